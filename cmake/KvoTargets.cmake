@@ -1,0 +1,103 @@
+# The helpers every room declares its targets with. Source names are written out, relative to the
+# calling CMakeLists.txt: the tidy test looks for them.
+include(GoogleTest)
+
+# Warnings for our own code. Headers of others come from imported targets and so are system headers.
+add_library(kvo_warnings INTERFACE)
+target_compile_options(kvo_warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${KVO_WERROR}>>:-Werror>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wconversion>
+  $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${KVO_WERROR}>>:--Werror=all-warnings>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # Wrong for operator+ of a literal and a string (GCC bug 105651).
+  target_compile_options(kvo_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+endif()
+if(KVO_WERROR AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # These depend on what was inlined and are often wrong beside sanitizers: shown, not fatal.
+  target_compile_options(kvo_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:
+    -Wno-error=array-bounds;-Wno-error=dangling-pointer;-Wno-error=free-nonheap-object;
+    -Wno-error=maybe-uninitialized;-Wno-error=stringop-overflow;-Wno-error=stringop-overread;
+    -Wno-error=use-after-free>)
+endif()
+
+if(KVO_LINT)
+  find_program(KVO_CLANG_TIDY NAMES clang-tidy-14 clang-tidy REQUIRED)
+  # The flags are g++'s; clang need not know all of them.
+  set(CMAKE_CXX_CLANG_TIDY
+    "${KVO_CLANG_TIDY};--quiet;--extra-arg=-Wno-unknown-warning-option")
+endif()
+
+# What `ctest -L concurrency` needs; kvo_test adds to it.
+add_custom_target(concurrency_tests)
+
+function(kvo_check_arguments helper name)
+  if(A_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "${helper}(${name}): unknown arguments: ${A_UNPARSED_ARGUMENTS}")
+  endif()
+endfunction()
+
+# kvo_library(name [SOURCES ...] [HEADERS ...] [DEPS ...])
+# A static library; without SOURCES a header-only one. Headers and archive are installed.
+function(kvo_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 A "" "" "SOURCES;HEADERS;DEPS")
+  kvo_check_arguments(kvo_library ${name})
+  if(A_SOURCES)
+    set(scope PUBLIC)
+    add_library(${name} STATIC ${A_SOURCES})
+    target_link_libraries(${name} PRIVATE kvo_warnings)
+  else()
+    set(scope INTERFACE)
+    add_library(${name} INTERFACE)
+  endif()
+  target_sources(${name} ${scope}
+    FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${A_HEADERS})
+  target_include_directories(${name} ${scope} "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
+  target_link_libraries(${name} ${scope} ${A_DEPS})
+  target_compile_features(${name} ${scope} cxx_std_20)
+  install(TARGETS ${name}
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/kvoracle")
+endfunction()
+
+# kvo_test(name LABEL unit [more labels] SOURCES ... [DEPS ...] [ENVIRONMENT NAME=VALUE ...])
+# A GoogleTest program with its main; each TEST is a CTest test that carries the labels.
+function(kvo_test name)
+  if(NOT KVO_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 A "" "" "LABEL;SOURCES;DEPS;ENVIRONMENT")
+  kvo_check_arguments(kvo_test ${name})
+  if(NOT A_LABEL)
+    message(FATAL_ERROR "kvo_test(${name}): LABEL is missing")
+  endif()
+  add_executable(${name} ${A_SOURCES})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ${A_DEPS} kvo_warnings GTest::gmock_main GTest::gtest)
+  if("concurrency" IN_LIST A_LABEL)
+    add_dependencies(concurrency_tests ${name})
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
+  # gtest_discover_tests takes lists apart, so these two are set when ctest reads the tests.
+  set(more "${CMAKE_CURRENT_BINARY_DIR}/${name}_properties.cmake")
+  file(CONFIGURE OUTPUT "${more}" @ONLY CONTENT [=[
+foreach(test IN LISTS @name@_TESTS)
+  set_tests_properties("${test}" PROPERTIES
+    LABELS [==[@A_LABEL@]==] ENVIRONMENT [==[@A_ENVIRONMENT@]==])
+endforeach()
+]=])
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${more}")
+endfunction()
+
+# kvo_benchmark(name SOURCES ... [DEPS ...])
+# A Google Benchmark program with its main.
+function(kvo_benchmark name)
+  if(NOT KVO_BENCHMARKS)
+    return()
+  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 A "" "" "SOURCES;DEPS")
+  kvo_check_arguments(kvo_benchmark ${name})
+  add_executable(${name} ${A_SOURCES})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ${A_DEPS} kvo_warnings benchmark::benchmark_main)
+endfunction()
