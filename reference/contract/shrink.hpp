@@ -1,0 +1,102 @@
+// reference/contract/shrink.hpp: simpler versions of a described record, for shrinking scripts.
+//
+// Each candidate changes one thing: a number towards zero, a flag to false, an optional to absent,
+// a list or one axis of the record's tensors to fewer entries. Tensors of one record shrink
+// together, because keys and values of unequal shape are a different mistake.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "reference/contract/describe.hpp"
+#include "reference/contract/tensor.hpp"
+
+namespace kvo {
+
+/// `tensor` cut to the first `size` entries of `axis`.
+[[nodiscard]] Tensor cut_axis(const Tensor& tensor, std::size_t axis, std::int64_t size);
+
+namespace detail {
+
+/// Smaller sizes to try, the smallest first.
+template <class Integer>
+std::vector<Integer> towards(Integer low, Integer value) {
+  std::vector<Integer> tries;
+  const auto add = [&](Integer t) {
+    if (t != value && (tries.empty() || tries.back() != t)) tries.push_back(t);
+  };
+  add(low);
+  add(static_cast<Integer>(low + (value - low) / 2));
+  add(static_cast<Integer>(value > low ? value - 1 : value + 1));
+  return tries;
+}
+
+template <class T>
+void collect_tensors(T& value, std::vector<Tensor*>& found) {
+  if constexpr (std::is_same_v<T, Tensor>) {
+    found.push_back(&value);
+  } else if constexpr (Optional<T>) {
+    if (value) collect_tensors(*value, found);
+  } else if constexpr (NullableType<T>) {
+    if (value.value) collect_tensors(*value.value, found);
+  } else if constexpr (Described<T>) {
+    for_each_member(value, [&](std::string_view, auto& member) { collect_tensors(member, found); });
+  }
+}
+
+/// Smaller versions of one member that is no tensor.
+template <class T>
+std::vector<T> smaller(const T& value) {
+  std::vector<T> tries;
+  if constexpr (std::is_same_v<T, bool>) {
+    if (value) tries.push_back(false);
+  } else if constexpr (std::is_integral_v<T>) {
+    tries = towards<T>(0, value);
+  } else if constexpr (Optional<T> && !std::is_same_v<T, std::optional<Tensor>>) {
+    if (value) {
+      tries.push_back(std::nullopt);
+      for (auto&& inner : smaller(*value)) tries.push_back(std::move(inner));
+    }
+  } else if constexpr (Vector<T>) {
+    for (const std::size_t size : towards<std::size_t>(0, value.size()))
+      tries.emplace_back(value.begin(), value.begin() + static_cast<std::ptrdiff_t>(size));
+  }
+  return tries;
+}
+
+}  // namespace detail
+
+/// Calls candidate(smaller record) for each simpler version, the boldest cuts of an axis first.
+template <Described Record, class Candidate>
+void shrink_record(const Record& record, Candidate&& candidate) {
+  std::vector<Tensor*> tensors;
+  Record copy = record;
+  detail::collect_tensors(copy, tensors);
+  const std::size_t axes = tensors.empty() ? 0 : tensors.front()->shape.size();
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    for (const std::int64_t size : detail::towards<std::int64_t>(1, tensors.front()->shape[axis])) {
+      if (size > tensors.front()->shape[axis]) continue;
+      Record smaller = record;
+      std::vector<Tensor*> cut;
+      detail::collect_tensors(smaller, cut);
+      for (Tensor* tensor : cut)
+        if (axis < tensor->shape.size() && size <= tensor->shape[axis])
+          *tensor = cut_axis(*tensor, axis, size);
+      candidate(std::move(smaller));
+    }
+  }
+  boost::mp11::mp_for_each<Members<Record>>([&](auto member) {
+    for (auto&& value : detail::smaller(record.*member.pointer)) {
+      Record smaller = record;
+      smaller.*member.pointer = std::move(value);
+      candidate(std::move(smaller));
+    }
+  });
+}
+
+}  // namespace kvo

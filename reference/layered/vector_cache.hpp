@@ -1,0 +1,49 @@
+// reference/layered/vector_cache.hpp: the reference of contract `layered`.
+#pragma once
+
+#include <vector>
+
+#include "reference/layered/contract.hpp"
+
+namespace kvo::layered {
+
+/// The shortest cache that keeps the contract: a vector for each layer's K and V.
+class VectorCache : public Cache {
+ public:
+  /// Errors  kPrecondition or kOutOfRange by `mode` when a size product overflows (RS-2).
+  static Result<std::unique_ptr<Cache>> make(const Geometry& geometry,
+                                             std::optional<std::uint64_t> max_seq_len, Mode mode);
+
+  VectorCache(const Geometry& geometry, Mode mode)
+      : geometry_(geometry), mode_(mode), layers_(geometry.num_layers) {}
+
+  [[nodiscard]] Geometry geometry() const override { return geometry_; }
+  [[nodiscard]] Status append(std::uint64_t layer, std::span<const float> k,
+                              std::span<const float> v) override;
+  [[nodiscard]] Status advance() override;
+  [[nodiscard]] Result<std::span<const float>> k(std::uint64_t layer) const override;
+  [[nodiscard]] Result<std::span<const float>> v(std::uint64_t layer) const override;
+  [[nodiscard]] std::uint64_t len() const override { return len_; }
+  [[nodiscard]] Result<std::uint64_t> entry_size() const override {
+    return entry_elements(geometry_, mode_);
+  }
+  void clear() override;
+  [[nodiscard]] std::unique_ptr<Cache> clone() const override {
+    return std::make_unique<VectorCache>(*this);
+  }
+
+ protected:
+  struct Layer {
+    std::vector<float> k;
+    std::vector<float> v;
+    std::uint64_t pending = 0;  ///< appends since the last advance or clear
+  };
+  [[nodiscard]] Error no_layer(std::uint64_t layer) const;
+
+  Geometry geometry_;
+  Mode mode_;
+  std::uint64_t len_ = 0;
+  std::vector<Layer> layers_;
+};
+
+}  // namespace kvo::layered
