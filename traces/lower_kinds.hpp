@@ -1,0 +1,12 @@
+// traces/lower_kinds.hpp: the lowering of each cache kind, one file each.
+#pragma once
+
+#include "traces/lowering.hpp"
+
+namespace kvo::traces {
+
+[[nodiscard]] Lowering layered_lowering();
+[[nodiscard]] Lowering contiguous_lowering();
+[[nodiscard]] Lowering paged_lowering();
+
+}  // namespace kvo::traces

@@ -1,0 +1,79 @@
+// Requests as operations of layered.vector: a slot is one cache. The contract cannot cut a
+// sequence, so a draft is saved by clone_from into a spare cache, and taken back by clone_from out
+// of it.
+#include "reference/layered/contract.hpp"
+#include "traces/lower_kinds.hpp"
+
+namespace kvo::traces {
+namespace {
+
+std::uint64_t number(std::int64_t slot) {
+  return static_cast<std::uint64_t>(slot);
+}
+
+class LayeredOps final : public LoweredOps {
+ public:
+  explicit LayeredOps(const LoweringInput& input)
+      : LoweredOps(input),
+        slots_(input.schedule.max_running),
+        lengths_(static_cast<std::size_t>(slots_)) {
+    for (std::int64_t slot = 0; slot <= slots_; ++slot)
+      emit(layered::WithCapacity{number(policy().num_layers), number(policy().num_heads),
+                                 number(policy().head_dim), number(input.longest_sequence())});
+  }
+
+ protected:
+  void begin(std::int64_t slot) override {
+    emit(layered::Clear{number(slot)});
+    length(slot) = 0;
+  }
+  void append(std::int64_t slot, std::int64_t tokens) override {
+    for (std::int64_t token = 0; token < tokens; ++token) {
+      for (std::int64_t layer = 0; layer < policy().num_layers; ++layer) {
+        auto [k, v] = tagger().pair({policy().num_heads * policy().head_dim});
+        emit(layered::Append{number(slot), number(layer), std::move(k), std::move(v)});
+      }
+      emit(layered::Advance{number(slot)});
+    }
+    length(slot) += tokens;
+  }
+  void mark(std::int64_t slot) override {
+    emit(layered::CloneFrom{number(slots_), number(slot)});
+    marked_ = length(slot);
+  }
+  void truncate(std::int64_t slot, std::int64_t tokens) override {
+    emit(layered::CloneFrom{number(slot), number(slots_)});
+    length(slot) = marked_;
+    append(slot, tokens - marked_);
+  }
+  void read(std::int64_t slot) override {
+    for (std::int64_t layer = 0; layer < policy().num_layers; ++layer) {
+      emit(layered::Keys{number(slot), number(layer)});
+      emit(layered::Values{number(slot), number(layer)});
+    }
+  }
+  void end(std::int64_t slot) override { emit(layered::Len{number(slot)}); }
+  // Room never ends: the cache grows.
+  [[nodiscard]] std::optional<std::int64_t> appends_to(const Op& /*op*/) const override {
+    return std::nullopt;
+  }
+
+ private:
+  std::int64_t& length(std::int64_t slot) { return lengths_[static_cast<std::size_t>(slot)]; }
+
+  std::int64_t slots_;
+  std::vector<std::int64_t> lengths_;
+  std::int64_t marked_ = 0;
+};
+
+}  // namespace
+
+Lowering layered_lowering() {
+  return {.kind = &layered::vector_kind(),
+          .setup = [](const LoweringInput& /*input*/) { return Setup{}; },
+          .lower = [](const LoweringInput& input) -> std::unique_ptr<OpStream> {
+            return std::make_unique<LayeredOps>(input);
+          }};
+}
+
+}  // namespace kvo::traces

@@ -1,0 +1,88 @@
+#include "traces/lowering.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "traces/lower_kinds.hpp"
+
+namespace kvo::traces {
+namespace {
+
+constexpr std::string_view kPreempted = "sequence preempted for want of room";
+
+}  // namespace
+
+std::int64_t LoweringInput::longest_sequence() const {
+  std::int64_t longest = 1;
+  for (const Request& request : requests)
+    longest = std::max(longest, scaled(request.input_tokens, schedule.scale) +
+                                    scaled(request.output_tokens, schedule.scale));
+  return longest + schedule.draft_tokens;
+}
+
+std::int64_t scale_for(std::span<const Request> requests, std::int64_t most_tokens) {
+  const auto total = [&](std::int64_t scale) {
+    std::int64_t sum = 0;
+    for (const Request& request : requests)
+      sum += scaled(request.input_tokens, scale) + scaled(request.output_tokens, scale);
+    return sum;
+  };
+  std::int64_t scale = 1;
+  while (scale < kMaxTokens && total(scale) > most_tokens) scale *= 2;
+  return scale;
+}
+
+std::span<const Lowering> lowerings() {
+  static const std::array kLowerings{layered_lowering(), contiguous_lowering(), paged_lowering()};
+  return kLowerings;
+}
+
+const Lowering* lowering_of(const CacheKind& kind) {
+  for (const Lowering& lowering : lowerings())
+    if (lowering.kind == &kind) return &lowering;
+  return nullptr;
+}
+
+LoweredOps::LoweredOps(const LoweringInput& input)
+    : policy_(input.policy), schedule_(input.requests, input.schedule, input.seed) {}
+
+std::optional<Op> LoweredOps::next() {
+  while (queue_.empty()) {
+    const auto action = schedule_.next();
+    if (!action) return std::nullopt;
+    lower(*action);
+  }
+  Op op = std::move(queue_.front());
+  queue_.pop_front();
+  return op;
+}
+
+void LoweredOps::saw(const Op& op, const Observation& seen, Labels& labels) {
+  if (!seen.error) return;
+  const auto slot = appends_to(op);
+  if (!slot) return;
+  // The other layers of this append are not tried.
+  queue_.clear();
+  schedule_.append_failed(*slot);
+  labels.insert(kPreempted);
+}
+
+void LoweredOps::lower(const Action& action) {
+  switch (action.kind) {
+    case ActionKind::kBegin:
+      return begin(action.slot);
+    case ActionKind::kAppend:
+      return append(action.slot, action.tokens);
+    case ActionKind::kMark:
+      return mark(action.slot);
+    case ActionKind::kTruncate:
+      return truncate(action.slot, action.tokens);
+    case ActionKind::kRead:
+      return read(action.slot);
+    case ActionKind::kEnd:
+      return end(action.slot);
+  }
+}
+
+}  // namespace kvo::traces
