@@ -1,0 +1,58 @@
+// optimized/arena_pool.hpp: `block_pool.stack`, fast on a CPU.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "reference/block_pool/contract.hpp"
+
+namespace kvo::optimized {
+
+/// All blocks lie in one arena. Making a pool costs no work a block: cells are cleared when a block
+/// is first looked at, and blocks that were never handed out are counted, not listed.
+class ArenaPool final : public block_pool::BlockPool {
+ public:
+  /// Errors  as of block_pool::sizes_of.
+  static Result<std::unique_ptr<block_pool::BlockPool>> make(const block_pool::Geometry& geometry,
+                                                             Profile profile);
+
+  ArenaPool(const block_pool::Geometry& geometry, const block_pool::Sizes& sizes, Profile profile);
+
+  [[nodiscard]] block_pool::Geometry geometry() const override { return geometry_; }
+  [[nodiscard]] std::int64_t cap() const override { return blocks_; }
+  [[nodiscard]] std::int64_t available() const override;
+  [[nodiscard]] Status alloc(block_pool::Owner owner, std::span<std::int64_t> blocks) override;
+  void free(block_pool::Owner owner, std::span<const std::int64_t> blocks) override;
+  [[nodiscard]] std::int64_t used(std::int64_t block) const override {
+    return states_[static_cast<std::size_t>(block)].used;
+  }
+  void set_used(std::int64_t block, std::int64_t used) override {
+    states_[static_cast<std::size_t>(block)].used = used;
+  }
+  [[nodiscard]] block_pool::Sides sides(std::int64_t block) override;
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override;
+
+ private:
+  struct State {
+    std::int64_t used = 0;
+    block_pool::Owner owner = 0;
+    bool owned = false;
+    bool cleared = false;  ///< the cells have been cleared
+  };
+  [[nodiscard]] std::size_t free_count() const {
+    return recycled_.size() + static_cast<std::size_t>(blocks_ - untouched_);
+  }
+
+  block_pool::Geometry geometry_;
+  std::int64_t blocks_;
+  std::size_t side_;  ///< cells
+  bool documented_;
+  std::unique_ptr<float[]> cells_;  // NOLINT(modernize-avoid-c-arrays): std::vector would clear it
+  std::vector<State> states_;       ///< [block]
+  mutable std::mutex lock_;         ///< guards all below, and owners
+  std::int64_t untouched_ = 0;      ///< the blocks from here on lie below recycled_ on the stack
+  std::vector<std::int64_t> recycled_;  ///< given back; the top is last
+};
+
+}  // namespace kvo::optimized

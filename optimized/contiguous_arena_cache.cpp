@@ -1,0 +1,140 @@
+#include "optimized/contiguous_arena_cache.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace kvo::optimized {
+
+using provider::Contiguous;
+using provider::KvPair;
+using provider::Rows;
+
+Result<std::unique_ptr<Contiguous>> ContiguousArenaCache::make(std::int64_t num_layers,
+                                                               std::int64_t max_seq_len,
+                                                               Profile profile) {
+  const bool documented = profile == Profile::kDocumented;
+  if (num_layers < 0)
+    return fail(documented ? Code::kOutOfRange : Code::kPrecondition, "num_layers");
+  if (max_seq_len < 0 && documented) return fail(Code::kOutOfRange, "max_seq_len");
+  return std::make_unique<ContiguousArenaCache>(num_layers, max_seq_len, profile);
+}
+
+ContiguousArenaCache::Buffer ContiguousArenaCache::Arena::take(std::size_t cells,
+                                                               std::size_t wanted) {
+  if (!storage || cells != buffer_cells || storage->size() - next < cells) {
+    const std::size_t buffers =
+        cells == 0 ? 1 : std::clamp<std::size_t>(kArenaCells / cells, 1, wanted);
+    storage = std::make_shared<ArenaStorage>(buffers * cells);
+    buffer_cells = cells;
+    next = 0;
+  }
+  return {storage, static_cast<std::int64_t>(std::exchange(next, next + cells))};
+}
+
+void ContiguousArenaCache::pin(Layer& layer, const Tensor& k, std::size_t cells) {
+  Arena arena = arena_;  // The cache changes only when both buffers are there.
+  Buffer k_buffer = arena.take(cells, 2 * layers_.size());
+  Buffer v_buffer = arena.take(cells, 2 * layers_.size());
+  arena_ = std::move(arena);
+  layer.k = std::move(k_buffer);
+  layer.v = std::move(v_buffer);
+  layer.batch = k.shape[0];
+  layer.dim = k.shape[2];
+}
+
+Status ContiguousArenaCache::update(std::int64_t layer, const Rows& rows) {
+  if (!has(layer)) return fail(Code::kOutOfRange, "layer");
+  if (rows.k == nullptr && !documented_) return fail(Code::kPrecondition, "k is null");
+  if (rows.k == nullptr || rows.k->shape.size() != 3) return fail(Code::kBadShape, "rank");
+  const std::int64_t batch = rows.k->shape[0];
+  const std::int64_t seq = rows.k->shape[1];
+  const std::int64_t dim = rows.k->shape[2];
+  Layer& to = layers_[static_cast<std::size_t>(layer)];
+
+  const bool pinned = to.k.storage != nullptr;
+  std::int64_t cells = 0;
+  std::int64_t end = 0;
+  if (pinned && batch != to.batch) return fail(Code::kBadShape, "batch");
+  if (pinned && dim != to.dim) return fail(Code::kBadShape, "dim");
+  if (!pinned && (__builtin_mul_overflow(batch, max_seq_len_, &cells) ||
+                  __builtin_mul_overflow(cells, dim, &cells) || cells < 0))
+    return size_error("max_seq_len");
+  if (__builtin_add_overflow(to.cursor, seq, &end)) return size_error("seq");
+  if (end > max_seq_len_) {
+    if (!pinned && !documented_) pin(to, *rows.k, static_cast<std::size_t>(cells));  // ZF-10
+    return fail(Code::kFull);
+  }
+  if (const Status good = check_v(to, rows); !good) return good;
+  if (!pinned) pin(to, *rows.k, static_cast<std::size_t>(cells));
+
+  if (!rows.k->bytes.empty()) {
+    const std::int64_t run = seq * dim;
+    const std::int64_t stride = max_seq_len_ * dim;
+    const std::int64_t start = to.cursor * dim;
+    copy_rows({to.k.data() + start, stride}, {rows.k->floats().data(), run}, batch, run);
+    copy_rows({to.v.data() + start, stride}, {rows.v->floats().data(), run}, batch, run);
+  }
+  to.cursor = end;
+  return {};
+}
+
+Status ContiguousArenaCache::check_v(const Layer& layer, const Rows& rows) const {
+  if (documented_) {
+    if (rows.v == nullptr || rows.v->shape != rows.k->shape) return fail(Code::kBadShape, "v");
+    return {};
+  }
+  if (rows.v == nullptr) return fail(Code::kPrecondition, "v is null");
+  if (rows.v->bytes.size() < rows.k->bytes.size()) return fail(Code::kPrecondition, "v is short");
+  if (layer.cursor < 0 && rows.k->shape[0] > 0 && rows.k->shape[2] > 0)  // ZF-18
+    return fail(Code::kPrecondition, "cursor < 0");
+  return {};
+}
+
+Result<std::optional<KvPair>> ContiguousArenaCache::get(std::int64_t layer) {
+  if (!has(layer)) return std::nullopt;
+  const Layer& from = layers_[static_cast<std::size_t>(layer)];
+  if (from.cursor <= 0) {
+    if (from.cursor < 0 && from.batch > 0 && from.dim > 0)
+      return fail(Code::kPrecondition, "cursor < 0");
+    return std::nullopt;
+  }
+  const Shape shape{from.batch, from.cursor, from.dim};
+  if (from.batch == 1 || from.cursor == max_seq_len_)
+    return KvPair{{shape, from.k.storage, from.k.offset}, {shape, from.v.storage, from.v.offset}};
+
+  // One allocation holds both sides.
+  const std::int64_t run = from.cursor * from.dim;
+  const std::int64_t stride = max_seq_len_ * from.dim;
+  const std::int64_t side = from.batch * run;
+  auto both = std::make_shared<ArenaStorage>(2 * static_cast<std::size_t>(side));
+  copy_rows({both->data(), run}, {from.k.data(), stride}, from.batch, run);
+  copy_rows({both->data() + side, run}, {from.v.data(), stride}, from.batch, run);
+  return KvPair{{shape, both, 0}, {shape, both, side}};
+}
+
+std::int64_t ContiguousArenaCache::seq_len() const {
+  return layers_.empty() ? 0 : layers_.front().cursor;
+}
+
+Status ContiguousArenaCache::reset() {
+  for (Layer& layer : layers_) layer.cursor = 0;
+  return {};
+}
+
+Status ContiguousArenaCache::truncate(std::int64_t n) {
+  if (documented_ && n < 0) n = 0;
+  for (Layer& layer : layers_)
+    if (layer.cursor > n) layer.cursor = n;
+  return {};
+}
+
+std::optional<std::string> ContiguousArenaCache::broken_invariant() const {
+  for (const Layer& layer : layers_) {
+    if (layer.cursor <= 0) continue;
+    if (!layer.k.storage || !layer.v.storage) return "a layer without buffers has positions";
+    if (layer.cursor > max_seq_len_) return "a cursor is past max_seq_len";
+  }
+  return std::nullopt;
+}
+
+}  // namespace kvo::optimized

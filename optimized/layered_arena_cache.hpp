@@ -1,0 +1,77 @@
+// optimized/layered_arena_cache.hpp: `layered.vector`, fast on a CPU.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "reference/layered/contract.hpp"
+
+namespace kvo::optimized {
+
+/// The K and V of all layers grow through shared arenas: each generation has twice the room for
+/// every side, and a side moves there when it outgrows its place. So a forward pass over all layers
+/// costs one allocation a growth, and no side moves because another one grew (RS-13).
+class LayeredArenaCache final : public layered::Cache {
+ public:
+  /// Errors  kPrecondition or kOutOfRange by `mode` when a size product overflows (RS-2).
+  static Result<std::unique_ptr<layered::Cache>> make(const layered::Geometry& geometry,
+                                                      std::optional<std::uint64_t> max_seq_len,
+                                                      layered::Mode mode);
+
+  LayeredArenaCache(const layered::Geometry& geometry, layered::Mode mode)
+      : geometry_(geometry), mode_(mode), layers_(geometry.num_layers) {}
+
+  [[nodiscard]] layered::Geometry geometry() const override { return geometry_; }
+  [[nodiscard]] Status append(std::uint64_t layer, std::span<const float> k,
+                              std::span<const float> v) override;
+  [[nodiscard]] Status advance() override;
+  [[nodiscard]] Result<std::span<const float>> k(std::uint64_t layer) const override {
+    return side(layer, 0);
+  }
+  [[nodiscard]] Result<std::span<const float>> v(std::uint64_t layer) const override {
+    return side(layer, 1);
+  }
+  [[nodiscard]] std::uint64_t len() const override { return len_; }
+  [[nodiscard]] Result<std::uint64_t> entry_size() const override {
+    return layered::entry_elements(geometry_, mode_);
+  }
+  void clear() override;
+  [[nodiscard]] std::unique_ptr<layered::Cache> clone() const override;
+
+ private:
+  using Cells = std::shared_ptr<float[]>;  // NOLINT(modernize-avoid-c-arrays): not cleared
+  /// K or V of a layer, in a place that it shares the allocation of.
+  struct Side {
+    Cells cells;
+    std::size_t size = 0;
+    std::size_t capacity = 0;
+  };
+  struct Layer {
+    std::array<Side, 2> sides;  ///< K, V
+    std::uint64_t pending = 0;  ///< appends since the last advance or clear
+  };
+  /// The newest arena: one place of `capacity` cells for each side of each layer.
+  struct Generation {
+    Cells cells;
+    std::size_t capacity = 0;
+  };
+
+  [[nodiscard]] Status check(std::uint64_t layer, std::span<const float> k,
+                             std::span<const float> v) const;
+  [[nodiscard]] Result<std::span<const float>> side(std::uint64_t layer, std::size_t which) const;
+  [[nodiscard]] Error no_layer(std::uint64_t layer) const;
+  /// Gives K and V of a layer room for `needed` cells and keeps what they hold. When an allocation
+  /// fails, nothing that a caller can see has changed.
+  void reserve(std::uint64_t layer, std::array<std::size_t, 2> needed);
+  /// An empty place of at least `needed` cells that no other side has.
+  [[nodiscard]] Side place(std::uint64_t layer, std::size_t which, std::size_t needed);
+
+  layered::Geometry geometry_;
+  layered::Mode mode_;
+  std::uint64_t len_ = 0;
+  std::vector<Layer> layers_;
+  Generation newest_;
+};
+
+}  // namespace kvo::optimized

@@ -1,0 +1,130 @@
+#include "reference/provider/contiguous_cache.hpp"
+
+#include <algorithm>
+
+namespace kvo::provider {
+
+ContiguousCache::Quirks ContiguousCache::Quirks::of(Profile profile) {
+  const bool original = profile == Profile::kOriginal;
+  return {.null_aborts = original,
+          .pins_before_checks = original,
+          .v_shape_ignored = original,
+          .negative_truncate = original,
+          .sizes_unchecked = original};
+}
+
+Result<std::unique_ptr<Contiguous>> ContiguousCache::make(std::int64_t num_layers,
+                                                          std::int64_t max_seq_len,
+                                                          Profile profile) {
+  if (profile == Profile::kDocumented) {
+    if (num_layers < 0) return fail(Code::kOutOfRange, "num_layers");
+    if (max_seq_len < 0) return fail(Code::kOutOfRange, "max_seq_len");
+  }
+  if (num_layers < 0) return fail(Code::kPrecondition, "num_layers");
+  return std::make_unique<ContiguousCache>(num_layers, max_seq_len, profile);
+}
+
+Status ContiguousCache::update(std::int64_t layer, const Rows& rows) {
+  if (!has(layer)) return fail(Code::kOutOfRange, "layer");
+  if (rows.k == nullptr && quirks_.null_aborts) return fail(Code::kPrecondition, "k is null");
+  if (rows.k == nullptr || rows.k->shape.size() != 3) return fail(Code::kBadShape, "rank");
+  const std::int64_t batch = rows.k->shape[0];
+  const std::int64_t seq = rows.k->shape[1];
+  const std::int64_t dim = rows.k->shape[2];
+
+  Layer next = layers_[static_cast<std::size_t>(layer)];  // shares the buffers
+  if (!next.k) {
+    if (const Status pinned = pin(next, *rows.k); !pinned) return pinned;
+  }
+  if (batch != next.batch) return fail(Code::kBadShape, "batch");
+  if (dim != next.dim) return fail(Code::kBadShape, "dim");
+  const std::int64_t start = next.cursor;
+  if (__builtin_add_overflow(start, seq, &next.cursor))
+    return fail(quirks_.sizes_unchecked ? Code::kPrecondition : Code::kOutOfRange, "seq");
+  if (next.cursor > max_seq_len_) {
+    next.cursor = start;
+    if (quirks_.pins_before_checks) layers_[static_cast<std::size_t>(layer)] = std::move(next);
+    return fail(Code::kFull);
+  }
+  next.cursor = start;
+  if (const Status good = check_v(next, rows); !good) return good;
+
+  const auto row = static_cast<std::size_t>(seq * dim);
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const auto from = static_cast<std::size_t>(b) * row;
+    const std::int64_t to = (b * max_seq_len_ + start) * dim;
+    std::ranges::copy(rows.k->floats().subspan(from, row), next.k->cells.begin() + to);
+    std::ranges::copy(rows.v->floats().subspan(from, row), next.v->cells.begin() + to);
+  }
+  next.cursor += seq;
+  layers_[static_cast<std::size_t>(layer)] = std::move(next);
+  return {};
+}
+
+Status ContiguousCache::pin(Layer& layer, const Tensor& k) const {
+  layer.batch = k.shape[0];
+  layer.dim = k.shape[2];
+  std::int64_t cells = 0;
+  if (__builtin_mul_overflow(layer.batch, max_seq_len_, &cells) ||
+      __builtin_mul_overflow(cells, layer.dim, &cells) || cells < 0)
+    return fail(quirks_.sizes_unchecked ? Code::kPrecondition : Code::kOutOfRange, "max_seq_len");
+  layer.k = std::make_shared<HostStorage>(static_cast<std::size_t>(cells));
+  layer.v = std::make_shared<HostStorage>(static_cast<std::size_t>(cells));
+  return {};
+}
+
+Status ContiguousCache::check_v(const Layer& layer, const Rows& rows) const {
+  if (!quirks_.v_shape_ignored) {
+    if (rows.v == nullptr || rows.v->shape != rows.k->shape) return fail(Code::kBadShape, "v");
+    return {};
+  }
+  if (rows.v == nullptr) return fail(Code::kPrecondition, "v is null");
+  if (rows.v->elements() < rows.k->elements()) return fail(Code::kPrecondition, "v is short");
+  if (layer.cursor < 0 && layer.batch > 0 && layer.dim > 0)
+    return fail(Code::kPrecondition, "the cursor is negative");
+  return {};
+}
+
+Result<std::optional<KvPair>> ContiguousCache::get(std::int64_t layer) {
+  if (!has(layer)) return std::nullopt;
+  const auto& [k, v, cursor, batch, dim] = layers_[static_cast<std::size_t>(layer)];
+  if (cursor < 0 && batch > 0 && dim > 0)
+    return fail(Code::kPrecondition, "the cursor is negative");
+  if (cursor <= 0) return std::nullopt;
+  const Shape shape{batch, cursor, dim};
+  if (batch == 1 || cursor == max_seq_len_) return KvPair{{shape, k}, {shape, v}};  // ZF-14
+
+  const std::int64_t row = cursor * dim;
+  const auto compact = [&](const HostStorage& full) {
+    auto rows = std::make_shared<HostStorage>(static_cast<std::size_t>(batch * row));
+    for (std::int64_t b = 0; b < batch; ++b)
+      std::copy_n(full.cells.begin() + b * max_seq_len_ * dim, row, rows->cells.begin() + b * row);
+    return rows;
+  };
+  return KvPair{{shape, compact(*k)}, {shape, compact(*v)}};
+}
+
+std::int64_t ContiguousCache::seq_len() const {
+  return layers_.empty() ? 0 : layers_.front().cursor;
+}
+
+Status ContiguousCache::reset() {
+  for (Layer& layer : layers_) layer.cursor = 0;
+  return {};
+}
+
+Status ContiguousCache::truncate(std::int64_t n) {
+  if (!quirks_.negative_truncate) n = std::max<std::int64_t>(n, 0);
+  for (Layer& layer : layers_) layer.cursor = std::min(layer.cursor, n);
+  return {};
+}
+
+std::optional<std::string> ContiguousCache::broken_invariant() const {
+  for (const Layer& layer : layers_) {
+    if (layer.cursor > 0 && layer.cursor > max_seq_len_) return "a cursor is past max_seq_len";
+    if (layer.cursor > 0 && !layer.k) return "a layer without buffers has positions";
+  }
+  return std::nullopt;
+}
+
+}  // namespace kvo::provider

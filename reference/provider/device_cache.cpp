@@ -1,0 +1,233 @@
+#include "reference/provider/device_cache.hpp"
+
+#include <algorithm>
+
+namespace kvo::provider {
+namespace {
+
+constexpr std::int64_t kCellBytes = sizeof(float);
+
+/// Frees what was allocated unless all went well: the newest piece first, then the rest in order.
+struct Undo {
+  explicit Undo(DeviceMemory& device, std::size_t most) : memory(device) { rest.reserve(most); }
+  ~Undo() {
+    if (newest) (void)memory.free(newest);
+    for (const DevicePtr ptr : rest) (void)memory.free(ptr);
+  }
+  Undo(const Undo&) = delete;
+  Undo& operator=(const Undo&) = delete;
+  void dismiss() {
+    newest = {};
+    rest.clear();
+  }
+
+  DeviceMemory& memory;
+  DevicePtr newest = {};
+  std::vector<DevicePtr> rest = {};
+};
+
+// Bytes of one buffer, or nothing when there is no such number.
+std::optional<std::int64_t> buffer_bytes(const DeviceSetup& setup) {
+  const std::array sizes{setup.max_seq_len, setup.num_heads, setup.head_dim, kCellBytes};
+  return element_count(sizes);
+}
+
+}  // namespace
+
+DeviceCache::Quirks DeviceCache::Quirks::of(Profile profile) {
+  const bool original = profile == Profile::kOriginal;
+  return {.last_layer_advances = original,
+          .two_positions = original,
+          .sync_takes_anything = original,
+          .arrays_each_time = original,
+          .works_when_closed = original};
+}
+
+DeviceCache::DeviceCache(const DeviceSetup& setup, Profile profile)
+    : memory_(setup.memory),
+      max_seq_len_(setup.max_seq_len),
+      width_(setup.num_heads * setup.head_dim),
+      quirks_(Quirks::of(profile)),
+      layers_(static_cast<std::size_t>(setup.num_layers)) {}
+
+Result<std::unique_ptr<DeviceKv>> DeviceCache::make(const DeviceSetup& setup, Profile profile) {
+  if (!setup.memory) return fail_other("nil_allocator");
+  if (setup.num_layers <= 0) return fail(Code::kOutOfRange, "num_layers");
+  if (setup.max_seq_len <= 0) return fail(Code::kOutOfRange, "max_seq_len");
+  if (setup.num_heads <= 0) return fail(Code::kOutOfRange, "num_heads");
+  if (setup.head_dim <= 0) return fail(Code::kOutOfRange, "head_dim");
+  if (!buffer_bytes(setup))
+    return fail(profile == Profile::kOriginal ? Code::kPrecondition : Code::kOutOfRange,
+                "max_seq_len");
+  auto cache = std::make_unique<DeviceCache>(setup, profile);
+  if (const Status done = cache->allocate(); !done) return done.error();
+  return cache;
+}
+
+Status DeviceCache::allocate() {
+  Undo undo(*memory_, 2 * layers_.size());
+  const std::int64_t bytes = max_seq_len_ * width_ * kCellBytes;
+  for (Layer& layer : layers_) {
+    const auto k = memory_->alloc(bytes);
+    if (!k) return k.error();
+    undo.newest = layer.k = *k;
+    const auto v = memory_->alloc(bytes);
+    if (!v) return v.error();
+    layer.v = *v;
+    undo.newest = {};
+    undo.rest.insert(undo.rest.end(), {layer.k, layer.v});
+  }
+  const auto counter = memory_->alloc(sizeof(std::int32_t));
+  if (!counter) return counter.error();
+  undo.newest = counter_ = *counter;
+  if (const Status zeroed = write_counter(0); !zeroed) return zeroed;
+  undo.dismiss();
+  return {};
+}
+
+bool DeviceCache::has(std::int64_t layer) const {
+  return layer >= 0 && layer < static_cast<std::int64_t>(layers_.size());
+}
+
+bool DeviceCache::completes(std::int64_t layer) const {
+  const auto index = static_cast<std::size_t>(layer);
+  if (quirks_.last_layer_advances) return index + 1 == layers_.size();
+  for (std::size_t i = 0; i < layers_.size(); ++i)
+    if (i != index && !layers_[i].has_next) return false;
+  return true;
+}
+
+bool DeviceCache::advance(std::int64_t layer) {
+  if (completes(layer)) {
+    set_length(length_ + 1);
+    return true;
+  }
+  layers_[static_cast<std::size_t>(layer)].has_next = !quirks_.last_layer_advances;
+  return false;
+}
+
+void DeviceCache::set_length(std::int64_t length) {
+  for (Layer& layer : layers_) layer.has_next = layer.has_next && length == length_;
+  length_ = length;
+}
+
+Status DeviceCache::write_counter(std::int64_t value) {
+  const auto cell = static_cast<std::int32_t>(value);
+  return memory_->to_device(counter_, std::as_bytes(std::span(&cell, 1)));
+}
+
+Status DeviceCache::refresh_counter() {
+  if (!counter_stale_) return {};
+  const Status written = write_counter(length_);
+  counter_stale_ = !written;
+  return written;
+}
+
+Status DeviceCache::append(std::int64_t layer, std::span<const float> k, std::span<const float> v,
+                           std::int64_t pos) {
+  if (closed_ && !quirks_.works_when_closed) return fail(Code::kClosed);
+  if (!has(layer)) return fail(Code::kOutOfRange, "layer");
+  const Layer& to = layers_[static_cast<std::size_t>(layer)];
+  if (pos != length_ || to.has_next) return fail(Code::kBadPosition);
+  if (pos >= max_seq_len_) return fail(Code::kFull);
+  if (static_cast<std::int64_t>(k.size()) != width_) return fail(Code::kBadShape, "k");
+  if (static_cast<std::int64_t>(v.size()) != width_) return fail(Code::kBadShape, "v");
+
+  const std::int64_t offset = pos * width_ * kCellBytes;
+  if (const Status done = memory_->to_device(to.k + offset, std::as_bytes(k)); !done) return done;
+  if (const Status done = memory_->to_device(to.v + offset, std::as_bytes(v)); !done) return done;
+  if (advance(layer) && !quirks_.two_positions) counter_stale_ = true;
+  return {};
+}
+
+Status DeviceCache::append_gpu(std::int64_t layer, DevicePtr k, DevicePtr v) {
+  if (closed_ && !quirks_.works_when_closed) return fail(Code::kClosed);
+  if (!has(layer)) return fail(Code::kOutOfRange, "layer");
+  const Layer& to = layers_[static_cast<std::size_t>(layer)];
+  if (to.has_next) return fail(Code::kBadPosition);
+  if (length_ >= max_seq_len_) return fail(Code::kFull);
+  if (const Status fresh = refresh_counter(); !fresh) return fresh;
+
+  OffsetCopy row{.counter = counter_, .dim = width_, .max_seq_len = max_seq_len_};
+  row.dst = to.k;
+  row.src = k;
+  if (const Status done = memory_->offset_memcpy(row); !done) return done;
+  row.dst = to.v;
+  row.src = v;
+  if (const Status done = memory_->offset_memcpy(row); !done) return done;
+  if (completes(layer)) {
+    if (const Status done = memory_->increment_counter(counter_, 1); !done) return done;
+  }
+  advance(layer);
+  return {};
+}
+
+Status DeviceCache::sync_counter() {
+  if (!counter_) return fail(Code::kClosed);
+  if (const Status fresh = refresh_counter(); !fresh) return fresh;
+  std::int32_t value = 0;
+  const auto cell = std::as_writable_bytes(std::span(&value, 1));
+  if (const Status done = memory_->to_host(cell, counter_); !done) return done;
+  if (!quirks_.sync_takes_anything && (value < 0 || value > max_seq_len_))
+    return fail(Code::kBadPosition);
+  set_length(value);
+  return {};
+}
+
+LayerPointers DeviceCache::pointers(std::int64_t layer) const {
+  if (!has(layer)) return {};
+  const Layer& found = layers_[static_cast<std::size_t>(layer)];
+  return {found.k, found.v, length_};
+}
+
+Result<PointerArrays> DeviceCache::pointer_arrays() {
+  if (closed_ && !quirks_.works_when_closed) return fail(Code::kClosed);
+  if (arrays_.k) return arrays_;
+  std::vector<DevicePtr> keys;
+  std::vector<DevicePtr> values;
+  for (const Layer& layer : layers_) {
+    keys.push_back(layer.k);
+    values.push_back(layer.v);
+  }
+  Undo undo(*memory_, 2);
+  PointerArrays made;
+  for (const auto& [array, content] : {std::pair(&made.k, &keys), std::pair(&made.v, &values)}) {
+    const auto bytes = std::as_bytes(std::span(*content));
+    const auto ptr = memory_->alloc(static_cast<std::int64_t>(bytes.size()));
+    if (!ptr) return ptr.error();
+    undo.rest.push_back(*array = *ptr);
+    if (const Status done = memory_->to_device(*array, bytes); !done) return done.error();
+  }
+  undo.dismiss();
+  if (!quirks_.arrays_each_time) arrays_ = made;
+  return made;
+}
+
+void DeviceCache::reset() {
+  length_ = 0;
+  for (Layer& layer : layers_) layer.has_next = false;
+  if (!counter_) return;
+  const Status zeroed = write_counter(0);
+  counter_stale_ = !zeroed && !quirks_.two_positions;
+}
+
+Status DeviceCache::close() {
+  Status first;
+  const auto give_back = [&](DevicePtr& ptr) {
+    if (!ptr) return;
+    const Status done = memory_->free(ptr);
+    if (!done && first) first = done;
+    ptr = {};
+  };
+  for (Layer& layer : layers_) {
+    give_back(layer.k);
+    give_back(layer.v);
+  }
+  give_back(counter_);
+  give_back(arrays_.k);
+  give_back(arrays_.v);
+  closed_ = true;
+  return first;
+}
+
+}  // namespace kvo::provider

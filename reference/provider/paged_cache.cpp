@@ -1,0 +1,178 @@
+#include "reference/provider/paged_cache.hpp"
+
+#include <algorithm>
+
+namespace kvo::provider {
+
+using block_pool::Side;
+
+PagedCache::Quirks PagedCache::Quirks::of(Profile profile) {
+  const bool original = profile == Profile::kOriginal;
+  return {.null_k_aborts = original,
+          .v_shape_ignored = original,
+          .keeps_partial = original,
+          .pins_early = original,
+          .keeps_used = original,
+          .truncates_upwards = original};
+}
+
+Result<std::unique_ptr<Paged>> PagedCache::make(const PagedSetup& setup, Profile profile) {
+  if (profile == Profile::kDocumented) {
+    if (!setup.pool) return fail_other("nil_pool");
+    if (setup.num_layers < 0 || setup.num_layers > setup.pool->geometry().num_layers)
+      return fail(Code::kOutOfRange, "num_layers");
+  }
+  if (!setup.pool) return fail(Code::kPrecondition, "no pool");
+  if (setup.num_layers < 0) return fail(Code::kPrecondition, "num_layers");
+  return std::make_unique<PagedCache>(setup, profile);
+}
+
+void PagedCache::BlockTable::reserve(std::int64_t needed) {
+  std::int64_t grown = capacity();
+  while (grown < needed) grown = std::max<std::int64_t>(1, 2 * grown);
+  entries.resize(static_cast<std::size_t>(grown));
+}
+
+Status PagedCache::update(std::int64_t layer, const Rows& rows) {
+  if (const Status good = check_k(layer, rows); !good) return good;
+  const std::int64_t seq = rows.k->shape[1];
+  std::int64_t& cursor = cursors_[static_cast<std::size_t>(layer)];
+  if (quirks_.v_shape_ignored && rows.v == nullptr) return fail(Code::kPrecondition, "v is null");
+  if (!quirks_.v_shape_ignored && (rows.v == nullptr || rows.v->shape != rows.k->shape))
+    return fail(Code::kBadShape, "v");
+
+  // The pool runs dry behind this many positions (ZF-30).
+  const std::int64_t room = (table_.size + pool_->available()) * geometry_.block_size - cursor;
+  const std::int64_t fits = std::min(seq, room);
+  if (fits < seq && !quirks_.keeps_partial) return fail(Code::kExhausted);
+  if (const Status good = check_copy(layer, rows, fits); !good) return good;
+  if (const Status taken = extend(cursor + fits); !taken) return taken;
+
+  if (seq > 0 || quirks_.pins_early) {
+    channels_ = rows.k->shape[0];
+    dim_ = rows.k->shape[2];
+  }
+  for (std::int64_t p = 0; p < fits; ++p) copy_position(layer, rows, p);
+  if (fits < seq) return fail(Code::kExhausted);
+  cursor += seq;
+  return {};
+}
+
+Status PagedCache::check_k(std::int64_t layer, const Rows& rows) const {
+  if (!has(layer)) return fail(Code::kOutOfRange, "layer");
+  if (rows.k == nullptr && quirks_.null_k_aborts) return fail(Code::kPrecondition, "k is null");
+  if (rows.k == nullptr || rows.k->shape.size() != 3) return fail(Code::kBadShape, "rank");
+  const std::int64_t channels = rows.k->shape[0];
+  const std::int64_t dim = rows.k->shape[2];
+  std::int64_t width = 0;
+  if (__builtin_mul_overflow(channels, dim, &width) || width != geometry_.head_dim)
+    return fail(Code::kBadShape, "size");
+  if (channels_ != 0 && (channels != channels_ || dim != dim_))
+    return fail(Code::kBadShape, "layout");
+  return {};
+}
+
+Status PagedCache::check_copy(std::int64_t layer, const Rows& rows, std::int64_t fits) {
+  if (fits == 0) return {};
+  if (layer >= geometry_.num_layers) return fail(Code::kPrecondition, "layer beyond the pool");
+  const Shape& shape = rows.k->shape;
+  const std::int64_t v_cells = ((shape[0] - 1) * shape[1] + fits) * shape[2];
+  if (rows.v->elements() < v_cells) return fail(Code::kPrecondition, "v is short");
+  const std::int64_t start = cursors_[static_cast<std::size_t>(layer)];
+  const std::int64_t end = std::min(blocks_of(start + fits), table_.size);
+  for (std::int64_t i = start / geometry_.block_size; i < end; ++i)
+    if (!table_[i].has_value()) return fail(Code::kPrecondition, "null entry");
+  return {};
+}
+
+Status PagedCache::extend(std::int64_t end) {
+  const std::int64_t missing = blocks_of(end) - table_.size;
+  if (missing <= 0) return {};
+  std::vector<std::int64_t> blocks(static_cast<std::size_t>(missing));
+  BlockTable grown = table_;
+  grown.reserve(table_.size + missing);
+  if (const Status taken = pool_->alloc(owner_, blocks); !taken) return taken;
+  for (const std::int64_t block : blocks) grown[grown.size++] = block;
+  table_ = std::move(grown);
+  return {};
+}
+
+void PagedCache::copy_position(std::int64_t layer, const Rows& rows, std::int64_t p) {
+  const std::int64_t channels = rows.k->shape[0];
+  const std::int64_t seq = rows.k->shape[1];
+  const std::int64_t dim = rows.k->shape[2];
+  const std::int64_t position = cursors_[static_cast<std::size_t>(layer)] + p;
+  const std::int64_t block = *table_[position / geometry_.block_size];
+  const std::int64_t slot = position % geometry_.block_size;
+  const std::int64_t to = (layer * geometry_.block_size + slot) * geometry_.head_dim;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const auto from = static_cast<std::size_t>((c * seq + p) * dim);
+    const auto cells = static_cast<std::size_t>(dim);
+    pool_->write(block, Side::kK, to + c * dim, rows.k->floats().subspan(from, cells));
+    pool_->write(block, Side::kV, to + c * dim, rows.v->floats().subspan(from, cells));
+  }
+  pool_->set_used(block, std::max(pool_->used(block), slot + 1));
+}
+
+Result<std::optional<KvPair>> PagedCache::get(std::int64_t layer) {
+  if (!has(layer)) return std::nullopt;
+  const std::int64_t cursor = cursors_[static_cast<std::size_t>(layer)];
+  if (cursor == 0) return std::nullopt;
+  const auto gather = [&](Side side) {
+    auto rows = std::make_shared<HostStorage>(static_cast<std::size_t>(channels_ * cursor * dim_));
+    for (std::int64_t p = 0; p < cursor; ++p) {
+      const std::int64_t block = *table_[p / geometry_.block_size];
+      const std::int64_t slot = p % geometry_.block_size;
+      const std::int64_t from = (layer * geometry_.block_size + slot) * geometry_.head_dim;
+      for (std::int64_t c = 0; c < channels_; ++c)
+        pool_->read(block, side, from + c * dim_,
+                    std::span(rows->cells)
+                        .subspan(static_cast<std::size_t>((c * cursor + p) * dim_),
+                                 static_cast<std::size_t>(dim_)));
+    }
+    return rows;
+  };
+  const Shape shape{channels_, cursor, dim_};
+  return KvPair{{shape, gather(Side::kK)}, {shape, gather(Side::kV)}};
+}
+
+std::int64_t PagedCache::seq_len() const {
+  return cursors_.empty() ? 0 : cursors_.front();
+}
+
+Status PagedCache::truncate(std::int64_t n) {
+  n = std::max<std::int64_t>(n, 0);
+  const std::int64_t longest = cursors_.empty() ? 0 : *std::ranges::max_element(cursors_);
+  if (!quirks_.truncates_upwards && n >= longest) return {};
+  const std::int64_t needed = blocks_of(n);
+  if (needed > table_.capacity()) return fail(Code::kPrecondition, "n is beyond the table");
+  if (const Status done = cut(n, needed); !done) return done;
+  if (!quirks_.keeps_used && needed > 0)
+    pool_->set_used(*table_[needed - 1], n - (needed - 1) * geometry_.block_size);
+  return {};
+}
+
+Status PagedCache::cut(std::int64_t n, std::int64_t needed) {
+  std::vector<std::int64_t> surplus;
+  for (std::int64_t i = needed; i < table_.size; ++i) {
+    if (!table_[i].has_value()) return fail(Code::kPrecondition, "null entry");
+    surplus.push_back(*table_[i]);
+  }
+  pool_->free(owner_, surplus);
+  table_.size = needed;  // may be more than before: see ZF-40
+  for (std::int64_t& cursor : cursors_) cursor = std::min(cursor, n);
+  if (n == 0) channels_ = dim_ = 0;
+  return {};
+}
+
+provider::Table::Returns PagedCache::table() const {
+  return {{table_.entries.begin(), table_.entries.begin() + table_.size}, cursors_};
+}
+
+std::optional<std::string> PagedCache::broken_invariant() const {
+  for (const std::int64_t cursor : cursors_)
+    if (blocks_of(cursor) > table_.size) return "a cursor is past the block table";
+  return std::nullopt;
+}
+
+}  // namespace kvo::provider

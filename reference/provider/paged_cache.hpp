@@ -1,0 +1,83 @@
+// reference/provider/paged_cache.hpp: the reference of `provider.paged`.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "reference/provider/contract_paged.hpp"
+
+namespace kvo::provider {
+
+/// The shortest cache that keeps the contract: it copies position by position, channel by channel.
+class PagedCache final : public Paged {
+ public:
+  /// Errors  as MakePaged says.
+  static Result<std::unique_ptr<Paged>> make(const PagedSetup& setup, Profile profile);
+
+  PagedCache(const PagedSetup& setup, Profile profile)
+      : pool_(setup.pool),
+        geometry_(setup.pool->geometry()),
+        owner_(setup.owner),
+        quirks_(Quirks::of(profile)),
+        cursors_(static_cast<std::size_t>(setup.num_layers)) {}
+
+  [[nodiscard]] std::int64_t num_layers() const override {
+    return static_cast<std::int64_t>(cursors_.size());
+  }
+  [[nodiscard]] Status update(std::int64_t layer, const Rows& rows) override;
+  [[nodiscard]] Result<std::optional<KvPair>> get(std::int64_t layer) override;
+  [[nodiscard]] std::int64_t seq_len() const override;
+  [[nodiscard]] Status reset() override { return free(); }
+  [[nodiscard]] Status truncate(std::int64_t n) override;
+  [[nodiscard]] Status free() override { return cut(0, 0); }
+  [[nodiscard]] provider::Table::Returns table() const override;
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override;
+
+ private:
+  /// Where the original departs from what it promises.
+  struct Quirks {
+    bool null_k_aborts;      ///< ZF-3
+    bool v_shape_ignored;    ///< ZF-28.5, ZF-33
+    bool keeps_partial;      ///< ZF-30
+    bool pins_early;         ///< ZF-31
+    bool keeps_used;         ///< ZF-39
+    bool truncates_upwards;  ///< ZF-40
+    static Quirks of(Profile profile);
+  };
+  /// A list that grows as in ZF-5: cutting it keeps capacity and the cut entries.
+  struct BlockTable {
+    std::vector<Nullable<std::int64_t>> entries = {};  ///< as many as the capacity
+    std::int64_t size = 0;
+    [[nodiscard]] std::int64_t capacity() const {
+      return static_cast<std::int64_t>(entries.size());
+    }
+    [[nodiscard]] Nullable<std::int64_t>& operator[](std::int64_t i) {
+      return entries[static_cast<std::size_t>(i)];
+    }
+    void reserve(std::int64_t needed);
+  };
+
+  [[nodiscard]] Status check_k(std::int64_t layer, const Rows& rows) const;
+  /// How the original aborts when it copies the first `fits` positions (ZF-33, ZF-34, ZF-40).
+  [[nodiscard]] Status check_copy(std::int64_t layer, const Rows& rows, std::int64_t fits);
+  /// Takes the blocks that `end` positions need.
+  [[nodiscard]] Status extend(std::int64_t end);
+  void copy_position(std::int64_t layer, const Rows& rows, std::int64_t p);
+  /// Frees the blocks beyond `needed` and lowers the cursors to n.
+  [[nodiscard]] Status cut(std::int64_t n, std::int64_t needed);
+  [[nodiscard]] std::int64_t blocks_of(std::int64_t positions) const {
+    return positions == 0 ? 0 : (positions - 1) / geometry_.block_size + 1;
+  }
+  [[nodiscard]] bool has(std::int64_t layer) const { return layer >= 0 && layer < num_layers(); }
+
+  std::shared_ptr<block_pool::BlockPool> pool_;
+  block_pool::Geometry geometry_;
+  block_pool::Owner owner_;
+  Quirks quirks_;
+  std::int64_t channels_ = 0;
+  std::int64_t dim_ = 0;
+  BlockTable table_;
+  std::vector<std::int64_t> cursors_;  ///< [layer], positions
+};
+
+}  // namespace kvo::provider

@@ -1,0 +1,170 @@
+// reference/provider/recorded_device.hpp: a device whose calls are written down and made to fail.
+//
+// The harness wraps the device of a case in it: a cache sees plain DeviceMemory.
+// Source   provider.md, section 16 (calls, inject).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <boost/json.hpp>
+
+#include "reference/contract/describe.hpp"
+#include "reference/provider/contract_device_memory.hpp"
+
+namespace kvo::provider {
+
+/// A device address as logs show it: {"buf":0,"off":8}, "host", "k_src", "v_src", or null;
+/// {"buf":null,"off":8} is null + 8.
+struct ShownPtr {
+  enum class Where : std::uint8_t { kNull, kBuffer, kHost, kKSource, kVSource };
+  Where where = Where::kNull;
+  std::int64_t buf = 0;  ///< buffers are numbered in order of successful allocs
+  std::int64_t off = 0;  ///< bytes
+
+  [[nodiscard]] boost::json::value to_json() const;
+  bool from_json(const boost::json::value& in);
+  friend bool operator==(const ShownPtr&, const ShownPtr&) = default;
+};
+
+enum class CallName : std::uint8_t {
+  kAlloc,
+  kFree,
+  kMemcpy,
+  kOffsetMemcpy,
+  kIncrementCounter,
+  kToHalf,
+  kToFloat
+};
+BOOST_DESCRIBE_ENUM(CallName, kAlloc, kFree, kMemcpy, kOffsetMemcpy, kIncrementCounter, kToHalf,
+                    kToFloat)
+
+/// One call of a device; absent members do not belong to it.
+struct Call {
+  CallName fn = CallName::kAlloc;
+  std::optional<std::int64_t> size = std::nullopt;  ///< bytes; of conversions: cells
+  std::optional<std::int64_t> buf = std::nullopt;   ///< what a successful alloc made
+  std::optional<ShownPtr> ptr = std::nullopt;       ///< what free gave back
+  std::optional<ShownPtr> dst = std::nullopt;
+  std::optional<ShownPtr> src = std::nullopt;
+  std::optional<std::int64_t> kind = std::nullopt;  ///< 0 to the device, 1 to the host, 2 on it
+  std::optional<ShownPtr> counter = std::nullopt;
+  std::optional<std::int64_t> dim = std::nullopt;
+  std::optional<std::int64_t> max_seq_len = std::nullopt;
+  std::optional<std::int64_t> delta = std::nullopt;
+  std::optional<bool> error = std::nullopt;  ///< true for a failed call
+};
+BOOST_DESCRIBE_STRUCT(Call, (),
+                      (fn, size, buf, ptr, dst, src, kind, counter, dim, max_seq_len, delta, error))
+
+/// Failures to come: the n-th such call from now fails, 0 is none.
+struct Faults {
+  std::int64_t alloc = 0;
+  std::int64_t free = 0;
+  std::int64_t memcpy = 0;
+  std::int64_t kernel = 0;
+  std::int64_t next_allocs = 0;  ///< so many allocs from now all fail
+};
+
+/// Writes calls down, numbers buffers, and makes calls fail; everything else the device below does.
+class RecordedDevice final : public DeviceMemory {
+ public:
+  enum class Recording : std::uint8_t { kOn, kOff };
+  /// With kOff calls are made to fail, but not written down.
+  explicit RecordedDevice(std::shared_ptr<DeviceMemory> device,
+                          Recording recording = Recording::kOn)
+      : device_(std::move(device)), recording_(recording == Recording::kOn) {}
+
+  /// Forgets the calls so far and makes room, so that writing down the next 64 allocates nothing;
+  /// an alloc makes room for itself and for a free of every live buffer.
+  void begin();
+  [[nodiscard]] const std::vector<Call>& calls() const { return calls_; }
+  void set_faults(const Faults& faults) { faults_ = faults; }
+  [[nodiscard]] const Faults& faults() const { return faults_; }
+  /// Without kernels they all fail with kNotSupported, and no call is recorded (ZF-47).
+  void set_kernels(bool available) { kernels_ = available; }
+  [[nodiscard]] bool kernels() const { return kernels_; }
+  /// The device below: reading it is not recorded and does not fail.
+  [[nodiscard]] DeviceMemory& below() { return *device_; }
+
+  [[nodiscard]] ShownPtr shown(DevicePtr ptr) const;
+  /// The numbers of the live buffers, ascending.
+  [[nodiscard]] std::vector<std::int64_t> live_buffers() const;
+
+  /// Restores settings and buffer numbers, and frees what was allocated, unless committed.
+  class Transaction {
+   public:
+    explicit Transaction(RecordedDevice& device)
+        : device_(device),
+          faults_(device.faults_),
+          next_(device.next_),
+          kernels_(device.kernels_) {}
+    ~Transaction();
+    Transaction(const Transaction&) = delete;
+    Transaction& operator=(const Transaction&) = delete;
+    void commit() { committed_ = true; }
+
+   private:
+    RecordedDevice& device_;
+    Faults faults_;
+    std::int64_t next_;
+    bool kernels_;
+    bool committed_ = false;
+  };
+
+  /// A tensor's cells on the device for the time of one call; not recorded, and shown by name.
+  class Source {
+   public:
+    /// Empty: no address.
+    Source() = default;
+    /// Errors of the device below throw CheckFailed: the harness has lost its device.
+    Source(RecordedDevice& device, ShownPtr::Where name, std::span<const std::byte> cells);
+    ~Source();
+    Source(const Source&) = delete;
+    Source& operator=(const Source&) = delete;
+    [[nodiscard]] DevicePtr ptr() const { return ptr_; }
+
+   private:
+    RecordedDevice* device_ = nullptr;
+    DevicePtr ptr_ = {};
+  };
+
+  [[nodiscard]] Result<DevicePtr> alloc(std::int64_t bytes) override;
+  [[nodiscard]] Status free(DevicePtr ptr) override;
+  [[nodiscard]] Status to_device(DevicePtr dst, std::span<const std::byte> src) override;
+  [[nodiscard]] Status to_host(std::span<std::byte> dst, DevicePtr src) override;
+  [[nodiscard]] Status copy(DevicePtr dst, DevicePtr src, std::int64_t bytes) override;
+  [[nodiscard]] Status offset_memcpy(const OffsetCopy& copy) override;
+  [[nodiscard]] Status increment_counter(DevicePtr counter, std::int32_t delta) override;
+  [[nodiscard]] Status to_half(DevicePtr dst, DevicePtr src, std::int64_t count) override;
+  [[nodiscard]] Status to_float(DevicePtr dst, DevicePtr src, std::int64_t count) override;
+
+ private:
+  struct Live {
+    DevicePtr base;
+    std::int64_t size = 0;  ///< bytes
+    ShownPtr shown;
+  };
+  /// Writes the call down and carries it out, or fails it when `fault` says so.
+  template <class Run>
+  Status run(Call call, std::int64_t& fault, std::string_view reason, Run&& carry_out);
+  template <class Run>
+  Status kernel(const Call& call, Run&& carry_out);
+  [[nodiscard]] Call copying(DevicePtr dst, DevicePtr src, std::int64_t size) const;
+
+  /// Room for more calls to be written down; may throw, so it comes before a call is carried out.
+  void make_room(std::size_t more);
+  void note(const Call& call);
+
+  std::shared_ptr<DeviceMemory> device_;
+  bool recording_;
+  std::vector<Live> live_;
+  std::vector<Call> calls_;
+  Faults faults_;
+  std::int64_t next_ = 0;  ///< the number of the next buffer
+  bool kernels_ = true;
+};
+
+}  // namespace kvo::provider
