@@ -1,0 +1,41 @@
+#include "properties/random_case.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "reference/contract/check.hpp"
+
+namespace kvo {
+
+CasePlan random_case(const Law& law, const std::vector<const Subject*>& subjects,
+                     std::uint64_t seed, std::uint64_t index, Profile profile) {
+  const Generator* generator = generator_of(*subjects.front()->kind);
+  KVO_CHECK(generator != nullptr);
+  const std::uint64_t own_seed = case_seed(seed, index);
+  // Short scripts are quick and shrink well, long ones reach deep states: both are tried.
+  const std::uint64_t operations = 1 + Draw(~own_seed).below(law.most_operations);
+  CasePlan plan{.kind = subjects.front()->kind,
+                .name = "seed" + std::to_string(seed) + "-case" + std::to_string(index),
+                .note = "generated; law " + std::string(law.name),
+                .setup = generator->make(own_seed, profile).setup,
+                .options = {.allocations = law.allocations},
+                .subjects = subjects};
+  // The reference judges itself, too, where the law is not about agreeing with it.
+  if (law.allocations == Allocations::kFailEach)
+    plan.subjects.insert(plan.subjects.begin(), plan.subjects.front());
+  plan.ops = [generator, own_seed, profile, operations] {
+    return std::make_unique<FirstOps>(generator->make(own_seed, profile).ops, operations);
+  };
+  return plan;
+}
+
+std::vector<std::string_view> missing_labels(const Generator& generator, Profile profile,
+                                             const Labels& reached) {
+  std::vector<std::string_view> missing;
+  for (const std::string_view label : generator.labels(profile))
+    if (!reached.contains(label)) missing.push_back(label);
+  return missing;
+}
+
+}  // namespace kvo

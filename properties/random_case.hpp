@@ -1,0 +1,23 @@
+// properties/random_case.hpp: the index-th random case of a campaign.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "properties/generator.hpp"
+#include "properties/laws.hpp"
+#include "properties/run_case.hpp"
+
+namespace kvo {
+
+/// A case of `law` for `subjects` (the judge first), drawn from (seed, index).
+/// Requires  the kind has a generator.
+[[nodiscard]] CasePlan random_case(const Law& law, const std::vector<const Subject*>& subjects,
+                                   std::uint64_t seed, std::uint64_t index, Profile profile);
+
+/// The labels of a kind that `reached` lacks.
+[[nodiscard]] std::vector<std::string_view> missing_labels(const Generator& generator,
+                                                           Profile profile, const Labels& reached);
+
+}  // namespace kvo

@@ -1,0 +1,66 @@
+// properties/run_case.hpp: one case from its plan to its verdicts, shrunk scripts included.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "properties/lockstep.hpp"
+#include "properties/shrinker.hpp"
+#include "reference/contract/op_stream.hpp"
+#include "traces/kvlog.hpp"
+
+namespace kvo {
+
+/// What is to be run: a function of the run's configuration and the case's index.
+struct CasePlan {
+  const CacheKind* kind = nullptr;
+  std::string name = {};  ///< unique within the run, fit for a file name
+  std::string note = {};
+  std::string repeat = {};  ///< the command that runs this case again
+  Setup setup = {};
+  LockstepOptions options = {};
+  std::vector<const Subject*> subjects = {};  ///< the judge first
+  /// Opens the operations from the beginning; deterministic.
+  std::function<std::unique_ptr<OpStream>()> ops = nullptr;
+};
+
+/// A script that a subject fails, as small as it could be made.
+struct Repro {
+  traces::Case script;
+  Verdict verdict;
+};
+
+struct SubjectResult {
+  std::string subject;
+  Verdict verdict = {};
+  Timings timings = {};
+  std::optional<Repro> repro = std::nullopt;  ///< for a failed verdict
+};
+
+struct CaseResult {
+  std::string name;
+  std::string kind;
+  std::uint64_t operations = 0;
+  Labels labels = {};
+  std::vector<SubjectResult> subjects = {};
+};
+
+/// Runs a case. A failing subject's script is made smaller by at most `shrink_attempts` further
+/// runs of it (0 keeps the script as far as it went).
+[[nodiscard]] CaseResult run_case(const CasePlan& plan, std::uint64_t shrink_attempts);
+
+/// Runs `script` on the judge and one subject of a plan.
+[[nodiscard]] Verdict run_script(const CasePlan& plan, const Subject& subject,
+                                 const Script& script);
+
+/// The smallest script found that `subject` fails, with what the judge observed of it.
+/// Requires  run_script(plan, subject, script) fails.
+[[nodiscard]] Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
+                                std::uint64_t shrink_attempts);
+
+}  // namespace kvo

@@ -1,0 +1,51 @@
+#include "tools/campaign_options.hpp"
+
+#include <map>
+
+#include "tools/crash_guard.hpp"
+#include "tools/usage.hpp"
+
+namespace kvo::tools {
+
+void declare_profile(CLI::App& app, Profile& profile) {
+  static const std::map<std::string, Profile> kProfiles{{"original", Profile::kOriginal},
+                                                        {"documented", Profile::kDocumented}};
+  app.add_option("--profile", profile,
+                 "original: what the followed system does; documented: what it promises")
+      ->transform(CLI::CheckedTransformer(kProfiles).description("original|documented"))
+      ->default_str("original");
+}
+
+void declare_campaign(CLI::App& app, CampaignArguments& arguments) {
+  constexpr unsigned kMostJobs = 256;
+  arguments.case_timeout =
+      std::chrono::duration_cast<std::chrono::duration<double>>(kDefaultCaseTimeout).count();
+  app.add_option("--seed", arguments.seed, "the same seed gives the same cases")
+      ->capture_default_str();
+  app.add_option("--jobs,-j", arguments.campaign.jobs, "threads; results do not depend on it")
+      ->check(CLI::Range(1U, kMostJobs))
+      ->capture_default_str();
+  app.add_option("--output,-o", arguments.campaign.output,
+                 "run file: JSON Lines, appended case by case");
+  app.add_flag("--resume", arguments.campaign.resume, "go on with the run file of a killed run");
+  app.add_option("--json", arguments.report.json,
+                 "write the summary as JSON; - for standard output");
+  app.add_option("--repros", arguments.campaign.repro_folder, "folder for failing scripts")
+      ->capture_default_str();
+  app.add_option("--case-timeout", arguments.case_timeout,
+                 "seconds after which a case hangs (exit status 3); 0: never")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  declare_profile(app, arguments.profile);
+}
+
+const Law& law_named(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Law& law : laws()) {
+    if (law.name == name) return law;
+    known.emplace_back(law.name);
+  }
+  throw unknown_word("law", name, known);
+}
+
+}  // namespace kvo::tools

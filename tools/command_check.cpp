@@ -1,0 +1,138 @@
+// tools/command_check.cpp: `kvoracle check`: random cases against the laws.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "properties/random_case.hpp"
+#include "tools/campaign_options.hpp"
+#include "tools/commands.hpp"
+#include "tools/console.hpp"
+#include "tools/crash_guard.hpp"
+#include "tools/exit_status.hpp"
+#include "tools/selection.hpp"
+#include "tools/usage.hpp"
+#include "tools/version.hpp"
+
+namespace kvo::tools {
+namespace {
+
+constexpr std::uint64_t kDefaultCases = 2'000;
+
+struct Arguments : CampaignArguments {
+  std::vector<std::string> words;
+  std::vector<std::string> law_names;
+  std::uint64_t cases = 0;
+  std::optional<std::uint64_t> only_case;
+};
+
+// Cases go round over kinds and laws, so that a campaign cut short has tried all of them.
+class Campaign {
+ public:
+  explicit Campaign(const Arguments& arguments) : arguments_(arguments) {
+    for (Lineup& lineup : select_subjects(arguments.words))
+      if (generator_of(*lineup.kind) != nullptr) lineups_.push_back(std::move(lineup));
+    if (lineups_.empty()) throw UsageError("none of these subjects has a generator");
+    for (const std::string& name : arguments.law_names) laws_.push_back(&law_named(name));
+    if (laws_.empty())
+      for (const Law& law : laws()) laws_.push_back(&law);
+  }
+
+  [[nodiscard]] CasePlan plan(std::uint64_t index) const {
+    const Lineup& lineup = lineups_[index % lineups_.size()];
+    const Law& law = *laws_[index / lineups_.size() % laws_.size()];
+    CasePlan planned =
+        random_case(law, lineup.subjects, arguments_.seed, index, arguments_.profile);
+    planned.repeat = fmt::format("kvoracle check {} --seed {} --case {}",
+                                 fmt::join(arguments_.words, " "), arguments_.seed, index);
+    return planned;
+  }
+
+  [[nodiscard]] const std::vector<Lineup>& lineups() const { return lineups_; }
+
+  [[nodiscard]] RunHeader header() const {
+    RunHeader header{.kvoracle = std::string(kVersion),
+                     .command = "check",
+                     .seed = arguments_.seed,
+                     .profile = arguments_.profile,
+                     .subjects = subject_names(lineups_),
+                     .options = {}};
+    boost::json::array names;
+    for (const Law* law : laws_) names.emplace_back(law->name);
+    header.options["laws"] = std::move(names);
+    return header;
+  }
+
+ private:
+  const Arguments& arguments_;
+  std::vector<Lineup> lineups_;
+  std::vector<const Law*> laws_;
+};
+
+// Says which states that matter were never reached: such a campaign proves less than it seems to.
+void print_labels(const Campaign& campaign, const Summary& summary, Profile profile) {
+  const std::vector<LabelSummary> reached = summary.labels();
+  for (const Lineup& lineup : campaign.lineups()) {
+    const Generator* generator = generator_of(*lineup.kind);
+    std::string missing;
+    for (const std::string_view label : generator->labels(profile)) {
+      const bool seen = std::ranges::any_of(reached, [&](const LabelSummary& row) {
+        return row.kind == lineup.kind->name() && row.label == label;
+      });
+      if (!seen) missing += fmt::format("{}{}", missing.empty() ? "" : "; ", label);
+    }
+    const std::size_t wanted = generator->labels(profile).size();
+    if (missing.empty())
+      print_out(
+          fmt::format("{}: all {} states that matter were reached\n", lineup.kind->name(), wanted));
+    else
+      print_out(fmt::format("{}: never reached: {}\n", lineup.kind->name(), missing));
+  }
+}
+
+int run_check(Arguments& arguments) {
+  const Campaign campaign(arguments);
+  arguments.campaign.cases = arguments.cases;
+  if (arguments.cases == 0)
+    arguments.campaign.cases =
+        arguments.campaign.seconds > 0 ? CampaignOptions::kEndless : kDefaultCases;
+  std::uint64_t offset = 0;
+  if (arguments.only_case) {
+    offset = *arguments.only_case;
+    arguments.campaign.cases = 1;
+  }
+  const Watchdog watchdog{std::chrono::duration<double>(arguments.case_timeout)};
+  const Summary summary =
+      must(run_campaign(campaign.header(), arguments.campaign,
+                        [&](std::uint64_t index) { return campaign.plan(index + offset); }));
+  const int status = report(summary, arguments.report, {{"seed", arguments.seed}});
+  if (arguments.report.json != "-") {
+    print_labels(campaign, summary, arguments.profile);
+    print_out(fmt::format("seed {}\n", arguments.seed));
+  }
+  return status;
+}
+
+}  // namespace
+
+Run declare_check(CLI::App& app) {
+  const auto arguments = std::make_shared<Arguments>();
+  app.add_option("subjects", arguments->words,
+                 "contracts, caches or subjects, for instance provider.paged@optimized; none: all");
+  app.add_option("--law", arguments->law_names, "only these laws (kvoracle list)");
+  app.add_option("--cases", arguments->cases, "number of cases; without --time 2000")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--time", arguments->campaign.seconds, "seconds to go on for")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--case", arguments->only_case, "only the case of this index");
+  app.add_flag("--timings", arguments->report.timings, "a table of all operations");
+  declare_campaign(app, *arguments);
+  return [arguments] { return run_check(*arguments); };
+}
+
+}  // namespace kvo::tools

@@ -1,0 +1,217 @@
+// tools/command_list.cpp: `kvoracle list`: what there is to check, and with what.
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "properties/all_subjects.hpp"
+#include "properties/laws.hpp"
+#include "properties/mutants/mutants.hpp"
+#include "reference/contract/fields.hpp"
+#include "tools/commands.hpp"
+#include "tools/console.hpp"
+#include "tools/exit_status.hpp"
+#include "tools/usage.hpp"
+#include "traces/formats.hpp"
+
+namespace kvo::tools {
+namespace {
+
+namespace json = boost::json;
+
+struct Line {
+  std::string name;
+  std::string doc;
+};
+
+/// One heading of the list with what stands under it.
+struct Section {
+  std::string_view title;
+  std::vector<Line> lines;
+};
+
+std::string engines_of(const CacheKind& kind) {
+  std::vector<std::string> engines;
+  for (const Subject* subject : subjects_of(kind)) engines.push_back(subject->engine);
+  return fmt::format("{}", fmt::join(engines, ", "));
+}
+
+/// Everything there is: the one place where the registries of all rooms come together.
+std::vector<Section> sections() {
+  Section caches{"caches", {}};
+  for (const CacheKind* kind : all_kinds())
+    caches.lines.push_back(
+        {kind->name(), fmt::format("{} [{} operations]", kind->doc, kind->operations.size())});
+  Section subjects{"subjects", {}};
+  for (const Subject* subject : all_subjects())
+    subjects.lines.push_back({subject->name(), subject->doc});
+  Section seeded{"mutants", {}};
+  for (const Mutant& mutant : mutants())
+    seeded.lines.push_back({mutant.subject.name(), std::string(mutant.fault)});
+  Section known_laws{"laws", {}};
+  for (const Law& law : laws())
+    known_laws.lines.push_back({std::string(law.name), std::string(law.doc)});
+  Section formats{"trace formats", {}};
+  for (const traces::Format& format : traces::formats())
+    formats.lines.push_back({std::string(format.name), std::string(format.description)});
+  return {std::move(caches), std::move(subjects), std::move(seeded), std::move(known_laws),
+          std::move(formats)};
+}
+
+std::string overview_text(const std::vector<Section>& all, const Paint& paint) {
+  std::string text;
+  for (const Section& section : all) {
+    if (section.lines.empty()) continue;
+    Table table({{""}, {""}});
+    for (const Line& line : section.lines) table.row({line.name, line.doc});
+    text += (text.empty() ? "" : "\n") + paint(Colour::kBold, section.title) + "\n" + table.text(2);
+  }
+  return text + "\nkvoracle list --contract NAME shows the operations of a contract or cache.\n";
+}
+
+json::object overview_json(const std::vector<Section>& all) {
+  json::object out;
+  for (const Section& section : all) {
+    std::string key(section.title);
+    std::replace(key.begin(), key.end(), ' ', '_');
+    json::array& lines = out[key].emplace_array();
+    for (const Line& line : section.lines)
+      lines.push_back({{"name", line.name}, {"doc", line.doc}});
+  }
+  return out;
+}
+
+/// "[batch, position, dim]", or nothing.
+std::string axes_text(AxisNames axes) {
+  return axes.empty() ? std::string() : fmt::format("[{}]", fmt::join(axes, ", "));
+}
+
+std::string_view presence_text(Presence presence) {
+  switch (presence) {
+    case Presence::kRequired:
+      return "";
+    case Presence::kOptional:
+      return "optional";
+    case Presence::kNullable:
+      return "or null";
+  }
+  return "";
+}
+
+/// "update(cache?, layer, k, v)"
+std::string signature(const OpKind& op) {
+  std::vector<std::string> names;
+  for (const FieldInfo& field : op.arguments)
+    names.push_back(std::string(field.name) + (field.presence == Presence::kOptional ? "?" : ""));
+  return fmt::format("{}({})", op.name, fmt::join(names, ", "));
+}
+
+void add_fields(Table& table, std::string_view arrow, const std::vector<FieldInfo>& fields) {
+  for (const FieldInfo& field : fields) {
+    std::string type(field.type);
+    if (!field.axes.empty()) type += " " + axes_text(field.axes);
+    if (field.presence != Presence::kRequired)
+      type += fmt::format(", {}", presence_text(field.presence));
+    table.row(
+        {std::string(arrow), std::string(field.name), type, std::string(field_unit(field.name))});
+  }
+}
+
+std::string kind_text(const CacheKind& kind, const Paint& paint) {
+  std::string text = fmt::format("{}  {}\n  engines: {}\n", paint(Colour::kBold, kind.name()),
+                                 kind.doc, engines_of(kind));
+  for (const OpKind* op : kind.operations) {
+    text += fmt::format("\n  {}\n    {}\n", paint(Colour::kBold, signature(*op)), op->doc);
+    Table table({{""}, {""}, {""}, {""}});
+    add_fields(table, "in", op->arguments);
+    add_fields(table, "out", op->returns);
+    text += table.text(4);
+  }
+  return text;
+}
+
+json::array fields_json(const std::vector<FieldInfo>& fields) {
+  json::array out;
+  for (const FieldInfo& field : fields) {
+    json::object one{{"name", field.name},
+                     {"type", field.type},
+                     {"optional", field.presence == Presence::kOptional},
+                     {"nullable", field.presence == Presence::kNullable},
+                     {"unit", field_unit(field.name)}};
+    if (!field.axes.empty()) one["axes"] = json::array(field.axes.begin(), field.axes.end());
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+json::object kind_json(const CacheKind& kind) {
+  json::array engines;
+  for (const Subject* subject : subjects_of(kind)) engines.emplace_back(subject->engine);
+  json::array operations;
+  for (const OpKind* op : kind.operations)
+    operations.push_back({{"name", op->name},
+                          {"doc", op->doc},
+                          {"arguments", fields_json(op->arguments)},
+                          {"returns", fields_json(op->returns)}});
+  return {{"name", kind.name()},           {"contract", kind.contract},
+          {"cache", kind.cache},           {"doc", kind.doc},
+          {"engines", std::move(engines)}, {"operations", std::move(operations)}};
+}
+
+/// The cache of that name, or every cache of the contract of that name.
+std::vector<const CacheKind*> kinds_named(const std::string& name) {
+  std::vector<const CacheKind*> found;
+  std::vector<std::string> known;
+  for (const CacheKind* kind : all_kinds()) {
+    if (kind->contract == name || kind->name() == name) found.push_back(kind);
+    if (known.empty() || known.back() != kind->contract) known.emplace_back(kind->contract);
+  }
+  if (found.empty()) throw unknown_word("contract", name, known);
+  return found;
+}
+
+struct ListOptions {
+  std::string contract;
+  std::string json;
+};
+
+int run_list(const ListOptions& options) {
+  json::object out;
+  std::string text;
+  const Paint paint(stdout);
+  if (options.contract.empty()) {
+    const std::vector<Section> all = sections();
+    text = overview_text(all, paint);
+    out = overview_json(all);
+  } else {
+    json::array& caches = out["caches"].emplace_array();
+    for (const CacheKind* kind : kinds_named(options.contract)) {
+      text += (text.empty() ? "" : "\n") + kind_text(*kind, paint);
+      caches.push_back(kind_json(*kind));
+    }
+  }
+  if (options.json != kStandardOutput) print_out(text);
+  if (!options.json.empty()) write_json_file(options.json, out);
+  return kExitConforms;
+}
+
+}  // namespace
+
+Run declare_list(CLI::App& app) {
+  const auto options = std::make_shared<ListOptions>();
+  app.add_option("-c,--contract", options->contract,
+                 "Show the operations of this contract (provider) or cache (provider.paged)")
+      ->type_name("NAME");
+  app.add_option("--json", options->json, "Write the list to FILE ('-': standard output)")
+      ->type_name("FILE");
+  return [options] { return run_list(*options); };
+}
+
+}  // namespace kvo::tools

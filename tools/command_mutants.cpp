@@ -1,0 +1,159 @@
+// tools/command_mutants.cpp: `kvoracle mutants`: the kill matrix of the seeded faults.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "properties/hunt.hpp"
+#include "properties/mutants/mutants.hpp"
+#include "properties/ordered_work.hpp"
+#include "tools/campaign_options.hpp"
+#include "tools/commands.hpp"
+#include "tools/console.hpp"
+#include "tools/crash_guard.hpp"
+#include "tools/exit_status.hpp"
+#include "tools/json_file.hpp"
+#include "tools/progress.hpp"
+#include "tools/quantities.hpp"
+#include "tools/usage.hpp"
+
+namespace kvo::tools {
+namespace {
+
+struct Arguments {
+  std::string contract;
+  std::uint64_t seed = 1;
+  std::uint64_t cases = 5'000;
+  unsigned jobs = 1;
+  bool scripts = false;
+  std::string json;
+};
+
+/// One row of the kill matrix; a mutant that got away has no law.
+struct MutantRecord {
+  std::string mutant;
+  std::string fault;
+  std::string origin;
+  std::optional<std::string> law = std::nullopt;
+  std::uint64_t cases = 0;
+  std::uint64_t operations = 0;
+  std::uint64_t shrunk_operations = 0;
+  std::string difference = {};
+  std::vector<std::string> script = {};
+};
+BOOST_DESCRIBE_STRUCT(MutantRecord, (),
+                      (mutant, fault, origin, law, cases, operations, shrunk_operations, difference,
+                       script))
+
+MutantRecord hunted(const Mutant& mutant, const Arguments& arguments) {
+  MutantRecord record{.mutant = mutant.subject.name(),
+                      .fault = std::string(mutant.fault),
+                      .origin = std::string(mutant.origin)};
+  const Activity activity(record.mutant,
+                          "kvoracle mutants --seed " + std::to_string(arguments.seed));
+  const auto caught = hunt(mutant.subject, arguments.seed, arguments.cases, Profile::kOriginal);
+  if (!caught) return record;
+  record.law = std::string(caught->law);
+  record.cases = caught->cases;
+  record.operations = caught->operations;
+  record.shrunk_operations = caught->repro.script.steps.size();
+  record.difference = caught->repro.verdict.text();
+  for (const traces::Step& step : caught->repro.script.steps)
+    record.script.push_back(op_text(step.op));
+  return record;
+}
+
+void print_matrix(const std::vector<MutantRecord>& records, bool scripts) {
+  using Align = Table::Align;
+  Table table({{"mutant", Align::kLeft},
+               {"origin", Align::kLeft},
+               {"caught by", Align::kLeft},
+               {"cases", Align::kRight},
+               {"operations", Align::kRight},
+               {"shrunk to", Align::kRight}});
+  const Paint paint(stdout);
+  for (const MutantRecord& record : records)
+    table.row({record.mutant, record.origin,
+               record.law ? *record.law : paint(Colour::kRed, "GOT AWAY"), count_text(record.cases),
+               count_text(record.operations), count_text(record.shrunk_operations)});
+  print_out(table.text());
+  for (const MutantRecord& record : records) {
+    if (!scripts) break;
+    print_out(fmt::format("\n{}: {}\n  {}\n", record.mutant, record.fault, record.difference));
+    for (const std::string& line : record.script) print_out("  " + line + "\n");
+  }
+}
+
+std::uint64_t median_length(const std::vector<MutantRecord>& records) {
+  std::vector<std::uint64_t> lengths;
+  for (const MutantRecord& record : records)
+    if (record.law) lengths.push_back(record.shrunk_operations);
+  if (lengths.empty()) return 0;
+  std::ranges::sort(lengths);
+  return lengths[lengths.size() / 2];
+}
+
+int run_mutants(const Arguments& arguments) {
+  std::vector<const Mutant*> chosen;
+  std::vector<std::string> known;
+  for (const Mutant& mutant : mutants()) {
+    const std::string contract(mutant.subject.kind->contract);
+    if (std::ranges::find(known, contract) == known.end()) known.push_back(contract);
+    if (arguments.contract.empty() || contract == arguments.contract) chosen.push_back(&mutant);
+  }
+  if (chosen.empty()) throw unknown_word("contract", arguments.contract, known);
+
+  std::vector<MutantRecord> records;
+  Progress progress("mutants", chosen.size());
+  in_order<MutantRecord>(
+      0, chosen.size(), arguments.jobs,
+      [&](std::uint64_t index) { return hunted(*chosen[index], arguments); },
+      [&](std::uint64_t /*index*/, MutantRecord record) {
+        records.push_back(std::move(record));
+        progress.advance();
+        return true;
+      });
+  progress.clear();
+
+  const auto caught = static_cast<std::uint64_t>(std::ranges::count_if(
+      records, [](const MutantRecord& record) { return record.law.has_value(); }));
+  std::uint64_t longest = 0;
+  for (const MutantRecord& record : records) longest = std::max(longest, record.shrunk_operations);
+  if (!arguments.json.empty())
+    write_json_file(arguments.json, {{"seed", arguments.seed},
+                                     {"mutants", write_json(records)},
+                                     {"caught", caught},
+                                     {"median_shrunk_operations", median_length(records)}});
+  if (arguments.json != kStandardOutput) {
+    print_matrix(records, arguments.scripts);
+    print_out(
+        fmt::format("\n{} of {} mutants caught; shrunk scripts: median {}, longest {}; seed {}\n",
+                    caught, records.size(), median_length(records), longest, arguments.seed));
+  }
+  return caught == records.size() ? kExitConforms : kExitDiffers;
+}
+
+}  // namespace
+
+Run declare_mutants(CLI::App& app) {
+  constexpr unsigned kMostJobs = 256;
+  const auto arguments = std::make_shared<Arguments>();
+  app.add_option("--contract", arguments->contract, "only the mutants of this contract");
+  app.add_option("--seed", arguments->seed, "the same seed gives the same matrix")
+      ->capture_default_str();
+  app.add_option("--cases", arguments->cases, "cases after which a mutant got away")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--jobs,-j", arguments->jobs, "threads; results do not depend on it")
+      ->check(CLI::Range(1U, kMostJobs))
+      ->capture_default_str();
+  app.add_flag("--scripts", arguments->scripts, "print the shrunk scripts");
+  app.add_option("--json", arguments->json, "write the matrix as JSON; - for standard output");
+  return [arguments] { return run_mutants(*arguments); };
+}
+
+}  // namespace kvo::tools

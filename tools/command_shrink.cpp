@@ -1,0 +1,91 @@
+// tools/command_shrink.cpp: `kvoracle shrink`: the smallest script of a log that a subject fails.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "properties/all_subjects.hpp"
+#include "properties/run_case.hpp"
+#include "tools/campaign_options.hpp"
+#include "tools/commands.hpp"
+#include "tools/console.hpp"
+#include "tools/crash_guard.hpp"
+#include "tools/exit_status.hpp"
+#include "tools/usage.hpp"
+
+namespace kvo::tools {
+namespace {
+
+struct Arguments {
+  std::string log;
+  std::string case_name;
+  std::string subject;
+  std::string law_name = std::string(laws().front().name);
+  std::string output = "-";
+  std::uint64_t attempts = 100'000;
+  Profile profile = Profile::kOriginal;
+};
+
+const Subject& subject_named(const std::string& name) {
+  if (const Subject* found = find_subject(name)) return *found;
+  std::vector<std::string> known;
+  for (const Subject* subject : all_subjects()) known.push_back(subject->name());
+  throw unknown_word("subject", name, known);
+}
+
+int run_shrink(const Arguments& arguments) {
+  const Subject& subject = subject_named(arguments.subject);
+  const traces::Case failing =
+      must(traces::read_case(arguments.log, arguments.case_name, find_kind));
+  if (failing.header.kind != subject.kind)
+    throw UsageError(fmt::format("{} is a case of {}, not of {}", failing.header.name,
+                                 failing.header.kind->name(), subject.kind->name()));
+  const CasePlan plan{.kind = subject.kind,
+                      .name = failing.header.name,
+                      .note = failing.header.note,
+                      .setup = {.profile = arguments.profile, .config = failing.header.config},
+                      .options = {.allocations = law_named(arguments.law_name).allocations},
+                      .subjects = {&reference_of(*subject.kind), &subject}};
+  Script script;
+  for (const traces::Step& step : failing.steps) script.push_back(step.op);
+  const Activity activity(subject.name() + " case " + plan.name,
+                          "kvoracle shrink " + arguments.log);
+  if (!run_script(plan, subject, script).failed()) {
+    print_error(fmt::format("{} agrees with its reference in case {}: nothing to shrink",
+                            subject.name(), plan.name));
+    return kExitConforms;
+  }
+  const Repro repro = shrink_case(plan, subject, script, arguments.attempts);
+  if (arguments.output == "-") {
+    print_out(traces::header_line(repro.script.header) + "\n");
+    for (const traces::Step& step : repro.script.steps)
+      print_out(traces::step_line(step.op, *step.recorded) + "\n");
+  } else {
+    must(traces::write_case(arguments.output, repro.script));
+  }
+  print_error(fmt::format("{} of {} operations are enough: {}", repro.script.steps.size(),
+                          script.size(), repro.verdict.text()));
+  return kExitDiffers;
+}
+
+}  // namespace
+
+Run declare_shrink(CLI::App& app) {
+  const auto arguments = std::make_shared<Arguments>();
+  app.add_option("log", arguments->log, "operation log, .jsonl or .jsonl.gz")->required();
+  app.add_option("--subject", arguments->subject, "the subject that fails")->required();
+  app.add_option("--case", arguments->case_name, "the case of the log; default: its first");
+  app.add_option("--law", arguments->law_name, "the law that is broken (kvoracle list)")
+      ->capture_default_str();
+  app.add_option("--output,-o", arguments->output, "file for the shrunk log; - for standard output")
+      ->capture_default_str();
+  app.add_option("--attempts", arguments->attempts, "most scripts to try")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  declare_profile(app, arguments->profile);
+  return [arguments] { return run_shrink(*arguments); };
+}
+
+}  // namespace kvo::tools

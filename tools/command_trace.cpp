@@ -1,0 +1,187 @@
+// tools/command_trace.cpp: `kvoracle trace info` and `kvoracle trace generate`.
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "reference/contract/json.hpp"
+#include "tools/commands.hpp"
+#include "tools/console.hpp"
+#include "tools/exit_status.hpp"
+#include "tools/usage.hpp"
+#include "traces/formats.hpp"
+#include "traces/generate.hpp"
+#include "traces/mooncake.hpp"
+#include "traces/sample.hpp"
+#include "traces/statistics.hpp"
+#include "traces/validate.hpp"
+
+namespace kvo::tools {
+namespace {
+
+namespace json = boost::json;
+using traces::Severity;
+
+// ---- info ----
+
+struct InfoOptions {
+  std::string file;
+  std::string format;
+  std::int64_t block_size = 512;
+  std::vector<std::uint64_t> capacities{1000, 10000, 50000};
+  std::string json;
+};
+
+struct Figures {
+  traces::TraceStatistics statistics;
+  traces::Validation validation;
+};
+
+traces::TextSource open_file_or_sample(const std::string& file) {
+  if (file.empty())
+    return traces::TextSource::in_memory(std::string(traces::kSampleName), traces::sample_trace());
+  return must(traces::TextSource::open(file));
+}
+
+Figures measure(const InfoOptions& options) {
+  const auto reader = must(traces::open_trace(open_file_or_sample(options.file), options.format));
+  traces::StatisticsCounter counter(options.capacities);
+  traces::Validator validator({.block_size = options.block_size});
+  Progress progress("requests");
+  while (const auto request = must(reader->next())) {
+    counter.add(*request);
+    validator.add(*request);
+    progress.advance();
+  }
+  Figures figures{counter.result(), validator.result()};
+  figures.statistics.skipped = reader->skipped();
+  return figures;
+}
+
+json::object figures_json(const std::string& name, const Figures& figures) {
+  json::object out = write_json(figures.statistics).as_object();
+  out["prefix_hit_share"] = figures.statistics.prefix_hit_share();
+  json::array findings;
+  for (const traces::Finding& finding : figures.validation.findings)
+    findings.push_back(
+        {{"line", finding.line},
+         {"severity", severity(finding.kind) == Severity::kError ? "error" : "warning"},
+         {"kind", traces::name(finding.kind)},
+         {"message", finding.message}});
+  json::object all{{"trace", name}};
+  for (auto& member : out) all.insert(member);
+  all["errors"] = figures.validation.errors();
+  all["warnings"] = figures.validation.warnings();
+  all["findings"] = std::move(findings);
+  return all;
+}
+
+void print_findings(const std::string& name, const traces::Validation& validation) {
+  for (const traces::Finding& finding : validation.findings)
+    fmt::print(stderr, "{}\n", traces::text(name, finding));
+  const std::uint64_t shown = validation.findings.size();
+  const std::uint64_t all = validation.errors() + validation.warnings();
+  if (all > shown)
+    fmt::print(stderr, "{}: {} further findings of the same kinds\n", name,
+               count_text(all - shown));
+}
+
+int run_info(const InfoOptions& options) {
+  const std::string name = options.file.empty() ? std::string(traces::kSampleName) : options.file;
+  const Figures figures = measure(options);
+  if (options.json != kStandardOutput)
+    print_out(fmt::format("{:<20}{}\n{}{:<20}{} errors, {} warnings\n", "trace", name,
+                          traces::text(figures.statistics), "validation",
+                          count_text(figures.validation.errors()),
+                          count_text(figures.validation.warnings())));
+  if (!options.json.empty()) write_json_file(options.json, figures_json(name, figures));
+  print_findings(name, figures.validation);
+  return figures.validation.errors() == 0 ? kExitConforms : kExitDiffers;
+}
+
+Run declare_info(CLI::App& app) {
+  const auto options = std::make_shared<InfoOptions>();
+  app.add_option("file", options->file, "Trace, plain or gzip (default: the embedded sample)")
+      ->type_name("FILE");
+  app.add_option("--format", options->format, "Format (default: what the file looks like)")
+      ->type_name("NAME");
+  app.add_option("--block-size", options->block_size, "Tokens a block that ids stand for")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->type_name("TOKENS")
+      ->capture_default_str();
+  app.add_option("--capacity", options->capacities,
+                 "Sizes of flat LRU caches to count hits of, in blocks; may be given repeatedly")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("BLOCKS")
+      ->default_str("1000,10000,50000");
+  app.add_option("--json", options->json, "Write the figures to FILE ('-': standard output)")
+      ->type_name("FILE");
+  return [options] { return run_info(*options); };
+}
+
+// ---- generate ----
+
+struct GenerateCommandOptions {
+  traces::GenerateOptions trace;
+  std::string output{kStandardOutput};
+};
+
+int run_generate(const GenerateCommandOptions& options) {
+  if (const auto checked = traces::check(options.trace); !checked) {
+    const traces::TraceError& error = checked.error();
+    std::string option = error.field;
+    for (char& c : option)
+      if (c == '_') c = '-';
+    throw UsageError(fmt::format("--{} {}: {}", option, error.value, error.message));
+  }
+  const std::vector<traces::Request> requests = must(traces::generate(options.trace));
+  if (options.output != kStandardOutput) {
+    must(traces::write_mooncake(options.output, requests));
+    return kExitConforms;
+  }
+  for (const traces::Request& request : requests)
+    print_out(traces::to_mooncake_line(request) + "\n");
+  return kExitConforms;
+}
+
+Run declare_generate(CLI::App& app) {
+  const auto options = std::make_shared<GenerateCommandOptions>();
+  traces::GenerateOptions& trace = options->trace;
+  const auto add = [&app](const char* name, auto& value, const char* doc) {
+    app.add_option(name, value, doc)->capture_default_str()->type_name("N");
+  };
+  add("--seed", trace.seed, "Everything random follows from it");
+  add("--requests", trace.requests, "How many requests");
+  add("--requests-per-second", trace.requests_per_second, "Arrivals, on average");
+  add("--mean-turn-tokens", trace.mean_turn_tokens, "New tokens of a prompt");
+  add("--mean-output-tokens", trace.mean_output_tokens, "Tokens of an answer");
+  add("--continued-percent", trace.continued_percent, "Requests that go on with a conversation");
+  add("--system-prompts", trace.system_prompts, "Shared beginnings of conversations");
+  add("--mean-system-tokens", trace.mean_system_tokens, "Tokens of a shared beginning");
+  add("--max-input-tokens", trace.max_input_tokens, "Tokens at which a conversation ends");
+  add("--block-size", trace.block_size, "Tokens a block");
+  app.add_option("-o,--output", options->output, "File to write ('-': standard output)")
+      ->type_name("FILE")
+      ->capture_default_str();
+  return [options] { return run_generate(*options); };
+}
+
+constexpr std::array kTraceCommands{
+    Command{"info", "figures and faults of a trace", declare_info},
+    Command{"generate", "a made-up trace in Mooncake's format, the same for the same options",
+            declare_generate},
+};
+
+}  // namespace
+
+Run declare_trace(CLI::App& app) {
+  return declare_group(app, kTraceCommands);
+}
+
+}  // namespace kvo::tools

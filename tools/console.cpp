@@ -1,0 +1,147 @@
+#include "tools/console.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "reference/contract/check.hpp"
+
+namespace kvo::tools {
+namespace {
+
+constexpr char kEscape = '\x1b';
+
+struct Range {
+  std::uint32_t first;
+  std::uint32_t last;
+};
+
+bool is_in(std::uint32_t point, const auto& ranges) {
+  return std::any_of(ranges.begin(), ranges.end(), [point](const Range& range) {
+    return range.first <= point && point <= range.last;
+  });
+}
+
+std::size_t point_width(std::uint32_t point) {
+  static constexpr std::array<Range, 3> kCombining{
+      {{0x300, 0x36F}, {0x200B, 0x200F}, {0xFE00, 0xFE0F}}};
+  static constexpr std::array<Range, 8> kWide{{{0x1100, 0x115F},
+                                               {0x2E80, 0xA4CF},
+                                               {0xAC00, 0xD7A3},
+                                               {0xF900, 0xFAFF},
+                                               {0xFE30, 0xFE6F},
+                                               {0xFF00, 0xFF60},
+                                               {0x1F300, 0x1FAFF},
+                                               {0x20000, 0x3FFFD}}};
+  if (is_in(point, kCombining)) return 0;
+  return is_in(point, kWide) ? 2 : 1;
+}
+
+std::string padded(const std::string& cell, std::size_t width, Table::Align align) {
+  const std::string blanks(width - display_width(cell), ' ');
+  return align == Table::Align::kRight ? blanks + cell : cell + blanks;
+}
+
+}  // namespace
+
+OutputFailed::OutputFailed(int code)
+    : std::runtime_error(
+          "cannot write standard output" +
+          (code == 0 ? std::string() : ": " + std::generic_category().message(code))),
+      code_(code) {}
+
+bool OutputFailed::reader_is_gone() const {
+  return code_ == EPIPE;
+}
+
+void print_out(std::string_view text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw OutputFailed(errno);
+}
+
+void finish_output() {
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw OutputFailed(errno);
+}
+
+void print_error(std::string_view line) {
+  const std::string text = fmt::format("kvoracle: {}\n", line);
+  (void)std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+bool is_terminal(std::FILE* stream) {
+  return isatty(fileno(stream)) == 1;
+}
+
+std::size_t terminal_columns(std::FILE* stream) {
+  constexpr std::size_t kUsual = 80;
+  winsize size{};
+  const bool known = ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kUsual;
+}
+
+std::string Paint::operator()(Colour colour, std::string_view text) const {
+  static constexpr std::array<std::string_view, 6> kCodes{"", "32", "31", "33", "1", "2"};
+  const std::string_view code = kCodes.at(static_cast<std::size_t>(colour));
+  if (!on_ || code.empty()) return std::string(text);
+  return fmt::format("{0}[{1}m{2}{0}[0m", kEscape, code, text);
+}
+
+std::size_t display_width(std::string_view text) {
+  std::size_t width = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (text[i] == kEscape && i + 1 < text.size() && text[i + 1] == '[') {
+      i = std::min(text.find('m', i), text.size() - 1) + 1;
+      continue;
+    }
+    const std::size_t bytes = byte < 0xC0U ? 1 : byte < 0xE0U ? 2 : byte < 0xF0U ? 3 : 4;
+    std::uint32_t point = bytes == 1 ? byte : byte & (0x7FU >> bytes);
+    for (std::size_t b = 1; b < bytes && i + b < text.size(); ++b)
+      point = point << 6U | (static_cast<unsigned char>(text[i + b]) & 0x3FU);
+    width += point_width(point);
+    i += bytes;
+  }
+  return width;
+}
+
+Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+void Table::row(std::vector<std::string> cells) {
+  KVO_CHECK(cells.size() <= columns_.size());
+  cells.resize(columns_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::text(std::size_t indent) const {
+  std::vector<std::size_t> widths(columns_.size(), 0);
+  bool titled = false;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    for (const auto& row : rows_) widths[c] = std::max(widths[c], display_width(row[c]));
+    if (widths[c] == 0) continue;
+    widths[c] = std::max(widths[c], display_width(columns_[c].title));
+    titled = titled || !columns_[c].title.empty();
+  }
+  std::string all;
+  const auto add = [&](const auto& cell_of) {
+    std::string line;
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      if (widths[c] == 0) continue;
+      line += padded(cell_of(c), widths[c], columns_[c].align) + "  ";
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    all += line.empty() ? "\n" : std::string(indent, ' ') + line + "\n";
+  };
+  if (titled) add([&](std::size_t c) { return columns_[c].title; });
+  for (const auto& row : rows_) add([&](std::size_t c) { return row[c]; });
+  return all;
+}
+
+}  // namespace kvo::tools

@@ -1,0 +1,78 @@
+// tools/console.hpp: what commands print with: lines, colours, tables; also quantities, progress
+// and JSON, which have headers of their own.
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/json_file.hpp"
+#include "tools/progress.hpp"
+#include "tools/quantities.hpp"
+
+namespace kvo::tools {
+
+/// Standard output takes no more: a full disk, a closed pipe.
+class OutputFailed : public std::runtime_error {
+ public:
+  explicit OutputFailed(int code);
+  /// Nobody reads any more, which is no fault: `kvoracle list | head`.
+  [[nodiscard]] bool reader_is_gone() const;
+
+ private:
+  int code_;
+};
+
+/// Writes to standard output. Everything a command prints there goes through here.
+/// Throws OutputFailed.
+void print_out(std::string_view text);
+/// Sends on what is still buffered. Throws OutputFailed, also for a failure of another writer.
+void finish_output();
+/// Writes "kvoracle: " and one line to standard error.
+void print_error(std::string_view line);
+
+[[nodiscard]] bool is_terminal(std::FILE* stream);
+/// Columns of the terminal behind `stream`; 80 if there is none.
+[[nodiscard]] std::size_t terminal_columns(std::FILE* stream);
+
+enum class Colour { kPlain, kGreen, kRed, kYellow, kBold, kDim };
+
+/// Colours text when its stream is a terminal, and else leaves it alone.
+class Paint {
+ public:
+  explicit Paint(std::FILE* stream) : on_(is_terminal(stream)) {}
+  [[nodiscard]] std::string operator()(Colour colour, std::string_view text) const;
+
+ private:
+  bool on_;
+};
+
+/// Columns that UTF-8 text takes on a terminal; colours take none.
+[[nodiscard]] std::size_t display_width(std::string_view text);
+
+/// Rows of cells under titles, in columns as wide as their widest cell, two blanks apart.
+class Table {
+ public:
+  enum class Align { kLeft, kRight };
+  struct Column {
+    std::string title;
+    Align align = Align::kLeft;  ///< kRight for numbers
+  };
+
+  explicit Table(std::vector<Column> columns);
+  /// Cells from the left; missing ones are blank. Requires no more cells than columns.
+  void row(std::vector<std::string> cells);
+  [[nodiscard]] bool empty() const { return rows_.empty(); }
+  /// Every line is indented by `indent` and ended by LF. Columns without any text are left out, and
+  /// so is the line of titles when all are empty.
+  [[nodiscard]] std::string text(std::size_t indent = 0) const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace kvo::tools

@@ -1,0 +1,23 @@
+// tools/json_file.hpp: results for programs, as JSON that is the same for the same results.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <boost/json.hpp>
+
+namespace kvo::tools {
+
+/// Standard output, where a file's name is expected.
+inline constexpr std::string_view kStandardOutput = "-";
+
+/// Indented by two; lists and objects of plain values that fit stand on one line. Members keep
+/// their order; numbers are in the shortest form that reads back, without a fraction if whole, and
+/// null if not finite. Ended by LF.
+[[nodiscard]] std::string json_text(const boost::json::value& value);
+
+/// Writes json_text to `path`, whole or not at all, or to standard output for "-".
+/// Throws FileError when the file cannot be written.
+void write_json_file(const std::string& path, const boost::json::value& value);
+
+}  // namespace kvo::tools

@@ -1,0 +1,129 @@
+// tools/main_test.cpp: what `kvoracle` answers to good and bad usage, as a shell sees it.
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tools/exit_status.hpp"
+#include "tools/testing/command_runner.hpp"
+
+namespace kvo::tools {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+/// Status 2, nothing on standard output, and exactly these lines on standard error.
+void expect_usage_fault(const std::vector<std::string>& arguments, const std::string& line,
+                        const std::string& help) {
+  const Finished done = run_kvoracle(arguments);
+  EXPECT_EQ(done.status, kExitUsage);
+  EXPECT_EQ(done.out, "");
+  EXPECT_EQ(done.err, "kvoracle: " + line + "\nTry '" + help + " --help'.\n");
+}
+
+Finished run_shell(const std::string& script) {
+  return run_program({"/bin/sh", "-c", script, "sh", kvoracle_path()});
+}
+
+TEST(Kvoracle, ShowsItsVersion) {
+  const Finished done = run_kvoracle({"--version"});
+  EXPECT_EQ(done.status, kExitConforms);
+  EXPECT_THAT(done.out, testing::MatchesRegex("kvoracle [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_EQ(done.err, "");
+}
+
+TEST(Kvoracle, ExplainsItself) {
+  const Finished done = run_kvoracle({"--help"});
+  EXPECT_EQ(done.status, kExitConforms);
+  EXPECT_THAT(done.out, HasSubstr("list"));
+  EXPECT_THAT(done.out, HasSubstr("Exit status: 0 all conform"));
+  EXPECT_EQ(done.err, "");
+}
+
+TEST(Kvoracle, ExplainsEachCommand) {
+  const Finished list = run_kvoracle({"list", "--help"});
+  EXPECT_EQ(list.status, kExitConforms);
+  EXPECT_THAT(list.out, HasSubstr("Usage: kvoracle list [OPTIONS]"));
+  EXPECT_THAT(list.out, HasSubstr("--contract"));
+  const Finished info = run_kvoracle({"trace", "info", "-h"});
+  EXPECT_EQ(info.status, kExitConforms);
+  EXPECT_THAT(info.out, HasSubstr("Usage: kvoracle trace info [OPTIONS]"));
+  EXPECT_THAT(info.out, HasSubstr("--capacity"));
+}
+
+TEST(Kvoracle, RefusesToGuessTheCommand) {
+  const Finished done = run_kvoracle({});
+  EXPECT_EQ(done.status, kExitUsage);
+  EXPECT_THAT(done.err, StartsWith("kvoracle: no command given; there are: "));
+  EXPECT_THAT(done.err, HasSubstr("Try 'kvoracle --help'."));
+  expect_usage_fault({"trace"}, "no command given; there are: info, generate", "kvoracle trace");
+}
+
+TEST(Kvoracle, SuggestsTheCommandThatWasMeant) {
+  const Finished done = run_kvoracle({"lits"});
+  EXPECT_EQ(done.status, kExitUsage);
+  EXPECT_THAT(done.err,
+              StartsWith("kvoracle: unknown command 'lits'; did you mean 'list'? There are: "));
+  expect_usage_fault({"trace", "inof"},
+                     "unknown command 'inof'; did you mean 'info'? There are: info, generate",
+                     "kvoracle trace");
+}
+
+TEST(Kvoracle, SuggestsTheOptionThatWasMeant) {
+  expect_usage_fault({"list", "--jsn", "x"}, "unknown option '--jsn'; did you mean '--json'?",
+                     "kvoracle list");
+  expect_usage_fault({"list", "--bogus"}, "unknown option '--bogus'", "kvoracle list");
+  expect_usage_fault({"list", "more"}, "unexpected argument 'more'", "kvoracle list");
+}
+
+TEST(Kvoracle, TakesOneCommand) {
+  expect_usage_fault({"list", "list"}, "unexpected argument 'list'", "kvoracle list");
+}
+
+TEST(Kvoracle, RefusesMissingAndBadValues) {
+  const Finished missing = run_kvoracle({"list", "--json"});
+  EXPECT_EQ(missing.status, kExitUsage);
+  EXPECT_THAT(missing.err, HasSubstr("--json"));
+  const Finished bad = run_kvoracle({"trace", "generate", "--requests", "many"});
+  EXPECT_EQ(bad.status, kExitUsage);
+  EXPECT_THAT(bad.err, HasSubstr("--requests"));
+  EXPECT_THAT(bad.err, HasSubstr("Try 'kvoracle trace generate --help'."));
+}
+
+TEST(Kvoracle, TellsThatTheDiskIsFull) {
+  for (const char* command : {"list", "trace", "--help"}) {
+    std::vector<std::string> arguments{command};
+    if (arguments.front() == "trace") arguments.emplace_back("generate");
+    const Finished done = run_kvoracle(arguments, {.output_to = "/dev/full"});
+    EXPECT_EQ(done.status, kExitUsage) << command;
+    EXPECT_EQ(done.err, "kvoracle: cannot write standard output: No space left on device\n");
+  }
+}
+
+TEST(Kvoracle, TellsThatStandardOutputIsClosed) {
+  const Finished done = run_shell("\"$1\" list >&-");
+  EXPECT_EQ(done.status, kExitUsage);
+  EXPECT_THAT(done.err, StartsWith("kvoracle: cannot write standard output: "));
+}
+
+TEST(Kvoracle, EndsQuietlyWhenNobodyReadsOn) {
+  // Far more than a pipe holds, so that the command writes after head has gone.
+  const Finished done = run_shell(
+      "{ \"$1\" trace generate --requests 20000; echo \"status $?\" >&2; } | head -n 1 >/dev/null");
+  EXPECT_EQ(done.status, 0);
+  EXPECT_EQ(done.err, "status 2\n");
+}
+
+TEST(Kvoracle, PrintsNoColoursIntoAPipe) {
+  const Finished done = run_kvoracle({"list"});
+  EXPECT_EQ(done.status, kExitConforms);
+  EXPECT_THAT(done.out, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(done.err, IsEmpty());
+}
+
+}  // namespace
+}  // namespace kvo::tools

@@ -1,0 +1,86 @@
+#include "tools/progress.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tools/console.hpp"
+#include "tools/quantities.hpp"
+
+namespace kvo::tools {
+namespace {
+
+constexpr std::int64_t kFirstDrawNs = 1'000'000'000;
+constexpr std::int64_t kBetweenDrawsNs = 100'000'000;
+constexpr std::size_t kBar = 20;
+constexpr std::string_view kClearLine = "\r\x1b[K";
+
+void write_terminal(std::string_view text) {
+  (void)std::fwrite(text.data(), 1, text.size(), stderr);
+  (void)std::fflush(stderr);
+}
+
+}  // namespace
+
+std::string progress_line(std::string_view what, std::uint64_t done,
+                          std::optional<std::uint64_t> total, double nanoseconds,
+                          std::size_t columns) {
+  const std::string rate = frequency_text(static_cast<double>(done), nanoseconds);
+  std::string line;
+  if (!total || *total == 0) {
+    line = fmt::format("{}  {}  {}", what, count_text(done), rate);
+  } else {
+    const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(*total));
+    const auto full = static_cast<std::size_t>(share * static_cast<double>(kBar));
+    line = fmt::format("{} [{:#<{}}{:.<{}}] {:3.0f} %  {} of {}  {}", what, "", full, "",
+                       kBar - full, 100 * share, count_text(done), count_text(*total), rate);
+    if (done > 0 && share < 1)
+      line += fmt::format("  {} left", duration_text(nanoseconds * (1 - share) / share));
+  }
+  if (line.size() > columns) line.resize(columns);
+  return line;
+}
+
+Progress::Progress(std::string what, std::optional<std::uint64_t> total, bool quiet)
+    : what_(std::move(what)),
+      total_(total),
+      on_(!quiet && is_terminal(stderr)),
+      start_(Clock::now()),
+      next_draw_ns_(kFirstDrawNs) {}
+
+Progress::~Progress() {
+  clear();
+}
+
+std::int64_t Progress::elapsed_ns() const {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_).count();
+}
+
+void Progress::advance(std::uint64_t more) {
+  done_.fetch_add(more, std::memory_order_relaxed);
+  if (!on_) return;
+  const std::int64_t now = elapsed_ns();
+  std::int64_t due = next_draw_ns_.load(std::memory_order_relaxed);
+  // Of the threads that find a drawing due, one draws.
+  if (now >= due && next_draw_ns_.compare_exchange_strong(due, now + kBetweenDrawsNs)) draw();
+}
+
+void Progress::clear() {
+  const std::scoped_lock lock(screen_);
+  if (shown_) write_terminal(kClearLine);
+  shown_ = false;
+}
+
+void Progress::draw() {
+  const std::scoped_lock lock(screen_);
+  // The last column stays free: some terminals begin a new line when it is written.
+  const std::string line =
+      progress_line(what_, done_.load(std::memory_order_relaxed), total_,
+                    static_cast<double>(elapsed_ns()), terminal_columns(stderr) - 1);
+  write_terminal(fmt::format("{}{}", kClearLine, line));
+  shown_ = true;
+}
+
+}  // namespace kvo::tools

@@ -1,0 +1,42 @@
+#include "tools/progress.hpp"
+
+#include <gtest/gtest.h>
+
+namespace kvo::tools {
+namespace {
+
+constexpr double kSecond = 1e9;
+
+TEST(ProgressLine, ShowsBarRateAndTimeLeft) {
+  EXPECT_EQ(progress_line("cases", 500, 2000, 2 * kSecond, 100),
+            "cases [#####...............]  25 %  500 of 2,000  250 /s  6.00 s left");
+  EXPECT_EQ(progress_line("cases", 2000, 2000, 2 * kSecond, 100),
+            "cases [####################] 100 %  2,000 of 2,000  1.00 k/s");
+}
+
+TEST(ProgressLine, NeedsNoTotal) {
+  EXPECT_EQ(progress_line("requests", 1500, {}, kSecond, 100), "requests  1,500  1.50 k/s");
+  EXPECT_EQ(progress_line("requests", 0, 0, kSecond, 100), "requests  0  0 /s");
+}
+
+TEST(ProgressLine, NeverPassesTheEnd) {
+  EXPECT_EQ(progress_line("cases", 3, 2, kSecond, 100),
+            "cases [####################] 100 %  3 of 2  3 /s");
+}
+
+TEST(ProgressLine, IsCutToTheTerminal) {
+  EXPECT_EQ(progress_line("cases", 500, 2000, kSecond, 10), "cases [###");
+}
+
+TEST(Progress, ShowsNothingWhereThereIsNoTerminal) {
+  testing::internal::CaptureStderr();
+  {
+    Progress progress("cases", 10);
+    progress.advance();
+    progress.clear();
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+}  // namespace
+}  // namespace kvo::tools

@@ -1,0 +1,137 @@
+#include "tools/run_file.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "traces/text_source.hpp"
+
+namespace kvo::tools {
+namespace {
+
+namespace json = boost::json;
+using traces::error_at;
+using traces::TraceError;
+using traces::TraceResult;
+
+std::string header_line(const RunHeader& header) {
+  json::object line;
+  line["kvoracle"] = header.kvoracle;
+  line["command"] = header.command;
+  line["seed"] = header.seed;
+  line["profile"] = write_json(header.profile);
+  line["subjects"] = write_json(header.subjects);
+  line["options"] = header.options;
+  return json::serialize(line);
+}
+
+TraceError system_error(const std::string& path) {
+  return error_at({path, 0}, "", "", std::strerror(errno));
+}
+
+// What a resumed file holds: its cases, and the bytes up to the end of the last whole line.
+struct Earlier {
+  std::vector<CaseRecord> cases;
+  std::uintmax_t whole_bytes = 0;
+};
+
+TraceResult<Earlier> read_earlier(const std::string& path, const RunHeader& header) {
+  auto source = traces::TextSource::open(path);
+  if (!source) return source.error();
+  const auto first = source->next_line();
+  if (!first) return first.error();
+  const std::string wanted = header_line(header);
+  if (!*first || **first != wanted)
+    return error_at({path, 1}, "", first->value_or(""), "is not the header of this run");
+  Earlier earlier{.cases = {}, .whole_bytes = wanted.size() + 1};
+  while (true) {
+    const auto line = source->next_line();
+    if (!line) return line.error();
+    if (!*line) return earlier;
+    boost::system::error_code torn;
+    const json::value value = json::parse(**line, torn);
+    if (torn) {
+      const bool last = !source->peek_line() || !*source->peek_line();
+      if (last) return earlier;
+      return error_at(source->place(), "", **line, "is not JSON");
+    }
+    CaseRecord record;
+    JsonFault fault;
+    if (!read_json(value, record, fault))
+      return error_at(source->place(), fault.field, fault.value, fault.problem);
+    if (record.index != earlier.cases.size())
+      return error_at(source->place(), "index", std::to_string(record.index),
+                      "is not the next case, " + std::to_string(earlier.cases.size()));
+    earlier.whole_bytes += (*line)->size() + 1;
+    earlier.cases.push_back(std::move(record));
+  }
+}
+
+}  // namespace
+
+CaseRecord record_of(std::uint64_t index, const CaseResult& result) {
+  CaseRecord record{.index = index,
+                    .name = result.name,
+                    .kind = result.kind,
+                    .operations = result.operations,
+                    .labels = {result.labels.begin(), result.labels.end()},
+                    .subjects = {}};
+  for (const SubjectResult& subject : result.subjects) {
+    SubjectRecord& out = record.subjects.emplace_back();
+    out.subject = subject.subject;
+    out.outcome = subject.verdict.outcome;
+    if (out.outcome != Outcome::kAgrees) out.problem = subject.verdict.text();
+    if (subject.repro) out.repro_operations = subject.repro->script.steps.size();
+    for (const Timings::Row& row : subject.timings.rows()) {
+      TimingRecord& timing = out.timings.emplace_back();
+      timing.op = row.op->name;
+      timing.total_nanoseconds = row.durations.total_nanoseconds();
+      timing.payload_bytes = row.durations.payload_bytes();
+      for (const auto& [bucket, count] : row.durations.histogram())
+        timing.histogram.push_back({bucket, count});
+    }
+  }
+  return record;
+}
+
+TraceResult<RunFile> RunFile::open(const std::string& path, const RunHeader& header, bool resume) {
+  RunFile run;
+  run.path_ = path;
+  std::error_code none;
+  const bool going_on =
+      resume && std::filesystem::exists(path, none) && std::filesystem::file_size(path, none) > 0;
+  if (going_on) {
+    auto earlier = read_earlier(path, header);
+    if (!earlier) return std::move(earlier).error();
+    if (earlier->whole_bytes > std::filesystem::file_size(path, none)) {
+      // The last line reads well but its end is missing: it is written once more.
+      const CaseRecord last = std::move(earlier->cases.back());
+      earlier->cases.pop_back();
+      earlier->whole_bytes -= json::serialize(write_json(last)).size() + 1;
+    }
+    std::filesystem::resize_file(path, earlier->whole_bytes, none);
+    if (none) return error_at({path, 0}, "", "", none.message());
+    run.earlier_ = std::move(earlier->cases);
+  }
+  run.file_.reset(std::fopen(path.c_str(), going_on ? "ab" : "wb"));
+  if (!run.file_) return system_error(path);
+  if (!going_on)
+    if (const auto written = run.write_line(header_line(header)); !written) return written.error();
+  return run;
+}
+
+TraceResult<void> RunFile::append(const CaseRecord& record) {
+  return write_line(json::serialize(write_json(record)));
+}
+
+TraceResult<void> RunFile::write_line(const std::string& line) {
+  // One write a line: a killed run leaves whole lines but for the last.
+  const std::string whole = line + "\n";
+  if (std::fwrite(whole.data(), 1, whole.size(), file_.get()) != whole.size() ||
+      std::fflush(file_.get()) != 0)
+    return system_error(path_);
+  return {};
+}
+
+}  // namespace kvo::tools

@@ -1,0 +1,95 @@
+// tools/run_file.hpp: what a run writes: JSON Lines, one line a case, appended as cases finish.
+//
+// The first line describes the run; a run is (version, configuration, seed), so two runs of the
+// same first line hold the same lines up to "timings". A killed run loses at most the case in
+// flight: resuming cuts off a torn last line and goes on behind the last whole one.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "properties/run_case.hpp"
+#include "traces/trace_error.hpp"
+
+namespace kvo::tools {
+
+/// The first line of a run file.
+struct RunHeader {
+  std::string kvoracle;  ///< version of the command
+  std::string command;   ///< "check", "run"
+  std::uint64_t seed = 0;
+  Profile profile = Profile::kOriginal;
+  std::vector<std::string> subjects;
+  boost::json::object options;  ///< everything else that cases depend on
+};
+
+struct HistogramRecord {
+  std::uint64_t bucket = 0;  ///< width 1/16 of a power of two, in nanoseconds
+  std::uint64_t count = 0;
+};
+BOOST_DESCRIBE_STRUCT(HistogramRecord, (), (bucket, count))
+
+struct TimingRecord {
+  std::string op;
+  std::uint64_t total_nanoseconds = 0;
+  std::uint64_t payload_bytes = 0;
+  std::vector<HistogramRecord> histogram;
+};
+BOOST_DESCRIBE_STRUCT(TimingRecord, (), (op, total_nanoseconds, payload_bytes, histogram))
+
+struct SubjectRecord {
+  std::string subject;
+  Outcome outcome = Outcome::kAgrees;
+  std::optional<std::string> problem = std::nullopt;  ///< absent when it agrees
+  std::optional<std::string> repro = std::nullopt;    ///< file of the shrunk script
+  std::optional<std::uint64_t> repro_operations = std::nullopt;
+  std::vector<TimingRecord> timings = {};
+};
+BOOST_DESCRIBE_STRUCT(SubjectRecord, (),
+                      (subject, outcome, problem, repro, repro_operations, timings))
+
+/// One case, as written and as read again.
+struct CaseRecord {
+  std::uint64_t index = 0;
+  std::string name;
+  std::string kind;
+  std::uint64_t operations = 0;
+  std::vector<std::string> labels;
+  std::vector<SubjectRecord> subjects;
+};
+BOOST_DESCRIBE_STRUCT(CaseRecord, (), (index, name, kind, operations, labels, subjects))
+
+[[nodiscard]] CaseRecord record_of(std::uint64_t index, const CaseResult& result);
+
+/// A run file open for appending.
+class RunFile {
+ public:
+  /// Begins a new file, or with `resume` goes on with what stands there.
+  /// Errors   the path cannot be written; with resume: another run's header, or lines that are not
+  ///          the cases 0, 1, ... in order. An existing file is then left as it was.
+  [[nodiscard]] static traces::TraceResult<RunFile> open(const std::string& path,
+                                                         const RunHeader& header, bool resume);
+
+  /// Cases that a resumed file already holds.
+  [[nodiscard]] const std::vector<CaseRecord>& earlier() const { return earlier_; }
+
+  /// Appends one case and flushes it.
+  /// Errors   the system's: no space left, ...
+  [[nodiscard]] traces::TraceResult<void> append(const CaseRecord& record);
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { (void)std::fclose(file); }
+  };
+  traces::TraceResult<void> write_line(const std::string& line);
+
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+  std::vector<CaseRecord> earlier_;
+};
+
+}  // namespace kvo::tools

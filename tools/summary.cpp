@@ -1,0 +1,107 @@
+#include "tools/summary.hpp"
+
+#include <algorithm>
+
+namespace kvo::tools {
+namespace {
+
+Durations durations_of(const TimingRecord& record) {
+  std::vector<Durations::Bucket> buckets;
+  for (const HistogramRecord& bucket : record.histogram)
+    buckets.push_back(
+        {static_cast<std::uint32_t>(bucket.bucket), static_cast<std::uint32_t>(bucket.count)});
+  return Durations::of(record.total_nanoseconds, record.payload_bytes, buckets);
+}
+
+std::optional<float> ratio(std::uint64_t part, std::uint64_t whole) {
+  if (whole == 0) return std::nullopt;
+  return static_cast<float>(static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string reference_name(const std::string& subject) {
+  return subject.substr(0, subject.find('@')) + "@reference";
+}
+
+}  // namespace
+
+Summary::Total& Summary::total_of(const std::string& subject) {
+  const auto known = std::ranges::find_if(
+      totals_, [&](const Total& total) { return total.counts.subject == subject; });
+  if (known != totals_.end()) return *known;
+  return totals_.emplace_back(Total{{.subject = subject}, {}});
+}
+
+void Summary::add(const CaseRecord& record) {
+  ++cases_;
+  bool failed = false;
+  for (const std::string& label : record.labels) ++labels_[{record.kind, label}];
+  for (const SubjectRecord& subject : record.subjects) {
+    Total& total = total_of(subject.subject);
+    ++total.counts.cases;
+    total.counts.operations += record.operations;
+    total.counts.mismatches += subject.outcome == Outcome::kMismatch ? 1 : 0;
+    total.counts.broken += subject.outcome == Outcome::kBroken ? 1 : 0;
+    total.counts.not_supported += subject.outcome == Outcome::kNotSupported ? 1 : 0;
+    total.counts.out_of_memory += subject.outcome == Outcome::kOutOfMemory ? 1 : 0;
+    out_of_memory_ += subject.outcome == Outcome::kOutOfMemory ? 1 : 0;
+    for (const TimingRecord& timing : subject.timings) {
+      auto known = std::ranges::find_if(total.durations,
+                                        [&](const auto& row) { return row.first == timing.op; });
+      if (known == total.durations.end())
+        known = total.durations.insert(total.durations.end(), {timing.op, Durations()});
+      known->second.merge(durations_of(timing));
+    }
+    if (subject.outcome != Outcome::kMismatch && subject.outcome != Outcome::kBroken) continue;
+    failed = true;
+    if (failures_.size() < kMostFailures)
+      failures_.push_back({subject.subject, record.name, subject.problem.value_or(""),
+                           subject.repro, subject.repro_operations});
+  }
+  failed_ += failed ? 1 : 0;
+}
+
+std::vector<SubjectSummary> Summary::subjects(MemorySpeed& speed) const {
+  std::vector<SubjectSummary> out;
+  for (const Total& total : totals_) {
+    SubjectSummary& subject = out.emplace_back(total.counts);
+    const std::string reference_subject = reference_name(subject.subject);
+    const auto reference = std::ranges::find_if(totals_, [&](const Total& other) {
+      return other.counts.subject == reference_subject && &other != &total;
+    });
+    std::uint64_t own_time = 0;
+    std::uint64_t reference_time = 0;
+    for (const auto& [op, durations] : total.durations) {
+      OperationSummary& row = subject.timings.emplace_back();
+      row.op = op;
+      row.count = durations.count();
+      row.total_nanoseconds = durations.total_nanoseconds();
+      row.median_nanoseconds = durations.quantile(0.5);
+      row.p99_nanoseconds = durations.quantile(0.99);
+      row.payload_bytes = durations.payload_bytes();
+      row.gigabytes_per_second =
+          row.payload_bytes > 0 ? ratio(row.payload_bytes, row.total_nanoseconds) : std::nullopt;
+      if (row.payload_bytes > 0)
+        row.ratio_to_memcpy = static_cast<float>(
+            static_cast<double>(row.total_nanoseconds) /
+            (static_cast<double>(row.count) *
+             speed.memcpy_nanoseconds(std::max<std::uint64_t>(row.payload_bytes / row.count, 1))));
+      own_time += row.total_nanoseconds;
+      if (reference == totals_.end()) continue;
+      const auto same = std::ranges::find_if(
+          reference->durations, [&](const auto& other) { return other.first == row.op; });
+      if (same == reference->durations.end()) continue;
+      row.ratio_to_reference = ratio(row.total_nanoseconds, same->second.total_nanoseconds());
+      reference_time += same->second.total_nanoseconds();
+    }
+    subject.time_ratio = ratio(own_time, reference_time);
+  }
+  return out;
+}
+
+std::vector<LabelSummary> Summary::labels() const {
+  std::vector<LabelSummary> out;
+  for (const auto& [key, cases] : labels_) out.push_back({key.first, key.second, cases});
+  return out;
+}
+
+}  // namespace kvo::tools

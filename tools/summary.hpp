@@ -1,0 +1,96 @@
+// tools/summary.hpp: the cases of a run added up, by subject, operation and label.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/memory_speed.hpp"
+#include "tools/run_file.hpp"
+
+namespace kvo::tools {
+
+/// One operation of one subject. Ratios are absent where there is nothing to compare with.
+struct OperationSummary {
+  std::string op;
+  std::uint64_t count = 0;
+  std::uint64_t total_nanoseconds = 0;
+  std::uint64_t median_nanoseconds = 0;
+  std::uint64_t p99_nanoseconds = 0;
+  std::uint64_t payload_bytes = 0;  ///< tensor bytes in arguments and results
+  std::optional<float> gigabytes_per_second = std::nullopt;
+  std::optional<float> ratio_to_reference = std::nullopt;  ///< total time over the reference's
+  std::optional<float> ratio_to_memcpy = std::nullopt;  ///< total time over memcpy of the payload
+};
+BOOST_DESCRIBE_STRUCT(OperationSummary, (),
+                      (op, count, total_nanoseconds, median_nanoseconds, p99_nanoseconds,
+                       payload_bytes, gigabytes_per_second, ratio_to_reference, ratio_to_memcpy))
+
+struct SubjectSummary {
+  std::string subject;
+  std::uint64_t cases = 0;
+  std::uint64_t operations = 0;
+  std::uint64_t mismatches = 0;
+  std::uint64_t broken = 0;
+  std::uint64_t not_supported = 0;
+  std::uint64_t out_of_memory = 0;
+  std::optional<float> time_ratio = std::nullopt;  ///< total time over the reference's
+  std::vector<OperationSummary> timings = {};
+};
+BOOST_DESCRIBE_STRUCT(SubjectSummary, (),
+                      (subject, cases, operations, mismatches, broken, not_supported, out_of_memory,
+                       time_ratio, timings))
+
+/// A case that somebody failed.
+struct FailureSummary {
+  std::string subject;
+  std::string name;  ///< the case
+  std::string problem;
+  std::optional<std::string> repro = std::nullopt;
+  std::optional<std::uint64_t> repro_operations = std::nullopt;
+};
+BOOST_DESCRIBE_STRUCT(FailureSummary, (), (subject, name, problem, repro, repro_operations))
+
+struct LabelSummary {
+  std::string kind;
+  std::string label;
+  std::uint64_t cases = 0;
+};
+BOOST_DESCRIBE_STRUCT(LabelSummary, (), (kind, label, cases))
+
+/// Adds cases up; their order does not matter but for which failures are kept.
+class Summary {
+ public:
+  void add(const CaseRecord& record);
+
+  /// By subject, in order of first appearance; ratios against the subject "<kind>@reference".
+  [[nodiscard]] std::vector<SubjectSummary> subjects(MemorySpeed& speed) const;
+  [[nodiscard]] std::vector<LabelSummary> labels() const;
+  /// The first failures, at most kMostFailures.
+  [[nodiscard]] const std::vector<FailureSummary>& failures() const { return failures_; }
+  [[nodiscard]] std::uint64_t cases() const { return cases_; }
+  [[nodiscard]] std::uint64_t failed() const { return failed_; }
+  /// Cases that ran out of memory, and what the first of them said.
+  [[nodiscard]] std::uint64_t out_of_memory() const { return out_of_memory_; }
+
+  static constexpr std::size_t kMostFailures = 20;
+
+ private:
+  struct Total {
+    SubjectSummary counts;
+    std::vector<std::pair<std::string, Durations>> durations;
+  };
+  Total& total_of(const std::string& subject);
+
+  std::vector<Total> totals_;
+  std::map<std::pair<std::string, std::string>, std::uint64_t> labels_;
+  std::vector<FailureSummary> failures_;
+  std::uint64_t cases_ = 0;
+  std::uint64_t failed_ = 0;
+  std::uint64_t out_of_memory_ = 0;
+};
+
+}  // namespace kvo::tools

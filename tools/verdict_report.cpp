@@ -1,0 +1,121 @@
+#include "tools/verdict_report.hpp"
+
+#include <fmt/format.h>
+
+#include "tools/console.hpp"
+#include "tools/exit_status.hpp"
+#include "tools/json_file.hpp"
+#include "tools/quantities.hpp"
+
+namespace kvo::tools {
+namespace {
+
+using Align = Table::Align;
+
+std::string optional_ratio(const std::optional<float>& ratio) {
+  return ratio ? ratio_text(*ratio) : "-";
+}
+
+std::string subjects_table(const std::vector<SubjectSummary>& subjects) {
+  Table table({{"subject", Align::kLeft},
+               {"cases", Align::kRight},
+               {"operations", Align::kRight},
+               {"mismatches", Align::kRight},
+               {"broken", Align::kRight},
+               {"not supported", Align::kRight},
+               {"time / reference", Align::kRight}});
+  const Paint paint(stdout);
+  const auto faults = [&](std::uint64_t count) {
+    return count == 0 ? "0" : paint(Colour::kRed, count_text(count));
+  };
+  for (const SubjectSummary& subject : subjects) {
+    table.row({subject.subject, count_text(subject.cases), count_text(subject.operations),
+               faults(subject.mismatches), faults(subject.broken),
+               subject.not_supported == 0 ? "" : count_text(subject.not_supported),
+               optional_ratio(subject.time_ratio)});
+  }
+  return table.text();
+}
+
+std::string timings_table(const std::vector<SubjectSummary>& subjects) {
+  Table table({{"subject", Align::kLeft},
+               {"operation", Align::kLeft},
+               {"count", Align::kRight},
+               {"total", Align::kRight},
+               {"median", Align::kRight},
+               {"99 %", Align::kRight},
+               {"payload", Align::kRight},
+               {"rate", Align::kRight},
+               {"/ reference", Align::kRight},
+               {"/ memcpy", Align::kRight}});
+  for (const SubjectSummary& subject : subjects) {
+    for (const OperationSummary& row : subject.timings) {
+      const auto nanoseconds = static_cast<double>(row.total_nanoseconds);
+      table.row({subject.subject, row.op, count_text(row.count), duration_text(nanoseconds),
+                 duration_text(static_cast<double>(row.median_nanoseconds)),
+                 duration_text(static_cast<double>(row.p99_nanoseconds)),
+                 row.payload_bytes == 0 ? "" : bytes_text(row.payload_bytes),
+                 row.payload_bytes == 0
+                     ? ""
+                     : throughput_text(static_cast<double>(row.payload_bytes), nanoseconds),
+                 optional_ratio(row.ratio_to_reference), optional_ratio(row.ratio_to_memcpy)});
+    }
+  }
+  return table.text();
+}
+
+void print_failures(const Summary& summary, const ReportOptions& options) {
+  const Paint paint(stdout);
+  const std::string law = options.law.empty() ? "" : " --law " + options.law;
+  for (const FailureSummary& failure : summary.failures()) {
+    print_out(fmt::format("\n{} {} in case {}\n  {}\n", paint(Colour::kRed, "FAILED"),
+                          failure.subject, failure.name, failure.problem));
+    if (failure.repro)
+      print_out(
+          fmt::format("  shrunk to {} operations; repeat with: kvoracle conform {} --subject "
+                      "{}{}\n",
+                      failure.repro_operations.value_or(0), *failure.repro, failure.subject, law));
+  }
+  if (summary.failed() > summary.failures().size())
+    print_out(fmt::format("\n{} more cases failed\n",
+                          count_text(summary.failed() - summary.failures().size())));
+}
+
+int status_of(const Summary& summary) {
+  if (summary.failed() > 0) return kExitDiffers;
+  return summary.out_of_memory() > 0 ? kExitUsage : kExitConforms;
+}
+
+}  // namespace
+
+int report(const Summary& summary, const ReportOptions& options, boost::json::object facts) {
+  MemorySpeed speed;
+  const auto subjects = summary.subjects(speed);
+  if (!options.json.empty()) {
+    facts["cases"] = summary.cases();
+    facts["failed_cases"] = summary.failed();
+    facts["subjects"] = write_json(subjects);
+    facts["failures"] = write_json(summary.failures());
+    facts["labels"] = write_json(summary.labels());
+    write_json_file(options.json, facts);
+  }
+  if (options.json != kStandardOutput) {
+    if (options.timings) print_out(timings_table(subjects) + "\n");
+    print_out(subjects_table(subjects));
+    print_failures(summary, options);
+    std::uint64_t operations = 0;
+    std::uint64_t faults = 0;
+    for (const SubjectSummary& subject : subjects) {
+      operations += subject.operations;
+      faults += subject.mismatches + subject.broken;
+    }
+    print_out(fmt::format("\n{} cases, {} operations, {} mismatches\n", count_text(summary.cases()),
+                          count_text(operations), count_text(faults)));
+  }
+  if (summary.out_of_memory() > 0)
+    print_error(fmt::format("{} cases ask for more memory than a single allocation may have",
+                            summary.out_of_memory()));
+  return status_of(summary);
+}
+
+}  // namespace kvo::tools

@@ -1,0 +1,25 @@
+// tools/verdict_report.hpp: a summary as people and programs read it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <boost/json.hpp>
+
+#include "tools/summary.hpp"
+
+namespace kvo::tools {
+
+struct ReportOptions {
+  bool timings = false;  ///< a second table, one row an operation and subject
+  std::string law;       ///< named in the repeat commands, unless empty
+  std::string json;      ///< also write JSON there; empty: no, "-": instead of text
+};
+
+/// Prints the table of subjects, the failures with the command that repeats each, and writes JSON.
+/// `facts` are further members of the JSON. Returns the exit status that the summary calls for.
+/// Throws OutputFailed, UsageError.
+[[nodiscard]] int report(const Summary& summary, const ReportOptions& options,
+                         boost::json::object facts = {});
+
+}  // namespace kvo::tools
