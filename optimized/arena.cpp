@@ -2,6 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 #include "reference/contract/check.hpp"
 
@@ -32,6 +37,20 @@ void copy_any(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows, std
 
 }  // namespace
 
+Cells make_cells(std::size_t count) {
+  // NOLINTNEXTLINE(modernize-avoid-c-arrays)
+  Cells cells = std::make_unique_for_overwrite<float[]>(count);
+#ifdef MADV_HUGEPAGE
+  constexpr std::size_t kHuge = std::size_t{2} << 20U;
+  void* start = cells.get();
+  std::size_t room = count * sizeof(float);
+  // Only whole huge pages inside the allocation; a kernel that declines changes nothing.
+  if (room >= 2 * kHuge && std::align(kHuge, kHuge, start, room) != nullptr)
+    (void)madvise(start, room / kHuge * kHuge, MADV_HUGEPAGE);
+#endif
+  return cells;
+}
+
 void ArenaStorage::read(std::int64_t offset, std::span<float> out) const {
   KVO_CHECK(offset >= 0 && static_cast<std::size_t>(offset) + out.size() <= count_);
   std::copy_n(cells_.get() + offset, out.size(), out.begin());
@@ -40,6 +59,17 @@ void ArenaStorage::read(std::int64_t offset, std::span<float> out) const {
 void ArenaStorage::write(std::int64_t offset, float value) {
   KVO_CHECK(offset >= 0 && static_cast<std::size_t>(offset) < count_);
   cells_[static_cast<std::size_t>(offset)] = value;
+}
+
+Buffer Arena::take(std::size_t cells, std::size_t wanted) {
+  if (cells != buffer_cells || !has_room()) {
+    const std::size_t buffers =
+        cells == 0 ? 1 : std::clamp<std::size_t>(kArenaCells / cells, 1, wanted);
+    storage = std::make_shared<ArenaStorage>(buffers * cells);
+    buffer_cells = cells;
+    next = 0;
+  }
+  return {storage, static_cast<std::int64_t>(std::exchange(next, next + cells))};
 }
 
 void copy_rows(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows, std::int64_t width) {

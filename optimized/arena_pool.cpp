@@ -21,9 +21,11 @@ ArenaPool::ArenaPool(const Geometry& geometry, const Sizes& sizes, Profile profi
       blocks_(sizes.blocks),
       side_(static_cast<std::size_t>(sizes.side)),
       documented_(profile == Profile::kDocumented),
-      cells_(std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(sizes.blocks) * 2 *
-                                                     side_)),
-      states_(static_cast<std::size_t>(sizes.blocks)) {}
+      cells_(make_cells(static_cast<std::size_t>(sizes.blocks) * 2 * side_)),
+      states_(static_cast<std::size_t>(sizes.blocks)) {
+  recycled_.reserve(states_.size());  // so that correct use never grows it under the lock
+  std::fill_n(cells_.get(), states_.size() * 2 * side_, 0.0F);
+}
 
 std::int64_t ArenaPool::available() const {
   const std::scoped_lock locked(lock_);
@@ -40,10 +42,8 @@ Status ArenaPool::alloc(Owner owner, std::span<std::int64_t> blocks) {
       block = recycled_.back();
       recycled_.pop_back();
     }
-    State& state = states_[static_cast<std::size_t>(block)];
-    state.owner = owner;
-    state.owned = true;
-    if (documented_) state.used = 0;  // ZF-23
+    if (documented_)
+      states_[static_cast<std::size_t>(block)] = {.used = 0, .owner = owner};  // ZF-23
   }
   return {};
 }
@@ -54,27 +54,23 @@ void ArenaPool::free(Owner owner, std::span<const std::int64_t> blocks) {
     recycled_.reserve(std::max(2 * recycled_.capacity(), recycled_.size() + blocks.size()));
   for (const std::int64_t block : blocks) {
     State& state = states_[static_cast<std::size_t>(block)];
-    if (documented_ && !(state.owned && state.owner == owner)) continue;  // ZF-24
-    state.used = 0;
-    state.owned = false;
+    if (documented_ && state.owner != owner) continue;  // ZF-24
+    state = {.used = 0, .owner = kFree};
     recycled_.push_back(block);
   }
 }
 
 Sides ArenaPool::sides(std::int64_t block) {
-  const auto b = static_cast<std::size_t>(block);
-  const std::span<float> both(cells_.get() + b * 2 * side_, 2 * side_);
-  if (!states_[b].cleared) {
-    std::ranges::fill(both, 0.0F);
-    states_[b].cleared = true;
-  }
+  const std::span<float> both(cells_.get() + static_cast<std::size_t>(block) * 2 * side_,
+                              2 * side_);
   return {both.first(side_), both.last(side_)};
 }
 
 std::optional<std::string> ArenaPool::broken_invariant() const {
   if (!documented_) return std::nullopt;
   const std::scoped_lock locked(lock_);
-  const auto owned = std::ranges::count_if(states_, &State::owned);
+  const auto owned =
+      std::ranges::count_if(states_, [](const State& s) { return s.owner != kFree; });
   if (free_count() + static_cast<std::size_t>(owned) != states_.size())
     return "free and owned blocks do not add up";
   return std::nullopt;

@@ -19,18 +19,6 @@ Result<std::unique_ptr<Contiguous>> ContiguousArenaCache::make(std::int64_t num_
   return std::make_unique<ContiguousArenaCache>(num_layers, max_seq_len, profile);
 }
 
-ContiguousArenaCache::Buffer ContiguousArenaCache::Arena::take(std::size_t cells,
-                                                               std::size_t wanted) {
-  if (!storage || cells != buffer_cells || storage->size() - next < cells) {
-    const std::size_t buffers =
-        cells == 0 ? 1 : std::clamp<std::size_t>(kArenaCells / cells, 1, wanted);
-    storage = std::make_shared<ArenaStorage>(buffers * cells);
-    buffer_cells = cells;
-    next = 0;
-  }
-  return {storage, static_cast<std::int64_t>(std::exchange(next, next + cells))};
-}
-
 void ContiguousArenaCache::pin(Layer& layer, const Tensor& k, std::size_t cells) {
   Arena arena = arena_;  // The cache changes only when both buffers are there.
   Buffer k_buffer = arena.take(cells, 2 * layers_.size());
@@ -64,7 +52,7 @@ Status ContiguousArenaCache::update(std::int64_t layer, const Rows& rows) {
     if (!pinned && !documented_) pin(to, *rows.k, static_cast<std::size_t>(cells));  // ZF-10
     return fail(Code::kFull);
   }
-  if (const Status good = check_v(to, rows); !good) return good;
+  if (Status good = check_v(to, rows); !good) return good;
   if (!pinned) pin(to, *rows.k, static_cast<std::size_t>(cells));
 
   if (!rows.k->bytes.empty()) {

@@ -34,18 +34,6 @@ class ContiguousArenaCache final : public provider::Contiguous {
   [[nodiscard]] std::optional<std::string> broken_invariant() const override;
 
  private:
-  struct Buffer {
-    std::shared_ptr<ArenaStorage> storage;
-    std::int64_t offset = 0;  ///< cells
-    [[nodiscard]] float* data() const { return storage->data() + offset; }
-  };
-  /// Hands out buffers of one size, several to an allocation.
-  struct Arena {
-    std::shared_ptr<ArenaStorage> storage;
-    std::size_t buffer_cells = 0;
-    std::size_t next = 0;  ///< first cell not handed out
-    Buffer take(std::size_t cells, std::size_t wanted);
-  };
   struct Layer {
     Buffer k;  ///< [batch][max_seq_len][dim]; without storage until pinned
     Buffer v;

@@ -4,8 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "optimized/arena.hpp"
-
 namespace kvo::optimized {
 
 using layered::Cache;
@@ -33,13 +31,13 @@ Result<std::unique_ptr<Cache>> LayeredArenaCache::make(const Geometry& geometry,
 
 Status LayeredArenaCache::append(std::uint64_t layer, std::span<const float> k,
                                  std::span<const float> v) {
-  if (const Status good = check(layer, k, v); !good) return good;
+  if (Status good = check(layer, k, v); !good) return good;
   Layer& to = layers_[layer];
   auto& [keys, values] = to.sides;
   if (keys.capacity - keys.size < k.size() || values.capacity - values.size < v.size())
     reserve(layer, {keys.size + k.size(), values.size + v.size()});
-  std::ranges::copy(k, keys.cells.get() + keys.size);
-  std::ranges::copy(v, values.cells.get() + values.size);
+  std::ranges::copy(k, keys.data() + keys.size);
+  std::ranges::copy(v, values.data() + values.size);
   keys.size += k.size();
   values.size += v.size();
   ++to.pending;
@@ -64,32 +62,24 @@ Status LayeredArenaCache::check(std::uint64_t layer, std::span<const float> k,
 
 void LayeredArenaCache::reserve(std::uint64_t layer, std::array<std::size_t, 2> needed) {
   auto& sides = layers_[layer].sides;
-  std::array<Side, 2> grown = sides;
-  for (const std::size_t which : {0U, 1U}) {
-    const Side& old = sides[which];
-    if (old.capacity >= needed[which]) continue;
-    grown[which] = place(layer, which, needed[which]);
-    grown[which].size = old.size;
-    std::copy_n(old.cells.get(), old.size, grown[which].cells.get());
-  }
-  sides = std::move(grown);  // both or none
+  std::array<Side, 2> larger = sides;
+  for (const std::size_t which : {0U, 1U})
+    if (sides[which].capacity < needed[which]) {
+      // Places grow in large steps, since room that is not written costs no pages.
+      const std::size_t step = sides[which].capacity < kArenaCells ? 4 : 2;
+      larger[which] = moved(sides[which], needed[which], step * sides[which].capacity);
+    }
+  sides = std::move(larger);  // both or none
 }
 
-LayeredArenaCache::Side LayeredArenaCache::place(std::uint64_t layer, std::size_t which,
-                                                 std::size_t needed) {
-  const std::size_t places = 2 * layers_.size();
-  const std::size_t now = layers_[layer].sides[which].capacity;
-  if (newest_.capacity < needed) {
-    // Room that is not written costs no pages, so arenas grow in large steps.
-    const std::size_t capacity = std::max(needed, 4 * now);
-    if (capacity > kArenaCells / places) {  // too large to share
-      const std::size_t own = std::max(needed, 2 * now);
-      return {std::make_shared_for_overwrite<float[]>(own), 0, own};
-    }
-    newest_ = {std::make_shared_for_overwrite<float[]>(places * capacity), capacity};
-  }
-  float* cells = newest_.cells.get() + (2 * layer + which) * newest_.capacity;
-  return {Cells(newest_.cells, cells), 0, newest_.capacity};
+LayeredArenaCache::Side LayeredArenaCache::moved(const Side& old, std::size_t needed,
+                                                 std::size_t wanted) {
+  // Another side that grew before this one has left places that fit.
+  const bool fits = arena_.has_room() && arena_.buffer_cells >= needed;
+  const std::size_t capacity = fits ? arena_.buffer_cells : std::max(needed, wanted);
+  Side side{arena_.take(capacity, 2 * layers_.size()), old.size, capacity};
+  std::copy_n(old.data(), old.size, side.data());
+  return side;
 }
 
 Status LayeredArenaCache::advance() {
@@ -105,7 +95,7 @@ Result<std::span<const float>> LayeredArenaCache::side(std::uint64_t layer,
                                                        std::size_t which) const {
   if (layer >= layers_.size()) return no_layer(layer);
   const Side& from = layers_[layer].sides[which];
-  return std::span<const float>(from.cells.get(), from.size);
+  return std::span<const float>(from.data(), from.size);
 }
 
 void LayeredArenaCache::clear() {
@@ -123,11 +113,8 @@ std::unique_ptr<Cache> LayeredArenaCache::clone() const {
     copy->layers_[layer].pending = layers_[layer].pending;
     for (const std::size_t which : {0U, 1U}) {
       const Side& from = layers_[layer].sides[which];
-      if (from.size == 0) continue;
-      Side& to = copy->layers_[layer].sides[which];
-      to = copy->place(layer, which, from.size);
-      to.size = from.size;
-      std::copy_n(from.cells.get(), from.size, to.cells.get());
+      if (from.size > 0)
+        copy->layers_[layer].sides[which] = copy->moved(from, from.size, from.size);
     }
   }
   return copy;

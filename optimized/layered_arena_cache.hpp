@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "optimized/arena.hpp"
 #include "reference/layered/contract.hpp"
 
 namespace kvo::optimized {
@@ -40,21 +41,16 @@ class LayeredArenaCache final : public layered::Cache {
   [[nodiscard]] std::unique_ptr<layered::Cache> clone() const override;
 
  private:
-  using Cells = std::shared_ptr<float[]>;  // NOLINT(modernize-avoid-c-arrays): not cleared
-  /// K or V of a layer, in a place that it shares the allocation of.
+  /// K or V of a layer.
   struct Side {
-    Cells cells;
+    Buffer place;  ///< without storage while the capacity is 0
     std::size_t size = 0;
     std::size_t capacity = 0;
+    [[nodiscard]] float* data() const { return capacity > 0 ? place.data() : nullptr; }
   };
   struct Layer {
     std::array<Side, 2> sides;  ///< K, V
     std::uint64_t pending = 0;  ///< appends since the last advance or clear
-  };
-  /// The newest arena: one place of `capacity` cells for each side of each layer.
-  struct Generation {
-    Cells cells;
-    std::size_t capacity = 0;
   };
 
   [[nodiscard]] Status check(std::uint64_t layer, std::span<const float> k,
@@ -64,14 +60,14 @@ class LayeredArenaCache final : public layered::Cache {
   /// Gives K and V of a layer room for `needed` cells and keeps what they hold. When an allocation
   /// fails, nothing that a caller can see has changed.
   void reserve(std::uint64_t layer, std::array<std::size_t, 2> needed);
-  /// An empty place of at least `needed` cells that no other side has.
-  [[nodiscard]] Side place(std::uint64_t layer, std::size_t which, std::size_t needed);
+  /// A side with room for `needed` cells, better for `wanted`, and a copy of what `old` holds.
+  [[nodiscard]] Side moved(const Side& old, std::size_t needed, std::size_t wanted);
 
   layered::Geometry geometry_;
   layered::Mode mode_;
   std::uint64_t len_ = 0;
   std::vector<Layer> layers_;
-  Generation newest_;
+  Arena arena_;
 };
 
 }  // namespace kvo::optimized

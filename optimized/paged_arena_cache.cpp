@@ -49,7 +49,7 @@ void PagedArenaCache::for_each_run(std::int64_t start, std::int64_t count, Visit
 }
 
 Status PagedArenaCache::update(std::int64_t layer, const Rows& rows) {
-  if (const Status good = check(layer, rows); !good) return good;
+  if (Status good = check(layer, rows); !good) return good;
   const std::int64_t seq = rows.k->shape[1];
   std::int64_t& cursor = cursors_[static_cast<std::size_t>(layer)];
   std::int64_t fits = seq;
@@ -58,9 +58,9 @@ Status PagedArenaCache::update(std::int64_t layer, const Rows& rows) {
     fits = std::min(seq, (size_ + pool_->available()) * block_size_ - cursor);
   if (documented_ && fits < seq) return fail(Code::kExhausted);
   if (!documented_) {
-    if (const Status good = check_copy(layer, rows, fits); !good) return good;
+    if (Status good = check_copy(layer, rows, fits); !good) return good;
   }
-  if (const Status taken = extend(blocks_of(cursor + fits)); !taken) return taken;
+  if (Status taken = extend(blocks_of(cursor + fits)); !taken) return taken;
   if (!documented_ || seq > 0) {  // ZF-31
     channels_ = rows.k->shape[0];
     dim_ = rows.k->shape[2];
@@ -114,7 +114,7 @@ Status PagedArenaCache::extend(std::int64_t blocks) {
     grown.assign(entries_.begin(), entries_.end());
     grown.resize(capacity, kNull);
   }
-  if (const Status done = pool_->alloc(owner_, {taken.data(), taken.size()}); !done) return done;
+  if (Status done = pool_->alloc(owner_, {taken.data(), taken.size()}); !done) return done;
   if (!grown.empty()) entries_ = std::move(grown);
   std::ranges::copy(taken, entries_.begin() + size_);
   size_ = blocks;
@@ -129,14 +129,11 @@ void PagedArenaCache::store(std::int64_t layer, const Rows& rows, std::int64_t c
   const float* k = rows.k->floats().data();
   const float* v = rows.v->floats().data();
   const auto put = [&](float* to, const float* from, std::int64_t positions) {
-    // The longer of the two axes is the inner loop; a single position is one run of cells.
-    if (positions < channels) {
-      for (std::int64_t p = 0; p < positions; ++p)
-        copy_rows({to + p * head_dim_, dim}, {from + p * dim, seq * dim}, channels, dim);
-    } else {
-      for (std::int64_t c = 0; c < channels; ++c)
-        copy_rows({to + c * dim, head_dim_}, {from + c * seq * dim, dim}, positions, dim);
-    }
+    // A block is written from front to back; with one channel all its positions are one run of
+    // cells.
+    if (channels == 1) return copy_rows({to, dim}, {from, dim}, positions, dim);
+    for (std::int64_t p = 0; p < positions; ++p)
+      copy_rows({to + p * head_dim_, dim}, {from + p * dim, seq * dim}, channels, dim);
   };
   for_each_run(cursors_[static_cast<std::size_t>(layer)], count, [&](const Run& run) {
     const Sides sides = pool_->sides(run.block);
@@ -155,16 +152,17 @@ Result<std::optional<KvPair>> PagedArenaCache::get(std::int64_t layer) {
   // One allocation holds both sides, and nothing clears it: every cell is written below.
   const std::int64_t side = head_dim_ * cursor;
   auto both = std::make_shared<ArenaStorage>(2 * static_cast<std::size_t>(side));
+  const auto take = [&](float* to, const float* from, std::int64_t positions) {
+    if (channels_ == 1) return copy_rows({to, dim_}, {from, dim_}, positions, dim_);
+    for (std::int64_t p = 0; p < positions; ++p)
+      copy_rows({to + p * dim_, cursor * dim_}, {from + p * head_dim_, dim_}, channels_, dim_);
+  };
   for_each_run(0, cursor, [&](const Run& run) {
     const Sides sides = pool_->sides(run.block);
     const std::int64_t from = (layer * block_size_ + run.slot) * head_dim_;
     float* to = both->data() + run.position * dim_;
-    for (std::int64_t c = 0; c < channels_; ++c) {
-      const std::int64_t at = c * cursor * dim_;
-      const std::int64_t cell = from + c * dim_;
-      copy_rows({to + at, dim_}, {sides.k.data() + cell, head_dim_}, run.count, dim_);
-      copy_rows({to + side + at, dim_}, {sides.v.data() + cell, head_dim_}, run.count, dim_);
-    }
+    take(to, sides.k.data() + from, run.count);
+    take(to + side, sides.v.data() + from, run.count);
   });
   const Shape shape{channels_, cursor, dim_};
   return KvPair{{shape, both, 0}, {shape, both, side}};
@@ -181,7 +179,7 @@ Status PagedArenaCache::truncate(std::int64_t n) {
   const std::int64_t needed = blocks_of(n);
   if (needed > static_cast<std::int64_t>(entries_.size()))
     return fail(Code::kPrecondition, "n past the table");
-  if (const Status done = cut(n, needed); !done) return done;
+  if (Status done = cut(n, needed); !done) return done;
   if (documented_ && needed > 0) {  // ZF-39
     const std::int64_t last = entries_[static_cast<std::size_t>(needed - 1)];
     pool_->set_used(last, n - (needed - 1) * block_size_);

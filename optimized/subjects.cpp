@@ -21,4 +21,9 @@ const std::vector<Subject>& subjects() {
   return kSubjects;
 }
 
+const block_pool::MakePool& pool_maker() {
+  static const block_pool::MakePool kMake = ArenaPool::make;
+  return kMake;
+}
+
 }  // namespace kvo::optimized

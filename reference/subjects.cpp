@@ -2,8 +2,13 @@
 
 #include "reference/block_pool/stack_pool.hpp"
 #include "reference/layered/vector_cache.hpp"
+#include "reference/provider/context.hpp"
 #include "reference/provider/contiguous_cache.hpp"
+#include "reference/provider/device_cache.hpp"
+#include "reference/provider/host_device.hpp"
 #include "reference/provider/paged_cache.hpp"
+#include "reference/provider/tensor_cache.hpp"
+#include "reference/provider/tracing_cache.hpp"
 
 namespace kvo::reference {
 
@@ -15,6 +20,15 @@ const std::vector<Subject>& subjects() {
                                         provider::ContiguousCache::make),
       provider::make_paged_subject("reference", "position by position, channel by channel",
                                    block_pool::StackPool::make, provider::PagedCache::make),
+      provider::make_device_subject("reference", "call by call, over host memory",
+                                    provider::DeviceCache::make, provider::HostDevice::make),
+      provider::make_tensor_subject("reference", "a plain buffer a layer, over host memory",
+                                    provider::TensorCache::make, provider::HostDevice::make),
+      provider::make_tracing_subject("reference", "a log beside the real cache",
+                                     provider::TracingCache::make,
+                                     provider::TracingCache::make_real),
+      provider::make_context_subject("reference", "the last one stored",
+                                     provider::CacheContext::make),
   };
   return kSubjects;
 }

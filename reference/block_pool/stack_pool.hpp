@@ -9,7 +9,7 @@
 namespace kvo::block_pool {
 
 /// The shortest pool that keeps the contract: a vector of cells and a vector of free blocks.
-class StackPool final : public BlockPool {
+class StackPool : public BlockPool {
  public:
   /// Errors  as of sizes_of.
   static Result<std::unique_ptr<BlockPool>> make(const Geometry& geometry, Profile profile);
@@ -26,7 +26,7 @@ class StackPool final : public BlockPool {
   [[nodiscard]] Sides sides(std::int64_t block) override;
   [[nodiscard]] std::optional<std::string> broken_invariant() const override;
 
- private:
+ protected:
   /// Where the original departs from what it promises.
   struct Quirks {
     bool alloc_keeps_used;  ///< ZF-23

@@ -97,7 +97,7 @@ constexpr std::array kMeanings{
     Meaning{"is_sliding", "for each layer whether it has a window"},
     Meaning{"is_updated", "for each layer whether it was written"},
     Meaning{"iterations", "rounds of each worker"},
-    Meaning{"k", "keys; in sampling the number of candidates that stay"},
+    Meaning{"k", "keys"},
     Meaning{"k_content", "where each layer's keys lie on the device"},
     Meaning{"k_device", "where the keys come from: cpu or gpu"},
     Meaning{"k_id", "number of the key tensor as an object"},
@@ -107,7 +107,7 @@ constexpr std::array kMeanings{
     Meaning{"kind", "kind of cache"},
     Meaning{"kv_length", "positions that attention sees"},
     Meaning{"kv_offset", "position of the first one that attention sees"},
-    Meaning{"kv_seq_len", "length counter on the host, in positions; null if absent"},
+    Meaning{"kv_seq_len", "length of layer 0 on the device, in positions; null if absent"},
     Meaning{"last", "block that was taken last; -1 if none"},
     Meaning{"layer", "layer, counted from 0"},
     Meaning{"layers", "what each layer holds"},
@@ -226,7 +226,8 @@ static_assert(std::ranges::is_sorted(kMeanings, {}, &Meaning::name));
 
 }  // namespace
 
-std::string_view field_unit(std::string_view name) {
+std::string_view field_unit(std::string_view name, std::string_view type) {
+  if (name == "k" && type == "integer") return "candidates that stay, as a count; 0 for all";
   const auto* const found = std::ranges::lower_bound(kMeanings, name, {}, &Meaning::name);
   return found != kMeanings.end() && found->name == name ? found->text : std::string_view();
 }

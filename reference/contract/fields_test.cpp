@@ -31,6 +31,7 @@ TEST(Fields, AnUnknownNameHasNone) {
   EXPECT_THAT(field_unit(""), IsEmpty());
   EXPECT_THAT(field_unit("layer"), HasSubstr("from 0"));
   EXPECT_THAT(field_unit("workers"), HasSubstr("threads"));
+  EXPECT_NE(field_unit("k", "integer"), field_unit("k", "tensor"));
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ namespace detail {
 template <class Integer>
 std::vector<Integer> towards(Integer low, Integer value) {
   std::vector<Integer> tries;
+  if (value == low) return tries;
   const auto add = [&](Integer t) {
     if (t != value && (tries.empty() || tries.back() != t)) tries.push_back(t);
   };

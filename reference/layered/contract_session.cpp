@@ -31,8 +31,10 @@ struct Slot {
       side.elements = length;
       side.promised = false;
     };
-    note(of(layer)[0], cache->k(layer)->size());
-    note(of(layer)[1], cache->v(layer)->size());
+    const auto k = cache->k(layer);
+    const auto v = cache->v(layer);
+    if (k) note(of(layer)[0], k->size());
+    if (v) note(of(layer)[1], v->size());
   }
 };
 
@@ -173,7 +175,8 @@ class LayeredSession final : public Session {
     if (!made) return made.error();
     const auto reserved =
         max_seq_len ? reserved_elements(geometry, *max_seq_len, mode_) : Result<std::uint64_t>(0);
-    return keep(std::move(*made), *reserved);
+    // A subject may take what the rules refuse: then nothing is guaranteed of it.
+    return keep(std::move(*made), reserved ? *reserved : 0);
   }
 
   MakeCache make_;

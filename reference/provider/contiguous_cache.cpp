@@ -34,7 +34,7 @@ Status ContiguousCache::update(std::int64_t layer, const Rows& rows) {
 
   Layer next = layers_[static_cast<std::size_t>(layer)];  // shares the buffers
   if (!next.k) {
-    if (const Status pinned = pin(next, *rows.k); !pinned) return pinned;
+    if (Status pinned = pin(next, *rows.k); !pinned) return pinned;
   }
   if (batch != next.batch) return fail(Code::kBadShape, "batch");
   if (dim != next.dim) return fail(Code::kBadShape, "dim");
@@ -47,7 +47,7 @@ Status ContiguousCache::update(std::int64_t layer, const Rows& rows) {
     return fail(Code::kFull);
   }
   next.cursor = start;
-  if (const Status good = check_v(next, rows); !good) return good;
+  if (Status good = check_v(next, rows); !good) return good;
 
   const auto row = static_cast<std::size_t>(seq * dim);
   for (std::int64_t b = 0; b < batch; ++b) {
@@ -87,12 +87,16 @@ Status ContiguousCache::check_v(const Layer& layer, const Rows& rows) const {
 
 Result<std::optional<KvPair>> ContiguousCache::get(std::int64_t layer) {
   if (!has(layer)) return std::nullopt;
-  const auto& [k, v, cursor, batch, dim] = layers_[static_cast<std::size_t>(layer)];
+  const Layer& from = layers_[static_cast<std::size_t>(layer)];
+  const std::int64_t cursor = from.cursor;
+  const std::int64_t batch = from.batch;
+  const std::int64_t dim = from.dim;
   if (cursor < 0 && batch > 0 && dim > 0)
     return fail(Code::kPrecondition, "the cursor is negative");
   if (cursor <= 0) return std::nullopt;
   const Shape shape{batch, cursor, dim};
-  if (batch == 1 || cursor == max_seq_len_) return KvPair{{shape, k}, {shape, v}};  // ZF-14
+  if (batch == 1 || cursor == max_seq_len_)
+    return KvPair{{shape, from.k}, {shape, from.v}};  // ZF-14
 
   const std::int64_t row = cursor * dim;
   const auto compact = [&](const HostStorage& full) {
@@ -101,7 +105,7 @@ Result<std::optional<KvPair>> ContiguousCache::get(std::int64_t layer) {
       std::copy_n(full.cells.begin() + b * max_seq_len_ * dim, row, rows->cells.begin() + b * row);
     return rows;
   };
-  return KvPair{{shape, compact(*k)}, {shape, compact(*v)}};
+  return KvPair{{shape, compact(*from.k)}, {shape, compact(*from.v)}};
 }
 
 std::int64_t ContiguousCache::seq_len() const {

@@ -9,7 +9,7 @@
 namespace kvo::provider {
 
 /// The shortest cache that keeps the contract: a zeroed K and V buffer a layer.
-class ContiguousCache final : public Contiguous {
+class ContiguousCache : public Contiguous {
  public:
   /// Errors  kPrecondition, documented kOutOfRange: negative sizes (ZF-8).
   static Result<std::unique_ptr<Contiguous>> make(std::int64_t num_layers, std::int64_t max_seq_len,
@@ -30,7 +30,7 @@ class ContiguousCache final : public Contiguous {
   [[nodiscard]] Status truncate(std::int64_t n) override;
   [[nodiscard]] std::optional<std::string> broken_invariant() const override;
 
- private:
+ protected:
   /// Where the original departs from what it promises.
   struct Quirks {
     bool null_aborts;         ///< ZF-9.2

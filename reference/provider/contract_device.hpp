@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "reference/provider/contract.hpp"
-#include "reference/provider/recorded_device.hpp"
+#include "reference/provider/contract_device_calls.hpp"
 
 namespace kvo::provider {
 

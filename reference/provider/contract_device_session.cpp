@@ -1,6 +1,7 @@
 // How operations of `provider.device` reach a cache.
 #include "reference/contract/check.hpp"
 #include "reference/provider/contract_device.hpp"
+#include "reference/provider/recorded_device.hpp"
 
 namespace kvo::provider {
 namespace {

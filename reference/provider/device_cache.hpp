@@ -9,7 +9,7 @@
 namespace kvo::provider {
 
 /// The shortest cache that keeps the contract, over any DeviceMemory.
-class DeviceCache final : public DeviceKv {
+class DeviceCache : public DeviceKv {
  public:
   /// Errors  as MakeDevice says.
   static Result<std::unique_ptr<DeviceKv>> make(const DeviceSetup& setup, Profile profile);
@@ -27,7 +27,7 @@ class DeviceCache final : public DeviceKv {
   void reset() override;
   [[nodiscard]] Status close() override;
 
- private:
+ protected:
   /// Where the original departs from what it promises.
   struct Quirks {
     bool last_layer_advances;  ///< ZF-45: the other layers are not asked

@@ -34,7 +34,7 @@ void PagedCache::BlockTable::reserve(std::int64_t needed) {
 }
 
 Status PagedCache::update(std::int64_t layer, const Rows& rows) {
-  if (const Status good = check_k(layer, rows); !good) return good;
+  if (Status good = check_k(layer, rows); !good) return good;
   const std::int64_t seq = rows.k->shape[1];
   std::int64_t& cursor = cursors_[static_cast<std::size_t>(layer)];
   if (quirks_.v_shape_ignored && rows.v == nullptr) return fail(Code::kPrecondition, "v is null");
@@ -45,8 +45,8 @@ Status PagedCache::update(std::int64_t layer, const Rows& rows) {
   const std::int64_t room = (table_.size + pool_->available()) * geometry_.block_size - cursor;
   const std::int64_t fits = std::min(seq, room);
   if (fits < seq && !quirks_.keeps_partial) return fail(Code::kExhausted);
-  if (const Status good = check_copy(layer, rows, fits); !good) return good;
-  if (const Status taken = extend(cursor + fits); !taken) return taken;
+  if (Status good = check_copy(layer, rows, fits); !good) return good;
+  if (Status taken = extend(cursor + fits); !taken) return taken;
 
   if (seq > 0 || quirks_.pins_early) {
     channels_ = rows.k->shape[0];
@@ -91,7 +91,7 @@ Status PagedCache::extend(std::int64_t end) {
   std::vector<std::int64_t> blocks(static_cast<std::size_t>(missing));
   BlockTable grown = table_;
   grown.reserve(table_.size + missing);
-  if (const Status taken = pool_->alloc(owner_, blocks); !taken) return taken;
+  if (Status taken = pool_->alloc(owner_, blocks); !taken) return taken;
   for (const std::int64_t block : blocks) grown[grown.size++] = block;
   table_ = std::move(grown);
   return {};
@@ -146,7 +146,7 @@ Status PagedCache::truncate(std::int64_t n) {
   if (!quirks_.truncates_upwards && n >= longest) return {};
   const std::int64_t needed = blocks_of(n);
   if (needed > table_.capacity()) return fail(Code::kPrecondition, "n is beyond the table");
-  if (const Status done = cut(n, needed); !done) return done;
+  if (Status done = cut(n, needed); !done) return done;
   if (!quirks_.keeps_used && needed > 0)
     pool_->set_used(*table_[needed - 1], n - (needed - 1) * geometry_.block_size);
   return {};

@@ -9,7 +9,7 @@
 namespace kvo::provider {
 
 /// The shortest cache that keeps the contract: it copies position by position, channel by channel.
-class PagedCache final : public Paged {
+class PagedCache : public Paged {
  public:
   /// Errors  as MakePaged says.
   static Result<std::unique_ptr<Paged>> make(const PagedSetup& setup, Profile profile);
@@ -33,7 +33,7 @@ class PagedCache final : public Paged {
   [[nodiscard]] provider::Table::Returns table() const override;
   [[nodiscard]] std::optional<std::string> broken_invariant() const override;
 
- private:
+ protected:
   /// Where the original departs from what it promises.
   struct Quirks {
     bool null_k_aborts;      ///< ZF-3
@@ -62,7 +62,7 @@ class PagedCache final : public Paged {
   [[nodiscard]] Status check_copy(std::int64_t layer, const Rows& rows, std::int64_t fits);
   /// Takes the blocks that `end` positions need.
   [[nodiscard]] Status extend(std::int64_t end);
-  void copy_position(std::int64_t layer, const Rows& rows, std::int64_t p);
+  virtual void copy_position(std::int64_t layer, const Rows& rows, std::int64_t p);
   /// Frees the blocks beyond `needed` and lowers the cursors to n.
   [[nodiscard]] Status cut(std::int64_t n, std::int64_t needed);
   [[nodiscard]] std::int64_t blocks_of(std::int64_t positions) const {

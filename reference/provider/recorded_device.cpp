@@ -1,7 +1,6 @@
 #include "reference/provider/recorded_device.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "reference/contract/check.hpp"
@@ -9,18 +8,10 @@
 namespace kvo::provider {
 namespace {
 
-namespace json = boost::json;
 using Where = ShownPtr::Where;
 
 constexpr std::size_t kRoom = 64;
 constexpr ShownPtr kHost{.where = Where::kHost};
-
-struct NamedPlace {
-  Where where;
-  std::string_view name;
-};
-constexpr std::array<NamedPlace, 3> kNames{
-    {{Where::kHost, "host"}, {Where::kKSource, "k_src"}, {Where::kVSource, "v_src"}}};
 
 // Counts down to the failing call.
 bool strikes(std::int64_t& fault) {
@@ -34,37 +25,6 @@ void make_room_in(std::vector<T>& items, std::size_t more) {
 }
 
 }  // namespace
-
-json::value ShownPtr::to_json() const {
-  for (const auto& [place, name] : kNames)
-    if (place == where) return json::value(name);
-  if (where == Where::kNull && off == 0) return nullptr;
-  json::object out;
-  out["buf"] = where == Where::kBuffer ? json::value(buf) : json::value(nullptr);
-  out["off"] = off;
-  return out;
-}
-
-bool ShownPtr::from_json(const json::value& in) {
-  *this = {};
-  if (in.is_null()) return true;
-  if (in.is_string()) {
-    for (const auto& [place, name] : kNames)
-      if (std::string_view(in.get_string()) == name) where = place;
-    return where != Where::kNull;
-  }
-  const json::object* object = in.if_object();
-  if (object == nullptr || object->size() != 2) return false;
-  const json::value* number = object->if_contains("buf");
-  const json::value* offset = object->if_contains("off");
-  if (number == nullptr || offset == nullptr || !offset->is_int64()) return false;
-  off = offset->get_int64();
-  if (number->is_null()) return true;
-  if (!number->is_int64()) return false;
-  where = Where::kBuffer;
-  buf = number->get_int64();
-  return true;
-}
 
 void RecordedDevice::begin() {
   calls_.clear();

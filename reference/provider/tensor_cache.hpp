@@ -10,7 +10,7 @@
 namespace kvo::provider {
 
 /// The shortest cache that keeps the contract, over any DeviceMemory.
-class TensorCache final : public TensorBacked {
+class TensorCache : public TensorBacked {
  public:
   /// Errors  as MakeTensor says.
   static Result<std::unique_ptr<TensorBacked>> make(const TensorSetup& setup, Profile profile);
@@ -29,7 +29,7 @@ class TensorCache final : public TensorBacked {
   void free() override;
   [[nodiscard]] std::optional<std::string> broken_invariant() const override;
 
- private:
+ protected:
   /// Where the original departs from what it promises.
   struct Quirks {
     bool sizes_unchecked;        ///< ZF-53
@@ -62,7 +62,7 @@ class TensorCache final : public TensorBacked {
     bool half = false;        ///< the device buffers hold fp16
     Pair<HostStorage> host = {};
     Pair<DeviceStorage> gpu = {};
-    [[nodiscard]] std::int64_t cell_bytes() const { return half ? 2 : 4; }
+    [[nodiscard]] std::int64_t cell_bytes() const { return half ? kHalf : kFloat; }
   };
   /// The cells of K or V: on the device, or in host memory.
   struct Source {
@@ -88,6 +88,12 @@ class TensorCache final : public TensorBacked {
     [[nodiscard]] bool on_gpu() const { return k.device && v.device; }
   };
 
+  static constexpr std::int64_t kFloat = 4;  ///< bytes of a cell
+  static constexpr std::int64_t kHalf = 2;
+
+  /// a * b * c; nothing when it leaves 63 bits.
+  [[nodiscard]] static std::optional<std::int64_t> product(std::int64_t a, std::int64_t b,
+                                                           std::int64_t c);
   [[nodiscard]] bool has(std::int64_t layer) const {
     return layer >= 0 && layer < static_cast<std::int64_t>(layers_.size());
   }
@@ -127,7 +133,7 @@ class TensorCache final : public TensorBacked {
                                    std::int64_t value) const;
   /// Sets the counters that exist.
   [[nodiscard]] Status set_counters(std::int64_t gpu_counter, std::int64_t kv_seq_len) const;
-  [[nodiscard]] Result<std::int64_t> read_gpu_counter() const;
+  [[nodiscard]] Result<std::int64_t> read_counter(const DeviceStorage& counter) const;
 
   std::shared_ptr<DeviceMemory> memory_;
   std::int64_t max_seq_len_;

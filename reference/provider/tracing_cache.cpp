@@ -1,0 +1,114 @@
+#include "reference/provider/tracing_cache.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "reference/block_pool/stack_pool.hpp"
+#include "reference/provider/contiguous_cache.hpp"
+#include "reference/provider/paged_cache.hpp"
+#include "reference/provider/tensor_cache.hpp"
+
+namespace kvo::provider {
+namespace {
+
+// Doubling, as push_back would: room for two more at a time would copy everything each time.
+template <class T>
+void make_room_in(std::vector<T>& items) {
+  if (items.capacity() < items.size() + 2)
+    items.reserve(std::max(items.size() + 2, 2 * items.size()));
+}
+
+template <class T>
+Result<std::unique_ptr<Provider>> as_provider(Result<std::unique_ptr<T>> made) {
+  if (!made) return made.error();
+  return std::unique_ptr<Provider>(std::move(*made));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Provider>> TracingCache::make_real(const RealSetup& setup, Profile profile) {
+  const std::int64_t max_seq_len = setup.max_seq_len.value_or(0);
+  switch (setup.real) {
+    case Real::kKv:
+      return as_provider(ContiguousCache::make(setup.num_layers, max_seq_len, profile));
+    case Real::kTensor:
+      return as_provider(TensorCache::make(
+          {.num_layers = setup.num_layers, .max_seq_len = max_seq_len, .dtype = ""}, profile));
+    case Real::kPaged: {
+      const block_pool::New sizes = setup.pool.value_or(block_pool::New{});
+      auto pool = block_pool::StackPool::make(
+          {sizes.num_layers, sizes.block_size, sizes.head_dim, sizes.max_memory_mb}, profile);
+      if (!pool) return pool.error();
+      return as_provider(PagedCache::make(
+          {.pool = std::move(*pool), .num_layers = setup.num_layers, .owner = 1}, profile));
+    }
+  }
+  return fail(Code::kNotSupported, "real");
+}
+
+Result<std::unique_ptr<Tracing>> TracingCache::make(std::unique_ptr<Provider> real,
+                                                    const std::vector<const Tensor*>& frozen) {
+  return std::make_unique<TracingCache>(std::move(real), frozen);
+}
+
+TracingCache::TracingCache(std::unique_ptr<Provider> real, const std::vector<const Tensor*>& frozen)
+    : real_(std::move(real)) {
+  for (const Tensor* tensor : frozen) {
+    Entry entry;
+    log_.frozen_slots.push_back(slot_of(*tensor, entry));
+    make_room();
+    commit(std::move(entry));
+  }
+}
+
+std::int64_t TracingCache::new_slot(const Shape& shape, Entry& entry) const {
+  const std::int64_t slot = log_.next_slot + std::ssize(entry.shapes);
+  entry.shapes.push_back({slot, {shape.begin(), shape.end()}});
+  return slot;
+}
+
+std::int64_t TracingCache::slot_of(const Tensor& tensor, Entry& entry) const {
+  if (const auto seen = slots_.find(&tensor); seen != slots_.end()) return seen->second;
+  if (const auto seen = entry.slots.find(&tensor); seen != entry.slots.end()) return seen->second;
+  return entry.slots[&tensor] = new_slot(tensor.shape, entry);
+}
+
+void TracingCache::make_room() {
+  make_room_in(log_.ops);
+  make_room_in(log_.shapes);
+}
+
+void TracingCache::commit(Entry entry) {
+  slots_.merge(entry.slots);
+  log_.next_slot += std::ssize(entry.shapes);
+  std::ranges::move(entry.shapes, std::back_inserter(log_.shapes));
+  std::ranges::move(entry.ops, std::back_inserter(log_.ops));
+}
+
+Status TracingCache::update(std::int64_t layer, const Rows& rows) {
+  Entry entry;
+  if (rows.k != nullptr && rows.v != nullptr) {  // no provider takes a null tensor
+    const std::int64_t k = slot_of(*rows.k, entry);
+    const std::int64_t v = slot_of(*rows.v, entry);
+    entry.ops = {{"KVCacheAppendK", {k}, k, layer}, {"KVCacheAppendV", {v}, v, layer}};
+  }
+  make_room();
+  if (const Status done = real_->update(layer, rows); !done) return done;
+  commit(std::move(entry));
+  return {};
+}
+
+Result<std::optional<KvPair>> TracingCache::get(std::int64_t layer) {
+  auto pair = real_->get(layer);
+  if (!pair || !*pair) return pair;
+  // Every result is a pair of new objects (ZF-71).
+  Entry entry;
+  const std::int64_t k = new_slot((*pair)->k.shape, entry);
+  const std::int64_t v = new_slot((*pair)->v.shape, entry);
+  entry.ops = {{"KVCacheGetK", {}, k, layer}, {"KVCacheGetV", {}, v, layer}};
+  make_room();
+  commit(std::move(entry));
+  return pair;
+}
+
+}  // namespace kvo::provider
