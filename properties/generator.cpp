@@ -31,6 +31,13 @@ std::vector<std::uint64_t> swarm(Draw& draw, std::vector<std::uint64_t> usual,
 const std::vector<Generator>& generators() {
   static const std::vector<Generator> kGenerators{
       layered_generator(),
+      block_pool_generator(),
+      contiguous_generator(),
+      paged_generator(),
+      device_generator(),
+      tensor_generator(),
+      tracing_generator(),
+      context_generator(),
   };
   return kGenerators;
 }

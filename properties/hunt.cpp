@@ -7,13 +7,12 @@ namespace kvo {
 
 std::optional<Catch> hunt(const Subject& subject, std::uint64_t seed, std::uint64_t most_cases,
                           Profile profile) {
-  constexpr std::uint64_t kShrinkAttempts = 20'000;
   Catch caught;
   for (std::uint64_t index = 0; index < most_cases; ++index) {
     const Law& law = laws()[index % laws().size()];
     const CasePlan plan =
         random_case(law, {&reference_of(*subject.kind), &subject}, seed, index, profile);
-    CaseResult result = run_case(plan, kShrinkAttempts);
+    CaseResult result = run_case(plan, {});
     ++caught.cases;
     caught.operations += result.operations;
     if (!result.subjects.back().repro) continue;

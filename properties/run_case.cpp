@@ -1,6 +1,7 @@
 #include "properties/run_case.hpp"
 
 #include <array>
+#include <span>
 #include <utility>
 
 namespace kvo {
@@ -24,7 +25,7 @@ Script script_until(const CasePlan& plan, std::uint64_t last) {
 
 }  // namespace
 
-CaseResult run_case(const CasePlan& plan, std::uint64_t shrink_attempts) {
+CaseResult run_case(const CasePlan& plan, const ShrinkOptions& shrink) {
   CaseResult result{.name = plan.name, .kind = plan.kind->name()};
   Lockstep lockstep(plan.subjects, plan.setup, plan.options);
   const auto ops = plan.ops();
@@ -34,13 +35,15 @@ CaseResult run_case(const CasePlan& plan, std::uint64_t shrink_attempts) {
     ops->saw(*op, lockstep.step(*op), result.labels);
   }
   result.operations = lockstep.operations();
-  for (const Lockstep::Participant& participant : lockstep.participants()) {
+  // Where the reference is judged by itself, one row is enough.
+  const bool judged_itself = plan.subjects.size() > 1 && plan.subjects[0] == plan.subjects[1];
+  for (const Lockstep::Participant& participant :
+       std::span(lockstep.participants()).subspan(judged_itself ? 1 : 0)) {
     SubjectResult& subject = result.subjects.emplace_back(
         SubjectResult{participant.subject->name(), participant.verdict, participant.timings});
     if (participant.verdict.failed())
-      subject.repro =
-          shrink_case(plan, *participant.subject, script_until(plan, participant.verdict.op_index),
-                      shrink_attempts);
+      subject.repro = shrink_case(plan, *participant.subject,
+                                  script_until(plan, participant.verdict.op_index), shrink);
   }
   return result;
 }
@@ -56,11 +59,14 @@ Verdict run_script(const CasePlan& plan, const Subject& subject, const Script& s
 }
 
 Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
-                  std::uint64_t shrink_attempts) {
+                  const ShrinkOptions& shrink) {
   const auto fails = [&](const Script& candidate) {
+    if (shrink.alive) shrink.alive();
     return run_script(plan, subject, candidate).failed();
   };
-  if (shrink_attempts > 0) script = shrink_script(std::move(script), fails, shrink_attempts);
+  if (shrink.attempts > 0)
+    script = shrink_script(std::move(script), fails, shrink.attempts,
+                           simplest_queries(plan.kind->operations));
   Repro repro{.script = {.header = {.kind = plan.kind,
                                     .system = "kvoracle",
                                     .version = plan.subjects.front()->name(),

@@ -50,9 +50,14 @@ struct CaseResult {
   std::vector<SubjectResult> subjects = {};
 };
 
-/// Runs a case. A failing subject's script is made smaller by at most `shrink_attempts` further
-/// runs of it (0 keeps the script as far as it went).
-[[nodiscard]] CaseResult run_case(const CasePlan& plan, std::uint64_t shrink_attempts);
+/// How a failing script is made smaller.
+struct ShrinkOptions {
+  std::uint64_t attempts = 20'000;        ///< most scripts to run; 0 keeps the script as it is
+  std::function<void()> alive = nullptr;  ///< called before each: for whoever watches for hangs
+};
+
+/// Runs a case, and shrinks the script of a subject that fails.
+[[nodiscard]] CaseResult run_case(const CasePlan& plan, const ShrinkOptions& shrink);
 
 /// Runs `script` on the judge and one subject of a plan.
 [[nodiscard]] Verdict run_script(const CasePlan& plan, const Subject& subject,
@@ -61,6 +66,6 @@ struct CaseResult {
 /// The smallest script found that `subject` fails, with what the judge observed of it.
 /// Requires  run_script(plan, subject, script) fails.
 [[nodiscard]] Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
-                                std::uint64_t shrink_attempts);
+                                const ShrinkOptions& shrink);
 
 }  // namespace kvo

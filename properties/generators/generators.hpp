@@ -6,5 +6,12 @@
 namespace kvo {
 
 [[nodiscard]] Generator layered_generator();
+[[nodiscard]] Generator block_pool_generator();
+[[nodiscard]] Generator contiguous_generator();
+[[nodiscard]] Generator paged_generator();
+[[nodiscard]] Generator device_generator();
+[[nodiscard]] Generator tensor_generator();
+[[nodiscard]] Generator tracing_generator();
+[[nodiscard]] Generator context_generator();
 
 }  // namespace kvo

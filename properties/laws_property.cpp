@@ -1,0 +1,55 @@
+// Laws: no script tells a subject from its reference; a failed allocation changes nothing.
+#include <cctype>
+#include <ostream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "properties/all_subjects.hpp"
+#include "properties/random_script.hpp"
+
+namespace kvo {
+namespace {
+
+struct Trial {
+  const Subject* subject;
+  const Law* law;
+  Profile profile;
+};
+
+std::vector<Trial> trials() {
+  std::vector<Trial> all;
+  for (const Subject* subject : all_subjects())
+    for (const Law& law : laws())
+      for (const Profile profile : {Profile::kOriginal, Profile::kDocumented})
+        if (generator_of(*subject->kind) != nullptr) all.push_back({subject, &law, profile});
+  return all;
+}
+
+std::string name_of(const testing::TestParamInfo<Trial>& info) {
+  std::string name = info.param.subject->name() + "_" + std::string(info.param.law->name) + "_" +
+                     enumerator_word(boost::describe::enum_to_string(info.param.profile, ""));
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return name;
+}
+
+class EverySubject : public testing::TestWithParam<Trial> {};
+
+TEST_P(EverySubject, KeepsTheLaw) {
+  const auto& [subject, law, profile] = GetParam();
+  const std::vector<const Subject*> pair{&reference_of(*subject->kind), subject};
+  EXPECT_TRUE(rc::check("keeps the law", [&, &law = *law, &subject = *subject, profile = profile] {
+    const RandomScript random = *random_scripts(law, pair, profile);
+    const Verdict verdict = run_script(random.plan, subject, random.script);
+    if (verdict.failed()) RC_FAIL(verdict.text());
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Laws, EverySubject, testing::ValuesIn(trials()), name_of);
+
+}  // namespace
+}  // namespace kvo

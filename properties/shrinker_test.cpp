@@ -1,0 +1,98 @@
+#include "properties/shrinker.hpp"
+
+#include <gtest/gtest.h>
+
+#include "reference/contract/tags.hpp"
+#include "reference/layered/contract.hpp"
+
+namespace kvo {
+namespace {
+
+Op append(std::uint64_t layer, std::int64_t elements) {
+  Tagger tagger;
+  auto [k, v] = tagger.pair({elements});
+  return Op::of(layered::Append{0, layer, std::move(k), std::move(v)});
+}
+
+bool has_append_to(const Script& script, std::uint64_t layer) {
+  for (const Op& op : script)
+    if (const auto* found = op.as<layered::Append>())
+      if (found->layer == layer) return true;
+  return false;
+}
+
+TEST(Shrinker, DropsEverythingThatIsNotNeeded) {
+  Script script;
+  for (std::uint64_t i = 0; i < 40; ++i) script.push_back(append(i, 3));
+  const Script small = shrink_script(script, [](const Script& s) { return has_append_to(s, 17); });
+  ASSERT_EQ(small.size(), 1U);
+  EXPECT_TRUE(has_append_to(small, 17));
+}
+
+TEST(Shrinker, MakesNumbersAndTensorsSmaller) {
+  const Script script{append(9, 64)};
+  const Script small = shrink_script(script, [](const Script& s) {
+    const auto* op = s.empty() ? nullptr : s.front().as<layered::Append>();
+    return op != nullptr && op->layer >= 3 && op->k.elements() >= 5;
+  });
+  ASSERT_EQ(small.size(), 1U);
+  EXPECT_EQ(small.front().as<layered::Append>()->layer, 3U);
+  EXPECT_EQ(small.front().as<layered::Append>()->k.elements(), 5);
+  EXPECT_EQ(small.front().as<layered::Append>()->v.elements(), 5) << "keys and values together";
+}
+
+TEST(Shrinker, KeepsTwoOperationsThatNeedEachOther) {
+  Script script;
+  for (std::uint64_t i = 0; i < 31; ++i) script.push_back(append(i, 1));
+  const Script small = shrink_script(
+      script, [](const Script& s) { return has_append_to(s, 0) && has_append_to(s, 30); });
+  EXPECT_EQ(small.size(), 2U);
+}
+
+TEST(Shrinker, AsksNoMoreThanItMay) {
+  Script script;
+  for (std::uint64_t i = 0; i < 64; ++i) script.push_back(append(i, 8));
+  std::uint64_t asked = 0;
+  (void)shrink_script(
+      script,
+      [&](const Script& s) {
+        ++asked;
+        return has_append_to(s, 63);
+      },
+      10);
+  EXPECT_LE(asked, 10U);
+}
+
+TEST(Shrinker, CutsAnAxisOfATensor) {
+  Tensor tensor = make_tensor({2, 3, 2});
+  for (std::size_t i = 0; i < 12; ++i) tensor.floats()[i] = static_cast<float>(i);
+  const Tensor cut = cut_axis(tensor, 1, 2);
+  EXPECT_EQ(cut, tensor_of({2, 2, 2}, std::vector<float>{0, 1, 2, 3, 6, 7, 8, 9}));
+}
+
+TEST(Shrinker, EndsEarlierWithAQuery) {
+  const Script script{append(3, 1), append(4, 1), append(5, 1), Op::of(layered::Clear{0})};
+  const auto fails = [](const Script& s) {
+    if (s.empty() || !has_append_to(s, 3)) return false;
+    return s.size() == 4 || s.back().as<layered::Len>() != nullptr;
+  };
+  const Script small =
+      shrink_script(script, fails, 1'000, simplest_queries(layered::vector_kind().operations));
+  ASSERT_EQ(small.size(), 2U);
+  EXPECT_NE(small.back().as<layered::Len>(), nullptr);
+}
+
+TEST(Shrinker, RenumbersWhatSeveralOperationsName) {
+  const Script script{Op::of(layered::Clear{7}), Op::of(layered::Len{7})};
+  const Script small = shrink_script(script, [](const Script& s) {
+    if (s.size() != 2) return false;
+    const auto* clear = s.front().as<layered::Clear>();
+    const auto* len = s.back().as<layered::Len>();
+    return clear != nullptr && len != nullptr && clear->cache == len->cache;
+  });
+  ASSERT_EQ(small.size(), 2U);
+  EXPECT_EQ(small.front().as<layered::Clear>()->cache, 0U);
+}
+
+}  // namespace
+}  // namespace kvo
