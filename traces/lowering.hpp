@@ -27,7 +27,7 @@ struct LoweringPolicy {
   std::int64_t num_heads = 2;
   std::int64_t head_dim = 4;
   std::int64_t block_size = 16;    ///< positions a block
-  std::int64_t pool_percent = 60;  ///< blocks of the pool, of what all slots would need at most
+  std::int64_t pool_percent = 40;  ///< blocks of the pool, of what all slots would need at most
   std::int64_t requests_per_case = 64;
 };
 BOOST_DESCRIBE_STRUCT(LoweringPolicy, (),
