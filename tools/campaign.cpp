@@ -103,7 +103,11 @@ TraceResult<Summary> run_campaign(const RunHeader& header, const CampaignOptions
         [&](std::uint64_t index) {
           const CasePlan planned = plan(index);
           const Activity activity(planned.kind->name() + " case " + planned.name, planned.repeat);
-          return run_case(planned, options.shrink_attempts);
+          // A nested activity for each attempt: shrinking may take long, but it does not hang.
+          const auto alive = [&] {
+            const Activity attempt("shrinking " + planned.name, planned.repeat);
+          };
+          return run_case(planned, {.attempts = options.shrink_attempts, .alive = alive});
         },
         [&](std::uint64_t index, CaseResult result) {
           progress.advance();

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "tools/crash_guard.hpp"
+#include "tools/not_negative.hpp"
 #include "tools/usage.hpp"
 
 namespace kvo::tools {
@@ -21,6 +22,7 @@ void declare_campaign(CLI::App& app, CampaignArguments& arguments) {
   arguments.case_timeout =
       std::chrono::duration_cast<std::chrono::duration<double>>(kDefaultCaseTimeout).count();
   app.add_option("--seed", arguments.seed, "the same seed gives the same cases")
+      ->check(not_negative())
       ->capture_default_str();
   app.add_option("--jobs,-j", arguments.campaign.jobs, "threads; results do not depend on it")
       ->check(CLI::Range(1U, kMostJobs))
@@ -34,7 +36,7 @@ void declare_campaign(CLI::App& app, CampaignArguments& arguments) {
       ->capture_default_str();
   app.add_option("--case-timeout", arguments.case_timeout,
                  "seconds after which a case hangs (exit status 3); 0: never")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->capture_default_str();
   declare_profile(app, arguments.profile);
 }

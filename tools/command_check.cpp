@@ -15,6 +15,7 @@
 #include "tools/console.hpp"
 #include "tools/crash_guard.hpp"
 #include "tools/exit_status.hpp"
+#include "tools/not_negative.hpp"
 #include "tools/selection.hpp"
 #include "tools/usage.hpp"
 #include "tools/version.hpp"
@@ -129,7 +130,8 @@ Run declare_check(CLI::App& app) {
       ->check(CLI::PositiveNumber);
   app.add_option("--time", arguments->campaign.seconds, "seconds to go on for")
       ->check(CLI::PositiveNumber);
-  app.add_option("--case", arguments->only_case, "only the case of this index");
+  app.add_option("--case", arguments->only_case, "only the case of this index")
+      ->check(not_negative());
   app.add_flag("--timings", arguments->report.timings, "a table of all operations");
   declare_campaign(app, *arguments);
   return [arguments] { return run_check(*arguments); };

@@ -119,8 +119,8 @@ void add_fields(Table& table, std::string_view arrow, const std::vector<FieldInf
     if (!field.axes.empty()) type += " " + axes_text(field.axes);
     if (field.presence != Presence::kRequired)
       type += fmt::format(", {}", presence_text(field.presence));
-    table.row(
-        {std::string(arrow), std::string(field.name), type, std::string(field_unit(field.name))});
+    table.row({std::string(arrow), std::string(field.name), type,
+               std::string(field_unit(field.name, field.type))});
   }
 }
 
@@ -144,7 +144,7 @@ json::array fields_json(const std::vector<FieldInfo>& fields) {
                      {"type", field.type},
                      {"optional", field.presence == Presence::kOptional},
                      {"nullable", field.presence == Presence::kNullable},
-                     {"unit", field_unit(field.name)}};
+                     {"unit", field_unit(field.name, field.type)}};
     if (!field.axes.empty()) one["axes"] = json::array(field.axes.begin(), field.axes.end());
     out.push_back(std::move(one));
   }

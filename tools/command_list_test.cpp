@@ -31,8 +31,8 @@ TEST(List, ShowsTheOperationsOfAContract) {
   EXPECT_EQ(done.status, kExitConforms);
   EXPECT_THAT(done.out, StartsWith("layered.vector  "));
   EXPECT_THAT(done.out, HasSubstr("\n  append(cache, layer, k, v)\n    Adds the K and V"));
-  EXPECT_THAT(done.out, HasSubstr("in   layer  integer  layer, counted from 0\n"));
-  EXPECT_THAT(done.out, HasSubstr("out  k      tensor [element]  keys"));
+  EXPECT_THAT(done.out, HasSubstr("in  layer  integer  layer, counted from 0\n"));
+  EXPECT_THAT(done.out, HasSubstr("out  k      tensor [element]  keys\n"));
   EXPECT_THAT(done.out, HasSubstr("boolean, optional"));
   EXPECT_EQ(run_kvoracle({"list", "-c", "layered.vector"}).out, done.out);
 }

@@ -17,6 +17,7 @@
 #include "tools/crash_guard.hpp"
 #include "tools/exit_status.hpp"
 #include "tools/json_file.hpp"
+#include "tools/not_negative.hpp"
 #include "tools/progress.hpp"
 #include "tools/quantities.hpp"
 #include "tools/usage.hpp"
@@ -144,6 +145,7 @@ Run declare_mutants(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   app.add_option("--contract", arguments->contract, "only the mutants of this contract");
   app.add_option("--seed", arguments->seed, "the same seed gives the same matrix")
+      ->check(not_negative())
       ->capture_default_str();
   app.add_option("--cases", arguments->cases, "cases after which a mutant got away")
       ->check(CLI::PositiveNumber)

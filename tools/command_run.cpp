@@ -35,7 +35,7 @@ struct Arguments : CampaignArguments {
 
 // Lengths are scaled down until a trace has no more tokens than this: about half a minute a
 // subject.
-constexpr std::int64_t kMostTokens = 4'000'000;
+constexpr std::int64_t kMostTokens = 10'000'000;
 
 // Which cache kind and which requests a case is.
 class Replay {
@@ -113,9 +113,10 @@ class Replay {
 };
 
 std::vector<traces::Request> read_requests(const Arguments& arguments) {
-  auto source = arguments.trace.empty() ? traces::TextSource::in_memory(std::string(traces::kSampleName),
-                                                      traces::sample_trace())
-                                        : must(traces::TextSource::open(arguments.trace));
+  auto source =
+      arguments.trace.empty()
+          ? traces::TextSource::in_memory(std::string(traces::kSampleName), traces::sample_trace())
+          : must(traces::TextSource::open(arguments.trace));
   const auto reader = must(traces::open_trace(std::move(source), arguments.format));
   std::vector<traces::Request> requests = must(traces::read_all(*reader));
   if (arguments.requests > 0)

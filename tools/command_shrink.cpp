@@ -57,7 +57,7 @@ int run_shrink(const Arguments& arguments) {
                             subject.name(), plan.name));
     return kExitConforms;
   }
-  const Repro repro = shrink_case(plan, subject, script, arguments.attempts);
+  const Repro repro = shrink_case(plan, subject, script, {.attempts = arguments.attempts});
   if (arguments.output == "-") {
     print_out(traces::header_line(repro.script.header) + "\n");
     for (const traces::Step& step : repro.script.steps)

@@ -13,6 +13,7 @@
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
+#include "tools/not_negative.hpp"
 #include "tools/usage.hpp"
 #include "traces/formats.hpp"
 #include "traces/generate.hpp"
@@ -117,6 +118,7 @@ Run declare_info(CLI::App& app) {
   app.add_option("--capacity", options->capacities,
                  "Sizes of flat LRU caches to count hits of, in blocks; may be given repeatedly")
       ->delimiter(',')
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40U))
       ->allow_extra_args(false)
       ->type_name("BLOCKS")
       ->default_str("1000,10000,50000");
@@ -154,7 +156,7 @@ Run declare_generate(CLI::App& app) {
   const auto options = std::make_shared<GenerateCommandOptions>();
   traces::GenerateOptions& trace = options->trace;
   const auto add = [&app](const char* name, auto& value, const char* doc) {
-    app.add_option(name, value, doc)->capture_default_str()->type_name("N");
+    app.add_option(name, value, doc)->capture_default_str()->type_name("N")->check(not_negative());
   };
   add("--seed", trace.seed, "Everything random follows from it");
   add("--requests", trace.requests, "How many requests");

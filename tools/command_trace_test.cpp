@@ -1,4 +1,5 @@
 // tools/command_trace_test.cpp: `kvoracle trace info` and `kvoracle trace generate`.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -128,6 +129,7 @@ TEST(TraceGenerate, ChecksItsOptions) {
   EXPECT_EQ(done.status, kExitUsage);
   EXPECT_THAT(done.err, StartsWith("kvoracle: --continued-percent 101: "));
   EXPECT_THAT(done.err, HasSubstr("Try 'kvoracle trace generate --help'."));
+  EXPECT_EQ(run_kvoracle({"trace", "generate", "--seed", "-1"}).status, kExitUsage);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace CLI {
+namespace CLI {  // NOLINT: a name of theirs
 class App;
 }
 

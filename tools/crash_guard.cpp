@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -159,7 +160,7 @@ void on_sanitizer_end() {
   const Activity* activity = innermost.load(std::memory_order_relaxed);
   if (activity == nullptr || !is_first_end()) return;
   print_end("crash (see the sanitizer's report)", activity);
-  _exit(kExitCrashed);
+  std::_Exit(kExitCrashed);  // the thread sanitizer watches _exit, and is in no state to
 }
 #else
 struct Fatal {

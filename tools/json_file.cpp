@@ -32,13 +32,13 @@ class Printer {
   void print(const json::value& value, std::size_t depth) {
     if (value.is_array()) {
       const auto& list = value.get_array();
-      print_all(list, '[', ']', depth, std::all_of(list.begin(), list.end(), is_plain),
+      print_all(list, "[]", depth, std::all_of(list.begin(), list.end(), is_plain),
                 [&](const json::value& element) { print(element, depth + 1); });
     } else if (value.is_object()) {
       const auto& object = value.get_object();
       const bool flat = std::all_of(object.begin(), object.end(),
                                     [](const auto& member) { return is_plain(member.value()); });
-      print_all(object, '{', '}', depth, flat, [&](const json::key_value_pair& member) {
+      print_all(object, "{}", depth, flat, [&](const json::key_value_pair& member) {
         out_ += json::serialize(json::string(member.key())) + ": ";
         print(member.value(), depth + 1);
       });
@@ -50,9 +50,9 @@ class Printer {
 
  private:
   template <class Parts, class PrintPart>
-  void print_all(const Parts& parts, char open, char close, std::size_t depth, bool flat,
+  void print_all(const Parts& parts, std::string_view brackets, std::size_t depth, bool flat,
                  const PrintPart& print_part) {
-    out_ += open;
+    out_ += brackets[0];
     const std::size_t begin = out_.size();
     // Tried on one line first; what does not fit is taken back.
     if (flat) {
@@ -62,7 +62,7 @@ class Printer {
       }
       const std::size_t line = out_.rfind('\n') + 1;  // npos + 1 is 0, the first line
       if (out_.size() - line < kLineWidth) {
-        out_ += close;
+        out_ += brackets[1];
         return;
       }
       out_.resize(begin);
@@ -74,7 +74,7 @@ class Printer {
     }
     out_ += '\n';
     out_.append(2 * depth, ' ');
-    out_ += close;
+    out_ += brackets[1];
   }
 
   std::string out_;

@@ -88,7 +88,7 @@ int run_command_line(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    print_out(chosen(app).help(full_name(chosen(app))));
+    print_out(app.help());
     return kExitConforms;
   } catch (const CLI::CallForVersion& version) {
     print_out(fmt::format("{}\n", version.what()));

@@ -113,7 +113,7 @@ TEST(Kvoracle, TellsThatStandardOutputIsClosed) {
 TEST(Kvoracle, EndsQuietlyWhenNobodyReadsOn) {
   // Far more than a pipe holds, so that the command writes after head has gone.
   const Finished done = run_shell(
-      "{ \"$1\" trace generate --requests 20000; echo \"status $?\" >&2; } | head -n 1 >/dev/null");
+      R"({ "$1" trace generate --requests 20000; echo "status $?" >&2; } | head -n 1 >/dev/null)");
   EXPECT_EQ(done.status, 0);
   EXPECT_EQ(done.err, "status 2\n");
 }

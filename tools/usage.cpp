@@ -49,8 +49,9 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> kno
 UsageError unknown_word(std::string_view what, std::string_view word,
                         std::span<const std::string> known) {
   const std::string hint = did_you_mean(word, known);
-  return UsageError(fmt::format("unknown {} '{}'{} There are: {}", what, word,
-                                hint.empty() ? "." : hint, fmt::join(known, ", ")));
+  const std::string text = fmt::format("unknown {} '{}'{} There are: {}", what, word,
+                                       hint.empty() ? "." : hint, fmt::join(known, ", "));
+  return UsageError{text};
 }
 
 }  // namespace kvo::tools

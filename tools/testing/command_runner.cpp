@@ -42,6 +42,13 @@ class Pipe {
   std::array<int, 2> ends_{-1, -1};
 };
 
+/// What a child's standard streams are connected to.
+struct Streams {
+  Pipe in;
+  Pipe out;
+  Pipe err;
+};
+
 /// Adds what can be read now; closes the end at the end of the file.
 void take(Pipe& pipe, std::string& to) {
   std::array<char, 65536> buffer{};
@@ -57,8 +64,8 @@ void give(Pipe& pipe, std::string& from) {
 }
 
 /// Feeds and reads a child until it has closed its outputs, or the limit has passed.
-void converse(Pipe& in, Pipe& out, Pipe& err, std::string input, Finished& finished,
-              Clock::time_point until) {
+void converse(Streams& streams, std::string input, Finished& finished, Clock::time_point until) {
+  auto& [in, out, err] = streams;
   if (input.empty()) in.close_end(1);
   while (out.end(0) >= 0 || err.end(0) >= 0) {
     const auto left =
@@ -74,8 +81,8 @@ void converse(Pipe& in, Pipe& out, Pipe& err, std::string input, Finished& finis
   }
 }
 
-pid_t start(std::vector<std::string>& words, const RunOptions& options, Pipe& in, Pipe& out,
-            Pipe& err) {
+pid_t start(std::vector<std::string>& words, const RunOptions& options, const Streams& streams) {
+  const auto& [in, out, err] = streams;
   posix_spawn_file_actions_t actions;
   require(posix_spawn_file_actions_init(&actions) == 0, "posix_spawn");
   posix_spawn_file_actions_adddup2(&actions, in.end(0), STDIN_FILENO);
@@ -89,6 +96,7 @@ pid_t start(std::vector<std::string>& words, const RunOptions& options, Pipe& in
   if (!options.folder.empty())
     posix_spawn_file_actions_addchdir_np(&actions, options.folder.c_str());
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   pid_t child = -1;
@@ -104,16 +112,14 @@ pid_t start(std::vector<std::string>& words, const RunOptions& options, Pipe& in
 Finished run_program(std::vector<std::string> words, const RunOptions& options) {
   // A child that does not read its input must not end the test.
   (void)std::signal(SIGPIPE, SIG_IGN);
-  Pipe in;
-  Pipe out;
-  Pipe err;
+  Streams streams;
   const auto until = Clock::now() + options.limit;
-  const pid_t child = start(words, options, in, out, err);
-  in.close_end(0);
-  out.close_end(1);
-  err.close_end(1);
+  const pid_t child = start(words, options, streams);
+  streams.in.close_end(0);
+  streams.out.close_end(1);
+  streams.err.close_end(1);
   Finished finished;
-  converse(in, out, err, options.input, finished, until);
+  converse(streams, options.input, finished, until);
   if (Clock::now() >= until) (void)kill(child, SIGKILL);
   int state = 0;
   while (waitpid(child, &state, 0) < 0 && errno == EINTR) {

@@ -1,0 +1,73 @@
+// A cache of your own, checked against the reference: two vectors a layer, and a fault that shows
+// only when a cleared cache is filled again.
+#include <cstdio>
+#include <vector>
+
+#include "properties/hunt.hpp"
+#include "reference/layered/contract.hpp"
+
+namespace {
+
+using kvo::Result;
+using kvo::Status;
+
+class OwnCache final : public kvo::layered::Cache {
+ public:
+  explicit OwnCache(const kvo::layered::Geometry& geometry)
+      : geometry_(geometry), k_(geometry.num_layers), v_(geometry.num_layers) {}
+
+  kvo::layered::Geometry geometry() const override { return geometry_; }
+  Status append(std::uint64_t layer, std::span<const float> k, std::span<const float> v) override {
+    if (layer >= k_.size()) return kvo::fail(kvo::Code::kPrecondition, "layer");
+    k_[layer].insert(k_[layer].end(), k.begin(), k.end());
+    v_[layer].insert(v_[layer].end(), v.begin(), v.end());
+    return {};
+  }
+  Status advance() override {
+    ++len_;
+    return {};
+  }
+  Result<std::span<const float>> k(std::uint64_t layer) const override { return side(k_, layer); }
+  Result<std::span<const float>> v(std::uint64_t layer) const override { return side(v_, layer); }
+  std::uint64_t len() const override { return len_; }
+  Result<std::uint64_t> entry_size() const override {
+    return geometry_.num_kv_heads * geometry_.head_dim;
+  }
+  void clear() override {
+    for (auto& layer : k_) layer.clear();  // and v_ is forgotten
+    len_ = 0;
+  }
+  std::unique_ptr<Cache> clone() const override { return std::make_unique<OwnCache>(*this); }
+
+ private:
+  using Layers = std::vector<std::vector<float>>;
+  static Result<std::span<const float>> side(const Layers& layers, std::uint64_t layer) {
+    if (layer >= layers.size()) return kvo::fail(kvo::Code::kPrecondition, "layer");
+    return std::span<const float>(layers[layer]);
+  }
+
+  kvo::layered::Geometry geometry_;
+  Layers k_;
+  Layers v_;
+  std::uint64_t len_ = 0;
+};
+
+}  // namespace
+
+int main() {
+  const kvo::Subject own = kvo::layered::make_subject(
+      "own", "two vectors a layer",
+      [](const kvo::layered::Geometry& geometry, std::optional<std::uint64_t>,
+         kvo::layered::Mode) -> Result<std::unique_ptr<kvo::layered::Cache>> {
+        return std::make_unique<OwnCache>(geometry);
+      });
+  const auto caught = kvo::hunt(own, 1, 1000, kvo::Profile::kOriginal);
+  if (!caught) {
+    std::puts("agrees with the reference");
+    return 0;
+  }
+  std::printf("%s: %s\n", own.name().c_str(), caught->repro.verdict.text().c_str());
+  for (const auto& step : caught->repro.script.steps)
+    std::printf("  %s\n", kvo::op_text(step.op).c_str());
+  return 1;
+}

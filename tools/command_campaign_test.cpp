@@ -1,0 +1,244 @@
+// run, check, mutants, shrink and conform as a user calls them, mistakes included.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <boost/json.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tools/exit_status.hpp"
+#include "tools/testing/command_runner.hpp"
+
+namespace kvo::tools {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+using testing::HasSubstr;
+using testing::Not;
+
+class Campaign : public testing::Test {
+ protected:
+  Campaign()
+      : folder_(fs::path(testing::TempDir()) /
+                ("kvoracle_" +
+                 std::string(testing::UnitTest::GetInstance()->current_test_info()->name()))) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~Campaign() override { fs::remove_all(folder_); }
+
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return (folder_ / name).string();
+  }
+  [[nodiscard]] Finished run(std::vector<std::string> arguments) const {
+    return run_kvoracle(arguments, {.folder = folder_.string()});
+  }
+  [[nodiscard]] std::string file(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+    return path(name);
+  }
+  [[nodiscard]] std::string read(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(path(name), std::ios::binary).rdbuf();
+    return text.str();
+  }
+  // The lines of a run file without their timings.
+  [[nodiscard]] std::vector<std::string> cases_of(const std::string& name) const {
+    std::vector<std::string> lines;
+    std::istringstream text(read(name));
+    for (std::string line; std::getline(text, line);) {
+      json::value record = json::parse(line);
+      if (auto* subjects = record.get_object().if_contains("subjects"))
+        for (json::value& subject : subjects->get_array())
+          if (subject.is_object()) subject.get_object().erase("timings");
+      lines.push_back(json::serialize(record));
+    }
+    return lines;
+  }
+
+  // A wrong command is refused with status 2 and one line that says what is wrong; after bad usage
+  // a second one points to --help.
+  void expect_refused(const std::vector<std::string>& arguments, const std::string& why) const {
+    const Finished finished = run(arguments);
+    EXPECT_EQ(finished.status, kExitUsage) << finished.out << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr(why));
+    EXPECT_TRUE(finished.err.starts_with("kvoracle: ")) << finished.err;
+    EXPECT_LE(std::ranges::count(finished.err, '\n'), 2) << finished.err;
+  }
+
+  fs::path folder_;
+};
+
+using RunCommand = Campaign;
+using Check = Campaign;
+using Conform = Campaign;
+using Shrink = Campaign;
+
+TEST_F(RunCommand, ReplaysTheEmbeddedSampleWithoutMismatch) {
+  const Finished finished = run({"run", "--requests", "40"});
+  EXPECT_EQ(finished.status, kExitConforms) << finished.err;
+  for (const char* subject :
+       {"layered.vector@optimized", "provider.contiguous@optimized", "provider.paged@optimized"})
+    EXPECT_THAT(finished.out, HasSubstr(subject));
+  EXPECT_THAT(finished.out, HasSubstr(" 0 mismatches\n"));
+}
+
+TEST_F(RunCommand, RunFilesDoNotDependOnTheNumberOfThreads) {
+  for (const char* jobs : {"1", "4"})
+    ASSERT_EQ(run({"run", "--requests", "130", "--requests-per-case", "16", "-j", jobs, "-o",
+                   std::string("run") + jobs})
+                  .status,
+              kExitConforms);
+  EXPECT_EQ(cases_of("run1"), cases_of("run4"));
+  EXPECT_GT(cases_of("run1").size(), 20U);
+}
+
+TEST_F(Check, AResumedRunEqualsOneThatWasNotKilled) {
+  const std::vector<std::string> command{"check", "layered", "--cases", "60"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), command.begin(), command.end());
+    return run(more);
+  };
+  ASSERT_EQ(with({"-o", "whole"}).status, kExitConforms);
+  const std::string whole = read("whole");
+  for (const std::size_t cut : {whole.size() / 2, whole.size() - 1, whole.size()}) {
+    (void)file("cut", whole.substr(0, cut));
+    const Finished finished = with({"-o", "cut", "--resume"});
+    EXPECT_EQ(finished.status, kExitConforms) << finished.err;
+    EXPECT_EQ(cases_of("cut"), cases_of("whole")) << "cut at " << cut;
+    EXPECT_THAT(finished.out, HasSubstr("60 cases"));
+  }
+}
+
+TEST_F(Check, AnotherRunIsNotResumed) {
+  ASSERT_EQ(run({"check", "layered", "--cases", "5", "-o", "file"}).status, kExitConforms);
+  const std::string before = read("file");
+  expect_refused({"check", "layered", "--cases", "9", "--seed", "2", "-o", "file", "--resume"},
+                 "is not the header of this run");
+  EXPECT_EQ(read("file"), before);
+}
+
+TEST_F(Check, AFaultyCacheFailsWithACommandThatRepeatsIt) {
+  const std::string mutant = "layered.vector@mutant:clear_keeps_rows";
+  const Finished failed = run({"check", mutant, "--cases", "400", "--repros", "repros"});
+  EXPECT_EQ(failed.status, kExitDiffers) << failed.out;
+  const std::string marker = "repeat with: kvoracle ";
+  const std::size_t at = failed.out.find(marker);
+  ASSERT_NE(at, std::string::npos) << failed.out;
+  std::istringstream line(
+      failed.out.substr(at + marker.size(), failed.out.find('\n', at) - at - marker.size()));
+  std::vector<std::string> words;
+  for (std::string word; line >> word;) words.push_back(word);
+  const Finished repeated = run(words);
+  EXPECT_EQ(repeated.status, kExitDiffers) << repeated.out;
+  EXPECT_THAT(repeated.out, HasSubstr("1 mismatches"));
+
+  const Finished shrunk = run({"shrink", words.at(1), "--subject", mutant, "-o", "small.jsonl"});
+  EXPECT_EQ(shrunk.status, kExitDiffers) << shrunk.err;
+  EXPECT_EQ(run({"conform", "small.jsonl", "--subject", mutant}).status, kExitDiffers);
+  EXPECT_EQ(run({"conform", "small.jsonl"}).status, kExitConforms) << "the reference is right";
+}
+
+TEST_F(Check, TheSameSeedGivesTheSameJson) {
+  const std::vector<std::string> command{"check", "layered", "--cases", "40", "--json", "-"};
+  const auto labels = [&] { return json::parse(run(command).out).at("labels"); };
+  EXPECT_EQ(labels(), labels());
+}
+
+TEST_F(Check, NamesWhatItDoesNotKnow) {
+  expect_refused({"check", "layred"}, "did you mean 'layered'");
+  expect_refused({"check", "layered", "--law", "gravity"}, "unknown law 'gravity'");
+  expect_refused({"check", "--cases", "0"}, "--cases");
+  expect_refused({"check", "--jobs", "-3"}, "--jobs");
+  expect_refused({"check", "--profile", "imagined"}, "--profile");
+}
+
+TEST_F(Check, AnOutputThatCannotBeWrittenIsRefused) {
+  expect_refused({"check", "layered", "--cases", "3", "-o", "no/such/folder/file"},
+                 "no/such/folder/file: No such file or directory");
+  expect_refused({"check", "layered", "--cases", "3", "-o", "/dev/full"},
+                 "/dev/full: No space left on device");
+  expect_refused({"check", "layered", "--cases", "3", "--json", "/dev/full"},
+                 "No space left on device");
+}
+
+TEST_F(Shrink, SaysWhenThereIsNothingToShrink) {
+  const std::string log =
+      file("log", R"({"kvlog":1,"contract":"layered","cache":"vector","config":{},"case":"fine"}
+{"op":"new","args":{"num_layers":1,"num_kv_heads":1,"head_dim":1},"ret":{"cache":0}}
+)");
+  const Finished finished = run({"shrink", log, "--subject", "layered.vector@optimized"});
+  EXPECT_EQ(finished.status, kExitConforms);
+  EXPECT_THAT(finished.err, HasSubstr("nothing to shrink"));
+  expect_refused({"shrink", log, "--subject", "layered.vector@fast"}, "unknown subject");
+  expect_refused({"shrink", log, "--subject", "layered.vector@optimized", "--case", "other"},
+                 "case: other: no such case");
+}
+
+constexpr std::string_view kHeader =
+    R"({"kvlog":1,"contract":"layered","cache":"vector","config":{"build":"debug"},"case":"a"})"
+    "\n";
+
+TEST_F(Conform, RefusesWhatIsNoLog) {
+  expect_refused({"conform", "missing.jsonl"},
+                 "missing.jsonl: cannot open: No such file or directory");
+  expect_refused({"conform", "."}, "directory");
+  expect_refused({"conform", file("x", "{\"kvlog\":1,\"contract\":\"nonsense\",\"cache\":\"y\"}")},
+                 "x:1: contract: nonsense.y: is no known contract and cache");
+  expect_refused({"conform", file("x", std::string(kHeader) + "{\"op\":\"fly\",\"args\":{}}")},
+                 "x:2: op: fly: is no operation of layered.vector");
+  expect_refused({"conform", file("x", std::string(kHeader) + "{\"op\":\"len\",\"ar")}, "x:2: ");
+  expect_refused({"conform", file("x", std::string(kHeader) +
+                                           R"({"op":"append","args":{"cache":0,"layer":0,)"
+                                           R"("k":{"shape":[1000000,1000000,1000],"data":[]},)"
+                                           R"("v":{"shape":[0],"data":[]}},"ret":{}})")},
+                 "args.k.shape: [1000000,1000000,1000]: does not fit 0 elements");
+}
+
+TEST_F(Conform, RefusesDamagedGzip) {
+  std::ostringstream packed;
+  packed << std::ifstream(std::string(KVO_LOGS) + "/layered.jsonl.gz", std::ios::binary).rdbuf();
+  const std::string bytes = packed.str();
+  expect_refused({"conform", file("cut.gz", bytes.substr(0, bytes.size() / 2))}, "cut.gz");
+  std::string garbled = bytes;
+  for (std::size_t i = bytes.size() / 3; i < bytes.size() / 3 + 40; ++i) garbled[i] ^= 0x55;
+  expect_refused({"conform", file("garbled.gz", garbled)}, "garbled.gz");
+}
+
+TEST_F(Conform, ACacheTooLargeForTheMachineIsNoCrash) {
+  const std::string log =
+      file("log", std::string(kHeader) +
+                      R"({"op":"with_capacity","args":{"num_layers":2,"num_kv_heads":1000000,)"
+                      R"("head_dim":1000,"max_seq_len":1000},"ret":{"cache":0}})"
+                      "\n");
+  const Finished finished = run({"conform", log});
+  EXPECT_EQ(finished.status, kExitUsage) << finished.out;
+  EXPECT_THAT(finished.err, HasSubstr("more memory"));
+}
+
+TEST_F(RunCommand, RefusesWhatIsNoTrace) {
+  const auto mooncake = [&](const std::string& line) { return file("t.jsonl", line + "\n"); };
+  const std::string rest = R"("output_length":1,"hash_ids":[1]})";
+  expect_refused({"run", mooncake(R"({"timestamp":0,"input_length":-5,)" + rest)},
+                 "t.jsonl:1: input_length: -5");
+  expect_refused({"run", mooncake(R"({"timestamp":0,"input_length":1e300,)" + rest)},
+                 "t.jsonl:1: input_length");
+  expect_refused({"run", mooncake(R"({"timestamp":0,"input_length":NaN,)" + rest)}, "t.jsonl:1: ");
+  expect_refused({"run", mooncake(R"({"timestamp":0,"input_length":99999999999999,)" + rest)},
+                 "t.jsonl:1: input_length: 99999999999999");
+  expect_refused({"run", file("t.csv",
+                              "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+                              "2023-11-16 18:17:03.9799600,nan,5\n")},
+                 "t.csv:2: ContextTokens: nan");
+  expect_refused({"run", file("t.txt", "hello\n")}, "t.txt");
+  expect_refused({"run", file("empty", "")}, "empty");
+  expect_refused({"run", "--slots", "0"}, "--slots");
+}
+
+}  // namespace
+}  // namespace kvo::tools
