@@ -44,9 +44,10 @@ const Observation& Lockstep::step(const Op& op, const Observation* recorded) {
       judge(participant, op, want_, got);
     } else {
       judged = true;
-      // The judge itself can only break or run out of memory.
+      // The judge itself can only break or run out of memory; then nothing says what is right.
       judge(participant, op, got, got);
       want_ = std::move(got);
+      if (!participant.live()) break;
     }
     if (participant.live() && operations_ % options_.invariants_every == 0)
       look_at_invariants(participant, op);

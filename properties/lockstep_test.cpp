@@ -113,6 +113,16 @@ TEST(Lockstep, MemoryThatNobodyHasIsNoMismatch) {
   EXPECT_EQ(lockstep.participants()[0].verdict.outcome, Outcome::kOutOfMemory);
 }
 
+TEST(Lockstep, AJudgeWithoutMemoryJudgesNobody) {
+  const Subject& reference = reference_of(layered::vector_kind());
+  const std::array<const Subject*, 2> pair{&reference, &reference};
+  Lockstep lockstep(pair, {});
+  lockstep.step(Op::of(layered::WithCapacity{4, 1 << 20U, 1 << 20U, 1 << 10U}));
+  EXPECT_EQ(lockstep.participants()[0].verdict.outcome, Outcome::kOutOfMemory);
+  EXPECT_FALSE(lockstep.participants()[1].verdict.failed());
+  EXPECT_FALSE(lockstep.worthwhile(false));
+}
+
 TEST(Difference, NamesTheCoordinatesOfTheFirstDifferingElement) {
   constexpr std::array<std::string_view, 3> kAxes{"batch", "position", "dim"};
   Tensor want = make_tensor({2, 3, 4});

@@ -70,6 +70,18 @@ TEST(Shrinker, CutsAnAxisOfATensor) {
   EXPECT_EQ(cut, tensor_of({2, 2, 2}, std::vector<float>{0, 1, 2, 3, 6, 7, 8, 9}));
 }
 
+TEST(Shrinker, FindsTheBoundOfAHugeNumberInFewSteps) {
+  constexpr std::uint64_t kBound = 123'456'789;
+  constexpr std::uint64_t kFew = 2'000;
+  const Script script{Op::of(layered::Clear{std::uint64_t{1} << 60U})};
+  const auto fails = [](const Script& s) {
+    return s.size() == 1 && s.front().as<layered::Clear>()->cache >= kBound;
+  };
+  const Script small = shrink_script(script, fails, kFew);
+  ASSERT_EQ(small.size(), 1U);
+  EXPECT_EQ(small.front().as<layered::Clear>()->cache, kBound);
+}
+
 TEST(Shrinker, EndsEarlierWithAQuery) {
   const Script script{append(3, 1), append(4, 1), append(5, 1), Op::of(layered::Clear{0})};
   const auto fails = [](const Script& s) {

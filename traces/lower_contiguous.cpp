@@ -17,7 +17,6 @@ class ContiguousOps final : public ProviderOps {
   [[nodiscard]] Shape rows(std::int64_t tokens) const override {
     return {1, tokens, policy().num_heads * policy().head_dim};
   }
-  void begin(std::int64_t slot) override { emit(provider::SeqLen{slot}); }
   void end(std::int64_t slot) override { emit(provider::Reset{slot}); }
 };
 

@@ -16,6 +16,7 @@ class LayeredOps final : public LoweredOps {
   explicit LayeredOps(const LoweringInput& input)
       : LoweredOps(input),
         slots_(input.schedule.max_running),
+        rows_(static_cast<std::size_t>(slots_ * policy().num_layers)),
         lengths_(static_cast<std::size_t>(slots_)) {
     for (std::int64_t slot = 0; slot <= slots_; ++slot)
       emit(layered::WithCapacity{number(policy().num_layers), number(policy().num_heads),
@@ -25,12 +26,13 @@ class LayeredOps final : public LoweredOps {
  protected:
   void begin(std::int64_t slot) override {
     emit(layered::Clear{number(slot)});
-    length(slot) = 0;
+    cut(slot, 0);
   }
   void append(std::int64_t slot, std::int64_t tokens) override {
     for (std::int64_t token = 0; token < tokens; ++token) {
       for (std::int64_t layer = 0; layer < policy().num_layers; ++layer) {
-        auto [k, v] = tagger().pair({policy().num_heads * policy().head_dim});
+        rows(slot, layer).push_back(tagger().last() + 1);
+        auto [k, v] = tagger().pair({width()});
         emit(layered::Append{number(slot), number(layer), std::move(k), std::move(v)});
       }
       emit(layered::Advance{number(slot)});
@@ -43,25 +45,37 @@ class LayeredOps final : public LoweredOps {
   }
   void truncate(std::int64_t slot, std::int64_t tokens) override {
     emit(layered::CloneFrom{number(slot), number(slots_)});
-    length(slot) = marked_;
+    cut(slot, marked_);
     append(slot, tokens - marked_);
   }
   void read(std::int64_t slot) override {
     for (std::int64_t layer = 0; layer < policy().num_layers; ++layer) {
-      emit(layered::Keys{number(slot), number(layer)});
-      emit(layered::Values{number(slot), number(layer)});
+      const auto [k, v] = tagged_rows(rows(slot, layer), width());
+      emit(layered::Keys{number(slot), number(layer)}, {k});
+      emit(layered::Values{number(slot), number(layer)}, {v});
     }
   }
-  void end(std::int64_t slot) override { emit(layered::Len{number(slot)}); }
+  void end(std::int64_t slot) override { emit(layered::Len{number(slot)}, {number(length(slot))}); }
   // Room never ends: the cache grows.
   [[nodiscard]] std::optional<std::int64_t> appends_to(const Op& /*op*/) const override {
     return std::nullopt;
   }
 
  private:
+  [[nodiscard]] std::int64_t width() const { return policy().num_heads * policy().head_dim; }
+  // The first tag of every row that a layer holds.
+  std::vector<std::uint64_t>& rows(std::int64_t slot, std::int64_t layer) {
+    return rows_[static_cast<std::size_t>(slot * policy().num_layers + layer)];
+  }
+  void cut(std::int64_t slot, std::int64_t tokens) {
+    for (std::int64_t layer = 0; layer < policy().num_layers; ++layer)
+      rows(slot, layer).resize(static_cast<std::size_t>(tokens));
+    length(slot) = tokens;
+  }
   std::int64_t& length(std::int64_t slot) { return lengths_[static_cast<std::size_t>(slot)]; }
 
   std::int64_t slots_;
+  std::vector<std::vector<std::uint64_t>> rows_;
   std::vector<std::int64_t> lengths_;
   std::int64_t marked_ = 0;
 };

@@ -29,7 +29,6 @@ class PagedOps final : public ProviderOps {
   [[nodiscard]] Shape rows(std::int64_t tokens) const override {
     return {policy().num_heads, tokens, policy().head_dim};
   }
-  void begin(std::int64_t slot) override { emit(provider::SeqLen{slot}); }
   void end(std::int64_t slot) override { emit(provider::Free{slot}); }
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "traces/lower_kinds.hpp"
 
@@ -34,7 +35,8 @@ std::int64_t scale_for(std::span<const Request> requests, std::int64_t most_toke
 }
 
 std::span<const Lowering> lowerings() {
-  static const std::array kLowerings{layered_lowering(), contiguous_lowering(), paged_lowering()};
+  static const std::array kLowerings{layered_lowering(), contiguous_lowering(), paged_lowering(),
+                                     tensor_lowering(),  device_lowering(),     tracing_lowering()};
   return kLowerings;
 }
 
@@ -42,6 +44,21 @@ const Lowering* lowering_of(const CacheKind& kind) {
   for (const Lowering& lowering : lowerings())
     if (lowering.kind == &kind) return &lowering;
   return nullptr;
+}
+
+std::pair<Tensor, Tensor> tagged_rows(std::span<const std::uint64_t> first_tags,
+                                      std::int64_t width) {
+  const Shape shape{static_cast<std::int64_t>(first_tags.size()) * width};
+  std::pair<Tensor, Tensor> made{make_tensor(shape), make_tensor(shape)};
+  const auto [keys, values] = std::pair(made.first.floats(), made.second.floats());
+  std::size_t at = 0;
+  for (const std::uint64_t first : first_tags) {
+    for (std::int64_t i = 0; i < width; ++i, ++at) {
+      keys[at] = tag(first + static_cast<std::uint64_t>(i));
+      values[at] = -keys[at];
+    }
+  }
+  return made;
 }
 
 LoweredOps::LoweredOps(const LoweringInput& input)
@@ -53,9 +70,10 @@ std::optional<Op> LoweredOps::next() {
     if (!action) return std::nullopt;
     lower(*action);
   }
-  Op op = std::move(queue_.front());
+  Queued queued = std::move(queue_.front());
   queue_.pop_front();
-  return op;
+  expected_ = std::move(queued.expected);
+  return std::move(queued.op);
 }
 
 void LoweredOps::saw(const Op& op, const Observation& seen, Labels& labels) {

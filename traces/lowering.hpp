@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <boost/describe/class.hpp>
@@ -60,12 +61,19 @@ struct Lowering {
 /// The largest lengths' divisor that keeps `requests` within `most_tokens` in all, at least 1.
 [[nodiscard]] std::int64_t scale_for(std::span<const Request> requests, std::int64_t most_tokens);
 
+/// The flat keys and values of rows of `width` elements, from the first tag of each row.
+[[nodiscard]] std::pair<Tensor, Tensor> tagged_rows(std::span<const std::uint64_t> first_tags,
+                                                    std::int64_t width);
+
 /// What lowerings share: the schedule, a queue of operations, and one method an action.
 class LoweredOps : public OpStream {
  public:
   explicit LoweredOps(const LoweringInput& input);
 
   [[nodiscard]] std::optional<Op> next() final;
+  [[nodiscard]] const Observation* expected() const final {
+    return expected_ ? &*expected_ : nullptr;
+  }
   void saw(const Op& op, const Observation& seen, Labels& labels) final;
 
  protected:
@@ -80,7 +88,14 @@ class LoweredOps : public OpStream {
 
   template <class T>
   void emit(T op) {
-    queue_.push_back(Op::of(std::move(op)));
+    queue_.push_back({Op::of(std::move(op)), std::nullopt});
+  }
+  /// An operation that must return just this.
+  template <class T>
+  void emit(T op, typename T::Returns returns) {
+    queue_.push_back(
+        {Op::of(std::move(op)),
+         Observation{.returns = std::make_shared<const typename T::Returns>(std::move(returns))}});
   }
   [[nodiscard]] const LoweringPolicy& policy() const { return policy_; }
   [[nodiscard]] Tagger& tagger() { return tagger_; }
@@ -91,7 +106,12 @@ class LoweredOps : public OpStream {
   LoweringPolicy policy_;
   Schedule schedule_;
   Tagger tagger_;
-  std::deque<Op> queue_;
+  struct Queued {
+    Op op;
+    std::optional<Observation> expected;
+  };
+  std::deque<Queued> queue_;
+  std::optional<Observation> expected_;
 };
 
 }  // namespace kvo::traces

@@ -24,6 +24,9 @@ class OpStream {
   virtual ~OpStream() = default;
   /// The next operation, or nothing at the end.
   [[nodiscard]] virtual std::optional<Op> next() = 0;
+  /// What must be observed of the operation that next() gave last, if the stream knows: it then
+  /// judges every subject, the reference too. Valid until next().
+  [[nodiscard]] virtual const Observation* expected() const { return nullptr; }
   /// What the judge observed of the operation that next() gave last.
   virtual void saw(const Op& op, const Observation& seen, Labels& labels) = 0;
 };
@@ -38,6 +41,7 @@ class FirstOps final : public OpStream {
     --left_;
     return all_->next();
   }
+  [[nodiscard]] const Observation* expected() const override { return all_->expected(); }
   void saw(const Op& op, const Observation& seen, Labels& labels) override {
     all_->saw(op, seen, labels);
   }

@@ -23,17 +23,13 @@ namespace kvo {
 
 namespace detail {
 
-/// Smaller sizes to try, the smallest first.
+/// Values between `low` and `value` to try, the boldest first; each leaves half as far to go as the
+/// one before, so that a bound is found in steps that halve.
 template <class Integer>
 std::vector<Integer> towards(Integer low, Integer value) {
   std::vector<Integer> tries;
-  if (value == low) return tries;
-  const auto add = [&](Integer t) {
-    if (t != value && (tries.empty() || tries.back() != t)) tries.push_back(t);
-  };
-  add(low);
-  add(static_cast<Integer>(low + (value - low) / 2));
-  add(static_cast<Integer>(value > low ? value - 1 : value + 1));
+  for (Integer far = value - low; far != 0; far /= 2)
+    tries.push_back(static_cast<Integer>(value - far));
   return tries;
 }
 

@@ -40,6 +40,9 @@ class Tagger {
     return made;
   }
 
+  /// The number of the tag handed out last.
+  [[nodiscard]] std::uint64_t last() const { return last_; }
+
  private:
   std::uint64_t last_ = 0;
 };
