@@ -13,6 +13,7 @@
 #include "tools/console.hpp"
 #include "tools/crash_guard.hpp"
 #include "tools/exit_status.hpp"
+#include "tools/json_file.hpp"
 #include "tools/usage.hpp"
 
 namespace kvo::tools {
@@ -24,6 +25,7 @@ struct Arguments {
   std::string subject;
   std::string law_name = std::string(laws().front().name);
   std::string output = "-";
+  std::string json;
   std::uint64_t attempts = 100'000;
   Profile profile = Profile::kOriginal;
 };
@@ -65,6 +67,12 @@ int run_shrink(const Arguments& arguments) {
   } else {
     must(traces::write_case(arguments.output, repro.script));
   }
+  if (!arguments.json.empty())
+    write_json_file(arguments.json, {{"subject", subject.name()},
+                                     {"case", plan.name},
+                                     {"operations", script.size()},
+                                     {"shrunk_operations", repro.script.steps.size()},
+                                     {"difference", repro.verdict.text()}});
   print_error(fmt::format("{} of {} operations are enough: {}", repro.script.steps.size(),
                           script.size(), repro.verdict.text()));
   return kExitDiffers;
@@ -81,6 +89,7 @@ Run declare_shrink(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--output,-o", arguments->output, "file for the shrunk log; - for standard output")
       ->capture_default_str();
+  app.add_option("--json", arguments->json, "write the verdict as JSON");
   app.add_option("--attempts", arguments->attempts, "most scripts to try")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

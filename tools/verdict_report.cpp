@@ -81,9 +81,9 @@ void print_failures(const Summary& summary, const ReportOptions& options) {
                           count_text(summary.failed() - summary.failures().size())));
 }
 
-int status_of(const Summary& summary) {
+int status_of(const Summary& summary, const ReportOptions& options) {
   if (summary.failed() > 0) return kExitDiffers;
-  return summary.out_of_memory() > 0 ? kExitUsage : kExitConforms;
+  return summary.out_of_memory() > 0 && options.memory_matters ? kExitUsage : kExitConforms;
 }
 
 }  // namespace
@@ -112,10 +112,10 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
     print_out(fmt::format("\n{} cases, {} operations, {} mismatches\n", count_text(summary.cases()),
                           count_text(operations), count_text(faults)));
   }
-  if (summary.out_of_memory() > 0)
+  if (summary.out_of_memory() > 0 && options.memory_matters)
     print_error(fmt::format("{} cases ask for more memory than a single allocation may have",
                             summary.out_of_memory()));
-  return status_of(summary);
+  return status_of(summary, options);
 }
 
 }  // namespace kvo::tools

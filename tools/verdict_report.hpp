@@ -11,9 +11,10 @@
 namespace kvo::tools {
 
 struct ReportOptions {
-  bool timings = false;  ///< a second table, one row an operation and subject
-  std::string law;       ///< named in the repeat commands, unless empty
-  std::string json;      ///< also write JSON there; empty: no, "-": instead of text
+  bool timings = false;        ///< a second table, one row an operation and subject
+  std::string law;             ///< named in the repeat commands, unless empty
+  bool memory_matters = true;  ///< a case that runs out of memory makes the command fail
+  std::string json;            ///< also write JSON there; empty: no, "-": instead of text
 };
 
 /// Prints the table of subjects, the failures with the command that repeats each, and writes JSON.
