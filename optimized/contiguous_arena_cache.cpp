@@ -90,6 +90,11 @@ Result<std::optional<KvPair>> ContiguousArenaCache::get(std::int64_t layer) {
   if (from.batch == 1 || from.cursor == max_seq_len_)
     return KvPair{{shape, from.k.storage, from.k.offset}, {shape, from.v.storage, from.v.offset}};
 
+  // Without rows there are no buffers whose size would have kept the products below in range.
+  if (from.batch == 0) {
+    const auto none = std::make_shared<ArenaStorage>(0);
+    return KvPair{{shape, none, 0}, {shape, none, 0}};
+  }
   // One allocation holds both sides.
   const std::int64_t run = from.cursor * from.dim;
   const std::int64_t stride = max_seq_len_ * from.dim;

@@ -49,7 +49,8 @@ Status ContiguousCache::update(std::int64_t layer, const Rows& rows) {
   next.cursor = start;
   if (Status good = check_v(next, rows); !good) return good;
 
-  const auto row = static_cast<std::size_t>(seq * dim);
+  // Unsigned: with no batch at all, the product may be of any size.
+  const std::size_t row = static_cast<std::size_t>(seq) * static_cast<std::size_t>(dim);
   for (std::int64_t b = 0; b < batch; ++b) {
     const auto from = static_cast<std::size_t>(b) * row;
     const std::int64_t to = (b * max_seq_len_ + start) * dim;
@@ -98,8 +99,9 @@ Result<std::optional<KvPair>> ContiguousCache::get(std::int64_t layer) {
   if (batch == 1 || cursor == max_seq_len_)
     return KvPair{{shape, from.k}, {shape, from.v}};  // ZF-14
 
-  const std::int64_t row = cursor * dim;
   const auto compact = [&](const HostStorage& full) {
+    if (batch == 0) return std::make_shared<HostStorage>(0);
+    const std::int64_t row = cursor * dim;
     auto rows = std::make_shared<HostStorage>(static_cast<std::size_t>(batch * row));
     for (std::int64_t b = 0; b < batch; ++b)
       std::copy_n(full.cells.begin() + b * max_seq_len_ * dim, row, rows->cells.begin() + b * row);
