@@ -109,7 +109,7 @@ TraceResult<Summary> run_campaign(const RunHeader& header, const CampaignOptions
           };
           return run_case(planned, {.attempts = options.shrink_attempts, .alive = alive});
         },
-        [&](std::uint64_t index, CaseResult result) {
+        [&](std::uint64_t index, const CaseResult& result) {
           progress.advance();
           return collector.take(index, result) && in_time();
         });

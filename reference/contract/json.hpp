@@ -60,7 +60,7 @@ bool read_json(const boost::json::value& in, Tensor& out, JsonFault& fault);
   return number_to_json(value);
 }
 [[nodiscard]] inline boost::json::value write_json(const std::string& value) {
-  return boost::json::value(value);
+  return boost::json::string(value);
 }
 [[nodiscard]] boost::json::value write_json(const Tensor& tensor);
 

@@ -203,7 +203,7 @@ template <class T>
 const OpKind& op_kind() {
   static_assert(Described<T> && Described<typename T::Returns>, "describe every member");
   using R = typename T::Returns;
-  static const OpKind kind{
+  static const OpKind kKind{
       .name = T::kName,
       .doc = T::kDoc,
       .arguments = detail::fields_of<T>(),
@@ -217,7 +217,7 @@ const OpKind& op_kind() {
       .argument_bytes = detail::bytes_erased<T>,
       .return_bytes = detail::bytes_erased<R>,
   };
-  return kind;
+  return kKind;
 }
 
 /// The kinds of a list of operation types, in its order.

@@ -30,7 +30,7 @@ using Shape = boost::container::small_vector<std::int64_t, 4>;
 [[nodiscard]] std::optional<std::int64_t> element_count(std::span<const std::int64_t> shape);
 
 /// A dense tensor that owns its bytes, row-major: the last axis varies fastest.
-struct Tensor {
+struct Tensor {  // NOLINT(bugprone-exception-escape): small_vector moves without throwing
   Shape shape = {0};
   DType dtype = DType::kF32;
   std::vector<std::byte> bytes = {};  ///< [elements * dtype_bytes(dtype)]

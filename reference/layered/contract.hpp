@@ -110,7 +110,7 @@ struct WithCapacity {
 };
 BOOST_DESCRIBE_STRUCT(WithCapacity, (), (num_layers, num_kv_heads, head_dim, max_seq_len))
 
-struct Append {
+struct Append {  // NOLINT(bugprone-exception-escape): as Tensor
   static constexpr std::string_view kName = "append";
   static constexpr std::string_view kDoc = "Adds the K and V of one token to a layer (RS-4).";
   using Returns = Nothing;
