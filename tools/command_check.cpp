@@ -129,9 +129,8 @@ Run declare_check(CLI::App& app) {
                  "contracts, caches or subjects, for instance provider.paged@optimized; none: all");
   app.add_option("--law", arguments->law_names, "only these laws (kvoracle list)");
   app.add_option("--cases", arguments->cases, "number of cases; without --time 2000")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--time", arguments->campaign.seconds, "seconds to go on for")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
+  app.add_option("--time", arguments->campaign.seconds, "seconds to go on for")->check(positive());
   app.add_option("--case", arguments->only_case, "only the case of this index")
       ->check(not_negative());
   app.add_flag("--timings", arguments->report.timings, "a table of all operations");

@@ -148,7 +148,7 @@ Run declare_mutants(CLI::App& app) {
       ->check(not_negative())
       ->capture_default_str();
   app.add_option("--cases", arguments->cases, "cases after which a mutant got away")
-      ->check(CLI::PositiveNumber)
+      ->check(positive())
       ->capture_default_str();
   app.add_option("--jobs,-j", arguments->jobs, "threads; results do not depend on it")
       ->check(CLI::Range(1U, kMostJobs))

@@ -12,6 +12,7 @@
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/crash_guard.hpp"
+#include "tools/not_negative.hpp"
 #include "tools/quantities.hpp"
 #include "tools/selection.hpp"
 #include "tools/usage.hpp"
@@ -155,9 +156,8 @@ void declare_policy(CLI::App& app, Arguments& arguments) {
   };
   app.add_option("--scale", arguments.scale,
                  "lengths are divided by it; default: by length of trace")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--requests", arguments.requests, "only the first so many")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
+  app.add_option("--requests", arguments.requests, "only the first so many")->check(positive());
   size("--slots", arguments.schedule.max_running, "sequences that run at a time");
   size("--chunk", arguments.schedule.chunk_tokens, "tokens of a prompt appended at a time");
   size("--read-every", arguments.schedule.read_every, "decode steps from one read to the next");

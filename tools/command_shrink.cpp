@@ -14,6 +14,7 @@
 #include "tools/crash_guard.hpp"
 #include "tools/exit_status.hpp"
 #include "tools/json_file.hpp"
+#include "tools/not_negative.hpp"
 #include "tools/usage.hpp"
 
 namespace kvo::tools {
@@ -91,7 +92,7 @@ Run declare_shrink(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--json", arguments->json, "write the verdict as JSON");
   app.add_option("--attempts", arguments->attempts, "most scripts to try")
-      ->check(CLI::PositiveNumber)
+      ->check(positive())
       ->capture_default_str();
   declare_profile(app, arguments->profile);
   return [arguments] { return run_shrink(*arguments); };
