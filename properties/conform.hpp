@@ -13,7 +13,9 @@ namespace kvo {
 using ChooseSubjects = std::function<std::vector<const Subject*>(const CacheKind&)>;
 
 /// Replays the next case of a log. What the log recorded judges every subject; operations without a
-/// record are judged by the first subject. A recorded panic ends the case.
+/// record are judged by the first subject. A recorded panic ends the case. In profile documented a
+/// kind that names its quirks is judged by its reference, and the log only by where that parts from
+/// it: a parting that no quirk explains is a mismatch of the reference.
 /// Returns  nothing at the end of the log. The case's name is that of the log.
 /// Errors   as LogReader.
 [[nodiscard]] traces::TraceResult<std::optional<CaseResult>> conform_next(

@@ -38,6 +38,12 @@ const std::vector<Generator>& generators() {
       tensor_generator(),
       tracing_generator(),
       context_generator(),
+      positional_causal_generator(),
+      positional_swa_generator(),
+      positional_swa_mem_generator(),
+      positional_chunked_generator(),
+      positional_encoder_generator(),
+      positional_wrapper_generator(),
   };
   return kGenerators;
 }

@@ -12,9 +12,9 @@ std::string_view first_law_broken(CasePlan plan, const Subject& subject, const t
                                   const Law& tried) {
   Script script;
   for (const traces::Step& step : repro.steps) script.push_back(step.op);
-  for (const Law& law : laws()) {
-    plan.options.allocations = law.allocations;
-    if (&law == &tried || run_script(plan, subject, script).failed()) return law.name;
+  for (const Law* law : laws_of(*subject.kind)) {
+    plan.options = law->options();
+    if (law == &tried || run_script(plan, subject, script).failed()) return law->name;
   }
   return tried.name;
 }
@@ -23,9 +23,10 @@ std::string_view first_law_broken(CasePlan plan, const Subject& subject, const t
 
 std::optional<Catch> hunt(const Subject& subject, std::uint64_t seed, std::uint64_t most_cases,
                           Profile profile) {
+  const std::vector<const Law*> laws = laws_of(*subject.kind);
   Catch caught;
   for (std::uint64_t index = 0; index < most_cases; ++index) {
-    const Law& law = laws()[index % laws().size()];
+    const Law& law = *laws[index % laws.size()];
     const CasePlan plan =
         random_case(law, {&reference_of(*subject.kind), &subject}, seed, index, profile);
     CaseResult result = run_case(plan, {});

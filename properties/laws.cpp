@@ -1,5 +1,7 @@
 #include "properties/laws.hpp"
 
+#include "properties/positional_history.hpp"
+
 namespace kvo {
 
 const std::vector<Law>& laws() {
@@ -12,8 +14,23 @@ const std::vector<Law>& laws() {
        .doc = "an operation whose k-th allocation fails leaves everything as it was, for every k",
        .allocations = Allocations::kFailEach,
        .most_operations = 30},
+      {.name = "recompute_equivalence",
+       .doc = "attention over what get shows equals attention recomputed from the whole history",
+       .watch = positional::watch_history,
+       .most_operations = 80},
   };
   return kLaws;
+}
+
+bool Law::applies_to(const CacheKind& kind) const {
+  return watch == nullptr || watch(kind, {}) != nullptr;
+}
+
+std::vector<const Law*> laws_of(const CacheKind& kind) {
+  std::vector<const Law*> apply;
+  for (const Law& law : laws())
+    if (law.applies_to(kind)) apply.push_back(&law);
+  return apply;
 }
 
 }  // namespace kvo

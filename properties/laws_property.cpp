@@ -1,4 +1,5 @@
-// Laws: no script tells a subject from its reference; a failed allocation changes nothing.
+// Laws: no script tells a subject from its reference; a failed allocation changes nothing;
+// attention over what is shown equals attention over the history.
 #include <cctype>
 #include <ostream>
 #include <string>
@@ -23,9 +24,9 @@ struct Trial {
 std::vector<Trial> trials() {
   std::vector<Trial> all;
   for (const Subject* subject : all_subjects())
-    for (const Law& law : laws())
+    for (const Law* law : laws_of(*subject->kind))
       for (const Profile profile : {Profile::kOriginal, Profile::kDocumented})
-        if (generator_of(*subject->kind) != nullptr) all.push_back({subject, &law, profile});
+        if (generator_of(*subject->kind) != nullptr) all.push_back({subject, law, profile});
   return all;
 }
 

@@ -27,6 +27,7 @@ Lockstep::Lockstep(std::span<const Subject* const> subjects, const Setup& setup,
     auto opened = subjects[i]->open(setup);
     if (opened) {
       participant.session = std::move(*opened);
+      if (options_.watch != nullptr) participant.watch = options_.watch(*subjects[i]->kind, setup);
     } else {
       participant.verdict = {
           .outcome = Outcome::kNotSupported, .op = "open", .reason = opened.error().text()};
@@ -44,10 +45,11 @@ const Observation& Lockstep::step(const Op& op, const Observation* recorded) {
       judge(participant, op, want_, got);
     } else {
       judged = true;
-      // The judge itself can only break or run out of memory; then nothing says what is right.
+      // The judge itself can only break or run out of memory; then nothing says what is right,
+      // unless each participant has a watch.
       judge(participant, op, got, got);
       want_ = std::move(got);
-      if (!participant.live()) break;
+      if (!participant.live() && participant.watch == nullptr) break;
     }
     if (participant.live() && operations_ % options_.invariants_every == 0)
       look_at_invariants(participant, op);
@@ -91,6 +93,11 @@ void Lockstep::judge(Participant& participant, const Op& op, const Observation& 
   } else if (got.failed_with(Code::kOutOfMemory)) {
     verdict.outcome = Outcome::kOutOfMemory;
     verdict.reason = "needs more memory than a case may have";
+  } else if (participant.watch != nullptr) {
+    auto words = participant.watch->saw(op, got);
+    if (!words) return;
+    verdict.outcome = Outcome::kBroken;
+    verdict.reason = std::move(*words);
   } else if (auto difference = observation_difference(op.kind(), want, got)) {
     verdict.outcome = got.failed_with(Code::kNotSupported) && got.error->detail == op.kind().name
                           ? Outcome::kNotSupported

@@ -3,6 +3,7 @@
 // Words    judge     the first subject of a run; what it observes is what the others must observe.
 //                    With recorded observations the record judges every subject, the first too.
 //          verdict   how a subject came out of a case.
+//          watch     judges each participant by its own history; then nothing is compared.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "properties/timings.hpp"
+#include "properties/watch.hpp"
 #include "reference/contract/subject.hpp"
 
 namespace kvo {
@@ -20,7 +22,7 @@ namespace kvo {
 enum class Outcome : std::uint8_t {
   kAgrees,
   kMismatch,      ///< an observation differed
-  kBroken,        ///< it threw, or an invariant no longer held
+  kBroken,        ///< it threw, an invariant no longer held, or it contradicted its own history
   kNotSupported,  ///< it does not offer the setup or an operation; not a fault
   kOutOfMemory,   ///< the environment ran out; says nothing about the subject
 };
@@ -48,6 +50,7 @@ enum class Allocations : std::uint8_t {
 struct LockstepOptions {
   Allocations allocations = Allocations::kSucceed;
   std::uint64_t invariants_every = 1;  ///< operations between two looks at the invariants
+  MakeWatch watch = nullptr;           ///< one for each participant, which is then not compared
 };
 
 /// Sessions of several subjects, driven through one script.
@@ -56,6 +59,7 @@ class Lockstep {
   struct Participant {
     const Subject* subject = nullptr;
     std::unique_ptr<Session> session = nullptr;
+    std::unique_ptr<Watch> watch = nullptr;
     Probe probe = {};
     Timings timings = {};
     Verdict verdict = {};

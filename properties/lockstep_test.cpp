@@ -50,6 +50,38 @@ std::vector<Op> advance_once() {
   return {Op::of(layered::New{1, 1, 1}), Op::of(layered::Advance{0}), Op::of(layered::Len{0})};
 }
 
+// Objects to every advance, or to nothing.
+template <bool kObjects>
+class Objector final : public Watch {
+ public:
+  static std::unique_ptr<Watch> make(const CacheKind& /*kind*/, const Setup& /*setup*/) {
+    return std::make_unique<Objector>();
+  }
+  [[nodiscard]] std::optional<std::string> saw(const Op& op, const Observation& /*seen*/) override {
+    if (!kObjects || op.as<layered::Advance>() == nullptr) return std::nullopt;
+    return "objection";
+  }
+};
+
+TEST(Lockstep, AWatchJudgesEveryParticipantByItself) {
+  const Subject& reference = reference_of(layered::vector_kind());
+  const std::array<const Subject*, 2> pair{&reference, &reference};
+  Lockstep lockstep(pair, {}, {.watch = Objector<true>::make});
+  for (const Op& op : advance_once()) lockstep.step(op);
+  for (const Lockstep::Participant& participant : lockstep.participants()) {
+    EXPECT_EQ(participant.verdict.outcome, Outcome::kBroken);
+    EXPECT_EQ(participant.verdict.text(), "op 1 advance: objection");
+  }
+}
+
+TEST(Lockstep, WhatIsWatchedIsNotCompared) {
+  const Subject subject = faulty([]() -> Status { return fail(Code::kFull); });
+  const std::array<const Subject*, 2> pair{&reference_of(layered::vector_kind()), &subject};
+  Lockstep lockstep(pair, {}, {.watch = Objector<false>::make});
+  for (const Op& op : advance_once()) lockstep.step(op);
+  EXPECT_EQ(lockstep.participants()[1].verdict.outcome, Outcome::kAgrees);
+}
+
 TEST(Lockstep, ASubjectThatThrowsIsAVerdict) {
   const Verdict verdict =
       verdict_on(faulty([]() -> Status { throw std::runtime_error("boom"); }), advance_once());

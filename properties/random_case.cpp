@@ -19,10 +19,10 @@ CasePlan random_case(const Law& law, const std::vector<const Subject*>& subjects
                 .name = "seed" + std::to_string(seed) + "-case" + std::to_string(index),
                 .note = "generated; law " + std::string(law.name),
                 .setup = generator->make(own_seed, profile).setup,
-                .options = {.allocations = law.allocations},
+                .options = law.options(),
                 .subjects = subjects};
   // The reference judges itself, too, where the law is not about agreeing with it.
-  if (law.allocations == Allocations::kFailEach)
+  if (law.allocations == Allocations::kFailEach || law.watch != nullptr)
     plan.subjects.insert(plan.subjects.begin(), plan.subjects.front());
   plan.ops = [generator, own_seed, profile, operations] {
     return std::make_unique<FirstOps>(generator->make(own_seed, profile).ops, operations);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "properties/lockstep.hpp"
+#include "properties/partings.hpp"
 #include "properties/shrinker.hpp"
 #include "reference/contract/op_stream.hpp"
 #include "traces/kvlog.hpp"
@@ -48,6 +49,7 @@ struct CaseResult {
   std::uint64_t operations = 0;
   Labels labels = {};
   std::vector<SubjectResult> subjects = {};
+  std::vector<Parting> partings = {};  ///< of a recorded case, in profile documented
 };
 
 /// How a failing script is made smaller.

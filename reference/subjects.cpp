@@ -2,6 +2,9 @@
 
 #include "reference/block_pool/stack_pool.hpp"
 #include "reference/layered/vector_cache.hpp"
+#include "reference/positional/causal_cache.hpp"
+#include "reference/positional/encoder_cache.hpp"
+#include "reference/positional/wrapper_cache.hpp"
 #include "reference/provider/context.hpp"
 #include "reference/provider/contiguous_cache.hpp"
 #include "reference/provider/device_cache.hpp"
@@ -11,6 +14,15 @@
 #include "reference/provider/tracing_cache.hpp"
 
 namespace kvo::reference {
+namespace {
+
+Subject positional_causal(positional::Flavour flavour) {
+  return positional::make_subject(positional::kind_of(flavour), "reference",
+                                  "cell by cell, each change computed aside",
+                                  positional::CausalCache::make);
+}
+
+}  // namespace
 
 const std::vector<Subject>& subjects() {
   static const std::vector<Subject> kSubjects{
@@ -29,6 +41,15 @@ const std::vector<Subject>& subjects() {
                                      provider::TracingCache::make_real),
       provider::make_context_subject("reference", "the last one stored",
                                      provider::CacheContext::make),
+      positional_causal(positional::Flavour::kCausal),
+      positional_causal(positional::Flavour::kSwa),
+      positional_causal(positional::Flavour::kSwaMem),
+      positional_causal(positional::Flavour::kChunked),
+      positional::make_subject(positional::kind_of(positional::Flavour::kEncoder), "reference",
+                               "the rows put last", positional::EncoderCache::make),
+      positional::make_subject(positional::wrapper_kind(), "reference",
+                               "its members' changes, carried out together",
+                               positional::WrapperCache::make),
   };
   return kSubjects;
 }

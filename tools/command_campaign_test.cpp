@@ -80,18 +80,19 @@ using Conform = Campaign;
 using Shrink = Campaign;
 
 TEST_F(RunCommand, ReplaysTheEmbeddedSampleWithoutMismatch) {
-  const Finished finished = run({"run", "--requests", "40"});
+  const Finished finished = run({"run", "--requests", "40", "--scale", "16"});
   EXPECT_EQ(finished.status, kExitConforms) << finished.err;
   for (const char* subject :
-       {"layered.vector@optimized", "provider.contiguous@optimized", "provider.paged@optimized"})
+       {"layered.vector@optimized", "provider.contiguous@optimized", "provider.paged@optimized",
+        "positional.causal@optimized", "positional.wrapper@optimized"})
     EXPECT_THAT(finished.out, HasSubstr(subject));
   EXPECT_THAT(finished.out, HasSubstr(" 0 mismatches\n"));
 }
 
 TEST_F(RunCommand, RunFilesDoNotDependOnTheNumberOfThreads) {
   for (const char* jobs : {"1", "4"})
-    ASSERT_EQ(run({"run", "--requests", "130", "--requests-per-case", "16", "-j", jobs, "-o",
-                   std::string("run") + jobs})
+    ASSERT_EQ(run({"run", "--requests", "130", "--requests-per-case", "16", "--scale", "16", "-j",
+                   jobs, "-o", std::string("run") + jobs})
                   .status,
               kExitConforms);
   EXPECT_EQ(cases_of("run1"), cases_of("run4"));

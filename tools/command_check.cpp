@@ -1,5 +1,6 @@
 // tools/command_check.cpp: `kvoracle check`: random cases against the laws.
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,17 +37,23 @@ struct Arguments : CampaignArguments {
 class Campaign {
  public:
   explicit Campaign(const Arguments& arguments) : arguments_(arguments) {
-    for (Lineup& lineup : select_subjects(arguments.words))
-      if (generator_of(*lineup.kind) != nullptr) lineups_.push_back(std::move(lineup));
-    if (lineups_.empty()) throw UsageError("none of these subjects has a generator");
     for (const std::string& name : arguments.law_names) laws_.push_back(&law_named(name));
     if (laws_.empty())
       for (const Law& law : laws()) laws_.push_back(&law);
+    for (Lineup& lineup : select_subjects(arguments.words)) {
+      std::vector<const Law*> apply = applicable(*lineup.kind);
+      if (generator_of(*lineup.kind) == nullptr || apply.empty()) continue;
+      lineups_.push_back(std::move(lineup));
+      lineup_laws_.push_back(std::move(apply));
+    }
+    if (lineups_.empty())
+      throw UsageError("none of these subjects has a generator and a law that applies");
   }
 
   [[nodiscard]] CasePlan plan(std::uint64_t index) const {
     const Lineup& lineup = lineups_[index % lineups_.size()];
-    const Law& law = *laws_[index / lineups_.size() % laws_.size()];
+    const std::vector<const Law*>& apply = lineup_laws_[index % lineups_.size()];
+    const Law& law = *apply[index / lineups_.size() % apply.size()];
     CasePlan planned =
         random_case(law, lineup.subjects, arguments_.seed, index, arguments_.profile);
     planned.repeat = fmt::format("kvoracle check {} --seed {} --case {}",
@@ -70,9 +77,17 @@ class Campaign {
   }
 
  private:
+  [[nodiscard]] std::vector<const Law*> applicable(const CacheKind& kind) const {
+    std::vector<const Law*> apply;
+    std::ranges::copy_if(laws_, std::back_inserter(apply),
+                         [&](const Law* law) { return law->applies_to(kind); });
+    return apply;
+  }
+
   const Arguments& arguments_;
   std::vector<Lineup> lineups_;
-  std::vector<const Law*> laws_;
+  std::vector<const Law*> laws_;                      // those asked for
+  std::vector<std::vector<const Law*>> lineup_laws_;  // of these, what applies to each lineup
 };
 
 // Says which states that matter were never reached: such a campaign proves less than it seems to.

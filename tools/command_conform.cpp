@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -11,8 +12,11 @@
 #include "properties/conform.hpp"
 #include "tools/campaign_options.hpp"
 #include "tools/commands.hpp"
+#include "tools/console.hpp"
 #include "tools/crash_guard.hpp"
+#include "tools/json_file.hpp"
 #include "tools/progress.hpp"
+#include "tools/quantities.hpp"
 #include "tools/selection.hpp"
 #include "tools/usage.hpp"
 
@@ -45,11 +49,46 @@ bool names_reference(const std::vector<std::string>& words) {
   });
 }
 
+/// A quirk that logs show, where profile documented was asked for.
+struct QuirkSummary {
+  std::string rule;
+  std::string quirk;
+  std::uint64_t cases = 0;
+  std::string first;  ///< case and operation
+};
+BOOST_DESCRIBE_STRUCT(QuirkSummary, (), (rule, quirk, cases, first))
+
+void count(const CaseResult& result, const std::string& name,
+           std::vector<QuirkSummary>& summaries) {
+  for (const Parting& parting : result.partings) {
+    auto known = std::ranges::find(summaries, parting.quirk.name, &QuirkSummary::quirk);
+    if (known == summaries.end())
+      known = summaries.insert(summaries.end(),
+                               {std::string(parting.quirk.rule), std::string(parting.quirk.name), 0,
+                                fmt::format("{}, op {} {}", name, parting.op_index, parting.op)});
+    ++known->cases;
+  }
+}
+
+void print_quirks(std::vector<QuirkSummary> summaries) {
+  if (summaries.empty()) return;
+  std::ranges::sort(summaries, {}, &QuirkSummary::rule);
+  using Align = Table::Align;
+  Table table({{"rule", Align::kLeft},
+               {"quirk of the recorded system", Align::kLeft},
+               {"cases", Align::kRight},
+               {"first seen in", Align::kLeft}});
+  for (const QuirkSummary& row : summaries)
+    table.row({row.rule, row.quirk, count_text(row.cases), row.first});
+  print_out("The logs part from profile documented by:\n" + table.text() + "\n");
+}
+
 int run_conform(const Arguments& arguments) {
   const std::vector<Lineup> lineups = select_subjects(arguments.words);
   const bool with_reference = names_reference(arguments.words);
-  const LockstepOptions options{.allocations = law_named(arguments.law_name).allocations};
+  const LockstepOptions options = law_named(arguments.law_name).options();
   Summary summary;
+  std::vector<QuirkSummary> quirks;
   Progress progress("cases");
   for (const std::string& path : arguments.logs) {
     traces::LogReader log = must(traces::LogReader::open(path, find_kind));
@@ -62,11 +101,15 @@ int run_conform(const Arguments& arguments) {
       CaseRecord record = record_of(summary.cases(), *result);
       record.name = path + ": " + record.name;
       summary.add(record);
+      count(*result, record.name, quirks);
       progress.advance();
     }
   }
   progress.clear();
-  return report(summary, arguments.report);
+  if (arguments.report.json != kStandardOutput) print_quirks(quirks);
+  boost::json::object facts;
+  if (arguments.profile == Profile::kDocumented) facts["quirks"] = write_json(quirks);
+  return report(summary, arguments.report, std::move(facts));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ int run_shrink(const Arguments& arguments) {
                       .name = failing.header.name,
                       .note = failing.header.note,
                       .setup = {.profile = arguments.profile, .config = failing.header.config},
-                      .options = {.allocations = law_named(arguments.law_name).allocations},
+                      .options = law_named(arguments.law_name).options(),
                       .subjects = {&reference_of(*subject.kind), &subject}};
   Script script;
   for (const traces::Step& step : failing.steps) script.push_back(step.op);

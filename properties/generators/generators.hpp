@@ -13,5 +13,11 @@ namespace kvo {
 [[nodiscard]] Generator tensor_generator();
 [[nodiscard]] Generator tracing_generator();
 [[nodiscard]] Generator context_generator();
+[[nodiscard]] Generator positional_causal_generator();
+[[nodiscard]] Generator positional_swa_generator();
+[[nodiscard]] Generator positional_swa_mem_generator();
+[[nodiscard]] Generator positional_chunked_generator();
+[[nodiscard]] Generator positional_encoder_generator();
+[[nodiscard]] Generator positional_wrapper_generator();
 
 }  // namespace kvo

@@ -2,7 +2,7 @@
 //
 // A record is an aggregate followed by BOOST_DESCRIBE_STRUCT. Optional static members say more:
 //   kName   the operation's name in logs        kDoc   one sentence for `kvoracle list`
-//   kAxes   the names of the axes of every tensor in the record
+//   kAxes   the names of the axes of every tensor in the record; or a function axes(member name)
 // An absent std::optional is not written; a Nullable is always written, as null when empty.
 #pragma once
 

@@ -35,9 +35,12 @@ using AxisNames = std::span<const std::string_view>;
                                                           AxisNames axes);
 
 namespace detail {
+/// Of the tensor in member `name` of a T: those of all its tensors, or what T::axes(name) says.
 template <class T>
-constexpr AxisNames axes_of() {
-  if constexpr (requires { T::kAxes; }) {
+constexpr AxisNames axes_of(std::string_view name) {
+  if constexpr (requires { T::axes(name); }) {
+    return T::axes(name);
+  } else if constexpr (requires { T::kAxes; }) {
     return T::kAxes;
   } else {
     return {};
@@ -69,15 +72,18 @@ std::optional<Difference> first_difference(std::string_view place, const T& want
       // The path is only built where the members differ: this runs after every operation.
       const auto& w = want.*member.pointer;
       const auto& g = got.*member.pointer;
-      found = first_difference(std::string_view(member.name), w, g, detail::axes_of<T>());
+      found =
+          first_difference(std::string_view(member.name), w, g, detail::axes_of<T>(member.name));
       if (found && !place.empty()) found->place = detail::inside(place, found->place);
     });
     return found;
-  } else if constexpr (Optional<T>) {
-    if (want && got) return first_difference(place, *want, *got, axes);
-    if (!want && !got) return std::nullopt;
-    return Difference{std::string(place), want ? detail::shown_json(*want) : "absent",
-                      got ? detail::shown_json(*got) : "absent"};
+  } else if constexpr (Optional<T> || NullableType<T>) {
+    if (want.has_value() && got.has_value()) return first_difference(place, *want, *got, axes);
+    if (!want.has_value() && !got.has_value()) return std::nullopt;
+    const std::string_view nothing = Optional<T> ? "absent" : "null";
+    return Difference{std::string(place),
+                      want.has_value() ? detail::shown_json(*want) : std::string(nothing),
+                      got.has_value() ? detail::shown_json(*got) : std::string(nothing)};
   } else if constexpr (Vector<T>) {
     if (want.size() != got.size())
       return Difference{detail::inside(place, "size"), std::to_string(want.size()),

@@ -101,6 +101,7 @@ constexpr std::array kMeanings{
     Meaning{"k_content", "where each layer's keys lie on the device"},
     Meaning{"k_device", "where the keys come from: cpu or gpu"},
     Meaning{"k_id", "number of the key tensor as an object"},
+    Meaning{"k_shape", "shape of the shifted keys: cells, heads, dimensions"},
     Meaning{"keep", "false: the result gets no handle"},
     Meaning{"kernel_fail_at", "which kernel launch from now on fails, counted from 1"},
     Meaning{"kernels", "kernels that are offered: host or unavailable"},

@@ -150,7 +150,7 @@ std::vector<FieldInfo> fields_of() {
                       .presence = Optional<Member>       ? Presence::kOptional
                                   : NullableType<Member> ? Presence::kNullable
                                                          : Presence::kRequired,
-                      .axes = kType == "tensor" ? axes_of<T>() : AxisNames()});
+                      .axes = kType == "tensor" ? axes_of<T>(member.name) : AxisNames()});
   });
   return fields;
 }

@@ -2,9 +2,11 @@
 //
 // Each candidate changes one thing: a number towards zero, a flag to false, an optional to absent,
 // a list or one axis of the record's tensors to fewer entries. Tensors of one record shrink
-// together, because keys and values of unequal shape are a different mistake.
+// together, because keys and values of unequal shape are a different mistake; so do its lists of
+// numbers that are equally long.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -46,6 +48,9 @@ void collect_tensors(T& value, std::vector<Tensor*>& found) {
   }
 }
 
+template <class T>
+concept NumberList = Vector<T> && std::is_integral_v<typename T::value_type>;
+
 /// Smaller versions of one member that is no tensor.
 template <class T>
 std::vector<T> smaller(const T& value) {
@@ -64,6 +69,41 @@ std::vector<T> smaller(const T& value) {
       tries.emplace_back(value.begin(), value.begin() + static_cast<std::ptrdiff_t>(size));
   }
   return tries;
+}
+
+/// A copy of `record` without the entries [begin, end) of its number lists of length `size`.
+template <class Record>
+Record without_entries(const Record& record, std::size_t size, std::size_t begin, std::size_t end) {
+  Record smaller = record;
+  for_each_member(smaller, [&](std::string_view, auto& member) {
+    if constexpr (NumberList<std::remove_cvref_t<decltype(member)>>) {
+      if (member.size() != size) return;
+      member.erase(member.begin() + static_cast<std::ptrdiff_t>(begin),
+                   member.begin() + static_cast<std::ptrdiff_t>(end));
+    }
+  });
+  return smaller;
+}
+
+/// Candidates with lists of equal length cut together, at the end and at the beginning.
+template <class Record, class Candidate>
+void shrink_lists_together(const Record& record, Candidate&& candidate) {
+  std::vector<std::size_t> sizes;
+  for_each_member(record, [&](std::string_view, const auto& member) {
+    if constexpr (NumberList<std::remove_cvref_t<decltype(member)>>)
+      if (!member.empty()) sizes.push_back(member.size());
+  });
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (std::find(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(i), sizes[i]) !=
+        sizes.begin() + static_cast<std::ptrdiff_t>(i))
+      continue;
+    if (std::count(sizes.begin(), sizes.end(), sizes[i]) < 2) continue;
+    for (const std::size_t kept : towards<std::size_t>(1, sizes[i])) {
+      if (kept >= sizes[i]) continue;
+      candidate(without_entries(record, sizes[i], kept, sizes[i]));
+      candidate(without_entries(record, sizes[i], 0, sizes[i] - kept));
+    }
+  }
 }
 
 }  // namespace detail
@@ -87,6 +127,7 @@ void shrink_record(const Record& record, Candidate&& candidate) {
       candidate(std::move(smaller));
     }
   }
+  detail::shrink_lists_together(record, candidate);
   boost::mp11::mp_for_each<Members<Record>>([&](auto member) {
     for (auto&& value : detail::smaller(record.*member.pointer)) {
       Record smaller = record;

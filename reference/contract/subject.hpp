@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -24,10 +25,18 @@ namespace kvo {
 enum class Profile : std::uint8_t { kOriginal, kDocumented };
 BOOST_DESCRIBE_ENUM(Profile, kOriginal, kDocumented)
 
+/// One way in which the followed system does not do what it promises: what sets the profiles apart.
+struct QuirkInfo {
+  std::string_view rule;  ///< "OK-54", the spec's rule that it is part of
+  std::string_view name;  ///< "copy_onto_itself_empties"
+};
+
 /// What a case is set up with: the profile, and the "config" of the log's header.
 struct Setup {
   Profile profile = Profile::kOriginal;
   boost::json::object config = {};
+  /// Quirks by name that a cache has in profile documented all the same; only a reference can.
+  std::vector<std::string_view> quirks = {};
 };
 
 /// One case against one subject: holds the caches that its operations made.
@@ -51,6 +60,7 @@ struct CacheKind {
   std::string_view cache;     ///< "paged"
   std::string_view doc;
   std::vector<const OpKind*> operations;
+  std::span<const QuirkInfo> quirks = {};  ///< those that are named; none where none is
 
   /// "provider.paged"
   [[nodiscard]] std::string name() const {

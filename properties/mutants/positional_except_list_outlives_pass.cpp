@@ -1,0 +1,33 @@
+#include "properties/mutants/positional_mutant.hpp"
+
+namespace kvo {
+namespace {
+
+class Faulty final : public positional::CausalCache {
+ public:
+  using CausalCache::CausalCache;
+  Status do_set_causal(std::span<const std::int64_t> except, bool with_context) override {
+    stale_.assign(except.begin(), except.end());
+    return CausalCache::do_set_causal(except, with_context);
+  }
+
+ protected:
+  [[nodiscard]] bool visible(const Cells& held, const Pass& pass,
+                             const std::vector<std::int64_t>& except, std::size_t row,
+                             std::size_t cell) const override {
+    return CausalCache::visible(held, pass, except.empty() ? stale_ : except, row, cell);
+  }
+
+ private:
+  std::vector<std::int64_t> stale_;
+};
+
+}  // namespace
+
+Mutant positional_except_list_outlives_pass() {
+  return positional::causal_mutant<Faulty>(
+      positional::Flavour::kCausal, "except_list_outlives_pass",
+      "rows that saw ahead in one pass do so in the next", "B105, F12");
+}
+
+}  // namespace kvo

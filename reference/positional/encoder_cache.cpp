@@ -1,0 +1,137 @@
+#include "reference/positional/encoder_cache.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace kvo::positional {
+namespace {
+
+Error refused(std::string detail) {
+  return fail(Code::kPrecondition, std::move(detail));
+}
+
+Shape shape_of(const Rows& rows) {
+  return {rows.tokens, rows.heads, rows.dim};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Cache>> EncoderCache::make(const CacheSetup& setup) {
+  return std::make_unique<EncoderCache>(setup);
+}
+
+Status EncoderCache::do_set_config(const BackendConfig& config,
+                                   std::optional<std::int64_t> member) {
+  if (member) return refused("target: " + std::to_string(*member) + " of a cache of its own");
+  if (config_) return refused("config cannot be changed after being previously set");  // OK-8
+  config_ = config;
+  return {};
+}
+
+Status EncoderCache::do_init(const InitArguments& arguments) {  // OK-70
+  if (arguments.max_sequences > 1)
+    return refused("encoder cache does not support multiple sequences; requested: " +
+                   std::to_string(arguments.max_sequences));
+  if (effective().cache_padding > 1)
+    return refused("encoder cache is unable to enforce requested CachePadding (" +
+                   std::to_string(effective().cache_padding) + ")");
+  return {};
+}
+
+EncoderCache::Change EncoderCache::started(const Batch& batch) const {
+  Change change{.state = state_};
+  change.state.reserve = batch.reserve;
+  if (!batch.multimodal.empty() && (!batch.reserve || has(Quirk::kReserveRemembered))) {  // OK-71
+    const auto last = static_cast<std::size_t>(batch.multimodal.back());
+    change.state.remembered = Entry{batch.positions[last], batch.sequences[last]};
+  }
+  return change;
+}
+
+EncoderCache::Change EncoderCache::copied(std::int64_t /*source*/, std::int64_t /*target*/,
+                                          std::int32_t /*length*/) const {
+  return {.outcome = refused("encoder cache does not support multiple sequences")};  // OK-77
+}
+
+EncoderCache::Change EncoderCache::removed(std::int64_t sequence, std::int32_t begin,
+                                           std::int32_t end) const {
+  Change change{.state = state_};
+  const auto& stored = state_.stored;
+  bool falls = false;
+  if (has(Quirk::kAnySequenceDrops)) {  // OK-75: any sequence, and position 0 without an entry
+    const std::int32_t position = stored ? stored->position : 0;
+    falls = begin <= position && position < end;
+  } else if (stored) {
+    falls = stored->sequence == sequence && begin <= stored->position && stored->position < end;
+  } else {
+    falls = begin <= 0 && end == kMaxPosition;
+  }
+  if (falls) change.state.cached = false;
+  return change;
+}
+
+void EncoderCache::unwind(Change& change, const Batch& batch) {
+  const std::int32_t stored = change.state.stored ? change.state.stored->position : 0;
+  for (const std::int32_t position : batch.positions)
+    if (position <= stored) change.state.cached = false;
+}
+
+Status EncoderCache::do_start_forward(const Batch& batch) {
+  commit(started(batch));
+  return {};
+}
+
+Status EncoderCache::do_set_layer(std::int64_t layer) {
+  layer_ = layer;
+  return {};
+}
+
+Status EncoderCache::do_put(const Rows& k, const Rows& v) {
+  auto found = layers_.find(layer_);
+  if (found == layers_.end()) {  // OK-73
+    Layer layer{make_tensor(shape_of(k)), make_tensor(shape_of(v))};
+    found = layers_.emplace(layer_, std::move(layer)).first;
+  }
+  Layer& layer = found->second;
+  if (layer.k.shape != shape_of(k) || layer.v.shape != shape_of(v))
+    return refused("k, v: other rows than before in layer " + std::to_string(layer_));
+  if (state_.reserve) return {};  // OK-76
+  std::ranges::copy(k.values, layer.k.floats().begin());
+  std::ranges::copy(v.values, layer.v.floats().begin());
+  layer.written = true;
+  state_.stored = state_.remembered;  // OK-72
+  state_.cached = true;
+  return {};
+}
+
+Result<Shown> EncoderCache::do_get() {
+  const auto found = layers_.find(layer_);
+  if (found == layers_.end() || !(found->second.written || has(Quirk::kReserveShown)))  // OK-76
+    return Shown{};
+  Shown shown{.k = view_of(found->second.k), .v = view_of(found->second.v)};
+  if (effective().permuted_v) {  // OK-74
+    std::ranges::rotate(shown.v->shape, shown.v->shape.begin() + 1);
+    std::ranges::rotate(shown.v->strides, shown.v->strides.begin() + 1);
+  }
+  return shown;
+}
+
+Status EncoderCache::do_copy_prefix(std::int64_t source, std::int64_t target, std::int32_t length) {
+  return copied(source, target, length).outcome;
+}
+
+Result<bool> EncoderCache::do_can_resume(std::int64_t /*sequence*/,
+                                         std::int32_t /*position*/) const {
+  return true;
+}
+
+Status EncoderCache::do_remove(std::int64_t sequence, std::int32_t begin, std::int32_t end) {
+  commit(removed(sequence, begin, end));
+  return {};
+}
+
+Result<bool> EncoderCache::do_encoder_cached() const {
+  return state_.cached;
+}
+
+}  // namespace kvo::positional

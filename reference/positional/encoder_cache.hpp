@@ -1,0 +1,73 @@
+// reference/positional/encoder_cache.hpp: one encoder result, replaced as a whole.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "reference/positional/contract.hpp"
+
+namespace kvo::positional {
+
+/// Rows without positions, for one sequence (OK-70 to OK-77).
+class EncoderCache : public Cache {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Cache>> make(const CacheSetup& setup);
+  explicit EncoderCache(const CacheSetup& setup)
+      : Cache(setup.profile, setup.quirks), backend_(setup.backend) {}
+
+  /// The token that a result belongs to.
+  struct Entry {
+    std::int32_t position = 0;
+    std::int64_t sequence = 0;
+  };
+  struct State {
+    std::optional<Entry> remembered = std::nullopt;  ///< by start_forward (OK-71)
+    std::optional<Entry> stored = std::nullopt;      ///< by put (OK-72)
+    bool cached = false;
+    bool reserve = false;
+  };
+  /// What an operation does, before it is done.
+  struct Change {
+    Status outcome = {};
+    std::optional<Quirk> kept_by = std::nullopt;  ///< as CausalCache::Change
+    State state = {};
+  };
+
+  [[nodiscard]] Change started(const Batch& batch) const;
+  [[nodiscard]] Change copied(std::int64_t source, std::int64_t target, std::int32_t length) const;
+  [[nodiscard]] virtual Change removed(std::int64_t sequence, std::int32_t begin,
+                                       std::int32_t end) const;
+  /// Takes a batch out of a start that another member of a wrapper did not follow (OK-83).
+  static void unwind(Change& change, const Batch& batch);
+  void commit(Change change) noexcept { state_ = change.state; }
+
+  Status do_set_config(const BackendConfig& config, std::optional<std::int64_t> member) override;
+  Status do_init(const InitArguments& arguments) override;
+  Status do_start_forward(const Batch& batch) override;
+  Status do_set_layer(std::int64_t layer) override;
+  Status do_put(const Rows& k, const Rows& v) override;
+  Result<Shown> do_get() override;
+  Status do_copy_prefix(std::int64_t source, std::int64_t target, std::int32_t length) override;
+  [[nodiscard]] Result<bool> do_can_resume(std::int64_t sequence,
+                                           std::int32_t position) const override;
+  Status do_remove(std::int64_t sequence, std::int32_t begin, std::int32_t end) override;
+  [[nodiscard]] Result<bool> do_encoder_cached() const override;
+
+ private:
+  struct Layer {
+    Tensor k;  ///< [token][kv_head][k_head_dim], f32
+    Tensor v;  ///< [token][kv_head][v_head_dim], f32; get permutes
+    bool written = false;
+  };
+
+  [[nodiscard]] BackendConfig effective() const { return config_.value_or(backend_); }
+
+  BackendConfig backend_;
+  std::optional<BackendConfig> config_;
+  State state_;
+  std::int64_t layer_ = 0;
+  std::map<std::int64_t, Layer> layers_;
+};
+
+}  // namespace kvo::positional

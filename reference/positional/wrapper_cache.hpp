@@ -1,0 +1,83 @@
+// reference/positional/wrapper_cache.hpp: caches that run in step, one for each type of layer.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "reference/positional/causal_cache.hpp"
+#include "reference/positional/encoder_cache.hpp"
+
+namespace kvo::positional {
+
+/// Members in order; put, get and what concerns a batch go to the selected one (OK-80 to OK-88).
+class WrapperCache : public Cache {
+ public:
+  /// Errors  kPrecondition: no member; as CausalCache.
+  [[nodiscard]] static Result<std::unique_ptr<Cache>> make(const CacheSetup& setup);
+  explicit WrapperCache(const CacheSetup& setup);
+
+  Status do_set_config(const BackendConfig& config, std::optional<std::int64_t> member) override;
+  Status do_init(const InitArguments& arguments) override;
+  Status do_start_forward(const Batch& batch) override;
+  Status do_set_layer(std::int64_t layer) override;
+  Status do_set_layer_type(std::int64_t type) override;
+  [[nodiscard]] Result<std::int64_t> do_underlying_cache() const override;
+  Status do_put(const Rows& k, const Rows& v) override;
+  Result<Shown> do_get() override;
+  Status do_set_causal(std::span<const std::int64_t> except, bool with_context) override;
+  Status do_copy_prefix(std::int64_t source, std::int64_t target, std::int32_t length) override;
+  [[nodiscard]] Result<bool> do_can_resume(std::int64_t sequence,
+                                           std::int32_t position) const override;
+  Status do_remove(std::int64_t sequence, std::int32_t begin, std::int32_t end) override;
+  [[nodiscard]] Result<bool> do_encoder_cached() const override;
+
+ protected:
+  using Member = std::variant<CausalCache, EncoderCache>;
+  using MemberChange = std::variant<CausalCache::Change, EncoderCache::Change>;
+  /// What an operation does to the members in order, up to the first that fails.
+  struct Changes {
+    Status outcome = {};
+    std::optional<Quirk> kept_by = std::nullopt;  ///< as CausalCache::Change
+    std::vector<MemberChange> members = {};
+  };
+
+  [[nodiscard]] virtual Changes started(const Batch& batch) const;
+  [[nodiscard]] virtual Changes removed(std::int64_t sequence, std::int32_t begin,
+                                        std::int32_t end) const;
+  [[nodiscard]] const std::vector<Member>& members() const { return members_; }
+  /// The changes of `ask(member)`, member by member, up to the first that fails.
+  template <class Ask>
+  [[nodiscard]] Changes asked(Ask&& ask) const;
+  /// Takes the batch out of a member's start.
+  static void unwind(MemberChange& change, const Batch& batch);
+
+ private:
+  [[nodiscard]] bool selected_exists() const;
+  [[nodiscard]] Status settle(Changes changes);
+
+  std::vector<Member> members_;
+  std::int64_t selected_ = 0;
+};
+
+template <class Ask>
+WrapperCache::Changes WrapperCache::asked(Ask&& ask) const {
+  Changes changes;
+  for (const Member& member : members_) {
+    MemberChange change =
+        std::visit([&](const auto& cache) -> MemberChange { return ask(cache); }, member);
+    std::visit(
+        [&](const auto& made) {
+          changes.outcome = made.outcome;
+          changes.kept_by = made.kept_by;
+        },
+        change);
+    changes.members.push_back(std::move(change));
+    if (!changes.outcome) break;
+  }
+  return changes;
+}
+
+}  // namespace kvo::positional
