@@ -34,10 +34,6 @@ struct Arguments : CampaignArguments {
   traces::LoweringPolicy policy;
 };
 
-// Lengths are scaled down until a trace has no more tokens than this: about half a minute a
-// subject.
-constexpr std::int64_t kMostTokens = 10'000'000;
-
 // Which cache kind and which requests a case is.
 class Replay {
  public:
@@ -46,25 +42,41 @@ class Replay {
     for (Lineup& lineup : select_subjects(arguments.words))
       if (traces::lowering_of(*lineup.kind) != nullptr) lineups_.push_back(std::move(lineup));
     if (lineups_.empty()) throw UsageError("no trace can be replayed on these subjects");
-    schedule_ = arguments.schedule;
-    schedule_.scale =
-        arguments.scale > 0 ? arguments.scale : traces::scale_for(requests_, kMostTokens);
+    for (const Lineup& lineup : lineups_) {
+      const traces::LoweringInput all{
+          .requests = requests_, .schedule = arguments.schedule, .policy = arguments.policy};
+      scales_.push_back(arguments.scale > 0
+                            ? arguments.scale
+                            : traces::scale_of(*traces::lowering_of(*lineup.kind), all));
+    }
   }
 
   [[nodiscard]] std::uint64_t cases() const { return windows() * lineups_.size(); }
-  [[nodiscard]] const traces::SchedulePolicy& schedule() const { return schedule_; }
+  /// What lengths are divided by, for each cache kind that it concerns.
+  [[nodiscard]] boost::json::object scales() const {
+    boost::json::object by_kind;
+    for (std::size_t i = 0; i < lineups_.size(); ++i)
+      by_kind[lineups_[i].kind->name()] = scales_[i];
+    return by_kind;
+  }
+  /// "lengths divided by 16", or "by 16 to 256" when kinds differ
+  [[nodiscard]] std::string scales_text() const {
+    const auto [least, most] = std::ranges::minmax_element(scales_);
+    return *least == *most ? fmt::format("lengths divided by {}", *least)
+                           : fmt::format("lengths divided by {} to {}", *least, *most);
+  }
   [[nodiscard]] const std::vector<traces::Request>& requests() const { return requests_; }
 
   [[nodiscard]] CasePlan plan(std::uint64_t index) const {
     const Lineup& lineup = lineups_[index % lineups_.size()];
     const std::uint64_t window = index / lineups_.size();
-    const traces::LoweringInput input = input_of(window);
+    const traces::LoweringInput input = input_of(window, scales_[index % lineups_.size()]);
     const traces::Lowering* lowering = traces::lowering_of(*lineup.kind);
     CasePlan plan{
         .kind = lineup.kind,
         .name =
             fmt::format("requests{}-{}", first(window), first(window) + input.requests.size() - 1),
-        .note = fmt::format("lowered from a trace, policy {}", schedule_.version),
+        .note = fmt::format("lowered from a trace, policy {}", arguments_.schedule.version),
         .repeat = fmt::format("kvoracle run {} --seed {}", arguments_.trace, arguments_.seed),
         .setup = lowering->setup(input),
         // A whole walk over every structure after each operation would dwarf the replay.
@@ -84,7 +96,8 @@ class Replay {
                      .options = {}};
     header.options["trace"] = arguments_.trace.empty() ? "sample" : arguments_.trace;
     header.options["requests"] = requests_.size();
-    header.options["schedule"] = write_json(schedule_);
+    header.options["schedule"] = write_json(arguments_.schedule);
+    header.options["scales"] = scales();
     header.options["lowering"] = write_json(arguments_.policy);
     return header;
   }
@@ -97,12 +110,14 @@ class Replay {
   [[nodiscard]] std::uint64_t first(std::uint64_t window) const {
     return window * static_cast<std::uint64_t>(arguments_.policy.requests_per_case);
   }
-  [[nodiscard]] traces::LoweringInput input_of(std::uint64_t window) const {
+  [[nodiscard]] traces::LoweringInput input_of(std::uint64_t window, std::int64_t scale) const {
     const std::uint64_t begin = first(window);
     const std::uint64_t count = std::min(
         requests_.size() - begin, static_cast<std::uint64_t>(arguments_.policy.requests_per_case));
+    traces::SchedulePolicy schedule = arguments_.schedule;
+    schedule.scale = scale;
     return {.requests = std::span(requests_).subspan(begin, count),
-            .schedule = schedule_,
+            .schedule = schedule,
             .policy = arguments_.policy,
             .seed = arguments_.seed + window};
   }
@@ -110,7 +125,7 @@ class Replay {
   const Arguments& arguments_;
   std::vector<traces::Request> requests_;
   std::vector<Lineup> lineups_;
-  traces::SchedulePolicy schedule_;
+  std::vector<std::int64_t> scales_;  ///< of each lineup
 };
 
 std::vector<traces::Request> read_requests(const Arguments& arguments) {
@@ -137,13 +152,14 @@ int run_trace(Arguments& arguments) {
       must(run_campaign(replay.header(), arguments.campaign,
                         [&](std::uint64_t index) { return replay.plan(index); }));
   if (arguments.report.json != "-")
-    print_out(fmt::format("{}: {} requests, lengths divided by {}\n\n",
+    print_out(fmt::format("{}: {} requests, {}\n\n",
                           arguments.trace.empty() ? "embedded sample" : arguments.trace,
-                          count_text(replay.requests().size()), replay.schedule().scale));
+                          count_text(replay.requests().size()), replay.scales_text()));
   return report(summary, arguments.report,
                 {{"trace", arguments.trace.empty() ? "sample" : arguments.trace},
                  {"requests", replay.requests().size()},
-                 {"schedule", write_json(replay.schedule())},
+                 {"schedule", write_json(arguments.schedule)},
+                 {"scales", replay.scales()},
                  {"lowering", write_json(arguments.policy)}});
 }
 
@@ -155,7 +171,7 @@ void declare_policy(CLI::App& app, Arguments& arguments) {
         ->capture_default_str();
   };
   app.add_option("--scale", arguments.scale,
-                 "lengths are divided by it; default: by length of trace")
+                 "lengths are divided by it; default: by length of trace and cache")
       ->check(positive());
   app.add_option("--requests", arguments.requests, "only the first so many")->check(positive());
   size("--slots", arguments.schedule.max_running, "sequences that run at a time");
@@ -163,6 +179,10 @@ void declare_policy(CLI::App& app, Arguments& arguments) {
   size("--read-every", arguments.schedule.read_every, "decode steps from one read to the next");
   app.add_option("--draft-every", arguments.schedule.draft_every,
                  "decode steps from one draft to the next; 0: no drafts")
+      ->check(CLI::Range(std::int64_t{0}, kMostSize))
+      ->capture_default_str();
+  app.add_option("--cancel-every", arguments.schedule.cancel_every,
+                 "requests of which one is cancelled amid its prompt; 0: none")
       ->check(CLI::Range(std::int64_t{0}, kMostSize))
       ->capture_default_str();
   size("--draft-tokens", arguments.schedule.draft_tokens, "tokens of a draft");

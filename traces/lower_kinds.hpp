@@ -1,4 +1,4 @@
-// traces/lower_kinds.hpp: the lowering of each cache kind, one file each.
+// traces/lower_kinds.hpp: the lowering of each cache kind.
 #pragma once
 
 #include "traces/lowering.hpp"
@@ -11,5 +11,10 @@ namespace kvo::traces {
 [[nodiscard]] Lowering tensor_lowering();
 [[nodiscard]] Lowering device_lowering();
 [[nodiscard]] Lowering tracing_lowering();
+[[nodiscard]] Lowering causal_lowering();
+[[nodiscard]] Lowering swa_lowering();
+[[nodiscard]] Lowering swa_mem_lowering();
+[[nodiscard]] Lowering chunked_lowering();
+[[nodiscard]] Lowering wrapper_lowering();
 
 }  // namespace kvo::traces

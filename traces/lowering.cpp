@@ -22,21 +22,31 @@ std::int64_t LoweringInput::longest_sequence() const {
   return longest + schedule.draft_tokens;
 }
 
-std::int64_t scale_for(std::span<const Request> requests, std::int64_t most_tokens) {
-  const auto total = [&](std::int64_t scale) {
-    std::int64_t sum = 0;
-    for (const Request& request : requests)
-      sum += scaled(request.input_tokens, scale) + scaled(request.output_tokens, scale);
-    return sum;
-  };
+std::int64_t scale_for(const std::function<bool(std::int64_t scale)>& fits) {
   std::int64_t scale = 1;
-  while (scale < kMaxTokens && total(scale) > most_tokens) scale *= 2;
+  while (scale < kMaxTokens && !fits(scale)) scale *= 2;
   return scale;
+}
+
+std::int64_t tokens_at(std::span<const Request> requests, std::int64_t scale) {
+  std::int64_t sum = 0;
+  for (const Request& request : requests)
+    sum += scaled(request.input_tokens, scale) + scaled(request.output_tokens, scale);
+  return sum;
+}
+
+std::int64_t scale_of(const Lowering& lowering, const LoweringInput& input) {
+  constexpr std::int64_t kMostTokens = 10'000'000;
+  if (lowering.scale != nullptr) return lowering.scale(input);
+  return scale_for(
+      [&](std::int64_t scale) { return tokens_at(input.requests, scale) <= kMostTokens; });
 }
 
 std::span<const Lowering> lowerings() {
   static const std::array kLowerings{layered_lowering(), contiguous_lowering(), paged_lowering(),
-                                     tensor_lowering(),  device_lowering(),     tracing_lowering()};
+                                     tensor_lowering(),  device_lowering(),     tracing_lowering(),
+                                     causal_lowering(),  swa_lowering(),        swa_mem_lowering(),
+                                     chunked_lowering(), wrapper_lowering()};
   return kLowerings;
 }
 
@@ -77,6 +87,7 @@ std::optional<Op> LoweredOps::next() {
 }
 
 void LoweredOps::saw(const Op& op, const Observation& seen, Labels& labels) {
+  answered(op, seen, labels);
   if (!seen.error) return;
   const auto slot = appends_to(op);
   if (!slot) return;
@@ -100,6 +111,8 @@ void LoweredOps::lower(const Action& action) {
       return read(action.slot);
     case ActionKind::kEnd:
       return end(action.slot);
+    case ActionKind::kStep:
+      return step();
   }
 }
 

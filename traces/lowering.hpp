@@ -1,12 +1,13 @@
 // traces/lowering.hpp: requests turned into operations of a cache, by a declared policy.
 //
-// Policy, version 1: the schedule of traces/schedule.hpp; a slot is one cache, every row carries
-// tags of its own, each layer is appended and read in turn. How a kind marks, cuts and ends a
-// sequence stands in its file (lower_*.cpp).
+// Policy: the schedule of traces/schedule.hpp; a slot is one cache, or one sequence of a cache that
+// holds several; every row carries tags of its own, each layer is appended and read in turn. How a
+// kind marks, cuts and ends a sequence stands in its file (lower_*.cpp).
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -51,6 +52,9 @@ struct Lowering {
   const CacheKind* kind;
   Setup (*setup)(const LoweringInput& input);
   std::unique_ptr<OpStream> (*lower)(const LoweringInput& input);
+  /// What lengths should be divided by so that all `input.requests` are replayed in about half a
+  /// minute a subject; null: so that they are ten million tokens at most.
+  std::int64_t (*scale)(const LoweringInput& input) = nullptr;
 };
 
 /// Every lowering; a new one is its own file and one line in lowering.cpp.
@@ -58,8 +62,12 @@ struct Lowering {
 /// The lowering of a kind, or null.
 [[nodiscard]] const Lowering* lowering_of(const CacheKind& kind);
 
-/// The largest lengths' divisor that keeps `requests` within `most_tokens` in all, at least 1.
-[[nodiscard]] std::int64_t scale_for(std::span<const Request> requests, std::int64_t most_tokens);
+/// The smallest power of two that `fits`, as a divisor of lengths; kMaxTokens if none does.
+[[nodiscard]] std::int64_t scale_for(const std::function<bool(std::int64_t scale)>& fits);
+/// Tokens of all requests, prompts and answers, with each length divided by `scale`.
+[[nodiscard]] std::int64_t tokens_at(std::span<const Request> requests, std::int64_t scale);
+/// The scale that a lowering asks for.
+[[nodiscard]] std::int64_t scale_of(const Lowering& lowering, const LoweringInput& input);
 
 /// The flat keys and values of rows of `width` elements, from the first tag of each row.
 [[nodiscard]] std::pair<Tensor, Tensor> tagged_rows(std::span<const std::uint64_t> first_tags,
@@ -83,12 +91,16 @@ class LoweredOps : public OpStream {
   virtual void truncate(std::int64_t slot, std::int64_t tokens) = 0;
   virtual void read(std::int64_t slot) = 0;
   virtual void end(std::int64_t slot) = 0;
+  /// Every running sequence had its turn.
+  virtual void step() {}
+  /// What the judge observed of an operation; before anything else is done about it.
+  virtual void answered(const Op& /*op*/, const Observation& /*seen*/, Labels& /*labels*/) {}
   /// The slot whose append an operation is, or nothing.
   [[nodiscard]] virtual std::optional<std::int64_t> appends_to(const Op& op) const = 0;
 
   template <class T>
   void emit(T op) {
-    queue_.push_back({Op::of(std::move(op)), std::nullopt});
+    queue_.push_back({Op(op_kind<T>(), std::make_shared<const T>(std::move(op))), std::nullopt});
   }
   /// An operation that must return just this.
   template <class T>
@@ -97,6 +109,9 @@ class LoweredOps : public OpStream {
         {Op::of(std::move(op)),
          Observation{.returns = std::make_shared<const typename T::Returns>(std::move(returns))}});
   }
+  /// Forgets the operations that were emitted and not yet given.
+  void drop_emitted() { queue_.clear(); }
+  [[nodiscard]] Schedule& schedule() { return schedule_; }
   [[nodiscard]] const LoweringPolicy& policy() const { return policy_; }
   [[nodiscard]] Tagger& tagger() { return tagger_; }
 

@@ -1,6 +1,7 @@
 #include "traces/schedule.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace kvo::traces {
 
@@ -31,15 +32,21 @@ std::optional<Action> Schedule::next() {
 // One slot's turn: actions are made one turn at a time, so that a failed append is known before the
 // next sequence runs.
 void Schedule::step() {
-  if (next_slot_ == 0) admit();
+  if (next_slot_ == 0 && !std::exchange(admitted_, true) && admit()) return;
   const auto slot = static_cast<std::int64_t>(next_slot_);
-  if (auto& sequence = slots_[next_slot_]) run(slot, *sequence);
+  if (auto& sequence = slots_[next_slot_]) {
+    run(slot, *sequence);
+    acted_ = true;
+  }
   if (++next_slot_ < slots_.size()) return;
+  if (std::exchange(acted_, false)) push(ActionKind::kStep, 0);
   next_slot_ = 0;
+  admitted_ = false;
   now_us_ += policy_.step_us;
 }
 
-void Schedule::admit() {
+// True if a sequence begins: what it finds in its slot is known only after that.
+bool Schedule::admit() {
   if (idle()) {
     may_admit_ = true;
     now_us_ = std::max(now_us_, requests_[waiting_.front()].arrival_us);
@@ -48,16 +55,40 @@ void Schedule::admit() {
     if (slots_[slot]) continue;
     const std::size_t index = waiting_.front();
     const Request& request = requests_[index];
-    if (request.arrival_us > now_us_) return;
+    if (request.arrival_us > now_us_) break;
     waiting_.pop_front();
-    slots_[slot] = Running{.request = index,
-                           .prompt = scaled(request.input_tokens, policy_.scale),
-                           .answer = scaled(request.output_tokens, policy_.scale)};
+    const auto number = static_cast<std::int64_t>(index) + 1;
+    slots_[slot] =
+        Running{.request = index,
+                .prompt = scaled(request.input_tokens, policy_.scale),
+                .answer = scaled(request.output_tokens, policy_.scale),
+                .cancelled = policy_.cancel_every > 0 && number % policy_.cancel_every == 0};
     push(ActionKind::kBegin, static_cast<std::int64_t>(slot));
   }
+  return !actions_.empty();
+}
+
+const Request& Schedule::running(std::int64_t slot) const {
+  return requests_[slots_[static_cast<std::size_t>(slot)].value().request];
+}
+
+void Schedule::skip(std::int64_t slot, std::int64_t tokens) {
+  Running& sequence = slots_[static_cast<std::size_t>(slot)].value();
+  sequence.prompt -= tokens;
+  sequence.length += tokens;
+}
+
+void Schedule::give_up(std::int64_t slot) {
+  if (!slots_[static_cast<std::size_t>(slot)]) return;
+  ++given_up_;
+  end(slot);
 }
 
 void Schedule::run(std::int64_t slot, Running& sequence) {
+  if (sequence.prompt > 0 && sequence.cancelled && sequence.length > 0) {
+    end(slot);
+    return;
+  }
   if (sequence.prompt > 0) {
     const std::int64_t chunk = std::min(sequence.prompt, policy_.chunk_tokens);
     push(ActionKind::kAppend, slot, chunk);

@@ -1,13 +1,14 @@
 // traces/schedule.hpp: requests as the sequence of cache actions of an engine with continuous
 // batching.
 //
-// Policy, version 1. Time moves in steps. In each step the arrived requests fill free slots in
+// Policy, version 2. Time moves in steps. In each step the arrived requests fill free slots in
 // order of arrival; then every running sequence, slot by slot, appends its next chunk of the
 // prompt, or, its prompt done, one token. Every `draft_every`-th decode step of a sequence is
 // speculative: it appends `draft_tokens` and takes back those that were rejected. A sequence is
 // read when its prompt is done, every `read_every` decode steps, and at its end. When an append
 // fails for want of room the sequence is preempted: it ends, and starts over once another one has
-// ended.
+// ended. Of every `cancel_every` requests the last one is cancelled after the first chunk of its
+// prompt, if there are more.
 #pragma once
 
 #include <cstdint>
@@ -25,18 +26,19 @@ namespace kvo::traces {
 
 /// Everything that the actions depend on beside the requests. All lengths in tokens.
 struct SchedulePolicy {
-  std::int64_t version = 1;
+  std::int64_t version = 2;
   std::int64_t scale = 1;          ///< lengths are divided by it, rounding up
   std::int64_t max_running = 8;    ///< slots
   std::int64_t chunk_tokens = 64;  ///< most of a prompt that one step appends
   std::int64_t draft_every = 4;    ///< decode steps from one draft to the next; 0: no drafts
   std::int64_t draft_tokens = 4;
-  std::int64_t read_every = 32;   ///< decode steps from one read to the next
-  std::int64_t step_us = 20'000;  ///< microseconds of the trace that one step stands for
+  std::int64_t read_every = 32;    ///< decode steps from one read to the next
+  std::int64_t cancel_every = 16;  ///< requests; 0: none is cancelled
+  std::int64_t step_us = 20'000;   ///< microseconds of the trace that one step stands for
 };
 BOOST_DESCRIBE_STRUCT(SchedulePolicy, (),
                       (version, scale, max_running, chunk_tokens, draft_every, draft_tokens,
-                       read_every, step_us))
+                       read_every, cancel_every, step_us))
 
 enum class ActionKind : std::uint8_t {
   kBegin,     ///< an empty sequence takes the slot
@@ -45,6 +47,7 @@ enum class ActionKind : std::uint8_t {
   kTruncate,  ///< back to `tokens` in all, at least those of the mark
   kRead,      ///< all rows are looked at
   kEnd,       ///< the slot is free again
+  kStep,      ///< every running sequence had its turn
 };
 
 struct Action {
@@ -68,6 +71,15 @@ class Schedule {
   /// The append that next() gave last did not fit; its sequence is preempted.
   void append_failed(std::int64_t slot);
 
+  [[nodiscard]] const SchedulePolicy& policy() const { return policy_; }
+  /// What a slot runs; it must run something.
+  [[nodiscard]] const Request& running(std::int64_t slot) const;
+  /// The first tokens of the slot's prompt are there already: they are not appended. To be called
+  /// after its kBegin and before the next action.
+  void skip(std::int64_t slot, std::int64_t tokens);
+  /// Ends the slot's sequence for good.
+  void give_up(std::int64_t slot);
+
   /// Sequences that were preempted, and requests given up because they did not fit alone.
   [[nodiscard]] std::uint64_t preempted() const { return preempted_; }
   [[nodiscard]] std::uint64_t given_up() const { return given_up_; }
@@ -79,10 +91,11 @@ class Schedule {
     std::int64_t answer = 0;  ///< tokens still to decode
     std::int64_t length = 0;
     std::int64_t decoded = 0;  ///< decode steps so far
+    bool cancelled = false;
   };
 
   void step();
-  void admit();
+  bool admit();
   void run(std::int64_t slot, Running& sequence);
   void decode(std::int64_t slot, Running& sequence);
   void end(std::int64_t slot);
@@ -97,6 +110,8 @@ class Schedule {
   std::deque<Action> actions_;
   std::int64_t now_us_ = 0;
   std::size_t next_slot_ = 0;  ///< the slot whose turn it is within a step
+  bool admitted_ = false;      ///< those that begin with this step have begun
+  bool acted_ = false;         ///< somebody did something in this step
   bool may_admit_ = true;      ///< false after a preemption, until a sequence has ended
   std::uint64_t preempted_ = 0;
   std::uint64_t given_up_ = 0;

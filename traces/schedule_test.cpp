@@ -23,7 +23,8 @@ std::vector<Action> all_actions(const std::vector<Request>& requests,
                                 const SchedulePolicy& policy) {
   Schedule schedule(requests, policy, 1);
   std::vector<Action> actions;
-  while (const auto action = schedule.next()) actions.push_back(*action);
+  while (const auto action = schedule.next())
+    if (action->kind != ActionKind::kStep) actions.push_back(*action);
   return actions;
 }
 
@@ -54,7 +55,7 @@ TEST(Schedule, EveryRequestEndsWithAllItsTokens) {
   std::map<std::int64_t, std::int64_t> length;
   std::multimap<std::int64_t, int> ended;
   std::size_t most_running = 0;
-  for (const Action& action : all_actions(requests, {.max_running = 3})) {
+  for (const Action& action : all_actions(requests, {.max_running = 3, .cancel_every = 0})) {
     switch (action.kind) {
       case ActionKind::kBegin:
         ASSERT_FALSE(length.contains(action.slot)) << "the slot is taken";
@@ -114,6 +115,50 @@ TEST(Schedule, APreemptedSequenceStartsOverAndALoneOneIsGivenUp) {
   while (const auto action = alone.next())
     if (action->kind == ActionKind::kAppend) alone.append_failed(action->slot);
   EXPECT_EQ(alone.given_up(), 1U);
+}
+
+TEST(Schedule, AStepEndsWhenEverySequenceHadItsTurn) {
+  const std::vector<Request> requests{request(2, 0), request(2, 0)};
+  Schedule schedule(requests, {.max_running = 2, .draft_every = 0}, 1);
+  std::vector<ActionKind> kinds;
+  while (const auto action = schedule.next()) kinds.push_back(action->kind);
+  using enum ActionKind;
+  EXPECT_EQ(kinds, (std::vector{kBegin, kBegin, kAppend, kRead, kAppend, kRead, kStep, kRead, kEnd,
+                                kRead, kEnd, kStep}));
+}
+
+TEST(Schedule, TokensThatAreThereAreNotAppended) {
+  const std::vector<Request> requests{request(10, 0)};
+  Schedule schedule(requests, {.chunk_tokens = 8}, 1);
+  ASSERT_EQ(schedule.next(), (Action{ActionKind::kBegin, 0, 0}));
+  EXPECT_EQ(schedule.running(0), requests.front());
+  schedule.skip(0, 7);
+  EXPECT_EQ(schedule.next(), (Action{ActionKind::kAppend, 0, 3}));
+}
+
+TEST(Schedule, OfSoManyRequestsOneIsCancelledAmidItsPrompt) {
+  const auto actions = all_actions({request(4, 2), request(4, 2)},
+                                   {.max_running = 1, .chunk_tokens = 2, .cancel_every = 2});
+  std::int64_t appended = 0;
+  for (const Action& action : actions) {
+    if (action.kind == ActionKind::kBegin) appended = 0;
+    if (action.kind == ActionKind::kAppend) appended += action.tokens;
+  }
+  EXPECT_EQ(appended, 2) << "of the second request only its first chunk";
+  EXPECT_EQ(actions.back().kind, ActionKind::kEnd);
+}
+
+TEST(Schedule, ASequenceThatIsGivenUpEndsForGood) {
+  const std::vector<Request> requests{request(4, 0), request(4, 0)};
+  Schedule schedule(requests, {.max_running = 2, .chunk_tokens = 2}, 1);
+  std::map<ActionKind, int> counts;
+  while (const auto action = schedule.next()) {
+    ++counts[action->kind];
+    if (action->kind == ActionKind::kAppend && action->slot == 0) schedule.give_up(0);
+  }
+  EXPECT_EQ(schedule.given_up(), 1U);
+  EXPECT_EQ(counts[ActionKind::kBegin], 2);
+  EXPECT_EQ(counts[ActionKind::kEnd], 2);
 }
 
 TEST(Schedule, ScalingRoundsUp) {
