@@ -3,6 +3,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -137,6 +138,15 @@ std::string kind_text(const CacheKind& kind, const Paint& paint) {
   return text;
 }
 
+/// The quirks of a contract, once for all its caches.
+std::string quirks_text(std::span<const QuirkInfo> quirks, const Paint& paint) {
+  if (quirks.empty()) return {};
+  Table table({{""}, {""}});
+  for (const QuirkInfo& quirk : quirks)
+    table.row({std::string(quirk.rule), std::string(quirk.name)});
+  return "\n" + paint(Colour::kBold, "quirks") + "  what sets the profiles apart\n" + table.text(2);
+}
+
 json::array fields_json(const std::vector<FieldInfo>& fields) {
   json::array out;
   for (const FieldInfo& field : fields) {
@@ -160,9 +170,13 @@ json::object kind_json(const CacheKind& kind) {
                           {"doc", op->doc},
                           {"arguments", fields_json(op->arguments)},
                           {"returns", fields_json(op->returns)}});
+  json::array quirks;
+  for (const QuirkInfo& quirk : kind.quirks)
+    quirks.push_back({{"rule", quirk.rule}, {"name", quirk.name}});
   return {{"name", kind.name()},           {"contract", kind.contract},
           {"cache", kind.cache},           {"doc", kind.doc},
-          {"engines", std::move(engines)}, {"operations", std::move(operations)}};
+          {"engines", std::move(engines)}, {"operations", std::move(operations)},
+          {"quirks", std::move(quirks)}};
 }
 
 /// The cache of that name, or every cache of the contract of that name.
@@ -192,10 +206,12 @@ int run_list(const ListOptions& options) {
     out = overview_json(all);
   } else {
     json::array& caches = out["caches"].emplace_array();
-    for (const CacheKind* kind : kinds_named(options.contract)) {
+    const std::vector<const CacheKind*> kinds = kinds_named(options.contract);
+    for (const CacheKind* kind : kinds) {
       text += (text.empty() ? "" : "\n") + kind_text(*kind, paint);
       caches.push_back(kind_json(*kind));
     }
+    text += quirks_text(kinds.back()->quirks, paint);
   }
   if (options.json != kStandardOutput) print_out(text);
   if (!options.json.empty()) write_json_file(options.json, out);

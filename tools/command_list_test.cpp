@@ -37,6 +37,12 @@ TEST(List, ShowsTheOperationsOfAContract) {
   EXPECT_EQ(run_kvoracle({"list", "-c", "layered.vector"}).out, done.out);
 }
 
+TEST(List, ShowsTheQuirksOfAContractThatNamesThem) {
+  const Finished done = run_kvoracle({"list", "--contract", "positional"});
+  EXPECT_THAT(done.out, HasSubstr("OK-54  copy_onto_itself_empties"));
+  EXPECT_THAT(run_kvoracle({"list", "--contract", "layered"}).out, Not(HasSubstr("quirks")));
+}
+
 TEST(List, KnowsNoOtherContract) {
   const Finished done = run_kvoracle({"list", "--contract", "layred"});
   EXPECT_EQ(done.status, kExitUsage);

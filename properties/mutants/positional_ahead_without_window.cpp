@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "properties/mutants/positional_mutant.hpp"
 
 namespace kvo {
@@ -10,12 +8,8 @@ class Faulty final : public positional::CausalCache {
   using CausalCache::CausalCache;
 
  protected:
-  [[nodiscard]] bool visible(const Cells& held, const Pass& pass,
-                             const std::vector<std::int64_t>& except, std::size_t row,
-                             std::size_t cell) const override {
-    const auto own = static_cast<std::int64_t>(row);
-    return CausalCache::visible(held, pass, except, row, cell) ||
-           (std::ranges::find(except, own) != except.end() && held.owns(pass.sequences[row], cell));
+  [[nodiscard]] bool visible(const Look& look) const override {
+    return CausalCache::visible(look) || (look.ahead() && look.owned());
   }
 };
 

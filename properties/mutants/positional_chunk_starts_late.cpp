@@ -8,12 +8,10 @@ class Faulty final : public positional::CausalCache {
   using CausalCache::CausalCache;
 
  protected:
-  [[nodiscard]] bool visible(const Cells& held, const Pass& pass,
-                             const std::vector<std::int64_t>& except, std::size_t row,
-                             std::size_t cell) const override {
-    const std::int64_t own = pass.positions[row];
-    return CausalCache::visible(held, pass, except, row, cell) &&
-           (chunk() <= 0 || own % chunk() == 0 || held.cells[cell].position > own - own % chunk());
+  [[nodiscard]] bool visible(const Look& look) const override {
+    const std::int64_t own = look.own();
+    return CausalCache::visible(look) &&
+           (chunk() <= 0 || own % chunk() == 0 || look.seen() > own - own % chunk());
   }
 };
 

@@ -12,10 +12,9 @@ class Faulty final : public positional::CausalCache {
   }
 
  protected:
-  [[nodiscard]] bool visible(const Cells& held, const Pass& pass,
-                             const std::vector<std::int64_t>& except, std::size_t row,
-                             std::size_t cell) const override {
-    return CausalCache::visible(held, pass, except.empty() ? stale_ : except, row, cell);
+  [[nodiscard]] bool visible(const Look& look) const override {
+    return CausalCache::visible(
+        {look.held, look.pass, look.except.empty() ? stale_ : look.except, look.row, look.cell});
   }
 
  private:

@@ -8,12 +8,9 @@ class Faulty final : public positional::CausalCache {
   using CausalCache::CausalCache;
 
  protected:
-  [[nodiscard]] bool visible(const Cells& held, const Pass& pass,
-                             const std::vector<std::int64_t>& except, std::size_t row,
-                             std::size_t cell) const override {
-    if (pass.targets.empty() || !except.empty())
-      return CausalCache::visible(held, pass, except, row, cell);
-    return held.owns(pass.sequences[row], cell) && cell <= pass.targets[row];
+  [[nodiscard]] bool visible(const Look& look) const override {
+    if (look.pass.targets.empty() || !look.except.empty()) return CausalCache::visible(look);
+    return look.owned() && look.cell <= look.pass.targets[look.row];
   }
 };
 

@@ -10,12 +10,9 @@ class Faulty final : public positional::CausalCache {
   using CausalCache::CausalCache;
 
  protected:
-  [[nodiscard]] bool visible(const Cells& held, const Pass& pass,
-                             const std::vector<std::int64_t>& except, std::size_t row,
-                             std::size_t cell) const override {
-    const std::int32_t first = *std::ranges::min_element(pass.positions);
-    return CausalCache::visible(held, pass, except, row, cell) &&
-           held.cells[cell].position >= first;
+  [[nodiscard]] bool visible(const Look& look) const override {
+    const std::int32_t first = *std::ranges::min_element(look.pass.positions);
+    return CausalCache::visible(look) && look.seen() >= first;
   }
 };
 

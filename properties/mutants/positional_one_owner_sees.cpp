@@ -8,11 +8,9 @@ class Faulty final : public positional::CausalCache {
   using CausalCache::CausalCache;
 
  protected:
-  [[nodiscard]] bool visible(const Cells& held, const Pass& pass,
-                             const std::vector<std::int64_t>& except, std::size_t row,
-                             std::size_t cell) const override {
-    return CausalCache::visible(held, pass, except, row, cell) &&
-           *held.cells[cell].owners.begin() == pass.sequences[row];
+  [[nodiscard]] bool visible(const Look& look) const override {
+    return CausalCache::visible(look) &&
+           *look.held.cells[look.cell].owners.begin() == look.pass.sequences[look.row];
   }
 };
 

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "properties/mutants/positional_mutant.hpp"
 
 namespace kvo {
@@ -12,9 +10,7 @@ class Faulty final : public positional::CausalCache {
  protected:
   [[nodiscard]] bool resumable(const Cells& held, std::int64_t sequence,
                                std::int64_t position) const override {
-    std::int64_t last = -1;
-    for (std::size_t cell = 0; cell < held.cells.size(); ++cell)
-      if (held.owns(sequence, cell)) last = std::max<std::int64_t>(last, held.cells[cell].position);
+    const std::int64_t last = held.last_position(sequence);
     if (bounded() && last >= window() && position <= last) return false;
     return CausalCache::resumable(held, sequence, position);
   }

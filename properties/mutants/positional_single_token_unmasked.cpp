@@ -8,11 +8,9 @@ class Faulty final : public positional::CausalCache {
   using CausalCache::CausalCache;
 
  protected:
-  [[nodiscard]] bool visible(const Cells& held, const Pass& pass,
-                             const std::vector<std::int64_t>& except, std::size_t row,
-                             std::size_t cell) const override {
-    if (pass.positions.size() == 1) return held.owns(pass.sequences[row], cell);
-    return CausalCache::visible(held, pass, except, row, cell);
+  [[nodiscard]] bool visible(const Look& look) const override {
+    if (look.pass.positions.size() == 1) return look.owned();
+    return CausalCache::visible(look);
   }
 };
 

@@ -8,11 +8,8 @@ class Faulty final : public positional::CausalCache {
   using CausalCache::CausalCache;
 
  protected:
-  [[nodiscard]] bool visible(const Cells& held, const Pass& pass,
-                             const std::vector<std::int64_t>& except, std::size_t row,
-                             std::size_t cell) const override {
-    return CausalCache::visible(held, pass, except, row, cell) &&
-           held.cells[cell].position > pass.positions[row] - window();
+  [[nodiscard]] bool visible(const Look& look) const override {
+    return CausalCache::visible(look) && look.seen() > look.own() - window();
   }
 };
 

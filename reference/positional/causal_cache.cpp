@@ -47,6 +47,13 @@ void CausalCache::CellRange::extend(const CellRange& other) {
   high = std::max(high, other.high);
 }
 
+std::int32_t CausalCache::Cells::last_position(std::int64_t sequence) const {
+  std::int32_t last = -1;
+  for (std::size_t cell = 0; cell < cells.size(); ++cell)
+    if (owns(sequence, cell)) last = std::max(last, cells[cell].position);
+  return last;
+}
+
 void CausalCache::Cells::record(std::int64_t sequence) {
   CellRange hull;
   for (std::size_t cell = 0; cell < cells.size(); ++cell)
@@ -107,11 +114,8 @@ Status CausalCache::do_init(const InitArguments& arguments) {
 
 std::int64_t CausalCache::kept_from(const Cells& held, std::int64_t sequence,
                                     std::optional<std::int32_t> low) const {
-  if (low) return *low - memory_;  // OK-18
-  std::int32_t last = 0;
-  for (std::size_t cell = 0; cell < held.cells.size(); ++cell)
-    if (held.owns(sequence, cell)) last = std::max(last, held.cells[cell].position);
-  return std::int64_t{1} + last - memory_;  // OK-19
+  if (low) return *low - memory_;                                                // OK-18
+  return std::int64_t{1} + std::max(0, held.last_position(sequence)) - memory_;  // OK-19
 }
 
 void CausalCache::evict(Cells& held, const std::map<std::int64_t, std::int32_t>& lows) const {
@@ -185,17 +189,15 @@ CausalCache::Change CausalCache::started(const Batch& batch) const {
   return change;
 }
 
-bool CausalCache::visible(const Cells& held, const Pass& pass,
-                          const std::vector<std::int64_t>& except, std::size_t row,
-                          std::size_t cell) const {
-  if (!held.owns(pass.sequences[row], cell)) return false;  // OK-31 (a) to (d)
-  const std::int64_t own = pass.positions[row];
-  const std::int64_t seen = held.cells[cell].position;
-  const auto ahead = [&] {  // OK-38
-    return std::ranges::find(except, static_cast<std::int64_t>(row)) != except.end();
-  };
-  return (seen <= own || ahead()) && (setup_.chunk <= 0 || seen >= own - own % setup_.chunk) &&
-         seen >= own - window_;
+bool CausalCache::Look::ahead() const {
+  return std::ranges::find(except, static_cast<std::int64_t>(row)) != except.end();
+}
+
+bool CausalCache::visible(const Look& look) const {
+  const std::int64_t own = look.own();
+  return look.owned() && (look.seen() <= own || look.ahead()) &&
+         (setup_.chunk <= 0 || look.seen() >= own - own % setup_.chunk) &&
+         look.seen() >= own - window_;
 }
 
 Tensor CausalCache::mask(const Cells& held, const Pass& pass,
@@ -206,7 +208,7 @@ Tensor CausalCache::mask(const Cells& held, const Pass& pass,
   std::byte* to = made.bytes.data();
   for (std::size_t row = 0; row < pass.positions.size(); ++row)
     for (std::int64_t cell = pass.range.low; cell <= pass.range.high; ++cell, to += width)
-      if (!visible(held, pass, except, row, static_cast<std::size_t>(cell)))
+      if (!visible({held, pass, except, row, static_cast<std::size_t>(cell)}))
         store_element(dtype, -std::numeric_limits<float>::infinity(), to);
   return made;
 }
@@ -379,13 +381,9 @@ Status CausalCache::shift_keys(Change& change, std::int64_t sequence, std::int32
                                std::int32_t end) const {
   const Cells& held = change.cells;
   if (!setup_.shift) return fail(Code::kNotSupported, "no shift function");  // OK-66
-  if (bounded() && !has(Quirk::kWindowIncomplete)) {                         // OK-60
-    std::int32_t last = 0;
-    for (std::size_t cell = 0; cell < held.cells.size(); ++cell)
-      if (held.owns(sequence, cell)) last = std::max(last, held.cells[cell].position);
-    if (!resumable(held, sequence, std::int64_t{last} + 1))
-      return fail(Code::kNotSupported, "the window would be incomplete");
-  }
+  if (bounded() && !has(Quirk::kWindowIncomplete) &&                         // OK-60
+      !resumable(held, sequence, std::int64_t{1} + held.last_position(sequence)))
+    return fail(Code::kNotSupported, "the window would be incomplete");
   const CellRange range = held.ranges.at(sequence);
   for (std::int64_t group = range.low; group <= range.high; group += max_batch_) {  // OK-65
     const std::int64_t behind = std::min(group + max_batch_, range.high + 1);

@@ -51,6 +51,8 @@ class CausalCache : public Cache {
     [[nodiscard]] bool owns(std::int64_t sequence, std::size_t cell) const {
       return cells[cell].owners.contains(sequence);
     }
+    /// The largest position that a sequence owns; -1 if it owns nothing.
+    [[nodiscard]] std::int32_t last_position(std::int64_t sequence) const;
     /// Sets a recorded range anew: the hull of what the sequence owns.
     void record(std::int64_t sequence);
   };
@@ -103,10 +105,21 @@ class CausalCache : public Cache {
 
  protected:
   // Rules that stand alone.
-  /// Whether a row of the batch sees a cell (OK-31); `except` lists the rows that see ahead.
-  [[nodiscard]] virtual bool visible(const Cells& held, const Pass& pass,
-                                     const std::vector<std::int64_t>& except, std::size_t row,
-                                     std::size_t cell) const;
+  /// A row of the batch that looks at a cell; `except` lists the rows that see ahead (OK-38).
+  struct Look {
+    const Cells& held;
+    const Pass& pass;
+    const std::vector<std::int64_t>& except;
+    std::size_t row;
+    std::size_t cell;
+
+    [[nodiscard]] bool owned() const { return held.owns(pass.sequences[row], cell); }
+    [[nodiscard]] std::int64_t own() const { return pass.positions[row]; }
+    [[nodiscard]] std::int64_t seen() const { return held.cells[cell].position; }
+    [[nodiscard]] bool ahead() const;
+  };
+  /// Whether the row sees the cell (OK-31).
+  [[nodiscard]] virtual bool visible(const Look& look) const;
   /// The smallest position that a sequence keeps at the start of a pass (OK-18, OK-19); `low` is
   /// the smallest position that the batch has of it, if any.
   [[nodiscard]] virtual std::int64_t kept_from(const Cells& held, std::int64_t sequence,

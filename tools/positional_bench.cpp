@@ -1,0 +1,174 @@
+// start_forward with its mask, reference and optimized side by side, and memset of the same mask.
+//
+// The pool is filled to three quarters, the sequences' tokens one after another. Then passes follow
+// until it is full: of batch 1 and 8 a decode step, one token each of as many sequences; of batch
+// 512 a chunk of one sequence's prompt. `anew` takes the chunk back after each pass, so that no row
+// of the mask can be kept. Only start_forward is timed.
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "optimized/positional_causal_cache.hpp"
+#include "reference/contract/check.hpp"
+#include "reference/positional/causal_cache.hpp"
+
+namespace kvo {
+namespace {
+
+constexpr std::int64_t kChunk = 512;
+
+using Clock = std::chrono::steady_clock;
+
+// A cache with sequences of equal length.
+class Filled {
+ public:
+  Filled(const positional::MakeCache& make, const positional::MemberSetup& member,
+         std::int64_t cells, std::int64_t sequences)
+      : lengths_(static_cast<std::size_t>(sequences)) {
+    positional::CacheSetup setup;
+    setup.members = {member};
+    auto made = make(setup);
+    KVO_CHECK(made.has_value());
+    cache_ = std::move(*made);
+    KVO_CHECK(
+        cache_
+            ->init({.max_sequences = sequences, .capacity = cells / sequences, .max_batch = kChunk})
+            .has_value());
+    cells_ = cells;
+    const std::int64_t wanted = cells * 3 / 4 / sequences;
+    while (lengths_.front() < wanted) {
+      for (std::size_t sequence = 0; sequence < lengths_.size(); ++sequence) add(sequence, 1);
+      start();
+    }
+    filled_ = lengths_.front();
+    const std::vector<float> row(static_cast<std::size_t>(sequences), 1);
+    const positional::Rows rows{sequences, 1, 1, row};
+    KVO_CHECK(cache_->put(rows, rows).has_value());
+  }
+
+  // The next batch of the benchmark; takes everything back when it would not fit.
+  void plan(std::int64_t batch, bool anew) {
+    if (anew || used_ + batch > cells_) take_back();
+    if (batch == kChunk) {
+      add(next_, kChunk);
+      next_ = (next_ + 1) % lengths_.size();
+      return;
+    }
+    for (std::int64_t i = 0; i < batch; ++i) {
+      add(next_, 1);
+      next_ = (next_ + 1) % lengths_.size();
+    }
+  }
+
+  // Carries out the planned batch; nanoseconds.
+  std::int64_t start() {
+    const positional::Batch batch{.positions = positions_, .sequences = sequences_};
+    const auto begin = Clock::now();
+    const Status done = cache_->start_forward(batch);
+    const auto spent = Clock::now() - begin;
+    KVO_CHECK(done.has_value());
+    positions_.clear();
+    sequences_.clear();
+    return std::chrono::nanoseconds(spent).count();
+  }
+
+  [[nodiscard]] std::int64_t mask_bytes() {
+    const auto shown = cache_->get();
+    KVO_CHECK(shown.has_value());
+    return shown->mask->shape[0] * shown->mask->shape[1] * std::int64_t{sizeof(float)};
+  }
+
+ private:
+  void add(std::size_t sequence, std::int64_t tokens) {
+    for (std::int64_t i = 0; i < tokens; ++i) {
+      positions_.push_back(static_cast<std::int32_t>(lengths_[sequence]++));
+      sequences_.push_back(static_cast<std::int64_t>(sequence));
+    }
+    used_ += tokens;
+  }
+  void take_back() {
+    for (std::size_t sequence = 0; sequence < lengths_.size(); ++sequence) {
+      KVO_CHECK(cache_
+                    ->remove(static_cast<std::int64_t>(sequence),
+                             static_cast<std::int32_t>(filled_), positional::kMaxPosition)
+                    .has_value());
+      lengths_[sequence] = filled_;
+    }
+    used_ = filled_ * std::ssize(lengths_);
+    next_ = 0;
+  }
+
+  std::unique_ptr<positional::Cache> cache_;
+  std::int64_t cells_ = 0;
+  std::int64_t filled_ = 0;
+  std::int64_t used_ = 0;
+  std::vector<std::int64_t> lengths_;
+  std::vector<std::int32_t> positions_;
+  std::vector<std::int64_t> sequences_;
+  std::size_t next_ = 0;
+};
+
+void start_forward(benchmark::State& state, const positional::MakeCache& make, bool anew) {
+  Filled cache(make, {}, state.range(0), state.range(1));
+  const std::int64_t batch = state.range(2);
+  std::int64_t bytes = 0;
+  for (auto _ : state) {
+    cache.plan(batch, anew);
+    state.SetIterationTime(static_cast<double>(cache.start()) * 1e-9);
+    if (bytes == 0) bytes = cache.mask_bytes();
+  }
+  state.counters["mask_bytes"] = static_cast<double>(bytes);
+  state.SetBytesProcessed(state.iterations() * bytes);
+}
+
+// The physical limit: setting as many bytes as the mask of a chunk over a pool has.
+void set_memory(benchmark::State& state) {
+  std::vector<char> memory(static_cast<std::size_t>(state.range(0)) * kChunk * sizeof(float));
+  for (auto _ : state) {
+    const auto begin = Clock::now();
+    std::memset(memory.data(), static_cast<int>(state.iterations() & 1), memory.size());
+    benchmark::ClobberMemory();
+    state.SetIterationTime(
+        static_cast<double>(std::chrono::nanoseconds(Clock::now() - begin).count()) * 1e-9);
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(memory.size()));
+}
+
+void reference(benchmark::State& state) {
+  start_forward(state, positional::CausalCache::make, false);
+}
+void optimized(benchmark::State& state) {
+  start_forward(state, optimized::PositionalCausalCache::make, false);
+}
+void reference_anew(benchmark::State& state) {
+  start_forward(state, positional::CausalCache::make, true);
+}
+void optimized_anew(benchmark::State& state) {
+  start_forward(state, optimized::PositionalCausalCache::make, true);
+}
+
+// Cells, sequences, batch.
+void sizes(benchmark::internal::Benchmark* benchmark) {
+  for (const std::int64_t cells : {4'096, 32'768})
+    for (const std::int64_t sequences : {1, 8, 64})
+      for (const std::int64_t batch : {std::int64_t{1}, std::int64_t{8}, kChunk})
+        benchmark->Args({cells, sequences, batch});
+}
+void chunks(benchmark::internal::Benchmark* benchmark) {
+  for (const std::int64_t cells : {4'096, 32'768})
+    for (const std::int64_t sequences : {1, 8, 64}) benchmark->Args({cells, sequences, kChunk});
+}
+
+BENCHMARK(reference)->Apply(sizes)->UseManualTime();
+BENCHMARK(optimized)->Apply(sizes)->UseManualTime();
+BENCHMARK(reference_anew)->Apply(chunks)->UseManualTime();
+BENCHMARK(optimized_anew)->Apply(chunks)->UseManualTime();
+BENCHMARK(set_memory)->Arg(4'096)->Arg(32'768)->UseManualTime();
+
+}  // namespace
+}  // namespace kvo
