@@ -18,8 +18,8 @@ namespace kvo {
 /// One case against one subject.
 class RulesCase {
  public:
-  RulesCase(const Subject& subject, Profile profile)
-      : session_(std::move(*subject.open({.profile = profile}))) {}
+  RulesCase(const Subject& subject, Profile profile, boost::json::object config = {})
+      : session_(std::move(*subject.open({.profile = profile, .config = std::move(config)}))) {}
 
   /// Carries out an operation; the answer has an error or the values.
   template <class T>
@@ -48,8 +48,8 @@ class RulesCase {
 };
 
 /// first, first + 1, ... in an f32 tensor.
-inline Tensor counting(Shape shape, float first) {
-  Tensor tensor = make_tensor(std::move(shape));
+inline Tensor counting(const Shape& shape, float first) {
+  Tensor tensor = make_tensor(shape);
   for (float& cell : tensor.floats()) cell = first++;
   return tensor;
 }

@@ -1,9 +1,13 @@
 #include "properties/shrinker.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "reference/contract/tags.hpp"
 #include "reference/layered/contract.hpp"
+#include "reference/positional/contract.hpp"
 
 namespace kvo {
 namespace {
@@ -68,6 +72,37 @@ TEST(Shrinker, CutsAnAxisOfATensor) {
   for (std::size_t i = 0; i < 12; ++i) tensor.floats()[i] = static_cast<float>(i);
   const Tensor cut = cut_axis(tensor, 1, 2);
   EXPECT_EQ(cut, tensor_of({2, 2, 2}, std::vector<float>{0, 1, 2, 3, 6, 7, 8, 9}));
+}
+
+TEST(Shrinker, CutsListsOfEqualLengthTogether) {
+  positional::StartForward start;
+  for (std::int32_t i = 0; i < 23; ++i) {
+    start.positions.push_back(i);
+    start.seqs.push_back(100 + i);
+  }
+  const auto batch_of = [](const Script& script) -> const positional::StartForward* {
+    const auto* found = script.empty() ? nullptr : script.front().as<positional::StartForward>();
+    return found != nullptr && found->positions.size() == found->seqs.size() ? found : nullptr;
+  };
+  const Script small = shrink_script({Op::of(start)}, [&](const Script& script) {
+    const auto* batch = batch_of(script);
+    return batch != nullptr && std::ranges::count(batch->seqs, 113) == 1;
+  });
+  const auto* batch = batch_of(small);
+  ASSERT_NE(batch, nullptr);
+  EXPECT_EQ(batch->positions, std::vector<std::int32_t>{13});
+  EXPECT_EQ(batch->seqs, std::vector<std::int64_t>{113});
+}
+
+TEST(Shrinker, CutsAListOfItsOwnLengthAlone) {
+  const positional::StartForward start{.positions = {1, 2, 3}, .seqs = {7, 8}};
+  const Script small = shrink_script({Op::of(start)}, [](const Script& script) {
+    const auto* batch = script.empty() ? nullptr : script.front().as<positional::StartForward>();
+    return batch != nullptr && batch->positions.size() >= 2;
+  });
+  ASSERT_EQ(small.size(), 1U);
+  EXPECT_EQ(small.front().as<positional::StartForward>()->positions.size(), 2U);
+  EXPECT_TRUE(small.front().as<positional::StartForward>()->seqs.empty());
 }
 
 TEST(Shrinker, FindsTheBoundOfAHugeNumberInFewSteps) {

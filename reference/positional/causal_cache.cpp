@@ -71,8 +71,8 @@ Result<std::unique_ptr<Cache>> CausalCache::make(const CacheSetup& setup) {
   return std::make_unique<CausalCache>(setup, member);
 }
 
-CausalCache::CausalCache(const CacheSetup& setup, const MemberSetup& member)
-    : Cache(setup.profile, setup.quirks), setup_(member), backend_(setup.backend) {}
+CausalCache::CausalCache(const CacheSetup& setup, MemberSetup member)
+    : Cache(setup.profile, setup.quirks), setup_(std::move(member)), backend_(setup.backend) {}
 
 BackendConfig CausalCache::effective() const {  // OK-9
   BackendConfig config = config_.value_or(backend_);
@@ -282,8 +282,8 @@ Result<Shown> CausalCache::do_get() {
   };
   Shown shown{.k = rows(found->second.k), .v = rows(found->second.v), .mask = view_of(pass_.mask)};
   if (effective().permuted_v) {  // OK-48
-    std::ranges::rotate(shown.v->shape, shown.v->shape.begin() + 1);
-    std::ranges::rotate(shown.v->strides, shown.v->strides.begin() + 1);
+    for (Shape* axes : {&shown.v->shape, &shown.v->strides})
+      std::rotate(axes->begin(), axes->begin() + 1, axes->end());
   }
   return shown;
 }
@@ -392,37 +392,32 @@ Status CausalCache::shift_keys(Change& change, std::int64_t sequence, std::int32
       const auto cell = static_cast<std::size_t>(c);
       if (held.owns(sequence, cell) && held.cells[cell].position >= begin) trimmed.extend(c);
     }
-    std::vector<std::int32_t> offsets;
-    std::vector<bool> moved;
+    if (trimmed.empty()) continue;
+    Group shifted{.first = static_cast<std::size_t>(trimmed.low)};
     for (std::int64_t c = trimmed.low; c <= trimmed.high; ++c) {
       const auto cell = static_cast<std::size_t>(c);
-      moved.push_back(held.owns(sequence, cell) && held.cells[cell].position >= begin);
-      offsets.push_back(offset_of(held, sequence, cell, begin, end));
+      shifted.moved.push_back(held.owns(sequence, cell) && held.cells[cell].position >= begin);
+      shifted.offsets.push_back(offset_of(held, sequence, cell, begin, end));
     }
-    if (offsets.empty()) continue;
     for (const auto& [number, layer] : layers_)
-      if (Status done = shift_group(change, layer, number, static_cast<std::size_t>(trimmed.low),
-                                    offsets, moved);
-          !done)
-        return done;
+      if (Status done = shift_group(change, layer, number, shifted); !done) return done;
   }
   return {};
 }
 
 Status CausalCache::shift_group(Change& change, const Layer& layer, std::int64_t number,
-                                std::size_t first, const std::vector<std::int32_t>& offsets,
-                                const std::vector<bool>& moved) const {
+                                const Group& group) const {
   const auto width = static_cast<std::size_t>(row_elements(layer.k));
   const std::size_t bytes = dtype_bytes(dtype_);
-  const Shape shape{std::ssize(offsets), layer.k.shape[1], layer.k.shape[2]};
-  const std::byte* from = layer.k.bytes.data() + first * width * bytes;
-  std::vector<float> keys(offsets.size() * width);
+  const Shape shape{std::ssize(group.offsets), layer.k.shape[1], layer.k.shape[2]};
+  const std::byte* from = layer.k.bytes.data() + group.first * width * bytes;
+  std::vector<float> keys(group.offsets.size() * width);
   for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = load_element(dtype_, from + i * bytes);
-  if (Status done = setup_.shift(number, shape, keys, offsets); !done) return done;
-  for (std::size_t cell = 0; cell < offsets.size(); ++cell) {
-    if (!moved[cell] && !has(Quirk::kForeignRowsConverted)) continue;  // OK-65
+  if (Status done = setup_.shift(number, shape, keys, group.offsets); !done) return done;
+  for (std::size_t cell = 0; cell < group.offsets.size(); ++cell) {
+    if (!group.moved[cell] && !has(Quirk::kForeignRowsConverted)) continue;  // OK-65
     KeyWrite write{
-        .layer = number, .cell = first + cell, .row = std::vector<std::byte>(width * bytes)};
+        .layer = number, .cell = group.first + cell, .row = std::vector<std::byte>(width * bytes)};
     for (std::size_t i = 0; i < width; ++i)
       store_element(dtype_, keys[cell * width + i], write.row.data() + i * bytes);
     change.keys.push_back(std::move(write));
@@ -444,7 +439,7 @@ void CausalCache::unwind(Change& change, const Batch& batch) {
   }
 }
 
-void CausalCache::commit(Change change) noexcept {
+void CausalCache::commit(Change change) noexcept {  // NOLINT(bugprone-exception-escape)
   cells_ = std::move(change.cells);
   if (change.pass) pass_ = std::move(*change.pass);
   for (const KeyWrite& write : change.keys)

@@ -26,12 +26,12 @@ class CausalCache : public Cache {
   /// Errors  kPrecondition: window or memory below 0.
   [[nodiscard]] static Result<std::unique_ptr<Cache>> make(const CacheSetup& setup);
   /// Of the setup's members, `member` is this cache.
-  CausalCache(const CacheSetup& setup, const MemberSetup& member);
+  CausalCache(const CacheSetup& setup, MemberSetup member);
 
   using Owners = boost::container::flat_set<std::int64_t, std::less<>,
                                             boost::container::small_vector<std::int64_t, 2>>;
   /// Free if and only if nobody owns it (OK-2).
-  struct Cell {
+  struct Cell {  // NOLINT(bugprone-exception-escape): as Tensor
     std::int32_t position = 0;
     Owners owners = {};
   };
@@ -57,7 +57,7 @@ class CausalCache : public Cache {
     void record(std::int64_t sequence);
   };
   /// What the last start_forward left (OK-5).
-  struct Pass {
+  struct Pass {  // NOLINT(bugprone-exception-escape): as Tensor
     std::vector<std::int32_t> positions = {};
     std::vector<std::int64_t> sequences = {};
     bool reserve = false;
@@ -89,7 +89,7 @@ class CausalCache : public Cache {
   [[nodiscard]] Change removed(std::int64_t sequence, std::int32_t begin, std::int32_t end) const;
   /// Takes a batch out of a start that another member of a wrapper did not follow (OK-83).
   static void unwind(Change& change, const Batch& batch);
-  void commit(Change change) noexcept;
+  void commit(Change change) noexcept;  // NOLINT(bugprone-exception-escape): moves only
 
   Status do_set_config(const BackendConfig& config, std::optional<std::int64_t> member) override;
   Status do_init(const InitArguments& arguments) override;
@@ -150,9 +150,16 @@ class CausalCache : public Cache {
   [[nodiscard]] const Pass& pass() const { return pass_; }
 
  private:
-  struct Layer {
-    Tensor k;  ///< [cell][kv_head][k_head_dim]
-    Tensor v;  ///< [cell][kv_head][v_head_dim]; get permutes
+  struct Layer {  // NOLINT(bugprone-exception-escape): as Tensor
+    Tensor k;     ///< [cell][kv_head][k_head_dim]
+    Tensor v;     ///< [cell][kv_head][v_head_dim]; get permutes
+  };
+
+  /// Neighbouring cells whose keys go through the shift function in one call (OK-65).
+  struct Group {
+    std::size_t first = 0;
+    std::vector<std::int32_t> offsets = {};  ///< one a cell
+    std::vector<bool> moved = {};            ///< the others only lie between
   };
 
   [[nodiscard]] BackendConfig effective() const;
@@ -162,8 +169,7 @@ class CausalCache : public Cache {
   [[nodiscard]] Status shift_keys(Change& change, std::int64_t sequence, std::int32_t begin,
                                   std::int32_t end) const;
   [[nodiscard]] Status shift_group(Change& change, const Layer& layer, std::int64_t number,
-                                   std::size_t first, const std::vector<std::int32_t>& offsets,
-                                   const std::vector<bool>& moved) const;
+                                   const Group& group) const;
   [[nodiscard]] Status settle(Change change);
 
   MemberSetup setup_;

@@ -89,7 +89,7 @@ Status Cache::ready() const {
 }
 
 Status Cache::in_pass() const {
-  if (const Status fit = ready(); !fit) return fit;
+  if (Status fit = ready(); !fit) return fit;
   if (closed_) return undefined("call after close");
   if (!usable_) return undefined("call after a start_forward that failed");
   return {};
@@ -113,15 +113,15 @@ Status Cache::init(const InitArguments& arguments) {
   if (arguments.max_batch < 1 || arguments.max_batch > kMaxPosition)
     return undefined("max_batch: " + std::to_string(arguments.max_batch));
   if (arguments.dtype == DType::kI32) return undefined("dtype: i32");
-  const Status done = do_init(arguments);
+  Status done = do_init(arguments);
   if (done) initialized_ = true;
   return done;
 }
 
 Status Cache::start_forward(const Batch& batch) {
-  if (const Status fit = ready(); !fit) return fit;
-  if (const Status fit = check_batch(batch); !fit) return fit;
-  const Status done = do_start_forward(batch);
+  if (Status fit = ready(); !fit) return fit;
+  if (Status fit = check_batch(batch); !fit) return fit;
+  Status done = do_start_forward(batch);
   if (done) {
     started_ = usable_ = true;
   } else if (done.error().code != Code::kPrecondition && has(Quirk::kFullEvicts)) {
@@ -131,22 +131,22 @@ Status Cache::start_forward(const Batch& batch) {
 }
 
 Status Cache::set_layer(std::int64_t layer) {
-  if (const Status fit = ready(); !fit) return fit;
+  if (Status fit = ready(); !fit) return fit;
   return do_set_layer(layer);
 }
 
 Status Cache::set_layer_type(std::int64_t type) {
-  if (const Status fit = ready(); !fit) return fit;
+  if (Status fit = ready(); !fit) return fit;
   return do_set_layer_type(type);
 }
 
 Result<std::int64_t> Cache::underlying_cache() const {
-  if (const Status fit = ready(); !fit) return fit.error();
+  if (Status fit = ready(); !fit) return fit.error();
   return do_underlying_cache();
 }
 
 Status Cache::put(const Rows& k, const Rows& v) {
-  if (const Status fit = in_pass(); !fit) return fit;
+  if (Status fit = in_pass(); !fit) return fit;
   for (const Rows* rows : {&k, &v}) {
     if (rows->tokens < 1 || rows->heads < 1 || rows->dim < 1) return undefined("k, v: empty rows");
     const std::array<std::int64_t, 3> shape{rows->tokens, rows->heads, rows->dim};
@@ -158,33 +158,33 @@ Status Cache::put(const Rows& k, const Rows& v) {
 }
 
 Result<Shown> Cache::get() {
-  if (const Status fit = in_pass(); !fit) return fit.error();
+  if (Status fit = in_pass(); !fit) return fit.error();
   return do_get();
 }
 
 Status Cache::set_causal(std::span<const std::int64_t> except, bool with_context) {
-  if (const Status fit = in_pass(); !fit) return fit;
+  if (Status fit = in_pass(); !fit) return fit;
   if (!started_) return undefined("set_causal before the first start_forward");
   return do_set_causal(except, with_context);
 }
 
 Status Cache::copy_prefix(std::int64_t source, std::int64_t target, std::int32_t length) {
-  if (const Status fit = ready(); !fit) return fit;
+  if (Status fit = ready(); !fit) return fit;
   return do_copy_prefix(source, target, length);
 }
 
 Result<bool> Cache::can_resume(std::int64_t sequence, std::int32_t position) const {
-  if (const Status fit = ready(); !fit) return fit.error();
+  if (Status fit = ready(); !fit) return fit.error();
   return do_can_resume(sequence, position);
 }
 
 Status Cache::remove(std::int64_t sequence, std::int32_t begin, std::int32_t end) {
-  if (const Status fit = ready(); !fit) return fit;
+  if (Status fit = ready(); !fit) return fit;
   return do_remove(sequence, begin, end);
 }
 
 Result<bool> Cache::encoder_cached() const {
-  if (const Status fit = ready(); !fit) return fit.error();
+  if (Status fit = ready(); !fit) return fit.error();
   return do_encoder_cached();
 }
 

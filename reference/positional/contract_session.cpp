@@ -111,7 +111,7 @@ class PositionalSession final : public Session {
     probe_ = &probe;
     return dispatch(Ops(), op, *this);
   }
-  std::optional<std::string> broken_invariant() const override {
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     return cache_->broken_invariant();
   }
 

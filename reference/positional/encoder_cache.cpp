@@ -110,8 +110,8 @@ Result<Shown> EncoderCache::do_get() {
     return Shown{};
   Shown shown{.k = view_of(found->second.k), .v = view_of(found->second.v)};
   if (effective().permuted_v) {  // OK-74
-    std::ranges::rotate(shown.v->shape, shown.v->shape.begin() + 1);
-    std::ranges::rotate(shown.v->strides, shown.v->strides.begin() + 1);
+    for (Shape* axes : {&shown.v->shape, &shown.v->strides})
+      std::rotate(axes->begin(), axes->begin() + 1, axes->end());
   }
   return shown;
 }

@@ -40,7 +40,7 @@ class EncoderCache : public Cache {
                                        std::int32_t end) const;
   /// Takes a batch out of a start that another member of a wrapper did not follow (OK-83).
   static void unwind(Change& change, const Batch& batch);
-  void commit(Change change) noexcept { state_ = change.state; }
+  void commit(const Change& change) noexcept { state_ = change.state; }
 
   Status do_set_config(const BackendConfig& config, std::optional<std::int64_t> member) override;
   Status do_init(const InitArguments& arguments) override;
@@ -55,9 +55,9 @@ class EncoderCache : public Cache {
   [[nodiscard]] Result<bool> do_encoder_cached() const override;
 
  private:
-  struct Layer {
-    Tensor k;  ///< [token][kv_head][k_head_dim], f32
-    Tensor v;  ///< [token][kv_head][v_head_dim], f32; get permutes
+  struct Layer {  // NOLINT(bugprone-exception-escape): as Tensor
+    Tensor k;     ///< [token][kv_head][k_head_dim], f32
+    Tensor v;     ///< [token][kv_head][v_head_dim], f32; get permutes
     bool written = false;
   };
 
