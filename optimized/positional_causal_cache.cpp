@@ -60,7 +60,7 @@ Status PositionalCausalCache::prepare_init(const positional::InitArguments& argu
   return {};
 }
 
-void PositionalCausalCache::commit() noexcept {
+void PositionalCausalCache::commit() noexcept {  // NOLINT(bugprone-exception-escape)
   // Not std::visit, which may throw.
   if (auto* size = std::get_if<Size>(&prepared_)) finish(*size);
   if (auto* start = std::get_if<Start>(&prepared_)) finish(*start);
@@ -69,7 +69,7 @@ void PositionalCausalCache::commit() noexcept {
   prepared_.emplace<std::monostate>();
 }
 
-void PositionalCausalCache::cancel() noexcept {
+void PositionalCausalCache::cancel() noexcept {  // NOLINT(bugprone-exception-escape)
   if (std::holds_alternative<Start>(prepared_)) {
     for (const std::int32_t cell : next_.targets) size_.pool.release(cell);
     for (const Trim& trim : trims_) trim.cells->restore(trim.count, size_.pool);

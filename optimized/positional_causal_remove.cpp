@@ -138,6 +138,7 @@ void PositionalCausalCache::finish(Removal& removal) noexcept {
   }
 }
 
+// NOLINTNEXTLINE(bugprone-exception-escape)
 void PositionalCausalCache::commit_unwound(const positional::Batch& batch) noexcept {
   if (!next_.reserve) insert_batch();
   prepared_.emplace<std::monostate>();

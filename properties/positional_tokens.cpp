@@ -317,7 +317,7 @@ std::optional<std::string> MemberTokens::shown(std::int64_t layer, const Get::Re
       k[1] < 1 || k[2] < 1)
     return "shows k " + numbers_text(k) + ", v " + numbers_text(v) + ", mask " +
            numbers_text(mask) + " for " + std::to_string(rows_.size()) + " tokens";
-  const std::size_t cells = static_cast<std::size_t>(mask[1]);
+  const auto cells = static_cast<std::size_t>(mask[1]);
   const std::size_t bytes = dtype_bytes(shown.mask->dtype);
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const auto past = unknown_ ? std::nullopt : history(rows_[i], layer);

@@ -79,7 +79,7 @@ class MemberTokens {
     std::vector<std::shared_ptr<Token>> sees = {};
   };
   /// K and V of what a row must see.
-  struct History {
+  struct History {  // NOLINT(bugprone-exception-escape): as Tensor
     Tensor k;
     Tensor v;
     std::uint64_t shifts = 0;

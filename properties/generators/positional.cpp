@@ -168,21 +168,21 @@ class PositionalScript final : public OpStream {
     return draw_.between(0, std::ssize(models_) - 1);
   }
 
-  const CellModel* causal() const {
+  [[nodiscard]] const CellModel* causal() const {
     for (std::size_t i = 0; i < models_.size(); ++i)
       if (!is_encoder(i)) return &models_[i];
     return nullptr;
   }
 
-  bool is_encoder(std::size_t member) const {
+  [[nodiscard]] bool is_encoder(std::size_t member) const {
     return case_.members[member].setup.flavour == Flavour::kEncoder;
   }
 
-  std::vector<std::int32_t> positions(std::int64_t sequence) const {
+  [[nodiscard]] std::vector<std::int32_t> positions(std::int64_t sequence) const {
     return causal() == nullptr ? std::vector<std::int32_t>() : causal()->positions(sequence);
   }
 
-  std::int32_t next_position(std::int64_t sequence) const {
+  [[nodiscard]] std::int32_t next_position(std::int64_t sequence) const {
     if (causal() == nullptr) {
       const auto found = next_.find(sequence);
       return found == next_.end() ? 0 : found->second;
@@ -508,8 +508,8 @@ class PositionalScript final : public OpStream {
   std::deque<Op> planned_;
 };
 
-Generator make_generator(const CacheKind& kind, std::vector<std::string_view> both,
-                         std::vector<std::string_view> documented_only) {
+Generator make_generator(const CacheKind& kind, const std::vector<std::string_view>& both,
+                         const std::vector<std::string_view>& documented_only) {
   Generator generator{.kind = &kind,
                       .make =
                           [&kind](std::uint64_t seed, Profile profile) {

@@ -7,7 +7,7 @@ class Faulty final : public positional::CausalCache {
  public:
   using CausalCache::CausalCache;
   Status do_start_forward(const positional::Batch& batch) override {
-    const Status done = CausalCache::do_start_forward(batch);
+    Status done = CausalCache::do_start_forward(batch);
     if (done || done.error().code != Code::kFull) return done;
     const auto room = free_cells(cells(), batch.positions.size()).size();
     if (room > 0)

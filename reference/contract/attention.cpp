@@ -25,9 +25,11 @@ std::vector<double> weights(const Attended& attended, std::span<const double> qu
   for (std::size_t row = 0; row < logits.size(); ++row) {
     if (logits[row] == kUnseen) continue;
     double product = 0;
-    for (std::size_t d = 0; d < query.size(); ++d)
-      product += query[d] * element(attended.k, static_cast<std::int64_t>(row), kv_head,
-                                    static_cast<std::int64_t>(d));
+    for (std::size_t d = 0; d < query.size(); ++d) {
+      const double key = element(attended.k, static_cast<std::int64_t>(row), kv_head,
+                                 static_cast<std::int64_t>(d));
+      product += query[d] * key;
+    }
     logits[row] += product * scale;
   }
   const auto largest = std::ranges::max_element(logits);

@@ -21,7 +21,7 @@
 namespace kvo::positional {
 
 /// One machine with three numbers (OK-7).
-class CausalCache : public Cache {
+class CausalCache : public Cache {  // NOLINT(bugprone-exception-escape): as Tensor
  public:
   /// Errors  kPrecondition: window or memory below 0.
   [[nodiscard]] static Result<std::unique_ptr<Cache>> make(const CacheSetup& setup);

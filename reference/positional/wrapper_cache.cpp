@@ -92,7 +92,7 @@ Status WrapperCache::do_copy_prefix(std::int64_t source, std::int64_t target, st
 
 Result<bool> WrapperCache::do_can_resume(std::int64_t sequence, std::int32_t position) const {
   for (const Member& member : members_) {  // OK-85
-    const auto answer = std::visit(
+    auto answer = std::visit(
         [&](const auto& cache) { return cache.do_can_resume(sequence, position); }, member);
     if (!answer || !*answer) return answer;
   }
