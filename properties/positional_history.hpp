@@ -13,10 +13,9 @@
 //          the original also what errors leave unknown until the sequence is cleared or copied
 //          onto: after a remove (OK-66, OK-67), and in a wrapper after a start_forward (OK-83), for
 //          the sequences of its batch.
-// Not      seen in attention: keys where a token sees one row only, an equal change of all keys
-// that
-//          it sees, and moves smaller than the tolerance: 1e-5 of the largest value in f32, in f16
-//          and bf16 4 epsilon for the put and each move. Rows never moved have 1e-9.
+// Unseen   by attention: keys where a token sees one row only, an equal change of all keys that it
+//          sees, and moves below the tolerance: 1e-5 of the largest value in f32, in f16 and bf16
+//          4 epsilon for the put and for each move. Rows that never moved have 1e-9.
 #pragma once
 
 #include <memory>

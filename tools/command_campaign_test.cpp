@@ -145,6 +145,19 @@ TEST_F(Check, AFaultyCacheFailsWithACommandThatRepeatsIt) {
   EXPECT_EQ(run({"conform", "small.jsonl"}).status, kExitConforms) << "the reference is right";
 }
 
+TEST_F(Check, ACaseThatASubjectDoesNotSupportSaysWhy) {
+  (void)file(
+      "odd.jsonl",
+      R"({"kvlog":1,"contract":"positional","cache":"causal","config":{"shift":{"kind":"fly"}},)"
+      R"("case":"odd"})"
+      "\n"
+      R"({"op":"close","args":{},"ret":{}})"
+      "\n");
+  const Finished finished = run({"conform", "odd.jsonl"});
+  EXPECT_THAT(finished.out, HasSubstr("positional.causal@reference does not support case"));
+  EXPECT_THAT(finished.out, HasSubstr("\"fly\": is none of add, rope, fail"));
+}
+
 TEST_F(Check, TheSameSeedGivesTheSameJson) {
   const std::vector<std::string> command{"check", "layered", "--cases", "40", "--json", "-"};
   const auto labels = [&] { return json::parse(run(command).out).at("labels"); };

@@ -51,6 +51,10 @@ void Summary::add(const CaseRecord& record) {
         known = total.durations.insert(total.durations.end(), {timing.op, Durations()});
       known->second.merge(durations_of(timing));
     }
+    if (subject.outcome == Outcome::kNotSupported &&
+        std::ranges::find(unsupported_, subject.subject, &FailureSummary::subject) ==
+            unsupported_.end())
+      unsupported_.push_back({subject.subject, record.name, subject.problem.value_or("")});
     if (subject.outcome != Outcome::kMismatch && subject.outcome != Outcome::kBroken) continue;
     failed = true;
     if (failures_.size() < kMostFailures)

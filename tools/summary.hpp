@@ -71,6 +71,8 @@ class Summary {
   [[nodiscard]] std::vector<LabelSummary> labels() const;
   /// The first failures, at most kMostFailures.
   [[nodiscard]] const std::vector<FailureSummary>& failures() const { return failures_; }
+  /// Of each subject that did not support something, the first case and what it was.
+  [[nodiscard]] const std::vector<FailureSummary>& unsupported() const { return unsupported_; }
   [[nodiscard]] std::uint64_t cases() const { return cases_; }
   [[nodiscard]] std::uint64_t failed() const { return failed_; }
   /// Cases that ran out of memory, and what the first of them said.
@@ -88,6 +90,7 @@ class Summary {
   std::vector<Total> totals_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> labels_;
   std::vector<FailureSummary> failures_;
+  std::vector<FailureSummary> unsupported_;
   std::uint64_t cases_ = 0;
   std::uint64_t failed_ = 0;
   std::uint64_t out_of_memory_ = 0;

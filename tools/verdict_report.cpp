@@ -81,6 +81,12 @@ void print_failures(const Summary& summary, const ReportOptions& options) {
                           count_text(summary.failed() - summary.failures().size())));
 }
 
+void print_unsupported(const Summary& summary) {
+  for (const FailureSummary& first : summary.unsupported())
+    print_out(fmt::format("\n{} does not support case {}\n  {}\n", first.subject, first.name,
+                          first.problem));
+}
+
 int status_of(const Summary& summary, const ReportOptions& options) {
   if (summary.failed() > 0) return kExitDiffers;
   return summary.out_of_memory() > 0 && options.memory_matters ? kExitUsage : kExitConforms;
@@ -96,6 +102,7 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
     facts["failed_cases"] = summary.failed();
     facts["subjects"] = write_json(subjects);
     facts["failures"] = write_json(summary.failures());
+    facts["unsupported"] = write_json(summary.unsupported());
     facts["labels"] = write_json(summary.labels());
     write_json_file(options.json, facts);
   }
@@ -103,6 +110,7 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
     if (options.timings) print_out(timings_table(subjects) + "\n");
     print_out(subjects_table(subjects));
     print_failures(summary, options);
+    print_unsupported(summary);
     std::uint64_t operations = 0;
     std::uint64_t faults = 0;
     for (const SubjectSummary& subject : subjects) {
