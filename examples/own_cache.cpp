@@ -1,10 +1,13 @@
-// A cache of your own, checked against the reference: two vectors a layer, and a fault that shows
-// only when a cleared cache is filled again.
-#include <cstdio>
+// A cache of your own with every command of kvoracle: two vectors a layer, and a fault that shows
+// only when a cleared cache is filled again. `example_own_cache check layered.vector@own` finds it.
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
-#include "properties/hunt.hpp"
-#include "reference/layered/contract.hpp"
+#include "reference/layered/operations.hpp"
+#include "tools/kvo_main.hpp"
 
 namespace {
 
@@ -54,20 +57,13 @@ class OwnCache final : public kvo::layered::Cache {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   const kvo::Subject own = kvo::layered::make_subject(
       "own", "two vectors a layer",
-      [](const kvo::layered::Geometry& geometry, std::optional<std::uint64_t>,
-         kvo::layered::Mode) -> Result<std::unique_ptr<kvo::layered::Cache>> {
+      [](const kvo::layered::Geometry& geometry, std::optional<std::uint64_t> /*max_seq_len*/,
+         const kvo::layered::Behaviour& /*behaviour*/)
+          -> Result<std::unique_ptr<kvo::layered::Cache>> {
         return std::make_unique<OwnCache>(geometry);
       });
-  const auto caught = kvo::hunt(own, 1, 1000, kvo::Profile::kOriginal);
-  if (!caught) {
-    std::puts("agrees with the reference");
-    return 0;
-  }
-  std::printf("%s: %s\n", own.name().c_str(), caught->repro.verdict.text().c_str());
-  for (const auto& step : caught->repro.script.steps)
-    std::printf("  %s\n", kvo::op_text(step.op).c_str());
-  return 1;
+  return kvo::main(argc, argv, {own});
 }

@@ -1,15 +1,17 @@
 // Replays a recorded log on every subject of its contract, in constant memory.
 #include <cstdio>
 
-#include "properties/all_subjects.hpp"
-#include "properties/conform.hpp"
+#include "properties/campaign/conform.hpp"
+#include "properties/contracts.hpp"
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  auto log = kvo::traces::LogReader::open(argv[1], kvo::find_kind);
+  const kvo::Contracts& contracts = kvo::contracts();
+  auto log = kvo::traces::LogReader::open(argv[1], contracts.kind_finder());
   int faults = 0;
   while (log) {
-    const auto result = kvo::conform_next(*log, kvo::subjects_of, kvo::Profile::kOriginal);
+    const auto result = kvo::conform_next(
+        contracts, *log, [&](const kvo::CacheKind& kind) { return contracts.subjects_of(kind); });
     if (!result) {
       std::fprintf(stderr, "%s\n", result.error().text().c_str());
       return 2;

@@ -8,17 +8,7 @@ if [[ -z ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]] && command -v ccache >/dev/null; th
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache
 fi
 
-# Passes everything to the log file $1; on a terminal, shows ninja's progress on one line.
-watch_build() {
-  if [[ -t 2 ]]; then
-    awk -v log_file="$1" '
-      { print >> log_file; fflush(log_file) }
-      /^\[[0-9]+\/[0-9]+\]/ { printf "\r\033[K%.78s", $0 > "/dev/stderr"; shown = 1 }
-      END { if (shown) printf "\r\033[K" > "/dev/stderr" }'
-  else
-    cat >>"$1"
-  fi
-}
+source "$root/tools/progress.sh"
 
 # configure PRESET LOG: makes the build folder unless it is there, belongs to this very tree and is
 # younger than the presets; ninja sees to the rest.
@@ -31,10 +21,11 @@ configure() {
       return 0
     fi
   fi
-  cmake "${fresh[@]}" --preset "$1" -S "$root" 2>&1 | watch_build "$2"
+  progress "configure $1"
+  cmake "${fresh[@]}" --preset "$1" -S "$root" 2>&1 | follow "configure $1" "$2"
 }
 
-# build PRESET [TARGET]: silent when all is well; else shows the log and returns 1.
+# build PRESET [TARGET]: shows how far it is; when it fails, shows the log and returns 1.
 # Without TARGET: what the build preset names.
 build() {
   local preset=$1 log=$root/build/$1.log targets=()
@@ -42,10 +33,13 @@ build() {
   mkdir -p "$root/build"
   : >"$log"
   if ! configure "$preset" "$log" ||
-    ! (cd "$root" && cmake --build --preset "$preset" -j "$jobs" "${targets[@]}" 2>&1) |
-    watch_build "$log"; then
+    ! { progress "build $preset" &&
+      (cd "$root" && cmake --build --preset "$preset" -j "$jobs" "${targets[@]}" 2>&1) |
+      follow "build $preset" "$log"; }; then
+    progress_done
     cat "$log" >&2
     printf 'The build failed; the lines above are also in %s\n' "$log" >&2
     return 1
   fi
+  progress_done
 }

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "properties/ordered_work.hpp"
+#include "properties/runner/parallel_ordered_map.hpp"
 #include "tools/crash_guard.hpp"
 #include "tools/progress.hpp"
 
@@ -26,10 +26,12 @@ std::string file_word(std::string_view name) {
 TraceResult<std::string> write_repro(const std::string& folder, const SubjectResult& subject) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
-  std::string path =
-      (std::filesystem::path(folder) /
-       (file_word(subject.subject) + "-" + file_word(subject.repro->script.header.name) + ".jsonl"))
-          .string();
+  const traces::CaseHeader& header = subject.repro->script.header;
+  // Scripts of other laws and profiles may have the same seed and case.
+  const std::string name = file_word(subject.subject) + "-" + file_word(header.name) + "-" +
+                           file_word(header.law) +
+                           (header.profile == Profile::kDocumented ? "-documented" : "") + ".jsonl";
+  std::string path = (std::filesystem::path(folder) / name).string();
   if (auto written = traces::write_case(path, subject.repro->script); !written)
     return std::move(written).error();
   return {boost::system::in_place_value, std::move(path)};
@@ -98,7 +100,7 @@ TraceResult<Summary> run_campaign(const RunHeader& header, const CampaignOptions
   Progress progress("cases", total);
   const std::uint64_t first = collector.first();
   if (first < options.cases) {
-    in_order<CaseResult>(
+    parallel_ordered_map<CaseResult>(
         first, options.cases, std::max(1U, options.jobs),
         [&](std::uint64_t index) {
           const CasePlan planned = plan(index);

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "properties/run_case.hpp"
+#include "properties/runner/run_case.hpp"
 #include "tools/run_file.hpp"
 #include "tools/summary.hpp"
 

@@ -8,13 +8,29 @@
 
 namespace kvo::tools {
 
-void declare_profile(CLI::App& app, Profile& profile) {
+namespace {
+
+CLI::CheckedTransformer profiles() {
   static const std::map<std::string, Profile> kProfiles{{"original", Profile::kOriginal},
                                                         {"documented", Profile::kDocumented}};
-  app.add_option("--profile", profile,
-                 "original: what the followed system does; documented: what it promises")
-      ->transform(CLI::CheckedTransformer(kProfiles).description("original|documented"))
-      ->default_str("original");
+  CLI::CheckedTransformer transformer(kProfiles);
+  transformer.description("original|documented");
+  return transformer;
+}
+
+constexpr const char* kProfileDoc =
+    "original: what the followed system does; documented: what it promises";
+
+}  // namespace
+
+void declare_profile(CLI::App& app, Profile& profile) {
+  app.add_option("--profile", profile, kProfileDoc)->transform(profiles())->default_str("original");
+}
+
+void declare_profile(CLI::App& app, std::optional<Profile>& profile) {
+  app.add_option("--profile", profile, kProfileDoc)
+      ->transform(profiles())
+      ->default_str("that of the log, else original");
 }
 
 void declare_campaign(CLI::App& app, CampaignArguments& arguments) {
@@ -41,12 +57,10 @@ void declare_campaign(CLI::App& app, CampaignArguments& arguments) {
   declare_profile(app, arguments.profile);
 }
 
-const Law& law_named(const std::string& name) {
+const Law& law_named(const Contracts& contracts, const std::string& name) {
+  if (const Law* law = contracts.find_law(name)) return *law;
   std::vector<std::string> known;
-  for (const Law& law : laws()) {
-    if (law.name == name) return law;
-    known.emplace_back(law.name);
-  }
+  for (const Law* law : contracts.laws()) known.emplace_back(law->name());
   throw unknown_word("law", name, known);
 }
 

@@ -80,7 +80,7 @@ using Conform = Campaign;
 using Shrink = Campaign;
 
 TEST_F(RunCommand, ReplaysTheEmbeddedSampleWithoutMismatch) {
-  const Finished finished = run({"run", "--requests", "40", "--scale", "16"});
+  const Finished finished = run({"run", "--requests", "40", "--scale", "128"});
   EXPECT_EQ(finished.status, kExitConforms) << finished.err;
   for (const char* subject :
        {"layered.vector@optimized", "provider.contiguous@optimized", "provider.paged@optimized",
@@ -91,7 +91,7 @@ TEST_F(RunCommand, ReplaysTheEmbeddedSampleWithoutMismatch) {
 
 TEST_F(RunCommand, RunFilesDoNotDependOnTheNumberOfThreads) {
   for (const char* jobs : {"1", "4"})
-    ASSERT_EQ(run({"run", "--requests", "130", "--requests-per-case", "16", "--scale", "16", "-j",
+    ASSERT_EQ(run({"run", "--requests", "40", "--requests-per-case", "16", "--scale", "128", "-j",
                    jobs, "-o", std::string("run") + jobs})
                   .status,
               kExitConforms);
@@ -117,7 +117,7 @@ TEST_F(Check, AResumedRunEqualsOneThatWasNotKilled) {
 }
 
 TEST_F(Check, AnotherRunIsNotResumed) {
-  ASSERT_EQ(run({"check", "layered", "--cases", "5", "-o", "file"}).status, kExitConforms);
+  ASSERT_EQ(run({"check", "layered", "--cases", "40", "-o", "file"}).status, kExitConforms);
   const std::string before = read("file");
   expect_refused({"check", "layered", "--cases", "9", "--seed", "2", "-o", "file", "--resume"},
                  "is not the header of this run");
@@ -146,22 +146,74 @@ TEST_F(Check, AFaultyCacheFailsWithACommandThatRepeatsIt) {
 }
 
 TEST_F(Check, ACaseThatASubjectDoesNotSupportSaysWhy) {
-  (void)file(
-      "odd.jsonl",
-      R"({"kvlog":1,"contract":"positional","cache":"causal","config":{"shift":{"kind":"fly"}},)"
-      R"("case":"odd"})"
-      "\n"
-      R"({"op":"close","args":{},"ret":{}})"
-      "\n");
-  const Finished finished = run({"conform", "odd.jsonl"});
-  EXPECT_THAT(finished.out, HasSubstr("positional.causal@reference does not support case"));
-  EXPECT_THAT(finished.out, HasSubstr("\"fly\": is none of add, rope, fail"));
+  const auto log = [&](const std::string& name, const std::string& config) {
+    return file(name, R"({"kvlog":1,"contract":"positional","cache":"swa","config":)" + config +
+                          R"(,"case":"odd"})"
+                          "\n"
+                          R"({"op":"close","args":{},"ret":{}})"
+                          "\n");
+  };
+  const Finished finished = run({"conform", log("odd.jsonl", R"({"window":-1})")});
+  EXPECT_EQ(finished.status, kExitUsage) << "nothing was compared";
+  EXPECT_THAT(finished.out, HasSubstr("positional.swa@reference does not support case"));
+  EXPECT_THAT(finished.out, HasSubstr("window, memory: below 0"));
+  EXPECT_THAT(finished.err, HasSubstr("nothing was compared"));
+  expect_refused({"conform", log("bad.jsonl", R"({"shift":{"kind":"fly"}})")},
+                 "config.shift.kind: \"fly\": is none of add, rope, fail");
 }
 
 TEST_F(Check, TheSameSeedGivesTheSameJson) {
   const std::vector<std::string> command{"check", "layered", "--cases", "40", "--json", "-"};
   const auto labels = [&] { return json::parse(run(command).out).at("labels"); };
   EXPECT_EQ(labels(), labels());
+}
+
+TEST_F(Check, SaysWhatEachLawRestsOn) {
+  const Finished finished = run({"check", "layered", "--cases", "60", "--json", "all.json"});
+  EXPECT_EQ(finished.status, kExitConforms) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("failures injected"));
+  const json::value all = json::parse(read("all.json"));
+  const json::array& laws = all.at("laws").as_array();
+  ASSERT_EQ(laws.size(), 4U);
+  for (const json::value& law : laws) {
+    EXPECT_THAT(finished.out, HasSubstr("\n" + std::string(law.at("law").as_string()) + " "));
+    EXPECT_EQ(law.at("vacuous"), false) << law;
+    EXPECT_EQ(law.at("cases"), 15) << law;
+  }
+  EXPECT_EQ(laws[1].at("law"), "failed_allocation_changes_nothing");
+  EXPECT_GT(laws[1].at("evidence").at("failures").to_number<int>(), 0);
+}
+
+TEST_F(Check, ALawThatJudgedNothingIsNotGreen) {
+  // Some scripts have one cache only: then there is no order to change.
+  for (int index = 0; index < 40; ++index) {
+    const Finished finished = run({"check", "layered", "--law", "order_of_independent_sequences",
+                                   "--case", std::to_string(index)});
+    if (finished.status == kExitConforms) continue;
+    EXPECT_EQ(finished.status, kExitUsage) << finished.out;
+    EXPECT_THAT(finished.out, HasSubstr("vacuous"));
+    EXPECT_THAT(finished.err, HasSubstr("nothing was compared or judged"));
+    return;
+  }
+  FAIL() << "each of these scripts has several caches";
+}
+
+TEST_F(Check, AFailureOfALawIsRepeatedWithTheLaw) {
+  const Finished failed =
+      run({"check", "layered.vector@mutant:append_not_atomic", "--law",
+           "failed_allocation_changes_nothing", "--cases", "60", "--repros", "repros"});
+  EXPECT_EQ(failed.status, kExitDiffers) << failed.out;
+  EXPECT_THAT(failed.out, HasSubstr(" --law failed_allocation_changes_nothing\n"));
+}
+
+TEST_F(Conform, WithoutEvidenceIsNotGreen) {
+  const auto refused = [&](const std::vector<std::string>& arguments) {
+    const Finished finished = run(arguments);
+    EXPECT_EQ(finished.status, kExitUsage) << finished.out;
+    EXPECT_THAT(finished.err, HasSubstr("nothing was compared"));
+  };
+  refused({"conform", file("empty.jsonl", "")});
+  refused({"conform", std::string(KVO_LOGS) + "/layered.jsonl.gz", "--subject", "positional"});
 }
 
 TEST_F(Check, NamesWhatItDoesNotKnow) {

@@ -8,15 +8,15 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "properties/random_case.hpp"
+#include "properties/campaign/random_case.hpp"
 #include "tools/campaign_options.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/crash_guard.hpp"
 #include "tools/exit_status.hpp"
 #include "tools/not_negative.hpp"
+#include "tools/program_name.hpp"
 #include "tools/selection.hpp"
 #include "tools/usage.hpp"
 #include "tools/version.hpp"
@@ -36,47 +36,58 @@ struct Arguments : CampaignArguments {
 // Cases go round over kinds and laws, so that a campaign cut short has tried all of them.
 class Campaign {
  public:
-  explicit Campaign(const Arguments& arguments) : arguments_(arguments) {
-    for (const std::string& name : arguments.law_names) laws_.push_back(&law_named(name));
-    if (laws_.empty())
-      for (const Law& law : laws()) laws_.push_back(&law);
-    for (Lineup& lineup : select_subjects(arguments.words)) {
-      std::vector<const Law*> apply = applicable(*lineup.kind);
-      if (generator_of(*lineup.kind) == nullptr || apply.empty()) continue;
-      lineups_.push_back(std::move(lineup));
-      lineup_laws_.push_back(std::move(apply));
+  Campaign(const Contracts& contracts, const Arguments& arguments)
+      : contracts_(contracts), arguments_(arguments) {
+    for (const std::string& name : arguments.law_names)
+      laws_.push_back(&law_named(contracts, name));
+    if (laws_.empty()) laws_ = contracts.laws();
+    for (Comparison& comparison : select_subjects(contracts, arguments.words)) {
+      std::vector<const Law*> apply = applicable(*comparison.kind);
+      if (contracts.generator_of(*comparison.kind) == nullptr || apply.empty()) continue;
+      comparisons_.push_back(std::move(comparison));
+      laws_of_comparisons_.push_back(std::move(apply));
     }
-    if (lineups_.empty())
+    if (comparisons_.empty())
       throw UsageError("none of these subjects has a generator and a law that applies");
   }
 
   [[nodiscard]] CasePlan plan(std::uint64_t index) const {
-    const Lineup& lineup = lineups_[index % lineups_.size()];
-    const std::vector<const Law*>& apply = lineup_laws_[index % lineups_.size()];
-    const Law& law = *apply[index / lineups_.size() % apply.size()];
+    const Comparison& comparison = comparisons_[index % comparisons_.size()];
+    const std::vector<const Law*>& apply = laws_of_comparisons_[index % comparisons_.size()];
+    const Law& law = *apply[index / comparisons_.size() % apply.size()];
+    std::vector<const Subject*> subjects{comparison.reference};
+    subjects.insert(subjects.end(), comparison.subjects.begin(), comparison.subjects.end());
     CasePlan planned =
-        random_case(law, lineup.subjects, arguments_.seed, index, arguments_.profile);
-    planned.repeat = fmt::format("kvoracle check {} --seed {} --case {}",
-                                 fmt::join(arguments_.words, " "), arguments_.seed, index);
+        random_case(contracts_, law, subjects, arguments_.seed, index, arguments_.profile);
+    planned.repeat = repeat(index);
     return planned;
   }
 
-  [[nodiscard]] const std::vector<Lineup>& lineups() const { return lineups_; }
+  [[nodiscard]] const std::vector<Comparison>& comparisons() const { return comparisons_; }
 
   [[nodiscard]] RunHeader header() const {
     RunHeader header{.kvoracle = std::string(kVersion),
                      .command = "check",
                      .seed = arguments_.seed,
                      .profile = arguments_.profile,
-                     .subjects = subject_names(lineups_),
+                     .subjects = subject_names(comparisons_),
                      .options = {}};
     boost::json::array names;
-    for (const Law* law : laws_) names.emplace_back(law->name);
+    for (const Law* law : laws_) names.emplace_back(law->name());
     header.options["laws"] = std::move(names);
     return header;
   }
 
  private:
+  // The command that runs this case alone: what decides which case it is, and nothing else.
+  [[nodiscard]] std::string repeat(std::uint64_t index) const {
+    std::string text = program_name() + " check";
+    for (const std::string& word : arguments_.words) text += " " + word;
+    for (const std::string& law : arguments_.law_names) text += " --law " + law;
+    if (arguments_.profile == Profile::kDocumented) text += " --profile documented";
+    return text + fmt::format(" --seed {} --case {}", arguments_.seed, index);
+  }
+
   [[nodiscard]] std::vector<const Law*> applicable(const CacheKind& kind) const {
     std::vector<const Law*> apply;
     std::ranges::copy_if(laws_, std::back_inserter(apply),
@@ -84,37 +95,41 @@ class Campaign {
     return apply;
   }
 
+  const Contracts& contracts_;
   const Arguments& arguments_;
-  std::vector<Lineup> lineups_;
-  std::vector<const Law*> laws_;                      // those asked for
-  std::vector<std::vector<const Law*>> lineup_laws_;  // of these, what applies to each lineup
+  std::vector<Comparison> comparisons_;
+  std::vector<const Law*> laws_;                              // those asked for
+  std::vector<std::vector<const Law*>> laws_of_comparisons_;  // of these, what applies to each
 };
 
 // Says which states that matter were never reached: such a campaign proves less than it seems to.
-void print_labels(const Campaign& campaign, const Summary& summary, Profile profile) {
+void print_labels(const Contracts& contracts, const Campaign& campaign, const Summary& summary,
+                  Profile profile) {
   const std::vector<LabelSummary> reached = summary.labels();
-  for (const Lineup& lineup : campaign.lineups()) {
-    const Generator* generator = generator_of(*lineup.kind);
+  for (const Comparison& comparison : campaign.comparisons()) {
+    const Generator* generator = contracts.generator_of(*comparison.kind);
     std::string missing;
     for (const std::string_view label : generator->labels(profile)) {
       const bool seen = std::ranges::any_of(reached, [&](const LabelSummary& row) {
-        return row.kind == lineup.kind->name() && row.label == label;
+        return row.kind == comparison.kind->name() && row.label == label;
       });
       if (!seen) missing += fmt::format("{}{}", missing.empty() ? "" : "; ", label);
     }
     const std::size_t wanted = generator->labels(profile).size();
     if (missing.empty())
-      print_out(
-          fmt::format("{}: all {} states that matter were reached\n", lineup.kind->name(), wanted));
+      print_out(fmt::format("{}: all {} states that matter were reached\n", comparison.kind->name(),
+                            wanted));
     else
-      print_out(fmt::format("{}: never reached: {}\n", lineup.kind->name(), missing));
+      print_out(fmt::format("{}: never reached: {}\n", comparison.kind->name(), missing));
   }
 }
 
-int run_check(Arguments& arguments) {
-  const Campaign campaign(arguments);
+int run_check(const Contracts& contracts, Arguments& arguments) {
+  const Campaign campaign(contracts, arguments);
   // Random sizes may be absurd on purpose; a case that memory ends has shown all it can.
   arguments.report.memory_matters = false;
+  arguments.report.laws = true;
+  arguments.report.profile = arguments.profile;
   arguments.campaign.cases = arguments.cases;
   if (arguments.cases == 0)
     arguments.campaign.cases =
@@ -130,7 +145,7 @@ int run_check(Arguments& arguments) {
                         [&](std::uint64_t index) { return campaign.plan(index + offset); }));
   const int status = report(summary, arguments.report, {{"seed", arguments.seed}});
   if (arguments.report.json != "-") {
-    print_labels(campaign, summary, arguments.profile);
+    print_labels(contracts, campaign, summary, arguments.profile);
     print_out(fmt::format("seed {}\n", arguments.seed));
   }
   return status;
@@ -138,7 +153,7 @@ int run_check(Arguments& arguments) {
 
 }  // namespace
 
-Run declare_check(CLI::App& app) {
+Run declare_check(CLI::App& app, const Contracts& contracts) {
   const auto arguments = std::make_shared<Arguments>();
   app.add_option("subjects", arguments->words,
                  "contracts, caches or subjects, for instance provider.paged@optimized; none: all");
@@ -150,7 +165,7 @@ Run declare_check(CLI::App& app) {
       ->check(not_negative());
   app.add_flag("--timings", arguments->report.timings, "a table of all operations");
   declare_campaign(app, *arguments);
-  return [arguments] { return run_check(*arguments); };
+  return [&contracts, arguments] { return run_check(contracts, *arguments); };
 }
 
 }  // namespace kvo::tools

@@ -12,15 +12,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "properties/all_subjects.hpp"
-#include "properties/laws.hpp"
-#include "properties/mutants/mutants.hpp"
-#include "reference/contract/fields.hpp"
+#include "properties/campaign/contracts.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
+#include "tools/program_name.hpp"
 #include "tools/usage.hpp"
-#include "traces/formats.hpp"
+#include "traces/formats/formats.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -38,27 +36,27 @@ struct Section {
   std::vector<Line> lines;
 };
 
-std::string engines_of(const CacheKind& kind) {
-  std::vector<std::string> engines;
-  for (const Subject* subject : subjects_of(kind)) engines.push_back(subject->engine);
-  return fmt::format("{}", fmt::join(engines, ", "));
+std::string variants_of(const Contracts& contracts, const CacheKind& kind) {
+  std::vector<std::string> variants;
+  for (const Subject* subject : contracts.subjects_of(kind)) variants.push_back(subject->variant);
+  return fmt::format("{}", fmt::join(variants, ", "));
 }
 
-/// Everything there is: the one place where the registries of all rooms come together.
-std::vector<Section> sections() {
+/// Everything there is: the one place where all of it comes together.
+std::vector<Section> sections(const Contracts& contracts) {
   Section caches{"caches", {}};
-  for (const CacheKind* kind : all_kinds())
+  for (const CacheKind* kind : contracts.kinds())
     caches.lines.push_back(
         {kind->name(), fmt::format("{} [{} operations]", kind->doc, kind->operations.size())});
   Section subjects{"subjects", {}};
-  for (const Subject* subject : all_subjects())
+  for (const Subject* subject : contracts.subjects())
     subjects.lines.push_back({subject->name(), subject->doc});
   Section seeded{"mutants", {}};
-  for (const Mutant& mutant : mutants())
-    seeded.lines.push_back({mutant.subject.name(), std::string(mutant.fault)});
+  for (const Mutant& mutant : contracts.mutants())
+    seeded.lines.push_back({mutant.subject.name(), mutant.fault});
   Section known_laws{"laws", {}};
-  for (const Law& law : laws())
-    known_laws.lines.push_back({std::string(law.name), std::string(law.doc)});
+  for (const Law* law : contracts.laws())
+    known_laws.lines.push_back({std::string(law->name()), std::string(law->doc())});
   Section formats{"trace formats", {}};
   for (const traces::Format& format : traces::formats())
     formats.lines.push_back({std::string(format.name), std::string(format.description)});
@@ -74,7 +72,9 @@ std::string overview_text(const std::vector<Section>& all, const Paint& paint) {
     for (const Line& line : section.lines) table.row({line.name, line.doc});
     text += (text.empty() ? "" : "\n") + paint(Colour::kBold, section.title) + "\n" + table.text(2);
   }
-  return text + "\nkvoracle list --contract NAME shows the operations of a contract or cache.\n";
+  return text +
+         fmt::format("\n{} list --contract NAME shows the operations of a contract or cache.\n",
+                     program_name());
 }
 
 json::object overview_json(const std::vector<Section>& all) {
@@ -94,96 +94,95 @@ std::string axes_text(AxisNames axes) {
   return axes.empty() ? std::string() : fmt::format("[{}]", fmt::join(axes, ", "));
 }
 
-std::string_view presence_text(Presence presence) {
-  switch (presence) {
-    case Presence::kRequired:
-      return "";
-    case Presence::kOptional:
-      return "optional";
-    case Presence::kNullable:
-      return "or null";
-  }
-  return "";
-}
-
 /// "update(cache?, layer, k, v)"
 std::string signature(const OpKind& op) {
   std::vector<std::string> names;
-  for (const FieldInfo& field : op.arguments)
-    names.push_back(std::string(field.name) + (field.presence == Presence::kOptional ? "?" : ""));
+  for (const Field& field : op.arguments->fields)
+    names.push_back(std::string(field.name) + (field.type->is_optional() ? "?" : ""));
   return fmt::format("{}({})", op.name, fmt::join(names, ", "));
 }
 
-void add_fields(Table& table, std::string_view arrow, const std::vector<FieldInfo>& fields) {
-  for (const FieldInfo& field : fields) {
-    std::string type(field.type);
+void add_fields(Table& table, std::string_view arrow, const Type& record) {
+  for (const Field& field : record.fields) {
+    std::string type(field.type->word());
     if (!field.axes.empty()) type += " " + axes_text(field.axes);
-    if (field.presence != Presence::kRequired)
-      type += fmt::format(", {}", presence_text(field.presence));
-    table.row({std::string(arrow), std::string(field.name), type,
-               std::string(field_unit(field.name, field.type))});
+    if (field.type->is_optional()) type += ", optional";
+    if (field.type->is_nullable()) type += ", or null";
+    table.row({std::string(arrow), std::string(field.name), type, std::string(field.meaning)});
   }
 }
 
-std::string kind_text(const CacheKind& kind, const Paint& paint) {
-  std::string text = fmt::format("{}  {}\n  engines: {}\n", paint(Colour::kBold, kind.name()),
-                                 kind.doc, engines_of(kind));
+std::string kind_text(const Contracts& contracts, const CacheKind& kind, const Paint& paint) {
+  std::string text = fmt::format("{}  {}\n  variants: {}\n", paint(Colour::kBold, kind.name()),
+                                 kind.doc, variants_of(contracts, kind));
+  if (!kind.config->fields.empty()) {
+    text += fmt::format("\n  {}\n", paint(Colour::kBold, "config of a case"));
+    Table table({{""}, {""}, {""}, {""}});
+    add_fields(table, "", *kind.config);
+    text += table.text(4);
+  }
   for (const OpKind* op : kind.operations) {
     text += fmt::format("\n  {}\n    {}\n", paint(Colour::kBold, signature(*op)), op->doc);
     Table table({{""}, {""}, {""}, {""}});
-    add_fields(table, "in", op->arguments);
-    add_fields(table, "out", op->returns);
+    add_fields(table, "in", *op->arguments);
+    add_fields(table, "out", *op->returns);
     text += table.text(4);
   }
   return text;
 }
 
-/// The quirks of a contract, once for all its caches.
+/// The quirks that concern a cache.
 std::string quirks_text(std::span<const QuirkInfo> quirks, const Paint& paint) {
   if (quirks.empty()) return {};
-  Table table({{""}, {""}});
+  Table table({{""}, {""}, {""}});
   for (const QuirkInfo& quirk : quirks)
-    table.row({std::string(quirk.rule), std::string(quirk.name)});
-  return "\n" + paint(Colour::kBold, "quirks") + "  what sets the profiles apart\n" + table.text(2);
+    table.row({std::string(quirk.rule), quirk.name(), std::string(quirk.sentence)});
+  return fmt::format("\n  {}  what sets the profiles apart\n{}", paint(Colour::kBold, "quirks"),
+                     table.text(4));
 }
 
-json::array fields_json(const std::vector<FieldInfo>& fields) {
+json::array fields_json(const Type& record) {
   json::array out;
-  for (const FieldInfo& field : fields) {
+  for (const Field& field : record.fields) {
     json::object one{{"name", field.name},
-                     {"type", field.type},
-                     {"optional", field.presence == Presence::kOptional},
-                     {"nullable", field.presence == Presence::kNullable},
-                     {"unit", field_unit(field.name, field.type)}};
+                     {"type", field.type->word()},
+                     {"optional", field.type->is_optional()},
+                     {"nullable", field.type->is_nullable()},
+                     {"unit", field.meaning}};
     if (!field.axes.empty()) one["axes"] = json::array(field.axes.begin(), field.axes.end());
     out.push_back(std::move(one));
   }
   return out;
 }
 
-json::object kind_json(const CacheKind& kind) {
-  json::array engines;
-  for (const Subject* subject : subjects_of(kind)) engines.emplace_back(subject->engine);
+json::object kind_json(const Contracts& contracts, const CacheKind& kind) {
+  json::array variants;
+  for (const Subject* subject : contracts.subjects_of(kind))
+    variants.emplace_back(subject->variant);
   json::array operations;
   for (const OpKind* op : kind.operations)
     operations.push_back({{"name", op->name},
                           {"doc", op->doc},
-                          {"arguments", fields_json(op->arguments)},
-                          {"returns", fields_json(op->returns)}});
+                          {"arguments", fields_json(*op->arguments)},
+                          {"returns", fields_json(*op->returns)}});
   json::array quirks;
   for (const QuirkInfo& quirk : kind.quirks)
-    quirks.push_back({{"rule", quirk.rule}, {"name", quirk.name}});
-  return {{"name", kind.name()},           {"contract", kind.contract},
-          {"cache", kind.cache},           {"doc", kind.doc},
-          {"engines", std::move(engines)}, {"operations", std::move(operations)},
+    quirks.push_back({{"rule", quirk.rule}, {"name", quirk.name()}, {"sentence", quirk.sentence}});
+  return {{"name", kind.name()},
+          {"contract", kind.contract},
+          {"cache", kind.cache},
+          {"doc", kind.doc},
+          {"variants", std::move(variants)},
+          {"operations", std::move(operations)},
+          {"config", fields_json(*kind.config)},
           {"quirks", std::move(quirks)}};
 }
 
 /// The cache of that name, or every cache of the contract of that name.
-std::vector<const CacheKind*> kinds_named(const std::string& name) {
+std::vector<const CacheKind*> kinds_named(const Contracts& contracts, const std::string& name) {
   std::vector<const CacheKind*> found;
   std::vector<std::string> known;
-  for (const CacheKind* kind : all_kinds()) {
+  for (const CacheKind* kind : contracts.kinds()) {
     if (kind->contract == name || kind->name() == name) found.push_back(kind);
     if (known.empty() || known.back() != kind->contract) known.emplace_back(kind->contract);
   }
@@ -196,22 +195,22 @@ struct ListOptions {
   std::string json;
 };
 
-int run_list(const ListOptions& options) {
+int run_list(const Contracts& contracts, const ListOptions& options) {
   json::object out;
   std::string text;
   const Paint paint(stdout);
   if (options.contract.empty()) {
-    const std::vector<Section> all = sections();
+    const std::vector<Section> all = sections(contracts);
     text = overview_text(all, paint);
     out = overview_json(all);
   } else {
     json::array& caches = out["caches"].emplace_array();
-    const std::vector<const CacheKind*> kinds = kinds_named(options.contract);
+    const std::vector<const CacheKind*> kinds = kinds_named(contracts, options.contract);
     for (const CacheKind* kind : kinds) {
-      text += (text.empty() ? "" : "\n") + kind_text(*kind, paint);
-      caches.push_back(kind_json(*kind));
+      text += (text.empty() ? "" : "\n") + kind_text(contracts, *kind, paint) +
+              quirks_text(kind->quirks, paint);
+      caches.push_back(kind_json(contracts, *kind));
     }
-    text += quirks_text(kinds.back()->quirks, paint);
   }
   if (options.json != kStandardOutput) print_out(text);
   if (!options.json.empty()) write_json_file(options.json, out);
@@ -220,14 +219,14 @@ int run_list(const ListOptions& options) {
 
 }  // namespace
 
-Run declare_list(CLI::App& app) {
+Run declare_list(CLI::App& app, const Contracts& contracts) {
   const auto options = std::make_shared<ListOptions>();
   app.add_option("-c,--contract", options->contract,
                  "Show the operations of this contract (provider) or cache (provider.paged)")
       ->type_name("NAME");
   app.add_option("--json", options->json, "Write the list to FILE ('-': standard output)")
       ->type_name("FILE");
-  return [options] { return run_list(*options); };
+  return [&contracts, options] { return run_list(contracts, *options); };
 }
 
 }  // namespace kvo::tools

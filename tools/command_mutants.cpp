@@ -8,9 +8,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "properties/hunt.hpp"
-#include "properties/mutants/mutants.hpp"
-#include "properties/ordered_work.hpp"
+#include "properties/campaign/kill.hpp"
+#include "properties/runner/parallel_ordered_map.hpp"
 #include "tools/campaign_options.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
@@ -18,6 +17,7 @@
 #include "tools/exit_status.hpp"
 #include "tools/json_file.hpp"
 #include "tools/not_negative.hpp"
+#include "tools/program_name.hpp"
 #include "tools/progress.hpp"
 #include "tools/quantities.hpp"
 #include "tools/usage.hpp"
@@ -50,20 +50,22 @@ BOOST_DESCRIBE_STRUCT(MutantRecord, (),
                       (mutant, fault, origin, law, cases, operations, shrunk_operations, difference,
                        script))
 
-MutantRecord hunted(const Mutant& mutant, const Arguments& arguments) {
+MutantRecord record_of(const Contracts& contracts, const Mutant& mutant,
+                       const Arguments& arguments) {
   MutantRecord record{.mutant = mutant.subject.name(),
                       .fault = std::string(mutant.fault),
                       .origin = std::string(mutant.origin)};
   const Activity activity(record.mutant,
-                          "kvoracle mutants --seed " + std::to_string(arguments.seed));
-  const auto caught = hunt(mutant.subject, arguments.seed, arguments.cases, Profile::kOriginal);
-  if (!caught) return record;
-  record.law = std::string(caught->law);
-  record.cases = caught->cases;
-  record.operations = caught->operations;
-  record.shrunk_operations = caught->repro.script.steps.size();
-  record.difference = caught->repro.verdict.text();
-  for (const traces::Step& step : caught->repro.script.steps)
+                          program_name() + " mutants --seed " + std::to_string(arguments.seed));
+  const auto kill =
+      find_kill(contracts, mutant.subject, arguments.seed, arguments.cases, Profile::kOriginal);
+  if (!kill) return record;
+  record.law = std::string(kill->law);
+  record.cases = kill->cases;
+  record.operations = kill->operations;
+  record.shrunk_operations = kill->repro.script.steps.size();
+  record.difference = kill->repro.verdict.text();
+  for (const traces::Step& step : kill->repro.script.steps)
     record.script.push_back(op_text(step.op));
   return record;
 }
@@ -78,13 +80,14 @@ void print_matrix(const std::vector<MutantRecord>& records, bool scripts) {
                {"shrunk to", Align::kRight}});
   const Paint paint(stdout);
   for (const MutantRecord& record : records)
-    table.row({record.mutant, record.origin,
+    table.row({record.mutant, record.origin.substr(0, record.origin.find(':')),
                record.law ? *record.law : paint(Colour::kRed, "GOT AWAY"), count_text(record.cases),
                count_text(record.operations), count_text(record.shrunk_operations)});
   print_out(table.text());
   for (const MutantRecord& record : records) {
     if (!scripts) break;
-    print_out(fmt::format("\n{}: {}\n  {}\n", record.mutant, record.fault, record.difference));
+    print_out(fmt::format("\n{}: {}\n  {}\n  {}\n", record.mutant, record.fault, record.origin,
+                          record.difference));
     for (const std::string& line : record.script) print_out("  " + line + "\n");
   }
 }
@@ -98,10 +101,10 @@ std::uint64_t median_length(const std::vector<MutantRecord>& records) {
   return lengths[lengths.size() / 2];
 }
 
-int run_mutants(const Arguments& arguments) {
+int run_mutants(const Contracts& contracts, const Arguments& arguments) {
   std::vector<const Mutant*> chosen;
   std::vector<std::string> known;
-  for (const Mutant& mutant : mutants()) {
+  for (const Mutant& mutant : contracts.mutants()) {
     const std::string contract(mutant.subject.kind->contract);
     if (std::ranges::find(known, contract) == known.end()) known.push_back(contract);
     if (arguments.contract.empty() || contract == arguments.contract) chosen.push_back(&mutant);
@@ -110,9 +113,9 @@ int run_mutants(const Arguments& arguments) {
 
   std::vector<MutantRecord> records;
   Progress progress("mutants", chosen.size());
-  in_order<MutantRecord>(
+  parallel_ordered_map<MutantRecord>(
       0, chosen.size(), arguments.jobs,
-      [&](std::uint64_t index) { return hunted(*chosen[index], arguments); },
+      [&](std::uint64_t index) { return record_of(contracts, *chosen[index], arguments); },
       [&](std::uint64_t /*index*/, MutantRecord record) {
         records.push_back(std::move(record));
         progress.advance();
@@ -140,7 +143,7 @@ int run_mutants(const Arguments& arguments) {
 
 }  // namespace
 
-Run declare_mutants(CLI::App& app) {
+Run declare_mutants(CLI::App& app, const Contracts& contracts) {
   constexpr unsigned kMostJobs = 256;
   const auto arguments = std::make_shared<Arguments>();
   app.add_option("--contract", arguments->contract, "only the mutants of this contract");
@@ -155,7 +158,7 @@ Run declare_mutants(CLI::App& app) {
       ->capture_default_str();
   app.add_flag("--scripts", arguments->scripts, "print the shrunk scripts");
   app.add_option("--json", arguments->json, "write the matrix as JSON; - for standard output");
-  return [arguments] { return run_mutants(*arguments); };
+  return [&contracts, arguments] { return run_mutants(contracts, *arguments); };
 }
 
 }  // namespace kvo::tools

@@ -1,13 +1,13 @@
 // tools/command_shrink.cpp: `kvoracle shrink`: the smallest script of a log that a subject fails.
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "properties/all_subjects.hpp"
-#include "properties/run_case.hpp"
+#include "properties/runner/run_case.hpp"
 #include "tools/campaign_options.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
@@ -15,6 +15,7 @@
 #include "tools/exit_status.hpp"
 #include "tools/json_file.hpp"
 #include "tools/not_negative.hpp"
+#include "tools/program_name.hpp"
 #include "tools/usage.hpp"
 
 namespace kvo::tools {
@@ -24,37 +25,42 @@ struct Arguments {
   std::string log;
   std::string case_name;
   std::string subject;
-  std::string law_name = std::string(laws().front().name);
+  std::string law_name;  // empty: that of the case
   std::string output = "-";
   std::string json;
   std::uint64_t attempts = 100'000;
-  Profile profile = Profile::kOriginal;
+  std::optional<Profile> profile;  // absent: that of the case
 };
 
-const Subject& subject_named(const std::string& name) {
-  if (const Subject* found = find_subject(name)) return *found;
+const Subject& subject_named(const Contracts& contracts, const std::string& name) {
+  if (const Subject* found = contracts.find_subject(name)) return *found;
   std::vector<std::string> known;
-  for (const Subject* subject : all_subjects()) known.push_back(subject->name());
+  for (const Subject* subject : contracts.subjects()) known.push_back(subject->name());
   throw unknown_word("subject", name, known);
 }
 
-int run_shrink(const Arguments& arguments) {
-  const Subject& subject = subject_named(arguments.subject);
+int run_shrink(const Contracts& contracts, const Arguments& arguments) {
+  const Subject& subject = subject_named(contracts, arguments.subject);
   const traces::Case failing =
-      must(traces::read_case(arguments.log, arguments.case_name, find_kind));
+      must(traces::read_case(arguments.log, arguments.case_name, contracts.kind_finder()));
   if (failing.header.kind != subject.kind)
     throw UsageError(fmt::format("{} is a case of {}, not of {}", failing.header.name,
                                  failing.header.kind->name(), subject.kind->name()));
+  std::string law = arguments.law_name.empty() ? failing.header.law : arguments.law_name;
+  if (law.empty()) law = "agrees_with_reference";
   const CasePlan plan{.kind = subject.kind,
                       .name = failing.header.name,
                       .note = failing.header.note,
-                      .setup = {.profile = arguments.profile, .config = failing.header.config},
-                      .options = law_named(arguments.law_name).options(),
-                      .subjects = {&reference_of(*subject.kind), &subject}};
+                      .setup = {.profile = arguments.profile.value_or(
+                                    failing.header.profile.value_or(Profile::kOriginal)),
+                                .config = failing.header.config},
+                      .law = &law_named(contracts, law),
+                      .baseline = &contracts.reference_of(*subject.kind),
+                      .subjects = {&subject}};
   Script script;
   for (const traces::Step& step : failing.steps) script.push_back(step.op);
   const Activity activity(subject.name() + " case " + plan.name,
-                          "kvoracle shrink " + arguments.log);
+                          program_name() + " shrink " + arguments.log);
   if (!run_script(plan, subject, script).failed()) {
     print_error(fmt::format("{} agrees with its reference in case {}: nothing to shrink",
                             subject.name(), plan.name));
@@ -81,13 +87,13 @@ int run_shrink(const Arguments& arguments) {
 
 }  // namespace
 
-Run declare_shrink(CLI::App& app) {
+Run declare_shrink(CLI::App& app, const Contracts& contracts) {
   const auto arguments = std::make_shared<Arguments>();
   app.add_option("log", arguments->log, "operation log, .jsonl or .jsonl.gz")->required();
   app.add_option("--subject", arguments->subject, "the subject that fails")->required();
   app.add_option("--case", arguments->case_name, "the case of the log; default: its first");
-  app.add_option("--law", arguments->law_name, "the law that is broken (kvoracle list)")
-      ->capture_default_str();
+  app.add_option("--law", arguments->law_name,
+                 "the law that is broken; default: that of the log's header");
   app.add_option("--output,-o", arguments->output, "file for the shrunk log; - for standard output")
       ->capture_default_str();
   app.add_option("--json", arguments->json, "write the verdict as JSON");
@@ -95,7 +101,7 @@ Run declare_shrink(CLI::App& app) {
       ->check(positive())
       ->capture_default_str();
   declare_profile(app, arguments->profile);
-  return [arguments] { return run_shrink(*arguments); };
+  return [&contracts, arguments] { return run_shrink(contracts, *arguments); };
 }
 
 }  // namespace kvo::tools

@@ -9,18 +9,19 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "reference/contract/json.hpp"
+#include "properties/campaign/contracts.hpp"
+#include "reference/contract/describe/json.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
 #include "tools/not_negative.hpp"
 #include "tools/usage.hpp"
-#include "traces/formats.hpp"
-#include "traces/generate.hpp"
-#include "traces/mooncake.hpp"
-#include "traces/sample.hpp"
-#include "traces/statistics.hpp"
-#include "traces/validate.hpp"
+#include "traces/figures/generate.hpp"
+#include "traces/figures/statistics.hpp"
+#include "traces/figures/validate.hpp"
+#include "traces/formats/formats.hpp"
+#include "traces/formats/mooncake.hpp"
+#include "traces/formats/sample.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -105,7 +106,7 @@ int run_info(const InfoOptions& options) {
   return figures.validation.errors() == 0 ? kExitConforms : kExitDiffers;
 }
 
-Run declare_info(CLI::App& app) {
+Run declare_info(CLI::App& app, const Contracts& /*contracts*/) {
   const auto options = std::make_shared<InfoOptions>();
   app.add_option("file", options->file, "Trace, plain or gzip (default: the embedded sample)")
       ->type_name("FILE");
@@ -152,7 +153,7 @@ int run_generate(const GenerateCommandOptions& options) {
   return kExitConforms;
 }
 
-Run declare_generate(CLI::App& app) {
+Run declare_generate(CLI::App& app, const Contracts& /*contracts*/) {
   const auto options = std::make_shared<GenerateCommandOptions>();
   traces::GenerateOptions& trace = options->trace;
   const auto add = [&app](const char* name, auto& value, const char* doc) {
@@ -182,8 +183,8 @@ constexpr std::array kTraceCommands{
 
 }  // namespace
 
-Run declare_trace(CLI::App& app) {
-  return declare_group(app, kTraceCommands);
+Run declare_trace(CLI::App& app, const Contracts& contracts) {
+  return declare_group(app, kTraceCommands, contracts);
 }
 
 }  // namespace kvo::tools

@@ -31,13 +31,13 @@ std::span<const Command> commands() {
   return kCommands;
 }
 
-Run declare_group(CLI::App& app, std::span<const Command> group) {
+Run declare_group(CLI::App& app, std::span<const Command> group, const Contracts& contracts) {
   app.require_subcommand(0, 1);
   std::vector<std::pair<CLI::App*, Run>> declared;
   std::vector<std::string_view> names;
   for (const Command& command : group) {
     CLI::App* own = app.add_subcommand(std::string(command.name), std::string(command.doc));
-    declared.emplace_back(own, command.declare(*own));
+    declared.emplace_back(own, command.declare(*own, contracts));
     names.push_back(command.name);
   }
   return [declared, names]() -> int {

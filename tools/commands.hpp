@@ -10,6 +10,10 @@ namespace CLI {  // NOLINT: a name of theirs
 class App;
 }
 
+namespace kvo {
+class Contracts;
+}
+
 namespace kvo::tools {
 
 /// Carries out a command whose options have been read. Returns the exit status.
@@ -20,9 +24,9 @@ struct Command {
   std::string_view name;
   std::string_view doc;  ///< one line for --help
   /// Declares the options on the command's own app; what it returns is run if the command was
-  /// chosen. From there UsageError, FileError and OutputFailed may be thrown; any other exception
-  /// is a fault of the harness.
-  Run (*declare)(CLI::App& app);
+  /// chosen. `contracts` must outlive that. From there UsageError, FileError and OutputFailed may
+  /// be thrown; any other exception is a fault of the harness.
+  Run (*declare)(CLI::App& app, const Contracts& contracts);
 };
 
 /// Every command of `kvoracle`, in the order of --help.
@@ -30,14 +34,15 @@ struct Command {
 
 /// Declares `group` as commands of `app`; runs the chosen one. Used for `kvoracle` itself and for
 /// commands such as `trace info`.
-[[nodiscard]] Run declare_group(CLI::App& app, std::span<const Command> group);
+[[nodiscard]] Run declare_group(CLI::App& app, std::span<const Command> group,
+                                const Contracts& contracts);
 
-Run declare_check(CLI::App& app);
-Run declare_conform(CLI::App& app);
-Run declare_list(CLI::App& app);
-Run declare_mutants(CLI::App& app);
-Run declare_run(CLI::App& app);
-Run declare_shrink(CLI::App& app);
-Run declare_trace(CLI::App& app);
+Run declare_check(CLI::App& app, const Contracts& contracts);
+Run declare_conform(CLI::App& app, const Contracts& contracts);
+Run declare_list(CLI::App& app, const Contracts& contracts);
+Run declare_mutants(CLI::App& app, const Contracts& contracts);
+Run declare_run(CLI::App& app, const Contracts& contracts);
+Run declare_shrink(CLI::App& app, const Contracts& contracts);
+Run declare_trace(CLI::App& app, const Contracts& contracts);
 
 }  // namespace kvo::tools

@@ -11,7 +11,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "reference/contract/check.hpp"
+#include "reference/contract/values/check.hpp"
+#include "tools/program_name.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -72,7 +73,7 @@ void finish_output() {
 }
 
 void print_error(std::string_view line) {
-  const std::string text = fmt::format("kvoracle: {}\n", line);
+  const std::string text = fmt::format("{}: {}\n", program_name(), line);
   (void)std::fwrite(text.data(), 1, text.size(), stderr);
 }
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reference/contract/check.hpp"
+#include "reference/contract/values/check.hpp"
 
 namespace kvo::tools {
 namespace {

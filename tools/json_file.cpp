@@ -8,7 +8,7 @@
 
 #include "tools/console.hpp"
 #include "tools/usage.hpp"
-#include "traces/output_file.hpp"
+#include "traces/io/output_file.hpp"
 
 namespace kvo::tools {
 namespace {

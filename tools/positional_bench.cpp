@@ -13,8 +13,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include "optimized/positional_causal_cache.hpp"
-#include "reference/contract/check.hpp"
+#include "optimized/positional/causal_cache.hpp"
+#include "reference/contract/values/check.hpp"
 #include "reference/positional/causal_cache.hpp"
 
 namespace kvo {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "traces/text_source.hpp"
+#include "traces/io/text_source.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -74,6 +74,7 @@ CaseRecord record_of(std::uint64_t index, const CaseResult& result) {
   CaseRecord record{.index = index,
                     .name = result.name,
                     .kind = result.kind,
+                    .law = std::string(result.law),
                     .operations = result.operations,
                     .labels = {result.labels.begin(), result.labels.end()},
                     .subjects = {}};
@@ -81,6 +82,7 @@ CaseRecord record_of(std::uint64_t index, const CaseResult& result) {
     SubjectRecord& out = record.subjects.emplace_back();
     out.subject = subject.subject;
     out.outcome = subject.verdict.outcome;
+    out.evidence = subject.evidence;
     if (out.outcome != Outcome::kAgrees) out.problem = subject.verdict.text();
     if (subject.repro) out.repro_operations = subject.repro->script.steps.size();
     for (const Timings::Row& row : subject.timings.rows()) {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "properties/run_case.hpp"
-#include "traces/trace_error.hpp"
+#include "properties/runner/run_case.hpp"
+#include "traces/io/trace_error.hpp"
 
 namespace kvo::tools {
 
@@ -47,21 +47,23 @@ struct SubjectRecord {
   std::optional<std::string> problem = std::nullopt;  ///< absent when it agrees
   std::optional<std::string> repro = std::nullopt;    ///< file of the shrunk script
   std::optional<std::uint64_t> repro_operations = std::nullopt;
+  Evidence evidence = {};
   std::vector<TimingRecord> timings = {};
 };
 BOOST_DESCRIBE_STRUCT(SubjectRecord, (),
-                      (subject, outcome, problem, repro, repro_operations, timings))
+                      (subject, outcome, problem, repro, repro_operations, evidence, timings))
 
 /// One case, as written and as read again.
 struct CaseRecord {
   std::uint64_t index = 0;
   std::string name;
   std::string kind;
+  std::string law;
   std::uint64_t operations = 0;
   std::vector<std::string> labels;
   std::vector<SubjectRecord> subjects;
 };
-BOOST_DESCRIBE_STRUCT(CaseRecord, (), (index, name, kind, operations, labels, subjects))
+BOOST_DESCRIBE_STRUCT(CaseRecord, (), (index, name, kind, law, operations, labels, subjects))
 
 [[nodiscard]] CaseRecord record_of(std::uint64_t index, const CaseResult& result);
 

@@ -10,11 +10,11 @@
 
 #include <benchmark/benchmark.h>
 
-#include "properties/all_subjects.hpp"
-#include "properties/lockstep.hpp"
-#include "reference/contract/tags.hpp"
-#include "reference/layered/contract.hpp"
-#include "reference/provider/contract_contiguous.hpp"
+#include "properties/contracts.hpp"
+#include "properties/runner/lockstep.hpp"
+#include "reference/contract/values/tags.hpp"
+#include "reference/layered/operations.hpp"
+#include "reference/provider/contiguous_operations.hpp"
 
 namespace kvo {
 namespace {
@@ -47,17 +47,17 @@ std::vector<Op> contiguous_ops() {
 }
 
 void lockstep(benchmark::State& state, const CacheKind& kind, const std::vector<Op>& ops) {
-  const std::array<const Subject*, 2> pair{&reference_of(kind), &reference_of(kind)};
+  const std::array<const Subject*, 1> subject{&contracts().reference_of(kind)};
   std::uint64_t inside = 0;
   std::uint64_t wall = 0;
   for (auto _ : state) {
-    Lockstep run(pair, {});
+    Lockstep run(subject.front(), subject, {});
     const auto start = std::chrono::steady_clock::now();
     for (const Op& op : ops) benchmark::DoNotOptimize(run.step(op));
     wall += static_cast<std::uint64_t>(
         std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
-    for (const auto& participant : run.participants())
-      inside += participant.timings.total_nanoseconds();
+    inside += run.baseline()->timings.total_nanoseconds() +
+              run.participants().front().timings.total_nanoseconds();
   }
   const auto steps = static_cast<double>(ops.size()) * static_cast<double>(state.iterations());
   state.counters["ops_per_second"] = benchmark::Counter(steps, benchmark::Counter::kIsRate);

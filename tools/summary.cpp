@@ -22,6 +22,14 @@ std::string reference_name(const std::string& subject) {
   return subject.substr(0, subject.find('@')) + "@reference";
 }
 
+// Whether a verdict rests on anything: a failure speaks for itself.
+bool says_something(const SubjectRecord& subject) {
+  const Evidence& evidence = subject.evidence;
+  const bool agrees = subject.outcome == Outcome::kAgrees;
+  const bool failed = subject.outcome == Outcome::kMismatch || subject.outcome == Outcome::kBroken;
+  return failed || (agrees && evidence.compared + evidence.judged + evidence.failures > 0);
+}
+
 }  // namespace
 
 Summary::Total& Summary::total_of(const std::string& subject) {
@@ -31,11 +39,21 @@ Summary::Total& Summary::total_of(const std::string& subject) {
   return totals_.emplace_back(Total{{.subject = subject}, {}});
 }
 
+LawSummary& Summary::law_of(const std::string& law) {
+  const auto known = std::ranges::find(laws_, law, &LawSummary::law);
+  return known != laws_.end() ? *known : laws_.emplace_back(LawSummary{.law = law});
+}
+
 void Summary::add(const CaseRecord& record) {
   ++cases_;
+  LawSummary& law = law_of(record.law);
+  ++law.cases;
+  law.operations += record.operations;
   bool failed = false;
   for (const std::string& label : record.labels) ++labels_[{record.kind, label}];
   for (const SubjectRecord& subject : record.subjects) {
+    law.evidence.add(subject.evidence);
+    law.vacuous = law.vacuous && !says_something(subject);
     Total& total = total_of(subject.subject);
     ++total.counts.cases;
     total.counts.operations += record.operations;
@@ -54,11 +72,12 @@ void Summary::add(const CaseRecord& record) {
     if (subject.outcome == Outcome::kNotSupported &&
         std::ranges::find(unsupported_, subject.subject, &FailureSummary::subject) ==
             unsupported_.end())
-      unsupported_.push_back({subject.subject, record.name, subject.problem.value_or("")});
+      unsupported_.push_back(
+          {subject.subject, record.name, record.law, subject.problem.value_or("")});
     if (subject.outcome != Outcome::kMismatch && subject.outcome != Outcome::kBroken) continue;
     failed = true;
     if (failures_.size() < kMostFailures)
-      failures_.push_back({subject.subject, record.name, subject.problem.value_or(""),
+      failures_.push_back({subject.subject, record.name, record.law, subject.problem.value_or(""),
                            subject.repro, subject.repro_operations});
   }
   failed_ += failed ? 1 : 0;

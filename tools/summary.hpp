@@ -44,15 +44,26 @@ BOOST_DESCRIBE_STRUCT(SubjectSummary, (),
                       (subject, cases, operations, mismatches, broken, not_supported, out_of_memory,
                        time_ratio, timings))
 
+/// What the verdicts of one law rest on.
+struct LawSummary {
+  std::string law;
+  std::uint64_t cases = 0;
+  std::uint64_t operations = 0;  ///< of the scripts
+  Evidence evidence = {};        ///< of all subjects
+  bool vacuous = true;           ///< nothing was judged in the whole run
+};
+BOOST_DESCRIBE_STRUCT(LawSummary, (), (law, cases, operations, evidence, vacuous))
+
 /// A case that somebody failed.
 struct FailureSummary {
   std::string subject;
   std::string name;  ///< the case
+  std::string law;
   std::string problem;
   std::optional<std::string> repro = std::nullopt;
   std::optional<std::uint64_t> repro_operations = std::nullopt;
 };
-BOOST_DESCRIBE_STRUCT(FailureSummary, (), (subject, name, problem, repro, repro_operations))
+BOOST_DESCRIBE_STRUCT(FailureSummary, (), (subject, name, law, problem, repro, repro_operations))
 
 struct LabelSummary {
   std::string kind;
@@ -69,6 +80,8 @@ class Summary {
   /// By subject, in order of first appearance; ratios against the subject "<kind>@reference".
   [[nodiscard]] std::vector<SubjectSummary> subjects(MemorySpeed& speed) const;
   [[nodiscard]] std::vector<LabelSummary> labels() const;
+  /// By law, in order of first appearance.
+  [[nodiscard]] const std::vector<LawSummary>& laws() const { return laws_; }
   /// The first failures, at most kMostFailures.
   [[nodiscard]] const std::vector<FailureSummary>& failures() const { return failures_; }
   /// Of each subject that did not support something, the first case and what it was.
@@ -87,7 +100,10 @@ class Summary {
   };
   Total& total_of(const std::string& subject);
 
+  LawSummary& law_of(const std::string& law);
+
   std::vector<Total> totals_;
+  std::vector<LawSummary> laws_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> labels_;
   std::vector<FailureSummary> failures_;
   std::vector<FailureSummary> unsupported_;

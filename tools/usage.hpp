@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "traces/trace_error.hpp"
+#include "traces/io/trace_error.hpp"
 
 namespace kvo::tools {
 

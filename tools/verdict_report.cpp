@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "properties/runner/law.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
 #include "tools/json_file.hpp"
+#include "tools/program_name.hpp"
 #include "tools/quantities.hpp"
 
 namespace kvo::tools {
@@ -64,17 +66,42 @@ std::string timings_table(const std::vector<SubjectSummary>& subjects) {
   return table.text();
 }
 
+std::string laws_table(const std::vector<LawSummary>& laws) {
+  Table table({{"law", Align::kLeft},
+               {"cases", Align::kRight},
+               {"operations", Align::kRight},
+               {"compared", Align::kRight},
+               {"rows judged", Align::kRight},
+               {"rows skipped", Align::kRight},
+               {"failures injected", Align::kRight},
+               {"", Align::kLeft}});
+  const Paint paint(stdout);
+  for (const LawSummary& law : laws)
+    table.row({law.law, count_text(law.cases), count_text(law.operations),
+               count_text(law.evidence.compared), count_text(law.evidence.judged),
+               count_text(law.evidence.skipped), count_text(law.evidence.failures),
+               law.vacuous ? paint(Colour::kRed, "vacuous") : ""});
+  return table.text();
+}
+
+// Logs are compared without a law.
+std::string law_option(const std::string& law) {
+  return law == agreement().name() ? "" : " --law " + law;
+}
+
 void print_failures(const Summary& summary, const ReportOptions& options) {
   const Paint paint(stdout);
-  const std::string law = options.law.empty() ? "" : " --law " + options.law;
+  const std::string profile =
+      options.profile == Profile::kDocumented ? " --profile documented" : "";
   for (const FailureSummary& failure : summary.failures()) {
     print_out(fmt::format("\n{} {} in case {}\n  {}\n", paint(Colour::kRed, "FAILED"),
                           failure.subject, failure.name, failure.problem));
     if (failure.repro)
       print_out(
-          fmt::format("  shrunk to {} operations; repeat with: kvoracle conform {} --subject "
-                      "{}{}\n",
-                      failure.repro_operations.value_or(0), *failure.repro, failure.subject, law));
+          fmt::format("  shrunk to {} operations; repeat with: {} conform {} --subject "
+                      "{}{}{}\n",
+                      failure.repro_operations.value_or(0), program_name(), *failure.repro,
+                      failure.subject, law_option(failure.law), profile));
   }
   if (summary.failed() > summary.failures().size())
     print_out(fmt::format("\n{} more cases failed\n",
@@ -87,8 +114,18 @@ void print_unsupported(const Summary& summary) {
                           first.problem));
 }
 
+// No green without evidence: in words why a run proved nothing, or nothing.
+std::string missing_evidence(const Summary& summary) {
+  if (summary.cases() == 0) return "there was no case: nothing was compared";
+  std::string vacuous;
+  for (const LawSummary& law : summary.laws())
+    if (law.vacuous) vacuous += (vacuous.empty() ? "" : ", ") + law.law;
+  return vacuous.empty() ? "" : "nothing was compared or judged: " + vacuous + " is vacuous";
+}
+
 int status_of(const Summary& summary, const ReportOptions& options) {
   if (summary.failed() > 0) return kExitDiffers;
+  if (!missing_evidence(summary).empty()) return kExitUsage;
   return summary.out_of_memory() > 0 && options.memory_matters ? kExitUsage : kExitConforms;
 }
 
@@ -104,11 +141,13 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
     facts["failures"] = write_json(summary.failures());
     facts["unsupported"] = write_json(summary.unsupported());
     facts["labels"] = write_json(summary.labels());
+    facts["laws"] = write_json(summary.laws());
     write_json_file(options.json, facts);
   }
   if (options.json != kStandardOutput) {
     if (options.timings) print_out(timings_table(subjects) + "\n");
     print_out(subjects_table(subjects));
+    if (options.laws) print_out("\n" + laws_table(summary.laws()));
     print_failures(summary, options);
     print_unsupported(summary);
     std::uint64_t operations = 0;
@@ -123,6 +162,8 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
   if (summary.out_of_memory() > 0 && options.memory_matters)
     print_error(fmt::format("{} cases ask for more memory than a single allocation may have",
                             summary.out_of_memory()));
+  const std::string missing = missing_evidence(summary);
+  if (!missing.empty() && summary.failed() == 0) print_error(missing);
   return status_of(summary, options);
 }
 

@@ -11,14 +11,16 @@
 namespace kvo::tools {
 
 struct ReportOptions {
-  bool timings = false;        ///< a second table, one row an operation and subject
-  std::string law;             ///< named in the repeat commands, unless empty
-  bool memory_matters = true;  ///< a case that runs out of memory makes the command fail
-  std::string json;            ///< also write JSON there; empty: no, "-": instead of text
+  bool timings = false;                  ///< a second table, one row an operation and subject
+  Profile profile = Profile::kOriginal;  ///< named in the repeat commands
+  bool laws = false;                     ///< a further table: what the verdict of each law rests on
+  bool memory_matters = true;            ///< a case that runs out of memory makes the command fail
+  std::string json;                      ///< also write JSON there; empty: no, "-": instead of text
 };
 
 /// Prints the table of subjects, the failures with the command that repeats each, and writes JSON.
-/// `facts` are further members of the JSON. Returns the exit status that the summary calls for.
+/// `facts` are further members of the JSON. Returns the exit status that the summary calls for: 2
+/// for a law that judged nothing, and where there was no case.
 /// Throws OutputFailed, UsageError.
 [[nodiscard]] int report(const Summary& summary, const ReportOptions& options,
                          boost::json::object facts = {});

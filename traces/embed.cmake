@@ -5,7 +5,7 @@ file(READ "${INPUT}" bytes HEX)
 string(REPEAT "[0-9a-f]" 28 fourteen_bytes)
 string(REGEX REPLACE "(${fourteen_bytes})" "\\1\n    " bytes "${bytes}")
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")
-file(WRITE "${OUTPUT}" "#include \"traces/sample.hpp\"
+file(WRITE "${OUTPUT}" "#include \"traces/formats/sample.hpp\"
 
 namespace kvo::traces {
 

@@ -5,21 +5,17 @@
 
 namespace kvo::block_pool {
 
-StackPool::Quirks StackPool::Quirks::of(Profile profile) {
-  const bool original = profile == Profile::kOriginal;
-  return {.alloc_keeps_used = original, .free_takes_any = original};
-}
-
-Result<std::unique_ptr<BlockPool>> StackPool::make(const Geometry& geometry, Profile profile) {
-  const auto sizes = sizes_of(geometry, profile);
+Result<std::unique_ptr<BlockPool>> StackPool::make(const Geometry& geometry,
+                                                   QuirkSet<Quirk> quirks) {
+  const auto sizes = sizes_of(geometry, quirks);
   if (!sizes) return sizes.error();
-  return std::make_unique<StackPool>(geometry, *sizes, profile);
+  return std::make_unique<StackPool>(geometry, *sizes, quirks);
 }
 
-StackPool::StackPool(const Geometry& geometry, const Sizes& sizes, Profile profile)
+StackPool::StackPool(const Geometry& geometry, const Sizes& sizes, QuirkSet<Quirk> quirks)
     : geometry_(geometry),
       sizes_(sizes),
-      quirks_(Quirks::of(profile)),
+      quirks_(quirks),
       cells_(static_cast<std::size_t>(sizes.blocks * 2 * sizes.side)),
       used_(static_cast<std::size_t>(sizes.blocks)),
       owners_(used_.size()),
@@ -40,9 +36,14 @@ Status StackPool::alloc(Owner owner, std::span<std::int64_t> blocks) {
     free_.pop_back();
     const auto b = static_cast<std::size_t>(block);
     owners_[b] = owner;
-    if (!quirks_.alloc_keeps_used) used_[b] = 0;
+    if (!quirks_.has(Quirk::kAllocKeepsUsed)) used_[b] = 0;  // ZF-23
   }
   return {};
+}
+
+bool StackPool::may_free(Owner owner, std::size_t block) const {
+  if (!owners_[block]) return quirks_.has(Quirk::kFreeTakesFreeBlocks);
+  return owners_[block] == owner || quirks_.has(Quirk::kFreeTakesForeignBlocks);
 }
 
 void StackPool::free(Owner owner, std::span<const std::int64_t> blocks) {
@@ -50,7 +51,7 @@ void StackPool::free(Owner owner, std::span<const std::int64_t> blocks) {
   free_.reserve(free_.size() + blocks.size());
   for (const std::int64_t block : blocks) {
     const auto b = static_cast<std::size_t>(block);
-    if (!quirks_.free_takes_any && owners_[b] != owner) continue;
+    if (!may_free(owner, b)) continue;
     used_[b] = 0;
     owners_[b] = std::nullopt;
     free_.push_back(block);
@@ -73,7 +74,7 @@ Sides StackPool::sides(std::int64_t block) {
 }
 
 std::optional<std::string> StackPool::broken_invariant() const {
-  if (quirks_.free_takes_any) return std::nullopt;
+  if (quirks_.has(Quirk::kFreeTakesFreeBlocks)) return std::nullopt;
   const std::scoped_lock locked(lock_);
   const auto owned = std::ranges::count_if(owners_, [](const auto& o) { return o.has_value(); });
   if (free_.size() + static_cast<std::size_t>(owned) != owners_.size())

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "reference/block_pool/contract.hpp"
+#include "reference/block_pool/cache.hpp"
 
 namespace kvo::block_pool {
 
@@ -12,9 +12,9 @@ namespace kvo::block_pool {
 class StackPool : public BlockPool {
  public:
   /// Errors  as of sizes_of.
-  static Result<std::unique_ptr<BlockPool>> make(const Geometry& geometry, Profile profile);
+  static Result<std::unique_ptr<BlockPool>> make(const Geometry& geometry, QuirkSet<Quirk> quirks);
 
-  StackPool(const Geometry& geometry, const Sizes& sizes, Profile profile);
+  StackPool(const Geometry& geometry, const Sizes& sizes, QuirkSet<Quirk> quirks);
 
   [[nodiscard]] Geometry geometry() const override { return geometry_; }
   [[nodiscard]] std::int64_t cap() const override { return sizes_.blocks; }
@@ -27,16 +27,12 @@ class StackPool : public BlockPool {
   [[nodiscard]] std::optional<std::string> broken_invariant() const override;
 
  protected:
-  /// Where the original departs from what it promises.
-  struct Quirks {
-    bool alloc_keeps_used;  ///< ZF-23
-    bool free_takes_any;    ///< ZF-24
-    static Quirks of(Profile profile);
-  };
+  /// Whether a free by `owner` is heeded (ZF-24).
+  [[nodiscard]] bool may_free(Owner owner, std::size_t block) const;
 
   Geometry geometry_;
   Sizes sizes_;
-  Quirks quirks_;
+  QuirkSet<Quirk> quirks_;
   std::vector<float> cells_;                  ///< [block][K, V][layer][position][head_dim]
   std::vector<std::int64_t> used_;            ///< [block], positions
   std::vector<std::optional<Owner>> owners_;  ///< [block], nothing while free

@@ -7,13 +7,15 @@ namespace kvo::layered {
 
 Result<std::unique_ptr<Cache>> VectorCache::make(const Geometry& geometry,
                                                  std::optional<std::uint64_t> max_seq_len,
-                                                 Mode mode) {
-  if (mode == Mode::kDocumented && !entry_elements(geometry, mode))
-    return entry_elements(geometry, mode).error();
+                                                 const Behaviour& behaviour) {
+  if (!behaviour.quirks.has(Quirk::kSizesUnchecked)) {  // RS-1: else nothing is computed yet
+    const auto entry = entry_elements(geometry, behaviour);
+    if (!entry) return entry.error();
+  }
   const auto reserved =
-      max_seq_len ? reserved_elements(geometry, *max_seq_len, mode) : Result<std::uint64_t>(0);
+      max_seq_len ? reserved_elements(geometry, *max_seq_len, behaviour) : Result<std::uint64_t>(0);
   if (!reserved) return reserved.error();
-  auto cache = std::make_unique<VectorCache>(geometry, mode);
+  auto cache = std::make_unique<VectorCache>(geometry, behaviour);
   for (Layer& layer : cache->layers_) {
     layer.k.reserve(*reserved);
     layer.v.reserve(*reserved);
@@ -21,20 +23,25 @@ Result<std::unique_ptr<Cache>> VectorCache::make(const Geometry& geometry,
   return cache;
 }
 
+// RS-4 (a) to (c): in the original these are debug assertions.
+Status VectorCache::check_lengths(std::size_t k, std::size_t v) const {
+  const bool unchecked = has(Quirk::kLengthsUnchecked);
+  if (unchecked && behaviour_.build == Build::kRelease) return {};
+  const auto entry = entry_elements(geometry_, behaviour_);
+  if (!entry) return entry.error();
+  const Code code = unchecked ? Code::kPrecondition : Code::kBadShape;
+  if (k != *entry) return fail(code, "k");
+  if (v != *entry) return fail(code, "v");
+  return {};
+}
+
 Status VectorCache::append(std::uint64_t layer, std::span<const float> k,
                            std::span<const float> v) {
-  const bool documented = mode_ == Mode::kDocumented;
-  if (documented && layer >= layers_.size()) return no_layer(layer);
-  if (mode_ != Mode::kRelease) {  // The length checks are debug assertions (RS-4).
-    const auto entry = entry_elements(geometry_, mode_);
-    if (!entry) return entry.error();
-    const Code code = documented ? Code::kBadShape : Code::kPrecondition;
-    if (k.size() != *entry) return fail(code, "k");
-    if (v.size() != *entry) return fail(code, "v");
-  }
-  if (layer >= layers_.size()) return no_layer(layer);
+  if (!has(Quirk::kLayerAborts) && layer >= layers_.size()) return no_layer(layer);
+  if (Status good = check_lengths(k.size(), v.size()); !good) return good;
+  if (layer >= layers_.size()) return no_layer(layer);  // RS-4 (d)
   Layer& to = layers_[layer];
-  if (documented && to.pending != 0)
+  if (!has(Quirk::kSecondAppendTaken) && to.pending != 0)
     return fail(Code::kPrecondition, "layer " + std::to_string(layer) + " has this token already");
   if (to.v.capacity() < to.v.size() + v.size())
     to.v.reserve(std::max(2 * to.v.capacity(), to.v.size() + v.size()));
@@ -45,7 +52,7 @@ Status VectorCache::append(std::uint64_t layer, std::span<const float> k,
 }
 
 Status VectorCache::advance() {
-  if (mode_ == Mode::kDocumented)
+  if (!has(Quirk::kAdvanceUnchecked))
     for (const Layer& layer : layers_)
       if (layer.pending != 1) return fail(Code::kPrecondition, "a layer lacks this token");
   for (Layer& layer : layers_) layer.pending = 0;
@@ -73,7 +80,7 @@ void VectorCache::clear() {
 }
 
 Error VectorCache::no_layer(std::uint64_t layer) const {
-  return fail(mode_ == Mode::kDocumented ? Code::kOutOfRange : Code::kPrecondition,
+  return fail(has(Quirk::kLayerAborts) ? Code::kPrecondition : Code::kOutOfRange,
               "layer " + std::to_string(layer) + " of " + std::to_string(layers_.size()));
 }
 

@@ -3,19 +3,20 @@
 
 #include <vector>
 
-#include "reference/layered/contract.hpp"
+#include "reference/layered/cache.hpp"
 
 namespace kvo::layered {
 
 /// The shortest cache that keeps the contract: a vector for each layer's K and V.
 class VectorCache : public Cache {
  public:
-  /// Errors  kPrecondition or kOutOfRange by `mode` when a size product overflows (RS-2).
+  /// Errors  as of entry_elements and reserved_elements (RS-2).
   static Result<std::unique_ptr<Cache>> make(const Geometry& geometry,
-                                             std::optional<std::uint64_t> max_seq_len, Mode mode);
+                                             std::optional<std::uint64_t> max_seq_len,
+                                             const Behaviour& behaviour);
 
-  VectorCache(const Geometry& geometry, Mode mode)
-      : geometry_(geometry), mode_(mode), layers_(geometry.num_layers) {}
+  VectorCache(const Geometry& geometry, const Behaviour& behaviour)
+      : geometry_(geometry), behaviour_(behaviour), layers_(geometry.num_layers) {}
 
   [[nodiscard]] Geometry geometry() const override { return geometry_; }
   [[nodiscard]] Status append(std::uint64_t layer, std::span<const float> k,
@@ -25,7 +26,7 @@ class VectorCache : public Cache {
   [[nodiscard]] Result<std::span<const float>> v(std::uint64_t layer) const override;
   [[nodiscard]] std::uint64_t len() const override { return len_; }
   [[nodiscard]] Result<std::uint64_t> entry_size() const override {
-    return entry_elements(geometry_, mode_);
+    return entry_elements(geometry_, behaviour_);
   }
   void clear() override;
   [[nodiscard]] std::unique_ptr<Cache> clone() const override {
@@ -38,10 +39,12 @@ class VectorCache : public Cache {
     std::vector<float> v;
     std::uint64_t pending = 0;  ///< appends since the last advance or clear
   };
+  [[nodiscard]] bool has(Quirk quirk) const { return behaviour_.quirks.has(quirk); }
+  [[nodiscard]] Status check_lengths(std::size_t k, std::size_t v) const;
   [[nodiscard]] Error no_layer(std::uint64_t layer) const;
 
   Geometry geometry_;
-  Mode mode_;
+  Behaviour behaviour_;
   std::uint64_t len_ = 0;
   std::vector<Layer> layers_;
 };

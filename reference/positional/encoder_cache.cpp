@@ -38,46 +38,12 @@ Status EncoderCache::do_init(const InitArguments& arguments) {  // OK-70
   return {};
 }
 
-EncoderCache::Change EncoderCache::started(const Batch& batch) const {
-  Change change{.state = state_};
-  change.state.reserve = batch.reserve;
+Status EncoderCache::do_start_forward(const Batch& batch) {
+  reserve_ = batch.reserve;
   if (!batch.multimodal.empty() && (!batch.reserve || has(Quirk::kReserveRemembered))) {  // OK-71
     const auto last = static_cast<std::size_t>(batch.multimodal.back());
-    change.state.remembered = Entry{batch.positions[last], batch.sequences[last]};
+    remembered_ = Entry{batch.positions[last], batch.sequences[last]};
   }
-  return change;
-}
-
-EncoderCache::Change EncoderCache::copied(std::int64_t /*source*/, std::int64_t /*target*/,
-                                          std::int32_t /*length*/) const {
-  return {.outcome = refused("encoder cache does not support multiple sequences")};  // OK-77
-}
-
-EncoderCache::Change EncoderCache::removed(std::int64_t sequence, std::int32_t begin,
-                                           std::int32_t end) const {
-  Change change{.state = state_};
-  const auto& stored = state_.stored;
-  bool falls = false;
-  if (has(Quirk::kAnySequenceDrops)) {  // OK-75: any sequence, and position 0 without an entry
-    const std::int32_t position = stored ? stored->position : 0;
-    falls = begin <= position && position < end;
-  } else if (stored) {
-    falls = stored->sequence == sequence && begin <= stored->position && stored->position < end;
-  } else {
-    falls = begin <= 0 && end == kMaxPosition;
-  }
-  if (falls) change.state.cached = false;
-  return change;
-}
-
-void EncoderCache::unwind(Change& change, const Batch& batch) {
-  const std::int32_t stored = change.state.stored ? change.state.stored->position : 0;
-  for (const std::int32_t position : batch.positions)
-    if (position <= stored) change.state.cached = false;
-}
-
-Status EncoderCache::do_start_forward(const Batch& batch) {
-  commit(started(batch));
   return {};
 }
 
@@ -87,20 +53,22 @@ Status EncoderCache::do_set_layer(std::int64_t layer) {
 }
 
 Status EncoderCache::do_put(const Rows& k, const Rows& v) {
-  auto found = layers_.find(layer_);
-  if (found == layers_.end()) {  // OK-73
-    Layer layer{make_tensor(shape_of(k)), make_tensor(shape_of(v))};
-    found = layers_.emplace(layer_, std::move(layer)).first;
-  }
-  Layer& layer = found->second;
-  if (layer.k.shape != shape_of(k) || layer.v.shape != shape_of(v))
+  const auto found = layers_.find(layer_);
+  const bool fresh = found == layers_.end();
+  if (!fresh && (found->second.k->shape != shape_of(k) || found->second.v->shape != shape_of(v)))
     return refused("k, v: other rows than before in layer " + std::to_string(layer_));
-  if (state_.reserve) return {};  // OK-76
-  std::ranges::copy(k.values, layer.k.floats().begin());
-  std::ranges::copy(v.values, layer.v.floats().begin());
-  layer.written = true;
-  state_.stored = state_.remembered;  // OK-72
-  state_.cached = true;
+  if (reserve_ && !fresh) return {};  // OK-76
+  Layer layer{.k = std::make_shared<Tensor>(make_tensor(shape_of(k))),
+              .v = std::make_shared<Tensor>(make_tensor(shape_of(v)))};
+  if (!reserve_) {
+    std::ranges::copy(k.values, layer.k->floats().begin());
+    std::ranges::copy(v.values, layer.v->floats().begin());
+    layer.written = true;
+  }
+  layers_.insert_or_assign(layer_, std::move(layer));  // OK-73
+  if (reserve_) return {};                             // OK-76
+  stored_ = remembered_;                               // OK-72
+  cached_ = true;
   return {};
 }
 
@@ -108,30 +76,38 @@ Result<Shown> EncoderCache::do_get() {
   const auto found = layers_.find(layer_);
   if (found == layers_.end() || !(found->second.written || has(Quirk::kReserveShown)))  // OK-76
     return Shown{};
-  Shown shown{.k = view_of(found->second.k), .v = view_of(found->second.v)};
-  if (effective().permuted_v) {  // OK-74
+  Shown shown{.k = view_of(*found->second.k), .v = view_of(*found->second.v)};
+  if (effective().permuted_v)  // OK-74
     for (Shape* axes : {&shown.v->shape, &shown.v->strides})
       std::rotate(axes->begin(), axes->begin() + 1, axes->end());
-  }
   return shown;
 }
 
-Status EncoderCache::do_copy_prefix(std::int64_t source, std::int64_t target, std::int32_t length) {
-  return copied(source, target, length).outcome;
+Status EncoderCache::do_copy_prefix(std::int64_t /*source*/, std::int64_t /*target*/,
+                                    std::int32_t /*length*/) {
+  return refused("encoder cache does not support multiple sequences");  // OK-77
 }
 
 Result<bool> EncoderCache::do_can_resume(std::int64_t /*sequence*/,
                                          std::int32_t /*position*/) const {
-  return true;
+  return true;  // OK-77
 }
 
 Status EncoderCache::do_remove(std::int64_t sequence, std::int32_t begin, std::int32_t end) {
-  commit(removed(sequence, begin, end));
+  if (has(Quirk::kAnySequenceDrops)) {  // OK-75: any sequence, and position 0 without an entry
+    const std::int32_t position = stored_ ? stored_->position : 0;
+    if (begin <= position && position < end) cached_ = false;
+  } else if (stored_) {
+    if (stored_->sequence == sequence && begin <= stored_->position && stored_->position < end)
+      cached_ = false;
+  } else if (begin <= 0 && end == kMaxPosition) {
+    cached_ = false;
+  }
   return {};
 }
 
 Result<bool> EncoderCache::do_encoder_cached() const {
-  return state_.cached;
+  return cached_;
 }
 
 }  // namespace kvo::positional

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "reference/positional/contract.hpp"
+#include "reference/positional/cache.hpp"
 
 namespace kvo::positional {
 
@@ -13,34 +13,7 @@ namespace kvo::positional {
 class EncoderCache : public Cache {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Cache>> make(const CacheSetup& setup);
-  explicit EncoderCache(const CacheSetup& setup)
-      : Cache(setup.profile, setup.quirks), backend_(setup.backend) {}
-
-  /// The token that a result belongs to.
-  struct Entry {
-    std::int32_t position = 0;
-    std::int64_t sequence = 0;
-  };
-  struct State {
-    std::optional<Entry> remembered = std::nullopt;  ///< by start_forward (OK-71)
-    std::optional<Entry> stored = std::nullopt;      ///< by put (OK-72)
-    bool cached = false;
-    bool reserve = false;
-  };
-  /// What an operation does, before it is done.
-  struct Change {
-    Status outcome = {};
-    std::optional<Quirk> kept_by = std::nullopt;  ///< as CausalCache::Change
-    State state = {};
-  };
-
-  [[nodiscard]] Change started(const Batch& batch) const;
-  [[nodiscard]] Change copied(std::int64_t source, std::int64_t target, std::int32_t length) const;
-  [[nodiscard]] virtual Change removed(std::int64_t sequence, std::int32_t begin,
-                                       std::int32_t end) const;
-  /// Takes a batch out of a start that another member of a wrapper did not follow (OK-83).
-  static void unwind(Change& change, const Batch& batch);
-  void commit(const Change& change) noexcept { state_ = change.state; }
+  explicit EncoderCache(const CacheSetup& setup) : Cache(setup.quirks), backend_(setup.backend) {}
 
   Status do_set_config(const BackendConfig& config, std::optional<std::int64_t> member) override;
   Status do_init(const InitArguments& arguments) override;
@@ -53,11 +26,18 @@ class EncoderCache : public Cache {
                                            std::int32_t position) const override;
   Status do_remove(std::int64_t sequence, std::int32_t begin, std::int32_t end) override;
   [[nodiscard]] Result<bool> do_encoder_cached() const override;
+  using Cache::do_set_causal;  // which only a causal cache has: a wrapper may ask
 
  private:
-  struct Layer {  // NOLINT(bugprone-exception-escape): as Tensor
-    Tensor k;     ///< [token][kv_head][k_head_dim], f32
-    Tensor v;     ///< [token][kv_head][v_head_dim], f32; get permutes
+  /// The token that a result belongs to.
+  struct Entry {
+    std::int32_t position = 0;
+    std::int64_t sequence = 0;
+  };
+  /// What was put last; copies of a cache share it.
+  struct Layer {                // NOLINT(bugprone-exception-escape): as Tensor
+    std::shared_ptr<Tensor> k;  ///< [token][kv_head][k_head_dim], f32
+    std::shared_ptr<Tensor> v;  ///< [token][kv_head][v_head_dim], f32; get permutes
     bool written = false;
   };
 
@@ -65,7 +45,10 @@ class EncoderCache : public Cache {
 
   BackendConfig backend_;
   std::optional<BackendConfig> config_;
-  State state_;
+  std::optional<Entry> remembered_;  ///< by start_forward (OK-71)
+  std::optional<Entry> stored_;      ///< by put (OK-72)
+  bool cached_ = false;
+  bool reserve_ = false;
   std::int64_t layer_ = 0;
   std::map<std::int64_t, Layer> layers_;
 };

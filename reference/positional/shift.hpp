@@ -4,7 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "reference/positional/contract.hpp"
+#include "reference/contract/describe/describe.hpp"
+#include "reference/positional/cache.hpp"
 
 namespace kvo::positional {
 
@@ -18,7 +19,10 @@ struct ShiftConfig {
   std::optional<float> base = std::nullopt;           ///< rope: of the angles; absent: 10000
   std::optional<std::string> message = std::nullopt;  ///< fail: the error's words
 };
-BOOST_DESCRIBE_STRUCT(ShiftConfig, (), (kind, scale, base, message))
+KVO_DESCRIBE(ShiftConfig, (kind, "add, rope, or fail: every call is an error"),
+             (scale, "of add, per position; absent: 1"),
+             (base, "of rope, of the angles; absent: 10000"),
+             (message, "of fail, the error's words"))
 
 /// The function of a config. add: key + scale * offset, in f32. rope: rotates the pairs (d, d + n)
 /// of a head of 2n elements by offset * base^(-d/n); an odd last element stays. fail: {kOther,

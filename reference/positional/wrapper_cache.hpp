@@ -15,6 +15,9 @@ namespace kvo::positional {
 /// Members in order; put, get and what concerns a batch go to the selected one (OK-80 to OK-88).
 class WrapperCache : public Cache {
  public:
+  using Member = std::variant<CausalCache, EncoderCache>;
+  using Members = std::vector<Member>;
+
   /// Errors  kPrecondition: no member; as CausalCache.
   [[nodiscard]] static Result<std::unique_ptr<Cache>> make(const CacheSetup& setup);
   explicit WrapperCache(const CacheSetup& setup);
@@ -34,50 +37,17 @@ class WrapperCache : public Cache {
   Status do_remove(std::int64_t sequence, std::int32_t begin, std::int32_t end) override;
   [[nodiscard]] Result<bool> do_encoder_cached() const override;
 
- protected:
-  using Member = std::variant<CausalCache, EncoderCache>;
-  using MemberChange = std::variant<CausalCache::Change, EncoderCache::Change>;
-  /// What an operation does to the members in order, up to the first that fails.
-  struct Changes {
-    Status outcome = {};
-    std::optional<Quirk> kept_by = std::nullopt;  ///< as CausalCache::Change
-    std::vector<MemberChange> members = {};
-  };
-
-  [[nodiscard]] virtual Changes started(const Batch& batch) const;
-  [[nodiscard]] virtual Changes removed(std::int64_t sequence, std::int32_t begin,
-                                        std::int32_t end) const;
-  [[nodiscard]] const std::vector<Member>& members() const { return members_; }
-  /// The changes of `ask(member)`, member by member, up to the first that fails.
-  template <class Ask>
-  [[nodiscard]] Changes asked(Ask&& ask) const;
-  /// Takes the batch out of a member's start.
-  static void unwind(MemberChange& change, const Batch& batch);
+  /// For those who look on; valid until the next call.
+  [[nodiscard]] const Members& members() const { return members_; }
 
  private:
-  [[nodiscard]] bool selected_exists() const;
-  [[nodiscard]] Status settle(Changes changes);
+  /// Does the same to copies of the members, in order up to the first that fails (OK-80). They take
+  /// the members' place when none does, or when the cache has the quirk that keeps what was done.
+  template <class Operation>
+  [[nodiscard]] Status each(std::optional<Quirk> keeps, Operation&& operation);
 
-  std::vector<Member> members_;
+  Members members_;
   std::int64_t selected_ = 0;
 };
-
-template <class Ask>
-WrapperCache::Changes WrapperCache::asked(Ask&& ask) const {
-  Changes changes;
-  for (const Member& member : members_) {
-    MemberChange change =
-        std::visit([&](const auto& cache) -> MemberChange { return ask(cache); }, member);
-    std::visit(
-        [&](const auto& made) {
-          changes.outcome = made.outcome;
-          changes.kept_by = made.kept_by;
-        },
-        change);
-    changes.members.push_back(std::move(change));
-    if (!changes.outcome) break;
-  }
-  return changes;
-}
 
 }  // namespace kvo::positional

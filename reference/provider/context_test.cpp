@@ -1,8 +1,7 @@
-#include "reference/provider/context.hpp"
-
 #include <gtest/gtest.h>
 
 #include "reference/block_pool/stack_pool.hpp"
+#include "reference/provider/context_cache.hpp"
 #include "reference/provider/contiguous_cache.hpp"
 #include "reference/provider/tensor_cache.hpp"
 
@@ -10,9 +9,10 @@ namespace kvo::provider {
 namespace {
 
 struct ContextTest : testing::TestWithParam<Profile> {
-  std::shared_ptr<const Context> empty = CacheContext::make(GetParam());
-  std::shared_ptr<Contiguous> kv = *ContiguousCache::make(1, 1, GetParam());
-  std::shared_ptr<Provider> other = *TensorCache::make({.num_layers = 1, .dtype = ""}, GetParam());
+  QuirkSet<Quirk> quirks{GetParam()};
+  std::shared_ptr<const Context> empty = CacheContext::make(quirks);
+  std::shared_ptr<Contiguous> kv = *ContiguousCache::make(1, 1, quirks);
+  std::shared_ptr<Provider> other = *TensorCache::make({.num_layers = 1, .dtype = ""}, quirks);
 };
 
 TEST_P(ContextTest, NothingIsFoundWhereNothingWasStored) {  // ZF-72

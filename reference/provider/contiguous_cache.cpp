@@ -4,29 +4,19 @@
 
 namespace kvo::provider {
 
-ContiguousCache::Quirks ContiguousCache::Quirks::of(Profile profile) {
-  const bool original = profile == Profile::kOriginal;
-  return {.null_aborts = original,
-          .pins_before_checks = original,
-          .v_shape_ignored = original,
-          .negative_truncate = original,
-          .sizes_unchecked = original};
-}
-
 Result<std::unique_ptr<Contiguous>> ContiguousCache::make(std::int64_t num_layers,
                                                           std::int64_t max_seq_len,
-                                                          Profile profile) {
-  if (profile == Profile::kDocumented) {
-    if (num_layers < 0) return fail(Code::kOutOfRange, "num_layers");
-    if (max_seq_len < 0) return fail(Code::kOutOfRange, "max_seq_len");
-  }
-  if (num_layers < 0) return fail(Code::kPrecondition, "num_layers");
-  return std::make_unique<ContiguousCache>(num_layers, max_seq_len, profile);
+                                                          QuirkSet<Quirk> quirks) {
+  const bool aborts = quirks.has(Quirk::kNegativeSizesAbort);  // ZF-8
+  if (num_layers < 0) return fail(aborts ? Code::kPrecondition : Code::kOutOfRange, "num_layers");
+  if (max_seq_len < 0 && !aborts) return fail(Code::kOutOfRange, "max_seq_len");
+  return std::make_unique<ContiguousCache>(num_layers, max_seq_len, quirks);
 }
 
 Status ContiguousCache::update(std::int64_t layer, const Rows& rows) {
   if (!has(layer)) return fail(Code::kOutOfRange, "layer");
-  if (rows.k == nullptr && quirks_.null_aborts) return fail(Code::kPrecondition, "k is null");
+  if (rows.k == nullptr && quirks_.has(Quirk::kNullAborts))
+    return fail(Code::kPrecondition, "k is null");
   if (rows.k == nullptr || rows.k->shape.size() != 3) return fail(Code::kBadShape, "rank");
   const std::int64_t batch = rows.k->shape[0];
   const std::int64_t seq = rows.k->shape[1];
@@ -39,11 +29,10 @@ Status ContiguousCache::update(std::int64_t layer, const Rows& rows) {
   if (batch != next.batch) return fail(Code::kBadShape, "batch");
   if (dim != next.dim) return fail(Code::kBadShape, "dim");
   const std::int64_t start = next.cursor;
-  if (__builtin_add_overflow(start, seq, &next.cursor))
-    return fail(quirks_.sizes_unchecked ? Code::kPrecondition : Code::kOutOfRange, "seq");
+  if (__builtin_add_overflow(start, seq, &next.cursor)) return overflow("seq");
   if (next.cursor > max_seq_len_) {
     next.cursor = start;
-    if (quirks_.pins_before_checks) layers_[static_cast<std::size_t>(layer)] = std::move(next);
+    if (quirks_.has(Quirk::kFullPins)) layers_[static_cast<std::size_t>(layer)] = std::move(next);
     return fail(Code::kFull);
   }
   next.cursor = start;
@@ -67,19 +56,20 @@ Status ContiguousCache::pin(Layer& layer, const Tensor& k) const {
   layer.dim = k.shape[2];
   std::int64_t cells = 0;
   if (__builtin_mul_overflow(layer.batch, max_seq_len_, &cells) ||
-      __builtin_mul_overflow(cells, layer.dim, &cells) || cells < 0)
-    return fail(quirks_.sizes_unchecked ? Code::kPrecondition : Code::kOutOfRange, "max_seq_len");
+      __builtin_mul_overflow(cells, layer.dim, &cells))
+    return overflow("max_seq_len");
+  if (cells < 0) return fail(Code::kPrecondition, "max_seq_len");  // ZF-8, ZF-9.3
   layer.k = std::make_shared<HostStorage>(static_cast<std::size_t>(cells));
   layer.v = std::make_shared<HostStorage>(static_cast<std::size_t>(cells));
   return {};
 }
 
 Status ContiguousCache::check_v(const Layer& layer, const Rows& rows) const {
-  if (!quirks_.v_shape_ignored) {
-    if (rows.v == nullptr || rows.v->shape != rows.k->shape) return fail(Code::kBadShape, "v");
-    return {};
-  }
-  if (rows.v == nullptr) return fail(Code::kPrecondition, "v is null");
+  if (rows.v == nullptr && quirks_.has(Quirk::kNullAborts))
+    return fail(Code::kPrecondition, "v is null");
+  if (rows.v == nullptr) return fail(Code::kBadShape, "v");
+  if (rows.v->shape != rows.k->shape && !quirks_.has(Quirk::kContiguousVIgnored))
+    return fail(Code::kBadShape, "v");
   if (rows.v->elements() < rows.k->elements()) return fail(Code::kPrecondition, "v is short");
   if (layer.cursor < 0 && layer.batch > 0 && layer.dim > 0)
     return fail(Code::kPrecondition, "the cursor is negative");
@@ -120,7 +110,7 @@ Status ContiguousCache::reset() {
 }
 
 Status ContiguousCache::truncate(std::int64_t n) {
-  if (!quirks_.negative_truncate) n = std::max<std::int64_t>(n, 0);
+  if (!quirks_.has(Quirk::kNegativeLengths)) n = std::max<std::int64_t>(n, 0);
   for (Layer& layer : layers_) layer.cursor = std::min(layer.cursor, n);
   return {};
 }

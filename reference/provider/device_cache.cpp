@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reference/contract/device/jobs.hpp"
+
 namespace kvo::provider {
 namespace {
 
@@ -9,7 +11,7 @@ constexpr std::int64_t kCellBytes = sizeof(float);
 
 /// Frees what was allocated unless all went well: the newest piece first, then the rest in order.
 struct Undo {
-  explicit Undo(DeviceMemory& device, std::size_t most) : memory(device) { rest.reserve(most); }
+  explicit Undo(Device& device, std::size_t most) : memory(device) { rest.reserve(most); }
   ~Undo() {
     if (newest) (void)memory.free(newest);
     for (const DevicePtr ptr : rest) (void)memory.free(ptr);
@@ -21,7 +23,7 @@ struct Undo {
     rest.clear();
   }
 
-  DeviceMemory& memory;
+  Device& memory;
   DevicePtr newest = {};
   std::vector<DevicePtr> rest = {};
 };
@@ -34,32 +36,24 @@ std::optional<std::int64_t> buffer_bytes(const DeviceSetup& setup) {
 
 }  // namespace
 
-DeviceCache::Quirks DeviceCache::Quirks::of(Profile profile) {
-  const bool original = profile == Profile::kOriginal;
-  return {.last_layer_advances = original,
-          .two_positions = original,
-          .sync_takes_anything = original,
-          .arrays_each_time = original,
-          .works_when_closed = original};
-}
-
-DeviceCache::DeviceCache(const DeviceSetup& setup, Profile profile)
+DeviceCache::DeviceCache(const DeviceSetup& setup, QuirkSet<Quirk> quirks)
     : memory_(setup.memory),
       max_seq_len_(setup.max_seq_len),
       width_(setup.num_heads * setup.head_dim),
-      quirks_(Quirks::of(profile)),
+      quirks_(quirks),
       layers_(static_cast<std::size_t>(setup.num_layers)) {}
 
-Result<std::unique_ptr<DeviceKv>> DeviceCache::make(const DeviceSetup& setup, Profile profile) {
+Result<std::unique_ptr<DeviceKv>> DeviceCache::make(const DeviceSetup& setup,
+                                                    QuirkSet<Quirk> quirks) {
   if (!setup.memory) return fail_other("nil_allocator");
   if (setup.num_layers <= 0) return fail(Code::kOutOfRange, "num_layers");
   if (setup.max_seq_len <= 0) return fail(Code::kOutOfRange, "max_seq_len");
   if (setup.num_heads <= 0) return fail(Code::kOutOfRange, "num_heads");
   if (setup.head_dim <= 0) return fail(Code::kOutOfRange, "head_dim");
   if (!buffer_bytes(setup))
-    return fail(profile == Profile::kOriginal ? Code::kPrecondition : Code::kOutOfRange,
+    return fail(quirks.has(Quirk::kOverflowAborts) ? Code::kPrecondition : Code::kOutOfRange,
                 "max_seq_len");
-  auto cache = std::make_unique<DeviceCache>(setup, profile);
+  auto cache = std::make_unique<DeviceCache>(setup, quirks);
   if (const Status done = cache->allocate(); !done) return done.error();
   return cache;
 }
@@ -80,7 +74,7 @@ Status DeviceCache::allocate() {
   const auto counter = memory_->alloc(sizeof(std::int32_t));
   if (!counter) return counter.error();
   undo.newest = counter_ = *counter;
-  if (const Status zeroed = write_counter(0); !zeroed) return zeroed;
+  if (const Status zeroed = write_counter(*memory_, counter_, 0); !zeroed) return zeroed;
   undo.dismiss();
   return {};
 }
@@ -91,7 +85,7 @@ bool DeviceCache::has(std::int64_t layer) const {
 
 bool DeviceCache::completes(std::int64_t layer) const {
   const auto index = static_cast<std::size_t>(layer);
-  if (quirks_.last_layer_advances) return index + 1 == layers_.size();
+  if (quirks_.has(Quirk::kLastLayerAdvances)) return index + 1 == layers_.size();
   for (std::size_t i = 0; i < layers_.size(); ++i)
     if (i != index && !layers_[i].has_next) return false;
   return true;
@@ -102,7 +96,7 @@ bool DeviceCache::advance(std::int64_t layer) {
     set_length(length_ + 1);
     return true;
   }
-  layers_[static_cast<std::size_t>(layer)].has_next = !quirks_.last_layer_advances;
+  layers_[static_cast<std::size_t>(layer)].has_next = !quirks_.has(Quirk::kLastLayerAdvances);
   return false;
 }
 
@@ -111,21 +105,16 @@ void DeviceCache::set_length(std::int64_t length) {
   length_ = length;
 }
 
-Status DeviceCache::write_counter(std::int64_t value) {
-  const auto cell = static_cast<std::int32_t>(value);
-  return memory_->to_device(counter_, std::as_bytes(std::span(&cell, 1)));
-}
-
 Status DeviceCache::refresh_counter() {
   if (!counter_stale_) return {};
-  const Status written = write_counter(length_);
+  const Status written = write_counter(*memory_, counter_, length_);
   counter_stale_ = !written;
   return written;
 }
 
 Status DeviceCache::append(std::int64_t layer, std::span<const float> k, std::span<const float> v,
                            std::int64_t pos) {
-  if (closed_ && !quirks_.works_when_closed) return fail(Code::kClosed);
+  if (closed_ && !quirks_.has(Quirk::kWorksWhenClosed)) return fail(Code::kClosed);
   if (!has(layer)) return fail(Code::kOutOfRange, "layer");
   const Layer& to = layers_[static_cast<std::size_t>(layer)];
   if (pos != length_ || to.has_next) return fail(Code::kBadPosition);
@@ -136,27 +125,27 @@ Status DeviceCache::append(std::int64_t layer, std::span<const float> k, std::sp
   const std::int64_t offset = pos * width_ * kCellBytes;
   if (const Status done = memory_->to_device(to.k + offset, std::as_bytes(k)); !done) return done;
   if (const Status done = memory_->to_device(to.v + offset, std::as_bytes(v)); !done) return done;
-  if (advance(layer) && !quirks_.two_positions) counter_stale_ = true;
+  if (advance(layer) && !quirks_.has(Quirk::kHostAppendsUncounted)) counter_stale_ = true;
   return {};
 }
 
 Status DeviceCache::append_gpu(std::int64_t layer, DevicePtr k, DevicePtr v) {
-  if (closed_ && !quirks_.works_when_closed) return fail(Code::kClosed);
+  if (closed_ && !quirks_.has(Quirk::kWorksWhenClosed)) return fail(Code::kClosed);
   if (!has(layer)) return fail(Code::kOutOfRange, "layer");
   const Layer& to = layers_[static_cast<std::size_t>(layer)];
   if (to.has_next) return fail(Code::kBadPosition);
   if (length_ >= max_seq_len_) return fail(Code::kFull);
   if (const Status fresh = refresh_counter(); !fresh) return fresh;
 
-  OffsetCopy row{.counter = counter_, .dim = width_, .max_seq_len = max_seq_len_};
-  row.dst = to.k;
-  row.src = k;
-  if (const Status done = memory_->offset_memcpy(row); !done) return done;
-  row.dst = to.v;
-  row.src = v;
-  if (const Status done = memory_->offset_memcpy(row); !done) return done;
+  for (const auto& [buffer, row] : {std::pair(to.k, k), std::pair(to.v, v)}) {
+    const Status done =
+        memory_->run(OffsetCopyJob{buffer.as<std::uint32_t>(), row.as<const std::uint32_t>(),
+                                   counter_.as<const std::int32_t>(), width_, max_seq_len_});
+    if (!done) return done;
+  }
   if (completes(layer)) {
-    if (const Status done = memory_->increment_counter(counter_, 1); !done) return done;
+    const Status done = memory_->run(IncrementJob{counter_.as<std::int32_t>(), 1});
+    if (!done) return done;
   }
   advance(layer);
   return {};
@@ -165,12 +154,11 @@ Status DeviceCache::append_gpu(std::int64_t layer, DevicePtr k, DevicePtr v) {
 Status DeviceCache::sync_counter() {
   if (!counter_) return fail(Code::kClosed);
   if (const Status fresh = refresh_counter(); !fresh) return fresh;
-  std::int32_t value = 0;
-  const auto cell = std::as_writable_bytes(std::span(&value, 1));
-  if (const Status done = memory_->to_host(cell, counter_); !done) return done;
-  if (!quirks_.sync_takes_anything && (value < 0 || value > max_seq_len_))
+  const auto value = read_counter(*memory_, counter_);
+  if (!value) return value.error();
+  if (!quirks_.has(Quirk::kSyncTakesAnyLength) && (*value < 0 || *value > max_seq_len_))
     return fail(Code::kBadPosition);
-  set_length(value);
+  set_length(*value);
   return {};
 }
 
@@ -181,7 +169,7 @@ LayerPointers DeviceCache::pointers(std::int64_t layer) const {
 }
 
 Result<PointerArrays> DeviceCache::pointer_arrays() {
-  if (closed_ && !quirks_.works_when_closed) return fail(Code::kClosed);
+  if (closed_ && !quirks_.has(Quirk::kWorksWhenClosed)) return fail(Code::kClosed);
   if (arrays_.k) return arrays_;
   std::vector<DevicePtr> keys;
   std::vector<DevicePtr> values;
@@ -199,7 +187,7 @@ Result<PointerArrays> DeviceCache::pointer_arrays() {
     if (const Status done = memory_->to_device(*array, bytes); !done) return done.error();
   }
   undo.dismiss();
-  if (!quirks_.arrays_each_time) arrays_ = made;
+  if (!quirks_.has(Quirk::kArraysEachTime)) arrays_ = made;
   return made;
 }
 
@@ -207,8 +195,8 @@ void DeviceCache::reset() {
   length_ = 0;
   for (Layer& layer : layers_) layer.has_next = false;
   if (!counter_) return;
-  const Status zeroed = write_counter(0);
-  counter_stale_ = !zeroed && !quirks_.two_positions;
+  const Status zeroed = write_counter(*memory_, counter_, 0);
+  counter_stale_ = !zeroed && !quirks_.has(Quirk::kResetForgetsFailure);
 }
 
 Status DeviceCache::close() {

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reference/provider/host_device.hpp"
-#include "reference/provider/recorded_device.hpp"
+#include "reference/contract/device/host_device.hpp"
+#include "reference/contract/device/recorded_device.hpp"
 
 namespace kvo::provider {
 namespace {
@@ -16,6 +16,10 @@ using testing::IsEmpty;
 
 constexpr auto kOriginal = Profile::kOriginal;
 constexpr auto kDocumented = Profile::kDocumented;
+
+Result<std::unique_ptr<DeviceKv>> make_cache(const DeviceSetup& setup, Profile profile) {
+  return DeviceCache::make(setup, QuirkSet<Quirk>(profile));
+}
 
 // Two layers of three positions of one cell, unless a test says otherwise.
 struct DeviceCacheTest : testing::Test {
@@ -27,7 +31,7 @@ struct DeviceCacheTest : testing::Test {
     return {device, layers, max_seq_len, 1, 1};
   }
   void open(Profile profile, std::int64_t layers = 2, std::int64_t max_seq_len = 3) {
-    cache = std::move(*DeviceCache::make(setup(layers, max_seq_len), profile));
+    cache = std::move(*make_cache(setup(layers, max_seq_len), profile));
   }
   Status append(std::int64_t layer, std::int64_t pos, float value = 1) {
     const float negative = -value;
@@ -53,38 +57,37 @@ struct DeviceCacheTest : testing::Test {
   void set_counter(std::int32_t value) {
     EXPECT_TRUE(host->to_device(cache->counter(), std::as_bytes(std::span(&value, 1))));
   }
-  std::vector<CallName> calls() {
-    std::vector<CallName> names;
-    for (const Call& call : device->calls()) names.push_back(call.fn);
+  std::vector<DeviceCallName> calls() {
+    std::vector<DeviceCallName> names;
+    for (const DeviceCall& call : device->calls()) names.push_back(call.fn);
     return names;
   }
 };
 
 TEST_F(DeviceCacheTest, SizesMustBePositiveAndTheAllocatorThere) {  // ZF-42
-  EXPECT_EQ(DeviceCache::make({nullptr, 0, 0, 0, 0}, kOriginal).error(),
-            fail_other("nil_allocator"));
-  EXPECT_EQ(DeviceCache::make({device, 0, 0, 0, 0}, kOriginal).error().detail, "num_layers");
-  EXPECT_EQ(DeviceCache::make({device, 1, 0, 0, 0}, kOriginal).error().detail, "max_seq_len");
-  EXPECT_EQ(DeviceCache::make({device, 1, 1, -1, 0}, kOriginal).error().detail, "num_heads");
-  EXPECT_EQ(DeviceCache::make({device, 1, 1, 1, 0}, kOriginal).error().detail, "head_dim");
+  EXPECT_EQ(make_cache({nullptr, 0, 0, 0, 0}, kOriginal).error(), fail_other("nil_allocator"));
+  EXPECT_EQ(make_cache({device, 0, 0, 0, 0}, kOriginal).error().detail, "num_layers");
+  EXPECT_EQ(make_cache({device, 1, 0, 0, 0}, kOriginal).error().detail, "max_seq_len");
+  EXPECT_EQ(make_cache({device, 1, 1, -1, 0}, kOriginal).error().detail, "num_heads");
+  EXPECT_EQ(make_cache({device, 1, 1, 1, 0}, kOriginal).error().detail, "head_dim");
   EXPECT_THAT(device->calls(), IsEmpty());
 }
 
 TEST_F(DeviceCacheTest, ASizeThatOverflowsIsRefusedBeforeAnyCall) {  // ZF-1
   const DeviceSetup huge{device, 1, std::int64_t{1} << 40U, 1 << 20U, 1 << 10U};
-  EXPECT_EQ(DeviceCache::make(huge, kOriginal).error(), fail(Code::kPrecondition));
-  EXPECT_EQ(DeviceCache::make(huge, kDocumented).error(), fail(Code::kOutOfRange));
+  EXPECT_EQ(make_cache(huge, kOriginal).error(), fail(Code::kPrecondition));
+  EXPECT_EQ(make_cache(huge, kDocumented).error(), fail(Code::kOutOfRange));
   EXPECT_THAT(device->calls(), IsEmpty());
 }
 
 TEST_F(DeviceCacheTest, WhateverFailsAtConstructionEverythingIsGivenBack) {  // ZF-43
   for (std::int64_t n = 1; n <= 5; ++n) {
     device->set_faults({.alloc = n});
-    EXPECT_EQ(DeviceCache::make(setup(), kOriginal).error(), fail_other("alloc_failed"));
+    EXPECT_EQ(make_cache(setup(), kOriginal).error(), fail_other("alloc_failed"));
     EXPECT_EQ(host->live(), 0U) << n;
   }
   device->set_faults({.memcpy = 1});
-  EXPECT_EQ(DeviceCache::make(setup(), kOriginal).error(), fail_other("memcpy_failed"));
+  EXPECT_EQ(make_cache(setup(), kOriginal).error(), fail_other("memcpy_failed"));
   EXPECT_EQ(host->live(), 0U);
   EXPECT_EQ(device->calls()[device->calls().size() - 5].ptr->buf,
             device->calls().back().ptr->buf + 1)
@@ -135,8 +138,9 @@ TEST_F(DeviceCacheTest, DocumentedBringsTheCounterUpBeforeItIsUsed) {  // ZF-45,
   EXPECT_EQ(counter(), 0);
   device->begin();
   EXPECT_TRUE(append_gpu(0, 2));
-  EXPECT_THAT(calls(), ElementsAre(CallName::kMemcpy, CallName::kOffsetMemcpy,
-                                   CallName::kOffsetMemcpy, CallName::kIncrementCounter));
+  EXPECT_THAT(calls(),
+              ElementsAre(DeviceCallName::kMemcpy, DeviceCallName::kOffsetMemcpy,
+                          DeviceCallName::kOffsetMemcpy, DeviceCallName::kIncrementCounter));
   EXPECT_THAT(keys(0), ElementsAre(1, 2, 0));
   EXPECT_TRUE(append(0, 2, 3));
   EXPECT_TRUE(cache->sync_counter());

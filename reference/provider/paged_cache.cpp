@@ -6,25 +6,17 @@ namespace kvo::provider {
 
 using block_pool::Side;
 
-PagedCache::Quirks PagedCache::Quirks::of(Profile profile) {
-  const bool original = profile == Profile::kOriginal;
-  return {.null_k_aborts = original,
-          .v_shape_ignored = original,
-          .keeps_partial = original,
-          .pins_early = original,
-          .keeps_used = original,
-          .truncates_upwards = original};
-}
-
-Result<std::unique_ptr<Paged>> PagedCache::make(const PagedSetup& setup, Profile profile) {
-  if (profile == Profile::kDocumented) {
-    if (!setup.pool) return fail_other("nil_pool");
-    if (setup.num_layers < 0 || setup.num_layers > setup.pool->geometry().num_layers)
-      return fail(Code::kOutOfRange, "num_layers");
-  }
-  if (!setup.pool) return fail(Code::kPrecondition, "no pool");
-  if (setup.num_layers < 0) return fail(Code::kPrecondition, "num_layers");
-  return std::make_unique<PagedCache>(setup, profile);
+Result<std::unique_ptr<Paged>> PagedCache::make(const PagedSetup& setup, QuirkSet<Quirk> quirks) {
+  if (!setup.pool)
+    return quirks.has(Quirk::kNilPoolAborts) ? fail(Code::kPrecondition, "no pool")
+                                             : fail_other("nil_pool");
+  if (setup.num_layers < 0)
+    return fail(quirks.has(Quirk::kNegativeLayersAbort) ? Code::kPrecondition : Code::kOutOfRange,
+                "num_layers");
+  if (setup.num_layers > setup.pool->geometry().num_layers &&
+      !quirks.has(Quirk::kSurplusLayersAccepted))
+    return fail(Code::kOutOfRange, "num_layers");
+  return std::make_unique<PagedCache>(setup, quirks);
 }
 
 void PagedCache::BlockTable::reserve(std::int64_t needed) {
@@ -35,32 +27,44 @@ void PagedCache::BlockTable::reserve(std::int64_t needed) {
 
 Status PagedCache::update(std::int64_t layer, const Rows& rows) {
   if (Status good = check_k(layer, rows); !good) return good;
+  if (Status good = check_v(rows); !good) return good;
   const std::int64_t seq = rows.k->shape[1];
   std::int64_t& cursor = cursors_[static_cast<std::size_t>(layer)];
-  if (quirks_.v_shape_ignored && rows.v == nullptr) return fail(Code::kPrecondition, "v is null");
-  if (!quirks_.v_shape_ignored && (rows.v == nullptr || rows.v->shape != rows.k->shape))
-    return fail(Code::kBadShape, "v");
-
   // The pool runs dry behind this many positions (ZF-30).
   const std::int64_t room = (table_.size + pool_->available()) * geometry_.block_size - cursor;
   const std::int64_t fits = std::min(seq, room);
-  if (fits < seq && !quirks_.keeps_partial) return fail(Code::kExhausted);
+  const bool pins = (fits == seq && seq > 0) || quirks_.has(Quirk::kFailedAppendPins);  // ZF-31
+  if (fits < seq && !quirks_.has(Quirk::kDryAppendKeepsBlocks)) {
+    if (pins) pin(*rows.k);
+    return fail(Code::kExhausted);
+  }
   if (Status good = check_copy(layer, rows, fits); !good) return good;
   if (Status taken = extend(cursor + fits); !taken) return taken;
-
-  if (seq > 0 || quirks_.pins_early) {
-    channels_ = rows.k->shape[0];
-    dim_ = rows.k->shape[2];
-  }
+  if (pins) pin(*rows.k);
   for (std::int64_t p = 0; p < fits; ++p) copy_position(layer, rows, p);
   if (fits < seq) return fail(Code::kExhausted);
   cursor += seq;
   return {};
 }
 
+void PagedCache::pin(const Tensor& k) {
+  channels_ = k.shape[0];
+  dim_ = k.shape[2];
+}
+
+Status PagedCache::check_v(const Rows& rows) const {
+  if (rows.v == nullptr && quirks_.has(Quirk::kNullAborts))
+    return fail(Code::kPrecondition, "v is null");
+  if (rows.v == nullptr) return fail(Code::kBadShape, "v");
+  if (rows.v->shape != rows.k->shape && !quirks_.has(Quirk::kPagedVIgnored))
+    return fail(Code::kBadShape, "v");
+  return {};
+}
+
 Status PagedCache::check_k(std::int64_t layer, const Rows& rows) const {
   if (!has(layer)) return fail(Code::kOutOfRange, "layer");
-  if (rows.k == nullptr && quirks_.null_k_aborts) return fail(Code::kPrecondition, "k is null");
+  if (rows.k == nullptr && quirks_.has(Quirk::kNullAborts))
+    return fail(Code::kPrecondition, "k is null");
   if (rows.k == nullptr || rows.k->shape.size() != 3) return fail(Code::kBadShape, "rank");
   const std::int64_t channels = rows.k->shape[0];
   const std::int64_t dim = rows.k->shape[2];
@@ -143,11 +147,11 @@ std::int64_t PagedCache::seq_len() const {
 Status PagedCache::truncate(std::int64_t n) {
   n = std::max<std::int64_t>(n, 0);
   const std::int64_t longest = cursors_.empty() ? 0 : *std::ranges::max_element(cursors_);
-  if (!quirks_.truncates_upwards && n >= longest) return {};
+  if (!quirks_.has(Quirk::kTruncateExtends) && n >= longest) return {};
   const std::int64_t needed = blocks_of(n);
   if (needed > table_.capacity()) return fail(Code::kPrecondition, "n is beyond the table");
   if (Status done = cut(n, needed); !done) return done;
-  if (!quirks_.keeps_used && needed > 0)
+  if (!quirks_.has(Quirk::kCutBlockKeepsUsed) && needed > 0)
     pool_->set_used(*table_[needed - 1], n - (needed - 1) * geometry_.block_size);
   return {};
 }
@@ -165,7 +169,7 @@ Status PagedCache::cut(std::int64_t n, std::int64_t needed) {
   return {};
 }
 
-provider::Table::Returns PagedCache::table() const {
+provider::ShownTable PagedCache::table() const {
   return {{table_.entries.begin(), table_.entries.begin() + table_.size}, cursors_};
 }
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "reference/provider/contract_paged.hpp"
+#include "reference/provider/paged.hpp"
 
 namespace kvo::provider {
 
@@ -12,13 +12,13 @@ namespace kvo::provider {
 class PagedCache : public Paged {
  public:
   /// Errors  as MakePaged says.
-  static Result<std::unique_ptr<Paged>> make(const PagedSetup& setup, Profile profile);
+  static Result<std::unique_ptr<Paged>> make(const PagedSetup& setup, QuirkSet<Quirk> quirks);
 
-  PagedCache(const PagedSetup& setup, Profile profile)
+  PagedCache(const PagedSetup& setup, QuirkSet<Quirk> quirks)
       : pool_(setup.pool),
         geometry_(setup.pool->geometry()),
         owner_(setup.owner),
-        quirks_(Quirks::of(profile)),
+        quirks_(quirks),
         cursors_(static_cast<std::size_t>(setup.num_layers)) {}
 
   [[nodiscard]] std::int64_t num_layers() const override {
@@ -30,20 +30,10 @@ class PagedCache : public Paged {
   [[nodiscard]] Status reset() override { return free(); }
   [[nodiscard]] Status truncate(std::int64_t n) override;
   [[nodiscard]] Status free() override { return cut(0, 0); }
-  [[nodiscard]] provider::Table::Returns table() const override;
+  [[nodiscard]] provider::ShownTable table() const override;
   [[nodiscard]] std::optional<std::string> broken_invariant() const override;
 
  protected:
-  /// Where the original departs from what it promises.
-  struct Quirks {
-    bool null_k_aborts;      ///< ZF-3
-    bool v_shape_ignored;    ///< ZF-28.5, ZF-33
-    bool keeps_partial;      ///< ZF-30
-    bool pins_early;         ///< ZF-31
-    bool keeps_used;         ///< ZF-39
-    bool truncates_upwards;  ///< ZF-40
-    static Quirks of(Profile profile);
-  };
   /// A list that grows as in ZF-5: cutting it keeps capacity and the cut entries.
   struct BlockTable {
     std::vector<Nullable<std::int64_t>> entries = {};  ///< as many as the capacity
@@ -58,8 +48,10 @@ class PagedCache : public Paged {
   };
 
   [[nodiscard]] Status check_k(std::int64_t layer, const Rows& rows) const;
+  [[nodiscard]] Status check_v(const Rows& rows) const;
   /// How the original aborts when it copies the first `fits` positions (ZF-33, ZF-34, ZF-40).
   [[nodiscard]] Status check_copy(std::int64_t layer, const Rows& rows, std::int64_t fits);
+  void pin(const Tensor& k);
   /// Takes the blocks that `end` positions need.
   [[nodiscard]] Status extend(std::int64_t end);
   virtual void copy_position(std::int64_t layer, const Rows& rows, std::int64_t p);
@@ -73,7 +65,7 @@ class PagedCache : public Paged {
   std::shared_ptr<block_pool::BlockPool> pool_;
   block_pool::Geometry geometry_;
   block_pool::Owner owner_;
-  Quirks quirks_;
+  QuirkSet<Quirk> quirks_;
   std::int64_t channels_ = 0;
   std::int64_t dim_ = 0;
   BlockTable table_;

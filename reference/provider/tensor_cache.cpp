@@ -1,178 +1,128 @@
+// What a TensorCache is made of, shows and counts; how rows get in: tensor_cache_update.cpp.
 #include "reference/provider/tensor_cache.hpp"
 
 #include <algorithm>
 
+#include "reference/contract/device/jobs.hpp"
+
 namespace kvo::provider {
 namespace {
 
-std::span<std::byte> bytes_of(std::int32_t& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
+void release(std::array<std::shared_ptr<DeviceStorage>, 2>& buffers) {
+  for (const auto& buffer : buffers)
+    if (buffer) buffer->release();
+  buffers = {};
 }
 
 }  // namespace
 
-std::optional<std::int64_t> TensorCache::product(std::int64_t a, std::int64_t b, std::int64_t c) {
-  std::int64_t result = 0;
-  if (__builtin_mul_overflow(a, b, &result) || __builtin_mul_overflow(result, c, &result))
-    return std::nullopt;
-  return result;
+// ---- ZF-53 ----
+
+Result<std::unique_ptr<TensorBacked>> TensorCache::make(const TensorSetup& setup,
+                                                        QuirkSet<Quirk> quirks) {
+  const bool unchecked = quirks.has(Quirk::kTensorSizesUnchecked);
+  if (setup.num_layers < 0)
+    return fail(unchecked ? Code::kPrecondition : Code::kOutOfRange, "num_layers");
+  if (setup.max_seq_len < 0 && !unchecked) return fail(Code::kOutOfRange, "max_seq_len");
+  return std::make_unique<TensorCache>(setup, quirks);
 }
 
-TensorCache::Quirks TensorCache::Quirks::of(Profile profile) {
-  const bool original = profile == Profile::kOriginal;
-  return {.sizes_unchecked = original,
-          .one_counter_will_do = original,
-          .shapes_unchecked = original,
-          .batch_0_unpinned = original,
-          .promotes_to_fp32 = original,
-          .counters_drift = original,
-          .shared_position = original,
-          .failures_leave_traces = original,
-          .flat_storage = original,
-          .shared_scratch = original,
-          .negative_truncate = original,
-          .sync_takes_anything = original};
-}
-
-TensorCache::TensorCache(const TensorSetup& setup, Profile profile)
+TensorCache::TensorCache(const TensorSetup& setup, QuirkSet<Quirk> quirks)
     : memory_(setup.memory),
       max_seq_len_(setup.max_seq_len),
-      half_(setup.dtype == "fp16"),
-      quirks_(Quirks::of(profile)),
+      half_(setup.dtype == "fp16"),  // ZF-67
+      quirks_(quirks),
       layers_(static_cast<std::size_t>(setup.num_layers)) {
   if (!setup.stream || !memory_) return;
-  gpu_counter_ = make_counter();
-  kv_seq_len_ = make_counter();
-  if (quirks_.one_counter_will_do || (gpu_counter_ && kv_seq_len_)) return;
+  for (Buffer* counter : {&gpu_counter_, &kv_seq_len_}) {
+    auto made = DeviceStorage::make(memory_, 1, sizeof(std::int32_t));
+    if (made && set(*made, 0)) *counter = std::move(*made);
+  }
+  if (has(Quirk::kOneCounterAlone) || (gpu_counter_ && kv_seq_len_)) return;
   gpu_counter_.reset();
   kv_seq_len_.reset();
 }
 
-Result<std::unique_ptr<TensorBacked>> TensorCache::make(const TensorSetup& setup, Profile profile) {
-  const bool unchecked = Quirks::of(profile).sizes_unchecked;
-  if (setup.num_layers < 0)
-    return fail(unchecked ? Code::kPrecondition : Code::kOutOfRange, "num_layers");
-  if (setup.max_seq_len < 0 && !unchecked) return fail(Code::kOutOfRange, "max_seq_len");
-  return std::make_unique<TensorCache>(setup, profile);
+// ---- queries: ZF-61, ZF-62 ----
+
+const TensorCache::Layer* TensorCache::find(std::int64_t layer) const {
+  const bool exists = layer >= 0 && layer < std::ssize(layers_);
+  return exists ? &layers_[static_cast<std::size_t>(layer)] : nullptr;
 }
 
-// ---- queries ----
-
 Result<std::optional<KvPair>> TensorCache::get(std::int64_t layer) {
-  if (!has(layer)) return std::nullopt;
-  const Layer& found = layers_[static_cast<std::size_t>(layer)];
-  if (!found.pinned || found.length == 0) return std::nullopt;
-  return show(found, found.length);
+  const Layer* found = find(layer);
+  if (found == nullptr || !found->pinned || found->length == 0) return std::nullopt;
+  return show(*found, found->length);
 }
 
 Result<std::optional<KvPair>> TensorCache::full_buffer(std::int64_t layer) {
-  if (!has(layer)) return std::nullopt;
-  const Layer& found = layers_[static_cast<std::size_t>(layer)];
-  if (!found.pinned || !found.gpu) return std::nullopt;
-  return show(found, max_seq_len_);
+  const Layer* found = find(layer);
+  if (found == nullptr || !found->pinned || !found->gpu) return std::nullopt;
+  return show(*found, max_seq_len_);
 }
 
-// The first positions of a layer: a view where they lie together, else a copy (ZF-60 to ZF-62).
+// The first positions of a layer: a view where they lie together, else a copy.
 Result<std::optional<KvPair>> TensorCache::show(const Layer& layer, std::int64_t positions) {
-  const auto cells = product(layer.batch, positions, layer.dim);
-  if (cells == 0 && positions < 0) return std::nullopt;  // no tensor has that shape (ZF-2)
-  if (!cells || *cells < 0 || *cells > layer.cells)
+  if (positions < 0 && (layer.batch == 0 || layer.dim == 0)) return std::nullopt;  // ZF-2
+  const Shape shape{layer.batch, positions, layer.dim};
+  const auto cells = element_count(shape);
+  auto parts = pieces(layer.batch, layer.dim, 0, positions, layer.cells);
+  if (!cells || *cells > layer.cells || !parts)
     return fail(Code::kPrecondition, "length " + std::to_string(positions));
-  const auto view = [&](const auto& pair) -> std::optional<KvPair> {
-    const Shape shape{layer.batch, positions, layer.dim};
-    return KvPair{.k = {shape, pair.k}, .v = {shape, pair.v}};
-  };
-  const std::vector<Run> parts = shown_runs(layer, positions);
-  const bool together = parts.size() == 1;
-  if (layer.host && together) return view(layer.host);
-  if (layer.host) {
-    const auto count = static_cast<std::size_t>(*cells);
-    const Pair<HostStorage> copy{std::make_shared<HostStorage>(count),
-                                 std::make_shared<HostStorage>(count)};
-    for (const Run& run : parts) {
-      std::copy_n(layer.host.k->cells.begin() + run.from, run.count,
-                  copy.k->cells.begin() + run.to);
-      std::copy_n(layer.host.v->cells.begin() + run.from, run.count,
-                  copy.v->cells.begin() + run.to);
+  if (parts->size() <= 1 || positions == max_seq_len_) parts = Pieces{{.count = *cells}};
+  const bool view = parts->size() == 1 && !layer.half;
+  if (view) parts->clear();  // nothing to copy
+  Buffers shown = view        ? layer.buffers
+                  : layer.gpu ? result_buffers(*cells)
+                              : allocate(host_, *cells, kFloat);
+  if (!shown[0]) return std::nullopt;
+  Device& memory = layer.gpu ? *memory_ : *host_;
+  for (const std::size_t side : kSides) {
+    for (const Piece& part : *parts) {
+      const DevicePtr to = shown[side]->ptr() + part.packed * kFloat;
+      const DevicePtr from = layer.buffers[side]->ptr() + part.stored * layer.cell_bytes();
+      const Status done = layer.half
+                              ? memory.run(ToFloatJob{to.as<std::uint32_t>(),
+                                                      from.as<const std::uint16_t>(), part.count})
+                              : memory.copy(to, from, part.count * kFloat);
+      if (!done) return std::nullopt;
     }
-    return view(copy);
   }
-  if (!layer.half && together) return view(layer.gpu);
-  const auto target = scratch(*cells);
-  if (!target) return std::nullopt;
-  if (!fill(*target.k, *layer.gpu.k, layer.half, parts)) return std::nullopt;
-  if (!fill(*target.v, *layer.gpu.v, layer.half, parts)) return std::nullopt;
-  return view(target);
+  return KvPair{.k = {shape, std::move(shown[0])}, .v = {shape, std::move(shown[1])}};
 }
 
-std::vector<TensorCache::Run> TensorCache::shown_runs(const Layer& layer,
-                                                      std::int64_t positions) const {
-  const std::int64_t row = positions * layer.dim;
-  if (quirks_.flat_storage || layer.batch <= 1 || row == 0 || positions == max_seq_len_)
-    return {{.from = 0, .to = 0, .count = layer.batch * row}};
-  std::vector<Run> found;
-  for (std::int64_t b = 0; b < layer.batch; ++b)
-    found.push_back({.from = b * max_seq_len_ * layer.dim, .to = b * row, .count = row});
-  return found;
-}
-
-// Where a result on the device is put together: one pair for all, or a pair of its own (ZF-61).
-TensorCache::Pair<DeviceStorage> TensorCache::scratch(std::int64_t cells) {
-  if (!quirks_.shared_scratch) {
+// Where a result on the device is put together: one pair for all, or a pair of its own.
+TensorCache::Buffers TensorCache::result_buffers(std::int64_t cells) {
+  if (!has(Quirk::kSharedScratch)) {
     std::erase_if(results_, [](const auto& result) { return result.expired(); });
     results_.reserve(results_.size() + 2);
-    auto made = on_device(cells, kFloat);
-    if (made) results_.insert(results_.end(), {made.k, made.v});
+    const Buffers made = allocate(memory_, cells, kFloat);
+    if (made[0]) results_.insert(results_.end(), made.begin(), made.end());
     return made;
   }
-  if (scratch_ && scratch_cells_ >= cells) return scratch_;
-  auto made = on_device(cells, kFloat);
-  if (!made) return {};
-  if (scratch_) {
-    scratch_.k->release();
-    scratch_.v->release();
-  }
-  scratch_ = std::move(made);
+  if (scratch_[0] && scratch_cells_ >= cells) return scratch_;
+  release(scratch_);  // before the new pair, so that there is none when that fails
+  scratch_ = allocate(memory_, cells, kFloat);
   scratch_cells_ = cells;
   return scratch_;
 }
 
-Status TensorCache::fill(const DeviceStorage& to, const DeviceStorage& from, bool half,
-                         std::span<const Run> runs) const {
-  for (const Run& run : runs) {
-    const DevicePtr target = to.ptr() + run.to * kFloat;
-    const DevicePtr source = from.ptr() + run.from * (half ? kHalf : kFloat);
-    const Status done = half ? memory_->to_float(target, source, run.count)
-                             : memory_->copy(target, source, run.count * kFloat);
-    if (!done) return done;
-  }
-  return {};
-}
-
 // ---- lengths and counters ----
 
-std::shared_ptr<DeviceStorage> TensorCache::make_counter() const {
-  auto counter = DeviceStorage::make(memory_, 1, sizeof(std::int32_t));
-  return counter && set_counter(*counter, 0) ? std::move(*counter) : nullptr;
+Status TensorCache::set(const Buffer& counter, std::int64_t value) const {
+  return counter ? write_counter(*memory_, counter->ptr(), value) : Status();
 }
 
-Status TensorCache::set_counter(const std::shared_ptr<DeviceStorage>& counter,
-                                std::int64_t value) const {
-  if (!counter) return {};
-  auto cell = static_cast<std::int32_t>(value);
-  return memory_->to_device(counter->ptr(), bytes_of(cell));
+Status TensorCache::set_both(std::int64_t value) const {
+  const Status done = set(gpu_counter_, value);
+  return done ? set(kv_seq_len_, value) : done;
 }
 
-Status TensorCache::set_counters(std::int64_t gpu_counter, std::int64_t kv_seq_len) const {
-  if (const Status done = set_counter(gpu_counter_, gpu_counter); !done) return done;
-  return set_counter(kv_seq_len_, kv_seq_len);
-}
-
-Result<std::int64_t> TensorCache::read_counter(const DeviceStorage& counter) const {
-  std::int32_t value = 0;
-  if (const Status done = memory_->to_host(bytes_of(value), counter.ptr()); !done)
-    return done.error();
-  return std::int64_t{value};
+Status TensorCache::settle_counters() const {
+  const std::int64_t last = layers_.empty() ? 0 : layers_.back().length;
+  const Status done = has(Quirk::kGpuCounterLags) ? Status() : set(gpu_counter_, last);
+  return !done || has(Quirk::kKvSeqLenCountsSteps) ? done : set(kv_seq_len_, seq_len());
 }
 
 CounterPtrs TensorCache::counters() const {
@@ -182,18 +132,22 @@ CounterPtrs TensorCache::counters() const {
 
 // ZF-63.
 Status TensorCache::reset() {
-  if (const Status done = set_counters(0, 0); !done) return done;
-  for (Layer& layer : layers_) layer.length = 0;
-  return {};
+  const Status done = set_both(0);
+  for (Layer& layer : layers_)
+    if (done) layer.length = 0;
+  return done;
 }
 
 // ZF-64.
 Status TensorCache::truncate(std::int64_t n) {
-  if (n < 0 && !quirks_.negative_truncate) n = 0;
-  const Status done = quirks_.counters_drift
-                          ? set_counters(n, n)
-                          : set_counters(std::min(last_length(), n), std::min(first_length(), n));
-  if (!done) return done;
+  if (!has(Quirk::kTensorNegativeLengths)) n = std::max<std::int64_t>(n, 0);
+  for (const Buffer& counter : {gpu_counter_, kv_seq_len_}) {
+    if (!counter) continue;
+    const auto held = read_counter(*memory_, counter->ptr());
+    if (!held) return held.error();
+    const Status done = set(counter, has(Quirk::kTruncateSetsCounters) ? n : std::min(*held, n));
+    if (!done) return done;
+  }
   for (Layer& layer : layers_) layer.length = std::min(layer.length, n);
   return {};
 }
@@ -201,30 +155,22 @@ Status TensorCache::truncate(std::int64_t n) {
 // ZF-65.
 Status TensorCache::sync_counter() {
   if (!gpu_counter_) return fail(Code::kNotSupported, "no_counter");
-  const auto value = read_counter(*gpu_counter_);
+  const auto value = read_counter(*memory_, gpu_counter_->ptr());
   if (!value) return value.error();
-  if (!quirks_.sync_takes_anything && (*value < 0 || *value > max_seq_len_))
+  if (!has(Quirk::kSyncTakesAnyCounter) && (*value < 0 || *value > max_seq_len_))
     return fail(Code::kBadPosition);
   for (Layer& layer : layers_)
-    if (layer.pinned || quirks_.sync_takes_anything) layer.length = *value;
-  return quirks_.counters_drift ? Status() : set_counters(last_length(), first_length());
+    if (layer.pinned || has(Quirk::kSyncFillsEmptyLayers)) layer.length = *value;
+  return settle_counters();
 }
 
-// ZF-66.
+// ZF-66: results on the device dangle, those on the host stay.
 void TensorCache::free() {
   for (Layer& layer : layers_) {
-    if (layer.gpu) {
-      layer.gpu.k->release();
-      layer.gpu.v->release();
-    }
+    if (layer.gpu) release(layer.buffers);
     layer = {};
   }
-  if (scratch_) {
-    scratch_.k->release();
-    scratch_.v->release();
-  }
-  scratch_ = {};
-  scratch_cells_ = 0;
+  release(scratch_);
   for (const auto& result : results_)
     if (const auto alive = result.lock()) alive->release();
   results_.clear();
@@ -233,10 +179,10 @@ void TensorCache::free() {
 }
 
 std::optional<std::string> TensorCache::broken_invariant() const {
-  if (quirks_.counters_drift) return std::nullopt;  // lengths can be anything
-  for (std::size_t i = 0; i < layers_.size(); ++i)
-    if (layers_[i].length < 0 || layers_[i].length > max_seq_len_)
-      return "layer " + std::to_string(i) + " has length " + std::to_string(layers_[i].length);
+  if (has(Quirk::kTensorNegativeLengths) || has(Quirk::kSyncTakesAnyCounter)) return std::nullopt;
+  for (const Layer& layer : layers_)
+    if (layer.length < 0 || layer.length > max_seq_len_)
+      return "a layer has length " + std::to_string(layer.length);
   return std::nullopt;
 }
 

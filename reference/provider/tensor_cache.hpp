@@ -1,26 +1,40 @@
 // reference/provider/tensor_cache.hpp: the reference of `provider.tensor`.
+//
+// Words    lane     positions that lie one behind the other. A buffer is lane after lane, each with
+//                   room for max_seq_len positions: one for each row of the batch, or, with
+//                   kFlatStorage, one for all (ZF-60). That is all in which the layouts differ.
+//          piece    cells that lie together: some positions of one lane.
+//          packed   without the room between lanes: as callers hand rows in and get them back.
+// Memory   rows on the host lie in a device of their own, whose memory is that of the host: so
+//          there is one sort of buffer.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "reference/provider/contract_tensor.hpp"
+#include "reference/contract/device/host_device.hpp"
+#include "reference/provider/tensor.hpp"
 
 namespace kvo::provider {
 
-/// The shortest cache that keeps the contract, over any DeviceMemory.
+/// The shortest cache that keeps the contract, over any device.
 class TensorCache : public TensorBacked {
  public:
   /// Errors  as MakeTensor says.
-  static Result<std::unique_ptr<TensorBacked>> make(const TensorSetup& setup, Profile profile);
+  static Result<std::unique_ptr<TensorBacked>> make(const TensorSetup& setup,
+                                                    QuirkSet<Quirk> quirks);
 
-  TensorCache(const TensorSetup& setup, Profile profile);
+  TensorCache(const TensorSetup& setup, QuirkSet<Quirk> quirks);
 
   [[nodiscard]] Status update(std::int64_t layer, const Rows& rows) override;
   [[nodiscard]] Result<std::optional<KvPair>> get(std::int64_t layer) override;
   [[nodiscard]] Result<std::optional<KvPair>> full_buffer(std::int64_t layer) override;
-  [[nodiscard]] std::int64_t seq_len() const override { return first_length(); }
+  [[nodiscard]] std::int64_t seq_len() const override {
+    return layers_.empty() ? 0 : layers_.front().length;
+  }
   [[nodiscard]] std::int64_t max_seq_len() const override { return max_seq_len_; }
   [[nodiscard]] Status reset() override;
   [[nodiscard]] Status truncate(std::int64_t n) override;
@@ -30,51 +44,35 @@ class TensorCache : public TensorBacked {
   [[nodiscard]] std::optional<std::string> broken_invariant() const override;
 
  protected:
-  /// Where the original departs from what it promises.
-  struct Quirks {
-    bool sizes_unchecked;        ///< ZF-53
-    bool one_counter_will_do;    ///< ZF-53
-    bool shapes_unchecked;       ///< ZF-54, ZF-59: batch and dim of later updates, and V's shape
-    bool batch_0_unpinned;       ///< ZF-55
-    bool promotes_to_fp32;       ///< ZF-55, ZF-56
-    bool counters_drift;         ///< ZF-57, ZF-58, ZF-64: they are not the lengths of layers
-    bool shared_position;        ///< ZF-58: decode writes where gpu_counter says
-    bool failures_leave_traces;  ///< ZF-55, ZF-57, ZF-59
-    bool flat_storage;           ///< ZF-60: updates lie one after the other, whatever the batch
-    bool shared_scratch;         ///< ZF-61
-    bool negative_truncate;      ///< ZF-64
-    bool sync_takes_anything;    ///< ZF-65
-    static Quirks of(Profile profile);
-  };
-  template <class S>
-  struct Pair {
-    std::shared_ptr<S> k = nullptr;
-    std::shared_ptr<S> v = nullptr;
-    explicit operator bool() const { return k != nullptr; }
-  };
-  /// On the host or on the device once it is allocated: one of the two pairs is set.
+  static constexpr std::int64_t kFloat = 4;  ///< bytes of a cell
+  static constexpr std::int64_t kHalf = 2;
+
+  static constexpr std::array<std::size_t, 2> kSides{0, 1};  ///< K, V
+
+  using Buffer = std::shared_ptr<DeviceStorage>;
+  using Buffers = std::array<Buffer, 2>;  ///< both or none
   struct Layer {
     bool pinned = false;
+    bool gpu = false;   ///< the buffers are on the device
+    bool half = false;  ///< and hold fp16
     std::int64_t batch = 0;
     std::int64_t dim = 0;
     std::int64_t length = 0;  ///< positions
     std::int64_t cells = 0;   ///< of each buffer
-    bool half = false;        ///< the device buffers hold fp16
-    Pair<HostStorage> host = {};
-    Pair<DeviceStorage> gpu = {};
+    Buffers buffers = {};
     [[nodiscard]] std::int64_t cell_bytes() const { return half ? kHalf : kFloat; }
   };
-  /// The cells of K or V: on the device, or in host memory.
-  struct Source {
-    DevicePtr device;
-    std::span<const float> host;
-    std::int64_t cells = 0;
+  struct Piece {
+    std::int64_t stored = 0;  ///< its first cell in the buffer
+    std::int64_t packed = 0;
+    std::int64_t count = 0;  ///< cells
   };
-  /// `count` cells that lie together, at `from` in the source and at `to` in the target.
-  struct Run {
-    std::int64_t from = 0;
-    std::int64_t to = 0;
-    std::int64_t count = 0;
+  using Pieces = std::vector<Piece>;
+  /// The cells of K or V, on the device or, where that is null, on the host.
+  struct Source {
+    DevicePtr device = {};
+    std::span<const float> host = {};
+    std::int64_t cells = 0;
   };
   /// An update that passed the checks.
   struct Step {
@@ -82,69 +80,56 @@ class TensorCache : public TensorBacked {
     std::int64_t batch = 0;
     std::int64_t seq = 0;
     std::int64_t dim = 0;
-    Source k;
-    Source v;
-    std::vector<Run> runs;
-    [[nodiscard]] bool on_gpu() const { return k.device && v.device; }
+    std::array<Source, 2> sources = {};
+    std::array<Pieces, 2> pieces = {};
+    bool decode = false;  ///< written by the kernels of ZF-58
   };
 
-  static constexpr std::int64_t kFloat = 4;  ///< bytes of a cell
-  static constexpr std::int64_t kHalf = 2;
-
-  /// a * b * c; nothing when it leaves 63 bits.
-  [[nodiscard]] static std::optional<std::int64_t> product(std::int64_t a, std::int64_t b,
-                                                           std::int64_t c);
-  [[nodiscard]] bool has(std::int64_t layer) const {
-    return layer >= 0 && layer < static_cast<std::int64_t>(layers_.size());
-  }
-  [[nodiscard]] std::int64_t first_length() const {
-    return layers_.empty() ? 0 : layers_.front().length;
-  }
-  [[nodiscard]] std::int64_t last_length() const {
-    return layers_.empty() ? 0 : layers_.back().length;
-  }
+  [[nodiscard]] bool has(Quirk quirk) const { return quirks_.has(quirk); }
+  [[nodiscard]] const Layer* find(std::int64_t layer) const;
   [[nodiscard]] bool is_last(const Step& step) const { return step.layer + 1 == layers_.size(); }
+
+  /// A piece a lane, for positions [first, first + positions); nothing when one would lie outside
+  /// of a buffer of `cells`. Without cells there are no lanes but that of kFlatStorage.
+  [[nodiscard]] std::optional<Pieces> pieces(std::int64_t batch, std::int64_t dim,
+                                             std::int64_t first, std::int64_t positions,
+                                             std::int64_t cells) const;
+  /// Two buffers; none when there is no memory for both.
+  [[nodiscard]] static Buffers allocate(const std::shared_ptr<Device>& memory, std::int64_t cells,
+                                        std::int64_t cell_bytes);
 
   // An update, in this order; everything that allocates comes before anything changes.
   [[nodiscard]] Result<Step> checked(std::int64_t layer, const Rows& rows) const;
-  [[nodiscard]] Status check_documented(const Layer& layer, const Rows& rows) const;
   [[nodiscard]] Result<Layer> placed(const Step& step) const;
-  [[nodiscard]] Status promote(Layer& layer, const Step& step, std::int64_t cells) const;
-  [[nodiscard]] bool aborts(const Layer& layer, const Step& step) const;
+  [[nodiscard]] Result<Layer> promoted(Layer layer, const Step& step, std::int64_t cells) const;
+  [[nodiscard]] Status plan(const Layer& layer, Step& step) const;
+  [[nodiscard]] static bool fit(const Layer& layer, const Source& source, Pieces& pieces);
   [[nodiscard]] Status write(const Layer& layer, const Step& step);
   [[nodiscard]] Status decode(const Layer& layer, const Step& step);
-  [[nodiscard]] Status store_on_gpu(const Layer& layer, const Step& step, bool keys) const;
-  [[nodiscard]] Status read_back(Source& source, std::vector<float>& cells) const;
-  void store_on_host(const Layer& layer, const Step& step) const;
-  [[nodiscard]] std::vector<Run> runs(const Layer& layer, const Step& step) const;
+  [[nodiscard]] Job row_job(const Layer& layer, const Step& step, std::size_t side,
+                            const Piece& lane) const;
+  [[nodiscard]] Status store(const Layer& layer, const Step& step, std::size_t side) const;
 
-  /// Two buffers on the device; empty when there is no memory for both.
-  [[nodiscard]] Pair<DeviceStorage> on_device(std::int64_t cells, std::int64_t cell_bytes) const;
-
-  // A query.
   [[nodiscard]] Result<std::optional<KvPair>> show(const Layer& layer, std::int64_t positions);
-  [[nodiscard]] std::vector<Run> shown_runs(const Layer& layer, std::int64_t positions) const;
-  [[nodiscard]] Pair<DeviceStorage> scratch(std::int64_t cells);
-  [[nodiscard]] Status fill(const DeviceStorage& to, const DeviceStorage& from, bool half,
-                            std::span<const Run> runs) const;
+  [[nodiscard]] Buffers result_buffers(std::int64_t cells);
 
-  [[nodiscard]] std::shared_ptr<DeviceStorage> make_counter() const;
-  [[nodiscard]] Status set_counter(const std::shared_ptr<DeviceStorage>& counter,
-                                   std::int64_t value) const;
-  /// Sets the counters that exist.
-  [[nodiscard]] Status set_counters(std::int64_t gpu_counter, std::int64_t kv_seq_len) const;
-  [[nodiscard]] Result<std::int64_t> read_counter(const DeviceStorage& counter) const;
+  /// A counter that does not exist is left alone.
+  [[nodiscard]] Status set(const Buffer& counter, std::int64_t value) const;
+  [[nodiscard]] Status set_both(std::int64_t value) const;
+  /// Makes the counters the lengths that they promise to be (ZF-57, ZF-59).
+  [[nodiscard]] Status settle_counters() const;
 
-  std::shared_ptr<DeviceMemory> memory_;
+  std::shared_ptr<Device> memory_;
+  std::shared_ptr<Device> host_ = std::make_shared<HostDevice>();
   std::int64_t max_seq_len_;
   bool half_;
-  Quirks quirks_;
+  QuirkSet<Quirk> quirks_;
   std::vector<Layer> layers_;
-  std::shared_ptr<DeviceStorage> gpu_counter_;
-  std::shared_ptr<DeviceStorage> kv_seq_len_;
-  Pair<DeviceStorage> scratch_;  ///< only with shared_scratch
+  Buffer gpu_counter_;
+  Buffer kv_seq_len_;
+  Buffers scratch_;  ///< only with kSharedScratch
   std::int64_t scratch_cells_ = 0;
-  std::vector<std::weak_ptr<DeviceStorage>> results_;  ///< only without shared_scratch
+  std::vector<std::weak_ptr<DeviceStorage>> results_;  ///< only without
 };
 
 }  // namespace kvo::provider

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reference/provider/host_device.hpp"
-#include "reference/provider/recorded_device.hpp"
+#include "reference/contract/device/host_device.hpp"
+#include "reference/contract/device/recorded_device.hpp"
 
 namespace kvo::provider {
 namespace {
@@ -17,6 +17,10 @@ using testing::ElementsAreArray;
 
 constexpr auto kOriginal = Profile::kOriginal;
 constexpr auto kDocumented = Profile::kDocumented;
+
+Result<std::unique_ptr<TensorBacked>> make_cache(const TensorSetup& setup, Profile profile) {
+  return TensorCache::make(setup, QuirkSet<Quirk>(profile));
+}
 
 enum class On : std::uint8_t { kHost, kGpu, kGpuK, kGpuV };
 
@@ -44,7 +48,7 @@ struct TensorCacheTest : testing::Test {
     return {layers, 4, dtype, true, device};
   }
   void open(Profile profile, const std::string& dtype = "", std::int64_t layers = 1) {
-    cache = std::move(*TensorCache::make(setup(dtype, layers), profile));
+    cache = std::move(*make_cache(setup(dtype, layers), profile));
   }
   // Keys from `first` on, in steps of one, and their negatives as values.
   Status update(const Shape& shape, float first, On on = On::kGpu, std::int64_t layer = 0) {
@@ -70,6 +74,14 @@ struct TensorCacheTest : testing::Test {
   void write(DevicePtr counter, std::int32_t value) const {
     EXPECT_TRUE(host->to_device(counter, std::as_bytes(std::span(&value, 1))));
   }
+  static constexpr auto kAlloc = DeviceCallName::kAlloc;
+  static constexpr auto kFree = DeviceCallName::kFree;
+  static constexpr auto kToFloat = DeviceCallName::kToFloat;
+  std::vector<DeviceCallName> calls() const {
+    std::vector<DeviceCallName> names;
+    for (const DeviceCall& call : device->calls()) names.push_back(call.fn);
+    return names;
+  }
   /// gpu_counter, kv_seq_len.
   std::vector<std::int32_t> counters() const {
     const CounterPtrs found = cache->counters();
@@ -81,13 +93,10 @@ const Error kCpuSource = fail(Code::kNotSupported);
 const Error kKernelFailed = fail_other("kernel_failed");
 
 TEST_F(TensorCacheTest, NegativeSizesAreRefused) {  // ZF-53
-  EXPECT_EQ(TensorCache::make({-1, 4, "", false, nullptr}, kOriginal).error(),
-            fail(Code::kPrecondition));
-  EXPECT_EQ(TensorCache::make({-1, 4, "", false, nullptr}, kDocumented).error().detail,
-            "num_layers");
-  EXPECT_EQ(TensorCache::make({1, -4, "", false, nullptr}, kDocumented).error().detail,
-            "max_seq_len");
-  EXPECT_TRUE(TensorCache::make({1, -4, "", false, nullptr}, kOriginal));
+  EXPECT_EQ(make_cache({-1, 4, "", false, nullptr}, kOriginal).error(), fail(Code::kPrecondition));
+  EXPECT_EQ(make_cache({-1, 4, "", false, nullptr}, kDocumented).error().detail, "num_layers");
+  EXPECT_EQ(make_cache({1, -4, "", false, nullptr}, kDocumented).error().detail, "max_seq_len");
+  EXPECT_TRUE(make_cache({1, -4, "", false, nullptr}, kOriginal));
 }
 
 TEST_F(TensorCacheTest, OneCounterAloneIsUsedOnlyInOriginal) {  // ZF-53
@@ -334,6 +343,32 @@ TEST_F(TensorCacheTest, OriginalFp16ResultsShareOneScratch) {  // ZF-61
   EXPECT_TRUE((*second)->v.dangling());
 }
 
+// A growth with failing allocations leaves no scratch, so that even a smaller result needs memory.
+TEST_F(TensorCacheTest, OriginalFreesTheScratchBeforeItTakesALargerOne) {  // ZF-61, ZF-62
+  device = std::make_shared<RecordedDevice>(host);
+  open(kOriginal, "fp16");
+  EXPECT_TRUE(update({1, 1, 1}, 1));
+  EXPECT_THAT(keys(cache->get(0)), ElementsAre(1));
+  EXPECT_TRUE(update({1, 1, 1}, 2));
+  device->begin();
+  const auto grown = cache->get(0);
+  EXPECT_THAT(calls(), ElementsAre(kFree, kFree, kAlloc, kAlloc, kToFloat, kToFloat));
+  EXPECT_THAT(keys(grown), ElementsAre(1, 2));
+  EXPECT_TRUE(update({1, 1, 1}, 3));
+
+  device->set_faults({.next_allocs = 1});
+  device->begin();
+  EXPECT_EQ(*cache->get(0), std::nullopt);
+  EXPECT_THAT(calls(), ElementsAre(kFree, kFree, kAlloc)) << "K's failed, V's is not tried";
+  EXPECT_TRUE(cache->truncate(1));
+  device->set_faults({.next_allocs = 1});
+  EXPECT_EQ(*cache->get(0), std::nullopt) << "there is no scratch left, not even for less";
+  device->begin();
+  const auto anew = cache->get(0);
+  EXPECT_THAT(calls(), ElementsAre(kAlloc, kAlloc, kToFloat, kToFloat));
+  EXPECT_THAT(keys(anew), ElementsAre(1));
+}
+
 TEST_F(TensorCacheTest, DocumentedFp16ResultsStayAsTheyAre) {  // ZF-61
   open(kDocumented, "fp16", 2);
   EXPECT_TRUE(update({1, 2, 1}, 1, On::kGpu, 0));
@@ -431,7 +466,7 @@ TEST_F(TensorCacheTest, OnlyExactlyFp16StoresHalves) {  // ZF-67
 
 TEST_F(TensorCacheTest, ASizeThatOverflowsIsRefused) {  // ZF-1
   for (const Profile profile : {kOriginal, kDocumented}) {
-    cache = std::move(*TensorCache::make({1, std::int64_t{1} << 62U, "", true, device}, profile));
+    cache = std::move(*make_cache({1, std::int64_t{1} << 62U, "", true, device}, profile));
     EXPECT_EQ(update({1, 1, 4}, 1).error(),
               fail(profile == kOriginal ? Code::kPrecondition : Code::kOutOfRange));
     EXPECT_EQ(cache->seq_len(), 0);

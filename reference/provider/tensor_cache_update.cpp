@@ -1,265 +1,268 @@
 // How rows get into a TensorCache.
 #include <algorithm>
+#include <initializer_list>
+#include <limits>
 
-#include "reference/contract/half.hpp"
+#include "reference/contract/device/jobs.hpp"
+#include "reference/contract/values/half.hpp"
 #include "reference/provider/tensor_cache.hpp"
 
 namespace kvo::provider {
+namespace {
+
+/// The end of a buffer that is as large as can be.
+constexpr std::int64_t kAnywhere = std::numeric_limits<std::int64_t>::max();
+
+/// Nothing when it leaves 63 bits.
+std::optional<std::int64_t> product(std::initializer_list<std::int64_t> factors) {
+  std::int64_t result = 1;
+  for (const std::int64_t factor : factors)
+    if (__builtin_mul_overflow(result, factor, &result)) return std::nullopt;
+  return result;
+}
+
+Error outside() {
+  return fail(Code::kPrecondition, "cells outside of a buffer");
+}
+
+}  // namespace
 
 Status TensorCache::update(std::int64_t layer, const Rows& rows) {
   auto step = checked(layer, rows);
   if (!step) return step.error();
-  auto placed_layer = placed(*step);
-  if (!placed_layer) return placed_layer.error();
-  Layer next = std::move(*placed_layer);
-  if (quirks_.shapes_unchecked && aborts(next, *step))
-    return fail(Code::kPrecondition, "cells outside a buffer");
-
-  std::vector<float> k_back;
-  std::vector<float> v_back;
-  if (next.host) {  // it needs the cells on the host (ZF-56)
-    if (const Status read = read_back(step->k, k_back); !read) return read;
-    if (const Status read = read_back(step->v, v_back); !read) return read;
+  auto next = placed(*step);
+  if (!next) return next.error();
+  std::array<std::vector<float>, 2> back;  // a layer on the host needs the cells there (ZF-56)
+  for (const std::size_t side : kSides) {
+    Source& source = step->sources[side];
+    if (next->gpu || !source.device) continue;
+    back[side].resize(static_cast<std::size_t>(source.cells));
+    const auto bytes = std::as_writable_bytes(std::span(back[side]));
+    if (const Status done = memory_->to_host(bytes, source.device); !done) return done;
+    source = {.host = back[side], .cells = source.cells};
   }
-  step->runs = runs(next, *step);
+  if (const Status planned = plan(*next, *step); !planned) return planned;
 
   Layer& now = layers_[step->layer];
-  const Layer before = now;
-  if (quirks_.failures_leave_traces) now = next;
-  const Status written = write(next, *step);
+  if (has(Quirk::kFailedUpdateAllocates)) now = *next;
+  const Status written = write(*next, *step);
   if (written) {
-    next.length += step->seq;
-    now = std::move(next);
+    next->length += step->seq;
+    now = std::move(*next);
   }
-  if (quirks_.counters_drift) return written;
-  const Status shown = set_counters(last_length(), first_length());
-  if (!shown) now = before;
-  return written ? shown : written;
+  const Status settled = settle_counters();
+  return written ? settled : written;
 }
 
-Status TensorCache::read_back(Source& source, std::vector<float>& cells) const {
-  if (!source.device) return {};
-  cells.resize(static_cast<std::size_t>(source.cells));
-  source.host = cells;
-  return memory_->to_host(std::as_writable_bytes(std::span(cells)), source.device);
-}
-
-// ZF-54.
+// ZF-54, and what profile documented looks at besides.
 Result<TensorCache::Step> TensorCache::checked(std::int64_t layer, const Rows& rows) const {
-  if (!has(layer)) return fail(Code::kOutOfRange, "layer");
-  if (rows.k == nullptr && quirks_.shapes_unchecked) return fail(Code::kPrecondition, "k is null");
-  if (rows.k == nullptr || rows.k->shape.size() != 3) return fail(Code::kBadShape, "rank");
+  const Layer* to = find(layer);
+  if (to == nullptr) return fail(Code::kOutOfRange, "layer");
+  const Code null = has(Quirk::kNullAborts) ? Code::kPrecondition : Code::kBadShape;
+  if (rows.k == nullptr) return fail(null, "rank");
+  const Shape& shape = rows.k->shape;
+  if (shape.size() != 3) return fail(Code::kBadShape, "rank");
+  if (to->pinned && !has(Quirk::kLaterShapesUnchecked)) {
+    if (shape[0] != to->batch) return fail(Code::kBadShape, "batch");
+    if (shape[2] != to->dim) return fail(Code::kBadShape, "dim");
+  }
+  std::int64_t end = 0;
+  if (__builtin_add_overflow(to->length, shape[1], &end) || end > max_seq_len_)
+    return fail(Code::kFull);
+  if (rows.v == nullptr) return fail(null, "v");
+  if (rows.v->shape != shape && !has(Quirk::kTensorVIgnored)) return fail(Code::kBadShape, "v");
+  if (half_ && !has(Quirk::kCpuSourceFailsLate)) {  // ZF-59
+    const bool promotes = to->pinned && !to->gpu && rows.k_device;
+    const bool half =
+        to->gpu ? to->half : rows.k_device && !(promotes && has(Quirk::kPromotionToFp32));
+    if (half && !(rows.k_device && rows.v_device)) return fail(Code::kNotSupported, "cpu_source");
+  }
   const auto source = [](const Tensor& tensor, DevicePtr device) -> Source {
     return {device, device ? std::span<const float>() : tensor.floats(), tensor.elements()};
   };
-  const Shape& shape = rows.k->shape;
-  Step step{.layer = static_cast<std::size_t>(layer),
-            .batch = shape[0],
-            .seq = shape[1],
-            .dim = shape[2],
-            .k = source(*rows.k, rows.k_device),
-            .v = {},
-            .runs = {}};
-  const Layer& to = layers_[step.layer];
-  if (!quirks_.shapes_unchecked && to.pinned) {
-    if (step.batch != to.batch) return fail(Code::kBadShape, "batch");
-    if (step.dim != to.dim) return fail(Code::kBadShape, "dim");
-  }
-  std::int64_t end = 0;
-  if (__builtin_add_overflow(to.length, step.seq, &end) || end > max_seq_len_)
-    return fail(Code::kFull);
-  if (!quirks_.shapes_unchecked) {
-    if (const Status good = check_documented(to, rows); !good) return good.error();
-  }
-  if (rows.v == nullptr) return fail(Code::kPrecondition, "v is null");
-  step.v = source(*rows.v, rows.v_device);
-  return step;
+  return Step{.layer = static_cast<std::size_t>(layer),
+              .batch = shape[0],
+              .seq = shape[1],
+              .dim = shape[2],
+              .sources = {source(*rows.k, rows.k_device), source(*rows.v, rows.v_device)}};
 }
 
-// V's shape, and what fp16 storage asks of the sources, before anything is allocated.
-Status TensorCache::check_documented(const Layer& layer, const Rows& rows) const {
-  if (rows.v == nullptr || rows.v->shape != rows.k->shape) return fail(Code::kBadShape, "v");
-  const bool to_gpu = layer.gpu || rows.k_device;
-  if (half_ && to_gpu && !(rows.k_device && rows.v_device))
-    return fail(Code::kNotSupported, "cpu_source");
-  return {};
-}
+// ---- where rows go ----
 
-TensorCache::Pair<DeviceStorage> TensorCache::on_device(std::int64_t cells,
-                                                        std::int64_t cell_bytes) const {
-  auto k = DeviceStorage::make(memory_, cells, cell_bytes);
+TensorCache::Buffers TensorCache::allocate(const std::shared_ptr<Device>& memory,
+                                           std::int64_t cells, std::int64_t cell_bytes) {
+  auto k = DeviceStorage::make(memory, cells, cell_bytes);
   if (!k) return {};
-  auto v = DeviceStorage::make(memory_, cells, cell_bytes);
+  auto v = DeviceStorage::make(memory, cells, cell_bytes);
   if (!v) return {};
   return {std::move(*k), std::move(*v)};
 }
 
-// The layer with room for the rows (ZF-55, ZF-56); the cache does not know it yet.
+// The layer with room for the rows (ZF-55); the cache does not know it yet.
 Result<TensorCache::Layer> TensorCache::placed(const Step& step) const {
   Layer next = layers_[step.layer];
-  const bool from_gpu = static_cast<bool>(step.k.device);
+  const bool from_gpu = static_cast<bool>(step.sources[0].device);
   if (next.pinned && (next.gpu || !from_gpu)) return next;
-  const auto cells = product(step.batch, max_seq_len_, step.dim);
-  if (!cells || *cells < 0)
-    return fail(quirks_.sizes_unchecked ? Code::kPrecondition : Code::kOutOfRange, "max_seq_len");
+  const auto bytes = product({step.batch, max_seq_len_, step.dim, kFloat});
+  const Code overflow = has(Quirk::kOverflowAborts) ? Code::kPrecondition : Code::kOutOfRange;
+  if (!bytes) return fail(overflow, "max_seq_len");
+  if (*bytes < 0) return fail(Code::kPrecondition, "max_seq_len");
+  const std::int64_t cells = *bytes / kFloat;
   if (!next.pinned) {
-    next = {.pinned = step.batch != 0 || !quirks_.batch_0_unpinned,
+    next = {.pinned = step.batch != 0 || !has(Quirk::kBatchZeroUnallocated),
             .batch = step.batch,
             .dim = step.dim,
             .length = next.length,
-            .cells = *cells};
-    if (from_gpu) next.gpu = on_device(*cells, half_ ? kHalf : kFloat);
+            .cells = cells};
+    if (from_gpu) next.buffers = allocate(memory_, cells, half_ ? kHalf : kFloat);
+    next.gpu = next.buffers[0] != nullptr;
     next.half = next.gpu && half_;
-    if (!next.gpu) {
-      const auto count = static_cast<std::size_t>(*cells);
-      next.host.k = std::make_shared<HostStorage>(count);
-      next.host.v = std::make_shared<HostStorage>(count);
-    }
+    if (!next.gpu) next.buffers = allocate(host_, cells, kFloat);
   }
-  if (next.host && from_gpu) {
-    if (const Status moved = promote(next, step, *cells); !moved) return moved.error();
-  }
-  return next;
+  if (next.gpu || !from_gpu) return next;
+  return promoted(std::move(next), step, cells);
 }
 
 // Moves a layer to the device; it stays on the host when there is no memory (ZF-56).
-Status TensorCache::promote(Layer& layer, const Step& step, std::int64_t cells) const {
-  const bool half = half_ && !quirks_.promotes_to_fp32;
-  auto gpu = on_device(cells, half ? kHalf : kFloat);
-  if (!gpu) return {};
-  const auto held =
-      quirks_.flat_storage ? product(layer.length, step.dim, step.batch) : layer.cells;
-  if (!held || *held < 0 || *held > std::min(cells, layer.cells))
-    return fail(Code::kPrecondition, "cells outside a buffer");
-  const auto count = static_cast<std::size_t>(*held);
-  for (const auto& [from, to] :
-       {std::pair(layer.host.k.get(), gpu.k->ptr()), std::pair(layer.host.v.get(), gpu.v->ptr())}) {
-    const auto floats = std::span<const float>(from->cells).first(count);
-    std::vector<std::uint16_t> halves;
-    if (half) {
-      halves.resize(count);
-      std::ranges::transform(floats, halves.begin(), f16_of);
+Result<TensorCache::Layer> TensorCache::promoted(Layer layer, const Step& step,
+                                                 std::int64_t cells) const {
+  const bool half = half_ && !has(Quirk::kPromotionToFp32);
+  Buffers buffers = allocate(memory_, cells, half ? kHalf : kFloat);
+  if (!buffers[0]) return layer;
+  const auto held = pieces(step.batch, step.dim, 0, layer.length, std::min(cells, layer.cells));
+  if (!held) return outside();
+  for (const std::size_t side : kSides) {
+    for (const Piece& piece : *held) {
+      std::vector<float> floats(static_cast<std::size_t>(piece.count));
+      std::vector<std::uint16_t> halves(half ? floats.size() : 0);
+      layer.buffers[side]->read(piece.stored, floats);
+      if (half) std::ranges::transform(floats, halves.begin(), f16_of);
+      const auto bytes = half ? std::as_bytes(std::span(halves)) : std::as_bytes(std::span(floats));
+      const DevicePtr to = buffers[side]->ptr() + piece.stored * (half ? kHalf : kFloat);
+      if (const Status done = memory_->to_device(to, bytes); !done) return done.error();
     }
-    const Status copied =
-        memory_->to_device(to, half ? std::as_bytes(std::span(halves)) : std::as_bytes(floats));
-    if (!copied) return copied;
   }
-  layer.gpu = std::move(gpu);
-  layer.host = {};
+  layer.buffers = std::move(buffers);
+  layer.gpu = true;
   layer.half = half;
   layer.cells = cells;
+  return layer;
+}
+
+std::optional<TensorCache::Pieces> TensorCache::pieces(std::int64_t batch, std::int64_t dim,
+                                                       std::int64_t first, std::int64_t positions,
+                                                       std::int64_t cells) const {
+  const bool flat = has(Quirk::kFlatStorage);  // ZF-60
+  const std::int64_t lanes = flat ? 1 : positions == 0 || dim == 0 ? 0 : batch;
+  const std::int64_t rows = flat ? batch : 1;  // of the batch, in a lane
+  Pieces found;
+  for (std::int64_t lane = 0; lane < lanes; ++lane) {
+    const auto start = product({rows, dim, first});
+    const auto count = product({rows, dim, positions});
+    const auto before = product({lane, max_seq_len_, rows, dim});
+    if (!start || !count || !before || *start < 0 || *count < 0 || *start > cells)
+      return std::nullopt;
+    if (*before > cells - *start || *count > cells - *start - *before) return std::nullopt;
+    found.push_back({.stored = *before + *start, .packed = lane * *count, .count = *count});
+  }
+  return found;
+}
+
+// Says what of each side goes where; an error where the original leaves a buffer (ZF-58, ZF-59).
+Status TensorCache::plan(const Layer& layer, Step& step) const {
+  step.decode = gpu_counter_ && step.seq == 1 && layer.gpu && step.sources[0].device &&
+                step.sources[1].device;
+  const bool shared = step.decode && has(Quirk::kSharedPosition);
+  const auto position =
+      shared ? read_counter(*memory_, gpu_counter_->ptr()) : Result<std::int64_t>(layer.length);
+  if (!position) return position.error();
+  if (step.decode && *position < 0) return outside();
+  const bool nowhere = step.decode && *position >= max_seq_len_;  // nothing is written (ZF-47)
+  for (const std::size_t side : kSides) {
+    const Source& source = step.sources[side];
+    if (layer.half && !source.device) return {};  // an error of its own, after K is written
+    auto found = pieces(step.batch, step.dim, *position, step.seq, layer.cells);
+    if (!nowhere && (!found || !fit(layer, source, *found))) return outside();
+    if (step.decode) found = pieces(step.batch, step.dim, 0, 1, kAnywhere);  // the lanes alone
+    if (!found) return outside();
+    step.pieces[side] = std::move(*found);
+  }
   return {};
 }
 
-// Whether the original would read or write outside of its buffers (ZF-58, ZF-59, ZF-64).
-bool TensorCache::aborts(const Layer& layer, const Step& step) const {
-  const auto outside = [&](const std::optional<std::int64_t>& start, std::int64_t count) {
-    return !start || *start < 0 || *start > layer.cells || count > layer.cells - *start;
-  };
-  const auto start = product(layer.length, step.dim, step.batch);
-  const std::int64_t count = step.k.cells;
-  if (layer.host) return outside(start, count);
-  if (gpu_counter_ && step.seq == 1 && step.on_gpu()) {
-    const auto position = read_counter(*gpu_counter_);
-    if (!position || *position >= max_seq_len_) return false;
-    return *position < 0 || step.v.cells < count ||
-           outside(product(*position, step.dim, step.batch), count);
+// Cuts pieces to what a source has: a short V leaves old cells, and host cells that go to the
+// device go there all (ZF-59). False when that leaves the buffer or the source.
+bool TensorCache::fit(const Layer& layer, const Source& source, Pieces& pieces) {
+  for (Piece& piece : pieces) {
+    piece.packed = std::min(piece.packed, source.cells);
+    const std::int64_t left = source.cells - piece.packed;
+    if (source.device && left < piece.count) return false;
+    if (source.device) continue;
+    piece.count = layer.gpu && pieces.size() == 1 ? left : std::min(left, piece.count);
+    if (piece.count > layer.cells - piece.stored) return false;
   }
-  if (!step.k.device && layer.half) return false;  // an error instead
-  if (outside(start, count)) return true;
-  if (!step.v.device) return !layer.half && outside(start, step.v.cells);
-  return step.v.cells < count;
+  return true;
 }
 
-// Where the rows go: as they are behind the earlier ones (ZF-60), or row by row of the batch.
-std::vector<TensorCache::Run> TensorCache::runs(const Layer& layer, const Step& step) const {
-  if (quirks_.flat_storage) {
-    const auto start = product(layer.length, step.dim, step.batch);  // else nobody goes there
-    return {{.from = 0, .to = start.value_or(0), .count = step.k.cells}};
-  }
-  std::vector<Run> found;
-  if (step.k.cells == 0) return found;
-  for (std::int64_t b = 0; b < step.batch; ++b)
-    found.push_back({.from = b * step.seq * step.dim,
-                     .to = (b * max_seq_len_ + layer.length) * step.dim,
-                     .count = step.seq * step.dim});
-  return found;
-}
+// ---- writing ----
 
 // ZF-57 to ZF-59.
 Status TensorCache::write(const Layer& layer, const Step& step) {
   if (kv_seq_len_ && step.seq == 1 && step.layer == 0) {
-    const Status counted = memory_->increment_counter(kv_seq_len_->ptr(), 1);
+    const Status counted = memory_->run(IncrementJob{kv_seq_len_->ptr().as<std::int32_t>(), 1});
     if (!counted) return counted;
   }
-  if (gpu_counter_ && step.seq == 1 && layer.gpu && step.on_gpu()) return decode(layer, step);
-  if (layer.gpu) {
-    if (const Status done = store_on_gpu(layer, step, true); !done) return done;
-    if (const Status done = store_on_gpu(layer, step, false); !done) return done;
-  } else {
-    store_on_host(layer, step);
-  }
-  if (step.seq <= 1 || !is_last(step)) return {};
-  return set_counters(layer.length + step.seq, layer.length + step.seq);
+  if (step.decode) return decode(layer, step);
+  for (const std::size_t side : kSides)
+    if (const Status done = store(layer, step, side); !done) return done;
+  return step.seq > 1 && is_last(step) ? set_both(layer.length + step.seq) : Status();
 }
 
-// ZF-58.
+Job TensorCache::row_job(const Layer& layer, const Step& step, std::size_t side,
+                         const Piece& lane) const {
+  const DevicePtr to = layer.buffers[side]->ptr() + lane.stored * layer.cell_bytes();
+  const auto* from = (step.sources[side].device + lane.packed * kFloat).as<const std::uint32_t>();
+  const auto* counter = gpu_counter_->ptr().as<const std::int32_t>();
+  if (layer.half)
+    return OffsetCopyHalfJob{to.as<std::uint16_t>(), from, counter, lane.count, max_seq_len_};
+  return OffsetCopyJob{to.as<std::uint32_t>(), from, counter, lane.count, max_seq_len_};
+}
+
+// ZF-58: the kernels take the position from gpu_counter.
 Status TensorCache::decode(const Layer& layer, const Step& step) {
-  if (!quirks_.shared_position) {
-    const Status moved = set_counter(gpu_counter_, layer.length);
-    if (!moved) return moved;
-  }
-  const std::int64_t rows = quirks_.flat_storage ? 1 : std::ssize(step.runs);
-  OffsetCopy row{.counter = gpu_counter_->ptr(),
-                 .dim = quirks_.flat_storage ? step.k.cells : step.dim,
-                 .max_seq_len = max_seq_len_,
-                 .to_half = layer.half};
-  for (const auto& [from, to] : {std::pair(step.k.device, layer.gpu.k->ptr()),
-                                 std::pair(step.v.device, layer.gpu.v->ptr())}) {
-    for (std::int64_t b = 0; b < rows; ++b) {
-      row.src = from + b * row.dim * kFloat;
-      row.dst = to + b * max_seq_len_ * row.dim * layer.cell_bytes();
-      if (const Status done = memory_->offset_memcpy(row); !done) return done;
-    }
-  }
-  return is_last(step) ? memory_->increment_counter(gpu_counter_->ptr(), 1) : Status();
+  const auto held = read_counter(*memory_, gpu_counter_->ptr());
+  if (!held) return held.error();
+  const bool shared = has(Quirk::kSharedPosition);
+  Status done = shared ? Status() : set(gpu_counter_, layer.length);
+  for (const std::size_t side : kSides)
+    for (const Piece& lane : step.pieces[side])
+      if (done) done = memory_->run(row_job(layer, step, side, lane));
+  if (done && is_last(step))
+    done = memory_->run(IncrementJob{gpu_counter_->ptr().as<std::int32_t>(), 1});
+  if (!shared && !(done && is_last(step))) (void)set(gpu_counter_, *held);
+  return done;
 }
 
-// ZF-59: K's or V's cells into the buffers on the device.
-Status TensorCache::store_on_gpu(const Layer& layer, const Step& step, bool keys) const {
-  const Source& from = keys ? step.k : step.v;
-  const DevicePtr base = (keys ? layer.gpu.k : layer.gpu.v)->ptr();
-  if (layer.half && !from.device) return fail(Code::kNotSupported, "cpu_source");
-  for (const Run& run : step.runs) {
-    const DevicePtr to = base + run.to * layer.cell_bytes();
-    const DevicePtr source = from.device + run.from * kFloat;
+// ZF-59.
+Status TensorCache::store(const Layer& layer, const Step& step, std::size_t side) const {
+  const Source& source = step.sources[side];
+  if (layer.half && !source.device) return fail(Code::kNotSupported, "cpu_source");
+  for (const Piece& piece : step.pieces[side]) {
+    const DevicePtr to = layer.buffers[side]->ptr() + piece.stored * layer.cell_bytes();
+    const DevicePtr from = source.device + piece.packed * kFloat;
     Status done;
-    if (layer.half) {
-      done = memory_->to_half(to, source, run.count);
-    } else if (from.device) {
-      done = memory_->copy(to, source, run.count * kFloat);
-    } else if (quirks_.flat_storage) {  // all cells, whatever their number
-      done = memory_->to_device(to, std::as_bytes(from.host));
+    if (!source.device) {
+      const std::span cells(source.host.data() + piece.packed,
+                            static_cast<std::size_t>(piece.count));
+      done = (layer.gpu ? memory_ : host_)->to_device(to, std::as_bytes(cells));
     } else {
-      const auto row = from.host.subspan(static_cast<std::size_t>(run.from),
-                                         static_cast<std::size_t>(run.count));
-      done = memory_->to_device(to, std::as_bytes(row));
+      done = layer.half ? memory_->run(ToHalfJob{to.as<std::uint16_t>(),
+                                                 from.as<const std::uint32_t>(), piece.count})
+                        : memory_->copy(to, from, piece.count * kFloat);
     }
     if (!done) return done;
   }
   return {};
-}
-
-// ZF-59: a short V leaves the rest as it was, a long one is cut.
-void TensorCache::store_on_host(const Layer& layer, const Step& step) const {
-  for (const Run& run : step.runs) {
-    for (const auto& [from, to] :
-         {std::pair(step.k.host, layer.host.k.get()), std::pair(step.v.host, layer.host.v.get())}) {
-      const auto start = static_cast<std::size_t>(run.from);
-      const auto count = std::min(static_cast<std::size_t>(run.count), from.size() - start);
-      std::ranges::copy(from.subspan(start, count), to->cells.begin() + run.to);
-    }
-  }
 }
 
 }  // namespace kvo::provider

@@ -5,18 +5,18 @@
 #include <memory>
 #include <vector>
 
-#include "reference/provider/contract_tracing.hpp"
+#include "reference/provider/tracing_operations.hpp"
 
 namespace kvo::provider {
 
-/// The shortest cache that keeps the contract. Both profiles are the same: where they differ, the
-/// real provider does.
+/// The shortest cache that keeps the contract. It has no quirks: the real provider does.
 class TracingCache final : public Tracing {
  public:
   static Result<std::unique_ptr<Tracing>> make(std::unique_ptr<Provider> real,
                                                const std::vector<const Tensor*>& frozen);
   /// The reference provider of a setup; errors as of its maker.
-  static Result<std::unique_ptr<Provider>> make_real(const RealSetup& setup, Profile profile);
+  static Result<std::unique_ptr<Provider>> make_real(const RealSetup& setup, QuirkSet<Quirk> quirks,
+                                                     QuirkSet<block_pool::Quirk> pool_quirks);
 
   TracingCache(std::unique_ptr<Provider> real, const std::vector<const Tensor*>& frozen);
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <boost/json.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +23,9 @@ struct TracingCacheTest : testing::Test {
             Profile profile = Profile::kOriginal) {
     RealSetup setup{.real = real, .num_layers = 1, .max_seq_len = 2};
     setup.pool = block_pool::New{1, 2, 2, 1};
-    cache = std::move(*TracingCache::make(*TracingCache::make_real(setup, profile), first));
+    auto provider = TracingCache::make_real(setup, QuirkSet<Quirk>(profile),
+                                            QuirkSet<block_pool::Quirk>(profile));
+    cache = std::move(*TracingCache::make(std::move(*provider), first));
   }
   Status update(const Tensor& k, const Tensor& v) { return cache->update(0, {.k = &k, .v = &v}); }
   /// "AppendK 0->0": name, inputs and output of each traced operation.

@@ -1,0 +1,24 @@
+# What `cmake --install` makes of the tree: a package that find_package(kvoracle) finds.
+# KvoTargets.cmake puts the targets into it.
+include(CMakePackageConfigHelpers)
+set(KVO_INSTALLED_HEADERS "${CMAKE_INSTALL_INCLUDEDIR}/kvoracle")
+set(KVO_INSTALLED_PACKAGE "${CMAKE_INSTALL_LIBDIR}/cmake/kvoracle")
+
+configure_package_config_file(
+  "${PROJECT_SOURCE_DIR}/cmake/kvoracleConfig.cmake.in"
+  "${PROJECT_BINARY_DIR}/kvoracleConfig.cmake"
+  INSTALL_DESTINATION "${KVO_INSTALLED_PACKAGE}"
+  NO_SET_AND_CHECK_MACRO)
+# Before 1.0 a minor version may change anything.
+write_basic_package_version_file(
+  "${PROJECT_BINARY_DIR}/kvoracleConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(
+  FILES
+    "${PROJECT_BINARY_DIR}/kvoracleConfig.cmake"
+    "${PROJECT_BINARY_DIR}/kvoracleConfigVersion.cmake"
+    "${PROJECT_SOURCE_DIR}/cmake/FindCsv.cmake"
+  DESTINATION "${KVO_INSTALLED_PACKAGE}")
+install(EXPORT kvoracle
+  NAMESPACE kvoracle::
+  FILE kvoracleTargets.cmake
+  DESTINATION "${KVO_INSTALLED_PACKAGE}")

@@ -1,0 +1,32 @@
+# kvo_seeded_library(name CONTRACT c FAULTS files SOURCES files [DEPS ...])
+# A static library of copies of SOURCES (.hpp and .cpp, from the root) in which the faults of a
+# contract's table can be switched on: properties/seeding/fault.hpp. FAULTS define
+# kvo::<c>::faults(); they are relative to the calling CMakeLists.txt. Those who link the library
+# include its headers as "properties/seeded/<file>".
+function(kvo_seeded_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 A "" "CONTRACT" "FAULTS;SOURCES;DEPS")
+  kvo_check_arguments(kvo_seeded_library ${name})
+  add_executable(${name}_seeder ${A_FAULTS})
+  target_compile_definitions(${name}_seeder PRIVATE KVO_SEEDED_CONTRACT=${A_CONTRACT})
+  target_include_directories(${name}_seeder PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name}_seeder PRIVATE kvo_seeder kvo_warnings)
+
+  set(out "${CMAKE_CURRENT_BINARY_DIR}/${name}")
+  list(TRANSFORM A_SOURCES PREPEND "${out}/properties/seeded/" OUTPUT_VARIABLE copies)
+  list(TRANSFORM A_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE originals)
+  add_custom_command(
+    OUTPUT ${copies}
+    COMMAND ${name}_seeder "${PROJECT_SOURCE_DIR}" "${out}" ${A_SOURCES}
+    DEPENDS ${name}_seeder ${originals}
+    COMMENT "Seeding faults into copies of ${A_CONTRACT}"
+    VERBATIM)
+
+  # Neither warned about nor linted: what the copies are made of is, in its own place.
+  add_library(${name} STATIC ${copies} ${A_FAULTS})
+  set_target_properties(${name} PROPERTIES CXX_CLANG_TIDY "")
+  target_include_directories(${name} PUBLIC
+    "$<BUILD_INTERFACE:${out}>" "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
+  target_link_libraries(${name} PUBLIC ${A_DEPS})
+  target_compile_features(${name} PUBLIC cxx_std_20)
+  kvo_export(${name})  # the archive, because mutants link it; the headers of the copies are ours
+endfunction()

@@ -1,8 +1,0 @@
-// cuda/host_device.hpp: marks what compiles for the host and for the device.
-#pragma once
-
-#ifdef __CUDACC__
-#define KVO_HD __host__ __device__
-#else
-#define KVO_HD
-#endif

@@ -1,0 +1,92 @@
+// Where scripts of the contract come from: random ones for `check`, request traces for `run`.
+#include "properties/campaign/script_generator.hpp"
+#include "ring.hpp"
+
+namespace ring {
+namespace {
+
+/// States that a campaign must reach, or it has proved little.
+enum class Label : std::uint8_t { kWrapped, kRefused, kLongPush, kFullRingCleared };
+BOOST_DESCRIBE_ENUM(Label, kWrapped, kRefused, kLongPush, kFullRingCleared)
+
+class RandomScript final : public kvo::ScriptGenerator<RandomScript, Ops, Label> {
+ public:
+  RandomScript(std::uint64_t seed, std::int64_t capacity)
+      : ScriptGenerator(seed), capacity_(capacity) {}
+
+  void saw(const Push& op, const kvo::Observation& seen) {
+    const std::int64_t count = op.tokens.elements();
+    if (seen.error) return reach(Label::kRefused);
+    if (count > capacity_) reach(Label::kLongPush);
+    if (held_ > 0 && held_ + count > capacity_) reach(Label::kWrapped);
+  }
+  void saw(const Window& /*op*/, const kvo::Observation& seen) {
+    if (!seen.error) held_ = seen.as<Window::Returns>().tokens.elements();
+  }
+  void saw(const Clear& /*op*/, const kvo::Observation& /*seen*/) {
+    if (held_ == capacity_) reach(Label::kFullRingCleared);
+  }
+
+  kvo::Op push() {
+    const WhenFull when_full = draw().percent(70) ? WhenFull::kEvict : WhenFull::kRefuse;
+    return kvo::Op::of(Push{tagger_.pair({draw().size(0, 20)}).first, when_full});
+  }
+  kvo::Op window() { return kvo::Op::of(Window{}); }
+  kvo::Op clear() { return kvo::Op::of(Clear{}); }
+  static constexpr std::array<kvo::ScriptStep<RandomScript>, 3> kSteps{
+      {{20, "tokens are pushed", &RandomScript::push, true},
+       {20, "all tokens are read", &RandomScript::window, true},
+       {2, "the ring is cleared", &RandomScript::clear}}};
+
+ private:
+  std::int64_t capacity_;
+  std::int64_t held_ = 0;  // when last looked at
+  kvo::Tagger tagger_;
+};
+
+kvo::GeneratedCase make_case(std::uint64_t seed, kvo::Profile profile) {
+  const std::int64_t capacity = kvo::Draw(seed).size(1, 16);
+  return {.setup = {profile, kvo::Record::of(Config{static_cast<std::uint16_t>(capacity)})},
+          .ops = std::make_unique<RandomScript>(seed, capacity)};
+}
+
+// One sequence at a time, and without drafts: what a ring has evicted cannot be taken back.
+class Requests final : public kvo::replay::SequenceOps {
+ public:
+  using SequenceOps::SequenceOps;
+
+ private:
+  void begin(std::int64_t /*slot*/) override { emit(Clear{}); }
+  void append(std::int64_t /*slot*/, std::int64_t tokens) override {
+    emit(Push{tagger().pair({tokens}).first});
+  }
+  void reject(std::int64_t /*slot*/, std::int64_t /*tokens*/) override {}
+  void read(std::int64_t /*slot*/) override { emit(Window{}); }
+  void end(std::int64_t /*slot*/) override {}
+};
+
+std::unique_ptr<kvo::OpStream> lower(const kvo::replay::LoweringInput& input) {
+  kvo::replay::LoweringInput one = input;
+  one.schedule.max_running = 1;
+  one.schedule.draft_every = 0;
+  return std::make_unique<Requests>(one);
+}
+
+kvo::Setup replay_setup(const kvo::replay::LoweringInput& input) {
+  return {.config =
+              kvo::Record::of(Config{static_cast<std::uint16_t>(input.schedule.chunk_tokens)})};
+}
+
+}  // namespace
+
+std::vector<kvo::Generator> generators() {
+  const auto labels = kvo::label_texts(
+      {Label::kWrapped, Label::kRefused, Label::kLongPush, Label::kFullRingCleared});
+  return {{&tokens_kind(), make_case, labels, labels}};
+}
+
+std::vector<kvo::replay::Lowering> lowerings() {
+  return {{.kind = &tokens_kind(), .setup = replay_setup, .lower = lower}};
+}
+
+}  // namespace ring

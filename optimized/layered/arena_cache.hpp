@@ -1,0 +1,74 @@
+// optimized/layered/arena_cache.hpp: `layered.vector`, fast on a CPU.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "optimized/memory/arena.hpp"
+#include "reference/layered/cache.hpp"
+
+namespace kvo::optimized {
+
+/// The K and V of all layers grow through shared arenas: each generation has twice the room for
+/// every side, and a side moves there when it outgrows its place. So a forward pass over all layers
+/// costs one allocation a growth, and no side moves because another one grew (RS-13).
+class LayeredArenaCache final : public layered::Cache {
+ public:
+  /// Errors  as of layered::entry_elements and layered::reserved_elements (RS-2).
+  static Result<std::unique_ptr<layered::Cache>> make(const layered::Geometry& geometry,
+                                                      std::optional<std::uint64_t> max_seq_len,
+                                                      const layered::Behaviour& behaviour);
+
+  LayeredArenaCache(const layered::Geometry& geometry, const layered::Behaviour& behaviour)
+      : geometry_(geometry), behaviour_(behaviour), layers_(geometry.num_layers) {}
+
+  [[nodiscard]] layered::Geometry geometry() const override { return geometry_; }
+  [[nodiscard]] Status append(std::uint64_t layer, std::span<const float> k,
+                              std::span<const float> v) override;
+  [[nodiscard]] Status advance() override;
+  [[nodiscard]] Result<std::span<const float>> k(std::uint64_t layer) const override {
+    return side(layer, 0);
+  }
+  [[nodiscard]] Result<std::span<const float>> v(std::uint64_t layer) const override {
+    return side(layer, 1);
+  }
+  [[nodiscard]] std::uint64_t len() const override { return len_; }
+  [[nodiscard]] Result<std::uint64_t> entry_size() const override {
+    return layered::entry_elements(geometry_, behaviour_);
+  }
+  void clear() override;
+  [[nodiscard]] std::unique_ptr<layered::Cache> clone() const override;
+
+ private:
+  /// K or V of a layer.
+  struct Side {
+    Buffer place;  ///< without storage while the capacity is 0
+    std::size_t size = 0;
+    std::size_t capacity = 0;
+    [[nodiscard]] float* data() const { return capacity > 0 ? place.data() : nullptr; }
+  };
+  struct Layer {
+    std::array<Side, 2> sides;  ///< K, V
+    std::uint64_t pending = 0;  ///< appends since the last advance or clear
+  };
+
+  [[nodiscard]] bool has(layered::Quirk quirk) const { return behaviour_.quirks.has(quirk); }
+  [[nodiscard]] Status check(std::uint64_t layer, std::span<const float> k,
+                             std::span<const float> v) const;
+  [[nodiscard]] Result<std::span<const float>> side(std::uint64_t layer, std::size_t which) const;
+  [[nodiscard]] Error no_layer(std::uint64_t layer) const;
+  /// Gives K and V of a layer room for `needed` cells and keeps what they hold. When an allocation
+  /// fails, nothing that a caller can see has changed.
+  void reserve(std::uint64_t layer, std::array<std::size_t, 2> needed);
+  /// A side with room for `needed` cells, better for `wanted`, and a copy of what `old` holds.
+  [[nodiscard]] Side moved(const Side& old, std::size_t needed, std::size_t wanted);
+
+  layered::Geometry geometry_;
+  layered::Behaviour behaviour_;
+  std::uint64_t len_ = 0;
+  std::vector<Layer> layers_;
+  Arena arena_;
+};
+
+}  // namespace kvo::optimized

@@ -1,0 +1,98 @@
+#include "optimized/memory/arena.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+#include "reference/contract/values/check.hpp"
+
+namespace kvo::optimized {
+namespace {
+
+// With the width known, the compiler turns memcpy into a few vector moves: no call a row.
+template <std::int64_t kWidth>
+void copy_fixed(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows) {
+  for (std::int64_t r = 0; r < rows; ++r)
+    std::memcpy(to.first + r * to.stride, from.first + r * from.stride, kWidth * sizeof(float));
+}
+
+// Rows too short to be worth a call.
+void copy_short(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows, std::int64_t width) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float* target = to.first + r * to.stride;
+    const float* source = from.first + r * from.stride;
+    for (std::int64_t i = 0; i < width; ++i) target[i] = source[i];
+  }
+}
+
+void copy_any(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows, std::int64_t width) {
+  for (std::int64_t r = 0; r < rows; ++r)
+    std::memcpy(to.first + r * to.stride, from.first + r * from.stride,
+                static_cast<std::size_t>(width) * sizeof(float));
+}
+
+}  // namespace
+
+Cells make_cells(std::size_t count) {
+  // NOLINTNEXTLINE(modernize-avoid-c-arrays)
+  Cells cells = std::make_unique_for_overwrite<float[]>(count);
+#ifdef MADV_HUGEPAGE
+  constexpr std::size_t kHuge = std::size_t{2} << 20U;
+  void* start = cells.get();
+  std::size_t room = count * sizeof(float);
+  // Only whole huge pages inside the allocation; a kernel that declines changes nothing.
+  if (room >= 2 * kHuge && std::align(kHuge, kHuge, start, room) != nullptr)
+    (void)madvise(start, room / kHuge * kHuge, MADV_HUGEPAGE);
+#endif
+  return cells;
+}
+
+void ArenaStorage::read(std::int64_t offset, std::span<float> out) const {
+  KVO_CHECK(offset >= 0 && static_cast<std::size_t>(offset) + out.size() <= count_);
+  std::copy_n(cells_.get() + offset, out.size(), out.begin());
+}
+
+void ArenaStorage::write(std::int64_t offset, float value) {
+  KVO_CHECK(offset >= 0 && static_cast<std::size_t>(offset) < count_);
+  cells_[static_cast<std::size_t>(offset)] = value;
+}
+
+Buffer Arena::take(std::size_t cells, std::size_t wanted) {
+  if (cells != buffer_cells || !has_room()) {
+    const std::size_t buffers =
+        cells == 0 ? 1 : std::clamp<std::size_t>(kArenaCells / cells, 1, wanted);
+    storage = std::make_shared<ArenaStorage>(buffers * cells);
+    buffer_cells = cells;
+    next = 0;
+  }
+  return {storage, static_cast<std::int64_t>(std::exchange(next, next + cells))};
+}
+
+void copy_rows(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows, std::int64_t width) {
+  if (rows <= 0 || width <= 0) return;
+  // Rows without gaps are one long row.
+  if (rows == 1 || (to.stride == width && from.stride == width))
+    return copy_any(to, from, 1, rows * width);
+  constexpr std::int64_t kShort = 16;
+  if (width < kShort) return copy_short(to, from, rows, width);
+  switch (width) {  // head sizes of common models
+    case 32:
+      return copy_fixed<32>(to, from, rows);
+    case 64:
+      return copy_fixed<64>(to, from, rows);
+    case 80:
+      return copy_fixed<80>(to, from, rows);
+    case 96:
+      return copy_fixed<96>(to, from, rows);
+    case 128:
+      return copy_fixed<128>(to, from, rows);
+    default:
+      return copy_any(to, from, rows, width);
+  }
+}
+
+}  // namespace kvo::optimized

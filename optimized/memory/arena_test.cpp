@@ -1,0 +1,68 @@
+#include "optimized/memory/arena.hpp"
+
+#include <algorithm>
+#include <new>
+#include <numeric>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace kvo::optimized {
+namespace {
+
+constexpr float kUntouched = -1;
+
+TEST(CopyRows, CopiesEveryWidthAndLeavesTheGapsAlone) {
+  constexpr std::int64_t kRows = 3;
+  for (const std::int64_t width : {0, 1, 3, 15, 16, 31, 32, 64, 80, 96, 128, 129, 256}) {
+    for (const std::int64_t gap : {0, 5}) {
+      const std::int64_t stride = width + gap;
+      std::vector<float> from(static_cast<std::size_t>(kRows * width + 1));
+      std::iota(from.begin(), from.end(), 1.0F);
+      std::vector<float> to(static_cast<std::size_t>(kRows * stride + 1), kUntouched);
+      copy_rows({to.data(), stride}, {from.data(), width}, kRows, width);
+      for (std::size_t i = 0; i < to.size(); ++i) {
+        const auto row = stride > 0 ? static_cast<std::int64_t>(i) / stride : kRows;
+        const auto at = static_cast<std::int64_t>(i) - row * stride;
+        const bool inside = row < kRows && at < width;
+        EXPECT_EQ(to[i], inside ? static_cast<float>(row * width + at + 1) : kUntouched)
+            << "width " << width << ", gap " << gap << ", cell " << i;
+      }
+    }
+  }
+}
+
+TEST(Arena, GivesDisjointBuffersOfOneAllocation) {
+  Arena arena;
+  const Buffer a = arena.take(8, 2);
+  const Buffer b = arena.take(8, 2);
+  EXPECT_EQ(a.storage, b.storage);
+  EXPECT_EQ(b.data() - a.data(), 8);
+  EXPECT_NE(arena.take(8, 2).storage, a.storage) << "two were wanted";
+  EXPECT_NE(arena.take(4, 2).storage, a.storage) << "another size";
+}
+
+TEST(Arena, GivesALargeBufferAnAllocationOfItsOwn) {
+  Arena arena;
+  const Buffer large = arena.take(kArenaCells + 1, 100);
+  EXPECT_EQ(large.storage->size(), kArenaCells + 1);
+  EXPECT_EQ(arena.take(0, 100).storage->size(), 0);
+}
+
+TEST(Arena, RefusesSizesThatNoMemoryHas) {
+  Arena arena;
+  EXPECT_THROW((void)arena.take(std::size_t{1} << 62U, 100), std::bad_alloc);
+  EXPECT_EQ(arena.storage, nullptr);
+}
+
+TEST(MakeCells, GivesMemoryThatCanBeWrittenAtBothEnds) {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{4} << 20U}) {
+    const Cells cells = make_cells(count);
+    cells[0] = 1;
+    cells[count - 1] = 2;
+    EXPECT_EQ(cells[count - 1], 2);
+  }
+}
+
+}  // namespace
+}  // namespace kvo::optimized

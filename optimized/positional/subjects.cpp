@@ -1,0 +1,27 @@
+#include "optimized/positional/subjects.hpp"
+
+#include "optimized/positional/causal_cache.hpp"
+#include "optimized/positional/encoder_cache.hpp"
+#include "optimized/positional/wrapper_cache.hpp"
+#include "reference/positional/operations.hpp"
+
+namespace kvo::optimized {
+
+std::vector<Subject> positional_subjects() {
+  using positional::Flavour;
+  std::vector<Subject> all;
+  for (const Flavour flavour :
+       {Flavour::kCausal, Flavour::kSwa, Flavour::kSwaMem, Flavour::kChunked})
+    all.push_back(positional::make_subject(positional::kind_of(flavour), "optimized",
+                                           "each sequence's cells sorted; masks changed, not built",
+                                           PositionalCausalCache::make));
+  all.push_back(positional::make_subject(positional::kind_of(Flavour::kEncoder), "optimized",
+                                         "rows stored in the order that they are shown in",
+                                         PositionalEncoderCache::make));
+  all.push_back(positional::make_subject(positional::wrapper_kind(), "optimized",
+                                         "members that prepare, and then all carry out",
+                                         PositionalWrapperCache::make));
+  return all;
+}
+
+}  // namespace kvo::optimized

@@ -1,0 +1,134 @@
+#include "optimized/provider/contiguous_arena_cache.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace kvo::optimized {
+
+using provider::Contiguous;
+using provider::KvPair;
+using provider::Quirk;
+using provider::Rows;
+
+Result<std::unique_ptr<Contiguous>> ContiguousArenaCache::make(std::int64_t num_layers,
+                                                               std::int64_t max_seq_len,
+                                                               QuirkSet<Quirk> quirks) {
+  const bool aborts = quirks.has(Quirk::kNegativeSizesAbort);
+  if (num_layers < 0) return fail(aborts ? Code::kPrecondition : Code::kOutOfRange, "num_layers");
+  if (max_seq_len < 0 && !aborts) return fail(Code::kOutOfRange, "max_seq_len");
+  return std::make_unique<ContiguousArenaCache>(num_layers, max_seq_len, quirks);
+}
+
+void ContiguousArenaCache::pin(Layer& layer, const Tensor& k, std::size_t cells) {
+  Arena arena = arena_;  // The cache changes only when both buffers are there.
+  Buffer k_buffer = arena.take(cells, 2 * layers_.size());
+  Buffer v_buffer = arena.take(cells, 2 * layers_.size());
+  arena_ = std::move(arena);
+  layer.k = std::move(k_buffer);
+  layer.v = std::move(v_buffer);
+  layer.batch = k.shape[0];
+  layer.dim = k.shape[2];
+}
+
+Status ContiguousArenaCache::update(std::int64_t layer, const Rows& rows) {
+  if (!has(layer)) return fail(Code::kOutOfRange, "layer");
+  if (rows.k == nullptr && has(Quirk::kNullAborts)) return fail(Code::kPrecondition, "k is null");
+  if (rows.k == nullptr || rows.k->shape.size() != 3) return fail(Code::kBadShape, "rank");
+  const std::int64_t batch = rows.k->shape[0];
+  const std::int64_t seq = rows.k->shape[1];
+  const std::int64_t dim = rows.k->shape[2];
+  Layer& to = layers_[static_cast<std::size_t>(layer)];
+
+  const bool pinned = to.k.storage != nullptr;
+  std::int64_t cells = 0;
+  std::int64_t end = 0;
+  if (pinned && batch != to.batch) return fail(Code::kBadShape, "batch");
+  if (pinned && dim != to.dim) return fail(Code::kBadShape, "dim");
+  if (!pinned && (__builtin_mul_overflow(batch, max_seq_len_, &cells) ||
+                  __builtin_mul_overflow(cells, dim, &cells)))
+    return size_error("max_seq_len");
+  if (cells < 0) return fail(Code::kPrecondition, "max_seq_len");
+  if (__builtin_add_overflow(to.cursor, seq, &end)) return size_error("seq");
+  if (end > max_seq_len_) {
+    if (!pinned && has(Quirk::kFullPins))
+      pin(to, *rows.k, static_cast<std::size_t>(cells));  // ZF-10
+    return fail(Code::kFull);
+  }
+  if (Status good = check_v(to, rows); !good) return good;
+  if (!pinned) pin(to, *rows.k, static_cast<std::size_t>(cells));
+
+  if (!rows.k->bytes.empty()) {
+    const std::int64_t run = seq * dim;
+    const std::int64_t stride = max_seq_len_ * dim;
+    const std::int64_t start = to.cursor * dim;
+    copy_rows({to.k.data() + start, stride}, {rows.k->floats().data(), run}, batch, run);
+    copy_rows({to.v.data() + start, stride}, {rows.v->floats().data(), run}, batch, run);
+  }
+  to.cursor = end;
+  return {};
+}
+
+Status ContiguousArenaCache::check_v(const Layer& layer, const Rows& rows) const {
+  if (rows.v == nullptr)
+    return fail(has(Quirk::kNullAborts) ? Code::kPrecondition : Code::kBadShape, "v");
+  if (!has(Quirk::kContiguousVIgnored) && rows.v->shape != rows.k->shape)
+    return fail(Code::kBadShape, "v");
+  if (rows.v->bytes.size() < rows.k->bytes.size()) return fail(Code::kPrecondition, "v is short");
+  if (layer.cursor < 0 && rows.k->shape[0] > 0 && rows.k->shape[2] > 0)  // ZF-18
+    return fail(Code::kPrecondition, "cursor < 0");
+  return {};
+}
+
+Result<std::optional<KvPair>> ContiguousArenaCache::get(std::int64_t layer) {
+  if (!has(layer)) return std::nullopt;
+  const Layer& from = layers_[static_cast<std::size_t>(layer)];
+  if (from.cursor <= 0) {
+    if (from.cursor < 0 && from.batch > 0 && from.dim > 0)
+      return fail(Code::kPrecondition, "cursor < 0");
+    return std::nullopt;
+  }
+  const Shape shape{from.batch, from.cursor, from.dim};
+  if (from.batch == 1 || from.cursor == max_seq_len_)
+    return KvPair{{shape, from.k.storage, from.k.offset}, {shape, from.v.storage, from.v.offset}};
+
+  // Without rows there are no buffers whose size would have kept the products below in range.
+  if (from.batch == 0) {
+    const auto none = std::make_shared<ArenaStorage>(0);
+    return KvPair{{shape, none, 0}, {shape, none, 0}};
+  }
+  // One allocation holds both sides.
+  const std::int64_t run = from.cursor * from.dim;
+  const std::int64_t stride = max_seq_len_ * from.dim;
+  const std::int64_t side = from.batch * run;
+  auto both = std::make_shared<ArenaStorage>(2 * static_cast<std::size_t>(side));
+  copy_rows({both->data(), run}, {from.k.data(), stride}, from.batch, run);
+  copy_rows({both->data() + side, run}, {from.v.data(), stride}, from.batch, run);
+  return KvPair{{shape, both, 0}, {shape, both, side}};
+}
+
+std::int64_t ContiguousArenaCache::seq_len() const {
+  return layers_.empty() ? 0 : layers_.front().cursor;
+}
+
+Status ContiguousArenaCache::reset() {
+  for (Layer& layer : layers_) layer.cursor = 0;
+  return {};
+}
+
+Status ContiguousArenaCache::truncate(std::int64_t n) {
+  if (n < 0 && !has(Quirk::kNegativeLengths)) n = 0;
+  for (Layer& layer : layers_)
+    if (layer.cursor > n) layer.cursor = n;
+  return {};
+}
+
+std::optional<std::string> ContiguousArenaCache::broken_invariant() const {
+  for (const Layer& layer : layers_) {
+    if (layer.cursor <= 0) continue;
+    if (!layer.k.storage || !layer.v.storage) return "a layer without buffers has positions";
+    if (layer.cursor > max_seq_len_) return "a cursor is past max_seq_len";
+  }
+  return std::nullopt;
+}
+
+}  // namespace kvo::optimized

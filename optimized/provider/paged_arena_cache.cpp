@@ -1,0 +1,226 @@
+#include "optimized/provider/paged_arena_cache.hpp"
+
+#include <algorithm>
+
+#include <boost/container/small_vector.hpp>
+
+namespace kvo::optimized {
+
+using block_pool::Sides;
+using provider::KvPair;
+using provider::Paged;
+using provider::PagedSetup;
+using provider::Quirk;
+using provider::Rows;
+
+namespace {
+
+constexpr std::int64_t kNull = -1;
+
+}  // namespace
+
+Result<std::unique_ptr<Paged>> PagedArenaCache::make(const PagedSetup& setup,
+                                                     QuirkSet<Quirk> quirks) {
+  if (!setup.pool)
+    return quirks.has(Quirk::kNilPoolAborts) ? fail(Code::kPrecondition, "no pool")
+                                             : fail_other("nil_pool");
+  if (setup.num_layers < 0 && quirks.has(Quirk::kNegativeLayersAbort))
+    return fail(Code::kPrecondition, "num_layers");
+  const bool too_many = setup.num_layers > setup.pool->geometry().num_layers;
+  if (setup.num_layers < 0 || (too_many && !quirks.has(Quirk::kSurplusLayersAccepted)))
+    return fail(Code::kOutOfRange, "num_layers");
+  return std::make_unique<PagedArenaCache>(setup, quirks);
+}
+
+PagedArenaCache::PagedArenaCache(const PagedSetup& setup, QuirkSet<Quirk> quirks)
+    : pool_(setup.pool),
+      owner_(setup.owner),
+      quirks_(quirks),
+      pool_layers_(setup.pool->geometry().num_layers),
+      block_size_(setup.pool->geometry().block_size),
+      head_dim_(setup.pool->geometry().head_dim),
+      cursors_(static_cast<std::size_t>(setup.num_layers)) {}
+
+template <class Visit>
+void PagedArenaCache::for_each_run(std::int64_t start, std::int64_t count, Visit&& visit) const {
+  auto entry = static_cast<std::size_t>(start / block_size_);
+  std::int64_t slot = start % block_size_;
+  for (std::int64_t p = 0; p < count; ++entry, slot = 0) {
+    const std::int64_t run = std::min(block_size_ - slot, count - p);
+    visit(Run{p, slot, run, entries_[entry]});
+    p += run;
+  }
+}
+
+Status PagedArenaCache::update(std::int64_t layer, const Rows& rows) {
+  if (Status good = check(layer, rows); !good) return good;
+  const std::int64_t seq = rows.k->shape[1];
+  std::int64_t& cursor = cursors_[static_cast<std::size_t>(layer)];
+  std::int64_t fits = seq;
+  // The pool's lock is only taken when a block is missing.
+  if (blocks_of(cursor + seq) > size_)
+    fits = std::min(seq, (size_ + pool_->available()) * block_size_ - cursor);
+  const bool pins = (fits == seq && seq > 0) || has(Quirk::kFailedAppendPins);
+  if (fits < seq && !has(Quirk::kDryAppendKeepsBlocks)) {
+    if (pins) pin(*rows.k);
+    return fail(Code::kExhausted);
+  }
+  if (Status good = check_copy(layer, rows, fits); !good) return good;
+  if (Status taken = extend(blocks_of(cursor + fits)); !taken) return taken;
+  if (pins) pin(*rows.k);
+  store(layer, rows, fits);
+  if (fits < seq) return fail(Code::kExhausted);
+  cursor += seq;
+  return {};
+}
+
+void PagedArenaCache::pin(const Tensor& k) {
+  channels_ = k.shape[0];
+  dim_ = k.shape[2];
+}
+
+Status PagedArenaCache::check(std::int64_t layer, const Rows& rows) const {
+  if (!has(layer)) return fail(Code::kOutOfRange, "layer");
+  if (rows.k == nullptr && has(Quirk::kNullAborts)) return fail(Code::kPrecondition, "k is null");
+  if (rows.k == nullptr || rows.k->shape.size() != 3) return fail(Code::kBadShape, "rank");
+  const Shape& shape = rows.k->shape;
+  std::int64_t width = 0;
+  if (__builtin_mul_overflow(shape[0], shape[2], &width) || width != head_dim_)
+    return fail(Code::kBadShape, "size");
+  if (channels_ != 0 && (shape[0] != channels_ || shape[2] != dim_))
+    return fail(Code::kBadShape, "layout");
+  if (rows.v == nullptr)
+    return fail(has(Quirk::kNullAborts) ? Code::kPrecondition : Code::kBadShape, "v");
+  if (!has(Quirk::kPagedVIgnored) && rows.v->shape != shape) return fail(Code::kBadShape, "v");
+  return {};
+}
+
+Status PagedArenaCache::check_copy(std::int64_t layer, const Rows& rows, std::int64_t fits) const {
+  if (fits == 0) return {};
+  if (layer >= pool_layers_) return fail(Code::kPrecondition, "pool layers");
+  const Shape& shape = rows.k->shape;
+  if (rows.v->elements() < ((shape[0] - 1) * shape[1] + fits) * shape[2])
+    return fail(Code::kPrecondition, "v is short");
+  const std::int64_t start = cursors_[static_cast<std::size_t>(layer)];
+  const auto first = entries_.begin() + start / block_size_;
+  const auto last = entries_.begin() + std::min(blocks_of(start + fits), size_);
+  if (first < last && std::find(first, last, kNull) != last)
+    return fail(Code::kPrecondition, "null entry");
+  return {};
+}
+
+Status PagedArenaCache::extend(std::int64_t blocks) {
+  if (blocks <= size_) return {};
+  // Blocks are taken before the table changes and after its memory is there: nothing to undo.
+  const auto size = static_cast<std::size_t>(size_);
+  boost::container::small_vector<std::int64_t, 16> taken(static_cast<std::size_t>(blocks) - size);
+  std::vector<std::int64_t> grown;
+  if (size + taken.size() > entries_.size()) {
+    std::size_t capacity = std::max<std::size_t>(1, entries_.size());
+    while (capacity < size + taken.size()) capacity *= 2;
+    grown.reserve(capacity);
+    grown.assign(entries_.begin(), entries_.end());
+    grown.resize(capacity, kNull);
+  }
+  if (Status done = pool_->alloc(owner_, {taken.data(), taken.size()}); !done) return done;
+  if (!grown.empty()) entries_ = std::move(grown);
+  std::ranges::copy(taken, entries_.begin() + size_);
+  size_ = blocks;
+  return {};
+}
+
+void PagedArenaCache::store(std::int64_t layer, const Rows& rows, std::int64_t count) {
+  const std::int64_t channels = rows.k->shape[0];
+  const std::int64_t seq = rows.k->shape[1];
+  const std::int64_t dim = rows.k->shape[2];
+  if (count == 0) return;
+  const float* k = rows.k->floats().data();
+  const float* v = rows.v->floats().data();
+  const auto put = [&](float* to, const float* from, std::int64_t positions) {
+    // A block is written from front to back; with one channel all its positions are one run of
+    // cells.
+    if (channels == 1) return copy_rows({to, dim}, {from, dim}, positions, dim);
+    for (std::int64_t p = 0; p < positions; ++p)
+      copy_rows({to + p * head_dim_, dim}, {from + p * dim, seq * dim}, channels, dim);
+  };
+  for_each_run(cursors_[static_cast<std::size_t>(layer)], count, [&](const Run& run) {
+    const Sides sides = pool_->sides(run.block);
+    const std::int64_t to = (layer * block_size_ + run.slot) * head_dim_;
+    put(sides.k.data() + to, k + run.position * dim, run.count);
+    put(sides.v.data() + to, v + run.position * dim, run.count);
+    const std::int64_t end = run.slot + run.count;
+    if (pool_->used(run.block) < end) pool_->set_used(run.block, end);
+  });
+}
+
+Result<std::optional<KvPair>> PagedArenaCache::get(std::int64_t layer) {
+  if (!has(layer)) return std::nullopt;
+  const std::int64_t cursor = cursors_[static_cast<std::size_t>(layer)];
+  if (cursor == 0) return std::nullopt;
+  // One allocation holds both sides, and nothing clears it: every cell is written below.
+  const std::int64_t side = head_dim_ * cursor;
+  auto both = std::make_shared<ArenaStorage>(2 * static_cast<std::size_t>(side));
+  const auto take = [&](float* to, const float* from, std::int64_t positions) {
+    if (channels_ == 1) return copy_rows({to, dim_}, {from, dim_}, positions, dim_);
+    for (std::int64_t p = 0; p < positions; ++p)
+      copy_rows({to + p * dim_, cursor * dim_}, {from + p * head_dim_, dim_}, channels_, dim_);
+  };
+  for_each_run(0, cursor, [&](const Run& run) {
+    const Sides sides = pool_->sides(run.block);
+    const std::int64_t from = (layer * block_size_ + run.slot) * head_dim_;
+    float* to = both->data() + run.position * dim_;
+    take(to, sides.k.data() + from, run.count);
+    take(to + side, sides.v.data() + from, run.count);
+  });
+  const Shape shape{channels_, cursor, dim_};
+  return KvPair{{shape, both, 0}, {shape, both, side}};
+}
+
+std::int64_t PagedArenaCache::seq_len() const {
+  return cursors_.empty() ? 0 : cursors_.front();
+}
+
+Status PagedArenaCache::truncate(std::int64_t n) {
+  n = std::max<std::int64_t>(n, 0);
+  const bool shortens = std::ranges::any_of(cursors_, [&](std::int64_t c) { return c > n; });
+  if (!shortens && !has(Quirk::kTruncateExtends)) return {};
+  const std::int64_t needed = blocks_of(n);
+  if (needed > static_cast<std::int64_t>(entries_.size()))
+    return fail(Code::kPrecondition, "n past the table");
+  if (Status done = cut(n, needed); !done) return done;
+  if (needed > 0 && !has(Quirk::kCutBlockKeepsUsed)) {  // ZF-39
+    const std::int64_t last = entries_[static_cast<std::size_t>(needed - 1)];
+    pool_->set_used(last, n - (needed - 1) * block_size_);
+  }
+  return {};
+}
+
+Status PagedArenaCache::cut(std::int64_t n, std::int64_t needed) {
+  if (needed < size_) {
+    const auto surplus = std::span<const std::int64_t>(entries_).subspan(
+        static_cast<std::size_t>(needed), static_cast<std::size_t>(size_ - needed));
+    if (std::ranges::find(surplus, kNull) != surplus.end())
+      return fail(Code::kPrecondition, "null entry");
+    pool_->free(owner_, surplus);
+  }
+  size_ = needed;
+  for (std::int64_t& cursor : cursors_) cursor = std::min(cursor, n);
+  if (n == 0) channels_ = dim_ = 0;
+  return {};
+}
+
+provider::ShownTable PagedArenaCache::table() const {
+  provider::ShownTable seen{.blocks = {}, .cursors = cursors_};
+  seen.blocks.resize(static_cast<std::size_t>(size_));
+  for (std::size_t i = 0; i < seen.blocks.size(); ++i)
+    if (entries_[i] != kNull) seen.blocks[i] = entries_[i];
+  return seen;
+}
+
+std::optional<std::string> PagedArenaCache::broken_invariant() const {
+  for (const std::int64_t cursor : cursors_)
+    if (blocks_of(cursor) > size_) return "a cursor is past the block table";
+  return std::nullopt;
+}
+
+}  // namespace kvo::optimized

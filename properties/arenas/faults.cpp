@@ -1,0 +1,123 @@
+#include "properties/arenas/faults.hpp"
+
+namespace kvo::arenas {
+namespace {
+
+using seeding::Fault;
+
+constexpr std::string_view kArena = "optimized/memory/arena.cpp";
+constexpr std::string_view kLayered = "optimized/layered/arena_cache.cpp";
+constexpr std::string_view kPool = "optimized/block_pool/arena_pool.cpp";
+constexpr std::string_view kContiguous = "optimized/provider/contiguous_arena_cache.cpp";
+constexpr std::string_view kPaged = "optimized/provider/paged_arena_cache.cpp";
+constexpr std::string_view kPagedHeader = "optimized/provider/paged_arena_cache.hpp";
+
+}  // namespace
+
+const std::vector<Fault>& faults() {
+  static const std::vector<Fault> kFaults{
+      // ---- Growth and copies of layered.vector ----
+      {"layered.vector",
+       "growth_loses_tail",
+       "a side that moves to a larger place loses its last cell",
+       "B010, F02: Ollama's rotating cache dropped the rows behind its index when it was rebuilt",
+       {{kLayered, "std::copy_n(old.data(), old.size, side.data());",
+         "std::copy_n(old.data(), old.size, side.data()); "
+         "if (old.size > 0) side.data()[old.size - 1] = 0.0F;"}}},
+      {"layered.vector",
+       "clone_shares_places",
+       "a clone writes where the cache writes that it was cloned from",
+       "B043, F05: SGLang's copy of a node kept the host memory of the first, and both freed it",
+       {{kLayered, "copy->moved(from, from.size, from.size)", "from"}}},
+      {"layered.vector",
+       "places_overlap",
+       "a place begins in the last cell of the one before",
+       "B046, F05: a stale map of SGLang named a slot that had been given to another",
+       {{kArena, "next + cells", "next + cells - (cells > 1 ? 1 : 0)"}}},
+
+      // ---- The blocks of block_pool.stack ----
+      {"block_pool.stack",
+       "state_not_cleared",
+       "a block that was given back keeps its count of used positions",
+       "B059, F07: a block that vLLM issued again still counted as computed",
+       {{kPool, "state = {.used = 0, .owner = kFree};", "state.owner = kFree;"}}},
+      {"block_pool.stack",
+       "fresh_blocks_first",
+       "blocks that were never handed out go before those that were given back",
+       "B071, F08: vLLM is reported to have changed the order of blocks when it freed them later",
+       {{kPool, "recycled_.empty()", "untouched_ < blocks_"}}},
+      {"block_pool.stack",
+       "given_back_to_bottom",
+       "a block that is given back goes below all others that were",
+       "B071, F08: vLLM is reported to have changed the order of blocks when it freed them later",
+       {{kPool, "recycled_.push_back(block);", "recycled_.insert(recycled_.begin(), block);"}}},
+      {"block_pool.stack",
+       "last_block_refused",
+       "an allocation that would leave no block is refused",
+       "B037, F04: onnxruntime-genai refused rewinds that the full window still allowed",
+       {{kPool, "blocks.size() > free_count()",
+         "!blocks.empty() && blocks.size() >= free_count()"}}},
+      {"block_pool.stack",
+       "stride_of_one_side",
+       "V of a block is K of the next",
+       "B081, F09: a kernel of zerfoo read heads packed in a row with the wrong stride",
+       {{kPool, "static_cast<std::size_t>(block) * 2 * side_",
+         "static_cast<std::size_t>(block) * side_"}}},
+
+      // ---- The buffers of provider.contiguous ----
+      {"provider.contiguous",
+       "gaps_seen_on_one_side",
+       "a run is copied as one row when only its target has no gaps",
+       "B086, F09: LMCache is reported to have read one layout as another of the same shape",
+       {{kArena, "to.stride == width && from.stride == width", "to.stride == width"}}},
+      {"provider.contiguous",
+       "place_handed_out_twice",
+       "K of a layer lies where V of the layer before does",
+       "B041, F05: TensorRT-LLM queued a block twice and gave its number out twice",
+       {{kContiguous, "arena_ = std::move(arena);", "arena_ = arena; arena_.next -= cells;"}}},
+
+      // ---- Blocks and runs of provider.paged ----
+      {"provider.paged",
+       "table_growth_loses_tail",
+       "a table that grows takes its last block for its first",
+       "B046, F05: a stale map of SGLang named a slot that had been given to another",
+       {{kPaged, "grown.assign(entries_.begin(), entries_.end());",
+         "grown.assign(entries_.begin(), entries_.end()); "
+         "if (size > 0) grown[size - 1] = grown[0];"}}},
+      {"provider.paged",
+       "block_ahead_at_boundary",
+       "rows that end at a block boundary take one block more",
+       "B075, F08: TensorRT-LLM counted a free block off the wrong level",
+       {{kPagedHeader, "(positions - 1) / block_size_ + 1", "positions / block_size_ + 1"}}},
+      {"provider.paged",
+       "runs_start_over",
+       "K of each block is copied from the first position of the call",
+       "B082, F09: FlashInfer read V from the wrong page when a tile spans two",
+       {{kPaged, "run.position", "0", "put(sides.k.data() + to, k +"}}},
+      {"provider.paged",
+       "values_of_first_layer",
+       "every layer shows V of the first one",
+       "B023, F03: zerfoo took every layer's position from the cursor of layer 0",
+       {{kPaged, "from", "run.slot * head_dim_", "take(to + side, sides.v.data() +"}}},
+      {"provider.paged",
+       "values_transposed",
+       "V with several channels is taken for [position, channel, dim]",
+       "B081, F09: a kernel of zerfoo read heads packed in a row with the wrong stride",
+       {{kPaged, "put(sides.v.data() + to, v + run.position * dim, run.count);",
+         "copy_rows({sides.v.data() + to, 1}, {v + run.position * channels * dim, 1}, 1, "
+         "run.count * channels * dim);"}}},
+      {"provider.paged",
+       "used_by_last_writer",
+       "the count of a block follows the layer that wrote last",
+       "B023, F03: zerfoo took every layer's position from the cursor of layer 0",
+       {{kPaged, "pool_->used(run.block) < end", "true"}}},
+      {"provider.paged",
+       "layout_outlives_reset",
+       "an emptied cache still asks for the channels it held before",
+       "B026, F04: transformers took a crop to 0 for no crop at all",
+       {{kPaged, "if (n == 0) channels_ = dim_ = 0;", ""}}},
+  };
+  return kFaults;
+}
+
+}  // namespace kvo::arenas

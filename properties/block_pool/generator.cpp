@@ -1,0 +1,180 @@
+// Random scripts for block_pool.stack.
+#include <algorithm>
+#include <map>
+
+#include <boost/describe/enum.hpp>
+
+#include "properties/block_pool/contract.hpp"
+#include "properties/campaign/script_generator.hpp"
+#include "reference/block_pool/operations.hpp"
+
+namespace kvo::block_pool {
+namespace {
+
+// States worth reaching.
+BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kPoolExhausted, kDrained, kBlockFreedTwice,
+                              kBlockFreedThatWasNeverHandedOut, kBlockHandedOutTwice,
+                              kMoreAvailableThanThereAre, kOldCountOfUsedPositionsHandedOut,
+                              kWrittenBlockHandedOutAgain, kNullBlock, kNoSuchBlockOrCell,
+                              kSizeRefused, kBudgetTooSmall, kSizeProductOverflows, kPoolOfOneBlock,
+                              kPoolReplaced, kThreadsOnOnePool)
+
+// What the script knows of a block, from what was observed.
+struct Known {
+  bool out = false;
+  bool written = false;
+};
+
+class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
+  using S = StackScript;
+
+ public:
+  StackScript(std::uint64_t seed, Profile profile)
+      : ScriptGenerator(seed), documented_(profile == Profile::kDocumented) {}
+
+  std::optional<Op> next() override { return cap_ == 0 ? make() : ScriptGenerator::next(); }
+
+  // Steps.
+  Op alloc() { return Op::of(Alloc{}); }
+  Op free_block() {
+    return Op::of(FreeBlock{draw().percent(2) ? Nullable<std::int64_t>() : block()});
+  }
+  Op drain() {
+    return Op::of(Drain{draw().percent(90) ? draw().between(0, 3) : draw().between(-1, cap_)});
+  }
+  Op set_used() { return Op::of(SetUsed{block(), draw().between(0, geometry_.block_size)}); }
+  Op write() {
+    const std::int64_t side = geometry_.num_layers * geometry_.block_size * geometry_.head_dim;
+    const std::int64_t edge = draw().one_of<std::int64_t>({0, geometry_.head_dim, side - 1});
+    const std::int64_t index = draw().percent(4)    ? draw().one_of<std::int64_t>({-1, side})
+                               : draw().percent(50) ? edge
+                                                    : draw().between(0, side - 1);
+    return Op::of(WriteBlock{block(), draw().percent(50) ? Side::kK : Side::kV, index,
+                             static_cast<float>(++written_)});
+  }
+  Op read_block() { return Op::of(ReadBlock{block()}); }
+  Op available() { return Op::of(Available{}); }
+  Op cap() { return Op::of(Cap{}); }
+  Op block_size() { return Op::of(BlockSize{}); }
+  Op concurrent() { return Op::of(Concurrent{2, draw().between(0, 3), draw().between(0, 3)}); }
+  Op make() {
+    constexpr std::int64_t kBudget = 1 << 20;
+    constexpr std::int64_t kMost = 33;
+    std::int64_t positions = draw().size(1, kMost);
+    std::int64_t dim = draw().size(1, kMost);
+    std::int64_t layers = draw().size(1, kMost);
+    std::int64_t megabytes = 1;
+    // Thousands of blocks would only cost time; one block may fill the budget, or be too much.
+    constexpr std::int64_t kMostBlocks = 2'000;
+    const std::int64_t position_bytes = 2 * std::int64_t{sizeof(float)} * positions * dim;
+    layers = std::max(layers, kBudget / kMostBlocks / position_bytes + 1);
+    if (draw().percent(6)) layers = kBudget / position_bytes + draw().between(0, 1);
+    for (std::int64_t* size : {&layers, &positions, &dim, &megabytes})
+      if (draw().percent(2)) *size = draw().between(-1, 0);
+    if (draw().percent(2)) layers = draw().one_of<std::int64_t>({1LL << 20, 1LL << 61});
+    return Op::of(New{layers, positions, dim, megabytes});
+  }
+
+  static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
+      {90, "alloc", &S::alloc, true},
+      {75, "free_block", &S::free_block, true},
+      {12, "drain", &S::drain},
+      {36, "set_used", &S::set_used},
+      {36, "write_block", &S::write},
+      {36, "read_block", &S::read_block},
+      {24, "available", &S::available},
+      {3, "cap", &S::cap},
+      {3, "block_size", &S::block_size},
+      {6, "new", &S::make},
+      {1, "concurrent", &S::concurrent},
+  });
+
+  // What became of an operation.
+  void saw(const New& made, const Observation& seen) {
+    if (seen.error) {
+      if (seen.error->detail == "non_positive") reach(Label::kSizeRefused);
+      if (seen.error->reason == "budget_too_small") reach(Label::kBudgetTooSmall);
+      if (seen.error->detail == "a size product overflows") reach(Label::kSizeProductOverflows);
+      return;
+    }
+    if (cap_ > 0) reach(Label::kPoolReplaced);
+    cap_ = seen.as<New::Returns>().cap;
+    if (cap_ == 1) reach(Label::kPoolOfOneBlock);
+    geometry_ = {made.num_layers, made.block_size, made.head_dim, made.max_memory_mb};
+    blocks_.clear();
+    seen_.clear();
+    drained_ = false;
+  }
+  void saw(const Alloc& /*op*/, const Observation& seen) {
+    if (seen.failed_with(Code::kExhausted)) reach(Label::kPoolExhausted);
+    if (seen.error) return;
+    const auto& got = seen.as<Alloc::Returns>();
+    Known& known = remember(got.block);
+    if (known.out && !documented_) reach(Label::kBlockHandedOutTwice);
+    if (known.written) reach(Label::kWrittenBlockHandedOutAgain);
+    if (got.used > 0) reach(Label::kOldCountOfUsedPositionsHandedOut);
+    known.out = true;
+  }
+  void saw(const FreeBlock& free, const Observation& seen) {
+    if (!free.block.has_value()) return reach(Label::kNullBlock);
+    if (seen.error) return reach(Label::kNoSuchBlockOrCell);
+    const auto known = blocks_.find(*free.block);
+    if (known == blocks_.end()) {
+      if (!drained_) reach(Label::kBlockFreedThatWasNeverHandedOut);
+      return;
+    }
+    if (!known->second.out) reach(Label::kBlockFreedTwice);
+    known->second.out = false;
+  }
+  void saw(const Drain& drain, const Observation& seen) {
+    if (seen.error) return;
+    if (drain.leave <= 0) reach(Label::kDrained);
+    if (const std::int64_t last = seen.as<Drain::Returns>().last; last >= 0)
+      remember(last).out = true;
+    drained_ = true;
+  }
+  void saw(const WriteBlock& write, const Observation& seen) {
+    if (seen.error) return reach(Label::kNoSuchBlockOrCell);
+    blocks_[write.block].written = true;
+  }
+  void saw(const Available& /*op*/, const Observation& seen) {
+    if (!seen.error && seen.as<Number>().n > cap_) reach(Label::kMoreAvailableThanThereAre);
+  }
+  void saw(const Concurrent& /*op*/, const Observation& seen) {
+    if (!seen.error) reach(Label::kThreadsOnOnePool);
+  }
+  template <OneOf<SetUsed, ReadBlock, Cap, BlockSize> T>
+  void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
+
+ private:
+  // Mostly one that was handed out, also if it was given back.
+  std::int64_t block() {
+    if (!seen_.empty() && draw().percent(90)) return seen_[draw().below(seen_.size())];
+    if (draw().percent(20)) return draw().one_of<std::int64_t>({-1, cap_});
+    return draw().between(0, std::min<std::int64_t>(cap_ - 1, 8));
+  }
+  Known& remember(std::int64_t block) {
+    const auto [entry, is_new] = blocks_.try_emplace(block);
+    if (is_new) seen_.push_back(block);
+    return entry->second;
+  }
+
+  bool documented_;
+  std::int64_t cap_ = 0;  // 0: no pool yet
+  Geometry geometry_;
+  std::map<std::int64_t, Known> blocks_;
+  std::vector<std::int64_t> seen_;  // blocks handed out
+  bool drained_ = false;            // more blocks are out than seen_ knows
+  std::int64_t written_ = 0;
+};
+
+}  // namespace
+
+std::vector<Generator> generators() {
+  return {script_generator<Label>(stack_kind(), script_case<StackScript>,
+                                  {Label::kBlockHandedOutTwice, Label::kMoreAvailableThanThereAre,
+                                   Label::kOldCountOfUsedPositionsHandedOut},
+                                  {})};
+}
+
+}  // namespace kvo::block_pool

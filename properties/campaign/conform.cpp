@@ -1,0 +1,119 @@
+#include "properties/campaign/conform.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "properties/campaign/quirk_attribution.hpp"
+
+namespace kvo {
+namespace {
+
+void add_result(CaseResult& result, const Lockstep::Participant& participant) {
+  result.subjects.push_back({participant.subject->name(), participant.verdict, participant.evidence,
+                             participant.timings});
+}
+
+traces::TraceResult<traces::Case> rest_of_case(traces::LogReader& log, traces::CaseHeader header) {
+  traces::Case read{std::move(header)};
+  while (true) {
+    auto step = log.next_step();
+    if (!step) return step.error();
+    if (!*step) return read;
+    read.steps.push_back(std::move(**step));
+  }
+}
+
+// What the subjects observe is judged by the reference, what it observes by the log's quirks.
+void conform_documented(const Subject& reference, const traces::Case& recorded,
+                        std::vector<const Subject*> subjects, CaseResult& result) {
+  const bool shown = std::erase(subjects, &reference) > 0;
+  QuirkAttribution attribution = attribute_quirks(reference, recorded);
+  Lockstep lockstep(&reference, subjects,
+                    {.profile = Profile::kDocumented, .config = recorded.header.config});
+  for (const traces::Step& step : recorded.steps) lockstep.step(step.op);
+  result.operations = lockstep.operations();
+  if (shown || attribution.rest.failed()) {
+    add_result(result, *lockstep.baseline());
+    result.subjects.back().verdict = attribution.rest;
+    result.subjects.back().evidence.compared = recorded.steps.size();
+  }
+  for (const Lockstep::Participant& participant : lockstep.participants())
+    add_result(result, participant);
+  result.attributions = std::move(attribution.explained);
+}
+
+// The log is the script of a law.
+void conform_law(const Law& law, const Subject& reference, const traces::Case& script,
+                 std::vector<const Subject*> subjects, Profile profile, CaseResult& result) {
+  if (!law.judges_reference()) std::erase(subjects, &reference);
+  const CasePlan plan{.kind = script.header.kind,
+                      .setup = {.profile = profile, .config = script.header.config},
+                      .law = &law};
+  std::vector<Op> ops;
+  for (const traces::Step& step : script.steps) ops.push_back(step.op);
+  ListedOps listed(std::move(ops));
+  LawRun run = law.run(plan, &reference, subjects, listed);
+  result.operations = run.operations;
+  for (Judgement& judgement : run.judgements)
+    result.subjects.push_back({judgement.subject->name(), judgement.verdict, judgement.evidence,
+                               std::move(judgement.timings)});
+}
+
+// Step by step as the log is read.
+traces::TraceResult<void> conform_original(traces::LogReader& log, const Setup& setup,
+                                           const std::vector<const Subject*>& subjects,
+                                           CaseResult& result) {
+  Lockstep lockstep(nullptr, subjects, setup);
+  while (true) {
+    const auto step = log.next_step();
+    if (!step) return step.error();
+    if (!*step) break;
+    const auto& recorded = (*step)->recorded;
+    if (lockstep.worthwhile(true)) lockstep.step((*step)->op, recorded ? &*recorded : nullptr);
+    if (recorded && recorded->failed_with(Code::kPrecondition)) break;
+  }
+  result.operations = lockstep.operations();
+  for (const Lockstep::Participant& participant : lockstep.participants())
+    add_result(result, participant);
+  return {};
+}
+
+}  // namespace
+
+traces::TraceResult<std::optional<CaseResult>> conform_next(const Contracts& contracts,
+                                                            traces::LogReader& log,
+                                                            const ChooseSubjects& choose,
+                                                            const ConformOptions& options) {
+  const auto header = log.next_case();
+  if (!header) return header.error();
+  if (!*header) return std::optional<CaseResult>();
+  const traces::CaseHeader& found = **header;
+  const Law* law = options.law;
+  if (law == nullptr && !found.law.empty() && found.law != agreement().name()) {
+    law = contracts.find_law(found.law);
+    if (law == nullptr)
+      return traces::error_at({found.name, found.line}, "law", found.law, "is no known law");
+  }
+  const Profile profile = options.profile.value_or(found.profile.value_or(Profile::kOriginal));
+  const Subject& reference = contracts.reference_of(*found.kind);
+  CaseResult result{.name = found.name,
+                    .kind = found.kind->name(),
+                    .law = law != nullptr ? law->name() : agreement().name()};
+  const bool attributed = profile == Profile::kDocumented && !found.kind->quirks.empty();
+  if (law != nullptr || attributed) {
+    const auto recorded = rest_of_case(log, found);
+    if (!recorded) return recorded.error();
+    if (law != nullptr)
+      conform_law(*law, reference, *recorded, choose(*found.kind), profile, result);
+    else
+      conform_documented(reference, *recorded, choose(*found.kind), result);
+  } else if (auto read = conform_original(log, {.profile = profile, .config = found.config},
+                                          choose(*found.kind), result);
+             !read) {
+    return read.error();
+  }
+  return std::optional<CaseResult>(std::move(result));
+}
+
+}  // namespace kvo

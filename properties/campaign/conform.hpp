@@ -1,0 +1,37 @@
+// properties/campaign/conform.hpp: recorded logs replayed against subjects.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "properties/campaign/contracts.hpp"
+#include "properties/runner/run_case.hpp"
+#include "traces/log/kvlog.hpp"
+
+namespace kvo {
+
+/// The subjects that a case of this kind is replayed on.
+using ChooseSubjects = std::function<std::vector<const Subject*>(const CacheKind&)>;
+
+/// How recorded cases are replayed.
+struct ConformOptions {
+  /// Absent: that of the case's header, else original.
+  std::optional<Profile> profile = std::nullopt;
+  /// The law whose script the log is; null: that of the case's header, else what was recorded
+  /// judges.
+  const Law* law = nullptr;
+};
+
+/// Replays the next case of a log, in profile original in constant memory. What the log recorded
+/// judges every subject; operations without a record are judged by the first subject. A recorded
+/// panic ends the case. In profile documented a kind that names its quirks is judged by its
+/// reference, and the log only by where that parts from it: a difference that no quirk explains is
+/// a mismatch of the reference. With a law the log is only its script.
+/// Returns  nothing at the end of the log. The case's name is that of the log.
+/// Errors   as LogReader; a law in the header that nobody knows.
+[[nodiscard]] traces::TraceResult<std::optional<CaseResult>> conform_next(
+    const Contracts& contracts, traces::LogReader& log, const ChooseSubjects& choose,
+    const ConformOptions& options = {});
+
+}  // namespace kvo

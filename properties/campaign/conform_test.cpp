@@ -1,0 +1,154 @@
+#include "properties/campaign/conform.hpp"
+
+#include <bit>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "properties/contracts.hpp"
+#include "reference/layered/operations.hpp"
+
+namespace kvo {
+namespace {
+
+traces::LogReader log_of(const std::string& text) {
+  return traces::LogReader::in_memory("log", text, contracts().kind_finder());
+}
+
+std::vector<const Subject*> everybody(const CacheKind& kind) {
+  return contracts().subjects_of(kind);
+}
+
+// Replays a whole log on all subjects and adds every fault as a test failure. Returns its cases.
+std::uint64_t conforming_cases(const std::string& path) {
+  auto log = traces::LogReader::open(path, contracts().kind_finder());
+  EXPECT_TRUE(log.has_value()) << (log ? "" : log.error().text());
+  std::uint64_t cases = 0;
+  while (log) {
+    const auto result = conform_next(contracts(), *log, everybody);
+    EXPECT_TRUE(result.has_value()) << (result ? "" : result.error().text());
+    if (!result || !*result) break;
+    ++cases;
+    for (const SubjectResult& subject : (*result)->subjects)
+      EXPECT_EQ(subject.verdict.outcome, Outcome::kAgrees)
+          << path << ": " << (*result)->name << ": " << subject.subject << ": "
+          << subject.verdict.text();
+  }
+  return cases;
+}
+
+TEST(Conform, TheEmbeddedLogsReplayOnEverySubject) {
+  std::uint64_t cases = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(KVO_LOGS))
+    if (entry.path().extension() == ".gz") cases += conforming_cases(entry.path().string());
+  EXPECT_GE(cases, 100U);
+}
+
+TEST(Conform, TheRecordedLogsReplayOnEverySubject) {
+  const std::filesystem::path shared(KVO_SHARED_DATA);
+  if (!std::filesystem::exists(shared / "vectors"))
+    GTEST_SKIP() << "no folder of recorded logs: set KVO_SHARED_DATA";
+  for (const char* contract : {"layered", "provider", "positional"})
+    for (const auto& entry : std::filesystem::directory_iterator(shared / "vectors" / contract))
+      EXPECT_GT(conforming_cases(entry.path().string()), 0U);
+}
+
+constexpr std::string_view kHeader =
+    R"({"kvlog":1,"contract":"layered","cache":"vector","config":{"build":"debug"},"case":"a"})";
+
+std::string with_header(std::string_view lines) {
+  return std::string(kHeader) + "\n" + std::string(lines);
+}
+
+Verdict first_verdict(const std::string& text) {
+  auto log = log_of(text);
+  const auto result = conform_next(contracts(), log, everybody);
+  EXPECT_TRUE(result.has_value()) << result.error().text();
+  return (*result)->subjects.front().verdict;
+}
+
+TEST(Conform, ADifferentValueIsAMismatch) {
+  const Verdict verdict = first_verdict(with_header(
+      R"({"op":"new","args":{"num_layers":1,"num_kv_heads":1,"head_dim":1},"ret":{"cache":0}}
+{"op":"len","args":{"cache":0},"ret":{"len":3}}
+)"));
+  EXPECT_EQ(verdict.text(), "op 1 len: len: want 3, got 0");
+}
+
+TEST(Conform, ARecordedPanicIsAPreconditionAndEndsTheCase) {
+  const Verdict verdict = first_verdict(with_header(
+      R"({"op":"new","args":{"num_layers":1,"num_kv_heads":1,"head_dim":1},"ret":{"cache":0}}
+{"op":"k","args":{"cache":0,"layer":4},"ret":{"panic":"index out of bounds"}}
+{"op":"len","args":{"cache":0},"ret":{"len":99}}
+)"));
+  EXPECT_EQ(verdict.outcome, Outcome::kAgrees);
+}
+
+TEST(Conform, APanicThatDoesNotHappenIsAMismatch) {
+  const Verdict verdict = first_verdict(with_header(
+      R"({"op":"new","args":{"num_layers":1,"num_kv_heads":1,"head_dim":1},"ret":{"cache":0}}
+{"op":"k","args":{"cache":0,"layer":0},"ret":{"panic":"index out of bounds"}}
+)"));
+  EXPECT_EQ(verdict.outcome, Outcome::kMismatch);
+}
+
+std::string error_of(const std::string& text) {
+  auto log = log_of(text);
+  while (true) {
+    const auto result = conform_next(contracts(), log, everybody);
+    if (!result) return result.error().text();
+    if (!*result) return "no error";
+  }
+}
+
+TEST(LogReader, NamesFileLineFieldAndValueOfWhatItRefuses) {
+  EXPECT_EQ(error_of(R"({"kvlog":1,"contract":"nonsense","cache":"x"})"),
+            "log:1: contract: nonsense.x: is no known contract and cache");
+  EXPECT_EQ(error_of(with_header(R"({"op":"fly","args":{}})")),
+            "log:2: op: fly: is no operation of layered.vector");
+  EXPECT_EQ(error_of(with_header(R"({"op":"len","args":{"cache":-1}})")),
+            "log:2: args.cache: -1: is not an unsigned 64-bit integer");
+  EXPECT_EQ(error_of(with_header(R"({"op":"len","args":{"cache":0,"wings":2}})")),
+            "log:2: args.wings: 2: is a field that this record does not have");
+  EXPECT_EQ(error_of(with_header(R"({"op":"len","args":{}})")),
+            "log:2: args: {}: has no field \"cache\"");
+  EXPECT_EQ(error_of(R"({"op":"len","args":{"cache":0}})").substr(0, 12), "log:1: kvlog");
+}
+
+TEST(LogReader, RefusesJsonThatStopsInTheMiddle) {
+  EXPECT_NE(error_of(with_header(R"({"op":"len","args":{"cac)")).find("log:2: "),
+            std::string::npos);
+  EXPECT_NE(error_of("[1,2]").find("is not a JSON object"), std::string::npos);
+}
+
+TEST(LogReader, RefusesATensorWhoseShapeWouldNeedTerabytes) {
+  const auto error_of_shape = [](const std::string& shape) {
+    return error_of(with_header(R"({"op":"append","args":{"cache":0,"layer":0,"k":{"shape":)" +
+                                shape + R"(,"data":[1]},"v":{"shape":[1],"data":[1]}}})"));
+  };
+  EXPECT_EQ(error_of_shape("[1000000,1000000,1000]"),
+            "log:2: args.k.shape: [1000000,1000000,1000]: does not fit 1 elements");
+  EXPECT_EQ(error_of_shape("[-1]"), "log:2: args.k.shape: [-1]: does not fit 1 elements");
+}
+
+TEST(LogReader, ReadsBackWhatWasWritten) {
+  Tensor odd = make_tensor({2, 2});
+  odd.floats()[0] = std::bit_cast<float>(0x7FC12345U);  // a NaN with a payload
+  odd.floats()[1] = -0.0F;
+  odd.floats()[2] = std::numeric_limits<float>::denorm_min();
+  odd.floats()[3] = 0.1F;
+  const Op op = Op::of(layered::Append{0, 0, odd, tensor_of({1}, std::vector<float>{1})});
+  const std::string text = with_header(traces::step_line(op, {}) + "\n");
+  auto log = log_of(text);
+  ASSERT_TRUE(log.next_case().has_value());
+  const auto step = log.next_step();
+  ASSERT_TRUE(step.has_value()) << step.error().text();
+  EXPECT_EQ(op_text((*step)->op), op_text(op));
+  EXPECT_EQ(op_text(op).find("\"data\""), op_text(op).rfind("\"data\"")) << "k is written as bits";
+}
+
+}  // namespace
+}  // namespace kvo

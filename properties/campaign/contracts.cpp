@@ -1,0 +1,157 @@
+#include "properties/campaign/contracts.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "properties/campaign/laws.hpp"
+#include "properties/runner/run_case.hpp"
+#include "reference/contract/values/check.hpp"
+
+namespace kvo {
+namespace {
+
+template <class T>
+void append(std::vector<T>& all, std::vector<T> (*more)()) {
+  if (more == nullptr) return;
+  std::vector<T> made = more();
+  all.insert(all.end(), std::make_move_iterator(made.begin()), std::make_move_iterator(made.end()));
+}
+
+template <class Row>
+const Row* row_of(const std::vector<Row>& rows, const CacheKind& kind) {
+  const auto found = std::ranges::find(rows, &kind, &Row::kind);
+  return found != rows.end() ? &*found : nullptr;
+}
+
+// One law that two contracts, or more, say in terms of their own.
+class JoinedLaw final : public Law {
+ public:
+  JoinedLaw(const Law& one, const Law& other)
+      : Law(one.name(), one.doc(), std::max(one.most_operations(), other.most_operations())),
+        one_(one),
+        other_(other) {}
+
+  [[nodiscard]] bool applies_to(const CacheKind& kind) const override {
+    return one_.applies_to(kind) || other_.applies_to(kind);
+  }
+  [[nodiscard]] bool judges_reference() const override {
+    return one_.judges_reference() || other_.judges_reference();
+  }
+  [[nodiscard]] bool needs_whole_script() const override {
+    return one_.needs_whole_script() || other_.needs_whole_script();
+  }
+  [[nodiscard]] LawRun run(const CasePlan& plan, const Subject* baseline,
+                           std::span<const Subject* const> subjects, OpStream& ops) const override {
+    return (one_.applies_to(*plan.kind) ? one_ : other_).run(plan, baseline, subjects, ops);
+  }
+
+ private:
+  const Law& one_;
+  const Law& other_;
+};
+
+}  // namespace
+
+Contracts::Contracts(std::vector<ContractRow> rows, std::vector<Subject> more)
+    : rows_(std::move(rows)), laws_(general_laws()) {
+  std::vector<Subject> optimized;
+  for (const ContractRow& row : rows_) {
+    add(row);
+    append(optimized, row.optimized);
+  }
+  for (std::vector<Subject>* others : {&optimized, &more}) {
+    for (Subject& subject : *others) {
+      KVO_CHECK(std::ranges::find(kinds_, subject.kind) != kinds_.end());
+      listed_.push_back(&subjects_.emplace_back(std::move(subject)));
+    }
+  }
+}
+
+void Contracts::add(const ContractRow& row) {
+  for (Subject& reference : row.references()) {
+    kinds_.push_back(reference.kind);
+    listed_.push_back(&subjects_.emplace_back(std::move(reference)));
+  }
+  append(generators_, row.generators);
+  append(lowerings_, row.lowerings);
+  append(mutants_, row.mutants);
+  if (row.oracle != nullptr)
+    add(oracle_laws_.emplace_back(
+        "recompute_equivalence",
+        "attention over what get shows equals attention recomputed from the whole history",
+        kLongScript, LockstepLaw::Terms{.oracle = row.oracle, .compare = false}));
+  if (row.laws != nullptr)
+    for (const Law* law : row.laws()) add(*law);
+}
+
+void Contracts::add(const Law& law) {
+  const auto same = std::ranges::find(laws_, law.name(), &Law::name);
+  if (same == laws_.end()) {
+    laws_.push_back(&law);
+    return;
+  }
+  joined_laws_.push_back(std::make_unique<JoinedLaw>(**same, law));
+  *same = joined_laws_.back().get();
+}
+
+const CacheKind* Contracts::find_kind(std::string_view contract, std::string_view cache) const {
+  for (const CacheKind* kind : kinds_)
+    if (kind->contract == contract && kind->cache == cache) return kind;
+  return nullptr;
+}
+
+traces::FindKind Contracts::kind_finder() const {
+  return [this](std::string_view contract, std::string_view cache) {
+    return find_kind(contract, cache);
+  };
+}
+
+const Subject* Contracts::find_subject(std::string_view name) const {
+  for (const Subject* subject : listed_)
+    if (subject->name() == name) return subject;
+  for (const Mutant& mutant : mutants_)
+    if (mutant.subject.name() == name) return &mutant.subject;
+  return nullptr;
+}
+
+const Subject& Contracts::reference_of(const CacheKind& kind) const {
+  const auto found = std::ranges::find(listed_, &kind, &Subject::kind);
+  KVO_CHECK(found != listed_.end());
+  return **found;
+}
+
+std::vector<const Subject*> Contracts::subjects_of(const CacheKind& kind) const {
+  std::vector<const Subject*> found;
+  std::ranges::copy_if(listed_, std::back_inserter(found),
+                       [&](const Subject* subject) { return subject->kind == &kind; });
+  return found;
+}
+
+const Generator* Contracts::generator_of(const CacheKind& kind) const {
+  return row_of(generators_, kind);
+}
+
+const replay::Lowering* Contracts::lowering_of(const CacheKind& kind) const {
+  return row_of(lowerings_, kind);
+}
+
+MakeOracle Contracts::oracle_of(const CacheKind& kind) const {
+  const auto row = std::ranges::find(rows_, kind.contract, &ContractRow::name);
+  return row != rows_.end() ? row->oracle : nullptr;
+}
+
+std::vector<const Law*> Contracts::laws_of(const CacheKind& kind) const {
+  std::vector<const Law*> apply;
+  std::ranges::copy_if(laws_, std::back_inserter(apply),
+                       [&](const Law* law) { return law->applies_to(kind); });
+  return apply;
+}
+
+const Law* Contracts::find_law(std::string_view name) const {
+  const auto found = std::ranges::find(laws_, name, &Law::name);
+  return found != laws_.end() ? *found : nullptr;
+}
+
+}  // namespace kvo

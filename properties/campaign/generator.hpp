@@ -1,0 +1,78 @@
+// properties/campaign/generator.hpp: random scripts, drawn from what the judge has shown so far.
+//
+// A generator is an endless OpStream. Swarm weights make cases unlike each other: each case
+// switches some operations off and favours others.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "reference/contract/subject/op_stream.hpp"
+#include "reference/contract/subject/subject.hpp"
+#include "reference/contract/values/random.hpp"
+
+namespace kvo {
+
+/// Random draws of a case; a function of its seed alone, on every machine.
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : random_(seed) {}
+
+  [[nodiscard]] std::uint64_t below(std::uint64_t bound) { return random_.below(bound); }
+  /// low to high, both included.
+  [[nodiscard]] std::int64_t between(std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(high - low) + 1));
+  }
+  [[nodiscard]] bool percent(std::uint64_t percent) { return random_.chance(percent); }
+  /// A size from `low` to `most`, over scales: mostly a few, now and then 2^k - 1, 2^k or 2^k + 1,
+  /// where blocks, words and growth steps end.
+  [[nodiscard]] std::int64_t size(std::int64_t low, std::int64_t most);
+  /// One of the values, each as likely.
+  template <class T>
+  [[nodiscard]] T one_of(std::initializer_list<T> values) {
+    return values.begin()[below(values.size())];
+  }
+  /// An index into `weights`, as likely as its weight; the last if all are 0.
+  [[nodiscard]] std::size_t weighted(const std::vector<std::uint64_t>& weights);
+
+ private:
+  traces::Random random_;
+};
+
+/// Weights of a case's steps: `usual` ones, with about a fifth switched off, unless `always`, and a
+/// few made much likelier.
+/// Source  swarm testing: Groce et al., ISSTA 2012, doi:10.1145/2338965.2336763.
+[[nodiscard]] std::vector<std::uint64_t> swarm(Draw& draw, std::vector<std::uint64_t> usual,
+                                               const std::vector<bool>& always);
+/// The same, where the first `always_first` are never switched off.
+[[nodiscard]] std::vector<std::uint64_t> swarm(Draw& draw, std::vector<std::uint64_t> usual,
+                                               std::uint64_t always_first = 0);
+
+/// A random case: its setup, and its endless operations.
+struct GeneratedCase {
+  Setup setup;
+  std::unique_ptr<OpStream> ops;
+};
+
+/// How random cases of one cache kind are made.
+struct Generator {
+  const CacheKind* kind;
+  std::function<GeneratedCase(std::uint64_t seed, Profile profile)> make;
+  /// States that matter: a campaign that never reached one of them proved little. The two lists are
+  /// for profile original and documented.
+  std::vector<std::string_view> original_labels;
+  std::vector<std::string_view> documented_labels;
+
+  [[nodiscard]] const std::vector<std::string_view>& labels(Profile profile) const {
+    return profile == Profile::kOriginal ? original_labels : documented_labels;
+  }
+};
+
+/// Independent seed of case `index` in a run of `seed`.
+[[nodiscard]] std::uint64_t case_seed(std::uint64_t seed, std::uint64_t index);
+
+}  // namespace kvo

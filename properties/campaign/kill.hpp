@@ -1,0 +1,28 @@
+// properties/campaign/kill.hpp: how long it takes the laws to kill a mutant.
+//
+// Source  mutation testing: DeMillo, Lipton, Sayward, Hints on test data selection, 1978.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "properties/campaign/contracts.hpp"
+#include "properties/runner/run_case.hpp"
+
+namespace kvo {
+
+/// How a subject was told from a sound one.
+struct Kill {
+  std::string_view law;
+  std::uint64_t cases = 0;       ///< tried, the last one included
+  std::uint64_t operations = 0;  ///< carried out until then
+  Repro repro;                   ///< the script that shows it, shrunk
+};
+
+/// Tries random cases, law by law in turns, until one kills `subject` or `most_cases` are tried.
+[[nodiscard]] std::optional<Kill> find_kill(const Contracts& contracts, const Subject& subject,
+                                            std::uint64_t seed, std::uint64_t most_cases,
+                                            Profile profile);
+
+}  // namespace kvo

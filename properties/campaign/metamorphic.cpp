@@ -1,0 +1,155 @@
+#include "properties/campaign/metamorphic.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "properties/runner/run_case.hpp"
+#include "reference/contract/describe/shrink.hpp"
+
+namespace kvo {
+namespace {
+
+// A subject alone on a script: what it observed until it failed, if it did.
+struct Alone {
+  std::vector<Observation> seen = {};
+  Verdict verdict = {};
+  Timings timings = {};
+};
+
+Alone run_alone(const CasePlan& plan, const Subject& subject, const Script& script) {
+  const std::array<const Subject*, 1> one{&subject};
+  Lockstep lockstep(nullptr, one, plan.setup, {.invariants_every = plan.options.invariants_every});
+  Alone alone;
+  for (const Op& op : script) {
+    if (!lockstep.worthwhile()) break;
+    alone.seen.push_back(lockstep.step(op));
+  }
+  alone.verdict = lockstep.participants().front().verdict;
+  alone.timings = lockstep.participants().front().timings;
+  for (std::size_t at = 0; at < alone.seen.size(); ++at)
+    if (alone.seen[at].unsupported && alone.verdict.outcome == Outcome::kAgrees)
+      alone.verdict = {.outcome = Outcome::kNotSupported,
+                       .op_index = at,
+                       .op = std::string(script[at].kind().name),
+                       .reason = "not supported"};
+  return alone;
+}
+
+std::optional<Difference> difference_of(const Pair& pair, const Observation& drawn,
+                                        const Observation& varied) {
+  if (!pair.canonical) return observation_difference(drawn, varied);
+  return observation_difference(pair.canonical(drawn), pair.canonical(varied));
+}
+
+// What went wrong in the varied run, told by the operation of the drawn script that it stands for.
+Verdict told_as_drawn(Verdict verdict, const Variation& variation, const Script& script,
+                      std::string_view how) {
+  const std::string place =
+      ", " + std::string(how) + " at op " + std::to_string(verdict.op_index) + " " + verdict.op;
+  verdict.reason += place;
+  std::size_t at = 0;
+  for (const Pair& pair : variation.pairs)
+    if (pair.varied <= verdict.op_index) at = pair.drawn;
+  verdict.op_index = at;
+  verdict.op = script[at].kind().name;
+  return verdict;
+}
+
+}  // namespace
+
+LawRun MetamorphicLaw::run(const CasePlan& plan, const Subject* baseline,
+                           std::span<const Subject* const> subjects, OpStream& ops) const {
+  LawRun result;
+  if (baseline == nullptr && subjects.empty()) return result;
+  const std::array<const Subject*, 1> leading{baseline != nullptr ? baseline : subjects.front()};
+  Lockstep lockstep(nullptr, leading, plan.setup);
+  Script script;
+  while (lockstep.worthwhile()) {
+    auto op = ops.next();
+    if (!op) break;
+    ops.saw(*op, lockstep.step(*op), result.labels);
+    script.push_back(std::move(*op));
+  }
+  result.operations = script.size();
+  if (baseline != nullptr && std::ranges::find(subjects, baseline) == subjects.end()) {
+    const Lockstep::Participant& led = lockstep.participants().front();
+    result.judgements.push_back(
+        {.subject = led.subject, .verdict = led.verdict, .timings = led.timings});
+  }
+  for (const Subject* subject : subjects)
+    result.judgements.push_back(judge(plan, *subject, script));
+  return result;
+}
+
+Judgement MetamorphicLaw::judge(const CasePlan& plan, const Subject& subject,
+                                const Script& script) const {
+  Alone drawn = run_alone(plan, subject, script);
+  Judgement judgement{
+      .subject = &subject, .verdict = drawn.verdict, .timings = std::move(drawn.timings)};
+  if (drawn.verdict.outcome != Outcome::kAgrees) return judgement;
+  const Variation variation = terms_.transformation({*plan.kind, plan.setup, script, drawn.seen});
+  if (variation.pairs.empty()) {
+    judgement.verdict = {.outcome = Outcome::kVacuous, .reason = "nothing to change in the script"};
+    return judgement;
+  }
+  const Alone varied = run_alone(plan, subject, variation.script);
+  for (const Pair& pair : variation.pairs) {
+    if (pair.varied >= varied.seen.size()) break;
+    const bool last = pair.varied + 1 == varied.seen.size();
+    if (last && varied.verdict.outcome != Outcome::kAgrees) break;
+    ++judgement.evidence.compared;
+    auto difference = difference_of(pair, drawn.seen[pair.drawn], varied.seen[pair.varied]);
+    if (!difference) continue;
+    difference->want += " as drawn";
+    difference->got += " " + std::string(terms_.how);
+    judgement.verdict = {.outcome = Outcome::kMismatch,
+                         .op_index = pair.drawn,
+                         .op = std::string(script[pair.drawn].kind().name),
+                         .difference = std::move(*difference)};
+    return judgement;
+  }
+  if (varied.verdict.outcome != Outcome::kAgrees)
+    judgement.verdict = told_as_drawn(varied.verdict, variation, script, terms_.how);
+  return judgement;
+}
+
+Observation error_only(const Observation& seen) {
+  return {.error = seen.error};
+}
+
+std::optional<std::int64_t> integer_of(const Op& op, std::string_view member) {
+  for (const auto& [name, value] : integers_of(op.arguments()))
+    if (name == member) return value;
+  return std::nullopt;
+}
+
+Op with_renamed(const Op& op, std::string_view member,
+                const std::function<std::int64_t(std::int64_t)>& renamed) {
+  const auto value = integer_of(op, member);
+  const std::int64_t to = value ? renamed(*value) : 0;
+  if (!value || to == *value) return op;
+  return {op.kind(), *with_integer(op.arguments(), {member, *value}, to)};
+}
+
+Tensor axis_range(const Tensor& tensor, std::size_t axis, std::int64_t begin, std::int64_t end) {
+  const Tensor head = cut_axis(tensor, axis, end);
+  if (begin == 0) return head;
+  // The entries before `begin` are taken out of every block of the axes before.
+  std::size_t inner = dtype_bytes(tensor.dtype);
+  for (std::size_t i = axis + 1; i < head.shape.size(); ++i)
+    inner *= static_cast<std::size_t>(head.shape[i]);
+  const std::size_t block = static_cast<std::size_t>(end) * inner;
+  const std::size_t skipped = static_cast<std::size_t>(begin) * inner;
+  Tensor tail{.shape = head.shape, .dtype = head.dtype, .bytes = {}};
+  tail.shape[axis] = end - begin;
+  for (std::size_t at = 0; block > 0 && at < head.bytes.size(); at += block)
+    tail.bytes.insert(tail.bytes.end(),
+                      head.bytes.begin() + static_cast<std::ptrdiff_t>(at + skipped),
+                      head.bytes.begin() + static_cast<std::ptrdiff_t>(at + block));
+  return tail;
+}
+
+}  // namespace kvo

@@ -1,0 +1,48 @@
+// Every seeded fault is caught, by a script short enough to read.
+#include "properties/positional/mutants.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "properties/arenas/arena_mutants.hpp"
+#include "properties/campaign/kill.hpp"
+#include "properties/contracts.hpp"
+
+namespace kvo {
+namespace {
+
+constexpr std::uint64_t kCases = 5'000;
+constexpr std::size_t kLongestScript = 10;
+constexpr std::size_t kMedianScript = 6;
+
+TEST(Mutants, TheCanaryIsCaught) {
+  const auto caught =
+      find_kill(contracts(), contracts().canary().subject, 1, kCases, Profile::kOriginal);
+  ASSERT_TRUE(caught.has_value()) << "the harness misses " << contracts().canary().subject.name();
+  EXPECT_TRUE(caught->repro.verdict.failed());
+}
+
+TEST(Mutants, AreAllCaughtByShortScripts) {
+  std::vector<std::size_t> lengths;
+  for (const Mutant& mutant : contracts().mutants()) {
+    const auto caught = find_kill(contracts(), mutant.subject, 1, kCases, Profile::kOriginal);
+    ASSERT_TRUE(caught.has_value()) << mutant.subject.name() << ": " << mutant.fault;
+    lengths.push_back(caught->repro.script.steps.size());
+    EXPECT_LE(lengths.back(), kLongestScript) << mutant.subject.name();
+  }
+  ASSERT_GE(lengths.size(), 12U);
+  std::ranges::sort(lengths);
+  EXPECT_LE(lengths[lengths.size() / 2], kMedianScript);
+}
+
+TEST(Mutants, CopiesWithoutAFaultConform) {
+  constexpr std::uint64_t kFewCases = 100;
+  for (const auto& copies : {arenas::sound_copies(), positional::sound_copies()})
+    for (const Subject& copy : copies)
+      EXPECT_FALSE(find_kill(contracts(), copy, 1, kFewCases, Profile::kOriginal)) << copy.name();
+}
+
+}  // namespace
+}  // namespace kvo

@@ -1,0 +1,150 @@
+// properties/campaign/script_generator.hpp: what random scripts of all kinds share.
+//
+// A script is a weighted table of named steps, each of which draws one operation, and one overload
+// of saw() for each operation of the kind, which follows what became of it. An operation that the
+// script says nothing about does not compile.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <boost/describe/enumerators.hpp>
+
+#include "properties/campaign/generator.hpp"
+#include "reference/contract/subject/dispatch.hpp"
+
+namespace kvo {
+
+/// The words of a label, an enumerator of a described enumeration: kWindowExceeded is "window
+/// exceeded". They live as long as the program.
+template <DescribedEnum Label>
+[[nodiscard]] std::string_view label_text(Label label) {
+  static const auto kTexts = [] {
+    std::vector<std::string> texts;
+    boost::mp11::mp_for_each<boost::describe::describe_enumerators<Label>>([&](auto one) {
+      const auto index = static_cast<std::size_t>(one.value);
+      if (texts.size() <= index) texts.resize(index + 1);
+      texts[index] = enumerator_word(one.name);
+      for (char& c : texts[index])
+        if (c == '_') c = ' ';
+    });
+    return texts;
+  }();
+  return kTexts[static_cast<std::size_t>(label)];
+}
+
+template <DescribedEnum Label>
+[[nodiscard]] std::vector<std::string_view> label_texts(std::initializer_list<Label> labels) {
+  std::vector<std::string_view> texts;
+  for (const Label label : labels) texts.push_back(label_text(label));
+  return texts;
+}
+
+/// Every label but `others`.
+template <DescribedEnum Label>
+[[nodiscard]] std::vector<std::string_view> label_texts_but(std::initializer_list<Label> others) {
+  std::vector<std::string_view> texts;
+  boost::mp11::mp_for_each<boost::describe::describe_enumerators<Label>>([&](auto one) {
+    if (std::ranges::find(others, one.value) == others.end())
+      texts.push_back(label_text(one.value));
+  });
+  return texts;
+}
+
+/// A generator that must reach every label of its enumeration, some in one profile only.
+template <DescribedEnum Label>
+[[nodiscard]] Generator script_generator(
+    const CacheKind& kind, std::function<GeneratedCase(std::uint64_t seed, Profile profile)> make,
+    std::initializer_list<Label> original_only, std::initializer_list<Label> documented_only) {
+  return {.kind = &kind,
+          .make = std::move(make),
+          .original_labels = label_texts_but(documented_only),
+          .documented_labels = label_texts_but(original_only)};
+}
+
+/// A case without config, whose script is a Script of (seed, profile).
+template <class Script>
+[[nodiscard]] GeneratedCase script_case(std::uint64_t seed, Profile profile) {
+  return {.setup = {.profile = profile}, .ops = std::make_unique<Script>(seed, profile)};
+}
+
+/// One way to go on. Swarm weights switch steps off in some cases, unless `always`.
+template <class Script>
+struct ScriptStep {
+  std::uint64_t weight;   ///< how often, beside the other steps
+  std::string_view name;  ///< what it does, for readers
+  Op (Script::*draw)();
+  bool always = false;
+};
+
+/// Base of the random scripts of a kind. Derived has
+///   static constexpr std::array kSteps{ScriptStep<Derived>{..}, ..};
+///   void saw(const T& operation, const Observation& seen);   for each T of Ops
+/// and may plan() operations that come next, and reach() labels.
+template <class Derived, class Ops, class Label>
+class ScriptGenerator : public OpStream {
+ public:
+  [[nodiscard]] std::optional<Op> next() override {
+    if (planned_.empty()) return drawn();
+    Op op = std::move(planned_.front());
+    planned_.pop_front();
+    return op;
+  }
+  void saw(const Op& op, const Observation& seen, Labels& labels) final {
+    labels_ = &labels;
+    visit_op(Ops(), op,
+             [&](const auto& operation) { static_cast<Derived&>(*this).saw(operation, seen); });
+    labels_ = nullptr;
+  }
+
+ protected:
+  explicit ScriptGenerator(std::uint64_t seed) : draw_(seed) {}
+
+  [[nodiscard]] Draw& draw() { return draw_; }
+  /// An operation by one of the steps.
+  [[nodiscard]] Op drawn() {
+    if (weights_.empty()) draw_weights();
+    const auto& step = Derived::kSteps[draw_.weighted(weights_)];
+    return (static_cast<Derived&>(*this).*step.draw)();
+  }
+  /// `op` comes before anything is drawn, behind what is planned already.
+  template <class T>
+  void plan(T op) {
+    planned_.push_back(Op::of(std::move(op)));
+  }
+  void plan(Op op) { planned_.push_back(std::move(op)); }
+  /// `op` comes next.
+  void plan_next(Op op) { planned_.push_front(std::move(op)); }
+  [[nodiscard]] bool has_plan() const { return !planned_.empty(); }
+
+  /// The case has gone through this state. To be called from saw().
+  void reach(Label label) { labels_->insert(label_text(label)); }
+
+ private:
+  void draw_weights() {
+    std::vector<std::uint64_t> usual;
+    std::vector<bool> always;
+    for (const auto& step : Derived::kSteps) {
+      usual.push_back(step.weight);
+      always.push_back(step.always);
+    }
+    weights_ = swarm(draw_, std::move(usual), always);
+  }
+
+  Draw draw_;
+  std::vector<std::uint64_t> weights_;
+  std::deque<Op> planned_;
+  Labels* labels_ = nullptr;
+};
+
+}  // namespace kvo

@@ -1,0 +1,56 @@
+#include "properties/contracts.hpp"
+
+#include "optimized/block_pool/subjects.hpp"
+#include "optimized/layered/subjects.hpp"
+#include "optimized/positional/subjects.hpp"
+#include "optimized/provider/subjects.hpp"
+#include "properties/block_pool/contract.hpp"
+#include "properties/layered/contract.hpp"
+#include "properties/positional/contract.hpp"
+#include "properties/positional/oracle.hpp"
+#include "properties/provider/contract.hpp"
+#include "reference/block_pool/subjects.hpp"
+#include "reference/layered/subjects.hpp"
+#include "reference/positional/subjects.hpp"
+#include "reference/provider/subjects.hpp"
+
+namespace kvo {
+
+std::vector<ContractRow> contract_rows() {
+  return {
+      {.name = "layered",
+       .references = layered::references,
+       .optimized = optimized::layered_subjects,
+       .generators = layered::generators,
+       .lowerings = layered::lowerings,
+       .laws = layered::laws,
+       .mutants = layered::mutants},
+      {.name = "block_pool",
+       .references = block_pool::references,
+       .optimized = optimized::block_pool_subjects,
+       .generators = block_pool::generators,
+       .mutants = block_pool::mutants},
+      {.name = "provider",
+       .references = provider::references,
+       .optimized = optimized::provider_subjects,
+       .generators = provider::generators,
+       .lowerings = provider::lowerings,
+       .laws = provider::laws,
+       .mutants = provider::mutants},
+      {.name = "positional",
+       .references = positional::references,
+       .optimized = optimized::positional_subjects,
+       .generators = positional::generators,
+       .lowerings = positional::lowerings,
+       .oracle = positional::history_oracle,
+       .laws = positional::laws,
+       .mutants = positional::mutants},
+  };
+}
+
+const Contracts& contracts() {
+  static const Contracts kContracts(contract_rows());
+  return kContracts;
+}
+
+}  // namespace kvo

@@ -1,0 +1,239 @@
+#include "properties/positional/case.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+
+namespace kvo::positional {
+namespace {
+
+// Sizes over scales. Where they multiply, all but the small ones are rare: a reference looks at
+// every cell for every token.
+constexpr std::int64_t kMostSequences = 9;
+constexpr std::int64_t kMostCapacity = 65;
+constexpr std::int64_t kMostBatch = 33;
+constexpr std::int64_t kMostWindow = 33;
+constexpr std::int64_t kMostLayers = 5;
+constexpr std::int64_t kMostHeads = 5;
+constexpr std::int64_t kMostDim = 9;
+
+// Mostly from `low` to `usual`, for small cases are quick and shrink well; now and then any scale.
+std::int64_t size(Draw& draw, std::int64_t low, std::int64_t usual, std::int64_t most) {
+  constexpr std::uint64_t kUsualPercent = 92;
+  return draw.percent(kUsualPercent) ? draw.between(low, usual) : draw.size(low, most);
+}
+
+std::int64_t few(Draw& draw, std::int64_t most) {
+  return size(draw, 1, 3, most);
+}
+
+std::int32_t draw_positions(Draw& draw, std::int64_t low, std::int64_t most) {
+  return static_cast<std::int32_t>(size(draw, low, std::min<std::int64_t>(low + 5, most), most));
+}
+
+std::optional<ShiftConfig> draw_shift(Draw& draw) {
+  if (draw.percent(25)) return std::nullopt;
+  if (draw.percent(10)) return ShiftConfig{.kind = ShiftKind::kFail, .message = "shift refused"};
+  if (draw.percent(33)) return ShiftConfig{.kind = ShiftKind::kRope, .base = 100.0F};
+  return ShiftConfig{.kind = ShiftKind::kAdd,
+                     .scale = draw.one_of<float>({0.015625F, 0.015625F, 1.0F, 16.0F})};
+}
+
+CacheConfig draw_member(Draw& draw, Flavour flavour) {
+  CacheConfig member{.cache = flavour};
+  if (flavour == Flavour::kEncoder) return member;
+  if (flavour == Flavour::kSwa || flavour == Flavour::kSwaMem)
+    member.window = draw_positions(draw, draw.percent(5) ? 0 : 1, kMostWindow);  // 0: none (OK-10)
+  if (flavour == Flavour::kSwaMem) {
+    member.memory = *member.window + draw_positions(draw, 0, kMostWindow / 2);
+    // As likely as not less than the window: init refuses it (OK-13).
+    if (draw.percent(4)) member.memory = draw_positions(draw, 0, 4);
+  }
+  if (flavour == Flavour::kChunked)
+    member.chunk = draw_positions(draw, draw.percent(4) ? 0 : 1, kMostWindow);
+  member.shift = Nullable<ShiftConfig>(draw_shift(draw));
+  return member;
+}
+
+std::vector<CacheConfig> draw_members(Draw& draw, const CacheKind& kind) {
+  if (const auto flavour = flavour_of(kind)) return {draw_member(draw, *flavour)};
+  constexpr std::array kFlavours{Flavour::kCausal, Flavour::kSwa, Flavour::kSwaMem,
+                                 Flavour::kChunked, Flavour::kEncoder};
+  // Windows in front, as models have them; an encoder further back would rarely be selected.
+  std::vector<CacheConfig> members{draw_member(draw, kFlavours.at(draw.weighted({2, 4, 2, 3, 3})))};
+  const std::size_t count = 1 + draw.weighted({8, 62, 30});
+  while (members.size() < count) {
+    CacheConfig member = draw_member(draw, kFlavours.at(draw.weighted({50, 18, 14, 16, 2})));
+    // Most models move keys alike in all their layers.
+    if (member.shift && members.front().shift && draw.percent(75))
+      member.shift = members.front().shift;
+    members.push_back(std::move(member));
+  }
+  return members;
+}
+
+Init draw_init(Draw& draw, const DrawnCase& drawn) {
+  std::int64_t memory = 0;
+  for (const CacheConfig& member : drawn.members)
+    memory =
+        std::max<std::int64_t>({memory, member.memory.value_or(0), member.window.value_or(0) + 1});
+  Init init{.max_sequences = few(draw, kMostSequences),
+            .capacity = size(draw, 3, 12, kMostCapacity),
+            .max_batch = size(draw, 1, 6, kMostBatch),
+            .dtype = draw.one_of({StorageType::kF32, StorageType::kF32, StorageType::kF32,
+                                  StorageType::kF16, StorageType::kF16})};
+  // Bounded memory needs a capacity beyond it (OK-12).
+  if (memory > 1) init.capacity = memory + size(draw, 1, 6, kMostCapacity / 2);
+  if (memory > 1 && draw.percent(20)) init.capacity = draw.between(2, memory);
+  // More sequences than one are refused by an encoder (OK-70).
+  if (drawn.has_encoder() && draw.percent(98)) init.max_sequences = 1;
+  if (draw.percent(1)) init.capacity = 0;
+  // Few cases: bf16 holds too little of a tag to tell rows apart.
+  if (draw.percent(10)) init.dtype = StorageType::kBf16;
+  return init;
+}
+
+void draw_rows(Draw& draw, DrawnCase& drawn) {
+  drawn.heads = draw.percent(80) ? draw.between(1, 2) : draw.size(1, kMostHeads);
+  drawn.k_dim = few(draw, kMostDim);
+  drawn.v_dim = draw.percent(60) ? drawn.k_dim : few(draw, kMostDim);
+  drawn.layers = few(draw, kMostLayers);
+  drawn.encoder_tokens = draw.size(1, kMostBatch);
+  // Every get shows all rows of a range: where there are many, they are short.
+  constexpr std::int64_t kMostElements = 2'048;
+  const std::int64_t cells = drawn.init.max_sequences * drawn.init.capacity;
+  if (cells * drawn.heads * (drawn.k_dim + drawn.v_dim) <= kMostElements) return;
+  drawn.heads = std::min<std::int64_t>(drawn.heads, 2);
+  drawn.k_dim = drawn.v_dim = 1;
+}
+
+// ---- Strange batches ----
+
+struct Perturbation {
+  std::string_view name;  // for readers
+  void (*apply)(Draw& draw, StartForward& pass, std::int32_t& one);
+};
+
+constexpr std::array kPerturbations{
+    Perturbation{"reversed", [](Draw& /*draw*/, StartForward& pass,
+                                std::int32_t& /*one*/) { std::ranges::reverse(pass.positions); }},
+    Perturbation{"a token further on",
+                 [](Draw& draw, StartForward& /*pass*/, std::int32_t& one) {
+                   one += static_cast<std::int32_t>(draw.between(1, 5));
+                 }},
+    Perturbation{"a token before its place",
+                 [](Draw& draw, StartForward& /*pass*/, std::int32_t& one) {
+                   one = static_cast<std::int32_t>(draw.between(0, one));
+                 }},
+    Perturbation{"a token twice",
+                 [](Draw& /*draw*/, StartForward& pass, std::int32_t& one) {
+                   pass.positions.push_back(std::int32_t{one});
+                   pass.seqs.push_back(pass.seqs.front());
+                 }},
+    Perturbation{"a whole batch further back, as after a prefix was found again",
+                 [](Draw& draw, StartForward& pass, std::int32_t& /*one*/) {
+                   const auto back = static_cast<std::int32_t>(draw.between(1, 3));
+                   for (std::int32_t& position : pass.positions)
+                     position = std::max(position - back, 0);
+                 }},
+    Perturbation{"more tokens than a batch should have",
+                 [](Draw& draw, StartForward& pass, std::int32_t& /*one*/) {
+                   for (std::int64_t more = draw.between(1, 4); more > 0; --more) {
+                     pass.positions.push_back(pass.positions.back() + 1);
+                     pass.seqs.push_back(pass.seqs.back());
+                   }
+                 }},
+    Perturbation{"a token far on, or lists of two lengths",
+                 [](Draw& draw, StartForward& pass, std::int32_t& one) {
+                   if (draw.percent(80))
+                     one = draw.one_of<std::int32_t>({100, 1'000'000});
+                   else
+                     pass.seqs.push_back(0);
+                 }},
+};
+
+}  // namespace
+
+bool DrawnCase::has_encoder() const {
+  return std::ranges::any_of(
+      members, [](const CacheConfig& member) { return member.cache == Flavour::kEncoder; });
+}
+
+DrawnCase draw_case(Draw& draw, const CacheKind& kind) {
+  DrawnCase drawn;
+  drawn.members = draw_members(draw, kind);
+  drawn.backend.cache_padding = draw.one_of<std::int64_t>({0, 1, 2, 4, 8});
+  // An encoder's init refuses any other (OK-70).
+  if (drawn.has_encoder() && draw.percent(98))
+    drawn.backend.cache_padding = draw.one_of<std::int64_t>({0, 1});
+  drawn.backend.permuted_v = draw.percent(35);
+  drawn.backend.mask_dtype = draw.one_of({MaskType::kUnset, MaskType::kF32, MaskType::kF16});
+  drawn.init = draw_init(draw, drawn);
+  draw_rows(draw, drawn);
+  // Sequence numbers are names: what init is told bounds neither them nor their count (OK-26).
+  const std::int64_t count =
+      draw.percent(50) ? drawn.init.max_sequences : few(draw, kMostSequences);
+  const std::int64_t first = draw.percent(97) ? draw.between(0, 1) : draw.one_of({-1, 1000});
+  for (std::int64_t i = 0; i < count; ++i) drawn.sequences.push_back(first + i);
+  return drawn;
+}
+
+SetConfig draw_set_config(Draw& draw, const DrawnCase& drawn) {
+  SetConfig config{.cache_padding = draw.one_of<std::int64_t>({0, 1, 2, 4}),
+                   .permuted_v = draw.percent(50),
+                   .mask_dtype = draw.one_of({MaskType::kUnset, MaskType::kF16})};
+  if (drawn.has_encoder()) config.cache_padding = 1;
+  const std::int64_t count = std::ssize(drawn.members);
+  if (count > 1 && draw.percent(50)) config.target = draw.between(0, count - 1);
+  return config;
+}
+
+std::int64_t draw_sequence(Draw& draw, const DrawnCase& drawn) {
+  if (draw.percent(2)) return draw.one_of<std::int64_t>({-1, 3, 1000});
+  return drawn.sequences[draw.below(drawn.sequences.size())];
+}
+
+StartForward draw_batch(Draw& draw, const DrawnCase& drawn,
+                        const std::function<std::int32_t(std::int64_t sequence)>& next_position) {
+  StartForward pass;
+  std::map<std::int64_t, std::int32_t> next;
+  const auto add = [&](std::int64_t sequence) {
+    const auto [at, is_new] = next.try_emplace(sequence, 0);
+    if (is_new) at->second = next_position(sequence);
+    pass.positions.push_back(at->second++);
+    pass.seqs.push_back(sequence);
+  };
+  // Engines decode one token of each of some sequences, or prefill one of them.
+  switch (draw.weighted({40, 42, 18})) {
+    case 0:
+      for (const std::int64_t one : drawn.sequences)
+        if (pass.seqs.empty() || draw.percent(60)) add(one);
+      break;
+    case 1: {
+      const std::int64_t one = draw_sequence(draw, drawn);
+      for (std::int64_t left = draw.between(1, drawn.init.max_batch); left > 0; --left) add(one);
+      break;
+    }
+    default:
+      for (std::int64_t left = draw.between(1, drawn.init.max_batch); left > 0; --left)
+        add(draw_sequence(draw, drawn));
+  }
+  return pass;
+}
+
+void perturb(Draw& draw, StartForward& pass) {
+  std::int32_t& one = pass.positions[draw.below(pass.positions.size())];
+  kPerturbations.at(draw.below(kPerturbations.size())).apply(draw, pass, one);
+}
+
+Record config_of(const DrawnCase& drawn, const CacheKind& kind) {
+  if (!flavour_of(kind))
+    return Record::of(WrapperConfig{.caches = drawn.members, .backend = drawn.backend});
+  CacheConfig only = drawn.members.front();
+  only.cache = std::nullopt;
+  only.backend = drawn.backend;
+  return Record::of(std::move(only));
+}
+
+}  // namespace kvo::positional

@@ -1,0 +1,22 @@
+// properties/positional/contract.hpp: what the machine is told of contract `positional`.
+#pragma once
+
+#include <vector>
+
+#include "properties/campaign/generator.hpp"
+#include "properties/campaign/mutant.hpp"
+#include "properties/replay/lowering.hpp"
+#include "properties/runner/law.hpp"
+
+namespace kvo::positional {
+
+/// One of each kind that random cases are drawn for.
+[[nodiscard]] std::vector<Generator> generators();
+/// One of each kind that requests can be replayed on.
+[[nodiscard]] std::vector<replay::Lowering> lowerings();
+/// Its metamorphic laws.
+[[nodiscard]] std::vector<const Law*> laws();
+/// Caches with a known fault.
+[[nodiscard]] std::vector<Mutant> mutants();
+
+}  // namespace kvo::positional

@@ -1,0 +1,73 @@
+// properties/positional/followed_cache.hpp: what a random script knows of the cells of its case.
+//
+// A reference of the script's own goes through the same operations. So it is right after every
+// error, in both profiles, and what a script asks is read off its cells.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "reference/positional/causal_cache.hpp"
+#include "reference/positional/operations.hpp"
+
+namespace kvo::positional {
+
+/// What a start_forward did that is worth a name, in any member.
+struct PassEffects {
+  bool cells_reused = false;  ///< a new token lies where one was evicted
+  bool window_exceeded = false;
+  bool chunk_crossed = false;
+  bool range_rounded = false;
+  bool unwound = false;  ///< a later member was full
+};
+
+/// The reference that a script steps along.
+class FollowedCache {
+ public:
+  /// Requires  the reference of `kind` takes the setup.
+  FollowedCache(const CacheKind& kind, const Setup& setup);
+
+  /// Carries out any operation but start_forward.
+  template <class T>
+  void follow(const T& op) {
+    (void)session_->apply(Op::of(op), probe_);
+  }
+  /// `full`: it will have no room for the batch.
+  PassEffects follow(const StartForward& pass, bool full);
+
+  /// Whether some member has positions: an encoder has none.
+  [[nodiscard]] bool has_positions() const { return first_causal() != nullptr; }
+  // Of the first member that has positions; nothing without one.
+  /// The positions of a sequence, ascending.
+  [[nodiscard]] std::vector<std::int32_t> positions(std::int64_t sequence) const;
+  /// The smallest position from which on the cells of a sequence are its own; kMaxPosition if the
+  /// last one is shared, 0 if none is.
+  [[nodiscard]] std::int32_t unshared_from(std::int64_t sequence) const;
+  /// Whether a cell that stays as it is lies between cells that a removal moves (OK-65).
+  [[nodiscard]] bool keeps_between(const Remove& remove) const;
+  /// Whether two sequences, if they are two, have a cell in common; in any member.
+  [[nodiscard]] bool share(std::int64_t one, std::int64_t other) const;
+
+ private:
+  using Cells = std::vector<CausalCache::Cell>;
+
+  /// Null for an encoder.
+  [[nodiscard]] const CausalCache* causal(std::size_t member) const;
+  [[nodiscard]] const CausalCache* first_causal() const;
+  [[nodiscard]] const Cells& first_cells() const;
+  /// Whether the first member takes a batch that the cache as a whole has no room for.
+  [[nodiscard]] bool first_has_room(const StartForward& pass) const;
+  /// Compares a member with what it was before a pass.
+  void note_evictions(std::size_t member, const Cells& before, PassEffects& effects);
+  void note_tokens(std::size_t member, const StartForward& pass, PassEffects& effects) const;
+
+  std::vector<MemberSetup> members_;
+  std::vector<std::set<std::size_t>> evicted_;  ///< by member, cells that are free since then
+  const Cache* cache_ = nullptr;                ///< the session's
+  std::unique_ptr<Session> session_;
+  Probe probe_;
+};
+
+}  // namespace kvo::positional

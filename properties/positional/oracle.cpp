@@ -1,0 +1,180 @@
+#include "properties/positional/oracle.hpp"
+
+#include <map>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "properties/positional/tokens.hpp"
+#include "reference/contract/subject/dispatch.hpp"
+#include "reference/positional/config.hpp"
+#include "reference/positional/operations.hpp"
+
+namespace kvo::positional {
+namespace {
+
+// Elements in the order of the shape with its first axis last: [n][h][d] as [h][d][n] (OK-74).
+Tensor tokens_last(const Tensor& v) {
+  const StridedView view = view_of(v);
+  return materialize({{v.shape[1], v.shape[2], v.shape[0]},
+                      {view.strides[1], view.strides[2], view.strides[0]},
+                      v.dtype,
+                      v.bytes.data()});
+}
+
+// The layers of an encoder.
+class EncoderLayers {
+ public:
+  void started(bool reserve) { reserve_ = reserve; }
+  void put(std::int64_t layer, const Put& rows) {
+    if (!reserve_) layers_[layer] = rows;
+    if (reserve_) layers_.try_emplace(layer);
+  }
+  [[nodiscard]] std::optional<std::string> shown(std::int64_t layer, const Get::Returns& shown,
+                                                 bool permuted_v) {
+    const auto found = layers_.find(layer);
+    if (found != layers_.end() && !found->second) return std::nullopt;
+    ++counts_.judged;
+    if (shown.mask.has_value()) return "an encoder shows a mask";
+    if (found == layers_.end()) {
+      if (!shown.k.has_value() && !shown.v.has_value()) return std::nullopt;
+      return "layer " + std::to_string(layer) + " shows rows and has none";
+    }
+    const Put& put = *found->second;
+    if (shown.k != Nullable<Tensor>(put.k) ||
+        shown.v != Nullable<Tensor>(permuted_v ? tokens_last(put.v) : put.v))
+      return "layer " + std::to_string(layer) + " does not show what was put last";
+    return std::nullopt;
+  }
+  [[nodiscard]] const OracleCounts& counts() const { return counts_; }
+
+ private:
+  bool reserve_ = false;
+  std::map<std::int64_t, std::optional<Put>> layers_;  // none: reserve puts only
+  OracleCounts counts_;
+};
+
+struct Member {
+  bool encoder = false;
+  bool permuted_v = false;
+  MemberTokens tokens;
+  EncoderLayers layers = {};
+};
+
+class HistoryOracle final : public Oracle {
+ public:
+  HistoryOracle(const CacheKind& kind, const Setup& setup)
+      : documented_(setup.profile == Profile::kDocumented) {
+    const bool permuted = backend_of(kind, setup).permuted_v;
+    for (const CacheConfig& config : members_of(kind, setup))
+      members_.push_back({.encoder = config.cache == Flavour::kEncoder,
+                          .permuted_v = permuted,
+                          .tokens = MemberTokens(member_setup(config), documented_)});
+  }
+
+  [[nodiscard]] std::optional<std::string> check(const Op& op, const Observation& seen) override {
+    std::optional<std::string> words;
+    visit_op(Ops(), op, [&](const auto& operation) {
+      if (seen.error)
+        failed(operation, *seen.error);
+      else if constexpr (std::is_same_v<decltype(operation), const Get&>)
+        words = shown(seen.as<Get::Returns>());
+      else
+        note(operation);
+    });
+    return words;
+  }
+
+  [[nodiscard]] OracleCounts counts() const override {
+    OracleCounts sum;
+    for (const Member& member : members_) {
+      const OracleCounts& own = member.encoder ? member.layers.counts() : member.tokens.counts();
+      sum.judged += own.judged;
+      sum.skipped += own.skipped;
+    }
+    return sum;
+  }
+
+ private:
+  // ---- What succeeded: one overload an operation, but for get, which is judged ----
+
+  void note(const SetConfig& config) {
+    for (std::size_t i = 0; i < members_.size(); ++i)
+      if (config.target.value_or(static_cast<std::int64_t>(i)) == static_cast<std::int64_t>(i))
+        members_[i].permuted_v = config.permuted_v;
+  }
+  void note(const Init& init) {
+    for (Member& member : members_) member.tokens.init(init);
+  }
+  void note(const StartForward& pass) {
+    member_ = 0;
+    for (Member& member : members_) {
+      member.tokens.started(pass);
+      member.layers.started(pass.reserve);
+    }
+  }
+  void note(const SetLayer& chosen) { layer_ = chosen.layer; }
+  void note(const SetLayerType& chosen) { member_ = chosen.type; }
+  void note(const Put& put) {
+    Member* chosen = selected();
+    if (chosen == nullptr) return;
+    chosen->encoder ? chosen->layers.put(layer_, put) : chosen->tokens.put(layer_, put);
+  }
+  void note(const SetCausal& call) {
+    if (Member* chosen = selected()) chosen->tokens.set_causal(call);
+  }
+  void note(const CopyPrefix& copy) {
+    for (Member& member : members_) member.tokens.copy_prefix(copy);
+  }
+  void note(const Remove& remove) {
+    for (Member& member : members_) member.tokens.removed(remove);
+  }
+  void note(const OneOf<UnderlyingCache, CanResume, EncoderCached, Close> auto& /*changes none*/) {}
+
+  [[nodiscard]] std::optional<std::string> shown(const Get::Returns& shown) {
+    Member* chosen = selected();
+    if (chosen == nullptr) return std::nullopt;
+    return chosen->encoder ? chosen->layers.shown(layer_, shown, chosen->permuted_v)
+                           : chosen->tokens.shown(layer_, shown, chosen->permuted_v);
+  }
+
+  // ---- What failed ----
+
+  void failed(const StartForward& pass, const Error& error) {
+    if (!half_done(error)) return;
+    for (Member& member : members_) member.tokens.failed(pass, members_.size() > 1);
+  }
+  void failed(const Remove& remove, const Error& error) {
+    if (!half_done(error)) return;
+    for (Member& member : members_) member.tokens.remove_failed(remove);
+  }
+  void failed(const OneOf<SetConfig, Init, SetLayer, SetLayerType, UnderlyingCache, Put, Get,
+                          SetCausal, CopyPrefix, CanResume, EncoderCached, Close> auto& /*op*/,
+              const Error& /*nothing has changed*/) {}
+
+  /// Whether an error of start_forward or remove may have left some of it done (OK-22, OK-66).
+  [[nodiscard]] bool half_done(const Error& error) const {
+    return !documented_ && (error.code == Code::kFull || error.code == Code::kNotSupported ||
+                            error.code == Code::kOther);
+  }
+
+  /// The member that put and get go to; null if its number is none.
+  [[nodiscard]] Member* selected() {
+    const bool exists = member_ >= 0 && member_ < std::ssize(members_);
+    return exists ? &members_[static_cast<std::size_t>(member_)] : nullptr;
+  }
+
+  bool documented_;
+  std::vector<Member> members_;
+  std::int64_t member_ = 0;  // chosen
+  std::int64_t layer_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Oracle> history_oracle(const CacheKind& kind, const Setup& setup) {
+  if (kind.contract != wrapper_kind().contract) return nullptr;
+  return std::make_unique<HistoryOracle>(kind, setup);
+}
+
+}  // namespace kvo::positional

@@ -1,0 +1,172 @@
+// Random scripts for provider.contiguous.
+#include <limits>
+
+#include "properties/provider/provider_script.hpp"
+#include "reference/provider/contiguous_operations.hpp"
+
+namespace kvo::provider {
+namespace {
+
+// States worth reaching.
+BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kCacheFullExactly, kFirstUpdateFullPinsTheShape,
+                              kFirstUpdateFullPinsNothing, kGetIsAView, kGetIsCompacted,
+                              kViewShowsALaterOverwrite, kCellWrittenThroughAView,
+                              kPoisonedRowTruncatedAndOverwritten, kLayersAtDifferentLengths,
+                              kVRefused, kNullTensor, kNegativeTruncate, kNegativeCursor,
+                              kTruncateBeyondTheLength, kTruncatedBetweenRows,
+                              kResetThenUpdateWithOtherDimRefused,
+                              kResultReadAfterItsCacheWasReplaced, kUpdateWithoutPositions,
+                              kSizeProductOverflows, kLayerOutOfRange)
+
+struct ContiguousLayer : KnownLayer {
+  // Batch and dim of a first update that was too long.
+  std::optional<std::pair<std::int64_t, std::int64_t>> refused_full = std::nullopt;
+};
+
+struct Known {
+  std::int64_t max_seq_len = 0;
+  std::vector<ContiguousLayer> layers = {};
+  bool was_reset = false;
+};
+
+class ContiguousScript final
+    : public ProviderScript<ContiguousScript, ContiguousOps, Label, Known> {
+  using S = ContiguousScript;
+
+ public:
+  ContiguousScript(std::uint64_t seed, Profile profile)
+      : ProviderScript(seed, profile), batch_(draw().size(1, 9)), dim_(draw().size(1, 9)) {}
+
+  // Steps.
+  Op make(std::int64_t cache) {
+    std::int64_t layers = some_layers();
+    std::int64_t positions = draw().size(1, kMostPositions);
+    if (draw().percent(3)) layers = draw().between(-1, 0);
+    if (draw().percent(3)) positions = draw().between(-2, 0);
+    // So many that two cells a position overflow; with one they would only ask for memory.
+    if (draw().percent(1) && batch_ * dim_ > 1)
+      positions = std::numeric_limits<std::int64_t>::max();
+    return Op::of(NewContiguous{cache, layers, positions});
+  }
+  Op update() {
+    const std::int64_t cache = number();
+    const std::int64_t to = layer(cache);
+    Shape shape{draw().percent(90) ? batch_ : draw().between(0, 3), 0,
+                draw().percent(90) ? dim_ : draw().between(0, 3)};
+    std::int64_t room = 3;
+    if (const ContiguousLayer* there = known(cache, to)) {
+      if (there->pinned() && draw().percent(92)) {
+        shape.front() = there->batch;
+        shape.back() = there->dim;
+      }
+      room = known(cache)->max_seq_len - there->length;
+    }
+    shape[1] = some_positions(room);
+    RowPair pair = rows().rows(shape);
+    return Op::of(Update{cache, to, std::move(pair.k), std::move(pair.v)});
+  }
+
+  static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
+      {50, "update", &S::update, true},
+      {25, "get", &S::get, true},
+      {8, "reread", &S::reread},
+      {8, "poke", &S::poke},
+      {12, "truncate", &S::truncate},
+      {3, "reset", &S::reset},
+      {4, "seq_len", &S::seq_len},
+      {1, "num_layers", &S::num_layers},
+      {2, "new", &S::again},
+  });
+
+  // What became of an operation.
+  using ProviderScript::saw;
+  void saw(const NewContiguous& made, const Observation& seen) {
+    if (seen.error) return;
+    remember(made.cache,
+             {.max_seq_len = made.max_seq_len,
+              .layers = std::vector<ContiguousLayer>(static_cast<std::size_t>(made.num_layers))});
+  }
+  void saw(const Update& update, const Observation& seen) {
+    ContiguousLayer* layer = updated(update);
+    if (layer == nullptr) return;
+    const Known& there = *known(update.cache);
+    if (seen.error) return saw_refusal(there, *layer, update, *seen.error);
+    const Shape& shape = update.k->shape;
+    if (layer->refused_full && *layer->refused_full != std::pair{shape[0], shape[2]} &&
+        documented())
+      reach(Label::kFirstUpdateFullPinsNothing);
+    layer->pin(shape);
+    added(there, *layer, *update.k);
+    if (shape[1] == 0) reach(Label::kUpdateWithoutPositions);
+    if (layer->length == there.max_seq_len) reach(Label::kCacheFullExactly);
+  }
+  void saw(const Get& get, const Observation& seen) {
+    if (seen.error) return reach(Label::kNegativeCursor);
+    const auto& found = seen.as<Found>();
+    if (!found.found) return;
+    const bool view = found.k->shape[0] == 1 || found.k->shape[1] == known(get.cache)->max_seq_len;
+    reach(view ? Label::kGetIsAView : Label::kGetIsCompacted);
+    keep(get.cache, get.layer, found);
+  }
+  void saw(const Reread& reread, const Observation& seen) {
+    if (seen.error) return;
+    const Handle& handle = handles()[static_cast<std::size_t>(reread.handle)];
+    if (handle.orphan) reach(Label::kResultReadAfterItsCacheWasReplaced);
+    if (!handle.poked && *seen.as<Again>().k != handle.k) reach(Label::kViewShowsALaterOverwrite);
+  }
+  void saw(const Poke& poke, const Observation& seen) {
+    if (!seen.error) reach(Label::kCellWrittenThroughAView);
+    ProviderScript::saw(poke, seen);
+  }
+  void saw(const Truncate& truncate, const Observation& seen) {
+    if (seen.error) return;
+    const std::int64_t n = documented() ? std::max<std::int64_t>(truncate.n, 0) : truncate.n;
+    bool longer = false;
+    for (ContiguousLayer& layer : known(truncate.cache)->layers) {
+      longer = longer || layer.length > n;
+      if (n > 0 && n < layer.length) reach(Label::kTruncatedBetweenRows);
+      layer.cut(n);
+    }
+    if (!longer) reach(Label::kTruncateBeyondTheLength);
+    if (truncate.n < 0) reach(Label::kNegativeTruncate);
+  }
+  void saw(const Reset& reset, const Observation& seen) {
+    if (seen.error) return;
+    Known& there = *known(reset.cache);
+    for (ContiguousLayer& layer : there.layers) {
+      layer.cut(0);
+      layer.length = 0;  // it may have been negative
+    }
+    there.was_reset = true;
+  }
+
+ private:
+  void saw_refusal(const Known& there, ContiguousLayer& layer, const Update& update,
+                   const Error& error) {
+    const Shape& shape = update.k->shape;
+    if (error.code == Code::kFull && !layer.pinned() && !layer.refused_full)
+      layer.refused_full = {shape[0], shape[2]};
+    if (error.code == Code::kBadShape && layer.refused_full && !layer.pinned() && !documented())
+      reach(Label::kFirstUpdateFullPinsTheShape);
+    if (error.code == Code::kBadShape && there.was_reset && layer.pinned() && shape[2] != layer.dim)
+      reach(Label::kResetThenUpdateWithOtherDimRefused);
+    if (error.detail == "max_seq_len" || error.detail == "seq") reach(Label::kSizeProductOverflows);
+    if (layer.length < 0) reach(Label::kNegativeCursor);
+    if (layer.length >= 0 && update.v.has_value() && update.v->shape != shape &&
+        error.code != Code::kFull)
+      reach(Label::kVRefused);
+  }
+
+  std::int64_t batch_;  // what most layers of the case are pinned to
+  std::int64_t dim_;
+};
+
+}  // namespace
+
+Generator contiguous_generator() {
+  return script_generator<Label>(contiguous_kind(), script_case<ContiguousScript>,
+                                 {Label::kFirstUpdateFullPinsTheShape, Label::kNegativeCursor},
+                                 {Label::kFirstUpdateFullPinsNothing});
+}
+
+}  // namespace kvo::provider

@@ -1,0 +1,311 @@
+// Random scripts for provider.device.
+#include <algorithm>
+#include <limits>
+
+#include <boost/describe/enum.hpp>
+
+#include "properties/campaign/script_generator.hpp"
+#include "properties/provider/generators.hpp"
+#include "reference/contract/values/tags.hpp"
+#include "reference/provider/device_operations.hpp"
+
+namespace kvo::provider {
+namespace {
+
+// States worth reaching. Half-way: K was written, V was not.
+BOOST_DEFINE_FIXED_ENUM_CLASS(
+    Label, std::uint8_t, kLayerAppendedOutOfOrder, kLastLayerAloneAdvanced,
+    kLayerWrittenTwiceAtOnePosition, kLayerRefusedThatHasThePosition, kCopyFailedHalfWay,
+    kKernelFailedHalfWay, kNoKernels, kCounterAndLengthParted,
+    kCounterBroughtToTheLengthBeforeItsUse, kRowDroppedByACounterPastTheEnd, kZeroingFailedInReset,
+    kAllocationOfThePointerArraysFailed, kCopyIntoThePointerArraysFailed, kPointerArraysMadeOnce,
+    kFreeFailedInClose, kClosedCacheUsed, kClosedTwice, kBuffersLeftAfterClose,
+    kNewUndoneAfterAFailure, kFreeFailedWhileNewWasUndone, kCacheReplaced, kNoAllocator,
+    kSizeRefused, kSizeProductOverflows, kCacheFull, kPositionRefused, kRowOfAWrongLengthRefused,
+    kCellsOfAnEarlierSequence, kLayerOutOfRange, kNoCacheYet)
+
+// What the script knows of the cache, from what was observed.
+struct Known {
+  NewDevice sizes = {};
+  std::int64_t length = 0;
+  std::vector<bool> held = {};               // layers written at the position `length`
+  std::optional<std::int64_t> counter = {};  // if nothing changed it since it was shown
+  bool was_reset = false;
+  bool closed = false;
+
+  [[nodiscard]] std::int64_t first_without() const {
+    return std::ranges::find(held, false) - held.begin();
+  }
+  void set_length(std::int64_t to) {
+    length = to;
+    held.assign(held.size(), false);
+  }
+};
+
+std::size_t failed_calls(const std::vector<DeviceCall>& calls) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      calls, [](const DeviceCall& call) { return call.error.value_or(false); }));
+}
+
+class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label> {
+  using S = DeviceScript;
+
+ public:
+  DeviceScript(std::uint64_t seed, Profile profile)
+      : ScriptGenerator(seed),
+        documented_(profile == Profile::kDocumented),
+        gpu_percent_(draw().one_of<std::uint64_t>({0, 40, 100})),
+        sizes_{.num_layers = draw().percent(60) ? draw().between(1, 2) : draw().size(1, 9),
+               .max_seq_len = draw().percent(60) ? draw().between(1, 3) : draw().size(1, 17),
+               .num_heads = draw().size(1, 5),
+               .head_dim = draw().size(1, 9),
+               .kernels = draw().percent(93) ? Kernels::kHost : Kernels::kUnavailable} {}
+
+  std::optional<Op> next() override {
+    return !known_ && !has_plan() && draw().percent(92) ? make() : ScriptGenerator::next();
+  }
+
+  // Steps.
+  Op make() {
+    NewDevice made = sizes_;
+    if (draw().percent(4)) made.nil_allocator = true;
+    for (std::int64_t* size :
+         {&made.num_layers, &made.max_seq_len, &made.num_heads, &made.head_dim})
+      if (draw().percent(2)) *size = draw().between(-1, 0);
+    if (draw().percent(2)) made.max_seq_len = std::numeric_limits<std::int64_t>::max();
+    return Op::of(made);
+  }
+  Op append() { return append_to(layer()); }
+  // The next layer of a forward pass, perhaps with all that follow: what an engine does.
+  Op token() {
+    const std::int64_t first = known_ ? known_->first_without() : 0;
+    if (draw().percent(40))
+      for (std::int64_t to = first + 1; to < sizes_.num_layers; ++to) plan(append_to(to));
+    return append_to(first);
+  }
+  Op seq_len() { return Op::of(SeqLen{}); }
+  Op pointers() { return Op::of(Pointers{layer()}); }
+  Op counter_ptr() { return Op::of(CounterPtr{}); }
+  Op read_counter() { return Op::of(ReadCounter{}); }
+  Op arrays() { return Op::of(DevicePointerArrays{}); }
+  Op read_buffer() { return Op::of(ReadBuffer{layer()}); }
+  Op live_buffers() { return Op::of(LiveBuffers{}); }
+  Op sync() {
+    plan(SeqLen{});
+    return Op::of(SyncDeviceCounter{});
+  }
+  Op reset() { return Op::of(ResetDevice{}); }
+  Op close() {
+    if (draw().percent(40)) plan(LiveBuffers{});
+    return Op::of(Close{});
+  }
+  // Failures, each with what it is meant for.
+  Op fail_new() {
+    plan(make());
+    return Op::of(InjectDevice{
+        .alloc_fail_at = some_buffer(),
+        .free_fail_at = draw().percent(25) ? std::optional<std::int64_t>(1) : std::nullopt});
+  }
+  Op fail_arrays() {
+    plan(DevicePointerArrays{});
+    const std::int64_t at = draw().between(1, 2);
+    return Op::of(draw().percent(50) ? InjectDevice{.alloc_fail_at = at}
+                                     : InjectDevice{.memcpy_fail_at = at});
+  }
+  Op fail_close() {
+    plan(Close{});
+    return Op::of(InjectDevice{.free_fail_at = some_buffer()});
+  }
+  Op fail_kernel() { return Op::of(InjectDevice{.kernel_fail_at = draw().between(1, 3)}); }
+  Op fail_reset() {
+    plan(ResetDevice{});
+    return Op::of(InjectDevice{.memcpy_fail_at = 1});
+  }
+  Op fail_append() {
+    plan(append());
+    return Op::of(InjectDevice{.memcpy_fail_at = draw().between(0, 3)});
+  }
+
+  static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
+      {60, "append", &S::append, true},
+      {60, "token", &S::token, true},
+      {6, "seq_len", &S::seq_len},
+      {4, "pointers", &S::pointers},
+      {2, "counter_ptr", &S::counter_ptr},
+      {10, "read_counter", &S::read_counter},
+      {10, "device_pointer_arrays", &S::arrays},
+      {18, "read_buffer", &S::read_buffer},
+      {8, "live_buffers", &S::live_buffers},
+      {12, "sync_counter", &S::sync},
+      {6, "reset", &S::reset},
+      {6, "close", &S::close},
+      {3, "new with a failure", &S::fail_new},
+      {5, "device_pointer_arrays with a failure", &S::fail_arrays},
+      {3, "close with a failure", &S::fail_close},
+      {3, "failing kernel", &S::fail_kernel},
+      {3, "reset with a failure", &S::fail_reset},
+      {3, "append with a failure", &S::fail_append},
+      {6, "new", &S::make},
+  });
+
+  // What became of an operation.
+  void saw(const NewDevice& made, const Observation& seen) {
+    if (!seen.error) {
+      if (known_) reach(Label::kCacheReplaced);
+      known_ = Known{.sizes = made,
+                     .held = std::vector<bool>(static_cast<std::size_t>(made.num_layers))};
+      return;
+    }
+    if (made.nil_allocator) reach(Label::kNoAllocator);
+    const auto& calls = seen.as<Calls>().calls;
+    if (calls.size() > 1) reach(Label::kNewUndoneAfterAFailure);
+    if (failed_calls(calls) > 1) reach(Label::kFreeFailedWhileNewWasUndone);
+    if (seen.error->code != Code::kOutOfRange && seen.error->code != Code::kPrecondition) return;
+    const bool huge = made.max_seq_len == std::numeric_limits<std::int64_t>::max();
+    reach(huge && seen.error->detail == "max_seq_len" ? Label::kSizeProductOverflows
+                                                      : Label::kSizeRefused);
+  }
+  void saw(const Append& append, const Observation& seen) {
+    if (is_there(seen)) saw_append(append.layer, false, seen);
+  }
+  void saw(const AppendGpu& append, const Observation& seen) {
+    if (is_there(seen)) saw_append(append.layer, true, seen);
+  }
+  void saw(const SeqLen& /*op*/, const Observation& seen) {
+    if (!is_there(seen) || seen.error) return;
+    if (seen.as<Number>().n != known_->length) reach(Label::kCounterAndLengthParted);
+    known_->set_length(seen.as<Number>().n);
+  }
+  void saw(const ReadCounter& /*op*/, const Observation& seen) {
+    if (is_there(seen) && !seen.error) known_->counter = seen.as<ReadCounter::Returns>().n.value;
+  }
+  void saw(const DevicePointerArrays& /*op*/, const Observation& seen) {
+    if (!is_there(seen)) return;
+    if (seen.error && seen.error->reason == "alloc_failed")
+      reach(Label::kAllocationOfThePointerArraysFailed);
+    if (seen.error && seen.error->reason == "memcpy_failed")
+      reach(Label::kCopyIntoThePointerArraysFailed);
+    if (!seen.error && seen.as<DevicePointerArrays::Returns>().calls.empty())
+      reach(Label::kPointerArraysMadeOnce);
+  }
+  void saw(const ReadBuffer& read, const Observation& seen) {
+    if (!is_there(seen) || seen.error || !known_->was_reset || known_->length > 0) return;
+    const auto& buffer = seen.as<ReadBuffer::Returns>();
+    const auto filled = [](float cell) { return cell != 0; };
+    if (buffer.found && !known_->held[static_cast<std::size_t>(read.layer)] &&
+        std::ranges::any_of(buffer.k->floats(), filled))
+      reach(Label::kCellsOfAnEarlierSequence);
+  }
+  void saw(const LiveBuffers& /*op*/, const Observation& seen) {
+    if (is_there(seen) && known_->closed && !seen.as<LiveBuffers::Returns>().bufs.empty())
+      reach(Label::kBuffersLeftAfterClose);
+  }
+  void saw(const SyncDeviceCounter& /*op*/, const Observation& seen) {
+    if (!is_there(seen)) return;
+    known_->counter.reset();
+    if (known_->closed && seen.error) reach(Label::kClosedCacheUsed);
+    if (documented_ && seen.as<Calls>().calls.size() > 1)
+      reach(Label::kCounterBroughtToTheLengthBeforeItsUse);
+  }
+  void saw(const ResetDevice& /*op*/, const Observation& seen) {
+    if (!is_there(seen)) return;
+    known_->counter.reset();
+    known_->set_length(0);
+    known_->was_reset = true;
+    if (failed_calls(seen.as<Calls>().calls) == 0) return;
+    reach(Label::kZeroingFailedInReset);
+    if (!draw().percent(70)) return;
+    plan(ReadCounter{});
+    plan(append());
+  }
+  void saw(const Close& /*op*/, const Observation& seen) {
+    if (!is_there(seen)) return;
+    known_->counter.reset();
+    if (known_->closed) reach(Label::kClosedTwice);
+    if (seen.error) reach(Label::kFreeFailedInClose);
+    known_->closed = true;
+  }
+  template <OneOf<Pointers, CounterPtr> T>
+  void saw(const T& /*nothing to follow*/, const Observation& seen) {
+    (void)is_there(seen);
+  }
+  void saw(const InjectDevice& /*nothing to follow*/, const Observation& /*seen*/) {}
+
+ private:
+  std::int64_t layer() {
+    const std::int64_t layers = sizes_.num_layers;
+    return draw().percent(96) ? draw().between(0, layers - 1)
+                              : draw().one_of<std::int64_t>({layers, -1});
+  }
+  // Two buffers a layer, and the counter.
+  std::int64_t some_buffer() { return draw().between(1, 2 * sizes_.num_layers + 1); }
+  Op append_to(std::int64_t to) {
+    const std::int64_t width = sizes_.num_heads * sizes_.head_dim;
+    std::vector<float> k(static_cast<std::size_t>(width));
+    std::vector<float> v(k.size());
+    tagger_.fill(k, v);
+    if (draw().percent(gpu_percent_)) return Op::of(AppendGpu{to, std::move(k), std::move(v)});
+    for (auto* side : {&k, &v})
+      if (draw().percent(3)) side->resize(static_cast<std::size_t>(draw().between(0, width + 1)));
+    std::int64_t position = known_ ? known_->length : 0;
+    if (draw().percent(5)) position += draw().one_of<std::int64_t>({-1, 1});
+    return Op::of(Append{to, position, std::move(k), std::move(v)});
+  }
+
+  // Whether there is a cache that the operation was about.
+  bool is_there(const Observation& seen) {
+    if (!known_ && seen.error) reach(Label::kNoCacheYet);
+    return known_.has_value();
+  }
+  void saw_append(std::int64_t layer, bool gpu, const Observation& seen) {
+    const auto counter = std::exchange(known_->counter, std::nullopt);
+    const auto& calls = seen.as<Calls>().calls;
+    const auto index = static_cast<std::size_t>(layer);
+    if (known_->closed && seen.error) reach(Label::kClosedCacheUsed);
+    if (layer < 0 || layer >= known_->sizes.num_layers) return reach(Label::kLayerOutOfRange);
+    if (documented_ && gpu && !calls.empty() && calls.front().fn == DeviceCallName::kMemcpy)
+      reach(Label::kCounterBroughtToTheLengthBeforeItsUse);
+    if (seen.error) return saw_refusal(index, *seen.error, calls);
+    if (gpu && counter && *counter >= known_->sizes.max_seq_len)
+      reach(Label::kRowDroppedByACounterPastTheEnd);
+    if (layer != known_->first_without()) reach(Label::kLayerAppendedOutOfOrder);
+    if (known_->held[index]) reach(Label::kLayerWrittenTwiceAtOnePosition);
+    known_->held[index] = true;
+    const bool last = layer + 1 == known_->sizes.num_layers;
+    const bool all = std::ranges::find(known_->held, false) == known_->held.end();
+    if (last && !all && !documented_) reach(Label::kLastLayerAloneAdvanced);
+    if (documented_ ? all : last) known_->set_length(known_->length + 1);
+  }
+  void saw_refusal(std::size_t layer, const Error& error, const std::vector<DeviceCall>& calls) {
+    if (error.reason == "memcpy_failed" && calls.size() == 2 && !calls.front().error &&
+        calls.front().fn == DeviceCallName::kMemcpy)
+      reach(Label::kCopyFailedHalfWay);
+    if (error.reason == "kernel_failed" && calls.size() == 2 &&
+        calls.back().fn == DeviceCallName::kOffsetMemcpy)
+      reach(Label::kKernelFailedHalfWay);
+    if (error.detail == "kernels") reach(Label::kNoKernels);
+    if (error.code == Code::kFull) reach(Label::kCacheFull);
+    if (error.code == Code::kBadShape) reach(Label::kRowOfAWrongLengthRefused);
+    if (error.code == Code::kBadPosition)
+      reach(known_->held[layer] ? Label::kLayerRefusedThatHasThePosition : Label::kPositionRefused);
+  }
+
+  bool documented_;
+  Tagger tagger_;
+  std::uint64_t gpu_percent_;  // appends with rows on the device
+  NewDevice sizes_;            // of all caches of the case
+  std::optional<Known> known_;
+};
+
+}  // namespace
+
+Generator device_generator() {
+  return script_generator<Label>(
+      device_kind(), script_case<DeviceScript>,
+      {Label::kLastLayerAloneAdvanced, Label::kLayerWrittenTwiceAtOnePosition,
+       Label::kCounterAndLengthParted, Label::kRowDroppedByACounterPastTheEnd},
+      {Label::kLayerRefusedThatHasThePosition, Label::kCounterBroughtToTheLengthBeforeItsUse,
+       Label::kPointerArraysMadeOnce});
+}
+
+}  // namespace kvo::provider

@@ -1,0 +1,292 @@
+// Random scripts for provider.paged.
+#include "properties/provider/provider_script.hpp"
+#include "reference/provider/paged_operations.hpp"
+
+namespace kvo::provider {
+namespace {
+
+using block_pool::Alloc;
+using block_pool::Available;
+using block_pool::FreeBlock;
+using block_pool::ReadBlock;
+
+// States worth reaching.
+BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kPoolExhaustedHalfWayThroughAnAppend,
+                              kAppendRefusedWholeByAPoolWithTooFewBlocks,
+                              kAppendContinuedAfterExhaustion, kTruncatedAtABlockBoundary,
+                              kTruncatedInsideABlock, kTruncateBeyondTheLength, kNegativeTruncate,
+                              kFreedBlockResurrectedByAnUpwardTruncate, kNullEntryInTheTable,
+                              kLayoutPinnedByAFailedAppend, kLayoutNotPinnedByAFailedAppend,
+                              kOtherLayoutAfterEverythingWasFreed, kSeveralChannels,
+                              kTwoCachesInterleavedOnOnePool, kTableOutOfOrder,
+                              kLayersAtDifferentLengths, kPoisonedRowTruncatedAndOverwritten,
+                              kVRefused, kNullTensor, kUpdateWithoutPositions, kDrained,
+                              kBlockOfACacheFreedByOthers, kBlockFreedTwice, kBlockHandedOutTwice,
+                              kLayerBeyondThePool, kLayerOutOfRange, kCacheWithoutAPool)
+
+struct Known {
+  std::vector<KnownLayer> layers = {};
+  std::int64_t channels = 0;                // 0: no successful update yet
+  std::optional<std::int64_t> failed = {};  // channels of a failed update, nothing being pinned
+  std::vector<std::int64_t> blocks = {};    // as seen last; may be out of date
+  bool emptied = false;
+  bool dry = false;
+  bool stretched = false;  // an upward truncate may have taken old entries back
+
+  [[nodiscard]] std::int64_t longest() const {
+    return layers.empty() ? 0 : std::ranges::max(layers, {}, &KnownLayer::length).length;
+  }
+  void cut(std::int64_t n) {
+    for (KnownLayer& layer : layers) layer.cut(n);
+  }
+};
+
+class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Known> {
+  using S = PagedScript;
+
+ public:
+  PagedScript(std::uint64_t seed, Profile profile) : ProviderScript(seed, profile) {
+    // Many pool layers make few blocks; a cache need not use them all.
+    pool_.num_layers = draw().one_of<std::int64_t>({1, 2, 32, 64, 128});
+    pool_.block_size = draw().percent(60) ? draw().between(1, 4) : draw().size(1, 17);
+    pool_.head_dim = draw().one_of<std::int64_t>({1, 2, 4, 4, 6, 15, 16, 17});
+    if (pool_.num_layers <= 2) pool_.head_dim = draw().one_of<std::int64_t>({12, 16, 24});
+    channels_ = some_channels();
+  }
+
+  std::optional<Op> next() override {
+    const bool too_early = cap_ == 0 && !has_plan();
+    if (too_early && draw().percent(all_known().empty() ? 99 : 50)) return make_pool();
+    return ProviderScript::next();
+  }
+
+  // Steps.
+  Op make_pool() {
+    const std::int64_t megabytes = draw().percent(2) ? draw().between(-1, 0) : 1;
+    return Op::of(NewPool{pool_.num_layers, pool_.block_size, pool_.head_dim, megabytes});
+  }
+  Op make(std::int64_t cache) {
+    std::int64_t layers = std::min<std::int64_t>(pool_.num_layers, some_layers());
+    if (draw().percent(6)) layers = pool_.num_layers < 4 ? pool_.num_layers + 1 : 0;
+    if (draw().percent(1)) layers = -1;
+    return Op::of(NewPaged{cache, layers});
+  }
+  Op update() {
+    const std::int64_t cache = number();
+    const Known* there = known(cache);
+    std::int64_t channels = draw().percent(90) ? channels_ : some_channels();
+    if (there != nullptr && there->channels > 0 && draw().percent(93)) channels = there->channels;
+    const std::int64_t size = pool_.block_size;
+    const std::int64_t to = layer(cache);
+    std::int64_t seq = draw().between(draw().percent(8) ? 0 : 1, 2 * size + 1);
+    if (draw().percent(50)) seq = draw().between(1, std::min<std::int64_t>(size, 2));
+    RowPair pair = rows().rows({channels, seq, pool_.head_dim / channels});
+    return Op::of(Update{cache, to, std::move(pair.k), std::move(pair.v)});
+  }
+  // At the edges of blocks and of the length, or anything between.
+  Op cut() {
+    const std::int64_t cache = number();
+    const Known* there = known(cache);
+    const std::int64_t longest = there == nullptr ? 0 : there->longest();
+    const std::int64_t size = pool_.block_size;
+    std::int64_t n = draw().between(0, longest);
+    if (draw().percent(35)) n = size * draw().between(0, longest / size);
+    if (draw().percent(10)) n = longest;
+    if (draw().percent(10)) n = longest + draw().between(0, 3 * size);
+    if (draw().percent(10)) n = draw().between(-2, 0);
+    return Op::of(Truncate{cache, n});
+  }
+  Op table() { return Op::of(Table{number()}); }
+  Op free() { return Op::of(Free{number()}); }
+  Op drain() { return Op::of(DrainPool{draw().between(-1, 4)}); }
+  Op free_block() {
+    return Op::of(FreeBlock{draw().percent(2) ? Nullable<std::int64_t>() : block()});
+  }
+  Op alloc() { return Op::of(Alloc{}); }
+  Op available() { return Op::of(Available{}); }
+  Op read_block() { return Op::of(ReadBlock{block()}); }
+
+  static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
+      {100, "update", &S::update, true},
+      {40, "get", &S::get, true},
+      {28, "truncate", &S::cut},
+      {12, "table", &S::table},
+      {6, "reset", &S::reset},
+      {10, "free", &S::free},
+      {6, "drain", &S::drain},
+      {6, "free_block", &S::free_block},
+      {4, "alloc", &S::alloc},
+      {6, "available", &S::available},
+      {8, "read_block", &S::read_block},
+      {6, "reread", &S::reread},
+      {4, "seq_len", &S::seq_len},
+      {4, "poke", &S::poke},
+      {2, "num_layers", &S::num_layers},
+      {2, "new", &S::again},
+      {1, "new_pool", &S::make_pool},
+  });
+
+  // What became of an operation.
+  using ProviderScript::saw;
+  void saw(const NewPool& /*op*/, const Observation& seen) {
+    if (seen.error) return;
+    cap_ = seen.as<NewPool::Returns>().cap;
+    out_.clear();
+    for (auto& [number, cache] : all_known()) cache.blocks.clear();
+  }
+  void saw(const NewPaged& made, const Observation& seen) {
+    if (cap_ == 0) reach(Label::kCacheWithoutAPool);
+    if (seen.error) {
+      if (made.num_layers > pool_.num_layers) reach(Label::kLayerBeyondThePool);
+      return;
+    }
+    remember(made.cache,
+             {.layers = std::vector<KnownLayer>(static_cast<std::size_t>(made.num_layers))});
+  }
+  void saw(const Update& update, const Observation& seen) {
+    KnownLayer* layer = updated(update);
+    if (layer == nullptr) return;
+    Known& there = *known(update.cache);
+    if (seen.error) return saw_refusal(there, update, *seen.error);
+    const Shape& shape = update.k->shape;
+    if (shape[1] == 0) return reach(Label::kUpdateWithoutPositions);
+    if (there.failed && *there.failed != shape[0] && documented())
+      reach(Label::kLayoutNotPinnedByAFailedAppend);
+    if (there.emptied && there.channels != shape[0])
+      reach(Label::kOtherLayoutAfterEverythingWasFreed);
+    if (shape[0] > 1) reach(Label::kSeveralChannels);
+    if (there.dry) reach(Label::kAppendContinuedAfterExhaustion);
+    there.channels = shape[0];
+    there.failed = std::nullopt;
+    there.emptied = there.dry = false;
+    added(there, *layer, *update.k);
+    const std::int64_t number = update.cache.value_or(0);
+    if (number != last_updated_ && there.longest() > pool_.block_size && last_updated_ >= 0)
+      reach(Label::kTwoCachesInterleavedOnOnePool);
+    last_updated_ = number;
+  }
+  void saw(const Get& get, const Observation& seen) {
+    if (!seen.error) keep(get.cache, get.layer, seen.as<Found>());
+  }
+  void saw(const Truncate& truncate, const Observation& seen) {
+    Known* there = known(truncate.cache);
+    if (there == nullptr) return;
+    const std::int64_t n = std::max<std::int64_t>(truncate.n, 0);
+    if (truncate.n < 0) reach(Label::kNegativeTruncate);
+    if (n > there->longest()) reach(Label::kTruncateBeyondTheLength);
+    if (seen.error) return;
+    if (n > 0 && n < there->longest())
+      reach(n % pool_.block_size == 0 ? Label::kTruncatedAtABlockBoundary
+                                      : Label::kTruncatedInsideABlock);
+    there->cut(n);
+    there->dry = false;
+    if (n == 0) there->emptied = there->emptied || there->channels > 0;
+    there->stretched = n > there->longest() && !documented();
+    if (there->stretched) plan(Table{truncate.cache});
+  }
+  void saw(const Reset& reset, const Observation& seen) { saw_free(reset.cache, seen); }
+  void saw(const Free& free, const Observation& seen) { saw_free(free.cache, seen); }
+  void saw(const Table& table, const Observation& seen) {
+    Known* there = known(table.cache);
+    if (there == nullptr || seen.error) return;
+    const auto& returns = seen.as<Table::Returns>();
+    there->blocks.clear();
+    bool null_entry = false;
+    for (const Nullable<std::int64_t>& block : returns.blocks) {
+      null_entry = null_entry || !block.has_value();
+      if (!block.has_value()) continue;
+      if (!there->blocks.empty() && *block != there->blocks.back() + 1)
+        reach(Label::kTableOutOfOrder);
+      there->blocks.push_back(*block);
+      out_[*block] = true;
+    }
+    const auto held = std::ssize(returns.blocks) * pool_.block_size;
+    const bool more_than_needed = held >= there->longest() + pool_.block_size;
+    if (null_entry) reach(Label::kNullEntryInTheTable);
+    if (there->stretched && more_than_needed && !null_entry)
+      reach(Label::kFreedBlockResurrectedByAnUpwardTruncate);
+    if (there->dry && more_than_needed && !documented())
+      reach(Label::kPoolExhaustedHalfWayThroughAnAppend);
+  }
+  void saw(const Alloc& /*op*/, const Observation& seen) {
+    if (seen.error) return;
+    const std::int64_t block = seen.as<Alloc::Returns>().block;
+    if (out_.contains(block) && out_[block] && !documented()) reach(Label::kBlockHandedOutTwice);
+    out_[block] = true;
+  }
+  void saw(const FreeBlock& free, const Observation& seen) {
+    if (seen.error || !free.block.has_value()) return;
+    for (const auto& [number, cache] : all_known())
+      if (std::ranges::find(cache.blocks, *free.block) != cache.blocks.end())
+        reach(Label::kBlockOfACacheFreedByOthers);
+    if (out_.contains(*free.block) && !out_[*free.block]) reach(Label::kBlockFreedTwice);
+    out_[*free.block] = false;
+  }
+  void saw(const DrainPool& /*op*/, const Observation& seen) {
+    if (!seen.error) reach(Label::kDrained);
+  }
+  template <OneOf<Reread, Available, ReadBlock> T>
+  void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
+
+ private:
+  std::int64_t some_channels() {
+    std::vector<std::int64_t> divisors;
+    for (std::int64_t c = 1; c <= pool_.head_dim; ++c)
+      if (pool_.head_dim % c == 0) divisors.push_back(c);
+    return divisors[draw().below(divisors.size())];
+  }
+  // Mostly a block that some cache holds or that was handed out.
+  std::int64_t block() {
+    if (!out_.empty() && draw().percent(85)) {
+      auto at = out_.begin();
+      std::advance(at, draw().below(out_.size()));
+      return at->first;
+    }
+    return draw().percent(20) ? draw().one_of<std::int64_t>({-1, cap_}) : draw().between(0, 5);
+  }
+  void saw_refusal(Known& there, const Update& update, const Error& error) {
+    const Shape& shape = update.k->shape;
+    if (error.detail == "layer beyond the pool") reach(Label::kLayerBeyondThePool);
+    if (error.code == Code::kExhausted) {
+      there.dry = true;
+      if (documented()) reach(Label::kAppendRefusedWholeByAPoolWithTooFewBlocks);
+      plan(Table{update.cache});
+      const bool in_last = there.longest() % pool_.block_size != 0;
+      if (!documented() && in_last) reach(Label::kPoolExhaustedHalfWayThroughAnAppend);
+    } else if (update.v.has_value() && update.v->shape != shape && error.detail != "size") {
+      reach(Label::kVRefused);
+    }
+    if (there.channels > 0) return;
+    if (error.detail == "layout" && there.failed) reach(Label::kLayoutPinnedByAFailedAppend);
+    if (error.detail != "size" && !there.failed) there.failed = shape[0];
+  }
+  void saw_free(const std::optional<std::int64_t>& cache, const Observation& seen) {
+    Known* there = known(cache);
+    if (there == nullptr) return;
+    if (seen.error) return reach(Label::kNullEntryInTheTable);
+    for (const std::int64_t block : there->blocks) out_[block] = false;
+    there->blocks.clear();
+    there->cut(0);
+    there->emptied = there->channels > 0;
+    there->dry = there->stretched = false;
+  }
+
+  block_pool::Geometry pool_;
+  std::int64_t channels_ = 1;         // of most updates
+  std::int64_t cap_ = 0;              // 0: no pool yet
+  std::map<std::int64_t, bool> out_;  // blocks seen, and whether they were out when last seen
+  std::int64_t last_updated_ = -1;
+};
+
+}  // namespace
+
+Generator paged_generator() {
+  return script_generator<Label>(
+      paged_kind(), script_case<PagedScript>,
+      {Label::kPoolExhaustedHalfWayThroughAnAppend, Label::kFreedBlockResurrectedByAnUpwardTruncate,
+       Label::kNullEntryInTheTable, Label::kLayoutPinnedByAFailedAppend,
+       Label::kBlockHandedOutTwice},
+      {Label::kAppendRefusedWholeByAPoolWithTooFewBlocks, Label::kLayoutNotPinnedByAFailedAppend});
+}
+
+}  // namespace kvo::provider

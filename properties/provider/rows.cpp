@@ -1,0 +1,93 @@
+#include "properties/provider/rows.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <utility>
+
+namespace kvo::provider {
+
+RowPair RowDraw::rows(Shape shape) {
+  const bool spoilt = draw_.percent(fault_percent_);
+  const std::uint64_t spoils = spoilt ? draw_.below(4) : 0;
+  if (spoilt && spoils == 0) spoil_k(shape);
+  auto [k, v] = tagger_.pair(shape);
+  RowPair pair{std::move(k), std::move(v)};
+  if (draw_.percent(poison_percent_)) {
+    poison(*pair.k.value);
+    poison(*pair.v.value);
+  }
+  if (!spoilt) return pair;
+  if (spoils == 1) {
+    spoil_v(shape);
+    pair.v = tagger_.pair(shape).second;
+  }
+  if (spoils == 2) pair.v = std::nullopt;
+  if (spoils == 3) pair.k = std::nullopt;
+  return pair;
+}
+
+void RowDraw::spoil_k(Shape& shape) {
+  switch (draw_.below(5)) {
+    case 0:
+      shape.pop_back();
+      break;
+    case 1:
+      shape.push_back(1);
+      break;
+    case 2:
+      std::swap(shape.front(), shape.back());
+      break;
+    default: {
+      std::int64_t& size = shape[draw_.below(shape.size())];
+      size = std::max<std::int64_t>(0, size + draw_.between(-1, 1));
+    }
+  }
+}
+
+void RowDraw::spoil_v(Shape& shape) {
+  switch (draw_.below(5)) {
+    case 0:  // as many cells, of another shape
+      std::reverse(shape.begin(), shape.end());
+      break;
+    case 1: {  // flat
+      std::int64_t cells = 1;
+      for (const std::int64_t size : shape) cells *= size;
+      shape.assign(1, cells);
+      break;
+    }
+    default: {
+      std::int64_t& size = shape[draw_.below(shape.size())];
+      size = std::max<std::int64_t>(0, size + (draw_.percent(70) ? -1 : 1));
+    }
+  }
+}
+
+void RowDraw::poison(Tensor& tensor) {
+  constexpr std::uint32_t kQuietNan = 0x7FC00000U;
+  for (float& cell : tensor.floats()) cell = std::bit_cast<float>(kQuietNan + ++nans_);
+}
+
+float RowDraw::cell() {
+  const float ordinary = static_cast<float>(draw_.between(100'000, 200'000));
+  return draw_.one_of<float>({ordinary, -ordinary, std::numeric_limits<float>::quiet_NaN(), -0.0F});
+}
+
+void Poison::put(std::int64_t from, std::int64_t to) {
+  begin_ = from;
+  end_ = to;
+  dead_ = false;
+}
+
+void Poison::cut(std::int64_t n) {
+  if (n < end_) dead_ = true;
+  begin_ = std::max(begin_, n);
+}
+
+bool Poison::overwritten(std::int64_t from, std::int64_t to) {
+  if (!dead_ || from >= end_ || to <= begin_) return false;
+  end_ = begin_;
+  return true;
+}
+
+}  // namespace kvo::provider

@@ -1,0 +1,338 @@
+// Random scripts for provider.tensor.
+#include "properties/provider/provider_script.hpp"
+#include "reference/provider/tensor_operations.hpp"
+
+namespace kvo::provider {
+namespace {
+
+// States worth reaching.
+BOOST_DEFINE_FIXED_ENUM_CLASS(
+    Label, std::uint8_t, kCounterBeyondTheLength, kKvSeqLenIsNotTheLengthOfLayer0,
+    kDecodeStepAtTheSharedCounterLayerElsewhere, kMemoryForOneCounterOnly, kNoMemoryForTheCounters,
+    kCpuLayerPromoted, kGpuAllocationFailedLayerFellBackToTheCpu, kKernelFailedInADecodeStep,
+    kFp16WithACpuSourceRefused, kFp16ScratchOverwrittenByALaterGet,
+    kFp16ResultReadAgainAfterAnotherGet, kScratchGrownEarlierResultDangling,
+    kResultDanglingAfterFree, kConversionFailedLayerLooksAbsent,
+    kPoisonedRowTruncatedAndOverwritten, kLayersAtDifferentLengths, kTruncatedInside,
+    kTruncateBeyondTheLength, kNegativeTruncate, kLayerOfNegativeLengthUsed,
+    kSyncGaveALengthToALayerWithoutRows, kSyncWithoutACounter, kOtherBatchOrDimTaken,
+    kOtherBatchOrDimRefused, kVOfAnotherShapeTaken, kVRefused, kLaterRowsOfABatchAbove1,
+    kUpdateOfBatch0, kUsedAfterFree, kWholeBufferWithStaleRows, kCacheFull, kNullTensor,
+    kLayerOutOfRange)
+
+struct TensorLayer : KnownLayer {
+  bool from_host = false;  // where its first rows came from
+  bool on_gpu = false;     // certain
+  bool cut_off = false;    // rows behind the length
+};
+
+struct Known {
+  std::int64_t max_seq_len = 0;
+  bool has_device = false;
+  bool half = false;
+  bool starved = false;  // allocations of the device were made to fail
+  bool freed = false;
+  std::optional<std::int64_t> counter =
+      {};  // gpu_counter, if nothing changed it since it was shown
+  std::vector<TensorLayer> layers = {};
+};
+
+class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label, Known> {
+  using S = TensorScript;
+
+ public:
+  TensorScript(std::uint64_t seed, Profile profile)
+      : ProviderScript(seed, profile),
+        batch_(draw().percent(40) ? 1 : draw().size(1, 9)),
+        dim_(draw().size(1, 9)),
+        cpu_percent_(draw().one_of<std::uint64_t>({0, 10, 30, 80})) {}
+
+  // Steps.
+  Op make(std::int64_t cache) {
+    NewTensor made{.cache = cache,
+                   .num_layers = some_layers(),
+                   .max_seq_len = draw().size(1, kMostPositions),
+                   .dtype = draw().one_of({"fp32", "fp16", "fp16", ""}),
+                   .device = draw().percent(88) ? Place::kGpu : Place::kCpu,
+                   .stream = draw().percent(80)};
+    if (draw().percent(2)) made.num_layers = draw().between(-1, 0);
+    if (draw().percent(2)) made.max_seq_len = draw().between(-1, 0);
+    if (draw().percent(4)) made.malloc_fail = draw().between(0, 2);
+    if (made.stream && draw().percent(5)) {  // no memory for some counter
+      made.malloc_fail = draw().between(1, 2);
+      plan(Counters{cache});
+    }
+    return Op::of(std::move(made));
+  }
+  Op update() { return update_of(number()); }
+  // One update of each layer in turn: what an engine does.
+  Op forward() {
+    const std::int64_t cache = number();
+    const Known* there = known(cache);
+    if (there == nullptr || there->layers.empty()) return update_of(cache);
+    const std::int64_t positions = draw().percent(70) ? 1 : draw().between(2, 3);
+    const bool fits = draw().percent(85);
+    for (std::int64_t to = 0; to < std::ssize(there->layers); ++to) {
+      const std::int64_t room = there->max_seq_len - known(cache, to)->length;
+      plan(rows_for(cache, to, fits ? std::clamp<std::int64_t>(room, 0, positions) : positions));
+    }
+    if (draw().percent(30)) plan(Counters{cache});
+    return Op::of(SeqLen{cache});
+  }
+  Op full_buffer() {
+    const std::int64_t cache = number();
+    return Op::of(GetFullBuffer{cache, layer(cache), keep()});
+  }
+  // A result, another one, and the first one again: they may share memory.
+  Op disturbed() {
+    const std::int64_t cache = number();
+    plan(Get{cache, layer(cache), std::nullopt});
+    plan(Reread{std::ssize(handles())});
+    return Op::of(Get{cache, layer(cache), std::nullopt});
+  }
+  Op counters() { return Op::of(Counters{number()}); }
+  Op sync() {
+    const std::int64_t cache = number();
+    plan(SyncTensorCounter{cache});
+    return Op::of(Counters{cache});
+  }
+  Op free() { return Op::of(FreeTensor{number()}); }
+  Op max_seq_len() { return Op::of(MaxSeqLen{number()}); }
+  // Failures, and what they are meant for.
+  Op inject() {
+    InjectTensor failures;
+    if (draw().percent(60)) failures.kernel_fail_at = draw().between(0, 4);
+    if (draw().percent(50)) failures.malloc_fail = draw().between(0, 4);
+    if (draw().percent(60)) plan(update_of(number()));
+    return Op::of(failures);
+  }
+
+  static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
+      {50, "update", &S::update, true},
+      {16, "forward", &S::forward, true},
+      {22, "get", &S::get, true},
+      {6, "get_full_buffer", &S::full_buffer},
+      {10, "reread", &S::reread},
+      {6, "reread after another get", &S::disturbed},
+      {2, "poke", &S::poke},
+      {8, "truncate", &S::truncate},
+      {2, "reset", &S::reset},
+      {2, "seq_len", &S::seq_len},
+      {8, "counters", &S::counters},
+      {3, "sync_counter", &S::sync},
+      {2, "free", &S::free},
+      {1, "max_seq_len", &S::max_seq_len},
+      {7, "inject", &S::inject},
+      {2, "new", &S::again},
+  });
+
+  // What became of an operation.
+  using ProviderScript::saw;
+  void saw(const NewTensor& made, const Observation& seen) {
+    if (seen.error) return;
+    remember(made.cache,
+             {.max_seq_len = made.max_seq_len,
+              .has_device = made.device == Place::kGpu,
+              .half = made.dtype == "fp16",
+              .starved = made.malloc_fail.has_value(),
+              .layers = std::vector<TensorLayer>(static_cast<std::size_t>(made.num_layers))});
+  }
+  void saw(const UpdateTensor& update, const Observation& seen) {
+    TensorLayer* layer = updated(update);
+    if (layer == nullptr) return;
+    Known& there = *known(update.cache);
+    const auto counter = std::exchange(there.counter, std::nullopt);
+    if (seen.error) return saw_refusal(update, *layer, *seen.error);
+    saw_layout(update, *layer);
+    const std::int64_t start = layer->length;
+    const bool gpu = update.k_device == Place::kGpu;
+    const bool decode = update.k->shape[1] == 1 && update.v_device == Place::kGpu && gpu;
+    if (layer->on_gpu && decode && counter && *counter != start)
+      reach(Label::kDecodeStepAtTheSharedCounterLayerElsewhere);
+    if (gpu && !there.starved) layer->on_gpu = true;
+    if (layer->from_host && layer->on_gpu) reach(Label::kCpuLayerPromoted);
+    if (gpu && there.starved && !there.half && draw().percent(50))
+      plan_next(Op::of(GetFullBuffer{update.cache, update.layer}));
+    added(there, *layer, *update.k);
+    if (there.freed) reach(Label::kUsedAfterFree);
+  }
+  void saw(const Get& get, const Observation& seen) {
+    const TensorLayer* layer = known(get.cache, get.layer);
+    if (layer == nullptr) return;
+    if (seen.error) {
+      if (layer->length < 0) reach(Label::kLayerOfNegativeLengthUsed);
+      return;
+    }
+    const auto& found = seen.as<Found>();
+    if (found.found) return keep(get.cache, get.layer, found);
+    if (layer->pinned() && layer->length > 0 && known(get.cache)->half)
+      reach(Label::kConversionFailedLayerLooksAbsent);
+  }
+  void saw(const GetFullBuffer& full, const Observation& seen) {
+    TensorLayer* layer = known(full.cache, full.layer);
+    if (layer == nullptr || seen.error) return;
+    const auto& found = seen.as<Found>();
+    if (found.found) {
+      layer->on_gpu = true;
+      if (layer->from_host) reach(Label::kCpuLayerPromoted);
+      if (layer->cut_off) reach(Label::kWholeBufferWithStaleRows);
+      keep(full.cache, full.layer, found);
+    } else if (layer->pinned() && !layer->from_host && !known(full.cache)->half) {
+      reach(Label::kGpuAllocationFailedLayerFellBackToTheCpu);
+    }
+  }
+  void saw(const Reread& reread, const Observation& seen) {
+    if (seen.error) return;
+    const auto& again = seen.as<Again>();
+    const Handle& handle = handles()[static_cast<std::size_t>(reread.handle)];
+    if (again.dangling)
+      return reach(handle.orphan ? Label::kResultDanglingAfterFree
+                                 : Label::kScratchGrownEarlierResultDangling);
+    const TensorLayer* layer = known(handle.cache, handle.layer);
+    if (handle.orphan || handle.poked || layer == nullptr || !known(handle.cache)->half) return;
+    const bool changed = *again.k != handle.k;
+    if (changed && layer->updates == handle.updates)
+      reach(Label::kFp16ScratchOverwrittenByALaterGet);
+    if (!changed && layer->on_gpu && &handle != &handles().back())
+      reach(Label::kFp16ResultReadAgainAfterAnotherGet);
+  }
+  void saw(const Truncate& truncate, const Observation& seen) {
+    if (seen.error) return;
+    if (truncate.n < 0) reach(Label::kNegativeTruncate);
+    cut(truncate.cache, documented() ? std::max<std::int64_t>(truncate.n, 0) : truncate.n);
+  }
+  void saw(const Reset& reset, const Observation& seen) {
+    if (!seen.error) cut(reset.cache, 0);
+  }
+  void saw(const Counters& counters, const Observation& seen) {
+    Known* there = known(counters.cache);
+    if (there == nullptr || seen.error) return;
+    const auto& held = seen.as<Counters::Returns>();
+    there->counter = held.gpu_counter.value;
+    if (there->starved && !there->freed && !there->counter)
+      reach(held.kv_seq_len.has_value() ? Label::kMemoryForOneCounterOnly
+                                        : Label::kNoMemoryForTheCounters);
+    if (there->layers.empty()) return;
+    const auto longest = std::ranges::max(there->layers, {}, &TensorLayer::length).length;
+    if (there->counter.value_or(0) > longest) reach(Label::kCounterBeyondTheLength);
+    if (held.kv_seq_len.has_value() && *held.kv_seq_len != there->layers.front().length)
+      reach(Label::kKvSeqLenIsNotTheLengthOfLayer0);
+  }
+  void saw(const SyncTensorCounter& sync, const Observation& seen) {
+    Known* there = known(sync.cache);
+    if (there == nullptr) return;
+    if (seen.error && seen.error->detail == "no_counter") reach(Label::kSyncWithoutACounter);
+    if (seen.error || !there->counter) return;
+    const std::int64_t counter = *there->counter;
+    for (TensorLayer& layer : there->layers) {
+      if (documented() && !layer.pinned()) continue;
+      if (!layer.pinned() && counter > 0) reach(Label::kSyncGaveALengthToALayerWithoutRows);
+      layer.length = counter;
+    }
+  }
+  void saw(const FreeTensor& free, const Observation& seen) {
+    if (seen.error) return;
+    Known& there = *known(free.cache);
+    there.freed = true;
+    there.counter.reset();
+    for (TensorLayer& layer : there.layers) {
+      const std::uint64_t updates = layer.updates;
+      layer = {};
+      layer.updates = updates + 1;
+    }
+    orphan(free.cache);
+  }
+  void saw(const InjectTensor& inject, const Observation& /*seen*/) {
+    if (!inject.malloc_fail) return;
+    for (auto& [number, known] : all_known()) known.starved = true;
+  }
+  template <OneOf<MaxSeqLen> T>
+  void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
+
+ private:
+  Op update_of(std::int64_t cache) {
+    const std::int64_t to = layer(cache);
+    const TensorLayer* there = known(cache, to);
+    const std::int64_t room = there == nullptr ? 3 : known(cache)->max_seq_len - there->length;
+    Op made = rows_for(cache, to, some_positions(room));
+    if (!draw().percent(15)) return made;
+    plan(std::move(made));
+    return Op::of(Counters{cache});
+  }
+  Op rows_for(std::int64_t cache, std::int64_t to, std::int64_t positions) {
+    const Known* there = known(cache);
+    const TensorLayer* layer = known(cache, to);
+    Shape shape{draw().percent(96) ? batch_ : draw().between(0, 3), positions,
+                draw().percent(96) ? dim_ : draw().between(0, 3)};
+    if (layer != nullptr && layer->pinned() && draw().percent(90)) {
+      shape[0] = layer->batch;
+      shape[2] = layer->dim;
+    }
+    RowPair pair = rows().rows(shape);
+    UpdateTensor made{.cache = cache, .layer = to, .k = std::move(pair.k), .v = std::move(pair.v)};
+    const bool device = there != nullptr && there->has_device;
+    if (device ? !draw().percent(cpu_percent_) : draw().percent(1)) made.k_device = Place::kGpu;
+    made.v_device = made.k_device;
+    if (device && draw().percent(4)) made.v_device = made.k_device ? Place::kCpu : Place::kGpu;
+    return Op::of(std::move(made));
+  }
+
+  // The shapes of an update that was taken.
+  void saw_layout(const UpdateTensor& update, TensorLayer& layer) {
+    const Shape& shape = update.k->shape;
+    if (update.v->shape != shape) reach(Label::kVOfAnotherShapeTaken);
+    if (shape[0] == 0) reach(Label::kUpdateOfBatch0);
+    if (layer.pinned() && (layer.batch != shape[0] || layer.dim != shape[2]))
+      reach(Label::kOtherBatchOrDimTaken);
+    if (shape[0] > 1 && shape[1] > 0 && layer.length > 0) reach(Label::kLaterRowsOfABatchAbove1);
+    if (layer.pinned() || (shape[0] == 0 && !documented())) return;
+    layer.pin(shape);
+    layer.from_host = update.k_device != Place::kGpu;
+  }
+  void saw_refusal(const UpdateTensor& update, TensorLayer& layer, const Error& error) {
+    const Shape& shape = update.k->shape;
+    const bool gpu = update.k_device == Place::kGpu && update.v_device == Place::kGpu;
+    if (error.reason == "kernel_failed" && shape[1] == 1 && gpu)
+      reach(Label::kKernelFailedInADecodeStep);
+    if (error.detail == "cpu_source") reach(Label::kFp16WithACpuSourceRefused);
+    if (error.detail == "batch" || error.detail == "dim") reach(Label::kOtherBatchOrDimRefused);
+    if (error.detail == "v") reach(Label::kVRefused);
+    if (error.code == Code::kFull) reach(Label::kCacheFull);
+    if (layer.length < 0) reach(Label::kLayerOfNegativeLengthUsed);
+    // The original keeps what a failed first update has allocated.
+    if (!documented() && !layer.pinned() &&
+        (error.reason == "kernel_failed" || error.detail == "cpu_source"))
+      layer.pin(shape);
+  }
+  void cut(const std::optional<std::int64_t>& cache, std::int64_t n) {
+    bool longer = false;
+    known(cache)->counter.reset();
+    for (TensorLayer& layer : known(cache)->layers) {
+      longer = longer || layer.length > n;
+      layer.cut_off = layer.cut_off || layer.length > n;
+      if (n > 0 && n < layer.length) reach(Label::kTruncatedInside);
+      layer.cut(n);
+    }
+    if (!longer) reach(Label::kTruncateBeyondTheLength);
+  }
+
+  std::int64_t batch_;  // what most layers of the case are pinned to
+  std::int64_t dim_;
+  std::uint64_t cpu_percent_;  // updates with rows on the host
+};
+
+}  // namespace
+
+Generator tensor_generator() {
+  return script_generator<Label>(
+      tensor_kind(), script_case<TensorScript>,
+      {Label::kCounterBeyondTheLength, Label::kKvSeqLenIsNotTheLengthOfLayer0,
+       Label::kDecodeStepAtTheSharedCounterLayerElsewhere, Label::kMemoryForOneCounterOnly,
+       Label::kFp16ScratchOverwrittenByALaterGet, Label::kScratchGrownEarlierResultDangling,
+       Label::kLayerOfNegativeLengthUsed, Label::kSyncGaveALengthToALayerWithoutRows,
+       Label::kOtherBatchOrDimTaken, Label::kVOfAnotherShapeTaken},
+      {Label::kFp16ResultReadAgainAfterAnotherGet, Label::kOtherBatchOrDimRefused,
+       Label::kVRefused});
+}
+
+}  // namespace kvo::provider

@@ -1,0 +1,200 @@
+// Random scripts for provider.tracing.
+#include "properties/provider/provider_script.hpp"
+#include "reference/provider/tracing_operations.hpp"
+
+namespace kvo::provider {
+namespace {
+
+// States worth reaching.
+BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kTracedOverAContiguousCache,
+                              kTracedOverAPagedCache, kTracedOverATensorCache,
+                              kTracedTensorSeenTwice, kKAndVAreTheSameObject, kFrozenTensorAppended,
+                              kRefusedUpdateLeftNoTrace, kTensorOfARefusedUpdateTracedLater,
+                              kQueryThatFoundNothingLeftNoTrace, kSecondQueryIsTwoMoreTensors,
+                              kTensorSeenAgainWithAnotherShape, kPoolOfTheRealCacheExhausted,
+                              kResetAndTruncateForwardedUntraced, kTracerReplaced, kNullTensor,
+                              kLayerOutOfRange, kRealCacheRefused)
+
+// What the script knows of a tracer.
+struct Known {
+  std::vector<KnownLayer> layers = {};
+  std::map<std::int64_t, Shape> traced = {};  // objects with the shape that was seen first
+  std::vector<std::int64_t> refused = {};     // objects of refused updates
+  std::int64_t frozen = 0;
+  std::int64_t ops = 0;  // what the log must hold
+  std::int64_t gets = 0;
+  bool missed = false;  // since the last trace
+  bool failed = false;
+  bool forwarded = false;
+};
+
+RealSetup random_real(Draw& draw) {
+  RealSetup real{.real = draw.one_of({Real::kKv, Real::kPaged, Real::kTensor}),
+                 .num_layers = draw.percent(60) ? draw.between(1, 2) : draw.size(1, 9)};
+  if (draw.percent(2)) real.num_layers = draw.between(-1, 0);
+  if (real.real != Real::kPaged) {
+    real.max_seq_len = draw.size(1, 33);
+    return real;
+  }
+  // Many pool layers make few blocks, which are quickly made.
+  real.pool = block_pool::New{.num_layers = draw.one_of<std::int64_t>({1024, 2048}),
+                              .block_size = draw.between(1, 3),
+                              .head_dim = draw.one_of<std::int64_t>({1, 2, 4}),
+                              .max_memory_mb = 1};
+  if (draw.percent(30)) {  // a pool of two blocks
+    real.pool->num_layers = 4096;
+    real.pool->block_size = 4;
+    real.pool->head_dim = 4;
+  }
+  return real;
+}
+
+class TracingScript final : public ProviderScript<TracingScript, TracingOps, Label, Known> {
+  using S = TracingScript;
+
+ public:
+  TracingScript(std::uint64_t seed, Profile profile, RealSetup real)
+      : ProviderScript(seed, profile),
+        real_(std::move(real)),
+        batch_(real_.pool ? 1 : draw().size(1, 5)),
+        dim_(real_.pool ? real_.pool->head_dim : draw().size(1, 9)) {}
+
+  // Steps.
+  Op make(std::int64_t cache) {
+    NewTracing made{.cache = cache, .frozen_shapes = {}};
+    const std::int64_t frozen = draw().percent(60) ? draw().between(0, 2) : draw().size(0, 9);
+    while (std::ssize(made.frozen_shapes) < frozen)
+      made.frozen_shapes.push_back({draw().between(1, 2), draw().between(0, 2), dim_});
+    return Op::of(std::move(made));
+  }
+  Op update() {
+    const std::int64_t cache = number();
+    const std::int64_t to = std::max<std::int64_t>(layer(cache), 0);
+    const KnownLayer* there = known(cache, to);
+    const bool limited = there != nullptr && real_.max_seq_len;
+    const std::int64_t positions = some_positions(limited ? *real_.max_seq_len - there->length : 3);
+    RowPair pair = rows().rows({batch_, positions, dim_});
+    UpdateTraced made{.cache = cache, .layer = to, .k = std::move(pair.k), .v = std::move(pair.v)};
+    made.k_id = object();
+    made.v_id = draw().percent(5) ? made.k_id : object();
+    return Op::of(std::move(made));
+  }
+  Op trace() { return Op::of(Trace{number()}); }
+
+  static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
+      {50, "update", &S::update, true},
+      {24, "get", &S::get, true},
+      {14, "trace", &S::trace, true},
+      {6, "reread", &S::reread},
+      {2, "poke", &S::poke},
+      {8, "truncate", &S::truncate},
+      {3, "reset", &S::reset},
+      {3, "seq_len", &S::seq_len},
+      {2, "new", &S::again},
+  });
+
+  // What became of an operation.
+  using ProviderScript::saw;
+  void saw(const NewTracing& made, const Observation& seen) {
+    if (seen.error) return reach(Label::kRealCacheRefused);
+    Known fresh{.layers = std::vector<KnownLayer>(static_cast<std::size_t>(real_.num_layers)),
+                .frozen = std::ssize(made.frozen_shapes)};
+    for (std::int64_t id = 0; id < fresh.frozen; ++id) {
+      const auto& shape = made.frozen_shapes[static_cast<std::size_t>(id)];
+      fresh.traced[id].assign(shape.begin(), shape.end());
+    }
+    next_object_ = std::max(next_object_, fresh.frozen);
+    if (known(made.cache) != nullptr) reach(Label::kTracerReplaced);
+    remember(made.cache, std::move(fresh));
+    reach(real_.real == Real::kKv      ? Label::kTracedOverAContiguousCache
+          : real_.real == Real::kPaged ? Label::kTracedOverAPagedCache
+                                       : Label::kTracedOverATensorCache);
+  }
+  void saw(const UpdateTraced& update, const Observation& seen) {
+    Known* there = known(update.cache);
+    if (there == nullptr) return;
+    KnownLayer* layer = updated(update);
+    if (seen.error) {
+      if (seen.error->code == Code::kExhausted) reach(Label::kPoolOfTheRealCacheExhausted);
+      there->failed = true;
+      there->refused.insert(there->refused.end(), {update.k_id, update.v_id});
+      return;
+    }
+    there->ops += 2;
+    if (layer != nullptr) layer->length += update.k->shape[1];
+    if (update.k_id == update.v_id) reach(Label::kKAndVAreTheSameObject);
+    see(*there, update.k_id, update.k->shape);
+    if (update.k_id != update.v_id) see(*there, update.v_id, update.v->shape);
+  }
+  void saw(const Get& get, const Observation& seen) {
+    Known* there = known(get.cache);
+    if (there == nullptr || seen.error) return;
+    const auto& found = seen.as<Found>();
+    keep(get.cache, get.layer, found);
+    there->missed = there->missed || !found.found;
+    if (!found.found) return;
+    there->ops += 2;
+    if (++there->gets > 1) reach(Label::kSecondQueryIsTwoMoreTensors);
+  }
+  void saw(const Trace& trace, const Observation& seen) {
+    Known* there = known(trace.cache);
+    if (there == nullptr || seen.error) return;
+    if (std::ssize(seen.as<TraceLog>().ops) == there->ops) {
+      if (there->failed) reach(Label::kRefusedUpdateLeftNoTrace);
+      if (there->missed) reach(Label::kQueryThatFoundNothingLeftNoTrace);
+      if (there->forwarded) reach(Label::kResetAndTruncateForwardedUntraced);
+    }
+    there->failed = there->missed = there->forwarded = false;
+  }
+  void saw(const Truncate& truncate, const Observation& seen) {
+    if (!seen.error) cut(*known(truncate.cache), std::max<std::int64_t>(truncate.n, 0));
+  }
+  void saw(const Reset& reset, const Observation& seen) {
+    if (!seen.error) cut(*known(reset.cache), 0);
+  }
+  void saw(const Reread& /*nothing to follow*/, const Observation& /*seen*/) {}
+
+ private:
+  // An object number: usually that of a tensor which was not seen before.
+  std::int64_t object() {
+    return next_object_ > 0 && draw().percent(15) ? draw().between(0, next_object_ - 1)
+                                                  : next_object_++;
+  }
+  // An object that a successful update has shown to the tracer.
+  void see(Known& there, std::int64_t id, const Shape& shape) {
+    const auto seen = there.traced.find(id);
+    if (id < there.frozen) reach(Label::kFrozenTensorAppended);
+    if (seen != there.traced.end()) {
+      reach(Label::kTracedTensorSeenTwice);
+      if (seen->second != shape) reach(Label::kTensorSeenAgainWithAnotherShape);
+      return;
+    }
+    there.traced[id] = shape;
+    if (std::ranges::find(there.refused, id) != there.refused.end())
+      reach(Label::kTensorOfARefusedUpdateTracedLater);
+  }
+  static void cut(Known& there, std::int64_t n) {
+    for (KnownLayer& layer : there.layers) layer.cut(n);
+    there.forwarded = true;
+  }
+
+  RealSetup real_;
+  std::int64_t batch_;
+  std::int64_t dim_;
+  std::int64_t next_object_ = 0;
+};
+
+GeneratedCase make_case(std::uint64_t seed, Profile profile) {
+  Draw draw(~seed);
+  RealSetup real = random_real(draw);
+  return {.setup = {.profile = profile, .config = Record::of(real)},
+          .ops = std::make_unique<TracingScript>(seed, profile, std::move(real))};
+}
+
+}  // namespace
+
+Generator tracing_generator() {
+  return script_generator<Label>(tracing_kind(), make_case, {}, {});
+}
+
+}  // namespace kvo::provider

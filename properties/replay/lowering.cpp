@@ -1,0 +1,85 @@
+#include "properties/replay/lowering.hpp"
+
+#include <algorithm>
+
+namespace kvo::replay {
+
+std::int64_t LoweringInput::longest_sequence() const {
+  std::int64_t longest = 1;
+  for (const Request& request : requests)
+    longest = std::max(longest, scaled(request.input_tokens, schedule.scale) +
+                                    scaled(request.output_tokens, schedule.scale));
+  return longest + schedule.draft_tokens;
+}
+
+std::int64_t scale_for(const std::function<bool(std::int64_t scale)>& fits) {
+  std::int64_t scale = 1;
+  while (scale < traces::kMaxTokens && !fits(scale)) scale *= 2;
+  return scale;
+}
+
+std::int64_t tokens_at(std::span<const Request> requests, std::int64_t scale) {
+  std::int64_t sum = 0;
+  for (const Request& request : requests)
+    sum += scaled(request.input_tokens, scale) + scaled(request.output_tokens, scale);
+  return sum;
+}
+
+std::int64_t scale_of(const Lowering& lowering, const LoweringInput& input) {
+  constexpr std::int64_t kMostTokens = 10'000'000;
+  if (lowering.scale != nullptr) return lowering.scale(input);
+  return scale_for(
+      [&](std::int64_t scale) { return tokens_at(input.requests, scale) <= kMostTokens; });
+}
+
+std::pair<Tensor, Tensor> tagged_rows(std::span<const std::uint64_t> first_tags,
+                                      std::int64_t width) {
+  const Shape shape{static_cast<std::int64_t>(first_tags.size()) * width};
+  std::pair<Tensor, Tensor> made{make_tensor(shape), make_tensor(shape)};
+  const auto [keys, values] = std::pair(made.first.floats(), made.second.floats());
+  std::size_t at = 0;
+  for (const std::uint64_t first : first_tags) {
+    for (std::int64_t i = 0; i < width; ++i, ++at) {
+      keys[at] = tag(first + static_cast<std::uint64_t>(i));
+      values[at] = -keys[at];
+    }
+  }
+  return made;
+}
+
+LoweredOps::LoweredOps(const LoweringInput& input)
+    : policy_(input.policy), schedule_(input.requests, input.schedule, input.seed) {}
+
+std::optional<Op> LoweredOps::next() {
+  while (queue_.empty()) {
+    if (schedule_.step().empty() && !schedule_.next()) return std::nullopt;
+    lower(schedule_.step());
+  }
+  Queued queued = std::move(queue_.front());
+  queue_.pop_front();
+  expected_ = std::move(queued.expected);
+  return std::move(queued.op);
+}
+
+void LoweredOps::preempt(std::int64_t slot, Labels& labels) {
+  queue_.clear();
+  schedule_.preempt(slot);
+  labels.insert(kPreempted);
+}
+
+void SequenceOps::lower(Step& step) {
+  while (!step.begins.empty()) {
+    begin(step.begins.front());
+    step.begins.pop_front();
+  }
+  if (step.turns.empty()) return;
+  const Turn turn = step.turns.front();
+  step.turns.pop_front();
+  if (turn.draft) save(turn.slot);
+  if (turn.append > 0) append(turn.slot, turn.append);
+  if (turn.rejected > 0) reject(turn.slot, turn.rejected);
+  if (turn.read) read(turn.slot);
+  if (turn.end) end(turn.slot);
+}
+
+}  // namespace kvo::replay

@@ -1,0 +1,150 @@
+// properties/replay/lowering.hpp: requests turned into operations of a cache, by a declared policy.
+//
+// Policy: the steps of properties/replay/schedule.hpp; a slot is one cache, or one sequence of a
+// cache that holds several; every row carries tags of its own, each layer is appended and read in
+// turn. How a kind saves, cuts and ends a sequence stands in its contract's file.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <boost/describe/class.hpp>
+
+#include "properties/replay/schedule.hpp"
+#include "reference/contract/subject/op_stream.hpp"
+#include "reference/contract/subject/subject.hpp"
+#include "reference/contract/values/tags.hpp"
+
+namespace kvo::replay {
+
+/// How large the caches are. Sizes of a row are small on purpose: contents are compared.
+struct LoweringPolicy {
+  std::int64_t num_layers = 2;
+  std::int64_t num_heads = 2;
+  std::int64_t head_dim = 4;
+  std::int64_t block_size = 16;    ///< positions a block
+  std::int64_t pool_percent = 40;  ///< blocks of the pool, of what all slots would need at most
+  std::int64_t requests_per_case = 64;
+};
+BOOST_DESCRIBE_STRUCT(LoweringPolicy, (),
+                      (num_layers, num_heads, head_dim, block_size, pool_percent,
+                       requests_per_case))
+
+/// The requests of one case and what they are lowered by; `requests` is borrowed.
+struct LoweringInput {
+  std::span<const Request> requests;
+  SchedulePolicy schedule;
+  LoweringPolicy policy;
+  std::uint64_t seed = 1;
+
+  /// Most tokens that a sequence of these requests holds, a draft included.
+  [[nodiscard]] std::int64_t longest_sequence() const;
+};
+
+/// How requests become operations of one cache kind.
+struct Lowering {
+  const CacheKind* kind;
+  Setup (*setup)(const LoweringInput& input);
+  std::unique_ptr<OpStream> (*lower)(const LoweringInput& input);
+  /// What lengths should be divided by so that all `input.requests` are replayed in about half a
+  /// minute a subject; null: scale_of's default.
+  std::int64_t (*scale)(const LoweringInput& input) = nullptr;
+};
+
+/// The smallest power of two that `fits`, as a divisor of lengths; traces::kMaxTokens if none does.
+[[nodiscard]] std::int64_t scale_for(const std::function<bool(std::int64_t scale)>& fits);
+/// Tokens of all requests, prompts and answers, with each length divided by `scale`.
+[[nodiscard]] std::int64_t tokens_at(std::span<const Request> requests, std::int64_t scale);
+/// The scale that a lowering asks for, or, if it asks for none, the smallest power of two that
+/// leaves ten million tokens at most. `input.schedule.scale` plays no part.
+[[nodiscard]] std::int64_t scale_of(const Lowering& lowering, const LoweringInput& input);
+
+/// The flat keys and values of rows of `width` elements, from the first tag of each row.
+[[nodiscard]] std::pair<Tensor, Tensor> tagged_rows(std::span<const std::uint64_t> first_tags,
+                                                    std::int64_t width);
+
+/// Label of a case in which an append did not fit.
+inline constexpr std::string_view kPreempted = "sequence preempted for want of room";
+
+/// What lowerings share: the schedule, and a queue of operations that are emitted and not yet
+/// given.
+///
+/// Protocol. When the queue is empty, lower() is called with what is left of the step, or with the
+/// next one if nothing is. It emits operations, and takes out of the step what they do; saw() hears
+/// what became of each, may emit more, and takes out what was left in until then. If an append has
+/// failed, it calls preempt(): the sequence's end then takes the place of its turn, and the rest of
+/// the step is lowered. So a contract that appends sequence by sequence goes on behind the failed
+/// append, and one that appends a batch gives the batch again without the sequence.
+class LoweredOps : public OpStream {
+ public:
+  explicit LoweredOps(const LoweringInput& input);
+
+  [[nodiscard]] std::optional<Op> next() final;
+  [[nodiscard]] const Observation* expected() const final {
+    return expected_ ? &*expected_ : nullptr;
+  }
+  void saw(const Op& /*op*/, const Observation& /*seen*/, Labels& /*labels*/) override {}
+
+ protected:
+  /// Emits the first operations of the step, which is not empty, and takes out what they do. Called
+  /// again until the step is empty.
+  virtual void lower(Step& step) = 0;
+
+  template <class T>
+  void emit(T op) {
+    queue_.push_back({Op::of(std::move(op)), std::nullopt});
+  }
+  /// An operation that must return just this.
+  template <class T>
+  void emit(T op, typename T::Returns returns) {
+    queue_.push_back(
+        {Op::of(std::move(op)), Observation{.returns = Record::of(std::move(returns))}});
+  }
+  /// An append of the slot's sequence has failed: what was emitted is forgotten, and the sequence
+  /// ends (Schedule::preempt).
+  void preempt(std::int64_t slot, Labels& labels);
+
+  [[nodiscard]] Schedule& schedule() { return schedule_; }
+  [[nodiscard]] const LoweringPolicy& policy() const { return policy_; }
+  [[nodiscard]] Tagger& tagger() { return tagger_; }
+
+ private:
+  struct Queued {
+    Op op;
+    std::optional<Observation> expected;
+  };
+
+  LoweringPolicy policy_;
+  Schedule schedule_;
+  Tagger tagger_;
+  std::deque<Queued> queue_;
+  std::optional<Observation> expected_;
+};
+
+/// A step sequence by sequence, one turn at a time: a failed append is known before the next
+/// sequence has its turn. Room never ends unless saw() says so.
+class SequenceOps : public LoweredOps {
+ public:
+  using LoweredOps::LoweredOps;
+
+ protected:
+  void lower(Step& step) final;
+
+  /// A new sequence takes the slot.
+  virtual void begin(std::int64_t slot) = 0;
+  virtual void append(std::int64_t slot, std::int64_t tokens) = 0;
+  /// A draft is appended next: what cannot be cut is saved.
+  virtual void save(std::int64_t /*slot*/) {}
+  /// Takes back the last tokens of a draft.
+  virtual void reject(std::int64_t slot, std::int64_t tokens) = 0;
+  virtual void read(std::int64_t slot) = 0;
+  virtual void end(std::int64_t slot) = 0;
+};
+
+}  // namespace kvo::replay

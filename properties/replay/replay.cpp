@@ -1,0 +1,66 @@
+#include "properties/replay/replay.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace kvo::replay {
+namespace {
+
+// Tokens of a case that an oracle judges in seconds.
+constexpr std::int64_t kMostJudged = 10'000;
+
+}  // namespace
+
+Replay::Replay(const Contracts& contracts, std::vector<Request> requests,
+               const std::vector<Comparison>& comparisons, ReplayOptions options)
+    : requests_(std::move(requests)), options_(std::move(options)) {
+  std::ranges::stable_sort(requests_, {}, &Request::arrival_us);
+  const LoweringInput all{.requests = requests_,
+                          .schedule = options_.schedule,
+                          .policy = options_.lowering,
+                          .seed = options_.seed};
+  for (const Comparison& comparison : comparisons) {
+    const Lowering* lowering = contracts.lowering_of(*comparison.kind);
+    if (lowering == nullptr) continue;
+    const std::int64_t scale = options_.scale > 0 ? options_.scale : scale_of(*lowering, all);
+    kinds_.push_back({comparison, lowering, contracts.oracle_of(*comparison.kind), scale});
+  }
+}
+
+std::uint64_t Replay::cases() const {
+  const auto size = static_cast<std::uint64_t>(options_.lowering.requests_per_case);
+  return (requests_.size() + size - 1) / size * kinds_.size();
+}
+
+CasePlan Replay::plan(std::uint64_t index) const {
+  const ReplayedKind& kind = kinds_[index % kinds_.size()];
+  const std::uint64_t window = index / kinds_.size();
+  const auto size = static_cast<std::uint64_t>(options_.lowering.requests_per_case);
+  const std::uint64_t first = window * size;
+  const std::uint64_t count = std::min(requests_.size() - first, size);
+  LoweringInput input{.requests = std::span(requests_).subspan(first, count),
+                      .schedule = options_.schedule,
+                      .policy = options_.lowering,
+                      .seed = options_.seed + window};
+  input.schedule.scale = kind.scale;
+  CasePlan plan{
+      .kind = kind.comparison.kind,
+      .name = "requests" + std::to_string(first) + "-" + std::to_string(first + count - 1),
+      .note = "lowered from a trace, policy " + std::to_string(options_.schedule.version),
+      .repeat = options_.repeat,
+      .setup = kind.lowering->setup(input),
+      .options = {.invariants_every = options_.invariants_every,
+                  // Attention over whole histories costs far more than the replay itself: an
+                  // oracle judges the first window beside the comparison, if that is short.
+                  .oracle = window == 0 && tokens_at(input.requests, kind.scale) <= kMostJudged
+                                ? kind.oracle
+                                : nullptr},
+      .baseline = kind.comparison.reference,
+      .subjects = kind.comparison.subjects};
+  plan.setup.profile = options_.profile;
+  plan.ops = [input, lowering = kind.lowering] { return lowering->lower(input); };
+  return plan;
+}
+
+}  // namespace kvo::replay

@@ -1,0 +1,67 @@
+// properties/replay/replay.hpp: a request trace as cases on caches.
+//
+// The requests are cut into windows; a case is one window on the subjects of one cache kind.
+//
+//   const replay::Replay replay(contracts(), requests, {{&provider::paged_kind(), subjects}});
+//   for (std::uint64_t index = 0; index < replay.cases(); ++index) {
+//     const CaseResult result = run_case(replay.plan(index), {});
+//     for (const SubjectResult& subject : result.subjects) use(subject.verdict);
+//   }
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "properties/campaign/contracts.hpp"
+#include "properties/replay/lowering.hpp"
+#include "properties/runner/run_case.hpp"
+
+namespace kvo::replay {
+
+/// Everything that the cases depend on beside requests and subjects.
+struct ReplayOptions {
+  SchedulePolicy schedule = {};  ///< `scale` plays no part
+  LoweringPolicy lowering = {};
+  std::int64_t scale = 0;  ///< what lengths are divided by; 0: for each kind what scale_of chooses
+  std::uint64_t seed = 1;  ///< of the first window; each further window has the next number
+  Profile profile = Profile::kOriginal;
+  std::string repeat = {};  ///< the command that runs all this again
+  /// Operations between two walks over every structure: after each one they would dwarf the replay.
+  std::uint64_t invariants_every = 4096;
+};
+
+/// A cache kind that is replayed.
+struct ReplayedKind {
+  Comparison comparison;
+  const Lowering* lowering;
+  MakeOracle oracle;   ///< judges beside the comparison; null: nothing does
+  std::int64_t scale;  ///< what its lengths are divided by
+};
+
+/// The cases of a trace. The same arguments give the same cases.
+class Replay {
+ public:
+  /// Sorts the requests by arrival: traces may hold rows out of order. Kinds without a lowering are
+  /// left out. Requires  options.lowering.requests_per_case >= 1.
+  Replay(const Contracts& contracts, std::vector<Request> requests,
+         const std::vector<Comparison>& comparisons, ReplayOptions options = {});
+
+  /// Windows times kinds; 0 without requests or kinds.
+  [[nodiscard]] std::uint64_t cases() const;
+  /// Case `index`: all kinds of the first window, then those of the next. Its operations borrow the
+  /// requests: it must not outlive the replay. Requires  index < cases().
+  [[nodiscard]] CasePlan plan(std::uint64_t index) const;
+
+  [[nodiscard]] const std::vector<Request>& requests() const { return requests_; }
+  [[nodiscard]] const ReplayOptions& options() const { return options_; }
+  [[nodiscard]] std::span<const ReplayedKind> kinds() const { return kinds_; }
+
+ private:
+  std::vector<Request> requests_;
+  ReplayOptions options_;
+  std::vector<ReplayedKind> kinds_;
+};
+
+}  // namespace kvo::replay

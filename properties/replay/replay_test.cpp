@@ -1,0 +1,199 @@
+// Replays of request traces: what was put in judges every subject, the reference too.
+#include "properties/replay/replay.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "properties/contracts.hpp"
+#include "traces/figures/generate.hpp"
+
+namespace kvo {
+namespace {
+
+const std::vector<traces::Request>& requests() {
+  static const auto kRequests = [] {
+    traces::GenerateOptions options;
+    options.requests = 24;
+    options.mean_turn_tokens = 60;
+    options.mean_system_tokens = 40;
+    options.mean_output_tokens = 40;
+    return traces::generate(options).value();
+  }();
+  return kRequests;
+}
+
+// The whole trace as one case on the subjects of one kind.
+CaseResult replayed(const CacheKind& kind, std::vector<const Subject*> subjects,
+                    const replay::SchedulePolicy& schedule = {}) {
+  const replay::Replay replay(contracts(), requests(),
+                              {{.kind = &kind, .subjects = std::move(subjects)}},
+                              {.schedule = schedule, .scale = 1, .invariants_every = 1});
+  return run_case(replay.plan(0), {.attempts = 0});
+}
+
+void expect_all_agree(const CaseResult& result) {
+  for (const SubjectResult& subject : result.subjects)
+    EXPECT_EQ(subject.verdict.outcome, Outcome::kAgrees)
+        << subject.subject << ": " << subject.verdict.text();
+}
+
+TEST(Replay, EverySubjectShowsWhatWasPutIn) {
+  for (const replay::Lowering& lowering : contracts().lowerings()) {
+    const CaseResult result = replayed(*lowering.kind, contracts().subjects_of(*lowering.kind));
+    EXPECT_GT(result.operations, 1'000U) << lowering.kind->name();
+    expect_all_agree(result);
+  }
+}
+
+// Alone, a faulty cache is its own judge: only what was put in can tell.
+TEST(Replay, AFaultyJudgeIsCaught) {
+  for (const char* name :
+       {"provider.paged@mutant:values_channel_minor", "provider.paged@mutant:table_taken_for_run",
+        "layered.vector@mutant:clear_keeps_rows", "provider.tensor@mutant:prefill_keeps_counter",
+        "provider.device@mutant:heads_forgotten"}) {
+    const Subject* mutant = contracts().find_subject(name);
+    ASSERT_NE(mutant, nullptr) << name;
+    EXPECT_TRUE(replayed(*mutant->kind, {mutant}).subjects.front().verdict.failed()) << name;
+  }
+}
+
+TEST(Replay, APoolTooSmallForAllPreemptsAndRecovers) {
+  const CacheKind* paged = contracts().find_kind("provider", "paged");
+  ASSERT_NE(paged, nullptr);
+  // Steps of a second: many requests are there at once.
+  const CaseResult result =
+      replayed(*paged, contracts().subjects_of(*paged), {.step_us = 1'000'000});
+  expect_all_agree(result);
+  EXPECT_TRUE(result.labels.contains(replay::kPreempted));
+}
+
+// Conversations that grow beyond their context, in blocks small enough to be shared in part; a few
+// seconds of the trace a step, so that they come while others run.
+CaseResult chatted(const CacheKind& kind, std::vector<const Subject*> subjects) {
+  static const auto kRequests = [] {
+    traces::GenerateOptions options;
+    options.requests = 40;
+    options.mean_turn_tokens = 30;
+    options.mean_system_tokens = 40;
+    options.mean_output_tokens = 20;
+    options.continued_percent = 70;
+    options.system_prompts = 2;
+    options.block_size = 8;
+    return traces::generate(options).value();
+  }();
+  const replay::Replay replay(
+      contracts(), kRequests, {{.kind = &kind, .subjects = std::move(subjects)}},
+      {.schedule = {.max_running = 4, .chunk_tokens = 16, .step_us = 200'000},
+       .lowering = {.num_heads = 1},
+       .scale = 1,
+       .invariants_every = 1});
+  return run_case(replay.plan(0), {.attempts = 0});
+}
+
+TEST(Replay, ASharedPoolKeepsWhatWasPutInThroughEveryTurnOfAChat) {
+  Labels all;
+  std::size_t judged = 0;
+  for (const replay::Lowering& lowering : contracts().lowerings()) {
+    if (contracts().oracle_of(*lowering.kind) == nullptr) continue;
+    ++judged;
+    const CaseResult result = chatted(*lowering.kind, contracts().subjects_of(*lowering.kind));
+    EXPECT_GT(result.operations, 1'000U) << lowering.kind->name();
+    expect_all_agree(result);
+    all.insert(result.labels.begin(), result.labels.end());
+  }
+  EXPECT_GT(judged, 0U);
+  for (const std::string_view label :
+       {"context shifted", "sequence preempted for want of room", "pool full, and room made",
+        "prefix copied from another sequence", "prefix of the slot kept",
+        "prefix found, but evicted in part"})
+    EXPECT_TRUE(all.contains(label)) << label;
+}
+
+TEST(Replay, AFaultySharedPoolIsCaughtByItsHistory) {
+  for (const char* name :
+       {"positional.causal@mutant:mask_starts_at_batch", "positional.causal@mutant:one_owner_sees",
+        "positional.causal@mutant:remove_by_cell", "positional.swa@mutant:window_one_short",
+        "positional.swa_mem@mutant:evicts_to_chunk",
+        "positional.chunked@mutant:chunk_starts_late"}) {
+    const Subject* mutant = contracts().find_subject(name);
+    ASSERT_NE(mutant, nullptr) << name;
+    EXPECT_EQ(chatted(*mutant->kind, {mutant}).subjects.front().verdict.outcome, Outcome::kBroken)
+        << name;
+  }
+}
+
+// Cases of a replay on a kind with a lowering, on one without, and on another one with one.
+replay::Replay windows_of(std::vector<traces::Request> all, replay::ReplayOptions options) {
+  const auto comparison = [](const char* contract, const char* cache) {
+    const CacheKind* kind = contracts().find_kind(contract, cache);
+    return Comparison{.kind = kind, .subjects = contracts().subjects_of(*kind)};
+  };
+  return {contracts(),
+          std::move(all),
+          {comparison("provider", "contiguous"), comparison("provider", "context"),
+           comparison("positional", "causal")},
+          std::move(options)};
+}
+
+TEST(ReplayPlan, EveryWindowIsACaseOnEveryKindThatHasALowering) {
+  const replay::Replay replay = windows_of(requests(), {.lowering = {.requests_per_case = 10},
+                                                        .seed = 7,
+                                                        .profile = Profile::kDocumented,
+                                                        .repeat = "again"});
+  ASSERT_EQ(replay.kinds().size(), 2U);
+  ASSERT_EQ(replay.cases(), 6U) << "24 requests by 10";
+  std::vector<std::string> names;
+  for (std::uint64_t index = 0; index < replay.cases(); ++index) {
+    const CasePlan plan = replay.plan(index);
+    names.push_back(plan.kind->name() + " " + plan.name);
+    EXPECT_EQ(plan.setup.profile, Profile::kDocumented);
+    EXPECT_EQ(plan.repeat, "again");
+    EXPECT_EQ(plan.note, "lowered from a trace, policy 3");
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "provider.contiguous requests0-9", "positional.causal requests0-9",
+                       "provider.contiguous requests10-19", "positional.causal requests10-19",
+                       "provider.contiguous requests20-23", "positional.causal requests20-23"}));
+}
+
+TEST(ReplayPlan, TheOracleJudgesWhereThereIsOne) {
+  const replay::Replay replay = windows_of(requests(), {});
+  EXPECT_EQ(replay.plan(0).options.oracle, nullptr);
+  EXPECT_NE(replay.plan(1).options.oracle, nullptr);
+  const CaseResult result = run_case(replay.plan(1), {.attempts = 0});
+  for (const SubjectResult& subject : result.subjects) {
+    EXPECT_GT(subject.evidence.judged, 0U) << subject.subject;
+    EXPECT_EQ(subject.verdict.outcome, Outcome::kAgrees) << subject.verdict.text();
+  }
+}
+
+TEST(ReplayPlan, TheScaleIsThatOfTheKindUnlessOneIsGiven) {
+  std::vector<traces::Request> longer = requests();
+  for (traces::Request& request : longer) request.input_tokens *= 10'000;
+  const replay::Replay chosen = windows_of(longer, {});
+  EXPECT_GT(chosen.kinds()[0].scale, 1);
+  EXPECT_GT(chosen.kinds()[1].scale, chosen.kinds()[0].scale) << "its cost grows with the cells";
+  for (const replay::ReplayedKind& kind : windows_of(longer, {.scale = 3}).kinds())
+    EXPECT_EQ(kind.scale, 3);
+}
+
+TEST(ReplayPlan, RequestsComeInOrderOfArrival) {
+  std::vector<traces::Request> reversed = requests();
+  std::ranges::reverse(reversed);
+  const replay::Replay replay = windows_of(reversed, {});
+  EXPECT_TRUE(std::ranges::is_sorted(replay.requests(), {}, &traces::Request::arrival_us));
+}
+
+TEST(ReplayPlan, NothingToReplayIsNoCase) {
+  EXPECT_EQ(windows_of({}, {}).cases(), 0U);
+  EXPECT_EQ(replay::Replay(contracts(), requests(), {}).cases(), 0U);
+}
+
+}  // namespace
+}  // namespace kvo

@@ -1,0 +1,211 @@
+#include "properties/replay/schedule.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "traces/figures/generate.hpp"
+
+namespace kvo::replay {
+namespace {
+
+Request request(std::int64_t input, std::int64_t output, std::int64_t arrival_us = 0) {
+  Request made;
+  made.input_tokens = input;
+  made.output_tokens = output;
+  made.arrival_us = arrival_us;
+  return made;
+}
+
+std::vector<Step> all_steps(const std::vector<Request>& requests, const SchedulePolicy& policy) {
+  Schedule schedule(requests, policy, 1);
+  std::vector<Step> steps;
+  while (schedule.next()) steps.push_back(schedule.step());
+  return steps;
+}
+
+Turn append(std::int64_t slot, std::int64_t tokens, bool read = false) {
+  return {.slot = slot, .append = tokens, .read = read};
+}
+Turn end(std::int64_t slot, bool read) {
+  return {.slot = slot, .read = read, .end = true};
+}
+
+std::vector<Request> many() {
+  traces::GenerateOptions options;
+  options.requests = 60;
+  return traces::generate(options).value();
+}
+
+TEST(Schedule, AppendsAPromptInChunksAndThenTokenByToken) {
+  const SchedulePolicy policy{.chunk_tokens = 4, .draft_every = 0};
+  EXPECT_EQ(all_steps({request(10, 2)}, policy), (std::vector<Step>{{{0}, {append(0, 4)}},
+                                                                    {{}, {append(0, 4)}},
+                                                                    {{}, {append(0, 2, true)}},
+                                                                    {{}, {append(0, 1)}},
+                                                                    {{}, {append(0, 1)}},
+                                                                    {{}, {end(0, true)}}}));
+}
+
+// Follows every sequence through its turns; each must end with all tokens of its request.
+TEST(Schedule, EveryRequestEndsWithAllItsTokens) {
+  const std::vector<Request> requests = many();
+  std::multiset<std::int64_t> wanted;
+  for (const Request& r : requests) wanted.insert(r.input_tokens + r.output_tokens);
+  std::map<std::int64_t, std::int64_t> length;
+  std::multiset<std::int64_t> ended;
+  std::size_t most_running = 0;
+  for (const Step& step : all_steps(requests, {.max_running = 3, .cancel_every = 0})) {
+    for (const std::int64_t slot : step.begins)
+      ASSERT_TRUE(length.emplace(slot, 0).second) << "the slot is taken";
+    most_running = std::max(most_running, length.size());
+    ASSERT_EQ(step.turns.size(), length.size()) << "every running sequence has one turn";
+    for (const Turn& turn : step.turns) {
+      ASSERT_NE(turn.append > 0, turn.end) << "a turn either appends or ends";
+      ASSERT_LE(turn.rejected, turn.draft ? turn.append : 0);
+      length.at(turn.slot) += turn.append - turn.rejected;
+      if (!turn.end) continue;
+      ended.insert(length.at(turn.slot));
+      length.erase(turn.slot);
+    }
+  }
+  EXPECT_EQ(ended, wanted);
+  EXPECT_EQ(most_running, 3U) << "sequences interleave";
+}
+
+TEST(Schedule, EveryFourthDecodeStepIsADraft) {
+  std::size_t decoded = 0;
+  std::int64_t answered = 0;
+  std::set<std::int64_t> rejected;
+  for (const Step& step : all_steps({request(1, 200)}, {.draft_every = 4, .draft_tokens = 3})) {
+    const Turn& turn = step.turns.front();
+    if (turn.end || !step.begins.empty()) continue;
+    ++decoded;
+    EXPECT_EQ(turn.draft, decoded % 4 == 0) << decoded;
+    EXPECT_EQ(turn.append, turn.draft ? 3 : 1);
+    if (turn.draft) rejected.insert(turn.rejected);
+    answered += turn.append - turn.rejected;
+  }
+  EXPECT_EQ(answered, 200) << "a draft never goes beyond the answer";
+  EXPECT_EQ(rejected, (std::set<std::int64_t>{0, 1, 2, 3})) << "none to all";
+}
+
+TEST(Schedule, ARequestDoesNotBeginBeforeItArrives) {
+  const SchedulePolicy policy{.draft_every = 0, .step_us = 10};
+  const auto steps = all_steps({request(1, 3, 0), request(1, 1, 1'000'000)}, policy);
+  std::size_t begun = 0;
+  for (const Step& step : steps) {
+    begun += step.begins.size();
+    if (step.turns.front().end) break;
+  }
+  EXPECT_EQ(begun, 1U) << "the second one waits although a slot is free";
+}
+
+TEST(Schedule, APreemptedSequenceStartsOverOnceAnotherHasEnded) {
+  const std::vector<Request> requests{request(4, 0), request(4, 0)};
+  Schedule schedule(requests, {.max_running = 2, .chunk_tokens = 2}, 1);
+  ASSERT_TRUE(schedule.next());
+  ASSERT_EQ(schedule.step(), (Step{{0, 1}, {append(0, 2), append(1, 2)}}));
+  schedule.preempt(1);
+  EXPECT_EQ(schedule.step().turns, (std::deque{end(1, false), append(0, 2)}))
+      << "its end takes the place of its turn, and the rest stays";
+  ASSERT_TRUE(schedule.next());
+  EXPECT_EQ(schedule.step(), (Step{{}, {append(0, 2, true)}})) << "the slot is free, but waits";
+  ASSERT_TRUE(schedule.next());
+  EXPECT_EQ(schedule.step(), (Step{{}, {end(0, true)}}));
+  ASSERT_TRUE(schedule.next());
+  EXPECT_EQ(schedule.step(), (Step{{0}, {append(0, 2)}})) << "from the beginning";
+  EXPECT_EQ(schedule.preempted(), 1U);
+  EXPECT_EQ(schedule.given_up(), 0U);
+}
+
+// Turn by turn, the failed one has been taken out of the step already.
+TEST(Schedule, ATurnThatWasTakenOutIsPreemptedLikeOneThatWasNot) {
+  const std::vector<Request> requests{request(4, 0), request(4, 0)};
+  Schedule schedule(requests, {.max_running = 2, .chunk_tokens = 2}, 1);
+  ASSERT_TRUE(schedule.next());
+  schedule.step().begins.clear();
+  schedule.step().turns.pop_front();
+  schedule.preempt(0);
+  EXPECT_EQ(schedule.step(), (Step{{}, {end(0, false), append(1, 2)}}));
+  schedule.preempt(0);
+  EXPECT_EQ(schedule.preempted(), 1U) << "what has ended is not preempted again";
+}
+
+TEST(Schedule, ASequenceThatDoesNotFitAloneIsGivenUp) {
+  const std::vector<Request> requests{request(4, 0)};
+  Schedule schedule(requests, {}, 1);
+  ASSERT_TRUE(schedule.next());
+  schedule.preempt(0);
+  EXPECT_EQ(schedule.step().turns, (std::deque{end(0, false)}));
+  EXPECT_FALSE(schedule.next());
+  EXPECT_EQ(schedule.given_up(), 1U);
+  EXPECT_EQ(schedule.preempted(), 0U);
+}
+
+// A sequence that ends later in the step still runs, and makes room at once.
+TEST(Schedule, WhatEndsLaterInTheStepStillRuns) {
+  const std::vector<Request> requests{request(4, 0), request(0, 0)};
+  Schedule schedule(requests, {.max_running = 2, .chunk_tokens = 2}, 1);
+  ASSERT_TRUE(schedule.next());
+  ASSERT_EQ(schedule.step().turns, (std::deque{append(0, 2), end(1, true)}));
+  schedule.preempt(0);
+  EXPECT_EQ(schedule.preempted(), 1U);
+  ASSERT_TRUE(schedule.next());
+  EXPECT_EQ(schedule.step(), (Step{{0}, {append(0, 2)}}));
+}
+
+TEST(Schedule, TokensThatAreThereAreNotAppended) {
+  const std::vector<Request> requests{request(10, 0)};
+  Schedule schedule(requests, {.chunk_tokens = 8}, 1);
+  ASSERT_TRUE(schedule.next());
+  ASSERT_EQ(schedule.step(), (Step{{0}, {append(0, 8)}}));
+  EXPECT_EQ(schedule.running(0), requests.front());
+  schedule.skip(0, 7);
+  EXPECT_EQ(schedule.step().turns, (std::deque{append(0, 3, true)})) << "what follows them";
+  ASSERT_TRUE(schedule.next());
+  EXPECT_EQ(schedule.step().turns, (std::deque{end(0, true)}));
+}
+
+TEST(Schedule, OfSoManyRequestsOneIsCancelledAmidItsPrompt) {
+  const SchedulePolicy policy{.max_running = 1, .chunk_tokens = 2, .cancel_every = 2};
+  const auto steps = all_steps({request(4, 2), request(4, 2)}, policy);
+  ASSERT_GE(steps.size(), 2U);
+  EXPECT_EQ(steps.end()[-2], (Step{{0}, {append(0, 2)}})) << "of the second only a first chunk";
+  EXPECT_EQ(steps.back(), (Step{{}, {end(0, false)}}));
+}
+
+TEST(Schedule, ACancelledSequenceWhosePrefixIsThereEndsAtOnce) {
+  const std::vector<Request> requests{request(4, 2)};
+  Schedule schedule(requests, {.chunk_tokens = 2, .cancel_every = 1}, 1);
+  ASSERT_TRUE(schedule.next());
+  schedule.skip(0, 1);
+  EXPECT_EQ(schedule.step().turns, (std::deque{end(0, false)}));
+  EXPECT_EQ(schedule.running(0), requests.front()) << "until the step is over";
+  EXPECT_FALSE(schedule.next());
+}
+
+TEST(Schedule, ASequenceThatIsGivenUpEndsForGood) {
+  const std::vector<Request> requests{request(4, 0), request(4, 0)};
+  Schedule schedule(requests, {.max_running = 2, .chunk_tokens = 2}, 1);
+  ASSERT_TRUE(schedule.next());
+  schedule.give_up(0);
+  EXPECT_EQ(schedule.step().turns, (std::deque{end(0, false), append(1, 2)}));
+  while (schedule.next()) EXPECT_TRUE(schedule.step().begins.empty());
+  EXPECT_EQ(schedule.given_up(), 1U);
+}
+
+TEST(Schedule, ScalingRoundsUp) {
+  EXPECT_EQ(scaled(0, 8), 0);
+  EXPECT_EQ(scaled(1, 8), 1);
+  EXPECT_EQ(scaled(8, 8), 1);
+  EXPECT_EQ(scaled(9, 8), 2);
+}
+
+}  // namespace
+}  // namespace kvo::replay

@@ -1,0 +1,92 @@
+// properties/runner/law.hpp: what must hold of every subject, and how a case is judged by it.
+//
+// A law runs a plan's operations on subjects and gives each a verdict with what it rests on. Three
+// ways to build one: compared with the baseline and judged by an oracle (LockstepLaw), and
+// metamorphic (properties/campaign/metamorphic.hpp).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "properties/runner/lockstep.hpp"
+#include "reference/contract/subject/op_stream.hpp"
+
+namespace kvo {
+
+struct CasePlan;
+
+/// How one subject came out of a case.
+struct Judgement {
+  const Subject* subject = nullptr;
+  Verdict verdict = {};
+  Evidence evidence = {};
+  Timings timings = {};
+};
+
+/// What a law found out in one case.
+struct LawRun {
+  std::uint64_t operations = 0;
+  Labels labels = {};
+  std::vector<Judgement> judgements = {};  ///< the baseline's first, unless it is a subject too
+};
+
+class Law {
+ public:
+  /// `most_operations`: the longest script worth trying.
+  Law(std::string_view name, std::string_view doc, std::uint64_t most_operations)
+      : name_(name), doc_(doc), most_operations_(most_operations) {}
+  Law(const Law&) = delete;
+  Law& operator=(const Law&) = delete;
+  virtual ~Law() = default;
+
+  [[nodiscard]] std::string_view name() const { return name_; }
+  [[nodiscard]] std::string_view doc() const { return doc_; }
+  [[nodiscard]] std::uint64_t most_operations() const { return most_operations_; }
+
+  /// Whether scripts of that kind can refute it.
+  [[nodiscard]] virtual bool applies_to(const CacheKind& kind) const = 0;
+  /// Whether the reference must keep it as well: it is then one of the subjects.
+  [[nodiscard]] virtual bool judges_reference() const { return true; }
+  /// Whether a verdict rests on operations behind the one that it names, too.
+  [[nodiscard]] virtual bool needs_whole_script() const { return false; }
+  /// Runs `ops` on `baseline`, if there is one, and `subjects`, and judges the subjects.
+  [[nodiscard]] virtual LawRun run(const CasePlan& plan, const Subject* baseline,
+                                   std::span<const Subject* const> subjects,
+                                   OpStream& ops) const = 0;
+
+ private:
+  std::string_view name_;
+  std::string_view doc_;
+  std::uint64_t most_operations_;
+};
+
+/// All subjects in lock-step, by the plan's options with those of the law in place of its defaults.
+class LockstepLaw final : public Law {
+ public:
+  struct Terms {
+    Allocations allocations = Allocations::kSucceed;
+    MakeOracle oracle = nullptr;
+    bool compare = true;
+  };
+  LockstepLaw(std::string_view name, std::string_view doc, std::uint64_t most_operations,
+              Terms terms)
+      : Law(name, doc, most_operations), terms_(terms) {}
+
+  /// With an oracle: for kinds that have one.
+  [[nodiscard]] bool applies_to(const CacheKind& kind) const override;
+  /// Where it is only compared, the reference agrees with itself.
+  [[nodiscard]] bool judges_reference() const override;
+  [[nodiscard]] LawRun run(const CasePlan& plan, const Subject* baseline,
+                           std::span<const Subject* const> subjects, OpStream& ops) const override;
+
+ private:
+  Terms terms_;
+};
+
+/// The law of replays and plain comparisons: whatever is observed agrees with the baseline, and
+/// with the plan's oracle where it has one.
+[[nodiscard]] const Law& agreement();
+
+}  // namespace kvo

@@ -1,0 +1,144 @@
+#include "properties/runner/lockstep.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace kvo {
+namespace {
+
+// An operation that needs more allocations than this is only tried with the first ones failing.
+constexpr std::int64_t kMostFailures = 256;
+
+}  // namespace
+
+std::string Verdict::text() const {
+  if (outcome == Outcome::kAgrees) return "agrees";
+  if (outcome == Outcome::kVacuous) return "vacuous: " + reason;
+  const std::string what = outcome == Outcome::kMismatch ? difference.text() : reason;
+  return "op " + std::to_string(op_index) + " " + op + ": " + what;
+}
+
+void Evidence::add(const Evidence& more) {
+  compared += more.compared;
+  judged += more.judged;
+  skipped += more.skipped;
+  failures += more.failures;
+}
+
+Lockstep::Lockstep(const Subject* baseline, std::span<const Subject* const> subjects,
+                   const Setup& setup, LockstepOptions options)
+    : options_(options) {
+  // Where subjects are compared, their baseline must be right by its own history, too.
+  if (baseline != nullptr)
+    baseline_ = opened(*baseline, setup, options_.compare ? options_.oracle : nullptr);
+  participants_.reserve(subjects.size());
+  for (const Subject* subject : subjects)
+    participants_.push_back(opened(*subject, setup, options_.oracle));
+}
+
+Lockstep::Participant Lockstep::opened(const Subject& subject, const Setup& setup,
+                                       MakeOracle oracle) {
+  Participant participant{.subject = &subject};
+  auto session = subject.open(setup);
+  if (session) {
+    participant.session = std::move(*session);
+    if (oracle != nullptr) participant.oracle = oracle(*subject.kind, setup);
+  } else {
+    participant.verdict = {
+        .outcome = Outcome::kNotSupported, .op = "open", .reason = session.error().text()};
+  }
+  return participant;
+}
+
+const Observation& Lockstep::step(const Op& op, const Observation* recorded) {
+  bool known = recorded != nullptr;
+  if (known) want_ = *recorded;
+  if (baseline_ && baseline_->live()) {
+    Observation got = observe(*baseline_, op, Allocations::kSucceed);
+    judge(*baseline_, op, recorded, got);
+    if (baseline_->live() && operations_ % options_.invariants_every == 0)
+      look_at_invariants(*baseline_, op);
+    if (!known) want_ = std::move(got);
+    known = true;
+  }
+  for (Participant& participant : participants_) {
+    if (!participant.live()) continue;
+    Observation got = observe(participant, op, options_.allocations);
+    judge(participant, op, known && options_.compare ? &want_ : nullptr, got);
+    if (!known) want_ = std::move(got);
+    known = true;
+    if (participant.live() && operations_ % options_.invariants_every == 0)
+      look_at_invariants(participant, op);
+  }
+  ++operations_;
+  return want_;
+}
+
+bool Lockstep::worthwhile(bool recorded) const {
+  const bool anybody = std::ranges::any_of(participants_, &Participant::live);
+  const bool baseline = baseline_ && baseline_->live();
+  if (recorded) return anybody || baseline;
+  // Without its baseline nothing says what is right; alone it is watched for broken invariants.
+  if (baseline_) return baseline && (anybody || participants_.empty());
+  return anybody;
+}
+
+Observation Lockstep::observe(Participant& participant, const Op& op,
+                              Allocations allocations) const {
+  std::int64_t failing = allocations == Allocations::kFailEach ? 0 : -1;
+  while (true) {
+    allocation_gate.fail_at = failing;
+    Observation got = participant.session->apply(op, participant.probe);
+    allocation_gate.fail_at = -1;
+    const std::uint64_t nanoseconds = participant.probe.take_nanoseconds();
+    if (failing >= 0 && got.failed_with(Code::kOutOfMemory)) {
+      ++participant.evidence.failures;
+      failing = failing < kMostFailures ? failing + 1 : -1;
+      continue;
+    }
+    std::size_t bytes = payload_bytes(op.arguments().type(), op.arguments().get());
+    if (got.returns) bytes += payload_bytes(got.returns.type(), got.returns.get());
+    participant.timings.add(op.kind(), nanoseconds, bytes);
+    return got;
+  }
+}
+
+void Lockstep::judge(Participant& participant, const Op& op, const Observation* want,
+                     const Observation& got) {
+  if (got.failed_with(Code::kThrew))
+    return out(participant, op,
+               {.outcome = Outcome::kBroken, .reason = "threw: " + got.error->detail});
+  if (got.failed_with(Code::kOutOfMemory))
+    return out(
+        participant, op,
+        {.outcome = Outcome::kOutOfMemory, .reason = "needs more memory than a case may have"});
+  if (participant.oracle) {
+    auto words = participant.oracle->check(op, got);
+    const OracleCounts counts = participant.oracle->counts();
+    participant.evidence.judged = counts.judged;
+    participant.evidence.skipped = counts.skipped;
+    if (words)
+      return out(participant, op, {.outcome = Outcome::kBroken, .reason = std::move(*words)});
+  }
+  if (want == nullptr) return;
+  ++participant.evidence.compared;
+  if (auto difference = observation_difference(*want, got))
+    out(participant, op,
+        {.outcome = got.unsupported ? Outcome::kNotSupported : Outcome::kMismatch,
+         .difference = std::move(*difference),
+         .reason = "not supported"});
+}
+
+void Lockstep::look_at_invariants(Participant& participant, const Op& op) const {
+  if (auto broken = participant.session->broken_invariant())
+    out(participant, op, {.outcome = Outcome::kBroken, .reason = "broken invariant: " + *broken});
+}
+
+void Lockstep::out(Participant& participant, const Op& op, Verdict verdict) const {
+  verdict.op_index = operations_;
+  verdict.op = op.kind().name;
+  participant.verdict = std::move(verdict);
+  participant.session.reset();
+}
+
+}  // namespace kvo

@@ -1,0 +1,81 @@
+// properties/runner/lockstep.hpp: one script, any number of subjects, every observation compared.
+//
+// Words    baseline    the subject whose observations the others must make: the reference. It is
+//                      itself only judged by what was recorded, and by its invariants.
+//          participant a subject that is judged.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "properties/runner/oracle.hpp"
+#include "properties/runner/timings.hpp"
+#include "properties/runner/verdict.hpp"
+#include "reference/contract/subject/subject.hpp"
+
+namespace kvo {
+
+enum class Allocations : std::uint8_t {
+  kSucceed,
+  kFailEach,  ///< each operation is first tried with its 1st, 2nd, ... allocation failing
+};
+
+struct LockstepOptions {
+  Allocations allocations = Allocations::kSucceed;  ///< of the participants
+  std::uint64_t invariants_every = 1;  ///< operations between two looks at the invariants
+  MakeOracle oracle = nullptr;         ///< one for each participant
+  bool compare = true;                 ///< with the baseline or the record
+};
+
+/// Sessions of several subjects, driven through one script.
+class Lockstep {
+ public:
+  struct Participant {
+    const Subject* subject = nullptr;
+    std::unique_ptr<Session> session = nullptr;
+    std::unique_ptr<Oracle> oracle = nullptr;
+    Probe probe = {};
+    Timings timings = {};
+    Verdict verdict = {};
+    Evidence evidence = {};
+    [[nodiscard]] bool live() const { return session != nullptr; }
+  };
+
+  /// Opens a session of each subject; `baseline` may be null, and may be among the subjects, too.
+  /// One that does not support the setup is out at once.
+  Lockstep(const Subject* baseline, std::span<const Subject* const> subjects, const Setup& setup,
+           LockstepOptions options = {});
+
+  /// Carries out one operation on everybody who is live and judges what they observe: by
+  /// `recorded`, else by the baseline, else by the first participant. Who fails is out.
+  /// Returns what had to be observed.
+  const Observation& step(const Op& op, const Observation* recorded = nullptr);
+
+  /// Whether a further operation could change a verdict. `recorded`: observations are at hand, so
+  /// that no baseline is needed.
+  [[nodiscard]] bool worthwhile(bool recorded = false) const;
+  [[nodiscard]] std::uint64_t operations() const { return operations_; }
+  [[nodiscard]] const std::vector<Participant>& participants() const { return participants_; }
+  /// Null when there is none.
+  [[nodiscard]] const Participant* baseline() const { return baseline_ ? &*baseline_ : nullptr; }
+
+ private:
+  [[nodiscard]] static Participant opened(const Subject& subject, const Setup& setup,
+                                          MakeOracle oracle);
+  Observation observe(Participant& participant, const Op& op, Allocations allocations) const;
+  void judge(Participant& participant, const Op& op, const Observation* want,
+             const Observation& got);
+  void look_at_invariants(Participant& participant, const Op& op) const;
+  void out(Participant& participant, const Op& op, Verdict verdict) const;
+
+  LockstepOptions options_;
+  std::optional<Participant> baseline_;
+  std::vector<Participant> participants_;
+  std::uint64_t operations_ = 0;
+  Observation want_;
+};
+
+}  // namespace kvo

@@ -1,0 +1,228 @@
+#include "properties/runner/lockstep.hpp"
+
+#include <array>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "properties/contracts.hpp"
+#include "properties/runner/law.hpp"
+#include "properties/runner/run_case.hpp"
+#include "reference/contract/values/check.hpp"
+#include "reference/layered/operations.hpp"
+#include "reference/layered/vector_cache.hpp"
+
+namespace kvo {
+namespace {
+
+using layered::Behaviour;
+using layered::Geometry;
+using layered::VectorCache;
+
+// A cache that misbehaves in advance().
+template <class Advance>
+Subject faulty(Advance advance) {
+  class Cache final : public VectorCache {
+   public:
+    Cache(const Geometry& geometry, const Behaviour& behaviour, Advance fault)
+        : VectorCache(geometry, behaviour), fault_(std::move(fault)) {}
+    [[nodiscard]] Status advance() override { return fault_(); }
+
+   private:
+    Advance fault_;
+  };
+  return layered::make_subject(
+      "test", "",
+      [advance](const Geometry& geometry, std::optional<std::uint64_t>,
+                const Behaviour& behaviour) -> Result<std::unique_ptr<layered::Cache>> {
+        return std::make_unique<Cache>(geometry, behaviour, advance);
+      });
+}
+
+const Subject& reference() {
+  return contracts().reference_of(layered::vector_kind());
+}
+
+Verdict verdict_on(const Subject& subject, const std::vector<Op>& ops) {
+  const std::array<const Subject*, 1> subjects{&subject};
+  Lockstep lockstep(&reference(), subjects, {});
+  for (const Op& op : ops) lockstep.step(op);
+  return lockstep.participants().front().verdict;
+}
+
+std::vector<Op> advance_once() {
+  return {Op::of(layered::New{1, 1, 1}), Op::of(layered::Advance{0}), Op::of(layered::Len{0})};
+}
+
+// Objects to every advance, or to nothing; judges `judged` rows in every operation.
+template <bool kObjects, std::uint64_t kJudged = 1>
+class Objector final : public Oracle {
+ public:
+  static std::unique_ptr<Oracle> make(const CacheKind& /*kind*/, const Setup& /*setup*/) {
+    return std::make_unique<Objector>();
+  }
+  [[nodiscard]] std::optional<std::string> check(const Op& op,
+                                                 const Observation& /*seen*/) override {
+    counts_.judged += kJudged;
+    if (!kObjects || op.as<layered::Advance>() == nullptr) return std::nullopt;
+    return "objection";
+  }
+  [[nodiscard]] OracleCounts counts() const override { return counts_; }
+
+ private:
+  OracleCounts counts_;
+};
+
+TEST(Lockstep, AnOracleJudgesEveryParticipantByItself) {
+  const std::array<const Subject*, 1> subjects{&reference()};
+  Lockstep lockstep(&reference(), subjects, {}, {.oracle = Objector<true>::make});
+  for (const Op& op : advance_once()) lockstep.step(op);
+  for (const Lockstep::Participant* participant :
+       {lockstep.baseline(), &lockstep.participants().front()}) {
+    EXPECT_EQ(participant->verdict.outcome, Outcome::kBroken);
+    EXPECT_EQ(participant->verdict.text(), "op 1 advance: objection");
+  }
+}
+
+TEST(Lockstep, WhatIsLeftToTheOracleIsNotCompared) {
+  const Subject subject = faulty([]() -> Status { return fail(Code::kFull); });
+  const std::array<const Subject*, 1> subjects{&subject};
+  Lockstep lockstep(&reference(), subjects, {},
+                    {.oracle = Objector<false>::make, .compare = false});
+  for (const Op& op : advance_once()) lockstep.step(op);
+  EXPECT_EQ(lockstep.participants().front().verdict.outcome, Outcome::kAgrees);
+  EXPECT_EQ(lockstep.participants().front().evidence.compared, 0U);
+  EXPECT_EQ(lockstep.participants().front().evidence.judged, 3U);
+}
+
+// The verdict of a law on the reference, with its usual three operations.
+Verdict verdict_of(const LockstepLaw& law, const std::vector<Op>& ops) {
+  const CasePlan plan{.kind = &layered::vector_kind(), .baseline = &reference()};
+  const std::array<const Subject*, 1> subjects{&reference()};
+  ListedOps stream(ops);
+  return law.run(plan, plan.baseline, subjects, stream).judgements.back().verdict;
+}
+
+TEST(Law, ThatJudgedNothingIsVacuous) {
+  const LockstepLaw compares("compares", "", 10, {});
+  EXPECT_EQ(verdict_of(compares, {}).outcome, Outcome::kVacuous);
+  EXPECT_EQ(verdict_of(compares, {}).text(), "vacuous: nothing was judged");
+  EXPECT_EQ(verdict_of(compares, advance_once()).outcome, Outcome::kAgrees);
+
+  const LockstepLaw silent("silent", "", 10,
+                           {.oracle = Objector<false, 0>::make, .compare = false});
+  EXPECT_EQ(verdict_of(silent, advance_once()).outcome, Outcome::kVacuous);
+  const LockstepLaw content("content", "", 10, {.oracle = Objector<false>::make, .compare = false});
+  EXPECT_EQ(verdict_of(content, advance_once()).outcome, Outcome::kAgrees);
+
+  const LockstepLaw fails("fails", "", 10, {.allocations = Allocations::kFailEach});
+  EXPECT_EQ(verdict_of(fails, {Op::of(layered::Len{0})}).outcome, Outcome::kVacuous)
+      << "an operation that allocates nothing";
+  EXPECT_EQ(verdict_of(fails, advance_once()).outcome, Outcome::kAgrees);
+}
+
+TEST(Observation, AskedForAnotherTypeIsABrokenInvariant) {
+  const Observation seen{.returns = Record::of(layered::Len::Returns{7})};
+  EXPECT_EQ(seen.as<layered::Len::Returns>().len, 7U);
+  EXPECT_THROW((void)seen.as<layered::CacheNumber>(), std::logic_error);
+  EXPECT_THROW((void)Observation{.error = fail(Code::kFull)}.as<layered::Len::Returns>(),
+               std::logic_error)
+      << "there are no values";
+}
+
+TEST(Lockstep, ASubjectThatThrowsIsAVerdict) {
+  const Verdict verdict =
+      verdict_on(faulty([]() -> Status { throw std::runtime_error("boom"); }), advance_once());
+  EXPECT_EQ(verdict.outcome, Outcome::kBroken);
+  EXPECT_EQ(verdict.op_index, 1U);
+  EXPECT_EQ(verdict.text(), "op 1 advance: threw: boom");
+}
+
+TEST(Lockstep, ABrokenInvariantIsAVerdict) {
+  const Verdict verdict = verdict_on(faulty([]() -> Status {
+                                       KVO_CHECK(1 + 1 == 3);
+                                       return {};
+                                     }),
+                                     advance_once());
+  EXPECT_EQ(verdict.outcome, Outcome::kBroken);
+  EXPECT_NE(verdict.reason.find("1 + 1 == 3"), std::string::npos);
+}
+
+TEST(Lockstep, AWrongValueIsAMismatchWithItsPlace) {
+  const Verdict verdict = verdict_on(faulty([]() -> Status { return {}; }), advance_once());
+  EXPECT_EQ(verdict.outcome, Outcome::kMismatch);
+  EXPECT_EQ(verdict.text(), "op 2 len: len: want 1, got 0");
+}
+
+TEST(Lockstep, ErrorsCompareByCodeOnly) {
+  const auto want = Observation{.error = fail(Code::kFull, "some words")};
+  EXPECT_FALSE(observation_difference(want, {.error = fail(Code::kFull, "other words")}));
+  EXPECT_TRUE(observation_difference(want, {.error = fail(Code::kClosed, "some words")}));
+  EXPECT_TRUE(observation_difference({.error = fail_other("a")}, {.error = fail_other("b")}));
+}
+
+TEST(Lockstep, OthersGoOnWhenOneIsOut) {
+  const Subject wrong = faulty([]() -> Status { return {}; });
+  const std::array<const Subject*, 2> two{&wrong, &reference()};
+  Lockstep lockstep(&reference(), two, {});
+  for (const Op& op : advance_once()) lockstep.step(op);
+  lockstep.step(Op::of(layered::Clear{0}));
+  EXPECT_FALSE(lockstep.participants()[0].live());
+  EXPECT_TRUE(lockstep.participants()[1].live());
+  EXPECT_TRUE(lockstep.worthwhile(false));
+}
+
+TEST(Lockstep, ARecordJudgesTheReferenceToo) {
+  Lockstep lockstep(&reference(), {}, {});
+  lockstep.step(Op::of(layered::New{1, 1, 1}));
+  const Observation recorded{.returns = Record::of(layered::Len::Returns{7})};
+  lockstep.step(Op::of(layered::Len{0}), &recorded);
+  EXPECT_EQ(lockstep.baseline()->verdict.text(), "op 1 len: len: want 7, got 0");
+}
+
+TEST(Lockstep, MemoryThatNobodyHasIsNoMismatch) {
+  const std::array<const Subject*, 1> alone{&reference()};
+  Lockstep lockstep(nullptr, alone, {});
+  lockstep.step(Op::of(layered::WithCapacity{4, 1 << 20U, 1 << 20U, 1 << 10U}));
+  EXPECT_EQ(lockstep.participants()[0].verdict.outcome, Outcome::kOutOfMemory);
+}
+
+TEST(Lockstep, ABaselineWithoutMemoryJudgesNobody) {
+  const std::array<const Subject*, 1> subjects{&reference()};
+  Lockstep lockstep(&reference(), subjects, {});
+  lockstep.step(Op::of(layered::WithCapacity{4, 1 << 20U, 1 << 20U, 1 << 10U}));
+  EXPECT_EQ(lockstep.baseline()->verdict.outcome, Outcome::kOutOfMemory);
+  EXPECT_FALSE(lockstep.participants()[0].verdict.failed());
+  EXPECT_FALSE(lockstep.worthwhile(false));
+}
+
+struct Shown {
+  static constexpr std::array<std::string_view, 3> kAxes{"batch", "position", "dim"};
+  Tensor k;
+};
+KVO_DESCRIBE(Shown, (k, "keys"))
+
+TEST(Difference, NamesTheCoordinatesOfTheFirstDifferingElement) {
+  Tensor want = make_tensor({2, 3, 4});
+  Tensor got = want;
+  got.floats()[1 * 12 + 2 * 4 + 3] = 5;
+  const auto difference = first_difference(Shown{want}, Shown{got});
+  ASSERT_TRUE(difference.has_value());
+  EXPECT_EQ(difference->text(), "k[batch 1, position 2, dim 3]: want 0, got 5");
+}
+
+TEST(Difference, SeesBitsAndNotValues) {
+  Tensor want = make_tensor({1});
+  Tensor got = make_tensor({1});
+  got.floats()[0] = -0.0F;
+  EXPECT_TRUE(first_difference(Shown{want}, Shown{got}).has_value()) << "-0 is not 0";
+  want.floats()[0] = std::numeric_limits<float>::quiet_NaN();
+  got.floats()[0] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_FALSE(first_difference(Shown{want}, Shown{got}).has_value()) << "the same NaN is the same";
+}
+
+}  // namespace
+}  // namespace kvo

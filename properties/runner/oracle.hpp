@@ -1,0 +1,36 @@
+// properties/runner/oracle.hpp: what judges a subject by its own history, without a reference.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "reference/contract/subject/subject.hpp"
+
+namespace kvo {
+
+/// How much an oracle could say, in units of its own (rows of batches, for instance).
+struct OracleCounts {
+  std::uint64_t judged = 0;
+  std::uint64_t skipped = 0;
+};
+
+/// The history of one session. It sees every operation with what the subject answered.
+class Oracle {
+ public:
+  Oracle() = default;
+  Oracle(const Oracle&) = delete;
+  Oracle& operator=(const Oracle&) = delete;
+  virtual ~Oracle() = default;
+
+  /// Takes note of an operation; words when what was shown contradicts the history.
+  [[nodiscard]] virtual std::optional<std::string> check(const Op& op, const Observation& seen) = 0;
+  /// So far.
+  [[nodiscard]] virtual OracleCounts counts() const = 0;
+};
+
+/// Makes the oracle of a case; null for a cache kind that has none, whatever the setup.
+using MakeOracle = std::unique_ptr<Oracle> (*)(const CacheKind& kind, const Setup& setup);
+
+}  // namespace kvo

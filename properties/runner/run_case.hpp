@@ -1,0 +1,82 @@
+// properties/runner/run_case.hpp: one case from its plan to its verdicts, shrunk scripts included.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "properties/runner/law.hpp"
+#include "properties/runner/shrinker.hpp"
+#include "traces/log/kvlog.hpp"
+
+namespace kvo {
+
+/// What is to be run: a function of the run's configuration and the case's index.
+struct CasePlan {
+  const CacheKind* kind = nullptr;
+  std::string name = {};  ///< unique within the run, fit for a file name
+  std::string note = {};
+  std::string repeat = {};  ///< the command that runs this case again
+  Setup setup = {};
+  const Law* law = &agreement();
+  LockstepOptions options = {};
+  const Subject* baseline = nullptr;  ///< the reference; null: only oracles and records judge
+  std::vector<const Subject*> subjects = {};
+  /// Opens the operations from the beginning; deterministic.
+  std::function<std::unique_ptr<OpStream>()> ops = nullptr;
+};
+
+/// A script that a subject fails, as small as it could be made.
+struct Repro {
+  traces::Case script;
+  Verdict verdict;
+};
+
+struct SubjectResult {
+  std::string subject;
+  Verdict verdict = {};
+  Evidence evidence = {};
+  Timings timings = {};
+  std::optional<Repro> repro = std::nullopt;  ///< for a failed verdict
+};
+
+/// A difference between a recorded log and profile documented that a quirk explains.
+struct Attribution {
+  std::uint64_t op_index = 0;  ///< operation at which it shows, from 0
+  std::string op;              ///< that operation's name
+  QuirkInfo quirk;
+};
+
+struct CaseResult {
+  std::string name;
+  std::string kind;
+  std::string_view law = {};
+  std::uint64_t operations = 0;
+  Labels labels = {};
+  std::vector<SubjectResult> subjects = {};
+  std::vector<Attribution> attributions = {};  ///< of a recorded case, in profile documented
+};
+
+/// How a failing script is made smaller.
+struct ShrinkOptions {
+  std::uint64_t attempts = 20'000;        ///< most scripts to run; 0 keeps the script as it is
+  std::function<void()> alive = nullptr;  ///< called before each: for whoever watches for hangs
+};
+
+/// Runs a case, and shrinks the script of a subject that fails.
+[[nodiscard]] CaseResult run_case(const CasePlan& plan, const ShrinkOptions& shrink);
+
+/// Judges one subject of a plan by its law on `script`.
+[[nodiscard]] Verdict run_script(const CasePlan& plan, const Subject& subject,
+                                 const Script& script);
+
+/// The smallest script found that `subject` fails, with the simplest config, and with what the
+/// baseline observed of it.
+/// Requires  run_script(plan, subject, script) fails.
+[[nodiscard]] Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
+                                const ShrinkOptions& shrink);
+
+}  // namespace kvo

@@ -1,0 +1,177 @@
+#include "properties/runner/shrinker.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "properties/contracts.hpp"
+#include "properties/runner/run_case.hpp"
+#include "reference/contract/describe/shrink.hpp"
+#include "reference/contract/values/tags.hpp"
+#include "reference/layered/operations.hpp"
+#include "reference/positional/operations.hpp"
+
+namespace kvo {
+namespace {
+
+Op append(std::uint64_t layer, std::int64_t elements) {
+  Tagger tagger;
+  auto [k, v] = tagger.pair({elements});
+  return Op::of(layered::Append{0, layer, std::move(k), std::move(v)});
+}
+
+bool has_append_to(const Script& script, std::uint64_t layer) {
+  for (const Op& op : script)
+    if (const auto* found = op.as<layered::Append>())
+      if (found->layer == layer) return true;
+  return false;
+}
+
+TEST(Shrinker, DropsEverythingThatIsNotNeeded) {
+  Script script;
+  for (std::uint64_t i = 0; i < 40; ++i) script.push_back(append(i, 3));
+  const Script small = shrink_script(script, [](const Script& s) { return has_append_to(s, 17); });
+  ASSERT_EQ(small.size(), 1U);
+  EXPECT_TRUE(has_append_to(small, 17));
+}
+
+TEST(Shrinker, MakesNumbersAndTensorsSmaller) {
+  const Script script{append(9, 64)};
+  const Script small = shrink_script(script, [](const Script& s) {
+    const auto* op = s.empty() ? nullptr : s.front().as<layered::Append>();
+    return op != nullptr && op->layer >= 3 && op->k.elements() >= 5;
+  });
+  ASSERT_EQ(small.size(), 1U);
+  EXPECT_EQ(small.front().as<layered::Append>()->layer, 3U);
+  EXPECT_EQ(small.front().as<layered::Append>()->k.elements(), 5);
+  EXPECT_EQ(small.front().as<layered::Append>()->v.elements(), 5) << "keys and values together";
+}
+
+TEST(Shrinker, KeepsTwoOperationsThatNeedEachOther) {
+  Script script;
+  for (std::uint64_t i = 0; i < 31; ++i) script.push_back(append(i, 1));
+  const Script small = shrink_script(
+      script, [](const Script& s) { return has_append_to(s, 0) && has_append_to(s, 30); });
+  EXPECT_EQ(small.size(), 2U);
+}
+
+TEST(Shrinker, AsksNoMoreThanItMay) {
+  Script script;
+  for (std::uint64_t i = 0; i < 64; ++i) script.push_back(append(i, 8));
+  std::uint64_t asked = 0;
+  (void)shrink_script(
+      script,
+      [&](const Script& s) {
+        ++asked;
+        return has_append_to(s, 63);
+      },
+      10);
+  EXPECT_LE(asked, 10U);
+}
+
+TEST(Shrinker, CutsAnAxisOfATensor) {
+  Tensor tensor = make_tensor({2, 3, 2});
+  for (std::size_t i = 0; i < 12; ++i) tensor.floats()[i] = static_cast<float>(i);
+  const Tensor cut = cut_axis(tensor, 1, 2);
+  EXPECT_EQ(cut, tensor_of({2, 2, 2}, std::vector<float>{0, 1, 2, 3, 6, 7, 8, 9}));
+}
+
+TEST(Shrinker, CutsListsOfEqualLengthTogether) {
+  positional::StartForward start;
+  for (std::int32_t i = 0; i < 23; ++i) {
+    start.positions.push_back(i);
+    start.seqs.push_back(100 + i);
+  }
+  const auto batch_of = [](const Script& script) -> const positional::StartForward* {
+    const auto* found = script.empty() ? nullptr : script.front().as<positional::StartForward>();
+    return found != nullptr && found->positions.size() == found->seqs.size() ? found : nullptr;
+  };
+  const Script small = shrink_script({Op::of(start)}, [&](const Script& script) {
+    const auto* batch = batch_of(script);
+    return batch != nullptr && std::ranges::count(batch->seqs, 113) == 1;
+  });
+  const auto* batch = batch_of(small);
+  ASSERT_NE(batch, nullptr);
+  EXPECT_EQ(batch->positions, std::vector<std::int32_t>{13});
+  EXPECT_EQ(batch->seqs, std::vector<std::int64_t>{113});
+}
+
+TEST(Shrinker, CutsAListOfItsOwnLengthAlone) {
+  const positional::StartForward start{.positions = {1, 2, 3}, .seqs = {7, 8}};
+  const Script small = shrink_script({Op::of(start)}, [](const Script& script) {
+    const auto* batch = script.empty() ? nullptr : script.front().as<positional::StartForward>();
+    return batch != nullptr && batch->positions.size() >= 2;
+  });
+  ASSERT_EQ(small.size(), 1U);
+  EXPECT_EQ(small.front().as<positional::StartForward>()->positions.size(), 2U);
+  EXPECT_TRUE(small.front().as<positional::StartForward>()->seqs.empty());
+}
+
+TEST(Shrinker, FindsTheBoundOfAHugeNumberInFewSteps) {
+  constexpr std::uint64_t kBound = 123'456'789;
+  constexpr std::uint64_t kFew = 2'000;
+  const Script script{Op::of(layered::Clear{std::uint64_t{1} << 60U})};
+  const auto fails = [](const Script& s) {
+    return s.size() == 1 && s.front().as<layered::Clear>()->cache >= kBound;
+  };
+  const Script small = shrink_script(script, fails, kFew);
+  ASSERT_EQ(small.size(), 1U);
+  EXPECT_EQ(small.front().as<layered::Clear>()->cache, kBound);
+}
+
+TEST(Shrinker, EndsEarlierWithAQuery) {
+  const Script script{append(3, 1), append(4, 1), append(5, 1), Op::of(layered::Clear{0})};
+  const auto fails = [](const Script& s) {
+    if (s.empty() || !has_append_to(s, 3)) return false;
+    return s.size() == 4 || s.back().as<layered::Len>() != nullptr;
+  };
+  const Script small =
+      shrink_script(script, fails, 1'000, simplest_queries(layered::vector_kind().operations));
+  ASSERT_EQ(small.size(), 2U);
+  EXPECT_NE(small.back().as<layered::Len>(), nullptr);
+}
+
+TEST(Shrinker, RenumbersWhatSeveralOperationsName) {
+  const Script script{Op::of(layered::Clear{7}), Op::of(layered::Len{7})};
+  const Script small = shrink_script(script, [](const Script& s) {
+    if (s.size() != 2) return false;
+    const auto* clear = s.front().as<layered::Clear>();
+    const auto* len = s.back().as<layered::Len>();
+    return clear != nullptr && len != nullptr && clear->cache == len->cache;
+  });
+  ASSERT_EQ(small.size(), 2U);
+  EXPECT_EQ(small.front().as<layered::Clear>()->cache, 0U);
+}
+
+TEST(Shrinker, MakesTheConfigSimpler) {
+  const Subject& reference = contracts().reference_of(layered::vector_kind());
+  Subject fails_in_release = reference;
+  fails_in_release.variant = "test";
+  fails_in_release.open = [&](const kvo::Setup& setup) {
+    kvo::Setup other = setup;
+    if (setup.config_as<layered::Config>().build == layered::Build::kRelease)
+      other.config = Record::of(layered::Config{.build = layered::Build::kDebug});
+    return reference.open(other);
+  };
+  const CasePlan plan{
+      .kind = &layered::vector_kind(),
+      .setup = {.config = Record::of(layered::Config{.build = layered::Build::kRelease,
+                                                     .constructor = layered::Constructor::kNew,
+                                                     .num_layers = 3,
+                                                     .head_dim = 5})},
+      .baseline = &reference,
+      .subjects = {&fails_in_release}};
+  // An entry of a wrong length is stored in release and refused in debug.
+  const Repro repro =
+      shrink_case(plan, fails_in_release, {Op::of(layered::New{1, 1, 1}), append(0, 2)}, {});
+  ASSERT_TRUE(repro.verdict.failed());
+  const auto& config = repro.script.header.config.as<layered::Config>();
+  EXPECT_EQ(config.build, layered::Build::kRelease) << "without it nothing fails";
+  EXPECT_EQ(config.constructor, std::nullopt);
+  EXPECT_EQ(config.num_layers, std::nullopt);
+  EXPECT_EQ(config.head_dim, std::nullopt);
+}
+
+}  // namespace
+}  // namespace kvo

@@ -1,0 +1,46 @@
+// properties/runner/verdict.hpp: how a subject came out of a case, and on what evidence.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "reference/contract/describe/difference.hpp"
+
+namespace kvo {
+
+enum class Outcome : std::uint8_t {
+  kAgrees,
+  kMismatch,      ///< an observation differed
+  kBroken,        ///< it threw, an invariant no longer held, or it contradicted its own history
+  kNotSupported,  ///< it does not offer the setup or an operation; not a fault
+  kOutOfMemory,   ///< the environment ran out; says nothing about the subject
+  kVacuous,       ///< the law found nothing to judge
+};
+BOOST_DESCRIBE_ENUM(Outcome, kAgrees, kMismatch, kBroken, kNotSupported, kOutOfMemory, kVacuous)
+
+struct Verdict {
+  Outcome outcome = Outcome::kAgrees;
+  std::uint64_t op_index = 0;  ///< operation at which it was decided, from 0
+  std::string op = {};         ///< that operation's name
+  Difference difference = {};
+  std::string reason = {};  ///< for outcomes without a difference
+
+  [[nodiscard]] bool failed() const {
+    return outcome == Outcome::kMismatch || outcome == Outcome::kBroken;
+  }
+  /// "op 12 update: k[batch 0, position 3, dim 1]: want 7, got 9"
+  [[nodiscard]] std::string text() const;
+};
+
+/// What a verdict rests on. Without any a law has said nothing.
+struct Evidence {
+  std::uint64_t compared = 0;  ///< observations that were compared
+  std::uint64_t judged = 0;    ///< rows that an oracle judged
+  std::uint64_t skipped = 0;   ///< rows that it could not judge
+  std::uint64_t failures = 0;  ///< allocations that were made to fail
+
+  void add(const Evidence& more);
+};
+BOOST_DESCRIBE_STRUCT(Evidence, (), (compared, judged, skipped, failures))
+
+}  // namespace kvo

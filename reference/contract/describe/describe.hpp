@@ -1,0 +1,101 @@
+// reference/contract/describe/describe.hpp: records that are described once; everything else
+// derives.
+//
+// A record is an aggregate followed by KVO_DESCRIBE(Record, (member, "meaning and unit"), ..), or
+// by BOOST_DESCRIBE_STRUCT where nobody asks for meanings. Optional static members say more:
+//   kName   the operation's name in logs        kDoc   one sentence for `kvoracle list`
+//   kAxes   the names of the axes of every tensor in the record; or a function axes(member name)
+// An absent std::optional is not written; a Nullable is always written, as null when empty.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <boost/describe.hpp>
+#include <boost/mp11.hpp>
+#include <boost/pfr/tuple_size.hpp>
+#include <boost/preprocessor/punctuation/comma_if.hpp>
+#include <boost/preprocessor/seq/for_each_i.hpp>
+#include <boost/preprocessor/tuple/elem.hpp>
+#include <boost/preprocessor/variadic/to_seq.hpp>
+
+#define KVO_DESCRIBED_MEMBER(r, data, i, row) BOOST_PP_COMMA_IF(i) BOOST_PP_TUPLE_ELEM(0, row)
+#define KVO_DESCRIBED_DOC(r, data, i, row) std::string_view(BOOST_PP_TUPLE_ELEM(1, row)),
+#define KVO_DESCRIBED_MEMBERS(...) \
+  BOOST_PP_SEQ_FOR_EACH_I(KVO_DESCRIBED_MEMBER, _, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__))
+#define KVO_DESCRIBED_DOCS(...) \
+  BOOST_PP_SEQ_FOR_EACH_I(KVO_DESCRIBED_DOC, _, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__))
+
+/// Describes every member of a record, in order of declaration, each with its meaning and unit on
+/// one line: "layer, counted from 0". A forgotten one does not compile where the record is used.
+#define KVO_DESCRIBE(Record, ...)                                                     \
+  BOOST_DESCRIBE_STRUCT(Record, (), (__VA_OPT__(KVO_DESCRIBED_MEMBERS(__VA_ARGS__)))) \
+  [[maybe_unused]] constexpr auto kvo_meanings(const Record* /*found by its type*/) { \
+    return ::kvo::detail::meanings(__VA_OPT__(KVO_DESCRIBED_DOCS(__VA_ARGS__))        \
+                                       std::string_view());                           \
+  }
+
+namespace kvo {
+
+/// A value that logs write as null when there is none.
+template <class T>
+struct Nullable {
+  std::optional<T> value = std::nullopt;
+  Nullable() = default;
+  Nullable(std::nullopt_t) {}                            // NOLINT: reads as optional
+  Nullable(T v) : value(std::move(v)) {}                 // NOLINT: reads as optional
+  Nullable(std::optional<T> v) : value(std::move(v)) {}  // NOLINT: reads as optional
+  [[nodiscard]] bool has_value() const { return value.has_value(); }
+  const T& operator*() const { return *value; }
+  const T* operator->() const { return &*value; }
+  friend bool operator==(const Nullable&, const Nullable&) = default;
+};
+
+template <class T>
+using Members = boost::describe::describe_members<T, boost::describe::mod_public>;
+
+/// Every member is described: a forgotten field is a compile error wherever a record is used.
+template <class T>
+concept Described = std::is_aggregate_v<T> && boost::describe::has_describe_members<T>::value &&
+                    boost::mp11::mp_size<Members<T>>::value == boost::pfr::tuple_size_v<T>;
+
+template <class T>
+concept DescribedEnum = std::is_enum_v<T> && boost::describe::has_describe_enumerators<T>::value;
+
+namespace detail {
+template <class... Texts>
+constexpr std::array<std::string_view, sizeof...(Texts)> meanings(Texts... texts) {
+  return {texts...};  // the last one is nobody's: a record may have no members
+}
+
+template <class T>
+struct IsOptional : std::false_type {};
+template <class T>
+struct IsOptional<std::optional<T>> : std::true_type {};
+template <class T>
+struct IsNullable : std::false_type {};
+template <class T>
+struct IsNullable<Nullable<T>> : std::true_type {};
+template <class T>
+struct IsVector : std::false_type {};
+template <class T, class A>
+struct IsVector<std::vector<T, A>> : std::true_type {};
+}  // namespace detail
+
+template <class T>
+concept Optional = detail::IsOptional<T>::value;
+template <class T>
+concept NullableType = detail::IsNullable<T>::value;
+template <class T>
+concept Vector = detail::IsVector<T>::value;
+
+/// "kHostMemory" -> "host_memory": enumerators are written in logs as words.
+std::string enumerator_word(std::string_view enumerator);
+
+}  // namespace kvo

@@ -1,0 +1,156 @@
+#include "reference/contract/describe/difference.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "reference/contract/describe/json.hpp"
+
+namespace kvo {
+namespace {
+
+std::string element_text(const Tensor& tensor, std::size_t index) {
+  const std::size_t width = dtype_bytes(tensor.dtype);
+  Tensor one{.shape = {1}, .dtype = tensor.dtype, .bytes = {}};
+  const auto at = tensor.bytes.begin() + static_cast<std::ptrdiff_t>(index * width);
+  one.bytes.assign(at, at + static_cast<std::ptrdiff_t>(width));
+  const boost::json::value written = write_json(one);
+  const boost::json::object& object = written.get_object();
+  if (const auto* data = object.if_contains("data"))
+    return boost::json::serialize(data->get_array().at(0));
+  return "bits " + boost::json::serialize(object.at("bits").get_array().at(0));
+}
+
+std::string coordinates(const Shape& shape, std::size_t index, AxisNames axes) {
+  std::vector<std::string> parts(shape.size());
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    const auto size = static_cast<std::size_t>(shape[axis]);
+    const std::string name =
+        axis < axes.size() ? std::string(axes[axis]) : "axis" + std::to_string(axis);
+    parts[axis] = name + " " + std::to_string(index % size);
+    index /= size;
+  }
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return "[" + text + "]";
+}
+
+std::optional<Difference> tensor_difference(std::string_view place, const Tensor& want,
+                                            const Tensor& got, AxisNames axes) {
+  const auto differ = [&](std::string_view what, std::string w, std::string g) {
+    return Difference{std::string(place) + std::string(what), std::move(w), std::move(g)};
+  };
+  if (want.shape != got.shape)
+    return differ(".shape",
+                  boost::json::serialize(boost::json::array(want.shape.begin(), want.shape.end())),
+                  boost::json::serialize(boost::json::array(got.shape.begin(), got.shape.end())));
+  if (want.dtype != got.dtype)
+    return differ(".dtype", std::string(dtype_name(want.dtype)),
+                  std::string(dtype_name(got.dtype)));
+  if (want.bytes.empty() ||
+      std::memcmp(want.bytes.data(), got.bytes.data(), want.bytes.size()) == 0)
+    return std::nullopt;
+  const auto apart = std::mismatch(want.bytes.begin(), want.bytes.end(), got.bytes.begin());
+  const auto index =
+      static_cast<std::size_t>(apart.first - want.bytes.begin()) / dtype_bytes(want.dtype);
+  return differ(coordinates(want.shape, index, axes), element_text(want, index),
+                element_text(got, index));
+}
+
+std::string inside(std::string_view place, std::string_view name) {
+  return place.empty() ? std::string(name) : std::string(place) + "." + std::string(name);
+}
+
+std::optional<Difference> difference_at(std::string_view place, const Type& type, const void* want,
+                                        const void* got, AxisNames axes);
+
+Difference whole(std::string_view place, const Type& type, const void* want, const void* got) {
+  return {std::string(place), json_text(type, want), json_text(type, got)};
+}
+
+std::optional<Difference> field_difference(std::string_view place, const Type& type,
+                                           const void* want, const void* got) {
+  for (const Field& field : type.fields) {
+    // The path is only built where the members differ: this runs after every operation.
+    auto found = difference_at(field.name, *field.type, field.of(want), field.of(got), field.axes);
+    if (!found) continue;
+    if (!place.empty()) found->place = inside(place, found->place);
+    return found;
+  }
+  return std::nullopt;
+}
+
+// Whether values agree when their bytes do, and lists of them are one piece of memory.
+bool is_plain(const Type& type) {
+  return type.type_class == TypeClass::kInteger || type.type_class == TypeClass::kFloat;
+}
+
+std::optional<Difference> element_difference(std::string_view place, const Type& type,
+                                             const void* want, const void* got, AxisNames axes) {
+  const std::size_t length = type.length(want);
+  if (length != type.length(got))
+    return Difference{inside(place, "size"), std::to_string(length),
+                      std::to_string(type.length(got))};
+  if (length == 0 ||
+      (is_plain(*type.element) && std::memcmp(type.element_at(want, 0), type.element_at(got, 0),
+                                              length * type.element->size) == 0))
+    return std::nullopt;
+  for (std::size_t i = 0; i < length; ++i) {
+    auto found =
+        difference_at({}, *type.element, type.element_at(want, i), type.element_at(got, i), axes);
+    if (!found) continue;
+    found->place = std::string(place) + "[" + std::to_string(i) + "]" +
+                   (found->place.empty() ? "" : "." + found->place);
+    return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<Difference> held_difference(std::string_view place, const Type& type,
+                                          const void* want, const void* got, AxisNames axes) {
+  const void* wanted = type.held_by(want);
+  const void* there = type.held_by(got);
+  if (wanted != nullptr && there != nullptr)
+    return difference_at(place, *type.element, wanted, there, axes);
+  if (wanted == there) return std::nullopt;
+  const auto shown = [&](const void* held) {
+    if (held != nullptr) return json_text(*type.element, held);
+    return std::string(type.is_optional() ? "absent" : "null");
+  };
+  return Difference{std::string(place), shown(wanted), shown(there)};
+}
+
+std::optional<Difference> difference_at(std::string_view place, const Type& type, const void* want,
+                                        const void* got, AxisNames axes) {
+  switch (type.type_class) {
+    case TypeClass::kTensor:
+      return tensor_difference(place, detail::to<Tensor>(want), detail::to<Tensor>(got), axes);
+    case TypeClass::kRecord:
+      return field_difference(place, type, want, got);
+    case TypeClass::kList:
+      return element_difference(place, type, want, got, axes);
+    case TypeClass::kOptional:
+    case TypeClass::kNullable:
+      return held_difference(place, type, want, got, axes);
+    case TypeClass::kString:
+      if (detail::to<std::string>(want) == detail::to<std::string>(got)) return std::nullopt;
+      return whole(place, type, want, got);
+    case TypeClass::kCustom:
+      if (type.equal(want, got)) return std::nullopt;
+      return whole(place, type, want, got);
+    default:  // values without padding
+      if (std::memcmp(want, got, type.size) == 0) return std::nullopt;
+      return whole(place, type, want, got);
+  }
+}
+
+}  // namespace
+
+std::string Difference::text() const {
+  return place + ": want " + want + ", got " + got;
+}
+
+std::optional<Difference> first_difference(const Type& type, const void* want, const void* got) {
+  return difference_at({}, type, want, got, {});
+}
+
+}  // namespace kvo

@@ -1,0 +1,33 @@
+// reference/contract/describe/difference.hpp: the first difference of two described values, with
+// its place.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "reference/contract/describe/type.hpp"
+
+namespace kvo {
+
+/// Where two observations part. `place` is a path of fields; inside a tensor it ends in
+/// coordinates: "k[batch 0, position 3, dim 1]".
+struct Difference {
+  std::string place;
+  std::string want;
+  std::string got;
+  /// "k[batch 0, position 3, dim 1]: want 7, got 9"
+  [[nodiscard]] std::string text() const;
+};
+BOOST_DESCRIBE_STRUCT(Difference, (), (place, want, got))
+
+/// The first difference in order of declaration; nothing when the values agree. Tensors and floats
+/// are compared bit by bit: NaNs with the same bits agree, 0.0 and -0.0 differ.
+[[nodiscard]] std::optional<Difference> first_difference(const Type& type, const void* want,
+                                                         const void* got);
+template <class T>
+[[nodiscard]] std::optional<Difference> first_difference(const T& want, const T& got) {
+  return first_difference(type_of<T>(), &want, &got);
+}
+
+}  // namespace kvo

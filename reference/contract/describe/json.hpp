@@ -1,0 +1,56 @@
+// reference/contract/describe/json.hpp: described values to and from JSON, as in operation logs.
+//
+// Tensors are {"shape":[..],"data":[..],"dtype":".."} with dtype left out for f32; a NaN whose
+// payload JSON cannot hold makes the writer use "bits" (the raw bit patterns) instead of "data".
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <boost/json.hpp>
+
+#include "reference/contract/describe/type.hpp"
+
+namespace kvo {
+
+/// Why a JSON value could not be read: the field's path, the offending value, and what was wanted.
+struct JsonFault {
+  std::string field;
+  std::string value;
+  std::string problem;
+  /// "k.shape: [1,-2]: is negative"
+  [[nodiscard]] std::string text() const;
+};
+
+/// A number as logs write it: integers plain, others in the shortest form that reads back, and
+/// "inf", "-inf", "nan" as strings.
+[[nodiscard]] boost::json::value number_to_json(double value);
+[[nodiscard]] boost::json::value float_to_json(float value);
+
+/// Reads a value of `type` into `out`.
+/// Returns  true, or false with the fault filled in and `out` unspecified.
+bool read_json(const boost::json::value& in, const Type& type, void* out, JsonFault& fault);
+[[nodiscard]] boost::json::value write_json(const Type& type, const void* value);
+
+template <class T>
+bool read_json(const boost::json::value& in, T& out, JsonFault& fault) {
+  return read_json(in, type_of<T>(), &out, fault);
+}
+template <class T>
+[[nodiscard]] boost::json::value write_json(const T& value) {
+  return write_json(type_of<T>(), &value);
+}
+
+/// A record of `type`, or none with the fault filled in.
+[[nodiscard]] Record read_record(const boost::json::value& in, const Type& type, JsonFault& fault);
+[[nodiscard]] boost::json::object write_record(const Record& record);
+/// A value on one line, for people.
+[[nodiscard]] std::string json_text(const Type& type, const void* value);
+
+namespace detail {
+bool fault_at(JsonFault& fault, const boost::json::value& in, std::string_view problem);
+/// Puts `name` in front of the fault's path.
+bool fault_inside(JsonFault& fault, std::string_view name);
+}  // namespace detail
+
+}  // namespace kvo

@@ -1,0 +1,91 @@
+// reference/contract/describe/operation.hpp: operations and observations of any contract, behind
+// one type.
+//
+// A contract describes each operation as an aggregate with kName, kDoc and `Returns`, the record of
+// what a caller can see. Logs, the differ, the shrinker and the command work on Op and Observation
+// and know no contract.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "reference/contract/describe/difference.hpp"
+#include "reference/contract/describe/type.hpp"
+#include "reference/contract/values/result.hpp"
+
+namespace kvo {
+
+/// One operation of a contract, described.
+struct OpKind {
+  std::string_view name;
+  std::string_view doc;
+  const Type* arguments;
+  const Type* returns;
+};
+
+/// The kind of T; one object for the whole program, so kinds compare by address.
+template <class T>
+const OpKind& op_kind() {
+  static_assert(Described<T> && Described<typename T::Returns>, "describe every member");
+  static const OpKind kKind{T::kName, T::kDoc, &type_of<T>(), &type_of<typename T::Returns>()};
+  return kKind;
+}
+
+/// One operation with its arguments; immutable and cheap to copy.
+class Op {
+ public:
+  template <class T>
+  static Op of(T arguments) {
+    return {op_kind<T>(), Record::of(std::move(arguments))};
+  }
+  /// Requires  arguments of the kind's type.
+  Op(const OpKind& kind, Record arguments) : kind_(&kind), arguments_(std::move(arguments)) {
+    KVO_CHECK(&arguments_.type() == kind.arguments);
+  }
+
+  [[nodiscard]] const OpKind& kind() const { return *kind_; }
+  [[nodiscard]] const Record& arguments() const { return arguments_; }
+  /// The arguments, if this is a T; else null.
+  template <class T>
+  [[nodiscard]] const T* as() const {
+    return kind_ == &op_kind<T>() ? static_cast<const T*>(arguments_.get()) : nullptr;
+  }
+
+ private:
+  const OpKind* kind_;
+  Record arguments_;
+};
+
+/// Everything a caller can see of one operation. On an error some operations still return values
+/// (the calls that a device saw): then both members are set.
+struct Observation {
+  std::optional<Error> error = std::nullopt;
+  Record returns = {};
+  bool unsupported = false;  ///< the session does not know the operation; not a fault
+
+  /// The values; asking for another type than the operation returns is a broken invariant.
+  template <class R>
+  [[nodiscard]] const R& as() const {
+    return returns.as<R>();
+  }
+  [[nodiscard]] bool failed_with(Code code) const { return error && error->code == code; }
+};
+
+/// Errors by code, values bit by bit. Values beside an error count when both sides have them.
+[[nodiscard]] std::optional<Difference> observation_difference(const Observation& want,
+                                                               const Observation& got);
+
+/// {"op":..,"args":..} as one line, for people and for logs.
+[[nodiscard]] std::string op_text(const Op& op);
+
+/// The kinds of a list of operation types, in its order.
+template <class... Ts>
+std::vector<const OpKind*> op_kinds(boost::mp11::mp_list<Ts...> /*ops*/) {
+  return {&op_kind<Ts>()...};
+}
+
+}  // namespace kvo

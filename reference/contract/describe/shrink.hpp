@@ -1,0 +1,38 @@
+// reference/contract/describe/shrink.hpp: simpler versions of a described record, for shrinking
+// scripts.
+//
+// Each candidate changes one thing: a number towards zero, a flag to false, an optional to absent,
+// a list or one axis of the record's tensors to fewer entries. Tensors of one record shrink
+// together, because keys and values of unequal shape are a different mistake; so do its lists of
+// numbers that are equally long.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "reference/contract/describe/type.hpp"
+
+namespace kvo {
+
+/// `tensor` cut to the first `size` entries of `axis`.
+[[nodiscard]] Tensor cut_axis(const Tensor& tensor, std::size_t axis, std::int64_t size);
+
+/// Calls candidate(simpler record) for each simpler version, the boldest cuts of an axis first,
+/// until it returns true. True if it did.
+bool shrink_record(const Record& record, const std::function<bool(Record)>& candidate);
+
+/// An integer member of a record by name, and its value.
+using NamedInteger = std::pair<std::string_view, std::int64_t>;
+/// The integers that are members of the record itself, absent ones left out.
+[[nodiscard]] std::vector<NamedInteger> integers_of(const Record& record);
+/// The record with its member `integer.first` set to `to`; nothing unless that holds
+/// `integer.second` now.
+[[nodiscard]] std::optional<Record> with_integer(const Record& record, const NamedInteger& integer,
+                                                 std::int64_t to);
+
+}  // namespace kvo

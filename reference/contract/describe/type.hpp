@@ -1,0 +1,337 @@
+// reference/contract/describe/type.hpp: described types as tables, and values behind one pointer.
+//
+// A Type says of values of one C++ type what reading, writing, comparing, sizing and shrinking need
+// to know: for a record its fields with name, meaning and offset. Those walks are ordinary code
+// over the table (json.cpp, difference.cpp, shrink.cpp), compiled once for all records of all
+// contracts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <boost/json/fwd.hpp>
+
+#include "reference/contract/describe/describe.hpp"
+#include "reference/contract/values/check.hpp"
+#include "reference/contract/values/tensor.hpp"
+
+namespace kvo {
+
+struct Type;
+
+/// Names of axes, outermost first; missing names are numbered.
+using AxisNames = std::span<const std::string_view>;
+
+/// One member of a record.
+struct Field {
+  std::string_view name;
+  std::string_view meaning;  ///< and unit: "layer, counted from 0"; empty where nobody said
+  const Type* type;
+  std::size_t offset;   ///< bytes from the beginning of the record
+  AxisNames axes = {};  ///< of its tensors; empty when the record does not say
+
+  [[nodiscard]] const void* of(const void* record) const {
+    return static_cast<const std::byte*>(record) + offset;
+  }
+  [[nodiscard]] void* of(void* record) const { return static_cast<std::byte*>(record) + offset; }
+};
+
+enum class TypeClass : std::uint8_t {
+  kBool,
+  kInteger,
+  kFloat,   ///< 32 bits
+  kDouble,  ///< only in what the command writes
+  kString,
+  kTensor,
+  kEnum,
+  kRecord,
+  kList,
+  kOptional,  ///< absent when empty
+  kNullable,  ///< null when empty
+  kCustom,    ///< has a text form of its own
+};
+
+struct Enumerator {
+  std::string word;  ///< as written in logs
+  std::int64_t value;
+};
+
+/// What is known of a type. Members that do not belong to its class are empty.
+struct Type {
+  TypeClass type_class;
+  std::size_t size = 0;           ///< bytes of a value
+  bool is_signed = false;         ///< of kInteger
+  const Type* element = nullptr;  ///< of kList, kOptional, kNullable
+  std::vector<Field> fields = {};
+  std::vector<Enumerator> enumerators = {};
+
+  std::shared_ptr<void> (*make)() = nullptr;  ///< a default value
+  std::shared_ptr<void> (*copy)(const void*) = nullptr;
+  void (*assign)(void* to, const void* from) = nullptr;
+
+  // kList
+  std::size_t (*length)(const void*) = nullptr;
+  void* (*at)(void*, std::size_t) = nullptr;
+  void (*resize)(void*, std::size_t) = nullptr;
+  void (*erase)(void*, std::size_t begin, std::size_t end) = nullptr;
+  // kOptional, kNullable
+  void* (*held)(void*) = nullptr;     ///< null when empty
+  void* (*emplace)(void*) = nullptr;  ///< a default value in the place of what was held
+  void (*reset)(void*) = nullptr;
+  // kCustom
+  boost::json::value (*to_json)(const void*) = nullptr;
+  bool (*from_json)(const boost::json::value&, void*) = nullptr;
+  bool (*equal)(const void*, const void*) = nullptr;
+
+  [[nodiscard]] const void* element_at(const void* list, std::size_t i) const {
+    return at(const_cast<void*>(list),
+              i);  // NOLINT(cppcoreguidelines-pro-type-const-cast): given back const
+  }
+  [[nodiscard]] const void* held_by(const void* optional) const {
+    return held(const_cast<void*>(optional));  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+  }
+  /// The type of the value itself, without the layers that let it be absent or null.
+  [[nodiscard]] const Type& value_type() const {
+    return type_class == TypeClass::kOptional || type_class == TypeClass::kNullable
+               ? element->value_type()
+               : *this;
+  }
+  /// "tensor", "integer", "list": for people.
+  [[nodiscard]] std::string_view word() const;
+  [[nodiscard]] bool is_optional() const { return type_class == TypeClass::kOptional; }
+  [[nodiscard]] bool is_nullable() const { return type_class == TypeClass::kNullable; }
+};
+
+/// An integer or enumerator of any width, and back; the value must fit.
+[[nodiscard]] std::int64_t integer_at(const Type& type, const void* value);
+void set_integer(const Type& type, void* value, std::int64_t to);
+
+/// The table of T; one object for the whole program, so types compare by address.
+template <class T>
+const Type& type_of();
+
+/// A described value whose type is known at run time; immutable and cheap to copy.
+class Record {
+ public:
+  Record() = default;  ///< no value
+  Record(const Type& type, std::shared_ptr<const void> value)
+      : type_(&type), value_(std::move(value)) {}
+  template <class T>
+  [[nodiscard]] static Record of(T value) {
+    return {type_of<T>(), std::make_shared<const T>(std::move(value))};
+  }
+
+  [[nodiscard]] explicit operator bool() const { return value_ != nullptr; }
+  [[nodiscard]] const Type& type() const { return *type_; }
+  [[nodiscard]] const void* get() const { return value_.get(); }
+  /// The value; asking for another type than it has is a broken invariant.
+  template <class T>
+  [[nodiscard]] const T& as() const {
+    KVO_CHECK(type_ == &type_of<T>() && value_ != nullptr);
+    return *static_cast<const T*>(value_.get());
+  }
+  /// The value if it is a T; else null.
+  template <class T>
+  [[nodiscard]] const T* get_if() const {
+    return type_ == &type_of<T>() ? static_cast<const T*>(value_.get()) : nullptr;
+  }
+
+ private:
+  const Type* type_ = nullptr;
+  std::shared_ptr<const void> value_ = nullptr;
+};
+
+/// For operations that return nothing, and kinds without config.
+struct Nothing {
+  friend bool operator==(const Nothing&, const Nothing&) = default;
+};
+KVO_DESCRIBE(Nothing)
+
+/// Bytes of all tensors and lists of floats in a value.
+[[nodiscard]] std::size_t payload_bytes(const Type& type, const void* value);
+
+namespace detail {
+
+/// Of the tensor in member `name` of a T: those of all its tensors, or what T::axes(name) says.
+template <class T>
+constexpr AxisNames axes_of(std::string_view name) {
+  if constexpr (requires { T::axes(name); }) {
+    return T::axes(name);
+  } else if constexpr (requires { T::kAxes; }) {
+    return T::kAxes;
+  } else {
+    return {};
+  }
+}
+
+template <class T>
+constexpr std::string_view meaning_of(std::size_t index) {
+  if constexpr (requires { kvo_meanings(static_cast<const T*>(nullptr)); }) {
+    return kvo_meanings(static_cast<const T*>(nullptr))[index];
+  } else {
+    return {};
+  }
+}
+
+template <class T>
+std::vector<Field> fields_of() {
+  std::vector<Field> fields;
+  const T sample{};
+  boost::mp11::mp_for_each<Members<T>>([&](auto member) {
+    const auto& there = sample.*member.pointer;
+    using Member = std::remove_cvref_t<decltype(there)>;
+    fields.push_back(
+        {.name = member.name,
+         .meaning = meaning_of<T>(fields.size()),
+         .type = &type_of<Member>(),
+         .offset = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&there) -
+                                            reinterpret_cast<const std::byte*>(&sample)),
+         .axes = axes_of<T>(member.name)});
+  });
+  return fields;
+}
+
+template <class T>
+std::vector<Enumerator> enumerators_of() {
+  std::vector<Enumerator> all;
+  boost::mp11::mp_for_each<boost::describe::describe_enumerators<T>>([&](auto one) {
+    all.push_back({enumerator_word(one.name), static_cast<std::int64_t>(one.value)});
+  });
+  return all;
+}
+
+template <class T>
+constexpr TypeClass class_of() {
+  if constexpr (std::is_same_v<T, bool>)
+    return TypeClass::kBool;
+  else if constexpr (std::is_integral_v<T>)
+    return TypeClass::kInteger;
+  else if constexpr (std::is_same_v<T, float>)
+    return TypeClass::kFloat;
+  else if constexpr (std::is_same_v<T, double>)
+    return TypeClass::kDouble;
+  else if constexpr (std::is_same_v<T, std::string>)
+    return TypeClass::kString;
+  else if constexpr (std::is_same_v<T, Tensor>)
+    return TypeClass::kTensor;
+  else if constexpr (DescribedEnum<T>)
+    return TypeClass::kEnum;
+  else if constexpr (Optional<T>)
+    return TypeClass::kOptional;
+  else if constexpr (NullableType<T>)
+    return TypeClass::kNullable;
+  else if constexpr (Vector<T>)
+    return TypeClass::kList;
+  else if constexpr (Described<T>)
+    return TypeClass::kRecord;
+  else
+    return TypeClass::kCustom;
+}
+
+template <class T>
+T& to(void* value) {
+  return *static_cast<T*>(value);
+}
+template <class T>
+const T& to(const void* value) {
+  return *static_cast<const T*>(value);
+}
+
+template <class T>
+void describe_list(Type& type) {
+  type.element = &type_of<typename T::value_type>();
+  type.length = [](const void* list) { return to<T>(list).size(); };
+  type.at = [](void* list, std::size_t i) -> void* { return &to<T>(list)[i]; };
+  type.resize = [](void* list, std::size_t size) { to<T>(list).resize(size); };
+  type.erase = [](void* list, std::size_t begin, std::size_t end) {
+    auto& all = to<T>(list);
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(begin),
+              all.begin() + static_cast<std::ptrdiff_t>(end));
+  };
+}
+
+template <class T>
+std::optional<T>& optional_in(void* value, const std::optional<T>* /*tag*/) {
+  return to<std::optional<T>>(value);
+}
+template <class T>
+std::optional<T>& optional_in(void* value, const Nullable<T>* /*tag*/) {
+  return to<Nullable<T>>(value).value;
+}
+
+template <class T>
+void describe_optional(Type& type) {
+  using Held = std::remove_cvref_t<decltype(*std::declval<const T&>())>;
+  constexpr const T* kTag = nullptr;
+  type.element = &type_of<Held>();
+  type.held = [](void* value) -> void* {
+    auto& optional = optional_in(value, kTag);
+    return optional ? &*optional : nullptr;
+  };
+  type.emplace = [](void* value) -> void* { return &optional_in(value, kTag).emplace(); };
+  type.reset = [](void* value) { optional_in(value, kTag).reset(); };
+}
+
+template <class T>
+Type make_type() {
+  constexpr TypeClass kClass = class_of<T>();
+  Type type{.type_class = kClass, .size = sizeof(T)};
+  type.make = []() -> std::shared_ptr<void> { return std::make_shared<T>(); };
+  type.copy = [](const void* from) -> std::shared_ptr<void> {
+    return std::make_shared<T>(to<T>(from));
+  };
+  type.assign = [](void* into, const void* from) { to<T>(into) = to<T>(from); };
+  if constexpr (kClass == TypeClass::kInteger) {
+    type.is_signed = std::is_signed_v<T>;
+  } else if constexpr (kClass == TypeClass::kEnum) {
+    type.enumerators = enumerators_of<T>();
+  } else if constexpr (kClass == TypeClass::kRecord) {
+    type.fields = fields_of<T>();
+  } else if constexpr (kClass == TypeClass::kList) {
+    describe_list<T>(type);
+  } else if constexpr (kClass == TypeClass::kOptional || kClass == TypeClass::kNullable) {
+    describe_optional<T>(type);
+  } else if constexpr (kClass == TypeClass::kCustom) {
+    type.to_json = [](const void* value) { return to<T>(value).to_json(); };
+    type.from_json = [](const boost::json::value& in, void* value) {
+      return to<T>(value).from_json(in);
+    };
+    type.equal = [](const void* a, const void* b) { return to<T>(a) == to<T>(b); };
+  }
+  return type;
+}
+
+}  // namespace detail
+
+template <class T>
+const Type& type_of() {
+  static const Type kType = detail::make_type<T>();
+  return kType;
+}
+
+// The types that nearly every record has are made once, in type.cpp.
+extern template const Type& type_of<bool>();
+extern template const Type& type_of<std::int32_t>();
+extern template const Type& type_of<std::int64_t>();
+extern template const Type& type_of<std::uint64_t>();
+extern template const Type& type_of<float>();
+extern template const Type& type_of<std::string>();
+extern template const Type& type_of<Tensor>();
+extern template const Type& type_of<Nothing>();
+extern template const Type& type_of<Nullable<Tensor>>();
+extern template const Type& type_of<Nullable<std::int64_t>>();
+extern template const Type& type_of<std::optional<bool>>();
+extern template const Type& type_of<std::optional<std::int64_t>>();
+extern template const Type& type_of<std::optional<Tensor>>();
+extern template const Type& type_of<std::optional<std::string>>();
+extern template const Type& type_of<std::vector<std::int64_t>>();
+extern template const Type& type_of<std::vector<float>>();
+
+}  // namespace kvo

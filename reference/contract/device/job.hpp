@@ -1,0 +1,142 @@
+// reference/contract/device/job.hpp: the work of a kernel as a value.
+//
+// A job is a trivially copyable struct of pointers and sizes with
+//   kName           as logs name the kernel;
+//   items()         how many items it has;
+//   run(i)          carries out one: items write disjoint cells, so every order of items, and all
+//   at
+//                   once, leave the same memory;
+//   touch(memory)   says what it reads (pointers to const) and writes, in elements from a pointer;
+//   arguments()     as logs show them.
+// A device gets it as a Job, which knows no type. One that runs on the host maps the pointers of a
+// copy to where the memory is, while touch() names them, and calls run(i); one with kernels of its
+// own has a launcher for each JobType and never calls touch().
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace kvo {
+
+/// An address in device memory, in bytes; 0 is null.
+struct DevicePtr {
+  std::uint64_t address = 0;
+
+  explicit operator bool() const { return address != 0; }
+  friend bool operator==(const DevicePtr&, const DevicePtr&) = default;
+  friend DevicePtr operator+(DevicePtr base, std::int64_t bytes) {
+    return {base.address + static_cast<std::uint64_t>(bytes)};
+  }
+  /// For a job; nobody else follows it.
+  template <class T>
+  [[nodiscard]] T* as() const {
+    return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr)
+  }
+};
+static_assert(sizeof(DevicePtr) == 8, "pointer arrays on a device hold 8 bytes each");
+
+/// What a job is called with: an address or a number.
+struct JobArgument {
+  std::string_view name = {};
+  bool is_pointer = false;
+  DevicePtr pointer = {};
+  std::int64_t number = 0;
+
+  static JobArgument of(std::string_view name, const void* pointer) {
+    return {name, true, {reinterpret_cast<std::uint64_t>(pointer)}};
+  }
+  static JobArgument of(std::string_view name, std::int64_t number) {
+    return {name, false, {}, number};
+  }
+};
+
+/// Device memory that the host can reach: where touch() maps the pointers of a job to.
+class JobMemory {
+ public:
+  virtual ~JobMemory() = default;
+
+  /// Makes pointer[first], .., pointer[first + count - 1] usable.
+  /// Errors  false: they are not all inside one live buffer.
+  template <class T>
+  [[nodiscard]] bool map(T*& pointer, std::int64_t first, std::int64_t count) {
+    constexpr std::int64_t kBytes = sizeof(T);
+    std::int64_t offset = 0;
+    std::int64_t bytes = 0;
+    if (__builtin_mul_overflow(first, kBytes, &offset) ||
+        __builtin_mul_overflow(count, kBytes, &bytes))
+      return false;
+    const DevicePtr at{reinterpret_cast<std::uint64_t>(pointer)};
+    std::byte* const found = host_address(at + offset, bytes, !std::is_const_v<T>);
+    if (found != nullptr) pointer = reinterpret_cast<T*>(found - offset);
+    return found != nullptr;
+  }
+
+ protected:
+  /// The bytes at `ptr`, or null unless all of them lie inside one buffer.
+  [[nodiscard]] virtual std::byte* host_address(DevicePtr ptr, std::int64_t bytes,
+                                                bool written) = 0;
+};
+
+inline constexpr std::size_t kMostJobArguments = 5;
+using JobArguments = std::array<JobArgument, kMostJobArguments>;  ///< those without name are none
+
+template <class T>
+concept IsJob = std::is_trivially_copyable_v<T> &&
+    requires(const T& job, T& copy, JobMemory& memory) {
+  { T::kName } -> std::convertible_to<std::string_view>;
+  { job.items() } -> std::same_as<std::int64_t>;
+  job.run(std::int64_t{0});
+  { copy.touch(memory) } -> std::same_as<bool>;
+  { job.arguments() } -> std::same_as<JobArguments>;
+};
+
+/// What is common to the jobs of one type; there is one object a type.
+struct JobType {
+  std::string_view name;
+  std::int64_t (*items)(const void* job);
+  void (*run)(const void* job, std::int64_t item);
+  bool (*touch)(void* job, JobMemory& memory);
+  JobArguments (*arguments)(const void* job);
+};
+
+template <IsJob T>
+inline constexpr JobType kJobType{
+    T::kName, [](const void* job) { return static_cast<const T*>(job)->items(); },
+    [](const void* job, std::int64_t item) { static_cast<const T*>(job)->run(item); },
+    [](void* job, JobMemory& memory) { return static_cast<T*>(job)->touch(memory); },
+    [](const void* job) { return static_cast<const T*>(job)->arguments(); }};
+
+/// A copy of a job of any type.
+class Job {
+ public:
+  template <IsJob T>
+  Job(const T& job) : type_(&kJobType<T>) {  // NOLINT: a job is one
+    static_assert(sizeof(T) <= kBytes && alignof(T) <= kAlign);
+    new (bytes_.data()) T(job);
+  }
+
+  [[nodiscard]] const JobType& type() const { return *type_; }
+  /// The struct itself, for a launcher.
+  [[nodiscard]] const void* data() const { return bytes_.data(); }
+  [[nodiscard]] JobArguments arguments() const { return type_->arguments(bytes_.data()); }
+  [[nodiscard]] std::int64_t items() const { return type_->items(bytes_.data()); }
+  /// Maps the pointers to host memory; false: one of them leads out of it.
+  [[nodiscard]] bool touch(JobMemory& memory) { return type_->touch(bytes_.data(), memory); }
+  /// Carries out one item of a job that was mapped.
+  void run(std::int64_t item) const { type_->run(bytes_.data(), item); }
+
+ private:
+  static constexpr std::size_t kBytes = 64;
+  static constexpr std::size_t kAlign = 8;
+
+  const JobType* type_;
+  alignas(kAlign) std::array<std::byte, kBytes> bytes_ = {};
+};
+
+}  // namespace kvo

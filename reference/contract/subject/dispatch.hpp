@@ -1,0 +1,123 @@
+// reference/contract/subject/dispatch.hpp: sessions: from an operation to one overload.
+#pragma once
+
+#include <concepts>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "reference/contract/subject/subject.hpp"
+
+namespace kvo {
+
+/// What a visitor answers when an error comes together with values.
+template <class R>
+struct Answer {
+  std::optional<Error> error = std::nullopt;
+  R returns = {};
+};
+
+namespace detail {
+
+template <class R>
+Observation observe(Result<R> result) {
+  if (!result) return {.error = std::move(result).error()};
+  return {.returns = Record::of(std::move(*result))};
+}
+template <class R>
+Observation observe(Answer<R> answer) {
+  return {.error = std::move(answer.error), .returns = Record::of(std::move(answer.returns))};
+}
+inline Observation observe(const Status& status) {
+  static const Record kNothing = Record::of(Nothing());
+  if (!status) return {.error = status.error()};
+  return {.returns = kNothing};
+}
+
+/// What an exception that escaped from a cache is observed as.
+[[nodiscard]] Observation observe_exception();
+
+}  // namespace detail
+
+/// For an overload of a visitor that names operations it treats alike: there is no catch-all.
+template <class T, class... Ts>
+concept OneOf = (std::same_as<T, Ts> || ...);
+
+/// Calls visit(arguments) with the arguments of `op`, whatever its type. A visitor that lacks an
+/// overload does not compile. False if `op` is none of Ops.
+template <class... Ops, class Visitor>
+bool visit_op(boost::mp11::mp_list<Ops...> /*ops*/, const Op& op, Visitor&& visitor) {
+  const auto attempt = [&]<class T>(const T* arguments) {
+    if (arguments != nullptr) visitor(*arguments);
+    return arguments != nullptr;
+  };
+  return (attempt(op.as<Ops>()) || ...);
+}
+
+/// Carries out an operation by the visitor's overload for its type, which returns Status,
+/// Result<Returns> or Answer<Returns>. What it throws becomes an observation.
+template <class... Ops, class Visitor>
+Observation dispatch(boost::mp11::mp_list<Ops...> ops, const Op& op, Visitor&& visitor) {
+  Observation seen{.error = fail(Code::kNotSupported, std::string(op.kind().name)),
+                   .unsupported = true};
+  try {
+    visit_op(ops, op, [&](const auto& arguments) { seen = detail::observe(visitor(arguments)); });
+  } catch (const std::exception&) {
+    return detail::observe_exception();
+  }
+  return seen;
+}
+
+/// A session with one overload of operator() for each of Ops: Status, Result<Returns> or
+/// Answer<Returns> operator()(const Op&). It calls its caches through probe().
+template <class Derived, class Ops>
+class DispatchSession : public Session {
+ public:
+  [[nodiscard]] Observation apply(const Op& op, Probe& probe) final {
+    probe_ = &probe;
+    return dispatch(Ops(), op, static_cast<Derived&>(*this));
+  }
+
+ protected:
+  /// What the operation under way calls the cache through.
+  [[nodiscard]] Probe& probe() { return *probe_; }
+
+ private:
+  Probe* probe_ = nullptr;
+};
+
+/// The caches of a case by the number that its operations give them.
+template <class Cache>
+class NumberedCaches {
+ public:
+  /// Most caches of a case.
+  static constexpr std::int64_t kMost = 4096;
+
+  /// The cache of that number, or null.
+  [[nodiscard]] Cache* find(std::int64_t number) const {
+    const auto found = caches_.find(number);
+    return found != caches_.end() ? found->second.get() : nullptr;
+  }
+  /// Puts a cache in the place of the one that had the number. Requires  may_have(number).
+  void put(std::int64_t number, std::unique_ptr<Cache> cache) {
+    caches_[number] = std::move(cache);
+  }
+  [[nodiscard]] static bool may_have(std::int64_t number) { return number >= 0 && number < kMost; }
+  [[nodiscard]] static Error none(std::int64_t number) {
+    return fail(Code::kPrecondition, "no cache " + std::to_string(number));
+  }
+  /// Of the first cache that says one.
+  [[nodiscard]] std::optional<std::string> broken_invariant() const {
+    for (const auto& [number, cache] : caches_)
+      if (auto broken = cache->broken_invariant()) return broken;
+    return std::nullopt;
+  }
+
+ private:
+  std::map<std::int64_t, std::unique_ptr<Cache>> caches_;
+};
+
+}  // namespace kvo

@@ -1,0 +1,69 @@
+// reference/contract/subject/op_stream.hpp: where scripts come from, seen from the runner.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <boost/container/flat_set.hpp>
+
+#include "reference/contract/describe/operation.hpp"
+
+namespace kvo {
+
+/// Names of the states that a case went through: "pool ran dry half-way". String literals only.
+using Labels = boost::container::flat_set<std::string_view>;
+
+/// Operations of one case, one by one. The same feedback gives the same operations again.
+class OpStream {
+ public:
+  virtual ~OpStream() = default;
+  /// The next operation, or nothing at the end.
+  [[nodiscard]] virtual std::optional<Op> next() = 0;
+  /// What must be observed of the operation that next() gave last, if the stream knows: it then
+  /// judges every subject, the reference too. Valid until next().
+  [[nodiscard]] virtual const Observation* expected() const { return nullptr; }
+  /// What the judge observed of the operation that next() gave last.
+  virtual void saw(const Op& op, const Observation& seen, Labels& labels) = 0;
+};
+
+/// The first operations of a stream.
+class FirstOps final : public OpStream {
+ public:
+  FirstOps(std::unique_ptr<OpStream> all, std::uint64_t count)
+      : all_(std::move(all)), left_(count) {}
+  [[nodiscard]] std::optional<Op> next() override {
+    if (left_ == 0) return std::nullopt;
+    --left_;
+    return all_->next();
+  }
+  [[nodiscard]] const Observation* expected() const override { return all_->expected(); }
+  void saw(const Op& op, const Observation& seen, Labels& labels) override {
+    all_->saw(op, seen, labels);
+  }
+
+ private:
+  std::unique_ptr<OpStream> all_;
+  std::uint64_t left_;
+};
+
+/// A list of operations as a stream.
+class ListedOps final : public OpStream {
+ public:
+  explicit ListedOps(std::vector<Op> ops) : ops_(std::move(ops)) {}
+  [[nodiscard]] std::optional<Op> next() override {
+    if (at_ == ops_.size()) return std::nullopt;
+    return ops_[at_++];
+  }
+  void saw(const Op& /*op*/, const Observation& /*seen*/, Labels& /*labels*/) override {}
+
+ private:
+  std::vector<Op> ops_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace kvo

@@ -1,0 +1,75 @@
+// reference/contract/subject/probe.hpp: what the harness attaches to the moment a cache is called.
+//
+// A session calls its cache through a Probe and through nothing else, so that exactly the cache's
+// own work is timed, counted and made to fail: copying results for comparison is not.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace kvo {
+
+/// Per-thread switch of the allocator hook (tools and tests link it; without it nothing is
+/// counted).
+struct AllocationGate {
+  bool open = false;          ///< inside a call of a cache
+  std::uint64_t count = 0;    ///< allocations seen while open
+  std::int64_t fail_at = -1;  ///< this many more succeed, then one fails; negative: none fails
+  std::size_t limit_bytes = std::size_t{4} << 30U;  ///< a larger single request fails
+};
+inline thread_local AllocationGate allocation_gate;  // NOLINT: the hook has no other way in
+
+/// Closes the gate while the harness itself allocates amid a call of a cache: what it does must
+/// neither count nor fail as the cache's own.
+class HarnessWork {
+ public:
+  HarnessWork() : was_open_(std::exchange(allocation_gate.open, false)) {}
+  ~HarnessWork() { allocation_gate.open = was_open_; }
+  HarnessWork(const HarnessWork&) = delete;
+  HarnessWork& operator=(const HarnessWork&) = delete;
+
+ private:
+  bool was_open_;
+};
+
+/// Times calls and opens the allocation gate around them.
+class Probe {
+ public:
+  /// Runs `call`, adds its time, and returns what it returned.
+  template <class Call>
+  decltype(auto) operator()(Call&& call) {
+    const Scope scope(*this);
+    return std::forward<Call>(call)();
+  }
+
+  /// Nanoseconds spent in calls since the last take.
+  std::uint64_t take_nanoseconds() { return std::exchange(nanoseconds_, 0); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  class Scope {
+   public:
+    explicit Scope(Probe& probe) : probe_(probe), start_(Clock::now()) {
+      allocation_gate.open = true;
+    }
+    ~Scope() {
+      allocation_gate.open = false;
+      const auto spent = Clock::now() - start_;
+      probe_.nanoseconds_ += static_cast<std::uint64_t>(
+          std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count());
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Probe& probe_;
+    Clock::time_point start_;
+  };
+
+  std::uint64_t nanoseconds_ = 0;
+};
+
+}  // namespace kvo

@@ -1,0 +1,63 @@
+// reference/contract/values/result.hpp: outcomes as values.
+//
+// Words    outcome   what an operation of a contract answers; part of the semantics, so a value.
+//          code      what two outcomes are compared by; the words beside it are for people.
+// Source   codes: the operation-log format (docs/kvlog.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <boost/system/result.hpp>
+
+namespace kvo {
+
+enum class Code : std::uint8_t {
+  kFull,          ///< a cache holds as many tokens as it may
+  kNotSupported,  ///< this cache does not offer that
+  kOutOfRange,    ///< an index or size outside what is allowed
+  kBadShape,      ///< a tensor of the wrong shape
+  kExhausted,     ///< a block pool has no free block
+  kBadPosition,   ///< a position that is not the next one
+  kClosed,        ///< the cache has been closed
+  kPrecondition,  ///< what the original leaves undefined or answers with a panic; nothing changed
+  kOther,         ///< a reason of one contract, named by Error::reason
+  kOutOfMemory,   ///< an allocation failed; the state is as before the call
+  kThrew,         ///< the subject threw or broke an invariant; its state is unknown
+};
+
+struct Error {
+  Code code = Code::kOther;
+  std::string reason = {};  ///< only for kOther: compared like a code, for instance "alloc_failed"
+  std::string detail = {};  ///< for people: the offending field and value
+
+  /// "full", "other:alloc_failed": as written in logs.
+  [[nodiscard]] std::string code_text() const;
+  /// code_text and the detail in brackets, when there is one.
+  [[nodiscard]] std::string text() const;
+  friend bool operator==(const Error& a, const Error& b) {
+    return a.code == b.code && (a.code != Code::kOther || a.reason == b.reason);
+  }
+};
+
+/// The error of a log's code; an unknown code is {kOther, that text}.
+[[nodiscard]] Error error_of_code(std::string_view code);
+
+inline Error fail(Code code, std::string detail = {}) {
+  return {.code = code, .detail = std::move(detail)};
+}
+inline Error fail_other(std::string reason) {
+  return {.code = Code::kOther, .reason = std::move(reason)};
+}
+
+/// Asking a failed result for its value is a programmer error.
+[[noreturn]] void throw_exception_from_error(const Error& error,
+                                             const boost::source_location& where);
+
+template <class T>
+using Result = boost::system::result<T, Error>;
+using Status = Result<void>;
+
+}  // namespace kvo

@@ -1,0 +1,82 @@
+#include "reference/contract/values/strided_view.hpp"
+
+#include <bit>
+#include <cstring>
+
+#include "reference/contract/values/check.hpp"
+#include "reference/contract/values/half.hpp"
+
+namespace kvo {
+namespace {
+
+void copy_axes(const StridedView& view, std::size_t axis, const std::byte* from, std::byte*& to) {
+  const std::size_t bytes = dtype_bytes(view.dtype);
+  const auto step = view.strides[axis] * static_cast<std::int64_t>(bytes);
+  const bool last = axis + 1 == view.shape.size();
+  if (last && view.strides[axis] == 1) {
+    const auto run = static_cast<std::size_t>(view.shape[axis]) * bytes;
+    if (run > 0) std::memcpy(to, from, run);
+    to += run;
+    return;
+  }
+  for (std::int64_t i = 0; i < view.shape[axis]; ++i, from += step) {
+    if (last) {
+      std::memcpy(to, from, bytes);
+      to += bytes;
+    } else {
+      copy_axes(view, axis + 1, from, to);
+    }
+  }
+}
+
+}  // namespace
+
+StridedView view_of(const Tensor& tensor) {
+  StridedView view{tensor.shape, tensor.shape, tensor.dtype, tensor.bytes.data()};
+  std::int64_t stride = 1;
+  for (std::size_t axis = view.shape.size(); axis-- > 0;) {
+    view.strides[axis] = stride;
+    stride *= view.shape[axis];
+  }
+  return view;
+}
+
+Tensor materialize(const StridedView& view) {
+  KVO_CHECK(view.shape.size() == view.strides.size() && !view.shape.empty());
+  Tensor copy = make_tensor(view.shape, view.dtype);
+  std::byte* to = copy.bytes.data();
+  if (!copy.bytes.empty()) copy_axes(view, 0, view.data, to);
+  return copy;
+}
+
+float load_element(DType dtype, const std::byte* from) {
+  std::uint16_t half = 0;
+  float value = 0;
+  switch (dtype) {
+    case DType::kF32:
+      std::memcpy(&value, from, sizeof(value));
+      return value;
+    case DType::kF16:
+      std::memcpy(&half, from, sizeof(half));
+      return f32_of_f16(half);
+    case DType::kBF16:
+      std::memcpy(&half, from, sizeof(half));
+      return f32_of_bf16(half);
+    case DType::kI32:
+      break;
+  }
+  KVO_CHECK(dtype != DType::kI32);
+  return 0;
+}
+
+void store_element(DType dtype, float value, std::byte* to) {
+  KVO_CHECK(dtype != DType::kI32);
+  if (dtype == DType::kF32) {
+    std::memcpy(to, &value, sizeof(value));
+    return;
+  }
+  const std::uint16_t half = dtype == DType::kF16 ? f16_of(value) : bf16_of(value);
+  std::memcpy(to, &half, sizeof(half));
+}
+
+}  // namespace kvo

@@ -1,0 +1,99 @@
+// reference/layered/cache.hpp: the contract `layered`: one growing row store a layer.
+//
+// Words    entry    the K (or V) of one token in one layer: num_kv_heads * head_dim elements, f32.
+//          len      tokens counted by advance(); not derived from the data.
+// Shapes   k(layer) and v(layer) are flat: [appended elements of that layer], in append order.
+// Builds   `debug` and `release` are those of the followed Rust cache; they differ in its quirks.
+// Views    a span from k or v is valid until the next append to that layer, clear, or destruction.
+// Threads  readers may run side by side; a writer needs the cache for itself (RS-19).
+// Source   rules RS-1 to RS-19.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <boost/describe/enum.hpp>
+
+#include "reference/contract/values/result.hpp"
+#include "reference/layered/quirks.hpp"
+
+namespace kvo::layered {
+
+enum class Build : std::uint8_t { kDebug, kRelease };
+BOOST_DESCRIBE_ENUM(Build, kDebug, kRelease)
+
+/// What a cache does where the rules leave a choice. Without quirks every build does the same.
+struct Behaviour {
+  Build build = Build::kRelease;
+  QuirkSet<Quirk> quirks = {};
+};
+
+/// Sizes of a cache; every value is accepted at construction, 0 included (RS-1).
+struct Geometry {
+  std::uint64_t num_layers = 0;
+  std::uint64_t num_kv_heads = 0;
+  std::uint64_t head_dim = 0;
+  friend bool operator==(const Geometry&, const Geometry&) = default;
+};
+
+/// A cache of the contract. Errors of every call: nothing has changed.
+class Cache {
+ public:
+  virtual ~Cache() = default;
+
+  [[nodiscard]] virtual Geometry geometry() const = 0;
+
+  /// Adds `k` and `v` behind the data of `layer` (RS-4 to RS-7).
+  /// Shape   k, v: [num_kv_heads * head_dim]; with kLengthsUnchecked release takes any lengths.
+  /// Errors  kOutOfRange "layer", with kLayerAborts kPrecondition, and after the lengths;
+  ///         kBadShape "k", "v": a wrong length; with kLengthsUnchecked debug: kPrecondition;
+  ///         kPrecondition: a second append of a layer within one token.
+  [[nodiscard]] virtual Status append(std::uint64_t layer, std::span<const float> k,
+                                      std::span<const float> v) = 0;
+
+  /// Counts one more token (RS-8).
+  /// Errors  kPrecondition unless every layer was appended to exactly once.
+  [[nodiscard]] virtual Status advance() = 0;
+
+  /// The whole K or V of a layer, flat (RS-9).
+  /// Errors  kOutOfRange, with kLayerAborts kPrecondition: no such layer.
+  [[nodiscard]] virtual Result<std::span<const float>> k(std::uint64_t layer) const = 0;
+  [[nodiscard]] virtual Result<std::span<const float>> v(std::uint64_t layer) const = 0;
+
+  /// Tokens counted by advance (RS-11).
+  [[nodiscard]] virtual std::uint64_t len() const = 0;
+
+  /// num_kv_heads * head_dim, in elements (RS-11); as entry_elements says.
+  [[nodiscard]] virtual Result<std::uint64_t> entry_size() const = 0;
+
+  /// Drops all data and the count; keeps geometry and capacity (RS-12).
+  virtual void clear() = 0;
+
+  /// A deep, independent copy; its capacity is not promised (RS-15).
+  [[nodiscard]] virtual std::unique_ptr<Cache> clone() const = 0;
+};
+
+/// num_kv_heads * head_dim (RS-11).
+/// Errors  kOutOfRange: it overflows; with kSizesUnchecked kPrecondition (debug), or none: it wraps
+///         modulo 2^64 (release).
+[[nodiscard]] Result<std::uint64_t> entry_elements(const Geometry& geometry,
+                                                   const Behaviour& behaviour);
+/// Elements to reserve for `max_seq_len` tokens (RS-2).
+/// Errors  kOutOfRange, with kSizesUnchecked kPrecondition: the product or its bytes overflow.
+[[nodiscard]] Result<std::uint64_t> reserved_elements(const Geometry& geometry,
+                                                      std::uint64_t max_seq_len,
+                                                      const Behaviour& behaviour);
+/// The text of the Rust Debug format, on one line or pretty (RS-17).
+[[nodiscard]] std::string debug_text(const Cache& cache, bool pretty);
+
+/// Makes caches for a session; `max_seq_len` is absent for `new`.
+using MakeCache = std::function<Result<std::unique_ptr<Cache>>(
+    const Geometry&, std::optional<std::uint64_t> max_seq_len, const Behaviour&)>;
+
+}  // namespace kvo::layered

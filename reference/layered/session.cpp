@@ -1,0 +1,224 @@
+// How operations of the contract reach a cache: one overload an operation.
+#include <map>
+
+#include "reference/contract/subject/dispatch.hpp"
+#include "reference/contract/subject/named_quirks.hpp"
+#include "reference/layered/operations.hpp"
+
+namespace kvo::layered {
+namespace {
+
+constexpr std::size_t kMostCaches = 4096;
+
+// What RS-13 guarantees about one side of a layer: kept by the harness, not asked of the subject.
+struct Guarantee {
+  std::uint64_t elements = 0;  ///< reserved, or the largest length so far
+  const float* pin = nullptr;  ///< remembered address
+  bool promised = false;       ///< the pin must still hold
+};
+
+struct Slot {
+  std::unique_ptr<Cache> cache;
+  std::map<std::uint64_t, std::array<Guarantee, 2>> guarantees = {};
+  std::uint64_t reserved = 0;
+
+  std::array<Guarantee, 2>& of(std::uint64_t layer) {
+    const auto [it, fresh] = guarantees.try_emplace(layer);
+    if (fresh) it->second[0].elements = it->second[1].elements = reserved;
+    return it->second;
+  }
+  void grown(std::uint64_t layer) {
+    const auto note = [&](Guarantee& side, std::size_t length) {
+      if (length <= side.elements) return;
+      side.elements = length;
+      side.promised = false;
+    };
+    const auto k = cache->k(layer);
+    const auto v = cache->v(layer);
+    if (k) note(of(layer)[0], k->size());
+    if (v) note(of(layer)[1], v->size());
+  }
+};
+
+Tensor flat(std::span<const float> values) {
+  return tensor_of({static_cast<std::int64_t>(values.size())}, values);
+}
+
+class LayeredSession final : public DispatchSession<LayeredSession, Ops> {
+ public:
+  LayeredSession(MakeCache make, const Behaviour& behaviour)
+      : make_(std::move(make)), behaviour_(behaviour) {}
+
+  Result<CacheNumber> operator()(const New& op) {
+    return add({op.num_layers, op.num_kv_heads, op.head_dim}, std::nullopt);
+  }
+  Result<CacheNumber> operator()(const WithCapacity& op) {
+    return add({op.num_layers, op.num_kv_heads, op.head_dim}, op.max_seq_len);
+  }
+  Status operator()(const Append& op) {
+    Slot* slot = find(op.cache);
+    if (slot == nullptr) return no_cache(op.cache);
+    const Status done =
+        probe()([&] { return slot->cache->append(op.layer, op.k.floats(), op.v.floats()); });
+    if (done) slot->grown(op.layer);
+    return done;
+  }
+  Status operator()(const Advance& op) {
+    Slot* slot = find(op.cache);
+    if (slot == nullptr) return no_cache(op.cache);
+    return probe()([&] { return slot->cache->advance(); });
+  }
+  Result<Keys::Returns> operator()(const Keys& op) {
+    Slot* slot = find(op.cache);
+    if (slot == nullptr) return no_cache(op.cache);
+    const auto seen = probe()([&] { return slot->cache->k(op.layer); });
+    if (!seen) return seen.error();
+    return Keys::Returns{flat(*seen)};
+  }
+  Result<Values::Returns> operator()(const Values& op) {
+    Slot* slot = find(op.cache);
+    if (slot == nullptr) return no_cache(op.cache);
+    const auto seen = probe()([&] { return slot->cache->v(op.layer); });
+    if (!seen) return seen.error();
+    return Values::Returns{flat(*seen)};
+  }
+  Result<Len::Returns> operator()(const Len& op) {
+    Slot* slot = find(op.cache);
+    if (slot == nullptr) return no_cache(op.cache);
+    return Len::Returns{probe()([&] { return slot->cache->len(); })};
+  }
+  Result<IsEmpty::Returns> operator()(const IsEmpty& op) {
+    Slot* slot = find(op.cache);
+    if (slot == nullptr) return no_cache(op.cache);
+    return IsEmpty::Returns{probe()([&] { return slot->cache->len() == 0; })};
+  }
+  Result<NumLayers::Returns> operator()(const NumLayers& op) {
+    Slot* slot = find(op.cache);
+    if (slot == nullptr) return no_cache(op.cache);
+    return NumLayers::Returns{probe()([&] { return slot->cache->geometry().num_layers; })};
+  }
+  Result<EntrySize::Returns> operator()(const EntrySize& op) {
+    Slot* slot = find(op.cache);
+    if (slot == nullptr) return no_cache(op.cache);
+    const auto size = probe()([&] { return slot->cache->entry_size(); });
+    if (!size) return size.error();
+    return EntrySize::Returns{*size};
+  }
+  Status operator()(const Clear& op) {
+    Slot* slot = find(op.cache);
+    if (slot == nullptr) return no_cache(op.cache);
+    probe()([&] { slot->cache->clear(); });
+    return {};
+  }
+  Result<CacheNumber> operator()(const Clone& op) {
+    const Slot* source = find(op.cache);
+    if (source == nullptr) return no_cache(op.cache);
+    if (slots_.size() == kMostCaches) return too_many();
+    Slot clone = clone_of(*source);
+    slots_.push_back(std::move(clone));
+    return CacheNumber{slots_.size() - 1};
+  }
+  Status operator()(const CloneFrom& op) {
+    Slot* target = find(op.cache);
+    const Slot* source = find(op.source);
+    if (target == nullptr) return no_cache(op.cache);
+    if (source == nullptr) return no_cache(op.source);
+    if (target == source) return fail(Code::kPrecondition, "source is the cache itself");
+    *target = clone_of(*source);
+    return {};
+  }
+  Result<Debug::Returns> operator()(const Debug& op) {
+    const Slot* slot = find(op.cache);
+    if (slot == nullptr) return no_cache(op.cache);
+    return Debug::Returns{debug_text(*slot->cache, op.pretty)};
+  }
+  Status operator()(const Pin& op) {
+    Slot* slot = find(op.cache);
+    if (slot == nullptr) return no_cache(op.cache);
+    const auto k = slot->cache->k(op.layer);
+    const auto v = slot->cache->v(op.layer);
+    if (!k) return k.error();
+    if (!v) return v.error();
+    auto& sides = slot->of(op.layer);
+    slot->grown(op.layer);
+    sides[0] = {sides[0].elements, k->data(), sides[0].elements > 0};
+    sides[1] = {sides[1].elements, v->data(), sides[1].elements > 0};
+    return {};
+  }
+  Result<Pinned::Returns> operator()(const Pinned& op) {
+    Slot* slot = find(op.cache);
+    if (slot == nullptr) return no_cache(op.cache);
+    const auto k = slot->cache->k(op.layer);
+    const auto v = slot->cache->v(op.layer);
+    if (!k) return k.error();
+    if (!v) return v.error();
+    const auto& sides = slot->of(op.layer);
+    if (!sides[0].promised || !sides[1].promised) return Pinned::Returns{};
+    return Pinned::Returns{k->data() == sides[0].pin && v->data() == sides[1].pin};
+  }
+
+ private:
+  Slot* find(std::uint64_t number) { return number < slots_.size() ? &slots_[number] : nullptr; }
+  static Error no_cache(std::uint64_t number) {
+    return fail(Code::kPrecondition, "no cache " + std::to_string(number));
+  }
+  static Error too_many() { return fail(Code::kPrecondition, "too many caches in a case"); }
+  // A clone's guaranteed capacity is its length, whatever becomes of that before somebody looks
+  // (RS-13, RS-15).
+  Slot clone_of(const Slot& source) {
+    Slot clone{probe()([&] { return source.cache->clone(); })};
+    for (const auto& [layer, sides] : source.guarantees) clone.grown(layer);
+    return clone;
+  }
+  Result<CacheNumber> keep(std::unique_ptr<Cache> cache, std::uint64_t reserved = 0) {
+    if (slots_.size() == kMostCaches) return too_many();
+    Slot slot{std::move(cache)};
+    slot.reserved = reserved;
+    slots_.push_back(std::move(slot));
+    return CacheNumber{slots_.size() - 1};
+  }
+  Result<CacheNumber> add(const Geometry& geometry, std::optional<std::uint64_t> max_seq_len) {
+    auto made = probe()([&] { return make_(geometry, max_seq_len, behaviour_); });
+    if (!made) return made.error();
+    const auto reserved = max_seq_len ? reserved_elements(geometry, *max_seq_len, behaviour_)
+                                      : Result<std::uint64_t>(0);
+    // A subject may take what the rules refuse: then nothing is guaranteed of it.
+    return keep(std::move(*made), reserved ? *reserved : 0);
+  }
+
+  MakeCache make_;
+  Behaviour behaviour_;
+  std::vector<Slot> slots_;
+};
+
+Result<Behaviour> behaviour_of(const Setup& setup) {
+  const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
+  if (!quirks) return quirks.error();
+  return Behaviour{.build = setup.config_as<Config>().build.value_or(Build::kRelease),
+                   .quirks = *quirks};
+}
+
+}  // namespace
+
+const CacheKind& vector_kind() {
+  static const CacheKind kKind{.contract = "layered",
+                               .cache = "vector",
+                               .doc = "one growing K and V a layer (a Rust KVCache)",
+                               .operations = op_kinds(Ops()),
+                               .config = &type_of<Config>(),
+                               .quirks = kQuirkRows};
+  return kKind;
+}
+
+Subject make_subject(std::string variant, std::string doc, MakeCache make) {
+  return {.kind = &vector_kind(),
+          .variant = std::move(variant),
+          .doc = std::move(doc),
+          .open = [make = std::move(make)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+            const auto behaviour = behaviour_of(setup);
+            if (!behaviour) return behaviour.error();
+            return std::make_unique<LayeredSession>(make, *behaviour);
+          }};
+}
+
+}  // namespace kvo::layered

@@ -1,0 +1,12 @@
+#include "reference/layered/subjects.hpp"
+
+#include "reference/layered/operations.hpp"
+#include "reference/layered/vector_cache.hpp"
+
+namespace kvo::layered {
+
+std::vector<Subject> references() {
+  return {make_subject("reference", "std::vector a layer", VectorCache::make)};
+}
+
+}  // namespace kvo::layered

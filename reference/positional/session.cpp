@@ -1,0 +1,190 @@
+// The kinds of contract `positional`, and how operations reach a cache: one overload an operation.
+#include <algorithm>
+#include <utility>
+
+#include "reference/contract/subject/dispatch.hpp"
+#include "reference/contract/subject/named_quirks.hpp"
+#include "reference/positional/config.hpp"
+#include "reference/positional/operations.hpp"
+
+namespace kvo::positional {
+namespace {
+
+constexpr std::size_t kMostMembers = 64;
+
+/// Rows of a put, or why they are none.
+Result<Rows> rows_of(const Tensor& tensor) {
+  if (tensor.dtype != DType::kF32) return fail(Code::kPrecondition, "k, v: rows are put as f32");
+  if (tensor.shape.size() != 3) return fail(Code::kPrecondition, "k, v: rows have three axes");
+  return Rows{tensor.shape[0], tensor.shape[1], tensor.shape[2], tensor.floats()};
+}
+
+Nullable<Tensor> shown(const std::optional<StridedView>& view) {
+  if (!view) return std::nullopt;
+  return materialize(*view);
+}
+
+class PositionalSession final : public DispatchSession<PositionalSession, Ops> {
+ public:
+  PositionalSession(const CacheKind& kind, const Setup& setup, QuirkSet<Quirk> quirks) {
+    setup_.quirks = quirks;
+    setup_.backend = backend_of(kind, setup);
+    for (const CacheConfig& member : members_of(kind, setup)) {
+      setup_.members.push_back(member_setup(member));
+      if (setup_.members.back().shift) note_shift(setup_.members.size() - 1, !flavour_of(kind));
+    }
+  }
+
+  /// Errors as `make`.
+  Status open(const MakeCache& make) {
+    auto made = make(setup_);
+    if (!made) return made.error();
+    cache_ = std::move(*made);
+    return {};
+  }
+
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
+    return cache_->broken_invariant();
+  }
+
+  Status operator()(const SetConfig& op) {
+    const BackendConfig config{op.cache_padding, op.permuted_v, op.mask_dtype};
+    return probe()([&] { return cache_->set_config(config, op.target); });
+  }
+  Status operator()(const Init& op) {
+    const InitArguments arguments{op.max_sequences, op.capacity, op.max_batch, dtype_of(op.dtype)};
+    return probe()([&] { return cache_->init(arguments); });
+  }
+  Status operator()(const StartForward& op) {
+    Batch batch{.positions = op.positions, .sequences = op.seqs, .reserve = op.reserve};
+    if (op.multimodal) batch.multimodal = *op.multimodal;
+    return probe()([&] { return cache_->start_forward(batch); });
+  }
+  Status operator()(const SetLayer& op) {
+    return probe()([&] { return cache_->set_layer(op.layer); });
+  }
+  Status operator()(const SetLayerType& op) {
+    return probe()([&] { return cache_->set_layer_type(op.type); });
+  }
+  Result<UnderlyingCache::Returns> operator()(const UnderlyingCache& /*op*/) {
+    const auto index = probe()([&] { return cache_->underlying_cache(); });
+    if (!index) return index.error();
+    return UnderlyingCache::Returns{*index};
+  }
+  Status operator()(const Put& op) {
+    const auto k = rows_of(op.k);
+    const auto v = rows_of(op.v);
+    if (!k) return k.error();
+    if (!v) return v.error();
+    return probe()([&] { return cache_->put(*k, *v); });
+  }
+  Result<Get::Returns> operator()(const Get& /*op*/) {
+    const auto seen = probe()([&] { return cache_->get(); });
+    if (!seen) return seen.error();
+    return Get::Returns{shown(seen->k), shown(seen->v), shown(seen->mask)};
+  }
+  Status operator()(const SetCausal& op) {
+    return probe()([&] { return cache_->set_causal(op.except, op.ctx.value_or(true)); });
+  }
+  Status operator()(const CopyPrefix& op) {
+    return probe()([&] { return cache_->copy_prefix(op.src, op.dst, op.len); });
+  }
+  Result<CanResume::Returns> operator()(const CanResume& op) {
+    const auto answer = probe()([&] { return cache_->can_resume(op.seq, op.pos); });
+    if (!answer) return answer.error();
+    return CanResume::Returns{*answer};
+  }
+  Answer<Remove::Returns> operator()(const Remove& op) {
+    calls_.clear();
+    const Status done = probe()([&] { return cache_->remove(op.seq, op.begin, op.end); });
+    Answer<Remove::Returns> answer;
+    if (!done) answer.error = done.error();
+    if (!calls_.empty()) answer.returns.shift_calls = calls_;
+    return answer;
+  }
+  Result<EncoderCached::Returns> operator()(const EncoderCached& /*op*/) {
+    const auto answer = probe()([&] { return cache_->encoder_cached(); });
+    if (!answer) return answer.error();
+    return EncoderCached::Returns{*answer};
+  }
+  Status operator()(const Close& /*op*/) {
+    return probe()([&] { return cache_->close(); });
+  }
+
+ private:
+  void note_shift(std::size_t member, bool wrapper) {
+    Shift& shift = setup_.members[member].shift;
+    shift = noted(std::move(shift), [this, member, wrapper](std::int64_t layer, const Shape& shape,
+                                                            std::span<const std::int32_t> offsets) {
+      const HarnessWork work;
+      ShiftCall call{.layer = layer,
+                     .offsets = {offsets.begin(), offsets.end()},
+                     .k_shape = {shape.begin(), shape.end()}};
+      if (wrapper) call.cache = static_cast<std::int64_t>(member);
+      calls_.push_back(std::move(call));
+    });
+  }
+
+  CacheSetup setup_;
+  std::unique_ptr<Cache> cache_;
+  std::vector<ShiftCall> calls_;
+};
+
+template <class... Names>
+CacheKind kind(std::string_view cache, std::string_view doc, Names... without) {
+  CacheKind made{.contract = "positional",
+                 .cache = cache,
+                 .doc = doc,
+                 .operations = {},
+                 .config = &type_of<CacheConfig>(),
+                 .quirks = kQuirkRows};
+  const std::array<std::string_view, sizeof...(Names)> names{without...};
+  for (const OpKind* op : op_kinds(Ops()))
+    if (std::ranges::find(names, op->name) == names.end()) made.operations.push_back(op);
+  return made;
+}
+
+CacheKind causal_kind(std::string_view cache, std::string_view doc) {
+  return kind(cache, doc, SetLayerType::kName, UnderlyingCache::kName, EncoderCached::kName);
+}
+
+}  // namespace
+
+const CacheKind& kind_of(Flavour flavour) {
+  static const std::array<CacheKind, 5> kKinds{
+      causal_kind("causal", "every earlier token of the sequence (Ollama kvcache)"),
+      causal_kind("swa", "a sliding window of positions (Ollama kvcache)"),
+      causal_kind("swa_mem", "a sliding window that remembers more than it shows (Ollama kvcache)"),
+      causal_kind("chunked", "tokens of the own chunk of positions (Ollama kvcache)"),
+      kind("encoder", "one encoder result, replaced as a whole (Ollama kvcache)",
+           SetLayerType::kName, UnderlyingCache::kName, SetCausal::kName)};
+  return kKinds.at(static_cast<std::size_t>(flavour));
+}
+
+const CacheKind& wrapper_kind() {
+  static const CacheKind kKind = [] {
+    CacheKind made = kind(
+        "wrapper", "several caches that run in step, one for each type of layer (Ollama kvcache)");
+    made.config = &type_of<WrapperConfig>();
+    return made;
+  }();
+  return kKind;
+}
+
+Subject make_subject(const CacheKind& kind, std::string variant, std::string doc, MakeCache make) {
+  return {.kind = &kind,
+          .variant = std::move(variant),
+          .doc = std::move(doc),
+          .open = [&kind,
+                   make = std::move(make)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+            if (members_of(kind, setup).size() > kMostMembers)
+              return fail(Code::kNotSupported, "caches: too many");
+            const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
+            if (!quirks) return quirks.error();
+            auto session = std::make_unique<PositionalSession>(kind, setup, *quirks);
+            if (const Status made = session->open(make); !made) return made.error();
+            return std::unique_ptr<Session>(std::move(session));
+          }};
+}
+
+}  // namespace kvo::positional

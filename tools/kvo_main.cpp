@@ -1,0 +1,172 @@
+// tools/kvo_main.cpp: reads the command line, runs one command, and turns every way to fail into an
+// exit status and one line.
+#include "tools/kvo_main.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "properties/contracts.hpp"
+#include "tools/commands.hpp"
+#include "tools/console.hpp"
+#include "tools/crash_guard.hpp"
+#include "tools/exit_status.hpp"
+#include "tools/program_name.hpp"
+#include "tools/usage.hpp"
+
+namespace kvo::tools {
+namespace {
+
+constexpr const char* kDoc = "Checks key-value caches against their contracts, and measures them.";
+constexpr const char* kFooter =
+    "Exit status: 0 all conform, 1 a mismatch or regression, 2 bad usage or an unreadable file,\n"
+    "3 a subject crashed or hung, 4 a fault of the harness itself.";
+
+/// The innermost command that was given.
+const CLI::App& chosen(const CLI::App& app) {
+  const std::vector<CLI::App*> commands = app.get_subcommands();
+  return commands.empty() ? app : chosen(*commands.front());
+}
+
+/// "kvoracle trace info"
+std::string full_name(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  return (parent == nullptr ? "" : full_name(*parent) + " ") + app.get_name();
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+/// What is wrong with the words that nothing took.
+std::string leftover_text(const CLI::App& app) {
+  const std::vector<std::string> left = app.remaining();
+  if (left.empty()) return "unexpected argument";
+  const std::string& word = left.front();
+  if (word.starts_with("-"))
+    return fmt::format("unknown option '{}'{}", word, did_you_mean(word, option_names(app)));
+  const std::vector<std::string> names = command_names(app);
+  if (names.empty()) return fmt::format("unexpected argument '{}'", word);
+  return unknown_word("command", word, names).what();
+}
+
+std::string one_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  for (char& c : text)
+    if (c == '\n') c = ' ';
+  return text;
+}
+
+int usage_fault(const CLI::App& app, const std::string& what) {
+  print_error(one_line(what));
+  fmt::print(stderr, "Try '{} --help'.\n", full_name(app));
+  return kExitUsage;
+}
+
+int run_command_line(int argc, const char* const* argv, const Contracts& contracts) {
+  CLI::App app(kDoc, std::string(program_name()));
+  app.footer(kFooter);
+  app.set_version_flag("--version", "kvoracle " KVO_VERSION, "Print the version and exit");
+  app.get_formatter()->column_width(34);
+  const Run run = declare_group(app, commands(), contracts);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    print_out(app.help());
+    return kExitConforms;
+  } catch (const CLI::CallForVersion& version) {
+    print_out(fmt::format("{}\n", version.what()));
+    return kExitConforms;
+  } catch (const CLI::ExtrasError&) {
+    return usage_fault(chosen(app), leftover_text(chosen(app)));
+  } catch (const CLI::ParseError& error) {
+    return usage_fault(chosen(app), error.what());
+  }
+  try {
+    return run();
+  } catch (const UsageError& error) {
+    return usage_fault(chosen(app), error.what());
+  } catch (const FileError& error) {
+    print_error(one_line(error.what()));
+    return kExitUsage;
+  }
+}
+
+int harness_fault(const char* what) {
+  (void)std::fprintf(stderr, "%s: fault of the harness: %s\n", program_name().c_str(), what);
+  return kExitHarness;
+}
+
+int output_fault(const OutputFailed& error) {
+  // The reader of a pipe went away: it has what it wanted, but no verdict was reached.
+  if (!error.reader_is_gone()) print_error(error.what());
+  return kExitUsage;
+}
+
+/// The command line, and every exception that must not be one's last words.
+int guarded(int argc, char** argv, std::vector<Subject> subjects, std::vector<ContractRow> more) {
+  try {
+    std::vector<ContractRow> rows = contract_rows();
+    rows.insert(rows.end(), more.begin(), more.end());
+    const Contracts contracts(std::move(rows), std::move(subjects));
+    return run_command_line(argc, argv, contracts);
+  } catch (const OutputFailed& error) {
+    return output_fault(error);
+  } catch (const std::bad_alloc&) {
+    return harness_fault("out of memory");
+  } catch (const std::exception& error) {
+    return harness_fault(error.what());
+  }
+}
+
+/// A closed standard stream would be given to the next file that is opened: its place is taken by
+/// one that can neither be read nor written with success.
+void occupy_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) == -1 && errno == EBADF)
+      (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+/// A handler, because ignoring would be inherited by the programs that adapters start.
+extern "C" void kvo_on_closed_pipe(int /*number*/) {}
+
+}  // namespace
+}  // namespace kvo::tools
+
+int kvo::main(int argc, char** argv, std::vector<Subject> subjects,
+              std::vector<ContractRow> contracts) {
+  tools::occupy_closed_streams();
+  (void)std::signal(SIGPIPE, tools::kvo_on_closed_pipe);
+  tools::install_crash_guard();
+  if (argc > 0) tools::set_program_name(argv[0]);
+  const int status = tools::guarded(argc, argv, std::move(subjects), std::move(contracts));
+  try {
+    tools::finish_output();
+  } catch (const tools::OutputFailed& error) {
+    if (error.reader_is_gone()) return status;
+    // A status from the same failure has already been explained.
+    return status == tools::kExitUsage ? status : tools::output_fault(error);
+  }
+  return status;
+}

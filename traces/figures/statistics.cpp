@@ -1,0 +1,117 @@
+#include "traces/figures/statistics.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace kvo::traces {
+
+namespace {
+
+constexpr double kMicrosecondsPerSecond = 1e6;
+
+double seconds(std::int64_t us) {
+  return static_cast<double>(us) / kMicrosecondsPerSecond;
+}
+
+std::string length_line(const char* what, const LengthSummary& lengths) {
+  return fmt::format("{:<20}mean {:.1f}, median {:g}, max {} tokens\n", what, lengths.mean,
+                     lengths.median, lengths.max);
+}
+
+/// The length of the request with index `rank` if requests were sorted by length.
+std::int64_t at_rank(const std::map<std::int64_t, std::uint64_t>& histogram, std::uint64_t rank) {
+  for (const auto& [tokens, requests] : histogram) {
+    if (rank < requests) return tokens;
+    rank -= requests;
+  }
+  return 0;
+}
+
+}  // namespace
+
+double TraceStatistics::prefix_hit_share() const {
+  if (block_references == 0) return 0;
+  return static_cast<double>(prefix_hits) / static_cast<double>(block_references);
+}
+
+std::string text(const TraceStatistics& statistics) {
+  std::string all = fmt::format("{:<20}{}\n", "requests", statistics.requests);
+  if (statistics.skipped.failed != 0) {
+    all += fmt::format("{:<20}{} failed\n", "skipped", statistics.skipped.failed);
+  }
+  all += length_line("input", statistics.input);
+  all += length_line("output", statistics.output);
+  all += fmt::format("{:<20}{:.6f} s, last arrival at {:.6f} s\n", "duration",
+                     seconds(statistics.duration_us), seconds(statistics.last_arrival_us));
+  if (statistics.block_references == 0) return all;
+  all += fmt::format("{:<20}{} references, {} distinct\n", "blocks", statistics.block_references,
+                     statistics.distinct_blocks);
+  all += fmt::format("{:<20}{} blocks ({:.2f} %) with nothing evicted\n", "prefix hits",
+                     statistics.prefix_hits, 100 * statistics.prefix_hit_share());
+  for (const LruCount& lru : statistics.lru) {
+    all += fmt::format("{:<20}{} blocks: {} hits, {} evictions\n", "flat lru", lru.capacity_blocks,
+                       lru.hits, lru.evictions);
+  }
+  return all;
+}
+
+StatisticsCounter::StatisticsCounter(std::span<const std::uint64_t> lru_capacities_blocks)
+    : caches_(lru_capacities_blocks.begin(), lru_capacities_blocks.end()) {}
+
+void StatisticsCounter::add(const Request& request) {
+  const bool is_first = so_far_.requests++ == 0;
+  first_arrival_us_ =
+      is_first ? request.arrival_us : std::min(first_arrival_us_, request.arrival_us);
+  so_far_.last_arrival_us =
+      is_first ? request.arrival_us : std::max(so_far_.last_arrival_us, request.arrival_us);
+  ++input_[request.input_tokens];
+  ++output_[request.output_tokens];
+
+  so_far_.block_references += request.block_ids.size();
+  for (const std::uint64_t id : request.block_ids) {
+    if (!known_ids_.contains(id)) break;
+    ++so_far_.prefix_hits;
+  }
+  known_ids_.insert(request.block_ids.begin(), request.block_ids.end());
+  for (FlatLru& cache : caches_) cache.request(request.block_ids);
+}
+
+LengthSummary StatisticsCounter::summary(const Histogram& histogram, std::uint64_t requests) {
+  if (requests == 0) return {};
+  double sum = 0;
+  for (const auto& [tokens, count] : histogram) {
+    sum += static_cast<double>(tokens) * static_cast<double>(count);
+  }
+  const auto low = static_cast<double>(at_rank(histogram, (requests - 1) / 2));
+  const auto high = static_cast<double>(at_rank(histogram, requests / 2));
+  return {.mean = sum / static_cast<double>(requests),
+          .median = (low + high) / 2,
+          .max = histogram.rbegin()->first};
+}
+
+TraceStatistics StatisticsCounter::result() const {
+  TraceStatistics statistics = so_far_;
+  statistics.input = summary(input_, so_far_.requests);
+  statistics.output = summary(output_, so_far_.requests);
+  statistics.duration_us = so_far_.last_arrival_us - first_arrival_us_;
+  statistics.distinct_blocks = known_ids_.size();
+  for (const FlatLru& cache : caches_) statistics.lru.push_back(cache.count());
+  return statistics;
+}
+
+TraceResult<TraceStatistics> count_statistics(
+    Reader& reader, std::span<const std::uint64_t> lru_capacities_blocks) {
+  StatisticsCounter counter(lru_capacities_blocks);
+  for (;;) {
+    const auto request = reader.next();
+    if (!request) return request.error();
+    if (!*request) break;
+    counter.add(**request);
+  }
+  TraceStatistics statistics = counter.result();
+  statistics.skipped = reader.skipped();
+  return statistics;
+}
+
+}  // namespace kvo::traces

@@ -1,0 +1,114 @@
+#include "traces/figures/statistics.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "traces/formats/formats.hpp"
+#include "traces/formats/sample.hpp"
+
+namespace kvo::traces {
+
+namespace {
+
+TraceStatistics statistics_of(const std::vector<Request>& requests,
+                              const std::vector<std::uint64_t>& capacities = {}) {
+  StatisticsCounter counter(capacities);
+  for (const auto& request : requests) counter.add(request);
+  return counter.result();
+}
+
+TEST(Statistics, OfNoRequestsAreZero) {
+  const auto none = statistics_of({});
+  EXPECT_EQ(none.requests, 0u);
+  EXPECT_EQ(none.input, LengthSummary{});
+  EXPECT_EQ(none.prefix_hit_share(), 0);
+}
+
+TEST(Statistics, SummariseLengths) {
+  const auto three = statistics_of({{.input_tokens = 9, .output_tokens = 1},
+                                    {.input_tokens = 1, .output_tokens = 1},
+                                    {.input_tokens = 2, .output_tokens = 4}});
+  EXPECT_EQ(three.input, (LengthSummary{.mean = 4, .median = 2, .max = 9}));
+  EXPECT_EQ(three.output, (LengthSummary{.mean = 2, .median = 1, .max = 4}));
+  const auto two = statistics_of({{.input_tokens = 1}, {.input_tokens = 2}});
+  EXPECT_EQ(two.input.median, 1.5);
+}
+
+TEST(Statistics, MeasureTimeFromTheEarliestToTheLatest) {
+  const auto all = statistics_of({{.arrival_us = 500}, {.arrival_us = -100}, {.arrival_us = 300}});
+  EXPECT_EQ(all.duration_us, 600);
+  EXPECT_EQ(all.last_arrival_us, 500);
+}
+
+TEST(Statistics, CountLeadingBlocksOnlyAsPrefixHits) {
+  const auto all = statistics_of({{.block_ids = {1, 2, 3}},
+                                  {.block_ids = {1, 2, 4, 3}},  // 3 stands behind a new block.
+                                  {.block_ids = {5, 1}}});
+  EXPECT_EQ(all.block_references, 9u);
+  EXPECT_EQ(all.distinct_blocks, 5u);
+  EXPECT_EQ(all.prefix_hits, 2u);
+  EXPECT_DOUBLE_EQ(all.prefix_hit_share(), 2.0 / 9);
+}
+
+TEST(FlatLru, EvictsTheLeastRecentlyUsedBlock) {
+  FlatLru cache(3);
+  cache.request(std::vector<std::uint64_t>{1, 2, 3});
+  cache.request(std::vector<std::uint64_t>{1});        // One hit; 2 is the oldest now.
+  cache.request(std::vector<std::uint64_t>{4});        // Evicts 2.
+  cache.request(std::vector<std::uint64_t>{1, 2, 3});  // One hit; 2 evicts 3, and 3 evicts 4.
+  EXPECT_EQ(cache.count(), (LruCount{.capacity_blocks = 3, .hits = 2, .evictions = 3}));
+}
+
+TEST(FlatLru, CountsHitsBeforeItTouches) {
+  // With room for two blocks, 1 is gone when the request that begins with it comes again.
+  FlatLru cache(2);
+  cache.request(std::vector<std::uint64_t>{1, 2, 3});
+  cache.request(std::vector<std::uint64_t>{1, 2, 3});
+  EXPECT_EQ(cache.count(), (LruCount{.capacity_blocks = 2, .hits = 0, .evictions = 4}));
+}
+
+TEST(FlatLru, OfNoCapacityEvictsEverything) {
+  FlatLru cache(0);
+  cache.request(std::vector<std::uint64_t>{1, 1});
+  EXPECT_EQ(cache.count(), (LruCount{.capacity_blocks = 0, .hits = 0, .evictions = 2}));
+}
+
+TEST(FlatLru, WithRoomForAllHasTheHitsOfAnEndlessCache) {
+  auto reader = open_trace(TextSource::in_memory("sample", sample_trace())).value();
+  const std::vector<std::uint64_t> capacities{1'000'000};
+  const auto all = count_statistics(*reader, capacities).value();
+  ASSERT_EQ(all.lru.size(), 1u);
+  EXPECT_EQ(all.lru[0].hits, all.prefix_hits);
+  EXPECT_EQ(all.lru[0].evictions, 0u);
+}
+
+TEST(Statistics, TextHasALineAFigure) {
+  const std::string content =
+      "{\"timestamp\": 0, \"input_length\": 1024, \"output_length\": 3, \"hash_ids\": [1, 2]}\n"
+      "{\"timestamp\": 1500, \"input_length\": 600, \"output_length\": 4, \"hash_ids\": [1, 3]}\n";
+  auto reader = open_trace(TextSource::in_memory("t", content)).value();
+  const std::vector<std::uint64_t> capacities{2};
+  EXPECT_EQ(text(count_statistics(*reader, capacities).value()),
+            "requests            2\n"
+            "input               mean 812.0, median 812, max 1024 tokens\n"
+            "output              mean 3.5, median 3.5, max 4 tokens\n"
+            "duration            1.500000 s, last arrival at 1.500000 s\n"
+            "blocks              4 references, 3 distinct\n"
+            "prefix hits         1 blocks (25.00 %) with nothing evicted\n"
+            "flat lru            2 blocks: 1 hits, 1 evictions\n");
+}
+
+TEST(Statistics, CarryWhatTheReaderSkipped) {
+  const std::string content =
+      "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n1,m,2,0,2,x\n";
+  auto reader = open_trace(TextSource::in_memory("t", content)).value();
+  const auto all = count_statistics(*reader).value();
+  EXPECT_EQ(all.requests, 0u);
+  EXPECT_EQ(all.skipped.failed, 1u);
+}
+
+}  // namespace
+
+}  // namespace kvo::traces

@@ -1,0 +1,54 @@
+#include "traces/formats/sample.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "traces/figures/generate.hpp"
+#include "traces/figures/statistics.hpp"
+#include "traces/figures/validate.hpp"
+#include "traces/formats/mooncake.hpp"
+#include "traces/io/test_files.hpp"
+
+namespace kvo::traces {
+
+namespace {
+
+TEST(Sample, IsTheFileBesideTheCode) {
+  EXPECT_EQ(sample_trace(), test::content_of(KVO_SAMPLE_FILE));
+}
+
+TEST(Sample, IsByteForByteWhatTheGeneratorMakes) {
+  std::string made;
+  for (const auto& request : generate({.seed = 1, .requests = 300}).value()) {
+    made += to_mooncake_line(request) + '\n';
+  }
+  EXPECT_EQ(made, sample_trace()) << "the generator has changed: write the sample anew with it";
+}
+
+TEST(Sample, IsSoundAndSmall) {
+  auto reader = open_trace(TextSource::in_memory(std::string(kSampleName), sample_trace())).value();
+  const auto found = validate(*reader).value();
+  EXPECT_EQ(found.requests, 300u);
+  EXPECT_EQ(found.errors() + found.warnings(), 0u);
+  EXPECT_LT(sample_trace().size(), std::size_t{150} << 10);
+}
+
+TEST(Sample, HasTheseFigures) {
+  const std::vector<std::uint64_t> capacities{50, 200};
+  auto reader = open_trace(TextSource::in_memory(std::string(kSampleName), sample_trace())).value();
+  EXPECT_EQ(text(count_statistics(*reader, capacities).value()),
+            "requests            300\n"
+            "input               mean 2937.4, median 2073.5, max 18283 tokens\n"
+            "output              mean 237.6, median 119.5, max 2488 tokens\n"
+            "duration            149.457000 s, last arrival at 149.831000 s\n"
+            "blocks              1861 references, 803 distinct\n"
+            "prefix hits         1058 blocks (56.85 %) with nothing evicted\n"
+            "flat lru            50 blocks: 519 hits, 1292 evictions\n"
+            "flat lru            200 blocks: 844 hits, 817 evictions\n");
+}
+
+}  // namespace
+
+}  // namespace kvo::traces

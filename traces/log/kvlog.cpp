@@ -1,0 +1,233 @@
+#include "traces/log/kvlog.hpp"
+
+#include <utility>
+
+#include "reference/contract/describe/json.hpp"
+
+namespace kvo::traces {
+namespace {
+
+namespace json = boost::json;
+
+TraceError fault_error(const Place& place, std::string_view inside, const JsonFault& fault) {
+  const std::string field =
+      std::string(inside) + (fault.field.empty() || inside.empty() ? "" : ".") + fault.field;
+  return error_at(place, field, fault.value, fault.problem);
+}
+
+// A member of the header that may be absent.
+template <class T>
+bool read_member(const json::object& from, std::string_view name, T& out, JsonFault& fault) {
+  const json::value* found = from.if_contains(name);
+  if (found == nullptr) return true;
+  return read_json(*found, out, fault) || detail::fault_inside(fault, name);
+}
+
+}  // namespace
+
+json::object write_observation(const Observation& seen) {
+  json::object out = seen.returns ? write_record(seen.returns) : json::object();
+  if (!seen.error) return out;
+  if (seen.error->code == Code::kPrecondition) {
+    out["panic"] = seen.error->detail;
+    return out;
+  }
+  out["error"] = seen.error->code_text();
+  if (!seen.error->detail.empty()) out["detail"] = seen.error->detail;
+  return out;
+}
+
+std::optional<Observation> read_observation(const OpKind& kind, const json::value& in,
+                                            JsonFault& fault) {
+  if (!in.is_object()) {
+    detail::fault_at(fault, in, "is not an object");
+    return std::nullopt;
+  }
+  const json::object& object = in.get_object();
+  Observation seen;
+  if (object.contains("panic")) {
+    seen.error = fail(Code::kPrecondition);
+    return seen;
+  }
+  const json::value* code = object.if_contains("error");
+  if (code == nullptr) {
+    seen.returns = read_record(in, *kind.returns, fault);
+  } else {
+    if (!code->is_string()) {
+      detail::fault_at(fault, *code, "is no error code");
+      detail::fault_inside(fault, "error");
+      return std::nullopt;
+    }
+    seen.error = error_of_code(code->get_string());
+    json::object values = object;
+    for (const char* word : {"error", "detail", "stage"}) values.erase(word);
+    if (values.empty()) return seen;
+    seen.returns = read_record(values, *kind.returns, fault);
+  }
+  if (!seen.returns) return std::nullopt;
+  return seen;
+}
+
+LogReader::LogReader(TextSource source, FindKind find)
+    : source_(std::move(source)), find_(std::move(find)) {}
+
+TraceResult<LogReader> LogReader::open(const std::string& path, FindKind find) {
+  auto source = TextSource::open(path);
+  if (!source) return std::move(source).error();
+  return LogReader(std::move(*source), std::move(find));
+}
+
+LogReader LogReader::in_memory(std::string name, std::string_view text, FindKind find) {
+  return {TextSource::in_memory(std::move(name), text), std::move(find)};
+}
+
+TraceResult<void> LogReader::fetch() {
+  if (line_) return {};
+  const auto text = source_.next_line();
+  if (!text) return text.error();
+  if (!*text) return {};
+  boost::system::error_code failure;
+  json::value value = json::parse(**text, failure);
+  if (failure) return error_at(source_.place(), "", **text, "is not JSON: " + failure.message());
+  if (!value.is_object()) return error_at(source_.place(), "", **text, "is not a JSON object");
+  line_ = std::move(value.get_object());
+  return {};
+}
+
+TraceResult<std::optional<CaseHeader>> LogReader::next_case() {
+  while (true) {
+    if (const auto read = fetch(); !read) return read.error();
+    if (!line_) return std::optional<CaseHeader>();
+    if (line_->contains("kvlog")) {
+      auto header = read_header();
+      line_.reset();
+      if (!header) return std::move(header).error();
+      return std::optional<CaseHeader>(std::move(*header));
+    }
+    if (kind_ == nullptr)
+      return error_at(source_.place(), "kvlog", json::serialize(*line_),
+                      "an operation stands before the first header");
+    // The rest of a case that nobody wants to see is still checked.
+    if (const auto step = read_step(); !step) return step.error();
+    line_.reset();
+  }
+}
+
+TraceResult<std::optional<Step>> LogReader::next_step() {
+  if (const auto read = fetch(); !read) return read.error();
+  if (!line_ || line_->contains("kvlog")) return std::optional<Step>();
+  auto step = read_step();
+  line_.reset();
+  if (!step) return std::move(step).error();
+  return std::optional<Step>(std::move(*step));
+}
+
+TraceResult<CaseHeader> LogReader::read_header() {
+  CaseHeader header;
+  header.line = source_.line_number();
+  std::int64_t version = 0;
+  std::string contract;
+  std::string cache;
+  JsonFault fault;
+  if (!read_member(*line_, "kvlog", version, fault) ||
+      !read_member(*line_, "contract", contract, fault) ||
+      !read_member(*line_, "cache", cache, fault) ||
+      !read_member(*line_, "system", header.system, fault) ||
+      !read_member(*line_, "version", header.version, fault) ||
+      !read_member(*line_, "case", header.name, fault) ||
+      !read_member(*line_, "note", header.note, fault) ||
+      !read_member(*line_, "tags", header.tags, fault) ||
+      !read_member(*line_, "law", header.law, fault))
+    return fault_error(source_.place(), "", fault);
+  if (const json::value* profile = line_->if_contains("profile");
+      profile != nullptr && !read_json(*profile, header.profile.emplace(), fault))
+    return fault_error(source_.place(), "profile", fault);
+  if (version != 1)
+    return error_at(source_.place(), "kvlog", std::to_string(version), "is no known version: 1");
+  header.kind = find_(contract, cache);
+  if (header.kind == nullptr)
+    return error_at(source_.place(), "contract", contract + "." + cache,
+                    "is no known contract and cache");
+  kind_ = header.kind;
+  if (const json::value* config = line_->if_contains("config")) {
+    if (!config->is_object())
+      return error_at(source_.place(), "config", json::serialize(*config), "is not an object");
+    header.config = read_record(*config, *header.kind->config, fault);
+    if (!header.config) return fault_error(source_.place(), "config", fault);
+  }
+  return header;
+}
+
+TraceResult<Step> LogReader::read_step() {
+  std::string name;
+  JsonFault fault;
+  if (!read_member(*line_, "op", name, fault)) return fault_error(source_.place(), "", fault);
+  const OpKind* kind = kind_->operation(name);
+  if (kind == nullptr)
+    return error_at(source_.place(), "op", name, "is no operation of " + kind_->name());
+  const json::value* args = line_->if_contains("args");
+  Record arguments = read_record(args != nullptr ? *args : json::object(), *kind->arguments, fault);
+  if (!arguments) return fault_error(source_.place(), "args", fault);
+  Step step{Op(*kind, std::move(arguments))};
+  if (const json::value* ret = line_->if_contains("ret")) {
+    step.recorded = read_observation(*kind, *ret, fault);
+    if (!step.recorded) return fault_error(source_.place(), "ret", fault);
+  }
+  return step;
+}
+
+TraceResult<Case> read_case(const std::string& path, std::string_view name, const FindKind& find) {
+  auto reader = LogReader::open(path, find);
+  if (!reader) return reader.error();
+  while (true) {
+    auto header = reader->next_case();
+    if (!header) return header.error();
+    if (!*header) break;
+    if (!name.empty() && (*header)->name != name) continue;
+    Case read{std::move(**header)};
+    while (true) {
+      auto step = reader->next_step();
+      if (!step) return step.error();
+      if (!*step) return read;
+      read.steps.push_back(std::move(**step));
+    }
+  }
+  return error_at({path, 0}, "case", name, name.empty() ? "the log has no case" : "no such case");
+}
+
+std::string header_line(const CaseHeader& header) {
+  json::object line;
+  line["kvlog"] = 1;
+  line["contract"] = header.kind->contract;
+  line["system"] = header.system;
+  line["version"] = header.version;
+  line["cache"] = header.kind->cache;
+  line["config"] = header.config ? write_record(header.config) : json::object();
+  line["case"] = header.name;
+  line["note"] = header.note;
+  if (!header.tags.empty()) line["tags"] = write_json(header.tags);
+  if (header.profile) line["profile"] = write_json(*header.profile);
+  if (!header.law.empty()) line["law"] = header.law;
+  return json::serialize(line);
+}
+
+std::string step_line(const Op& op, const Observation& seen) {
+  json::object line;
+  line["op"] = op.kind().name;
+  line["args"] = write_record(op.arguments());
+  line["ret"] = write_observation(seen);
+  return json::serialize(line);
+}
+
+TraceResult<void> write_case(const std::string& path, const Case& written) {
+  auto file = OutputFile::open(path);
+  if (!file) return file.error();
+  if (auto done = file->write(header_line(written.header) + "\n"); !done) return done;
+  for (const Step& step : written.steps)
+    if (auto done = file->write(step_line(step.op, step.recorded.value_or(Observation{})) + "\n");
+        !done)
+      return done;
+  return file->commit();
+}
+
+}  // namespace kvo::traces

@@ -1,0 +1,102 @@
+// traces/log/kvlog.hpp: operation logs, read and written one line at a time.
+//
+// A log is JSON Lines, plain or gzip. A line with "kvlog" begins a case; every other line is one
+// operation {"op":..,"args":..,"ret":..}. Logs may be concatenated.
+// Source   the log format: docs/kvlog.md.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/json.hpp>
+
+#include "reference/contract/describe/json.hpp"
+#include "reference/contract/subject/subject.hpp"
+#include "traces/io/output_file.hpp"
+#include "traces/io/text_source.hpp"
+
+namespace kvo::traces {
+
+/// The first line of a case.
+struct CaseHeader {
+  const CacheKind* kind = nullptr;
+  std::string system = {};   ///< what the case was recorded from
+  std::string version = {};  ///< that system's version
+  std::string name = {};     ///< "case" in the log
+  std::string note = {};
+  std::vector<std::string> tags = {};  ///< "quirk" marks cases recorded to go through a defect
+  std::optional<Profile> profile = std::nullopt;  ///< of a generated script
+  std::string law = {};                           ///< that the script breaks; of a generated one
+  Record config = {};      ///< of the kind's config type; without a value: all defaults
+  std::uint64_t line = 0;  ///< where it stood
+};
+
+/// One operation of a script, with what was recorded of it, if anything was.
+struct Step {
+  Op op;
+  std::optional<Observation> recorded = std::nullopt;
+};
+
+/// A whole case in memory, for shrinking and for tests.
+struct Case {
+  CaseHeader header;
+  std::vector<Step> steps = {};
+};
+
+/// Finds a cache kind by contract and cache; null when there is none.
+using FindKind = std::function<const CacheKind*(std::string_view contract, std::string_view cache)>;
+
+/// Reads a log in constant memory: next_case(), then next_step() until it gives nothing.
+class LogReader {
+ public:
+  /// Errors   as TextSource::open
+  [[nodiscard]] static TraceResult<LogReader> open(const std::string& path, FindKind find);
+  [[nodiscard]] static LogReader in_memory(std::string name, std::string_view text, FindKind find);
+
+  /// The next case's header; steps of the case before that were not read are passed over. Nothing
+  /// at the end of the log. Errors   the file's; a line that is no JSON object or stops in the
+  /// middle; an operation before
+  ///          the first header; a missing or ill-typed member; an unknown contract, cache or
+  ///          operation. Each names file, line and field.
+  [[nodiscard]] TraceResult<std::optional<CaseHeader>> next_case();
+  /// The next operation of the current case, or nothing at its end.
+  /// Errors   as next_case
+  [[nodiscard]] TraceResult<std::optional<Step>> next_step();
+
+ private:
+  LogReader(TextSource source, FindKind find);
+  TraceResult<void> fetch();
+  TraceResult<CaseHeader> read_header();
+  TraceResult<Step> read_step();
+
+  TextSource source_;
+  FindKind find_;
+  const CacheKind* kind_ = nullptr;
+  std::optional<boost::json::object> line_;  // read and not yet given
+};
+
+/// The case of that name, or the first one when `name` is empty, with all its steps.
+/// Errors   as LogReader; no such case
+[[nodiscard]] TraceResult<Case> read_case(const std::string& path, std::string_view name,
+                                          const FindKind& find);
+
+/// The "ret" object of a log line.
+[[nodiscard]] boost::json::object write_observation(const Observation& seen);
+/// Reads a "ret" object; a "panic" becomes the error `precondition`.
+[[nodiscard]] std::optional<Observation> read_observation(const OpKind& kind,
+                                                          const boost::json::value& in,
+                                                          JsonFault& fault);
+
+/// The lines of a log, without their ends.
+[[nodiscard]] std::string header_line(const CaseHeader& header);
+[[nodiscard]] std::string step_line(const Op& op, const Observation& seen);
+
+/// Writes a whole log; the file appears complete or not at all.
+/// Errors   as OutputFile
+[[nodiscard]] TraceResult<void> write_case(const std::string& path, const Case& written);
+
+}  // namespace kvo::traces
