@@ -50,6 +50,11 @@ const std::vector<Fault>& faults() {
 
       // ---- The mask ----
       {"positional.swa",
+       "window_one_short",
+       "a token sees one position less than its window",
+       "B003, F01: mlx-lm kept one row too few or too many, and changed its mind three times",
+       {{kCausal, "own - window_", "own - window_ + 1"}}},
+      {"positional.swa",
        "single_token_unmasked",
        "a batch of one token sees all of its sequence",
        "B103, F12: mlx-lm left the window's mask out when it decoded a single token",
