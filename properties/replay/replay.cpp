@@ -51,6 +51,7 @@ CasePlan Replay::plan(std::uint64_t index) const {
       .repeat = options_.repeat,
       .setup = kind.lowering->setup(input),
       .options = {.invariants_every = options_.invariants_every,
+                  .fill_bytes = 0,
                   // Attention over whole histories costs far more than the replay itself: an
                   // oracle judges the first window beside the comparison, if that is short.
                   .oracle = window == 0 && tokens_at(input.requests, kind.scale) <= kMostJudged

@@ -1,13 +1,18 @@
-// Replaces operator new, so that the allocation gate can count, limit and fail what caches ask for.
+// Replaces operator new, so that the allocation gate can count, limit, fill and fail what caches
+// ask for.
 //
 // Outside a call of a cache the gate is closed and this is malloc. The sanitizers see every block,
 // because malloc is theirs.
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "reference/contract/subject/probe.hpp"
 
 namespace {
+
+constexpr int kFill = 0xfe;
 
 // False when this allocation must fail.
 bool allowed(std::size_t bytes) {
@@ -19,11 +24,17 @@ bool allowed(std::size_t bytes) {
   return gate.fail_at-- != 0;
 }
 
+void* filled(void* memory, std::size_t bytes) {
+  const kvo::AllocationGate& gate = kvo::allocation_gate;
+  if (gate.open && memory != nullptr) std::memset(memory, kFill, std::min(bytes, gate.fill_bytes));
+  return memory;
+}
+
 void* allocate(std::size_t bytes) {
   if (!allowed(bytes)) throw std::bad_alloc();
   void* memory = std::malloc(bytes == 0 ? 1 : bytes);
   if (memory == nullptr) throw std::bad_alloc();
-  return memory;
+  return filled(memory, bytes);
 }
 
 void* allocate_aligned(std::size_t bytes, std::align_val_t alignment) {
@@ -31,7 +42,7 @@ void* allocate_aligned(std::size_t bytes, std::align_val_t alignment) {
   const auto align = static_cast<std::size_t>(alignment);
   void* memory = std::aligned_alloc(align, (bytes + align - 1) / align * align);
   if (memory == nullptr) throw std::bad_alloc();
-  return memory;
+  return filled(memory, bytes);
 }
 
 }  // namespace
@@ -49,7 +60,7 @@ void* operator new[](std::size_t bytes, std::align_val_t alignment) {
   return allocate_aligned(bytes, alignment);
 }
 void* operator new(std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
-  return allowed(bytes) ? std::malloc(bytes == 0 ? 1 : bytes) : nullptr;
+  return allowed(bytes) ? filled(std::malloc(bytes == 0 ? 1 : bytes), bytes) : nullptr;
 }
 void* operator new[](std::size_t bytes, const std::nothrow_t& tag) noexcept {
   return operator new(bytes, tag);

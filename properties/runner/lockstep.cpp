@@ -86,6 +86,7 @@ bool Lockstep::worthwhile(bool recorded) const {
 Observation Lockstep::observe(Participant& participant, const Op& op,
                               Allocations allocations) const {
   std::int64_t failing = allocations == Allocations::kFailEach ? 0 : -1;
+  allocation_gate.fill_bytes = options_.fill_bytes;
   while (true) {
     allocation_gate.fail_at = failing;
     Observation got = participant.session->apply(op, participant.probe);
