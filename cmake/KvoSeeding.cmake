@@ -24,6 +24,9 @@ function(kvo_seeded_library name)
   # Neither warned about nor linted: what the copies are made of is, in its own place.
   add_library(${name} STATIC ${copies} ${A_FAULTS})
   set_target_properties(${name} PROPERTIES CXX_CLANG_TIDY "")
+  kvo_untimed_target(${name})
+  target_compile_options(${name} PRIVATE -Wpedantic -w)  # the first for precompiled headers only
+  kvo_precompile(${name} kvo_precompiled_untimed)
   target_include_directories(${name} PUBLIC
     "$<BUILD_INTERFACE:${out}>" "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
   target_link_libraries(${name} PUBLIC ${A_DEPS})

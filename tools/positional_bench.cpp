@@ -27,12 +27,12 @@ using Clock = std::chrono::steady_clock;
 // A cache with sequences of equal length.
 class Filled {
  public:
-  Filled(const positional::MakeCache& make, const positional::MemberSetup& member,
+  Filled(const positional::MakeCache& make, const positional::MemberOptions& member,
          std::int64_t cells, std::int64_t sequences)
       : lengths_(static_cast<std::size_t>(sequences)) {
-    positional::CacheSetup setup;
-    setup.members = {member};
-    auto made = make(setup);
+    positional::CacheOptions options;
+    options.members = {member};
+    auto made = make(options);
     KVO_CHECK(made.has_value());
     cache_ = std::move(*made);
     KVO_CHECK(

@@ -17,23 +17,23 @@ Error refused(std::string detail) {
 }  // namespace
 
 Result<std::unique_ptr<positional::Cache>> PositionalCausalCache::make(
-    const positional::CacheSetup& setup) {
-  if (setup.members.size() != 1) return refused("members: not one");
-  const positional::MemberSetup& member = setup.members.front();
+    const positional::CacheOptions& options) {
+  if (options.members.size() != 1) return refused("members: not one");
+  const positional::MemberOptions& member = options.members.front();
   if (member.window < 0) return refused("window: " + std::to_string(member.window));
   if (member.memory < 0) return refused("memory: " + std::to_string(member.memory));
-  return std::make_unique<PositionalCausalCache>(member, setup.backend, setup.quirks);
+  return std::make_unique<PositionalCausalCache>(member, options.backend, options.quirks);
 }
 
-PositionalCausalCache::PositionalCausalCache(positional::MemberSetup setup,
+PositionalCausalCache::PositionalCausalCache(positional::MemberOptions options,
                                              const positional::BackendConfig& backend,
                                              QuirkSet<positional::Quirk> quirks)
-    : PositionalMember(backend, quirks), setup_(std::move(setup)) {}
+    : PositionalMember(backend, quirks), options_(std::move(options)) {}
 
-Status PositionalCausalCache::prepare_init(const positional::InitArguments& arguments) {
+Status PositionalCausalCache::prepare_init(const positional::InitOptions& arguments) {
   const positional::BackendConfig effective = config();
-  std::int32_t window = setup_.window == 0 ? kMaxPosition : setup_.window;  // OK-10
-  std::int32_t memory = setup_.memory == 0 ? window : setup_.memory;
+  std::int32_t window = options_.window == 0 ? kMaxPosition : options_.window;  // OK-10
+  std::int32_t memory = options_.memory == 0 ? window : options_.memory;
   // OK-11; without a window there is nothing behind it.
   if (memory != kMaxPosition && arguments.max_sequences > 1 && window != kMaxPosition)
     memory = std::max(memory, window + 1);
@@ -145,7 +145,8 @@ Result<bool> PositionalCausalCache::do_can_resume(std::int64_t sequence,
   std::int64_t first = std::max<std::int64_t>(0, std::int64_t{position} - size_.window);
   if (documented()) {  // OK-55, OK-57, OK-58
     if (position < 0) return false;
-    if (setup_.chunk > 0) first = std::max<std::int64_t>(first, position - position % setup_.chunk);
+    if (options_.chunk > 0)
+      first = std::max<std::int64_t>(first, position - position % options_.chunk);
     return first >= position || (cells != nullptr && cells->covers(first, position));
   }
   if (!bounded()) return true;         // OK-55

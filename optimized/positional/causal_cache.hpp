@@ -1,4 +1,4 @@
-// optimized/positional/causal_cache.hpp: the causal flavours of `positional`, fast on a CPU.
+// optimized/positional/causal_cache.hpp: the causal caches of `positional`, fast on a CPU.
 #pragma once
 
 #include <cstddef>
@@ -19,17 +19,17 @@
 
 namespace kvo::optimized {
 
-/// All four causal flavours (OK-7). A pass costs what its batch and its sequences' changes cost; no
+/// All four causal caches (OK-7). A pass costs what its batch and its sequences' changes cost; no
 /// operation but init looks at all cells.
 class PositionalCausalCache final : public PositionalMember {
  public:
   /// Errors  kPrecondition: window or memory below 0.
   [[nodiscard]] static Result<std::unique_ptr<positional::Cache>> make(
-      const positional::CacheSetup& setup);
-  PositionalCausalCache(positional::MemberSetup setup, const positional::BackendConfig& backend,
+      const positional::CacheOptions& options);
+  PositionalCausalCache(positional::MemberOptions options, const positional::BackendConfig& backend,
                         QuirkSet<positional::Quirk> quirks);
 
-  Status prepare_init(const positional::InitArguments& arguments) override;
+  Status prepare_init(const positional::InitOptions& arguments) override;
   Status prepare_start(const positional::Batch& batch) override;
   Status prepare_copy(std::int64_t source, std::int64_t target, std::int32_t length) override;
   Status prepare_remove(std::int64_t sequence, std::int32_t begin, std::int32_t end) override;
@@ -148,7 +148,7 @@ class PositionalCausalCache final : public PositionalMember {
   void finish(Copy& copy) noexcept;
   void finish(Removal& removal) noexcept;
 
-  positional::MemberSetup setup_;
+  positional::MemberOptions options_;
   Size size_;
   std::unordered_map<std::int64_t, SequenceCells> sequences_;  ///< those that own a cell
   std::vector<std::int64_t> touched_;  ///< sequences that may have something to trim

@@ -45,7 +45,7 @@ Status PositionalCausalCache::prepare_documented(Removal& removal) {
   if (later.empty()) return {};  // OK-66
   const auto shared = [&](const HeldCell& held) { return size_.pool.owners(held.cell) > 1; };
   if (std::ranges::any_of(later, shared)) return positional::shared_later_cell();  // OK-67
-  if (!setup_.shift) return fail(Code::kNotSupported, "no shift function");        // OK-66
+  if (!options_.shift) return fail(Code::kNotSupported, "no shift function");      // OK-66
   if (bounded() && !resumable_behind(removal))                                     // OK-60
     return fail(Code::kNotSupported, "the window would be incomplete");
   return shift_keys(removal);
@@ -59,8 +59,8 @@ Status PositionalCausalCache::prepare_original(Removal& removal) {
   if (removal.limit) return positional::shared_later_cell();
   const auto held = removal.cells->held();
   const bool nothing_left = later.empty() && removal.begin <= held.front().position;
-  if (nothing_left) return {};                                               // OK-61
-  if (!setup_.shift) return fail(Code::kNotSupported, "no shift function");  // OK-66
+  if (nothing_left) return {};                                                 // OK-61
+  if (!options_.shift) return fail(Code::kNotSupported, "no shift function");  // OK-66
   return shift_keys(removal);
 }
 
@@ -105,7 +105,7 @@ Status PositionalCausalCache::shift_group(Removal& removal, std::span<const Held
     const Shape shape{static_cast<std::int64_t>(count), rows.form().heads, rows.form().k_dim};
     std::vector<float> keys(count * static_cast<std::size_t>(shape[1] * shape[2]));
     rows.load_keys(first, keys);
-    if (Status done = setup_.shift(layer, shape, keys, offsets); !done) return done;
+    if (Status done = options_.shift(layer, shape, keys, offsets); !done) return done;
     ShiftedKeys shifted{.rows = &rows,
                         .first = first,
                         .keys = std::vector<std::byte>(count * rows.key_bytes()),

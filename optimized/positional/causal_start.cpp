@@ -163,7 +163,8 @@ SeenCells PositionalCausalCache::seen(const BatchSequence& sequence, std::int32_
   if (sequence.cells == nullptr) return {};
   const SequenceCells& cells = *sequence.cells;
   std::int64_t first = std::int64_t{position} - size_.window;  // OK-31
-  if (setup_.chunk > 0) first = std::max<std::int64_t>(first, position - position % setup_.chunk);
+  if (options_.chunk > 0)
+    first = std::max<std::int64_t>(first, position - position % options_.chunk);
   const std::uint64_t begin = cells.index_of(first);
   return {&cells, begin, ahead ? cells.end() : cells.index_of(std::int64_t{position} + 1)};
 }

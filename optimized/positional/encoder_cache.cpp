@@ -5,11 +5,11 @@
 namespace kvo::optimized {
 
 Result<std::unique_ptr<positional::Cache>> PositionalEncoderCache::make(
-    const positional::CacheSetup& setup) {
-  return std::make_unique<PositionalEncoderCache>(setup.backend, setup.quirks);
+    const positional::CacheOptions& options) {
+  return std::make_unique<PositionalEncoderCache>(options.backend, options.quirks);
 }
 
-Status PositionalEncoderCache::prepare_init(const positional::InitArguments& arguments) {
+Status PositionalEncoderCache::prepare_init(const positional::InitOptions& arguments) {
   next_ = state_;
   if (arguments.max_sequences > 1)  // OK-70
     return fail(Code::kPrecondition,

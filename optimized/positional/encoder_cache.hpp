@@ -16,12 +16,12 @@ namespace kvo::optimized {
 class PositionalEncoderCache final : public PositionalMember {
  public:
   [[nodiscard]] static Result<std::unique_ptr<positional::Cache>> make(
-      const positional::CacheSetup& setup);
+      const positional::CacheOptions& options);
   PositionalEncoderCache(const positional::BackendConfig& backend,
                          QuirkSet<positional::Quirk> quirks)
       : PositionalMember(backend, quirks) {}
 
-  Status prepare_init(const positional::InitArguments& arguments) override;
+  Status prepare_init(const positional::InitOptions& arguments) override;
   Status prepare_start(const positional::Batch& batch) override;
   Status prepare_copy(std::int64_t source, std::int64_t target, std::int32_t length) override;
   Status prepare_remove(std::int64_t sequence, std::int32_t begin, std::int32_t end) override;

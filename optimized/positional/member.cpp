@@ -25,7 +25,7 @@ Status PositionalMember::do_set_config(const positional::BackendConfig& config,
   return {};
 }
 
-Status PositionalMember::do_init(const positional::InitArguments& arguments) {
+Status PositionalMember::do_init(const positional::InitOptions& arguments) {
   return carry_out(*this, documented(), [&] { return prepare_init(arguments); });
 }
 

@@ -24,7 +24,7 @@ class PositionalMember : public positional::Cache {
 
   // Each works out an operation; a caller cannot see a difference yet. Then follows commit or
   // cancel.
-  virtual Status prepare_init(const positional::InitArguments& arguments) = 0;
+  virtual Status prepare_init(const positional::InitOptions& arguments) = 0;
   virtual Status prepare_start(const positional::Batch& batch) = 0;
   virtual Status prepare_copy(std::int64_t source, std::int64_t target, std::int32_t length) = 0;
   virtual Status prepare_remove(std::int64_t sequence, std::int32_t begin, std::int32_t end) = 0;
@@ -38,7 +38,7 @@ class PositionalMember : public positional::Cache {
 
   Status do_set_config(const positional::BackendConfig& config,
                        std::optional<std::int64_t> member) final;
-  Status do_init(const positional::InitArguments& arguments) final;
+  Status do_init(const positional::InitOptions& arguments) final;
   Status do_start_forward(const positional::Batch& batch) final;
   Status do_copy_prefix(std::int64_t source, std::int64_t target, std::int32_t length) final;
   Status do_remove(std::int64_t sequence, std::int32_t begin, std::int32_t end) final;

@@ -8,14 +8,14 @@
 namespace kvo::optimized {
 
 std::vector<Subject> positional_subjects() {
-  using positional::Flavour;
+  using positional::MemberKind;
   std::vector<Subject> all;
-  for (const Flavour flavour :
-       {Flavour::kCausal, Flavour::kSwa, Flavour::kSwaMem, Flavour::kChunked})
-    all.push_back(positional::make_subject(positional::kind_of(flavour), "optimized",
+  for (const MemberKind member_kind :
+       {MemberKind::kCausal, MemberKind::kSwa, MemberKind::kSwaMem, MemberKind::kChunked})
+    all.push_back(positional::make_subject(positional::kind_of(member_kind), "optimized",
                                            "each sequence's cells sorted; masks changed, not built",
                                            PositionalCausalCache::make));
-  all.push_back(positional::make_subject(positional::kind_of(Flavour::kEncoder), "optimized",
+  all.push_back(positional::make_subject(positional::kind_of(MemberKind::kEncoder), "optimized",
                                          "rows stored in the order that they are shown in",
                                          PositionalEncoderCache::make));
   all.push_back(positional::make_subject(positional::wrapper_kind(), "optimized",

@@ -15,21 +15,21 @@ Error refused(std::string detail) {
 }  // namespace
 
 Result<std::unique_ptr<positional::Cache>> PositionalWrapperCache::make(
-    const positional::CacheSetup& setup) {
-  if (setup.members.empty()) return refused("caches: none");
-  for (const positional::MemberSetup& member : setup.members)
+    const positional::CacheOptions& options) {
+  if (options.members.empty()) return refused("caches: none");
+  for (const positional::MemberOptions& member : options.members)
     if (member.window < 0 || member.memory < 0) return refused("window, memory: below 0");
-  return std::make_unique<PositionalWrapperCache>(setup);
+  return std::make_unique<PositionalWrapperCache>(options);
 }
 
-PositionalWrapperCache::PositionalWrapperCache(const positional::CacheSetup& setup)
-    : Cache(setup.quirks) {
-  for (const positional::MemberSetup& member : setup.members) {
-    if (member.flavour == positional::Flavour::kEncoder) {
-      owned_.push_back(std::make_unique<PositionalEncoderCache>(setup.backend, setup.quirks));
+PositionalWrapperCache::PositionalWrapperCache(const positional::CacheOptions& options)
+    : Cache(options.quirks) {
+  for (const positional::MemberOptions& member : options.members) {
+    if (member.kind == positional::MemberKind::kEncoder) {
+      owned_.push_back(std::make_unique<PositionalEncoderCache>(options.backend, options.quirks));
     } else {
       owned_.push_back(
-          std::make_unique<PositionalCausalCache>(member, setup.backend, setup.quirks));
+          std::make_unique<PositionalCausalCache>(member, options.backend, options.quirks));
     }
     members_.push_back(owned_.back().get());
   }
@@ -76,7 +76,7 @@ Status PositionalWrapperCache::do_set_config(const positional::BackendConfig& co
   return {};
 }
 
-Status PositionalWrapperCache::do_init(const positional::InitArguments& arguments) {
+Status PositionalWrapperCache::do_init(const positional::InitOptions& arguments) {
   return carry_out([&](PositionalMember& member) { return member.prepare_init(arguments); });
 }
 

@@ -17,15 +17,15 @@ class PositionalWrapperCache final : public positional::Cache {
  public:
   /// Errors  kPrecondition: no member, window or memory below 0.
   [[nodiscard]] static Result<std::unique_ptr<positional::Cache>> make(
-      const positional::CacheSetup& setup);
-  explicit PositionalWrapperCache(const positional::CacheSetup& setup);
+      const positional::CacheOptions& options);
+  explicit PositionalWrapperCache(const positional::CacheOptions& options);
 
   [[nodiscard]] std::optional<std::string> broken_invariant() const override;
 
  private:
   Status do_set_config(const positional::BackendConfig& config,
                        std::optional<std::int64_t> member) override;
-  Status do_init(const positional::InitArguments& arguments) override;
+  Status do_init(const positional::InitOptions& arguments) override;
   Status do_start_forward(const positional::Batch& batch) override;
   Status do_set_layer(std::int64_t layer) override;
   Status do_set_layer_type(std::int64_t type) override;

@@ -9,7 +9,7 @@ namespace kvo::optimized {
 using block_pool::Sides;
 using provider::KvPair;
 using provider::Paged;
-using provider::PagedSetup;
+using provider::PagedOptions;
 using provider::Quirk;
 using provider::Rows;
 
@@ -19,27 +19,27 @@ constexpr std::int64_t kNull = -1;
 
 }  // namespace
 
-Result<std::unique_ptr<Paged>> PagedArenaCache::make(const PagedSetup& setup,
+Result<std::unique_ptr<Paged>> PagedArenaCache::make(const PagedOptions& options,
                                                      QuirkSet<Quirk> quirks) {
-  if (!setup.pool)
+  if (!options.pool)
     return quirks.has(Quirk::kNilPoolAborts) ? fail(Code::kPrecondition, "no pool")
                                              : fail_other("nil_pool");
-  if (setup.num_layers < 0 && quirks.has(Quirk::kNegativeLayersAbort))
+  if (options.num_layers < 0 && quirks.has(Quirk::kNegativeLayersAbort))
     return fail(Code::kPrecondition, "num_layers");
-  const bool too_many = setup.num_layers > setup.pool->geometry().num_layers;
-  if (setup.num_layers < 0 || (too_many && !quirks.has(Quirk::kSurplusLayersAccepted)))
+  const bool too_many = options.num_layers > options.pool->geometry().num_layers;
+  if (options.num_layers < 0 || (too_many && !quirks.has(Quirk::kSurplusLayersAccepted)))
     return fail(Code::kOutOfRange, "num_layers");
-  return std::make_unique<PagedArenaCache>(setup, quirks);
+  return std::make_unique<PagedArenaCache>(options, quirks);
 }
 
-PagedArenaCache::PagedArenaCache(const PagedSetup& setup, QuirkSet<Quirk> quirks)
-    : pool_(setup.pool),
-      owner_(setup.owner),
+PagedArenaCache::PagedArenaCache(const PagedOptions& options, QuirkSet<Quirk> quirks)
+    : pool_(options.pool),
+      owner_(options.owner),
       quirks_(quirks),
-      pool_layers_(setup.pool->geometry().num_layers),
-      block_size_(setup.pool->geometry().block_size),
-      head_dim_(setup.pool->geometry().head_dim),
-      cursors_(static_cast<std::size_t>(setup.num_layers)) {}
+      pool_layers_(options.pool->geometry().num_layers),
+      block_size_(options.pool->geometry().block_size),
+      head_dim_(options.pool->geometry().head_dim),
+      cursors_(static_cast<std::size_t>(options.num_layers)) {}
 
 template <class Visit>
 void PagedArenaCache::for_each_run(std::int64_t start, std::int64_t count, Visit&& visit) const {

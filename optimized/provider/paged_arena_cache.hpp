@@ -14,10 +14,10 @@ namespace kvo::optimized {
 class PagedArenaCache final : public provider::Paged {
  public:
   /// Errors  as provider::MakePaged says.
-  static Result<std::unique_ptr<provider::Paged>> make(const provider::PagedSetup& setup,
+  static Result<std::unique_ptr<provider::Paged>> make(const provider::PagedOptions& options,
                                                        QuirkSet<provider::Quirk> quirks);
 
-  PagedArenaCache(const provider::PagedSetup& setup, QuirkSet<provider::Quirk> quirks);
+  PagedArenaCache(const provider::PagedOptions& options, QuirkSet<provider::Quirk> quirks);
 
   [[nodiscard]] std::int64_t num_layers() const override {
     return static_cast<std::int64_t>(cursors_.size());

@@ -93,7 +93,7 @@ CaseResult documented(const std::string& text, std::vector<const Subject*> subje
 }
 
 const CacheKind& causal() {
-  return positional::kind_of(positional::Flavour::kCausal);
+  return positional::kind_of(positional::MemberKind::kCausal);
 }
 
 // ---- Explaining ----

@@ -40,31 +40,32 @@ std::optional<ShiftConfig> draw_shift(Draw& draw) {
                      .scale = draw.one_of<float>({0.015625F, 0.015625F, 1.0F, 16.0F})};
 }
 
-CacheConfig draw_member(Draw& draw, Flavour flavour) {
-  CacheConfig member{.cache = flavour};
-  if (flavour == Flavour::kEncoder) return member;
-  if (flavour == Flavour::kSwa || flavour == Flavour::kSwaMem)
+CacheConfig draw_member(Draw& draw, MemberKind member_kind) {
+  CacheConfig member{.cache = member_kind};
+  if (member_kind == MemberKind::kEncoder) return member;
+  if (member_kind == MemberKind::kSwa || member_kind == MemberKind::kSwaMem)
     member.window = draw_positions(draw, draw.percent(5) ? 0 : 1, kMostWindow);  // 0: none (OK-10)
-  if (flavour == Flavour::kSwaMem) {
+  if (member_kind == MemberKind::kSwaMem) {
     member.memory = *member.window + draw_positions(draw, 0, kMostWindow / 2);
     // As likely as not less than the window: init refuses it (OK-13).
     if (draw.percent(4)) member.memory = draw_positions(draw, 0, 4);
   }
-  if (flavour == Flavour::kChunked)
+  if (member_kind == MemberKind::kChunked)
     member.chunk = draw_positions(draw, draw.percent(4) ? 0 : 1, kMostWindow);
   member.shift = Nullable<ShiftConfig>(draw_shift(draw));
   return member;
 }
 
 std::vector<CacheConfig> draw_members(Draw& draw, const CacheKind& kind) {
-  if (const auto flavour = flavour_of(kind)) return {draw_member(draw, *flavour)};
-  constexpr std::array kFlavours{Flavour::kCausal, Flavour::kSwa, Flavour::kSwaMem,
-                                 Flavour::kChunked, Flavour::kEncoder};
+  if (const auto member_kind = member_kind_of(kind)) return {draw_member(draw, *member_kind)};
+  constexpr std::array kMemberKinds{MemberKind::kCausal, MemberKind::kSwa, MemberKind::kSwaMem,
+                                    MemberKind::kChunked, MemberKind::kEncoder};
   // Windows in front, as models have them; an encoder further back would rarely be selected.
-  std::vector<CacheConfig> members{draw_member(draw, kFlavours.at(draw.weighted({2, 4, 2, 3, 3})))};
+  std::vector<CacheConfig> members{
+      draw_member(draw, kMemberKinds.at(draw.weighted({2, 4, 2, 3, 3})))};
   const std::size_t count = 1 + draw.weighted({8, 62, 30});
   while (members.size() < count) {
-    CacheConfig member = draw_member(draw, kFlavours.at(draw.weighted({50, 18, 14, 16, 2})));
+    CacheConfig member = draw_member(draw, kMemberKinds.at(draw.weighted({50, 18, 14, 16, 2})));
     // Most models move keys alike in all their layers.
     if (member.shift && members.front().shift && draw.percent(75))
       member.shift = members.front().shift;
@@ -157,7 +158,7 @@ constexpr std::array kPerturbations{
 
 bool DrawnCase::has_encoder() const {
   return std::ranges::any_of(
-      members, [](const CacheConfig& member) { return member.cache == Flavour::kEncoder; });
+      members, [](const CacheConfig& member) { return member.cache == MemberKind::kEncoder; });
 }
 
 DrawnCase draw_case(Draw& draw, const CacheKind& kind) {
@@ -228,7 +229,7 @@ void perturb(Draw& draw, StartForward& pass) {
 }
 
 Record config_of(const DrawnCase& drawn, const CacheKind& kind) {
-  if (!flavour_of(kind))
+  if (!member_kind_of(kind))
     return Record::of(WrapperConfig{.caches = drawn.members, .backend = drawn.backend});
   CacheConfig only = drawn.members.front();
   only.cache = std::nullopt;

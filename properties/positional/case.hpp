@@ -13,7 +13,7 @@ namespace kvo::positional {
 
 /// Caches, backend and sizes of one case.
 struct DrawnCase {
-  std::vector<CacheConfig> members;  ///< a wrapper's, each with its flavour; else one
+  std::vector<CacheConfig> members;  ///< a wrapper's, each with its kind; else one
   BackendConfig backend;
   Init init;
   std::int64_t heads = 1;
@@ -24,7 +24,7 @@ struct DrawnCase {
   std::vector<std::int64_t> sequences;  ///< those that most operations name
 
   [[nodiscard]] bool is_encoder(std::size_t member) const {
-    return members[member].cache == Flavour::kEncoder;
+    return members[member].cache == MemberKind::kEncoder;
   }
   [[nodiscard]] bool has_encoder() const;
 };

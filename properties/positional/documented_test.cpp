@@ -114,8 +114,8 @@ std::vector<std::int32_t> up_to_eleven(std::int32_t first) {
 }
 
 TEST_P(PositionalDocumented, ResumesWhereAllIsHeldThatATokenWouldSeeOK55OK57OK58) {
-  const CacheKind& swa_mem = kind_of(Flavour::kSwaMem);
-  const CacheKind& chunked = kind_of(Flavour::kChunked);
+  const CacheKind& swa_mem = kind_of(MemberKind::kSwaMem);
+  const CacheKind& chunked = kind_of(MemberKind::kChunked);
   const std::vector<ResumeCase> cases{
       {&causal(), "{}", {0, 1, 2}, {0, 1, 2, 3}, up_to_eleven(-1)},
       {&causal(), "{}", {0, 1, 3}, {0, 1, 2}, up_to_eleven(-1)},

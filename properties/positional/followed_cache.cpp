@@ -13,9 +13,9 @@ namespace kvo::positional {
 
 FollowedCache::FollowedCache(const CacheKind& kind, const Setup& setup) {
   for (const CacheConfig& config : members_of(kind, setup))
-    members_.push_back(member_setup(config));
+    members_.push_back(member_options(config));
   evicted_.resize(members_.size());
-  const auto make = [&](const CacheSetup& arguments) {
+  const auto make = [&](const CacheOptions& arguments) {
     auto made = reference_of(kind)(arguments);
     if (made) cache_ = made->get();
     return made;

@@ -63,7 +63,7 @@ class FollowedCache {
   void note_evictions(std::size_t member, const Cells& before, PassEffects& effects);
   void note_tokens(std::size_t member, const StartForward& pass, PassEffects& effects) const;
 
-  std::vector<MemberSetup> members_;
+  std::vector<MemberOptions> members_;
   std::vector<std::set<std::size_t>> evicted_;  ///< by member, cells that are free since then
   const Cache* cache_ = nullptr;                ///< the session's
   std::unique_ptr<Session> session_;

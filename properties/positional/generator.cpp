@@ -197,7 +197,7 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
 
   // Puts and gets of the layers that a model has, each in the member it belongs to.
   void plan_layers(std::uint64_t put_percent) {
-    const bool wrapper = !flavour_of(kind_);
+    const bool wrapper = !member_kind_of(kind_);
     for (std::int64_t layer = 0; layer < case_.layers; ++layer) {
       if (draw().percent(sloppy_percent_)) continue;
       plan(SetLayer{layer});
@@ -483,18 +483,18 @@ std::vector<Label> causal_and(std::initializer_list<Label> more) {
 std::vector<Generator> generators() {
   using enum Label;
   const auto windowed = causal_and({kWindowExceeded, kRingOfCellsReused, kResumeRefused});
-  return {
-      generator(kind_of(Flavour::kCausal), causal_and({}), {kResumeRefused}),
-      generator(kind_of(Flavour::kSwa), windowed, {kRemovalRefusedForTheWindow}),
-      generator(kind_of(Flavour::kSwaMem), windowed, {kRemovalRefusedForTheWindow}),
-      generator(kind_of(Flavour::kChunked), causal_and({kChunkBoundaryCrossed}), {kResumeRefused}),
-      generator(kind_of(Flavour::kEncoder), {kEncoderReput, kReservePass, kEncoderResultGivenUp},
-                {}),
-      generator(
-          wrapper_kind(),
-          causal_and({kWindowExceeded, kRingOfCellsReused, kResumeRefused, kChunkBoundaryCrossed,
-                      kEncoderReput, kWrapperUnwound, kMemberSelected}),
-          {kRemovalRefusedForTheWindow})};
+  return {generator(kind_of(MemberKind::kCausal), causal_and({}), {kResumeRefused}),
+          generator(kind_of(MemberKind::kSwa), windowed, {kRemovalRefusedForTheWindow}),
+          generator(kind_of(MemberKind::kSwaMem), windowed, {kRemovalRefusedForTheWindow}),
+          generator(kind_of(MemberKind::kChunked), causal_and({kChunkBoundaryCrossed}),
+                    {kResumeRefused}),
+          generator(kind_of(MemberKind::kEncoder),
+                    {kEncoderReput, kReservePass, kEncoderResultGivenUp}, {}),
+          generator(
+              wrapper_kind(),
+              causal_and({kWindowExceeded, kRingOfCellsReused, kResumeRefused,
+                          kChunkBoundaryCrossed, kEncoderReput, kWrapperUnwound, kMemberSelected}),
+              {kRemovalRefusedForTheWindow})};
 }
 
 }  // namespace kvo::positional

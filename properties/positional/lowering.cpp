@@ -293,26 +293,26 @@ Lowering lowering(const CacheKind& kind, Setup (*setup)(const LoweringInput& inp
 
 std::vector<Lowering> lowerings() {
   std::vector<Lowering> all{
-      lowering(kind_of(Flavour::kCausal),
+      lowering(kind_of(MemberKind::kCausal),
                [](const LoweringInput& /*input*/) { return setup_with(CacheConfig{}, false); }),
-      lowering(kind_of(Flavour::kSwa),
+      lowering(kind_of(MemberKind::kSwa),
                [](const LoweringInput& input) {
                  return setup_with(CacheConfig{.window = Sizes(input).window()}, true);
                }),
-      lowering(kind_of(Flavour::kSwaMem),
+      lowering(kind_of(MemberKind::kSwaMem),
                [](const LoweringInput& input) {
                  const Sizes sizes(input);
                  return setup_with(CacheConfig{.window = sizes.window(), .memory = sizes.memory()},
                                    false);
                }),
-      lowering(kind_of(Flavour::kChunked),
+      lowering(kind_of(MemberKind::kChunked),
                [](const LoweringInput& input) {
                  return setup_with(CacheConfig{.chunk = Sizes(input).chunk()}, true);
                }),
       lowering(wrapper_kind(), [](const LoweringInput& input) {
         return setup_with(
-            WrapperConfig{.caches = {{.cache = Flavour::kSwa, .window = Sizes(input).window()},
-                                     {.cache = Flavour::kCausal}}});
+            WrapperConfig{.caches = {{.cache = MemberKind::kSwa, .window = Sizes(input).window()},
+                                     {.cache = MemberKind::kCausal}}});
       })};
   all.back().lower = lower_on_two;
   return all;

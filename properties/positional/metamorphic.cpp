@@ -17,7 +17,7 @@ namespace kvo::positional {
 namespace {
 
 bool is_causal(const CacheKind& kind) {
-  return &kind == &kind_of(Flavour::kCausal);
+  return &kind == &kind_of(MemberKind::kCausal);
 }
 
 const StartForward* started_pass(const Drawn& drawn, std::size_t at) {
@@ -245,9 +245,9 @@ const MetamorphicLaw& placement() {
       {.how = "placed elsewhere",
        .applies =
            [](const CacheKind& kind) {
-             const auto flavour = flavour_of(kind);
-             return kind.contract == kind_of(Flavour::kCausal).contract && flavour &&
-                    *flavour != Flavour::kEncoder;
+             const auto member_kind = member_kind_of(kind);
+             return kind.contract == kind_of(MemberKind::kCausal).contract && member_kind &&
+                    *member_kind != MemberKind::kEncoder;
            },
        .transformation = in_other_cells});
   return kLaw;

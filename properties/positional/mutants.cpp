@@ -27,15 +27,16 @@ struct Row {
 };
 
 const std::array<Row, 6>& rows() {
-  const auto causal = [](Flavour flavour) {
-    return Row{&kind_of(flavour), CausalCache::make, optimized::PositionalCausalCache::make};
+  const auto causal = [](MemberKind member_kind) {
+    return Row{&kind_of(member_kind), CausalCache::make, optimized::PositionalCausalCache::make};
   };
   static const std::array<Row, 6> kRows{
-      causal(Flavour::kCausal),
-      causal(Flavour::kSwa),
-      causal(Flavour::kSwaMem),
-      causal(Flavour::kChunked),
-      Row{&kind_of(Flavour::kEncoder), EncoderCache::make, optimized::PositionalEncoderCache::make},
+      causal(MemberKind::kCausal),
+      causal(MemberKind::kSwa),
+      causal(MemberKind::kSwaMem),
+      causal(MemberKind::kChunked),
+      Row{&kind_of(MemberKind::kEncoder), EncoderCache::make,
+          optimized::PositionalEncoderCache::make},
       Row{&wrapper_kind(), WrapperCache::make, optimized::PositionalWrapperCache::make},
   };
   return kRows;

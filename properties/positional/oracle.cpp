@@ -67,9 +67,9 @@ class HistoryOracle final : public Oracle {
       : documented_(setup.profile == Profile::kDocumented) {
     const bool permuted = backend_of(kind, setup).permuted_v;
     for (const CacheConfig& config : members_of(kind, setup))
-      members_.push_back({.encoder = config.cache == Flavour::kEncoder,
+      members_.push_back({.encoder = config.cache == MemberKind::kEncoder,
                           .permuted_v = permuted,
-                          .tokens = MemberTokens(member_setup(config), documented_)});
+                          .tokens = MemberTokens(member_options(config), documented_)});
   }
 
   [[nodiscard]] std::optional<std::string> check(const Op& op, const Observation& seen) override {

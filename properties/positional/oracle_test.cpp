@@ -58,7 +58,7 @@ class Judged {
 };
 
 const CacheKind& causal() {
-  return kind_of(Flavour::kCausal);
+  return kind_of(MemberKind::kCausal);
 }
 
 CacheConfig shifting() {
@@ -129,7 +129,7 @@ TEST(PositionalHistory, SkipsASequenceThatAFailedRemoveLeft) {
 }
 
 TEST(PositionalHistory, JudgesTheLastPutOfAnEncoder) {
-  Judged judged(kind_of(Flavour::kEncoder), CacheConfig{});
+  Judged judged(kind_of(MemberKind::kEncoder), CacheConfig{});
   EXPECT_EQ(judged.saw(Init{1, 8, 4, StorageType::kF32}), std::nullopt);
   EXPECT_EQ(judged.pass({0}, {0}), std::nullopt);
   EXPECT_EQ(judged.saw(Get{}), std::nullopt);

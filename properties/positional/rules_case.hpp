@@ -157,13 +157,13 @@ void expect_refused(const Make& make, const T& op, std::string_view code) {
 }
 
 inline const CacheKind& causal() {
-  return kind_of(Flavour::kCausal);
+  return kind_of(MemberKind::kCausal);
 }
 inline const CacheKind& swa() {
-  return kind_of(Flavour::kSwa);
+  return kind_of(MemberKind::kSwa);
 }
 inline const CacheKind& encoder() {
-  return kind_of(Flavour::kEncoder);
+  return kind_of(MemberKind::kEncoder);
 }
 
 inline constexpr std::string_view kAdd = R"({"shift":{"kind":"add","scale":1}})";

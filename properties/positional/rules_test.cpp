@@ -87,7 +87,7 @@ TEST_P(PositionalRules, InitAndSetConfigAreCheckedAndDoneOnceOK8OK15) {
 
 TEST_P(PositionalRules, AMemoryBelowTheWindowIsRefusedOK13) {
   for (const Profile profile : kProfiles) {
-    const CacheKind& swa_mem = kind_of(Flavour::kSwaMem);
+    const CacheKind& swa_mem = kind_of(MemberKind::kSwaMem);
     PositionalCase cache = open(swa_mem, profile, R"({"window":4,"memory":2})");
     EXPECT_EQ(cache.code(Init{1, 16, 4, kF32}), "precondition");
     EXPECT_EQ(cache.code(Init{2, 16, 4, kF32}), "ok") << "two sequences make it 5";

@@ -57,7 +57,7 @@ std::string numbers_text(const Shape& shape) {
 
 }  // namespace
 
-MemberTokens::MemberTokens(MemberSetup member, bool documented)
+MemberTokens::MemberTokens(MemberOptions member, bool documented)
     : member_(std::move(member)), documented_(documented) {}
 
 void MemberTokens::init(const Init& init) {

@@ -37,7 +37,7 @@ struct Token {
 class MemberTokens {
  public:
   /// `member` as in the config, before OK-10.
-  MemberTokens(MemberSetup member, bool documented);
+  MemberTokens(MemberOptions member, bool documented);
 
   /// Fixes window and memory (OK-10 to OK-12).
   void init(const Init& init);
@@ -94,7 +94,7 @@ class MemberTokens {
                                                  const Get::Returns& shown,
                                                  std::span<const double> mask, bool permuted_v);
 
-  MemberSetup member_;
+  MemberOptions member_;
   bool documented_;
   DType dtype_ = DType::kF32;
   std::map<std::int64_t, Sequence> sequences_;

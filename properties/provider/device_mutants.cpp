@@ -15,21 +15,21 @@ namespace {
 /// Base of faulty caches: takes over a sound one, and knows what it was made of.
 class FaultyDevice : public DeviceCache {
  public:
-  FaultyDevice(DeviceCache&& sound, const DeviceSetup& setup)
-      : DeviceCache(std::move(sound)), setup_(setup) {}
+  FaultyDevice(DeviceCache&& sound, const DeviceOptions& options)
+      : DeviceCache(std::move(sound)), options_(options) {}
 
  protected:
-  DeviceSetup setup_;
+  DeviceOptions options_;
 };
 
 /// A mutant whose caches are `Faulty`, a FaultyDevice with one method done wrong.
 template <class Faulty>
 Mutant device_mutant(const std::string& name, std::string_view fault, std::string_view origin) {
-  const auto make = [](const DeviceSetup& setup,
+  const auto make = [](const DeviceOptions& options,
                        QuirkSet<Quirk> quirks) -> Result<std::unique_ptr<DeviceKv>> {
-    auto sound = DeviceCache::make(setup, quirks);
+    auto sound = DeviceCache::make(options, quirks);
     if (!sound) return sound.error();
-    return std::make_unique<Faulty>(static_cast<DeviceCache&&>(**sound), setup);
+    return std::make_unique<Faulty>(static_cast<DeviceCache&&>(**sound), options);
   };
   return {
       .subject = make_device_subject("mutant:" + name, std::string(fault), make, HostDevice::make),
@@ -47,7 +47,7 @@ class HeadsForgotten final : public FaultyDevice {
                          std::ssize(k) != width_ || std::ssize(v) != width_ || closed_;
     if (refused) return DeviceCache::append(layer, k, v, pos);
     const Layer& to = layers_[static_cast<std::size_t>(layer)];
-    const auto offset = pos * setup_.head_dim * static_cast<std::int64_t>(sizeof(float));
+    const auto offset = pos * options_.head_dim * static_cast<std::int64_t>(sizeof(float));
     if (const Status done = memory_->to_device(to.k + offset, std::as_bytes(k)); !done) return done;
     if (const Status done = memory_->to_device(to.v + offset, std::as_bytes(v)); !done) return done;
     advance(layer);

@@ -34,7 +34,7 @@ Tensor filled(const Shape& shape, float value) {
 bool lies_in_tensor_cache(const Drawn& drawn) {
   return &drawn.kind == &tensor_kind() ||
          (&drawn.kind == &tracing_kind() &&
-          drawn.setup.config_as<RealSetup>().real == Real::kTensor);
+          drawn.setup.config_as<TracingConfig>().real == Real::kTensor);
 }
 
 bool injects(const Op& op) {

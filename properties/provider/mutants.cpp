@@ -33,11 +33,11 @@ Mutant contiguous_mutant(const std::string& name, std::string_view fault, std::s
 /// A mutant whose caches are `Faulty`, a PagedCache with one method done wrong, over sound pools.
 template <class Faulty>
 Mutant paged_mutant(const std::string& name, std::string_view fault, std::string_view origin) {
-  const auto make = [](const PagedSetup& setup,
+  const auto make = [](const PagedOptions& options,
                        QuirkSet<Quirk> quirks) -> Result<std::unique_ptr<Paged>> {
-    const auto sound = PagedCache::make(setup, quirks);
+    const auto sound = PagedCache::make(options, quirks);
     if (!sound) return sound.error();
-    return std::make_unique<Faulty>(setup, quirks);
+    return std::make_unique<Faulty>(options, quirks);
   };
   return {.subject = make_paged_subject("mutant:" + name, std::string(fault),
                                         block_pool::StackPool::make, make),

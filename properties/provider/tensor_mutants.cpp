@@ -31,9 +31,9 @@ class FaultyTensor : public TensorCache {
 /// A mutant whose caches are `Faulty`, a FaultyTensor with one method done wrong.
 template <class Faulty>
 Mutant tensor_mutant(const std::string& name, std::string_view fault, std::string_view origin) {
-  const auto make = [](const TensorSetup& setup,
+  const auto make = [](const TensorOptions& options,
                        QuirkSet<Quirk> quirks) -> Result<std::unique_ptr<TensorBacked>> {
-    auto sound = TensorCache::make(setup, quirks);
+    auto sound = TensorCache::make(options, quirks);
     if (!sound) return sound.error();
     return std::make_unique<Faulty>(static_cast<TensorCache&&>(**sound));
   };

@@ -28,9 +28,9 @@ struct Known {
   bool forwarded = false;
 };
 
-RealSetup random_real(Draw& draw) {
-  RealSetup real{.real = draw.one_of({Real::kKv, Real::kPaged, Real::kTensor}),
-                 .num_layers = draw.percent(60) ? draw.between(1, 2) : draw.size(1, 9)};
+TracingConfig random_real(Draw& draw) {
+  TracingConfig real{.real = draw.one_of({Real::kKv, Real::kPaged, Real::kTensor}),
+                     .num_layers = draw.percent(60) ? draw.between(1, 2) : draw.size(1, 9)};
   if (draw.percent(2)) real.num_layers = draw.between(-1, 0);
   if (real.real != Real::kPaged) {
     real.max_seq_len = draw.size(1, 33);
@@ -53,7 +53,7 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
   using S = TracingScript;
 
  public:
-  TracingScript(std::uint64_t seed, Profile profile, RealSetup real)
+  TracingScript(std::uint64_t seed, Profile profile, TracingConfig real)
       : ProviderScript(seed, profile),
         real_(std::move(real)),
         batch_(real_.pool ? 1 : draw().size(1, 5)),
@@ -178,7 +178,7 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
     there.forwarded = true;
   }
 
-  RealSetup real_;
+  TracingConfig real_;
   std::int64_t batch_;
   std::int64_t dim_;
   std::int64_t next_object_ = 0;
@@ -186,7 +186,7 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
 
 GeneratedCase make_case(std::uint64_t seed, Profile profile) {
   Draw draw(~seed);
-  RealSetup real = random_real(draw);
+  TracingConfig real = random_real(draw);
   return {.setup = {.profile = profile, .config = Record::of(real)},
           .ops = std::make_unique<TracingScript>(seed, profile, std::move(real))};
 }

@@ -44,17 +44,17 @@ class TracingStream final : public KindStream<TracingStream, TracingOps> {
 }  // namespace
 
 replay::Lowering tracing_lowering() {
-  return {
-      .kind = &tracing_kind(),
-      .setup =
-          [](const LoweringInput& input) {
-            return Setup{.config = Record::of(RealSetup{.real = Real::kKv,
-                                                        .num_layers = input.policy.num_layers,
-                                                        .max_seq_len = input.longest_sequence()})};
-          },
-      .lower = [](const LoweringInput& input) -> std::unique_ptr<OpStream> {
-        return std::make_unique<TracingStream>(one_at_a_time(input));
-      }};
+  return {.kind = &tracing_kind(),
+          .setup =
+              [](const LoweringInput& input) {
+                return Setup{
+                    .config = Record::of(TracingConfig{.real = Real::kKv,
+                                                       .num_layers = input.policy.num_layers,
+                                                       .max_seq_len = input.longest_sequence()})};
+              },
+          .lower = [](const LoweringInput& input) -> std::unique_ptr<OpStream> {
+            return std::make_unique<TracingStream>(one_at_a_time(input));
+          }};
 }
 
 }  // namespace kvo::provider

@@ -104,7 +104,7 @@ Script simplest_queries(const std::vector<const OpKind*>& operations) {
       return field.type->is_optional() || field.type->type_class == TypeClass::kInteger;
     });
     if (numbers_only)
-      queries.emplace_back(*kind, Record(*kind->arguments, kind->arguments->make()));
+      queries.emplace_back(*kind, Record(*kind->arguments, kind->arguments->made()));
   }
   return queries;
 }

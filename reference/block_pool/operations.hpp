@@ -153,8 +153,11 @@ struct Config {
 KVO_DESCRIBE(Config, (num_layers, "layers"), (block_size, "positions a block"),
              (head_dim, "cells of a position and layer"), (max_memory_mb, "budget, in 2^20 bytes"))
 
-using Ops = boost::mp11::mp_list<New, Alloc, FreeBlock, Drain, SetUsed, WriteBlock, ReadBlock,
-                                 Available, Cap, BlockSize, Concurrent>;
+#define KVO_BLOCK_POOL_OPERATIONS                                                                \
+  block_pool::New, block_pool::Alloc, block_pool::FreeBlock, block_pool::Drain,                  \
+      block_pool::SetUsed, block_pool::WriteBlock, block_pool::ReadBlock, block_pool::Available, \
+      block_pool::Cap, block_pool::BlockSize, block_pool::Concurrent
+using Ops = boost::mp11::mp_list<KVO_BLOCK_POOL_OPERATIONS>;
 
 /// The cache kind `block_pool.stack`.
 [[nodiscard]] const CacheKind& stack_kind();
@@ -166,3 +169,7 @@ using Ops = boost::mp11::mp_list<New, Alloc, FreeBlock, Drain, SetUsed, WriteBlo
 [[nodiscard]] ReadBlock::Returns read_block(BlockPool& pool, std::int64_t block);
 
 }  // namespace kvo::block_pool
+
+namespace kvo {
+KVO_DECLARE_OPERATIONS(KVO_BLOCK_POOL_OPERATIONS)
+}  // namespace kvo

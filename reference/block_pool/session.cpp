@@ -58,14 +58,10 @@ void sort_free_blocks(BlockPool& pool) {
   pool.free(kNoCache, blocks);
 }
 
-class StackSession final : public Session {
+class StackSession final : public DispatchSession<StackSession, Ops> {
  public:
   StackSession(MakePool make, QuirkSet<Quirk> quirks) : make_(std::move(make)), quirks_(quirks) {}
 
-  Observation apply(const Op& op, Probe& probe) override {
-    probe_ = &probe;
-    return dispatch(Ops(), op, *this);
-  }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     return pool_ ? pool_->broken_invariant() : std::nullopt;
   }
@@ -153,14 +149,12 @@ class StackSession final : public Session {
   }
 
  private:
-  Probe& probe() { return *probe_; }
   [[nodiscard]] bool has(std::int64_t block) const { return block >= 0 && block < pool_->cap(); }
   static Error no_pool() { return fail(Code::kPrecondition, "no pool"); }
   static Error no_block() { return fail(Code::kPrecondition, "no such block or cell"); }
 
   MakePool make_;
   QuirkSet<Quirk> quirks_;
-  Probe* probe_ = nullptr;
   std::unique_ptr<BlockPool> pool_;
   std::vector<bool> out_;  // by block: handed out by an operation
   bool misused_ = false;   // a block was freed that was not out
@@ -200,3 +194,7 @@ Subject make_subject(std::string variant, std::string doc, MakePool make) {
 }
 
 }  // namespace kvo::block_pool
+
+namespace kvo {
+KVO_DEFINE_OPERATIONS(KVO_BLOCK_POOL_OPERATIONS)
+}  // namespace kvo

@@ -217,8 +217,12 @@ KVO_DESCRIBE(Config, (build, "debug or release; absent: release; not looked at i
              (head_dim, "of the first cache; not used"),
              (max_seq_len, "of the first cache; not used"))
 
-using Ops = boost::mp11::mp_list<New, WithCapacity, Append, Advance, Keys, Values, Len, IsEmpty,
-                                 NumLayers, EntrySize, Clear, Clone, CloneFrom, Debug, Pin, Pinned>;
+#define KVO_LAYERED_OPERATIONS                                                                 \
+  layered::New, layered::WithCapacity, layered::Append, layered::Advance, layered::Keys,       \
+      layered::Values, layered::Len, layered::IsEmpty, layered::NumLayers, layered::EntrySize, \
+      layered::Clear, layered::Clone, layered::CloneFrom, layered::Debug, layered::Pin,        \
+      layered::Pinned
+using Ops = boost::mp11::mp_list<KVO_LAYERED_OPERATIONS>;
 
 /// The cache kind `layered.vector`.
 [[nodiscard]] const CacheKind& vector_kind();
@@ -228,3 +232,7 @@ using Ops = boost::mp11::mp_list<New, WithCapacity, Append, Advance, Keys, Value
 [[nodiscard]] Subject make_subject(std::string variant, std::string doc, MakeCache make);
 
 }  // namespace kvo::layered
+
+namespace kvo {
+KVO_DECLARE_OPERATIONS(KVO_LAYERED_OPERATIONS)
+}  // namespace kvo

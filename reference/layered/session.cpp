@@ -222,3 +222,7 @@ Subject make_subject(std::string variant, std::string doc, MakeCache make) {
 }
 
 }  // namespace kvo::layered
+
+namespace kvo {
+KVO_DEFINE_OPERATIONS(KVO_LAYERED_OPERATIONS)
+}  // namespace kvo

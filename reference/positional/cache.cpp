@@ -66,7 +66,7 @@ Status Cache::set_config(const BackendConfig& config, std::optional<std::int64_t
   return do_set_config(config, member);
 }
 
-Status Cache::init(const InitArguments& arguments) {
+Status Cache::init(const InitOptions& arguments) {
   if (closed_ && !has(Quirk::kCallsAfterClose)) return fail(Code::kClosed);
   if (initialized_) return undefined("second init");
   if (arguments.max_sequences < 0 || arguments.max_sequences > kMaxPosition)

@@ -63,12 +63,12 @@ struct BackendConfig {
 using Shift = std::function<Status(std::int64_t layer, const Shape& shape, std::span<float> keys,
                                    std::span<const std::int32_t> offsets)>;
 
-enum class Flavour : std::uint8_t { kCausal, kSwa, kSwaMem, kChunked, kEncoder };
-BOOST_DESCRIBE_ENUM(Flavour, kCausal, kSwa, kSwaMem, kChunked, kEncoder)
+enum class MemberKind : std::uint8_t { kCausal, kSwa, kSwaMem, kChunked, kEncoder };
+BOOST_DESCRIBE_ENUM(MemberKind, kCausal, kSwa, kSwaMem, kChunked, kEncoder)
 
-/// One cache, as its constructor gets it (OK-7). Numbers that its flavour lacks are 0.
-struct MemberSetup {
-  Flavour flavour = Flavour::kCausal;
+/// One cache, as its constructor gets it (OK-7). Numbers that its kind lacks are 0.
+struct MemberOptions {
+  MemberKind kind = MemberKind::kCausal;
   std::int32_t window = 0;
   std::int32_t memory = 0;
   std::int32_t chunk = 0;
@@ -76,13 +76,13 @@ struct MemberSetup {
 };
 
 /// A cache with its backend: one member, or those of a wrapper.
-struct CacheSetup {
+struct CacheOptions {
   QuirkSet<Quirk> quirks = QuirkSet<Quirk>(Profile::kOriginal);
   BackendConfig backend = {};
-  std::vector<MemberSetup> members = {};
+  std::vector<MemberOptions> members = {};
 };
 
-struct InitArguments {
+struct InitOptions {
   std::int64_t max_sequences = 1;
   std::int64_t capacity = 0;  ///< tokens a sequence; sizes the pool, bounds nothing (OK-26)
   std::int64_t max_batch = 1;
@@ -122,7 +122,7 @@ class Cache {
   /// Replaces the backend's config, once and before init (OK-8); `member` for one of a wrapper's.
   [[nodiscard]] Status set_config(const BackendConfig& config, std::optional<std::int64_t> member);
   /// Sizes the pool (OK-10 to OK-15). The first call but for set_config; only once.
-  [[nodiscard]] Status init(const InitArguments& arguments);
+  [[nodiscard]] Status init(const InitOptions& arguments);
   /// Finds cells for a batch and builds its mask (OK-16 to OK-41).
   /// Errors  kFull (OK-22): evictions stay done and the pass is unusable; documented: nothing
   ///         changed.
@@ -165,7 +165,7 @@ class Cache {
 
   // What a cache does not offer is kPrecondition.
   virtual Status do_set_config(const BackendConfig& config, std::optional<std::int64_t> member) = 0;
-  virtual Status do_init(const InitArguments& arguments) = 0;
+  virtual Status do_init(const InitOptions& arguments) = 0;
   virtual Status do_start_forward(const Batch& batch) = 0;
   virtual Status do_set_layer(std::int64_t layer) = 0;
   virtual Status do_set_layer_type(std::int64_t type);
@@ -199,7 +199,7 @@ class Cache {
 /// What remove answers for a shared cell behind the range (OK-67, OK-90).
 [[nodiscard]] Error shared_later_cell();
 
-/// Makes a cache; of a wrapper's, setup has all members.
-using MakeCache = std::function<Result<std::unique_ptr<Cache>>(const CacheSetup& setup)>;
+/// Makes a cache; of a wrapper's, options has all members.
+using MakeCache = std::function<Result<std::unique_ptr<Cache>>(const CacheOptions& options)>;
 
 }  // namespace kvo::positional

@@ -22,7 +22,7 @@ std::string code_of(const Status& done) {
 
 std::unique_ptr<Cache> causal(Profile profile) {
   return std::move(
-      *CausalCache::make({.quirks = QuirkSet<Quirk>(profile), .members = {MemberSetup{}}}));
+      *CausalCache::make({.quirks = QuirkSet<Quirk>(profile), .members = {MemberOptions{}}}));
 }
 
 TEST(PositionalContract, RefusesStorageOfIntegers) {
@@ -51,10 +51,10 @@ TEST(PositionalContract, RefusesRowsWhoseValuesDoNotFillTheShapeOK50) {
 }
 
 TEST(PositionalContract, RefusesSetupsBelowZeroAndWrappersOfNothing) {
-  EXPECT_FALSE(CausalCache::make({.members = {{.flavour = Flavour::kSwa, .window = -1}}}));
+  EXPECT_FALSE(CausalCache::make({.members = {{.kind = MemberKind::kSwa, .window = -1}}}));
   EXPECT_FALSE(
-      CausalCache::make({.members = {{.flavour = Flavour::kSwaMem, .window = 1, .memory = -1}}}));
-  EXPECT_TRUE(CausalCache::make({.members = {{.flavour = Flavour::kChunked, .chunk = -1}}}));
+      CausalCache::make({.members = {{.kind = MemberKind::kSwaMem, .window = 1, .memory = -1}}}));
+  EXPECT_TRUE(CausalCache::make({.members = {{.kind = MemberKind::kChunked, .chunk = -1}}}));
   EXPECT_FALSE(WrapperCache::make({}));
 }
 

@@ -56,14 +56,14 @@ void CausalCache::State::record(std::int64_t sequence) {
     if (owns(sequence, cell)) ranges[sequence].extend(static_cast<std::int64_t>(cell));
 }
 
-Result<std::unique_ptr<Cache>> CausalCache::make(const CacheSetup& setup) {
-  const MemberSetup& member = setup.members.front();
+Result<std::unique_ptr<Cache>> CausalCache::make(const CacheOptions& options) {
+  const MemberOptions& member = options.members.front();
   if (member.window < 0 || member.memory < 0) return refused("window, memory: below 0");
-  return std::make_unique<CausalCache>(setup, member);
+  return std::make_unique<CausalCache>(options, member);
 }
 
-CausalCache::CausalCache(const CacheSetup& setup, MemberSetup member)
-    : Cache(setup.quirks), setup_(std::move(member)), backend_(setup.backend) {}
+CausalCache::CausalCache(const CacheOptions& options, MemberOptions member)
+    : Cache(options.quirks), options_(std::move(member)), backend_(options.backend) {}
 
 BackendConfig CausalCache::effective() const {  // OK-9
   BackendConfig config = config_.value_or(backend_);
@@ -78,9 +78,9 @@ Status CausalCache::do_set_config(const BackendConfig& config, std::optional<std
   return {};
 }
 
-Status CausalCache::do_init(const InitArguments& arguments) {
-  const std::int64_t window = setup_.window == 0 ? kMaxPosition : setup_.window;  // OK-10
-  std::int64_t memory = setup_.memory == 0 ? window : setup_.memory;
+Status CausalCache::do_init(const InitOptions& arguments) {
+  const std::int64_t window = options_.window == 0 ? kMaxPosition : options_.window;  // OK-10
+  std::int64_t memory = options_.memory == 0 ? window : options_.memory;
   if (memory != kMaxPosition && arguments.max_sequences > 1 && window != kMaxPosition)
     memory = std::max(memory, window + 1);                  // OK-11
   if (memory >= arguments.capacity) memory = kMaxPosition;  // OK-12
@@ -189,7 +189,7 @@ std::shared_ptr<const Tensor> CausalCache::mask(const State& state, const Pass& 
     const std::int64_t own = pass.positions[row];
     const bool ahead = std::ranges::count(except, static_cast<std::int64_t>(row)) > 0;  // OK-38
     std::int64_t first = own - window_;  // OK-31 (d), (c)
-    if (setup_.chunk > 0) first = std::max(first, own - own % setup_.chunk);
+    if (options_.chunk > 0) first = std::max(first, own - own % options_.chunk);
     for (std::int64_t c = pass.range.low; c <= pass.range.high; ++c, to += dtype_bytes(dtype)) {
       const auto cell = static_cast<std::size_t>(c);
       const std::int64_t seen = state.cells[cell].position;
@@ -291,7 +291,7 @@ bool CausalCache::resumable(const State& state, std::int64_t sequence,
   if (bounded() && !owned.empty() && has(Quirk::kHolesUnnoticed))                // OK-56, OK-58
     return first >= *owned.begin() && position <= *owned.rbegin() + 1;
   if (position < 0) return false;
-  if (setup_.chunk > 0) first = std::max(first, position - position % setup_.chunk);
+  if (options_.chunk > 0) first = std::max(first, position - position % options_.chunk);
   const auto seen = std::distance(owned.lower_bound(first), owned.lower_bound(position));
   return seen == position - first;  // documented: all that a token there would see
 }
@@ -343,8 +343,8 @@ Status CausalCache::do_remove(std::int64_t sequence, std::int32_t begin, std::in
 
 Status CausalCache::shift_keys(State& next, std::int64_t sequence, std::int32_t begin,
                                std::int32_t end) const {
-  if (!setup_.shift) return fail(Code::kNotSupported, "no shift function");  // OK-66
-  if (bounded() && !has(Quirk::kWindowIncomplete) &&                         // OK-60
+  if (!options_.shift) return fail(Code::kNotSupported, "no shift function");  // OK-66
+  if (bounded() && !has(Quirk::kWindowIncomplete) &&                           // OK-60
       !resumable(next, sequence, std::int64_t{1} + next.last_position(sequence)))
     return fail(Code::kNotSupported, "the window would be incomplete");
   const auto moved = [&](std::int64_t c) {
@@ -368,7 +368,7 @@ Status CausalCache::shift_keys(State& next, std::int64_t sequence, std::int32_t 
       std::vector<float> keys(offsets.size() * width);
       for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = load_element(dtype_, element(i));
       const Shape shape{trimmed.size(), layer.k->shape[1], layer.k->shape[2]};
-      if (Status done = setup_.shift(number, shape, keys, offsets); !done) return done;  // OK-66
+      if (Status done = options_.shift(number, shape, keys, offsets); !done) return done;  // OK-66
       for (std::size_t i = 0; i < keys.size(); ++i)  // documented: only rows that move
         if (offsets[i / width] != 0 || has(Quirk::kForeignRowsConverted))
           store_element(dtype_, keys[i], element(i));

@@ -1,4 +1,4 @@
-// reference/positional/causal_cache.hpp: the causal flavours, cell by cell.
+// reference/positional/causal_cache.hpp: the causal caches, cell by cell.
 //
 // What may fail half-way works on a copy of the state, which takes the state's place at the end. So
 // an allocation that fails has changed nothing, nor has an error, unless a quirk keeps what was
@@ -40,12 +40,12 @@ class CausalCache : public Cache {  // NOLINT(bugprone-exception-escape): as Ten
   };
 
   /// Errors  kPrecondition: window or memory below 0.
-  [[nodiscard]] static Result<std::unique_ptr<Cache>> make(const CacheSetup& setup);
-  /// Of the setup's members, `member` is this cache.
-  CausalCache(const CacheSetup& setup, MemberSetup member);
+  [[nodiscard]] static Result<std::unique_ptr<Cache>> make(const CacheOptions& options);
+  /// Of the options's members, `member` is this cache.
+  CausalCache(const CacheOptions& options, MemberOptions member);
 
   Status do_set_config(const BackendConfig& config, std::optional<std::int64_t> member) override;
-  Status do_init(const InitArguments& arguments) override;
+  Status do_init(const InitOptions& arguments) override;
   Status do_start_forward(const Batch& batch) override;
   Status do_set_layer(std::int64_t layer) override;
   Status do_put(const Rows& k, const Rows& v) override;
@@ -115,7 +115,7 @@ class CausalCache : public Cache {  // NOLINT(bugprone-exception-escape): as Ten
   [[nodiscard]] bool resumable(const State& state, std::int64_t sequence,
                                std::int64_t position) const;
 
-  MemberSetup setup_;
+  MemberOptions options_;
   BackendConfig backend_;
   std::optional<BackendConfig> config_;
   std::int64_t window_ = kMaxPosition;

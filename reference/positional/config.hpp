@@ -17,7 +17,7 @@ KVO_DESCRIBE(BackendConfig, (cache_padding, "cells that a visible range is round
 
 /// The config of one cache, and of a wrapper's members. Absent numbers are 0.
 struct CacheConfig {
-  std::optional<Flavour> cache = std::nullopt;
+  std::optional<MemberKind> cache = std::nullopt;
   std::optional<std::int32_t> window = std::nullopt;
   std::optional<std::int32_t> memory = std::nullopt;
   std::optional<std::int32_t> chunk = std::nullopt;
@@ -39,13 +39,13 @@ KVO_DESCRIBE(WrapperConfig, (caches, "the members, in order"),
              (backend, "what the backend asks for, of all of them"))
 
 /// The cache that a kind other than the wrapper is; nothing for the wrapper.
-[[nodiscard]] std::optional<Flavour> flavour_of(const CacheKind& kind);
+[[nodiscard]] std::optional<MemberKind> member_kind_of(const CacheKind& kind);
 
-/// The members of a case of any kind, a single cache as the only one, each with its flavour.
+/// The members of a case of any kind, a single cache as the only one, each with its kind.
 [[nodiscard]] std::vector<CacheConfig> members_of(const CacheKind& kind, const Setup& setup);
 /// What the backend of a case asks for.
 [[nodiscard]] BackendConfig backend_of(const CacheKind& kind, const Setup& setup);
 /// A member as its constructor gets it.
-[[nodiscard]] MemberSetup member_setup(const CacheConfig& config);
+[[nodiscard]] MemberOptions member_options(const CacheConfig& config);
 
 }  // namespace kvo::positional

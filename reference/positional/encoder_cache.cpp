@@ -16,8 +16,8 @@ Shape shape_of(const Rows& rows) {
 
 }  // namespace
 
-Result<std::unique_ptr<Cache>> EncoderCache::make(const CacheSetup& setup) {
-  return std::make_unique<EncoderCache>(setup);
+Result<std::unique_ptr<Cache>> EncoderCache::make(const CacheOptions& options) {
+  return std::make_unique<EncoderCache>(options);
 }
 
 Status EncoderCache::do_set_config(const BackendConfig& config,
@@ -28,7 +28,7 @@ Status EncoderCache::do_set_config(const BackendConfig& config,
   return {};
 }
 
-Status EncoderCache::do_init(const InitArguments& arguments) {  // OK-70
+Status EncoderCache::do_init(const InitOptions& arguments) {  // OK-70
   if (arguments.max_sequences > 1)
     return refused("encoder cache does not support multiple sequences; requested: " +
                    std::to_string(arguments.max_sequences));

@@ -12,11 +12,12 @@ namespace kvo::positional {
 /// Rows without positions, for one sequence (OK-70 to OK-77).
 class EncoderCache : public Cache {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<Cache>> make(const CacheSetup& setup);
-  explicit EncoderCache(const CacheSetup& setup) : Cache(setup.quirks), backend_(setup.backend) {}
+  [[nodiscard]] static Result<std::unique_ptr<Cache>> make(const CacheOptions& options);
+  explicit EncoderCache(const CacheOptions& options)
+      : Cache(options.quirks), backend_(options.backend) {}
 
   Status do_set_config(const BackendConfig& config, std::optional<std::int64_t> member) override;
-  Status do_init(const InitArguments& arguments) override;
+  Status do_init(const InitOptions& arguments) override;
   Status do_start_forward(const Batch& batch) override;
   Status do_set_layer(std::int64_t layer) override;
   Status do_put(const Rows& k, const Rows& v) override;

@@ -188,12 +188,15 @@ struct Close {
 };
 KVO_DESCRIBE(Close)
 
-using Ops =
-    boost::mp11::mp_list<SetConfig, Init, StartForward, SetLayer, SetLayerType, UnderlyingCache,
-                         Put, Get, SetCausal, CopyPrefix, CanResume, Remove, EncoderCached, Close>;
+#define KVO_POSITIONAL_OPERATIONS                                                               \
+  positional::SetConfig, positional::Init, positional::StartForward, positional::SetLayer,      \
+      positional::SetLayerType, positional::UnderlyingCache, positional::Put, positional::Get,  \
+      positional::SetCausal, positional::CopyPrefix, positional::CanResume, positional::Remove, \
+      positional::EncoderCached, positional::Close
+using Ops = boost::mp11::mp_list<KVO_POSITIONAL_OPERATIONS>;
 
 /// The six cache kinds: `positional.causal`, ..., `positional.wrapper`.
-[[nodiscard]] const CacheKind& kind_of(Flavour flavour);
+[[nodiscard]] const CacheKind& kind_of(MemberKind member_kind);
 [[nodiscard]] const CacheKind& wrapper_kind();
 
 /// A subject whose caches come from `make`. Its sessions read window, memory, chunk, shift, caches
@@ -205,3 +208,7 @@ using Ops =
                                    MakeCache make);
 
 }  // namespace kvo::positional
+
+namespace kvo {
+KVO_DECLARE_OPERATIONS(KVO_POSITIONAL_OPERATIONS)
+}  // namespace kvo

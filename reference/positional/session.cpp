@@ -27,17 +27,18 @@ Nullable<Tensor> shown(const std::optional<StridedView>& view) {
 class PositionalSession final : public DispatchSession<PositionalSession, Ops> {
  public:
   PositionalSession(const CacheKind& kind, const Setup& setup, QuirkSet<Quirk> quirks) {
-    setup_.quirks = quirks;
-    setup_.backend = backend_of(kind, setup);
+    options_.quirks = quirks;
+    options_.backend = backend_of(kind, setup);
     for (const CacheConfig& member : members_of(kind, setup)) {
-      setup_.members.push_back(member_setup(member));
-      if (setup_.members.back().shift) note_shift(setup_.members.size() - 1, !flavour_of(kind));
+      options_.members.push_back(member_options(member));
+      if (options_.members.back().shift)
+        note_shift(options_.members.size() - 1, !member_kind_of(kind));
     }
   }
 
   /// Errors as `make`.
   Status open(const MakeCache& make) {
-    auto made = make(setup_);
+    auto made = make(options_);
     if (!made) return made.error();
     cache_ = std::move(*made);
     return {};
@@ -52,7 +53,7 @@ class PositionalSession final : public DispatchSession<PositionalSession, Ops> {
     return probe()([&] { return cache_->set_config(config, op.target); });
   }
   Status operator()(const Init& op) {
-    const InitArguments arguments{op.max_sequences, op.capacity, op.max_batch, dtype_of(op.dtype)};
+    const InitOptions arguments{op.max_sequences, op.capacity, op.max_batch, dtype_of(op.dtype)};
     return probe()([&] { return cache_->init(arguments); });
   }
   Status operator()(const StartForward& op) {
@@ -113,7 +114,7 @@ class PositionalSession final : public DispatchSession<PositionalSession, Ops> {
 
  private:
   void note_shift(std::size_t member, bool wrapper) {
-    Shift& shift = setup_.members[member].shift;
+    Shift& shift = options_.members[member].shift;
     shift = noted(std::move(shift), [this, member, wrapper](std::int64_t layer, const Shape& shape,
                                                             std::span<const std::int32_t> offsets) {
       const HarnessWork work;
@@ -125,7 +126,7 @@ class PositionalSession final : public DispatchSession<PositionalSession, Ops> {
     });
   }
 
-  CacheSetup setup_;
+  CacheOptions options_;
   std::unique_ptr<Cache> cache_;
   std::vector<ShiftCall> calls_;
 };
@@ -150,7 +151,7 @@ CacheKind causal_kind(std::string_view cache, std::string_view doc) {
 
 }  // namespace
 
-const CacheKind& kind_of(Flavour flavour) {
+const CacheKind& kind_of(MemberKind member_kind) {
   static const std::array<CacheKind, 5> kKinds{
       causal_kind("causal", "every earlier token of the sequence (Ollama kvcache)"),
       causal_kind("swa", "a sliding window of positions (Ollama kvcache)"),
@@ -158,7 +159,7 @@ const CacheKind& kind_of(Flavour flavour) {
       causal_kind("chunked", "tokens of the own chunk of positions (Ollama kvcache)"),
       kind("encoder", "one encoder result, replaced as a whole (Ollama kvcache)",
            SetLayerType::kName, UnderlyingCache::kName, SetCausal::kName)};
-  return kKinds.at(static_cast<std::size_t>(flavour));
+  return kKinds.at(static_cast<std::size_t>(member_kind));
 }
 
 const CacheKind& wrapper_kind() {
@@ -188,3 +189,7 @@ Subject make_subject(const CacheKind& kind, std::string variant, std::string doc
 }
 
 }  // namespace kvo::positional
+
+namespace kvo {
+KVO_DEFINE_OPERATIONS(KVO_POSITIONAL_OPERATIONS)
+}  // namespace kvo

@@ -11,7 +11,7 @@ namespace kvo::positional {
 
 MakeCache reference_of(const CacheKind& kind) {
   if (&kind == &wrapper_kind()) return WrapperCache::make;
-  if (&kind == &kind_of(Flavour::kEncoder)) return EncoderCache::make;
+  if (&kind == &kind_of(MemberKind::kEncoder)) return EncoderCache::make;
   return CausalCache::make;
 }
 
@@ -20,10 +20,10 @@ std::vector<Subject> references() {
     return make_subject(kind, "reference", std::move(doc), reference_of(kind));
   };
   std::vector<Subject> all;
-  for (const Flavour flavour :
-       {Flavour::kCausal, Flavour::kSwa, Flavour::kSwaMem, Flavour::kChunked})
-    all.push_back(reference(kind_of(flavour), "cell by cell"));
-  all.push_back(reference(kind_of(Flavour::kEncoder), "the rows put last"));
+  for (const MemberKind member_kind :
+       {MemberKind::kCausal, MemberKind::kSwa, MemberKind::kSwaMem, MemberKind::kChunked})
+    all.push_back(reference(kind_of(member_kind), "cell by cell"));
+  all.push_back(reference(kind_of(MemberKind::kEncoder), "the rows put last"));
   all.push_back(reference(wrapper_kind(), "its members, changed together"));
   return all;
 }

@@ -21,19 +21,19 @@ auto selected(Members& members, std::int64_t type, Operation&& operation)
 
 }  // namespace
 
-Result<std::unique_ptr<Cache>> WrapperCache::make(const CacheSetup& setup) {
-  if (setup.members.empty()) return refused("caches: none");
-  for (const MemberSetup& member : setup.members)
+Result<std::unique_ptr<Cache>> WrapperCache::make(const CacheOptions& options) {
+  if (options.members.empty()) return refused("caches: none");
+  for (const MemberOptions& member : options.members)
     if (member.window < 0 || member.memory < 0) return refused("window, memory: below 0");
-  return std::make_unique<WrapperCache>(setup);
+  return std::make_unique<WrapperCache>(options);
 }
 
-WrapperCache::WrapperCache(const CacheSetup& setup) : Cache(setup.quirks) {
-  for (const MemberSetup& member : setup.members) {
-    if (member.flavour == Flavour::kEncoder) {
-      members_.emplace_back(EncoderCache(setup));
+WrapperCache::WrapperCache(const CacheOptions& options) : Cache(options.quirks) {
+  for (const MemberOptions& member : options.members) {
+    if (member.kind == MemberKind::kEncoder) {
+      members_.emplace_back(EncoderCache(options));
     } else {
-      members_.emplace_back(CausalCache(setup, member));
+      members_.emplace_back(CausalCache(options, member));
     }
   }
 }
@@ -57,7 +57,7 @@ Status WrapperCache::do_set_config(const BackendConfig& config,
   return each(std::nullopt, configure);  // OK-88
 }
 
-Status WrapperCache::do_init(const InitArguments& arguments) {
+Status WrapperCache::do_init(const InitOptions& arguments) {
   return each(std::nullopt, [&](auto& cache) { return cache.do_init(arguments); });
 }
 

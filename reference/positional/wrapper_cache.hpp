@@ -19,11 +19,11 @@ class WrapperCache : public Cache {
   using Members = std::vector<Member>;
 
   /// Errors  kPrecondition: no member; as CausalCache.
-  [[nodiscard]] static Result<std::unique_ptr<Cache>> make(const CacheSetup& setup);
-  explicit WrapperCache(const CacheSetup& setup);
+  [[nodiscard]] static Result<std::unique_ptr<Cache>> make(const CacheOptions& options);
+  explicit WrapperCache(const CacheOptions& options);
 
   Status do_set_config(const BackendConfig& config, std::optional<std::int64_t> member) override;
-  Status do_init(const InitArguments& arguments) override;
+  Status do_init(const InitOptions& arguments) override;
   Status do_start_forward(const Batch& batch) override;
   Status do_set_layer(std::int64_t layer) override;
   Status do_set_layer_type(std::int64_t type) override;

@@ -87,8 +87,10 @@ KVO_DESCRIBE(GetKvCache)
 KVO_DESCRIBE(GetKvCache::Returns, (found, "whether there was anything"),
              (nil, "whether it is a null cache"))
 
-using ContextOps = boost::mp11::mp_list<Background, WithCache, WithKvCache, WithCacheNested,
-                                        GetCache, GetCacheOtherType, GetKvCache>;
+#define KVO_CONTEXT_OPERATIONS                                                                 \
+  provider::Background, provider::WithCache, provider::WithKvCache, provider::WithCacheNested, \
+      provider::GetCache, provider::GetCacheOtherType, provider::GetKvCache
+using ContextOps = boost::mp11::mp_list<KVO_CONTEXT_OPERATIONS>;
 
 /// The cache kind `provider.context`.
 [[nodiscard]] const CacheKind& context_kind();
@@ -97,3 +99,7 @@ using ContextOps = boost::mp11::mp_list<Background, WithCache, WithKvCache, With
 [[nodiscard]] Subject make_context_subject(std::string variant, std::string doc, MakeContext make);
 
 }  // namespace kvo::provider
+
+namespace kvo {
+KVO_DECLARE_OPERATIONS(KVO_CONTEXT_OPERATIONS)
+}  // namespace kvo

@@ -24,15 +24,10 @@ class InertKv final : public Inert<Contiguous> {
   [[nodiscard]] std::int64_t num_layers() const override { return 0; }
 };
 
-class ContextSession final : public Session {
+class ContextSession final : public DispatchSession<ContextSession, ContextOps> {
  public:
   ContextSession(MakeContext make, QuirkSet<Quirk> quirks)
       : make_(std::move(make)), quirks_(quirks), current_(make_(quirks)) {}
-
-  Observation apply(const Op& op, Probe& probe) override {
-    probe_ = &probe;
-    return dispatch(ContextOps(), op, *this);
-  }
 
   Status operator()(const Background& /*op*/) {
     current_ = probe()([&] { return make_(quirks_); });
@@ -69,7 +64,6 @@ class ContextSession final : public Session {
   }
 
  private:
-  Probe& probe() { return *probe_; }
   std::shared_ptr<Provider> provider(Stored kind) const {
     switch (kind) {
       case Stored::kKv:
@@ -87,7 +81,6 @@ class ContextSession final : public Session {
   std::shared_ptr<Contiguous> kv_ = std::make_shared<InertKv>();
   std::shared_ptr<Provider> paged_ = std::make_shared<Inert<Provider>>();
   std::shared_ptr<const Context> current_;
-  Probe* probe_ = nullptr;
 };
 
 }  // namespace
@@ -115,3 +108,7 @@ Subject make_context_subject(std::string variant, std::string doc, MakeContext m
 }
 
 }  // namespace kvo::provider
+
+namespace kvo {
+KVO_DEFINE_OPERATIONS(KVO_CONTEXT_OPERATIONS)
+}  // namespace kvo

@@ -31,6 +31,7 @@ struct ContiguousConfig {
 KVO_DESCRIBE(ContiguousConfig, (num_layers, "layers"),
              (max_seq_len, "positions of a sequence at most"))
 
+#define KVO_CONTIGUOUS_OPERATIONS provider::NewContiguous
 using ContiguousOps = boost::mp11::mp_list<NewContiguous, Update, Get, Reread, Poke, Truncate,
                                            Reset, SeqLen, NumLayers>;
 
@@ -42,3 +43,7 @@ using ContiguousOps = boost::mp11::mp_list<NewContiguous, Update, Get, Reread, P
                                               MakeContiguous make);
 
 }  // namespace kvo::provider
+
+namespace kvo {
+KVO_DECLARE_OPERATIONS(KVO_CONTIGUOUS_OPERATIONS)
+}  // namespace kvo

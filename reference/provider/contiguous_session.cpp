@@ -1,54 +1,45 @@
 // How operations of `provider.contiguous` reach a cache.
-#include <map>
-
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/provider/contiguous_operations.hpp"
 
 namespace kvo::provider {
 namespace {
 
-constexpr std::int64_t kMostCaches = 4096;
-
-class ContiguousSession final : public Session, private SharedOps {
+class ContiguousSession final
+    : public DispatchSession<ContiguousSession, ContiguousOps, SharedOps> {
  public:
   ContiguousSession(MakeContiguous make, QuirkSet<Quirk> quirks)
       : make_(std::move(make)), quirks_(quirks) {}
 
-  Observation apply(const Op& op, Probe& probe) override {
-    probe_ = &probe;
-    return dispatch(ContiguousOps(), op, *this);
-  }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
-    for (const auto& [number, cache] : caches_)
-      if (auto broken = cache->broken_invariant()) return broken;
-    return std::nullopt;
+    return caches_.broken_invariant();
   }
 
   using SharedOps::operator();
   Status operator()(const NewContiguous& op) {
     const std::int64_t number = op.cache.value_or(0);
-    if (number < 0 || number >= kMostCaches) return no_cache(op.cache);
+    if (!caches_.may_have(number)) return no_cache(op.cache);
     auto made = probe()([&] { return make_(op.num_layers, op.max_seq_len, quirks_); });
     if (!made) return made.error();
-    caches_[number] = std::move(*made);
+    caches_.put(number, std::move(*made));
     return {};
   }
   Result<Number> operator()(const NumLayers& op) {
-    const auto found = caches_.find(op.cache.value_or(0));
-    if (found == caches_.end()) return no_cache(op.cache);
-    return Number{probe()([&] { return found->second->num_layers(); })};
+    const auto* cache = caches_.find(op.cache.value_or(0));
+    if (cache == nullptr) return no_cache(op.cache);
+    return Number{probe()([&] { return (*cache)->num_layers(); })};
   }
 
  private:
   using SharedOps::find;
   Provider* find(std::int64_t cache) override {
-    const auto found = caches_.find(cache);
-    return found != caches_.end() ? found->second.get() : nullptr;
+    const auto* found = caches_.find(cache);
+    return found != nullptr ? found->get() : nullptr;
   }
 
   MakeContiguous make_;
   QuirkSet<Quirk> quirks_;
-  std::map<std::int64_t, std::unique_ptr<Contiguous>> caches_;
+  NumberedCaches<std::unique_ptr<Contiguous>> caches_;
 };
 
 }  // namespace
@@ -77,3 +68,7 @@ Subject make_contiguous_subject(std::string variant, std::string doc, MakeContig
 }
 
 }  // namespace kvo::provider
+
+namespace kvo {
+KVO_DEFINE_OPERATIONS(KVO_CONTIGUOUS_OPERATIONS)
+}  // namespace kvo

@@ -20,7 +20,7 @@
 namespace kvo::provider {
 
 /// What a device cache is made of; null memory may be asked for.
-struct DeviceSetup {
+struct DeviceOptions {
   std::shared_ptr<Device> memory;
   std::int64_t num_layers = 0;
   std::int64_t max_seq_len = 0;  ///< positions

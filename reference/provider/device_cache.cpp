@@ -29,31 +29,31 @@ struct Undo {
 };
 
 // Bytes of one buffer, or nothing when there is no such number.
-std::optional<std::int64_t> buffer_bytes(const DeviceSetup& setup) {
-  const std::array sizes{setup.max_seq_len, setup.num_heads, setup.head_dim, kCellBytes};
+std::optional<std::int64_t> buffer_bytes(const DeviceOptions& options) {
+  const std::array sizes{options.max_seq_len, options.num_heads, options.head_dim, kCellBytes};
   return element_count(sizes);
 }
 
 }  // namespace
 
-DeviceCache::DeviceCache(const DeviceSetup& setup, QuirkSet<Quirk> quirks)
-    : memory_(setup.memory),
-      max_seq_len_(setup.max_seq_len),
-      width_(setup.num_heads * setup.head_dim),
+DeviceCache::DeviceCache(const DeviceOptions& options, QuirkSet<Quirk> quirks)
+    : memory_(options.memory),
+      max_seq_len_(options.max_seq_len),
+      width_(options.num_heads * options.head_dim),
       quirks_(quirks),
-      layers_(static_cast<std::size_t>(setup.num_layers)) {}
+      layers_(static_cast<std::size_t>(options.num_layers)) {}
 
-Result<std::unique_ptr<DeviceKv>> DeviceCache::make(const DeviceSetup& setup,
+Result<std::unique_ptr<DeviceKv>> DeviceCache::make(const DeviceOptions& options,
                                                     QuirkSet<Quirk> quirks) {
-  if (!setup.memory) return fail_other("nil_allocator");
-  if (setup.num_layers <= 0) return fail(Code::kOutOfRange, "num_layers");
-  if (setup.max_seq_len <= 0) return fail(Code::kOutOfRange, "max_seq_len");
-  if (setup.num_heads <= 0) return fail(Code::kOutOfRange, "num_heads");
-  if (setup.head_dim <= 0) return fail(Code::kOutOfRange, "head_dim");
-  if (!buffer_bytes(setup))
+  if (!options.memory) return fail_other("nil_allocator");
+  if (options.num_layers <= 0) return fail(Code::kOutOfRange, "num_layers");
+  if (options.max_seq_len <= 0) return fail(Code::kOutOfRange, "max_seq_len");
+  if (options.num_heads <= 0) return fail(Code::kOutOfRange, "num_heads");
+  if (options.head_dim <= 0) return fail(Code::kOutOfRange, "head_dim");
+  if (!buffer_bytes(options))
     return fail(quirks.has(Quirk::kOverflowAborts) ? Code::kPrecondition : Code::kOutOfRange,
                 "max_seq_len");
-  auto cache = std::make_unique<DeviceCache>(setup, quirks);
+  auto cache = std::make_unique<DeviceCache>(options, quirks);
   if (const Status done = cache->allocate(); !done) return done.error();
   return cache;
 }

@@ -12,9 +12,10 @@ namespace kvo::provider {
 class DeviceCache : public DeviceKv {
  public:
   /// Errors  as MakeDevice says.
-  static Result<std::unique_ptr<DeviceKv>> make(const DeviceSetup& setup, QuirkSet<Quirk> quirks);
+  static Result<std::unique_ptr<DeviceKv>> make(const DeviceOptions& options,
+                                                QuirkSet<Quirk> quirks);
 
-  DeviceCache(const DeviceSetup& setup, QuirkSet<Quirk> quirks);
+  DeviceCache(const DeviceOptions& options, QuirkSet<Quirk> quirks);
 
   [[nodiscard]] Status append(std::int64_t layer, std::span<const float> k,
                               std::span<const float> v, std::int64_t pos) override;

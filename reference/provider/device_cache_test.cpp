@@ -17,8 +17,8 @@ using testing::IsEmpty;
 constexpr auto kOriginal = Profile::kOriginal;
 constexpr auto kDocumented = Profile::kDocumented;
 
-Result<std::unique_ptr<DeviceKv>> make_cache(const DeviceSetup& setup, Profile profile) {
-  return DeviceCache::make(setup, QuirkSet<Quirk>(profile));
+Result<std::unique_ptr<DeviceKv>> make_cache(const DeviceOptions& options, Profile profile) {
+  return DeviceCache::make(options, QuirkSet<Quirk>(profile));
 }
 
 // Two layers of three positions of one cell, unless a test says otherwise.
@@ -27,11 +27,11 @@ struct DeviceCacheTest : testing::Test {
   std::shared_ptr<RecordedDevice> device = std::make_shared<RecordedDevice>(host);
   std::unique_ptr<DeviceKv> cache;
 
-  DeviceSetup setup(std::int64_t layers = 2, std::int64_t max_seq_len = 3) {
+  DeviceOptions options(std::int64_t layers = 2, std::int64_t max_seq_len = 3) {
     return {device, layers, max_seq_len, 1, 1};
   }
   void open(Profile profile, std::int64_t layers = 2, std::int64_t max_seq_len = 3) {
-    cache = std::move(*make_cache(setup(layers, max_seq_len), profile));
+    cache = std::move(*make_cache(options(layers, max_seq_len), profile));
   }
   Status append(std::int64_t layer, std::int64_t pos, float value = 1) {
     const float negative = -value;
@@ -74,7 +74,7 @@ TEST_F(DeviceCacheTest, SizesMustBePositiveAndTheAllocatorThere) {  // ZF-42
 }
 
 TEST_F(DeviceCacheTest, ASizeThatOverflowsIsRefusedBeforeAnyCall) {  // ZF-1
-  const DeviceSetup huge{device, 1, std::int64_t{1} << 40U, 1 << 20U, 1 << 10U};
+  const DeviceOptions huge{device, 1, std::int64_t{1} << 40U, 1 << 20U, 1 << 10U};
   EXPECT_EQ(make_cache(huge, kOriginal).error(), fail(Code::kPrecondition));
   EXPECT_EQ(make_cache(huge, kDocumented).error(), fail(Code::kOutOfRange));
   EXPECT_THAT(device->calls(), IsEmpty());
@@ -83,11 +83,11 @@ TEST_F(DeviceCacheTest, ASizeThatOverflowsIsRefusedBeforeAnyCall) {  // ZF-1
 TEST_F(DeviceCacheTest, WhateverFailsAtConstructionEverythingIsGivenBack) {  // ZF-43
   for (std::int64_t n = 1; n <= 5; ++n) {
     device->set_faults({.alloc = n});
-    EXPECT_EQ(make_cache(setup(), kOriginal).error(), fail_other("alloc_failed"));
+    EXPECT_EQ(make_cache(options(), kOriginal).error(), fail_other("alloc_failed"));
     EXPECT_EQ(host->live(), 0U) << n;
   }
   device->set_faults({.memcpy = 1});
-  EXPECT_EQ(make_cache(setup(), kOriginal).error(), fail_other("memcpy_failed"));
+  EXPECT_EQ(make_cache(options(), kOriginal).error(), fail_other("memcpy_failed"));
   EXPECT_EQ(host->live(), 0U);
   EXPECT_EQ(device->calls()[device->calls().size() - 5].ptr->buf,
             device->calls().back().ptr->buf + 1)

@@ -183,6 +183,11 @@ KVO_DESCRIBE(DeviceConfig, (num_layers, "layers"), (max_seq_len, "positions of a
              (num_heads, "heads"), (head_dim, "elements of one head"),
              (kernels, "whether there are kernels"))
 
+#define KVO_DEVICE_OPERATIONS                                                     \
+  provider::NewDevice, provider::Append, provider::AppendGpu, provider::Pointers, \
+      provider::CounterPtr, provider::ReadCounter, provider::DevicePointerArrays, \
+      provider::ReadBuffer, provider::LiveBuffers, provider::SyncDeviceCounter,   \
+      provider::ResetDevice, provider::Close, provider::InjectDevice
 using DeviceOps = boost::mp11::mp_list<NewDevice, Append, AppendGpu, SeqLen, Pointers, CounterPtr,
                                        ReadCounter, DevicePointerArrays, ReadBuffer, LiveBuffers,
                                        SyncDeviceCounter, ResetDevice, Close, InjectDevice>;
@@ -192,7 +197,7 @@ using DeviceOps = boost::mp11::mp_list<NewDevice, Append, AppendGpu, SeqLen, Poi
 
 ///         kOutOfRange "max_seq_len", with kOverflowAborts kPrecondition: a product overflows;
 ///         those of the memory, after everything was given back (ZF-43).
-using MakeDevice = std::function<Result<std::unique_ptr<DeviceKv>>(const DeviceSetup& setup,
+using MakeDevice = std::function<Result<std::unique_ptr<DeviceKv>>(const DeviceOptions& options,
                                                                    QuirkSet<Quirk> quirks)>;
 
 /// A subject whose caches come from `make` and lie in the memory of `make_memory`.
@@ -200,3 +205,7 @@ using MakeDevice = std::function<Result<std::unique_ptr<DeviceKv>>(const DeviceS
                                           OpenDevice make_memory);
 
 }  // namespace kvo::provider
+
+namespace kvo {
+KVO_DECLARE_OPERATIONS(KVO_DEVICE_OPERATIONS)
+}  // namespace kvo

@@ -18,7 +18,7 @@ std::vector<T> read_cells(Device& memory, DevicePtr from, std::int64_t count) {
   return cells;
 }
 
-class DeviceSession final : public Session {
+class DeviceSession final : public DispatchSession<DeviceSession, DeviceOps> {
  public:
   DeviceSession(MakeDevice make, QuirkSet<Quirk> quirks, std::shared_ptr<Device> memory)
       : make_(std::move(make)),
@@ -26,10 +26,9 @@ class DeviceSession final : public Session {
         device_(std::make_shared<RecordedDevice>(std::move(memory))) {}
 
   Observation apply(const Op& op, Probe& probe) override {
-    probe_ = &probe;
     device_->begin();
     RecordedDevice::Transaction transaction(*device_);
-    Observation seen = dispatch(DeviceOps(), op, *this);
+    Observation seen = DispatchSession::apply(op, probe);
     if (!seen.failed_with(Code::kOutOfMemory)) transaction.commit();
     return seen;
   }
@@ -37,12 +36,12 @@ class DeviceSession final : public Session {
   Answer<Calls> operator()(const NewDevice& op) {
     const bool kernels = device_->kernels();
     device_->set_kernels(op.kernels == Kernels::kHost);
-    const DeviceSetup setup{.memory = op.nil_allocator ? nullptr : device_,
-                            .num_layers = op.num_layers,
-                            .max_seq_len = op.max_seq_len,
-                            .num_heads = op.num_heads,
-                            .head_dim = op.head_dim};
-    auto made = probe()([&] { return make_(setup, quirks_); });
+    const DeviceOptions options{.memory = op.nil_allocator ? nullptr : device_,
+                                .num_layers = op.num_layers,
+                                .max_seq_len = op.max_seq_len,
+                                .num_heads = op.num_heads,
+                                .head_dim = op.head_dim};
+    auto made = probe()([&] { return make_(options, quirks_); });
     if (!made) {
       device_->set_kernels(kernels);
       return {made.error(), {device_->calls()}};
@@ -50,7 +49,7 @@ class DeviceSession final : public Session {
     Answer<Calls> answer{.returns = {device_->calls()}};
     close_quietly();
     cache_ = std::move(*made);
-    sizes_ = setup;
+    sizes_ = options;
     return answer;
   }
   Answer<Calls> operator()(const Append& op) {
@@ -123,7 +122,6 @@ class DeviceSession final : public Session {
   }
 
  private:
-  Probe& probe() { return *probe_; }
   static Error no_cache() { return fail(Code::kPrecondition, "no cache"); }
 
   template <class Run>
@@ -155,9 +153,8 @@ class DeviceSession final : public Session {
   MakeDevice make_;
   QuirkSet<Quirk> quirks_;
   std::shared_ptr<RecordedDevice> device_;
-  Probe* probe_ = nullptr;
   std::unique_ptr<DeviceKv> cache_;
-  DeviceSetup sizes_;
+  DeviceOptions sizes_;
 };
 
 }  // namespace
@@ -189,3 +186,7 @@ Subject make_device_subject(std::string variant, std::string doc, MakeDevice mak
 }
 
 }  // namespace kvo::provider
+
+namespace kvo {
+KVO_DEFINE_OPERATIONS(KVO_DEVICE_OPERATIONS)
+}  // namespace kvo

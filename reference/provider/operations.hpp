@@ -125,10 +125,8 @@ KVO_DESCRIBE(NumLayers, (cache, "which cache of the case, as numbered when it wa
 
 /// The results of queries that a case may look at again, and what the shared operations do.
 /// Sessions inherit it and answer find(); `using SharedOps::operator();` brings its overloads in.
-class SharedOps {
+class SharedOps : public ProbedSession {
  public:
-  virtual ~SharedOps() = default;
-
   Status operator()(const Update& op);
   Result<Found> operator()(const Get& op);
   Result<Again> operator()(const Reread& op);
@@ -147,11 +145,16 @@ class SharedOps {
   [[nodiscard]] Found show(const std::optional<KvPair>& pair, bool keep);
   [[nodiscard]] static Error no_cache(const std::optional<std::int64_t>& cache);
 
-  Probe& probe() { return *probe_; }
-  Probe* probe_ = nullptr;  ///< set by the session before each operation
-
  private:
   std::vector<KvPair> kept_;
 };
 
+#define KVO_SHARED_OPERATIONS                                                            \
+  provider::Update, provider::Get, provider::Reread, provider::Poke, provider::Truncate, \
+      provider::Reset, provider::SeqLen, provider::NumLayers
+
 }  // namespace kvo::provider
+
+namespace kvo {
+KVO_DECLARE_OPERATIONS(KVO_SHARED_OPERATIONS)
+}  // namespace kvo

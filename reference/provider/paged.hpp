@@ -34,7 +34,7 @@ class Paged : public Provider {
 };
 
 /// What a paged cache is made of; a null pool is allowed to be asked for.
-struct PagedSetup {
+struct PagedOptions {
   std::shared_ptr<block_pool::BlockPool> pool;
   std::int64_t num_layers = 0;
   block_pool::Owner owner = block_pool::kNoCache;  ///< the cache's own number at the pool
@@ -45,7 +45,7 @@ struct PagedSetup {
 /// with
 ///         kNegativeLayersAbort kPrecondition, and, unless kSurplusLayersAccepted, more layers than
 ///         the pool's (ZF-27, ZF-34).
-using MakePaged =
-    std::function<Result<std::unique_ptr<Paged>>(const PagedSetup& setup, QuirkSet<Quirk> quirks)>;
+using MakePaged = std::function<Result<std::unique_ptr<Paged>>(const PagedOptions& options,
+                                                               QuirkSet<Quirk> quirks)>;
 
 }  // namespace kvo::provider

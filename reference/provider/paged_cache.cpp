@@ -6,17 +6,18 @@ namespace kvo::provider {
 
 using block_pool::Side;
 
-Result<std::unique_ptr<Paged>> PagedCache::make(const PagedSetup& setup, QuirkSet<Quirk> quirks) {
-  if (!setup.pool)
+Result<std::unique_ptr<Paged>> PagedCache::make(const PagedOptions& options,
+                                                QuirkSet<Quirk> quirks) {
+  if (!options.pool)
     return quirks.has(Quirk::kNilPoolAborts) ? fail(Code::kPrecondition, "no pool")
                                              : fail_other("nil_pool");
-  if (setup.num_layers < 0)
+  if (options.num_layers < 0)
     return fail(quirks.has(Quirk::kNegativeLayersAbort) ? Code::kPrecondition : Code::kOutOfRange,
                 "num_layers");
-  if (setup.num_layers > setup.pool->geometry().num_layers &&
+  if (options.num_layers > options.pool->geometry().num_layers &&
       !quirks.has(Quirk::kSurplusLayersAccepted))
     return fail(Code::kOutOfRange, "num_layers");
-  return std::make_unique<PagedCache>(setup, quirks);
+  return std::make_unique<PagedCache>(options, quirks);
 }
 
 void PagedCache::BlockTable::reserve(std::int64_t needed) {

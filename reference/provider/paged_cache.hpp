@@ -12,14 +12,14 @@ namespace kvo::provider {
 class PagedCache : public Paged {
  public:
   /// Errors  as MakePaged says.
-  static Result<std::unique_ptr<Paged>> make(const PagedSetup& setup, QuirkSet<Quirk> quirks);
+  static Result<std::unique_ptr<Paged>> make(const PagedOptions& options, QuirkSet<Quirk> quirks);
 
-  PagedCache(const PagedSetup& setup, QuirkSet<Quirk> quirks)
-      : pool_(setup.pool),
-        geometry_(setup.pool->geometry()),
-        owner_(setup.owner),
+  PagedCache(const PagedOptions& options, QuirkSet<Quirk> quirks)
+      : pool_(options.pool),
+        geometry_(options.pool->geometry()),
+        owner_(options.owner),
         quirks_(quirks),
-        cursors_(static_cast<std::size_t>(setup.num_layers)) {}
+        cursors_(static_cast<std::size_t>(options.num_layers)) {}
 
   [[nodiscard]] std::int64_t num_layers() const override {
     return static_cast<std::int64_t>(cursors_.size());

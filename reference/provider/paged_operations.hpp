@@ -80,6 +80,8 @@ struct PagedConfig {
 KVO_DESCRIBE(PagedConfig, (caches, "caches of the case"), (num_layers, "layers"),
              (pool, "sizes of the pool"))
 
+#define KVO_PAGED_OPERATIONS \
+  provider::NewPool, provider::NewPaged, provider::Free, provider::Table, provider::DrainPool
 using PagedOps =
     boost::mp11::mp_list<NewPool, NewPaged, Update, Get, Reread, Poke, Truncate, Reset, Free,
                          SeqLen, NumLayers, Table, block_pool::Available, block_pool::Alloc,
@@ -93,3 +95,7 @@ using PagedOps =
                                          block_pool::MakePool make_pool, MakePaged make);
 
 }  // namespace kvo::provider
+
+namespace kvo {
+KVO_DECLARE_OPERATIONS(KVO_PAGED_OPERATIONS)
+}  // namespace kvo

@@ -1,6 +1,5 @@
 // How operations of `provider.paged` reach a cache and its pool.
 #include <algorithm>
-#include <map>
 
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/provider/paged_operations.hpp"
@@ -12,9 +11,7 @@ using block_pool::BlockPool;
 using block_pool::kNoCache;
 using PoolQuirks = QuirkSet<block_pool::Quirk>;
 
-constexpr std::int64_t kMostCaches = 4096;
-
-class PagedSession final : public Session, private SharedOps {
+class PagedSession final : public DispatchSession<PagedSession, PagedOps, SharedOps> {
  public:
   PagedSession(block_pool::MakePool make_pool, MakePaged make, PoolQuirks pool_quirks,
                QuirkSet<Quirk> quirks)
@@ -23,16 +20,10 @@ class PagedSession final : public Session, private SharedOps {
         pool_quirks_(pool_quirks),
         quirks_(quirks) {}
 
-  Observation apply(const Op& op, Probe& probe) override {
-    probe_ = &probe;
-    return dispatch(PagedOps(), op, *this);
-  }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     if (pool_)
       if (auto broken = pool_->broken_invariant()) return broken;
-    for (const auto& [number, cache] : caches_)
-      if (auto broken = cache->broken_invariant()) return broken;
-    return std::nullopt;
+    return caches_.broken_invariant();
   }
 
   using SharedOps::operator();
@@ -46,11 +37,11 @@ class PagedSession final : public Session, private SharedOps {
   }
   Status operator()(const NewPaged& op) {
     const std::int64_t number = op.cache.value_or(0);
-    if (number < 0 || number >= kMostCaches) return no_cache(op.cache);
-    const PagedSetup setup{pool_, op.num_layers, last_owner_ + 1};
-    auto made = probe()([&] { return make_(setup, quirks_); });
+    if (!caches_.may_have(number)) return no_cache(op.cache);
+    const PagedOptions options{pool_, op.num_layers, last_owner_ + 1};
+    auto made = probe()([&] { return make_(options, quirks_); });
     if (!made) return made.error();
-    caches_[number] = std::move(*made);
+    caches_.put(number, std::move(*made));
     ++last_owner_;
     return {};
   }
@@ -107,8 +98,8 @@ class PagedSession final : public Session, private SharedOps {
   using SharedOps::find;
   Provider* find(std::int64_t cache) override { return paged(cache); }
   Paged* paged(const std::optional<std::int64_t>& cache) {
-    const auto found = caches_.find(cache.value_or(0));
-    return found != caches_.end() ? found->second.get() : nullptr;
+    const auto* found = caches_.find(cache.value_or(0));
+    return found != nullptr ? found->get() : nullptr;
   }
   [[nodiscard]] bool has(std::int64_t block) const { return block >= 0 && block < pool_->cap(); }
   static Error no_pool() { return fail(Code::kPrecondition, "no pool"); }
@@ -119,7 +110,7 @@ class PagedSession final : public Session, private SharedOps {
   PoolQuirks pool_quirks_;
   QuirkSet<Quirk> quirks_;
   std::shared_ptr<BlockPool> pool_;
-  std::map<std::int64_t, std::unique_ptr<Paged>> caches_;
+  NumberedCaches<std::unique_ptr<Paged>> caches_;
   block_pool::Owner last_owner_ = kNoCache;
 };
 
@@ -153,3 +144,7 @@ Subject make_paged_subject(std::string variant, std::string doc, block_pool::Mak
 }
 
 }  // namespace kvo::provider
+
+namespace kvo {
+KVO_DEFINE_OPERATIONS(KVO_PAGED_OPERATIONS)
+}  // namespace kvo

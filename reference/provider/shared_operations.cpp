@@ -77,3 +77,7 @@ Result<Number> SharedOps::operator()(const SeqLen& op) {
 }
 
 }  // namespace kvo::provider
+
+namespace kvo {
+KVO_DEFINE_OPERATIONS(KVO_SHARED_OPERATIONS)
+}  // namespace kvo

@@ -19,7 +19,7 @@
 namespace kvo::provider {
 
 /// What a tensor cache is made of.
-struct TensorSetup {
+struct TensorOptions {
   std::int64_t num_layers = 0;
   std::int64_t max_seq_len = 0;              ///< positions
   std::string dtype;                         ///< exactly "fp16" stores fp16 on the device
@@ -60,7 +60,7 @@ class TensorBacked : public Provider {
 /// Makes a cache. A failed allocation is no error: the counters are absent then (ZF-53).
 /// Errors  kOutOfRange: "num_layers" or "max_seq_len" is negative; with kTensorSizesUnchecked
 ///         kPrecondition for num_layers alone.
-using MakeTensor = std::function<Result<std::unique_ptr<TensorBacked>>(const TensorSetup& setup,
+using MakeTensor = std::function<Result<std::unique_ptr<TensorBacked>>(const TensorOptions& options,
                                                                        QuirkSet<Quirk> quirks)>;
 
 }  // namespace kvo::provider

@@ -18,22 +18,22 @@ void release(std::array<std::shared_ptr<DeviceStorage>, 2>& buffers) {
 
 // ---- ZF-53 ----
 
-Result<std::unique_ptr<TensorBacked>> TensorCache::make(const TensorSetup& setup,
+Result<std::unique_ptr<TensorBacked>> TensorCache::make(const TensorOptions& options,
                                                         QuirkSet<Quirk> quirks) {
   const bool unchecked = quirks.has(Quirk::kTensorSizesUnchecked);
-  if (setup.num_layers < 0)
+  if (options.num_layers < 0)
     return fail(unchecked ? Code::kPrecondition : Code::kOutOfRange, "num_layers");
-  if (setup.max_seq_len < 0 && !unchecked) return fail(Code::kOutOfRange, "max_seq_len");
-  return std::make_unique<TensorCache>(setup, quirks);
+  if (options.max_seq_len < 0 && !unchecked) return fail(Code::kOutOfRange, "max_seq_len");
+  return std::make_unique<TensorCache>(options, quirks);
 }
 
-TensorCache::TensorCache(const TensorSetup& setup, QuirkSet<Quirk> quirks)
-    : memory_(setup.memory),
-      max_seq_len_(setup.max_seq_len),
-      half_(setup.dtype == "fp16"),  // ZF-67
+TensorCache::TensorCache(const TensorOptions& options, QuirkSet<Quirk> quirks)
+    : memory_(options.memory),
+      max_seq_len_(options.max_seq_len),
+      half_(options.dtype == "fp16"),  // ZF-67
       quirks_(quirks),
-      layers_(static_cast<std::size_t>(setup.num_layers)) {
-  if (!setup.stream || !memory_) return;
+      layers_(static_cast<std::size_t>(options.num_layers)) {
+  if (!options.stream || !memory_) return;
   for (Buffer* counter : {&gpu_counter_, &kv_seq_len_}) {
     auto made = DeviceStorage::make(memory_, 1, sizeof(std::int32_t));
     if (made && set(*made, 0)) *counter = std::move(*made);

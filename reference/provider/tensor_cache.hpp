@@ -24,10 +24,10 @@ namespace kvo::provider {
 class TensorCache : public TensorBacked {
  public:
   /// Errors  as MakeTensor says.
-  static Result<std::unique_ptr<TensorBacked>> make(const TensorSetup& setup,
+  static Result<std::unique_ptr<TensorBacked>> make(const TensorOptions& options,
                                                     QuirkSet<Quirk> quirks);
 
-  TensorCache(const TensorSetup& setup, QuirkSet<Quirk> quirks);
+  TensorCache(const TensorOptions& options, QuirkSet<Quirk> quirks);
 
   [[nodiscard]] Status update(std::int64_t layer, const Rows& rows) override;
   [[nodiscard]] Result<std::optional<KvPair>> get(std::int64_t layer) override;

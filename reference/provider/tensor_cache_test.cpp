@@ -18,8 +18,8 @@ using testing::ElementsAreArray;
 constexpr auto kOriginal = Profile::kOriginal;
 constexpr auto kDocumented = Profile::kDocumented;
 
-Result<std::unique_ptr<TensorBacked>> make_cache(const TensorSetup& setup, Profile profile) {
-  return TensorCache::make(setup, QuirkSet<Quirk>(profile));
+Result<std::unique_ptr<TensorBacked>> make_cache(const TensorOptions& options, Profile profile) {
+  return TensorCache::make(options, QuirkSet<Quirk>(profile));
 }
 
 enum class On : std::uint8_t { kHost, kGpu, kGpuK, kGpuV };
@@ -44,11 +44,11 @@ struct TensorCacheTest : testing::Test {
       std::make_shared<RecordedDevice>(host, RecordedDevice::Recording::kOff);
   std::unique_ptr<TensorBacked> cache;
 
-  TensorSetup setup(const std::string& dtype = "", std::int64_t layers = 1) const {
+  TensorOptions options(const std::string& dtype = "", std::int64_t layers = 1) const {
     return {layers, 4, dtype, true, device};
   }
   void open(Profile profile, const std::string& dtype = "", std::int64_t layers = 1) {
-    cache = std::move(*make_cache(setup(dtype, layers), profile));
+    cache = std::move(*make_cache(options(dtype, layers), profile));
   }
   // Keys from `first` on, in steps of one, and their negatives as values.
   Status update(const Shape& shape, float first, On on = On::kGpu, std::int64_t layer = 0) {

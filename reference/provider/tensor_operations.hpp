@@ -128,6 +128,10 @@ KVO_DESCRIBE(TensorConfig, (num_layers, "layers"), (max_seq_len, "positions of a
              (dtype, "fp16 stores fp16 on the device"), (device, "cpu or gpu"),
              (stream, "whether the engine offers a stream"))
 
+#define KVO_TENSOR_OPERATIONS                                                               \
+  provider::NewTensor, provider::UpdateTensor, provider::GetFullBuffer, provider::Counters, \
+      provider::SyncTensorCounter, provider::FreeTensor, provider::MaxSeqLen,               \
+      provider::InjectTensor
 using TensorOps = boost::mp11::mp_list<NewTensor, UpdateTensor, Get, Reread, Poke, Truncate, Reset,
                                        SeqLen, GetFullBuffer, Counters, SyncTensorCounter,
                                        FreeTensor, MaxSeqLen, InjectTensor>;
@@ -140,3 +144,7 @@ using TensorOps = boost::mp11::mp_list<NewTensor, UpdateTensor, Get, Reread, Pok
                                           OpenDevice make_memory);
 
 }  // namespace kvo::provider
+
+namespace kvo {
+KVO_DECLARE_OPERATIONS(KVO_TENSOR_OPERATIONS)
+}  // namespace kvo

@@ -1,5 +1,4 @@
 // How operations of `provider.tensor` reach a cache.
-#include <map>
 
 #include "reference/contract/device/recorded_device.hpp"
 #include "reference/contract/subject/dispatch.hpp"
@@ -9,12 +8,10 @@
 namespace kvo::provider {
 namespace {
 
-constexpr std::int64_t kMostCaches = 4096;
-
 using Source = RecordedDevice::Source;
 using Where = ShownPtr::Where;
 
-class TensorSession final : public Session, private SharedOps {
+class TensorSession final : public DispatchSession<TensorSession, TensorOps, SharedOps> {
  public:
   TensorSession(MakeTensor make, QuirkSet<Quirk> quirks, std::shared_ptr<Device> memory)
       : make_(std::move(make)),
@@ -23,46 +20,43 @@ class TensorSession final : public Session, private SharedOps {
             std::make_shared<RecordedDevice>(std::move(memory), RecordedDevice::Recording::kOff)) {}
 
   Observation apply(const Op& op, Probe& probe) override {
-    probe_ = &probe;
     RecordedDevice::Transaction transaction(*device_);
-    Observation seen = dispatch(TensorOps(), op, *this);
+    Observation seen = DispatchSession::apply(op, probe);
     if (!seen.failed_with(Code::kOutOfMemory)) transaction.commit();
     return seen;
   }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
-    for (const auto& [number, made] : caches_)
-      if (auto broken = made.cache->broken_invariant()) return broken;
-    return std::nullopt;
+    return caches_.broken_invariant();
   }
 
   using SharedOps::operator();
   Status operator()(const NewTensor& op) {
     const std::int64_t number = op.cache.value_or(0);
-    if (number < 0 || number >= kMostCaches) return no_cache(op.cache);
-    const TensorSetup setup{.num_layers = op.num_layers,
-                            .max_seq_len = op.max_seq_len,
-                            .dtype = op.dtype,
-                            .stream = op.stream,
-                            .memory = op.device == Place::kGpu ? device_ : nullptr};
+    if (!caches_.may_have(number)) return no_cache(op.cache);
+    const TensorOptions options{.num_layers = op.num_layers,
+                                .max_seq_len = op.max_seq_len,
+                                .dtype = op.dtype,
+                                .stream = op.stream,
+                                .memory = op.device == Place::kGpu ? device_ : nullptr};
     const Faults before = device_->faults();
     if (op.malloc_fail) fail_allocations(*op.malloc_fail);
-    auto made = probe()([&] { return make_(setup, quirks_); });
+    auto made = probe()([&] { return make_(options, quirks_); });
     if (!made) {
       device_->set_faults(before);
       return made.error();
     }
-    caches_[number] = {std::move(*made), op.device == Place::kGpu};
+    caches_.put(number, {std::move(*made), op.device == Place::kGpu});
     return {};
   }
   Status operator()(const UpdateTensor& op) {
-    const auto found = caches_.find(op.cache.value_or(0));
-    if (found == caches_.end()) return no_cache(op.cache);
+    const Made* made = caches_.find(op.cache.value_or(0));
+    if (made == nullptr) return no_cache(op.cache);
     for (const auto* tensor : {&op.k, &op.v})
       if (tensor->has_value() && (*tensor)->dtype != DType::kF32)
         return fail(Code::kPrecondition, "dtype");
     const bool k_on_gpu = op.k_device == Place::kGpu && op.k.has_value();
     const bool v_on_gpu = op.v_device == Place::kGpu && op.v.has_value();
-    if ((k_on_gpu || v_on_gpu) && !found->second.has_device)
+    if ((k_on_gpu || v_on_gpu) && !made->has_device)
       return fail(Code::kPrecondition, "the engine has no device");
     const Source k = k_on_gpu ? Source(*device_, Where::kKSource, op.k->bytes) : Source();
     const Source v = v_on_gpu ? Source(*device_, Where::kVSource, op.v->bytes) : Source();
@@ -70,7 +64,7 @@ class TensorSession final : public Session, private SharedOps {
                     .v = op.v.has_value() ? &*op.v : nullptr,
                     .k_device = k.ptr(),
                     .v_device = v.ptr()};
-    return probe()([&] { return found->second.cache->update(op.layer, rows); });
+    return probe()([&] { return made->cache->update(op.layer, rows); });
   }
   Result<Found> operator()(const GetFullBuffer& op) {
     TensorBacked* cache = tensor(op.cache);
@@ -113,11 +107,12 @@ class TensorSession final : public Session, private SharedOps {
   struct Made {
     std::unique_ptr<TensorBacked> cache;
     bool has_device = false;
+    TensorBacked* operator->() const { return cache.get(); }
   };
 
   TensorBacked* tensor(const std::optional<std::int64_t>& cache) {
-    const auto found = caches_.find(cache.value_or(0));
-    return found != caches_.end() ? found->second.cache.get() : nullptr;
+    const Made* found = caches_.find(cache.value_or(0));
+    return found != nullptr ? found->cache.get() : nullptr;
   }
   using SharedOps::find;
   Provider* find(std::int64_t cache) override { return tensor(cache); }
@@ -139,7 +134,7 @@ class TensorSession final : public Session, private SharedOps {
   MakeTensor make_;
   QuirkSet<Quirk> quirks_;
   std::shared_ptr<RecordedDevice> device_;
-  std::map<std::int64_t, Made> caches_;
+  NumberedCaches<Made> caches_;
 };
 
 }  // namespace
@@ -172,3 +167,7 @@ Subject make_tensor_subject(std::string variant, std::string doc, MakeTensor mak
 }
 
 }  // namespace kvo::provider
+
+namespace kvo {
+KVO_DEFINE_OPERATIONS(KVO_TENSOR_OPERATIONS)
+}  // namespace kvo

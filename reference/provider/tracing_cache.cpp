@@ -26,23 +26,23 @@ Result<std::unique_ptr<Provider>> as_provider(Result<std::unique_ptr<T>> made) {
 
 }  // namespace
 
-Result<std::unique_ptr<Provider>> TracingCache::make_real(const RealSetup& setup,
+Result<std::unique_ptr<Provider>> TracingCache::make_real(const TracingConfig& config,
                                                           QuirkSet<Quirk> quirks,
                                                           QuirkSet<block_pool::Quirk> pool_quirks) {
-  const std::int64_t max_seq_len = setup.max_seq_len.value_or(0);
-  switch (setup.real) {
+  const std::int64_t max_seq_len = config.max_seq_len.value_or(0);
+  switch (config.real) {
     case Real::kKv:
-      return as_provider(ContiguousCache::make(setup.num_layers, max_seq_len, quirks));
+      return as_provider(ContiguousCache::make(config.num_layers, max_seq_len, quirks));
     case Real::kTensor:
       return as_provider(TensorCache::make(
-          {.num_layers = setup.num_layers, .max_seq_len = max_seq_len, .dtype = ""}, quirks));
+          {.num_layers = config.num_layers, .max_seq_len = max_seq_len, .dtype = ""}, quirks));
     case Real::kPaged: {
-      const block_pool::New sizes = setup.pool.value_or(block_pool::New{});
+      const block_pool::New sizes = config.pool.value_or(block_pool::New{});
       auto pool = block_pool::StackPool::make(
           {sizes.num_layers, sizes.block_size, sizes.head_dim, sizes.max_memory_mb}, pool_quirks);
       if (!pool) return pool.error();
       return as_provider(PagedCache::make(
-          {.pool = std::move(*pool), .num_layers = setup.num_layers, .owner = 1}, quirks));
+          {.pool = std::move(*pool), .num_layers = config.num_layers, .owner = 1}, quirks));
     }
   }
   return fail(Code::kNotSupported, "real");

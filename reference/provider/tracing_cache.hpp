@@ -14,8 +14,9 @@ class TracingCache final : public Tracing {
  public:
   static Result<std::unique_ptr<Tracing>> make(std::unique_ptr<Provider> real,
                                                const std::vector<const Tensor*>& frozen);
-  /// The reference provider of a setup; errors as of its maker.
-  static Result<std::unique_ptr<Provider>> make_real(const RealSetup& setup, QuirkSet<Quirk> quirks,
+  /// The reference provider of a config; errors as of its maker.
+  static Result<std::unique_ptr<Provider>> make_real(const TracingConfig& config,
+                                                     QuirkSet<Quirk> quirks,
                                                      QuirkSet<block_pool::Quirk> pool_quirks);
 
   TracingCache(std::unique_ptr<Provider> real, const std::vector<const Tensor*>& frozen);

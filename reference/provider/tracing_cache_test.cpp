@@ -21,9 +21,9 @@ struct TracingCacheTest : testing::Test {
 
   void open(Real real, const std::vector<const Tensor*>& first = {},
             Profile profile = Profile::kOriginal) {
-    RealSetup setup{.real = real, .num_layers = 1, .max_seq_len = 2};
-    setup.pool = block_pool::New{1, 2, 2, 1};
-    auto provider = TracingCache::make_real(setup, QuirkSet<Quirk>(profile),
+    TracingConfig config{.real = real, .num_layers = 1, .max_seq_len = 2};
+    config.pool = block_pool::New{1, 2, 2, 1};
+    auto provider = TracingCache::make_real(config, QuirkSet<Quirk>(profile),
                                             QuirkSet<block_pool::Quirk>(profile));
     cache = std::move(*TracingCache::make(std::move(*provider), first));
   }

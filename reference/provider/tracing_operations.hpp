@@ -59,6 +59,7 @@ struct Trace {
 };
 KVO_DESCRIBE(Trace, (cache, "which cache of the case, as numbered when it was made"))
 
+#define KVO_TRACING_OPERATIONS provider::NewTracing, provider::UpdateTraced, provider::Trace
 using TracingOps = boost::mp11::mp_list<NewTracing, UpdateTraced, Get, Reread, Poke, Truncate,
                                         Reset, SeqLen, Trace>;
 
@@ -74,14 +75,14 @@ enum class Real : std::uint8_t {
 BOOST_DESCRIBE_ENUM(Real, kKv, kPaged, kTensor)
 
 /// The config of a case: what the real provider is made of.
-struct RealSetup {
+struct TracingConfig {
   Real real = Real::kKv;
   std::int64_t num_layers = 0;
   std::optional<std::int64_t> max_seq_len = std::nullopt;  ///< kv and tensor; absent: 0
   std::optional<block_pool::New> pool = std::nullopt;      ///< paged
   std::optional<std::int64_t> frozen = std::nullopt;       ///< what `new` will be told; not used
 };
-KVO_DESCRIBE(RealSetup, (real, "the provider behind the tracer"),
+KVO_DESCRIBE(TracingConfig, (real, "the provider behind the tracer"),
              (num_layers, "layers of that provider"),
              (max_seq_len, "positions that it holds, of kv and tensor; absent: 0"),
              (pool, "sizes of its pool, of paged"),
@@ -89,9 +90,13 @@ KVO_DESCRIBE(RealSetup, (real, "the provider behind the tracer"),
 
 /// Makes the real provider; errors as of its maker.
 using MakeReal = std::function<Result<std::unique_ptr<Provider>>(
-    const RealSetup& setup, QuirkSet<Quirk> quirks, QuirkSet<block_pool::Quirk> pool_quirks)>;
+    const TracingConfig& config, QuirkSet<Quirk> quirks, QuirkSet<block_pool::Quirk> pool_quirks)>;
 /// A subject whose tracers come from `make`, over providers from `make_real`.
 [[nodiscard]] Subject make_tracing_subject(std::string variant, std::string doc, MakeTracing make,
                                            MakeReal make_real);
 
 }  // namespace kvo::provider
+
+namespace kvo {
+KVO_DECLARE_OPERATIONS(KVO_TRACING_OPERATIONS)
+}  // namespace kvo

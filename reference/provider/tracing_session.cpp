@@ -22,11 +22,9 @@ bool SlotShape::from_json(const json::value& in) {
 
 namespace {
 
-constexpr std::int64_t kMostCaches = 4096;
-
-class TracingSession final : public Session, private SharedOps {
+class TracingSession final : public DispatchSession<TracingSession, TracingOps, SharedOps> {
  public:
-  TracingSession(MakeTracing make, MakeReal make_real, RealSetup real, QuirkSet<Quirk> quirks,
+  TracingSession(MakeTracing make, MakeReal make_real, TracingConfig real, QuirkSet<Quirk> quirks,
                  QuirkSet<block_pool::Quirk> pool_quirks)
       : make_(std::move(make)),
         make_real_(std::move(make_real)),
@@ -34,20 +32,14 @@ class TracingSession final : public Session, private SharedOps {
         quirks_(quirks),
         pool_quirks_(pool_quirks) {}
 
-  Observation apply(const Op& op, Probe& probe) override {
-    probe_ = &probe;
-    return dispatch(TracingOps(), op, *this);
-  }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
-    for (const auto& [number, made] : caches_)
-      if (auto broken = made.cache->broken_invariant()) return broken;
-    return std::nullopt;
+    return caches_.broken_invariant();
   }
 
   using SharedOps::operator();
   Status operator()(const NewTracing& op) {
     const std::int64_t number = op.cache.value_or(0);
-    if (number < 0 || number >= kMostCaches) return no_cache(op.cache);
+    if (!caches_.may_have(number)) return no_cache(op.cache);
     Made made;
     std::vector<const Tensor*> frozen;
     for (const auto& shape : op.frozen_shapes) {  // nobody looks at their cells
@@ -62,29 +54,30 @@ class TracingSession final : public Session, private SharedOps {
     });
     if (!cache) return cache.error();
     made.cache = std::move(*cache);
-    std::swap(caches_[number], made);
+    caches_.put(number, std::move(made));
     return {};
   }
   Status operator()(const UpdateTraced& op) {
-    const auto found = caches_.find(op.cache.value_or(0));
-    if (found == caches_.end()) return no_cache(op.cache);
+    Made* made = caches_.find(op.cache.value_or(0));
+    if (made == nullptr) return no_cache(op.cache);
     for (const Nullable<Tensor>* rows : {&op.k, &op.v})
       if (rows->has_value() && (*rows)->dtype != DType::kF32)
         return fail(Code::kPrecondition, "rows are f32");
-    Made& made = found->second;
-    const Rows rows{.k = made.object(op.k_id, op.k), .v = made.object(op.v_id, op.v)};
-    return probe()([&] { return made.cache->update(op.layer, rows); });
+    const Rows rows{.k = made->object(op.k_id, op.k), .v = made->object(op.v_id, op.v)};
+    return probe()([&] { return made->cache->update(op.layer, rows); });
   }
   Result<TraceLog> operator()(const Trace& op) {
-    const auto found = caches_.find(op.cache.value_or(0));
-    if (found == caches_.end()) return no_cache(op.cache);
-    return probe()([&] { return found->second.cache->trace(); });
+    const Made* made = caches_.find(op.cache.value_or(0));
+    if (made == nullptr) return no_cache(op.cache);
+    return probe()([&] { return made->cache->trace(); });
   }
 
  private:
   struct Made {
     std::map<std::int64_t, Tensor> objects = {};  ///< kept alive as long as the tracer
     std::unique_ptr<Tracing> cache = nullptr;
+
+    Tracing* operator->() const { return cache.get(); }
 
     const Tensor* object(std::int64_t id, const Nullable<Tensor>& rows) {
       return rows.has_value() ? &(objects[id] = *rows) : nullptr;
@@ -93,16 +86,16 @@ class TracingSession final : public Session, private SharedOps {
 
   using SharedOps::find;
   Provider* find(std::int64_t cache) override {
-    const auto found = caches_.find(cache);
-    return found != caches_.end() ? found->second.cache.get() : nullptr;
+    const Made* found = caches_.find(cache);
+    return found != nullptr ? found->cache.get() : nullptr;
   }
 
   MakeTracing make_;
   MakeReal make_real_;
-  RealSetup real_;
+  TracingConfig real_;
   QuirkSet<Quirk> quirks_;
   QuirkSet<block_pool::Quirk> pool_quirks_;
-  std::map<std::int64_t, Made> caches_;
+  NumberedCaches<Made> caches_;
 };
 
 }  // namespace
@@ -114,7 +107,7 @@ const CacheKind& tracing_kind() {
       .cache = "tracing",
       .doc = "writes down what goes to another provider (zerfoo TracingCacheProvider)",
       .operations = op_kinds(TracingOps()),
-      .config = &type_of<RealSetup>(),
+      .config = &type_of<TracingConfig>(),
       .quirks = kRows};
   return kKind;
 }
@@ -131,9 +124,13 @@ Subject make_tracing_subject(std::string variant, std::string doc, MakeTracing m
             if (!of_pool) return of_pool.error();
             const auto quirks = quirks_of<Quirk>(setup, kQuirkRows, block_pool::kQuirkRows);
             if (!quirks) return quirks.error();
-            return std::make_unique<TracingSession>(make, make_real, setup.config_as<RealSetup>(),
-                                                    *quirks, *of_pool);
+            return std::make_unique<TracingSession>(
+                make, make_real, setup.config_as<TracingConfig>(), *quirks, *of_pool);
           }};
 }
 
 }  // namespace kvo::provider
+
+namespace kvo {
+KVO_DEFINE_OPERATIONS(KVO_TRACING_OPERATIONS)
+}  // namespace kvo

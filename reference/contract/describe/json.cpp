@@ -359,7 +359,7 @@ json::value write_json(const Type& type, const void* value) {
 }
 
 Record read_record(const json::value& in, const Type& type, JsonFault& fault) {
-  const std::shared_ptr<void> value = type.make();
+  const std::shared_ptr<void> value = type.made();
   if (!read_json(in, type, value.get(), fault)) return {};
   return {type, value};
 }

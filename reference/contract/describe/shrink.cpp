@@ -31,7 +31,7 @@ std::vector<std::int64_t> integers_below(const Type& type, std::int64_t value) {
 class Draft {
  public:
   explicit Draft(const Record& record)
-      : type_(&record.type()), value_(record.type().copy(record.get())) {}
+      : type_(&record.type()), value_(record.type().copy_of(record.get())) {}
   [[nodiscard]] void* member(const Field& field) const { return field.of(value_.get()); }
   [[nodiscard]] void* get() const { return value_.get(); }
   [[nodiscard]] Record done() const { return {*type_, value_}; }
@@ -138,7 +138,7 @@ bool shrink_integer(const Type& type, void* member, const std::function<bool()>&
 }
 
 bool shrink_list(const Type& type, void* member, const std::function<bool()>& attempt) {
-  const std::shared_ptr<void> whole = type.copy(member);
+  const std::shared_ptr<void> whole = type.copy_of(member);
   const auto length = static_cast<std::int64_t>(type.length(member));
   for (const std::int64_t size : towards(0, length)) {
     type.assign(member, whole.get());
@@ -169,7 +169,7 @@ bool shrink_member(const Type& type, void* member, const std::function<bool()>& 
     case TypeClass::kOptional: {
       if (type.held(member) == nullptr || type.element->type_class == TypeClass::kTensor)
         return false;
-      const std::shared_ptr<void> held = type.copy(member);
+      const std::shared_ptr<void> held = type.copy_of(member);
       type.reset(member);
       if (attempt()) return true;
       type.assign(member, held.get());
@@ -210,7 +210,7 @@ bool shrink_record(const Record& record, const Candidate& candidate) {
   const Draft draft(record);
   return std::ranges::any_of(record.type().fields, [&](const Field& field) {
     return shrink_member(*field.type, draft.member(field), [&] {
-      return candidate(Record(record.type(), record.type().copy(draft.get())));
+      return candidate(Record(record.type(), record.type().copy_of(draft.get())));
     });
   });
 }

@@ -33,6 +33,14 @@ std::string enumerator_word(std::string_view enumerator) {
   return word;
 }
 
+void detail::add_field(Type& type, const Field& field) {
+  type.fields.push_back(field);
+}
+
+std::shared_ptr<void> Type::owned(void* value) const {
+  return {value, destroy};
+}
+
 std::string_view Type::word() const {
   switch (type_class) {
     case TypeClass::kBool:

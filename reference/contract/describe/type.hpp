@@ -72,8 +72,9 @@ struct Type {
   std::vector<Field> fields = {};
   std::vector<Enumerator> enumerators = {};
 
-  std::shared_ptr<void> (*make)() = nullptr;  ///< a default value
-  std::shared_ptr<void> (*copy)(const void*) = nullptr;
+  void* (*make)() = nullptr;  ///< a default value, for `destroy`
+  void* (*copy)(const void*) = nullptr;
+  void (*destroy)(void*) = nullptr;
   void (*assign)(void* to, const void* from) = nullptr;
 
   // kList
@@ -97,6 +98,13 @@ struct Type {
   [[nodiscard]] const void* held_by(const void* optional) const {
     return held(const_cast<void*>(optional));  // NOLINT(cppcoreguidelines-pro-type-const-cast)
   }
+  /// A default value.
+  [[nodiscard]] std::shared_ptr<void> made() const { return owned(make()); }
+  [[nodiscard]] std::shared_ptr<void> copy_of(const void* value) const {
+    return owned(copy(value));
+  }
+  /// Takes a value that `make`, `copy` or new gave.
+  [[nodiscard]] std::shared_ptr<void> owned(void* value) const;
   /// The type of the value itself, without the layers that let it be absent or null.
   [[nodiscard]] const Type& value_type() const {
     return type_class == TypeClass::kOptional || type_class == TypeClass::kNullable
@@ -125,7 +133,8 @@ class Record {
       : type_(&type), value_(std::move(value)) {}
   template <class T>
   [[nodiscard]] static Record of(T value) {
-    return {type_of<T>(), std::make_shared<const T>(std::move(value))};
+    const Type& type = type_of<T>();
+    return {type, type.owned(new T(std::move(value)))};
   }
 
   [[nodiscard]] explicit operator bool() const { return value_ != nullptr; }
@@ -180,22 +189,24 @@ constexpr std::string_view meaning_of(std::size_t index) {
   }
 }
 
-template <class T>
-std::vector<Field> fields_of() {
-  std::vector<Field> fields;
-  const T sample{};
-  boost::mp11::mp_for_each<Members<T>>([&](auto member) {
-    const auto& there = sample.*member.pointer;
-    using Member = std::remove_cvref_t<decltype(there)>;
-    fields.push_back(
-        {.name = member.name,
-         .meaning = meaning_of<T>(fields.size()),
-         .type = &type_of<Member>(),
-         .offset = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&there) -
-                                            reinterpret_cast<const std::byte*>(&sample)),
-         .axes = axes_of<T>(member.name)});
-  });
-  return fields;
+/// One more row of the table. Ordinary code, for a template costs every file that names a record.
+void add_field(Type& type, const Field& field);
+
+template <class T, class Member>
+void describe_field(Type& type, const T& sample) {
+  const auto& there = sample.*Member::pointer;
+  add_field(type, {.name = Member::name,
+                   .meaning = meaning_of<T>(type.fields.size()),
+                   .type = &type_of<std::remove_cvref_t<decltype(there)>>(),
+                   .offset = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&there) -
+                                                      reinterpret_cast<const std::byte*>(&sample)),
+                   .axes = axes_of<T>(Member::name)});
+}
+
+template <class T, template <class...> class List, class... Members>
+void describe_record(Type& type, List<Members...> /*members*/) {
+  [[maybe_unused]] const T sample{};  // a record may have no members
+  (describe_field<T, Members>(type, sample), ...);
 }
 
 template <class T>
@@ -283,17 +294,16 @@ template <class T>
 Type make_type() {
   constexpr TypeClass kClass = class_of<T>();
   Type type{.type_class = kClass, .size = sizeof(T)};
-  type.make = []() -> std::shared_ptr<void> { return std::make_shared<T>(); };
-  type.copy = [](const void* from) -> std::shared_ptr<void> {
-    return std::make_shared<T>(to<T>(from));
-  };
+  type.make = []() -> void* { return new T(); };
+  type.copy = [](const void* from) -> void* { return new T(to<T>(from)); };
+  type.destroy = [](void* value) { delete static_cast<T*>(value); };
   type.assign = [](void* into, const void* from) { to<T>(into) = to<T>(from); };
   if constexpr (kClass == TypeClass::kInteger) {
     type.is_signed = std::is_signed_v<T>;
   } else if constexpr (kClass == TypeClass::kEnum) {
     type.enumerators = enumerators_of<T>();
   } else if constexpr (kClass == TypeClass::kRecord) {
-    type.fields = fields_of<T>();
+    describe_record<T>(type, Members<T>());
   } else if constexpr (kClass == TypeClass::kList) {
     describe_list<T>(type);
   } else if constexpr (kClass == TypeClass::kOptional || kClass == TypeClass::kNullable) {

@@ -71,53 +71,57 @@ Observation dispatch(boost::mp11::mp_list<Ops...> ops, const Op& op, Visitor&& v
   return seen;
 }
 
-/// A session with one overload of operator() for each of Ops: Status, Result<Returns> or
-/// Answer<Returns> operator()(const Op&). It calls its caches through probe().
-template <class Derived, class Ops>
-class DispatchSession : public Session {
- public:
-  [[nodiscard]] Observation apply(const Op& op, Probe& probe) final {
-    probe_ = &probe;
-    return dispatch(Ops(), op, static_cast<Derived&>(*this));
-  }
-
+/// A session that calls its caches through probe().
+class ProbedSession : public Session {
  protected:
   /// What the operation under way calls the cache through.
   [[nodiscard]] Probe& probe() { return *probe_; }
+  void set_probe(Probe& probe) { probe_ = &probe; }
 
  private:
   Probe* probe_ = nullptr;
 };
 
-/// The caches of a case by the number that its operations give them.
-template <class Cache>
+/// A session with one overload of operator() for each of Ops: Status, Result<Returns> or
+/// Answer<Returns> operator()(const Op&). `Base` may have some of them, for sessions that share
+/// them: `using Base::operator();`.
+template <class Derived, class Ops, std::derived_from<ProbedSession> Base = ProbedSession>
+class DispatchSession : public Base {
+ public:
+  [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
+    this->set_probe(probe);
+    return dispatch(Ops(), op, static_cast<Derived&>(*this));
+  }
+};
+
+/// The caches of a case by the number that its operations give them. An Entry has a cache behind
+/// its ->, as a unique_ptr has.
+template <class Entry>
 class NumberedCaches {
  public:
   /// Most caches of a case.
   static constexpr std::int64_t kMost = 4096;
 
-  /// The cache of that number, or null.
-  [[nodiscard]] Cache* find(std::int64_t number) const {
-    const auto found = caches_.find(number);
-    return found != caches_.end() ? found->second.get() : nullptr;
+  /// The entry of that number, or null.
+  [[nodiscard]] Entry* find(std::int64_t number) {
+    const auto found = entries_.find(number);
+    return found != entries_.end() ? &found->second : nullptr;
   }
-  /// Puts a cache in the place of the one that had the number. Requires  may_have(number).
-  void put(std::int64_t number, std::unique_ptr<Cache> cache) {
-    caches_[number] = std::move(cache);
-  }
+  /// Puts an entry in the place of the one that had the number. Requires  may_have(number).
+  void put(std::int64_t number, Entry entry) { entries_[number] = std::move(entry); }
   [[nodiscard]] static bool may_have(std::int64_t number) { return number >= 0 && number < kMost; }
   [[nodiscard]] static Error none(std::int64_t number) {
     return fail(Code::kPrecondition, "no cache " + std::to_string(number));
   }
   /// Of the first cache that says one.
   [[nodiscard]] std::optional<std::string> broken_invariant() const {
-    for (const auto& [number, cache] : caches_)
-      if (auto broken = cache->broken_invariant()) return broken;
+    for (const auto& [number, entry] : entries_)
+      if (auto broken = entry->broken_invariant()) return broken;
     return std::nullopt;
   }
 
  private:
-  std::map<std::int64_t, std::unique_ptr<Cache>> caches_;
+  std::map<std::int64_t, Entry> entries_;
 };
 
 }  // namespace kvo
