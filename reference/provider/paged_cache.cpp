@@ -152,7 +152,8 @@ Status PagedCache::truncate(std::int64_t n) {
   const std::int64_t needed = blocks_of(n);
   if (needed > table_.capacity()) return fail(Code::kPrecondition, "n is beyond the table");
   if (Status done = cut(n, needed); !done) return done;
-  if (!quirks_.has(Quirk::kCutBlockKeepsUsed) && needed > 0)
+  // An entry that was taken back may be null, if the one quirk is on and the other off.
+  if (!quirks_.has(Quirk::kCutBlockKeepsUsed) && needed > 0 && table_[needed - 1].has_value())
     pool_->set_used(*table_[needed - 1], n - (needed - 1) * geometry_.block_size);
   return {};
 }
