@@ -29,6 +29,9 @@ kvo_precompiled(kvo_precompiled_untimed UNTIMED)
 if(KVO_TESTS)
   kvo_precompiled(kvo_precompiled_test
     UNTIMED HEADERS <gmock/gmock.h> <gtest/gtest.h> DEPS GTest::gmock GTest::gtest)
+  if(KVO_PRECOMPILE)
+    target_compile_options(kvo_precompiled_test PRIVATE -O0)
+  endif()
 endif()
 
 # kvo_precompile(target from): its sources use the headers of kvo_precompiled(from).

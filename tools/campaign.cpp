@@ -6,9 +6,12 @@
 #include <filesystem>
 #include <optional>
 
-#include "properties/runner/parallel_ordered_map.hpp"
-#include "tools/crash_guard.hpp"
+#include "reference/contract/describe/json.hpp"
+#include "reference/contract/values/check.hpp"
+#include "tools/apart.hpp"
 #include "tools/progress.hpp"
+#include "tools/usage.hpp"
+#include "tools/workers.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -37,59 +40,61 @@ TraceResult<std::string> write_repro(const std::string& folder, const SubjectRes
   return {boost::system::in_place_value, std::move(path)};
 }
 
-class Collector {
- public:
-  Collector(const CampaignOptions& options, std::optional<RunFile> file)
-      : options_(options), file_(std::move(file)) {
-    if (!file_) return;
-    for (const CaseRecord& record : file_->earlier()) summary_.add(record);
-  }
+// A case as it is written; failing scripts are written here.
+CaseRecord run_case_of(std::uint64_t index, const CasePlan& plan, const CampaignOptions& options,
+                       bool apart) {
+  const auto keep = [&](const SubjectResult& subject, SubjectRecord& record) {
+    record.repro = must(write_repro(options.repro_folder, subject));
+  };
+  if (apart) return run_case_apart(index, plan, options.shrink_attempts, options.limits, keep);
+  const CaseResult result = run_case(plan, {.attempts = options.shrink_attempts});
+  CaseRecord record = record_of(index, result);
+  for (std::size_t i = 0; i < result.subjects.size(); ++i)
+    if (result.subjects[i].repro) keep(result.subjects[i], record.subjects[i]);
+  return record;
+}
 
-  [[nodiscard]] std::uint64_t first() const { return summary_.cases(); }
+CaseRecord run_planned(std::uint64_t index, const CasePlan& plan, const CampaignOptions& options,
+                       bool apart) {
+  CaseRecord record = run_case_of(index, plan, options, apart);
+  const bool failed = std::ranges::any_of(record.subjects, [](const SubjectRecord& subject) {
+    return Verdict{.outcome = subject.outcome}.failed();
+  });
+  if (failed && !plan.repeat.empty()) record.repeat = plan.repeat;
+  return record;
+}
 
-  // False when nothing more can be written.
-  bool take(std::uint64_t index, const CaseResult& result) {
-    CaseRecord record = record_of(index, result);
-    for (std::size_t i = 0; i < result.subjects.size(); ++i) {
-      if (!result.subjects[i].repro) continue;
-      auto path = write_repro(options_.repro_folder, result.subjects[i]);
-      if (!path) return stop(std::move(path).error());
-      record.subjects[i].repro = std::move(*path);
-    }
-    summary_.add(record);
-    if (!file_) return true;
-    auto written = file_->append(record);
-    return written.has_value() || stop(std::move(written).error());
-  }
-
-  TraceResult<Summary> result() && {
-    if (failure_) return std::move(*failure_);
-    return std::move(summary_);
-  }
-
- private:
-  bool stop(traces::TraceError error) {
-    failure_ = std::move(error);
-    return false;
-  }
-
-  const CampaignOptions& options_;
-  std::optional<RunFile> file_;
-  Summary summary_;
-  std::optional<traces::TraceError> failure_;
-};
+CaseRecord read_record(const std::string& line) {
+  CaseRecord record;
+  JsonFault fault;
+  KVO_CHECK(read_json(boost::json::parse(line), record, fault));
+  return record;
+}
 
 }  // namespace
 
-TraceResult<Summary> run_campaign(const RunHeader& header, const CampaignOptions& options,
-                                  const std::function<CasePlan(std::uint64_t)>& plan) {
+CaseRecord lost_record(std::uint64_t index, const Death& death) {
+  CaseRecord record{.index = index,
+                    .name = "case" + std::to_string(index),
+                    .kind = death.subject != nullptr ? death.subject->kind->name() : "",
+                    .law = ""};
+  record.subjects.push_back(
+      {.subject = death.subject != nullptr ? death.subject->name() : "harness",
+       .outcome = Outcome::kDied,
+       .problem = death.how});
+  return record;
+}
+
+Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
+                      const std::function<CasePlan(std::uint64_t)>& plan) {
+  Campaign campaign;
   std::optional<RunFile> file;
-  if (!options.output.empty()) {
-    auto opened = RunFile::open(options.output, header, options.resume);
-    if (!opened) return std::move(opened).error();
-    file = std::move(*opened);
-  }
-  Collector collector(options, std::move(file));
+  const auto existing = options.resume      ? RunFile::Existing::kResumed
+                        : options.overwrite ? RunFile::Existing::kReplaced
+                                            : RunFile::Existing::kRefused;
+  if (!options.output.empty()) file = must(RunFile::open(options.output, header, existing));
+  if (file)
+    for (const CaseRecord& record : file->earlier()) campaign.summary.add(record);
   const auto start = std::chrono::steady_clock::now();
   const auto in_time = [&] {
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
@@ -98,25 +103,29 @@ TraceResult<Summary> run_campaign(const RunHeader& header, const CampaignOptions
   std::optional<std::uint64_t> total;
   if (options.cases != CampaignOptions::kEndless) total = options.cases;
   Progress progress("cases", total);
-  const std::uint64_t first = collector.first();
-  if (first < options.cases) {
-    parallel_ordered_map<CaseResult>(
-        first, options.cases, std::max(1U, options.jobs),
-        [&](std::uint64_t index) {
-          const CasePlan planned = plan(index);
-          const Activity activity(planned.kind->name() + " case " + planned.name, planned.repeat);
-          // A nested activity for each attempt: shrinking may take long, but it does not hang.
-          const auto alive = [&] {
-            const Activity attempt("shrinking " + planned.name, planned.repeat);
-          };
-          return run_case(planned, {.attempts = options.shrink_attempts, .alive = alive});
-        },
-        [&](std::uint64_t index, const CaseResult& result) {
-          progress.advance();
-          return collector.take(index, result) && in_time();
-        });
+  const auto answer = [&](std::uint64_t index, bool apart) {
+    const CaseRecord record = run_planned(index, plan(index), options, apart);
+    return boost::json::serialize(write_json(record));
+  };
+  const auto lost = [](std::uint64_t index, const Death& death) {
+    return boost::json::serialize(write_json(lost_record(index, death)));
+  };
+  const auto take = [&](std::uint64_t /*index*/, const std::string& line) {
+    const CaseRecord record = read_record(line);
+    progress.advance();
+    campaign.summary.add(record);
+    if (file) must(file->append(record));
+    return in_time();
+  };
+  const Interruptible interruptible;
+  try {
+    work_in_order(campaign.summary.cases(), options.cases, options.jobs, options.limits,
+                  {.answer = answer, .lost = lost, .take = take});
+  } catch (const FileError& error) {
+    campaign.fault = error.what();
   }
-  return std::move(collector).result();
+  campaign.interrupted = interrupted();
+  return campaign;
 }
 
 }  // namespace kvo::tools

@@ -1,4 +1,4 @@
-// tools/campaign.hpp: many cases, on several threads, into one summary and one run file.
+// tools/campaign.hpp: many cases, in several processes, into one summary and one run file.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "properties/runner/run_case.hpp"
+#include "tools/child.hpp"
 #include "tools/run_file.hpp"
 #include "tools/summary.hpp"
 
@@ -18,18 +19,30 @@ struct CampaignOptions {
   double seconds = 0;       ///< stop after so long; 0 for no limit
   std::string output;       ///< run file; empty for none
   bool resume = false;      ///< go on with an existing run file
+  bool overwrite = false;   ///< replace it
   std::string repro_folder = "kvoracle-failures";
   std::uint64_t shrink_attempts = 20'000;
+  ChildLimits limits = {};  ///< of a worker
 
   static constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 };
 
-/// Runs plan(0), plan(1), ... and adds the results up. Failing scripts are written to the repro
-/// folder as operation logs, and their names into the run file.
-/// Errors   the run file or a log could not be written, or another run's file was to be resumed.
-///          What had been written stays.
-[[nodiscard]] traces::TraceResult<Summary> run_campaign(
-    const RunHeader& header, const CampaignOptions& options,
-    const std::function<CasePlan(std::uint64_t)>& plan);
+/// What is known of a case whose process died although its subjects had processes of their own.
+[[nodiscard]] CaseRecord lost_record(std::uint64_t index, const Death& death);
+
+/// What was found, whatever ended it.
+struct Campaign {
+  Summary summary = {};
+  bool interrupted = false;  ///< somebody asked this process to end
+  std::string fault = {};    ///< why nothing more could be written; empty: all was
+};
+
+/// Runs plan(0), plan(1), ... in workers and adds the results up. Failing scripts are written to
+/// the repro folder as operation logs, and their names into the run file. A subject that ends its
+/// process, or is silent for too long, gets that as its verdict.
+/// Throws   FileError: the run file cannot be opened, or is another run's. It stays as it was.
+/// Requires  this process has one thread.
+[[nodiscard]] Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
+                                    const std::function<CasePlan(std::uint64_t)>& plan);
 
 }  // namespace kvo::tools

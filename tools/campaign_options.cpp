@@ -1,9 +1,16 @@
 #include "tools/campaign_options.hpp"
 
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
 #include <map>
 
-#include "tools/crash_guard.hpp"
+#include <fmt/format.h>
+
+#include "tools/console.hpp"
+#include "tools/exit_status.hpp"
 #include "tools/not_negative.hpp"
+#include "tools/program_name.hpp"
 #include "tools/usage.hpp"
 
 namespace kvo::tools {
@@ -33,28 +40,112 @@ void declare_profile(CLI::App& app, std::optional<Profile>& profile) {
       ->default_str("that of the log, else original");
 }
 
-void declare_campaign(CLI::App& app, CampaignArguments& arguments) {
+void declare_workers(CLI::App& app, unsigned& jobs, ChildLimits& limits) {
   constexpr unsigned kMostJobs = 256;
-  arguments.case_timeout =
-      std::chrono::duration_cast<std::chrono::duration<double>>(kDefaultCaseTimeout).count();
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
+  app.add_option("--jobs,-j", jobs, "worker processes; results do not depend on it")
+      ->check(CLI::Range(1U, kMostJobs))
+      ->capture_default_str()
+      ->group(kRunningGroup);
+  app.add_option_function<double>(
+         "--operation-timeout",
+         [&limits](double seconds) { limits.silence = std::chrono::duration<double>(seconds); },
+         "seconds that an operation may take before its subject is taken to hang; 0: any")
+      ->check(not_negative())
+      ->default_str(fmt::format("{}", limits.silence.count()))
+      ->group(kRunningGroup);
+  app.add_option_function<std::uint64_t>(
+         "--case-memory", [&limits](std::uint64_t mib) { limits.memory_bytes = mib * kMiB; },
+         "MiB of memory that a case may take; 0: any")
+      ->check(not_negative())
+      ->default_str(fmt::format("{}", limits.memory_bytes / kMiB))
+      ->group(kRunningGroup);
+}
+
+void declare_campaign(CLI::App& app, CampaignArguments& arguments) {
   app.add_option("--seed", arguments.seed, "the same seed gives the same cases")
       ->check(not_negative())
       ->capture_default_str();
-  app.add_option("--jobs,-j", arguments.campaign.jobs, "threads; results do not depend on it")
-      ->check(CLI::Range(1U, kMostJobs))
-      ->capture_default_str();
-  app.add_option("--output,-o", arguments.campaign.output,
-                 "run file: JSON Lines, appended case by case");
-  app.add_flag("--resume", arguments.campaign.resume, "go on with the run file of a killed run");
-  app.add_option("--json", arguments.report.json,
-                 "write the summary as JSON; - for standard output");
-  app.add_option("--repros", arguments.campaign.repro_folder, "folder for failing scripts")
-      ->capture_default_str();
-  app.add_option("--case-timeout", arguments.case_timeout,
-                 "seconds after which a case hangs (exit status 3); 0: never")
-      ->check(not_negative())
-      ->capture_default_str();
   declare_profile(app, arguments.profile);
+  declare_workers(app, arguments.campaign.jobs, arguments.campaign.limits);
+  app.add_option("--output,-o", arguments.campaign.output,
+                 "run file: JSON Lines, appended case by case")
+      ->group(kRunningGroup);
+  app.add_flag("--resume", arguments.campaign.resume, "go on with the run file of a killed run")
+      ->group(kRunningGroup);
+  app.add_flag("--overwrite", arguments.campaign.overwrite, "replace a run file that is there")
+      ->group(kRunningGroup);
+  app.add_option("--json", arguments.report.json,
+                 "write the summary as JSON; - for standard output")
+      ->group(kRunningGroup);
+  app.add_option("--repros", arguments.campaign.repro_folder, "folder for failing scripts")
+      ->capture_default_str()
+      ->group(kRunningGroup);
+}
+
+namespace {
+
+// As a shell reads it as one word.
+std::string quoted(const std::string& word) {
+  constexpr std::string_view kPlain = "@%+=:,./-_";
+  const bool plain = !word.empty() && std::ranges::all_of(word, [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || kPlain.find(c) != kPlain.npos;
+  });
+  if (plain) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+}  // namespace
+
+std::string repeat_command(const CLI::App& app, std::uint64_t seed, std::uint64_t index) {
+  std::string words;
+  std::string options;
+  for (const CLI::Option* option : app.get_options()) {
+    const bool decides =
+        option->get_group() != kExtentGroup && option->get_group() != kRunningGroup;
+    if (option->count() == 0 || !decides || option->check_name("--seed")) continue;
+    for (const std::string& value : option->results()) {
+      if (option->get_positional())
+        words += " " + quoted(value);
+      else if (option->get_items_expected_max() == 0)
+        options += " " + option->get_name();
+      else
+        options += " " + option->get_name() + " " + quoted(value);
+    }
+  }
+  return fmt::format("{} {}{}{} --seed {} --case {}", program_name(), app.get_name(), words,
+                     options, seed, index);
+}
+
+void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs) {
+  if (output.empty() || output == kStandardOutput) return;
+  for (const std::string& input : inputs) {
+    std::error_code none;
+    if (!input.empty() && std::filesystem::equivalent(input, output, none))
+      throw UsageError(fmt::format("'{}' is read: it would be overwritten", output));
+  }
+}
+
+void check_files(const CampaignArguments& arguments, const std::vector<std::string>& inputs) {
+  if (arguments.campaign.resume && arguments.campaign.output.empty())
+    throw UsageError("--resume needs the run file: --output");
+  if (arguments.campaign.output == arguments.report.json && !arguments.report.json.empty())
+    throw UsageError("--output and --json name the same file");
+  refuse_overwriting(arguments.campaign.output, inputs);
+  refuse_overwriting(arguments.report.json, inputs);
+}
+
+int end_of_campaign(const Campaign& campaign, const std::string& run_file, int status) {
+  if (!campaign.fault.empty()) {
+    print_error(campaign.fault);
+    return kExitUsage;
+  }
+  if (!campaign.interrupted) return status;
+  print_error(fmt::format("interrupted after {} cases{}", campaign.summary.cases(),
+                          run_file.empty() ? "" : "; --resume goes on"));
+  return kExitInterrupted;
 }
 
 const Law& law_named(const Contracts& contracts, const std::string& name) {

@@ -20,11 +20,34 @@ struct CampaignArguments {
   ReportOptions report;
   std::uint64_t seed = 1;
   Profile profile = Profile::kOriginal;
-  double case_timeout = 0;  ///< seconds; set to the default by declare
 };
 
-/// Declares --seed --jobs --profile --output --resume --json --repros --case-timeout.
+/// Declares --seed --jobs --profile --output --resume --json --repros and what a case may use.
 void declare_campaign(CLI::App& app, CampaignArguments& arguments);
+
+/// Options of these groups do not change what a case is.
+inline constexpr const char* kExtentGroup = "How much";
+inline constexpr const char* kRunningGroup = "How it runs, and where results go";
+
+/// Declares --jobs and what a worker may use.
+void declare_workers(CLI::App& app, unsigned& jobs, ChildLimits& limits);
+
+/// The command that runs case `index` of a campaign alone: what was given of the options that
+/// decide what a case is, the seed, and the index.
+[[nodiscard]] std::string repeat_command(const CLI::App& app, std::uint64_t seed,
+                                         std::uint64_t index);
+
+/// Refuses a run file to resume that is not named, and files that would be written over what is
+/// read. `inputs` are names of files; those that are empty are none.
+/// Throws UsageError.
+void check_files(const CampaignArguments& arguments, const std::vector<std::string>& inputs);
+/// The same for one file that is written.
+void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs);
+
+/// Says what ended a campaign early; `run_file` may be empty. Returns the exit status: `status` if
+/// nothing did.
+[[nodiscard]] int end_of_campaign(const Campaign& campaign, const std::string& run_file,
+                                  int status);
 
 /// Declares --profile.
 void declare_profile(CLI::App& app, Profile& profile);

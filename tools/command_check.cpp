@@ -8,15 +8,14 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "properties/campaign/random_case.hpp"
 #include "tools/campaign_options.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
-#include "tools/crash_guard.hpp"
 #include "tools/exit_status.hpp"
 #include "tools/not_negative.hpp"
-#include "tools/program_name.hpp"
 #include "tools/selection.hpp"
 #include "tools/usage.hpp"
 #include "tools/version.hpp"
@@ -31,13 +30,14 @@ struct Arguments : CampaignArguments {
   std::vector<std::string> law_names;
   std::uint64_t cases = 0;
   std::optional<std::uint64_t> only_case;
+  bool require_states = false;
 };
 
 // Cases go round over kinds and laws, so that a campaign cut short has tried all of them.
-class Campaign {
+class RandomCases {
  public:
-  Campaign(const Contracts& contracts, const Arguments& arguments)
-      : contracts_(contracts), arguments_(arguments) {
+  RandomCases(const Contracts& contracts, const Arguments& arguments, const CLI::App& app)
+      : contracts_(contracts), arguments_(arguments), app_(app) {
     for (const std::string& name : arguments.law_names)
       laws_.push_back(&law_named(contracts, name));
     if (laws_.empty()) laws_ = contracts.laws();
@@ -59,7 +59,7 @@ class Campaign {
     subjects.insert(subjects.end(), comparison.subjects.begin(), comparison.subjects.end());
     CasePlan planned =
         random_case(contracts_, law, subjects, arguments_.seed, index, arguments_.profile);
-    planned.repeat = repeat(index);
+    planned.repeat = repeat_command(app_, arguments_.seed, index);
     return planned;
   }
 
@@ -79,15 +79,6 @@ class Campaign {
   }
 
  private:
-  // The command that runs this case alone: what decides which case it is, and nothing else.
-  [[nodiscard]] std::string repeat(std::uint64_t index) const {
-    std::string text = program_name() + " check";
-    for (const std::string& word : arguments_.words) text += " " + word;
-    for (const std::string& law : arguments_.law_names) text += " --law " + law;
-    if (arguments_.profile == Profile::kDocumented) text += " --profile documented";
-    return text + fmt::format(" --seed {} --case {}", arguments_.seed, index);
-  }
-
   [[nodiscard]] std::vector<const Law*> applicable(const CacheKind& kind) const {
     std::vector<const Law*> apply;
     std::ranges::copy_if(laws_, std::back_inserter(apply),
@@ -97,35 +88,47 @@ class Campaign {
 
   const Contracts& contracts_;
   const Arguments& arguments_;
+  const CLI::App& app_;
   std::vector<Comparison> comparisons_;
   std::vector<const Law*> laws_;                              // those asked for
   std::vector<std::vector<const Law*>> laws_of_comparisons_;  // of these, what applies to each
 };
 
-// Says which states that matter were never reached: such a campaign proves less than it seems to.
-void print_labels(const Contracts& contracts, const Campaign& campaign, const Summary& summary,
-                  Profile profile) {
+/// The states that matter of one kind, and those that no case went through.
+struct States {
+  std::string kind;
+  std::size_t wanted = 0;
+  std::vector<std::string_view> missing = {};
+};
+
+std::vector<States> states_of(const Contracts& contracts, const RandomCases& cases,
+                              const Summary& summary, Profile profile) {
   const std::vector<LabelSummary> reached = summary.labels();
-  for (const Comparison& comparison : campaign.comparisons()) {
-    const Generator* generator = contracts.generator_of(*comparison.kind);
-    std::string missing;
-    for (const std::string_view label : generator->labels(profile)) {
-      const bool seen = std::ranges::any_of(reached, [&](const LabelSummary& row) {
-        return row.kind == comparison.kind->name() && row.label == label;
+  std::vector<States> all;
+  for (const Comparison& comparison : cases.comparisons()) {
+    const auto labels = contracts.generator_of(*comparison.kind)->labels(profile);
+    States& states = all.emplace_back(States{comparison.kind->name(), labels.size()});
+    std::ranges::copy_if(labels, std::back_inserter(states.missing), [&](std::string_view label) {
+      return std::ranges::none_of(reached, [&](const LabelSummary& row) {
+        return row.kind == states.kind && row.label == label;
       });
-      if (!seen) missing += fmt::format("{}{}", missing.empty() ? "" : "; ", label);
-    }
-    const std::size_t wanted = generator->labels(profile).size();
-    if (missing.empty())
-      print_out(fmt::format("{}: all {} states that matter were reached\n", comparison.kind->name(),
-                            wanted));
-    else
-      print_out(fmt::format("{}: never reached: {}\n", comparison.kind->name(), missing));
+    });
   }
+  return all;
 }
 
-int run_check(const Contracts& contracts, Arguments& arguments) {
-  const Campaign campaign(contracts, arguments);
+// A campaign that never went through a state proves less than it seems to.
+void print_states(const std::vector<States>& all) {
+  for (const States& states : all)
+    print_out(states.missing.empty() ? fmt::format("{}: all {} states that matter were reached\n",
+                                                   states.kind, states.wanted)
+                                     : fmt::format("{}: never reached: {}\n", states.kind,
+                                                   fmt::join(states.missing, "; ")));
+}
+
+int run_check(const Contracts& contracts, Arguments& arguments, const CLI::App& app) {
+  check_files(arguments, {});
+  const RandomCases cases(contracts, arguments, app);
   // Random sizes may be absurd on purpose; a case that memory ends has shown all it can.
   arguments.report.memory_matters = false;
   arguments.report.laws = true;
@@ -139,16 +142,19 @@ int run_check(const Contracts& contracts, Arguments& arguments) {
     offset = *arguments.only_case;
     arguments.campaign.cases = 1;
   }
-  const Watchdog watchdog{std::chrono::duration<double>(arguments.case_timeout)};
-  const Summary summary =
-      must(run_campaign(campaign.header(), arguments.campaign,
-                        [&](std::uint64_t index) { return campaign.plan(index + offset); }));
-  const int status = report(summary, arguments.report, {{"seed", arguments.seed}});
+  const Campaign campaign =
+      run_campaign(cases.header(), arguments.campaign,
+                   [&](std::uint64_t index) { return cases.plan(index + offset); });
+  int status = report(campaign.summary, arguments.report, {{"seed", arguments.seed}});
+  const auto states = states_of(contracts, cases, campaign.summary, arguments.profile);
   if (arguments.report.json != "-") {
-    print_labels(contracts, campaign, summary, arguments.profile);
+    print_states(states);
     print_out(fmt::format("seed {}\n", arguments.seed));
   }
-  return status;
+  const bool all =
+      std::ranges::all_of(states, [](const States& of_kind) { return of_kind.missing.empty(); });
+  if (arguments.require_states && !all && status == kExitConforms) status = kExitDiffers;
+  return end_of_campaign(campaign, arguments.campaign.output, status);
 }
 
 }  // namespace
@@ -159,13 +165,21 @@ Run declare_check(CLI::App& app, const Contracts& contracts) {
                  "contracts, caches or subjects, for instance provider.paged@optimized; none: all");
   app.add_option("--law", arguments->law_names, "only these laws (kvoracle list)");
   app.add_option("--cases", arguments->cases, "number of cases; without --time 2000")
-      ->check(positive());
-  app.add_option("--time", arguments->campaign.seconds, "seconds to go on for")->check(positive());
+      ->check(positive())
+      ->group(kExtentGroup);
+  app.add_option("--time", arguments->campaign.seconds, "seconds to go on for")
+      ->check(positive())
+      ->group(kExtentGroup);
   app.add_option("--case", arguments->only_case, "only the case of this index")
-      ->check(not_negative());
-  app.add_flag("--timings", arguments->report.timings, "a table of all operations");
+      ->check(not_negative())
+      ->group(kExtentGroup);
+  app.add_flag("--require-states", arguments->require_states,
+               "a state that matters and was not reached is a failure (exit status 1)")
+      ->group(kRunningGroup);
+  app.add_flag("--timings", arguments->report.timings, "a table of all operations")
+      ->group(kRunningGroup);
   declare_campaign(app, *arguments);
-  return [&contracts, arguments] { return run_check(contracts, *arguments); };
+  return [&contracts, &app, arguments] { return run_check(contracts, *arguments, app); };
 }
 
 }  // namespace kvo::tools

@@ -10,16 +10,17 @@
 #include <fmt/format.h>
 
 #include "properties/campaign/conform.hpp"
+#include "reference/contract/describe/json.hpp"
+#include "reference/contract/values/check.hpp"
 #include "tools/campaign_options.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
-#include "tools/crash_guard.hpp"
 #include "tools/json_file.hpp"
-#include "tools/program_name.hpp"
 #include "tools/progress.hpp"
 #include "tools/quantities.hpp"
 #include "tools/selection.hpp"
 #include "tools/usage.hpp"
+#include "tools/workers.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -30,6 +31,8 @@ struct Arguments {
   std::string law_name;
   std::optional<Profile> profile;  // absent: that of each case
   ReportOptions report;
+  unsigned jobs = 1;
+  ChildLimits limits;
 };
 
 // The subjects that were asked for and keep the contract of a case.
@@ -49,6 +52,22 @@ bool names_reference(const std::vector<std::string>& words) {
   });
 }
 
+/// A quirk that a case shows.
+struct QuirkRecord {
+  std::string rule;
+  std::string quirk;
+  std::uint64_t op_index = 0;
+  std::string op;
+};
+BOOST_DESCRIBE_STRUCT(QuirkRecord, (), (rule, quirk, op_index, op))
+
+/// What a worker says of a recorded case.
+struct ConformRecord {
+  CaseRecord record;
+  std::vector<QuirkRecord> quirks = {};
+};
+BOOST_DESCRIBE_STRUCT(ConformRecord, (), (record, quirks))
+
 /// A quirk that logs show, where profile documented was asked for.
 struct QuirkSummary {
   std::string rule;
@@ -58,15 +77,13 @@ struct QuirkSummary {
 };
 BOOST_DESCRIBE_STRUCT(QuirkSummary, (), (rule, quirk, cases, first))
 
-void count(const CaseResult& result, const std::string& name,
-           std::vector<QuirkSummary>& summaries) {
-  for (const Attribution& attribution : result.attributions) {
-    auto known = std::ranges::find(summaries, attribution.quirk.name(), &QuirkSummary::quirk);
+void count(const ConformRecord& conformed, std::vector<QuirkSummary>& summaries) {
+  for (const QuirkRecord& seen : conformed.quirks) {
+    auto known = std::ranges::find(summaries, seen.quirk, &QuirkSummary::quirk);
     if (known == summaries.end())
-      known = summaries.insert(
-          summaries.end(),
-          {std::string(attribution.quirk.rule), attribution.quirk.name(), 0,
-           fmt::format("{}, op {} {}", name, attribution.op_index, attribution.op)});
+      known = summaries.insert(summaries.end(), {seen.rule, seen.quirk, 0,
+                                                 fmt::format("{}, op {} {}", conformed.record.name,
+                                                             seen.op_index, seen.op)});
     ++known->cases;
   }
 }
@@ -84,30 +101,157 @@ void print_quirks(std::vector<QuirkSummary> summaries) {
   print_out("The logs differ from profile documented by:\n" + table.text() + "\n");
 }
 
+/// The cases of all logs, numbered through: a worker reads on to the one that it is asked for.
+class RecordedCases {
+ public:
+  RecordedCases(const Contracts& contracts, const Arguments& arguments)
+      : contracts_(contracts),
+        arguments_(arguments),
+        comparisons_(select_subjects(contracts, arguments.words)),
+        with_reference_(names_reference(arguments.words)) {
+    options_.profile = arguments.profile;
+    if (!arguments.law_name.empty()) options_.law = &law_named(contracts, arguments.law_name);
+  }
+
+  /// Nothing behind the last case. Throws FileError.
+  std::optional<ConformRecord> conform(std::uint64_t index) {
+    return conform(index, [this](const CacheKind& kind) { return subjects_of(kind); });
+  }
+
+  /// The same, each subject in a process of its own.
+  std::optional<ConformRecord> conform_apart(std::uint64_t index) {
+    if (!go_to(index)) return std::nullopt;
+    const auto header = must(log_->next_case());
+    if (!header) return std::nullopt;
+    ConformRecord whole{.record = {.index = index,
+                                   .name = path() + ": " + header->name,
+                                   .kind = header->kind->name(),
+                                   .law = std::string(agreement().name())}};
+    for (const Subject* subject : subjects_of(*header->kind)) add_part(whole, *subject, index);
+    begun_ = false;
+    return whole;
+  }
+
+ private:
+  [[nodiscard]] const std::string& path() const { return arguments_.logs[log_number_]; }
+  [[nodiscard]] std::vector<const Subject*> subjects_of(const CacheKind& kind) const {
+    return chosen(comparisons_, kind, with_reference_);
+  }
+
+  std::optional<ConformRecord> conform(std::uint64_t index, const ChooseSubjects& choose) {
+    while (go_to(index)) {
+      const auto result = must(conform_next(contracts_, *log_, choose, options_));
+      if (!result) {
+        open(log_number_ + 1);
+        continue;
+      }
+      ++next_;
+      ConformRecord conformed{.record = record_of(index, *result)};
+      conformed.record.name = path() + ": " + conformed.record.name;
+      for (const Attribution& found : result->attributions)
+        conformed.quirks.push_back(
+            {std::string(found.quirk.rule), found.quirk.name(), found.op_index, found.op});
+      return conformed;
+    }
+    return std::nullopt;
+  }
+
+  void add_part(ConformRecord& whole, const Subject& subject, std::uint64_t index) {
+    const auto only = [&](const CacheKind& /*kind*/) {
+      return std::vector<const Subject*>{&subject};
+    };
+    Child child(
+        [&](std::string_view /*request*/) {
+          begun_ = false;
+          return boost::json::serialize(write_json(*conform(index, only)));
+        },
+        arguments_.limits);
+    child.ask("");
+    if (child.wait() == Child::State::kAnswered) {
+      ConformRecord part;
+      JsonFault fault;
+      KVO_CHECK(read_json(boost::json::parse(child.take_answer()), part, fault));
+      whole.record.operations = std::max(whole.record.operations, part.record.operations);
+      whole.record.subjects.insert(whole.record.subjects.end(), part.record.subjects.begin(),
+                                   part.record.subjects.end());
+      if (whole.quirks.empty()) whole.quirks = part.quirks;
+      return;
+    }
+    const Death& death = child.death();
+    const bool own = death.subject == nullptr || death.subject == &subject;
+    const Verdict verdict{.outcome = own ? Outcome::kDied : Outcome::kVacuous,
+                          .op_index = death.op_index,
+                          .op = "of the log",
+                          .reason = (own ? "" : "the reference ") + death.how};
+    whole.record.subjects.push_back(
+        {.subject = subject.name(), .outcome = verdict.outcome, .problem = verdict.text()});
+  }
+
+  void open(std::size_t log_number) {
+    log_.reset();
+    log_number_ = log_number;
+    if (log_number_ < arguments_.logs.size())
+      log_ = must(traces::LogReader::open(path(), contracts_.kind_finder()));
+  }
+
+  // True if case `index` is the next one, or its log has ended.
+  bool go_to(std::uint64_t index) {
+    if (!begun_ || next_ > index) {
+      begun_ = true;
+      open(0);
+      next_ = 0;
+    }
+    while (log_ && next_ < index) {
+      if (must(log_->next_case()))
+        ++next_;
+      else
+        open(log_number_ + 1);
+    }
+    return log_.has_value();
+  }
+
+  const Contracts& contracts_;
+  const Arguments& arguments_;
+  std::vector<Comparison> comparisons_;
+  bool with_reference_;
+  ConformOptions options_;
+  std::optional<traces::LogReader> log_;
+  bool begun_ = false;
+  std::size_t log_number_ = 0;
+  std::uint64_t next_ = 0;  // case of all logs that is read next
+};
+
 int run_conform(const Contracts& contracts, const Arguments& arguments) {
-  const std::vector<Comparison> comparisons = select_subjects(contracts, arguments.words);
-  const bool with_reference = names_reference(arguments.words);
-  ConformOptions options;
-  options.profile = arguments.profile;
-  if (!arguments.law_name.empty()) options.law = &law_named(contracts, arguments.law_name);
+  refuse_overwriting(arguments.report.json, arguments.logs);
+  RecordedCases cases(contracts, arguments);
   Summary summary;
   std::vector<QuirkSummary> quirks;
   Progress progress("cases");
-  for (const std::string& path : arguments.logs) {
-    traces::LogReader log = must(traces::LogReader::open(path, contracts.kind_finder()));
-    while (true) {
-      const Activity activity("a case of " + path, program_name() + " conform " + path);
-      const auto result = must(conform_next(
-          contracts, log,
-          [&](const CacheKind& kind) { return chosen(comparisons, kind, with_reference); },
-          options));
-      if (!result) break;
-      CaseRecord record = record_of(summary.cases(), *result);
-      record.name = path + ": " + record.name;
-      summary.add(record);
-      count(*result, record.name, quirks);
-      progress.advance();
-    }
+  const auto answer = [&](std::uint64_t index, bool apart) {
+    const auto conformed = apart ? cases.conform_apart(index) : cases.conform(index);
+    return conformed ? boost::json::serialize(write_json(*conformed)) : std::string();
+  };
+  const auto lost = [&](std::uint64_t index, const Death& death) {
+    return boost::json::serialize(write_json(ConformRecord{.record = lost_record(index, death)}));
+  };
+  const auto take = [&](std::uint64_t /*index*/, const std::string& text) {
+    if (text.empty()) return false;
+    ConformRecord conformed;
+    JsonFault fault;
+    KVO_CHECK(read_json(boost::json::parse(text), conformed, fault));
+    summary.add(conformed.record);
+    count(conformed, quirks);
+    progress.advance();
+    return true;
+  };
+  Campaign campaign;
+  const Interruptible interruptible;
+  try {
+    work_in_order(0, CampaignOptions::kEndless, arguments.jobs, arguments.limits,
+                  {.answer = answer, .lost = lost, .take = take});
+  } catch (const FileError& error) {
+    if (summary.failed() == 0) throw;
+    campaign.fault = error.what();  // what was found is told all the same
   }
   progress.clear();
   if (arguments.report.json != kStandardOutput) print_quirks(quirks);
@@ -115,7 +259,10 @@ int run_conform(const Contracts& contracts, const Arguments& arguments) {
   if (arguments.profile == Profile::kDocumented) facts["quirks"] = write_json(quirks);
   ReportOptions options_of_report = arguments.report;
   options_of_report.profile = arguments.profile.value_or(Profile::kOriginal);
-  return report(summary, options_of_report, std::move(facts));
+  const int status = report(summary, options_of_report, std::move(facts));
+  campaign.summary = std::move(summary);
+  campaign.interrupted = interrupted();
+  return end_of_campaign(campaign, "", status);
 }
 
 }  // namespace
@@ -129,6 +276,7 @@ Run declare_conform(CLI::App& app, const Contracts& contracts) {
                  "write the summary as JSON; - for standard output");
   app.add_flag("--timings", arguments->report.timings, "a table of all operations");
   declare_profile(app, arguments->profile);
+  declare_workers(app, arguments->jobs, arguments->limits);
   return [&contracts, arguments] { return run_conform(contracts, *arguments); };
 }
 

@@ -9,18 +9,18 @@
 #include <fmt/format.h>
 
 #include "properties/campaign/kill.hpp"
-#include "properties/runner/parallel_ordered_map.hpp"
+#include "reference/contract/describe/json.hpp"
+#include "reference/contract/values/check.hpp"
 #include "tools/campaign_options.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
-#include "tools/crash_guard.hpp"
 #include "tools/exit_status.hpp"
 #include "tools/json_file.hpp"
 #include "tools/not_negative.hpp"
-#include "tools/program_name.hpp"
 #include "tools/progress.hpp"
 #include "tools/quantities.hpp"
 #include "tools/usage.hpp"
+#include "tools/workers.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -30,6 +30,7 @@ struct Arguments {
   std::uint64_t seed = 1;
   std::uint64_t cases = 5'000;
   unsigned jobs = 1;
+  ChildLimits limits;
   bool scripts = false;
   std::string json;
 };
@@ -37,8 +38,8 @@ struct Arguments {
 /// One row of the kill matrix; a mutant that got away has no law.
 struct MutantRecord {
   std::string mutant;
-  std::string fault;
-  std::string origin;
+  std::string fault = {};
+  std::string origin = {};
   std::optional<std::string> law = std::nullopt;
   std::uint64_t cases = 0;
   std::uint64_t operations = 0;
@@ -55,8 +56,6 @@ MutantRecord record_of(const Contracts& contracts, const Mutant& mutant,
   MutantRecord record{.mutant = mutant.subject.name(),
                       .fault = std::string(mutant.fault),
                       .origin = std::string(mutant.origin)};
-  const Activity activity(record.mutant,
-                          program_name() + " mutants --seed " + std::to_string(arguments.seed));
   const auto kill =
       find_kill(contracts, mutant.subject, arguments.seed, arguments.cases, Profile::kOriginal);
   if (!kill) return record;
@@ -67,6 +66,30 @@ MutantRecord record_of(const Contracts& contracts, const Mutant& mutant,
   record.difference = kill->repro.verdict.text();
   for (const traces::Step& step : kill->repro.script.steps)
     record.script.push_back(op_text(step.op));
+  return record;
+}
+
+// A mutant that ends its process is caught: nothing else may.
+std::string answer_of(const Contracts& contracts, const Mutant& mutant, const Arguments& arguments,
+                      bool apart) {
+  const auto answer = [&](std::string_view /*request*/) {
+    return boost::json::serialize(write_json(record_of(contracts, mutant, arguments)));
+  };
+  if (!apart) return answer("");
+  Child child(answer, arguments.limits);
+  child.ask("");
+  if (child.wait() == Child::State::kAnswered) return child.take_answer();
+  return boost::json::serialize(write_json(MutantRecord{.mutant = mutant.subject.name(),
+                                                        .fault = std::string(mutant.fault),
+                                                        .origin = std::string(mutant.origin),
+                                                        .law = "ends no process",
+                                                        .difference = child.death().how}));
+}
+
+MutantRecord read_mutant(const std::string& text) {
+  MutantRecord record;
+  JsonFault fault;
+  KVO_CHECK(read_json(boost::json::parse(text), record, fault));
   return record;
 }
 
@@ -113,14 +136,22 @@ int run_mutants(const Contracts& contracts, const Arguments& arguments) {
 
   std::vector<MutantRecord> records;
   Progress progress("mutants", chosen.size());
-  parallel_ordered_map<MutantRecord>(
-      0, chosen.size(), arguments.jobs,
-      [&](std::uint64_t index) { return record_of(contracts, *chosen[index], arguments); },
-      [&](std::uint64_t /*index*/, MutantRecord record) {
-        records.push_back(std::move(record));
-        progress.advance();
-        return true;
-      });
+  const Interruptible interruptible;
+  work_in_order(
+      0, chosen.size(), arguments.jobs, arguments.limits,
+      {.answer = [&](std::uint64_t index,
+                     bool apart) { return answer_of(contracts, *chosen[index], arguments, apart); },
+       .lost =
+           [&](std::uint64_t index, const Death& death) {
+             return boost::json::serialize(write_json(
+                 MutantRecord{.mutant = chosen[index]->subject.name(), .difference = death.how}));
+           },
+       .take =
+           [&](std::uint64_t /*index*/, const std::string& text) {
+             records.push_back(read_mutant(text));
+             progress.advance();
+             return true;
+           }});
   progress.clear();
 
   const auto caught = static_cast<std::uint64_t>(std::ranges::count_if(
@@ -138,13 +169,16 @@ int run_mutants(const Contracts& contracts, const Arguments& arguments) {
         fmt::format("\n{} of {} mutants caught; shrunk scripts: median {}, longest {}; seed {}\n",
                     caught, records.size(), median_length(records), longest, arguments.seed));
   }
+  if (interrupted()) {
+    print_error(fmt::format("interrupted after {} of {} mutants", records.size(), chosen.size()));
+    return kExitInterrupted;
+  }
   return caught == records.size() ? kExitConforms : kExitDiffers;
 }
 
 }  // namespace
 
 Run declare_mutants(CLI::App& app, const Contracts& contracts) {
-  constexpr unsigned kMostJobs = 256;
   const auto arguments = std::make_shared<Arguments>();
   app.add_option("--contract", arguments->contract, "only the mutants of this contract");
   app.add_option("--seed", arguments->seed, "the same seed gives the same matrix")
@@ -153,9 +187,7 @@ Run declare_mutants(CLI::App& app, const Contracts& contracts) {
   app.add_option("--cases", arguments->cases, "cases after which a mutant got away")
       ->check(positive())
       ->capture_default_str();
-  app.add_option("--jobs,-j", arguments->jobs, "threads; results do not depend on it")
-      ->check(CLI::Range(1U, kMostJobs))
-      ->capture_default_str();
+  declare_workers(app, arguments->jobs, arguments->limits);
   app.add_flag("--scripts", arguments->scripts, "print the shrunk scripts");
   app.add_option("--json", arguments->json, "write the matrix as JSON; - for standard output");
   return [&contracts, arguments] { return run_mutants(contracts, *arguments); };

@@ -1,11 +1,13 @@
 // tools/command_run.cpp: `kvoracle run`: a request trace replayed on caches, contents compared.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <ranges>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <boost/crc.hpp>
 #include <fmt/format.h>
 
 #include "properties/replay/replay.hpp"
@@ -13,9 +15,7 @@
 #include "tools/campaign_options.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
-#include "tools/crash_guard.hpp"
 #include "tools/not_negative.hpp"
-#include "tools/program_name.hpp"
 #include "tools/quantities.hpp"
 #include "tools/selection.hpp"
 #include "tools/usage.hpp"
@@ -31,6 +31,7 @@ struct Arguments : CampaignArguments {
   std::string format;
   std::vector<std::string> words;
   std::int64_t requests = 0;
+  std::optional<std::uint64_t> only_case;
   replay::ReplayOptions replay;
 };
 
@@ -56,8 +57,6 @@ replay::Replay replay_of(const Contracts& contracts, const Arguments& arguments)
   replay::ReplayOptions options = arguments.replay;
   options.seed = arguments.seed;
   options.profile = arguments.profile;
-  options.repeat = fmt::format("{} run{}{} --seed {}", program_name(),
-                               arguments.trace.empty() ? "" : " ", arguments.trace, arguments.seed);
   replay::Replay replay(contracts, read_requests(arguments),
                         select_subjects(contracts, arguments.words), std::move(options));
   if (replay.kinds().empty()) throw UsageError("no trace can be replayed on these subjects");
@@ -72,6 +71,19 @@ std::string scales_text(const replay::Replay& replay) {
                        : fmt::format("lengths divided by {} to {}", least, most);
 }
 
+// Told in run files, so that none is resumed with another trace of the same name.
+std::uint32_t checksum(const std::vector<traces::Request>& requests) {
+  boost::crc_32_type sum;
+  const auto add = [&](auto number) { sum.process_bytes(&number, sizeof number); };
+  for (const traces::Request& request : requests) {
+    add(request.arrival_us);
+    add(request.input_tokens);
+    add(request.output_tokens);
+    for (const std::uint64_t id : request.block_ids) add(id);
+  }
+  return sum.checksum();
+}
+
 // What the cases were made from, for run files and summaries.
 boost::json::object provenance(const Arguments& arguments, const replay::Replay& replay) {
   boost::json::object scales;
@@ -79,6 +91,7 @@ boost::json::object provenance(const Arguments& arguments, const replay::Replay&
     scales[kind.comparison.kind->name()] = kind.scale;
   return {{"trace", trace_name(arguments)},
           {"requests", replay.requests().size()},
+          {"requests_crc32", checksum(replay.requests())},
           {"schedule", write_json(replay.options().schedule)},
           {"scales", scales},
           {"lowering", write_json(replay.options().lowering)}};
@@ -95,19 +108,31 @@ RunHeader header_of(const Arguments& arguments, const replay::Replay& replay) {
           .options = provenance(arguments, replay)};
 }
 
-int run_trace(const Contracts& contracts, Arguments& arguments) {
+int run_trace(const Contracts& contracts, Arguments& arguments, const CLI::App& app) {
+  check_files(arguments, {arguments.trace});
   const replay::Replay replay = replay_of(contracts, arguments);
   arguments.campaign.cases = replay.cases();
   arguments.campaign.shrink_attempts = 2'000;  // A case of a trace is long.
-  const Watchdog watchdog{std::chrono::duration<double>(arguments.case_timeout)};
-  const Summary summary =
-      must(run_campaign(header_of(arguments, replay), arguments.campaign,
-                        [&](std::uint64_t index) { return replay.plan(index); }));
+  arguments.report.profile = arguments.profile;
+  std::uint64_t offset = 0;
+  if (arguments.only_case) {
+    offset = *arguments.only_case;
+    if (offset >= replay.cases())
+      throw UsageError(fmt::format("--case {}: there are {} cases", offset, replay.cases()));
+    arguments.campaign.cases = 1;
+  }
+  const Campaign campaign =
+      run_campaign(header_of(arguments, replay), arguments.campaign, [&](std::uint64_t index) {
+        CasePlan plan = replay.plan(index + offset);
+        plan.repeat = repeat_command(app, arguments.seed, index + offset);
+        return plan;
+      });
   if (arguments.report.json != "-")
     print_out(fmt::format("{}: {} requests, {}\n\n",
                           arguments.trace.empty() ? "embedded sample" : arguments.trace,
                           count_text(replay.requests().size()), scales_text(replay)));
-  return report(summary, arguments.report, provenance(arguments, replay));
+  return end_of_campaign(campaign, arguments.campaign.output,
+                         report(campaign.summary, arguments.report, provenance(arguments, replay)));
 }
 
 void declare_policy(CLI::App& app, std::int64_t& requests, replay::ReplayOptions& replay) {
@@ -148,12 +173,16 @@ Run declare_run(CLI::App& app, const Contracts& contracts) {
   app.add_option("trace", arguments->trace, "request trace; none: the embedded sample");
   app.add_option("--format", arguments->format, "of the trace; default: by its content");
   app.add_option("--subject", arguments->words, "contracts, caches or subjects; none: all");
+  app.add_option("--case", arguments->only_case, "only the case of this index")
+      ->check(not_negative())
+      ->group(kExtentGroup);
   app.add_flag("--timings,!--no-timings", arguments->report.timings,
-               "a table of all operations (default)");
+               "a table of all operations (default)")
+      ->group(kRunningGroup);
   arguments->report.timings = true;
   declare_policy(app, arguments->requests, arguments->replay);
   declare_campaign(app, *arguments);
-  return [&contracts, arguments] { return run_trace(contracts, *arguments); };
+  return [&contracts, &app, arguments] { return run_trace(contracts, *arguments, app); };
 }
 
 }  // namespace kvo::tools

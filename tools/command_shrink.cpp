@@ -8,15 +8,17 @@
 #include <fmt/format.h>
 
 #include "properties/runner/run_case.hpp"
+#include "reference/contract/describe/json.hpp"
+#include "reference/contract/values/check.hpp"
+#include "tools/apart.hpp"
 #include "tools/campaign_options.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
-#include "tools/crash_guard.hpp"
 #include "tools/exit_status.hpp"
 #include "tools/json_file.hpp"
 #include "tools/not_negative.hpp"
-#include "tools/program_name.hpp"
 #include "tools/usage.hpp"
+#include "traces/io/output_file.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -30,6 +32,8 @@ struct Arguments {
   std::string json;
   std::uint64_t attempts = 100'000;
   std::optional<Profile> profile;  // absent: that of the case
+  unsigned jobs = 1;
+  ChildLimits limits;
 };
 
 const Subject& subject_named(const Contracts& contracts, const std::string& name) {
@@ -39,6 +43,74 @@ const Subject& subject_named(const Contracts& contracts, const std::string& name
   throw unknown_word("subject", name, known);
 }
 
+/// A shrunk log, as it is printed.
+struct Shrunk {
+  std::vector<std::string> lines;
+  std::uint64_t operations = 0;
+  std::string difference;
+};
+BOOST_DESCRIBE_STRUCT(Shrunk, (), (lines, operations, difference))
+
+Shrunk shrink_with(const ShrinkOptions& options, const CasePlan& plan, const Subject& subject,
+                   const Script& script) {
+  const Repro repro = shrink_case(plan, subject, script, options);
+  Shrunk shrunk{.lines = {traces::header_line(repro.script.header)},
+                .operations = repro.script.steps.size(),
+                .difference = repro.verdict.text()};
+  for (const traces::Step& step : repro.script.steps)
+    shrunk.lines.push_back(traces::step_line(step.op, *step.recorded));
+  return shrunk;
+}
+
+// One process for all attempts; one an attempt where the subject ends it.
+Shrunk shrink(const Arguments& arguments, const CasePlan& plan, const Subject& subject,
+              const Script& script, bool died) {
+  if (!died) {
+    Child child(
+        [&](std::string_view /*request*/) {
+          return boost::json::serialize(
+              write_json(shrink_with({.attempts = arguments.attempts}, plan, subject, script)));
+        },
+        arguments.limits);
+    child.ask("");
+    if (child.wait() == Child::State::kAnswered) {
+      Shrunk shrunk;
+      JsonFault fault;
+      KVO_CHECK(read_json(boost::json::parse(child.take_answer()), shrunk, fault));
+      return shrunk;
+    }
+  }
+  const auto judge = [&](const CasePlan& tried, const Subject& judged, const Script& candidate) {
+    return run_script_apart(tried, judged, candidate, arguments.limits);
+  };
+  return shrink_with({.attempts = arguments.attempts, .judge = judge}, plan, subject, script);
+}
+
+void write_lines(const std::string& path, const std::vector<std::string>& lines) {
+  if (path == kStandardOutput) {
+    for (const std::string& line : lines) print_out(line + "\n");
+    return;
+  }
+  auto file = must(traces::OutputFile::open(path));
+  for (const std::string& line : lines) must(file.write(line + "\n"));
+  must(file.commit());
+}
+
+CasePlan plan_of(const Contracts& contracts, const Arguments& arguments, const Subject& subject,
+                 const traces::CaseHeader& header) {
+  std::string law = arguments.law_name.empty() ? header.law : arguments.law_name;
+  if (law.empty()) law = "agrees_with_reference";
+  return {
+      .kind = subject.kind,
+      .name = header.name,
+      .note = header.note,
+      .setup = {.profile = arguments.profile.value_or(header.profile.value_or(Profile::kOriginal)),
+                .config = header.config},
+      .law = &law_named(contracts, law),
+      .baseline = &contracts.reference_of(*subject.kind),
+      .subjects = {&subject}};
+}
+
 int run_shrink(const Contracts& contracts, const Arguments& arguments) {
   const Subject& subject = subject_named(contracts, arguments.subject);
   const traces::Case failing =
@@ -46,43 +118,27 @@ int run_shrink(const Contracts& contracts, const Arguments& arguments) {
   if (failing.header.kind != subject.kind)
     throw UsageError(fmt::format("{} is a case of {}, not of {}", failing.header.name,
                                  failing.header.kind->name(), subject.kind->name()));
-  std::string law = arguments.law_name.empty() ? failing.header.law : arguments.law_name;
-  if (law.empty()) law = "agrees_with_reference";
-  const CasePlan plan{.kind = subject.kind,
-                      .name = failing.header.name,
-                      .note = failing.header.note,
-                      .setup = {.profile = arguments.profile.value_or(
-                                    failing.header.profile.value_or(Profile::kOriginal)),
-                                .config = failing.header.config},
-                      .law = &law_named(contracts, law),
-                      .baseline = &contracts.reference_of(*subject.kind),
-                      .subjects = {&subject}};
+  const CasePlan plan = plan_of(contracts, arguments, subject, failing.header);
   Script script;
   for (const traces::Step& step : failing.steps) script.push_back(step.op);
-  const Activity activity(subject.name() + " case " + plan.name,
-                          program_name() + " shrink " + arguments.log);
-  if (!run_script(plan, subject, script).failed()) {
+  const Verdict verdict = run_script_apart(plan, subject, script, arguments.limits);
+  if (!verdict.failed()) {
     print_error(fmt::format("{} agrees with its reference in case {}: nothing to shrink",
                             subject.name(), plan.name));
     return kExitConforms;
   }
-  const Repro repro = shrink_case(plan, subject, script, {.attempts = arguments.attempts});
-  if (arguments.output == "-") {
-    print_out(traces::header_line(repro.script.header) + "\n");
-    for (const traces::Step& step : repro.script.steps)
-      print_out(traces::step_line(step.op, *step.recorded) + "\n");
-  } else {
-    must(traces::write_case(arguments.output, repro.script));
-  }
+  const bool died = verdict.outcome == Outcome::kDied;
+  const Shrunk shrunk = shrink(arguments, plan, subject, script, died);
+  write_lines(arguments.output, shrunk.lines);
   if (!arguments.json.empty())
     write_json_file(arguments.json, {{"subject", subject.name()},
                                      {"case", plan.name},
                                      {"operations", script.size()},
-                                     {"shrunk_operations", repro.script.steps.size()},
-                                     {"difference", repro.verdict.text()}});
-  print_error(fmt::format("{} of {} operations are enough: {}", repro.script.steps.size(),
-                          script.size(), repro.verdict.text()));
-  return kExitDiffers;
+                                     {"shrunk_operations", shrunk.operations},
+                                     {"difference", shrunk.difference}});
+  print_error(fmt::format("{} of {} operations are enough: {}", shrunk.operations, script.size(),
+                          shrunk.difference));
+  return died ? kExitCrashed : kExitDiffers;
 }
 
 }  // namespace
@@ -101,6 +157,7 @@ Run declare_shrink(CLI::App& app, const Contracts& contracts) {
       ->check(positive())
       ->capture_default_str();
   declare_profile(app, arguments->profile);
+  declare_workers(app, arguments->jobs, arguments->limits);
   return [&contracts, arguments] { return run_shrink(contracts, *arguments); };
 }
 

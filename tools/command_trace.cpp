@@ -85,12 +85,12 @@ json::object figures_json(const std::string& name, const Figures& figures) {
 
 void print_findings(const std::string& name, const traces::Validation& validation) {
   for (const traces::Finding& finding : validation.findings)
-    fmt::print(stderr, "{}\n", traces::text(name, finding));
+    print_note(traces::text(name, finding));
   const std::uint64_t shown = validation.findings.size();
   const std::uint64_t all = validation.errors() + validation.warnings();
   if (all > shown)
-    fmt::print(stderr, "{}: {} further findings of the same kinds\n", name,
-               count_text(all - shown));
+    print_note(
+        fmt::format("{}: {} further findings of the same kinds", name, count_text(all - shown)));
 }
 
 int run_info(const InfoOptions& options) {

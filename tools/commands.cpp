@@ -22,6 +22,7 @@ constexpr std::array kCommands{
     Command{"shrink", "the smallest script of a log that a subject fails", declare_shrink},
     Command{"list", "contracts, caches, operations, subjects, laws and trace formats",
             declare_list},
+    Command{"explain", "what a numbered rule of a contract says", declare_explain},
     Command{"trace", "figures of a request trace, or a made-up one", declare_trace},
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <system_error>
 #include <utility>
 
@@ -16,6 +17,8 @@
 
 namespace kvo::tools {
 namespace {
+
+ColourMode colour_mode = ColourMode::kAuto;  // NOLINT: one a program
 
 constexpr char kEscape = '\x1b';
 
@@ -73,8 +76,26 @@ void finish_output() {
 }
 
 void print_error(std::string_view line) {
-  const std::string text = fmt::format("{}: {}\n", program_name(), line);
+  const std::string text = fmt::format("{}: {}\n", program_name(), printable(line));
   (void)std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+void print_note(std::string_view line) {
+  const std::string text = std::string(line) + "\n";
+  (void)std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+std::string printable(std::string_view text) {
+  constexpr unsigned char kDelete = 0x7f;
+  std::string shown;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == kDelete)
+      shown += fmt::format("\\x{:02x}", byte);
+    else
+      shown += c;
+  }
+  return shown;
 }
 
 bool is_terminal(std::FILE* stream) {
@@ -86,6 +107,18 @@ std::size_t terminal_columns(std::FILE* stream) {
   winsize size{};
   const bool known = ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return known ? size.ws_col : kUsual;
+}
+
+void set_colour_mode(ColourMode mode) {
+  colour_mode = mode;
+}
+
+Paint::Paint(std::FILE* stream) : on_(colour_mode == ColourMode::kAlways) {
+  if (colour_mode != ColourMode::kAuto || !is_terminal(stream)) return;
+  const char* refused = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  const bool dumb = terminal != nullptr && std::string_view(terminal) == "dumb";
+  on_ = (refused == nullptr || *refused == '\0') && !dumb;
 }
 
 std::string Paint::operator()(Colour colour, std::string_view text) const {

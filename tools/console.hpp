@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <stdexcept>
 #include <string>
@@ -33,6 +34,10 @@ void print_out(std::string_view text);
 void finish_output();
 /// Writes "kvoracle: " and one line to standard error.
 void print_error(std::string_view line);
+/// Writes one line to standard error. Like print_error it never fails: there is nobody to tell.
+void print_note(std::string_view line);
+/// Text of files and subjects, fit for a terminal: what steers one stands as \x1b does here.
+[[nodiscard]] std::string printable(std::string_view text);
 
 [[nodiscard]] bool is_terminal(std::FILE* stream);
 /// Columns of the terminal behind `stream`; 80 if there is none.
@@ -40,10 +45,15 @@ void print_error(std::string_view line);
 
 enum class Colour { kPlain, kGreen, kRed, kYellow, kBold, kDim };
 
-/// Colours text when its stream is a terminal, and else leaves it alone.
+enum class ColourMode : std::uint8_t { kAuto, kAlways, kNever };
+/// For the whole program; kAuto at first.
+void set_colour_mode(ColourMode mode);
+
+/// Colours text when its stream is a terminal that can, and else leaves it alone. NO_COLOR in the
+/// environment says no (https://no-color.org), a colour mode is stronger.
 class Paint {
  public:
-  explicit Paint(std::FILE* stream) : on_(is_terminal(stream)) {}
+  explicit Paint(std::FILE* stream);
   [[nodiscard]] std::string operator()(Colour colour, std::string_view text) const;
 
  private:

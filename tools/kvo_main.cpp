@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <new>
 #include <string>
 #include <system_error>
@@ -80,7 +81,7 @@ std::string one_line(std::string text) {
 
 int usage_fault(const CLI::App& app, const std::string& what) {
   print_error(one_line(what));
-  fmt::print(stderr, "Try '{} --help'.\n", full_name(app));
+  print_note(fmt::format("Try '{} --help'.", full_name(app)));
   return kExitUsage;
 }
 
@@ -89,6 +90,12 @@ int run_command_line(int argc, const char* const* argv, const Contracts& contrac
   app.footer(kFooter);
   app.set_version_flag("--version", "kvoracle " KVO_VERSION, "Print the version and exit");
   app.get_formatter()->column_width(34);
+  static const std::map<std::string, ColourMode> kColours{
+      {"auto", ColourMode::kAuto}, {"always", ColourMode::kAlways}, {"never", ColourMode::kNever}};
+  app.add_option_function<ColourMode>("--color", set_colour_mode,
+                                      "auto, always or never; auto: on a terminal, unless NO_COLOR")
+      ->transform(CLI::CheckedTransformer(kColours).description(""))
+      ->default_str("auto");
   const Run run = declare_group(app, commands(), contracts);
   try {
     app.parse(argc, argv);
@@ -158,6 +165,7 @@ int kvo::main(int argc, char** argv, std::vector<Subject> subjects,
               std::vector<ContractRow> contracts) {
   tools::occupy_closed_streams();
   (void)std::signal(SIGPIPE, tools::kvo_on_closed_pipe);
+  (void)std::signal(SIGXFSZ, SIG_IGN);  // a write behind the limit then fails, and says so
   tools::install_crash_guard();
   if (argc > 0) tools::set_program_name(argv[0]);
   const int status = tools::guarded(argc, argv, std::move(subjects), std::move(contracts));

@@ -1,17 +1,43 @@
-// tools/not_negative.hpp: a check for options that count something.
+// tools/not_negative.hpp: checks for options that count something.
 #pragma once
 
+#include <charconv>
+#include <cmath>
+#include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 
 namespace kvo::tools {
 
+namespace detail {
+
+/// The number, or nothing: empty, no number, or an integer of more than 64 bits, which CLI11 would
+/// read as the largest there is.
+inline std::optional<double> number_of(const std::string& text) {
+  const char* end = text.data() + text.size();
+  std::uint64_t integer = 0;
+  const auto read = std::from_chars(text.data(), end, integer);
+  if (read.ptr == end && read.ec == std::errc{} && !text.empty())
+    return static_cast<double>(integer);
+  if (read.ec == std::errc::result_out_of_range && read.ptr == end) return std::nullopt;
+  char* behind = nullptr;
+  const double number = std::strtod(text.c_str(), &behind);
+  if (behind != end || text.empty() || !std::isfinite(number)) return std::nullopt;
+  return number;
+}
+
+}  // namespace detail
+
 /// Refuses a minus sign: CLI11 would read -1 as 2^64 - 1.
 [[nodiscard]] inline CLI::Validator not_negative() {
   const auto check = [](const std::string& text) {
-    return text.starts_with('-') ? text + " is below zero" : std::string();
+    const auto number = detail::number_of(text);
+    if (!number) return "'" + text + "' is no number of 64 bits";
+    return *number < 0 || text.front() == '-' ? text + " is below zero" : std::string();
   };
   return {check, ""};
 }
@@ -19,8 +45,8 @@ namespace kvo::tools {
 /// Refuses zero and less in few words: CLI11's own check prints the largest number there is.
 [[nodiscard]] inline CLI::Validator positive() {
   const auto check = [](const std::string& text) {
-    const bool above = std::strtod(text.c_str(), nullptr) > 0;
-    return above ? std::string() : text + " is not a number above zero";
+    const auto number = detail::number_of(text);
+    return number && *number > 0 ? std::string() : text + " is not a number above zero";
   };
   return {check, ""};
 }

@@ -97,12 +97,19 @@ CaseRecord record_of(std::uint64_t index, const CaseResult& result) {
   return record;
 }
 
-TraceResult<RunFile> RunFile::open(const std::string& path, const RunHeader& header, bool resume) {
+TraceResult<RunFile> RunFile::open(const std::string& path, const RunHeader& header,
+                                   Existing existing) {
   RunFile run;
   run.path_ = path;
   std::error_code none;
-  const bool going_on =
-      resume && std::filesystem::exists(path, none) && std::filesystem::file_size(path, none) > 0;
+  const bool regular = std::filesystem::is_regular_file(path, none);
+  const bool content = regular && std::filesystem::file_size(path, none) > 0;
+  if (content && existing == Existing::kRefused)
+    return error_at({path, 0}, "", "",
+                    "is there already: --resume goes on with it, --overwrite begins anew");
+  if (existing == Existing::kResumed && !regular && std::filesystem::exists(path, none))
+    return error_at({path, 0}, "", "", "is no file that could be resumed");
+  const bool going_on = content && existing == Existing::kResumed;
   if (going_on) {
     auto earlier = read_earlier(path, header);
     if (!earlier) return std::move(earlier).error();
@@ -137,3 +144,7 @@ TraceResult<void> RunFile::write_line(const std::string& line) {
 }
 
 }  // namespace kvo::tools
+
+namespace kvo {
+template const Type& type_of<tools::CaseRecord>();
+}  // namespace kvo

@@ -60,21 +60,35 @@ struct CaseRecord {
   std::string kind;
   std::string law;
   std::uint64_t operations = 0;
-  std::vector<std::string> labels;
-  std::vector<SubjectRecord> subjects;
+  std::vector<std::string> labels = {};
+  std::vector<SubjectRecord> subjects = {};
+  std::optional<std::string> repeat =
+      std::nullopt;  ///< the command that runs it again, if it failed
 };
-BOOST_DESCRIBE_STRUCT(CaseRecord, (), (index, name, kind, law, operations, labels, subjects))
+BOOST_DESCRIBE_STRUCT(CaseRecord, (),
+                      (index, name, kind, law, operations, labels, subjects, repeat))
+
+}  // namespace kvo::tools
+
+namespace kvo {
+extern template const Type& type_of<tools::CaseRecord>();  // in run_file.cpp
+}  // namespace kvo
+
+namespace kvo::tools {
 
 [[nodiscard]] CaseRecord record_of(std::uint64_t index, const CaseResult& result);
 
 /// A run file open for appending.
 class RunFile {
  public:
-  /// Begins a new file, or with `resume` goes on with what stands there.
-  /// Errors   the path cannot be written; with resume: another run's header, or lines that are not
-  ///          the cases 0, 1, ... in order. An existing file is then left as it was.
+  enum class Existing : std::uint8_t { kRefused, kResumed, kReplaced };
+  /// Begins a new file, or with kResumed goes on with what stands there.
+  /// Errors   the path cannot be written; kRefused: a file with content is there; kResumed: no
+  ///          regular file, another run's header, or lines that are not the cases 0, 1, ... in
+  ///          order. An existing file is then left as it was.
   [[nodiscard]] static traces::TraceResult<RunFile> open(const std::string& path,
-                                                         const RunHeader& header, bool resume);
+                                                         const RunHeader& header,
+                                                         Existing existing);
 
   /// Cases that a resumed file already holds.
   [[nodiscard]] const std::vector<CaseRecord>& earlier() const { return earlier_; }

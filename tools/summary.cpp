@@ -26,8 +26,8 @@ std::string reference_name(const std::string& subject) {
 bool says_something(const SubjectRecord& subject) {
   const Evidence& evidence = subject.evidence;
   const bool agrees = subject.outcome == Outcome::kAgrees;
-  const bool failed = subject.outcome == Outcome::kMismatch || subject.outcome == Outcome::kBroken;
-  return failed || (agrees && evidence.compared + evidence.judged + evidence.failures > 0);
+  return Verdict{.outcome = subject.outcome}.failed() ||
+         (agrees && evidence.compared + evidence.judged + evidence.failures > 0);
 }
 
 }  // namespace
@@ -59,6 +59,8 @@ void Summary::add(const CaseRecord& record) {
     total.counts.operations += record.operations;
     total.counts.mismatches += subject.outcome == Outcome::kMismatch ? 1 : 0;
     total.counts.broken += subject.outcome == Outcome::kBroken ? 1 : 0;
+    total.counts.died += subject.outcome == Outcome::kDied ? 1 : 0;
+    died_ += subject.outcome == Outcome::kDied ? 1 : 0;
     total.counts.not_supported += subject.outcome == Outcome::kNotSupported ? 1 : 0;
     total.counts.out_of_memory += subject.outcome == Outcome::kOutOfMemory ? 1 : 0;
     out_of_memory_ += subject.outcome == Outcome::kOutOfMemory ? 1 : 0;
@@ -74,11 +76,11 @@ void Summary::add(const CaseRecord& record) {
             unsupported_.end())
       unsupported_.push_back(
           {subject.subject, record.name, record.law, subject.problem.value_or("")});
-    if (subject.outcome != Outcome::kMismatch && subject.outcome != Outcome::kBroken) continue;
+    if (!Verdict{.outcome = subject.outcome}.failed()) continue;
     failed = true;
     if (failures_.size() < kMostFailures)
       failures_.push_back({subject.subject, record.name, record.law, subject.problem.value_or(""),
-                           subject.repro, subject.repro_operations});
+                           subject.repro, subject.repro_operations, record.repeat});
   }
   failed_ += failed ? 1 : 0;
 }

@@ -35,14 +35,15 @@ struct SubjectSummary {
   std::uint64_t operations = 0;
   std::uint64_t mismatches = 0;
   std::uint64_t broken = 0;
+  std::uint64_t died = 0;  ///< its process crashed, ended or hung
   std::uint64_t not_supported = 0;
   std::uint64_t out_of_memory = 0;
   std::optional<float> time_ratio = std::nullopt;  ///< total time over the reference's
   std::vector<OperationSummary> timings = {};
 };
 BOOST_DESCRIBE_STRUCT(SubjectSummary, (),
-                      (subject, cases, operations, mismatches, broken, not_supported, out_of_memory,
-                       time_ratio, timings))
+                      (subject, cases, operations, mismatches, broken, died, not_supported,
+                       out_of_memory, time_ratio, timings))
 
 /// What the verdicts of one law rest on.
 struct LawSummary {
@@ -62,8 +63,10 @@ struct FailureSummary {
   std::string problem;
   std::optional<std::string> repro = std::nullopt;
   std::optional<std::uint64_t> repro_operations = std::nullopt;
+  std::optional<std::string> repeat = std::nullopt;  ///< the command that runs the case again
 };
-BOOST_DESCRIBE_STRUCT(FailureSummary, (), (subject, name, law, problem, repro, repro_operations))
+BOOST_DESCRIBE_STRUCT(FailureSummary, (),
+                      (subject, name, law, problem, repro, repro_operations, repeat))
 
 struct LabelSummary {
   std::string kind;
@@ -88,6 +91,8 @@ class Summary {
   [[nodiscard]] const std::vector<FailureSummary>& unsupported() const { return unsupported_; }
   [[nodiscard]] std::uint64_t cases() const { return cases_; }
   [[nodiscard]] std::uint64_t failed() const { return failed_; }
+  /// Times that a subject ended its process.
+  [[nodiscard]] std::uint64_t died() const { return died_; }
   /// Cases that ran out of memory, and what the first of them said.
   [[nodiscard]] std::uint64_t out_of_memory() const { return out_of_memory_; }
 
@@ -109,6 +114,7 @@ class Summary {
   std::vector<FailureSummary> unsupported_;
   std::uint64_t cases_ = 0;
   std::uint64_t failed_ = 0;
+  std::uint64_t died_ = 0;
   std::uint64_t out_of_memory_ = 0;
 };
 

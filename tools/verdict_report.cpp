@@ -24,6 +24,7 @@ std::string subjects_table(const std::vector<SubjectSummary>& subjects) {
                {"operations", Align::kRight},
                {"mismatches", Align::kRight},
                {"broken", Align::kRight},
+               {"died", Align::kRight},
                {"not supported", Align::kRight},
                {"time / reference", Align::kRight}});
   const Paint paint(stdout);
@@ -32,7 +33,7 @@ std::string subjects_table(const std::vector<SubjectSummary>& subjects) {
   };
   for (const SubjectSummary& subject : subjects) {
     table.row({subject.subject, count_text(subject.cases), count_text(subject.operations),
-               faults(subject.mismatches), faults(subject.broken),
+               faults(subject.mismatches), faults(subject.broken), faults(subject.died),
                subject.not_supported == 0 ? "" : count_text(subject.not_supported),
                optional_ratio(subject.time_ratio)});
   }
@@ -84,6 +85,28 @@ std::string laws_table(const std::vector<LawSummary>& laws) {
   return table.text();
 }
 
+// What equal runs have in common.
+boost::json::array verdicts_json(const std::vector<SubjectSummary>& subjects) {
+  boost::json::array rows;
+  for (const SubjectSummary& subject : subjects) {
+    boost::json::object row = write_json(subject).as_object();
+    row.erase("timings");
+    row.erase("time_ratio");
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+// What they have not.
+boost::json::array timings_json(const std::vector<SubjectSummary>& subjects) {
+  boost::json::array rows;
+  for (const SubjectSummary& subject : subjects)
+    rows.push_back({{"subject", subject.subject},
+                    {"time_ratio", write_json(subject.time_ratio)},
+                    {"operations", write_json(subject.timings)}});
+  return rows;
+}
+
 // Logs are compared without a law.
 std::string law_option(const std::string& law) {
   return law == agreement().name() ? "" : " --law " + law;
@@ -95,13 +118,15 @@ void print_failures(const Summary& summary, const ReportOptions& options) {
       options.profile == Profile::kDocumented ? " --profile documented" : "";
   for (const FailureSummary& failure : summary.failures()) {
     print_out(fmt::format("\n{} {} in case {}\n  {}\n", paint(Colour::kRed, "FAILED"),
-                          failure.subject, failure.name, failure.problem));
+                          failure.subject, printable(failure.name), printable(failure.problem)));
     if (failure.repro)
       print_out(
           fmt::format("  shrunk to {} operations; repeat with: {} conform {} --subject "
                       "{}{}{}\n",
                       failure.repro_operations.value_or(0), program_name(), *failure.repro,
                       failure.subject, law_option(failure.law), profile));
+    else if (failure.repeat)
+      print_out(fmt::format("  repeat with: {}\n", *failure.repeat));
   }
   if (summary.failed() > summary.failures().size())
     print_out(fmt::format("\n{} more cases failed\n",
@@ -110,8 +135,8 @@ void print_failures(const Summary& summary, const ReportOptions& options) {
 
 void print_unsupported(const Summary& summary) {
   for (const FailureSummary& first : summary.unsupported())
-    print_out(fmt::format("\n{} does not support case {}\n  {}\n", first.subject, first.name,
-                          first.problem));
+    print_out(fmt::format("\n{} does not support case {}\n  {}\n", first.subject,
+                          printable(first.name), printable(first.problem)));
 }
 
 // No green without evidence: in words why a run proved nothing, or nothing.
@@ -124,6 +149,7 @@ std::string missing_evidence(const Summary& summary) {
 }
 
 int status_of(const Summary& summary, const ReportOptions& options) {
+  if (summary.died() > 0) return kExitCrashed;
   if (summary.failed() > 0) return kExitDiffers;
   if (!missing_evidence(summary).empty()) return kExitUsage;
   return summary.out_of_memory() > 0 && options.memory_matters ? kExitUsage : kExitConforms;
@@ -137,11 +163,12 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
   if (!options.json.empty()) {
     facts["cases"] = summary.cases();
     facts["failed_cases"] = summary.failed();
-    facts["subjects"] = write_json(subjects);
+    facts["subjects"] = verdicts_json(subjects);
     facts["failures"] = write_json(summary.failures());
     facts["unsupported"] = write_json(summary.unsupported());
     facts["labels"] = write_json(summary.labels());
     facts["laws"] = write_json(summary.laws());
+    if (options.timings) facts["timings"] = timings_json(subjects);
     write_json_file(options.json, facts);
   }
   if (options.json != kStandardOutput) {
@@ -154,7 +181,7 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
     std::uint64_t faults = 0;
     for (const SubjectSummary& subject : subjects) {
       operations += subject.operations;
-      faults += subject.mismatches + subject.broken;
+      faults += subject.mismatches + subject.broken + subject.died;
     }
     print_out(fmt::format("\n{} cases, {} operations, {} mismatches\n", count_text(summary.cases()),
                           count_text(operations), count_text(faults)));

@@ -268,7 +268,7 @@ Setup setup_with(WrapperConfig config) {
 
 // The reference looks at every cell for every token.
 std::int64_t scale(const LoweringInput& input) {
-  constexpr double kMostLooks = 2.5e9;
+  constexpr double kMostLooks = 6e8;
   return replay::scale_for([&](std::int64_t scale) {
     LoweringInput scaled = input;
     scaled.schedule.scale = scale;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "properties/runner/pulse.hpp"
+
 namespace kvo {
 namespace {
 
@@ -39,6 +41,7 @@ Lockstep::Lockstep(const Subject* baseline, std::span<const Subject* const> subj
 Lockstep::Participant Lockstep::opened(const Subject& subject, const Setup& setup,
                                        MakeOracle oracle) {
   Participant participant{.subject = &subject};
+  tell(subject, 0);
   auto session = subject.open(setup);
   if (session) {
     participant.session = std::move(*session);
@@ -52,6 +55,7 @@ Lockstep::Participant Lockstep::opened(const Subject& subject, const Setup& setu
 
 const Observation& Lockstep::step(const Op& op, const Observation* recorded) {
   bool known = recorded != nullptr;
+  reference_wants_memory_ = false;
   if (known) want_ = *recorded;
   if (baseline_ && baseline_->live()) {
     Observation got = observe(*baseline_, op, Allocations::kSucceed);
@@ -87,6 +91,7 @@ Observation Lockstep::observe(Participant& participant, const Op& op,
                               Allocations allocations) const {
   std::int64_t failing = allocations == Allocations::kFailEach ? 0 : -1;
   allocation_gate.fill_bytes = options_.fill_bytes;
+  tell(*participant.subject, operations_);
   while (true) {
     allocation_gate.fail_at = failing;
     Observation got = participant.session->apply(op, participant.probe);
@@ -109,7 +114,7 @@ void Lockstep::judge(Participant& participant, const Op& op, const Observation* 
   if (got.failed_with(Code::kThrew))
     return out(participant, op,
                {.outcome = Outcome::kBroken, .reason = "threw: " + got.error->detail});
-  if (got.failed_with(Code::kOutOfMemory))
+  if (got.failed_with(Code::kOutOfMemory) && may_want_memory(participant, want))
     return out(
         participant, op,
         {.outcome = Outcome::kOutOfMemory, .reason = "needs more memory than a case may have"});
@@ -128,6 +133,12 @@ void Lockstep::judge(Participant& participant, const Op& op, const Observation* 
         {.outcome = got.unsupported ? Outcome::kNotSupported : Outcome::kMismatch,
          .difference = std::move(*difference),
          .reason = "not supported"});
+}
+
+// Only where the reference asks for too much as well does it say nothing about a subject.
+bool Lockstep::may_want_memory(const Participant& participant, const Observation* want) {
+  if (participant.subject->variant == "reference") reference_wants_memory_ = true;
+  return want == nullptr || want->failed_with(Code::kOutOfMemory) || reference_wants_memory_;
 }
 
 void Lockstep::look_at_invariants(Participant& participant, const Op& op) const {

@@ -69,6 +69,7 @@ class Lockstep {
   Observation observe(Participant& participant, const Op& op, Allocations allocations) const;
   void judge(Participant& participant, const Op& op, const Observation* want,
              const Observation& got);
+  [[nodiscard]] bool may_want_memory(const Participant& participant, const Observation* want);
   void look_at_invariants(Participant& participant, const Op& op) const;
   void out(Participant& participant, const Op& op, Verdict verdict) const;
 
@@ -77,6 +78,7 @@ class Lockstep {
   std::vector<Participant> participants_;
   std::uint64_t operations_ = 0;
   Observation want_;
+  bool reference_wants_memory_ = false;  // at the operation under way
 };
 
 }  // namespace kvo

@@ -11,22 +11,6 @@ namespace {
 
 using One = std::array<const Subject*, 1>;
 
-// The operations of a plan up to and including `last`, as the baseline's answers lead to them.
-Script script_until(const CasePlan& plan, std::uint64_t last) {
-  const One leading{plan.baseline != nullptr ? plan.baseline : plan.subjects.front()};
-  Lockstep lockstep(nullptr, leading, plan.setup);
-  const auto ops = plan.ops();
-  Labels unused;
-  Script script;
-  while (script.size() <= last) {
-    auto op = ops->next();
-    if (!op) break;
-    ops->saw(*op, lockstep.step(*op, ops->expected()), unused);
-    script.push_back(std::move(*op));
-  }
-  return script;
-}
-
 // What the baseline observes of a script; a subject without one is its own.
 std::vector<traces::Step> recorded(const CasePlan& plan, const Subject& subject,
                                    const Script& script) {
@@ -49,6 +33,21 @@ void shrink_config(CasePlan& plan, const std::function<bool()>& fails) {
 }
 
 }  // namespace
+
+Script script_until(const CasePlan& plan, std::uint64_t last) {
+  const One leading{plan.baseline != nullptr ? plan.baseline : plan.subjects.front()};
+  Lockstep lockstep(nullptr, leading, plan.setup);
+  const auto ops = plan.ops();
+  Labels unused;
+  Script script;
+  while (script.size() <= last) {
+    auto op = ops->next();
+    if (!op) break;
+    script.push_back(*op);
+    if (script.size() <= last) ops->saw(*op, lockstep.step(*op, ops->expected()), unused);
+  }
+  return script;
+}
 
 CaseResult run_case(const CasePlan& plan, const ShrinkOptions& shrink) {
   const auto ops = plan.ops();
@@ -83,8 +82,7 @@ Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
   CasePlan simpler = plan;
   std::uint64_t left = shrink.attempts;
   const auto fails = [&](const Script& candidate) {
-    if (shrink.alive) shrink.alive();
-    return run_script(simpler, subject, candidate).failed();
+    return shrink.judge(simpler, subject, candidate).failed();
   };
   // A fault that only a stream's expectation shows is the baseline's too: the script stays whole.
   if (shrink.attempts > 0 && fails(script)) {
@@ -102,7 +100,7 @@ Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
                             .law = std::string(plan.law->name()),
                             .config = simpler.setup.config},
                  .steps = recorded(simpler, subject, script)},
-      .verdict = run_script(simpler, subject, script)};
+      .verdict = shrink.judge(simpler, subject, script)};
 }
 
 }  // namespace kvo

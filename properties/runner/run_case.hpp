@@ -60,22 +60,26 @@ struct CaseResult {
   std::vector<Attribution> attributions = {};  ///< of a recorded case, in profile documented
 };
 
+/// Judges one subject of a plan by its law on `script`.
+[[nodiscard]] Verdict run_script(const CasePlan& plan, const Subject& subject,
+                                 const Script& script);
+
 /// How a failing script is made smaller.
 struct ShrinkOptions {
-  std::uint64_t attempts = 20'000;        ///< most scripts to run; 0 keeps the script as it is
-  std::function<void()> alive = nullptr;  ///< called before each: for whoever watches for hangs
+  std::uint64_t attempts = 20'000;  ///< most scripts to run; 0 keeps the script as it is
+  /// Whoever expects the subject to end the process judges in another one.
+  std::function<Verdict(const CasePlan&, const Subject&, const Script&)> judge = run_script;
 };
 
 /// Runs a case, and shrinks the script of a subject that fails.
 [[nodiscard]] CaseResult run_case(const CasePlan& plan, const ShrinkOptions& shrink);
 
-/// Judges one subject of a plan by its law on `script`.
-[[nodiscard]] Verdict run_script(const CasePlan& plan, const Subject& subject,
-                                 const Script& script);
+/// The operations of a plan up to and including `last`, as the baseline's answers lead to them.
+[[nodiscard]] Script script_until(const CasePlan& plan, std::uint64_t last);
 
 /// The smallest script found that `subject` fails, with the simplest config, and with what the
 /// baseline observed of it.
-/// Requires  run_script(plan, subject, script) fails.
+/// Requires  shrink.judge(plan, subject, script) fails.
 [[nodiscard]] Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
                                 const ShrinkOptions& shrink);
 

@@ -15,8 +15,10 @@ enum class Outcome : std::uint8_t {
   kNotSupported,  ///< it does not offer the setup or an operation; not a fault
   kOutOfMemory,   ///< the environment ran out; says nothing about the subject
   kVacuous,       ///< the law found nothing to judge
+  kDied,          ///< its process crashed, ended or hung
 };
-BOOST_DESCRIBE_ENUM(Outcome, kAgrees, kMismatch, kBroken, kNotSupported, kOutOfMemory, kVacuous)
+BOOST_DESCRIBE_ENUM(Outcome, kAgrees, kMismatch, kBroken, kNotSupported, kOutOfMemory, kVacuous,
+                    kDied)
 
 struct Verdict {
   Outcome outcome = Outcome::kAgrees;
@@ -26,11 +28,13 @@ struct Verdict {
   std::string reason = {};  ///< for outcomes without a difference
 
   [[nodiscard]] bool failed() const {
-    return outcome == Outcome::kMismatch || outcome == Outcome::kBroken;
+    return outcome == Outcome::kMismatch || outcome == Outcome::kBroken ||
+           outcome == Outcome::kDied;
   }
   /// "op 12 update: k[batch 0, position 3, dim 1]: want 7, got 9"
   [[nodiscard]] std::string text() const;
 };
+BOOST_DESCRIBE_STRUCT(Verdict, (), (outcome, op_index, op, difference, reason))
 
 /// What a verdict rests on. Without any a law has said nothing.
 struct Evidence {

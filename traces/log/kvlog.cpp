@@ -162,6 +162,10 @@ TraceResult<Step> LogReader::read_step() {
   std::string name;
   JsonFault fault;
   if (!read_member(*line_, "op", name, fault)) return fault_error(source_.place(), "", fault);
+  for (const auto& member : *line_)
+    if (const auto key = member.key(); key != "op" && key != "args" && key != "ret")
+      return error_at(source_.place(), excerpt(key), json::serialize(member.value()),
+                      "is no member of an operation: op, args, ret");
   const OpKind* kind = kind_->operation(name);
   if (kind == nullptr)
     return error_at(source_.place(), "op", name, "is no operation of " + kind_->name());

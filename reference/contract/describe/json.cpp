@@ -189,13 +189,16 @@ bool read_data(const json::array& in, Tensor& out, JsonFault& fault) {
     const auto value = number_of(in[i]);
     if (!value) return detail::fault_at(fault, in[i], "is not a number");
     if (out.dtype == DType::kI32 &&
-        !(std::abs(*value) <= std::numeric_limits<std::int32_t>::max() &&
-          *value == std::trunc(*value)))
+        !(*value >= std::numeric_limits<std::int32_t>::min() &&
+          *value <= std::numeric_limits<std::int32_t>::max() && *value == std::trunc(*value)))
       return detail::fault_at(fault, in[i], "is not a 32-bit integer");
     store(out.dtype, *value, out.bytes.data() + i * dtype_bytes(out.dtype));
   }
   return true;
 }
+
+// Work on an empty tensor may still go round its other axes: they are bounded, too.
+constexpr std::int64_t kMostEmptyRows = std::int64_t{1} << 24U;
 
 bool read_tensor(const json::value& in, Tensor& out, JsonFault& fault) {
   if (!in.is_object()) return detail::fault_at(fault, in, "is not a tensor");
@@ -220,6 +223,14 @@ bool read_tensor(const json::value& in, Tensor& out, JsonFault& fault) {
   if (!count || static_cast<std::uint64_t>(*count) != data->get_array().size()) {
     detail::fault_at(fault, *shape,
                      "does not fit " + std::to_string(data->get_array().size()) + " elements");
+    return detail::fault_inside(fault, "shape");
+  }
+  std::vector<std::int64_t> others;
+  std::ranges::copy_if(sizes, std::back_inserter(others),
+                       [](std::int64_t size) { return size > 0; });
+  if (count == 0 && element_count(others).value_or(kMostEmptyRows + 1) > kMostEmptyRows) {
+    detail::fault_at(fault, *shape,
+                     "has more than " + std::to_string(kMostEmptyRows) + " empty rows");
     return detail::fault_inside(fault, "shape");
   }
   out.shape.assign(sizes.begin(), sizes.end());

@@ -13,7 +13,10 @@ Observation detail::observe_exception() {
   } catch (const std::length_error& error) {
     return {.error = fail(Code::kOutOfMemory, error.what())};
   } catch (const std::exception& error) {
-    return {.error = fail(Code::kThrew, error.what())};
+    const char* what = error.what();  // a faulty one may have none
+    return {.error = fail(Code::kThrew, what != nullptr ? what : "an exception without words")};
+  } catch (...) {
+    return {.error = fail(Code::kThrew, "what is no std::exception")};
   }
 }
 

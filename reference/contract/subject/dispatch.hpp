@@ -65,7 +65,7 @@ Observation dispatch(boost::mp11::mp_list<Ops...> ops, const Op& op, Visitor&& v
                    .unsupported = true};
   try {
     visit_op(ops, op, [&](const auto& arguments) { seen = detail::observe(visitor(arguments)); });
-  } catch (const std::exception&) {
+  } catch (...) {
     return detail::observe_exception();
   }
   return seen;

@@ -1,0 +1,113 @@
+// Every command that is printed to repeat a failure does: of each mutant, by each law, in both
+// profiles.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "properties/contracts.hpp"
+#include "tools/exit_status.hpp"
+#include "tools/testing/command_runner.hpp"
+
+namespace kvo::tools {
+namespace {
+
+using testing::HasSubstr;
+
+struct Trial {
+  const CacheKind* kind;
+  const Law* law;
+  Profile profile;
+};
+
+std::vector<const Mutant*> mutants_of(const CacheKind& kind) {
+  std::vector<const Mutant*> all;
+  for (const Mutant& mutant : contracts().mutants())
+    if (mutant.subject.kind == &kind) all.push_back(&mutant);
+  return all;
+}
+
+std::vector<Trial> trials() {
+  std::vector<Trial> all;
+  for (const CacheKind* kind : contracts().kinds())
+    for (const Law* law : contracts().laws_of(*kind))
+      for (const Profile profile : {Profile::kOriginal, Profile::kDocumented})
+        if (!mutants_of(*kind).empty()) all.push_back({kind, law, profile});
+  return all;
+}
+
+std::string name_of(const testing::TestParamInfo<Trial>& info) {
+  std::string name = info.param.kind->name() + "_" + std::string(info.param.law->name()) +
+                     (info.param.profile == Profile::kDocumented ? "_documented" : "_original");
+  std::ranges::replace(name, '.', '_');
+  return name;
+}
+
+class Repeat : public testing::TestWithParam<Trial> {
+ protected:
+  Repeat()
+      : folder_(std::filesystem::path(testing::TempDir()) /
+                ("repeat_" + name_of({GetParam(), 0}))) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  ~Repeat() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] Finished run(const std::vector<std::string>& words) const {
+    return run_kvoracle(words, {.folder = folder_.string()});
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+// The words of each command that is said to repeat something, and whom it concerns.
+std::map<std::vector<std::string>, std::string> commands(const std::string& out) {
+  static const std::string kMarker = "repeat with: kvoracle ";
+  static const std::string kFailed = "FAILED ";
+  std::map<std::vector<std::string>, std::string> all;
+  std::string subject;
+  std::istringstream lines(out);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(kFailed))
+      subject = line.substr(kFailed.size(), line.find(' ', kFailed.size()) - kFailed.size());
+    const std::size_t at = line.find(kMarker);
+    if (at == std::string::npos) continue;
+    std::istringstream text(line.substr(at + kMarker.size()));
+    std::vector<std::string> words;
+    for (std::string word; text >> word;) words.push_back(word);
+    all[words] = subject;
+  }
+  return all;
+}
+
+TEST_P(Repeat, EachFailureIsRepeatedByItsCommand) {
+  const auto& [kind, law, profile] = GetParam();
+  std::vector<std::string> words{"check", "--law", std::string(law->name()), "--cases", "2"};
+  if (profile == Profile::kDocumented) words.insert(words.end(), {"--profile", "documented"});
+  for (const Mutant* mutant : mutants_of(*kind)) words.push_back(mutant->subject.name());
+  const Finished found = run(words);
+  ASSERT_LE(found.status, kExitCrashed) << found.err;
+  for (const auto& [command, subject] : commands(found.out)) {
+    const Finished once = run(command);
+    const Finished again = run(command);
+    EXPECT_TRUE(once.status == kExitDiffers || once.status == kExitCrashed)
+        << testing::PrintToString(command) << once.out;
+    EXPECT_THAT(once.out, HasSubstr("FAILED " + subject));
+    EXPECT_EQ(once.status, again.status);
+    const auto difference = [](const std::string& out) {
+      return out.substr(std::min(out.find("FAILED"), out.size()));
+    };
+    EXPECT_EQ(difference(once.out), difference(again.out));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Repeat, testing::ValuesIn(trials()), name_of);
+
+}  // namespace
+}  // namespace kvo::tools
