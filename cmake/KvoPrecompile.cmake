@@ -13,7 +13,7 @@ set(KVO_COMMON_HEADERS
 
 # One set of precompiled headers: they serve only sources compiled with the same options.
 function(kvo_precompiled name)
-  cmake_parse_arguments(PARSE_ARGV 1 A "UNTIMED" "" "HEADERS;DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 A "UNTIMED;UNOPTIMIZED" "" "HEADERS;DEPS")
   if(NOT KVO_PRECOMPILE)
     return()
   endif()
@@ -22,17 +22,30 @@ function(kvo_precompiled name)
   target_link_libraries(${name} PRIVATE Boost::headers Boost::json Boost::container fmt::fmt kvo_warnings ${A_DEPS})
   if(A_UNTIMED)
     kvo_untimed_target(${name})
+  elseif(A_UNOPTIMIZED)
+    kvo_unoptimized_target(${name})
   endif()
 endfunction()
 kvo_precompiled(kvo_precompiled_timed)
 kvo_precompiled(kvo_precompiled_untimed UNTIMED)
 if(KVO_TESTS)
   kvo_precompiled(kvo_precompiled_test
-    UNTIMED HEADERS <gmock/gmock.h> <gtest/gtest.h> DEPS GTest::gmock GTest::gtest)
-  if(KVO_PRECOMPILE)
-    target_compile_options(kvo_precompiled_test PRIVATE -O0)
-  endif()
+    UNOPTIMIZED HEADERS <gmock/gmock.h> <gtest/gtest.h> DEPS GTest::gmock GTest::gtest)
 endif()
+
+# kvo_unite(target): its sources are compiled eight at a time, for what they include and instantiate
+# alike takes most of their time. Names of unnamed namespaces must then differ within the target. The
+# precompiled headers' conditions hold here, too.
+function(kvo_unite name)
+  if(KVO_PRECOMPILE)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
+endfunction()
+
+# kvo_alone(files): sources of this folder whose unnamed namespaces have the names of others'.
+function(kvo_alone)
+  set_property(SOURCE ${ARGN} PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
 
 # kvo_precompile(target from): its sources use the headers of kvo_precompiled(from).
 function(kvo_precompile name from)

@@ -42,6 +42,11 @@ function(kvo_untimed_target name)
   separate_arguments(flags UNIX_COMMAND "${KVO_UNTIMED_FLAGS}")
   target_compile_options(${name} PRIVATE ${flags})
 endfunction()
+# One of which not even the harness's speed depends: tests, and what reads the command line.
+function(kvo_unoptimized_target name)
+  kvo_untimed_target(${name})
+  target_compile_options(${name} PRIVATE -O0)
+endfunction()
 include(KvoPrecompile)
 
 # Puts a target into the package: kvo_tools is kvoracle::tools there, and in this tree too. Further
@@ -57,13 +62,14 @@ function(kvo_export name)
     ${ARGN})
 endfunction()
 
-# kvo_library(name [SOURCES ...] [UNTIMED ...] [HEADERS ...] [DEPS ...] [PRECOMPILED set])
+# kvo_library(name [SOURCES ...] [UNTIMED ...] [HEADERS ...] [DEPS ...] [UNOPTIMIZED]
+#             [PRECOMPILED set])
 # A static library; without sources a header-only one. Headers and archive are in the package.
 # UNTIMED: further sources, whose speed nobody measures (sessions, generators, laws). They are
 # compiled with KVO_UNTIMED_FLAGS: a quarter less time to compile in release, a third in dev.
-# PRECOMPILED: the headers that they use (KvoPrecompile.cmake).
+# UNOPTIMIZED: not even those. PRECOMPILED: the headers that they use (KvoPrecompile.cmake).
 function(kvo_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 A "" "PRECOMPILED" "SOURCES;UNTIMED;HEADERS;DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 A "UNOPTIMIZED" "PRECOMPILED" "SOURCES;UNTIMED;HEADERS;DEPS")
   if(NOT A_PRECOMPILED)
     set(A_PRECOMPILED kvo_precompiled_untimed)
   endif()
@@ -79,8 +85,13 @@ function(kvo_library name)
     endif()
     if(A_UNTIMED)
       add_library(${name}_untimed OBJECT ${A_UNTIMED})
-      kvo_untimed_target(${name}_untimed)
+      if(A_UNOPTIMIZED)
+        kvo_unoptimized_target(${name}_untimed)
+      else()
+        kvo_untimed_target(${name}_untimed)
+      endif()
       kvo_precompile(${name}_untimed ${A_PRECOMPILED})
+      kvo_unite(${name}_untimed)
       target_include_directories(${name}_untimed PRIVATE "${PROJECT_SOURCE_DIR}")
       target_link_libraries(${name}_untimed PRIVATE ${A_DEPS} kvo_warnings)
       target_sources(${name} PRIVATE $<TARGET_OBJECTS:${name}_untimed>)
@@ -110,9 +121,9 @@ function(kvo_test name)
     message(FATAL_ERROR "kvo_test(${name}): LABEL is missing")
   endif()
   add_executable(${name} ${A_SOURCES})
-  kvo_untimed_target(${name})
-  target_compile_options(${name} PRIVATE -O0)  # what takes time in tests is in the libraries
+  kvo_unoptimized_target(${name})
   kvo_precompile(${name} kvo_precompiled_test)
+  kvo_unite(${name})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${A_DEPS} kvo_warnings GTest::gmock_main GTest::gtest)
   if("concurrency" IN_LIST A_LABEL)
