@@ -1,13 +1,13 @@
 #include "tools/apart.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <new>
-#include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
-#include "reference/contract/describe/json.hpp"
-#include "reference/contract/values/check.hpp"
+#include "tools/in_child.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -20,23 +20,11 @@ constexpr std::uint64_t kMostHungAttempts = 16;
 
 /// One subject's part of a case.
 struct Part {
-  CaseRecord record;
-  Verdict verdict;
+  CaseRecord record = {};
+  Verdict verdict = {};
+  bool hung = false;
 };
-BOOST_DESCRIBE_STRUCT(Part, (), (record, verdict))
-
-template <class T>
-std::string packed(const T& value) {
-  return boost::json::serialize(write_json(value));
-}
-
-template <class T>
-T unpacked(const std::string& text) {
-  T value;
-  JsonFault fault;
-  KVO_CHECK(read_json(boost::json::parse(text), value, fault));
-  return value;
-}
+BOOST_DESCRIBE_STRUCT(Part, (), (record, verdict, hung))
 
 Verdict no_memory() {
   return {.outcome = Outcome::kOutOfMemory,
@@ -55,25 +43,21 @@ Verdict death_verdict(const Death& death, const CasePlan& plan, const Subject* s
 /// The baseline alone where `subject` is null.
 Part run_part(std::uint64_t index, const CasePlan& plan, const Subject* subject,
               ChildLimits limits) {
-  Child child(
-      [&](std::string_view /*request*/) {
-        CasePlan alone = plan;
-        alone.subjects.clear();
-        if (subject != nullptr) alone.subjects.push_back(subject);
-        Part part;
-        try {
-          const CaseResult result = run_case(alone, {.attempts = 0});
-          part = {record_of(index, result), result.subjects.back().verdict};
-        } catch (const std::bad_alloc&) {
-          part.verdict = no_memory();
-        }
-        return packed(part);
-      },
-      limits);
-  child.ask("");
-  if (child.wait() == Child::State::kAnswered) return unpacked<Part>(child.take_answer());
+  const auto part = in_child<Part>(limits, [&]() -> Part {
+    CasePlan alone = plan;
+    alone.subjects.clear();
+    if (subject != nullptr) alone.subjects.push_back(subject);
+    try {
+      const CaseResult result = run_case(alone, {.attempts = 0});
+      return {record_of(index, result), result.subjects.back().verdict};
+    } catch (const std::bad_alloc&) {
+      return {.verdict = no_memory()};
+    }
+  });
+  if (const auto* judged = std::get_if<Part>(&part)) return *judged;
+  const auto& death = std::get<Death>(part);
   const Subject* asked = subject != nullptr ? subject : plan.baseline;
-  return {.record = {}, .verdict = death_verdict(child.death(), plan, asked)};
+  return {.verdict = death_verdict(death, plan, asked), .hung = death.hung};
 }
 
 SubjectRecord record_of_part(const Part& part, const std::string& name) {
@@ -87,18 +71,15 @@ SubjectRecord record_of_part(const Part& part, const std::string& name) {
 Verdict run_script_apart(const CasePlan& plan, const Subject& subject, const Script& script,
                          ChildLimits limits) {
   limits.quiet = true;
-  Child child(
-      [&](std::string_view /*request*/) {
-        try {
-          return packed(run_script(plan, subject, script));
-        } catch (const std::bad_alloc&) {
-          return packed(no_memory());
-        }
-      },
-      limits);
-  child.ask("");
-  if (child.wait() == Child::State::kAnswered) return unpacked<Verdict>(child.take_answer());
-  Verdict verdict = death_verdict(child.death(), plan, &subject);
+  const auto judged = in_child<Verdict>(limits, [&] {
+    try {
+      return run_script(plan, subject, script);
+    } catch (const std::bad_alloc&) {
+      return no_memory();
+    }
+  });
+  if (const auto* verdict = std::get_if<Verdict>(&judged)) return *verdict;
+  Verdict verdict = death_verdict(std::get<Death>(judged), plan, &subject);
   if (verdict.op_index < script.size()) verdict.op = script[verdict.op_index].kind().name;
   return verdict;
 }
@@ -130,10 +111,9 @@ CaseRecord run_case_apart(std::uint64_t index, const CasePlan& plan, std::uint64
         record.labels.push_back(label);
     // The script of a baseline that fails cannot be had from its answers.
     if (!part.verdict.failed() || &named == plan.baseline) continue;
-    const bool hung = part.verdict.reason.starts_with("hung");
-    const std::uint64_t last =
-        plan.law->needs_whole_script() ? ~std::uint64_t{0} - 1 : part.verdict.op_index;
-    const std::uint64_t most = hung ? kMostHungAttempts : kMostAttempts;
+    constexpr std::uint64_t kWhole = std::numeric_limits<std::uint64_t>::max() - 1;
+    const std::uint64_t last = plan.law->needs_whole_script() ? kWhole : part.verdict.op_index;
+    const std::uint64_t most = part.hung ? kMostHungAttempts : kMostAttempts;
     Script script = script_until(plan, last);
     if (part.verdict.outcome == Outcome::kDied && !script.empty()) {
       part.verdict.op = script.back().kind().name;
@@ -142,7 +122,7 @@ CaseRecord run_case_apart(std::uint64_t index, const CasePlan& plan, std::uint64
     SubjectResult result{.subject = named.name(), .verdict = part.verdict};
     result.repro = shrink_case(plan, named, std::move(script),
                                {.attempts = std::min(shrink_attempts, most), .judge = judge});
-    own.repro_operations = result.repro->script.steps.size();
+    own.shrunk = shrunk_record(*result.repro);
     keep(result, own);
   }
   std::ranges::sort(record.labels);

@@ -11,8 +11,8 @@
 namespace kvo::tools {
 
 /// Runs a case as run_case does, each subject in a process of its own: a crash, an end or a hang is
-/// its verdict, with the shrunk script, and says nothing about the others. `keep` is called for
-/// each failure that has a script, before the record is made.
+/// its verdict, with the shrunk script, and says nothing about the others. `keep` gets each
+/// failure that has a script, with its part of the record.
 [[nodiscard]] CaseRecord run_case_apart(
     std::uint64_t index, const CasePlan& plan, std::uint64_t shrink_attempts, ChildLimits limits,
     const std::function<void(const SubjectResult&, SubjectRecord&)>& keep);

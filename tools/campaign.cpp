@@ -6,9 +6,8 @@
 #include <filesystem>
 #include <optional>
 
-#include "reference/contract/describe/json.hpp"
-#include "reference/contract/values/check.hpp"
 #include "tools/apart.hpp"
+#include "tools/in_child.hpp"
 #include "tools/progress.hpp"
 #include "tools/usage.hpp"
 #include "tools/workers.hpp"
@@ -40,35 +39,35 @@ TraceResult<std::string> write_repro(const std::string& folder, const SubjectRes
   return {boost::system::in_place_value, std::move(path)};
 }
 
-// A case as it is written; failing scripts are written here.
-CaseRecord run_case_of(std::uint64_t index, const CasePlan& plan, const CampaignOptions& options,
-                       bool apart) {
-  const auto keep = [&](const SubjectResult& subject, SubjectRecord& record) {
-    record.repro = must(write_repro(options.repro_folder, subject));
-  };
-  if (apart) return run_case_apart(index, plan, options.shrink_attempts, options.limits, keep);
-  const CaseResult result = run_case(plan, {.attempts = options.shrink_attempts});
-  CaseRecord record = record_of(index, result);
-  for (std::size_t i = 0; i < result.subjects.size(); ++i)
-    if (result.subjects[i].repro) keep(result.subjects[i], record.subjects[i]);
-  return record;
-}
-
-CaseRecord run_planned(std::uint64_t index, const CasePlan& plan, const CampaignOptions& options,
-                       bool apart) {
-  CaseRecord record = run_case_of(index, plan, options, apart);
-  const bool failed = std::ranges::any_of(record.subjects, [](const SubjectRecord& subject) {
-    return Verdict{.outcome = subject.outcome}.failed();
-  });
-  if (failed && !plan.repeat.empty()) record.repeat = plan.repeat;
-  return record;
-}
-
-CaseRecord read_record(const std::string& line) {
+/// What a worker says of a case.
+struct CaseAnswer {
   CaseRecord record;
-  JsonFault fault;
-  KVO_CHECK(read_json(boost::json::parse(line), record, fault));
-  return record;
+  std::optional<std::string> fault = std::nullopt;  ///< why a failing script could not be written
+};
+BOOST_DESCRIBE_STRUCT(CaseAnswer, (), (record, fault))
+
+CaseAnswer run_planned(std::uint64_t index, const CasePlan& plan, const CampaignOptions& options,
+                       bool apart) {
+  CaseAnswer answer;
+  const auto keep = [&](const SubjectResult& subject, SubjectRecord& record) {
+    auto path = write_repro(options.repro_folder, subject);
+    if (path)
+      record.repro = std::move(*path);
+    else
+      answer.fault = path.error().text();
+  };
+  if (apart) {
+    answer.record = run_case_apart(index, plan, options.shrink_attempts, options.limits, keep);
+  } else {
+    const CaseResult result = run_case(plan, {.attempts = options.shrink_attempts});
+    answer.record = record_of(index, result);
+    for (std::size_t i = 0; i < result.subjects.size(); ++i)
+      if (result.subjects[i].repro) keep(result.subjects[i], answer.record.subjects[i]);
+  }
+  const bool any = std::ranges::any_of(
+      answer.record.subjects, [](const SubjectRecord& subject) { return failed(subject.outcome); });
+  if (any && !plan.repeat.empty()) answer.record.repeat = plan.repeat;
+  return answer;
 }
 
 }  // namespace
@@ -104,17 +103,17 @@ Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
   if (options.cases != CampaignOptions::kEndless) total = options.cases;
   Progress progress("cases", total);
   const auto answer = [&](std::uint64_t index, bool apart) {
-    const CaseRecord record = run_planned(index, plan(index), options, apart);
-    return boost::json::serialize(write_json(record));
+    return packed(run_planned(index, plan(index), options, apart));
   };
   const auto lost = [](std::uint64_t index, const Death& death) {
-    return boost::json::serialize(write_json(lost_record(index, death)));
+    return packed(CaseAnswer{lost_record(index, death)});
   };
-  const auto take = [&](std::uint64_t /*index*/, const std::string& line) {
-    const CaseRecord record = read_record(line);
+  const auto take = [&](std::uint64_t /*index*/, const std::string& text) {
+    const auto answered = unpacked<CaseAnswer>(text);
     progress.advance();
-    campaign.summary.add(record);
-    if (file) must(file->append(record));
+    campaign.summary.add(answered.record);
+    if (answered.fault) throw FileError(*answered.fault);
+    if (file) must(file->append(answered.record));
     return in_time();
   };
   const Interruptible interruptible;

@@ -12,17 +12,16 @@
 #include "tools/not_negative.hpp"
 #include "tools/program_name.hpp"
 #include "tools/usage.hpp"
+#include "tools/word_option.hpp"
 
 namespace kvo::tools {
 
 namespace {
 
-CLI::CheckedTransformer profiles() {
+const std::map<std::string, Profile>& profiles() {
   static const std::map<std::string, Profile> kProfiles{{"original", Profile::kOriginal},
                                                         {"documented", Profile::kDocumented}};
-  CLI::CheckedTransformer transformer(kProfiles);
-  transformer.description("original|documented");
-  return transformer;
+  return kProfiles;
 }
 
 constexpr const char* kProfileDoc =
@@ -31,12 +30,13 @@ constexpr const char* kProfileDoc =
 }  // namespace
 
 void declare_profile(CLI::App& app, Profile& profile) {
-  app.add_option("--profile", profile, kProfileDoc)->transform(profiles())->default_str("original");
+  const auto set = [&profile](Profile chosen) { profile = chosen; };
+  add_word_option<Profile>(app, "--profile", profiles(), set, kProfileDoc)->default_str("original");
 }
 
 void declare_profile(CLI::App& app, std::optional<Profile>& profile) {
-  app.add_option("--profile", profile, kProfileDoc)
-      ->transform(profiles())
+  const auto set = [&profile](Profile chosen) { profile = chosen; };
+  add_word_option<Profile>(app, "--profile", profiles(), set, kProfileDoc)
       ->default_str("that of the log, else original");
 }
 
@@ -79,6 +79,11 @@ void declare_campaign(CLI::App& app, CampaignArguments& arguments) {
                  "write the summary as JSON; - for standard output")
       ->group(kRunningGroup);
   app.add_option("--repros", arguments.campaign.repro_folder, "folder for failing scripts")
+      ->capture_default_str()
+      ->group(kRunningGroup);
+  app.add_option("--shrink-attempts", arguments.campaign.shrink_attempts,
+                 "most scripts that are tried to make a failing one smaller; 0 leaves it as it is")
+      ->check(not_negative())
       ->capture_default_str()
       ->group(kRunningGroup);
 }

@@ -181,9 +181,11 @@ void Child::bury() {
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
-  death_ = Death{.how = ended_for_.empty() ? how_it_ended(status) : ended_for_,
+  death_ = Death{.how = hung_ ? fmt::format("hung (no answer for {:g} s)", limits_.silence.count())
+                              : how_it_ended(status),
                  .subject = pulse_->subject.load(),
-                 .op_index = pulse_->op_index.load()};
+                 .op_index = pulse_->op_index.load(),
+                 .hung = hung_};
 }
 
 Child::State Child::look() {
@@ -202,7 +204,7 @@ Child::State Child::look() {
   // The one that waits for a child of its own is alive as long as it looks at it.
   if (told_pulse != nullptr) told_pulse->beats.fetch_add(1);
   if (limits_.silence.count() > 0 && now - last_beat_ > limits_.silence) {
-    ended_for_ = fmt::format("hung (no answer for {:g} s)", limits_.silence.count());
+    hung_ = true;
     (void)kill(pid_, SIGKILL);
     bury();
     return State::kDead;

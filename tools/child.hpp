@@ -19,6 +19,7 @@ struct Death {
   std::string how;                   ///< "crashed (SIGSEGV)", "exited with status 0", "hung ..."
   const Subject* subject = nullptr;  ///< that was at work last; null: none was
   std::uint64_t op_index = 0;        ///< its operation, from 0
+  bool hung = false;                 ///< it was ended for its silence
 };
 
 /// What a child may use. Zero is without a limit.
@@ -65,7 +66,7 @@ class Child {
   std::string received_ = {};
   std::uint64_t beats_ = 0;
   Clock::time_point last_beat_;
-  std::string ended_for_ = {};
+  bool hung_ = false;
   std::optional<Death> death_;
 };
 

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::uint64_t kDefaultCases = 2'000;
 
-struct Arguments : CampaignArguments {
+struct CheckArguments : CampaignArguments {
   std::vector<std::string> words;
   std::vector<std::string> law_names;
   std::uint64_t cases = 0;
@@ -36,7 +36,7 @@ struct Arguments : CampaignArguments {
 // Cases go round over kinds and laws, so that a campaign cut short has tried all of them.
 class RandomCases {
  public:
-  RandomCases(const Contracts& contracts, const Arguments& arguments, const CLI::App& app)
+  RandomCases(const Contracts& contracts, const CheckArguments& arguments, const CLI::App& app)
       : contracts_(contracts), arguments_(arguments), app_(app) {
     for (const std::string& name : arguments.law_names)
       laws_.push_back(&law_named(contracts, name));
@@ -87,7 +87,7 @@ class RandomCases {
   }
 
   const Contracts& contracts_;
-  const Arguments& arguments_;
+  const CheckArguments& arguments_;
   const CLI::App& app_;
   std::vector<Comparison> comparisons_;
   std::vector<const Law*> laws_;                              // those asked for
@@ -126,7 +126,7 @@ void print_states(const std::vector<States>& all) {
                                                    fmt::join(states.missing, "; ")));
 }
 
-int run_check(const Contracts& contracts, Arguments& arguments, const CLI::App& app) {
+int run_check(const Contracts& contracts, CheckArguments& arguments, const CLI::App& app) {
   check_files(arguments, {});
   const RandomCases cases(contracts, arguments, app);
   // Random sizes may be absurd on purpose; a case that memory ends has shown all it can.
@@ -160,7 +160,7 @@ int run_check(const Contracts& contracts, Arguments& arguments, const CLI::App& 
 }  // namespace
 
 Run declare_check(CLI::App& app, const Contracts& contracts) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<CheckArguments>();
   app.add_option("subjects", arguments->words,
                  "contracts, caches or subjects, for instance provider.paged@optimized; none: all");
   app.add_option("--law", arguments->law_names, "only these laws (kvoracle list)");

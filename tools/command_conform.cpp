@@ -10,11 +10,10 @@
 #include <fmt/format.h>
 
 #include "properties/campaign/conform.hpp"
-#include "reference/contract/describe/json.hpp"
-#include "reference/contract/values/check.hpp"
 #include "tools/campaign_options.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
+#include "tools/in_child.hpp"
 #include "tools/json_file.hpp"
 #include "tools/progress.hpp"
 #include "tools/quantities.hpp"
@@ -25,7 +24,7 @@
 namespace kvo::tools {
 namespace {
 
-struct Arguments {
+struct ConformArguments {
   std::vector<std::string> logs;
   std::vector<std::string> words;
   std::string law_name;
@@ -104,7 +103,7 @@ void print_quirks(std::vector<QuirkSummary> summaries) {
 /// The cases of all logs, numbered through: a worker reads on to the one that it is asked for.
 class RecordedCases {
  public:
-  RecordedCases(const Contracts& contracts, const Arguments& arguments)
+  RecordedCases(const Contracts& contracts, const ConformArguments& arguments)
       : contracts_(contracts),
         arguments_(arguments),
         comparisons_(select_subjects(contracts, arguments.words)),
@@ -160,24 +159,18 @@ class RecordedCases {
     const auto only = [&](const CacheKind& /*kind*/) {
       return std::vector<const Subject*>{&subject};
     };
-    Child child(
-        [&](std::string_view /*request*/) {
-          begun_ = false;
-          return boost::json::serialize(write_json(*conform(index, only)));
-        },
-        arguments_.limits);
-    child.ask("");
-    if (child.wait() == Child::State::kAnswered) {
-      ConformRecord part;
-      JsonFault fault;
-      KVO_CHECK(read_json(boost::json::parse(child.take_answer()), part, fault));
-      whole.record.operations = std::max(whole.record.operations, part.record.operations);
-      whole.record.subjects.insert(whole.record.subjects.end(), part.record.subjects.begin(),
-                                   part.record.subjects.end());
-      if (whole.quirks.empty()) whole.quirks = part.quirks;
+    const auto judged = in_child<ConformRecord>(arguments_.limits, [&] {
+      begun_ = false;
+      return *conform(index, only);
+    });
+    if (const auto* part = std::get_if<ConformRecord>(&judged)) {
+      whole.record.operations = std::max(whole.record.operations, part->record.operations);
+      whole.record.subjects.insert(whole.record.subjects.end(), part->record.subjects.begin(),
+                                   part->record.subjects.end());
+      if (whole.quirks.empty()) whole.quirks = part->quirks;
       return;
     }
-    const Death& death = child.death();
+    const auto& death = std::get<Death>(judged);
     const bool own = death.subject == nullptr || death.subject == &subject;
     const Verdict verdict{.outcome = own ? Outcome::kDied : Outcome::kVacuous,
                           .op_index = death.op_index,
@@ -211,7 +204,7 @@ class RecordedCases {
   }
 
   const Contracts& contracts_;
-  const Arguments& arguments_;
+  const ConformArguments& arguments_;
   std::vector<Comparison> comparisons_;
   bool with_reference_;
   ConformOptions options_;
@@ -221,7 +214,7 @@ class RecordedCases {
   std::uint64_t next_ = 0;  // case of all logs that is read next
 };
 
-int run_conform(const Contracts& contracts, const Arguments& arguments) {
+int run_conform(const Contracts& contracts, const ConformArguments& arguments) {
   refuse_overwriting(arguments.report.json, arguments.logs);
   RecordedCases cases(contracts, arguments);
   Summary summary;
@@ -229,16 +222,14 @@ int run_conform(const Contracts& contracts, const Arguments& arguments) {
   Progress progress("cases");
   const auto answer = [&](std::uint64_t index, bool apart) {
     const auto conformed = apart ? cases.conform_apart(index) : cases.conform(index);
-    return conformed ? boost::json::serialize(write_json(*conformed)) : std::string();
+    return conformed ? packed(*conformed) : std::string();
   };
   const auto lost = [&](std::uint64_t index, const Death& death) {
-    return boost::json::serialize(write_json(ConformRecord{.record = lost_record(index, death)}));
+    return packed(ConformRecord{.record = lost_record(index, death)});
   };
   const auto take = [&](std::uint64_t /*index*/, const std::string& text) {
     if (text.empty()) return false;
-    ConformRecord conformed;
-    JsonFault fault;
-    KVO_CHECK(read_json(boost::json::parse(text), conformed, fault));
+    const auto conformed = unpacked<ConformRecord>(text);
     summary.add(conformed.record);
     count(conformed, quirks);
     progress.advance();
@@ -268,7 +259,7 @@ int run_conform(const Contracts& contracts, const Arguments& arguments) {
 }  // namespace
 
 Run declare_conform(CLI::App& app, const Contracts& contracts) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ConformArguments>();
   app.add_option("logs", arguments->logs, "operation logs, .jsonl or .jsonl.gz")->required();
   app.add_option("--subject", arguments->words, "contracts, caches or subjects; none: all");
   app.add_option("--law", arguments->law_name, "the law whose script a log is (kvoracle list)");

@@ -9,12 +9,11 @@
 #include <fmt/format.h>
 
 #include "properties/campaign/kill.hpp"
-#include "reference/contract/describe/json.hpp"
-#include "reference/contract/values/check.hpp"
 #include "tools/campaign_options.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
+#include "tools/in_child.hpp"
 #include "tools/json_file.hpp"
 #include "tools/not_negative.hpp"
 #include "tools/progress.hpp"
@@ -25,7 +24,7 @@
 namespace kvo::tools {
 namespace {
 
-struct Arguments {
+struct MutantsArguments {
   std::string contract;
   std::uint64_t seed = 1;
   std::uint64_t cases = 5'000;
@@ -52,7 +51,7 @@ BOOST_DESCRIBE_STRUCT(MutantRecord, (),
                        script))
 
 MutantRecord record_of(const Contracts& contracts, const Mutant& mutant,
-                       const Arguments& arguments) {
+                       const MutantsArguments& arguments) {
   MutantRecord record{.mutant = mutant.subject.name(),
                       .fault = std::string(mutant.fault),
                       .origin = std::string(mutant.origin)};
@@ -70,27 +69,16 @@ MutantRecord record_of(const Contracts& contracts, const Mutant& mutant,
 }
 
 // A mutant that ends its process is caught: nothing else may.
-std::string answer_of(const Contracts& contracts, const Mutant& mutant, const Arguments& arguments,
-                      bool apart) {
-  const auto answer = [&](std::string_view /*request*/) {
-    return boost::json::serialize(write_json(record_of(contracts, mutant, arguments)));
-  };
-  if (!apart) return answer("");
-  Child child(answer, arguments.limits);
-  child.ask("");
-  if (child.wait() == Child::State::kAnswered) return child.take_answer();
-  return boost::json::serialize(write_json(MutantRecord{.mutant = mutant.subject.name(),
-                                                        .fault = std::string(mutant.fault),
-                                                        .origin = std::string(mutant.origin),
-                                                        .law = "ends no process",
-                                                        .difference = child.death().how}));
-}
-
-MutantRecord read_mutant(const std::string& text) {
-  MutantRecord record;
-  JsonFault fault;
-  KVO_CHECK(read_json(boost::json::parse(text), record, fault));
-  return record;
+MutantRecord record_apart(const Contracts& contracts, const Mutant& mutant,
+                          const MutantsArguments& arguments) {
+  const auto record = in_child<MutantRecord>(
+      arguments.limits, [&] { return record_of(contracts, mutant, arguments); });
+  if (const auto* answered = std::get_if<MutantRecord>(&record)) return *answered;
+  return {.mutant = mutant.subject.name(),
+          .fault = std::string(mutant.fault),
+          .origin = std::string(mutant.origin),
+          .law = "ends no process",
+          .difference = std::get<Death>(record).how};
 }
 
 void print_matrix(const std::vector<MutantRecord>& records, bool scripts) {
@@ -124,7 +112,7 @@ std::uint64_t median_length(const std::vector<MutantRecord>& records) {
   return lengths[lengths.size() / 2];
 }
 
-int run_mutants(const Contracts& contracts, const Arguments& arguments) {
+int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
   std::vector<const Mutant*> chosen;
   std::vector<std::string> known;
   for (const Mutant& mutant : contracts.mutants()) {
@@ -137,21 +125,20 @@ int run_mutants(const Contracts& contracts, const Arguments& arguments) {
   std::vector<MutantRecord> records;
   Progress progress("mutants", chosen.size());
   const Interruptible interruptible;
-  work_in_order(
-      0, chosen.size(), arguments.jobs, arguments.limits,
-      {.answer = [&](std::uint64_t index,
-                     bool apart) { return answer_of(contracts, *chosen[index], arguments, apart); },
-       .lost =
-           [&](std::uint64_t index, const Death& death) {
-             return boost::json::serialize(write_json(
-                 MutantRecord{.mutant = chosen[index]->subject.name(), .difference = death.how}));
-           },
-       .take =
-           [&](std::uint64_t /*index*/, const std::string& text) {
-             records.push_back(read_mutant(text));
-             progress.advance();
-             return true;
-           }});
+  const auto answer = [&](std::uint64_t index, bool apart) {
+    return packed(apart ? record_apart(contracts, *chosen[index], arguments)
+                        : record_of(contracts, *chosen[index], arguments));
+  };
+  const auto lost = [&](std::uint64_t index, const Death& death) {
+    return packed(MutantRecord{.mutant = chosen[index]->subject.name(), .difference = death.how});
+  };
+  const auto take = [&](std::uint64_t /*index*/, const std::string& text) {
+    records.push_back(unpacked<MutantRecord>(text));
+    progress.advance();
+    return true;
+  };
+  work_in_order(0, chosen.size(), arguments.jobs, arguments.limits,
+                {.answer = answer, .lost = lost, .take = take});
   progress.clear();
 
   const auto caught = static_cast<std::uint64_t>(std::ranges::count_if(
@@ -179,7 +166,7 @@ int run_mutants(const Contracts& contracts, const Arguments& arguments) {
 }  // namespace
 
 Run declare_mutants(CLI::App& app, const Contracts& contracts) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<MutantsArguments>();
   app.add_option("--contract", arguments->contract, "only the mutants of this contract");
   app.add_option("--seed", arguments->seed, "the same seed gives the same matrix")
       ->check(not_negative())

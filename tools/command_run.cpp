@@ -26,7 +26,7 @@
 namespace kvo::tools {
 namespace {
 
-struct Arguments : CampaignArguments {
+struct RunArguments : CampaignArguments {
   std::string trace;  // empty: the embedded sample
   std::string format;
   std::vector<std::string> words;
@@ -36,11 +36,11 @@ struct Arguments : CampaignArguments {
 };
 
 // What is replayed: the file, or the embedded sample.
-std::string trace_name(const Arguments& arguments) {
+std::string trace_name(const RunArguments& arguments) {
   return arguments.trace.empty() ? "sample" : arguments.trace;
 }
 
-std::vector<traces::Request> read_requests(const Arguments& arguments) {
+std::vector<traces::Request> read_requests(const RunArguments& arguments) {
   auto source =
       arguments.trace.empty()
           ? traces::TextSource::in_memory(std::string(traces::kSampleName), traces::sample_trace())
@@ -53,7 +53,7 @@ std::vector<traces::Request> read_requests(const Arguments& arguments) {
   return requests;
 }
 
-replay::Replay replay_of(const Contracts& contracts, const Arguments& arguments) {
+replay::Replay replay_of(const Contracts& contracts, const RunArguments& arguments) {
   replay::ReplayOptions options = arguments.replay;
   options.seed = arguments.seed;
   options.profile = arguments.profile;
@@ -85,7 +85,7 @@ std::uint32_t checksum(const std::vector<traces::Request>& requests) {
 }
 
 // What the cases were made from, for run files and summaries.
-boost::json::object provenance(const Arguments& arguments, const replay::Replay& replay) {
+boost::json::object provenance(const RunArguments& arguments, const replay::Replay& replay) {
   boost::json::object scales;
   for (const replay::ReplayedKind& kind : replay.kinds())
     scales[kind.comparison.kind->name()] = kind.scale;
@@ -97,7 +97,7 @@ boost::json::object provenance(const Arguments& arguments, const replay::Replay&
           {"lowering", write_json(replay.options().lowering)}};
 }
 
-RunHeader header_of(const Arguments& arguments, const replay::Replay& replay) {
+RunHeader header_of(const RunArguments& arguments, const replay::Replay& replay) {
   std::vector<Comparison> comparisons;
   for (const replay::ReplayedKind& kind : replay.kinds()) comparisons.push_back(kind.comparison);
   return {.kvoracle = std::string(kVersion),
@@ -108,11 +108,10 @@ RunHeader header_of(const Arguments& arguments, const replay::Replay& replay) {
           .options = provenance(arguments, replay)};
 }
 
-int run_trace(const Contracts& contracts, Arguments& arguments, const CLI::App& app) {
+int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::App& app) {
   check_files(arguments, {arguments.trace});
   const replay::Replay replay = replay_of(contracts, arguments);
   arguments.campaign.cases = replay.cases();
-  arguments.campaign.shrink_attempts = 2'000;  // A case of a trace is long.
   arguments.report.profile = arguments.profile;
   std::uint64_t offset = 0;
   if (arguments.only_case) {
@@ -169,7 +168,7 @@ void declare_policy(CLI::App& app, std::int64_t& requests, replay::ReplayOptions
 }  // namespace
 
 Run declare_run(CLI::App& app, const Contracts& contracts) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<RunArguments>();
   app.add_option("trace", arguments->trace, "request trace; none: the embedded sample");
   app.add_option("--format", arguments->format, "of the trace; default: by its content");
   app.add_option("--subject", arguments->words, "contracts, caches or subjects; none: all");
@@ -180,6 +179,7 @@ Run declare_run(CLI::App& app, const Contracts& contracts) {
                "a table of all operations (default)")
       ->group(kRunningGroup);
   arguments->report.timings = true;
+  arguments->campaign.shrink_attempts = 2'000;  // a case of a trace is long
   declare_policy(app, arguments->requests, arguments->replay);
   declare_campaign(app, *arguments);
   return [&contracts, &app, arguments] { return run_trace(contracts, *arguments, app); };

@@ -8,13 +8,12 @@
 #include <fmt/format.h>
 
 #include "properties/runner/run_case.hpp"
-#include "reference/contract/describe/json.hpp"
-#include "reference/contract/values/check.hpp"
 #include "tools/apart.hpp"
 #include "tools/campaign_options.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
+#include "tools/in_child.hpp"
 #include "tools/json_file.hpp"
 #include "tools/not_negative.hpp"
 #include "tools/usage.hpp"
@@ -23,7 +22,7 @@
 namespace kvo::tools {
 namespace {
 
-struct Arguments {
+struct ShrinkArguments {
   std::string log;
   std::string case_name;
   std::string subject;
@@ -63,22 +62,13 @@ Shrunk shrink_with(const ShrinkOptions& options, const CasePlan& plan, const Sub
 }
 
 // One process for all attempts; one an attempt where the subject ends it.
-Shrunk shrink(const Arguments& arguments, const CasePlan& plan, const Subject& subject,
+Shrunk shrink(const ShrinkArguments& arguments, const CasePlan& plan, const Subject& subject,
               const Script& script, bool died) {
   if (!died) {
-    Child child(
-        [&](std::string_view /*request*/) {
-          return boost::json::serialize(
-              write_json(shrink_with({.attempts = arguments.attempts}, plan, subject, script)));
-        },
-        arguments.limits);
-    child.ask("");
-    if (child.wait() == Child::State::kAnswered) {
-      Shrunk shrunk;
-      JsonFault fault;
-      KVO_CHECK(read_json(boost::json::parse(child.take_answer()), shrunk, fault));
-      return shrunk;
-    }
+    const auto shrunk = in_child<Shrunk>(arguments.limits, [&] {
+      return shrink_with({.attempts = arguments.attempts}, plan, subject, script);
+    });
+    if (const auto* whole = std::get_if<Shrunk>(&shrunk)) return *whole;
   }
   const auto judge = [&](const CasePlan& tried, const Subject& judged, const Script& candidate) {
     return run_script_apart(tried, judged, candidate, arguments.limits);
@@ -96,8 +86,8 @@ void write_lines(const std::string& path, const std::vector<std::string>& lines)
   must(file.commit());
 }
 
-CasePlan plan_of(const Contracts& contracts, const Arguments& arguments, const Subject& subject,
-                 const traces::CaseHeader& header) {
+CasePlan plan_of(const Contracts& contracts, const ShrinkArguments& arguments,
+                 const Subject& subject, const traces::CaseHeader& header) {
   std::string law = arguments.law_name.empty() ? header.law : arguments.law_name;
   if (law.empty()) law = "agrees_with_reference";
   return {
@@ -111,7 +101,7 @@ CasePlan plan_of(const Contracts& contracts, const Arguments& arguments, const S
       .subjects = {&subject}};
 }
 
-int run_shrink(const Contracts& contracts, const Arguments& arguments) {
+int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {
   const Subject& subject = subject_named(contracts, arguments.subject);
   const traces::Case failing =
       must(traces::read_case(arguments.log, arguments.case_name, contracts.kind_finder()));
@@ -144,7 +134,7 @@ int run_shrink(const Contracts& contracts, const Arguments& arguments) {
 }  // namespace
 
 Run declare_shrink(CLI::App& app, const Contracts& contracts) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ShrinkArguments>();
   app.add_option("log", arguments->log, "operation log, .jsonl or .jsonl.gz")->required();
   app.add_option("--subject", arguments->subject, "the subject that fails")->required();
   app.add_option("--case", arguments->case_name, "the case of the log; default: its first");

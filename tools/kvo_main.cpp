@@ -25,6 +25,7 @@
 #include "tools/exit_status.hpp"
 #include "tools/program_name.hpp"
 #include "tools/usage.hpp"
+#include "tools/word_option.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -92,9 +93,8 @@ int run_command_line(int argc, const char* const* argv, const Contracts& contrac
   app.get_formatter()->column_width(34);
   static const std::map<std::string, ColourMode> kColours{
       {"auto", ColourMode::kAuto}, {"always", ColourMode::kAlways}, {"never", ColourMode::kNever}};
-  app.add_option_function<ColourMode>("--color", set_colour_mode,
-                                      "auto, always or never; auto: on a terminal, unless NO_COLOR")
-      ->transform(CLI::CheckedTransformer(kColours).description(""))
+  add_word_option<ColourMode>(app, "--color", kColours, set_colour_mode,
+                              "auto: on a terminal, unless NO_COLOR is set")
       ->default_str("auto");
   const Run run = declare_group(app, commands(), contracts);
   try {
@@ -142,6 +142,9 @@ int guarded(int argc, char** argv, std::vector<Subject> subjects, std::vector<Co
     return output_fault(error);
   } catch (const std::bad_alloc&) {
     return harness_fault("out of memory");
+  } catch (const std::system_error& error) {
+    print_error(error.what());  // no process or pipe left: the environment's
+    return kExitUsage;
   } catch (const std::exception& error) {
     return harness_fault(error.what());
   }

@@ -30,13 +30,17 @@ inline std::optional<double> number_of(const std::string& text) {
   return number;
 }
 
+inline std::string no_number(const std::string& text) {
+  return "'" + text + "' is no number of at most 64 bits";
+}
+
 }  // namespace detail
 
 /// Refuses a minus sign: CLI11 would read -1 as 2^64 - 1.
 [[nodiscard]] inline CLI::Validator not_negative() {
   const auto check = [](const std::string& text) {
     const auto number = detail::number_of(text);
-    if (!number) return "'" + text + "' is no number of 64 bits";
+    if (!number) return detail::no_number(text);
     return *number < 0 || text.front() == '-' ? text + " is below zero" : std::string();
   };
   return {check, ""};
@@ -46,7 +50,8 @@ inline std::optional<double> number_of(const std::string& text) {
 [[nodiscard]] inline CLI::Validator positive() {
   const auto check = [](const std::string& text) {
     const auto number = detail::number_of(text);
-    return number && *number > 0 ? std::string() : text + " is not a number above zero";
+    if (!number) return detail::no_number(text);
+    return *number > 0 ? std::string() : text + " is not a number above zero";
   };
   return {check, ""};
 }

@@ -23,6 +23,10 @@ struct Trial {
   const CacheKind* kind;
   const Law* law;
   Profile profile;
+
+  friend void PrintTo(const Trial& trial, std::ostream* out) {
+    *out << trial.kind->name() << ", " << trial.law->name();
+  }
 };
 
 std::vector<const Mutant*> mutants_of(const CacheKind& kind) {
@@ -88,12 +92,18 @@ std::map<std::vector<std::string>, std::string> commands(const std::string& out)
 
 TEST_P(Repeat, EachFailureIsRepeatedByItsCommand) {
   const auto& [kind, law, profile] = GetParam();
-  std::vector<std::string> words{"check", "--law", std::string(law->name()), "--cases", "2"};
+  std::vector<std::string> words{
+      "check", "--law", std::string(law->name()), "--cases", "30", "--shrink-attempts", "50"};
   if (profile == Profile::kDocumented) words.insert(words.end(), {"--profile", "documented"});
   for (const Mutant* mutant : mutants_of(*kind)) words.push_back(mutant->subject.name());
   const Finished found = run(words);
   ASSERT_LE(found.status, kExitCrashed) << found.err;
-  for (const auto& [command, subject] : commands(found.out)) {
+  const auto all = commands(found.out);
+  if (law->name() == "agrees_with_reference") {
+    EXPECT_FALSE(all.empty()) << "no mutant of " << kind->name() << " failed";
+  }
+  if (all.empty()) GTEST_SKIP() << "this law finds none of these mutants in so few cases";
+  for (const auto& [command, subject] : all) {
     const Finished once = run(command);
     const Finished again = run(command);
     EXPECT_TRUE(once.status == kExitDiffers || once.status == kExitCrashed)

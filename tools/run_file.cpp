@@ -68,7 +68,39 @@ TraceResult<Earlier> read_earlier(const std::string& path, const RunHeader& head
   }
 }
 
+// "(RS-4, RS-5)" at the end of an operation's sentence.
+std::string rules_of(std::string_view doc) {
+  constexpr char kRuleDash = '-';
+  const std::size_t begin = doc.rfind('(');
+  const std::size_t end = doc.rfind(')');
+  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin ||
+      doc.substr(begin, end - begin).find(kRuleDash) == std::string_view::npos)
+    return {};
+  return std::string(doc.substr(begin + 1, end - begin - 1));
+}
+
+// "k[batch 0, position 3]" and "k[batch 1, position 0]" are the same field.
+std::string field_of(std::string_view place) {
+  return std::string(place.substr(0, place.find('[')));
+}
+
 }  // namespace
+
+ShrunkRecord shrunk_record(const Repro& repro) {
+  constexpr std::size_t kMostLines = 24;
+  const std::vector<traces::Step>& steps = repro.script.steps;
+  ShrunkRecord record{.operations = steps.size(),
+                      .difference = repro.verdict.text(),
+                      .alike = repro.script.header.law + " " + repro.verdict.op + " " +
+                               field_of(repro.verdict.difference.place),
+                      .rules = {},
+                      .guilty = repro.verdict.op_index,
+                      .script = {}};
+  if (record.guilty < steps.size()) record.rules = rules_of(steps[record.guilty].op.kind().doc);
+  if (steps.size() <= kMostLines)
+    for (const traces::Step& step : steps) record.script.push_back(op_text(step.op));
+  return record;
+}
 
 CaseRecord record_of(std::uint64_t index, const CaseResult& result) {
   CaseRecord record{.index = index,
@@ -84,7 +116,7 @@ CaseRecord record_of(std::uint64_t index, const CaseResult& result) {
     out.outcome = subject.verdict.outcome;
     out.evidence = subject.evidence;
     if (out.outcome != Outcome::kAgrees) out.problem = subject.verdict.text();
-    if (subject.repro) out.repro_operations = subject.repro->script.steps.size();
+    if (subject.repro) out.shrunk = shrunk_record(*subject.repro);
     for (const Timings::Row& row : subject.timings.rows()) {
       TimingRecord& timing = out.timings.emplace_back();
       timing.op = row.op->name;

@@ -41,17 +41,28 @@ struct TimingRecord {
 };
 BOOST_DESCRIBE_STRUCT(TimingRecord, (), (op, total_nanoseconds, payload_bytes, histogram))
 
+/// The smallest script found that a subject fails.
+struct ShrunkRecord {
+  std::uint64_t operations = 0;
+  std::string difference;    ///< as it shows there
+  std::string alike;         ///< failures with the same law, operation and field have the same
+  std::string rules;         ///< that the guilty operation cites: "RS-4, RS-5"
+  std::uint64_t guilty = 0;  ///< its number in the script
+  std::vector<std::string> script;  ///< a line an operation; none where there are too many to read
+};
+BOOST_DESCRIBE_STRUCT(ShrunkRecord, (), (operations, difference, alike, rules, guilty, script))
+
 struct SubjectRecord {
   std::string subject;
   Outcome outcome = Outcome::kAgrees;
   std::optional<std::string> problem = std::nullopt;  ///< absent when it agrees
   std::optional<std::string> repro = std::nullopt;    ///< file of the shrunk script
-  std::optional<std::uint64_t> repro_operations = std::nullopt;
+  std::optional<ShrunkRecord> shrunk = std::nullopt;
   Evidence evidence = {};
   std::vector<TimingRecord> timings = {};
 };
 BOOST_DESCRIBE_STRUCT(SubjectRecord, (),
-                      (subject, outcome, problem, repro, repro_operations, evidence, timings))
+                      (subject, outcome, problem, repro, shrunk, evidence, timings))
 
 /// One case, as written and as read again.
 struct CaseRecord {
@@ -77,6 +88,7 @@ extern template const Type& type_of<tools::CaseRecord>();  // in run_file.cpp
 namespace kvo::tools {
 
 [[nodiscard]] CaseRecord record_of(std::uint64_t index, const CaseResult& result);
+[[nodiscard]] ShrunkRecord shrunk_record(const Repro& repro);
 
 /// A run file open for appending.
 class RunFile {

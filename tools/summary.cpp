@@ -26,7 +26,7 @@ std::string reference_name(const std::string& subject) {
 bool says_something(const SubjectRecord& subject) {
   const Evidence& evidence = subject.evidence;
   const bool agrees = subject.outcome == Outcome::kAgrees;
-  return Verdict{.outcome = subject.outcome}.failed() ||
+  return kvo::failed(subject.outcome) ||
          (agrees && evidence.compared + evidence.judged + evidence.failures > 0);
 }
 
@@ -42,6 +42,19 @@ Summary::Total& Summary::total_of(const std::string& subject) {
 LawSummary& Summary::law_of(const std::string& law) {
   const auto known = std::ranges::find(laws_, law, &LawSummary::law);
   return known != laws_.end() ? *known : laws_.emplace_back(LawSummary{.law = law});
+}
+
+void Summary::add_failure(const CaseRecord& record, const SubjectRecord& subject) {
+  const auto alike = std::ranges::find_if(failures_, [&](const FailureSummary& known) {
+    return known.subject == subject.subject && known.shrunk && subject.shrunk &&
+           known.shrunk->alike == subject.shrunk->alike;
+  });
+  if (alike != failures_.end()) {
+    ++alike->cases;
+  } else if (failures_.size() < kMostFailures) {
+    failures_.push_back({subject.subject, record.name, record.law, subject.problem.value_or(""),
+                         subject.repro, subject.shrunk, record.repeat});
+  }
 }
 
 void Summary::add(const CaseRecord& record) {
@@ -76,11 +89,9 @@ void Summary::add(const CaseRecord& record) {
             unsupported_.end())
       unsupported_.push_back(
           {subject.subject, record.name, record.law, subject.problem.value_or("")});
-    if (!Verdict{.outcome = subject.outcome}.failed()) continue;
+    if (!kvo::failed(subject.outcome)) continue;
     failed = true;
-    if (failures_.size() < kMostFailures)
-      failures_.push_back({subject.subject, record.name, record.law, subject.problem.value_or(""),
-                           subject.repro, subject.repro_operations, record.repeat});
+    add_failure(record, subject);
   }
   failed_ += failed ? 1 : 0;
 }

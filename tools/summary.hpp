@@ -55,18 +55,19 @@ struct LawSummary {
 };
 BOOST_DESCRIBE_STRUCT(LawSummary, (), (law, cases, operations, evidence, vacuous))
 
-/// A case that somebody failed.
+/// Cases that a subject failed alike, or one that it does not support.
 struct FailureSummary {
   std::string subject;
-  std::string name;  ///< the case
+  std::string name;  ///< the first case
   std::string law;
   std::string problem;
   std::optional<std::string> repro = std::nullopt;
-  std::optional<std::uint64_t> repro_operations = std::nullopt;
+  std::optional<ShrunkRecord> shrunk = std::nullopt;
   std::optional<std::string> repeat = std::nullopt;  ///< the command that runs the case again
+  std::uint64_t cases = 1;
 };
 BOOST_DESCRIBE_STRUCT(FailureSummary, (),
-                      (subject, name, law, problem, repro, repro_operations, repeat))
+                      (subject, name, law, problem, repro, shrunk, repeat, cases))
 
 struct LabelSummary {
   std::string kind;
@@ -85,7 +86,7 @@ class Summary {
   [[nodiscard]] std::vector<LabelSummary> labels() const;
   /// By law, in order of first appearance.
   [[nodiscard]] const std::vector<LawSummary>& laws() const { return laws_; }
-  /// The first failures, at most kMostFailures.
+  /// Failures whose shrunk scripts end alike are one; the first kMostFailures.
   [[nodiscard]] const std::vector<FailureSummary>& failures() const { return failures_; }
   /// Of each subject that did not support something, the first case and what it was.
   [[nodiscard]] const std::vector<FailureSummary>& unsupported() const { return unsupported_; }
@@ -104,6 +105,7 @@ class Summary {
     std::vector<std::pair<std::string, Durations>> durations;
   };
   Total& total_of(const std::string& subject);
+  void add_failure(const CaseRecord& record, const SubjectRecord& subject);
 
   LawSummary& law_of(const std::string& law);
 

@@ -112,25 +112,39 @@ std::string law_option(const std::string& law) {
   return law == agreement().name() ? "" : " --law " + law;
 }
 
+// The script of a failure, its guilty operation marked.
+void print_script(const ShrunkRecord& shrunk) {
+  print_out(fmt::format("  shrunk to {} operations: {}\n", shrunk.operations,
+                        printable(shrunk.difference)));
+  for (std::size_t i = 0; i < shrunk.script.size(); ++i)
+    print_out(
+        fmt::format("  {} {}\n", i == shrunk.guilty ? ">" : " ", printable(shrunk.script[i])));
+  if (!shrunk.rules.empty())
+    print_out(fmt::format("  rules of the operation: {} ({} explain RULE)\n", shrunk.rules,
+                          program_name()));
+}
+
 void print_failures(const Summary& summary, const ReportOptions& options) {
   const Paint paint(stdout);
   const std::string profile =
       options.profile == Profile::kDocumented ? " --profile documented" : "";
   for (const FailureSummary& failure : summary.failures()) {
-    print_out(fmt::format("\n{} {} in case {}\n  {}\n", paint(Colour::kRed, "FAILED"),
-                          failure.subject, printable(failure.name), printable(failure.problem)));
+    print_out(fmt::format(
+        "\n{} {} in case {}{}\n  {}\n", paint(Colour::kRed, "FAILED"), failure.subject,
+        printable(failure.name),
+        failure.cases > 1 ? fmt::format(" and {} more alike", count_text(failure.cases - 1)) : "",
+        printable(failure.problem)));
+    if (failure.shrunk) print_script(*failure.shrunk);
     if (failure.repro)
-      print_out(
-          fmt::format("  shrunk to {} operations; repeat with: {} conform {} --subject "
-                      "{}{}{}\n",
-                      failure.repro_operations.value_or(0), program_name(), *failure.repro,
-                      failure.subject, law_option(failure.law), profile));
+      print_out(fmt::format("  repeat with: {} conform {} --subject {}{}{}\n", program_name(),
+                            *failure.repro, failure.subject, law_option(failure.law), profile));
     else if (failure.repeat)
       print_out(fmt::format("  repeat with: {}\n", *failure.repeat));
   }
-  if (summary.failed() > summary.failures().size())
-    print_out(fmt::format("\n{} more cases failed\n",
-                          count_text(summary.failed() - summary.failures().size())));
+  const std::size_t shown = summary.failures().size();
+  if (shown == Summary::kMostFailures)
+    print_out(fmt::format("\n{} kinds of failures are shown, at most; {} cases failed\n", shown,
+                          count_text(summary.failed())));
 }
 
 void print_unsupported(const Summary& summary) {
@@ -160,17 +174,6 @@ int status_of(const Summary& summary, const ReportOptions& options) {
 int report(const Summary& summary, const ReportOptions& options, boost::json::object facts) {
   MemorySpeed speed;
   const auto subjects = summary.subjects(speed);
-  if (!options.json.empty()) {
-    facts["cases"] = summary.cases();
-    facts["failed_cases"] = summary.failed();
-    facts["subjects"] = verdicts_json(subjects);
-    facts["failures"] = write_json(summary.failures());
-    facts["unsupported"] = write_json(summary.unsupported());
-    facts["labels"] = write_json(summary.labels());
-    facts["laws"] = write_json(summary.laws());
-    if (options.timings) facts["timings"] = timings_json(subjects);
-    write_json_file(options.json, facts);
-  }
   if (options.json != kStandardOutput) {
     if (options.timings) print_out(timings_table(subjects) + "\n");
     print_out(subjects_table(subjects));
@@ -189,6 +192,18 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
   if (summary.out_of_memory() > 0 && options.memory_matters)
     print_error(fmt::format("{} cases ask for more memory than a single allocation may have",
                             summary.out_of_memory()));
+  // Last: what cannot be written must not keep what can be read.
+  if (!options.json.empty()) {
+    facts["cases"] = summary.cases();
+    facts["failed_cases"] = summary.failed();
+    facts["subjects"] = verdicts_json(subjects);
+    facts["failures"] = write_json(summary.failures());
+    facts["unsupported"] = write_json(summary.unsupported());
+    facts["labels"] = write_json(summary.labels());
+    facts["laws"] = write_json(summary.laws());
+    if (options.timings) facts["timings"] = timings_json(subjects);
+    write_json_file(options.json, facts);
+  }
   const std::string missing = missing_evidence(summary);
   if (!missing.empty() && summary.failed() == 0) print_error(missing);
   return status_of(summary, options);

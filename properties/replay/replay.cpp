@@ -48,7 +48,6 @@ CasePlan Replay::plan(std::uint64_t index) const {
       .kind = kind.comparison.kind,
       .name = "requests" + std::to_string(first) + "-" + std::to_string(first + count - 1),
       .note = "lowered from a trace, policy " + std::to_string(options_.schedule.version),
-      .repeat = options_.repeat,
       .setup = kind.lowering->setup(input),
       .options = {.invariants_every = options_.invariants_every,
                   .fill_bytes = 0,

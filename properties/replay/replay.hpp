@@ -27,7 +27,6 @@ struct ReplayOptions {
   std::int64_t scale = 0;  ///< what lengths are divided by; 0: for each kind what scale_of chooses
   std::uint64_t seed = 1;  ///< of the first window; each further window has the next number
   Profile profile = Profile::kOriginal;
-  std::string repeat = {};  ///< the command that runs all this again
   /// Operations between two walks over every structure: after each one they would dwarf the replay.
   std::uint64_t invariants_every = 4096;
 };

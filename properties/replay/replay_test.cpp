@@ -145,10 +145,9 @@ replay::Replay windows_of(std::vector<traces::Request> all, replay::ReplayOption
 }
 
 TEST(ReplayPlan, EveryWindowIsACaseOnEveryKindThatHasALowering) {
-  const replay::Replay replay = windows_of(requests(), {.lowering = {.requests_per_case = 10},
-                                                        .seed = 7,
-                                                        .profile = Profile::kDocumented,
-                                                        .repeat = "again"});
+  const replay::Replay replay = windows_of(
+      requests(),
+      {.lowering = {.requests_per_case = 10}, .seed = 7, .profile = Profile::kDocumented});
   ASSERT_EQ(replay.kinds().size(), 2U);
   ASSERT_EQ(replay.cases(), 6U) << "24 requests by 10";
   std::vector<std::string> names;
@@ -156,7 +155,6 @@ TEST(ReplayPlan, EveryWindowIsACaseOnEveryKindThatHasALowering) {
     const CasePlan plan = replay.plan(index);
     names.push_back(plan.kind->name() + " " + plan.name);
     EXPECT_EQ(plan.setup.profile, Profile::kDocumented);
-    EXPECT_EQ(plan.repeat, "again");
     EXPECT_EQ(plan.note, "lowered from a trace, policy 3");
   }
   EXPECT_EQ(names, (std::vector<std::string>{

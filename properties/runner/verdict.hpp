@@ -20,6 +20,11 @@ enum class Outcome : std::uint8_t {
 BOOST_DESCRIBE_ENUM(Outcome, kAgrees, kMismatch, kBroken, kNotSupported, kOutOfMemory, kVacuous,
                     kDied)
 
+/// Whether a subject is at fault.
+[[nodiscard]] constexpr bool failed(Outcome outcome) {
+  return outcome == Outcome::kMismatch || outcome == Outcome::kBroken || outcome == Outcome::kDied;
+}
+
 struct Verdict {
   Outcome outcome = Outcome::kAgrees;
   std::uint64_t op_index = 0;  ///< operation at which it was decided, from 0
@@ -27,10 +32,7 @@ struct Verdict {
   Difference difference = {};
   std::string reason = {};  ///< for outcomes without a difference
 
-  [[nodiscard]] bool failed() const {
-    return outcome == Outcome::kMismatch || outcome == Outcome::kBroken ||
-           outcome == Outcome::kDied;
-  }
+  [[nodiscard]] bool failed() const { return kvo::failed(outcome); }
   /// "op 12 update: k[batch 0, position 3, dim 1]: want 7, got 9"
   [[nodiscard]] std::string text() const;
 };
