@@ -184,6 +184,77 @@ TEST_P(PositionalRules, AnOperationOfAnotherCacheIsRefused) {
   }
 }
 
+// ---- What is accepted, and seen ----
+
+TEST_P(PositionalRules, PositionsInAnyOrderAreAcceptedOK24) {
+  for (const Profile profile : kProfiles) {
+    PositionalCase cache = ready(causal(), profile, "{}", {1, 8, 2, kF32});
+    EXPECT_EQ(cache.pass({5, 2, 5, 9}), "ok") << "also more tokens than max_batch";
+    EXPECT_EQ(cache.pass({2}), "ok");
+    EXPECT_EQ(cache.seen(), SeenKeys({{2, 5}}));
+    const Positions held = cache.held(0);
+    EXPECT_EQ(Positions(held.begin(), held.begin() + 5), Positions({5, 2, 5, 9, 2}));
+  }
+}
+
+TEST_P(PositionalRules, AChunkSeesNothingBeforeItsBeginOK33) {
+  for (const Profile profile : kProfiles) {
+    PositionalCase cache =
+        ready(kind_of(MemberKind::kChunked), profile, R"({"chunk":4})", {1, 8, 8, kF32});
+    EXPECT_EQ(cache.pass({2, 3, 4, 5}), "ok");
+    EXPECT_EQ(cache.seen(), SeenKeys({{1}, {1, 2}, {3}, {3, 4}}));
+  }
+}
+
+TEST_P(PositionalRules, OtherSequencesAndFreeCellsAreNotSeenOK34OK35) {
+  for (const Profile profile : kProfiles) {
+    PositionalCase cache = ready(causal(), profile, R"({"backend":
+        {"cache_padding":4,"permuted_v":false,"mask_dtype":"f32"}})",
+                                 {2, 8, 4, kF32});
+    EXPECT_EQ(cache.pass({0, 0, 1}, {0, 1, 0}), "ok");
+    EXPECT_EQ(cache.seen(), SeenKeys({{1}, {2}, {1, 3}}));
+    EXPECT_EQ(cache.values(Get{}).mask->shape, Shape({3, 4})) << "the range has a free cell";
+    EXPECT_EQ(cache.code(CopyPrefix{0, 1, 1}), "ok");
+    EXPECT_EQ(cache.pass({1}, {1}), "ok");
+    EXPECT_EQ(cache.seen(), SeenKeys({{1, 4}})) << "a cell that it shares";
+  }
+}
+
+TEST_P(PositionalRules, ACopiedPrefixIsAllThatTheOtherSequenceHasOK52) {
+  for (const Profile profile : kProfiles) {
+    PositionalCase cache = ready(causal(), profile, "{}", {2, 8, 4, kF32});
+    EXPECT_EQ(cache.pass({0, 1, 2}), "ok");
+    EXPECT_EQ(cache.pass({0, 1, 7}, {1, 1, 1}), "ok");
+    EXPECT_EQ(cache.code(CopyPrefix{0, 1, 2}), "ok");
+    const auto first_six = [&](std::int64_t sequence) {
+      Positions held = cache.held(sequence);
+      held.resize(6);
+      return held;
+    };
+    EXPECT_EQ(first_six(0), Positions({0, 1, 2, -1, -1, -1}));
+    EXPECT_EQ(first_six(1), Positions({0, 1, -1, -1, -1, -1})) << "also beyond len";
+    EXPECT_EQ(cache.code(CopyPrefix{0, 1, 99}), "ok");
+    EXPECT_EQ(cache.held(1), cache.held(0)) << "all of it";
+    EXPECT_EQ(cache.code(CopyPrefix{0, 1, 1}), "ok");
+    EXPECT_EQ(cache.held(1)[1], -1) << "a token that both had";
+    EXPECT_EQ(cache.held(0)[1], 1) << "stays the source's";
+  }
+}
+
+TEST_P(PositionalRules, ACopyOfNothingEmptiesTheOtherSequenceOK53) {
+  for (const Profile profile : kProfiles) {
+    for (const CopyPrefix& copy :
+         {CopyPrefix{0, 1, 0}, CopyPrefix{0, 1, -3}, CopyPrefix{2, 1, 5}}) {
+      PositionalCase cache = ready(causal(), profile, "{}", {3, 8, 4, kF32});
+      EXPECT_EQ(cache.pass({0, 1, 0, 1}, {0, 0, 1, 1}), "ok");
+      EXPECT_EQ(cache.code(copy), "ok");
+      const Positions left = cache.held(1);
+      EXPECT_EQ(std::ranges::count(left, -1), std::ssize(left)) << copy.len;
+      EXPECT_EQ(cache.held(0)[1], 1);
+    }
+  }
+}
+
 // ---- Batches of nothing ----
 
 TEST_P(PositionalRules, ABatchOfNothingIsRefusedWhereCellsAreFreeOK29) {

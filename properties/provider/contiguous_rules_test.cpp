@@ -152,7 +152,7 @@ TEST_P(ContiguousRules, ANegativeTruncateCountsAsZeroWhenDocumentedZF18) {
   EXPECT_EQ(cache.code(rows(0, {1, 4, 1}, 1)), "ok");
 }
 
-TEST_P(ContiguousRules, ANegativeTruncateBreaksTheOriginalUntilResetZF18) {
+TEST_P(ContiguousRules, ANegativeTruncateLeadsOutOfTheBufferUntilResetZF4ZF18) {
   auto cache = original();
   cache.values(rows(0, {1, 2, 1}, 1));
   cache.values(Truncate{{}, -3});
