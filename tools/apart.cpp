@@ -1,13 +1,15 @@
 #include "tools/apart.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <new>
 #include <string>
 #include <utility>
 #include <variant>
 
+#include <fmt/format.h>
+
 #include "tools/in_child.hpp"
+#include "tools/told_script.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -41,10 +43,11 @@ Verdict death_verdict(const Death& death, const CasePlan& plan, const Subject* s
 }
 
 /// The baseline alone where `subject` is null.
-Part run_part(std::uint64_t index, const CasePlan& plan, const Subject* subject,
-              ChildLimits limits) {
+Part run_part(std::uint64_t index, const CasePlan& plan, const Subject* subject, ChildLimits limits,
+              const ToldScript& told) {
   const auto part = in_child<Part>(limits, [&]() -> Part {
     CasePlan alone = plan;
+    alone.ops = [&] { return told.tell(plan.ops()); };
     alone.subjects.clear();
     if (subject != nullptr) alone.subjects.push_back(subject);
     try {
@@ -60,10 +63,13 @@ Part run_part(std::uint64_t index, const CasePlan& plan, const Subject* subject,
   return {.verdict = death_verdict(death, plan, asked), .hung = death.hung};
 }
 
-SubjectRecord record_of_part(const Part& part, const std::string& name) {
+SubjectRecord record_of_part(const Part& part, const std::string& name, std::string_view law) {
   if (!part.record.subjects.empty() && part.record.subjects.back().subject == name)
     return part.record.subjects.back();
-  return {.subject = name, .outcome = part.verdict.outcome, .problem = part.verdict.text()};
+  return {.subject = name,
+          .outcome = part.verdict.outcome,
+          .problem = part.verdict.text(),
+          .alike = fmt::format("{} {}", law, part.verdict.signature())};
 }
 
 }  // namespace
@@ -103,22 +109,24 @@ CaseRecord run_case_apart(std::uint64_t index, const CasePlan& plan, std::uint64
   };
   for (const Subject* subject : subjects) {
     const Subject& named = subject != nullptr ? *subject : *plan.baseline;
-    Part part = run_part(index, plan, subject, limits);
-    SubjectRecord& own = record.subjects.emplace_back(record_of_part(part, named.name()));
+    const ToldScript told;
+    Part part = run_part(index, plan, subject, limits, told);
+    SubjectRecord& own =
+        record.subjects.emplace_back(record_of_part(part, named.name(), record.law));
     record.operations = std::max(record.operations, part.record.operations);
     for (const std::string& label : part.record.labels)
       if (std::ranges::find(record.labels, label) == record.labels.end())
         record.labels.push_back(label);
-    // The script of a baseline that fails cannot be had from its answers.
-    if (!part.verdict.failed() || &named == plan.baseline) continue;
-    constexpr std::uint64_t kWhole = std::numeric_limits<std::uint64_t>::max() - 1;
-    const std::uint64_t last = plan.law->needs_whole_script() ? kWhole : part.verdict.op_index;
-    const std::uint64_t most = part.hung ? kMostHungAttempts : kMostAttempts;
-    Script script = script_until(plan, last);
-    if (part.verdict.outcome == Outcome::kDied && !script.empty()) {
+    if (!part.verdict.failed()) continue;
+    Script script = told.script(*plan.kind);
+    if (!plan.law->needs_whole_script())
+      script = without(script, part.verdict.op_index + 1, script.size());
+    if (script.empty()) continue;
+    if (part.verdict.outcome == Outcome::kDied) {
       part.verdict.op = script.back().kind().name;
       own.problem = part.verdict.text();
     }
+    const std::uint64_t most = part.hung ? kMostHungAttempts : kMostAttempts;
     SubjectResult result{.subject = named.name(), .verdict = part.verdict};
     result.repro = shrink_case(plan, named, std::move(script),
                                {.attempts = std::min(shrink_attempts, most), .judge = judge});

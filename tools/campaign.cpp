@@ -80,7 +80,8 @@ CaseRecord lost_record(std::uint64_t index, const Death& death) {
   record.subjects.push_back(
       {.subject = death.subject != nullptr ? death.subject->name() : "harness",
        .outcome = Outcome::kDied,
-       .problem = death.how});
+       .problem = death.how,
+       .alike = "died"});
   return record;
 }
 

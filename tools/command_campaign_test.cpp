@@ -99,6 +99,39 @@ TEST_F(RunCommand, RunFilesDoNotDependOnTheNumberOfThreads) {
   EXPECT_GT(cases_of("run1").size(), 20U);
 }
 
+// Equal runs have equal bytes, whatever the number of processes.
+TEST_F(Campaign, ResultsDoNotDependOnTheNumberOfWorkers) {
+  const std::string log = std::string(KVO_LOGS) + "/layered.jsonl.gz";
+  const std::vector<std::vector<std::string>> commands{
+      {"check", "layered", "layered.vector@mutant:clone_drops_pending", "--cases", "60"},
+      {"run", "--requests", "20", "--requests-per-case", "8", "--scale", "128", "--no-timings"},
+      {"conform", log},
+      {"conform", log, "--profile", "documented"},
+      {"mutants", "--contract", "layered"}};
+  for (const auto& command : commands) {
+    std::vector<std::string> written;
+    for (const std::string jobs : {"1", "4"}) {
+      std::vector<std::string> words = command;
+      words.insert(words.end(), {"--jobs", jobs, "--json", "-"});
+      written.push_back(run(words).out);
+    }
+    EXPECT_EQ(written[0], written[1]) << command[0];
+    EXPECT_GT(written[0].size(), 100U);
+  }
+}
+
+// A worker that somebody kills has lost nothing: its case runs again.
+TEST_F(Check, KilledWorkersDoNotChangeTheResult) {
+  const std::string command = kvoracle_path() + " check layered --cases 300 --jobs 2 --json ";
+  ASSERT_EQ(run_program({"/bin/sh", "-c", command + path("whole")}, {}).status, 0);
+  const std::string killing =
+      command + path("killed") + " & p=$!; n=0; while [ $n -lt 5 ]; do n=$((n+1)); sleep 0.05; " +
+      "for c in $(cat /proc/$p/task/$p/children 2>/dev/null); do kill -9 $c; break; done; done; "
+      "wait $p";
+  ASSERT_EQ(run_program({"/bin/sh", "-c", killing}, {}).status, 0);
+  EXPECT_EQ(read("killed"), read("whole"));
+}
+
 TEST_F(Check, AResumedRunEqualsOneThatWasNotKilled) {
   const std::vector<std::string> command{"check", "layered", "--cases", "60"};
   const auto with = [&](std::vector<std::string> more) {
@@ -122,6 +155,18 @@ TEST_F(Check, AnotherRunIsNotResumed) {
   expect_refused({"check", "layered", "--cases", "9", "--seed", "2", "-o", "file", "--resume"},
                  "is not the header of this run");
   EXPECT_EQ(read("file"), before);
+}
+
+TEST_F(Check, AFailureTellsWhereTheElementsComeFrom) {
+  const Finished failed =
+      run({"check", "provider.paged@mutant:partial_block_leaks", "--cases", "200"});
+  EXPECT_EQ(failed.status, kExitDiffers);
+  EXPECT_THAT(failed.out,
+              testing::ContainsRegex("op 5 read_block: .*elements differ\\)\n"
+                                     "    2 is k\\[batch 0, position 0, dim 0\\] of op 4 "
+                                     "update\n    1 is k\\[batch 0"));
+  EXPECT_THAT(failed.out, HasSubstr("\n  > {\"op\":\"read_block\""));
+  EXPECT_THAT(failed.out, HasSubstr("rules of the operation: ZF-21 "));
 }
 
 TEST_F(Check, AFaultyCacheFailsWithACommandThatRepeatsIt) {

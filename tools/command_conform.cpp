@@ -176,8 +176,10 @@ class RecordedCases {
                           .op_index = death.op_index,
                           .op = "of the log",
                           .reason = (own ? "" : "the reference ") + death.how};
-    whole.record.subjects.push_back(
-        {.subject = subject.name(), .outcome = verdict.outcome, .problem = verdict.text()});
+    whole.record.subjects.push_back({.subject = subject.name(),
+                                     .outcome = verdict.outcome,
+                                     .problem = verdict.text(),
+                                     .alike = verdict.signature()});
   }
 
   void open(std::size_t log_number) {

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "properties/campaign/conform.hpp"
 #include "properties/runner/run_case.hpp"
 #include "tools/apart.hpp"
 #include "tools/campaign_options.hpp"
@@ -53,12 +54,9 @@ BOOST_DESCRIBE_STRUCT(Shrunk, (), (lines, operations, difference))
 Shrunk shrink_with(const ShrinkOptions& options, const CasePlan& plan, const Subject& subject,
                    const Script& script) {
   const Repro repro = shrink_case(plan, subject, script, options);
-  Shrunk shrunk{.lines = {traces::header_line(repro.script.header)},
-                .operations = repro.script.steps.size(),
-                .difference = repro.verdict.text()};
-  for (const traces::Step& step : repro.script.steps)
-    shrunk.lines.push_back(traces::step_line(step.op, *step.recorded));
-  return shrunk;
+  return {.lines = traces::lines_of(repro.script),
+          .operations = repro.script.steps.size(),
+          .difference = repro.verdict.text()};
 }
 
 // One process for all attempts; one an attempt where the subject ends it.
@@ -74,6 +72,21 @@ Shrunk shrink(const ShrinkArguments& arguments, const CasePlan& plan, const Subj
     return run_script_apart(tried, judged, candidate, arguments.limits);
   };
   return shrink_with({.attempts = arguments.attempts, .judge = judge}, plan, subject, script);
+}
+
+// A difference from what was recorded where subject and reference agree; nothing if there is none.
+std::optional<Shrunk> shrink_as_recorded(const ShrinkArguments& arguments, const Subject& subject,
+                                         const traces::Case& recorded, Profile profile) {
+  const auto excerpt = in_child<Shrunk>(arguments.limits, [&]() -> Shrunk {
+    const traces::Case smaller = shrink_recorded(recorded, subject, profile);
+    const Verdict verdict = run_recorded(smaller, subject, profile);
+    return {.lines = traces::lines_of(smaller),
+            .operations = smaller.steps.size(),
+            .difference = verdict.failed() ? verdict.text() : ""};
+  });
+  const auto* shrunk = std::get_if<Shrunk>(&excerpt);
+  if (shrunk == nullptr || shrunk->difference.empty()) return std::nullopt;
+  return *shrunk;
 }
 
 void write_lines(const std::string& path, const std::vector<std::string>& lines) {
@@ -112,22 +125,32 @@ int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {
   Script script;
   for (const traces::Step& step : failing.steps) script.push_back(step.op);
   const Verdict verdict = run_script_apart(plan, subject, script, arguments.limits);
-  if (!verdict.failed()) {
-    print_error(fmt::format("{} agrees with its reference in case {}: nothing to shrink",
-                            subject.name(), plan.name));
+  const bool died = verdict.outcome == Outcome::kDied;
+  std::optional<Shrunk> shrunk;
+  if (verdict.failed())
+    shrunk = shrink(arguments, plan, subject, script, died);
+  else if (arguments.law_name.empty())
+    shrunk = shrink_as_recorded(arguments, subject, failing, plan.setup.profile);
+  if (!shrunk) {
+    print_error(
+        fmt::format("{} agrees with its reference and the recording in case {}: nothing to "
+                    "shrink",
+                    subject.name(), printable(plan.name)));
     return kExitConforms;
   }
-  const bool died = verdict.outcome == Outcome::kDied;
-  const Shrunk shrunk = shrink(arguments, plan, subject, script, died);
-  write_lines(arguments.output, shrunk.lines);
+  write_lines(arguments.output, shrunk->lines);
   if (!arguments.json.empty())
     write_json_file(arguments.json, {{"subject", subject.name()},
                                      {"case", plan.name},
                                      {"operations", script.size()},
-                                     {"shrunk_operations", shrunk.operations},
-                                     {"difference", shrunk.difference}});
-  print_error(fmt::format("{} of {} operations are enough: {}", shrunk.operations, script.size(),
-                          shrunk.difference));
+                                     {"shrunk_operations", shrunk->operations},
+                                     {"judge", verdict.failed() ? "reference" : "recording"},
+                                     {"difference", shrunk->difference}});
+  print_error(fmt::format("{} of {} operations are enough: {}{}", shrunk->operations, script.size(),
+                          printable(shrunk->difference),
+                          verdict.failed() ? ""
+                                           : "; reference and subject agree, the recording "
+                                             "differs"));
   return died ? kExitCrashed : kExitDiffers;
 }
 

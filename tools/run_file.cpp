@@ -79,11 +79,6 @@ std::string rules_of(std::string_view doc) {
   return std::string(doc.substr(begin + 1, end - begin - 1));
 }
 
-// "k[batch 0, position 3]" and "k[batch 1, position 0]" are the same field.
-std::string field_of(std::string_view place) {
-  return std::string(place.substr(0, place.find('[')));
-}
-
 }  // namespace
 
 ShrunkRecord shrunk_record(const Repro& repro) {
@@ -91,8 +86,8 @@ ShrunkRecord shrunk_record(const Repro& repro) {
   const std::vector<traces::Step>& steps = repro.script.steps;
   ShrunkRecord record{.operations = steps.size(),
                       .difference = repro.verdict.text(),
-                      .alike = repro.script.header.law + " " + repro.verdict.op + " " +
-                               field_of(repro.verdict.difference.place),
+                      .repeats = repro.verdict.failed(),
+                      .origins = repro.origins,
                       .rules = {},
                       .guilty = repro.verdict.op_index,
                       .script = {}};
@@ -116,6 +111,8 @@ CaseRecord record_of(std::uint64_t index, const CaseResult& result) {
     out.outcome = subject.verdict.outcome;
     out.evidence = subject.evidence;
     if (out.outcome != Outcome::kAgrees) out.problem = subject.verdict.text();
+    if (subject.verdict.failed()) out.alike = record.law + " " + subject.verdict.signature();
+    out.sides = subject.sides;
     if (subject.repro) out.shrunk = shrunk_record(*subject.repro);
     for (const Timings::Row& row : subject.timings.rows()) {
       TimingRecord& timing = out.timings.emplace_back();

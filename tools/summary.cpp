@@ -46,14 +46,14 @@ LawSummary& Summary::law_of(const std::string& law) {
 
 void Summary::add_failure(const CaseRecord& record, const SubjectRecord& subject) {
   const auto alike = std::ranges::find_if(failures_, [&](const FailureSummary& known) {
-    return known.subject == subject.subject && known.shrunk && subject.shrunk &&
-           known.shrunk->alike == subject.shrunk->alike;
+    return known.subject == subject.subject && known.alike == subject.alike;
   });
   if (alike != failures_.end()) {
     ++alike->cases;
   } else if (failures_.size() < kMostFailures) {
     failures_.push_back({subject.subject, record.name, record.law, subject.problem.value_or(""),
-                         subject.repro, subject.shrunk, record.repeat});
+                         subject.alike, subject.sides, subject.repro, subject.shrunk,
+                         record.repeat});
   }
 }
 

@@ -116,6 +116,11 @@ std::string law_option(const std::string& law) {
 void print_script(const ShrunkRecord& shrunk) {
   print_out(fmt::format("  shrunk to {} operations: {}\n", shrunk.operations,
                         printable(shrunk.difference)));
+  for (const std::string& origin : shrunk.origins)
+    print_out(fmt::format("    {}\n", printable(origin)));
+  if (!shrunk.repeats)
+    print_out(
+        "    not repeated: run again, the subject agreed; it does not answer alike each time\n");
   for (std::size_t i = 0; i < shrunk.script.size(); ++i)
     print_out(
         fmt::format("  {} {}\n", i == shrunk.guilty ? ">" : " ", printable(shrunk.script[i])));
@@ -134,6 +139,7 @@ void print_failures(const Summary& summary, const ReportOptions& options) {
         printable(failure.name),
         failure.cases > 1 ? fmt::format(" and {} more alike", count_text(failure.cases - 1)) : "",
         printable(failure.problem)));
+    if (failure.sides) print_out(fmt::format("  {}\n", *failure.sides));
     if (failure.shrunk) print_script(*failure.shrunk);
     if (failure.repro)
       print_out(fmt::format("  repeat with: {} conform {} --subject {}{}{}\n", program_name(),

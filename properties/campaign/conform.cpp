@@ -1,6 +1,7 @@
 #include "properties/campaign/conform.hpp"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -60,10 +61,26 @@ void conform_law(const Law& law, const Subject& reference, const traces::Case& s
                                std::move(judgement.timings)});
 }
 
-// Step by step as the log is read.
+// Three have answered each operation; where two agree, the third is likely to be wrong.
+std::string sides_of(const Verdict& subject, const Verdict& reference) {
+  if (!reference.failed() || reference.op_index > subject.op_index)
+    return "reference and recording agree: two to one against the subject";
+  if (reference.op_index < subject.op_index)
+    return "the reference had parted from the recording before, at op " +
+           std::to_string(reference.op_index);
+  if (reference.difference.place == subject.difference.place &&
+      reference.difference.got == subject.difference.got)
+    return "reference and subject agree: two to one against the recording";
+  return "subject, reference and recording all differ; the reference: " + reference.text();
+}
+
+// Step by step as the log is read. The reference goes along for its opinion if nobody asked for it.
 traces::TraceResult<void> conform_original(traces::LogReader& log, const Setup& setup,
-                                           const std::vector<const Subject*>& subjects,
+                                           const Subject& reference,
+                                           std::vector<const Subject*> subjects,
                                            CaseResult& result) {
+  const bool asked_for = std::ranges::find(subjects, &reference) != subjects.end();
+  if (!asked_for && !subjects.empty()) subjects.insert(subjects.begin(), &reference);
   Lockstep lockstep(nullptr, subjects, setup);
   while (true) {
     const auto step = log.next_step();
@@ -73,8 +90,15 @@ traces::TraceResult<void> conform_original(traces::LogReader& log, const Setup& 
     if (lockstep.worthwhile(true)) lockstep.step((*step)->op, recorded ? &*recorded : nullptr);
   }
   result.operations = lockstep.operations();
-  for (const Lockstep::Participant& participant : lockstep.participants())
+  const auto opinion =
+      std::ranges::find(lockstep.participants(), &reference, &Lockstep::Participant::subject);
+  for (const Lockstep::Participant& participant : lockstep.participants()) {
+    const bool itself = participant.subject == &reference;
+    if (itself && !asked_for) continue;
     add_result(result, participant);
+    if (participant.verdict.outcome == Outcome::kMismatch && !itself)
+      result.subjects.back().sides = sides_of(participant.verdict, opinion->verdict);
+  }
   return {};
 }
 
@@ -108,11 +132,38 @@ traces::TraceResult<std::optional<CaseResult>> conform_next(const Contracts& con
     else
       conform_documented(reference, *recorded, choose(*found.kind), result);
   } else if (auto read = conform_original(log, {.profile = profile, .config = found.config},
-                                          choose(*found.kind), result);
+                                          reference, choose(*found.kind), result);
              !read) {
     return read.error();
   }
   return std::optional<CaseResult>(std::move(result));
+}
+
+Verdict run_recorded(const traces::Case& recorded, const Subject& subject, Profile profile) {
+  const std::array<const Subject*, 1> only{&subject};
+  Lockstep lockstep(nullptr, only, {.profile = profile, .config = recorded.header.config});
+  for (const traces::Step& step : recorded.steps)
+    if (lockstep.worthwhile(true))
+      lockstep.step(step.op, step.recorded ? &*step.recorded : nullptr);
+  return lockstep.participants().front().verdict;
+}
+
+traces::Case shrink_recorded(traces::Case recorded, const Subject& subject, Profile profile) {
+  const Verdict first = run_recorded(recorded, subject, profile);
+  if (!first.failed()) return recorded;
+  const traces::Step guilty = recorded.steps[first.op_index];
+  recorded.steps = without(recorded.steps, first.op_index, recorded.steps.size());
+  const auto fails = [&](const std::vector<traces::Step>& before) {
+    traces::Case tried{.header = recorded.header, .steps = before};
+    tried.steps.push_back(guilty);
+    const Verdict verdict = run_recorded(tried, subject, profile);
+    return verdict.op_index == before.size() && verdict.outcome == first.outcome &&
+           verdict.reason == first.reason && verdict.difference.text() == first.difference.text();
+  };
+  while (!recorded.steps.empty() && drop_chunks(recorded.steps, fails)) {
+  }
+  recorded.steps.push_back(guilty);
+  return recorded;
 }
 
 }  // namespace kvo

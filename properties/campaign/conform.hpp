@@ -34,4 +34,15 @@ struct ConformOptions {
     const Contracts& contracts, traces::LogReader& log, const ChooseSubjects& choose,
     const ConformOptions& options = {});
 
+/// How a subject comes out of a recorded case where only what was recorded judges.
+[[nodiscard]] Verdict run_recorded(const traces::Case& recorded, const Subject& subject,
+                                   Profile profile);
+
+/// The fewest operations of a recorded case in which the subject still parts from the recording in
+/// the same place with the same values, the guilty operation last. Arguments and answers stay as
+/// they were recorded: whether the recorded system would answer so without what was left out, only
+/// the system can tell. A case that the subject conforms to is returned as it is.
+[[nodiscard]] traces::Case shrink_recorded(traces::Case recorded, const Subject& subject,
+                                           Profile profile);
+
 }  // namespace kvo

@@ -95,6 +95,57 @@ TEST(Conform, APanicThatDoesNotHappenIsAMismatch) {
   EXPECT_EQ(verdict.outcome, Outcome::kMismatch);
 }
 
+// A recorded length of 3 that nobody else sees, behind operations that do not matter.
+constexpr std::string_view kWrongLength =
+    R"({"op":"new","args":{"num_layers":1,"num_kv_heads":1,"head_dim":1},"ret":{"cache":0}}
+{"op":"new","args":{"num_layers":1,"num_kv_heads":1,"head_dim":1},"ret":{"cache":1}}
+{"op":"clear","args":{"cache":0}}
+{"op":"advance","args":{"cache":0}}
+{"op":"is_empty","args":{"cache":1},"ret":{"is_empty":true}}
+{"op":"len","args":{"cache":0},"ret":{"len":3}}
+{"op":"len","args":{"cache":0},"ret":{"len":1}}
+)";
+
+std::optional<std::string> sides_of(const std::string& text, const Subject& subject) {
+  auto log = log_of(text);
+  const auto result = conform_next(contracts(), log, [&](const CacheKind& /*kind*/) {
+    return std::vector<const Subject*>{&subject};
+  });
+  EXPECT_TRUE(result.has_value()) << result.error().text();
+  EXPECT_EQ((*result)->subjects.size(), 1U) << "the reference was not asked for";
+  return (*result)->subjects.front().sides;
+}
+
+TEST(Conform, TellsWhoAgreesWithWhom) {
+  const Subject& sound = *contracts().find_subject("layered.vector@optimized");
+  const Subject& faulty = *contracts().find_subject("layered.vector@mutant:values_in_wrong_layer");
+  EXPECT_EQ(sides_of(with_header(kWrongLength), sound),
+            "reference and subject agree: two to one against the recording");
+  const std::string two_layers = with_header(
+      R"({"op":"new","args":{"num_layers":2,"num_kv_heads":1,"head_dim":1},"ret":{"cache":0}}
+{"op":"append","args":{"cache":0,"layer":1,)"
+      R"("k":{"shape":[1],"data":[1]},"v":{"shape":[1],"data":[2]}}}
+{"op":"v","args":{"cache":0,"layer":1},"ret":{"v":{"shape":[1],"data":[2]}}}
+)");
+  EXPECT_EQ(sides_of(two_layers, faulty),
+            "reference and recording agree: two to one against the subject");
+  EXPECT_EQ(sides_of(two_layers, sound), std::nullopt);
+}
+
+TEST(Conform, AnExcerptOfARecordingShowsTheSameDifference) {
+  const std::string text = with_header(kWrongLength);
+  auto log = log_of(text);
+  traces::Case recorded{.header = **log.next_case()};
+  while (auto step = *log.next_step()) recorded.steps.push_back(std::move(*step));
+  const Subject& sound = *contracts().find_subject("layered.vector@optimized");
+  const Verdict before = run_recorded(recorded, sound, Profile::kOriginal);
+  const traces::Case excerpt = shrink_recorded(recorded, sound, Profile::kOriginal);
+  const Verdict after = run_recorded(excerpt, sound, Profile::kOriginal);
+  EXPECT_EQ(before.text(), "op 5 len: len: want 3, got 1");
+  EXPECT_EQ(after.text(), "op 2 len: len: want 3, got 1") << "new, advance, len";
+  EXPECT_EQ(op_text(excerpt.steps[1].op), op_text(recorded.steps[3].op)) << "arguments stay";
+}
+
 std::string error_of(const std::string& text) {
   auto log = log_of(text);
   while (true) {

@@ -200,7 +200,7 @@ TEST(ConformDocumented, OthersAreJudgedByTheReferenceAndNotByTheLog) {
   EXPECT_EQ(result.subjects[0].verdict.outcome, Outcome::kMismatch);
   EXPECT_EQ(result.subjects[1].subject, mutant->name());
   EXPECT_EQ(result.subjects[1].verdict.text(),
-            "op 4 get: mask[token 0, cell 0]: want 0, got \"-inf\"");
+            "op 4 get: mask[token 0, cell 0]: want 0, got -inf (3 of 4 elements differ)");
 }
 
 TEST(ConformDocumented, AnExplainedLogShowsOnlyWhoWasAskedFor) {

@@ -20,6 +20,12 @@ std::string Verdict::text() const {
   return "op " + std::to_string(op_index) + " " + op + ": " + what;
 }
 
+std::string Verdict::signature() const {
+  if (outcome == Outcome::kDied) return "died";
+  if (outcome == Outcome::kBroken) return "broken " + op;
+  return "mismatch " + op + " " + difference.place.substr(0, difference.place.find('['));
+}
+
 void Evidence::add(const Evidence& more) {
   compared += more.compared;
   judged += more.judged;

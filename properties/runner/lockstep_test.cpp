@@ -1,6 +1,9 @@
 #include "properties/runner/lockstep.hpp"
 
 #include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -11,7 +14,9 @@
 #include "properties/contracts.hpp"
 #include "properties/runner/law.hpp"
 #include "properties/runner/run_case.hpp"
+#include "reference/contract/describe/element.hpp"
 #include "reference/contract/values/check.hpp"
+#include "reference/contract/values/half.hpp"
 #include "reference/layered/operations.hpp"
 #include "reference/layered/vector_cache.hpp"
 
@@ -211,7 +216,20 @@ TEST(Difference, NamesTheCoordinatesOfTheFirstDifferingElement) {
   got.floats()[1 * 12 + 2 * 4 + 3] = 5;
   const auto difference = first_difference(Shown{want}, Shown{got});
   ASSERT_TRUE(difference.has_value());
-  EXPECT_EQ(difference->text(), "k[batch 1, position 2, dim 3]: want 0, got 5");
+  EXPECT_EQ(difference->text(),
+            "k[batch 1, position 2, dim 3]: want 0, got 5 (1 of 24 elements differ)");
+}
+
+TEST(Difference, FloatsAreWrittenAsPeopleDo) {
+  EXPECT_EQ(float_text(0.1F), "0.1");
+  EXPECT_EQ(float_text(std::nextafter(0.1F, 1.0F)), "0.10000001");
+  EXPECT_EQ(float_text(-0.0F), "-0");
+  EXPECT_EQ(float_text(-std::numeric_limits<float>::infinity()), "-inf");
+  EXPECT_EQ(float_text(std::bit_cast<float>(0x7FC12345U)), "nan (bits 0x7fc12345)");
+  Tensor half = make_tensor({2}, DType::kF16);
+  const std::uint16_t tenth = f16_of(0.1F);
+  std::memcpy(half.bytes.data() + sizeof tenth, &tenth, sizeof tenth);
+  EXPECT_EQ(element_text(half, 1), "0.099975586");
 }
 
 TEST(Difference, SeesBitsAndNotValues) {

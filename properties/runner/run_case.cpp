@@ -1,9 +1,11 @@
 #include "properties/runner/run_case.hpp"
 
 #include <array>
+#include <map>
 #include <span>
 #include <utility>
 
+#include "reference/contract/describe/element.hpp"
 #include "reference/contract/describe/shrink.hpp"
 
 namespace kvo {
@@ -21,6 +23,39 @@ std::vector<traces::Step> recorded(const CasePlan& plan, const Subject& subject,
   return steps;
 }
 
+std::vector<traces::Step> unrecorded(const Script& script) {
+  std::vector<traces::Step> steps;
+  for (const Op& op : script) steps.push_back({op, std::nullopt});
+  return steps;
+}
+
+// What the operations up to the guilty one put into the cache, told by its elements: tags differ.
+std::vector<std::string> origins_of(const Script& script, const Verdict& verdict) {
+  constexpr std::size_t kMostElements = 1'000'000;
+  if (verdict.difference.elements == 0) return {};
+  std::map<std::string, std::vector<std::string>> found{{verdict.difference.want, {}},
+                                                        {verdict.difference.got, {}}};
+  std::size_t looked_at = 0;
+  for (std::size_t i = 0; i < script.size() && i <= verdict.op_index; ++i)
+    for_each_tensor(script[i].arguments().type(), script[i].arguments().get(),
+                    [&](std::string_view place, const Tensor& tensor, AxisNames axes) {
+                      const std::size_t count = tensor.bytes.size() / dtype_bytes(tensor.dtype);
+                      for (std::size_t at = 0; at < count && looked_at < kMostElements; ++at) {
+                        ++looked_at;
+                        const auto known = found.find(element_text(tensor, at));
+                        if (known != found.end())
+                          known->second.push_back(known->first + " is " + std::string(place) +
+                                                  coordinates(tensor.shape, at, axes) + " of op " +
+                                                  std::to_string(i) + " " +
+                                                  std::string(script[i].kind().name));
+                      }
+                    });
+  std::vector<std::string> origins;
+  for (const std::string& value : {verdict.difference.want, verdict.difference.got})
+    if (const auto& places = found[value]; places.size() == 1) origins.push_back(places.front());
+  return origins;
+}
+
 // The simplest config with which the script still fails.
 void shrink_config(CasePlan& plan, const std::function<bool()>& fails) {
   while (plan.setup.config && shrink_record(plan.setup.config, [&](Record simpler) {
@@ -32,8 +67,7 @@ void shrink_config(CasePlan& plan, const std::function<bool()>& fails) {
   }
 }
 
-}  // namespace
-
+// The operations of a plan up to and including `last`, as the baseline's answers lead to them.
 Script script_until(const CasePlan& plan, std::uint64_t last) {
   const One leading{plan.baseline != nullptr ? plan.baseline : plan.subjects.front()};
   Lockstep lockstep(nullptr, leading, plan.setup);
@@ -48,6 +82,8 @@ Script script_until(const CasePlan& plan, std::uint64_t last) {
   }
   return script;
 }
+
+}  // namespace
 
 CaseResult run_case(const CasePlan& plan, const ShrinkOptions& shrink) {
   const auto ops = plan.ops();
@@ -81,16 +117,23 @@ Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
                   const ShrinkOptions& shrink) {
   CasePlan simpler = plan;
   std::uint64_t left = shrink.attempts;
+  const Verdict first = shrink.attempts > 0 ? shrink.judge(plan, subject, script) : Verdict{};
+  // A smaller script that fails otherwise is likely to tell of another fault.
   const auto fails = [&](const Script& candidate) {
-    return shrink.judge(simpler, subject, candidate).failed();
+    const Verdict verdict = shrink.judge(simpler, subject, candidate);
+    return verdict.failed() && verdict.signature() == first.signature();
   };
   // A fault that only a stream's expectation shows is the baseline's too: the script stays whole.
-  if (shrink.attempts > 0 && fails(script)) {
+  if (first.failed()) {
     script = shrink_script(std::move(script), fails, shrink.attempts,
                            simplest_queries(plan.kind->operations));
     shrink_config(simpler, [&] { return left > 0 && left-- > 0 && fails(script); });
   }
-  return {
+  const Verdict last = shrink.judge(simpler, subject, script);
+  // Who dies of the script cannot be asked what it observes.
+  const bool leads = plan.baseline == nullptr || plan.baseline == &subject;
+  const bool dies = leads && last.outcome == Outcome::kDied;
+  Repro repro{
       .script = {.header = {.kind = plan.kind,
                             .system = "kvoracle",
                             .version = (plan.baseline != nullptr ? *plan.baseline : subject).name(),
@@ -99,8 +142,10 @@ Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
                             .profile = plan.setup.profile,
                             .law = std::string(plan.law->name()),
                             .config = simpler.setup.config},
-                 .steps = recorded(simpler, subject, script)},
-      .verdict = shrink.judge(simpler, subject, script)};
+                 .steps = dies ? unrecorded(script) : recorded(simpler, subject, script)},
+      .verdict = last};
+  repro.origins = origins_of(script, repro.verdict);
+  return repro;
 }
 
 }  // namespace kvo

@@ -32,7 +32,11 @@ struct CasePlan {
 /// A script that a subject fails, as small as it could be made.
 struct Repro {
   traces::Case script;
+  /// Agrees where the subject does not answer alike each time.
   Verdict verdict;
+  /// Which operation of the script put there what differs: "21 is k[batch 1, position 0, dim 0] of
+  /// op 3 update".
+  std::vector<std::string> origins = {};
 };
 
 struct SubjectResult {
@@ -40,6 +44,8 @@ struct SubjectResult {
   Verdict verdict = {};
   Evidence evidence = {};
   Timings timings = {};
+  /// Where a recording judges and the subject fails: who of subject, reference and recording agree.
+  std::optional<std::string> sides = std::nullopt;
   std::optional<Repro> repro = std::nullopt;  ///< for a failed verdict
 };
 
@@ -74,11 +80,8 @@ struct ShrinkOptions {
 /// Runs a case, and shrinks the script of a subject that fails.
 [[nodiscard]] CaseResult run_case(const CasePlan& plan, const ShrinkOptions& shrink);
 
-/// The operations of a plan up to and including `last`, as the baseline's answers lead to them.
-[[nodiscard]] Script script_until(const CasePlan& plan, std::uint64_t last);
-
-/// The smallest script found that `subject` fails, with the simplest config, and with what the
-/// baseline observed of it.
+/// The smallest script found that `subject` fails with the signature that it fails `script` with,
+/// with the simplest config, and with what the baseline observed of it.
 /// Requires  shrink.judge(plan, subject, script) fails.
 [[nodiscard]] Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
                                 const ShrinkOptions& shrink);

@@ -1,38 +1,19 @@
 #include "properties/runner/shrinker.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
 #include <utility>
 
+#include "reference/contract/describe/difference.hpp"
 #include "reference/contract/describe/shrink.hpp"
+#include "reference/contract/values/tags.hpp"
 
 namespace kvo {
 namespace {
 
 using Fails = std::function<bool(const Script&)>;
-
-Script without(const Script& script, std::size_t begin, std::size_t count) {
-  Script rest(script.begin(), script.begin() + static_cast<std::ptrdiff_t>(begin));
-  const std::size_t end = std::min(script.size(), begin + count);
-  rest.insert(rest.end(), script.begin() + static_cast<std::ptrdiff_t>(end), script.end());
-  return rest;
-}
-
-// Drops chunks of `size` from the end on, for what was set up early is needed longest. True if any
-// could go.
-bool drop_chunks(Script& script, std::size_t size, const Fails& fails) {
-  bool dropped = false;
-  for (std::size_t end = script.size(); end > 0;) {
-    const std::size_t begin = end > size ? end - size : 0;
-    Script rest = without(script, begin, end - begin);
-    if (fails(rest)) {
-      script = std::move(rest);
-      dropped = true;
-    }
-    end = begin;
-  }
-  return dropped;
-}
 
 // Replaces operations by smaller ones. True if any could be.
 bool shrink_arguments(Script& script, const Fails& fails) {
@@ -94,6 +75,77 @@ bool renumber(Script& script, const Fails& fails) {
   return false;
 }
 
+Script with_tensors_of(const Script& script, const std::function<void(Tensor&)>& change) {
+  Script changed;
+  for (const Op& op : script) changed.emplace_back(op.kind(), with_tensors(op.arguments(), change));
+  return changed;
+}
+
+// Sizes that an axis has in tensors of the script.
+std::set<std::pair<std::size_t, std::int64_t>> axis_sizes(const Script& script) {
+  std::set<std::pair<std::size_t, std::int64_t>> sizes;
+  (void)with_tensors_of(script, [&](Tensor& tensor) {
+    for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis)
+      if (tensor.shape[axis] > 1) sizes.emplace(axis, tensor.shape[axis]);
+  });
+  return sizes;
+}
+
+// Cuts an axis of all tensors that are as long there, and with it a number in proportion: rows that
+// must fit each other and the cache. True if any could be.
+bool cut_axes(Script& script, const Fails& fails) {
+  constexpr std::int64_t kMostScaled = 1 << 20;
+  for (const auto& [axis, size] : axis_sizes(script)) {
+    for (const std::int64_t shorter : {std::int64_t{1}, std::int64_t{2}, size / 2, size - 1}) {
+      if (shorter < 1 || shorter >= size) continue;
+      Script cut = with_tensors_of(script, [&, axis = axis, size = size](Tensor& tensor) {
+        if (axis < tensor.shape.size() && tensor.shape[axis] == size)
+          tensor = cut_axis(tensor, axis, shorter);
+      });
+      std::vector<Script> candidates{cut};
+      for (const auto& [integer, count] : integers_in(script))
+        if (integer.second > 0 && integer.second < kMostScaled &&
+            integer.second * shorter % size == 0)
+          candidates.push_back(renumbered(cut, integer, integer.second * shorter / size));
+      for (Script& candidate : candidates) {
+        if (!fails(candidate)) continue;
+        script = std::move(candidate);
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// The elements in order of the script: keys, or what stands first in an operation, count up, what
+// follows counts down.
+Script with_plain_elements(const Script& script) {
+  Tagger tagger;
+  Script plain;
+  for (const Op& op : script) {
+    std::vector<float> counted;
+    plain.emplace_back(op.kind(), with_tensors(op.arguments(), [&](Tensor& tensor) {
+                         if (tensor.dtype != DType::kF32) return;
+                         const auto cells = tensor.floats();
+                         if (counted.size() == cells.size()) {
+                           std::ranges::transform(counted, cells.begin(), std::negate<>());
+                         } else {
+                           counted.resize(cells.size());
+                           tagger.fill(cells, counted);
+                           std::ranges::copy(cells, counted.begin());
+                         }
+                       }));
+  }
+  return plain;
+}
+
+bool is_plain(const Script& script) {
+  const Script plain = with_plain_elements(script);
+  return std::ranges::equal(script, plain, [](const Op& a, const Op& b) {
+    return !first_difference(a.arguments().type(), a.arguments().get(), b.arguments().get());
+  });
+}
+
 }  // namespace
 
 Script simplest_queries(const std::vector<const OpKind*>& operations) {
@@ -133,14 +185,17 @@ Script shrink_script(Script script, const std::function<bool(const Script&)>& fa
   // At first a query may also take the place of the last operation, whose arguments may pin others.
   std::size_t spared = 1;
   while (helped && attempts < most_attempts) {
-    helped = false;
-    for (std::size_t size = std::max<std::size_t>(script.size() / 2, 1); size > 0; size /= 2)
-      helped = drop_chunks(script, size, limited) || helped;
+    helped = drop_chunks(script, limited);
     const std::size_t most = script.size() - std::min(script.size(), spared);
     helped = end_with_query(script, most, queries, limited) || helped;
     spared = 2;
     helped = shrink_arguments(script, limited) || helped;
     helped = renumber(script, limited) || helped;
+    helped = cut_axes(script, limited) || helped;
+  }
+  if (!is_plain(script)) {
+    Script plain = with_plain_elements(script);
+    if (limited(plain)) return plain;
   }
   return script;
 }

@@ -1,6 +1,8 @@
 #include "properties/runner/shrinker.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -46,6 +48,36 @@ TEST(Shrinker, MakesNumbersAndTensorsSmaller) {
   EXPECT_EQ(small.front().as<layered::Append>()->layer, 3U);
   EXPECT_EQ(small.front().as<layered::Append>()->k.elements(), 5);
   EXPECT_EQ(small.front().as<layered::Append>()->v.elements(), 5) << "keys and values together";
+}
+
+TEST(Shrinker, CutsAnAxisOfAllRowsThatMustFit) {
+  const Script script{Op::of(layered::New{1, 4, 3}), append(0, 12), append(0, 12)};
+  const Script small = shrink_script(script, [](const Script& s) {
+    if (s.size() != 3) return false;
+    const auto* made = s[0].as<layered::New>();
+    const auto* one = s[1].as<layered::Append>();
+    const auto* two = s[2].as<layered::Append>();
+    return made != nullptr && made->num_kv_heads * made->head_dim == 3 * made->num_kv_heads &&
+           one->k.elements() == two->k.elements() && made->num_kv_heads >= 1 &&
+           static_cast<std::uint64_t>(one->k.elements()) == made->num_kv_heads * made->head_dim;
+  });
+  EXPECT_EQ(small[0].as<layered::New>()->num_kv_heads, 1U);
+  EXPECT_EQ(small[2].as<layered::Append>()->k.elements(), 3);
+}
+
+TEST(Shrinker, ElementsBecomeCountingNumbers) {
+  Tensor odd = tensor_of({2}, std::vector<float>{std::numeric_limits<float>::quiet_NaN(), 1e6F});
+  const Script script{Op::of(layered::Append{0, 0, odd, odd}), append(0, 2)};
+  const Script small = shrink_script(script, [](const Script& s) {
+    return s.size() == 2 && s[1].as<layered::Append>()->v.elements() == 2;
+  });
+  EXPECT_EQ(small[1].as<layered::Append>()->k.floats()[1], 3) << "after the one element before";
+  EXPECT_EQ(small[1].as<layered::Append>()->v.floats()[1], -3);
+  const Script needed =
+      shrink_script({Op::of(layered::Append{0, 0, odd, odd})}, [](const Script& s) {
+        return s.size() == 1 && std::isnan(s[0].as<layered::Append>()->k.floats()[0]);
+      });
+  EXPECT_TRUE(std::isnan(needed[0].as<layered::Append>()->k.floats()[0])) << "where it matters";
 }
 
 TEST(Shrinker, KeepsTwoOperationsThatNeedEachOther) {

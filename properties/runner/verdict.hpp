@@ -35,6 +35,9 @@ struct Verdict {
   [[nodiscard]] bool failed() const { return kvo::failed(outcome); }
   /// "op 12 update: k[batch 0, position 3, dim 1]: want 7, got 9"
   [[nodiscard]] std::string text() const;
+  /// What failures of one fault have in common, wherever in a script they show: outcome, operation
+  /// and field. "mismatch update k", "died".
+  [[nodiscard]] std::string signature() const;
 };
 BOOST_DESCRIBE_STRUCT(Verdict, (), (outcome, op_index, op, difference, reason))
 

@@ -46,6 +46,7 @@ struct Append {  // NOLINT(bugprone-exception-escape): as Tensor
   static constexpr std::string_view kName = "append";
   static constexpr std::string_view kDoc = "Adds the K and V of one token to a layer (RS-4).";
   using Returns = Nothing;
+  static constexpr std::array<std::string_view, 1> kAxes{"element"};
   std::uint64_t cache = 0;
   std::uint64_t layer = 0;
   Tensor k;

@@ -22,9 +22,12 @@ struct Number {
 };
 KVO_DESCRIBE(Number, (n, "how many, or at most how many"))
 
+/// Axes of all rows that go in and come out.
+inline constexpr std::array<std::string_view, 3> kRowAxes{"batch", "position", "dim"};
+
 /// A query for rows: k and v are [batch, position, dim]; handle, k and v are absent when not found.
 struct Found {
-  static constexpr std::array<std::string_view, 3> kAxes{"batch", "position", "dim"};
+  static constexpr auto kAxes = kRowAxes;
   bool found = false;
   std::optional<std::int64_t> handle = std::nullopt;
   std::optional<Tensor> k = std::nullopt;
@@ -35,7 +38,7 @@ KVO_DESCRIBE(Found, (found, "whether there was anything"),
 
 /// Rows read again through a handle, or only that their memory was given back.
 struct Again {
-  static constexpr std::array<std::string_view, 3> kAxes{"batch", "position", "dim"};
+  static constexpr auto kAxes = kRowAxes;
   std::optional<Tensor> k = std::nullopt;
   std::optional<Tensor> v = std::nullopt;
   std::optional<bool> dangling = std::nullopt;
@@ -47,6 +50,7 @@ struct Update {
   static constexpr std::string_view kName = "update";
   static constexpr std::string_view kDoc = "Adds rows behind a layer's cursor (ZF-9, ZF-28).";
   using Returns = Nothing;
+  static constexpr auto kAxes = kRowAxes;
   std::optional<std::int64_t> cache = std::nullopt;
   std::int64_t layer = 0;
   Nullable<Tensor> k;

@@ -40,6 +40,7 @@ struct UpdateTensor {
   static constexpr std::string_view kDoc =
       "Adds rows behind a layer's length, from the host or from the device (ZF-54 to ZF-59).";
   using Returns = Nothing;
+  static constexpr auto kAxes = kRowAxes;
   std::optional<std::int64_t> cache = std::nullopt;
   std::int64_t layer = 0;
   Nullable<Tensor> k;

@@ -39,6 +39,7 @@ struct UpdateTraced {
   static constexpr std::string_view kDoc =
       "Forwards an update and traces it; the same id is the same tensor object (ZF-68).";
   using Returns = Nothing;
+  static constexpr auto kAxes = kRowAxes;
   std::optional<std::int64_t> cache = std::nullopt;
   std::int64_t layer = 0;
   Nullable<Tensor> k;

@@ -215,22 +215,25 @@ std::string header_line(const CaseHeader& header) {
   return json::serialize(line);
 }
 
-std::string step_line(const Op& op, const Observation& seen) {
+std::string step_line(const Op& op, const std::optional<Observation>& recorded) {
   json::object line;
   line["op"] = op.kind().name;
   line["args"] = write_record(op.arguments());
-  line["ret"] = write_observation(seen);
+  if (recorded) line["ret"] = write_observation(*recorded);
   return json::serialize(line);
+}
+
+std::vector<std::string> lines_of(const Case& written) {
+  std::vector<std::string> lines{header_line(written.header)};
+  for (const Step& step : written.steps) lines.push_back(step_line(step.op, step.recorded));
+  return lines;
 }
 
 TraceResult<void> write_case(const std::string& path, const Case& written) {
   auto file = OutputFile::open(path);
   if (!file) return file.error();
-  if (auto done = file->write(header_line(written.header) + "\n"); !done) return done;
-  for (const Step& step : written.steps)
-    if (auto done = file->write(step_line(step.op, step.recorded.value_or(Observation{})) + "\n");
-        !done)
-      return done;
+  for (const std::string& line : lines_of(written))
+    if (auto done = file->write(line + "\n"); !done) return done;
   return file->commit();
 }
 

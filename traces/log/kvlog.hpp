@@ -91,9 +91,10 @@ class LogReader {
                                                           const boost::json::value& in,
                                                           JsonFault& fault);
 
-/// The lines of a log, without their ends.
+/// The lines of a log, without their ends; without "ret" where nothing was recorded.
 [[nodiscard]] std::string header_line(const CaseHeader& header);
-[[nodiscard]] std::string step_line(const Op& op, const Observation& seen);
+[[nodiscard]] std::string step_line(const Op& op, const std::optional<Observation>& recorded);
+[[nodiscard]] std::vector<std::string> lines_of(const Case& written);
 
 /// Writes a whole log; the file appears complete or not at all.
 /// Errors   as OutputFile

@@ -3,35 +3,22 @@
 #include <algorithm>
 #include <cstring>
 
+#include "reference/contract/describe/element.hpp"
 #include "reference/contract/describe/json.hpp"
 
 namespace kvo {
 namespace {
 
-std::string element_text(const Tensor& tensor, std::size_t index) {
-  const std::size_t width = dtype_bytes(tensor.dtype);
-  Tensor one{.shape = {1}, .dtype = tensor.dtype, .bytes = {}};
-  const auto at = tensor.bytes.begin() + static_cast<std::ptrdiff_t>(index * width);
-  one.bytes.assign(at, at + static_cast<std::ptrdiff_t>(width));
-  const boost::json::value written = write_json(one);
-  const boost::json::object& object = written.get_object();
-  if (const auto* data = object.if_contains("data"))
-    return boost::json::serialize(data->get_array().at(0));
-  return "bits " + boost::json::serialize(object.at("bits").get_array().at(0));
-}
-
-std::string coordinates(const Shape& shape, std::size_t index, AxisNames axes) {
-  std::vector<std::string> parts(shape.size());
-  for (std::size_t axis = shape.size(); axis-- > 0;) {
-    const auto size = static_cast<std::size_t>(shape[axis]);
-    const std::string name =
-        axis < axes.size() ? std::string(axes[axis]) : "axis" + std::to_string(axis);
-    parts[axis] = name + " " + std::to_string(index % size);
-    index /= size;
-  }
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return "[" + text + "]";
+// How many of `count` elements of `width` bytes differ.
+std::uint64_t differing_elements(const void* want, const void* got, std::size_t count,
+                                 std::size_t width) {
+  std::uint64_t differing = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    differing += std::memcmp(static_cast<const std::byte*>(want) + i * width,
+                             static_cast<const std::byte*>(got) + i * width, width) != 0
+                     ? 1
+                     : 0;
+  return differing;
 }
 
 std::optional<Difference> tensor_difference(std::string_view place, const Tensor& want,
@@ -50,10 +37,13 @@ std::optional<Difference> tensor_difference(std::string_view place, const Tensor
       std::memcmp(want.bytes.data(), got.bytes.data(), want.bytes.size()) == 0)
     return std::nullopt;
   const auto apart = std::mismatch(want.bytes.begin(), want.bytes.end(), got.bytes.begin());
-  const auto index =
-      static_cast<std::size_t>(apart.first - want.bytes.begin()) / dtype_bytes(want.dtype);
-  return differ(coordinates(want.shape, index, axes), element_text(want, index),
-                element_text(got, index));
+  const std::size_t width = dtype_bytes(want.dtype);
+  const auto index = static_cast<std::size_t>(apart.first - want.bytes.begin()) / width;
+  Difference found = differ(coordinates(want.shape, index, axes), element_text(want, index),
+                            element_text(got, index));
+  found.elements = want.bytes.size() / width;
+  found.differing = differing_elements(want.bytes.data(), got.bytes.data(), found.elements, width);
+  return found;
 }
 
 std::string inside(std::string_view place, std::string_view name) {
@@ -63,8 +53,13 @@ std::string inside(std::string_view place, std::string_view name) {
 std::optional<Difference> difference_at(std::string_view place, const Type& type, const void* want,
                                         const void* got, AxisNames axes);
 
+std::string shown(const Type& type, const void* value) {
+  if (type.type_class == TypeClass::kFloat) return float_text(detail::to<float>(value));
+  return json_text(type, value);
+}
+
 Difference whole(std::string_view place, const Type& type, const void* want, const void* got) {
-  return {std::string(place), json_text(type, want), json_text(type, got)};
+  return {std::string(place), shown(type, want), shown(type, got)};
 }
 
 std::optional<Difference> field_difference(std::string_view place, const Type& type,
@@ -90,9 +85,9 @@ std::optional<Difference> element_difference(std::string_view place, const Type&
   if (length != type.length(got))
     return Difference{inside(place, "size"), std::to_string(length),
                       std::to_string(type.length(got))};
-  if (length == 0 ||
-      (is_plain(*type.element) && std::memcmp(type.element_at(want, 0), type.element_at(got, 0),
-                                              length * type.element->size) == 0))
+  const bool plain = is_plain(*type.element);
+  if (length == 0 || (plain && std::memcmp(type.element_at(want, 0), type.element_at(got, 0),
+                                           length * type.element->size) == 0))
     return std::nullopt;
   for (std::size_t i = 0; i < length; ++i) {
     auto found =
@@ -100,6 +95,11 @@ std::optional<Difference> element_difference(std::string_view place, const Type&
     if (!found) continue;
     found->place = std::string(place) + "[" + std::to_string(i) + "]" +
                    (found->place.empty() ? "" : "." + found->place);
+    if (plain) {
+      found->elements = length;
+      found->differing = differing_elements(type.element_at(want, 0), type.element_at(got, 0),
+                                            length, type.element->size);
+    }
     return found;
   }
   return std::nullopt;
@@ -112,11 +112,11 @@ std::optional<Difference> held_difference(std::string_view place, const Type& ty
   if (wanted != nullptr && there != nullptr)
     return difference_at(place, *type.element, wanted, there, axes);
   if (wanted == there) return std::nullopt;
-  const auto shown = [&](const void* held) {
-    if (held != nullptr) return json_text(*type.element, held);
+  const auto held_text = [&](const void* held) {
+    if (held != nullptr) return shown(*type.element, held);
     return std::string(type.is_optional() ? "absent" : "null");
   };
-  return Difference{std::string(place), shown(wanted), shown(there)};
+  return Difference{std::string(place), held_text(wanted), held_text(there)};
 }
 
 std::optional<Difference> difference_at(std::string_view place, const Type& type, const void* want,
@@ -146,7 +146,10 @@ std::optional<Difference> difference_at(std::string_view place, const Type& type
 }  // namespace
 
 std::string Difference::text() const {
-  return place + ": want " + want + ", got " + got;
+  const std::string extent = elements > 1 ? " (" + std::to_string(differing) + " of " +
+                                                std::to_string(elements) + " elements differ)"
+                                          : "";
+  return place + ": want " + want + ", got " + got + extent;
 }
 
 std::optional<Difference> first_difference(const Type& type, const void* want, const void* got) {

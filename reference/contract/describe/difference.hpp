@@ -16,10 +16,12 @@ struct Difference {
   std::string place;
   std::string want;
   std::string got;
-  /// "k[batch 0, position 3, dim 1]: want 7, got 9"
+  std::uint64_t differing = 0;  ///< of the elements of the tensor or list at `place`
+  std::uint64_t elements = 0;   ///< 0: it is no element that differs
+  /// "k[batch 0, position 3, dim 1]: want 7, got 9 (5 of 12 elements differ)"
   [[nodiscard]] std::string text() const;
 };
-BOOST_DESCRIBE_STRUCT(Difference, (), (place, want, got))
+BOOST_DESCRIBE_STRUCT(Difference, (), (place, want, got, differing, elements))
 
 /// The first difference in order of declaration; nothing when the values agree. Tensors and floats
 /// are compared bit by bit: NaNs with the same bits agree, 0.0 and -0.0 differ.

@@ -215,6 +215,12 @@ bool shrink_record(const Record& record, const Candidate& candidate) {
   });
 }
 
+Record with_tensors(const Record& record, const std::function<void(Tensor&)>& change) {
+  const Draft draft(record);
+  for (Tensor* tensor : tensors_of(record, draft)) change(*tensor);
+  return draft.done();
+}
+
 std::vector<NamedInteger> integers_of(const Record& record) {
   std::vector<NamedInteger> found;
   for (const Field& field : record.type().fields) {

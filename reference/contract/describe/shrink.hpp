@@ -26,6 +26,9 @@ namespace kvo {
 /// until it returns true. True if it did.
 bool shrink_record(const Record& record, const std::function<bool(Record)>& candidate);
 
+/// The record with each of its tensors, in order of declaration, as `change` leaves it.
+[[nodiscard]] Record with_tensors(const Record& record, const std::function<void(Tensor&)>& change);
+
 /// An integer member of a record by name, and its value.
 using NamedInteger = std::pair<std::string_view, std::int64_t>;
 /// The integers that are members of the record itself, absent ones left out.
