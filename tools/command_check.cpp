@@ -132,6 +132,7 @@ int run_check(const Contracts& contracts, CheckArguments& arguments, const CLI::
   // Random sizes may be absurd on purpose; a case that memory ends has shown all it can.
   arguments.report.memory_matters = false;
   arguments.report.laws = true;
+  arguments.report.result = "check";
   arguments.report.profile = arguments.profile;
   arguments.campaign.cases = arguments.cases;
   if (arguments.cases == 0)

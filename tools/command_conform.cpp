@@ -251,6 +251,7 @@ int run_conform(const Contracts& contracts, const ConformArguments& arguments) {
   boost::json::object facts;
   if (arguments.profile == Profile::kDocumented) facts["quirks"] = write_json(quirks);
   ReportOptions options_of_report = arguments.report;
+  options_of_report.result = "conform";
   options_of_report.profile = arguments.profile.value_or(Profile::kOriginal);
   const int status = report(summary, options_of_report, std::move(facts));
   campaign.summary = std::move(summary);

@@ -17,6 +17,7 @@
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
 #include "tools/program_name.hpp"
+#include "tools/result_file.hpp"
 #include "tools/usage.hpp"
 #include "traces/formats/formats.hpp"
 
@@ -213,7 +214,8 @@ int run_list(const Contracts& contracts, const ListOptions& options) {
     }
   }
   if (options.json != kStandardOutput) print_out(text);
-  if (!options.json.empty()) write_json_file(options.json, out);
+  if (!options.json.empty())
+    write_result(options.json, options.contract.empty() ? "list" : "list_contract", std::move(out));
   return kExitConforms;
 }
 

@@ -18,6 +18,7 @@
 #include "tools/not_negative.hpp"
 #include "tools/progress.hpp"
 #include "tools/quantities.hpp"
+#include "tools/result_file.hpp"
 #include "tools/usage.hpp"
 #include "tools/workers.hpp"
 
@@ -146,10 +147,11 @@ int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
   std::uint64_t longest = 0;
   for (const MutantRecord& record : records) longest = std::max(longest, record.shrunk_operations);
   if (!arguments.json.empty())
-    write_json_file(arguments.json, {{"seed", arguments.seed},
-                                     {"mutants", write_json(records)},
-                                     {"caught", caught},
-                                     {"median_shrunk_operations", median_length(records)}});
+    write_result(arguments.json, "mutants",
+                 {{"seed", arguments.seed},
+                  {"mutants", write_json(records)},
+                  {"caught", caught},
+                  {"median_shrunk_operations", median_length(records)}});
   if (arguments.json != kStandardOutput) {
     print_matrix(records, arguments.scripts);
     print_out(

@@ -113,6 +113,7 @@ int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::Ap
   const replay::Replay replay = replay_of(contracts, arguments);
   arguments.campaign.cases = replay.cases();
   arguments.report.profile = arguments.profile;
+  arguments.report.result = "run";
   std::uint64_t offset = 0;
   if (arguments.only_case) {
     offset = *arguments.only_case;

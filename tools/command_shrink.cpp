@@ -17,6 +17,7 @@
 #include "tools/in_child.hpp"
 #include "tools/json_file.hpp"
 #include "tools/not_negative.hpp"
+#include "tools/result_file.hpp"
 #include "tools/usage.hpp"
 #include "traces/io/output_file.hpp"
 
@@ -140,12 +141,13 @@ int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {
   }
   write_lines(arguments.output, shrunk->lines);
   if (!arguments.json.empty())
-    write_json_file(arguments.json, {{"subject", subject.name()},
-                                     {"case", plan.name},
-                                     {"operations", script.size()},
-                                     {"shrunk_operations", shrunk->operations},
-                                     {"judge", verdict.failed() ? "reference" : "recording"},
-                                     {"difference", shrunk->difference}});
+    write_result(arguments.json, "shrink",
+                 {{"subject", subject.name()},
+                  {"case", plan.name},
+                  {"operations", script.size()},
+                  {"shrunk_operations", shrunk->operations},
+                  {"judge", verdict.failed() ? "reference" : "recording"},
+                  {"difference", shrunk->difference}});
   print_error(fmt::format("{} of {} operations are enough: {}{}", shrunk->operations, script.size(),
                           printable(shrunk->difference),
                           verdict.failed() ? ""

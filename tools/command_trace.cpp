@@ -15,6 +15,7 @@
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
 #include "tools/not_negative.hpp"
+#include "tools/result_file.hpp"
 #include "tools/usage.hpp"
 #include "traces/figures/generate.hpp"
 #include "traces/figures/statistics.hpp"
@@ -101,7 +102,7 @@ int run_info(const InfoOptions& options) {
                           traces::text(figures.statistics), "validation",
                           count_text(figures.validation.errors()),
                           count_text(figures.validation.warnings())));
-  if (!options.json.empty()) write_json_file(options.json, figures_json(name, figures));
+  if (!options.json.empty()) write_result(options.json, "trace_info", figures_json(name, figures));
   print_findings(name, figures.validation);
   return figures.validation.errors() == 0 ? kExitConforms : kExitDiffers;
 }

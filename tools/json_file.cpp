@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "reference/contract/describe/utf8.hpp"
 #include "tools/console.hpp"
 #include "tools/usage.hpp"
 #include "traces/io/output_file.hpp"
@@ -22,6 +23,7 @@ bool is_plain(const json::value& value) {
 }
 
 std::string plain_text(const json::value& value) {
+  if (value.is_string()) return json::serialize(json::string(valid_utf8(value.get_string())));
   if (!value.is_double()) return json::serialize(value);
   const double number = value.get_double();
   return std::isfinite(number) ? fmt::format("{}", number) : "null";

@@ -13,7 +13,7 @@ inline constexpr std::string_view kStandardOutput = "-";
 
 /// Indented by two; lists and objects of plain values that fit stand on one line. Members keep
 /// their order; numbers are in the shortest form that reads back, without a fraction if whole, and
-/// null if not finite. Ended by LF.
+/// null if not finite. What is no UTF-8 in strings is replaced. Ended by LF.
 [[nodiscard]] std::string json_text(const boost::json::value& value);
 
 /// Writes json_text to `path`, whole or not at all, or to standard output for "-".

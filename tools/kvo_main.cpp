@@ -24,6 +24,7 @@
 #include "tools/crash_guard.hpp"
 #include "tools/exit_status.hpp"
 #include "tools/program_name.hpp"
+#include "tools/result_file.hpp"
 #include "tools/usage.hpp"
 #include "tools/word_option.hpp"
 
@@ -32,7 +33,7 @@ namespace {
 
 constexpr const char* kDoc = "Checks key-value caches against their contracts, and measures them.";
 constexpr const char* kFooter =
-    "Exit status: 0 all conform, 1 a mismatch or regression, 2 bad usage or an unreadable file,\n"
+    "Exit status: 0 all conform, 1 a mismatch, 2 bad usage or an unreadable file,\n"
     "3 a subject crashed or hung, 4 a fault of the harness itself.";
 
 /// The innermost command that was given.
@@ -171,6 +172,7 @@ int kvo::main(int argc, char** argv, std::vector<Subject> subjects,
   (void)std::signal(SIGXFSZ, SIG_IGN);  // a write behind the limit then fails, and says so
   tools::install_crash_guard();
   if (argc > 0) tools::set_program_name(argv[0]);
+  tools::set_command_words(argc, argv);
   const int status = tools::guarded(argc, argv, std::move(subjects), std::move(contracts));
   try {
     tools::finish_output();

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "tools/result_file.hpp"
 #include "traces/io/text_source.hpp"
 
 namespace kvo::tools {
@@ -17,6 +18,7 @@ using traces::TraceResult;
 
 std::string header_line(const RunHeader& header) {
   json::object line;
+  line["format_version"] = kFormatVersion;
   line["kvoracle"] = header.kvoracle;
   line["command"] = header.command;
   line["seed"] = header.seed;

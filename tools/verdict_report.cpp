@@ -8,6 +8,7 @@
 #include "tools/json_file.hpp"
 #include "tools/program_name.hpp"
 #include "tools/quantities.hpp"
+#include "tools/result_file.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -208,7 +209,7 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
     facts["labels"] = write_json(summary.labels());
     facts["laws"] = write_json(summary.laws());
     if (options.timings) facts["timings"] = timings_json(subjects);
-    write_json_file(options.json, facts);
+    write_result(options.json, options.result, std::move(facts));
   }
   const std::string missing = missing_evidence(summary);
   if (!missing.empty() && summary.failed() == 0) print_error(missing);

@@ -16,6 +16,7 @@ struct ReportOptions {
   bool laws = false;                     ///< a further table: what the verdict of each law rests on
   bool memory_matters = true;            ///< a case that runs out of memory makes the command fail
   std::string json;                      ///< also write JSON there; empty: no, "-": instead of text
+  std::string_view result;               ///< its definition in the schema
 };
 
 /// Prints the table of subjects, the failures with the command that repeats each, and writes JSON.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "reference/contract/describe/utf8.hpp"
 #include "reference/contract/values/half.hpp"
 
 namespace kvo {
@@ -349,7 +350,7 @@ json::value write_json(const Type& type, const void* value) {
     case TypeClass::kDouble:
       return number_to_json(detail::to<double>(value));
     case TypeClass::kString:
-      return json::string(detail::to<std::string>(value));
+      return json::string(valid_utf8(detail::to<std::string>(value)));
     case TypeClass::kTensor:
       return write_tensor(detail::to<Tensor>(value));
     case TypeClass::kEnum:
