@@ -62,6 +62,13 @@ void declare_workers(CLI::App& app, unsigned& jobs, ChildLimits& limits) {
       ->group(kRunningGroup);
 }
 
+void declare_reports(CLI::App& app, std::string& json, std::string& junit) {
+  app.add_option("--json", json, "write the summary as JSON; - for standard output")
+      ->group(kRunningGroup);
+  app.add_option("--junit", junit, "write the verdicts as JUnit XML; - for standard output")
+      ->group(kRunningGroup);
+}
+
 void declare_campaign(CLI::App& app, CampaignArguments& arguments) {
   app.add_option("--seed", arguments.seed, "the same seed gives the same cases")
       ->check(not_negative())
@@ -75,9 +82,7 @@ void declare_campaign(CLI::App& app, CampaignArguments& arguments) {
       ->group(kRunningGroup);
   app.add_flag("--overwrite", arguments.campaign.overwrite, "replace a run file that is there")
       ->group(kRunningGroup);
-  app.add_option("--json", arguments.report.json,
-                 "write the summary as JSON; - for standard output")
-      ->group(kRunningGroup);
+  declare_reports(app, arguments.report.json, arguments.report.junit);
   app.add_option("--repros", arguments.campaign.repro_folder, "folder for failing scripts")
       ->capture_default_str()
       ->group(kRunningGroup);
@@ -136,10 +141,18 @@ void refuse_overwriting(const std::string& output, const std::vector<std::string
 void check_files(const CampaignArguments& arguments, const std::vector<std::string>& inputs) {
   if (arguments.campaign.resume && arguments.campaign.output.empty())
     throw UsageError("--resume needs the run file: --output");
-  if (arguments.campaign.output == arguments.report.json && !arguments.report.json.empty())
-    throw UsageError("--output and --json name the same file");
+  for (const std::string& report : {arguments.report.json, arguments.report.junit})
+    if (arguments.campaign.output == report && !report.empty())
+      throw UsageError("--output and a report name the same file");
   refuse_overwriting(arguments.campaign.output, inputs);
-  refuse_overwriting(arguments.report.json, inputs);
+  check_reports(arguments.report.json, arguments.report.junit, inputs);
+}
+
+void check_reports(const std::string& json, const std::string& junit,
+                   const std::vector<std::string>& inputs) {
+  if (json == junit && !json.empty()) throw UsageError("--json and --junit name the same file");
+  refuse_overwriting(json, inputs);
+  refuse_overwriting(junit, inputs);
 }
 
 int end_of_campaign(const Campaign& campaign, const std::string& run_file, int status) {

@@ -44,6 +44,10 @@ void check_files(const CampaignArguments& arguments, const std::vector<std::stri
 /// The same for one file that is written.
 void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs);
 
+/// The same for both reports, which must not be one file.
+void check_reports(const std::string& json, const std::string& junit,
+                   const std::vector<std::string>& inputs);
+
 /// Says what ended a campaign early; `run_file` may be empty. Returns the exit status: `status` if
 /// nothing did.
 [[nodiscard]] int end_of_campaign(const Campaign& campaign, const std::string& run_file,
@@ -53,6 +57,9 @@ void refuse_overwriting(const std::string& output, const std::vector<std::string
 void declare_profile(CLI::App& app, Profile& profile);
 /// The same where a log may say it.
 void declare_profile(CLI::App& app, std::optional<Profile>& profile);
+
+/// Declares --json and --junit.
+void declare_reports(CLI::App& app, std::string& json, std::string& junit);
 
 /// The law of that name.
 /// Throws UsageError for an unknown one.

@@ -126,6 +126,18 @@ void print_states(const std::vector<States>& all) {
                                                    fmt::join(states.missing, "; ")));
 }
 
+JunitSuite junit_suite(const std::vector<States>& all) {
+  JunitSuite suite{"states that matter"};
+  for (const States& states : all) {
+    JunitTest& test = suite.tests.emplace_back(JunitTest{.name = states.kind});
+    if (states.missing.empty()) continue;
+    test.state = JunitTest::State::kFailed;
+    test.message = fmt::format("never reached: {} of {}", states.missing.size(), states.wanted);
+    test.details.assign(states.missing.begin(), states.missing.end());
+  }
+  return suite;
+}
+
 int run_check(const Contracts& contracts, CheckArguments& arguments, const CLI::App& app) {
   check_files(arguments, {});
   const RandomCases cases(contracts, arguments, app);
@@ -146,9 +158,10 @@ int run_check(const Contracts& contracts, CheckArguments& arguments, const CLI::
   const Campaign campaign =
       run_campaign(cases.header(), arguments.campaign,
                    [&](std::uint64_t index) { return cases.plan(index + offset); });
-  int status = report(campaign.summary, arguments.report, {{"seed", arguments.seed}});
   const auto states = states_of(contracts, cases, campaign.summary, arguments.profile);
-  if (arguments.report.json != "-") {
+  if (arguments.require_states) arguments.report.suites = {junit_suite(states)};
+  int status = report(campaign.summary, arguments.report, {{"seed", arguments.seed}});
+  if (arguments.report.text()) {
     print_states(states);
     print_out(fmt::format("seed {}\n", arguments.seed));
   }

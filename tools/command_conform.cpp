@@ -217,7 +217,7 @@ class RecordedCases {
 };
 
 int run_conform(const Contracts& contracts, const ConformArguments& arguments) {
-  refuse_overwriting(arguments.report.json, arguments.logs);
+  check_reports(arguments.report.json, arguments.report.junit, arguments.logs);
   RecordedCases cases(contracts, arguments);
   Summary summary;
   std::vector<QuirkSummary> quirks;
@@ -247,7 +247,7 @@ int run_conform(const Contracts& contracts, const ConformArguments& arguments) {
     campaign.fault = error.what();  // what was found is told all the same
   }
   progress.clear();
-  if (arguments.report.json != kStandardOutput) print_quirks(quirks);
+  if (arguments.report.text()) print_quirks(quirks);
   boost::json::object facts;
   if (arguments.profile == Profile::kDocumented) facts["quirks"] = write_json(quirks);
   ReportOptions options_of_report = arguments.report;
@@ -266,8 +266,7 @@ Run declare_conform(CLI::App& app, const Contracts& contracts) {
   app.add_option("logs", arguments->logs, "operation logs, .jsonl or .jsonl.gz")->required();
   app.add_option("--subject", arguments->words, "contracts, caches or subjects; none: all");
   app.add_option("--law", arguments->law_name, "the law whose script a log is (kvoracle list)");
-  app.add_option("--json", arguments->report.json,
-                 "write the summary as JSON; - for standard output");
+  declare_reports(app, arguments->report.json, arguments->report.junit);
   app.add_flag("--timings", arguments->report.timings, "a table of all operations");
   declare_profile(app, arguments->profile);
   declare_workers(app, arguments->jobs, arguments->limits);

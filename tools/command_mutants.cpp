@@ -15,7 +15,9 @@
 #include "tools/exit_status.hpp"
 #include "tools/in_child.hpp"
 #include "tools/json_file.hpp"
+#include "tools/junit.hpp"
 #include "tools/not_negative.hpp"
+#include "tools/program_name.hpp"
 #include "tools/progress.hpp"
 #include "tools/quantities.hpp"
 #include "tools/result_file.hpp"
@@ -33,6 +35,7 @@ struct MutantsArguments {
   ChildLimits limits;
   bool scripts = false;
   std::string json;
+  std::string junit;
 };
 
 /// One row of the kill matrix; a mutant that got away has no law.
@@ -104,6 +107,21 @@ void print_matrix(const std::vector<MutantRecord>& records, bool scripts) {
   }
 }
 
+// A suite a cache; a mutant that got away is a failure.
+std::vector<JunitSuite> junit_suites(const std::vector<MutantRecord>& records) {
+  std::vector<JunitSuite> suites;
+  for (const MutantRecord& record : records) {
+    const std::string kind = record.mutant.substr(0, record.mutant.find('@'));
+    if (suites.empty() || suites.back().name != kind) suites.push_back({kind});
+    JunitTest& test = suites.back().tests.emplace_back(JunitTest{.name = record.mutant});
+    if (record.law) continue;
+    test.state = JunitTest::State::kFailed;
+    test.message = "GOT AWAY";
+    test.details = {record.fault, record.origin};
+  }
+  return suites;
+}
+
 std::uint64_t median_length(const std::vector<MutantRecord>& records) {
   std::vector<std::uint64_t> lengths;
   for (const MutantRecord& record : records)
@@ -123,6 +141,7 @@ int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
   }
   if (chosen.empty()) throw unknown_word("contract", arguments.contract, known);
 
+  check_reports(arguments.json, arguments.junit, {});
   std::vector<MutantRecord> records;
   Progress progress("mutants", chosen.size());
   const Interruptible interruptible;
@@ -152,7 +171,9 @@ int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
                   {"mutants", write_json(records)},
                   {"caught", caught},
                   {"median_shrunk_operations", median_length(records)}});
-  if (arguments.json != kStandardOutput) {
+  if (!arguments.junit.empty())
+    write_junit(arguments.junit, program_name() + " mutants", junit_suites(records));
+  if (arguments.json != kStandardOutput && arguments.junit != kStandardOutput) {
     print_matrix(records, arguments.scripts);
     print_out(
         fmt::format("\n{} of {} mutants caught; shrunk scripts: median {}, longest {}; seed {}\n",
@@ -178,7 +199,7 @@ Run declare_mutants(CLI::App& app, const Contracts& contracts) {
       ->capture_default_str();
   declare_workers(app, arguments->jobs, arguments->limits);
   app.add_flag("--scripts", arguments->scripts, "print the shrunk scripts");
-  app.add_option("--json", arguments->json, "write the matrix as JSON; - for standard output");
+  declare_reports(app, arguments->json, arguments->junit);
   return [&contracts, arguments] { return run_mutants(contracts, *arguments); };
 }
 

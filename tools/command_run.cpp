@@ -127,7 +127,7 @@ int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::Ap
         plan.repeat = repeat_command(app, arguments.seed, index + offset);
         return plan;
       });
-  if (arguments.report.json != "-")
+  if (arguments.report.text())
     print_out(fmt::format("{}: {} requests, {}\n\n",
                           arguments.trace.empty() ? "embedded sample" : arguments.trace,
                           count_text(replay.requests().size()), scales_text(replay)));

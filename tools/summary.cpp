@@ -22,14 +22,6 @@ std::string reference_name(const std::string& subject) {
   return subject.substr(0, subject.find('@')) + "@reference";
 }
 
-// Whether a verdict rests on anything: a failure speaks for itself.
-bool says_something(const SubjectRecord& subject) {
-  const Evidence& evidence = subject.evidence;
-  const bool agrees = subject.outcome == Outcome::kAgrees;
-  return kvo::failed(subject.outcome) ||
-         (agrees && evidence.compared + evidence.judged + evidence.failures > 0);
-}
-
 }  // namespace
 
 Summary::Total& Summary::total_of(const std::string& subject) {
@@ -59,6 +51,7 @@ void Summary::add_failure(const CaseRecord& record, const SubjectRecord& subject
 
 void Summary::add(const CaseRecord& record) {
   ++cases_;
+  law_verdicts_.add(record);
   LawSummary& law = law_of(record.law);
   ++law.cases;
   law.operations += record.operations;

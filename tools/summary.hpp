@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/law_verdicts.hpp"
 #include "tools/memory_speed.hpp"
 #include "tools/run_file.hpp"
 
@@ -88,6 +89,8 @@ class Summary {
   [[nodiscard]] std::vector<LabelSummary> labels() const;
   /// By law, in order of first appearance.
   [[nodiscard]] const std::vector<LawSummary>& laws() const { return laws_; }
+  /// By subject and law.
+  [[nodiscard]] const std::vector<LawVerdict>& law_verdicts() const { return law_verdicts_.rows(); }
   /// Failures whose shrunk scripts end alike are one; the first kMostFailures.
   [[nodiscard]] const std::vector<FailureSummary>& failures() const { return failures_; }
   /// Of each subject that did not support something, the first case and what it was.
@@ -113,6 +116,7 @@ class Summary {
 
   std::vector<Total> totals_;
   std::vector<LawSummary> laws_;
+  LawVerdicts law_verdicts_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> labels_;
   std::vector<FailureSummary> failures_;
   std::vector<FailureSummary> unsupported_;

@@ -9,6 +9,7 @@
 #include "tools/program_name.hpp"
 #include "tools/quantities.hpp"
 #include "tools/result_file.hpp"
+#include "tools/verdict_junit.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -132,8 +133,6 @@ void print_script(const ShrunkRecord& shrunk) {
 
 void print_failures(const Summary& summary, const ReportOptions& options) {
   const Paint paint(stdout);
-  const std::string profile =
-      options.profile == Profile::kDocumented ? " --profile documented" : "";
   for (const FailureSummary& failure : summary.failures()) {
     print_out(fmt::format(
         "\n{} {} in case {}{}\n  {}\n", paint(Colour::kRed, "FAILED"), failure.subject,
@@ -142,11 +141,8 @@ void print_failures(const Summary& summary, const ReportOptions& options) {
         printable(failure.problem)));
     if (failure.sides) print_out(fmt::format("  {}\n", *failure.sides));
     if (failure.shrunk) print_script(*failure.shrunk);
-    if (failure.repro)
-      print_out(fmt::format("  repeat with: {} conform {} --subject {}{}{}\n", program_name(),
-                            *failure.repro, failure.subject, law_option(failure.law), profile));
-    else if (failure.repeat)
-      print_out(fmt::format("  repeat with: {}\n", *failure.repeat));
+    if (const std::string command = repeat_text(failure, options); !command.empty())
+      print_out(fmt::format("  repeat with: {}\n", command));
   }
   const std::size_t shown = summary.failures().size();
   if (shown == Summary::kMostFailures)
@@ -178,10 +174,21 @@ int status_of(const Summary& summary, const ReportOptions& options) {
 
 }  // namespace
 
+bool ReportOptions::text() const {
+  return json != kStandardOutput && junit != kStandardOutput;
+}
+
+std::string repeat_text(const FailureSummary& failure, const ReportOptions& options) {
+  if (!failure.repro) return failure.repeat.value_or("");
+  return fmt::format("{} conform {} --subject {}{}{}", program_name(), *failure.repro,
+                     failure.subject, law_option(failure.law),
+                     options.profile == Profile::kDocumented ? " --profile documented" : "");
+}
+
 int report(const Summary& summary, const ReportOptions& options, boost::json::object facts) {
   MemorySpeed speed;
   const auto subjects = summary.subjects(speed);
-  if (options.json != kStandardOutput) {
+  if (options.text()) {
     if (options.timings) print_out(timings_table(subjects) + "\n");
     print_out(subjects_table(subjects));
     if (options.laws) print_out("\n" + laws_table(summary.laws()));
@@ -211,6 +218,9 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
     if (options.timings) facts["timings"] = timings_json(subjects);
     write_result(options.json, options.result, std::move(facts));
   }
+  if (!options.junit.empty())
+    write_junit(options.junit, fmt::format("{} {}", program_name(), options.result),
+                junit_suites(summary, options));
   const std::string missing = missing_evidence(summary);
   if (!missing.empty() && summary.failed() == 0) print_error(missing);
   return status_of(summary, options);

@@ -3,9 +3,11 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <boost/json.hpp>
 
+#include "tools/junit.hpp"
 #include "tools/summary.hpp"
 
 namespace kvo::tools {
@@ -16,10 +18,18 @@ struct ReportOptions {
   bool laws = false;                     ///< a further table: what the verdict of each law rests on
   bool memory_matters = true;            ///< a case that runs out of memory makes the command fail
   std::string json;                      ///< also write JSON there; empty: no, "-": instead of text
-  std::string_view result;               ///< its definition in the schema
+  std::string junit;                     ///< the same for JUnit
+  std::vector<JunitSuite> suites = {};   ///< of JUnit beside those of the subjects
+  std::string_view result;               ///< the command; the JSON's definition in the schema
+
+  /// Whether people are told on standard output.
+  [[nodiscard]] bool text() const;
 };
 
-/// Prints the table of subjects, the failures with the command that repeats each, and writes JSON.
+/// The command that repeats a failure, or nothing.
+[[nodiscard]] std::string repeat_text(const FailureSummary& failure, const ReportOptions& options);
+
+/// Prints the table of subjects, the failures with the command that repeats each, and writes files.
 /// `facts` are further members of the JSON. Returns the exit status that the summary calls for: 2
 /// for a law that judged nothing, and where there was no case.
 /// Throws OutputFailed, UsageError.

@@ -1,0 +1,109 @@
+#include "tools/junit.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include <boost/property_tree/ptree.hpp>
+#include <boost/property_tree/xml_parser.hpp>
+#include <fmt/format.h>
+
+#include "reference/contract/describe/utf8.hpp"
+#include "tools/console.hpp"
+#include "tools/json_file.hpp"
+#include "tools/usage.hpp"
+#include "traces/io/output_file.hpp"
+
+namespace kvo::tools {
+namespace {
+
+namespace xml = boost::property_tree;
+using State = JunitTest::State;
+
+constexpr std::size_t kMostOfAName = 300;
+constexpr std::size_t kMostOfALine = 4'000;
+constexpr std::size_t kMostLines = 400;
+
+// One line as XML 1.0 may hold it: no control characters, U+FFFE or U+FFFF.
+std::string line_text(std::string_view line, std::size_t most = kMostOfAName) {
+  const bool cut = line.size() > most;
+  std::string text = valid_utf8(printable(line.substr(0, most))) + (cut ? "..." : "");
+  for (const char* none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"})
+    for (std::size_t at = text.find(none); at != std::string::npos; at = text.find(none, at))
+      text.replace(at, 3, "\xEF\xBF\xBD");
+  return text;
+}
+
+std::string lines_text(const std::vector<std::string>& lines) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(lines.size(), kMostLines); ++i)
+    text += line_text(lines[i], kMostOfALine) + "\n";
+  if (lines.size() > kMostLines) text += fmt::format("{} more lines\n", lines.size() - kMostLines);
+  return text;
+}
+
+void put(xml::ptree& element, const std::string& attribute, const std::string& value) {
+  element.put("<xmlattr>." + attribute, value);
+}
+
+xml::ptree test_element(const JunitSuite& suite, const JunitTest& test) {
+  xml::ptree element;
+  put(element, "classname", line_text(suite.name));
+  put(element, "name", line_text(test.name));
+  if (test.seconds) put(element, "time", fmt::format("{:.6f}", *test.seconds));
+  if (test.state == State::kPassed) return element;
+  xml::ptree why(lines_text(test.details));
+  put(why, "message", line_text(test.message));
+  const char* name = test.state == State::kFailed  ? "failure"
+                     : test.state == State::kError ? "error"
+                                                   : "skipped";
+  if (test.state != State::kSkipped) put(why, "type", name);
+  element.add_child(name, why);
+  return element;
+}
+
+void put_counts(xml::ptree& element, const std::vector<JunitSuite>& suites) {
+  const auto count = [&](const auto& counts) {
+    std::ptrdiff_t sum = 0;
+    for (const JunitSuite& suite : suites) sum += std::ranges::count_if(suite.tests, counts);
+    return std::to_string(sum);
+  };
+  const auto in = [](State state) {
+    return [state](const JunitTest& test) { return test.state == state; };
+  };
+  put(element, "tests", count([](const JunitTest&) { return true; }));
+  put(element, "failures", count(in(State::kFailed)));
+  put(element, "errors", count(in(State::kError)));
+  put(element, "skipped", count(in(State::kSkipped)));
+}
+
+}  // namespace
+
+std::string junit_text(const std::string& title, const std::vector<JunitSuite>& suites) {
+  xml::ptree root;
+  put(root, "name", line_text(title));
+  put_counts(root, suites);
+  for (const JunitSuite& suite : suites) {
+    xml::ptree element;
+    put(element, "name", line_text(suite.name));
+    put_counts(element, {suite});
+    for (const JunitTest& test : suite.tests)
+      element.add_child("testcase", test_element(suite, test));
+    root.add_child("testsuite", element);
+  }
+  xml::ptree document;
+  document.add_child("testsuites", root);
+  std::ostringstream out;
+  xml::write_xml(out, document, xml::xml_writer_make_settings<std::string>(' ', 2));
+  return out.str();
+}
+
+void write_junit(const std::string& path, const std::string& title,
+                 const std::vector<JunitSuite>& suites) {
+  const std::string text = junit_text(title, suites);
+  if (path == kStandardOutput) return print_out(text);
+  auto file = must(traces::OutputFile::open(path));
+  must(file.write(text));
+  must(file.commit());
+}
+
+}  // namespace kvo::tools
