@@ -64,9 +64,8 @@ CaseAnswer run_planned(std::uint64_t index, const CasePlan& plan, const Campaign
     for (std::size_t i = 0; i < result.subjects.size(); ++i)
       if (result.subjects[i].repro) keep(result.subjects[i], answer.record.subjects[i]);
   }
-  const bool any = std::ranges::any_of(
-      answer.record.subjects, [](const SubjectRecord& subject) { return failed(subject.outcome); });
-  if (any && !plan.repeat.empty()) answer.record.repeat = plan.repeat;
+  for (SubjectRecord& subject : answer.record.subjects)
+    if (failed(subject.outcome) && !plan.repeat.empty()) subject.repeat = plan.repeat;
   return answer;
 }
 

@@ -11,6 +11,7 @@
 #include "tools/exit_status.hpp"
 #include "tools/not_negative.hpp"
 #include "tools/program_name.hpp"
+#include "tools/shell_word.hpp"
 #include "tools/usage.hpp"
 #include "tools/word_option.hpp"
 
@@ -93,21 +94,7 @@ void declare_campaign(CLI::App& app, CampaignArguments& arguments) {
       ->group(kRunningGroup);
 }
 
-namespace {
-
-// As a shell reads it as one word.
-std::string quoted(const std::string& word) {
-  constexpr std::string_view kPlain = "@%+=:,./-_";
-  const bool plain = !word.empty() && std::ranges::all_of(word, [&](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || kPlain.find(c) != kPlain.npos;
-  });
-  if (plain) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::string repeat_command(const CLI::App& app, std::uint64_t seed, std::uint64_t index) {
   std::string words;
@@ -118,11 +105,11 @@ std::string repeat_command(const CLI::App& app, std::uint64_t seed, std::uint64_
     if (option->count() == 0 || !decides || option->check_name("--seed")) continue;
     for (const std::string& value : option->results()) {
       if (option->get_positional())
-        words += " " + quoted(value);
+        words += " " + shell_word(value);
       else if (option->get_items_expected_max() == 0)
         options += " " + option->get_name();
       else
-        options += " " + option->get_name() + " " + quoted(value);
+        options += " " + option->get_name() + " " + shell_word(value);
     }
   }
   return fmt::format("{} {}{}{} --seed {} --case {}", program_name(), app.get_name(), words,

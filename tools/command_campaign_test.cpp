@@ -113,7 +113,9 @@ TEST_F(Campaign, ResultsDoNotDependOnTheNumberOfWorkers) {
     for (const std::string jobs : {"1", "4"}) {
       std::vector<std::string> words = command;
       words.insert(words.end(), {"--jobs", jobs, "--json", "-"});
-      written.push_back(run(words).out);
+      json::value result = json::parse(run(words).out);
+      result.get_object().erase("command");
+      written.push_back(json::serialize(result));
     }
     EXPECT_EQ(written[0], written[1]) << command[0];
     EXPECT_GT(written[0].size(), 100U);
@@ -122,7 +124,7 @@ TEST_F(Campaign, ResultsDoNotDependOnTheNumberOfWorkers) {
 
 // A worker that somebody kills has lost nothing: its case runs again.
 TEST_F(Check, KilledWorkersDoNotChangeTheResult) {
-  const std::string command = kvoracle_path() + " check layered --cases 300 --jobs 2 --json ";
+  const std::string command = kvoracle_path() + " check layered --cases 300 --jobs 2 --json - > ";
   ASSERT_EQ(run_program({"/bin/sh", "-c", command + path("whole")}, {}).status, 0);
   const std::string killing =
       command + path("killed") + " & p=$!; n=0; while [ $n -lt 5 ]; do n=$((n+1)); sleep 0.05; " +
@@ -276,6 +278,28 @@ TEST_F(Check, AnOutputThatCannotBeWrittenIsRefused) {
                  "/dev/full: No space left on device");
   expect_refused({"check", "layered", "--cases", "3", "--json", "/dev/full"},
                  "No space left on device");
+}
+
+// Reference and subject agree, the recording does not: an excerpt of it shows that.
+TEST_F(Shrink, MakesAnExcerptOfARecordingThatSubjectAndReferenceDifferFrom) {
+  (void)file("foreign.jsonl",
+             R"({"kvlog":1,"contract":"layered","cache":"vector","config":{},"case":"of another"}
+{"op":"new","args":{"num_layers":1,"num_kv_heads":1,"head_dim":1},"ret":{"cache":0}}
+{"op":"clear","args":{"cache":0}}
+{"op":"advance","args":{"cache":0}}
+{"op":"len","args":{"cache":0},"ret":{"len":2}}
+)");
+  const Finished conformed = run({"conform", "foreign.jsonl"});
+  EXPECT_EQ(conformed.status, kExitDiffers);
+  EXPECT_THAT(conformed.out, HasSubstr("reference and subject agree: two to one against the "));
+  EXPECT_THAT(conformed.out, HasSubstr("repeat with: kvoracle shrink foreign.jsonl --case "
+                                       "'of another' --subject layered.vector@optimized\n"));
+  const Finished shrunk = run({"shrink", "foreign.jsonl", "--case", "of another", "--subject",
+                               "layered.vector@optimized", "-o", "small.jsonl"});
+  EXPECT_EQ(shrunk.status, kExitDiffers);
+  EXPECT_THAT(shrunk.err, HasSubstr("3 of 4 operations are enough: op 2 len: len: want 2, got 1; "
+                                    "reference and subject agree, the recording differs"));
+  EXPECT_EQ(run({"conform", "small.jsonl"}).status, kExitDiffers);
 }
 
 TEST_F(Shrink, SaysWhenThereIsNothingToShrink) {

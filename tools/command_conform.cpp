@@ -15,9 +15,11 @@
 #include "tools/console.hpp"
 #include "tools/in_child.hpp"
 #include "tools/json_file.hpp"
+#include "tools/program_name.hpp"
 #include "tools/progress.hpp"
 #include "tools/quantities.hpp"
 #include "tools/selection.hpp"
+#include "tools/shell_word.hpp"
 #include "tools/usage.hpp"
 #include "tools/workers.hpp"
 
@@ -147,12 +149,23 @@ class RecordedCases {
       ++next_;
       ConformRecord conformed{.record = record_of(index, *result)};
       conformed.record.name = path() + ": " + conformed.record.name;
+      for (SubjectRecord& subject : conformed.record.subjects)
+        if (failed(subject.outcome)) subject.repeat = shrink_command(result->name, subject.subject);
       for (const Attribution& found : result->attributions)
         conformed.quirks.push_back(
             {std::string(found.quirk.rule), found.quirk.name(), found.op_index, found.op});
       return conformed;
     }
     return std::nullopt;
+  }
+
+  // The whole log is known: what helps is less of it.
+  [[nodiscard]] std::string shrink_command(const std::string& name,
+                                           const std::string& subject) const {
+    return fmt::format("{} shrink {} --case {} --subject {}{}{}", program_name(),
+                       shell_word(path()), shell_word(name), shell_word(subject),
+                       options_.law != nullptr ? " --law " + arguments_.law_name : "",
+                       arguments_.profile == Profile::kDocumented ? " --profile documented" : "");
   }
 
   void add_part(ConformRecord& whole, const Subject& subject, std::uint64_t index) {

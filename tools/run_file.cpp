@@ -81,13 +81,19 @@ std::string rules_of(std::string_view doc) {
   return std::string(doc.substr(begin + 1, end - begin - 1));
 }
 
+std::optional<Difference> difference_of(const Verdict& verdict) {
+  if (verdict.outcome != Outcome::kMismatch) return std::nullopt;
+  return verdict.difference;
+}
+
 }  // namespace
 
 ShrunkRecord shrunk_record(const Repro& repro) {
   constexpr std::size_t kMostLines = 24;
   const std::vector<traces::Step>& steps = repro.script.steps;
   ShrunkRecord record{.operations = steps.size(),
-                      .difference = repro.verdict.text(),
+                      .problem = repro.verdict.text(),
+                      .difference = difference_of(repro.verdict),
                       .repeats = repro.verdict.failed(),
                       .origins = repro.origins,
                       .rules = {},
@@ -113,6 +119,7 @@ CaseRecord record_of(std::uint64_t index, const CaseResult& result) {
     out.outcome = subject.verdict.outcome;
     out.evidence = subject.evidence;
     if (out.outcome != Outcome::kAgrees) out.problem = subject.verdict.text();
+    out.difference = difference_of(subject.verdict);
     if (subject.verdict.failed()) out.alike = record.law + " " + subject.verdict.signature();
     out.sides = subject.sides;
     if (subject.repro) out.shrunk = shrunk_record(*subject.repro);

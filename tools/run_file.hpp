@@ -44,30 +44,34 @@ BOOST_DESCRIBE_STRUCT(TimingRecord, (), (op, total_nanoseconds, payload_bytes, h
 /// The smallest script found that a subject fails.
 struct ShrunkRecord {
   std::uint64_t operations = 0;
-  std::string difference;            ///< as it shows there
-  bool repeats = true;               ///< false: run again, the subject agreed
-  std::vector<std::string> origins;  ///< which operations put there what differs
-  std::string rules;                 ///< that the guilty operation cites: "RS-4, RS-5"
-  std::uint64_t guilty = 0;          ///< its number in the script
-  std::vector<std::string> script;   ///< a line an operation; none where there are too many to read
+  std::string problem;                                  ///< as it shows there
+  std::optional<Difference> difference = std::nullopt;  ///< absent: it is broken or died
+  bool repeats = true;                                  ///< false: run again, the subject agreed
+  std::vector<std::string> origins;                     ///< which operations put there what differs
+  std::string rules;                ///< that the guilty operation cites: "RS-4, RS-5"
+  std::uint64_t guilty = 0;         ///< its number in the script
+  std::vector<std::string> script;  ///< a line an operation; none where there are too many to read
 };
 BOOST_DESCRIBE_STRUCT(ShrunkRecord, (),
-                      (operations, difference, repeats, origins, rules, guilty, script))
+                      (operations, problem, difference, repeats, origins, rules, guilty, script))
 
 struct SubjectRecord {
   std::string subject;
   Outcome outcome = Outcome::kAgrees;
-  std::optional<std::string> problem = std::nullopt;  ///< absent when it agrees
-  std::string alike = {};                             ///< failures of one fault have the same
+  std::optional<std::string> problem = std::nullopt;    ///< absent when it agrees
+  std::optional<Difference> difference = std::nullopt;  ///< that the problem tells in words
+  std::string alike = {};                               ///< failures of one fault have the same
   /// Of a recorded case: who of subject, reference and recording agree.
   std::optional<std::string> sides = std::nullopt;
   std::optional<std::string> repro = std::nullopt;  ///< file of the shrunk script
   std::optional<ShrunkRecord> shrunk = std::nullopt;
+  std::optional<std::string> repeat = std::nullopt;  ///< the command that shows the failure again
   Evidence evidence = {};
   std::vector<TimingRecord> timings = {};
 };
 BOOST_DESCRIBE_STRUCT(SubjectRecord, (),
-                      (subject, outcome, problem, alike, sides, repro, shrunk, evidence, timings))
+                      (subject, outcome, problem, difference, alike, sides, repro, shrunk, repeat,
+                       evidence, timings))
 
 /// One case, as written and as read again.
 struct CaseRecord {
@@ -78,11 +82,8 @@ struct CaseRecord {
   std::uint64_t operations = 0;
   std::vector<std::string> labels = {};
   std::vector<SubjectRecord> subjects = {};
-  std::optional<std::string> repeat =
-      std::nullopt;  ///< the command that runs it again, if it failed
 };
-BOOST_DESCRIBE_STRUCT(CaseRecord, (),
-                      (index, name, kind, law, operations, labels, subjects, repeat))
+BOOST_DESCRIBE_STRUCT(CaseRecord, (), (index, name, kind, law, operations, labels, subjects))
 
 }  // namespace kvo::tools
 

@@ -2,19 +2,23 @@
 //
 // overhead_ns is the time of a step less the time inside the two caches, divided by two: what one
 // operation on one subject costs beyond the cache's own work (the clock, the observation,
-// comparing).
+// comparing). In a worker it is told as well who is at work, and a case costs a question and an
+// answer between two processes.
 #include <array>
 #include <chrono>
 #include <cstdint>
 #include <vector>
 
 #include <benchmark/benchmark.h>
+#include <sys/mman.h>
 
 #include "properties/contracts.hpp"
 #include "properties/runner/lockstep.hpp"
+#include "properties/runner/pulse.hpp"
 #include "reference/contract/values/tags.hpp"
 #include "reference/layered/operations.hpp"
 #include "reference/provider/contiguous_operations.hpp"
+#include "tools/child.hpp"
 
 namespace kvo {
 namespace {
@@ -69,6 +73,30 @@ void layered_small_rows(benchmark::State& state) {
   lockstep(state, layered::vector_kind(), layered_ops());
 }
 BENCHMARK(layered_small_rows);
+
+// As a worker does, whose pulse another process can read.
+void layered_small_rows_in_a_worker(benchmark::State& state) {
+  void* shared =
+      mmap(nullptr, sizeof(Pulse), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  KVO_CHECK(shared != MAP_FAILED);
+  told_pulse = new (shared) Pulse;
+  lockstep(state, layered::vector_kind(), layered_ops());
+  told_pulse = nullptr;
+  munmap(shared, sizeof(Pulse));
+}
+BENCHMARK(layered_small_rows_in_a_worker);
+
+// A case of nothing: its index goes in, a record of 1 KiB comes out.
+void case_of_a_worker(benchmark::State& state) {
+  constexpr std::size_t kRecord = 1024;
+  tools::Child child([](std::string_view) { return std::string(kRecord, 'x'); }, {});
+  for (auto _ : state) {
+    child.ask("7");
+    KVO_CHECK(child.wait() == tools::Child::State::kAnswered);
+    benchmark::DoNotOptimize(child.take_answer());
+  }
+}
+BENCHMARK(case_of_a_worker)->UseRealTime();
 
 void contiguous_small_rows(benchmark::State& state) {
   lockstep(state, provider::contiguous_kind(), contiguous_ops());

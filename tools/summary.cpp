@@ -44,8 +44,8 @@ void Summary::add_failure(const CaseRecord& record, const SubjectRecord& subject
     ++alike->cases;
   } else if (failures_.size() < kMostFailures) {
     failures_.push_back({subject.subject, record.name, record.law, subject.problem.value_or(""),
-                         subject.alike, subject.sides, subject.repro, subject.shrunk,
-                         record.repeat});
+                         subject.difference, subject.alike, subject.sides, subject.repro,
+                         subject.shrunk, subject.repeat});
   }
 }
 

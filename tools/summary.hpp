@@ -62,15 +62,17 @@ struct FailureSummary {
   std::string name;  ///< the first case
   std::string law;
   std::string problem;
+  std::optional<Difference> difference = std::nullopt;
   std::string alike = {};
   std::optional<std::string> sides = std::nullopt;
   std::optional<std::string> repro = std::nullopt;
   std::optional<ShrunkRecord> shrunk = std::nullopt;
-  std::optional<std::string> repeat = std::nullopt;  ///< the command that runs the case again
+  std::optional<std::string> repeat = std::nullopt;  ///< the command that shows the failure again
   std::uint64_t cases = 1;
 };
 BOOST_DESCRIBE_STRUCT(FailureSummary, (),
-                      (subject, name, law, problem, alike, sides, repro, shrunk, repeat, cases))
+                      (subject, name, law, problem, difference, alike, sides, repro, shrunk, repeat,
+                       cases))
 
 struct LabelSummary {
   std::string kind;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,21 +15,11 @@ using State = JunitTest::State;
 
 void add_failure(JunitTest& test, const FailureSummary& failure, const ReportOptions& options) {
   if (test.message.empty())
-    test.message = failure.shrunk ? failure.shrunk->difference : failure.problem;
+    test.message = failure.shrunk ? failure.shrunk->problem : failure.problem;
   auto& lines = test.details;
   if (!lines.empty()) lines.emplace_back();
-  lines.push_back(fmt::format(
-      "case {}{}", failure.name,
-      failure.cases > 1 ? fmt::format(" and {} more alike", count_text(failure.cases - 1)) : ""));
-  lines.push_back(failure.problem);
-  if (failure.shrunk) {
-    lines.push_back(fmt::format("shrunk to {} operations: {}", failure.shrunk->operations,
-                                failure.shrunk->difference));
-    for (std::size_t i = 0; i < failure.shrunk->script.size(); ++i)
-      lines.push_back((i == failure.shrunk->guilty ? "> " : "  ") + failure.shrunk->script[i]);
-  }
-  if (const std::string command = repeat_text(failure, options); !command.empty())
-    lines.push_back("repeat with: " + command);
+  lines.push_back(cases_text(failure));
+  for (std::string& line : failure_lines(failure, options)) lines.push_back(std::move(line));
 }
 
 // Why nothing was judged.

@@ -9,6 +9,7 @@
 #include "tools/program_name.hpp"
 #include "tools/quantities.hpp"
 #include "tools/result_file.hpp"
+#include "tools/shell_word.hpp"
 #include "tools/verdict_junit.hpp"
 
 namespace kvo::tools {
@@ -114,35 +115,13 @@ std::string law_option(const std::string& law) {
   return law == agreement().name() ? "" : " --law " + law;
 }
 
-// The script of a failure, its guilty operation marked.
-void print_script(const ShrunkRecord& shrunk) {
-  print_out(fmt::format("  shrunk to {} operations: {}\n", shrunk.operations,
-                        printable(shrunk.difference)));
-  for (const std::string& origin : shrunk.origins)
-    print_out(fmt::format("    {}\n", printable(origin)));
-  if (!shrunk.repeats)
-    print_out(
-        "    not repeated: run again, the subject agreed; it does not answer alike each time\n");
-  for (std::size_t i = 0; i < shrunk.script.size(); ++i)
-    print_out(
-        fmt::format("  {} {}\n", i == shrunk.guilty ? ">" : " ", printable(shrunk.script[i])));
-  if (!shrunk.rules.empty())
-    print_out(fmt::format("  rules of the operation: {} ({} explain RULE)\n", shrunk.rules,
-                          program_name()));
-}
-
 void print_failures(const Summary& summary, const ReportOptions& options) {
   const Paint paint(stdout);
   for (const FailureSummary& failure : summary.failures()) {
-    print_out(fmt::format(
-        "\n{} {} in case {}{}\n  {}\n", paint(Colour::kRed, "FAILED"), failure.subject,
-        printable(failure.name),
-        failure.cases > 1 ? fmt::format(" and {} more alike", count_text(failure.cases - 1)) : "",
-        printable(failure.problem)));
-    if (failure.sides) print_out(fmt::format("  {}\n", *failure.sides));
-    if (failure.shrunk) print_script(*failure.shrunk);
-    if (const std::string command = repeat_text(failure, options); !command.empty())
-      print_out(fmt::format("  repeat with: {}\n", command));
+    print_out(fmt::format("\n{} {} in {}\n", paint(Colour::kRed, "FAILED"), failure.subject,
+                          printable(cases_text(failure))));
+    for (const std::string& line : failure_lines(failure, options))
+      print_out(fmt::format("  {}\n", printable(line)));
   }
   const std::size_t shown = summary.failures().size();
   if (shown == Summary::kMostFailures)
@@ -180,9 +159,37 @@ bool ReportOptions::text() const {
 
 std::string repeat_text(const FailureSummary& failure, const ReportOptions& options) {
   if (!failure.repro) return failure.repeat.value_or("");
-  return fmt::format("{} conform {} --subject {}{}{}", program_name(), *failure.repro,
+  return fmt::format("{} conform {} --subject {}{}{}", program_name(), shell_word(*failure.repro),
                      failure.subject, law_option(failure.law),
                      options.profile == Profile::kDocumented ? " --profile documented" : "");
+}
+
+std::string cases_text(const FailureSummary& failure) {
+  return fmt::format(
+      "case {}{}", failure.name,
+      failure.cases > 1 ? fmt::format(" and {} more alike", count_text(failure.cases - 1)) : "");
+}
+
+std::vector<std::string> failure_lines(const FailureSummary& failure,
+                                       const ReportOptions& options) {
+  std::vector<std::string> lines{failure.problem};
+  if (failure.sides) lines.push_back(*failure.sides);
+  if (failure.shrunk) {
+    const ShrunkRecord& shrunk = *failure.shrunk;
+    lines.push_back(fmt::format("shrunk to {} operations: {}", shrunk.operations, shrunk.problem));
+    for (const std::string& origin : shrunk.origins) lines.push_back("  " + origin);
+    if (!shrunk.repeats)
+      lines.emplace_back(
+          "  not repeated: run again, the subject agreed; it does not answer alike each time");
+    for (std::size_t i = 0; i < shrunk.script.size(); ++i)
+      lines.push_back((i == shrunk.guilty ? "> " : "  ") + shrunk.script[i]);
+    if (!shrunk.rules.empty())
+      lines.push_back(fmt::format("rules of the operation: {} ({} explain RULE)", shrunk.rules,
+                                  program_name()));
+  }
+  if (const std::string command = repeat_text(failure, options); !command.empty())
+    lines.push_back("repeat with: " + command);
+  return lines;
 }
 
 int report(const Summary& summary, const ReportOptions& options, boost::json::object facts) {
