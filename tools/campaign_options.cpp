@@ -6,6 +6,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
@@ -51,13 +52,15 @@ void declare_workers(CLI::App& app, unsigned& jobs, ChildLimits& limits) {
   app.add_option_function<double>(
          "--operation-timeout",
          [&limits](double seconds) { limits.silence = std::chrono::duration<double>(seconds); },
-         "seconds that an operation may take before its subject is taken to hang; 0: any")
+         "that an operation may take before its subject is taken to hang; 0: any")
+      ->type_name("SECONDS")
       ->check(not_negative())
       ->default_str(fmt::format("{}", limits.silence.count()))
       ->group(kRunningGroup);
   app.add_option_function<std::uint64_t>(
          "--case-memory", [&limits](std::uint64_t mib) { limits.memory_bytes = mib * kMiB; },
-         "MiB of memory that a case may take; 0: any")
+         "memory that a case may take; 0: any")
+      ->type_name("MIB")
       ->check(not_negative())
       ->default_str(fmt::format("{}", limits.memory_bytes / kMiB))
       ->group(kRunningGroup);
@@ -65,8 +68,10 @@ void declare_workers(CLI::App& app, unsigned& jobs, ChildLimits& limits) {
 
 void declare_reports(CLI::App& app, std::string& json, std::string& junit) {
   app.add_option("--json", json, "write the summary as JSON; - for standard output")
+      ->type_name("FILE")
       ->group(kRunningGroup);
   app.add_option("--junit", junit, "write the verdicts as JUnit XML; - for standard output")
+      ->type_name("FILE")
       ->group(kRunningGroup);
 }
 
@@ -78,6 +83,7 @@ void declare_campaign(CLI::App& app, CampaignArguments& arguments) {
   declare_workers(app, arguments.campaign.jobs, arguments.campaign.limits);
   app.add_option("--output,-o", arguments.campaign.output,
                  "run file: JSON Lines, appended case by case")
+      ->type_name("FILE")
       ->group(kRunningGroup);
   app.add_flag("--resume", arguments.campaign.resume, "go on with the run file of a killed run")
       ->group(kRunningGroup);
@@ -85,6 +91,7 @@ void declare_campaign(CLI::App& app, CampaignArguments& arguments) {
       ->group(kRunningGroup);
   declare_reports(app, arguments.report.json, arguments.report.junit);
   app.add_option("--repros", arguments.campaign.repro_folder, "folder for failing scripts")
+      ->type_name("FOLDER")
       ->capture_default_str()
       ->group(kRunningGroup);
   app.add_option("--shrink-attempts", arguments.campaign.shrink_attempts,
@@ -126,6 +133,8 @@ void refuse_overwriting(const std::string& output, const std::vector<std::string
 }
 
 void check_files(const CampaignArguments& arguments, const std::vector<std::string>& inputs) {
+  if (arguments.campaign.output == kStandardOutput)
+    throw UsageError("--output -: a run file cannot be standard output");
   if (arguments.campaign.resume && arguments.campaign.output.empty())
     throw UsageError("--resume needs the run file: --output");
   for (const std::string& report : {arguments.report.json, arguments.report.junit})
@@ -151,6 +160,14 @@ int end_of_campaign(const Campaign& campaign, const std::string& run_file, int s
   print_error(fmt::format("interrupted after {} cases{}", campaign.summary.cases(),
                           run_file.empty() ? "" : "; --resume goes on"));
   return kExitInterrupted;
+}
+
+std::vector<const Law*> laws_named(const Contracts& contracts, const std::string& word) {
+  std::vector<const Law*> meant;
+  for (const Law* law : contracts.laws())
+    if (fnmatch(word.c_str(), std::string(law->name()).c_str(), 0) == 0) meant.push_back(law);
+  if (meant.empty()) (void)law_named(contracts, word);  // throws
+  return meant;
 }
 
 const Law& law_named(const Contracts& contracts, const std::string& name) {

@@ -61,6 +61,10 @@ void declare_profile(CLI::App& app, std::optional<Profile>& profile);
 /// Declares --json and --junit.
 void declare_reports(CLI::App& app, std::string& json, std::string& junit);
 
+/// The laws that a word means, which may have wild cards as in fnmatch(3).
+/// Throws UsageError where there is none.
+[[nodiscard]] std::vector<const Law*> laws_named(const Contracts& contracts,
+                                                 const std::string& word);
 /// The law of that name.
 /// Throws UsageError for an unknown one.
 [[nodiscard]] const Law& law_named(const Contracts& contracts, const std::string& name);

@@ -38,8 +38,9 @@ class RandomCases {
  public:
   RandomCases(const Contracts& contracts, const CheckArguments& arguments, const CLI::App& app)
       : contracts_(contracts), arguments_(arguments), app_(app) {
-    for (const std::string& name : arguments.law_names)
-      laws_.push_back(&law_named(contracts, name));
+    for (const std::string& word : arguments.law_names)
+      for (const Law* law : laws_named(contracts, word))
+        if (std::ranges::find(laws_, law) == laws_.end()) laws_.push_back(law);
     if (laws_.empty()) laws_ = contracts.laws();
     for (Comparison& comparison : select_subjects(contracts, arguments.words)) {
       std::vector<const Law*> apply = applicable(*comparison.kind);
@@ -175,13 +176,18 @@ int run_check(const Contracts& contracts, CheckArguments& arguments, const CLI::
 
 Run declare_check(CLI::App& app, const Contracts& contracts) {
   const auto arguments = std::make_shared<CheckArguments>();
-  app.add_option("subjects", arguments->words,
-                 "contracts, caches or subjects, for instance provider.paged@optimized; none: all");
-  app.add_option("--law", arguments->law_names, "only these laws (kvoracle list)");
+  app.add_option(
+         "subjects", arguments->words,
+         "contracts, caches or subjects, as provider.paged@optimized or '*@optimized'; none: "
+         "all")
+      ->type_name("SUBJECT");
+  app.add_option("--law", arguments->law_names, "only these laws (kvoracle list)")
+      ->type_name("LAW");
   app.add_option("--cases", arguments->cases, "number of cases; without --time 2000")
       ->check(positive())
       ->group(kExtentGroup);
-  app.add_option("--time", arguments->campaign.seconds, "seconds to go on for")
+  app.add_option("--time", arguments->campaign.seconds, "how long to go on")
+      ->type_name("SECONDS")
       ->check(positive())
       ->group(kExtentGroup);
   app.add_option("--case", arguments->only_case, "only the case of this index")

@@ -22,6 +22,7 @@
 #include "tools/shell_word.hpp"
 #include "tools/usage.hpp"
 #include "tools/workers.hpp"
+#include "traces/io/standard_input.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -44,13 +45,6 @@ std::vector<const Subject*> chosen(const std::vector<Comparison>& comparisons,
   std::vector<const Subject*> subjects = found->subjects;
   if (with_reference) subjects.insert(subjects.begin(), found->reference);
   return subjects;
-}
-
-bool names_reference(const std::vector<std::string>& words) {
-  if (words.empty()) return true;
-  return std::ranges::any_of(words, [](const std::string& word) {
-    return word.find('@') == std::string::npos || word.ends_with("@reference");
-  });
 }
 
 /// A quirk that a case shows.
@@ -109,7 +103,7 @@ class RecordedCases {
       : contracts_(contracts),
         arguments_(arguments),
         comparisons_(select_subjects(contracts, arguments.words)),
-        with_reference_(names_reference(arguments.words)) {
+        with_reference_(means_references(contracts, arguments.words)) {
     options_.profile = arguments.profile;
     if (!arguments.law_name.empty()) options_.law = &law_named(contracts, arguments.law_name);
   }
@@ -230,6 +224,9 @@ class RecordedCases {
 };
 
 int run_conform(const Contracts& contracts, const ConformArguments& arguments) {
+  // Workers would each take a part of it.
+  if (std::ranges::find(arguments.logs, traces::kStandardInput) != arguments.logs.end())
+    must(traces::keep_standard_input());
   check_reports(arguments.report.json, arguments.report.junit, arguments.logs);
   RecordedCases cases(contracts, arguments);
   Summary summary;
@@ -276,11 +273,16 @@ int run_conform(const Contracts& contracts, const ConformArguments& arguments) {
 
 Run declare_conform(CLI::App& app, const Contracts& contracts) {
   const auto arguments = std::make_shared<ConformArguments>();
-  app.add_option("logs", arguments->logs, "operation logs, .jsonl or .jsonl.gz")->required();
-  app.add_option("--subject", arguments->words, "contracts, caches or subjects; none: all");
-  app.add_option("--law", arguments->law_name, "the law whose script a log is (kvoracle list)");
+  app.add_option("logs", arguments->logs, "operation logs, plain or gzip; -: standard input")
+      ->type_name("FILE")
+      ->required();
+  app.add_option("--subject", arguments->words, "contracts, caches or subjects; none: all")
+      ->type_name("SUBJECT");
+  app.add_option("--law", arguments->law_name, "the law whose script a log is (kvoracle list)")
+      ->type_name("LAW");
   declare_reports(app, arguments->report.json, arguments->report.junit);
-  app.add_flag("--timings", arguments->report.timings, "a table of all operations");
+  app.add_flag("--timings", arguments->report.timings, "a table of all operations")
+      ->group(kRunningGroup);
   declare_profile(app, arguments->profile);
   declare_workers(app, arguments->jobs, arguments->limits);
   return [&contracts, arguments] { return run_conform(contracts, *arguments); };

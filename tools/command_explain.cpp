@@ -71,7 +71,9 @@ int run_explain(const Contracts& contracts, const std::vector<std::string>& word
 
 Run declare_explain(CLI::App& app, const Contracts& contracts) {
   const auto words = std::make_shared<std::vector<std::string>>();
-  app.add_option("rules", *words, "names of rules, for instance OK-55")->required();
+  app.add_option("rules", *words, "names of rules, for instance OK-55")
+      ->type_name("RULE")
+      ->required();
   return [&contracts, words] { return run_explain(contracts, *words); };
 }
 

@@ -224,9 +224,9 @@ int run_list(const Contracts& contracts, const ListOptions& options) {
 Run declare_list(CLI::App& app, const Contracts& contracts) {
   const auto options = std::make_shared<ListOptions>();
   app.add_option("-c,--contract", options->contract,
-                 "Show the operations of this contract (provider) or cache (provider.paged)")
-      ->type_name("NAME");
-  app.add_option("--json", options->json, "Write the list to FILE ('-': standard output)")
+                 "show the operations of this contract (provider) or cache (provider.paged)")
+      ->type_name("CONTRACT");
+  app.add_option("--json", options->json, "write the list as JSON; - for standard output")
       ->type_name("FILE");
   return [&contracts, options] { return run_list(contracts, *options); };
 }

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "properties/campaign/kill.hpp"
 #include "tools/campaign_options.hpp"
@@ -21,6 +22,7 @@
 #include "tools/progress.hpp"
 #include "tools/quantities.hpp"
 #include "tools/result_file.hpp"
+#include "tools/selection.hpp"
 #include "tools/usage.hpp"
 #include "tools/workers.hpp"
 
@@ -28,6 +30,7 @@ namespace kvo::tools {
 namespace {
 
 struct MutantsArguments {
+  std::vector<std::string> words;
   std::string contract;
   std::uint64_t seed = 1;
   std::uint64_t cases = 5'000;
@@ -131,16 +134,38 @@ std::uint64_t median_length(const std::vector<MutantRecord>& records) {
   return lengths[lengths.size() / 2];
 }
 
-int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
-  std::vector<const Mutant*> chosen;
-  std::vector<std::string> known;
+UsageError no_such_mutant(const Contracts& contracts, const std::string& word) {
+  std::vector<std::string> kinds;
+  std::vector<std::string> near;
   for (const Mutant& mutant : contracts.mutants()) {
-    const std::string contract(mutant.subject.kind->contract);
-    if (std::ranges::find(known, contract) == known.end()) known.push_back(contract);
-    if (arguments.contract.empty() || contract == arguments.contract) chosen.push_back(&mutant);
+    const std::string kind = mutant.subject.kind->name();
+    if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
+    near.push_back(mutant.subject.name());
   }
-  if (chosen.empty()) throw unknown_word("contract", arguments.contract, known);
+  near.insert(near.begin(), kinds.begin(), kinds.end());
+  const std::string hint = did_you_mean(word, near);
+  return UsageError(fmt::format("no mutant is meant by '{}'{} There are mutants of {}",
+                                printable(word), hint.empty() ? "." : hint,
+                                fmt::join(kinds, ", ")));
+}
 
+std::vector<const Mutant*> chosen_mutants(const Contracts& contracts,
+                                          const std::vector<std::string>& words) {
+  std::vector<const Mutant*> chosen;
+  std::vector<std::string> idle = words;
+  for (const Mutant& mutant : contracts.mutants()) {
+    const auto meant = [&](const std::string& word) { return means(word, mutant.subject); };
+    if (words.empty() || std::ranges::any_of(words, meant)) chosen.push_back(&mutant);
+    std::erase_if(idle, meant);
+  }
+  if (!idle.empty()) throw no_such_mutant(contracts, idle.front());
+  return chosen;
+}
+
+int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
+  std::vector<std::string> words = arguments.words;
+  if (!arguments.contract.empty()) words.push_back(arguments.contract);
+  const std::vector<const Mutant*> chosen = chosen_mutants(contracts, words);
   check_reports(arguments.json, arguments.junit, {});
   std::vector<MutantRecord> records;
   Progress progress("mutants", chosen.size());
@@ -190,15 +215,19 @@ int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
 
 Run declare_mutants(CLI::App& app, const Contracts& contracts) {
   const auto arguments = std::make_shared<MutantsArguments>();
-  app.add_option("--contract", arguments->contract, "only the mutants of this contract");
+  app.add_option("mutants", arguments->words,
+                 "contracts, caches or mutants, as 'provider.paged@mutant:*'; none: all")
+      ->type_name("MUTANT");
+  app.add_option("--contract", arguments->contract, "the same as a name")->type_name("CONTRACT");
   app.add_option("--seed", arguments->seed, "the same seed gives the same matrix")
       ->check(not_negative())
       ->capture_default_str();
   app.add_option("--cases", arguments->cases, "cases after which a mutant got away")
       ->check(positive())
-      ->capture_default_str();
+      ->capture_default_str()
+      ->group(kExtentGroup);
   declare_workers(app, arguments->jobs, arguments->limits);
-  app.add_flag("--scripts", arguments->scripts, "print the shrunk scripts");
+  app.add_flag("--scripts", arguments->scripts, "print the shrunk scripts")->group(kRunningGroup);
   declare_reports(app, arguments->json, arguments->junit);
   return [&contracts, arguments] { return run_mutants(contracts, *arguments); };
 }

@@ -22,6 +22,7 @@
 #include "tools/version.hpp"
 #include "traces/formats/formats.hpp"
 #include "traces/formats/sample.hpp"
+#include "traces/io/standard_input.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -37,7 +38,7 @@ struct RunArguments : CampaignArguments {
 
 // What is replayed: the file, or the embedded sample.
 std::string trace_name(const RunArguments& arguments) {
-  return arguments.trace.empty() ? "sample" : arguments.trace;
+  return arguments.trace.empty() ? "sample" : traces::shown_name(arguments.trace);
 }
 
 std::vector<traces::Request> read_requests(const RunArguments& arguments) {
@@ -129,7 +130,7 @@ int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::Ap
       });
   if (arguments.report.text())
     print_out(fmt::format("{}: {} requests, {}\n\n",
-                          arguments.trace.empty() ? "embedded sample" : arguments.trace,
+                          arguments.trace.empty() ? "embedded sample" : trace_name(arguments),
                           count_text(replay.requests().size()), scales_text(replay)));
   return end_of_campaign(campaign, arguments.campaign.output,
                          report(campaign.summary, arguments.report, provenance(arguments, replay)));
@@ -137,42 +138,50 @@ int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::Ap
 
 void declare_policy(CLI::App& app, std::int64_t& requests, replay::ReplayOptions& replay) {
   constexpr std::int64_t kMostSize = 1 << 20;
-  const auto size = [&](const std::string& name, std::int64_t& value, const std::string& doc) {
-    app.add_option(name, value, doc)
-        ->check(CLI::Range(std::int64_t{1}, kMostSize))
-        ->capture_default_str();
+  const auto from = [&](std::int64_t least, const char* group) {
+    return [&app, least, group](const char* name, std::int64_t& value, const char* doc) {
+      app.add_option(name, value, doc)
+          ->check(CLI::Range(least, kMostSize))
+          ->capture_default_str()
+          ->group(group);
+    };
   };
   app.add_option("--scale", replay.scale,
                  "lengths are divided by it; default: by length of trace and cache")
       ->check(positive());
   app.add_option("--requests", requests, "only the first so many")->check(positive());
-  size("--slots", replay.schedule.max_running, "sequences that run at a time");
-  size("--chunk", replay.schedule.chunk_tokens, "tokens of a prompt appended at a time");
-  size("--read-every", replay.schedule.read_every, "decode steps from one read to the next");
-  app.add_option("--draft-every", replay.schedule.draft_every,
-                 "decode steps from one draft to the next; 0: no drafts")
-      ->check(CLI::Range(std::int64_t{0}, kMostSize))
-      ->capture_default_str();
-  app.add_option("--cancel-every", replay.schedule.cancel_every,
-                 "requests of which one is cancelled amid its prompt; 0: none")
-      ->check(CLI::Range(std::int64_t{0}, kMostSize))
-      ->capture_default_str();
-  size("--draft-tokens", replay.schedule.draft_tokens, "tokens of a draft");
-  size("--layers", replay.lowering.num_layers, "layers of a cache");
-  size("--heads", replay.lowering.num_heads, "heads of a row");
-  size("--head-dim", replay.lowering.head_dim, "elements of a head");
-  size("--block-size", replay.lowering.block_size, "positions of a block");
-  size("--pool-percent", replay.lowering.pool_percent, "size of the pool, of what all slots need");
-  size("--requests-per-case", replay.lowering.requests_per_case, "requests of one case");
+  const auto schedule = from(1, "Schedule of the requests");
+  schedule("--slots", replay.schedule.max_running, "sequences that run at a time");
+  schedule("--chunk", replay.schedule.chunk_tokens, "tokens of a prompt appended at a time");
+  schedule("--read-every", replay.schedule.read_every, "decode steps from one read to the next");
+  schedule("--draft-tokens", replay.schedule.draft_tokens, "tokens of a draft");
+  const auto or_never = from(0, "Schedule of the requests");
+  or_never("--draft-every", replay.schedule.draft_every,
+           "decode steps from one draft to the next; 0: no drafts");
+  or_never("--cancel-every", replay.schedule.cancel_every,
+           "requests of which one is cancelled amid its prompt; 0: none");
+  const auto caches = from(1, "Size of the caches");
+  caches("--layers", replay.lowering.num_layers, "layers of a cache");
+  caches("--heads", replay.lowering.num_heads, "heads of a row");
+  caches("--head-dim", replay.lowering.head_dim, "elements of a head");
+  caches("--block-size", replay.lowering.block_size, "positions of a block");
+  caches("--pool-percent", replay.lowering.pool_percent,
+         "size of the pool, of what all slots need");
+  caches("--requests-per-case", replay.lowering.requests_per_case, "requests of one case");
 }
 
 }  // namespace
 
 Run declare_run(CLI::App& app, const Contracts& contracts) {
   const auto arguments = std::make_shared<RunArguments>();
-  app.add_option("trace", arguments->trace, "request trace; none: the embedded sample");
-  app.add_option("--format", arguments->format, "of the trace; default: by its content");
-  app.add_option("--subject", arguments->words, "contracts, caches or subjects; none: all");
+  app.add_option("trace", arguments->trace,
+                 "request trace, plain or gzip; -: standard input; none: the embedded sample")
+      ->type_name("FILE");
+  app.add_option("--format", arguments->format, "of the trace; default: by its content")
+      ->type_name("FORMAT");
+  app.add_option("--subject", arguments->words, "contracts, caches or subjects; none: all")
+      ->type_name("SUBJECT");
+  declare_policy(app, arguments->requests, arguments->replay);
   app.add_option("--case", arguments->only_case, "only the case of this index")
       ->check(not_negative())
       ->group(kExtentGroup);
@@ -181,7 +190,6 @@ Run declare_run(CLI::App& app, const Contracts& contracts) {
       ->group(kRunningGroup);
   arguments->report.timings = true;
   arguments->campaign.shrink_attempts = 2'000;  // a case of a trace is long
-  declare_policy(app, arguments->requests, arguments->replay);
   declare_campaign(app, *arguments);
   return [&contracts, &app, arguments] { return run_trace(contracts, *arguments, app); };
 }

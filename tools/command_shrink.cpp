@@ -160,17 +160,28 @@ int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {
 
 Run declare_shrink(CLI::App& app, const Contracts& contracts) {
   const auto arguments = std::make_shared<ShrinkArguments>();
-  app.add_option("log", arguments->log, "operation log, .jsonl or .jsonl.gz")->required();
-  app.add_option("--subject", arguments->subject, "the subject that fails")->required();
-  app.add_option("--case", arguments->case_name, "the case of the log; default: its first");
+  app.add_option("log", arguments->log, "operation log, plain or gzip; -: standard input")
+      ->type_name("FILE")
+      ->required();
+  app.add_option("--subject", arguments->subject, "the subject that fails")
+      ->type_name("SUBJECT")
+      ->required();
+  app.add_option("--case", arguments->case_name, "the case of the log; default: its first")
+      ->type_name("NAME");
   app.add_option("--law", arguments->law_name,
-                 "the law that is broken; default: that of the log's header");
+                 "the law that is broken; default: that of the log's header")
+      ->type_name("LAW");
   app.add_option("--output,-o", arguments->output, "file for the shrunk log; - for standard output")
-      ->capture_default_str();
-  app.add_option("--json", arguments->json, "write the verdict as JSON");
+      ->type_name("FILE")
+      ->capture_default_str()
+      ->group(kRunningGroup);
+  app.add_option("--json", arguments->json, "write the verdict as JSON; - for standard output")
+      ->type_name("FILE")
+      ->group(kRunningGroup);
   app.add_option("--attempts", arguments->attempts, "most scripts to try")
       ->check(positive())
-      ->capture_default_str();
+      ->capture_default_str()
+      ->group(kExtentGroup);
   declare_profile(app, arguments->profile);
   declare_workers(app, arguments->jobs, arguments->limits);
   return [&contracts, arguments] { return run_shrink(contracts, *arguments); };

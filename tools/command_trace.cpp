@@ -23,6 +23,7 @@
 #include "traces/formats/formats.hpp"
 #include "traces/formats/mooncake.hpp"
 #include "traces/formats/sample.hpp"
+#include "traces/io/standard_input.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -95,7 +96,8 @@ void print_findings(const std::string& name, const traces::Validation& validatio
 }
 
 int run_info(const InfoOptions& options) {
-  const std::string name = options.file.empty() ? std::string(traces::kSampleName) : options.file;
+  const std::string name =
+      options.file.empty() ? std::string(traces::kSampleName) : traces::shown_name(options.file);
   const Figures figures = measure(options);
   if (options.json != kStandardOutput)
     print_out(fmt::format("{:<20}{}\n{}{:<20}{} errors, {} warnings\n", "trace", name,
@@ -109,22 +111,23 @@ int run_info(const InfoOptions& options) {
 
 Run declare_info(CLI::App& app, const Contracts& /*contracts*/) {
   const auto options = std::make_shared<InfoOptions>();
-  app.add_option("file", options->file, "Trace, plain or gzip (default: the embedded sample)")
+  app.add_option("file", options->file,
+                 "trace, plain or gzip; -: standard input; none: the embedded sample")
       ->type_name("FILE");
-  app.add_option("--format", options->format, "Format (default: what the file looks like)")
-      ->type_name("NAME");
-  app.add_option("--block-size", options->block_size, "Tokens a block that ids stand for")
+  app.add_option("--format", options->format, "of the trace; default: by its content")
+      ->type_name("FORMAT");
+  app.add_option("--block-size", options->block_size, "tokens a block that ids stand for")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->type_name("TOKENS")
       ->capture_default_str();
   app.add_option("--capacity", options->capacities,
-                 "Sizes of flat LRU caches to count hits of, in blocks; may be given repeatedly")
+                 "sizes of flat LRU caches to count hits of, in blocks; may be given repeatedly")
       ->delimiter(',')
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40U))
       ->allow_extra_args(false)
       ->type_name("BLOCKS")
       ->default_str("1000,10000,50000");
-  app.add_option("--json", options->json, "Write the figures to FILE ('-': standard output)")
+  app.add_option("--json", options->json, "write the figures as JSON; - for standard output")
       ->type_name("FILE");
   return [options] { return run_info(*options); };
 }
@@ -160,17 +163,17 @@ Run declare_generate(CLI::App& app, const Contracts& /*contracts*/) {
   const auto add = [&app](const char* name, auto& value, const char* doc) {
     app.add_option(name, value, doc)->capture_default_str()->type_name("N")->check(not_negative());
   };
-  add("--seed", trace.seed, "Everything random follows from it");
-  add("--requests", trace.requests, "How many requests");
-  add("--requests-per-second", trace.requests_per_second, "Arrivals, on average");
-  add("--mean-turn-tokens", trace.mean_turn_tokens, "New tokens of a prompt");
-  add("--mean-output-tokens", trace.mean_output_tokens, "Tokens of an answer");
-  add("--continued-percent", trace.continued_percent, "Requests that go on with a conversation");
-  add("--system-prompts", trace.system_prompts, "Shared beginnings of conversations");
-  add("--mean-system-tokens", trace.mean_system_tokens, "Tokens of a shared beginning");
-  add("--max-input-tokens", trace.max_input_tokens, "Tokens at which a conversation ends");
-  add("--block-size", trace.block_size, "Tokens a block");
-  app.add_option("-o,--output", options->output, "File to write ('-': standard output)")
+  add("--seed", trace.seed, "everything random follows from it");
+  add("--requests", trace.requests, "how many requests");
+  add("--requests-per-second", trace.requests_per_second, "arrivals, on average");
+  add("--mean-turn-tokens", trace.mean_turn_tokens, "new tokens of a prompt");
+  add("--mean-output-tokens", trace.mean_output_tokens, "tokens of an answer");
+  add("--continued-percent", trace.continued_percent, "requests that go on with a conversation");
+  add("--system-prompts", trace.system_prompts, "shared beginnings of conversations");
+  add("--mean-system-tokens", trace.mean_system_tokens, "tokens of a shared beginning");
+  add("--max-input-tokens", trace.max_input_tokens, "tokens at which a conversation ends");
+  add("--block-size", trace.block_size, "tokens a block");
+  app.add_option("-o,--output", options->output, "file to write; - for standard output")
       ->type_name("FILE")
       ->capture_default_str();
   return [options] { return run_generate(*options); };

@@ -24,6 +24,7 @@ constexpr std::array kCommands{
             declare_list},
     Command{"explain", "what a numbered rule of a contract says", declare_explain},
     Command{"trace", "figures of a request trace, or a made-up one", declare_trace},
+    Command{"help", "the options of a command", declare_help},
 };
 
 }  // namespace
@@ -38,6 +39,7 @@ Run declare_group(CLI::App& app, std::span<const Command> group, const Contracts
   std::vector<std::string_view> names;
   for (const Command& command : group) {
     CLI::App* own = app.add_subcommand(std::string(command.name), std::string(command.doc));
+    own->group("Commands");
     declared.emplace_back(own, command.declare(*own, contracts));
     names.push_back(command.name);
   }

@@ -40,6 +40,7 @@ struct Command {
 Run declare_check(CLI::App& app, const Contracts& contracts);
 Run declare_conform(CLI::App& app, const Contracts& contracts);
 Run declare_explain(CLI::App& app, const Contracts& contracts);
+Run declare_help(CLI::App& app, const Contracts& contracts);
 Run declare_list(CLI::App& app, const Contracts& contracts);
 Run declare_mutants(CLI::App& app, const Contracts& contracts);
 Run declare_run(CLI::App& app, const Contracts& contracts);

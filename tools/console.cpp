@@ -146,6 +146,29 @@ std::size_t display_width(std::string_view text) {
   return width;
 }
 
+std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent,
+                    std::size_t at) {
+  std::string all;
+  bool begun = false;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(" \n", i), text.size());
+    const std::string_view word = text.substr(i, end - i);
+    const std::size_t width = display_width(word);
+    if (begun && at + 1 + width > columns) {
+      all += "\n" + std::string(indent, ' ');
+      at = indent;
+      begun = false;
+    }
+    if (!word.empty()) {
+      all += (begun ? " " : "") + std::string(word);
+      at += width + (begun ? 1 : 0);
+      begun = true;
+    }
+    i = end + 1;
+  }
+  return all;
+}
+
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
 void Table::row(std::vector<std::string> cells) {

@@ -63,6 +63,11 @@ class Paint {
 /// Columns that UTF-8 text takes on a terminal; colours take none.
 [[nodiscard]] std::size_t display_width(std::string_view text);
 
+/// Words in lines of at most `columns`, with no LF at the end. The first line begins at column
+/// `at`; the others are indented. A word that is longer than a line stands alone.
+[[nodiscard]] std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent,
+                                  std::size_t at = 0);
+
 /// Rows of cells under titles, in columns as wide as their widest cell, two blanks apart.
 class Table {
  public:

@@ -43,6 +43,14 @@ TEST(Table, RefusesMoreCellsThanColumns) {
   EXPECT_THROW(table.row({"a", "b"}), CheckFailed);
 }
 
+TEST(Wrapped, BreaksLinesAtBlanks) {
+  EXPECT_EQ(wrapped("one two three", 100, 2), "one two three");
+  EXPECT_EQ(wrapped("one two three", 7, 2), "one two\n  three");
+  EXPECT_EQ(wrapped("one  two\nthree ", 9, 0, 4), "one\ntwo three");
+  EXPECT_EQ(wrapped("longer than", 3, 0), "longer\nthan");
+  EXPECT_EQ(wrapped("", 3, 0), "");
+}
+
 TEST(Paint, LeavesTextAloneWithoutATerminal) {
   std::FILE* file = std::tmpfile();
   ASSERT_NE(file, nullptr);

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "properties/contracts.hpp"
+#include "tools/command_text.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/crash_guard.hpp"
@@ -40,19 +41,6 @@ constexpr const char* kFooter =
 const CLI::App& chosen(const CLI::App& app) {
   const std::vector<CLI::App*> commands = app.get_subcommands();
   return commands.empty() ? app : chosen(*commands.front());
-}
-
-/// "kvoracle trace info"
-std::string full_name(const CLI::App& app) {
-  const CLI::App* parent = app.get_parent();
-  return (parent == nullptr ? "" : full_name(*parent) + " ") + app.get_name();
-}
-
-std::vector<std::string> command_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(command->get_name());
-  return names;
 }
 
 std::vector<std::string> option_names(const CLI::App& app) {
@@ -90,8 +78,9 @@ int usage_fault(const CLI::App& app, const std::string& what) {
 int run_command_line(int argc, const char* const* argv, const Contracts& contracts) {
   CLI::App app(kDoc, std::string(program_name()));
   app.footer(kFooter);
-  app.set_version_flag("--version", "kvoracle " KVO_VERSION, "Print the version and exit");
-  app.get_formatter()->column_width(34);
+  app.set_version_flag("--version", "kvoracle " KVO_VERSION, "show the version");
+  app.formatter(help_formatter());
+  app.set_help_flag("-h,--help", "show this help");
   static const std::map<std::string, ColourMode> kColours{
       {"auto", ColourMode::kAuto}, {"always", ColourMode::kAlways}, {"never", ColourMode::kNever}};
   add_word_option<ColourMode>(app, "--color", kColours, set_colour_mode,
@@ -101,7 +90,7 @@ int run_command_line(int argc, const char* const* argv, const Contracts& contrac
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    print_out(app.help());
+    print_out(help_text(chosen(app)));
     return kExitConforms;
   } catch (const CLI::CallForVersion& version) {
     print_out(fmt::format("{}\n", version.what()));

@@ -1,4 +1,5 @@
 // tools/main_test.cpp: what `kvoracle` answers to good and bad usage, as a shell sees it.
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,28 @@ TEST(Kvoracle, ExplainsEachCommand) {
   EXPECT_EQ(info.status, kExitConforms);
   EXPECT_THAT(info.out, HasSubstr("Usage: kvoracle trace info [OPTIONS]"));
   EXPECT_THAT(info.out, HasSubstr("--capacity"));
+}
+
+TEST(Kvoracle, HelpIsACommand) {
+  EXPECT_EQ(run_kvoracle({"help"}).out, run_kvoracle({"--help"}).out);
+  EXPECT_EQ(run_kvoracle({"help", "check"}).out, run_kvoracle({"check", "--help"}).out);
+  EXPECT_EQ(run_kvoracle({"help", "trace", "info"}).out, run_kvoracle({"trace", "info", "-h"}).out);
+  EXPECT_THAT(run_kvoracle({"help", "chek"}).err,
+              StartsWith("kvoracle: unknown command 'chek'; did you mean 'check'?"));
+  EXPECT_EQ(run_kvoracle({"help", "check", "more"}).status, kExitUsage);
+}
+
+TEST(Kvoracle, ShowsOptionsInGroupsThatFitALine) {
+  const Finished done = run_kvoracle({"help", "run"});
+  for (const char* text :
+       {"\nOptions:\n", "\nSchedule of the requests:\n", "\nSize of the caches:\n",
+        "\n  -j, --jobs N                worker processes", "\n  --profile documented|original\n",
+        " [original]\n", "\n  --subject SUBJECT ..        contracts"})
+    EXPECT_THAT(done.out, HasSubstr(text));
+  std::istringstream lines(done.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
+  for (const char* raw : {"INT", "TEXT", "FLOAT", "{", "SUBCOMMAND"})
+    EXPECT_THAT(done.out + run_kvoracle({"--help"}).out, Not(HasSubstr(raw)));
 }
 
 TEST(Kvoracle, RefusesToGuessTheCommand) {

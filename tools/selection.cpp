@@ -2,30 +2,67 @@
 
 #include <algorithm>
 
-#include "tools/usage.hpp"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
+
+#include "tools/console.hpp"
+#include "tools/program_name.hpp"
 
 namespace kvo::tools {
 namespace {
 
-std::vector<std::string> known_words(const Contracts& contracts) {
-  std::vector<std::string> known;
-  for (const CacheKind* kind : contracts.kinds()) {
-    if (std::ranges::find(known, kind->contract) == known.end()) known.emplace_back(kind->contract);
-    known.push_back(kind->name());
-  }
-  return known;
+bool has_variant(const std::string& word) {
+  return word.find('@') != std::string::npos;
 }
 
 std::vector<const Subject*> meant_by(const Contracts& contracts, const std::string& word) {
-  if (const Subject* subject = contracts.find_subject(word)) return {subject};
   std::vector<const Subject*> meant;
   for (const Subject* subject : contracts.subjects())
-    if (subject->kind->contract == word || subject->kind->name() == word) meant.push_back(subject);
-  if (meant.empty()) throw unknown_word("contract, cache or subject", word, known_words(contracts));
+    if (means(word, *subject)) meant.push_back(subject);
+  if (has_variant(word))
+    for (const Mutant& mutant : contracts.mutants())
+      if (means(word, mutant.subject))
+        meant.push_back(contracts.find_subject(mutant.subject.name()));
+  if (meant.empty()) throw no_such_subject(contracts, word);
   return meant;
 }
 
 }  // namespace
+
+bool means(const std::string& word, const Subject& subject) {
+  const auto matches = [&](const std::string& name) {
+    return fnmatch(word.c_str(), name.c_str(), 0) == 0;
+  };
+  if (has_variant(word)) return matches(subject.name());
+  return matches(std::string(subject.kind->contract)) || matches(subject.kind->name());
+}
+
+bool means_references(const Contracts& contracts, const std::vector<std::string>& words) {
+  return words.empty() || std::ranges::any_of(contracts.kinds(), [&](const CacheKind* kind) {
+           return std::ranges::any_of(words, [&](const std::string& word) {
+             return means(word, contracts.reference_of(*kind));
+           });
+         });
+}
+
+UsageError no_such_subject(const Contracts& contracts, const std::string& word) {
+  std::vector<std::string> kinds;
+  for (const CacheKind* kind : contracts.kinds()) {
+    if (std::ranges::find(kinds, kind->contract) == kinds.end()) kinds.emplace_back(kind->contract);
+    kinds.push_back(kind->name());
+  }
+  std::vector<std::string> near = kinds;
+  if (has_variant(word)) {
+    for (const Subject* subject : contracts.subjects()) near.push_back(subject->name());
+    for (const Mutant& mutant : contracts.mutants()) near.push_back(mutant.subject.name());
+  }
+  const std::string hint = did_you_mean(word.substr(0, word.find_first_of("*?[")), near);
+  return UsageError(fmt::format(
+      "no contract, cache or subject is named '{}'{} There are: {}; {} "
+      "list shows all subjects",
+      printable(word), hint.empty() ? "." : hint, fmt::join(kinds, ", "), program_name()));
+}
 
 std::vector<Comparison> select_subjects(const Contracts& contracts,
                                         const std::vector<std::string>& words) {

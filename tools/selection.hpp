@@ -5,14 +5,26 @@
 #include <vector>
 
 #include "properties/campaign/contracts.hpp"
+#include "tools/usage.hpp"
 
 namespace kvo::tools {
 
-/// `words` are contracts ("provider"), cache kinds ("provider.paged") or subjects
-/// ("provider.paged@optimized", mutants too); none at all means every subject.
-/// Throws UsageError for a word that is none of these.
+/// Whether a word of the command line means a subject: its contract ("provider"), its cache
+/// ("provider.paged") or itself ("provider.paged@optimized"). Words may have wild cards as in
+/// fnmatch(3), behind an @ or before: "*.paged@*", "layered.*".
+[[nodiscard]] bool means(const std::string& word, const Subject& subject);
+
+/// What the words mean, as above; mutants only by words with an @. None at all means every subject
+/// that is no mutant. Throws UsageError for a word that means nothing.
 [[nodiscard]] std::vector<Comparison> select_subjects(const Contracts& contracts,
                                                       const std::vector<std::string>& words);
+
+/// Whether the words mean references, too.
+[[nodiscard]] bool means_references(const Contracts& contracts,
+                                    const std::vector<std::string>& words);
+
+/// The error for a word that means none of the subjects, naming near ones.
+[[nodiscard]] UsageError no_such_subject(const Contracts& contracts, const std::string& word);
 
 /// The names of all subjects of some comparisons, references included, in order.
 [[nodiscard]] std::vector<std::string> subject_names(const std::vector<Comparison>& comparisons);

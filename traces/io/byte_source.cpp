@@ -11,6 +11,8 @@
 
 #include <zlib.h>
 
+#include "traces/io/standard_input.hpp"
+
 namespace kvo::traces {
 
 namespace {
@@ -184,6 +186,12 @@ class MaybeGzip final : public ByteSource {
 }  // namespace
 
 TraceResult<std::unique_ptr<ByteSource>> open_bytes(const std::string& path) {
+  if (path == kStandardInput) {
+    auto kept = open_standard_input();
+    if (!kept) return kept.error();
+    return std::unique_ptr<ByteSource>(
+        std::make_unique<MaybeGzip>(shown_name(path), std::move(*kept)));
+  }
   // fopen() opens a directory and only read() refuses it; a check names it before.
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {

@@ -23,7 +23,8 @@ class ByteSource {
   [[nodiscard]] virtual TraceResult<std::size_t> read(std::span<char> out) = 0;
 };
 
-/// Opens a plain or gzip file or a pipe; the first two bytes decide, not the name.
+/// Opens a plain or gzip file or a pipe; the first two bytes decide, not the name. "-" is standard
+/// input (standard_input.hpp).
 /// Errors   no such file, a directory, no permission: each in the system's words.
 [[nodiscard]] TraceResult<std::unique_ptr<ByteSource>> open_bytes(const std::string& path);
 

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "traces/io/standard_input.hpp"
+
 namespace kvo::traces {
 
 namespace {
@@ -23,7 +25,7 @@ TextSource::TextSource(std::string name, std::unique_ptr<ByteSource> bytes,
 TraceResult<TextSource> TextSource::open(const std::string& path, std::size_t max_line_bytes) {
   auto bytes = open_bytes(path);
   if (!bytes) return bytes.error();
-  return TextSource(path, std::move(*bytes), max_line_bytes);
+  return TextSource(shown_name(path), std::move(*bytes), max_line_bytes);
 }
 
 TextSource TextSource::in_memory(std::string name, std::string_view memory,

@@ -23,7 +23,7 @@ inline constexpr std::size_t kMaxLineBytes = std::size_t{16} << 20;
 /// (UTF-8) before the first line is passed over.
 class TextSource {
  public:
-  /// Opens a file or pipe.
+  /// Opens a file or pipe; "-" is standard input.
   /// Errors   as open_bytes
   [[nodiscard]] static TraceResult<TextSource> open(const std::string& path,
                                                     std::size_t max_line_bytes = kMaxLineBytes);
