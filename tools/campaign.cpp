@@ -101,7 +101,7 @@ Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
   };
   std::optional<std::uint64_t> total;
   if (options.cases != CampaignOptions::kEndless) total = options.cases;
-  Progress progress("cases", total);
+  Progress progress("cases", total, options.seconds);
   const auto answer = [&](std::uint64_t index, bool apart) {
     return packed(run_planned(index, plan(index), options, apart));
   };

@@ -123,8 +123,10 @@ void print_states(const std::vector<States>& all) {
   for (const States& states : all)
     print_out(states.missing.empty() ? fmt::format("{}: all {} states that matter were reached\n",
                                                    states.kind, states.wanted)
-                                     : fmt::format("{}: never reached: {}\n", states.kind,
-                                                   fmt::join(states.missing, "; ")));
+                                     : wrapped(fmt::format("{}: never reached: {}", states.kind,
+                                                           fmt::join(states.missing, "; ")),
+                                               output_columns(), 2) +
+                                           "\n");
 }
 
 JunitSuite junit_suite(const std::vector<States>& all) {

@@ -90,10 +90,11 @@ void print_quirks(std::vector<QuirkSummary> summaries) {
   Table table({{"rule", Align::kLeft},
                {"quirk of the recorded system", Align::kLeft},
                {"cases", Align::kRight},
-               {"first seen in", Align::kLeft}});
+               {"first seen in", Align::kLeft, 1}});
   for (const QuirkSummary& row : summaries)
     table.row({row.rule, row.quirk, count_text(row.cases), row.first});
-  print_out("The logs differ from profile documented by:\n" + table.text() + "\n");
+  print_out("The logs differ from profile documented by:\n" + table.text(0, output_columns()) +
+            "\n");
 }
 
 /// The cases of all logs, numbered through: a worker reads on to the one that it is asked for.

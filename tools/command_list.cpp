@@ -26,6 +26,8 @@ namespace {
 
 namespace json = boost::json;
 
+const Table::Column kText{.title = "", .wraps = true};
+
 struct Line {
   std::string name;
   std::string doc;
@@ -69,9 +71,10 @@ std::string overview_text(const std::vector<Section>& all, const Paint& paint) {
   std::string text;
   for (const Section& section : all) {
     if (section.lines.empty()) continue;
-    Table table({{""}, {""}});
+    Table table({{""}, kText});
     for (const Line& line : section.lines) table.row({line.name, line.doc});
-    text += (text.empty() ? "" : "\n") + paint(Colour::kBold, section.title) + "\n" + table.text(2);
+    text += (text.empty() ? "" : "\n") + paint(Colour::kBold, section.title) + "\n" +
+            table.text(2, output_columns());
   }
   return text +
          fmt::format("\n{} list --contract NAME shows the operations of a contract or cache.\n",
@@ -118,16 +121,16 @@ std::string kind_text(const Contracts& contracts, const CacheKind& kind, const P
                                  kind.doc, variants_of(contracts, kind));
   if (!kind.config->fields.empty()) {
     text += fmt::format("\n  {}\n", paint(Colour::kBold, "config of a case"));
-    Table table({{""}, {""}, {""}, {""}});
+    Table table({{""}, {""}, {""}, kText});
     add_fields(table, "", *kind.config);
-    text += table.text(4);
+    text += table.text(4, output_columns());
   }
   for (const OpKind* op : kind.operations) {
     text += fmt::format("\n  {}\n    {}\n", paint(Colour::kBold, signature(*op)), op->doc);
-    Table table({{""}, {""}, {""}, {""}});
+    Table table({{""}, {""}, {""}, kText});
     add_fields(table, "in", *op->arguments);
     add_fields(table, "out", *op->returns);
-    text += table.text(4);
+    text += table.text(4, output_columns());
   }
   return text;
 }
@@ -135,11 +138,11 @@ std::string kind_text(const Contracts& contracts, const CacheKind& kind, const P
 /// The quirks that concern a cache.
 std::string quirks_text(std::span<const QuirkInfo> quirks, const Paint& paint) {
   if (quirks.empty()) return {};
-  Table table({{""}, {""}, {""}});
+  Table table({{""}, {""}, kText});
   for (const QuirkInfo& quirk : quirks)
     table.row({std::string(quirk.rule), quirk.name(), std::string(quirk.sentence)});
   return fmt::format("\n  {}  what sets the profiles apart\n{}", paint(Colour::kBold, "quirks"),
-                     table.text(4));
+                     table.text(4, output_columns()));
 }
 
 json::array fields_json(const Type& record) {

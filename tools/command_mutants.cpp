@@ -91,17 +91,17 @@ MutantRecord record_apart(const Contracts& contracts, const Mutant& mutant,
 void print_matrix(const std::vector<MutantRecord>& records, bool scripts) {
   using Align = Table::Align;
   Table table({{"mutant", Align::kLeft},
-               {"origin", Align::kLeft},
+               {"origin", Align::kLeft, 4},
                {"caught by", Align::kLeft},
-               {"cases", Align::kRight},
-               {"operations", Align::kRight},
-               {"shrunk to", Align::kRight}});
+               {"cases", Align::kRight, 2},
+               {"operations", Align::kRight, 3},
+               {"shrunk to", Align::kRight, 1}});
   const Paint paint(stdout);
   for (const MutantRecord& record : records)
     table.row({record.mutant, record.origin.substr(0, record.origin.find(':')),
                record.law ? *record.law : paint(Colour::kRed, "GOT AWAY"), count_text(record.cases),
                count_text(record.operations), count_text(record.shrunk_operations)});
-  print_out(table.text());
+  print_out(table.text(0, output_columns()));
   for (const MutantRecord& record : records) {
     if (!scripts) break;
     print_out(fmt::format("\n{}: {}\n  {}\n  {}\n", record.mutant, record.fault, record.origin,

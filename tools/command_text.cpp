@@ -30,7 +30,7 @@ class HelpFormatter : public CLI::Formatter {
   static std::size_t columns() {
     constexpr std::size_t kWide = 100;
     constexpr std::size_t kNarrow = kNamesWidth + 20;
-    return is_terminal(stdout) ? std::clamp(terminal_columns(stdout), kNarrow, kWide) : kWide;
+    return std::clamp(output_columns(), kNarrow, kWide);
   }
   static std::string entry(const std::string& names, const std::string& text) {
     const bool fits = names.size() + 4 <= kNamesWidth;

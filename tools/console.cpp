@@ -53,6 +53,14 @@ std::string padded(const std::string& cell, std::size_t width, Table::Align alig
   return align == Table::Align::kRight ? blanks + cell : cell + blanks;
 }
 
+// Columns are two blanks apart.
+std::size_t line_width(const std::vector<std::size_t>& widths) {
+  std::size_t width = 0;
+  for (const std::size_t column : widths)
+    if (column > 0) width += column + (width > 0 ? 2 : 0);
+  return width;
+}
+
 }  // namespace
 
 OutputFailed::OutputFailed(int code)
@@ -107,6 +115,10 @@ std::size_t terminal_columns(std::FILE* stream) {
   winsize size{};
   const bool known = ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return known ? size.ws_col : kUsual;
+}
+
+std::size_t output_columns() {
+  return is_terminal(stdout) ? terminal_columns(stdout) : kAnyWidth;
 }
 
 void set_colour_mode(ColourMode mode) {
@@ -177,27 +189,66 @@ void Table::row(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::string Table::text(std::size_t indent) const {
-  std::vector<std::size_t> widths(columns_.size(), 0);
-  bool titled = false;
+Table::Widths Table::widths() const {
+  Widths widths(columns_.size(), 0);
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     for (const auto& row : rows_) widths[c] = std::max(widths[c], display_width(row[c]));
-    if (widths[c] == 0) continue;
-    widths[c] = std::max(widths[c], display_width(columns_[c].title));
-    titled = titled || !columns_[c].title.empty();
+    if (widths[c] > 0) widths[c] = std::max(widths[c], display_width(columns_[c].title));
   }
-  std::string all;
-  const auto add = [&](const auto& cell_of) {
-    std::string line;
-    for (std::size_t c = 0; c < columns_.size(); ++c) {
-      if (widths[c] == 0) continue;
-      line += padded(cell_of(c), widths[c], columns_[c].align) + "  ";
+  return widths;
+}
+
+std::string Table::leave_out_spare(Widths& widths, std::size_t room) const {
+  std::string names;
+  while (line_width(widths) > room) {
+    std::size_t most = 0;
+    for (std::size_t c = 0; c < widths.size(); ++c)
+      if (widths[c] > 0 && (widths[most] == 0 || columns_[c].spare > columns_[most].spare))
+        most = c;
+    if (columns_[most].spare == 0) break;
+    widths[most] = 0;
+    names += (names.empty() ? "" : ", ") + columns_[most].title;
+  }
+  return names;
+}
+
+std::string Table::line(const std::vector<std::string>& cells, const Widths& widths,
+                        std::size_t indent, std::size_t columns) const {
+  constexpr std::size_t kLeastText = 24;
+  std::string line(indent, ' ');
+  std::size_t at = indent;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    if (widths[c] == 0) continue;
+    if (columns_[c].wraps && at + display_width(cells[c]) > columns) {
+      const bool below = at + kLeastText > columns;
+      const std::size_t from = below ? indent + 4 : at;
+      if (below)
+        line = line.substr(0, line.find_last_not_of(' ') + 1) + "\n" + std::string(from, ' ');
+      line += wrapped(cells[c], columns, from, from);
+    } else {
+      line += padded(cells[c], widths[c], columns_[c].align) + "  ";
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    all += line.empty() ? "\n" : std::string(indent, ' ') + line + "\n";
-  };
-  if (titled) add([&](std::size_t c) { return columns_[c].title; });
-  for (const auto& row : rows_) add([&](std::size_t c) { return row[c]; });
+    at += widths[c] + 2;
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+std::string Table::text(std::size_t indent, std::size_t columns) const {
+  Widths shown = widths();
+  const std::size_t room = columns - std::min(indent, columns);
+  const bool wraps = !columns_.empty() && columns_.back().wraps;
+  const std::string left_out = wraps ? std::string() : leave_out_spare(shown, room);
+  std::vector<std::string> titles;
+  bool titled = false;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    titles.push_back(columns_[c].title);
+    titled = titled || (shown[c] > 0 && !columns_[c].title.empty());
+  }
+  std::string all = titled ? line(titles, shown, indent, columns) : "";
+  for (const auto& row : rows_) all += line(row, shown, indent, columns);
+  if (!left_out.empty())
+    all += wrapped("(left out for want of room: " + left_out + ")", columns, 0) + "\n";
   return all;
 }
 

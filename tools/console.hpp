@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -68,6 +69,11 @@ class Paint {
 [[nodiscard]] std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent,
                                   std::size_t at = 0);
 
+/// Where nothing is too wide.
+inline constexpr std::size_t kAnyWidth = std::numeric_limits<std::size_t>::max();
+/// Columns of the terminal behind standard output; kAnyWidth if there is none.
+[[nodiscard]] std::size_t output_columns();
+
 /// Rows of cells under titles, in columns as wide as their widest cell, two blanks apart.
 class Table {
  public:
@@ -75,6 +81,8 @@ class Table {
   struct Column {
     std::string title;
     Align align = Align::kLeft;  ///< kRight for numbers
+    int spare = 0;               ///< above 0: may be left out for want of room, the largest first
+    bool wraps = false;          ///< only the last one: text that may take several lines
   };
 
   explicit Table(std::vector<Column> columns);
@@ -82,10 +90,17 @@ class Table {
   void row(std::vector<std::string> cells);
   [[nodiscard]] bool empty() const { return rows_.empty(); }
   /// Every line is indented by `indent` and ended by LF. Columns without any text are left out, and
-  /// so is the line of titles when all are empty.
-  [[nodiscard]] std::string text(std::size_t indent = 0) const;
+  /// so is the line of titles when all are empty. Lines that would be longer than `columns` lose
+  /// spare columns, which a last line names, and break in a column that wraps.
+  [[nodiscard]] std::string text(std::size_t indent = 0, std::size_t columns = kAnyWidth) const;
 
  private:
+  using Widths = std::vector<std::size_t>;  // 0: left out
+  [[nodiscard]] Widths widths() const;
+  [[nodiscard]] std::string leave_out_spare(Widths& widths, std::size_t room) const;
+  [[nodiscard]] std::string line(const std::vector<std::string>& cells, const Widths& widths,
+                                 std::size_t indent, std::size_t columns) const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };

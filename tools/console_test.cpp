@@ -38,6 +38,48 @@ TEST(Table, LeavesOutEmptyColumnsAndTitles) {
   EXPECT_EQ(Table({{"title"}}).text(), "");
 }
 
+TEST(Table, LeavesOutSpareColumnsWhereTheyDoNotFit) {
+  Table table({{"subject"},
+               {"cases", Table::Align::kRight, 1},
+               {"failed", Table::Align::kRight},
+               {"time", Table::Align::kRight, 2}});
+  table.row({"layered", "1,000", "3", "1.5x"});
+  const std::string whole =
+      "subject  cases  failed  time\n"
+      "layered  1,000       3  1.5x\n";
+  EXPECT_EQ(table.text(), whole);
+  EXPECT_EQ(table.text(0, 28), whole);
+  EXPECT_EQ(table.text(0, 27),
+            "subject  cases  failed\n"
+            "layered  1,000       3\n"
+            "(left out for want of room:\n"
+            "time)\n");
+  const std::string least =
+      "subject  failed\n"
+      "layered       3\n"
+      "(left out for want of room: time, cases)\n";
+  EXPECT_EQ(Table(table).text(0, 21).substr(0, 32), least.substr(0, 32));
+  EXPECT_EQ(table.text(0, 1).substr(0, 32), least.substr(0, 32)) << "what matters stays";
+}
+
+TEST(Table, WrapsTextInItsLastColumn) {
+  Table table({{""}, {.title = "", .wraps = true}});
+  table.row({"name", "what it is and what it does for you"});
+  table.row({"other", "short"});
+  EXPECT_EQ(table.text(2),
+            "  name   what it is and what it does for you\n"
+            "  other  short\n");
+  EXPECT_EQ(table.text(2, 34),
+            "  name   what it is and what it\n"
+            "         does for you\n"
+            "  other  short\n");
+  EXPECT_EQ(table.text(2, 26),
+            "  name\n"
+            "      what it is and what\n"
+            "      it does for you\n"
+            "  other  short\n");
+}
+
 TEST(Table, RefusesMoreCellsThanColumns) {
   Table table({{"one"}});
   EXPECT_THROW(table.row({"a", "b"}), CheckFailed);

@@ -26,27 +26,30 @@ void write_terminal(std::string_view text) {
 
 std::string progress_line(std::string_view what, std::uint64_t done,
                           std::optional<std::uint64_t> total, double nanoseconds,
-                          std::size_t columns) {
-  const std::string rate = frequency_text(static_cast<double>(done), nanoseconds);
-  std::string line;
-  if (!total || *total == 0) {
-    line = fmt::format("{}  {}  {}", what, count_text(done), rate);
-  } else {
-    const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(*total));
+                          std::size_t columns, double limit_nanoseconds) {
+  const bool counted = total && *total > 0;
+  double share = 0;
+  if (counted) share = static_cast<double>(done) / static_cast<double>(*total);
+  if (limit_nanoseconds > 0) share = std::max(share, nanoseconds / limit_nanoseconds);
+  share = std::min(1.0, share);
+  std::string line(what);
+  if (counted || limit_nanoseconds > 0) {
     const auto full = static_cast<std::size_t>(share * static_cast<double>(kBar));
-    line = fmt::format("{} [{:#<{}}{:.<{}}] {:3.0f} %  {} of {}  {}", what, "", full, "",
-                       kBar - full, 100 * share, count_text(done), count_text(*total), rate);
-    if (done > 0 && share < 1)
-      line += fmt::format("  {} left", duration_text(nanoseconds * (1 - share) / share));
+    line += fmt::format(" [{:#<{}}{:.<{}}] {:3.0f} %", "", full, "", kBar - full, 100 * share);
   }
+  line += "  " + count_text(done) + (counted ? " of " + count_text(*total) : "") + "  " +
+          frequency_text(static_cast<double>(done), nanoseconds);
+  if (share > 0 && share < 1)
+    line += fmt::format("  {} left", duration_text(nanoseconds * (1 - share) / share));
   if (line.size() > columns) line.resize(columns);
   return line;
 }
 
-Progress::Progress(std::string what, std::optional<std::uint64_t> total, bool quiet)
+Progress::Progress(std::string what, std::optional<std::uint64_t> total, double seconds)
     : what_(std::move(what)),
       total_(total),
-      on_(!quiet && is_terminal(stderr)),
+      limit_ns_(seconds * 1e9),
+      on_(is_terminal(stderr)),
       start_(Clock::now()),
       next_draw_ns_(kFirstDrawNs) {}
 
@@ -78,7 +81,7 @@ void Progress::draw() {
   // The last column stays free: some terminals begin a new line when it is written.
   const std::string line =
       progress_line(what_, done_.load(std::memory_order_relaxed), total_,
-                    static_cast<double>(elapsed_ns()), terminal_columns(stderr) - 1);
+                    static_cast<double>(elapsed_ns()), terminal_columns(stderr) - 1, limit_ns_);
   write_terminal(fmt::format("{}{}", kClearLine, line));
   shown_ = true;
 }

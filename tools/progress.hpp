@@ -13,19 +13,21 @@
 namespace kvo::tools {
 
 /// One line of at most `columns`: "cases [#####.....]  50 %  1,234 of 2,468  617 /s  2.00 s left".
-/// Without a total there is neither bar nor time left.
+/// Where the end is a time (`limit_nanoseconds`, 0 for none), the bar is its share: "cases
+/// [#####...] 50 %  1,234  617 /s  2.00 s left"; of total and time the one that is nearer. Without
+/// an end there is neither bar nor time left.
 [[nodiscard]] std::string progress_line(std::string_view what, std::uint64_t done,
                                         std::optional<std::uint64_t> total, double nanoseconds,
-                                        std::size_t columns);
+                                        std::size_t columns, double limit_nanoseconds = 0);
 
 /// Counts things done and shows them: only on a terminal, from the first second on, ten times a
 /// second at most. Nothing is left on the screen when it ends.
 /// Threads  any may call advance and clear.
 class Progress {
  public:
-  /// `quiet` shows nothing even on a terminal.
+  /// The end is `total` things, or `seconds` (0: no limit), whichever comes first.
   explicit Progress(std::string what, std::optional<std::uint64_t> total = std::nullopt,
-                    bool quiet = false);
+                    double seconds = 0);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -41,6 +43,7 @@ class Progress {
 
   std::string what_;
   std::optional<std::uint64_t> total_;
+  double limit_ns_;
   bool on_;
   Clock::time_point start_;
   std::atomic<std::uint64_t> done_ = 0;

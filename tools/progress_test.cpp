@@ -19,6 +19,22 @@ TEST(ProgressLine, NeedsNoTotal) {
   EXPECT_EQ(progress_line("requests", 0, 0, kSecond, 100), "requests  0  0 /s");
 }
 
+TEST(ProgressLine, ShowsTheShareOfATime) {
+  EXPECT_EQ(progress_line("cases", 500, {}, 2 * kSecond, 100, 8 * kSecond),
+            "cases [#####...............]  25 %  500  250 /s  6.00 s left");
+  EXPECT_EQ(progress_line("cases", 0, {}, 2 * kSecond, 100, 8 * kSecond),
+            "cases [#####...............]  25 %  0  0 /s  6.00 s left");
+  EXPECT_EQ(progress_line("cases", 500, {}, 9 * kSecond, 100, 8 * kSecond),
+            "cases [####################] 100 %  500  55.6 /s");
+}
+
+TEST(ProgressLine, ShowsTheNearerEnd) {
+  EXPECT_EQ(progress_line("cases", 500, 1000, 2 * kSecond, 100, 8 * kSecond),
+            "cases [##########..........]  50 %  500 of 1,000  250 /s  2.00 s left");
+  EXPECT_EQ(progress_line("cases", 100, 1000, 4 * kSecond, 100, 8 * kSecond),
+            "cases [##########..........]  50 %  100 of 1,000  25 /s  4.00 s left");
+}
+
 TEST(ProgressLine, NeverPassesTheEnd) {
   EXPECT_EQ(progress_line("cases", 3, 2, kSecond, 100),
             "cases [####################] 100 %  3 of 2  3 /s");

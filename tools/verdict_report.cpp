@@ -23,13 +23,13 @@ std::string optional_ratio(const std::optional<float>& ratio) {
 
 std::string subjects_table(const std::vector<SubjectSummary>& subjects) {
   Table table({{"subject", Align::kLeft},
-               {"cases", Align::kRight},
-               {"operations", Align::kRight},
+               {"cases", Align::kRight, 1},
+               {"operations", Align::kRight, 3},
                {"mismatches", Align::kRight},
                {"broken", Align::kRight},
                {"died", Align::kRight},
-               {"not supported", Align::kRight},
-               {"time / reference", Align::kRight}});
+               {"not supported", Align::kRight, 2},
+               {"time / reference", Align::kRight, 4}});
   const Paint paint(stdout);
   const auto faults = [&](std::uint64_t count) {
     return count == 0 ? "0" : paint(Colour::kRed, count_text(count));
@@ -40,20 +40,20 @@ std::string subjects_table(const std::vector<SubjectSummary>& subjects) {
                subject.not_supported == 0 ? "" : count_text(subject.not_supported),
                optional_ratio(subject.time_ratio)});
   }
-  return table.text();
+  return table.text(0, output_columns());
 }
 
 std::string timings_table(const std::vector<SubjectSummary>& subjects) {
   Table table({{"subject", Align::kLeft},
                {"operation", Align::kLeft},
-               {"count", Align::kRight},
-               {"total", Align::kRight},
+               {"count", Align::kRight, 3},
+               {"total", Align::kRight, 5},
                {"median", Align::kRight},
-               {"99 %", Align::kRight},
-               {"payload", Align::kRight},
-               {"rate", Align::kRight},
-               {"/ reference", Align::kRight},
-               {"/ memcpy", Align::kRight}});
+               {"99 %", Align::kRight, 2},
+               {"payload", Align::kRight, 6},
+               {"rate", Align::kRight, 4},
+               {"/ reference", Align::kRight, 1},
+               {"/ memcpy", Align::kRight, 7}});
   for (const SubjectSummary& subject : subjects) {
     for (const OperationSummary& row : subject.timings) {
       const auto nanoseconds = static_cast<double>(row.total_nanoseconds);
@@ -67,17 +67,17 @@ std::string timings_table(const std::vector<SubjectSummary>& subjects) {
                  optional_ratio(row.ratio_to_reference), optional_ratio(row.ratio_to_memcpy)});
     }
   }
-  return table.text();
+  return table.text(0, output_columns());
 }
 
 std::string laws_table(const std::vector<LawSummary>& laws) {
   Table table({{"law", Align::kLeft},
                {"cases", Align::kRight},
-               {"operations", Align::kRight},
-               {"compared", Align::kRight},
-               {"rows judged", Align::kRight},
-               {"rows skipped", Align::kRight},
-               {"failures injected", Align::kRight},
+               {"operations", Align::kRight, 2},
+               {"compared", Align::kRight, 1},
+               {"rows judged", Align::kRight, 1},
+               {"rows skipped", Align::kRight, 3},
+               {"failures injected", Align::kRight, 1},
                {"", Align::kLeft}});
   const Paint paint(stdout);
   for (const LawSummary& law : laws)
@@ -85,7 +85,7 @@ std::string laws_table(const std::vector<LawSummary>& laws) {
                count_text(law.evidence.compared), count_text(law.evidence.judged),
                count_text(law.evidence.skipped), count_text(law.evidence.failures),
                law.vacuous ? paint(Colour::kRed, "vacuous") : ""});
-  return table.text();
+  return table.text(0, output_columns());
 }
 
 // What equal runs have in common.
