@@ -36,6 +36,10 @@ case $case in
   install)
     rm -rf "${folder:?}"
     gives 0 "$KVO_CMAKE" --install "$KVO_BUILD" --prefix "$prefix"
+    for file in bin/kvoracle share/kvoracle/kvoracle.schema.json share/man/man1/kvoracle.1 \
+      share/bash-completion/completions/kvoracle; do
+      [[ -s $prefix/$file ]] || fail "not installed: $file"
+    done
     ;;
   headers)
     # All in one source, so that nothing but the prefix is there to include; the preset lint
@@ -58,6 +62,8 @@ case $case in
     says 'push(tokens, when_full)' 'window()' 'clear()' 'capacity' 'RING-3' long_push_empties
     gives 0 "$program" list
     says ring.tokens@optimized layered.vector@reference 'own_contract list --contract NAME'
+    gives 0 "$program" completion bash
+    says ring.tokens@optimized 'complete -o default -F _own_contract own_contract'
     ;;
   check)
     gives 0 "$program" check ring --cases 300

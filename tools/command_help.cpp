@@ -10,6 +10,7 @@
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
+#include "tools/manual_page.hpp"
 #include "tools/usage.hpp"
 
 namespace kvo::tools {
@@ -24,12 +25,18 @@ const CLI::App& command_named(const CLI::App& app, const std::string& name) {
 }  // namespace
 
 Run declare_help(CLI::App& app, const Contracts& /*contracts*/) {
-  const auto words = std::make_shared<std::vector<std::string>>();
-  app.add_option("command", *words, "the command, as check, or trace info")->type_name("COMMAND");
-  return [&app, words] {
+  struct Arguments {
+    std::vector<std::string> words;
+    bool manual = false;
+  };
+  const auto arguments = std::make_shared<Arguments>();
+  app.add_option("command", arguments->words, "the command, as check, or trace info")
+      ->type_name("COMMAND");
+  app.add_flag("--man", arguments->manual, "all commands, as a page for man(1)");
+  return [&app, arguments] {
     const CLI::App* meant = &root_of(app);
-    for (const std::string& word : *words) meant = &command_named(*meant, word);
-    print_out(help_text(*meant));
+    for (const std::string& word : arguments->words) meant = &command_named(*meant, word);
+    print_out(arguments->manual ? manual_page(root_of(app)) : help_text(*meant));
     return kExitConforms;
   };
 }

@@ -25,6 +25,8 @@ constexpr std::array kCommands{
     Command{"explain", "what a numbered rule of a contract says", declare_explain},
     Command{"trace", "figures of a request trace, or a made-up one", declare_trace},
     Command{"help", "the options of a command", declare_help},
+    Command{"completion", "a script with which a shell completes command lines",
+            declare_completion},
 };
 
 }  // namespace

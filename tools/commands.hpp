@@ -38,6 +38,7 @@ struct Command {
                                 const Contracts& contracts);
 
 Run declare_check(CLI::App& app, const Contracts& contracts);
+Run declare_completion(CLI::App& app, const Contracts& contracts);
 Run declare_conform(CLI::App& app, const Contracts& contracts);
 Run declare_explain(CLI::App& app, const Contracts& contracts);
 Run declare_help(CLI::App& app, const Contracts& contracts);
