@@ -58,6 +58,8 @@ class LayeredSession final : public DispatchSession<LayeredSession, Ops> {
   Status operator()(const Append& op) {
     Slot* slot = find(op.cache);
     if (slot == nullptr) return no_cache(op.cache);
+    for (const Tensor* rows : {&op.k, &op.v})
+      if (rows->dtype != DType::kF32) return fail(Code::kPrecondition, "rows are f32");
     const Status done =
         probe()([&] { return slot->cache->append(op.layer, op.k.floats(), op.v.floats()); });
     if (done) slot->grown(op.layer);
