@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "reference/contract/subject/probe.hpp"
 #include "tools/crash_guard.hpp"
 
 namespace kvo::tools {
@@ -74,9 +75,11 @@ Read read_some(int file, std::string& into) {
   return got < 0 && (errno == EINTR || errno == EAGAIN) ? Read::kNothingYet : Read::kEnd;
 }
 
-/// A sanitizer reserves terabytes of addresses.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-void limit_memory(std::uint64_t /*bytes*/) {}
+/// A sanitizer reserves terabytes of addresses.
+void limit_memory(std::uint64_t bytes) {
+  if (bytes > 0) heap_limit_bytes = __sanitizer_get_current_allocated_bytes() + bytes;
+}
 #else
 std::uint64_t address_space() {
   std::uint64_t pages = 0;

@@ -14,8 +14,22 @@ namespace {
 
 constexpr int kFill = 0xfe;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+bool fits_heap(std::size_t bytes) {
+  constexpr std::size_t kSmall = std::size_t{16} << 10U;  // to ask costs more than these are worth
+  const std::size_t limit = kvo::heap_limit_bytes.load(std::memory_order_relaxed);
+  if (limit == 0 || bytes < kSmall) return true;
+  return bytes <= limit && __sanitizer_get_current_allocated_bytes() <= limit - bytes;
+}
+#else
+bool fits_heap(std::size_t /*bytes*/) {
+  return true;
+}
+#endif
+
 // False when this allocation must fail.
 bool allowed(std::size_t bytes) {
+  if (!fits_heap(bytes)) return false;
   kvo::AllocationGate& gate = kvo::allocation_gate;
   if (!gate.open) return true;
   ++gate.count;

@@ -4,11 +4,17 @@
 // own work is timed, counted and made to fail: copying results for comparison is not.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+// Of the sanitizers' runtime; gcc has no header for it.
+extern "C" std::size_t __sanitizer_get_current_allocated_bytes();  // NOLINT: their name
+#endif
 
 namespace kvo {
 
@@ -23,7 +29,10 @@ struct AllocationGate {
   /// having written it is then wrong, and the same in every run.
   std::size_t fill_bytes = 0;
 };
-inline thread_local AllocationGate allocation_gate;  // NOLINT: the hook has no other way in
+/// Bytes that the whole process may have allocated, 0 for any: for sanitizers, under which the
+/// system cannot be asked to limit it (RLIMIT_AS). Looked at by the hook, where there is one.
+inline std::atomic<std::size_t> heap_limit_bytes = 0;  // NOLINT: as below
+inline thread_local AllocationGate allocation_gate;    // NOLINT: the hook has no other way in
 
 /// Closes the gate while the harness itself allocates amid a call of a cache: what it does must
 /// neither count nor fail as the cache's own.
