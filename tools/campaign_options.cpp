@@ -1,7 +1,5 @@
 #include "tools/campaign_options.hpp"
 
-#include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <map>
 
@@ -12,7 +10,6 @@
 #include "tools/exit_status.hpp"
 #include "tools/not_negative.hpp"
 #include "tools/program_name.hpp"
-#include "tools/shell_word.hpp"
 #include "tools/usage.hpp"
 #include "tools/word_option.hpp"
 
@@ -100,8 +97,6 @@ void declare_campaign(CLI::App& app, CampaignArguments& arguments) {
       ->capture_default_str()
       ->group(kRunningGroup);
 }
-
-namespace {}  // namespace
 
 std::string repeat_command(const CLI::App& app, std::uint64_t seed, std::uint64_t index) {
   std::string words;

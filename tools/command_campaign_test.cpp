@@ -89,6 +89,20 @@ TEST_F(RunCommand, ReplaysTheEmbeddedSampleWithoutMismatch) {
   EXPECT_THAT(finished.out, HasSubstr(" 0 mismatches\n"));
 }
 
+TEST_F(RunCommand, WhatDoesNotFitIsRefusedByName) {
+  expect_refused({"run", "--layers", "1048576", "--heads", "1048576", "--head-dim", "1048576"},
+                 "--layers 1048576 --heads 1048576 --head-dim 1048576: a token takes");
+#ifndef __SANITIZE_ADDRESS__
+  const Finished starved =
+      run_program({"/bin/sh", "-c", "ulimit -v 100000; exec \"$0\" \"$@\"", kvoracle_path(), "run",
+                   "--requests", "10", "--scale", "50", "--heads", "20000"},
+                  {.folder = folder_.string()});
+  EXPECT_EQ(starved.status, kExitUsage) << starved.out << starved.err;
+  EXPECT_THAT(starved.err, HasSubstr("memory"));
+  EXPECT_EQ(std::ranges::count(starved.err, '\n'), 1) << starved.err;
+#endif
+}
+
 TEST_F(RunCommand, RunFilesDoNotDependOnTheNumberOfThreads) {
   for (const char* jobs : {"1", "4"})
     ASSERT_EQ(run({"run", "--requests", "40", "--requests-per-case", "16", "--scale", "128", "-j",
@@ -169,6 +183,23 @@ TEST_F(Check, AFailureTellsWhereTheElementsComeFrom) {
                                      "update\n    1 is k\\[batch 0"));
   EXPECT_THAT(failed.out, HasSubstr("\n  > {\"op\":\"read_block\""));
   EXPECT_THAT(failed.out, HasSubstr("rules of the operation: ZF-21 "));
+}
+
+TEST_F(Check, ARunFileThatCannotBeAppendedToIsNotResumed) {
+  const auto resume = [](const std::string& name) -> std::vector<std::string> {
+    return {"check", "layered", "--cases", "40", "-o", name, "--resume"};
+  };
+  (void)file("packed", "\x1f\x8b...");
+  expect_refused(resume("packed"), "packed: is packed");
+  EXPECT_EQ(read("packed"), "\x1f\x8b...");
+
+  ASSERT_EQ(run({"check", "layered", "--cases", "2", "-o", "file"}).status, kExitConforms);
+  std::string lines = read("file");
+  const std::string marker = R"("bucket":)";
+  lines.insert(lines.find(marker) + marker.size(), "99999");
+  (void)file("file", lines);
+  expect_refused(resume("file"), "file:2: histogram: 99999");
+  EXPECT_EQ(read("file"), lines);
 }
 
 TEST_F(Check, AFaultyCacheFailsWithACommandThatRepeatsIt) {
@@ -353,7 +384,37 @@ TEST_F(Conform, ACacheTooLargeForTheMachineIsNoCrash) {
                       "\n");
   const Finished finished = run({"conform", log});
   EXPECT_EQ(finished.status, kExitUsage) << finished.out;
-  EXPECT_THAT(finished.err, HasSubstr("more memory"));
+  EXPECT_EQ(finished.err,
+            "kvoracle: layered.vector@reference asks for more memory than a case may have "
+            "(--case-memory) in " +
+                log + ": a\n");
+  for (const char* subject : {"layered.vector@reference", "layered.vector@optimized"})
+    EXPECT_THAT(finished.out, HasSubstr(subject + std::string(" was out of memory in case ") + log +
+                                        ": a\n  op 0 with_capacity: "));
+}
+
+TEST_F(Conform, WhatALogSaysSteersNoTerminalAndFillsNoScreen) {
+  const auto log = [&](const std::string& name, const std::string& line) {
+    return file(name,
+                R"({"kvlog":1,"contract":"layered","cache":"vector","case":"\u001b[2J\nFAILED x"})"
+                "\n" +
+                    line + "\n");
+  };
+  const Finished failed =
+      run({"conform", log("log", R"({"op":"new","args":{"num_layers":1,"num_kv_heads":1,)"
+                                 R"("head_dim":1},"ret":{"cache":7}})")});
+  EXPECT_EQ(failed.status, kExitDiffers) << failed.err;
+  EXPECT_THAT(failed.out, HasSubstr("\\x1b[2J\\x0aFAILED x"));
+  EXPECT_THAT(failed.out, Not(HasSubstr("\x1b")));
+
+  const std::string member =
+      R"({"op":"len","args":{"cache":0,"\u001b)" + std::string(5'000'000, 'z');
+  const Finished refused = run({"conform", log("\x1b[2J", member + R"(":1}})")});
+  EXPECT_EQ(refused.status, kExitUsage);
+  EXPECT_THAT(refused.err, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(refused.err, HasSubstr("\\x1b[2J:2: args."));
+  EXPECT_EQ(std::ranges::count(refused.err, '\n'), 1);
+  EXPECT_LT(refused.err.size(), 2'100U);
 }
 
 TEST_F(RunCommand, RefusesWhatIsNoTrace) {

@@ -19,7 +19,6 @@
 #include "tools/progress.hpp"
 #include "tools/quantities.hpp"
 #include "tools/selection.hpp"
-#include "tools/shell_word.hpp"
 #include "tools/usage.hpp"
 #include "tools/workers.hpp"
 #include "traces/io/standard_input.hpp"
@@ -92,7 +91,7 @@ void print_quirks(std::vector<QuirkSummary> summaries) {
                {"cases", Align::kRight},
                {"first seen in", Align::kLeft, 1}});
   for (const QuirkSummary& row : summaries)
-    table.row({row.rule, row.quirk, count_text(row.cases), row.first});
+    table.row({row.rule, row.quirk, count_text(row.cases), printable(row.first, 120)});
   print_out("The logs differ from profile documented by:\n" + table.text(0, output_columns()) +
             "\n");
 }

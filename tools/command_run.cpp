@@ -50,8 +50,20 @@ std::vector<traces::Request> read_requests(const RunArguments& arguments) {
   std::vector<traces::Request> requests = must(traces::read_all(*reader));
   if (arguments.requests > 0)
     requests.resize(std::min(requests.size(), static_cast<std::size_t>(arguments.requests)));
-  if (requests.empty()) throw UsageError("the trace has no request to replay");
+  if (requests.empty()) throw FileError(trace_name(arguments) + ": there is no request to replay");
   return requests;
+}
+
+// Every append makes tensors of this size.
+void check_row(const replay::LoweringPolicy& policy) {
+  constexpr double kMostBytes = 1U << 28U;
+  constexpr double kMiB = 1U << 20U;
+  const double bytes = 2.0 * sizeof(float) * static_cast<double>(policy.num_layers) *
+                       static_cast<double>(policy.num_heads) * static_cast<double>(policy.head_dim);
+  if (bytes > kMostBytes)
+    throw UsageError(fmt::format(
+        "--layers {} --heads {} --head-dim {}: a token takes {:.4g} MiB, more than {}",
+        policy.num_layers, policy.num_heads, policy.head_dim, bytes / kMiB, kMostBytes / kMiB));
 }
 
 replay::Replay replay_of(const Contracts& contracts, const RunArguments& arguments) {
@@ -111,6 +123,7 @@ RunHeader header_of(const RunArguments& arguments, const replay::Replay& replay)
 
 int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::App& app) {
   check_files(arguments, {arguments.trace});
+  check_row(arguments.replay.lowering);
   const replay::Replay replay = replay_of(contracts, arguments);
   arguments.campaign.cases = replay.cases();
   arguments.report.profile = arguments.profile;
@@ -130,7 +143,7 @@ int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::Ap
       });
   if (arguments.report.text())
     print_out(fmt::format("{}: {} requests, {}\n\n",
-                          arguments.trace.empty() ? "embedded sample" : trace_name(arguments),
+                          printable(arguments.trace.empty() ? "embedded sample" : trace_name(arguments)),
                           count_text(replay.requests().size()), scales_text(replay)));
   return end_of_campaign(campaign, arguments.campaign.output,
                          report(campaign.summary, arguments.report, provenance(arguments, replay)));

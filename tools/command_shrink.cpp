@@ -120,8 +120,9 @@ int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {
   const traces::Case failing =
       must(traces::read_case(arguments.log, arguments.case_name, contracts.kind_finder()));
   if (failing.header.kind != subject.kind)
-    throw UsageError(fmt::format("{} is a case of {}, not of {}", failing.header.name,
-                                 failing.header.kind->name(), subject.kind->name()));
+    throw UsageError(fmt::format("{} is a case of {}, not of {}",
+                                 traces::excerpt(failing.header.name), failing.header.kind->name(),
+                                 subject.kind->name()));
   const CasePlan plan = plan_of(contracts, arguments, subject, failing.header);
   Script script;
   for (const traces::Step& step : failing.steps) script.push_back(step.op);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -48,6 +49,27 @@ std::size_t point_width(std::uint32_t point) {
   return is_in(point, kWide) ? 2 : 1;
 }
 
+// Bytes of the UTF-8 character that `text` begins with; 0 if it is none, or steers a terminal.
+std::size_t character_bytes(std::string_view text) {
+  const auto byte_at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte_at(0);
+  constexpr unsigned char kDelete = 0x7f;
+  if (first < 0x80) return first < 0x20 || first == kDelete ? 0 : 1;
+  const std::size_t bytes = first < 0xC2 || first > 0xF4 ? 0
+                            : first < 0xE0               ? 2
+                            : first < 0xF0               ? 3
+                                                         : 4;
+  if (bytes == 0 || text.size() < bytes) return 0;
+  for (std::size_t i = 1; i < bytes; ++i)
+    if ((byte_at(i) & 0xC0U) != 0x80U) return 0;
+  const bool second_controls = first == 0xC2 && byte_at(1) < 0xA0;  // C1 of ISO 6429
+  return second_controls ? 0 : bytes;
+}
+
+std::string escaped(char c) {
+  return fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+}
+
 std::string padded(const std::string& cell, std::size_t width, Table::Align align) {
   const std::string blanks(width - display_width(cell), ' ');
   return align == Table::Align::kRight ? blanks + cell : cell + blanks;
@@ -84,26 +106,55 @@ void finish_output() {
 }
 
 void print_error(std::string_view line) {
-  const std::string text = fmt::format("{}: {}\n", program_name(), printable(line));
+  const std::string text =
+      printable(program_name() + ": " + std::string(line), kMostErrorBytes) + "\n";
   (void)std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 void print_note(std::string_view line) {
-  const std::string text = std::string(line) + "\n";
+  const std::string text = printable(line, kMostErrorBytes) + "\n";
   (void)std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-std::string printable(std::string_view text) {
-  constexpr unsigned char kDelete = 0x7f;
+std::string printable(std::string_view text, std::size_t most) {
   std::string shown;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == kDelete)
-      shown += fmt::format("\\x{:02x}", byte);
-    else
-      shown += c;
+  while (!text.empty()) {
+    const std::size_t bytes = character_bytes(text);
+    const std::string next = bytes > 0 ? std::string(text.substr(0, bytes)) : escaped(text.front());
+    if (shown.size() + next.size() > most) return shown + "...";
+    shown += next;
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
   }
   return shown;
+}
+
+std::string shell_word(std::string_view word) {
+  constexpr std::string_view kPlain = "@%+=:,./-_";
+  bool plain = !word.empty();
+  bool steers = false;
+  for (std::string_view rest = word; !rest.empty();) {
+    const std::size_t bytes = character_bytes(rest);
+    plain = plain && (std::isalnum(static_cast<unsigned char>(rest.front())) != 0 ||
+                      kPlain.find(rest.front()) != std::string_view::npos);
+    steers = steers || bytes == 0;
+    rest.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  if (plain) return std::string(word);
+  std::string text = steers ? "$'" : "'";
+  while (!word.empty()) {
+    const std::size_t bytes = character_bytes(word);
+    const char first = word.front();
+    if (bytes == 0)
+      text += escaped(first);
+    else if (first == '\'')
+      text += steers ? "\\'" : "'\\''";
+    else if (first == '\\' && steers)
+      text += "\\\\";
+    else
+      text += word.substr(0, bytes);
+    word.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  return text + "'";
 }
 
 bool is_terminal(std::FILE* stream) {

@@ -33,12 +33,18 @@ class OutputFailed : public std::runtime_error {
 void print_out(std::string_view text);
 /// Sends on what is still buffered. Throws OutputFailed, also for a failure of another writer.
 void finish_output();
-/// Writes "kvoracle: " and one line to standard error.
+/// Longest line on standard error, in bytes; behind that stands "...".
+inline constexpr std::size_t kMostErrorBytes = 2000;
+/// Writes "kvoracle: " and one line to standard error, printable and cut.
 void print_error(std::string_view line);
-/// Writes one line to standard error. Like print_error it never fails: there is nobody to tell.
+/// Writes one line to standard error, printable and cut. Like print_error it never fails: there is
+/// nobody to tell.
 void print_note(std::string_view line);
-/// Text of files and subjects, fit for a terminal: what steers one stands as \x1b does here.
-[[nodiscard]] std::string printable(std::string_view text);
+/// Text of files and subjects, fit for a terminal: what steers one, and what is no UTF-8, stands as
+/// \x1b does here. No more than `most` bytes, and then "...".
+[[nodiscard]] std::string printable(std::string_view text, std::size_t most = 1000);
+/// A word as a shell reads it, printable.
+[[nodiscard]] std::string shell_word(std::string_view word);
 
 [[nodiscard]] bool is_terminal(std::FILE* stream);
 /// Columns of the terminal behind `stream`; 80 if there is none.

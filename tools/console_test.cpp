@@ -93,6 +93,31 @@ TEST(Wrapped, BreaksLinesAtBlanks) {
   EXPECT_EQ(wrapped("", 3, 0), "");
 }
 
+TEST(Printable, EscapesWhatSteersATerminalAndWhatIsNoText) {
+  EXPECT_EQ(printable("a\x1b[2J\n\x7f"), "a\\x1b[2J\\x0a\\x7f");
+  EXPECT_EQ(printable("caf\xC3\xA9 \xF0\x9F\x98\x80"), "caf\xC3\xA9 \xF0\x9F\x98\x80");
+  EXPECT_EQ(printable("\xC2\x9B"
+                      "2J"),
+            "\\xc2\\x9b"
+            "2J");  // CSI of eight bits
+  EXPECT_EQ(printable("\xC3"), "\\xc3");
+  EXPECT_EQ(printable("\xFF\x80"), "\\xff\\x80");
+}
+
+TEST(Printable, IsCutBetweenCharacters) {
+  EXPECT_EQ(printable("abcd", 4), "abcd");
+  EXPECT_EQ(printable("abcde", 4), "abcd...");
+  EXPECT_EQ(printable("abc\x1b", 4), "abc...");
+  EXPECT_EQ(printable(std::string(1U << 20U, 'x')).size(), 1003U);
+}
+
+TEST(ShellWord, IsReadBackByAShell) {
+  EXPECT_EQ(shell_word("a/b-1.jsonl"), "a/b-1.jsonl");
+  EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word("a\\'\x1b"), "$'a\\\\\\'\\x1b'");
+}
+
 TEST(Paint, LeavesTextAloneWithoutATerminal) {
   std::FILE* file = std::tmpfile();
   ASSERT_NE(file, nullptr);

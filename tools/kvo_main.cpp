@@ -107,11 +107,16 @@ int run_command_line(int argc, const char* const* argv, const Contracts& contrac
   } catch (const FileError& error) {
     print_error(one_line(error.what()));
     return kExitUsage;
+  } catch (const std::bad_alloc&) {
+    std::string words;
+    for (int i = 1; i < argc; ++i) words += " " + shell_word(argv[i]);
+    print_error("there is not the memory that is asked for:" + words);
+    return kExitUsage;
   }
 }
 
 int harness_fault(const char* what) {
-  (void)std::fprintf(stderr, "%s: fault of the harness: %s\n", program_name().c_str(), what);
+  print_error(fmt::format("fault of the harness: {}", what));
   return kExitHarness;
 }
 

@@ -1,8 +1,10 @@
 #include "tools/run_file.hpp"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <utility>
 
 #include "tools/result_file.hpp"
@@ -38,7 +40,28 @@ struct Earlier {
   std::uintmax_t whole_bytes = 0;
 };
 
+// gzip
+bool is_packed(const std::string& path) {
+  std::array<char, 2> magic{};
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             std::fclose);
+  return file && std::fread(magic.data(), 1, magic.size(), file.get()) == magic.size() &&
+         magic == std::array{'\x1f', '\x8b'};
+}
+
+// A histogram that Durations could not have given; nothing if there is none.
+std::optional<std::uint64_t> wrong_bucket(const CaseRecord& record) {
+  for (const SubjectRecord& subject : record.subjects)
+    for (const TimingRecord& timing : subject.timings)
+      for (const auto& [bucket, count] : timing.histogram)
+        if (bucket >= Durations::kBuckets || count > std::numeric_limits<std::uint32_t>::max())
+          return bucket;
+  return std::nullopt;
+}
+
 TraceResult<Earlier> read_earlier(const std::string& path, const RunHeader& header) {
+  if (is_packed(path))
+    return error_at({path, 0}, "", "", "is packed: nothing can be appended; unpack it (gunzip)");
   auto source = traces::TextSource::open(path);
   if (!source) return source.error();
   const auto first = source->next_line();
@@ -65,6 +88,9 @@ TraceResult<Earlier> read_earlier(const std::string& path, const RunHeader& head
     if (record.index != earlier.cases.size())
       return error_at(source->place(), "index", std::to_string(record.index),
                       "is not the next case, " + std::to_string(earlier.cases.size()));
+    if (const auto bucket = wrong_bucket(record))
+      return error_at(source->place(), "histogram", std::to_string(*bucket),
+                      "no duration is counted so");
     earlier.whole_bytes += (*line)->size() + 1;
     earlier.cases.push_back(std::move(record));
   }

@@ -102,8 +102,8 @@ class RunFile {
   enum class Existing : std::uint8_t { kRefused, kResumed, kReplaced };
   /// Begins a new file, or with kResumed goes on with what stands there.
   /// Errors   the path cannot be written; kRefused: a file with content is there; kResumed: no
-  ///          regular file, another run's header, or lines that are not the cases 0, 1, ... in
-  ///          order. An existing file is then left as it was.
+  ///          regular file, a packed one, another run's header, or lines that are not the cases
+  ///          0, 1, ... in order. An existing file is then left as it was.
   [[nodiscard]] static traces::TraceResult<RunFile> open(const std::string& path,
                                                          const RunHeader& header,
                                                          Existing existing);

@@ -22,6 +22,13 @@ std::string reference_name(const std::string& subject) {
   return subject.substr(0, subject.find('@')) + "@reference";
 }
 
+// One a subject.
+void keep_first(std::vector<FailureSummary>& firsts, const CaseRecord& record,
+                const SubjectRecord& subject) {
+  if (std::ranges::find(firsts, subject.subject, &FailureSummary::subject) == firsts.end())
+    firsts.push_back({subject.subject, record.name, record.law, subject.problem.value_or("")});
+}
+
 }  // namespace
 
 Summary::Total& Summary::total_of(const std::string& subject) {
@@ -77,11 +84,8 @@ void Summary::add(const CaseRecord& record) {
         known = total.durations.insert(total.durations.end(), {timing.op, Durations()});
       known->second.merge(durations_of(timing));
     }
-    if (subject.outcome == Outcome::kNotSupported &&
-        std::ranges::find(unsupported_, subject.subject, &FailureSummary::subject) ==
-            unsupported_.end())
-      unsupported_.push_back(
-          {subject.subject, record.name, record.law, subject.problem.value_or("")});
+    if (subject.outcome == Outcome::kNotSupported) keep_first(unsupported_, record, subject);
+    if (subject.outcome == Outcome::kOutOfMemory) keep_first(without_memory_, record, subject);
     if (!kvo::failed(subject.outcome)) continue;
     failed = true;
     add_failure(record, subject);

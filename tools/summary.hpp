@@ -101,8 +101,12 @@ class Summary {
   [[nodiscard]] std::uint64_t failed() const { return failed_; }
   /// Times that a subject ended its process.
   [[nodiscard]] std::uint64_t died() const { return died_; }
-  /// Cases that ran out of memory, and what the first of them said.
+  /// Times that a subject ran out of memory where nothing else was to be expected.
   [[nodiscard]] std::uint64_t out_of_memory() const { return out_of_memory_; }
+  /// Of each subject that did, the first case and what it asked for.
+  [[nodiscard]] const std::vector<FailureSummary>& without_memory() const {
+    return without_memory_;
+  }
 
   static constexpr std::size_t kMostFailures = 20;
 
@@ -122,6 +126,7 @@ class Summary {
   std::map<std::pair<std::string, std::string>, std::uint64_t> labels_;
   std::vector<FailureSummary> failures_;
   std::vector<FailureSummary> unsupported_;
+  std::vector<FailureSummary> without_memory_;
   std::uint64_t cases_ = 0;
   std::uint64_t failed_ = 0;
   std::uint64_t died_ = 0;

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "traces/io/trace_error.hpp"
+
 namespace kvo::tools {
 
 std::size_t edit_distance(std::string_view from, std::string_view to) {
@@ -49,8 +51,9 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> kno
 UsageError unknown_word(std::string_view what, std::string_view word,
                         std::span<const std::string> known) {
   const std::string hint = did_you_mean(word, known);
-  const std::string text = fmt::format("unknown {} '{}'{} There are: {}", what, word,
-                                       hint.empty() ? "." : hint, fmt::join(known, ", "));
+  const std::string text =
+      fmt::format("unknown {} '{}'{} There are: {}", what, traces::excerpt(word),
+                  hint.empty() ? "." : hint, fmt::join(known, ", "));
   return UsageError{text};
 }
 

@@ -9,7 +9,6 @@
 #include "tools/program_name.hpp"
 #include "tools/quantities.hpp"
 #include "tools/result_file.hpp"
-#include "tools/shell_word.hpp"
 #include "tools/verdict_junit.hpp"
 
 namespace kvo::tools {
@@ -135,6 +134,12 @@ void print_unsupported(const Summary& summary) {
                           printable(first.name), printable(first.problem)));
 }
 
+void print_without_memory(const Summary& summary) {
+  for (const FailureSummary& first : summary.without_memory())
+    print_out(fmt::format("\n{} was out of memory in case {}\n  {}\n", first.subject,
+                          printable(first.name), printable(first.problem)));
+}
+
 // No green without evidence: in words why a run proved nothing, or nothing.
 std::string missing_evidence(const Summary& summary) {
   if (summary.cases() == 0) return "there was no case: nothing was compared";
@@ -201,6 +206,7 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
     if (options.laws) print_out("\n" + laws_table(summary.laws()));
     print_failures(summary, options);
     print_unsupported(summary);
+    if (options.memory_matters) print_without_memory(summary);
     std::uint64_t operations = 0;
     std::uint64_t faults = 0;
     for (const SubjectSummary& subject : subjects) {
@@ -210,9 +216,11 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
     print_out(fmt::format("\n{} cases, {} operations, {} mismatches\n", count_text(summary.cases()),
                           count_text(operations), count_text(faults)));
   }
-  if (summary.out_of_memory() > 0 && options.memory_matters)
-    print_error(fmt::format("{} cases ask for more memory than a single allocation may have",
-                            summary.out_of_memory()));
+  const bool without_memory = summary.out_of_memory() > 0 && options.memory_matters;
+  if (without_memory)
+    print_error(fmt::format("{} asks for more memory than a case may have (--case-memory) in {}",
+                            summary.without_memory().front().subject,
+                            summary.without_memory().front().name));
   // Last: what cannot be written must not keep what can be read.
   if (!options.json.empty()) {
     facts["cases"] = summary.cases();
@@ -229,7 +237,7 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
     write_junit(options.junit, fmt::format("{} {}", program_name(), options.result),
                 junit_suites(summary, options));
   const std::string missing = missing_evidence(summary);
-  if (!missing.empty() && summary.failed() == 0) print_error(missing);
+  if (!missing.empty() && summary.failed() == 0 && !without_memory) print_error(missing);
   return status_of(summary, options);
 }
 

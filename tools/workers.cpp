@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>  // NOLINT: sigaction is POSIX
 
@@ -36,6 +37,9 @@ std::string answered(const Work& work, std::string_view request) {
       if (apart) throw;
       return kGiven + work.answer(index, true);
     }
+  } catch (const std::bad_alloc&) {
+    return kFileFault +
+           fmt::format("case {} needs more memory than it may have (--case-memory)", index);
   } catch (const FileError& error) {
     return kFileFault + std::string(error.what());
   } catch (const UsageError& error) {

@@ -23,6 +23,8 @@ class Durations {
   /// The duration below which a `share` of all lies, to 1/16; 0 without any.
   [[nodiscard]] std::uint64_t quantile(double share) const;
 
+  static constexpr std::size_t kSteps = 16;  ///< buckets a power of two
+  static constexpr std::size_t kBuckets = 64 * kSteps;
   /// A filled bucket of the histogram.
   struct Bucket {
     std::uint32_t bucket = 0;
@@ -34,14 +36,13 @@ class Durations {
                                     const std::vector<Bucket>& histogram);
 
  private:
-  static constexpr std::size_t kSteps = 16;  // buckets a power of two
   static std::size_t bucket(std::uint64_t nanoseconds);
   static std::uint64_t middle(std::size_t bucket);
 
   std::uint64_t count_ = 0;
   std::uint64_t total_ = 0;
   std::uint64_t bytes_ = 0;
-  std::array<std::uint32_t, 64 * kSteps> buckets_{};
+  std::array<std::uint32_t, kBuckets> buckets_{};
 };
 
 /// Durations by operation, in the order of the cache kind's operations.

@@ -10,11 +10,17 @@ namespace kvo::traces {
 namespace {
 
 constexpr std::size_t kExcerptBytes = 60;
+constexpr std::size_t kFileBytes = 300;
+
+// What is told of a long name is its end.
+std::string shown_file(const std::string& file) {
+  return file.size() > kFileBytes ? "..." + file.substr(file.size() - kFileBytes) : file;
+}
 
 }  // namespace
 
 std::string TraceError::text() const {
-  std::string place = file;
+  std::string place = shown_file(file);
   if (line != 0) place += (place.empty() ? "line " : ":") + std::to_string(line);
   std::string all;
   for (const auto& part : {place, field, value, message}) {
@@ -33,7 +39,7 @@ TraceError error_at(Place place, std::string_view field, std::string_view value,
                     std::string_view message) {
   return TraceError{.file = std::string(place.file),
                     .line = place.line,
-                    .field = std::string(field),
+                    .field = excerpt(field),
                     .value = excerpt(value),
                     .message = std::string(message)};
 }

@@ -17,11 +17,11 @@ namespace kvo::traces {
 struct TraceError {
   std::string file;
   std::uint64_t line = 0;  ///< counted from 1
-  std::string field;       ///< column, JSON member or option
+  std::string field;       ///< column, JSON member or option, shortened by `excerpt`
   std::string value;       ///< what stood there, shortened by `excerpt`
   std::string message;     ///< what is wrong with it
 
-  /// One line, "FILE:LINE: FIELD: VALUE: what is wrong".
+  /// "FILE:LINE: FIELD: VALUE: what is wrong", at most 300 bytes of the file's name.
   [[nodiscard]] std::string text() const;
 
   friend bool operator==(const TraceError&, const TraceError&) = default;
@@ -41,7 +41,7 @@ struct Place {
   std::uint64_t line = 0;
 };
 
-/// An error about `value` of `field` at `place`; the value is shortened by `excerpt`.
+/// An error about `value` of `field` at `place`; both are shortened by `excerpt`.
 [[nodiscard]] TraceError error_at(Place place, std::string_view field, std::string_view value,
                                   std::string_view message);
 

@@ -19,6 +19,14 @@ TEST(TraceError, TextLeavesOutWhatDoesNotApply) {
   EXPECT_EQ(error_at({}, "requests", "-1", "below zero").text(), "requests: -1: below zero");
 }
 
+TEST(TraceError, TextIsShortWhateverTheFileHolds) {
+  const std::string long_text(5'000'000, 'z');
+  const std::string text = error_at({long_text, 1}, long_text, long_text, "is unknown").text();
+  EXPECT_LT(text.size(), 500U);
+  EXPECT_TRUE(text.ends_with("zzz...: is unknown")) << text;
+  EXPECT_EQ(error_at({"f", 1}, "a\x1b\n", {}, "x").text(), "f:1: a\\x1b\\x0a: x");
+}
+
 TEST(TraceError, ExcerptStaysOnOneLineAndShort) {
   EXPECT_EQ(excerpt("a\nb\x1b\xff"), "a\\x0ab\\x1b\\xff");
   EXPECT_EQ(excerpt(std::string(60, 'x')), std::string(60, 'x'));

@@ -164,7 +164,7 @@ TraceResult<Step> LogReader::read_step() {
   if (!read_member(*line_, "op", name, fault)) return fault_error(source_.place(), "", fault);
   for (const auto& member : *line_)
     if (const auto key = member.key(); key != "op" && key != "args" && key != "ret")
-      return error_at(source_.place(), excerpt(key), json::serialize(member.value()),
+      return error_at(source_.place(), key, json::serialize(member.value()),
                       "is no member of an operation: op, args, ret");
   const OpKind* kind = kind_->operation(name);
   if (kind == nullptr)
