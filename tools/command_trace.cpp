@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "traces/formats/formats.hpp"
 #include "traces/formats/mooncake.hpp"
 #include "traces/formats/sample.hpp"
+#include "traces/io/output_file.hpp"
 #include "traces/io/standard_input.hpp"
 
 namespace kvo::tools {
@@ -100,7 +102,7 @@ int run_info(const InfoOptions& options) {
       options.file.empty() ? std::string(traces::kSampleName) : traces::shown_name(options.file);
   const Figures figures = measure(options);
   if (options.json != kStandardOutput)
-    print_out(fmt::format("{:<20}{}\n{}{:<20}{} errors, {} warnings\n", "trace", name,
+    print_out(fmt::format("{:<20}{}\n{}{:<20}{} errors, {} warnings\n", "trace", printable(name),
                           traces::text(figures.statistics), "validation",
                           count_text(figures.validation.errors()),
                           count_text(figures.validation.warnings())));
@@ -147,13 +149,17 @@ int run_generate(const GenerateCommandOptions& options) {
       if (c == '_') c = '-';
     throw UsageError(fmt::format("--{} {}: {}", option, error.value, error.message));
   }
-  const std::vector<traces::Request> requests = must(traces::generate(options.trace));
-  if (options.output != kStandardOutput) {
-    must(traces::write_mooncake(options.output, requests));
-    return kExitConforms;
-  }
-  for (const traces::Request& request : requests)
-    print_out(traces::to_mooncake_line(request) + "\n");
+  std::optional<traces::OutputFile> file;
+  if (options.output != kStandardOutput)
+    file.emplace(must(traces::OutputFile::open(options.output)));
+  must(traces::generate_each(options.trace,
+                             [&](const traces::Request& request) -> traces::TraceResult<void> {
+                               const std::string line = traces::to_mooncake_line(request) + "\n";
+                               if (file) return file->write(line);
+                               print_out(line);
+                               return {};
+                             }));
+  if (file) must(file->commit());
   return kExitConforms;
 }
 

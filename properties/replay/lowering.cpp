@@ -19,17 +19,40 @@ std::int64_t scale_for(const std::function<bool(std::int64_t scale)>& fits) {
 }
 
 std::int64_t tokens_at(std::span<const Request> requests, std::int64_t scale) {
+  constexpr std::int64_t kEnough = std::int64_t{1} << 62U;
   std::int64_t sum = 0;
   for (const Request& request : requests)
-    sum += scaled(request.input_tokens, scale) + scaled(request.output_tokens, scale);
+    sum = std::min(
+        kEnough, sum + scaled(request.input_tokens, scale) + scaled(request.output_tokens, scale));
   return sum;
+}
+
+double rows_shown_at(std::span<const Request> requests, const SchedulePolicy& policy,
+                     std::int64_t scale) {
+  double rows = 0;
+  for (const Request& request : requests) {
+    const auto answer = static_cast<double>(scaled(request.output_tokens, scale));
+    const double longest = static_cast<double>(scaled(request.input_tokens, scale)) + answer;
+    const double reads = 2 + answer / static_cast<double>(policy.read_every);
+    const double drafts =
+        policy.draft_every > 0 ? answer / static_cast<double>(policy.draft_every) : 0;
+    rows += (reads + 2 * drafts) * longest;
+  }
+  return rows;
 }
 
 std::int64_t scale_of(const Lowering& lowering, const LoweringInput& input) {
   constexpr std::int64_t kMostTokens = 10'000'000;
+  constexpr std::int64_t kLongest = std::int64_t{1} << 20U;
+  constexpr double kMostRows = 1e9;
   if (lowering.scale != nullptr) return lowering.scale(input);
-  return scale_for(
-      [&](std::int64_t scale) { return tokens_at(input.requests, scale) <= kMostTokens; });
+  return scale_for([&](std::int64_t scale) {
+    LoweringInput scaled_input = input;
+    scaled_input.schedule.scale = scale;
+    return tokens_at(input.requests, scale) <= kMostTokens &&
+           scaled_input.longest_sequence() <= kLongest + input.schedule.draft_tokens &&
+           rows_shown_at(input.requests, input.schedule, scale) <= kMostRows;
+  });
 }
 
 std::pair<Tensor, Tensor> tagged_rows(std::span<const std::uint64_t> first_tags,

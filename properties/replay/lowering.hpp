@@ -59,10 +59,15 @@ struct Lowering {
 
 /// The smallest power of two that `fits`, as a divisor of lengths; traces::kMaxTokens if none does.
 [[nodiscard]] std::int64_t scale_for(const std::function<bool(std::int64_t scale)>& fits);
-/// Tokens of all requests, prompts and answers, with each length divided by `scale`.
+/// Tokens of all requests, prompts and answers, with each length divided by `scale`; 2^62 at most.
 [[nodiscard]] std::int64_t tokens_at(std::span<const Request> requests, std::int64_t scale);
+/// Rows that reads show and drafts copy, with each length divided by `scale`: what grows with the
+/// square of an answer.
+[[nodiscard]] double rows_shown_at(std::span<const Request> requests, const SchedulePolicy& policy,
+                                   std::int64_t scale);
 /// The scale that a lowering asks for, or, if it asks for none, the smallest power of two that
-/// leaves ten million tokens at most. `input.schedule.scale` plays no part.
+/// leaves at most ten million tokens, 2^20 of them in one sequence, and a thousand million rows
+/// shown. `input.schedule.scale` plays no part.
 [[nodiscard]] std::int64_t scale_of(const Lowering& lowering, const LoweringInput& input);
 
 /// The flat keys and values of rows of `width` elements, from the first tag of each row.

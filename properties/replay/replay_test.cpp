@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -182,6 +183,39 @@ TEST(ReplayPlan, TheScaleIsThatOfTheKindUnlessOneIsGiven) {
   EXPECT_GT(chosen.kinds()[1].scale, chosen.kinds()[0].scale) << "its cost grows with the cells";
   const replay::Replay given = windows_of(longer, {.scale = 3});
   for (const replay::ReplayedKind& kind : given.kinds()) EXPECT_EQ(kind.scale, 3);
+}
+
+// Rows that are read, and the longest sequence, as the schedule has them.
+std::pair<double, std::int64_t> work_of(const std::vector<traces::Request>& all,
+                                        std::int64_t scale) {
+  replay::Schedule schedule(all, {.scale = scale}, 1);
+  std::map<std::int64_t, std::int64_t> lengths;
+  double rows = 0;
+  std::int64_t longest = 0;
+  while (schedule.next()) {
+    for (const std::int64_t slot : schedule.step().begins) lengths[slot] = 0;
+    for (const replay::Turn& turn : schedule.step().turns) {
+      std::int64_t& length = lengths[turn.slot];
+      length += turn.append - turn.rejected;
+      longest = std::max(longest, length);
+      if (turn.read) rows += static_cast<double>(length);
+    }
+  }
+  return {rows, longest};
+}
+
+TEST(ReplayPlan, RequestsWithoutEndLeaveWorkThatEnds) {
+  for (const auto& [input, output] : {std::pair(std::int64_t{10}, traces::kMaxTokens),
+                                      std::pair(traces::kMaxTokens, std::int64_t{1})}) {
+    const std::vector<traces::Request> all(3, {.input_tokens = input, .output_tokens = output});
+    const replay::Replay replay = windows_of(all, {});
+    for (const replay::ReplayedKind& kind : replay.kinds()) {
+      const auto [rows, longest] = work_of(all, kind.scale);
+      EXPECT_LE(rows, 1e9) << kind.comparison.kind->name();
+      EXPECT_LE(longest, 1 << 20) << kind.comparison.kind->name();
+      EXPECT_GE(longest, 1 << 10) << kind.comparison.kind->name();
+    }
+  }
 }
 
 TEST(ReplayPlan, RequestsComeInOrderOfArrival) {

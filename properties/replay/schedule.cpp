@@ -1,6 +1,7 @@
 #include "properties/replay/schedule.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace kvo::replay {
 
@@ -31,6 +32,8 @@ bool Schedule::next() {
   for (std::size_t slot = 0; slot < slots_.size(); ++slot)
     if (auto& sequence = slots_[slot])
       step_.turns.push_back(plan(static_cast<std::int64_t>(slot), *sequence));
+  // Time ends where it cannot be told any more.
+  now_us_ = std::min(now_us_, std::numeric_limits<std::int64_t>::max() - policy_.step_us);
   now_us_ += policy_.step_us;
   return true;
 }

@@ -17,6 +17,8 @@ constexpr std::int64_t kMicrosecondsPerMillisecond = 1000;
 constexpr double kMicrosecondsPerSecond = 1e6;
 constexpr std::size_t kOpenConversations = 64;
 constexpr std::int64_t kMaxMean = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxSystemBlocks = std::int64_t{1} << 24;
 
 struct Conversation {
   std::int64_t tokens = 0;              // all that was said so far
@@ -141,15 +143,36 @@ TraceResult<void> check(const GenerateOptions& options) {
   if (!(rate >= 0.001 && rate <= 1e6)) {
     return error_at({}, "requests_per_second", fmt::format("{}", rate), "not 0.001 to 1000000");
   }
+  // A longer line could not be read back.
+  if (options.max_input_tokens / options.block_size > kMaxBlocks) {
+    return error_at(
+        {}, "max_input_tokens", std::to_string(options.max_input_tokens),
+        fmt::format("more than {} blocks of --block-size {}", kMaxBlocks, options.block_size));
+  }
+  if (options.system_prompts * options.mean_system_tokens / options.block_size > kMaxSystemBlocks) {
+    return error_at({}, "system_prompts", std::to_string(options.system_prompts),
+                    fmt::format("more than {} blocks in all, of --mean-system-tokens {}",
+                                kMaxSystemBlocks, options.mean_system_tokens));
+  }
+  return {};
+}
+
+TraceResult<void> generate_each(const GenerateOptions& options,
+                                const std::function<TraceResult<void>(const Request&)>& take) {
+  if (const auto checked = check(options); !checked) return checked.error();
+  Generator generator(options);
+  for (std::int64_t i = 0; i < options.requests; ++i)
+    if (auto taken = take(generator.next()); !taken) return taken;
   return {};
 }
 
 TraceResult<std::vector<Request>> generate(const GenerateOptions& options) {
-  if (const auto checked = check(options); !checked) return checked.error();
-  Generator generator(options);
   std::vector<Request> requests;
-  requests.reserve(static_cast<std::size_t>(options.requests));
-  for (std::int64_t i = 0; i < options.requests; ++i) requests.push_back(generator.next());
+  const auto made = generate_each(options, [&](const Request& request) -> TraceResult<void> {
+    requests.push_back(request);
+    return {};
+  });
+  if (!made) return made.error();
   return requests;
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "traces/formats/request.hpp"
@@ -27,9 +28,16 @@ struct GenerateOptions {
   std::int64_t block_size = 512;           ///< tokens a block, 1 to 2^20
 };
 
-/// Checks each option against its range.
+/// Checks each option against its range, and the blocks of one prompt, 2^20 at most, and of all
+/// system prompts, 2^24.
 /// Errors   the first that is out of range, as field and value
 [[nodiscard]] TraceResult<void> check(const GenerateOptions& options);
+
+/// Makes a trace and gives its requests to `take` one by one; only what open conversations hold is
+/// in memory. They are as generate says.
+/// Errors   as check, and the first of `take`, which ends it
+[[nodiscard]] TraceResult<void> generate_each(
+    const GenerateOptions& options, const std::function<TraceResult<void>(const Request&)>& take);
 
 /// Makes a trace: arrivals in order, in whole milliseconds; every prompt and answer has a token;
 /// every prompt has ceil(input_tokens / block_size) ids; `line` counts from 1.

@@ -104,6 +104,25 @@ TEST(Generate, RefusesOptionsOutOfRange) {
   EXPECT_EQ(error_text(generate({.block_size = 0})), "block_size: 0: not 1 to 1048576");
 }
 
+TEST(Generate, RefusesMoreBlocksThanALineOrTheMemoryHolds) {
+  EXPECT_EQ(error_text(generate({.max_input_tokens = 1 << 24, .block_size = 1})),
+            "max_input_tokens: 16777216: more than 1048576 blocks of --block-size 1");
+  EXPECT_EQ(error_text(generate(
+                {.system_prompts = 1 << 20, .mean_system_tokens = 1 << 20, .block_size = 512})),
+            "system_prompts: 1048576: more than 16777216 blocks in all, of --mean-system-tokens "
+            "1048576");
+}
+
+TEST(Generate, EndsWithTheFirstErrorOfWhoTakes) {
+  int taken = 0;
+  const auto made = generate_each({}, [&](const Request& /*request*/) -> TraceResult<void> {
+    if (++taken == 3) return error_at({"f"}, {}, {}, "full");
+    return {};
+  });
+  EXPECT_EQ(error_text(made), "f: full");
+  EXPECT_EQ(taken, 3);
+}
+
 TEST(Generate, WrittenTraceReadsBackAlike) {
   const TempFolder folder;
   const auto requests = generate({.requests = 100}).value();
