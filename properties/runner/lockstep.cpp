@@ -60,12 +60,13 @@ Lockstep::Participant Lockstep::opened(const Subject& subject, const Setup& setu
 }
 
 const Observation& Lockstep::step(const Op& op, const Observation* recorded) {
+  const Op& lent = arguments_.lend(op);
   bool known = recorded != nullptr;
   reference_wants_memory_ = false;
   if (known) want_ = *recorded;
   if (baseline_ && baseline_->live()) {
-    Observation got = observe(*baseline_, op, Allocations::kSucceed);
-    judge(*baseline_, op, recorded, got);
+    Observation got = observe(*baseline_, lent, Allocations::kSucceed);
+    if (baseline_->live()) judge(*baseline_, op, recorded, got);
     if (baseline_->live() && operations_ % options_.invariants_every == 0)
       look_at_invariants(*baseline_, op);
     if (!known) want_ = std::move(got);
@@ -73,8 +74,9 @@ const Observation& Lockstep::step(const Op& op, const Observation* recorded) {
   }
   for (Participant& participant : participants_) {
     if (!participant.live()) continue;
-    Observation got = observe(participant, op, options_.allocations);
-    judge(participant, op, known && options_.compare ? &want_ : nullptr, got);
+    Observation got = observe(participant, lent, options_.allocations);
+    if (participant.live())
+      judge(participant, op, known && options_.compare ? &want_ : nullptr, got);
     if (!known) want_ = std::move(got);
     known = true;
     if (participant.live() && operations_ % options_.invariants_every == 0)
@@ -93,8 +95,7 @@ bool Lockstep::worthwhile(bool recorded) const {
   return anybody;
 }
 
-Observation Lockstep::observe(Participant& participant, const Op& op,
-                              Allocations allocations) const {
+Observation Lockstep::observe(Participant& participant, const Op& op, Allocations allocations) {
   std::int64_t failing = allocations == Allocations::kFailEach ? 0 : -1;
   allocation_gate.fill_bytes = options_.fill_bytes;
   tell(*participant.subject, operations_);
@@ -111,6 +112,8 @@ Observation Lockstep::observe(Participant& participant, const Op& op,
     std::size_t bytes = payload_bytes(op.arguments().type(), op.arguments().get());
     if (got.returns) bytes += payload_bytes(got.returns.type(), got.returns.get());
     participant.timings.add(op.kind(), nanoseconds, bytes);
+    if (auto harm = arguments_.damage())
+      out(participant, op, {.outcome = Outcome::kBroken, .reason = std::move(*harm)});
     return got;
   }
 }

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "properties/runner/lent_arguments.hpp"
 #include "properties/runner/oracle.hpp"
 #include "properties/runner/timings.hpp"
 #include "properties/runner/verdict.hpp"
@@ -66,7 +67,8 @@ class Lockstep {
  private:
   [[nodiscard]] static Participant opened(const Subject& subject, const Setup& setup,
                                           MakeOracle oracle);
-  Observation observe(Participant& participant, const Op& op, Allocations allocations) const;
+  /// What a participant observes; one that harms what it was lent is out.
+  Observation observe(Participant& participant, const Op& op, Allocations allocations);
   void judge(Participant& participant, const Op& op, const Observation* want,
              const Observation& got);
   [[nodiscard]] bool may_want_memory(const Participant& participant, const Observation* want);
@@ -74,6 +76,7 @@ class Lockstep {
   void out(Participant& participant, const Op& op, Verdict verdict) const;
 
   LockstepOptions options_;
+  LentArguments arguments_;
   std::optional<Participant> baseline_;
   std::vector<Participant> participants_;
   std::uint64_t operations_ = 0;

@@ -180,6 +180,70 @@ TEST(Lockstep, OthersGoOnWhenOneIsOut) {
   EXPECT_TRUE(lockstep.worthwhile(false));
 }
 
+// A cache that does something to the keys it is given.
+Subject harmful(void (*harm)(float* keys, std::size_t count)) {
+  class Cache final : public VectorCache {
+   public:
+    Cache(const Geometry& geometry, const Behaviour& behaviour, void (*harm)(float*, std::size_t))
+        : VectorCache(geometry, behaviour), harm_(harm) {}
+    [[nodiscard]] Status append(std::uint64_t layer, std::span<const float> k,
+                                std::span<const float> v) override {
+      const Status done = VectorCache::append(layer, k, v);
+      harm_(const_cast<float*>(k.data()), k.size());  // NOLINT: on purpose
+      return done;
+    }
+
+   private:
+    void (*harm_)(float*, std::size_t);
+  };
+  return layered::make_subject(
+      "test", "",
+      [harm](const Geometry& geometry, std::optional<std::uint64_t>,
+             const Behaviour& behaviour) -> Result<std::unique_ptr<layered::Cache>> {
+        return std::make_unique<Cache>(geometry, behaviour, harm);
+      });
+}
+
+TEST(Lockstep, ASubjectThatChangesItsArgumentsHarmsNobodyElse) {
+  const Subject subject = harmful([](float* keys, std::size_t /*count*/) { keys[1] = 7777; });
+  const std::vector<float> row{1, 2};
+  const Op append = Op::of(layered::Append{0, 0, tensor_of({2}, row), tensor_of({2}, row)});
+  const std::array<const Subject*, 2> subjects{&subject, &reference()};
+  Lockstep lockstep(&reference(), subjects, {});
+  lockstep.step(Op::of(layered::New{1, 1, 2}));
+  lockstep.step(append);
+  lockstep.step(Op::of(layered::Keys{0, 0}));
+  EXPECT_EQ(lockstep.participants()[0].verdict.outcome, Outcome::kBroken);
+  EXPECT_EQ(lockstep.participants()[0].verdict.text(),
+            "op 1 append: changed its arguments: k[axis0 1]: want 2, got 7777");
+  EXPECT_EQ(lockstep.participants()[1].verdict.outcome, Outcome::kAgrees);
+  EXPECT_EQ(append.as<layered::Append>()->k, tensor_of({2}, row)) << "a script holds it";
+}
+
+#ifndef __SANITIZE_ADDRESS__  // the sanitizer ends the process there
+TEST(Lockstep, ASubjectThatWritesBehindItsArgumentsIsBroken) {
+  const Subject subject =
+      harmful([](float* keys, std::size_t count) { const_cast<volatile float*>(keys)[count] = 7; });
+  EXPECT_EQ(verdict_on(subject, {Op::of(layered::New{1, 1, 1}),
+                                 Op::of(layered::Append{0, 0, make_tensor({1}), make_tensor({1})})})
+                .text(),
+            "op 1 append: wrote behind its arguments: k");
+}
+#endif
+
+TEST(LentArguments, AreCopiedWhereMemoryIsHandedOut) {
+  LentArguments arguments;
+  const Op length = Op::of(layered::Len{0});
+  EXPECT_EQ(&arguments.lend(length), &length);
+  for (const std::int64_t size : {0, 1, 3, 1000, 2}) {
+    const Op append = Op::of(layered::Append{0, 0, make_tensor({size}), make_tensor({size})});
+    const Op& lent = arguments.lend(append);
+    EXPECT_NE(lent.as<layered::Append>(), append.as<layered::Append>());
+    EXPECT_EQ(lent.as<layered::Append>()->k, append.as<layered::Append>()->k);
+    EXPECT_EQ(arguments.damage(), std::nullopt);
+  }
+}
+
 TEST(Lockstep, ARecordJudgesTheReferenceToo) {
   Lockstep lockstep(&reference(), {}, {});
   lockstep.step(Op::of(layered::New{1, 1, 1}));
