@@ -144,7 +144,8 @@ class RecordedCases {
       ConformRecord conformed{.record = record_of(index, *result)};
       conformed.record.name = path() + ": " + conformed.record.name;
       for (SubjectRecord& subject : conformed.record.subjects)
-        if (failed(subject.outcome)) subject.repeat = shrink_command(result->name, subject.subject);
+        if (failed(subject.outcome) && result->name.size() <= kMostTyped)
+          subject.repeat = shrink_command(result->name, subject.subject);
       for (const Attribution& found : result->attributions)
         conformed.quirks.push_back(
             {std::string(found.quirk.rule), found.quirk.name(), found.op_index, found.op});
@@ -152,6 +153,9 @@ class RecordedCases {
     }
     return std::nullopt;
   }
+
+  /// A longer name is nobody's to type.
+  static constexpr std::size_t kMostTyped = 500;
 
   // The whole log is known: what helps is less of it.
   [[nodiscard]] std::string shrink_command(const std::string& name,

@@ -142,9 +142,10 @@ int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::Ap
         return plan;
       });
   if (arguments.report.text())
-    print_out(fmt::format("{}: {} requests, {}\n\n",
-                          printable(arguments.trace.empty() ? "embedded sample" : trace_name(arguments)),
-                          count_text(replay.requests().size()), scales_text(replay)));
+    print_out(
+        fmt::format("{}: {} requests, {}\n\n",
+                    printable(arguments.trace.empty() ? "embedded sample" : trace_name(arguments)),
+                    count_text(replay.requests().size()), scales_text(replay)));
   return end_of_campaign(campaign, arguments.campaign.output,
                          report(campaign.summary, arguments.report, provenance(arguments, replay)));
 }

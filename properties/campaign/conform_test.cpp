@@ -118,18 +118,19 @@ std::optional<std::string> sides_of(const std::string& text, const Subject& subj
 
 TEST(Conform, TellsWhoAgreesWithWhom) {
   const Subject& sound = *contracts().find_subject("layered.vector@optimized");
-  const Subject& faulty = *contracts().find_subject("layered.vector@mutant:values_in_wrong_layer");
+  const Subject& faulty = *contracts().find_subject("layered.vector@mutant:clone_drops_pending");
   EXPECT_EQ(sides_of(with_header(kWrongLength), sound),
             "reference and subject agree: two to one against the recording");
-  const std::string two_layers = with_header(
-      R"({"op":"new","args":{"num_layers":2,"num_kv_heads":1,"head_dim":1},"ret":{"cache":0}}
-{"op":"append","args":{"cache":0,"layer":1,)"
+  const std::string cloned = with_header(
+      R"({"op":"new","args":{"num_layers":1,"num_kv_heads":1,"head_dim":1},"ret":{"cache":0}}
+{"op":"append","args":{"cache":0,"layer":0,)"
       R"("k":{"shape":[1],"data":[1]},"v":{"shape":[1],"data":[2]}}}
-{"op":"v","args":{"cache":0,"layer":1},"ret":{"v":{"shape":[1],"data":[2]}}}
+{"op":"clone","args":{"cache":0},"ret":{"cache":1}}
+{"op":"k","args":{"cache":1,"layer":0},"ret":{"k":{"shape":[1],"data":[1]}}}
 )");
-  EXPECT_EQ(sides_of(two_layers, faulty),
+  EXPECT_EQ(sides_of(cloned, faulty),
             "reference and recording agree: two to one against the subject");
-  EXPECT_EQ(sides_of(two_layers, sound), std::nullopt);
+  EXPECT_EQ(sides_of(cloned, sound), std::nullopt);
 }
 
 TEST(Conform, AnExcerptOfARecordingShowsTheSameDifference) {

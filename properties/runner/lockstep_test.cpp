@@ -215,7 +215,8 @@ TEST(Lockstep, ASubjectThatChangesItsArgumentsHarmsNobodyElse) {
   lockstep.step(Op::of(layered::Keys{0, 0}));
   EXPECT_EQ(lockstep.participants()[0].verdict.outcome, Outcome::kBroken);
   EXPECT_EQ(lockstep.participants()[0].verdict.text(),
-            "op 1 append: changed its arguments: k[axis0 1]: want 2, got 7777");
+            "op 1 append: changed its arguments: k[element 1]: want 2, got 7777 "
+            "(1 of 2 elements differ)");
   EXPECT_EQ(lockstep.participants()[1].verdict.outcome, Outcome::kAgrees);
   EXPECT_EQ(append.as<layered::Append>()->k, tensor_of({2}, row)) << "a script holds it";
 }

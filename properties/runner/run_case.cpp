@@ -67,7 +67,8 @@ void shrink_config(CasePlan& plan, const std::function<bool()>& fails) {
   }
 }
 
-// The operations of a plan up to and including `last`, as the baseline's answers lead to them.
+}  // namespace
+
 Script script_until(const CasePlan& plan, std::uint64_t last) {
   const One leading{plan.baseline != nullptr ? plan.baseline : plan.subjects.front()};
   Lockstep lockstep(nullptr, leading, plan.setup);
@@ -82,8 +83,6 @@ Script script_until(const CasePlan& plan, std::uint64_t last) {
   }
   return script;
 }
-
-}  // namespace
 
 CaseResult run_case(const CasePlan& plan, const ShrinkOptions& shrink) {
   const auto ops = plan.ops();

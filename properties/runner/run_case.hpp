@@ -80,6 +80,9 @@ struct ShrinkOptions {
 /// Runs a case, and shrinks the script of a subject that fails.
 [[nodiscard]] CaseResult run_case(const CasePlan& plan, const ShrinkOptions& shrink);
 
+/// The operations of a plan up to and including `last`, as the baseline's answers lead to them.
+[[nodiscard]] Script script_until(const CasePlan& plan, std::uint64_t last);
+
 /// The smallest script found that `subject` fails with the signature that it fails `script` with,
 /// with the simplest config, and with what the baseline observed of it.
 /// Requires  shrink.judge(plan, subject, script) fails.
