@@ -25,6 +25,20 @@ const std::vector<Fault>& faults() {
          "std::copy_n(old.data(), old.size, side.data()); "
          "if (old.size > 0) side.data()[old.size - 1] = 0.0F;"}}},
       {"layered.vector",
+       "nans_all_alike",
+       "a NaN of V loses its payload",
+       "B098, F11: NaNs in rows that FlashAttention did not use came into its output",
+       {{kLayered, "std::ranges::copy(v, values.data() + values.size);",
+         "std::ranges::transform(v, values.data() + values.size, [](float cell) { "
+         "return cell != cell ? __builtin_nanf(\"\") : cell; });"}}},
+      {"layered.vector",
+       "minus_zero_lost",
+       "a negative zero of K loses its sign",
+       "B095, F11: mlxcel stored small rows by a scale that was at least 1",
+       {{kLayered, "std::ranges::copy(k, keys.data() + keys.size);",
+         "std::ranges::transform(k, keys.data() + keys.size, [](float cell) { "
+         "return cell + 0.0F; });"}}},
+      {"layered.vector",
        "clone_shares_places",
        "a clone writes where the cache writes that it was cloned from",
        "B043, F05: SGLang's copy of a node kept the host memory of the first, and both freed it",

@@ -1,6 +1,8 @@
 #include "properties/campaign/generator.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 #include <utility>
 
 namespace kvo {
@@ -25,6 +27,21 @@ std::int64_t Draw::size(std::int64_t low, std::int64_t most) {
   while ((std::int64_t{8} << scales) <= most) ++scales;
   const std::int64_t power = std::int64_t{4} << between(0, scales);
   return std::clamp(power + between(-1, 1), low, most);
+}
+
+OddValues::OddValues(std::uint64_t seed)
+    : draw_(case_seed(seed, 0)), percent_(draw_.one_of<std::uint64_t>({0, 40})) {}
+
+void OddValues::put_into(std::span<float> cells) {
+  if (!cells.empty() && draw_.percent(percent_)) cells[draw_.below(cells.size())] = next();
+}
+
+float OddValues::next() {
+  constexpr std::uint32_t kQuietNan = 0x7FC00000U;
+  if (draw_.percent(40)) return -0.0F;
+  if (draw_.percent(80)) return std::bit_cast<float>(kQuietNan + ++nans_);
+  return draw_.one_of(
+      {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::denorm_min()});
 }
 
 std::vector<std::uint64_t> swarm(Draw& draw, std::vector<std::uint64_t> usual,

@@ -8,6 +8,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +42,24 @@ class Draw {
 
  private:
   traces::Random random_;
+};
+
+/// Values that only bits tell apart, among the tags of every second case: NaNs that all differ, -0,
+/// an infinity, a denormal. They are drawn apart from the script, which is the same without them.
+/// For cells that are stored and not computed with.
+class OddValues {
+ public:
+  explicit OddValues(std::uint64_t seed);
+
+  /// Now and then one of them takes the place of a cell.
+  void put_into(std::span<float> cells);
+
+ private:
+  [[nodiscard]] float next();
+
+  Draw draw_;
+  std::uint64_t percent_;
+  std::uint32_t nans_ = 0;
 };
 
 /// Weights of a case's steps: `usual` ones, with about a fifth switched off, unless `always`, and a

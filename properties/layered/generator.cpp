@@ -41,7 +41,7 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
 
  public:
   VectorScript(std::uint64_t seed, Profile profile)
-      : ScriptGenerator(seed), documented_(profile == Profile::kDocumented) {}
+      : ScriptGenerator(seed), documented_(profile == Profile::kDocumented), odd_values_(seed) {}
 
   std::optional<Op> next() override { return caches_.empty() ? make() : ScriptGenerator::next(); }
 
@@ -186,11 +186,14 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
     constexpr std::int64_t kMostElements = kMostHeads * kMostDim;
     auto [keys, spare] = tagger_.pair({std::min(k, kMostElements)});
     auto [unused, values] = tagger_.pair({std::min(v, kMostElements)});
+    odd_values_.put_into(keys.floats());
+    odd_values_.put_into(values.floats());
     return Op::of(Append{cache, to, std::move(keys), std::move(values)});
   }
 
   bool documented_;
   Tagger tagger_;
+  OddValues odd_values_;
   std::vector<Known> caches_;
 };
 

@@ -59,7 +59,8 @@ class ContiguousScript final
         shape.front() = there->batch;
         shape.back() = there->dim;
       }
-      room = known(cache)->max_seq_len - there->length;
+      constexpr std::int64_t kFar = std::int64_t{1} << 62U;  // a length may be below 0
+      room = std::min(known(cache)->max_seq_len, kFar) - there->length;
     }
     shape[1] = some_positions(room);
     RowPair pair = rows().rows(shape);

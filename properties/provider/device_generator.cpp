@@ -59,7 +59,8 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
                .max_seq_len = draw().percent(60) ? draw().between(1, 3) : draw().size(1, 17),
                .num_heads = draw().size(1, 5),
                .head_dim = draw().size(1, 9),
-               .kernels = draw().percent(93) ? Kernels::kHost : Kernels::kUnavailable} {}
+               .kernels = draw().percent(93) ? Kernels::kHost : Kernels::kUnavailable},
+        odd_values_(seed) {}
 
   std::optional<Op> next() override {
     return !known_ && !has_plan() && draw().percent(92) ? make() : ScriptGenerator::next();
@@ -244,6 +245,8 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
     std::vector<float> k(static_cast<std::size_t>(width));
     std::vector<float> v(k.size());
     tagger_.fill(k, v);
+    odd_values_.put_into(k);
+    odd_values_.put_into(v);
     if (draw().percent(gpu_percent_)) return Op::of(AppendGpu{to, std::move(k), std::move(v)});
     for (auto* side : {&k, &v})
       if (draw().percent(3)) side->resize(static_cast<std::size_t>(draw().between(0, width + 1)));
@@ -294,6 +297,7 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
   Tagger tagger_;
   std::uint64_t gpu_percent_;  // appends with rows on the device
   NewDevice sizes_;            // of all caches of the case
+  OddValues odd_values_;
   std::optional<Known> known_;
 };
 

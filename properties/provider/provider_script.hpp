@@ -99,7 +99,7 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
 
  protected:
   ProviderScript(std::uint64_t seed, Profile profile)
-      : Base(seed), rows_(draw()), documented_(profile == Profile::kDocumented) {
+      : Base(seed), rows_(draw(), seed), documented_(profile == Profile::kDocumented) {
     most_caches_ = draw().percent(60) ? 1 : draw().size(1, 5);
   }
 

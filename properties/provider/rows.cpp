@@ -12,6 +12,9 @@ RowPair RowDraw::rows(Shape shape) {
   const std::uint64_t spoils = spoilt ? draw_.below(4) : 0;
   if (spoilt && spoils == 0) spoil_k(shape);
   auto [k, v] = tagger_.pair(shape);
+  // The first cell tells whether rows are poison.
+  if (k.elements() > 1) odd_values_.put_into(k.floats().subspan(1));
+  odd_values_.put_into(v.floats());
   RowPair pair{std::move(k), std::move(v)};
   if (draw_.percent(poison_percent_)) {
     poison(*pair.k.value);

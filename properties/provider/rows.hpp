@@ -19,7 +19,7 @@ struct RowPair {
 /// Draws the rows of updates.
 class RowDraw {
  public:
-  explicit RowDraw(Draw& draw) : draw_(draw) {
+  RowDraw(Draw& draw, std::uint64_t seed) : draw_(draw), odd_values_(seed) {
     poison_percent_ = draw.one_of<std::uint64_t>({0, 5, 30});
     fault_percent_ = draw.one_of<std::uint64_t>({0, 5, 15});
   }
@@ -36,6 +36,7 @@ class RowDraw {
 
   Draw& draw_;
   Tagger tagger_;
+  OddValues odd_values_;
   std::uint64_t poison_percent_;
   std::uint64_t fault_percent_;
   std::uint32_t nans_ = 0;
