@@ -32,11 +32,8 @@ std::string known_names() {
 
 /// The format called `name`, or the one that the beginning of `source` looks like.
 TraceResult<const Format*> choose(TextSource& source, std::string_view name) {
-  auto line = source.peek_line();
-  while (line && *line && (*line)->find_first_not_of(" \t") == std::string_view::npos) {
-    (void)source.next_line();
-    line = source.peek_line();
-  }
+  if (const auto passed = source.pass_blank_lines(); !passed) return passed.error();
+  const auto line = source.peek_line();
   if (!line) return line.error();
   if (!*line) return error_at({source.name()}, {}, {}, "the file is empty");
   const auto* const found =

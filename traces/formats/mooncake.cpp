@@ -101,15 +101,13 @@ class MooncakeReader final : public Reader {
 
  protected:
   TraceResult<std::optional<Request>> read_next() override {
-    for (;;) {
-      const auto line = source_.next_line();
-      if (!line) return line.error();
-      if (!*line) return std::optional<Request>();
-      if ((*line)->find_first_not_of(" \t\r") == std::string_view::npos) continue;
-      auto request = parse(**line);
-      if (!request) return request.error();
-      return std::optional(std::move(*request));
-    }
+    if (const auto passed = source_.pass_blank_lines(); !passed) return passed.error();
+    const auto line = source_.next_line();
+    if (!line) return line.error();
+    if (!*line) return std::optional<Request>();
+    auto request = parse(**line);
+    if (!request) return request.error();
+    return std::optional(std::move(*request));
   }
 
  private:

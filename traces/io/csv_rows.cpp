@@ -24,9 +24,11 @@ TraceResult<std::optional<std::span<const std::string>>> CsvRows::next_row() {
   ended_rows_ = 0;
   row_bytes_ = 0;
   while (ended_rows_ == 0) {
+    const bool in_row = row_bytes_ != 0;
+    if (!in_row)
+      if (const auto passed = source_.pass_blank_lines(); !passed) return passed.error();
     const auto line = source_.next_line();
     if (!line) return line.error();
-    const bool in_row = row_bytes_ != 0;
     if (!*line) {
       if (in_row) {
         return error_at(place(), "row", cell_count_ == 0 ? "" : cells_[0],
@@ -34,11 +36,7 @@ TraceResult<std::optional<std::span<const std::string>>> CsvRows::next_row() {
       }
       return std::optional<std::span<const std::string>>();
     }
-    const bool blank = (*line)->find_first_not_of(" \t") == std::string_view::npos;
-    if (!in_row) {
-      if (blank) continue;
-      row_line_ = source_.line_number();
-    }
+    if (!in_row) row_line_ = source_.line_number();
     if (const auto fed = feed(**line); !fed) return fed.error();
   }
   return std::optional(std::span<const std::string>(cells_).first(cell_count_));

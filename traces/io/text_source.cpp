@@ -50,6 +50,34 @@ TraceResult<std::optional<std::string_view>> TextSource::peek_line() {
   return std::optional((*line)->text);
 }
 
+TraceResult<void> TextSource::pass_blank_lines() {
+  if (failure_) return *failure_;
+  std::size_t blanks = 0;  // of the line that begins at begin_
+  while (blanks <= max_line_bytes_) {
+    if (begin_ + blanks == end_) {
+      const auto got = read_more();
+      if (!got) return got.error();
+      if (*got == 0) {
+        begin_ = end_;
+        return {};
+      }
+    }
+    const std::string_view rest(buffer_.data() + begin_ + blanks, end_ - begin_ - blanks);
+    if (rest.front() == '\n') {
+      begin_ += blanks + 1;
+      blanks = 0;
+      ++line_number_;
+    } else if (rest.front() == ' ' || rest.front() == '\t' || rest.front() == '\r') {
+      ++blanks;
+    } else if (line_number_ == 0 && blanks == 0 && rest.starts_with(kByteOrderMark)) {
+      blanks = kByteOrderMark.size();
+    } else {
+      return {};
+    }
+  }
+  return {};
+}
+
 TraceResult<std::optional<TextSource::Line>> TextSource::find_line() {
   if (failure_) return *failure_;
   std::size_t searched = 0;

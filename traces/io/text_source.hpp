@@ -41,6 +41,10 @@ class TextSource {
   /// Errors   as next_line
   [[nodiscard]] TraceResult<std::optional<std::string_view>> peek_line();
 
+  /// Passes over lines of blanks: a file may hold nothing else for long.
+  /// Errors   as ByteSource::read
+  [[nodiscard]] TraceResult<void> pass_blank_lines();
+
   /// Number of the line that next_line() gave last, counted from 1; 0 before the first.
   [[nodiscard]] std::uint64_t line_number() const { return line_number_; }
 

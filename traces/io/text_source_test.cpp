@@ -56,6 +56,25 @@ TEST(TextSource, PassesOverAByteOrderMarkInTheFirstLineOnly) {
             (std::vector<std::string>{"one", "\xef\xbb\xbftwo"}));
 }
 
+TEST(TextSource, PassesOverBlankLinesInOneGo) {
+  auto source = TextSource::in_memory("m", "\xef\xbb\xbf \n\r\n\t\n  a \n\n \nb\n \n ");
+  const auto next = [&] {
+    EXPECT_EQ(error_text(source.pass_blank_lines()), "no error");
+    const auto line = source.next_line().value();
+    return line ? std::to_string(source.line_number()) + std::string(*line) : "end";
+  };
+  EXPECT_EQ(next(), "4  a ");
+  EXPECT_EQ(next(), "7b");
+  EXPECT_EQ(next(), "end");
+}
+
+TEST(TextSource, BlankLinesAreRefusedWhereTheyAreTooLong) {
+  const std::string text = std::string(100, ' ') + "\na";
+  auto source = TextSource::in_memory("m", text, 50);
+  EXPECT_EQ(error_text(source.pass_blank_lines()), "no error");
+  EXPECT_EQ(error_text(source.next_line()).substr(0, 10), "m:1: line:");
+}
+
 TEST(TextSource, PeekingDoesNotMove) {
   auto source = TextSource::in_memory("m", "a\nb\n");
   EXPECT_EQ(source.peek_line()->value(), "a");
