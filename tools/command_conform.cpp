@@ -21,7 +21,7 @@
 #include "tools/selection.hpp"
 #include "tools/usage.hpp"
 #include "tools/workers.hpp"
-#include "traces/io/standard_input.hpp"
+#include "traces/io/kept_input.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -228,9 +228,8 @@ class RecordedCases {
 };
 
 int run_conform(const Contracts& contracts, const ConformArguments& arguments) {
-  // Workers would each take a part of it.
-  if (std::ranges::find(arguments.logs, traces::kStandardInput) != arguments.logs.end())
-    must(traces::keep_standard_input());
+  // Of what can be read only once each worker would take a part.
+  for (const std::string& log : arguments.logs) must(traces::keep_input(log));
   check_reports(arguments.report.json, arguments.report.junit, arguments.logs);
   RecordedCases cases(contracts, arguments);
   Summary summary;

@@ -45,6 +45,16 @@ TEST(StandardInput, IsALogForAllWorkers) {
               StartsWith("100 cases, "));
 }
 
+TEST(Pipe, IsALogForAllWorkers) {
+  for (const char* name : {"<(cat \"$2\")", "/dev/stdin < <(cat \"$2\")"}) {
+    const Finished done =
+        run_program({"/bin/bash", "-c", std::string("\"$1\" conform --jobs 3 ") + name, "bash",
+                     kvoracle_path(), kLog});
+    EXPECT_EQ(done.status, kExitConforms) << done.err;
+    EXPECT_THAT(counts(done), StartsWith("50 cases, "));
+  }
+}
+
 TEST(StandardInput, IsALogForShrink) {
   const std::string mutant = "layered.vector@mutant:clear_keeps_rows";
   const std::string script =

@@ -22,7 +22,7 @@
 #include "tools/version.hpp"
 #include "traces/formats/formats.hpp"
 #include "traces/formats/sample.hpp"
-#include "traces/io/standard_input.hpp"
+#include "traces/io/kept_input.hpp"
 
 namespace kvo::tools {
 namespace {

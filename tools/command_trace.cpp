@@ -24,8 +24,8 @@
 #include "traces/formats/formats.hpp"
 #include "traces/formats/mooncake.hpp"
 #include "traces/formats/sample.hpp"
+#include "traces/io/kept_input.hpp"
 #include "traces/io/output_file.hpp"
-#include "traces/io/standard_input.hpp"
 
 namespace kvo::tools {
 namespace {

@@ -11,7 +11,7 @@
 
 #include <zlib.h>
 
-#include "traces/io/standard_input.hpp"
+#include "traces/io/kept_input.hpp"
 
 namespace kvo::traces {
 
@@ -186,11 +186,12 @@ class MaybeGzip final : public ByteSource {
 }  // namespace
 
 TraceResult<std::unique_ptr<ByteSource>> open_bytes(const std::string& path) {
-  if (path == kStandardInput) {
-    auto kept = open_standard_input();
-    if (!kept) return kept.error();
+  if (path == kStandardInput)
+    if (const auto kept = keep_input(path); !kept) return kept.error();
+  if (auto kept = open_kept(path)) {
+    if (!*kept) return kept->error();
     return std::unique_ptr<ByteSource>(
-        std::make_unique<MaybeGzip>(shown_name(path), std::move(*kept)));
+        std::make_unique<MaybeGzip>(shown_name(path), std::move(**kept)));
   }
   // fopen() opens a directory and only read() refuses it; a check names it before.
   std::error_code ignored;

@@ -24,7 +24,7 @@ class ByteSource {
 };
 
 /// Opens a plain or gzip file or a pipe; the first two bytes decide, not the name. "-" is standard
-/// input (standard_input.hpp).
+/// input (kept_input.hpp).
 /// Errors   no such file, a directory, no permission: each in the system's words.
 [[nodiscard]] TraceResult<std::unique_ptr<ByteSource>> open_bytes(const std::string& path);
 

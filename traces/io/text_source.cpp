@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "traces/io/standard_input.hpp"
+#include "traces/io/kept_input.hpp"
 
 namespace kvo::traces {
 
