@@ -151,7 +151,7 @@ TEST(WildCards, MeanLawsAndMutants) {
   EXPECT_THAT(laws.out, AllOf(HasSubstr("\nagrees_with_reference"), HasSubstr("\na_b_a"),
                               Not(HasSubstr("order_of_independent_sequences"))));
   const Finished mutants = run_kvoracle(
-      {"mutants", "layered.vector@mutant:clone_*", "block*", "--cases", "100", "--jobs", "2"});
+      {"mutants", "layered.vector@mutant:clone_*", "block*", "--cases", "2", "--jobs", "2"});
   EXPECT_THAT(mutants.out,
               AllOf(HasSubstr("clone_drops_pending"), HasSubstr("clone_shares_places"),
                     HasSubstr("block_pool.stack@mutant:"), Not(HasSubstr("clear_keeps_rows"))));

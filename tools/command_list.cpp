@@ -218,7 +218,7 @@ int run_list(const Contracts& contracts, const ListOptions& options) {
   }
   if (options.json != kStandardOutput) print_out(text);
   if (!options.json.empty())
-    write_result(options.json, options.contract.empty() ? "list" : "list_contract", std::move(out));
+    write_result(options.json, options.contract.empty() ? "list" : "list_contract", out);
   return kExitConforms;
 }
 

@@ -144,9 +144,10 @@ UsageError no_such_mutant(const Contracts& contracts, const std::string& word) {
   }
   near.insert(near.begin(), kinds.begin(), kinds.end());
   const std::string hint = did_you_mean(word, near);
-  return UsageError(fmt::format("no mutant is meant by '{}'{} There are mutants of {}",
-                                printable(word), hint.empty() ? "." : hint,
-                                fmt::join(kinds, ", ")));
+  const std::string text =
+      fmt::format("no mutant is meant by '{}'{} There are mutants of {}", printable(word),
+                  hint.empty() ? "." : hint, fmt::join(kinds, ", "));
+  return UsageError{text};
 }
 
 std::vector<const Mutant*> chosen_mutants(const Contracts& contracts,

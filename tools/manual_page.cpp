@@ -69,7 +69,7 @@ std::string manual_commands(const CLI::App& app) {
 }  // namespace
 
 std::string manual_page(const CLI::App& root) {
-  const std::string name = root.get_name();
+  const std::string& name = root.get_name();
   return fmt::format(
       ".TH {} 1 \"\" \"{} {}\" \"User Commands\"\n"
       ".SH NAME\n{} \\- {}\n"

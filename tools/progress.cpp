@@ -24,20 +24,19 @@ void write_terminal(std::string_view text) {
 
 }  // namespace
 
-std::string progress_line(std::string_view what, std::uint64_t done,
-                          std::optional<std::uint64_t> total, double nanoseconds,
-                          std::size_t columns, double limit_nanoseconds) {
-  const bool counted = total && *total > 0;
+std::string progress_line(std::string_view what, std::uint64_t done, ProgressEnd end,
+                          double nanoseconds, std::size_t columns) {
+  const bool counted = end.total && *end.total > 0;
   double share = 0;
-  if (counted) share = static_cast<double>(done) / static_cast<double>(*total);
-  if (limit_nanoseconds > 0) share = std::max(share, nanoseconds / limit_nanoseconds);
+  if (counted) share = static_cast<double>(done) / static_cast<double>(*end.total);
+  if (end.nanoseconds > 0) share = std::max(share, nanoseconds / end.nanoseconds);
   share = std::min(1.0, share);
   std::string line(what);
-  if (counted || limit_nanoseconds > 0) {
+  if (counted || end.nanoseconds > 0) {
     const auto full = static_cast<std::size_t>(share * static_cast<double>(kBar));
     line += fmt::format(" [{:#<{}}{:.<{}}] {:3.0f} %", "", full, "", kBar - full, 100 * share);
   }
-  line += "  " + count_text(done) + (counted ? " of " + count_text(*total) : "") + "  " +
+  line += "  " + count_text(done) + (counted ? " of " + count_text(*end.total) : "") + "  " +
           frequency_text(static_cast<double>(done), nanoseconds);
   if (share > 0 && share < 1)
     line += fmt::format("  {} left", duration_text(nanoseconds * (1 - share) / share));
@@ -47,8 +46,7 @@ std::string progress_line(std::string_view what, std::uint64_t done,
 
 Progress::Progress(std::string what, std::optional<std::uint64_t> total, double seconds)
     : what_(std::move(what)),
-      total_(total),
-      limit_ns_(seconds * 1e9),
+      end_{total, seconds * 1e9},
       on_(is_terminal(stderr)),
       start_(Clock::now()),
       next_draw_ns_(kFirstDrawNs) {}
@@ -80,8 +78,8 @@ void Progress::draw() {
   const std::scoped_lock lock(screen_);
   // The last column stays free: some terminals begin a new line when it is written.
   const std::string line =
-      progress_line(what_, done_.load(std::memory_order_relaxed), total_,
-                    static_cast<double>(elapsed_ns()), terminal_columns(stderr) - 1, limit_ns_);
+      progress_line(what_, done_.load(std::memory_order_relaxed), end_,
+                    static_cast<double>(elapsed_ns()), terminal_columns(stderr) - 1);
   write_terminal(fmt::format("{}{}", kClearLine, line));
   shown_ = true;
 }

@@ -12,13 +12,17 @@
 
 namespace kvo::tools {
 
+/// What ends a command that takes long, whichever comes first.
+struct ProgressEnd {
+  std::optional<std::uint64_t> total = std::nullopt;  ///< things done
+  double nanoseconds = 0;                             ///< 0: no limit
+};
+
 /// One line of at most `columns`: "cases [#####.....]  50 %  1,234 of 2,468  617 /s  2.00 s left".
-/// Where the end is a time (`limit_nanoseconds`, 0 for none), the bar is its share: "cases
-/// [#####...] 50 %  1,234  617 /s  2.00 s left"; of total and time the one that is nearer. Without
-/// an end there is neither bar nor time left.
-[[nodiscard]] std::string progress_line(std::string_view what, std::uint64_t done,
-                                        std::optional<std::uint64_t> total, double nanoseconds,
-                                        std::size_t columns, double limit_nanoseconds = 0);
+/// Where the end is a time, the bar is its share: "cases [#####.....]  50 %  1,234  617 /s  2.00 s
+/// left". Without an end there is neither bar nor time left.
+[[nodiscard]] std::string progress_line(std::string_view what, std::uint64_t done, ProgressEnd end,
+                                        double nanoseconds, std::size_t columns);
 
 /// Counts things done and shows them: only on a terminal, from the first second on, ten times a
 /// second at most. Nothing is left on the screen when it ends.
@@ -42,8 +46,7 @@ class Progress {
   void draw();
 
   std::string what_;
-  std::optional<std::uint64_t> total_;
-  double limit_ns_;
+  ProgressEnd end_;
   bool on_;
   Clock::time_point start_;
   std::atomic<std::uint64_t> done_ = 0;

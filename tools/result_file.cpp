@@ -25,7 +25,7 @@ boost::json::value processor_name() {
   for (std::string line; std::getline(file, line);) {
     const std::size_t colon = line.find(": ");
     if (line.starts_with("model name") && colon != std::string::npos)
-      return boost::json::value(line.substr(colon + 2));
+      return boost::json::string(line.substr(colon + 2));
   }
   return nullptr;
 }
@@ -49,14 +49,15 @@ boost::json::object environment_json() {
           {"cores", std::thread::hardware_concurrency()}};
 }
 
-void write_result(const std::string& path, std::string_view result, boost::json::object members) {
+void write_result(const std::string& path, std::string_view result,
+                  const boost::json::object& members) {
   boost::json::array command{program_name()};
   for (const boost::json::value& word : command_words()) command.push_back(word);
   boost::json::object all{{"format_version", kFormatVersion},
                           {"result", result},
                           {"command", std::move(command)},
                           {"environment", environment_json()}};
-  for (auto& member : members) all.insert(std::move(member));
+  all.insert(members.begin(), members.end());
   write_json_file(path, all);
 }
 

@@ -23,6 +23,7 @@ void set_command_words(int argc, const char* const* argv);
 /// Writes a result as write_json_file does, behind the members that all results have:
 /// format_version, result, command, environment. `result` is the definition of the schema that
 /// describes it. Throws FileError.
-void write_result(const std::string& path, std::string_view result, boost::json::object members);
+void write_result(const std::string& path, std::string_view result,
+                  const boost::json::object& members);
 
 }  // namespace kvo::tools

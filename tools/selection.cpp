@@ -58,10 +58,11 @@ UsageError no_such_subject(const Contracts& contracts, const std::string& word) 
     for (const Mutant& mutant : contracts.mutants()) near.push_back(mutant.subject.name());
   }
   const std::string hint = did_you_mean(word.substr(0, word.find_first_of("*?[")), near);
-  return UsageError(fmt::format(
+  const std::string text = fmt::format(
       "no contract, cache or subject is named '{}'{} There are: {}; {} "
       "list shows all subjects",
-      printable(word), hint.empty() ? "." : hint, fmt::join(kinds, ", "), program_name()));
+      printable(word), hint.empty() ? "." : hint, fmt::join(kinds, ", "), program_name());
+  return UsageError{text};
 }
 
 std::vector<Comparison> select_subjects(const Contracts& contracts,

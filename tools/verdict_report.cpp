@@ -231,7 +231,7 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
     facts["labels"] = write_json(summary.labels());
     facts["laws"] = write_json(summary.laws());
     if (options.timings) facts["timings"] = timings_json(subjects);
-    write_result(options.json, options.result, std::move(facts));
+    write_result(options.json, options.result, facts);
   }
   if (!options.junit.empty())
     write_junit(options.junit, fmt::format("{} {}", program_name(), options.result),
