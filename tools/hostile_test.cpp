@@ -127,11 +127,15 @@ Words shrink_words(const std::string& path, const Subject& subject) {
 
 TEST(Hostile, LogsOfTheCorpus) {
   const TempFolder folder;
+  std::size_t round = 0;
   for (const std::string& path : corpus("logs")) {
     expect_sound_end(path, joined({"conform", path}, kLimits));
     expect_sound_end(path, joined({"conform", path, "--profile", "documented"}, kLimits));
     const CacheKind& kind = kind_in(traces::test::content_of(path));
     expect_sound_end(path, shrink_words(path, *contracts().subjects_of(kind).back()));
+    const std::vector<const Law*> laws = contracts().laws_of(kind);
+    const std::string law(laws[round++ % laws.size()]->name());
+    expect_sound_end(path, joined({"conform", path, "--law", law}, kLimits));
   }
 }
 

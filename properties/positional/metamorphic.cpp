@@ -49,7 +49,9 @@ std::set<std::int64_t> sequences_of(const Script& script) {
 // A sequence that no operation names.
 std::int64_t unused_sequence(const Script& script) {
   const std::set<std::int64_t> named = sequences_of(script);
-  return named.empty() ? 0 : std::max<std::int64_t>(*named.rbegin(), 0) + 1;
+  std::int64_t unused = 0;
+  while (named.contains(unused)) ++unused;
+  return unused;
 }
 
 // A pass of a sequence: positions 0, 1, ...
