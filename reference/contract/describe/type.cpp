@@ -35,6 +35,8 @@ std::string enumerator_word(std::string_view enumerator) {
 
 void detail::add_field(Type& type, const Field& field) {
   type.fields.push_back(field);
+  const TypeClass held = field.type->value_type().type_class;
+  if (held != TypeClass::kTensor && held != TypeClass::kList) type.fields.back().axes = {};
 }
 
 std::shared_ptr<void> Type::owned(void* value) const {
