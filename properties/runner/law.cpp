@@ -25,6 +25,7 @@ bool has_evidence(const Evidence& evidence, const LockstepOptions& options) {
 }  // namespace
 
 bool LockstepLaw::applies_to(const CacheKind& kind) const {
+  if (terms_.allocations == Allocations::kFailEach && !kind.repeatable) return false;
   return terms_.oracle == nullptr || terms_.oracle(kind, {}) != nullptr;
 }
 

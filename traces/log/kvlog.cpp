@@ -23,6 +23,15 @@ bool read_member(const json::object& from, std::string_view name, T& out, JsonFa
   return read_json(*found, out, fault) || detail::fault_inside(fault, name);
 }
 
+// Flags that a log leaves out because its results show them.
+void tell_flags(const OpKind& kind, const json::object& line, json::value& args) {
+  const json::value* ret = line.if_contains("ret");
+  if (ret == nullptr || !ret->is_object() || !args.is_object()) return;
+  for (const Field& field : kind.arguments->fields)
+    if (!field.told_by.empty() && !args.get_object().contains(field.name))
+      args.get_object()[field.name] = ret->get_object().contains(field.told_by);
+}
+
 }  // namespace
 
 json::object write_observation(const Observation& seen) {
@@ -169,7 +178,8 @@ TraceResult<Step> LogReader::read_step() {
   const OpKind* kind = kind_->operation(name);
   if (kind == nullptr)
     return error_at(source_.place(), "op", name, "is no operation of " + kind_->name());
-  const json::value* args = line_->if_contains("args");
+  json::value* args = line_->if_contains("args");
+  if (args != nullptr) tell_flags(*kind, *line_, *args);
   Record arguments = read_record(args != nullptr ? *args : json::object(), *kind->arguments, fault);
   if (!arguments) return fault_error(source_.place(), "args", fault);
   Step step{Op(*kind, std::move(arguments))};

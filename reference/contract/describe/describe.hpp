@@ -4,6 +4,8 @@
 // A record is an aggregate followed by KVO_DESCRIBE(Record, (member, "meaning and unit"), ..), or
 // by BOOST_DESCRIBE_STRUCT where nobody asks for meanings. Optional static members say more:
 //   kName   the operation's name in logs        kDoc   one sentence for `kvoracle list`
+//   kToldBy {flag, member}: an optional flag that, where a log leaves it out, says whether the
+//           operation's "ret" has that member
 //   kAxes   the names of the axes of every tensor in the record; or a function axes(member name)
 // An absent std::optional is not written; a Nullable is always written, as null when empty.
 #pragma once

@@ -36,6 +36,9 @@ struct Field {
   const Type* type;
   std::size_t offset;   ///< bytes from the beginning of the record
   AxisNames axes = {};  ///< of its tensors; empty when the record does not say
+  /// Of an optional flag among arguments: the member of what was returned that tells it where a log
+  /// leaves it out. Empty: absent is absent.
+  std::string_view told_by = {};
 
   [[nodiscard]] const void* of(const void* record) const {
     return static_cast<const std::byte*>(record) + offset;
@@ -181,6 +184,15 @@ constexpr AxisNames axes_of(std::string_view name) {
 }
 
 template <class T>
+constexpr std::string_view told_by(std::string_view name) {
+  if constexpr (requires { T::kToldBy; }) {
+    return name == T::kToldBy.first ? T::kToldBy.second : std::string_view();
+  } else {
+    return {};
+  }
+}
+
+template <class T>
 constexpr std::string_view meaning_of(std::size_t index) {
   if constexpr (requires { kvo_meanings(static_cast<const T*>(nullptr)); }) {
     return kvo_meanings(static_cast<const T*>(nullptr))[index];
@@ -200,7 +212,8 @@ void describe_field(Type& type, const T& sample) {
                    .type = &type_of<std::remove_cvref_t<decltype(there)>>(),
                    .offset = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&there) -
                                                       reinterpret_cast<const std::byte*>(&sample)),
-                   .axes = axes_of<T>(Member::name)});
+                   .axes = axes_of<T>(Member::name),
+                   .told_by = told_by<T>(Member::name)});
 }
 
 template <class T, template <class...> class List, class... Members>

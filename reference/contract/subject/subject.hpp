@@ -55,6 +55,9 @@ struct CacheKind {
   std::vector<const OpKind*> operations;
   const Type* config = &type_of<Nothing>();  ///< the described record of a case's config
   std::span<const QuirkInfo> quirks = {};    ///< those of the contract that concern it
+  /// Whether an operation that ran out of memory can be repeated. Not where it changes several
+  /// caches in turn.
+  bool repeatable = true;
 
   /// "provider.paged"
   [[nodiscard]] std::string name() const {
