@@ -9,10 +9,12 @@
 #include "properties/positional/contract.hpp"
 #include "properties/positional/oracle.hpp"
 #include "properties/provider/contract.hpp"
+#include "properties/snapshot/contract.hpp"
 #include "reference/block_pool/subjects.hpp"
 #include "reference/layered/subjects.hpp"
 #include "reference/positional/subjects.hpp"
 #include "reference/provider/subjects.hpp"
+#include "reference/snapshot/subjects.hpp"
 
 namespace kvo {
 
@@ -45,6 +47,10 @@ std::vector<ContractRow> contract_rows() {
        .oracle = positional::history_oracle,
        .laws = positional::laws,
        .mutants = positional::mutants},
+      {.name = "snapshot",
+       .references = snapshot::references,
+       .generators = snapshot::generators,
+       .mutants = snapshot::mutants},
   };
 }
 

@@ -1,0 +1,176 @@
+// Random scripts for snapshot.recurrent.
+#include <algorithm>
+#include <memory>
+
+#include <boost/describe/enum.hpp>
+
+#include "properties/campaign/script_generator.hpp"
+#include "properties/snapshot/contract.hpp"
+#include "properties/snapshot/handles.hpp"
+#include "reference/contract/values/tags.hpp"
+
+namespace kvo::snapshot {
+namespace {
+
+// States worth reaching.
+BOOST_DEFINE_FIXED_ENUM_CLASS(StateLabel, std::uint8_t, kStateMade, kStateOfAnotherBatch,
+                              kStateOfAnotherType, kOddShape, kHalfAState, kNothingToKeep,
+                              kRestoredState, kRefusedElsewhere, kBackwards, kParentAlone,
+                              kSecondClose, kFreedState)
+
+class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, StateLabel> {
+  using S = StateScript;
+  using Label = StateLabel;
+
+ public:
+  StateScript(std::uint64_t seed, const StateSizes& sizes)
+      : ScriptGenerator(seed), sizes_(sizes), batch_(draw().between(1, 2)) {}
+
+  std::optional<Op> next() override { return begun_ ? ScriptGenerator::next() : Op::of(New{}); }
+
+  // Steps.
+  Op conv() { return Op::of(ConvState{batch(), type()}); }
+  Op delta() { return Op::of(DeltaState{batch(), type()}); }
+  // What a layer does with tokens: asks for both states, replaces them, and counts.
+  Op tokens() {
+    plan(DeltaState{batch_, ElementType::kF32});
+    plan(SetConvState{rows(conv_shape(batch_))});
+    plan(SetDeltaState{rows(delta_shape(batch_))});
+    plan(Advance{draw().size(1, 9)});
+    return Op::of(ConvState{batch_, ElementType::kF32});
+  }
+  Op set_conv() {
+    if (draw().percent(10)) return Op::of(SetConvState{std::nullopt});
+    return Op::of(SetConvState{rows(draw().percent(85) ? conv_shape(batch_) : Shape{2, 3})});
+  }
+  Op set_delta() {
+    if (draw().percent(10)) return Op::of(SetDeltaState{std::nullopt});
+    return Op::of(SetDeltaState{rows(draw().percent(85) ? delta_shape(batch_) : Shape{1, 1, 5})});
+  }
+  Op advance() { return Op::of(Advance{draw().percent(90) ? draw().size(0, 9) : -1}); }
+  Op update() { return Op::of(Update{rows({1, 1, draw().between(0, 2), 2}), rows({1, 1, 1, 2})}); }
+  Op state() { return Op::of(ShowState{}); }
+  Op offset() { return Op::of(Offset{}); }
+  Op free() { return Op::of(Free{}); }
+  Op take() { return Op::of(Take{draw().between(-1, 3)}); }
+  Op restore() {
+    const Nullable<std::int64_t> handle = handles_.any(draw());
+    const Handles::Known* known = handles_.find(handle);
+    const std::int64_t end = known != nullptr ? known->to : offset_;
+    return Op::of(Restore{handle, draw().percent(75) ? end : draw().between(end - 1, end + 1)});
+  }
+  Op merge() { return Op::of(Merge{handles_.any(draw()), handles_.any(draw())}); }
+  Op split() { return Op::of(Split{handles_.any(draw()), draw().between(-1, 4)}); }
+  Op close() { return Op::of(Close{handles_.some(draw())}); }
+  Op reread() { return Op::of(Reread{handles_.some(draw())}); }
+  Op make() { return Op::of(New{}); }
+
+  static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
+      {10, "tokens", &S::tokens, true},
+      {5, "conv_state", &S::conv},
+      {5, "delta_state", &S::delta},
+      {3, "set_conv_state", &S::set_conv},
+      {3, "set_delta_state", &S::set_delta},
+      {2, "advance", &S::advance},
+      {1, "update", &S::update},
+      {6, "state", &S::state, true},
+      {2, "offset", &S::offset},
+      {1, "free", &S::free},
+      {8, "snapshot", &S::take, true},
+      {8, "restore", &S::restore},
+      {3, "merge", &S::merge},
+      {2, "split", &S::split},
+      {4, "close", &S::close},
+      {4, "reread", &S::reread},
+      {1, "new", &S::make},
+  });
+
+  // What became of an operation.
+  void saw(const New& /*op*/, const Observation& seen) {
+    begun_ = begun_ || !seen.error;
+    offset_ = 0;
+  }
+  void saw(const ConvState& op, const Observation& seen) { asked(op.batch, op.dtype, seen); }
+  void saw(const DeltaState& op, const Observation& seen) { asked(op.batch, op.dtype, seen); }
+  void saw(const SetConvState& op, const Observation& /*seen*/) {
+    if (op.v.has_value() && op.v->shape.size() != 3) reach(Label::kOddShape);
+  }
+  void saw(const SetDeltaState& op, const Observation& /*seen*/) {
+    if (op.v.has_value() && op.v->shape.size() != 4) reach(Label::kOddShape);
+  }
+  void saw(const Advance& op, const Observation& seen) {
+    if (op.n < 0) reach(Label::kBackwards);
+    if (!seen.error) offset_ = seen.as<Offset::Returns>().offset;
+  }
+  void saw(const Take& /*op*/, const Observation& seen) {
+    if (seen.error) return reach(Label::kHalfAState);
+    if (!seen.as<Numbered>().handle.has_value()) return reach(Label::kNothingToKeep);
+    handles_.remember(seen.as<Numbered>());
+  }
+  void saw(const Restore& restore, const Observation& seen) {
+    if (seen.error) return;
+    const auto& done = seen.as<Restore::Returns>();
+    if (!done.ok) reach(Label::kRefusedElsewhere);
+    if (done.ok && restore.handle.has_value()) reach(Label::kRestoredState);
+    offset_ = done.offset;
+  }
+  void saw(const Merge& merge, const Observation& seen) {
+    if (seen.error) return;
+    if (merge.parent.has_value() && !merge.child.has_value()) reach(Label::kParentAlone);
+    if (merge.parent != seen.as<Numbered>().handle) handles_.close(merge.parent);
+  }
+  void saw(const Close& close, const Observation& /*seen*/) {
+    if (handles_.is_closed(close.handle)) reach(Label::kSecondClose);
+    handles_.close(close.handle);
+  }
+  void saw(const Free& /*op*/, const Observation& seen) {
+    if (!seen.error && offset_ > 0) reach(Label::kFreedState);
+    offset_ = 0;
+  }
+  template <OneOf<Update, ShowState, Offset, Split, Reread> T>
+  void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
+
+ private:
+  void asked(std::int64_t batch, ElementType type, const Observation& /*seen*/) {
+    reach(Label::kStateMade);
+    if (std::max<std::int64_t>(batch, 1) != batch_) reach(Label::kStateOfAnotherBatch);
+    if (type != ElementType::kF32) reach(Label::kStateOfAnotherType);
+  }
+  std::int64_t batch() { return draw().percent(92) ? batch_ : draw().between(-1, 3); }
+  ElementType type() { return draw().percent(95) ? ElementType::kF32 : ElementType::kF16; }
+  [[nodiscard]] Shape conv_shape(std::int64_t batch) const {
+    return {batch, sizes_.conv_tail, sizes_.conv_dim};
+  }
+  [[nodiscard]] Shape delta_shape(std::int64_t batch) const {
+    return {batch, sizes_.num_v_heads, sizes_.head_v_dim, sizes_.head_k_dim};
+  }
+  Tensor rows(const Shape& shape) { return tagger_.pair(shape).first; }
+
+  StateSizes sizes_;
+  std::int64_t batch_;
+  Tagger tagger_;
+  Handles handles_;
+  bool begun_ = false;
+  std::int64_t offset_ = 0;
+};
+
+GeneratedCase make_state(std::uint64_t seed, Profile profile) {
+  Draw draw(~seed);
+  const StateSizes sizes{draw.size(1, 4), draw.size(1, 9), draw.size(1, 3), draw.size(1, 5),
+                         draw.size(1, 5)};
+  return {.setup = {.profile = profile,
+                    .config = Record::of(RecurrentConfig{.conv_tail = sizes.conv_tail,
+                                                         .conv_dim = sizes.conv_dim,
+                                                         .num_v_heads = sizes.num_v_heads,
+                                                         .head_v_dim = sizes.head_v_dim,
+                                                         .head_k_dim = sizes.head_k_dim})},
+          .ops = std::make_unique<StateScript>(seed, sizes)};
+}
+
+}  // namespace
+
+Generator recurrent_generator() {
+  return script_generator<StateLabel>(recurrent_kind(), make_state, {}, {});
+}
+
+}  // namespace kvo::snapshot

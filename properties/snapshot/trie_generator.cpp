@@ -1,0 +1,175 @@
+// Random scripts for snapshot.trie: sessions as an engine drives them.
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include <boost/describe/enum.hpp>
+
+#include "properties/campaign/script_generator.hpp"
+#include "properties/snapshot/contract.hpp"
+#include "reference/snapshot/trie_operations.hpp"
+
+namespace kvo::snapshot {
+namespace {
+
+// States worth reaching.
+BOOST_DEFINE_FIXED_ENUM_CLASS(TrieLabel, std::uint8_t, kPrefixFound, kWholeInputsFound,
+                              kSnapshotAskedFor, kBranched, kPagedOut, kUserMarked, kCancelled,
+                              kNotClosed, kLimitHit, kThreeBranches, kRestorePointLost,
+                              kEmptyInputs, kBeforeAnySession)
+
+class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> {
+  using S = TrieScript;
+  using Label = TrieLabel;
+
+ public:
+  TrieScript(std::uint64_t seed, std::int64_t limit)
+      : ScriptGenerator(seed), limit_(limit), alphabet_(draw().between(2, 5)) {}
+
+  std::optional<Op> next() override { return begun_ ? ScriptGenerator::next() : Op::of(NewTrie{}); }
+
+  // Steps.
+  Op session() {
+    cancelled_ = draw().percent(10);
+    left_open_ = !cancelled_ && draw().percent(5);
+    inputs_ = some_tokens();
+    return Op::of(Begin{inputs_});
+  }
+  Op find() { return Op::of(Find{some_tokens()}); }
+  Op tree() { return Op::of(Tree{}); }
+  Op state() { return Op::of(LayerStates{}); }
+  Op keep() { return Op::of(Keep{draw().percent(50)}); }
+  Op set_limit() { return Op::of(SetLimit{draw().percent(20) ? 0 : draw().between(0, 900)}); }
+  Op enforce() { return Op::of(Enforce{}); }
+
+  static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
+      {20, "session", &S::session, true},
+      {4, "find", &S::find},
+      {8, "tree", &S::tree, true},
+      {4, "state", &S::state, true},
+      {1, "snapshot", &S::keep},
+      {2, "limit", &S::set_limit},
+      {2, "enforce", &S::enforce},
+  });
+
+  // What became of an operation.
+  void saw(const NewTrie& /*op*/, const Observation& seen) { begun_ = begun_ || !seen.error; }
+  void saw(const Begin& begin, const Observation& seen) {
+    if (begin.inputs.empty()) reach(Label::kEmptyInputs);
+    if (seen.error) return;
+    const auto& begun = seen.as<Begin::Returns>();
+    const auto held = static_cast<std::int64_t>(begin.inputs.size() - begun.remaining.size());
+    if (held > 0) reach(Label::kPrefixFound);
+    if (held > 0 && begun.remaining.size() == 1) reach(Label::kWholeInputsFound);
+    if (begun.snapshot_offset > 0) reach(Label::kSnapshotAskedFor);
+    if (begun.snapshot_offset > 0 && held == 0) reach(Label::kRestorePointLost);
+    plan_session(begun, held);
+  }
+  void saw(const Tree& /*op*/, const Observation& seen) {
+    if (seen.error) return;
+    const auto& tree = seen.as<Tree::Returns>();
+    std::map<std::int64_t, int> children;
+    for (const TreeNode& node : tree.nodes) {
+      if (node.parent.has_value()) ++children[*node.parent];
+      if (node.user) reach(Label::kUserMarked);
+    }
+    for (const auto& [parent, count] : children) {
+      if (count > 1) reach(Label::kBranched);
+      if (count > 2) reach(Label::kThreeBranches);
+    }
+    if (tree.paged_out_bytes > 0) reach(Label::kPagedOut);
+    if (tree.paged_out_bytes > limit_ / 2 && limit_ < kSmall) reach(Label::kLimitHit);
+    if (tree.nodes.empty()) reach(Label::kBeforeAnySession);
+  }
+  void saw(const SetLimit& op, const Observation& /*seen*/) { limit_ = op.bytes; }
+  void saw(const CloseSession& /*op*/, const Observation& /*seen*/) {
+    if (cancelled_) reach(Label::kCancelled);
+  }
+  void saw(const Feed& /*op*/, const Observation& /*seen*/) {
+    if (left_open_) reach(Label::kNotClosed);
+  }
+  template <OneOf<Keep, Output, Enforce, Find, LayerStates> T>
+  void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
+
+ private:
+  static constexpr std::int64_t kSmall = 1 << 20;
+
+  // Prefill in chunks that end where a snapshot is asked for, all but the last token; then tokens
+  // one by one, each evaluated before it is recorded.
+  void plan_session(const Begin::Returns& begun, std::int64_t held) {
+    const Tokens& rest = begun.remaining;
+    const auto prefill = static_cast<std::int64_t>(rest.size()) - 1;
+    std::int64_t at = 0;
+    while (at < prefill) {
+      std::int64_t end = std::min(prefill, at + draw().size(1, 12));
+      const std::int64_t asked = begun.snapshot_offset - held;
+      if (asked > at && asked < end) end = asked;
+      plan(Feed{Tokens(rest.begin() + at, rest.begin() + end)});
+      at = end;
+      if (begun.snapshot_offset > 0 && at == asked) plan(Keep{false});
+      if (draw().percent(8)) plan(Keep{true});
+      if (cancelled_ && draw().percent(40)) return plan(CloseSession{});
+    }
+    if (!rest.empty()) plan(Feed{Tokens{rest.back()}});
+    Tokens whole = inputs_;
+    for (std::int64_t more = draw().size(0, 6); more > 0; --more) {
+      const Tokens token{one_token()};
+      plan(Output{token});
+      plan(Feed{token});
+      whole.push_back(token.front());
+      if (draw().percent(5)) plan(Keep{true});
+    }
+    known_.push_back(std::move(whole));
+    if (left_open_) return;
+    plan(CloseSession{});
+    if (draw().percent(40)) plan(Tree{});
+  }
+  std::int32_t one_token() { return static_cast<std::int32_t>(draw().between(1, alphabet_)); }
+  // Mostly the beginning of an earlier sequence, and something else behind it.
+  Tokens some_tokens() {
+    Tokens tokens;
+    if (!known_.empty() && draw().percent(75)) {
+      tokens = known_[draw().below(known_.size())];
+      tokens.resize(
+          static_cast<std::size_t>(draw().between(0, static_cast<std::int64_t>(tokens.size()))));
+    }
+    for (std::int64_t more = draw().size(0, 9); more > 0; --more) tokens.push_back(one_token());
+    return tokens;
+  }
+
+  std::int64_t limit_;
+  std::int64_t alphabet_;
+  bool begun_ = false;
+  bool cancelled_ = false;
+  bool left_open_ = false;
+  Tokens inputs_;
+  std::vector<Tokens> known_;
+};
+
+GeneratedCase make_trie_case(std::uint64_t seed, Profile profile) {
+  Draw draw(~seed);
+  TrieConfig config;
+  for (std::int64_t layers = draw.between(1, 3); layers > 0; --layers) {
+    const std::uint64_t kind = draw.below(10);
+    if (kind < 5)
+      config.layers.emplace_back("kv");
+    else if (kind < 7)
+      config.layers.push_back("rotating:" + std::to_string(draw.size(1, 9)));
+    else if (kind < 9)
+      config.layers.emplace_back("recurrent");
+    else
+      config.layers.emplace_back("none");
+  }
+  if (draw.percent(60)) config.limit_bytes = draw.percent(10) ? 0 : draw.between(20, 800);
+  const std::int64_t limit = config.limit_bytes;
+  return {.setup = {.profile = profile, .config = Record::of(std::move(config))},
+          .ops = std::make_unique<TrieScript>(seed, limit)};
+}
+
+}  // namespace
+
+Generator trie_generator() {
+  return script_generator<TrieLabel>(trie_kind(), make_trie_case, {}, {});
+}
+
+}  // namespace kvo::snapshot

@@ -1,0 +1,39 @@
+// reference/snapshot/kv_cache.hpp: a cache of all tokens (MR-10 to MR-17).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "reference/snapshot/held.hpp"
+
+namespace kvo::snapshot {
+
+class KvCache final : public Cache {
+ public:
+  explicit KvCache(QuirkSet<Quirk> quirks) : quirks_(quirks) {}
+
+  [[nodiscard]] Result<std::shared_ptr<const Pair>> update(const Array& k, const Array& v) override;
+  [[nodiscard]] std::optional<State> state() const override;
+  [[nodiscard]] std::int64_t offset() const override { return offset_; }
+  void free() override;
+  [[nodiscard]] Result<SnapshotPtr> snapshot(std::int64_t from) override;
+  [[nodiscard]] Result<bool> restore(const SnapshotPtr& snapshot, std::int64_t target) override;
+  [[nodiscard]] Result<SnapshotPtr> merge(const SnapshotPtr& parent,
+                                          const SnapshotPtr& child) override;
+  [[nodiscard]] Result<std::pair<SnapshotPtr, SnapshotPtr>> split(const SnapshotPtr& snapshot,
+                                                                  std::int64_t at) override;
+
+ private:
+  using Own = Held<KvCache>;
+  [[nodiscard]] Status fits(const Array& k, const Array& v) const;
+  /// The buffer with rows behind token `offset` (MR-10).
+  [[nodiscard]] Pair appended(std::int64_t offset, const Array& k, const Array& v) const;
+  [[nodiscard]] SnapshotPtr held(std::int64_t from, std::int64_t to, const Pair& rows) const;
+
+  QuirkSet<Quirk> quirks_;
+  std::optional<Pair> buffer_;
+  std::int64_t offset_ = 0;
+};
+
+}  // namespace kvo::snapshot

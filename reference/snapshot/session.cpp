@@ -1,0 +1,346 @@
+#include "reference/snapshot/session.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reference/contract/subject/dispatch.hpp"
+#include "reference/contract/subject/named_quirks.hpp"
+
+namespace kvo::snapshot {
+namespace {
+
+constexpr std::int64_t kMostNumbered = 1 << 16;
+
+// Makes the cache of a case again: `max_size` is that of the operation, if it says one.
+using MakeOne = std::function<Result<std::unique_ptr<Cache>>(std::optional<std::int64_t> max_size)>;
+
+Numbered numbered(std::int64_t number, Contents shown) {
+  return {.handle = number,
+          .from = shown.from,
+          .to = shown.to,
+          .idx = shown.idx,
+          .offset = shown.offset,
+          .size = shown.size,
+          .k = std::move(shown.k),
+          .v = std::move(shown.v),
+          .conv = std::move(shown.conv),
+          .delta = std::move(shown.delta)};
+}
+
+// The operations that all kinds have.
+class CacheSession : public ProbedSession {
+ public:
+  Status operator()(const New& op) {
+    auto made = probe()([&] { return make_(op.max_size); });
+    if (!made) return made.error();
+    cache_ = std::move(*made);
+    return {};
+  }
+  Result<Update::Returns> operator()(const Update& op) {
+    if (!cache_) return no_cache();
+    if (std::ssize(pairs_) == kMostNumbered) return too_many();
+    if (!is_float(op.k) || !is_float(op.v)) return no_float();
+    const Array k = kept(op.k);
+    const Array v = kept(op.v);
+    auto seen = probe()([&] { return cache_->update(k, v); });
+    if (!seen) return seen.error();
+    Update::Returns returns{materialize((*seen)->k.view), materialize((*seen)->v.view)};
+    if (op.keep.value_or(false)) {
+      pairs_.push_back(std::move(*seen));
+      returns.handle = std::ssize(pairs_);
+    }
+    return returns;
+  }
+  Result<ShowState::Returns> operator()(const ShowState& /*op*/) {
+    if (!cache_) return no_cache();
+    const auto state = probe()([&] { return cache_->state(); });
+    return ShowState::Returns{shown(state)};
+  }
+  Result<Offset::Returns> operator()(const Offset& /*op*/) {
+    if (!cache_) return no_cache();
+    return Offset::Returns{probe()([&] { return cache_->offset(); })};
+  }
+  Status operator()(const Free& /*op*/) {
+    if (!cache_) return no_cache();
+    probe()([&] { cache_->free(); });
+    return {};
+  }
+  Result<Numbered> operator()(const Take& op) {
+    if (!cache_) return no_cache();
+    auto taken = probe()([&] { return cache_->snapshot(op.from); });
+    if (!taken) return taken.error();
+    return number(*taken);
+  }
+  Result<Restore::Returns> operator()(const Restore& op) {
+    if (!cache_) return no_cache();
+    const auto snapshot = find(op.handle);
+    if (!snapshot) return snapshot.error();
+    const auto done = probe()([&] { return cache_->restore(*snapshot, op.target); });
+    if (!done) return done.error();
+    return Restore::Returns{*done, cache_->offset()};
+  }
+  Result<Numbered> operator()(const Merge& op) {
+    if (!cache_) return no_cache();
+    const auto parent = find(op.parent);
+    if (!parent) return parent.error();
+    const auto child = find(op.child);
+    if (!child) return child.error();
+    auto merged = probe()([&] { return cache_->merge(*parent, *child); });
+    if (!merged) return merged.error();
+    return number(*merged);
+  }
+  Result<Split::Returns> operator()(const Split& op) {
+    if (!cache_) return no_cache();
+    const auto snapshot = find(op.handle);
+    if (!snapshot) return snapshot.error();
+    auto halves = probe()([&] { return cache_->split(*snapshot, op.at); });
+    if (!halves) return halves.error();
+    const auto half = [&](const SnapshotPtr& one) -> Nullable<Numbered> {
+      if (one == nullptr) return std::nullopt;
+      return number(one);
+    };
+    Split::Returns returns;
+    returns.parent = half(halves->first);
+    returns.child = half(halves->second);
+    return returns;
+  }
+  Status operator()(const Close& op) {
+    const auto snapshot = find(op.handle);
+    if (!snapshot) return snapshot.error();
+    return probe()([&] { return (*snapshot)->close(); });
+  }
+  Result<Contents> operator()(const Reread& op) {
+    if (snapshots_.empty()) {
+      if (op.handle < 1 || op.handle > std::ssize(pairs_)) return no_handle(op.handle);
+      const Pair& pair = *pairs_[static_cast<std::size_t>(op.handle - 1)];
+      return Contents{.k = materialize(pair.k.view), .v = materialize(pair.v.view)};
+    }
+    const auto snapshot = find(op.handle);
+    if (!snapshot) return snapshot.error();
+    if ((*snapshot)->closed()) return closed_error(quirks_);
+    return shown(probe()([&] { return (*snapshot)->content(); }));
+  }
+
+ protected:
+  void set_up(MakeOne make, QuirkSet<Quirk> quirks) {
+    make_ = std::move(make);
+    quirks_ = quirks;
+  }
+  [[nodiscard]] Cache* cache() { return cache_.get(); }
+  [[nodiscard]] static Error no_cache() { return fail(Code::kPrecondition, "no cache"); }
+  /// Whether its elements are of a type that caches hold.
+  [[nodiscard]] static bool is_float(const Tensor& tensor) { return tensor.dtype != DType::kI32; }
+  [[nodiscard]] static Error no_float() { return fail(Code::kPrecondition, "dtype"); }
+  /// What the cache may keep: the operation's tensor is its own.
+  [[nodiscard]] static Array kept(const Tensor& tensor) { return array_of(tensor); }
+
+ private:
+  [[nodiscard]] static Error too_many() {
+    return fail(Code::kPrecondition, "too many handles in a case");
+  }
+  [[nodiscard]] static Error no_handle(std::int64_t number) {
+    return fail(Code::kPrecondition, "no handle " + std::to_string(number));
+  }
+  [[nodiscard]] Result<SnapshotPtr> find(const Nullable<std::int64_t>& number) const {
+    if (!number.has_value()) return SnapshotPtr();
+    if (*number < 1 || *number > std::ssize(snapshots_)) return no_handle(*number);
+    return snapshots_[static_cast<std::size_t>(*number - 1)];
+  }
+  // The same object keeps its number.
+  Numbered number(const SnapshotPtr& snapshot) {
+    if (snapshot == nullptr) return {};
+    auto known = std::ranges::find(snapshots_, snapshot);
+    if (known == snapshots_.end()) known = snapshots_.insert(snapshots_.end(), snapshot);
+    return numbered(known - snapshots_.begin() + 1, shown(snapshot->content()));
+  }
+
+  MakeOne make_;
+  QuirkSet<Quirk> quirks_;
+  std::unique_ptr<Cache> cache_ = nullptr;
+  std::vector<SnapshotPtr> snapshots_ = {};
+  std::vector<std::shared_ptr<const Pair>> pairs_ = {};
+};
+
+class RowsSession final : public DispatchSession<RowsSession, RowsOps, CacheSession> {
+ public:
+  RowsSession(MakeOne make, QuirkSet<Quirk> quirks) { set_up(std::move(make), quirks); }
+};
+
+class RecurrentSession final
+    : public DispatchSession<RecurrentSession, RecurrentOps, CacheSession> {
+ public:
+  RecurrentSession(MakeOne make, QuirkSet<Quirk> quirks) { set_up(std::move(make), quirks); }
+
+  using CacheSession::operator();
+  Result<ConvState::Returns> operator()(const ConvState& op) {
+    if (!state()) return no_cache();
+    const auto seen = probe()([&] { return state()->conv_state(op.batch, dtype_of(op.dtype)); });
+    if (!seen) return seen.error();
+    return ConvState::Returns{materialize(seen->view)};
+  }
+  Result<DeltaState::Returns> operator()(const DeltaState& op) {
+    if (!state()) return no_cache();
+    const auto seen = probe()([&] { return state()->delta_state(op.batch, dtype_of(op.dtype)); });
+    if (!seen) return seen.error();
+    return DeltaState::Returns{materialize(seen->view)};
+  }
+  Status operator()(const SetConvState& op) {
+    if (!state()) return no_cache();
+    if (!op.v.has_value()) return {};
+    if (!is_float(*op.v)) return no_float();
+    const Array array = kept(*op.v);
+    return probe()([&] { return state()->set_conv_state(array); });
+  }
+  Status operator()(const SetDeltaState& op) {
+    if (!state()) return no_cache();
+    if (!op.v.has_value()) return {};
+    if (!is_float(*op.v)) return no_float();
+    const Array array = kept(*op.v);
+    return probe()([&] { return state()->set_delta_state(array); });
+  }
+  Result<Offset::Returns> operator()(const Advance& op) {
+    if (!state()) return no_cache();
+    const Status done = probe()([&] { return state()->advance(op.n); });
+    if (!done) return done.error();
+    return Offset::Returns{state()->offset()};
+  }
+
+ private:
+  // A recurrent case makes no other caches.
+  [[nodiscard]] StateCache* state() { return static_cast<StateCache*>(cache()); }
+};
+
+using Q = Quirk;
+constexpr std::array kKvQuirks =
+    rows_of(kQuirkRows, std::array{Q::kMisfitIsSilent, Q::kSecondCloseAborts, Q::kTypeWidens,
+                                   Q::kNothingMakesABuffer, Q::kRestoresBelowFrom,
+                                   Q::kMergeLosesOneSide, Q::kMergeUnchecked});
+constexpr std::array kRotatingQuirks =
+    rows_of(kQuirkRows, std::array{Q::kMisfitIsSilent, Q::kSecondCloseAborts, Q::kChunkDropsOlder,
+                                   Q::kShortRing, Q::kNothingMovesTheRing, Q::kLiveChunk,
+                                   Q::kForeignWindow, Q::kAnyWindow, Q::kMergeDestroysParent});
+constexpr std::array kRecurrentQuirks = rows_of(
+    kQuirkRows, std::array{Q::kSecondCloseAborts, Q::kSharedReference, Q::kMergeDestroysParent,
+                           Q::kStateIsWiped, Q::kStateUnchecked, Q::kAdvancesBackwards});
+
+template <class TheSession>
+Subject subject(const CacheKind& kind, const std::string& variant, const std::string& doc,
+                std::function<MakeOne(const Setup&, QuirkSet<Quirk>)> make) {
+  return {.kind = &kind,
+          .variant = variant,
+          .doc = doc,
+          .open = [make = std::move(make)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+            const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
+            if (!quirks) return quirks.error();
+            return std::make_unique<TheSession>(make(setup, *quirks), *quirks);
+          }};
+}
+
+}  // namespace
+
+DType dtype_of(ElementType type) {
+  switch (type) {
+    case ElementType::kF32:
+      return DType::kF32;
+    case ElementType::kF16:
+      return DType::kF16;
+    case ElementType::kBf16:
+      return DType::kBF16;
+  }
+  return DType::kF32;
+}
+
+Contents shown(const Content& content) {
+  Contents out{
+      .from = content.from, .to = content.to, .idx = content.idx, .offset = content.offset};
+  out.size = bytes_of(content.first) + bytes_of(content.second);
+  (content.offset ? out.conv : out.k) = materialize(content.first.view);
+  (content.offset ? out.delta : out.v) = materialize(content.second.view);
+  return out;
+}
+
+Nullable<std::vector<Nullable<Tensor>>> shown(const std::optional<State>& state) {
+  if (!state) return std::nullopt;
+  const auto one = [](const std::optional<Array>& array) -> Nullable<Tensor> {
+    if (!array) return std::nullopt;
+    return materialize(array->view);
+  };
+  return std::vector<Nullable<Tensor>>{one(state->first), one(state->second)};
+}
+
+const CacheKind& kv_kind() {
+  static const CacheKind kKind{.contract = "snapshot",
+                               .cache = "kv",
+                               .doc = "all tokens of a layer (mlxrunner's KVCache)",
+                               .operations = op_kinds(RowsOps()),
+                               .config = &type_of<RowsConfig>(),
+                               .quirks = kKvQuirks};
+  return kKind;
+}
+
+const CacheKind& rotating_kind() {
+  static const CacheKind kKind{.contract = "snapshot",
+                               .cache = "rotating",
+                               .doc = "the newest tokens in a ring (mlxrunner's RotatingKVCache)",
+                               .operations = op_kinds(RowsOps()),
+                               .config = &type_of<RowsConfig>(),
+                               .quirks = kRotatingQuirks};
+  return kKind;
+}
+
+const CacheKind& recurrent_kind() {
+  static const CacheKind kKind{.contract = "snapshot",
+                               .cache = "recurrent",
+                               .doc = "a state of fixed size (mlxrunner's RecurrentCache)",
+                               .operations = op_kinds(RecurrentOps()),
+                               .config = &type_of<RecurrentConfig>(),
+                               .quirks = kRecurrentQuirks};
+  return kKind;
+}
+
+Result<std::unique_ptr<Cache>> make_ring(const MakeCaches& make, std::int64_t window,
+                                         QuirkSet<Quirk> quirks) {
+  if (window < 1 && !quirks.has(Quirk::kAnyWindow)) return fail(Code::kOutOfRange, "max_size");
+  return make.rotating(window, quirks);
+}
+
+StateSizes sizes_of(const RecurrentConfig& config) {
+  return {.conv_tail = config.conv_tail.value_or(0),
+          .conv_dim = config.conv_dim.value_or(0),
+          .num_v_heads = config.num_v_heads.value_or(0),
+          .head_v_dim = config.head_v_dim.value_or(0),
+          .head_k_dim = config.head_k_dim.value_or(0)};
+}
+
+std::vector<Subject> make_subjects(const std::string& variant, const std::string& doc,
+                                   const MakeCaches& make) {
+  const auto kv = [make](const Setup& /*setup*/, QuirkSet<Quirk> quirks) -> MakeOne {
+    return [make, quirks](std::optional<std::int64_t> /*max_size*/) { return make.kv(quirks); };
+  };
+  const auto rotating = [make](const Setup& setup, QuirkSet<Quirk> quirks) -> MakeOne {
+    const std::int64_t window = setup.config_as<RowsConfig>().max_size.value_or(0);
+    return [make, quirks, window](std::optional<std::int64_t> max_size) {
+      return make_ring(make, max_size.value_or(window), quirks);
+    };
+  };
+  const auto recurrent = [make](const Setup& setup, QuirkSet<Quirk> quirks) -> MakeOne {
+    const StateSizes sizes = sizes_of(setup.config_as<RecurrentConfig>());
+    return [make, quirks,
+            sizes](std::optional<std::int64_t> /*max_size*/) -> Result<std::unique_ptr<Cache>> {
+      return make.recurrent(sizes, quirks);
+    };
+  };
+  return {subject<RowsSession>(kv_kind(), variant, doc, kv),
+          subject<RowsSession>(rotating_kind(), variant, doc, rotating),
+          subject<RecurrentSession>(recurrent_kind(), variant, doc, recurrent)};
+}
+
+}  // namespace kvo::snapshot
+
+namespace kvo {
+KVO_DEFINE_OPERATIONS(KVO_SNAPSHOT_OPERATIONS, KVO_SNAPSHOT_STATE_OPERATIONS)
+}  // namespace kvo

@@ -1,0 +1,29 @@
+#include "reference/snapshot/subjects.hpp"
+
+#include <memory>
+
+#include "reference/snapshot/kv_cache.hpp"
+#include "reference/snapshot/make_trie.hpp"
+#include "reference/snapshot/recurrent_cache.hpp"
+#include "reference/snapshot/rotating_cache.hpp"
+#include "reference/snapshot/trie_operations.hpp"
+
+namespace kvo::snapshot {
+
+std::vector<Subject> references() {
+  const MakeCaches make{
+      .kv = [](QuirkSet<Quirk> quirks) { return std::make_unique<KvCache>(quirks); },
+      .rotating =
+          [](std::int64_t window, QuirkSet<Quirk> quirks) {
+            return std::make_unique<RotatingCache>(window, quirks);
+          },
+      .recurrent =
+          [](const StateSizes& sizes, QuirkSet<Quirk> quirks) {
+            return std::make_unique<RecurrentCache>(sizes, quirks);
+          }};
+  std::vector<Subject> all = make_subjects("reference", "by the rules", make);
+  all.push_back(make_trie_subject("reference", "by the rules", make, make_trie));
+  return all;
+}
+
+}  // namespace kvo::snapshot
