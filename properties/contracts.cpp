@@ -50,6 +50,7 @@ std::vector<ContractRow> contract_rows() {
       {.name = "snapshot",
        .references = snapshot::references,
        .generators = snapshot::generators,
+       .laws = snapshot::laws,
        .mutants = snapshot::mutants},
   };
 }

@@ -311,6 +311,13 @@ TEST_F(Check, AnOutputThatCannotBeWrittenIsRefused) {
                  "No space left on device");
 }
 
+TEST_F(Conform, CasesOfOtherKindsAreToldApart) {
+  const Finished finished =
+      run({"conform", std::string(KVO_LOGS) + "/provider.jsonl.gz", "--subject", "provider.paged"});
+  EXPECT_EQ(finished.status, kExitConforms);
+  EXPECT_THAT(finished.out, HasSubstr("\n146 cases, 33 with a chosen subject, 694 operations, 0 "));
+}
+
 // Reference and subject agree, the recording does not: an excerpt of it shows that.
 TEST_F(Shrink, MakesAnExcerptOfARecordingThatSubjectAndReferenceDifferFrom) {
   (void)file("foreign.jsonl",

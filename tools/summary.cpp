@@ -58,6 +58,7 @@ void Summary::add_failure(const CaseRecord& record, const SubjectRecord& subject
 
 void Summary::add(const CaseRecord& record) {
   ++cases_;
+  if (!record.subjects.empty()) ++played_cases_;
   law_verdicts_.add(record);
   LawSummary& law = law_of(record.law);
   ++law.cases;

@@ -98,6 +98,8 @@ class Summary {
   /// Of each subject that did not support something, the first case and what it was.
   [[nodiscard]] const std::vector<FailureSummary>& unsupported() const { return unsupported_; }
   [[nodiscard]] std::uint64_t cases() const { return cases_; }
+  /// Those in which a subject took part.
+  [[nodiscard]] std::uint64_t played_cases() const { return played_cases_; }
   [[nodiscard]] std::uint64_t failed() const { return failed_; }
   /// Times that a subject ended its process.
   [[nodiscard]] std::uint64_t died() const { return died_; }
@@ -128,6 +130,7 @@ class Summary {
   std::vector<FailureSummary> unsupported_;
   std::vector<FailureSummary> without_memory_;
   std::uint64_t cases_ = 0;
+  std::uint64_t played_cases_ = 0;
   std::uint64_t failed_ = 0;
   std::uint64_t died_ = 0;
   std::uint64_t out_of_memory_ = 0;

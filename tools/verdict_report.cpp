@@ -213,8 +213,12 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
       operations += subject.operations;
       faults += subject.mismatches + subject.broken + subject.died;
     }
-    print_out(fmt::format("\n{} cases, {} operations, {} mismatches\n", count_text(summary.cases()),
-                          count_text(operations), count_text(faults)));
+    const std::uint64_t played = summary.played_cases();
+    print_out(fmt::format(
+        "\n{} cases{}, {} operations, {} mismatches\n", count_text(summary.cases()),
+        played < summary.cases() ? fmt::format(", {} with a chosen subject", count_text(played))
+                                 : "",
+        count_text(operations), count_text(faults)));
   }
   const bool without_memory = summary.out_of_memory() > 0 && options.memory_matters;
   if (without_memory)

@@ -51,4 +51,8 @@ std::vector<Mutant> mutants() {
   return made;
 }
 
+std::vector<Subject> sound_copies() {
+  return copies("copy_of_reference", "no fault is on");
+}
+
 }  // namespace kvo::snapshot

@@ -12,13 +12,13 @@
 namespace kvo::snapshot {
 
 /// Elements that a cache shows, and what keeps them alive. They never change (MR-A1).
-struct Array {
+struct Array {  // NOLINT(bugprone-exception-escape): as Tensor
   StridedView view;
   std::shared_ptr<const void> memory = nullptr;
 };
 
 /// Keys and values, [B, H, S, D] each.
-struct Pair {
+struct Pair {  // NOLINT(bugprone-exception-escape): as Tensor
   Array k;
   Array v;
 };

@@ -24,7 +24,7 @@
 namespace kvo::snapshot {
 
 /// What a snapshot holds. Numbers that its kind does not have are absent.
-struct Content {
+struct Content {  // NOLINT(bugprone-exception-escape): as Tensor
   std::optional<std::int64_t> from = std::nullopt;
   std::optional<std::int64_t> to = std::nullopt;
   std::optional<std::int64_t> idx = std::nullopt;     ///< slot that a ring writes next
@@ -50,7 +50,7 @@ using SnapshotPtr = std::shared_ptr<Snapshot>;  ///< null: no snapshot
 [[nodiscard]] std::int64_t size_of(const SnapshotPtr& snapshot);
 
 /// What a cache holds: keys and values, or conv and delta, each of which may be missing.
-struct State {
+struct State {  // NOLINT(bugprone-exception-escape): as Tensor
   std::optional<Array> first;
   std::optional<Array> second;
 };

@@ -11,7 +11,7 @@ constexpr std::size_t kAxes = 4;
 // MR-10.1 for one side: room for `tokens` more behind `offset`.
 Array grown(const std::optional<Array>& buffer, const Array& rows, std::int64_t offset) {
   const std::int64_t steps = (tokens_of(rows) + kGrowth - 1) / kGrowth;
-  const Array room = *zeros(rows, steps * kGrowth);
+  Array room = *zeros(rows, steps * kGrowth);
   if (!buffer) return room;
   const Array kept = offset % kGrowth != 0 ? sliced(*buffer, 0, offset) : *buffer;
   return concatenated(kept, room).value_or(kept);  // MR-A6
@@ -51,10 +51,10 @@ Pair KvCache::appended(std::int64_t offset, const Array& k, const Array& v) cons
 Result<std::shared_ptr<const Pair>> KvCache::update(const Array& k, const Array& v) {
   if (const Status fit = fits(k, v); !fit) return fit.error();
   const bool nothing = tokens_of(k) == 0 && !quirks_.has(Quirk::kNothingMakesABuffer);
-  if (nothing && !buffer_) return std::make_shared<const Pair>(k, v);
+  if (nothing && !buffer_) return std::make_shared<const Pair>(Pair{k, v});
   Pair rows = nothing ? *buffer_ : appended(offset_, k, v);
   const std::int64_t end = offset_ + tokens_of(k);
-  auto shown = std::make_shared<const Pair>(sliced(rows.k, 0, end), sliced(rows.v, 0, end));
+  auto shown = std::make_shared<const Pair>(Pair{sliced(rows.k, 0, end), sliced(rows.v, 0, end)});
   buffer_ = std::move(rows);
   offset_ = end;
   return shown;

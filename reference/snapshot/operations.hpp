@@ -29,7 +29,7 @@ enum class ElementType : std::uint8_t { kF32, kF16, kBf16 };
 BOOST_DESCRIBE_ENUM(ElementType, kF32, kF16, kBf16)
 
 /// What a snapshot holds, or a pair that an update returned: then k and v alone.
-struct Contents {
+struct Contents {  // NOLINT(bugprone-exception-escape): as Tensor
   static constexpr AxisNames axes(std::string_view member) { return axes_named(member); }
   std::optional<std::int64_t> from = std::nullopt;
   std::optional<std::int64_t> to = std::nullopt;
@@ -46,7 +46,7 @@ KVO_DESCRIBE(Contents, (from, "first token, counted from 0"), (to, "token behind
              (k, "keys"), (v, "values"), (conv, "convolution state"), (delta, "delta state"))
 
 /// A snapshot with its number; without a snapshot the number is null and stands alone.
-struct Numbered {
+struct Numbered {  // NOLINT(bugprone-exception-escape): as Tensor
   static constexpr AxisNames axes(std::string_view member) { return axes_named(member); }
   Nullable<std::int64_t> handle;
   std::optional<std::int64_t> from = std::nullopt;
@@ -77,7 +77,7 @@ struct Update {
   static constexpr std::string_view kName = "update";
   static constexpr std::string_view kDoc =
       "Adds tokens and returns what attention sees (MR-10, MR-20, MR-43).";
-  struct Returns {
+  struct Returns {  // NOLINT(bugprone-exception-escape): as Tensor
     static constexpr auto kAxes = kRowAxes;
     Tensor k;
     Tensor v;
@@ -195,7 +195,7 @@ KVO_DESCRIBE(Reread, (handle, "number of the snapshot or pair"))
 struct ConvState {
   static constexpr std::string_view kName = "conv_state";
   static constexpr std::string_view kDoc = "The convolution state, made if it is missing (MR-40).";
-  struct Returns {
+  struct Returns {  // NOLINT(bugprone-exception-escape): as Tensor
     static constexpr auto kAxes = kConvAxes;
     Tensor conv;
   };
@@ -208,7 +208,7 @@ KVO_DESCRIBE(ConvState::Returns, (conv, "convolution state"))
 struct DeltaState {
   static constexpr std::string_view kName = "delta_state";
   static constexpr std::string_view kDoc = "The delta state, made if it is missing (MR-40).";
-  struct Returns {
+  struct Returns {  // NOLINT(bugprone-exception-escape): as Tensor
     static constexpr auto kAxes = kDeltaAxes;
     Tensor delta;
   };

@@ -33,7 +33,7 @@ class RecurrentCache final : public StateCache {
  private:
   class Own;
   /// An array and how many hold it: a snapshot, and the cache that it was restored into (MR-48).
-  struct Counted {
+  struct Counted {  // NOLINT(bugprone-exception-escape): as Tensor
     Array array;
     std::shared_ptr<int> holders = std::make_shared<int>(1);
   };

@@ -84,7 +84,7 @@ Result<std::shared_ptr<const Pair>> RotatingCache::update(const Array& k, const 
   if (const Status fit = fits(k, v); !fit) return fit.error();
   const bool chunk = tokens_of(k) > 1;
   const bool nothing = tokens_of(k) == 0 && !quirks_.has(Quirk::kNothingMovesTheRing);
-  if (nothing && !buffer_) return std::make_shared<const Pair>(k, v);
+  if (nothing && !buffer_) return std::make_shared<const Pair>(Pair{k, v});
   Ring ring{buffer_ ? std::optional(*buffer_) : std::nullopt, offset_, idx_};
   if (chunk)
     append_chunk(ring, k, v);
@@ -136,7 +136,7 @@ Result<bool> RotatingCache::restore(const SnapshotPtr& snapshot, std::int64_t ta
   if (target > end || (target < end && end > window_)) return false;
   const bool foreign = dynamic_cast<const Own&>(*snapshot).window() != window_;
   if (foreign && !quirks_.has(Quirk::kForeignWindow)) return false;
-  buffer_ = std::make_shared<Pair>(content.first, content.second);
+  buffer_ = std::make_shared<Pair>(Pair{content.first, content.second});
   offset_ = end;
   idx_ = *content.idx;
   if (target < offset_) offset_ = idx_ = target;

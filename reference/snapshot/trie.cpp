@@ -351,7 +351,7 @@ Status Trie::can_merge(const Node& node, const Node& child) const {
 // MR-73: takes the only child in.
 Status Trie::merge(Node& node) {
   const NodePtr child = node.children.front();
-  if (const Status can = can_merge(node, *child); !can) return can;
+  if (Status can = can_merge(node, *child); !can) return can;
   if (node.snapshots || child->snapshots) {
     const std::int64_t before = bytes(node) + bytes(*child);
     Snapshots merged(layers_.size());
@@ -399,7 +399,7 @@ Status Trie::remove(Node& node) {
   if (merges && (is_active(parent) || is_active(**other)))
     merges = quirks_.has(Quirk::kMergesActive);
   if (merges)
-    if (const Status can = can_merge(parent, **other); !can) return can;
+    if (Status can = can_merge(parent, **other); !can) return can;
   set_snapshots(node, std::nullopt);
   std::erase_if(parent.children, [&](const NodePtr& one) { return one.get() == &node; });
   return merges ? merge(parent) : Status();
@@ -410,7 +410,7 @@ Status Trie::evict() {
     Node* node = victim();
     if (node == nullptr) break;
     if (node->children.empty()) {
-      if (const Status done = remove(*node); !done) return done;
+      if (Status done = remove(*node); !done) return done;
       continue;
     }
     const bool active = is_active(*node->children.front());
@@ -418,7 +418,7 @@ Status Trie::evict() {
                        (active && !quirks_.has(Quirk::kMergesActive));
     if (node->children.size() > 1 || keeps) {
       set_snapshots(*node, std::nullopt);
-    } else if (const Status done = merge(*node); !done) {
+    } else if (Status done = merge(*node); !done) {
       return done;
     }
   }

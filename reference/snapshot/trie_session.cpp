@@ -63,9 +63,8 @@ Status feed_state(StateCache& layer, const Tokens& tokens) {
     tail = {tail[1], static_cast<float>(token)};
     sum = {sum[0] + static_cast<float>(token), sum[1] + 1};
   }
-  if (const Status done = layer.set_conv_state(values({1, 2, 1}, {tail[0], tail[1]})); !done)
-    return done;
-  if (const Status done = layer.set_delta_state(values({1, 1, 1, 2}, {sum[0], sum[1]})); !done)
+  if (Status done = layer.set_conv_state(values({1, 2, 1}, {tail[0], tail[1]})); !done) return done;
+  if (Status done = layer.set_delta_state(values({1, 1, 1, 2}, {sum[0], sum[1]})); !done)
     return done;
   return layer.advance(std::ssize(tokens));
 }
@@ -104,8 +103,8 @@ class TrieSession final : public DispatchSession<TrieSession, TrieOps> {
           return done.error();
         continue;
       }
-      const auto [k, v] = rows(op.tokens, layer->offset());
-      const auto done = probe()([&] { return layer->update(k, v); });
+      const auto made = rows(op.tokens, layer->offset());
+      const auto done = probe()([&] { return layer->update(made.first, made.second); });
       if (!done) return done.error();
     }
     return OffsetsOnly{offsets()};

@@ -1,0 +1,233 @@
+// The metamorphic laws of contract `snapshot`.
+#include "properties/campaign/metamorphic.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "properties/campaign/laws.hpp"
+#include "properties/snapshot/contract.hpp"
+#include "reference/snapshot/operations.hpp"
+
+namespace kvo::snapshot {
+namespace {
+
+constexpr std::array kHandleMembers{"handle", "parent", "child"};
+
+// The number that operation `at` gave to a snapshot that it took, if it took one.
+const Numbered* taken_by(const Drawn& drawn, std::size_t at) {
+  if (drawn.script[at].as<Take>() == nullptr || !drawn.succeeded(at)) return nullptr;
+  const auto* taken = drawn.seen[at].returns.get_if<Numbered>();
+  return taken != nullptr && taken->handle.has_value() ? taken : nullptr;
+}
+
+// A script whose rows have one type and one shape but for the tokens, and whose snapshots are the
+// only numbered things: more updates in between change nothing but what they write.
+bool is_plain(const Drawn& drawn) {
+  const Update* first = nullptr;
+  const auto alike = [](const Tensor& a, const Tensor& b) {
+    if (a.dtype != b.dtype || a.shape.size() != b.shape.size()) return false;
+    for (std::size_t axis = 0; axis < a.shape.size(); ++axis)
+      if (axis != kTokenAxis && a.shape[axis] != b.shape[axis]) return false;
+    return true;
+  };
+  return std::ranges::all_of(drawn.script, [&](const Op& op) {
+    const auto* update = op.as<Update>();
+    if (update == nullptr) return true;
+    if (first == nullptr) first = update;
+    return !update->keep.value_or(false) && alike(update->k, first->k) &&
+           alike(update->v, first->v);
+  });
+}
+
+// ---- a_b_a ----
+
+Tensor plus_one(Tensor tensor) {
+  if (tensor.dtype == DType::kF32)
+    for (float& cell : tensor.floats()) cell += 1;
+  return tensor;
+}
+
+// Behind every snapshot the cache goes on, and comes back by it.
+Variation gone_and_restored(const Drawn& drawn) {
+  Variation varied;
+  const bool states = &drawn.kind == &recurrent_kind();
+  // A second close of a state may see that it was restored (MR-48).
+  const bool closes =
+      std::ranges::any_of(drawn.script, [](const Op& op) { return op.as<Close>() != nullptr; });
+  if (!is_plain(drawn) || (states && closes && drawn.setup.profile == Profile::kOriginal))
+    return {};
+  const Update* last = nullptr;
+  bool any = false;
+  for (std::size_t at = 0; at < drawn.script.size(); ++at) {
+    const Op& op = drawn.script[at];
+    varied.pair(at, op);
+    if (const auto* update = op.as<Update>(); update && drawn.succeeded(at)) last = update;
+    const Numbered* taken = taken_by(drawn, at);
+    if (taken == nullptr || (!states && last == nullptr)) continue;
+    any = true;
+    if (states) {
+      varied.insert(Op::of(SetConvState{plus_one(*taken->conv)}));
+      varied.insert(Op::of(Advance{3}));
+      varied.insert(Op::of(Restore{taken->handle, *taken->offset}));
+    } else {
+      varied.insert(Op::of(*last));
+      varied.insert(Op::of(*last));
+      varied.insert(Op::of(Restore{taken->handle, *taken->to}));
+    }
+  }
+  return any ? varied : Variation();
+}
+
+const MetamorphicLaw& back_again() {
+  static const MetamorphicLaw kLaw(
+      "a_b_a", "what is added and taken back again leaves no trace", kLongScript,
+      {.how = "after a way there and back by a snapshot",
+       .applies =
+           [](const CacheKind& kind) {
+             return &kind == &kv_kind() || &kind == &rotating_kind() || &kind == &recurrent_kind();
+           },
+       .transformation = gone_and_restored});
+  return kLaw;
+}
+
+// ---- split_then_merge ----
+
+// Numbers depend on what was taken before.
+Observation without_numbers(const Observation& seen) {
+  if (const auto* one = seen.returns ? seen.returns.get_if<Numbered>() : nullptr) {
+    Numbered changed = *one;
+    if (changed.handle.has_value()) changed.handle = 0;
+    return {.error = seen.error, .returns = Record::of(std::move(changed))};
+  }
+  if (const auto* halves = seen.returns ? seen.returns.get_if<Split::Returns>() : nullptr) {
+    Split::Returns changed = *halves;
+    for (Nullable<Numbered>* half : {&changed.parent, &changed.child})
+      if (half->has_value()) half->value->handle = 0;
+    return {.error = seen.error, .returns = Record::of(std::move(changed))};
+  }
+  return seen;
+}
+
+// The snapshots of a varied script by the numbers that they have in the drawn one.
+class Renumbered {
+ public:
+  [[nodiscard]] Op named(Op op) const {
+    for (const char* member : kHandleMembers)
+      op = with_renamed(op, member, [&](std::int64_t number) {
+        const auto known = numbers_.find(number);
+        return known != numbers_.end() ? known->second : number + kUnknown;
+      });
+    return op;
+  }
+  // Those that an operation showed first get the numbers that come.
+  void saw(const Observation& seen) {
+    if (!seen.returns || seen.error) return;
+    if (const auto* one = seen.returns.get_if<Numbered>()) remember(*one);
+    if (const auto* halves = seen.returns.get_if<Split::Returns>())
+      for (const Nullable<Numbered>& half : {halves->parent, halves->child})
+        if (half.has_value()) remember(*half);
+  }
+  [[nodiscard]] std::int64_t number_of(std::int64_t drawn) const { return numbers_.at(drawn); }
+  [[nodiscard]] std::int64_t skip() { return next_++; }
+  void becomes(std::int64_t drawn, std::int64_t number) { numbers_[drawn] = number; }
+
+ private:
+  static constexpr std::int64_t kUnknown = 1 << 20;  // nobody's in either script
+  void remember(const Numbered& one) {
+    if (one.handle.has_value() && !numbers_.contains(*one.handle)) numbers_[*one.handle] = next_++;
+  }
+  std::map<std::int64_t, std::int64_t> numbers_;
+  std::int64_t next_ = 1;
+};
+
+// Every snapshot of two tokens or more is split, and its halves take its place as one.
+Variation split_and_merged(const Drawn& drawn) {
+  if (!is_plain(drawn)) return {};
+  Variation varied;
+  Renumbered numbers;
+  bool any = false;
+  for (std::size_t at = 0; at < drawn.script.size(); ++at) {
+    varied.pair(at, numbers.named(drawn.script[at]), without_numbers);
+    numbers.saw(drawn.seen[at]);
+    const Numbered* taken = taken_by(drawn, at);
+    if (taken == nullptr || *taken->to - *taken->from < 2) continue;
+    any = true;
+    const std::int64_t whole = numbers.number_of(*taken->handle);
+    const std::int64_t before = numbers.skip();
+    const std::int64_t behind = numbers.skip();
+    varied.insert(Op::of(Split{whole, *taken->from + cut_of(at, *taken->to - *taken->from)}));
+    varied.insert(Op::of(Merge{before, behind}));
+    numbers.becomes(*taken->handle, numbers.skip());
+  }
+  return any ? varied : Variation();
+}
+
+const MetamorphicLaw& halves() {
+  static const MetamorphicLaw kLaw(
+      "split_then_merge", "a snapshot that is split and merged again is what it was", kLongScript,
+      {.how = "split and merged",
+       .applies = [](const CacheKind& kind) { return &kind == &kv_kind(); },
+       .transformation = split_and_merged});
+  return kLaw;
+}
+
+// ---- snapshots_do_not_change ----
+
+// A snapshot as reread shows it.
+Observation as_contents(const Observation& seen) {
+  const auto* one = seen.returns ? seen.returns.get_if<Numbered>() : nullptr;
+  if (one == nullptr) return seen;
+  return {.error = seen.error,
+          .returns = Record::of(Contents{.from = one->from,
+                                         .to = one->to,
+                                         .idx = one->idx,
+                                         .offset = one->offset,
+                                         .size = one->size,
+                                         .k = one->k,
+                                         .v = one->v,
+                                         .conv = one->conv,
+                                         .delta = one->delta})};
+}
+
+// Whatever comes behind them, snapshots that nobody took over are read again at the end.
+Variation read_at_the_end(const Drawn& drawn) {
+  Variation varied;
+  std::set<std::int64_t> given_up;
+  for (const Op& op : drawn.script) {
+    varied.insert(op);
+    if (op.as<Merge>() == nullptr && op.as<Split>() == nullptr && op.as<Close>() == nullptr)
+      continue;
+    for (const char* member : kHandleMembers)
+      if (const auto number = integer_of(op, member)) given_up.insert(*number);
+  }
+  for (std::size_t at = 0; at < drawn.script.size(); ++at)
+    if (const Numbered* taken = taken_by(drawn, at); taken && !given_up.contains(*taken->handle))
+      varied.pair(at, Op::of(Reread{*taken->handle}), as_contents);
+  return varied.pairs.empty() ? Variation() : varied;
+}
+
+const MetamorphicLaw& lasting() {
+  static const MetamorphicLaw kLaw(
+      "snapshots_do_not_change", "what a snapshot holds does not depend on what is done later",
+      kLongScript,
+      {.how = "read at the end",
+       .applies =
+           [](const CacheKind& kind) {
+             return &kind == &kv_kind() || &kind == &rotating_kind() || &kind == &recurrent_kind();
+           },
+       .transformation = read_at_the_end});
+  return kLaw;
+}
+
+}  // namespace
+
+std::vector<const Law*> laws() {
+  return {&back_again(), &halves(), &lasting()};
+}
+
+}  // namespace kvo::snapshot
