@@ -18,27 +18,23 @@
 namespace kvo::tools {
 namespace {
 
-// "ok55" and "OK-55" are the same rule.
+// "ok55" and "OK-55" are the same rule, and so are "mra6" and "MR-A6".
 std::string normal(const std::string& word) {
   std::string name;
-  for (const char c : word) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isdigit(byte) != 0 && !name.empty() &&
-        std::isalpha(static_cast<unsigned char>(name.back())) != 0)
-      name += '-';
-    name += static_cast<char>(std::toupper(byte));
-  }
+  for (const char c : word)
+    if (c != '-') name += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return name;
 }
 
 const RuleText& rule_named(const std::string& word) {
   const std::vector<RuleText>& all = all_rules();
-  const auto found = std::ranges::find(all, normal(word), &RuleText::name);
+  const auto found = std::ranges::find_if(
+      all, [&](const RuleText& rule) { return normal(rule.name) == normal(word); });
   if (found != all.end()) return *found;
   std::vector<std::string> known;
   for (const RuleText& rule : all) known.push_back(rule.name);
-  throw UsageError(fmt::format("no contract has a rule '{}'{}", printable(word),
-                               did_you_mean(normal(word), known)));
+  throw UsageError(
+      fmt::format("no contract has a rule '{}'{}", printable(word), did_you_mean(word, known)));
 }
 
 // The quirks that the followed system has there, each once.

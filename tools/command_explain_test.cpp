@@ -78,6 +78,14 @@ TEST(Explain, PrintsTheRuleAndItsQuirks) {
   EXPECT_THAT(done.out, HasSubstr("\nRS-4 (layered)\n"));
 }
 
+TEST(Explain, KnowsEveryRuleByItsNameHoweverItIsWritten) {
+  std::vector<std::string> words{"explain"};
+  for (const RuleText& rule : all_rules()) words.push_back(rule.name);
+  for (const char* short_one : {"mra6", "MR-a6", "mr10"}) words.emplace_back(short_one);
+  const Finished done = run_kvoracle(words);
+  EXPECT_EQ(done.status, kExitConforms) << done.err;
+}
+
 TEST(Explain, RefusesWhatIsNoRule) {
   const Finished done = run_kvoracle({"explain", "RS-400"});
   EXPECT_EQ(done.status, kExitUsage);

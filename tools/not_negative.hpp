@@ -31,7 +31,8 @@ inline std::optional<double> number_of(const std::string& text) {
 }
 
 inline std::string no_number(const std::string& text) {
-  return "'" + text + "' is no number of at most 64 bits";
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return "'" + text + (digits ? "' is no number of at most 64 bits" : "' is no number");
 }
 
 }  // namespace detail
