@@ -171,6 +171,7 @@ Run declare_generate(CLI::App& app, const Contracts& /*contracts*/) {
   };
   add("--seed", trace.seed, "everything random follows from it");
   add("--requests", trace.requests, "how many requests");
+  app.get_option("--requests")->check(positive());
   add("--requests-per-second", trace.requests_per_second, "arrivals, on average");
   add("--mean-turn-tokens", trace.mean_turn_tokens, "new tokens of a prompt");
   add("--mean-output-tokens", trace.mean_output_tokens, "tokens of an answer");

@@ -42,6 +42,7 @@ Run declare_group(CLI::App& app, std::span<const Command> group, const Contracts
   for (const Command& command : group) {
     CLI::App* own = app.add_subcommand(std::string(command.name), std::string(command.doc));
     own->group("Commands");
+    own->fallthrough();  // what concerns all commands (--color) may stand behind one, too
     declared.emplace_back(own, command.declare(*own, contracts));
     names.push_back(command.name);
   }

@@ -50,9 +50,8 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-/// What is wrong with the words that nothing took.
-std::string leftover_text(const CLI::App& app) {
-  const std::vector<std::string> left = app.remaining();
+/// What is wrong with the words `left` that nothing took behind a command.
+std::string leftover_text(const CLI::App& app, const std::vector<std::string>& left) {
   if (left.empty()) return "unexpected argument";
   const std::string& word = left.front();
   if (word.starts_with("-"))
@@ -96,7 +95,7 @@ int run_command_line(int argc, const char* const* argv, const Contracts& contrac
     print_out(fmt::format("{}\n", version.what()));
     return kExitConforms;
   } catch (const CLI::ExtrasError&) {
-    return usage_fault(chosen(app), leftover_text(chosen(app)));
+    return usage_fault(chosen(app), leftover_text(chosen(app), app.remaining(true)));
   } catch (const CLI::ParseError& error) {
     return usage_fault(chosen(app), error.what());
   }

@@ -141,6 +141,17 @@ TEST(Kvoracle, EndsQuietlyWhenNobodyReadsOn) {
   EXPECT_EQ(done.err, "status 2\n");
 }
 
+TEST(Kvoracle, TakesWhatConcernsAllCommandsBehindOneToo) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--color", "never", "list"}, {"list", "--color", "never"}})
+    EXPECT_EQ(run_kvoracle(words).status, kExitConforms);
+  const Finished wrong = run_kvoracle({"list", "--color", "blue"});
+  EXPECT_EQ(wrong.status, kExitUsage);
+  EXPECT_NE(wrong.err.find("--color: blue not in"), std::string::npos) << wrong.err;
+  EXPECT_NE(run_kvoracle({"list", "--colr"}).err.find("unknown option '--colr'"),
+            std::string::npos);
+}
+
 TEST(Kvoracle, PrintsNoColoursIntoAPipe) {
   const Finished done = run_kvoracle({"list"});
   EXPECT_EQ(done.status, kExitConforms);
