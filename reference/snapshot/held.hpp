@@ -1,4 +1,4 @@
-// reference/snapshot/held.hpp: snapshots of the reference caches of rows.
+// reference/snapshot/held.hpp: snapshots of the reference caches of rows, and who may use which.
 #pragma once
 
 #include <memory>

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reference/snapshot/held.hpp"
+
 namespace kvo::snapshot {
 
 class RecurrentCache::Own final : public Snapshot {
@@ -119,14 +121,6 @@ void RecurrentCache::free() {
   offset_ = 0;
 }
 
-Status RecurrentCache::usable(const SnapshotPtr& snapshot) const {
-  if (snapshot == nullptr) return {};
-  if (dynamic_cast<const Own*>(snapshot.get()) == nullptr)
-    return fail(Code::kNotSupported, "a snapshot of another kind");
-  if (snapshot->closed()) return closed_error(quirks_);
-  return {};
-}
-
 Result<SnapshotPtr> RecurrentCache::snapshot(std::int64_t /*from*/) {
   if (!conv_ && !delta_) return SnapshotPtr();
   if (!conv_ || !delta_) return fail(Code::kPrecondition, "half a state");
@@ -134,7 +128,7 @@ Result<SnapshotPtr> RecurrentCache::snapshot(std::int64_t /*from*/) {
 }
 
 Result<bool> RecurrentCache::restore(const SnapshotPtr& snapshot, std::int64_t target) {
-  if (const Status can = usable(snapshot); !can) return can.error();
+  if (const Status can = usable<Own>(snapshot, quirks_); !can) return can.error();
   if (snapshot == nullptr) return target == offset_;
   const auto& own = dynamic_cast<const Own&>(*snapshot);
   if (target != *own.content().offset) return false;
@@ -150,7 +144,7 @@ Result<bool> RecurrentCache::restore(const SnapshotPtr& snapshot, std::int64_t t
 
 Result<SnapshotPtr> RecurrentCache::merge(const SnapshotPtr& parent, const SnapshotPtr& child) {
   for (const SnapshotPtr& side : {parent, child})
-    if (const Status can = usable(side); !can) return can.error();
+    if (const Status can = usable<Own>(side, quirks_); !can) return can.error();
   if (child == nullptr && !quirks_.has(Quirk::kMergeDestroysParent)) return parent;
   if (parent != nullptr && parent == child && !quirks_.has(Quirk::kSecondCloseAborts))
     return fail(Code::kBadPosition, "child");
@@ -161,7 +155,7 @@ Result<SnapshotPtr> RecurrentCache::merge(const SnapshotPtr& parent, const Snaps
 Result<std::pair<SnapshotPtr, SnapshotPtr>> RecurrentCache::split(const SnapshotPtr& snapshot,
                                                                   std::int64_t /*at*/) {
   using Halves = std::pair<SnapshotPtr, SnapshotPtr>;
-  if (const Status can = usable(snapshot); !can) return can.error();
+  if (const Status can = usable<Own>(snapshot, quirks_); !can) return can.error();
   return Halves(nullptr, snapshot);
 }
 

@@ -43,7 +43,6 @@ class RecurrentCache final : public StateCache {
   [[nodiscard]] Status make_states(std::int64_t batch, DType type);
   [[nodiscard]] Status set(Slot& slot, const Array& state, const Shape& expected);
   static void replace(Slot& slot, Slot with);
-  [[nodiscard]] Status usable(const SnapshotPtr& snapshot) const;
 
   StateSizes sizes_;
   QuirkSet<Quirk> quirks_;
