@@ -24,8 +24,9 @@ class Draw {
   explicit Draw(std::uint64_t seed) : random_(seed) {}
 
   [[nodiscard]] std::uint64_t below(std::uint64_t bound) { return random_.below(bound); }
-  /// low to high, both included.
+  /// low to high, both included; low if high is below it.
   [[nodiscard]] std::int64_t between(std::int64_t low, std::int64_t high) {
+    if (high < low) return low;
     return low + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(high - low) + 1));
   }
   [[nodiscard]] bool percent(std::uint64_t percent) { return random_.chance(percent); }
