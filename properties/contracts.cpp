@@ -4,6 +4,7 @@
 #include "optimized/layered/subjects.hpp"
 #include "optimized/positional/subjects.hpp"
 #include "optimized/provider/subjects.hpp"
+#include "optimized/snapshot/subjects.hpp"
 #include "properties/block_pool/contract.hpp"
 #include "properties/layered/contract.hpp"
 #include "properties/positional/contract.hpp"
@@ -49,6 +50,7 @@ std::vector<ContractRow> contract_rows() {
        .mutants = positional::mutants},
       {.name = "snapshot",
        .references = snapshot::references,
+       .optimized = optimized::snapshot_subjects,
        .generators = snapshot::generators,
        .laws = snapshot::laws,
        .mutants = snapshot::mutants},

@@ -123,6 +123,11 @@ struct MakeCaches {
   std::function<std::unique_ptr<StateCache>(const StateSizes&, QuirkSet<Quirk>)> recurrent;
 };
 
+/// What merging two usable snapshots gives where one holds all that the other does (MR-28, MR-49).
+/// Errors  kBadPosition: they are one and the same.
+[[nodiscard]] Result<SnapshotPtr> merged_states(const SnapshotPtr& parent, const SnapshotPtr& child,
+                                                QuirkSet<Quirk> quirks);
+
 /// The error of a snapshot that was closed.
 [[nodiscard]] Error closed_error(QuirkSet<Quirk> quirks);
 

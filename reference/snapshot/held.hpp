@@ -1,10 +1,10 @@
-// reference/snapshot/held.hpp: snapshots of the reference caches of rows, and who may use which.
+// reference/snapshot/held.hpp: snapshots of the reference caches of rows.
 #pragma once
 
 #include <memory>
 #include <utility>
 
-#include "reference/snapshot/cache.hpp"
+#include "reference/snapshot/usable.hpp"
 
 namespace kvo::snapshot {
 
@@ -30,15 +30,5 @@ class Held final : public Snapshot {
   std::int64_t window_;
   bool closed_ = false;
 };
-
-/// Whether a snapshot, which may be null, can be used by a cache whose snapshots are `Own`.
-template <class Own>
-[[nodiscard]] Status usable(const SnapshotPtr& snapshot, QuirkSet<Quirk> quirks) {
-  if (snapshot == nullptr) return {};
-  if (dynamic_cast<const Own*>(snapshot.get()) == nullptr)
-    return fail(Code::kNotSupported, "a snapshot of another kind");
-  if (snapshot->closed()) return closed_error(quirks);
-  return {};
-}
 
 }  // namespace kvo::snapshot

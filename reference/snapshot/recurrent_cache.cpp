@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reference/snapshot/held.hpp"
+#include "reference/snapshot/usable.hpp"
 
 namespace kvo::snapshot {
 
@@ -145,11 +145,7 @@ Result<bool> RecurrentCache::restore(const SnapshotPtr& snapshot, std::int64_t t
 Result<SnapshotPtr> RecurrentCache::merge(const SnapshotPtr& parent, const SnapshotPtr& child) {
   for (const SnapshotPtr& side : {parent, child})
     if (const Status can = usable<Own>(side, quirks_); !can) return can.error();
-  if (child == nullptr && !quirks_.has(Quirk::kMergeDestroysParent)) return parent;
-  if (parent != nullptr && parent == child && !quirks_.has(Quirk::kSecondCloseAborts))
-    return fail(Code::kBadPosition, "child");
-  if (parent != nullptr) (void)parent->close();
-  return child;
+  return merged_states(parent, child, quirks_);
 }
 
 Result<std::pair<SnapshotPtr, SnapshotPtr>> RecurrentCache::split(const SnapshotPtr& snapshot,

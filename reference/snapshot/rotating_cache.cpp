@@ -146,11 +146,7 @@ Result<bool> RotatingCache::restore(const SnapshotPtr& snapshot, std::int64_t ta
 Result<SnapshotPtr> RotatingCache::merge(const SnapshotPtr& parent, const SnapshotPtr& child) {
   for (const SnapshotPtr& side : {parent, child})
     if (const Status can = usable<Own>(side, quirks_); !can) return can.error();
-  if (child == nullptr && !quirks_.has(Quirk::kMergeDestroysParent)) return parent;
-  if (parent != nullptr && parent == child && !quirks_.has(Quirk::kSecondCloseAborts))
-    return fail(Code::kBadPosition, "child");
-  if (parent != nullptr) (void)parent->close();
-  return child;
+  return merged_states(parent, child, quirks_);
 }
 
 Result<std::pair<SnapshotPtr, SnapshotPtr>> RotatingCache::split(const SnapshotPtr& snapshot,

@@ -305,7 +305,9 @@ const CacheKind& recurrent_kind() {
 Result<std::unique_ptr<Cache>> make_ring(const MakeCaches& make, std::int64_t window,
                                          QuirkSet<Quirk> quirks) {
   if (window < 1 && !quirks.has(Quirk::kAnyWindow)) return fail(Code::kOutOfRange, "max_size");
-  return make.rotating(window, quirks);
+  // One that is further below keeps no more; sums with it stay in 64 bits.
+  constexpr std::int64_t kLeast = -(std::int64_t{1} << 60U);
+  return make.rotating(std::max(window, kLeast), quirks);
 }
 
 StateSizes sizes_of(const RecurrentConfig& config) {

@@ -1,0 +1,138 @@
+#include "optimized/snapshot/block.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <new>
+
+namespace kvo::optimized {
+namespace {
+
+std::size_t checked_bytes(const RowForm& form, std::int64_t capacity) {
+  const Shape shape{capacity, form.batch, form.heads, form.dim};
+  const std::optional<std::int64_t> elements = element_count(shape);
+  if (!elements || *elements > std::numeric_limits<std::int64_t>::max() / 4) throw std::bad_alloc();
+  return static_cast<std::size_t>(*elements) * dtype_bytes(form.type);
+}
+
+std::int64_t bound(std::int64_t at, std::int64_t tokens) {
+  return std::clamp(at < 0 ? at + tokens : at, std::int64_t{0}, tokens);
+}
+
+void put_elements(const RowForm& form, std::byte* to, const StridedView& from,
+                  const std::byte* row) {
+  const auto to_bytes = dtype_bytes(form.type);
+  const auto from_bytes = static_cast<std::int64_t>(dtype_bytes(from.dtype));
+  for (std::int64_t b = 0; b < form.batch; ++b)
+    for (std::int64_t h = 0; h < form.heads; ++h)
+      for (std::int64_t d = 0; d < form.dim; ++d, to += to_bytes)
+        store_element(form.type,
+                      load_element(from.dtype, row + (b * from.strides[0] + h * from.strides[1] +
+                                                      d * from.strides[3]) *
+                                                         from_bytes),
+                      to);
+}
+
+}  // namespace
+
+RowForm RowForm::of(const snapshot::Array& rows) {
+  return {rows.view.shape[0], rows.view.shape[1], rows.view.shape[3], rows.view.dtype};
+}
+
+Block::Block(const RowForm& form, std::int64_t capacity, LiveBytesPtr live)
+    : form_(form),
+      capacity_(capacity),
+      live_(std::move(live)),
+      bytes_(std::make_unique_for_overwrite<std::byte[]>(checked_bytes(form, capacity))) {
+  live_->add(capacity_ * form_.bytes());
+}
+
+Block::~Block() {
+  live_->add(-capacity_ * form_.bytes());
+}
+
+snapshot::Array RowRange::array() const {
+  return {.view = {{form.batch, form.heads, count, form.dim},
+                   {form.heads * form.dim, form.dim, form.elements(), 1},
+                   form.type,
+                   block ? block->row(begin) : nullptr},
+          .memory = block};
+}
+
+RowRange RowRange::part(std::int64_t from, std::int64_t to) const {
+  RowRange rows = *this;
+  const std::int64_t first = bound(from, count);
+  rows.begin += first;
+  rows.count = std::max<std::int64_t>(bound(to, count) - first, 0);
+  return rows;
+}
+
+KeptRows::KeptRows(RowRange rows) : rows_(std::move(rows)) {
+  join();
+}
+
+void KeptRows::join() noexcept {
+  if (rows_.block) rows_.block->keepers.push_back(*this);
+}
+
+BlockPtr KeptRows::leave() noexcept {
+  if (rows_.block) rows_.block->keepers.erase(rows_.block->keepers.iterator_to(*this));
+  return std::exchange(rows_.block, nullptr);
+}
+
+void KeptRows::drop() noexcept {
+  const BlockPtr left = leave();
+  rows_ = {};
+  give_up_if_sparse(left);
+}
+
+void give_up_if_sparse(const BlockPtr& block) noexcept {
+  if (!block || block->writers > 0) return;
+  std::int64_t kept = 0;
+  for (const KeptRows& keeper : block->keepers) kept += keeper.rows_.count;
+  if (2 * kept >= block->capacity()) return;
+  while (!block->keepers.empty()) {
+    KeptRows& keeper = block->keepers.front();
+    BlockPtr own;
+    try {
+      own = std::make_shared<Block>(block->form(), keeper.rows_.count, block->live());
+    } catch (const std::bad_alloc&) {
+      return;  // they stay where they are
+    }
+    put_rows(*own, 0, keeper.rows_.array(), 0, keeper.rows_.count);
+    own->written = keeper.rows_.count;
+    (void)keeper.leave();
+    keeper.rows_.block = std::move(own);
+    keeper.rows_.begin = 0;
+    keeper.join();
+  }
+}
+
+void put_rows(Block& to, std::int64_t at, const snapshot::Array& from, std::int64_t first,
+              std::int64_t count) {
+  const RowForm& form = to.form();
+  const StridedView& view = from.view;
+  if (count <= 0 || form.elements() == 0) return;
+  const auto bytes = static_cast<std::int64_t>(dtype_bytes(view.dtype));
+  const std::byte* row = view.data + first * view.strides[2] * bytes;
+  const bool whole_heads = view.strides[3] == 1 || form.dim == 1;
+  const bool whole_rows = whole_heads && (view.strides[1] == form.dim || form.heads == 1) &&
+                          (view.strides[0] == form.heads * form.dim || form.batch == 1);
+  if (view.dtype == form.type && whole_rows && (view.strides[2] == form.elements() || count == 1)) {
+    std::memcpy(to.row(at), row, static_cast<std::size_t>(count * form.bytes()));
+    return;
+  }
+  const auto head_bytes = static_cast<std::size_t>(form.dim * bytes);
+  for (std::int64_t i = 0; i < count; ++i, row += view.strides[2] * bytes) {
+    std::byte* into = to.row(at + i);
+    if (view.dtype != form.type || !whole_heads) {
+      put_elements(form, into, view, row);
+      continue;
+    }
+    for (std::int64_t b = 0; b < form.batch; ++b)
+      for (std::int64_t h = 0; h < form.heads; ++h, into += head_bytes)
+        std::memcpy(into, row + (b * view.strides[0] + h * view.strides[1]) * bytes, head_bytes);
+  }
+}
+
+}  // namespace kvo::optimized

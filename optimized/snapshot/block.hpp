@@ -1,0 +1,124 @@
+// optimized/snapshot/block.hpp: memory of rows that a cache and snapshots share.
+//
+// Words    row     what one token has: [B, H, D] elements, one behind the other. The token axis of
+// a
+//                  block is the slowest one, so that a token is added by one copy behind the
+//                  others, and any range of tokens is an array without moving it.
+// Threads  none, but for LiveBytes.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include <boost/intrusive/list.hpp>
+
+#include "reference/snapshot/arrays.hpp"
+
+namespace kvo::optimized {
+
+/// Bytes of all blocks that live; those that several share count once.
+class LiveBytes {
+ public:
+  [[nodiscard]] std::int64_t now() const { return now_.load(std::memory_order_relaxed); }
+  void add(std::int64_t bytes) { now_.fetch_add(bytes, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::int64_t> now_ = 0;
+};
+using LiveBytesPtr = std::shared_ptr<LiveBytes>;
+
+/// What all rows of a block agree in.
+struct RowForm {
+  std::int64_t batch = 0;
+  std::int64_t heads = 0;
+  std::int64_t dim = 0;
+  DType type = DType::kF32;
+
+  /// Of an array of four axes.
+  [[nodiscard]] static RowForm of(const snapshot::Array& rows);
+  [[nodiscard]] std::int64_t elements() const { return batch * heads * dim; }
+  [[nodiscard]] std::int64_t bytes() const {
+    return elements() * static_cast<std::int64_t>(dtype_bytes(type));
+  }
+  /// But for the type.
+  [[nodiscard]] bool same_shape(const RowForm& other) const {
+    return batch == other.batch && heads == other.heads && dim == other.dim;
+  }
+  friend bool operator==(const RowForm&, const RowForm&) = default;
+};
+
+class Block;
+using BlockPtr = std::shared_ptr<Block>;
+
+/// Some rows of a block.
+struct RowRange {
+  BlockPtr block = nullptr;  ///< null: no row was ever stored
+  std::int64_t begin = 0;
+  std::int64_t count = 0;
+  RowForm form = {};
+
+  /// [B, H, count, D], not a copy.
+  [[nodiscard]] snapshot::Array array() const;
+  /// Rows [from, to) of these, bounds as in MR-A2.
+  [[nodiscard]] RowRange part(std::int64_t from, std::int64_t to) const;
+};
+
+/// Rows that a snapshot keeps. A block that no cache writes to any more, and that kept rows fill to
+/// less than a half, is given up: each keeper takes its rows to a block that they fill. So what
+/// snapshots keep costs at most twice the bytes that they count for.
+class KeptRows : public boost::intrusive::list_base_hook<> {
+ public:
+  explicit KeptRows(RowRange rows);
+  ~KeptRows() { drop(); }
+  KeptRows(const KeptRows&) = delete;
+  KeptRows& operator=(const KeptRows&) = delete;
+
+  [[nodiscard]] const RowRange& rows() const { return rows_; }
+  /// Gives the rows up.
+  void drop() noexcept;
+
+ private:
+  friend void give_up_if_sparse(const BlockPtr& block) noexcept;
+  void join() noexcept;
+  [[nodiscard]] BlockPtr leave() noexcept;
+  RowRange rows_;
+};
+
+/// Room for rows. Those up to `written` have a value; only who holds the block alone may change
+/// them, anybody may add the next ones.
+class Block {
+ public:
+  /// Throws std::bad_alloc.
+  Block(const RowForm& form, std::int64_t capacity, LiveBytesPtr live);
+  ~Block();
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  [[nodiscard]] const RowForm& form() const { return form_; }
+  [[nodiscard]] std::int64_t capacity() const { return capacity_; }
+  [[nodiscard]] std::byte* row(std::int64_t at) { return bytes_.get() + at * form_.bytes(); }
+  [[nodiscard]] const LiveBytesPtr& live() const { return live_; }
+
+  std::int64_t written = 0;  ///< rows, counted from the first
+  std::int64_t writers = 0;  ///< caches whose rows are here
+  boost::intrusive::list<KeptRows, boost::intrusive::constant_time_size<false>> keepers = {};
+
+ private:
+  RowForm form_;
+  std::int64_t capacity_;
+  LiveBytesPtr live_;
+  std::unique_ptr<std::byte[]> bytes_;  // NOLINT(modernize-avoid-c-arrays): std::vector clears
+};
+
+/// What KeptRows says, for a block that a cache has left; null: nothing.
+void give_up_if_sparse(const BlockPtr& block) noexcept;
+
+/// Copies `count` rows of `from`, [B, H, S, D], from token `first` on, to rows of a block from `at`
+/// on, cast to its type (MR-A3).
+void put_rows(Block& to, std::int64_t at, const snapshot::Array& from, std::int64_t first,
+              std::int64_t count);
+
+}  // namespace kvo::optimized

@@ -1,0 +1,184 @@
+#include "optimized/snapshot/kv_cache.hpp"
+
+#include <algorithm>
+
+#include "reference/snapshot/usable.hpp"
+
+namespace kvo::optimized {
+
+using snapshot::Array;
+using snapshot::Pair;
+using snapshot::Quirk;
+using snapshot::SnapshotPtr;
+
+namespace {
+
+// Slots are counted as the rules say it, because a type can only change where they grow.
+constexpr std::int64_t kGrowth = 256;
+
+}  // namespace
+
+Status SnapshotKvCache::fits(const Array& k, const Array& v) const {
+  const RowForm* k_form = slots_.exists() ? &slots_.k.form() : nullptr;
+  const RowForm* v_form = slots_.exists() ? &slots_.v.form() : nullptr;
+  const bool axes = k.view.shape.size() == 4 && v.view.shape.size() == 4;
+  if (axes && slots_.exists() && !quirks_.has(Quirk::kTypeWidens) &&
+      (snapshot::wider(k.view.dtype, k_form->type) || snapshot::wider(v.view.dtype, v_form->type)))
+    return fail(Code::kBadShape, "type");
+  return rows_fit({k, v}, k_form, v_form, quirks_);
+}
+
+SnapshotKvCache::Changes SnapshotKvCache::appending(std::int64_t offset, const Array& k,
+                                                    const Array& v) const {
+  const std::int64_t end = offset + snapshot::tokens_of(k);
+  const bool full = !slots_.exists() || end > slots_.k.size();
+  const auto side = [&](const Slots& slots, const Array& rows) {
+    SlotsChange change = slots.change();
+    if (full) {
+      if (!change.exists()) {
+        change.start(rows);
+      } else if (offset % kGrowth != 0) {
+        change.keep(0, offset);
+      }
+      (void)change.extend(rows, (snapshot::tokens_of(rows) + kGrowth - 1) / kGrowth * kGrowth);
+    }
+    (void)change.put(offset, end, rows);  // MR-A6
+    change.show(end);
+    return change;
+  };
+  return {side(slots_.k, k), side(slots_.v, v)};
+}
+
+Result<std::shared_ptr<const Pair>> SnapshotKvCache::update(const Array& k, const Array& v) {
+  if (const Status fit = fits(k, v); !fit) return fit.error();
+  const bool nothing = snapshot::tokens_of(k) == 0 && !quirks_.has(Quirk::kNothingMakesABuffer);
+  auto shown = std::make_shared<Pair>();
+  if (nothing && !slots_.exists()) {
+    *shown = {k, v};
+    return std::shared_ptr<const Pair>(std::move(shown));
+  }
+  if (!nothing) {
+    const Changes changes = appending(offset_, k, v);
+    slots_.apply(changes.k, changes.v);
+    offset_ += snapshot::tokens_of(k);
+  }
+  *shown = slots_.pair(0, offset_);
+  return std::shared_ptr<const Pair>(std::move(shown));
+}
+
+std::optional<snapshot::State> SnapshotKvCache::state() const {
+  if (!slots_.exists()) return std::nullopt;
+  const Pair shown = slots_.pair(0, offset_);
+  return snapshot::State{shown.k, shown.v};
+}
+
+void SnapshotKvCache::free() {
+  slots_.clear();
+  offset_ = 0;
+}
+
+Result<SnapshotPtr> SnapshotKvCache::snapshot(std::int64_t from) {
+  if (!slots_.exists() || offset_ <= from) return SnapshotPtr();
+  const std::int64_t begin = std::max<std::int64_t>(from, 0);
+  return std::make_shared<Own>(Own::Place{.from = begin, .to = offset_},
+                               slots_.k.range(begin, offset_), slots_.v.range(begin, offset_),
+                               quirks_);
+}
+
+Result<bool> SnapshotKvCache::restore(const SnapshotPtr& snapshot, std::int64_t target) {
+  if (const Status can = snapshot::usable<Own>(snapshot, quirks_); !can) return can.error();
+  // Rows behind offset can be seen again only where others are lost.
+  const bool forgets = !quirks_.has(Quirk::kMisfitIsSilent);
+  if (snapshot == nullptr) {
+    if (target < 0 || target > offset_) return false;
+    offset_ = target;
+    if (forgets) slots_.forget_from(target);
+    return true;
+  }
+  const auto& own = dynamic_cast<const Own&>(*snapshot);
+  const std::int64_t from = own.place().from;
+  if (target < 0 || target > own.place().to || offset_ < from) return false;
+  if (target < from && !quirks_.has(Quirk::kRestoresBelowFrom)) return false;
+  const Array k = own.k().array();
+  const Array v = own.v().array();
+  if (const Status fit = fits(k, v); !fit) return fit.error();
+  Changes changes = appending(from, k, v);
+  if (forgets) {
+    changes.k.forget_from(from);
+    changes.v.forget_from(from);
+  }
+  const std::int64_t end = from + own.k().count;
+  if (slots_.k.can_adopt(changes.k, from, own.k()) &&
+      slots_.v.can_adopt(changes.v, from, own.v())) {
+    slots_.k.adopt(changes.k, from, own.k());
+    slots_.v.adopt(changes.v, from, own.v());
+  } else {
+    slots_.apply(changes.k, changes.v);
+  }
+  offset_ = std::min(end, target);
+  if (forgets) slots_.forget_from(offset_);
+  return true;
+}
+
+RowRange SnapshotKvCache::joined(const RowRange& first, const RowRange& second) const {
+  RowRange all = first;
+  all.count += second.count;
+  if (first.form == second.form &&
+      (second.count == 0 ||
+       (first.block == second.block && first.begin + first.count == second.begin)))
+    return all;
+  if (snapshot::wider(second.form.type, first.form.type)) all.form.type = second.form.type;
+  all.begin = 0;
+  all.block = std::make_shared<Block>(all.form, all.count, live_);
+  put_rows(*all.block, 0, first.array(), 0, first.count);
+  put_rows(*all.block, first.count, second.array(), 0, second.count);
+  all.block->written = all.count;
+  return all;
+}
+
+Result<SnapshotPtr> SnapshotKvCache::merge(const SnapshotPtr& parent, const SnapshotPtr& child) {
+  for (const SnapshotPtr& side : {parent, child})
+    if (const Status can = snapshot::usable<Own>(side, quirks_); !can) return can.error();
+  if (parent == nullptr || child == nullptr) {
+    const SnapshotPtr& left = parent != nullptr ? parent : child;
+    if (left == nullptr || !quirks_.has(Quirk::kMergeLosesOneSide)) return left;
+    if (const Status done = left->close(); !done) return done.error();
+    return SnapshotPtr();
+  }
+  const bool unchecked = quirks_.has(Quirk::kMergeUnchecked);
+  if (parent == child && unchecked) return snapshot::closed_error(quirks_);
+  const auto& before = dynamic_cast<const Own&>(*parent);
+  const auto& behind = dynamic_cast<const Own&>(*child);
+  if (before.place().to != behind.place().from && !unchecked)
+    return fail(Code::kBadPosition, "child");
+  if (!before.k().form.same_shape(behind.k().form) || !before.v().form.same_shape(behind.v().form))
+    return fail(quirks_.has(Quirk::kMisfitIsSilent) ? Code::kPrecondition : Code::kBadShape,
+                "k, v");
+  SnapshotPtr merged = std::make_shared<Own>(
+      Own::Place{.from = before.place().from, .to = behind.place().to},
+      joined(before.k(), behind.k()), joined(before.v(), behind.v()), quirks_);
+  (void)parent->close();
+  (void)child->close();
+  return merged;
+}
+
+Result<std::pair<SnapshotPtr, SnapshotPtr>> SnapshotKvCache::split(const SnapshotPtr& snapshot,
+                                                                   std::int64_t at) {
+  using Halves = std::pair<SnapshotPtr, SnapshotPtr>;
+  if (const Status can = snapshot::usable<Own>(snapshot, quirks_); !can) return can.error();
+  if (snapshot == nullptr) return Halves();
+  const auto& whole = dynamic_cast<const Own&>(*snapshot);
+  const auto [from, to, idx, window] = whole.place();
+  if (at <= from) return Halves(nullptr, snapshot);
+  if (at >= to) return Halves(snapshot, nullptr);
+  const std::int64_t i = at - from;
+  const auto part = [&](std::int64_t begin, std::int64_t end) {
+    return std::make_shared<Own>(Own::Place{.from = from + begin, .to = from + end},
+                                 whole.k().part(begin, end), whole.v().part(begin, end), quirks_);
+  };
+  Halves halves(part(0, i), part(i, to - from));
+  if (const Status done = snapshot->close(); !done) return done.error();
+  return halves;
+}
+
+}  // namespace kvo::optimized

@@ -1,0 +1,30 @@
+#include "optimized/snapshot/subjects.hpp"
+
+#include <memory>
+
+#include "optimized/snapshot/kv_cache.hpp"
+#include "optimized/snapshot/ring_cache.hpp"
+#include "optimized/snapshot/state_cache.hpp"
+#include "reference/snapshot/operations.hpp"
+
+namespace kvo::optimized {
+
+snapshot::MakeCaches snapshot_caches(const LiveBytesPtr& live) {
+  using Quirks = QuirkSet<snapshot::Quirk>;
+  return {.kv = [live](Quirks quirks) { return std::make_unique<SnapshotKvCache>(quirks, live); },
+          .rotating =
+              [live](std::int64_t window, Quirks quirks) {
+                return std::make_unique<SnapshotRingCache>(window, quirks, live);
+              },
+          .recurrent =
+              [](const snapshot::StateSizes& sizes, Quirks quirks) {
+                return std::make_unique<SnapshotStateCache>(sizes, quirks);
+              }};
+}
+
+std::vector<Subject> snapshot_subjects() {
+  return snapshot::make_subjects("optimized", "written in place, shared with snapshots",
+                                 snapshot_caches(std::make_shared<LiveBytes>()));
+}
+
+}  // namespace kvo::optimized
