@@ -5,6 +5,8 @@
 #include <limits>
 #include <new>
 
+#include <sys/mman.h>
+
 namespace kvo::optimized {
 namespace {
 
@@ -39,16 +41,55 @@ RowForm RowForm::of(const snapshot::Array& rows) {
   return {rows.view.shape[0], rows.view.shape[1], rows.view.shape[3], rows.view.dtype};
 }
 
-Block::Block(const RowForm& form, std::int64_t capacity, LiveBytesPtr live)
-    : form_(form),
-      capacity_(capacity),
-      live_(std::move(live)),
-      bytes_(std::make_unique_for_overwrite<std::byte[]>(checked_bytes(form, capacity))) {
-  live_->add(capacity_ * form_.bytes());
+void Block::Free::operator()(std::byte* bytes) const {
+  if (mapped > 0)
+    (void)::munmap(bytes, mapped);
+  else
+    ::operator delete(bytes);
+}
+
+// Null if the system has none.
+Block::Bytes Block::mapped(std::size_t bytes) {
+  void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return {nullptr, Free{}};
+  return {static_cast<std::byte*>(at), Free{bytes}};
+}
+
+Block::Block(const RowForm& form, std::int64_t capacity, Growth growth, LiveBytesPtr live)
+    : form_(form), capacity_(capacity), live_(std::move(live)) {
+  const std::size_t bytes = checked_bytes(form, capacity);
+  const bool large = form.bytes() >= kLargeRow || bytes > kMostCopied;
+  if (growth == Growth::kGrows && large && bytes <= kReserved) bytes_ = mapped(kReserved);
+  if (bytes_)
+    capacity_ = static_cast<std::int64_t>(kReserved) / form.bytes();
+  else
+    bytes_ = {static_cast<std::byte*>(::operator new(bytes)), Free{}};
 }
 
 Block::~Block() {
-  live_->add(-capacity_ * form_.bytes());
+  live_->add(-held_ * form_.bytes());
+}
+
+void Block::wrote(std::int64_t rows) {
+  written_ = rows;
+  if (rows <= held_) return;
+  live_->add((rows - held_) * form_.bytes());
+  held_ = rows;
+  if (bytes_.get_deleter().mapped > 0 && held_ >= ready_) ask_ahead();
+}
+
+void Block::ask_ahead() {
+  constexpr std::int64_t kPage = 4096;
+  constexpr std::int64_t kPages = kAhead / kPage;
+  // The layers of a model grow alike; they must not all ask in the same step.
+  static std::atomic<std::int64_t> blocks = 0;
+  const std::int64_t pages = ready_ > 0 ? kPages : 1 + blocks++ % kPages;
+  const std::int64_t begin = held_ * form_.bytes() / kPage * kPage;
+  const std::int64_t end = std::min(begin + pages * kPage, static_cast<std::int64_t>(kReserved));
+  // Where the system cannot, pages come one by one.
+  (void)::madvise(bytes_.get() + begin, static_cast<std::size_t>(end - begin), MADV_POPULATE_WRITE);
+  ready_ = end / form_.bytes();
 }
 
 snapshot::Array RowRange::array() const {
@@ -90,17 +131,18 @@ void give_up_if_sparse(const BlockPtr& block) noexcept {
   if (!block || block->writers > 0) return;
   std::int64_t kept = 0;
   for (const KeptRows& keeper : block->keepers) kept += keeper.rows_.count;
-  if (2 * kept >= block->capacity()) return;
+  if (2 * kept >= block->held()) return;
   while (!block->keepers.empty()) {
     KeptRows& keeper = block->keepers.front();
     BlockPtr own;
     try {
-      own = std::make_shared<Block>(block->form(), keeper.rows_.count, block->live());
+      own = std::make_shared<Block>(block->form(), keeper.rows_.count, Block::Growth::kNone,
+                                    block->live());
     } catch (const std::bad_alloc&) {
       return;  // they stay where they are
     }
     put_rows(*own, 0, keeper.rows_.array(), 0, keeper.rows_.count);
-    own->written = keeper.rows_.count;
+    own->wrote(keeper.rows_.count);
     (void)keeper.leave();
     keeper.rows_.block = std::move(own);
     keeper.rows_.begin = 0;

@@ -19,7 +19,7 @@
 
 namespace kvo::optimized {
 
-/// Bytes of all blocks that live; those that several share count once.
+/// Bytes of all rows that blocks hold, those that several share once; not the room behind them.
 class LiveBytes {
  public:
   [[nodiscard]] std::int64_t now() const { return now_.load(std::memory_order_relaxed); }
@@ -49,6 +49,14 @@ struct RowForm {
   }
   friend bool operator==(const RowForm&, const RowForm&) = default;
 };
+
+/// A block that grows gets addresses for kReserved bytes at once, and memory only as rows are
+/// written, if it is larger than kMostCopied bytes, or its rows are at least kLargeRow bytes: it
+/// then grows without moving. Smaller ones are copied when they are full.
+inline constexpr std::size_t kReserved = std::size_t{1} << 30U;
+inline constexpr std::size_t kMostCopied = std::size_t{1} << 20U;
+inline constexpr std::int64_t kLargeRow = 1024;
+inline constexpr std::int64_t kAhead = 32 << 10;
 
 class Block;
 using BlockPtr = std::shared_ptr<Block>;
@@ -91,8 +99,11 @@ class KeptRows : public boost::intrusive::list_base_hook<> {
 /// them, anybody may add the next ones.
 class Block {
  public:
+  /// A block that grows has room for more than it is asked for: see kMostCopied.
+  enum class Growth : std::uint8_t { kNone, kGrows };
+
   /// Throws std::bad_alloc.
-  Block(const RowForm& form, std::int64_t capacity, LiveBytesPtr live);
+  Block(const RowForm& form, std::int64_t capacity, Growth growth, LiveBytesPtr live);
   ~Block();
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
@@ -101,16 +112,34 @@ class Block {
   [[nodiscard]] std::int64_t capacity() const { return capacity_; }
   [[nodiscard]] std::byte* row(std::int64_t at) { return bytes_.get() + at * form_.bytes(); }
   [[nodiscard]] const LiveBytesPtr& live() const { return live_; }
+  /// Rows with a value.
+  [[nodiscard]] std::int64_t written() const { return written_; }
+  /// There are so many now.
+  void wrote(std::int64_t rows);
+  /// The most that there ever were: what the block costs.
+  [[nodiscard]] std::int64_t held() const { return held_; }
 
-  std::int64_t written = 0;  ///< rows, counted from the first
   std::int64_t writers = 0;  ///< caches whose rows are here
   boost::intrusive::list<KeptRows, boost::intrusive::constant_time_size<false>> keepers = {};
 
  private:
+  struct Free {
+    std::size_t mapped = 0;  ///< bytes of addresses; 0: from operator new
+    void operator()(std::byte* bytes) const;
+  };
+  /// Asks for the memory of the rows that come next, kAhead bytes at once: a page by a fault of its
+  /// own costs twice as much.
+  void ask_ahead();
+  using Bytes = std::unique_ptr<std::byte, Free>;
+  [[nodiscard]] static Bytes mapped(std::size_t bytes);
+
   RowForm form_;
   std::int64_t capacity_;
+  std::int64_t written_ = 0;
+  std::int64_t held_ = 0;
+  std::int64_t ready_ = 0;  ///< rows whose memory was asked for ahead
   LiveBytesPtr live_;
-  std::unique_ptr<std::byte[]> bytes_;  // NOLINT(modernize-avoid-c-arrays): std::vector clears
+  Bytes bytes_{nullptr, Free{}};
 };
 
 /// What KeptRows says, for a block that a cache has left; null: nothing.

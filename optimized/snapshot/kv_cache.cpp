@@ -50,9 +50,14 @@ SnapshotKvCache::Changes SnapshotKvCache::appending(std::int64_t offset, const A
 }
 
 Result<std::shared_ptr<const Pair>> SnapshotKvCache::update(const Array& k, const Array& v) {
+  auto shown = std::make_shared<Pair>();
+  // Most tokens come one by one and find room.
+  if (slots_.take_in_place(offset_, k, v)) {
+    slots_.show(++offset_, *shown);
+    return std::shared_ptr<const Pair>(std::move(shown));
+  }
   if (const Status fit = fits(k, v); !fit) return fit.error();
   const bool nothing = snapshot::tokens_of(k) == 0 && !quirks_.has(Quirk::kNothingMakesABuffer);
-  auto shown = std::make_shared<Pair>();
   if (nothing && !slots_.exists()) {
     *shown = {k, v};
     return std::shared_ptr<const Pair>(std::move(shown));
@@ -129,10 +134,10 @@ RowRange SnapshotKvCache::joined(const RowRange& first, const RowRange& second) 
     return all;
   if (snapshot::wider(second.form.type, first.form.type)) all.form.type = second.form.type;
   all.begin = 0;
-  all.block = std::make_shared<Block>(all.form, all.count, live_);
+  all.block = std::make_shared<Block>(all.form, all.count, Block::Growth::kNone, live_);
   put_rows(*all.block, 0, first.array(), 0, first.count);
   put_rows(*all.block, first.count, second.array(), 0, second.count);
-  all.block->written = all.count;
+  all.block->wrote(all.count);
   return all;
 }
 

@@ -76,6 +76,18 @@ SnapshotRingCache::Turned SnapshotRingCache::with_single(const Array& k, const A
 }
 
 Result<std::shared_ptr<const Pair>> SnapshotRingCache::update(const Array& k, const Array& v) {
+  auto shown = std::make_shared<Pair>();
+  // Most tokens come one by one, and take a slot that nobody else sees.
+  const std::int64_t slot = idx_ < window_ ? idx_ : 0;
+  const std::int64_t size = slots_.k.size();
+  const bool stays = size == window_ || (size < window_ && offset_ < size);
+  const bool shown_whole = slot == offset_ || (slots_.k.is_full() && slots_.v.is_full());
+  const bool plain = stays && shown_whole && live_.expired();
+  if (plain && slots_.take_in_place(slot, k, v)) {
+    idx_ = slot + 1;
+    slots_.show(std::min(++offset_, window_), *shown);
+    return std::shared_ptr<const Pair>(std::move(shown));
+  }
   const RowForm* k_form = slots_.exists() ? &slots_.k.form() : nullptr;
   const RowForm* v_form = slots_.exists() ? &slots_.v.form() : nullptr;
   if (const Status fit = rows_fit({k, v}, k_form, v_form, quirks_); !fit) return fit.error();
@@ -83,7 +95,7 @@ Result<std::shared_ptr<const Pair>> SnapshotRingCache::update(const Array& k, co
   const bool nothing = snapshot::tokens_of(k) == 0 && !quirks_.has(Quirk::kNothingMovesTheRing);
   const std::shared_ptr<Pair> live = live_.lock();
   const bool shows_live = chunk && quirks_.has(Quirk::kLiveChunk);
-  auto shown = shows_live && live ? live : std::make_shared<Pair>();
+  if (shows_live && live) shown = live;
   if (nothing) {
     *shown = slots_.exists() ? slots_.pair(0, offset_) : Pair{k, v};
     return std::shared_ptr<const Pair>(std::move(shown));

@@ -9,11 +9,6 @@ namespace {
 using snapshot::Array;
 
 constexpr std::int64_t kLeastCapacity = 256;
-// A larger block is begun when the one at hand is filled to three quarters. At five rows for each
-// that is added it is complete before the rest is.
-constexpr std::int64_t kRowsAStep = 5;
-// More at once is a prefill, which may as well move everything.
-constexpr std::int64_t kSmallPart = 16;
 
 std::int64_t bound(std::int64_t at, std::int64_t slots) {
   return std::clamp(at < 0 ? at + slots : at, std::int64_t{0}, slots);
@@ -83,6 +78,21 @@ RowRange Slots::range(std::int64_t begin, std::int64_t end) const {
       first, std::max(bound(end, size_), first));
 }
 
+void Slots::show(std::int64_t end, Array& out) const noexcept {
+  StridedView& view = out.view;
+  view.shape.resize(4);
+  view.strides.resize(4);
+  std::ranges::copy(
+      std::array{form_->batch, form_->heads, std::min({end, size_, stored_}), form_->dim},
+      view.shape.begin());
+  std::ranges::copy(
+      std::array{form_->heads * form_->dim, form_->dim, form_->elements(), std::int64_t{1}},
+      view.strides.begin());
+  view.dtype = form_->type;
+  view.data = block_ ? block_->row(begin_) : nullptr;
+  out.memory = block_;
+}
+
 SlotsChange Slots::change() const {
   SlotsChange made;
   made.form_ = form_;
@@ -97,73 +107,54 @@ std::int64_t Slots::stored_after(const SlotsChange& change) const {
   return std::clamp<std::int64_t>(std::min(stored_, change.needed_) - front.begin, 0, front.size());
 }
 
-Slots::Room Slots::room_for(const SlotsChange& change) const {
-  if (!change.exists()) return {};
+BlockPtr Slots::room_for(const SlotsChange& change) const {
+  if (!change.exists()) return nullptr;
   const std::int64_t stays = stored_after(change);
   const std::int64_t put_end = change.rows_ != nullptr ? change.put_end_ : 0;
   const std::int64_t wanted = std::max({stays, put_end, change.shown_});
-  const std::int64_t begin = begin_ + change.parts_[0].begin;
+  const bool puts = put_end > change.put_begin_;
   const bool whole = block_ && change.parts_[1].size() == 0 && block_->form() == *change.form_;
-  const bool writes = wanted > stays || put_end > change.put_begin_;
-  if (whole && !writes) return {};
-  if (wanted == 0) return {};
-  const std::int64_t room = block_ ? block_->capacity() - begin : 0;
-  const std::int64_t first =
-      put_end > change.put_begin_ ? std::min(change.put_begin_, stays) : stays;
-  const bool alone = block_.use_count() == 1;
-  const bool next = block_ && first == stays && block_->written == begin + stays;
-  if (whole && wanted <= room && (alone || next)) {
-    const std::int64_t added = wanted - stays;
-    const bool grows = !larger_ && change.parts_[0].begin == 0 && room < most_ &&
-                       4 * wanted >= 3 * room && added <= room / kSmallPart;
-    if (!grows) return {};
-    const std::int64_t more = std::min(2 * room, most_);
-    return {.larger = std::make_shared<Block>(*change.form_, more, live_)};
+  if (wanted == 0 || (whole && wanted == stays && !puts)) return nullptr;
+  if (whole) {
+    const std::int64_t begin = begin_ + change.parts_[0].begin;
+    const bool behind = (!puts || change.put_begin_ >= stays) && block_->written() == begin + stays;
+    if (begin + wanted <= block_->capacity() && (behind || block_.use_count() == 1)) return nullptr;
   }
   std::int64_t capacity = std::max(2 * wanted, kLeastCapacity);
   if (most_ >= wanted) capacity = std::min(capacity, most_);
-  return {.moved = std::make_shared<Block>(*change.form_, capacity, live_)};
+  return std::make_shared<Block>(*change.form_, capacity, Block::Growth::kGrows, live_);
 }
 
-void Slots::apply(const SlotsChange& change, Room room) noexcept {
+void Slots::apply(const SlotsChange& change, BlockPtr room) noexcept {
   if (!change.exists()) return;
   const std::int64_t before = std::min(stored_, change.needed_);
   const std::int64_t stays = stored_after(change);
   const auto& parts = change.parts_;
   form_ = change.form_;
   size_ = change.size_;
-  if (room.moved) {
+  if (room) {
     std::int64_t at = 0;
     for (const auto& part : parts) {
       const std::int64_t stored = std::clamp<std::int64_t>(before - part.begin, 0, part.size());
       if (stored > 0)
-        put_rows(*room.moved, at, RowRange{block_, begin_, before, block_->form()}.array(),
-                 part.begin, stored);
-      if (at + stored < stays)
-        clear_rows(*room.moved, at + stored, std::min(at + part.size(), stays));
+        put_rows(*room, at, RowRange{block_, begin_, before, block_->form()}.array(), part.begin,
+                 stored);
+      if (at + stored < stays) clear_rows(*room, at + stored, std::min(at + part.size(), stays));
       at += part.size();
     }
-    room.moved->written = stays;
-    enter(std::move(room.moved));
+    room->wrote(stays);
+    enter(std::move(room));
   } else {
-    if (parts[0].begin > 0) larger_ = nullptr;
     begin_ += parts[0].begin;
   }
   stored_ = stays;
-  if (room.larger) {
-    larger_ = std::move(room.larger);
-    copied_ = 0;
-  }
   write(change);
-  if (larger_) fill_larger(std::max<std::int64_t>(stored_ - stays, 1));
 }
 
 void Slots::write(const SlotsChange& change) noexcept {
   const bool puts = change.rows_ != nullptr && change.put_end_ > change.put_begin_;
-  const std::int64_t first = puts ? std::min(change.put_begin_, stored_) : stored_;
   const std::int64_t end = std::max({stored_, puts ? change.put_end_ : 0, change.shown_});
   if (!block_ || (!puts && end == stored_)) return;
-  copied_ = std::min(copied_, first);
   if (puts) {
     clear_rows(*block_, begin_ + stored_, begin_ + std::max(stored_, change.put_begin_));
     if (snapshot::tokens_of(*change.rows_) == change.put_end_ - change.put_begin_) {
@@ -177,18 +168,21 @@ void Slots::write(const SlotsChange& change) noexcept {
   const std::int64_t filled = std::max(stored_, puts ? change.put_end_ : 0);
   clear_rows(*block_, begin_ + filled, begin_ + end);
   stored_ = end;
-  block_->written = begin_ + end;
+  block_->wrote(begin_ + end);
 }
 
-void Slots::fill_larger(std::int64_t rows) noexcept {
-  copied_ = std::min(copied_, stored_);
-  const std::int64_t end = std::min(stored_, copied_ + kRowsAStep * rows);
-  put_rows(*larger_, copied_, RowRange{block_, begin_, stored_, *form_}.array(), copied_,
-           end - copied_);
-  copied_ = end;
-  if (copied_ < stored_) return;
-  larger_->written = stored_;
-  enter(std::move(larger_));
+bool Slots::takes_in_place(std::int64_t at, const Array& row) const {
+  if (!block_ || at < 0 || at >= size_ || at > stored_ || RowForm::of(row) != block_->form() ||
+      snapshot::tokens_of(row) != 1 || begin_ + at >= block_->capacity())
+    return false;
+  return (at == stored_ && block_->written() == begin_ + at) || block_.use_count() == 1;
+}
+
+void Slots::put_in_place(std::int64_t at, const Array& row) noexcept {
+  put_rows(*block_, begin_ + at, row, 0, 1);
+  if (at < stored_) return;
+  stored_ = at + 1;
+  block_->wrote(begin_ + stored_);
 }
 
 bool Slots::can_adopt(const SlotsChange& change, std::int64_t from, const RowRange& rows) const {
@@ -224,8 +218,7 @@ void Slots::clear() noexcept {
 void Slots::enter(BlockPtr block) noexcept {
   if (block) ++block->writers;
   const BlockPtr left = std::exchange(block_, std::move(block));
-  larger_ = nullptr;
-  begin_ = copied_ = 0;
+  begin_ = 0;
   if (!left) return;
   --left->writers;
   give_up_if_sparse(left);

@@ -74,22 +74,28 @@ class Slots {
   [[nodiscard]] bool exists() const { return form_.has_value(); }
   [[nodiscard]] const RowForm& form() const { return *form_; }
   [[nodiscard]] std::int64_t size() const { return size_; }
+  /// Whether no slot is zero because nobody wrote it.
+  [[nodiscard]] bool is_full() const { return stored_ == size_; }
   /// Slots [begin, end), bounds as in MR-A2; they must have been shown by a change.
   [[nodiscard]] RowRange range(std::int64_t begin, std::int64_t end) const;
+  /// Slots [0, end), 0 <= end, as range() says, into an array that exists: nothing is allocated.
+  void show(std::int64_t end, snapshot::Array& out) const noexcept;
 
   [[nodiscard]] SlotsChange change() const;
   /// What slots from `at` on hold is not needed any more.
   void forget_from(std::int64_t at) { stored_ = std::min(stored_, std::max(at, std::int64_t{0})); }
 
-  /// Blocks that a change needs.
-  struct Room {
-    BlockPtr moved = nullptr;   ///< where the slots go; null: they stay
-    BlockPtr larger = nullptr;  ///< what is to be filled beside
-  };
+  /// Whether one row could be put at slot `at` by a copy and nothing else: as a new one behind
+  /// those that are stored, or over one that nobody else sees.
+  [[nodiscard]] bool takes_in_place(std::int64_t at, const snapshot::Array& row) const;
+  /// Puts it.
+  void put_in_place(std::int64_t at, const snapshot::Array& row) noexcept;
+
   /// Throws std::bad_alloc; nothing has changed then.
-  [[nodiscard]] Room room_for(const SlotsChange& change) const;
+  /// Returns  the block that a change needs; null: it can be made in place.
+  [[nodiscard]] BlockPtr room_for(const SlotsChange& change) const;
   /// `room` is that for `change`.
-  void apply(const SlotsChange& change, Room room) noexcept;
+  void apply(const SlotsChange& change, BlockPtr room) noexcept;
 
   /// Whether a change that puts `rows` at slot `from` could as well share them: they go on where
   /// these slots end, in the same block, or nothing of these slots is left.
@@ -105,7 +111,6 @@ class Slots {
   [[nodiscard]] std::int64_t stored_after(const SlotsChange& change) const;
   void enter(BlockPtr block) noexcept;
   void write(const SlotsChange& change) noexcept;
-  void fill_larger(std::int64_t rows) noexcept;
 
   LiveBytesPtr live_;
   std::int64_t most_;
@@ -113,9 +118,7 @@ class Slots {
   std::int64_t size_ = 0;    ///< slots
   std::int64_t stored_ = 0;  ///< of which these lie in the block; the rest are zeros
   BlockPtr block_ = nullptr;
-  std::int64_t begin_ = 0;     ///< row of slot 0
-  BlockPtr larger_ = nullptr;  ///< takes the place of the block when it holds all
-  std::int64_t copied_ = 0;    ///< slots that it holds
+  std::int64_t begin_ = 0;  ///< row of slot 0
 };
 
 /// Both sides of a cache, which change together or not at all.
@@ -131,10 +134,26 @@ struct SlotsPair {
   [[nodiscard]] snapshot::Pair pair(std::int64_t begin, std::int64_t end) const {
     return {k.range(begin, end).array(), v.range(begin, end).array()};
   }
+  /// Slots [0, end), 0 <= end, of both, into a pair that exists.
+  void show(std::int64_t end, snapshot::Pair& out) const noexcept {
+    k.show(end, out.k);
+    v.show(end, out.v);
+  }
+  /// Puts one row into slot `at` of both sides if a copy does it (Slots::takes_in_place).
+  /// Returns  whether it was done.
+  [[nodiscard]] bool take_in_place(std::int64_t at, const snapshot::Array& k_row,
+                                   const snapshot::Array& v_row) {
+    if (k_row.view.shape.size() != 4 || v_row.view.shape.size() != 4 ||
+        !k.takes_in_place(at, k_row) || !v.takes_in_place(at, v_row))
+      return false;
+    k.put_in_place(at, k_row);
+    v.put_in_place(at, v_row);
+    return true;
+  }
   /// Throws std::bad_alloc; nothing has changed then.
   void apply(const SlotsChange& k_change, const SlotsChange& v_change) {
-    Slots::Room k_room = k.room_for(k_change);
-    Slots::Room v_room = v.room_for(v_change);
+    BlockPtr k_room = k.room_for(k_change);
+    BlockPtr v_room = v.room_for(v_change);
     k.apply(k_change, std::move(k_room));
     v.apply(v_change, std::move(v_room));
   }
