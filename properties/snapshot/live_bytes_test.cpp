@@ -1,0 +1,76 @@
+// Law: the rows that caches and snapshots hold are given back to the last byte. Random scripts, and
+// at their end everything is freed and closed.
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "optimized/snapshot/subjects.hpp"
+#include "properties/snapshot/contract.hpp"
+#include "reference/snapshot/operations.hpp"
+
+namespace kvo::snapshot {
+namespace {
+
+constexpr std::uint64_t kCases = 400;
+constexpr int kMostOperations = 120;
+
+struct Scripted {
+  Generator generator;
+  Subject subject;
+};
+
+// Carries out a script and returns the highest number that a snapshot got; -1: pairs were numbered,
+// which nothing closes.
+std::int64_t run(Session& session, GeneratedCase& drawn) {
+  Probe probe;
+  Labels labels;
+  std::int64_t highest = 0;
+  for (int i = 0; i < kMostOperations; ++i) {
+    const std::optional<Op> op = drawn.ops->next();
+    if (!op) break;
+    const Observation seen = session.apply(*op, probe);
+    drawn.ops->saw(*op, seen, labels);
+    if (const auto* update = op->as<Update>(); update && update->keep.value_or(false)) highest = -1;
+    if (highest < 0 || !seen.returns) continue;
+    const auto look = [&](const Numbered& one) {
+      if (one.handle.has_value()) highest = std::max(highest, *one.handle);
+    };
+    if (const auto* one = seen.returns.get_if<Numbered>()) look(*one);
+    if (const auto* halves = seen.returns.get_if<Split::Returns>())
+      for (const auto& half : {halves->parent, halves->child})
+        if (half.has_value()) look(*half);
+  }
+  return highest;
+}
+
+TEST(LiveBytes, GoBackToZeroWhenAllIsFreedAndClosed) {
+  for (const Generator& generator : rows_generators()) {
+    const auto live = std::make_shared<optimized::LiveBytes>();
+    std::uint64_t held = 0;
+    for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+      SCOPED_TRACE(generator.kind->name() + ", seed " + std::to_string(seed));
+      const Profile profile = seed % 2 == 0 ? Profile::kDocumented : Profile::kOriginal;
+      GeneratedCase drawn = generator.make(seed, profile);
+      for (const Subject& subject :
+           make_subjects("optimized", "", optimized::snapshot_caches(live))) {
+        if (subject.kind != generator.kind) continue;
+        std::unique_ptr<Session> session = subject.open(drawn.setup).value();
+        const std::int64_t highest = run(*session, drawn);
+        held += live->now() > 0 ? 1 : 0;
+        Probe probe;
+        (void)session->apply(Op::of(Free{}), probe);
+        for (std::int64_t number = 1; number <= highest; ++number)
+          (void)session->apply(Op::of(Close{number}), probe);
+        if (highest >= 0 && profile == Profile::kDocumented) ASSERT_EQ(live->now(), 0);
+        session.reset();
+        ASSERT_EQ(live->now(), 0);
+      }
+    }
+    EXPECT_GT(held, kCases / 2) << "or there was nothing to give back";
+  }
+}
+
+}  // namespace
+}  // namespace kvo::snapshot
