@@ -111,6 +111,7 @@ Result<SnapshotPtr> KvCache::merge(const SnapshotPtr& parent, const SnapshotPtr&
   const Content before = parent->content();
   const Content behind = child->content();
   if (parent == child && quirks_.has(Quirk::kMergeUnchecked)) return closed_error(quirks_);
+  if (parent == child) return fail(Code::kBadPosition, "child");
   if (*before.to != *behind.from && !quirks_.has(Quirk::kMergeUnchecked))
     return fail(Code::kBadPosition, "child");
   const auto k = concatenated(before.first, behind.first);
