@@ -1,6 +1,7 @@
 // properties/snapshot/handles.hpp: the snapshots of a script, as its generator knows them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -48,7 +49,8 @@ class Handles {
   void remember(const Numbered& seen, std::int64_t window = 0) {
     if (!seen.handle.has_value()) return;
     const std::int64_t end = seen.to.value_or(seen.offset.value_or(0));
-    known_[*seen.handle] = {seen.from.value_or(0), end, false, window};
+    // Merged unchecked, one may begin behind its end (MR-15).
+    known_[*seen.handle] = {std::min(seen.from.value_or(0), end), end, false, window};
   }
   void close(const Nullable<std::int64_t>& number) {
     if (number.has_value() && known_.contains(*number)) known_[*number].closed = true;
