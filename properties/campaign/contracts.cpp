@@ -80,8 +80,8 @@ void Contracts::add(const ContractRow& row) {
   if (row.oracle != nullptr)
     add(oracle_laws_.emplace_back(
         "recompute_equivalence",
-        "attention over what get shows equals attention recomputed from the whole history",
-        kLongScript, LockstepLaw::Terms{.oracle = row.oracle, .compare = false}));
+        "what is shown is what the whole history of the case, recomputed, says", kLongScript,
+        LockstepLaw::Terms{.oracle = row.oracle, .compare = false}));
   if (row.laws != nullptr)
     for (const Law* law : row.laws()) add(*law);
 }
