@@ -11,6 +11,7 @@
 #include "properties/positional/oracle.hpp"
 #include "properties/provider/contract.hpp"
 #include "properties/snapshot/contract.hpp"
+#include "properties/snapshot/oracle.hpp"
 #include "reference/block_pool/subjects.hpp"
 #include "reference/layered/subjects.hpp"
 #include "reference/positional/subjects.hpp"
@@ -52,6 +53,7 @@ std::vector<ContractRow> contract_rows() {
        .references = snapshot::references,
        .optimized = optimized::snapshot_subjects,
        .generators = snapshot::generators,
+       .oracle = snapshot::history_oracle,
        .laws = snapshot::laws,
        .mutants = snapshot::mutants},
   };

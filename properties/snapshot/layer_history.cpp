@@ -1,0 +1,121 @@
+#include "properties/snapshot/layer_history.hpp"
+
+#include <utility>
+
+namespace kvo::snapshot {
+
+Words JudgedAnswers::judge(const Observation& want, const Observation& seen) {
+  judged();
+  const auto difference = observation_difference(want, seen);
+  if (!difference) return std::nullopt;
+  return "by the history " + difference->text();
+}
+
+Words JudgedAnswers::wrong(std::string words) {
+  judged();
+  return words;
+}
+
+LayerHistory::Used LayerHistory::use(const Nullable<std::int64_t>& number) {
+  if (!number.has_value()) return {};
+  if (*number < 1 || *number >= next_number()) return {.error = Code::kPrecondition};
+  Kept& kept = known(*number);
+  if (kept.life == Kept::Life::kClosed) return {.error = closed_code()};
+  return {.kept = &kept, .unknown = kept.life == Kept::Life::kUnknown};
+}
+
+void LayerHistory::remember(const Numbered& seen, Kept kept) {
+  if (!seen.handle.has_value() || *seen.handle != next_number()) return;
+  kept.contents = contents_of(seen);
+  snapshots_.push_back(std::move(kept));
+}
+
+void LayerHistory::remember_pair(const Observation& seen, bool changes) {
+  if (seen.error) return;
+  const auto& shown = seen.as<Update::Returns>();
+  if (shown.handle) pairs_[*shown.handle] = {{.k = shown.k, .v = shown.v}, changes};
+}
+
+// MR-4, MR-48
+Words LayerHistory::saw(const Close& op, const Observation& seen) {
+  const Used used = use(op.handle);
+  const bool closed = used.error && op.handle >= 1 && op.handle < next_number();
+  if (closed && has(Quirk::kSharedReference)) return skip();
+  if (used.error) return must_fail(*used.error, seen);
+  if (used.unknown) return skip();
+  used.kept->life = Kept::Life::kClosed;
+  return must_succeed(seen);
+}
+
+// MR-1, MR-3: whatever came between, it is what it was.
+Words LayerHistory::saw(const Reread& op, const Observation& seen) {
+  if (next_number() == 1) {
+    const auto pair = pairs_.find(op.handle);
+    if (pair == pairs_.end()) return must_fail(Code::kPrecondition, seen);
+    return pair->second.changes ? skip() : must_show(pair->second.contents, seen);
+  }
+  const Used used = use(op.handle);
+  if (used.error) return must_fail(*used.error, seen);
+  return used.unknown ? skip() : must_show(used.kept->contents, seen);
+}
+
+Words LayerHistory::saw_whole(const Merge& op, const Observation& seen) {
+  if (!begun_) return must_fail(Code::kPrecondition, seen);
+  const Used parent = use(op.parent);
+  const Used child = use(op.child);
+  for (const Used* side : {&parent, &child})
+    if (side->error && *side->error == Code::kPrecondition)
+      return must_fail(Code::kPrecondition, seen);
+  for (const Used* side : {&parent, &child})
+    if (side->error) return must_fail(*side->error, seen);
+  const bool itself = parent.kept != nullptr && parent.kept == child.kept;
+  const bool lost = parent.kept != nullptr && child.kept == nullptr;
+  if (parent.unknown || child.unknown || (itself && has(Quirk::kSecondCloseAborts)) ||
+      (lost && has(Quirk::kMergeDestroysParent))) {
+    for (const Used* side : {&parent, &child})
+      if (side->kept != nullptr) side->kept->life = Kept::Life::kUnknown;
+    return skip();
+  }
+  if (itself) return must_fail(Code::kBadPosition, seen);
+  if (lost) return must_show(numbered_as(*op.parent, parent.kept->contents), seen);
+  if (parent.kept != nullptr) parent.kept->life = Kept::Life::kClosed;
+  return must_show(
+      child.kept != nullptr ? numbered_as(*op.child, child.kept->contents) : Numbered(), seen);
+}
+
+Words LayerHistory::saw_whole(const Split& op, const Observation& seen) {
+  if (!begun_) return must_fail(Code::kPrecondition, seen);
+  const Used whole = use(op.handle);
+  if (whole.error) return must_fail(*whole.error, seen);
+  if (whole.unknown) return skip();
+  Split::Returns halves;
+  if (whole.kept != nullptr) halves.child = numbered_as(*op.handle, whole.kept->contents);
+  return must_show(std::move(halves), seen);
+}
+
+Numbered numbered_as(std::int64_t number, const Contents& contents) {
+  return {.handle = number,
+          .from = contents.from,
+          .to = contents.to,
+          .idx = contents.idx,
+          .offset = contents.offset,
+          .size = contents.size,
+          .k = contents.k,
+          .v = contents.v,
+          .conv = contents.conv,
+          .delta = contents.delta};
+}
+
+Contents contents_of(const Numbered& seen) {
+  return {.from = seen.from,
+          .to = seen.to,
+          .idx = seen.idx,
+          .offset = seen.offset,
+          .size = seen.size,
+          .k = seen.k,
+          .v = seen.v,
+          .conv = seen.conv,
+          .delta = seen.delta};
+}
+
+}  // namespace kvo::snapshot

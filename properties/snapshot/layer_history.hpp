@@ -1,0 +1,123 @@
+// properties/snapshot/layer_history.hpp: what the histories of all layer caches know: snapshots by
+// number, and what became of them.
+//
+// A history follows a case from the definitions: a list of tokens, a state that was put. It says
+// what each operation must answer, and says nothing where a quirk has been at work.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "properties/runner/oracle.hpp"
+#include "properties/snapshot/token_rows.hpp"
+#include "reference/snapshot/operations.hpp"
+
+namespace kvo::snapshot {
+
+using Words = std::optional<std::string>;
+
+/// An oracle whose unit is an answer.
+class JudgedAnswers : public Oracle {
+ public:
+  [[nodiscard]] OracleCounts counts() const final { return counts_; }
+
+ protected:
+  /// The answer must be these values.
+  template <class R>
+  [[nodiscard]] Words must_show(R returns, const Observation& seen) {
+    return judge({.returns = Record::of(std::move(returns))}, seen);
+  }
+  [[nodiscard]] Words must_succeed(const Observation& seen) { return must_show(Nothing(), seen); }
+  [[nodiscard]] Words must_fail(Code code, const Observation& seen) {
+    return judge({.error = fail(code)}, seen);
+  }
+  [[nodiscard]] Words judge(const Observation& want, const Observation& seen);
+  /// A judged answer that is wrong.
+  [[nodiscard]] Words wrong(std::string words);
+  void judged() { ++counts_.judged; }
+  /// Nothing can be said of this one.
+  Words skip() {
+    ++counts_.skipped;
+    return std::nullopt;
+  }
+
+ private:
+  OracleCounts counts_;
+};
+
+/// What a history leaves open about a ring.
+enum class Doubt : std::uint8_t {
+  kNone,
+  kShort,  ///< it may have fewer tokens than its window, until a chunk fills it (MR-22)
+  kAll,    ///< nothing is known of its rows
+};
+
+/// A snapshot.
+struct Kept {  // NOLINT(bugprone-exception-escape): as Tensor
+  enum class Life : std::uint8_t { kOpen, kClosed, kUnknown };
+  Contents contents = {};  ///< as they were shown first: they never change
+  Life life = Life::kOpen;
+  std::optional<TokenRows> rows = std::nullopt;  ///< in order of time; nothing: not known
+  std::int64_t window = 0;                       ///< of the ring that it was taken of
+  bool wrapped = false;                          ///< so was that
+  Doubt doubt = Doubt::kNone;
+};
+
+/// The history of a case with one layer cache: what does not depend on its kind.
+class LayerHistory : public JudgedAnswers {
+ protected:
+  explicit LayerHistory(QuirkSet<Quirk> quirks) : quirks_(quirks) {}
+
+  /// A number as an operation uses it.
+  struct Used {
+    Kept* kept = nullptr;  ///< null: no snapshot, or an error
+    std::optional<Code> error = std::nullopt;
+    bool unknown = false;  ///< whether it is closed
+  };
+  [[nodiscard]] Used use(const Nullable<std::int64_t>& number);
+  [[nodiscard]] bool has(Quirk quirk) const { return quirks_.has(quirk); }
+  [[nodiscard]] Code closed_code() const { return closed_error(quirks_).code; }
+  [[nodiscard]] std::int64_t next_number() const { return std::ssize(snapshots_) + 1; }
+  /// Gives a snapshot that was shown the next number; nothing where the number is another.
+  void remember(const Numbered& seen, Kept kept);
+  [[nodiscard]] Kept& known(std::int64_t number) {
+    return snapshots_[static_cast<std::size_t>(number - 1)];
+  }
+  /// The pair that an update returned; `changes` if later updates may write to it (MR-23).
+  void remember_pair(const Observation& seen, bool changes);
+  [[nodiscard]] std::int64_t next_pair() const { return std::ssize(pairs_) + 1; }
+
+  // Operations that all kinds have.
+  [[nodiscard]] Words saw(const Close& op, const Observation& seen);
+  [[nodiscard]] Words saw(const Reread& op, const Observation& seen);
+  /// Merge and split of snapshots that hold a whole state (MR-28, MR-29, MR-49).
+  [[nodiscard]] Words saw_whole(const Merge& op, const Observation& seen);
+  [[nodiscard]] Words saw_whole(const Split& op, const Observation& seen);
+
+  bool begun_ = false;  ///< there is a cache
+
+ private:
+  struct KeptPair {
+    Contents contents;
+    bool changes = false;
+  };
+
+  QuirkSet<Quirk> quirks_;
+  std::vector<Kept> snapshots_ = {};
+  std::map<std::int64_t, KeptPair> pairs_ = {};
+};
+
+/// Contents with their number.
+[[nodiscard]] Numbered numbered_as(std::int64_t number, const Contents& contents);
+[[nodiscard]] Contents contents_of(const Numbered& seen);
+
+// One for each kind.
+[[nodiscard]] std::unique_ptr<Oracle> kv_history(QuirkSet<Quirk> quirks);
+[[nodiscard]] std::unique_ptr<Oracle> ring_history(std::int64_t window, QuirkSet<Quirk> quirks);
+[[nodiscard]] std::unique_ptr<Oracle> state_history(const RecurrentConfig& config,
+                                                    QuirkSet<Quirk> quirks);
+
+}  // namespace kvo::snapshot

@@ -1,0 +1,266 @@
+// The history of a ring: its window by definition, not by slots (MR-20 to MR-30).
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "properties/snapshot/layer_history.hpp"
+#include "reference/contract/subject/dispatch.hpp"
+
+namespace kvo::snapshot {
+namespace {
+
+class RingHistory final : public LayerHistory {
+ public:
+  RingHistory(std::int64_t window, QuirkSet<Quirk> quirks)
+      : LayerHistory(quirks), config_window_(window) {}
+
+  [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
+    Words words;
+    if (seen.unsupported) return words;
+    visit_op(RowsOps(), op, [&](const auto& operation) { words = saw(operation, seen); });
+    return words;
+  }
+
+ private:
+  using LayerHistory::saw;
+  Words saw(const New& op, const Observation& seen);
+  Words saw(const Update& op, const Observation& seen);
+  Words saw(const ShowState& /*op*/, const Observation& seen);
+  Words saw(const Offset& /*op*/, const Observation& seen) {
+    if (!begun_) return must_fail(Code::kPrecondition, seen);
+    return odd_window() ? skip() : must_show(Offset::Returns{offset_}, seen);
+  }
+  Words saw(const Free& /*op*/, const Observation& seen) {
+    if (!begun_) return must_fail(Code::kPrecondition, seen);
+    clear();
+    return must_succeed(seen);
+  }
+  Words saw(const Take& op, const Observation& seen);
+  Words saw(const Restore& op, const Observation& seen);
+  Words saw(const Merge& op, const Observation& seen) { return saw_whole(op, seen); }
+  Words saw(const Split& op, const Observation& seen) { return saw_whole(op, seen); }
+
+  void clear() {
+    live_.reset();
+    offset_ = 0;
+    wrapped_ = false;
+    doubt_ = Doubt::kNone;
+  }
+  [[nodiscard]] bool odd_window() const { return window_ < 1; }
+  [[nodiscard]] bool known() const { return doubt_ == Doubt::kNone && !odd_window(); }
+  Words added_nothing(const TokenRows& rows, std::optional<std::int64_t> number,
+                      const Observation& seen);
+  Words added_one(const TokenRows& rows, std::optional<std::int64_t> number,
+                  const Observation& seen);
+  Words added_chunk(const TokenRows& rows, std::optional<std::int64_t> number,
+                    const Observation& seen);
+  /// What is live, in the order of time, or one that goes round if that is what is shown.
+  [[nodiscard]] std::pair<Tensor, Tensor> in_the_order_of(const Tensor& k, const Tensor& v) const;
+
+  std::int64_t config_window_;
+  std::int64_t window_ = 0;
+  std::optional<TokenRows> live_;  ///< in order of time; nothing: there is no buffer
+  std::int64_t offset_ = 0;
+  bool wrapped_ = false;  ///< a single token has taken the place of the oldest since the last chunk
+  Doubt doubt_ = Doubt::kNone;
+};
+
+// MR-27: a window of no token.
+Words RingHistory::saw(const New& op, const Observation& seen) {
+  const std::int64_t window = op.max_size.value_or(config_window_);
+  if (window < 1 && !has(Quirk::kAnyWindow)) return must_fail(Code::kOutOfRange, seen);
+  begun_ = true;
+  window_ = window;
+  clear();
+  return must_succeed(seen);
+}
+
+Words RingHistory::saw(const Update& op, const Observation& seen) {
+  if (!begun_ || op.k.dtype == DType::kI32 || op.v.dtype == DType::kI32)
+    return must_fail(Code::kPrecondition, seen);
+  constexpr std::size_t kAxes = 4;
+  const bool silent = has(Quirk::kMisfitIsSilent);
+  if (op.k.shape.size() != kAxes || op.v.shape.size() != kAxes)
+    return must_fail(silent ? Code::kPrecondition : Code::kBadShape, seen);
+  const auto number = op.keep.value_or(false) ? std::optional(next_pair()) : std::nullopt;
+  remember_pair(seen, op.k.shape[kTokenAxis] > 1 && has(Quirk::kLiveChunk));
+  const bool fits = are_rows(op.k, op.v);
+  const TokenRows rows = fits ? TokenRows::of(op.k, op.v) : TokenRows();
+  if (!fits || (live_ && !live_->alike(rows))) {
+    if (!silent) return must_fail(Code::kBadShape, seen);
+    offset_ += op.k.shape[kTokenAxis];
+    doubt_ = Doubt::kAll;
+    return skip();
+  }
+  if (rows.count() == 0) return added_nothing(rows, number, seen);
+  offset_ += rows.count();
+  if (odd_window() || doubt_ == Doubt::kAll) return skip();
+  return rows.count() > 1 ? added_chunk(rows, number, seen) : added_one(rows, number, seen);
+}
+
+// MR-22 with L = 0
+Words RingHistory::added_nothing(const TokenRows& rows, std::optional<std::int64_t> number,
+                                 const Observation& seen) {
+  if (has(Quirk::kNothingMovesTheRing)) {
+    if (doubt_ == Doubt::kNone) doubt_ = Doubt::kShort;
+    if (!live_) live_ = rows;
+    return skip();
+  }
+  if (!known()) return skip();
+  if (!live_) return must_show(Update::Returns{rows.k.shown(), rows.v.shown(), number}, seen);
+  if (seen.error) return wrong("rows that fit are refused");
+  const auto& shown = seen.as<Update::Returns>();
+  auto [k, v] = in_the_order_of(shown.k, shown.v);
+  return must_show(Update::Returns{std::move(k), std::move(v), number}, seen);
+}
+
+// MR-22: the newest tokens, as many as the window at most.
+Words RingHistory::added_one(const TokenRows& rows, std::optional<std::int64_t> number,
+                             const Observation& seen) {
+  if (!known()) return skip();
+  if (seen.error) return wrong("rows that fit are refused");
+  const auto& shown = seen.as<Update::Returns>();
+  if (!live_) live_ = TokenRows{rows.k.part(0, 0), rows.v.part(0, 0)};
+  // A buffer that grows takes the wider type, one that does not keeps its own.
+  for (auto [side, given, got] : {std::tuple(&live_->k, rows.k.type, shown.k.dtype),
+                                  std::tuple(&live_->v, rows.v.type, shown.v.dtype)})
+    if (got == given && wider(given, side->type)) *side = side->cast(given);
+  wrapped_ = wrapped_ || live_->count() >= window_;
+  live_->append(rows);
+  live_ = live_->newest(window_);
+  auto [k, v] = in_the_order_of(shown.k, shown.v);
+  return must_show(Update::Returns{std::move(k), std::move(v), number}, seen);
+}
+
+// MR-21: one less than the window of those before, and all the new ones behind.
+Words RingHistory::added_chunk(const TokenRows& rows, std::optional<std::int64_t> number,
+                               const Observation& seen) {
+  if (seen.error) return wrong("rows that fit are refused");
+  if (doubt_ == Doubt::kShort || (wrapped_ && has(Quirk::kChunkDropsOlder))) {
+    // How many of the older ones are left is the quirk's; the new ones are there.
+    const auto& shown = seen.as<Update::Returns>();
+    if (!are_rows(shown.k, shown.v)) return wrong("a chunk shows keys and values that differ");
+    TokenRows all = TokenRows::of(shown.k, shown.v);
+    TokenRows wanted = rows;
+    wanted.k = wanted.k.cast(all.k.type);
+    wanted.v = wanted.v.cast(all.v.type);
+    const TokenRows newest = all.newest(rows.count());
+    live_ = std::move(all);
+    wrapped_ = false;
+    doubt_ = live_->count() >= window_ ? Doubt::kNone : Doubt::kShort;
+    return must_show(
+        Update::Returns{wanted.k.shown(), wanted.v.shown(), number},
+        {.returns = Record::of(Update::Returns{newest.k.shown(), newest.v.shown(), shown.handle})});
+  }
+  TokenRows older =
+      live_ ? live_->newest(window_ - 1) : TokenRows{rows.k.part(0, 0), rows.v.part(0, 0)};
+  for (auto side : {&TokenRows::k, &TokenRows::v})
+    if (const DType type = (rows.*side).type; wider(type, (older.*side).type))
+      older.*side = (older.*side).cast(type);
+  older.append(rows);
+  live_ = std::move(older);
+  wrapped_ = false;
+  return must_show(Update::Returns{live_->k.shown(), live_->v.shown(), number}, seen);
+}
+
+std::pair<Tensor, Tensor> RingHistory::in_the_order_of(const Tensor& k, const Tensor& v) const {
+  std::pair<Tensor, Tensor> ordered{live_->k.shown(), live_->v.shown()};
+  if (!wrapped_ || ordered == std::pair(k, v) || !are_rows(k, v)) return ordered;
+  const TokenRows shown = TokenRows::of(k, v);
+  if (!live_->alike(shown) || shown.count() != live_->count()) return ordered;
+  for (std::size_t first = 1; first < shown.k.tokens.size(); ++first) {
+    if (*live_->k.tokens[first] != *shown.k.tokens.front() ||
+        *live_->v.tokens[first] != *shown.v.tokens.front())
+      continue;
+    std::pair<Tensor, Tensor> round{live_->k.shown(first), live_->v.shown(first)};
+    if (round == std::pair(k, v)) return round;
+  }
+  return ordered;
+}
+
+// MR-24
+Words RingHistory::saw(const ShowState& /*op*/, const Observation& seen) {
+  if (!begun_) return must_fail(Code::kPrecondition, seen);
+  if (!known()) return skip();
+  if (!live_ || seen.error || !seen.as<ShowState::Returns>().state.has_value() ||
+      seen.as<ShowState::Returns>().state->size() != 2) {
+    if (!live_) return must_show(ShowState::Returns(), seen);
+    return wrong("what was added is not shown");
+  }
+  const auto& state = *seen.as<ShowState::Returns>().state;
+  if (!state[0].has_value() || !state[1].has_value()) return wrong("keys or values are not shown");
+  auto [k, v] = in_the_order_of(*state[0], *state[1]);
+  return must_show(ShowState::Returns{std::vector<Nullable<Tensor>>{std::move(k), std::move(v)}},
+                   seen);
+}
+
+// MR-25: with idx, the slot behind the newest, the order of time is known.
+Words RingHistory::saw(const Take& op, const Observation& seen) {
+  if (!begun_) return must_fail(Code::kPrecondition, seen);
+  Kept kept{.window = window_, .wrapped = wrapped_, .doubt = doubt_};
+  if (!known()) {
+    kept.doubt = odd_window() ? Doubt::kAll : doubt_;
+    if (doubt_ == Doubt::kShort) kept.rows = live_;
+    if (!seen.error) remember(seen.as<Numbered>(), std::move(kept));
+    return skip();
+  }
+  if (!live_ || offset_ <= op.from) return must_show(Numbered(), seen);
+  if (seen.error) return wrong("a snapshot is refused");
+  const std::int64_t count = live_->count();
+  std::int64_t idx = count;
+  if (const auto& shown = seen.as<Numbered>().idx; wrapped_ && shown && *shown > 0)
+    idx = std::min(*shown, count);
+  const auto first = static_cast<std::size_t>(count - idx);
+  kept.rows = live_;
+  const Numbered want{.handle = next_number(),
+                      .from = op.from,
+                      .to = offset_,
+                      .idx = idx,
+                      .size = live_->bytes(),
+                      .k = live_->k.shown(first),
+                      .v = live_->v.shown(first)};
+  remember(want, std::move(kept));
+  return must_show(want, seen);
+}
+
+// MR-26, MR-27
+Words RingHistory::saw(const Restore& op, const Observation& seen) {
+  if (!begun_) return must_fail(Code::kPrecondition, seen);
+  const Used used = use(op.handle);
+  if (used.error) return must_fail(*used.error, seen);
+  const bool lower = used.kept == nullptr && op.target < offset_;
+  if (odd_window() || used.unknown || (lower && doubt_ == Doubt::kAll)) {
+    if (!seen.error) offset_ = seen.as<Restore::Returns>().offset;
+    if (used.kept != nullptr || !odd_window()) doubt_ = Doubt::kAll;
+    return skip();
+  }
+  if (used.kept == nullptr) {
+    if (op.target < 0 || op.target > offset_ || (lower && offset_ > window_))
+      return must_show(Restore::Returns{false, offset_}, seen);
+    if (lower && live_ && live_->count() >= op.target) live_ = live_->part(0, op.target);
+    offset_ = op.target;
+    return must_show(Restore::Returns{true, offset_}, seen);
+  }
+  const Kept& kept = *used.kept;
+  const std::int64_t end = *kept.contents.to;
+  if (op.target < 0 || op.target > end || (op.target < end && end > window_))
+    return must_show(Restore::Returns{false, offset_}, seen);
+  const bool foreign = kept.window != window_;
+  if (foreign && !has(Quirk::kForeignWindow))
+    return must_show(Restore::Returns{false, offset_}, seen);
+  doubt_ = foreign || !kept.rows ? Doubt::kAll : kept.doubt;
+  live_ = kept.rows;
+  wrapped_ = kept.wrapped;
+  offset_ = op.target;
+  if (doubt_ == Doubt::kNone && op.target < end) live_ = live_->part(0, op.target);
+  if (foreign) return skip();
+  return must_show(Restore::Returns{true, offset_}, seen);
+}
+
+}  // namespace
+
+std::unique_ptr<Oracle> ring_history(std::int64_t window, QuirkSet<Quirk> quirks) {
+  return std::make_unique<RingHistory>(window, quirks);
+}
+
+}  // namespace kvo::snapshot

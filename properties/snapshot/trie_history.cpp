@@ -1,0 +1,378 @@
+#include "properties/snapshot/trie_history.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "properties/snapshot/layer_history.hpp"
+#include "properties/snapshot/tree_history.hpp"
+#include "reference/contract/subject/dispatch.hpp"
+
+namespace kvo::snapshot {
+namespace {
+
+// What is known of one trie.
+struct TrieKnown {
+  std::vector<LayerPlan> layers_ = {};
+  bool begun_ = false;   ///< there is a trie
+  bool rooted_ = false;  ///< with a root
+  bool lost_ = false;    ///< nothing is known any more, until there is a new one
+  // The session.
+  Tokens sequence_ = {};
+  Tokens fed_ = {};  ///< what the layers hold
+  bool open_ = false;
+  std::int64_t asked_ = 0;
+  std::optional<std::int64_t> frontier_ = std::nullopt;
+  bool just_closed_ = false;
+  // The tree.
+  FiledSequences filed_ = {};
+  FiledSequences present_ = {};  ///< without what may have been evicted
+  std::set<Tokens> marked_ = {};
+  std::optional<std::vector<Tokens>> nodes_ = std::nullopt;  ///< as shown, while nothing changes
+  bool tree_doubtful_ = false;
+  bool rows_doubtful_ = false;  ///< of the layers
+  // Bytes.
+  std::int64_t limit_ = 0;
+  std::int64_t most_bytes_ = 0;  ///< that snapshots in the tree can have
+  bool limit_kept_ = false;      ///< an eviction ended, and the limit has not been lowered since
+  bool evicted_ = false;         ///< perhaps, ever
+};
+
+class TrieHistory final : public JudgedAnswers, private TrieKnown {
+ public:
+  TrieHistory(TrieConfig config, QuirkSet<Quirk> quirks)
+      : config_(std::move(config)), quirks_(quirks) {}
+
+  [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
+    Words words;
+    if (seen.unsupported) return words;
+    visit_op(TrieOps(), op, [&](const auto& operation) {
+      if constexpr (std::is_same_v<decltype(operation), const NewTrie&>)
+        words = saw(operation, seen);
+      else if (!begun_)
+        words = must_fail(Code::kPrecondition, seen);
+      else
+        words = lost_ ? skip() : saw(operation, seen);
+    });
+    return words;
+  }
+
+ private:
+  // ---- Operations ----
+
+  Words saw(const NewTrie& op, const Observation& seen);
+  Words saw(const Begin& op, const Observation& seen);
+  Words saw(const Feed& op, const Observation& seen);
+  Words saw(const Keep& op, const Observation& seen);
+  Words saw(const Output& op, const Observation& seen) {
+    sequence_.insert(sequence_.end(), op.tokens.begin(), op.tokens.end());
+    return must_succeed(seen);
+  }
+  Words saw(const CloseSession& op, const Observation& seen);
+  Words saw(const SetLimit& op, const Observation& seen) {
+    if (op.bytes < limit_) limit_kept_ = false;
+    limit_ = op.bytes;
+    return must_succeed(seen);
+  }
+  Words saw(const Enforce& op, const Observation& seen);
+  Words saw(const Find& op, const Observation& seen);
+  Words saw(const LayerStates& op, const Observation& seen);
+  Words saw(const Tree& op, const Observation& seen);
+
+  // ---- What follows from them ----
+
+  [[nodiscard]] bool has(Quirk quirk) const { return quirks_.has(quirk); }
+  [[nodiscard]] std::int64_t offset() const { return std::ssize(fed_); }
+  [[nodiscard]] Offsets offsets(std::int64_t each) const;
+  Words lose_track() {
+    lost_ = true;
+    return skip();
+  }
+  /// Whether the tokens fed are the session's, as far as it has any.
+  [[nodiscard]] bool strayed() const {
+    return common_prefix(fed_, sequence_) < std::min(std::ssize(fed_), std::ssize(sequence_));
+  }
+  /// Why the session cannot be filed, if it cannot (MR-71).
+  [[nodiscard]] std::optional<Code> cannot_file() const {
+    if (!rooted_) return Code::kPrecondition;
+    if (offset() <= std::ssize(sequence_)) return std::nullopt;
+    return has(Quirk::kShortSequence) ? Code::kPrecondition : Code::kOutOfRange;
+  }
+  /// The session's tokens, as many as were fed, are in the tree, and the frontier ends with them.
+  void file();
+  /// Snapshots of all layers may have been kept.
+  void may_have_kept() {
+    for (const LayerPlan& layer : layers_) most_bytes_ += layer.most_bytes(offset());
+  }
+  [[nodiscard]] bool may_evict() const { return most_bytes_ > limit_; }
+  [[nodiscard]] bool null_layer_aborts() const;
+  void may_have_evicted();
+  [[nodiscard]] bool rewinds_everywhere() const;
+  Words begun_at(const Begin& op, const Observation& seen, std::int64_t at_least);
+  [[nodiscard]] Words wrong_begin(const Begin& op, const Begin::Returns& begun,
+                                  std::int64_t at_least) const;
+
+  TrieConfig config_;
+  QuirkSet<Quirk> quirks_;
+};
+
+Offsets TrieHistory::offsets(std::int64_t each) const {
+  Offsets all;
+  for (const LayerPlan& layer : layers_)
+    all.push_back(layer.kind == LayerPlan::Kind::kNone ? Nullable<std::int64_t>() : each);
+  return all;
+}
+
+// MR-61
+Words TrieHistory::saw(const NewTrie& /*op*/, const Observation& seen) {
+  constexpr std::size_t kMostLayers = 1024;
+  if (config_.layers.size() > kMostLayers) return must_fail(Code::kPrecondition, seen);
+  std::vector<LayerPlan> layers;
+  bool odd = false;
+  for (const std::string& word : config_.layers) {
+    auto layer = LayerPlan::of(word);
+    if (!layer) return must_fail(Code::kNotSupported, seen);
+    const bool bad = layer->kind == LayerPlan::Kind::kRing && layer->window < 1;
+    if (bad && !has(Quirk::kAnyWindow)) return must_fail(Code::kOutOfRange, seen);
+    odd = odd || bad;
+    layer->may_miss = has(Quirk::kChunkDropsOlder) || has(Quirk::kShortRing);
+    layers.push_back(*layer);
+  }
+  static_cast<TrieKnown&>(*this) = {.layers_ = std::move(layers), .begun_ = true, .lost_ = odd};
+  limit_ = config_.limit_bytes;
+  return must_succeed(seen);
+}
+
+void TrieHistory::file() {
+  const Tokens filed(sequence_.begin(), sequence_.begin() + offset());
+  filed_.add(filed);
+  present_.add(filed);
+  frontier_ = offset();
+  nodes_.reset();
+}
+
+bool TrieHistory::null_layer_aborts() const {
+  return has(Quirk::kNullLayerAborts) && may_evict() &&
+         std::ranges::find(layers_, LayerPlan::Kind::kNone, &LayerPlan::kind) != layers_.end();
+}
+
+// What is on the active path stays (MR-74).
+void TrieHistory::may_have_evicted() {
+  nodes_.reset();
+  if (!may_evict()) return;
+  evicted_ = true;
+  present_.clear();
+  if (frontier_) present_.add(Tokens(fed_.begin(), fed_.begin() + *frontier_));
+  if (has(Quirk::kMergesActive)) tree_doubtful_ = true;
+}
+
+bool TrieHistory::rewinds_everywhere() const {
+  return std::ranges::all_of(layers_, [&](const LayerPlan& layer) {
+    if (layer.kind == LayerPlan::Kind::kRing) return offset() <= layer.window;
+    return layer.kind != LayerPlan::Kind::kState;
+  });
+}
+
+// ---- Sessions ----
+
+// MR-66
+Words TrieHistory::saw(const Begin& op, const Observation& seen) {
+  if (rooted_ && strayed()) return lose_track();
+  if (open_ && !has(Quirk::kBeginForgets) && offset() > 0) {
+    if (cannot_file()) return must_fail(*cannot_file(), seen);
+    file();
+  }
+  may_have_kept();
+  if (seen.error && (null_layer_aborts() || tree_doubtful_)) return lose_track();
+  if (seen.error) return wrong("a session cannot begin");
+  // What it has in common with the session before, on the active path.
+  std::int64_t at_least = 0;
+  if (frontier_ && rewinds_everywhere())
+    at_least = common_prefix(op.inputs, Tokens(fed_.begin(), fed_.begin() + *frontier_));
+  return begun_at(op, seen, at_least);
+}
+
+Words TrieHistory::begun_at(const Begin& op, const Observation& seen, std::int64_t at_least) {
+  const auto& begun = seen.as<Begin::Returns>();
+  const Words words = wrong_begin(op, begun, at_least);
+  if (rows_doubtful_) tree_doubtful_ = true;  // they may have been paged out
+  if (tree_doubtful_) rows_doubtful_ = true;  // and paged in again
+  const auto held = std::ssize(op.inputs) - std::ssize(begun.remaining);
+  rooted_ = open_ = limit_kept_ = true;
+  just_closed_ = false;
+  frontier_.reset();
+  sequence_ = op.inputs;
+  if (begun.offsets != offsets(held)) lost_ = true;
+  fed_.assign(op.inputs.begin(), op.inputs.begin() + std::max<std::int64_t>(held, 0));
+  if (layers_.empty() || offsets(0) == offsets(1)) fed_.clear();
+  asked_ = begun.snapshot_offset;
+  const bool doubtful = rows_doubtful_;
+  if (fed_.empty()) rows_doubtful_ = false;
+  may_have_evicted();
+  if (doubtful) return skip();
+  judged();
+  return words;
+}
+
+// MR-66, MR-67: the inputs as far as they are known, all of them but the last.
+Words TrieHistory::wrong_begin(const Begin& op, const Begin::Returns& begun,
+                               std::int64_t at_least) const {
+  const auto count = std::ssize(op.inputs);
+  const auto rest = std::ssize(begun.remaining);
+  const std::int64_t held = count - rest;
+  if (rest > count || !std::equal(begun.remaining.begin(), begun.remaining.end(),
+                                  op.inputs.begin() + std::max<std::int64_t>(held, 0)))
+    return "what remains is not the end of the inputs";
+  if (begun.offsets != offsets(held)) return "layers do not hold what does not remain";
+  const std::int64_t most = std::max<std::int64_t>(count - 1, 0);
+  const std::int64_t known = std::min(filed_.longest(op.inputs), most);
+  const std::int64_t present = std::min(present_.longest(op.inputs), most);
+  if (held > known) return std::to_string(held) + " tokens are held of " + std::to_string(known);
+  if (held < std::min(at_least, most))
+    return std::to_string(held) + " tokens are held, the session before had " +
+           std::to_string(at_least);
+  const std::int64_t asked = begun.snapshot_offset;
+  if (asked == 0 ? present > held : asked <= held || asked > known || asked < present)
+    return "a snapshot is asked for at " + std::to_string(asked) + ", known are " +
+           std::to_string(known);
+  return std::nullopt;
+}
+
+// MR-68
+Words TrieHistory::saw(const Feed& op, const Observation& seen) {
+  if (offsets(0) != offsets(1)) fed_.insert(fed_.end(), op.tokens.begin(), op.tokens.end());
+  if (rows_doubtful_ && seen.error) return lose_track();
+  const bool odd = op.tokens.empty() && has(Quirk::kNothingMovesTheRing);
+  if (odd) lost_ = true;
+  return must_show(OffsetsOnly{offsets(offset())}, seen);
+}
+
+// MR-69
+Words TrieHistory::saw(const Keep& op, const Observation& seen) {
+  if (offset() == 0) return must_show(Keep::Returns{asked_}, seen);
+  if (rooted_ && strayed()) return lose_track();
+  if (tree_doubtful_ && (seen.error || cannot_file())) return lose_track();
+  if (cannot_file()) return must_fail(*cannot_file(), seen);
+  if (asked_ > 0 && offset() >= asked_) asked_ = 0;
+  file();
+  if (op.user) marked_.emplace(fed_);
+  may_have_kept();
+  just_closed_ = false;
+  const bool doubtful = tree_doubtful_;
+  if (rows_doubtful_) tree_doubtful_ = true;
+  if (seen.error && null_layer_aborts()) return lose_track();
+  may_have_evicted();
+  if (!doubtful) return must_show(Keep::Returns{asked_}, seen);
+  asked_ = seen.as<Keep::Returns>().snapshot_offset;
+  return skip();
+}
+
+// MR-71
+Words TrieHistory::saw(const CloseSession& /*op*/, const Observation& seen) {
+  if (offset() > 0) {
+    if (rooted_ && strayed()) return lose_track();
+    if (tree_doubtful_ && (seen.error || cannot_file())) return lose_track();
+    if (cannot_file()) return must_fail(*cannot_file(), seen);
+    file();
+    open_ = false;
+    just_closed_ = true;
+  }
+  return must_show(OffsetsOnly{offsets(offset())}, seen);
+}
+
+// ---- Bytes ----
+
+// MR-74
+Words TrieHistory::saw(const Enforce& /*op*/, const Observation& seen) {
+  const bool aborted = seen.error && null_layer_aborts();
+  may_have_evicted();
+  limit_kept_ = !aborted;
+  return aborted ? skip() : must_succeed(seen);
+}
+
+// ---- Looks ----
+
+// MR-65
+Words TrieHistory::saw(const Find& op, const Observation& seen) {
+  if (seen.error) return wrong("a search fails");
+  if (tree_doubtful_) return skip();
+  const auto& found = seen.as<Find::Returns>();
+  const std::int64_t most = filed_.longest(op.tokens);
+  const std::int64_t least = present_.longest(op.tokens);
+  if (found.matched < least || found.matched > most)
+    return wrong(std::to_string(found.matched) + " tokens are found of " + std::to_string(most));
+  if (found.path.empty() == rooted_ || (rooted_ && found.path.front() != 0) ||
+      !std::ranges::is_sorted(found.path))
+    return wrong("what is found is no path from the root");
+  if (nodes_ && rooted_) {
+    const std::int64_t last = found.path.back();
+    const bool exists = last < std::ssize(*nodes_);
+    if (!exists ||
+        common_prefix((*nodes_)[static_cast<std::size_t>(last)], op.tokens) != found.matched)
+      return wrong("the path does not lead to what is found");
+  }
+  judged();
+  return std::nullopt;
+}
+
+Words TrieHistory::saw(const LayerStates& /*op*/, const Observation& seen) {
+  if (seen.error) return wrong("a look at the layers fails");
+  const auto& shown = seen.as<LayerStates::Returns>().layers;
+  Words words;
+  if (shown.size() != layers_.size()) words = "there is not one state a layer";
+  for (std::size_t i = 0; i < layers_.size() && !words; ++i) {
+    if (shown[i].has_value() == (layers_[i].kind == LayerPlan::Kind::kNone))
+      words = "a state where no layer is, or none where one is";
+    else if (shown[i].has_value())
+      words = wrong_state(layers_[i], *shown[i], fed_);
+    if (words) *words = "layer " + std::to_string(i) + ": " + *words;
+  }
+  if (rows_doubtful_) {
+    rows_doubtful_ = words.has_value();
+    return skip();
+  }
+  judged();
+  return words;
+}
+
+Words TrieHistory::saw(const Tree& /*op*/, const Observation& seen) {
+  if (seen.error) return wrong("a look at the tree fails");
+  const auto& tree = seen.as<Tree::Returns>();
+  const bool marks = !has(Quirk::kUserLeafGrows) && !has(Quirk::kUserNodeMerged);
+  auto sequences = sequences_of(tree);
+  Words words = "nodes are not in pre-order";
+  if (sequences)
+    words = wrong_tree(tree, *sequences,
+                       {.layers = layers_,
+                        .filed = filed_,
+                        .present = present_,
+                        .live = fed_,
+                        .frontier = frontier_,
+                        .marked = marks ? &marked_ : nullptr,
+                        .all_marks = !evicted_,
+                        .just_closed = just_closed_,
+                        .limit = limit_kept_ ? std::optional(limit_) : std::nullopt});
+  if (!words && tree.nodes.empty() == rooted_) words = "a tree without a root, or too soon";
+  const bool doubtful = tree_doubtful_;
+  if (!words) {
+    tree_doubtful_ = false;
+    filed_.clear();
+    present_.clear();
+    for (const Tokens& sequence : *sequences) {
+      filed_.add(sequence);
+      present_.add(sequence);
+    }
+    most_bytes_ = tree.paged_out_bytes;
+    nodes_ = std::move(sequences);
+  }
+  if (doubtful) return skip();
+  judged();
+  return words;
+}
+
+}  // namespace
+
+std::unique_ptr<Oracle> trie_history(const TrieConfig& config, QuirkSet<Quirk> quirks) {
+  return std::make_unique<TrieHistory>(config, quirks);
+}
+
+}  // namespace kvo::snapshot
