@@ -64,12 +64,18 @@ INSTANTIATE_TEST_SUITE_P(
         Trial{"order_of_independent_sequences", "positional.causal@mutant:one_owner_sees", 400},
         Trial{"a_b_a", "provider.contiguous@mutant:appends_behind_cut", 100},
         Trial{"a_b_a", "layered.vector@mutant:clone_drops_pending", 100},
-        Trial{"a_b_a", "positional.causal@mutant:rollback_keeps_one", 100}));
+        Trial{"a_b_a", "positional.causal@mutant:rollback_keeps_one", 100},
+        Trial{"a_b_a", "snapshot.rotating@mutant:snapshot_without_index", 200},
+        Trial{"split_then_merge", "snapshot.kv@mutant:split_shares_a_token", 100},
+        Trial{"snapshots_do_not_change", "snapshot.kv@mutant:writes_into_snapshots", 400},
+        Trial{"snapshots_do_not_change", "snapshot.rotating@mutant:writes_into_snapshots", 100},
+        Trial{"fork_then_write", "snapshot.rotating@mutant:writes_into_snapshots", 100}));
 
 TEST(Metamorphic, EveryLawSaysSomethingOnEachOfItsKinds) {
   constexpr std::uint64_t kCases = 40;
-  for (const char* name : {"prefill_in_chunks", "placement_does_not_show",
-                           "order_of_independent_sequences", "a_b_a"}) {
+  for (const char* name :
+       {"prefill_in_chunks", "placement_does_not_show", "order_of_independent_sequences", "a_b_a",
+        "split_then_merge", "snapshots_do_not_change", "fork_then_write"}) {
     const Law& law = law_named(name);
     for (const CacheKind* kind : contracts().kinds()) {
       if (!law.applies_to(*kind) || contracts().generator_of(*kind) == nullptr) continue;

@@ -10,4 +10,7 @@ namespace kvo::snapshot {
 /// One row a mutant. Numbers and classes (B001, F01) are those of the corpus of real bugs.
 [[nodiscard]] const std::vector<seeding::Fault>& faults();
 
+/// Those of them by which snapshots share rows with a cache.
+[[nodiscard]] std::vector<seeding::Fault> shared_rows_faults();
+
 }  // namespace kvo::snapshot

@@ -224,10 +224,71 @@ const MetamorphicLaw& lasting() {
   return kLaw;
 }
 
+// ---- fork_then_write ----
+
+// A cache in the place of the one that was, at what the snapshot holds.
+void restore_anew(Variation& varied, std::optional<std::int64_t> window, std::int64_t number,
+                  const Numbered& taken) {
+  varied.insert(Op::of(New{window}));
+  varied.insert(Op::of(Restore{number, taken.to ? *taken.to : *taken.offset}));
+}
+
+// Behind every snapshot of all that is live a second cache comes of it, other rows are written
+// there, and kept; then a third one goes on in the place of the first.
+Variation forked_and_written(const Drawn& drawn) {
+  const bool states = &drawn.kind == &recurrent_kind();
+  const bool closes =
+      std::ranges::any_of(drawn.script, [](const Op& op) { return op.as<Close>() != nullptr; });
+  if (!is_plain(drawn) || (states && closes && drawn.setup.profile == Profile::kOriginal))
+    return {};
+  Variation varied;
+  Renumbered numbers;
+  std::optional<std::int64_t> window;
+  const Update* last = nullptr;
+  bool any = false;
+  for (std::size_t at = 0; at < drawn.script.size(); ++at) {
+    const Op& op = drawn.script[at];
+    varied.pair(at, numbers.named(op), without_numbers);
+    numbers.saw(drawn.seen[at]);
+    if (const auto* made = op.as<New>(); made && drawn.succeeded(at)) window = made->max_size;
+    if (const auto* update = op.as<Update>(); update && drawn.succeeded(at)) last = update;
+    const Numbered* taken = taken_by(drawn, at);
+    if (taken == nullptr || (!states && last == nullptr)) continue;
+    if (&drawn.kind == &kv_kind() && *taken->from > 0) continue;  // not all that is live
+    any = true;
+    const std::int64_t number = numbers.number_of(*taken->handle);
+    restore_anew(varied, window, number, *taken);
+    if (states) {
+      varied.insert(Op::of(SetConvState{plus_one(*taken->conv)}));
+      varied.insert(Op::of(Advance{3}));
+    } else {
+      varied.insert(Op::of(Update{plus_one(last->k), plus_one(last->v)}));
+      varied.insert(Op::of(Update{plus_one(last->k), plus_one(last->v)}));
+    }
+    varied.insert(Op::of(Take{-1}));
+    (void)numbers.skip();
+    varied.pair(at, Op::of(Reread{number}), as_contents);
+    restore_anew(varied, window, number, *taken);
+  }
+  return any ? varied : Variation();
+}
+
+const MetamorphicLaw& forks() {
+  static const MetamorphicLaw kLaw(
+      "fork_then_write", "what is written on one branch does not show on the other", kLongScript,
+      {.how = "after another branch was written",
+       .applies =
+           [](const CacheKind& kind) {
+             return &kind == &kv_kind() || &kind == &rotating_kind() || &kind == &recurrent_kind();
+           },
+       .transformation = forked_and_written});
+  return kLaw;
+}
+
 }  // namespace
 
 std::vector<const Law*> laws() {
-  return {&back_again(), &halves(), &lasting()};
+  return {&back_again(), &halves(), &lasting(), &forks()};
 }
 
 }  // namespace kvo::snapshot
