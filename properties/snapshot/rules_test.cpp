@@ -202,6 +202,37 @@ TEST(SnapshotRules, ALimitOfNothingKeepsNothingMR74) {
   }
 }
 
+TEST(SnapshotRules, UsageCountsWhatKeepingAndRestoringCameToMR75) {
+  using Counts = std::array<std::int64_t, 3>;
+  for (const Profile profile : kBothProfiles) {
+    RulesCase trie(contracts().reference_of(trie_kind()), profile,
+                   Record::of(TrieConfig{.layers = {"kv", "kv"}}));
+    const auto usage = [&] {
+      const auto seen = trie.values(ShowUsage{});
+      return Counts{seen.paged_out_bytes, seen.evictions, seen.page_ins};
+    };
+    const auto session = [&](const Tokens& inputs) {
+      const auto begun = trie.values(Begin{inputs});
+      EXPECT_EQ(trie.code(Feed{begun.remaining}), "ok");
+      EXPECT_EQ(trie.code(CloseSession{}), "ok");
+    };
+    EXPECT_EQ(trie.code(ShowUsage{}), "precondition");
+    EXPECT_EQ(trie.code(NewTrie{}), "ok");
+    EXPECT_EQ(usage(), Counts({0, 0, 0}));
+    session({1, 2, 3});
+    EXPECT_EQ(usage(), Counts({0, 0, 0})) << "what is live does not count";
+    session({7, 8});
+    EXPECT_EQ(usage(), Counts({2 * 24, 0, 0})) << "three tokens left the layers";
+    session({1, 2, 3, 4});
+    EXPECT_EQ(usage(), Counts({2 * 16, 0, 2})) << "they are back, and grew; two others left";
+    EXPECT_EQ(trie.code(SetLimit{0}), "ok");
+    EXPECT_EQ(trie.code(Enforce{}), "ok");
+    EXPECT_EQ(usage(), Counts({0, 1, 2}));
+    EXPECT_EQ(trie.code(NewTrie{}), "ok");
+    EXPECT_EQ(usage(), Counts({0, 0, 0})) << "another trie";
+  }
+}
+
 TEST(SnapshotRules, AWindowOfNoTokenIsRefusedWhenDocumentedMR27) {
   RulesCase cache(contracts().reference_of(rotating_kind()), Profile::kDocumented,
                   Record::of(RowsConfig{.max_size = 0}));

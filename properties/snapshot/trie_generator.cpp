@@ -16,7 +16,7 @@ namespace {
 BOOST_DEFINE_FIXED_ENUM_CLASS(TrieLabel, std::uint8_t, kPrefixFound, kWholeInputsFound,
                               kSnapshotAskedFor, kBranched, kPagedOut, kUserMarked, kCancelled,
                               kNotClosed, kLimitHit, kThreeBranches, kRestorePointLost,
-                              kEmptyInputs, kBeforeAnySession)
+                              kEmptyInputs, kBeforeAnySession, kEvicted, kPagedIn)
 
 class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> {
   using S = TrieScript;
@@ -41,6 +41,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   Op keep() { return Op::of(Keep{draw().percent(50)}); }
   Op set_limit() { return Op::of(SetLimit{draw().percent(20) ? 0 : draw().between(0, 900)}); }
   Op enforce() { return Op::of(Enforce{}); }
+  Op usage() { return Op::of(ShowUsage{}); }
 
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {20, "session", &S::session, true},
@@ -50,6 +51,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
       {1, "snapshot", &S::keep},
       {2, "limit", &S::set_limit},
       {2, "enforce", &S::enforce},
+      {4, "usage", &S::usage, true},
   });
 
   // What became of an operation.
@@ -87,6 +89,12 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   }
   void saw(const Feed& /*op*/, const Observation& /*seen*/) {
     if (left_open_) reach(Label::kNotClosed);
+  }
+  void saw(const ShowUsage& /*op*/, const Observation& seen) {
+    if (seen.error) return;
+    const auto& usage = seen.as<ShowUsage::Returns>();
+    if (usage.evictions > 0) reach(Label::kEvicted);
+    if (usage.page_ins > 0) reach(Label::kPagedIn);
   }
   template <OneOf<Keep, Output, Enforce, Find, LayerStates> T>
   void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}

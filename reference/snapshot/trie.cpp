@@ -93,6 +93,7 @@ class Trie final : public PrefixTrie {
   [[nodiscard]] Status enforce() override { return evict(); }
   [[nodiscard]] Found find(const Tokens& tokens) const override;
   [[nodiscard]] TreeView tree() const override;
+  [[nodiscard]] Usage usage() const override { return {paged_out_, evictions_, page_ins_}; }
 
  private:
   struct Walk {
@@ -116,6 +117,7 @@ class Trie final : public PrefixTrie {
   [[nodiscard]] Status can_merge(const Node& node, const Node& child) const;
   Status merge(Node& node);
   Status evict();
+  Status evict(Node& node);
   [[nodiscard]] Node* victim() const;
   Status remove(Node& node);
   [[nodiscard]] Status can_file(std::int64_t end) const;
@@ -127,6 +129,8 @@ class Trie final : public PrefixTrie {
   NodePtr root_ = nullptr;
   std::vector<NodePtr> active_ = {};  ///< MR-61
   std::int64_t paged_out_ = 0;        ///< MR-62
+  std::int64_t evictions_ = 0;        ///< MR-75
+  std::int64_t page_ins_ = 0;         ///< MR-75
   std::int64_t clock_ = 0;            ///< MR-63
   Tokens sequence_ = {};              ///< inputs and outputs of the session
   std::int64_t snapshot_offset_ = 0;
@@ -233,7 +237,9 @@ void Trie::page_in(const std::vector<NodePtr>& path, std::int64_t matched) {
       if (!layers_[i] || snapshot == nullptr) continue;
       std::int64_t goal = std::min(node->end, matched);
       if (!quirks_.has(Quirk::kPageInStops)) goal = std::min(goal, end_of(snapshot));
-      if (layers_[i]->offset() < goal && !restored(*layers_[i], snapshot, goal)) return;
+      if (layers_[i]->offset() >= goal) continue;
+      if (!restored(*layers_[i], snapshot, goal)) return;
+      ++page_ins_;
     }
   }
 }
@@ -409,19 +415,19 @@ Status Trie::evict() {
   while (paged_out_ > limit_) {
     Node* node = victim();
     if (node == nullptr) break;
-    if (node->children.empty()) {
-      if (Status done = remove(*node); !done) return done;
-      continue;
-    }
-    const bool active = is_active(*node->children.front());
-    const bool keeps = (node->user && !quirks_.has(Quirk::kUserNodeMerged)) ||
-                       (active && !quirks_.has(Quirk::kMergesActive));
-    if (node->children.size() > 1 || keeps) {
-      set_snapshots(*node, std::nullopt);
-    } else if (Status done = merge(*node); !done) {
-      return done;
-    }
+    if (Status done = evict(*node); !done) return done;
+    ++evictions_;
   }
+  return {};
+}
+
+Status Trie::evict(Node& node) {
+  if (node.children.empty()) return remove(node);
+  const bool active = is_active(*node.children.front());
+  const bool keeps = (node.user && !quirks_.has(Quirk::kUserNodeMerged)) ||
+                     (active && !quirks_.has(Quirk::kMergesActive));
+  if (node.children.size() == 1 && !keeps) return merge(node);
+  set_snapshots(node, std::nullopt);
   return {};
 }
 

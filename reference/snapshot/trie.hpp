@@ -3,7 +3,7 @@
 // Words    session     from begin to close: inputs that are looked up, and what follows them.
 //          frontier    the last node of the active path; its tokens are those that the layers hold.
 //          paged out   kept as snapshots of a node, which count towards the limit.
-// Source   rules MR-60 to MR-74.
+// Source   rules MR-60 to MR-75.
 #pragma once
 
 #include <cstdint>
@@ -50,6 +50,13 @@ struct Found {
   std::int64_t matched = 0;        ///< tokens
 };
 
+/// What keeping and restoring came to (MR-75).
+struct Usage {
+  std::int64_t paged_out_bytes = 0;
+  std::int64_t evictions = 0;  ///< nodes
+  std::int64_t page_ins = 0;   ///< restores of single layers
+};
+
 /// A prefix cache over the layers of one model. Errors change nothing, but for evictions done
 /// before one that kNullLayerAborts stops.
 class PrefixTrie {
@@ -78,6 +85,8 @@ class PrefixTrie {
   /// The longest known prefix (MR-65).
   [[nodiscard]] virtual Found find(const Tokens& tokens) const = 0;
   [[nodiscard]] virtual TreeView tree() const = 0;
+  /// What tree() does not need to be walked for (MR-75).
+  [[nodiscard]] virtual Usage usage() const = 0;
 };
 
 using MakeTrie =

@@ -152,6 +152,20 @@ KVO_DESCRIBE(Tree::Returns, (nodes, "pre-order, children in order"),
              (active, "the active path by number; -1: cut off from the tree"),
              (paged_out_bytes, "that snapshots count for"))
 
+struct ShowUsage {
+  static constexpr std::string_view kName = "usage";
+  static constexpr std::string_view kDoc = "What keeping and restoring came to so far (MR-75).";
+  struct Returns {
+    std::int64_t paged_out_bytes = 0;
+    std::int64_t evictions = 0;
+    std::int64_t page_ins = 0;
+  };
+};
+KVO_DESCRIBE(ShowUsage)
+KVO_DESCRIBE(ShowUsage::Returns, (paged_out_bytes, "that snapshots count for now"),
+             (evictions, "nodes evicted since the trie was made"),
+             (page_ins, "restores of single layers from a node's snapshot since then"))
+
 struct TrieConfig {
   std::vector<std::string> layers;
   std::int64_t limit_bytes = std::int64_t{8} << 30U;
@@ -164,7 +178,7 @@ KVO_DESCRIBE(TrieConfig,
 #define KVO_SNAPSHOT_TRIE_OPERATIONS                                                    \
   snapshot::NewTrie, snapshot::Begin, snapshot::Feed, snapshot::Keep, snapshot::Output, \
       snapshot::CloseSession, snapshot::SetLimit, snapshot::Enforce, snapshot::Find,    \
-      snapshot::LayerStates, snapshot::Tree
+      snapshot::LayerStates, snapshot::Tree, snapshot::ShowUsage
 using TrieOps = boost::mp11::mp_list<KVO_SNAPSHOT_TRIE_OPERATIONS>;
 
 [[nodiscard]] const CacheKind& trie_kind();

@@ -164,6 +164,11 @@ class TrieSession final : public DispatchSession<TrieSession, TrieOps> {
                                .snapshots = contents(node.snapshots)});
     return returns;
   }
+  Result<ShowUsage::Returns> operator()(const ShowUsage& /*op*/) {
+    if (!trie_) return no_trie();
+    const Usage usage = probe()([&] { return trie_->usage(); });
+    return ShowUsage::Returns{usage.paged_out_bytes, usage.evictions, usage.page_ins};
+  }
 
  private:
   [[nodiscard]] static Error no_trie() { return fail(Code::kPrecondition, "no trie"); }
