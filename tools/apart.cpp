@@ -117,6 +117,7 @@ CaseRecord run_case_apart(std::uint64_t index, const CasePlan& plan, std::uint64
     for (const std::string& label : part.record.labels)
       if (std::ranges::find(record.labels, label) == record.labels.end())
         record.labels.push_back(label);
+    if (record.figures.empty()) record.figures = part.record.figures;
     if (!part.verdict.failed()) continue;
     Script script = told.script(*plan.kind);
     if (!plan.law->needs_whole_script())

@@ -138,6 +138,7 @@ CaseRecord record_of(std::uint64_t index, const CaseResult& result) {
                     .law = std::string(result.law),
                     .operations = result.operations,
                     .labels = {result.labels.begin(), result.labels.end()},
+                    .figures = result.figures,
                     .subjects = {}};
   for (const SubjectResult& subject : result.subjects) {
     SubjectRecord& out = record.subjects.emplace_back();

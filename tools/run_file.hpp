@@ -81,9 +81,11 @@ struct CaseRecord {
   std::string law;
   std::uint64_t operations = 0;
   std::vector<std::string> labels = {};
+  std::vector<Figure> figures = {};
   std::vector<SubjectRecord> subjects = {};
 };
-BOOST_DESCRIBE_STRUCT(CaseRecord, (), (index, name, kind, law, operations, labels, subjects))
+BOOST_DESCRIBE_STRUCT(CaseRecord, (),
+                      (index, name, kind, law, operations, labels, figures, subjects))
 
 }  // namespace kvo::tools
 

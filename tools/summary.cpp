@@ -56,6 +56,18 @@ void Summary::add_failure(const CaseRecord& record, const SubjectRecord& subject
   }
 }
 
+void Summary::add_figure(const std::string& kind, const Figure& figure) {
+  const auto known = std::ranges::find_if(figures_, [&](const FigureSummary& one) {
+    return one.kind == kind && one.figure == figure.name;
+  });
+  if (known == figures_.end())
+    figures_.push_back({kind, figure.name, figure.value, figure.fold, figure.of});
+  else if (figure.fold == Fold::kMost)
+    known->value = std::max(known->value, figure.value);
+  else
+    known->value += figure.value;
+}
+
 void Summary::add(const CaseRecord& record) {
   ++cases_;
   if (!record.subjects.empty()) ++played_cases_;
@@ -65,6 +77,7 @@ void Summary::add(const CaseRecord& record) {
   law.operations += record.operations;
   bool failed = false;
   for (const std::string& label : record.labels) ++labels_[{record.kind, label}];
+  for (const Figure& figure : record.figures) add_figure(record.kind, figure);
   for (const SubjectRecord& subject : record.subjects) {
     law.evidence.add(subject.evidence);
     law.vacuous = law.vacuous && !says_something(subject);
@@ -135,6 +148,18 @@ std::vector<SubjectSummary> Summary::subjects(MemorySpeed& speed) const {
 std::vector<LabelSummary> Summary::labels() const {
   std::vector<LabelSummary> out;
   for (const auto& [key, cases] : labels_) out.push_back({key.first, key.second, cases});
+  return out;
+}
+
+std::vector<FigureSummary> Summary::figures() const {
+  std::vector<FigureSummary> out = figures_;
+  for (FigureSummary& part : out) {
+    const auto whole = std::ranges::find_if(out, [&](const FigureSummary& one) {
+      return one.kind == part.kind && part.of == one.figure;
+    });
+    if (whole != out.end() && whole->value != 0)
+      part.share = static_cast<double>(part.value) / static_cast<double>(whole->value);
+  }
   return out;
 }
 

@@ -1,4 +1,4 @@
-// tools/summary.hpp: the cases of a run added up, by subject, operation and label.
+// tools/summary.hpp: the cases of a run added up, by subject, operation, label and figure.
 #pragma once
 
 #include <cstdint>
@@ -81,6 +81,17 @@ struct LabelSummary {
 };
 BOOST_DESCRIBE_STRUCT(LabelSummary, (), (kind, label, cases))
 
+/// A figure of all cases of one cache.
+struct FigureSummary {
+  std::string kind;
+  std::string figure;
+  std::int64_t value = 0;
+  Fold fold = Fold::kSum;
+  std::optional<std::string> of = std::nullopt;  ///< the figure that it is a share of
+  std::optional<double> share = std::nullopt;    ///< of that one; absent where that is 0
+};
+BOOST_DESCRIBE_STRUCT(FigureSummary, (), (kind, figure, value, fold, of, share))
+
 /// Adds cases up; their order does not matter but for which failures are kept.
 class Summary {
  public:
@@ -89,6 +100,8 @@ class Summary {
   /// By subject, in order of first appearance; ratios against the subject "<kind>@reference".
   [[nodiscard]] std::vector<SubjectSummary> subjects(MemorySpeed& speed) const;
   [[nodiscard]] std::vector<LabelSummary> labels() const;
+  /// By cache and name, in order of first appearance.
+  [[nodiscard]] std::vector<FigureSummary> figures() const;
   /// By law, in order of first appearance.
   [[nodiscard]] const std::vector<LawSummary>& laws() const { return laws_; }
   /// By subject and law.
@@ -121,11 +134,13 @@ class Summary {
   void add_failure(const CaseRecord& record, const SubjectRecord& subject);
 
   LawSummary& law_of(const std::string& law);
+  void add_figure(const std::string& kind, const Figure& figure);
 
   std::vector<Total> totals_;
   std::vector<LawSummary> laws_;
   LawVerdicts law_verdicts_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> labels_;
+  std::vector<FigureSummary> figures_;  ///< without shares
   std::vector<FailureSummary> failures_;
   std::vector<FailureSummary> unsupported_;
   std::vector<FailureSummary> without_memory_;

@@ -31,6 +31,7 @@ class ToldOps final : public OpStream {
   void saw(const Op& op, const Observation& seen, Labels& labels) override {
     ops_->saw(op, seen, labels);
   }
+  [[nodiscard]] std::vector<Figure> figures() const override { return ops_->figures(); }
 
  private:
   std::unique_ptr<OpStream> ops_;

@@ -87,6 +87,20 @@ std::string laws_table(const std::vector<LawSummary>& laws) {
   return table.text(0, output_columns());
 }
 
+std::string figures_table(const std::vector<FigureSummary>& figures) {
+  constexpr double kPercent = 100;
+  Table table({{"cache", Align::kLeft},
+               {"figure", Align::kLeft},
+               {"value", Align::kRight},
+               {"share", Align::kRight, 1}});
+  for (const FigureSummary& figure : figures)
+    table.row({figure.kind, printable(figure.figure),
+               figure.value < 0 ? fmt::to_string(figure.value)
+                                : count_text(static_cast<std::uint64_t>(figure.value)),
+               figure.share ? fmt::format("{:.2f} %", kPercent * *figure.share) : ""});
+  return table.text(0, output_columns());
+}
+
 // What equal runs have in common.
 boost::json::array verdicts_json(const std::vector<SubjectSummary>& subjects) {
   boost::json::array rows;
@@ -204,6 +218,8 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
     if (options.timings) print_out(timings_table(subjects) + "\n");
     print_out(subjects_table(subjects));
     if (options.laws) print_out("\n" + laws_table(summary.laws()));
+    if (const auto figures = summary.figures(); !figures.empty())
+      print_out("\n" + figures_table(figures));
     print_failures(summary, options);
     print_unsupported(summary);
     if (options.memory_matters) print_without_memory(summary);
@@ -233,6 +249,7 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
     facts["failures"] = write_json(summary.failures());
     facts["unsupported"] = write_json(summary.unsupported());
     facts["labels"] = write_json(summary.labels());
+    facts["figures"] = write_json(summary.figures());
     facts["laws"] = write_json(summary.laws());
     if (options.timings) facts["timings"] = timings_json(subjects);
     write_result(options.json, options.result, facts);

@@ -47,6 +47,7 @@ LawRun LockstepLaw::run(const CasePlan& plan, const Subject* baseline,
     ops.saw(*op, lockstep.step(*op, ops.expected()), result.labels);
   }
   result.operations = lockstep.operations();
+  result.figures = ops.figures();
   if (baseline != nullptr && std::ranges::find(subjects, baseline) == subjects.end())
     result.judgements.push_back(judgement_of(*lockstep.baseline()));
   for (const Lockstep::Participant& participant : lockstep.participants()) {

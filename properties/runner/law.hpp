@@ -29,6 +29,7 @@ struct Judgement {
 struct LawRun {
   std::uint64_t operations = 0;
   Labels labels = {};
+  std::vector<Figure> figures = {};
   std::vector<Judgement> judgements = {};  ///< the baseline's first, unless it is a subject too
 };
 

@@ -91,7 +91,8 @@ CaseResult run_case(const CasePlan& plan, const ShrinkOptions& shrink) {
                     .kind = plan.kind->name(),
                     .law = plan.law->name(),
                     .operations = run.operations,
-                    .labels = std::move(run.labels)};
+                    .labels = std::move(run.labels),
+                    .figures = std::move(run.figures)};
   for (Judgement& judgement : run.judgements) {
     SubjectResult& subject = result.subjects.emplace_back(
         SubjectResult{judgement.subject->name(), judgement.verdict, judgement.evidence,

@@ -62,6 +62,7 @@ struct CaseResult {
   std::string_view law = {};
   std::uint64_t operations = 0;
   Labels labels = {};
+  std::vector<Figure> figures = {};
   std::vector<SubjectResult> subjects = {};
   std::vector<Attribution> attributions = {};  ///< of a recorded case, in profile documented
 };

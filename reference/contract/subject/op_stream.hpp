@@ -5,11 +5,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <boost/container/flat_set.hpp>
+#include <boost/describe/class.hpp>
+#include <boost/describe/enum.hpp>
 
 #include "reference/contract/describe/operation.hpp"
 
@@ -17,6 +20,19 @@ namespace kvo {
 
 /// Names of the states that a case went through: "pool ran dry half-way". String literals only.
 using Labels = boost::container::flat_set<std::string_view>;
+
+/// How a figure of several cases comes from theirs.
+enum class Fold : std::uint8_t { kSum, kMost };
+BOOST_DESCRIBE_ENUM(Fold, kSum, kMost)
+
+/// A number that a stream tells of its case, beside what subjects are judged by: "tokens restored".
+struct Figure {
+  std::string name;
+  std::int64_t value = 0;
+  Fold fold = Fold::kSum;
+  std::optional<std::string> of = std::nullopt;  ///< the figure, a sum too, that it is a share of
+};
+BOOST_DESCRIBE_STRUCT(Figure, (), (name, value, fold, of))
 
 /// Operations of one case, one by one. The same feedback gives the same operations again.
 class OpStream {
@@ -29,6 +45,8 @@ class OpStream {
   [[nodiscard]] virtual const Observation* expected() const { return nullptr; }
   /// What the judge observed of the operation that next() gave last.
   virtual void saw(const Op& op, const Observation& seen, Labels& labels) = 0;
+  /// What the case came to in numbers, so far. All streams of a kind give the same names.
+  [[nodiscard]] virtual std::vector<Figure> figures() const { return {}; }
 };
 
 /// The first operations of a stream.
@@ -45,6 +63,7 @@ class FirstOps final : public OpStream {
   void saw(const Op& op, const Observation& seen, Labels& labels) override {
     all_->saw(op, seen, labels);
   }
+  [[nodiscard]] std::vector<Figure> figures() const override { return all_->figures(); }
 
  private:
   std::unique_ptr<OpStream> all_;

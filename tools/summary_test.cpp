@@ -1,0 +1,49 @@
+// How the figures of cases become those of a run.
+#include "tools/summary.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace kvo::tools {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::IsEmpty;
+
+CaseRecord one_case(const std::string& kind, std::int64_t asked, std::int64_t found,
+                    std::int64_t bytes) {
+  CaseRecord record{.index = 0, .name = "case", .kind = kind, .law = "agreement"};
+  record.figures = {{"asked", asked, Fold::kSum, std::nullopt},
+                    {"found", found, Fold::kSum, "asked"},
+                    {"bytes", bytes, Fold::kMost, std::nullopt}};
+  return record;
+}
+
+TEST(Summary, FiguresAreSummedOrTheMostIsKept) {
+  Summary summary;
+  summary.add(one_case("a.b", 30, 10, 700));
+  summary.add(one_case("a.b", 10, 20, 500));
+  summary.add(one_case("a.c", 0, 0, -3));
+  const auto figures = summary.figures();
+  EXPECT_THAT(figures, ElementsAre(Field(&FigureSummary::value, 40),
+                                   Field(&FigureSummary::value, 30),
+                                   Field(&FigureSummary::value, 700),
+                                   Field(&FigureSummary::value, 0), Field(&FigureSummary::value, 0),
+                                   Field(&FigureSummary::value, -3)));
+  ASSERT_EQ(figures.size(), 6U);
+  EXPECT_EQ(figures[0].kind, "a.b");
+  EXPECT_EQ(figures[0].figure, "asked");
+  EXPECT_EQ(figures[0].share, std::nullopt);
+  EXPECT_EQ(figures[1].share, 0.75);
+  EXPECT_EQ(figures[4].share, std::nullopt) << "of nothing there is no share";
+}
+
+TEST(Summary, CasesThatTellNothingHaveNoFigures) {
+  Summary summary;
+  summary.add({.index = 0, .name = "case", .kind = "a.b", .law = "agreement"});
+  EXPECT_THAT(summary.figures(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace kvo::tools
