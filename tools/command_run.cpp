@@ -101,7 +101,7 @@ std::uint32_t checksum(const std::vector<traces::Request>& requests) {
 boost::json::object provenance(const RunArguments& arguments, const replay::Replay& replay) {
   boost::json::object scales;
   for (const replay::ReplayedKind& kind : replay.kinds())
-    scales[kind.comparison.kind->name()] = kind.scale;
+    scales[kind.lowering->full_name()] = kind.scale;
   return {{"trace", trace_name(arguments)},
           {"requests", replay.requests().size()},
           {"requests_crc32", checksum(replay.requests())},
@@ -112,7 +112,9 @@ boost::json::object provenance(const RunArguments& arguments, const replay::Repl
 
 RunHeader header_of(const RunArguments& arguments, const replay::Replay& replay) {
   std::vector<Comparison> comparisons;
-  for (const replay::ReplayedKind& kind : replay.kinds()) comparisons.push_back(kind.comparison);
+  for (const replay::ReplayedKind& kind : replay.kinds())
+    if (comparisons.empty() || comparisons.back().kind != kind.comparison.kind)
+      comparisons.push_back(kind.comparison);
   return {.kvoracle = std::string(kVersion),
           .command = "run",
           .seed = arguments.seed,

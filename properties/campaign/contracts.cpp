@@ -133,8 +133,11 @@ const Generator* Contracts::generator_of(const CacheKind& kind) const {
   return row_of(generators_, kind);
 }
 
-const replay::Lowering* Contracts::lowering_of(const CacheKind& kind) const {
-  return row_of(lowerings_, kind);
+std::vector<const replay::Lowering*> Contracts::lowerings_of(const CacheKind& kind) const {
+  std::vector<const replay::Lowering*> found;
+  for (const replay::Lowering& lowering : lowerings_)
+    if (lowering.kind == &kind) found.push_back(&lowering);
+  return found;
 }
 
 MakeOracle Contracts::oracle_of(const CacheKind& kind) const {

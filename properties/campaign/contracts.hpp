@@ -72,8 +72,8 @@ class Contracts {
 
   /// The generator of a kind, or null.
   [[nodiscard]] const Generator* generator_of(const CacheKind& kind) const;
-  /// The lowering of a kind, or null.
-  [[nodiscard]] const replay::Lowering* lowering_of(const CacheKind& kind) const;
+  /// The lowerings of a kind, in the order of its contract.
+  [[nodiscard]] std::vector<const replay::Lowering*> lowerings_of(const CacheKind& kind) const;
   [[nodiscard]] const std::vector<replay::Lowering>& lowerings() const { return lowerings_; }
   /// The oracle of a kind's contract, or null.
   [[nodiscard]] MakeOracle oracle_of(const CacheKind& kind) const;

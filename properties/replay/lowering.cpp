@@ -12,6 +12,10 @@ std::int64_t LoweringInput::longest_sequence() const {
   return longest + schedule.draft_tokens;
 }
 
+std::string Lowering::full_name() const {
+  return kind->name() + (name.empty() ? "" : " " + std::string(name));
+}
+
 std::int64_t scale_for(const std::function<bool(std::int64_t scale)>& fits) {
   std::int64_t scale = 1;
   while (scale < traces::kMaxTokens && !fits(scale)) scale *= 2;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -42,12 +43,14 @@ struct LoweringInput {
   SchedulePolicy schedule;
   LoweringPolicy policy;
   std::uint64_t seed = 1;
+  Profile profile = Profile::kOriginal;  ///< which rows must be seen may depend on it
 
   /// Most tokens that a sequence of these requests holds, a draft included.
   [[nodiscard]] std::int64_t longest_sequence() const;
 };
 
-/// How requests become operations of one cache kind.
+/// How requests become operations of one cache kind. A kind may have several, each with cases of
+/// its own: the same requests on caches of another make.
 struct Lowering {
   const CacheKind* kind;
   Setup (*setup)(const LoweringInput& input);
@@ -55,6 +58,14 @@ struct Lowering {
   /// What lengths should be divided by so that all `input.requests` are replayed in about half a
   /// minute a subject; null: scale_of's default.
   std::int64_t (*scale)(const LoweringInput& input) = nullptr;
+  /// Among several of the kind: "ring".
+  std::string_view name = {};
+  /// A case has so many times `requests_per_case`: what a cache keeps of earlier requests tells in
+  /// long cases only.
+  std::int64_t windows = 1;
+
+  /// "snapshot.trie", or with a name "snapshot.trie ring".
+  [[nodiscard]] std::string full_name() const;
 };
 
 /// The smallest power of two that `fits`, as a divisor of lengths; traces::kMaxTokens if none does.

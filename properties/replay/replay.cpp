@@ -21,39 +21,43 @@ Replay::Replay(const Contracts& contracts, std::vector<Request> requests,
                           .policy = options_.lowering,
                           .seed = options_.seed};
   for (const Comparison& comparison : comparisons) {
-    const Lowering* lowering = contracts.lowering_of(*comparison.kind);
-    if (lowering == nullptr) continue;
-    const std::int64_t scale = options_.scale > 0 ? options_.scale : scale_of(*lowering, all);
-    kinds_.push_back({comparison, lowering, contracts.oracle_of(*comparison.kind), scale});
+    for (const Lowering* lowering : contracts.lowerings_of(*comparison.kind)) {
+      const std::int64_t scale = options_.scale > 0 ? options_.scale : scale_of(*lowering, all);
+      kinds_.push_back({comparison, lowering, contracts.oracle_of(*comparison.kind), scale});
+    }
   }
-}
-
-std::uint64_t Replay::cases() const {
-  const auto size = static_cast<std::uint64_t>(options_.lowering.requests_per_case);
-  return (requests_.size() + size - 1) / size * kinds_.size();
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+    const std::uint64_t size =
+        std::min<std::uint64_t>(static_cast<std::uint64_t>(options_.lowering.requests_per_case),
+                                requests_.size()) *
+        static_cast<std::uint64_t>(kinds_[kind].lowering->windows);
+    for (std::uint64_t first = 0; first < requests_.size(); first += size)
+      windows_.push_back({first, kind, first / size, std::min(requests_.size() - first, size)});
+  }
+  std::ranges::stable_sort(windows_, {}, &Window::first);
 }
 
 CasePlan Replay::plan(std::uint64_t index) const {
-  const ReplayedKind& kind = kinds_[index % kinds_.size()];
-  const std::uint64_t window = index / kinds_.size();
-  const auto size = static_cast<std::uint64_t>(options_.lowering.requests_per_case);
-  const std::uint64_t first = window * size;
-  const std::uint64_t count = std::min(requests_.size() - first, size);
+  const auto& [first, kind_number, number, count] = windows_[index];
+  const ReplayedKind& kind = kinds_[kind_number];
   LoweringInput input{.requests = std::span(requests_).subspan(first, count),
                       .schedule = options_.schedule,
                       .policy = options_.lowering,
-                      .seed = options_.seed + window};
+                      .seed = options_.seed + number,
+                      .profile = options_.profile};
   input.schedule.scale = kind.scale;
+  const std::string name(kind.lowering->name);
   CasePlan plan{
       .kind = kind.comparison.kind,
-      .name = "requests" + std::to_string(first) + "-" + std::to_string(first + count - 1),
+      .name = (name.empty() ? "" : name + "-") + "requests" + std::to_string(first) + "-" +
+              std::to_string(first + count - 1),
       .note = "lowered from a trace, policy " + std::to_string(options_.schedule.version),
       .setup = kind.lowering->setup(input),
       .options = {.invariants_every = options_.invariants_every,
                   .fill_bytes = 0,
                   // Attention over whole histories costs far more than the replay itself: an
                   // oracle judges the first window beside the comparison, if that is short.
-                  .oracle = window == 0 && tokens_at(input.requests, kind.scale) <= kMostJudged
+                  .oracle = number == 0 && tokens_at(input.requests, kind.scale) <= kMostJudged
                                 ? kind.oracle
                                 : nullptr},
       .baseline = kind.comparison.reference,

@@ -31,7 +31,7 @@ struct ReplayOptions {
   std::uint64_t invariants_every = 4096;
 };
 
-/// A cache kind that is replayed.
+/// A cache kind that is replayed by one of its lowerings.
 struct ReplayedKind {
   Comparison comparison;
   const Lowering* lowering;
@@ -47,10 +47,11 @@ class Replay {
   Replay(const Contracts& contracts, std::vector<Request> requests,
          const std::vector<Comparison>& comparisons, ReplayOptions options = {});
 
-  /// Windows times kinds; 0 without requests or kinds.
-  [[nodiscard]] std::uint64_t cases() const;
-  /// Case `index`: all kinds of the first window, then those of the next. Its operations borrow the
-  /// requests: it must not outlive the replay. Requires  index < cases().
+  /// Windows times lowerings, fewer where a lowering takes several windows at a time; 0 without
+  /// requests or kinds.
+  [[nodiscard]] std::uint64_t cases() const { return windows_.size(); }
+  /// Case `index`: all kinds from the first request on, then those of the next window. Its
+  /// operations borrow the requests: it must not outlive the replay. Requires  index < cases().
   [[nodiscard]] CasePlan plan(std::uint64_t index) const;
 
   [[nodiscard]] const std::vector<Request>& requests() const { return requests_; }
@@ -58,9 +59,18 @@ class Replay {
   [[nodiscard]] std::span<const ReplayedKind> kinds() const { return kinds_; }
 
  private:
+  /// What one case replays.
+  struct Window {
+    std::uint64_t first = 0;   ///< request
+    std::size_t kind = 0;      ///< of kinds_
+    std::uint64_t number = 0;  ///< among those of the kind
+    std::uint64_t count = 0;   ///< requests
+  };
+
   std::vector<Request> requests_;
   ReplayOptions options_;
   std::vector<ReplayedKind> kinds_;
+  std::vector<Window> windows_;
 };
 
 }  // namespace kvo::replay

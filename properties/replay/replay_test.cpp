@@ -232,7 +232,8 @@ TEST(ReplayPlan, NothingToReplayIsNoCase) {
 
 std::vector<const CacheKind*> kinds_with_lowering() {
   std::vector<const CacheKind*> kinds;
-  for (const replay::Lowering& lowering : contracts().lowerings()) kinds.push_back(lowering.kind);
+  for (const CacheKind* kind : contracts().kinds())
+    if (!contracts().lowerings_of(*kind).empty()) kinds.push_back(kind);
   return kinds;
 }
 
