@@ -19,6 +19,7 @@ class Held final : public Snapshot {
   [[nodiscard]] Status close() override {
     if (closed_) return closed_error(quirks_);
     closed_ = true;
+    content_ = {};
     return {};
   }
   /// Of the ring that it was taken of.
