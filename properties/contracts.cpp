@@ -53,6 +53,7 @@ std::vector<ContractRow> contract_rows() {
        .references = snapshot::references,
        .optimized = optimized::snapshot_subjects,
        .generators = snapshot::generators,
+       .lowerings = snapshot::lowerings,
        .oracle = snapshot::history_oracle,
        .laws = snapshot::laws,
        .mutants = snapshot::mutants},

@@ -1,0 +1,322 @@
+// Requests as the sessions of snapshot.trie, one after another: its layers hold one sequence.
+//
+// Policy. A request's prompt has tokens by its block ids (properties/snapshot/prompt_tokens.hpp),
+// so that it begins like earlier ones where the trace says so. begin looks it up; what remains is
+// fed in the schedule's chunks, which also end where a snapshot is asked for, and before the last
+// token of the prompt, as the runner does; then every decoded token is told and fed. There are no
+// drafts: a trie takes nothing back. Every eighth session keeps its prompt for a user. A cancelled
+// request is closed after its first chunk. The limit is pool_percent of what all requests of the
+// case would take without one. After a begin that brought something back all layers are looked at,
+// and where the rules say which rows must be there, every look is judged by them, too: for `kv`
+// always, but in profile original only until the first eviction (MR-74). `mixed` also has a ring of
+// half a mean prompt and a recurrent state, which can go back to where they have a snapshot only.
+// Every eighth session asks for its prompt before it begins; the case ends with the whole tree.
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "properties/snapshot/lowering.hpp"
+#include "properties/snapshot/prompt_tokens.hpp"
+#include "reference/contract/describe/difference.hpp"
+#include "reference/contract/subject/dispatch.hpp"
+#include "reference/snapshot/trie_operations.hpp"
+
+namespace kvo::snapshot {
+namespace {
+
+using replay::Lowering;
+using replay::LoweringInput;
+using replay::Step;
+using replay::Turn;
+using traces::Request;
+
+constexpr std::string_view kRestored = "beginning of a prompt restored";
+constexpr std::string_view kLost = "known beginning not restored in full";
+constexpr std::string_view kAsked = "snapshot taken where it was asked for";
+constexpr std::string_view kUser = "prompt kept for a user";
+constexpr std::string_view kCancelled = "session closed amid its prompt";
+constexpr std::string_view kEvicted = "node evicted";
+constexpr std::string_view kPagedIn = "layer restored from a snapshot";
+constexpr std::string_view kForeign = "rows of another conversation restored";
+
+// A key and a value of f32, and a recurrent state of two and two numbers.
+constexpr std::int64_t kRowBytes = 8;
+constexpr std::int64_t kStateBytes = 16;
+
+TrieConfig config_of(const LoweringInput& input, bool mixed) {
+  constexpr std::int64_t kPercent = 100;
+  PromptTokens prompts(input.requests, input.schedule.scale);
+  std::int64_t tokens = 0;
+  for (const Request& request : input.requests) {
+    const std::int64_t prompt = replay::scaled(request.input_tokens, input.schedule.scale);
+    tokens += prompt - prompts.known(request) +
+              replay::scaled(request.output_tokens, input.schedule.scale);
+    prompts.learn(request, prompt);
+  }
+  TrieConfig config{.layers = {}};
+  std::int64_t bytes = tokens * kRowBytes;
+  if (mixed) {
+    const std::int64_t window = ring_window(input);
+    config.layers = {"kv", "rotating:" + std::to_string(window), "recurrent"};
+    bytes += std::ssize(input.requests) * (window * kRowBytes + kStateBytes);
+  } else {
+    config.layers.resize(static_cast<std::size_t>(input.policy.num_layers), "kv");
+    bytes *= input.policy.num_layers;
+  }
+  config.limit_bytes = bytes / kPercent * input.policy.pool_percent;
+  return config;
+}
+
+LoweringInput one_at_a_time(LoweringInput input) {
+  input.schedule.max_running = 1;
+  input.schedule.draft_every = 0;
+  return input;
+}
+
+Tensor tensor_with(const Shape& shape, const std::vector<float>& cells) {
+  Tensor tensor = make_tensor(shape);
+  std::ranges::copy(cells, tensor.floats().begin());
+  return tensor;
+}
+
+// What a layer holds once the first tokens of a sequence were fed to it (MR-68).
+LayerState rows_of(const Tokens& sequence, std::int64_t held) {
+  std::vector<float> keys(sequence.begin(), sequence.begin() + held);
+  std::vector<float> values;
+  while (std::ssize(values) < held) values.push_back(static_cast<float>(values.size() + 1));
+  const Shape shape{1, 1, held, 1};
+  std::vector<Nullable<Tensor>> state{tensor_with(shape, keys), tensor_with(shape, values)};
+  return {held, std::move(state)};
+}
+
+// The same of a recurrent layer.
+LayerState state_of(const Tokens& sequence, std::int64_t held) {
+  std::vector<float> tail{0, 0};
+  std::vector<float> sum{0, 0};
+  for (std::int64_t i = 0; i < held; ++i) {
+    const auto token = static_cast<float>(sequence[static_cast<std::size_t>(i)]);
+    tail = {tail[1], token};
+    sum = {sum[0] + token, sum[1] + 1};
+  }
+  std::vector<Nullable<Tensor>> state{tensor_with({1, 2, 1}, tail), tensor_with({1, 1, 1, 2}, sum)};
+  return {held, std::move(state)};
+}
+
+class TrieStream final : public replay::LoweredOps {
+ public:
+  TrieStream(const LoweringInput& input, bool mixed)
+      : LoweredOps(one_at_a_time(input)),
+        config_(config_of(input, mixed)),
+        mixed_(mixed),
+        documented_(input.profile == Profile::kDocumented),
+        left_(std::ssize(input.requests)),
+        prompts_(input.requests, input.schedule.scale) {
+    emit(NewTrie{});
+  }
+
+  void saw(const Op& op, const Observation& seen, Labels& labels) override {
+    if (seen.error) return;
+    visit_op(TrieOps(), op, [&](const auto& operation) { follow(operation, seen, labels); });
+  }
+
+  [[nodiscard]] std::vector<Figure> figures() const override {
+    const std::string name = mixed_ ? "mixed: " : "kv: ";
+    const std::string asked = name + "prompt tokens";
+    const std::string begun = name + "sessions";
+    return {
+        {begun, sessions_},
+        {name + "sessions with a beginning restored", restored_sessions_, Fold::kSum, begun},
+        {name + "sessions with another conversation's rows", foreign_, Fold::kSum, begun},
+        {asked, prompt_tokens_},
+        {name + "tokens restored", restored_tokens_, Fold::kSum, asked},
+        {name + "tokens restored at best", known_tokens_, Fold::kSum, asked},
+        {name + "restores of a layer", usage_.page_ins},
+        {name + "evictions", usage_.evictions},
+        {name + "limit of paged-out bytes", config_.limit_bytes, Fold::kMost},
+        {name + "paged-out bytes at most", most_bytes_, Fold::kMost},
+        {name + "paged-out bytes at the end", usage_.paged_out_bytes, Fold::kMost},
+    };
+  }
+
+ protected:
+  // A begin alone: what it restores decides what is fed.
+  void lower(Step& step) override {
+    if (!step.begins.empty()) {
+      slot_ = step.begins.front();
+      step.begins.pop_front();
+      return begin();
+    }
+    const Turn turn = step.turns.front();
+    step.turns.pop_front();
+    if (turn.append > 0) append(turn.append);
+    if (turn.read) look();
+    if (turn.end) end();
+  }
+
+ private:
+  static constexpr std::int64_t kSpecialEvery = 8;  ///< sessions
+
+  // ---- What became of an operation: one overload each ----
+
+  void follow(const Begin& begin, const Observation& seen, Labels& labels) {
+    const auto& begun = seen.as<Begin::Returns>();
+    const std::int64_t prompt = std::ssize(begin.inputs);
+    fed_ = std::clamp<std::int64_t>(prompt - std::ssize(begun.remaining), 0, prompt);
+    asked_ = begun.snapshot_offset;
+    restored_tokens_ += fed_;
+    if (fed_ < known_) labels.insert(kLost);
+    if (fed_ > 0) {
+      labels.insert(kRestored);
+      ++restored_sessions_;
+      if (fed_ < prompt) schedule().skip(slot_, fed_);
+      restored_ = true;
+      look();
+    }
+    emit(ShowUsage{});
+  }
+  void follow(const LayerStates& /*op*/, const Observation& seen, Labels& labels) {
+    if (!std::exchange(restored_, false)) return;
+    const auto& layers = seen.as<LayerStates::Returns>().layers;
+    const auto foreign = [&](std::size_t layer, const LayerState& want) {
+      return layer >= layers.size() ||
+             first_difference(Nullable<LayerState>(want), layers[layer]).has_value();
+    };
+    if (!foreign(0, rows_of(sequence_, fed_)) &&
+        !(mixed_ && foreign(layers.size() - 1, state_of(sequence_, fed_))))
+      return;
+    labels.insert(kForeign);
+    ++foreign_;
+  }
+  void follow(const Keep& keep, const Observation& /*seen*/, Labels& labels) {
+    labels.insert(keep.user ? kUser : kAsked);
+  }
+  void follow(const ShowUsage& /*op*/, const Observation& seen, Labels& labels) {
+    usage_ = seen.as<ShowUsage::Returns>();
+    most_bytes_ = std::max(most_bytes_, usage_.paged_out_bytes);
+    if (usage_.evictions > 0) labels.insert(kEvicted);
+    if (usage_.page_ins > 0) labels.insert(kPagedIn);
+  }
+  void follow(const CloseSession& /*op*/, const Observation& /*seen*/, Labels& labels) const {
+    if (fed_ < prompt_) labels.insert(kCancelled);
+  }
+  // What the schedule does not depend on, or what is not emitted.
+  static void follow(const OneOf<NewTrie, Feed, Output, SetLimit, Enforce, Find, Tree> auto& /*op*/,
+                     const Observation& /*seen*/, Labels& /*labels*/) {}
+
+  // ---- One session ----
+
+  void begin() {
+    request_ = &schedule().running(slot_);
+    sequence_ = prompts_.prompt(*request_);
+    prompt_ = std::ssize(sequence_);
+    fed_ = asked_ = 0;
+    known_ = std::max<std::int64_t>(0, std::min(prompts_.known(*request_), prompt_ - 1));
+    known_tokens_ += known_;
+    prompt_tokens_ += prompt_;
+    ++sessions_;
+    sure_ = !mixed_ && (documented_ || usage_.evictions == 0);
+    if (special()) emit(Find{sequence_});
+    emit(Begin{sequence_});
+  }
+
+  [[nodiscard]] bool special() const { return sessions_ % kSpecialEvery == 0; }
+
+  void append(std::int64_t tokens) {
+    const std::int64_t end = fed_ + tokens;
+    while (fed_ < std::min(end, prompt_)) {
+      feed(next_stop(std::min(end, prompt_)));
+      if (fed_ == asked_) keep(false);
+      if (fed_ == prompt_ && special()) keep(true);
+    }
+    while (fed_ < end) {
+      const Tokens token = prompts_.fresh(1);
+      sequence_.push_back(token.front());
+      emit(Output{token});
+      feed(fed_ + 1);
+    }
+  }
+  // Where a chunk that could go to `end` ends.
+  [[nodiscard]] std::int64_t next_stop(std::int64_t end) const {
+    for (const std::int64_t stop : {asked_, prompt_ - 1})
+      if (stop > fed_) end = std::min(end, stop);
+    return end;
+  }
+  void feed(std::int64_t end) {
+    emit(Feed{Tokens(sequence_.begin() + fed_, sequence_.begin() + end)},
+         OffsetsOnly{Offsets(config_.layers.size(), Nullable(end))});
+    fed_ = end;
+  }
+  void keep(bool user) {
+    emit(Keep{user});
+    emit(ShowUsage{});
+  }
+
+  void look() {
+    if (!sure_ || fed_ == 0) return emit(LayerStates{});
+    emit(LayerStates{},
+         {std::vector<Nullable<LayerState>>(config_.layers.size(), rows_of(sequence_, fed_))});
+  }
+
+  void end() {
+    emit(CloseSession{});
+    prompts_.learn(*request_, std::min(fed_, prompt_));
+    if (--left_ > 0) return;
+    emit(ShowUsage{});
+    emit(Tree{});
+  }
+
+  TrieConfig config_;
+  bool mixed_;
+  bool documented_;
+  std::int64_t left_;  ///< requests that have not ended
+  PromptTokens prompts_;
+
+  std::int64_t slot_ = 0;
+  const Request* request_ = nullptr;
+  Tokens sequence_ = {};     ///< of the session: its prompt and what was decoded
+  std::int64_t prompt_ = 0;  ///< tokens
+  std::int64_t fed_ = 0;     ///< tokens of the sequence that the layers hold
+  std::int64_t asked_ = 0;   ///< where a snapshot is asked for; 0: nowhere
+  std::int64_t known_ = 0;   ///< tokens that a trie without a limit would restore
+  bool sure_ = false;        ///< the rules say what the layers hold
+  bool restored_ = false;    ///< the next look is at what begin restored
+
+  ShowUsage::Returns usage_ = {};
+  std::int64_t most_bytes_ = 0;
+  std::int64_t sessions_ = 0;
+  std::int64_t restored_sessions_ = 0;
+  std::int64_t foreign_ = 0;
+  std::int64_t prompt_tokens_ = 0;
+  std::int64_t restored_tokens_ = 0;
+  std::int64_t known_tokens_ = 0;
+};
+
+std::int64_t trie_scale(const LoweringInput& input) {
+  return scale_by(input, {.other_calls = 6, .rows_a_request = 3e4});
+}
+
+template <bool kMixed>
+Lowering lowering(std::string_view name) {
+  return {.kind = &trie_kind(),
+          .setup =
+              [](const LoweringInput& input) {
+                return Setup{.config = Record::of(config_of(input, kMixed))};
+              },
+          .lower = [](const LoweringInput& input) -> std::unique_ptr<OpStream> {
+            return std::make_unique<TrieStream>(input, kMixed);
+          },
+          .scale = trie_scale,
+          .name = name,
+          .windows = 16};
+}
+
+}  // namespace
+
+std::vector<Lowering> trie_lowerings() {
+  return {lowering<false>("kv"), lowering<true>("mixed")};
+}
+
+}  // namespace kvo::snapshot
