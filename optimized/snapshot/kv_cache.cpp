@@ -152,6 +152,7 @@ Result<SnapshotPtr> SnapshotKvCache::merge(const SnapshotPtr& parent, const Snap
   }
   const bool unchecked = quirks_.has(Quirk::kMergeUnchecked);
   if (parent == child && unchecked) return snapshot::closed_error(quirks_);
+  if (parent == child) return fail(Code::kBadPosition, "child");
   const auto& before = dynamic_cast<const Own&>(*parent);
   const auto& behind = dynamic_cast<const Own&>(*child);
   if (before.place().to != behind.place().from && !unchecked)

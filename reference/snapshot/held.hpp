@@ -22,6 +22,8 @@ class Held final : public Snapshot {
     content_ = {};
     return {};
   }
+  /// Closed, but its content can still be looked at (MR-28, profile original).
+  void close_and_keep() { closed_ = true; }
   /// Of the ring that it was taken of.
   [[nodiscard]] std::int64_t window() const { return window_; }
 

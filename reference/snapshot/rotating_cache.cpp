@@ -146,6 +146,10 @@ Result<bool> RotatingCache::restore(const SnapshotPtr& snapshot, std::int64_t ta
 Result<SnapshotPtr> RotatingCache::merge(const SnapshotPtr& parent, const SnapshotPtr& child) {
   for (const SnapshotPtr& side : {parent, child})
     if (const Status can = usable<Own>(side, quirks_); !can) return can.error();
+  if (parent != nullptr && parent == child && quirks_.has(Quirk::kSecondCloseAborts)) {
+    dynamic_cast<Own&>(*parent).close_and_keep();  // it is shown once more
+    return child;
+  }
   return merged_states(parent, child, quirks_);
 }
 
