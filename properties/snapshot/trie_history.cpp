@@ -32,9 +32,10 @@ struct TrieKnown {
   bool rows_doubtful_ = false;  ///< of the layers
   // Bytes.
   std::int64_t limit_ = 0;
-  std::int64_t most_bytes_ = 0;  ///< that snapshots in the tree can have
-  bool limit_kept_ = false;      ///< an eviction ended, and the limit has not been lowered since
-  bool evicted_ = false;         ///< perhaps, ever
+  std::int64_t most_bytes_ = 0;    ///< that snapshots in the tree can have
+  bool limit_kept_ = false;        ///< an eviction ended, and the limit has not been lowered since
+  bool evicted_ = false;           ///< perhaps, ever
+  ShowUsage::Returns usage_ = {};  ///< as shown last
 };
 
 class TrieHistory final : public JudgedAnswers, private TrieKnown {
@@ -77,6 +78,7 @@ class TrieHistory final : public JudgedAnswers, private TrieKnown {
   Words saw(const Find& op, const Observation& seen);
   Words saw(const LayerStates& op, const Observation& seen);
   Words saw(const Tree& op, const Observation& seen);
+  Words saw(const ShowUsage& op, const Observation& seen);
 
   // ---- What follows from them ----
 
@@ -367,6 +369,21 @@ Words TrieHistory::saw(const Tree& /*op*/, const Observation& seen) {
   if (doubtful) return skip();
   judged();
   return words;
+}
+
+// MR-75
+Words TrieHistory::saw(const ShowUsage& /*op*/, const Observation& seen) {
+  if (seen.error) return wrong("a look at what it came to fails");
+  const auto before = std::exchange(usage_, seen.as<ShowUsage::Returns>());
+  if (usage_.evictions < before.evictions || usage_.page_ins < before.page_ins)
+    return wrong("what was counted is counted no more");
+  if (usage_.evictions > 0 && !evicted_) return wrong("something is evicted within the limit");
+  if (tree_doubtful_) return skip();
+  if (usage_.paged_out_bytes < 0 || usage_.paged_out_bytes > most_bytes_)
+    return wrong(std::to_string(usage_.paged_out_bytes) + " bytes are kept, " +
+                 std::to_string(most_bytes_) + " can be at most");
+  judged();
+  return std::nullopt;
 }
 
 }  // namespace
