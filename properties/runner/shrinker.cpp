@@ -31,6 +31,29 @@ bool shrink_arguments(Script& script, const Fails& fails) {
   return shrunk;
 }
 
+// Makes one operation of two of a kind that hold lists of numbers, in the place of either: tokens
+// that came one by one come together. True if any could be.
+bool join_lists(Script& script, const Fails& fails) {
+  bool any = false;
+  for (std::size_t i = 0; i < script.size(); ++i) {
+    for (std::size_t next = i + 1; next < script.size(); ++next) {
+      if (&script[next].kind() != &script[i].kind()) continue;
+      auto both = joined(script[i].arguments(), script[next].arguments());
+      if (!both) break;
+      Script candidate = script;
+      candidate[i] = candidate[next] = Op(script[i].kind(), std::move(*both));
+      const Script early = without(candidate, next, 1);
+      const Script late = without(candidate, i, 1);
+      const bool is_early = fails(early);
+      if (!is_early && !fails(late)) break;
+      script = is_early ? early : late;
+      any = true;
+      next = i;
+    }
+  }
+  return any;
+}
+
 // Cuts the script off early and ends it with a query: what went wrong often shows long before the
 // operation that happened to stumble over it. At most `most` operations are kept. True if that
 // helped.
@@ -189,6 +212,7 @@ Script shrink_script(Script script, const std::function<bool(const Script&)>& fa
     const std::size_t most = script.size() - std::min(script.size(), spared);
     helped = end_with_query(script, most, queries, limited) || helped;
     spared = 2;
+    helped = join_lists(script, limited) || helped;
     helped = shrink_arguments(script, limited) || helped;
     helped = renumber(script, limited) || helped;
     helped = cut_axes(script, limited) || helped;

@@ -1,9 +1,10 @@
 // properties/runner/shrinker.hpp: the smallest script that still fails.
 //
 // Operations are total, so any of them may be left out. Steps, each tried until none helps: drop
-// chunks of halving size, drop single operations, end earlier with a query, make the numbers of one
-// operation smaller, give what several operations name (a cache, a layer) the number 0, cut an axis
-// of all tensors. At last the elements become 1, 2, 3, ... where that shows the fault as well.
+// chunks of halving size, drop single operations, end earlier with a query, join the lists of two
+// operations of a kind, make the numbers of one operation smaller, give what several operations
+// name (a cache, a layer) the number 0, cut an axis of all tensors. At last the elements become 1,
+// 2, 3, ... where that shows the fault as well.
 #pragma once
 
 #include <algorithm>

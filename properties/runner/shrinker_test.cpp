@@ -13,6 +13,7 @@
 #include "reference/contract/values/tags.hpp"
 #include "reference/layered/operations.hpp"
 #include "reference/positional/operations.hpp"
+#include "reference/snapshot/trie_operations.hpp"
 
 namespace kvo {
 namespace {
@@ -138,6 +139,28 @@ TEST(Shrinker, CutsAListOfItsOwnLengthAlone) {
   ASSERT_EQ(small.size(), 1U);
   EXPECT_EQ(small.front().as<positional::StartForward>()->positions.size(), 2U);
   EXPECT_TRUE(small.front().as<positional::StartForward>()->seqs.empty());
+}
+
+// What counts is that 1, 2 and 3 come in this order, and who is last.
+TEST(Shrinker, JoinsListsThatCameInParts) {
+  using snapshot::Feed;
+  using snapshot::Output;
+  const Script script{Op::of(Feed{{1}}), Op::of(Output{{9}}), Op::of(Feed{{2}}),
+                      Op::of(Output{{9}}), Op::of(Feed{{3}})};
+  const Script small = shrink_script(script, [](const Script& s) {
+    snapshot::Tokens fed;
+    bool output = false;
+    for (const Op& op : s) {
+      if (const auto* feed = op.as<Feed>())
+        fed.insert(fed.end(), feed->tokens.begin(), feed->tokens.end());
+      else
+        output = true;
+    }
+    return output && fed == snapshot::Tokens{1, 2, 3} && s.back().as<Feed>() != nullptr;
+  });
+  ASSERT_EQ(small.size(), 2U);
+  ASSERT_NE(small.back().as<Feed>(), nullptr);
+  EXPECT_EQ(small.back().as<Feed>()->tokens, (snapshot::Tokens{1, 2, 3}));
 }
 
 TEST(Shrinker, FindsTheBoundOfAHugeNumberInFewSteps) {

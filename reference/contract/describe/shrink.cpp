@@ -215,6 +215,24 @@ bool shrink_record(const Record& record, const Candidate& candidate) {
   });
 }
 
+std::optional<Record> joined(const Record& first, const Record& second) {
+  const auto& fields = first.type().fields;
+  const bool lists =
+      std::ranges::all_of(fields, [](const Field& field) { return is_number_list(*field.type); });
+  if (&first.type() != &second.type() || fields.empty() || !lists) return std::nullopt;
+  const Draft draft(first);
+  for (const Field& field : fields) {
+    const Type& list = *field.type;
+    const std::size_t before = list.length(field.of(first.get()));
+    const std::size_t more = list.length(field.of(second.get()));
+    list.resize(draft.member(field), before + more);
+    for (std::size_t i = 0; i < more; ++i)
+      set_integer(*list.element, list.at(draft.member(field), before + i),
+                  integer_at(*list.element, list.element_at(field.of(second.get()), i)));
+  }
+  return draft.done();
+}
+
 Record with_tensors(const Record& record, const std::function<void(Tensor&)>& change) {
   const Draft draft(record);
   for (Tensor* tensor : tensors_of(record, draft)) change(*tensor);

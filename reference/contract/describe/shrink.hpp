@@ -26,6 +26,10 @@ namespace kvo {
 /// until it returns true. True if it did.
 bool shrink_record(const Record& record, const std::function<bool(Record)>& candidate);
 
+/// The entries of `first` and behind them those of `second`; nothing unless both are records of one
+/// type whose members are lists of integers.
+[[nodiscard]] std::optional<Record> joined(const Record& first, const Record& second);
+
 /// The record with each of its tensors, in order of declaration, as `change` leaves it.
 [[nodiscard]] Record with_tensors(const Record& record, const std::function<void(Tensor&)>& change);
 
