@@ -114,10 +114,11 @@ void RadixPrefixTrie::enter(PrefixNode& node) {
 // A lost node is on the path alone; its snapshots stay in the counter (MR-74).
 void RadixPrefixTrie::leave(PrefixNode& node) {
   node.active = false;
-  if (node.lost)
+  if (node.lost) {
     const std::unique_ptr<PrefixNode> gone(&node);
-  else
-    into_index(node);
+    return;
+  }
+  into_index(node);
 }
 
 // MR-62: snapshots of the old list are taken over by somebody, or closed before.
