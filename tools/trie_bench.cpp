@@ -1,0 +1,274 @@
+// The prefix trie, reference and optimized side by side, over layers that keep nothing.
+//
+// Stored are prefixes of 512 to 767 tokens, in groups that share their first 256, and a prompt of
+// 100,000 tokens, as one edge or with a restore point each 512. The first number of a name is that
+// of prefixes. `compare_memory` is memcmp over the bytes of a request that memcmp finds equal: what
+// any search must read. What fills a trie is not timed.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+#include <malloc.h>
+
+#include "optimized/snapshot/prefix_counted_layer.hpp"
+#include "optimized/snapshot/prefix_trie.hpp"
+#include "optimized/snapshot/token_match.hpp"
+#include "reference/contract/values/check.hpp"
+#include "reference/snapshot/make_trie.hpp"
+
+namespace kvo {
+namespace {
+
+using optimized::CountedLayer;
+using snapshot::PrefixTrie;
+using snapshot::Tokens;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kShared = 256;
+constexpr std::int64_t kGroups = 16;
+constexpr std::int64_t kLong = 100'000;
+constexpr std::int64_t kChunk = 512;
+constexpr std::int32_t kVocabulary = 32'000;
+constexpr std::int64_t kNoLimit = std::int64_t{1} << 60U;
+
+Tokens drawn(std::int64_t count, std::uint64_t seed) {
+  std::mt19937_64 engine(seed);
+  Tokens tokens(static_cast<std::size_t>(count));
+  for (std::int32_t& token : tokens) token = static_cast<std::int32_t>(engine() % kVocabulary);
+  return tokens;
+}
+
+// The prefix of a number, the same each time.
+Tokens prefix(std::int64_t number) {
+  const auto at = static_cast<std::uint64_t>(number);
+  Tokens tokens = drawn(kShared, at % kGroups);
+  const Tokens own = drawn(kShared + static_cast<std::int64_t>(at * 7 % kShared), 1000 + at);
+  tokens.insert(tokens.end(), own.begin(), own.end());
+  return tokens;
+}
+Tokens long_prompt(bool in_chunks) {
+  return drawn(kLong, in_chunks ? 500 : 501);
+}
+
+void check(const Status& done) {
+  KVO_CHECK(done.has_value());
+}
+
+// A session: what is not known is evaluated, and all is filed.
+void file(PrefixTrie& trie, const Tokens& inputs) {
+  const auto begun = trie.begin(inputs);
+  KVO_CHECK(begun.has_value());
+  CountedLayer::feed(trie, std::ssize(begun->remaining));
+  check(trie.close());
+}
+
+// The same with a restore point each kChunk tokens, which become nodes.
+void file_in_chunks(PrefixTrie& trie, const Tokens& inputs) {
+  KVO_CHECK(trie.begin(inputs).has_value());
+  for (std::int64_t at = 0; at < std::ssize(inputs); at += kChunk) {
+    CountedLayer::feed(trie, std::min(kChunk, std::ssize(inputs) - at));
+    KVO_CHECK(trie.snapshot(true).has_value());
+  }
+  check(trie.close());
+}
+
+struct Filled {
+  std::unique_ptr<PrefixTrie> trie;
+  std::int64_t prefixes = 0;
+  double heap = 0;    ///< bytes that it took
+  double tokens = 0;  ///< bytes of distinct tokens
+};
+
+double heap_bytes() {
+  const auto now = mallinfo2();
+  return static_cast<double>(now.uordblks + now.hblkhd);
+}
+
+// Filled once; what a benchmark adds, or evicts, stays.
+Filled& filled(const char* variant, const snapshot::MakeTrie& make, std::int64_t prefixes) {
+  static std::map<std::pair<std::string, std::int64_t>, Filled> all;
+  Filled& one = all[{variant, prefixes}];
+  if (one.trie) return one;
+  const double before = heap_bytes();
+  snapshot::Layers layers;
+  layers.push_back(std::make_unique<CountedLayer>());
+  one.trie = make(std::move(layers), kNoLimit, QuirkSet<snapshot::Quirk>());
+  std::int64_t tokens = 2 * kLong + kGroups * kShared;
+  for (; one.prefixes < prefixes; ++one.prefixes) {
+    const Tokens inputs = prefix(one.prefixes);
+    tokens += std::ssize(inputs) - kShared;
+    file(*one.trie, inputs);
+  }
+  file(*one.trie, long_prompt(false));
+  file_in_chunks(*one.trie, long_prompt(true));
+  file(*one.trie, Tokens{1});
+  one.heap = heap_bytes() - before;
+  one.tokens = static_cast<double>(tokens) * sizeof(std::int32_t);
+  return one;
+}
+Filled& reference_of(const benchmark::State& state) {
+  return filled("reference", snapshot::make_trie, state.range(0));
+}
+Filled& optimized_of(const benchmark::State& state) {
+  return filled("optimized", optimized::make_prefix_trie, state.range(0));
+}
+const optimized::RadixPrefixTrie& radix_of(const benchmark::State& state) {
+  return dynamic_cast<const optimized::RadixPrefixTrie&>(*optimized_of(state).trie);
+}
+
+// ---- Match ----
+
+template <class Match>
+void time_matches(benchmark::State& state, const std::vector<Tokens>& requests, Match match) {
+  std::size_t at = 0;
+  for (auto _ : state) {
+    const Tokens& request = requests[at++ % requests.size()];
+    KVO_CHECK(match(request) == std::ssize(request));
+  }
+}
+std::vector<Tokens> stored_prefixes(std::int64_t prefixes) {
+  std::vector<Tokens> requests;
+  for (std::uint64_t i = 0; i < 256; ++i)
+    requests.push_back(
+        prefix(static_cast<std::int64_t>(i * 7919 % static_cast<std::uint64_t>(prefixes))));
+  return requests;
+}
+
+void match_reference(benchmark::State& state) {
+  const PrefixTrie& trie = *reference_of(state).trie;
+  time_matches(state, stored_prefixes(state.range(0)),
+               [&](const Tokens& tokens) { return trie.find(tokens).matched; });
+}
+void match_optimized_find(benchmark::State& state) {
+  const PrefixTrie& trie = *optimized_of(state).trie;
+  time_matches(state, stored_prefixes(state.range(0)),
+               [&](const Tokens& tokens) { return trie.find(tokens).matched; });
+}
+void match_optimized(benchmark::State& state) {
+  const auto& trie = radix_of(state);
+  time_matches(state, stored_prefixes(state.range(0)),
+               [&](const Tokens& tokens) { return trie.matched(tokens); });
+}
+void match_long_reference(benchmark::State& state) {
+  const PrefixTrie& trie = *reference_of(state).trie;
+  time_matches(state, {long_prompt(state.range(1) != 0)},
+               [&](const Tokens& tokens) { return trie.find(tokens).matched; });
+}
+void match_long_optimized(benchmark::State& state) {
+  const auto& trie = radix_of(state);
+  time_matches(state, {long_prompt(state.range(1) != 0)},
+               [&](const Tokens& tokens) { return trie.matched(tokens); });
+}
+void compare_memory(benchmark::State& state) {
+  const Tokens ours = drawn(state.range(0), 1);
+  const Tokens theirs = ours;
+  benchmark::DoNotOptimize(theirs.data());
+  benchmark::DoNotOptimize(ours.data());
+  for (auto _ : state) {
+    benchmark::ClobberMemory();  // else it is done once
+    const int differs = std::memcmp(ours.data(), theirs.data(), ours.size() * sizeof(ours[0]));
+    KVO_CHECK(differs == 0);
+  }
+}
+void compare_by_token(benchmark::State& state) {
+  const Tokens ours = drawn(state.range(0), 1);
+  const Tokens theirs = ours;
+  for (auto _ : state) KVO_CHECK(std::ranges::mismatch(ours, theirs).in1 == ours.end());
+}
+void compare_blocks(benchmark::State& state) {
+  const Tokens ours = drawn(state.range(0), 1);
+  const Tokens theirs = ours;
+  for (auto _ : state) KVO_CHECK(optimized::matched_tokens(ours, theirs) == std::ssize(ours));
+}
+
+// ---- begin ----
+
+// To and fro between a stored prompt of 100,000 tokens and another path.
+void begin_long(benchmark::State& state, PrefixTrie& trie) {
+  const Tokens request = long_prompt(true);
+  for (auto _ : state) {
+    const auto start = Clock::now();
+    const auto begun = trie.begin(request);
+    state.SetIterationTime(std::chrono::duration<double>(Clock::now() - start).count());
+    KVO_CHECK(begun && std::ssize(begun->remaining) == 1);
+    KVO_CHECK(trie.begin(Tokens{1, 2}).has_value());
+  }
+}
+void begin_long_reference(benchmark::State& state) {
+  begin_long(state, *reference_of(state).trie);
+}
+void begin_long_optimized(benchmark::State& state) {
+  begin_long(state, *optimized_of(state).trie);
+}
+
+// ---- Insert and evict ----
+
+// Sessions with new prefixes, each from begin to close.
+void insert(benchmark::State& state, Filled& one) {
+  for (auto _ : state) {
+    const Tokens inputs = prefix(one.prefixes++);
+    const auto start = Clock::now();
+    file(*one.trie, inputs);
+    state.SetIterationTime(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  state.counters["heap/tokens"] = one.heap / one.tokens;
+}
+void insert_reference(benchmark::State& state) {
+  insert(state, reference_of(state));
+}
+void insert_optimized(benchmark::State& state) {
+  insert(state, optimized_of(state));
+}
+
+// The same where each takes the place of others, which are evicted.
+void insert_full(benchmark::State& state, Filled& one) {
+  one.trie->set_limit(one.trie->tree().paged_out_bytes);
+  insert(state, one);
+  one.trie->set_limit(kNoLimit);
+}
+void insert_full_reference(benchmark::State& state) {
+  insert_full(state, reference_of(state));
+}
+void insert_full_optimized(benchmark::State& state) {
+  insert_full(state, optimized_of(state));
+}
+
+void sizes(benchmark::internal::Benchmark* benchmark) {
+  for (const std::int64_t prefixes : {1'000, 10'000, 100'000}) benchmark->Arg(prefixes);
+  benchmark->Unit(benchmark::kMicrosecond);
+}
+// The second number: whether the prompt is in chunks.
+void long_prompts(benchmark::internal::Benchmark* benchmark) {
+  for (const std::int64_t prefixes : {1'000, 10'000, 100'000})
+    for (const std::int64_t in_chunks : {0, 1}) benchmark->Args({prefixes, in_chunks});
+  benchmark->Unit(benchmark::kMicrosecond);
+}
+void lengths(benchmark::internal::Benchmark* benchmark) {
+  benchmark->Arg(2 * kShared)->Arg(kLong)->Unit(benchmark::kMicrosecond);
+}
+
+BENCHMARK(compare_memory)->Apply(lengths);
+BENCHMARK(compare_blocks)->Apply(lengths);
+BENCHMARK(compare_by_token)->Apply(lengths);
+BENCHMARK(match_optimized)->Apply(sizes);
+BENCHMARK(match_optimized_find)->Apply(sizes);
+BENCHMARK(match_reference)->Apply(sizes);
+BENCHMARK(match_long_optimized)->Apply(long_prompts);
+BENCHMARK(match_long_reference)->Apply(long_prompts);
+BENCHMARK(begin_long_optimized)->Apply(sizes)->UseManualTime();
+BENCHMARK(begin_long_reference)->Apply(sizes)->UseManualTime();
+BENCHMARK(insert_optimized)->Apply(sizes)->UseManualTime();
+BENCHMARK(insert_reference)->Apply(sizes)->UseManualTime();
+BENCHMARK(insert_full_optimized)->Apply(sizes)->UseManualTime();
+BENCHMARK(insert_full_reference)->Apply(sizes)->UseManualTime();
+
+}  // namespace
+}  // namespace kvo
