@@ -219,7 +219,9 @@ void RadixPrefixTrie::page_in(const Path& path, std::int64_t matched) {
       if (!layers_[i] || snapshot == nullptr) continue;
       std::int64_t goal = std::min(node->end, matched);
       if (!quirks_.has(Quirk::kPageInStops)) goal = std::min(goal, end_of(snapshot));
-      if (layers_[i]->offset() < goal && !restored(*layers_[i], snapshot, goal)) return;
+      if (layers_[i]->offset() >= goal) continue;
+      if (!restored(*layers_[i], snapshot, goal)) return;
+      ++page_ins_;
     }
   }
 }
@@ -372,20 +374,19 @@ Status RadixPrefixTrie::remove(PrefixNode& node) {
 // MR-74
 Status RadixPrefixTrie::evict() {
   while (paged_out_ > limit_ && !evictable_.empty()) {
-    PrefixNode& node = *evictable_.begin();
-    if (!node.children) {
-      if (Status done = remove(node); !done) return done;
-      continue;
-    }
-    const bool keeps = (node.user && !quirks_.has(Quirk::kUserNodeMerged)) ||
-                       (node.first_child()->active && !quirks_.has(Quirk::kMergesActive));
-    if (!node.children->is_one() || keeps) {
-      out_of_index(node);
-      close_list(node);
-    } else if (Status done = merge(node); !done) {
-      return done;
-    }
+    if (Status done = evict(*evictable_.begin()); !done) return done;
+    ++evictions_;
   }
+  return {};
+}
+
+Status RadixPrefixTrie::evict(PrefixNode& node) {
+  if (!node.children) return remove(node);
+  const bool keeps = (node.user && !quirks_.has(Quirk::kUserNodeMerged)) ||
+                     (node.first_child()->active && !quirks_.has(Quirk::kMergesActive));
+  if (node.children->is_one() && !keeps) return merge(node);
+  out_of_index(node);
+  close_list(node);
   return {};
 }
 

@@ -42,6 +42,9 @@ class RadixPrefixTrie final : public snapshot::PrefixTrie {
   [[nodiscard]] Status enforce() override { return evict(); }
   [[nodiscard]] snapshot::Found find(const snapshot::Tokens& tokens) const override;
   [[nodiscard]] snapshot::TreeView tree() const override;
+  [[nodiscard]] snapshot::Usage usage() const override {
+    return {paged_out_, evictions_, page_ins_};
+  }
 
   /// Tokens of the longest known prefix: what find() matches, without numbers of nodes.
   [[nodiscard]] std::int64_t matched(std::span<const std::int32_t> tokens) const;
@@ -79,6 +82,7 @@ class RadixPrefixTrie final : public snapshot::PrefixTrie {
   Status merge(PrefixNode& node);
   void merge_lists(PrefixNode& node, PrefixNode& child);
   Status evict();
+  Status evict(PrefixNode& node);
   Status remove(PrefixNode& node);
 
   snapshot::Layers layers_;
@@ -89,6 +93,8 @@ class RadixPrefixTrie final : public snapshot::PrefixTrie {
   Evictable evictable_ = {};  ///< have a snapshot; not the root, not active
   Path active_ = {};          ///< MR-61
   std::int64_t paged_out_ = 0;
+  std::int64_t evictions_ = 0;  ///< MR-75
+  std::int64_t page_ins_ = 0;   ///< MR-75
   std::int64_t clock_ = 0;
   std::int64_t first_ = 0;          ///< where in the session `sequence_` begins
   snapshot::Tokens sequence_ = {};  ///< inputs and outputs behind the first frontier

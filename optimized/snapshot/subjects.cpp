@@ -3,9 +3,10 @@
 #include <memory>
 
 #include "optimized/snapshot/kv_cache.hpp"
+#include "optimized/snapshot/prefix_trie.hpp"
 #include "optimized/snapshot/ring_cache.hpp"
 #include "optimized/snapshot/state_cache.hpp"
-#include "reference/snapshot/operations.hpp"
+#include "reference/snapshot/trie_operations.hpp"
 
 namespace kvo::optimized {
 
@@ -23,8 +24,13 @@ snapshot::MakeCaches snapshot_caches(const LiveBytesPtr& live) {
 }
 
 std::vector<Subject> snapshot_subjects() {
-  return snapshot::make_subjects("optimized", "written in place, shared with snapshots",
-                                 snapshot_caches(std::make_shared<LiveBytes>()));
+  const snapshot::MakeCaches make = snapshot_caches(std::make_shared<LiveBytes>());
+  std::vector<Subject> all =
+      snapshot::make_subjects("optimized", "written in place, shared with snapshots", make);
+  all.push_back(snapshot::make_trie_subject(
+      "optimized", "a compressed radix tree, with an index of what can be evicted", make,
+      make_prefix_trie));
+  return all;
 }
 
 }  // namespace kvo::optimized

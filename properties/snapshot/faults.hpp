@@ -13,4 +13,10 @@ namespace kvo::snapshot {
 /// Those of them by which snapshots share rows with a cache.
 [[nodiscard]] std::vector<seeding::Fault> shared_rows_faults();
 
+/// Those of them in the optimized caches of rows and states.
+[[nodiscard]] std::vector<seeding::Fault> optimized_rows_faults();
+
+/// Those of them in the optimized prefix trie.
+[[nodiscard]] std::vector<seeding::Fault> optimized_trie_faults();
+
 }  // namespace kvo::snapshot

@@ -1,0 +1,72 @@
+// Faults in the optimized caches of rows and states: of sharing, of places, of rings.
+#include "properties/snapshot/faults.hpp"
+
+namespace kvo::snapshot {
+namespace {
+
+constexpr std::string_view kBlock = "optimized/snapshot/block.cpp";
+constexpr std::string_view kSlots = "optimized/snapshot/slots.cpp";
+constexpr std::string_view kKv = "optimized/snapshot/kv_cache.cpp";
+constexpr std::string_view kRing = "optimized/snapshot/ring_cache.cpp";
+constexpr std::string_view kState = "optimized/snapshot/state_cache.cpp";
+
+}  // namespace
+
+std::vector<seeding::Fault> optimized_rows_faults() {
+  return {
+      {"snapshot.kv",
+       "rewound_writer_goes_on",
+       "after a rewind rows are written over those that a snapshot has",
+       "B111, F13: a refill behind a rewind wrote over a later snapshot of Ollama's",
+       {{kSlots, "(behind || block_.use_count() == 1)", "true"}}},
+      {"snapshot.kv",
+       "row_not_noted",
+       "a row that is put in place is not noted in the block, so a fork puts its own there",
+       "B122, F13: forks shared their last partial block in xLLM",
+       {{kSlots, "stored_ = at + 1;\n  block_->wrote(begin_ + stored_);", "stored_ = at + 1;"}}},
+      {"snapshot.kv",
+       "adopts_what_stands_before",
+       "a restored snapshot brings the rows that stood before it where it was taken",
+       "B121, F13: a prefix cache of vmlx gave out what it held, and not what was asked for",
+       {{kSlots,
+         "return from == 0 || (rows.block == block_ && begin_ + from == rows.begin && stays >= "
+         "from);",
+         "return rows.begin >= from;"}}},
+      {"snapshot.kv",
+       "moved_rows_lose_the_last",
+       "rows that leave a block which few others use leave their last one behind",
+       "B115, F13: llama.cpp counted the rows of a saved state from the wrong end",
+       {{kBlock, "put_rows(*own, 0, keeper.rows_.array(), 0, keeper.rows_.count);",
+         "put_rows(*own, 0, keeper.rows_.array(), 0, keeper.rows_.count - 1);"}}},
+      {"snapshot.kv",
+       "joins_without_a_look",
+       "snapshots of one block are joined as if they adjoined there",
+       "B113, F13: a node of Ollama's trie was extended under its snapshots",
+       {{kKv, "first.block == second.block && first.begin + first.count == second.begin",
+         "first.block == second.block"}}},
+      {"snapshot.rotating",
+       "ring_writes_into_snapshots",
+       "a ring writes over a slot that a snapshot sees",
+       "B121, F13: a prefix cache of vmlx returned an object that went on living",
+       {{kSlots,
+         "return (at == stored_ && block_->written() == begin_ + at) || block_.use_count() == 1;",
+         "return true;"}}},
+      {"snapshot.rotating",
+       "fast_slot_is_the_last",
+       "a full ring that is written in place begins again at its last slot",
+       "B010, F02: Ollama's rotating cache dropped the rows behind its index when it was rebuilt",
+       {{kRing, "idx_ < window_ ? idx_ : 0", "idx_ < window_ ? idx_ : window_ - 1"}}},
+      {"snapshot.rotating",
+       "trims_nothing",
+       "rows that leave the window in front of a chunk stay in place",
+       "B015, F02: mlx-lm trimmed by what was allocated and not by what was valid",
+       {{kSlots, "begin_ += parts[0].begin;", "(void)parts;"}}},
+      {"snapshot.recurrent",
+       "first_state_stays",
+       "a state that is there is not replaced",
+       "B119, F13: mlx-lm saved its rows and forgot the fields beside them",
+       {{kState, "delta_.put(state);", "if (!delta_.array) delta_.put(state);"}}},
+  };
+}
+
+}  // namespace kvo::snapshot
