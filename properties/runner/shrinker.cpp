@@ -31,27 +31,43 @@ bool shrink_arguments(Script& script, const Fails& fails) {
   return shrunk;
 }
 
-// Makes one operation of two of a kind that hold lists of numbers, in the place of either: tokens
-// that came one by one come together. True if any could be.
+// Makes one operation of two that hold lists of numbers, in the place of either: tokens that came
+// one by one, or by two ways, come together. True if any could be.
 bool join_lists(Script& script, const Fails& fails) {
   bool any = false;
   for (std::size_t i = 0; i < script.size(); ++i) {
     for (std::size_t next = i + 1; next < script.size(); ++next) {
-      if (&script[next].kind() != &script[i].kind()) continue;
-      auto both = joined(script[i].arguments(), script[next].arguments());
-      if (!both) break;
+      const bool of_a_kind = &script[next].kind() == &script[i].kind();
+      const auto both = joined(script[i].arguments(), script[next].arguments());
+      if (!both) continue;
       Script candidate = script;
-      candidate[i] = candidate[next] = Op(script[i].kind(), std::move(*both));
+      candidate[i] = Op(script[i].kind(), *both);
+      if (of_a_kind) candidate[next] = candidate[i];
       const Script early = without(candidate, next, 1);
       const Script late = without(candidate, i, 1);
       const bool is_early = fails(early);
-      if (!is_early && !fails(late)) break;
+      if (!is_early && !(of_a_kind && fails(late))) continue;
       script = is_early ? early : late;
       any = true;
       next = i;
     }
   }
   return any;
+}
+
+// Drops two operations that can only go together. True if any could.
+bool drop_pairs(Script& script, const Fails& fails) {
+  constexpr std::size_t kMostOperations = 24;
+  if (script.size() > kMostOperations) return false;
+  for (std::size_t last = script.size(); last-- > 0;) {
+    for (std::size_t first = last; first-- > 0;) {
+      Script candidate = without(without(script, last, 1), first, 1);
+      if (!fails(candidate)) continue;
+      script = std::move(candidate);
+      return true;
+    }
+  }
+  return false;
 }
 
 // Cuts the script off early and ends it with a query: what went wrong often shows long before the
@@ -84,6 +100,30 @@ Script renumbered(const Script& script, const NamedInteger& from, std::int64_t t
     changed.push_back(arguments ? Op(op.kind(), std::move(*arguments)) : op);
   }
   return changed;
+}
+
+// Drops an operation that gave something a number: what came behind it is then named by one less.
+// True if any could be.
+bool drop_numbered(Script& script, const Fails& fails) {
+  std::set<std::string_view> names;
+  for (const auto& [integer, count] : integers_in(script))
+    if (integer.second > 1) names.insert(integer.first);
+  for (std::size_t i = 0; i < script.size(); ++i) {
+    for (const std::string_view name : names) {
+      Script candidate = without(script, i, 1);
+      for (std::size_t later = i; later < candidate.size(); ++later) {
+        const Op& op = candidate[later];
+        for (const NamedInteger& integer : integers_of(op.arguments()))
+          if (integer.first == name && integer.second > 1)
+            candidate[later] =
+                Op(op.kind(), *with_integer(op.arguments(), integer, integer.second - 1));
+      }
+      if (!fails(candidate)) continue;
+      script = std::move(candidate);
+      return true;
+    }
+  }
+  return false;
 }
 
 // Makes the number of a cache or a layer smaller in all operations that name it. True if any could.
@@ -216,6 +256,7 @@ Script shrink_script(Script script, const std::function<bool(const Script&)>& fa
     helped = shrink_arguments(script, limited) || helped;
     helped = renumber(script, limited) || helped;
     helped = cut_axes(script, limited) || helped;
+    helped = helped || drop_numbered(script, limited) || drop_pairs(script, limited);
   }
   if (!is_plain(script)) {
     Script plain = with_plain_elements(script);

@@ -2,9 +2,10 @@
 //
 // Operations are total, so any of them may be left out. Steps, each tried until none helps: drop
 // chunks of halving size, drop single operations, end earlier with a query, join the lists of two
-// operations of a kind, make the numbers of one operation smaller, give what several operations
-// name (a cache, a layer) the number 0, cut an axis of all tensors. At last the elements become 1,
-// 2, 3, ... where that shows the fault as well.
+// operations, make the numbers of one operation smaller, give what several operations name (a
+// cache, a layer) the number 0, cut an axis of all tensors; where nothing of this helps, drop an
+// operation that others count, or two at once. At last the elements become 1, 2, 3, ... where that
+// shows the fault as well.
 #pragma once
 
 #include <algorithm>

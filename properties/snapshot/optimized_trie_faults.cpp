@@ -4,7 +4,6 @@ namespace kvo::snapshot {
 namespace {
 
 constexpr std::string_view kMatch = "optimized/snapshot/token_match.cpp";
-constexpr std::string_view kSlice = "optimized/snapshot/token_slice.cpp";
 constexpr std::string_view kNode = "optimized/snapshot/prefix_node.cpp";
 constexpr std::string_view kTree = "optimized/snapshot/prefix_tree.cpp";
 constexpr std::string_view kTrie = "optimized/snapshot/prefix_trie.cpp";
@@ -24,17 +23,6 @@ std::vector<seeding::Fault> optimized_trie_faults() {
        "the last token that an edge and a prompt can share counts as matched",
        "B055, F06: the key at the boundary of a prefix was trusted unseen in Ollama's trie",
        {{kMatch, "a[at] == b[at]", "(at + 1 == count || a[at] == b[at])"}}},
-      {"snapshot.trie",
-       "lower_half_under_first_token",
-       "the lower half of a split edge is filed under the token that the whole edge began with",
-       "B058, F06: vLLM is reported to have kept the keys of a block whose tokens had been cut",
-       {{kTree, "upper->children->push_back(node, second)",
-         "upper->children->push_back(node, first)"}}},
-      {"snapshot.trie",
-       "halves_begin_alike",
-       "both halves of a split edge begin with its first token",
-       "B043, F05: SGLang gave both halves of a split node the same slice of host memory",
-       {{kSlice, "begin_ += front.size_;", "(void)0;"}}},
       {"snapshot.trie",
        "left_out_of_the_index",
        "a node that leaves the active path is never evicted",

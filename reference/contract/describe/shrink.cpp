@@ -217,18 +217,23 @@ bool shrink_record(const Record& record, const Candidate& candidate) {
 
 std::optional<Record> joined(const Record& first, const Record& second) {
   const auto& fields = first.type().fields;
+  const auto& others = second.type().fields;
   const bool lists =
       std::ranges::all_of(fields, [](const Field& field) { return is_number_list(*field.type); });
-  if (&first.type() != &second.type() || fields.empty() || !lists) return std::nullopt;
+  const bool alike = std::ranges::equal(
+      fields, others, [](const Field& a, const Field& b) { return a.type == b.type; });
+  if (fields.empty() || !lists || !alike) return std::nullopt;
   const Draft draft(first);
-  for (const Field& field : fields) {
+  for (std::size_t member = 0; member < fields.size(); ++member) {
+    const Field& field = fields[member];
+    const void* const behind = others[member].of(second.get());
     const Type& list = *field.type;
     const std::size_t before = list.length(field.of(first.get()));
-    const std::size_t more = list.length(field.of(second.get()));
+    const std::size_t more = list.length(behind);
     list.resize(draft.member(field), before + more);
     for (std::size_t i = 0; i < more; ++i)
       set_integer(*list.element, list.at(draft.member(field), before + i),
-                  integer_at(*list.element, list.element_at(field.of(second.get()), i)));
+                  integer_at(*list.element, list.element_at(behind, i)));
   }
   return draft.done();
 }

@@ -26,8 +26,8 @@ namespace kvo {
 /// until it returns true. True if it did.
 bool shrink_record(const Record& record, const std::function<bool(Record)>& candidate);
 
-/// The entries of `first` and behind them those of `second`; nothing unless both are records of one
-/// type whose members are lists of integers.
+/// A record of the type of `first` with its entries, and behind them those of `second`; nothing
+/// unless the members of both are lists of integers of the same types.
 [[nodiscard]] std::optional<Record> joined(const Record& first, const Record& second);
 
 /// The record with each of its tensors, in order of declaration, as `change` leaves it.
