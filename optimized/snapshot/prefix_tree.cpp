@@ -27,15 +27,16 @@ PrefixNode* next_in_preorder(const PrefixNode& node) {
   return at != nullptr ? at->next : nullptr;
 }
 
-// Each node's children are put behind the list of those that are still to go.
+// Each node's children are put in front of the list of those that are still to go.
 PrefixTree::~PrefixTree() {
-  PrefixNode* last = root_;
-  for (PrefixNode* node = root_; node != nullptr;) {
+  PrefixNode* node = root_;
+  while (node != nullptr) {
+    PrefixNode* next = node->next;
     if (node->children) {
-      last->next = node->children->first();
-      last = node->children->last();
+      node->children->last()->next = next;
+      next = node->children->first();
     }
-    const std::unique_ptr<PrefixNode> gone(std::exchange(node, node->next));
+    const std::unique_ptr<PrefixNode> gone(std::exchange(node, next));
   }
 }
 

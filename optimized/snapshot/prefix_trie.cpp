@@ -397,7 +397,7 @@ snapshot::TreeView RadixPrefixTrie::tree() const {
   std::vector<std::int64_t> times;
   for (const PrefixNode* node : tree_.numbered()) times.push_back(node->last_used);
   std::ranges::sort(times);
-  times.erase(std::ranges::unique(times).begin(), times.end());
+  times.erase(std::unique(times.begin(), times.end()), times.end());
   for (const PrefixNode* node : tree_.numbered()) {
     const auto tokens = node->tokens.tokens();
     view.nodes.push_back(

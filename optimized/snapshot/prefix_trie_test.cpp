@@ -52,7 +52,7 @@ void keep(RadixPrefixTrie& trie, bool user) {
 TEST(TokenMatch, FindsTheFirstDifferenceWhereverBlocksEnd) {
   std::vector<std::int64_t> lengths(41);
   std::iota(lengths.begin(), lengths.end(), 0);
-  for (const std::int64_t length : {510, 511, 512, 513, 527, 528, 529, 1023, 1024, 1025, 1041})
+  for (const std::int64_t length : {63, 64, 65, 80, 255, 256, 257, 343, 1023, 1024, 1025, 1365})
     lengths.push_back(length);
   for (const std::int64_t length : lengths)
     for (std::size_t offset = 0; offset<17; offset += length> 40 ? 16 : 1) {
