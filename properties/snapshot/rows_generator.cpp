@@ -1,6 +1,7 @@
 // Random scripts for snapshot.kv and snapshot.rotating.
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include <boost/describe/enum.hpp>
 
@@ -19,9 +20,11 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(RowsLabel, std::uint8_t, kRewound, kRestored, kRes
                               kUpdatedWithNothing, kMisfit, kAnotherType, kGrownBeyondAStep,
                               kFreedWithSnapshots, kRestoredIntoAnotherCache, kReturnedPairReread,
                               kRingWrapped, kChunkOnAWrappedRing, kFirstChunkBeyondTheWindow,
-                              kForeignWindow)
+                              kForeignWindow, kLongRingWrapped, kSplitAgain, kMergedAgain,
+                              kTakenOfARestoredCache, kForkedAndWritten)
 
 constexpr std::int64_t kMostWindow = 65;
+constexpr std::int64_t kLongestWindow = 4096;
 
 class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> {
   using S = RowsScript;
@@ -33,10 +36,10 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
       : ScriptGenerator(seed),
         window_(window),
         numbers_pairs_(draw().percent(12)),
-        batch_(draw().between(1, 2)),
-        heads_(draw().between(1, 3)),
-        k_dim_(draw().size(1, 9)),
-        v_dim_(draw().percent(70) ? k_dim_ : draw().size(1, 9)),
+        batch_(is_long() ? 1 : draw().between(1, 2)),
+        heads_(is_long() ? 1 : draw().between(1, 3)),
+        k_dim_(is_long() ? 1 : draw().size(1, 9)),
+        v_dim_(is_long() || draw().percent(70) ? k_dim_ : draw().size(1, 9)),
         type_(draw().percent(75) ? DType::kF32 : DType::kF16) {}
 
   std::optional<Op> next() override { return begun_ ? ScriptGenerator::next() : Op::of(New{}); }
@@ -44,6 +47,8 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
   // Steps.
   Op one() { return update(1); }
   Op chunk() {
+    // About one time round, so that few operations wrap it.
+    if (is_long() && draw().percent(40)) return update(window_ + draw().between(-2, 2));
     const std::int64_t most = window_ > 0 ? 2 * window_ + 3 : 48;
     return update(draw().size(2, std::max<std::int64_t>(most, 3)));
   }
@@ -96,6 +101,12 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     away_ = true;
     return Op::of(Take{0});
   }
+  // Two caches come of one snapshot, each goes on, and both are seen again.
+  Op fork_and_write_both() {
+    if (numbers_pairs_) return reread();
+    forks_ = true;
+    return Op::of(Take{0});
+  }
   Op close() { return Op::of(Close{handles_.some(draw())}); }
   Op reread() {
     if (numbers_pairs_) return Op::of(Reread{draw().between(1, std::max<std::int64_t>(pairs_, 1))});
@@ -123,6 +134,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
       {5, "split", &S::split},
       {4, "split and merge", &S::split_and_merge},
       {4, "away and back", &S::away_and_back},
+      {2, "fork and write both", &S::fork_and_write_both},
       {3, "close", &S::close},
       {6, "reread", &S::reread, true},
       {1, "new", &S::make},
@@ -134,6 +146,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     begun_ = true;
     if (window_ > 0) live_window_ = made.max_size.value_or(window_);
     ++caches_;
+    restored_ = false;
     offset_ = 0;
   }
   void saw(const Update& update, const Observation& seen) {
@@ -153,12 +166,15 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
       reach(Label::kGrownBeyondAStep);
     offset_ += tokens;
     if (live_window_ > 0 && offset_ > live_window_) reach(Label::kRingWrapped);
+    if (live_window_ > kMostWindow && offset_ > live_window_) reach(Label::kLongRingWrapped);
   }
   void saw(const Take& /*op*/, const Observation& seen) {
     if (seen.error) return;
     const auto& taken = seen.as<Numbered>();
     handles_.remember(taken, live_window_);
     taken_in_[taken.handle.value.value_or(0)] = caches_;
+    if (restored_ && taken.handle.has_value()) reach(Label::kTakenOfARestoredCache);
+    if (std::exchange(forks_, false) && taken.handle.has_value()) plan_fork(*taken.handle);
     if (std::exchange(away_, false) && taken.handle.has_value()) {
       plan(Restore{std::nullopt, draw().between(0, offset_)});
       if (draw().percent(50)) plan(update(draw().between(1, 2)));
@@ -179,6 +195,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     if (!done.ok) return reach(Label::kRestoreRefused);
     if (known == nullptr && done.offset < offset_) reach(Label::kRewound);
     if (known != nullptr) reach(Label::kRestored);
+    restored_ = restored_ || known != nullptr;
     if (known != nullptr && done.offset > offset_) reach(Label::kRestoredForward);
     if (known != nullptr && taken_in_[*restore.handle] != caches_)
       reach(Label::kRestoredIntoAnotherCache);
@@ -190,6 +207,9 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     const bool both = merge.parent.has_value() && merge.child.has_value();
     if (!both) reach(Label::kMergedWithNothing);
     if (both && merged.handle.has_value()) reach(Label::kMerged);
+    if (both && (made_of_others_.contains(*merge.parent) || made_of_others_.contains(*merge.child)))
+      reach(Label::kMergedAgain);
+    if (both && merged.handle.has_value()) made_of_others_.insert(*merged.handle);
     for (const auto& side : {merge.parent, merge.child})
       if (side.has_value() && side != merged.handle) handles_.close(side);
     handles_.remember(merged, live_window_);
@@ -201,6 +221,9 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     const bool inside = halves.parent.has_value() && halves.child.has_value();
     if (inside) reach(Label::kSplitInside);
     if (!inside && split.handle.has_value()) reach(Label::kSplitAtAnEdge);
+    if (inside && made_of_others_.contains(*split.handle)) reach(Label::kSplitAgain);
+    for (const auto& half : {halves.parent, halves.child})
+      if (inside) made_of_others_.insert(*half->handle);
     if (inside) handles_.close(split.handle);
     for (const auto& half : {halves.parent, halves.child})
       if (half.has_value()) handles_.remember(*half, live_window_);
@@ -216,12 +239,28 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     offset_ = 0;
   }
   void saw(const Reread& /*op*/, const Observation& seen) {
+    if (std::exchange(forked_, false) && !seen.error) reach(Label::kForkedAndWritten);
     if (!seen.error && !seen.as<Contents>().size) reach(Label::kReturnedPairReread);
   }
   template <OneOf<ShowState, Offset> T>
   void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
+  [[nodiscard]] bool is_long() const { return window_ > kMostWindow; }
+  void plan_fork(std::int64_t number) {
+    const std::int64_t end = offset_;
+    const std::optional<std::int64_t> window =
+        window_ > 0 ? std::optional(live_window_) : std::nullopt;
+    for (int branch = 0; branch < 2; ++branch) {
+      plan(New{window});
+      plan(Restore{number, end});
+      plan(update(draw().between(1, 3)));
+      plan(Take{0});
+    }
+    plan(Reread{number});
+    plan(Restore{number, end});
+    forked_ = true;
+  }
   Op update(std::int64_t tokens) {
     auto [k, v] = rows(tokens, k_dim_, v_dim_, type_);
     std::optional<bool> keep;
@@ -252,10 +291,14 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
   DType type_;
   Tagger tagger_;
   Handles handles_;
-  std::map<std::int64_t, int> taken_in_;  // the cache, by its number, that a snapshot is of
+  std::set<std::int64_t> made_of_others_;  // snapshots that a split or a merge made
+  std::map<std::int64_t, int> taken_in_;   // the cache, by its number, that a snapshot is of
   bool begun_ = false;
   bool merges_halves_ = false;
   bool away_ = false;
+  bool forks_ = false;
+  bool forked_ = false;    // behind the next reread
+  bool restored_ = false;  // the cache, from a snapshot
   int caches_ = 0;
   std::int64_t live_window_ = 0;
   std::int64_t offset_ = 0;
@@ -268,7 +311,9 @@ GeneratedCase make_kv(std::uint64_t seed, Profile profile) {
 
 GeneratedCase make_rotating(std::uint64_t seed, Profile profile) {
   Draw draw(~seed);
-  const std::int64_t window = draw.percent(20) ? draw.between(1, 2) : draw.size(1, kMostWindow);
+  std::int64_t window = draw.percent(20) ? draw.between(1, 2) : draw.size(1, kMostWindow);
+  if (draw.percent(1)) window = draw.size(kMostWindow + 1, kLongestWindow);
+  if (draw.percent(1)) window = kLongestWindow - draw.between(0, 1);
   return {.setup = {.profile = profile, .config = Record::of(RowsConfig{.max_size = window})},
           .ops = std::make_unique<RowsScript>(seed, window)};
 }
@@ -278,9 +323,11 @@ using L = RowsLabel;
 }  // namespace
 
 std::vector<Generator> rows_generators() {
-  const auto kv = label_texts_but(
-      {L::kRingWrapped, L::kChunkOnAWrappedRing, L::kFirstChunkBeyondTheWindow, L::kForeignWindow});
-  const auto rotating = label_texts_but({L::kSplitInside, L::kMergeRefused, L::kGrownBeyondAStep});
+  const auto kv =
+      label_texts_but({L::kRingWrapped, L::kChunkOnAWrappedRing, L::kFirstChunkBeyondTheWindow,
+                       L::kForeignWindow, L::kLongRingWrapped});
+  const auto rotating = label_texts_but(
+      {L::kSplitInside, L::kMergeRefused, L::kGrownBeyondAStep, L::kSplitAgain, L::kMergedAgain});
   return {{.kind = &kv_kind(), .make = make_kv, .original_labels = kv, .documented_labels = kv},
           {.kind = &rotating_kind(),
            .make = make_rotating,

@@ -16,7 +16,8 @@ namespace {
 BOOST_DEFINE_FIXED_ENUM_CLASS(TrieLabel, std::uint8_t, kPrefixFound, kWholeInputsFound,
                               kSnapshotAskedFor, kBranched, kPagedOut, kUserMarked, kCancelled,
                               kNotClosed, kLimitHit, kThreeBranches, kRestorePointLost,
-                              kEmptyInputs, kBeforeAnySession, kEvicted, kPagedIn)
+                              kEmptyInputs, kBeforeAnySession, kTenBranches, kEvicted, kPagedIn,
+                              kLimitBelowASnapshot, kAskedAfterEviction)
 
 class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> {
   using S = TrieScript;
@@ -24,7 +25,10 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
 
  public:
   TrieScript(std::uint64_t seed, std::int64_t limit)
-      : ScriptGenerator(seed), limit_(limit), alphabet_(draw().between(2, 5)) {}
+      : ScriptGenerator(seed),
+        limit_(limit),
+        many_(draw().percent(3)),
+        alphabet_(many_ ? kManyTokens : draw().between(2, 5)) {}
 
   std::optional<Op> next() override { return begun_ ? ScriptGenerator::next() : Op::of(NewTrie{}); }
 
@@ -32,8 +36,29 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   Op session() {
     cancelled_ = draw().percent(10);
     left_open_ = !cancelled_ && draw().percent(5);
-    inputs_ = some_tokens();
+    inputs_ = next_inputs_.empty() ? some_tokens() : next_inputs_.back();
+    if (!next_inputs_.empty()) next_inputs_.pop_back();
     return Op::of(Begin{inputs_});
+  }
+  // One sequence goes on, another one does, and the first again.
+  Op back_and_forth() {
+    if (known_.size() > 1) {
+      const Tokens& one = known_[draw().below(known_.size())];
+      next_inputs_ = {one, known_[draw().below(known_.size())], one};
+      for (Tokens& inputs : next_inputs_) inputs.push_back(one_token());
+    }
+    return session();
+  }
+  // All that may be evicted is, and then it is asked for.
+  Op evict_and_ask() {
+    const Tokens asked = some_tokens();
+    const std::int64_t limit = limit_;
+    plan(Enforce{});
+    plan(Find{asked});
+    plan(Tree{});
+    plan(SetLimit{limit});
+    next_inputs_ = {asked};
+    return Op::of(SetLimit{0});
   }
   Op find() { return Op::of(Find{some_tokens()}); }
   Op tree() { return Op::of(Tree{}); }
@@ -45,6 +70,8 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
 
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {20, "session", &S::session, true},
+      {2, "back and forth", &S::back_and_forth},
+      {1, "evict and ask", &S::evict_and_ask},
       {4, "find", &S::find},
       {8, "tree", &S::tree, true},
       {4, "state", &S::state, true},
@@ -62,6 +89,9 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     const auto& begun = seen.as<Begin::Returns>();
     const auto held = static_cast<std::int64_t>(begin.inputs.size() - begun.remaining.size());
     if (held > 0) reach(Label::kPrefixFound);
+    const auto alike = std::ranges::mismatch(begin.inputs, live_).in1 - begin.inputs.begin();
+    if (held > alike) reach(Label::kPagedIn);
+    live_ = begin.inputs;
     if (held > 0 && begun.remaining.size() == 1) reach(Label::kWholeInputsFound);
     if (begun.snapshot_offset > 0) reach(Label::kSnapshotAskedFor);
     if (begun.snapshot_offset > 0 && held == 0) reach(Label::kRestorePointLost);
@@ -78,12 +108,21 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     for (const auto& [parent, count] : children) {
       if (count > 1) reach(Label::kBranched);
       if (count > 2) reach(Label::kThreeBranches);
+      if (count > 9) reach(Label::kTenBranches);
     }
     if (tree.paged_out_bytes > 0) reach(Label::kPagedOut);
     if (tree.paged_out_bytes > limit_ / 2 && limit_ < kSmall) reach(Label::kLimitHit);
+    if (limit_ < kOneSnapshot && tree.nodes.size() > 2) reach(Label::kLimitBelowASnapshot);
     if (tree.nodes.empty()) reach(Label::kBeforeAnySession);
   }
   void saw(const SetLimit& op, const Observation& /*seen*/) { limit_ = op.bytes; }
+  void saw(const Enforce& /*op*/, const Observation& seen) {
+    enforced_ = !seen.error && limit_ == 0;
+  }
+  void saw(const Find& /*op*/, const Observation& seen) {
+    if (std::exchange(enforced_, false) && !seen.error && seen.as<Find::Returns>().matched > 0)
+      reach(Label::kAskedAfterEviction);
+  }
   void saw(const CloseSession& /*op*/, const Observation& /*seen*/) {
     if (cancelled_) reach(Label::kCancelled);
   }
@@ -96,11 +135,13 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     if (usage.evictions > 0) reach(Label::kEvicted);
     if (usage.page_ins > 0) reach(Label::kPagedIn);
   }
-  template <OneOf<Keep, Output, Enforce, Find, LayerStates> T>
+  template <OneOf<Keep, Output, LayerStates> T>
   void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   static constexpr std::int64_t kSmall = 1 << 20;
+  static constexpr std::int64_t kOneSnapshot = 8;  // of one token
+  static constexpr std::int64_t kManyTokens = 1000;
 
   // Prefill in chunks that end where a snapshot is asked for, all but the last token; then tokens
   // one by one, each evaluated before it is recorded.
@@ -120,7 +161,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     }
     if (!rest.empty()) plan(Feed{Tokens{rest.back()}});
     Tokens whole = inputs_;
-    for (std::int64_t more = draw().size(0, 6); more > 0; --more) {
+    for (std::int64_t more = many_ ? 0 : draw().size(0, 6); more > 0; --more) {
       const Tokens token{one_token()};
       plan(Output{token});
       plan(Feed{token});
@@ -135,6 +176,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   std::int32_t one_token() { return static_cast<std::int32_t>(draw().between(1, alphabet_)); }
   // Mostly the beginning of an earlier sequence, and something else behind it.
   Tokens some_tokens() {
+    if (many_) return {one_token()};
     Tokens tokens;
     if (!known_.empty() && draw().percent(75)) {
       tokens = known_[draw().below(known_.size())];
@@ -146,11 +188,15 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   }
 
   std::int64_t limit_;
+  bool many_;  // sessions of one token each
   std::int64_t alphabet_;
+  bool enforced_ = false;  // with a limit of 0
   bool begun_ = false;
   bool cancelled_ = false;
   bool left_open_ = false;
   Tokens inputs_;
+  std::vector<Tokens> next_inputs_;  // the last one first
+  Tokens live_;                      // inputs of the session before
   std::vector<Tokens> known_;
 };
 
@@ -168,7 +214,9 @@ GeneratedCase make_trie_case(std::uint64_t seed, Profile profile) {
     else
       config.layers.emplace_back("none");
   }
-  if (draw.percent(60)) config.limit_bytes = draw.percent(10) ? 0 : draw.between(20, 800);
+  if (draw.percent(60))
+    config.limit_bytes =
+        draw.percent(10) ? draw.one_of<std::int64_t>({0, 1, 7}) : draw.between(20, 800);
   const std::int64_t limit = config.limit_bytes;
   return {.setup = {.profile = profile, .config = Record::of(std::move(config))},
           .ops = std::make_unique<TrieScript>(seed, limit)};
