@@ -111,6 +111,43 @@ WrongTree wrong_snapshots(const Tree::Returns& tree, const std::vector<Tokens>& 
   return std::nullopt;
 }
 
+// How many tokens of a path the rows of one layer cover, from the first on without a gap.
+std::int64_t covered(const Tree::Returns& tree, const std::vector<std::int64_t>& path,
+                     std::size_t layer) {
+  std::int64_t end = 0;
+  for (const std::int64_t at : path) {
+    const auto& list = tree.nodes[static_cast<std::size_t>(at)].snapshots;
+    if (!list.has_value() || !(*list)[layer].has_value()) continue;
+    const Contents& one = *(*list)[layer];
+    if (one.from.value_or(0) <= end) end = std::max(end, one.to.value_or(*one.offset));
+  }
+  return end;
+}
+
+// MR-67: who leaves a path pages it out. A leaf is a restore point, and kv has all rows before it.
+WrongTree wrong_leaves(const Tree::Returns& tree, const TreeHistory& history) {
+  std::vector<bool> has_children(tree.nodes.size());
+  for (const TreeNode& node : tree.nodes)
+    if (node.parent.has_value()) has_children[static_cast<std::size_t>(*node.parent)] = true;
+  for (std::size_t at = 1; at < tree.nodes.size(); ++at) {
+    const bool active =
+        std::ranges::find(tree.active, static_cast<std::int64_t>(at)) != tree.active.end();
+    if (has_children[at] || active) continue;
+    std::vector<std::int64_t> path{static_cast<std::int64_t>(at)};
+    while (path.front() > 0)
+      path.insert(path.begin(), *tree.nodes[static_cast<std::size_t>(path.front())].parent);
+    for (std::size_t i = 0; i < history.layers.size(); ++i) {
+      if (history.layers[i].kind == LayerPlan::Kind::kNone) continue;
+      if (!tree.nodes[at].snapshots.has_value() || !(*tree.nodes[at].snapshots)[i].has_value())
+        return node_name(at) + " was left and has no snapshot of layer " + std::to_string(i);
+      if (history.layers[i].kind == LayerPlan::Kind::kKv &&
+          covered(tree, path, i) < tree.nodes[at].end)
+        return node_name(at) + ": layer " + std::to_string(i) + " lacks rows on the way there";
+    }
+  }
+  return std::nullopt;
+}
+
 WrongTree wrong_marks(const Tree::Returns& tree, const std::vector<Tokens>& sequences,
                       const TreeHistory& history) {
   if (history.marked == nullptr) return std::nullopt;
@@ -150,6 +187,8 @@ std::optional<std::string> wrong_tree(const Tree::Returns& tree,
   if (auto words = wrong_path(tree, sequences, history)) return words;
   if (auto words = wrong_times(tree, history)) return words;
   if (auto words = wrong_snapshots(tree, sequences, history)) return words;
+  if (history.all_kept)
+    if (auto words = wrong_leaves(tree, history)) return words;
   return wrong_marks(tree, sequences, history);
 }
 

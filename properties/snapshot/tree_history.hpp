@@ -24,6 +24,8 @@ struct TreeHistory {
   bool all_marks = false;                            ///< each of them is in the tree
   bool just_closed = false;                          ///< the active path was used last
   std::optional<std::int64_t> limit = std::nullopt;  ///< that evictions have kept
+  /// Nothing was evicted, and each session was filed before the next: what was left was kept.
+  bool all_kept = false;
 };
 
 /// The sequence that leads to each node; nothing where parents are no tree in pre-order.

@@ -35,6 +35,7 @@ struct TrieKnown {
   std::int64_t most_bytes_ = 0;    ///< that snapshots in the tree can have
   bool limit_kept_ = false;        ///< an eviction ended, and the limit has not been lowered since
   bool evicted_ = false;           ///< perhaps, ever
+  bool left_behind_ = false;       ///< tokens that no frontier ended with, when a session began
   ShowUsage::Returns usage_ = {};  ///< as shown last
 };
 
@@ -183,6 +184,7 @@ Words TrieHistory::saw(const Begin& op, const Observation& seen) {
     if (cannot_file()) return must_fail(*cannot_file(), seen);
     file();
   }
+  if (offset() > frontier_.value_or(0)) left_behind_ = true;
   may_have_kept();
   if (seen.error && (null_layer_aborts() || tree_doubtful_)) return lose_track();
   if (seen.error) return wrong("a session cannot begin");
@@ -352,7 +354,8 @@ Words TrieHistory::saw(const Tree& /*op*/, const Observation& seen) {
                         .marked = marks ? &marked_ : nullptr,
                         .all_marks = !evicted_,
                         .just_closed = just_closed_,
-                        .limit = limit_kept_ ? std::optional(limit_) : std::nullopt});
+                        .limit = limit_kept_ ? std::optional(limit_) : std::nullopt,
+                        .all_kept = !evicted_ && !left_behind_});
   if (!words && tree.nodes.empty() == rooted_) words = "a tree without a root, or too soon";
   const bool doubtful = tree_doubtful_;
   if (!words) {
