@@ -1,4 +1,5 @@
-// Each metamorphic law catches faults by itself, says something on each of its kinds, and shrinks.
+// Each law that needs no reference catches faults by itself, says something on each of its kinds,
+// and shrinks.
 #include "properties/campaign/metamorphic.hpp"
 
 #include <optional>
@@ -69,7 +70,12 @@ INSTANTIATE_TEST_SUITE_P(
         Trial{"split_then_merge", "snapshot.kv@mutant:split_shares_a_token", 100},
         Trial{"snapshots_do_not_change", "snapshot.kv@mutant:writes_into_snapshots", 400},
         Trial{"snapshots_do_not_change", "snapshot.rotating@mutant:writes_into_snapshots", 100},
-        Trial{"fork_then_write", "snapshot.rotating@mutant:writes_into_snapshots", 100}));
+        Trial{"fork_then_write", "snapshot.rotating@mutant:writes_into_snapshots", 100},
+        Trial{"recompute_equivalence", "snapshot.kv@mutant:restores_to_the_end", 100},
+        Trial{"recompute_equivalence", "snapshot.rotating@mutant:window_one_short", 100},
+        Trial{"recompute_equivalence", "snapshot.recurrent@mutant:one_side_restored", 100},
+        Trial{"recompute_equivalence", "snapshot.trie@mutant:leaf_not_paged_out", 200},
+        Trial{"recompute_equivalence", "snapshot.trie@mutant:split_keeps_snapshots_below", 200}));
 
 TEST(Metamorphic, EveryLawSaysSomethingOnEachOfItsKinds) {
   constexpr std::uint64_t kCases = 40;

@@ -1,6 +1,7 @@
 // Each clause of the history can fail: what a reference shows is spoilt before the oracle sees it.
 #include "properties/snapshot/oracle.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -325,8 +326,7 @@ using TreeSpoilt = std::function<void(Tree::Returns&)>;
 // Nodes are root, [1, 2], [3, 4] and [9]; the last is the frontier.
 TEST(SnapshotHistory, SeesAWrongTree) {
   const std::vector<TreeSpoilt> spoils = {
-      [](auto& tree) { tree.nodes[1].end = 3; },
-      [](auto& tree) { tree.nodes[0].tokens = {1}; },
+      [](auto& tree) { tree.nodes[1].end = 3; }, [](auto& tree) { tree.nodes[0].tokens = {1}; },
       [](auto& tree) { tree.nodes[3].tokens = {3}; },
       [](auto& tree) {
         tree.nodes[2].tokens = {3, 5};
@@ -348,8 +348,7 @@ TEST(SnapshotHistory, SeesAWrongTree) {
       [](auto& tree) {
         tree.active = {0, 1, -1};
       },
-      [](auto& tree) { tree.active.clear(); },
-      [](auto& tree) { ++tree.paged_out_bytes; },
+      [](auto& tree) { tree.active.clear(); }, [](auto& tree) { ++tree.paged_out_bytes; },
       [](auto& tree) { ++tree.nodes[2].last_used; },
       [](auto& tree) {
         for (auto& node : tree.nodes) ++node.last_used;
@@ -358,8 +357,7 @@ TEST(SnapshotHistory, SeesAWrongTree) {
         for (auto& node : tree.nodes) node.last_used = 0;
         tree.nodes[0].last_used = 1;
       },
-      [](auto& tree) { tree.nodes[2].user = false; },
-      [](auto& tree) { tree.nodes[3].user = true; },
+      [](auto& tree) { tree.nodes[2].user = false; }, [](auto& tree) { tree.nodes[3].user = true; },
       [](auto& tree) { change(*(*tree.nodes[2].snapshots.value)[0].value->k); },
       [](auto& tree) { change(*(*tree.nodes[2].snapshots.value)[0].value->v); },
       [](auto& tree) { change(*(*tree.nodes[2].snapshots.value)[1].value->k); },
@@ -367,6 +365,15 @@ TEST(SnapshotHistory, SeesAWrongTree) {
       [](auto& tree) { (*tree.nodes[2].snapshots.value)[1].value->idx = 3; },
       [](auto& tree) { --*(*tree.nodes[2].snapshots.value)[0].value->size; },
       [](auto& tree) { tree.nodes[2].snapshots.value->pop_back(); },
+      // What was left is not kept, or not all of it.
+      [](auto& tree) {
+        tree.paged_out_bytes -= *(*tree.nodes[2].snapshots.value)[1].value->size;
+        (*tree.nodes[2].snapshots.value)[1] = std::nullopt;
+      },
+      [](auto& tree) {
+        tree.paged_out_bytes -= *(*tree.nodes[1].snapshots.value)[0].value->size;
+        (*tree.nodes[1].snapshots.value)[0] = std::nullopt;
+      },
       [](auto& tree) { (*tree.nodes[2].snapshots.value)[3] = (*tree.nodes[2].snapshots.value)[0]; },
       [](auto& tree) { tree = {}; }};
   two_sessions().accepts(Tree{});
@@ -415,7 +422,7 @@ TEST(SnapshotHistory, SkipsWhatFollowsFromTokensOfNoSession) {
 // ---- How much is judged ----
 
 TEST(SnapshotHistory, JudgesMostAnswersOfRandomCases) {
-  constexpr std::uint64_t kCases = 150;
+  constexpr std::uint64_t kCases = 60;
   constexpr int kOperations = 80;
   for (const CacheKind* kind : contracts().kinds()) {
     if (kind->contract != "snapshot") continue;
@@ -444,6 +451,34 @@ TEST(SnapshotHistory, JudgesMostAnswersOfRandomCases) {
       }
     }
   }
+}
+
+// Sessions of one token each, one after the other.
+TEST(SnapshotHistory, JudgesATrieOfHundredsOfBranches) {
+  constexpr std::uint64_t kCases = 300;
+  constexpr int kOperations = 1'500;
+  std::size_t most = 0;
+  for (std::uint64_t index = 0; index < kCases && most < 200; ++index) {
+    const GeneratedCase made =
+        contracts().generator_of(trie_kind())->make(case_seed(5, index), Profile::kDocumented);
+    const auto session = contracts().reference_of(trie_kind()).open(made.setup).value();
+    const auto oracle = history_oracle(trie_kind(), made.setup);
+    Probe probe;
+    Labels labels;
+    for (int i = 0; i < kOperations && (i < 80 || labels.contains("ten branches")); ++i) {
+      const Op op = made.ops->next().value();
+      const Observation seen = session->apply(op, probe);
+      ASSERT_EQ(oracle->check(op, seen), std::nullopt) << "case " << index << " op " << i;
+      made.ops->saw(op, seen, labels);
+      if (op.as<Tree>() == nullptr) continue;
+      const auto& nodes = seen.as<Tree::Returns>().nodes;
+      most = std::max(
+          most, static_cast<std::size_t>(std::ranges::count_if(nodes, [](const TreeNode& node) {
+            return node.parent == Nullable<std::int64_t>(0);
+          })));
+    }
+  }
+  EXPECT_GE(most, 200U) << "branches of the root";
 }
 
 TEST(SnapshotHistory, IsForSnapshotKindsOnly) {

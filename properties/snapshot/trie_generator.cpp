@@ -49,7 +49,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     }
     return session();
   }
-  // All that may be evicted is, and then it is asked for.
+  // All that may be evicted is, or the part that was used first, and then it is asked for.
   Op evict_and_ask() {
     const Tokens asked = some_tokens();
     const std::int64_t limit = limit_;
@@ -58,7 +58,13 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     plan(Tree{});
     plan(SetLimit{limit});
     next_inputs_ = {asked};
-    return Op::of(SetLimit{0});
+    return Op::of(SetLimit{draw().percent(50) ? 0 : draw().between(0, bytes_)});
+  }
+  // Sessions of a token each, and room for some of them.
+  Op short_sessions() {
+    short_ = 3;
+    for (int i = 0; i < short_; ++i) next_inputs_.push_back({one_token()});
+    return Op::of(SetLimit{draw().between(8, 60)});
   }
   Op find() { return Op::of(Find{some_tokens()}); }
   Op tree() { return Op::of(Tree{}); }
@@ -72,6 +78,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
       {20, "session", &S::session, true},
       {2, "back and forth", &S::back_and_forth},
       {1, "evict and ask", &S::evict_and_ask},
+      {1, "short sessions", &S::short_sessions},
       {4, "find", &S::find},
       {8, "tree", &S::tree, true},
       {4, "state", &S::state, true},
@@ -110,6 +117,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
       if (count > 2) reach(Label::kThreeBranches);
       if (count > 9) reach(Label::kTenBranches);
     }
+    bytes_ = tree.paged_out_bytes;
     if (tree.paged_out_bytes > 0) reach(Label::kPagedOut);
     if (tree.paged_out_bytes > limit_ / 2 && limit_ < kSmall) reach(Label::kLimitHit);
     if (limit_ < kOneSnapshot && tree.nodes.size() > 2) reach(Label::kLimitBelowASnapshot);
@@ -161,7 +169,8 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     }
     if (!rest.empty()) plan(Feed{Tokens{rest.back()}});
     Tokens whole = inputs_;
-    for (std::int64_t more = many_ ? 0 : draw().size(0, 6); more > 0; --more) {
+    const bool is_short = many_ || std::exchange(short_, std::max(short_ - 1, 0)) > 0;
+    for (std::int64_t more = is_short ? 0 : draw().size(0, 6); more > 0; --more) {
       const Tokens token{one_token()};
       plan(Output{token});
       plan(Feed{token});
@@ -190,10 +199,12 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   std::int64_t limit_;
   bool many_;  // sessions of one token each
   std::int64_t alphabet_;
-  bool enforced_ = false;  // with a limit of 0
+  std::int64_t bytes_ = 0;  // of snapshots, at the last look
+  bool enforced_ = false;   // with a limit of 0
   bool begun_ = false;
   bool cancelled_ = false;
   bool left_open_ = false;
+  int short_ = 0;  // sessions to come that are short
   Tokens inputs_;
   std::vector<Tokens> next_inputs_;  // the last one first
   Tokens live_;                      // inputs of the session before
