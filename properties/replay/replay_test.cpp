@@ -164,6 +164,23 @@ TEST(ReplayPlan, EveryWindowIsACaseOnEveryKindThatHasALowering) {
                        "provider.contiguous requests20-23", "positional.causal requests20-23"}));
 }
 
+TEST(ReplayPlan, LoweringsOfOneKindHaveCasesOfTheirOwnOfTheirOwnLength) {
+  const CacheKind* trie = contracts().find_kind("snapshot", "trie");
+  const CacheKind* kv = contracts().find_kind("snapshot", "kv");
+  ASSERT_NE(trie, nullptr);
+  const replay::Replay replay(contracts(), requests(), {{.kind = kv}, {.kind = trie}},
+                              {.lowering = {.requests_per_case = 1}, .seed = 7});
+  std::vector<std::string> names;
+  for (std::uint64_t index = 0; index < replay.cases(); ++index) {
+    const CasePlan plan = replay.plan(index);
+    if (plan.kind == trie) names.push_back(plan.name);
+    if (index < 3) EXPECT_EQ(plan.kind, index == 0 ? kv : trie) << "all from the first request on";
+  }
+  EXPECT_EQ(replay.cases(), 24U + 4U);
+  EXPECT_EQ(names, (std::vector<std::string>{"kv-requests0-15", "mixed-requests0-15",
+                                             "kv-requests16-23", "mixed-requests16-23"}));
+}
+
 TEST(ReplayPlan, TheOracleJudgesWhereThereIsOne) {
   const replay::Replay replay = windows_of(requests(), {});
   EXPECT_EQ(replay.plan(0).options.oracle, nullptr);

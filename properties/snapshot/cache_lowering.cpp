@@ -8,9 +8,10 @@
 // taken back by restore without a snapshot where the rules allow that: always in `kv`, in a ring
 // until it is full. Otherwise a snapshot taken before the draft is restored, and the accepted
 // tokens are appended anew. A sequence that begins in the cache gets a new one, elsewhere nothing
-// until its first append. One that ends closes its snapshots; `kv` first splits the last one. The
-// window of a ring is half of what the mean sequence holds. A ring that was full shows its tokens
-// in an order that depends on how they came, so that only the reference says what must be seen.
+// until its first append. One that ends closes its snapshots; `kv` first splits the last one and
+// looks at what the halves bring back. The window of a ring is half of what the mean sequence
+// holds. A ring that was full shows its tokens in an order that depends on how they came, so that
+// only the reference says what must be seen.
 
 #include <algorithm>
 #include <memory>
@@ -127,7 +128,12 @@ class CacheStream : public replay::SequenceOps {
     enter(slot);
     Sequence& own = at(slot);
     emit(Offset{}, {own.length});
-    if (in_parts() && !own.parked.empty()) split_last(own);
+    if (in_parts() && !own.parked.empty()) {
+      put_away(own);
+      split_last(own);
+      bring_back(own);
+      show(own);
+    }
     for (const Parked& one : own.parked) emit(Close{one.handle});
     if (own.saved) emit(Close{own.saved->handle});
     own = {};
@@ -155,12 +161,14 @@ class CacheStream : public replay::SequenceOps {
   void enter(std::int64_t slot) {
     if (current_ == slot) return;
     if (current_ >= 0) put_away(at(current_));
-    emit(Free{});
     current_ = slot;
-    for (const Parked& one : at(slot).parked) {
-      reach(kPutAway);
-      restore(one.handle, one.to);
-    }
+    if (!at(slot).parked.empty()) reach(kPutAway);
+    bring_back(at(slot));
+  }
+
+  void bring_back(const Sequence& sequence) {
+    emit(Free{});
+    for (const Parked& one : sequence.parked) restore(one.handle, one.to);
   }
 
   void put_away(Sequence& sequence) {

@@ -5,12 +5,13 @@
 // fed in the schedule's chunks, which also end where a snapshot is asked for, and before the last
 // token of the prompt, as the runner does; then every decoded token is told and fed. There are no
 // drafts: a trie takes nothing back. Every eighth session keeps its prompt for a user. A cancelled
-// request is closed after its first chunk. The limit is pool_percent of what all requests of the
-// case would take without one. After a begin that brought something back all layers are looked at,
-// and where the rules say which rows must be there, every look is judged by them, too: for `kv`
-// always, but in profile original only until the first eviction (MR-74). `mixed` also has a ring of
-// half a mean prompt and a recurrent state, which can go back to where they have a snapshot only.
-// Every eighth session asks for its prompt before it begins; the case ends with the whole tree.
+// request is closed after the first chunk behind what was restored. The limit is pool_percent of
+// what all requests of the case would take without one. After a begin that brought something back
+// all layers are looked at, and where the rules say which rows must be there, every look is judged
+// by them, too: for `kv` always, but in profile original only until the first eviction (MR-74).
+// `mixed` also has a ring of half a mean prompt and a recurrent state, which can go back to where
+// they have a snapshot only. Every eighth session asks for its prompt before it begins; the case
+// ends with the whole tree.
 
 #include <algorithm>
 #include <memory>
@@ -40,7 +41,6 @@ constexpr std::string_view kUser = "prompt kept for a user";
 constexpr std::string_view kCancelled = "session closed amid its prompt";
 constexpr std::string_view kEvicted = "node evicted";
 constexpr std::string_view kPagedIn = "layer restored from a snapshot";
-constexpr std::string_view kForeign = "rows of another conversation restored";
 
 // A key and a value of f32, and a recurrent state of two and two numbers.
 constexpr std::int64_t kRowBytes = 8;
@@ -153,7 +153,7 @@ class TrieStream final : public replay::LoweredOps {
     step.turns.pop_front();
     if (turn.append > 0) append(turn.append);
     if (turn.read) look();
-    if (turn.end) end();
+    if (turn.end) end(!turn.read);
   }
 
  private:
@@ -165,6 +165,7 @@ class TrieStream final : public replay::LoweredOps {
     const auto& begun = seen.as<Begin::Returns>();
     const std::int64_t prompt = std::ssize(begin.inputs);
     fed_ = std::clamp<std::int64_t>(prompt - std::ssize(begun.remaining), 0, prompt);
+    begun_ = fed_;
     asked_ = begun.snapshot_offset;
     restored_tokens_ += fed_;
     if (fed_ < known_) labels.insert(kLost);
@@ -177,18 +178,16 @@ class TrieStream final : public replay::LoweredOps {
     }
     emit(ShowUsage{});
   }
-  void follow(const LayerStates& /*op*/, const Observation& seen, Labels& labels) {
+  void follow(const LayerStates& /*op*/, const Observation& seen, Labels& /*labels*/) {
     if (!std::exchange(restored_, false)) return;
     const auto& layers = seen.as<LayerStates::Returns>().layers;
     const auto foreign = [&](std::size_t layer, const LayerState& want) {
       return layer >= layers.size() ||
              first_difference(Nullable<LayerState>(want), layers[layer]).has_value();
     };
-    if (!foreign(0, rows_of(sequence_, fed_)) &&
-        !(mixed_ && foreign(layers.size() - 1, state_of(sequence_, fed_))))
-      return;
-    labels.insert(kForeign);
-    ++foreign_;
+    if (foreign(0, rows_of(sequence_, fed_)) ||
+        (mixed_ && foreign(layers.size() - 1, state_of(sequence_, fed_))))
+      ++foreign_;
   }
   void follow(const Keep& keep, const Observation& /*seen*/, Labels& labels) {
     labels.insert(keep.user ? kUser : kAsked);
@@ -212,7 +211,7 @@ class TrieStream final : public replay::LoweredOps {
     request_ = &schedule().running(slot_);
     sequence_ = prompts_.prompt(*request_);
     prompt_ = std::ssize(sequence_);
-    fed_ = asked_ = 0;
+    fed_ = begun_ = asked_ = 0;
     known_ = std::max<std::int64_t>(0, std::min(prompts_.known(*request_), prompt_ - 1));
     known_tokens_ += known_;
     prompt_tokens_ += prompt_;
@@ -260,9 +259,12 @@ class TrieStream final : public replay::LoweredOps {
          {std::vector<Nullable<LayerState>>(config_.layers.size(), rows_of(sequence_, fed_))});
   }
 
-  void end() {
+  // What a trie without a limit would know does not depend on what this one restored.
+  void end(bool cancelled) {
+    const std::int64_t chunk = schedule().policy().chunk_tokens;
+    if (cancelled && fed_ == begun_) append(std::min(chunk, prompt_ - fed_));
+    prompts_.learn(*request_, cancelled ? std::min(prompt_, known_ + chunk) : prompt_);
     emit(CloseSession{});
-    prompts_.learn(*request_, std::min(fed_, prompt_));
     if (--left_ > 0) return;
     emit(ShowUsage{});
     emit(Tree{});
@@ -279,6 +281,7 @@ class TrieStream final : public replay::LoweredOps {
   Tokens sequence_ = {};     ///< of the session: its prompt and what was decoded
   std::int64_t prompt_ = 0;  ///< tokens
   std::int64_t fed_ = 0;     ///< tokens of the sequence that the layers hold
+  std::int64_t begun_ = 0;   ///< of these what begin restored
   std::int64_t asked_ = 0;   ///< where a snapshot is asked for; 0: nowhere
   std::int64_t known_ = 0;   ///< tokens that a trie without a limit would restore
   bool sure_ = false;        ///< the rules say what the layers hold
