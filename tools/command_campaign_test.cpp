@@ -246,6 +246,31 @@ TEST_F(Check, TheSameSeedGivesTheSameJson) {
   EXPECT_EQ(labels(), labels());
 }
 
+// What a run file holds already counts.
+TEST_F(Check, FiguresOfTheCasesAreAddedUp) {
+  const auto figure = [&](std::vector<std::string> command, const std::string& name) {
+    command.insert(command.end(),
+                   {"--subject", "snapshot.trie", "--requests-per-case", "2", "--json", "-"});
+    const json::value all = json::parse(run(command).out);
+    for (const json::value& one : all.at("figures").as_array())
+      if (one.at("figure").as_string() == name) return one;
+    return json::value();
+  };
+  const std::vector<std::string> command{"run", "--requests", "70"};
+  const json::value all = figure(command, "kv: tokens restored");
+  EXPECT_EQ(all.at("kind"), "snapshot.trie");
+  EXPECT_EQ(all.at("of"), "kv: prompt tokens");
+  EXPECT_GT(all.at("share").as_double(), 0);
+  EXPECT_EQ(figure(command, "kv: sessions").at("value"), 70) << "of three cases";
+  const std::string whole = (folder_ / "run.jsonl").string();
+  (void)figure({"run", "--requests", "70", "-o", whole}, "");
+  EXPECT_EQ(figure({"run", "--requests", "70", "-o", whole, "--resume", "--jobs", "2"},
+                   "kv: tokens restored"),
+            all);
+  EXPECT_THAT(run({"run", "--requests", "10", "--subject", "snapshot.trie"}).out,
+              HasSubstr("kv: tokens restored at best"));
+}
+
 TEST_F(Check, SaysWhatEachLawRestsOn) {
   const Finished finished = run({"check", "layered", "--cases", "60", "--json", "all.json"});
   EXPECT_EQ(finished.status, kExitConforms) << finished.err;

@@ -110,7 +110,11 @@ TEST_F(Schema, DescribesCampaigns) {
   EXPECT_THAT(faulty.at("failures").as_array(), Not(IsEmpty()));
   EXPECT_TRUE(faulty.at("failures").at(0).as_object().contains("shrunk"));
   (void)described("run", {"run", "--requests", "10", "--scale", "128"});
-  (void)described("run", {"run", "--requests", "10", "--subject", "layered", "--no-timings"});
+  const auto plain = described("run", {"run", "--requests", "10", "--subject", "layered"});
+  EXPECT_THAT(plain.at("figures").as_array(), IsEmpty());
+  const auto told =
+      described("run", {"run", "--requests", "10", "--subject", "snapshot.trie", "--no-timings"});
+  EXPECT_THAT(told.at("figures").as_array(), Not(IsEmpty()));
 }
 
 TEST_F(Schema, DescribesWhatLogsShow) {
@@ -164,6 +168,8 @@ TEST_F(Schema, DescribesTheLinesOfRunFiles) {
   };
   EXPECT_TRUE(lines_of({"check", kMutant, "--cases", "200", "-o", "check.jsonl"}));
   EXPECT_FALSE(lines_of({"run", "--requests", "10", "--subject", "layered", "-o", "run.jsonl"}));
+  EXPECT_FALSE(
+      lines_of({"run", "--requests", "10", "--subject", "snapshot", "-o", "figures.jsonl"}));
 }
 
 // A schema that allows everything would pass the tests above.
