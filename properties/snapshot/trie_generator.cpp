@@ -72,7 +72,6 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   Op keep() { return Op::of(Keep{draw().percent(50)}); }
   Op set_limit() { return Op::of(SetLimit{draw().percent(20) ? 0 : draw().between(0, 900)}); }
   Op enforce() { return Op::of(Enforce{}); }
-  Op usage() { return Op::of(ShowUsage{}); }
 
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {20, "session", &S::session, true},
@@ -85,7 +84,6 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
       {1, "snapshot", &S::keep},
       {2, "limit", &S::set_limit},
       {2, "enforce", &S::enforce},
-      {4, "usage", &S::usage, true},
   });
 
   // What became of an operation.
@@ -126,6 +124,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   void saw(const SetLimit& op, const Observation& /*seen*/) { limit_ = op.bytes; }
   void saw(const Enforce& /*op*/, const Observation& seen) {
     enforced_ = !seen.error && limit_ == 0;
+    plan(ShowUsage{});
   }
   void saw(const Find& /*op*/, const Observation& seen) {
     if (std::exchange(enforced_, false) && !seen.error && seen.as<Find::Returns>().matched > 0)
@@ -180,7 +179,9 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     known_.push_back(std::move(whole));
     if (left_open_) return;
     plan(CloseSession{});
-    if (draw().percent(40)) plan(Tree{});
+    if (!draw().percent(40)) return;
+    plan(Tree{});
+    plan(ShowUsage{});
   }
   std::int32_t one_token() { return static_cast<std::int32_t>(draw().between(1, alphabet_)); }
   // Mostly the beginning of an earlier sequence, and something else behind it.
