@@ -73,7 +73,7 @@ struct New {
 };
 KVO_DESCRIBE(New, (max_size, "window of a ring; absent: that of the config"))
 
-struct Update {
+struct Update {  // NOLINT(bugprone-exception-escape): as Tensor
   static constexpr std::string_view kName = "update";
   static constexpr std::string_view kDoc =
       "Adds tokens and returns what attention sees (MR-10, MR-20, MR-43).";

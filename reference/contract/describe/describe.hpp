@@ -47,7 +47,7 @@ namespace kvo {
 
 /// A value that logs write as null when there is none.
 template <class T>
-struct Nullable {
+struct Nullable {  // NOLINT(bugprone-exception-escape): as Tensor
   std::optional<T> value = std::nullopt;
   Nullable() = default;
   Nullable(std::nullopt_t) {}                            // NOLINT: reads as optional
