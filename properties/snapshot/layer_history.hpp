@@ -100,7 +100,7 @@ class LayerHistory : public JudgedAnswers {
   bool begun_ = false;  ///< there is a cache
 
  private:
-  struct KeptPair {
+  struct KeptPair {  // NOLINT(bugprone-exception-escape): as Tensor
     Contents contents;
     bool changes = false;
   };

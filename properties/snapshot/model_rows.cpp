@@ -47,19 +47,10 @@ WrongRows wrong_range(const Tensor& k, const Tensor& v, std::int64_t from, std::
   return std::nullopt;
 }
 
-// The newest tokens before `to`, in an order that goes round; with `idx` it is known where.
-WrongRows wrong_window(const LayerPlan& ring, const Tensor& k, const Tensor& v, std::int64_t to,
-                       std::optional<std::int64_t> idx, const Tokens& path) {
-  if (!is_column(k) || !is_column(v) || k.shape != v.shape) return "rows are no keys and values";
-  const std::span<const float> positions = v.floats();
+// As many as the window and in order of time, which goes round.
+WrongRows wrong_order(const LayerPlan& ring, std::span<const float> positions, std::int64_t to,
+                      std::optional<std::int64_t> idx) {
   const auto count = std::ssize(positions);
-  std::set<float> seen;
-  for (std::size_t i = 0; i < positions.size(); ++i) {
-    if (auto words = wrong_key(k.floats()[i], positions[i], path)) return words;
-    if (positions[i] > static_cast<float>(to)) return "a row behind the end";
-    if (!seen.insert(positions[i]).second) return "a token is there twice";
-  }
-  if (ring.may_miss && to > ring.window) return std::nullopt;
   if (count < std::min(to, ring.window) || count > to)
     return std::to_string(count) + " rows of " + std::to_string(to) + " tokens";
   if (count == 0) return std::nullopt;
@@ -70,6 +61,23 @@ WrongRows wrong_window(const LayerPlan& ring, const Tensor& k, const Tensor& v, 
     if (positions[static_cast<std::size_t>(i)] != static_cast<float>(oldest + (first + i) % count))
       return "rows are not in the order of time";
   return std::nullopt;
+}
+
+// The newest tokens before the end, in an order that goes round; with an idx it is known where.
+WrongRows wrong_window(const LayerPlan& ring, const Contents& contents, const Tokens& path) {
+  const Tensor& k = *contents.k;
+  const Tensor& v = *contents.v;
+  const std::int64_t to = *contents.to;
+  if (!is_column(k) || !is_column(v) || k.shape != v.shape) return "rows are no keys and values";
+  const std::span<const float> positions = v.floats();
+  std::set<float> seen;
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    if (auto words = wrong_key(k.floats()[i], positions[i], path)) return words;
+    if (positions[i] > static_cast<float>(to)) return "a row behind the end";
+    if (!seen.insert(positions[i]).second) return "a token is there twice";
+  }
+  if (ring.may_miss && to > ring.window) return std::nullopt;
+  return wrong_order(ring, positions, to, contents.idx);
 }
 
 WrongRows wrong_sums(const Tensor& conv, const Tensor& delta, const Tokens& fed) {
@@ -123,7 +131,7 @@ std::optional<std::string> wrong_state(const LayerPlan& layer, const LayerState&
     case LayerPlan::Kind::kKv:
       return wrong_range(*first, *second, 0, offset, fed);
     case LayerPlan::Kind::kRing:
-      return wrong_window(layer, *first, *second, offset, std::nullopt, fed);
+      return wrong_window(layer, {.to = offset, .k = *first, .v = *second}, fed);
     case LayerPlan::Kind::kState:
       return wrong_sums(*first, *second, fed);
     case LayerPlan::Kind::kNone:
@@ -144,8 +152,7 @@ std::optional<std::string> wrong_snapshot(const LayerPlan& layer, const Contents
     return "its size is not that of its rows";
   if (layer.kind == LayerPlan::Kind::kKv)
     return wrong_range(*first, *second, *contents.from, *end, path);
-  if (layer.kind == LayerPlan::Kind::kRing)
-    return wrong_window(layer, *first, *second, *end, contents.idx, path);
+  if (layer.kind == LayerPlan::Kind::kRing) return wrong_window(layer, contents, path);
   if (*end > std::ssize(path)) return std::nullopt;
   return wrong_sums(*first, *second, Tokens(path.begin(), path.begin() + *end));
 }

@@ -465,7 +465,7 @@ TEST(SnapshotHistory, JudgesATrieOfHundredsOfBranches) {
     const auto oracle = history_oracle(trie_kind(), made.setup);
     Probe probe;
     Labels labels;
-    for (int i = 0; i < kOperations && (i < 80 || labels.contains("ten branches")); ++i) {
+    for (int i = 0; i < kOperations && (i < 160 || labels.contains("ten branches")); ++i) {
       const Op op = made.ops->next().value();
       const Observation seen = session->apply(op, probe);
       ASSERT_EQ(oracle->check(op, seen), std::nullopt) << "case " << index << " op " << i;

@@ -46,12 +46,12 @@ class StateHistory final : public LayerHistory {
   }
   Words saw(const ConvState& op, const Observation& seen) {
     return asked(
-        op.batch, op.dtype, conv_, seen, [&] { return seen.as<ConvState::Returns>().conv; },
+        op, conv_, seen, [&] { return seen.as<ConvState::Returns>().conv; },
         [](Tensor state) { return Record::of(ConvState::Returns{std::move(state)}); });
   }
   Words saw(const DeltaState& op, const Observation& seen) {
     return asked(
-        op.batch, op.dtype, delta_, seen, [&] { return seen.as<DeltaState::Returns>().delta; },
+        op, delta_, seen, [&] { return seen.as<DeltaState::Returns>().delta; },
         [](Tensor state) { return Record::of(DeltaState::Returns{std::move(state)}); });
   }
   Words saw(const SetConvState& op, const Observation& seen) { return put(op.v, conv_, seen); }
@@ -79,9 +79,11 @@ class StateHistory final : public LayerHistory {
     }
     offset_ = 0;
   }
-  template <class Shown, class Returned>
-  Words asked(std::int64_t batch, ElementType type, Part& part, const Observation& seen,
-              const Shown& shown, const Returned& returned);
+  /// Whether what is there, if it is, is what is asked for.
+  [[nodiscard]] static bool fits(const Part& part, std::int64_t batch, DType type);
+  template <class Question, class Shown, class Returned>
+  Words asked(const Question& op, Part& part, const Observation& seen, const Shown& shown,
+              const Returned& returned);
   Words put(const Nullable<Tensor>& state, Part& part, const Observation& seen);
 
   Part conv_;
@@ -99,22 +101,22 @@ DType type_of_elements(ElementType type) {
   return type == ElementType::kF16 ? DType::kF16 : DType::kBF16;
 }
 
+bool StateHistory::fits(const Part& part, std::int64_t batch, DType type) {
+  if (!part.value || part.unknown) return !part.unknown;
+  return part.value->dtype == type && part.value->shape == with_batch(part.expected, batch);
+}
+
 // MR-40: what is there is shown; what is not there is made of zeros, both parts at once.
-template <class Shown, class Returned>
-Words StateHistory::asked(std::int64_t batch, ElementType type, Part& part, const Observation& seen,
+template <class Question, class Shown, class Returned>
+Words StateHistory::asked(const Question& op, Part& part, const Observation& seen,
                           const Shown& shown, const Returned& returned) {
   if (!begun_) return must_fail(Code::kPrecondition, seen);
-  const DType dtype = type_of_elements(type);
-  batch = std::max<std::int64_t>(batch, 1);
-  bool misfit = false;
-  for (const Part* one : {&conv_, &delta_}) {
+  const DType dtype = type_of_elements(op.dtype);
+  const std::int64_t batch = std::max<std::int64_t>(op.batch, 1);
+  for (const Part* one : {&conv_, &delta_})
     if (!element_count(with_batch(one->expected, batch)))
       return must_fail(Code::kPrecondition, seen);
-    misfit = misfit || one->unknown ||
-             (one->value && (one->value->dtype != dtype ||
-                             one->value->shape != with_batch(one->expected, batch)));
-  }
-  if (misfit) {
+  if (!fits(conv_, batch, dtype) || !fits(delta_, batch, dtype)) {
     if (!has(Quirk::kStateIsWiped)) return must_fail(Code::kBadShape, seen);
     conv_.unknown = delta_.unknown = true;
     if (!seen.error) {

@@ -51,6 +51,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   }
   // All that may be evicted is, or the part that was used first, and then it is asked for.
   Op evict_and_ask() {
+    if (many_) return session();
     const Tokens asked = some_tokens();
     const std::int64_t limit = limit_;
     plan(Enforce{});
@@ -62,6 +63,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   }
   // Sessions of a token each, and room for some of them.
   Op short_sessions() {
+    if (many_) return session();
     short_ = 3;
     for (int i = 0; i < short_; ++i) next_inputs_.push_back({one_token()});
     return Op::of(SetLimit{draw().between(8, 60)});
@@ -70,7 +72,10 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   Op tree() { return Op::of(Tree{}); }
   Op state() { return Op::of(LayerStates{}); }
   Op keep() { return Op::of(Keep{draw().percent(50)}); }
-  Op set_limit() { return Op::of(SetLimit{draw().percent(20) ? 0 : draw().between(0, 900)}); }
+  Op set_limit() {
+    if (many_) return session();
+    return Op::of(SetLimit{draw().percent(20) ? 0 : draw().between(0, 900)});
+  }
   Op enforce() { return Op::of(Enforce{}); }
 
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({

@@ -197,7 +197,7 @@ Words TrieHistory::saw(const Begin& op, const Observation& seen) {
 
 Words TrieHistory::begun_at(const Begin& op, const Observation& seen, std::int64_t at_least) {
   const auto& begun = seen.as<Begin::Returns>();
-  const Words words = wrong_begin(op, begun, at_least);
+  Words words = wrong_begin(op, begun, at_least);
   if (rows_doubtful_) tree_doubtful_ = true;  // they may have been paged out
   if (tree_doubtful_) rows_doubtful_ = true;  // and paged in again
   const auto held = std::ssize(op.inputs) - std::ssize(begun.remaining);
