@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "properties/campaign/generator.hpp"
+#include "properties/campaign/judged_cases.hpp"
 #include "properties/contracts.hpp"
 #include "reference/positional/config.hpp"
 #include "reference/positional/operations.hpp"
@@ -142,24 +143,7 @@ TEST(PositionalHistory, JudgesMostRowsOfRandomCases) {
   for (const CacheKind* kind : contracts().kinds()) {
     if (kind->contract != "positional") continue;
     for (const Profile profile : {Profile::kOriginal, Profile::kDocumented}) {
-      OracleCounts sum;
-      for (std::uint64_t index = 0; index < kCases; ++index) {
-        const GeneratedCase made =
-            contracts().generator_of(*kind)->make(case_seed(1, index), profile);
-        const auto session = contracts().reference_of(*kind).open(made.setup).value();
-        const auto oracle = history_oracle(*kind, made.setup);
-        Probe probe;
-        Labels labels;
-        for (int i = 0; i < kOperations; ++i) {
-          const Op op = made.ops->next().value();
-          const Observation seen = session->apply(op, probe);
-          const auto words = oracle->check(op, seen);
-          ASSERT_EQ(words, std::nullopt) << kind->name() << " case " << index << " op " << i;
-          made.ops->saw(op, seen, labels);
-        }
-        sum.judged += oracle->counts().judged;
-        sum.skipped += oracle->counts().skipped;
-      }
+      const OracleCounts sum = judged_in_random_cases(*kind, profile, 1, kCases, kOperations);
       EXPECT_GT(sum.judged, 3 * sum.skipped) << kind->name();
       EXPECT_GT(sum.judged, kCases) << kind->name();
     }
