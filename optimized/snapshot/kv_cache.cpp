@@ -174,7 +174,8 @@ Result<std::pair<SnapshotPtr, SnapshotPtr>> SnapshotKvCache::split(const Snapsho
   if (const Status can = snapshot::usable<Own>(snapshot, quirks_); !can) return can.error();
   if (snapshot == nullptr) return Halves();
   const auto& whole = dynamic_cast<const Own&>(*snapshot);
-  const auto [from, to, idx, window] = whole.place();
+  const std::int64_t from = whole.place().from;
+  const std::int64_t to = whole.place().to;
   if (at <= from) return Halves(nullptr, snapshot);
   if (at >= to) return Halves(snapshot, nullptr);
   const std::int64_t i = at - from;

@@ -78,7 +78,7 @@ RowRange Slots::range(std::int64_t begin, std::int64_t end) const {
       first, std::max(bound(end, size_), first));
 }
 
-void Slots::show(std::int64_t end, Array& out) const noexcept {
+void Slots::show(std::int64_t end, Array& out) const {
   StridedView& view = out.view;
   view.shape.resize(4);
   view.strides.resize(4);

@@ -79,7 +79,7 @@ class Slots {
   /// Slots [begin, end), bounds as in MR-A2; they must have been shown by a change.
   [[nodiscard]] RowRange range(std::int64_t begin, std::int64_t end) const;
   /// Slots [0, end), 0 <= end, as range() says, into an array that exists: nothing is allocated.
-  void show(std::int64_t end, snapshot::Array& out) const noexcept;
+  void show(std::int64_t end, snapshot::Array& out) const;
 
   [[nodiscard]] SlotsChange change() const;
   /// What slots from `at` on hold is not needed any more.
@@ -135,7 +135,7 @@ struct SlotsPair {
     return {k.range(begin, end).array(), v.range(begin, end).array()};
   }
   /// Slots [0, end), 0 <= end, of both, into a pair that exists.
-  void show(std::int64_t end, snapshot::Pair& out) const noexcept {
+  void show(std::int64_t end, snapshot::Pair& out) const {
     k.show(end, out.k);
     v.show(end, out.v);
   }

@@ -38,7 +38,7 @@ class SnapshotStateCache final : public snapshot::StateCache {
   class Own;
   /// One of the two states. With kSharedReference a snapshot and the caches that it was restored
   /// into count together how many of them hold it.
-  struct Held {
+  struct Held {  // NOLINT(bugprone-exception-escape): as Tensor
     std::optional<snapshot::Array> array = std::nullopt;
     std::shared_ptr<std::int64_t> holders = nullptr;  ///< null: it was never restored
 
