@@ -143,7 +143,8 @@ TEST(PositionalHistory, JudgesMostRowsOfRandomCases) {
   for (const CacheKind* kind : contracts().kinds()) {
     if (kind->contract != "positional") continue;
     for (const Profile profile : {Profile::kOriginal, Profile::kDocumented}) {
-      const OracleCounts sum = judged_in_random_cases(*kind, profile, 1, kCases, kOperations);
+      const OracleCounts sum =
+          judged_in_random_cases(contracts(), *kind, profile, 1, kCases, kOperations);
       EXPECT_GT(sum.judged, 3 * sum.skipped) << kind->name();
       EXPECT_GT(sum.judged, kCases) << kind->name();
     }

@@ -99,13 +99,19 @@ CaseResult chatted(const CacheKind& kind, std::vector<const Subject*> subjects) 
   return run_case(replay.plan(0), {.attempts = 0});
 }
 
-// What a chat must lead each cache to: windows make room, others run full.
+// What a chat must lead each cache to: windows make room, others run full, and some are put away.
 std::vector<std::string_view> reached_in_a_chat(std::string_view cache) {
   if (cache == "swa" || cache == "swa_mem")
     return {"context shifted", "prefix copied from another sequence",
             "prefix found, but evicted in part", "prefix of the slot kept"};
   if (cache == "wrapper")
     return {"context shifted", "pool full, and room made", "prefix of the slot kept"};
+  if (cache == "kv") return {"sequence put away and brought back", "snapshots merged"};
+  if (cache == "rotating") return {"sequence put away and brought back", "ring full"};
+  if (cache == "recurrent")
+    return {"sequence put away and brought back", "draft taken back by a snapshot"};
+  if (cache == "trie")
+    return {"beginning of a prompt restored", "layer restored from a snapshot", "node evicted"};
   return {"pool full, and room made", "prefix copied from another sequence",
           "prefix of the slot kept", "sequence preempted for want of room"};
 }

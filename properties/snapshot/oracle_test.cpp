@@ -428,7 +428,8 @@ TEST(SnapshotHistory, JudgesMostAnswersOfRandomCases) {
   for (const CacheKind* kind : contracts().kinds()) {
     if (kind->contract != "snapshot") continue;
     for (const Profile profile : {Profile::kOriginal, Profile::kDocumented}) {
-      const OracleCounts sum = judged_in_random_cases(*kind, profile, 3, kCases, kOperations);
+      const OracleCounts sum =
+          judged_in_random_cases(contracts(), *kind, profile, 3, kCases, kOperations);
       EXPECT_GT(sum.judged, 2 * sum.skipped) << kind->name();
       if (profile == Profile::kDocumented) {
         EXPECT_EQ(sum.skipped, 0U) << kind->name();
