@@ -36,8 +36,7 @@ bool is_whole(std::span<const std::byte> bytes) {
 // Lists of numbers are handed out as they lie in memory.
 bool is_handed_out(const Type& type) {
   if (type.type_class == TypeClass::kTensor) return true;
-  return type.type_class == TypeClass::kList && (type.element->type_class == TypeClass::kInteger ||
-                                                 type.element->type_class == TypeClass::kFloat);
+  return type.type_class == TypeClass::kList && type.element->is_number();
 }
 
 }  // namespace

@@ -297,6 +297,20 @@ TEST(Difference, FloatsAreWrittenAsPeopleDo) {
   EXPECT_EQ(element_text(half, 1), "0.099975586");
 }
 
+struct Doubles {
+  std::vector<double> numbers;
+};
+KVO_DESCRIBE(Doubles, (numbers, "of 64 bits"))
+
+TEST(Difference, ComparesDoublesBitByBit) {
+  const Doubles want{{1, 0, std::nextafter(0.1, 1.0)}};
+  EXPECT_FALSE(first_difference(want, want).has_value());
+  const auto difference = first_difference(want, Doubles{{1, -0.0, 0.1}});
+  ASSERT_TRUE(difference.has_value());
+  EXPECT_EQ(difference->text(), "numbers[1]: want 0, got -0.0 (2 of 3 elements differ)");
+  EXPECT_EQ(payload_bytes(type_of<Doubles>(), &want), 3 * sizeof(double));
+}
+
 TEST(Difference, SeesBitsAndNotValues) {
   Tensor want = make_tensor({1});
   Tensor got = make_tensor({1});

@@ -163,6 +163,23 @@ TEST(Shrinker, JoinsListsThatCameInParts) {
   EXPECT_EQ(small.back().as<Feed>()->tokens, (snapshot::Tokens{1, 2, 3}));
 }
 
+struct Ratio {
+  double ratio = 0;
+};
+KVO_DESCRIBE(Ratio, (ratio, "of 64 bits"))
+
+TEST(Shrinker, MakesDoublesSimpler) {
+  Record smallest = Record::of(Ratio{17.25});
+  const auto at_least_one = [&](const Record& tried) {
+    const bool fails = tried.as<Ratio>().ratio >= 1;
+    if (fails) smallest = tried;
+    return fails;
+  };
+  while (shrink_record(smallest, at_least_one)) {
+  }
+  EXPECT_EQ(smallest.as<Ratio>().ratio, 1);
+}
+
 TEST(Shrinker, FindsTheBoundOfAHugeNumberInFewSteps) {
   constexpr std::uint64_t kBound = 123'456'789;
   constexpr std::uint64_t kFew = 2'000;

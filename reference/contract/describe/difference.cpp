@@ -74,18 +74,13 @@ std::optional<Difference> field_difference(std::string_view place, const Type& t
   return std::nullopt;
 }
 
-// Whether values agree when their bytes do, and lists of them are one piece of memory.
-bool is_plain(const Type& type) {
-  return type.type_class == TypeClass::kInteger || type.type_class == TypeClass::kFloat;
-}
-
 std::optional<Difference> element_difference(std::string_view place, const Type& type,
                                              const void* want, const void* got, AxisNames axes) {
   const std::size_t length = type.length(want);
   if (length != type.length(got))
     return Difference{inside(place, "size"), std::to_string(length),
                       std::to_string(type.length(got))};
-  const bool plain = is_plain(*type.element);
+  const bool plain = type.element->is_number();
   if (length == 0 || (plain && std::memcmp(type.element_at(want, 0), type.element_at(got, 0),
                                            length * type.element->size) == 0))
     return std::nullopt;

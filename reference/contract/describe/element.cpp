@@ -47,9 +47,7 @@ void visit_tensors(std::string_view place, const Type& type, const void* value, 
                       *field.type, field.of(value), field.axes, visit);
       return;
     case TypeClass::kList:
-      if (type.element->type_class == TypeClass::kInteger ||
-          type.element->type_class == TypeClass::kFloat)
-        return;
+      if (type.element->is_number()) return;
       for (std::size_t i = 0; i < type.length(value); ++i)
         visit_tensors(std::string(place) + "[" + std::to_string(i) + "]", *type.element,
                       type.element_at(value, i), axes, visit);

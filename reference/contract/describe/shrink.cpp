@@ -115,11 +115,12 @@ bool shrink_lists(const Record& record, const Candidate& candidate) {
 
 bool shrink_member(const Type& type, void* member, const std::function<bool()>& attempt);
 
-bool shrink_float(float& value, const std::function<bool()>& attempt) {
-  const float now = value;
-  for (const float simpler : {0.0F, 1.0F, std::trunc(now)}) {
+template <class Number>
+bool shrink_fraction(Number& value, const std::function<bool()>& attempt) {
+  const Number now = value;
+  for (const Number simpler : {Number{0}, Number{1}, std::trunc(now)}) {
     // A value that is not itself simpler would be tried for ever.
-    if (std::isnan(now) ? simpler != 0.0F : std::abs(simpler) >= std::abs(now)) continue;
+    if (std::isnan(now) ? simpler != 0 : std::abs(simpler) >= std::abs(now)) continue;
     value = simpler;
     if (attempt()) return true;
   }
@@ -163,7 +164,9 @@ bool shrink_member(const Type& type, void* member, const std::function<bool()>& 
     case TypeClass::kInteger:
       return shrink_integer(type, member, attempt);
     case TypeClass::kFloat:
-      return shrink_float(detail::to<float>(member), attempt);
+      return shrink_fraction(detail::to<float>(member), attempt);
+    case TypeClass::kDouble:
+      return shrink_fraction(detail::to<double>(member), attempt);
     case TypeClass::kList:
       return shrink_list(type, member, attempt);
     case TypeClass::kOptional: {

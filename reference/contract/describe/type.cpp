@@ -108,7 +108,9 @@ std::size_t payload_bytes(const Type& type, const void* value) {
       return held != nullptr ? payload_bytes(*type.element, held) : 0;
     }
     case TypeClass::kList:
-      return type.element->type_class == TypeClass::kFloat ? type.length(value) * sizeof(float) : 0;
+      return type.element->is_number() && type.element->type_class != TypeClass::kInteger
+                 ? type.length(value) * type.element->size
+                 : 0;
     default:
       return 0;
   }

@@ -50,7 +50,7 @@ enum class TypeClass : std::uint8_t {
   kBool,
   kInteger,
   kFloat,   ///< 32 bits
-  kDouble,  ///< only in what the command writes
+  kDouble,  ///< 64 bits
   kString,
   kTensor,
   kEnum,
@@ -117,6 +117,11 @@ struct Type {
   /// "tensor", "integer", "list": for people.
   [[nodiscard]] std::string_view word() const;
   [[nodiscard]] bool is_optional() const { return type_class == TypeClass::kOptional; }
+  /// Lists of these are one piece of memory, and they agree when their bytes do.
+  [[nodiscard]] bool is_number() const {
+    return type_class == TypeClass::kInteger || type_class == TypeClass::kFloat ||
+           type_class == TypeClass::kDouble;
+  }
   [[nodiscard]] bool is_nullable() const { return type_class == TypeClass::kNullable; }
 };
 
@@ -166,7 +171,7 @@ struct Nothing {
 };
 KVO_DESCRIBE(Nothing)
 
-/// Bytes of all tensors and lists of floats in a value.
+/// Bytes of all tensors and lists of numbers with a fraction in a value.
 [[nodiscard]] std::size_t payload_bytes(const Type& type, const void* value);
 
 namespace detail {
