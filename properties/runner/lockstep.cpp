@@ -64,6 +64,7 @@ const Observation& Lockstep::step(const Op& op, const Observation* recorded) {
   bool known = recorded != nullptr;
   reference_wants_memory_ = false;
   if (known) want_ = *recorded;
+  wanted_ = known ? Wanted::kRecorded : Wanted::kComputed;
   if (baseline_ && baseline_->live()) {
     Observation got = observe(*baseline_, lent, Allocations::kSucceed);
     if (baseline_->live()) judge(*baseline_, op, recorded, got);
@@ -137,7 +138,7 @@ void Lockstep::judge(Participant& participant, const Op& op, const Observation* 
   }
   if (want == nullptr) return;
   ++participant.evidence.compared;
-  if (auto difference = observation_difference(*want, got))
+  if (auto difference = observation_difference(*want, got, wanted_))
     out(participant, op,
         {.outcome = got.unsupported ? Outcome::kNotSupported : Outcome::kMismatch,
          .difference = std::move(*difference),

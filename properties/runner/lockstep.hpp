@@ -80,6 +80,7 @@ class Lockstep {
   std::optional<Participant> baseline_;
   std::vector<Participant> participants_;
   std::uint64_t operations_ = 0;
+  Wanted wanted_ = Wanted::kComputed;  ///< what want_ is
   Observation want_;
   bool reference_wants_memory_ = false;  // at the operation under way
 };

@@ -311,6 +311,33 @@ TEST(Difference, ComparesDoublesBitByBit) {
   EXPECT_EQ(payload_bytes(type_of<Doubles>(), &want), 3 * sizeof(double));
 }
 
+struct Rounded {
+  static constexpr double kRecordedTolerance = 1e-12;
+  std::vector<double> numbers;
+};
+KVO_DESCRIBE(Rounded, (numbers, "results of a library's function"))
+
+TEST(Difference, OnlyRecordedDoublesMayBeALittleOff) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto differ = [](double want, double got, Wanted wanted) {
+    const Rounded wanted_one{{want}};
+    const Rounded got_one{{got}};
+    return first_difference(type_of<Rounded>(), &wanted_one, &got_one, wanted).has_value();
+  };
+  EXPECT_FALSE(differ(3, 3 + 2e-12, Wanted::kRecorded));
+  EXPECT_TRUE(differ(3, 3 + 2e-12, Wanted::kComputed));
+  EXPECT_TRUE(differ(3, 3 + 4e-12, Wanted::kRecorded));
+  EXPECT_TRUE(differ(0, 1e-300, Wanted::kRecorded));
+  EXPECT_TRUE(differ(3, kNan, Wanted::kRecorded));
+  EXPECT_TRUE(differ(kInfinity, 3, Wanted::kRecorded));
+  EXPECT_TRUE(differ(3, kInfinity, Wanted::kRecorded));
+  EXPECT_FALSE(differ(kNan, kNan, Wanted::kRecorded));
+  const Doubles exact{{3}};
+  const Doubles off{{3 + 2e-12}};
+  EXPECT_TRUE(first_difference(type_of<Doubles>(), &exact, &off, Wanted::kRecorded).has_value());
+}
+
 TEST(Difference, SeesBitsAndNotValues) {
   Tensor want = make_tensor({1});
   Tensor got = make_tensor({1});

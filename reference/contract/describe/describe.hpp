@@ -6,6 +6,7 @@
 //   kName   the operation's name in logs        kDoc   one sentence for `kvoracle list`
 //   kToldBy {flag, member}: an optional flag that, where a log leaves it out, says whether the
 //           operation's "ret" has that member
+//   kRecordedTolerance  how far doubles of the record may be from recorded ones, relative to these
 //   kAxes   the names of the axes of every tensor in the record; or a function axes(member name)
 // An absent std::optional is not written; a Nullable is always written, as null when empty.
 #pragma once

@@ -1,6 +1,7 @@
 #include "reference/contract/describe/difference.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "reference/contract/describe/element.hpp"
@@ -50,8 +51,15 @@ std::string inside(std::string_view place, std::string_view name) {
   return place.empty() ? std::string(name) : std::string(place) + "." + std::string(name);
 }
 
+// What a record says of the values in its members.
+struct Terms {
+  Wanted wanted = Wanted::kComputed;
+  AxisNames axes = {};
+  double tolerance = 0;
+};
+
 std::optional<Difference> difference_at(std::string_view place, const Type& type, const void* want,
-                                        const void* got, AxisNames axes);
+                                        const void* got, const Terms& terms);
 
 std::string shown(const Type& type, const void* value) {
   if (type.type_class == TypeClass::kFloat) return float_text(detail::to<float>(value));
@@ -63,10 +71,12 @@ Difference whole(std::string_view place, const Type& type, const void* want, con
 }
 
 std::optional<Difference> field_difference(std::string_view place, const Type& type,
-                                           const void* want, const void* got) {
+                                           const void* want, const void* got, Wanted wanted) {
+  const double tolerance = wanted == Wanted::kRecorded ? type.recorded_tolerance : 0;
   for (const Field& field : type.fields) {
     // The path is only built where the members differ: this runs after every operation.
-    auto found = difference_at(field.name, *field.type, field.of(want), field.of(got), field.axes);
+    auto found = difference_at(field.name, *field.type, field.of(want), field.of(got),
+                               {wanted, field.axes, tolerance});
     if (!found) continue;
     if (!place.empty()) found->place = inside(place, found->place);
     return found;
@@ -74,8 +84,17 @@ std::optional<Difference> field_difference(std::string_view place, const Type& t
   return std::nullopt;
 }
 
+// NaN and infinities are close to nothing; they agree by their bits.
+bool is_close(const Type& type, const void* want, const void* got, double tolerance) {
+  if (type.type_class != TypeClass::kDouble || tolerance == 0) return false;
+  const double wanted = detail::to<double>(want);
+  const double apart = std::abs(wanted - detail::to<double>(got));
+  return std::isfinite(apart) && apart <= tolerance * std::abs(wanted);
+}
+
 std::optional<Difference> element_difference(std::string_view place, const Type& type,
-                                             const void* want, const void* got, AxisNames axes) {
+                                             const void* want, const void* got,
+                                             const Terms& terms) {
   const std::size_t length = type.length(want);
   if (length != type.length(got))
     return Difference{inside(place, "size"), std::to_string(length),
@@ -86,7 +105,7 @@ std::optional<Difference> element_difference(std::string_view place, const Type&
     return std::nullopt;
   for (std::size_t i = 0; i < length; ++i) {
     auto found =
-        difference_at({}, *type.element, type.element_at(want, i), type.element_at(got, i), axes);
+        difference_at({}, *type.element, type.element_at(want, i), type.element_at(got, i), terms);
     if (!found) continue;
     found->place = std::string(place) + "[" + std::to_string(i) + "]" +
                    (found->place.empty() ? "" : "." + found->place);
@@ -101,11 +120,11 @@ std::optional<Difference> element_difference(std::string_view place, const Type&
 }
 
 std::optional<Difference> held_difference(std::string_view place, const Type& type,
-                                          const void* want, const void* got, AxisNames axes) {
+                                          const void* want, const void* got, const Terms& terms) {
   const void* wanted = type.held_by(want);
   const void* there = type.held_by(got);
   if (wanted != nullptr && there != nullptr)
-    return difference_at(place, *type.element, wanted, there, axes);
+    return difference_at(place, *type.element, wanted, there, terms);
   if (wanted == there) return std::nullopt;
   const auto held_text = [&](const void* held) {
     if (held != nullptr) return shown(*type.element, held);
@@ -115,17 +134,18 @@ std::optional<Difference> held_difference(std::string_view place, const Type& ty
 }
 
 std::optional<Difference> difference_at(std::string_view place, const Type& type, const void* want,
-                                        const void* got, AxisNames axes) {
+                                        const void* got, const Terms& terms) {
   switch (type.type_class) {
     case TypeClass::kTensor:
-      return tensor_difference(place, detail::to<Tensor>(want), detail::to<Tensor>(got), axes);
+      return tensor_difference(place, detail::to<Tensor>(want), detail::to<Tensor>(got),
+                               terms.axes);
     case TypeClass::kRecord:
-      return field_difference(place, type, want, got);
+      return field_difference(place, type, want, got, terms.wanted);
     case TypeClass::kList:
-      return element_difference(place, type, want, got, axes);
+      return element_difference(place, type, want, got, terms);
     case TypeClass::kOptional:
     case TypeClass::kNullable:
-      return held_difference(place, type, want, got, axes);
+      return held_difference(place, type, want, got, terms);
     case TypeClass::kString:
       if (detail::to<std::string>(want) == detail::to<std::string>(got)) return std::nullopt;
       return whole(place, type, want, got);
@@ -133,7 +153,8 @@ std::optional<Difference> difference_at(std::string_view place, const Type& type
       if (type.equal(want, got)) return std::nullopt;
       return whole(place, type, want, got);
     default:  // values without padding
-      if (std::memcmp(want, got, type.size) == 0) return std::nullopt;
+      if (std::memcmp(want, got, type.size) == 0 || is_close(type, want, got, terms.tolerance))
+        return std::nullopt;
       return whole(place, type, want, got);
   }
 }
@@ -147,8 +168,9 @@ std::string Difference::text() const {
   return place + ": want " + want + ", got " + got + extent;
 }
 
-std::optional<Difference> first_difference(const Type& type, const void* want, const void* got) {
-  return difference_at({}, type, want, got, {});
+std::optional<Difference> first_difference(const Type& type, const void* want, const void* got,
+                                           Wanted wanted) {
+  return difference_at({}, type, want, got, {.wanted = wanted});
 }
 
 }  // namespace kvo

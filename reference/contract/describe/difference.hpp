@@ -23,10 +23,17 @@ struct Difference {
 };
 BOOST_DESCRIBE_STRUCT(Difference, (), (place, want, got, differing, elements))
 
+/// Where what is wanted comes from.
+enum class Wanted : std::uint8_t {
+  kComputed,  ///< by another subject: every bit counts
+  kRecorded,  ///< from another system: doubles of a record that says so may be a little off
+};
+
 /// The first difference in order of declaration; nothing when the values agree. Tensors and floats
 /// are compared bit by bit: NaNs with the same bits agree, 0.0 and -0.0 differ.
 [[nodiscard]] std::optional<Difference> first_difference(const Type& type, const void* want,
-                                                         const void* got);
+                                                         const void* got,
+                                                         Wanted wanted = Wanted::kComputed);
 template <class T>
 [[nodiscard]] std::optional<Difference> first_difference(const T& want, const T& got) {
   return first_difference(type_of<T>(), &want, &got);

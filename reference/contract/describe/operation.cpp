@@ -4,7 +4,8 @@
 
 namespace kvo {
 
-std::optional<Difference> observation_difference(const Observation& want, const Observation& got) {
+std::optional<Difference> observation_difference(const Observation& want, const Observation& got,
+                                                 Wanted wanted) {
   if (want.error != got.error) {
     const auto shown = [](const Observation& seen) {
       return seen.error ? seen.error->text() : std::string("no error");
@@ -13,7 +14,7 @@ std::optional<Difference> observation_difference(const Observation& want, const 
   }
   if (!want.returns || !got.returns) return std::nullopt;
   KVO_CHECK(&want.returns.type() == &got.returns.type());
-  return first_difference(want.returns.type(), want.returns.get(), got.returns.get());
+  return first_difference(want.returns.type(), want.returns.get(), got.returns.get(), wanted);
 }
 
 std::string op_text(const Op& op) {

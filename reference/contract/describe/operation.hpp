@@ -93,9 +93,11 @@ struct Observation {
   [[nodiscard]] bool failed_with(Code code) const { return error && error->code == code; }
 };
 
-/// Errors by code, values bit by bit. Values beside an error count when both sides have them.
+/// Errors by code, values as of first_difference. Values beside an error count when both sides have
+/// them.
 [[nodiscard]] std::optional<Difference> observation_difference(const Observation& want,
-                                                               const Observation& got);
+                                                               const Observation& got,
+                                                               Wanted wanted = Wanted::kComputed);
 
 /// {"op":..,"args":..} as one line, for people and for logs.
 [[nodiscard]] std::string op_text(const Op& op);

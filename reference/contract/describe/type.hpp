@@ -74,6 +74,9 @@ struct Type {
   const Type* element = nullptr;  ///< of kList, kOptional, kNullable
   std::vector<Field> fields = {};
   std::vector<Enumerator> enumerators = {};
+  /// Of kRecord: how far its doubles may be from recorded ones, relative to these. Other systems
+  /// compute with other libraries; subjects among themselves agree bit by bit.
+  double recorded_tolerance = 0;
 
   void* (*make)() = nullptr;  ///< a default value, for `destroy`
   void* (*copy)(const void*) = nullptr;
@@ -322,6 +325,8 @@ Type make_type() {
     type.enumerators = enumerators_of<T>();
   } else if constexpr (kClass == TypeClass::kRecord) {
     describe_record<T>(type, Members<T>());
+    if constexpr (requires { T::kRecordedTolerance; })
+      type.recorded_tolerance = T::kRecordedTolerance;
   } else if constexpr (kClass == TypeClass::kList) {
     describe_list<T>(type);
   } else if constexpr (kClass == TypeClass::kOptional || kClass == TypeClass::kNullable) {
