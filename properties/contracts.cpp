@@ -4,18 +4,21 @@
 #include "optimized/layered/subjects.hpp"
 #include "optimized/positional/subjects.hpp"
 #include "optimized/provider/subjects.hpp"
+#include "optimized/sampling/subjects.hpp"
 #include "optimized/snapshot/subjects.hpp"
 #include "properties/block_pool/contract.hpp"
 #include "properties/layered/contract.hpp"
 #include "properties/positional/contract.hpp"
 #include "properties/positional/oracle.hpp"
 #include "properties/provider/contract.hpp"
+#include "properties/sampling/contract.hpp"
 #include "properties/snapshot/contract.hpp"
 #include "properties/snapshot/oracle.hpp"
 #include "reference/block_pool/subjects.hpp"
 #include "reference/layered/subjects.hpp"
 #include "reference/positional/subjects.hpp"
 #include "reference/provider/subjects.hpp"
+#include "reference/sampling/subjects.hpp"
 #include "reference/snapshot/subjects.hpp"
 
 namespace kvo {
@@ -57,6 +60,12 @@ std::vector<ContractRow> contract_rows() {
        .oracle = snapshot::history_oracle,
        .laws = snapshot::laws,
        .mutants = snapshot::mutants},
+      {.name = "sampling",
+       .references = sampling::references,
+       .optimized = optimized::sampling_subjects,
+       .generators = sampling::generators,
+       .laws = sampling::laws,
+       .mutants = sampling::mutants},
   };
 }
 

@@ -10,6 +10,7 @@
 #include <boost/json.hpp>
 
 #include "reference/contract/describe/json.hpp"
+#include "reference/contract/describe/parse_json.hpp"
 #include "reference/contract/values/check.hpp"
 #include "tools/child.hpp"
 
@@ -25,7 +26,8 @@ template <class T>
 [[nodiscard]] T unpacked(const std::string& text) {
   T value;
   JsonFault fault;
-  KVO_CHECK(read_json(boost::json::parse(text), value, fault));
+  boost::system::error_code failure;
+  KVO_CHECK(read_json(parse_json(text, failure), value, fault));
   return value;
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "reference/contract/describe/parse_json.hpp"
 #include "tools/result_file.hpp"
 #include "traces/io/text_source.hpp"
 
@@ -75,7 +76,7 @@ TraceResult<Earlier> read_earlier(const std::string& path, const RunHeader& head
     if (!line) return line.error();
     if (!*line) return earlier;
     boost::system::error_code torn;
-    const json::value value = json::parse(**line, torn);
+    const json::value value = parse_json(**line, torn);
     if (torn) {
       const bool last = !source->peek_line() || !*source->peek_line();
       if (last) return earlier;

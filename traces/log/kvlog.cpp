@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "reference/contract/describe/json.hpp"
+#include "reference/contract/describe/parse_json.hpp"
 
 namespace kvo::traces {
 namespace {
@@ -96,7 +97,7 @@ TraceResult<void> LogReader::fetch() {
   if (!text) return text.error();
   if (!*text) return {};
   boost::system::error_code failure;
-  json::value value = json::parse(**text, failure);
+  json::value value = parse_json(**text, failure);
   if (failure) return error_at(source_.place(), "", **text, "is not JSON: " + failure.message());
   if (!value.is_object()) return error_at(source_.place(), "", **text, "is not a JSON object");
   line_ = std::move(value.get_object());

@@ -1,0 +1,60 @@
+// Documents are read as Boost reads them, and their numbers to the last bit.
+#include "reference/contract/describe/parse_json.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "reference/contract/values/random.hpp"
+
+namespace kvo {
+namespace {
+
+namespace json = boost::json;
+
+json::value read(std::string_view text) {
+  boost::system::error_code failure;
+  json::value value = parse_json(text, failure);
+  EXPECT_FALSE(failure) << text << ": " << failure.message();
+  return value;
+}
+
+TEST(ParseJson, ReadsEveryDoubleToTheLastBit) {
+  EXPECT_EQ(read("0.9615384615384615").as_double(), 1.25 / 1.3);
+  EXPECT_TRUE(std::signbit(read("-0.0").as_double()));
+  EXPECT_EQ(read("[5e-324]").at(0).as_double(), std::numeric_limits<double>::denorm_min());
+  traces::Random random(1);
+  for (int i = 0; i < 20'000; ++i) {
+    const double value = std::ldexp(static_cast<double>(random.below(std::uint64_t{1} << 53U)),
+                                    -static_cast<int>(random.below(120)));
+    const std::string text = json::serialize(json::value(value));
+    ASSERT_EQ(read("{\"a\": [" + text + "]}").at("a").at(0).to_number<double>(), value) << text;
+  }
+}
+
+TEST(ParseJson, ReadsDocumentsAsBoostDoes) {
+  for (const char* text :
+       {"{}", "[]", " {\"a\":[1,-2,18446744073709551615,true,false,null,\"x\\n\\u00e9\"]} \n",
+        "{\"a\":1,\"a\":2}", "\"text\"", "1e5", "-0.5", "[1.5,[2.25,{\"b\":{}}]]", "1e-400"})
+    EXPECT_EQ(read(text), json::parse(text)) << text;
+}
+
+TEST(ParseJson, RefusesWhatBoostRefuses) {
+  const std::string deep(100, '[');
+  for (const std::string& text : {std::string("{"), std::string("{} x"), std::string("[1,]"),
+                                  std::string("01"), std::string("nan"), std::string(), deep}) {
+    boost::system::error_code failure;
+    boost::system::error_code boosts;
+    EXPECT_TRUE(parse_json(text, failure).is_null());
+    (void)json::parse(text, boosts);
+    EXPECT_TRUE(failure) << text;
+    EXPECT_EQ(failure, boosts) << text;
+  }
+}
+
+}  // namespace
+}  // namespace kvo
