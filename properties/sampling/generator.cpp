@@ -25,10 +25,11 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(SamplingLabel, std::uint8_t, kNoLogits, kOneLogit,
                               kIntegersRefused, kNoPosition, kEmptyVocabulary,
                               kTokenOfAnEmptyVocabulary, kSeveralPositions, kSeveralRows,
                               kHalfPrecision, kGreedy, kGreedyWithPenalty, kNanWins, kAllSteps,
-                              kSelectedOfThousand, kHugeTemperature)
+                              kSelectedOfThousand, kHugeTemperature, kQuotientsRunTogether)
 
 constexpr double kNanValue = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kSmallestPenalty = 1 + std::numeric_limits<double>::epsilon();
 
 class SamplingScript final : public ScriptGenerator<SamplingScript, Ops, SamplingLabel> {
   using S = SamplingScript;
@@ -66,6 +67,17 @@ class SamplingScript final : public ScriptGenerator<SamplingScript, Ops, Samplin
     if (draw().percent(50)) config.repetition_penalty = some_penalty();
     return Op::of(std::move(op));
   }
+  // A few values, and a penalty that moves them by the smallest step there is: divided by some
+  // temperatures they are equal again.
+  Op close_sample() {
+    const std::int64_t vocabulary = draw().between(3, 12);
+    Sample op{make_tensor({1, 1, vocabulary}), {}, generated(vocabulary), seed()};
+    for (float& cell : op.logits.floats()) cell = 1 + static_cast<float>(draw().between(4, 6)) / 16;
+    op.sampling.temperature = draw().one_of({1.1, 1.2, 1.3});
+    op.sampling.top_k = draw().between(1, vocabulary - 1);
+    op.sampling.repetition_penalty = kSmallestPenalty;
+    return Op::of(std::move(op));
+  }
   Op defaults() { return Op::of(DefaultSamplingConfig{}); }
 
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
@@ -77,6 +89,7 @@ class SamplingScript final : public ScriptGenerator<SamplingScript, Ops, Samplin
       {12, "argmax", &S::argmax},
       {16, "sample_from_distribution", &S::distribution},
       {80, "sample", &S::sample, true},
+      {8, "sample", &S::close_sample},
       {1, "default_sampling_config", &S::defaults},
   });
 
@@ -167,7 +180,7 @@ class SamplingScript final : public ScriptGenerator<SamplingScript, Ops, Samplin
     return static_cast<double>(draw().between(1, 999)) / 1000;
   }
   double some_penalty() {
-    return draw().one_of({1.1, 1.25, 1.5, 2.0, 3.0, 0.5, 1.0, 0.0, -2.0, 1.0 + 0x1p-52});
+    return draw().one_of({1.1, 1.25, 1.5, 2.0, 3.0, 0.5, 1.0, 0.0, -2.0, kSmallestPenalty});
   }
   std::vector<std::int64_t> generated(std::int64_t size) {
     std::vector<std::int64_t> ids(static_cast<std::size_t>(draw().size(0, 12)));
@@ -256,6 +269,14 @@ void SamplingScript::look_at_choice(const Sample& op, std::int64_t token) {
   if (selects && config.top_p > 0 && config.top_p < 1 && penalty_is_on(config))
     reach(Label::kAllSteps);
   if (selects && config.temperature > 1e200) reach(Label::kHugeTemperature);
+  if (!selects || !penalty_is_on(config)) return;
+  for (const std::int64_t id : op.generated) {
+    if (id < 0 || id >= vocabulary) continue;
+    const double before = row[static_cast<std::size_t>(id)];
+    const double after = penalized(before, config.repetition_penalty);
+    if (after != before && after / config.temperature == before / config.temperature)
+      reach(Label::kQuotientsRunTogether);
+  }
 }
 
 }  // namespace
