@@ -7,6 +7,7 @@
 //   kToldBy {flag, member}: an optional flag that, where a log leaves it out, says whether the
 //           operation's "ret" has that member
 //   kRecordedTolerance  how far doubles of the record may be from recorded ones, relative to these
+//   kComparedIfShown  names of optional members that count only where both sides have them
 //   kAxes   the names of the axes of every tensor in the record; or a function axes(member name)
 // An absent std::optional is not written; a Nullable is always written, as null when empty.
 #pragma once

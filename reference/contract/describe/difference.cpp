@@ -74,6 +74,9 @@ std::optional<Difference> field_difference(std::string_view place, const Type& t
                                            const void* want, const void* got, Wanted wanted) {
   const double tolerance = wanted == Wanted::kRecorded ? type.recorded_tolerance : 0;
   for (const Field& field : type.fields) {
+    if (field.compared_if_shown && (field.type->held_by(field.of(want)) == nullptr ||
+                                    field.type->held_by(field.of(got)) == nullptr))
+      continue;
     // The path is only built where the members differ: this runs after every operation.
     auto found = difference_at(field.name, *field.type, field.of(want), field.of(got),
                                {wanted, field.axes, tolerance});

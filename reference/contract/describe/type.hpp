@@ -39,6 +39,8 @@ struct Field {
   /// Of an optional flag among arguments: the member of what was returned that tells it where a log
   /// leaves it out. Empty: absent is absent.
   std::string_view told_by = {};
+  /// Of an optional member: absent on one side is no difference.
+  bool compared_if_shown = false;
 
   [[nodiscard]] const void* of(const void* record) const {
     return static_cast<const std::byte*>(record) + offset;
@@ -201,6 +203,14 @@ constexpr std::string_view told_by(std::string_view name) {
 }
 
 template <class T>
+constexpr bool compared_if_shown(std::string_view name) {
+  if constexpr (requires { T::kComparedIfShown; })
+    for (const std::string_view one : T::kComparedIfShown)
+      if (one == name) return true;
+  return false;
+}
+
+template <class T>
 constexpr std::string_view meaning_of(std::size_t index) {
   if constexpr (requires { kvo_meanings(static_cast<const T*>(nullptr)); }) {
     return kvo_meanings(static_cast<const T*>(nullptr))[index];
@@ -221,7 +231,8 @@ void describe_field(Type& type, const T& sample) {
                    .offset = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&there) -
                                                       reinterpret_cast<const std::byte*>(&sample)),
                    .axes = axes_of<T>(Member::name),
-                   .told_by = told_by<T>(Member::name)});
+                   .told_by = told_by<T>(Member::name),
+                   .compared_if_shown = compared_if_shown<T>(Member::name)});
 }
 
 template <class T, template <class...> class List, class... Members>
