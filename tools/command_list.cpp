@@ -119,6 +119,7 @@ void add_fields(Table& table, std::string_view arrow, const Type& record) {
 std::string kind_text(const Contracts& contracts, const CacheKind& kind, const Paint& paint) {
   std::string text = fmt::format("{}  {}\n  variants: {}\n", paint(Colour::kBold, kind.name()),
                                  kind.doc, variants_of(contracts, kind));
+  if (!kind.inner.empty()) text += fmt::format("  inside: {}\n", fmt::join(kind.inner, ", "));
   if (!kind.config->fields.empty()) {
     text += fmt::format("\n  {}\n", paint(Colour::kBold, "config of a case"));
     Table table({{""}, {""}, {""}, kText});

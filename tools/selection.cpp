@@ -24,6 +24,8 @@ std::vector<const Subject*> meant_by(const Contracts& contracts, const std::stri
     for (const Mutant& mutant : contracts.mutants())
       if (means(word, mutant.subject))
         meant.push_back(contracts.find_subject(mutant.subject.name()));
+  if (meant.empty())
+    if (const Subject* composed = contracts.find_subject(word)) meant.push_back(composed);
   if (meant.empty()) throw no_such_subject(contracts, word);
   return meant;
 }

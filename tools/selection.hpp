@@ -14,8 +14,9 @@ namespace kvo::tools {
 /// fnmatch(3), behind an @ or before: "*.paged@*", "layered.*".
 [[nodiscard]] bool means(const std::string& word, const Subject& subject);
 
-/// What the words mean, as above; mutants only by words with an @. None at all means every subject
-/// that is no mutant. Throws UsageError for a word that means nothing.
+/// What the words mean, as above; mutants only by words with an @, and any subject over any other
+/// that it can have inside by its whole name. None at all means every subject that is no mutant.
+/// Throws UsageError for a word that means nothing.
 [[nodiscard]] std::vector<Comparison> select_subjects(const Contracts& contracts,
                                                       const std::vector<std::string>& words);
 

@@ -67,6 +67,17 @@ Contracts::Contracts(std::vector<ContractRow> rows, std::vector<Subject> more)
       listed_.push_back(&subjects_.emplace_back(std::move(subject)));
     }
   }
+  compose();
+}
+
+void Contracts::compose() {
+  const std::vector<const Subject*> alone = listed_;
+  for (const CacheKind* kind : kinds_) {
+    const Subject& outer = reference_of(*kind);
+    for (const Subject* inner : alone)
+      if (can_stand_over(outer, *inner) && inner != &reference_of(*inner->kind))
+        listed_.push_back(&subjects_.emplace_back(over_cache(outer, *inner)));
+  }
 }
 
 void Contracts::add(const ContractRow& row) {
@@ -109,6 +120,19 @@ traces::FindKind Contracts::kind_finder() const {
 }
 
 const Subject* Contracts::find_subject(std::string_view name) const {
+  if (const Subject* found = find_uncomposed(name)) return found;
+  const std::size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return nullptr;
+  const Subject* outer = find_uncomposed(name.substr(0, slash));
+  const Subject* inner = find_subject(name.substr(slash + 1));
+  if (outer == nullptr || inner == nullptr || !can_stand_over(*outer, *inner)) return nullptr;
+  const std::lock_guard lock(composing_);
+  const auto known =
+      std::ranges::find(composed_, name, [](const Subject& one) { return one.name(); });
+  return known != composed_.end() ? &*known : &composed_.emplace_back(over_cache(*outer, *inner));
+}
+
+const Subject* Contracts::find_uncomposed(std::string_view name) const {
   for (const Subject* subject : listed_)
     if (subject->name() == name) return subject;
   for (const Mutant& mutant : mutants_)

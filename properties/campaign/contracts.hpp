@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,7 @@ struct ContractRow {
   std::vector<Mutant> (*mutants)() = nullptr;
 };
 
-/// All that a program knows: contracts, cache kinds, subjects, laws, mutants. Immutable.
+/// All that a program knows: contracts, cache kinds, subjects, laws, mutants. Does not change.
 class Contracts {
  public:
   /// `more`: subjects beside those of the rows, for instance caches of one's own. Their kinds must
@@ -56,9 +57,12 @@ class Contracts {
   /// find_kind for readers of logs; valid as long as this object.
   [[nodiscard]] traces::FindKind kind_finder() const;
 
-  /// References first, then the other subjects; mutants are not among them.
+  /// References first, then the other subjects, then references over each subject of another kind
+  /// that they can have inside and that is no reference. Mutants are not among them.
   [[nodiscard]] const std::vector<const Subject*>& subjects() const { return listed_; }
-  /// The subject of that full name ("provider.paged@optimized"), mutants included, or null.
+  /// The subject of that full name ("provider.paged@optimized"), mutants included, or null. With a
+  /// slash, a subject over another one: both are found, and composed if they can be.
+  /// Threads  safe.
   [[nodiscard]] const Subject* find_subject(std::string_view name) const;
   /// The reference of a kind, which must be one of kinds().
   [[nodiscard]] const Subject& reference_of(const CacheKind& kind) const;
@@ -88,6 +92,9 @@ class Contracts {
  private:
   void add(const ContractRow& row);
   void add(const Law& law);
+  /// Lists the references over what they can have inside.
+  void compose();
+  [[nodiscard]] const Subject* find_uncomposed(std::string_view name) const;
 
   std::vector<ContractRow> rows_;
   std::deque<Subject> subjects_;  ///< do not move
@@ -99,6 +106,8 @@ class Contracts {
   std::deque<std::unique_ptr<Law>> joined_laws_;
   std::vector<const Law*> laws_;
   std::vector<Mutant> mutants_;
+  mutable std::mutex composing_;
+  mutable std::deque<Subject> composed_;  ///< those that were asked for by name; do not move
 };
 
 }  // namespace kvo

@@ -58,6 +58,9 @@ struct CacheKind {
   /// Whether an operation that ran out of memory can be repeated. Not where it changes several
   /// caches in turn.
   bool repeatable = true;
+  /// Names of the kinds ("provider.paged") whose caches its subjects can have inside, in the place
+  /// of those that they bring; empty: there is nothing inside.
+  std::vector<std::string_view> inner = {};
 
   /// "provider.paged"
   [[nodiscard]] std::string name() const {
@@ -71,16 +74,36 @@ struct CacheKind {
   }
 };
 
-/// An implementation of a cache kind.
+/// An implementation of a cache kind. Where a case's caches stand on those of another contract,
+/// what is inside is a subject, too, and the harness can put any other in its place (over_cache).
 struct Subject {
   const CacheKind* kind = nullptr;
   std::string variant;  ///< "reference", "optimized", "mutant:name", ...
   std::string doc;
   /// Errors: kNotSupported when the setup asks for something that this subject lacks.
   std::function<Result<std::unique_ptr<Session>>(const Setup&)> open;
+  /// The same over caches of another subject, of one of kind->inner; null: nothing is inside.
+  std::function<Subject(const Subject& cache)> over = nullptr;
 
-  /// "provider.paged@reference"
+  /// "provider.paged@reference", and "generation.paged@reference/provider.paged@optimized"
   [[nodiscard]] std::string name() const { return kind->name() + "@" + variant; }
 };
+
+/// Whether `outer` can have caches of `inner` inside.
+[[nodiscard]] inline bool can_stand_over(const Subject& outer, const Subject& inner) {
+  if (!outer.over) return false;
+  for (const std::string_view kind : outer.kind->inner)
+    if (kind == inner.kind->name()) return true;
+  return false;
+}
+
+/// `outer` over caches of `inner`, whose name says so. Requires  can_stand_over(outer, inner).
+[[nodiscard]] inline Subject over_cache(const Subject& outer, const Subject& inner) {
+  Subject composed = outer.over(inner);
+  composed.variant = outer.variant + "/" + inner.name();
+  composed.doc = outer.doc + ", over " + inner.name();
+  composed.over = nullptr;
+  return composed;
+}
 
 }  // namespace kvo
