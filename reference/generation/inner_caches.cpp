@@ -1,0 +1,256 @@
+#include "reference/generation/inner_caches.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "reference/generation/operated_cache.hpp"
+#include "reference/provider/contiguous_operations.hpp"
+#include "reference/provider/paged_operations.hpp"
+#include "reference/provider/tensor_operations.hpp"
+
+namespace kvo::generation {
+namespace {
+
+constexpr std::int64_t kBlockSize = 16;  // ZF-75
+
+/// A cache of provider.contiguous, paged or tensor: it is number 0 of its session.
+class ProviderCache final : public provider::Provider {
+ public:
+  ProviderCache(Inner& inner, bool tensor) : inner_(inner), tensor_(tensor) {}
+
+  [[nodiscard]] Status update(std::int64_t layer, const provider::Rows& rows) override {
+    const auto side = [](const Tensor* one) {
+      return one != nullptr ? Nullable<Tensor>(*one) : Nullable<Tensor>();
+    };
+    if (tensor_)
+      return status_of(
+          inner_(provider::UpdateTensor{.layer = layer, .k = side(rows.k), .v = side(rows.v)}));
+    return status_of(
+        inner_(provider::Update{.layer = layer, .k = side(rows.k), .v = side(rows.v)}));
+  }
+  [[nodiscard]] Result<std::optional<provider::KvPair>> get(std::int64_t layer) override {
+    const auto found = inner_(provider::Get{.layer = layer, .keep = false});
+    if (!found) return found.error();
+    if (!found->found || !found->k || !found->v) return std::optional<provider::KvPair>();
+    return std::optional(pair_of(*found->k, *found->v));
+  }
+  [[nodiscard]] std::int64_t seq_len() const override {
+    const auto length = inner_(provider::SeqLen{});
+    return length ? length->n : 0;
+  }
+  [[nodiscard]] Status reset() override { return status_of(inner_(provider::Reset{})); }
+  [[nodiscard]] Status truncate(std::int64_t n) override {
+    return status_of(inner_(provider::Truncate{.n = n}));
+  }
+
+ private:
+  Inner& inner_;
+  bool tensor_;
+};
+
+/// Of provider.contiguous and provider.tensor: every cache takes the place of the one before.
+class PlainSource final : public CacheSource {
+ public:
+  PlainSource(Inner inner, const CacheSizes& sizes, bool tensor)
+      : inner_(std::move(inner)), sizes_(sizes), dtype_(sizes.dtype), tensor_(tensor) {}
+
+  [[nodiscard]] Result<std::unique_ptr<provider::Provider>> make() override {
+    const auto made =
+        tensor_ ? status_of(inner_(provider::NewTensor{.num_layers = sizes_.num_layers,
+                                                       .max_seq_len = sizes_.max_seq_len,
+                                                       .dtype = dtype_}))
+                : status_of(inner_(provider::NewContiguous{.num_layers = sizes_.num_layers,
+                                                           .max_seq_len = sizes_.max_seq_len}));
+    if (!made) return made.error();
+    return std::make_unique<ProviderCache>(inner_, tensor_);
+  }
+  [[nodiscard]] Status give_back(provider::Provider& /*cache*/) override { return {}; }
+  [[nodiscard]] Result<std::optional<PoolState>> pool() override {
+    return std::optional<PoolState>();
+  }
+  [[nodiscard]] Result<std::int64_t> drain(std::int64_t /*leave*/) override {
+    return fail(Code::kPrecondition, "no pool");
+  }
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
+    return inner_.broken_invariant();
+  }
+
+ private:
+  Inner inner_;
+  CacheSizes sizes_;
+  std::string dtype_;
+  bool tensor_;
+};
+
+/// Of provider.paged: the blocks of a cache that was not given back stay taken.
+class PagedSource final : public CacheSource {
+ public:
+  PagedSource(Inner inner, std::int64_t num_layers, std::int64_t cap)
+      : inner_(std::move(inner)), num_layers_(num_layers), cap_(cap) {}
+
+  [[nodiscard]] Result<std::unique_ptr<provider::Provider>> make() override {
+    if (const auto made = inner_(provider::NewPaged{.num_layers = num_layers_}); !made)
+      return made.error();
+    return std::make_unique<ProviderCache>(inner_, false);
+  }
+  [[nodiscard]] Status give_back(provider::Provider& /*cache*/) override {
+    return status_of(inner_(provider::Free{}));
+  }
+  [[nodiscard]] Result<std::optional<PoolState>> pool() override {
+    const auto available = inner_(block_pool::Available{});
+    if (!available) return available.error();
+    return std::optional(PoolState{available->n, cap_});
+  }
+  [[nodiscard]] Result<std::int64_t> drain(std::int64_t leave) override {
+    const auto drained = inner_(provider::DrainPool{leave});
+    if (!drained) return drained.error();
+    return drained->taken;
+  }
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
+    return inner_.broken_invariant();
+  }
+
+ private:
+  Inner inner_;
+  std::int64_t num_layers_;
+  std::int64_t cap_;
+};
+
+/// A cache of any store that takes what a contiguous cache takes (ZF-9, ZF-17).
+class BoundedCache final : public provider::Provider {
+ public:
+  BoundedCache(RowStore& store, const CacheSizes& sizes)
+      : store_(store),
+        max_seq_len_(sizes.max_seq_len),
+        cursors_(static_cast<std::size_t>(std::max<std::int64_t>(sizes.num_layers, 0))) {}
+
+  [[nodiscard]] Status update(std::int64_t layer, const provider::Rows& rows) override {
+    if (!has(layer)) return fail(Code::kOutOfRange, "layer");
+    std::int64_t& cursor = cursors_[static_cast<std::size_t>(layer)];
+    const std::int64_t length = rows.k->shape[1];
+    if (cursor + length > max_seq_len_) return fail(Code::kFull);
+    if (const Status done = store_.add(layer, cursor, *rows.k, *rows.v); !done) return done;
+    cursor += length;
+    return {};
+  }
+  [[nodiscard]] Result<std::optional<provider::KvPair>> get(std::int64_t layer) override {
+    if (!has(layer) || cursors_[static_cast<std::size_t>(layer)] == 0)
+      return std::optional<provider::KvPair>();
+    const auto pair = store_.rows(layer);
+    if (!pair) return pair.error();
+    return std::optional(*pair);
+  }
+  [[nodiscard]] std::int64_t seq_len() const override {
+    return cursors_.empty() ? 0 : cursors_.front();
+  }
+  [[nodiscard]] Status reset() override { return truncate(0); }
+  [[nodiscard]] Status truncate(std::int64_t n) override {
+    if (std::ranges::all_of(cursors_, [n](std::int64_t cursor) { return cursor <= n; })) return {};
+    if (const Status done = store_.cut(std::max<std::int64_t>(n, 0)); !done) return done;
+    for (std::int64_t& cursor : cursors_) cursor = std::min(cursor, std::max<std::int64_t>(n, 0));
+    return {};
+  }
+
+ private:
+  [[nodiscard]] bool has(std::int64_t layer) const {
+    return layer >= 0 && layer < std::ssize(cursors_);
+  }
+
+  RowStore& store_;
+  std::int64_t max_seq_len_;
+  std::vector<std::int64_t> cursors_;
+};
+
+/// A fresh store for every cache.
+class BoundedSource final : public CacheSource {
+ public:
+  BoundedSource(Subject subject, Setup setup, const CacheSizes& sizes, const ProbeSlot& probe)
+      : subject_(std::move(subject)), setup_(std::move(setup)), sizes_(sizes), probe_(probe) {}
+
+  [[nodiscard]] Result<std::unique_ptr<provider::Provider>> make() override {
+    auto store = make_store(subject_, setup_, sizes_, probe_);
+    if (!store) return store.error();
+    store_ = std::move(*store);
+    return std::make_unique<BoundedCache>(*store_, sizes_);
+  }
+  [[nodiscard]] Status give_back(provider::Provider& /*cache*/) override { return {}; }
+  [[nodiscard]] Result<std::optional<PoolState>> pool() override {
+    return std::optional<PoolState>();
+  }
+  [[nodiscard]] Result<std::int64_t> drain(std::int64_t /*leave*/) override {
+    return fail(Code::kPrecondition, "no pool");
+  }
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
+    return store_ ? store_->broken_invariant() : std::nullopt;
+  }
+
+ private:
+  Subject subject_;
+  Setup setup_;
+  CacheSizes sizes_;
+  const ProbeSlot& probe_;
+  std::unique_ptr<RowStore> store_;
+};
+
+template <class Source, class... Arguments>
+Result<std::unique_ptr<CacheSource>> source_over(Result<Inner> inner, Arguments&&... arguments) {
+  if (!inner) return inner.error();
+  return std::unique_ptr<CacheSource>(
+      std::make_unique<Source>(std::move(*inner), std::forward<Arguments>(arguments)...));
+}
+
+}  // namespace
+
+Result<Inner> Inner::open(const Subject& subject, const Setup& setup, const ProbeSlot& probe,
+                          Record config) {
+  Setup own{.profile = setup.profile, .config = std::move(config)};
+  for (const std::string& name : setup.quirks)
+    if (std::ranges::find(subject.kind->quirks, name, &QuirkInfo::name) !=
+        subject.kind->quirks.end())
+      own.quirks.push_back(name);
+  auto session = subject.open(own);
+  if (!session) return session.error();
+  return Inner(std::move(*session), probe);
+}
+
+provider::KvPair pair_of(const Tensor& k, const Tensor& v) {
+  const auto view = [](const Tensor& rows) {
+    const auto cells = rows.floats();
+    return TensorView{
+        .shape = rows.shape,
+        .storage = std::make_shared<HostStorage>(std::vector<float>(cells.begin(), cells.end()))};
+  };
+  return {.k = view(k), .v = view(v)};
+}
+
+Result<std::unique_ptr<CacheSource>> contiguous_caches(const Subject& subject, const Setup& setup,
+                                                       const CacheSizes& sizes,
+                                                       const ProbeSlot& probe) {
+  if (subject.kind == &provider::contiguous_kind())
+    return source_over<PlainSource>(Inner::open(subject, setup, probe), sizes, false);
+  return std::unique_ptr<CacheSource>(
+      std::make_unique<BoundedSource>(subject, setup, sizes, probe));
+}
+
+Result<std::unique_ptr<CacheSource>> tensor_caches(const Subject& subject, const Setup& setup,
+                                                   const CacheSizes& sizes,
+                                                   const ProbeSlot& probe) {
+  return source_over<PlainSource>(Inner::open(subject, setup, probe), sizes, true);
+}
+
+Result<std::unique_ptr<CacheSource>> paged_caches(const Subject& subject, const Setup& setup,
+                                                  const CacheSizes& sizes,
+                                                  const PagedOption& option,
+                                                  const ProbeSlot& probe) {
+  auto inner = Inner::open(subject, setup, probe);
+  if (!inner) return inner.error();
+  const auto pool = (*inner)(provider::NewPool{.num_layers = sizes.num_layers,
+                                               .block_size = kBlockSize,
+                                               .head_dim = option.head_dim,
+                                               .max_memory_mb = option.max_memory_mb});
+  if (!pool) return pool.error();
+  return source_over<PagedSource>(std::move(inner), sizes.num_layers, pool->cap);
+}
+
+}  // namespace kvo::generation

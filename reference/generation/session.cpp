@@ -1,0 +1,281 @@
+// How operations of `generation.contiguous`, `paged` and `tensor` reach a generator.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reference/block_pool/quirks.hpp"
+#include "reference/contract/describe/utf8.hpp"
+#include "reference/contract/subject/dispatch.hpp"
+#include "reference/contract/subject/named_quirks.hpp"
+#include "reference/generation/inner_caches.hpp"
+#include "reference/generation/session_parts.hpp"
+#include "reference/generation/subjects.hpp"
+#include "reference/generation/watched.hpp"
+#include "reference/sampling/quirks.hpp"
+
+namespace kvo::generation {
+namespace {
+
+/// What a stream is sent, and what it does then.
+class EventLog {
+ public:
+  EventLog(Countdown& countdown, std::optional<std::int64_t> cancel_at,
+           std::optional<std::int64_t> fail_at)
+      : countdown_(countdown), cancel_at_(cancel_at), fail_at_(fail_at) {}
+
+  [[nodiscard]] Stream stream() {
+    return [this](std::string_view text, bool done) -> Status {
+      const std::int64_t at = std::ssize(events);
+      events.push_back({valid_utf8(text), done});
+      if (cancel_at_ == at) countdown_.cancel();
+      if (fail_at_ == at) return fail_other("stream");
+      return {};
+    };
+  }
+
+  std::vector<Event> events;
+
+ private:
+  Countdown& countdown_;
+  std::optional<std::int64_t> cancel_at_;
+  std::optional<std::int64_t> fail_at_;
+};
+
+BatchResult ended(const Error& error) {
+  BatchResult result{.error = error.code_text()};
+  if (!error.detail.empty()) result.stage = error.detail;
+  return result;
+}
+
+/// What `new` makes: a generator with all that it works on.
+struct Made {
+  Made(std::unique_ptr<Model> its_model, std::unique_ptr<Tokenizer> its_tokenizer,
+       std::unique_ptr<CacheSource> its_caches, const sampling::Sampler& sampler,
+       const GeneratorSizes& sizes, QuirkSet<Quirk> quirks)
+      : model(std::move(its_model)),
+        tokenizer(std::move(its_tokenizer)),
+        caches(std::move(its_caches)),
+        generator({.model = model, .tokenizer = tokenizer, .caches = *caches, .sampler = sampler},
+                  sizes, quirks) {}
+
+  WatchedModel model;
+  WatchedTokenizer tokenizer;
+  std::unique_ptr<CacheSource> caches;
+  Generator generator;
+};
+
+class GeneratorSession final : public DispatchSession<GeneratorSession, GeneratorOps> {
+ public:
+  GeneratorSession(InnerSubjects inner, const sampling::MakeSampler& make_sampler, Setup setup,
+                   const Quirks& quirks)
+      : inner_(std::move(inner)),
+        setup_(std::move(setup)),
+        config_(setup_.config_as<GeneratorConfig>()),
+        quirks_(quirks.own),
+        sampler_(make_sampler(quirks.of_sampling)) {}
+
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
+    return made_ ? made_->caches->broken_invariant() : std::nullopt;
+  }
+
+  Status operator()(const New& /*op*/) {
+    probe_.set(probe());
+    made_.reset();
+    auto model = make_model(config_.model);
+    if (!model) return model.error();
+    auto caches = make_caches();
+    if (!caches) return caches.error();
+    made_ = std::make_unique<Made>(std::move(*model), make_tokenizer(config_.tokenizer),
+                                   std::move(*caches), *sampler_, config_.generator, quirks_);
+    return {};
+  }
+  Answer<Generate::Returns> operator()(const Generate& op) {
+    if (!made_) return {no_generator()};
+    Countdown countdown(op.cancel_after_forward);
+    watch(countdown);
+    const auto text = made_->generator.generate({op.prompt, op.sampling}, countdown.context());
+    Answer<Generate::Returns> answer;
+    if (text)
+      answer.returns.text = valid_utf8(*text);
+    else
+      answer.error = text.error();
+    show_effort(answer.returns);
+    return answer;
+  }
+  Answer<GenerateStream::Returns> operator()(const GenerateStream& op) {
+    if (!made_) return {no_generator()};
+    Countdown countdown(op.cancel_after_forward);
+    watch(countdown);
+    EventLog log(countdown, op.cancel_at_event, op.fail_at_event);
+    const Status done = made_->generator.generate_stream({op.prompt, op.sampling},
+                                                         countdown.context(), log.stream());
+    Answer<GenerateStream::Returns> answer;
+    if (!done) answer.error = done.error();
+    answer.returns.events = std::move(log.events);
+    show_effort(answer.returns);
+    return answer;
+  }
+  Answer<BatchReturns> operator()(const BatchGenerate& op) {
+    if (!made_) return {no_generator()};
+    Countdown countdown(std::nullopt);
+    watch(countdown);
+    Answer<BatchReturns> answer;
+    for (const auto& text : made_->generator.batch_generate(op.requests, countdown.context()))
+      answer.returns.results.push_back(text ? BatchResult{.text = valid_utf8(*text)}
+                                            : ended(text.error()));
+    show_effort(answer.returns);
+    return answer;
+  }
+  Answer<BatchReturns> operator()(const BatchGenerateStream& op) {
+    constexpr std::int64_t kMostStreams = 4096;
+    if (!made_) return {no_generator()};
+    if (op.streams < 0 || op.streams > kMostStreams) return {fail(Code::kPrecondition, "streams")};
+    Countdown countdown(std::nullopt);
+    watch(countdown);
+    std::vector<EventLog> logs(static_cast<std::size_t>(op.streams),
+                               EventLog(countdown, std::nullopt, std::nullopt));
+    std::vector<Stream> streams;
+    for (EventLog& log : logs) streams.push_back(log.stream());
+    const std::vector<Status> ends =
+        made_->generator.batch_generate_stream(op.requests, countdown.context(), streams);
+    Answer<BatchReturns> answer;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      BatchResult& result =
+          answer.returns.results.emplace_back(ends[i] ? BatchResult() : ended(ends[i].error()));
+      if (i < logs.size()) result.events = std::move(logs[i].events);
+    }
+    show_effort(answer.returns);
+    return answer;
+  }
+  Result<PoolAvailable::Returns> operator()(const PoolAvailable& /*op*/) {
+    if (!made_) return no_generator();
+    probe_.set(probe());
+    const auto pool = made_->caches->pool();
+    if (!pool) return pool.error();
+    if (!*pool) return PoolAvailable::Returns{};
+    return PoolAvailable::Returns{(*pool)->free, (*pool)->cap};
+  }
+  Result<PoolDrain::Returns> operator()(const PoolDrain& op) {
+    if (!made_) return no_generator();
+    probe_.set(probe());
+    const auto taken = made_->caches->drain(op.leave);
+    if (!taken) return taken.error();
+    return PoolDrain::Returns{*taken};
+  }
+
+ private:
+  static Error no_generator() { return fail(Code::kPrecondition, "no generator"); }
+
+  /// ZF-75, ZF-76.
+  Result<std::unique_ptr<CacheSource>> make_caches() {
+    const GeneratorSizes& sizes = config_.generator;
+    const CacheSizes wanted{.num_layers = sizes.num_layers,
+                            .max_seq_len = sizes.max_seq_len,
+                            .dim = config_.model.dim,
+                            .dtype = config_.kv_dtype};
+    const bool tensor = config_.engine == Engine::kUploader;
+    if (config_.paged.head_dim > 0 && config_.paged.max_memory_mb > 0) {
+      auto paged = paged_caches(inner_.paged, setup_, wanted, config_.paged, probe_);
+      if (!paged && !quirks_.has(Quirk::kPagedOptionSwallowed)) return paged.error();
+      if (paged) return without_fp16(std::move(paged));
+    }
+    if (tensor) return tensor_caches(inner_.tensor, setup_, wanted, probe_);
+    return without_fp16(contiguous_caches(inner_.contiguous, setup_, wanted, probe_));
+  }
+  Result<std::unique_ptr<CacheSource>> without_fp16(Result<std::unique_ptr<CacheSource>> caches) {
+    if (caches && config_.kv_dtype == "fp16" && !quirks_.has(Quirk::kFp16Ignored))
+      return fail(Code::kNotSupported, "fp16");
+    return caches;
+  }
+
+  void watch(Countdown& countdown) {
+    probe_.set(probe());
+    made_->model.watch([&countdown] { countdown.forward_ended(); });
+    made_->tokenizer.watch();
+  }
+  template <class Returns>
+  void show_effort(Returns& returns) {
+    made_->model.watch_ended();
+    if (setup_.profile == Profile::kDocumented) return;
+    returns.forwards = made_->model.forwards();
+    returns.decode_calls = made_->tokenizer.calls();
+    returns.tokens = made_->tokenizer.last();
+  }
+
+  InnerSubjects inner_;
+  Setup setup_;
+  GeneratorConfig config_;
+  QuirkSet<Quirk> quirks_;
+  std::unique_ptr<sampling::Sampler> sampler_;
+  ProbeSlot probe_;
+  std::unique_ptr<Made> made_;
+};
+
+constexpr auto kRows =
+    joined(joined(rows_of(kQuirkRows, kGeneratorQuirks), sampling::kQuirkRows),
+           joined(rows_of(provider::kQuirkRows, kInnerQuirks), block_pool::kQuirkRows));
+
+CacheKind generator_kind(std::string_view cache, std::string_view doc,
+                         std::vector<std::string_view> inner) {
+  return {.contract = "generation",
+          .cache = cache,
+          .doc = doc,
+          .operations = op_kinds(GeneratorOps()),
+          .config = &type_of<GeneratorConfig>(),
+          .quirks = kRows,
+          .repeatable = false,
+          .inner = std::move(inner)};
+}
+
+}  // namespace
+
+const CacheKind& contiguous_kind() {
+  static const CacheKind kKind = generator_kind(
+      "contiguous", "text from prompts, a contiguous cache a call (zerfoo Generator)", stand_ins());
+  return kKind;
+}
+
+const CacheKind& paged_kind() {
+  static const CacheKind kKind = generator_kind(
+      "paged", "text from prompts, a paged cache a call (zerfoo WithPagedKV)", {"provider.paged"});
+  return kKind;
+}
+
+const CacheKind& tensor_kind() {
+  static const CacheKind kKind = generator_kind(
+      "tensor", "text from prompts, a tensor cache a call (an engine that uploads weights)",
+      {"provider.tensor"});
+  return kKind;
+}
+
+Subject make_generator_subject(const CacheKind& kind, const std::string& variant,
+                               const std::string& doc, const sampling::MakeSampler& make_sampler,
+                               const InnerSubjects& inner) {
+  Subject subject{
+      .kind = &kind,
+      .variant = variant,
+      .doc = doc,
+      .open = [inner, make_sampler](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+        const auto quirks = quirks_of_case(setup, kRows);
+        if (!quirks) return quirks.error();
+        return std::make_unique<GeneratorSession>(inner, make_sampler, setup, *quirks);
+      }};
+  subject.over = [&kind, variant, doc, make_sampler, inner](const Subject& cache) {
+    InnerSubjects other = inner;
+    Subject& place = &kind == &paged_kind()    ? other.paged
+                     : &kind == &tensor_kind() ? other.tensor
+                                               : other.contiguous;
+    place = cache;
+    return make_generator_subject(kind, variant, doc, make_sampler, other);
+  };
+  return subject;
+}
+
+}  // namespace kvo::generation
+
+namespace kvo {
+KVO_DEFINE_OPERATIONS(KVO_GENERATION_OPERATIONS)
+}  // namespace kvo

@@ -1,0 +1,223 @@
+// The kinds whose caches can stand where a generation asks for a contiguous one.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "reference/generation/operated_cache.hpp"
+#include "reference/positional/operations.hpp"
+#include "reference/provider/paged_operations.hpp"
+#include "reference/provider/tensor_operations.hpp"
+#include "reference/provider/tracing_operations.hpp"
+#include "reference/snapshot/operations.hpp"
+
+namespace kvo::generation {
+namespace {
+
+constexpr std::int64_t kBlock = 16;
+
+Tensor shaped(const Tensor& rows, Shape shape) {
+  Tensor same = rows;
+  same.shape = std::move(shape);
+  return same;
+}
+
+/// Other providers: their cache is number 0.
+class ProviderStore final : public RowStore {
+ public:
+  ProviderStore(Inner inner, const CacheKind* kind) : inner_(std::move(inner)), kind_(kind) {}
+
+  [[nodiscard]] Status add(std::int64_t layer, std::int64_t /*past*/, const Tensor& k,
+                           const Tensor& v) override {
+    if (kind_ == &provider::tensor_kind())
+      return status_of(inner_(provider::UpdateTensor{.layer = layer, .k = k, .v = v}));
+    if (kind_ == &provider::paged_kind())
+      return status_of(inner_(provider::Update{.layer = layer, .k = k, .v = v}));
+    const std::int64_t id = objects_;
+    objects_ += 2;  // each tensor is an object of its own
+    return status_of(
+        inner_(provider::UpdateTraced{.layer = layer, .k = k, .v = v, .k_id = id, .v_id = id + 1}));
+  }
+  [[nodiscard]] Result<provider::KvPair> rows(std::int64_t layer) override {
+    const auto found = inner_(provider::Get{.layer = layer, .keep = false});
+    if (!found) return found.error();
+    return pair_of(found->k.value_or(Tensor()), found->v.value_or(Tensor()));
+  }
+  [[nodiscard]] Status cut(std::int64_t n) override {
+    return status_of(inner_(provider::Truncate{.n = n}));
+  }
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
+    return inner_.broken_invariant();
+  }
+
+ private:
+  Inner inner_;
+  const CacheKind* kind_;
+  std::int64_t objects_ = 0;
+};
+
+/// snapshot.kv: a cache holds one layer.
+class SnapshotStore final : public RowStore {
+ public:
+  explicit SnapshotStore(std::vector<Inner> layers) : layers_(std::move(layers)) {}
+
+  [[nodiscard]] Status add(std::int64_t layer, std::int64_t /*past*/, const Tensor& k,
+                           const Tensor& v) override {
+    const Shape shape{1, 1, k.shape[1], k.shape[2]};
+    return status_of(of(layer)(snapshot::Update{.k = shaped(k, shape), .v = shaped(v, shape)}));
+  }
+  [[nodiscard]] Result<provider::KvPair> rows(std::int64_t layer) override {
+    const auto shown = of(layer)(snapshot::ShowState{});
+    if (!shown) return shown.error();
+    const auto& state = shown->state;
+    if (!state.has_value() || state->size() != 2 || !(*state)[0].has_value() ||
+        !(*state)[1].has_value())
+      return pair_of(Tensor(), Tensor());
+    return pair_of(*(*state)[0], *(*state)[1]);
+  }
+  [[nodiscard]] Status cut(std::int64_t n) override {
+    for (Inner& layer : layers_) {
+      const auto held = layer(snapshot::Offset{});
+      if (!held) return held.error();
+      if (held->offset <= n) continue;
+      if (const auto cut = layer(snapshot::Restore{.handle = {}, .target = n}); !cut)
+        return cut.error();
+    }
+    return {};
+  }
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
+    for (const Inner& layer : layers_)
+      if (auto broken = layer.broken_invariant()) return broken;
+    return std::nullopt;
+  }
+
+ private:
+  [[nodiscard]] Inner& of(std::int64_t layer) { return layers_[static_cast<std::size_t>(layer)]; }
+
+  std::vector<Inner> layers_;
+};
+
+/// positional.causal: sequence 0 of a pool. A pass begins with layer 0.
+class PositionalStore final : public RowStore {
+ public:
+  explicit PositionalStore(Inner inner) : inner_(std::move(inner)) {}
+
+  [[nodiscard]] Status add(std::int64_t layer, std::int64_t past, const Tensor& k,
+                           const Tensor& v) override {
+    const std::int64_t length = k.shape[1];
+    if (layer == 0) {
+      positional::StartForward pass;
+      pass.positions.resize(static_cast<std::size_t>(length));
+      std::iota(pass.positions.begin(), pass.positions.end(), static_cast<std::int32_t>(past));
+      pass.seqs.assign(static_cast<std::size_t>(length), 0);
+      if (const Status done = status_of(inner_(std::move(pass))); !done) return done;
+    }
+    if (const auto done = inner_(positional::SetLayer{layer}); !done) return done.error();
+    const Shape shape{length, 1, k.shape[2]};
+    return status_of(inner_(positional::Put{.k = shaped(k, shape), .v = shaped(v, shape)}));
+  }
+  /// What the last token of the pass sees, in order of cells: a sequence that only grows and is cut
+  /// lies in order of positions.
+  [[nodiscard]] Result<provider::KvPair> rows(std::int64_t layer) override {
+    if (const auto done = inner_(positional::SetLayer{layer}); !done) return done.error();
+    const auto shown = inner_(positional::Get{});
+    if (!shown) return shown.error();
+    if (!shown->k.has_value() || !shown->v.has_value() || !shown->mask.has_value())
+      return pair_of(Tensor(), Tensor());
+    return pair_of(seen(*shown->k, *shown->mask), seen(*shown->v, *shown->mask));
+  }
+  [[nodiscard]] Status cut(std::int64_t n) override {
+    return status_of(inner_(positional::Remove{
+        .seq = 0, .begin = static_cast<std::int32_t>(n), .end = positional::kMaxPosition}));
+  }
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
+    return inner_.broken_invariant();
+  }
+
+ private:
+  [[nodiscard]] static Tensor seen(const Tensor& rows, const Tensor& mask) {
+    const auto cells = static_cast<std::size_t>(mask.shape[1]);
+    const auto dim = static_cast<std::size_t>(rows.shape[2]);
+    const auto last = mask.floats().last(std::min(cells, mask.floats().size()));
+    std::vector<float> values;
+    for (std::size_t cell = 0;
+         cell < std::min(last.size(), static_cast<std::size_t>(rows.shape[0])); ++cell)
+      if (last[cell] == 0) {
+        const auto row = rows.floats().subspan(cell * dim, dim);
+        values.insert(values.end(), row.begin(), row.end());
+      }
+    const auto count = static_cast<std::int64_t>(values.size() / std::max<std::size_t>(dim, 1));
+    return tensor_of({1, count, rows.shape[2]}, values);
+  }
+
+  Inner inner_;
+};
+
+Result<std::unique_ptr<RowStore>> provider_store(Inner inner, const CacheKind* kind,
+                                                 const CacheSizes& sizes) {
+  if (kind == &provider::tensor_kind()) {
+    if (const auto made = inner(provider::NewTensor{
+            .num_layers = sizes.num_layers, .max_seq_len = sizes.max_seq_len, .dtype = ""});
+        !made)
+      return made.error();
+  } else if (kind == &provider::paged_kind()) {
+    // A pool with room for every position that the cache may take.
+    const std::int64_t blocks = sizes.max_seq_len / kBlock + 1;
+    const std::int64_t bytes = 2 * sizes.num_layers * kBlock * sizes.dim * 4;
+    const std::int64_t mb = blocks * bytes / (std::int64_t{1} << 20U) + 1;
+    if (const auto made = inner(provider::NewPool{.num_layers = sizes.num_layers,
+                                                  .block_size = kBlock,
+                                                  .head_dim = sizes.dim,
+                                                  .max_memory_mb = mb});
+        !made)
+      return made.error();
+    if (const auto made = inner(provider::NewPaged{.num_layers = sizes.num_layers}); !made)
+      return made.error();
+  } else if (const auto made = inner(provider::NewTracing{}); !made) {
+    return made.error();
+  }
+  return std::unique_ptr<RowStore>(std::make_unique<ProviderStore>(std::move(inner), kind));
+}
+
+Record config_of(const CacheKind* kind, const CacheSizes& sizes) {
+  if (kind != &provider::tracing_kind()) return {};
+  return Record::of(provider::TracingConfig{.real = provider::Real::kKv,
+                                            .num_layers = sizes.num_layers,
+                                            .max_seq_len = sizes.max_seq_len});
+}
+
+}  // namespace
+
+const std::vector<std::string_view>& stand_ins() {
+  static const std::vector<std::string_view> kKinds{"provider.contiguous", "provider.paged",
+                                                    "provider.tensor",     "provider.tracing",
+                                                    "snapshot.kv",         "positional.causal"};
+  return kKinds;
+}
+
+Result<std::unique_ptr<RowStore>> make_store(const Subject& subject, const Setup& setup,
+                                             const CacheSizes& sizes, const ProbeSlot& probe) {
+  const std::string kind = subject.kind->name();
+  if (std::ranges::find(stand_ins(), kind) == stand_ins().end())
+    return fail(Code::kNotSupported, kind);
+  if (subject.kind->contract == "snapshot") {
+    std::vector<Inner> layers;
+    for (std::int64_t layer = 0; layer < sizes.num_layers; ++layer) {
+      auto inner = Inner::open(subject, setup, probe);
+      if (!inner) return inner.error();
+      if (const auto made = (*inner)(snapshot::New{}); !made) return made.error();
+      layers.push_back(std::move(*inner));
+    }
+    return std::unique_ptr<RowStore>(std::make_unique<SnapshotStore>(std::move(layers)));
+  }
+  auto inner = Inner::open(subject, setup, probe, config_of(subject.kind, sizes));
+  if (!inner) return inner.error();
+  if (subject.kind->contract == "provider")
+    return provider_store(std::move(*inner), subject.kind, sizes);
+  if (const auto made = (*inner)(positional::Init{
+          .max_sequences = 1, .capacity = sizes.max_seq_len, .max_batch = sizes.max_seq_len});
+      !made)
+    return made.error();
+  return std::unique_ptr<RowStore>(std::make_unique<PositionalStore>(std::move(*inner)));
+}
+
+}  // namespace kvo::generation
