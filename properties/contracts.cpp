@@ -7,6 +7,8 @@
 #include "optimized/sampling/subjects.hpp"
 #include "optimized/snapshot/subjects.hpp"
 #include "properties/block_pool/contract.hpp"
+#include "properties/generation/contract.hpp"
+#include "properties/generation/oracle.hpp"
 #include "properties/layered/contract.hpp"
 #include "properties/positional/contract.hpp"
 #include "properties/positional/oracle.hpp"
@@ -15,6 +17,7 @@
 #include "properties/snapshot/contract.hpp"
 #include "properties/snapshot/oracle.hpp"
 #include "reference/block_pool/subjects.hpp"
+#include "reference/generation/subjects.hpp"
 #include "reference/layered/subjects.hpp"
 #include "reference/positional/subjects.hpp"
 #include "reference/provider/subjects.hpp"
@@ -66,6 +69,12 @@ std::vector<ContractRow> contract_rows() {
        .generators = sampling::generators,
        .laws = sampling::laws,
        .mutants = sampling::mutants},
+      {.name = "generation",
+       .references = generation::references,
+       .generators = generation::generators,
+       .oracle = generation::recompute_oracle,
+       .laws = generation::laws,
+       .mutants = generation::mutants},
   };
 }
 

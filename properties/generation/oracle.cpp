@@ -1,0 +1,191 @@
+#include "properties/generation/oracle.hpp"
+
+#include <string>
+#include <utility>
+
+#include "properties/generation/recompute.hpp"
+#include "reference/contract/describe/utf8.hpp"
+#include "reference/contract/subject/dispatch.hpp"
+#include "reference/generation/speculative_operations.hpp"
+#include "reference/generation/subjects.hpp"
+
+namespace kvo::generation {
+namespace {
+
+using Words = std::optional<std::string>;
+
+/// What both kinds of oracles do.
+class TextOracle : public Oracle {
+ public:
+  [[nodiscard]] OracleCounts counts() const final { return counts_; }
+
+ protected:
+  TextOracle(Plain plain, bool judges) : plain_(std::move(plain)), judges_(judges) {}
+
+  [[nodiscard]] bool documented() const { return plain_.profile == Profile::kDocumented; }
+
+  /// Holds a text that a request led to against the one without a cache.
+  Words judge(const Request& request, const std::string& text) {
+    if (!judges_ || (!documented() && !request.sampling.stop_strings.empty())) return skipped();
+    const auto plain = plain_text(plain_, request);
+    if (!plain) return skipped();
+    ++counts_.judged;
+    if (valid_utf8(*plain) == text) return std::nullopt;
+    return "the text is '" + text + "', without a cache it is '" + valid_utf8(*plain) + "'";
+  }
+  Words skipped() {
+    ++counts_.skipped;
+    return std::nullopt;
+  }
+  /// Each forward of a call stands behind the tokens that were fed before it.
+  Words judge_log(const Forwards& forwards) {
+    if (!forwards) return std::nullopt;
+    std::int64_t fed = 0;
+    for (const Forward& forward : *forwards) {
+      if (forward.past == 0) fed = 0;  // the next request of a batch
+      if (forward.past != fed)
+        return "a forward found " + std::to_string(forward.past) + " positions where " +
+               std::to_string(fed) + " tokens were fed";
+      fed += std::ssize(forward.tokens);
+      ++counts_.judged;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  Plain plain_;
+  bool judges_;
+  OracleCounts counts_;
+};
+
+/// The pieces of a stream that came to its end.
+std::string joined_events(const std::vector<Event>& events) {
+  std::string text;
+  for (const Event& event : events) text += event.token;
+  return text;
+}
+
+Plain plain_of(const Setup& setup) {
+  const auto config = setup.config_as<GeneratorConfig>();
+  Plain plain{.model = config.model,
+              .tokenizer = config.tokenizer,
+              .bos = config.generator.bos,
+              .eos = config.generator.eos,
+              .most_positions = config.generator.max_seq_len,
+              .profile = setup.profile};
+  if (config.paged.head_dim > 0 && config.paged.max_memory_mb > 0) plain.most_positions.reset();
+  return plain;
+}
+
+class GeneratorOracle final : public TextOracle {
+ public:
+  explicit GeneratorOracle(const Setup& setup)
+      : TextOracle(plain_of(setup), true),
+        takes_back_(setup.config_as<GeneratorConfig>().tokenizer.kind ==
+                    TokenizerKind::kIdsBackspace) {}
+
+  [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
+    Words words;
+    visit_op(GeneratorOps(), op, [&](const auto& operation) { words = note(operation, seen); });
+    return words;
+  }
+
+ private:
+  Words note(const New& /*op*/, const Observation& /*seen*/) {
+    free_.reset();
+    return std::nullopt;
+  }
+  Words note(const PoolDrain& /*op*/, const Observation& /*seen*/) {
+    free_.reset();
+    return std::nullopt;
+  }
+  Words note(const PoolAvailable& /*op*/, const Observation& seen) {
+    if (seen.error || !documented()) return std::nullopt;
+    const auto before = std::exchange(free_, seen.as<PoolAvailable::Returns>().n.value);
+    if (!before || before == free_) return std::nullopt;
+    return "of " + std::to_string(*before) + " free blocks calls left " +
+           std::to_string(free_.value_or(-1));
+  }
+  Words note(const Generate& op, const Observation& seen) {
+    if (!seen.returns) return skipped();
+    const auto& returns = seen.as<Generate::Returns>();
+    if (Words words = judge_log(returns.forwards)) return words;
+    if (seen.error || op.cancel_after_forward) return skipped();
+    return judge({op.prompt, op.sampling}, *returns.text);
+  }
+  Words note(const GenerateStream& op, const Observation& seen) {
+    if (!seen.returns) return skipped();
+    const auto& returns = seen.as<GenerateStream::Returns>();
+    if (Words words = judge_log(returns.forwards)) return words;
+    if (seen.error || op.cancel_after_forward || op.cancel_at_event) return skipped();
+    return streamed({op.prompt, op.sampling}, returns.events);
+  }
+  Words note(const BatchGenerate& op, const Observation& seen) { return batch(op.requests, seen); }
+  Words note(const BatchGenerateStream& op, const Observation& seen) {
+    return batch(op.requests, seen);
+  }
+
+  Words streamed(const Request& request, const std::vector<Event>& events) {
+    constexpr std::string_view kNoCharacter = "\ufffd";
+    // Text that is taken back was sent; bytes that are no text are not shown alike in pieces.
+    const std::string text = joined_events(events);
+    if (takes_back_ || text.find(kNoCharacter) != std::string::npos) return skipped();
+    return judge(request, text);
+  }
+  Words batch(const std::vector<Request>& requests, const Observation& seen) {
+    if (seen.error || !seen.returns) return skipped();
+    const auto& returns = seen.as<BatchReturns>();
+    if (Words words = judge_log(returns.forwards)) return words;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const BatchResult& result = returns.results[i];
+      Words words;
+      if (result.error)
+        words = skipped();
+      else
+        words = result.text ? judge(requests[i], *result.text)
+                            : streamed(requests[i], result.events.value_or(std::vector<Event>()));
+      if (words) return "request " + std::to_string(i) + ": " + *words;
+    }
+    return std::nullopt;
+  }
+
+  bool takes_back_;
+  std::optional<std::int64_t> free_;  ///< blocks of the pool, when they were last looked at
+};
+
+Plain target_of(const Setup& setup) {
+  const auto config = setup.config_as<SpeculativeConfig>();
+  return {.model = config.target.model,
+          .tokenizer = config.tokenizer,
+          .bos = config.target.generator.bos,
+          .eos = config.target.generator.eos,
+          .most_positions = config.target.generator.max_seq_len,
+          .profile = setup.profile};
+}
+
+class SpeculativeOracle final : public TextOracle {
+ public:
+  explicit SpeculativeOracle(const Setup& setup)
+      : TextOracle(target_of(setup), setup.profile == Profile::kDocumented) {}
+
+  [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
+    const auto* generate = op.as<SpeculativeGenerate>();
+    if (generate == nullptr) return std::nullopt;
+    if (seen.error || !seen.returns || generate->cancel_after_forward ||
+        generate->cancel_after_target_forward)
+      return skipped();
+    return judge({generate->prompt, generate->sampling},
+                 *seen.as<SpeculativeGenerate::Returns>().text);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Oracle> recompute_oracle(const CacheKind& kind, const Setup& setup) {
+  if (&kind == &speculative_kind()) return std::make_unique<SpeculativeOracle>(setup);
+  if (&kind == &contiguous_kind() || &kind == &paged_kind() || &kind == &tensor_kind())
+    return std::make_unique<GeneratorOracle>(setup);
+  return nullptr;
+}
+
+}  // namespace kvo::generation
