@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "properties/generation/contract.hpp"
+#include "properties/generation/faulty_caches.hpp"
 #include "properties/positional/contract.hpp"
 #include "properties/provider/contract.hpp"
 #include "properties/snapshot/contract.hpp"
@@ -22,12 +23,27 @@ struct Inside {
 };
 
 constexpr std::array kInside{
+    Inside{"generation.speculative", "provider.contiguous@mutant:rollback_keeps_one"},
+    Inside{"generation.speculative", "provider.contiguous@mutant:rollback_to_nothing"},
+    Inside{"generation.speculative", "provider.contiguous@mutant:rollback_forgotten"},
+    Inside{"generation.contiguous", "provider.contiguous@mutant:reissued_with_content"},
+    Inside{"generation.contiguous", "provider.contiguous@mutant:shown_before_written"},
+    Inside{"generation.contiguous", "provider.contiguous@mutant:step_overwrites_first"},
+    Inside{"generation.contiguous", "provider.contiguous@mutant:newest_unseen"},
+    Inside{"generation.contiguous", "provider.contiguous@mutant:mask_without_prefix"},
+    Inside{"generation.contiguous", "provider.contiguous@mutant:first_masked"},
+    Inside{"generation.contiguous", "provider.contiguous@mutant:exactly_full_refused"},
     Inside{"generation.speculative", "provider.contiguous@mutant:appends_behind_cut"},
+    Inside{"generation.speculative", "positional.causal@mutant:rollback_keeps_one"},
+    Inside{"generation.contiguous", "positional.causal@mutant:mask_starts_at_batch"},
+    Inside{"generation.paged", "provider.paged@mutant:page_looked_up_once"},
+    Inside{"generation.paged", "provider.paged@mutant:values_of_first_layer"},
+    Inside{"generation.paged", "provider.paged@mutant:runs_start_over"},
 };
 
 std::vector<Mutant> mutants_of_caches() {
   std::vector<Mutant> all;
-  for (auto* more : {provider::mutants, snapshot::mutants, positional::mutants}) {
+  for (auto* more : {provider::mutants, snapshot::mutants, positional::mutants, faulty_caches}) {
     std::vector<Mutant> made = more();
     std::move(made.begin(), made.end(), std::back_inserter(all));
   }

@@ -162,9 +162,10 @@ Result<std::unique_ptr<RowStore>> provider_store(Inner inner, const CacheKind* k
   } else if (kind == &provider::paged_kind()) {
     // A pool with room for every position that the cache may take.
     const std::int64_t blocks = sizes.max_seq_len / kBlock + 1;
-    const std::int64_t bytes = 2 * sizes.num_layers * kBlock * sizes.dim * 4;
+    const std::int64_t layers = std::max<std::int64_t>(sizes.num_layers, 1);
+    const std::int64_t bytes = 2 * layers * kBlock * sizes.dim * 4;
     const std::int64_t mb = blocks * bytes / (std::int64_t{1} << 20U) + 1;
-    if (const auto made = inner(provider::NewPool{.num_layers = sizes.num_layers,
+    if (const auto made = inner(provider::NewPool{.num_layers = layers,
                                                   .block_size = kBlock,
                                                   .head_dim = sizes.dim,
                                                   .max_memory_mb = mb});
