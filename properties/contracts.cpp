@@ -8,6 +8,7 @@
 #include "optimized/snapshot/subjects.hpp"
 #include "properties/block_pool/contract.hpp"
 #include "properties/generation/contract.hpp"
+#include "properties/generation/lowering.hpp"
 #include "properties/generation/oracle.hpp"
 #include "properties/layered/contract.hpp"
 #include "properties/positional/contract.hpp"
@@ -72,6 +73,7 @@ std::vector<ContractRow> contract_rows() {
       {.name = "generation",
        .references = generation::references,
        .generators = generation::generators,
+       .lowerings = generation::lowerings,
        .oracle = generation::recompute_oracle,
        .laws = generation::laws,
        .mutants = generation::mutants},

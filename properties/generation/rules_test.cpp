@@ -3,8 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "properties/campaign/kill.hpp"
 #include "properties/campaign/rules_case.hpp"
 #include "properties/contracts.hpp"
+#include "properties/generation/contract.hpp"
 #include "properties/generation/recompute.hpp"
 #include "reference/generation/draft_tracker.hpp"
 #include "reference/generation/inner_caches.hpp"
@@ -299,6 +301,16 @@ TEST(GenerationLaws, SpeculativeIsGreedyForEveryDraftZF109) {
         }
 }
 
+// In profile documented nothing but texts, pieces and errors is shown.
+TEST(GenerationLaws, FaultsOfCachesShowInTheText) {
+  constexpr std::uint64_t kCases = 1'000;
+  const std::vector<Mutant> faulty = mutants();
+  EXPECT_GE(faulty.size(), 12U);
+  for (const Mutant& mutant : faulty)
+    EXPECT_TRUE(find_kill(contracts(), mutant.subject, 1, kCases, Profile::kDocumented))
+        << mutant.subject.name();
+}
+
 TEST(GenerationLaws, TheOriginalIsNotGreedyZF104) {
   RulesCase generator(contracts().reference_of(speculative_kind()), Profile::kOriginal,
                       Record::of(guessing(attentive(1), attentive(7), 3)));
@@ -312,7 +324,7 @@ TEST(GenerationRules, SamplingOfADraftIsRefusedZF100) {
     RulesCase generator(contracts().reference_of(speculative_kind()), profile,
                         Record::of(guessing(attentive(1), attentive(7), 3)));
     EXPECT_EQ(generator.code(New{}), "ok");
-    EXPECT_EQ(generator.code(SpeculativeGenerate{"2", SamplingConfig()}),
+    EXPECT_EQ(generator.code(SpeculativeGenerate{"2", {.max_new_tokens = 3}}),
               profile == Profile::kOriginal ? "ok" : "not_supported");
   }
 }

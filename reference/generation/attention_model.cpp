@@ -124,14 +124,16 @@ class AttentionModel final : public Model {
   /// Adds to a token's values what each head finds in the first `seen` rows. The weight of a row
   /// comes from query and key, and from how far away it stands.
   void attend(std::int64_t layer, const ShownRows& rows, std::int64_t seen, Values& hidden) const {
-    const Values before = hidden;
+    Values query;
+    for (std::int64_t d = 0; d < dim_; ++d)
+      query.push_back(remainder_of(hidden[static_cast<std::size_t>(d)] * of(kQuery, layer, d)));
     for (std::int64_t first = 0; first < dim_; first += head_dim_) {
       Values found(static_cast<std::size_t>(head_dim_));
       for (std::int64_t j = 0; j < seen; ++j) {
         std::int64_t score = (first / head_dim_ + 1) * (seen - j);
         for (std::int64_t d = first; d < first + head_dim_; ++d)
-          score += remainder_of(before[static_cast<std::size_t>(d)] * of(kQuery, layer, d)) *
-                   rows.k[static_cast<std::size_t>(j * dim_ + d)];
+          score +=
+              query[static_cast<std::size_t>(d)] * rows.k[static_cast<std::size_t>(j * dim_ + d)];
         const std::int64_t weight = remainder_of(score, kMostWeight) + 1;
         for (std::int64_t d = 0; d < head_dim_; ++d) {
           std::int64_t& sum = found[static_cast<std::size_t>(d)];

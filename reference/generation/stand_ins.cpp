@@ -214,8 +214,9 @@ Result<std::unique_ptr<RowStore>> make_store(const Subject& subject, const Setup
   if (!inner) return inner.error();
   if (subject.kind->contract == "provider")
     return provider_store(std::move(*inner), subject.kind, sizes);
-  if (const auto made = (*inner)(positional::Init{
-          .max_sequences = 1, .capacity = sizes.max_seq_len, .max_batch = sizes.max_seq_len});
+  const std::int64_t room = std::max<std::int64_t>(sizes.max_seq_len, 1);
+  if (const auto made =
+          (*inner)(positional::Init{.max_sequences = 1, .capacity = room, .max_batch = room});
       !made)
     return made.error();
   return std::unique_ptr<RowStore>(std::make_unique<PositionalStore>(std::move(*inner)));

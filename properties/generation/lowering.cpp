@@ -1,0 +1,151 @@
+#include "properties/generation/lowering.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "reference/contract/values/random.hpp"
+#include "reference/generation/speculative_operations.hpp"
+#include "reference/generation/subjects.hpp"
+
+namespace kvo::generation {
+namespace {
+
+using replay::LoweringInput;
+using replay::scaled;
+
+constexpr std::int64_t kVocab = 64;
+constexpr std::int64_t kDim = 8;
+constexpr std::int64_t kHeads = 2;
+constexpr std::int64_t kBlock = 16;
+
+ModelConfig model_of(const LoweringInput& input, std::int64_t salt) {
+  return {.kind = ModelKind::kAttention,
+          .layers = input.policy.num_layers,
+          .dim = kDim,
+          .vocab = kVocab,
+          .salt = salt,
+          .heads = kHeads};
+}
+
+GeneratorSizes sizes_of(const LoweringInput& input) {
+  return {.num_layers = input.policy.num_layers,
+          .max_seq_len = input.longest_sequence() + 1,
+          .eos = kVocab,
+          .vocab_size = kVocab};
+}
+
+TokenizerConfig tokenizer() {
+  constexpr char kFirst = '!';
+  TokenizerConfig made{.kind = TokenizerKind::kIds, .pieces = {}};
+  for (std::int64_t token = 0; token < kVocab; ++token)
+    made.pieces.emplace_back(1, static_cast<char>(kFirst + token));
+  return made;
+}
+
+/// The tokens of a prompt as text.
+std::string prompt_of(const traces::Request& request, std::size_t number, std::int64_t scale) {
+  const std::int64_t length = std::max<std::int64_t>(scaled(request.input_tokens, scale), 1);
+  const std::int64_t blocks = std::ssize(request.block_ids);
+  const std::int64_t block = blocks > 0 ? (length + blocks - 1) / blocks : length;
+  std::string prompt;
+  for (std::int64_t begin = 0; begin < length; begin += block) {
+    const std::uint64_t name =
+        blocks > 0 ? request.block_ids[static_cast<std::size_t>(begin / block)] : number;
+    traces::Random random(name);
+    for (std::int64_t i = begin; i < std::min(begin + block, length); ++i)
+      prompt += (prompt.empty() ? "" : " ") +
+                std::to_string(random.below(static_cast<std::uint64_t>(kVocab)));
+  }
+  return prompt;
+}
+
+class PromptOps final : public OpStream {
+ public:
+  PromptOps(const LoweringInput& input, bool speculative)
+      : requests_(input.requests), scale_(input.schedule.scale), speculative_(speculative) {}
+
+  [[nodiscard]] std::optional<Op> next() override {
+    if (!std::exchange(begun_, true)) return Op::of(New{});
+    if (at_ == requests_.size()) return std::nullopt;
+    const traces::Request& request = requests_[at_];
+    SamplingConfig sampling{.temperature = 0};
+    sampling.max_new_tokens = std::max<std::int64_t>(scaled(request.output_tokens, scale_), 1);
+    std::string prompt = prompt_of(request, at_++, scale_);
+    if (speculative_) return Op::of(SpeculativeGenerate{std::move(prompt), std::move(sampling)});
+    return Op::of(Generate{std::move(prompt), std::move(sampling)});
+  }
+  void saw(const Op& /*op*/, const Observation& /*seen*/, Labels& /*labels*/) override {}
+
+ private:
+  std::span<const traces::Request> requests_;
+  std::int64_t scale_;
+  bool speculative_;
+  bool begun_ = false;
+  std::size_t at_ = 0;
+};
+
+Setup text_setup(const LoweringInput& input) {
+  GeneratorConfig config;
+  config.generator = sizes_of(input);
+  config.model = model_of(input, 1);
+  config.tokenizer = tokenizer();
+  return {.config = Record::of(std::move(config))};
+}
+
+/// The pool has room for all requests, of which the original loses each one's blocks.
+Setup paged_setup(const LoweringInput& input) {
+  auto config = text_setup(input).config_as<GeneratorConfig>();
+  std::int64_t blocks = 1;
+  for (const traces::Request& request : input.requests)
+    blocks += (scaled(request.input_tokens, input.schedule.scale) +
+               scaled(request.output_tokens, input.schedule.scale)) /
+                  kBlock +
+              2;
+  const std::int64_t bytes = blocks * 2 * input.policy.num_layers * kBlock * kDim * 4;
+  config.paged = {kDim, bytes / (std::int64_t{1} << 20U) + 1};
+  return {.config = Record::of(std::move(config))};
+}
+
+/// The draft is another model, which is right now and then.
+Setup speculative_setup(const LoweringInput& input) {
+  SpeculativeConfig config;
+  config.target = {sizes_of(input), model_of(input, 1)};
+  config.draft = {sizes_of(input), model_of(input, 2)};
+  config.draft_len = input.schedule.draft_tokens;
+  config.tokenizer = tokenizer();
+  // The original feeds its caches more than the text.
+  for (GeneratorSizes* sizes : {&config.target.generator, &config.draft.generator})
+    sizes->max_seq_len = 2 * sizes->max_seq_len + config.draft_len;
+  return {.config = Record::of(std::move(config))};
+}
+
+/// Attention looks at every row for every token.
+std::int64_t prompt_scale(const LoweringInput& input) {
+  constexpr double kMostLooks = 1e7;
+  return replay::scale_for([&](std::int64_t scale) {
+    double looks = 0;
+    for (const traces::Request& request : input.requests) {
+      const auto whole = static_cast<double>(scaled(request.input_tokens, scale) +
+                                             scaled(request.output_tokens, scale));
+      looks += whole * whole / 2;
+    }
+    return looks <= kMostLooks;
+  });
+}
+
+template <bool kSpeculative>
+std::unique_ptr<OpStream> prompts(const LoweringInput& input) {
+  return std::make_unique<PromptOps>(input, kSpeculative);
+}
+
+}  // namespace
+
+std::vector<replay::Lowering> lowerings() {
+  return {{&contiguous_kind(), text_setup, prompts<false>, prompt_scale},
+          {&paged_kind(), paged_setup, prompts<false>, prompt_scale},
+          {&speculative_kind(), speculative_setup, prompts<true>, prompt_scale}};
+}
+
+}  // namespace kvo::generation
