@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "properties/campaign/generator.hpp"
-#include "reference/generation/config.hpp"
 #include "reference/generation/generator.hpp"
+#include "reference/generation/options.hpp"
 
 namespace kvo::generation {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/generation/config.hpp"
 #include "reference/generation/generator.hpp"
+#include "reference/generation/options.hpp"
 
 namespace kvo::generation {
 

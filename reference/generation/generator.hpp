@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "reference/generation/cache_source.hpp"
-#include "reference/generation/config.hpp"
 #include "reference/generation/model.hpp"
+#include "reference/generation/options.hpp"
 #include "reference/generation/quirks.hpp"
 #include "reference/generation/text_out.hpp"
 #include "reference/generation/tokenizer.hpp"

@@ -9,7 +9,7 @@
 
 #include "reference/contract/subject/subject.hpp"
 #include "reference/generation/cache_source.hpp"
-#include "reference/generation/config.hpp"
+#include "reference/generation/options.hpp"
 
 namespace kvo::generation {
 

@@ -7,7 +7,7 @@
 
 #include "reference/contract/values/result.hpp"
 #include "reference/contract/values/tensor.hpp"
-#include "reference/generation/config.hpp"
+#include "reference/generation/options.hpp"
 #include "reference/provider/cache.hpp"
 
 namespace kvo::generation {

@@ -12,8 +12,8 @@
 
 #include "reference/contract/describe/operation.hpp"
 #include "reference/contract/subject/subject.hpp"
-#include "reference/generation/config.hpp"
 #include "reference/generation/generator.hpp"
+#include "reference/generation/options.hpp"
 #include "reference/sampling/sampler.hpp"
 
 namespace kvo::generation {

@@ -13,7 +13,7 @@
 #include "reference/generation/inner_caches.hpp"
 #include "reference/generation/session_parts.hpp"
 #include "reference/generation/subjects.hpp"
-#include "reference/generation/watched.hpp"
+#include "reference/generation/watched_session.hpp"
 #include "reference/sampling/quirks.hpp"
 
 namespace kvo::generation {

@@ -13,7 +13,7 @@
 #include "reference/generation/speculative.hpp"
 #include "reference/generation/speculative_operations.hpp"
 #include "reference/generation/subjects.hpp"
-#include "reference/generation/watched.hpp"
+#include "reference/generation/watched_session.hpp"
 
 namespace kvo::generation {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "reference/contract/values/result.hpp"
-#include "reference/generation/config.hpp"
+#include "reference/generation/options.hpp"
 
 namespace kvo::generation {
 

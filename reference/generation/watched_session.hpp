@@ -1,4 +1,5 @@
-// reference/generation/watched.hpp: what operations show of the work, seen at model and tokenizer.
+// reference/generation/watched_session.hpp: what operations show of the work, seen at model and
+// tokenizer.
 #pragma once
 
 #include <cstdint>

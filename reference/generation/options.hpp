@@ -1,4 +1,4 @@
-// reference/generation/config.hpp: what a generator of a case is made of, described.
+// reference/generation/options.hpp: what a generator of a case is made of, described.
 #pragma once
 
 #include <cstdint>
