@@ -1,0 +1,333 @@
+// How operations of `views.paged` reach a cache, and what of its answers can be compared.
+#include <algorithm>
+#include <utility>
+
+#include "reference/contract/subject/dispatch.hpp"
+#include "reference/contract/values/check.hpp"
+#include "reference/contract/values/strided_view.hpp"
+#include "reference/views/operations.hpp"
+
+namespace kvo::views {
+namespace {
+
+constexpr std::size_t kMostKept = 1 << 16;
+
+// What a layer holds follows from the rules and from what succeeded: it says which earlier views
+// are stale (MK-24), and which commits are the caller's error (MK-18).
+struct Followed {
+  std::unique_ptr<Cache> cache;
+  std::uint64_t life = 0;  ///< another one for each cache that was made
+  std::int64_t seq_len = 0;
+  std::vector<std::int64_t> pending;  ///< [layer]
+  bool shares = false;                ///< it was forked, or is a fork
+  bool closed = false;
+  Cache* operator->() const { return cache.get(); }
+};
+
+struct Kept {
+  std::uint64_t life = 0;
+  std::int64_t layer = 0;
+  std::vector<View> views = {};
+  bool stale = false;
+};
+
+class PagedSession final : public DispatchSession<PagedSession, Ops> {
+ public:
+  PagedSession(MakePool make, Options options, bool robustness)
+      : make_(std::move(make)), options_(std::move(options)), robustness_(robustness) {}
+
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
+    if (pool_)
+      if (auto broken = pool_->broken_invariant()) return broken;
+    return caches_.broken_invariant();
+  }
+
+  Status operator()(const New& op) {
+    const std::int64_t number = op.cache.value_or(0);
+    if (!caches_.may_have(number)) return caches_.none(number);
+    if (Status good = check(options_); !good) return good;
+    if (!pool_) pool_ = probe()([&] { return make_(options_); });
+    put(number, probe()([&] { return pool_->make_cache(); }), 0, false);
+    return {};
+  }
+  Status operator()(const Fork& op) {
+    const std::int64_t number = op.cache.value_or(0);
+    Followed* from = caches_.find(op.from);
+    if (from == nullptr) return caches_.none(op.from);
+    if (!caches_.may_have(number)) return caches_.none(number);
+    auto made = probe()([&] { return (*from)->fork(op.tokens); });
+    if (!made) return made.error();
+    from->shares = true;
+    put(number, std::move(*made), op.tokens, true);
+    return {};
+  }
+  Result<Append::Returns> operator()(const Append& op) {
+    Followed* cache = find(op.cache);
+    if (cache == nullptr) return none(op.cache);
+    if (kept_.size() == kMostKept) return too_many();
+    if (op.k.dtype != DType::kF32 || op.v.dtype != DType::kF32)
+      return fail(Code::kPrecondition, "rows are f32");
+    const auto done = probe()([&] { return (*cache)->append(op.layer, op.k, op.v); });
+    if (!done) return done.error();
+    follow_append(*cache, op.layer, op.k.shape[0]);
+    Append::Returns returns{.start = done->start, .views = shown(done->views)};
+    returns.handle = keep(op.keep, *cache, op.layer, done->views);
+    return returns;
+  }
+  Status operator()(const Commit& op) {
+    Followed* cache = find(op.cache);
+    if (cache == nullptr) return none(op.cache);
+    const std::int64_t most = std::ranges::min(cache->pending);
+    if (!robustness_ && !cache->closed && (op.n < 0 || op.n > most))
+      return fail(Code::kPrecondition, "n: MK-18");
+    if (Status done = probe()([&] { return (*cache)->commit(op.n); }); !done) return done;
+    if (cache->closed) return {};
+    cache->seq_len += op.n;
+    for (std::int64_t& pending : cache->pending)
+      pending = options_.commit_keeps_rest ? pending - op.n : 0;
+    find_stale(*cache);
+    return {};
+  }
+  Result<ContiguousKv::Returns> operator()(const ContiguousKv& op) {
+    Followed* cache = find(op.cache);
+    if (cache == nullptr) return none(op.cache);
+    const auto found =
+        probe()([&] { return (*cache)->contiguous_kv(op.layer, op.kv_len, op.kv_dim); });
+    if (!found) return found.error();
+    ContiguousKv::Returns returns;
+    if (op.kv_len > options_.block_size) returns.ok = found->has_value();
+    if (found->has_value()) {
+      returns.k = rows((*found)->k, op.kv_len);
+      returns.v = rows((*found)->v, op.kv_len);
+    } else if (!returns.ok.has_value()) {
+      read_instead(*cache, op, returns);
+    }
+    // Views do not show pending tokens then, so that nothing stands in for what is not offered.
+    if (options_.views_committed_only && op.kv_len > cache->seq_len) returns.k = returns.v = {};
+    return returns;
+  }
+  Result<ShowViews::Returns> operator()(const ShowViews& op) {
+    Followed* cache = find(op.cache);
+    if (cache == nullptr) return none(op.cache);
+    if (kept_.size() == kMostKept) return too_many();
+    const auto found = probe()([&] { return (*cache)->views(op.layer); });
+    return ShowViews::Returns{shown(found), keep(op.keep, *cache, op.layer, found)};
+  }
+  Result<ShowPacked::Returns> operator()(const ShowPacked& op) {
+    Followed* cache = find(op.cache);
+    if (cache == nullptr) return none(op.cache);
+    const auto found = probe()([&] { return (*cache)->views_packed(op.layer); });
+    ShowPacked::Returns returns;
+    for (const PackedView& view : found) returns.views.push_back(shown(view));
+    return returns;
+  }
+  Result<Reread::Returns> operator()(const Reread& op) {
+    if (op.handle < 1 || op.handle > std::ssize(kept_))
+      return fail(Code::kPrecondition, "no handle " + std::to_string(op.handle));
+    const Kept& kept = kept_[static_cast<std::size_t>(op.handle - 1)];
+    if (kept.stale) return Reread::Returns{.stale = true};
+    return Reread::Returns{.views = shown(kept.views)};
+  }
+  Result<LayerDevice::Returns> operator()(const LayerDevice& op) {
+    Followed* cache = find(op.cache);
+    if (cache == nullptr) return none(op.cache);
+    if (op.layer < 0 || op.layer >= options_.num_layers)
+      return fail(Code::kPrecondition, "layer: MK-14");
+    const Placement at = probe()([&] { return (*cache)->layer_device(op.layer); });
+    return LayerDevice::Returns{at.device, at.gpu};
+  }
+  Result<IsOnGpu::Returns> operator()(const IsOnGpu& op) {
+    Followed* cache = find(op.cache);
+    if (cache == nullptr) return none(op.cache);
+    const bool on_gpu = probe()([&] { return (*cache)->is_on_gpu(); });
+    const auto count = std::ranges::count(options_.devices, Device::kGpu, &Placement::device);
+    IsOnGpu::Returns returns;
+    if (count == 0 || count == options_.num_layers) returns.on_gpu = on_gpu;
+    return returns;
+  }
+  Result<Number> operator()(const MaxSeqLen& op) {
+    Followed* cache = find(op.cache);
+    if (cache == nullptr) return none(op.cache);
+    return Number{probe()([&] { return (*cache)->max_seq_len(); })};
+  }
+  Result<Number> operator()(const SeqLen& op) {
+    Followed* cache = find(op.cache);
+    if (cache == nullptr) return none(op.cache);
+    return Number{probe()([&] { return (*cache)->seq_len(); })};
+  }
+  Status operator()(const Truncate& op) {
+    Followed* cache = find(op.cache);
+    if (cache == nullptr) return none(op.cache);
+    probe()([&] { (*cache)->truncate(op.n); });
+    cut(*cache, op.n);
+    return {};
+  }
+  Status operator()(const Free& op) {
+    Followed* cache = find(op.cache);
+    if (cache == nullptr) return none(op.cache);
+    probe()([&] { (*cache)->free(); });
+    cut(*cache, 0);
+    cache->closed = true;
+    return {};
+  }
+  Result<Number> operator()(const FreeBlocks& /*op*/) {
+    if (!pool_) return fail(Code::kPrecondition, "no pool");
+    return Number{probe()([&] { return pool_->free_blocks(); })};
+  }
+
+ private:
+  Followed* find(const std::optional<std::int64_t>& cache) {
+    return caches_.find(cache.value_or(0));
+  }
+  static Error none(const std::optional<std::int64_t>& cache) {
+    return NumberedCaches<Followed>::none(cache.value_or(0));
+  }
+  static Error too_many() { return fail(Code::kPrecondition, "too many handles in a case"); }
+
+  // ---- What follows from an operation that succeeded ----
+
+  void put(std::int64_t number, std::unique_ptr<Cache> cache, std::int64_t tokens, bool shares) {
+    if (Followed* old = caches_.find(number)) cut(*old, 0);
+    caches_.put(number,
+                {std::move(cache), ++last_life_, tokens,
+                 std::vector<std::int64_t>(static_cast<std::size_t>(options_.num_layers)), shares});
+  }
+  void follow_append(Followed& cache, std::int64_t layer, std::int64_t n) {
+    KVO_CHECK(layer >= 0 && layer < options_.num_layers);
+    std::int64_t& pending = cache.pending[static_cast<std::size_t>(layer)];
+    const std::int64_t start = cache.seq_len + (options_.append_stacks ? pending : 0);
+    pending = start + n - cache.seq_len;
+    // The block that it goes on in may have moved (MK-31).
+    const std::int64_t block = start - start % options_.block_size;
+    if (cache.shares && start != block)
+      for (Kept& kept : kept_)
+        if (kept.life == cache.life && kept.layer == layer && reaches(kept, block))
+          kept.stale = true;
+    find_stale(cache);
+  }
+  void cut(Followed& cache, std::int64_t tokens) {
+    cache.seq_len = std::min(cache.seq_len, std::max<std::int64_t>(tokens, 0));
+    std::ranges::fill(cache.pending, 0);
+    find_stale(cache);
+  }
+  void find_stale(const Followed& cache) {
+    for (Kept& kept : kept_) {
+      if (kept.life != cache.life) continue;
+      const auto held = cache.seq_len + cache.pending[static_cast<std::size_t>(kept.layer)];
+      if (reaches(kept, held)) kept.stale = true;
+    }
+  }
+  // Whether views show that position, or anything behind.
+  [[nodiscard]] static bool reaches(const Kept& kept, std::int64_t position) {
+    return std::ranges::any_of(
+        kept.views, [&](const View& view) { return view.start + view.length > position; });
+  }
+
+  // ---- What is shown ----
+
+  std::optional<std::int64_t> keep(const std::optional<bool>& asked, const Followed& cache,
+                                   std::int64_t layer, std::span<const View> views) {
+    if (!asked.value_or(false)) return std::nullopt;
+    kept_.push_back({cache.life, layer, {views.begin(), views.end()}});
+    return std::ssize(kept_);
+  }
+  [[nodiscard]] Tensor rows(const std::byte* data, std::int64_t tokens) const {
+    KVO_CHECK(tokens >= 0);
+    const std::int64_t width = options_.kv_dim();
+    return materialize(StridedView{{tokens, width}, {width, 1}, options_.dtype(), data});
+  }
+  [[nodiscard]] std::vector<ShownView> shown(std::span<const View> views) const {
+    std::vector<ShownView> all;
+    for (const View& view : views)
+      all.push_back({view.start, view.length, view.placement.device, view.placement.gpu,
+                     rows(view.k, view.length), rows(view.v, view.length)});
+    return all;
+  }
+  [[nodiscard]] ShowPacked::Shown shown(const PackedView& view) const {
+    const std::int64_t heads = view.num_kv_heads;
+    const std::int64_t dim = view.head_dim;
+    KVO_CHECK(heads == options_.num_kv_heads && dim == options_.head_dim && view.length > 0);
+    const std::int64_t stride =
+        options_.packed_stride == PackedStride::kLength ? view.length : view.block_size;
+    const auto least = static_cast<std::size_t>(((heads - 1) * stride + view.length) * dim);
+    KVO_CHECK(view.k.size() >= least && view.v.size() >= least);
+    const auto gathered = [&](std::span<const float> cells) {
+      return materialize(StridedView{{heads, view.length, dim},
+                                     {stride * dim, dim, 1},
+                                     DType::kF32,
+                                     reinterpret_cast<const std::byte*>(cells.data())});  // NOLINT
+    };
+    return {view.start, view.length,      view.block_size, dim,
+            heads,      gathered(view.k), gathered(view.v)};
+  }
+  // The rows that a cache may offer and does not.
+  void read_instead(Followed& cache, const ContiguousKv& op, ContiguousKv::Returns& returns) {
+    returns.k = make_tensor({op.kv_len, options_.kv_dim()}, options_.dtype());
+    returns.v = returns.k;
+    for (const View& view : cache->views(op.layer)) {
+      if (view.start != 0 || op.kv_len == 0) continue;
+      const std::int64_t tokens = std::min(view.length, op.kv_len);
+      std::ranges::copy(rows(view.k, tokens).bytes, returns.k->bytes.begin());
+      std::ranges::copy(rows(view.v, tokens).bytes, returns.v->bytes.begin());
+    }
+  }
+
+  MakePool make_;
+  Options options_;
+  bool robustness_;
+  std::unique_ptr<Pool> pool_;
+  NumberedCaches<Followed> caches_;
+  std::uint64_t last_life_ = 0;
+  std::vector<Kept> kept_;
+};
+
+}  // namespace
+
+Options options_of(const Config& config) {
+  Options options{.num_layers = config.num_layers,
+                  .block_size = config.block_size,
+                  .num_kv_heads = config.num_kv_heads,
+                  .head_dim = config.head_dim,
+                  .max_seq_len = config.max_seq_len,
+                  .blocks = config.blocks,
+                  .storage = config.storage,
+                  .append_stacks = config.append_stacks,
+                  .append_views_blocks = config.append_views_blocks,
+                  .commit_keeps_rest = config.commit_keeps_rest,
+                  .views_committed_only = config.views_committed_only,
+                  .packed_stride = config.packed_stride};
+  for (const std::int64_t gpu : config.devices)
+    options.devices.push_back(gpu < 0 ? Placement{} : Placement{Device::kGpu, gpu});
+  constexpr std::int64_t kMostLayers = 1 << 16;
+  if (config.devices.empty() && config.num_layers > 0)
+    options.devices.resize(static_cast<std::size_t>(std::min(config.num_layers, kMostLayers)));
+  return options;
+}
+
+const CacheKind& paged_kind() {
+  static const CacheKind kKind{
+      .contract = "views",
+      .cache = "paged",
+      .doc = "a sequence in blocks of a pool, read by views (makarna's PagedKVCache)",
+      .operations = op_kinds(Ops()),
+      .config = &type_of<Config>()};
+  return kKind;
+}
+
+Subject make_subject(std::string variant, std::string doc, MakePool make) {
+  return {.kind = &paged_kind(),
+          .variant = std::move(variant),
+          .doc = std::move(doc),
+          .open = [make = std::move(make)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+            if (!setup.quirks.empty())
+              return fail(Code::kNotSupported, "quirk " + setup.quirks.front());
+            const auto config = setup.config_as<Config>();
+            return std::make_unique<PagedSession>(make, options_of(config), config.robustness);
+          }};
+}
+
+}  // namespace kvo::views
+
+namespace kvo {
+KVO_DEFINE_OPERATIONS(KVO_VIEWS_OPERATIONS)
+}  // namespace kvo
