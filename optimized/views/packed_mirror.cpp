@@ -1,0 +1,111 @@
+#include "optimized/views/packed_mirror.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+namespace kvo::optimized {
+
+using views::Options;
+using views::PackedStride;
+using views::PackedView;
+using views::View;
+
+namespace {
+
+constexpr std::size_t kSlabCells = (std::size_t{16} << 20U) / sizeof(float);
+
+std::size_t side_cells(const Options& options) {
+  return static_cast<std::size_t>(options.block_size * options.kv_dim());
+}
+
+// Exact; without a branch, so that the compiler makes vectors of it.
+float widened(std::uint16_t half) {
+  constexpr std::uint32_t kNotFinite = 0x7C00U;
+  const std::uint32_t sign = (half & 0x8000U) << 16U;
+  const std::uint32_t moved = (half & 0x7FFFU) << 13U;
+  // The exponent's bias is 15 in one and 127 in the other: 2^112, subnormals included.
+  const auto finite = std::bit_cast<std::uint32_t>(std::bit_cast<float>(moved) * 0x1p112F);
+  const bool special = (half & kNotFinite) == kNotFinite;
+  return std::bit_cast<float>(sign | (special ? moved | 0x7F800000U : finite));
+}
+
+void widen(float* to, const std::byte* from, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::uint16_t half = 0;
+    std::memcpy(&half, from + i * 2, sizeof(half));
+    to[i] = widened(half);
+  }
+}
+
+// Tokens [begin, end) of a block: its cells are written head after head, from front to back.
+void pack_side(const Options& options, std::int64_t stride, float* to, const std::byte* from,
+               std::int64_t begin, std::int64_t end) {
+  const std::int64_t dim = options.head_dim;
+  const std::int64_t width = options.kv_dim();
+  for (std::int64_t h = 0; h < options.num_kv_heads; ++h) {
+    float* head = to + (h * stride + begin) * dim;
+    const std::int64_t first = begin * width + h * dim;
+    if (options.storage == views::Storage::kF32) {
+      const auto* rows = reinterpret_cast<const float*>(from);  // NOLINT: cells of that type
+      copy_rows({head, dim}, {rows + first, width}, end - begin, dim);
+    } else {
+      for (std::int64_t t = 0; t < end - begin; ++t)
+        widen(head + t * dim, from + (first + t * width) * 2, dim);
+    }
+  }
+}
+
+}  // namespace
+
+std::span<const PackedView> PackedMirror::pack(const Options& options,
+                                               std::span<const View> views) {
+  if (views.empty()) return {};
+  const std::int64_t size = options.block_size;
+  grow(options, views.size());
+  const std::int64_t end = views.back().start + views.back().length;
+  const bool by_length = options.packed_stride == PackedStride::kLength;
+  // Where heads lie apart by the length of a block, its cells move when it gets longer.
+  std::int64_t at = std::min(packed_, end);
+  if (by_length) at -= at % size;
+  shown_.resize(static_cast<std::size_t>(at / size));
+  for (auto i = shown_.size(); i < views.size(); ++i) {
+    const View& view = views[i];
+    const std::int64_t stride = by_length ? view.length : size;
+    const std::int64_t begin = std::max<std::int64_t>(at - view.start, 0);
+    float* k = blocks_[i];
+    float* v = k + side_cells(options);
+    pack_side(options, stride, k, view.k, begin, view.length);
+    pack_side(options, stride, v, view.v, begin, view.length);
+    const auto cells = static_cast<std::size_t>(stride * options.kv_dim());
+    shown_.push_back({view.start,
+                      view.length,
+                      size,
+                      options.head_dim,
+                      options.num_kv_heads,
+                      {k, cells},
+                      {v, cells}});
+  }
+  packed_ = end;
+  return shown_;
+}
+
+void PackedMirror::grow(const Options& options, std::size_t blocks) {
+  shown_.reserve(blocks);
+  if (blocks_.size() >= blocks) return;
+  const std::size_t block = 2 * side_cells(options);
+  // As many again as there are, up to what one allocation is worth.
+  const std::size_t more = std::min(blocks_.size(), std::max<std::size_t>(1, kSlabCells / block));
+  const std::size_t made = std::max(blocks - blocks_.size(), more);
+  Cells slab = make_cells(made * block);
+  blocks_.reserve(blocks_.size() + made);
+  slabs_.push_back(std::move(slab));
+  for (std::size_t i = 0; i < made; ++i) blocks_.push_back(slabs_.back().get() + i * block);
+}
+
+void PackedMirror::clear() {
+  *this = PackedMirror();
+}
+
+}  // namespace kvo::optimized
