@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
         Trial{"a_b_a", "positional.causal@mutant:rollback_keeps_one", 100},
         Trial{"sample_is_its_steps", "sampling.pipeline@mutant:first_position_used", 200},
         Trial{"order_of_generated_ids", "sampling.pipeline@mutant:penalizes_the_last_id_only", 200},
-        Trial{"order_of_vocabulary", "sampling.pipeline@mutant:rest_of_lanes_not_seen", 200},
+        Trial{"order_of_vocabulary", "sampling.pipeline@mutant:last_token_never_greedy", 200},
         Trial{"a_b_a", "snapshot.rotating@mutant:snapshot_without_index", 200},
         Trial{"split_then_merge", "snapshot.kv@mutant:split_shares_a_token", 100},
         Trial{"snapshots_do_not_change", "snapshot.kv@mutant:writes_into_snapshots", 400},

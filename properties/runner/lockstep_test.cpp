@@ -307,7 +307,7 @@ TEST(Difference, ComparesDoublesBitByBit) {
   EXPECT_FALSE(first_difference(want, want).has_value());
   const auto difference = first_difference(want, Doubles{{1, -0.0, 0.1}});
   ASSERT_TRUE(difference.has_value());
-  EXPECT_EQ(difference->text(), "numbers[1]: want 0, got -0.0 (2 of 3 elements differ)");
+  EXPECT_EQ(difference->text(), "numbers[1]: want 0, got -0 (2 of 3 elements differ)");
   EXPECT_EQ(payload_bytes(type_of<Doubles>(), &want), 3 * sizeof(double));
 }
 

@@ -63,6 +63,7 @@ std::optional<Difference> difference_at(std::string_view place, const Type& type
 
 std::string shown(const Type& type, const void* value) {
   if (type.type_class == TypeClass::kFloat) return float_text(detail::to<float>(value));
+  if (type.type_class == TypeClass::kDouble) return double_text(detail::to<double>(value));
   return json_text(type, value);
 }
 

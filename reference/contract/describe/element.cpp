@@ -18,7 +18,8 @@ Bits bits_at(const Tensor& tensor, std::size_t index) {
   return bits;
 }
 
-std::string hexadecimal(std::uint32_t bits) {
+template <class Bits>
+std::string hexadecimal(Bits bits) {
   constexpr int kBase = 16;
   std::array<char, sizeof bits * 2> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), bits, kBase);
@@ -26,9 +27,10 @@ std::string hexadecimal(std::uint32_t bits) {
 }
 
 // `bits` are those of the type that the value is stored in.
-std::string value_text(float value, std::uint32_t bits) {
+template <class Number, class Bits>
+std::string value_text(Number value, Bits bits) {
   if (std::isnan(value)) return "nan (bits " + hexadecimal(bits) + ")";
-  constexpr std::size_t kLongest = 24;
+  constexpr std::size_t kLongest = 32;
   std::array<char, kLongest> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), value);
   return {text.data(), end.ptr};
@@ -66,6 +68,10 @@ void visit_tensors(std::string_view place, const Type& type, const void* value, 
 
 std::string float_text(float value) {
   return value_text(value, std::bit_cast<std::uint32_t>(value));
+}
+
+std::string double_text(double value) {
+  return value_text(value, std::bit_cast<std::uint64_t>(value));
 }
 
 std::string element_text(const Tensor& tensor, std::size_t index) {

@@ -12,6 +12,7 @@ namespace kvo {
 /// The shortest decimal that is this float and no other: "0.1", "-0", "inf"; a NaN with its bits,
 /// "nan (bits 0x7fc00001)".
 [[nodiscard]] std::string float_text(float value);
+[[nodiscard]] std::string double_text(double value);
 
 /// Element `index` of a tensor, counted in memory order.
 [[nodiscard]] std::string element_text(const Tensor& tensor, std::size_t index);
