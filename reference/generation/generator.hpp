@@ -57,7 +57,8 @@ struct Parts {
 /// The error, with the stage at which it came up as its detail.
 [[nodiscard]] Error at_stage(Error error, std::string_view stage);
 
-/// Text from prompts. Its calls share nothing but the pool behind their caches.
+/// Text from prompts. Its calls share nothing but the pool behind their caches, and no plan is
+/// compiled: that shows in texts of errors only (ZF-81).
 class Generator {
  public:
   Generator(const Parts& parts, const GeneratorSizes& sizes, QuirkSet<Quirk> quirks)

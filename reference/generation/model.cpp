@@ -47,6 +47,7 @@ class VectorModel final : public Model {
     Tensor v = k;
     for (std::size_t i = 0; i < k.floats().size(); ++i) {
       const auto dim = static_cast<std::size_t>(config_.dim);
+      // ZF-80: ids are exact up to 2^24.
       k.floats()[i] = static_cast<float>(ids[i / dim]) + 0.25F * static_cast<float>(i % dim) +
                       kLayerStep * static_cast<float>(layer);
       v.floats()[i] = -k.floats()[i];

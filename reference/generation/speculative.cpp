@@ -37,7 +37,7 @@ class Call {
         stops_(stop_set(request.sampling, parts.target.sizes.eos, quirks)),
         out_(parts.tokenizer, request.sampling.stop_strings, nullptr, quirks) {}
 
-  /// The whole call.
+  /// The whole call; at its end all ids are decoded (ZF-108).
   Result<std::string> run(std::string_view prompt) {
     if (const Status done = prefill(prompt); !done) return done.error();
     while (!ended_ && std::ssize(out_.ids()) < most_) {
@@ -62,6 +62,7 @@ class Call {
   /// Tokens of prompt and text.
   [[nodiscard]] std::int64_t length() const { return prompt_length_ + std::ssize(out_.ids()); }
 
+  // ZF-101.
   Status prefill(std::string_view prompt) {
     auto ids = encoded(parts_.tokenizer, prompt);
     if (!ids) return ids.error();
@@ -81,7 +82,7 @@ class Call {
     return emit(*first);
   }
 
-  /// Adds a token to the text, unless it ends it.
+  /// Adds a token to the text, unless it ends it (ZF-105).
   Status emit(std::int64_t id) {
     if (is_in(stops_, id)) {
       ended_ = true;
@@ -154,7 +155,7 @@ class Call {
     return logits;
   }
 
-  /// Brings the draft's cache to the text without its last token.
+  /// Brings the draft's cache to the text without its last token (ZF-106).
   void follow() {
     if (!drafts_) return;
     const std::int64_t wanted = length() - 1;

@@ -36,7 +36,7 @@ class TextOut {
   void keep(std::int64_t id) { ids_.push_back(id); }
   /// As add, of the tokens that are there.
   [[nodiscard]] Result<bool> look();
-  /// The text ends with its last token. Errors  other:decode; the stream's.
+  /// The text ends with its last token (ZF-77.8, ZF-86). Errors  other:decode; the stream's.
   [[nodiscard]] Status finish();
   /// Without a stream: the text, once it has ended.
   [[nodiscard]] const std::string& text() const { return text_; }
