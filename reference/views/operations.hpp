@@ -59,7 +59,7 @@ struct Fork {
 KVO_DESCRIBE(Fork, (cache, "which cache of the case is made"), (from, "the cache that is forked"),
              (tokens, "tokens"))
 
-struct Append {
+struct Append {  // NOLINT(bugprone-exception-escape): as Tensor
   static constexpr std::string_view kName = "append";
   static constexpr std::string_view kDoc =
       "Writes tokens of one layer behind the committed ones (MK-2, MK-10 to MK-16).";
@@ -234,7 +234,8 @@ struct FreeBlocks {
 };
 KVO_DESCRIBE(FreeBlocks)
 
-/// The config of a case: its pool, its caches, and how rules with two readings are read.
+/// The config of a case: its pool, its caches, and how rules with two readings are read; absent:
+/// as Options says.
 struct Config {
   std::int64_t num_layers = 1;
   std::int64_t block_size = 16;
@@ -242,14 +243,14 @@ struct Config {
   std::int64_t head_dim = 4;
   std::int64_t max_seq_len = 1024;
   std::int64_t blocks = 64;
-  Storage storage = Storage::kF32;
-  std::vector<std::int64_t> devices = {};
-  bool append_stacks = false;
-  bool append_views_blocks = false;
-  bool commit_keeps_rest = false;
-  bool views_committed_only = false;
-  PackedStride packed_stride = PackedStride::kBlockSize;
-  bool robustness = false;
+  std::optional<Storage> storage = std::nullopt;
+  std::optional<std::vector<std::int64_t>> devices = std::nullopt;
+  std::optional<bool> append_stacks = std::nullopt;
+  std::optional<bool> append_views_blocks = std::nullopt;
+  std::optional<bool> commit_keeps_rest = std::nullopt;
+  std::optional<bool> views_committed_only = std::nullopt;
+  std::optional<PackedStride> packed_stride = std::nullopt;
+  std::optional<bool> robustness = std::nullopt;
 };
 KVO_DESCRIBE(Config, (num_layers, "layers"), (block_size, "tokens a block"),
              (num_kv_heads, "heads"), (head_dim, "elements of one head"),

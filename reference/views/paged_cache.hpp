@@ -21,7 +21,7 @@ class Taken {
 };
 
 /// Rows of block_size positions of one layer, and what counts them. A copy counts as another one.
-struct Block {
+struct Block {  // NOLINT(bugprone-exception-escape): as Tensor
   Tensor k;
   Tensor v;
   Taken taken;

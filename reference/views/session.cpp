@@ -290,16 +290,17 @@ Options options_of(const Config& config) {
                   .head_dim = config.head_dim,
                   .max_seq_len = config.max_seq_len,
                   .blocks = config.blocks,
-                  .storage = config.storage,
-                  .append_stacks = config.append_stacks,
-                  .append_views_blocks = config.append_views_blocks,
-                  .commit_keeps_rest = config.commit_keeps_rest,
-                  .views_committed_only = config.views_committed_only,
-                  .packed_stride = config.packed_stride};
-  for (const std::int64_t gpu : config.devices)
-    options.devices.push_back(gpu < 0 ? Placement{} : Placement{Device::kGpu, gpu});
+                  .storage = config.storage.value_or(Storage::kF32),
+                  .append_stacks = config.append_stacks.value_or(false),
+                  .append_views_blocks = config.append_views_blocks.value_or(false),
+                  .commit_keeps_rest = config.commit_keeps_rest.value_or(false),
+                  .views_committed_only = config.views_committed_only.value_or(false),
+                  .packed_stride = config.packed_stride.value_or(PackedStride::kBlockSize)};
   constexpr std::int64_t kMostLayers = 1 << 16;
-  if (config.devices.empty() && config.num_layers > 0)
+  if (config.devices)
+    for (const std::int64_t gpu : *config.devices)
+      options.devices.push_back(gpu < 0 ? Placement{} : Placement{Device::kGpu, gpu});
+  else if (config.num_layers > 0)
     options.devices.resize(static_cast<std::size_t>(std::min(config.num_layers, kMostLayers)));
   return options;
 }
@@ -322,7 +323,8 @@ Subject make_subject(std::string variant, std::string doc, MakePool make) {
             if (!setup.quirks.empty())
               return fail(Code::kNotSupported, "quirk " + setup.quirks.front());
             const auto config = setup.config_as<Config>();
-            return std::make_unique<PagedSession>(make, options_of(config), config.robustness);
+            return std::make_unique<PagedSession>(make, options_of(config),
+                                                  config.robustness.value_or(false));
           }};
 }
 
