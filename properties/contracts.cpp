@@ -6,6 +6,7 @@
 #include "optimized/provider/subjects.hpp"
 #include "optimized/sampling/subjects.hpp"
 #include "optimized/snapshot/subjects.hpp"
+#include "optimized/views/subjects.hpp"
 #include "properties/block_pool/contract.hpp"
 #include "properties/generation/contract.hpp"
 #include "properties/generation/lowering.hpp"
@@ -17,6 +18,8 @@
 #include "properties/sampling/contract.hpp"
 #include "properties/snapshot/contract.hpp"
 #include "properties/snapshot/oracle.hpp"
+#include "properties/views/contract.hpp"
+#include "properties/views/oracle.hpp"
 #include "reference/block_pool/subjects.hpp"
 #include "reference/generation/subjects.hpp"
 #include "reference/layered/subjects.hpp"
@@ -24,6 +27,7 @@
 #include "reference/provider/subjects.hpp"
 #include "reference/sampling/subjects.hpp"
 #include "reference/snapshot/subjects.hpp"
+#include "reference/views/subjects.hpp"
 
 namespace kvo {
 
@@ -77,6 +81,14 @@ std::vector<ContractRow> contract_rows() {
        .oracle = generation::recompute_oracle,
        .laws = generation::laws,
        .mutants = generation::mutants},
+      {.name = "views",
+       .references = views::references,
+       .optimized = optimized::views_subjects,
+       .generators = views::generators,
+       .lowerings = views::lowerings,
+       .oracle = views::history_oracle,
+       .laws = views::laws,
+       .mutants = views::mutants},
   };
 }
 

@@ -11,6 +11,7 @@
 #include "properties/contracts.hpp"
 #include "properties/sampling/contract.hpp"
 #include "properties/snapshot/contract.hpp"
+#include "properties/views/contract.hpp"
 
 namespace kvo {
 namespace {
@@ -41,8 +42,9 @@ TEST(Mutants, AreAllCaughtByShortScripts) {
 
 TEST(Mutants, CopiesWithoutAFaultConform) {
   constexpr std::uint64_t kFewCases = 100;
-  for (const auto& copies : {arenas::sound_copies(), positional::sound_copies(),
-                             sampling::sound_copies(), snapshot::sound_copies()})
+  for (const auto& copies :
+       {arenas::sound_copies(), positional::sound_copies(), sampling::sound_copies(),
+        snapshot::sound_copies(), views::sound_copies()})
     for (const Subject& copy : copies)
       EXPECT_FALSE(find_kill(contracts(), copy, 1, kFewCases, Profile::kOriginal)) << copy.name();
 }

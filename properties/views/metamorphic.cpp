@@ -1,0 +1,454 @@
+// The metamorphic laws of contract `views`.
+#include "properties/campaign/metamorphic.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "properties/campaign/laws.hpp"
+#include "properties/views/contract.hpp"
+#include "reference/contract/values/strided_view.hpp"
+#include "reference/views/operations.hpp"
+
+namespace kvo::views {
+namespace {
+
+bool is_paged(const CacheKind& kind) {
+  return &kind == &paged_kind();
+}
+
+std::int64_t cache_of(const Op& op) {
+  return integer_of(op, "cache").value_or(0);
+}
+
+Tensor filled(std::int64_t tokens, std::int64_t width, float value) {
+  Tensor rows = make_tensor({tokens, width});
+  std::ranges::fill(rows.floats(), value);
+  return rows;
+}
+
+bool forks(const Drawn& drawn) {
+  for (std::size_t at = 0; at < drawn.script.size(); ++at)
+    if (drawn.script[at].as<Fork>() != nullptr && drawn.succeeded(at)) return true;
+  return false;
+}
+
+// ---- prefill_in_chunks ----
+
+// The second part of an append; the first one is inserted.
+Op cut_append(const Append& whole, std::int64_t cut, Variation& varied) {
+  const auto part = [&](std::int64_t begin, std::int64_t end) {
+    Append half = whole;
+    half.k = axis_range(whole.k, 0, begin, end);
+    half.v = axis_range(whole.v, 0, begin, end);
+    return half;
+  };
+  Append first = part(0, cut);
+  first.keep = std::nullopt;
+  varied.insert(Op::of(std::move(first)));
+  return Op::of(part(cut, whole.k.shape[0]));
+}
+
+// Appends of as many tokens to each layer, queries, and a commit of some.
+struct Group {
+  std::int64_t tokens = 0;
+  std::size_t commit = 0;  // where it is; 0: there is no such group
+};
+
+Group group_at(const Drawn& drawn, std::size_t begin, std::int64_t num_layers) {
+  const auto* first = drawn.script[begin].as<Append>();
+  if (first == nullptr || !drawn.succeeded(begin) || first->k.shape[0] < 2) return {};
+  std::set<std::int64_t> layers;
+  for (std::size_t at = begin; at < drawn.script.size(); ++at) {
+    const Op& op = drawn.script[at];
+    if (cache_of(op) != cache_of(drawn.script[begin]) || !drawn.succeeded(at)) return {};
+    if (const auto* append = op.as<Append>()) {
+      if (append->k.shape != first->k.shape || !layers.insert(append->layer).second) return {};
+    } else if (const auto* commit = op.as<Commit>()) {
+      const bool whole = std::ssize(layers) == num_layers && commit->n > 0;
+      return whole ? Group{first->k.shape[0], at} : Group{};
+    } else if (op.as<ShowViews>() == nullptr && op.as<ShowPacked>() == nullptr) {
+      return {};
+    }
+  }
+  return {};
+}
+
+// Half of each append, half of the commit, and the rest of both.
+void cut_group(const Drawn& drawn, std::size_t begin, const Group& group, bool shows_pending,
+               Variation& varied) {
+  const auto& commit = *drawn.script[group.commit].as<Commit>();
+  const std::int64_t cut = std::min(commit.n, cut_of(begin, group.tokens));
+  std::vector<Op> rest;
+  for (std::size_t at = begin; at < group.commit; ++at)
+    if (const auto* append = drawn.script[at].as<Append>())
+      rest.push_back(cut_append(*append, cut, varied));
+  varied.insert(Op::of(Commit{commit.cache, cut}));
+  auto next = rest.begin();
+  std::set<std::int64_t> appended;
+  for (std::size_t at = begin; at < group.commit; ++at) {
+    const Op& op = drawn.script[at];
+    if (const auto* append = op.as<Append>()) appended.insert(append->layer);
+    if (op.as<Append>() != nullptr)
+      varied.insert(*next++);
+    else if (shows_pending && appended.contains(*integer_of(op, "layer")))
+      varied.pair(at, op);
+    else
+      varied.insert(op);
+  }
+  varied.pair(group.commit, Op::of(Commit{commit.cache, commit.n - cut}));
+}
+
+Variation in_chunks(const Drawn& drawn) {
+  const Options options = options_of(drawn.setup.config_as<Config>());
+  Variation varied;
+  bool any = false;
+  for (std::size_t at = 0; at < drawn.script.size(); ++at) {
+    const Op& op = drawn.script[at];
+    const auto* append = op.as<Append>();
+    if (options.append_stacks && append != nullptr && drawn.succeeded(at) &&
+        append->k.shape[0] > 1) {
+      varied.insert(cut_append(*append, cut_of(at, append->k.shape[0]), varied));
+      any = true;
+      continue;
+    }
+    const Group group = options.append_stacks ? Group() : group_at(drawn, at, options.num_layers);
+    if (group.commit > 0) {
+      cut_group(drawn, at, group, !options.views_committed_only, varied);
+      at = group.commit;
+      any = true;
+    } else if (op.as<Reread>() != nullptr) {
+      varied.insert(op);  // the views of an append are those of its second part
+    } else {
+      varied.pair(at, op);
+    }
+  }
+  return any ? varied : Variation();
+}
+
+const MetamorphicLaw& chunks() {
+  static const MetamorphicLaw kLaw(
+      "prefill_in_chunks", "rows that are given in two parts show the same as given at once",
+      kLongScript, {.how = "in chunks", .applies = is_paged, .transformation = in_chunks});
+  return kLaw;
+}
+
+// ---- placement_does_not_show ----
+
+std::int64_t unused_cache(const Script& script) {
+  std::set<std::int64_t> used;
+  for (const Op& op : script) {
+    used.insert(cache_of(op));
+    used.insert(integer_of(op, "from").value_or(0));
+  }
+  std::int64_t number = 4095;
+  while (used.contains(number)) --number;
+  return number;
+}
+
+// A cache of its own takes some blocks and gives them back: the next ones come in another order.
+void mix_blocks(const Options& options, std::int64_t cache, std::size_t at, Variation& varied) {
+  const Tensor rows =
+      filled(std::min(options.max_seq_len, 2 * options.block_size + 1), options.kv_dim(), -9);
+  varied.insert(Op::of(New{cache}));
+  varied.insert(Op::of(Append{.cache = cache, .layer = 0, .k = rows, .v = rows}));
+  varied.insert(at % 2 == 0 ? Op::of(Free{cache}) : Op::of(Truncate{cache, 0}));
+}
+
+Variation other_blocks(const Drawn& drawn) {
+  constexpr std::int64_t kMostElements = 1 << 16;
+  const Options options = options_of(drawn.setup.config_as<Config>());
+  if (!check(options) || options.block_size * options.kv_dim() > kMostElements) return {};
+  Variation varied;
+  const std::int64_t dummy = unused_cache(drawn.script);
+  bool any = false;
+  for (std::size_t at = 0; at < drawn.script.size(); ++at) {
+    const Op& op = drawn.script[at];
+    varied.pair(at, op);
+    if (!drawn.succeeded(at)) continue;
+    if (op.as<New>() == nullptr && op.as<Truncate>() == nullptr && op.as<Commit>() == nullptr)
+      continue;
+    mix_blocks(options, dummy, at, varied);
+    any = true;
+  }
+  return any ? varied : Variation();
+}
+
+const MetamorphicLaw& placement() {
+  static const MetamorphicLaw kLaw(
+      "placement_does_not_show", "which blocks or cells hold the rows does not show", kLongScript,
+      {.how = "placed elsewhere", .applies = is_paged, .transformation = other_blocks});
+  return kLaw;
+}
+
+// ---- order_of_independent_sequences ----
+
+const std::optional<std::int64_t>* handle_of(const Observation& seen) {
+  if (!seen.returns || seen.error) return nullptr;
+  if (const auto* append = seen.returns.get_if<Append::Returns>()) return &append->handle;
+  if (const auto* views = seen.returns.get_if<ShowViews::Returns>()) return &views->handle;
+  return nullptr;
+}
+
+Observation without_handle(const Observation& seen) {
+  if (handle_of(seen) == nullptr) return seen;
+  if (const auto* append = seen.returns.get_if<Append::Returns>()) {
+    Append::Returns changed = *append;
+    changed.handle.reset();
+    return {.returns = Record::of(std::move(changed))};
+  }
+  ShowViews::Returns changed = seen.as<ShowViews::Returns>();
+  changed.handle.reset();
+  return {.returns = Record::of(std::move(changed))};
+}
+
+// Whether the pool has room for all that each cache ever held at once.
+bool room_for_all(const Drawn& drawn) {
+  const Options options = options_of(drawn.setup.config_as<Config>());
+  std::map<std::int64_t, std::int64_t> longest;
+  for (std::size_t at = 0; at < drawn.script.size(); ++at) {
+    if (drawn.seen[at].failed_with(Code::kExhausted)) return false;
+    const auto* append = drawn.script[at].as<Append>();
+    if (append == nullptr || !drawn.succeeded(at)) continue;
+    std::int64_t& most = longest[cache_of(drawn.script[at])];
+    most = std::max(most, drawn.seen[at].as<Append::Returns>().start + append->k.shape[0]);
+  }
+  std::int64_t needed = 0;
+  for (const auto& [cache, tokens] : longest)
+    needed += options.num_layers * options.blocks_of(tokens);
+  return needed <= options.blocks;
+}
+
+// The cache that each operation is about; nothing for handles that nobody was given, for the pool,
+// and for a fork that failed.
+std::vector<std::optional<std::int64_t>> owners_of(const Drawn& drawn) {
+  std::vector<std::optional<std::int64_t>> owners;
+  std::map<std::int64_t, std::int64_t> owner_of_handle;
+  for (std::size_t at = 0; at < drawn.script.size(); ++at) {
+    const Op& op = drawn.script[at];
+    std::optional<std::int64_t> owner = cache_of(op);
+    if (op.as<FreeBlocks>() != nullptr || op.as<Fork>() != nullptr) owner = std::nullopt;
+    if (const auto* reread = op.as<Reread>()) {
+      const auto found = owner_of_handle.find(reread->handle);
+      owner = found != owner_of_handle.end() ? std::optional(found->second) : std::nullopt;
+    }
+    const auto* handle = handle_of(drawn.seen[at]);
+    if (handle != nullptr && *handle) owner_of_handle[**handle] = *owner;
+    owners.push_back(owner);
+  }
+  return owners;
+}
+
+Variation cache_by_cache(const Drawn& drawn) {
+  if (forks(drawn) || !room_for_all(drawn)) return {};
+  const auto owners = owners_of(drawn);
+  std::vector<std::size_t> order;
+  std::set<std::int64_t> caches;
+  for (std::size_t at = 0; at < owners.size(); ++at) {
+    if (!owners[at]) continue;
+    order.push_back(at);
+    caches.insert(*owners[at]);
+  }
+  if (caches.size() < 2) return {};
+  // The last one first, so that a script without any turns is changed, too.
+  std::ranges::stable_sort(order,
+                           [&](std::size_t a, std::size_t b) { return *owners[a] > *owners[b]; });
+  Variation varied;
+  std::map<std::int64_t, std::int64_t> handles;
+  for (const std::size_t at : order) {
+    const Op& op = drawn.script[at];
+    varied.pair(at, with_renamed(op, "handle", [&](std::int64_t h) { return handles.at(h); }),
+                without_handle);
+    const auto* handle = handle_of(drawn.seen[at]);
+    if (handle != nullptr && *handle) handles.emplace(**handle, std::ssize(handles) + 1);
+  }
+  return varied;
+}
+
+const MetamorphicLaw& order() {
+  static const MetamorphicLaw kLaw(
+      "order_of_independent_sequences",
+      "what is done to one cache or sequence does not depend on when others are used, or on names",
+      kLongScript,
+      {.how = "in another order", .applies = is_paged, .transformation = cache_by_cache});
+  return kLaw;
+}
+
+// ---- a_b_a ----
+
+// Lengths of the caches, by what succeeded.
+class Lengths {
+ public:
+  void follow(const Op& op) {
+    std::int64_t& length = lengths_[cache_of(op)];
+    if (const auto* commit = op.as<Commit>())
+      length += closed_.contains(cache_of(op)) ? 0 : commit->n;
+    if (const auto* cut = op.as<Truncate>())
+      length = std::min(length, std::max<std::int64_t>(cut->n, 0));
+    if (op.as<New>() != nullptr || op.as<Free>() != nullptr) length = 0;
+    if (const auto* fork = op.as<Fork>()) length = fork->tokens;
+    if (op.as<Free>() != nullptr) closed_.insert(cache_of(op));
+    if (op.as<New>() != nullptr || op.as<Fork>() != nullptr) closed_.erase(cache_of(op));
+  }
+  [[nodiscard]] std::int64_t of(std::int64_t cache) { return lengths_[cache]; }
+
+ private:
+  std::map<std::int64_t, std::int64_t> lengths_;
+  std::set<std::int64_t> closed_;
+};
+
+Variation appended_and_dropped(const Drawn& drawn) {
+  constexpr std::int64_t kMostCells = 1 << 16;
+  const Options options = options_of(drawn.setup.config_as<Config>());
+  if (!check(options) || options.kv_dim() * (options.block_size + 3) > kMostCells) return {};
+  const bool forked = forks(drawn);
+  Variation varied;
+  Lengths lengths;
+  bool any = false;
+  for (std::size_t at = 0; at < drawn.script.size(); ++at) {
+    const Op& op = drawn.script[at];
+    const auto* append = op.as<Append>();
+    // Rows in the place of which the real ones come (MK-11).
+    if (append != nullptr && drawn.succeeded(at) && !options.append_stacks) {
+      const Tensor rows = filled(append->k.shape[0], options.kv_dim(), -9);
+      varied.insert(Op::of(Append{append->cache, append->layer, rows, rows}));
+      any = any || append->k.shape[0] > 0;
+    }
+    varied.pair(at, op);
+    if (!drawn.succeeded(at)) continue;
+    lengths.follow(op);
+    // Tokens that are committed, and taken back (MK-23). Writing leaves a block that forks share
+    // for good, so that more blocks may be taken than before (MK-31).
+    const bool nothing_pending = op.as<New>() != nullptr || op.as<Truncate>() != nullptr ||
+                                 (op.as<Commit>() != nullptr && !options.commit_keeps_rest);
+    if (!nothing_pending || forked) continue;
+    const std::int64_t cache = cache_of(op);
+    const Tensor rows = filled(1 + static_cast<std::int64_t>(at % 3) * options.block_size / 2,
+                               options.kv_dim(), -9);
+    for (std::int64_t layer = 0; layer < options.num_layers; ++layer)
+      varied.insert(Op::of(Append{cache, layer, rows, rows}));
+    varied.insert(Op::of(Commit{cache, rows.shape[0]}));
+    varied.insert(Op::of(ShowPacked{cache, 0}));
+    varied.insert(Op::of(Truncate{cache, lengths.of(cache)}));
+    any = true;
+  }
+  return any ? varied : Variation();
+}
+
+const MetamorphicLaw& back_again() {
+  static const MetamorphicLaw kLaw("a_b_a", "what is added and taken back again leaves no trace",
+                                   kLongScript,
+                                   {.how = "after a way there and back",
+                                    .applies = is_paged,
+                                    .transformation = appended_and_dropped});
+  return kLaw;
+}
+
+// ---- readings_agree ----
+
+// The tokens that an observation shows, however it shows them: f32, [token, channel] of K and of V,
+// and at most `limit` of them.
+class Tokens {
+ public:
+  explicit Tokens(std::int64_t limit) : limit_(limit) {}
+
+  [[nodiscard]] Observation operator()(const Observation& seen) const {
+    if (!seen.returns || seen.error) return seen;
+    ContiguousKv::Returns all;
+    for (const bool keys : {true, false}) {
+      std::vector<float> cells;
+      std::int64_t tokens = 0;
+      std::int64_t width = 0;
+      for (const Piece& piece : pieces(seen, keys)) {
+        const std::int64_t taken = std::min(piece.tokens, limit_ - tokens);
+        width = piece.width;
+        tokens += taken;
+        cells.insert(cells.end(), piece.cells.begin(), piece.cells.begin() + taken * width);
+      }
+      (keys ? all.k : all.v) = tensor_of({tokens, width}, cells);
+    }
+    return {.returns = Record::of(std::move(all))};
+  }
+
+ private:
+  struct Piece {
+    std::int64_t tokens;
+    std::int64_t width;
+    std::vector<float> cells;  // token by token
+  };
+
+  static Piece rows(const Tensor& rows) {
+    Piece piece{rows.shape[0], rows.shape[1], {}};
+    const std::size_t bytes = dtype_bytes(rows.dtype);
+    for (std::size_t at = 0; at < rows.bytes.size(); at += bytes)
+      piece.cells.push_back(load_element(rows.dtype, &rows.bytes[at]));
+    return piece;
+  }
+  static Piece packed(const Tensor& heads) {
+    const Shape& shape = heads.shape;  // [head, token, dim]
+    const StridedView by_token{{shape[1], shape[0], shape[2]},
+                               {shape[2], shape[1] * shape[2], 1},
+                               heads.dtype,
+                               heads.bytes.data()};
+    const Tensor turned = materialize(by_token);
+    return {shape[1], shape[0] * shape[2], {turned.floats().begin(), turned.floats().end()}};
+  }
+  static std::vector<Piece> pieces(const Observation& seen, bool keys) {
+    std::vector<Piece> found;
+    if (const auto* views = seen.returns.get_if<ShowViews::Returns>())
+      for (const ShownView& view : views->views) found.push_back(rows(keys ? view.k : view.v));
+    if (const auto* views = seen.returns.get_if<ShowPacked::Returns>())
+      for (const ShowPacked::Shown& view : views->views)
+        found.push_back(packed(keys ? view.k : view.v));
+    if (const auto* piece = seen.returns.get_if<ContiguousKv::Returns>())
+      if (piece->k.has_value() && piece->k->elements() > 0)
+        found.push_back(rows(keys ? *piece->k : *piece->v));
+    return found;
+  }
+
+  std::int64_t limit_;
+};
+
+Variation read_otherwise(const Drawn& drawn) {
+  constexpr std::int64_t kAll = std::int64_t{1} << 40U;
+  const Options options = options_of(drawn.setup.config_as<Config>());
+  Variation varied;
+  bool any = false;
+  for (std::size_t at = 0; at < drawn.script.size(); ++at) {
+    const Op& op = drawn.script[at];
+    varied.insert(op);
+    if (!drawn.succeeded(at)) continue;
+    if (const auto* views = op.as<ShowViews>()) {
+      const bool on_gpu =
+          views->layer >= 0 && views->layer < options.num_layers &&
+          options.devices[static_cast<std::size_t>(views->layer)].device == Device::kGpu;
+      if (!on_gpu) varied.pair(at, Op::of(ShowPacked{views->cache, views->layer}), Tokens(kAll));
+      any = any || !on_gpu;
+    }
+    if (const auto* piece = op.as<ContiguousKv>()) {
+      if (piece->kv_len == 0 || !drawn.seen[at].as<ContiguousKv::Returns>().k.has_value()) continue;
+      varied.pair(at, Op::of(ShowViews{piece->cache, piece->layer}), Tokens(piece->kv_len));
+      any = true;
+    }
+  }
+  return any ? varied : Variation();
+}
+
+const MetamorphicLaw& readings() {
+  static const MetamorphicLaw kLaw(
+      "readings_agree", "views, packed views and contiguous rows of a layer show the same tokens",
+      kLongScript,
+      {.how = "read otherwise", .applies = is_paged, .transformation = read_otherwise});
+  return kLaw;
+}
+
+}  // namespace
+
+std::vector<const Law*> laws() {
+  return {&chunks(), &placement(), &order(), &back_again(), &readings()};
+}
+
+}  // namespace kvo::views

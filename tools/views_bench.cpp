@@ -1,0 +1,198 @@
+// `views.paged`: reference, optimized, and memcpy of the same bytes.
+//
+// Rows have 8 heads of 128, f32; blocks have 16 tokens. `append` is one token of each of 32 layers,
+// keys and values, behind so many held ones, and its commit; memcpy writes the same rows to memory
+// that was touched before, as the blocks were. `views` asks for the views of one layer. `packed`
+// packs all tokens of a layer, into memory that was packed to before; memcpy copies as many bytes
+// from and to touched memory. `packed_step` packs behind an append of one token. Calls and copies
+// alternate, so that both have the same machine; medians.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "optimized/views/paged_views_cache.hpp"
+#include "reference/contract/values/check.hpp"
+#include "reference/views/paged_cache.hpp"
+
+namespace kvo::views {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Make = std::unique_ptr<Pool> (*)(const Options& options);
+
+constexpr std::int64_t kWidth = std::int64_t{8} * 128;
+constexpr std::int64_t kRowBytes = kWidth * std::int64_t{sizeof(float)};
+
+Options options(std::int64_t layers) {
+  Options made{.num_layers = layers,
+               .block_size = 16,
+               .num_kv_heads = 8,
+               .head_dim = 128,
+               .max_seq_len = std::int64_t{1} << 20U,
+               .blocks = std::int64_t{1} << 20U};
+  made.devices.resize(static_cast<std::size_t>(layers));
+  return made;
+}
+
+Tensor rows(std::int64_t tokens) {
+  Tensor made = make_tensor({tokens, kWidth});
+  std::ranges::fill(made.floats(), 1.5F);
+  return made;
+}
+
+template <class Call>
+double seconds(const Call& call) {
+  const auto begin = Clock::now();
+  call();
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double median(std::vector<double> all) {
+  std::ranges::nth_element(all, all.begin() + std::ssize(all) / 2);
+  return all[all.size() / 2];
+}
+
+void append(Cache& cache, std::int64_t layers, const Tensor& given) {
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const auto done = cache.append(layer, given, given);
+    KVO_CHECK(done.has_value());
+    benchmark::DoNotOptimize(done->views.data());
+  }
+  KVO_CHECK(cache.commit(given.shape[0]).has_value());
+}
+
+// K and V rows, written before.
+struct Memory {
+  explicit Memory(std::int64_t tokens) : bytes(static_cast<std::size_t>(tokens * kRowBytes), 1) {}
+  std::vector<unsigned char> bytes;
+};
+
+void report(benchmark::State& state, const std::vector<double>& calls,
+            const std::vector<double>& copies) {
+  state.counters["ns"] = median(calls) * 1e9;
+  state.counters["memcpy_ns"] = median(copies) * 1e9;
+  state.counters["of_memcpy"] = median(copies) / median(calls);
+}
+
+// One token of each layer behind so many.
+void appends(benchmark::State& state, Make make, std::int64_t layers, std::int64_t steps) {
+  const std::unique_ptr<Pool> pool = make(options(layers));
+  const std::unique_ptr<Cache> cache = pool->make_cache();
+  const Tensor one = rows(1);
+  // Blocks that were used before, as after some other sequence.
+  append(*cache, layers, rows(state.range(0) + steps));
+  cache->truncate(state.range(0));
+  std::vector<Memory> to(static_cast<std::size_t>(2 * layers), Memory(steps));
+  std::vector<double> calls;
+  std::vector<double> copies;
+  for (auto _ : state) {
+    for (std::int64_t step = 0; step < steps; ++step) {
+      copies.push_back(seconds([&] {
+        for (Memory& side : to)
+          std::memcpy(&side.bytes[static_cast<std::size_t>(step * kRowBytes)], one.bytes.data(),
+                      static_cast<std::size_t>(kRowBytes));
+        benchmark::ClobberMemory();
+      }));
+      calls.push_back(seconds([&] { append(*cache, layers, one); }));
+    }
+    state.SetIterationTime(median(calls));
+  }
+  report(state, calls, copies);
+}
+
+void reading(benchmark::State& state, Make make, bool packed, int times) {
+  const std::int64_t tokens = state.range(0);
+  const std::unique_ptr<Pool> pool = make(options(1));
+  const std::unique_ptr<Cache> cache = pool->make_cache();
+  const Tensor all = rows(tokens);
+  const Memory from(2 * tokens);
+  Memory to(2 * tokens);
+  std::vector<double> calls;
+  std::vector<double> copies;
+  for (auto _ : state) {
+    for (int i = 0; i < times; ++i) {
+      cache->truncate(0);
+      append(*cache, 1, all);
+      copies.push_back(seconds([&] {
+        std::memcpy(to.bytes.data(), from.bytes.data(), to.bytes.size());
+        benchmark::ClobberMemory();
+      }));
+      calls.push_back(seconds([&] {
+        if (packed)
+          benchmark::DoNotOptimize(cache->views_packed(0).data());
+        else
+          benchmark::DoNotOptimize(cache->views(0).data());
+      }));
+    }
+    // What is packed first goes to memory that was never touched.
+    calls.erase(calls.begin());
+    state.SetIterationTime(median(calls));
+  }
+  report(state, calls, copies);
+}
+
+void packed_steps(benchmark::State& state, Make make, int times) {
+  const std::unique_ptr<Pool> pool = make(options(1));
+  const std::unique_ptr<Cache> cache = pool->make_cache();
+  append(*cache, 1, rows(state.range(0)));
+  benchmark::DoNotOptimize(cache->views_packed(0).data());
+  const Tensor one = rows(1);
+  Memory to(2);
+  std::vector<double> calls;
+  std::vector<double> copies;
+  for (auto _ : state) {
+    for (int i = 0; i < times; ++i) {
+      append(*cache, 1, one);
+      copies.push_back(seconds([&] {
+        std::memcpy(to.bytes.data(), one.bytes.data(), one.bytes.size());
+        std::memcpy(to.bytes.data() + one.bytes.size(), one.bytes.data(), one.bytes.size());
+        benchmark::ClobberMemory();
+      }));
+      calls.push_back(seconds([&] { benchmark::DoNotOptimize(cache->views_packed(0).data()); }));
+    }
+    state.SetIterationTime(median(calls));
+  }
+  report(state, calls, copies);
+}
+
+void reference_append(benchmark::State& state) {
+  appends(state, make_paged, 2, 16);
+}
+void optimized_append(benchmark::State& state) {
+  appends(state, optimized::make_paged_views, 32, 512);
+}
+void reference_views(benchmark::State& state) {
+  reading(state, make_paged, false, 5);
+}
+void optimized_views(benchmark::State& state) {
+  reading(state, optimized::make_paged_views, false, 11);
+}
+void reference_packed(benchmark::State& state) {
+  reading(state, make_paged, true, 3);
+}
+void optimized_packed(benchmark::State& state) {
+  reading(state, optimized::make_paged_views, true, 11);
+}
+void optimized_packed_step(benchmark::State& state) {
+  packed_steps(state, optimized::make_paged_views, 512);
+}
+
+void shapes(benchmark::internal::Benchmark* one) {
+  one->Arg(4'096)->Arg(32'768)->UseManualTime()->Iterations(1);
+}
+BENCHMARK(reference_append)->Apply(shapes);
+BENCHMARK(optimized_append)->Arg(0)->Arg(4'096)->UseManualTime()->Iterations(1);
+BENCHMARK(reference_views)->Apply(shapes);
+BENCHMARK(optimized_views)->Apply(shapes);
+BENCHMARK(reference_packed)->Apply(shapes);
+BENCHMARK(optimized_packed)->Apply(shapes);
+BENCHMARK(optimized_packed_step)->Apply(shapes);
+
+}  // namespace
+}  // namespace kvo::views
