@@ -215,7 +215,8 @@ void SelectingSampler::apply_top_k(std::span<double> logits, std::int64_t k) con
   // Where fewer than k are above -inf the k-th largest may be a NaN, and then nothing is below it.
   const auto is_nan = [](double value) { return std::isnan(value); };
   if (kth == kCut && std::ssize(logits) - std::ranges::count_if(logits, is_nan) < k) return;
-  for (double& value : logits) value = value >= kth ? value : kCut;
+  for (double& value : logits)
+    if (!(value >= kth)) value = kCut;
 }
 
 void SelectingSampler::apply_top_p(std::span<double> logits, double p) const {
@@ -239,9 +240,8 @@ std::vector<double> SelectingSampler::softmax(std::span<const double> logits) co
   if (logits.empty()) return {};
   const double largest =
       std::isnan(logits.front()) ? logits.front() : Blocks<double>(logits).largest();
-  if (largest == kCut)
-    return std::vector<double>(logits.size(), 1 / static_cast<double>(logits.size()));
-  std::vector<double> probabilities(logits.size());
+  std::vector<double> probabilities(logits.size(), 1 / static_cast<double>(logits.size()));
+  if (largest == kCut) return probabilities;
   double sum = 0;
   for (std::size_t i = 0; i < logits.size(); ++i) {
     probabilities[i] = exponential(logits[i] - largest);

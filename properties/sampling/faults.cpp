@@ -100,7 +100,7 @@ std::vector<Fault> faults_of_selection() {
        "nan_survives",
        "top-k leaves NaN, and probabilities are no numbers",
        "a comparison turned round",
-       {{kFast, "value >= kth ? value : kCut", "value < kth ? kCut : value"}}},
+       {{kFast, "!(value >= kth)", "value < kth"}}},
       {kKind,
        "equal_quotients_parted",
        "of tokens that a temperature makes equal only some stay",

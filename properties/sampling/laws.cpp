@@ -108,8 +108,8 @@ Observation of_either_order(const Observation& seen) {
   const auto bits = [](double value) { return std::bit_cast<std::uint64_t>(value); };
   const bool first =
       std::ranges::lexicographical_compare(changed->logits, other, std::less<>(), bits, bits);
-  return {.error = seen.error,
-          .returns = Record::of(Logits{first ? changed->logits : std::move(other)})};
+  if (first) other = changed->logits;
+  return {.error = seen.error, .returns = Record::of(Logits{std::move(other)})};
 }
 
 // The same for an index from the front and from the back.

@@ -27,7 +27,8 @@ bool are_numbers(std::span<const double> logits) {
 
 // Probabilities by the definition; of logits that are numbers.
 std::vector<double> distribution_of(std::span<const double> logits) {
-  const double largest = logits.empty() ? kNone : *std::ranges::max_element(logits);
+  if (logits.empty()) return {};
+  const double largest = std::ranges::max(logits);
   std::vector<double> parts;
   for (const double value : logits)
     parts.push_back(largest == kNone ? 1 : std::exp(value - largest));

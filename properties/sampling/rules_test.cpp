@@ -198,8 +198,8 @@ TEST_P(SamplingRules, TheSeedDecidesTheDrawZF98) {
     ++counts.at(static_cast<std::size_t>(token));
     EXPECT_EQ(sampler.values(op).token, token);
   }
-  EXPECT_NEAR(counts[0], kDraws / 4, 100);
-  EXPECT_NEAR(counts[1], kDraws / 2, 100);
+  EXPECT_NEAR(counts[0], 0.25 * kDraws, 100);
+  EXPECT_NEAR(counts[1], 0.5 * kDraws, 100);
 }
 
 TEST_P(SamplingRules, TheDefaultDrawsFromAllZF99) {

@@ -96,7 +96,7 @@ struct SampleFromDistribution {
 KVO_DESCRIBE(SampleFromDistribution, (logits, "logits"),
              (seed, "of the random numbers of this operation; 0 if missing"))
 
-struct Sample {
+struct Sample {  // NOLINT(bugprone-exception-escape): as Tensor
   static constexpr std::string_view kName = "sample";
   static constexpr std::string_view kDoc =
       "Chooses the next token from the last position of batch row 0 (ZF-90 to ZF-92).";

@@ -108,9 +108,11 @@ std::vector<double> softmax(std::span<const double> logits) {
   double largest = logits.front();
   for (const double value : logits)
     if (value > largest) largest = value;
-  if (largest == kCut)
-    return std::vector<double>(logits.size(), 1 / static_cast<double>(logits.size()));
   std::vector<double> probabilities;
+  if (largest == kCut) {
+    probabilities.assign(logits.size(), 1 / static_cast<double>(logits.size()));
+    return probabilities;
+  }
   double sum = 0;
   for (const double value : logits) {
     probabilities.push_back(exponential(value - largest));

@@ -13,12 +13,14 @@ namespace json = boost::json;
 using Failure = boost::system::error_code;
 using Text = json::string_view;
 
-// Makes a value of what the parser finds. The names are those that the parser asks for.
+// Makes a value of what the parser finds.
 struct Builder {
+  // NOLINTBEGIN(readability-identifier-naming): the parser asks for these names
   static constexpr std::size_t max_object_size = json::object::max_size();
   static constexpr std::size_t max_array_size = json::array::max_size();
   static constexpr std::size_t max_key_size = json::string::max_size();
   static constexpr std::size_t max_string_size = json::string::max_size();
+  // NOLINTEND(readability-identifier-naming)
 
   bool on_document_begin(Failure& /*ec*/) { return true; }
   bool on_document_end(Failure& /*ec*/) { return true; }
