@@ -21,7 +21,7 @@ views::Options some(std::int64_t head_dim, std::int64_t tokens) {
   return options;
 }
 
-Tensor counted(std::int64_t tokens, std::int64_t width) {
+Tensor numbered_rows(std::int64_t tokens, std::int64_t width) {
   Tensor rows = make_tensor({tokens, width});
   float next = 0;
   for (float& cell : rows.floats()) cell = ++next;
@@ -34,7 +34,7 @@ TEST(PagedViewsCache, PacksManyTokensRightAtEveryHeadSize) {
     const std::int64_t tokens = (std::int64_t{1} << 20U) / dim + 5;
     const auto pool = make_paged_views(some(dim, tokens));
     const std::unique_ptr<views::Cache> cache = pool->make_cache();
-    const Tensor rows = counted(tokens, 2 * dim);
+    const Tensor rows = numbered_rows(tokens, 2 * dim);
     ASSERT_TRUE(cache->append(0, rows, rows).has_value());
     std::int64_t wrong = 0;
     std::int64_t seen = 0;
@@ -54,11 +54,11 @@ TEST(PagedViewsCache, PacksManyTokensRightAtEveryHeadSize) {
 TEST(PagedViewsCache, ViewsOfDifferentLayersAndSequencesNeverAlias) {
   const auto pool = make_paged_views(some(4, 700));
   const std::unique_ptr<views::Cache> one = pool->make_cache();
-  const Tensor rows = counted(300, 8);
+  const Tensor rows = numbered_rows(300, 8);
   for (const std::int64_t layer : {0, 1}) ASSERT_TRUE(one->append(layer, rows, rows).has_value());
   ASSERT_TRUE(one->commit(300).has_value());
   const std::unique_ptr<views::Cache> other = std::move(one->fork(100).value());
-  const Tensor more = counted(40, 8);
+  const Tensor more = numbered_rows(40, 8);
   for (const std::int64_t layer : {0, 1}) ASSERT_TRUE(other->append(layer, more, more).has_value());
   std::map<const std::byte*, int> shown;
   for (const std::int64_t layer : {0, 1}) {
@@ -74,7 +74,7 @@ TEST(PagedViewsCache, BlocksDoNotMoveAndAllComeBack) {
   const auto pool = make_paged_views(some(4, 100'000));
   const std::unique_ptr<views::Cache> cache = pool->make_cache();
   const std::int64_t before = pool->free_blocks();
-  const Tensor rows = counted(1'000, 8);
+  const Tensor rows = numbered_rows(1'000, 8);
   std::vector<const std::byte*> seen;
   for (int step = 0; step < 90; ++step) {
     for (const std::int64_t layer : {0, 1})
