@@ -41,7 +41,8 @@ std::vector<Trial> trials() {
   for (const CacheKind* kind : contracts().kinds())
     for (const Law* law : contracts().laws_of(*kind))
       for (const Profile profile : {Profile::kOriginal, Profile::kDocumented})
-        if (!mutants_of(*kind).empty()) all.push_back({kind, law, profile});
+        // A text over a faulty cache costs as much as some hundred operations of it, or never ends.
+        if (!mutants_of(*kind).empty() && kind->inner.empty()) all.push_back({kind, law, profile});
   return all;
 }
 

@@ -90,7 +90,10 @@ Judgement MetamorphicLaw::judge(const CasePlan& plan, const Subject& subject,
   Judgement judgement{
       .subject = &subject, .verdict = drawn.verdict, .timings = std::move(drawn.timings)};
   if (drawn.verdict.outcome != Outcome::kAgrees) return judgement;
-  const Variation variation = terms_.transformation({*plan.kind, plan.setup, script, drawn.seen});
+  // A log may ask for a law of another contract, which has nothing to say of it.
+  const Variation variation =
+      applies_to(*plan.kind) ? terms_.transformation({*plan.kind, plan.setup, script, drawn.seen})
+                             : Variation();
   if (variation.pairs.empty()) {
     judgement.verdict = {.outcome = Outcome::kVacuous, .reason = "nothing to change in the script"};
     return judgement;
