@@ -26,11 +26,10 @@ TEST(Summary, FiguresAreSummedOrTheMostIsKept) {
   summary.add(one_case("a.b", 10, 20, 500));
   summary.add(one_case("a.c", 0, 0, -3));
   const auto figures = summary.figures();
-  EXPECT_THAT(figures, ElementsAre(Field(&FigureSummary::value, 40),
-                                   Field(&FigureSummary::value, 30),
-                                   Field(&FigureSummary::value, 700),
-                                   Field(&FigureSummary::value, 0), Field(&FigureSummary::value, 0),
-                                   Field(&FigureSummary::value, -3)));
+  EXPECT_THAT(figures,
+              ElementsAre(Field(&FigureSummary::value, 40), Field(&FigureSummary::value, 30),
+                          Field(&FigureSummary::value, 700), Field(&FigureSummary::value, 0),
+                          Field(&FigureSummary::value, 0), Field(&FigureSummary::value, -3)));
   ASSERT_EQ(figures.size(), 6U);
   EXPECT_EQ(figures[0].kind, "a.b");
   EXPECT_EQ(figures[0].figure, "asked");
