@@ -36,13 +36,17 @@ std::vector<const Mutant*> mutants_of(const CacheKind& kind) {
   return all;
 }
 
+// Both profiles where the reference judges; what the other laws find is repeated alike in both.
 std::vector<Trial> trials() {
   std::vector<Trial> all;
-  for (const CacheKind* kind : contracts().kinds())
-    for (const Law* law : contracts().laws_of(*kind))
-      for (const Profile profile : {Profile::kOriginal, Profile::kDocumented})
-        // A text over a faulty cache costs as much as some hundred operations of it, or never ends.
-        if (!mutants_of(*kind).empty() && kind->inner.empty()) all.push_back({kind, law, profile});
+  for (const CacheKind* kind : contracts().kinds()) {
+    // A text over a faulty cache costs as much as some hundred operations of it, or never ends.
+    if (mutants_of(*kind).empty() || !kind->inner.empty()) continue;
+    for (const Law* law : contracts().laws_of(*kind)) {
+      all.push_back({kind, law, Profile::kOriginal});
+      if (law->name() == "agrees_with_reference") all.push_back({kind, law, Profile::kDocumented});
+    }
+  }
   return all;
 }
 
