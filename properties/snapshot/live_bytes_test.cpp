@@ -63,7 +63,9 @@ TEST(LiveBytes, GoBackToZeroWhenAllIsFreedAndClosed) {
         (void)session->apply(Op::of(Free{}), probe);
         for (std::int64_t number = 1; number <= highest; ++number)
           (void)session->apply(Op::of(Close{number}), probe);
-        if (highest >= 0 && profile == Profile::kDocumented) ASSERT_EQ(live->now(), 0);
+        if (highest >= 0 && profile == Profile::kDocumented) {
+          ASSERT_EQ(live->now(), 0);
+        }
         session.reset();
         ASSERT_EQ(live->now(), 0);
       }

@@ -99,8 +99,9 @@ Driven driven(const replay::Lowering& lowering, LoweringInput input,
     all.ops.push_back(*op);
     all.seen.push_back(session->apply(*op, probe));
     EXPECT_FALSE(all.seen.back().error) << op_text(*op);
-    if (const Observation* want = stream->expected())
+    if (const Observation* want = stream->expected()) {
       EXPECT_EQ(observation_difference(*want, all.seen.back()), std::nullopt) << op_text(*op);
+    }
     stream->saw(*op, all.seen.back(), all.labels);
   }
   for (const Figure& figure : stream->figures())
@@ -335,8 +336,8 @@ Lines names_of_lowerings() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, SnapshotLowering, testing::ValuesIn(names_of_lowerings()),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& one) {
+                           std::string name = one.param;
                            std::ranges::replace_if(
                                name, [](char c) { return c == '.' || c == ' '; }, '_');
                            return name;
