@@ -182,7 +182,9 @@ TEST(ReplayPlan, LoweringsOfOneKindHaveCasesOfTheirOwnOfTheirOwnLength) {
   for (std::uint64_t index = 0; index < replay.cases(); ++index) {
     const CasePlan plan = replay.plan(index);
     if (plan.kind == trie) names.push_back(plan.name);
-    if (index < 3) EXPECT_EQ(plan.kind, index == 0 ? kv : trie) << "all from the first request on";
+    if (index < 3) {
+      EXPECT_EQ(plan.kind, index == 0 ? kv : trie) << "all from the first request on";
+    }
   }
   EXPECT_EQ(replay.cases(), 24U + 4U);
   EXPECT_EQ(names, (std::vector<std::string>{"kv-requests0-15", "mixed-requests0-15",
