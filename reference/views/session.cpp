@@ -212,7 +212,9 @@ class PagedSession final : public DispatchSession<PagedSession, Ops> {
   }
   void find_stale(const Followed& cache) {
     for (Kept& kept : kept_) {
-      if (kept.life != cache.life) continue;
+      // A layer that there is not shows nothing (MK-14).
+      const bool shows = kept.layer >= 0 && kept.layer < options_.num_layers;
+      if (kept.life != cache.life || !shows) continue;
       const auto held = cache.seq_len + cache.pending[static_cast<std::size_t>(kept.layer)];
       if (reaches(kept, held)) kept.stale = true;
     }
