@@ -51,11 +51,12 @@ struct MutantRecord {
   std::uint64_t operations = 0;
   std::uint64_t shrunk_operations = 0;
   std::string difference = {};
+  std::vector<std::string> inside = {};  ///< where a cache inside of the mutant goes wrong
   std::vector<std::string> script = {};
 };
 BOOST_DESCRIBE_STRUCT(MutantRecord, (),
                       (mutant, fault, origin, law, cases, operations, shrunk_operations, difference,
-                       script))
+                       inside, script))
 
 MutantRecord record_of(const Contracts& contracts, const Mutant& mutant,
                        const MutantsArguments& arguments) {
@@ -70,6 +71,7 @@ MutantRecord record_of(const Contracts& contracts, const Mutant& mutant,
   record.operations = kill->operations;
   record.shrunk_operations = kill->repro.script.steps.size();
   record.difference = kill->repro.verdict.text();
+  record.inside = kill->repro.inside;
   for (const traces::Step& step : kill->repro.script.steps)
     record.script.push_back(op_text(step.op));
   return record;
@@ -106,6 +108,7 @@ void print_matrix(const std::vector<MutantRecord>& records, bool scripts) {
     if (!scripts) break;
     print_out(fmt::format("\n{}: {}\n  {}\n  {}\n", record.mutant, record.fault, record.origin,
                           record.difference));
+    for (const std::string& line : record.inside) print_out("  " + line + "\n");
     for (const std::string& line : record.script) print_out("  " + line + "\n");
   }
 }

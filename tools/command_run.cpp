@@ -31,6 +31,7 @@ struct RunArguments : CampaignArguments {
   std::string trace;  // empty: the embedded sample
   std::string format;
   std::vector<std::string> words;
+  bool generate = false;
   std::int64_t requests = 0;
   std::optional<std::uint64_t> only_case;
   replay::ReplayOptions replay;
@@ -66,12 +67,18 @@ void check_row(const replay::LoweringPolicy& policy) {
         policy.num_layers, policy.num_heads, policy.head_dim, bytes / kMiB, kMostBytes / kMiB));
 }
 
+// With --generate a name is that of the cache inside of a subject.
+std::vector<Comparison> comparisons_of(const Contracts& contracts, const RunArguments& arguments) {
+  if (!arguments.generate) return select_subjects(contracts, arguments.words);
+  return select_inside(contracts, arguments.words);
+}
+
 replay::Replay replay_of(const Contracts& contracts, const RunArguments& arguments) {
   replay::ReplayOptions options = arguments.replay;
   options.seed = arguments.seed;
   options.profile = arguments.profile;
   replay::Replay replay(contracts, read_requests(arguments),
-                        select_subjects(contracts, arguments.words), std::move(options));
+                        comparisons_of(contracts, arguments), std::move(options));
   if (replay.kinds().empty()) throw UsageError("no trace can be replayed on these subjects");
   return replay;
 }
@@ -197,6 +204,8 @@ Run declare_run(CLI::App& app, const Contracts& contracts) {
       ->type_name("FORMAT");
   app.add_option("--subject", arguments->words, "contracts, caches or subjects; none: all")
       ->type_name("SUBJECT");
+  app.add_flag("--generate", arguments->generate,
+               "generate the texts of the requests over the chosen caches, and compare the texts");
   declare_policy(app, arguments->requests, arguments->replay);
   app.add_option("--case", arguments->only_case, "only the case of this index")
       ->check(not_negative())

@@ -112,7 +112,8 @@ CasePlan plan_of(const Contracts& contracts, const ShrinkArguments& arguments,
                 .config = header.config},
       .law = &law_named(contracts, law),
       .baseline = &contracts.reference_of(*subject.kind),
-      .subjects = {&subject}};
+      .subjects = {&subject},
+      .reference_of = contracts.reference_finder()};
 }
 
 int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {

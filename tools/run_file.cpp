@@ -123,6 +123,7 @@ ShrunkRecord shrunk_record(const Repro& repro) {
                       .difference = difference_of(repro.verdict),
                       .repeats = repro.verdict.failed(),
                       .origins = repro.origins,
+                      .inside = repro.inside,
                       .rules = {},
                       .guilty = repro.verdict.op_index,
                       .script = {}};

@@ -48,12 +48,14 @@ struct ShrunkRecord {
   std::optional<Difference> difference = std::nullopt;  ///< absent: it is broken or died
   bool repeats = true;                                  ///< false: run again, the subject agreed
   std::vector<std::string> origins;                     ///< which operations put there what differs
+  std::vector<std::string> inside;  ///< where a cache inside of the subject goes wrong
   std::string rules;                ///< that the guilty operation cites: "RS-4, RS-5"
   std::uint64_t guilty = 0;         ///< its number in the script
   std::vector<std::string> script;  ///< a line an operation; none where there are too many to read
 };
 BOOST_DESCRIBE_STRUCT(ShrunkRecord, (),
-                      (operations, problem, difference, repeats, origins, rules, guilty, script))
+                      (operations, problem, difference, repeats, origins, inside, rules, guilty,
+                       script))
 
 struct SubjectRecord {
   std::string subject;

@@ -30,6 +30,31 @@ std::vector<const Subject*> meant_by(const Contracts& contracts, const std::stri
   return meant;
 }
 
+void add_new(std::vector<const Subject*>& all, const Subject* subject) {
+  if (std::ranges::find(all, subject) == all.end()) all.push_back(subject);
+}
+
+bool generates(const CacheKind& kind) {
+  return kind.operation("generate") != nullptr;
+}
+
+// The chosen ones by kind, beside its reference.
+std::vector<Comparison> compared(const Contracts& contracts,
+                                 const std::vector<const Subject*>& chosen) {
+  std::vector<Comparison> comparisons;
+  for (const CacheKind* kind : contracts.kinds()) {
+    Comparison comparison{.kind = kind, .reference = &contracts.reference_of(*kind)};
+    bool wanted = false;
+    for (const Subject* subject : chosen) {
+      if (subject->kind != kind) continue;
+      wanted = true;
+      if (subject != comparison.reference) comparison.subjects.push_back(subject);
+    }
+    if (wanted) comparisons.push_back(std::move(comparison));
+  }
+  return comparisons;
+}
+
 }  // namespace
 
 bool means(const std::string& word, const Subject& subject) {
@@ -72,20 +97,26 @@ std::vector<Comparison> select_subjects(const Contracts& contracts,
   std::vector<const Subject*> chosen =
       words.empty() ? contracts.subjects() : std::vector<const Subject*>();
   for (const std::string& word : words)
-    for (const Subject* subject : meant_by(contracts, word))
-      if (std::ranges::find(chosen, subject) == chosen.end()) chosen.push_back(subject);
-  std::vector<Comparison> comparisons;
-  for (const CacheKind* kind : contracts.kinds()) {
-    Comparison comparison{.kind = kind, .reference = &contracts.reference_of(*kind)};
-    bool wanted = false;
-    for (const Subject* subject : chosen) {
-      if (subject->kind != kind) continue;
-      wanted = true;
-      if (subject != comparison.reference) comparison.subjects.push_back(subject);
-    }
-    if (wanted) comparisons.push_back(std::move(comparison));
+    for (const Subject* subject : meant_by(contracts, word)) add_new(chosen, subject);
+  return compared(contracts, chosen);
+}
+
+std::vector<Comparison> select_inside(const Contracts& contracts,
+                                      const std::vector<std::string>& words) {
+  std::vector<const Subject*> chosen;
+  for (const Subject* subject : contracts.subjects())
+    if (words.empty() && subject->inside && generates(*subject->kind)) chosen.push_back(subject);
+  for (const std::string& word : words) {
+    const std::size_t before = chosen.size();
+    for (const Subject* inner : meant_by(contracts, word))
+      for (const CacheKind* kind : contracts.kinds())
+        if (const Subject& outer = contracts.reference_of(*kind);
+            generates(*kind) && can_stand_over(outer, *inner))
+          add_new(chosen, contracts.find_subject(outer.name() + "/" + inner->name()));
+    if (chosen.size() == before)
+      throw UsageError(fmt::format("no text can be generated over '{}'", printable(word)));
   }
-  return comparisons;
+  return compared(contracts, chosen);
 }
 
 std::vector<std::string> subject_names(const std::vector<Comparison>& comparisons) {

@@ -20,6 +20,12 @@ namespace kvo::tools {
 [[nodiscard]] std::vector<Comparison> select_subjects(const Contracts& contracts,
                                                       const std::vector<std::string>& words);
 
+/// Subjects with an operation "generate" over those that the words mean, each beside the reference
+/// of its kind; none means all that have another cache inside.
+/// Throws UsageError for a word that means nothing, or nothing that can be inside.
+[[nodiscard]] std::vector<Comparison> select_inside(const Contracts& contracts,
+                                                    const std::vector<std::string>& words);
+
 /// Whether the words mean references, too.
 [[nodiscard]] bool means_references(const Contracts& contracts,
                                     const std::vector<std::string>& words);

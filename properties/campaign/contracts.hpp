@@ -66,6 +66,10 @@ class Contracts {
   [[nodiscard]] const Subject* find_subject(std::string_view name) const;
   /// The reference of a kind, which must be one of kinds().
   [[nodiscard]] const Subject& reference_of(const CacheKind& kind) const;
+  /// reference_of as a function; valid as long as this object.
+  [[nodiscard]] std::function<const Subject&(const CacheKind&)> reference_finder() const {
+    return [this](const CacheKind& kind) -> const Subject& { return reference_of(kind); };
+  }
   /// The subjects of a kind, its reference first.
   [[nodiscard]] std::vector<const Subject*> subjects_of(const CacheKind& kind) const;
 

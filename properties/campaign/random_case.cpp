@@ -22,7 +22,8 @@ CasePlan random_case(const Contracts& contracts, const Law& law,
                 .note = "generated; law " + std::string(law.name()),
                 .setup = generator->make(own_seed, profile).setup,
                 .law = &law,
-                .baseline = &contracts.reference_of(kind)};
+                .baseline = &contracts.reference_of(kind),
+                .reference_of = contracts.reference_finder()};
   for (const Subject* subject : subjects)
     if (subject != plan.baseline || law.judges_reference()) plan.subjects.push_back(subject);
   plan.ops = [generator, own_seed, profile, operations] {

@@ -20,25 +20,25 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(TextLabel, std::uint8_t, kText, kNoText, kFull, kE
                               kCancelled, kStreamFailed, kEmptyPrompt, kBadPrompt, kUndecodable,
                               kModelFailed, kBadLogits, kTooFewLayers, kSeveralEvents, kDrawn,
                               kMixedBatch, kWrongStreams, kPoolLow, kPoolWhole, kNoPool, kRefused,
-                              kVocabularyOfOne, kMany)
+                              kVocabularyOfOne, kMany, kChunkedPrompt, kSharedPrefix)
 
 class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLabel> {
   using S = TextScript;
   using Label = TextLabel;
 
  public:
-  TextScript(std::uint64_t seed, RequestTerms terms)
-      : ScriptGenerator(seed), terms_(std::move(terms)) {
+  TextScript(std::uint64_t seed, RequestTerms terms, PrefillOption prefill)
+      : ScriptGenerator(seed), terms_(std::move(terms)), prefill_(prefill) {
     plan(New{});
   }
 
   // Steps.
   Op generate() {
-    Request request = drawn_request(draw(), terms_);
+    Request request = this->request();
     return Op::of(Generate{std::move(request.prompt), std::move(request.sampling), cancel()});
   }
   Op generate_stream() {
-    Request request = drawn_request(draw(), terms_);
+    Request request = this->request();
     GenerateStream op{std::move(request.prompt), std::move(request.sampling), cancel()};
     if (draw().percent(10)) op.cancel_at_event = draw().between(0, 5);
     if (draw().percent(12)) op.fail_at_event = draw().between(0, 5);
@@ -80,6 +80,9 @@ class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLa
     constexpr std::size_t kManyBytes = 16;
     if (text.size() > kManyBytes) reach(Label::kMany);
     if (op.cancel_after_forward) reach(Label::kCancelled);
+    if (prefill_.chunk == 1 && op.prompt.find(' ') != std::string::npos)
+      reach(Label::kChunkedPrompt);
+    if (prefill_.keep_prefix && shares_) reach(Label::kSharedPrefix);
   }
   void saw(const GenerateStream& op, const Observation& seen) {
     told(seen.error);
@@ -103,6 +106,17 @@ class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLa
   void saw(const PoolDrain& /*op*/, const Observation& /*seen*/) {}
 
  private:
+  /// Where prefixes are kept, prompts often begin as the one before.
+  Request request() {
+    Request drawn = drawn_request(draw(), terms_);
+    shares_ = prefill_.keep_prefix && draw().percent(60) && last_.find(' ') != std::string::npos;
+    if (shares_) {
+      const std::size_t blank = last_.find(' ', draw().below(last_.rfind(' ') + 1));
+      drawn.prompt = last_.substr(0, blank) + " " + drawn.prompt;
+    }
+    last_ = drawn.prompt;
+    return drawn;
+  }
   std::optional<std::int64_t> cancel() {
     if (draw().percent(88)) return std::nullopt;
     return draw().between(0, 6);
@@ -110,7 +124,7 @@ class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLa
   std::vector<Request> requests() {
     std::vector<Request> all;
     for (std::int64_t count = draw().between(0, 3); count > 0; --count)
-      all.push_back(drawn_request(draw(), terms_));
+      all.push_back(request());
     return all;
   }
   void told(const std::optional<Error>& error) {
@@ -135,6 +149,9 @@ class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLa
   }
 
   RequestTerms terms_;
+  PrefillOption prefill_;
+  std::string last_ = {};  ///< prompt
+  bool shares_ = false;    ///< the last prompt begins as the one before it
 };
 
 GeneratedCase make_text_case(const CacheKind& kind, std::uint64_t seed, Profile profile) {
@@ -152,9 +169,13 @@ GeneratedCase make_text_case(const CacheKind& kind, std::uint64_t seed, Profile 
     if (draw.percent(5)) config.paged.head_dim += 1;
     if (draw.percent(5)) config.paged.head_dim = std::int64_t{1} << 20U;
   }
+  if (draw.percent(35))
+    config.prefill = {.chunk = draw.one_of<std::int64_t>({0, 0, 1, 2, 5}),
+                      .keep_prefix = draw.percent(70)};
+  const PrefillOption prefill = config.prefill.value_or(PrefillOption());
   RequestTerms terms{config.tokenizer, config.model.vocab, !paged};
   return {.setup = {.profile = profile, .config = Record::of(std::move(config))},
-          .ops = std::make_unique<TextScript>(seed, std::move(terms))};
+          .ops = std::make_unique<TextScript>(seed, std::move(terms), prefill)};
 }
 
 using Others = std::initializer_list<TextLabel>;

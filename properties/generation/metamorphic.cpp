@@ -49,8 +49,9 @@ bool streams_all(const Drawn& drawn, std::size_t at, const Generate& op) {
 
 Variation streamed(const Drawn& drawn) {
   const TokenizerKind kind = drawn.setup.config_as<GeneratorConfig>().tokenizer.kind;
-  // What a tokenizer takes back was sent; bytes that are no text are not shown alike in pieces.
-  if (kind == TokenizerKind::kIdsBackspace || kind == TokenizerKind::kBytes) return {};
+  // What a tokenizer takes back was sent; the original splits characters.
+  if (kind == TokenizerKind::kIdsBackspace) return {};
+  if (kind == TokenizerKind::kBytes && !is_documented(drawn)) return {};
   Variation varied;
   for (std::size_t at = 0; at < drawn.script.size(); ++at) {
     const Op& op = drawn.script[at];

@@ -38,9 +38,10 @@ class TextOracle : public Oracle {
     return std::nullopt;
   }
   /// Each forward of a call stands behind the tokens that were fed before it.
-  Words judge_log(const Forwards& forwards) {
+  /// `first`: tokens that the cache holds of the call before.
+  Words judge_log(const Forwards& forwards, std::int64_t first = 0) {
     if (!forwards) return std::nullopt;
-    std::int64_t fed = 0;
+    std::int64_t fed = first;
     for (const Forward& forward : *forwards) {
       if (forward.past == 0) fed = 0;  // the next request of a batch
       if (forward.past != fed)
@@ -73,7 +74,9 @@ Plain plain_of(const Setup& setup) {
               .eos = config.generator.eos,
               .most_positions = config.generator.max_seq_len,
               .profile = setup.profile};
-  if (config.paged.head_dim > 0 && config.paged.max_memory_mb > 0) plain.most_positions.reset();
+  const bool paged = config.paged.head_dim > 0 && config.paged.max_memory_mb > 0;
+  // What is never written to never fills.
+  if (paged || config.model.layers <= 0) plain.most_positions.reset();
   return plain;
 }
 
@@ -81,8 +84,9 @@ class GeneratorOracle final : public TextOracle {
  public:
   explicit GeneratorOracle(const Setup& setup)
       : TextOracle(plain_of(setup), true),
-        takes_back_(setup.config_as<GeneratorConfig>().tokenizer.kind ==
-                    TokenizerKind::kIdsBackspace) {}
+        splits_(setup.profile == Profile::kOriginal),
+        keeps_prefix_(setup.config_as<GeneratorConfig>().prefill.value_or(PrefillOption()).keep_prefix),
+        tokenizer_(setup.config_as<GeneratorConfig>().tokenizer.kind) {}
 
   [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
     Words words;
@@ -100,7 +104,7 @@ class GeneratorOracle final : public TextOracle {
     return std::nullopt;
   }
   Words note(const PoolAvailable& /*op*/, const Observation& seen) {
-    if (seen.error || !documented()) return std::nullopt;
+    if (seen.error || !documented() || keeps_prefix_) return std::nullopt;
     const auto before = std::exchange(free_, seen.as<PoolAvailable::Returns>().n.value);
     if (!before || before == free_) return std::nullopt;
     return "of " + std::to_string(*before) + " free blocks calls left " +
@@ -109,14 +113,14 @@ class GeneratorOracle final : public TextOracle {
   Words note(const Generate& op, const Observation& seen) {
     if (!seen.returns) return skipped();
     const auto& returns = seen.as<Generate::Returns>();
-    if (Words words = judge_log(returns.forwards)) return words;
+    if (Words words = judge_log(returns.forwards, held(returns.forwards))) return words;
     if (seen.error || op.cancel_after_forward) return skipped();
     return judge({op.prompt, op.sampling}, *returns.text);
   }
   Words note(const GenerateStream& op, const Observation& seen) {
     if (!seen.returns) return skipped();
     const auto& returns = seen.as<GenerateStream::Returns>();
-    if (Words words = judge_log(returns.forwards)) return words;
+    if (Words words = judge_log(returns.forwards, held(returns.forwards))) return words;
     if (seen.error || op.cancel_after_forward || op.cancel_at_event) return skipped();
     return streamed({op.prompt, op.sampling}, returns.events);
   }
@@ -125,17 +129,21 @@ class GeneratorOracle final : public TextOracle {
     return batch(op.requests, seen);
   }
 
+  /// What a call found in the cache that it went on with.
+  [[nodiscard]] std::int64_t held(const Forwards& forwards) const {
+    return keeps_prefix_ && forwards && !forwards->empty() ? forwards->front().past : 0;
+  }
   Words streamed(const Request& request, const std::vector<Event>& events) {
-    constexpr std::string_view kNoCharacter = "\ufffd";
-    // Text that is taken back was sent; bytes that are no text are not shown alike in pieces.
-    const std::string text = joined_events(events);
-    if (takes_back_ || text.find(kNoCharacter) != std::string::npos) return skipped();
-    return judge(request, text);
+    // Text that is taken back was sent; the original splits characters.
+    if (tokenizer_ == TokenizerKind::kIdsBackspace) return skipped();
+    if (tokenizer_ == TokenizerKind::kBytes && splits_) return skipped();
+    return judge(request, joined_events(events));
   }
   Words batch(const std::vector<Request>& requests, const Observation& seen) {
     if (seen.error || !seen.returns) return skipped();
     const auto& returns = seen.as<BatchReturns>();
-    if (Words words = judge_log(returns.forwards)) return words;
+    if (!keeps_prefix_)
+      if (Words words = judge_log(returns.forwards)) return words;
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const BatchResult& result = returns.results[i];
       Words words;
@@ -149,7 +157,9 @@ class GeneratorOracle final : public TextOracle {
     return std::nullopt;
   }
 
-  bool takes_back_;
+  bool splits_;
+  bool keeps_prefix_;
+  TokenizerKind tokenizer_;
   std::optional<std::int64_t> free_;  ///< blocks of the pool, when they were last looked at
 };
 

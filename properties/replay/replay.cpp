@@ -14,7 +14,9 @@ constexpr std::int64_t kMostJudged = 10'000;
 
 Replay::Replay(const Contracts& contracts, std::vector<Request> requests,
                const std::vector<Comparison>& comparisons, ReplayOptions options)
-    : requests_(std::move(requests)), options_(std::move(options)) {
+    : requests_(std::move(requests)),
+      options_(std::move(options)),
+      reference_of_(contracts.reference_finder()) {
   std::ranges::stable_sort(requests_, {}, &Request::arrival_us);
   const LoweringInput all{.requests = requests_,
                           .schedule = options_.schedule,
@@ -61,7 +63,8 @@ CasePlan Replay::plan(std::uint64_t index) const {
                                 ? kind.oracle
                                 : nullptr},
       .baseline = kind.comparison.reference,
-      .subjects = kind.comparison.subjects};
+      .subjects = kind.comparison.subjects,
+      .reference_of = reference_of_};
   plan.setup.profile = options_.profile;
   plan.ops = [input, lowering = kind.lowering] { return lowering->lower(input); };
   return plan;

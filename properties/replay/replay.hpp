@@ -43,7 +43,7 @@ struct ReplayedKind {
 class Replay {
  public:
   /// Sorts the requests by arrival: traces may hold rows out of order. Kinds without a lowering are
-  /// left out. Requires  options.lowering.requests_per_case >= 1.
+  /// left out. `contracts` outlives the cases. Requires  options.lowering.requests_per_case >= 1.
   Replay(const Contracts& contracts, std::vector<Request> requests,
          const std::vector<Comparison>& comparisons, ReplayOptions options = {});
 
@@ -69,6 +69,7 @@ class Replay {
 
   std::vector<Request> requests_;
   ReplayOptions options_;
+  std::function<const Subject&(const CacheKind&)> reference_of_;
   std::vector<ReplayedKind> kinds_;
   std::vector<Window> windows_;
 };

@@ -2,9 +2,11 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 
+#include "properties/runner/inside.hpp"
 #include "reference/contract/describe/element.hpp"
 #include "reference/contract/describe/shrink.hpp"
 
@@ -67,6 +69,19 @@ void shrink_config(CasePlan& plan, const std::function<bool()>& fails) {
   }
 }
 
+// Who must keep the law on a smaller script as well, so that shrinking does not leave for a fault
+// that is not the subject's: the same over the reference of its inside, else the reference itself.
+std::optional<Subject> control_of(const CasePlan& plan, const Subject& subject) {
+  if (subject.inside && plan.reference_of) {
+    Subject outer = subject;
+    outer.inside = nullptr;
+    return over_cache(outer, plan.reference_of(*subject.inside->kind));
+  }
+  if (plan.baseline == nullptr || plan.baseline == &subject || !plan.law->judges_reference())
+    return std::nullopt;
+  return *plan.baseline;
+}
+
 }  // namespace
 
 Script script_until(const CasePlan& plan, std::uint64_t last) {
@@ -119,9 +134,13 @@ Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
   std::uint64_t left = shrink.attempts;
   const Verdict first = shrink.attempts > 0 ? shrink.judge(plan, subject, script) : Verdict{};
   // A smaller script that fails otherwise is likely to tell of another fault.
+  auto control = control_of(plan, subject);
+  if (control && shrink.attempts > 0 && shrink.judge(plan, *control, script).failed())
+    control.reset();
   const auto fails = [&](const Script& candidate) {
     const Verdict verdict = shrink.judge(simpler, subject, candidate);
-    return verdict.failed() && verdict.signature() == first.signature();
+    return verdict.failed() && verdict.signature() == first.signature() &&
+           (!control || !shrink.judge(simpler, *control, candidate).failed());
   };
   // A fault that only a stream's expectation shows is the baseline's too: the script stays whole.
   if (first.failed()) {
@@ -145,6 +164,8 @@ Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
                  .steps = dies ? unrecorded(script) : recorded(simpler, subject, script)},
       .verdict = last};
   repro.origins = origins_of(script, repro.verdict);
+  if (last.failed() && last.outcome != Outcome::kDied)
+    repro.inside = told_inside(simpler, subject, script, last.op_index);
   return repro;
 }
 

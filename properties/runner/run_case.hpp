@@ -25,6 +25,8 @@ struct CasePlan {
   LockstepOptions options = {};
   const Subject* baseline = nullptr;  ///< the reference; null: only oracles and records judge
   std::vector<const Subject*> subjects = {};
+  /// The reference of a kind, for reports on caches inside of subjects; null: none are made.
+  std::function<const Subject&(const CacheKind&)> reference_of = nullptr;
   /// Opens the operations from the beginning; deterministic.
   std::function<std::unique_ptr<OpStream>()> ops = nullptr;
 };
@@ -37,6 +39,8 @@ struct Repro {
   /// Which operation of the script put there what differs: "21 is k[batch 1, position 0, dim 0] of
   /// op 3 update".
   std::vector<std::string> origins = {};
+  /// Where the cache inside of the subject goes wrong: told_inside.
+  std::vector<std::string> inside = {};
 };
 
 struct SubjectResult {

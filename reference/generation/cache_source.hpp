@@ -27,6 +27,8 @@ class CacheSource {
   [[nodiscard]] virtual Result<std::unique_ptr<provider::Provider>> make() = 0;
   /// Gives what a cache holds back to where it came from. Errors  as of the cache.
   [[nodiscard]] virtual Status give_back(provider::Provider& cache) = 0;
+  /// Positions that a cache takes at most, whoever else has a part of its pool.
+  [[nodiscard]] virtual std::int64_t most_positions() const = 0;
   /// The pool behind the caches, or nothing where there is none. Errors  as of the pool.
   [[nodiscard]] virtual Result<std::optional<PoolState>> pool() = 0;
   /// Takes and keeps blocks until `leave` are free; returns how many it took.

@@ -36,6 +36,10 @@ Error at_stage(Error error, std::string_view stage) {
   return error;
 }
 
+bool is_endless(const Ids& text, const CacheSource& caches) {
+  return (std::ssize(text) - 2) / 2 > caches.most_positions();
+}
+
 Result<std::string> Generator::generate(const Request& request, const Context& context) {
   TextOut out(parts_.tokenizer, request.sampling.stop_strings, nullptr, quirks_);
   if (const Status done = run(request, context, out); !done) return done.error();
@@ -49,29 +53,62 @@ Status Generator::generate_stream(const Request& request, const Context& context
 }
 
 Status Generator::run(const Request& request, const Context& context, TextOut& out) {
-  const auto cache = parts_.caches.make();
-  if (!cache) return cache.error();
-  Status done = run_over(**cache, request, context, out);
-  if (!quirks_.has(Quirk::kBlocksNeverReturn)) {
-    const Status returned = parts_.caches.give_back(**cache);
+  auto slot = this->slot();
+  if (!slot) return slot.error();
+  Status done = run_over(*slot, request, context, out);
+  if (prefill_.keep_prefix) {
+    kept_ = std::move(*slot);
+  } else if (!quirks_.has(Quirk::kBlocksNeverReturn)) {
+    const Status returned = parts_.caches.give_back(*slot->cache);
     if (done && !returned) return returned;
   }
   return done;
 }
 
-Status Generator::run_over(provider::Provider& cache, const Request& request,
-                           const Context& context, TextOut& out) {
+Result<Generator::Slot> Generator::slot() {
+  if (kept_) return *std::exchange(kept_, std::nullopt);
+  auto cache = parts_.caches.make();
+  if (!cache) return cache.error();
+  return Slot{.cache = std::move(*cache)};
+}
+
+Status Generator::cut_to_prefix(Slot& slot, const Ids& prompt) {
+  if (!prefill_.keep_prefix) return {};
+  const auto part = std::ranges::mismatch(slot.tokens, prompt).in1 - slot.tokens.begin();
+  const auto alike = std::min(part, std::ssize(prompt) - 1);
+  slot.tokens.resize(static_cast<std::size_t>(alike));
+  return slot.cache->truncate(alike);
+}
+
+Result<Tensor> Generator::feed(Slot& slot, std::span<const std::int64_t> ids,
+                               const Context& context) {
+  const std::size_t most =
+      prefill_.chunk > 0 ? static_cast<std::size_t>(prefill_.chunk) : ids.size();
+  while (true) {
+    if (context.cancelled && !quirks_.has(Quirk::kCancelIsNoError)) return fail_other("canceled");
+    const auto chunk = ids.first(std::min(most, ids.size()));
+    auto logits = parts_.model.forward(chunk, *slot.cache);
+    if (!logits) return logits;
+    slot.tokens.insert(slot.tokens.end(), chunk.begin(), chunk.end());
+    ids = ids.subspan(chunk.size());
+    if (ids.empty()) return logits;
+  }
+}
+
+Status Generator::run_over(Slot& slot, const Request& request, const Context& context,
+                           TextOut& out) {
   auto ids = encoded(parts_.tokenizer, request.prompt);
   if (!ids) return ids.error();
   if (sizes_.bos > 0) ids->insert(ids->begin(), sizes_.bos);
+  if (const Status done = cut_to_prefix(slot, *ids); !done) return done;
+  ids->erase(ids->begin(), ids->begin() + std::ssize(slot.tokens));
   const Ids stops = stop_set(request.sampling, sizes_.eos, quirks_);
   sampling::Random random(kDrawSeed);
   Ids fed = std::move(*ids);
   while (true) {
     const bool prefill = out.ids().empty();
-    if (context.cancelled && !quirks_.has(Quirk::kCancelIsNoError)) return fail_other("canceled");
-    if (context.cancelled && !prefill) break;
-    const auto logits = parts_.model.forward(fed, cache);
+    if (context.cancelled && quirks_.has(Quirk::kCancelIsNoError) && !prefill) break;
+    const auto logits = feed(slot, fed, context);
     if (!logits) {
       const bool ends = logits.error().code == Code::kFull && !prefill;
       if (ends && !quirks_.has(Quirk::kFullLosesText)) break;
@@ -84,6 +121,7 @@ Status Generator::run_over(provider::Provider& cache, const Request& request,
     if (!ended) return ended.error();
     if (*ended) return {};
     if (std::ssize(out.ids()) >= most_tokens(request.sampling)) break;
+    if (is_endless(out.ids(), parts_.caches)) return fail_other("endless");
     fed = {*token};
   }
   return out.finish();

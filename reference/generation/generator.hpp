@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,16 +59,22 @@ struct Parts {
 /// The error, with the stage at which it came up as its detail.
 [[nodiscard]] Error at_stage(Error error, std::string_view stage);
 
-/// Text from prompts. Its calls share nothing but the pool behind their caches, and no plan is
-/// compiled: that shows in texts of errors only (ZF-81).
+/// Whether a text has more tokens than its cache could have held: the cache loses what it is given,
+/// so that it never gets full. Drafts give two tokens of text at most for one that is fed.
+[[nodiscard]] bool is_endless(const Ids& text, const CacheSource& caches);
+
+/// Text from prompts. Its calls share nothing but the pool behind their caches, and the cache that
+/// PrefillOption::keep_prefix keeps; no plan is compiled: that shows in texts of errors only
+/// (ZF-81).
 class Generator {
  public:
-  Generator(const Parts& parts, const GeneratorSizes& sizes, QuirkSet<Quirk> quirks)
-      : parts_(parts), sizes_(sizes), quirks_(quirks) {}
+  Generator(const Parts& parts, const GeneratorSizes& sizes, PrefillOption prefill,
+            QuirkSet<Quirk> quirks)
+      : parts_(parts), sizes_(sizes), prefill_(prefill), quirks_(quirks) {}
 
   /// The text behind the prompt, without it (ZF-77 to ZF-79).
   /// Errors  other:encode, other:prompt_empty, other:decode; those of model, cache and sampling;
-  ///         documented: other:canceled.
+  ///         documented: other:canceled; other:endless: is_endless.
   [[nodiscard]] Result<std::string> generate(const Request& request, const Context& context);
   /// The same in pieces, the last one empty and done (ZF-83 to ZF-87).
   /// Errors  as generate; what the stream answers.
@@ -83,15 +91,35 @@ class Generator {
                                                           const std::vector<Stream>& streams);
 
  private:
+  /// A cache, and the tokens that it holds; it may hold a part of a failed forward behind them.
+  struct Slot {
+    std::unique_ptr<provider::Provider> cache;
+    Ids tokens = {};
+  };
+
   /// A call, with a cache of its own that is given back however it ends, but for
-  /// kBlocksNeverReturn. Errors  as generate and generate_stream.
+  /// kBlocksNeverReturn; or, where prefixes are kept, with that of the call before.
+  /// Errors  as generate and generate_stream.
   [[nodiscard]] Status run(const Request& request, const Context& context, TextOut& out);
-  [[nodiscard]] Status run_over(provider::Provider& cache, const Request& request,
-                                const Context& context, TextOut& out);
+  [[nodiscard]] Status run_over(Slot& slot, const Request& request, const Context& context,
+                                TextOut& out);
+  /// The slot of the last call, or a fresh one. Errors  as of the cache's construction.
+  [[nodiscard]] Result<Slot> slot();
+  /// Cuts a slot that was kept to what it has in common with `prompt`, which keeps a token at least
+  /// to be fed.
+  /// Errors  of the cache.
+  [[nodiscard]] Status cut_to_prefix(Slot& slot, const Ids& prompt);
+  /// Feeds tokens, those of a prompt in chunks; the logits behind the last ones. After an error the
+  /// slot holds what was fed before the last chunk.
+  /// Errors  of model and cache; documented: other:canceled, looked at before each forward.
+  [[nodiscard]] Result<Tensor> feed(Slot& slot, std::span<const std::int64_t> ids,
+                                    const Context& context);
 
   Parts parts_;
   GeneratorSizes sizes_;
+  PrefillOption prefill_;
   QuirkSet<Quirk> quirks_;
+  std::optional<Slot> kept_ = std::nullopt;
 };
 
 }  // namespace kvo::generation

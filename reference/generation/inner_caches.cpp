@@ -66,6 +66,7 @@ class PlainSource final : public CacheSource {
     return std::make_unique<ProviderCache>(inner_, tensor_);
   }
   [[nodiscard]] Status give_back(provider::Provider& /*cache*/) override { return {}; }
+  [[nodiscard]] std::int64_t most_positions() const override { return sizes_.max_seq_len; }
   [[nodiscard]] Result<std::optional<PoolState>> pool() override {
     return std::optional<PoolState>();
   }
@@ -97,6 +98,7 @@ class PagedSource final : public CacheSource {
   [[nodiscard]] Status give_back(provider::Provider& /*cache*/) override {
     return status_of(inner_(provider::Free{}));
   }
+  [[nodiscard]] std::int64_t most_positions() const override { return cap_ * kBlockSize; }
   [[nodiscard]] Result<std::optional<PoolState>> pool() override {
     const auto available = inner_(block_pool::Available{});
     if (!available) return available.error();
@@ -175,6 +177,7 @@ class BoundedSource final : public CacheSource {
     return std::make_unique<BoundedCache>(*store_, sizes_);
   }
   [[nodiscard]] Status give_back(provider::Provider& /*cache*/) override { return {}; }
+  [[nodiscard]] std::int64_t most_positions() const override { return sizes_.max_seq_len; }
   [[nodiscard]] Result<std::optional<PoolState>> pool() override {
     return std::optional<PoolState>();
   }

@@ -79,6 +79,16 @@ struct PagedOption {
 KVO_DESCRIBE(PagedOption, (head_dim, "elements of a row; 0: the option is not given"),
              (max_memory_mb, "memory of the pool in MB of 2^20 bytes; 0: not given"))
 
+/// How a call feeds its prompt. Both are ways of engines to do the same work, so texts do not
+/// change: chunked prefill, and the prefix of the last call kept in a slot (B031).
+struct PrefillOption {
+  std::int64_t chunk = 0;
+  bool keep_prefix = false;
+};
+KVO_DESCRIBE(PrefillOption, (chunk, "tokens of a forward at most; 0: all of the prompt"),
+             (keep_prefix, "whether a call goes on with the cache of the one before, cut to what "
+                           "their tokens begin with alike"))
+
 enum class Engine : std::uint8_t { kPlain, kUploader };
 BOOST_DESCRIBE_ENUM(Engine, kPlain, kUploader)
 
@@ -90,12 +100,15 @@ struct GeneratorConfig {
   std::string kv_dtype;
   ModelConfig model;
   PagedOption paged;
+  std::optional<PrefillOption> prefill = std::nullopt;
   TokenizerConfig tokenizer;
 };
 KVO_DESCRIBE(GeneratorConfig, (engine, "uploader: can upload weights, so that caches are tensor"),
              (generator, "sizes and tokens of the generator"),
              (kv_dtype, "fp16, or nothing for f32"), (model, "the model"),
-             (paged, "the paged option"), (tokenizer, "the tokenizer"))
+             (paged, "the paged option"),
+             (prefill, "how prompts are fed; absent: at once, to a fresh cache"),
+             (tokenizer, "the tokenizer"))
 
 /// One of the two models of speculative decoding.
 struct SpeculativeSide {

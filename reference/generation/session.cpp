@@ -53,13 +53,13 @@ BatchResult ended(const Error& error) {
 /// What `new` makes: a generator with all that it works on.
 struct Made {
   Made(std::unique_ptr<Model> its_model, std::unique_ptr<Tokenizer> its_tokenizer,
-       std::unique_ptr<CacheSource> its_caches, const sampling::Sampler& sampler,
-       const GeneratorSizes& sizes, QuirkSet<Quirk> quirks)
-      : model(std::move(its_model)),
+       std::unique_ptr<CacheSource> its_caches, const sampling::Sampler& sampler, StepLog& steps,
+       const GeneratorConfig& config, QuirkSet<Quirk> quirks)
+      : model(std::move(its_model), steps),
         tokenizer(std::move(its_tokenizer)),
         caches(std::move(its_caches)),
         generator({.model = model, .tokenizer = tokenizer, .caches = *caches, .sampler = sampler},
-                  sizes, quirks) {}
+                  config.generator, config.prefill.value_or(PrefillOption()), quirks) {}
 
   WatchedModel model;
   WatchedTokenizer tokenizer;
@@ -75,8 +75,9 @@ class GeneratorSession final : public DispatchSession<GeneratorSession, Generato
         setup_(std::move(setup)),
         config_(setup_.config_as<GeneratorConfig>()),
         quirks_(quirks.own),
-        sampler_(make_sampler(quirks.of_sampling)) {}
+        sampler_(make_sampler(quirks.of_sampling), steps_) {}
 
+  [[nodiscard]] std::span<const WorkStep> steps() const override { return steps_.steps(); }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     return made_ ? made_->caches->broken_invariant() : std::nullopt;
   }
@@ -89,7 +90,7 @@ class GeneratorSession final : public DispatchSession<GeneratorSession, Generato
     auto caches = make_caches();
     if (!caches) return caches.error();
     made_ = std::make_unique<Made>(std::move(*model), make_tokenizer(config_.tokenizer),
-                                   std::move(*caches), *sampler_, config_.generator, quirks_);
+                                   std::move(*caches), sampler_, steps_, config_, quirks_);
     return {};
   }
   Answer<Generate::Returns> operator()(const Generate& op) {
@@ -193,6 +194,7 @@ class GeneratorSession final : public DispatchSession<GeneratorSession, Generato
 
   void watch(Countdown& countdown) {
     probe_.set(probe());
+    steps_.clear();
     made_->model.watch([&countdown] { countdown.forward_ended(); });
     made_->tokenizer.watch();
   }
@@ -209,7 +211,8 @@ class GeneratorSession final : public DispatchSession<GeneratorSession, Generato
   Setup setup_;
   GeneratorConfig config_;
   QuirkSet<Quirk> quirks_;
-  std::unique_ptr<sampling::Sampler> sampler_;
+  StepLog steps_;
+  WatchedSampler sampler_;
   ProbeSlot probe_;
   std::unique_ptr<Made> made_;
 };

@@ -41,6 +41,7 @@ class Call {
   Result<std::string> run(std::string_view prompt) {
     if (const Status done = prefill(prompt); !done) return done.error();
     while (!ended_ && std::ssize(out_.ids()) < most_) {
+      if (is_endless(out_.ids(), parts_.target.caches)) return fail_other("endless");
       if (context_.cancelled) {
         if (!has(Quirk::kCancelIsNoError)) return fail_other("canceled");
         break;

@@ -57,8 +57,9 @@ class SpeculativeSession final : public DispatchSession<SpeculativeSession, Spec
         setup_(std::move(setup)),
         config_(setup_.config_as<SpeculativeConfig>()),
         quirks_(quirks.own),
-        sampler_(make_sampler(quirks.of_sampling)) {}
+        sampler_(make_sampler(quirks.of_sampling), steps_) {}
 
+  [[nodiscard]] std::span<const WorkStep> steps() const override { return steps_.steps(); }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     if (!made_) return std::nullopt;
     if (auto broken = made_->draft->caches->broken_invariant()) return broken;
@@ -68,12 +69,12 @@ class SpeculativeSession final : public DispatchSession<SpeculativeSession, Spec
   Status operator()(const New& /*op*/) {
     probe_.set(probe());
     made_.reset();
-    auto draft = make_side(config_.draft);
+    auto draft = make_side(config_.draft, "draft ");
     if (!draft) return draft.error();
-    auto target = make_side(config_.target);
+    auto target = make_side(config_.target, "target ");
     if (!target) return target.error();
     made_ =
-        std::make_unique<Pair>(std::move(*draft), std::move(*target), config_, *sampler_, quirks_);
+        std::make_unique<Pair>(std::move(*draft), std::move(*target), config_, sampler_, quirks_);
     return {};
   }
   Answer<SpeculativeGenerate::Returns> operator()(const SpeculativeGenerate& op) {
@@ -86,6 +87,7 @@ class SpeculativeSession final : public DispatchSession<SpeculativeSession, Spec
     });
     made_->target->model.watch([&] { countdown.forward_ended(); });
     made_->tokenizer.watch();
+    steps_.clear();
     const auto text = made_->generator.generate({op.prompt, op.sampling}, countdown.context());
     made_->draft->model.watch_ended();
     made_->target->model.watch_ended();
@@ -105,17 +107,18 @@ class SpeculativeSession final : public DispatchSession<SpeculativeSession, Spec
     const Ids none;
     const Ids& draft = op.draft.has_value() ? *op.draft : none;
     const Ids& stop = op.stop.has_value() ? *op.stop : none;
+    steps_.clear();
     if (!op.logits.has_value()) return Verify::Returns{};
     if (op.logits->dtype != DType::kF32) return fail(Code::kPrecondition, "logits are f32");
     const auto right = quirks_.has(Quirk::kFirstDraftUnverified)
-                           ? verified_but_first(*op.logits, draft, stop, *sampler_)
-                           : verified(*op.logits, draft, stop, *sampler_);
+                           ? verified_but_first(*op.logits, draft, stop, sampler_)
+                           : verified(*op.logits, draft, stop, sampler_);
     if (!right) return right.error();
     return Verify::Returns{right->accepted, right->bonus};
   }
 
  private:
-  Result<std::unique_ptr<Side>> make_side(const SpeculativeSide& config) {
+  Result<std::unique_ptr<Side>> make_side(const SpeculativeSide& config, std::string_view who) {
     auto model = make_model(config.model);
     if (!model) return model.error();
     const CacheSizes wanted{.num_layers = config.generator.num_layers,
@@ -124,14 +127,15 @@ class SpeculativeSession final : public DispatchSession<SpeculativeSession, Spec
     auto caches = contiguous_caches(inner_, setup_, wanted, probe_);
     if (!caches) return caches.error();
     return std::make_unique<Side>(
-        Side{WatchedModel(std::move(*model)), std::move(*caches), config.generator});
+        Side{WatchedModel(std::move(*model), steps_, who), std::move(*caches), config.generator});
   }
 
   Subject inner_;
   Setup setup_;
   SpeculativeConfig config_;
   QuirkSet<Quirk> quirks_;
-  std::unique_ptr<sampling::Sampler> sampler_;
+  StepLog steps_;
+  WatchedSampler sampler_;
   ProbeSlot probe_;
   std::unique_ptr<Pair> made_;
 };

@@ -1,14 +1,18 @@
 // The kinds whose caches can stand where a generation asks for a contiguous one.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
 #include "reference/generation/operated_cache.hpp"
+#include "reference/layered/operations.hpp"
+#include "reference/positional/config.hpp"
 #include "reference/positional/operations.hpp"
 #include "reference/provider/paged_operations.hpp"
 #include "reference/provider/tensor_operations.hpp"
 #include "reference/provider/tracing_operations.hpp"
 #include "reference/snapshot/operations.hpp"
+#include "reference/views/operations.hpp"
 
 namespace kvo::generation {
 namespace {
@@ -55,7 +59,108 @@ class ProviderStore final : public RowStore {
   std::int64_t objects_ = 0;
 };
 
-/// snapshot.kv: a cache holds one layer.
+/// layered.vector: rows cannot be taken back, so that what stays is written once more.
+class LayeredStore final : public RowStore {
+ public:
+  LayeredStore(Inner inner, std::int64_t num_layers, std::int64_t dim)
+      : inner_(std::move(inner)), num_layers_(num_layers), dim_(dim) {}
+
+  [[nodiscard]] Status add(std::int64_t layer, std::int64_t /*past*/, const Tensor& k,
+                           const Tensor& v) override {
+    for (std::int64_t at = 0; at < k.shape[1]; ++at)
+      if (const Status done = append(layer, row_of(k, at), row_of(v, at)); !done) return done;
+    return {};
+  }
+  [[nodiscard]] Result<provider::KvPair> rows(std::int64_t layer) override {
+    const auto k = inner_(layered::Keys{.layer = static_cast<std::uint64_t>(layer)});
+    if (!k) return k.error();
+    const auto v = inner_(layered::Values{.layer = static_cast<std::uint64_t>(layer)});
+    if (!v) return v.error();
+    return pair_of(in_rows(k->k), in_rows(v->v));
+  }
+  [[nodiscard]] Status cut(std::int64_t n) override {
+    std::vector<std::pair<Tensor, Tensor>> all;
+    for (std::int64_t layer = 0; layer < num_layers_; ++layer) {
+      const auto k = inner_(layered::Keys{.layer = static_cast<std::uint64_t>(layer)});
+      if (!k) return k.error();
+      const auto v = inner_(layered::Values{.layer = static_cast<std::uint64_t>(layer)});
+      if (!v) return v.error();
+      all.emplace_back(in_rows(k->k), in_rows(v->v));
+    }
+    if (const auto done = inner_(layered::Clear{}); !done) return done.error();
+    for (std::int64_t layer = 0; layer < num_layers_; ++layer) {
+      const auto& [k, v] = all[static_cast<std::size_t>(layer)];
+      for (std::int64_t at = 0; at < std::min(n, k.shape[1]); ++at)
+        if (const Status done = append(layer, row_of(k, at), row_of(v, at)); !done) return done;
+    }
+    return {};
+  }
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
+    return inner_.broken_invariant();
+  }
+
+ private:
+  [[nodiscard]] Status append(std::int64_t layer, Tensor k, Tensor v) {
+    return status_of(inner_(layered::Append{
+        .layer = static_cast<std::uint64_t>(layer), .k = std::move(k), .v = std::move(v)}));
+  }
+  [[nodiscard]] static Tensor row_of(const Tensor& rows, std::int64_t at) {
+    const auto dim = static_cast<std::size_t>(rows.shape[2]);
+    return tensor_of({rows.shape[2]}, rows.floats().subspan(static_cast<std::size_t>(at) * dim, dim));
+  }
+  [[nodiscard]] Tensor in_rows(const Tensor& flat) const {
+    return shaped(flat, {1, dim_ > 0 ? flat.elements() / dim_ : 0, dim_});
+  }
+
+  Inner inner_;
+  std::int64_t num_layers_;
+  std::int64_t dim_;
+};
+
+/// views.paged: a cache holds one layer, and each pass is committed by itself.
+class ViewsStore final : public RowStore {
+ public:
+  explicit ViewsStore(std::vector<Inner> layers) : layers_(std::move(layers)) {}
+
+  [[nodiscard]] Status add(std::int64_t layer, std::int64_t /*past*/, const Tensor& k,
+                           const Tensor& v) override {
+    Inner& cache = of(layer);
+    const Shape shape{k.shape[1], k.shape[2]};
+    if (const auto done = cache(views::Append{.k = shaped(k, shape), .v = shaped(v, shape)}); !done)
+      return done.error();
+    return status_of(cache(views::Commit{.n = k.shape[1]}));
+  }
+  [[nodiscard]] Result<provider::KvPair> rows(std::int64_t layer) override {
+    const auto shown = of(layer)(views::ShowViews{});
+    if (!shown) return shown.error();
+    std::vector<float> k;
+    std::vector<float> v;
+    Shape shape{1, 0, 0};
+    for (const views::ShownView& view : shown->views) {
+      k.insert(k.end(), view.k.floats().begin(), view.k.floats().end());
+      v.insert(v.end(), view.v.floats().begin(), view.v.floats().end());
+      shape = {1, shape[1] + view.length, view.k.shape[1]};
+    }
+    return pair_of(tensor_of(shape, k), tensor_of(shape, v));
+  }
+  [[nodiscard]] Status cut(std::int64_t n) override {
+    for (Inner& layer : layers_)
+      if (const auto done = layer(views::Truncate{.n = n}); !done) return done.error();
+    return {};
+  }
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
+    for (const Inner& layer : layers_)
+      if (auto broken = layer.broken_invariant()) return broken;
+    return std::nullopt;
+  }
+
+ private:
+  [[nodiscard]] Inner& of(std::int64_t layer) { return layers_[static_cast<std::size_t>(layer)]; }
+
+  std::vector<Inner> layers_;
+};
+
+/// snapshot.kv and rotating: a cache holds one layer.
 class SnapshotStore final : public RowStore {
  public:
   explicit SnapshotStore(std::vector<Inner> layers) : layers_(std::move(layers)) {}
@@ -96,7 +201,7 @@ class SnapshotStore final : public RowStore {
   std::vector<Inner> layers_;
 };
 
-/// positional.causal: sequence 0 of a pool. A pass begins with layer 0.
+/// Those of contract positional with one cache: sequence 0 of a pool. A pass begins with layer 0.
 class PositionalStore final : public RowStore {
  public:
   explicit PositionalStore(Inner inner) : inner_(std::move(inner)) {}
@@ -179,11 +284,57 @@ Result<std::unique_ptr<RowStore>> provider_store(Inner inner, const CacheKind* k
   return std::unique_ptr<RowStore>(std::make_unique<ProviderStore>(std::move(inner), kind));
 }
 
+/// Positions that a cache which cannot have none has room for.
+std::int64_t room_of(const CacheSizes& sizes) {
+  return std::max<std::int64_t>(sizes.max_seq_len, 1);
+}
+
+/// Windows and chunks see all that a contiguous cache holds.
 Record config_of(const CacheKind* kind, const CacheSizes& sizes) {
-  if (kind != &provider::tracing_kind()) return {};
-  return Record::of(provider::TracingConfig{.real = provider::Real::kKv,
-                                            .num_layers = sizes.num_layers,
-                                            .max_seq_len = sizes.max_seq_len});
+  const std::int64_t room = room_of(sizes);
+  if (kind == &provider::tracing_kind())
+    return Record::of(provider::TracingConfig{.real = provider::Real::kKv,
+                                              .num_layers = sizes.num_layers,
+                                              .max_seq_len = sizes.max_seq_len});
+  if (kind->contract == "positional") {
+    const auto whole = static_cast<std::int32_t>(
+        std::min<std::int64_t>(room, std::numeric_limits<std::int32_t>::max()));
+    return Record::of(positional::CacheConfig{.window = whole, .memory = whole, .chunk = whole});
+  }
+  if (kind->contract == "views")
+    return Record::of(views::Config{.num_layers = 1,
+                                    .block_size = kBlock,
+                                    .num_kv_heads = 1,
+                                    .head_dim = sizes.dim,
+                                    .max_seq_len = room,
+                                    .blocks = room / kBlock + 1});
+  return {};
+}
+
+/// A session for each layer, with a cache made by `make`.
+template <class Store, class Make>
+Result<std::unique_ptr<RowStore>> store_by_layer(const Subject& subject, const Setup& setup,
+                                                 const CacheSizes& sizes, const ProbeSlot& probe,
+                                                 const Make& make) {
+  std::vector<Inner> layers;
+  for (std::int64_t layer = 0; layer < sizes.num_layers; ++layer) {
+    auto inner = Inner::open(subject, setup, probe, config_of(subject.kind, sizes));
+    if (!inner) return inner.error();
+    if (const auto made = (*inner)(make); !made) return made.error();
+    layers.push_back(std::move(*inner));
+  }
+  return std::unique_ptr<RowStore>(std::make_unique<Store>(std::move(layers)));
+}
+
+Result<std::unique_ptr<RowStore>> layered_store(Inner inner, const CacheSizes& sizes) {
+  const std::int64_t layers = std::max<std::int64_t>(sizes.num_layers, 0);
+  if (const auto made = inner(layered::New{.num_layers = static_cast<std::uint64_t>(layers),
+                                           .num_kv_heads = 1,
+                                           .head_dim = static_cast<std::uint64_t>(sizes.dim)});
+      !made)
+    return made.error();
+  return std::unique_ptr<RowStore>(
+      std::make_unique<LayeredStore>(std::move(inner), layers, sizes.dim));
 }
 
 }  // namespace
@@ -191,7 +342,10 @@ Record config_of(const CacheKind* kind, const CacheSizes& sizes) {
 const std::vector<std::string_view>& stand_ins() {
   static const std::vector<std::string_view> kKinds{"provider.contiguous", "provider.paged",
                                                     "provider.tensor",     "provider.tracing",
-                                                    "snapshot.kv",         "positional.causal"};
+                                                    "snapshot.kv",         "snapshot.rotating",
+                                                    "positional.causal",   "positional.swa",
+                                                    "positional.swa_mem",  "positional.chunked",
+                                                    "layered.vector",      "views.paged"};
   return kKinds;
 }
 
@@ -200,21 +354,17 @@ Result<std::unique_ptr<RowStore>> make_store(const Subject& subject, const Setup
   const std::string kind = subject.kind->name();
   if (std::ranges::find(stand_ins(), kind) == stand_ins().end())
     return fail(Code::kNotSupported, kind);
-  if (subject.kind->contract == "snapshot") {
-    std::vector<Inner> layers;
-    for (std::int64_t layer = 0; layer < sizes.num_layers; ++layer) {
-      auto inner = Inner::open(subject, setup, probe);
-      if (!inner) return inner.error();
-      if (const auto made = (*inner)(snapshot::New{}); !made) return made.error();
-      layers.push_back(std::move(*inner));
-    }
-    return std::unique_ptr<RowStore>(std::make_unique<SnapshotStore>(std::move(layers)));
-  }
+  if (subject.kind->contract == "snapshot")
+    return store_by_layer<SnapshotStore>(subject, setup, sizes, probe,
+                                         snapshot::New{.max_size = room_of(sizes)});
+  if (subject.kind->contract == "views")
+    return store_by_layer<ViewsStore>(subject, setup, sizes, probe, views::New{});
   auto inner = Inner::open(subject, setup, probe, config_of(subject.kind, sizes));
   if (!inner) return inner.error();
   if (subject.kind->contract == "provider")
     return provider_store(std::move(*inner), subject.kind, sizes);
-  const std::int64_t room = std::max<std::int64_t>(sizes.max_seq_len, 1);
+  if (subject.kind->contract == "layered") return layered_store(std::move(*inner), sizes);
+  const std::int64_t room = room_of(sizes);
   if (const auto made =
           (*inner)(positional::Init{.max_sequences = 1, .capacity = room, .max_batch = room});
       !made)

@@ -12,23 +12,45 @@
 #include <utility>
 #include <vector>
 
+#include "reference/contract/subject/subject.hpp"
 #include "reference/generation/model.hpp"
 #include "reference/generation/operations.hpp"
 #include "reference/generation/tokenizer.hpp"
+#include "reference/sampling/sampler.hpp"
 
 namespace kvo::generation {
+
+/// The forwards of an operation, and which tokens each of them led to.
+class StepLog {
+ public:
+  /// `who`: which model of several, with a blank behind it.
+  void forward(std::string_view who, std::span<const std::int64_t> ids, std::int64_t past);
+  void failed() { steps_.back().outcome = "an error"; }
+  void chose(std::int64_t token);
+  void clear() { steps_.clear(); }
+  [[nodiscard]] std::span<const WorkStep> steps() const { return steps_; }
+
+ private:
+  std::vector<WorkStep> steps_;
+};
 
 /// A model whose forwards are written down, and that tells of each one that has ended.
 class WatchedModel final : public Model {
  public:
-  explicit WatchedModel(std::unique_ptr<Model> model) : model_(std::move(model)) {}
+  /// `who`: which model of several, with a blank behind it. The log outlives the model.
+  WatchedModel(std::unique_ptr<Model> model, StepLog& steps, std::string_view who = "")
+      : model_(std::move(model)), steps_(&steps), who_(who) {}
 
   [[nodiscard]] Result<Tensor> forward(std::span<const std::int64_t> ids,
                                        provider::Provider& cache) override {
     Forward& seen = forwards_.emplace_back(
         Forward{.tokens = Ids(ids.begin(), ids.end()), .past = cache.seq_len()});
+    steps_->forward(who_, ids, seen.past);
     auto logits = model_->forward(ids, cache);
-    if (!logits) seen.error = true;
+    if (!logits) {
+      seen.error = true;
+      steps_->failed();
+    }
     if (ended_) ended_();
     return logits;
   }
@@ -43,8 +65,53 @@ class WatchedModel final : public Model {
 
  private:
   std::unique_ptr<Model> model_;
+  StepLog* steps_;
+  std::string_view who_;
   std::vector<Forward> forwards_;
   std::function<void()> ended_;
+};
+
+/// A sampler whose choices are written down; the steps of sampling are the other one's.
+class WatchedSampler final : public sampling::Sampler {
+ public:
+  WatchedSampler(std::unique_ptr<sampling::Sampler> sampler, StepLog& steps)
+      : sampler_(std::move(sampler)), steps_(&steps) {}
+
+  void apply_temperature(std::span<double> logits, double temperature) const override {
+    sampler_->apply_temperature(logits, temperature);
+  }
+  void apply_top_k(std::span<double> logits, std::int64_t k) const override {
+    sampler_->apply_top_k(logits, k);
+  }
+  void apply_top_p(std::span<double> logits, double p) const override {
+    sampler_->apply_top_p(logits, p);
+  }
+  void apply_repetition_penalty(std::span<double> logits, std::span<const std::int64_t> generated,
+                                double penalty) const override {
+    sampler_->apply_repetition_penalty(logits, generated, penalty);
+  }
+  [[nodiscard]] std::vector<double> softmax(std::span<const double> logits) const override {
+    return sampler_->softmax(logits);
+  }
+  [[nodiscard]] std::int64_t argmax(std::span<const double> logits) const override {
+    return sampler_->argmax(logits);
+  }
+  [[nodiscard]] Result<std::int64_t> sample_from_distribution(
+      std::span<const double> logits, sampling::Random& random) const override {
+    return sampler_->sample_from_distribution(logits, random);
+  }
+  [[nodiscard]] Result<std::int64_t> sample(const StridedView& logits,
+                                            const sampling::SamplingConfig& config,
+                                            std::span<const std::int64_t> generated,
+                                            sampling::Random& random) const override {
+    auto token = sampler_->sample(logits, config, generated, random);
+    if (token) steps_->chose(*token);
+    return token;
+  }
+
+ private:
+  std::unique_ptr<sampling::Sampler> sampler_;
+  StepLog* steps_;
 };
 
 /// A tokenizer whose decodings are counted.

@@ -32,6 +32,12 @@ struct Setup {
   }
 };
 
+/// A part of an operation's work that its caller does not see, for reports.
+struct WorkStep {
+  std::string work;     ///< "a forward of [7] behind 4 positions"
+  std::string outcome;  ///< "token 5"
+};
+
 /// One case against one subject: holds the caches that its operations made.
 class Session {
  public:
@@ -45,6 +51,9 @@ class Session {
   [[nodiscard]] virtual Observation apply(const Op& op, Probe& probe) = 0;
   /// Walks the caches' internal state; nothing, or the first broken invariant in words.
   [[nodiscard]] virtual std::optional<std::string> broken_invariant() const { return std::nullopt; }
+  /// What the last operation did over the caches inside, the step under way included; valid until
+  /// the next operation. Empty where nothing is told.
+  [[nodiscard]] virtual std::span<const WorkStep> steps() const { return {}; }
 };
 
 /// A cache of a contract, whoever implements it: its name, its operations, and its config.
@@ -84,6 +93,8 @@ struct Subject {
   std::function<Result<std::unique_ptr<Session>>(const Setup&)> open;
   /// The same over caches of another subject, of one of kind->inner; null: nothing is inside.
   std::function<Subject(const Subject& cache)> over = nullptr;
+  /// The cache that over_cache put inside; null: those that the subject brings.
+  std::shared_ptr<const Subject> inside = nullptr;
 
   /// "provider.paged@reference", and "generation.paged@reference/provider.paged@optimized"
   [[nodiscard]] std::string name() const { return kind->name() + "@" + variant; }
@@ -91,7 +102,7 @@ struct Subject {
 
 /// Whether `outer` can have caches of `inner` inside.
 [[nodiscard]] inline bool can_stand_over(const Subject& outer, const Subject& inner) {
-  if (!outer.over) return false;
+  if (!outer.over || outer.inside) return false;
   for (const std::string_view kind : outer.kind->inner)
     if (kind == inner.kind->name()) return true;
   return false;
@@ -102,7 +113,8 @@ struct Subject {
   Subject composed = outer.over(inner);
   composed.variant = outer.variant + "/" + inner.name();
   composed.doc = outer.doc + ", over " + inner.name();
-  composed.over = nullptr;
+  composed.over = outer.over;
+  composed.inside = std::make_shared<const Subject>(inner);
   return composed;
 }
 
