@@ -89,6 +89,28 @@ TEST_F(RunCommand, ReplaysTheEmbeddedSampleWithoutMismatch) {
   EXPECT_THAT(finished.out, HasSubstr(" 0 mismatches\n"));
 }
 
+TEST_F(RunCommand, TextsAreGeneratedOverTheChosenCaches) {
+  const Finished finished = run({"run", "--generate", "--requests", "6", "--scale", "128",
+                                 "--subject", "*@optimized", "--no-timings"});
+  EXPECT_EQ(finished.status, kExitConforms) << finished.err;
+  for (const char* inner : {"provider.contiguous", "snapshot.kv", "positional.causal",
+                            "layered.vector", "views.paged", "snapshot.rotating"})
+    EXPECT_THAT(finished.out,
+                HasSubstr(std::string("generation.contiguous@reference/") + inner + "@optimized"));
+  EXPECT_THAT(finished.out, HasSubstr("generation.paged@reference/provider.paged@optimized"));
+  EXPECT_THAT(finished.out, HasSubstr(" 0 mismatches\n"));
+  expect_refused({"run", "--generate", "--subject", "block_pool"},
+                 "no text can be generated over 'block_pool'");
+}
+
+TEST_F(RunCommand, AWrongTextIsFollowedIntoTheCache) {
+  const Finished finished = run({"run", "--generate", "--requests", "6", "--scale", "128",
+                                 "--subject", "provider.contiguous@mutant:exactly_full_refused"});
+  EXPECT_EQ(finished.status, kExitDiffers) << finished.out << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("gives an error, with the reference token "));
+  EXPECT_THAT(finished.out, HasSubstr("the cache inside parts from provider.contiguous@reference"));
+}
+
 TEST_F(RunCommand, WhatDoesNotFitIsRefusedByName) {
   expect_refused({"run", "--layers", "1048576", "--heads", "1048576", "--head-dim", "1048576"},
                  "--layers 1048576 --heads 1048576 --head-dim 1048576: a token takes");

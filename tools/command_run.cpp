@@ -77,8 +77,8 @@ replay::Replay replay_of(const Contracts& contracts, const RunArguments& argumen
   replay::ReplayOptions options = arguments.replay;
   options.seed = arguments.seed;
   options.profile = arguments.profile;
-  replay::Replay replay(contracts, read_requests(arguments),
-                        comparisons_of(contracts, arguments), std::move(options));
+  replay::Replay replay(contracts, read_requests(arguments), comparisons_of(contracts, arguments),
+                        std::move(options));
   if (replay.kinds().empty()) throw UsageError("no trace can be replayed on these subjects");
   return replay;
 }

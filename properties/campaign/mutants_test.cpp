@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "properties/arenas/arena_mutants.hpp"
@@ -15,6 +16,11 @@
 
 namespace kvo {
 namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr std::uint64_t kCases = 5'000;
 constexpr std::size_t kLongestScript = 10;
@@ -34,6 +40,11 @@ TEST(Mutants, AreAllCaughtByShortScripts) {
     ASSERT_TRUE(caught.has_value()) << mutant.subject.name() << ": " << mutant.fault;
     lengths.push_back(caught->repro.script.steps.size());
     EXPECT_LE(lengths.back(), kLongestScript) << mutant.subject.name();
+    if (mutant.subject.inside) {
+      EXPECT_THAT(caught->repro.inside,
+                  AllOf(Contains(StartsWith("step ")), Contains(HasSubstr(": its op "))))
+          << mutant.subject.name();
+    }
   }
   ASSERT_GE(lengths.size(), 12U);
   std::ranges::sort(lengths);

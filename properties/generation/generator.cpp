@@ -123,8 +123,7 @@ class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLa
   }
   std::vector<Request> requests() {
     std::vector<Request> all;
-    for (std::int64_t count = draw().between(0, 3); count > 0; --count)
-      all.push_back(request());
+    for (std::int64_t count = draw().between(0, 3); count > 0; --count) all.push_back(request());
     return all;
   }
   void told(const std::optional<Error>& error) {

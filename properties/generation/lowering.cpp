@@ -91,6 +91,10 @@ Setup text_setup(const LoweringInput& input) {
   config.generator = sizes_of(input);
   config.model = model_of(input, 1);
   config.tokenizer = tokenizer();
+  // As servers do: prompts in chunks, and a slot that keeps what prompts begin with alike.
+  config.prefill = {
+      .chunk = std::max<std::int64_t>(scaled(input.schedule.chunk_tokens, input.schedule.scale), 1),
+      .keep_prefix = true};
   return {.config = Record::of(std::move(config))};
 }
 
@@ -104,6 +108,7 @@ Setup paged_setup(const LoweringInput& input) {
                   kBlock +
               2;
   const std::int64_t bytes = blocks * 2 * input.policy.num_layers * kBlock * kDim * 4;
+  config.prefill.reset();
   config.paged = {kDim, bytes / (std::int64_t{1} << 20U) + 1};
   return {.config = Record::of(std::move(config))};
 }

@@ -85,7 +85,8 @@ class GeneratorOracle final : public TextOracle {
   explicit GeneratorOracle(const Setup& setup)
       : TextOracle(plain_of(setup), true),
         splits_(setup.profile == Profile::kOriginal),
-        keeps_prefix_(setup.config_as<GeneratorConfig>().prefill.value_or(PrefillOption()).keep_prefix),
+        keeps_prefix_(
+            setup.config_as<GeneratorConfig>().prefill.value_or(PrefillOption()).keep_prefix),
         tokenizer_(setup.config_as<GeneratorConfig>().tokenizer.kind) {}
 
   [[nodiscard]] Words check(const Op& op, const Observation& seen) override {

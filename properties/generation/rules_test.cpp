@@ -10,6 +10,7 @@
 #include "properties/generation/recompute.hpp"
 #include "reference/generation/draft_tracker.hpp"
 #include "reference/generation/inner_caches.hpp"
+#include "reference/generation/operated_cache.hpp"
 #include "reference/generation/speculative_operations.hpp"
 #include "reference/generation/subjects.hpp"
 
@@ -272,6 +273,115 @@ TEST(GenerationLaws, PrefillInChunksIsPrefillAtOnce) {
     }
   }
   EXPECT_GE(caches, 10U);
+}
+
+// What a caller sees of the forwards is shown in the original only.
+TEST(GenerationRules, PromptsAreFedInChunksZF77) {
+  GeneratorConfig config = attending(3);
+  config.prefill = {.chunk = 2};
+  RulesCase generator = made(config, Profile::kOriginal);
+  const auto seen = generator.values(Generate{"3 4 5 6", greedy(2)});
+  ASSERT_EQ(seen.forwards->size(), 4U);
+  EXPECT_EQ((*seen.forwards)[0].tokens, (Ids{2, 3}));
+  EXPECT_EQ((*seen.forwards)[2].tokens, (Ids{6}));
+  EXPECT_EQ((*seen.forwards)[2].past, 4);
+  EXPECT_EQ(seen.text, plain_text(plain_of(attentive(3)), {"3 4 5 6", greedy(2)}));
+}
+
+TEST(GenerationRules, APrefixIsKeptWhereItIsAsked) {
+  GeneratorConfig config = attending(3);
+  config.prefill = {.keep_prefix = true};
+  RulesCase generator = made(config, Profile::kOriginal);
+  (void)generator.values(Generate{"3 4 5 6", greedy(5)});
+  const auto seen = generator.values(Generate{"3 4 9", greedy(2)});
+  EXPECT_EQ(seen.forwards->front().past, 3) << "BOS, 3 and 4";
+  EXPECT_EQ(seen.forwards->front().tokens, (Ids{9}));
+  EXPECT_EQ(seen.text, plain_text(plain_of(attentive(3)), {"3 4 9", greedy(2)}));
+  const auto same = generator.values(Generate{"3 4 9", greedy(2)});
+  EXPECT_EQ(same.forwards->front().tokens, (Ids{9})) << "one is fed, for its logits";
+}
+
+// What a stopped call leaves must be what its tokens say.
+TEST(GenerationLaws, ACallThatEndsEarlyLeavesCacheAndTokensAgreeing) {
+  for (const Profile profile : kProfiles) {
+    for (const Subject* subject : contracts().subjects_of(contiguous_kind())) {
+      GeneratorConfig config = attending(5);
+      config.prefill = {.chunk = 3, .keep_prefix = true};
+      RulesCase generator(*subject, profile, Record::of(config));
+      EXPECT_EQ(generator.code(New{}), "ok");
+      for (std::int64_t step = 0; step < 6; ++step) {
+        (void)generator.run(Generate{"3 4 5 6 7 8", greedy(9), step});
+        GenerateStream failing{"3 4 5 6 9", greedy(9)};
+        failing.fail_at_event = step;
+        (void)generator.run(failing);
+        EXPECT_EQ(text_of(generator, "3 4 5 6 7 2", greedy(6)),
+                  plain_text(plain_of(attentive(5)), {"3 4 5 6 7 2", greedy(6)}))
+            << subject->name() << " at step " << step;
+      }
+    }
+  }
+}
+
+// Tokens behind what is kept, at the places that they have after context shifts: the next token
+// hangs on all of them, with a model of one layer, whose rows do not hang on what was taken out.
+TEST(GenerationLaws, AContextShiftIsARecomputation) {
+  constexpr std::int64_t kRoom = 16;
+  constexpr std::int64_t kKept = 3;
+  constexpr std::int64_t kDropped = 6;
+  constexpr std::int64_t kPlaces = 4096;  // a key is token * kPlaces + position
+  const auto next = [](const std::vector<std::pair<std::int64_t, std::int64_t>>& rows) {
+    std::int64_t hash = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      hash = (hash + static_cast<std::int64_t>(i + 1) * (rows[i].first + 3 * rows[i].second)) % 97;
+    return hash;
+  };
+  std::size_t shifted = 0;
+  for (const CacheKind* kind : contracts().kinds()) {
+    if (std::ranges::find(stand_ins(), kind->name()) == stand_ins().end() ||
+        kind->contract != "positional")
+      continue;
+    for (const Subject* inner : contracts().subjects_of(*kind)) {
+      Probe probe;
+      ProbeSlot slot;
+      slot.set(probe);
+      const auto store = make_store(*inner, {.profile = Profile::kDocumented},
+                                    {.num_layers = 1, .max_seq_len = kRoom, .dim = 1}, slot);
+      ASSERT_TRUE(store) << inner->name();
+      Ids live;
+      std::int64_t token = 5;
+      for (int step = 0; step < 60; ++step) {
+        if (std::ssize(live) == kRoom) {
+          const Status done = (*store)->discard(kKept, kKept + kDropped);
+          ASSERT_TRUE(done) << inner->name() << ": " << done.error().text();
+          live.erase(live.begin() + kKept, live.begin() + kKept + kDropped);
+          ++shifted;
+        }
+        const std::int64_t position = std::ssize(live);
+        live.push_back(token);
+        const auto k =
+            tensor_of({1, 1, 1}, std::vector{static_cast<float>(token * kPlaces + position)});
+        const auto v = tensor_of({1, 1, 1}, std::vector{static_cast<float>(token)});
+        ASSERT_TRUE((*store)->add(0, position, k, v));
+        const auto shown = (*store)->rows(0);
+        ASSERT_TRUE(shown);
+        std::vector<std::pair<std::int64_t, std::int64_t>> rows;
+        const Tensor keys = materialize(shown->k);
+        const Tensor values = materialize(shown->v);
+        for (std::int64_t i = 0; i < keys.elements(); ++i)
+          rows.emplace_back(
+              static_cast<std::int64_t>(keys.floats()[static_cast<std::size_t>(i)]),
+              static_cast<std::int64_t>(values.floats()[static_cast<std::size_t>(i)]));
+        std::ranges::sort(rows, {}, [&](const auto& row) { return row.first % kPlaces; });
+        std::vector<std::pair<std::int64_t, std::int64_t>> want;
+        for (std::int64_t i = 0; i < std::ssize(live); ++i)
+          want.emplace_back(live[static_cast<std::size_t>(i)] * kPlaces + i,
+                            live[static_cast<std::size_t>(i)]);
+        ASSERT_EQ(next(rows), next(want)) << inner->name() << ", step " << step;
+        token = next(want);
+      }
+    }
+  }
+  EXPECT_GE(shifted, 4U * 2U * 7U) << "four kinds, reference and optimized";
 }
 
 SpeculativeConfig guessing(const ModelConfig& draft, const ModelConfig& target,

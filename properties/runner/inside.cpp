@@ -51,7 +51,8 @@ class LoggedSession final : public Session {
 /// The same subject over the same cache, which is listened to.
 Subject listened_to(const Subject& subject, InnerLog& log) {
   Subject cache = *subject.inside;
-  cache.open = [sound = subject.inside, &log](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+  cache.open = [sound = subject.inside,
+                &log](const Setup& setup) -> Result<std::unique_ptr<Session>> {
     auto session = sound->open(setup);
     if (!session) return session.error();
     log.opened.push_back(setup);

@@ -77,7 +77,9 @@ Status Generator::cut_to_prefix(Slot& slot, const Ids& prompt) {
   const auto part = std::ranges::mismatch(slot.tokens, prompt).in1 - slot.tokens.begin();
   const auto alike = std::min(part, std::ssize(prompt) - 1);
   slot.tokens.resize(static_cast<std::size_t>(alike));
-  return slot.cache->truncate(alike);
+  if (slot.cache->seq_len() <= alike) return {};
+  const Status cut = slot.cache->truncate(alike);
+  return cut ? cut : Status(at_stage(cut.error(), "prefix"));
 }
 
 Result<Tensor> Generator::feed(Slot& slot, std::span<const std::int64_t> ids,

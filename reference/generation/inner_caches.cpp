@@ -1,11 +1,13 @@
 #include "reference/generation/inner_caches.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "reference/generation/operated_cache.hpp"
 #include "reference/provider/contiguous_operations.hpp"
+#include "reference/provider/operated_provider.hpp"
 #include "reference/provider/paged_operations.hpp"
 #include "reference/provider/tensor_operations.hpp"
 
@@ -14,56 +16,24 @@ namespace {
 
 constexpr std::int64_t kBlockSize = 16;  // ZF-75
 
-/// A cache of provider.contiguous, paged or tensor: it is number 0 of its session.
-class ProviderCache final : public provider::Provider {
- public:
-  ProviderCache(Inner& inner, bool tensor) : inner_(inner), tensor_(tensor) {}
-
-  [[nodiscard]] Status update(std::int64_t layer, const provider::Rows& rows) override {
-    const auto side = [](const Tensor* one) {
-      return one != nullptr ? Nullable<Tensor>(*one) : Nullable<Tensor>();
-    };
-    if (tensor_)
-      return status_of(
-          inner_(provider::UpdateTensor{.layer = layer, .k = side(rows.k), .v = side(rows.v)}));
-    return status_of(
-        inner_(provider::Update{.layer = layer, .k = side(rows.k), .v = side(rows.v)}));
-  }
-  [[nodiscard]] Result<std::optional<provider::KvPair>> get(std::int64_t layer) override {
-    const auto found = inner_(provider::Get{.layer = layer, .keep = false});
-    if (!found) return found.error();
-    if (!found->found || !found->k || !found->v) return std::optional<provider::KvPair>();
-    return std::optional(pair_of(*found->k, *found->v));
-  }
-  [[nodiscard]] std::int64_t seq_len() const override {
-    const auto length = inner_(provider::SeqLen{});
-    return length ? length->n : 0;
-  }
-  [[nodiscard]] Status reset() override { return status_of(inner_(provider::Reset{})); }
-  [[nodiscard]] Status truncate(std::int64_t n) override {
-    return status_of(inner_(provider::Truncate{.n = n}));
-  }
-
- private:
-  Inner& inner_;
-  bool tensor_;
-};
-
 /// Of provider.contiguous and provider.tensor: every cache takes the place of the one before.
 class PlainSource final : public CacheSource {
  public:
   PlainSource(Inner inner, const CacheSizes& sizes, bool tensor)
-      : inner_(std::move(inner)), sizes_(sizes), dtype_(sizes.dtype), tensor_(tensor) {}
+      : inner_(std::make_shared<Inner>(std::move(inner))),
+        sizes_(sizes),
+        dtype_(sizes.dtype),
+        tensor_(tensor) {}
 
   [[nodiscard]] Result<std::unique_ptr<provider::Provider>> make() override {
     const auto made =
-        tensor_ ? status_of(inner_(provider::NewTensor{.num_layers = sizes_.num_layers,
-                                                       .max_seq_len = sizes_.max_seq_len,
-                                                       .dtype = dtype_}))
-                : status_of(inner_(provider::NewContiguous{.num_layers = sizes_.num_layers,
-                                                           .max_seq_len = sizes_.max_seq_len}));
+        tensor_ ? status_of((*inner_)(provider::NewTensor{.num_layers = sizes_.num_layers,
+                                                          .max_seq_len = sizes_.max_seq_len,
+                                                          .dtype = dtype_}))
+                : status_of((*inner_)(provider::NewContiguous{.num_layers = sizes_.num_layers,
+                                                              .max_seq_len = sizes_.max_seq_len}));
     if (!made) return made.error();
-    return std::make_unique<ProviderCache>(inner_, tensor_);
+    return std::make_unique<provider::OperatedProvider>(inner_, tensor_, false);
   }
   [[nodiscard]] Status give_back(provider::Provider& /*cache*/) override { return {}; }
   [[nodiscard]] std::int64_t most_positions() const override { return sizes_.max_seq_len; }
@@ -74,11 +44,11 @@ class PlainSource final : public CacheSource {
     return fail(Code::kPrecondition, "no pool");
   }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
-    return inner_.broken_invariant();
+    return inner_->broken_invariant();
   }
 
  private:
-  Inner inner_;
+  std::shared_ptr<Inner> inner_;
   CacheSizes sizes_;
   std::string dtype_;
   bool tensor_;
@@ -88,33 +58,33 @@ class PlainSource final : public CacheSource {
 class PagedSource final : public CacheSource {
  public:
   PagedSource(Inner inner, std::int64_t num_layers, std::int64_t cap)
-      : inner_(std::move(inner)), num_layers_(num_layers), cap_(cap) {}
+      : inner_(std::make_shared<Inner>(std::move(inner))), num_layers_(num_layers), cap_(cap) {}
 
   [[nodiscard]] Result<std::unique_ptr<provider::Provider>> make() override {
-    if (const auto made = inner_(provider::NewPaged{.num_layers = num_layers_}); !made)
+    if (const auto made = (*inner_)(provider::NewPaged{.num_layers = num_layers_}); !made)
       return made.error();
-    return std::make_unique<ProviderCache>(inner_, false);
+    return std::make_unique<provider::OperatedProvider>(inner_, false, false);
   }
   [[nodiscard]] Status give_back(provider::Provider& /*cache*/) override {
-    return status_of(inner_(provider::Free{}));
+    return status_of((*inner_)(provider::Free{}));
   }
   [[nodiscard]] std::int64_t most_positions() const override { return cap_ * kBlockSize; }
   [[nodiscard]] Result<std::optional<PoolState>> pool() override {
-    const auto available = inner_(block_pool::Available{});
+    const auto available = (*inner_)(block_pool::Available{});
     if (!available) return available.error();
     return std::optional(PoolState{available->n, cap_});
   }
   [[nodiscard]] Result<std::int64_t> drain(std::int64_t leave) override {
-    const auto drained = inner_(provider::DrainPool{leave});
+    const auto drained = (*inner_)(provider::DrainPool{leave});
     if (!drained) return drained.error();
     return drained->taken;
   }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
-    return inner_.broken_invariant();
+    return inner_->broken_invariant();
   }
 
  private:
-  Inner inner_;
+  std::shared_ptr<Inner> inner_;
   std::int64_t num_layers_;
   std::int64_t cap_;
 };
@@ -204,28 +174,6 @@ Result<std::unique_ptr<CacheSource>> source_over(Result<Inner> inner, Arguments&
 }
 
 }  // namespace
-
-Result<Inner> Inner::open(const Subject& subject, const Setup& setup, const ProbeSlot& probe,
-                          Record config) {
-  Setup own{.profile = setup.profile, .config = std::move(config)};
-  for (const std::string& name : setup.quirks)
-    if (std::ranges::find(subject.kind->quirks, name, &QuirkInfo::name) !=
-        subject.kind->quirks.end())
-      own.quirks.push_back(name);
-  auto session = subject.open(own);
-  if (!session) return session.error();
-  return Inner(std::move(*session), probe);
-}
-
-provider::KvPair pair_of(const Tensor& k, const Tensor& v) {
-  const auto view = [](const Tensor& rows) {
-    const auto cells = rows.floats();
-    return TensorView{
-        .shape = rows.shape,
-        .storage = std::make_shared<HostStorage>(std::vector<float>(cells.begin(), cells.end()))};
-  };
-  return {.k = view(k), .v = view(v)};
-}
 
 Result<std::unique_ptr<CacheSource>> contiguous_caches(const Subject& subject, const Setup& setup,
                                                        const CacheSizes& sizes,

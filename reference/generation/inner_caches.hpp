@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/contract/subject/subject.hpp"
+#include "reference/contract/subject/inner.hpp"
 #include "reference/generation/cache_source.hpp"
 #include "reference/generation/options.hpp"
 
@@ -19,16 +19,6 @@ struct CacheSizes {
   std::int64_t max_seq_len = 0;  ///< positions
   std::int64_t dim = 0;          ///< elements of a row, where a cache must know it beforehand
   std::string_view dtype = {};   ///< "fp16" or nothing
-};
-
-/// Where sessions find the probe of the operation under way.
-class ProbeSlot {
- public:
-  void set(Probe& probe) { probe_ = &probe; }
-  [[nodiscard]] Probe& get() const { return *probe_; }
-
- private:
-  Probe* probe_ = nullptr;
 };
 
 /// Names of kinds whose subjects can stand where a generation asks for a contiguous cache.

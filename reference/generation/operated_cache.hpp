@@ -1,4 +1,4 @@
-// reference/generation/operated_cache.hpp: a session as the caches behind it are called.
+// reference/generation/operated_cache.hpp: how rows are kept in caches of any kind.
 #pragma once
 
 #include <cstdint>
@@ -8,48 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "reference/contract/subject/subject.hpp"
+#include "reference/contract/subject/inner.hpp"
 #include "reference/generation/inner_caches.hpp"
-#include "reference/provider/cache.hpp"
+#include "reference/provider/operated_provider.hpp"
 
 namespace kvo::generation {
 
-/// A session of a subject whose caches a generation drives. Only what the caches do is timed and
-/// counted: the session calls them through the probe of the operation under way.
-class Inner {
- public:
-  /// Opens a session in the setup's profile, with those of its quirks that the kind has.
-  /// Errors  of the subject.
-  [[nodiscard]] static Result<Inner> open(const Subject& subject, const Setup& setup,
-                                          const ProbeSlot& probe, Record config = {});
-
-  /// Carries out one operation. Errors  those that it observes.
-  template <class T>
-  [[nodiscard]] Result<typename T::Returns> operator()(T op) {
-    const Observation seen = session_->apply(Op::of(std::move(op)), probe_->get());
-    if (seen.error) return *seen.error;
-    return seen.as<typename T::Returns>();
-  }
-  [[nodiscard]] std::optional<std::string> broken_invariant() const {
-    return session_->broken_invariant();
-  }
-
- private:
-  Inner(std::unique_ptr<Session> session, const ProbeSlot& probe)
-      : session_(std::move(session)), probe_(&probe) {}
-
-  std::unique_ptr<Session> session_;
-  const ProbeSlot* probe_;
-};
-
-/// A result without its value.
-template <class T>
-[[nodiscard]] Status status_of(const Result<T>& result) {
-  return result ? Status() : Status(result.error());
-}
-
-/// Rows that an operation returned, as a cache shows them.
-[[nodiscard]] provider::KvPair pair_of(const Tensor& k, const Tensor& v);
+using provider::pair_of;
 
 /// How operations of one kind keep rows, layer by layer: what stands behind a cache that is bounded
 /// and counts by itself.
@@ -63,6 +28,12 @@ class RowStore {
   [[nodiscard]] virtual Result<provider::KvPair> rows(std::int64_t layer) = 0;
   /// Cuts every layer to at most `n` positions, n >= 0. Errors  of the cache.
   [[nodiscard]] virtual Status cut(std::int64_t n) = 0;
+  /// Takes positions [begin, end) out of every layer; those behind move down, and their keys with
+  /// them: a context shift. Keys hold their position as a summand.
+  /// Errors  kNotSupported: the cache only takes from the end.
+  [[nodiscard]] virtual Status discard(std::int64_t /*begin*/, std::int64_t /*end*/) {
+    return fail(Code::kNotSupported, "discard");
+  }
   [[nodiscard]] virtual std::optional<std::string> broken_invariant() const = 0;
 };
 

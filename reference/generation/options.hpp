@@ -86,8 +86,9 @@ struct PrefillOption {
   bool keep_prefix = false;
 };
 KVO_DESCRIBE(PrefillOption, (chunk, "tokens of a forward at most; 0: all of the prompt"),
-             (keep_prefix, "whether a call goes on with the cache of the one before, cut to what "
-                           "their tokens begin with alike"))
+             (keep_prefix,
+              "whether a call goes on with the cache of the one before, cut to what "
+              "their tokens begin with alike"))
 
 enum class Engine : std::uint8_t { kPlain, kUploader };
 BOOST_DESCRIBE_ENUM(Engine, kPlain, kUploader)

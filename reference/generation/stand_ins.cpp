@@ -25,6 +25,12 @@ Tensor shaped(const Tensor& rows, Shape shape) {
   return same;
 }
 
+std::optional<std::string> first_broken(const std::vector<Inner>& layers) {
+  for (const Inner& layer : layers)
+    if (auto broken = layer.broken_invariant()) return broken;
+  return std::nullopt;
+}
+
 /// Other providers: their cache is number 0.
 class ProviderStore final : public RowStore {
  public:
@@ -59,62 +65,65 @@ class ProviderStore final : public RowStore {
   std::int64_t objects_ = 0;
 };
 
-/// layered.vector: rows cannot be taken back, so that what stays is written once more.
+/// layered.vector: a cache holds one layer. Rows cannot be taken back, so that what stays is
+/// written once more.
 class LayeredStore final : public RowStore {
  public:
-  LayeredStore(Inner inner, std::int64_t num_layers, std::int64_t dim)
-      : inner_(std::move(inner)), num_layers_(num_layers), dim_(dim) {}
+  explicit LayeredStore(std::vector<Inner> layers) : layers_(std::move(layers)) {}
 
   [[nodiscard]] Status add(std::int64_t layer, std::int64_t /*past*/, const Tensor& k,
                            const Tensor& v) override {
-    for (std::int64_t at = 0; at < k.shape[1]; ++at)
-      if (const Status done = append(layer, row_of(k, at), row_of(v, at)); !done) return done;
-    return {};
+    dim_ = k.shape[2];
+    return append(of(layer), k, v, k.shape[1]);
   }
   [[nodiscard]] Result<provider::KvPair> rows(std::int64_t layer) override {
-    const auto k = inner_(layered::Keys{.layer = static_cast<std::uint64_t>(layer)});
+    const auto k = of(layer)(layered::Keys{});
     if (!k) return k.error();
-    const auto v = inner_(layered::Values{.layer = static_cast<std::uint64_t>(layer)});
+    const auto v = of(layer)(layered::Values{});
     if (!v) return v.error();
     return pair_of(in_rows(k->k), in_rows(v->v));
   }
   [[nodiscard]] Status cut(std::int64_t n) override {
-    std::vector<std::pair<Tensor, Tensor>> all;
-    for (std::int64_t layer = 0; layer < num_layers_; ++layer) {
-      const auto k = inner_(layered::Keys{.layer = static_cast<std::uint64_t>(layer)});
+    for (Inner& layer : layers_) {
+      const auto k = layer(layered::Keys{});
       if (!k) return k.error();
-      const auto v = inner_(layered::Values{.layer = static_cast<std::uint64_t>(layer)});
+      const auto v = layer(layered::Values{});
       if (!v) return v.error();
-      all.emplace_back(in_rows(k->k), in_rows(v->v));
-    }
-    if (const auto done = inner_(layered::Clear{}); !done) return done.error();
-    for (std::int64_t layer = 0; layer < num_layers_; ++layer) {
-      const auto& [k, v] = all[static_cast<std::size_t>(layer)];
-      for (std::int64_t at = 0; at < std::min(n, k.shape[1]); ++at)
-        if (const Status done = append(layer, row_of(k, at), row_of(v, at)); !done) return done;
+      if (const auto done = layer(layered::Clear{}); !done) return done.error();
+      const Tensor rows = in_rows(k->k);
+      if (const Status done = append(layer, rows, in_rows(v->v), std::min(n, rows.shape[1])); !done)
+        return done;
     }
     return {};
   }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
-    return inner_.broken_invariant();
+    return first_broken(layers_);
   }
 
  private:
-  [[nodiscard]] Status append(std::int64_t layer, Tensor k, Tensor v) {
-    return status_of(inner_(layered::Append{
-        .layer = static_cast<std::uint64_t>(layer), .k = std::move(k), .v = std::move(v)}));
-  }
-  [[nodiscard]] static Tensor row_of(const Tensor& rows, std::int64_t at) {
-    const auto dim = static_cast<std::size_t>(rows.shape[2]);
-    return tensor_of({rows.shape[2]}, rows.floats().subspan(static_cast<std::size_t>(at) * dim, dim));
+  [[nodiscard]] Inner& of(std::int64_t layer) { return layers_[static_cast<std::size_t>(layer)]; }
+
+  /// Adds the first `count` rows.
+  [[nodiscard]] static Status append(Inner& layer, const Tensor& k, const Tensor& v,
+                                     std::int64_t count) {
+    const auto row = [](const Tensor& rows, std::int64_t at) {
+      const auto dim = static_cast<std::size_t>(rows.shape[2]);
+      return tensor_of({rows.shape[2]},
+                       rows.floats().subspan(static_cast<std::size_t>(at) * dim, dim));
+    };
+    for (std::int64_t at = 0; at < count; ++at) {
+      if (const auto done = layer(layered::Append{.k = row(k, at), .v = row(v, at)}); !done)
+        return done.error();
+      if (const auto done = layer(layered::Advance{}); !done) return done.error();
+    }
+    return {};
   }
   [[nodiscard]] Tensor in_rows(const Tensor& flat) const {
     return shaped(flat, {1, dim_ > 0 ? flat.elements() / dim_ : 0, dim_});
   }
 
-  Inner inner_;
-  std::int64_t num_layers_;
-  std::int64_t dim_;
+  std::vector<Inner> layers_;
+  std::int64_t dim_ = 0;
 };
 
 /// views.paged: a cache holds one layer, and each pass is committed by itself.
@@ -149,9 +158,7 @@ class ViewsStore final : public RowStore {
     return {};
   }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
-    for (const Inner& layer : layers_)
-      if (auto broken = layer.broken_invariant()) return broken;
-    return std::nullopt;
+    return first_broken(layers_);
   }
 
  private:
@@ -190,9 +197,7 @@ class SnapshotStore final : public RowStore {
     return {};
   }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
-    for (const Inner& layer : layers_)
-      if (auto broken = layer.broken_invariant()) return broken;
-    return std::nullopt;
+    return first_broken(layers_);
   }
 
  private:
@@ -233,6 +238,11 @@ class PositionalStore final : public RowStore {
   [[nodiscard]] Status cut(std::int64_t n) override {
     return status_of(inner_(positional::Remove{
         .seq = 0, .begin = static_cast<std::int32_t>(n), .end = positional::kMaxPosition}));
+  }
+  [[nodiscard]] Status discard(std::int64_t begin, std::int64_t end) override {
+    return status_of(inner_(positional::Remove{.seq = 0,
+                                               .begin = static_cast<std::int32_t>(begin),
+                                               .end = static_cast<std::int32_t>(end)}));
   }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     return inner_.broken_invariant();
@@ -299,7 +309,11 @@ Record config_of(const CacheKind* kind, const CacheSizes& sizes) {
   if (kind->contract == "positional") {
     const auto whole = static_cast<std::int32_t>(
         std::min<std::int64_t>(room, std::numeric_limits<std::int32_t>::max()));
-    return Record::of(positional::CacheConfig{.window = whole, .memory = whole, .chunk = whole});
+    return Record::of(positional::CacheConfig{
+        .window = whole,
+        .memory = whole,
+        .chunk = whole,
+        .shift = Nullable(positional::ShiftConfig{.kind = positional::ShiftKind::kAdd})});
   }
   if (kind->contract == "views")
     return Record::of(views::Config{.num_layers = 1,
@@ -326,26 +340,13 @@ Result<std::unique_ptr<RowStore>> store_by_layer(const Subject& subject, const S
   return std::unique_ptr<RowStore>(std::make_unique<Store>(std::move(layers)));
 }
 
-Result<std::unique_ptr<RowStore>> layered_store(Inner inner, const CacheSizes& sizes) {
-  const std::int64_t layers = std::max<std::int64_t>(sizes.num_layers, 0);
-  if (const auto made = inner(layered::New{.num_layers = static_cast<std::uint64_t>(layers),
-                                           .num_kv_heads = 1,
-                                           .head_dim = static_cast<std::uint64_t>(sizes.dim)});
-      !made)
-    return made.error();
-  return std::unique_ptr<RowStore>(
-      std::make_unique<LayeredStore>(std::move(inner), layers, sizes.dim));
-}
-
 }  // namespace
 
 const std::vector<std::string_view>& stand_ins() {
-  static const std::vector<std::string_view> kKinds{"provider.contiguous", "provider.paged",
-                                                    "provider.tensor",     "provider.tracing",
-                                                    "snapshot.kv",         "snapshot.rotating",
-                                                    "positional.causal",   "positional.swa",
-                                                    "positional.swa_mem",  "positional.chunked",
-                                                    "layered.vector",      "views.paged"};
+  static const std::vector<std::string_view> kKinds{
+      "provider.contiguous", "provider.paged",     "provider.tensor",   "provider.tracing",
+      "snapshot.kv",         "snapshot.rotating",  "positional.causal", "positional.swa",
+      "positional.swa_mem",  "positional.chunked", "layered.vector",    "views.paged"};
   return kKinds;
 }
 
@@ -357,13 +358,17 @@ Result<std::unique_ptr<RowStore>> make_store(const Subject& subject, const Setup
   if (subject.kind->contract == "snapshot")
     return store_by_layer<SnapshotStore>(subject, setup, sizes, probe,
                                          snapshot::New{.max_size = room_of(sizes)});
+  if (subject.kind->contract == "layered")
+    return store_by_layer<LayeredStore>(
+        subject, setup, sizes, probe,
+        layered::New{
+            .num_layers = 1, .num_kv_heads = 1, .head_dim = static_cast<std::uint64_t>(sizes.dim)});
   if (subject.kind->contract == "views")
     return store_by_layer<ViewsStore>(subject, setup, sizes, probe, views::New{});
   auto inner = Inner::open(subject, setup, probe, config_of(subject.kind, sizes));
   if (!inner) return inner.error();
   if (subject.kind->contract == "provider")
     return provider_store(std::move(*inner), subject.kind, sizes);
-  if (subject.kind->contract == "layered") return layered_store(std::move(*inner), sizes);
   const std::int64_t room = room_of(sizes);
   if (const auto made =
           (*inner)(positional::Init{.max_sequences = 1, .capacity = room, .max_batch = room});

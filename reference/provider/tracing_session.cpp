@@ -3,6 +3,10 @@
 
 #include "reference/contract/describe/json.hpp"
 #include "reference/contract/subject/dispatch.hpp"
+#include "reference/contract/subject/inner.hpp"
+#include "reference/provider/contiguous_operations.hpp"
+#include "reference/provider/operated_provider.hpp"
+#include "reference/provider/paged_operations.hpp"
 #include "reference/provider/tracing_operations.hpp"
 
 namespace kvo::provider {
@@ -98,6 +102,68 @@ class TracingSession final : public DispatchSession<TracingSession, TracingOps, 
   NumberedCaches<Made> caches_;
 };
 
+/// A session of the subject inside, with the probe that its caches are called through. The tracer's
+/// own probe is around it, and counts its time.
+struct RealSession {
+  Probe probe = {};
+  ProbeSlot slot = {};
+  std::optional<Inner> session = std::nullopt;
+};
+
+Result<std::unique_ptr<Provider>> opened_real(const Subject& cache, const Setup& setup,
+                                              const TracingConfig& config) {
+  const HarnessWork opening;
+  const auto real = std::make_shared<RealSession>();
+  real->slot.set(real->probe);
+  auto session = Inner::open(cache, setup, real->slot);
+  if (!session) return session.error();
+  real->session.emplace(std::move(*session));
+  Status made;
+  if (config.real == Real::kKv) {
+    made = status_of((*real->session)(NewContiguous{
+        .num_layers = config.num_layers, .max_seq_len = config.max_seq_len.value_or(0)}));
+  } else {
+    const block_pool::New sizes = config.pool.value_or(block_pool::New{});
+    made = status_of((*real->session)(NewPool{.num_layers = sizes.num_layers,
+                                              .block_size = sizes.block_size,
+                                              .head_dim = sizes.head_dim,
+                                              .max_memory_mb = sizes.max_memory_mb}));
+    if (made) made = status_of((*real->session)(NewPaged{.num_layers = config.num_layers}));
+  }
+  if (!made) return made.error();
+  return std::unique_ptr<Provider>(std::make_unique<OperatedProvider>(
+      std::shared_ptr<Inner>(real, &*real->session), false, true));
+}
+
+/// Real providers of `cache` where a config asks for its kind, else those of `make_real`.
+MakeReal real_inside(const Subject& cache, const Setup& setup, const MakeReal& make_real) {
+  return [=](const TracingConfig& config, QuirkSet<Quirk> quirks,
+             QuirkSet<block_pool::Quirk> pool_quirks) {
+    const CacheKind* wanted = config.real == Real::kKv      ? &contiguous_kind()
+                              : config.real == Real::kPaged ? &paged_kind()
+                                                            : nullptr;
+    return cache.kind == wanted ? opened_real(cache, setup, config)
+                                : make_real(config, quirks, pool_quirks);
+  };
+}
+
+/// A subject whose real providers are those that `real` gives for a setup.
+Subject tracing_over(const std::string& variant, const std::string& doc, const MakeTracing& make,
+                     const std::function<MakeReal(const Setup&)>& real) {
+  return {.kind = &tracing_kind(),
+          .variant = variant,
+          .doc = doc,
+          .open = [=](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+            const auto of_pool =
+                quirks_of<block_pool::Quirk>(setup, block_pool::kQuirkRows, kQuirkRows);
+            if (!of_pool) return of_pool.error();
+            const auto quirks = quirks_of<Quirk>(setup, kQuirkRows, block_pool::kQuirkRows);
+            if (!quirks) return quirks.error();
+            return std::make_unique<TracingSession>(
+                make, real(setup), setup.config_as<TracingConfig>(), *quirks, *of_pool);
+          }};
+}
+
 }  // namespace
 
 const CacheKind& tracing_kind() {
@@ -108,25 +174,20 @@ const CacheKind& tracing_kind() {
       .doc = "writes down what goes to another provider (zerfoo TracingCacheProvider)",
       .operations = op_kinds(TracingOps()),
       .config = &type_of<TracingConfig>(),
-      .quirks = kRows};
+      .quirks = kRows,
+      .inner = {"provider.contiguous", "provider.paged"}};
   return kKind;
 }
 
 Subject make_tracing_subject(std::string variant, std::string doc, MakeTracing make,
                              MakeReal make_real) {
-  return {.kind = &tracing_kind(),
-          .variant = std::move(variant),
-          .doc = std::move(doc),
-          .open = [make = std::move(make), make_real = std::move(make_real)](
-                      const Setup& setup) -> Result<std::unique_ptr<Session>> {
-            const auto of_pool =
-                quirks_of<block_pool::Quirk>(setup, block_pool::kQuirkRows, kQuirkRows);
-            if (!of_pool) return of_pool.error();
-            const auto quirks = quirks_of<Quirk>(setup, kQuirkRows, block_pool::kQuirkRows);
-            if (!quirks) return quirks.error();
-            return std::make_unique<TracingSession>(
-                make, make_real, setup.config_as<TracingConfig>(), *quirks, *of_pool);
-          }};
+  Subject subject =
+      tracing_over(variant, doc, make, [make_real](const Setup&) { return make_real; });
+  subject.over = [=](const Subject& cache) {
+    return tracing_over(variant, doc, make,
+                        [=](const Setup& setup) { return real_inside(cache, setup, make_real); });
+  };
+  return subject;
 }
 
 }  // namespace kvo::provider

@@ -64,11 +64,12 @@ class Probe {
   using Clock = std::chrono::steady_clock;
   class Scope {
    public:
-    explicit Scope(Probe& probe) : probe_(probe), start_(Clock::now()) {
-      allocation_gate.open = true;
-    }
+    explicit Scope(Probe& probe)
+        : probe_(probe),
+          was_open_(std::exchange(allocation_gate.open, true)),
+          start_(Clock::now()) {}
     ~Scope() {
-      allocation_gate.open = false;
+      allocation_gate.open = was_open_;
       const auto spent = Clock::now() - start_;
       probe_.nanoseconds_ += static_cast<std::uint64_t>(
           std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count());
@@ -78,6 +79,7 @@ class Probe {
 
    private:
     Probe& probe_;
+    bool was_open_;  ///< a cache calls the one that it has inside
     Clock::time_point start_;
   };
 
