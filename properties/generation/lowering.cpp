@@ -128,7 +128,7 @@ Setup speculative_setup(const LoweringInput& input) {
 
 /// Attention looks at every row for every token.
 std::int64_t prompt_scale(const LoweringInput& input) {
-  constexpr double kMostLooks = 1e7;
+  constexpr double kMostLooks = 2e6;  // of one cache inside, of which there are many
   return replay::scale_for([&](std::int64_t scale) {
     double looks = 0;
     for (const traces::Request& request : input.requests) {
