@@ -7,6 +7,30 @@
 
 namespace kvo::views {
 
+std::shared_ptr<Block> Blocks::take() {
+  if (unused_.empty()) make_one();
+  Block* block = unused_.back().release();
+  unused_.pop_back();
+  return {block, [self = shared_from_this()](Block* left) { self->put_back(left); }};
+}
+
+void Blocks::make_one() {
+  const Shape shape{options_.block_size, options_.kv_dim()};
+  auto block = std::make_unique<Block>(
+      Block{make_tensor(shape, options_.dtype()), make_tensor(shape, options_.dtype())});
+  // All of them can be without an owner: to put one back never allocates.
+  unused_.reserve(static_cast<std::size_t>(made_ + 1));
+  ++made_;
+  put_back(block.release());
+}
+
+void Blocks::put_back(Block* block) {
+  constexpr std::byte kNobodys{0xfe};
+  std::ranges::fill(block->k.bytes, kNobodys);
+  std::ranges::fill(block->v.bytes, kNobodys);
+  unused_.emplace_back(block);
+}
+
 Result<Appended> PagedCache::append(std::int64_t layer, const Tensor& k, const Tensor& v) {
   if (closed_) return fail(Code::kClosed);
   if (!has(layer)) return fail(Code::kOutOfRange, "layer");
@@ -22,12 +46,12 @@ Result<Appended> PagedCache::append(std::int64_t layer, const Tensor& k, const T
   const auto needed = static_cast<std::size_t>(options_.blocks_of(end));
   const bool copies = n > 0 && first < to.table.size() && to.table[first].use_count() > 1;
   const std::size_t missing = needed - std::min(needed, to.table.size()) + (copies ? 1 : 0);
-  if (static_cast<std::int64_t>(missing) > *free_) return fail(Code::kExhausted);
+  if (static_cast<std::int64_t>(missing) > blocks_->free()) return fail(Code::kExhausted);
 
   Table table = to.table;
   table.resize(std::min(needed, table.size()));
-  if (copies) table[first] = std::make_shared<Block>(*table[first]);
-  while (table.size() < needed) table.push_back(new_block());
+  if (copies) table[first] = copy_of(*table[first]);
+  while (table.size() < needed) table.push_back(blocks_->take());
   // Behind the last token there is none to show in its block.
   const bool whole = options_.append_views_blocks && n > 0;
   const std::int64_t from = whole ? start - start % options_.block_size : start;
@@ -39,10 +63,10 @@ Result<Appended> PagedCache::append(std::int64_t layer, const Tensor& k, const T
   return Appended{start, shown_};
 }
 
-std::shared_ptr<Block> PagedCache::new_block() const {
-  const Shape shape{options_.block_size, options_.kv_dim()};
-  return std::make_shared<Block>(Block{make_tensor(shape, options_.dtype()),
-                                       make_tensor(shape, options_.dtype()), Taken(free_)});
+std::shared_ptr<Block> PagedCache::copy_of(const Block& block) const {
+  std::shared_ptr<Block> copy = blocks_->take();
+  *copy = block;
+  return copy;
 }
 
 void PagedCache::write(const Table& table, std::int64_t position, const Tensor& k,
@@ -164,14 +188,14 @@ Result<std::unique_ptr<Cache>> PagedCache::fork(std::int64_t tokens) {
   if (closed_) return fail(Code::kClosed);
   if (tokens < 0 || tokens > seq_len_) return fail(Code::kBadPosition, "tokens");
   const bool cut = tokens % options_.block_size != 0;
-  if (cut && options_.num_layers > *free_) return fail(Code::kExhausted);
-  auto made = std::make_unique<PagedCache>(options_, free_);
+  if (cut && options_.num_layers > blocks_->free()) return fail(Code::kExhausted);
+  auto made = std::make_unique<PagedCache>(options_, blocks_);
   made->seq_len_ = tokens;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     Table& table = made->layers_[i].table;
     table = layers_[i].table;
     table.resize(static_cast<std::size_t>(options_.blocks_of(tokens)));
-    if (cut) table.back() = std::make_shared<Block>(*table.back());
+    if (cut) table.back() = copy_of(*table.back());
   }
   return made;
 }
@@ -180,7 +204,7 @@ std::optional<std::string> PagedCache::broken_invariant() const {
   for (const Layer& layer : layers_)
     if (std::ssize(layer.table) != options_.blocks_of(seq_len_ + layer.pending))
       return "a table has not the blocks of its tokens";
-  if (*free_ < 0) return "more blocks are taken than there are";
+  if (blocks_->free() < 0) return "more blocks are taken than there are";
   return std::nullopt;
 }
 
@@ -189,15 +213,15 @@ namespace {
 class PagedPool final : public Pool {
  public:
   explicit PagedPool(const Options& options)
-      : options_(options), free_(std::make_shared<std::int64_t>(options.blocks)) {}
+      : options_(options), blocks_(std::make_shared<Blocks>(options)) {}
   [[nodiscard]] std::unique_ptr<Cache> make_cache() override {
-    return std::make_unique<PagedCache>(options_, free_);
+    return std::make_unique<PagedCache>(options_, blocks_);
   }
-  [[nodiscard]] std::int64_t free_blocks() const override { return *free_; }
+  [[nodiscard]] std::int64_t free_blocks() const override { return blocks_->free(); }
 
  private:
   Options options_;
-  std::shared_ptr<std::int64_t> free_;
+  std::shared_ptr<Blocks> blocks_;
 };
 
 }  // namespace

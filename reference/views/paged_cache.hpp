@@ -8,23 +8,31 @@
 
 namespace kvo::views {
 
-/// One block less in the pool, for as long as it lives.
-class Taken {
- public:
-  explicit Taken(std::shared_ptr<std::int64_t> free) : free_(std::move(free)) { --*free_; }
-  Taken(const Taken& other) : Taken(other.free_) {}
-  Taken& operator=(const Taken&) = delete;
-  ~Taken() { ++*free_; }
-
- private:
-  std::shared_ptr<std::int64_t> free_;
-};
-
-/// Rows of block_size positions of one layer, and what counts them. A copy counts as another one.
+/// Rows of block_size positions of one layer.
 struct Block {  // NOLINT(bugprone-exception-escape): as Tensor
   Tensor k;
   Tensor v;
-  Taken taken;
+};
+
+/// The blocks of a pool. One that goes back keeps its memory for the next owner, and loses its
+/// rows: who looks through an earlier view in spite of MK-24 sees the same in every run.
+class Blocks : public std::enable_shared_from_this<Blocks> {
+ public:
+  explicit Blocks(const Options& options) : options_(options) {}
+
+  [[nodiscard]] std::int64_t free() const {
+    return options_.blocks - (made_ - std::ssize(unused_));
+  }
+  /// A block that goes back with its last owner. Requires  free() > 0.
+  [[nodiscard]] std::shared_ptr<Block> take();
+
+ private:
+  void make_one();
+  void put_back(Block* block);
+
+  Options options_;
+  std::int64_t made_ = 0;                            ///< blocks that have memory
+  std::vector<std::unique_ptr<Block>> unused_ = {};  ///< of these, those without an owner
 };
 
 /// The blocks of a layer in order of positions. A block goes back with the last table that names
@@ -34,9 +42,9 @@ using Table = std::vector<std::shared_ptr<Block>>;
 /// The shortest cache that keeps the contract: it copies row by row and lists views anew each time.
 class PagedCache : public Cache {
  public:
-  PagedCache(const Options& options, std::shared_ptr<std::int64_t> free)
+  PagedCache(const Options& options, std::shared_ptr<Blocks> blocks)
       : options_(options),
-        free_(std::move(free)),
+        blocks_(std::move(blocks)),
         layers_(static_cast<std::size_t>(options.num_layers)) {}
 
   [[nodiscard]] Result<Appended> append(std::int64_t layer, const Tensor& k,
@@ -67,7 +75,7 @@ class PagedCache : public Cache {
   [[nodiscard]] bool has(std::int64_t layer) const {
     return layer >= 0 && layer < options_.num_layers;
   }
-  [[nodiscard]] std::shared_ptr<Block> new_block() const;
+  [[nodiscard]] std::shared_ptr<Block> copy_of(const Block& block) const;
   void write(const Table& table, std::int64_t position, const Tensor& k, const Tensor& v) const;
   /// The tokens [begin, end) of a layer, cut where blocks end.
   [[nodiscard]] std::vector<View> views_of(std::int64_t layer, const Table& table,
@@ -76,7 +84,7 @@ class PagedCache : public Cache {
   void give_back(Layer& layer) const;
 
   Options options_;
-  std::shared_ptr<std::int64_t> free_;  ///< blocks of the pool
+  std::shared_ptr<Blocks> blocks_;
   std::vector<Layer> layers_;
   std::int64_t seq_len_ = 0;
   bool closed_ = false;
