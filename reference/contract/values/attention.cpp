@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "reference/contract/values/check.hpp"
+#include "reference/contract/values/exponential.hpp"
 
 namespace kvo {
 namespace {
@@ -34,7 +35,7 @@ std::vector<double> weights(const Attended& attended, std::span<const double> qu
   }
   const auto largest = std::ranges::max_element(logits);
   const double most = largest == logits.end() ? kUnseen : *largest;
-  for (double& logit : logits) logit = logit == kUnseen ? 0 : std::exp(logit - most);
+  for (double& logit : logits) logit = logit == kUnseen ? 0 : exponential(logit - most);
   return logits;
 }
 
