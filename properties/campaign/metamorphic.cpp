@@ -98,7 +98,9 @@ Judgement MetamorphicLaw::judge(const CasePlan& plan, const Subject& subject,
     judgement.verdict = {.outcome = Outcome::kVacuous, .reason = "nothing to change in the script"};
     return judgement;
   }
-  const Alone varied = run_alone(plan, subject, variation.script);
+  CasePlan changed = plan;
+  if (variation.config) changed.setup.config = variation.config;
+  const Alone varied = run_alone(changed, subject, variation.script);
   for (const Pair& pair : variation.pairs) {
     if (pair.varied >= varied.seen.size()) break;
     const bool last = pair.varied + 1 == varied.seen.size();

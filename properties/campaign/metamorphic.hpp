@@ -43,6 +43,7 @@ struct Pair {
 struct Variation {
   Script script = {};
   std::vector<Pair> pairs = {};  ///< in order of both indices
+  Record config = {};            ///< of the varied run; empty: as drawn
 
   /// Adds an operation that nothing is compared with.
   void insert(Op op) { script.push_back(std::move(op)); }

@@ -68,7 +68,10 @@ INSTANTIATE_TEST_SUITE_P(
         Trial{"a_b_a", "positional.causal@mutant:rollback_keeps_one", 100},
         Trial{"prefill_in_chunks", "views.paged@mutant:decode_writes_at_the_front", 100},
         Trial{"a_b_a", "views.paged@mutant:packed_rows_survive", 100},
-        Trial{"readings_agree", "views.paged@mutant:packed_rows_survive", 400},
+        Trial{"readings_agree", "views.paged@mutant:packed_rows_survive", 100},
+        Trial{"readings_agree", "views.paged@mutant:attention_without_the_last_token", 100},
+        Trial{"paging_does_not_show", "views.paged@mutant:truncate_drops_the_cut_block", 100},
+        Trial{"paging_does_not_show", "views.paged@mutant:first_owner_frees_for_all", 200},
         Trial{"sample_is_its_steps", "sampling.pipeline@mutant:first_position_used", 200},
         Trial{"order_of_generated_ids", "sampling.pipeline@mutant:penalizes_the_last_id_only", 200},
         Trial{"order_of_vocabulary", "sampling.pipeline@mutant:last_token_never_greedy", 200},
@@ -88,7 +91,7 @@ TEST(Metamorphic, EveryLawSaysSomethingOnEachOfItsKinds) {
   for (const char* name :
        {"prefill_in_chunks", "placement_does_not_show", "order_of_independent_sequences", "a_b_a",
         "sample_is_its_steps", "order_of_generated_ids", "order_of_vocabulary", "split_then_merge",
-        "snapshots_do_not_change", "fork_then_write", "readings_agree"}) {
+        "snapshots_do_not_change", "fork_then_write", "readings_agree", "paging_does_not_show"}) {
     const Law& law = law_named(name);
     for (const CacheKind* kind : contracts().kinds()) {
       if (!law.applies_to(*kind) || contracts().generator_of(*kind) == nullptr) continue;

@@ -10,7 +10,7 @@
 
 #include "properties/campaign/laws.hpp"
 #include "properties/views/contract.hpp"
-#include "reference/contract/values/strided_view.hpp"
+#include "properties/views/readings.hpp"
 #include "reference/views/operations.hpp"
 
 namespace kvo::views {
@@ -347,108 +347,11 @@ const MetamorphicLaw& back_again() {
   return kLaw;
 }
 
-// ---- readings_agree ----
-
-// The tokens that an observation shows, however it shows them: f32, [token, channel] of K and of V,
-// and at most `limit` of them.
-class Tokens {
- public:
-  explicit Tokens(std::int64_t limit) : limit_(limit) {}
-
-  [[nodiscard]] Observation operator()(const Observation& seen) const {
-    if (!seen.returns || seen.error) return seen;
-    ContiguousKv::Returns all;
-    for (const bool keys : {true, false}) {
-      std::vector<float> cells;
-      std::int64_t tokens = 0;
-      std::int64_t width = 0;
-      for (const Piece& piece : pieces(seen, keys)) {
-        const std::int64_t taken = std::min(piece.tokens, limit_ - tokens);
-        width = piece.width;
-        tokens += taken;
-        cells.insert(cells.end(), piece.cells.begin(), piece.cells.begin() + taken * width);
-      }
-      (keys ? all.k : all.v) = tensor_of({tokens, width}, cells);
-    }
-    return {.returns = Record::of(std::move(all))};
-  }
-
- private:
-  struct Piece {
-    std::int64_t tokens;
-    std::int64_t width;
-    std::vector<float> cells;  // token by token
-  };
-
-  static Piece rows(const Tensor& rows) {
-    Piece piece{rows.shape[0], rows.shape[1], {}};
-    const std::size_t bytes = dtype_bytes(rows.dtype);
-    for (std::size_t at = 0; at < rows.bytes.size(); at += bytes)
-      piece.cells.push_back(load_element(rows.dtype, &rows.bytes[at]));
-    return piece;
-  }
-  static Piece packed(const Tensor& heads) {
-    const Shape& shape = heads.shape;  // [head, token, dim]
-    const StridedView by_token{{shape[1], shape[0], shape[2]},
-                               {shape[2], shape[1] * shape[2], 1},
-                               heads.dtype,
-                               heads.bytes.data()};
-    const Tensor turned = materialize(by_token);
-    return {shape[1], shape[0] * shape[2], {turned.floats().begin(), turned.floats().end()}};
-  }
-  static std::vector<Piece> pieces(const Observation& seen, bool keys) {
-    std::vector<Piece> found;
-    if (const auto* views = seen.returns.get_if<ShowViews::Returns>())
-      for (const ShownView& view : views->views) found.push_back(rows(keys ? view.k : view.v));
-    if (const auto* views = seen.returns.get_if<ShowPacked::Returns>())
-      for (const ShowPacked::Shown& view : views->views)
-        found.push_back(packed(keys ? view.k : view.v));
-    if (const auto* piece = seen.returns.get_if<ContiguousKv::Returns>())
-      if (piece->k.has_value() && piece->k->elements() > 0)
-        found.push_back(rows(keys ? *piece->k : *piece->v));
-    return found;
-  }
-
-  std::int64_t limit_;
-};
-
-Variation read_otherwise(const Drawn& drawn) {
-  constexpr std::int64_t kAll = std::int64_t{1} << 40U;
-  const Options options = options_of(drawn.setup.config_as<Config>());
-  Variation varied;
-  bool any = false;
-  for (std::size_t at = 0; at < drawn.script.size(); ++at) {
-    const Op& op = drawn.script[at];
-    varied.insert(op);
-    if (!drawn.succeeded(at)) continue;
-    if (const auto* views = op.as<ShowViews>()) {
-      const bool on_gpu =
-          views->layer >= 0 && views->layer < options.num_layers &&
-          options.devices[static_cast<std::size_t>(views->layer)].device == Device::kGpu;
-      if (!on_gpu) varied.pair(at, Op::of(ShowPacked{views->cache, views->layer}), Tokens(kAll));
-      any = any || !on_gpu;
-    }
-    if (const auto* piece = op.as<ContiguousKv>()) {
-      if (piece->kv_len == 0 || !drawn.seen[at].as<ContiguousKv::Returns>().k.has_value()) continue;
-      varied.pair(at, Op::of(ShowViews{piece->cache, piece->layer}), Tokens(piece->kv_len));
-      any = true;
-    }
-  }
-  return any ? varied : Variation();
-}
-
-const MetamorphicLaw& readings() {
-  static const MetamorphicLaw kLaw(
-      "readings_agree", "views, packed views and contiguous rows of a layer show the same tokens",
-      kLongScript,
-      {.how = "read otherwise", .applies = is_paged, .transformation = read_otherwise});
-  return kLaw;
-}
-
 }  // namespace
 
 std::vector<const Law*> laws() {
-  return {&chunks(), &placement(), &order(), &back_again(), &readings()};
+  return {&chunks(),     &placement(),      &order(),
+          &back_again(), &readings_agree(), &paging_does_not_show()};
 }
 
 }  // namespace kvo::views
