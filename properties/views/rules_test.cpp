@@ -1,4 +1,6 @@
 // Single rules of contract `views`, one by one.
+#include <thread>
+
 #include "properties/campaign/rules_case.hpp"
 #include "properties/contracts.hpp"
 #include "reference/contract/values/half.hpp"
@@ -326,6 +328,34 @@ TEST_P(ViewsRules, AForkHoldsWholeBlocksTogetherMK31) {
   EXPECT_EQ(held(views, 0), Seen({1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(views.code(Free{0}), "ok");
   EXPECT_EQ(held(views, 1, 1), Seen({101, 102}));
+}
+
+TEST_P(ViewsRules, WhatOthersWriteIntoBlocksThatCameBackDoesNotShowMK24) {
+  Config config = small();
+  config.blocks = 6;
+  RulesCase views = fresh(config);
+  EXPECT_EQ(views.code(New{1}), "ok");
+  step(views, 1, 5, 5);
+  EXPECT_EQ(views.values(ShowViews{0, 0, true}).handle, 1);
+  EXPECT_EQ(views.code(rows(0, 51, 4, 1)), "exhausted");
+  EXPECT_EQ(views.code(Truncate{0, 3}), "ok");
+  Append kept = rows(0, 51, 4, 1);
+  kept.keep = true;
+  EXPECT_EQ(views.values(kept).handle, 2) << "the blocks that came back";
+  EXPECT_TRUE(views.values(Reread{1}).stale);
+  EXPECT_EQ(held(views, 0), Seen({1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(held(views, 1), Seen({101, 102, 103, 104, 105, 106}));
+  EXPECT_EQ(views.code(rows(0, 11, 1)), "ok");
+  EXPECT_EQ(keys(views.values(Reread{2}).views), Seen({51, 52, 53, 54, 55, 56, 57, 58}));
+}
+
+// One thread at a time need not always be the same.
+TEST_P(ViewsRules, ACacheGoesFromThreadToThreadMK30) {
+  RulesCase views = fresh();
+  for (const float first : {1.0F, 11.0F, 21.0F})
+    std::thread([&] { step(views, first, 1, 1); }).join();
+  EXPECT_EQ(held(views, 0), Seen({1, 2, 11, 12, 21, 22}));
+  EXPECT_EQ(free_blocks(views), 4);
 }
 
 TEST_P(ViewsRules, BlocksOfAllSizesAndLayersDoNotOverlapMK19) {
