@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -137,6 +140,35 @@ Op with_renamed(const Op& op, std::string_view member,
   const std::int64_t to = value ? renamed(*value) : 0;
   if (!value || to == *value) return op;
   return {op.kind(), *with_integer(op.arguments(), {member, *value}, to)};
+}
+
+Variation owner_by_owner(const Drawn& drawn, const Owners& owners) {
+  std::map<std::int64_t, std::int64_t> owner_of_handle;
+  std::vector<std::pair<std::int64_t, std::size_t>> order;  // owner and index
+  std::set<std::int64_t> all;
+  for (std::size_t at = 0; at < drawn.script.size(); ++at) {
+    const Op& op = drawn.script[at];
+    std::optional<std::int64_t> owner = owners.of(op);
+    if (const auto handle = integer_of(op, "handle")) {
+      const auto found = owner_of_handle.find(*handle);
+      owner = found != owner_of_handle.end() ? std::optional(found->second) : std::nullopt;
+    }
+    if (!owner) continue;
+    if (const auto given = owners.handle(drawn.seen[at])) owner_of_handle[*given] = *owner;
+    order.emplace_back(*owner, at);
+    all.insert(*owner);
+  }
+  if (all.size() < 2) return {};
+  std::ranges::stable_sort(order, std::greater(), [](const auto& item) { return item.first; });
+  Variation varied;
+  std::map<std::int64_t, std::int64_t> renumbered;
+  for (const auto& [owner, at] : order) {
+    const auto number = [&](std::int64_t handle) { return renumbered.at(handle); };
+    varied.pair(at, with_renamed(drawn.script[at], "handle", number), owners.without_handle);
+    if (const auto given = owners.handle(drawn.seen[at]))
+      renumbered.emplace(*given, owners.first_handle + std::ssize(renumbered));
+  }
+  return varied;
 }
 
 Tensor axis_range(const Tensor& tensor, std::size_t axis, std::int64_t begin, std::int64_t end) {

@@ -97,6 +97,21 @@ class MetamorphicLaw final : public Law {
 [[nodiscard]] Op with_renamed(const Op& op, std::string_view member,
                               const std::function<std::int64_t(std::int64_t)>& renamed);
 
+/// Whom the operations of a script are about: caches, or sequences, that share nothing.
+struct Owners {
+  /// Nothing where the operation is about none, or about several.
+  std::optional<std::int64_t> (*of)(const Op& op) = nullptr;
+  /// The number under which an operation can look at the result again (its member `handle`).
+  std::optional<std::int64_t> (*handle)(const Observation& seen) = nullptr;
+  std::int64_t first_handle = 0;
+  Canonical without_handle = nullptr;
+};
+
+/// The script owner by owner, the last one first, so that one without any turns is changed, too.
+/// An operation on a handle belongs to who was given it; those without an owner are left out.
+/// Nothing where all have the same owner.
+[[nodiscard]] Variation owner_by_owner(const Drawn& drawn, const Owners& owners);
+
 /// Entries [begin, end) of an axis.
 [[nodiscard]] Tensor axis_range(const Tensor& tensor, std::size_t axis, std::int64_t begin,
                                 std::int64_t end);

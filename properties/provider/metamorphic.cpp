@@ -175,57 +175,21 @@ const MetamorphicLaw& placement() {
 // ---- order_of_independent_sequences ----
 
 Observation without_handle(const Observation& seen) {
-  if (!seen.returns) return seen;
-  Found found = seen.as<Found>();
+  const auto* get = seen.returns.get_if<Found>();
+  if (get == nullptr) return seen;
+  Found found = *get;
   found.handle.reset();
   return {.error = seen.error, .returns = Record::of(std::move(found))};
 }
 
-// The cache that each operation is about; nothing for handles that nobody was given.
-std::vector<std::optional<std::int64_t>> owners_of(const Drawn& drawn) {
-  std::vector<std::optional<std::int64_t>> owners;
-  std::map<std::int64_t, std::int64_t> owner_of_handle;
-  for (std::size_t at = 0; at < drawn.script.size(); ++at) {
-    const Op& op = drawn.script[at];
-    std::optional<std::int64_t> owner = cache_of(op);
-    const auto through = [&](std::int64_t handle) {
-      const auto found = owner_of_handle.find(handle);
-      owner = found != owner_of_handle.end() ? std::optional(found->second) : std::nullopt;
-    };
-    if (const auto* reread = op.as<Reread>()) through(reread->handle);
-    if (const auto* poke = op.as<Poke>()) through(poke->handle);
-    if (op.as<Get>() != nullptr && drawn.seen[at].returns)
-      if (const auto handle = drawn.seen[at].as<Found>().handle) owner_of_handle[*handle] = *owner;
-    owners.push_back(owner);
-  }
-  return owners;
-}
-
 Variation cache_by_cache(const Drawn& drawn) {
-  const auto owners = owners_of(drawn);
-  std::vector<std::size_t> order;
-  std::set<std::int64_t> caches;
-  for (std::size_t at = 0; at < owners.size(); ++at) {
-    if (!owners[at]) continue;
-    order.push_back(at);
-    caches.insert(*owners[at]);
-  }
-  if (caches.size() < 2) return {};
-  // The last one first, so that a script without any turns is changed, too.
-  std::ranges::stable_sort(order,
-                           [&](std::size_t a, std::size_t b) { return *owners[a] > *owners[b]; });
-  Variation variation;
-  std::map<std::int64_t, std::int64_t> handles;
-  for (const std::size_t at : order) {
-    const Op& op = drawn.script[at];
-    const bool get = op.as<Get>() != nullptr;
-    variation.pair(at, with_renamed(op, "handle", [&](std::int64_t h) { return handles.at(h); }),
-                   get ? Canonical(without_handle) : nullptr);
-    if (!get || !drawn.seen[at].returns) continue;
-    if (const auto handle = drawn.seen[at].as<Found>().handle)
-      handles.emplace(*handle, std::ssize(handles));
-  }
-  return variation;
+  return owner_by_owner(drawn, {.of = [](const Op& op) { return std::optional(cache_of(op)); },
+                                .handle =
+                                    [](const Observation& seen) {
+                                      const auto* found = seen.returns.get_if<Found>();
+                                      return found != nullptr ? found->handle : std::nullopt;
+                                    },
+                                .without_handle = without_handle});
 }
 
 const MetamorphicLaw& order() {

@@ -186,15 +186,14 @@ const MetamorphicLaw& placement() {
 
 // ---- order_of_independent_sequences ----
 
-const std::optional<std::int64_t>* handle_of(const Observation& seen) {
-  if (!seen.returns || seen.error) return nullptr;
-  if (const auto* append = seen.returns.get_if<Append::Returns>()) return &append->handle;
-  if (const auto* views = seen.returns.get_if<ShowViews::Returns>()) return &views->handle;
-  return nullptr;
+std::optional<std::int64_t> handle_of(const Observation& seen) {
+  if (const auto* append = seen.returns.get_if<Append::Returns>()) return append->handle;
+  if (const auto* views = seen.returns.get_if<ShowViews::Returns>()) return views->handle;
+  return std::nullopt;
 }
 
 Observation without_handle(const Observation& seen) {
-  if (handle_of(seen) == nullptr) return seen;
+  if (!handle_of(seen)) return seen;
   if (const auto* append = seen.returns.get_if<Append::Returns>()) {
     Append::Returns changed = *append;
     changed.handle.reset();
@@ -222,50 +221,17 @@ bool room_for_all(const Drawn& drawn) {
   return needed <= options.blocks;
 }
 
-// The cache that each operation is about; nothing for handles that nobody was given, for the pool,
-// and for a fork that failed.
-std::vector<std::optional<std::int64_t>> owners_of(const Drawn& drawn) {
-  std::vector<std::optional<std::int64_t>> owners;
-  std::map<std::int64_t, std::int64_t> owner_of_handle;
-  for (std::size_t at = 0; at < drawn.script.size(); ++at) {
-    const Op& op = drawn.script[at];
-    std::optional<std::int64_t> owner = cache_of(op);
-    if (op.as<FreeBlocks>() != nullptr || op.as<Fork>() != nullptr) owner = std::nullopt;
-    if (const auto* reread = op.as<Reread>()) {
-      const auto found = owner_of_handle.find(reread->handle);
-      owner = found != owner_of_handle.end() ? std::optional(found->second) : std::nullopt;
-    }
-    const auto* handle = handle_of(drawn.seen[at]);
-    if (handle != nullptr && *handle) owner_of_handle[**handle] = *owner;
-    owners.push_back(owner);
-  }
-  return owners;
+// Nothing for the pool, and for a fork, which failed here.
+std::optional<std::int64_t> owner_of(const Op& op) {
+  if (op.as<FreeBlocks>() != nullptr || op.as<Fork>() != nullptr) return std::nullopt;
+  return cache_of(op);
 }
 
 Variation cache_by_cache(const Drawn& drawn) {
   if (forks(drawn) || !room_for_all(drawn)) return {};
-  const auto owners = owners_of(drawn);
-  std::vector<std::size_t> order;
-  std::set<std::int64_t> caches;
-  for (std::size_t at = 0; at < owners.size(); ++at) {
-    if (!owners[at]) continue;
-    order.push_back(at);
-    caches.insert(*owners[at]);
-  }
-  if (caches.size() < 2) return {};
-  // The last one first, so that a script without any turns is changed, too.
-  std::ranges::stable_sort(order,
-                           [&](std::size_t a, std::size_t b) { return *owners[a] > *owners[b]; });
-  Variation varied;
-  std::map<std::int64_t, std::int64_t> handles;
-  for (const std::size_t at : order) {
-    const Op& op = drawn.script[at];
-    varied.pair(at, with_renamed(op, "handle", [&](std::int64_t h) { return handles.at(h); }),
-                without_handle);
-    const auto* handle = handle_of(drawn.seen[at]);
-    if (handle != nullptr && *handle) handles.emplace(**handle, std::ssize(handles) + 1);
-  }
-  return varied;
+  return owner_by_owner(
+      drawn,
+      {.of = owner_of, .handle = handle_of, .first_handle = 1, .without_handle = without_handle});
 }
 
 const MetamorphicLaw& order() {
