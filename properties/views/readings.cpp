@@ -167,7 +167,7 @@ Variation read_otherwise(const Drawn& drawn) {
 // The config of caches that have one block a layer, and as many as the script needs.
 std::optional<Config> in_one_piece(const Drawn& drawn) {
   constexpr std::int64_t kMostCells = 1 << 18;
-  Config config = drawn.setup.config_as<Config>();
+  auto config = drawn.setup.config_as<Config>();
   const Options options = options_of(config);
   if (!check(options) || options.block_size >= options.max_seq_len) return std::nullopt;
   if (options.max_seq_len > kMostCells / options.kv_dim()) return std::nullopt;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "reference/views/cache.hpp"
@@ -18,7 +19,7 @@ struct Block {  // NOLINT(bugprone-exception-escape): as Tensor
 /// rows: who looks through an earlier view in spite of MK-24 sees the same in every run.
 class Blocks : public std::enable_shared_from_this<Blocks> {
  public:
-  explicit Blocks(const Options& options) : options_(options) {}
+  explicit Blocks(Options options) : options_(std::move(options)) {}
 
   [[nodiscard]] std::int64_t free() const {
     return options_.blocks - (made_ - std::ssize(unused_));
