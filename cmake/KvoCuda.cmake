@@ -1,4 +1,5 @@
-# Decides KVO_HAVE_CUDA from KVO_CUDA and the nvcc at hand. Only cuda/ looks at it.
+# Decides KVO_HAVE_CUDA from KVO_CUDA and the nvcc at hand: one on the machine, else the one that
+# tools/cuda-toolchain has put into the build folder. Only cuda/ looks at it.
 set(KVO_HAVE_CUDA OFF)
 if(NOT KVO_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "KVO_CUDA is '${KVO_CUDA}'; it must be AUTO, ON or OFF")
@@ -9,15 +10,17 @@ if(KVO_CUDA STREQUAL "OFF")
 endif()
 
 if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
-  find_program(KVO_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
+  file(GLOB installed "${PROJECT_SOURCE_DIR}/build/cuda-toolchain/lib/python3*/site-packages/nvidia/cu13")
+  find_program(KVO_NVCC nvcc
+    HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda ${installed} PATH_SUFFIXES bin)
   mark_as_advanced(KVO_NVCC)
   if(KVO_NVCC)
     set(CMAKE_CUDA_COMPILER "${KVO_NVCC}")
   endif()
 endif()
-# One fat binary: machine code for 90, and code for 80 that the driver translates for the others.
+# One fat binary: machine code for 80 and 90, and PTX for 80 that the driver translates for others.
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
-  set(CMAKE_CUDA_ARCHITECTURES "80-virtual;90-real")
+  set(CMAKE_CUDA_ARCHITECTURES "80;90-real")
 endif()
 include(CheckLanguage)
 check_language(CUDA)
@@ -48,4 +51,8 @@ set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
 set(KVO_HAVE_CUDA ON)
+# What the host compiler needs to call the runtime.
+add_library(kvo_cuda_headers INTERFACE)
+target_include_directories(kvo_cuda_headers SYSTEM INTERFACE
+  ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
 message(STATUS "CUDA: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, for ${CMAKE_CUDA_ARCHITECTURES}")

@@ -11,11 +11,12 @@ fi
 source "$root/tools/progress.sh"
 
 # configure PRESET LOG: makes the build folder unless it is there, belongs to this very tree and is
-# younger than the presets; ninja sees to the rest.
+# younger than the presets and the CUDA compiler; ninja sees to the rest.
 configure() {
   local folder=$root/build/$1 fresh=()
   if [[ -f $folder/CMakeCache.txt ]]; then
-    if ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$folder/CMakeCache.txt"; then
+    if ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$folder/CMakeCache.txt" ||
+      [[ $root/build/cuda-toolchain/complete -nt $folder/build.ninja ]]; then
       fresh=(--fresh)
     elif [[ $folder/build.ninja -nt $root/CMakePresets.json ]]; then
       return 0
