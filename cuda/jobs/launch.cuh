@@ -9,10 +9,9 @@ namespace kvo::cuda {
 
 template <class Job>
 __global__ void run_kernel(Job job) {
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-       i < job.items(); i += stride)
-    job.run(i);
+  PlainMemory memory;
+  run_thread(job, static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x,
+             static_cast<std::int64_t>(gridDim.x) * blockDim.x, memory);
 }
 
 /// Queues a job on a stream. Errors are CUDA's, of the launch itself.

@@ -11,12 +11,12 @@ constexpr std::int64_t kCellBytes = sizeof(float);
 
 Status Device::to_device(DevicePtr dst, std::span<const std::byte> src) {
   const Status queued = to_device_async(dst, src, {});
-  return queued ? synchronize({}) : queued;
+  return queued ? synchronize(Stream()) : queued;
 }
 
 Status Device::to_host(std::span<std::byte> dst, DevicePtr src) {
   const Status queued = to_host_async(dst, src, {});
-  return queued ? synchronize({}) : queued;
+  return queued ? synchronize(Stream()) : queued;
 }
 
 Result<std::int64_t> read_counter(Device& device, DevicePtr counter) {

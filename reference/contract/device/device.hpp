@@ -8,6 +8,8 @@
 //                    any order that events allow. The default stream is always there.
 //          event     a place in a stream; another stream can wait until work has come that far.
 //          job       a kernel's work (job.hpp).
+//          graph     queued work that was written down instead of being carried out (captured), to
+//                    be carried out any number of times (replayed).
 // Source   rules ZF-42 to ZF-52 (allocator), ZF-47 and ZF-67 (kernels).
 #pragma once
 
@@ -32,8 +34,13 @@ struct Event {
   friend bool operator==(const Event&, const Event&) = default;
 };
 
+struct Graph {
+  std::uint64_t id = 0;
+  friend bool operator==(const Graph&, const Graph&) = default;
+};
+
 /// Memory, streams, events and kernels. Sizes are bytes. The errors of queued work show when it is
-/// queued or in the synchronize behind it; beside those named: the device's own.
+/// queued, in the replay, or in the synchronize behind it; beside those named: the device's own.
 class Device {
  public:
   virtual ~Device() = default;
@@ -54,12 +61,16 @@ class Device {
                                              Stream stream) = 0;
   [[nodiscard]] virtual Status copy_async(DevicePtr dst, DevicePtr src, std::int64_t bytes,
                                           Stream stream) = 0;
+  /// Queues the writing of one value into every byte. Errors as those of copies.
+  [[nodiscard]] virtual Status fill_async(DevicePtr dst, std::byte value, std::int64_t bytes,
+                                          Stream stream) = 0;
   /// Queues a kernel.
   /// Errors  kNotSupported "kernels" without a kernel library (nothing is written);
   ///         other:bad_pointer: it would leave live memory.
   [[nodiscard]] virtual Status launch(const Job& job, Stream stream) = 0;
 
-  /// Errors of these: other:bad_stream, other:bad_event: there is none of that number.
+  /// Errors of these: other:bad_stream, other:bad_event, other:bad_graph: there is none of that
+  /// number; other:capturing: not while a capture is on.
   [[nodiscard]] virtual Result<Stream> create_stream() = 0;
   /// Waits for the stream's work; the default stream stays.
   [[nodiscard]] virtual Status destroy(Stream stream) = 0;
@@ -69,8 +80,25 @@ class Device {
   [[nodiscard]] virtual Status record(Event event, Stream stream) = 0;
   /// What is queued on the stream from now on waits for the event; one never recorded is past.
   [[nodiscard]] virtual Status wait(Stream stream, Event event) = 0;
-  /// Returns when all that is queued on the stream has taken effect.
+  /// Returns when all that is queued on the stream has taken effect, or what the event stands
+  /// behind. Not for a stream or event that is captured (other:capturing).
   [[nodiscard]] virtual Status synchronize(Stream stream) = 0;
+  [[nodiscard]] virtual Status synchronize(Event event) = 0;
+
+  /// From now on what is queued on the stream is not carried out but captured. A stream that waits
+  /// for an event of the capture is captured from there on; before the end the first stream must
+  /// wait for it in turn. One capture at a time; alloc and free happen at once and are no part of
+  /// it. Host memory of captured copies is used by every replay.
+  /// Errors  other:capturing: one is on.
+  [[nodiscard]] virtual Status begin_capture(Stream stream) = 0;
+  /// Ends the capture that began on the stream, in any case. Its events are as if never recorded.
+  /// Errors  other:bad_capture: none began there, or a stream was not waited for.
+  [[nodiscard]] virtual Result<Graph> end_capture(Stream stream) = 0;
+  /// Queues what was captured: behind what is queued on the stream and behind earlier replays of
+  /// the graph. It uses the addresses, sizes and pointers of the capture.
+  [[nodiscard]] virtual Status replay(Graph graph, Stream stream) = 0;
+  /// What is queued of it is still carried out.
+  [[nodiscard]] virtual Status destroy(Graph graph) = 0;
 
   // The same on the default stream; copies to and from the host are done when they return.
   [[nodiscard]] Status to_device(DevicePtr dst, std::span<const std::byte> src);

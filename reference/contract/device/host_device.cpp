@@ -1,6 +1,5 @@
 #include "reference/contract/device/host_device.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -40,73 +39,118 @@ Status HostDevice::free(DevicePtr ptr) {
   return buffers_.erase(ptr.address) == 1 ? Status() : bad_pointer();
 }
 
-Status HostDevice::known(Stream stream) const {
-  return streams_.contains(stream.id) ? Status() : fail_other("bad_stream");
+Status HostDevice::queue(const Work& work, Stream stream) {
+  const auto captured = streams_.captured(work, stream);
+  if (!captured) return captured.error();
+  return *captured ? Status() : carry_out(work);
 }
 
-Status HostDevice::to_device_async(DevicePtr dst, std::span<const std::byte> src, Stream stream) {
-  if (Status found = known(stream); !found) return found;
-  std::byte* const to = host_address(dst, static_cast<std::int64_t>(src.size()), true);
-  if (to == nullptr) return bad_pointer();
-  std::ranges::copy(src, to);
-  return {};
-}
-
-Status HostDevice::to_host_async(std::span<std::byte> dst, DevicePtr src, Stream stream) {
-  if (Status found = known(stream); !found) return found;
-  const std::byte* const from = host_address(src, static_cast<std::int64_t>(dst.size()), false);
-  if (from == nullptr) return bad_pointer();
-  std::copy_n(from, dst.size(), dst.begin());
-  return {};
-}
-
-Status HostDevice::copy_async(DevicePtr dst, DevicePtr src, std::int64_t bytes, Stream stream) {
-  if (Status found = known(stream); !found) return found;
-  std::byte* const to = host_address(dst, bytes, true);
-  const std::byte* const from = host_address(src, bytes, false);
-  if (to == nullptr || from == nullptr) return bad_pointer();
-  std::memmove(to, from, static_cast<std::size_t>(bytes));
-  return {};
-}
-
-Status HostDevice::launch(const Job& job, Stream stream) {
-  if (Status found = known(stream); !found) return found;
-  Job mapped = job;
+Status HostDevice::carry_out(const Work& work) {
+  if (!work.job) return copied(work);
+  Job mapped = *work.job;
   if (!mapped.touch(*this)) return bad_pointer();
   for (std::int64_t item = 0; item < mapped.items(); ++item) mapped.run(item);
   return {};
 }
 
+Status HostDevice::copied(const Work& work) {
+  using Kind = Work::Kind;
+  std::byte* to = work.host_dst;
+  const std::byte* from = work.host_src;
+  if (work.kind != Kind::kToHost) {
+    to = host_address(work.dst, work.bytes, true);
+    if (to == nullptr) return bad_pointer();
+  }
+  if (work.kind == Kind::kToHost || work.kind == Kind::kCopy) {
+    from = host_address(work.src, work.bytes, false);
+    if (from == nullptr) return bad_pointer();
+  }
+  const auto bytes = static_cast<std::size_t>(work.bytes);
+  if (bytes == 0) return {};
+  if (work.kind == Kind::kFill) {
+    std::memset(to, std::to_integer<int>(work.value), bytes);
+  } else {
+    std::memmove(to, from, bytes);
+  }
+  return {};
+}
+
+Status HostDevice::to_device_async(DevicePtr dst, std::span<const std::byte> src, Stream stream) {
+  return queue(Work::to_device(dst, src), stream);
+}
+
+Status HostDevice::to_host_async(std::span<std::byte> dst, DevicePtr src, Stream stream) {
+  return queue(Work::to_host(dst, src), stream);
+}
+
+Status HostDevice::copy_async(DevicePtr dst, DevicePtr src, std::int64_t bytes, Stream stream) {
+  return queue(Work::copy(dst, src, bytes), stream);
+}
+
+Status HostDevice::fill_async(DevicePtr dst, std::byte value, std::int64_t bytes, Stream stream) {
+  return queue(Work::fill(dst, value, bytes), stream);
+}
+
+Status HostDevice::launch(const Job& job, Stream stream) {
+  return queue(Work::launch(job), stream);
+}
+
 Result<Stream> HostDevice::create_stream() {
-  streams_.insert(next_id_);
-  return Stream{next_id_++};
+  return streams_.add_stream();
 }
 
 Status HostDevice::destroy(Stream stream) {
-  if (stream == Stream{}) return fail_other("bad_stream");
-  return streams_.erase(stream.id) == 1 ? Status() : fail_other("bad_stream");
+  return streams_.remove(stream);
 }
 
 Result<Event> HostDevice::create_event() {
-  events_.insert(next_id_);
-  return Event{next_id_++};
+  return streams_.add_event();
 }
 
 Status HostDevice::destroy(Event event) {
-  return events_.erase(event.id) == 1 ? Status() : fail_other("bad_event");
+  return streams_.remove(event);
 }
 
 Status HostDevice::record(Event event, Stream stream) {
-  if (!events_.contains(event.id)) return fail_other("bad_event");
-  return known(stream);
+  const auto captured = streams_.captured_record(event, stream);
+  return captured ? Status() : captured.error();
 }
 
 Status HostDevice::wait(Stream stream, Event event) {
-  return record(event, stream);  // what was recorded has happened
+  const auto captured = streams_.captured_wait(stream, event);
+  return captured ? Status() : captured.error();  // what was recorded has happened
 }
 
 Status HostDevice::synchronize(Stream stream) {
-  return known(stream);
+  return streams_.waitable(stream);
+}
+
+Status HostDevice::synchronize(Event event) {
+  return streams_.waitable(event);
+}
+
+Status HostDevice::begin_capture(Stream stream) {
+  return streams_.begin_capture(stream);
+}
+
+Result<Graph> HostDevice::end_capture(Stream stream) {
+  auto work = streams_.end_capture(stream);
+  if (!work) return work.error();
+  graphs_.emplace(next_graph_, std::move(*work));
+  return Graph{next_graph_++};
+}
+
+Status HostDevice::replay(Graph graph, Stream stream) {
+  const auto found = graphs_.find(graph.id);
+  if (found == graphs_.end()) return fail_other("bad_graph");
+  if (Status free = streams_.waitable(stream); !free) return free;
+  for (const WorkNode& node : found->second)
+    if (Status done = carry_out(node.work); !done) return done;
+  return {};
+}
+
+Status HostDevice::destroy(Graph graph) {
+  return graphs_.erase(graph.id) == 1 ? Status() : fail_other("bad_graph");
 }
 
 }  // namespace kvo

@@ -81,7 +81,10 @@ struct DoubleJob {
   std::int32_t* cells;
   std::int64_t count;
   [[nodiscard]] std::int64_t items() const { return count; }
-  void run(std::int64_t i) const { cells[i] *= 2; }
+  template <class Memory>
+  void run(std::int64_t i, Memory& memory) const {
+    memory.store(cells + i, memory.load(cells + i) * 2);
+  }
   [[nodiscard]] bool touch(JobMemory& memory) { return memory.map(cells, 0, count); }
   [[nodiscard]] JobArguments arguments() const {
     return {JobArgument::of("cells", cells), JobArgument::of("count", count)};

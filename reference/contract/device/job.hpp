@@ -3,24 +3,28 @@
 // A job is a trivially copyable struct of pointers and sizes with
 //   kName           as logs name the kernel;
 //   items()         how many items it has;
-//   run(i)          carries out one: items write disjoint cells, so every order of items, and all
-//   at
-//                   once, leave the same memory;
+//   run(i, memory)  carries out one, with memory.load(p) and memory.store(p, value): items write
+//                   disjoint cells, so every order of items, and all at once, leave the same
+//                   memory;
 //   touch(memory)   says what it reads (pointers to const) and writes, in elements from a pointer;
 //   arguments()     as logs show them.
 // A device gets it as a Job, which knows no type. One that runs on the host maps the pointers of a
-// copy to where the memory is, while touch() names them, and calls run(i); one with kernels of its
-// own has a launcher for each JobType and never calls touch().
+// copy to where the memory is, while touch() names them, and runs the items over PlainMemory; one
+// that looks at every access runs them over WatchedMemory; one with kernels of its own has a
+// launcher for each JobType. The latter two never call touch().
 #pragma once
 
 #include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
 #include <span>
 #include <string_view>
 #include <type_traits>
+
+#include "reference/contract/device/portable.hpp"
 
 namespace kvo {
 
@@ -83,15 +87,57 @@ class JobMemory {
                                                 bool written) = 0;
 };
 
-inline constexpr std::size_t kMostJobArguments = 5;
+/// Loads and stores as they are: what an item runs over on a card, and on mapped host memory.
+struct PlainMemory {
+  template <class T>
+  [[nodiscard]] KVO_HD constexpr T load(const T* at) const {
+    return *at;
+  }
+  template <class T>
+  KVO_HD constexpr void store(T* at, std::type_identity_t<T> value) const {
+    *at = value;
+  }
+};
+
+/// Loads and stores that a device looks at one by one. Pointers are addresses on the device.
+class WatchedMemory {
+ public:
+  virtual ~WatchedMemory() = default;
+
+  template <class T>
+  [[nodiscard]] T load(const T* at) {
+    T value = {};
+    read({reinterpret_cast<std::uint64_t>(at)}, std::as_writable_bytes(std::span(&value, 1)));
+    return value;
+  }
+  template <class T>
+  void store(T* at, std::type_identity_t<T> value) {
+    write({reinterpret_cast<std::uint64_t>(at)}, std::as_bytes(std::span(&value, 1)));
+  }
+
+ protected:
+  /// One access; its address must be a multiple of its size.
+  virtual void read(DevicePtr from, std::span<std::byte> out) = 0;
+  virtual void write(DevicePtr to, std::span<const std::byte> cells) = 0;
+};
+
+/// What one of `threads` threads of a kernel does: each threads-th item from its number on.
+template <class T, class Memory>
+KVO_HD constexpr void run_thread(const T& job, std::int64_t thread, std::int64_t threads,
+                                 Memory& memory) {
+  for (std::int64_t i = thread; i < job.items(); i += threads) job.run(i, memory);
+}
+
+inline constexpr std::size_t kMostJobArguments = 8;
 using JobArguments = std::array<JobArgument, kMostJobArguments>;  ///< those without name are none
 
 template <class T>
 concept IsJob = std::is_trivially_copyable_v<T> &&
-    requires(const T& job, T& copy, JobMemory& memory) {
+    requires(const T& job, T& copy, JobMemory& memory, PlainMemory& plain, WatchedMemory& watched) {
   { T::kName } -> std::convertible_to<std::string_view>;
   { job.items() } -> std::same_as<std::int64_t>;
-  job.run(std::int64_t{0});
+  job.run(std::int64_t{0}, plain);
+  job.run(std::int64_t{0}, watched);
   { copy.touch(memory) } -> std::same_as<bool>;
   { job.arguments() } -> std::same_as<JobArguments>;
 };
@@ -99,16 +145,27 @@ concept IsJob = std::is_trivially_copyable_v<T> &&
 /// What is common to the jobs of one type; there is one object a type.
 struct JobType {
   std::string_view name;
+  std::size_t bytes;  ///< of the struct
   std::int64_t (*items)(const void* job);
   void (*run)(const void* job, std::int64_t item);
+  void (*run_thread)(const void* job, std::int64_t thread, std::int64_t threads,
+                     WatchedMemory& memory);
   bool (*touch)(void* job, JobMemory& memory);
   JobArguments (*arguments)(const void* job);
 };
 
 template <IsJob T>
 inline constexpr JobType kJobType{
-    T::kName, [](const void* job) { return static_cast<const T*>(job)->items(); },
-    [](const void* job, std::int64_t item) { static_cast<const T*>(job)->run(item); },
+    T::kName,
+    sizeof(T),
+    [](const void* job) { return static_cast<const T*>(job)->items(); },
+    [](const void* job, std::int64_t item) {
+      PlainMemory memory;
+      static_cast<const T*>(job)->run(item, memory);
+    },
+    [](const void* job, std::int64_t thread, std::int64_t threads, WatchedMemory& memory) {
+      run_thread(*static_cast<const T*>(job), thread, threads, memory);
+    },
     [](void* job, JobMemory& memory) { return static_cast<T*>(job)->touch(memory); },
     [](const void* job) { return static_cast<const T*>(job)->arguments(); }};
 
@@ -120,6 +177,10 @@ class Job {
     static_assert(sizeof(T) <= kBytes && alignof(T) <= kAlign);
     new (bytes_.data()) T(job);
   }
+  /// From the struct itself, as a launch passes it on.
+  Job(const JobType& type, const void* job) : type_(&type) {
+    std::memcpy(bytes_.data(), job, type.bytes);
+  }
 
   [[nodiscard]] const JobType& type() const { return *type_; }
   /// The struct itself, for a launcher.
@@ -130,9 +191,13 @@ class Job {
   [[nodiscard]] bool touch(JobMemory& memory) { return type_->touch(bytes_.data(), memory); }
   /// Carries out one item of a job that was mapped.
   void run(std::int64_t item) const { type_->run(bytes_.data(), item); }
+  /// Carries out what one thread of a kernel does, over addresses of the device.
+  void run_thread(std::int64_t thread, std::int64_t threads, WatchedMemory& memory) const {
+    type_->run_thread(bytes_.data(), thread, threads, memory);
+  }
 
  private:
-  static constexpr std::size_t kBytes = 64;
+  static constexpr std::size_t kBytes = 128;
   static constexpr std::size_t kAlign = 8;
 
   const JobType* type_;

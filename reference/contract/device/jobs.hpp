@@ -16,11 +16,13 @@
 namespace kvo {
 
 /// A cell of a buffer from the bits of a binary32.
-KVO_HD constexpr void put_cell(std::uint32_t& cell, std::uint32_t bits) {
-  cell = bits;
-}
-KVO_HD constexpr void put_cell(std::uint16_t& cell, std::uint32_t bits) {
-  cell = half_of_float_bits(bits);
+template <class Cell>
+[[nodiscard]] KVO_HD constexpr Cell cell_of(std::uint32_t bits) {
+  if constexpr (sizeof(Cell) == sizeof(bits)) {
+    return bits;
+  } else {
+    return half_of_float_bits(bits);
+  }
 }
 
 /// Writes one row at the position that the counter holds; nothing at max_seq_len or above.
@@ -35,9 +37,11 @@ struct OffsetCopy {
   std::int64_t max_seq_len;     ///< positions
 
   [[nodiscard]] KVO_HD constexpr std::int64_t items() const { return dim; }
-  KVO_HD constexpr void run(std::int64_t i) const {
-    if (*counter >= max_seq_len) return;
-    put_cell(buffer[*counter * dim + i], source[i]);
+  template <class Memory>
+  KVO_HD constexpr void run(std::int64_t i, Memory& memory) const {
+    const std::int64_t position = memory.load(counter);
+    if (position >= max_seq_len) return;
+    memory.store(buffer + position * dim + i, cell_of<Cell>(memory.load(source + i)));
   }
   [[nodiscard]] bool touch(JobMemory& memory) {
     if (!memory.map(counter, 0, 1) || *counter < 0) return false;
@@ -62,9 +66,10 @@ struct IncrementJob {
   std::int32_t delta;
 
   [[nodiscard]] KVO_HD constexpr std::int64_t items() const { return 1; }
-  KVO_HD constexpr void run(std::int64_t /*i*/) const {
-    *counter = static_cast<std::int32_t>(static_cast<std::uint32_t>(*counter) +
-                                         static_cast<std::uint32_t>(delta));
+  template <class Memory>
+  KVO_HD constexpr void run(std::int64_t /*i*/, Memory& memory) const {
+    const auto before = static_cast<std::uint32_t>(memory.load(counter));
+    memory.store(counter, static_cast<std::int32_t>(before + static_cast<std::uint32_t>(delta)));
   }
   [[nodiscard]] bool touch(JobMemory& memory) { return memory.map(counter, 0, 1); }
   [[nodiscard]] JobArguments arguments() const {
@@ -80,7 +85,10 @@ struct ToHalfJob {
   std::int64_t count;
 
   [[nodiscard]] KVO_HD constexpr std::int64_t items() const { return count; }
-  KVO_HD constexpr void run(std::int64_t i) const { to[i] = half_of_float_bits(from[i]); }
+  template <class Memory>
+  KVO_HD constexpr void run(std::int64_t i, Memory& memory) const {
+    memory.store(to + i, half_of_float_bits(memory.load(from + i)));
+  }
   [[nodiscard]] bool touch(JobMemory& memory) {
     return memory.map(to, 0, count) && memory.map(from, 0, count);
   }
@@ -98,7 +106,10 @@ struct ToFloatJob {
   std::int64_t count;
 
   [[nodiscard]] KVO_HD constexpr std::int64_t items() const { return count; }
-  KVO_HD constexpr void run(std::int64_t i) const { to[i] = float_of_half_bits(from[i]); }
+  template <class Memory>
+  KVO_HD constexpr void run(std::int64_t i, Memory& memory) const {
+    memory.store(to + i, float_of_half_bits(memory.load(from + i)));
+  }
   [[nodiscard]] bool touch(JobMemory& memory) {
     return memory.map(to, 0, count) && memory.map(from, 0, count);
   }

@@ -21,7 +21,8 @@ void run_shuffled(const Job& job, unsigned seed) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(job.items()));
   std::iota(order.begin(), order.end(), 0);
   std::ranges::shuffle(order, std::mt19937(seed));
-  for (const std::int64_t item : order) job.run(item);
+  PlainMemory memory;
+  for (const std::int64_t item : order) job.run(item, memory);
 }
 
 constexpr std::uint32_t kPoison = 0x7FC0DEADU;

@@ -1,8 +1,9 @@
 // reference/contract/device/recorded_device.hpp: a device whose calls are written down and made to
 // fail.
 //
-// The harness wraps the device of a case in it: a cache sees a plain Device. Streams, events and
-// synchronize are passed on and not written down.
+// The harness wraps the device of a case in it: a cache sees a plain Device. Streams, events,
+// graphs, fills, kernels that logs have no name for, and synchronize are passed on and not written
+// down.
 // Source   provider.md, section 16 (calls, inject).
 #pragma once
 
@@ -93,6 +94,10 @@ class RecordedDevice final : public Device {
                                      Stream stream) override;
   [[nodiscard]] Status copy_async(DevicePtr dst, DevicePtr src, std::int64_t bytes,
                                   Stream stream) override;
+  [[nodiscard]] Status fill_async(DevicePtr dst, std::byte value, std::int64_t bytes,
+                                  Stream stream) override {
+    return device_->fill_async(dst, value, bytes, stream);
+  }
   [[nodiscard]] Status launch(const Job& job, Stream stream) override;
   [[nodiscard]] Result<Stream> create_stream() override { return device_->create_stream(); }
   [[nodiscard]] Status destroy(Stream stream) override { return device_->destroy(stream); }
@@ -105,6 +110,17 @@ class RecordedDevice final : public Device {
     return device_->wait(stream, event);
   }
   [[nodiscard]] Status synchronize(Stream stream) override { return device_->synchronize(stream); }
+  [[nodiscard]] Status synchronize(Event event) override { return device_->synchronize(event); }
+  [[nodiscard]] Status begin_capture(Stream stream) override {
+    return device_->begin_capture(stream);
+  }
+  [[nodiscard]] Result<Graph> end_capture(Stream stream) override {
+    return device_->end_capture(stream);
+  }
+  [[nodiscard]] Status replay(Graph graph, Stream stream) override {
+    return device_->replay(graph, stream);
+  }
+  [[nodiscard]] Status destroy(Graph graph) override { return device_->destroy(graph); }
 
  private:
   struct Live {
