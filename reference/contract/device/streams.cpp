@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "reference/contract/values/check.hpp"
+
 namespace kvo {
 namespace {
 
@@ -35,6 +37,22 @@ Work Work::fill(DevicePtr dst, std::byte value, std::int64_t bytes) {
 
 Work Work::launch(const Job& job, std::int64_t threads) {
   return {.kind = Kind::kJob, .job = job, .threads = threads};
+}
+
+std::string_view Work::name() const {
+  switch (kind) {
+    case Kind::kToDevice:
+      return "copy to the device";
+    case Kind::kToHost:
+      return "copy to the host";
+    case Kind::kCopy:
+      return "copy";
+    case Kind::kFill:
+      return "fill";
+    case Kind::kJob:
+      return job->type().name;
+  }
+  KVO_CHECK(false);
 }
 
 void Capture::add(Work work, Stream stream) {

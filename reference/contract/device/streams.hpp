@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "reference/contract/device/device.hpp"
@@ -34,6 +35,8 @@ struct Work {
   static Work copy(DevicePtr dst, DevicePtr src, std::int64_t bytes);
   static Work fill(DevicePtr dst, std::byte value, std::int64_t bytes);
   static Work launch(const Job& job, std::int64_t threads = 0);
+  /// "copy to the host"; of a job its own name.
+  [[nodiscard]] std::string_view name() const;
 };
 
 struct WorkNode {

@@ -1,0 +1,33 @@
+// reference/contract/device/simulated/schedule.hpp: the choices that a simulated device leaves
+// open.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "reference/contract/values/random.hpp"
+
+namespace kvo {
+
+/// Answers choices from a seed, or from a list and 0 behind its end. So every list is a schedule,
+/// and a shorter one or one with smaller numbers is a simpler one: the empty list does everything
+/// as late as can be, in the order in which it was queued.
+class Schedule {
+ public:
+  explicit Schedule(std::uint64_t seed) : random_(traces::Random(seed)) {}
+  explicit Schedule(std::vector<std::uint32_t> choices) : given_(std::move(choices)) {}
+
+  /// 0 to bound - 1. Requires 1 <= bound < 2^32; 1 is no choice and takes none of the list.
+  [[nodiscard]] std::uint32_t choose(std::uint64_t bound);
+  /// All choices so far: as a list they give the same schedule.
+  [[nodiscard]] const std::vector<std::uint32_t>& taken() const { return taken_; }
+
+ private:
+  std::optional<traces::Random> random_;
+  std::vector<std::uint32_t> given_;
+  std::vector<std::uint32_t> taken_;
+};
+
+}  // namespace kvo

@@ -1,0 +1,151 @@
+// reference/contract/device/simulated/simulated_device.hpp: a device that does what a card may do.
+//
+// What is queued waits. It is carried out in an order that is drawn among all that streams and
+// events allow, as late as when the host waits for it; the threads of a kernel run in a drawn
+// order, too. Meanwhile every access is looked at, and what is wrong is reported, also where the
+// drawn order hides it. The same seed, or list of choices, gives the same run.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "reference/contract/device/device.hpp"
+#include "reference/contract/device/simulated/host_watch.hpp"
+#include "reference/contract/device/simulated/schedule.hpp"
+#include "reference/contract/device/simulated/watched_buffers.hpp"
+#include "reference/contract/device/streams.hpp"
+
+namespace kvo {
+
+struct SimulatedOptions {
+  Schedule schedule = Schedule(std::vector<std::uint32_t>());
+  /// What fresh memory holds: by default zeros that count as written, as Device::alloc promises.
+  WatchedBuffers::Fresh fresh = {};
+  std::int64_t capacity = std::int64_t{1} << 40U;  ///< bytes
+  std::int64_t fail_alloc = 0;                     ///< the alloc of that number fails; 0: none
+  std::int64_t lose_at = 0;  ///< from the call of that number on the device is lost; 0: never
+};
+
+/// What was carried out.
+struct SimulatedCounts {
+  std::int64_t allocs = 0;
+  std::int64_t copies = 0;  ///< and fills
+  std::int64_t jobs = 0;
+  std::int64_t threads = 0;  ///< of jobs
+  std::int64_t replays = 0;
+};
+
+/// Errors beside those of Device: other:alloc_failed, other:device_lost. An access outside of live
+/// memory is a report, and in the synchronize behind it other:bad_pointer; for a copy, where it is
+/// queued.
+class SimulatedDevice final : public Device {
+ public:
+  explicit SimulatedDevice(SimulatedOptions options);
+  SimulatedDevice(const SimulatedDevice&) = delete;
+  SimulatedDevice& operator=(const SimulatedDevice&) = delete;
+
+  [[nodiscard]] Result<DevicePtr> alloc(std::int64_t bytes) override;
+  [[nodiscard]] Status free(DevicePtr ptr) override;
+  [[nodiscard]] Status to_device_async(DevicePtr dst, std::span<const std::byte> src,
+                                       Stream stream) override;
+  [[nodiscard]] Status to_host_async(std::span<std::byte> dst, DevicePtr src,
+                                     Stream stream) override;
+  [[nodiscard]] Status copy_async(DevicePtr dst, DevicePtr src, std::int64_t bytes,
+                                  Stream stream) override;
+  [[nodiscard]] Status fill_async(DevicePtr dst, std::byte value, std::int64_t bytes,
+                                  Stream stream) override;
+  /// A thread an item.
+  [[nodiscard]] Status launch(const Job& job, Stream stream) override;
+  /// As many threads as a grid has; each runs run_thread. Requires threads >= 1.
+  [[nodiscard]] Status launch_threads(const Job& job, std::int64_t threads, Stream stream);
+  [[nodiscard]] Result<Stream> create_stream() override;
+  [[nodiscard]] Status destroy(Stream stream) override;
+  [[nodiscard]] Result<Event> create_event() override;
+  [[nodiscard]] Status destroy(Event event) override;
+  [[nodiscard]] Status record(Event event, Stream stream) override;
+  [[nodiscard]] Status wait(Stream stream, Event event) override;
+  [[nodiscard]] Status synchronize(Stream stream) override;
+  [[nodiscard]] Status synchronize(Event event) override;
+  [[nodiscard]] Status begin_capture(Stream stream) override;
+  [[nodiscard]] Result<Graph> end_capture(Stream stream) override;
+  [[nodiscard]] Status replay(Graph graph, Stream stream) override;
+  [[nodiscard]] Status destroy(Graph graph) override;
+
+  /// Waits for everything.
+  [[nodiscard]] Status synchronize_all();
+  /// From now on every call fails.
+  void lose() { lost_ = true; }
+
+  [[nodiscard]] const std::vector<DeviceReport>& reports() const { return reports_.all(); }
+  [[nodiscard]] const std::vector<std::uint32_t>& choices() const { return schedule_.taken(); }
+  [[nodiscard]] const SimulatedCounts& counts() const { return counts_; }
+  /// Buffers that were allocated and not given back.
+  [[nodiscard]] std::size_t live() const { return memory_.live_buffers(); }
+  /// Bytes of the host that stand behind all buffers.
+  [[nodiscard]] std::int64_t backed_bytes() const { return memory_.backed_bytes(); }
+  /// Pieces of work that are queued.
+  [[nodiscard]] std::size_t queued() const { return queued_.size(); }
+
+ private:
+  /// A place in the order of work: all of this has happened before.
+  struct Point {
+    Clock clock;
+    std::vector<WorkId> work;  ///< the last pieces
+    void join(const Point& other);
+  };
+  struct Queued {
+    Work work;
+    Clock clock;
+    std::size_t waits_for = 0;
+    std::vector<WorkId> next = {};
+  };
+  struct Captured {
+    WorkGraph work;
+    std::map<std::size_t, std::size_t> lanes = {};  ///< of its further streams
+    Point end = {};                                 ///< of the newest replay
+  };
+
+  /// Counts a call. Errors  other:device_lost.
+  [[nodiscard]] Status begin_call();
+  [[nodiscard]] Status queue(const Work& work, Stream stream);
+  [[nodiscard]] bool inside(const Work& work);
+  WorkId enqueue(const Work& work, const Point& after, std::size_t lane, Stream stream);
+  void maybe_run();
+  void run_until(const Point& point);
+  [[nodiscard]] Status wait_for(const Point& point);
+  void run_ready(std::size_t index);
+  void carry_out(WorkId id, const Queued& work);
+  void run_threads(WorkId id, const Queued& work);
+  void report_host(WorkId id);
+
+  Schedule schedule_;
+  std::int64_t capacity_;
+  std::int64_t fail_alloc_;
+  std::int64_t lose_at_;
+  bool lost_ = false;
+  std::int64_t calls_ = 0;
+
+  History history_;
+  ReportList reports_;
+  WatchedBuffers memory_{history_, reports_, {}};
+  HostWatch host_;
+  StreamTable streams_;
+  std::map<std::uint64_t, std::size_t> lanes_{{0, 0}};  ///< of streams
+  std::size_t next_lane_ = 1;
+  std::map<std::uint64_t, Point> tails_{{0, Point()}};  ///< of streams
+  std::map<std::uint64_t, Point> events_;
+  std::map<std::uint64_t, Captured> graphs_;
+  std::uint64_t next_graph_ = 1;
+  Clock now_;  ///< what has happened before what the host does next
+  std::map<WorkId, Queued> queued_;
+  std::vector<WorkId> ready_;  ///< queued, and nothing before it is
+  std::optional<std::uint32_t> eagerness_;
+  std::set<WorkId> failed_;  ///< accesses outside of memory that the host has not heard of
+  SimulatedCounts counts_;
+};
+
+}  // namespace kvo

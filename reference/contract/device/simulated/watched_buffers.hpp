@@ -1,0 +1,113 @@
+// reference/contract/device/simulated/watched_buffers.hpp: memory that knows who touched each byte.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+
+#include "reference/contract/device/job.hpp"
+#include "reference/contract/device/simulated/history.hpp"
+#include "reference/contract/device/simulated/report.hpp"
+#include "reference/contract/values/result.hpp"
+
+namespace kvo {
+
+/// Who accesses memory.
+struct Accessor {
+  WorkId work = 0;
+  std::uint32_t thread = 0;  ///< of a kernel
+  const Clock* clock = nullptr;
+};
+
+/// Buffers with addresses far apart, which are never given twice. Pages are backed when they are
+/// touched, so that buffers may be as large as 2^40 bytes together. Faults are reported, not
+/// errors: a read outside of a buffer yields poison, a write is dropped.
+class WatchedBuffers {
+ public:
+  static constexpr std::byte kPoison{0xFF};
+
+  /// What fresh memory holds.
+  struct Fresh {
+    bool poison = false;            ///< kPoison instead of zeros
+    bool report_unwritten = false;  ///< reads of it are reported
+  };
+
+  WatchedBuffers(History& history, ReportList& reports, Fresh fresh)
+      : history_(history), reports_(reports), fresh_(fresh) {}
+
+  [[nodiscard]] DevicePtr alloc(std::int64_t bytes);
+  /// now: what has happened before the host frees. Errors  other:bad_pointer: it is not live.
+  [[nodiscard]] Status free(DevicePtr ptr, const Clock& now);
+
+  /// Whether all bytes lie inside one live buffer.
+  [[nodiscard]] bool live(DevicePtr ptr, std::int64_t bytes) const;
+  [[nodiscard]] std::size_t live_buffers() const { return live_; }
+  [[nodiscard]] std::int64_t live_bytes() const { return live_bytes_; }
+  [[nodiscard]] std::int64_t backed_bytes() const;
+
+  void read(const Accessor& by, DevicePtr from, std::span<std::byte> out);
+  void write(const Accessor& by, DevicePtr to, std::span<const std::byte> cells);
+  /// Unwritten cells stay unwritten in the copy, and are not reported.
+  void copy(const Accessor& by, DevicePtr to, DevicePtr from, std::int64_t bytes);
+  void fill(const Accessor& by, DevicePtr to, std::byte value, std::int64_t bytes);
+
+ private:
+  static constexpr std::size_t kPage = 4096;
+
+  /// Who touched a byte. Reads that happened before the last write are forgotten.
+  struct Cell {
+    WorkId writer = 0;
+    std::uint32_t writer_thread = 0;
+    History::Set readers = 0;
+    std::uint32_t reader_thread = 0;  ///< of the last one
+  };
+  struct Page {
+    std::array<std::byte, kPage> bytes = {};
+    std::bitset<kPage> written = {};
+    std::array<Cell, kPage> cells = {};
+  };
+  struct Buffer {
+    std::int64_t number = 0;
+    std::uint64_t size = 0;
+    bool freed = false;
+    std::byte value = {};  ///< of pages that are not backed: what a fill of the whole buffer left
+    bool written = false;
+    WorkId writer = 0;
+    std::map<std::uint64_t, std::unique_ptr<Page>> pages = {};
+    std::map<std::size_t, WorkId> users = {};  ///< the last of each lane
+  };
+  using Buffers = std::map<std::uint64_t, Buffer>;
+
+  /// The buffer that an address was meant for, or the end.
+  [[nodiscard]] Buffers::const_iterator meant(DevicePtr ptr) const;
+  /// Where an access of live memory begins; null after a report.
+  struct Place {
+    Buffer* buffer = nullptr;
+    std::uint64_t offset = 0;
+  };
+  [[nodiscard]] Place place(const Accessor& by, DevicePtr ptr, std::size_t bytes);
+  [[nodiscard]] static Page& page(Buffer& buffer, std::uint64_t number);
+  /// Calls visit(page, index in it, index in the range, offset) for each byte.
+  template <class Visit>
+  static void each_byte(const Place& place, std::size_t bytes, const Visit& visit);
+  void note_read(const Accessor& by, const Place& at, std::uint64_t offset, Cell& cell);
+  void note_write(const Accessor& by, const Place& at, std::uint64_t offset, Cell& cell);
+  void report_race(const Accessor& by, WorkId other, const char* what, const Place& at,
+                   std::uint64_t offset);
+  void report(DeviceReport::Kind kind, const Accessor& by, WorkId other, const Buffer* buffer,
+              std::uint64_t offset, const std::string& text);
+
+  History& history_;
+  ReportList& reports_;
+  Fresh fresh_;
+  Buffers buffers_;  ///< freed ones, too
+  std::uint64_t next_address_ = std::uint64_t{1} << 36U;
+  std::size_t live_ = 0;
+  std::int64_t live_bytes_ = 0;
+};
+
+}  // namespace kvo
