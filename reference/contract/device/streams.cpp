@@ -123,6 +123,10 @@ Status StreamTable::remove(Event event) {
   return {};
 }
 
+bool StreamTable::stands(Event event) const {
+  return recorded_.contains(event.id) || (capture_ && capture_->has(event));
+}
+
 Status StreamTable::begin_capture(Stream stream) {
   if (Status found = known(stream); !found) return found;
   if (capture_) return capturing();

@@ -109,6 +109,8 @@ class StreamTable {
   [[nodiscard]] Result<bool> captured(const Work& work, Stream stream);
   [[nodiscard]] Result<bool> captured_record(Event event, Stream stream);
   [[nodiscard]] Result<bool> captured_wait(Stream stream, Event event);
+  /// Whether it was recorded, in the capture that is on or outside; else it is past.
+  [[nodiscard]] bool stands(Event event) const;
   [[nodiscard]] const std::optional<Capture>& capture() const { return capture_; }
 
  private:
