@@ -149,7 +149,9 @@ bool CudaDevice::inside(DevicePtr ptr, std::int64_t bytes) const {
 
 Status CudaDevice::begin(const Work& work, Stream stream) {
   if (Status found = table_.known(stream); !found) return found;
-  const bool writes = work.kind != Work::Kind::kToHost && work.kind != Work::Kind::kJob;
+  if (work.job && !work.job->points_to([&](DevicePtr ptr) { return inside(ptr, 0); }))
+    return bad_pointer();
+  const bool writes = !work.job && work.kind != Work::Kind::kToHost;
   const bool reads = work.kind == Work::Kind::kToHost || work.kind == Work::Kind::kCopy;
   if (writes && !inside(work.dst, work.bytes)) return bad_pointer();
   if (reads && !inside(work.src, work.bytes)) return bad_pointer();

@@ -200,6 +200,7 @@ void DeviceCache::reset() {
 }
 
 Status DeviceCache::close() {
+  (void)memory_->synchronize(Stream());  // kernels that were queued use what is freed
   Status first;
   const auto give_back = [&](DevicePtr& ptr) {
     if (!ptr) return;

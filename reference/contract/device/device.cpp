@@ -46,7 +46,10 @@ Result<std::shared_ptr<DeviceStorage>> DeviceStorage::make(std::shared_ptr<Devic
 
 void DeviceStorage::release() {
   released = true;
-  if (ptr_) (void)device_->free(ptr_);
+  if (ptr_) {
+    (void)device_->synchronize(Stream());
+    (void)device_->free(ptr_);
+  }
   ptr_ = {};
 }
 

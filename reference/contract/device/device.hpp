@@ -66,7 +66,8 @@ class Device {
                                           Stream stream) = 0;
   /// Queues a kernel.
   /// Errors  kNotSupported "kernels" without a kernel library (nothing is written);
-  ///         other:bad_pointer: it would leave live memory.
+  ///         other:bad_pointer: it would leave live memory. Of that a device that does not run it
+  ///         at once sees the arguments that lie outside.
   [[nodiscard]] virtual Status launch(const Job& job, Stream stream) = 0;
 
   /// Errors of these: other:bad_stream, other:bad_event, other:bad_graph: there is none of that
@@ -127,7 +128,8 @@ class DeviceStorage final : public Storage {
   explicit DeviceStorage(std::shared_ptr<Device> device) : device_(std::move(device)) {}
   ~DeviceStorage() override { release(); }
 
-  /// Gives the memory back; views on it dangle from now on. Errors of the free are dropped.
+  /// Waits for the default stream and gives the memory back; views on it dangle from now on. Errors
+  /// are dropped.
   void release();
   [[nodiscard]] DevicePtr ptr() const { return ptr_; }
 

@@ -187,6 +187,13 @@ class Job {
   [[nodiscard]] const void* data() const { return bytes_.data(); }
   [[nodiscard]] JobArguments arguments() const { return type_->arguments(bytes_.data()); }
   [[nodiscard]] std::int64_t items() const { return type_->items(bytes_.data()); }
+  /// Whether `live` holds of all pointers it is called with, null ones among them.
+  template <class Live>
+  [[nodiscard]] bool points_to(const Live& live) const {
+    for (const JobArgument& argument : arguments())
+      if (argument.is_pointer && !live(argument.pointer)) return false;
+    return true;
+  }
   /// Maps the pointers to host memory; false: one of them leads out of it.
   [[nodiscard]] bool touch(JobMemory& memory) { return type_->touch(bytes_.data(), memory); }
   /// Carries out one item of a job that was mapped.

@@ -89,6 +89,7 @@ RecordedDevice::Source::Source(RecordedDevice& device, Where name,
 RecordedDevice::Source::~Source() {
   if (device_ == nullptr) return;
   std::erase_if(device_->live_, [&](const Live& live) { return live.base == ptr_; });
+  (void)device_->device_->synchronize(Stream());
   (void)device_->device_->free(ptr_);
 }
 

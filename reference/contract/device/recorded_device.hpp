@@ -69,7 +69,8 @@ class RecordedDevice final : public Device {
     bool committed_ = false;
   };
 
-  /// A tensor's cells on the device for the time of one call; not recorded, and shown by name.
+  /// A tensor's cells on the device for the time of one call and of what it queued on the default
+  /// stream; not recorded, and shown by name.
   class Source {
    public:
     /// Empty: no address.

@@ -77,17 +77,12 @@ Status SimulatedDevice::launch_threads(const Job& job, std::int64_t threads, Str
   return queue(Work::launch(job, threads), stream);
 }
 
-bool SimulatedDevice::inside(const Work& work) {
-  const bool writes = work.kind != Kind::kToHost && work.kind != Kind::kJob;
+bool SimulatedDevice::inside(const Work& work) const {
+  if (work.job) return work.job->points_to([&](DevicePtr ptr) { return memory_.live(ptr, 0); });
+  const bool writes = work.kind != Kind::kToHost;
   const bool reads = work.kind == Kind::kToHost || work.kind == Kind::kCopy;
-  for (const auto& [looked_at, ptr] : {std::pair(writes, work.dst), std::pair(reads, work.src)}) {
-    if (!looked_at || memory_.live(ptr, work.bytes)) continue;
-    reports_.add({.kind = DeviceReport::Kind::kOutOfBounds,
-                  .text = std::string(work.name()) + " of " + std::to_string(work.bytes) +
-                          " bytes, not queued"});
-    return false;
-  }
-  return true;
+  return (!writes || memory_.live(work.dst, work.bytes)) &&
+         (!reads || memory_.live(work.src, work.bytes));
 }
 
 Status SimulatedDevice::queue(const Work& work, Stream stream) {
@@ -307,8 +302,7 @@ Status SimulatedDevice::replay(Graph graph, Stream stream) {
   if (found == graphs_.end()) return fail_other("bad_graph");
   if (Status free = streams_.waitable(stream); !free) return free;
   Captured& captured = found->second;
-  for (const WorkNode& node : captured.work)
-    if (!inside(node.work)) return fail_other("bad_pointer");
+  // A card looks at no address now: what a graph does to freed memory is seen when it does it.
   ++counts_.replays;
   Point& tail = tails_.at(stream.id);
   tail.join(captured.end);

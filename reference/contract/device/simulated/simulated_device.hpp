@@ -39,9 +39,9 @@ struct SimulatedCounts {
   std::int64_t replays = 0;
 };
 
-/// Errors beside those of Device: other:alloc_failed, other:device_lost. An access outside of live
-/// memory is a report, and in the synchronize behind it other:bad_pointer; for a copy, where it is
-/// queued.
+/// Errors beside those of Device: other:alloc_failed, other:device_lost. An access of a kernel
+/// outside of live memory is a report, and in the synchronize behind it other:bad_pointer. What is
+/// refused when it is queued is no report.
 class SimulatedDevice final : public Device {
  public:
   explicit SimulatedDevice(SimulatedOptions options);
@@ -112,7 +112,7 @@ class SimulatedDevice final : public Device {
   /// Counts a call. Errors  other:device_lost.
   [[nodiscard]] Status begin_call();
   [[nodiscard]] Status queue(const Work& work, Stream stream);
-  [[nodiscard]] bool inside(const Work& work);
+  [[nodiscard]] bool inside(const Work& work) const;
   WorkId enqueue(const Work& work, const Point& after, std::size_t lane, Stream stream);
   void maybe_run();
   void run_until(const Point& point);

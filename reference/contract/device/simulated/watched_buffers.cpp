@@ -225,7 +225,7 @@ void WatchedBuffers::fill(const Accessor& by, DevicePtr to, std::byte value, std
 void WatchedBuffers::report_race(const Accessor& by, WorkId other, const char* what,
                                  const Place& at, std::uint64_t offset) {
   std::string text = what;
-  if (other != by.work) text += " " + history_.text(other);
+  if (other != by.work) text.append(" ").append(history_.text(other));
   report(Kind::kRace, by, other, at.buffer, offset, text);
 }
 

@@ -1,0 +1,28 @@
+// reference/contract/device/simulated/watched_subject.hpp: subjects over devices that report.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "reference/contract/device/device.hpp"
+#include "reference/contract/device/simulated/report.hpp"
+#include "reference/contract/subject/subject.hpp"
+
+namespace kvo {
+
+/// A device, and what it has to say about its users so far.
+struct WatchedDevice {
+  std::shared_ptr<Device> device;
+  std::function<const std::vector<DeviceReport>&()> reports;
+};
+/// Errors  as of OpenDevice.
+using OpenWatched = std::function<Result<WatchedDevice>()>;
+
+/// The subject that `over` makes of a way to open devices, over watched ones: the first report of
+/// any of them is a broken invariant of its session. Reports about work that is queued come when it
+/// is carried out.
+[[nodiscard]] Subject watched_subject(const std::function<Subject(OpenDevice)>& over,
+                                      OpenWatched open);
+
+}  // namespace kvo
