@@ -1,5 +1,4 @@
 // CudaDevice and the objects that nvcc made, executed without a card.
-#include <cstdio>
 #include <numeric>
 #include <set>
 
@@ -8,6 +7,7 @@
 
 #include "cuda/jobs/geometry.hpp"
 #include "cuda/jobs/launchers.hpp"
+#include "cuda/standin/launch_summary.hpp"
 #include "cuda/standin/opened_card.hpp"
 #include "reference/contract/device/device_suite.hpp"
 #include "reference/contract/device/host_device.hpp"
@@ -50,24 +50,8 @@ INSTANTIATE_TEST_SUITE_P(StandIn, DeviceSuite, testing::ValuesIn([] {
                            return cards;
                          }()));
 
-/// Tells what was executed.
-class Summary final : public testing::Environment {
- public:
-  void TearDown() override {
-    const LaunchCounts& counts = launch_counts();
-    std::int64_t launches = 0;
-    for (const auto& [kernel, count] : counts.kernels) {
-      std::printf("  %8lld launches of %s\n", static_cast<long long>(count), kernel.c_str());
-      launches += count;
-    }
-    std::printf(
-        "stand-in: %lld launches of %zu kernels, %lld threads, %lld replays, %lld schedules\n",
-        static_cast<long long>(launches), counts.kernels.size(),
-        static_cast<long long>(counts.threads), static_cast<long long>(counts.replays),
-        static_cast<long long>(counts.cards));
-  }
-};
-const testing::Environment* const kSummary = testing::AddGlobalTestEnvironment(new Summary);
+const testing::Environment* const kSummary =
+    testing::AddGlobalTestEnvironment(new LaunchSummary("jobs on the stand-in"));
 
 /// The same memory on two devices.
 struct Twins {

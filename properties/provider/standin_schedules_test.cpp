@@ -1,11 +1,15 @@
 // The same by way of CudaDevice and the kernels that nvcc compiled.
 #include <gtest/gtest.h>
 
+#include "cuda/standin/launch_summary.hpp"
 #include "cuda/standin/opened_card.hpp"
 #include "properties/provider/schedules.hpp"
 
 namespace kvo::provider {
 namespace {
+
+const testing::Environment* const kLaunches =
+    testing::AddGlobalTestEnvironment(new cuda::LaunchSummary("references of provider"));
 
 TEST(ProviderSchedules, TheReferencesAgreeIn100SchedulesOfTheStandIn) {
   expect_schedules_to_agree(
