@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/device/open.hpp"
+#include "cuda/jobs/jobs_suite.hpp"
 #include "reference/contract/device/device_suite.hpp"
 #include "reference/contract/device/host_device.hpp"
 #include "reference/contract/device/jobs.hpp"
@@ -12,6 +13,7 @@ namespace kvo::cuda {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(Cuda, DeviceSuite, testing::Values(OpenDevice(open_device)));
+INSTANTIATE_TEST_SUITE_P(Cuda, JobsSuite, testing::Values(OpenDevice(open_device)));
 
 struct OnCard : testing::Test {
   void SetUp() override {

@@ -1,8 +1,17 @@
 // All kernels, in one file: nvcc needs longer to begin than to compile them.
 #include <cstdint>
+#include <vector>
 
+#include "cuda/jobs/append_layers.hpp"
+#include "cuda/jobs/append_rows.hpp"
+#include "cuda/jobs/build_mask.hpp"
+#include "cuda/jobs/copy_blocks.hpp"
 #include "cuda/jobs/geometry.hpp"
 #include "cuda/jobs/launchers.hpp"
+#include "cuda/jobs/pack_head_major.hpp"
+#include "cuda/jobs/paged_rows.hpp"
+#include "cuda/jobs/ring_rows.hpp"
+#include "cuda/jobs/rope_shift.hpp"
 #include "reference/contract/device/jobs.hpp"
 
 namespace kvo::cuda {
@@ -30,13 +39,40 @@ Launcher row() {
   return {&kJobType<T>, reinterpret_cast<const void*>(run_job<T>), launch<T>};
 }
 
+/// A row a unit that in_units can choose.
+template <template <class> class Rows>
+void add_units(std::vector<Launcher>& table) {
+  table.insert(table.end(), {row<Rows<Wide>>(), row<Rows<std::uint32_t>>(),
+                             row<Rows<std::uint16_t>>(), row<Rows<std::uint8_t>>()});
+}
+
+std::vector<Launcher> make_table() {
+  std::vector<Launcher> table{
+      row<OffsetCopyJob>(),
+      row<OffsetCopyHalfJob>(),
+      row<IncrementJob>(),
+      row<ToHalfJob>(),
+      row<ToFloatJob>(),
+      row<AppendLayers<std::uint32_t>>(),
+      row<AppendLayers<std::uint16_t>>(),
+      row<RopeShift>(),
+      row<BuildMask<std::uint32_t>>(),
+      row<BuildMask<std::uint16_t>>(),
+  };
+  add_units<AppendRows>(table);
+  add_units<AppendPaged>(table);
+  add_units<GatherPaged>(table);
+  add_units<CopyBlocks>(table);
+  add_units<PackHeadMajor>(table);
+  add_units<RingWrite>(table);
+  add_units<RingLinearise>(table);
+  return table;
+}
+
 }  // namespace
 
 std::span<const Launcher> launchers() {
-  static const Launcher kTable[] = {
-      row<OffsetCopyJob>(), row<OffsetCopyHalfJob>(), row<IncrementJob>(),
-      row<ToHalfJob>(),     row<ToFloatJob>(),
-  };
+  static const std::vector<Launcher> kTable = make_table();
   return kTable;
 }
 

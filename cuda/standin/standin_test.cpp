@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/jobs/geometry.hpp"
+#include "cuda/jobs/jobs_suite.hpp"
 #include "cuda/jobs/launchers.hpp"
 #include "cuda/standin/launch_summary.hpp"
 #include "cuda/standin/opened_card.hpp"
@@ -43,12 +44,14 @@ Result<std::shared_ptr<Device>> checked_card(std::uint64_t seed) {
   return OpenedCard::device_of(made);
 }
 
-INSTANTIATE_TEST_SUITE_P(StandIn, DeviceSuite, testing::ValuesIn([] {
-                           std::vector<OpenDevice> cards;
-                           for (std::uint64_t seed = 0; seed < 5; ++seed)
-                             cards.emplace_back([seed] { return checked_card(seed); });
-                           return cards;
-                         }()));
+std::vector<OpenDevice> cards(std::uint64_t schedules) {
+  std::vector<OpenDevice> all;
+  for (std::uint64_t seed = 0; seed < schedules; ++seed)
+    all.emplace_back([seed] { return checked_card(seed); });
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(StandIn, DeviceSuite, testing::ValuesIn(cards(5)));
+INSTANTIATE_TEST_SUITE_P(StandIn, JobsSuite, testing::ValuesIn(cards(5)));
 
 const testing::Environment* const kSummary =
     testing::AddGlobalTestEnvironment(new LaunchSummary("jobs on the stand-in"));

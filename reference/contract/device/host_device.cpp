@@ -1,5 +1,6 @@
 #include "reference/contract/device/host_device.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -47,10 +48,42 @@ Status HostDevice::queue(const Work& work, Stream stream) {
 
 Status HostDevice::carry_out(const Work& work) {
   if (!work.job) return copied(work);
+  if (work.job->type().touch == nullptr) return looked_up(*work.job);
   Job mapped = *work.job;
   if (!mapped.touch(*this)) return bad_pointer();
   for (std::int64_t item = 0; item < mapped.items(); ++item) mapped.run(item);
   return {};
+}
+
+// Finds each address anew.
+class HostDevice::LookedUp final : public WatchedMemory {
+ public:
+  explicit LookedUp(HostDevice& device) : device_(device) {}
+  [[nodiscard]] bool left() const { return left_; }
+
+ private:
+  void read(DevicePtr from, std::span<std::byte> out) override {
+    const std::byte* const found = find(from, out.size(), false);
+    if (found != nullptr) std::copy_n(found, out.size(), out.begin());
+  }
+  void write(DevicePtr to, std::span<const std::byte> cells) override {
+    std::byte* const found = find(to, cells.size(), true);
+    if (found != nullptr) std::ranges::copy(cells, found);
+  }
+  std::byte* find(DevicePtr at, std::size_t bytes, bool written) {
+    std::byte* const found = device_.host_address(at, static_cast<std::int64_t>(bytes), written);
+    left_ = left_ || found == nullptr;
+    return found;
+  }
+
+  HostDevice& device_;
+  bool left_ = false;
+};
+
+Status HostDevice::looked_up(const Job& job) {
+  LookedUp memory(*this);
+  job.run_thread(0, 1, memory);
+  return memory.left() ? Status(bad_pointer()) : Status();
 }
 
 Status HostDevice::copied(const Work& work) {

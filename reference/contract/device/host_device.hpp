@@ -49,6 +49,9 @@ class HostDevice final : public Device, private JobMemory {
   [[nodiscard]] Status queue(const Work& work, Stream stream);
   [[nodiscard]] Status carry_out(const Work& work);
   [[nodiscard]] Status copied(const Work& work);
+  /// Runs a job that does not say what it touches. Errors  other:bad_pointer, too late to undo it.
+  [[nodiscard]] Status looked_up(const Job& job);
+  class LookedUp;
 
   std::map<std::uint64_t, std::vector<std::byte>> buffers_;  ///< by address
   std::uint64_t next_address_ = std::uint64_t{1} << 36U;

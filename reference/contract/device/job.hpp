@@ -7,11 +7,13 @@
 //                   disjoint cells, so every order of items, and all at once, leave the same
 //                   memory;
 //   touch(memory)   says what it reads (pointers to const) and writes, in elements from a pointer;
-//   arguments()     as logs show them.
+//   a
+//                   job may be without, and must be if it reads pointers from memory;
+//   arguments()     as logs show them, all pointers among them.
 // A device gets it as a Job, which knows no type. One that runs on the host maps the pointers of a
 // copy to where the memory is, while touch() names them, and runs the items over PlainMemory; one
-// that looks at every access runs them over WatchedMemory; one with kernels of its own has a
-// launcher for each JobType. The latter two never call touch().
+// that looks at every access, or finds no touch(), runs them over WatchedMemory; one with kernels
+// of its own has a launcher for each JobType.
 #pragma once
 
 #include <array>
@@ -128,18 +130,22 @@ KVO_HD constexpr void run_thread(const T& job, std::int64_t thread, std::int64_t
   for (std::int64_t i = thread; i < job.items(); i += threads) job.run(i, memory);
 }
 
-inline constexpr std::size_t kMostJobArguments = 8;
+inline constexpr std::size_t kMostJobArguments = 12;
 using JobArguments = std::array<JobArgument, kMostJobArguments>;  ///< those without name are none
 
 template <class T>
 concept IsJob = std::is_trivially_copyable_v<T> &&
-    requires(const T& job, T& copy, JobMemory& memory, PlainMemory& plain, WatchedMemory& watched) {
+    requires(const T& job, PlainMemory& plain, WatchedMemory& watched) {
   { T::kName } -> std::convertible_to<std::string_view>;
   { job.items() } -> std::same_as<std::int64_t>;
   job.run(std::int64_t{0}, plain);
   job.run(std::int64_t{0}, watched);
-  { copy.touch(memory) } -> std::same_as<bool>;
   { job.arguments() } -> std::same_as<JobArguments>;
+};
+
+template <class T>
+concept TouchesMemory = requires(T& job, JobMemory& memory) {
+  { job.touch(memory) } -> std::same_as<bool>;
 };
 
 /// What is common to the jobs of one type; there is one object a type.
@@ -150,9 +156,18 @@ struct JobType {
   void (*run)(const void* job, std::int64_t item);
   void (*run_thread)(const void* job, std::int64_t thread, std::int64_t threads,
                      WatchedMemory& memory);
-  bool (*touch)(void* job, JobMemory& memory);
+  bool (*touch)(void* job, JobMemory& memory);  ///< null: it does not say
   JobArguments (*arguments)(const void* job);
 };
+
+template <class T>
+constexpr auto touch_of() -> bool (*)(void* job, JobMemory& memory) {
+  if constexpr (TouchesMemory<T>) {
+    return [](void* job, JobMemory& memory) { return static_cast<T*>(job)->touch(memory); };
+  } else {
+    return nullptr;
+  }
+}
 
 template <IsJob T>
 inline constexpr JobType kJobType{
@@ -166,7 +181,7 @@ inline constexpr JobType kJobType{
     [](const void* job, std::int64_t thread, std::int64_t threads, WatchedMemory& memory) {
       run_thread(*static_cast<const T*>(job), thread, threads, memory);
     },
-    [](void* job, JobMemory& memory) { return static_cast<T*>(job)->touch(memory); },
+    touch_of<T>(),
     [](const void* job) { return static_cast<const T*>(job)->arguments(); }};
 
 /// A copy of a job of any type.
@@ -194,7 +209,7 @@ class Job {
       if (argument.is_pointer && !live(argument.pointer)) return false;
     return true;
   }
-  /// Maps the pointers to host memory; false: one of them leads out of it.
+  /// Maps the pointers to host memory; false: one of them leads out of it. Requires type().touch.
   [[nodiscard]] bool touch(JobMemory& memory) { return type_->touch(bytes_.data(), memory); }
   /// Carries out one item of a job that was mapped.
   void run(std::int64_t item) const { type_->run(bytes_.data(), item); }

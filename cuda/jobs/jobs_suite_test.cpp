@@ -1,0 +1,258 @@
+#include "cuda/jobs/jobs_suite.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "cuda/jobs/append_layers.hpp"
+#include "cuda/jobs/append_rows.hpp"
+#include "cuda/jobs/build_mask.hpp"
+#include "cuda/jobs/copy_blocks.hpp"
+#include "cuda/jobs/pack_head_major.hpp"
+#include "cuda/jobs/paged_rows.hpp"
+#include "cuda/jobs/ring_rows.hpp"
+#include "cuda/jobs/rope_shift.hpp"
+
+namespace kvo::cuda {
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(JobsSuite);
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr std::uint8_t kOld = 0xEE;  // what was there before
+
+// Rows of these sizes are copied in each of the four units.
+constexpr std::int64_t kRowBytes[] = {48, 20, 6, 3};
+
+Bytes old_bytes(std::int64_t count) {
+  return Bytes(static_cast<std::size_t>(count), kOld);
+}
+Bytes numbered(std::int64_t count) {
+  Bytes bytes(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
+  return bytes;
+}
+// Copies one row.
+void put_row(Bytes& to, std::int64_t to_row, const Bytes& from, std::int64_t from_row,
+             std::int64_t bytes) {
+  std::memcpy(to.data() + to_row * bytes, from.data() + from_row * bytes,
+              static_cast<std::size_t>(bytes));
+}
+
+TEST_P(JobsSuite, RowsAreAppendedToEachLane) {
+  for (const std::int64_t row : kRowBytes) {
+    const std::int64_t batch = draw(1, 3);
+    const std::int64_t max_seq = draw(4, 9);
+    const std::int64_t first = draw(0, 2);
+    const std::int64_t seq = draw(1, max_seq - first);
+    const Bytes rows = numbered(batch * seq * row);
+    Bytes wanted = old_bytes(batch * max_seq * row);
+    const DevicePtr buffer = put(wanted);
+    run(append_rows(buffer, put(rows), batch, seq, row, first, max_seq));
+    for (std::int64_t b = 0; b < batch; ++b)
+      for (std::int64_t s = 0; s < seq; ++s)
+        put_row(wanted, b * max_seq + first + s, rows, b * seq + s, row);
+    EXPECT_EQ(get<std::uint8_t>(buffer, wanted.size()), wanted) << row;
+  }
+}
+
+TEST_P(JobsSuite, PagedRowsGoWhereTheTableSaysAndComeBack) {
+  for (const std::int64_t row : kRowBytes) {
+    const std::int64_t block = draw(1, 5);
+    const std::int64_t first = draw(0, 7);
+    const std::int64_t count = draw(1, 9);
+    const std::int64_t blocks = (first + count) / block + 1;
+    std::vector<std::int32_t> table(static_cast<std::size_t>(blocks));
+    std::iota(table.rbegin(), table.rend(), 1);  // backwards, and block 0 is another's
+    const Bytes rows = numbered(count * row);
+    Bytes wanted = old_bytes((blocks + 1) * block * row);
+    PagedRows paged{.pool = put(wanted),
+                    .rows = put(rows),
+                    .table = put(table),
+                    .block = block,
+                    .row_bytes = row,
+                    .first = first,
+                    .count = count};
+    run(paged.append());
+    for (std::int64_t r = 0; r < count; ++r) {
+      const std::int64_t p = first + r;
+      const std::int64_t number = table[static_cast<std::size_t>(p / block)];
+      put_row(wanted, number * block + p % block, rows, r, row);
+    }
+    EXPECT_EQ(get<std::uint8_t>(paged.pool, wanted.size()), wanted) << row;
+    paged.rows = put(old_bytes(count * row));
+    run(paged.gather());
+    EXPECT_EQ(get<std::uint8_t>(paged.rows, rows.size()), rows) << row;
+  }
+}
+
+TEST_P(JobsSuite, BlocksAreCopiedPairByPair) {
+  for (const std::int64_t block : kRowBytes) {
+    Bytes wanted = numbered(6 * block);
+    const DevicePtr pool = put(wanted);
+    run(copy_blocks(pool, put(std::vector<std::int32_t>{0, 5, 2, 1, 0, 4}), 3, block));
+    const Bytes before = wanted;
+    for (const auto& [from, to] : {std::pair(0, 5), std::pair(2, 1), std::pair(0, 4)})
+      put_row(wanted, to, before, from, block);
+    EXPECT_EQ(get<std::uint8_t>(pool, wanted.size()), wanted) << block;
+  }
+}
+
+TEST_P(JobsSuite, RowsArePackedHeadByHead) {
+  for (const std::int64_t dim : kRowBytes) {
+    const std::int64_t heads = draw(1, 4);
+    const std::int64_t seq = draw(1, 5);
+    const std::int64_t first = draw(0, 3);
+    const std::int64_t max_seq = first + seq + draw(0, 2);
+    const Bytes rows = numbered(seq * heads * dim);
+    Bytes wanted = old_bytes(heads * max_seq * dim);
+    const DevicePtr to = put(wanted);
+    run(pack_head_major(to, put(rows), seq, heads, dim, first, max_seq));
+    for (std::int64_t s = 0; s < seq; ++s)
+      for (std::int64_t h = 0; h < heads; ++h)
+        put_row(wanted, h * max_seq + first + s, rows, s * heads + h, dim);
+    EXPECT_EQ(get<std::uint8_t>(to, wanted.size()), wanted) << dim;
+  }
+}
+
+TEST_P(JobsSuite, ARingIsWrittenRoundItsEndAndReadInOrder) {
+  for (const std::int64_t row : kRowBytes) {
+    const std::int64_t capacity = draw(2, 8);
+    const std::int64_t count = draw(1, capacity);
+    const std::int64_t first = (std::int64_t{1} << 33U) + draw(0, 9);
+    const Bytes rows = numbered(count * row);
+    Bytes wanted = old_bytes(capacity * row);
+    RingRows ring{.ring = put(wanted),
+                  .rows = put(rows),
+                  .capacity = capacity,
+                  .row_bytes = row,
+                  .first = first,
+                  .count = count};
+    run(ring.write());
+    for (std::int64_t r = 0; r < count; ++r) put_row(wanted, (first + r) % capacity, rows, r, row);
+    EXPECT_EQ(get<std::uint8_t>(ring.ring, wanted.size()), wanted) << row;
+    ring.rows = put(old_bytes(count * row));
+    run(ring.linearise());
+    EXPECT_EQ(get<std::uint8_t>(ring.rows, rows.size()), rows) << row;
+  }
+}
+
+TEST_P(JobsSuite, ADecodeStepOfAllLayersIsOneKernel) {
+  constexpr std::int64_t kBuffers = 6;
+  constexpr std::int64_t kDim = 5;
+  constexpr std::int64_t kRows = 3;
+  std::vector<std::uint64_t> buffers;
+  std::vector<std::uint64_t> sources;
+  for (std::int64_t b = 0; b < kBuffers; ++b) {
+    std::vector<std::uint32_t> row(kDim);
+    std::iota(row.begin(), row.end(), static_cast<std::uint32_t>(100 * b));
+    buffers.push_back(put(std::vector<std::uint32_t>(kRows * kDim, 9)).address);
+    sources.push_back(put(row).address);
+  }
+  const DevicePtr counter = put(std::vector<std::int32_t>{0});
+  const AppendLayers<std::uint32_t> step{put(buffers).as<std::uint32_t* const>(),
+                                         put(sources).as<const std::uint32_t* const>(),
+                                         counter.as<const std::int32_t>(),
+                                         kBuffers,
+                                         kDim,
+                                         kRows};
+  for (std::int64_t position = 1; position <= kRows; ++position) {  // the last writes nothing
+    ASSERT_TRUE(write_counter(*device, counter, position));
+    run(step);
+  }
+  for (std::int64_t b = 0; b < kBuffers; ++b) {
+    const auto held = get<std::uint32_t>({buffers[static_cast<std::size_t>(b)]}, kRows * kDim);
+    for (std::int64_t i = 0; i < kRows * kDim; ++i)
+      EXPECT_EQ(held[static_cast<std::size_t>(i)],
+                i < kDim ? 9U : static_cast<std::uint32_t>(100 * b + i % kDim));
+  }
+}
+
+TEST_P(JobsSuite, KeysAreTurnedAsInDoublePrecisionOnTheHost) {
+  for (const std::int64_t dim : {8, 7}) {
+    constexpr std::int64_t kCells = 3;
+    constexpr std::int64_t kHeads = 2;
+    const std::int64_t half = dim / 2;
+    std::vector<double> cosine;
+    std::vector<double> sine;
+    for (std::int64_t i = 0; i < kCells * half; ++i) {
+      cosine.push_back(std::cos(0.37 * static_cast<double>(i)));
+      sine.push_back(std::sin(0.37 * static_cast<double>(i)));
+    }
+    std::vector<float> wanted;
+    for (std::int64_t i = 0; i < kCells * kHeads * dim; ++i)
+      wanted.push_back(std::sqrt(static_cast<float>(i + 2)));
+    const DevicePtr keys = put(wanted);
+    run(RopeShift{keys.as<float>(), put(cosine).as<const double>(), put(sine).as<const double>(),
+                  kCells, kHeads, dim});
+    for (std::int64_t row = 0; row < kCells * kHeads; ++row) {
+      for (std::int64_t d = 0; d < half; ++d) {
+        const auto at = static_cast<std::size_t>(row * dim + d);
+        const auto angle = static_cast<std::size_t>(row / kHeads * half + d);
+        const auto other = at + static_cast<std::size_t>(half);
+        const double x = wanted[at];
+        const double y = wanted[other];
+        wanted[at] = static_cast<float>(x * cosine[angle] - y * sine[angle]);
+        wanted[other] = static_cast<float>(x * sine[angle] + y * cosine[angle]);
+      }
+    }
+    EXPECT_EQ(get<float>(keys, wanted.size()), wanted) << dim;
+  }
+}
+
+// Two sequences in five cells, the third cell in both; each rule decides at least one cell.
+struct MaskCase {
+  const char* what;
+  std::int64_t window;
+  std::int64_t chunk;
+  std::uint8_t ahead;                 // of the first token
+  std::vector<std::uint8_t> visible;  // [token][column]
+};
+
+TEST_P(JobsSuite, MasksShowWhatATokenMaySee) {  // OK-31, OK-38
+  const DevicePtr positions = put(std::vector<std::int32_t>{2, 4});
+  const DevicePtr sequences = put(std::vector<std::int32_t>{0, 33});
+  const DevicePtr cells = put(std::vector<std::int32_t>{9, 0, 1, 2, 3, 4});
+  const DevicePtr owners =  // [cell][2 words]: sequence 0 is bit 0, sequence 33 bit 1 of the second
+      put(std::vector<std::uint32_t>{1, 2, 1, 0, 1, 2, 1, 2, 1, 2, 0, 2});
+  constexpr std::int64_t kFar = std::int64_t{1} << 40U;
+  const MaskCase cases[] = {
+      {"causal", kFar, 0, 0, {1, 1, 1, 0, 0, 0, 1, 1, 1, 1}},
+      {"looks ahead", kFar, 0, 1, {1, 1, 1, 1, 0, 0, 1, 1, 1, 1}},
+      {"window", 1, 0, 0, {0, 1, 1, 0, 0, 0, 0, 0, 1, 1}},
+      {"chunk", kFar, 2, 0, {0, 0, 1, 0, 0, 0, 0, 0, 0, 1}},
+  };
+  for (const MaskCase& one : cases) {
+    const DevicePtr ahead = put(std::vector<std::uint8_t>{one.ahead, 0});
+    const DevicePtr mask = put(std::vector<std::uint32_t>(10, 0xDEADU));
+    const DevicePtr half = put(std::vector<std::uint16_t>(10, 0xDEADU));
+    const auto job = [&]<class Cell>(Cell /*cell*/, DevicePtr to) {
+      return BuildMask<Cell>{to.as<Cell>(),
+                             positions.as<const std::int32_t>(),
+                             sequences.as<const std::int32_t>(),
+                             ahead.as<const std::uint8_t>(),
+                             cells.as<const std::int32_t>(),
+                             owners.as<const std::uint32_t>(),
+                             2,
+                             1,
+                             5,
+                             2,
+                             one.window,
+                             one.chunk};
+    };
+    run(job(std::uint32_t(), mask));
+    run(job(std::uint16_t(), half));
+    const auto shown = get<std::uint32_t>(mask, 10);
+    const auto shown_half = get<std::uint16_t>(half, 10);
+    for (std::size_t i = 0; i < 10; ++i) {
+      EXPECT_EQ(shown[i], one.visible[i] != 0 ? 0U : 0xFF800000U) << one.what << " " << i;
+      EXPECT_EQ(shown_half[i], one.visible[i] != 0 ? 0U : 0xFC00U) << one.what << " " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kvo::cuda
