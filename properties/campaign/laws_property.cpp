@@ -24,10 +24,13 @@ struct Trial {
 std::vector<Trial> trials() {
   std::vector<Trial> all;
   for (const Subject* subject : contracts().subjects())
-    for (const Law* law : contracts().laws_of(*subject->kind))
+    for (const Law* law : contracts().laws_of(*subject->kind)) {
+      // Over another cache inside the reference is told from, which keeps the other laws.
+      if (subject->inside && law->name() != "agrees_with_reference") continue;
       for (const Profile profile : {Profile::kOriginal, Profile::kDocumented})
         if (contracts().generator_of(*subject->kind) != nullptr)
           all.push_back({subject, law, profile});
+    }
   return all;
 }
 

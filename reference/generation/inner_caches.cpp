@@ -134,16 +134,20 @@ class BoundedCache final : public provider::Provider {
   std::vector<std::int64_t> cursors_;
 };
 
-/// A fresh store for every cache.
+/// A fresh store for every cache, or one that begins anew.
 class BoundedSource final : public CacheSource {
  public:
   BoundedSource(Subject subject, Setup setup, const CacheSizes& sizes, const ProbeSlot& probe)
       : subject_(std::move(subject)), setup_(std::move(setup)), sizes_(sizes), probe_(probe) {}
 
   [[nodiscard]] Result<std::unique_ptr<provider::Provider>> make() override {
-    auto store = make_store(subject_, setup_, sizes_, probe_);
-    if (!store) return store.error();
-    store_ = std::move(*store);
+    const Result<bool> anew = store_ ? store_->begin_anew() : Result<bool>(false);
+    if (!anew) return anew.error();
+    if (!*anew) {
+      auto store = make_store(subject_, setup_, sizes_, probe_);
+      if (!store) return store.error();
+      store_ = std::move(*store);
+    }
     return std::make_unique<BoundedCache>(*store_, sizes_);
   }
   [[nodiscard]] Status give_back(provider::Provider& /*cache*/) override { return {}; }

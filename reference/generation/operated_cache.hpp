@@ -26,6 +26,9 @@ class RowStore {
                                    const Tensor& v) = 0;
   /// All rows of a layer, [1, positions, dim]. Errors  of the cache.
   [[nodiscard]] virtual Result<provider::KvPair> rows(std::int64_t layer) = 0;
+  /// Begins a fresh cache where the last one was, over the same memory; false: there is no way to.
+  /// Errors  of the cache.
+  [[nodiscard]] virtual Result<bool> begin_anew() { return false; }
   /// Cuts every layer to at most `n` positions, n >= 0. Errors  of the cache.
   [[nodiscard]] virtual Status cut(std::int64_t n) = 0;
   /// Takes positions [begin, end) out of every layer; those behind move down, and their keys with

@@ -34,7 +34,8 @@ std::optional<std::string> first_broken(const std::vector<Inner>& layers) {
 /// Other providers: their cache is number 0.
 class ProviderStore final : public RowStore {
  public:
-  ProviderStore(Inner inner, const CacheKind* kind) : inner_(std::move(inner)), kind_(kind) {}
+  ProviderStore(Inner inner, const CacheKind* kind, std::int64_t num_layers)
+      : inner_(std::move(inner)), kind_(kind), num_layers_(num_layers) {}
 
   [[nodiscard]] Status add(std::int64_t layer, std::int64_t /*past*/, const Tensor& k,
                            const Tensor& v) override {
@@ -52,6 +53,13 @@ class ProviderStore final : public RowStore {
     if (!found) return found.error();
     return pair_of(found->k.value_or(Tensor()), found->v.value_or(Tensor()));
   }
+  /// A pool is by far larger than a cache of it: its blocks serve the next one.
+  [[nodiscard]] Result<bool> begin_anew() override {
+    if (kind_ != &provider::paged_kind()) return false;
+    if (const auto freed = inner_(provider::Free{}); !freed) return freed.error();
+    const auto made = inner_(provider::NewPaged{.num_layers = num_layers_});
+    return made ? Result<bool>(true) : Result<bool>(made.error());
+  }
   [[nodiscard]] Status cut(std::int64_t n) override {
     return status_of(inner_(provider::Truncate{.n = n}));
   }
@@ -62,6 +70,7 @@ class ProviderStore final : public RowStore {
  private:
   Inner inner_;
   const CacheKind* kind_;
+  std::int64_t num_layers_;
   std::int64_t objects_ = 0;
 };
 
@@ -291,7 +300,8 @@ Result<std::unique_ptr<RowStore>> provider_store(Inner inner, const CacheKind* k
   } else if (const auto made = inner(provider::NewTracing{}); !made) {
     return made.error();
   }
-  return std::unique_ptr<RowStore>(std::make_unique<ProviderStore>(std::move(inner), kind));
+  return std::unique_ptr<RowStore>(
+      std::make_unique<ProviderStore>(std::move(inner), kind, sizes.num_layers));
 }
 
 /// Positions that a cache which cannot have none has room for.
