@@ -26,13 +26,13 @@ std::vector<Trial> trials() {
   std::size_t composed = 0;
   for (const Subject* subject : contracts().subjects()) {
     if (contracts().generator_of(*subject->kind) == nullptr) continue;
-    // References over each cache inside are many: they are only told from the reference, which keeps
-    // the other laws, and in each profile every second one.
+    // References over each cache inside are many: they are only told from the reference, which
+    // keeps the other laws, and in each profile every second one.
     const bool second = subject->inside && composed++ % 2 == 1;
     for (const Law* law : contracts().laws_of(*subject->kind))
       for (const Profile profile : {Profile::kOriginal, Profile::kDocumented})
-        if (!subject->inside || (law->name() == "agrees_with_reference" &&
-                                 second == (profile == Profile::kDocumented)))
+        if (!subject->inside ||
+            (law->name() == "agrees_with_reference" && second == (profile == Profile::kDocumented)))
           all.push_back({subject, law, profile});
   }
   return all;
