@@ -25,11 +25,24 @@ Tensor shaped(const Tensor& rows, Shape shape) {
   return same;
 }
 
-std::optional<std::string> first_broken(const std::vector<Inner>& layers) {
-  for (const Inner& layer : layers)
-    if (auto broken = layer.broken_invariant()) return broken;
-  return std::nullopt;
-}
+/// A session for each layer.
+class StoreByLayer : public RowStore {
+ public:
+  [[nodiscard]] std::optional<std::string> broken_invariant() const final {
+    for (const Inner& layer : layers_)
+      if (auto broken = layer.broken_invariant()) return broken;
+    return std::nullopt;
+  }
+
+ protected:
+  explicit StoreByLayer(std::vector<Inner> layers) : layers_(std::move(layers)) {}
+
+  [[nodiscard]] Inner& of(std::int64_t layer) { return layers_[static_cast<std::size_t>(layer)]; }
+  [[nodiscard]] std::vector<Inner>& layers() { return layers_; }
+
+ private:
+  std::vector<Inner> layers_;
+};
 
 /// Other providers: their cache is number 0.
 class ProviderStore final : public RowStore {
@@ -76,9 +89,9 @@ class ProviderStore final : public RowStore {
 
 /// layered.vector: a cache holds one layer. Rows cannot be taken back, so that what stays is
 /// written once more.
-class LayeredStore final : public RowStore {
+class LayeredStore final : public StoreByLayer {
  public:
-  explicit LayeredStore(std::vector<Inner> layers) : layers_(std::move(layers)) {}
+  explicit LayeredStore(std::vector<Inner> layers) : StoreByLayer(std::move(layers)) {}
 
   [[nodiscard]] Status add(std::int64_t layer, std::int64_t /*past*/, const Tensor& k,
                            const Tensor& v) override {
@@ -93,7 +106,7 @@ class LayeredStore final : public RowStore {
     return pair_of(in_rows(k->k), in_rows(v->v));
   }
   [[nodiscard]] Status cut(std::int64_t n) override {
-    for (Inner& layer : layers_) {
+    for (Inner& layer : layers()) {
       const auto k = layer(layered::Keys{});
       if (!k) return k.error();
       const auto v = layer(layered::Values{});
@@ -105,13 +118,8 @@ class LayeredStore final : public RowStore {
     }
     return {};
   }
-  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
-    return first_broken(layers_);
-  }
 
  private:
-  [[nodiscard]] Inner& of(std::int64_t layer) { return layers_[static_cast<std::size_t>(layer)]; }
-
   /// Adds the first `count` rows.
   [[nodiscard]] static Status append(Inner& layer, const Tensor& k, const Tensor& v,
                                      std::int64_t count) {
@@ -131,14 +139,13 @@ class LayeredStore final : public RowStore {
     return shaped(flat, {1, dim_ > 0 ? flat.elements() / dim_ : 0, dim_});
   }
 
-  std::vector<Inner> layers_;
   std::int64_t dim_ = 0;
 };
 
 /// views.paged: a cache holds one layer, and each pass is committed by itself.
-class ViewsStore final : public RowStore {
+class ViewsStore final : public StoreByLayer {
  public:
-  explicit ViewsStore(std::vector<Inner> layers) : layers_(std::move(layers)) {}
+  explicit ViewsStore(std::vector<Inner> layers) : StoreByLayer(std::move(layers)) {}
 
   [[nodiscard]] Status add(std::int64_t layer, std::int64_t /*past*/, const Tensor& k,
                            const Tensor& v) override {
@@ -162,24 +169,16 @@ class ViewsStore final : public RowStore {
     return pair_of(tensor_of(shape, k), tensor_of(shape, v));
   }
   [[nodiscard]] Status cut(std::int64_t n) override {
-    for (Inner& layer : layers_)
+    for (Inner& layer : layers())
       if (const auto done = layer(views::Truncate{.n = n}); !done) return done.error();
     return {};
   }
-  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
-    return first_broken(layers_);
-  }
-
- private:
-  [[nodiscard]] Inner& of(std::int64_t layer) { return layers_[static_cast<std::size_t>(layer)]; }
-
-  std::vector<Inner> layers_;
 };
 
 /// snapshot.kv and rotating: a cache holds one layer.
-class SnapshotStore final : public RowStore {
+class SnapshotStore final : public StoreByLayer {
  public:
-  explicit SnapshotStore(std::vector<Inner> layers) : layers_(std::move(layers)) {}
+  explicit SnapshotStore(std::vector<Inner> layers) : StoreByLayer(std::move(layers)) {}
 
   [[nodiscard]] Status add(std::int64_t layer, std::int64_t /*past*/, const Tensor& k,
                            const Tensor& v) override {
@@ -196,7 +195,7 @@ class SnapshotStore final : public RowStore {
     return pair_of(*(*state)[0], *(*state)[1]);
   }
   [[nodiscard]] Status cut(std::int64_t n) override {
-    for (Inner& layer : layers_) {
+    for (Inner& layer : layers()) {
       const auto held = layer(snapshot::Offset{});
       if (!held) return held.error();
       if (held->offset <= n) continue;
@@ -205,14 +204,6 @@ class SnapshotStore final : public RowStore {
     }
     return {};
   }
-  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
-    return first_broken(layers_);
-  }
-
- private:
-  [[nodiscard]] Inner& of(std::int64_t layer) { return layers_[static_cast<std::size_t>(layer)]; }
-
-  std::vector<Inner> layers_;
 };
 
 /// Those of contract positional with one cache: sequence 0 of a pool. A pass begins with layer 0.
