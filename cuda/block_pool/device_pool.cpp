@@ -1,0 +1,133 @@
+#include "cuda/block_pool/device_pool.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "cuda/memory/staging.hpp"
+#include "reference/contract/values/check.hpp"
+
+namespace kvo::cuda {
+
+using block_pool::Geometry;
+using block_pool::Owner;
+using block_pool::Quirk;
+using block_pool::Side;
+using block_pool::Sizes;
+
+namespace {
+
+constexpr std::int64_t kCellBytes = sizeof(float);
+
+}  // namespace
+
+Result<std::unique_ptr<block_pool::BlockPool>> DevicePool::make(
+    const std::shared_ptr<Device>& device, const Geometry& geometry, QuirkSet<Quirk> quirks) {
+  const auto sizes = block_pool::sizes_of(geometry, quirks);
+  if (!sizes) return sizes.error();
+  if (sizes->blocks > std::numeric_limits<std::int32_t>::max())
+    return fail(Code::kNotSupported, "max_memory_mb: more than 2^31 blocks");
+  auto pool = std::make_unique<DevicePool>(device, geometry, *sizes, quirks);
+  for (std::shared_ptr<DeviceStorage>& cells : pool->cells_) {
+    auto made = make_cells(device, sizes->blocks * sizes->side);
+    if (!made) return made.error();
+    cells = std::move(*made);
+  }
+  return pool;
+}
+
+DevicePool::DevicePool(const std::shared_ptr<Device>& device, const Geometry& geometry,
+                       const Sizes& sizes, QuirkSet<Quirk> quirks)
+    : device_(device),
+      geometry_(geometry),
+      sizes_(sizes),
+      quirks_(quirks),
+      states_(static_cast<std::size_t>(sizes.blocks)),
+      free_(states_.size()) {
+  std::iota(free_.rbegin(), free_.rend(), 0);  // ZF-22
+}
+
+std::int64_t DevicePool::available() const {
+  const std::scoped_lock locked(lock_);
+  return static_cast<std::int64_t>(free_.size());
+}
+
+Status DevicePool::alloc(Owner owner, std::span<std::int64_t> blocks) {
+  const std::scoped_lock locked(lock_);
+  if (blocks.size() > free_.size()) return fail(Code::kExhausted);
+  for (std::int64_t& block : blocks) {
+    block = free_.back();
+    free_.pop_back();
+    State& state = states_[static_cast<std::size_t>(block)];
+    state.owner = owner;
+    if (!quirks_.has(Quirk::kAllocKeepsUsed)) state.used = 0;  // ZF-23
+  }
+  return {};
+}
+
+bool DevicePool::may_free(Owner owner, Owner holder) const {
+  if (holder == kFree) return quirks_.has(Quirk::kFreeTakesFreeBlocks);
+  return holder == owner || quirks_.has(Quirk::kFreeTakesForeignBlocks);
+}
+
+void DevicePool::free(Owner owner, std::span<const std::int64_t> blocks) {
+  const std::scoped_lock locked(lock_);
+  if (free_.capacity() - free_.size() < blocks.size())
+    free_.reserve(std::max(2 * free_.capacity(), free_.size() + blocks.size()));
+  for (const std::int64_t block : blocks) {
+    State& state = states_[static_cast<std::size_t>(block)];
+    if (!may_free(owner, state.owner)) continue;
+    state = {.used = 0, .owner = kFree};
+    free_.push_back(block);
+  }
+}
+
+DevicePtr DevicePool::rows(std::size_t side, std::int64_t layer) const {
+  const std::int64_t block = geometry_.block_size * geometry_.head_dim;
+  return cells_[side]->ptr() + layer * sizes_.blocks * block * kCellBytes;
+}
+
+template <class Copy>
+void DevicePool::for_each_piece(std::int64_t block, Side side, std::int64_t index,
+                                std::size_t count, const Copy& copy) const {
+  const auto cells = static_cast<std::int64_t>(count);
+  KVO_CHECK(index >= 0 && index <= sizes_.side && cells <= sizes_.side - index);
+  const std::int64_t of_layer = geometry_.block_size * geometry_.head_dim;
+  for (std::int64_t done = 0; done < cells;) {
+    const std::int64_t layer = (index + done) / of_layer;
+    const std::int64_t first = (index + done) % of_layer;
+    const std::int64_t run = std::min(of_layer - first, cells - done);
+    const DevicePtr at = rows(side == Side::kK ? 0 : 1, layer);
+    KVO_CHECK(copy(at + (block * of_layer + first) * kCellBytes, static_cast<std::size_t>(done),
+                   static_cast<std::size_t>(run))
+                  .has_value());
+    done += run;
+  }
+}
+
+void DevicePool::write(std::int64_t block, Side side, std::int64_t index,
+                       std::span<const float> cells) {
+  for_each_piece(block, side, index, cells.size(),
+                 [&](DevicePtr at, std::size_t first, std::size_t count) {
+                   return device_->to_device(at, std::as_bytes(cells.subspan(first, count)));
+                 });
+}
+
+void DevicePool::read(std::int64_t block, Side side, std::int64_t index, std::span<float> out) {
+  for_each_piece(block, side, index, out.size(),
+                 [&](DevicePtr at, std::size_t first, std::size_t count) {
+                   return device_->to_host(std::as_writable_bytes(out.subspan(first, count)), at);
+                 });
+}
+
+std::optional<std::string> DevicePool::broken_invariant() const {
+  if (quirks_.has(Quirk::kFreeTakesFreeBlocks)) return std::nullopt;
+  const std::scoped_lock locked(lock_);
+  const auto owned =
+      std::ranges::count_if(states_, [](const State& s) { return s.owner != kFree; });
+  if (free_.size() + static_cast<std::size_t>(owned) != states_.size())
+    return "free and owned blocks do not add up";
+  return std::nullopt;
+}
+
+}  // namespace kvo::cuda

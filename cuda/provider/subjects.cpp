@@ -1,0 +1,32 @@
+#include "cuda/provider/subjects.hpp"
+
+#include "cuda/block_pool/device_pool.hpp"
+#include "cuda/memory/device_subjects.hpp"
+#include "cuda/provider/contiguous_device_cache.hpp"
+#include "cuda/provider/paged_device_cache.hpp"
+#include "reference/provider/contiguous_operations.hpp"
+#include "reference/provider/paged_operations.hpp"
+
+namespace kvo::cuda {
+
+std::vector<Subject> provider_subjects(const std::string& variant, const OpenDevice& open) {
+  const auto contiguous = [variant](const std::shared_ptr<Device>& device) {
+    return provider::make_contiguous_subject(
+        variant, "a buffer a layer and side in device memory",
+        [device](std::int64_t num_layers, std::int64_t max_seq_len,
+                 QuirkSet<provider::Quirk> quirks) {
+          return ContiguousDeviceCache::make(device, num_layers, max_seq_len, quirks);
+        });
+  };
+  const auto paged = [variant](const std::shared_ptr<Device>& device) {
+    return provider::make_paged_subject(
+        variant, "blocks in device memory, by a table in device memory",
+        [device](const block_pool::Geometry& geometry, QuirkSet<block_pool::Quirk> quirks) {
+          return DevicePool::make(device, geometry, quirks);
+        },
+        PagedDeviceCache::make);
+  };
+  return {subject_over(contiguous, open), subject_over(paged, open)};
+}
+
+}  // namespace kvo::cuda

@@ -1,0 +1,114 @@
+#include "properties/devices/device_caches.hpp"
+
+#include <gtest/gtest.h>
+
+#include "cuda/layered/subjects.hpp"
+#include "cuda/provider/subjects.hpp"
+#include "cuda/views/subjects.hpp"
+#include "properties/contracts.hpp"
+#include "properties/runner/lockstep.hpp"
+
+namespace kvo::devices {
+namespace {
+
+constexpr std::uint64_t kOperations = 60;
+
+struct Case {
+  explicit Case(const Subject& subject, std::uint64_t seed, Profile profile)
+      : kind(*contracts().find_kind(subject.kind->contract, subject.kind->cache)),
+        reference(contracts().reference_of(kind)),
+        made(contracts().generator_of(kind)->make(seed, profile)) {}
+
+  const CacheKind& kind;
+  const Subject& reference;
+  GeneratedCase made;
+  Labels labels = {};
+};
+
+void play(const Subject& subject, std::uint64_t seed, Profile profile, Allocations allocations) {
+  Case played(subject, seed, profile);
+  const std::vector<const Subject*> subjects{&subject};
+  Lockstep lockstep(&played.reference, subjects, played.made.setup, {.allocations = allocations});
+  for (std::uint64_t i = 0; i < kOperations && lockstep.worthwhile(); ++i) {
+    const auto op = played.made.ops->next();
+    if (!op) break;
+    const Observation& seen = lockstep.step(*op);
+    played.made.ops->saw(*op, seen, played.labels);
+  }
+  const Verdict& verdict = lockstep.participants().front().verdict;
+  EXPECT_EQ(verdict.outcome, Outcome::kAgrees)
+      << subject.name() << ", schedule " << seed << ": " << verdict.text();
+}
+
+// An operation that finds no memory on the device is tried again. Returns how many there were.
+std::int64_t play_without_memory(const Subject& subject, std::uint64_t seed, Profile profile) {
+  Case played(subject, seed, profile);
+  const auto reference = played.reference.open(played.made.setup);
+  const auto session = subject.open(played.made.setup);
+  std::int64_t failures = 0;
+  if (!reference || !session) {
+    ADD_FAILURE() << subject.name() << " cannot be opened";
+    return failures;
+  }
+  Probe probe;
+  for (std::uint64_t i = 0; i < kOperations; ++i) {
+    const auto op = played.made.ops->next();
+    if (!op) break;
+    const Observation want = (*reference)->apply(*op, probe);
+    if (want.failed_with(Code::kOutOfMemory)) break;
+    Observation got = (*session)->apply(*op, probe);
+    if (got.failed_with(Code::kOutOfMemory)) {
+      ++failures;
+      got = (*session)->apply(*op, probe);
+    }
+    const auto difference = observation_difference(want, got);
+    EXPECT_FALSE(difference) << subject.name() << ", seed " << seed << ", operation " << i << ": "
+                             << op->kind().name;
+    EXPECT_EQ((*session)->broken_invariant(), std::nullopt);
+    if (difference) break;
+    played.made.ops->saw(*op, want, played.labels);
+  }
+  return failures;
+}
+
+}  // namespace
+
+std::vector<DeviceCaches> device_caches() {
+  std::vector<DeviceCaches> all;
+  for (const auto& subjects :
+       {cuda::provider_subjects, cuda::layered_subjects, cuda::views_subjects}) {
+    const std::size_t count = subjects("scheduled", nullptr).size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto over = [subjects, i](const OpenDevice& open) {
+        return subjects("scheduled", open)[i];
+      };
+      const Subject named = over(nullptr);
+      const std::string name =
+          std::string(named.kind->contract) + "_" + std::string(named.kind->cache);
+      all.push_back({name, over, name != "layered_vector"});
+    }
+  }
+  return all;
+}
+
+void expect_agreement(const DeviceCaches& caches, const OpenScheduled& open,
+                      std::uint64_t schedules, Allocations allocations) {
+  for (std::uint64_t seed = 0; seed < schedules; ++seed) {
+    const Subject subject = watched_subject(caches.over, [&] { return open(seed); });
+    for (const Profile profile : {Profile::kOriginal, Profile::kDocumented})
+      play(subject, seed, profile, allocations);
+  }
+}
+
+std::int64_t expect_agreement_without_memory(const DeviceCaches& caches, const OpenScheduled& open,
+                                             std::uint64_t seeds) {
+  std::int64_t failures = 0;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    const Subject subject = watched_subject(caches.over, [&] { return open(seed); });
+    for (const Profile profile : {Profile::kOriginal, Profile::kDocumented})
+      failures += play_without_memory(subject, seed, profile);
+  }
+  return failures;
+}
+
+}  // namespace kvo::devices

@@ -1,0 +1,41 @@
+// properties/devices/device_caches.hpp: the caches over a device, on devices that draw schedules.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "properties/runner/lockstep.hpp"
+#include "reference/contract/device/simulated/watched_subject.hpp"
+
+namespace kvo::devices {
+
+/// A cache of cuda/ as a subject over devices.
+struct DeviceCaches {
+  std::string name;  ///< of its kind, for the tests
+  std::function<Subject(OpenDevice)> over;
+  bool launches = true;  ///< jobs, and not copies alone
+  friend std::ostream& operator<<(std::ostream& out, const DeviceCaches& caches) {
+    return out << caches.name;
+  }
+};
+[[nodiscard]] std::vector<DeviceCaches> device_caches();
+
+/// Opens the device of a schedule.
+using OpenScheduled = std::function<Result<WatchedDevice>(std::uint64_t seed)>;
+
+/// Plays random scripts, in both profiles, on a device of each of `schedules` seeds, beside the
+/// reference of the kind: expects the same observations and no report. What is wrong fails the
+/// GoogleTest test that calls it. Allocations are those of the host.
+void expect_agreement(const DeviceCaches& caches, const OpenScheduled& open,
+                      std::uint64_t schedules, Allocations allocations = Allocations::kSucceed);
+
+/// The same where an alloc of the device fails: the operation must answer kOutOfMemory, and when it
+/// is tried again what the reference does. Returns how often one failed.
+[[nodiscard]] std::int64_t expect_agreement_without_memory(const DeviceCaches& caches,
+                                                           const OpenScheduled& open,
+                                                           std::uint64_t seeds);
+
+}  // namespace kvo::devices

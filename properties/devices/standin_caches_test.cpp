@@ -1,0 +1,44 @@
+// The same by way of CudaDevice and the kernels that nvcc compiled.
+#include <gtest/gtest.h>
+
+#include "cuda/standin/launch_summary.hpp"
+#include "cuda/standin/opened_card.hpp"
+#include "properties/devices/device_caches.hpp"
+
+namespace kvo::devices {
+namespace {
+
+const testing::Environment* const kLaunches =
+    testing::AddGlobalTestEnvironment(new cuda::LaunchSummary("caches"));
+
+std::int64_t launches() {
+  std::int64_t all = 0;
+  for (const auto& [kernel, count] : cuda::launch_counts().kernels) all += count;
+  return all;
+}
+
+struct StandinCachesTest : testing::TestWithParam<DeviceCaches> {};
+
+TEST_P(StandinCachesTest, AgreesIn100SchedulesOfTheStandIn) {
+  const std::int64_t before = launches();
+  expect_agreement(
+      GetParam(),
+      [](std::uint64_t seed) -> Result<WatchedDevice> {
+        // What alloc does not zero is poison, and reported.
+        auto opened = cuda::OpenedCard::open(
+            {.device = {.schedule = Schedule(seed),
+                        .fresh = {.poison = true, .report_unwritten = true}}});
+        if (!opened) return opened.error();
+        return WatchedDevice{
+            cuda::OpenedCard::device_of(*opened),
+            [card = *opened]() -> const std::vector<DeviceReport>& { return card->reports(); }};
+      },
+      100);
+  EXPECT_GT(launches() - before, GetParam().launches ? 300 : -1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Caches, StandinCachesTest, testing::ValuesIn(device_caches()),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace kvo::devices
