@@ -1,6 +1,7 @@
 // cuda/block_pool/device_pool.hpp: `block_pool.stack` with its cells on a device.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <vector>

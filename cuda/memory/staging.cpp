@@ -85,11 +85,10 @@ Status Staging::order(std::size_t side) {
   return recorded ? device_->wait(Stream(), arrived_[side]) : recorded;
 }
 
-Status Staging::finish(const Status& done) {
+Status Staging::synchronize() {
   // An upload that no event was recorded behind is none of the default stream's.
   const Status uploaded = uploads_.id != 0 ? device_->synchronize(uploads_) : Status();
   const Status worked = device_->synchronize(Stream());
-  if (!done) return error_of_device(done.error());
   return uploaded ? worked : uploaded;
 }
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <utility>
 
 #include "reference/contract/device/device.hpp"
 
@@ -54,16 +56,28 @@ class Staging {
   /// or throws: the caller takes its rows back. Errors  those of queue(), else of the device.
   template <class Queue>
   [[nodiscard]] Status carry_out(const Queue& queue) {
-    try {
-      return finish(queue());
-    } catch (...) {
-      (void)finish(Status());
-      throw;
-    }
+    Wait end(*this);
+    const Status queued = queue();
+    const Status done = end.wait();
+    return queued ? done : Status(error_of_device(queued.error()));
   }
 
  private:
-  [[nodiscard]] Status finish(const Status& done);
+  /// Waits in any case, once.
+  class Wait {
+   public:
+    explicit Wait(Staging& staging) : staging_(&staging) {}
+    ~Wait() {
+      if (staging_ != nullptr) (void)staging_->synchronize();
+    }
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+    [[nodiscard]] Status wait() { return std::exchange(staging_, nullptr)->synchronize(); }
+
+   private:
+    Staging* staging_;
+  };
+  [[nodiscard]] Status synchronize();
   [[nodiscard]] Status make_queue();
   [[nodiscard]] Status order(std::size_t side);
 
