@@ -14,8 +14,9 @@ struct Geometry {
 
 /// Eight blocks of 256 threads fill a multiprocessor (2048 threads) at up to 32 registers a thread.
 inline constexpr std::int64_t kThreads = 256;
+inline constexpr std::int64_t kBlocksResident = 8;
 /// What the 132 multiprocessors of an H100 hold at a time; beyond it threads take more items each.
-inline constexpr std::int64_t kMostBlocks = std::int64_t{8} * 132;
+inline constexpr std::int64_t kMostBlocks = kBlocksResident * 132;
 
 /// At least one block. Requires items >= 1.
 [[nodiscard]] constexpr Geometry geometry(std::int64_t items) {

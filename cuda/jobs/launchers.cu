@@ -17,9 +17,10 @@
 namespace kvo::cuda {
 namespace {
 
-/// Any job: a grid-stride loop around its items.
+/// Any job: a grid-stride loop around its items. So many blocks must fit a multiprocessor that it is
+/// full: 32 registers a thread, which some kernels would else go a little beyond.
 template <class Job>
-__global__ void run_job(Job job) {
+__global__ void __launch_bounds__(kThreads, kBlocksResident) run_job(Job job) {
   PlainMemory memory;
   run_thread(job, static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x,
              static_cast<std::int64_t>(gridDim.x) * blockDim.x, memory);
