@@ -208,7 +208,7 @@ Result<Stream> CudaDevice::create_stream() {
 
 Status CudaDevice::destroy(Stream stream) {
   if (Status removed = table_.remove(stream); !removed) return removed;
-  const cudaStream_t handle = streams_.extract(stream.id).mapped();
+  auto* const handle = streams_.extract(stream.id).mapped();
   const Status waited = status(cudaStreamSynchronize(handle));
   const Status destroyed = status(cudaStreamDestroy(handle));
   return waited ? destroyed : waited;
@@ -257,7 +257,7 @@ Status CudaDevice::synchronize(Event event) {
 Status CudaDevice::begin_capture(Stream stream) {
   if (Status begun = table_.begin_capture(stream); !begun) return begun;
   // Relaxed: alloc and free of the same thread are no part of a capture and do not end it.
-  const Status begun =
+  Status begun =
       status(cudaStreamBeginCapture(streams_.at(stream.id), cudaStreamCaptureModeRelaxed));
   if (!begun) (void)table_.end_capture(stream);
   return begun;

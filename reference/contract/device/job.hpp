@@ -189,7 +189,8 @@ class Job {
  public:
   template <IsJob T>
   Job(const T& job) : type_(&kJobType<T>) {  // NOLINT: a job is one
-    static_assert(sizeof(T) <= kBytes && alignof(T) <= kAlign);
+    static_assert(sizeof(T) <= kBytes);
+    static_assert(alignof(T) <= kAlign);
     new (bytes_.data()) T(job);
   }
   /// From the struct itself, as a launch passes it on.

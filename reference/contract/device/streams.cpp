@@ -55,10 +55,10 @@ std::string_view Work::name() const {
   KVO_CHECK(false);
 }
 
-void Capture::add(Work work, Stream stream) {
+void Capture::add(const Work& work, Stream stream) {
   Tail& behind = tail(stream);
   const std::size_t node = work_.size();
-  work_.push_back({std::move(work), behind.lane, {behind.nodes.begin(), behind.nodes.end()}});
+  work_.push_back({work, behind.lane, {behind.nodes.begin(), behind.nodes.end()}});
   behind.nodes = {node};
 }
 

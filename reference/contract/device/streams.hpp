@@ -57,7 +57,7 @@ class Capture {
   [[nodiscard]] bool has(Event event) const { return events_.contains(event.id); }
 
   /// These require that the stream, and of wait the event, belongs to the capture.
-  void add(Work work, Stream stream);
+  void add(const Work& work, Stream stream);
   void record(Event event, Stream stream);
   /// The stream belongs to the capture from now on.
   void wait(Stream stream, Event event);

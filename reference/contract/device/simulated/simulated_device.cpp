@@ -240,7 +240,7 @@ Status SimulatedDevice::destroy(Stream stream) {
   const HarnessWork ours;
   if (Status begun = begin_call(); !begun) return begun;
   if (Status removed = streams_.remove(stream); !removed) return removed;
-  const Status waited = wait_for(tails_.at(stream.id));
+  Status waited = wait_for(tails_.at(stream.id));
   tails_.erase(stream.id);
   lanes_.erase(stream.id);
   return waited;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kvo {
@@ -37,8 +38,10 @@ Status WatchedBuffers::free(DevicePtr ptr, const Clock& now) {
   Buffer& buffer = found->second;
   for (const auto& [lane, user] : buffer.users) {
     if (history_.before(user, now)) continue;
-    report(Kind::kUseAfterFree, {}, user, &buffer, 0,
-           "freed before the host has waited for " + history_.text(user));
+    report({}, &buffer,
+           {.kind = Kind::kUseAfterFree,
+            .other = user,
+            .text = "freed before the host has waited for " + history_.text(user)});
   }
   buffer.freed = true;
   buffer.pages.clear();
@@ -71,14 +74,19 @@ WatchedBuffers::Place WatchedBuffers::place(const Accessor& by, DevicePtr ptr, s
   Buffer* const buffer = found == buffers_.end() ? nullptr : &buffers_.find(found->first)->second;
   const std::uint64_t offset = buffer == nullptr ? ptr.address : ptr.address - found->first;
   if (buffer != nullptr && buffer->freed) {
-    report(Kind::kUseAfterFree, by, 0, buffer, offset, "a freed buffer is used");
+    report(by, buffer,
+           {.kind = Kind::kUseAfterFree,
+            .off = static_cast<std::int64_t>(offset),
+            .text = "a freed buffer is used"});
     return {};
   }
   if (buffer == nullptr || offset > buffer->size || bytes > buffer->size - offset) {
-    report(Kind::kOutOfBounds, by, 0, buffer, offset,
-           std::to_string(bytes) + " bytes" +
-               (buffer == nullptr ? std::string()
-                                  : " of a buffer of " + std::to_string(buffer->size)));
+    std::string text = std::to_string(bytes) + " bytes";
+    if (buffer != nullptr) text.append(" of a buffer of ").append(std::to_string(buffer->size));
+    report(by, buffer,
+           {.kind = Kind::kOutOfBounds,
+            .off = static_cast<std::int64_t>(offset),
+            .text = std::move(text)});
     return {};
   }
   buffer->users[history_.lane(by.work)] = by.work;
@@ -152,7 +160,10 @@ void WatchedBuffers::read(const Accessor& by, DevicePtr from, std::span<std::byt
   each_byte(at, out.size(),
             [&](Page& backed, std::size_t i, std::size_t index, std::uint64_t offset) {
               note_read(by, at, offset, backed.cells[i]);
-              if (!backed.written[i]) report(Kind::kUnwritten, by, 0, at.buffer, offset, "");
+              if (!backed.written[i]) {
+                report(by, at.buffer,
+                       {.kind = Kind::kUnwritten, .off = static_cast<std::int64_t>(offset)});
+              }
               out[index] = backed.bytes[i];
             });
 }
@@ -175,8 +186,10 @@ void WatchedBuffers::copy(const Accessor& by, DevicePtr to, DevicePtr from, std:
   if (source.buffer == nullptr || target.buffer == nullptr) return;
   const std::uint64_t gap = std::max(to.address, from.address) - std::min(to.address, from.address);
   if (gap < size) {
-    report(Kind::kOverlap, by, 0, target.buffer, target.offset,
-           std::to_string(bytes) + " bytes, " + std::to_string(gap) + " apart");
+    report(by, target.buffer,
+           {.kind = Kind::kOverlap,
+            .off = static_cast<std::int64_t>(target.offset),
+            .text = std::to_string(bytes) + " bytes, " + std::to_string(gap) + " apart"});
   }
   std::vector<std::byte> values(std::min(size, kPage));
   std::vector<bool> written(values.size());
@@ -224,24 +237,30 @@ void WatchedBuffers::fill(const Accessor& by, DevicePtr to, std::byte value, std
 
 void WatchedBuffers::report_race(const Accessor& by, WorkId other, const char* what,
                                  const Place& at, std::uint64_t offset) {
+  if (reports_.knows(Kind::kRace, by.work, other)) return;
   std::string text = what;
   if (other != by.work) text.append(" ").append(history_.text(other));
-  report(Kind::kRace, by, other, at.buffer, offset, text);
+  report(by, at.buffer,
+         {.kind = Kind::kRace,
+          .other = other,
+          .off = static_cast<std::int64_t>(offset),
+          .text = std::move(text)});
 }
 
-void WatchedBuffers::report(Kind kind, const Accessor& by, WorkId other, const Buffer* buffer,
-                            std::uint64_t offset, const std::string& text) {
-  if (reports_.knows(kind, by.work, other)) return;
-  const std::string who = by.work == 0 ? "the host" : history_.text(by.work);
-  const std::string where =
-      buffer == nullptr ? "address " : "buffer " + std::to_string(buffer->number) + " at byte ";
-  reports_.add({.kind = kind,
-                .work = by.work,
-                .other = other,
-                .buf = buffer == nullptr ? -1 : buffer->number,
-                .off = static_cast<std::int64_t>(offset),
-                .text = who + (text.empty() ? "" : ": " + text) + " (" + where +
-                        std::to_string(offset) + ")"});
+void WatchedBuffers::report(const Accessor& by, const Buffer* buffer, DeviceReport found) {
+  found.work = by.work;
+  if (reports_.knows(found.kind, found.work, found.other)) return;
+  std::string text = by.work == 0 ? "the host" : history_.text(by.work);
+  if (!found.text.empty()) text.append(": ").append(found.text);
+  text.append(" (");
+  if (buffer != nullptr) {
+    found.buf = buffer->number;
+    text.append("buffer ").append(std::to_string(buffer->number)).append(" at byte ");
+  } else {
+    text.append("address ");
+  }
+  found.text = text.append(std::to_string(found.off)).append(")");
+  reports_.add(std::move(found));
 }
 
 }  // namespace kvo

@@ -98,8 +98,8 @@ class WatchedBuffers {
   void note_write(const Accessor& by, const Place& at, std::uint64_t offset, Cell& cell);
   void report_race(const Accessor& by, WorkId other, const char* what, const Place& at,
                    std::uint64_t offset);
-  void report(DeviceReport::Kind kind, const Accessor& by, WorkId other, const Buffer* buffer,
-              std::uint64_t offset, const std::string& text);
+  /// Adds who, where and the words for it to what was found: kind, other, off, text.
+  void report(const Accessor& by, const Buffer* buffer, DeviceReport found);
 
   History& history_;
   ReportList& reports_;
