@@ -94,6 +94,8 @@ cudaError_t launch_kernel(const void* kernel, const dim3& grid, const dim3& bloc
 namespace standin = kvo::cuda;
 
 // What nvcc's objects call; its headers declare some of these for its own compiler only.
+// NOLINTBEGIN(*-reserved-identifier,*-identifier-naming,*-function-size): the names and parameters
+// are the runtime's.
 extern "C" {
 
 void** __cudaRegisterFatBinary(void* /*binary*/) {
@@ -147,3 +149,4 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
 }
 
 }  // extern "C"
+// NOLINTEND(*-reserved-identifier,*-identifier-naming,*-function-size)
