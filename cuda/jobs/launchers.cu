@@ -17,8 +17,8 @@
 namespace kvo::cuda {
 namespace {
 
-/// Any job: a grid-stride loop around its items. So many blocks must fit a multiprocessor that it is
-/// full: 32 registers a thread, which some kernels would else go a little beyond.
+/// Any job: a grid-stride loop around its items. As many blocks must fit as fill a
+/// multiprocessor: 32 registers a thread, beyond which some kernels would go else.
 template <class Job>
 __global__ void __launch_bounds__(kThreads, kBlocksResident) run_job(Job job) {
   PlainMemory memory;
