@@ -60,12 +60,12 @@ Status VectorDeviceCache::append(std::uint64_t layer, std::span<const float> k,
     Side& side = to.sides[which];
     if (Status there = reserve(side, side.size + rows[which].size()); !there) return there;
   }
-  const Status stored = staging_.carry_out([&]() -> Status {
+  Status stored = staging_.carry_out([&]() -> Status {
     for (const std::size_t which : {0U, 1U}) {
       const Side& side = to.sides[which];
       if (rows[which].empty()) continue;
       const DevicePtr end = side.cells->ptr() + bytes_of(side.size);
-      const Status queued = staging_.upload(which, end, std::as_bytes(rows[which]));
+      Status queued = staging_.upload(which, end, std::as_bytes(rows[which]));
       if (!queued) return queued;
     }
     return {};
@@ -99,7 +99,7 @@ Status VectorDeviceCache::check(std::uint64_t layer, std::span<const float> k,
 
 Status VectorDeviceCache::copy(const DeviceStorage& to, const Side& from) const {
   if (from.size == 0) return {};
-  const Status queued = device_->copy(to.ptr(), from.cells->ptr(), bytes_of(from.size));
+  Status queued = device_->copy(to.ptr(), from.cells->ptr(), bytes_of(from.size));
   return queued ? device_->synchronize(Stream()) : queued;
 }
 
@@ -133,7 +133,7 @@ Result<std::span<const float>> VectorDeviceCache::side(std::uint64_t layer,
   if (known < from.size) {
     shown.resize(from.size);
     const auto fresh = std::as_writable_bytes(std::span(shown).subspan(known));
-    const Status read = device_->to_host(fresh, from.cells->ptr() + bytes_of(known));
+    Status read = device_->to_host(fresh, from.cells->ptr() + bytes_of(known));
     if (!read) {
       shown.resize(known);
       return error_of_device(read.error());

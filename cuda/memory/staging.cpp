@@ -69,14 +69,14 @@ Status Staging::upload(std::size_t side, DevicePtr to, const HostLanes& from) {
     const std::span<const float> piece(from.first + lane * from.stride,
                                        static_cast<std::size_t>(cells));
     const DevicePtr place = to + lane * cells * kCellBytes;
-    const Status queued = device_->to_device_async(place, std::as_bytes(piece), uploads_);
+    Status queued = device_->to_device_async(place, std::as_bytes(piece), uploads_);
     if (!queued) return queued;
   }
   return order(side);
 }
 
 Status Staging::upload(std::size_t side, DevicePtr to, std::span<const std::byte> from) {
-  const Status queued = device_->to_device_async(to, from, uploads_);
+  Status queued = device_->to_device_async(to, from, uploads_);
   return queued ? order(side) : queued;
 }
 

@@ -100,7 +100,7 @@ Status ContiguousDeviceCache::store(const Layer& layer, const Rows& rows) {
         append_rows(buffer.ptr(), room, layer.batch, seq, row_bytes, layer.cursor, max_seq_len_));
   };
   return staging_.carry_out([&] {
-    const Status keys = put(0, *layer.k, *rows.k);
+    Status keys = put(0, *layer.k, *rows.k);
     return keys ? put(1, *layer.v, *rows.v) : keys;
   });
 }

@@ -63,7 +63,7 @@ Status PagedDeviceCache::update(std::int64_t layer, const Rows& rows) {
     const std::int64_t bytes = fits * geometry_.head_dim * kCellBytes;
     const bool turns = rows.k->shape[0] > 1;
     if (Status there = staging_.reserve(turns ? 2 * bytes : bytes); !there) return there;
-    const Status stored = staging_.carry_out([&] {
+    Status stored = staging_.carry_out([&] {
       const Status extended = extend(blocks_of(cursor + fits));
       return extended ? store(layer, rows, fits) : extended;
     });
@@ -151,14 +151,14 @@ Status PagedDeviceCache::store(std::int64_t layer, const Rows& rows, std::int64_
     if (Status queued = staging_.upload(side, room, lanes); !queued) return queued;
     if (shape[0] > 1) {
       const DevicePtr turned = room + bytes;
-      const Status queued = device_->run(
+      Status queued = device_->run(
           pack_head_major(turned, room, shape[0], count, shape[2] * kCellBytes, 0, shape[0]));
       if (!queued) return queued;
       room = turned;
     }
     return place(pool_->rows(side, layer), room, cursors_[static_cast<std::size_t>(layer)], count);
   };
-  const Status keys = put(0, *rows.k);
+  Status keys = put(0, *rows.k);
   return keys ? put(1, *rows.v) : keys;
 }
 
@@ -209,20 +209,20 @@ Result<std::optional<KvPair>> PagedDeviceCache::get(std::int64_t layer) {
   const auto take = [&](std::size_t which) -> Status {
     const DevicePtr out = (*both)->ptr() + static_cast<std::int64_t>(which) * side * kCellBytes;
     const DevicePtr gathered = channels_ > 1 ? staging_.room(which) : out;
-    const Status queued = device_->run(PagedRows{.pool = pool_->rows(which, layer),
-                                                 .rows = gathered,
-                                                 .table = table_->ptr(),
-                                                 .block = geometry_.block_size,
-                                                 .row_bytes = geometry_.head_dim * kCellBytes,
-                                                 .first = 0,
-                                                 .count = cursor}
-                                           .gather());
+    Status queued = device_->run(PagedRows{.pool = pool_->rows(which, layer),
+                                           .rows = gathered,
+                                           .table = table_->ptr(),
+                                           .block = geometry_.block_size,
+                                           .row_bytes = geometry_.head_dim * kCellBytes,
+                                           .first = 0,
+                                           .count = cursor}
+                                     .gather());
     if (!queued || channels_ == 1) return queued;
     return device_->run(
         pack_head_major(out, gathered, cursor, channels_, dim_ * kCellBytes, 0, cursor));
   };
-  const Status taken = staging_.carry_out([&] {
-    const Status keys = take(0);
+  Status taken = staging_.carry_out([&] {
+    Status keys = take(0);
     return keys ? take(1) : keys;
   });
   if (!taken) return taken.error();

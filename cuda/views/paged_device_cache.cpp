@@ -119,7 +119,7 @@ Status PagedDeviceViews::store(const Plan& plan, const std::array<const Tensor*,
     if (Status queued = staging_.upload(0, numbers_->ptr(), numbers); !queued) return queued;
     for (const std::size_t side : {0U, 1U}) {
       if (plan.copies) {
-        const Status copied = device_->run(
+        Status copied = device_->run(
             copy_blocks(store_->cells(side), numbers_->ptr(), 1, store_->side_bytes()));
         if (!copied) return copied;
       }
@@ -144,7 +144,7 @@ Status PagedDeviceViews::store_side(std::size_t side, const Plan& plan, const Te
   if (Status queued = staging_.upload(side, from, rows.bytes); !queued) return queued;
   if (options_->storage == views::Storage::kF16) {
     const DevicePtr narrow = from + cells * kFloatBytes;
-    const Status queued =
+    Status queued =
         device_->run(ToHalfJob{narrow.as<std::uint16_t>(), from.as<const std::uint32_t>(), cells});
     if (!queued) return queued;
     from = narrow;
@@ -164,8 +164,7 @@ Status PagedDeviceViews::show(Number block, std::int64_t begin, std::int64_t end
   for (const std::size_t side : {0U, 1U}) {
     const std::span<std::byte> mirror(store_->mirror(side, block) + first,
                                       static_cast<std::size_t>((end - begin) * row_bytes_));
-    const Status queued =
-        device_->to_host_async(mirror, store_->cells(side, block) + first, Stream());
+    Status queued = device_->to_host_async(mirror, store_->cells(side, block) + first, Stream());
     if (!queued) return queued;
   }
   return {};
@@ -241,7 +240,7 @@ std::span<const PackedView> PagedDeviceViews::views_packed(std::int64_t layer) {
   const std::int64_t wide = static_cast<std::int64_t>(cells) + (halves ? block : 0);
   demand(staging_.reserve(wide * kFloatBytes));
   demand(staging_.carry_out([&] {
-    const Status keys = pack(0, at(layer).table, of);
+    Status keys = pack(0, at(layer).table, of);
     return keys ? pack(1, at(layer).table, of) : keys;
   }));
   for (std::size_t i = 0; i < of.size(); ++i) {
@@ -264,13 +263,13 @@ Status PagedDeviceViews::pack(std::size_t side, const Table& table, std::span<co
   for (std::size_t i = 0; i < of.size(); ++i) {
     DevicePtr from = store_->cells(side, table[i]);
     if (options_->storage == views::Storage::kF16) {
-      const Status queued =
+      Status queued =
           device_->run(ToFloatJob{widened.as<std::uint32_t>(), from.as<const std::uint16_t>(),
                                   of[i].length * options_->kv_dim()});
       if (!queued) return queued;
       from = widened;
     }
-    const Status queued = device_->run(
+    Status queued = device_->run(
         pack_head_major(room + static_cast<std::int64_t>(i) * block * kFloatBytes, from,
                         of[i].length, options_->num_kv_heads, options_->head_dim * kFloatBytes, 0,
                         by_length ? of[i].length : options_->block_size));
@@ -327,11 +326,11 @@ Result<std::unique_ptr<Cache>> PagedDeviceViews::fork(std::int64_t tokens) {
   // One launch a side copies the cut blocks of all layers. `made` gives all back if it fails.
   if (Status there = staging_.reserve(0); !there) return there.error();
   if (Status there = make_numbers(pairs.size()); !there) return there.error();
-  const Status copied = staging_.carry_out([&]() -> Status {
+  Status copied = staging_.carry_out([&]() -> Status {
     const auto numbers = std::as_bytes(std::span(pairs));
     if (Status queued = staging_.upload(0, numbers_->ptr(), numbers); !queued) return queued;
     for (const std::size_t side : {0U, 1U}) {
-      const Status queued = device_->run(
+      Status queued = device_->run(
           copy_blocks(store_->cells(side), numbers_->ptr(), wanted, store_->side_bytes()));
       if (!queued) return queued;
     }

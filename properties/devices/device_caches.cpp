@@ -36,6 +36,7 @@ void play(const Subject& subject, std::uint64_t seed, Profile profile, Allocatio
     played.made.ops->saw(*op, seen, played.labels);
   }
   const Verdict& verdict = lockstep.participants().front().verdict;
+  if (verdict.outcome == Outcome::kOutOfMemory) return;  // as the reference: the case says nothing
   EXPECT_EQ(verdict.outcome, Outcome::kAgrees)
       << subject.name() << ", schedule " << seed << ": " << verdict.text();
 }
