@@ -1,5 +1,9 @@
 #include "properties/contracts.hpp"
 
+#include "cuda/device/open.hpp"
+#include "cuda/layered/subjects.hpp"
+#include "cuda/provider/subjects.hpp"
+#include "cuda/views/subjects.hpp"
 #include "optimized/block_pool/subjects.hpp"
 #include "optimized/layered/subjects.hpp"
 #include "optimized/positional/subjects.hpp"
@@ -36,6 +40,7 @@ std::vector<ContractRow> contract_rows() {
       {.name = "layered",
        .references = layered::references,
        .optimized = optimized::layered_subjects,
+       .devices = cuda::layered_subjects,
        .generators = layered::generators,
        .lowerings = layered::lowerings,
        .laws = layered::laws,
@@ -48,6 +53,7 @@ std::vector<ContractRow> contract_rows() {
       {.name = "provider",
        .references = provider::references,
        .optimized = optimized::provider_subjects,
+       .devices = cuda::provider_subjects,
        .generators = provider::generators,
        .lowerings = provider::lowerings,
        .laws = provider::laws,
@@ -84,6 +90,7 @@ std::vector<ContractRow> contract_rows() {
       {.name = "views",
        .references = views::references,
        .optimized = optimized::views_subjects,
+       .devices = cuda::views_subjects,
        .generators = views::generators,
        .lowerings = views::lowerings,
        .oracle = views::history_oracle,
@@ -93,7 +100,8 @@ std::vector<ContractRow> contract_rows() {
 }
 
 const Contracts& contracts() {
-  static const Contracts kContracts(contract_rows());
+  static const Contracts kContracts(contract_rows(),
+                                    device_subjects(contract_rows(), cuda::open_device));
   return kContracts;
 }
 

@@ -72,11 +72,20 @@ void declare_reports(CLI::App& app, std::string& json, std::string& junit) {
       ->group(kRunningGroup);
 }
 
+void declare_schedules(CLI::App& app, std::uint64_t& schedules) {
+  constexpr std::uint64_t kMostSchedules = 1'000'000;
+  app.add_option("--schedules", schedules,
+                 "in how many schedules of a simulated device each case is judged")
+      ->check(CLI::Range(std::uint64_t{1}, kMostSchedules))
+      ->capture_default_str();
+}
+
 void declare_campaign(CLI::App& app, CampaignArguments& arguments) {
   app.add_option("--seed", arguments.seed, "the same seed gives the same cases")
       ->check(not_negative())
       ->capture_default_str();
   declare_profile(app, arguments.profile);
+  declare_schedules(app, arguments.schedules);
   declare_workers(app, arguments.campaign.jobs, arguments.campaign.limits);
   app.add_option("--output,-o", arguments.campaign.output,
                  "run file: JSON Lines, appended case by case")

@@ -20,9 +20,11 @@ struct CampaignArguments {
   ReportOptions report;
   std::uint64_t seed = 1;
   Profile profile = Profile::kOriginal;
+  std::uint64_t schedules = 1;
 };
 
-/// Declares --seed --jobs --profile --output --resume --json --repros and what a case may use.
+/// Declares --seed --jobs --profile --schedules --output --resume --json --repros and what a case
+/// may use.
 void declare_campaign(CLI::App& app, CampaignArguments& arguments);
 
 /// Options of these groups do not change what a case is.
@@ -53,6 +55,8 @@ void check_reports(const std::string& json, const std::string& junit,
 [[nodiscard]] int end_of_campaign(const Campaign& campaign, const std::string& run_file,
                                   int status);
 
+/// Declares --schedules.
+void declare_schedules(CLI::App& app, std::uint64_t& schedules);
 /// Declares --profile.
 void declare_profile(CLI::App& app, Profile& profile);
 /// The same where a log may say it.

@@ -60,6 +60,7 @@ class RandomCases {
     subjects.insert(subjects.end(), comparison.subjects.begin(), comparison.subjects.end());
     CasePlan planned =
         random_case(contracts_, law, subjects, arguments_.seed, index, arguments_.profile);
+    planned.schedules = arguments_.schedules;
     planned.repeat = repeat_command(app_, arguments_.seed, index);
     return planned;
   }
@@ -76,6 +77,7 @@ class RandomCases {
     boost::json::array names;
     for (const Law* law : laws_) names.emplace_back(law->name());
     header.options["laws"] = std::move(names);
+    if (arguments_.schedules > 1) header.options["schedules"] = arguments_.schedules;
     return header;
   }
 

@@ -31,6 +31,7 @@ struct ConformArguments {
   std::vector<std::string> words;
   std::string law_name;
   std::optional<Profile> profile;  // absent: that of each case
+  std::uint64_t schedules = 1;
   ReportOptions report;
   unsigned jobs = 1;
   ChildLimits limits;
@@ -105,6 +106,7 @@ class RecordedCases {
         comparisons_(select_subjects(contracts, arguments.words)),
         with_reference_(means_references(contracts, arguments.words)) {
     options_.profile = arguments.profile;
+    options_.schedules = arguments.schedules;
     if (!arguments.law_name.empty()) options_.law = &law_named(contracts, arguments.law_name);
   }
 
@@ -143,9 +145,9 @@ class RecordedCases {
       ++next_;
       ConformRecord conformed{.record = record_of(index, *result)};
       conformed.record.name = path() + ": " + conformed.record.name;
-      for (SubjectRecord& subject : conformed.record.subjects)
-        if (failed(subject.outcome) && result->name.size() <= kMostTyped)
-          subject.repeat = shrink_command(result->name, subject.subject);
+      for (std::size_t i = 0; i < result->subjects.size(); ++i)
+        if (result->subjects[i].verdict.failed() && result->name.size() <= kMostTyped)
+          conformed.record.subjects[i].repeat = shrink_command(result->name, result->subjects[i]);
       for (const Attribution& found : result->attributions)
         conformed.quirks.push_back(
             {std::string(found.quirk.rule), found.quirk.name(), found.op_index, found.op});
@@ -159,9 +161,10 @@ class RecordedCases {
 
   // The whole log is known: what helps is less of it.
   [[nodiscard]] std::string shrink_command(const std::string& name,
-                                           const std::string& subject) const {
-    return fmt::format("{} shrink {} --case {} --subject {}{}{}", program_name(),
-                       shell_word(path()), shell_word(name), shell_word(subject),
+                                           const SubjectResult& subject) const {
+    return fmt::format("{} shrink {} --case {} --subject {}{}{}{}", program_name(),
+                       shell_word(path()), shell_word(name), shell_word(subject.subject),
+                       subject.schedule ? fmt::format(" --schedule {}", *subject.schedule) : "",
                        options_.law != nullptr ? " --law " + arguments_.law_name : "",
                        arguments_.profile == Profile::kDocumented ? " --profile documented" : "");
   }
@@ -286,6 +289,7 @@ Run declare_conform(CLI::App& app, const Contracts& contracts) {
   declare_reports(app, arguments->report.json, arguments->report.junit);
   app.add_flag("--timings", arguments->report.timings, "a table of all operations")
       ->group(kRunningGroup);
+  declare_schedules(app, arguments->schedules);
   declare_profile(app, arguments->profile);
   declare_workers(app, arguments->jobs, arguments->limits);
   return [&contracts, arguments] { return run_conform(contracts, *arguments); };

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cuda/device/open.hpp"
 #include "properties/campaign/contracts.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
@@ -39,10 +40,18 @@ struct Section {
   std::vector<Line> lines;
 };
 
-std::string variants_of(const Contracts& contracts, const CacheKind& kind) {
+std::vector<std::string> variants_of(const Contracts& contracts, const CacheKind& kind) {
   std::vector<std::string> variants;
-  for (const Subject* subject : contracts.subjects_of(kind)) variants.push_back(subject->variant);
-  return fmt::format("{}", fmt::join(variants, ", "));
+  for (const Subject* subject : contracts.subjects())
+    if (subject->kind == &kind) variants.push_back(subject->variant);
+  return variants;
+}
+
+Section devices_here() {
+  const auto card = cuda::card_name();
+  return {"devices",
+          {{"cuda-sim", "simulated: every order that is allowed, and reports; on any machine"},
+           {"cuda", card ? *card : "no card: " + card.error().detail}}};
 }
 
 /// Everything there is: the one place where all of it comes together.
@@ -63,8 +72,8 @@ std::vector<Section> sections(const Contracts& contracts) {
   Section formats{"trace formats", {}};
   for (const traces::Format& format : traces::formats())
     formats.lines.push_back({std::string(format.name), std::string(format.description)});
-  return {std::move(caches), std::move(subjects), std::move(seeded), std::move(known_laws),
-          std::move(formats)};
+  return {std::move(caches),     std::move(subjects), std::move(seeded),
+          std::move(known_laws), std::move(formats),  devices_here()};
 }
 
 std::string overview_text(const std::vector<Section>& all, const Paint& paint) {
@@ -118,7 +127,7 @@ void add_fields(Table& table, std::string_view arrow, const Type& record) {
 
 std::string kind_text(const Contracts& contracts, const CacheKind& kind, const Paint& paint) {
   std::string text = fmt::format("{}  {}\n  variants: {}\n", paint(Colour::kBold, kind.name()),
-                                 kind.doc, variants_of(contracts, kind));
+                                 kind.doc, fmt::join(variants_of(contracts, kind), ", "));
   if (!kind.inner.empty()) text += fmt::format("  inside: {}\n", fmt::join(kind.inner, ", "));
   if (!kind.config->fields.empty()) {
     text += fmt::format("\n  {}\n", paint(Colour::kBold, "config of a case"));
@@ -162,8 +171,7 @@ json::array fields_json(const Type& record) {
 
 json::object kind_json(const Contracts& contracts, const CacheKind& kind) {
   json::array variants;
-  for (const Subject* subject : contracts.subjects_of(kind))
-    variants.emplace_back(subject->variant);
+  for (const std::string& variant : variants_of(contracts, kind)) variants.emplace_back(variant);
   json::array operations;
   for (const OpKind* op : kind.operations)
     operations.push_back({{"name", op->name},

@@ -52,11 +52,12 @@ struct MutantRecord {
   std::uint64_t shrunk_operations = 0;
   std::string difference = {};
   std::vector<std::string> inside = {};  ///< where a cache inside of the mutant goes wrong
+  std::optional<std::string> schedule = std::nullopt;  ///< as of ShrunkRecord
   std::vector<std::string> script = {};
 };
 BOOST_DESCRIBE_STRUCT(MutantRecord, (),
                       (mutant, fault, origin, law, cases, operations, shrunk_operations, difference,
-                       inside, script))
+                       inside, schedule, script))
 
 MutantRecord record_of(const Contracts& contracts, const Mutant& mutant,
                        const MutantsArguments& arguments) {
@@ -72,6 +73,7 @@ MutantRecord record_of(const Contracts& contracts, const Mutant& mutant,
   record.shrunk_operations = kill->repro.script.steps.size();
   record.difference = kill->repro.verdict.text();
   record.inside = kill->repro.inside;
+  record.schedule = schedule_text(kill->repro.script.header);
   for (const traces::Step& step : kill->repro.script.steps)
     record.script.push_back(op_text(step.op));
   return record;
@@ -109,6 +111,7 @@ void print_matrix(const std::vector<MutantRecord>& records, bool scripts) {
     print_out(fmt::format("\n{}: {}\n  {}\n  {}\n", record.mutant, record.fault, record.origin,
                           record.difference));
     for (const std::string& line : record.inside) print_out("  " + line + "\n");
+    if (record.schedule) print_out(fmt::format("  schedule: {}\n", *record.schedule));
     for (const std::string& line : record.script) print_out("  " + line + "\n");
   }
 }

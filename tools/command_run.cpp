@@ -122,12 +122,14 @@ RunHeader header_of(const RunArguments& arguments, const replay::Replay& replay)
   for (const replay::ReplayedKind& kind : replay.kinds())
     if (comparisons.empty() || comparisons.back().kind != kind.comparison.kind)
       comparisons.push_back(kind.comparison);
-  return {.kvoracle = std::string(kVersion),
-          .command = "run",
-          .seed = arguments.seed,
-          .profile = arguments.profile,
-          .subjects = subject_names(comparisons),
-          .options = provenance(arguments, replay)};
+  RunHeader header{.kvoracle = std::string(kVersion),
+                   .command = "run",
+                   .seed = arguments.seed,
+                   .profile = arguments.profile,
+                   .subjects = subject_names(comparisons),
+                   .options = provenance(arguments, replay)};
+  if (arguments.schedules > 1) header.options["schedules"] = arguments.schedules;
+  return header;
 }
 
 int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::App& app) {
@@ -147,6 +149,7 @@ int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::Ap
   const Campaign campaign =
       run_campaign(header_of(arguments, replay), arguments.campaign, [&](std::uint64_t index) {
         CasePlan plan = replay.plan(index + offset);
+        plan.schedules = arguments.schedules;
         plan.repeat = repeat_command(app, arguments.seed, index + offset);
         return plan;
       });

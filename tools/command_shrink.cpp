@@ -32,7 +32,8 @@ struct ShrinkArguments {
   std::string output = "-";
   std::string json;
   std::uint64_t attempts = 100'000;
-  std::optional<Profile> profile;  // absent: that of the case
+  std::optional<Profile> profile;         // absent: that of the case
+  std::optional<std::uint64_t> schedule;  // absent: that of the case
   unsigned jobs = 1;
   ChildLimits limits;
 };
@@ -77,10 +78,10 @@ Shrunk shrink(const ShrinkArguments& arguments, const CasePlan& plan, const Subj
 
 // A difference from what was recorded where subject and reference agree; nothing if there is none.
 std::optional<Shrunk> shrink_as_recorded(const ShrinkArguments& arguments, const Subject& subject,
-                                         const traces::Case& recorded, Profile profile) {
+                                         const traces::Case& recorded, const Setup& setup) {
   const auto excerpt = in_child<Shrunk>(arguments.limits, [&]() -> Shrunk {
-    const traces::Case smaller = shrink_recorded(recorded, subject, profile);
-    const Verdict verdict = run_recorded(smaller, subject, profile);
+    const traces::Case smaller = shrink_recorded(recorded, subject, setup);
+    const Verdict verdict = run_recorded(smaller, subject, setup);
     return {.lines = traces::lines_of(smaller),
             .operations = smaller.steps.size(),
             .difference = verdict.failed() ? verdict.text() : ""};
@@ -100,20 +101,24 @@ void write_lines(const std::string& path, const std::vector<std::string>& lines)
   must(file.commit());
 }
 
+Setup setup_of(const traces::CaseHeader& header, const ShrinkArguments& arguments) {
+  Setup setup = kvo::setup_of(header, arguments.profile);
+  if (arguments.schedule) setup.schedule = Schedule(*arguments.schedule);
+  return setup;
+}
+
 CasePlan plan_of(const Contracts& contracts, const ShrinkArguments& arguments,
                  const Subject& subject, const traces::CaseHeader& header) {
   std::string law = arguments.law_name.empty() ? header.law : arguments.law_name;
   if (law.empty()) law = "agrees_with_reference";
-  return {
-      .kind = subject.kind,
-      .name = header.name,
-      .note = header.note,
-      .setup = {.profile = arguments.profile.value_or(header.profile.value_or(Profile::kOriginal)),
-                .config = header.config},
-      .law = &law_named(contracts, law),
-      .baseline = &contracts.reference_of(*subject.kind),
-      .subjects = {&subject},
-      .reference_of = contracts.reference_finder()};
+  return {.kind = subject.kind,
+          .name = header.name,
+          .note = header.note,
+          .setup = setup_of(header, arguments),
+          .law = &law_named(contracts, law),
+          .baseline = &contracts.reference_of(*subject.kind),
+          .subjects = {&subject},
+          .reference_of = contracts.reference_finder()};
 }
 
 int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {
@@ -133,7 +138,7 @@ int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {
   if (verdict.failed())
     shrunk = shrink(arguments, plan, subject, script, died);
   else if (arguments.law_name.empty())
-    shrunk = shrink_as_recorded(arguments, subject, failing, plan.setup.profile);
+    shrunk = shrink_as_recorded(arguments, subject, failing, plan.setup);
   if (!shrunk) {
     print_error(
         fmt::format("{} agrees with its reference and the recording in case {}: nothing to "
@@ -183,6 +188,11 @@ Run declare_shrink(CLI::App& app, const Contracts& contracts) {
   app.add_option("--attempts", arguments->attempts, "most scripts to try")
       ->check(positive())
       ->capture_default_str()
+      ->group(kExtentGroup);
+  app.add_option("--schedule", arguments->schedule,
+                 "seed of the schedule of a simulated device; default: that of the case")
+      ->type_name("SEED")
+      ->check(not_negative())
       ->group(kExtentGroup);
   declare_profile(app, arguments->profile);
   declare_workers(app, arguments->jobs, arguments->limits);

@@ -97,7 +97,7 @@ std::map<std::vector<std::string>, std::string> commands(const std::string& out)
 TEST_P(Repeat, EachFailureIsRepeatedByItsCommand) {
   const auto& [kind, law, profile] = GetParam();
   std::vector<std::string> words{
-      "check", "--law", std::string(law->name()), "--cases", "30", "--shrink-attempts", "50"};
+      "check", "--law", std::string(law->name()), "--cases", "20", "--shrink-attempts", "10"};
   if (profile == Profile::kDocumented) words.insert(words.end(), {"--profile", "documented"});
   for (const Mutant* mutant : mutants_of(*kind)) words.push_back(mutant->subject.name());
   const Finished found = run(words);

@@ -7,6 +7,9 @@
 #include <limits>
 #include <utility>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "reference/contract/describe/parse_json.hpp"
 #include "tools/result_file.hpp"
 #include "traces/io/text_source.hpp"
@@ -115,6 +118,12 @@ std::optional<Difference> difference_of(const Verdict& verdict) {
 
 }  // namespace
 
+std::optional<std::string> schedule_text(const traces::CaseHeader& header) {
+  if (!header.schedule) return std::nullopt;
+  if (header.schedule->seed()) return fmt::format("seed {}", *header.schedule->seed());
+  return fmt::format("choices {}", fmt::join(header.schedule->given(), " "));
+}
+
 ShrunkRecord shrunk_record(const Repro& repro) {
   constexpr std::size_t kMostLines = 24;
   const std::vector<traces::Step>& steps = repro.script.steps;
@@ -124,6 +133,7 @@ ShrunkRecord shrunk_record(const Repro& repro) {
                       .repeats = repro.verdict.failed(),
                       .origins = repro.origins,
                       .inside = repro.inside,
+                      .schedule = schedule_text(repro.script.header),
                       .rules = {},
                       .guilty = repro.verdict.op_index,
                       .script = {}};

@@ -49,13 +49,18 @@ struct ShrunkRecord {
   bool repeats = true;                                  ///< false: run again, the subject agreed
   std::vector<std::string> origins;                     ///< which operations put there what differs
   std::vector<std::string> inside;  ///< where a cache inside of the subject goes wrong
+  /// Of a simulated device, where it is not the plain one: "choices 0 2", "seed 7".
+  std::optional<std::string> schedule = std::nullopt;
   std::string rules;                ///< that the guilty operation cites: "RS-4, RS-5"
   std::uint64_t guilty = 0;         ///< its number in the script
   std::vector<std::string> script;  ///< a line an operation; none where there are too many to read
 };
 BOOST_DESCRIBE_STRUCT(ShrunkRecord, (),
-                      (operations, problem, difference, repeats, origins, inside, rules, guilty,
-                       script))
+                      (operations, problem, difference, repeats, origins, inside, schedule, rules,
+                       guilty, script))
+
+/// What a script says of its schedule, for people.
+[[nodiscard]] std::optional<std::string> schedule_text(const traces::CaseHeader& header);
 
 struct SubjectRecord {
   std::string subject;

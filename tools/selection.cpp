@@ -19,7 +19,8 @@ bool has_variant(const std::string& word) {
 std::vector<const Subject*> meant_by(const Contracts& contracts, const std::string& word) {
   std::vector<const Subject*> meant;
   for (const Subject* subject : contracts.subjects())
-    if (means(word, *subject)) meant.push_back(subject);
+    if (means(word, *subject) && (has_variant(word) || !subject->on_request))
+      meant.push_back(subject);
   if (has_variant(word))
     for (const Mutant& mutant : contracts.mutants())
       if (means(word, mutant.subject))
@@ -95,7 +96,7 @@ UsageError no_such_subject(const Contracts& contracts, const std::string& word) 
 std::vector<Comparison> select_subjects(const Contracts& contracts,
                                         const std::vector<std::string>& words) {
   std::vector<const Subject*> chosen =
-      words.empty() ? contracts.subjects() : std::vector<const Subject*>();
+      words.empty() ? contracts.usual_subjects() : std::vector<const Subject*>();
   for (const std::string& word : words)
     for (const Subject* subject : meant_by(contracts, word)) add_new(chosen, subject);
   return compared(contracts, chosen);

@@ -198,6 +198,7 @@ std::vector<std::string> failure_lines(const FailureSummary& failure,
     lines.push_back(fmt::format("shrunk to {} operations: {}", shrunk.operations, shrunk.problem));
     for (const std::string& origin : shrunk.origins) lines.push_back("  " + origin);
     for (const std::string& place : shrunk.inside) lines.push_back("  " + place);
+    if (shrunk.schedule) lines.push_back("  schedule: " + *shrunk.schedule);
     if (!shrunk.repeats)
       lines.emplace_back(
           "  not repeated: run again, the subject agreed; it does not answer alike each time");

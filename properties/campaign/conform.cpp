@@ -27,11 +27,11 @@ traces::TraceResult<traces::Case> rest_of_case(traces::LogReader& log, traces::C
 
 // What the subjects observe is judged by the reference, what it observes by the log's quirks.
 void conform_documented(const Subject& reference, const traces::Case& recorded,
-                        std::vector<const Subject*> subjects, CaseResult& result) {
+                        std::vector<const Subject*> subjects, const Setup& setup,
+                        CaseResult& result) {
   const bool shown = std::erase(subjects, &reference) > 0;
   QuirkAttribution attribution = attribute_quirks(reference, recorded);
-  Lockstep lockstep(&reference, subjects,
-                    {.profile = Profile::kDocumented, .config = recorded.header.config});
+  Lockstep lockstep(&reference, subjects, setup);
   for (const traces::Step& step : recorded.steps) lockstep.step(step.op);
   result.operations = lockstep.operations();
   if (shown || attribution.rest.failed()) {
@@ -46,11 +46,9 @@ void conform_documented(const Subject& reference, const traces::Case& recorded,
 
 // The log is the script of a law.
 void conform_law(const Law& law, const Subject& reference, const traces::Case& script,
-                 std::vector<const Subject*> subjects, Profile profile, CaseResult& result) {
+                 std::vector<const Subject*> subjects, const Setup& setup, CaseResult& result) {
   if (!law.judges_reference()) std::erase(subjects, &reference);
-  const CasePlan plan{.kind = script.header.kind,
-                      .setup = {.profile = profile, .config = script.header.config},
-                      .law = &law};
+  const CasePlan plan{.kind = script.header.kind, .setup = setup, .law = &law};
   std::vector<Op> ops;
   for (const traces::Step& step : script.steps) ops.push_back(step.op);
   ListedOps listed(std::move(ops));
@@ -74,8 +72,18 @@ std::string sides_of(const Verdict& subject, const Verdict& reference) {
   return "subject, reference and recording all differ; the reference: " + reference.text();
 }
 
+using NextStep = std::function<traces::TraceResult<std::optional<traces::Step>>()>;
+
+NextStep steps_of(const traces::Case& recorded) {
+  return [&recorded,
+          at = std::size_t{0}]() mutable -> traces::TraceResult<std::optional<traces::Step>> {
+    if (at == recorded.steps.size()) return std::optional<traces::Step>();
+    return std::optional<traces::Step>(recorded.steps[at++]);
+  };
+}
+
 // Step by step as the log is read. The reference goes along for its opinion if nobody asked for it.
-traces::TraceResult<void> conform_original(traces::LogReader& log, const Setup& setup,
+traces::TraceResult<void> conform_original(const NextStep& next, const Setup& setup,
                                            const Subject& reference,
                                            std::vector<const Subject*> subjects,
                                            CaseResult& result) {
@@ -83,7 +91,7 @@ traces::TraceResult<void> conform_original(traces::LogReader& log, const Setup& 
   if (!asked_for && !subjects.empty()) subjects.insert(subjects.begin(), &reference);
   Lockstep lockstep(nullptr, subjects, setup);
   while (true) {
-    const auto step = log.next_step();
+    const auto step = next();
     if (!step) return step.error();
     if (!*step) break;
     const auto& recorded = (*step)->recorded;
@@ -102,7 +110,32 @@ traces::TraceResult<void> conform_original(traces::LogReader& log, const Setup& 
   return {};
 }
 
+// What else a schedule brings to light of subjects that draw from it; they are judged as before.
+void add_schedules(const std::function<CaseResult(const Subject&, const Setup&)>& conform,
+                   const std::vector<const Subject*>& subjects, const Setup& setup,
+                   std::uint64_t schedules, CaseResult& result) {
+  for (const Subject* subject : subjects) {
+    const auto found = std::ranges::find(result.subjects, subject->name(), &SubjectResult::subject);
+    if (!subject->scheduled || found == result.subjects.end()) continue;
+    for (std::uint64_t number = 1; number < schedules && !found->verdict.failed(); ++number) {
+      SubjectResult again = conform(*subject, in_schedule(setup, number)).subjects.back();
+      found->evidence.add(again.evidence);
+      found->timings.merge(again.timings);
+      if (!again.verdict.failed()) continue;
+      found->verdict = std::move(again.verdict);
+      found->sides = std::move(again.sides);
+      found->schedule = in_schedule(setup, number).schedule.seed();
+    }
+  }
+}
+
 }  // namespace
+
+Setup setup_of(const traces::CaseHeader& header, std::optional<Profile> profile) {
+  return {.profile = profile.value_or(header.profile.value_or(Profile::kOriginal)),
+          .config = header.config,
+          .schedule = header.schedule.value_or(schedule_of(case_seed(0, header.line)))};
+}
 
 traces::TraceResult<std::optional<CaseResult>> conform_next(const Contracts& contracts,
                                                             traces::LogReader& log,
@@ -118,45 +151,58 @@ traces::TraceResult<std::optional<CaseResult>> conform_next(const Contracts& con
     if (law == nullptr)
       return traces::error_at({found.name, found.line}, "law", found.law, "is no known law");
   }
-  const Profile profile = options.profile.value_or(found.profile.value_or(Profile::kOriginal));
+  const Setup setup = setup_of(found, options.profile);
   const Subject& reference = contracts.reference_of(*found.kind);
   CaseResult result{.name = found.name,
                     .kind = found.kind->name(),
                     .law = law != nullptr ? law->name() : agreement().name()};
-  const bool attributed = profile == Profile::kDocumented && !found.kind->quirks.empty();
-  if (law != nullptr || attributed) {
-    const auto recorded = rest_of_case(log, found);
-    if (!recorded) return recorded.error();
-    if (law != nullptr)
-      conform_law(*law, reference, *recorded, choose(*found.kind), profile, result);
-    else
-      conform_documented(reference, *recorded, choose(*found.kind), result);
-  } else if (auto read = conform_original(log, {.profile = profile, .config = found.config},
-                                          reference, choose(*found.kind), result);
-             !read) {
-    return read.error();
+  const bool attributed = setup.profile == Profile::kDocumented && !found.kind->quirks.empty();
+  const std::vector<const Subject*> subjects = choose(*found.kind);
+  const bool again = options.schedules > 1 && setup.schedule.seed() &&
+                     std::ranges::any_of(subjects, &Subject::scheduled);
+  if (law == nullptr && !attributed && !again) {
+    const auto next = [&] { return log.next_step(); };
+    if (auto read = conform_original(next, setup, reference, subjects, result); !read)
+      return read.error();
+    return std::optional<CaseResult>(std::move(result));
   }
+  const auto recorded = rest_of_case(log, found);
+  if (!recorded) return recorded.error();
+  const auto conform = [&](const std::vector<const Subject*>& judged, const Setup& own,
+                           CaseResult& into) {
+    if (law != nullptr) return conform_law(*law, reference, *recorded, judged, own, into);
+    if (attributed) return conform_documented(reference, *recorded, judged, own, into);
+    // The whole case is there: reading it cannot fail.
+    (void)conform_original(steps_of(*recorded), own, reference, judged, into);
+  };
+  conform(subjects, setup, result);
+  const auto alone = [&](const Subject& subject, const Setup& own) {
+    CaseResult part;
+    conform({&subject}, own, part);
+    return part;
+  };
+  if (again) add_schedules(alone, subjects, setup, options.schedules, result);
   return std::optional<CaseResult>(std::move(result));
 }
 
-Verdict run_recorded(const traces::Case& recorded, const Subject& subject, Profile profile) {
+Verdict run_recorded(const traces::Case& recorded, const Subject& subject, const Setup& setup) {
   const std::array<const Subject*, 1> only{&subject};
-  Lockstep lockstep(nullptr, only, {.profile = profile, .config = recorded.header.config});
+  Lockstep lockstep(nullptr, only, setup);
   for (const traces::Step& step : recorded.steps)
     if (lockstep.worthwhile(true))
       lockstep.step(step.op, step.recorded ? &*step.recorded : nullptr);
   return lockstep.participants().front().verdict;
 }
 
-traces::Case shrink_recorded(traces::Case recorded, const Subject& subject, Profile profile) {
-  const Verdict first = run_recorded(recorded, subject, profile);
+traces::Case shrink_recorded(traces::Case recorded, const Subject& subject, const Setup& setup) {
+  const Verdict first = run_recorded(recorded, subject, setup);
   if (!first.failed()) return recorded;
   const traces::Step guilty = recorded.steps[first.op_index];
   recorded.steps = without(recorded.steps, first.op_index, recorded.steps.size());
   const auto fails = [&](const std::vector<traces::Step>& before) {
     traces::Case tried{.header = recorded.header, .steps = before};
     tried.steps.push_back(guilty);
-    const Verdict verdict = run_recorded(tried, subject, profile);
+    const Verdict verdict = run_recorded(tried, subject, setup);
     return verdict.op_index == before.size() && verdict.outcome == first.outcome &&
            verdict.reason == first.reason && verdict.difference.text() == first.difference.text();
   };

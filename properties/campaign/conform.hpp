@@ -21,7 +21,13 @@ struct ConformOptions {
   /// The law whose script the log is; null: that of the case's header, else what was recorded
   /// judges.
   const Law* law = nullptr;
+  /// In how many schedules subjects that draw from one are judged. The first is that of the header,
+  /// else a seed from the place of the case in its log.
+  std::uint64_t schedules = 1;
 };
+
+/// What a case of a log is set up with; the profile is that of the header unless it is given.
+[[nodiscard]] Setup setup_of(const traces::CaseHeader& header, std::optional<Profile> profile);
 
 /// Replays the next case of a log, in profile original in constant memory. What the log recorded
 /// judges every subject; operations without a record are judged by the first subject. A recorded
@@ -36,13 +42,13 @@ struct ConformOptions {
 
 /// How a subject comes out of a recorded case where only what was recorded judges.
 [[nodiscard]] Verdict run_recorded(const traces::Case& recorded, const Subject& subject,
-                                   Profile profile);
+                                   const Setup& setup);
 
 /// The fewest operations of a recorded case in which the subject still parts from the recording in
 /// the same place with the same values, the guilty operation last. Arguments and answers stay as
 /// they were recorded: whether the recorded system would answer so without what was left out, only
 /// the system can tell. A case that the subject conforms to is returned as it is.
 [[nodiscard]] traces::Case shrink_recorded(traces::Case recorded, const Subject& subject,
-                                           Profile profile);
+                                           const Setup& setup);
 
 }  // namespace kvo

@@ -19,7 +19,7 @@ traces::LogReader log_of(const std::string& text) {
 }
 
 std::vector<const Subject*> everybody(const CacheKind& kind) {
-  return contracts().subjects_of(kind);
+  return contracts().subjects_without_card(kind);
 }
 
 // Replays a whole log on all subjects and adds every fault as a test failure. Returns its cases.
@@ -139,9 +139,9 @@ TEST(Conform, AnExcerptOfARecordingShowsTheSameDifference) {
   traces::Case recorded{.header = **log.next_case()};
   while (auto step = *log.next_step()) recorded.steps.push_back(std::move(*step));
   const Subject& sound = *contracts().find_subject("layered.vector@optimized");
-  const Verdict before = run_recorded(recorded, sound, Profile::kOriginal);
-  const traces::Case excerpt = shrink_recorded(recorded, sound, Profile::kOriginal);
-  const Verdict after = run_recorded(excerpt, sound, Profile::kOriginal);
+  const Verdict before = run_recorded(recorded, sound, {.config = recorded.header.config});
+  const traces::Case excerpt = shrink_recorded(recorded, sound, {.config = recorded.header.config});
+  const Verdict after = run_recorded(excerpt, sound, {.config = recorded.header.config});
   EXPECT_EQ(before.text(), "op 5 len: len: want 3, got 1");
   EXPECT_EQ(after.text(), "op 2 len: len: want 3, got 1") << "new, advance, len";
   EXPECT_EQ(op_text(excerpt.steps[1].op), op_text(recorded.steps[3].op)) << "arguments stay";

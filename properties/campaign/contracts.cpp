@@ -7,6 +7,7 @@
 
 #include "properties/campaign/laws.hpp"
 #include "properties/runner/run_case.hpp"
+#include "reference/contract/device/simulated/watched_subject.hpp"
 #include "reference/contract/values/check.hpp"
 
 namespace kvo {
@@ -70,12 +71,29 @@ Contracts::Contracts(std::vector<ContractRow> rows, std::vector<Subject> more)
   compose();
 }
 
+std::vector<Subject> device_subjects(const std::vector<ContractRow>& rows, const OpenDevice& card) {
+  std::vector<Subject> subjects;
+  for (const ContractRow& row : rows) {
+    if (row.devices == nullptr) continue;
+    const auto devices = row.devices;
+    const std::size_t kinds = devices("", nullptr).size();
+    for (std::size_t kind = 0; kind < kinds; ++kind)
+      subjects.push_back(watched_subject(
+          [devices, kind](const OpenDevice& open) { return devices("cuda-sim", open)[kind]; },
+          open_simulated));
+    for (Subject& subject : devices("cuda", card)) subjects.push_back(std::move(subject));
+  }
+  for (Subject& subject : subjects) subject.on_request = true;
+  return subjects;
+}
+
 void Contracts::compose() {
   const std::vector<const Subject*> alone = listed_;
   for (const CacheKind* kind : kinds_) {
     const Subject& outer = reference_of(*kind);
     for (const Subject* inner : alone)
-      if (can_stand_over(outer, *inner) && inner != &reference_of(*inner->kind))
+      if (can_stand_over(outer, *inner) && inner != &reference_of(*inner->kind) &&
+          !inner->on_request)
         listed_.push_back(&subjects_.emplace_back(over_cache(outer, *inner)));
   }
 }
@@ -148,9 +166,25 @@ const Subject& Contracts::reference_of(const CacheKind& kind) const {
 
 std::vector<const Subject*> Contracts::subjects_of(const CacheKind& kind) const {
   std::vector<const Subject*> found;
-  std::ranges::copy_if(listed_, std::back_inserter(found),
-                       [&](const Subject* subject) { return subject->kind == &kind; });
+  std::ranges::copy_if(listed_, std::back_inserter(found), [&](const Subject* subject) {
+    return subject->kind == &kind && !subject->on_request;
+  });
   return found;
+}
+
+std::vector<const Subject*> Contracts::subjects_without_card(const CacheKind& kind) const {
+  std::vector<const Subject*> found;
+  std::ranges::copy_if(listed_, std::back_inserter(found), [&](const Subject* subject) {
+    return subject->kind == &kind && (!subject->on_request || subject->scheduled);
+  });
+  return found;
+}
+
+std::vector<const Subject*> Contracts::usual_subjects() const {
+  std::vector<const Subject*> usual;
+  std::ranges::copy_if(listed_, std::back_inserter(usual),
+                       [](const Subject* subject) { return !subject->on_request; });
+  return usual;
 }
 
 const Generator* Contracts::generator_of(const CacheKind& kind) const {

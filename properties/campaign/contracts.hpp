@@ -32,6 +32,8 @@ struct ContractRow {
   std::string_view name;
   std::vector<Subject> (*references)() = nullptr;  ///< one of each cache kind
   std::vector<Subject> (*optimized)() = nullptr;
+  /// Of caches over a device, by the name of their variant and a way to open one.
+  std::vector<Subject> (*devices)(const std::string& variant, const OpenDevice& open) = nullptr;
   std::vector<Generator> (*generators)() = nullptr;
   std::vector<replay::Lowering> (*lowerings)() = nullptr;
   MakeOracle oracle = nullptr;
@@ -39,6 +41,11 @@ struct ContractRow {
   std::vector<const Law*> (*laws)() = nullptr;
   std::vector<Mutant> (*mutants)() = nullptr;
 };
+
+/// The subjects of all rows' caches over devices: "cuda-sim" over simulated ones, which report, and
+/// "cuda" over those that `card` opens. Both are slow or may be absent: they are on request.
+[[nodiscard]] std::vector<Subject> device_subjects(const std::vector<ContractRow>& rows,
+                                                   const OpenDevice& card);
 
 /// All that a program knows: contracts, cache kinds, subjects, laws, mutants. Does not change.
 class Contracts {
@@ -57,9 +64,11 @@ class Contracts {
   /// find_kind for readers of logs; valid as long as this object.
   [[nodiscard]] traces::FindKind kind_finder() const;
 
-  /// References first, then the other subjects, then references over each subject of another kind
-  /// that they can have inside and that is no reference. Mutants are not among them.
+  /// References first, then the other subjects, then references over each usual subject of another
+  /// kind that they can have inside and that is no reference. Mutants are not among them.
   [[nodiscard]] const std::vector<const Subject*>& subjects() const { return listed_; }
+  /// Those of them that take part where nobody is named.
+  [[nodiscard]] std::vector<const Subject*> usual_subjects() const;
   /// The subject of that full name ("provider.paged@optimized"), mutants included, or null. With a
   /// slash, a subject over another one: both are found, and composed if they can be.
   /// Threads  safe.
@@ -70,8 +79,11 @@ class Contracts {
   [[nodiscard]] std::function<const Subject&(const CacheKind&)> reference_finder() const {
     return [this](const CacheKind& kind) -> const Subject& { return reference_of(kind); };
   }
-  /// The subjects of a kind, its reference first.
+  /// The usual subjects of a kind, its reference first.
   [[nodiscard]] std::vector<const Subject*> subjects_of(const CacheKind& kind) const;
+
+  /// All subjects of a kind that need no card, those over simulated devices with them.
+  [[nodiscard]] std::vector<const Subject*> subjects_without_card(const CacheKind& kind) const;
 
   [[nodiscard]] const std::vector<Mutant>& mutants() const { return mutants_; }
   /// The mutant that every run of the tests must catch: if it gets away, the harness is broken.

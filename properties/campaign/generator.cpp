@@ -71,4 +71,8 @@ std::uint64_t case_seed(std::uint64_t seed, std::uint64_t index) {
   return x ^ (x >> 31U);
 }
 
+Schedule schedule_of(std::uint64_t own_seed) {
+  return Schedule(own_seed >> 33U);
+}
+
 }  // namespace kvo

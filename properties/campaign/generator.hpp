@@ -95,4 +95,7 @@ struct Generator {
 /// Independent seed of case `index` in a run of `seed`.
 [[nodiscard]] std::uint64_t case_seed(std::uint64_t seed, std::uint64_t index);
 
+/// The schedule of a case, by its seed: a number that any reader of JSON keeps.
+[[nodiscard]] Schedule schedule_of(std::uint64_t own_seed);
+
 }  // namespace kvo

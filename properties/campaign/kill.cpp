@@ -13,6 +13,7 @@ std::string_view first_law_broken(const Contracts& contracts, CasePlan plan, con
   for (const traces::Step& step : repro.script.steps) script.push_back(step.op);
   const Law* tried = plan.law;
   plan.setup.config = repro.script.header.config;
+  plan.setup.schedule = repro.script.header.schedule.value_or(Schedule());
   for (const Law* law : contracts.laws_of(*subject.kind)) {
     plan.law = law;
     if (law == tried || run_script(plan, subject, script).failed()) return law->name();

@@ -17,10 +17,12 @@ CasePlan random_case(const Contracts& contracts, const Law& law,
   const std::uint64_t own_seed = case_seed(seed, index);
   // Short scripts are quick and shrink well, long ones reach deep states: both are tried.
   const std::uint64_t operations = 1 + Draw(~own_seed).below(law.most_operations());
+  GeneratedCase drawn = generator->make(own_seed, profile);
+  drawn.setup.schedule = schedule_of(own_seed);
   CasePlan plan{.kind = &kind,
                 .name = "seed" + std::to_string(seed) + "-case" + std::to_string(index),
                 .note = "generated; law " + std::string(law.name()),
-                .setup = generator->make(own_seed, profile).setup,
+                .setup = drawn.setup,
                 .law = &law,
                 .baseline = &contracts.reference_of(kind),
                 .reference_of = contracts.reference_finder()};

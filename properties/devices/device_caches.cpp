@@ -95,7 +95,7 @@ std::vector<DeviceCaches> device_caches() {
 void expect_agreement(const DeviceCaches& caches, const OpenScheduled& open,
                       std::uint64_t schedules, Allocations allocations) {
   for (std::uint64_t seed = 0; seed < schedules; ++seed) {
-    const Subject subject = watched_subject(caches.over, [&] { return open(seed); });
+    const Subject subject = watched_subject(caches.over, [&](const Setup&) { return open(seed); });
     for (const Profile profile : {Profile::kOriginal, Profile::kDocumented})
       play(subject, seed, profile, allocations);
   }
@@ -105,7 +105,7 @@ std::int64_t expect_agreement_without_memory(const DeviceCaches& caches, const O
                                              std::uint64_t seeds) {
   std::int64_t failures = 0;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
-    const Subject subject = watched_subject(caches.over, [&] { return open(seed); });
+    const Subject subject = watched_subject(caches.over, [&](const Setup&) { return open(seed); });
     for (const Profile profile : {Profile::kOriginal, Profile::kDocumented})
       failures += play_without_memory(subject, seed, profile);
   }

@@ -41,7 +41,7 @@ void play(const CacheKind& kind, const Subject& subject, std::uint64_t seed, Pro
 
 void expect_schedules_to_agree(const OpenScheduled& open, std::uint64_t schedules) {
   for (std::uint64_t seed = 0; seed < schedules; ++seed) {
-    const OpenWatched opened = [&] { return open(seed); };
+    const OpenWatched opened = [&](const Setup&) { return open(seed); };
     for (const auto& over : {device_over, tensor_over}) {
       const Subject subject = watched_subject(over, opened);
       const CacheKind* const kind =

@@ -66,6 +66,7 @@ CasePlan Replay::plan(std::uint64_t index) const {
       .subjects = kind.comparison.subjects,
       .reference_of = reference_of_};
   plan.setup.profile = options_.profile;
+  plan.setup.schedule = schedule_of(case_seed(options_.seed, index));
   plan.ops = [input, lowering = kind.lowering] { return lowering->lower(input); };
   return plan;
 }

@@ -159,6 +159,7 @@ void Lockstep::look_at_invariants(Participant& participant, const Op& op) const 
 void Lockstep::out(Participant& participant, const Op& op, Verdict verdict) const {
   verdict.op_index = operations_;
   verdict.op = op.kind().name;
+  if (verdict.failed()) verdict.choices = participant.session->choices();
   participant.verdict = std::move(verdict);
   participant.session.reset();
 }

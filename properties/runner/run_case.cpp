@@ -69,6 +69,48 @@ void shrink_config(CasePlan& plan, const std::function<bool()>& fails) {
   }
 }
 
+// The simplest list of choices with which the script still fails.
+void shrink_choices(CasePlan& plan, const std::function<bool()>& fails) {
+  const auto fails_with = [&](const std::vector<std::uint32_t>& choices) {
+    const Schedule before = std::exchange(plan.setup.schedule, Schedule(choices));
+    if (fails()) return true;
+    plan.setup.schedule = before;
+    return false;
+  };
+  std::vector<std::uint32_t> choices = plan.setup.schedule.given();
+  // 0 is what stands behind the end of a list, so a list is cut rather than thinned out.
+  for (std::size_t cut = choices.size() / 2; cut > 0; cut /= 2)
+    while (choices.size() >= cut) {
+      std::vector<std::uint32_t> shorter(choices.begin(), choices.end() - std::ptrdiff_t(cut));
+      if (!fails_with(shorter)) break;
+      choices = std::move(shorter);
+    }
+  for (std::size_t at = choices.size(); at-- > 0;)
+    for (const std::uint32_t smaller : {0U, choices[at] / 2, choices[at] - 1}) {
+      if (smaller >= choices[at]) continue;
+      std::vector<std::uint32_t> lower = choices;
+      lower[at] = smaller;
+      if (!fails_with(lower)) continue;
+      choices = std::move(lower);
+      break;
+    }
+  while (!choices.empty() && choices.back() == 0) choices.pop_back();
+  (void)fails_with(choices);
+}
+
+// Work as late as can be and in the order of its queueing, if the script fails so, too.
+void in_plain_order(CasePlan& plan, const std::function<bool()>& fails) {
+  const Schedule before = std::exchange(plan.setup.schedule, Schedule());
+  if (!fails()) plan.setup.schedule = before;
+}
+
+// Nothing where it is the plain one.
+std::optional<Schedule> header_schedule(const Subject& subject, const Setup& setup) {
+  if (!subject.scheduled) return std::nullopt;
+  if (!setup.schedule.seed() && setup.schedule.given().empty()) return std::nullopt;
+  return setup.schedule;
+}
+
 // Who must keep the law on a smaller script as well, so that shrinking does not leave for a fault
 // that is not the subject's: the same over the reference of its inside, else the reference itself.
 std::optional<Subject> control_of(const CasePlan& plan, const Subject& subject) {
@@ -82,7 +124,39 @@ std::optional<Subject> control_of(const CasePlan& plan, const Subject& subject) 
   return *plan.baseline;
 }
 
+// Judges the subjects that draw from it in the further schedules, each until it fails. Returns the
+// schedules that they failed in.
+std::map<const Subject*, std::uint64_t> add_schedules(const CasePlan& plan, LawRun& run) {
+  std::map<const Subject*, std::uint64_t> failing;
+  if (!plan.setup.schedule.seed()) return failing;
+  for (Judgement& judgement : run.judgements) {
+    const One one{judgement.subject};
+    if (!judgement.subject->scheduled || judgement.subject == plan.baseline) continue;
+    for (std::uint64_t number = 1; number < plan.schedules && !judgement.verdict.failed();
+         ++number) {
+      CasePlan further = plan;
+      further.setup = in_schedule(plan.setup, number);
+      const auto ops = plan.ops();
+      LawRun again = plan.law->run(further, plan.baseline, one, *ops);
+      Judgement& same = again.judgements.back();
+      run.operations = std::max(run.operations, again.operations);
+      judgement.evidence.add(same.evidence);
+      judgement.timings.merge(same.timings);
+      if (!same.verdict.failed()) continue;
+      judgement.verdict = std::move(same.verdict);
+      failing[judgement.subject] = number;
+    }
+  }
+  return failing;
+}
+
 }  // namespace
+
+Setup in_schedule(Setup setup, std::uint64_t number) {
+  if (number > 0 && setup.schedule.seed())
+    setup.schedule = Schedule(*setup.schedule.seed() + number);
+  return setup;
+}
 
 Script script_until(const CasePlan& plan, std::uint64_t last) {
   const One leading{plan.baseline != nullptr ? plan.baseline : plan.subjects.front()};
@@ -102,6 +176,7 @@ Script script_until(const CasePlan& plan, std::uint64_t last) {
 CaseResult run_case(const CasePlan& plan, const ShrinkOptions& shrink) {
   const auto ops = plan.ops();
   LawRun run = plan.law->run(plan, plan.baseline, plan.subjects, *ops);
+  const auto failing = add_schedules(plan, run);
   CaseResult result{.name = plan.name,
                     .kind = plan.kind->name(),
                     .law = plan.law->name(),
@@ -113,9 +188,14 @@ CaseResult run_case(const CasePlan& plan, const ShrinkOptions& shrink) {
         SubjectResult{judgement.subject->name(), judgement.verdict, judgement.evidence,
                       std::move(judgement.timings)});
     if (!judgement.verdict.failed()) continue;
+    CasePlan guilty = plan;
+    if (const auto number = failing.find(judgement.subject); number != failing.end()) {
+      guilty.setup = in_schedule(plan.setup, number->second);
+      subject.schedule = guilty.setup.schedule.seed();
+    }
     const std::uint64_t last =
         plan.law->needs_whole_script() ? run.operations - 1 : judgement.verdict.op_index;
-    subject.repro = shrink_case(plan, *judgement.subject, script_until(plan, last), shrink);
+    subject.repro = shrink_case(guilty, *judgement.subject, script_until(plan, last), shrink);
   }
   return result;
 }
@@ -133,7 +213,7 @@ Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
   CasePlan simpler = plan;
   std::uint64_t left = shrink.attempts;
   const Verdict first = shrink.attempts > 0 ? shrink.judge(plan, subject, script) : Verdict{};
-  // A smaller script that fails otherwise is likely to tell of another fault.
+  // A smaller script, or schedule, that fails otherwise is likely to tell of another fault.
   auto control = control_of(plan, subject);
   if (control && shrink.attempts > 0 && shrink.judge(plan, *control, script).failed())
     control.reset();
@@ -144,9 +224,22 @@ Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
   };
   // A fault that only a stream's expectation shows is the baseline's too: the script stays whole.
   if (first.failed()) {
-    script = shrink_script(std::move(script), fails, shrink.attempts,
-                           simplest_queries(plan.kind->operations));
-    shrink_config(simpler, [&] { return left > 0 && left-- > 0 && fails(script); });
+    const Script queries = simplest_queries(plan.kind->operations);
+    const auto still_fails = [&] { return left > 0 && left-- > 0 && fails(script); };
+    // In a drawn schedule a fault may hide from a smaller script.
+    if (subject.scheduled) in_plain_order(simpler, still_fails);
+    script = shrink_script(std::move(script), fails, shrink.attempts, queries);
+    if (subject.scheduled && simpler.setup.schedule.seed()) {
+      simpler.setup.schedule = Schedule(shrink.judge(simpler, subject, script).choices);
+      if (still_fails()) {
+        shrink_choices(simpler, still_fails);
+        script = shrink_script(std::move(script), fails, shrink.attempts, queries);
+        shrink_choices(simpler, still_fails);
+      } else {
+        simpler.setup.schedule = plan.setup.schedule;  // it does not tell what it draws
+      }
+    }
+    shrink_config(simpler, still_fails);
   }
   const Verdict last = shrink.judge(simpler, subject, script);
   // Who dies of the script cannot be asked what it observes.
@@ -160,7 +253,8 @@ Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
                             .note = plan.note,
                             .profile = plan.setup.profile,
                             .law = std::string(plan.law->name()),
-                            .config = simpler.setup.config},
+                            .config = simpler.setup.config,
+                            .schedule = header_schedule(subject, simpler.setup)},
                  .steps = dies ? unrecorded(script) : recorded(simpler, subject, script)},
       .verdict = last};
   repro.origins = origins_of(script, repro.verdict);

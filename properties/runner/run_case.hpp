@@ -21,6 +21,8 @@ struct CasePlan {
   std::string note = {};
   std::string repeat = {};  ///< the command that runs this case again
   Setup setup = {};
+  /// In how many schedules each script is judged; more than one only where a subject draws from it.
+  std::uint64_t schedules = 1;
   const Law* law = &agreement();
   LockstepOptions options = {};
   const Subject* baseline = nullptr;  ///< the reference; null: only oracles and records judge
@@ -51,6 +53,8 @@ struct SubjectResult {
   /// Where a recording judges and the subject fails: who of subject, reference and recording agree.
   std::optional<std::string> sides = std::nullopt;
   std::optional<Repro> repro = std::nullopt;  ///< for a failed verdict
+  /// The seed of the further schedule that it failed in.
+  std::optional<std::uint64_t> schedule = std::nullopt;
 };
 
 /// A difference between a recorded log and profile documented that a quirk explains.
@@ -75,6 +79,10 @@ struct CaseResult {
 [[nodiscard]] Verdict run_script(const CasePlan& plan, const Subject& subject,
                                  const Script& script);
 
+/// The setup of a plan in the schedule of that number: 0 is its own, which every other one follows
+/// from where it is a seed.
+[[nodiscard]] Setup in_schedule(Setup setup, std::uint64_t number);
+
 /// How a failing script is made smaller.
 struct ShrinkOptions {
   std::uint64_t attempts = 20'000;  ///< most scripts to run; 0 keeps the script as it is
@@ -89,7 +97,7 @@ struct ShrinkOptions {
 [[nodiscard]] Script script_until(const CasePlan& plan, std::uint64_t last);
 
 /// The smallest script found that `subject` fails with the signature that it fails `script` with,
-/// with the simplest config, and with what the baseline observed of it.
+/// with the simplest config and schedule, and with what the baseline observed of it.
 /// Requires  shrink.judge(plan, subject, script) fails.
 [[nodiscard]] Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
                                 const ShrinkOptions& shrink);

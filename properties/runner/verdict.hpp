@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "reference/contract/describe/difference.hpp"
 
@@ -31,6 +32,8 @@ struct Verdict {
   std::string op = {};         ///< that operation's name
   Difference difference = {};
   std::string reason = {};  ///< for outcomes without a difference
+  /// Of a failure: what the subject had drawn of its schedule by then.
+  std::vector<std::uint32_t> choices = {};
 
   [[nodiscard]] bool failed() const { return kvo::failed(outcome); }
   /// "op 12 update: k[batch 0, position 3, dim 1]: want 7, got 9"
@@ -39,7 +42,7 @@ struct Verdict {
   /// and field. "mismatch update k", "died".
   [[nodiscard]] std::string signature() const;
 };
-BOOST_DESCRIBE_STRUCT(Verdict, (), (outcome, op_index, op, difference, reason))
+BOOST_DESCRIBE_STRUCT(Verdict, (), (outcome, op_index, op, difference, reason, choices))
 
 /// What a verdict rests on. Without any a law has said nothing.
 struct Evidence {

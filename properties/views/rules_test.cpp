@@ -377,7 +377,8 @@ TEST_P(ViewsRules, BlocksOfAllSizesAndLayersDoNotOverlapMK19) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Views, ViewsRules,
-                         testing::ValuesIn(contracts().subjects_of(paged_kind())), variant_name);
+                         testing::ValuesIn(contracts().subjects_without_card(paged_kind())),
+                         variant_name);
 
 TEST(ViewsSizes, ThatCannotBeAreRefused) {
   for (const Config& config :

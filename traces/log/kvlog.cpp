@@ -24,6 +24,22 @@ bool read_member(const json::object& from, std::string_view name, T& out, JsonFa
   return read_json(*found, out, fault) || detail::fault_inside(fault, name);
 }
 
+// A seed, or a list of choices.
+bool read_schedule(const json::object& from, std::optional<Schedule>& out, JsonFault& fault) {
+  const json::value* found = from.if_contains("schedule");
+  if (found == nullptr) return true;
+  if (found->is_array()) {
+    std::vector<std::uint32_t> choices;
+    if (!read_json(*found, choices, fault)) return detail::fault_inside(fault, "schedule");
+    out.emplace(std::move(choices));
+    return true;
+  }
+  std::uint64_t seed = 0;
+  if (!read_json(*found, seed, fault)) return detail::fault_inside(fault, "schedule");
+  out.emplace(seed);
+  return true;
+}
+
 // Flags that a log leaves out because its results show them.
 void tell_flags(const OpKind& kind, const json::object& line, json::value& args) {
   const json::value* ret = line.if_contains("ret");
@@ -147,7 +163,8 @@ TraceResult<CaseHeader> LogReader::read_header() {
       !read_member(*line_, "case", header.name, fault) ||
       !read_member(*line_, "note", header.note, fault) ||
       !read_member(*line_, "tags", header.tags, fault) ||
-      !read_member(*line_, "law", header.law, fault))
+      !read_member(*line_, "law", header.law, fault) ||
+      !read_schedule(*line_, header.schedule, fault))
     return fault_error(source_.place(), "", fault);
   if (const json::value* profile = line_->if_contains("profile");
       profile != nullptr && !read_json(*profile, header.profile.emplace(), fault))
@@ -223,6 +240,10 @@ std::string header_line(const CaseHeader& header) {
   if (!header.tags.empty()) line["tags"] = write_json(header.tags);
   if (header.profile) line["profile"] = write_json(*header.profile);
   if (!header.law.empty()) line["law"] = header.law;
+  if (header.schedule && header.schedule->seed())
+    line["schedule"] = *header.schedule->seed();
+  else if (header.schedule)
+    line["schedule"] = write_json(header.schedule->given());
   return json::serialize(line);
 }
 

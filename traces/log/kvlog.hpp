@@ -31,8 +31,9 @@ struct CaseHeader {
   std::vector<std::string> tags = {};  ///< "quirk" marks cases recorded to go through a defect
   std::optional<Profile> profile = std::nullopt;  ///< of a generated script
   std::string law = {};                           ///< that the script breaks; of a generated one
-  Record config = {};      ///< of the kind's config type; without a value: all defaults
-  std::uint64_t line = 0;  ///< where it stood
+  Record config = {};  ///< of the kind's config type; without a value: all defaults
+  std::optional<Schedule> schedule = std::nullopt;  ///< of a device under the caches
+  std::uint64_t line = 0;                           ///< where it stood
 };
 
 /// One operation of a script, with what was recorded of it, if anything was.

@@ -6,7 +6,7 @@ namespace kvo {
 
 Result<Inner> Inner::open(const Subject& subject, const Setup& setup, const ProbeSlot& probe,
                           Record config) {
-  Setup own{.profile = setup.profile, .config = std::move(config)};
+  Setup own{.profile = setup.profile, .config = std::move(config), .schedule = setup.schedule};
   for (const std::string& name : setup.quirks)
     if (std::ranges::find(subject.kind->quirks, name, &QuirkInfo::name) !=
         subject.kind->quirks.end())

@@ -2,6 +2,7 @@
 // driven.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "reference/contract/values/profile.hpp"
 #include "reference/contract/values/quirk.hpp"
 #include "reference/contract/values/result.hpp"
+#include "reference/contract/values/schedule.hpp"
 
 namespace kvo {
 
@@ -24,6 +26,8 @@ struct Setup {
   Record config = {};  ///< of the kind's config type; without a value: all defaults
   /// Quirks by name that a cache has in profile documented all the same; only a reference can.
   std::vector<std::string> quirks = {};
+  /// What a simulated device under the caches draws its order from.
+  Schedule schedule = {};
 
   /// The config. Requires  Config is the config type of the case's kind.
   template <class Config>
@@ -54,6 +58,8 @@ class Session {
   /// What the last operation did over the caches inside, the step under way included; valid until
   /// the next operation. Empty where nothing is told.
   [[nodiscard]] virtual std::span<const WorkStep> steps() const { return {}; }
+  /// What was drawn of the setup's schedule so far; empty where nothing is told.
+  [[nodiscard]] virtual std::vector<std::uint32_t> choices() const { return {}; }
 };
 
 /// A cache of a contract, whoever implements it: its name, its operations, and its config.
@@ -95,6 +101,8 @@ struct Subject {
   std::function<Subject(const Subject& cache)> over = nullptr;
   /// The cache that over_cache put inside; null: those that the subject brings.
   std::shared_ptr<const Subject> inside = nullptr;
+  bool scheduled = false;   ///< its sessions draw from the setup's schedule
+  bool on_request = false;  ///< takes part only where somebody names it
 
   /// "provider.paged@reference", and "generation.paged@reference/provider.paged@optimized"
   [[nodiscard]] std::string name() const { return kind->name() + "@" + variant; }
@@ -115,6 +123,8 @@ struct Subject {
   composed.doc = outer.doc + ", over " + inner.name();
   composed.over = outer.over;
   composed.inside = std::make_shared<const Subject>(inner);
+  composed.scheduled = outer.scheduled || inner.scheduled;
+  composed.on_request = outer.on_request || inner.on_request;
   return composed;
 }
 

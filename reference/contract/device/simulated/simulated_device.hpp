@@ -15,9 +15,9 @@
 
 #include "reference/contract/device/device.hpp"
 #include "reference/contract/device/simulated/host_watch.hpp"
-#include "reference/contract/device/simulated/schedule.hpp"
 #include "reference/contract/device/simulated/watched_buffers.hpp"
 #include "reference/contract/device/streams.hpp"
+#include "reference/contract/values/schedule.hpp"
 
 namespace kvo {
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "reference/contract/device/simulated/simulated_device.hpp"
+
 namespace kvo {
 namespace {
 
@@ -18,6 +20,11 @@ class WatchedSession final : public Session {
       if (!watched.reports().empty()) return watched.reports().front().text;
     return session_->broken_invariant();
   }
+  // Of two devices that draw from one schedule no list would be the choices of both.
+  [[nodiscard]] std::vector<std::uint32_t> choices() const override {
+    if (devices_->size() != 1 || !devices_->front().choices) return {};
+    return devices_->front().choices();
+  }
 
  private:
   std::shared_ptr<Devices> devices_;
@@ -26,13 +33,23 @@ class WatchedSession final : public Session {
 
 }  // namespace
 
+Result<WatchedDevice> open_simulated(const Setup& setup) {
+  const auto device =
+      std::make_shared<SimulatedDevice>(SimulatedOptions{.schedule = setup.schedule});
+  return WatchedDevice{
+      .device = device,
+      .reports = [device]() -> const std::vector<DeviceReport>& { return device->reports(); },
+      .choices = [device]() -> const std::vector<std::uint32_t>& { return device->choices(); }};
+}
+
 Subject watched_subject(const std::function<Subject(OpenDevice)>& over, OpenWatched open) {
   Subject subject = over(nullptr);  // for its name; every session makes one of its own
+  subject.scheduled = true;
   subject.open = [over,
                   open = std::move(open)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
     const auto devices = std::make_shared<Devices>();
-    const Subject made = over([devices, open]() -> Result<std::shared_ptr<Device>> {
-      auto watched = open();
+    const Subject made = over([devices, open, setup]() -> Result<std::shared_ptr<Device>> {
+      auto watched = open(setup);
       if (!watched) return watched.error();
       devices->push_back(*watched);
       return watched->device;

@@ -1,6 +1,7 @@
 // reference/contract/device/simulated/watched_subject.hpp: subjects over devices that report.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -15,9 +16,14 @@ namespace kvo {
 struct WatchedDevice {
   std::shared_ptr<Device> device;
   std::function<const std::vector<DeviceReport>&()> reports;
+  /// What it drew of its schedule; null: it does not tell.
+  std::function<const std::vector<std::uint32_t>&()> choices = nullptr;
 };
 /// Errors  as of OpenDevice.
-using OpenWatched = std::function<Result<WatchedDevice>()>;
+using OpenWatched = std::function<Result<WatchedDevice>(const Setup&)>;
+
+/// Opens a simulated device with the setup's schedule.
+[[nodiscard]] Result<WatchedDevice> open_simulated(const Setup& setup);
 
 /// The subject that `over` makes of a way to open devices, over watched ones: the first report of
 /// any of them is a broken invariant of its session. Reports about work that is queued come when it

@@ -1,5 +1,4 @@
-// reference/contract/device/simulated/schedule.hpp: the choices that a simulated device leaves
-// open.
+// reference/contract/values/schedule.hpp: the choices that a simulated device leaves open.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +15,20 @@ namespace kvo {
 /// as late as can be, in the order in which it was queued.
 class Schedule {
  public:
-  explicit Schedule(std::uint64_t seed) : random_(traces::Random(seed)) {}
+  Schedule() = default;
+  explicit Schedule(std::uint64_t seed) : seed_(seed), random_(traces::Random(seed)) {}
   explicit Schedule(std::vector<std::uint32_t> choices) : given_(std::move(choices)) {}
 
   /// 0 to bound - 1. Requires 1 <= bound < 2^32; 1 is no choice and takes none of the list.
   [[nodiscard]] std::uint32_t choose(std::uint64_t bound);
+  /// What it was made of: a seed, or nothing where that is the list.
+  [[nodiscard]] const std::optional<std::uint64_t>& seed() const { return seed_; }
+  [[nodiscard]] const std::vector<std::uint32_t>& given() const { return given_; }
   /// All choices so far: as a list they give the same schedule.
   [[nodiscard]] const std::vector<std::uint32_t>& taken() const { return taken_; }
 
  private:
+  std::optional<std::uint64_t> seed_;
   std::optional<traces::Random> random_;
   std::vector<std::uint32_t> given_;
   std::vector<std::uint32_t> taken_;

@@ -1,4 +1,4 @@
-#include "reference/contract/device/simulated/schedule.hpp"
+#include "reference/contract/values/schedule.hpp"
 
 namespace kvo {
 

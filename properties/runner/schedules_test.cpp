@@ -1,0 +1,151 @@
+// Schedules of simulated devices in the runner: drawn, tried, shrunk, and written into repros.
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "properties/campaign/conform.hpp"
+#include "properties/contracts.hpp"
+#include "properties/runner/run_case.hpp"
+#include "reference/layered/operations.hpp"
+
+namespace kvo {
+namespace {
+
+// The reference, which breaks at an append where its schedule says 3.
+class DrawingSession final : public Session {
+ public:
+  DrawingSession(std::unique_ptr<Session> sound, Schedule schedule)
+      : sound_(std::move(sound)), schedule_(std::move(schedule)) {}
+
+  Observation apply(const Op& op, Probe& probe) override {
+    if (schedule_.choose(4) == 3 && op.as<layered::Append>() != nullptr) broken_ = true;
+    return sound_->apply(op, probe);
+  }
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
+    return broken_ ? std::optional<std::string>("appended too early") : std::nullopt;
+  }
+  [[nodiscard]] std::vector<std::uint32_t> choices() const override { return schedule_.taken(); }
+
+ private:
+  std::unique_ptr<Session> sound_;
+  Schedule schedule_;
+  bool broken_ = false;
+};
+
+const CacheKind& kind() {
+  return *contracts().find_kind("layered", "vector");
+}
+
+Subject drawing_subject() {
+  Subject subject = contracts().reference_of(kind());
+  subject.variant = "drawing";
+  subject.scheduled = true;
+  subject.open = [](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+    auto sound = contracts().reference_of(kind()).open(setup);
+    if (!sound) return sound.error();
+    return std::make_unique<DrawingSession>(std::move(*sound), setup.schedule);
+  };
+  return subject;
+}
+
+std::vector<Op> script() {
+  const auto row = [](float value) { return tensor_of({1}, std::vector<float>{value}); };
+  std::vector<Op> ops{Op::of(layered::New{1, 1, 1})};
+  for (const float value : {1.0F, 2.0F}) {
+    ops.push_back(Op::of(layered::Append{0, 0, row(value), row(-value)}));
+    ops.push_back(Op::of(layered::Len{0}));
+  }
+  return ops;
+}
+
+CasePlan plan_of(const Subject& subject, Schedule schedule) {
+  return {.kind = &kind(),
+          .name = "drawn",
+          .setup = {.schedule = std::move(schedule)},
+          .baseline = &contracts().reference_of(kind()),
+          .subjects = {&subject},
+          .ops = [] { return std::make_unique<ListedOps>(script()); }};
+}
+
+// A seed in whose schedule the script passes, while it fails in a later one.
+std::uint64_t quiet_seed(const Subject& subject) {
+  for (std::uint64_t seed = 1; seed < 100; ++seed)
+    if (!run_script(plan_of(subject, Schedule(seed)), subject, script()).failed()) return seed;
+  return 0;
+}
+
+TEST(Schedules, ALaterOneBringsTheFaultToLightAndIsShrunk) {
+  const Subject subject = drawing_subject();
+  CasePlan plan = plan_of(subject, Schedule(quiet_seed(subject)));
+  EXPECT_FALSE(run_case(plan, {}).subjects.front().verdict.failed());
+
+  plan.schedules = 50;
+  const SubjectResult result = run_case(plan, {}).subjects.front();
+  ASSERT_TRUE(result.repro.has_value());
+  EXPECT_GT(result.schedule.value_or(0), *plan.setup.schedule.seed());
+  const traces::Case& smallest = result.repro->script;
+  ASSERT_EQ(smallest.steps.size(), 1U);
+  ASSERT_TRUE(smallest.header.schedule.has_value());
+  EXPECT_EQ(smallest.header.schedule->given(), std::vector<std::uint32_t>{3});
+  EXPECT_TRUE(result.repro->verdict.failed());
+}
+
+TEST(Schedules, ThePlainOneIsNotWrittenDown) {
+  const Subject subject = contracts().reference_of(kind());
+  const CasePlan plan = plan_of(subject, Schedule(1));
+  EXPECT_FALSE(shrink_case(plan, subject, script(), {}).script.header.schedule.has_value());
+}
+
+TEST(Schedules, StandInTheHeaderOfALog) {
+  const Subject subject = drawing_subject();
+  traces::Case written{.header = {.kind = &kind(), .name = "a"}};
+  for (const Op& op : script()) written.steps.push_back({op, std::nullopt});
+  const auto read = [&](std::optional<Schedule> schedule) {
+    written.header.schedule = std::move(schedule);
+    std::string text;
+    for (const std::string& line : traces::lines_of(written)) text += line + "\n";
+    auto log = traces::LogReader::in_memory("log", text, contracts().kind_finder());
+    return conform_next(
+               contracts(), log,
+               [&](const CacheKind& /*kind*/) { return std::vector<const Subject*>{&subject}; })
+        .value()
+        ->subjects.front();
+  };
+  EXPECT_TRUE(read(Schedule(std::vector<std::uint32_t>{0, 3})).verdict.failed());
+  EXPECT_FALSE(read(Schedule(std::vector<std::uint32_t>{3, 0})).verdict.failed());
+  EXPECT_FALSE(read(Schedule(quiet_seed(subject))).verdict.failed());
+}
+
+TEST(Schedules, OfALogAreAsManyAsOneAsksFor) {
+  const Subject subject = drawing_subject();
+  traces::Case written{
+      .header = {.kind = &kind(), .name = "a", .schedule = Schedule(quiet_seed(subject))}};
+  for (const Op& op : script()) written.steps.push_back({op, std::nullopt});
+  std::string text;
+  for (const std::string& line : traces::lines_of(written)) text += line + "\n";
+  auto log = traces::LogReader::in_memory("log", text, contracts().kind_finder());
+  const CaseResult result = *conform_next(contracts(), log,
+                                          [&](const CacheKind& /*kind*/) {
+                                            return std::vector<const Subject*>{&subject};
+                                          },
+                                          {.schedules = 50})
+                                 .value();
+  EXPECT_TRUE(result.subjects.front().verdict.failed());
+  EXPECT_GT(result.subjects.front().schedule.value_or(0), quiet_seed(subject));
+}
+
+TEST(Schedules, ThatAreNoneAreRefused) {
+  for (const char* schedule : {"-1", "\"a\"", "[1,-2]", "[1,99999999999]", "{}", "1.5"}) {
+    const std::string text = R"({"kvlog":1,"contract":"layered","cache":"vector","schedule":)" +
+                             std::string(schedule) + "}\n";
+    auto log = traces::LogReader::in_memory("log", text, contracts().kind_finder());
+    const auto header = log.next_case();
+    ASSERT_FALSE(header.has_value()) << schedule;
+    EXPECT_NE(header.error().text().find("schedule"), std::string::npos) << schedule;
+  }
+}
+
+}  // namespace
+}  // namespace kvo
