@@ -100,8 +100,7 @@ std::vector<ContractRow> contract_rows() {
 }
 
 const Contracts& contracts() {
-  static const Contracts kContracts(contract_rows(),
-                                    device_subjects(contract_rows(), cuda::open_device));
+  static const Contracts kContracts(contract_rows(), {}, cuda::open_device);
   return kContracts;
 }
 

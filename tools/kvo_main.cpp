@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "cuda/device/open.hpp"
 #include "properties/contracts.hpp"
 #include "tools/command_text.hpp"
 #include "tools/commands.hpp"
@@ -130,7 +131,7 @@ int guarded(int argc, char** argv, std::vector<Subject> subjects, std::vector<Co
   try {
     std::vector<ContractRow> rows = contract_rows();
     rows.insert(rows.end(), more.begin(), more.end());
-    const Contracts contracts(std::move(rows), std::move(subjects));
+    const Contracts contracts(std::move(rows), std::move(subjects), cuda::open_device);
     return run_command_line(argc, argv, contracts);
   } catch (const OutputFailed& error) {
     return output_fault(error);

@@ -20,6 +20,21 @@ void append(std::vector<T>& all, std::vector<T> (*more)()) {
   all.insert(all.end(), std::make_move_iterator(made.begin()), std::make_move_iterator(made.end()));
 }
 
+// "cuda-sim" over simulated devices, which report, and "cuda" over those that `card` opens. Both
+// are slow, or may be absent: they are on request.
+void append_devices(std::vector<Subject>& all, DeviceSubjects devices, const OpenDevice& card) {
+  if (devices == nullptr) return;
+  const std::size_t begin = all.size();
+  const std::size_t kinds = devices("", nullptr).size();
+  for (std::size_t kind = 0; kind < kinds; ++kind)
+    all.push_back(watched_subject(
+        [devices, kind](const OpenDevice& open) { return devices("cuda-sim", open)[kind]; },
+        open_simulated));
+  if (card)
+    for (Subject& subject : devices("cuda", card)) all.push_back(std::move(subject));
+  for (std::size_t i = begin; i < all.size(); ++i) all[i].on_request = true;
+}
+
 template <class Row>
 const Row* row_of(const std::vector<Row>& rows, const CacheKind& kind) {
   const auto found = std::ranges::find(rows, &kind, &Row::kind);
@@ -55,36 +70,23 @@ class JoinedLaw final : public Law {
 
 }  // namespace
 
-Contracts::Contracts(std::vector<ContractRow> rows, std::vector<Subject> more)
+Contracts::Contracts(std::vector<ContractRow> rows, std::vector<Subject> more,
+                     const OpenDevice& card)
     : rows_(std::move(rows)), laws_(general_laws()) {
   std::vector<Subject> optimized;
+  std::vector<Subject> devices;
   for (const ContractRow& row : rows_) {
     add(row);
     append(optimized, row.optimized);
+    append_devices(devices, row.devices, card);
   }
-  for (std::vector<Subject>* others : {&optimized, &more}) {
+  for (std::vector<Subject>* others : {&optimized, &devices, &more}) {
     for (Subject& subject : *others) {
       KVO_CHECK(std::ranges::find(kinds_, subject.kind) != kinds_.end());
       listed_.push_back(&subjects_.emplace_back(std::move(subject)));
     }
   }
   compose();
-}
-
-std::vector<Subject> device_subjects(const std::vector<ContractRow>& rows, const OpenDevice& card) {
-  std::vector<Subject> subjects;
-  for (const ContractRow& row : rows) {
-    if (row.devices == nullptr) continue;
-    const auto devices = row.devices;
-    const std::size_t kinds = devices("", nullptr).size();
-    for (std::size_t kind = 0; kind < kinds; ++kind)
-      subjects.push_back(watched_subject(
-          [devices, kind](const OpenDevice& open) { return devices("cuda-sim", open)[kind]; },
-          open_simulated));
-    for (Subject& subject : devices("cuda", card)) subjects.push_back(std::move(subject));
-  }
-  for (Subject& subject : subjects) subject.on_request = true;
-  return subjects;
 }
 
 void Contracts::compose() {

@@ -16,6 +16,7 @@
 #include "properties/campaign/mutant.hpp"
 #include "properties/replay/lowering.hpp"
 #include "properties/runner/law.hpp"
+#include "reference/contract/device/device.hpp"
 #include "traces/log/kvlog.hpp"
 
 namespace kvo {
@@ -27,13 +28,15 @@ struct Comparison {
   std::vector<const Subject*> subjects = {};  ///< without the reference
 };
 
+/// Subjects over a device, one a kind, by the name of their variant and a way to open one.
+using DeviceSubjects = std::vector<Subject> (*)(const std::string& variant, const OpenDevice& open);
+
 /// Everything that is said of one contract. Of the functions only `references` must be there.
 struct ContractRow {
   std::string_view name;
   std::vector<Subject> (*references)() = nullptr;  ///< one of each cache kind
   std::vector<Subject> (*optimized)() = nullptr;
-  /// Of caches over a device, by the name of their variant and a way to open one.
-  std::vector<Subject> (*devices)(const std::string& variant, const OpenDevice& open) = nullptr;
+  DeviceSubjects devices = nullptr;  ///< variants "cuda-sim" and "cuda" are made of them
   std::vector<Generator> (*generators)() = nullptr;
   std::vector<replay::Lowering> (*lowerings)() = nullptr;
   MakeOracle oracle = nullptr;
@@ -42,17 +45,14 @@ struct ContractRow {
   std::vector<Mutant> (*mutants)() = nullptr;
 };
 
-/// The subjects of all rows' caches over devices: "cuda-sim" over simulated ones, which report, and
-/// "cuda" over those that `card` opens. Both are slow or may be absent: they are on request.
-[[nodiscard]] std::vector<Subject> device_subjects(const std::vector<ContractRow>& rows,
-                                                   const OpenDevice& card);
-
 /// All that a program knows: contracts, cache kinds, subjects, laws, mutants. Does not change.
 class Contracts {
  public:
   /// `more`: subjects beside those of the rows, for instance caches of one's own. Their kinds must
-  /// be those of the rows.
-  explicit Contracts(std::vector<ContractRow> rows, std::vector<Subject> more = {});
+  /// be those of the rows. `card` opens the card of this machine; null: there are no subjects over
+  /// one.
+  explicit Contracts(std::vector<ContractRow> rows, std::vector<Subject> more = {},
+                     const OpenDevice& card = nullptr);
   Contracts(const Contracts&) = delete;
   Contracts& operator=(const Contracts&) = delete;
 
