@@ -1,6 +1,7 @@
 #include "reference/contract/device/simulated/watched_buffers.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -27,6 +28,7 @@ DevicePtr WatchedBuffers::alloc(std::int64_t bytes) {
                                         .size = size,
                                         .value = fresh_.poison ? kPoison : std::byte{0},
                                         .written = !fresh_.report_unwritten});
+  last_meant_ = buffers_.end();
   ++live_;
   live_bytes_ += bytes;
   return made;
@@ -45,14 +47,20 @@ Status WatchedBuffers::free(DevicePtr ptr, const Clock& now) {
   }
   buffer.freed = true;
   buffer.pages.clear();
+  buffer.last_page = {};
   --live_;
   live_bytes_ -= static_cast<std::int64_t>(buffer.size);
   return {};
 }
 
-WatchedBuffers::Buffers::const_iterator WatchedBuffers::meant(DevicePtr ptr) const {
+WatchedBuffers::Buffers::iterator WatchedBuffers::meant(DevicePtr ptr) const {
+  // The threads of a kernel stay with a buffer for long.
+  if (last_meant_ != buffers_.end() && last_meant_->first <= ptr.address) {
+    const auto next = std::next(last_meant_);
+    if (next == buffers_.end() || ptr.address < next->first) return last_meant_;
+  }
   auto found = buffers_.upper_bound(ptr.address);
-  return found == buffers_.begin() ? buffers_.end() : std::prev(found);
+  return last_meant_ = found == buffers_.begin() ? buffers_.end() : std::prev(found);
 }
 
 bool WatchedBuffers::live(DevicePtr ptr, std::int64_t bytes) const {
@@ -71,7 +79,7 @@ std::int64_t WatchedBuffers::backed_bytes() const {
 
 WatchedBuffers::Place WatchedBuffers::place(const Accessor& by, DevicePtr ptr, std::size_t bytes) {
   const auto found = meant(ptr);
-  Buffer* const buffer = found == buffers_.end() ? nullptr : &buffers_.find(found->first)->second;
+  Buffer* const buffer = found == buffers_.end() ? nullptr : &found->second;
   const std::uint64_t offset = buffer == nullptr ? ptr.address : ptr.address - found->first;
   if (buffer != nullptr && buffer->freed) {
     report(by, buffer,
@@ -89,41 +97,49 @@ WatchedBuffers::Place WatchedBuffers::place(const Accessor& by, DevicePtr ptr, s
             .text = std::move(text)});
     return {};
   }
-  buffer->users[history_.lane(by.work)] = by.work;
+  if (buffer->last_user != by.work) buffer->users[history_.lane(by.work)] = by.work;
+  buffer->last_user = by.work;
   return {buffer, offset};
 }
 
 WatchedBuffers::Page& WatchedBuffers::page(Buffer& buffer, std::uint64_t number) {
+  if (buffer.last_page.second != nullptr && buffer.last_page.first == number)
+    return *buffer.last_page.second;
   std::unique_ptr<Page>& found = buffer.pages[number];
   if (found == nullptr) {
     found = std::make_unique<Page>();
     found->bytes.fill(buffer.value);
-    if (buffer.written) found->written.set();
+    found->written.fill(buffer.written);
     found->cells.fill({.writer = buffer.writer});
   }
+  buffer.last_page = {number, found.get()};
   return *found;
 }
 
 template <class Visit>
-void WatchedBuffers::each_byte(const Place& place, std::size_t bytes, const Visit& visit) {
+void WatchedBuffers::each_run(const Place& place, std::size_t bytes, const Visit& visit) {
   std::size_t done = 0;
   while (done < bytes) {
     const std::uint64_t offset = place.offset + done;
     Page& backed = page(*place.buffer, offset / kPage);
     const std::size_t first = offset % kPage;
-    const std::size_t count = std::min(bytes - done, kPage - first);
-    for (std::size_t i = 0; i < count; ++i) visit(backed, first + i, done + i, offset + i);
+    const Cell* const begin = &backed.cells[first];
+    const Cell* const end = begin + std::min(bytes - done, kPage - first);
+    const Cell* const other =
+        std::find_if(begin + 1, end, [&](const Cell& cell) { return cell != *begin; });
+    const auto count = static_cast<std::size_t>(other - begin);
+    visit(Run{&backed, first, count, done, offset});
     done += count;
   }
 }
 
-void WatchedBuffers::note_read(const Accessor& by, const Place& at, std::uint64_t offset,
-                               Cell& cell) {
+void WatchedBuffers::note_read(const Accessor& by, const Place& at, const Run& run) {
+  Cell cell = run.page->cells[run.begin];
   if (cell.writer == by.work) {
     if (by.work != 0 && cell.writer_thread != by.thread)
-      report_race(by, by.work, "reads what another thread writes", at, offset);
+      report_race(by, by.work, "reads what another thread writes", at, run.offset);
   } else if (!history_.before(cell.writer, *by.clock)) {
-    report_race(by, cell.writer, "reads what is written by", at, offset);
+    report_race(by, cell.writer, "reads what is written by", at, run.offset);
   }
   const auto readers = history_.members(cell.readers);
   if (readers.empty() || readers.back() != by.work) {
@@ -132,10 +148,11 @@ void WatchedBuffers::note_read(const Accessor& by, const Place& at, std::uint64_
   } else if (cell.reader_thread != by.thread) {
     cell.reader_thread = kManyThreads;
   }
+  if (cell != run.page->cells[run.begin]) std::fill_n(&run.page->cells[run.begin], run.count, cell);
 }
 
 void WatchedBuffers::note_write(const Accessor& by, const Place& at, std::uint64_t offset,
-                                Cell& cell) {
+                                const Cell& cell) {
   if (cell.writer == by.work) {
     if (cell.writer_thread != by.thread)
       report_race(by, by.work, "writes what another thread writes", at, offset);
@@ -150,33 +167,39 @@ void WatchedBuffers::note_write(const Accessor& by, const Place& at, std::uint64
       report_race(by, reader, "writes what is read by", at, offset);
     }
   }
-  cell = {.writer = by.work, .writer_thread = by.thread};
+}
+
+void WatchedBuffers::note_write(const Accessor& by, const Place& at, const Run& run) {
+  note_write(by, at, run.offset, run.page->cells[run.begin]);
+  std::fill_n(&run.page->cells[run.begin], run.count,
+              Cell{.writer = by.work, .writer_thread = by.thread});
 }
 
 void WatchedBuffers::read(const Accessor& by, DevicePtr from, std::span<std::byte> out) {
-  std::ranges::fill(out, kPoison);
   const Place at = place(by, from, out.size());
-  if (at.buffer == nullptr) return;
-  each_byte(at, out.size(),
-            [&](Page& backed, std::size_t i, std::size_t index, std::uint64_t offset) {
-              note_read(by, at, offset, backed.cells[i]);
-              if (!backed.written[i]) {
-                report(by, at.buffer,
-                       {.kind = Kind::kUnwritten, .off = static_cast<std::int64_t>(offset)});
-              }
-              out[index] = backed.bytes[i];
-            });
+  if (at.buffer == nullptr) {
+    std::ranges::fill(out, kPoison);
+    return;
+  }
+  each_run(at, out.size(), [&](const Run& run) {
+    note_read(by, at, run);
+    const auto written = run.written();
+    if (const auto first = std::ranges::find(written, false); first != written.end())
+      report(by, at.buffer,
+             {.kind = Kind::kUnwritten,
+              .off = static_cast<std::int64_t>(run.offset) + (first - written.begin())});
+    std::ranges::copy(run.bytes(), out.begin() + static_cast<std::ptrdiff_t>(run.done));
+  });
 }
 
 void WatchedBuffers::write(const Accessor& by, DevicePtr to, std::span<const std::byte> cells) {
   const Place at = place(by, to, cells.size());
   if (at.buffer == nullptr) return;
-  each_byte(at, cells.size(),
-            [&](Page& backed, std::size_t i, std::size_t index, std::uint64_t offset) {
-              note_write(by, at, offset, backed.cells[i]);
-              backed.written[i] = true;
-              backed.bytes[i] = cells[index];
-            });
+  each_run(at, cells.size(), [&](const Run& run) {
+    note_write(by, at, run);
+    std::ranges::fill(run.written(), true);
+    std::ranges::copy(cells.subspan(run.done, run.count), run.bytes().begin());
+  });
 }
 
 void WatchedBuffers::copy(const Accessor& by, DevicePtr to, DevicePtr from, std::int64_t bytes) {
@@ -191,22 +214,20 @@ void WatchedBuffers::copy(const Accessor& by, DevicePtr to, DevicePtr from, std:
             .off = static_cast<std::int64_t>(target.offset),
             .text = std::to_string(bytes) + " bytes, " + std::to_string(gap) + " apart"});
   }
-  std::vector<std::byte> values(std::min(size, kPage));
-  std::vector<bool> written(values.size());
+  std::array<std::byte, kPage> values;
+  std::array<bool, kPage> written;
   for (std::size_t done = 0; done < size; done += kPage) {
     const std::size_t count = std::min(kPage, size - done);
-    each_byte({source.buffer, source.offset + done}, count,
-              [&](Page& backed, std::size_t i, std::size_t index, std::uint64_t offset) {
-                note_read(by, source, offset, backed.cells[i]);
-                values[index] = backed.bytes[i];
-                written[index] = backed.written[i];
-              });
-    each_byte({target.buffer, target.offset + done}, count,
-              [&](Page& backed, std::size_t i, std::size_t index, std::uint64_t offset) {
-                note_write(by, target, offset, backed.cells[i]);
-                backed.bytes[i] = values[index];
-                backed.written[i] = written[index];
-              });
+    each_run({source.buffer, source.offset + done}, count, [&](const Run& run) {
+      note_read(by, source, run);
+      std::ranges::copy(run.bytes(), &values[run.done]);
+      std::ranges::copy(run.written(), &written[run.done]);
+    });
+    each_run({target.buffer, target.offset + done}, count, [&](const Run& run) {
+      note_write(by, target, run);
+      std::copy_n(&values[run.done], run.count, run.bytes().begin());
+      std::copy_n(&written[run.done], run.count, run.written().begin());
+    });
   }
 }
 
@@ -215,21 +236,19 @@ void WatchedBuffers::fill(const Accessor& by, DevicePtr to, std::byte value, std
   if (at.buffer == nullptr) return;
   Buffer& buffer = *at.buffer;
   if (at.offset != 0 || static_cast<std::uint64_t>(bytes) != buffer.size) {
-    each_byte(at, static_cast<std::size_t>(bytes),
-              [&](Page& backed, std::size_t i, std::size_t /*index*/, std::uint64_t offset) {
-                note_write(by, at, offset, backed.cells[i]);
-                backed.written[i] = true;
-                backed.bytes[i] = value;
-              });
+    each_run(at, static_cast<std::size_t>(bytes), [&](const Run& run) {
+      note_write(by, at, run);
+      std::ranges::fill(run.written(), true);
+      std::ranges::fill(run.bytes(), value);
+    });
     return;
   }
   // All of a buffer, which may be larger than the host: no page need be backed.
-  Cell unbacked{.writer = buffer.writer};
-  note_write(by, at, 0, unbacked);
+  note_write(by, at, 0, {.writer = buffer.writer});
   for (auto& [number, backed] : buffer.pages)
-    for (std::size_t i = 0; i < kPage; ++i)
-      note_write(by, at, number * kPage + i, backed->cells[i]);
+    each_run({&buffer, number * kPage}, kPage, [&](const Run& run) { note_write(by, at, run); });
   buffer.pages.clear();
+  buffer.last_page = {};
   buffer.value = value;
   buffer.written = true;
   buffer.writer = by.work;

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <array>
-#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "reference/contract/device/job.hpp"
 #include "reference/contract/device/simulated/history.hpp"
@@ -64,10 +64,11 @@ class WatchedBuffers {
     std::uint32_t writer_thread = 0;
     History::Set readers = 0;
     std::uint32_t reader_thread = 0;  ///< of the last one
+    friend bool operator==(const Cell&, const Cell&) = default;
   };
   struct Page {
     std::array<std::byte, kPage> bytes = {};
-    std::bitset<kPage> written = {};
+    std::array<bool, kPage> written = {};
     std::array<Cell, kPage> cells = {};
   };
   struct Buffer {
@@ -78,12 +79,14 @@ class WatchedBuffers {
     bool written = false;
     WorkId writer = 0;
     std::map<std::uint64_t, std::unique_ptr<Page>> pages = {};
-    std::map<std::size_t, WorkId> users = {};  ///< the last of each lane
+    std::pair<std::uint64_t, Page*> last_page = {};  ///< looked for; null: none
+    std::map<std::size_t, WorkId> users = {};        ///< the last of each lane
+    WorkId last_user = 0;
   };
   using Buffers = std::map<std::uint64_t, Buffer>;
 
   /// The buffer that an address was meant for, or the end.
-  [[nodiscard]] Buffers::const_iterator meant(DevicePtr ptr) const;
+  [[nodiscard]] Buffers::iterator meant(DevicePtr ptr) const;
   /// Where an access of live memory begins; null after a report.
   struct Place {
     Buffer* buffer = nullptr;
@@ -91,11 +94,23 @@ class WatchedBuffers {
   };
   [[nodiscard]] Place place(const Accessor& by, DevicePtr ptr, std::size_t bytes);
   [[nodiscard]] static Page& page(Buffer& buffer, std::uint64_t number);
-  /// Calls visit(page, index in it, index in the range, offset) for each byte.
+  /// Bytes of a page that have been touched alike.
+  struct Run {
+    Page* page = nullptr;
+    std::size_t begin = 0;  ///< in the page
+    std::size_t count = 0;
+    std::size_t done = 0;      ///< bytes of the range before it
+    std::uint64_t offset = 0;  ///< in the buffer
+    [[nodiscard]] std::span<std::byte> bytes() const { return {&page->bytes[begin], count}; }
+    [[nodiscard]] std::span<bool> written() const { return {&page->written[begin], count}; }
+  };
+  /// Calls visit(run) for a range, which is nearly always few runs: what is the same for all bytes
+  /// of one is done once.
   template <class Visit>
-  static void each_byte(const Place& place, std::size_t bytes, const Visit& visit);
-  void note_read(const Accessor& by, const Place& at, std::uint64_t offset, Cell& cell);
-  void note_write(const Accessor& by, const Place& at, std::uint64_t offset, Cell& cell);
+  static void each_run(const Place& place, std::size_t bytes, const Visit& visit);
+  void note_read(const Accessor& by, const Place& at, const Run& run);
+  void note_write(const Accessor& by, const Place& at, const Run& run);
+  void note_write(const Accessor& by, const Place& at, std::uint64_t offset, const Cell& cell);
   void report_race(const Accessor& by, WorkId other, const char* what, const Place& at,
                    std::uint64_t offset);
   /// Adds who, where and the words for it to what was found: kind, other, off, text.
@@ -104,7 +119,8 @@ class WatchedBuffers {
   History& history_;
   ReportList& reports_;
   Fresh fresh_;
-  Buffers buffers_;  ///< freed ones, too
+  mutable Buffers buffers_;  ///< freed ones, too
+  mutable Buffers::iterator last_meant_ = buffers_.end();
   std::uint64_t next_address_ = std::uint64_t{1} << 36U;
   std::size_t live_ = 0;
   std::int64_t live_bytes_ = 0;
