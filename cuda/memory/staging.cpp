@@ -25,7 +25,7 @@ Result<std::shared_ptr<DeviceStorage>> make_cells(const std::shared_ptr<Device>&
 }
 
 Staging::~Staging() {
-  for (const Event event : arrived_)
+  for (const Event event : {arrived_[0], arrived_[1], worked_})
     if (event.id != 0) (void)device_->destroy(event);
   if (uploads_.id != 0) (void)device_->destroy(uploads_);
 }
@@ -36,11 +36,11 @@ Status Staging::make_queue() {
     if (!made) return made.error();
     uploads_ = *made;
   }
-  for (Event& event : arrived_) {
-    if (event.id != 0) continue;
+  for (Event* event : {&arrived_[0], &arrived_[1], &worked_}) {
+    if (event->id != 0) continue;
     const auto made = device_->create_event();
     if (!made) return made.error();
-    event = *made;
+    *event = *made;
   }
   return {};
 }
@@ -59,6 +59,11 @@ Status Staging::reserve(std::int64_t bytes) {
 DevicePtr Staging::room(std::size_t side) const {
   KVO_CHECK(rooms_ && side < arrived_.size());
   return rooms_->ptr() + static_cast<std::int64_t>(side) * room_bytes_;
+}
+
+Status Staging::after_work() {
+  const Status recorded = device_->record(worked_, Stream());
+  return recorded ? device_->wait(uploads_, worked_) : recorded;
 }
 
 Status Staging::upload(std::size_t side, DevicePtr to, const HostLanes& from) {

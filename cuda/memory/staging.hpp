@@ -44,6 +44,9 @@ class Staging {
   /// A multiple of 16, so that rows are moved in the widest unit. Requires side 0 or 1.
   [[nodiscard]] DevicePtr room(std::size_t side) const;
 
+  /// Uploads that are queued from now on wait for what the default stream has been given, which may
+  /// use the cells that they overwrite. Requires reserve(). Errors  the device's own.
+  [[nodiscard]] Status after_work();
   /// Queues the copy of cells, lane behind lane, to `to`; what the default stream is given from now
   /// on waits for it. The host cells must live until carry_out() returns. Requires
   /// reserve().
@@ -86,6 +89,7 @@ class Staging {
   std::int64_t room_bytes_ = 0;
   Stream uploads_;                ///< the default stream until there is one
   std::array<Event, 2> arrived_;  ///< [side]; 0 until there is one
+  Event worked_;                  ///< of the default stream; 0 until there is one
 };
 
 }  // namespace kvo::cuda

@@ -3,9 +3,13 @@
 #include "cuda/block_pool/device_pool.hpp"
 #include "cuda/memory/device_subjects.hpp"
 #include "cuda/provider/contiguous_device_cache.hpp"
+#include "cuda/provider/kv_device_cache.hpp"
 #include "cuda/provider/paged_device_cache.hpp"
+#include "cuda/provider/tensor_device_cache.hpp"
 #include "reference/provider/contiguous_operations.hpp"
+#include "reference/provider/device_operations.hpp"
 #include "reference/provider/paged_operations.hpp"
+#include "reference/provider/tensor_operations.hpp"
 
 namespace kvo::cuda {
 
@@ -26,7 +30,12 @@ std::vector<Subject> provider_subjects(const std::string& variant, const OpenDev
         },
         PagedDeviceCache::make);
   };
-  return {subject_over(contiguous, open), subject_over(paged, open)};
+  return {subject_over(contiguous, open), subject_over(paged, open),
+          provider::make_device_subject(variant, "uploads on a stream of their own",
+                                        KvDeviceCache::make, open),
+          provider::make_tensor_subject(
+              variant, "decode steps that are launches alone, uploads on a stream of their own",
+              TensorDeviceCache::make, open)};
 }
 
 }  // namespace kvo::cuda

@@ -86,7 +86,8 @@ std::vector<DeviceCaches> device_caches() {
       const Subject named = over(nullptr);
       const std::string name =
           std::string(named.kind->contract) + "_" + std::string(named.kind->cache);
-      all.push_back({name, over, name != "layered_vector"});
+      const bool retried = name != "provider_device" && name != "provider_tensor";
+      all.push_back({name, over, name != "layered_vector", retried});
     }
   }
   return all;

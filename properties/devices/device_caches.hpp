@@ -17,6 +17,9 @@ struct DeviceCaches {
   std::string name;  ///< of its kind, for the tests
   std::function<Subject(OpenDevice)> over;
   bool launches = true;  ///< jobs, and not copies alone
+  /// What finds no memory on the device answers kOutOfMemory, and may be tried again. The contract
+  /// of others has answers of its own, which scripts reach by making allocations fail.
+  bool retried = true;
   friend std::ostream& operator<<(std::ostream& out, const DeviceCaches& caches) {
     return out << caches.name;
   }
