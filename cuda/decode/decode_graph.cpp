@@ -22,8 +22,8 @@ Result<std::unique_ptr<DecodeGraph>> DecodeGraph::capture(DecodeCache& cache,
 
 Status DecodeGraph::capture(const DecodeStep& step) {
   if (Status begun = device_->begin_capture(Stream()); !begun) return begun;
-  Status queued = fused_ ? queue(*device_, step, *fused_, Stream())
-                               : queue(*device_, step, Stream());
+  Status queued =
+      fused_ ? queue(*device_, step, *fused_, Stream()) : queue(*device_, step, Stream());
   const auto ended = device_->end_capture(Stream());
   if (ended) graph_ = *ended;
   return queued && !ended ? Status(ended.error()) : queued;

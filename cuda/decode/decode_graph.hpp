@@ -45,8 +45,8 @@ class DecodeGraph {
   [[nodiscard]] Status capture(const DecodeStep& step);
 
   std::shared_ptr<Device> device_;
-  DecodeCache* cache_;               ///< while life_ is there
-  std::weak_ptr<const void> life_;   ///< of the cache's buffers
+  DecodeCache* cache_;              ///< while life_ is there
+  std::weak_ptr<const void> life_;  ///< of the cache's buffers
   std::optional<FusedRows> fused_;
   Graph graph_;  ///< 0: none
 };

@@ -70,9 +70,9 @@ Job FusedRows::job() const {
   const DevicePtr buffers = addresses_->ptr();
   const DevicePtr sources = buffers + count_ * static_cast<std::int64_t>(sizeof(DevicePtr));
   const auto all = [&]<class Cell>(Cell /*cell*/) {
-    return Job(AppendLayers<Cell>{
-        buffers.as<Cell* const>(), sources.as<const std::uint32_t* const>(),
-        counter_.as<const std::int32_t>(), count_, like_.dim, max_seq_len_});
+    return Job(
+        AppendLayers<Cell>{buffers.as<Cell* const>(), sources.as<const std::uint32_t* const>(),
+                           counter_.as<const std::int32_t>(), count_, like_.dim, max_seq_len_});
   };
   return like_.half ? all(std::uint16_t()) : all(std::uint32_t());
 }

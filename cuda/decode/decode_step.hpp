@@ -33,7 +33,7 @@ struct DecodeStep {
   std::vector<Row> rows = {};
   std::vector<DevicePtr> counted_last = {};  ///< and behind them
   DevicePtr counter = {};
-  std::int64_t max_seq_len = 0;        ///< positions
+  std::int64_t max_seq_len = 0;         ///< positions
   std::weak_ptr<const void> life = {};  ///< gone: so are the buffers or the counters
 
   [[nodiscard]] Job job(const Row& row) const;

@@ -127,8 +127,8 @@ Status KvDeviceCache::check_open(std::int64_t layer) const {
   return {};
 }
 
-Status KvDeviceCache::append(std::int64_t layer, std::span<const float> k,
-                             std::span<const float> v, std::int64_t pos) {
+Status KvDeviceCache::append(std::int64_t layer, std::span<const float> k, std::span<const float> v,
+                             std::int64_t pos) {
   if (Status open = check_open(layer); !open) return open;
   const Layer& to = layers_[static_cast<std::size_t>(layer)];
   if (pos != length_ || to.has_next) return fail(Code::kBadPosition);
@@ -246,10 +246,8 @@ Result<DecodeStep> KvDeviceCache::decode_step(std::span<const LayerRows> rows) {
   if (closed_) return fail(Code::kClosed);
   if (rows.size() != layers_.size()) return fail(Code::kOutOfRange, "layers");
   if (!life_) life_ = std::make_shared<const char>();
-  DecodeStep step{.counted_last = {counter_},
-                  .counter = counter_,
-                  .max_seq_len = max_seq_len_,
-                  .life = life_};
+  DecodeStep step{
+      .counted_last = {counter_}, .counter = counter_, .max_seq_len = max_seq_len_, .life = life_};
   for (std::size_t i = 0; i < rows.size(); ++i) {
     step.rows.push_back({layers_[i].k, rows[i].k, width_});
     step.rows.push_back({layers_[i].v, rows[i].v, width_});

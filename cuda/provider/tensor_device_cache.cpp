@@ -228,8 +228,7 @@ Result<DecodeStep> TensorDeviceCache::decode_step(std::span<const LayerRows> row
   if (!gpu_counter_.cell) return fail(Code::kNotSupported, "no_counter");
   if (rows.size() != layers_.size()) return fail(Code::kOutOfRange, "layers");
   if (!life_) life_ = std::make_shared<const char>();
-  DecodeStep step{
-      .counter = gpu_counter_.cell->ptr(), .max_seq_len = max_seq_len_, .life = life_};
+  DecodeStep step{.counter = gpu_counter_.cell->ptr(), .max_seq_len = max_seq_len_, .life = life_};
   if (kv_seq_len_.cell) step.counted_first.push_back(kv_seq_len_.cell->ptr());
   step.counted_last.push_back(step.counter);
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -132,10 +132,10 @@ class TensorDeviceCache : public provider::TensorBacked, public DecodeCache {
   /// The row of one lane of a decode step.
   [[nodiscard]] static DecodeStep::Row row(const Layer& layer, DevicePtr source, std::size_t side,
                                            const Piece& lane);
-  [[nodiscard]] Status store(const Layer& layer, const Step& step);
-  [[nodiscard]] Status store(const Layer& layer, const Step& step, std::size_t side);
+  [[nodiscard]] Status store_both(const Layer& layer, const Step& step);
+  [[nodiscard]] virtual Status store(const Layer& layer, const Step& step, std::size_t side);
   /// Queues cells of the host to their place on the device.
-  [[nodiscard]] virtual Status upload(std::size_t side, DevicePtr to, std::span<const float> cells);
+  [[nodiscard]] Status upload(std::size_t side, DevicePtr to, std::span<const float> cells);
 
   [[nodiscard]] Result<std::optional<provider::KvPair>> show(const Layer& layer,
                                                              std::int64_t positions);
@@ -144,7 +144,7 @@ class TensorDeviceCache : public provider::TensorBacked, public DecodeCache {
   // Counters; one that does not exist is left alone.
   /// What it holds; waits for the device where the host does not know.
   [[nodiscard]] Result<std::int64_t> held(Counter& counter) const;
-  [[nodiscard]] virtual Status set(Counter& counter, std::int64_t value) const;
+  [[nodiscard]] Status set(Counter& counter, std::int64_t value) const;
   [[nodiscard]] Status set_both(std::int64_t value);
   /// Queues an increment.
   [[nodiscard]] Status count(Counter& counter) const;

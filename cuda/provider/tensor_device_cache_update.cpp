@@ -253,7 +253,7 @@ Status TensorDeviceCache::write(const Layer& layer, const Step& step) {
     if (Status counted = count(kv_seq_len_); !counted) return counted;
   }
   if (step.decode) return decode(layer, step);
-  if (Status stored = store(layer, step); !stored) return stored;
+  if (Status stored = store_both(layer, step); !stored) return stored;
   return step.seq > 1 && is_last(step) ? set_both(layer.length + step.seq) : Status();
 }
 
@@ -281,7 +281,7 @@ Status TensorDeviceCache::decode(const Layer& layer, const Step& step) {
 }
 
 // ZF-59. Rows of the host are waited for; those on the device are lent for what is queued.
-Status TensorDeviceCache::store(const Layer& layer, const Step& step) {
+Status TensorDeviceCache::store_both(const Layer& layer, const Step& step) {
   const auto both = [&]() -> Status {
     Status keys = store(layer, step, 0);
     return keys ? store(layer, step, 1) : keys;

@@ -415,6 +415,7 @@ class Script {
   }
   // Steps past the end write nothing; truncate or reset bring the counter back.
   void run_over() {
+    if (!pair_->documented()) sync();  // lengths and counter may have parted
     if (room() == 0 && !ahead_) {
       if (pair_->documented()) EXPECT_EQ(graph_->replay(), Status(fail(Code::kFull)));
       return;
@@ -433,7 +434,7 @@ class Script {
   std::vector<cuda::LayerRows> sources_;
   std::unique_ptr<cuda::DecodeGraph> graph_;
   bool ahead_ = false;
-  float next_cell_ = 1;  // exact, also as fp16
+  float next_cell_ = 1;
   std::int64_t replays_ = 0;
 };
 

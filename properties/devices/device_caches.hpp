@@ -26,6 +26,11 @@ struct DeviceCaches {
 };
 [[nodiscard]] std::vector<DeviceCaches> device_caches();
 
+/// What comes of a random script of the subject beside the reference of its kind. Allocations are
+/// those of the host.
+[[nodiscard]] Verdict play(const Subject& subject, std::uint64_t seed, Profile profile,
+                           Allocations allocations = Allocations::kSucceed);
+
 /// Opens the device of a schedule.
 using OpenScheduled = std::function<Result<WatchedDevice>(std::uint64_t seed)>;
 
