@@ -83,8 +83,12 @@ std::vector<DeviceCaches> device_caches() {
       const Subject named = over(nullptr);
       const std::string name =
           std::string(named.kind->contract) + "_" + std::string(named.kind->cache);
-      const bool retried = name != "provider_device" && name != "provider_tensor";
-      all.push_back({name, over, name != "layered_vector", retried});
+      const bool closed = name == "provider_device";
+      all.push_back({.name = name,
+                     .over = over,
+                     .launches = name != "layered_vector",
+                     .retried = !closed && name != "provider_tensor",
+                     .gives_back = !closed});
     }
   }
   return all;

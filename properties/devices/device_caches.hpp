@@ -20,6 +20,7 @@ struct DeviceCaches {
   /// What finds no memory on the device answers kOutOfMemory, and may be tried again. The contract
   /// of others has answers of its own, which scripts reach by making allocations fail.
   bool retried = true;
+  bool gives_back = true;  ///< all memory at the end of a session, also of a cache nobody closed
   friend std::ostream& operator<<(std::ostream& out, const DeviceCaches& caches) {
     return out << caches.name;
   }

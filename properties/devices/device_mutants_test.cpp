@@ -60,9 +60,9 @@ INSTANTIATE_TEST_SUITE_P(Provider, DeviceMutantsTest, testing::ValuesIn(provider
                          [](const auto& tested) { return tested.param.name; });
 
 // What the mutants of graphs are made of.
-TEST(GraphedTensorTest, AgreesIn100Schedules) {
+TEST(GraphedTensorTest, AgreesIn400Schedules) {
   std::int64_t replays = 0;
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
     const auto device =
         std::make_shared<SimulatedDevice>(SimulatedOptions{.schedule = Schedule(seed)});
     const auto over = [](const OpenDevice& open) {
