@@ -20,7 +20,7 @@ constexpr std::uint64_t kSchedules = 200;
 /// What a subject shows in a schedule.
 Verdict verdict_of(const std::function<Subject(OpenDevice)>& over, std::uint64_t seed,
                    Profile profile) {
-  const auto open = [seed]() -> Result<WatchedDevice> {
+  const auto open = [seed](const Setup& /*setup*/) -> Result<WatchedDevice> {
     const auto device =
         std::make_shared<SimulatedDevice>(SimulatedOptions{.schedule = Schedule(seed)});
     return WatchedDevice{
@@ -75,7 +75,7 @@ TEST(GraphedTensorTest, AgreesIn400Schedules) {
       };
       return provider::make_tensor_subject("graphed", "", make, open);
     };
-    const auto open = [device]() -> Result<WatchedDevice> {
+    const auto open = [device](const Setup& /*setup*/) -> Result<WatchedDevice> {
       return WatchedDevice{
           device, [device]() -> const std::vector<DeviceReport>& { return device->reports(); }};
     };
