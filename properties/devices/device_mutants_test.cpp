@@ -17,16 +17,19 @@ namespace {
 
 constexpr std::uint64_t kSchedules = 200;
 
-/// What a subject shows in a schedule.
-Verdict verdict_of(const std::function<Subject(OpenDevice)>& over, std::uint64_t seed,
-                   Profile profile) {
-  const auto open = [seed](const Setup& /*setup*/) -> Result<WatchedDevice> {
-    const auto device =
-        std::make_shared<SimulatedDevice>(SimulatedOptions{.schedule = Schedule(seed)});
+OpenWatched opening(const std::shared_ptr<SimulatedDevice>& device) {
+  return [device](const Setup& /*setup*/) -> Result<WatchedDevice> {
     return WatchedDevice{
         device, [device]() -> const std::vector<DeviceReport>& { return device->reports(); }};
   };
-  return play(watched_subject(over, open), seed, profile);
+}
+
+/// What a subject shows in a schedule.
+Verdict verdict_of(const std::function<Subject(OpenDevice)>& over, std::uint64_t seed,
+                   Profile profile) {
+  const auto device =
+      std::make_shared<SimulatedDevice>(SimulatedOptions{.schedule = Schedule(seed)});
+  return play(watched_subject(over, opening(device)), seed, profile);
 }
 
 struct Kill {
@@ -75,11 +78,8 @@ TEST(GraphedTensorTest, AgreesIn400Schedules) {
       };
       return provider::make_tensor_subject("graphed", "", make, open);
     };
-    const auto open = [device](const Setup& /*setup*/) -> Result<WatchedDevice> {
-      return WatchedDevice{
-          device, [device]() -> const std::vector<DeviceReport>& { return device->reports(); }};
-    };
-    const Verdict verdict = play(watched_subject(over, open), seed, Profile::kDocumented);
+    const Verdict verdict =
+        play(watched_subject(over, opening(device)), seed, Profile::kDocumented);
     EXPECT_FALSE(verdict.failed()) << "schedule " << seed << ": " << verdict.text();
     EXPECT_TRUE(device->synchronize_all());
     EXPECT_TRUE(device->reports().empty());
