@@ -12,6 +12,7 @@
 #include "optimized/snapshot/subjects.hpp"
 #include "optimized/views/subjects.hpp"
 #include "properties/block_pool/contract.hpp"
+#include "properties/devices/mutants/device_mutant.hpp"
 #include "properties/generation/contract.hpp"
 #include "properties/generation/lowering.hpp"
 #include "properties/generation/oracle.hpp"
@@ -57,7 +58,8 @@ std::vector<ContractRow> contract_rows() {
        .generators = provider::generators,
        .lowerings = provider::lowerings,
        .laws = provider::laws,
-       .mutants = provider::mutants},
+       .mutants = provider::mutants,
+       .device_mutants = devices::provider_device_mutants},
       {.name = "positional",
        .references = positional::references,
        .optimized = optimized::positional_subjects,

@@ -65,7 +65,7 @@ MutantRecord record_of(const Contracts& contracts, const Mutant& mutant,
                       .fault = std::string(mutant.fault),
                       .origin = std::string(mutant.origin)};
   const auto kill =
-      find_kill(contracts, mutant.subject, arguments.seed, arguments.cases, Profile::kOriginal);
+      find_kill(contracts, mutant.subject, arguments.seed, arguments.cases, mutant.profile);
   if (!kill) return record;
   record.law = std::string(kill->law);
   record.cases = kill->cases;

@@ -108,6 +108,10 @@ void Contracts::add(const ContractRow& row) {
   append(generators_, row.generators);
   append(lowerings_, row.lowerings);
   append(mutants_, row.mutants);
+  if (row.device_mutants != nullptr)
+    for (DeviceMutant& mutant : row.device_mutants())
+      mutants_.push_back({watched_subject(mutant.over, open_simulated), std::move(mutant.fault),
+                          std::move(mutant.origin), mutant.profile});
   if (row.oracle != nullptr)
     add(oracle_laws_.emplace_back(
         "recompute_equivalence",

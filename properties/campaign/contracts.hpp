@@ -43,6 +43,7 @@ struct ContractRow {
   /// Metamorphic laws of its own. Laws of several contracts may have one name: they are one law.
   std::vector<const Law*> (*laws)() = nullptr;
   std::vector<Mutant> (*mutants)() = nullptr;
+  std::vector<DeviceMutant> (*device_mutants)() = nullptr;  ///< tried over simulated devices
 };
 
 /// All that a program knows: contracts, cache kinds, subjects, laws, mutants. Does not change.

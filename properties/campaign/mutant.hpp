@@ -1,8 +1,10 @@
 // properties/campaign/mutant.hpp: subjects with a known fault, which the laws must catch.
 #pragma once
 
+#include <functional>
 #include <string>
 
+#include "reference/contract/device/device.hpp"
 #include "reference/contract/subject/subject.hpp"
 
 namespace kvo {
@@ -12,6 +14,17 @@ struct Mutant {
   Subject subject;     ///< its variant is "mutant:<name>"
   std::string fault;   ///< what it does wrong, in one sentence
   std::string origin;  ///< the real bug it follows: number in the corpus, and its class
+  Profile profile = Profile::kOriginal;  ///< in which it is tried
+};
+
+/// A cache over a device, or the device below it, with one thing done wrong. It may show in few
+/// schedules, and as a difference or as a report.
+struct DeviceMutant {
+  std::string name;                         ///< "increments_on_a_second_stream"
+  std::string fault;                        ///< as of Mutant
+  std::string origin;                       ///< as of Mutant
+  std::function<Subject(OpenDevice)> over;  ///< its variant is "mutant:<name>"
+  Profile profile = Profile::kOriginal;     ///< as of Mutant
 };
 
 }  // namespace kvo

@@ -36,7 +36,7 @@ TEST(Mutants, TheCanaryIsCaught) {
 TEST(Mutants, AreAllCaughtByShortScripts) {
   std::vector<std::size_t> lengths;
   for (const Mutant& mutant : contracts().mutants()) {
-    const auto caught = find_kill(contracts(), mutant.subject, 1, kCases, Profile::kOriginal);
+    const auto caught = find_kill(contracts(), mutant.subject, 1, kCases, mutant.profile);
     ASSERT_TRUE(caught.has_value()) << mutant.subject.name() << ": " << mutant.fault;
     lengths.push_back(caught->repro.script.steps.size());
     EXPECT_LE(lengths.back(), kLongestScript) << mutant.subject.name();

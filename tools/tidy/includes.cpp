@@ -54,7 +54,7 @@ std::vector<Arrow> make_arrows() {
       row(kPropertiesContract + ".*", "reference/.*|traces/.*|properties/.*|optimized/.*|cuda/.*"),
       row(R"(properties/contracts\.cpp)",
           R"(reference/.*|traces/.*|properties/.*|optimized/(.*/)?[a-z0-9_]*subjects\.hpp)"
-          R"(|cuda/(.*/)?[a-z0-9_]*subjects\.hpp)"),
+          R"(|cuda/(.*/)?[a-z0-9_]*subjects\.hpp|cuda/device/open\.hpp)"),
       row("properties/[^/]*", machine + "|properties/(replay|campaign)/.*|properties/[^/]*"),
       row("tools/.*|examples/.*", ".*"),
   };

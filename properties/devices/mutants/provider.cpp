@@ -235,7 +235,10 @@ DeviceMutant tensor_fault(std::string name, std::string fault, std::string origi
   const auto over = [make, name, fault](const OpenDevice& open) {
     return provider::make_tensor_subject("mutant:" + name, fault, make, open);
   };
-  return {std::move(name), std::move(fault), std::move(origin), over};
+  // Only a rule of profile documented says what a replay leaves.
+  const bool replayed = finish == graphed<Faulty>;
+  return {std::move(name), std::move(fault), std::move(origin), over,
+          replayed ? Profile::kDocumented : Profile::kOriginal};
 }
 
 }  // namespace
