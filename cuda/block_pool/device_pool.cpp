@@ -6,6 +6,7 @@
 
 #include "cuda/memory/staging.hpp"
 #include "reference/contract/values/check.hpp"
+#include "reference/contract/values/thrown.hpp"
 
 namespace kvo::cuda {
 
@@ -98,9 +99,8 @@ void DevicePool::for_each_piece(std::int64_t block, Side side, std::int64_t inde
     const std::int64_t first = (index + done) % of_layer;
     const std::int64_t run = std::min(of_layer - first, cells - done);
     const DevicePtr at = rows(side == Side::kK ? 0 : 1, layer);
-    KVO_CHECK(copy(at + (block * of_layer + first) * kCellBytes, static_cast<std::size_t>(done),
-                   static_cast<std::size_t>(run))
-                  .has_value());
+    demand(copy(at + (block * of_layer + first) * kCellBytes, static_cast<std::size_t>(done),
+                static_cast<std::size_t>(run)));
     done += run;
   }
 }

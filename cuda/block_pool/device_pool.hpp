@@ -36,7 +36,7 @@ class DevicePool final : public block_pool::BlockPool {
     states_[static_cast<std::size_t>(block)].used = used;
   }
   [[nodiscard]] block_pool::Sides sides(std::int64_t /*block*/) override { return {}; }
-  /// Done when they return. Broken invariants when the device fails: they cannot answer an error.
+  /// Done when they return. Throw ErrorThrown when the device fails: they cannot answer an error.
   void write(std::int64_t block, block_pool::Side side, std::int64_t index,
              std::span<const float> cells) override;
   void read(std::int64_t block, block_pool::Side side, std::int64_t index,

@@ -1,11 +1,10 @@
 #include "cuda/layered/vector_device_cache.hpp"
 
 #include <algorithm>
-#include <new>
 #include <string>
 #include <utility>
 
-#include "reference/contract/values/check.hpp"
+#include "reference/contract/values/thrown.hpp"
 
 namespace kvo::cuda {
 
@@ -156,10 +155,6 @@ void VectorDeviceCache::clear() {
 std::unique_ptr<Cache> VectorDeviceCache::clone() const {
   auto made = std::make_unique<VectorDeviceCache>(device_, geometry_, behaviour_);
   made->len_ = len_;
-  const auto demand = [](const Status& done) {
-    if (!done && done.error() == fail(Code::kOutOfMemory)) throw std::bad_alloc();
-    KVO_CHECK(done.has_value());
-  };
   for (std::uint64_t layer = 0; layer < layers_.size(); ++layer) {
     made->layers_[layer].pending = layers_[layer].pending;
     for (const std::size_t which : {0U, 1U}) {

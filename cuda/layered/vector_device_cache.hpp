@@ -48,7 +48,7 @@ class VectorDeviceCache final : public layered::Cache {
     return layered::entry_elements(geometry_, behaviour_);
   }
   void clear() override;
-  /// Throws std::bad_alloc without memory on the device; a broken invariant when it fails.
+  /// Throws std::bad_alloc without memory on the device; ErrorThrown when it fails.
   [[nodiscard]] std::unique_ptr<layered::Cache> clone() const override;
 
  private:

@@ -6,13 +6,9 @@
 #include <utility>
 
 #include "reference/contract/values/check.hpp"
+#include "reference/contract/values/thrown.hpp"
 
 namespace kvo::cuda {
-
-void demand(const Status& done) {
-  if (!done && done.error() == fail(Code::kOutOfMemory)) throw std::bad_alloc();
-  KVO_CHECK(done.has_value());
-}
 
 DeviceBlockStore::DeviceBlockStore(std::shared_ptr<kvo::Device> device,
                                    const views::Options& options)

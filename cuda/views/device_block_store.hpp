@@ -21,7 +21,7 @@ class DeviceBlockStore {
  public:
   using Number = std::int32_t;
 
-  /// Throws std::bad_alloc without memory on the device; a broken invariant when it fails.
+  /// Throws std::bad_alloc without memory on the device; ErrorThrown when it fails.
   DeviceBlockStore(std::shared_ptr<kvo::Device> device, const views::Options& options);
 
   /// Blocks that nobody holds.
@@ -69,9 +69,5 @@ class DeviceBlockStore {
   std::vector<Block> blocks_ = {};  ///< those that have a mirror
   std::vector<Number> free_ = {};   ///< of these, those that nobody holds; the last is taken next
 };
-
-/// Throws what a call that cannot answer an error says: std::bad_alloc for kOutOfMemory, else a
-/// broken invariant.
-void demand(const Status& done);
 
 }  // namespace kvo::cuda

@@ -7,6 +7,7 @@
 #include "cuda/jobs/pack_head_major.hpp"
 #include "cuda/jobs/paged_rows.hpp"
 #include "reference/contract/device/jobs.hpp"
+#include "reference/contract/values/thrown.hpp"
 
 namespace kvo::cuda {
 

@@ -1,6 +1,6 @@
 #include "reference/contract/device/device.hpp"
 
-#include "reference/contract/values/check.hpp"
+#include "reference/contract/values/thrown.hpp"
 
 namespace kvo {
 namespace {
@@ -54,14 +54,12 @@ void DeviceStorage::release() {
 }
 
 void DeviceStorage::read(std::int64_t offset, std::span<float> out) const {
-  const Status done = device_->to_host(std::as_writable_bytes(out), ptr_ + offset * kCellBytes);
-  KVO_CHECK(done.has_value());
+  demand(device_->to_host(std::as_writable_bytes(out), ptr_ + offset * kCellBytes));
 }
 
 void DeviceStorage::write(std::int64_t offset, float value) {
-  const Status done = device_->to_device(ptr_ + offset * kCellBytes,
-                                         std::as_bytes(std::span<const float>(&value, 1)));
-  KVO_CHECK(done.has_value());
+  demand(device_->to_device(ptr_ + offset * kCellBytes,
+                            std::as_bytes(std::span<const float>(&value, 1))));
 }
 
 }  // namespace kvo

@@ -133,7 +133,7 @@ class DeviceStorage final : public Storage {
   void release();
   [[nodiscard]] DevicePtr ptr() const { return ptr_; }
 
-  /// Broken invariants when the device fails: a view cannot answer an error.
+  /// Throw ErrorThrown when the device fails: a view cannot answer an error.
   void read(std::int64_t offset, std::span<float> out) const override;
   void write(std::int64_t offset, float value) override;
 

@@ -3,6 +3,8 @@
 #include <new>
 #include <stdexcept>
 
+#include "reference/contract/values/thrown.hpp"
+
 namespace kvo {
 
 Observation detail::observe_exception() {
@@ -12,6 +14,8 @@ Observation detail::observe_exception() {
     return {.error = fail(Code::kOutOfMemory)};
   } catch (const std::length_error& error) {
     return {.error = fail(Code::kOutOfMemory, error.what())};
+  } catch (const ErrorThrown& error) {
+    return {.error = error.error()};
   } catch (const std::exception& error) {
     const char* what = error.what();  // a faulty one may have none
     return {.error = fail(Code::kThrew, what != nullptr ? what : "an exception without words")};
