@@ -37,10 +37,6 @@ void put_elements(const RowForm& form, std::byte* to, const StridedView& from,
 
 }  // namespace
 
-RowForm RowForm::of(const snapshot::Array& rows) {
-  return {rows.view.shape[0], rows.view.shape[1], rows.view.shape[3], rows.view.dtype};
-}
-
 void Block::Free::operator()(std::byte* bytes) const {
   if (mapped > 0)
     (void)::munmap(bytes, mapped);

@@ -15,7 +15,7 @@
 
 #include <boost/intrusive/list.hpp>
 
-#include "reference/snapshot/arrays.hpp"
+#include "reference/snapshot/slots_change.hpp"
 
 namespace kvo::optimized {
 
@@ -30,25 +30,7 @@ class LiveBytes {
 };
 using LiveBytesPtr = std::shared_ptr<LiveBytes>;
 
-/// What all rows of a block agree in.
-struct RowForm {
-  std::int64_t batch = 0;
-  std::int64_t heads = 0;
-  std::int64_t dim = 0;
-  DType type = DType::kF32;
-
-  /// Of an array of four axes.
-  [[nodiscard]] static RowForm of(const snapshot::Array& rows);
-  [[nodiscard]] std::int64_t elements() const { return batch * heads * dim; }
-  [[nodiscard]] std::int64_t bytes() const {
-    return elements() * static_cast<std::int64_t>(dtype_bytes(type));
-  }
-  /// But for the type.
-  [[nodiscard]] bool same_shape(const RowForm& other) const {
-    return batch == other.batch && heads == other.heads && dim == other.dim;
-  }
-  friend bool operator==(const RowForm&, const RowForm&) = default;
-};
+using snapshot::RowForm;
 
 /// A block that grows gets addresses for kReserved bytes at once, and memory only as rows are
 /// written, if it is larger than kMostCopied bytes, or its rows are at least kLargeRow bytes: it

@@ -11,13 +11,6 @@ using snapshot::Pair;
 using snapshot::Quirk;
 using snapshot::SnapshotPtr;
 
-namespace {
-
-// Slots are counted as the rules say it, because a type can only change where they grow.
-constexpr std::int64_t kGrowth = 256;
-
-}  // namespace
-
 Status SnapshotKvCache::fits(const Array& k, const Array& v) const {
   const RowForm* k_form = slots_.exists() ? &slots_.k.form() : nullptr;
   const RowForm* v_form = slots_.exists() ? &slots_.v.form() : nullptr;
@@ -25,28 +18,7 @@ Status SnapshotKvCache::fits(const Array& k, const Array& v) const {
   if (axes && slots_.exists() && !quirks_.has(Quirk::kTypeWidens) &&
       (snapshot::wider(k.view.dtype, k_form->type) || snapshot::wider(v.view.dtype, v_form->type)))
     return fail(Code::kBadShape, "type");
-  return rows_fit({k, v}, k_form, v_form, quirks_);
-}
-
-SnapshotKvCache::Changes SnapshotKvCache::appending(std::int64_t offset, const Array& k,
-                                                    const Array& v) const {
-  const std::int64_t end = offset + snapshot::tokens_of(k);
-  const bool full = !slots_.exists() || end > slots_.k.size();
-  const auto side = [&](const Slots& slots, const Array& rows) {
-    SlotsChange change = slots.change();
-    if (full) {
-      if (!change.exists()) {
-        change.start(rows);
-      } else if (offset % kGrowth != 0) {
-        change.keep(0, offset);
-      }
-      (void)change.extend(rows, (snapshot::tokens_of(rows) + kGrowth - 1) / kGrowth * kGrowth);
-    }
-    (void)change.put(offset, end, rows);  // MR-A6
-    change.show(end);
-    return change;
-  };
-  return {side(slots_.k, k), side(slots_.v, v)};
+  return snapshot::rows_fit({k, v}, k_form, v_form, quirks_);
 }
 
 Result<std::shared_ptr<const Pair>> SnapshotKvCache::update(const Array& k, const Array& v) {
@@ -63,8 +35,9 @@ Result<std::shared_ptr<const Pair>> SnapshotKvCache::update(const Array& k, cons
     return std::shared_ptr<const Pair>(std::move(shown));
   }
   if (!nothing) {
-    const Changes changes = appending(offset_, k, v);
-    slots_.apply(changes.k, changes.v);
+    snapshot::SidesChange changes = slots_.change();
+    snapshot::append_rows(changes, offset_, k, v);
+    slots_.apply(changes);
     offset_ += snapshot::tokens_of(k);
   }
   *shown = slots_.pair(0, offset_);
@@ -107,7 +80,8 @@ Result<bool> SnapshotKvCache::restore(const SnapshotPtr& snapshot, std::int64_t 
   const Array k = own.k().array();
   const Array v = own.v().array();
   if (const Status fit = fits(k, v); !fit) return fit.error();
-  Changes changes = appending(from, k, v);
+  snapshot::SidesChange changes = slots_.change();
+  snapshot::append_rows(changes, from, k, v);
   if (forgets) {
     changes.k.forget_from(from);
     changes.v.forget_from(from);
@@ -118,7 +92,7 @@ Result<bool> SnapshotKvCache::restore(const SnapshotPtr& snapshot, std::int64_t 
     slots_.k.adopt(changes.k, from, own.k());
     slots_.v.adopt(changes.v, from, own.v());
   } else {
-    slots_.apply(changes.k, changes.v);
+    slots_.apply(changes);
   }
   offset_ = std::min(end, target);
   if (forgets) slots_.forget_from(offset_);

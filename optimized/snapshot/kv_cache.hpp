@@ -31,14 +31,7 @@ class SnapshotKvCache final : public snapshot::Cache {
 
  private:
   using Own = RowsSnapshot<SnapshotKvCache>;
-  struct Changes {
-    SlotsChange k;
-    SlotsChange v;
-  };
   [[nodiscard]] Status fits(const snapshot::Array& k, const snapshot::Array& v) const;
-  /// The slots with rows behind token `offset` (MR-10).
-  [[nodiscard]] Changes appending(std::int64_t offset, const snapshot::Array& k,
-                                  const snapshot::Array& v) const;
   [[nodiscard]] RowRange joined(const RowRange& first, const RowRange& second) const;
 
   QuirkSet<snapshot::Quirk> quirks_;

@@ -33,16 +33,6 @@ class SnapshotRingCache final : public snapshot::Cache {
 
  private:
   using Own = RowsSnapshot<SnapshotRingCache>;
-  /// What an update makes of the ring.
-  struct Turned {
-    SlotsChange k;
-    SlotsChange v;
-    std::int64_t idx = 0;
-    std::int64_t seen = 0;  ///< slots that attention sees
-  };
-  [[nodiscard]] Turned with_chunk(const snapshot::Array& k, const snapshot::Array& v) const;
-  [[nodiscard]] Turned with_single(const snapshot::Array& k, const snapshot::Array& v) const;
-
   std::int64_t window_;
   QuirkSet<snapshot::Quirk> quirks_;
   SlotsPair slots_;

@@ -55,8 +55,4 @@ class RowsSnapshot final : public snapshot::Snapshot {
   bool closed_ = false;
 };
 
-/// Whether rows may be added to those of a cache (MR-A6); `slots` is null while there are none.
-[[nodiscard]] Status rows_fit(const snapshot::Pair& rows, const RowForm* k, const RowForm* v,
-                              QuirkSet<snapshot::Quirk> quirks);
-
 }  // namespace kvo::optimized

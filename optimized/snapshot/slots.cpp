@@ -22,56 +22,6 @@ void clear_rows(Block& block, std::int64_t begin, std::int64_t end) {
 
 }  // namespace
 
-// ---- SlotsChange ----
-
-void SlotsChange::start(const Array& like) {
-  form_ = RowForm::of(like);
-  size_ = 0;
-  parts_ = {};
-}
-
-bool SlotsChange::extend(const Array& like, std::int64_t count) {
-  if (count < 0 || !form_->same_shape(RowForm::of(like))) return false;
-  if (snapshot::wider(like.view.dtype, form_->type)) form_->type = like.view.dtype;
-  size_ += count;
-  return true;
-}
-
-void SlotsChange::keep(std::int64_t begin, std::int64_t end) {
-  begin = bound(begin, size_);
-  end = std::max(bound(end, size_), begin);
-  size_ = end - begin;
-  for (Part& part : parts_) {
-    const std::int64_t size = part.size();
-    part.end = part.begin + std::clamp<std::int64_t>(end, 0, size);
-    part.begin += std::clamp<std::int64_t>(begin, 0, part.size());
-    begin = std::max<std::int64_t>(begin - size, 0);
-    end = std::max<std::int64_t>(end - size, 0);
-  }
-}
-
-void SlotsChange::rotate(std::int64_t at) {
-  at = bound(at, size_);
-  parts_ = {Part{at, size_}, Part{0, at}};
-}
-
-bool SlotsChange::put(std::int64_t begin, std::int64_t end, const Array& rows) {
-  begin = bound(begin, size_);
-  const std::int64_t count = std::max<std::int64_t>(bound(end, size_) - begin, 0);
-  const std::int64_t given = snapshot::tokens_of(rows);
-  if (!form_->same_shape(RowForm::of(rows)) || (given != count && given != 1)) return false;
-  put_begin_ = begin;
-  put_end_ = begin + count;
-  rows_ = &rows;
-  return true;
-}
-
-void SlotsChange::show(std::int64_t end) {
-  shown_ = bound(end, size_);
-}
-
-// ---- Slots ----
-
 RowRange Slots::range(std::int64_t begin, std::int64_t end) const {
   const std::int64_t first = bound(begin, size_);
   return RowRange{block_, begin_, std::min(size_, stored_), *form_}.part(
@@ -94,44 +44,42 @@ void Slots::show(std::int64_t end, Array& out) const {
 }
 
 SlotsChange Slots::change() const {
-  SlotsChange made;
-  made.form_ = form_;
-  made.size_ = size_;
-  made.parts_[0].end = size_;
-  return made;
+  return form_ ? SlotsChange(*form_, size_) : SlotsChange();
 }
 
 std::int64_t Slots::stored_after(const SlotsChange& change) const {
-  const auto& [front, behind] = change.parts_;
-  if (behind.size() > 0) return change.held();
-  return std::clamp<std::int64_t>(std::min(stored_, change.needed_) - front.begin, 0, front.size());
+  const auto& [front, behind] = change.parts();
+  if (behind.size() > 0) return change.kept();
+  return std::clamp<std::int64_t>(std::min(stored_, change.needed()) - front.begin, 0,
+                                  front.size());
 }
 
 BlockPtr Slots::room_for(const SlotsChange& change) const {
   if (!change.exists()) return nullptr;
   const std::int64_t stays = stored_after(change);
-  const std::int64_t put_end = change.rows_ != nullptr ? change.put_end_ : 0;
-  const std::int64_t wanted = std::max({stays, put_end, change.shown_});
-  const bool puts = put_end > change.put_begin_;
-  const bool whole = block_ && change.parts_[1].size() == 0 && block_->form() == *change.form_;
+  const std::int64_t put_end = change.rows() != nullptr ? change.put_end() : 0;
+  const std::int64_t wanted = std::max({stays, put_end, change.shown()});
+  const bool puts = put_end > change.put_begin();
+  const bool whole = block_ && change.parts()[1].size() == 0 && block_->form() == change.form();
   if (wanted == 0 || (whole && wanted == stays && !puts)) return nullptr;
   if (whole) {
-    const std::int64_t begin = begin_ + change.parts_[0].begin;
-    const bool behind = (!puts || change.put_begin_ >= stays) && block_->written() == begin + stays;
+    const std::int64_t begin = begin_ + change.parts()[0].begin;
+    const bool behind =
+        (!puts || change.put_begin() >= stays) && block_->written() == begin + stays;
     if (begin + wanted <= block_->capacity() && (behind || block_.use_count() == 1)) return nullptr;
   }
   std::int64_t capacity = std::max(2 * wanted, kLeastCapacity);
   if (most_ >= wanted) capacity = std::min(capacity, most_);
-  return std::make_shared<Block>(*change.form_, capacity, Block::Growth::kGrows, live_);
+  return std::make_shared<Block>(change.form(), capacity, Block::Growth::kGrows, live_);
 }
 
 void Slots::apply(const SlotsChange& change, BlockPtr room) noexcept {
   if (!change.exists()) return;
-  const std::int64_t before = std::min(stored_, change.needed_);
+  const std::int64_t before = std::min(stored_, change.needed());
   const std::int64_t stays = stored_after(change);
-  const auto& parts = change.parts_;
-  form_ = change.form_;
-  size_ = change.size_;
+  const auto& parts = change.parts();
+  form_ = change.form();
+  size_ = change.size();
   if (room) {
     std::int64_t at = 0;
     for (const auto& part : parts) {
@@ -152,20 +100,20 @@ void Slots::apply(const SlotsChange& change, BlockPtr room) noexcept {
 }
 
 void Slots::write(const SlotsChange& change) noexcept {
-  const bool puts = change.rows_ != nullptr && change.put_end_ > change.put_begin_;
-  const std::int64_t end = std::max({stored_, puts ? change.put_end_ : 0, change.shown_});
+  const bool puts = change.puts();
+  const std::int64_t end = std::max({stored_, puts ? change.put_end() : 0, change.shown()});
   if (!block_ || (!puts && end == stored_)) return;
   if (puts) {
-    clear_rows(*block_, begin_ + stored_, begin_ + std::max(stored_, change.put_begin_));
-    if (snapshot::tokens_of(*change.rows_) == change.put_end_ - change.put_begin_) {
-      put_rows(*block_, begin_ + change.put_begin_, *change.rows_, 0,
-               change.put_end_ - change.put_begin_);
+    clear_rows(*block_, begin_ + stored_, begin_ + std::max(stored_, change.put_begin()));
+    if (snapshot::tokens_of(*change.rows()) == change.put_end() - change.put_begin()) {
+      put_rows(*block_, begin_ + change.put_begin(), *change.rows(), 0,
+               change.put_end() - change.put_begin());
     } else {
-      for (std::int64_t at = change.put_begin_; at < change.put_end_; ++at)
-        put_rows(*block_, begin_ + at, *change.rows_, 0, 1);
+      for (std::int64_t at = change.put_begin(); at < change.put_end(); ++at)
+        put_rows(*block_, begin_ + at, *change.rows(), 0, 1);
     }
   }
-  const std::int64_t filled = std::max(stored_, puts ? change.put_end_ : 0);
+  const std::int64_t filled = std::max(stored_, puts ? change.put_end() : 0);
   clear_rows(*block_, begin_ + filled, begin_ + end);
   stored_ = end;
   block_->wrote(begin_ + end);
@@ -186,17 +134,18 @@ void Slots::put_in_place(std::int64_t at, const Array& row) noexcept {
 }
 
 bool Slots::can_adopt(const SlotsChange& change, std::int64_t from, const RowRange& rows) const {
-  const bool puts = change.rows_ != nullptr && change.put_begin_ == from &&
-                    change.put_end_ == from + rows.count && rows.block && change.form_ == rows.form;
-  const bool whole = change.parts_[0].begin == 0 && change.parts_[1].size() == 0;
+  const bool puts = change.rows() != nullptr && change.put_begin() == from &&
+                    change.put_end() == from + rows.count && rows.block &&
+                    change.form() == rows.form;
+  const bool whole = change.parts()[0].begin == 0 && change.parts()[1].size() == 0;
   const std::int64_t stays = stored_after(change);
   if (!puts || !whole || stays > from + rows.count) return false;
   return from == 0 || (rows.block == block_ && begin_ + from == rows.begin && stays >= from);
 }
 
 void Slots::adopt(const SlotsChange& change, std::int64_t from, const RowRange& rows) noexcept {
-  form_ = change.form_;
-  size_ = change.size_;
+  form_ = change.form();
+  size_ = change.size();
   enter(rows.block);
   begin_ = rows.begin - from;
   stored_ = from + rows.count;

@@ -18,48 +18,7 @@
 
 namespace kvo::optimized {
 
-/// What is to become of some slots. It starts as they are; the calls follow one another as the
-/// rules say it of arrays (MR-A2 to MR-A5). Bounds are clamped.
-class SlotsChange {
- public:
-  [[nodiscard]] bool exists() const { return form_.has_value(); }
-  [[nodiscard]] std::int64_t size() const { return size_; }
-
-  /// No slots, but the shape and type of `like` (MR-10, MR-22).
-  void start(const snapshot::Array& like);
-  /// Adds `count` zero slots, in the wider type. Returns  false: fewer than none, or rows of
-  /// another shape, and nothing is added.
-  bool extend(const snapshot::Array& like, std::int64_t count);
-  /// Slots [begin, end) stay.
-  void keep(std::int64_t begin, std::int64_t end);
-  /// Slots from `at` on go in front of those before it.
-  void rotate(std::int64_t at);
-  /// Puts rows into slots [begin, end): the last thing that is done. `rows` is borrowed until the
-  /// change is applied. Returns  false: they do not fit, and nothing is put (MR-A3).
-  bool put(std::int64_t begin, std::int64_t end, const snapshot::Array& rows);
-  /// Slots up to `end` will be shown.
-  void show(std::int64_t end);
-  /// What slots from `at` on hold is not needed any more.
-  void forget_from(std::int64_t at) { needed_ = std::max(at, std::int64_t{0}); }
-
- private:
-  friend class Slots;
-  struct Part {
-    std::int64_t begin = 0;
-    std::int64_t end = 0;
-    [[nodiscard]] std::int64_t size() const { return end - begin; }
-  };
-  [[nodiscard]] std::int64_t held() const { return parts_[0].size() + parts_[1].size(); }
-
-  std::optional<RowForm> form_;
-  std::int64_t size_ = 0;
-  std::array<Part, 2> parts_ = {};  ///< of the slots that were; zeros behind them
-  std::int64_t put_begin_ = 0;
-  std::int64_t put_end_ = 0;
-  const snapshot::Array* rows_ = nullptr;
-  std::int64_t shown_ = 0;
-  std::int64_t needed_ = std::numeric_limits<std::int64_t>::max();  ///< of the slots that were
-};
+using snapshot::SlotsChange;
 
 /// The slots.
 class Slots {
@@ -130,6 +89,7 @@ struct SlotsPair {
                      std::int64_t most = std::numeric_limits<std::int64_t>::max())
       : k(live, most), v(live, most) {}
   [[nodiscard]] bool exists() const { return k.exists(); }
+  [[nodiscard]] snapshot::SidesChange change() const { return {k.change(), v.change()}; }
   /// Slots [begin, end) of both.
   [[nodiscard]] snapshot::Pair pair(std::int64_t begin, std::int64_t end) const {
     return {k.range(begin, end).array(), v.range(begin, end).array()};
@@ -151,11 +111,11 @@ struct SlotsPair {
     return true;
   }
   /// Throws std::bad_alloc; nothing has changed then.
-  void apply(const SlotsChange& k_change, const SlotsChange& v_change) {
-    BlockPtr k_room = k.room_for(k_change);
-    BlockPtr v_room = v.room_for(v_change);
-    k.apply(k_change, std::move(k_room));
-    v.apply(v_change, std::move(v_room));
+  void apply(const snapshot::SidesChange& change) {
+    BlockPtr k_room = k.room_for(change.k);
+    BlockPtr v_room = v.room_for(change.v);
+    k.apply(change.k, std::move(k_room));
+    v.apply(change.v, std::move(v_room));
   }
   /// What slots from `at` on hold is not needed any more.
   void forget_from(std::int64_t at) {
