@@ -7,11 +7,13 @@
 #include "cuda/jobs/append_layers.hpp"
 #include "cuda/jobs/append_rows.hpp"
 #include "cuda/jobs/build_mask.hpp"
+#include "cuda/jobs/convert_cells.hpp"
 #include "cuda/jobs/copy_blocks.hpp"
 #include "cuda/jobs/pack_head_major.hpp"
 #include "cuda/jobs/paged_rows.hpp"
 #include "cuda/jobs/ring_rows.hpp"
 #include "cuda/jobs/rope_shift.hpp"
+#include "reference/contract/values/strided_view.hpp"
 
 namespace kvo::cuda {
 
@@ -200,6 +202,46 @@ TEST_P(JobsSuite, KeysAreTurnedAsInDoublePrecisionOnTheHost) {
       }
     }
     EXPECT_EQ(get<float>(keys, wanted.size()), wanted) << dim;
+  }
+}
+
+// Every cell of 16 bits, or binary32 cells of all magnitudes, among them ties and what overflows.
+std::vector<std::byte> cells_of(DType type, traces::Random& random) {
+  constexpr std::size_t kCount = 1U << 16U;
+  std::vector<std::byte> cells(kCount * dtype_bytes(type));
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    std::uint32_t bits = i;
+    if (type == DType::kF32) bits = i << 16U | static_cast<std::uint32_t>(random.below(8)) << 13U;
+    if (type == DType::kF32 && i % 2 == 0) bits |= static_cast<std::uint32_t>(random.below(8192));
+    std::memcpy(cells.data() + i * dtype_bytes(type), &bits, dtype_bytes(type));
+  }
+  return cells;
+}
+
+TEST_P(JobsSuite, CellsAreConvertedAsOnTheHost) {
+  for (const DType from : {DType::kF32, DType::kF16, DType::kBF16}) {
+    const std::vector<std::byte> cells = cells_of(from, random);
+    const std::size_t size = dtype_bytes(from);
+    const DevicePtr given = put(cells);
+    for (const DType to : {DType::kF32, DType::kF16, DType::kBF16}) {
+      if (to == from) continue;
+      std::vector<std::byte> wanted(cells.size() / size * dtype_bytes(to), std::byte{kOld});
+      const DevicePtr made = put(wanted);
+      // Eight at once with three behind them; a last one; and few, where nothing is aligned.
+      const auto all = static_cast<std::int64_t>(cells.size() / size);
+      for (const auto& [first, count] :
+           {std::pair{std::int64_t{0}, all - 133}, std::pair{all - 128, std::int64_t{1}},
+            std::pair{all - 125, std::int64_t{117}}}) {
+        const auto to_bytes = static_cast<std::int64_t>(dtype_bytes(to));
+        run(convert_cells(made + first * to_bytes, to,
+                          given + first * static_cast<std::int64_t>(size), from, count));
+        for (std::int64_t i = first; i < first + count; ++i)
+          store_element(to, load_element(from, cells.data() + i * static_cast<std::int64_t>(size)),
+                        wanted.data() + i * to_bytes);
+      }
+      EXPECT_EQ(get<std::byte>(made, wanted.size()), wanted)
+          << dtype_name(from) << " to " << dtype_name(to);
+    }
   }
 }
 

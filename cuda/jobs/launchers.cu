@@ -5,6 +5,7 @@
 #include "cuda/jobs/append_layers.hpp"
 #include "cuda/jobs/append_rows.hpp"
 #include "cuda/jobs/build_mask.hpp"
+#include "cuda/jobs/convert.hpp"
 #include "cuda/jobs/copy_blocks.hpp"
 #include "cuda/jobs/geometry.hpp"
 #include "cuda/jobs/launchers.hpp"
@@ -47,6 +48,12 @@ void add_units(std::vector<Launcher>& table) {
                              row<Rows<std::uint16_t>>(), row<Rows<std::uint8_t>>()});
 }
 
+/// By eight cells an item, and by one.
+template <class To, class From>
+void add_conversion(std::vector<Launcher>& table) {
+  table.insert(table.end(), {row<Convert<To, From, Wide>>(), row<Convert<To, From, Scalar>>()});
+}
+
 std::vector<Launcher> make_table() {
   std::vector<Launcher> table{
       row<OffsetCopyJob>(),
@@ -67,6 +74,12 @@ std::vector<Launcher> make_table() {
   add_units<PackHeadMajor>(table);
   add_units<RingWrite>(table);
   add_units<RingLinearise>(table);
+  add_conversion<Float16, Float32>(table);
+  add_conversion<BFloat16, Float32>(table);
+  add_conversion<Float32, Float16>(table);
+  add_conversion<BFloat16, Float16>(table);
+  add_conversion<Float32, BFloat16>(table);
+  add_conversion<Float16, BFloat16>(table);
   return table;
 }
 

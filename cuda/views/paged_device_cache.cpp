@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "cuda/jobs/convert.hpp"
 #include "cuda/jobs/copy_blocks.hpp"
 #include "cuda/jobs/pack_head_major.hpp"
 #include "cuda/jobs/paged_rows.hpp"
-#include "reference/contract/device/jobs.hpp"
 #include "reference/contract/values/thrown.hpp"
 
 namespace kvo::cuda {
@@ -145,8 +145,7 @@ Status PagedDeviceViews::store_side(std::size_t side, const Plan& plan, const Te
   if (Status queued = staging_.upload(side, from, rows.bytes); !queued) return queued;
   if (options_->storage == views::Storage::kF16) {
     const DevicePtr narrow = from + cells * kFloatBytes;
-    Status queued =
-        device_->run(ToHalfJob{narrow.as<std::uint16_t>(), from.as<const std::uint32_t>(), cells});
+    Status queued = device_->run(convert<Float16, Float32>(narrow, from, cells));
     if (!queued) return queued;
     from = narrow;
   }
@@ -264,9 +263,8 @@ Status PagedDeviceViews::pack(std::size_t side, const Table& table, std::span<co
   for (std::size_t i = 0; i < of.size(); ++i) {
     DevicePtr from = store_->cells(side, table[i]);
     if (options_->storage == views::Storage::kF16) {
-      Status queued =
-          device_->run(ToFloatJob{widened.as<std::uint32_t>(), from.as<const std::uint16_t>(),
-                                  of[i].length * options_->kv_dim()});
+      Status queued = device_->run(
+          convert<Float32, Float16>(widened, from, of[i].length * options_->kv_dim()));
       if (!queued) return queued;
       from = widened;
     }
