@@ -3,6 +3,7 @@
 #include "cuda/device/open.hpp"
 #include "cuda/layered/subjects.hpp"
 #include "cuda/provider/subjects.hpp"
+#include "cuda/snapshot/subjects.hpp"
 #include "cuda/views/subjects.hpp"
 #include "optimized/block_pool/subjects.hpp"
 #include "optimized/layered/subjects.hpp"
@@ -71,6 +72,7 @@ std::vector<ContractRow> contract_rows() {
       {.name = "snapshot",
        .references = snapshot::references,
        .optimized = optimized::snapshot_subjects,
+       .devices = cuda::snapshot_subjects,
        .generators = snapshot::generators,
        .lowerings = snapshot::lowerings,
        .oracle = snapshot::history_oracle,

@@ -8,6 +8,7 @@
 // Source   rules MR-A2 to MR-A6, MR-10, MR-21, MR-22.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
