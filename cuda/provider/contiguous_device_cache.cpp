@@ -91,17 +91,22 @@ Status ContiguousDeviceCache::store(const Layer& layer, const Rows& rows) {
   const std::int64_t bytes = layer.batch * run * kCellBytes;
   if (Status there = staging_.reserve(straight ? 0 : bytes); !there) return there;
 
-  const auto put = [&](std::size_t side, const DeviceStorage& buffer, const Tensor& from) {
+  const auto put = [&](std::size_t side, const DeviceStorage& buffer, const Tensor& from,
+                       DevicePtr cells) {
+    const DevicePtr place = buffer.ptr() + layer.cursor * row_bytes;
     const HostLanes lanes{from.floats().data(), layer.batch, run, run};
-    if (straight) return staging_.upload(side, buffer.ptr() + layer.cursor * row_bytes, lanes);
-    const DevicePtr room = staging_.room(side);
-    if (Status queued = staging_.upload(side, room, lanes); !queued) return queued;
+    if (straight)
+      return cells ? device_->copy(place, cells, bytes) : staging_.upload(side, place, lanes);
+    if (!cells) {
+      cells = staging_.room(side);
+      if (Status queued = staging_.upload(side, cells, lanes); !queued) return queued;
+    }
     return device_->run(
-        append_rows(buffer.ptr(), room, layer.batch, seq, row_bytes, layer.cursor, max_seq_len_));
+        append_rows(buffer.ptr(), cells, layer.batch, seq, row_bytes, layer.cursor, max_seq_len_));
   };
   return staging_.carry_out([&] {
-    Status keys = put(0, *layer.k, *rows.k);
-    return keys ? put(1, *layer.v, *rows.v) : keys;
+    Status keys = put(0, *layer.k, *rows.k, rows.k_device);
+    return keys ? put(1, *layer.v, *rows.v, rows.v_device) : keys;
   });
 }
 

@@ -68,6 +68,7 @@ Status PagedDeviceCache::update(std::int64_t layer, const Rows& rows) {
       return extended ? store(layer, rows, fits) : extended;
     });
     if (!stored) return stored;
+    known_ = size_;
     note_used(cursor, fits);
   }
   if (pins) pin(*rows.k);
@@ -112,7 +113,18 @@ Status PagedDeviceCache::check_copy(std::int64_t layer, const Rows& rows, std::i
 }
 
 Status PagedDeviceCache::extend(std::int64_t blocks) {
-  if (blocks <= size_) return {};
+  if (blocks > size_) {
+    if (Status taken = take_blocks(blocks); !taken) return taken;
+  }
+  if (size_ <= known_) return {};
+  const auto known = static_cast<std::size_t>(known_);
+  const auto count = static_cast<std::size_t>(size_) - known;
+  const std::span<const std::int32_t> fresh = std::span(entries_).subspan(known, count);
+  return staging_.upload(0, table_->ptr() + known_ * static_cast<std::int64_t>(sizeof(kNull)),
+                         std::as_bytes(fresh));
+}
+
+Status PagedDeviceCache::take_blocks(std::int64_t blocks) {
   // Blocks are taken when the memory of the table is there: nothing to undo.
   const auto size = static_cast<std::size_t>(size_);
   std::vector<std::int64_t> taken(static_cast<std::size_t>(blocks) - size);
@@ -128,38 +140,46 @@ Status PagedDeviceCache::extend(std::int64_t blocks) {
     table = std::move(*made);
   }
   if (Status done = pool_->alloc(owner_, taken); !done) return done;
-  const bool moves = table != nullptr;
-  if (moves) {
+  if (table != nullptr) {
     entries_ = std::move(grown);
     table_ = std::move(table);
+    known_ = 0;
   }
   std::ranges::transform(taken, entries_.begin() + size_,
                          [](std::int64_t block) { return static_cast<std::int32_t>(block); });
   size_ = blocks;
-  const std::span<const std::int32_t> fresh = std::span(entries_).subspan(moves ? 0 : size);
-  const std::int64_t first = moves ? 0 : static_cast<std::int64_t>(size);
-  return staging_.upload(0, table_->ptr() + first * static_cast<std::int64_t>(sizeof(kNull)),
-                         std::as_bytes(fresh));
+  return {};
 }
 
 Status PagedDeviceCache::store(std::int64_t layer, const Rows& rows, std::int64_t count) {
   const Shape& shape = rows.k->shape;
   const std::int64_t bytes = count * geometry_.head_dim * kCellBytes;
-  const auto put = [&](std::size_t side, const Tensor& from) -> Status {
-    DevicePtr room = staging_.room(side);
+  const auto put = [&](std::size_t side, const Tensor& from, DevicePtr cells) -> Status {
+    const DevicePtr room = staging_.room(side);
     const HostLanes lanes{from.floats().data(), shape[0], count * shape[2], shape[1] * shape[2]};
-    if (Status queued = staging_.upload(side, room, lanes); !queued) return queued;
+    Status queued = cells ? take(room, cells, lanes) : staging_.upload(side, room, lanes);
+    if (!queued) return queued;
+    DevicePtr packed = room;
     if (shape[0] > 1) {
-      const DevicePtr turned = room + bytes;
-      Status queued = device_->run(
-          pack_head_major(turned, room, shape[0], count, shape[2] * kCellBytes, 0, shape[0]));
+      packed = room + bytes;
+      queued = device_->run(
+          pack_head_major(packed, room, shape[0], count, shape[2] * kCellBytes, 0, shape[0]));
       if (!queued) return queued;
-      room = turned;
     }
-    return place(pool_->rows(side, layer), room, cursors_[static_cast<std::size_t>(layer)], count);
+    return place(pool_->rows(side, layer), packed, cursors_[static_cast<std::size_t>(layer)],
+                 count);
   };
-  Status keys = put(0, *rows.k);
-  return keys ? put(1, *rows.v) : keys;
+  Status keys = put(0, *rows.k, rows.k_device);
+  return keys ? put(1, *rows.v, rows.v_device) : keys;
+}
+
+Status PagedDeviceCache::take(DevicePtr room, DevicePtr cells, const HostLanes& lanes) {
+  for (std::int64_t lane = 0; lane < lanes.lanes; ++lane) {
+    Status queued = device_->copy(room + lane * lanes.run * kCellBytes,
+                                  cells + lane * lanes.stride * kCellBytes, lanes.run * kCellBytes);
+    if (!queued) return queued;
+  }
+  return {};
 }
 
 Status PagedDeviceCache::place(DevicePtr pool, DevicePtr rows, std::int64_t start,
@@ -221,11 +241,13 @@ Result<std::optional<KvPair>> PagedDeviceCache::get(std::int64_t layer) {
     return device_->run(
         pack_head_major(out, gathered, cursor, channels_, dim_ * kCellBytes, 0, cursor));
   };
-  Status taken = staging_.carry_out([&] {
+  Status taken = staging_.carry_out([&]() -> Status {
+    if (Status shown = extend(size_); !shown) return shown;  // an upload may have failed
     Status keys = take(0);
     return keys ? take(1) : keys;
   });
   if (!taken) return taken.error();
+  known_ = size_;
   const Shape shape{channels_, cursor, dim_};
   return KvPair{{shape, *both, 0}, {shape, *both, side}};
 }
@@ -256,6 +278,7 @@ Status PagedDeviceCache::cut(std::int64_t n, std::int64_t needed) {
     pool_->free(owner_, surplus);
   }
   size_ = needed;
+  known_ = std::min(known_, size_);
   for (std::int64_t& cursor : cursors_) cursor = std::min(cursor, n);
   if (n == 0) channels_ = dim_ = 0;
   return {};

@@ -42,10 +42,13 @@ class PagedDeviceCache final : public provider::Paged {
   /// How the original aborts when it copies `fits` positions (ZF-33, ZF-34, ZF-40).
   [[nodiscard]] Status check_copy(std::int64_t layer, const provider::Rows& rows,
                                   std::int64_t fits) const;
-  /// Takes blocks until there are so many, and queues what is new of the table.
+  /// Takes blocks until there are so many, and queues what the device does not know of the table.
   [[nodiscard]] Status extend(std::int64_t blocks);
+  [[nodiscard]] Status take_blocks(std::int64_t blocks);
   /// Queues the first `count` positions on their way to their blocks.
   [[nodiscard]] Status store(std::int64_t layer, const provider::Rows& rows, std::int64_t count);
+  /// Queues the copy of lanes that lie at `cells` in device memory, lane behind lane, to `room`.
+  [[nodiscard]] Status take(DevicePtr room, DevicePtr cells, const HostLanes& lanes);
   /// Queues rows, [count, head_dim], on their way to positions [start, start + count). A block that
   /// stands there twice, as it may where a free takes free blocks (ZF-24), keeps the later rows:
   /// then a launch a block, since threads of one have no order.
@@ -73,6 +76,7 @@ class PagedDeviceCache final : public provider::Paged {
   std::int64_t size_ = 0;                 ///< blocks in the table
   std::vector<std::int32_t> entries_;     ///< [capacity] of ZF-5, kNull where nothing was written
   std::shared_ptr<DeviceStorage> table_;  ///< a copy of entries_
+  std::int64_t known_ = 0;                ///< entries that it has; those behind may be others
   std::vector<std::int64_t> cursors_;     ///< [layer], positions
 };
 
