@@ -4,6 +4,7 @@
 
 #include "cuda/layered/subjects.hpp"
 #include "cuda/provider/subjects.hpp"
+#include "cuda/snapshot/subjects.hpp"
 #include "cuda/views/subjects.hpp"
 #include "properties/contracts.hpp"
 #include "properties/runner/lockstep.hpp"
@@ -73,8 +74,8 @@ Verdict play(const Subject& subject, std::uint64_t seed, Profile profile, Alloca
 
 std::vector<DeviceCaches> device_caches() {
   std::vector<DeviceCaches> all;
-  for (const auto& subjects :
-       {cuda::provider_subjects, cuda::layered_subjects, cuda::views_subjects}) {
+  for (const auto& subjects : {cuda::provider_subjects, cuda::layered_subjects,
+                               cuda::snapshot_subjects, cuda::views_subjects}) {
     const std::size_t count = subjects("scheduled", nullptr).size();
     for (std::size_t i = 0; i < count; ++i) {
       const auto over = [subjects, i](const OpenDevice& open) {
@@ -92,6 +93,35 @@ std::vector<DeviceCaches> device_caches() {
     }
   }
   return all;
+}
+
+std::int64_t expect_answers(const Subject& subject, std::uint64_t seed, const Error& expected) {
+  Case played(subject, seed, seed % 2 == 0 ? Profile::kOriginal : Profile::kDocumented);
+  const auto reference = played.reference.open(played.made.setup);
+  const auto session = subject.open(played.made.setup);
+  if (!reference) {
+    ADD_FAILURE() << played.reference.name() << " cannot be opened";
+    return 0;
+  }
+  if (!session) {
+    EXPECT_EQ(session.error(), expected) << subject.name() << ", seed " << seed;
+    return 1;
+  }
+  Probe probe;
+  std::int64_t errors = 0;
+  for (std::uint64_t i = 0; i < kOperations; ++i) {
+    const auto op = played.made.ops->next();
+    if (!op) break;
+    const Observation want = (*reference)->apply(*op, probe);
+    if (want.failed_with(Code::kOutOfMemory)) break;
+    const Observation got = (*session)->apply(*op, probe);
+    EXPECT_FALSE(got.failed_with(Code::kThrew)) << subject.name() << ", seed " << seed << ", "
+                                                << op->kind().name << ": " << got.error->text();
+    EXPECT_EQ((*session)->broken_invariant(), std::nullopt) << subject.name() << ", seed " << seed;
+    if (got.error == expected) ++errors;
+    played.made.ops->saw(*op, want, played.labels);
+  }
+  return errors;
 }
 
 void expect_agreement(const DeviceCaches& caches, const OpenScheduled& open,

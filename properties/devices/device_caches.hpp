@@ -47,4 +47,10 @@ void expect_agreement(const DeviceCaches& caches, const OpenScheduled& open,
                                                            const OpenScheduled& open,
                                                            std::uint64_t seeds);
 
+/// Plays a random script on a subject whose device fails: each operation must answer, if only with
+/// an error, and no invariant may be broken. Returns how many answered the error that is expected,
+/// among them that the subject could not be opened.
+[[nodiscard]] std::int64_t expect_answers(const Subject& subject, std::uint64_t seed,
+                                          const Error& expected);
+
 }  // namespace kvo::devices

@@ -27,7 +27,7 @@ struct Fault {
   std::string_view name;    ///< "window_one_short"
   std::string_view fault;   ///< what is done wrong, in one sentence
   std::string_view origin;  ///< number and class of the real bug, and what happened there
-  std::vector<Edit> edits;  ///< of one room: all in reference/, or all in optimized/
+  std::vector<Edit> edits;  ///< of one room: all in reference/, in optimized/, or in cuda/
 };
 
 /// What the switch calls a fault; no two names in use have the same number, and none has 0.

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "reference/contract/values/thrown.hpp"
+
 namespace kvo::layered {
 namespace {
 
@@ -89,8 +91,10 @@ Item layers_item(const Cache& cache, bool keys) {
     std::vector<Item> layers;
     for (std::uint64_t layer = 0; layer < cache.geometry().num_layers; ++layer) {
       layers.emplace_back([&cache, keys, layer](DebugWriter& inner) {
+        const auto side = keys ? cache.k(layer) : cache.v(layer);
+        if (!side) demand(side.error());
         std::vector<Item> elements;
-        for (const float value : *(keys ? cache.k(layer) : cache.v(layer)))
+        for (const float value : *side)
           elements.emplace_back([value](DebugWriter& leaf) { leaf.write(float_text(value)); });
         inner.list(elements, '[', ']');
       });

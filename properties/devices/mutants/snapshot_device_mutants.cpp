@@ -1,0 +1,59 @@
+#include "properties/devices/mutants/snapshot_device_mutants.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "cuda/memory/device_subjects.hpp"
+#include "properties/devices/mutants/snapshot_faults.hpp"
+#include "properties/seeded/cuda/snapshot/kv_device_cache.hpp"
+#include "properties/seeded/cuda/snapshot/ring_device_cache.hpp"
+#include "properties/seeding/faulty_subject.hpp"
+#include "reference/contract/values/check.hpp"
+#include "reference/snapshot/operations.hpp"
+
+namespace kvo::devices {
+namespace {
+
+// The subject of a kind whose caches are seeded copies.
+Subject seeded_copy(const seeding::Fault& fault, const std::shared_ptr<Device>& device) {
+  namespace seeded = cuda::seeded;
+  using Quirks = QuirkSet<snapshot::Quirk>;
+  const snapshot::MakeCaches make{
+      .kv =
+          [device](Quirks quirks) {
+            return std::make_unique<seeded::SnapshotKvDeviceCache>(device, quirks);
+          },
+      .rotating =
+          [device](std::int64_t window, Quirks quirks) {
+            return std::make_unique<seeded::SnapshotRingDeviceCache>(device, window, quirks);
+          },
+      .recurrent = nullptr};
+  const std::vector<Subject> all =
+      snapshot::make_subjects("mutant:" + std::string(fault.name), std::string(fault.fault), make);
+  const auto found = std::ranges::find(all, fault.kind,
+                                       [](const Subject& subject) { return subject.kind->name(); });
+  KVO_CHECK(found != all.end());
+  return *found;
+}
+
+}  // namespace
+
+std::vector<DeviceMutant> snapshot_device_mutants() {
+  std::vector<DeviceMutant> all;
+  for (const seeding::Fault& fault : snapshot_devices::faults()) {
+    const auto over = [fault](const OpenDevice& open) {
+      const auto copy = [fault](const std::shared_ptr<Device>& device) {
+        return seeded_copy(fault, device);
+      };
+      return seeding::with_fault(cuda::subject_over(copy, open), fault);
+    };
+    all.push_back({.name = std::string(fault.name),
+                   .fault = std::string(fault.fault),
+                   .origin = std::string(fault.origin),
+                   .over = over});
+  }
+  return all;
+}
+
+}  // namespace kvo::devices
