@@ -263,8 +263,8 @@ Status PagedDeviceViews::pack(std::size_t side, const Table& table, std::span<co
   for (std::size_t i = 0; i < of.size(); ++i) {
     DevicePtr from = store_->cells(side, table[i]);
     if (options_->storage == views::Storage::kF16) {
-      Status queued = device_->run(
-          convert<Float32, Float16>(widened, from, of[i].length * options_->kv_dim()));
+      Status queued =
+          device_->run(convert<Float32, Float16>(widened, from, of[i].length * options_->kv_dim()));
       if (!queued) return queued;
       from = widened;
     }
