@@ -62,6 +62,9 @@ TEST_P(DeviceMutantsTest, IsCaughtAndAgainInTheSameWay) {
 INSTANTIATE_TEST_SUITE_P(Provider, DeviceMutantsTest, testing::ValuesIn(provider_device_mutants()),
                          [](const auto& tested) { return tested.param.name; });
 
+INSTANTIATE_TEST_SUITE_P(Snapshot, DeviceMutantsTest, testing::ValuesIn(snapshot_device_mutants()),
+                         [](const auto& tested) { return tested.param.name; });
+
 // What the mutants of graphs are made of.
 TEST(GraphedTensorTest, AgreesIn400Schedules) {
   std::int64_t replays = 0;

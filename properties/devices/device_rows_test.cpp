@@ -69,8 +69,8 @@ TEST(DeviceRows, GoToAPagedCache) {
         device, {.num_layers = 1, .block_size = 2, .head_dim = batch * kDim, .max_memory_mb = 1},
         QuirkSet<block_pool::Quirk>(Profile::kDocumented));
     ASSERT_TRUE(pool);
-    const auto cache = cuda::PagedDeviceCache::make(
-        {.pool = std::move(*pool), .num_layers = 1}, kDocumented);
+    const auto cache =
+        cuda::PagedDeviceCache::make({.pool = std::move(*pool), .num_layers = 1}, kDocumented);
     ASSERT_TRUE(cache);
     expect_rows_of_the_device(*device, **cache, batch);
   }

@@ -9,5 +9,7 @@ namespace kvo::devices {
 
 /// Those of provider.contiguous, device and tensor.
 [[nodiscard]] std::vector<DeviceMutant> provider_device_mutants();
+/// Those of snapshot.kv and rotating.
+[[nodiscard]] std::vector<DeviceMutant> snapshot_device_mutants();
 
 }  // namespace kvo::devices

@@ -1,10 +1,10 @@
-#include "properties/devices/mutants/snapshot_device_mutants.hpp"
-
+// The device mutants of contract `snapshot`: a table of faults over seeded copies.
 #include <algorithm>
 #include <memory>
 #include <string>
 
 #include "cuda/memory/device_subjects.hpp"
+#include "properties/devices/mutants/device_mutant.hpp"
 #include "properties/devices/mutants/snapshot_faults.hpp"
 #include "properties/seeded/cuda/snapshot/kv_device_cache.hpp"
 #include "properties/seeded/cuda/snapshot/ring_device_cache.hpp"
