@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "optimized/positional/host_store.hpp"
+
 namespace kvo::optimized {
 
 using positional::kMaxPosition;
@@ -19,16 +21,24 @@ Error refused(std::string detail) {
 Result<std::unique_ptr<positional::Cache>> PositionalCausalCache::make(
     const positional::CacheOptions& options) {
   if (options.members.size() != 1) return refused("members: not one");
+  return make_over(options, std::make_unique<PositionalHostStore>(options.members.front().shift));
+}
+
+Result<std::unique_ptr<positional::Cache>> PositionalCausalCache::make_over(
+    const positional::CacheOptions& options, std::unique_ptr<PositionalStore> store) {
+  if (options.members.size() != 1) return refused("members: not one");
   const positional::MemberOptions& member = options.members.front();
   if (member.window < 0) return refused("window: " + std::to_string(member.window));
   if (member.memory < 0) return refused("memory: " + std::to_string(member.memory));
-  return std::make_unique<PositionalCausalCache>(member, options.backend, options.quirks);
+  return std::make_unique<PositionalCausalCache>(member, options.backend, options.quirks,
+                                                 std::move(store));
 }
 
 PositionalCausalCache::PositionalCausalCache(positional::MemberOptions options,
                                              const positional::BackendConfig& backend,
-                                             QuirkSet<positional::Quirk> quirks)
-    : PositionalMember(backend, quirks), options_(std::move(options)) {}
+                                             QuirkSet<positional::Quirk> quirks,
+                                             std::unique_ptr<PositionalStore> store)
+    : PositionalMember(backend, quirks), options_(std::move(options)), store_(std::move(store)) {}
 
 Status PositionalCausalCache::prepare_init(const positional::InitOptions& arguments) {
   const positional::BackendConfig effective = config();
@@ -78,7 +88,16 @@ void PositionalCausalCache::cancel() noexcept {  // NOLINT(bugprone-exception-es
   }
   if (const Copy* copy = std::get_if<Copy>(&prepared_))
     if (copy->cells != nullptr && copy->cells->empty()) forget(copy->target);
+  if (std::holds_alternative<Removal>(prepared_)) store_->cancel_keys();
   prepared_.emplace<std::monostate>();
+}
+
+void PositionalCausalCache::finish(Size& size) noexcept {
+  size_ = std::move(size);
+  store_->open({.rows = {size_.pool.size(), size_.dtype, size_.permuted_v},
+                .mask_dtype = size_.mask_dtype,
+                .window = size_.window,
+                .chunk = options_.chunk});
 }
 
 // ---- Sequences ----
@@ -158,9 +177,8 @@ Result<bool> PositionalCausalCache::do_can_resume(std::int64_t sequence,
 // ---- Rows ----
 
 Status PositionalCausalCache::do_set_layer(std::int64_t layer) {
-  const auto found = layers_.find(layer);
   layer_ = layer;
-  rows_ = found == layers_.end() ? nullptr : &found->second;
+  store_->set_layer(layer);
   return {};
 }
 
@@ -170,20 +188,18 @@ Status PositionalCausalCache::do_put(const positional::Rows& k, const positional
                    ", batch size: " + std::to_string(pass_.positions.size()) +
                    " layer batch size: " + std::to_string(k.tokens) + ")");
   const LayerRows::Form form{k.heads, k.dim, v.dim};
-  if (rows_ == nullptr) {  // OK-43
-    const LayerRows::Plan plan{size_.pool.size(), size_.dtype, size_.permuted_v};
-    rows_ = &layers_.try_emplace(layer_, plan, form).first->second;
-  }
-  if (rows_->form() != form)
+  if (store_->form() == nullptr)  // OK-43
+    if (Status made = store_->make_rows(form); !made) return made;
+  if (*store_->form() != form)
     return refused("k, v: other rows than before in layer " + std::to_string(layer_));
-  if (!pass_.reserve) rows_->put(pass_.targets, k.values, v.values);  // OK-27
-  return {};
+  if (pass_.reserve) return {};  // OK-27
+  return store_->put(pass_, k, v);
 }
 
 Result<positional::Shown> PositionalCausalCache::do_get() {
-  if (rows_ == nullptr)  // OK-49
+  if (store_->form() == nullptr)  // OK-49
     return refused("layer " + std::to_string(layer_) + " has no storage");
-  return positional::Shown{rows_->k(pass_.range), rows_->v(pass_.range), mask_.view()};
+  return store_->show(pass_.range);
 }
 
 // ---- Invariants ----

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,9 +12,8 @@
 #include <vector>
 
 #include "optimized/positional/cells.hpp"
-#include "optimized/positional/mask.hpp"
 #include "optimized/positional/member.hpp"
-#include "optimized/positional/rows.hpp"
+#include "optimized/positional/store.hpp"
 
 namespace kvo::optimized {
 
@@ -26,8 +24,11 @@ class PositionalCausalCache final : public PositionalMember {
   /// Errors  kPrecondition: window or memory below 0.
   [[nodiscard]] static Result<std::unique_ptr<positional::Cache>> make(
       const positional::CacheOptions& options);
+  /// The same with rows and masks elsewhere than in host memory. Requires a store.
+  [[nodiscard]] static Result<std::unique_ptr<positional::Cache>> make_over(
+      const positional::CacheOptions& options, std::unique_ptr<PositionalStore> store);
   PositionalCausalCache(positional::MemberOptions options, const positional::BackendConfig& backend,
-                        QuirkSet<positional::Quirk> quirks);
+                        QuirkSet<positional::Quirk> quirks, std::unique_ptr<PositionalStore> store);
 
   Status prepare_init(const positional::InitOptions& arguments) override;
   Status prepare_start(const positional::Batch& batch) override;
@@ -59,26 +60,6 @@ class PositionalCausalCache final : public PositionalMember {
     DType mask_dtype = DType::kF32;
     DType dtype = DType::kF32;
   };
-  /// A sequence that a batch names.
-  struct BatchSequence {
-    std::int64_t name = 0;
-    SequenceCells* cells = nullptr;  ///< null: owns nothing
-    std::int32_t low = positional::kMaxPosition;
-    std::size_t tokens = 0;
-    std::uint64_t version = 0;  ///< of its cells when the pass began
-    std::optional<std::int64_t> last_row = std::nullopt;
-  };
-  /// What the last start_forward left (OK-5).
-  struct Pass {
-    std::vector<std::int32_t> positions;
-    std::vector<std::uint32_t> sequence_of;  ///< index into sequences, for each token
-    std::vector<BatchSequence> sequences;
-    std::vector<std::int32_t> targets;
-    CellRange range;
-    bool reserve = false;
-    std::vector<std::int64_t> except;       ///< the list given last
-    std::vector<std::int64_t> mask_except;  ///< the list that the mask was built with
-  };
   /// An eviction that was tried.
   struct Trim {
     std::int64_t name = 0;
@@ -95,20 +76,12 @@ class PositionalCausalCache final : public PositionalMember {
     SequenceCells* cells = nullptr;  ///< null: owns nothing before and after
     std::vector<HeldCell> shared;
   };
-  /// Keys of consecutive cells that the shift function moved, in the storage type.
-  struct ShiftedKeys {
-    LayerRows* rows = nullptr;
-    std::int64_t first = 0;
-    std::vector<std::byte> keys;
-    std::vector<std::int32_t> cells;  ///< only these are written; empty: all
-  };
   struct Removal {
     std::int64_t name = 0;
     SequenceCells* cells = nullptr;  ///< null: changes nothing
     std::int32_t begin = 0;
     std::int32_t end = 0;
     std::optional<std::int32_t> limit;
-    std::vector<ShiftedKeys> shifted;
   };
   using Prepared = std::variant<std::monostate, Size, Start, Copy, Removal>;
 
@@ -127,11 +100,6 @@ class PositionalCausalCache final : public PositionalMember {
   void trim();
   void place();
   [[nodiscard]] CellRange visible_range() const;
-  [[nodiscard]] MaskRows::Layout mask_layout(const Pass& pass) const;
-  [[nodiscard]] SeenCells seen(const BatchSequence& sequence, std::int32_t position,
-                               bool ahead) const;
-  /// Writes the mask; `ahead` has one flag a row, or none at all.
-  void show_mask(std::span<const char> ahead) noexcept;
   void finish(const Start& start) noexcept;
   void insert_batch() noexcept;
   void list_touched() noexcept;
@@ -141,10 +109,9 @@ class PositionalCausalCache final : public PositionalMember {
   [[nodiscard]] Status prepare_documented(Removal& removal);
   [[nodiscard]] Status prepare_original(Removal& removal);
   [[nodiscard]] bool resumable_behind(const Removal& removal) const;
-  [[nodiscard]] Status shift_keys(Removal& removal);
-  [[nodiscard]] Status shift_group(Removal& removal, std::span<const HeldCell> moved);
+  [[nodiscard]] Status shift_keys(const Removal& removal);
 
-  void finish(Size& size) noexcept { size_ = std::move(size); }
+  void finish(Size& size) noexcept;
   void finish(Copy& copy) noexcept;
   void finish(Removal& removal) noexcept;
 
@@ -153,14 +120,12 @@ class PositionalCausalCache final : public PositionalMember {
   std::unordered_map<std::int64_t, SequenceCells> sequences_;  ///< those that own a cell
   std::vector<std::int64_t> touched_;  ///< sequences that may have something to trim
   std::uint64_t passes_ = 0;
-  Pass pass_;
-  MaskRows mask_;
+  PositionalPass pass_;
   std::int64_t layer_ = 0;
-  LayerRows* rows_ = nullptr;  ///< of the current layer; null without storage
-  std::map<std::int64_t, LayerRows> layers_;
+  std::unique_ptr<PositionalStore> store_;
 
   Prepared prepared_;
-  Pass next_;
+  PositionalPass next_;
   std::vector<Trim> trims_;
   std::vector<std::int64_t> next_touched_;
 };

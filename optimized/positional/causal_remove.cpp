@@ -1,6 +1,5 @@
 // remove: what leaves, what moves, and the keys that the shift function moves (OK-59 to OK-68).
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "optimized/positional/causal_cache.hpp"
@@ -18,16 +17,17 @@ Status PositionalCausalCache::prepare_remove(std::int64_t sequence, std::int32_t
   SequenceCells* cells = find(sequence);
   if (cells == nullptr) return {};  // OK-61
   reserve_touch();
-  prepared_ = Removal{.name = sequence,
-                      .cells = cells,
-                      .begin = begin,
-                      .end = end,
-                      .limit = std::nullopt,
-                      .shifted = {}};
+  prepared_ =
+      Removal{.name = sequence, .cells = cells, .begin = begin, .end = end, .limit = std::nullopt};
   Removal& removal = *std::get_if<Removal>(&prepared_);
   if (end == kMaxPosition) return {};
   if (Status fit = refuse_move(*cells, removal); !fit) return fit;
-  return documented() ? prepare_documented(removal) : prepare_original(removal);
+  Status done = documented() ? prepare_documented(removal) : prepare_original(removal);
+  if (Status room = store_->reserve_keys(); !room) {
+    cancel();  // in the original an error would have an effect
+    return room;
+  }
+  return done;
 }
 
 Status PositionalCausalCache::refuse_move(const SequenceCells& cells,
@@ -75,11 +75,12 @@ bool PositionalCausalCache::resumable_behind(const Removal& removal) const {
          removal.cells->covers(first, moved);
 }
 
-Status PositionalCausalCache::shift_keys(Removal& removal) {
+Status PositionalCausalCache::shift_keys(const Removal& removal) {
   const auto later = removal.cells->from(removal.end);
-  if (later.empty() || layers_.empty()) return {};
+  if (later.empty()) return {};
   std::vector<HeldCell> moved(later.begin(), later.end());
   std::ranges::sort(moved, {}, &HeldCell::cell);
+  const std::int64_t offset = std::int64_t{removal.begin} - removal.end;
   // OK-65: groups are counted from the lowest cell that is left.
   CellRange left;
   left.extend(moved.front().cell);
@@ -88,47 +89,17 @@ Status PositionalCausalCache::shift_keys(Removal& removal) {
   for (std::size_t from = 0, to = 0; from < moved.size(); from = to) {
     const std::int64_t group = (moved[from].cell - left.low) / size_.max_batch;
     while (to < moved.size() && (moved[to].cell - left.low) / size_.max_batch == group) ++to;
-    if (Status done = shift_group(removal, std::span(moved).subspan(from, to - from)); !done)
-      return done;
-  }
-  return {};
-}
-
-Status PositionalCausalCache::shift_group(Removal& removal, std::span<const HeldCell> moved) {
-  const std::int64_t first = moved.front().cell;
-  const auto count = static_cast<std::size_t>(moved.back().cell - first + 1);
-  std::vector<std::int32_t> offsets(count, 0);
-  const std::int64_t offset = std::int64_t{removal.begin} - removal.end;
-  for (const HeldCell& held : moved)
-    offsets[static_cast<std::size_t>(held.cell - first)] = static_cast<std::int32_t>(offset);
-  for (auto& [layer, rows] : layers_) {
-    const Shape shape{static_cast<std::int64_t>(count), rows.form().heads, rows.form().k_dim};
-    std::vector<float> keys(count * static_cast<std::size_t>(shape[1] * shape[2]));
-    rows.load_keys(first, keys);
-    if (Status done = options_.shift(layer, shape, keys, offsets); !done) return done;
-    ShiftedKeys shifted{.rows = &rows,
-                        .first = first,
-                        .keys = std::vector<std::byte>(count * rows.key_bytes()),
-                        .cells = {}};
-    narrow(size_.dtype, keys, shifted.keys.data());
-    // OK-65: the original converts every row again.
-    if (documented())
-      for (const HeldCell& held : moved) shifted.cells.push_back(held.cell);
-    removal.shifted.push_back(std::move(shifted));
+    // The original stores what lies between them anew.
+    const KeyGroup together{.moved = std::span(moved).subspan(from, to - from),
+                            .offset = static_cast<std::int32_t>(offset),
+                            .all_converted = !documented()};
+    if (Status done = store_->prepare_keys(together); !done) return done;
   }
   return {};
 }
 
 void PositionalCausalCache::finish(Removal& removal) noexcept {
-  for (ShiftedKeys& shifted : removal.shifted) {
-    const std::size_t bytes = shifted.rows->key_bytes();
-    if (shifted.cells.empty())
-      std::memcpy(shifted.rows->key(shifted.first), shifted.keys.data(), shifted.keys.size());
-    for (const std::int32_t cell : shifted.cells)
-      std::memcpy(shifted.rows->key(cell),
-                  shifted.keys.data() + static_cast<std::size_t>(cell - shifted.first) * bytes,
-                  bytes);
-  }
+  store_->commit_keys();
   if (removal.cells == nullptr) return;
   removal.cells->cut(removal.begin, removal.end, removal.limit, size_.pool);
   if (removal.cells->empty()) {

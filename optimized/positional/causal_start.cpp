@@ -34,8 +34,9 @@ Status PositionalCausalCache::prepare_start(const positional::Batch& batch) {
     place();
     next_.range = visible_range();
   }
-  mask_.reserve(mask_layout(next_));
-  return {};
+  Status room = store_->reserve_mask(next_);
+  if (!room) cancel();  // in the original an error would have an effect
+  return room;
 }
 
 void PositionalCausalCache::collect(const positional::Batch& batch) {
@@ -111,10 +112,6 @@ CellRange PositionalCausalCache::visible_range() const {
   return range;
 }
 
-MaskRows::Layout PositionalCausalCache::mask_layout(const Pass& pass) const {
-  return {std::ssize(pass.positions), size_.pool.size(), pass.range, size_.mask_dtype};
-}
-
 // ---- What may not ----
 
 void PositionalCausalCache::finish(const Start& start) noexcept {
@@ -132,7 +129,7 @@ void PositionalCausalCache::finish(const Start& start) noexcept {
   std::swap(pass_, next_);
   for (BatchSequence& sequence : pass_.sequences)
     if (sequence.cells != nullptr) sequence.version = sequence.cells->version();
-  show_mask({});
+  store_->show_mask(pass_, {});
   // The mask needed what was evicted just now.
   for (const Trim& trim : trims_)
     if (trim.in_batch) trim.cells->compact();
@@ -158,33 +155,6 @@ void PositionalCausalCache::list_touched() noexcept {
   std::swap(touched_, next_touched_);
 }
 
-SeenCells PositionalCausalCache::seen(const BatchSequence& sequence, std::int32_t position,
-                                      bool ahead) const {
-  if (sequence.cells == nullptr) return {};
-  const SequenceCells& cells = *sequence.cells;
-  std::int64_t first = std::int64_t{position} - size_.window;  // OK-31
-  if (options_.chunk > 0)
-    first = std::max<std::int64_t>(first, position - position % options_.chunk);
-  const std::uint64_t begin = cells.index_of(first);
-  return {&cells, begin, ahead ? cells.end() : cells.index_of(std::int64_t{position} + 1)};
-}
-
-void PositionalCausalCache::show_mask(std::span<const char> ahead) noexcept {
-  const auto row_sees = [&](std::size_t row) {
-    const bool sees_ahead = !ahead.empty() && ahead[row] != 0;
-    return seen(pass_.sequences[pass_.sequence_of[row]], pass_.positions[row], sees_ahead);
-  };
-  const std::size_t rows = pass_.positions.size();
-  mask_.begin(mask_layout(pass_), rows > 0 ? row_sees(0) : SeenCells());
-  for (BatchSequence& sequence : pass_.sequences) sequence.last_row.reset();
-  for (std::size_t row = 0; row < rows; ++row) {
-    BatchSequence& sequence = pass_.sequences[pass_.sequence_of[row]];
-    const auto number = static_cast<std::int64_t>(row);
-    mask_.show(number, row_sees(row), sequence.last_row);
-    sequence.last_row = number;
-  }
-}
-
 Status PositionalCausalCache::do_set_causal(std::span<const std::int64_t> except,
                                             bool with_context) {
   // OK-40: the original compares with the list given last, whether it was applied or not.
@@ -198,7 +168,7 @@ Status PositionalCausalCache::do_set_causal(std::span<const std::int64_t> except
   std::vector<char> ahead(pass_.positions.size(), 0);
   for (const std::int64_t row : except)  // OK-38
     if (row >= 0 && row < std::ssize(ahead)) ahead[static_cast<std::size_t>(row)] = 1;
-  mask_.reserve(mask_layout(pass_));
+  if (Status room = store_->reserve_mask(pass_); !room) return room;
   // OK-41: the cells of now.
   bool changed = false;
   for (BatchSequence& sequence : pass_.sequences) {
@@ -206,8 +176,8 @@ Status PositionalCausalCache::do_set_causal(std::span<const std::int64_t> except
     const std::uint64_t version = sequence.cells != nullptr ? sequence.cells->version() : 0;
     changed = changed || version != sequence.version;
   }
-  show_mask(ahead);
-  if (changed) mask_.forget();
+  store_->show_mask(pass_, ahead);
+  if (changed) store_->forget_mask();
   pass_.mask_except = std::move(built_with);
   pass_.except = std::move(list);
   return {};

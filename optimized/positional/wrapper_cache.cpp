@@ -4,6 +4,7 @@
 
 #include "optimized/positional/causal_cache.hpp"
 #include "optimized/positional/encoder_cache.hpp"
+#include "optimized/positional/host_store.hpp"
 
 namespace kvo::optimized {
 namespace {
@@ -28,8 +29,9 @@ PositionalWrapperCache::PositionalWrapperCache(const positional::CacheOptions& o
     if (member.kind == positional::MemberKind::kEncoder) {
       owned_.push_back(std::make_unique<PositionalEncoderCache>(options.backend, options.quirks));
     } else {
-      owned_.push_back(
-          std::make_unique<PositionalCausalCache>(member, options.backend, options.quirks));
+      owned_.push_back(std::make_unique<PositionalCausalCache>(
+          member, options.backend, options.quirks,
+          std::make_unique<PositionalHostStore>(member.shift)));
     }
     members_.push_back(owned_.back().get());
   }

@@ -11,6 +11,7 @@ constexpr std::string_view kFastCache = "optimized/positional/causal_cache.cpp";
 constexpr std::string_view kFastRemove = "optimized/positional/causal_remove.cpp";
 constexpr std::string_view kFastStart = "optimized/positional/causal_start.cpp";
 constexpr std::string_view kFastCells = "optimized/positional/cells.cpp";
+constexpr std::string_view kFastHost = "optimized/positional/host_store.cpp";
 constexpr std::string_view kFastMask = "optimized/positional/mask.cpp";
 constexpr std::string_view kFastRows = "optimized/positional/rows.cpp";
 
@@ -242,7 +243,7 @@ const std::vector<Fault>& faults() {
        "batch_sees_ahead",
        "a token's run of cells ends with the batch, not with the token",
        "B107, F12: lengths of mlx-lm's batched prefill were off by the token in flight",
-       {{kFastStart, "ahead ? cells.end() : cells.index_of(std::int64_t{position} + 1)",
+       {{kFastHost, "ahead ? cells.end() : cells.index_of(std::int64_t{position} + 1)",
          "cells.end()"}}},
 
       // ---- Inside positional@optimized: rows and shifts ----
