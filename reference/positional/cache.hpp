@@ -24,6 +24,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <boost/describe/enum.hpp>
@@ -63,6 +64,23 @@ struct BackendConfig {
 using Shift = std::function<Status(std::int64_t layer, const Shape& shape, std::span<float> keys,
                                    std::span<const std::int32_t> offsets)>;
 
+/// What a shift function does to an element, told to a cache whose keys it cannot reach.
+/// key + scale * offset, in f32.
+struct AddedOffset {
+  float scale = 1.0F;
+};
+/// The pairs (d, d + n) of a head of 2n elements turn by offset * base^(-d/n), in double precision;
+/// an odd last element stays.
+struct TurnedPairs {
+  double base = 10'000.0;
+};
+using ShiftRule = std::variant<AddedOffset, TurnedPairs>;
+
+/// Counts as a call of the shift function, for the same layer, shape and offsets, and says what the
+/// caller has to do itself, to the last bit. Errors as Shift.
+using BeginShift = std::function<Result<ShiftRule>(std::int64_t layer, const Shape& shape,
+                                                   std::span<const std::int32_t> offsets)>;
+
 enum class MemberKind : std::uint8_t { kCausal, kSwa, kSwaMem, kChunked, kEncoder };
 BOOST_DESCRIBE_ENUM(MemberKind, kCausal, kSwa, kSwaMem, kChunked, kEncoder)
 
@@ -72,7 +90,8 @@ struct MemberOptions {
   std::int32_t window = 0;
   std::int32_t memory = 0;
   std::int32_t chunk = 0;
-  Shift shift = nullptr;  ///< null: the cache cannot move keys
+  Shift shift = nullptr;             ///< null: the cache cannot move keys
+  BeginShift begin_shift = nullptr;  ///< the same; null: nobody knows what shift does
 };
 
 /// A cache with its backend: one member, or those of a wrapper.

@@ -33,7 +33,10 @@ MemberOptions member_options(const CacheConfig& config) {
                        .window = config.window.value_or(0),
                        .memory = config.memory.value_or(0),
                        .chunk = config.chunk.value_or(0)};
-  if (config.shift && config.shift->has_value()) member.shift = make_shift(**config.shift);
+  if (config.shift && config.shift->has_value()) {
+    member.shift = make_shift(**config.shift);
+    member.begin_shift = make_begin_shift(**config.shift);
+  }
   return member;
 }
 

@@ -114,16 +114,18 @@ class PositionalSession final : public DispatchSession<PositionalSession, Ops> {
 
  private:
   void note_shift(std::size_t member, bool wrapper) {
-    Shift& shift = options_.members[member].shift;
-    shift = noted(std::move(shift), [this, member, wrapper](std::int64_t layer, const Shape& shape,
-                                                            std::span<const std::int32_t> offsets) {
+    const NoteShift note = [this, member, wrapper](std::int64_t layer, const Shape& shape,
+                                                   std::span<const std::int32_t> offsets) {
       const HarnessWork work;
       ShiftCall call{.layer = layer,
                      .offsets = {offsets.begin(), offsets.end()},
                      .k_shape = {shape.begin(), shape.end()}};
       if (wrapper) call.cache = static_cast<std::int64_t>(member);
       calls_.push_back(std::move(call));
-    });
+    };
+    MemberOptions& noting = options_.members[member];
+    noting.shift = noted(std::move(noting.shift), note);
+    noting.begin_shift = noted(std::move(noting.begin_shift), note);
   }
 
   CacheOptions options_;

@@ -8,6 +8,10 @@ namespace {
 
 constexpr float kUsualBase = 10'000.0F;
 
+std::string refusal(const ShiftConfig& config) {
+  return config.message.value_or("shift refused");
+}
+
 // Turns the pairs of one head.
 void rotate(std::span<float> head, std::int32_t offset, double base) {
   const std::size_t half = head.size() / 2;
@@ -55,11 +59,26 @@ Shift make_shift(const ShiftConfig& config) {
       };
     case ShiftKind::kFail:
       return
-          [message = config.message.value_or("shift refused")](
+          [message = refusal(config)](
               std::int64_t /*layer*/, const Shape& /*shape*/, std::span<float> /*keys*/,
               std::span<const std::int32_t> /*offsets*/) -> Status { return fail_other(message); };
   }
   return nullptr;
+}
+
+BeginShift make_begin_shift(const ShiftConfig& config) {
+  return [config](std::int64_t /*layer*/, const Shape& /*shape*/,
+                  std::span<const std::int32_t> /*offsets*/) -> Result<ShiftRule> {
+    switch (config.kind) {
+      case ShiftKind::kAdd:
+        return ShiftRule(AddedOffset{config.scale.value_or(1.0F)});
+      case ShiftKind::kRope:
+        return ShiftRule(TurnedPairs{static_cast<double>(config.base.value_or(kUsualBase))});
+      case ShiftKind::kFail:
+        break;
+    }
+    return fail_other(refusal(config));
+  };
 }
 
 Shift noted(Shift function, NoteShift note) {
@@ -68,6 +87,14 @@ Shift noted(Shift function, NoteShift note) {
              std::span<const std::int32_t> offsets) {
     note(layer, shape, offsets);
     return function(layer, shape, keys, offsets);
+  };
+}
+
+BeginShift noted(BeginShift function, NoteShift note) {
+  return [function = std::move(function), note = std::move(note)](
+             std::int64_t layer, const Shape& shape, std::span<const std::int32_t> offsets) {
+    note(layer, shape, offsets);
+    return function(layer, shape, offsets);
   };
 }
 

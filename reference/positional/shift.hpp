@@ -29,10 +29,13 @@ KVO_DESCRIBE(ShiftConfig, (kind, "add, rope, or fail: every call is an error"),
 /// message}.
 /// Source  rotary embedding: Su et al., RoFormer, arXiv:2104.09864, in the order of halves.
 [[nodiscard]] Shift make_shift(const ShiftConfig& config);
+/// The same for a cache that moves keys itself.
+[[nodiscard]] BeginShift make_begin_shift(const ShiftConfig& config);
 
-/// `functions` that first tell `note` of each call: the layer, the shape, the offsets.
+/// Functions that first tell `note` of each call: the layer, the shape, the offsets.
 using NoteShift = std::function<void(std::int64_t layer, const Shape& shape,
                                      std::span<const std::int32_t> offsets)>;
 [[nodiscard]] Shift noted(Shift function, NoteShift note);
+[[nodiscard]] BeginShift noted(BeginShift function, NoteShift note);
 
 }  // namespace kvo::positional

@@ -141,5 +141,33 @@ TEST(ShiftNoted, IsToldOfACallBeforeItHappens) {
   EXPECT_EQ(done.error().code_text(), "other:late");
 }
 
+TEST(ShiftBegun, TellsWhatTheFunctionDoes) {
+  const std::array<std::int32_t, 1> offsets{-2};
+  const auto begun = [&](const ShiftConfig& config) {
+    return make_begin_shift(config)(3, {1, 1, 2}, offsets);
+  };
+  EXPECT_EQ(std::get<AddedOffset>(*begun({.kind = ShiftKind::kAdd})).scale, 1.0F);
+  EXPECT_EQ(std::get<AddedOffset>(*begun({.kind = ShiftKind::kAdd, .scale = 0.5F})).scale, 0.5F);
+  EXPECT_EQ(std::get<TurnedPairs>(*begun({.kind = ShiftKind::kRope})).base, 10'000.0);
+  EXPECT_EQ(std::get<TurnedPairs>(*begun({.kind = ShiftKind::kRope, .base = 7.0F})).base, 7.0);
+  const auto refused = begun({.kind = ShiftKind::kFail, .message = "no"});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code_text(), "other:no");
+}
+
+TEST(ShiftBegun, IsNotedAsACall) {
+  std::vector<std::int32_t> told;
+  const BeginShift begin =
+      noted(make_begin_shift({.kind = ShiftKind::kFail}),
+            [&](std::int64_t layer, const Shape& shape, std::span<const std::int32_t> offsets) {
+              EXPECT_EQ(layer, 3);
+              EXPECT_EQ(shape, (Shape{2, 1, 2}));
+              told.assign(offsets.begin(), offsets.end());
+            });
+  const std::array<std::int32_t, 2> offsets{-2, 0};
+  EXPECT_FALSE(begin(3, {2, 1, 2}, offsets).has_value());
+  EXPECT_THAT(told, ElementsAre(-2, 0));
+}
+
 }  // namespace
 }  // namespace kvo::positional
