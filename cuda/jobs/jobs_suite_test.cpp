@@ -1,5 +1,7 @@
 #include "cuda/jobs/jobs_suite.hpp"
 
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -11,6 +13,7 @@
 #include "cuda/jobs/copy_blocks.hpp"
 #include "cuda/jobs/pack_head_major.hpp"
 #include "cuda/jobs/paged_rows.hpp"
+#include "cuda/jobs/put_cells.hpp"
 #include "cuda/jobs/ring_rows.hpp"
 #include "cuda/jobs/rope_shift.hpp"
 #include "reference/contract/values/strided_view.hpp"
@@ -173,35 +176,135 @@ TEST_P(JobsSuite, ADecodeStepOfAllLayersIsOneKernel) {
   }
 }
 
-TEST_P(JobsSuite, KeysAreTurnedAsInDoublePrecisionOnTheHost) {
-  for (const std::int64_t dim : {8, 7}) {
-    constexpr std::int64_t kCells = 3;
-    constexpr std::int64_t kHeads = 2;
-    const std::int64_t half = dim / 2;
-    std::vector<double> cosine;
-    std::vector<double> sine;
-    for (std::int64_t i = 0; i < kCells * half; ++i) {
-      cosine.push_back(std::cos(0.37 * static_cast<double>(i)));
-      sine.push_back(std::sin(0.37 * static_cast<double>(i)));
+// ---- storage types ----
+
+constexpr DType kStorage[] = {DType::kF32, DType::kF16, DType::kBF16};
+
+// Every exponent, ties, subnormals, infinities, NaNs with payloads; then numbers of no kind.
+std::vector<float> awkward_floats(std::size_t count) {
+  std::vector<float> values;
+  for (std::uint32_t exponent = 0; exponent < 256; exponent += 5)
+    for (const std::uint32_t fraction : {0U, 0x1000U, 0x3000U, 0x7FFFFFU, 0x8000U, 0x18000U, 1U})
+      values.push_back(std::bit_cast<float>((exponent << 23U) | fraction |
+                                            ((exponent + fraction) % 2 == 0 ? 0U : 0x80000000U)));
+  while (values.size() < count)
+    values.push_back(std::sqrt(static_cast<float>(values.size())) - 7.0F);
+  values.resize(count);
+  return values;
+}
+// A value as it lies in storage.
+void store_at(Bytes& to, DType dtype, std::int64_t at, float value) {
+  std::array<std::byte, 4> cell = {};
+  store_element(dtype, value, cell.data());
+  const std::size_t bytes = dtype_bytes(dtype);
+  std::memcpy(to.data() + static_cast<std::size_t>(at) * bytes, cell.data(), bytes);
+}
+float value_at(const Bytes& from, DType dtype, std::int64_t at) {
+  const std::size_t bytes = dtype_bytes(dtype);
+  std::array<std::byte, 4> cell = {};
+  std::memcpy(cell.data(), from.data() + static_cast<std::size_t>(at) * bytes, bytes);
+  return load_element(dtype, cell.data());
+}
+
+TEST_P(JobsSuite, RowsArePutIntoCellsInTheirStorageType) {
+  constexpr std::int64_t kCells = 31;
+  for (const DType dtype : kStorage) {
+    for (const std::int64_t width : {20, 7}) {  // in packs of four, and one by one
+      const std::vector<std::int32_t> targets = {4, 5, 6, 30, 0, 17, 2, 1, 9, 11, 12, 13, 29, 28};
+      const auto count = std::ssize(targets);
+      const std::vector<float> rows = awkward_floats(static_cast<std::size_t>(count * width));
+      const auto bytes = static_cast<std::int64_t>(dtype_bytes(dtype));
+      Bytes cells = old_bytes(kCells * width * bytes);
+      Bytes columns = cells;
+      const PutRows put_cells{dtype, put(cells), put(rows), put(targets), count, width};
+      PutRows put_columns = put_cells;
+      put_columns.to = put(columns);
+      run(put_cells.cells());
+      run(put_columns.columns(kCells));
+      for (std::int64_t r = 0; r < count; ++r) {
+        const std::int64_t cell = targets[static_cast<std::size_t>(r)];
+        for (std::int64_t i = 0; i < width; ++i) {
+          const float value = rows[static_cast<std::size_t>(r * width + i)];
+          store_at(cells, dtype, cell * width + i, value);
+          store_at(columns, dtype, i * kCells + cell, value);
+        }
+      }
+      EXPECT_EQ(get<std::uint8_t>(put_cells.to, cells.size()), cells) << width;
+      EXPECT_EQ(get<std::uint8_t>(put_columns.to, columns.size()), columns) << width;
     }
-    std::vector<float> wanted;
-    for (std::int64_t i = 0; i < kCells * kHeads * dim; ++i)
-      wanted.push_back(std::sqrt(static_cast<float>(i + 2)));
-    const DevicePtr keys = put(wanted);
-    run(RopeShift{keys.as<float>(), put(cosine).as<const double>(), put(sine).as<const double>(),
-                  kCells, kHeads, dim});
-    for (std::int64_t row = 0; row < kCells * kHeads; ++row) {
-      for (std::int64_t d = 0; d < half; ++d) {
-        const auto at = static_cast<std::size_t>(row * dim + d);
-        const auto angle = static_cast<std::size_t>(row / kHeads * half + d);
-        const auto other = at + static_cast<std::size_t>(half);
-        const double x = wanted[at];
-        const double y = wanted[other];
-        wanted[at] = static_cast<float>(x * cosine[angle] - y * sine[angle]);
-        wanted[other] = static_cast<float>(x * sine[angle] + y * cosine[angle]);
+  }
+}
+
+// Cells of two heads, the second and the third of which move.
+struct KeysCase {
+  DType dtype;
+  std::int64_t dim;
+  bool all;
+  static constexpr std::int64_t kCells = 4;
+  static constexpr std::int64_t kHeads = 2;
+  [[nodiscard]] static bool moves(std::int64_t cell) { return cell == 1 || cell == 2; }
+  [[nodiscard]] bool changes(std::int64_t cell) const { return all || moves(cell); }
+};
+std::vector<KeysCase> keys_cases() {
+  std::vector<KeysCase> cases;
+  for (const DType dtype : kStorage)
+    for (const std::int64_t dim : {12, 10, 7})  // in packs of two, and one by one
+      for (const bool all : {false, true}) cases.push_back({dtype, dim, all});
+  return cases;
+}
+Bytes stored_keys(const KeysCase& one) {
+  const std::int64_t count = KeysCase::kCells * KeysCase::kHeads * one.dim;
+  Bytes keys = old_bytes(count * static_cast<std::int64_t>(dtype_bytes(one.dtype)));
+  for (std::int64_t i = 0; i < count; ++i)
+    store_at(keys, one.dtype, i, std::sqrt(static_cast<float>(i + 2)) - 3.0F);
+  return keys;
+}
+
+TEST_P(JobsSuite, KeysAreTurnedAsInDoublePrecisionOnTheHost) {
+  for (const KeysCase& one : keys_cases()) {
+    const std::int64_t half = one.dim / 2;
+    std::vector<Turn> turns;
+    for (std::int64_t i = 0; i < 2 * half; ++i) {
+      const double angle = 0.37 * static_cast<double>(i);
+      turns.push_back({std::cos(angle), std::sin(angle)});
+    }
+    Bytes wanted = stored_keys(one);
+    const ShiftKeys shift{one.dtype,        put(wanted),      put(Bytes{0, 1, 1, 0}),
+                          KeysCase::kCells, KeysCase::kHeads, one.dim,
+                          one.all};
+    run(shift.turned(put(turns)));
+    for (std::int64_t row = 0; row < KeysCase::kCells * KeysCase::kHeads; ++row) {
+      const std::int64_t cell = row / KeysCase::kHeads;
+      for (std::int64_t d = 0; d < half && one.changes(cell); ++d) {
+        const std::int64_t at = row * one.dim + d;
+        const double x = value_at(wanted, one.dtype, at);
+        const double y = value_at(wanted, one.dtype, at + half);
+        const Turn turn = turns[static_cast<std::size_t>(KeysCase::moves(cell) ? half + d : d)];
+        store_at(wanted, one.dtype, at, static_cast<float>(x * turn.cosine - y * turn.sine));
+        store_at(wanted, one.dtype, at + half, static_cast<float>(x * turn.sine + y * turn.cosine));
       }
     }
-    EXPECT_EQ(get<float>(keys, wanted.size()), wanted) << dim;
+    EXPECT_EQ(get<std::uint8_t>(shift.keys, wanted.size()), wanted) << one.dim << one.all;
+  }
+}
+
+TEST_P(JobsSuite, KeysAreAddedTo) {
+  constexpr float kKept = 0.25F;
+  constexpr float kAdded = -1.0F / 3.0F;
+  for (const KeysCase& one : keys_cases()) {
+    Bytes wanted = stored_keys(one);
+    const ShiftKeys shift{one.dtype,        put(wanted),      put(Bytes{0, 1, 1, 0}),
+                          KeysCase::kCells, KeysCase::kHeads, one.dim,
+                          one.all};
+    run(shift.added(kKept, kAdded));
+    const std::int64_t width = KeysCase::kHeads * one.dim;
+    for (std::int64_t i = 0; i < KeysCase::kCells * width; ++i) {
+      const std::int64_t cell = i / width;
+      if (!one.changes(cell)) continue;
+      const float by = KeysCase::moves(cell) ? kAdded : kKept;
+      store_at(wanted, one.dtype, i, value_at(wanted, one.dtype, i) + by);
+    }
+    EXPECT_EQ(get<std::uint8_t>(shift.keys, wanted.size()), wanted) << one.dim << one.all;
   }
 }
 

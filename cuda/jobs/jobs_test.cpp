@@ -1,9 +1,13 @@
 // The jobs on the devices that need no compiler for cards.
+#include <algorithm>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cuda/jobs/append_rows.hpp"
 #include "cuda/jobs/jobs_suite.hpp"
+#include "cuda/jobs/put_cells.hpp"
 #include "reference/contract/device/host_device.hpp"
 #include "reference/contract/device/simulated/simulated_device.hpp"
 
@@ -28,6 +32,39 @@ INSTANTIATE_TEST_SUITE_P(Simulated, JobsSuite, testing::ValuesIn([] {
                              devices.emplace_back([seed] { return checked_simulation(seed); });
                            return devices;
                          }()));
+
+// Elements 2^36 and beyond: offsets in 32 bits would fall on others.
+TEST(PutRows, GoToTheLastCellsOfAHugePool) {
+  constexpr std::int64_t kWidth = 32;
+  constexpr std::int64_t kBytes = 2;
+  const std::vector<std::int32_t> targets = {0, 1, 1 << 26, 1 << 27, 0x7FFFFFFF};
+  const std::vector<float> rows(targets.size() * kWidth, 1.0F);
+  auto device = *checked_simulation(1);
+  const auto put = [&](auto& values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    const DevicePtr made = *device->alloc(static_cast<std::int64_t>(bytes.size()));
+    EXPECT_TRUE(device->to_device(made, bytes));
+    return made;
+  };
+  constexpr std::int64_t kCells = std::int64_t{1} << 31U;
+  const DevicePtr pool = *device->alloc(kCells * kWidth * kBytes);
+  ASSERT_TRUE(device->fill_async(pool, std::byte{0}, kCells * kWidth * kBytes, {}));
+  const DevicePtr from = put(rows);
+  const DevicePtr at = put(targets);
+  const PutRows job{DType::kF16, pool, from, at, std::ssize(targets), kWidth};
+  ASSERT_TRUE(device->run(job.cells()));
+  for (const std::int64_t cell : targets) {
+    for (const std::int64_t beside : {std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}}) {
+      const std::int64_t read = std::clamp<std::int64_t>(cell + beside, 0, kCells - 1);
+      std::vector<std::uint16_t> row(kWidth);
+      const Status done =
+          device->to_host(std::as_writable_bytes(std::span(row)), pool + read * kWidth * kBytes);
+      ASSERT_TRUE(done);
+      const bool written = std::ranges::find(targets, read) != targets.end();
+      EXPECT_THAT(row, testing::Each(written ? 0x3C00 : 0)) << read;
+    }
+  }
+}
 
 TEST(Units, AreTheWidestThatDivideAllSizes) {
   for (const auto& [address, bytes, unit] :

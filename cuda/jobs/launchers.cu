@@ -11,6 +11,7 @@
 #include "cuda/jobs/launchers.hpp"
 #include "cuda/jobs/pack_head_major.hpp"
 #include "cuda/jobs/paged_rows.hpp"
+#include "cuda/jobs/put_cells.hpp"
 #include "cuda/jobs/ring_rows.hpp"
 #include "cuda/jobs/rope_shift.hpp"
 #include "reference/contract/device/jobs.hpp"
@@ -54,6 +55,14 @@ void add_conversion(std::vector<Launcher>& table) {
   table.insert(table.end(), {row<Convert<To, From, Wide>>(), row<Convert<To, From, Scalar>>()});
 }
 
+/// Those of jobs that convert to a storage type or from one.
+template <class Format>
+void add_format(std::vector<Launcher>& table) {
+  table.insert(table.end(),
+               {row<PutCells<Format, 4>>(), row<PutCells<Format, 1>>(), row<PutColumns<Format>>(),
+                row<RopeShift<Format, 2>>(), row<RopeShift<Format, 1>>(), row<AddShift<Format>>()});
+}
+
 std::vector<Launcher> make_table() {
   std::vector<Launcher> table{
       row<OffsetCopyJob>(),
@@ -63,7 +72,6 @@ std::vector<Launcher> make_table() {
       row<ToFloatJob>(),
       row<AppendLayers<std::uint32_t>>(),
       row<AppendLayers<std::uint16_t>>(),
-      row<RopeShift>(),
       row<BuildMask<std::uint32_t>>(),
       row<BuildMask<std::uint16_t>>(),
   };
@@ -80,6 +88,9 @@ std::vector<Launcher> make_table() {
   add_conversion<BFloat16, Float16>(table);
   add_conversion<Float32, BFloat16>(table);
   add_conversion<Float16, BFloat16>(table);
+  add_format<FloatCell>(table);
+  add_format<HalfCell>(table);
+  add_format<BrainCell>(table);
   return table;
 }
 
