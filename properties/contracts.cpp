@@ -2,6 +2,7 @@
 
 #include "cuda/device/open.hpp"
 #include "cuda/layered/subjects.hpp"
+#include "cuda/positional/subjects.hpp"
 #include "cuda/provider/subjects.hpp"
 #include "cuda/snapshot/subjects.hpp"
 #include "cuda/views/subjects.hpp"
@@ -64,6 +65,7 @@ std::vector<ContractRow> contract_rows() {
       {.name = "positional",
        .references = positional::references,
        .optimized = optimized::positional_subjects,
+       .devices = cuda::positional_subjects,
        .generators = positional::generators,
        .lowerings = positional::lowerings,
        .oracle = positional::history_oracle,

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/layered/subjects.hpp"
+#include "cuda/positional/subjects.hpp"
 #include "cuda/provider/subjects.hpp"
 #include "cuda/snapshot/subjects.hpp"
 #include "cuda/views/subjects.hpp"
@@ -74,8 +75,9 @@ Verdict play(const Subject& subject, std::uint64_t seed, Profile profile, Alloca
 
 std::vector<DeviceCaches> device_caches() {
   std::vector<DeviceCaches> all;
-  for (const auto& subjects : {cuda::provider_subjects, cuda::layered_subjects,
-                               cuda::snapshot_subjects, cuda::views_subjects}) {
+  for (const auto& subjects :
+       {cuda::provider_subjects, cuda::layered_subjects, cuda::snapshot_subjects,
+        cuda::views_subjects, cuda::positional_subjects}) {
     const std::size_t count = subjects("scheduled", nullptr).size();
     for (std::size_t i = 0; i < count; ++i) {
       const auto over = [subjects, i](const OpenDevice& open) {

@@ -42,7 +42,9 @@ std::vector<Arrow> make_arrows() {
       // Subjects name operations and sessions; so do tests that drive one.
       row("optimized/(.*subjects.*|" + kTests + ")", all_records + "|optimized/.*"),
       row("optimized/.*", contract + "|optimized/.*"),
+      // A cache on a device may share the bookkeeping of one for a CPU.
       row("cuda/(.*subjects.*|" + kTests + ")", all_records + "|cuda/.*"),
+      row("cuda/positional/.*", contract + "|cuda/.*|optimized/positional/.*"),
       row("cuda/.*", contract + "|cuda/.*"),
       row("traces/.*", kMachine + "|traces/.*"),
       // The tests of the machine try it out on every contract.
