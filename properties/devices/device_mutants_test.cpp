@@ -59,6 +59,9 @@ TEST_P(DeviceMutantsTest, IsCaughtAndAgainInTheSameWay) {
   EXPECT_EQ(first_kill(mutant), kill);
 }
 
+INSTANTIATE_TEST_SUITE_P(Positional, DeviceMutantsTest,
+                         testing::ValuesIn(positional_device_mutants()),
+                         [](const auto& tested) { return tested.param.name; });
 INSTANTIATE_TEST_SUITE_P(Provider, DeviceMutantsTest, testing::ValuesIn(provider_device_mutants()),
                          [](const auto& tested) { return tested.param.name; });
 

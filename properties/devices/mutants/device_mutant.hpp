@@ -12,4 +12,10 @@ namespace kvo::devices {
 /// Those of snapshot.kv and rotating.
 [[nodiscard]] std::vector<DeviceMutant> snapshot_device_mutants();
 
+/// Those of the causal caches of positional.
+[[nodiscard]] std::vector<DeviceMutant> positional_device_mutants();
+/// One that shows in a pool of more than 2^32 elements alone, and so in none that a reference can
+/// hold.
+[[nodiscard]] DeviceMutant narrow_offsets_mutant();
+
 }  // namespace kvo::devices
