@@ -126,6 +126,10 @@ class PositionalCase : public RulesCase {
 /// Tests that run on each engine that has caches of the contract.
 class PositionalTest : public testing::TestWithParam<const Subject*> {
  protected:
+  /// Whether the engine under test has a cache of that kind; one over a device has the causal ones.
+  [[nodiscard]] bool has(const CacheKind& kind) const {
+    return contracts().find_subject(kind.name() + "@" + GetParam()->variant) != nullptr;
+  }
   /// A cache of the engine under test; `config` as in a log's header.
   [[nodiscard]] PositionalCase open(const CacheKind& kind, Profile profile,
                                     std::string_view config = "{}") const {
