@@ -1,7 +1,7 @@
 // properties/seeding/seed_main.cpp: copies sources with the faults of one contract's table.
 //
-// Usage: seed ROOT OUT FILE...: ROOT/FILE is read and OUT/properties/seeded/FILE written, if it
-// changes. KVO_SEEDED_CONTRACT names the table: kvo::<contract>::faults().
+// Usage: seed beside|instead ROOT OUT FILE...: ROOT/FILE is read and OUT/properties/seeded/FILE
+// written, if it changes. KVO_SEEDED_CONTRACT names the table: kvo::<contract>::faults().
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -32,12 +32,12 @@ bool write(const std::filesystem::path& file, const std::string& text) {
   return static_cast<bool>(out.flush());
 }
 
-int seed(const std::filesystem::path& root, const std::filesystem::path& out,
+int seed(Housing housing, const std::filesystem::path& root, const std::filesystem::path& out,
          const std::vector<std::string>& files) {
   const auto& faults = KVO_SEEDED_CONTRACT::faults();
   std::vector<std::string> complaints = complaints_about(faults, files);
   for (const std::string& file : files) {
-    const Copy copy = copy_of(file, read(root / file), faults, files);
+    const Copy copy = copy_of(file, read(root / file), faults, files, housing);
     complaints.insert(complaints.end(), copy.complaints.begin(), copy.complaints.end());
     if (copy.complaints.empty() && !write(out / kCopies / file, copy.text))
       complaints.push_back("cannot write the copy of " + file);
@@ -51,6 +51,8 @@ int seed(const std::filesystem::path& root, const std::filesystem::path& out,
 
 int main(int count, char** words) {
   const std::vector<std::string> arguments(words + 1, words + count);
-  if (arguments.size() < 3) return 2;
-  return kvo::seeding::seed(arguments[0], arguments[1], {arguments.begin() + 2, arguments.end()});
+  if (arguments.size() < 4 || (arguments[0] != "beside" && arguments[0] != "instead")) return 2;
+  using kvo::seeding::Housing;
+  return kvo::seeding::seed(arguments[0] == "beside" ? Housing::kBeside : Housing::kInstead,
+                            arguments[1], arguments[2], {arguments.begin() + 3, arguments.end()});
 }

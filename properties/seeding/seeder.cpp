@@ -155,9 +155,14 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-/// The lines of a copy: other includes, and one more namespace.
+/// The lines of a copy: one include more, and of one that stands beside other includes and one more
+/// namespace.
 std::string rehoused(std::string_view path, std::string_view source,
-                     std::span<const std::string> copied, std::vector<std::string>& complaints) {
+                     std::span<const std::string> copied, Housing housing,
+                     std::vector<std::string>& complaints) {
+  const bool beside = housing == Housing::kBeside;
+  if (!beside && path.ends_with(".hpp"))
+    complaints.push_back(std::string(path) + ": others include the header itself");
   std::string text = "// A copy of " + std::string(path) + " with faults to switch on.\n";
   int opened = 0;
   int closed = 0;
@@ -165,16 +170,17 @@ std::string rehoused(std::string_view path, std::string_view source,
   for (const std::string_view line : lines_of(source)) {
     if (line.starts_with("#include") && !std::exchange(has_switch, true))
       text += "#include \"properties/seeding/fault.hpp\"\n";
-    if (line.starts_with("#include \"")) {
+    if (beside && line.starts_with("#include \"")) {
       std::string included(line.substr(10, line.find('"', 10) - 10));
       if (std::ranges::find(copied, included) != copied.end()) included.insert(0, kCopies);
       text += "#include \"" + included + "\"\n";
     } else if (line.starts_with("namespace kvo") && trimmed(line).ends_with("{")) {
       ++opened;
-      text += std::string(trimmed(line)) + " inline namespace seeded {\n";
+      text +=
+          beside ? std::string(trimmed(line)) + " inline namespace seeded {\n" : std::string(line);
     } else if (line.starts_with("}  // namespace kvo")) {
       ++closed;
-      text += "}\n" + std::string(line);
+      text += (beside ? "}\n" : "") + std::string(line);
     } else {
       text += line;
     }
@@ -187,12 +193,12 @@ std::string rehoused(std::string_view path, std::string_view source,
 }  // namespace
 
 Copy copy_of(std::string_view path, std::string_view source, std::span<const Fault> faults,
-             std::span<const std::string> copied) {
+             std::span<const std::string> copied, Housing housing) {
   Copy copy;
   const Choices choices = choices_in(path, source, faults, copy.complaints);
   if (!copy.complaints.empty()) return copy;
   const std::string chosen = Writer(source, choices).inside({0, source.size()}, choices.begin());
-  copy.text = rehoused(path, chosen, copied, copy.complaints);
+  copy.text = rehoused(path, chosen, copied, housing, copy.complaints);
   return copy;
 }
 

@@ -92,6 +92,19 @@ TEST(Seeder, CopiesStandInTheirOwnNamespaceAndIncludeCopies) {
               ElementsAre(HasSubstr("not one namespace kvo")));
 }
 
+TEST(Seeder, CopiesThatStandInsteadKeepNamespaceAndHeaders) {
+  const std::vector<std::string> all{"reference/x/cache.hpp", std::string(kPath)};
+  const std::vector<Fault> faults{fault("none", {{kPath, "a", "0", "int b ="}})};
+  const Copy copy = copy_of(kPath, source("int b = a;"), faults, all, Housing::kInstead);
+  EXPECT_THAT(copy.complaints, IsEmpty());
+  EXPECT_EQ(copy.text, "// A copy of " + std::string(kPath) +
+                           " with faults to switch on.\n"
+                           "#include \"properties/seeding/fault.hpp\"\n" +
+                           source("int b = (" + on("none") + "? (0) : (a));"));
+  EXPECT_THAT(copy_of(all[0], source(""), {}, all, Housing::kInstead).complaints,
+              ElementsAre("reference/x/cache.hpp: others include the header itself"));
+}
+
 TEST(Seeder, RefusesTablesThatSayTooMuchOrNothing) {
   const std::vector<Fault> faults{fault("a", {{"traces/b.cpp", "x", "y"}}),
                                   fault("a", {{kPath, "x", "y"}}), fault("b", {})};
