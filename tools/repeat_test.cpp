@@ -36,14 +36,17 @@ std::vector<const Mutant*> mutants_of(const CacheKind& kind) {
   return all;
 }
 
-// Both profiles where the reference judges; what the other laws find is repeated alike in both.
+// Both profiles where the reference judges. How what the other laws find is repeated depends on the
+// law alone: each is tried on every third kind.
 std::vector<Trial> trials() {
   std::vector<Trial> all;
+  std::map<const Law*, std::size_t> kinds;
   for (const CacheKind* kind : contracts().kinds()) {
     if (mutants_of(*kind).empty()) continue;
     for (const Law* law : contracts().laws_of(*kind)) {
-      all.push_back({kind, law, Profile::kOriginal});
-      if (law->name() == "agrees_with_reference") all.push_back({kind, law, Profile::kDocumented});
+      const bool judge = law->name() == "agrees_with_reference";
+      if (kinds[law]++ % 3 == 0 || judge) all.push_back({kind, law, Profile::kOriginal});
+      if (judge) all.push_back({kind, law, Profile::kDocumented});
     }
   }
   return all;

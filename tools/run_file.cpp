@@ -120,6 +120,7 @@ std::optional<Difference> difference_of(const Verdict& verdict) {
 
 std::optional<std::string> schedule_text(const traces::CaseHeader& header) {
   if (!header.schedule) return std::nullopt;
+  if (!header.schedule->seed() && header.schedule->given().empty()) return std::nullopt;
   if (header.schedule->seed()) return fmt::format("seed {}", *header.schedule->seed());
   return fmt::format("choices {}", fmt::join(header.schedule->given(), " "));
 }

@@ -30,12 +30,17 @@ std::vector<Trial> trials() {
     if (subject->on_request && !subject->scheduled) continue;
     // References over each cache inside are many: they are only told from the reference, which
     // keeps the other laws, and in each profile every second one.
-    const bool second = subject->inside && composed++ % 2 == 1;
-    for (const Law* law : contracts().laws_of(*subject->kind))
-      for (const Profile profile : {Profile::kOriginal, Profile::kDocumented})
-        if (!subject->inside ||
-            (law->name() == "agrees_with_reference" && second == (profile == Profile::kDocumented)))
+    bool second = subject->inside && composed++ % 2 == 1;
+    for (const Law* law : contracts().laws_of(*subject->kind)) {
+      // A simulated device takes its time: a profile a law, in turn.
+      if (subject->scheduled) second = !second;
+      for (const Profile profile : {Profile::kOriginal, Profile::kDocumented}) {
+        const bool turn = second == (profile == Profile::kDocumented);
+        if (subject->inside ? turn && law->name() == "agrees_with_reference"
+                            : turn || !subject->scheduled)
           all.push_back({subject, law, profile});
+      }
+    }
   }
   return all;
 }

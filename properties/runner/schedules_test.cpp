@@ -79,10 +79,10 @@ std::uint64_t quiet_seed(const Subject& subject) {
 TEST(Schedules, ALaterOneBringsTheFaultToLightAndIsShrunk) {
   const Subject subject = drawing_subject();
   CasePlan plan = plan_of(subject, Schedule(quiet_seed(subject)));
-  EXPECT_FALSE(run_case(plan, {}).subjects.front().verdict.failed());
+  EXPECT_FALSE(run_case(plan, {}).subjects.back().verdict.failed());
 
   plan.schedules = 50;
-  const SubjectResult result = run_case(plan, {}).subjects.front();
+  const SubjectResult result = run_case(plan, {}).subjects.back();
   ASSERT_TRUE(result.repro.has_value());
   EXPECT_GT(result.schedule.value_or(0), *plan.setup.schedule.seed());
   const traces::Case& smallest = result.repro->script;
@@ -92,7 +92,7 @@ TEST(Schedules, ALaterOneBringsTheFaultToLightAndIsShrunk) {
   EXPECT_TRUE(result.repro->verdict.failed());
 }
 
-TEST(Schedules, ThePlainOneIsNotWrittenDown) {
+TEST(Schedules, WhoDrawsFromNoneHasNoneInItsScript) {
   const Subject subject = contracts().reference_of(kind());
   const CasePlan plan = plan_of(subject, Schedule(1));
   EXPECT_FALSE(shrink_case(plan, subject, script(), {}).script.header.schedule.has_value());

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reference/contract/values/profile.hpp"
+
 namespace kvo::seeding {
 
 /// One place that a fault changes. The texts are an expression, or whole statements when `from`
@@ -28,6 +30,7 @@ struct Fault {
   std::string_view fault;   ///< what is done wrong, in one sentence
   std::string_view origin;  ///< number and class of the real bug, and what happened there
   std::vector<Edit> edits;  ///< of one room: all in reference/, in optimized/, or in cuda/
+  Profile profile = Profile::kOriginal;  ///< in which it shows
 };
 
 /// What the switch calls a fault; no two names in use have the same number, and none has 0.

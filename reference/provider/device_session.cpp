@@ -1,7 +1,7 @@
 // How operations of `provider.device` reach a cache.
 #include "reference/contract/device/recorded_device.hpp"
 #include "reference/contract/subject/dispatch.hpp"
-#include "reference/contract/values/check.hpp"
+#include "reference/contract/values/thrown.hpp"
 #include "reference/provider/device_operations.hpp"
 
 namespace kvo::provider {
@@ -9,12 +9,11 @@ namespace {
 
 using Where = ShownPtr::Where;
 
-// The device below does not fail: a fault of it is one of the environment.
+// What the device below answers is answered by the session.
 template <class T>
 std::vector<T> read_cells(Device& memory, DevicePtr from, std::int64_t count) {
   std::vector<T> cells(static_cast<std::size_t>(count));
-  const Status done = memory.to_host(std::as_writable_bytes(std::span(cells)), from);
-  KVO_CHECK(done.has_value());
+  demand(memory.to_host(std::as_writable_bytes(std::span(cells)), from));
   return cells;
 }
 

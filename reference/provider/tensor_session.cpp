@@ -2,7 +2,7 @@
 
 #include "reference/contract/device/recorded_device.hpp"
 #include "reference/contract/subject/dispatch.hpp"
-#include "reference/contract/values/check.hpp"
+#include "reference/contract/values/thrown.hpp"
 #include "reference/provider/tensor_operations.hpp"
 
 namespace kvo::provider {
@@ -121,13 +121,12 @@ class TensorSession final : public DispatchSession<TensorSession, TensorOps, Sha
     faults.next_allocs = n;
     device_->set_faults(faults);
   }
-  // The device below does not fail: a fault of it is one of the environment.
+  // What the device below answers is answered by the session.
   Nullable<std::int64_t> read(DevicePtr counter) {
     if (!counter) return {};
     std::int32_t value = 0;
     const auto cell = std::as_writable_bytes(std::span(&value, 1));
-    const Status done = device_->below().to_host(cell, counter);
-    KVO_CHECK(done.has_value());
+    demand(device_->below().to_host(cell, counter));
     return std::int64_t{value};
   }
 

@@ -51,7 +51,8 @@ std::vector<DeviceMutant> snapshot_device_mutants() {
     all.push_back({.name = std::string(fault.name),
                    .fault = std::string(fault.fault),
                    .origin = std::string(fault.origin),
-                   .over = over});
+                   .over = over,
+                   .profile = fault.profile});
   }
   return all;
 }

@@ -5,6 +5,7 @@
 
 #include "reference/contract/subject/probe.hpp"
 #include "reference/contract/values/check.hpp"
+#include "reference/contract/values/thrown.hpp"
 
 namespace kvo {
 namespace {
@@ -78,15 +79,17 @@ RecordedDevice::Source::Source(RecordedDevice& device, Where name,
                                std::span<const std::byte> cells) {
   const auto size = static_cast<std::int64_t>(cells.size());
   const auto made = device.device_->alloc(size);
-  KVO_CHECK(made.has_value());
+  if (!made) demand(made.error());
   device_ = &device;
   ptr_ = *made;
   device.keep({ptr_, size, {.where = name}});
   const Status copied = device.device_->to_device(ptr_, cells);
-  KVO_CHECK(copied.has_value());
+  if (copied) return;
+  release();  // nobody destroys what was not made
+  demand(copied);
 }
 
-RecordedDevice::Source::~Source() {
+void RecordedDevice::Source::release() {
   if (device_ == nullptr) return;
   std::erase_if(device_->live_, [&](const Live& live) { return live.base == ptr_; });
   (void)device_->device_->synchronize(Stream());

@@ -75,14 +75,16 @@ class RecordedDevice final : public Device {
    public:
     /// Empty: no address.
     Source() = default;
-    /// Errors of the device below throw CheckFailed: the harness has lost its device.
+    /// Throws ErrorThrown with an error of the device below.
     Source(RecordedDevice& device, ShownPtr::Where name, std::span<const std::byte> cells);
-    ~Source();
+    ~Source() { release(); }
     Source(const Source&) = delete;
     Source& operator=(const Source&) = delete;
     [[nodiscard]] DevicePtr ptr() const { return ptr_; }
 
    private:
+    void release();
+
     RecordedDevice* device_ = nullptr;
     DevicePtr ptr_ = {};
   };
