@@ -29,10 +29,14 @@ struct Trial {
   }
 };
 
-std::vector<const Mutant*> mutants_of(const CacheKind& kind) {
+// How many allocations there are to fail may change with what a process has done before, and with
+// it what is drawn from a schedule: of that law subjects that draw are left out.
+std::vector<const Mutant*> mutants_of(const CacheKind& kind, const Law& law) {
+  const bool counted = law.name() == "failed_allocation_changes_nothing";
   std::vector<const Mutant*> all;
   for (const Mutant& mutant : contracts().mutants())
-    if (mutant.subject.kind == &kind) all.push_back(&mutant);
+    if (mutant.subject.kind == &kind && !(counted && mutant.subject.scheduled))
+      all.push_back(&mutant);
   return all;
 }
 
@@ -42,8 +46,8 @@ std::vector<Trial> trials() {
   std::vector<Trial> all;
   std::map<const Law*, std::size_t> kinds;
   for (const CacheKind* kind : contracts().kinds()) {
-    if (mutants_of(*kind).empty()) continue;
     for (const Law* law : contracts().laws_of(*kind)) {
+      if (mutants_of(*kind, *law).empty()) continue;
       const bool judge = law->name() == "agrees_with_reference";
       if (kinds[law]++ % 3 == 0 || judge) all.push_back({kind, law, Profile::kOriginal});
       if (judge) all.push_back({kind, law, Profile::kDocumented});
@@ -102,7 +106,7 @@ TEST_P(Repeat, EachFailureIsRepeatedByItsCommand) {
   std::vector<std::string> words{
       "check", "--law", std::string(law->name()), "--cases", "20", "--shrink-attempts", "10"};
   if (profile == Profile::kDocumented) words.insert(words.end(), {"--profile", "documented"});
-  for (const Mutant* mutant : mutants_of(*kind)) words.push_back(mutant->subject.name());
+  for (const Mutant* mutant : mutants_of(*kind, *law)) words.push_back(mutant->subject.name());
   const Finished found = run(words);
   ASSERT_LE(found.status, kExitCrashed) << found.err;
   const auto all = commands(found.out);
