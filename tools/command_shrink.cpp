@@ -133,6 +133,9 @@ int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {
   Script script;
   for (const traces::Step& step : failing.steps) script.push_back(step.op);
   const Verdict verdict = run_script_apart(plan, subject, script, arguments.limits);
+  if (verdict.outcome == Outcome::kNotSupported)
+    throw UsageError(fmt::format("{} does not support case {}: {}", subject.name(),
+                                 traces::excerpt(plan.name), verdict.text()));
   const bool died = verdict.outcome == Outcome::kDied;
   std::optional<Shrunk> shrunk;
   if (verdict.failed())

@@ -274,7 +274,11 @@ Status SimulatedDevice::wait(Stream stream, Event event) {
   if (Status begun = begin_call(); !begun) return begun;
   const auto captured = streams_.captured_wait(stream, event);
   if (!captured) return captured.error();
-  if (!*captured) tails_.at(stream.id).join(events_[event.id]);
+  if (*captured) return {};
+  Point& tail = tails_.at(stream.id);
+  tail.join(events_[event.id]);
+  // A stream that waits again and again and is given no work would remember all that it waited for.
+  std::erase_if(tail.work, [&](WorkId id) { return !queued_.contains(id); });
   return {};
 }
 
