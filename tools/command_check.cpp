@@ -55,11 +55,12 @@ class RandomCases {
   [[nodiscard]] CasePlan plan(std::uint64_t index) const {
     const Comparison& comparison = comparisons_[index % comparisons_.size()];
     const std::vector<const Law*>& apply = laws_of_comparisons_[index % comparisons_.size()];
-    const Law& law = *apply[index / comparisons_.size() % apply.size()];
+    const std::uint64_t of_kind = index / comparisons_.size();
+    const Law& law = *apply[of_kind % apply.size()];
     std::vector<const Subject*> subjects{comparison.reference};
     subjects.insert(subjects.end(), comparison.subjects.begin(), comparison.subjects.end());
-    CasePlan planned =
-        random_case(contracts_, law, subjects, arguments_.seed, index, arguments_.profile);
+    CasePlan planned = random_case(contracts_, law, subjects, arguments_.seed, index,
+                                   arguments_.profile, scale_of(law, of_kind / apply.size()));
     planned.schedules = arguments_.schedules;
     planned.repeat = repeat_command(app_, arguments_.seed, index);
     return planned;

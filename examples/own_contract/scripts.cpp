@@ -44,10 +44,10 @@ class RandomScript final : public kvo::ScriptGenerator<RandomScript, Ops, Label>
   kvo::Tagger tagger_;
 };
 
-kvo::GeneratedCase make_case(std::uint64_t seed, kvo::Profile profile) {
-  const std::int64_t capacity = kvo::Draw(seed).size(1, 16);
-  return {.setup = {profile, kvo::Record::of(Config{static_cast<std::uint16_t>(capacity)})},
-          .ops = std::make_unique<RandomScript>(seed, capacity)};
+kvo::GeneratedCase make_case(const kvo::CaseTerms& terms) {
+  const std::int64_t capacity = kvo::Draw(terms.seed).size(1, 16);
+  return {.setup = {terms.profile, kvo::Record::of(Config{static_cast<std::uint16_t>(capacity)})},
+          .ops = std::make_unique<RandomScript>(terms.seed, capacity)};
 }
 
 // One sequence at a time, and without drafts: what a ring has evicted cannot be taken back.

@@ -29,8 +29,8 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
   using S = StackScript;
 
  public:
-  StackScript(std::uint64_t seed, Profile profile)
-      : ScriptGenerator(seed), documented_(profile == Profile::kDocumented) {}
+  explicit StackScript(const CaseTerms& terms)
+      : ScriptGenerator(terms.seed), documented_(terms.profile == Profile::kDocumented) {}
 
   std::optional<Op> next() override { return cap_ == 0 ? make() : ScriptGenerator::next(); }
 

@@ -27,8 +27,10 @@ Labels reached_by(const Generator& generator, Profile profile) {
   // The reference leads; it is compared with itself.
   const std::vector<const Subject*> reference{&contracts().reference_of(*generator.kind)};
   for (std::uint64_t index = 0; index < kCases; ++index) {
-    const CaseResult result = run_case(
-        random_case(contracts(), agreement_law(), reference, 1, index, profile), {.attempts = 0});
+    const CaseResult result =
+        run_case(random_case(contracts(), agreement_law(), reference, 1, index, profile,
+                             scale_of(agreement_law(), index)),
+                 {.attempts = 0});
     reached.insert(result.labels.begin(), result.labels.end());
     if (missing_labels(generator, profile, reached).empty()) break;
   }

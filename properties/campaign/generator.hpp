@@ -78,14 +78,35 @@ struct GeneratedCase {
   std::unique_ptr<OpStream> ops;
 };
 
+/// How far a case goes. Most are small: quick, and their scripts shrink well.
+enum class Scale : std::uint8_t {
+  kSmall,  ///< sizes of a few, short scripts
+  kLarge,  ///< sizes over scales up to thousands, longer scripts; both as far as kCaseBudget goes
+  kLong,   ///< tiny rows and kLongLife cheap operations: counters wrap, what is idle grows old
+};
+
+/// Operations of a long life: beyond 2^16 of one sort.
+inline constexpr std::uint64_t kLongLife = 100'000;
+/// What a case may cost, in cells that a plain reference looks at or copies. Each generator knows
+/// what its operations cost there (ScriptGenerator::spend).
+inline constexpr std::uint64_t kCaseBudget = 8'000'000;
+
+/// What a case is drawn from.
+struct CaseTerms {
+  std::uint64_t seed = 0;
+  Profile profile = Profile::kOriginal;
+  Scale scale = Scale::kSmall;
+};
+
 /// How random cases of one cache kind are made.
 struct Generator {
   const CacheKind* kind;
-  std::function<GeneratedCase(std::uint64_t seed, Profile profile)> make;
+  std::function<GeneratedCase(const CaseTerms& terms)> make;
   /// States that matter: a campaign that never reached one of them proved little. The two lists are
   /// for profile original and documented.
   std::vector<std::string_view> original_labels;
   std::vector<std::string_view> documented_labels;
+  bool lives_long = false;  ///< it draws cases of Scale::kLong
 
   [[nodiscard]] const std::vector<std::string_view>& labels(Profile profile) const {
     return profile == Profile::kOriginal ? original_labels : documented_labels;

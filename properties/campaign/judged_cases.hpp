@@ -20,7 +20,8 @@ namespace kvo {
                                                          int operations) {
   OracleCounts sum;
   for (std::uint64_t index = 0; index < cases; ++index) {
-    const GeneratedCase made = contracts.generator_of(kind)->make(case_seed(seed, index), profile);
+    const GeneratedCase made =
+        contracts.generator_of(kind)->make({case_seed(seed, index), profile});
     const auto session = contracts.reference_of(kind).open(made.setup).value();
     const auto oracle = contracts.oracle_of(kind)(kind, made.setup);
     Probe probe;

@@ -29,7 +29,8 @@ std::optional<Kill> find_kill(const Contracts& contracts, const Subject& subject
   Kill kill;
   for (std::uint64_t index = 0; index < most_cases; ++index) {
     const Law& law = *laws[index % laws.size()];
-    const CasePlan plan = random_case(contracts, law, {&subject}, seed, index, profile);
+    const CasePlan plan = random_case(contracts, law, {&subject}, seed, index, profile,
+                                      scale_of(law, index / laws.size()));
     CaseResult result = run_case(plan, {});
     ++kill.cases;
     kill.operations += result.operations;

@@ -8,17 +8,36 @@
 
 namespace kvo {
 
+namespace {
+
+// Short scripts are quick and shrink well, long ones reach deep states: both are tried.
+std::uint64_t drawn_length(const Law& law, const CaseTerms& terms) {
+  constexpr std::uint64_t kLonger = 8;
+  if (terms.scale == Scale::kLong) return kLongLife;
+  const std::uint64_t most = law.most_operations() * (terms.scale == Scale::kLarge ? kLonger : 1);
+  return 1 + Draw(~terms.seed).below(most);
+}
+
+}  // namespace
+
+Scale scale_of(const Law& law, std::uint64_t nth) {
+  constexpr std::uint64_t kLongEvery = 256;
+  constexpr std::uint64_t kFirstLong = 24;
+  constexpr std::uint64_t kLargeEvery = 6;
+  if (law.lives_long() && nth % kLongEvery == kFirstLong) return Scale::kLong;
+  return nth % kLargeEvery == kLargeEvery - 1 ? Scale::kLarge : Scale::kSmall;
+}
+
 CasePlan random_case(const Contracts& contracts, const Law& law,
                      const std::vector<const Subject*>& subjects, std::uint64_t seed,
-                     std::uint64_t index, Profile profile) {
+                     std::uint64_t index, Profile profile, Scale scale) {
   const CacheKind& kind = *subjects.front()->kind;
   const Generator* generator = contracts.generator_of(kind);
   KVO_CHECK(generator != nullptr);
-  const std::uint64_t own_seed = case_seed(seed, index);
-  // Short scripts are quick and shrink well, long ones reach deep states: both are tried.
-  const std::uint64_t operations = 1 + Draw(~own_seed).below(law.most_operations());
-  GeneratedCase drawn = generator->make(own_seed, profile);
-  drawn.setup.schedule = schedule_of(own_seed);
+  if (scale == Scale::kLong && !generator->lives_long) scale = Scale::kLarge;
+  const CaseTerms terms{.seed = case_seed(seed, index), .profile = profile, .scale = scale};
+  GeneratedCase drawn = generator->make(terms);
+  drawn.setup.schedule = schedule_of(terms.seed);
   CasePlan plan{.kind = &kind,
                 .name = "seed" + std::to_string(seed) + "-case" + std::to_string(index),
                 .note = "generated; law " + std::string(law.name()),
@@ -28,8 +47,8 @@ CasePlan random_case(const Contracts& contracts, const Law& law,
                 .reference_of = contracts.reference_finder()};
   for (const Subject* subject : subjects)
     if (subject != plan.baseline || law.judges_reference()) plan.subjects.push_back(subject);
-  plan.ops = [generator, own_seed, profile, operations] {
-    return std::make_unique<FirstOps>(generator->make(own_seed, profile).ops, operations);
+  plan.ops = [generator, terms, operations = drawn_length(law, terms)] {
+    return std::make_unique<FirstOps>(generator->make(terms).ops, operations);
   };
   return plan;
 }

@@ -10,12 +10,18 @@
 
 namespace kvo {
 
-/// A case of `law` for `subjects` of one kind, drawn from (seed, index). Its baseline is the kind's
-/// reference, which is also judged where the law is about more than agreeing with it.
+/// The scale of the nth case of a kind under a law, from 0. Large ones come early and regularly,
+/// long ones seldom, and only where a law judges each operation once: so a campaign of any length
+/// has its share of each.
+[[nodiscard]] Scale scale_of(const Law& law, std::uint64_t nth);
+
+/// A case of `law` for `subjects` of one kind, drawn from (seed, index, scale). Its baseline is the
+/// kind's reference, which is also judged where the law is about more than agreeing with it.
 /// Requires  the kind has a generator.
 [[nodiscard]] CasePlan random_case(const Contracts& contracts, const Law& law,
                                    const std::vector<const Subject*>& subjects, std::uint64_t seed,
-                                   std::uint64_t index, Profile profile);
+                                   std::uint64_t index, Profile profile,
+                                   Scale scale = Scale::kSmall);
 
 /// The labels of a kind that `reached` lacks.
 [[nodiscard]] std::vector<std::string_view> missing_labels(const Generator& generator,

@@ -63,19 +63,20 @@ template <DescribedEnum Label>
 
 /// A generator that must reach every label of its enumeration, some in one profile only.
 template <DescribedEnum Label>
-[[nodiscard]] Generator script_generator(
-    const CacheKind& kind, std::function<GeneratedCase(std::uint64_t seed, Profile profile)> make,
-    std::initializer_list<Label> original_only, std::initializer_list<Label> documented_only) {
+[[nodiscard]] Generator script_generator(const CacheKind& kind,
+                                         std::function<GeneratedCase(const CaseTerms& terms)> make,
+                                         std::initializer_list<Label> original_only,
+                                         std::initializer_list<Label> documented_only) {
   return {.kind = &kind,
           .make = std::move(make),
           .original_labels = label_texts_but(documented_only),
           .documented_labels = label_texts_but(original_only)};
 }
 
-/// A case without config, whose script is a Script of (seed, profile).
+/// A case without config, whose script is a Script of (terms).
 template <class Script>
-[[nodiscard]] GeneratedCase script_case(std::uint64_t seed, Profile profile) {
-  return {.setup = {.profile = profile}, .ops = std::make_unique<Script>(seed, profile)};
+[[nodiscard]] GeneratedCase script_case(const CaseTerms& terms) {
+  return {.setup = {.profile = terms.profile}, .ops = std::make_unique<Script>(terms)};
 }
 
 /// One way to go on. Swarm weights switch steps off in some cases, unless `always`.
@@ -90,11 +91,13 @@ struct ScriptStep {
 /// Base of the random scripts of a kind. Derived has
 ///   static constexpr std::array kSteps{ScriptStep<Derived>{..}, ..};
 ///   void saw(const T& operation, const Observation& seen);   for each T of Ops
-/// and may plan() operations that come next, and reach() labels.
+/// and may plan() operations that come next, reach() labels, and spend() the case's budget: where
+/// that is used up, the script ends.
 template <class Derived, class Ops, class Label>
 class ScriptGenerator : public OpStream {
  public:
   [[nodiscard]] std::optional<Op> next() override {
+    if (spent_ > kCaseBudget) return std::nullopt;
     if (planned_.empty()) return drawn();
     Op op = std::move(planned_.front());
     planned_.pop_front();
@@ -127,6 +130,9 @@ class ScriptGenerator : public OpStream {
   void plan_next(Op op) { planned_.push_front(std::move(op)); }
   [[nodiscard]] bool has_plan() const { return !planned_.empty(); }
 
+  /// So many cells were looked at or copied.
+  void spend(std::uint64_t cells) { spent_ += cells; }
+
   /// The case has gone through this state. To be called from saw().
   void reach(Label label) { labels_->insert(label_text(label)); }
 
@@ -144,6 +150,7 @@ class ScriptGenerator : public OpStream {
   Draw draw_;
   std::vector<std::uint64_t> weights_;
   std::deque<Op> planned_;
+  std::uint64_t spent_ = 0;
   Labels* labels_ = nullptr;
 };
 

@@ -19,7 +19,7 @@ struct Case {
   explicit Case(const Subject& subject, std::uint64_t seed, Profile profile)
       : kind(*contracts().find_kind(subject.kind->contract, subject.kind->cache)),
         reference(contracts().reference_of(kind)),
-        made(contracts().generator_of(kind)->make(seed, profile)) {}
+        made(contracts().generator_of(kind)->make({seed, profile})) {}
 
   const CacheKind& kind;
   const Subject& reference;

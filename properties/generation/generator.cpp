@@ -153,8 +153,8 @@ class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLa
   bool shares_ = false;    ///< the last prompt begins as the one before it
 };
 
-GeneratedCase make_text_case(const CacheKind& kind, std::uint64_t seed, Profile profile) {
-  Draw draw(~seed);
+GeneratedCase make_text_case(const CacheKind& kind, const CaseTerms& terms) {
+  Draw draw(~terms.seed);
   const bool bytes = draw.percent(12);
   GeneratorConfig config;
   config.model = drawn_model(draw, bytes);
@@ -172,17 +172,16 @@ GeneratedCase make_text_case(const CacheKind& kind, std::uint64_t seed, Profile 
     config.prefill = {.chunk = draw.one_of<std::int64_t>({0, 0, 1, 2, 5}),
                       .keep_prefix = draw.percent(70)};
   const PrefillOption prefill = config.prefill.value_or(PrefillOption());
-  RequestTerms terms{config.tokenizer, config.model.vocab, !paged};
-  return {.setup = {.profile = profile, .config = Record::of(std::move(config))},
-          .ops = std::make_unique<TextScript>(seed, std::move(terms), prefill)};
+  RequestTerms request{config.tokenizer, config.model.vocab, !paged};
+  return {.setup = {.profile = terms.profile, .config = Record::of(std::move(config))},
+          .ops = std::make_unique<TextScript>(terms.seed, std::move(request), prefill)};
 }
 
 using Others = std::initializer_list<TextLabel>;
 
 kvo::Generator text_generator(const CacheKind& kind, Others not_original, Others not_documented) {
   return {.kind = &kind,
-          .make = [&kind](std::uint64_t seed,
-                          Profile profile) { return make_text_case(kind, seed, profile); },
+          .make = [&kind](const CaseTerms& terms) { return make_text_case(kind, terms); },
           .original_labels = label_texts_but(not_original),
           .documented_labels = label_texts_but(not_documented)};
 }

@@ -88,8 +88,8 @@ class DraftScript final : public ScriptGenerator<DraftScript, SpeculativeOps, Dr
   RequestTerms terms_;
 };
 
-GeneratedCase make_draft_case(std::uint64_t seed, Profile profile) {
-  Draw draw(~seed);
+GeneratedCase make_draft_case(const CaseTerms& terms) {
+  Draw draw(~terms.seed);
   const bool bytes = draw.percent(8);
   SpeculativeConfig config;
   config.target.model = drawn_model(draw, bytes);
@@ -105,9 +105,9 @@ GeneratedCase make_draft_case(std::uint64_t seed, Profile profile) {
                          ? draw.one_of<std::int64_t>({0, -3, 12, std::int64_t{1} << 31U})
                          : draw.between(1, 6);
   if (draw.percent(60)) config.adaptive.emplace(draw.percent(50));
-  RequestTerms terms{config.tokenizer, config.target.model.vocab, true, true};
-  return {.setup = {.profile = profile, .config = Record::of(std::move(config))},
-          .ops = std::make_unique<DraftScript>(seed, std::move(terms))};
+  RequestTerms request{config.tokenizer, config.target.model.vocab, true, true};
+  return {.setup = {.profile = terms.profile, .config = Record::of(std::move(config))},
+          .ops = std::make_unique<DraftScript>(terms.seed, std::move(request))};
 }
 
 BOOST_DEFINE_FIXED_ENUM_CLASS(TrackerLabel, std::uint8_t, kGrown, kShrunk, kAtMost, kAtLeast,
@@ -118,7 +118,7 @@ class TrackerScript final : public ScriptGenerator<TrackerScript, TrackerOps, Tr
   using Label = TrackerLabel;
 
  public:
-  TrackerScript(std::uint64_t seed, Profile /*the same in both*/) : ScriptGenerator(seed) {
+  explicit TrackerScript(const CaseTerms& terms) : ScriptGenerator(terms.seed) {
     if (!draw().percent(5)) plan(fresh());
   }
 

@@ -40,8 +40,10 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
   using S = VectorScript;
 
  public:
-  VectorScript(std::uint64_t seed, Profile profile)
-      : ScriptGenerator(seed), documented_(profile == Profile::kDocumented), odd_values_(seed) {}
+  explicit VectorScript(const CaseTerms& terms)
+      : ScriptGenerator(terms.seed),
+        documented_(terms.profile == Profile::kDocumented),
+        odd_values_(terms.seed) {}
 
   std::optional<Op> next() override { return caches_.empty() ? make() : ScriptGenerator::next(); }
 
@@ -197,11 +199,11 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
   std::vector<Known> caches_;
 };
 
-GeneratedCase make_case(std::uint64_t seed, Profile profile) {
-  GeneratedCase made = script_case<VectorScript>(seed, profile);
-  if (profile == Profile::kOriginal)
-    made.setup.config =
-        Record::of(Config{.build = Draw(~seed).percent(50) ? Build::kDebug : Build::kRelease});
+GeneratedCase make_case(const CaseTerms& terms) {
+  GeneratedCase made = script_case<VectorScript>(terms);
+  if (terms.profile == Profile::kOriginal)
+    made.setup.config = Record::of(
+        Config{.build = Draw(~terms.seed).percent(50) ? Build::kDebug : Build::kRelease});
   return made;
 }
 

@@ -452,10 +452,10 @@ Generator generator(const CacheKind& kind, const std::vector<Label>& both,
                     const std::vector<Label>& documented_only) {
   Generator made{.kind = &kind,
                  .make =
-                     [&kind](std::uint64_t seed, Profile profile) {
-                       Draw draw(seed);
+                     [&kind](const CaseTerms& terms) {
+                       Draw draw(terms.seed);
                        DrawnCase drawn = draw_case(draw, kind);
-                       Setup setup{.profile = profile, .config = config_of(drawn, kind)};
+                       Setup setup{.profile = terms.profile, .config = config_of(drawn, kind)};
                        auto script = std::make_unique<PositionalScript>(
                            draw.below(~std::uint64_t{0}), kind, std::move(drawn), setup);
                        return GeneratedCase{std::move(setup), std::move(script)};

@@ -21,7 +21,7 @@ class ContextScript final : public ScriptGenerator<ContextScript, ContextOps, La
   using S = ContextScript;
 
  public:
-  ContextScript(std::uint64_t seed, Profile /*profile*/) : ScriptGenerator(seed) {}
+  explicit ContextScript(const CaseTerms& terms) : ScriptGenerator(terms.seed) {}
 
   // Steps.
   Op with_cache() { return Op::of(WithCache{stored()}); }

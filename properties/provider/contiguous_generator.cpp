@@ -34,8 +34,8 @@ class ContiguousScript final
   using S = ContiguousScript;
 
  public:
-  ContiguousScript(std::uint64_t seed, Profile profile)
-      : ProviderScript(seed, profile), batch_(draw().size(1, 9)), dim_(draw().size(1, 9)) {}
+  explicit ContiguousScript(const CaseTerms& terms)
+      : ProviderScript(terms), batch_(draw().size(1, 9)), dim_(draw().size(1, 9)) {}
 
   // Steps.
   Op make(std::int64_t cache) {

@@ -51,16 +51,16 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
   using S = DeviceScript;
 
  public:
-  DeviceScript(std::uint64_t seed, Profile profile)
-      : ScriptGenerator(seed),
-        documented_(profile == Profile::kDocumented),
+  explicit DeviceScript(const CaseTerms& terms)
+      : ScriptGenerator(terms.seed),
+        documented_(terms.profile == Profile::kDocumented),
         gpu_percent_(draw().one_of<std::uint64_t>({0, 40, 100})),
         sizes_{.num_layers = draw().percent(60) ? draw().between(1, 2) : draw().size(1, 9),
                .max_seq_len = draw().percent(60) ? draw().between(1, 3) : draw().size(1, 17),
                .num_heads = draw().size(1, 5),
                .head_dim = draw().size(1, 9),
                .kernels = draw().percent(93) ? Kernels::kHost : Kernels::kUnavailable},
-        odd_values_(seed) {}
+        odd_values_(terms.seed) {}
 
   std::optional<Op> next() override {
     return !known_ && !has_plan() && draw().percent(92) ? make() : ScriptGenerator::next();

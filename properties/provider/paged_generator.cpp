@@ -45,7 +45,7 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
   using S = PagedScript;
 
  public:
-  PagedScript(std::uint64_t seed, Profile profile) : ProviderScript(seed, profile) {
+  explicit PagedScript(const CaseTerms& terms) : ProviderScript(terms) {
     // Many pool layers make few blocks; a cache need not use them all.
     pool_.num_layers = draw().one_of<std::int64_t>({1, 2, 32, 64, 128});
     pool_.block_size = draw().percent(60) ? draw().between(1, 4) : draw().size(1, 17);

@@ -98,8 +98,10 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
   void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  protected:
-  ProviderScript(std::uint64_t seed, Profile profile)
-      : Base(seed), rows_(draw(), seed), documented_(profile == Profile::kDocumented) {
+  explicit ProviderScript(const CaseTerms& terms)
+      : Base(terms.seed),
+        rows_(draw(), terms.seed),
+        documented_(terms.profile == Profile::kDocumented) {
     most_caches_ = draw().percent(60) ? 1 : draw().size(1, 5);
   }
 

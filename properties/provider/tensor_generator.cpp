@@ -41,8 +41,8 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
   using S = TensorScript;
 
  public:
-  TensorScript(std::uint64_t seed, Profile profile)
-      : ProviderScript(seed, profile),
+  explicit TensorScript(const CaseTerms& terms)
+      : ProviderScript(terms),
         batch_(draw().percent(40) ? 1 : draw().size(1, 9)),
         dim_(draw().size(1, 9)),
         cpu_percent_(draw().one_of<std::uint64_t>({0, 10, 30, 80})) {}

@@ -53,8 +53,8 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
   using S = TracingScript;
 
  public:
-  TracingScript(std::uint64_t seed, Profile profile, TracingConfig real)
-      : ProviderScript(seed, profile),
+  TracingScript(const CaseTerms& terms, TracingConfig real)
+      : ProviderScript(terms),
         real_(std::move(real)),
         batch_(real_.pool ? 1 : draw().size(1, 5)),
         dim_(real_.pool ? real_.pool->head_dim : draw().size(1, 9)) {}
@@ -184,11 +184,11 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
   std::int64_t next_object_ = 0;
 };
 
-GeneratedCase make_case(std::uint64_t seed, Profile profile) {
-  Draw draw(~seed);
+GeneratedCase make_case(const CaseTerms& terms) {
+  Draw draw(~terms.seed);
   TracingConfig real = random_real(draw);
-  return {.setup = {.profile = profile, .config = Record::of(real)},
-          .ops = std::make_unique<TracingScript>(seed, profile, std::move(real))};
+  return {.setup = {.profile = terms.profile, .config = Record::of(real)},
+          .ops = std::make_unique<TracingScript>(terms, std::move(real))};
 }
 
 }  // namespace

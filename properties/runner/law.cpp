@@ -33,6 +33,10 @@ bool LockstepLaw::judges_reference() const {
   return terms_.allocations == Allocations::kFailEach || terms_.oracle != nullptr;
 }
 
+bool LockstepLaw::lives_long() const {
+  return terms_.allocations == Allocations::kSucceed && terms_.oracle == nullptr;
+}
+
 LawRun LockstepLaw::run(const CasePlan& plan, const Subject* baseline,
                         std::span<const Subject* const> subjects, OpStream& ops) const {
   LockstepOptions options = plan.options;

@@ -52,6 +52,8 @@ class Law {
   [[nodiscard]] virtual bool judges_reference() const { return true; }
   /// Whether a verdict rests on operations behind the one that it names, too.
   [[nodiscard]] virtual bool needs_whole_script() const { return false; }
+  /// Whether it judges each operation once, so that scripts of any length are worth their time.
+  [[nodiscard]] virtual bool lives_long() const { return false; }
   /// Runs `ops` on `baseline`, if there is one, and `subjects`, and judges the subjects.
   [[nodiscard]] virtual LawRun run(const CasePlan& plan, const Subject* baseline,
                                    std::span<const Subject* const> subjects,
@@ -79,6 +81,8 @@ class LockstepLaw final : public Law {
   [[nodiscard]] bool applies_to(const CacheKind& kind) const override;
   /// Where it is only compared, the reference agrees with itself.
   [[nodiscard]] bool judges_reference() const override;
+  /// Where it only compares: an oracle may look at a whole history.
+  [[nodiscard]] bool lives_long() const override;
   [[nodiscard]] LawRun run(const CasePlan& plan, const Subject* baseline,
                            std::span<const Subject* const> subjects, OpStream& ops) const override;
 

@@ -36,8 +36,8 @@ class SamplingScript final : public ScriptGenerator<SamplingScript, Ops, Samplin
   using Label = SamplingLabel;
 
  public:
-  SamplingScript(std::uint64_t seed, Profile /*profile*/)
-      : ScriptGenerator(seed),
+  explicit SamplingScript(const CaseTerms& terms)
+      : ScriptGenerator(terms.seed),
         odd_percent_(draw().percent(40) ? draw().between(1, 40) : 0),
         levels_(draw().percent(35) ? draw().between(1, 4) : 400) {}
 

@@ -52,7 +52,7 @@ TEST(LiveBytes, GoBackToZeroWhenAllIsFreedAndClosed) {
     for (std::uint64_t seed = 0; seed < kCases; ++seed) {
       SCOPED_TRACE(generator.kind->name() + ", seed " + std::to_string(seed));
       const Profile profile = seed % 2 == 0 ? Profile::kDocumented : Profile::kOriginal;
-      GeneratedCase drawn = generator.make(seed, profile);
+      GeneratedCase drawn = generator.make({seed, profile});
       for (const Subject& subject :
            make_subjects("optimized", "", optimized::snapshot_caches(live))) {
         if (subject.kind != generator.kind) continue;

@@ -445,7 +445,7 @@ TEST(SnapshotHistory, JudgesATrieOfHundredsOfBranches) {
   std::size_t most = 0;
   for (std::uint64_t index = 0; index < kCases && most < 200; ++index) {
     const GeneratedCase made =
-        contracts().generator_of(trie_kind())->make(case_seed(5, index), Profile::kDocumented);
+        contracts().generator_of(trie_kind())->make({case_seed(5, index), Profile::kDocumented});
     const auto session = contracts().reference_of(trie_kind()).open(made.setup).value();
     const auto oracle = history_oracle(trie_kind(), made.setup);
     Probe probe;

@@ -154,17 +154,17 @@ class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, Stat
   std::int64_t offset_ = 0;
 };
 
-GeneratedCase make_state(std::uint64_t seed, Profile profile) {
-  Draw draw(~seed);
+GeneratedCase make_state(const CaseTerms& terms) {
+  Draw draw(~terms.seed);
   const StateSizes sizes{draw.size(1, 4), draw.size(1, 9), draw.size(1, 3), draw.size(1, 5),
                          draw.size(1, 5)};
-  return {.setup = {.profile = profile,
+  return {.setup = {.profile = terms.profile,
                     .config = Record::of(RecurrentConfig{.conv_tail = sizes.conv_tail,
                                                          .conv_dim = sizes.conv_dim,
                                                          .num_v_heads = sizes.num_v_heads,
                                                          .head_v_dim = sizes.head_v_dim,
                                                          .head_k_dim = sizes.head_k_dim})},
-          .ops = std::make_unique<StateScript>(seed, sizes)};
+          .ops = std::make_unique<StateScript>(terms.seed, sizes)};
 }
 
 }  // namespace

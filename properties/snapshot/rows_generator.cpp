@@ -305,17 +305,17 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
   std::int64_t pairs_ = 0;
 };
 
-GeneratedCase make_kv(std::uint64_t seed, Profile profile) {
-  return {.setup = {.profile = profile}, .ops = std::make_unique<RowsScript>(seed, 0)};
+GeneratedCase make_kv(const CaseTerms& terms) {
+  return {.setup = {.profile = terms.profile}, .ops = std::make_unique<RowsScript>(terms.seed, 0)};
 }
 
-GeneratedCase make_rotating(std::uint64_t seed, Profile profile) {
-  Draw draw(~seed);
+GeneratedCase make_rotating(const CaseTerms& terms) {
+  Draw draw(~terms.seed);
   std::int64_t window = draw.percent(20) ? draw.between(1, 2) : draw.size(1, kMostWindow);
   if (draw.percent(1)) window = draw.size(kMostWindow + 1, kLongestWindow);
   if (draw.percent(1)) window = kLongestWindow - draw.between(0, 1);
-  return {.setup = {.profile = profile, .config = Record::of(RowsConfig{.max_size = window})},
-          .ops = std::make_unique<RowsScript>(seed, window)};
+  return {.setup = {.profile = terms.profile, .config = Record::of(RowsConfig{.max_size = window})},
+          .ops = std::make_unique<RowsScript>(terms.seed, window)};
 }
 
 using L = RowsLabel;

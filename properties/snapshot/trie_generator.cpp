@@ -217,8 +217,8 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   std::vector<Tokens> known_;
 };
 
-GeneratedCase make_trie_case(std::uint64_t seed, Profile profile) {
-  Draw draw(~seed);
+GeneratedCase make_trie_case(const CaseTerms& terms) {
+  Draw draw(~terms.seed);
   TrieConfig config;
   for (std::int64_t layers = draw.between(1, 3); layers > 0; --layers) {
     const std::uint64_t kind = draw.below(10);
@@ -235,8 +235,8 @@ GeneratedCase make_trie_case(std::uint64_t seed, Profile profile) {
     config.limit_bytes =
         draw.percent(10) ? draw.one_of<std::int64_t>({0, 1, 7}) : draw.between(20, 800);
   const std::int64_t limit = config.limit_bytes;
-  return {.setup = {.profile = profile, .config = Record::of(std::move(config))},
-          .ops = std::make_unique<TrieScript>(seed, limit)};
+  return {.setup = {.profile = terms.profile, .config = Record::of(std::move(config))},
+          .ops = std::make_unique<TrieScript>(terms.seed, limit)};
 }
 
 }  // namespace

@@ -457,10 +457,10 @@ Config drawn_config(std::uint64_t seed) {
   return config;
 }
 
-GeneratedCase make_paged_case(std::uint64_t seed, Profile profile) {
-  const Config config = drawn_config(seed);
-  return {.setup = {.profile = profile, .config = Record::of(config)},
-          .ops = std::make_unique<PagedScript>(seed, config)};
+GeneratedCase make_paged_case(const CaseTerms& terms) {
+  const Config config = drawn_config(terms.seed);
+  return {.setup = {.profile = terms.profile, .config = Record::of(config)},
+          .ops = std::make_unique<PagedScript>(terms.seed, config)};
 }
 
 }  // namespace
