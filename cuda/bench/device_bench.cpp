@@ -167,15 +167,19 @@ std::vector<Line> lines_of(const BenchSizes& sizes, DevicePtr prompt_table,
        },
        sizes.block * row},
       {"f32 to f16", 2 * few, 2 * cells, 4 * cells,
-       [=](DevicePtr to, DevicePtr from) { return convert<Float16, Float32>(to, from, cells); }},
+       [=](DevicePtr to, DevicePtr from) { return convert<HalfCell, FloatCell>(to, from, cells); }},
       {"f16 to f32", 2 * few, 4 * cells, 2 * cells,
-       [=](DevicePtr to, DevicePtr from) { return convert<Float32, Float16>(to, from, cells); }},
+       [=](DevicePtr to, DevicePtr from) { return convert<FloatCell, HalfCell>(to, from, cells); }},
       {"f32 to bf16", 2 * few, 2 * cells, 4 * cells,
-       [=](DevicePtr to, DevicePtr from) { return convert<BFloat16, Float32>(to, from, cells); }},
+       [=](DevicePtr to, DevicePtr from) {
+         return convert<BrainCell, FloatCell>(to, from, cells);
+       }},
       {"bf16 to f32", 2 * few, 4 * cells, 2 * cells,
-       [=](DevicePtr to, DevicePtr from) { return convert<Float32, BFloat16>(to, from, cells); }},
+       [=](DevicePtr to, DevicePtr from) {
+         return convert<FloatCell, BrainCell>(to, from, cells);
+       }},
       {"f16 to bf16", 2 * few, 2 * cells, 2 * cells,
-       [=](DevicePtr to, DevicePtr from) { return convert<BFloat16, Float16>(to, from, cells); }},
+       [=](DevicePtr to, DevicePtr from) { return convert<BrainCell, HalfCell>(to, from, cells); }},
       {"f32 to f16, cell by cell", 2 * few, 2 * cells, 4 * cells,
        [=](DevicePtr to, DevicePtr from) {
          return Job(ToHalfJob{to.as<std::uint16_t>(), from.as<const std::uint32_t>(), cells});

@@ -1,38 +1,16 @@
 // cuda/jobs/convert.hpp: cells of one floating-point type from those of another.
 //
 // A thread takes eight cells at once where the addresses allow: 16 bytes a load and a store, so
-// that as many bytes are under way as in a copy. Source   IEEE 754-2019; bfloat16 is the upper half
-// of binary32.
+// that as many bytes are under way as in a copy. Source   IEEE 754-2019.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
+#include "cuda/jobs/cell_format.hpp"
 #include "cuda/jobs/unit.hpp"
-#include "reference/contract/device/half_bits.hpp"
 
 namespace kvo::cuda {
-
-/// Types of cells: a cell from the bits of a binary32, to nearest, ties to even, and back, exactly.
-struct Float32 {
-  using Cell = std::uint32_t;
-  static KVO_HD constexpr Cell of(std::uint32_t bits) { return bits; }
-  static KVO_HD constexpr std::uint32_t bits(Cell cell) { return cell; }
-};
-struct Float16 {
-  using Cell = std::uint16_t;
-  static KVO_HD constexpr Cell of(std::uint32_t bits) { return half_of_float_bits(bits); }
-  static KVO_HD constexpr std::uint32_t bits(Cell cell) { return float_of_half_bits(cell); }
-};
-struct BFloat16 {
-  using Cell = std::uint16_t;
-  /// NaNs become quiet.
-  static KVO_HD constexpr Cell of(std::uint32_t bits) {
-    if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<Cell>((bits >> 16U) | 0x40U);
-    return static_cast<Cell>((bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U);
-  }
-  static KVO_HD constexpr std::uint32_t bits(Cell cell) { return std::uint32_t{cell} << 16U; }
-};
 
 /// Cells of an item whose unit is Wide.
 inline constexpr std::int64_t kWideCells = 8;
@@ -63,7 +41,7 @@ struct Convert {
       }
     }
     const std::int64_t at = i + wide * (kCells - 1);
-    memory.store(to + at, To::of(From::bits(memory.load(from + at))));
+    memory.store(to + at, To::narrow(From::widen(memory.load(from + at))));
   }
   [[nodiscard]] JobArguments arguments() const {
     return {JobArgument::of("to", to), JobArgument::of("from", from),
@@ -84,20 +62,20 @@ struct Convert {
       Wide made{};
       for (int word = 0; word < 4; ++word) {
         const int cell = (4 * w + word) * static_cast<int>(4 / sizeof(typename To::Cell));
-        made.words[word] = To::of(bits_of(read, cell));
+        made.words[word] = To::narrow(read_bits(read, cell));
         if constexpr (sizeof(typename To::Cell) == 2)
-          made.words[word] |= std::uint32_t{To::of(bits_of(read, cell + 1))} << 16U;
+          made.words[word] |= std::uint32_t{To::narrow(read_bits(read, cell + 1))} << 16U;
       }
       memory.store(out + w, made);
     }
   }
   /// The binary32 of a cell; the first of two in a word is the lower half.
-  static KVO_HD constexpr std::uint32_t bits_of(const Wide* read, int cell) {
+  static KVO_HD constexpr std::uint32_t read_bits(const Wide* read, int cell) {
     if constexpr (sizeof(typename From::Cell) == 2) {
       const std::uint32_t word = read[cell / 8].words[cell / 2 % 4];
-      return From::bits(static_cast<typename From::Cell>(cell % 2 == 0 ? word : word >> 16U));
+      return From::widen(static_cast<typename From::Cell>(cell % 2 == 0 ? word : word >> 16U));
     } else {
-      return From::bits(read[cell / 4].words[cell % 4]);
+      return From::widen(read[cell / 4].words[cell % 4]);
     }
   }
 };

@@ -11,18 +11,18 @@ namespace kvo::cuda {
 template <class To>
 [[nodiscard]] Job convert_to(DevicePtr to, DevicePtr from, DType type, std::int64_t count) {
   KVO_CHECK(type != DType::kI32);
-  if (type == DType::kF32) return convert<To, Float32>(to, from, count);
-  if (type == DType::kF16) return convert<To, Float16>(to, from, count);
-  return convert<To, BFloat16>(to, from, count);
+  if (type == DType::kF32) return convert<To, FloatCell>(to, from, count);
+  if (type == DType::kF16) return convert<To, HalfCell>(to, from, count);
+  return convert<To, BrainCell>(to, from, count);
 }
 
 /// Requires two different types of floating point.
 [[nodiscard]] inline Job convert_cells(DevicePtr to, DType to_type, DevicePtr from, DType from_type,
                                        std::int64_t count) {
   KVO_CHECK(to_type != DType::kI32 && to_type != from_type);
-  if (to_type == DType::kF32) return convert_to<Float32>(to, from, from_type, count);
-  if (to_type == DType::kF16) return convert_to<Float16>(to, from, from_type, count);
-  return convert_to<BFloat16>(to, from, from_type, count);
+  if (to_type == DType::kF32) return convert_to<FloatCell>(to, from, from_type, count);
+  if (to_type == DType::kF16) return convert_to<HalfCell>(to, from, from_type, count);
+  return convert_to<BrainCell>(to, from, from_type, count);
 }
 
 }  // namespace kvo::cuda

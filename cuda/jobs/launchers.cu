@@ -82,12 +82,12 @@ std::vector<Launcher> make_table() {
   add_units<PackHeadMajor>(table);
   add_units<RingWrite>(table);
   add_units<RingLinearise>(table);
-  add_conversion<Float16, Float32>(table);
-  add_conversion<BFloat16, Float32>(table);
-  add_conversion<Float32, Float16>(table);
-  add_conversion<BFloat16, Float16>(table);
-  add_conversion<Float32, BFloat16>(table);
-  add_conversion<Float16, BFloat16>(table);
+  add_conversion<HalfCell, FloatCell>(table);
+  add_conversion<BrainCell, FloatCell>(table);
+  add_conversion<FloatCell, HalfCell>(table);
+  add_conversion<BrainCell, HalfCell>(table);
+  add_conversion<FloatCell, BrainCell>(table);
+  add_conversion<HalfCell, BrainCell>(table);
   add_format<FloatCell>(table);
   add_format<HalfCell>(table);
   add_format<BrainCell>(table);

@@ -145,7 +145,7 @@ Status PagedDeviceViews::store_side(std::size_t side, const Plan& plan, const Te
   if (Status queued = staging_.upload(side, from, rows.bytes); !queued) return queued;
   if (options_->storage == views::Storage::kF16) {
     const DevicePtr narrow = from + cells * kFloatBytes;
-    Status queued = device_->run(convert<Float16, Float32>(narrow, from, cells));
+    Status queued = device_->run(convert<HalfCell, FloatCell>(narrow, from, cells));
     if (!queued) return queued;
     from = narrow;
   }
@@ -263,8 +263,8 @@ Status PagedDeviceViews::pack(std::size_t side, const Table& table, std::span<co
   for (std::size_t i = 0; i < of.size(); ++i) {
     DevicePtr from = store_->cells(side, table[i]);
     if (options_->storage == views::Storage::kF16) {
-      Status queued =
-          device_->run(convert<Float32, Float16>(widened, from, of[i].length * options_->kv_dim()));
+      Status queued = device_->run(
+          convert<FloatCell, HalfCell>(widened, from, of[i].length * options_->kv_dim()));
       if (!queued) return queued;
       from = widened;
     }
