@@ -16,12 +16,6 @@ using block_pool::Quirk;
 using block_pool::Side;
 using block_pool::Sizes;
 
-namespace {
-
-constexpr std::int64_t kCellBytes = sizeof(float);
-
-}  // namespace
-
 Result<std::unique_ptr<block_pool::BlockPool>> DevicePool::make(
     const std::shared_ptr<Device>& device, const Geometry& geometry, QuirkSet<Quirk> quirks) {
   const auto sizes = block_pool::sizes_of(geometry, quirks);

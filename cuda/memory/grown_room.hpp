@@ -17,7 +17,6 @@ class GrownRoom {
   /// Errors  kOutOfMemory; the device's own. Nothing has changed.
   [[nodiscard]] Status reserve(const std::shared_ptr<Device>& device, std::int64_t bytes) {
     if (bytes <= std::max(bytes_, larger_bytes_)) return {};
-    constexpr std::int64_t kCellBytes = sizeof(float);
     const std::int64_t cells = (std::max(bytes, bytes_ + bytes_ / 2) - 1) / kCellBytes + 1;
     auto made = make_cells(device, cells);
     if (!made) return made.error();

@@ -5,7 +5,6 @@
 namespace kvo::cuda {
 namespace {
 
-constexpr std::int64_t kCellBytes = sizeof(float);
 constexpr std::int64_t kWidest = 16;
 
 }  // namespace

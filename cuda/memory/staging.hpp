@@ -15,6 +15,9 @@ namespace kvo::cuda {
 /// has not, and any other error as it is.
 [[nodiscard]] Error error_of_device(const Error& error);
 
+/// Bytes of an f32 or i32 cell.
+inline constexpr std::int64_t kCellBytes = sizeof(float);
+
 /// Zeroed device memory of `count` f32 or i32 cells. Requires count >= 0.
 /// Errors  kOutOfMemory; the device's own.
 [[nodiscard]] Result<std::shared_ptr<DeviceStorage>> make_cells(

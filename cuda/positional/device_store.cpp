@@ -19,7 +19,6 @@ using optimized::PositionalPass;
 
 namespace {
 
-constexpr std::int64_t kCellBytes = sizeof(std::uint32_t);
 constexpr std::int64_t kWordBits = 32;
 
 std::int64_t bytes_of(DType dtype) {

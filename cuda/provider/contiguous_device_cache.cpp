@@ -11,12 +11,6 @@ using provider::KvPair;
 using provider::Quirk;
 using provider::Rows;
 
-namespace {
-
-constexpr std::int64_t kCellBytes = sizeof(float);
-
-}  // namespace
-
 Result<std::unique_ptr<Contiguous>> ContiguousDeviceCache::make(
     const std::shared_ptr<Device>& device, std::int64_t num_layers, std::int64_t max_seq_len,
     QuirkSet<Quirk> quirks) {

@@ -17,7 +17,6 @@ using provider::Rows;
 namespace {
 
 constexpr std::int32_t kNull = -1;
-constexpr std::int64_t kCellBytes = sizeof(float);
 
 }  // namespace
 

@@ -12,7 +12,6 @@ using snapshot::RowForm;
 
 Result<RowBlockPtr> RowBlock::make(const std::shared_ptr<Device>& device, const RowForm& form,
                                    std::int64_t capacity) {
-  constexpr std::int64_t kCellBytes = sizeof(float);
   const Shape shape{capacity, form.batch, form.heads, form.dim,
                     static_cast<std::int64_t>(dtype_bytes(form.type))};
   const auto bytes = element_count(shape);

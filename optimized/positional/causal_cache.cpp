@@ -9,14 +9,7 @@
 namespace kvo::optimized {
 
 using positional::kMaxPosition;
-
-namespace {
-
-Error refused(std::string detail) {
-  return fail(Code::kPrecondition, std::move(detail));
-}
-
-}  // namespace
+using positional::refused;
 
 Result<std::unique_ptr<positional::Cache>> PositionalCausalCache::make(
     const positional::CacheOptions& options) {

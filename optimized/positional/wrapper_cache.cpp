@@ -7,14 +7,8 @@
 #include "optimized/positional/host_store.hpp"
 
 namespace kvo::optimized {
-namespace {
 
-Error refused(std::string detail) {
-  return fail(Code::kPrecondition, std::move(detail));
-}
-
-}  // namespace
-
+using positional::refused;
 Result<std::unique_ptr<positional::Cache>> PositionalWrapperCache::make(
     const positional::CacheOptions& options) {
   if (options.members.empty()) return refused("caches: none");

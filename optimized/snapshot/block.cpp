@@ -17,10 +17,6 @@ std::size_t checked_bytes(const RowForm& form, std::int64_t capacity) {
   return static_cast<std::size_t>(*elements) * dtype_bytes(form.type);
 }
 
-std::int64_t bound(std::int64_t at, std::int64_t tokens) {
-  return std::clamp(at < 0 ? at + tokens : at, std::int64_t{0}, tokens);
-}
-
 void put_elements(const RowForm& form, std::byte* to, const StridedView& from,
                   const std::byte* row) {
   const auto to_bytes = dtype_bytes(form.type);

@@ -30,6 +30,7 @@ class LiveBytes {
 };
 using LiveBytesPtr = std::shared_ptr<LiveBytes>;
 
+using snapshot::bound;
 using snapshot::RowForm;
 
 /// A block that grows gets addresses for kReserved bytes at once, and memory only as rows are

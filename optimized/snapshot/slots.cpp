@@ -10,10 +10,6 @@ using snapshot::Array;
 
 constexpr std::int64_t kLeastCapacity = 256;
 
-std::int64_t bound(std::int64_t at, std::int64_t slots) {
-  return std::clamp(at < 0 ? at + slots : at, std::int64_t{0}, slots);
-}
-
 void clear_rows(Block& block, std::int64_t begin, std::int64_t end) {
   if (end > begin && block.form().bytes() > 0)
     std::memset(block.row(begin), 0,

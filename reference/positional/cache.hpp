@@ -215,6 +215,10 @@ class Cache {
   bool usable_ = true;
 };
 
+/// What answers an operation that the contract leaves undefined.
+[[nodiscard]] inline Error refused(std::string detail) {
+  return fail(Code::kPrecondition, std::move(detail));
+}
 /// What remove answers for a shared cell behind the range (OK-67, OK-90).
 [[nodiscard]] Error shared_later_cell();
 

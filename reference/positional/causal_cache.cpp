@@ -7,10 +7,6 @@
 namespace kvo::positional {
 namespace {
 
-Error refused(std::string detail) {
-  return fail(Code::kPrecondition, std::move(detail));
-}
-
 std::int64_t rounded_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }

@@ -6,10 +6,6 @@
 namespace kvo::positional {
 namespace {
 
-Error refused(std::string detail) {
-  return fail(Code::kPrecondition, std::move(detail));
-}
-
 Shape shape_of(const Rows& rows) {
   return {rows.tokens, rows.heads, rows.dim};
 }

@@ -7,10 +7,6 @@
 namespace kvo::positional {
 namespace {
 
-Error refused(std::string detail) {
-  return fail(Code::kPrecondition, std::move(detail));
-}
-
 /// What the member of that number answers (OK-81, OK-82).
 template <class Members, class Operation>
 auto selected(Members& members, std::int64_t type, Operation&& operation)

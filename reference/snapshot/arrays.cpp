@@ -4,11 +4,12 @@
 #include <utility>
 
 namespace kvo::snapshot {
-namespace {
 
 std::int64_t bound(std::int64_t at, std::int64_t tokens) {
   return std::clamp(at < 0 ? at + tokens : at, std::int64_t{0}, tokens);
 }
+
+namespace {
 
 // Writes `rows`, repeated if they are one, behind token `begin` of `into`.
 void write_rows(Tensor& into, std::int64_t begin, std::int64_t count, const Array& rows) {

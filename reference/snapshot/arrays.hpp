@@ -25,6 +25,9 @@ struct Pair {  // NOLINT(bugprone-exception-escape): as Tensor
 
 /// The axis along which tokens stand.
 inline constexpr std::size_t kTokenAxis = 2;
+inline constexpr std::size_t kArrayAxes = 4;
+/// Buffers grow by so many rows at least (MR-10.1).
+inline constexpr std::int64_t kGrowth = 256;
 
 [[nodiscard]] Array array_of(Tensor tensor);
 /// Tokens of an array of four axes.
@@ -32,6 +35,8 @@ inline constexpr std::size_t kTokenAxis = 2;
 /// Bytes of the elements (MR-A7).
 [[nodiscard]] std::int64_t bytes_of(const Array& array);
 
+/// A bound of MR-A2 within 0 to tokens.
+[[nodiscard]] std::int64_t bound(std::int64_t at, std::int64_t tokens);
 /// Tokens [begin, end), bounds as in MR-A2. The same elements, not a copy.
 [[nodiscard]] Array sliced(const Array& array, std::int64_t begin, std::int64_t end);
 /// `array` with `rows` in the place of tokens [begin, end), cast to its type (MR-A3).

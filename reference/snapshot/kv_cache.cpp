@@ -5,9 +5,6 @@
 namespace kvo::snapshot {
 namespace {
 
-constexpr std::int64_t kGrowth = 256;
-constexpr std::size_t kAxes = 4;
-
 // MR-10.1 for one side: room for `tokens` more behind `offset`.
 Array grown(const std::optional<Array>& buffer, const Array& rows, std::int64_t offset) {
   const std::int64_t steps = (tokens_of(rows) + kGrowth - 1) / kGrowth;
@@ -20,7 +17,7 @@ Array grown(const std::optional<Array>& buffer, const Array& rows, std::int64_t 
 }  // namespace
 
 Status KvCache::fits(const Array& k, const Array& v) const {
-  if (k.view.shape.size() != kAxes || v.view.shape.size() != kAxes)
+  if (k.view.shape.size() != kArrayAxes || v.view.shape.size() != kArrayAxes)
     return fail(quirks_.has(Quirk::kMisfitIsSilent) ? Code::kPrecondition : Code::kBadShape,
                 "axes");
   const auto too_wide = [&](const Array& rows, const Array& buffer) {

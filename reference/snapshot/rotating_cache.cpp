@@ -5,9 +5,6 @@
 namespace kvo::snapshot {
 namespace {
 
-constexpr std::int64_t kGrowth = 256;
-constexpr std::size_t kAxes = 4;
-
 // One behind the other; what does not fit is lost (MR-A6).
 Array joined(const Array& first, const std::optional<Array>& second) {
   return second ? concatenated(first, *second).value_or(first) : first;
@@ -22,7 +19,7 @@ Pair changed(const Pair& rows, const Change& change) {
 
 Status RotatingCache::fits(const Array& k, const Array& v) const {
   const bool silent = quirks_.has(Quirk::kMisfitIsSilent);
-  if (k.view.shape.size() != kAxes || v.view.shape.size() != kAxes)
+  if (k.view.shape.size() != kArrayAxes || v.view.shape.size() != kArrayAxes)
     return fail(silent ? Code::kPrecondition : Code::kBadShape, "axes");
   if (silent) return {};
   const bool alike = tokens_of(k) == tokens_of(v) && k.view.shape[0] == v.view.shape[0] &&

@@ -3,25 +3,13 @@
 #include <algorithm>
 
 namespace kvo::snapshot {
-namespace {
-
-constexpr std::size_t kAxes = 4;
-// Slots are counted as the rules say it, because a type can only change where they grow.
-constexpr std::int64_t kGrowth = 256;
-
-std::int64_t bound(std::int64_t at, std::int64_t slots) {
-  return std::clamp(at < 0 ? at + slots : at, std::int64_t{0}, slots);
-}
-
-}  // namespace
-
 RowForm RowForm::of(const Array& rows) {
   return {rows.view.shape[0], rows.view.shape[1], rows.view.shape[3], rows.view.dtype};
 }
 
 Status rows_fit(const Pair& rows, const RowForm* k, const RowForm* v, QuirkSet<Quirk> quirks) {
   const bool silent = quirks.has(Quirk::kMisfitIsSilent);
-  if (rows.k.view.shape.size() != kAxes || rows.v.view.shape.size() != kAxes)
+  if (rows.k.view.shape.size() != kArrayAxes || rows.v.view.shape.size() != kArrayAxes)
     return fail(silent ? Code::kPrecondition : Code::kBadShape, "axes");
   if (silent) return {};
   const RowForm given_k = RowForm::of(rows.k);

@@ -10,8 +10,6 @@
 namespace kvo {
 namespace {
 
-using Kind = DeviceReport::Kind;
-
 // Between buffers there is more than an offset of 32 bits leaps over.
 constexpr std::uint64_t kApart = std::uint64_t{1} << 36U;
 
@@ -41,7 +39,7 @@ Status WatchedBuffers::free(DevicePtr ptr, const Clock& now) {
   for (const auto& [lane, user] : buffer.users) {
     if (history_.before(user, now)) continue;
     report({}, &buffer,
-           {.kind = Kind::kUseAfterFree,
+           {.kind = DeviceReport::Kind::kUseAfterFree,
             .other = user,
             .text = "freed before the host has waited for " + history_.text(user)});
   }
@@ -83,7 +81,7 @@ WatchedBuffers::Place WatchedBuffers::place(const Accessor& by, DevicePtr ptr, s
   const std::uint64_t offset = buffer == nullptr ? ptr.address : ptr.address - found->first;
   if (buffer != nullptr && buffer->freed) {
     report(by, buffer,
-           {.kind = Kind::kUseAfterFree,
+           {.kind = DeviceReport::Kind::kUseAfterFree,
             .off = static_cast<std::int64_t>(offset),
             .text = "a freed buffer is used"});
     return {};
@@ -92,7 +90,7 @@ WatchedBuffers::Place WatchedBuffers::place(const Accessor& by, DevicePtr ptr, s
     std::string text = std::to_string(bytes) + " bytes";
     if (buffer != nullptr) text.append(" of a buffer of ").append(std::to_string(buffer->size));
     report(by, buffer,
-           {.kind = Kind::kOutOfBounds,
+           {.kind = DeviceReport::Kind::kOutOfBounds,
             .off = static_cast<std::int64_t>(offset),
             .text = std::move(text)});
     return {};
@@ -186,7 +184,7 @@ void WatchedBuffers::read(const Accessor& by, DevicePtr from, std::span<std::byt
     const auto written = run.written();
     if (const auto first = std::ranges::find(written, false); first != written.end())
       report(by, at.buffer,
-             {.kind = Kind::kUnwritten,
+             {.kind = DeviceReport::Kind::kUnwritten,
               .off = static_cast<std::int64_t>(run.offset) + (first - written.begin())});
     std::ranges::copy(run.bytes(), out.begin() + static_cast<std::ptrdiff_t>(run.done));
   });
@@ -210,7 +208,7 @@ void WatchedBuffers::copy(const Accessor& by, DevicePtr to, DevicePtr from, std:
   const std::uint64_t gap = std::max(to.address, from.address) - std::min(to.address, from.address);
   if (gap < size) {
     report(by, target.buffer,
-           {.kind = Kind::kOverlap,
+           {.kind = DeviceReport::Kind::kOverlap,
             .off = static_cast<std::int64_t>(target.offset),
             .text = std::to_string(bytes) + " bytes, " + std::to_string(gap) + " apart"});
   }
@@ -256,11 +254,11 @@ void WatchedBuffers::fill(const Accessor& by, DevicePtr to, std::byte value, std
 
 void WatchedBuffers::report_race(const Accessor& by, WorkId other, const char* what,
                                  const Place& at, std::uint64_t offset) {
-  if (reports_.knows(Kind::kRace, by.work, other)) return;
+  if (reports_.knows(DeviceReport::Kind::kRace, by.work, other)) return;
   std::string text = what;
   if (other != by.work) text.append(" ").append(history_.text(other));
   report(by, at.buffer,
-         {.kind = Kind::kRace,
+         {.kind = DeviceReport::Kind::kRace,
           .other = other,
           .off = static_cast<std::int64_t>(offset),
           .text = std::move(text)});
