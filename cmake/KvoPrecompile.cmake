@@ -42,6 +42,20 @@ function(kvo_unite name)
   endif()
 endfunction()
 
+# kvo_unite_folders(target sources): those of a folder are compiled together, for the same reason.
+# Names of unnamed namespaces must differ within a folder.
+function(kvo_unite_folders name)
+  if(NOT KVO_PRECOMPILE)
+    return()
+  endif()
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  foreach(source IN LISTS ARGN)
+    cmake_path(GET source PARENT_PATH folder)
+    string(MAKE_C_IDENTIFIER "in_${folder}" group)
+    set_property(SOURCE "${source}" PROPERTY UNITY_GROUP "${group}")
+  endforeach()
+endfunction()
+
 # kvo_alone(files): sources of this folder whose unnamed namespaces have the names of others'.
 function(kvo_alone)
   set_property(SOURCE ${ARGN} PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)

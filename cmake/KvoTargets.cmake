@@ -28,6 +28,13 @@ if(KVO_LINT)
     "${KVO_CLANG_TIDY};--quiet;--extra-arg=-Wno-unknown-warning-option")
 endif()
 
+if(KVO_LINKER)
+  find_program(KVO_LINKER_PROGRAM "ld.${KVO_LINKER}")
+  if(KVO_LINKER_PROGRAM)
+    add_link_options($<$<LINK_LANGUAGE:CXX>:-fuse-ld=${KVO_LINKER}>)
+  endif()
+endif()
+
 # What `ctest -L concurrency` needs; kvo_test adds to it.
 add_custom_target(concurrency_tests)
 
@@ -80,6 +87,7 @@ function(kvo_library name)
     target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:kvo_warnings>)
     if(A_SOURCES)
       kvo_precompile(${name} kvo_precompiled_timed)
+      kvo_unite_folders(${name} ${A_SOURCES})
     else()
       set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
     endif()
@@ -108,14 +116,28 @@ function(kvo_library name)
   kvo_export(${name} FILE_SET HEADERS DESTINATION "${KVO_INSTALLED_HEADERS}")
 endfunction()
 
-# kvo_test(name LABEL unit [more labels] SOURCES ... [DEPS ...] [ENVIRONMENT NAME=VALUE ...])
-# A GoogleTest program with its main; each TEST is a CTest test that carries the labels.
-# Its sources are untimed.
+# A test program as so many CTest tests (default 1), each of which runs every n-th of its tests.
+function(kvo_whole_program name shards labels environment)
+  if(NOT shards)
+    set(shards 1)
+  endif()
+  foreach(shard RANGE 1 ${shards})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${name}.${shard} COMMAND ${name} --gtest_brief=1)
+    set_tests_properties(${name}.${shard} PROPERTIES LABELS "${labels}" TIMEOUT 900
+      ENVIRONMENT "${environment};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
+  endforeach()
+endfunction()
+
+# kvo_test(name LABEL unit [more labels] SOURCES ... [DEPS ...] [ENVIRONMENT NAME=VALUE ...]
+#          [SHARDS n])
+# A GoogleTest program with its main; each TEST is a CTest test that carries the labels, or with
+# KVO_WHOLE_PROGRAMS each of n shards of the program is. Its sources are untimed.
 function(kvo_test name)
   if(NOT KVO_TESTS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 A "" "" "LABEL;SOURCES;DEPS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 A "" "SHARDS" "LABEL;SOURCES;DEPS;ENVIRONMENT")
   kvo_check_arguments(kvo_test ${name})
   if(NOT A_LABEL)
     message(FATAL_ERROR "kvo_test(${name}): LABEL is missing")
@@ -128,6 +150,10 @@ function(kvo_test name)
   target_link_libraries(${name} PRIVATE ${A_DEPS} kvo_warnings GTest::gmock_main GTest::gtest)
   if("concurrency" IN_LIST A_LABEL)
     add_dependencies(concurrency_tests ${name})
+  endif()
+  if(KVO_WHOLE_PROGRAMS)
+    kvo_whole_program(${name} "${A_SHARDS}" "${A_LABEL}" "${A_ENVIRONMENT}")
+    return()
   endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
   # gtest_discover_tests takes lists apart, so these two are set when ctest reads the tests.
