@@ -10,7 +10,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cuda/device/open.hpp"
 #include "tools/exit_status.hpp"
 #include "tools/testing/command_runner.hpp"
 
@@ -400,26 +399,6 @@ TEST_F(Shrink, SaysWhenThereIsNothingToShrink) {
   expect_refused({"shrink", log, "--subject", "layered.vector@fast"}, "unknown subject");
   expect_refused({"shrink", log, "--subject", "layered.vector@optimized", "--case", "other"},
                  "case: other: no such case");
-}
-
-// A card that is not there is no agreement, whatever the command.
-TEST_F(Campaign, WithoutACardACacheOnItIsNotSupported) {
-  const auto card = cuda::card_name();
-  if (card) GTEST_SKIP() << "there is a card";
-  const std::string log =
-      file("log", R"({"kvlog":1,"contract":"layered","cache":"vector","config":{},"case":"fine"}
-{"op":"new","args":{"num_layers":1,"num_kv_heads":1,"head_dim":1},"ret":{"cache":0}}
-)");
-  const std::string subject = "layered.vector@cuda";
-  for (const auto& arguments : {std::vector<std::string>{"check", subject, "--cases", "4"},
-                                {"run", "--subject", subject, "--requests", "4"},
-                                {"conform", "--subject", subject, log},
-                                {"shrink", "--subject", subject, log}}) {
-    const Finished finished = run(arguments);
-    EXPECT_EQ(finished.status, kExitUsage) << arguments.front() << ": " << finished.out;
-    EXPECT_THAT(finished.out + finished.err, HasSubstr(subject + " does not support case "));
-    EXPECT_THAT(finished.out + finished.err, HasSubstr(card.error().detail)) << arguments.front();
-  }
 }
 
 constexpr std::string_view kHeader =
