@@ -165,9 +165,11 @@ TEST_F(Check, KilledWorkersDoNotChangeTheResult) {
   const std::string command = kvoracle_path() + " check layered --cases 300 --jobs 2 --json - > ";
   ASSERT_EQ(run_program({"/bin/sh", "-c", command + path("whole")}, {}).status, 0);
   const std::string killing =
-      command + path("killed") + " & p=$!; sleep 0.1; " +
-      "for c in $(cat /proc/$p/task/$p/children 2>/dev/null); do kill -9 $c; break; done; wait $p";
-  ASSERT_EQ(run_program({"/bin/sh", "-c", killing}, {}).status, 0);
+      command + path("killed") + " & p=$!; c=; " +
+      "while [ -z \"$c\" ] && kill -0 $p; do read -r c _ < /proc/$p/task/$p/children; done; "
+      "kill -9 $c; killed=$?; wait $p && exit $killed";
+  const Finished killed = run_program({"/bin/sh", "-c", killing}, {});
+  ASSERT_EQ(killed.status, 0) << killed.err;
   EXPECT_EQ(read("killed"), read("whole"));
 }
 

@@ -16,10 +16,8 @@ using layered::Quirk;
 
 namespace {
 
-constexpr std::uint64_t kCellBytes = sizeof(float);
-
 std::int64_t bytes_of(std::uint64_t cells) {
-  return static_cast<std::int64_t>(cells * kCellBytes);
+  return static_cast<std::int64_t>(cells) * kCellBytes;
 }
 
 }  // namespace

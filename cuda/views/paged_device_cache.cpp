@@ -20,7 +20,6 @@ using views::View;
 
 namespace {
 
-constexpr std::int64_t kFloatBytes = sizeof(float);
 constexpr std::int64_t kNumberBytes = sizeof(DeviceBlockStore::Number);
 constexpr std::int64_t kPair = 2;
 
@@ -112,7 +111,7 @@ Status PagedDeviceViews::make_numbers(std::size_t count) {
 Status PagedDeviceViews::store(const Plan& plan, const std::array<const Tensor*, 2>& rows) {
   const std::int64_t n = plan.end - plan.start;
   const bool halves = options_->storage == views::Storage::kF16;
-  const std::int64_t bytes = n * options_->kv_dim() * kFloatBytes;
+  const std::int64_t bytes = n * options_->kv_dim() * kCellBytes;
   if (Status there = staging_.reserve(bytes + (halves ? n * row_bytes_ : 0)); !there) return there;
   if (Status there = make_numbers(plan.numbers.size()); !there) return there;
   return staging_.carry_out([&]() -> Status {
@@ -144,7 +143,7 @@ Status PagedDeviceViews::store_side(std::size_t side, const Plan& plan, const Te
   DevicePtr from = staging_.room(side);
   if (Status queued = staging_.upload(side, from, rows.bytes); !queued) return queued;
   if (options_->storage == views::Storage::kF16) {
-    const DevicePtr narrow = from + cells * kFloatBytes;
+    const DevicePtr narrow = from + cells * kCellBytes;
     Status queued = device_->run(convert<HalfCell, FloatCell>(narrow, from, cells));
     if (!queued) return queued;
     from = narrow;
@@ -238,7 +237,7 @@ std::span<const PackedView> PagedDeviceViews::views_packed(std::int64_t layer) {
   // Packed cells, and behind them a block's rows as f32 where they are kept as halves.
   const bool halves = options_->storage == views::Storage::kF16;
   const std::int64_t wide = static_cast<std::int64_t>(cells) + (halves ? block : 0);
-  demand(staging_.reserve(wide * kFloatBytes));
+  demand(staging_.reserve(wide * kCellBytes));
   demand(staging_.carry_out([&] {
     Status keys = pack(0, at(layer).table, of);
     return keys ? pack(1, at(layer).table, of) : keys;
@@ -259,7 +258,7 @@ Status PagedDeviceViews::pack(std::size_t side, const Table& table, std::span<co
   const bool by_length = options_->packed_stride == views::PackedStride::kLength;
   const std::int64_t block = options_->block_size * options_->kv_dim();
   const DevicePtr room = staging_.room(side);
-  const DevicePtr widened = room + std::ssize(of) * block * kFloatBytes;
+  const DevicePtr widened = room + std::ssize(of) * block * kCellBytes;
   for (std::size_t i = 0; i < of.size(); ++i) {
     DevicePtr from = store_->cells(side, table[i]);
     if (options_->storage == views::Storage::kF16) {
@@ -269,8 +268,8 @@ Status PagedDeviceViews::pack(std::size_t side, const Table& table, std::span<co
       from = widened;
     }
     Status queued = device_->run(
-        pack_head_major(room + static_cast<std::int64_t>(i) * block * kFloatBytes, from,
-                        of[i].length, options_->num_kv_heads, options_->head_dim * kFloatBytes, 0,
+        pack_head_major(room + static_cast<std::int64_t>(i) * block * kCellBytes, from,
+                        of[i].length, options_->num_kv_heads, options_->head_dim * kCellBytes, 0,
                         by_length ? of[i].length : options_->block_size));
     if (!queued) return queued;
   }

@@ -9,6 +9,7 @@
 namespace kvo::optimized {
 
 using positional::refused;
+
 Result<std::unique_ptr<positional::Cache>> PositionalWrapperCache::make(
     const positional::CacheOptions& options) {
   if (options.members.empty()) return refused("caches: none");

@@ -78,9 +78,8 @@ Words KvHistory::saw(const Update& op, const Observation& seen) {
   remember_pair(seen, false);
   if (!begun_ || op.k.dtype == DType::kI32 || op.v.dtype == DType::kI32)
     return must_fail(Code::kPrecondition, seen);
-  constexpr std::size_t kAxes = 4;
   const bool silent = has(Quirk::kMisfitIsSilent);
-  if (op.k.shape.size() != kAxes || op.v.shape.size() != kAxes)
+  if (op.k.shape.size() != kArrayAxes || op.v.shape.size() != kArrayAxes)
     return must_fail(silent ? Code::kPrecondition : Code::kBadShape, seen);
   if (unknown_) return skip();
   if (!are_rows(op.k, op.v)) return silent ? lost_track() : must_fail(Code::kBadShape, seen);

@@ -78,9 +78,8 @@ Words RingHistory::saw(const New& op, const Observation& seen) {
 Words RingHistory::saw(const Update& op, const Observation& seen) {
   if (!begun_ || op.k.dtype == DType::kI32 || op.v.dtype == DType::kI32)
     return must_fail(Code::kPrecondition, seen);
-  constexpr std::size_t kAxes = 4;
   const bool silent = has(Quirk::kMisfitIsSilent);
-  if (op.k.shape.size() != kAxes || op.v.shape.size() != kAxes)
+  if (op.k.shape.size() != kArrayAxes || op.v.shape.size() != kArrayAxes)
     return must_fail(silent ? Code::kPrecondition : Code::kBadShape, seen);
   const auto number = op.keep.value_or(false) ? std::optional(next_pair()) : std::nullopt;
   remember_pair(seen, op.k.shape[kTokenAxis] > 1 && has(Quirk::kLiveChunk));

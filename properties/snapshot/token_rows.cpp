@@ -85,8 +85,7 @@ void TokenRows::append(const TokenRows& more) {
 }
 
 bool are_rows(const Tensor& k, const Tensor& v) {
-  constexpr std::size_t kAxes = 4;
-  return k.shape.size() == kAxes && v.shape.size() == kAxes &&
+  return k.shape.size() == kArrayAxes && v.shape.size() == kArrayAxes &&
          std::equal(k.shape.begin(), k.shape.begin() + 3, v.shape.begin());
 }
 

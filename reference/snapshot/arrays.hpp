@@ -25,6 +25,7 @@ struct Pair {  // NOLINT(bugprone-exception-escape): as Tensor
 
 /// The axis along which tokens stand.
 inline constexpr std::size_t kTokenAxis = 2;
+/// B, H, S and D.
 inline constexpr std::size_t kArrayAxes = 4;
 /// Buffers grow by so many rows at least (MR-10.1).
 inline constexpr std::int64_t kGrowth = 256;
