@@ -1,6 +1,7 @@
 #include "cuda/provider/paged_device_cache.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "cuda/jobs/pack_head_major.hpp"
@@ -45,6 +46,31 @@ PagedDeviceCache::PagedDeviceCache(std::shared_ptr<DevicePool> pool, const Paged
       quirks_(quirks),
       cursors_(static_cast<std::size_t>(options.num_layers)) {}
 
+class PagedDeviceCache::TakenBlocks {
+ public:
+  TakenBlocks(PagedDeviceCache& cache, std::int64_t blocks) : cache_(&cache), size_(cache.size_) {
+    if (blocks > size_) entries_ = cache.entries_;
+  }
+  TakenBlocks(const TakenBlocks&) = delete;
+  TakenBlocks& operator=(const TakenBlocks&) = delete;
+  ~TakenBlocks() {
+    if (cache_ == nullptr || cache_->size_ == size_) return;
+    // The last one first, so that the pool hands them out in the same order again.
+    for (; cache_->size_ > size_; --cache_->size_) {
+      const std::int64_t block = cache_->entries_[static_cast<std::size_t>(cache_->size_ - 1)];
+      cache_->pool_->free(cache_->owner_, {&block, 1});
+    }
+    cache_->entries_.swap(entries_);
+    cache_->known_ = std::min(cache_->known_, size_);
+  }
+  void keep() { cache_ = nullptr; }
+
+ private:
+  PagedDeviceCache* cache_;
+  std::int64_t size_;
+  std::vector<std::int32_t> entries_;  ///< those behind size_ count, too: a truncate may extend
+};
+
 Status PagedDeviceCache::update(std::int64_t layer, const Rows& rows) {
   if (Status good = check(layer, rows); !good) return good;
   const std::int64_t seq = rows.k->shape[1];
@@ -62,11 +88,14 @@ Status PagedDeviceCache::update(std::int64_t layer, const Rows& rows) {
     const std::int64_t bytes = fits * geometry_.head_dim * kCellBytes;
     const bool turns = rows.k->shape[0] > 1;
     if (Status there = staging_.reserve(turns ? 2 * bytes : bytes); !there) return there;
+    const std::int64_t blocks = blocks_of(cursor + fits);
+    TakenBlocks taken(*this, blocks);
     Status stored = staging_.carry_out([&] {
-      const Status extended = extend(blocks_of(cursor + fits));
+      const Status extended = extend(blocks);
       return extended ? store(layer, rows, fits) : extended;
     });
     if (!stored) return stored;
+    taken.keep();
     known_ = size_;
     note_used(cursor, fits);
   }
@@ -153,23 +182,26 @@ Status PagedDeviceCache::take_blocks(std::int64_t blocks) {
 Status PagedDeviceCache::store(std::int64_t layer, const Rows& rows, std::int64_t count) {
   const Shape& shape = rows.k->shape;
   const std::int64_t bytes = count * geometry_.head_dim * kCellBytes;
-  const auto put = [&](std::size_t side, const Tensor& from, DevicePtr cells) -> Status {
-    const DevicePtr room = staging_.room(side);
+  std::array<DevicePtr, 2> packed{staging_.room(0), staging_.room(1)};
+  const auto pack = [&](std::size_t side, const Tensor& from, DevicePtr cells) -> Status {
+    const DevicePtr room = packed.at(side);
     const HostLanes lanes{from.floats().data(), shape[0], count * shape[2], shape[1] * shape[2]};
     Status queued = cells ? take(room, cells, lanes) : staging_.upload(side, room, lanes);
-    if (!queued) return queued;
-    DevicePtr packed = room;
-    if (shape[0] > 1) {
-      packed = room + bytes;
-      queued = device_->run(
-          pack_head_major(packed, room, shape[0], count, shape[2] * kCellBytes, 0, shape[0]));
-      if (!queued) return queued;
-    }
-    return place(pool_->rows(side, layer), packed, cursors_[static_cast<std::size_t>(layer)],
-                 count);
+    if (!queued || shape[0] == 1) return queued;
+    packed.at(side) = room + bytes;
+    return device_->run(
+        pack_head_major(room + bytes, room, shape[0], count, shape[2] * kCellBytes, 0, shape[0]));
   };
-  Status keys = put(0, *rows.k, rows.k_device);
-  return keys ? put(1, *rows.v, rows.v_device) : keys;
+  if (Status keys = pack(0, *rows.k, rows.k_device); !keys) return keys;
+  if (Status values = pack(1, *rows.v, rows.v_device); !values) return values;
+  // Others may see a block (ZF-24): it is written when nothing more can want for memory.
+  const std::int64_t start = cursors_[static_cast<std::size_t>(layer)];
+  const bool one_by_one = repeats(start, count);
+  for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+    Status placed = place(pool_->rows(side, layer), packed.at(side), start, count, one_by_one);
+    if (!placed) return placed;
+  }
+  return {};
 }
 
 Status PagedDeviceCache::take(DevicePtr room, DevicePtr cells, const HostLanes& lanes) {
@@ -182,7 +214,7 @@ Status PagedDeviceCache::take(DevicePtr room, DevicePtr cells, const HostLanes& 
 }
 
 Status PagedDeviceCache::place(DevicePtr pool, DevicePtr rows, std::int64_t start,
-                               std::int64_t count) {
+                               std::int64_t count, bool one_by_one) {
   PagedRows work{.pool = pool,
                  .rows = rows,
                  .table = table_->ptr(),
@@ -190,7 +222,7 @@ Status PagedDeviceCache::place(DevicePtr pool, DevicePtr rows, std::int64_t star
                  .row_bytes = geometry_.head_dim * kCellBytes,
                  .first = start,
                  .count = count};
-  if (!repeats(start, count)) return device_->run(work.append());
+  if (!one_by_one) return device_->run(work.append());
   for (const std::int64_t end = start + count; work.first < end; work.first += work.count) {
     work.count =
         std::min(geometry_.block_size - work.first % geometry_.block_size, end - work.first);

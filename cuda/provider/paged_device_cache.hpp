@@ -45,15 +45,16 @@ class PagedDeviceCache final : public provider::Paged {
   /// Takes blocks until there are so many, and queues what the device does not know of the table.
   [[nodiscard]] Status extend(std::int64_t blocks);
   [[nodiscard]] Status take_blocks(std::int64_t blocks);
+  class TakenBlocks;  ///< gives back what an update took that came to nothing
   /// Queues the first `count` positions on their way to their blocks.
   [[nodiscard]] Status store(std::int64_t layer, const provider::Rows& rows, std::int64_t count);
   /// Queues the copy of lanes that lie at `cells` in device memory, lane behind lane, to `room`.
   [[nodiscard]] Status take(DevicePtr room, DevicePtr cells, const HostLanes& lanes);
   /// Queues rows, [count, head_dim], on their way to positions [start, start + count). A block that
   /// stands there twice, as it may where a free takes free blocks (ZF-24), keeps the later rows:
-  /// then a launch a block, since threads of one have no order.
-  [[nodiscard]] Status place(DevicePtr pool, DevicePtr rows, std::int64_t start,
-                             std::int64_t count);
+  /// then a launch a block, `one_by_one`, since threads of one have no order. Allocates nothing.
+  [[nodiscard]] Status place(DevicePtr pool, DevicePtr rows, std::int64_t start, std::int64_t count,
+                             bool one_by_one);
   /// Whether a block stands twice among those of the positions [start, start + count).
   [[nodiscard]] bool repeats(std::int64_t start, std::int64_t count) const;
   void note_used(std::int64_t start, std::int64_t count);

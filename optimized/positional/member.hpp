@@ -82,7 +82,7 @@ class PreparedScope {
 
 /// Whether an outcome changes anything: in the original most errors do (OK-22, OK-66, OK-67).
 [[nodiscard]] inline bool takes_effect(const Status& outcome, bool documented) {
-  return outcome || (!documented && outcome.error().code != Code::kPrecondition);
+  return outcome || (!documented && !failed_with(outcome, Code::kPrecondition));
 }
 
 }  // namespace kvo::optimized

@@ -43,9 +43,13 @@ Status VectorCache::append(std::uint64_t layer, std::span<const float> k,
   Layer& to = layers_[layer];
   if (!has(Quirk::kSecondAppendTaken) && to.pending != 0)
     return fail(Code::kPrecondition, "layer " + std::to_string(layer) + " has this token already");
-  if (to.v.capacity() < to.v.size() + v.size())
-    to.v.reserve(std::max(2 * to.v.capacity(), to.v.size() + v.size()));
+  std::vector<float> moved;  // V moves when K has its memory
+  if (to.v.capacity() < to.v.size() + v.size()) {
+    moved.reserve(std::max(2 * to.v.capacity(), to.v.size() + v.size()));
+    moved.assign(to.v.begin(), to.v.end());
+  }
   to.k.insert(to.k.end(), k.begin(), k.end());
+  if (moved.capacity() > 0) to.v.swap(moved);
   to.v.insert(to.v.end(), v.begin(), v.end());
   ++to.pending;
   return {};

@@ -87,7 +87,7 @@ Status Cache::start_forward(const Batch& batch) {
   Status done = do_start_forward(batch);
   if (done) {
     started_ = usable_ = true;
-  } else if (done.error().code == Code::kFull && has(Quirk::kFullEvicts)) {
+  } else if (failed_with(done, Code::kFull) && has(Quirk::kFullEvicts)) {
     usable_ = false;
   }
   return done;

@@ -170,7 +170,7 @@ Status CausalCache::start(State& next, const Batch& batch) const {
 Status CausalCache::do_start_forward(const Batch& batch) {
   State next = state_;
   Status done = start(next, batch);
-  const bool full = !done && done.error().code == Code::kFull;
+  const bool full = failed_with(done, Code::kFull);
   if (done || (full && has(Quirk::kFullEvicts))) std::swap(state_, next);  // OK-22
   return done;
 }

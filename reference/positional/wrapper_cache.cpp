@@ -41,7 +41,7 @@ Status WrapperCache::each(std::optional<Quirk> keeps, Operation&& operation) {
   Members members = members_;
   Status done;
   for (std::size_t i = 0; done && i < members.size(); ++i) done = std::visit(operation, members[i]);
-  const bool kept = !done && done.error().code != Code::kPrecondition && keeps && has(*keeps);
+  const bool kept = !done && !failed_with(done, Code::kPrecondition) && keeps && has(*keeps);
   if (done || kept) std::swap(members_, members);
   return done;
 }
@@ -76,7 +76,7 @@ Status WrapperCache::do_start_forward(const Batch& batch) {
         };
         (void)std::visit(unwind, members[j]);
       }
-    const bool full = done.error().code == Code::kFull;
+    const bool full = failed_with(done, Code::kFull);
     if (full && has(Quirk::kStartHalfUnwound)) std::swap(members_, members);  // OK-84
     return done;
   }

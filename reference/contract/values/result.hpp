@@ -60,4 +60,10 @@ template <class T>
 using Result = boost::system::result<T, Error>;
 using Status = Result<void>;
 
+/// Whether `outcome` is an error of that code, which is not kOther. It allocates nothing, while
+/// error() copies, which must not fail where state has changed.
+[[nodiscard]] inline bool failed_with(const Status& outcome, Code code) {
+  return outcome == Status(Error{.code = code});
+}
+
 }  // namespace kvo

@@ -21,7 +21,7 @@ class ErrorThrown : public std::runtime_error {
 /// Throws the error of what was not done: std::bad_alloc for kOutOfMemory, else ErrorThrown.
 inline void demand(const Status& done) {
   if (done) return;
-  if (done.error().code == Code::kOutOfMemory) throw std::bad_alloc();
+  if (failed_with(done, Code::kOutOfMemory)) throw std::bad_alloc();
   throw ErrorThrown(done.error());
 }
 
