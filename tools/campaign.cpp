@@ -118,8 +118,9 @@ Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
   };
   const Interruptible interruptible;
   try {
-    work_in_order(campaign.summary.cases(), options.cases, options.jobs, options.limits,
-                  {.answer = answer, .lost = lost, .take = take});
+    work_in_order(
+        campaign.summary.cases(), options.cases, options.jobs, options.limits,
+        {.answer = answer, .lost = lost, .take = take, .waiting = [&] { progress.advance(0); }});
   } catch (const FileError& error) {
     campaign.fault = error.what();
   }

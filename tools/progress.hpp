@@ -36,6 +36,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  /// With 0 only the time has gone on.
   void advance(std::uint64_t more = 1);
   /// Takes the line off the screen until the next advance, so that something else can be printed.
   void clear();

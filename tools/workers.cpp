@@ -81,6 +81,7 @@ class Pool {
     while (taken_ < last_ && !interrupted()) {
       for (Worker& worker : workers_) give(worker);
       wait();
+      if (work_.waiting) work_.waiting();
       for (Worker& worker : workers_) look_at(worker);
       if (!take_all()) return;
     }

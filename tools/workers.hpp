@@ -19,6 +19,8 @@ struct Work {
   std::function<std::string(std::uint64_t index, const Death& death)> lost;
   /// In this process, in order of index; false when no more is wanted.
   std::function<bool(std::uint64_t index, const std::string& answer)> take;
+  /// In this process, now and then while cases are under way; may be empty.
+  std::function<void()> waiting = {};
 };
 
 /// Answers the cases from `first` to before `last` with `jobs` workers. Answers do not depend on
