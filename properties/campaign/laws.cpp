@@ -1,5 +1,7 @@
 #include "properties/campaign/laws.hpp"
 
+#include "properties/campaign/failed_allocations.hpp"
+
 namespace kvo {
 
 std::vector<const Law*> general_laws() {
@@ -7,10 +9,10 @@ std::vector<const Law*> general_laws() {
   constexpr std::uint64_t kShortScript = 30;
   static const LockstepLaw kAgrees("agrees_with_reference",
                                    "no script tells a subject from its reference", kLongScript, {});
-  static const LockstepLaw kFails(
+  static const FailedAllocations kFails(
       "failed_allocation_changes_nothing",
-      "an operation whose k-th allocation fails leaves everything as it was, for every k",
-      kShortScript, {.allocations = Allocations::kFailEach});
+      "an operation whose allocation fails leaves everything as it was, repeated or not",
+      kShortScript);
   return {&kAgrees, &kFails};
 }
 

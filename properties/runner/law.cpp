@@ -8,6 +8,14 @@
 namespace kvo {
 namespace {
 
+// What this law looks for, of all the evidence.
+bool has_evidence(const Evidence& evidence, const LockstepOptions& options) {
+  if (!options.compare) return evidence.judged > 0;
+  return evidence.compared > 0 || evidence.judged > 0;
+}
+
+}  // namespace
+
 Judgement judgement_of(const Lockstep::Participant& participant) {
   return {.subject = participant.subject,
           .verdict = participant.verdict,
@@ -15,32 +23,21 @@ Judgement judgement_of(const Lockstep::Participant& participant) {
           .timings = participant.timings};
 }
 
-// What this law looks for, of all the evidence.
-bool has_evidence(const Evidence& evidence, const LockstepOptions& options) {
-  if (options.allocations == Allocations::kFailEach) return evidence.failures > 0;
-  if (!options.compare) return evidence.judged > 0;
-  return evidence.compared > 0 || evidence.judged > 0;
-}
-
-}  // namespace
-
 bool LockstepLaw::applies_to(const CacheKind& kind) const {
-  if (terms_.allocations == Allocations::kFailEach && !kind.repeatable) return false;
   return terms_.oracle == nullptr || terms_.oracle(kind, {}) != nullptr;
 }
 
 bool LockstepLaw::judges_reference() const {
-  return terms_.allocations == Allocations::kFailEach || terms_.oracle != nullptr;
+  return terms_.oracle != nullptr;
 }
 
 bool LockstepLaw::lives_long() const {
-  return terms_.allocations == Allocations::kSucceed && terms_.oracle == nullptr;
+  return terms_.oracle == nullptr;
 }
 
 LawRun LockstepLaw::run(const CasePlan& plan, const Subject* baseline,
                         std::span<const Subject* const> subjects, OpStream& ops) const {
   LockstepOptions options = plan.options;
-  if (terms_.allocations != Allocations::kSucceed) options.allocations = terms_.allocations;
   if (terms_.oracle != nullptr) options.oracle = terms_.oracle;
   options.compare = terms_.compare;
   Lockstep lockstep(baseline, subjects, plan.setup, options);

@@ -1,8 +1,9 @@
 // properties/runner/law.hpp: what must hold of every subject, and how a case is judged by it.
 //
-// A law runs a plan's operations on subjects and gives each a verdict with what it rests on. Three
-// ways to build one: compared with the baseline and judged by an oracle (LockstepLaw), and
-// metamorphic (properties/campaign/metamorphic.hpp).
+// A law runs a plan's operations on subjects and gives each a verdict with what it rests on. Ways to
+// build one: compared with the baseline and judged by an oracle (LockstepLaw), metamorphic
+// (properties/campaign/metamorphic.hpp), and with allocations that fail
+// (properties/campaign/failed_allocations.hpp).
 #pragma once
 
 #include <cstdint>
@@ -52,6 +53,9 @@ class Law {
   [[nodiscard]] virtual bool judges_reference() const { return true; }
   /// Whether a verdict rests on operations behind the one that it names, too.
   [[nodiscard]] virtual bool needs_whole_script() const { return false; }
+  /// Whether it draws from the schedule of the setup what it does to a subject that does not draw
+  /// from it. A script that fails then keeps its schedule.
+  [[nodiscard]] virtual bool draws() const { return false; }
   /// Whether it judges each operation once, so that scripts of any length are worth their time.
   [[nodiscard]] virtual bool lives_long() const { return false; }
   /// Runs `ops` on `baseline`, if there is one, and `subjects`, and judges the subjects.
@@ -65,11 +69,13 @@ class Law {
   std::uint64_t most_operations_;
 };
 
+/// What a lock-step says of one of its subjects.
+[[nodiscard]] Judgement judgement_of(const Lockstep::Participant& participant);
+
 /// All subjects in lock-step, by the plan's options with those of the law in place of its defaults.
 class LockstepLaw final : public Law {
  public:
   struct Terms {
-    Allocations allocations = Allocations::kSucceed;
     MakeOracle oracle = nullptr;
     bool compare = true;
   };

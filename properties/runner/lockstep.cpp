@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "properties/runner/pulse.hpp"
+#include "reference/contract/values/check.hpp"
 
 namespace kvo {
 namespace {
@@ -31,6 +32,9 @@ void Evidence::add(const Evidence& more) {
   judged += more.judged;
   skipped += more.skipped;
   failures += more.failures;
+  retried += more.retried;
+  put_off += more.put_off;
+  given_up += more.given_up;
 }
 
 Lockstep::Lockstep(const Subject* baseline, std::span<const Subject* const> subjects,
@@ -59,20 +63,22 @@ Lockstep::Participant Lockstep::opened(const Subject& subject, const Setup& setu
   return participant;
 }
 
+bool Lockstep::lead(const Op& op, const Op& lent, const Observation* recorded) {
+  if (!baseline_ || !baseline_->live()) return false;
+  Observation got = observe(*baseline_, lent, Allocations::kSucceed);
+  if (baseline_->live()) judge(*baseline_, op, recorded, got);
+  if (baseline_->live() && operations_ % options_.invariants_every == 0)
+    look_at_invariants(*baseline_, op);
+  if (recorded == nullptr) want_ = std::move(got);
+  return true;
+}
+
 const Observation& Lockstep::step(const Op& op, const Observation* recorded) {
   const Op& lent = arguments_.lend(op);
-  bool known = recorded != nullptr;
   reference_wants_memory_ = false;
-  if (known) want_ = *recorded;
-  wanted_ = known ? Wanted::kRecorded : Wanted::kComputed;
-  if (baseline_ && baseline_->live()) {
-    Observation got = observe(*baseline_, lent, Allocations::kSucceed);
-    if (baseline_->live()) judge(*baseline_, op, recorded, got);
-    if (baseline_->live() && operations_ % options_.invariants_every == 0)
-      look_at_invariants(*baseline_, op);
-    if (!known) want_ = std::move(got);
-    known = true;
-  }
+  if (recorded != nullptr) want_ = *recorded;
+  wanted_ = recorded != nullptr ? Wanted::kRecorded : Wanted::kComputed;
+  bool known = lead(op, lent, recorded) || recorded != nullptr;
   for (Participant& participant : participants_) {
     if (!participant.live()) continue;
     Observation got = observe(participant, lent, options_.allocations);
@@ -87,6 +93,27 @@ const Observation& Lockstep::step(const Op& op, const Observation* recorded) {
   return want_;
 }
 
+bool Lockstep::fails(const Op& op, std::int64_t allocation) {
+  KVO_CHECK(baseline_ && participants_.size() == 1);
+  Participant& participant = participants_.front();
+  if (!participant.live()) return false;
+  const Op& lent = arguments_.lend(op);
+  bool failed = false;
+  Observation got = attempt(participant, lent, allocation, failed);
+  if (failed) {
+    ++participant.evidence.failures;
+    if (participant.live()) look_at_invariants(participant, op);
+    return participant.live();
+  }
+  reference_wants_memory_ = false;
+  wanted_ = Wanted::kComputed;
+  (void)lead(op, lent, nullptr);
+  if (participant.live()) judge(participant, op, options_.compare ? &want_ : nullptr, got);
+  if (participant.live()) look_at_invariants(participant, op);
+  ++operations_;
+  return false;
+}
+
 bool Lockstep::worthwhile(bool recorded) const {
   const bool anybody = std::ranges::any_of(participants_, &Participant::live);
   const bool baseline = baseline_ && baseline_->live();
@@ -98,25 +125,37 @@ bool Lockstep::worthwhile(bool recorded) const {
 
 Observation Lockstep::observe(Participant& participant, const Op& op, Allocations allocations) {
   std::int64_t failing = allocations == Allocations::kFailEach ? 0 : -1;
+  while (true) {
+    bool failed = false;
+    Observation got = attempt(participant, op, failing, failed);
+    if (!failed || !participant.live()) {
+      if (failing != 0 && allocations == Allocations::kFailEach) ++participant.evidence.retried;
+      return got;
+    }
+    ++participant.evidence.failures;
+    failing = failing < kMostFailures ? failing + 1 : -1;
+  }
+}
+
+Observation Lockstep::attempt(Participant& participant, const Op& op, std::int64_t allocation,
+                              bool& failed) {
   allocation_gate.fill_bytes = options_.fill_bytes;
   tell(*participant.subject, operations_);
-  while (true) {
-    allocation_gate.fail_at = failing;
-    Observation got = participant.session->apply(op, participant.probe);
-    allocation_gate.fail_at = -1;
-    const std::uint64_t nanoseconds = participant.probe.take_nanoseconds();
-    if (failing >= 0 && got.failed_with(Code::kOutOfMemory)) {
-      ++participant.evidence.failures;
-      failing = failing < kMostFailures ? failing + 1 : -1;
-      continue;
-    }
+  allocation_gate.fail_at = allocation;
+  Observation got = participant.session->apply(op, participant.probe);
+  // The gate counts down to the one that fails.
+  const bool came_to_it = allocation >= 0 && allocation_gate.fail_at < 0;
+  allocation_gate.fail_at = -1;
+  const std::uint64_t nanoseconds = participant.probe.take_nanoseconds();
+  failed = came_to_it && got.failed_with(Code::kOutOfMemory);
+  if (!failed) {
     std::size_t bytes = payload_bytes(op.arguments().type(), op.arguments().get());
     if (got.returns) bytes += payload_bytes(got.returns.type(), got.returns.get());
     participant.timings.add(op.kind(), nanoseconds, bytes);
-    if (auto harm = arguments_.damage())
-      out(participant, op, {.outcome = Outcome::kBroken, .reason = std::move(*harm)});
-    return got;
   }
+  if (auto harm = arguments_.damage())
+    out(participant, op, {.outcome = Outcome::kBroken, .reason = std::move(*harm)});
+  return got;
 }
 
 void Lockstep::judge(Participant& participant, const Op& op, const Observation* want,

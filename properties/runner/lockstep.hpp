@@ -21,7 +21,8 @@ namespace kvo {
 
 enum class Allocations : std::uint8_t {
   kSucceed,
-  kFailEach,  ///< each operation is first tried with its 1st, 2nd, ... allocation failing
+  kFailEach,  ///< each operation is first tried with its 1st, 2nd, ... allocation failing, and
+              ///< repeated at once
 };
 
 struct LockstepOptions {
@@ -56,6 +57,16 @@ class Lockstep {
   /// Returns what had to be observed.
   const Observation& step(const Op& op, const Observation* recorded = nullptr);
 
+  /// Tries an operation on the one participant with its `allocation`-th allocation, from 0, failing.
+  /// True where that made it fail: it is as if nobody had been asked, and whether it is repeated is
+  /// the caller's affair. False where the participant carried it out, and so did everybody, or where
+  /// it is out.
+  /// Requires  one participant, beside a baseline.
+  [[nodiscard]] bool fails(const Op& op, std::int64_t allocation);
+
+  /// The number that the next operation has in verdicts; without this, one more than the last.
+  void number_next(std::uint64_t number) { operations_ = number; }
+
   /// Whether a further operation could change a verdict. `recorded`: observations are at hand, so
   /// that no baseline is needed.
   [[nodiscard]] bool worthwhile(bool recorded = false) const;
@@ -69,6 +80,12 @@ class Lockstep {
                                           MakeOracle oracle);
   /// What a participant observes; one that harms what it was lent is out.
   Observation observe(Participant& participant, const Op& op, Allocations allocations);
+  /// The same, with that allocation failing; -1: none. `failed`: it came to that, and the operation
+  /// failed of it.
+  Observation attempt(Participant& participant, const Op& op, std::int64_t allocation,
+                      bool& failed);
+  /// Observes and judges the baseline. False where there is none left.
+  bool lead(const Op& op, const Op& lent, const Observation* recorded);
   void judge(Participant& participant, const Op& op, const Observation* want,
              const Observation& got);
   [[nodiscard]] bool may_want_memory(const Participant& participant, const Observation* want);

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "properties/campaign/failed_allocations.hpp"
 #include "properties/contracts.hpp"
 #include "properties/runner/law.hpp"
 #include "properties/runner/run_case.hpp"
@@ -104,7 +105,7 @@ TEST(Lockstep, WhatIsLeftToTheOracleIsNotCompared) {
 }
 
 // The verdict of a law on the reference, with its usual three operations.
-Verdict verdict_of(const LockstepLaw& law, const std::vector<Op>& ops) {
+Verdict verdict_of(const Law& law, const std::vector<Op>& ops) {
   const CasePlan plan{.kind = &layered::vector_kind(), .baseline = &reference()};
   const std::array<const Subject*, 1> subjects{&reference()};
   ListedOps stream(ops);
@@ -123,7 +124,7 @@ TEST(Law, ThatJudgedNothingIsVacuous) {
   const LockstepLaw content("content", "", 10, {.oracle = Objector<false>::make, .compare = false});
   EXPECT_EQ(verdict_of(content, advance_once()).outcome, Outcome::kAgrees);
 
-  const LockstepLaw fails("fails", "", 10, {.allocations = Allocations::kFailEach});
+  const FailedAllocations fails("fails", "", 10);
   EXPECT_EQ(verdict_of(fails, {Op::of(layered::Len{0})}).outcome, Outcome::kVacuous)
       << "an operation that allocates nothing";
   EXPECT_EQ(verdict_of(fails, advance_once()).outcome, Outcome::kAgrees);

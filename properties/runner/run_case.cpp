@@ -118,9 +118,14 @@ void in_plain_order(CasePlan& plan, const std::function<bool()>& fails) {
   if (!fails()) plan.setup.schedule = before;
 }
 
+// Whether a verdict depends on the setup's schedule.
+bool scheduled(const CasePlan& plan, const Subject& subject) {
+  return subject.scheduled || plan.law->draws();
+}
+
 // The plain one, too: a log without one has a seed by its place.
-std::optional<Schedule> header_schedule(const Subject& subject, const Setup& setup) {
-  return subject.scheduled ? std::optional(setup.schedule) : std::nullopt;
+std::optional<Schedule> header_schedule(const CasePlan& plan, const Subject& subject) {
+  return scheduled(plan, subject) ? std::optional(plan.setup.schedule) : std::nullopt;
 }
 
 // Who must keep the law on a smaller script as well, so that shrinking does not leave for a fault
@@ -234,8 +239,9 @@ Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
     return verdict.failed() && verdict.signature() == first.signature() &&
            (!control || !shrink.judge(simpler, *control, candidate).failed());
   };
+  const bool drawn = scheduled(plan, subject);
   const auto fails = [&](const Script& candidate) {
-    return fails_as_set(candidate) || (subject.scheduled && fails_in_another(simpler, [&] {
+    return fails_as_set(candidate) || (drawn && fails_in_another(simpler, [&] {
                                          return fails_as_set(candidate);
                                        }));
   };
@@ -244,17 +250,17 @@ Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
     const Script queries = simplest_queries(plan.kind->operations);
     const auto still_fails = [&] { return left > 0 && left-- > 0 && fails(script); };
     // In a drawn schedule a fault may hide from a smaller script.
-    if (subject.scheduled) in_plain_order(simpler, still_fails);
+    if (drawn) in_plain_order(simpler, still_fails);
     script = shrink_script(std::move(script), fails, shrink.attempts, queries);
-    if (subject.scheduled && simpler.setup.schedule.seed()) {
-      const Schedule drawn = simpler.setup.schedule;
+    if (drawn && simpler.setup.schedule.seed()) {
+      const Schedule before = simpler.setup.schedule;
       simpler.setup.schedule = Schedule(shrink.judge(simpler, subject, script).choices);
       if (still_fails()) {
         shrink_choices(simpler, still_fails);
         script = shrink_script(std::move(script), fails, shrink.attempts, queries);
         shrink_choices(simpler, still_fails);
       } else {
-        simpler.setup.schedule = drawn;  // it does not tell what it draws
+        simpler.setup.schedule = before;  // it does not tell what it draws
       }
     }
     shrink_config(simpler, still_fails);
@@ -272,7 +278,7 @@ Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
                             .profile = plan.setup.profile,
                             .law = std::string(plan.law->name()),
                             .config = simpler.setup.config,
-                            .schedule = header_schedule(subject, simpler.setup)},
+                            .schedule = header_schedule(simpler, subject)},
                  .steps = dies ? unrecorded(script) : recorded(simpler, subject, script)},
       .verdict = last};
   repro.origins = origins_of(script, repro.verdict);

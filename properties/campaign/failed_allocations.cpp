@@ -1,0 +1,128 @@
+#include "properties/campaign/failed_allocations.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "properties/runner/run_case.hpp"
+#include "reference/contract/values/check.hpp"
+
+namespace kvo {
+namespace {
+
+enum class Way : std::uint8_t { kRetried, kGivenUp, kPutOff };
+
+/// What is done to one operation.
+struct Failure {
+  Way way = Way::kRetried;
+  std::int64_t allocation = 0;  ///< that fails, from 0; of kRetried each does in turn
+};
+
+// 0 is the plainest choice. Half of the operations are retried: what is left out makes a script
+// poorer.
+Failure drawn(Schedule& schedule) {
+  constexpr std::array kWays{Way::kRetried, Way::kGivenUp, Way::kPutOff, Way::kRetried};
+  // Most operations allocate a few times or not at all.
+  constexpr std::array<std::int64_t, 16> kAllocations{0, 0, 0, 0, 1, 1, 1,  2,
+                                                      2, 3, 4, 5, 6, 8, 11, 15};
+  const Way way = kWays[schedule.choose(kWays.size())];
+  if (way == Way::kRetried) return {};
+  return {way, kAllocations[schedule.choose(kAllocations.size())]};
+}
+
+// The device below a subject draws from the schedule as well, and is given lists of its own.
+Schedule schedule_for(const Subject& subject, const Setup& setup) {
+  constexpr std::uint64_t kOther = 0xA110CA7E;
+  if (!subject.scheduled) return setup.schedule;
+  return setup.schedule.seed() ? Schedule(*setup.schedule.seed() ^ kOther) : Schedule();
+}
+
+/// One subject on a whole script.
+class Trial {
+ public:
+  Trial(const CasePlan& plan, const Subject& baseline, const Subject& subject,
+        const std::vector<Op>& script)
+      : only_{&subject},
+        script_(script),
+        lockstep_(&baseline, only_, plan.setup, failing(plan.options)),
+        schedule_(schedule_for(subject, plan.setup)) {}
+
+  Judgement run() {
+    for (std::size_t i = 0; i < script_.size() && lockstep_.worthwhile(); ++i) {
+      const Failure failure = drawn(schedule_);
+      lockstep_.number_next(i);
+      if (failure.way == Way::kRetried) {
+        (void)lockstep_.step(script_[i]);
+      } else if (lockstep_.fails(script_[i], failure.allocation)) {
+        if (failure.way == Way::kGivenUp)
+          ++given_up_;
+        else
+          i = put_off(i);
+      }
+    }
+    return judged();
+  }
+
+ private:
+  static LockstepOptions failing(LockstepOptions options) {
+    options.allocations = Allocations::kFailEach;
+    return options;
+  }
+
+  // The number of the last operation that was carried out.
+  std::size_t put_off(std::size_t i) {
+    ++put_off_;
+    const bool last = i + 1 == script_.size();
+    if (!last) {
+      lockstep_.number_next(i + 1);
+      (void)lockstep_.step(script_[i + 1]);
+    }
+    lockstep_.number_next(i);
+    if (lockstep_.worthwhile()) (void)lockstep_.step(script_[i]);
+    return last ? i : i + 1;
+  }
+
+  Judgement judged() {
+    Judgement judgement = judgement_of(lockstep_.participants().front());
+    judgement.evidence.given_up = given_up_;
+    judgement.evidence.put_off = put_off_;
+    if (judgement.verdict.failed() && !judgement.subject->scheduled)
+      judgement.verdict.choices = schedule_.taken();
+    if (judgement.verdict.outcome == Outcome::kAgrees && judgement.evidence.failures == 0)
+      judgement.verdict = {.outcome = Outcome::kVacuous,
+                           .reason = "no allocation was made to fail"};
+    return judgement;
+  }
+
+  std::array<const Subject*, 1> only_;
+  const std::vector<Op>& script_;
+  Lockstep lockstep_;
+  Schedule schedule_;
+  std::uint64_t given_up_ = 0;
+  std::uint64_t put_off_ = 0;
+};
+
+}  // namespace
+
+LawRun FailedAllocations::run(const CasePlan& plan, const Subject* baseline,
+                              std::span<const Subject* const> subjects, OpStream& ops) const {
+  KVO_CHECK(baseline != nullptr);
+  LawRun result;
+  std::vector<Op> script;
+  Lockstep leading(baseline, {}, plan.setup, plan.options);
+  while (leading.worthwhile()) {
+    auto op = ops.next();
+    if (!op) break;
+    ops.saw(*op, leading.step(*op, ops.expected()), result.labels);
+    script.push_back(std::move(*op));
+  }
+  result.operations = script.size();
+  result.figures = ops.figures();
+  if (std::ranges::find(subjects, baseline) == subjects.end())
+    result.judgements.push_back(judgement_of(*leading.baseline()));
+  for (const Subject* subject : subjects)
+    result.judgements.push_back(Trial(plan, *baseline, *subject, script).run());
+  return result;
+}
+
+}  // namespace kvo

@@ -1,0 +1,33 @@
+// properties/campaign/failed_allocations.hpp: whoever cannot allocate has changed nothing.
+#pragma once
+
+#include "properties/runner/law.hpp"
+
+namespace kvo {
+
+/// Every subject beside a baseline of its own, each operation in one of three ways:
+///
+///   retried   its 1st, 2nd, ... allocation fails, and it is repeated at once each time
+///   given up  one of its allocations fails, and it is not repeated: the baseline leaves it out
+///   put off   one of its allocations fails, and the next operation comes before it is repeated
+///
+/// A retry may cover up what a failed operation did; the other two show it. The way and the
+/// allocation are drawn from the setup's schedule, an operation in turn, so that a script fails
+/// alike each time; for a subject that draws from it itself, from its seed. How many allocations an
+/// operation makes is up to the subject: one that keeps memory from case to case, or makes tables
+/// when it is first used, makes fewer later, and then another one fails, or none.
+class FailedAllocations final : public Law {
+ public:
+  using Law::Law;
+
+  /// Not where an operation that ran out of memory cannot be repeated.
+  [[nodiscard]] bool applies_to(const CacheKind& kind) const override { return kind.repeatable; }
+  /// What is put off happens behind the operation that a verdict names.
+  [[nodiscard]] bool needs_whole_script() const override { return true; }
+  [[nodiscard]] bool draws() const override { return true; }
+  /// The script is what `baseline` leads to where nothing fails. Requires  a baseline.
+  [[nodiscard]] LawRun run(const CasePlan& plan, const Subject* baseline,
+                           std::span<const Subject* const> subjects, OpStream& ops) const override;
+};
+
+}  // namespace kvo
