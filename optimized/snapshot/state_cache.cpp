@@ -85,8 +85,12 @@ Status SnapshotStateCache::make_missing(std::int64_t batch, DType type) {
   if (!quirks_.has(Quirk::kStateIsWiped))
     for (std::size_t i = 0; i < states.size(); ++i)
       if (states[i]->array && !fits[i]) return fail(Code::kBadShape, "batch or type");
+  // Both are there before either takes its place.
+  std::array<std::optional<Array>, 2> made;
   for (std::size_t i = 0; i < states.size(); ++i)
-    if (!fits[i]) states[i]->put(snapshot::array_of(make_tensor(shapes[i], type)));
+    if (!fits[i]) made[i] = snapshot::array_of(make_tensor(shapes[i], type));
+  for (std::size_t i = 0; i < states.size(); ++i)
+    if (made[i]) states[i]->put(*made[i]);
   return {};
 }
 

@@ -43,7 +43,8 @@ std::vector<Mutant> mutants_of(std::string_view contract) {
     if (found->kind->contract == contract)
       made.push_back({.subject = seeding::with_fault(*found, fault),
                       .fault = std::string(fault.fault),
-                      .origin = std::string(fault.origin)});
+                      .origin = std::string(fault.origin),
+                      .profile = fault.profile});
   }
   return made;
 }

@@ -130,6 +130,13 @@ const std::vector<Fault>& faults() {
        "an emptied cache still asks for the channels it held before",
        "B026, F04: transformers took a crop to 0 for no crop at all",
        {{kPaged, "if (n == 0) channels_ = dim_ = 0;", ""}}},
+      {"provider.paged",
+       "layout_before_blocks",
+       "a cache asks for the channels of rows that it had no memory for",
+       "B050, F05: Mooncake left a reference counted when a copy failed half way",
+       {{kPaged, "if (Status taken = extend(blocks_of(cursor + fits)); !taken) return taken;",
+         "if (pins) pin(*rows.k); "
+         "if (Status taken = extend(blocks_of(cursor + fits)); !taken) return taken;"}}},
   };
   return kFaults;
 }

@@ -23,24 +23,31 @@ std::string_view first_law_broken(const Contracts& contracts, CasePlan plan, con
 
 }  // namespace
 
-std::optional<Kill> find_kill(const Contracts& contracts, const Subject& subject,
-                              std::uint64_t seed, std::uint64_t most_cases, Profile profile) {
+Hunt hunt(const Contracts& contracts, const Subject& subject, std::uint64_t seed,
+          std::uint64_t most_cases, Profile profile) {
   const std::vector<const Law*> laws = contracts.laws_of(*subject.kind);
-  Kill kill;
+  Hunt hunted;
   for (std::uint64_t index = 0; index < most_cases; ++index) {
     const Law& law = *laws[index % laws.size()];
     const CasePlan plan = random_case(contracts, law, {&subject}, seed, index, profile,
                                       scale_of(law, index / laws.size()));
     CaseResult result = run_case(plan, {});
-    ++kill.cases;
-    kill.operations += result.operations;
+    ++hunted.cases;
+    hunted.operations += result.operations;
     SubjectResult& judged = result.subjects.back();
     if (!judged.repro) continue;
-    kill.law = first_law_broken(contracts, plan, subject, *judged.repro);
-    kill.repro = std::move(*judged.repro);
-    return kill;
+    hunted.kill = Kill{.law = first_law_broken(contracts, plan, subject, *judged.repro),
+                       .cases = hunted.cases,
+                       .operations = hunted.operations,
+                       .repro = std::move(*judged.repro)};
+    break;
   }
-  return std::nullopt;
+  return hunted;
+}
+
+std::optional<Kill> find_kill(const Contracts& contracts, const Subject& subject,
+                              std::uint64_t seed, std::uint64_t most_cases, Profile profile) {
+  return hunt(contracts, subject, seed, most_cases, profile).kill;
 }
 
 }  // namespace kvo

@@ -20,7 +20,18 @@ struct Kill {
   Repro repro;                   ///< the script that shows it, shrunk
 };
 
+/// What a hunt came to.
+struct Hunt {
+  std::uint64_t cases = 0;                  ///< tried
+  std::uint64_t operations = 0;             ///< carried out
+  std::optional<Kill> kill = std::nullopt;  ///< nothing: the subject got away
+};
+
 /// Tries random cases, law by law in turns, until one kills `subject` or `most_cases` are tried.
+[[nodiscard]] Hunt hunt(const Contracts& contracts, const Subject& subject, std::uint64_t seed,
+                        std::uint64_t most_cases, Profile profile);
+
+/// The kill of such a hunt.
 [[nodiscard]] std::optional<Kill> find_kill(const Contracts& contracts, const Subject& subject,
                                             std::uint64_t seed, std::uint64_t most_cases,
                                             Profile profile);

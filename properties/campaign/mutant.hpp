@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "reference/contract/device/device.hpp"
@@ -14,17 +15,17 @@ struct Mutant {
   Subject subject;     ///< its variant is "mutant:<name>"
   std::string fault;   ///< what it does wrong, in one sentence
   std::string origin;  ///< the real bug it follows: number in the corpus, and its class
-  Profile profile = Profile::kOriginal;  ///< in which it is tried
+  std::optional<Profile> profile = std::nullopt;  ///< the only one that it shows in; absent: both
 };
 
 /// A cache over a device, or the device below it, with one thing done wrong. It may show in few
 /// schedules, and as a difference or as a report.
 struct DeviceMutant {
-  std::string name;                         ///< "increments_on_a_second_stream"
-  std::string fault;                        ///< as of Mutant
-  std::string origin;                       ///< as of Mutant
-  std::function<Subject(OpenDevice)> over;  ///< its variant is "mutant:<name>"
-  Profile profile = Profile::kOriginal;     ///< as of Mutant
+  std::string name;                               ///< "increments_on_a_second_stream"
+  std::string fault;                              ///< as of Mutant
+  std::string origin;                             ///< as of Mutant
+  std::function<Subject(OpenDevice)> over;        ///< its variant is "mutant:<name>"
+  std::optional<Profile> profile = std::nullopt;  ///< as of Mutant
 };
 
 }  // namespace kvo

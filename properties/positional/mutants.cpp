@@ -56,7 +56,8 @@ Mutant mutant_of(const seeding::Fault& fault) {
                                  std::string(fault.fault), fast ? row.optimized : row.reference);
   return {.subject = seeding::with_fault(std::move(subject), fault),
           .fault = std::string(fault.fault),
-          .origin = std::string(fault.origin)};
+          .origin = std::string(fault.origin),
+          .profile = fault.profile};
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // properties/runner/law.hpp: what must hold of every subject, and how a case is judged by it.
 //
-// A law runs a plan's operations on subjects and gives each a verdict with what it rests on. Ways to
-// build one: compared with the baseline and judged by an oracle (LockstepLaw), metamorphic
+// A law runs a plan's operations on subjects and gives each a verdict with what it rests on. Ways
+// to build one: compared with the baseline and judged by an oracle (LockstepLaw), metamorphic
 // (properties/campaign/metamorphic.hpp), and with allocations that fail
 // (properties/campaign/failed_allocations.hpp).
 #pragma once

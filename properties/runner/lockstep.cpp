@@ -27,6 +27,15 @@ std::string Verdict::signature() const {
   return "mismatch " + op + " " + difference.place.substr(0, difference.place.find('['));
 }
 
+std::string Verdict::symptom() const {
+  const auto code = [](const std::string& error) { return error.substr(0, error.find(" (")); };
+  if (differs_in_error())
+    return signature() + " " + code(difference.want) + " " + code(difference.got);
+  if (outcome == Outcome::kBroken)
+    return signature() + " " + reason.substr(0, reason.find_first_of("0123456789"));
+  return signature();
+}
+
 void Evidence::add(const Evidence& more) {
   compared += more.compared;
   judged += more.judged;

@@ -57,11 +57,10 @@ class Lockstep {
   /// Returns what had to be observed.
   const Observation& step(const Op& op, const Observation* recorded = nullptr);
 
-  /// Tries an operation on the one participant with its `allocation`-th allocation, from 0, failing.
-  /// True where that made it fail: it is as if nobody had been asked, and whether it is repeated is
-  /// the caller's affair. False where the participant carried it out, and so did everybody, or where
-  /// it is out.
-  /// Requires  one participant, beside a baseline.
+  /// Tries an operation on the one participant with its `allocation`-th allocation, from 0,
+  /// failing. True where that made it fail: it is as if nobody had been asked, and whether it is
+  /// repeated is the caller's affair. False where the participant carried it out, and so did
+  /// everybody, or where it is out. Requires  one participant, beside a baseline.
   [[nodiscard]] bool fails(const Op& op, std::int64_t allocation);
 
   /// The number that the next operation has in verdicts; without this, one more than the last.

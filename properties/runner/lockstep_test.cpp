@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -128,6 +129,86 @@ TEST(Law, ThatJudgedNothingIsVacuous) {
   EXPECT_EQ(verdict_of(fails, {Op::of(layered::Len{0})}).outcome, Outcome::kVacuous)
       << "an operation that allocates nothing";
   EXPECT_EQ(verdict_of(fails, advance_once()).outcome, Outcome::kAgrees);
+}
+
+// Takes a state before there is memory to go on; the retry does so again.
+Subject hasty() {
+  class Cache final : public VectorCache {
+   public:
+    using VectorCache::VectorCache;
+    [[nodiscard]] Status advance() override {
+      if (!ahead_) (void)VectorCache::advance();
+      ahead_ = true;
+      const auto memory = std::make_unique<std::array<char, 64>>();  // may throw
+      ahead_ = false;
+      return {};
+    }
+
+   private:
+    bool ahead_ = false;
+  };
+  return layered::make_subject(
+      "test", "",
+      [](const Geometry& geometry, std::optional<std::uint64_t>,
+         const Behaviour& behaviour) -> Result<std::unique_ptr<layered::Cache>> {
+        return std::make_unique<Cache>(geometry, behaviour);
+      });
+}
+
+Judgement judged_with(const Subject& subject, std::vector<std::uint32_t> choices) {
+  const FailedAllocations law("fails", "", 10);
+  CasePlan plan{.kind = &layered::vector_kind(), .law = &law, .baseline = &reference()};
+  plan.setup.schedule = Schedule(std::move(choices));
+  const std::array<const Subject*, 1> subjects{&subject};
+  ListedOps ops(
+      {Op::of(layered::New{1, 1, 1}), Op::of(layered::Advance{0}), Op::of(layered::Len{0})});
+  return law.run(plan, plan.baseline, subjects, ops).judgements.back();
+}
+
+TEST(FailedAllocations, ARetryCoversUpWhatOtherWaysShow) {
+  EXPECT_EQ(judged_with(hasty(), {}).verdict.outcome, Outcome::kAgrees) << "retried";
+  EXPECT_EQ(judged_with(hasty(), {0, 1, 0}).verdict.text(), "op 2 len: len: want 0, got 1")
+      << "given up";
+  EXPECT_EQ(judged_with(hasty(), {0, 2, 0}).verdict.text(), "op 2 len: len: want 0, got 1")
+      << "put off";
+}
+
+TEST(FailedAllocations, EvidenceCountsEachWay) {
+  const auto evidence = [](std::vector<std::uint32_t> choices) {
+    const Judgement judgement = judged_with(reference(), std::move(choices));
+    EXPECT_EQ(judgement.verdict.outcome, Outcome::kAgrees) << judgement.verdict.text();
+    return judgement.evidence;
+  };
+  const Evidence retried = evidence({});
+  EXPECT_GT(retried.retried, 0U);
+  EXPECT_GE(retried.failures, retried.retried);
+  EXPECT_EQ(retried.given_up + retried.put_off, 0U);
+  EXPECT_EQ(evidence({1, 0}).given_up, 1U);
+  EXPECT_EQ(evidence({2, 0}).put_off, 1U);
+  EXPECT_EQ(evidence({1, 15}).given_up, 0U) << "it makes fewer allocations";
+}
+
+TEST(FailedAllocations, WhatWasDrawnIsAListOfChoices) {
+  const Judgement judgement = judged_with(hasty(), {0, 1, 0});
+  ASSERT_TRUE(judgement.verdict.failed());
+  EXPECT_EQ(judged_with(hasty(), judgement.verdict.choices).verdict.text(),
+            judgement.verdict.text());
+}
+
+TEST(Verdict, ASymptomHoldsWhichErrorsDiffer) {
+  const auto error = [](const std::string& want, const std::string& got) {
+    return Verdict{.outcome = Outcome::kMismatch, .op = "put", .difference = {"error", want, got}};
+  };
+  const Verdict full = error("full (no room for 3)", "no error");
+  EXPECT_EQ(full.symptom(), error("full (no room for 1)", "no error").symptom());
+  EXPECT_NE(full.symptom(), error("closed", "no error").symptom());
+  EXPECT_EQ(full.signature(), error("closed", "no error").signature());
+  EXPECT_TRUE(full.differs_in_error());
+  const auto broken = [](const std::string& words) {
+    return Verdict{.outcome = Outcome::kBroken, .op = "put", .reason = words};
+  };
+  EXPECT_EQ(broken("cell 3 is free").symptom(), broken("cell 12 is free").symptom());
+  EXPECT_NE(broken("cell 3 is free").symptom(), broken("threw: boom").symptom());
 }
 
 TEST(Observation, AskedForAnotherTypeIsABrokenInvariant) {

@@ -141,6 +141,98 @@ std::optional<Subject> control_of(const CasePlan& plan, const Subject& subject) 
   return *plan.baseline;
 }
 
+/// One script of one subject on its way to a smaller one.
+class Shrinking {
+ public:
+  Shrinking(const CasePlan& plan, const Subject& subject, Script script,
+            const ShrinkOptions& options)
+      : options_(options),
+        subject_(subject),
+        simpler_(plan),
+        script_(std::move(script)),
+        left_(options.attempts) {
+    if (left_ == 0) return;
+    first_ = options.judge(plan, subject, script_);
+    // A smaller script, or schedule, that fails otherwise is likely to tell of another fault.
+    control_ = control_of(plan, subject);
+    if (control_ && options.judge(plan, *control_, script_).failed()) control_.reset();
+  }
+
+  /// How the script fails as it was given; agrees where nothing is tried.
+  [[nodiscard]] const Verdict& before() const { return first_; }
+
+  /// Makes script() and simpler() as small and simple as can be. Requires  before().failed().
+  void shrink() {
+    const Script queries = simplest_queries(simpler_.kind->operations);
+    const auto fails = [&](const Script& candidate) { return fails_alike(candidate); };
+    const auto still_fails = [&] { return asked() && fails_alike(script_); };
+    const bool drawn = scheduled(simpler_, subject_);
+    symptom_ = first_.symptom();
+    prefer_reading(queries);
+    // In a drawn schedule a fault may hide from a smaller script.
+    if (drawn) in_plain_order(simpler_, still_fails);
+    script_ = shrink_script(std::move(script_), fails, options_.attempts, queries);
+    if (drawn && simpler_.setup.schedule.seed()) {
+      const Schedule before = simpler_.setup.schedule;
+      simpler_.setup.schedule = Schedule(options_.judge(simpler_, subject_, script_).choices);
+      if (still_fails()) {
+        shrink_choices(simpler_, still_fails);
+        script_ = shrink_script(std::move(script_), fails, options_.attempts, queries);
+        shrink_choices(simpler_, still_fails);
+      } else {
+        simpler_.setup.schedule = before;  // it does not tell what it draws
+      }
+    }
+    shrink_config(simpler_, still_fails);
+  }
+  [[nodiscard]] const Script& script() const { return script_; }
+  [[nodiscard]] const CasePlan& simpler() const { return simpler_; }
+
+ private:
+  bool asked() { return left_ > 0 && left_-- > 0; }
+  [[nodiscard]] bool control_keeps(const Script& candidate) const {
+    return !control_ || !options_.judge(simpler_, *control_, candidate).failed();
+  }
+  [[nodiscard]] bool fails_as_set(const Script& candidate) const {
+    const Verdict verdict = options_.judge(simpler_, subject_, candidate);
+    return verdict.failed() && verdict.symptom() == symptom_ && control_keeps(candidate);
+  }
+  bool fails_alike(const Script& candidate) {
+    return fails_as_set(candidate) ||
+           (scheduled(simpler_, subject_) &&
+            fails_in_another(simpler_, [&] { return fails_as_set(candidate); }));
+  }
+
+  // An error tells less of a fault than what is read: the script is cut off somewhere, from its end
+  // on, and ended by a query, if other values show there.
+  void prefer_reading(const Script& queries) {
+    constexpr std::size_t kMostCuts = 40;
+    if (!first_.differs_in_error()) return;
+    for (std::size_t cut = 0; cut < kMostCuts && cut < script_.size(); ++cut)
+      for (const Op& query : queries) {
+        Script candidate = without(script_, script_.size() - cut, script_.size());
+        candidate.push_back(query);
+        if (!asked()) return;
+        const Verdict verdict = options_.judge(simpler_, subject_, candidate);
+        if (verdict.outcome != Outcome::kMismatch || verdict.differs_in_error() ||
+            !control_keeps(candidate))
+          continue;
+        symptom_ = verdict.symptom();
+        script_ = std::move(candidate);
+        return;
+      }
+  }
+
+  const ShrinkOptions& options_;
+  const Subject& subject_;
+  CasePlan simpler_;
+  Script script_;
+  std::uint64_t left_;
+  std::optional<Subject> control_;
+  Verdict first_;
+  std::string symptom_;
+};
+
 // Judges the subjects that draw from it in the further schedules, each until it fails. Returns the
 // schedules that they failed in.
 std::map<const Subject*, std::uint64_t> add_schedules(const CasePlan& plan, LawRun& run) {
@@ -227,45 +319,12 @@ Verdict run_script(const CasePlan& plan, const Subject& subject, const Script& s
 
 Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
                   const ShrinkOptions& shrink) {
-  CasePlan simpler = plan;
-  std::uint64_t left = shrink.attempts;
-  const Verdict first = shrink.attempts > 0 ? shrink.judge(plan, subject, script) : Verdict{};
-  // A smaller script, or schedule, that fails otherwise is likely to tell of another fault.
-  auto control = control_of(plan, subject);
-  if (control && shrink.attempts > 0 && shrink.judge(plan, *control, script).failed())
-    control.reset();
-  const auto fails_as_set = [&](const Script& candidate) {
-    const Verdict verdict = shrink.judge(simpler, subject, candidate);
-    return verdict.failed() && verdict.signature() == first.signature() &&
-           (!control || !shrink.judge(simpler, *control, candidate).failed());
-  };
-  const bool drawn = scheduled(plan, subject);
-  const auto fails = [&](const Script& candidate) {
-    return fails_as_set(candidate) || (drawn && fails_in_another(simpler, [&] {
-                                         return fails_as_set(candidate);
-                                       }));
-  };
+  Shrinking shrinking(plan, subject, std::move(script), shrink);
   // A fault that only a stream's expectation shows is the baseline's too: the script stays whole.
-  if (first.failed()) {
-    const Script queries = simplest_queries(plan.kind->operations);
-    const auto still_fails = [&] { return left > 0 && left-- > 0 && fails(script); };
-    // In a drawn schedule a fault may hide from a smaller script.
-    if (drawn) in_plain_order(simpler, still_fails);
-    script = shrink_script(std::move(script), fails, shrink.attempts, queries);
-    if (drawn && simpler.setup.schedule.seed()) {
-      const Schedule before = simpler.setup.schedule;
-      simpler.setup.schedule = Schedule(shrink.judge(simpler, subject, script).choices);
-      if (still_fails()) {
-        shrink_choices(simpler, still_fails);
-        script = shrink_script(std::move(script), fails, shrink.attempts, queries);
-        shrink_choices(simpler, still_fails);
-      } else {
-        simpler.setup.schedule = before;  // it does not tell what it draws
-      }
-    }
-    shrink_config(simpler, still_fails);
-  }
-  const Verdict last = shrink.judge(simpler, subject, script);
+  if (shrinking.before().failed()) shrinking.shrink();
+  const CasePlan& simpler = shrinking.simpler();
+  const Script& small = shrinking.script();
+  const Verdict last = shrink.judge(simpler, subject, small);
   // Who dies of the script cannot be asked what it observes.
   const bool leads = plan.baseline == nullptr || plan.baseline == &subject;
   const bool dies = leads && last.outcome == Outcome::kDied;
@@ -279,11 +338,12 @@ Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
                             .law = std::string(plan.law->name()),
                             .config = simpler.setup.config,
                             .schedule = header_schedule(simpler, subject)},
-                 .steps = dies ? unrecorded(script) : recorded(simpler, subject, script)},
-      .verdict = last};
-  repro.origins = origins_of(script, repro.verdict);
+                 .steps = dies ? unrecorded(small) : recorded(simpler, subject, small)},
+      .verdict = last,
+      .before = shrinking.before()};
+  repro.origins = origins_of(small, repro.verdict);
   if (last.failed() && last.outcome != Outcome::kDied)
-    repro.inside = told_inside(simpler, subject, script, last.op_index);
+    repro.inside = told_inside(simpler, subject, small, last.op_index);
   return repro;
 }
 

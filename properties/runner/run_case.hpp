@@ -38,6 +38,8 @@ struct Repro {
   traces::Case script;
   /// Agrees where the subject does not answer alike each time.
   Verdict verdict;
+  /// Of the script before it was made smaller.
+  Verdict before = {};
   /// Which operation of the script put there what differs: "21 is k[batch 1, position 0, dim 0] of
   /// op 3 update".
   std::vector<std::string> origins = {};
@@ -96,8 +98,9 @@ struct ShrinkOptions {
 /// The operations of a plan up to and including `last`, as the baseline's answers lead to them.
 [[nodiscard]] Script script_until(const CasePlan& plan, std::uint64_t last);
 
-/// The smallest script found that `subject` fails with the signature that it fails `script` with,
-/// with the simplest config and schedule, and with what the baseline observed of it.
+/// The smallest script found that `subject` fails with the symptom that it fails `script` with,
+/// with the simplest config and schedule, and with what the baseline observed of it. Where that is
+/// an error and a query in its place, or before, shows other values, those are the symptom.
 /// Requires  shrink.judge(plan, subject, script) fails.
 [[nodiscard]] Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
                                 const ShrinkOptions& shrink);

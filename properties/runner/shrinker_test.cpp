@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -243,6 +245,40 @@ TEST(Shrinker, MakesTheConfigSimpler) {
   EXPECT_EQ(config.constructor, std::nullopt);
   EXPECT_EQ(config.num_layers, std::nullopt);
   EXPECT_EQ(config.head_dim, std::nullopt);
+}
+
+// The reference, but a clear is refused and does nothing.
+class RefusingSession final : public Session {
+ public:
+  explicit RefusingSession(std::unique_ptr<Session> sound) : sound_(std::move(sound)) {}
+  Observation apply(const Op& op, Probe& probe) override {
+    if (op.as<layered::Clear>() != nullptr) return {.error = fail(Code::kClosed)};
+    return sound_->apply(op, probe);
+  }
+
+ private:
+  std::unique_ptr<Session> sound_;
+};
+
+TEST(ShrinkCase, PrefersWhatIsReadToAnError) {
+  const Subject& sound = contracts().reference_of(layered::vector_kind());
+  Subject subject = sound;
+  subject.variant = "refusing";
+  subject.open = [&](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+    return std::make_unique<RefusingSession>(sound.open(setup).value());
+  };
+  const CasePlan plan{.kind = &layered::vector_kind(),
+                      .law = contracts().find_law("agrees_with_reference"),
+                      .baseline = &sound};
+  const Script script{Op::of(layered::New{1, 1, 1}), append(0, 1), Op::of(layered::Advance{0}),
+                      Op::of(layered::Clear{0})};
+  const Repro repro = shrink_case(plan, subject, script, {});
+  EXPECT_EQ(repro.before.text(), "op 3 clear: error: want no error, got closed");
+  EXPECT_TRUE(repro.verdict.failed());
+  EXPECT_FALSE(repro.verdict.differs_in_error()) << repro.verdict.text();
+  const Repro kept = shrink_case(plan, subject, {script[0], script[3]}, {});
+  EXPECT_EQ(kept.verdict.text(), "op 1 clear: error: want no error, got closed")
+      << "nothing else shows";
 }
 
 }  // namespace

@@ -41,6 +41,13 @@ struct Verdict {
   /// What failures of one fault have in common, wherever in a script they show: outcome, operation
   /// and field. "mismatch update k", "died".
   [[nodiscard]] std::string signature() const;
+  /// The signature, and of an error which one was wanted and which one came, of what is broken in
+  /// which words: what must not change while a script is made smaller.
+  [[nodiscard]] std::string symptom() const;
+  /// Whether an error differs: it tells less of a fault than what is read.
+  [[nodiscard]] bool differs_in_error() const {
+    return outcome == Outcome::kMismatch && difference.place == "error";
+  }
 };
 BOOST_DESCRIBE_STRUCT(Verdict, (), (outcome, op_index, op, difference, reason, choices))
 

@@ -31,7 +31,8 @@ std::vector<Mutant> mutants() {
                      is_in_optimized(fault) ? make_selecting_copy : seeded::make_pipeline);
     made.push_back({.subject = seeding::with_fault(copy, fault),
                     .fault = std::string(fault.fault),
-                    .origin = std::string(fault.origin)});
+                    .origin = std::string(fault.origin),
+                    .profile = fault.profile});
   }
   return made;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +31,7 @@ struct Fault {
   std::string_view fault;   ///< what is done wrong, in one sentence
   std::string_view origin;  ///< number and class of the real bug, and what happened there
   std::vector<Edit> edits;  ///< of one room: all in reference/, in optimized/, or in cuda/
-  Profile profile = Profile::kOriginal;  ///< in which it shows
+  std::optional<Profile> profile = std::nullopt;  ///< the only one that it shows in; absent: both
 };
 
 /// What the switch calls a fault; no two names in use have the same number, and none has 0.

@@ -78,7 +78,8 @@ std::vector<Mutant> mutants() {
     KVO_CHECK(found != subjects.end());
     made.push_back({.subject = seeding::with_fault(*found, fault),
                     .fault = std::string(fault.fault),
-                    .origin = std::string(fault.origin)});
+                    .origin = std::string(fault.origin),
+                    .profile = fault.profile});
   }
   return made;
 }

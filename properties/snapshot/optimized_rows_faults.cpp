@@ -59,6 +59,12 @@ std::vector<seeding::Fault> optimized_rows_faults() {
        "a state that is there is not replaced",
        "B119, F13: mlx-lm saved its rows and forgot the fields beside them",
        {{kState, "delta_.put(state);", "if (!delta_.array) delta_.put(state);"}}},
+      {"snapshot.recurrent",
+       "one_state_before_the_other",
+       "a state is replaced before there is memory for the other one",
+       "B050, F05: Mooncake left a reference counted when a copy failed half way",
+       {{kState, "if (!fits[i]) made[i] = snapshot::array_of(make_tensor(shapes[i], type));",
+         "if (!fits[i]) states[i]->put(snapshot::array_of(make_tensor(shapes[i], type)));"}}},
   };
 }
 

@@ -18,7 +18,8 @@ std::vector<Mutant> mutants() {
                                    fast ? optimized::seeded::make_paged_views : seeded::make_paged);
     made.push_back({.subject = seeding::with_fault(std::move(subject), fault),
                     .fault = std::string(fault.fault),
-                    .origin = std::string(fault.origin)});
+                    .origin = std::string(fault.origin),
+                    .profile = fault.profile});
   }
   return made;
 }

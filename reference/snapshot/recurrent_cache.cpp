@@ -63,8 +63,11 @@ Status RecurrentCache::make_states(std::int64_t batch, DType type) {
     return fail(Code::kPrecondition, "batch");
   if (!quirks_.has(Quirk::kStateIsWiped) && ((conv_ && !conv_fits) || (delta_ && !delta_fits)))
     return fail(Code::kBadShape, "batch or type");
-  if (!conv_fits) replace(conv_, made(conv_shape(batch)));
-  if (!delta_fits) replace(delta_, made(delta_shape(batch)));
+  // Both are there before either takes its place.
+  Slot conv = conv_fits ? Slot() : made(conv_shape(batch));
+  Slot delta = delta_fits ? Slot() : made(delta_shape(batch));
+  if (!conv_fits) replace(conv_, std::move(conv));
+  if (!delta_fits) replace(delta_, std::move(delta));
   return {};
 }
 

@@ -46,8 +46,11 @@ class PagedSession final : public DispatchSession<PagedSession, Ops> {
     const std::int64_t number = op.cache.value_or(0);
     if (!caches_.may_have(number)) return caches_.none(number);
     if (Status good = check(options_); !good) return good;
-    if (!pool_) pool_ = probe()([&] { return make_(options_); });
-    put(number, probe()([&] { return pool_->make_cache(); }), 0, false);
+    // The pool of the case comes with its first cache, or not at all.
+    auto pool = pool_ ? nullptr : probe()([&] { return make_(options_); });
+    auto cache = probe()([&] { return (pool ? pool : pool_)->make_cache(); });
+    if (pool) pool_ = std::move(pool);
+    put(number, std::move(cache), 0, false);
     return {};
   }
   Status operator()(const Fork& op) {

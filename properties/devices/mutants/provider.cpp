@@ -238,7 +238,7 @@ DeviceMutant tensor_fault(std::string name, std::string fault, std::string origi
   // Only a rule of profile documented says what a replay leaves.
   const bool replayed = finish == graphed<Faulty>;
   return {std::move(name), std::move(fault), std::move(origin), over,
-          replayed ? Profile::kDocumented : Profile::kOriginal};
+          replayed ? std::optional(Profile::kDocumented) : std::nullopt};
 }
 
 }  // namespace
