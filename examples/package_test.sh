@@ -72,7 +72,7 @@ case $case in
     ;;
   mutants)
     gives 0 "$program" mutants --contract ring
-    says "$mutant" '1 of 1 mutants caught'
+    says "$mutant" '2 of 2 caught in '
     ;;
   repeat)
     gives 1 "$program" check "$mutant" --cases 50

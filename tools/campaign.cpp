@@ -85,15 +85,20 @@ CaseRecord lost_record(std::uint64_t index, const Death& death) {
 }
 
 Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
-                      const std::function<CasePlan(std::uint64_t)>& plan) {
+                      const std::function<CasePlan(std::uint64_t)>& plan,
+                      const std::function<void(const CaseRecord&)>& seen) {
   Campaign campaign;
   std::optional<RunFile> file;
   const auto existing = options.resume      ? RunFile::Existing::kResumed
                         : options.overwrite ? RunFile::Existing::kReplaced
                                             : RunFile::Existing::kRefused;
   if (!options.output.empty()) file = must(RunFile::open(options.output, header, existing));
+  const auto add = [&](const CaseRecord& record) {
+    campaign.summary.add(record);
+    if (seen) seen(record);
+  };
   if (file)
-    for (const CaseRecord& record : file->earlier()) campaign.summary.add(record);
+    for (const CaseRecord& record : file->earlier()) add(record);
   const auto start = std::chrono::steady_clock::now();
   const auto in_time = [&] {
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
@@ -111,7 +116,7 @@ Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
   const auto take = [&](std::uint64_t /*index*/, const std::string& text) {
     const auto answered = unpacked<CaseAnswer>(text);
     progress.advance();
-    campaign.summary.add(answered.record);
+    add(answered.record);
     if (answered.fault) throw FileError(*answered.fault);
     if (file) must(file->append(answered.record));
     return in_time();

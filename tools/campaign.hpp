@@ -40,9 +40,11 @@ struct Campaign {
 /// Runs plan(0), plan(1), ... in workers and adds the results up. Failing scripts are written to
 /// the repro folder as operation logs, and their names into the run file. A subject that ends its
 /// process, or is silent for too long, gets that as its verdict.
+/// `seen` gets each case in order, those of a resumed file included; it may throw FileError.
 /// Throws   FileError: the run file cannot be opened, or is another run's. It stays as it was.
 /// Requires  this process has one thread.
 [[nodiscard]] Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
-                                    const std::function<CasePlan(std::uint64_t)>& plan);
+                                    const std::function<CasePlan(std::uint64_t)>& plan,
+                                    const std::function<void(const CaseRecord&)>& seen = nullptr);
 
 }  // namespace kvo::tools

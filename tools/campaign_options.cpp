@@ -1,7 +1,9 @@
 #include "tools/campaign_options.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
+#include <thread>
 
 #include <fmt/format.h>
 #include <fnmatch.h>
@@ -23,6 +25,7 @@ const std::map<std::string, Profile>& profiles() {
   return kProfiles;
 }
 
+constexpr unsigned kMostJobs = 256;
 constexpr const char* kProfileDoc =
     "original: what the followed system does; documented: what it promises";
 
@@ -33,14 +36,18 @@ void declare_profile(CLI::App& app, Profile& profile) {
   add_word_option<Profile>(app, "--profile", profiles(), set, kProfileDoc)->default_str("original");
 }
 
-void declare_profile(CLI::App& app, std::optional<Profile>& profile) {
+void declare_profile(CLI::App& app, std::optional<Profile>& profile, const std::string& otherwise) {
   const auto set = [&profile](Profile chosen) { profile = chosen; };
-  add_word_option<Profile>(app, "--profile", profiles(), set, kProfileDoc)
-      ->default_str("that of the log, else original");
+  add_word_option<Profile>(app, "--profile", profiles(), set, kProfileDoc)->default_str(otherwise);
+}
+
+void declare_all_workers(CLI::App& app, unsigned& jobs, ChildLimits& limits) {
+  jobs = std::clamp(std::thread::hardware_concurrency(), 1U, kMostJobs);
+  declare_workers(app, jobs, limits);
+  app.get_option("--jobs")->default_str("one for each core");
 }
 
 void declare_workers(CLI::App& app, unsigned& jobs, ChildLimits& limits) {
-  constexpr unsigned kMostJobs = 256;
   constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
   app.add_option("--jobs,-j", jobs, "worker processes; results do not depend on it")
       ->check(CLI::Range(1U, kMostJobs))
@@ -80,13 +87,14 @@ void declare_schedules(CLI::App& app, std::uint64_t& schedules) {
       ->capture_default_str();
 }
 
-void declare_campaign(CLI::App& app, CampaignArguments& arguments) {
+void declare_campaign(CLI::App& app, CampaignArguments& arguments, bool all_workers) {
   app.add_option("--seed", arguments.seed, "the same seed gives the same cases")
       ->check(not_negative())
       ->capture_default_str();
   declare_profile(app, arguments.profile);
   declare_schedules(app, arguments.schedules);
-  declare_workers(app, arguments.campaign.jobs, arguments.campaign.limits);
+  const auto declare = all_workers ? declare_all_workers : declare_workers;
+  declare(app, arguments.campaign.jobs, arguments.campaign.limits);
   app.add_option("--output,-o", arguments.campaign.output,
                  "run file: JSON Lines, appended case by case")
       ->type_name("FILE")

@@ -24,15 +24,17 @@ struct CampaignArguments {
 };
 
 /// Declares --seed --jobs --profile --schedules --output --resume --json --repros and what a case
-/// may use.
-void declare_campaign(CLI::App& app, CampaignArguments& arguments);
+/// may use. `all_workers`: by default there is a worker for each core.
+void declare_campaign(CLI::App& app, CampaignArguments& arguments, bool all_workers = false);
 
 /// Options of these groups do not change what a case is.
 inline constexpr const char* kExtentGroup = "How much";
 inline constexpr const char* kRunningGroup = "How it runs, and where results go";
 
-/// Declares --jobs and what a worker may use.
+/// Declares --jobs and what a worker may use; `jobs` is the default.
 void declare_workers(CLI::App& app, unsigned& jobs, ChildLimits& limits);
+/// The same with a worker for each core as the default.
+void declare_all_workers(CLI::App& app, unsigned& jobs, ChildLimits& limits);
 
 /// The command that runs case `index` of a campaign alone: what was given of the options that
 /// decide what a case is, the seed, and the index.
@@ -59,8 +61,9 @@ void check_reports(const std::string& json, const std::string& junit,
 void declare_schedules(CLI::App& app, std::uint64_t& schedules);
 /// Declares --profile.
 void declare_profile(CLI::App& app, Profile& profile);
-/// The same where a log may say it.
-void declare_profile(CLI::App& app, std::optional<Profile>& profile);
+/// The same where it may be left open; `otherwise` says what that means.
+void declare_profile(CLI::App& app, std::optional<Profile>& profile,
+                     const std::string& otherwise = "that of the log, else original");
 
 /// Declares --json and --junit.
 void declare_reports(CLI::App& app, std::string& json, std::string& junit);

@@ -14,8 +14,10 @@
 #include "tools/campaign_options.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
+#include "tools/corpus.hpp"
 #include "tools/exit_status.hpp"
 #include "tools/not_negative.hpp"
+#include "tools/quantities.hpp"
 #include "tools/selection.hpp"
 #include "tools/usage.hpp"
 #include "tools/version.hpp"
@@ -23,7 +25,7 @@
 namespace kvo::tools {
 namespace {
 
-constexpr std::uint64_t kDefaultCases = 2'000;
+constexpr double kDefaultSeconds = 20;
 
 struct CheckArguments : CampaignArguments {
   std::vector<std::string> words;
@@ -31,6 +33,8 @@ struct CheckArguments : CampaignArguments {
   std::uint64_t cases = 0;
   std::optional<std::uint64_t> only_case;
   bool require_states = false;
+  std::string corpus;  // empty: none
+  bool go_on = false;  // with the campaign that the corpus knows
 };
 
 // Cases go round over kinds and laws, so that a campaign cut short has tried all of them.
@@ -52,23 +56,38 @@ class RandomCases {
       throw UsageError("none of these subjects has a generator and a law that applies");
   }
 
+  /// Of its kind under its law, from 0.
+  [[nodiscard]] std::uint64_t nth(std::uint64_t index) const {
+    return index / comparisons_.size() / laws_for(index).size();
+  }
+
   [[nodiscard]] CasePlan plan(std::uint64_t index) const {
     const Comparison& comparison = comparisons_[index % comparisons_.size()];
-    const std::vector<const Law*>& apply = laws_of_comparisons_[index % comparisons_.size()];
-    const std::uint64_t of_kind = index / comparisons_.size();
-    const Law& law = *apply[of_kind % apply.size()];
+    const std::vector<const Law*>& apply = laws_for(index);
+    const Law& law = *apply[index / comparisons_.size() % apply.size()];
     std::vector<const Subject*> subjects{comparison.reference};
     subjects.insert(subjects.end(), comparison.subjects.begin(), comparison.subjects.end());
     CasePlan planned = random_case(contracts_, law, subjects, arguments_.seed, index,
-                                   arguments_.profile, scale_of(law, of_kind / apply.size()));
+                                   arguments_.profile, scale_of(law, nth(index)));
     planned.schedules = arguments_.schedules;
     planned.repeat = repeat_command(app_, arguments_.seed, index);
     return planned;
   }
 
   [[nodiscard]] const std::vector<Comparison>& comparisons() const { return comparisons_; }
+  [[nodiscard]] const std::vector<const Law*>& laws() const { return laws_; }
 
-  [[nodiscard]] RunHeader header() const {
+  /// What decides which cases these are.
+  [[nodiscard]] CorpusCampaign campaign() const {
+    CorpusCampaign campaign{.seed = arguments_.seed,
+                            .profile = arguments_.profile,
+                            .schedules = arguments_.schedules,
+                            .subjects = subject_names(comparisons_)};
+    for (const Law* law : laws_) campaign.laws.emplace_back(law->name());
+    return campaign;
+  }
+
+  [[nodiscard]] RunHeader header(std::uint64_t first) const {
     RunHeader header{.kvoracle = std::string(kVersion),
                      .command = "check",
                      .seed = arguments_.seed,
@@ -79,10 +98,14 @@ class RandomCases {
     for (const Law* law : laws_) names.emplace_back(law->name());
     header.options["laws"] = std::move(names);
     if (arguments_.schedules > 1) header.options["schedules"] = arguments_.schedules;
+    if (first > 0) header.options["first"] = first;
     return header;
   }
 
  private:
+  [[nodiscard]] const std::vector<const Law*>& laws_for(std::uint64_t index) const {
+    return laws_of_comparisons_[index % comparisons_.size()];
+  }
   [[nodiscard]] std::vector<const Law*> applicable(const CacheKind& kind) const {
     std::vector<const Law*> apply;
     std::ranges::copy_if(laws_, std::back_inserter(apply),
@@ -144,32 +167,175 @@ JunitSuite junit_suite(const std::vector<States>& all) {
   return suite;
 }
 
+void check_corpus(const CheckArguments& arguments, const CLI::App& app) {
+  if (arguments.corpus.empty() && arguments.go_on)
+    throw UsageError("--continue needs the folder that knows where the campaign stopped: --corpus");
+  if (arguments.go_on && arguments.only_case)
+    throw UsageError("--continue and --case name different cases");
+  if (!arguments.corpus.empty() && app.get_option("--repros")->count() > 0)
+    throw UsageError("--corpus keeps failing scripts itself: leave --repros out");
+}
+
+// The end of a campaign in which finds are looked for: its last hour, or half of a shorter one.
+double late_seconds(double seconds) {
+  constexpr double kHour = 3600;
+  return std::min(kHour, seconds / 2);
+}
+
+/// How many finds of a sort there were, and how many of them late.
+struct Finds {
+  std::uint64_t all = 0;
+  std::uint64_t late = 0;
+};
+
+Finds finds_of(const Corpus& corpus, bool states) {
+  const double late = corpus.seconds() - late_seconds(corpus.seconds());
+  Finds counted;
+  for (const CorpusFind& find : corpus.finds()) {
+    if (find.state != states) continue;
+    ++counted.all;
+    counted.late += find.seconds >= late ? 1 : 0;
+  }
+  return counted;
+}
+
+void print_corpus(const Corpus& corpus, const std::string& folder, std::uint64_t replayed,
+                  std::uint64_t next) {
+  constexpr std::size_t kMostShown = 10;
+  const Finds states = finds_of(corpus, true);
+  const Finds failures = finds_of(corpus, false);
+  print_out(
+      fmt::format("corpus {}: {} cases replayed; new to it: {} states, {} kinds of failures; "
+                  "it keeps {} scripts and {} cases, and knows that case {} is next\n",
+                  printable(folder), count_text(replayed), states.all, failures.all,
+                  corpus.state().scripts.size(), corpus.state().cases.size(), next));
+  constexpr double kNanoseconds = 1e9;
+  const double late = late_seconds(corpus.seconds());
+  print_out(fmt::format("the last {} found {} new states and {} new kinds of failures\n",
+                        duration_text(late * kNanoseconds), states.late, failures.late));
+  std::size_t shown = 0;
+  for (const CorpusFind& find : corpus.finds())
+    if (find.seconds >= corpus.seconds() - late && shown++ < kMostShown)
+      print_out(fmt::format("  {}\n", printable(find.what)));
+}
+
+boost::json::object corpus_json(const Corpus& corpus, std::uint64_t replayed, std::uint64_t first,
+                                std::uint64_t next) {
+  const Finds states = finds_of(corpus, true);
+  const Finds failures = finds_of(corpus, false);
+  return {{"scripts", corpus.state().scripts.size()},
+          {"cases", corpus.state().cases.size()},
+          {"replayed", replayed},
+          {"first", first},
+          {"next", next},
+          {"new_states", states.all},
+          {"new_failures", failures.all},
+          {"late_states", states.late},
+          {"late_failures", failures.late}};
+}
+
+/// A campaign beside what its corpus keeps; without a corpus, the campaign alone.
+class KeptCampaign {
+ public:
+  KeptCampaign(const Contracts& contracts, CheckArguments& arguments, const RandomCases& cases)
+      : arguments_(arguments), cases_(cases), first_(arguments.only_case.value_or(0)) {
+    if (arguments.corpus.empty()) return;
+    arguments.campaign.repro_folder = arguments.corpus;
+    corpus_.emplace(arguments.corpus, contracts);
+    if (arguments.go_on) first_ = corpus_->next_case(cases.campaign());
+  }
+
+  Campaign run() {
+    Summary all;
+    Campaign campaign;
+    if (corpus_) campaign = replay(all);
+    if (campaign.interrupted || !campaign.fault.empty()) return campaign;
+    const auto seen = [&](const CaseRecord& record) {
+      all.add(record);
+      const std::uint64_t index = first_ + record.index;
+      if (corpus_) corpus_->found(record, index, cases_.nth(index));
+    };
+    if (corpus_) corpus_->begin(cases_.campaign());
+    campaign = run_campaign(
+        cases_.header(first_), arguments_.campaign,
+        [&](std::uint64_t index) { return cases_.plan(first_ + index); }, seen);
+    next_ = first_ + campaign.summary.cases();
+    campaign.summary = std::move(all);
+    if (corpus_) corpus_->save();
+    return campaign;
+  }
+
+  [[nodiscard]] const std::optional<Corpus>& corpus() const { return corpus_; }
+  [[nodiscard]] std::uint64_t replayed() const { return replayed_; }
+  [[nodiscard]] std::uint64_t first() const { return first_; }
+  /// The index behind the last case.
+  [[nodiscard]] std::uint64_t next() const { return next_; }
+
+ private:
+  Campaign replay(Summary& all) {
+    const auto plans = corpus_->replays(cases_.comparisons(), cases_.laws(), arguments_.profile);
+    CampaignOptions options = arguments_.campaign;
+    options.cases = plans.size();
+    options.seconds = 0;
+    options.output.clear();
+    Campaign campaign = run_campaign(
+        {}, options, [&](std::uint64_t index) { return plans[index]; },
+        [&](const CaseRecord& record) {
+          all.add(record);
+          corpus_->replayed(record, arguments_.profile);
+        });
+    replayed_ = campaign.summary.cases();
+    return campaign;
+  }
+
+  CheckArguments& arguments_;
+  const RandomCases& cases_;
+  std::optional<Corpus> corpus_;
+  std::uint64_t first_;
+  std::uint64_t next_ = 0;
+  std::uint64_t replayed_ = 0;
+};
+
+// Without any of these options a campaign takes a while that people wait for.
+void set_extent(CheckArguments& arguments) {
+  CampaignOptions& campaign = arguments.campaign;
+  campaign.cases = arguments.only_case ? 1 : arguments.cases;
+  if (campaign.cases > 0) return;
+  campaign.cases = CampaignOptions::kEndless;
+  if (campaign.seconds <= 0) campaign.seconds = kDefaultSeconds;
+}
+
+// Whoever stops by the clock can have the same cases again by their number.
+void print_extent(const CheckArguments& arguments, const KeptCampaign& kept) {
+  const bool by_clock = arguments.campaign.cases == CampaignOptions::kEndless;
+  print_out(fmt::format("seed {}{}\n", arguments.seed,
+                        by_clock && kept.first() == 0
+                            ? fmt::format("; the same cases again: --cases {}", kept.next())
+                            : ""));
+}
+
 int run_check(const Contracts& contracts, CheckArguments& arguments, const CLI::App& app) {
   check_files(arguments, {});
+  check_corpus(arguments, app);
   const RandomCases cases(contracts, arguments, app);
   // Random sizes may be absurd on purpose; a case that memory ends has shown all it can.
   arguments.report.memory_matters = false;
   arguments.report.laws = true;
   arguments.report.result = "check";
   arguments.report.profile = arguments.profile;
-  arguments.campaign.cases = arguments.cases;
-  if (arguments.cases == 0)
-    arguments.campaign.cases =
-        arguments.campaign.seconds > 0 ? CampaignOptions::kEndless : kDefaultCases;
-  std::uint64_t offset = 0;
-  if (arguments.only_case) {
-    offset = *arguments.only_case;
-    arguments.campaign.cases = 1;
-  }
-  const Campaign campaign =
-      run_campaign(cases.header(), arguments.campaign,
-                   [&](std::uint64_t index) { return cases.plan(index + offset); });
+  set_extent(arguments);
+  KeptCampaign kept(contracts, arguments, cases);
+  const Campaign campaign = kept.run();
   const auto states = states_of(contracts, cases, campaign.summary, arguments.profile);
   if (arguments.require_states) arguments.report.suites = {junit_suite(states)};
-  int status = report(campaign.summary, arguments.report, {{"seed", arguments.seed}});
+  boost::json::object facts{{"seed", arguments.seed}};
+  if (kept.corpus())
+    facts["corpus"] = corpus_json(*kept.corpus(), kept.replayed(), kept.first(), kept.next());
+  int status = report(campaign.summary, arguments.report, std::move(facts));
   if (arguments.report.text()) {
     print_states(states);
-    print_out(fmt::format("seed {}\n", arguments.seed));
+    if (kept.corpus()) print_corpus(*kept.corpus(), arguments.corpus, kept.replayed(), kept.next());
+    print_extent(arguments, kept);
   }
   const bool all =
       std::ranges::all_of(states, [](const States& of_kind) { return of_kind.missing.empty(); });
@@ -188,10 +354,11 @@ Run declare_check(CLI::App& app, const Contracts& contracts) {
       ->type_name("SUBJECT");
   app.add_option("--law", arguments->law_names, "only these laws (kvoracle list)")
       ->type_name("LAW");
-  app.add_option("--cases", arguments->cases, "number of cases; without --time 2000")
+  app.add_option("--cases", arguments->cases, "number of cases")
       ->check(positive())
       ->group(kExtentGroup);
-  app.add_option("--time", arguments->campaign.seconds, "how long to go on")
+  app.add_option("--time", arguments->campaign.seconds,
+                 "how long to go on; 20 where neither this nor a number of cases is given")
       ->type_name("SECONDS")
       ->check(positive())
       ->group(kExtentGroup);
@@ -203,7 +370,15 @@ Run declare_check(CLI::App& app, const Contracts& contracts) {
       ->group(kRunningGroup);
   app.add_flag("--timings", arguments->report.timings, "a table of all operations")
       ->group(kRunningGroup);
-  declare_campaign(app, *arguments);
+  app.add_option("--corpus", arguments->corpus,
+                 "folder that keeps failing scripts and cases that reach new states; what it holds "
+                 "is replayed first")
+      ->type_name("FOLDER")
+      ->group(kRunningGroup);
+  app.add_flag("--continue", arguments->go_on,
+               "begin with the case at which the last campaign of the corpus stopped")
+      ->group(kExtentGroup);
+  declare_campaign(app, *arguments, true);
   return [&contracts, &app, arguments] { return run_check(contracts, *arguments, app); };
 }
 

@@ -34,6 +34,7 @@ struct MutantsArguments {
   std::string contract;
   std::uint64_t seed = 1;
   std::uint64_t cases = 5'000;
+  std::optional<Profile> profile;  // absent: each that a mutant shows in
   unsigned jobs = 1;
   ChildLimits limits;
   bool scripts = false;
@@ -41,9 +42,16 @@ struct MutantsArguments {
   std::string junit;
 };
 
+/// A mutant in one profile.
+struct Prey {
+  const Mutant* mutant;
+  Profile profile;
+};
+
 /// One row of the kill matrix; a mutant that got away has no law.
 struct MutantRecord {
   std::string mutant;
+  Profile profile = Profile::kOriginal;
   std::string fault = {};
   std::string origin = {};
   std::optional<std::string> law = std::nullopt;
@@ -51,27 +59,37 @@ struct MutantRecord {
   std::uint64_t operations = 0;
   std::uint64_t shrunk_operations = 0;
   std::string difference = {};
+  /// As it showed before the script was made smaller; absent where that is alike.
+  std::optional<std::string> before = std::nullopt;
   std::vector<std::string> inside = {};  ///< where a cache inside of the mutant goes wrong
   std::optional<std::string> schedule = std::nullopt;  ///< as of ShrunkRecord
   std::vector<std::string> script = {};
 };
 BOOST_DESCRIBE_STRUCT(MutantRecord, (),
-                      (mutant, fault, origin, law, cases, operations, shrunk_operations, difference,
-                       inside, schedule, script))
+                      (mutant, profile, fault, origin, law, cases, operations, shrunk_operations,
+                       difference, before, inside, schedule, script))
 
-MutantRecord record_of(const Contracts& contracts, const Mutant& mutant,
-                       const MutantsArguments& arguments) {
-  MutantRecord record{.mutant = mutant.subject.name(),
-                      .fault = std::string(mutant.fault),
-                      .origin = std::string(mutant.origin)};
-  const auto kill =
-      find_kill(contracts, mutant.subject, arguments.seed, arguments.cases, mutant.profile);
+MutantRecord record_of(const Prey& prey) {
+  return {.mutant = prey.mutant->subject.name(),
+          .profile = prey.profile,
+          .fault = prey.mutant->fault,
+          .origin = prey.mutant->origin};
+}
+
+MutantRecord hunted(const Contracts& contracts, const Prey& prey,
+                    const MutantsArguments& arguments) {
+  MutantRecord record = record_of(prey);
+  const Hunt done =
+      hunt(contracts, prey.mutant->subject, arguments.seed, arguments.cases, prey.profile);
+  record.cases = done.cases;
+  record.operations = done.operations;
+  const auto& kill = done.kill;
   if (!kill) return record;
   record.law = std::string(kill->law);
-  record.cases = kill->cases;
-  record.operations = kill->operations;
   record.shrunk_operations = kill->repro.script.steps.size();
   record.difference = kill->repro.verdict.text();
+  if (kill->repro.before.symptom() != kill->repro.verdict.symptom())
+    record.before = kill->repro.before.text();
   record.inside = kill->repro.inside;
   record.schedule = schedule_text(kill->repro.script.header);
   for (const traces::Step& step : kill->repro.script.steps)
@@ -80,21 +98,25 @@ MutantRecord record_of(const Contracts& contracts, const Mutant& mutant,
 }
 
 // A mutant that ends its process is caught: nothing else may.
-MutantRecord record_apart(const Contracts& contracts, const Mutant& mutant,
+MutantRecord hunted_apart(const Contracts& contracts, const Prey& prey,
                           const MutantsArguments& arguments) {
-  const auto record = in_child<MutantRecord>(
-      arguments.limits, [&] { return record_of(contracts, mutant, arguments); });
+  const auto record =
+      in_child<MutantRecord>(arguments.limits, [&] { return hunted(contracts, prey, arguments); });
   if (const auto* answered = std::get_if<MutantRecord>(&record)) return *answered;
-  return {.mutant = mutant.subject.name(),
-          .fault = std::string(mutant.fault),
-          .origin = std::string(mutant.origin),
-          .law = "ends no process",
-          .difference = std::get<Death>(record).how};
+  MutantRecord died = record_of(prey);
+  died.law = "ends no process";
+  died.difference = std::get<Death>(record).how;
+  return died;
+}
+
+std::string word_of(Profile profile) {
+  return enumerator_word(boost::describe::enum_to_string(profile, ""));
 }
 
 void print_matrix(const std::vector<MutantRecord>& records, bool scripts) {
   using Align = Table::Align;
   Table table({{"mutant", Align::kLeft},
+               {"profile", Align::kLeft, 5},
                {"origin", Align::kLeft, 4},
                {"caught by", Align::kLeft},
                {"cases", Align::kRight, 2},
@@ -102,14 +124,17 @@ void print_matrix(const std::vector<MutantRecord>& records, bool scripts) {
                {"shrunk to", Align::kRight, 1}});
   const Paint paint(stdout);
   for (const MutantRecord& record : records)
-    table.row({record.mutant, record.origin.substr(0, record.origin.find(':')),
+    table.row({record.mutant, word_of(record.profile),
+               record.origin.substr(0, record.origin.find(':')),
                record.law ? *record.law : paint(Colour::kRed, "GOT AWAY"), count_text(record.cases),
                count_text(record.operations), count_text(record.shrunk_operations)});
   print_out(table.text(0, output_columns()));
   for (const MutantRecord& record : records) {
     if (!scripts) break;
-    print_out(fmt::format("\n{}: {}\n  {}\n  {}\n", record.mutant, record.fault, record.origin,
-                          record.difference));
+    print_out(fmt::format("\n{}, {}: {}\n  {}\n", record.mutant, word_of(record.profile),
+                          record.fault, record.origin));
+    if (record.before) print_out(fmt::format("  before it was shrunk: {}\n", *record.before));
+    print_out(fmt::format("  {}\n", record.difference));
     for (const std::string& line : record.inside) print_out("  " + line + "\n");
     if (record.schedule) print_out(fmt::format("  schedule: {}\n", *record.schedule));
     for (const std::string& line : record.script) print_out("  " + line + "\n");
@@ -122,7 +147,8 @@ std::vector<JunitSuite> junit_suites(const std::vector<MutantRecord>& records) {
   for (const MutantRecord& record : records) {
     const std::string kind = record.mutant.substr(0, record.mutant.find('@'));
     if (suites.empty() || suites.back().name != kind) suites.push_back({kind});
-    JunitTest& test = suites.back().tests.emplace_back(JunitTest{.name = record.mutant});
+    JunitTest& test = suites.back().tests.emplace_back(
+        JunitTest{.name = fmt::format("{}, {}", record.mutant, word_of(record.profile))});
     if (record.law) continue;
     test.state = JunitTest::State::kFailed;
     test.message = "GOT AWAY";
@@ -169,20 +195,33 @@ std::vector<const Mutant*> chosen_mutants(const Contracts& contracts,
   return chosen;
 }
 
+std::vector<Prey> prey_of(const std::vector<const Mutant*>& mutants,
+                          std::optional<Profile> profile) {
+  std::vector<Prey> all;
+  for (const Mutant* mutant : mutants)
+    for (const Profile one : {Profile::kOriginal, Profile::kDocumented})
+      if (one == mutant->profile.value_or(one) && one == profile.value_or(one))
+        all.push_back({mutant, one});
+  return all;
+}
+
 int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
   std::vector<std::string> words = arguments.words;
   if (!arguments.contract.empty()) words.push_back(arguments.contract);
-  const std::vector<const Mutant*> chosen = chosen_mutants(contracts, words);
+  const std::vector<Prey> chosen = prey_of(chosen_mutants(contracts, words), arguments.profile);
+  if (chosen.empty()) throw UsageError("none of these mutants shows in that profile");
   check_reports(arguments.json, arguments.junit, {});
   std::vector<MutantRecord> records;
   Progress progress("mutants", chosen.size());
   const Interruptible interruptible;
   const auto answer = [&](std::uint64_t index, bool apart) {
-    return packed(apart ? record_apart(contracts, *chosen[index], arguments)
-                        : record_of(contracts, *chosen[index], arguments));
+    return packed(apart ? hunted_apart(contracts, chosen[index], arguments)
+                        : hunted(contracts, chosen[index], arguments));
   };
   const auto lost = [&](std::uint64_t index, const Death& death) {
-    return packed(MutantRecord{.mutant = chosen[index]->subject.name(), .difference = death.how});
+    MutantRecord record = record_of(chosen[index]);
+    record.difference = death.how;
+    return packed(record);
   };
   const auto take = [&](std::uint64_t /*index*/, const std::string& text) {
     records.push_back(unpacked<MutantRecord>(text));
@@ -196,7 +235,11 @@ int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
   const auto caught = static_cast<std::uint64_t>(std::ranges::count_if(
       records, [](const MutantRecord& record) { return record.law.has_value(); }));
   std::uint64_t longest = 0;
-  for (const MutantRecord& record : records) longest = std::max(longest, record.shrunk_operations);
+  std::uint64_t operations = 0;
+  for (const MutantRecord& record : records) {
+    longest = std::max(longest, record.shrunk_operations);
+    operations += record.operations;
+  }
   if (!arguments.json.empty())
     write_result(arguments.json, "mutants",
                  {{"seed", arguments.seed},
@@ -208,8 +251,10 @@ int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
   if (arguments.json != kStandardOutput && arguments.junit != kStandardOutput) {
     print_matrix(records, arguments.scripts);
     print_out(
-        fmt::format("\n{} of {} mutants caught; shrunk scripts: median {}, longest {}; seed {}\n",
-                    caught, records.size(), median_length(records), longest, arguments.seed));
+        fmt::format("\n{} of {} caught in {} operations; shrunk scripts: median {}, longest {}; "
+                    "seed {}\n",
+                    caught, records.size(), count_text(operations), median_length(records), longest,
+                    arguments.seed));
   }
   if (interrupted()) {
     print_error(fmt::format("interrupted after {} of {} mutants", records.size(), chosen.size()));
@@ -233,7 +278,8 @@ Run declare_mutants(CLI::App& app, const Contracts& contracts) {
       ->check(positive())
       ->capture_default_str()
       ->group(kExtentGroup);
-  declare_workers(app, arguments->jobs, arguments->limits);
+  declare_profile(app, arguments->profile, "each that a mutant shows in");
+  declare_all_workers(app, arguments->jobs, arguments->limits);
   app.add_flag("--scripts", arguments->scripts, "print the shrunk scripts")->group(kRunningGroup);
   declare_reports(app, arguments->json, arguments->junit);
   return [&contracts, arguments] { return run_mutants(contracts, *arguments); };
