@@ -250,10 +250,10 @@ class KeptCampaign {
     Campaign campaign;
     if (corpus_) campaign = replay(all);
     if (campaign.interrupted || !campaign.fault.empty()) return campaign;
-    const auto seen = [&](const CaseRecord& record) {
-      all.add(record);
+    const auto seen = [&](CaseRecord record) {
       const std::uint64_t index = first_ + record.index;
       if (corpus_) corpus_->found(record, index, cases_.nth(index));
+      all.add(record);
     };
     if (corpus_) corpus_->begin(cases_.campaign());
     campaign = run_campaign(
@@ -280,9 +280,9 @@ class KeptCampaign {
     options.output.clear();
     Campaign campaign = run_campaign(
         {}, options, [&](std::uint64_t index) { return plans[index]; },
-        [&](const CaseRecord& record) {
-          all.add(record);
+        [&](CaseRecord record) {
           corpus_->replayed(record, arguments_.profile);
+          all.add(record);
         });
     replayed_ = campaign.summary.cases();
     return campaign;

@@ -154,6 +154,7 @@ void Corpus::read_scripts(const Contracts& contracts) {
     if (is_log(entry.path())) paths.push_back(entry.path().string());
   if (failed) throw FileError(fmt::format("{}: {}", printable(folder_), failed.message()));
   std::ranges::sort(paths);
+  for (const std::string& path : paths) files_.insert(fs::path(path).filename().string());
   for (const std::string& path : paths)
     if (const auto read = read_cases(path, contracts, scripts_); !read)
       print_error(fmt::format("{}; what follows there is left out", read.error().text()));
@@ -193,7 +194,7 @@ std::uint64_t Corpus::next_case(const CorpusCampaign& campaign) const {
   return 0;
 }
 
-void Corpus::replayed(const CaseRecord& record, Profile profile) {
+void Corpus::replayed(CaseRecord& record, Profile profile) {
   for (const std::string& label : record.labels) reached_.emplace(record.kind, label);
   // The case may go another way than it did when it was kept.
   for (CorpusCase& one : state_.cases)
@@ -201,7 +202,7 @@ void Corpus::replayed(const CaseRecord& record, Profile profile) {
         one.kind == record.kind && one.law == record.law && one.profile == profile &&
         !record.labels.empty())
       one.labels = record.labels;
-  for (const SubjectRecord& subject : record.subjects)
+  for (SubjectRecord& subject : record.subjects)
     if (failed(subject.outcome)) keep_failure(record, subject, false);
 }
 
@@ -214,9 +215,9 @@ double Corpus::seconds() const {
   return std::chrono::duration<double>(Clock::now() - begin_).count();
 }
 
-void Corpus::found(const CaseRecord& record, std::uint64_t index, std::uint64_t nth) {
+void Corpus::found(CaseRecord& record, std::uint64_t index, std::uint64_t nth) {
   keep_case(record, index, nth);
-  for (const SubjectRecord& subject : record.subjects)
+  for (SubjectRecord& subject : record.subjects)
     if (failed(subject.outcome)) keep_failure(record, subject, true);
   const auto known = std::ranges::find_if(
       state_.campaigns, [&](const CorpusCampaign& one) { return one.same_cases(campaign_); });
@@ -238,7 +239,7 @@ void Corpus::keep_case(const CaseRecord& record, std::uint64_t index, std::uint6
         {record.kind, record.law, campaign_.profile, campaign_.seed, index, nth, record.labels});
 }
 
-void Corpus::keep_failure(const CaseRecord& record, const SubjectRecord& subject, bool is_new) {
+void Corpus::keep_failure(const CaseRecord& record, SubjectRecord& subject, bool is_new) {
   const bool first = failures_.emplace(subject.subject, subject.alike).second;
   if (first && is_new)
     finds_.push_back({seconds(), false,
@@ -247,16 +248,19 @@ void Corpus::keep_failure(const CaseRecord& record, const SubjectRecord& subject
   if (!subject.repro) return;
   const std::string file = fs::path(*subject.repro).filename().string();
   const auto known = std::ranges::find(state_.scripts, file, &CorpusScript::file);
+  const auto shows = [&](const CorpusScript& script) {
+    return script.subject == subject.subject &&
+           std::ranges::find(script.alike, subject.alike) != script.alike.end();
+  };
+  const auto other = std::ranges::find_if(state_.scripts, shows);
   if (known != state_.scripts.end()) {
-    if (std::ranges::find(known->alike, subject.alike) == known->alike.end())
-      known->alike.push_back(subject.alike);
-  } else if (first) {
+    if (!shows(*known)) known->alike.push_back(subject.alike);
+  } else if (other == state_.scripts.end()) {
     state_.scripts.push_back({file, subject.subject, {subject.alike}});
-  } else if (std::ranges::none_of(scripts_, [&](const traces::Case& script) {
-               return script.header.name == record.name;
-             })) {
+  } else if (!files_.contains(file)) {
     std::error_code none;
     fs::remove(*subject.repro, none);
+    subject.repro = (fs::path(folder_) / other->file).string();
   }
 }
 

@@ -85,14 +85,14 @@ class Corpus {
   /// Where a campaign of these cases stopped; 0 where there was none.
   [[nodiscard]] std::uint64_t next_case(const CorpusCampaign& campaign) const;
 
-  /// Takes note of a replayed case: what it shows is known.
-  void replayed(const CaseRecord& record, Profile profile);
+  /// Takes note of a replayed case: what it shows is known. A failure that another script shows
+  /// then names that one, and its own is removed.
+  void replayed(CaseRecord& record, Profile profile);
   /// The campaign begins: time is counted from here.
   void begin(const CorpusCampaign& campaign);
-  /// Takes note of its next case, drawn with that index and number (CorpusCase). What shows a
-  /// failure that another script shows is removed. Now and then the folder is brought up to date.
-  /// Throws FileError.
-  void found(const CaseRecord& record, std::uint64_t index, std::uint64_t nth);
+  /// Takes note of its next case, drawn with that index and number (CorpusCase), in the same way.
+  /// Now and then the folder is brought up to date. Throws FileError.
+  void found(CaseRecord& record, std::uint64_t index, std::uint64_t nth);
   /// Leaves cases out that reach nothing more than others do, and brings the folder up to date.
   /// Throws FileError.
   void save();
@@ -107,7 +107,7 @@ class Corpus {
   using StateKey = std::pair<std::string, std::string>;  // kind and label
   void read_state();
   void read_scripts(const Contracts& contracts);
-  void keep_failure(const CaseRecord& record, const SubjectRecord& subject, bool is_new);
+  void keep_failure(const CaseRecord& record, SubjectRecord& subject, bool is_new);
   void keep_case(const CaseRecord& record, std::uint64_t index, std::uint64_t nth);
   void thin_cases();
 
@@ -115,6 +115,7 @@ class Corpus {
   std::string folder_;
   CorpusState state_;
   std::vector<traces::Case> scripts_;  // all of the folder
+  std::set<std::string> files_;        // those that were there when it was opened
   std::set<StateKey> reached_;
   std::set<std::pair<std::string, std::string>> failures_;  // subject and what it showed
   std::vector<CorpusFind> finds_;

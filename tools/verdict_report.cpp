@@ -77,13 +77,19 @@ std::string laws_table(const std::vector<LawSummary>& laws) {
                {"rows judged", Align::kRight, 1},
                {"rows skipped", Align::kRight, 3},
                {"failures injected", Align::kRight, 1},
+               {"retried, put off, given up", Align::kRight, 4},
                {"", Align::kLeft}});
   const Paint paint(stdout);
+  const auto ways = [](const Evidence& evidence) {
+    if (evidence.failures == 0) return std::string();
+    return fmt::format("{}, {}, {}", count_text(evidence.retried), count_text(evidence.put_off),
+                       count_text(evidence.given_up));
+  };
   for (const LawSummary& law : laws)
     table.row({law.law, count_text(law.cases), count_text(law.operations),
                count_text(law.evidence.compared), count_text(law.evidence.judged),
                count_text(law.evidence.skipped), count_text(law.evidence.failures),
-               law.vacuous ? paint(Colour::kRed, "vacuous") : ""});
+               ways(law.evidence), law.vacuous ? paint(Colour::kRed, "vacuous") : ""});
   return table.text(0, output_columns());
 }
 
