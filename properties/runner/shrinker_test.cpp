@@ -264,7 +264,7 @@ TEST(ShrinkCase, PrefersWhatIsReadToAnError) {
   const Subject& sound = contracts().reference_of(layered::vector_kind());
   Subject subject = sound;
   subject.variant = "refusing";
-  subject.open = [&](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+  subject.open = [&](const kvo::Setup& setup) -> Result<std::unique_ptr<Session>> {
     return std::make_unique<RefusingSession>(sound.open(setup).value());
   };
   const CasePlan plan{.kind = &layered::vector_kind(),
