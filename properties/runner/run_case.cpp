@@ -203,12 +203,12 @@ class Shrinking {
             fails_in_another(simpler_, [&] { return fails_as_set(candidate); }));
   }
 
-  // An error tells less of a fault than what is read: the script is cut off somewhere, from its end
-  // on, and ended by a query, if other values show there.
+  // An error tells less of a fault than what is read: the script is cut off before the operation
+  // that gives it, or earlier, and ended by a query, if other values show there.
   void prefer_reading(const Script& queries) {
     constexpr std::size_t kMostCuts = 40;
     if (!first_.differs_in_error()) return;
-    for (std::size_t cut = 0; cut < kMostCuts && cut < script_.size(); ++cut)
+    for (std::size_t cut = 1; cut <= kMostCuts && cut < script_.size(); ++cut)
       for (const Op& query : queries) {
         Script candidate = without(script_, script_.size() - cut, script_.size());
         candidate.push_back(query);

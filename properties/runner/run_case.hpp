@@ -100,7 +100,7 @@ struct ShrinkOptions {
 
 /// The smallest script found that `subject` fails with the symptom that it fails `script` with,
 /// with the simplest config and schedule, and with what the baseline observed of it. Where that is
-/// an error and a query in its place, or before, shows other values, those are the symptom.
+/// an error, and a query before it shows other values, those are the symptom.
 /// Requires  shrink.judge(plan, subject, script) fails.
 [[nodiscard]] Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
                                 const ShrinkOptions& shrink);

@@ -247,11 +247,12 @@ TEST(Shrinker, MakesTheConfigSimpler) {
   EXPECT_EQ(config.head_dim, std::nullopt);
 }
 
-// The reference, but a clear is refused and does nothing.
+// The reference, but rows that are appended are lost, and a clear is refused.
 class RefusingSession final : public Session {
  public:
   explicit RefusingSession(std::unique_ptr<Session> sound) : sound_(std::move(sound)) {}
   Observation apply(const Op& op, Probe& probe) override {
+    if (op.as<layered::Append>() != nullptr) return {};
     if (op.as<layered::Clear>() != nullptr) return {.error = fail(Code::kClosed)};
     return sound_->apply(op, probe);
   }
