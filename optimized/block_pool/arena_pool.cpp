@@ -21,11 +21,14 @@ ArenaPool::ArenaPool(const Geometry& geometry, const Sizes& sizes, QuirkSet<Quir
     : geometry_(geometry),
       blocks_(sizes.blocks),
       side_(static_cast<std::size_t>(sizes.side)),
+      stride_(side_ + guard_cells(side_)),
       quirks_(quirks),
-      cells_(make_cells(static_cast<std::size_t>(sizes.blocks) * 2 * side_)),
+      cells_(make_cells(static_cast<std::size_t>(sizes.blocks) * 2 * stride_)),
       states_(static_cast<std::size_t>(sizes.blocks)) {
   recycled_.reserve(states_.size());  // so that correct use never grows it under the lock
-  std::fill_n(cells_.get(), states_.size() * 2 * side_, 0.0F);
+  std::fill_n(cells_.get(), states_.size() * 2 * stride_, 0.0F);
+  for (std::size_t side = 0; side < 2 * states_.size(); ++side)
+    put_guard(cells_.get() + side * stride_, side_);
 }
 
 std::int64_t ArenaPool::available() const {
@@ -68,12 +71,13 @@ void ArenaPool::free(Owner owner, std::span<const std::int64_t> blocks) {
 }
 
 Sides ArenaPool::sides(std::int64_t block) {
-  const std::span<float> both(cells_.get() + static_cast<std::size_t>(block) * 2 * side_,
-                              2 * side_);
-  return {both.first(side_), both.last(side_)};
+  float* const k = cells_.get() + static_cast<std::size_t>(block) * 2 * stride_;
+  return {{k, side_}, {k + stride_, side_}};
 }
 
 std::optional<std::string> ArenaPool::broken_invariant() const {
+  for (std::size_t side = 0; stride_ > side_ && side < 2 * states_.size(); ++side)
+    if (!guard_holds(cells_.get() + side * stride_, side_)) return "cells lie behind a side";
   if (quirks_.has(Quirk::kFreeTakesFreeBlocks)) return std::nullopt;
   const std::scoped_lock locked(lock_);
   const auto owned =

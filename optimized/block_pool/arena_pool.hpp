@@ -63,7 +63,8 @@ class ArenaPool final : public block_pool::BlockPool {
 
   block_pool::Geometry geometry_;
   std::int64_t blocks_;
-  std::size_t side_;  ///< cells
+  std::size_t side_;    ///< cells
+  std::size_t stride_;  ///< cells from one side to the next
   QuirkSet<block_pool::Quirk> quirks_;
   Cells cells_;                 ///< [block][K, V][layer][position][head_dim]
   std::vector<State> states_;   ///< [block]

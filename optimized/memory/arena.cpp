@@ -1,6 +1,7 @@
 #include "optimized/memory/arena.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -8,10 +9,20 @@
 #include <sys/mman.h>
 #endif
 
+#include "optimized/memory/poison.hpp"
 #include "reference/contract/values/check.hpp"
 
 namespace kvo::optimized {
 namespace {
+
+#if defined(KVO_ADDRESS_SANITIZER) || defined(KVO_GUARD_ROWS)
+constexpr bool kGuarded = true;
+#else
+constexpr bool kGuarded = false;
+#endif
+
+/// What no cache stores: it fills guards, and buffers before they are written.
+constexpr std::uint32_t kUnwritten = 0x7FBADBADU;
 
 // With the width known, the compiler turns memcpy into a few vector moves: no call a row.
 template <std::int64_t kWidth>
@@ -61,15 +72,52 @@ void ArenaStorage::write(std::int64_t offset, float value) {
   cells_[static_cast<std::size_t>(offset)] = value;
 }
 
+std::size_t guard_cells(std::size_t cells) {
+  if (!kGuarded || cells == 0) return 0;
+  constexpr std::size_t kLeast = 16;
+  constexpr std::size_t kMost = std::size_t{1} << 16U;
+  // Buffers begin at words.
+  return std::clamp(cells, kLeast, kMost) / 2 * 2 + cells % 2;
+}
+
+void put_guard(float* buffer, std::size_t cells) {
+  if (!kGuarded) return;
+  std::fill_n(buffer + cells, guard_cells(cells), std::bit_cast<float>(kUnwritten));
+  poison(buffer + cells, guard_cells(cells) * sizeof(float));
+}
+
+bool guard_holds([[maybe_unused]] const float* buffer, [[maybe_unused]] std::size_t cells) {
+#ifdef KVO_ADDRESS_SANITIZER
+  return true;  // it was told when it happened
+#else
+  const float* guard = buffer + cells;
+  return std::all_of(guard, guard + guard_cells(cells),
+                     [](float cell) { return std::bit_cast<std::uint32_t>(cell) == kUnwritten; });
+#endif
+}
+
+void Arena::renew(std::size_t cells, std::size_t buffers) {
+  storage = std::make_shared<ArenaStorage>(buffers * (cells + guard_cells(cells)));
+  poison(storage->data(), storage->size() * sizeof(float));
+  buffer_cells = cells;
+  next = 0;
+}
+
 Buffer Arena::take(std::size_t cells, std::size_t wanted) {
-  if (cells != buffer_cells || !has_room()) {
-    const std::size_t buffers =
-        cells == 0 ? 1 : std::clamp<std::size_t>(kArenaCells / cells, 1, wanted);
-    storage = std::make_shared<ArenaStorage>(buffers * cells);
-    buffer_cells = cells;
-    next = 0;
-  }
-  return {storage, static_cast<std::int64_t>(std::exchange(next, next + cells))};
+  if (cells != buffer_cells || !has_room())
+    renew(cells, cells == 0 ? 1 : std::clamp<std::size_t>(kArenaCells / cells, 1, wanted));
+  const Buffer buffer{storage, static_cast<std::int64_t>(next)};
+  next += cells + guard_cells(cells);
+  unpoison(buffer.data(), (cells + guard_cells(cells)) * sizeof(float));
+  if (kGuarded) std::fill_n(buffer.data(), cells, std::bit_cast<float>(kUnwritten));
+  put_guard(buffer.data(), cells);
+  return buffer;
+}
+
+std::array<Buffer, 2> make_sides(std::size_t cells) {
+  Arena arena;
+  arena.renew(cells, 2);
+  return {arena.take(cells, 2), arena.take(cells, 2)};
 }
 
 void copy_rows(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows, std::int64_t width) {

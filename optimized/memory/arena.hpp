@@ -1,6 +1,7 @@
 // optimized/memory/arena.hpp: memory that several buffers share, and copies of whole runs of rows.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,6 +21,15 @@ using Cells = std::unique_ptr<float[]>;  // NOLINT(modernize-avoid-c-arrays): st
 /// `count` cells of arbitrary value. Large ones ask for huge pages: one page fault for 2 MiB
 /// instead of 512, and fewer misses of the address cache in long copies.
 [[nodiscard]] Cells make_cells(std::size_t count);
+
+/// Cells that lie behind a buffer of `cells` and belong to nobody: as many again, up to a bound, so
+/// that one row too many of any stride ends there. None but under the address sanitizer, which
+/// reports who touches them, and in the copies of this file in which faults are seeded.
+[[nodiscard]] std::size_t guard_cells(std::size_t cells);
+/// Makes the guard behind a buffer.
+void put_guard(float* buffer, std::size_t cells);
+/// Whether nobody wrote behind a buffer.
+[[nodiscard]] bool guard_holds(const float* buffer, std::size_t cells);
 
 /// Cells in host memory that start with arbitrary values: for owners that show only what they
 /// wrote.
@@ -44,7 +54,8 @@ struct Buffer {
   [[nodiscard]] float* data() const { return storage->data() + offset; }
 };
 
-/// Hands out buffers of one size, several to an allocation. Buffers keep the allocation alive.
+/// Hands out buffers of one size, several to an allocation. Buffers keep the allocation alive. What
+/// is not handed out is poisoned.
 struct Arena {
   std::shared_ptr<ArenaStorage> storage;
   std::size_t buffer_cells = 0;
@@ -55,7 +66,12 @@ struct Arena {
   /// A buffer of exactly `cells`, from a new allocation when this one has other sizes or is full;
   /// `wanted` says for how many buffers to make room at most, at least 1.
   [[nodiscard]] Buffer take(std::size_t cells, std::size_t wanted);
+  /// A new allocation, for `buffers` of `cells`.
+  void renew(std::size_t cells, std::size_t buffers);
 };
+
+/// K and V of `cells` each, in one allocation of their own.
+[[nodiscard]] std::array<Buffer, 2> make_sides(std::size_t cells);
 
 /// Where rows of equal width lie: the first one, and the cells from one to the next.
 template <class Cell>

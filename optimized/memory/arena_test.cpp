@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "optimized/memory/poison.hpp"
+
 namespace kvo::optimized {
 namespace {
 
@@ -37,7 +39,7 @@ TEST(Arena, GivesDisjointBuffersOfOneAllocation) {
   const Buffer a = arena.take(8, 2);
   const Buffer b = arena.take(8, 2);
   EXPECT_EQ(a.storage, b.storage);
-  EXPECT_EQ(b.data() - a.data(), 8);
+  EXPECT_EQ(b.data() - a.data(), 8 + static_cast<std::ptrdiff_t>(guard_cells(8)));
   EXPECT_NE(arena.take(8, 2).storage, a.storage) << "two were wanted";
   EXPECT_NE(arena.take(4, 2).storage, a.storage) << "another size";
 }
@@ -45,7 +47,7 @@ TEST(Arena, GivesDisjointBuffersOfOneAllocation) {
 TEST(Arena, GivesALargeBufferAnAllocationOfItsOwn) {
   Arena arena;
   const Buffer large = arena.take(kArenaCells + 1, 100);
-  EXPECT_EQ(large.storage->size(), kArenaCells + 1);
+  EXPECT_EQ(large.storage->size(), kArenaCells + 1 + guard_cells(kArenaCells + 1));
   EXPECT_EQ(arena.take(0, 100).storage->size(), 0);
 }
 
@@ -54,6 +56,22 @@ TEST(Arena, RefusesSizesThatNoMemoryHas) {
   EXPECT_THROW((void)arena.take(std::size_t{1} << 62U, 100), std::bad_alloc);
   EXPECT_EQ(arena.storage, nullptr);
 }
+
+#ifdef KVO_ADDRESS_SANITIZER
+TEST(Arena, ReportsWhoWritesWhatItHoldsBack) {
+  Arena arena;
+  const Buffer a = arena.take(8, 2);
+  const std::vector<float> row(8, 1.0F);
+  const Rows2d<const float> from{row.data(), 4};
+  copy_rows({a.data(), 4}, from, 2, 4);
+  EXPECT_DEATH(copy_rows({a.data() + 4, 4}, from, 2, 4), "use-after-poison") << "one row beyond";
+  EXPECT_DEATH(copy_rows({a.data() + 4, 8}, from, 2, 4), "use-after-poison") << "a far one";
+  float* const held_back = a.data() + 8 + guard_cells(8);
+  EXPECT_DEATH(copy_rows({held_back, 4}, from, 1, 4), "use-after-poison") << "the next buffer";
+  (void)arena.take(8, 2);
+  copy_rows({held_back, 4}, from, 2, 4);
+}
+#endif
 
 TEST(MakeCells, GivesMemoryThatCanBeWrittenAtBothEnds) {
   for (const std::size_t count : {std::size_t{1}, std::size_t{4} << 20U}) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "reference/contract/values/check.hpp"
+
 namespace kvo::optimized {
 
 using provider::Contiguous;
@@ -99,11 +101,12 @@ Result<std::optional<KvPair>> ContiguousArenaCache::get(std::int64_t layer) {
   // One allocation holds both sides.
   const std::int64_t run = from.cursor * from.dim;
   const std::int64_t stride = max_seq_len_ * from.dim;
-  const std::int64_t side = from.batch * run;
-  auto both = std::make_shared<ArenaStorage>(2 * static_cast<std::size_t>(side));
-  copy_rows({both->data(), run}, {from.k.data(), stride}, from.batch, run);
-  copy_rows({both->data() + side, run}, {from.v.data(), stride}, from.batch, run);
-  return KvPair{{shape, both, 0}, {shape, both, side}};
+  const auto cells = static_cast<std::size_t>(from.batch * run);
+  const auto [k, v] = make_sides(cells);
+  copy_rows({k.data(), run}, {from.k.data(), stride}, from.batch, run);
+  copy_rows({v.data(), run}, {from.v.data(), stride}, from.batch, run);
+  KVO_CHECK(guard_holds(k.data(), cells) && guard_holds(v.data(), cells));
+  return KvPair{{shape, k.storage, k.offset}, {shape, v.storage, v.offset}};
 }
 
 std::int64_t ContiguousArenaCache::seq_len() const {
@@ -124,6 +127,9 @@ Status ContiguousArenaCache::truncate(std::int64_t n) {
 
 std::optional<std::string> ContiguousArenaCache::broken_invariant() const {
   for (const Layer& layer : layers_) {
+    const auto cells = static_cast<std::size_t>(layer.batch * max_seq_len_ * layer.dim);
+    for (const Buffer& side : {layer.k, layer.v})
+      if (side.storage && !guard_holds(side.data(), cells)) return "rows lie behind a buffer";
     if (layer.cursor <= 0) continue;
     if (!layer.k.storage || !layer.v.storage) return "a layer without buffers has positions";
     if (layer.cursor > max_seq_len_) return "a cursor is past max_seq_len";

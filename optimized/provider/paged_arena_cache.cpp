@@ -4,6 +4,8 @@
 
 #include <boost/container/small_vector.hpp>
 
+#include "reference/contract/values/check.hpp"
+
 namespace kvo::optimized {
 
 using block_pool::Sides;
@@ -159,7 +161,7 @@ Result<std::optional<KvPair>> PagedArenaCache::get(std::int64_t layer) {
   if (cursor == 0) return std::nullopt;
   // One allocation holds both sides, and nothing clears it: every cell is written below.
   const std::int64_t side = head_dim_ * cursor;
-  auto both = std::make_shared<ArenaStorage>(2 * static_cast<std::size_t>(side));
+  const auto [k, v] = make_sides(static_cast<std::size_t>(side));
   const auto take = [&](float* to, const float* from, std::int64_t positions) {
     if (channels_ == 1) return copy_rows({to, dim_}, {from, dim_}, positions, dim_);
     for (std::int64_t p = 0; p < positions; ++p)
@@ -168,12 +170,14 @@ Result<std::optional<KvPair>> PagedArenaCache::get(std::int64_t layer) {
   for_each_run(0, cursor, [&](const Run& run) {
     const Sides sides = pool_->sides(run.block);
     const std::int64_t from = (layer * block_size_ + run.slot) * head_dim_;
-    float* to = both->data() + run.position * dim_;
-    take(to, sides.k.data() + from, run.count);
-    take(to + side, sides.v.data() + from, run.count);
+    const std::int64_t to = run.position * dim_;
+    take(k.data() + to, sides.k.data() + from, run.count);
+    take(v.data() + to, sides.v.data() + from, run.count);
   });
   const Shape shape{channels_, cursor, dim_};
-  return KvPair{{shape, both, 0}, {shape, both, side}};
+  KVO_CHECK(guard_holds(k.data(), static_cast<std::size_t>(side)) &&
+            guard_holds(v.data(), static_cast<std::size_t>(side)));
+  return KvPair{{shape, k.storage, k.offset}, {shape, v.storage, v.offset}};
 }
 
 std::int64_t PagedArenaCache::seq_len() const {

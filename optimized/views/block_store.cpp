@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "optimized/memory/poison.hpp"
 #include "reference/contract/values/check.hpp"
 
 namespace kvo::optimized {
@@ -29,9 +30,9 @@ void BlockStore::prepare(std::int64_t count) {
   const std::int64_t room = limit_ - std::ssize(blocks_);
   const std::int64_t made =
       std::min(room, std::max(missing, std::min(std::ssize(blocks_) + 8, most)));
-  const std::size_t block_bytes =
-      (2 * side_bytes_ + sizeof(float) - 1) / sizeof(float) * sizeof(float);
-  Cells slab = make_cells(static_cast<std::size_t>(made) * block_bytes / sizeof(float));
+  const std::size_t used = (2 * side_bytes_ + sizeof(float) - 1) / sizeof(float);
+  const std::size_t block_cells = used + guard_cells(used);
+  Cells slab = make_cells(static_cast<std::size_t>(made) * block_cells);
   const auto before = blocks_.size();
   KVO_CHECK(before + static_cast<std::size_t>(made) <= std::numeric_limits<Number>::max());
   // All of them can be free at once: release never allocates.
@@ -39,6 +40,8 @@ void BlockStore::prepare(std::int64_t count) {
   make_room(blocks_, static_cast<std::size_t>(made));
   slabs_.push_back(std::move(slab));
   auto* data = reinterpret_cast<std::byte*>(slabs_.back().get());  // NOLINT: cells of any type
+  const std::size_t block_bytes = block_cells * sizeof(float);
+  poison(data, static_cast<std::size_t>(made) * block_bytes);
   for (std::int64_t i = made; i-- > 0;)
     free_.push_back(static_cast<Number>(before + static_cast<std::size_t>(i)));
   for (std::int64_t i = 0; i < made; ++i, data += block_bytes) blocks_.push_back({data, 0});
@@ -49,6 +52,7 @@ BlockStore::Number BlockStore::take() {
   free_.pop_back();
   ++taken_;
   blocks_[block].holders = 1;
+  unpoison(blocks_[block].data, 2 * side_bytes_);
   return block;
 }
 
@@ -56,6 +60,7 @@ void BlockStore::release(Number block) {
   if (--blocks_[block].holders > 0) return;
   --taken_;
   free_.push_back(block);
+  poison(blocks_[block].data, 2 * side_bytes_);
 }
 
 std::optional<std::string> BlockStore::broken_invariant() const {

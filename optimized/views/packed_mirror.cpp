@@ -143,10 +143,14 @@ void PackedMirror::grow(const Options& options, std::size_t blocks) {
   // As many again as there are, up to what one allocation is worth.
   const std::size_t more = std::min(blocks_.size(), std::max<std::size_t>(1, kSlabCells / block));
   const std::size_t made = std::max(blocks - blocks_.size(), more);
-  Cells slab = make_cells(made * block);
+  const std::size_t stride = block + guard_cells(block);
+  Cells slab = make_cells(made * stride);
   blocks_.reserve(blocks_.size() + made);
   slabs_.push_back(std::move(slab));
-  for (std::size_t i = 0; i < made; ++i) blocks_.push_back(slabs_.back().get() + i * block);
+  for (std::size_t i = 0; i < made; ++i) {
+    blocks_.push_back(slabs_.back().get() + i * stride);
+    put_guard(blocks_.back(), block);
+  }
 }
 
 void PackedMirror::clear() {

@@ -47,7 +47,7 @@ const std::vector<Fault>& faults() {
        "places_overlap",
        "a place begins in the last cell of the one before",
        "B046, F05: a stale map of SGLang named a slot that had been given to another",
-       {{kArena, "next + cells", "next + cells - (cells > 1 ? 1 : 0)"}}},
+       {{kArena, "next += cells + guard_cells(cells);", "next += cells - (cells > 1 ? 1 : 0);"}}},
 
       // ---- The blocks of block_pool.stack ----
       {"block_pool.stack",
@@ -75,8 +75,8 @@ const std::vector<Fault>& faults() {
        "stride_of_one_side",
        "V of a block is K of the next",
        "B081, F09: a kernel of zerfoo read heads packed in a row with the wrong stride",
-       {{kPool, "static_cast<std::size_t>(block) * 2 * side_",
-         "static_cast<std::size_t>(block) * side_"}}},
+       {{kPool, "static_cast<std::size_t>(block) * 2 * stride_",
+         "static_cast<std::size_t>(block) * stride_"}}},
 
       // ---- The buffers of provider.contiguous ----
       {"provider.contiguous",
@@ -85,10 +85,21 @@ const std::vector<Fault>& faults() {
        "B086, F09: LMCache is reported to have read one layout as another of the same shape",
        {{kArena, "to.stride == width && from.stride == width", "to.stride == width"}}},
       {"provider.contiguous",
+       "one_row_more",
+       "short rows are copied once more than there are",
+       "B083, F09: FlashInfer counted in pages and read the rows behind the last token",
+       {{kArena, "r < rows", "r <= rows", "void copy_short("}}},
+      {"provider.contiguous",
+       "fixed_width_short",
+       "rows of a common head size are copied without their last cell",
+       "B081, F09: a kernel of zerfoo read heads packed in a row with the wrong stride",
+       {{kArena, "kWidth * sizeof(float)", "(kWidth - 1) * sizeof(float)"}}},
+      {"provider.contiguous",
        "place_handed_out_twice",
        "K of a layer lies where V of the layer before does",
        "B041, F05: TensorRT-LLM queued a block twice and gave its number out twice",
-       {{kContiguous, "arena_ = std::move(arena);", "arena_ = arena; arena_.next -= cells;"}}},
+       {{kContiguous, "arena_ = std::move(arena);",
+         "arena_ = arena; arena_.next -= cells + guard_cells(cells);"}}},
 
       // ---- Blocks and runs of provider.paged ----
       {"provider.paged",
@@ -112,7 +123,7 @@ const std::vector<Fault>& faults() {
        "values_of_first_layer",
        "every layer shows V of the first one",
        "B023, F03: zerfoo took every layer's position from the cursor of layer 0",
-       {{kPaged, "from", "run.slot * head_dim_", "take(to + side, sides.v.data() +"}}},
+       {{kPaged, "from", "run.slot * head_dim_", "take(v.data() + to, sides.v.data() +"}}},
       {"provider.paged",
        "values_transposed",
        "V with several channels is taken for [position, channel, dim]",
