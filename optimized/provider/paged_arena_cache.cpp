@@ -161,7 +161,9 @@ Result<std::optional<KvPair>> PagedArenaCache::get(std::int64_t layer) {
   if (cursor == 0) return std::nullopt;
   // One allocation holds both sides, and nothing clears it: every cell is written below.
   const std::int64_t side = head_dim_ * cursor;
-  const auto [k, v] = make_sides(static_cast<std::size_t>(side));
+  const std::array<Buffer, 2> both = make_sides(static_cast<std::size_t>(side));
+  const Buffer& k = both[0];
+  const Buffer& v = both[1];
   const auto take = [&](float* to, const float* from, std::int64_t positions) {
     if (channels_ == 1) return copy_rows({to, dim_}, {from, dim_}, positions, dim_);
     for (std::int64_t p = 0; p < positions; ++p)
