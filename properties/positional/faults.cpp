@@ -59,8 +59,9 @@ const std::vector<Fault>& faults() {
        "single_token_unmasked",
        "a batch of one token sees all of its sequence",
        "B103, F12: mlx-lm left the window's mask out when it decoded a single token",
-       {{kCausal, "(seen <= own || ahead) && (seen >= first)",
-         "(pass.positions.size() == 1 || ((seen <= own || ahead) && seen >= first))"}}},
+       {{kCausal, "std::max(first, run.position)",
+         "(pass.positions.size() == 1 ? run.position : std::max(first, run.position))"},
+        {kCausal, "last + 1", "(pass.positions.size() == 1 ? kMaxPosition : last + 1)"}}},
       {"positional.causal",
        "except_list_outlives_pass",
        "rows that saw ahead in one pass do so in the next",
@@ -70,7 +71,8 @@ const std::vector<Fault>& faults() {
        "ahead_without_window",
        "rows that see ahead see behind their window, too",
        "B105, F12: FlashInfer read custom masks beyond the row's own bounds",
-       {{kCausal, "seen >= first", "ahead || seen >= first"}}},
+       {{kCausal, "std::max(first, run.position)",
+         "(ahead ? run.position : std::max(first, run.position))"}}},
       {"positional.chunked",
        "chunk_starts_late",
        "a chunk begins one position late",
@@ -81,22 +83,25 @@ const std::vector<Fault>& faults() {
        "mask_starts_at_batch",
        "a later part of a prompt does not see the parts before",
        "B109, F12: candle is reported to have built the mask of a later chunk without the prefix",
-       {{kCausal, "(seen <= own || ahead) && (seen >= first)",
-         R"((seen <= own || ahead) && seen >= first &&
-            seen >= *std::ranges::min_element(pass.positions))"}}},
+       {{kCausal, "std::max(first, run.position)",
+         R"(std::max({first, run.position,
+                      std::int64_t{*std::ranges::min_element(pass.positions)}}))"}}},
       {"positional.causal",
        "mask_by_cell_order",
        "earlier is what has a lower cell, not a lower position",
        "B110, F12: llama.cpp is reported to have answered differently by the cell's number",
-       {{kCausal, "seen <= own || ahead",
-         "ahead || (pass.targets.empty() ? seen <= own : cell <= pass.targets[row])"}}},
+       {{kCausal, "last + 1",
+         R"((ahead || pass.targets.empty()
+                 ? last + 1
+                 : std::int64_t{1} + static_cast<std::int64_t>(pass.targets[row]) - run.cell +
+                       run.position))"}}},
       {"positional.causal",
        "one_owner_sees",
        "of the sequences that share a cell only one sees it",
        "B122, F12: diverging beams of xLLM read each other's shared block",
-       {{kCausal, "state.owns(pass.sequences[row], cell)",
-         R"(state.owns(pass.sequences[row], cell) &&
-            *state.cells[cell].owners.begin() == pass.sequences[row])"}}},
+       {{kCausal, "owns(sequence, static_cast<std::size_t>(cell))",
+         R"((owns(sequence, static_cast<std::size_t>(cell)) &&
+             *cells[static_cast<std::size_t>(cell)].owners.begin() == sequence))"}}},
 
       // ---- start_forward ----
       {"positional.causal",

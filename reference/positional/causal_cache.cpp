@@ -175,23 +175,47 @@ Status CausalCache::do_start_forward(const Batch& batch) {
   return done;
 }
 
+std::vector<CausalCache::Run> CausalCache::State::runs(std::int64_t sequence,
+                                                       const CellRange& range) const {
+  std::vector<Run> runs;
+  for (std::int64_t cell = range.low; cell <= range.high; ++cell) {
+    if (!owns(sequence, static_cast<std::size_t>(cell))) continue;
+    const std::int64_t position = cells[static_cast<std::size_t>(cell)].position;
+    const bool next = !runs.empty() && runs.back().cell + runs.back().length == cell &&
+                      runs.back().position + runs.back().length == position;
+    if (!next) runs.push_back({cell, position, 0});
+    ++runs.back().length;
+  }
+  return runs;
+}
+
 std::shared_ptr<const Tensor> CausalCache::mask(const State& state, const Pass& pass,
                                                 const std::vector<std::int64_t>& except) const {
   const DType dtype = dtype_of(effective().mask_dtype);  // OK-36
-  auto made = std::make_shared<Tensor>(
-      make_tensor({std::ssize(pass.positions), pass.range.size()}, dtype));  // OK-30
-  std::byte* to = made->bytes.data();
+  const auto bytes = static_cast<std::int64_t>(dtype_bytes(dtype));
+  Tensor hidden = make_tensor({pass.range.size()}, dtype);
+  for (std::size_t at = 0; at < hidden.bytes.size(); at += dtype_bytes(dtype))
+    store_element(dtype, -std::numeric_limits<float>::infinity(), &hidden.bytes[at]);
+  std::map<std::int64_t, std::vector<Run>> owned;  // OK-31 (a)
+  for (const std::int64_t sequence : pass.sequences)
+    if (!owned.contains(sequence)) owned[sequence] = state.runs(sequence, pass.range);
+  auto made = std::make_shared<Tensor>();
+  made->shape = {std::ssize(pass.positions), pass.range.size()};  // OK-30
+  made->dtype = dtype;
+  made->bytes.reserve(pass.positions.size() * hidden.bytes.size());
   for (std::size_t row = 0; row < pass.positions.size(); ++row) {
     const std::int64_t own = pass.positions[row];
     const bool ahead = std::ranges::count(except, static_cast<std::int64_t>(row)) > 0;  // OK-38
+    const std::int64_t last = ahead ? kMaxPosition : own;                               // OK-31 (b)
     std::int64_t first = own - window_;  // OK-31 (d), (c)
     if (options_.chunk > 0) first = std::max(first, own - own % options_.chunk);
-    for (std::int64_t c = pass.range.low; c <= pass.range.high; ++c, to += dtype_bytes(dtype)) {
-      const auto cell = static_cast<std::size_t>(c);
-      const std::int64_t seen = state.cells[cell].position;
-      const bool visible = state.owns(pass.sequences[row], cell) &&    // OK-31 (a)
-                           (seen <= own || ahead) && (seen >= first);  // OK-31 (b)
-      if (!visible) store_element(dtype, -std::numeric_limits<float>::infinity(), to);
+    const auto columns =
+        made->bytes.insert(made->bytes.end(), hidden.bytes.begin(), hidden.bytes.end());
+    for (const Run& run : owned.at(pass.sequences[row])) {
+      const std::int64_t from = std::max(first, run.position);
+      const std::int64_t end = std::min(last + 1, run.position + run.length);
+      const std::int64_t column = run.cell + from - run.position - pass.range.low;
+      if (from < end) std::fill_n(columns + column * bytes, (end - from) * bytes, std::byte{0});
     }
   }
   return made;

@@ -80,6 +80,12 @@ class CausalCache : public Cache {  // NOLINT(bugprone-exception-escape): as Ten
     std::shared_ptr<Tensor> k;  ///< [cell][kv_head][k_head_dim]
     std::shared_ptr<Tensor> v;  ///< [cell][kv_head][v_head_dim]; get permutes
   };
+  /// Cells that follow one another and whose positions do, too.
+  struct Run {
+    std::int64_t cell = 0;      ///< the first
+    std::int64_t position = 0;  ///< its position
+    std::int64_t length = 0;
+  };
   /// All that an operation may have to put back.
   struct State {
     std::vector<Cell> cells = {};
@@ -90,6 +96,8 @@ class CausalCache : public Cache {  // NOLINT(bugprone-exception-escape): as Ten
     [[nodiscard]] bool owns(std::int64_t sequence, std::size_t cell) const;
     /// The largest position that a sequence owns; -1 if it owns nothing.
     [[nodiscard]] std::int32_t last_position(std::int64_t sequence) const;
+    /// The cells of a range that a sequence owns, ascending: a token sees an interval of each run.
+    [[nodiscard]] std::vector<Run> runs(std::int64_t sequence, const CellRange& range) const;
     /// Sets a recorded range anew: the hull of what the sequence owns.
     void record(std::int64_t sequence);
   };
