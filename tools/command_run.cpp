@@ -1,9 +1,11 @@
 // tools/command_run.cpp: `kvoracle run`: a request trace replayed on caches, contents compared.
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <ranges>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -20,6 +22,7 @@
 #include "tools/selection.hpp"
 #include "tools/usage.hpp"
 #include "tools/version.hpp"
+#include "tools/word_option.hpp"
 #include "traces/formats/formats.hpp"
 #include "traces/formats/sample.hpp"
 #include "traces/io/kept_input.hpp"
@@ -32,7 +35,7 @@ struct RunArguments : CampaignArguments {
   std::string format;
   std::vector<std::string> words;
   bool generate = false;
-  std::int64_t requests = 0;
+  std::vector<std::pair<const CLI::Option*, std::string>> pins;  // the member that each one pins
   std::optional<std::uint64_t> only_case;
   replay::ReplayOptions replay;
 };
@@ -49,8 +52,6 @@ std::vector<traces::Request> read_requests(const RunArguments& arguments) {
           : must(traces::TextSource::open(arguments.trace));
   const auto reader = must(traces::open_trace(std::move(source), arguments.format));
   std::vector<traces::Request> requests = must(traces::read_all(*reader));
-  if (arguments.requests > 0)
-    requests.resize(std::min(requests.size(), static_cast<std::size_t>(arguments.requests)));
   if (requests.empty()) throw FileError(trace_name(arguments) + ": there is no request to replay");
   return requests;
 }
@@ -77,9 +78,14 @@ replay::Replay replay_of(const Contracts& contracts, const RunArguments& argumen
   replay::ReplayOptions options = arguments.replay;
   options.seed = arguments.seed;
   options.profile = arguments.profile;
+  options.varied = replay::varying_members();
+  for (const auto& [option, member] : arguments.pins)
+    if (option->count() > 0) options.varied.erase(member);
   replay::Replay replay(contracts, read_requests(arguments), comparisons_of(contracts, arguments),
                         std::move(options));
   if (replay.kinds().empty()) throw UsageError("no trace can be replayed on these subjects");
+  for (std::uint64_t index = 0; index < replay.cases(); ++index)
+    check_row(replay.policies(index).lowering);
   return replay;
 }
 
@@ -114,7 +120,9 @@ boost::json::object provenance(const RunArguments& arguments, const replay::Repl
           {"requests_crc32", checksum(replay.requests())},
           {"schedule", write_json(replay.options().schedule)},
           {"scales", scales},
-          {"lowering", write_json(replay.options().lowering)}};
+          {"lowering", write_json(replay.options().lowering)},
+          {"varied", write_json(std::vector<std::string>(replay.options().varied.begin(),
+                                                         replay.options().varied.end()))}};
 }
 
 RunHeader header_of(const RunArguments& arguments, const replay::Replay& replay) {
@@ -134,7 +142,6 @@ RunHeader header_of(const RunArguments& arguments, const replay::Replay& replay)
 
 int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::App& app) {
   check_files(arguments, {arguments.trace});
-  check_row(arguments.replay.lowering);
   const replay::Replay replay = replay_of(contracts, arguments);
   arguments.campaign.cases = replay.cases();
   arguments.report.profile = arguments.profile;
@@ -162,38 +169,79 @@ int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::Ap
                          report(campaign.summary, arguments.report, provenance(arguments, replay)));
 }
 
-void declare_policy(CLI::App& app, std::int64_t& requests, replay::ReplayOptions& replay) {
+const std::map<std::string, replay::ElementType>& element_types() {
+  static const std::map<std::string, replay::ElementType> kTypes{
+      {"f32", replay::ElementType::kF32},
+      {"f16", replay::ElementType::kF16},
+      {"bf16", replay::ElementType::kBf16}};
+  return kTypes;
+}
+
+constexpr const char* kByCase = "by case";
+
+// Without the option each case has a value of its own.
+void pin(RunArguments& arguments, CLI::Option* option, const char* member) {
+  arguments.pins.emplace_back(option->default_str(kByCase), member);
+}
+
+void declare_schedule(CLI::App& app, RunArguments& arguments) {
+  replay::ReplayOptions& replay = arguments.replay;
   constexpr std::int64_t kMostSize = 1 << 20;
-  const auto from = [&](std::int64_t least, const char* group) {
-    return [&app, least, group](const char* name, std::int64_t& value, const char* doc) {
-      app.add_option(name, value, doc)
-          ->check(CLI::Range(least, kMostSize))
-          ->capture_default_str()
-          ->group(group);
-    };
+  const auto add = [&](const char* name, std::int64_t& value, std::int64_t least, const char* doc) {
+    return app.add_option(name, value, doc)
+        ->check(CLI::Range(least, kMostSize))
+        ->capture_default_str()
+        ->group("Schedule of the requests");
   };
-  app.add_option("--scale", replay.scale,
-                 "lengths are divided by it; default: by length of trace and cache")
-      ->check(positive());
-  app.add_option("--requests", requests, "only the first so many")->check(positive());
-  const auto schedule = from(1, "Schedule of the requests");
-  schedule("--slots", replay.schedule.max_running, "sequences that run at a time");
-  schedule("--chunk", replay.schedule.chunk_tokens, "tokens of a prompt appended at a time");
-  schedule("--read-every", replay.schedule.read_every, "decode steps from one read to the next");
-  schedule("--draft-tokens", replay.schedule.draft_tokens, "tokens of a draft");
-  const auto or_never = from(0, "Schedule of the requests");
-  or_never("--draft-every", replay.schedule.draft_every,
-           "decode steps from one draft to the next; 0: no drafts");
-  or_never("--cancel-every", replay.schedule.cancel_every,
-           "requests of which one is cancelled amid its prompt; 0: none");
-  const auto caches = from(1, "Size of the caches");
-  caches("--layers", replay.lowering.num_layers, "layers of a cache");
-  caches("--heads", replay.lowering.num_heads, "heads of a row");
-  caches("--head-dim", replay.lowering.head_dim, "elements of a head");
-  caches("--block-size", replay.lowering.block_size, "positions of a block");
-  caches("--pool-percent", replay.lowering.pool_percent,
-         "size of the pool, of what all slots need");
-  caches("--requests-per-case", replay.lowering.requests_per_case, "requests of one case");
+  pin(arguments, add("--slots", replay.schedule.max_running, 1, "sequences that run at a time"),
+      "max_running");
+  pin(arguments,
+      add("--chunk", replay.schedule.chunk_tokens, 1, "tokens of a prompt appended at a time"),
+      "chunk_tokens");
+  pin(arguments,
+      add("--burst", replay.schedule.burst, 1,
+          "requests that arrive together; 1: each when the trace says"),
+      "burst");
+  add("--read-every", replay.schedule.read_every, 1, "decode steps from one read to the next");
+  add("--draft-tokens", replay.schedule.draft_tokens, 1, "tokens of a draft");
+  add("--draft-every", replay.schedule.draft_every, 0,
+      "decode steps from one draft to the next; 0: no drafts");
+  add("--cancel-every", replay.schedule.cancel_every, 0,
+      "requests of which one is cancelled amid its prompt; 0: none");
+}
+
+void declare_sizes(CLI::App& app, RunArguments& arguments) {
+  replay::LoweringPolicy& lowering = arguments.replay.lowering;
+  constexpr std::int64_t kMostSize = 1 << 20;
+  constexpr const char* kGroup = "Size of the caches";
+  const auto add = [&](const char* name, std::int64_t& value, const char* doc) {
+    return app.add_option(name, value, doc)
+        ->check(CLI::Range(std::int64_t{1}, kMostSize))
+        ->capture_default_str()
+        ->group(kGroup);
+  };
+  pin(arguments, add("--layers", lowering.num_layers, "layers of a cache"), "num_layers");
+  pin(arguments, add("--heads", lowering.num_heads, "heads of a row"), "num_heads");
+  pin(arguments, add("--head-dim", lowering.head_dim, "elements of a head"), "head_dim");
+  pin(arguments, add("--block-size", lowering.block_size, "positions of a block"), "block_size");
+  pin(arguments,
+      add("--pool-percent", lowering.pool_percent, "size of the pool, of what all slots need"),
+      "pool_percent");
+  std::map<std::string, replay::ElementType> masks = element_types();
+  masks.erase("bf16");
+  const auto set_storage = [&](replay::ElementType type) { lowering.storage = type; };
+  const auto set_mask = [&](replay::ElementType type) { lowering.mask = type; };
+  pin(arguments,
+      add_word_option<replay::ElementType>(app, "--storage", element_types(), set_storage,
+                                           "of rows, where a cache has a choice: f32, f16, bf16")
+          ->group(kGroup),
+      "storage");
+  pin(arguments,
+      add_word_option<replay::ElementType>(app, "--mask", masks, set_mask,
+                                           "of masks, where a cache has a choice: f32, f16")
+          ->group(kGroup),
+      "mask");
+  add("--requests-per-case", lowering.requests_per_case, "requests of one case");
 }
 
 }  // namespace
@@ -209,7 +257,13 @@ Run declare_run(CLI::App& app, const Contracts& contracts) {
       ->type_name("SUBJECT");
   app.add_flag("--generate", arguments->generate,
                "generate the texts of the requests over the chosen caches, and compare the texts");
-  declare_policy(app, arguments->requests, arguments->replay);
+  app.add_option("--scale", arguments->replay.scale,
+                 "lengths are divided by it; default: by length of trace and cache")
+      ->check(positive());
+  app.add_option("--requests", arguments->replay.requests, "only the first so many to arrive")
+      ->check(positive());
+  declare_schedule(app, *arguments);
+  declare_sizes(app, *arguments);
   app.add_option("--case", arguments->only_case, "only the case of this index")
       ->check(not_negative())
       ->group(kExtentGroup);

@@ -127,17 +127,15 @@ Setup speculative_setup(const LoweringInput& input) {
 }
 
 /// Attention looks at every row for every token.
-std::int64_t prompt_scale(const LoweringInput& input) {
+double prompt_cost(const LoweringInput& input) {
   constexpr double kMostLooks = 2e6;  // of one cache inside, of which there are many
-  return replay::scale_for([&](std::int64_t scale) {
-    double looks = 0;
-    for (const traces::Request& request : input.requests) {
-      const auto whole = static_cast<double>(scaled(request.input_tokens, scale) +
-                                             scaled(request.output_tokens, scale));
-      looks += whole * whole / 2;
-    }
-    return looks <= kMostLooks;
-  });
+  double looks = 0;
+  for (const traces::Request& request : input.requests) {
+    const auto whole = static_cast<double>(scaled(request.input_tokens, input.schedule.scale) +
+                                           scaled(request.output_tokens, input.schedule.scale));
+    looks += whole * whole / 2;
+  }
+  return looks / kMostLooks;
 }
 
 template <bool kSpeculative>
@@ -148,9 +146,9 @@ std::unique_ptr<OpStream> prompts(const LoweringInput& input) {
 }  // namespace
 
 std::vector<replay::Lowering> lowerings() {
-  return {{&contiguous_kind(), text_setup, prompts<false>, prompt_scale},
-          {&paged_kind(), paged_setup, prompts<false>, prompt_scale},
-          {&speculative_kind(), speculative_setup, prompts<true>, prompt_scale}};
+  return {{&contiguous_kind(), text_setup, prompts<false>, prompt_cost},
+          {&paged_kind(), paged_setup, prompts<false>, prompt_cost},
+          {&speculative_kind(), speculative_setup, prompts<true>, prompt_cost}};
 }
 
 }  // namespace kvo::generation

@@ -63,7 +63,12 @@ class LayeredStream final : public replay::SequenceOps {
       emit(Values{number(slot), number(layer)}, {v});
     }
   }
-  void end(std::int64_t slot) override { emit(Len{number(slot)}, {number(length(slot))}); }
+  void end(std::int64_t slot) override {
+    emit(Len{number(slot)}, {number(length(slot))});
+    emit(IsEmpty{number(slot)}, {length(slot) == 0});
+    emit(NumLayers{number(slot)}, {number(policy().num_layers)});
+    emit(EntrySize{number(slot)}, {number(width())});
+  }
 
  private:
   [[nodiscard]] std::int64_t width() const { return policy().num_heads * policy().head_dim; }

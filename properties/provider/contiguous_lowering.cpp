@@ -25,6 +25,7 @@ class ContiguousStream final : public KindStream<ContiguousStream, ContiguousOps
   [[nodiscard]] Shape rows(std::int64_t tokens) const override {
     return {1, tokens, policy().num_heads * policy().head_dim};
   }
+  void ask(std::int64_t slot) override { emit(NumLayers{slot}); }
   void end(std::int64_t slot) override { emit(Reset{slot}); }
 };
 

@@ -52,6 +52,7 @@ class DeviceStream final : public replay::SequenceOps {
     for (std::int64_t layer = 0; layer < policy().num_layers; ++layer)
       emit(ReadBuffer{layer}, buffers(layer));
     emit(SeqLen{}, {length_});
+    emit(ReadCounter{});
   }
   void end(std::int64_t /*slot*/) override { emit(ResetDevice{}); }
 

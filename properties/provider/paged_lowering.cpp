@@ -17,12 +17,12 @@ class PagedStream final : public KindStream<PagedStream, PagedOps> {
     const std::int64_t width = policy().num_heads * policy().head_dim;
     const std::int64_t block_bytes =
         2 * policy().num_layers * policy().block_size * width * std::int64_t{sizeof(float)};
-    const std::int64_t blocks = blocks_wanted(input);
+    blocks_ = blocks_wanted(input);
     constexpr std::int64_t kMegabyte = std::int64_t{1} << 20U;
     emit(NewPool{policy().num_layers, policy().block_size, width,
-                 (blocks * block_bytes + kMegabyte - 1) / kMegabyte});
+                 (blocks_ * block_bytes + kMegabyte - 1) / kMegabyte});
     // Pools come in whole megabytes; the blocks that are too many are taken out of it.
-    emit(DrainPool{blocks});
+    emit(DrainPool{blocks_});
     for (std::int64_t slot = 0; slot < input.schedule.max_running; ++slot)
       emit(NewPaged{slot, policy().num_layers});
   }
@@ -39,6 +39,12 @@ class PagedStream final : public KindStream<PagedStream, PagedOps> {
  protected:
   [[nodiscard]] Shape rows(std::int64_t tokens) const override {
     return {policy().num_heads, tokens, policy().head_dim};
+  }
+  // One block after the other, whoever holds it.
+  void ask(std::int64_t slot) override {
+    emit(Table{slot});
+    emit(block_pool::Available{});
+    emit(block_pool::ReadBlock{asked_++ % blocks_});
   }
   void end(std::int64_t slot) override { emit(Free{slot}); }
 
@@ -61,6 +67,9 @@ class PagedStream final : public KindStream<PagedStream, PagedOps> {
     const std::int64_t longest = blocks.empty() ? 1 : blocks.front();
     return std::max(longest, most * input.policy.pool_percent / 100);
   }
+
+  std::int64_t blocks_ = 1;
+  std::int64_t asked_ = 0;
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "properties/replay/storable.hpp"
+
 namespace kvo::provider {
 namespace {
 
@@ -26,6 +28,7 @@ void ProviderStream::append(std::int64_t slot, std::int64_t tokens) {
   for (std::int64_t layer = 0; layer < policy().num_layers; ++layer) {
     chunks(slot, layer).push_back({tagger().last() + 1, tokens, tokens});
     auto [k, v] = tagger().pair(rows(tokens));
+    for (Tensor* side : {&k, &v}) replay::make_storable(side->floats(), stored());
     update(slot, layer, std::move(k), std::move(v));
   }
 }
@@ -52,6 +55,7 @@ void ProviderStream::read(std::int64_t slot) {
   for (std::int64_t layer = 0; layer < policy().num_layers; ++layer)
     emit(Get{slot, layer, false}, shown(chunks(slot, layer)));
   emit(SeqLen{slot}, {positions(chunks(slot, 0))});
+  ask(slot);
 }
 
 Found ProviderStream::shown(const std::vector<Chunk>& held) const {
@@ -69,7 +73,7 @@ Found ProviderStream::shown(const std::vector<Chunk>& held) const {
       const std::uint64_t from =
           chunk.first_tag + static_cast<std::uint64_t>(outer * chunk.appended * dim);
       for (std::size_t i = 0; i < static_cast<std::size_t>(chunk.left * dim); ++i) {
-        keys[to + i] = tag(from + i);
+        keys[to + i] = replay::storable(tag(from + i), stored());
         values[to + i] = -keys[to + i];
       }
     }

@@ -22,6 +22,10 @@ class ProviderStream : public replay::SequenceOps {
  protected:
   /// Shape of an update of `tokens` positions: [batch or channels, tokens, dim].
   [[nodiscard]] virtual Shape rows(std::int64_t tokens) const = 0;
+  /// What a cache stores; elements are exact in it.
+  [[nodiscard]] virtual replay::ElementType stored() const { return replay::ElementType::kF32; }
+  /// Emits queries of the contract that a read ends with; the reference says what they return.
+  virtual void ask(std::int64_t /*slot*/) {}
   /// Emits the update of one layer.
   virtual void update(std::int64_t slot, std::int64_t layer, Tensor k, Tensor v);
 

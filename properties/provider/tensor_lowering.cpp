@@ -1,5 +1,6 @@
 // Requests as operations of provider.tensor: every second slot's rows come from the device, so that
-// host and device storage, prefills and decode steps at the shared counter are all on the way.
+// host and device storage, of halves where the policy says so, prefills and decode steps at the
+// shared counter are all on the way.
 #include "properties/provider/lowering.hpp"
 #include "properties/provider/shared_lowering.hpp"
 #include "reference/provider/tensor_operations.hpp"
@@ -16,7 +17,7 @@ class TensorStream final : public KindStream<TensorStream, TensorOps> {
       emit(NewTensor{.cache = slot,
                      .num_layers = policy().num_layers,
                      .max_seq_len = input.longest_sequence(),
-                     .dtype = "fp32",
+                     .dtype = stored() == replay::ElementType::kF16 ? "fp16" : "fp32",
                      .device = place(slot),
                      .stream = place(slot) == Place::kGpu});
   }
@@ -35,6 +36,14 @@ class TensorStream final : public KindStream<TensorStream, TensorOps> {
   }
   void update(std::int64_t slot, std::int64_t layer, Tensor k, Tensor v) override {
     emit(UpdateTensor{slot, layer, std::move(k), std::move(v), place(slot), place(slot)});
+  }
+  [[nodiscard]] replay::ElementType stored() const final {
+    const bool half = policy().storage != replay::ElementType::kF32;
+    return half ? replay::ElementType::kF16 : replay::ElementType::kF32;
+  }
+  void ask(std::int64_t slot) override {
+    emit(Counters{slot});
+    emit(MaxSeqLen{slot});
   }
   void end(std::int64_t slot) override { emit(Reset{slot}); }
 

@@ -16,12 +16,6 @@ std::string Lowering::full_name() const {
   return kind->name() + (name.empty() ? "" : " " + std::string(name));
 }
 
-std::int64_t scale_for(const std::function<bool(std::int64_t scale)>& fits) {
-  std::int64_t scale = 1;
-  while (scale < traces::kMaxTokens && !fits(scale)) scale *= 2;
-  return scale;
-}
-
 std::int64_t tokens_at(std::span<const Request> requests, std::int64_t scale) {
   constexpr std::int64_t kEnough = std::int64_t{1} << 62U;
   std::int64_t sum = 0;
@@ -45,18 +39,29 @@ double rows_shown_at(std::span<const Request> requests, const SchedulePolicy& po
   return rows;
 }
 
-std::int64_t scale_of(const Lowering& lowering, const LoweringInput& input) {
-  constexpr std::int64_t kMostTokens = 10'000'000;
-  constexpr std::int64_t kLongest = std::int64_t{1} << 20U;
+double usual_cost(const LoweringInput& input) {
+  constexpr double kMostTokens = 1e7;
+  constexpr double kLongest = 0x1p20;
   constexpr double kMostRows = 1e9;
-  if (lowering.scale != nullptr) return lowering.scale(input);
-  return scale_for([&](std::int64_t scale) {
-    LoweringInput scaled_input = input;
-    scaled_input.schedule.scale = scale;
-    return tokens_at(input.requests, scale) <= kMostTokens &&
-           scaled_input.longest_sequence() <= kLongest + input.schedule.draft_tokens &&
-           rows_shown_at(input.requests, input.schedule, scale) <= kMostRows;
-  });
+  const std::int64_t scale = input.schedule.scale;
+  const std::int64_t longest = input.longest_sequence() - input.schedule.draft_tokens;
+  return std::max({static_cast<double>(tokens_at(input.requests, scale)) / kMostTokens,
+                   static_cast<double>(longest) / kLongest,
+                   rows_shown_at(input.requests, input.schedule, scale) / kMostRows});
+}
+
+std::int64_t scale_of(const Lowering& lowering, const LoweringInput& input) {
+  constexpr double kElements = 16;
+  const LoweringPolicy& policy = input.policy;
+  const double larger =
+      std::max(1.0, static_cast<double>(policy.num_layers) * static_cast<double>(policy.num_heads) *
+                        static_cast<double>(policy.head_dim) / kElements);
+  const auto cost = lowering.cost != nullptr ? lowering.cost : usual_cost;
+  LoweringInput scaled = input;
+  scaled.schedule.scale = 1;
+  while (scaled.schedule.scale < traces::kMaxTokens && cost(scaled) * larger > 1)
+    scaled.schedule.scale *= 2;
+  return scaled.schedule.scale;
 }
 
 std::pair<Tensor, Tensor> tagged_rows(std::span<const std::uint64_t> first_tags,

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include <boost/describe/class.hpp>
+#include <boost/describe/enum.hpp>
 
 #include "properties/replay/schedule.hpp"
 #include "reference/contract/subject/op_stream.hpp"
@@ -24,6 +24,11 @@
 
 namespace kvo::replay {
 
+/// Element type of stored rows and of masks, where a cache has a choice; elsewhere it plays no
+/// part.
+enum class ElementType : std::uint8_t { kF32, kF16, kBf16 };
+BOOST_DESCRIBE_ENUM(ElementType, kF32, kF16, kBf16)
+
 /// How large the caches are. Sizes of a row are small on purpose: contents are compared.
 struct LoweringPolicy {
   std::int64_t num_layers = 2;
@@ -31,11 +36,13 @@ struct LoweringPolicy {
   std::int64_t head_dim = 4;
   std::int64_t block_size = 16;    ///< positions a block
   std::int64_t pool_percent = 40;  ///< blocks of the pool, of what all slots would need at most
-  std::int64_t requests_per_case = 64;
+  std::int64_t requests_per_case = 75;
+  ElementType storage = ElementType::kF32;
+  ElementType mask = ElementType::kF32;  ///< not bf16
 };
 BOOST_DESCRIBE_STRUCT(LoweringPolicy, (),
-                      (num_layers, num_heads, head_dim, block_size, pool_percent,
-                       requests_per_case))
+                      (num_layers, num_heads, head_dim, block_size, pool_percent, requests_per_case,
+                       storage, mask))
 
 /// The requests of one case and what they are lowered by; `requests` is borrowed.
 struct LoweringInput {
@@ -55,9 +62,9 @@ struct Lowering {
   const CacheKind* kind;
   Setup (*setup)(const LoweringInput& input);
   std::unique_ptr<OpStream> (*lower)(const LoweringInput& input);
-  /// What lengths should be divided by so that all `input.requests` are replayed in about half a
-  /// minute a subject; null: scale_of's default.
-  std::int64_t (*scale)(const LoweringInput& input) = nullptr;
+  /// What a replay of `input.requests` at `input.schedule.scale` costs: 1 is half a minute a
+  /// subject, on rows of sixteen elements. Null: usual_cost.
+  double (*cost)(const LoweringInput& input) = nullptr;
   /// Among several of the kind: "ring".
   std::string_view name = {};
   /// A case has so many times `requests_per_case`: what a cache keeps of earlier requests tells in
@@ -68,17 +75,18 @@ struct Lowering {
   [[nodiscard]] std::string full_name() const;
 };
 
-/// The smallest power of two that `fits`, as a divisor of lengths; traces::kMaxTokens if none does.
-[[nodiscard]] std::int64_t scale_for(const std::function<bool(std::int64_t scale)>& fits);
 /// Tokens of all requests, prompts and answers, with each length divided by `scale`; 2^62 at most.
 [[nodiscard]] std::int64_t tokens_at(std::span<const Request> requests, std::int64_t scale);
 /// Rows that reads show and drafts copy, with each length divided by `scale`: what grows with the
 /// square of an answer.
 [[nodiscard]] double rows_shown_at(std::span<const Request> requests, const SchedulePolicy& policy,
                                    std::int64_t scale);
-/// The scale that a lowering asks for, or, if it asks for none, the smallest power of two that
-/// leaves at most ten million tokens, 2^20 of them in one sequence, and a thousand million rows
-/// shown. `input.schedule.scale` plays no part.
+/// The cost of which 1 is ten million tokens, 2^20 of them in one sequence, or a thousand million
+/// rows shown, whichever is most.
+[[nodiscard]] double usual_cost(const LoweringInput& input);
+/// What lengths are divided by: the smallest power of two by which the lowering costs at most 1;
+/// traces::kMaxTokens if none does. Larger rows cost more, in proportion to the elements of all
+/// layers. `input.schedule.scale` plays no part.
 [[nodiscard]] std::int64_t scale_of(const Lowering& lowering, const LoweringInput& input);
 
 /// The flat keys and values of rows of `width` elements, from the first tag of each row.

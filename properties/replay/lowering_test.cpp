@@ -55,7 +55,7 @@ std::string provider_text(const Op& op) {
 }
 
 // "pass 0:4 0:5 1:0": sequence and position of every token. The first pass, a reserve one, and what
-// is the same for every pass are left out.
+// is the same for every pass are left out. "masks" is the read after a pass.
 std::string positional_text(const Op& op) {
   if (const auto* made = op.as<positional::StartForward>(); made != nullptr && !made->reserve) {
     std::string text = "pass";
@@ -93,8 +93,11 @@ struct Script {
   Lines of(const Lowering& lowering, const LoweringInput& input) {
     Lines lines;
     const auto ops = lowering.lower(input);
+    std::int64_t layer = 0;
     while (const auto op = ops->next()) {
-      const std::string line = text(*op);
+      std::string line = text(*op);
+      if (const auto* set = op->as<positional::SetLayer>()) layer = set->layer;
+      if (line == "get" && layer >= input.policy.num_layers) line = "masks";
       Observation seen;
       if (!line.empty() && fails(line)) seen.error = fail(Code::kExhausted);
       if (!seen.error && op->as<positional::CanResume>() != nullptr)
@@ -137,12 +140,13 @@ TEST(StepProtocol, SequenceWiseThoseBehindAFailedAppendHaveTheirTurn) {
 TEST(StepProtocol, BatchWiseTheBatchIsGivenAgainWithoutItsLastSequence) {
   Script script{.text = positional_text, .fails = once("pass 0:2 0:3 1:2 1:3")};
   const std::vector<Request> requests{request(4, 0), request(4, 0)};
-  EXPECT_THAT(script.of(positional::lowerings().front(), input_of(requests, kTwoSlots)),
-              ElementsAre("pass 0:0 0:1 1:0 1:1",  //
-                          "pass 0:2 0:3 1:2 1:3", "remove 1:0-", "pass 0:2 0:3", "get", "get",
-                          "remove 0:0-",                 // for the next sequence of the slot
-                          "pass 0:0 0:1", "get", "get",  // with the read of the one that ended
-                          "pass 0:2 0:3", "get", "get"));
+  EXPECT_THAT(
+      script.of(positional::lowerings().front(), input_of(requests, kTwoSlots)),
+      ElementsAre("masks", "pass 0:0 0:1 1:0 1:1", "masks",  //
+                  "pass 0:2 0:3 1:2 1:3", "remove 1:0-", "pass 0:2 0:3", "get", "get", "masks",
+                  "remove 0:0-",                          // for the next sequence of the slot
+                  "pass 0:0 0:1", "get", "get", "masks",  // with the read of the one that ended
+                  "pass 0:2 0:3", "get", "get", "masks"));
   EXPECT_THAT(script.labels, Contains(kPreempted));
 }
 
@@ -150,9 +154,9 @@ TEST(StepProtocol, BatchWiseSlotsThatRunNothingLoseTheirTokensFirst) {
   Script script{.text = positional_text, .fails = once("pass 1:2 1:3")};
   const std::vector<Request> requests{request(2, 0), request(6, 0)};
   EXPECT_THAT(script.of(positional::lowerings().front(), input_of(requests, kTwoSlots)),
-              ElementsAre("pass 0:0 0:1 1:0 1:1", "get", "get",  //
-                          "pass 1:2 1:3", "remove 0:0-", "pass 1:2 1:3", "get", "get",
-                          "pass 1:4 1:5", "get", "get"));
+              ElementsAre("masks", "pass 0:0 0:1 1:0 1:1", "get", "get", "masks",  //
+                          "pass 1:2 1:3", "remove 0:0-", "pass 1:2 1:3", "get", "get", "masks",
+                          "pass 1:4 1:5", "get", "get", "masks"));
   EXPECT_THAT(script.labels, Not(Contains(kPreempted)));
 }
 
@@ -165,7 +169,7 @@ TEST(StepProtocol, WhatDoesNotFitAloneIsGivenUp) {
   Script batch{.text = positional_text,
                .fails = [](const std::string& text) { return text.starts_with("pass"); }};
   EXPECT_THAT(batch.of(positional::lowerings().front(), input_of(requests, kTwoSlots)),
-              ElementsAre("pass 0:0 0:1"));
+              ElementsAre("masks", "pass 0:0 0:1"));
 }
 
 // Seed 1 rejects some of the draft.
@@ -203,7 +207,7 @@ TEST(StepProtocol, ACancelledSequenceEndsAfterItsFirstChunk) {
               ElementsAre("seq_len 0", "update 0.0 x2", "update 0.1 x2", "free 0"));
   Script batch{.text = positional_text};
   EXPECT_THAT(batch.of(positional::lowerings().front(), input_of(requests, cancelled)),
-              ElementsAre("pass 0:0 0:1"));
+              ElementsAre("masks", "pass 0:0 0:1", "masks"));
 }
 
 TEST(StepProtocol, APrefixThatIsThereIsNotAppended) {
@@ -212,22 +216,24 @@ TEST(StepProtocol, APrefixThatIsThereIsNotAppended) {
   requests[1].arrival_us = kTwoSlots.step_us * 2;
   Script copied{.text = positional_text};
   EXPECT_THAT(copied.of(positional::lowerings().front(), input_of(requests, kTwoSlots)),
-              ElementsAre("pass 0:0 0:1", "pass 0:2 0:3", "get", "get",  //
-                          "copy 0>1 x3", "resume 1:3?", "pass 0:4 1:3 1:4", "get", "get"));
-  EXPECT_THAT(copied.labels, ElementsAre("prefix copied from another sequence"));
+              ElementsAre("masks", "pass 0:0 0:1", "masks", "pass 0:2 0:3", "get", "get", "masks",
+                          "copy 0>1 x3", "resume 1:3?", "pass 0:4 1:3 1:4", "get", "get", "masks"));
+  EXPECT_THAT(copied.labels, Contains("prefix copied from another sequence"));
 
   Script evicted{.text = positional_text, .resumes = false};
-  EXPECT_THAT(evicted.of(positional::lowerings().front(), input_of(requests, kTwoSlots)),
-              ElementsAre("pass 0:0 0:1", "pass 0:2 0:3", "get", "get",  //
-                          "copy 0>1 x3", "resume 1:3?", "remove 1:0-", "pass 0:4 1:0 1:1",
-                          "pass 1:2 1:3", "get", "get", "pass 1:4", "get", "get"));
+  EXPECT_THAT(
+      evicted.of(positional::lowerings().front(), input_of(requests, kTwoSlots)),
+      ElementsAre("masks", "pass 0:0 0:1", "masks", "pass 0:2 0:3", "get", "get", "masks",
+                  "copy 0>1 x3", "resume 1:3?", "remove 1:0-", "pass 0:4 1:0 1:1", "masks",
+                  "pass 1:2 1:3", "get", "get", "masks", "pass 1:4", "get", "get", "masks"));
 
   requests[1].arrival_us = 1'000'000;
   Script kept{.text = positional_text};
   EXPECT_THAT(kept.of(positional::lowerings().front(), input_of(requests, kTwoSlots)),
-              ElementsAre("pass 0:0 0:1", "pass 0:2 0:3", "get", "get", "pass 0:4", "resume 0:3?",
-                          "remove 0:3-", "pass 0:3 0:4", "get", "get"));
-  EXPECT_THAT(kept.labels, ElementsAre("prefix of the slot kept"));
+              ElementsAre("masks", "pass 0:0 0:1", "masks", "pass 0:2 0:3", "get", "get", "masks",
+                          "pass 0:4", "masks", "resume 0:3?", "remove 0:3-", "pass 0:3 0:4", "get",
+                          "get", "masks"));
+  EXPECT_THAT(kept.labels, Contains("prefix of the slot kept"));
 }
 
 // A longest sequence of 10 tokens gives a context of 6, of which an eighth, none, is kept.
@@ -242,7 +248,7 @@ TEST(StepProtocol, ASequenceThatOutgrowsItsContextIsShiftedOrGivenUp) {
   const Lines lines = refused.of(positional::lowerings().front(), input_of(requests, policy));
   ASSERT_GE(lines.size(), 2U);
   EXPECT_THAT(Lines(lines.end() - 2, lines.end()), ElementsAre("remove 0:0-3", "remove 0:0-"));
-  EXPECT_THAT(refused.labels, ElementsAre("context shift refused"));
+  EXPECT_THAT(refused.labels, Contains("context shift refused"));
 }
 
 }  // namespace

@@ -28,6 +28,8 @@ Replay::Replay(const Contracts& contracts, std::vector<Request> requests,
       kinds_.push_back({comparison, lowering, contracts.oracle_of(*comparison.kind), scale});
     }
   }
+  if (options_.requests > 0)
+    requests_.resize(std::min(requests_.size(), static_cast<std::size_t>(options_.requests)));
   for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
     const std::uint64_t size =
         std::min<std::uint64_t>(static_cast<std::uint64_t>(options_.lowering.requests_per_case),
@@ -39,12 +41,19 @@ Replay::Replay(const Contracts& contracts, std::vector<Request> requests,
   std::ranges::stable_sort(windows_, {}, &Window::first);
 }
 
+Policies Replay::policies(std::uint64_t index) const {
+  const Window& window = windows_[index];
+  return varied({options_.schedule, options_.lowering}, options_.varied, options_.seed,
+                kinds_[window.kind].lowering->full_name(), window.number);
+}
+
 CasePlan Replay::plan(std::uint64_t index) const {
   const auto& [first, kind_number, number, count] = windows_[index];
   const ReplayedKind& kind = kinds_[kind_number];
+  const Policies own = policies(index);
   LoweringInput input{.requests = std::span(requests_).subspan(first, count),
-                      .schedule = options_.schedule,
-                      .policy = options_.lowering,
+                      .schedule = own.schedule,
+                      .policy = own.lowering,
                       .seed = options_.seed + number,
                       .profile = options_.profile};
   input.schedule.scale = kind.scale;
@@ -53,7 +62,8 @@ CasePlan Replay::plan(std::uint64_t index) const {
       .kind = kind.comparison.kind,
       .name = (name.empty() ? "" : name + "-") + "requests" + std::to_string(first) + "-" +
               std::to_string(first + count - 1),
-      .note = "lowered from a trace, policy " + std::to_string(options_.schedule.version),
+      .note = "lowered from a trace, policy " + std::to_string(options_.schedule.version) + ": " +
+              sizes_text(own),
       .setup = kind.lowering->setup(input),
       .options = {.invariants_every = options_.invariants_every,
                   .fill_bytes = 0,

@@ -16,6 +16,7 @@
 
 #include "properties/campaign/contracts.hpp"
 #include "properties/replay/lowering.hpp"
+#include "properties/replay/variation.hpp"
 #include "properties/runner/run_case.hpp"
 
 namespace kvo::replay {
@@ -24,8 +25,11 @@ namespace kvo::replay {
 struct ReplayOptions {
   SchedulePolicy schedule = {};  ///< `scale` plays no part
   LoweringPolicy lowering = {};
-  std::int64_t scale = 0;  ///< what lengths are divided by; 0: for each kind what scale_of chooses
-  std::uint64_t seed = 1;  ///< of the first window; each further window has the next number
+  Members varied = {};        ///< members of these that each case has its own values for
+  std::int64_t requests = 0;  ///< only the first so many to arrive; 0: all
+  std::int64_t scale = 0;     ///< what lengths are divided by; 0: for each kind what scale_of
+                              ///< chooses for all requests, however many are replayed
+  std::uint64_t seed = 1;     ///< of the first window; each further window has the next number
   Profile profile = Profile::kOriginal;
   /// Operations between two walks over every structure: after each one they would dwarf the replay.
   std::uint64_t invariants_every = 4096;
@@ -53,6 +57,8 @@ class Replay {
   /// Case `index`: all kinds from the first request on, then those of the next window. Its
   /// operations borrow the requests: it must not outlive the replay. Requires  index < cases().
   [[nodiscard]] CasePlan plan(std::uint64_t index) const;
+  /// What case `index` is lowered by, but for the scale. Requires  index < cases().
+  [[nodiscard]] Policies policies(std::uint64_t index) const;
 
   [[nodiscard]] const std::vector<Request>& requests() const { return requests_; }
   [[nodiscard]] const ReplayOptions& options() const { return options_; }

@@ -164,7 +164,9 @@ TEST(ReplayPlan, EveryWindowIsACaseOnEveryKindThatHasALowering) {
     const CasePlan plan = replay.plan(index);
     names.push_back(plan.kind->name() + " " + plan.name);
     EXPECT_EQ(plan.setup.profile, Profile::kDocumented);
-    EXPECT_EQ(plan.note, "lowered from a trace, policy 3");
+    EXPECT_EQ(plan.note,
+              "lowered from a trace, policy 4: 2 layers, 2 heads of 4, blocks of 16, rows f32, "
+              "masks f32, 8 slots, chunks of 64, arrivals by 1, pool 40 %");
   }
   EXPECT_EQ(names, (std::vector<std::string>{
                        "provider.contiguous requests0-9", "positional.causal requests0-9",
@@ -210,6 +212,25 @@ TEST(ReplayPlan, TheScaleIsThatOfTheKindUnlessOneIsGiven) {
   EXPECT_GT(chosen.kinds()[1].scale, chosen.kinds()[0].scale) << "its cost grows with the cells";
   const replay::Replay given = windows_of(longer, {.scale = 3});
   for (const replay::ReplayedKind& kind : given.kinds()) EXPECT_EQ(kind.scale, 3);
+}
+
+TEST(ReplayPlan, FewerRequestsAreReplayedAtTheScaleOfAll) {
+  std::vector<traces::Request> longer = requests();
+  for (traces::Request& request : longer) request.input_tokens *= 10'000;
+  const replay::Replay all = windows_of(longer, {});
+  const replay::Replay few = windows_of(longer, {.requests = 3});
+  EXPECT_EQ(few.requests().size(), 3U);
+  for (std::size_t kind = 0; kind < all.kinds().size(); ++kind)
+    EXPECT_EQ(few.kinds()[kind].scale, all.kinds()[kind].scale);
+}
+
+TEST(ReplayPlan, LargerRowsAreReplayedShorter) {
+  std::vector<traces::Request> longer = requests();
+  for (traces::Request& request : longer) request.input_tokens *= 10'000;
+  const replay::Replay usual = windows_of(longer, {});
+  const replay::Replay large = windows_of(longer, {.lowering = {.num_layers = 64}});
+  for (std::size_t kind = 0; kind < usual.kinds().size(); ++kind)
+    EXPECT_GT(large.kinds()[kind].scale, usual.kinds()[kind].scale);
 }
 
 // Rows that are read, and the longest sequence, as the schedule has them.

@@ -26,7 +26,7 @@ bool Schedule::next() {
   if (idle()) {
     if (waiting_.empty()) return false;
     may_admit_ = true;
-    now_us_ = std::max(now_us_, requests_[waiting_.front()].arrival_us);
+    now_us_ = std::max(now_us_, arrival_us(waiting_.front()));
   }
   admit();
   for (std::size_t slot = 0; slot < slots_.size(); ++slot)
@@ -38,12 +38,16 @@ bool Schedule::next() {
   return true;
 }
 
+std::int64_t Schedule::arrival_us(std::size_t request) const {
+  return requests_[request - request % static_cast<std::size_t>(policy_.burst)].arrival_us;
+}
+
 void Schedule::admit() {
   for (std::size_t slot = 0; slot < slots_.size() && may_admit_ && !waiting_.empty(); ++slot) {
     if (slots_[slot]) continue;
     const std::size_t index = waiting_.front();
     const Request& request = requests_[index];
-    if (request.arrival_us > now_us_) break;
+    if (arrival_us(index) > now_us_) break;
     waiting_.pop_front();
     const auto number = static_cast<std::int64_t>(index) + 1;
     slots_[slot] =

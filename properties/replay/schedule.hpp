@@ -1,13 +1,13 @@
 // properties/replay/schedule.hpp: requests as the steps of an engine with continuous batching.
 //
-// Policy, version 3. Time moves in steps. In each step the arrived requests fill free slots in
-// order of arrival; then every running sequence, slot by slot, appends its next chunk of the
-// prompt, or, its prompt done, one token. Every `draft_every`-th decode step of a sequence is
-// speculative: it appends `draft_tokens` and takes back those that were rejected. A sequence is
-// read when its prompt is done, every `read_every` decode steps, and at its end. When an append
-// fails for want of room the sequence is preempted: it ends, and starts over once another one has
-// ended. Of every `cancel_every` requests the last one is cancelled after the first chunk of its
-// prompt, if there are more.
+// Policy, version 4. Time moves in steps. In each step the arrived requests fill free slots in
+// order of arrival, of every `burst` all with the first one; then every running sequence, slot by
+// slot, appends its next chunk of the prompt, or, its prompt done, one token. Every
+// `draft_every`-th decode step of a sequence is speculative: it appends `draft_tokens` and takes
+// back those that were rejected. A sequence is read when its prompt is done, every `read_every`
+// decode steps, and at its end. When an append fails for want of room the sequence is preempted: it
+// ends, and starts over once another one has ended. Of every `cancel_every` requests the last one
+// is cancelled after the first chunk of its prompt, if there are more.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ using traces::Request;
 
 /// Everything that the steps depend on beside the requests. All lengths in tokens.
 struct SchedulePolicy {
-  std::int64_t version = 3;
+  std::int64_t version = 4;
   std::int64_t scale = 1;          ///< lengths are divided by it, rounding up
   std::int64_t max_running = 8;    ///< slots
   std::int64_t chunk_tokens = 64;  ///< most of a prompt that one step appends
@@ -36,10 +36,11 @@ struct SchedulePolicy {
   std::int64_t read_every = 32;    ///< decode steps from one read to the next
   std::int64_t cancel_every = 16;  ///< requests; 0: none is cancelled
   std::int64_t step_us = 20'000;   ///< microseconds of the trace that one step stands for
+  std::int64_t burst = 1;          ///< requests that arrive together; 1: each when the trace says
 };
 BOOST_DESCRIBE_STRUCT(SchedulePolicy, (),
                       (version, scale, max_running, chunk_tokens, draft_every, draft_tokens,
-                       read_every, cancel_every, step_us))
+                       read_every, cancel_every, step_us, burst))
 
 /// What one sequence does in a step, in the order of the members. It either appends or ends.
 struct Turn {
@@ -107,6 +108,8 @@ class Schedule {
   };
 
   void admit();
+  /// When the request arrives: with the first one of its burst.
+  [[nodiscard]] std::int64_t arrival_us(std::size_t request) const;
   [[nodiscard]] Turn plan(std::int64_t slot, Running& sequence);
   void plan_decode(Turn& turn, Running& sequence);
   void end_now(std::int64_t slot);

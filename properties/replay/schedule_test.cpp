@@ -52,6 +52,15 @@ TEST(Schedule, AppendsAPromptInChunksAndThenTokenByToken) {
                                                                     {{}, {end(0, true)}}}));
 }
 
+TEST(Schedule, RequestsOfABurstArriveWithTheFirstOne) {
+  const std::vector<Request> requests{request(1, 0, 0), request(1, 0, 1'000'000),
+                                      request(1, 0, 2'000'000)};
+  const SchedulePolicy policy{.draft_every = 0, .cancel_every = 0, .burst = 2};
+  const std::vector<Step> steps = all_steps(requests, policy);
+  EXPECT_THAT(steps.front().begins, testing::ElementsAre(0, 1));
+  EXPECT_EQ(std::ranges::count_if(steps, [](const Step& step) { return !step.begins.empty(); }), 2);
+}
+
 // Follows every sequence through its turns; each must end with all tokens of its request.
 TEST(Schedule, EveryRequestEndsWithAllItsTokens) {
   const std::vector<Request> requests = many();

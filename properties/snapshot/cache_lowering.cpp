@@ -300,8 +300,8 @@ class StateStream final : public CacheStream {
 };
 
 // A turn puts away, brings back, adds and looks.
-std::int64_t cache_scale(const LoweringInput& input) {
-  return scale_by(input, {.other_calls = 2, .rows_a_request = 1e4});
+double cache_cost(const LoweringInput& input) {
+  return cost_by(input, {.other_calls = 2, .rows_a_request = 1e4});
 }
 
 Setup no_setup(const LoweringInput& /*input*/) {
@@ -320,21 +320,20 @@ Setup state_setup(const LoweringInput& input) {
 
 }  // namespace
 
-std::int64_t scale_by(const LoweringInput& input, const Cost& cost) {
+double cost_by(const LoweringInput& input, const Cost& cost) {
   constexpr std::size_t kMostRequests = 12'000;
   const double most =
       cost.rows_a_request * static_cast<double>(std::min(input.requests.size(), kMostRequests));
-  return replay::scale_for([&](std::int64_t scale) {
-    double rows = 0;
-    for (const traces::Request& request : input.requests) {
-      const auto prompt = static_cast<double>(replay::scaled(request.input_tokens, scale));
-      const auto answer = static_cast<double>(replay::scaled(request.output_tokens, scale));
-      rows +=
-          (cost.other_calls + answer + prompt / static_cast<double>(input.schedule.chunk_tokens)) *
-          (prompt + answer);
-    }
-    return rows <= most;
-  });
+  const std::int64_t scale = input.schedule.scale;
+  double rows = 0;
+  for (const traces::Request& request : input.requests) {
+    const auto prompt = static_cast<double>(replay::scaled(request.input_tokens, scale));
+    const auto answer = static_cast<double>(replay::scaled(request.output_tokens, scale));
+    rows +=
+        (cost.other_calls + answer + prompt / static_cast<double>(input.schedule.chunk_tokens)) *
+        (prompt + answer);
+  }
+  return rows / most;
 }
 
 std::int64_t ring_window(const LoweringInput& input) {
@@ -355,19 +354,19 @@ std::vector<replay::Lowering> cache_lowerings() {
            .lower = [](const LoweringInput& input) -> std::unique_ptr<OpStream> {
              return std::make_unique<RowsStream>(input, std::nullopt);
            },
-           .scale = cache_scale},
+           .cost = cache_cost},
           {.kind = &rotating_kind(),
            .setup = ring_setup,
            .lower = [](const LoweringInput& input) -> std::unique_ptr<OpStream> {
              return std::make_unique<RowsStream>(input, ring_window(input));
            },
-           .scale = cache_scale},
+           .cost = cache_cost},
           {.kind = &recurrent_kind(),
            .setup = state_setup,
            .lower = [](const LoweringInput& input) -> std::unique_ptr<OpStream> {
              return std::make_unique<StateStream>(input);
            },
-           .scale = cache_scale}};
+           .cost = cache_cost}};
 }
 
 }  // namespace kvo::snapshot

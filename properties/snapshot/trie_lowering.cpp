@@ -297,8 +297,8 @@ class TrieStream final : public replay::LoweredOps {
   std::int64_t known_tokens_ = 0;
 };
 
-std::int64_t trie_scale(const LoweringInput& input) {
-  return scale_by(input, {.other_calls = 6, .rows_a_request = 3e4});
+double trie_cost(const LoweringInput& input) {
+  return cost_by(input, {.other_calls = 6, .rows_a_request = 3e4});
 }
 
 template <bool kMixed>
@@ -311,7 +311,7 @@ Lowering lowering(std::string_view name) {
           .lower = [](const LoweringInput& input) -> std::unique_ptr<OpStream> {
             return std::make_unique<TrieStream>(input, kMixed);
           },
-          .scale = trie_scale,
+          .cost = trie_cost,
           .name = name,
           .windows = 16};
 }

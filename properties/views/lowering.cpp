@@ -89,6 +89,8 @@ class PagedStream final : public replay::SequenceOps {
       emit(ShowPacked{slot, layer});
     }
     emit(SeqLen{slot}, {std::ssize(at(slot).layers.front())});
+    emit(MaxSeqLen{slot}, {options_.max_seq_len});
+    emit(FreeBlocks{});
   }
   void end(std::int64_t slot) override {
     emit(Free{slot}, {});
