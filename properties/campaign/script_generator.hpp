@@ -88,17 +88,34 @@ struct ScriptStep {
   bool always = false;
 };
 
+/// An order of operations that chance seldom finds. What saw() plans after one of them comes before
+/// the next, as rows come after a pass.
+template <class Script, class Label>
+struct ScriptPlan {
+  std::uint64_t weight;    ///< how often, beside the other plans
+  Label label;             ///< what it is; reached when its last operation was seen
+  std::size_t operations;  ///< how many it has
+  /// Its operation of that number, from 0, drawn when it is due; nothing where the script is not in
+  /// a state to go on: then the plan is given up.
+  std::optional<Op> (Script::*draw)(std::size_t number);
+};
+
 /// Base of the random scripts of a kind. Derived has
 ///   static constexpr std::array kSteps{ScriptStep<Derived>{..}, ..};
 ///   void saw(const T& operation, const Observation& seen);   for each T of Ops
-/// and may plan() operations that come next, reach() labels, and spend() the case's budget: where
-/// that is used up, the script ends.
+/// and may have
+///   static constexpr std::array kPlans{ScriptPlan<Derived, Label>{..}, ..};
+/// which are mixed into the steps of two cases in three. It may plan() operations that come next,
+/// reach() labels, and spend() the case's budget: where that is used up, the script ends.
 template <class Derived, class Ops, class Label>
 class ScriptGenerator : public OpStream {
  public:
   [[nodiscard]] std::optional<Op> next() override {
     if (spent_ > kCaseBudget) return std::nullopt;
-    if (planned_.empty()) return drawn();
+    if (planned_.empty()) {
+      if (auto op = of_plan()) return op;
+      return drawn();
+    }
     Op op = std::move(planned_.front());
     planned_.pop_front();
     return op;
@@ -107,6 +124,7 @@ class ScriptGenerator : public OpStream {
     labels_ = &labels;
     visit_op(Ops(), op,
              [&](const auto& operation) { static_cast<Derived&>(*this).saw(operation, seen); });
+    if (const auto label = std::exchange(completed_, std::nullopt)) reach(*label);
     labels_ = nullptr;
   }
 
@@ -130,6 +148,11 @@ class ScriptGenerator : public OpStream {
   void plan_next(Op op) { planned_.push_front(std::move(op)); }
   [[nodiscard]] bool has_plan() const { return !planned_.empty(); }
 
+  /// Whether one of kPlans is under way.
+  [[nodiscard]] bool follows_plan() const { return followed_.has_value(); }
+  /// How many of 100 drawn operations begin one of kPlans instead; else drawn for the case.
+  void plan_often(std::uint64_t percent) { plan_percent_ = percent; }
+
   /// So many cells were looked at or copied.
   void spend(std::uint64_t cells) { spent_ += cells; }
 
@@ -147,8 +170,36 @@ class ScriptGenerator : public OpStream {
     weights_ = swarm(draw_, std::move(usual), always);
   }
 
+  // The next operation of the plan that is under way, or that begins now.
+  std::optional<Op> of_plan() {
+    if constexpr (requires { Derived::kPlans; }) {
+      if (!plan_percent_) plan_percent_ = draw_.one_of<std::uint64_t>({0, 3, 15});
+      if (!followed_) {
+        if (!draw_.percent(*plan_percent_)) return std::nullopt;
+        std::vector<std::uint64_t> weights;
+        for (const auto& plan : Derived::kPlans) weights.push_back(plan.weight);
+        followed_ = Followed{.plan = draw_.weighted(weights)};
+      }
+      const auto& plan = Derived::kPlans[followed_->plan];
+      auto op = (static_cast<Derived&>(*this).*plan.draw)(followed_->drawn++);
+      if (op && followed_->drawn == plan.operations) completed_ = plan.label;
+      if (!op || followed_->drawn == plan.operations) followed_.reset();
+      return op;
+    }
+    return std::nullopt;
+  }
+
+  /// One of kPlans under way.
+  struct Followed {
+    std::size_t plan = 0;
+    std::size_t drawn = 0;  ///< operations so far
+  };
+
   Draw draw_;
   std::vector<std::uint64_t> weights_;
+  std::optional<std::uint64_t> plan_percent_;
+  std::optional<Followed> followed_;
+  std::optional<Label> completed_;  ///< of the plan whose last operation has been drawn
   std::deque<Op> planned_;
   std::uint64_t spent_ = 0;
   Labels* labels_ = nullptr;
