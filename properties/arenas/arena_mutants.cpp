@@ -44,7 +44,8 @@ std::vector<Mutant> mutants_of(std::string_view contract) {
       made.push_back({.subject = seeding::with_fault(*found, fault),
                       .fault = std::string(fault.fault),
                       .origin = std::string(fault.origin),
-                      .profile = fault.profile});
+                      .profile = fault.profile,
+                      .longest_script = fault.longest_script});
   }
   return made;
 }

@@ -1,6 +1,7 @@
 // properties/campaign/mutant.hpp: subjects with a known fault, which the laws must catch.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -16,6 +17,9 @@ struct Mutant {
   std::string fault;   ///< what it does wrong, in one sentence
   std::string origin;  ///< the real bug it follows: number in the corpus, and its class
   std::optional<Profile> profile = std::nullopt;  ///< the only one that it shows in; absent: both
+  /// Operations of the longest script that may be left of one that shows it. More where a length of
+  /// life is the point.
+  std::size_t longest_script = 10;
 };
 
 /// A cache over a device, or the device below it, with one thing done wrong. It may show in few

@@ -57,7 +57,8 @@ Mutant mutant_of(const seeding::Fault& fault) {
   return {.subject = seeding::with_fault(std::move(subject), fault),
           .fault = std::string(fault.fault),
           .origin = std::string(fault.origin),
-          .profile = fault.profile};
+          .profile = fault.profile,
+          .longest_script = fault.longest_script};
 }
 
 }  // namespace

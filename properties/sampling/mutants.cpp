@@ -32,7 +32,8 @@ std::vector<Mutant> mutants() {
     made.push_back({.subject = seeding::with_fault(copy, fault),
                     .fault = std::string(fault.fault),
                     .origin = std::string(fault.origin),
-                    .profile = fault.profile});
+                    .profile = fault.profile,
+                    .longest_script = fault.longest_script});
   }
   return made;
 }
