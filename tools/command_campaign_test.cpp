@@ -346,9 +346,9 @@ TEST_F(Check, ACorpusIsReplayedFirst) {
   const auto number = [](const json::object& from, const char* member) {
     return from.at(member).to_number<std::uint64_t>();
   };
-  const json::object first = check({"--cases", "200"});
+  const json::object first = check({"--cases", "60"});
   EXPECT_EQ(number(first, "replayed"), 0U);
-  EXPECT_EQ(number(first, "next"), 200U);
+  EXPECT_EQ(number(first, "next"), 60U);
   EXPECT_GT(number(first, "new_failures"), 0U);
   EXPECT_GT(number(first, "new_states"), 0U);
   EXPECT_EQ(number(first, "scripts"), number(first, "new_failures"));
@@ -364,8 +364,8 @@ TEST_F(Check, ACorpusIsReplayedFirst) {
   EXPECT_EQ(number(again, "new_states"), 0U);
   EXPECT_EQ(again.at("scripts"), first.at("scripts"));
   const json::object on = check({"--cases", "50", "--continue"});
-  EXPECT_EQ(number(on, "first"), 200U);
-  EXPECT_EQ(number(on, "next"), 250U);
+  EXPECT_EQ(number(on, "first"), 60U);
+  EXPECT_EQ(number(on, "next"), 110U);
   EXPECT_EQ(number(check({"--cases", "1", "--continue", "--seed", "2"}), "first"), 0U)
       << "another campaign";
 }
