@@ -412,7 +412,7 @@ TEST_F(Check, SaysWhichNumberOfCasesRepeatsARun) {
 TEST_F(Campaign, MutantsAreTriedInBothProfiles) {
   const auto rows = [&](std::vector<std::string> more) {
     more.insert(more.begin(),
-                {"mutants", "layered.vector@mutant:append_not_atomic", "--json", "-"});
+                {"mutants", "layered.vector@mutant:clone_drops_pending", "--json", "-"});
     return json::parse(run(more).out).at("mutants").as_array();
   };
   const json::array both = rows({"--cases", "1"});

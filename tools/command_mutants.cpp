@@ -33,7 +33,7 @@ struct MutantsArguments {
   std::vector<std::string> words;
   std::string contract;
   std::uint64_t seed = 1;
-  std::uint64_t cases = 5'000;
+  std::uint64_t cases = 20'000;
   std::optional<Profile> profile;  // absent: each that a mutant shows in
   unsigned jobs = 1;
   ChildLimits limits;
