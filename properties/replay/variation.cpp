@@ -27,11 +27,11 @@ const std::array<Member, 10>& members() {
   static const std::array<Member, 10> kMembers{
       Member{"num_layers",
              "num_layers",
-             {1, 2, 3, 5},
+             {1, 1, 2, 4},
              [](Policies& to, std::int64_t value) { to.lowering.num_layers = value; }},
       Member{"num_heads",
              "num_heads",
-             {1, 2, 3, 4},
+             {1, 2, 2, 3},
              [](Policies& to, std::int64_t value) { to.lowering.num_heads = value; }},
       Member{"head_dim",
              "head_dim",
