@@ -17,12 +17,16 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kPoolExhausted, kDrained, kBl
                               kMoreAvailableThanThereAre, kOldCountOfUsedPositionsHandedOut,
                               kWrittenBlockHandedOutAgain, kNullBlock, kNoSuchBlockOrCell,
                               kSizeRefused, kBudgetTooSmall, kSizeProductOverflows, kPoolOfOneBlock,
-                              kPoolReplaced, kThreadsOnOnePool)
+                              kPoolReplaced, kThreadsOnOnePool, kBeyondAThousandBlocks,
+                              kBlockBeyondTwoBytes, kBlockOfAThousandCells, kUsedBeyondFourBits,
+                              kUsedBeyondOneByte, kReusedBeyondOneByte, kCountedBeyondTwoBytes,
+                              kDrainedFreedAndTakenInOrder, kFreedTwiceThenTakenTwice)
 
 // What the script knows of a block, from what was observed.
 struct Known {
   bool out = false;
   bool written = false;
+  std::uint64_t times_out = 0;
 };
 
 class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
@@ -30,19 +34,30 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
 
  public:
   explicit StackScript(const CaseTerms& terms)
-      : ScriptGenerator(terms.seed), documented_(terms.profile == Profile::kDocumented) {}
+      : ScriptGenerator(terms), documented_(terms.profile == Profile::kDocumented) {}
 
-  std::optional<Op> next() override { return cap_ == 0 ? make() : ScriptGenerator::next(); }
+  std::optional<Op> next() override {
+    return cap_ == 0 && !has_plan() ? make() : ScriptGenerator::next();
+  }
 
   // Steps.
-  Op alloc() { return Op::of(Alloc{}); }
+  Op alloc() {
+    // In a long life the blocks of a pool that ran dry come back.
+    if (is_long() && dry_ && draw().percent(90)) return free_block();
+    return Op::of(Alloc{});
+  }
   Op free_block() {
     return Op::of(FreeBlock{draw().percent(2) ? Nullable<std::int64_t>() : block()});
   }
   Op drain() {
+    if (is_long()) return alloc();
+    if (is_large() && draw().percent(60)) return Op::of(Drain{draw().edge(4, cap_)});
     return Op::of(Drain{draw().percent(90) ? draw().between(0, 3) : draw().between(-1, cap_)});
   }
-  Op set_used() { return Op::of(SetUsed{block(), draw().between(0, geometry_.block_size)}); }
+  Op set_used() {
+    const std::int64_t most = geometry_.block_size;
+    return Op::of(SetUsed{block(), draw().percent(20) ? most : draw().between(0, most)});
+  }
   Op write() {
     const std::int64_t side = geometry_.num_layers * geometry_.block_size * geometry_.head_dim;
     const std::int64_t edge = draw().one_of<std::int64_t>({0, geometry_.head_dim, side - 1});
@@ -58,6 +73,8 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
   Op block_size() { return Op::of(BlockSize{}); }
   Op concurrent() { return Op::of(Concurrent{2, draw().between(0, 3), draw().between(0, 3)}); }
   Op make() {
+    if (is_long()) return make_to_last();
+    if (is_large() && draw().percent(80)) return make_large();
     constexpr std::int64_t kBudget = 1 << 20;
     constexpr std::int64_t kMost = 33;
     std::int64_t positions = draw().size(1, kMost);
@@ -75,6 +92,24 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
     return Op::of(New{layers, positions, dim, megabytes});
   }
 
+  // An empty pool gets two blocks back, which come again, the last one first.
+  std::optional<Op> refill(std::size_t number) {
+    if (seen_.size() < 2) return std::nullopt;
+    if (number == 0) return Op::of(Drain{0});
+    if (number < 3) return Op::of(FreeBlock{seen_[number - 1]});
+    return number < 6 ? Op::of(Alloc{}) : Op::of(Available{});
+  }
+  std::optional<Op> free_twice(std::size_t number) {
+    if (seen_.empty()) return std::nullopt;
+    if (number < 2) return Op::of(FreeBlock{seen_.front()});
+    if (number == 2) return Op::of(Available{});
+    return number < 5 ? Op::of(Alloc{}) : Op::of(ReadBlock{seen_.front()});
+  }
+
+  static constexpr auto kPlans = std::to_array<ScriptPlan<S, Label>>({
+      {1, Label::kDrainedFreedAndTakenInOrder, 7, &S::refill},
+      {1, Label::kFreedTwiceThenTakenTwice, 6, &S::free_twice},
+  });
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {90, "alloc", &S::alloc, true},
       {75, "free_block", &S::free_block, true},
@@ -99,6 +134,11 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
     }
     if (cap_ > 0) reach(Label::kPoolReplaced);
     cap_ = seen.as<New::Returns>().cap;
+    constexpr std::int64_t kThousand = 1'024;
+    if (cap_ > kThousand) reach(Label::kBeyondAThousandBlocks);
+    constexpr std::int64_t kBytesOfAMegabyte = 1 << 20;
+    spend(static_cast<std::uint64_t>(made.max_memory_mb * kBytesOfAMegabyte) / sizeof(float));
+    dry_ = false;
     if (cap_ == 1) reach(Label::kPoolOfOneBlock);
     geometry_ = {made.num_layers, made.block_size, made.head_dim, made.max_memory_mb};
     blocks_.clear();
@@ -107,6 +147,7 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
   }
   void saw(const Alloc& /*op*/, const Observation& seen) {
     if (seen.failed_with(Code::kExhausted)) reach(Label::kPoolExhausted);
+    dry_ = seen.failed_with(Code::kExhausted);
     if (seen.error) return;
     const auto& got = seen.as<Alloc::Returns>();
     Known& known = remember(got.block);
@@ -114,6 +155,10 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
     if (known.written) reach(Label::kWrittenBlockHandedOutAgain);
     if (got.used > 0) reach(Label::kOldCountOfUsedPositionsHandedOut);
     known.out = true;
+    constexpr std::int64_t kOneByte = 0xFF;
+    constexpr std::int64_t kTwoBytes = 0xFFFF;
+    if (got.block > kTwoBytes) reach(Label::kBlockBeyondTwoBytes);
+    if (++known.times_out > kOneByte) reach(Label::kReusedBeyondOneByte);
   }
   void saw(const FreeBlock& free, const Observation& seen) {
     if (!free.block.has_value()) return reach(Label::kNullBlock);
@@ -124,11 +169,13 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
       return;
     }
     if (!known->second.out) reach(Label::kBlockFreedTwice);
+    dry_ = false;
     known->second.out = false;
   }
   void saw(const Drain& drain, const Observation& seen) {
     if (seen.error) return;
     if (drain.leave <= 0) reach(Label::kDrained);
+    spend(static_cast<std::uint64_t>(kDrainCost * seen.as<Drain::Returns>().taken));
     if (const std::int64_t last = seen.as<Drain::Returns>().last; last >= 0)
       remember(last).out = true;
     drained_ = true;
@@ -143,10 +190,38 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
   void saw(const Concurrent& /*op*/, const Observation& seen) {
     if (!seen.error) reach(Label::kThreadsOnOnePool);
   }
-  template <OneOf<SetUsed, ReadBlock, Cap, BlockSize> T>
+  void saw(const ReadBlock& /*op*/, const Observation& seen) {
+    if (seen.error) return;
+    const auto& read = seen.as<ReadBlock::Returns>();
+    constexpr std::int64_t kThousand = 1'024;
+    constexpr std::int64_t kFourBits = 0xF;
+    constexpr std::int64_t kOneByte = 0xFF;
+    spend(static_cast<std::uint64_t>(kReadCost * std::ssize(read.k)));
+    if (std::ssize(read.k) > kThousand) reach(Label::kBlockOfAThousandCells);
+    if (read.used > kFourBits) reach(Label::kUsedBeyondFourBits);
+    if (read.used > kOneByte) reach(Label::kUsedBeyondOneByte);
+  }
+  template <OneOf<SetUsed, Cap, BlockSize> T>
   void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
+  static constexpr std::int64_t kDrainCost = 16;  // of a block, in cells
+  static constexpr std::int64_t kReadCost = 8;    // of a cell of K
+
+  // Many blocks, or few large ones.
+  Op make_large() {
+    if (draw().percent(40)) return Op::of(New{1, 1, draw().between(1, 3), draw().between(1, 2)});
+    const std::int64_t positions = draw().edge(4, 1'025);
+    const std::int64_t dim = draw().edge(4, 257);
+    return Op::of(New{draw().size(1, 9), positions, dim, draw().between(1, 8)});
+  }
+  // Small blocks, so many that most are taken once, or so few that they come again and again.
+  Op make_to_last() {
+    if (cap_ > 0 && draw().percent(97)) return alloc();
+    if (draw().percent(50)) return Op::of(New{1, 1, 1, 1});
+    plan(Drain{draw().between(1, 100)});
+    return Op::of(New{draw().between(1, 4), draw().between(4, 16), 16, 1});
+  }
   // Mostly one that was handed out, also if it was given back.
   std::int64_t block() {
     if (!seen_.empty() && draw().percent(90)) return seen_[draw().below(seen_.size())];
@@ -165,6 +240,7 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
   std::map<std::int64_t, Known> blocks_;
   std::vector<std::int64_t> seen_;  // blocks handed out
   bool drained_ = false;            // more blocks are out than seen_ knows
+  bool dry_ = false;                // the last alloc found no block
   std::int64_t written_ = 0;
 };
 

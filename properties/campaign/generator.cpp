@@ -23,10 +23,14 @@ std::int64_t Draw::size(std::int64_t low, std::int64_t most) {
   constexpr std::uint64_t kFewPercent = 75;
   constexpr std::int64_t kFew = 5;
   if (percent(kFewPercent) || most - low <= kFew) return between(low, std::min(most, low + kFew));
+  return edge(low, most);
+}
+
+std::int64_t Draw::edge(std::int64_t low, std::int64_t most) {
   std::int64_t scales = 0;  // powers of two up to `most`, from 4 on
   while ((std::int64_t{8} << scales) <= most) ++scales;
   const std::int64_t power = std::int64_t{4} << between(0, scales);
-  return std::clamp(power + between(-1, 1), low, most);
+  return std::clamp(power + between(-1, 1), std::min(low, most), most);
 }
 
 OddValues::OddValues(std::uint64_t seed)

@@ -33,6 +33,8 @@ class Draw {
   /// A size from `low` to `most`, over scales: mostly a few, now and then 2^k - 1, 2^k or 2^k + 1,
   /// where blocks, words and growth steps end.
   [[nodiscard]] std::int64_t size(std::int64_t low, std::int64_t most);
+  /// 2^k - 1, 2^k or 2^k + 1 for some k from 2 on, but within low to most.
+  [[nodiscard]] std::int64_t edge(std::int64_t low, std::int64_t most);
   /// One of the values, each as likely.
   template <class T>
   [[nodiscard]] T one_of(std::initializer_list<T> values) {

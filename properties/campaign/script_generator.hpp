@@ -11,6 +11,7 @@
 #include <deque>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,7 +62,8 @@ template <DescribedEnum Label>
   return texts;
 }
 
-/// A generator that must reach every label of its enumeration, some in one profile only.
+/// A generator that must reach every label of its enumeration, some in one profile only. It lives
+/// long if there is a Label::kCountedBeyondTwoBytes.
 template <DescribedEnum Label>
 [[nodiscard]] Generator script_generator(const CacheKind& kind,
                                          std::function<GeneratedCase(const CaseTerms& terms)> make,
@@ -70,7 +72,10 @@ template <DescribedEnum Label>
   return {.kind = &kind,
           .make = std::move(make),
           .original_labels = label_texts_but(documented_only),
-          .documented_labels = label_texts_but(original_only)};
+          .documented_labels = label_texts_but(original_only),
+          .lives_long = requires {Label::kCountedBeyondTwoBytes;
+}
+};  // namespace kvo
 }
 
 /// A case without config, whose script is a Script of (terms).
@@ -106,7 +111,11 @@ struct ScriptPlan {
 /// and may have
 ///   static constexpr std::array kPlans{ScriptPlan<Derived, Label>{..}, ..};
 /// which are mixed into the steps of two cases in three. It may plan() operations that come next,
-/// reach() labels, and spend() the case's budget: where that is used up, the script ends.
+/// reach() labels, and spend() the case's budget: where that is used up, the script ends. A
+/// Label::kCountedBeyondTwoBytes is reached where an operation has succeeded more often than 16
+/// bits count.
+///
+/// A case of Scale::kLong has no plans and is mostly one of its steps, usually the first.
 template <class Derived, class Ops, class Label>
 class ScriptGenerator : public OpStream {
  public:
@@ -125,13 +134,20 @@ class ScriptGenerator : public OpStream {
     visit_op(Ops(), op,
              [&](const auto& operation) { static_cast<Derived&>(*this).saw(operation, seen); });
     if (const auto label = std::exchange(completed_, std::nullopt)) reach(*label);
+    if constexpr (requires { Label::kCountedBeyondTwoBytes; }) {
+      constexpr std::uint64_t kTwoBytes = 0xFFFF;
+      if (!seen.error && ++times_[&op.kind()] > kTwoBytes) reach(Label::kCountedBeyondTwoBytes);
+    }
     labels_ = nullptr;
   }
 
  protected:
   explicit ScriptGenerator(std::uint64_t seed) : draw_(seed) {}
+  explicit ScriptGenerator(const CaseTerms& terms) : draw_(terms.seed), scale_(terms.scale) {}
 
   [[nodiscard]] Draw& draw() { return draw_; }
+  [[nodiscard]] bool is_large() const { return scale_ == Scale::kLarge; }
+  [[nodiscard]] bool is_long() const { return scale_ == Scale::kLong; }
   /// An operation by one of the steps.
   [[nodiscard]] Op drawn() {
     if (weights_.empty()) draw_weights();
@@ -156,8 +172,12 @@ class ScriptGenerator : public OpStream {
   /// So many cells were looked at or copied.
   void spend(std::uint64_t cells) { spent_ += cells; }
 
-  /// The case has gone through this state. To be called from saw().
-  void reach(Label label) { labels_->insert(label_text(label)); }
+  /// The case has gone through this state, a Label or one of a further enumeration. To be called
+  /// from saw().
+  template <DescribedEnum State>
+  void reach(State state) {
+    labels_->insert(label_text(state));
+  }
 
  private:
   void draw_weights() {
@@ -168,11 +188,19 @@ class ScriptGenerator : public OpStream {
       always.push_back(step.always);
     }
     weights_ = swarm(draw_, std::move(usual), always);
+    if (!is_long()) return;
+    constexpr std::uint64_t kFirstPercent = 60;
+    constexpr std::uint64_t kMostly = 6;  // times all the others
+    std::uint64_t& most = weights_[draw_.percent(kFirstPercent) ? 0 : draw_.below(weights_.size())];
+    std::uint64_t all = 0;
+    for (const std::uint64_t weight : weights_) all += weight;
+    most += kMostly * all;
   }
 
   // The next operation of the plan that is under way, or that begins now.
   std::optional<Op> of_plan() {
     if constexpr (requires { Derived::kPlans; }) {
+      if (is_long()) return std::nullopt;
       if (!plan_percent_) plan_percent_ = draw_.one_of<std::uint64_t>({0, 3, 15});
       if (!followed_) {
         if (!draw_.percent(*plan_percent_)) return std::nullopt;
@@ -196,12 +224,14 @@ class ScriptGenerator : public OpStream {
   };
 
   Draw draw_;
+  Scale scale_ = Scale::kSmall;
   std::vector<std::uint64_t> weights_;
   std::optional<std::uint64_t> plan_percent_;
   std::optional<Followed> followed_;
   std::optional<Label> completed_;  ///< of the plan whose last operation has been drawn
   std::deque<Op> planned_;
   std::uint64_t spent_ = 0;
+  std::map<const OpKind*, std::uint64_t> times_;  ///< that an operation has succeeded
   Labels* labels_ = nullptr;
 };
 

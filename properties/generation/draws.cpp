@@ -7,6 +7,7 @@ namespace kvo::generation {
 namespace {
 
 constexpr std::int64_t kBytes = 256;
+constexpr std::int64_t kMostTokens = 257;  // of a prompt, and of a text
 
 std::string drawn_piece(Draw& draw) {
   return draw.one_of<const char*>({"a", "b", "c", "ab", "bc", "cab", "\u00e9", "a\u20ac", " ", ""});
@@ -21,10 +22,12 @@ Ids drawn_tokens(Draw& draw, std::int64_t count, std::int64_t vocab) {
 std::string drawn_prompt(Draw& draw, const RequestTerms& terms) {
   if (draw.percent(3)) return draw.percent(50) ? "" : " \t";
   if (draw.percent(3)) return "2 x";
+  const bool large = terms.large && draw.percent(15);
   const std::int64_t most = draw.percent(5) ? 60 : 14;
   const TokenizerKind kind = terms.tokenizer.kind;
   std::string prompt;
-  for (const std::int64_t token : drawn_tokens(draw, draw.size(1, most), terms.vocab)) {
+  const std::int64_t length = large ? draw.edge(60, kMostTokens) : draw.size(1, most);
+  for (const std::int64_t token : drawn_tokens(draw, length, terms.vocab)) {
     if (kind == TokenizerKind::kBytes)
       prompt += draw.one_of<const char*>({"a", "b", " ", "\u00e9", "\u20ac"});
     else if (kind == TokenizerKind::kWhitespace)
@@ -45,19 +48,22 @@ std::string drawn_stop(Draw& draw, const RequestTerms& terms) {
   return stop;
 }
 
-std::int64_t drawn_most(Draw& draw, bool bounded) {
+std::int64_t drawn_most(Draw& draw, const RequestTerms& terms) {
+  if (terms.large && draw.percent(10)) return draw.edge(40, kMostTokens);
   if (draw.percent(4)) return draw.one_of<std::int64_t>({0, -5});
-  if (bounded && draw.percent(4)) return std::int64_t{1} << 31U;
+  if (terms.bounded && draw.percent(4)) return std::int64_t{1} << 31U;
   return draw.percent(10) ? draw.between(17, 40) : draw.between(1, 12);
 }
 
 }  // namespace
 
-ModelConfig drawn_model(Draw& draw, bool bytes) {
-  const std::int64_t heads = draw.between(1, 3);
-  ModelConfig model{.layers = draw.between(1, 3),
+ModelConfig drawn_model(Draw& draw, bool bytes, Scale scale) {
+  const bool large = scale == Scale::kLarge;
+  const std::int64_t heads = large && draw.percent(20) ? draw.edge(4, 17) : draw.between(1, 3);
+  ModelConfig model{.layers = large && draw.percent(20) ? draw.edge(5, 17) : draw.between(1, 3),
                     .dim = heads * draw.between(1, 2),
                     .vocab = draw.percent(5) ? 1 : draw.between(3, 24)};
+  if (large && draw.percent(20)) model.vocab = draw.edge(24, 1'025);
   if (bytes) model.vocab = kBytes;
   const std::uint64_t kind = draw.below(100);
   if (kind < 60) {
@@ -100,14 +106,26 @@ TokenizerConfig drawn_tokenizer(Draw& draw, std::int64_t vocab, bool bytes) {
   return tokenizer;
 }
 
-GeneratorSizes drawn_sizes(Draw& draw, const ModelConfig& model) {
+GeneratorSizes drawn_sizes(Draw& draw, const ModelConfig& model, Scale scale) {
   GeneratorSizes sizes{.num_layers = model.layers,
                        .max_seq_len = draw.percent(6) ? draw.between(0, 2) : draw.between(8, 44),
                        .bos = draw.one_of<std::int64_t>({0, 0, -1, 1, 2}),
                        .eos = draw.one_of<std::int64_t>({999, 999, 0, -1, 1}),
                        .vocab_size = model.vocab};
+  if (scale == Scale::kLarge && draw.percent(60)) sizes.max_seq_len = draw.edge(44, 513);
   if (draw.percent(3)) sizes.num_layers += draw.one_of<std::int64_t>({-1, 1});
   return sizes;
+}
+
+std::uint64_t cost_of(const Request& request, const ModelConfig& model) {
+  constexpr std::int64_t kForward = 10'000;  // whatever the sizes, over every cache
+  constexpr std::int64_t kCells = 8;         // of a row of K, per layer
+  const std::int64_t prompt = 1 + std::ranges::count(request.prompt, ' ');
+  const std::int64_t asked = request.sampling.max_new_tokens;  // 0 or less: 256
+  const std::int64_t text = asked > 0 ? std::min(asked, kMostTokens) : kMostTokens;
+  const std::int64_t tokens = prompt + text;
+  return static_cast<std::uint64_t>(
+      tokens * (kForward + tokens * model.layers * model.dim * kCells + model.vocab * kCells));
 }
 
 Request drawn_request(Draw& draw, const RequestTerms& terms) {
@@ -118,7 +136,7 @@ Request drawn_request(Draw& draw, const RequestTerms& terms) {
     if (draw.percent(30)) sampling.top_p = draw.one_of<double>({0, 0.5, 0.9, 2, -1});
     if (draw.percent(25)) sampling.repetition_penalty = draw.one_of<double>({1.25, 2, 0.5, 0, -1});
   }
-  sampling.max_new_tokens = drawn_most(draw, terms.bounded);
+  sampling.max_new_tokens = drawn_most(draw, terms);
   if (draw.percent(15))
     sampling.stop_token_ids = drawn_tokens(draw, draw.between(1, 2), terms.vocab);
   if (draw.percent(35))

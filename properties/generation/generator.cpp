@@ -20,15 +20,18 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(TextLabel, std::uint8_t, kText, kNoText, kFull, kE
                               kCancelled, kStreamFailed, kEmptyPrompt, kBadPrompt, kUndecodable,
                               kModelFailed, kBadLogits, kTooFewLayers, kSeveralEvents, kDrawn,
                               kMixedBatch, kWrongStreams, kPoolLow, kPoolWhole, kNoPool, kRefused,
-                              kVocabularyOfOne, kMany, kChunkedPrompt, kSharedPrefix)
+                              kVocabularyOfOne, kMany, kChunkedPrompt, kSharedPrefix,
+                              kBeyondAHundredPositions, kTextOfAHundredBytes, kFiveLayers,
+                              kFiveHeads, kBeyondAHundredTokens, kCancelledThenRepeated)
 
 class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLabel> {
   using S = TextScript;
   using Label = TextLabel;
 
  public:
-  TextScript(std::uint64_t seed, RequestTerms terms, PrefillOption prefill)
-      : ScriptGenerator(seed), terms_(std::move(terms)), prefill_(prefill) {
+  TextScript(const CaseTerms& terms, RequestTerms requests, const ModelConfig& model,
+             PrefillOption prefill)
+      : ScriptGenerator(terms), terms_(std::move(requests)), model_(model), prefill_(prefill) {
     plan(New{});
   }
 
@@ -56,6 +59,18 @@ class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLa
   Op drain() { return Op::of(PoolDrain{draw().between(0, 5)}); }
   Op again() { return Op::of(New{}); }
 
+  // A text that is given up half way, and the same request again.
+  std::optional<Op> repeat_cancelled(std::size_t number) {
+    if (number == 0) again_ = request();
+    spend(cost_of(again_, model_));
+    Generate op{again_.prompt, again_.sampling};
+    if (number == 0) op.cancel_after_forward = draw().between(0, 3);
+    return Op::of(std::move(op));
+  }
+
+  static constexpr auto kPlans = std::to_array<ScriptPlan<S, Label>>({
+      {1, Label::kCancelledThenRepeated, 2, &S::repeat_cancelled},
+  });
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {12, "generate", &S::generate, true},
       {8, "stream", &S::generate_stream},
@@ -78,7 +93,15 @@ class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLa
     reach(text.empty() ? Label::kNoText : Label::kText);
     if (op.sampling.temperature > 0) reach(Label::kDrawn);
     constexpr std::size_t kManyBytes = 16;
+    constexpr std::size_t kHundred = 100;
     if (text.size() > kManyBytes) reach(Label::kMany);
+    if (text.size() > kHundred) reach(Label::kTextOfAHundredBytes);
+    if (static_cast<std::size_t>(std::ranges::count(op.prompt, ' ')) >= kHundred)
+      reach(Label::kBeyondAHundredPositions);
+    if (model_.layers >= 5) reach(Label::kFiveLayers);
+    if (model_.kind == ModelKind::kAttention && model_.heads.value_or(1) >= 5)
+      reach(Label::kFiveHeads);
+    if (model_.vocab > static_cast<std::int64_t>(kHundred)) reach(Label::kBeyondAHundredTokens);
     if (op.cancel_after_forward) reach(Label::kCancelled);
     if (prefill_.chunk == 1 && op.prompt.find(' ') != std::string::npos)
       reach(Label::kChunkedPrompt);
@@ -115,6 +138,7 @@ class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLa
       drawn.prompt = last_.substr(0, blank) + " " + drawn.prompt;
     }
     last_ = drawn.prompt;
+    spend(cost_of(drawn, model_));
     return drawn;
   }
   std::optional<std::int64_t> cancel() {
@@ -148,7 +172,9 @@ class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLa
   }
 
   RequestTerms terms_;
+  ModelConfig model_;
   PrefillOption prefill_;
+  Request again_ = {};     ///< of a plan
   std::string last_ = {};  ///< prompt
   bool shares_ = false;    ///< the last prompt begins as the one before it
 };
@@ -157,9 +183,9 @@ GeneratedCase make_text_case(const CacheKind& kind, const CaseTerms& terms) {
   Draw draw(~terms.seed);
   const bool bytes = draw.percent(12);
   GeneratorConfig config;
-  config.model = drawn_model(draw, bytes);
+  config.model = drawn_model(draw, bytes, terms.scale);
   config.tokenizer = drawn_tokenizer(draw, config.model.vocab, bytes);
-  config.generator = drawn_sizes(draw, config.model);
+  config.generator = drawn_sizes(draw, config.model, terms.scale);
   const bool paged = &kind == &paged_kind();
   if (&kind == &tensor_kind()) config.engine = Engine::kUploader;
   if (draw.percent(5)) config.kv_dtype = "fp16";
@@ -172,9 +198,13 @@ GeneratedCase make_text_case(const CacheKind& kind, const CaseTerms& terms) {
     config.prefill = {.chunk = draw.one_of<std::int64_t>({0, 0, 1, 2, 5}),
                       .keep_prefix = draw.percent(70)};
   const PrefillOption prefill = config.prefill.value_or(PrefillOption());
-  RequestTerms request{config.tokenizer, config.model.vocab, !paged};
+  RequestTerms request{.tokenizer = config.tokenizer,
+                       .vocab = config.model.vocab,
+                       .bounded = !paged,
+                       .large = terms.scale == Scale::kLarge};
+  const ModelConfig model = config.model;
   return {.setup = {.profile = terms.profile, .config = Record::of(std::move(config))},
-          .ops = std::make_unique<TextScript>(terms.seed, std::move(request), prefill)};
+          .ops = std::make_unique<TextScript>(terms, std::move(request), model, prefill)};
 }
 
 using Others = std::initializer_list<TextLabel>;

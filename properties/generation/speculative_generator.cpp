@@ -1,4 +1,5 @@
 // Random scripts for speculative decoding, and for the draft length that adapts.
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -16,21 +17,27 @@ namespace {
 // States worth reaching.
 BOOST_DEFINE_FIXED_ENUM_CLASS(DraftLabel, std::uint8_t, kText, kNoText, kLongText, kFull,
                               kCancelled, kEmptyPrompt, kBadPrompt, kUndecodable, kRefused,
-                              kVerifiedAll, kVerifiedSome, kNothingToVerify)
+                              kVerifiedAll, kVerifiedSome, kNothingToVerify,
+                              kBeyondAHundredPositions, kFiveLayers, kDraftBeyondTen)
 
 class DraftScript final : public ScriptGenerator<DraftScript, SpeculativeOps, DraftLabel> {
   using S = DraftScript;
   using Label = DraftLabel;
 
  public:
-  DraftScript(std::uint64_t seed, RequestTerms terms)
-      : ScriptGenerator(seed), terms_(std::move(terms)) {
+  DraftScript(const CaseTerms& terms, RequestTerms requests, const SpeculativeConfig& config)
+      : ScriptGenerator(terms),
+        terms_(std::move(requests)),
+        target_(config.target.model),
+        draft_len_(config.draft_len) {
     plan(New{});
   }
 
   // Steps.
   Op generate() {
     Request request = drawn_request(draw(), terms_);
+    // A token costs the forwards of both models.
+    spend(2 * cost_of(request, target_));
     SpeculativeGenerate op{std::move(request.prompt), std::move(request.sampling)};
     if (draw().percent(10)) op.cancel_after_target_forward = draw().between(0, 4);
     if (draw().percent(4)) op.cancel_after_forward = draw().between(0, 8);
@@ -75,6 +82,9 @@ class DraftScript final : public ScriptGenerator<DraftScript, SpeculativeOps, Dr
     const std::string& text = *seen.as<SpeculativeGenerate::Returns>().text;
     reach(text.empty() ? Label::kNoText : Label::kText);
     if (text.size() > kManyBytes) reach(Label::kLongText);
+    if (std::ranges::count(op.prompt, ' ') >= 100) reach(Label::kBeyondAHundredPositions);
+    if (target_.layers >= 5) reach(Label::kFiveLayers);
+    if (draft_len_ > 10 && text.size() > kManyBytes) reach(Label::kDraftBeyondTen);
   }
   void saw(const Verify& op, const Observation& seen) {
     if (seen.error) return;
@@ -86,39 +96,46 @@ class DraftScript final : public ScriptGenerator<DraftScript, SpeculativeOps, Dr
 
  private:
   RequestTerms terms_;
+  ModelConfig target_;
+  std::int64_t draft_len_;
 };
 
 GeneratedCase make_draft_case(const CaseTerms& terms) {
   Draw draw(~terms.seed);
   const bool bytes = draw.percent(8);
   SpeculativeConfig config;
-  config.target.model = drawn_model(draw, bytes);
-  config.target.generator = drawn_sizes(draw, config.target.model);
+  config.target.model = drawn_model(draw, bytes, terms.scale);
+  config.target.generator = drawn_sizes(draw, config.target.model, terms.scale);
   config.draft = config.target;
   if (draw.percent(60)) {
-    config.draft.model = drawn_model(draw, bytes);
-    config.draft.generator = drawn_sizes(draw, config.draft.model);
+    config.draft.model = drawn_model(draw, bytes, terms.scale);
+    config.draft.generator = drawn_sizes(draw, config.draft.model, terms.scale);
     if (draw.percent(80)) config.draft.generator.max_seq_len = config.target.generator.max_seq_len;
   }
   config.tokenizer = drawn_tokenizer(draw, config.target.model.vocab, bytes);
   config.draft_len = draw.percent(8)
                          ? draw.one_of<std::int64_t>({0, -3, 12, std::int64_t{1} << 31U})
                          : draw.between(1, 6);
+  if (terms.scale == Scale::kLarge && draw.percent(30)) config.draft_len = draw.edge(7, 65);
   if (draw.percent(60)) config.adaptive.emplace(draw.percent(50));
-  RequestTerms request{config.tokenizer, config.target.model.vocab, true, true};
+  RequestTerms request{.tokenizer = config.tokenizer,
+                       .vocab = config.target.model.vocab,
+                       .greedy = true,
+                       .large = terms.scale == Scale::kLarge};
+  auto script = std::make_unique<DraftScript>(terms, std::move(request), config);
   return {.setup = {.profile = terms.profile, .config = Record::of(std::move(config))},
-          .ops = std::make_unique<DraftScript>(terms.seed, std::move(request))};
+          .ops = std::move(script)};
 }
 
 BOOST_DEFINE_FIXED_ENUM_CLASS(TrackerLabel, std::uint8_t, kGrown, kShrunk, kAtMost, kAtLeast,
-                              kNoTracker, kClamped)
+                              kNoTracker, kClamped, kCountedBeyondTwoBytes)
 
 class TrackerScript final : public ScriptGenerator<TrackerScript, TrackerOps, TrackerLabel> {
   using S = TrackerScript;
   using Label = TrackerLabel;
 
  public:
-  explicit TrackerScript(const CaseTerms& terms) : ScriptGenerator(terms.seed) {
+  explicit TrackerScript(const CaseTerms& terms) : ScriptGenerator(terms) {
     if (!draw().percent(5)) plan(fresh());
   }
 
@@ -132,7 +149,8 @@ class TrackerScript final : public ScriptGenerator<TrackerScript, TrackerOps, Tr
     return Op::of(
         RecordOutcomes{draw().percent(80) ? accepted : draw().between(0, proposed), proposed});
   }
-  Op again() { return fresh(); }
+  // In a long life hardly ever, else no tracker would grow old.
+  Op again() { return is_long() && draw().percent(97) ? record() : fresh(); }
 
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {30, "record", &S::record, true},

@@ -16,7 +16,10 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kLayersOfUnequalLength,
                               kAppendedBeyondTheReservedRoom, kAppendedAfterClear,
                               kClonedWithDataNotYetAdvanced, kWrongLengthStored,
                               kWrongLengthRefused, kLayerOutOfRange, kSizeProductOverflows,
-                              kPinnedAddressHeld, kAdvanceRefused, kSecondAppendOfATokenRefused)
+                              kPinnedAddressHeld, kAdvanceRefused, kSecondAppendOfATokenRefused,
+                              kFiveLayers, kRowsOfAThousandCells, kBeyondAThousandTokens,
+                              kBeyondSixteenCaches, kClearedBeyondOneByte, kCountedBeyondTwoBytes,
+                              kClonedThenBothGrown, kClearedClonedAndGrown)
 
 constexpr std::uint64_t kMostLayers = 9;
 constexpr std::int64_t kMostHeads = 9;
@@ -30,6 +33,7 @@ struct Known {
   std::vector<std::uint64_t> elements = {};
   bool cleared = false;
   bool pending = false;
+  std::uint64_t next_layer = 0;  // that lacks the token under way, if they come in order
 
   [[nodiscard]] std::int64_t entry() const {
     return static_cast<std::int64_t>(geometry.num_kv_heads * geometry.head_dim);
@@ -41,14 +45,21 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
 
  public:
   explicit VectorScript(const CaseTerms& terms)
-      : ScriptGenerator(terms.seed),
+      : ScriptGenerator(terms),
         documented_(terms.profile == Profile::kDocumented),
-        odd_values_(terms.seed) {}
+        odd_values_(terms.seed) {
+    if (is_long()) most_tokens_ = draw().one_of<std::uint64_t>({8, 300, 5'000});
+    if (is_large() && draw().percent(20)) new_caches_ = draw().between(17, 40);
+  }
 
-  std::optional<Op> next() override { return caches_.empty() ? make() : ScriptGenerator::next(); }
+  std::optional<Op> next() override {
+    const bool more = std::ssize(caches_) < new_caches_ && !has_plan() && !follows_plan();
+    return more ? make() : ScriptGenerator::next();
+  }
 
   // Steps.
   Op append() {
+    if (is_long() && draw().percent(95)) return next_of_token();
     const std::uint64_t cache = number();
     const std::int64_t entry = cache < caches_.size() ? caches_[cache].entry() : 1;
     const auto length = [&] { return draw().percent(8) ? draw().size(0, kMostDim) : entry; };
@@ -56,6 +67,7 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
   }
   // An append to every layer in turn and then advance: what an engine does.
   Op token() {
+    if (is_long()) return next_of_token();
     const std::uint64_t cache = number();
     if (cache >= caches_.size()) return Op::of(Advance{cache});
     const Known& known = caches_[cache];
@@ -72,22 +84,48 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
   Op num_layers() { return Op::of(NumLayers{number()}); }
   Op entry_size() { return Op::of(EntrySize{number()}); }
   Op clear() { return Op::of(Clear{number()}); }
-  Op clone() { return Op::of(Clone{number()}); }
+  Op clone() {
+    // In a long life caches are seldom added, else none would grow old.
+    return is_long() && draw().percent(97) ? next_of_token() : Op::of(Clone{number()});
+  }
   Op clone_from() { return Op::of(CloneFrom{number(), number()}); }
   Op debug() { return Op::of(Debug{number(), draw().percent(50)}); }
   Op pin() { return of_layer<Pin>(); }
   Op pinned() { return of_layer<Pinned>(); }
   Op make() {
+    if (is_long()) {
+      if (!caches_.empty() && draw().percent(97)) return next_of_token();
+      return Op::of(New{draw().below(2) + 2, 1, draw().below(2) + 1});
+    }
     std::uint64_t heads = size(kMostHeads);
     std::uint64_t dim = size(kMostDim);
-    const std::uint64_t layers = size(kMostLayers);
+    std::uint64_t layers = size(kMostLayers);
+    if (is_large() && draw().percent(40)) heads = edge(5, 33);
+    if (is_large() && draw().percent(40))
+      dim = draw().percent(50) ? draw().one_of<std::uint64_t>({32, 64, 80, 96, 128}) : edge(9, 513);
+    if (is_large() && draw().percent(20)) layers = edge(5, 65);
     if (draw().percent(3)) heads = dim = std::uint64_t{1} << 32U;
     if (draw().percent(50)) return Op::of(New{layers, heads, dim});
-    std::uint64_t tokens = size(kMostTokens);
+    std::uint64_t tokens = is_large() && draw().percent(40) ? edge(33, 4'097) : size(kMostTokens);
     if (draw().percent(3)) tokens = std::uint64_t{1} << 62U;
     return Op::of(WithCapacity{layers, heads, dim, tokens});
   }
 
+  // A clone, a row for each of the two, and what both then hold.
+  std::optional<Op> clone_and_grow(std::size_t number) {
+    if (number == 0) about_ = draw().below(caches_.size());
+    return grow_beside_clone(number);
+  }
+  std::optional<Op> clear_and_clone(std::size_t number) {
+    if (number > 0) return grow_beside_clone(number - 1);
+    about_ = draw().below(caches_.size());
+    return Op::of(Clear{about_});
+  }
+
+  static constexpr auto kPlans = std::to_array<ScriptPlan<S, Label>>({
+      {1, Label::kClonedThenBothGrown, 5, &S::clone_and_grow},
+      {1, Label::kClearedClonedAndGrown, 6, &S::clear_and_clone},
+  });
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {40, "append", &S::append, true},
       {10, "token", &S::token, true},
@@ -117,6 +155,7 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
               made.max_seq_len * made.num_kv_heads * made.head_dim});
   }
   void saw(const Append& append, const Observation& seen) {
+    spend(kAppendCost * static_cast<std::uint64_t>(append.k.elements() + append.v.elements()));
     if (append.cache >= caches_.size()) return;
     Known& known = caches_[append.cache];
     const bool exact = append.k.elements() == known.entry() && append.v.elements() == known.entry();
@@ -136,10 +175,19 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
     for (const std::uint64_t other : known.elements)
       if (other != elements) reach(Label::kLayersOfUnequalLength);
     known.pending = true;
+    if (append.layer == known.next_layer) ++known.next_layer;
+    constexpr std::int64_t kThousand = 1'024;
+    if (append.layer >= 4) reach(Label::kFiveLayers);
+    if (known.entry() > kThousand) reach(Label::kRowsOfAThousandCells);
+    if (exact && known.entry() > 0 &&
+        elements > static_cast<std::uint64_t>(kThousand * known.entry()))
+      reach(Label::kBeyondAThousandTokens);
   }
   void saw(const Advance& advance, const Observation& seen) {
     if (seen.error && documented_) reach(Label::kAdvanceRefused);
-    if (!seen.error) caches_[advance.cache].pending = false;
+    if (seen.error) return;
+    caches_[advance.cache].pending = false;
+    caches_[advance.cache].next_layer = 0;
   }
   void saw(const EntrySize& /*op*/, const Observation& seen) {
     if (seen.error) reach(Label::kSizeProductOverflows);
@@ -149,27 +197,69 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
     Known& known = caches_[clear.cache];
     std::ranges::fill(known.elements, 0);
     known.cleared = true;
+    known.next_layer = 0;
+    constexpr std::uint64_t kOneByte = 0xFF;
+    if (++cleared_ > kOneByte) reach(Label::kClearedBeyondOneByte);
   }
   void saw(const Clone& clone, const Observation& seen) {
     if (seen.error) return;
+    spend_on(caches_[clone.cache]);
     if (caches_[clone.cache].pending) reach(Label::kClonedWithDataNotYetAdvanced);
     caches_.push_back(caches_[clone.cache]);
     caches_.back().reserved = 0;
+    if (caches_.size() > 16) reach(Label::kBeyondSixteenCaches);
   }
   void saw(const CloneFrom& clone, const Observation& seen) {
-    if (!seen.error) caches_[clone.cache] = caches_[clone.source];
+    if (seen.error) return;
+    spend_on(caches_[clone.source]);
+    caches_[clone.cache] = caches_[clone.source];
+  }
+  template <OneOf<Keys, Values> T>
+  void saw(const T& asked, const Observation& seen) {
+    if (!seen.error) spend(kQueryCost * caches_[asked.cache].elements[asked.layer]);
   }
   void saw(const Pinned& /*op*/, const Observation& seen) {
     if (!seen.error && seen.as<Pinned::Returns>().same.has_value())
       reach(Label::kPinnedAddressHeld);
   }
-  template <OneOf<Keys, Values, Len, IsEmpty, NumLayers, Debug, Pin> T>
+  template <OneOf<Len, IsEmpty, NumLayers, Debug, Pin> T>
   void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
+  static constexpr std::uint64_t kAppendCost = 4;
+  static constexpr std::uint64_t kQueryCost = 4;
+
+  // What an engine does next in a long life: a layer's row, an advance, or all over again.
+  Op next_of_token() {
+    const std::uint64_t cache = number();
+    if (cache >= caches_.size()) return Op::of(Advance{cache});
+    const Known& known = caches_[cache];
+    if (known.next_layer >= known.geometry.num_layers) return Op::of(Advance{cache});
+    const std::uint64_t held = known.elements.front();
+    if (known.next_layer == 0 && held >= most_tokens_) return Op::of(Clear{cache});
+    return row(cache, known.next_layer, known.entry(), known.entry());
+  }
+  std::optional<Op> grow_beside_clone(std::size_t number) {
+    if (number == 0) {
+      copied_ = caches_.size();
+      return Op::of(Clone{about_});
+    }
+    if (copied_ >= caches_.size() || caches_[about_].geometry.num_layers == 0) return std::nullopt;
+    const std::int64_t entry = caches_[about_].entry();
+    if (number == 1) return row(about_, 0, entry, entry);
+    if (number == 2) return row(copied_, 0, entry, entry);
+    return Op::of(Values{number == 3 ? about_ : copied_, 0});
+  }
+  void spend_on(const Known& copied) {
+    for (const std::uint64_t elements : copied.elements) spend(kAppendCost * elements);
+  }
+  std::uint64_t edge(std::int64_t low, std::int64_t most) {
+    return static_cast<std::uint64_t>(draw().edge(low, most));
+  }
   void remember(Known known) {
     known.elements.assign(known.geometry.num_layers, 0);
     caches_.push_back(std::move(known));
+    if (caches_.size() > 16) reach(Label::kBeyondSixteenCaches);
   }
   std::uint64_t size(std::int64_t most) { return static_cast<std::uint64_t>(draw().size(0, most)); }
   std::uint64_t number() {
@@ -185,7 +275,7 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
     return Op::of(T{cache, layer(cache)});
   }
   Op row(std::uint64_t cache, std::uint64_t to, std::int64_t k, std::int64_t v) {
-    constexpr std::int64_t kMostElements = kMostHeads * kMostDim;
+    constexpr std::int64_t kMostElements = std::int64_t{1} << 15U;
     auto [keys, spare] = tagger_.pair({std::min(k, kMostElements)});
     auto [unused, values] = tagger_.pair({std::min(v, kMostElements)});
     odd_values_.put_into(keys.floats());
@@ -197,6 +287,11 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
   Tagger tagger_;
   OddValues odd_values_;
   std::vector<Known> caches_;
+  std::int64_t new_caches_ = 1;    // made at first
+  std::uint64_t most_tokens_ = 0;  // of a long life, in cells of a layer
+  std::uint64_t cleared_ = 0;
+  std::uint64_t about_ = 0;   // cache of a plan
+  std::uint64_t copied_ = 0;  // its clone
 };
 
 GeneratedCase make_case(const CaseTerms& terms) {

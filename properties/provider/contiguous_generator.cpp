@@ -8,15 +8,16 @@ namespace kvo::provider {
 namespace {
 
 // States worth reaching.
-BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kCacheFullExactly, kFirstUpdateFullPinsTheShape,
-                              kFirstUpdateFullPinsNothing, kGetIsAView, kGetIsCompacted,
-                              kViewShowsALaterOverwrite, kCellWrittenThroughAView,
-                              kPoisonedRowTruncatedAndOverwritten, kLayersAtDifferentLengths,
-                              kVRefused, kNullTensor, kNegativeTruncate, kNegativeCursor,
-                              kTruncateBeyondTheLength, kTruncatedBetweenRows,
-                              kResetThenUpdateWithOtherDimRefused,
-                              kResultReadAfterItsCacheWasReplaced, kUpdateWithoutPositions,
-                              kSizeProductOverflows, kLayerOutOfRange)
+BOOST_DEFINE_FIXED_ENUM_CLASS(
+    Label, std::uint8_t, kCacheFullExactly, kFirstUpdateFullPinsTheShape,
+    kFirstUpdateFullPinsNothing, kGetIsAView, kGetIsCompacted, kViewShowsALaterOverwrite,
+    kCellWrittenThroughAView, kPoisonedRowTruncatedAndOverwritten, kLayersAtDifferentLengths,
+    kVRefused, kNullTensor, kNegativeTruncate, kNegativeCursor, kTruncateBeyondTheLength,
+    kTruncatedBetweenRows, kResetThenUpdateWithOtherDimRefused, kResultReadAfterItsCacheWasReplaced,
+    kUpdateWithoutPositions, kSizeProductOverflows, kLayerOutOfRange, kBeyondAThousandPositions,
+    kPositionsOfAThousandCells, kBatchBeyondSixtyFour, kRowsOfACommonHeadSize, kFiveLayers,
+    kBeyondSixteenCaches, kResultsBeyondOneByte, kEmptiedBeyondOneByte, kCountedBeyondTwoBytes,
+    kFilledCutByOneAndFilledAgain, kResultHeldWhileRowsAreReplaced, kEmptiedTwiceThenUsed)
 
 struct ContiguousLayer : KnownLayer {
   // Batch and dim of a first update that was too long.
@@ -35,12 +36,12 @@ class ContiguousScript final
 
  public:
   explicit ContiguousScript(const CaseTerms& terms)
-      : ProviderScript(terms), batch_(draw().size(1, 9)), dim_(draw().size(1, 9)) {}
+      : ProviderScript(terms), batch_(some_batch(9)), dim_(some_dim(9, batch_)) {}
 
   // Steps.
   Op make(std::int64_t cache) {
     std::int64_t layers = some_layers();
-    std::int64_t positions = draw().size(1, kMostPositions);
+    std::int64_t positions = some_room(batch_ * dim_);
     if (draw().percent(3)) layers = draw().between(-1, 0);
     if (draw().percent(3)) positions = draw().between(-2, 0);
     // So many that two cells a position overflow; with one they would only ask for memory.
@@ -62,11 +63,25 @@ class ContiguousScript final
       constexpr std::int64_t kFar = std::int64_t{1} << 62U;  // a length may be below 0
       room = std::min(known(cache)->max_seq_len, kFar) - there->length;
     }
+    if (is_long() && room <= 0 && draw().percent(95))
+      return draw().percent(70) ? Op::of(Reset{cache}) : Op::of(Truncate{cache, end(cache)});
     shape[1] = some_positions(room);
     RowPair pair = rows().rows(shape);
     return Op::of(Update{cache, to, std::move(pair.k), std::move(pair.v)});
   }
 
+  // Rows of the shape that a layer is pinned to, without a fault.
+  Op rows_for(std::int64_t cache, std::int64_t to, std::int64_t positions) {
+    const ContiguousLayer& layer = *known(cache, to);
+    RowPair pair = rows().sound_rows({layer.batch, positions, layer.dim});
+    return Op::of(Update{cache, to, std::move(pair.k), std::move(pair.v)});
+  }
+
+  static constexpr auto kPlans = std::to_array<ScriptPlan<S, Label>>({
+      {1, Label::kFilledCutByOneAndFilledAgain, 4, &S::fill_and_cut},
+      {1, Label::kResultHeldWhileRowsAreReplaced, 4, &S::hold_while_cut},
+      {1, Label::kEmptiedTwiceThenUsed, 4, &S::empty_twice},
+  });
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {50, "update", &S::update, true},
       {25, "get", &S::get, true},
@@ -91,6 +106,7 @@ class ContiguousScript final
     ContiguousLayer* layer = updated(update);
     if (layer == nullptr) return;
     const Known& there = *known(update.cache);
+    if (!layer->pinned()) spend_on_buffers(update.k->shape, there.max_seq_len);
     if (seen.error) return saw_refusal(there, *layer, update, *seen.error);
     const Shape& shape = update.k->shape;
     if (layer->refused_full && *layer->refused_full != std::pair{shape[0], shape[2]} &&
@@ -112,6 +128,7 @@ class ContiguousScript final
   void saw(const Reread& reread, const Observation& seen) {
     if (seen.error) return;
     const Handle& handle = handles()[static_cast<std::size_t>(reread.handle)];
+    spend_on(handle);
     if (handle.orphan) reach(Label::kResultReadAfterItsCacheWasReplaced);
     if (!handle.poked && *seen.as<Again>().k != handle.k) reach(Label::kViewShowsALaterOverwrite);
   }
@@ -133,6 +150,7 @@ class ContiguousScript final
   }
   void saw(const Reset& reset, const Observation& seen) {
     if (seen.error) return;
+    emptied();
     Known& there = *known(reset.cache);
     for (ContiguousLayer& layer : there.layers) {
       layer.cut(0);

@@ -22,7 +22,9 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kFreeFailedInClose, kClosedCacheUsed, kClosedTwice, kBuffersLeftAfterClose,
     kNewUndoneAfterAFailure, kFreeFailedWhileNewWasUndone, kCacheReplaced, kNoAllocator,
     kSizeRefused, kSizeProductOverflows, kCacheFull, kPositionRefused, kRowOfAWrongLengthRefused,
-    kCellsOfAnEarlierSequence, kLayerOutOfRange, kNoCacheYet)
+    kCellsOfAnEarlierSequence, kLayerOutOfRange, kNoCacheYet, kFiveLayers, kBeyondAHundredPositions,
+    kRowsOfAThousandCells, kEmptiedBeyondOneByte, kCountedBeyondTwoBytes, kFailedKernelThenReset,
+    kReplayedThenSynced)
 
 // What the script knows of the cache, from what was observed.
 struct Known {
@@ -52,7 +54,7 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
 
  public:
   explicit DeviceScript(const CaseTerms& terms)
-      : ScriptGenerator(terms.seed),
+      : ScriptGenerator(terms),
         documented_(terms.profile == Profile::kDocumented),
         gpu_percent_(draw().one_of<std::uint64_t>({0, 40, 100})),
         sizes_{.num_layers = draw().percent(60) ? draw().between(1, 2) : draw().size(1, 9),
@@ -60,14 +62,26 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
                .num_heads = draw().size(1, 5),
                .head_dim = draw().size(1, 9),
                .kernels = draw().percent(93) ? Kernels::kHost : Kernels::kUnavailable},
-        odd_values_(terms.seed) {}
+        odd_values_(terms.seed) {
+    if (is_large()) draw_large_sizes();
+    if (is_long()) {
+      sizes_ = {.num_layers = draw().between(1, 2),
+                .max_seq_len = draw().between(8, 33),
+                .num_heads = 1,
+                .head_dim = draw().between(1, 2),
+                .kernels = sizes_.kernels};
+    }
+  }
 
   std::optional<Op> next() override {
-    return !known_ && !has_plan() && draw().percent(92) ? make() : ScriptGenerator::next();
+    return !known_ && !has_plan() && !follows_plan() && draw().percent(92)
+               ? make()
+               : ScriptGenerator::next();
   }
 
   // Steps.
   Op make() {
+    if (known_ && rarely()) return append();
     NewDevice made = sizes_;
     if (draw().percent(4)) made.nil_allocator = true;
     for (std::int64_t* size :
@@ -76,9 +90,15 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
     if (draw().percent(2)) made.max_seq_len = std::numeric_limits<std::int64_t>::max();
     return Op::of(made);
   }
-  Op append() { return append_to(layer()); }
+  Op append() {
+    const bool full = known_ && known_->length >= sizes_.max_seq_len;
+    if (is_long() && full && draw().percent(95)) return Op::of(ResetDevice{});
+    return is_long() && known_ && draw().percent(95) ? append_to(known_->first_without())
+                                                     : append_to(layer());
+  }
   // The next layer of a forward pass, perhaps with all that follow: what an engine does.
   Op token() {
+    if (is_long()) return append();
     const std::int64_t first = known_ ? known_->first_without() : 0;
     if (draw().percent(40))
       for (std::int64_t to = first + 1; to < sizes_.num_layers; ++to) plan(append_to(to));
@@ -97,36 +117,68 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
   }
   Op reset() { return Op::of(ResetDevice{}); }
   Op close() {
+    if (rarely()) return append();
     if (draw().percent(40)) plan(LiveBuffers{});
     return Op::of(Close{});
   }
   // Failures, each with what it is meant for.
   Op fail_new() {
+    if (rarely()) return append();
     plan(make());
     return Op::of(InjectDevice{
         .alloc_fail_at = some_buffer(),
         .free_fail_at = draw().percent(25) ? std::optional<std::int64_t>(1) : std::nullopt});
   }
   Op fail_arrays() {
+    if (rarely()) return append();
     plan(DevicePointerArrays{});
     const std::int64_t at = draw().between(1, 2);
     return Op::of(draw().percent(50) ? InjectDevice{.alloc_fail_at = at}
                                      : InjectDevice{.memcpy_fail_at = at});
   }
   Op fail_close() {
+    if (rarely()) return append();
     plan(Close{});
     return Op::of(InjectDevice{.free_fail_at = some_buffer()});
   }
-  Op fail_kernel() { return Op::of(InjectDevice{.kernel_fail_at = draw().between(1, 3)}); }
+  Op fail_kernel() {
+    if (rarely()) return append();
+    return Op::of(InjectDevice{.kernel_fail_at = draw().between(1, 3)});
+  }
   Op fail_reset() {
+    if (rarely()) return append();
     plan(ResetDevice{});
     return Op::of(InjectDevice{.memcpy_fail_at = 1});
   }
   Op fail_append() {
+    if (rarely()) return append();
     plan(append());
     return Op::of(InjectDevice{.memcpy_fail_at = draw().between(0, 3)});
   }
 
+  // A kernel that fails, and a reset in place of another try.
+  std::optional<Op> reset_after_failure(std::size_t number) {
+    if (!known_ || known_->closed) return std::nullopt;
+    if (number == 0) return Op::of(InjectDevice{.kernel_fail_at = draw().between(1, 2)});
+    if (number == 1) return row_on_device(known_->first_without());
+    if (number == 2) return Op::of(ResetDevice{});
+    if (number == 3) return row_on_device(0);
+    return Op::of(ReadBuffer{0});
+  }
+  // Tokens of all layers on the device, as a replayed graph appends them, and the length after it.
+  std::optional<Op> sync_after_replays(std::size_t number) {
+    if (!known_ || known_->closed || known_->sizes.num_layers > 2) return std::nullopt;
+    constexpr std::size_t kRows = 4;
+    if (number < kRows) return row_on_device(known_->first_without());
+    if (number == kRows) return Op::of(ReadCounter{});
+    if (number == kRows + 1) return Op::of(SyncDeviceCounter{});
+    return Op::of(SeqLen{});
+  }
+
+  static constexpr auto kPlans = std::to_array<ScriptPlan<S, Label>>({
+      {1, Label::kFailedKernelThenReset, 5, &S::reset_after_failure},
+      {1, Label::kReplayedThenSynced, 7, &S::sync_after_replays},
+  });
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {60, "append", &S::append, true},
       {60, "token", &S::token, true},
@@ -155,6 +207,7 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
       if (known_) reach(Label::kCacheReplaced);
       known_ = Known{.sizes = made,
                      .held = std::vector<bool>(static_cast<std::size_t>(made.num_layers))};
+      spend(static_cast<std::uint64_t>(made.num_layers) * side_cells());
       return;
     }
     if (made.nil_allocator) reach(Label::kNoAllocator);
@@ -190,6 +243,7 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
       reach(Label::kPointerArraysMadeOnce);
   }
   void saw(const ReadBuffer& read, const Observation& seen) {
+    if (!seen.error) spend(kReadCost * side_cells());
     if (!is_there(seen) || seen.error || !known_->was_reset || known_->length > 0) return;
     const auto& buffer = seen.as<ReadBuffer::Returns>();
     const auto filled = [](float cell) { return cell != 0; };
@@ -213,6 +267,8 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
     known_->counter.reset();
     known_->set_length(0);
     known_->was_reset = true;
+    constexpr std::uint64_t kOneByte = 0xFF;
+    if (++emptied_ > kOneByte) reach(Label::kEmptiedBeyondOneByte);
     if (failed_calls(seen.as<Calls>().calls) == 0) return;
     reach(Label::kZeroingFailedInReset);
     if (!draw().percent(70)) return;
@@ -233,6 +289,17 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
   void saw(const InjectDevice& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
+  void draw_large_sizes() {
+    if (draw().percent(40)) sizes_.num_layers = draw().edge(5, 65);
+    if (draw().percent(40)) sizes_.max_seq_len = draw().edge(17, 257);
+    if (draw().percent(40)) sizes_.num_heads = draw().edge(5, 33);
+    if (draw().percent(40)) sizes_.head_dim = draw().edge(9, 257);
+    constexpr std::int64_t kMostCells = std::int64_t{1} << 17U;  // of a side of a layer
+    const std::int64_t width = sizes_.num_heads * sizes_.head_dim;
+    sizes_.max_seq_len = std::clamp<std::int64_t>(kMostCells / width, 1, sizes_.max_seq_len);
+  }
+  // In a long life a cache is seldom made, closed or hurt, else it would not grow old.
+  bool rarely() { return is_long() && draw().percent(97); }
   std::int64_t layer() {
     const std::int64_t layers = sizes_.num_layers;
     return draw().percent(96) ? draw().between(0, layers - 1)
@@ -240,6 +307,12 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
   }
   // Two buffers a layer, and the counter.
   std::int64_t some_buffer() { return draw().between(1, 2 * sizes_.num_layers + 1); }
+  Op row_on_device(std::int64_t to) {
+    std::vector<float> k(static_cast<std::size_t>(sizes_.num_heads * sizes_.head_dim));
+    std::vector<float> v(k.size());
+    tagger_.fill(k, v);
+    return Op::of(AppendGpu{to, std::move(k), std::move(v)});
+  }
   Op append_to(std::int64_t to) {
     const std::int64_t width = sizes_.num_heads * sizes_.head_dim;
     std::vector<float> k(static_cast<std::size_t>(width));
@@ -278,6 +351,13 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
     const bool all = std::ranges::find(known_->held, false) == known_->held.end();
     if (last && !all && !documented_) reach(Label::kLastLayerAloneAdvanced);
     if (documented_ ? all : last) known_->set_length(known_->length + 1);
+    constexpr std::int64_t kHundred = 100;
+    constexpr std::int64_t kThousand = 1'024;
+    const std::int64_t width = known_->sizes.num_heads * known_->sizes.head_dim;
+    spend(kAppendCost * static_cast<std::uint64_t>(width));
+    if (layer >= 4) reach(Label::kFiveLayers);
+    if (known_->length > kHundred) reach(Label::kBeyondAHundredPositions);
+    if (width > kThousand) reach(Label::kRowsOfAThousandCells);
   }
   void saw_refusal(std::size_t layer, const Error& error, const std::vector<DeviceCall>& calls) {
     if (error.reason == "memcpy_failed" && calls.size() == 2 && !calls.front().error &&
@@ -293,12 +373,21 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
       reach(known_->held[layer] ? Label::kLayerRefusedThatHasThePosition : Label::kPositionRefused);
   }
 
+  [[nodiscard]] std::uint64_t side_cells() const {
+    const NewDevice& sizes = known_ ? known_->sizes : sizes_;
+    return static_cast<std::uint64_t>(sizes.max_seq_len * sizes.num_heads * sizes.head_dim);
+  }
+
+  static constexpr std::uint64_t kReadCost = 8;     // of a cell of K
+  static constexpr std::uint64_t kAppendCost = 16;  // of a cell of K
+
   bool documented_;
   Tagger tagger_;
   std::uint64_t gpu_percent_;  // appends with rows on the device
   NewDevice sizes_;            // of all caches of the case
   OddValues odd_values_;
   std::optional<Known> known_;
+  std::uint64_t emptied_ = 0;
 };
 
 }  // namespace

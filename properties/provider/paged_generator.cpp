@@ -11,18 +11,20 @@ using block_pool::FreeBlock;
 using block_pool::ReadBlock;
 
 // States worth reaching.
-BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kPoolExhaustedHalfWayThroughAnAppend,
-                              kAppendRefusedWholeByAPoolWithTooFewBlocks,
-                              kAppendContinuedAfterExhaustion, kTruncatedAtABlockBoundary,
-                              kTruncatedInsideABlock, kTruncateBeyondTheLength, kNegativeTruncate,
-                              kFreedBlockResurrectedByAnUpwardTruncate, kNullEntryInTheTable,
-                              kLayoutPinnedByAFailedAppend, kLayoutNotPinnedByAFailedAppend,
-                              kOtherLayoutAfterEverythingWasFreed, kSeveralChannels,
-                              kTwoCachesInterleavedOnOnePool, kTableOutOfOrder,
-                              kLayersAtDifferentLengths, kPoisonedRowTruncatedAndOverwritten,
-                              kVRefused, kNullTensor, kUpdateWithoutPositions, kDrained,
-                              kBlockOfACacheFreedByOthers, kBlockFreedTwice, kBlockHandedOutTwice,
-                              kLayerBeyondThePool, kLayerOutOfRange, kCacheWithoutAPool)
+BOOST_DEFINE_FIXED_ENUM_CLASS(
+    Label, std::uint8_t, kPoolExhaustedHalfWayThroughAnAppend,
+    kAppendRefusedWholeByAPoolWithTooFewBlocks, kAppendContinuedAfterExhaustion,
+    kTruncatedAtABlockBoundary, kTruncatedInsideABlock, kTruncateBeyondTheLength, kNegativeTruncate,
+    kFreedBlockResurrectedByAnUpwardTruncate, kNullEntryInTheTable, kLayoutPinnedByAFailedAppend,
+    kLayoutNotPinnedByAFailedAppend, kOtherLayoutAfterEverythingWasFreed, kSeveralChannels,
+    kTwoCachesInterleavedOnOnePool, kTableOutOfOrder, kLayersAtDifferentLengths,
+    kPoisonedRowTruncatedAndOverwritten, kVRefused, kNullTensor, kUpdateWithoutPositions, kDrained,
+    kBlockOfACacheFreedByOthers, kBlockFreedTwice, kBlockHandedOutTwice, kLayerBeyondThePool,
+    kLayerOutOfRange, kCacheWithoutAPool, kSixteenBlocksInOneAppend, kBeyondAHundredBlocks,
+    kBlocksOfSixteen, kBeyondAThousandPositions, kPositionsOfAThousandCells, kBatchBeyondSixtyFour,
+    kRowsOfACommonHeadSize, kFiveLayers, kBeyondSixteenCaches, kResultsBeyondOneByte,
+    kEmptiedBeyondOneByte, kCountedBeyondTwoBytes, kCutToABoundaryAndAppendedAcross,
+    kFreedTwiceThenUsed, kRefusedByADryPoolThenServed)
 
 struct Known {
   std::vector<KnownLayer> layers = {};
@@ -51,6 +53,8 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     pool_.block_size = draw().percent(60) ? draw().between(1, 4) : draw().size(1, 17);
     pool_.head_dim = draw().one_of<std::int64_t>({1, 2, 4, 4, 6, 15, 16, 17});
     if (pool_.num_layers <= 2) pool_.head_dim = draw().one_of<std::int64_t>({12, 16, 24});
+    if (is_large()) draw_large_pool();
+    if (is_long()) pool_ = {.num_layers = 64, .block_size = draw().between(1, 4), .head_dim = 2};
     channels_ = some_channels();
   }
 
@@ -62,6 +66,10 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
 
   // Steps.
   Op make_pool() {
+    if (is_long()) {
+      if (cap_ > 0 && draw().percent(97)) return update();
+      plan(DrainPool{draw().between(4, 16)});  // blocks that come again and again
+    }
     const std::int64_t megabytes = draw().percent(2) ? draw().between(-1, 0) : 1;
     return Op::of(NewPool{pool_.num_layers, pool_.block_size, pool_.head_dim, megabytes});
   }
@@ -80,6 +88,12 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     const std::int64_t to = layer(cache);
     std::int64_t seq = draw().between(draw().percent(8) ? 0 : 1, 2 * size + 1);
     if (draw().percent(50)) seq = draw().between(1, std::min<std::int64_t>(size, 2));
+    if (is_large() && draw().percent(30)) seq = many_positions();
+    if (is_long()) {
+      if (draw().percent(95)) seq = 1;
+      if (there != nullptr && there->longest() >= kLongLength && draw().percent(95))
+        return draw().percent(70) ? Op::of(Reset{cache}) : cut();
+    }
     RowPair pair = rows().rows({channels, seq, pool_.head_dim / channels});
     return Op::of(Update{cache, to, std::move(pair.k), std::move(pair.v)});
   }
@@ -98,14 +112,61 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
   }
   Op table() { return Op::of(Table{number()}); }
   Op free() { return Op::of(Free{number()}); }
-  Op drain() { return Op::of(DrainPool{draw().between(-1, 4)}); }
+  Op drain() {
+    if (is_long() && draw().percent(97)) return update();
+    return Op::of(DrainPool{draw().between(-1, 4)});
+  }
   Op free_block() {
     return Op::of(FreeBlock{draw().percent(2) ? Nullable<std::int64_t>() : block()});
   }
-  Op alloc() { return Op::of(Alloc{}); }
+  Op alloc() { return is_long() && draw().percent(50) ? free_block() : Op::of(Alloc{}); }
   Op available() { return Op::of(Available{}); }
   Op read_block() { return Op::of(ReadBlock{block()}); }
 
+  // Cut where a block ends, and appended over the end of the next one.
+  std::optional<Op> cut_to_boundary(std::size_t number) {
+    if (planned_sequence(number) == nullptr) return std::nullopt;
+    const auto [cache, at] = planned();
+    const std::int64_t size = pool_.block_size;
+    const std::int64_t longest = known(cache)->longest();
+    if (number == 0 && longest < size) return std::nullopt;
+    if (number == 0) return Op::of(Truncate{cache, size * draw().between(1, longest / size)});
+    if (number == 1) return rows_for(cache, at, size + 1);
+    if (number == 2) return Op::of(Table{cache});
+    return Op::of(Get{cache, at, std::nullopt});
+  }
+  std::optional<Op> free_twice(std::size_t number) {
+    if (planned_sequence(number) == nullptr) return std::nullopt;
+    const auto [cache, at] = planned();
+    if (number < 2) return Op::of(Free{cache});
+    if (number == 2) return Op::of(Available{});
+    if (number == 3) return rows_for(cache, at, 1);
+    return Op::of(Get{cache, at, std::nullopt});
+  }
+  // A pool with one block, an append that needs more, one that does not, and all given back.
+  std::optional<Op> run_dry(std::size_t number) {
+    if (planned_sequence(number) == nullptr) return std::nullopt;
+    const auto [cache, at] = planned();
+    if (number == 0) return Op::of(DrainPool{1});
+    if (number == 1) return rows_for(cache, at, 3 * pool_.block_size);
+    if (number == 2) return rows_for(cache, at, 1);
+    if (number == 3) return Op::of(Get{cache, at, std::nullopt});
+    if (number == 4) return Op::of(Free{cache});
+    return Op::of(Available{});
+  }
+  // Rows of the layout that a cache is pinned to, without a fault.
+  Op rows_for(std::int64_t cache, std::int64_t to, std::int64_t positions) {
+    const std::int64_t held = known(cache)->channels;
+    const std::int64_t channels = held > 0 ? held : channels_;
+    RowPair pair = rows().sound_rows({channels, positions, pool_.head_dim / channels});
+    return Op::of(Update{cache, to, std::move(pair.k), std::move(pair.v)});
+  }
+
+  static constexpr auto kPlans = std::to_array<ScriptPlan<S, Label>>({
+      {2, Label::kCutToABoundaryAndAppendedAcross, 4, &S::cut_to_boundary},
+      {1, Label::kFreedTwiceThenUsed, 5, &S::free_twice},
+      {1, Label::kRefusedByADryPoolThenServed, 6, &S::run_dry},
+  });
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {100, "update", &S::update, true},
       {40, "get", &S::get, true},
@@ -131,6 +192,7 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
   void saw(const NewPool& /*op*/, const Observation& seen) {
     if (seen.error) return;
     cap_ = seen.as<NewPool::Returns>().cap;
+    spend(kPoolCost);
     out_.clear();
     for (auto& [number, cache] : all_known()) cache.blocks.clear();
   }
@@ -159,6 +221,10 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     there.channels = shape[0];
     there.failed = std::nullopt;
     there.emptied = there.dry = false;
+    const std::int64_t blocks = shape[1] / pool_.block_size;
+    if (blocks > 16) reach(Label::kSixteenBlocksInOneAppend);
+    if (layer->length + shape[1] > 100 * pool_.block_size) reach(Label::kBeyondAHundredBlocks);
+    if (blocks > 0 && pool_.block_size >= 16) reach(Label::kBlocksOfSixteen);
     added(there, *layer, *update.k);
     const std::int64_t number = update.cache.value_or(0);
     if (number != last_updated_ && there.longest() > pool_.block_size && last_updated_ >= 0)
@@ -225,14 +291,53 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
   void saw(const DrainPool& /*op*/, const Observation& seen) {
     if (!seen.error) reach(Label::kDrained);
   }
-  template <OneOf<Reread, Available, ReadBlock> T>
+  void saw(const Reread& reread, const Observation& seen) {
+    if (!seen.error) spend_on(handles()[static_cast<std::size_t>(reread.handle)]);
+  }
+  void saw(const ReadBlock& /*op*/, const Observation& seen) {
+    if (!seen.error)
+      spend(static_cast<std::uint64_t>(static_cast<std::int64_t>(kQueryCost) * pool_cells()));
+  }
+  template <OneOf<Available> T>
   void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
+  static constexpr std::uint64_t kPoolCost = 100'000;  // a mebibyte is cleared
+  static constexpr std::int64_t kLongLength = 12;      // of a sequence in a long life
+
+  // As planned_layer, but paged caches pin no layer by itself.
+  KnownLayer* planned_sequence(std::size_t number) {
+    (void)planned_layer(number);
+    return known(planned().cache, planned().layer);
+  }
+  // Few layers, so that there are many blocks; or wide positions, as models have them.
+  void draw_large_pool() {
+    pool_.num_layers = draw().one_of<std::int64_t>({1, 1, 2, 5, 9});
+    pool_.block_size = draw().percent(50) ? draw().one_of<std::int64_t>({16, 16, 32, 64, 128, 256})
+                                          : draw().size(1, 65);
+    pool_.head_dim = draw().one_of<std::int64_t>({12, 16, 24});
+    if (draw().percent(50))
+      pool_.head_dim = draw().template one_of<std::int64_t>(kHeadSizes) * draw().between(1, 4);
+    if (draw().percent(15)) pool_.head_dim = draw().edge(64, 2'048);
+  }
+  // Of a side of a block.
+  [[nodiscard]] std::int64_t pool_cells() const {
+    return pool_.num_layers * pool_.block_size * pool_.head_dim;
+  }
+  // As many as fill many blocks, or a few more or less.
+  std::int64_t many_positions() {
+    constexpr std::int64_t kMostCells = std::int64_t{1} << 17U;
+    const std::int64_t blocks = draw().percent(50) ? draw().between(3, 40) : draw().edge(15, 129);
+    const std::int64_t most = std::max<std::int64_t>(1, kMostCells / pool_.head_dim);
+    return std::min(most, pool_.block_size * blocks + draw().between(-1, 1));
+  }
   std::int64_t some_channels() {
     std::vector<std::int64_t> divisors;
     for (std::int64_t c = 1; c <= pool_.head_dim; ++c)
       if (pool_.head_dim % c == 0) divisors.push_back(c);
+    for (const std::int64_t dim : kHeadSizes)  // mostly heads of a common size
+      if (is_large() && pool_.head_dim % dim == 0 && draw().percent(40))
+        return pool_.head_dim / dim;
     return divisors[draw().below(divisors.size())];
   }
   // Mostly a block that some cache holds or that was handed out.
@@ -264,6 +369,7 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     Known* there = known(cache);
     if (there == nullptr) return;
     if (seen.error) return reach(Label::kNullEntryInTheTable);
+    emptied();
     for (const std::int64_t block : there->blocks) out_[block] = false;
     there->blocks.clear();
     there->cut(0);

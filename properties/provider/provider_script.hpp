@@ -60,14 +60,22 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
   using Layer = typename decltype(Known::layers)::value_type;
 
   [[nodiscard]] std::optional<Op> next() override {
-    if (!this->has_plan() && std::ssize(known_) < most_caches_ &&
+    if (!this->has_plan() && !this->follows_plan() && std::ssize(known_) < most_caches_ &&
         draw().percent(known_.empty() ? 98 : 15))
       return static_cast<Derived&>(*this).make(std::ssize(known_));
     return Base::next();
   }
 
+  /// Cells that are made, lent, copied and kept for one of K.
+  static constexpr std::uint64_t kUpdateCost = 8;
+  static constexpr std::uint64_t kQueryCost = 4;
+
   // Steps.
-  Op again() { return static_cast<Derived&>(*this).make(number()); }
+  /// In a long life a new cache is rare, else none would grow old.
+  Op again() {
+    if (is_long() && draw().percent(97)) return static_cast<Derived&>(*this).update();
+    return static_cast<Derived&>(*this).make(number());
+  }
   Op get() {
     const std::int64_t cache = number();
     return Op::of(Get{cache, layer(cache), keep()});
@@ -89,6 +97,53 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
   Op seq_len() { return Op::of(SeqLen{number()}); }
   Op num_layers() { return Op::of(NumLayers{number()}); }
 
+  // Plans for caches with room for a number of positions; Derived has
+  //   Op rows_for(std::int64_t cache, std::int64_t layer, std::int64_t positions);
+  // Filled to the last position, cut by one and filled again.
+  std::optional<Op> fill_and_cut(std::size_t number) {
+    const Layer* layer = planned_layer(number);
+    if (layer == nullptr) return std::nullopt;
+    const auto [cache, at] = about_;
+    const std::int64_t room = known(cache)->max_seq_len - layer->length;
+    switch (number) {
+      case 0:
+        if (room < 1 || room > most_positions_) return std::nullopt;
+        return static_cast<Derived&>(*this).rows_for(cache, at, room);
+      case 1:
+        return Op::of(Truncate{cache, layer->length - 1});
+      case 2:
+        return static_cast<Derived&>(*this).rows_for(cache, at, 1);
+      default:
+        return Op::of(Get{cache, at, std::nullopt});
+    }
+  }
+  // A result that is held while its rows are cut off and others come in their place.
+  std::optional<Op> hold_while_cut(std::size_t number) {
+    const Layer* layer = planned_layer(number);
+    if (layer == nullptr || (number < 3 && layer->length < 1)) return std::nullopt;
+    const auto [cache, at] = about_;
+    switch (number) {
+      case 0:
+        held_ = std::ssize(handles_);
+        return Op::of(Get{cache, at, std::nullopt});
+      case 1:
+        return Op::of(Truncate{cache, layer->length - 1});
+      case 2:
+        return static_cast<Derived&>(*this).rows_for(cache, at, 1);
+      default:
+        return Op::of(Reread{held_});
+    }
+  }
+  // Emptied twice, then used again.
+  std::optional<Op> empty_twice(std::size_t number) {
+    const Layer* layer = planned_layer(number);
+    if (layer == nullptr) return std::nullopt;
+    const auto [cache, at] = about_;
+    if (number < 2) return Op::of(Reset{cache});
+    if (number == 2) return static_cast<Derived&>(*this).rows_for(cache, at, 1);
+    return Op::of(Get{cache, at, std::nullopt});
+  }
+
   // What became of an operation.
   void saw(const Poke& /*op*/, const Observation& seen) {
     if (seen.error) return;
@@ -99,14 +154,16 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
 
  protected:
   explicit ProviderScript(const CaseTerms& terms)
-      : Base(terms.seed),
-        rows_(draw(), terms.seed),
-        documented_(terms.profile == Profile::kDocumented) {
-    most_caches_ = draw().percent(60) ? 1 : draw().size(1, 5);
+      : Base(terms), rows_(draw(), terms.seed), documented_(terms.profile == Profile::kDocumented) {
+    most_caches_ = draw().percent(is_long() ? 80 : 60) ? 1 : draw().size(1, 5);
+    if (is_large() && draw().percent(20)) most_caches_ = draw().edge(16, 65);
   }
 
   using Base::draw;
+  using Base::is_large;
+  using Base::is_long;
   using Base::reach;
+  using Base::spend;
 
   [[nodiscard]] bool documented() const { return documented_; }
   [[nodiscard]] std::map<std::int64_t, Known>& all_known() { return known_; }
@@ -128,6 +185,8 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
     return draw().between(0, (draw().percent(60) ? std::min<std::int64_t>(layers, 2) : layers) - 1);
   }
   std::optional<bool> keep() {
+    constexpr std::int64_t kMany = 1'000;  // a result that is kept takes memory
+    if (std::ssize(handles_) > kMany && draw().percent(95)) return false;
     return draw().template one_of<std::optional<bool>>({std::nullopt, std::nullopt, true, false});
   }
   /// A handle, mostly one that there is.
@@ -149,20 +208,71 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
   }
   /// How many layers a cache is made with.
   std::int64_t some_layers() {
+    if (is_long()) return draw().between(1, 2);
+    if (is_large() && draw().percent(30)) return draw().edge(5, 65);
     return draw().percent(50) ? draw().between(1, 2) : draw().size(1, 9);
   }
   /// How many positions an update has, where `room` are free: now and then what fits exactly.
   std::int64_t some_positions(std::int64_t room) {
-    room = std::clamp<std::int64_t>(room, 0, kMostPositions);
+    if (is_long() && draw().percent(95)) return 1;
+    room = std::clamp<std::int64_t>(room, 0, most_positions_);
     if (draw().percent(20)) return room + (draw().percent(30) ? 1 : 0);
     const std::int64_t some =
-        draw().percent(40) ? 1 : draw().size(draw().percent(10) ? 0 : 1, kMostPositions);
+        draw().percent(40) ? 1 : draw().size(draw().percent(10) ? 0 : 1, most_positions_);
     return draw().percent(92) ? std::min(some, std::max<std::int64_t>(room, 1)) : some;
   }
-  /// Most positions of a cache that has a limit.
-  static constexpr std::int64_t kMostPositions = 33;
+  /// How many positions a cache has room for, where one has so many cells in all batch rows. The
+  /// updates that follow have at most so many.
+  std::int64_t some_room(std::int64_t cells) {
+    constexpr std::int64_t kMostPositions = 33;
+    constexpr std::int64_t kManyPositions = 4'097;
+    constexpr std::int64_t kMostCells = std::int64_t{1} << 17U;  // of a side of a layer
+    if (is_long()) return draw().between(8, kMostPositions);
+    if (!is_large()) return draw().size(1, kMostPositions);
+    const std::int64_t room = draw().percent(60) ? draw().edge(kMostPositions, kManyPositions)
+                                                 : draw().size(1, kMostPositions);
+    most_positions_ =
+        std::clamp<std::int64_t>(kMostCells / std::max<std::int64_t>(cells, 1), 1, room);
+    return most_positions_;
+  }
+  /// Rows of a batch.
+  std::int64_t some_batch(std::int64_t most) {
+    if (is_long()) return draw().between(1, 2);
+    return is_large() && draw().percent(25) ? draw().edge(8, 129) : draw().size(1, most);
+  }
+  /// Cells of a row: in large cases also the head sizes of common models, for which copies are
+  /// often written out. A large batch has no wider rows.
+  std::int64_t some_dim(std::int64_t most, std::int64_t batch) {
+    if (is_long()) return draw().between(1, 2);
+    if (is_large() && draw().percent(40)) return draw().template one_of<std::int64_t>(kHeadSizes);
+    const bool wide = is_large() && batch <= most && draw().percent(40);
+    return wide ? draw().edge(16, 1'025) : draw().size(1, most);
+  }
+  /// What a first update costs: the reference clears the buffers of a layer, also where it refuses.
+  void spend_on_buffers(const Shape& shape, std::int64_t max_seq_len) {
+    constexpr std::int64_t kNobodyHas = 1 << 20;
+    const std::int64_t positions = std::clamp<std::int64_t>(max_seq_len, 0, kNobodyHas);
+    spend(static_cast<std::uint64_t>(2 * shape.front() * shape.back() * positions));
+  }
+  static constexpr std::initializer_list<std::int64_t> kHeadSizes{32, 64, 80, 96, 128};
 
   RowDraw& rows() { return rows_; }
+
+  /// Which cache and layer a plan is about.
+  struct Planned {
+    std::int64_t cache = 0;
+    std::int64_t layer = 0;
+  };
+  [[nodiscard]] Planned planned() const { return about_; }
+  /// That layer, chosen at the first operation of a plan; null if there is none that holds rows.
+  Layer* planned_layer(std::size_t number) {
+    if (number == 0) {
+      const std::int64_t cache = this->number();
+      about_ = {cache, layer(cache)};
+    }
+    Layer* found = known(about_.cache, about_.layer);
+    return found != nullptr && found->pinned() ? found : nullptr;
+  }
 
   // ---- What is known ----
 
@@ -197,21 +307,44 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
     if (!update.k.has_value() || !update.v.has_value()) reach(Label::kNullTensor);
     if (!update.k.has_value() || update.k->shape.size() != 3) return nullptr;
     ++layer->updates;
+    spend(kUpdateCost * static_cast<std::uint64_t>(update.k->elements()));
     return layer;
   }
   /// Rows were added to a layer of `there`.
   void added(const Known& there, Layer& layer, const Tensor& k) {
+    constexpr std::int64_t kThousand = 1'024;
+    constexpr std::int64_t kSixtyFour = 64;
     const std::int64_t start = layer.length;
     layer.length += k.shape[1];
+    if (layer.length > kThousand) reach(Label::kBeyondAThousandPositions);
+    if (k.shape[0] * k.shape[2] > kThousand) reach(Label::kPositionsOfAThousandCells);
+    if (k.shape[0] > kSixtyFour) reach(Label::kBatchBeyondSixtyFour);
+    if (std::ranges::find(kHeadSizes, k.shape[2]) != kHeadSizes.end() && k.shape[0] > 1 &&
+        layer.length > 1)
+      reach(Label::kRowsOfACommonHeadSize);
+    if (&layer - there.layers.data() >= 4) reach(Label::kFiveLayers);
+    if (known_.size() > 16) reach(Label::kBeyondSixteenCaches);
     for (const Layer& other : there.layers)
       if (other.length != layer.length) reach(Label::kLayersAtDifferentLengths);
     if (layer.poison.overwritten(start, layer.length))
       reach(Label::kPoisonedRowTruncatedAndOverwritten);
     if (k.elements() > 0 && std::isnan(k.floats().front())) layer.poison.put(start, layer.length);
   }
+  /// A result was read again.
+  void spend_on(const Handle& handle) {
+    spend(kQueryCost * static_cast<std::uint64_t>(handle.k.elements()));
+  }
+  /// A cache was emptied.
+  void emptied() {
+    constexpr std::uint64_t kOneByte = 0xFF;
+    if (++emptied_ > kOneByte) reach(Label::kEmptiedBeyondOneByte);
+  }
   /// A query has found something.
   void keep(const std::optional<std::int64_t>& cache, std::int64_t layer, const Found& found) {
+    constexpr std::int64_t kOneByte = 0xFF;
+    if (found.k) spend(kQueryCost * static_cast<std::uint64_t>(found.k->elements()));
     if (!found.handle) return;
+    if (*found.handle > kOneByte) reach(Label::kResultsBeyondOneByte);
     const Layer* there = known(cache, layer);
     handles_.push_back({cache.value_or(0), layer, *found.k, there == nullptr ? 0 : there->updates});
   }
@@ -220,6 +353,10 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
   RowDraw rows_;
   bool documented_;
   std::int64_t most_caches_;
+  std::int64_t most_positions_ = 33;
+  std::uint64_t emptied_ = 0;
+  Planned about_;
+  std::int64_t held_ = 0;  ///< result of a plan
   std::map<std::int64_t, Known> known_;
   std::vector<Handle> handles_;
 };

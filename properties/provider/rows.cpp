@@ -30,6 +30,13 @@ RowPair RowDraw::rows(Shape shape) {
   return pair;
 }
 
+RowPair RowDraw::sound_rows(const Shape& shape) {
+  const std::uint64_t faults = std::exchange(fault_percent_, 0);
+  RowPair pair = rows(shape);
+  fault_percent_ = faults;
+  return pair;
+}
+
 void RowDraw::spoil_k(Shape& shape) {
   switch (draw_.below(5)) {
     case 0:

@@ -26,6 +26,8 @@ class RowDraw {
 
   /// Rows of `shape`, [batch, position, dim]; now and then spoilt: null, of another rank or size.
   [[nodiscard]] RowPair rows(Shape shape);
+  /// The same, never spoilt.
+  [[nodiscard]] RowPair sound_rows(const Shape& shape);
   /// What a caller might write through a result.
   [[nodiscard]] float cell();
 

@@ -18,7 +18,10 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kSyncGaveALengthToALayerWithoutRows, kSyncWithoutACounter, kOtherBatchOrDimTaken,
     kOtherBatchOrDimRefused, kVOfAnotherShapeTaken, kVRefused, kLaterRowsOfABatchAbove1,
     kUpdateOfBatch0, kUsedAfterFree, kWholeBufferWithStaleRows, kCacheFull, kNullTensor,
-    kLayerOutOfRange)
+    kLayerOutOfRange, kBeyondAThousandPositions, kPositionsOfAThousandCells, kBatchBeyondSixtyFour,
+    kRowsOfACommonHeadSize, kFiveLayers, kBeyondSixteenCaches, kResultsBeyondOneByte,
+    kEmptiedBeyondOneByte, kCountedBeyondTwoBytes, kFilledCutByOneAndFilledAgain,
+    kResultHeldWhileRowsAreReplaced, kEmptiedTwiceThenUsed, kDecodedCutAndSynced)
 
 struct TensorLayer : KnownLayer {
   bool from_host = false;  // where its first rows came from
@@ -43,15 +46,15 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
  public:
   explicit TensorScript(const CaseTerms& terms)
       : ProviderScript(terms),
-        batch_(draw().percent(40) ? 1 : draw().size(1, 9)),
-        dim_(draw().size(1, 9)),
+        batch_(draw().percent(40) ? 1 : some_batch(9)),
+        dim_(some_dim(9, batch_)),
         cpu_percent_(draw().one_of<std::uint64_t>({0, 10, 30, 80})) {}
 
   // Steps.
   Op make(std::int64_t cache) {
     NewTensor made{.cache = cache,
                    .num_layers = some_layers(),
-                   .max_seq_len = draw().size(1, kMostPositions),
+                   .max_seq_len = some_room(batch_ * dim_),
                    .dtype = draw().one_of({"fp32", "fp16", "fp16", ""}),
                    .device = draw().percent(88) ? Place::kGpu : Place::kCpu,
                    .stream = draw().percent(80)};
@@ -96,10 +99,14 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     plan(SyncTensorCounter{cache});
     return Op::of(Counters{cache});
   }
-  Op free() { return Op::of(FreeTensor{number()}); }
+  Op free() {
+    // In a long life hardly ever, else no cache would grow old.
+    return is_long() && draw().percent(97) ? seq_len() : Op::of(FreeTensor{number()});
+  }
   Op max_seq_len() { return Op::of(MaxSeqLen{number()}); }
   // Failures, and what they are meant for.
   Op inject() {
+    if (is_long() && draw().percent(97)) return update_of(number());
     InjectTensor failures;
     if (draw().percent(60)) failures.kernel_fail_at = draw().between(0, 4);
     if (draw().percent(50)) failures.malloc_fail = draw().between(0, 4);
@@ -107,6 +114,44 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     return Op::of(failures);
   }
 
+  Op rows_for(std::int64_t cache, std::int64_t to, std::int64_t positions) {
+    const Known* there = known(cache);
+    const TensorLayer* layer = known(cache, to);
+    Shape shape{draw().percent(96) ? batch_ : draw().between(0, 3), positions,
+                draw().percent(96) ? dim_ : draw().between(0, 3)};
+    if (layer != nullptr && layer->pinned() && draw().percent(90)) {
+      shape[0] = layer->batch;
+      shape[2] = layer->dim;
+    }
+    RowPair pair = rows().rows(shape);
+    UpdateTensor made{.cache = cache, .layer = to, .k = std::move(pair.k), .v = std::move(pair.v)};
+    const bool device = there != nullptr && there->has_device;
+    if (device ? !draw().percent(cpu_percent_) : draw().percent(1)) made.k_device = Place::kGpu;
+    made.v_device = made.k_device;
+    if (device && draw().percent(4)) made.v_device = made.k_device ? Place::kCpu : Place::kGpu;
+    return Op::of(std::move(made));
+  }
+
+  // Decode steps on the device, a cut, and the length that its counter then gives.
+  std::optional<Op> decode_cut_and_sync(std::size_t number) {
+    const TensorLayer* layer = planned_layer(number);
+    if (layer == nullptr) return std::nullopt;
+    const auto [cache, at] = planned();
+    constexpr std::size_t kDecodes = 3;
+    if (number < kDecodes) return rows_for(cache, at, 1);
+    if (number == kDecodes) return Op::of(Truncate{cache, layer->length - 1});
+    if (number == kDecodes + 1) return rows_for(cache, at, 1);
+    if (number == kDecodes + 2) return Op::of(Counters{cache});
+    if (number == kDecodes + 3) return Op::of(SyncTensorCounter{cache});
+    return Op::of(Get{cache, at, std::nullopt});
+  }
+
+  static constexpr auto kPlans = std::to_array<ScriptPlan<S, Label>>({
+      {1, Label::kFilledCutByOneAndFilledAgain, 4, &S::fill_and_cut},
+      {1, Label::kResultHeldWhileRowsAreReplaced, 4, &S::hold_while_cut},
+      {1, Label::kEmptiedTwiceThenUsed, 4, &S::empty_twice},
+      {1, Label::kDecodedCutAndSynced, 7, &S::decode_cut_and_sync},
+  });
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {50, "update", &S::update, true},
       {16, "forward", &S::forward, true},
@@ -142,6 +187,7 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     if (layer == nullptr) return;
     Known& there = *known(update.cache);
     const auto counter = std::exchange(there.counter, std::nullopt);
+    if (!layer->pinned()) spend_on_buffers(update.k->shape, there.max_seq_len);
     if (seen.error) return saw_refusal(update, *layer, *seen.error);
     saw_layout(update, *layer);
     const std::int64_t start = layer->length;
@@ -185,6 +231,7 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     if (seen.error) return;
     const auto& again = seen.as<Again>();
     const Handle& handle = handles()[static_cast<std::size_t>(reread.handle)];
+    spend_on(handle);
     if (again.dangling)
       return reach(handle.orphan ? Label::kResultDanglingAfterFree
                                  : Label::kScratchGrownEarlierResultDangling);
@@ -202,7 +249,9 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     cut(truncate.cache, documented() ? std::max<std::int64_t>(truncate.n, 0) : truncate.n);
   }
   void saw(const Reset& reset, const Observation& seen) {
-    if (!seen.error) cut(reset.cache, 0);
+    if (seen.error) return;
+    emptied();
+    cut(reset.cache, 0);
   }
   void saw(const Counters& counters, const Observation& seen) {
     Known* there = known(counters.cache);
@@ -254,27 +303,12 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     const std::int64_t to = layer(cache);
     const TensorLayer* there = known(cache, to);
     const std::int64_t room = there == nullptr ? 3 : known(cache)->max_seq_len - there->length;
+    if (is_long() && room <= 0 && draw().percent(95))
+      return draw().percent(70) ? Op::of(Reset{cache}) : Op::of(Truncate{cache, end(cache)});
     Op made = rows_for(cache, to, some_positions(room));
-    if (!draw().percent(15)) return made;
+    if (!draw().percent(is_long() ? 1 : 15)) return made;
     plan(std::move(made));
     return Op::of(Counters{cache});
-  }
-  Op rows_for(std::int64_t cache, std::int64_t to, std::int64_t positions) {
-    const Known* there = known(cache);
-    const TensorLayer* layer = known(cache, to);
-    Shape shape{draw().percent(96) ? batch_ : draw().between(0, 3), positions,
-                draw().percent(96) ? dim_ : draw().between(0, 3)};
-    if (layer != nullptr && layer->pinned() && draw().percent(90)) {
-      shape[0] = layer->batch;
-      shape[2] = layer->dim;
-    }
-    RowPair pair = rows().rows(shape);
-    UpdateTensor made{.cache = cache, .layer = to, .k = std::move(pair.k), .v = std::move(pair.v)};
-    const bool device = there != nullptr && there->has_device;
-    if (device ? !draw().percent(cpu_percent_) : draw().percent(1)) made.k_device = Place::kGpu;
-    made.v_device = made.k_device;
-    if (device && draw().percent(4)) made.v_device = made.k_device ? Place::kCpu : Place::kGpu;
-    return Op::of(std::move(made));
   }
 
   // The shapes of an update that was taken.

@@ -1,4 +1,6 @@
 // Random scripts for provider.tracing.
+#include <set>
+
 #include "properties/provider/provider_script.hpp"
 #include "reference/provider/tracing_operations.hpp"
 
@@ -13,13 +15,14 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kTracedOverAContiguousCache,
                               kQueryThatFoundNothingLeftNoTrace, kSecondQueryIsTwoMoreTensors,
                               kTensorSeenAgainWithAnotherShape, kPoolOfTheRealCacheExhausted,
                               kResetAndTruncateForwardedUntraced, kTracerReplaced, kNullTensor,
-                              kLayerOutOfRange, kRealCacheRefused)
+                              kLayerOutOfRange, kRealCacheRefused, kBeyondAThousandTensorsTraced,
+                              kResultsBeyondOneByte, kEmptiedBeyondOneByte, kCountedBeyondTwoBytes)
 
 // What the script knows of a tracer.
 struct Known {
   std::vector<KnownLayer> layers = {};
   std::map<std::int64_t, Shape> traced = {};  // objects with the shape that was seen first
-  std::vector<std::int64_t> refused = {};     // objects of refused updates
+  std::set<std::int64_t> refused = {};        // objects of refused updates
   std::int64_t frozen = 0;
   std::int64_t ops = 0;  // what the log must hold
   std::int64_t gets = 0;
@@ -28,12 +31,16 @@ struct Known {
   bool forwarded = false;
 };
 
-TracingConfig random_real(Draw& draw) {
+TracingConfig random_real(Draw& draw, Scale scale) {
   TracingConfig real{.real = draw.one_of({Real::kKv, Real::kPaged, Real::kTensor}),
                      .num_layers = draw.percent(60) ? draw.between(1, 2) : draw.size(1, 9)};
   if (draw.percent(2)) real.num_layers = draw.between(-1, 0);
+  const bool large = scale == Scale::kLarge;
+  if (large && draw.percent(30)) real.num_layers = draw.edge(5, 65);
+  if (scale == Scale::kLong) real.num_layers = draw.between(1, 2);
   if (real.real != Real::kPaged) {
-    real.max_seq_len = draw.size(1, 33);
+    real.max_seq_len = large && draw.percent(50) ? draw.edge(33, 1'025) : draw.size(1, 33);
+    if (scale == Scale::kLong) real.max_seq_len = draw.between(8, 33);
     return real;
   }
   // Many pool layers make few blocks, which are quickly made.
@@ -56,8 +63,8 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
   TracingScript(const CaseTerms& terms, TracingConfig real)
       : ProviderScript(terms),
         real_(std::move(real)),
-        batch_(real_.pool ? 1 : draw().size(1, 5)),
-        dim_(real_.pool ? real_.pool->head_dim : draw().size(1, 9)) {}
+        batch_(real_.pool ? 1 : some_batch(5)),
+        dim_(real_.pool ? real_.pool->head_dim : some_dim(9, batch_)) {}
 
   // Steps.
   Op make(std::int64_t cache) {
@@ -72,6 +79,9 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
     const std::int64_t to = std::max<std::int64_t>(layer(cache), 0);
     const KnownLayer* there = known(cache, to);
     const bool limited = there != nullptr && real_.max_seq_len;
+    constexpr std::int64_t kLong = 8;
+    if (is_long() && there != nullptr && there->length >= kLong && draw().percent(95))
+      return Op::of(Reset{cache});
     const std::int64_t positions = some_positions(limited ? *real_.max_seq_len - there->length : 3);
     RowPair pair = rows().rows({batch_, positions, dim_});
     UpdateTraced made{.cache = cache, .layer = to, .k = std::move(pair.k), .v = std::move(pair.v)};
@@ -79,7 +89,10 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
     made.v_id = draw().percent(5) ? made.k_id : object();
     return Op::of(std::move(made));
   }
-  Op trace() { return Op::of(Trace{number()}); }
+  Op trace() {
+    // In a long life hardly ever: all that was traced is shown.
+    return is_long() && draw().below(400) > 0 ? update() : Op::of(Trace{number()});
+  }
 
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {50, "update", &S::update, true},
@@ -103,6 +116,7 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
       const auto& shape = made.frozen_shapes[static_cast<std::size_t>(id)];
       fresh.traced[id].assign(shape.begin(), shape.end());
     }
+    if (real_.pool) spend(kPoolCost);
     next_object_ = std::max(next_object_, fresh.frozen);
     if (known(made.cache) != nullptr) reach(Label::kTracerReplaced);
     remember(made.cache, std::move(fresh));
@@ -117,7 +131,7 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
     if (seen.error) {
       if (seen.error->code == Code::kExhausted) reach(Label::kPoolOfTheRealCacheExhausted);
       there->failed = true;
-      there->refused.insert(there->refused.end(), {update.k_id, update.v_id});
+      there->refused.insert({update.k_id, update.v_id});
       return;
     }
     there->ops += 2;
@@ -139,7 +153,11 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
   void saw(const Trace& trace, const Observation& seen) {
     Known* there = known(trace.cache);
     if (there == nullptr || seen.error) return;
-    if (std::ssize(seen.as<TraceLog>().ops) == there->ops) {
+    constexpr std::int64_t kThousand = 1'024;
+    const std::int64_t traced = std::ssize(seen.as<TraceLog>().ops);
+    spend(static_cast<std::uint64_t>(traced) * kTracedCost);
+    if (traced > kThousand) reach(Label::kBeyondAThousandTensorsTraced);
+    if (traced == there->ops) {
       if (there->failed) reach(Label::kRefusedUpdateLeftNoTrace);
       if (there->missed) reach(Label::kQueryThatFoundNothingLeftNoTrace);
       if (there->forwarded) reach(Label::kResetAndTruncateForwardedUntraced);
@@ -150,11 +168,18 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
     if (!seen.error) cut(*known(truncate.cache), std::max<std::int64_t>(truncate.n, 0));
   }
   void saw(const Reset& reset, const Observation& seen) {
-    if (!seen.error) cut(*known(reset.cache), 0);
+    if (seen.error) return;
+    emptied();
+    cut(*known(reset.cache), 0);
   }
-  void saw(const Reread& /*nothing to follow*/, const Observation& /*seen*/) {}
+  void saw(const Reread& reread, const Observation& seen) {
+    if (!seen.error) spend_on(handles()[static_cast<std::size_t>(reread.handle)]);
+  }
 
  private:
+  static constexpr std::uint64_t kPoolCost = 100'000;  // a mebibyte is cleared
+  static constexpr std::uint64_t kTracedCost = 64;     // of one tensor in a shown trace
+
   // An object number: usually that of a tensor which was not seen before.
   std::int64_t object() {
     return next_object_ > 0 && draw().percent(15) ? draw().between(0, next_object_ - 1)
@@ -170,8 +195,7 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
       return;
     }
     there.traced[id] = shape;
-    if (std::ranges::find(there.refused, id) != there.refused.end())
-      reach(Label::kTensorOfARefusedUpdateTracedLater);
+    if (there.refused.contains(id)) reach(Label::kTensorOfARefusedUpdateTracedLater);
   }
   static void cut(Known& there, std::int64_t n) {
     for (KnownLayer& layer : there.layers) layer.cut(n);
@@ -186,7 +210,7 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
 
 GeneratedCase make_case(const CaseTerms& terms) {
   Draw draw(~terms.seed);
-  TracingConfig real = random_real(draw);
+  TracingConfig real = random_real(draw, terms.scale);
   return {.setup = {.profile = terms.profile, .config = Record::of(real)},
           .ops = std::make_unique<TracingScript>(terms, std::move(real))};
 }

@@ -25,7 +25,9 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(SamplingLabel, std::uint8_t, kNoLogits, kOneLogit,
                               kIntegersRefused, kNoPosition, kEmptyVocabulary,
                               kTokenOfAnEmptyVocabulary, kSeveralPositions, kSeveralRows,
                               kHalfPrecision, kGreedy, kGreedyWithPenalty, kNanWins, kAllSteps,
-                              kSelectedOfThousand, kHugeTemperature, kQuotientsRunTogether)
+                              kSelectedOfThousand, kHugeTemperature, kQuotientsRunTogether,
+                              kBeyondFourThousandLogits, kLogitsBeyondTwoBytes,
+                              kSelectedBeyondTwoBytes, kTopKBeyondOneByte, kBeyondAHundredGenerated)
 
 constexpr double kNanValue = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -37,9 +39,11 @@ class SamplingScript final : public ScriptGenerator<SamplingScript, Ops, Samplin
 
  public:
   explicit SamplingScript(const CaseTerms& terms)
-      : ScriptGenerator(terms.seed),
+      : ScriptGenerator(terms),
         odd_percent_(draw().percent(40) ? draw().between(1, 40) : 0),
-        levels_(draw().percent(35) ? draw().between(1, 4) : 400) {}
+        levels_(draw().percent(35) ? draw().between(1, 4) : 400) {
+    if (is_large() && levels_ > 4 && draw().percent(50)) levels_ = 1 << 20;
+  }
 
   // Steps.
   Op temperature() { return Op::of(ApplyTemperature{logits(), some_temperature()}); }
@@ -132,7 +136,13 @@ class SamplingScript final : public ScriptGenerator<SamplingScript, Ops, Samplin
     return std::ssize(left) - std::ranges::count(left, -kInfinity);
   }
 
+  static constexpr std::uint64_t kCost = 20;  // of a logit, beside its place in a sorted list
+
   std::int64_t some_size() {
+    if (is_large() && draw().percent(15)) {
+      const std::int64_t most = 1 << 17;
+      return draw().percent(20) ? draw().between(1 << 16, most) : draw().edge(512, most);
+    }
     if (draw().percent(4)) return draw().one_of<std::int64_t>({1000, 1000, 700});
     if (draw().percent(30)) return draw().one_of<std::int64_t>({0, 1, 2, 12, 13});
     return draw().size(1, draw().percent(10) ? 600 : 40);
@@ -183,7 +193,9 @@ class SamplingScript final : public ScriptGenerator<SamplingScript, Ops, Samplin
     return draw().one_of({1.1, 1.25, 1.5, 2.0, 3.0, 0.5, 1.0, 0.0, -2.0, kSmallestPenalty});
   }
   std::vector<std::int64_t> generated(std::int64_t size) {
-    std::vector<std::int64_t> ids(static_cast<std::size_t>(draw().size(0, 12)));
+    const bool many = is_large() && draw().percent(15);
+    std::vector<std::int64_t> ids(
+        static_cast<std::size_t>(many ? draw().edge(12, 1'025) : draw().size(0, 12)));
     for (std::int64_t& id : ids)
       id = draw().percent(15) ? draw().one_of<std::int64_t>({-1, size, size + 100, 1LL << 40})
                               : draw().between(0, draw().percent(50) ? 3 : size - 1);
@@ -195,7 +207,12 @@ class SamplingScript final : public ScriptGenerator<SamplingScript, Ops, Samplin
   }
 
   void look_at(const std::vector<double>& seen) {
+    constexpr std::size_t kFourThousand = 4'096;
+    constexpr std::size_t kTwoBytes = 0xFFFF;
     const auto has = [&](auto is) { return std::ranges::any_of(seen, is); };
+    spend(kCost * seen.size());
+    if (seen.size() > kFourThousand) reach(Label::kBeyondFourThousandLogits);
+    if (seen.size() > kTwoBytes) reach(Label::kLogitsBeyondTwoBytes);
     if (seen.empty()) return reach(Label::kNoLogits);
     if (seen.size() == 1) reach(Label::kOneLogit);
     if (seen.size() == 12) reach(Label::kTwelveLogits);
@@ -217,12 +234,15 @@ class SamplingScript final : public ScriptGenerator<SamplingScript, Ops, Samplin
   void look_at_k(std::int64_t k, std::int64_t size) {
     if (k == 1 && size > 1) reach(Label::kTopKOfOne);
     if (k > size) reach(Label::kTopKBeyond);
+    constexpr std::int64_t kOneByte = 0xFF;
+    if (k > kOneByte && k < size) reach(Label::kTopKBeyondOneByte);
   }
   void look_at_p(double p) {
     if (p == 0) reach(Label::kTopPOfZero);
     if (p == 1) reach(Label::kTopPOfOne);
   }
   void look_at_ids(const std::vector<std::int64_t>& ids, std::int64_t size) {
+    if (ids.size() > 100) reach(Label::kBeyondAHundredGenerated);
     std::set<std::int64_t> inside;
     for (const std::int64_t id : ids) {
       if (id < 0 || id >= size)
@@ -239,6 +259,7 @@ class SamplingScript final : public ScriptGenerator<SamplingScript, Ops, Samplin
 
 void SamplingScript::saw(const Sample& op, const Observation& seen) {
   const Shape& shape = op.logits.shape;
+  spend(kCost * static_cast<std::uint64_t>(op.logits.elements()));
   if (shape.size() != 3) return reach(Label::kRankRefused);
   if (op.logits.dtype == DType::kI32) return reach(Label::kIntegersRefused);
   if (shape[0] == 0 || shape[1] == 0) return reach(Label::kNoPosition);
@@ -265,6 +286,8 @@ void SamplingScript::look_at_choice(const Sample& op, std::int64_t token) {
       reach(Label::kNanWins);
     return;
   }
+  constexpr std::int64_t kTwoBytes = 0xFFFF;
+  if (selects && token > kTwoBytes) reach(Label::kSelectedBeyondTwoBytes);
   if (selects && vocabulary >= 700) reach(Label::kSelectedOfThousand);
   if (selects && config.top_p > 0 && config.top_p < 1 && penalty_is_on(config))
     reach(Label::kAllSteps);

@@ -27,7 +27,17 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kContiguousInManyBlocks, kContiguousRefused, kEarlierViewsLive, kEarlierViewsShowNewRows,
     kEarlierViewsStale, kForkedBetweenBlocks, kForkedInsideABlock, kForkRefused,
     kForkFoundThePoolDry, kWrittenIntoASharedBlock, kTwoCachesOnOnePool, kHalves, kMixedDevices,
-    kAppendsStacked, kRestKept, kViewsCommittedOnly, kViewsOfWholeBlocks, kPackedByLength)
+    kAppendsStacked, kRestKept, kViewsCommittedOnly, kViewsOfWholeBlocks, kPackedByLength,
+    kCountedBeyondTwoBytes, kCutToABoundaryAndAppendedAcross, kPackedCutByOneAndPackedAgain,
+    kForkedAndTheFirstFreed, kViewsHeldWhileRowsAreReplaced)
+
+// Sizes and counts beyond which something may break.
+BOOST_DEFINE_FIXED_ENUM_CLASS(SizeLabel, std::uint8_t, kFiveLayers, kSixteenBlocksInOneAppend,
+                              kBeyondAHundredBlocks, kBeyondAThousandTokens, kRowsOfAThousandCells,
+                              kHeadsOfACommonSize, kPackedBeyondTwoMegabytes, kBeyondAHundredCaches,
+                              kHoldersBeyondOneByte, kViewsBeyondOneByte, kTruncatedBeyondOneByte)
+
+constexpr std::initializer_list<std::int64_t> kHeadSizes{32, 64, 80, 96, 128};
 
 struct Known {
   std::int64_t seq_len = 0;
@@ -35,6 +45,7 @@ struct Known {
   bool closed = false;
   bool cut = false;         // truncated, and not written since
   std::int64_t shared = 0;  // tokens in blocks that others may hold, too
+  std::int64_t forks = 0;   // of whole blocks
 
   [[nodiscard]] std::int64_t least_pending() const { return std::ranges::min(pending); }
   [[nodiscard]] std::int64_t held(std::int64_t layer) const {
@@ -55,15 +66,19 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   using S = PagedScript;
 
  public:
-  PagedScript(std::uint64_t seed, const Config& config)
-      : ScriptGenerator(seed),
+  PagedScript(const CaseTerms& terms, const Config& config)
+      : ScriptGenerator(terms),
         config_(config),
         options_(options_of(config)),
-        odd_values_(seed),
-        most_caches_(draw().percent(50) ? 1 : draw().between(2, 4)) {}
+        odd_values_(terms.seed),
+        most_caches_(draw().percent(50) ? 1 : draw().between(2, 4)) {
+    if (is_long() && draw().percent(80)) most_caches_ = 1;
+    if (is_large() && draw().percent(20)) forks_ = draw().edge(32, 300);
+  }
 
   std::optional<Op> next() override {
-    if (!has_plan() && (known_.empty() || (std::ssize(known_) < most_caches_ && draw().percent(8))))
+    if (!has_plan() && !follows_plan() &&
+        (known_.empty() || (std::ssize(known_) < most_caches_ && draw().percent(8))))
       return Op::of(New{std::ssize(known_)});
     return ScriptGenerator::next();
   }
@@ -72,20 +87,24 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   // Rows for all layers, what attention reads of them, and a commit.
   Op step() {
     const std::int64_t cache = number();
+    const Known* there = known(cache);
+    if (is_long() && there != nullptr && there->seq_len >= options_.max_seq_len)
+      return Op::of(Truncate{cache, draw().percent(50) ? 0 : draw().between(0, there->seq_len)});
     const std::int64_t tokens = some_tokens(cache);
     std::vector<std::int64_t> layers;
     for (std::int64_t i = 0; i < options_.num_layers; ++i) layers.push_back(i);
     if (draw().percent(30)) std::ranges::reverse(layers);
     for (const std::int64_t layer : layers) plan(append_to(cache, layer, tokens));
-    while (draw().percent(25)) plan(drawn_query(cache));
-    if (draw().percent(60))
+    while (draw().percent(is_long() ? 1 : 25)) plan(drawn_query(cache));
+    if (draw().percent(is_long() ? 97 : 60))
       plan(Commit{cache, tokens});
     else
       plan(Commit{cache, draw().between(0, tokens)});
-    Op first = append_to(cache, layers.front(), tokens);
-    return draw().percent(10) ? first : *ScriptGenerator::next();
+    if (!draw().percent(is_long() ? 1 : 10)) return *ScriptGenerator::next();
+    return append_to(cache, layers.front(), tokens);
   }
   Op append() {
+    if (is_long() && draw().percent(90)) return step();
     const std::int64_t cache = number();
     return append_to(cache, layer(), some_tokens(cache));
   }
@@ -146,8 +165,10 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
     if (draw().percent(5)) to = draw().between(-3, -1);
     return Op::of(Truncate{cache, to});
   }
-  Op free() { return Op::of(Free{number()}); }
+  Op free() { return rarely() ? step() : Op::of(Free{number()}); }
   Op fork() {
+    if (rarely()) return step();
+    if (forks_ > 0 && draw().percent(30)) return many_forks();
     const std::int64_t from = number();
     const Known* there = known(from);
     const std::int64_t length = there == nullptr ? 0 : there->seq_len;
@@ -158,13 +179,61 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
     const std::int64_t made = draw().percent(80) ? std::ssize(known_) : number();
     return Op::of(Fork{std::min<std::int64_t>(made, 5), from, tokens});
   }
-  Op again() { return Op::of(New{number()}); }
+  Op again() { return rarely() ? step() : Op::of(New{number()}); }
   Op layer_device() { return Op::of(LayerDevice{number(), layer()}); }
   Op is_on_gpu() { return Op::of(IsOnGpu{number()}); }
   Op max_seq_len() { return Op::of(MaxSeqLen{number()}); }
   Op seq_len() { return Op::of(SeqLen{number()}); }
   Op free_blocks() { return Op::of(FreeBlocks{}); }
 
+  // Cut where a block ends, and appended over the end of the next one.
+  std::optional<Op> cut_to_boundary(std::size_t number) {
+    const std::int64_t size = options_.block_size;
+    const Known* there = about(number);
+    if (there == nullptr || (number == 0 && there->seq_len < size)) return std::nullopt;
+    if (number == 0)
+      return Op::of(Truncate{about_, size * draw().between(1, there->seq_len / size)});
+    if (number == 1) return append_to(about_, about_layer_, size + 1);
+    if (number == 2) return Op::of(ShowPacked{about_, about_layer_});
+    return Op::of(ShowViews{about_, about_layer_, keep()});
+  }
+  // What was packed is cut by one token, another comes in its place, and it is packed again.
+  std::optional<Op> pack_again(std::size_t number) {
+    const Known* there = about(number);
+    if (there == nullptr || (number < 2 && there->seq_len < 1)) return std::nullopt;
+    if (number == 1) return Op::of(Truncate{about_, there->seq_len - 1});
+    if (number == 2) return append_to(about_, about_layer_, 1);
+    return Op::of(ShowPacked{about_, about_layer_});
+  }
+  // The cache that a fork was made of gives its blocks back, and others write into them.
+  std::optional<Op> free_the_first(std::size_t number) {
+    const Known* there = about(number);
+    if (there == nullptr || (number == 0 && there->seq_len < 1)) return std::nullopt;
+    if (number == 0) {
+      forked_ = std::ssize(known_);
+      return Op::of(Fork{forked_, about_, there->seq_len});
+    }
+    if (number == 1) return Op::of(Free{about_});
+    if (number == 2) return Op::of(New{about_});
+    if (number == 3) return append_to(about_, about_layer_, options_.block_size);
+    return Op::of(ShowViews{forked_, about_layer_, keep()});
+  }
+  // Views that are held while their rows are cut off and others come in their place.
+  std::optional<Op> hold_while_cut(std::size_t number) {
+    const Known* there = about(number);
+    if (there == nullptr || (number < 2 && there->seq_len < 1)) return std::nullopt;
+    if (number == 0) return Op::of(ShowViews{about_, about_layer_, true});
+    if (number == 1) return Op::of(Truncate{about_, there->seq_len - 1});
+    if (number == 2) return append_to(about_, about_layer_, 1);
+    return Op::of(Reread{std::ssize(numbered_)});
+  }
+
+  static constexpr auto kPlans = std::to_array<ScriptPlan<S, Label>>({
+      {2, Label::kCutToABoundaryAndAppendedAcross, 4, &S::cut_to_boundary},
+      {1, Label::kPackedCutByOneAndPackedAgain, 4, &S::pack_again},
+      {1, Label::kForkedAndTheFirstFreed, 5, &S::free_the_first},
+      {1, Label::kViewsHeldWhileRowsAreReplaced, 4, &S::hold_while_cut},
+  });
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {40, "step", &S::step, true},
       {14, "append", &S::append},
@@ -205,6 +274,11 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
     Known made = fresh();
     made.seq_len = fork.tokens;
     made.shared = whole;
+    constexpr std::int64_t kOneByte = 0xFF;
+    if (whole > 0 && ++from.forks > kOneByte) reach(SizeLabel::kHoldersBeyondOneByte);
+    if (known_.size() > 100) reach(SizeLabel::kBeyondAHundredCaches);
+    spend(static_cast<std::uint64_t>(options_.num_layers * fork.tokens / options_.block_size + 1) *
+          kForkCost);
     const std::int64_t number = fork.cache.value_or(0);
     known_[number] = std::move(made);
     if (whole > 0 && options_.block_size > 1 && draw().percent(50))
@@ -245,7 +319,9 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   void saw(const ShowViews& asked, const Observation& seen) {
     if (seen.error) return;
     const auto& shown = seen.as<ShowViews::Returns>();
+    spend_on(shown.views);
     if (shown.views.size() > 2) reach(Label::kManyBlocks);
+    if (shown.views.size() > 100) reach(SizeLabel::kBeyondAHundredBlocks);
     const Known* there = known(asked.cache);
     remember(asked.cache, asked.layer, shown.views, shown.handle);
     const std::int64_t end =
@@ -255,6 +331,11 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   void saw(const ShowPacked& asked, const Observation& seen) {
     if (seen.error) return;
     const auto& shown = seen.as<ShowPacked::Returns>();
+    std::uint64_t cells = 0;
+    for (const auto& view : shown.views) cells += static_cast<std::uint64_t>(view.k.elements());
+    spend(kShownCost * cells);
+    constexpr std::uint64_t kMegabyte = 1 << 20;
+    if (sizeof(float) * cells > 2 * kMegabyte) reach(SizeLabel::kPackedBeyondTwoMegabytes);
     if (shown.views.size() > 1) reach(Label::kPackedManyBlocks);
     const bool by_length = options_.packed_stride == PackedStride::kLength;
     if (by_length && !shown.views.empty() && options_.num_kv_heads > 1 &&
@@ -269,6 +350,7 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
     if (seen.error) return;
     const auto& shown = seen.as<Reread::Returns>();
     const Numbered& views = numbered_[static_cast<std::size_t>(asked.handle - 1)];
+    spend_on(shown.views);
     if (shown.stale) return reach(Label::kEarlierViewsStale);
     if (shown.views.empty()) return;
     reach(views.rewritten ? Label::kEarlierViewsShowNewRows : Label::kEarlierViewsLive);
@@ -287,6 +369,8 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
       there->cut = true;
     }
     std::ranges::fill(there->pending, 0);
+    constexpr std::int64_t kOneByte = 0xFF;
+    if (++truncated_ > kOneByte) reach(SizeLabel::kTruncatedBeyondOneByte);
   }
   void saw(const Free& free, const Observation& seen) {
     Known* there = known(free.cache);
@@ -299,6 +383,36 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
+  static constexpr std::uint64_t kAppendCost = 8;  // of a cell of K
+  static constexpr std::uint64_t kShownCost = 4;   // of a cell of K
+  static constexpr std::uint64_t kForkCost = 64;   // of a block
+
+  // In a long life a cache is seldom made or given up, else none would grow old.
+  bool rarely() { return is_long() && draw().percent(97); }
+  void spend_on(const std::vector<ShownView>& views) {
+    std::int64_t tokens = 0;
+    for (const ShownView& view : views) tokens += view.length;
+    spend(kShownCost * static_cast<std::uint64_t>(tokens * options_.kv_dim()));
+  }
+  // Many caches that hold what one of them holds.
+  Op many_forks() {
+    const std::int64_t from = number();
+    const Known* there = known(from);
+    const std::int64_t length = there == nullptr ? 0 : there->seq_len;
+    const std::int64_t tokens = length - length % options_.block_size;
+    const std::int64_t first = std::ssize(known_);
+    for (std::int64_t i = 1; i < forks_; ++i) plan(Fork{first + i, from, tokens});
+    return Op::of(Fork{first, from, tokens});
+  }
+  // The cache of a plan, chosen at its first operation; null if there is none that is open.
+  const Known* about(std::size_t number) {
+    if (number == 0) {
+      about_ = this->number();
+      about_layer_ = draw().between(0, options_.num_layers - 1);
+    }
+    const Known* there = known(about_);
+    return there != nullptr && (number > 0 || !there->closed) ? there : nullptr;
+  }
   [[nodiscard]] Known fresh() const {
     return {.pending = std::vector<std::int64_t>(static_cast<std::size_t>(options_.num_layers))};
   }
@@ -314,19 +428,33 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
 
   // The number of a cache, mostly of one that there is.
   std::int64_t number() {
-    return draw().percent(98) ? draw().between(0, std::ssize(known_) - 1) : draw().between(-1, 6);
+    const auto last = std::ssize(known_) - 1;
+    if (last > 8 && draw().percent(60)) return draw().between(0, 2);  // so that some grow
+    return draw().percent(98) ? draw().between(0, last) : draw().between(-1, 6);
   }
   std::int64_t layer() {
     if (draw().percent(3)) return draw().one_of({std::int64_t{-1}, options_.num_layers});
     return draw().between(0, options_.num_layers - 1);
   }
-  std::optional<bool> keep() { return draw().percent(40) ? std::optional(true) : std::nullopt; }
+  std::optional<bool> keep() {
+    constexpr std::int64_t kMany = 300;  // all are looked through at every append
+    if (std::ssize(numbered_) > kMany && draw().percent(98)) return std::nullopt;
+    return draw().percent(40) ? std::optional(true) : std::nullopt;
+  }
   // How many tokens come: a few, what fills a block or the sequence, or more than fits.
   std::int64_t some_tokens(std::int64_t cache) {
     const Known* there = known(cache);
     const std::int64_t length = there == nullptr ? 0 : there->seq_len;
     const std::int64_t room = options_.max_seq_len - length;
     const std::int64_t size = options_.block_size;
+    if (is_long() && draw().percent(95)) return 1;
+    if (is_large() && draw().percent(30)) {
+      constexpr std::int64_t kMostCells = std::int64_t{1} << 16U;
+      const std::int64_t most = draw().percent(10) ? 9 * kMostCells : kMostCells;
+      const std::int64_t many = size * draw().between(3, 40) + draw().between(-1, 1);
+      return std::clamp<std::int64_t>(most / options_.kv_dim() + 1, 0,
+                                      std::max<std::int64_t>(0, std::min(room, many)));
+    }
     if (draw().percent(3)) return 0;
     if (draw().percent(15)) return size - length % size;
     if (draw().percent(8)) return std::min(room, 3 * size);
@@ -371,6 +499,15 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
     const std::int64_t tokens = append.k.shape[0];
     const std::int64_t size = options_.block_size;
     const std::int64_t end = returns.start + tokens;
+    constexpr std::int64_t kThousand = 1'024;
+    spend(kAppendCost * static_cast<std::uint64_t>(append.k.elements()));
+    if (tokens > 16 * size) reach(SizeLabel::kSixteenBlocksInOneAppend);
+    if (end > kThousand) reach(SizeLabel::kBeyondAThousandTokens);
+    if (options_.kv_dim() > kThousand) reach(SizeLabel::kRowsOfAThousandCells);
+    if (append.layer >= 4) reach(SizeLabel::kFiveLayers);
+    if (std::ranges::find(kHeadSizes, options_.head_dim) != kHeadSizes.end() &&
+        options_.num_kv_heads > 1)
+      reach(SizeLabel::kHeadsOfACommonSize);
     std::int64_t& pending = there.pending[static_cast<std::size_t>(append.layer)];
     if (tokens == 0) reach(Label::kAppendOfNothing);
     if (returns.views.size() > 1) reach(Label::kAppendAcrossABorder);
@@ -409,6 +546,8 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   void remember(const std::optional<std::int64_t>& cache, std::int64_t layer,
                 const std::vector<ShownView>& views, const std::optional<std::int64_t>& handle) {
     if (!handle) return;
+    constexpr std::int64_t kOneByte = 0xFF;
+    if (*handle > kOneByte) reach(SizeLabel::kViewsBeyondOneByte);
     const std::int64_t begin = views.empty() ? 0 : views.front().start;
     const std::int64_t end = views.empty() ? 0 : views.back().start + views.back().length;
     numbered_.push_back({cache.value_or(0), layer, begin, end});
@@ -423,9 +562,25 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   std::vector<Numbered> numbered_;
   std::int64_t last_ = 0;
   bool dry_ = false;
+  std::int64_t forks_ = 0;  // that come at once, in some large cases
+  std::int64_t truncated_ = 0;
+  std::int64_t about_ = 0;  // cache of a plan
+  std::int64_t about_layer_ = 0;
+  std::int64_t forked_ = 0;  // its fork
 };
 
-Config drawn_config(std::uint64_t seed) {
+// Wide rows, many layers or many blocks.
+void draw_large_sizes(Draw& draw, Config& config) {
+  if (draw.percent(20)) config.num_layers = draw.edge(5, 33);
+  if (draw.percent(40)) config.num_kv_heads = draw.edge(4, 17);
+  if (draw.percent(40)) config.head_dim = draw.one_of<std::int64_t>(kHeadSizes);
+  if (draw.percent(10)) config.head_dim = draw.edge(5, 257);
+  if (draw.percent(30)) config.block_size = draw.edge(15, 257);
+  config.max_seq_len = config.block_size * draw.edge(8, 129);
+  config.blocks = draw.one_of<std::int64_t>({64, 1'000, 4'000});
+}
+
+Config drawn_config(std::uint64_t seed, Scale scale) {
   Draw draw(~seed);
   Config config;
   config.num_layers = draw.percent(50) ? 1 : draw.between(2, 3);
@@ -440,6 +595,15 @@ Config drawn_config(std::uint64_t seed) {
   if (draw.percent(1)) config.max_seq_len = 0;
   config.blocks = 64;
   if (draw.percent(40)) config.blocks = config.num_layers * draw.between(0, 5);
+  if (scale == Scale::kLarge && draw.percent(80)) draw_large_sizes(draw, config);
+  if (scale == Scale::kLong) {
+    config.num_layers = draw.between(2, 3);
+    config.block_size = draw.between(1, 4);
+    config.num_kv_heads = 1;
+    config.head_dim = draw.between(1, 2);
+    config.max_seq_len = draw.between(8, 33);
+    config.blocks = 64;
+  }
   if (draw.percent(25)) config.storage = Storage::kF16;
   if (draw.percent(30)) {
     config.devices.emplace();
@@ -458,15 +622,20 @@ Config drawn_config(std::uint64_t seed) {
 }
 
 GeneratedCase make_paged_case(const CaseTerms& terms) {
-  const Config config = drawn_config(terms.seed);
+  const Config config = drawn_config(terms.seed, terms.scale);
   return {.setup = {.profile = terms.profile, .config = Record::of(config)},
-          .ops = std::make_unique<PagedScript>(terms.seed, config)};
+          .ops = std::make_unique<PagedScript>(terms, config)};
 }
 
 }  // namespace
 
 std::vector<Generator> generators() {
-  return {script_generator<Label>(paged_kind(), make_paged_case, {}, {})};
+  Generator made = script_generator<Label>(paged_kind(), make_paged_case, {}, {});
+  for (auto* labels : {&made.original_labels, &made.documented_labels}) {
+    const auto sizes = label_texts_but<SizeLabel>({});
+    labels->insert(labels->end(), sizes.begin(), sizes.end());
+  }
+  return {std::move(made)};
 }
 
 }  // namespace kvo::views
