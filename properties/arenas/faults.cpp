@@ -8,14 +8,13 @@ using seeding::Fault;
 constexpr std::string_view kArena = "optimized/memory/arena.cpp";
 constexpr std::string_view kLayered = "optimized/layered/arena_cache.cpp";
 constexpr std::string_view kPool = "optimized/block_pool/arena_pool.cpp";
+constexpr std::string_view kPoolHeader = "optimized/block_pool/arena_pool.hpp";
 constexpr std::string_view kContiguous = "optimized/provider/contiguous_arena_cache.cpp";
 constexpr std::string_view kPaged = "optimized/provider/paged_arena_cache.cpp";
 constexpr std::string_view kPagedHeader = "optimized/provider/paged_arena_cache.hpp";
 
-}  // namespace
-
-const std::vector<Fault>& faults() {
-  static const std::vector<Fault> kFaults{
+std::vector<Fault> faults_in_few_steps() {
+  return {
       // ---- Growth and copies of layered.vector ----
       {"layered.vector",
        "growth_loses_tail",
@@ -149,6 +148,89 @@ const std::vector<Fault>& faults() {
          "if (pins) pin(*rows.k); "
          "if (Status taken = extend(blocks_of(cursor + fits)); !taken) return taken;"}}},
   };
+}
+
+// Those that show only beyond a size or a length of life.
+std::vector<Fault> faults_of_size() {
+  return {
+      {"layered.vector",
+       "growth_copies_four_thousand_cells",
+       "a side that moves to a larger place takes 4,096 cells with it",
+       "B010, F02: Ollama's rotating cache dropped the rows behind its index when it was rebuilt",
+       {{kLayered, "std::copy_n(old.data(), old.size, side.data());",
+         "std::copy_n(old.data(), std::min<std::size_t>(old.size, 4096), side.data());"}}},
+      {"layered.vector",
+       "tokens_counted_in_one_byte",
+       "the count of tokens is kept in 8 bits",
+       "B089, F10: vLLM kept places of slots in too few bits",
+       {{kLayered, "++len_;", "len_ = (len_ + 1) & 0xFFU;"}},
+       Profile::kOriginal,
+       300},
+      {"block_pool.stack",
+       "used_kept_in_four_bits",
+       "the count of used positions of a block is kept in 4 bits",
+       "B093, F10: Mooncake kept a size in too few bits",
+       {{kPoolHeader, "states_[static_cast<std::size_t>(block)].used = used;",
+         "states_[static_cast<std::size_t>(block)].used = used & 0xF;"}}},
+      {"block_pool.stack",
+       "freed_number_in_two_bytes",
+       "the number of a block that is given back is kept in 16 bits",
+       "B089, F10: vLLM kept numbers of slots in too few bits",
+       {{kPool, "recycled_.push_back(block);", "recycled_.push_back(block & 0xFFFF);"}}},
+      {"provider.contiguous",
+       "position_kept_in_ten_bits",
+       "rows behind position 1,023 are stored from the front on",
+       "B090, F10: FlashInfer kept an offset of a page in too few bits",
+       {{kContiguous, "to.cursor * dim", "(to.cursor & 0x3FF) * dim"}}},
+      {"provider.contiguous",
+       "layer_kept_in_four_bits",
+       "rows for layer 16 and those behind it go to layers 0 and on",
+       "B023, F03: zerfoo took every layer's position from the cursor of layer 0",
+       {{kContiguous, "layers_[static_cast<std::size_t>(layer)]",
+         "layers_[static_cast<std::size_t>(layer & 0xF)]", "Layer& to ="}}},
+      {"provider.contiguous",
+       "last_cell_of_128_left_out",
+       "rows of 128 cells are copied without the last one",
+       "B081, F09: a kernel of zerfoo read heads packed in a row with the wrong stride",
+       {{kArena, "return copy_fixed<128>(to, from, rows);",
+         "return copy_fixed<127>(to, from, rows);"}}},
+      {"provider.paged",
+       "heads_of_96_copied_as_80",
+       "of heads of 96 cells the first 80 are copied",
+       "B081, F09: a kernel of zerfoo read heads packed in a row with the wrong stride",
+       {{kArena, "return copy_fixed<96>(to, from, rows);",
+         "return copy_fixed<80>(to, from, rows);"}}},
+      {"provider.paged",
+       "blocks_beyond_the_sixteenth",
+       "of the blocks of one append those behind the 16th are the 16th again",
+       "B087, F09: text-generation-inference counted on from the first slot instead of reading the "
+       "table",
+       {{kPaged, "std::ranges::copy(taken, entries_.begin() + size_);",
+         "for (std::size_t i = 0; i < taken.size(); ++i) "
+         "entries_[size + i] = taken[std::min<std::size_t>(i, 15)];"}}},
+      {"provider.paged",
+       "full_block_of_sixteen_is_empty",
+       "a block's count of used positions is kept in 4 bits",
+       "B093, F10: Mooncake kept a size in too few bits",
+       {{kPaged, "run.slot + run.count", "(run.slot + run.count) & 0xF"}}},
+      {"provider.paged",
+       "table_of_sixty_four_loses_its_first",
+       "a table that grows beyond 64 blocks takes its second block for its first",
+       "B046, F05: a stale map of SGLang named a slot that had been given to another",
+       {{kPaged, "grown.assign(entries_.begin(), entries_.end());",
+         "grown.assign(entries_.begin(), entries_.end()); if (size > 64) grown[0] = grown[1];"}}},
+  };
+}
+
+}  // namespace
+
+const std::vector<Fault>& faults() {
+  static const std::vector<Fault> kFaults = [] {
+    std::vector<Fault> all = faults_in_few_steps();
+    const std::vector<Fault> more = faults_of_size();
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }();
   return kFaults;
 }
 

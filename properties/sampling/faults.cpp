@@ -107,6 +107,17 @@ std::vector<Fault> faults_of_selection() {
        "a threshold taken before the division",
        {{kFast, "if (!floor) return std::nullopt;", "if (!floor && kth == 0) return std::nullopt;"},
         {kFast, "reaching(row, blocks, *floor)", "reaching(row, blocks, kth)"}}},
+      {kKind,
+       "index_kept_in_two_bytes",
+       "tokens from 65,536 on are taken for those from 0 on",
+       "an index in too few bits",
+       {{kBlocks, "b * kBlock + at + i", "(b * kBlock + at + i) & 0xFFFFU"}}},
+      {kKind,
+       "k_kept_in_one_byte",
+       "top-k keeps 255 tokens at most",
+       "a count in too few bits",
+       {{kBlocks, "static_cast<std::ptrdiff_t>(k_) - 1",
+         "static_cast<std::ptrdiff_t>(k_ < 255 ? k_ : 255) - 1"}}},
   };
 }
 
