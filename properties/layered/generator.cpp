@@ -83,7 +83,10 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
   Op is_empty() { return Op::of(IsEmpty{number()}); }
   Op num_layers() { return Op::of(NumLayers{number()}); }
   Op entry_size() { return Op::of(EntrySize{number()}); }
-  Op clear() { return Op::of(Clear{number()}); }
+  Op clear() {
+    // In a long life most_tokens_ says when.
+    return is_long() && draw().percent(97) ? next_of_token() : Op::of(Clear{number()});
+  }
   Op clone() {
     // In a long life caches are seldom added, else none would grow old.
     return is_long() && draw().percent(97) ? next_of_token() : Op::of(Clone{number()});
