@@ -22,7 +22,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kFreeFailedInClose, kClosedCacheUsed, kClosedTwice, kBuffersLeftAfterClose,
     kNewUndoneAfterAFailure, kFreeFailedWhileNewWasUndone, kCacheReplaced, kNoAllocator,
     kSizeRefused, kSizeProductOverflows, kCacheFull, kPositionRefused, kRowOfAWrongLengthRefused,
-    kCellsOfAnEarlierSequence, kLayerOutOfRange, kNoCacheYet, kFiveLayers, kBeyondAHundredPositions,
+    kCellsOfAnEarlierSequence, kLayerOutOfRange, kNoCacheYet, kFiveLayers, kBeyondSixteenPositions,
     kRowsOfAThousandCells, kEmptiedBeyondOneByte, kCountedBeyondTwoBytes, kFailedKernelThenReset,
     kReplayedThenSynced)
 
@@ -351,12 +351,12 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
     const bool all = std::ranges::find(known_->held, false) == known_->held.end();
     if (last && !all && !documented_) reach(Label::kLastLayerAloneAdvanced);
     if (documented_ ? all : last) known_->set_length(known_->length + 1);
-    constexpr std::int64_t kHundred = 100;
+    constexpr std::int64_t kSixteen = 16;
     constexpr std::int64_t kThousand = 1'024;
     const std::int64_t width = known_->sizes.num_heads * known_->sizes.head_dim;
     spend(kAppendCost * static_cast<std::uint64_t>(width));
     if (layer >= 4) reach(Label::kFiveLayers);
-    if (known_->length > kHundred) reach(Label::kBeyondAHundredPositions);
+    if (known_->length > kSixteen) reach(Label::kBeyondSixteenPositions);
     if (width > kThousand) reach(Label::kRowsOfAThousandCells);
   }
   void saw_refusal(std::size_t layer, const Error& error, const std::vector<DeviceCall>& calls) {
