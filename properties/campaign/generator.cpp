@@ -27,9 +27,11 @@ std::int64_t Draw::size(std::int64_t low, std::int64_t most) {
 }
 
 std::int64_t Draw::edge(std::int64_t low, std::int64_t most) {
-  std::int64_t scales = 0;  // powers of two up to `most`, from 4 on
-  while ((std::int64_t{8} << scales) <= most) ++scales;
-  const std::int64_t power = std::int64_t{4} << between(0, scales);
+  std::int64_t first = 2;
+  while ((std::int64_t{2} << first) <= low) ++first;
+  std::int64_t last = first;
+  while ((std::int64_t{2} << last) <= most) ++last;
+  const std::int64_t power = std::int64_t{1} << between(first, last);
   return std::clamp(power + between(-1, 1), std::min(low, most), most);
 }
 

@@ -33,7 +33,7 @@ class Draw {
   /// A size from `low` to `most`, over scales: mostly a few, now and then 2^k - 1, 2^k or 2^k + 1,
   /// where blocks, words and growth steps end.
   [[nodiscard]] std::int64_t size(std::int64_t low, std::int64_t most);
-  /// 2^k - 1, 2^k or 2^k + 1 for some k from 2 on, but within low to most.
+  /// 2^k - 1, 2^k or 2^k + 1, from k = 2 on, for a scale between `low` and `most`, each as likely.
   [[nodiscard]] std::int64_t edge(std::int64_t low, std::int64_t most);
   /// One of the values, each as likely.
   template <class T>

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -38,6 +39,11 @@ template <DescribedEnum Label>
       texts[index] = enumerator_word(one.name);
       for (char& c : texts[index])
         if (c == '_') c = ' ';
+      // Numbers are words, too: "more than64 cells" is not one.
+      for (std::size_t at = 1; at < texts[index].size(); ++at)
+        if (std::isdigit(static_cast<unsigned char>(texts[index][at])) != 0 &&
+            std::islower(static_cast<unsigned char>(texts[index][at - 1])) != 0)
+          texts[index].insert(at, 1, ' ');
     });
     return texts;
   }();

@@ -109,6 +109,111 @@ void draw_rows(Draw& draw, DrawnCase& drawn) {
   drawn.k_dim = drawn.v_dim = 1;
 }
 
+// ---- Large cases ----
+
+/// What is large in a case, and by how much at most.
+struct Growth {
+  std::uint64_t weight;
+  std::string_view name;  // for readers
+  void (*apply)(Draw& draw, DrawnCase& drawn);
+};
+
+// The window or chunk of bounded members, and their memory.
+void widen(Draw& draw, DrawnCase& drawn, std::int64_t most) {
+  for (CacheConfig& member : drawn.members) {
+    if (member.chunk) member.chunk = static_cast<std::int32_t>(draw.edge(3, most));
+    if (!member.window) continue;
+    member.window = static_cast<std::int32_t>(draw.edge(3, most));
+    if (member.memory) member.memory = *member.window + draw_positions(draw, 0, 33);
+  }
+}
+
+// More cells than the memory of each member, but for those of few.
+void enlarge_pool(Draw& draw, DrawnCase& drawn, std::int64_t most) {
+  std::int64_t memory = 0;
+  for (const CacheConfig& member : drawn.members)
+    memory =
+        std::max<std::int64_t>({memory, member.memory.value_or(0), member.window.value_or(0) + 1});
+  drawn.init.capacity = memory + draw.edge(8, most);
+}
+
+constexpr std::array kGrowths{
+    Growth{30, "cells",
+           [](Draw& draw, DrawnCase& drawn) {
+             drawn.init.max_sequences = draw.between(1, 2);
+             drawn.init.max_batch = draw.edge(16, 257);
+             if (draw.percent(60)) widen(draw, drawn, draw.percent(50) ? 1'025 : 129);
+             enlarge_pool(draw, drawn, draw.percent(50) ? 2'049 : 257);
+           }},
+    Growth{25, "sequences",
+           [](Draw& draw, DrawnCase& drawn) {
+             drawn.init.max_sequences = draw.edge(32, 129);
+             drawn.init.max_batch = draw.edge(16, 129);
+             drawn.init.capacity = draw.between(3, 9);
+           }},
+    Growth{15, "batches",
+           [](Draw& draw, DrawnCase& drawn) {
+             drawn.init.max_batch = draw.edge(12, 129);
+             enlarge_pool(draw, drawn, 257);
+           }},
+    Growth{15, "windows",
+           [](Draw& draw, DrawnCase& drawn) {
+             widen(draw, drawn, 513);
+             drawn.init.max_batch = draw.edge(8, 65);
+             enlarge_pool(draw, drawn, 257);
+           }},
+    Growth{15, "cells in small batches",
+           [](Draw& draw, DrawnCase& drawn) {
+             drawn.init.max_sequences = draw.between(1, 3);
+             drawn.init.max_batch = draw.between(1, 6);
+             enlarge_pool(draw, drawn, 129);
+           }},
+    Growth{30, "rows",
+           [](Draw& draw, DrawnCase& drawn) {
+             drawn.heads = draw.edge(1, 17);
+             drawn.k_dim = draw.edge(4, 129);
+             drawn.v_dim = draw.percent(60) ? drawn.k_dim : draw.edge(1, 129);
+           }},
+    Growth{15, "layers", [](Draw& draw, DrawnCase& drawn) { drawn.layers = draw.edge(4, 33); }},
+};
+
+// One thing is large, and sometimes a second one. The elements of all rows stay within bounds.
+void grow(Draw& draw, DrawnCase& drawn) {
+  std::vector<std::uint64_t> weights;
+  for (const Growth& growth : kGrowths) weights.push_back(growth.weight);
+  for (int left = draw.percent(30) ? 2 : 1; left > 0; --left)
+    kGrowths.at(draw.weighted(weights)).apply(draw, drawn);
+  if (drawn.has_encoder()) drawn.init.max_sequences = 1;
+  drawn.encoder_tokens = draw.edge(4, 129);
+  // In every second case: runs of 16 bits are what vectors are used for.
+  if (draw.percent(50))
+    drawn.init.dtype = draw.one_of({StorageType::kF16, StorageType::kBf16, StorageType::kBf16});
+  constexpr std::int64_t kMostElements = 60'000;
+  const std::int64_t cells = drawn.init.max_sequences * drawn.init.capacity;
+  const auto elements = [&] { return cells * drawn.heads * (drawn.k_dim + drawn.v_dim); };
+  while (elements() > kMostElements && drawn.k_dim + drawn.v_dim + drawn.heads > 3)
+    for (std::int64_t* size : {&drawn.k_dim, &drawn.v_dim, &drawn.heads}) *size = (*size + 1) / 2;
+  if (elements() * drawn.layers > kMostElements)
+    drawn.layers = std::min(drawn.layers, few(draw, 3));
+}
+
+// ---- Long lives ----
+
+// The smallest rows, one or two sequences that live, and one that grows old.
+void shrink(Draw& draw, DrawnCase& drawn) {
+  for (CacheConfig& member : drawn.members) {
+    if (member.window) member.window = static_cast<std::int32_t>(draw.between(1, 3));
+    if (member.memory) member.memory = *member.window + draw_positions(draw, 0, 2);
+    if (member.chunk) member.chunk = static_cast<std::int32_t>(draw.between(1, 3));
+  }
+  drawn.init.max_sequences = 3;
+  drawn.init.max_batch = draw.between(1, 2);
+  drawn.init.capacity = draw.percent(50) ? draw.between(2, 3) : draw.between(6, 8);
+  drawn.heads = drawn.k_dim = drawn.v_dim = drawn.layers = 1;
+  drawn.sequences = {0, 1};
+  drawn.in_order = true;
+}
+
 // ---- Strange batches ----
 
 struct Perturbation {
@@ -161,7 +266,7 @@ bool DrawnCase::has_encoder() const {
       members, [](const CacheConfig& member) { return member.cache == MemberKind::kEncoder; });
 }
 
-DrawnCase draw_case(Draw& draw, const CacheKind& kind) {
+DrawnCase draw_case(Draw& draw, const CacheKind& kind, Scale scale) {
   DrawnCase drawn;
   drawn.members = draw_members(draw, kind);
   drawn.backend.cache_padding = draw.one_of<std::int64_t>({0, 1, 2, 4, 8});
@@ -172,6 +277,11 @@ DrawnCase draw_case(Draw& draw, const CacheKind& kind) {
   drawn.backend.mask_dtype = draw.one_of({MaskType::kUnset, MaskType::kF32, MaskType::kF16});
   drawn.init = draw_init(draw, drawn);
   draw_rows(draw, drawn);
+  if (scale == Scale::kLarge) grow(draw, drawn);
+  if (scale == Scale::kLong) {
+    shrink(draw, drawn);
+    return drawn;
+  }
   // Sequence numbers are names: what init is told bounds neither them nor their count (OK-26).
   const std::int64_t count =
       draw.percent(50) ? drawn.init.max_sequences : few(draw, kMostSequences);
@@ -191,7 +301,7 @@ SetConfig draw_set_config(Draw& draw, const DrawnCase& drawn) {
 }
 
 std::int64_t draw_sequence(Draw& draw, const DrawnCase& drawn) {
-  if (draw.percent(2)) return draw.one_of<std::int64_t>({-1, 3, 1000});
+  if (!drawn.in_order && draw.percent(2)) return draw.one_of<std::int64_t>({-1, 3, 1000});
   return drawn.sequences[draw.below(drawn.sequences.size())];
 }
 
@@ -207,10 +317,12 @@ StartForward draw_batch(Draw& draw, const DrawnCase& drawn,
   };
   // Engines decode one token of each of some sequences, or prefill one of them.
   switch (draw.weighted({40, 42, 18})) {
-    case 0:
+    case 0: {
+      const std::uint64_t percent = draw.percent(20) ? 100 : 60;
       for (const std::int64_t one : drawn.sequences)
-        if (pass.seqs.empty() || draw.percent(60)) add(one);
+        if (pass.seqs.empty() || draw.percent(percent)) add(one);
       break;
+    }
     case 1: {
       const std::int64_t one = draw_sequence(draw, drawn);
       for (std::int64_t left = draw.between(1, drawn.init.max_batch); left > 0; --left) add(one);

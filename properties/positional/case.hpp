@@ -21,6 +21,7 @@ struct DrawnCase {
   std::int64_t v_dim = 1;
   std::int64_t layers = 1;
   std::int64_t encoder_tokens = 1;      ///< rows of an encoder's put
+  bool in_order = false;                ///< batches are never made strange
   std::vector<std::int64_t> sequences;  ///< those that most operations name
 
   [[nodiscard]] bool is_encoder(std::size_t member) const {
@@ -30,9 +31,13 @@ struct DrawnCase {
 };
 
 /// Draws a case of a kind. Nearly all can be initialised.
-[[nodiscard]] DrawnCase draw_case(Draw& draw, const CacheKind& kind);
+[[nodiscard]] DrawnCase draw_case(Draw& draw, const CacheKind& kind, Scale scale);
 
 [[nodiscard]] SetConfig draw_set_config(Draw& draw, const DrawnCase& drawn);
+
+/// A sequence that no operation of a long life names but those that come to it after long: it grows
+/// old meanwhile.
+inline constexpr std::int64_t kOldSequence = 1'000'000;
 
 /// Mostly one of the case's sequences.
 [[nodiscard]] std::int64_t draw_sequence(Draw& draw, const DrawnCase& drawn);

@@ -11,7 +11,8 @@
 
 namespace kvo::positional {
 
-FollowedCache::FollowedCache(const CacheKind& kind, const Setup& setup) {
+FollowedCache::FollowedCache(const CacheKind& kind, const Setup& setup, bool notes)
+    : notes_(notes) {
   for (const CacheConfig& config : members_of(kind, setup))
     members_.push_back(member_options(config));
   evicted_.resize(members_.size());
@@ -46,6 +47,10 @@ const FollowedCache::Cells& FollowedCache::first_cells() const {
 // ---- A pass ----
 
 PassEffects FollowedCache::follow(const StartForward& pass, bool full) {
+  if (!notes_) {
+    (void)session_->apply(Op::of(pass), probe_);
+    return {};
+  }
   PassEffects effects{.unwound = full && members_.size() > 1 && first_has_room(pass)};
   std::vector<Cells> before(members_.size());
   for (std::size_t member = 0; member < members_.size(); ++member)
@@ -78,6 +83,11 @@ void FollowedCache::note_evictions(std::size_t member, const Cells& before, Pass
       effects.window_exceeded = true;  // what memory gives up lies before every window
     }
     if (taken && evicted.erase(cell) > 0) effects.cells_reused = true;
+    if (taken) effects.cells = std::max(effects.cells, static_cast<std::int64_t>(cell) + 1);
+    if (members_[member].window <= 0) continue;
+    for (const std::int64_t owner : before[cell].owners)
+      if (taken || !after[cell].owners.contains(owner))
+        effects.evicted = std::max(effects.evicted, ++lost_[owner][member]);
   }
 }
 
@@ -105,6 +115,19 @@ void FollowedCache::note_tokens(std::size_t member, const StartForward& pass,
 }
 
 // ---- Questions ----
+
+std::int64_t FollowedCache::pool() const {
+  std::int64_t most = 0;
+  for (std::size_t member = 0; member < members_.size(); ++member)
+    if (const CausalCache* cache = causal(member))
+      most = std::max(most, std::ssize(cache->cells()));
+  return most;
+}
+
+std::int64_t FollowedCache::free() const {
+  return std::ranges::count_if(first_cells(),
+                               [](const CausalCache::Cell& cell) { return cell.owners.empty(); });
+}
 
 std::vector<std::int32_t> FollowedCache::positions(std::int64_t sequence) const {
   std::vector<std::int32_t> positions;

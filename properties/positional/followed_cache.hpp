@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
+#include <type_traits>
 #include <vector>
 
 #include "reference/positional/causal_cache.hpp"
@@ -20,23 +22,34 @@ struct PassEffects {
   bool window_exceeded = false;
   bool chunk_crossed = false;
   bool range_rounded = false;
-  bool unwound = false;  ///< a later member was full
+  bool unwound = false;      ///< a later member was full
+  std::int64_t cells = 0;    ///< up to the highest that a token took
+  std::int64_t evicted = 0;  ///< the most that one sequence has lost, in passes since it began
 };
 
 /// The reference that a script steps along.
 class FollowedCache {
  public:
-  /// Requires  the reference of `kind` takes the setup.
-  FollowedCache(const CacheKind& kind, const Setup& setup);
+  /// Requires  the reference of `kind` takes the setup. Without `notes` passes have no effects, and
+  /// cost less.
+  FollowedCache(const CacheKind& kind, const Setup& setup, bool notes = true);
 
   /// Carries out any operation but start_forward.
   template <class T>
   void follow(const T& op) {
     (void)session_->apply(Op::of(op), probe_);
+    // Who owns nothing, or gets other cells, begins anew.
+    if constexpr (std::is_same_v<T, CopyPrefix>) lost_.erase(op.dst);
+    if constexpr (std::is_same_v<T, Remove>)
+      if (op.begin <= 0 && op.end == kMaxPosition) lost_.erase(op.seq);
   }
   /// `full`: it will have no room for the batch.
   PassEffects follow(const StartForward& pass, bool full);
 
+  /// Cells of the largest pool.
+  [[nodiscard]] std::int64_t pool() const;
+  /// Free cells of the first member that has positions.
+  [[nodiscard]] std::int64_t free() const;
   /// Whether some member has positions: an encoder has none.
   [[nodiscard]] bool has_positions() const { return first_causal() != nullptr; }
   // Of the first member that has positions; nothing without one.
@@ -63,9 +76,12 @@ class FollowedCache {
   void note_evictions(std::size_t member, const Cells& before, PassEffects& effects);
   void note_tokens(std::size_t member, const StartForward& pass, PassEffects& effects) const;
 
+  bool notes_;
   std::vector<MemberOptions> members_;
   std::vector<std::set<std::size_t>> evicted_;  ///< by member, cells that are free since then
-  const Cache* cache_ = nullptr;                ///< the session's
+  /// Cells that passes took from a sequence, by member.
+  std::map<std::int64_t, std::map<std::size_t, std::int64_t>> lost_;
+  const Cache* cache_ = nullptr;  ///< the session's
   std::unique_ptr<Session> session_;
   Probe probe_;
 };

@@ -16,17 +16,26 @@ namespace {
 BOOST_DEFINE_FIXED_ENUM_CLASS(StateLabel, std::uint8_t, kStateMade, kStateOfAnotherBatch,
                               kStateOfAnotherType, kOddShape, kHalfAState, kNothingToKeep,
                               kRestoredState, kRefusedElsewhere, kBackwards, kParentAlone,
-                              kSecondClose, kFreedState)
+                              kSecondClose, kFreedState, kStatesOf64Elements, kAdvancesBeyond65536,
+                              kWrittenAfterASnapshot, kStateOfAClosedSnapshot)
 
 class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, StateLabel> {
   using S = StateScript;
   using Label = StateLabel;
 
  public:
-  StateScript(std::uint64_t seed, const StateSizes& sizes)
-      : ScriptGenerator(seed), sizes_(sizes), batch_(draw().between(1, 2)) {}
+  StateScript(std::uint64_t seed, const StateSizes& sizes, Scale scale)
+      : ScriptGenerator(seed), sizes_(sizes), scale_(scale), batch_(draw().between(1, 2)) {
+    if (scale_ == Scale::kLarge && draw().percent(30)) batch_ = draw().edge(4, 17);
+    if (scale_ == Scale::kLong) plan_often(1);
+  }
 
-  std::optional<Op> next() override { return begun_ ? ScriptGenerator::next() : Op::of(New{}); }
+  std::optional<Op> next() override {
+    if (!begun_) return Op::of(New{});
+    if (scale_ == Scale::kLong && !has_plan() && !follows_plan() && !draw().percent(2))
+      return Op::of(Advance{1});
+    return ScriptGenerator::next();
+  }
 
   // Steps.
   Op conv() { return Op::of(ConvState{batch(), type()}); }
@@ -85,6 +94,44 @@ class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, Stat
       {1, "new", &S::make},
   });
 
+  // Planned orders.
+  // States are replaced while a snapshot has those before, and come back.
+  std::optional<Op> written_after_a_snapshot(std::size_t number) {
+    switch (number) {
+      case 0:
+        return tokens();
+      case 1:
+        return kept();
+      case 2:
+        return tokens();
+      case 3:
+        return restored();
+      default:
+        return state();
+    }
+  }
+  std::optional<Op> state_of_a_closed_snapshot(std::size_t number) {
+    switch (number) {
+      case 0:
+        return tokens();
+      case 1:
+        return kept();
+      case 2:
+        return Op::of(Free{});
+      case 3:
+        return restored();
+      case 4:
+        return last_ ? std::optional(Op::of(Close{*last_})) : std::nullopt;
+      default:
+        return state();
+    }
+  }
+
+  using Plan = ScriptPlan<S, Label>;
+  static constexpr std::array kPlans{
+      Plan{1, Label::kWrittenAfterASnapshot, 5, &S::written_after_a_snapshot},
+      Plan{1, Label::kStateOfAClosedSnapshot, 6, &S::state_of_a_closed_snapshot}};
+
   // What became of an operation.
   void saw(const New& /*op*/, const Observation& seen) {
     begun_ = begun_ || !seen.error;
@@ -101,11 +148,14 @@ class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, Stat
   void saw(const Advance& op, const Observation& seen) {
     if (op.n < 0) reach(Label::kBackwards);
     if (!seen.error) offset_ = seen.as<Offset::Returns>().offset;
+    if (++advances_ > 65'536) reach(Label::kAdvancesBeyond65536);
   }
   void saw(const Take& /*op*/, const Observation& seen) {
     if (seen.error) return reach(Label::kHalfAState);
     if (!seen.as<Numbered>().handle.has_value()) return reach(Label::kNothingToKeep);
     handles_.remember(seen.as<Numbered>());
+    if (follows_plan()) last_ = *seen.as<Numbered>().handle;
+    pay();
   }
   void saw(const Restore& restore, const Observation& seen) {
     if (seen.error) return;
@@ -127,12 +177,15 @@ class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, Stat
     if (!seen.error && offset_ > 0) reach(Label::kFreedState);
     offset_ = 0;
   }
-  template <OneOf<Update, ShowState, Offset, Split, Reread> T>
+  void saw(const ShowState& /*op*/, const Observation& /*seen*/) { pay(); }
+  template <OneOf<Update, Offset, Split, Reread> T>
   void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   void asked(std::int64_t batch, ElementType type, const Observation& /*seen*/) {
     reach(Label::kStateMade);
+    if (sizes_.conv_dim >= 64 && sizes_.head_k_dim >= 64) reach(Label::kStatesOf64Elements);
+    pay();
     if (std::max<std::int64_t>(batch, 1) != batch_) reach(Label::kStateOfAnotherBatch);
     if (type != ElementType::kF32) reach(Label::kStateOfAnotherType);
   }
@@ -146,31 +199,58 @@ class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, Stat
   }
   Tensor rows(const Shape& shape) { return tagger_.pair(shape).first; }
 
+  // Both states are shown, copied or looked at.
+  void pay() {
+    constexpr std::int64_t kAnyCost = 5'000;
+    const std::int64_t elements =
+        batch_ * (sizes_.conv_tail * sizes_.conv_dim +
+                  sizes_.num_v_heads * sizes_.head_v_dim * sizes_.head_k_dim);
+    if (scale_ == Scale::kLarge) spend(static_cast<std::uint64_t>(kAnyCost + 8 * elements));
+  }
+  std::optional<Op> kept() {
+    last_.reset();
+    return Op::of(Take{0});
+  }
+  std::optional<Op> restored() {
+    const Handles::Known* known = last_ ? handles_.find(*last_) : nullptr;
+    if (known == nullptr) return std::nullopt;
+    return Op::of(Restore{*last_, known->to});
+  }
+
   StateSizes sizes_;
+  Scale scale_;
   std::int64_t batch_;
   Tagger tagger_;
   Handles handles_;
   bool begun_ = false;
   std::int64_t offset_ = 0;
+  std::int64_t advances_ = 0;
+  std::optional<std::int64_t> last_;  // snapshot of the plan that is followed
 };
 
 GeneratedCase make_state(const CaseTerms& terms) {
   Draw draw(~terms.seed);
-  const StateSizes sizes{draw.size(1, 4), draw.size(1, 9), draw.size(1, 3), draw.size(1, 5),
-                         draw.size(1, 5)};
+  StateSizes sizes{draw.size(1, 4), draw.size(1, 9), draw.size(1, 3), draw.size(1, 5),
+                   draw.size(1, 5)};
+  if (terms.scale == Scale::kLarge)
+    sizes = {draw.edge(1, 9), draw.edge(16, 257), draw.edge(1, 9), draw.edge(1, 33),
+             draw.edge(16, 129)};
+  if (terms.scale == Scale::kLong) sizes = {1, 1, 1, 1, 1};
   return {.setup = {.profile = terms.profile,
                     .config = Record::of(RecurrentConfig{.conv_tail = sizes.conv_tail,
                                                          .conv_dim = sizes.conv_dim,
                                                          .num_v_heads = sizes.num_v_heads,
                                                          .head_v_dim = sizes.head_v_dim,
                                                          .head_k_dim = sizes.head_k_dim})},
-          .ops = std::make_unique<StateScript>(terms.seed, sizes)};
+          .ops = std::make_unique<StateScript>(terms.seed, sizes, terms.scale)};
 }
 
 }  // namespace
 
 Generator recurrent_generator() {
-  return script_generator<StateLabel>(recurrent_kind(), make_state, {}, {});
+  Generator made = script_generator<StateLabel>(recurrent_kind(), make_state, {}, {});
+  made.lives_long = true;
+  return made;
 }
 
 }  // namespace kvo::snapshot

@@ -17,20 +17,32 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(TrieLabel, std::uint8_t, kPrefixFound, kWholeInput
                               kSnapshotAskedFor, kBranched, kPagedOut, kUserMarked, kCancelled,
                               kNotClosed, kLimitHit, kThreeBranches, kRestorePointLost,
                               kEmptyInputs, kBeforeAnySession, kTenBranches, kEvicted, kPagedIn,
-                              kLimitBelowASnapshot, kAskedAfterEviction)
+                              kLimitBelowASnapshot, kAskedAfterEviction, k65Nodes,
+                              kInputsOf1024Tokens, kSessionsBeyond16384, kRestoredAfterEviction,
+                              kLongestOfABranch, kLimitLoweredInASession)
 
 class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> {
   using S = TrieScript;
   using Label = TrieLabel;
 
  public:
-  TrieScript(std::uint64_t seed, std::int64_t limit)
+  TrieScript(std::uint64_t seed, std::int64_t limit, Scale scale)
       : ScriptGenerator(seed),
+        scale_(scale),
         limit_(limit),
-        many_(draw().percent(3)),
-        alphabet_(many_ ? kManyTokens : draw().between(2, 5)) {}
+        many_(scale_ != Scale::kSmall ? scale_ == Scale::kLong || draw().percent(40)
+                                      : draw().percent(3)),
+        alphabet_(scale_ == Scale::kLong ? 5
+                  : many_                ? kManyTokens
+                                         : draw().between(2, 5)) {
+    if (scale_ == Scale::kLong) plan_often(0);
+  }
 
-  std::optional<Op> next() override { return begun_ ? ScriptGenerator::next() : Op::of(NewTrie{}); }
+  std::optional<Op> next() override {
+    if (!begun_) return Op::of(NewTrie{});
+    if (scale_ == Scale::kLong && !has_plan() && !draw().percent(1)) return session();
+    return ScriptGenerator::next();
+  }
 
   // Steps.
   Op session() {
@@ -91,11 +103,81 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
       {2, "enforce", &S::enforce},
   });
 
+  // Planned orders.
+  // All that a sequence left is evicted, and it comes again.
+  std::optional<Op> restored_after_eviction(std::size_t number) {
+    const std::int64_t plenty = 1 << 20;
+    switch (number) {
+      case 0:
+        asked_ = some_tokens();
+        return begin(asked_);
+      case 1:
+        return begin({one_token()});
+      case 2:
+        return Op::of(SetLimit{0});
+      case 3:
+        return Op::of(Enforce{});
+      case 4:
+        return Op::of(SetLimit{plenty});
+      case 5:
+        return begin(asked_);
+      default:
+        return tree();
+    }
+  }
+  // Two sequences go on from one, and then it is asked for.
+  std::optional<Op> longest_of_a_branch(std::size_t number) {
+    switch (number) {
+      case 0:
+        asked_ = some_tokens();
+        return begin(asked_);
+      case 1:
+      case 2:
+        return begin(and_one(asked_));
+      case 3:
+        return Op::of(Find{asked_});
+      case 4:
+        return begin(asked_);
+      default:
+        return tree();
+    }
+  }
+  std::optional<Op> limit_lowered_in_a_session(std::size_t number) {
+    switch (number) {
+      case 0:
+        asked_ = some_tokens();
+        return begin(asked_);
+      case 1:
+        left_open_next_ = true;
+        return begin(and_one(asked_));
+      case 2:
+        return Op::of(SetLimit{draw().between(0, bytes_)});
+      case 3:
+        return Op::of(Enforce{});
+      case 4:
+        return Op::of(LayerStates{});
+      case 5:
+        return begin(asked_);
+      default:
+        return tree();
+    }
+  }
+
+  using Plan = ScriptPlan<S, Label>;
+  static constexpr std::array kPlans{
+      Plan{1, Label::kRestoredAfterEviction, 7, &S::restored_after_eviction},
+      Plan{1, Label::kLongestOfABranch, 6, &S::longest_of_a_branch},
+      Plan{1, Label::kLimitLoweredInASession, 7, &S::limit_lowered_in_a_session}};
+
   // What became of an operation.
   void saw(const NewTrie& /*op*/, const Observation& seen) { begun_ = begun_ || !seen.error; }
   void saw(const Begin& begin, const Observation& seen) {
     if (begin.inputs.empty()) reach(Label::kEmptyInputs);
     if (seen.error) return;
+    if (++sessions_ > 16'384) reach(Label::kSessionsBeyond16384);
+    if (begin.inputs.size() >= 1'024) reach(Label::kInputsOf1024Tokens);
+    tokens_ += std::ssize(begin.inputs);
+    pay();
     const auto& begun = seen.as<Begin::Returns>();
     const auto held = static_cast<std::int64_t>(begin.inputs.size() - begun.remaining.size());
     if (held > 0) reach(Label::kPrefixFound);
@@ -110,6 +192,8 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   void saw(const Tree& /*op*/, const Observation& seen) {
     if (seen.error) return;
     const auto& tree = seen.as<Tree::Returns>();
+    pay();
+    if (tree.nodes.size() > 64) reach(Label::k65Nodes);
     std::map<std::int64_t, int> children;
     for (const TreeNode& node : tree.nodes) {
       if (node.parent.has_value()) ++children[*node.parent];
@@ -161,8 +245,9 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     const Tokens& rest = begun.remaining;
     const auto prefill = static_cast<std::int64_t>(rest.size()) - 1;
     std::int64_t at = 0;
+    const std::int64_t most = prefill > 64 ? prefill : 12;
     while (at < prefill) {
-      std::int64_t end = std::min(prefill, at + draw().size(1, 12));
+      std::int64_t end = std::min(prefill, at + draw().size(1, most));
       const std::int64_t asked = begun.snapshot_offset - held;
       if (asked > at && asked < end) end = asked;
       plan(Feed{Tokens(rest.begin() + at, rest.begin() + end)});
@@ -181,12 +266,29 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
       whole.push_back(token.front());
       if (draw().percent(5)) plan(Keep{true});
     }
-    known_.push_back(std::move(whole));
+    if (scale_ != Scale::kLong || known_.size() < 8) known_.push_back(std::move(whole));
     if (left_open_) return;
     plan(CloseSession{});
+    if (scale_ == Scale::kLong && !draw().percent(1)) return;
     if (!draw().percent(40)) return;
     plan(Tree{});
     plan(ShowUsage{});
+  }
+  // A session for a plan: the rest of it comes of itself.
+  Op begin(Tokens inputs) {
+    cancelled_ = false;
+    left_open_ = std::exchange(left_open_next_, false);
+    inputs_ = std::move(inputs);
+    return Op::of(Begin{inputs_});
+  }
+  Tokens and_one(Tokens tokens) {
+    tokens.push_back(one_token());
+    return tokens;
+  }
+  // All tokens of all sessions may be looked at, and each layer has rows.
+  void pay() {
+    constexpr std::int64_t kAnyCost = 20'000;
+    if (scale_ == Scale::kLarge) spend(static_cast<std::uint64_t>(kAnyCost + 30 * tokens_));
   }
   std::int32_t one_token() { return static_cast<std::int32_t>(draw().between(1, alphabet_)); }
   // Mostly the beginning of an earlier sequence, and something else behind it.
@@ -198,10 +300,14 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
       tokens.resize(
           static_cast<std::size_t>(draw().between(0, static_cast<std::int64_t>(tokens.size()))));
     }
-    for (std::int64_t more = draw().size(0, 9); more > 0; --more) tokens.push_back(one_token());
+    const std::int64_t most =
+        scale_ == Scale::kLarge && draw().percent(25) ? draw().edge(16, 1'025) : 0;
+    for (std::int64_t more = std::max(most, draw().size(0, 9)); more > 0; --more)
+      tokens.push_back(one_token());
     return tokens;
   }
 
+  Scale scale_;
   std::int64_t limit_;
   bool many_;  // sessions of one token each
   std::int64_t alphabet_;
@@ -215,6 +321,11 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   std::vector<Tokens> next_inputs_;  // the last one first
   Tokens live_;                      // inputs of the session before
   std::vector<Tokens> known_;
+  std::int64_t sessions_ = 0;
+  std::int64_t tokens_ = 0;  // of all inputs
+  // Of the plan that is followed.
+  Tokens asked_;
+  bool left_open_next_ = false;
 };
 
 GeneratedCase make_trie_case(const CaseTerms& terms) {
@@ -234,15 +345,18 @@ GeneratedCase make_trie_case(const CaseTerms& terms) {
   if (draw.percent(60))
     config.limit_bytes =
         draw.percent(10) ? draw.one_of<std::int64_t>({0, 1, 7}) : draw.between(20, 800);
+  if (terms.scale == Scale::kLong) config.layers.resize(1);
   const std::int64_t limit = config.limit_bytes;
   return {.setup = {.profile = terms.profile, .config = Record::of(std::move(config))},
-          .ops = std::make_unique<TrieScript>(terms.seed, limit)};
+          .ops = std::make_unique<TrieScript>(terms.seed, limit, terms.scale)};
 }
 
 }  // namespace
 
 Generator trie_generator() {
-  return script_generator<TrieLabel>(trie_kind(), make_trie_case, {}, {});
+  Generator made = script_generator<TrieLabel>(trie_kind(), make_trie_case, {}, {});
+  made.lives_long = true;
+  return made;
 }
 
 }  // namespace kvo::snapshot

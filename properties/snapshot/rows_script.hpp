@@ -1,0 +1,371 @@
+// properties/snapshot/rows_script.hpp: the random script of a case of snapshot.kv or
+// snapshot.rotating.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <boost/describe/enum.hpp>
+
+#include "properties/campaign/script_generator.hpp"
+#include "properties/snapshot/handles.hpp"
+#include "reference/contract/values/tags.hpp"
+
+namespace kvo::snapshot {
+
+// States worth reaching.
+BOOST_DEFINE_FIXED_ENUM_CLASS(RowsLabel, std::uint8_t, kRewound, kRestored, kRestoredForward,
+                              kRestoreRefused, kMerged, kMergedWithNothing, kMergeRefused,
+                              kSplitInside, kSplitAtAnEdge, kClosedTwice, kUsedAfterClose,
+                              kUpdatedWithNothing, kMisfit, kAnotherType, kGrownBeyondAStep,
+                              kFreedWithSnapshots, kRestoredIntoAnotherCache, kReturnedPairReread,
+                              kRingWrapped, kChunkOnAWrappedRing, kFirstChunkBeyondTheWindow,
+                              kForeignWindow, kLongRingWrapped, kSplitAgain, kMergedAgain,
+                              kTakenOfARestoredCache, kForkedAndWritten,
+                              // Sizes.
+                              kMoreThan1024Tokens, kFiveHeads, kHeadsOf64Elements,
+                              kHalfWordsInRunsOf64, k65Snapshots,
+                              // Long lives.
+                              kWritesBeyond65536,
+                              // Planned orders.
+                              kChangedWhileAway, kMergedHalvesRestored, kRewoundUnderASnapshot,
+                              kClosedWhileRestored, kTailsOfTwoSnapshots)
+
+constexpr std::int64_t kMostWindow = 65;
+constexpr std::int64_t kLongestWindow = 4096;
+
+class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> {
+  using S = RowsScript;
+  using Label = RowsLabel;
+
+ public:
+  /// A window of 0: all tokens are kept.
+  RowsScript(std::uint64_t seed, std::int64_t window, Scale scale)
+      : ScriptGenerator(seed),
+        scale_(scale),
+        window_(window),
+        numbers_pairs_(draw().percent(12) && scale_ != Scale::kLong),
+        batch_(is_long() ? 1 : draw().between(1, 2)),
+        heads_(is_long() ? 1 : draw().between(1, 3)),
+        k_dim_(is_long() ? 1 : draw().size(1, 9)),
+        v_dim_(is_long() || draw().percent(70) ? k_dim_ : draw().size(1, 9)),
+        type_(draw().percent(75) ? DType::kF32 : DType::kF16) {
+    if (scale_ == Scale::kLarge && !is_long()) grow();
+    if (scale_ != Scale::kLong) return;
+    batch_ = heads_ = k_dim_ = v_dim_ = 1;
+    plan_often(1);
+  }
+
+  std::optional<Op> next() override {
+    if (!begun_) return Op::of(New{});
+    if (scale_ == Scale::kLong && !has_plan() && !follows_plan() && !draw().percent(2))
+      return age();
+    return ScriptGenerator::next();
+  }
+
+  // Steps.
+  Op one() { return update(1); }
+  Op chunk() {
+    // About one time round, so that few operations wrap it.
+    if (is_long() && draw().percent(40)) return update(window_ + draw().between(-2, 2));
+    if (scale_ == Scale::kLong) return update(draw().between(2, 4));
+    if (scale_ == Scale::kLarge && draw().percent(30))
+      return update(draw().edge(8, kMostTokens / width()));
+    const std::int64_t most = window_ > 0 ? 2 * window_ + 3 : 48;
+    return update(draw().size(2, std::max<std::int64_t>(most, 3)));
+  }
+  // Past the growth step of 256 tokens.
+  Op long_chunk() { return scale_ == Scale::kLong ? one() : update(draw().between(200, 300)); }
+  Op nothing() { return update(0); }
+  Op misfit() {
+    auto [k, v] = rows(draw().between(1, 3), k_dim_ + 1, v_dim_, type_);
+    return Op::of(Update{std::move(k), std::move(v)});
+  }
+  Op other_type() {
+    const DType other = type_ == DType::kF32 ? DType::kF16 : DType::kF32;
+    auto [k, v] = rows(draw().between(1, 3), k_dim_, v_dim_, other);
+    return Op::of(Update{std::move(k), std::move(v)});
+  }
+  Op state() { return Op::of(ShowState{}); }
+  Op offset() { return Op::of(Offset{}); }
+  Op free() { return Op::of(Free{}); }
+  Op take() {
+    if (numbers_pairs_) return reread();
+    const std::int64_t from = draw().percent(30) ? 0 : draw().between(-1, offset_ + 1);
+    return Op::of(Take{from});
+  }
+  Op rewind() { return Op::of(Restore{std::nullopt, draw().between(-1, offset_ + 1)}); }
+  Op restore() {
+    const Nullable<std::int64_t> handle = handles_.any(draw());
+    const Handles::Known* known = handles_.find(handle);
+    const std::int64_t end = known != nullptr ? known->to : offset_;
+    const std::int64_t begin = known != nullptr && draw().percent(70) ? known->from : 0;
+    return Op::of(Restore{handle, draw().percent(50) ? end : draw().between(begin - 1, end + 1)});
+  }
+  Op merge() { return Op::of(Merge{handles_.any(draw()), handles_.any(draw())}); }
+  Op split();
+  // Two that adjoin: one is split, and its halves are merged.
+  Op split_and_merge() {
+    const Nullable<std::int64_t> handle = handles_.any(draw());
+    const Handles::Known* known = handles_.find(handle);
+    if (known == nullptr || known->to - known->from < 2) return take();
+    merges_halves_ = true;
+    return Op::of(Split{handle, draw().between(known->from + 1, known->to - 1)});
+  }
+  // Leaves, comes back, and goes on.
+  Op away_and_back() {
+    if (numbers_pairs_) return reread();
+    away_ = true;
+    return Op::of(Take{0});
+  }
+  // Two caches come of one snapshot, each goes on, and both are seen again.
+  Op fork_and_write_both() {
+    if (numbers_pairs_) return reread();
+    forks_ = true;
+    return Op::of(Take{0});
+  }
+  Op close() { return Op::of(Close{handles_.some(draw())}); }
+  Op reread() {
+    if (numbers_pairs_) return Op::of(Reread{draw().between(1, std::max<std::int64_t>(pairs_, 1))});
+    return Op::of(Reread{handles_.some(draw())});
+  }
+  Op make();
+
+  static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
+      {30, "single token", &S::one, true},
+      {8, "chunk", &S::chunk},
+      {1, "long chunk", &S::long_chunk},
+      {1, "no tokens", &S::nothing},
+      {1, "misfit", &S::misfit},
+      {1, "other type", &S::other_type},
+      {6, "state", &S::state, true},
+      {3, "offset", &S::offset},
+      {1, "free", &S::free},
+      {10, "snapshot", &S::take, true},
+      {4, "rewind", &S::rewind},
+      {10, "restore", &S::restore},
+      {3, "merge", &S::merge},
+      {5, "split", &S::split},
+      {4, "split and merge", &S::split_and_merge},
+      {4, "away and back", &S::away_and_back},
+      {2, "fork and write both", &S::fork_and_write_both},
+      {3, "close", &S::close},
+      {6, "reread", &S::reread, true},
+      {1, "new", &S::make},
+  });
+
+  std::optional<Op> changed_while_away(std::size_t number);
+  std::optional<Op> merged_halves_restored(std::size_t number);
+  std::optional<Op> rewound_under_a_snapshot(std::size_t number);
+  std::optional<Op> closed_while_restored(std::size_t number);
+  std::optional<Op> tails_of_two_snapshots(std::size_t number);
+
+  using Plan = ScriptPlan<S, Label>;
+  static constexpr std::array kPlans{
+      Plan{3, Label::kChangedWhileAway, 6, &S::changed_while_away},
+      Plan{3, Label::kMergedHalvesRestored, 7, &S::merged_halves_restored},
+      Plan{2, Label::kRewoundUnderASnapshot, 7, &S::rewound_under_a_snapshot},
+      Plan{2, Label::kClosedWhileRestored, 6, &S::closed_while_restored},
+      Plan{2, Label::kTailsOfTwoSnapshots, 7, &S::tails_of_two_snapshots}};
+
+  // What became of an operation.
+  void saw(const New& made, const Observation& seen) {
+    if (seen.error) return;
+    begun_ = true;
+    if (window_ > 0) live_window_ = made.max_size.value_or(window_);
+    ++caches_;
+    restored_ = false;
+    offset_ = 0;
+  }
+  void saw(const Update& update, const Observation& seen) {
+    const std::int64_t tokens = update.k.shape.size() > 2 ? update.k.shape[2] : 0;
+    const bool misfit = update.k.shape.size() > 3 && update.k.shape[3] != k_dim_;
+    if (misfit) reach(Label::kMisfit);
+    if (update.k.dtype != type_) reach(Label::kAnotherType);
+    if (seen.error) return;
+    if (update.keep.value_or(false)) ++pairs_;
+    if (tokens == 0) reach(Label::kUpdatedWithNothing);
+    if (tokens > 0) saw_sizes(tokens);
+    if (live_window_ > 0 && offset_ > live_window_ && tokens > 1)
+      reach(Label::kChunkOnAWrappedRing);
+    if (live_window_ > 0 && offset_ == 0 && tokens > live_window_)
+      reach(Label::kFirstChunkBeyondTheWindow);
+    constexpr std::int64_t kGrowth = 256;
+    if (offset_ / kGrowth != (offset_ + tokens) / kGrowth && offset_ > 0)
+      reach(Label::kGrownBeyondAStep);
+    offset_ += tokens;
+    if (live_window_ > 0 && offset_ > live_window_) reach(Label::kRingWrapped);
+    if (live_window_ > kMostWindow && offset_ > live_window_) reach(Label::kLongRingWrapped);
+  }
+  void saw(const Take& /*op*/, const Observation& seen) {
+    if (seen.error) return;
+    const auto& taken = seen.as<Numbered>();
+    pay();
+    saw_number(taken);
+    if ((follows_plan() || scale_ == Scale::kLong) && taken.handle.has_value())
+      last_ = *taken.handle;
+    handles_.remember(taken, live_window_);
+    taken_in_[taken.handle.value.value_or(0)] = caches_;
+    if (restored_ && taken.handle.has_value()) reach(Label::kTakenOfARestoredCache);
+    if (std::exchange(forks_, false) && taken.handle.has_value()) plan_fork(*taken.handle);
+    if (std::exchange(away_, false) && taken.handle.has_value()) {
+      plan(Restore{std::nullopt, draw().between(0, offset_)});
+      if (draw().percent(50)) plan(update(draw().between(1, 2)));
+      plan(Restore{taken.handle, offset_});
+      plan(update(1));
+      plan(ShowState{});
+    }
+  }
+  void saw(const Restore& restore, const Observation& seen) {
+    const bool closed = restore.handle.has_value() && handles_.is_closed(*restore.handle);
+    if (seen.error) {
+      if (closed) reach(Label::kUsedAfterClose);
+      return;
+    }
+    pay();
+    const auto& done = seen.as<Restore::Returns>();
+    const Handles::Known* known = handles_.find(restore.handle);
+    if (known != nullptr && known->window != live_window_) reach(Label::kForeignWindow);
+    if (!done.ok) return reach(Label::kRestoreRefused);
+    if (known == nullptr && done.offset < offset_) reach(Label::kRewound);
+    if (known != nullptr) reach(Label::kRestored);
+    restored_ = restored_ || known != nullptr;
+    if (known != nullptr && done.offset > offset_) reach(Label::kRestoredForward);
+    if (known != nullptr && taken_in_[*restore.handle] != caches_)
+      reach(Label::kRestoredIntoAnotherCache);
+    offset_ = done.offset;
+  }
+  void saw(const Merge& merge, const Observation& seen) {
+    if (seen.error) return reach(Label::kMergeRefused);
+    pay();
+    const auto& merged = seen.as<Numbered>();
+    saw_number(merged);
+    if (follows_plan() && merged.handle.has_value()) last_ = *merged.handle;
+    const bool both = merge.parent.has_value() && merge.child.has_value();
+    if (!both) reach(Label::kMergedWithNothing);
+    if (both && merged.handle.has_value()) reach(Label::kMerged);
+    if (both && (made_of_others_.contains(*merge.parent) || made_of_others_.contains(*merge.child)))
+      reach(Label::kMergedAgain);
+    if (both && merged.handle.has_value()) made_of_others_.insert(*merged.handle);
+    for (const auto& side : {merge.parent, merge.child})
+      if (side.has_value() && side != merged.handle) handles_.close(side);
+    handles_.remember(merged, live_window_);
+  }
+  void saw(const Split& split, const Observation& seen) {
+    const bool merges = std::exchange(merges_halves_, false);
+    if (seen.error) return;
+    const auto& halves = seen.as<Split::Returns>();
+    const bool inside = halves.parent.has_value() && halves.child.has_value();
+    if (inside) reach(Label::kSplitInside);
+    if (!inside && split.handle.has_value()) reach(Label::kSplitAtAnEdge);
+    if (inside && made_of_others_.contains(*split.handle)) reach(Label::kSplitAgain);
+    for (const auto& half : {halves.parent, halves.child})
+      if (inside) made_of_others_.insert(*half->handle);
+    if (inside) handles_.close(split.handle);
+    for (const auto& half : {halves.parent, halves.child})
+      if (half.has_value()) {
+        saw_number(*half);
+        handles_.remember(*half, live_window_);
+      }
+    if (inside && merges) plan(Merge{halves.parent->handle, halves.child->handle});
+  }
+  void saw(const Close& close, const Observation& seen) {
+    if (handles_.is_closed(close.handle) && seen.error) reach(Label::kClosedTwice);
+    handles_.close(close.handle);
+  }
+  void saw(const Free& /*op*/, const Observation& seen) {
+    if (seen.error) return;
+    if (!handles_.empty()) reach(Label::kFreedWithSnapshots);
+    offset_ = 0;
+  }
+  void saw(const Reread& /*op*/, const Observation& seen) {
+    if (std::exchange(forked_, false) && !seen.error) reach(Label::kForkedAndWritten);
+    if (!seen.error && !seen.as<Contents>().size) reach(Label::kReturnedPairReread);
+  }
+  void saw(const ShowState& /*op*/, const Observation& /*seen*/) { pay(); }
+  void saw(const Offset& /*nothing to follow*/, const Observation& /*seen*/) {}
+
+ private:
+  static constexpr std::int64_t kMostTokens = 2'049;  // of one element
+
+  [[nodiscard]] bool is_long() const { return window_ > kMostWindow; }
+  [[nodiscard]] std::int64_t width() const { return batch_ * heads_ * std::max(k_dim_, v_dim_); }
+
+  void grow();
+  // All rows are shown, copied or looked at.
+  void pay() {
+    constexpr std::int64_t kAnyCost = 5'000;
+    const std::int64_t held = live_window_ > 0 ? std::min(live_window_, offset_) : offset_;
+    if (scale_ == Scale::kLarge) spend(static_cast<std::uint64_t>(kAnyCost + 8 * held * width()));
+  }
+  void saw_sizes(std::int64_t tokens);
+  void saw_number(const Numbered& seen) {
+    if (!seen.handle.has_value()) return;
+    if (*seen.handle > 64) reach(Label::k65Snapshots);
+  }
+
+  Op age();
+  // A snapshot of all, for a plan.
+  std::optional<Op> whole() {
+    if (numbers_pairs_) return std::nullopt;
+    last_.reset();
+    return Op::of(Take{0});
+  }
+  std::optional<Op> restored() {
+    const Handles::Known* known = last_ ? handles_.find(*last_) : nullptr;
+    if (known == nullptr) return std::nullopt;
+    return Op::of(Restore{*last_, known->to});
+  }
+  void plan_fork(std::int64_t number);
+  Op update(std::int64_t tokens) {
+    auto [k, v] = rows(tokens, k_dim_, v_dim_, type_);
+    std::optional<bool> keep;
+    if (numbers_pairs_) keep = draw().percent(60);
+    return Op::of(Update{std::move(k), std::move(v), keep});
+  }
+  std::pair<Tensor, Tensor> rows(std::int64_t tokens, std::int64_t k_dim, std::int64_t v_dim,
+                                 DType type);
+  static Tensor of_type(const Tensor& tensor, DType type) {
+    if (type == DType::kF32) return tensor;
+    Tensor cast = make_tensor(tensor.shape, type);
+    for (std::int64_t i = 0; i < tensor.elements(); ++i)
+      store_element(type, tensor.floats()[static_cast<std::size_t>(i)],
+                    cast.bytes.data() + static_cast<std::size_t>(i) * dtype_bytes(type));
+    return cast;
+  }
+
+  Scale scale_;
+  std::int64_t window_;
+  bool numbers_pairs_;
+  std::int64_t batch_;
+  std::int64_t heads_;
+  std::int64_t k_dim_;
+  std::int64_t v_dim_;
+  DType type_;
+  Tagger tagger_;
+  Handles handles_;
+  std::set<std::int64_t> made_of_others_;  // snapshots that a split or a merge made
+  std::map<std::int64_t, int> taken_in_;   // the cache, by its number, that a snapshot is of
+  bool begun_ = false;
+  bool merges_halves_ = false;
+  bool away_ = false;
+  bool forks_ = false;
+  bool forked_ = false;    // behind the next reread
+  bool restored_ = false;  // the cache, from a snapshot
+  int caches_ = 0;
+  std::int64_t live_window_ = 0;
+  std::int64_t offset_ = 0;
+  std::int64_t pairs_ = 0;
+  std::int64_t writes_ = 0;
+  // Of the plan that is followed.
+  std::optional<std::int64_t> last_;   // snapshot
+  std::optional<std::int64_t> first_;  // the one before
+  std::int64_t first_end_ = 0;
+};
+
+}  // namespace kvo::snapshot
