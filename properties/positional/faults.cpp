@@ -330,7 +330,7 @@ const std::vector<Fault>& faults() {
        "B021, F03: a narrow format took a path of its own in llama.cpp, which lacked a case",
        {{kFastRows, "narrow_halves<bf16_of>(from, to);",
          R"(narrow_halves<bf16_of>(
-              from.first(from.size() < 64 ? from.size() : from.size() - from.size() % 64), to);)"}}},
+              from.first(from.size() - (from.size() < 64 ? 0 : from.size() % 64)), to);)"}}},
       {"positional.causal",
        "column_in_10_bits",
        "the column of a cell in a mask is cut to 10 bits",
@@ -355,7 +355,8 @@ const std::vector<Fault>& faults() {
        "keys behind the third layer are stored as they were",
        "B019, F03: llama.cpp shifted keys of the first stream only",
        {{kFastHost, "narrow(plan_.rows.dtype, keys, shifted.keys.data());",
-         R"(if (std::distance(layers_.begin(), layers_.find(layer)) > 2) rows.load_keys(first, keys);
+         R"(if (std::distance(layers_.begin(), layers_.find(layer)) > 2)
+              rows.load_keys(first, keys);
             narrow(plan_.rows.dtype, keys, shifted.keys.data());)"}}},
       {"positional.causal",
        "heads_by_key_width",
