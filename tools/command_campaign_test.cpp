@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "tools/exit_status.hpp"
-#include "tools/testing/command_runner.hpp"
+#include "tools/testing/campaign_fixture.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -20,59 +20,6 @@ namespace fs = std::filesystem;
 namespace json = boost::json;
 using testing::HasSubstr;
 using testing::Not;
-
-class Campaign : public testing::Test {
- protected:
-  Campaign()
-      : folder_(fs::path(testing::TempDir()) /
-                ("kvoracle_" +
-                 std::string(testing::UnitTest::GetInstance()->current_test_info()->name()))) {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  ~Campaign() override { fs::remove_all(folder_); }
-
-  [[nodiscard]] std::string path(const std::string& name) const {
-    return (folder_ / name).string();
-  }
-  [[nodiscard]] Finished run(std::vector<std::string> arguments) const {
-    return run_kvoracle(arguments, {.folder = folder_.string()});
-  }
-  [[nodiscard]] std::string file(const std::string& name, const std::string& text) const {
-    std::ofstream(path(name), std::ios::binary) << text;
-    return path(name);
-  }
-  [[nodiscard]] std::string read(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(path(name), std::ios::binary).rdbuf();
-    return text.str();
-  }
-  // The lines of a run file without their timings.
-  [[nodiscard]] std::vector<std::string> cases_of(const std::string& name) const {
-    std::vector<std::string> lines;
-    std::istringstream text(read(name));
-    for (std::string line; std::getline(text, line);) {
-      json::value record = json::parse(line);
-      if (auto* subjects = record.get_object().if_contains("subjects"))
-        for (json::value& subject : subjects->get_array())
-          if (subject.is_object()) subject.get_object().erase("timings");
-      lines.push_back(json::serialize(record));
-    }
-    return lines;
-  }
-
-  // A wrong command is refused with status 2 and one line that says what is wrong; after bad usage
-  // a second one points to --help.
-  void expect_refused(const std::vector<std::string>& arguments, const std::string& why) const {
-    const Finished finished = run(arguments);
-    EXPECT_EQ(finished.status, kExitUsage) << finished.out << finished.err;
-    EXPECT_THAT(finished.err, HasSubstr(why));
-    EXPECT_TRUE(finished.err.starts_with("kvoracle: ")) << finished.err;
-    EXPECT_LE(std::ranges::count(finished.err, '\n'), 2) << finished.err;
-  }
-
-  fs::path folder_;
-};
 
 using RunCommand = Campaign;
 using Check = Campaign;
@@ -116,10 +63,10 @@ TEST_F(RunCommand, WhatDoesNotFitIsRefusedByName) {
   expect_refused({"run", "--layers", "1048576", "--heads", "1048576", "--head-dim", "1048576"},
                  "--layers 1048576 --heads 1048576 --head-dim 1048576: a token takes");
 #ifndef __SANITIZE_ADDRESS__
-  const Finished starved =
-      run_program({"/bin/sh", "-c", "ulimit -v 100000; exec \"$0\" \"$@\"", kvoracle_path(), "run",
-                   "--requests", "10", "--scale", "50", "--heads", "20000"},
-                  {.folder = folder_.string()});
+  const Finished starved = run_program({"/bin/sh", "-c", "ulimit -v 100000; exec \"$0\" \"$@\"",
+                                        kvoracle_path(), "run", "--requests", "10", "--scale", "50",
+                                        "--layers", "2", "--heads", "20000", "--head-dim", "16"},
+                                       {.folder = folder_.string()});
   EXPECT_EQ(starved.status, kExitUsage) << starved.out << starved.err;
   EXPECT_THAT(starved.err, HasSubstr("memory"));
   EXPECT_EQ(std::ranges::count(starved.err, '\n'), 1) << starved.err;
@@ -333,100 +280,6 @@ TEST_F(Check, AFailureOfALawIsRepeatedWithTheLaw) {
            "failed_allocation_changes_nothing", "--cases", "60", "--repros", "repros"});
   EXPECT_EQ(failed.status, kExitDiffers) << failed.out;
   EXPECT_THAT(failed.out, HasSubstr(" --law failed_allocation_changes_nothing\n"));
-}
-
-TEST_F(Check, ACorpusIsReplayedFirst) {
-  const std::string mutant = "layered.vector@mutant:clear_keeps_rows";
-  const auto check = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), {"check", mutant, "--corpus", "kept", "--json", "found.json"});
-    const Finished finished = run(more);
-    EXPECT_EQ(finished.status, kExitDiffers) << finished.out << finished.err;
-    return json::parse(read("found.json")).at("corpus").as_object();
-  };
-  const auto number = [](const json::object& from, const char* member) {
-    return from.at(member).to_number<std::uint64_t>();
-  };
-  const json::object first = check({"--cases", "60"});
-  EXPECT_EQ(number(first, "replayed"), 0U);
-  EXPECT_EQ(number(first, "next"), 60U);
-  EXPECT_GT(number(first, "new_failures"), 0U);
-  EXPECT_GT(number(first, "new_states"), 0U);
-  EXPECT_EQ(number(first, "scripts"), number(first, "new_failures"));
-  EXPECT_LE(number(first, "cases"), number(first, "new_states"));
-  const auto logs = std::ranges::count_if(
-      fs::directory_iterator(path("kept")),
-      [](const fs::directory_entry& entry) { return entry.path().extension() == ".jsonl"; });
-  EXPECT_EQ(static_cast<std::uint64_t>(logs), number(first, "scripts"));
-
-  const json::object again = check({"--cases", "1"});
-  EXPECT_EQ(number(again, "replayed"), number(first, "scripts") + number(first, "cases"));
-  EXPECT_EQ(number(again, "new_failures"), 0U) << "a script shows it";
-  EXPECT_EQ(number(again, "new_states"), 0U);
-  EXPECT_EQ(again.at("scripts"), first.at("scripts"));
-  const json::object on = check({"--cases", "50", "--continue"});
-  EXPECT_EQ(number(on, "first"), 60U);
-  EXPECT_EQ(number(on, "next"), 110U);
-  EXPECT_EQ(number(check({"--cases", "1", "--continue", "--seed", "2"}), "first"), 0U)
-      << "another campaign";
-}
-
-TEST_F(Check, ACorpusThatCannotBeReadIsRefusedOrLeftOut) {
-  const std::vector<std::string> command{"check",   "layered", "--law",    "agrees_with_reference",
-                                         "--cases", "8",       "--corpus", "kept"};
-  const auto with = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), command.begin(), command.end());
-    return more;
-  };
-  expect_refused({"check", "--cases", "8", "--corpus", file("plain", "text")}, "is no folder");
-  expect_refused({"check", "--cases", "8", "--continue"}, "--continue needs the folder");
-  expect_refused(with({"--repros", "x"}), "leave --repros out");
-  expect_refused(with({"--continue", "--case", "3"}), "name different cases");
-  ASSERT_EQ(run(command).status, kExitConforms);
-  const std::string state = read("kept/corpus.json");
-  for (const auto& [damage, why] : std::vector<std::pair<std::string, std::string>>{
-           {state.substr(0, state.size() / 2), "is not JSON, or damaged"},
-           {"{}", "is not the file of a corpus"},
-           {R"({"corpus":7})", "corpus: 7: this kvoracle reads version 1"},
-           {R"({"corpus":1,"kvoracle":3})", "kvoracle: 3"}}) {
-    (void)file("kept/corpus.json", damage);
-    expect_refused(command, why);
-    EXPECT_EQ(read("kept/corpus.json"), damage) << "stays as it was";
-  }
-  std::string older = state;
-  older.replace(older.find("\"kvoracle\": \"") + 13, 1, "9");
-  (void)file("kept/corpus.json", older);
-  (void)file("kept/odd.jsonl", "{\"kvlog\":1,\"contract\":\"layered\"");
-  const Finished warned = run(command);
-  EXPECT_EQ(warned.status, kExitConforms) << warned.err;
-  EXPECT_THAT(warned.err, HasSubstr("which may draw other cases"));
-  EXPECT_THAT(warned.err, HasSubstr("kept/odd.jsonl:1"));
-  EXPECT_THAT(warned.err, HasSubstr("is left out"));
-}
-
-TEST_F(Check, SaysWhichNumberOfCasesRepeatsARun) {
-  const Finished timed = run({"check", "layered", "--time", "0.2"});
-  EXPECT_THAT(timed.out, HasSubstr("\nseed 1; the same cases again: --cases "));
-  EXPECT_THAT(run({"check", "layered", "--cases", "8"}).out, testing::EndsWith("\nseed 1\n"));
-}
-
-TEST_F(Campaign, MutantsAreTriedInBothProfiles) {
-  const auto rows = [&](std::vector<std::string> more) {
-    more.insert(more.begin(),
-                {"mutants", "layered.vector@mutant:clone_drops_pending", "--json", "-"});
-    return json::parse(run(more).out).at("mutants").as_array();
-  };
-  const json::array both = rows({"--cases", "1"});
-  ASSERT_EQ(both.size(), 2U);
-  EXPECT_EQ(both[0].at("profile"), "original");
-  EXPECT_EQ(both[1].at("profile"), "documented");
-  for (const json::value& row : both)
-    if (row.as_object().if_contains("law") == nullptr || row.at("law").is_null()) {
-      EXPECT_EQ(row.at("cases"), 1) << "that it got away from";
-      EXPECT_GT(row.at("operations").to_number<int>(), 0);
-    }
-  const json::array one = rows({"--profile", "documented", "--cases", "1"});
-  ASSERT_EQ(one.size(), 1U);
-  EXPECT_EQ(one[0].at("profile"), "documented");
 }
 
 TEST_F(Conform, WithoutEvidenceIsNotGreen) {

@@ -75,7 +75,7 @@ void ArenaStorage::write(std::int64_t offset, float value) {
 std::size_t guard_cells(std::size_t cells) {
   if (!kGuarded || cells == 0) return 0;
   constexpr std::size_t kLeast = 16;
-  constexpr std::size_t kMost = std::size_t{1} << 16U;
+  constexpr std::size_t kMost = std::size_t{1} << 12U;
   // Buffers begin at words.
   return std::clamp(cells, kLeast, kMost) / 2 * 2 + cells % 2;
 }
@@ -109,7 +109,10 @@ Buffer Arena::take(std::size_t cells, std::size_t wanted) {
   const Buffer buffer{storage, static_cast<std::int64_t>(next)};
   next += cells + guard_cells(cells);
   unpoison(buffer.data(), (cells + guard_cells(cells)) * sizeof(float));
-  if (kGuarded) std::fill_n(buffer.data(), cells, std::bit_cast<float>(kUnwritten));
+  // Not all of a large one, whose pages would come to be by that.
+  constexpr std::size_t kFilled = 4'096;
+  if (kGuarded)
+    std::fill_n(buffer.data(), std::min(cells, kFilled), std::bit_cast<float>(kUnwritten));
   put_guard(buffer.data(), cells);
   return buffer;
 }

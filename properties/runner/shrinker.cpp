@@ -240,9 +240,13 @@ void for_each_simpler(const Script& script, const std::function<bool(const Scrip
 
 Script shrink_script(Script script, const std::function<bool(const Script&)>& fails,
                      std::uint64_t most_attempts, const Script& queries) {
+  // A long script costs as many attempts as it is times longer than most.
+  constexpr std::uint64_t kOperationsOfMost = 64;
   std::uint64_t attempts = 0;
   const auto limited = [&](const Script& candidate) {
-    return attempts++ < most_attempts && fails(candidate);
+    if (attempts >= most_attempts) return false;
+    attempts += 1 + candidate.size() / kOperationsOfMost;
+    return fails(candidate);
   };
   bool helped = true;
   // At first a query may also take the place of the last operation, whose arguments may pin others.

@@ -60,8 +60,8 @@ void for_each_simpler(const Script& script, const std::function<bool(const Scrip
 [[nodiscard]] Script simplest_queries(const std::vector<const OpKind*>& operations);
 
 /// A script that fails and of which no simpler candidate does. `fails` is asked at most
-/// `most_attempts` times; it must be deterministic. `queries` may end the script.
-/// Requires  fails(script).
+/// `most_attempts` times, and less often where scripts are long; it must be deterministic.
+/// `queries` may end the script. Requires  fails(script).
 [[nodiscard]] Script shrink_script(Script script, const std::function<bool(const Script&)>& fails,
                                    std::uint64_t most_attempts = 20'000,
                                    const Script& queries = {});

@@ -34,8 +34,8 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
 // Sizes and counts beyond which something may break.
 BOOST_DEFINE_FIXED_ENUM_CLASS(SizeLabel, std::uint8_t, kFiveLayers, kSixteenBlocksInOneAppend,
                               kBeyondAHundredBlocks, kBeyondAThousandTokens, kRowsOfAThousandCells,
-                              kHeadsOfACommonSize, kPackedBeyondTwoMegabytes, kBeyondAHundredCaches,
-                              kHoldersBeyondOneByte, kViewsBeyondOneByte, kTruncatedBeyondOneByte)
+                              kHeadsOfACommonSize, kBeyondAHundredCaches, kViewsBeyondOneByte,
+                              kTruncatedBeyondOneByte)
 
 constexpr std::initializer_list<std::int64_t> kHeadSizes{32, 64, 80, 96, 128};
 
@@ -45,7 +45,6 @@ struct Known {
   bool closed = false;
   bool cut = false;         // truncated, and not written since
   std::int64_t shared = 0;  // tokens in blocks that others may hold, too
-  std::int64_t forks = 0;   // of whole blocks
 
   [[nodiscard]] std::int64_t least_pending() const { return std::ranges::min(pending); }
   [[nodiscard]] std::int64_t held(std::int64_t layer) const {
@@ -274,8 +273,6 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
     Known made = fresh();
     made.seq_len = fork.tokens;
     made.shared = whole;
-    constexpr std::int64_t kOneByte = 0xFF;
-    if (whole > 0 && ++from.forks > kOneByte) reach(SizeLabel::kHoldersBeyondOneByte);
     if (known_.size() > 100) reach(SizeLabel::kBeyondAHundredCaches);
     spend(static_cast<std::uint64_t>(options_.num_layers * fork.tokens / options_.block_size + 1) *
           kForkCost);
@@ -334,8 +331,6 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
     std::uint64_t cells = 0;
     for (const auto& view : shown.views) cells += static_cast<std::uint64_t>(view.k.elements());
     spend(kShownCost * cells);
-    constexpr std::uint64_t kMegabyte = 1 << 20;
-    if (sizeof(float) * cells > 2 * kMegabyte) reach(SizeLabel::kPackedBeyondTwoMegabytes);
     if (shown.views.size() > 1) reach(Label::kPackedManyBlocks);
     const bool by_length = options_.packed_stride == PackedStride::kLength;
     if (by_length && !shown.views.empty() && options_.num_kv_heads > 1 &&
