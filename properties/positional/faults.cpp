@@ -51,7 +51,8 @@ const std::vector<Fault>& faults() {
        {{kCausal,
          R"(return fail(Code::kFull, "no room for " + std::to_string(wanted) + " of " +
             std::to_string(next.cells.size()) + " cells");)",
-         "insert(next, pass); return fail(Code::kFull);"}}},
+         "insert(next, pass); return fail(Code::kFull);"}},
+       Profile::kOriginal},
 
       // ---- The mask ----
       {"positional.swa",
@@ -125,14 +126,16 @@ const std::vector<Fault>& faults() {
        "resume_into_evicted",
        "may resume anywhere up to the end, evicted or not",
        "B002, F01: Ollama resumed at positions whose window had been evicted",
-       {{kCausal, "first >= *owned.begin()", "true"}}},
+       {{kCausal, "first >= *owned.begin()", "true"}},
+       Profile::kOriginal},
       {"positional.swa",
        "resume_refused_once_full",
        "once the window was filled every step back is refused",
        "B037, F04: onnxruntime-genai refused every rewind once the window had filled",
        {{kCausal, "position <= *owned.rbegin() + 1",
          R"(position <= *owned.rbegin() + 1 &&
-            (*owned.rbegin() < window_ || position > *owned.rbegin()))"}}},
+            (*owned.rbegin() < window_ || position > *owned.rbegin()))"}},
+       Profile::kOriginal},
 
       // ---- remove ----
       {"positional.causal",
@@ -177,12 +180,14 @@ const std::vector<Fault>& faults() {
        "not_unwound",
        "members before the one that is full keep the batch",
        "B033, F04: a cancelled prefill left Ollama's caches one token apart",
-       {{kWrapper, "(void)std::visit(unwind, members[j]);", "(void)unwind;"}}},
+       {{kWrapper, "(void)std::visit(unwind, members[j]);", "(void)unwind;"}},
+       Profile::kOriginal},
       {"positional.wrapper",
        "unwinds_one_token",
        "of a batch only the last token is taken back",
        "B033, F04: a cancelled prefill left Ollama's caches one token apart",
-       {{kWrapper, "0", "batch.positions.size() - 1", "for (std::size_t k = "}}},
+       {{kWrapper, "0", "batch.positions.size() - 1", "for (std::size_t k = "}},
+       Profile::kOriginal},
       {"positional.wrapper",
        "asks_first_member",
        "only the first member is asked whether a sequence can resume",
@@ -292,7 +297,8 @@ const std::vector<Fault>& faults() {
        "unwound_cells_lost",
        "cells taken for a batch are neither used nor given back when a later member is full",
        "B042, F05: TensorRT-LLM is reported to have removed a sequence and left its blocks behind",
-       {{kFastRemove, "if (!next_.reserve) insert_batch();", ""}}},
+       {{kFastRemove, "if (!next_.reserve) insert_batch();", ""}},
+       Profile::kOriginal},
 
       // ---- Inside positional@optimized: what shows only beyond a size ----
       {"positional.causal",

@@ -24,7 +24,8 @@ class FaultyDevice : public DeviceCache {
 
 /// A mutant whose caches are `Faulty`, a FaultyDevice with one method done wrong.
 template <class Faulty>
-Mutant device_mutant(const std::string& name, std::string_view fault, std::string_view origin) {
+Mutant device_mutant(const std::string& name, std::string_view fault, std::string_view origin,
+                     std::optional<Profile> profile = std::nullopt) {
   const auto make = [](const DeviceOptions& options,
                        QuirkSet<Quirk> quirks) -> Result<std::unique_ptr<DeviceKv>> {
     auto sound = DeviceCache::make(options, quirks);
@@ -34,7 +35,8 @@ Mutant device_mutant(const std::string& name, std::string_view fault, std::strin
   return {
       .subject = make_device_subject("mutant:" + name, std::string(fault), make, HostDevice::make),
       .fault = std::string(fault),
-      .origin = std::string(origin)};
+      .origin = std::string(origin),
+      .profile = profile};
 }
 
 /// Leaves the heads out of the stride between positions.
@@ -146,7 +148,8 @@ std::vector<Mutant> device_mutants() {
                                        "forgot the counters on the device"),
       device_mutant<SyncIgnored>(
           "sync_ignored", "the length never follows the counter",
-          "B029, F04: the counters of sglang-jax never advanced in speculative decoding"),
+          "B029, F04: the counters of sglang-jax never advanced in speculative decoding",
+          Profile::kOriginal),  // documented, length and counter never part
   };
 }
 

@@ -110,7 +110,14 @@ void RowsScript::grow() {
     heads_ = draw().edge(1, batch_ > 2 ? 3 : 17);
     k_dim_ = draw().edge(8, 129);
     v_dim_ = draw().percent(70) ? k_dim_ : draw().edge(1, 129);
-    while (width() > 512) (k_dim_ > 64 || heads_ == 1 ? k_dim_ = v_dim_ : heads_) /= 2;
+    while (width() > 512) {
+      if (heads_ > 1 && k_dim_ <= 64 && v_dim_ <= 64) {
+        heads_ /= 2;
+      } else {
+        k_dim_ = (k_dim_ + 1) / 2;
+        v_dim_ = (v_dim_ + 1) / 2;
+      }
+    }
   }
   type_ = draw().one_of({DType::kF32, DType::kF16, DType::kBF16});
 }
