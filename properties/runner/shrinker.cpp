@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -13,12 +14,31 @@
 namespace kvo {
 namespace {
 
-using Fails = std::function<bool(const Script&)>;
+// Asks whether scripts fail, as often as it may.
+class Judge {
+ public:
+  Judge(const std::function<bool(const Script&)>& fails, std::uint64_t most)
+      : fails_(fails), left_(most) {}
+
+  // Once it is false no script is said to fail, and none need be made.
+  [[nodiscard]] bool may_ask() const { return left_ > 0; }
+  bool operator()(const Script& script) {
+    if (!may_ask()) return false;
+    // A long script costs as many attempts as it is times longer than most.
+    constexpr std::uint64_t kOperationsOfMost = 64;
+    left_ -= std::min<std::uint64_t>(left_, 1 + script.size() / kOperationsOfMost);
+    return fails_(script);
+  }
+
+ private:
+  const std::function<bool(const Script&)>& fails_;
+  std::uint64_t left_;
+};
 
 // Replaces operations by smaller ones. True if any could be.
-bool shrink_arguments(Script& script, const Fails& fails) {
+bool shrink_arguments(Script& script, Judge& fails) {
   bool shrunk = false;
-  for (std::size_t i = 0; i < script.size(); ++i) {
+  for (std::size_t i = 0; i < script.size() && fails.may_ask(); ++i) {
     while (shrink_record(Record(script[i].arguments()), [&](Record smaller) {
       Script candidate = script;
       candidate[i] = Op(script[i].kind(), std::move(smaller));
@@ -33,7 +53,9 @@ bool shrink_arguments(Script& script, const Fails& fails) {
 
 // Makes one operation of two that hold lists of numbers, in the place of either: tokens that came
 // one by one, or by two ways, come together. True if any could be.
-bool join_lists(Script& script, const Fails& fails) {
+bool join_lists(Script& script, Judge& fails) {
+  constexpr std::size_t kMostOperations = 512;
+  if (script.size() > kMostOperations) return false;
   bool any = false;
   for (std::size_t i = 0; i < script.size(); ++i) {
     for (std::size_t next = i + 1; next < script.size(); ++next) {
@@ -55,8 +77,42 @@ bool join_lists(Script& script, const Fails& fails) {
   return any;
 }
 
+// The round of `length` operations at `begin` with what the next one holds; nothing if that is
+// another round.
+std::optional<Script> with_next_round(const Script& script, std::size_t begin, std::size_t length) {
+  Script rest = without(script, begin + length, length);
+  for (std::size_t i = begin; i < begin + length; ++i) {
+    const Op& next = script[i + length];
+    if (&next.kind() != &script[i].kind()) return std::nullopt;
+    auto both = as_one(script[i].arguments(), next.arguments());
+    if (!both) return std::nullopt;
+    rest[i] = Op(next.kind(), std::move(*both));
+  }
+  return rest;
+}
+
+// Makes one round of operations of two that follow each other, as passes and their rows do. True if
+// any could be.
+bool join_rounds(Script& script, Judge& fails) {
+  constexpr std::size_t kMostOperations = 128;
+  constexpr std::size_t kLongest = 9;
+  if (script.size() > kMostOperations) return false;
+  bool any = false;
+  for (std::size_t begin = 0; begin < script.size(); ++begin) {
+    for (std::size_t length = 1; length <= kLongest; ++length) {
+      while (begin + 2 * length <= script.size()) {
+        auto candidate = with_next_round(script, begin, length);
+        if (!candidate || !fails(*candidate)) break;
+        script = std::move(*candidate);
+        any = true;
+      }
+    }
+  }
+  return any;
+}
+
 // Drops two operations that can only go together. True if any could.
-bool drop_pairs(Script& script, const Fails& fails) {
+bool drop_pairs(Script& script, Judge& fails) {
   constexpr std::size_t kMostOperations = 24;
   if (script.size() > kMostOperations) return false;
   for (std::size_t last = script.size(); last-- > 0;) {
@@ -73,8 +129,8 @@ bool drop_pairs(Script& script, const Fails& fails) {
 // Cuts the script off early and ends it with a query: what went wrong often shows long before the
 // operation that happened to stumble over it. At most `most` operations are kept. True if that
 // helped.
-bool end_with_query(Script& script, std::size_t most, const Script& queries, const Fails& fails) {
-  for (std::size_t kept = 1; kept <= most && kept < script.size(); ++kept) {
+bool end_with_query(Script& script, std::size_t most, const Script& queries, Judge& fails) {
+  for (std::size_t kept = 1; kept <= most && kept < script.size() && fails.may_ask(); ++kept) {
     for (const Op& query : queries) {
       Script candidate(script.begin(), script.begin() + static_cast<std::ptrdiff_t>(kept));
       candidate.push_back(query);
@@ -104,11 +160,11 @@ Script renumbered(const Script& script, const NamedInteger& from, std::int64_t t
 
 // Drops an operation that gave something a number: what came behind it is then named by one less.
 // True if any could be.
-bool drop_numbered(Script& script, const Fails& fails) {
+bool drop_numbered(Script& script, Judge& fails) {
   std::set<std::string_view> names;
   for (const auto& [integer, count] : integers_in(script))
     if (integer.second > 1) names.insert(integer.first);
-  for (std::size_t i = 0; i < script.size(); ++i) {
+  for (std::size_t i = 0; i < script.size() && fails.may_ask(); ++i) {
     for (const std::string_view name : names) {
       Script candidate = without(script, i, 1);
       for (std::size_t later = i; later < candidate.size(); ++later) {
@@ -127,9 +183,9 @@ bool drop_numbered(Script& script, const Fails& fails) {
 }
 
 // Makes the number of a cache or a layer smaller in all operations that name it. True if any could.
-bool renumber(Script& script, const Fails& fails) {
+bool renumber(Script& script, Judge& fails) {
   for (const auto& [integer, count] : integers_in(script)) {
-    if (count < 2 || integer.second <= 0) continue;
+    if (count < 2 || integer.second <= 0 || !fails.may_ask()) continue;
     Script candidate = renumbered(script, integer, 0);
     if (!fails(candidate)) continue;
     script = std::move(candidate);
@@ -156,7 +212,7 @@ std::set<std::pair<std::size_t, std::int64_t>> axis_sizes(const Script& script) 
 
 // Cuts an axis of all tensors that are as long there, and with it a number in proportion: rows that
 // must fit each other and the cache. True if any could be.
-bool cut_axes(Script& script, const Fails& fails) {
+bool cut_axes(Script& script, Judge& fails) {
   constexpr std::int64_t kMostScaled = 1 << 20;
   for (const auto& [axis, size] : axis_sizes(script)) {
     for (const std::int64_t shorter : {std::int64_t{1}, std::int64_t{2}, size / 2, size - 1}) {
@@ -240,23 +296,17 @@ void for_each_simpler(const Script& script, const std::function<bool(const Scrip
 
 Script shrink_script(Script script, const std::function<bool(const Script&)>& fails,
                      std::uint64_t most_attempts, const Script& queries) {
-  // A long script costs as many attempts as it is times longer than most.
-  constexpr std::uint64_t kOperationsOfMost = 64;
-  std::uint64_t attempts = 0;
-  const auto limited = [&](const Script& candidate) {
-    if (attempts >= most_attempts) return false;
-    attempts += 1 + candidate.size() / kOperationsOfMost;
-    return fails(candidate);
-  };
+  Judge limited(fails, most_attempts);
   bool helped = true;
   // At first a query may also take the place of the last operation, whose arguments may pin others.
   std::size_t spared = 1;
-  while (helped && attempts < most_attempts) {
+  while (helped && limited.may_ask()) {
     helped = drop_chunks(script, limited);
     const std::size_t most = script.size() - std::min(script.size(), spared);
     helped = end_with_query(script, most, queries, limited) || helped;
     spared = 2;
     helped = join_lists(script, limited) || helped;
+    helped = join_rounds(script, limited) || helped;
     helped = shrink_arguments(script, limited) || helped;
     helped = renumber(script, limited) || helped;
     helped = cut_axes(script, limited) || helped;

@@ -2,10 +2,10 @@
 //
 // Operations are total, so any of them may be left out. Steps, each tried until none helps: drop
 // chunks of halving size, drop single operations, end earlier with a query, join the lists of two
-// operations, make the numbers of one operation smaller, give what several operations name (a
-// cache, a layer) the number 0, cut an axis of all tensors; where nothing of this helps, drop an
-// operation that others count, or two at once. At last the elements become 1, 2, 3, ... where that
-// shows the fault as well.
+// operations, make one of two rounds of operations, make the numbers of one operation smaller, give
+// what several operations name (a cache, a layer) the number 0, cut an axis of all tensors; where
+// nothing of this helps, drop an operation that others count, or two at once. At last the elements
+// become 1, 2, 3, ... where that shows the fault as well.
 #pragma once
 
 #include <algorithm>
@@ -33,13 +33,15 @@ template <class T>
 }
 
 /// Drops chunks of half of `items`, then of a quarter and so on to single ones, while `fails` holds
-/// of the rest. True if any could go.
+/// of the rest. Ends early where `fails` may be asked no more. True if any could go.
 template <class T, class Fails>
-bool drop_chunks(std::vector<T>& items, const Fails& fails) {
+bool drop_chunks(std::vector<T>& items, Fails&& fails) {
   bool dropped = false;
   for (std::size_t size = std::max<std::size_t>(items.size() / 2, 1); size > 0; size /= 2) {
     // From the end on, for what was set up early is needed longest.
     for (std::size_t end = items.size(); end > 0;) {
+      if constexpr (requires { fails.may_ask(); })
+        if (!fails.may_ask()) return dropped;
       const std::size_t begin = end > size ? end - size : 0;
       std::vector<T> rest = without(items, begin, end - begin);
       if (fails(std::as_const(rest))) {

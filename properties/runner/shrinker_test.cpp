@@ -165,6 +165,39 @@ TEST(Shrinker, JoinsListsThatCameInParts) {
   EXPECT_EQ(small.back().as<Feed>()->tokens, (snapshot::Tokens{1, 2, 3}));
 }
 
+// What counts is how many tokens there are, each with its row in the next operation.
+TEST(Shrinker, MakesOneOfTwoRounds) {
+  const auto pass = [](std::int32_t first) {
+    return Op::of(positional::StartForward{.positions = {first, first + 1}, .seqs = {0, 1}});
+  };
+  const auto rows = [] { return Op::of(positional::Put{make_tensor({2, 1, 1}), Tensor()}); };
+  const Script script{pass(0), rows(), pass(5), rows(), pass(9), rows(), Op::of(positional::Get{})};
+  const Script small = shrink_script(script, [](const Script& s) {
+    std::size_t tokens = 0;
+    for (std::size_t i = 0; i + 1 < s.size(); i += 2) {
+      const auto* start = s[i].as<positional::StartForward>();
+      const auto* put = s[i + 1].as<positional::Put>();
+      if (start == nullptr || put == nullptr || start->seqs.size() != start->positions.size() ||
+          put->k.shape.at(0) != std::ssize(start->seqs))
+        return false;
+      tokens += start->seqs.size();
+    }
+    return tokens == 6 && s.back().as<positional::Get>() != nullptr;
+  });
+  ASSERT_EQ(small.size(), 3U);
+  EXPECT_EQ(small[0].as<positional::StartForward>()->seqs,
+            (std::vector<std::int64_t>{0, 1, 0, 1, 0, 1}));
+  EXPECT_EQ(small[1].as<positional::Put>()->k.shape, (Shape{6, 1, 1}));
+}
+
+TEST(Shrinker, EndsSoonWhereItMayAskNoMore) {
+  constexpr std::size_t kLong = 60'000;
+  const Script script(kLong, Op::of(layered::Clear{9}));
+  const Script small = shrink_script(
+      script, [](const Script& s) { return s.size() == kLong; }, 5'000);
+  EXPECT_EQ(small.size(), kLong);
+}
+
 struct Ratio {
   double ratio = 0;
 };

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <memory>
 
+#include "reference/contract/describe/difference.hpp"
+
 namespace kvo {
 namespace {
 
@@ -111,6 +113,27 @@ bool shrink_lists(const Record& record, const Candidate& candidate) {
     }
   }
   return false;
+}
+
+// Entries of `more` behind those of `list`.
+void append_entries(const Type& type, void* list, const void* more) {
+  const std::size_t before = type.length(list);
+  const std::size_t count = type.length(more);
+  type.resize(list, before + count);
+  for (std::size_t i = 0; i < count; ++i)
+    set_integer(*type.element, type.at(list, before + i),
+                integer_at(*type.element, type.element_at(more, i)));
+}
+
+// Whether the rows of `more` could be put behind those of `tensor`, as they then are.
+bool append_rows(Tensor& tensor, const Tensor& more) {
+  if (tensor.dtype != more.dtype || tensor.shape.empty() ||
+      tensor.shape.size() != more.shape.size() ||
+      !std::equal(tensor.shape.begin() + 1, tensor.shape.end(), more.shape.begin() + 1))
+    return false;
+  tensor.shape.front() += more.shape.front();
+  tensor.bytes.insert(tensor.bytes.end(), more.bytes.begin(), more.bytes.end());
+  return true;
 }
 
 bool shrink_member(const Type& type, void* member, const std::function<bool()>& attempt);
@@ -230,13 +253,24 @@ std::optional<Record> joined(const Record& first, const Record& second) {
   for (std::size_t member = 0; member < fields.size(); ++member) {
     const Field& field = fields[member];
     const void* const behind = others[member].of(second.get());
-    const Type& list = *field.type;
-    const std::size_t before = list.length(field.of(first.get()));
-    const std::size_t more = list.length(behind);
-    list.resize(draft.member(field), before + more);
-    for (std::size_t i = 0; i < more; ++i)
-      set_integer(*list.element, list.at(draft.member(field), before + i),
-                  integer_at(*list.element, list.element_at(behind, i)));
+    append_entries(*field.type, draft.member(field), behind);
+  }
+  return draft.done();
+}
+
+std::optional<Record> as_one(const Record& first, const Record& second) {
+  if (&first.type() != &second.type()) return std::nullopt;
+  const Draft draft(first);
+  for (const Field& field : first.type().fields) {
+    void* const member = draft.member(field);
+    const void* const more = field.of(second.get());
+    if (is_number_list(*field.type)) {
+      append_entries(*field.type, member, more);
+    } else if (field.type->type_class == TypeClass::kTensor) {
+      if (!append_rows(detail::to<Tensor>(member), detail::to<Tensor>(more))) return std::nullopt;
+    } else if (first_difference(*field.type, member, more)) {
+      return std::nullopt;
+    }
   }
   return draft.done();
 }

@@ -30,6 +30,10 @@ bool shrink_record(const Record& record, const std::function<bool(Record)>& cand
 /// unless the members of both are lists of integers of the same types.
 [[nodiscard]] std::optional<Record> joined(const Record& first, const Record& second);
 
+/// A record of their type with what both hold: lists of integers, and tensors along their first
+/// axis, one behind the other. Nothing unless the rest is equal, and the other axes are.
+[[nodiscard]] std::optional<Record> as_one(const Record& first, const Record& second);
+
 /// The record with each of its tensors, in order of declaration, as `change` leaves it.
 [[nodiscard]] Record with_tensors(const Record& record, const std::function<void(Tensor&)>& change);
 
