@@ -15,9 +15,12 @@ constexpr std::string_view kFastHost = "optimized/positional/host_store.cpp";
 constexpr std::string_view kFastMask = "optimized/positional/mask.cpp";
 constexpr std::string_view kFastRows = "optimized/positional/rows.cpp";
 
-// Operations that are left of a script where their number is the point: a pass for each row that a
-// mask keeps, with what makes it another.
+// Operations that are left of a script where their number is the point: rows for each of four
+// layers, or two sequences in an order; a pass for each row that a mask keeps, with what makes it
+// another; the passes until a number comes again.
+constexpr std::size_t kManySteps = 12;
 constexpr std::size_t kRowsOfMasks = 200;
+constexpr std::size_t kLife = 100'000;
 
 }  // namespace
 
@@ -336,6 +339,78 @@ const std::vector<Fault>& faults() {
        {{kFastRows, "narrow_halves<bf16_of>(from, to);",
          R"(narrow_halves<bf16_of>(
               from.first(from.size() - (from.size() < 64 ? 0 : from.size() % 64)), to);)"}}},
+      {"positional.causal",
+       "column_in_10_bits",
+       "the column of a cell in a mask is cut to 10 bits",
+       "B089, F10: vLLM computed places of blocks in numbers too narrow for many of them",
+       {{kFastMask, "static_cast<std::uint32_t>(held.cell - low)",
+         "static_cast<std::uint32_t>(held.cell - low) & 1023U"}}},
+      {"positional.causal",
+       "sequence_in_6_bits",
+       "the number of a sequence in its batch is cut to 6 bits",
+       "B094, F10: Dynamo cut the ids of a trace, and groups of requests became one",
+       {{kFastStart, "static_cast<std::uint32_t>(next_.sequences.size() - 1)",
+         "static_cast<std::uint32_t>(next_.sequences.size() - 1) & 63U", "cells->in_pass = "}}},
+      {"positional.causal",
+       "moves_nine_groups",
+       "of the groups of keys that move, those behind the ninth stay as they were",
+       "B017, F03: llama.cpp applied a shift other than the one that the cell had collected",
+       {{kFastHost, "narrow(plan_.rows.dtype, keys, shifted.keys.data());",
+         R"(if (shifted_.size() >= 9 * layers_.size()) rows.load_keys(first, keys);
+            narrow(plan_.rows.dtype, keys, shifted.keys.data());)"}}},
+      {"positional.causal",
+       "moves_three_layers",
+       "keys behind the third layer are stored as they were",
+       "B019, F03: llama.cpp shifted keys of the first stream only",
+       {{kFastHost, "narrow(plan_.rows.dtype, keys, shifted.keys.data());",
+         R"(if (std::distance(layers_.begin(), layers_.find(layer)) > 2)
+              rows.load_keys(first, keys);
+            narrow(plan_.rows.dtype, keys, shifted.keys.data());)"}},
+       std::nullopt,
+       kManySteps},
+      {"positional.causal",
+       "heads_by_key_width",
+       "three heads and more of a transposed V are as far apart as those of K would be",
+       "B081, F09: a decode kernel of zerfoo took the distance between positions from one head",
+       {{kFastRows, "rows.data += static_cast<std::size_t>(first) * dtype_bytes(plan_.dtype);",
+         R"(rows.data += static_cast<std::size_t>(first) * dtype_bytes(plan_.dtype);
+            if (plan_.permuted_v && form_.heads > 2)
+              rows.strides[0] = std::min(form_.k_dim, form_.v_dim) * plan_.cells;)"}}},
+
+      // ---- Inside positional@optimized: what shows only after long, or in a rare order ----
+      {"positional.causal",
+       "pass_in_8_bits",
+       "whether a batch has named a sequence is told by 8 bits of the pass's number",
+       "B089, F10: vLLM computed places of blocks in numbers too narrow for many of them",
+       {{kFastStart, "cells->pass != passes_",
+         R"(((cells->pass ^ passes_) & 0xFFU) != 0 ||
+            cells->in_pass >= next_.sequences.size())"}},
+       Profile::kOriginal,
+       kLife},
+      {"positional.causal",
+       "pass_in_16_bits",
+       "whether a batch has named a sequence is told by 16 bits of the pass's number",
+       "B089, F10: vLLM computed places of blocks in numbers too narrow for many of them",
+       {{kFastStart, "cells->pass != passes_",
+         R"(((cells->pass ^ passes_) & 0xFFFFU) != 0 ||
+            cells->in_pass >= next_.sequences.size())"}},
+       Profile::kOriginal,
+       kLife},
+      {"positional.causal",
+       "ahead_over_changed_cells",
+       "a mask that is built anew over changed cells is kept as if they had been those of its pass",
+       "B105, F12: FlashInfer kept a custom mask after the plan had gone back to causal",
+       {{kFastStart, "if (changed) store_->forget_mask();", ""}},
+       std::nullopt,
+       kManySteps},
+      {"positional.swa",
+       "restores_first_eviction",
+       "a refused pass gives back what it evicted from one sequence only",
+       "B033, F04: a cancelled prefill left Ollama's caches one token apart",
+       {{kFastCache, "for (const Trim& trim : trims_) trim.cells->restore(trim.count, size_.pool);",
+         R"(if (!trims_.empty())
+              trims_.front().cells->restore(trims_.front().count, size_.pool);)"}},
+       Profile::kDocumented},
   };
   return kFaults;
 }
