@@ -153,6 +153,19 @@ std::vector<Fault> faults_in_few_steps() {
 // Those that show only beyond a size or a length of life.
 std::vector<Fault> faults_of_size() {
   return {
+      {"layered.vector",
+       "growth_copies_four_thousand_cells",
+       "a side that moves to a larger place takes 4,096 cells with it",
+       "B010, F02: Ollama's rotating cache dropped the rows behind its index when it was rebuilt",
+       {{kLayered, "std::copy_n(old.data(), old.size, side.data());",
+         "std::copy_n(old.data(), std::min<std::size_t>(old.size, 4096), side.data());"}}},
+      {"layered.vector",
+       "tokens_counted_in_one_byte",
+       "the count of tokens is kept in 8 bits",
+       "B089, F10: vLLM kept places of slots in too few bits",
+       {{kLayered, "++len_;", "len_ = (len_ + 1) & 0xFFU;"}},
+       Profile::kOriginal,
+       300},
       {"block_pool.stack",
        "used_kept_in_four_bits",
        "the count of used positions of a block is kept in 4 bits",

@@ -19,7 +19,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kLayersOfUnequalLength,
                               kPinnedAddressHeld, kAdvanceRefused, kSecondAppendOfATokenRefused,
                               kFiveLayers, kRowsOfAThousandCells, kBeyondAThousandTokens,
                               kBeyondSixteenCaches, kClearedBeyondOneByte, kCountedBeyondTwoBytes,
-                              kClonedThenBothGrown, kClearedClonedAndGrown)
+                              kClonedThenBothGrown, kClearedClonedAndGrown, kAdvancedBeyondOneByte)
 
 constexpr std::uint64_t kMostLayers = 9;
 constexpr std::int64_t kMostHeads = 9;
@@ -125,9 +125,19 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
     return Op::of(Clear{about_});
   }
 
+  // More tokens than a byte counts, which need no rows.
+  std::optional<Op> advance_often(std::size_t number) {
+    constexpr std::size_t kTokens = 256;
+    if (number == 0 && (!is_large() || documented_)) return std::nullopt;
+    if (number == 0) about_ = draw().below(caches_.size());
+    if (number < kTokens) return Op::of(Advance{about_});
+    return Op::of(Len{about_});
+  }
+
   static constexpr auto kPlans = std::to_array<ScriptPlan<S, Label>>({
-      {1, Label::kClonedThenBothGrown, 5, &S::clone_and_grow},
-      {1, Label::kClearedClonedAndGrown, 6, &S::clear_and_clone},
+      {10, Label::kClonedThenBothGrown, 5, &S::clone_and_grow},
+      {10, Label::kClearedClonedAndGrown, 6, &S::clear_and_clone},
+      {3, Label::kAdvancedBeyondOneByte, 257, &S::advance_often},
   });
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {40, "append", &S::append, true},
@@ -308,9 +318,10 @@ GeneratedCase make_case(const CaseTerms& terms) {
 }  // namespace
 
 std::vector<Generator> generators() {
-  return {script_generator<Label>(vector_kind(), make_case,
-                                  {Label::kLayersOfUnequalLength, Label::kWrongLengthStored},
-                                  {Label::kAdvanceRefused, Label::kSecondAppendOfATokenRefused})};
+  return {script_generator<Label>(
+      vector_kind(), make_case,
+      {Label::kLayersOfUnequalLength, Label::kWrongLengthStored, Label::kAdvancedBeyondOneByte},
+      {Label::kAdvanceRefused, Label::kSecondAppendOfATokenRefused})};
 }
 
 }  // namespace kvo::layered

@@ -8,6 +8,7 @@ using seeding::Fault;
 constexpr std::string_view kCache = "reference/views/paged_cache.cpp";
 constexpr std::string_view kFastCache = "optimized/views/paged_views_cache.cpp";
 constexpr std::string_view kFastStore = "optimized/views/block_store.cpp";
+constexpr std::string_view kFastHeader = "optimized/views/block_store.hpp";
 constexpr std::string_view kFastMirror = "optimized/views/packed_mirror.cpp";
 constexpr std::string_view kPaged = "views.paged";
 
@@ -124,10 +125,24 @@ std::vector<Fault> faults_of_size() {
        {{kFastCache, "appended_.push_back(view);",
          "if (appended_.size() < 16) appended_.push_back(view);"}}},
       {kPaged,
+       "holders_counted_in_one_byte",
+       "a block that 256 caches hold counts as free",
+       "B093, F10: Mooncake kept a size in too few bits",
+       {{kFastHeader, "++blocks_[block].holders;",
+         "blocks_[block].holders = (blocks_[block].holders + 1) & 0xFFU;"}},
+       Profile::kOriginal,
+       300},
+      {kPaged,
        "streamed_rows_lack_a_lane",
        "rows that are packed past the caches lack their last four cells",
        "B081, F09: a kernel of zerfoo read heads packed in a row with the wrong stride",
        {{kFastMirror, "i < width", "i + kLane < width"}}},
+      {kPaged,
+       "table_kept_in_sixty_four",
+       "rows behind the 64th block of a layer are written into its first blocks",
+       "B090, F10: FlashInfer kept an offset of a page in too few bits",
+       {{kFastCache, "put(store_->k(layer.table[index]) + to, k.bytes.data() + from, rows);",
+         "put(store_->k(layer.table[index & 63U]) + to, k.bytes.data() + from, rows);"}}},
   };
 }
 
