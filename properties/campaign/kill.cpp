@@ -1,24 +1,31 @@
 #include "properties/campaign/kill.hpp"
 
+#include <string>
+#include <utility>
+
 #include "properties/campaign/random_case.hpp"
 
 namespace kvo {
 namespace {
 
-// The law that was tried may ask for more than the fault needs: the first one that the script
-// breaks by itself says more about it.
-std::string_view first_law_broken(const Contracts& contracts, CasePlan plan, const Subject& subject,
-                                  const Repro& repro) {
+// The law that was tried may ask for more than the fault needs: the first one that the shrunk
+// script breaks says more about it, and may let it be shorter.
+void tell_by_first_law_broken(const Contracts& contracts, CasePlan plan, const Subject& subject,
+                              Kill& kill) {
   Script script;
-  for (const traces::Step& step : repro.script.steps) script.push_back(step.op);
-  const Law* tried = plan.law;
-  plan.setup.config = repro.script.header.config;
-  plan.setup.schedule = repro.script.header.schedule.value_or(Schedule());
+  for (const traces::Step& step : kill.repro.script.steps) script.push_back(step.op);
+  const Law* const tried = plan.law;
+  plan.setup.config = kill.repro.script.header.config;
+  plan.setup.schedule = kill.repro.script.header.schedule.value_or(Schedule());
   for (const Law* law : contracts.laws_of(*subject.kind)) {
+    if (law == tried) return;
     plan.law = law;
-    if (law == tried || run_script(plan, subject, script).failed()) return law->name();
+    if (!run_script(plan, subject, script).failed()) continue;
+    plan.note = "generated; law " + std::string(law->name());
+    kill.law = law->name();
+    kill.repro = shrink_case(plan, subject, std::move(script), {});
+    return;
   }
-  return tried->name();
 }
 
 }  // namespace
@@ -36,10 +43,11 @@ Hunt hunt(const Contracts& contracts, const Subject& subject, std::uint64_t seed
     hunted.operations += result.operations;
     SubjectResult& judged = result.subjects.back();
     if (!judged.repro) continue;
-    hunted.kill = Kill{.law = first_law_broken(contracts, plan, subject, *judged.repro),
+    hunted.kill = Kill{.law = law.name(),
                        .cases = hunted.cases,
                        .operations = hunted.operations,
                        .repro = std::move(*judged.repro)};
+    tell_by_first_law_broken(contracts, plan, subject, *hunted.kill);
     break;
   }
   return hunted;
