@@ -24,7 +24,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kBlocksOfSixteen, kBeyondAThousandPositions, kPositionsOfAThousandCells, kBatchBeyondSixtyFour,
     kRowsOfACommonHeadSize, kFiveLayers, kBeyondSixteenCaches, kResultsBeyondOneByte,
     kEmptiedBeyondOneByte, kCountedBeyondTwoBytes, kCutToABoundaryAndAppendedAcross,
-    kFreedTwiceThenUsed, kRefusedByADryPoolThenServed)
+    kFreedTwiceThenUsed, kRefusedByADryPoolThenServed, kAnotherLayoutBehindTheFirst)
 
 struct Known {
   std::vector<KnownLayer> layers = {};
@@ -154,10 +154,25 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     if (number == 4) return Op::of(Free{cache});
     return Op::of(Available{});
   }
+  // A new cache is given rows of one layout and then of another, which it takes if it could not
+  // take the first.
+  std::optional<Op> another_layout(std::size_t number) {
+    constexpr std::size_t kRefused = 3;
+    if (number == 0) {
+      fresh_ = std::ssize(all_known());
+      return Op::of(NewPaged{fresh_, 1});
+    }
+    if (known(fresh_, 0) == nullptr) return std::nullopt;
+    if (number < kRefused)
+      return rows_in(number == 1 ? 1 : pool_.head_dim, fresh_, 0, draw().between(1, 2));
+    return Op::of(Get{fresh_, 0, std::nullopt});
+  }
   // Rows of the layout that a cache is pinned to, without a fault.
   Op rows_for(std::int64_t cache, std::int64_t to, std::int64_t positions) {
     const std::int64_t held = known(cache)->channels;
-    const std::int64_t channels = held > 0 ? held : channels_;
+    return rows_in(held > 0 ? held : channels_, cache, to, positions);
+  }
+  Op rows_in(std::int64_t channels, std::int64_t cache, std::int64_t to, std::int64_t positions) {
     RowPair pair = rows().sound_rows({channels, positions, pool_.head_dim / channels});
     return Op::of(Update{cache, to, std::move(pair.k), std::move(pair.v)});
   }
@@ -166,6 +181,7 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
       {2, Label::kCutToABoundaryAndAppendedAcross, 4, &S::cut_to_boundary},
       {1, Label::kFreedTwiceThenUsed, 5, &S::free_twice},
       {1, Label::kRefusedByADryPoolThenServed, 6, &S::run_dry},
+      {1, Label::kAnotherLayoutBehindTheFirst, 4, &S::another_layout},
   });
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {100, "update", &S::update, true},
@@ -382,6 +398,7 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
   std::int64_t cap_ = 0;              // 0: no pool yet
   std::map<std::int64_t, bool> out_;  // blocks seen, and whether they were out when last seen
   std::int64_t last_updated_ = -1;
+  std::int64_t fresh_ = 0;  // cache of a plan
 };
 
 }  // namespace
