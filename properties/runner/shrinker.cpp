@@ -158,22 +158,34 @@ Script renumbered(const Script& script, const NamedInteger& from, std::int64_t t
   return changed;
 }
 
+// From operation `begin` on, what `names` name is named by one less.
+Script renumbered_behind(Script script, std::size_t begin,
+                         const std::set<std::string_view>& names) {
+  for (std::size_t i = begin; i < script.size(); ++i) {
+    Record arguments = script[i].arguments();
+    for (const NamedInteger& integer : integers_of(arguments))
+      if (names.contains(integer.first) && integer.second > 1)
+        arguments = *with_integer(arguments, integer, integer.second - 1);
+    script[i] = Op(script[i].kind(), std::move(arguments));
+  }
+  return script;
+}
+
 // Drops an operation that gave something a number: what came behind it is then named by one less.
 // True if any could be.
 bool drop_numbered(Script& script, Judge& fails) {
+  constexpr std::size_t kMostNames = 5;
   std::set<std::string_view> names;
   for (const auto& [integer, count] : integers_in(script))
-    if (integer.second > 1) names.insert(integer.first);
-  for (std::size_t i = 0; i < script.size() && fails.may_ask(); ++i) {
-    for (const std::string_view name : names) {
-      Script candidate = without(script, i, 1);
-      for (std::size_t later = i; later < candidate.size(); ++later) {
-        const Op& op = candidate[later];
-        for (const NamedInteger& integer : integers_of(op.arguments()))
-          if (integer.first == name && integer.second > 1)
-            candidate[later] =
-                Op(op.kind(), *with_integer(op.arguments(), integer, integer.second - 1));
-      }
+    if (integer.second > 1 && names.size() < kMostNames) names.insert(integer.first);
+  // Fields of several names may name what one operation made: "handle", "parent", "child".
+  for (std::size_t chosen = 1; chosen < std::size_t{1} << names.size(); ++chosen) {
+    std::set<std::string_view> among;
+    std::size_t bit = 0;
+    for (const std::string_view name : names)
+      if ((chosen >> bit++ & 1U) != 0) among.insert(name);
+    for (std::size_t i = 0; i < script.size() && fails.may_ask(); ++i) {
+      Script candidate = renumbered_behind(without(script, i, 1), i, among);
       if (!fails(candidate)) continue;
       script = std::move(candidate);
       return true;
