@@ -87,7 +87,7 @@ TEST_F(RunCommand, RunFilesDoNotDependOnTheNumberOfThreads) {
 TEST_F(Campaign, ResultsDoNotDependOnTheNumberOfWorkers) {
   const std::string log = std::string(KVO_LOGS) + "/layered.jsonl.gz";
   const std::vector<std::vector<std::string>> commands{
-      {"check", "layered", "layered.vector@mutant:clone_drops_pending", "--cases", "60"},
+      {"check", "layered", "layered.vector@mutant:clone_drops_pending", "--cases", "16"},
       {"run", "--requests", "20", "--requests-per-case", "8", "--scale", "128", "--no-timings"},
       {"conform", log},
       {"conform", log, "--profile", "documented"},

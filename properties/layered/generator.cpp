@@ -107,9 +107,11 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
     if (is_large() && draw().percent(40))
       dim = draw().percent(50) ? draw().one_of<std::uint64_t>({32, 64, 80, 96, 128}) : edge(9, 513);
     if (is_large() && draw().percent(20)) layers = edge(5, 65);
+    std::uint64_t tokens = is_large() && draw().percent(40) ? edge(33, 4'097) : size(kMostTokens);
+    constexpr std::uint64_t kMostCells = std::uint64_t{1} << 20U;  // all of them are reserved
+    tokens = std::min(tokens, kMostCells / std::max<std::uint64_t>(layers * heads * dim, 1));
     if (draw().percent(3)) heads = dim = std::uint64_t{1} << 32U;
     if (draw().percent(50)) return Op::of(New{layers, heads, dim});
-    std::uint64_t tokens = is_large() && draw().percent(40) ? edge(33, 4'097) : size(kMostTokens);
     if (draw().percent(3)) tokens = std::uint64_t{1} << 62U;
     return Op::of(WithCapacity{layers, heads, dim, tokens});
   }

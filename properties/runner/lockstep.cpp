@@ -11,6 +11,8 @@ namespace {
 
 // An operation that needs more allocations than this is only tried with the first ones failing.
 constexpr std::int64_t kMostFailures = 256;
+// So many fail one after the other, of those behind them every second, third, ...
+constexpr std::int64_t kFailedInTurn = 16;
 
 }  // namespace
 
@@ -142,7 +144,8 @@ Observation Lockstep::observe(Participant& participant, const Op& op, Allocation
       return got;
     }
     ++participant.evidence.failures;
-    failing = failing < kMostFailures ? failing + 1 : -1;
+    // Of an operation that makes many, the time would go with the square of their number.
+    failing = failing < kMostFailures ? failing + 1 + failing / kFailedInTurn : -1;
   }
 }
 

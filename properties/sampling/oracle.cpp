@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <set>
 #include <string>
 
 #include "properties/sampling/contract.hpp"
@@ -50,9 +53,12 @@ Words wrong_top_k(std::span<const double> before, std::span<const double> after,
   if (auto words = wrong_cut(before, after)) return words;
   if (k <= 0 || k >= std::ssize(before))
     return std::ranges::equal(before, after) ? Words() : "cuts though k takes all";
+  std::vector<double> falling(before.begin(), before.end());
+  std::ranges::sort(falling, std::greater());
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (before[i] == kNone) continue;
-    const auto above = std::ranges::count_if(before, [&](double v) { return v > before[i]; });
+    const auto above =
+        std::ranges::lower_bound(falling, before[i], std::greater()) - falling.begin();
     if ((above < k) != (after[i] != kNone))
       return "logit " + std::to_string(i) + " has " + std::to_string(above) + " above it";
   }
@@ -67,17 +73,17 @@ Words wrong_top_p(std::span<const double> before, std::span<const double> after,
   double mass = 0;
   double smallest = 1;
   double largest_cut = 0;
+  std::set<double> cut;
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (before[i] == kNone) continue;
     if (after[i] == kNone) {
       largest_cut = std::max(largest_cut, probabilities[i]);
+      cut.insert(before[i]);
       continue;
     }
     mass += probabilities[i];
     smallest = std::min(smallest, probabilities[i]);
-    for (std::size_t earlier = 0; earlier < i; ++earlier)
-      if (before[earlier] == before[i] && after[earlier] == kNone)
-        return "of equal logits the later one is kept";
+    if (cut.contains(before[i])) return "of equal logits the later one is kept";
   }
   if (!before.empty() && std::ranges::max(before) == kNone) return std::nullopt;
   if (mass < p - kTiny && largest_cut > kTiny) return "keeps too little: " + std::to_string(mass);
@@ -124,8 +130,10 @@ class Definitions final : public Oracle {
   Words judge(const ApplyRepetitionPenalty& op, const Observation& seen) {
     if (!can_judge(are_numbers(op.logits) && op.penalty > 0)) return std::nullopt;
     const std::vector<double>& after = seen.as<Logits>().logits;
+    std::map<std::int64_t, std::int64_t> counts;
+    for (const std::int64_t token : op.generated) ++counts[token];
     for (std::size_t i = 0; i < after.size(); ++i) {
-      const auto times = std::ranges::count(op.generated, static_cast<std::int64_t>(i));
+      const std::int64_t times = counts[static_cast<std::int64_t>(i)];
       const double by = std::pow(op.penalty, static_cast<double>(times));
       const double want = op.logits[i] > 0 ? op.logits[i] / by : op.logits[i] * by;
       const bool close = std::abs(after[i] - want) <= kTiny * std::abs(want);

@@ -65,7 +65,9 @@ std::vector<seeding::Fault> optimized_rows_faults() {
        "a state is replaced before there is memory for the other one",
        "B050, F05: Mooncake left a reference counted when a copy failed half way",
        {{kState, "if (!fits[i]) made[i] = snapshot::array_of(make_tensor(shapes[i], type));",
-         "if (!fits[i]) states[i]->put(snapshot::array_of(make_tensor(shapes[i], type)));"}}},
+         "if (!fits[i]) states[i]->put(snapshot::array_of(make_tensor(shapes[i], type)));"}},
+       std::nullopt,
+       20},  // what is dropped before it moves the failure
   };
 }
 

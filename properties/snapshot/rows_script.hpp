@@ -15,6 +15,7 @@
 #include "properties/campaign/script_generator.hpp"
 #include "properties/snapshot/handles.hpp"
 #include "reference/contract/values/tags.hpp"
+#include "reference/snapshot/arrays.hpp"
 
 namespace kvo::snapshot {
 
@@ -195,7 +196,6 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
       reach(Label::kChunkOnAWrappedRing);
     if (live_window_ > 0 && offset_ == 0 && tokens > live_window_)
       reach(Label::kFirstChunkBeyondTheWindow);
-    constexpr std::int64_t kGrowth = 256;
     if (offset_ / kGrowth != (offset_ + tokens) / kGrowth && offset_ > 0)
       reach(Label::kGrownBeyondAStep);
     offset_ += tokens;
