@@ -24,6 +24,8 @@ using testing::StartsWith;
 
 constexpr std::uint64_t kCases = 5'000;
 constexpr std::size_t kMedianScript = 6;
+// Faults of a long life take seconds each to shrink: `kvoracle mutants` tries them.
+constexpr std::size_t kShortScript = 50;
 
 TEST(Mutants, TheCanaryIsCaught) {
   const auto caught =
@@ -36,6 +38,7 @@ TEST(Mutants, AreAllCaughtByShortScripts) {
   std::vector<std::size_t> lengths;
   // In both profiles: `kvoracle mutants`.
   for (const Mutant& mutant : contracts().mutants()) {
+    if (mutant.longest_script > kShortScript) continue;
     const auto caught = find_kill(contracts(), mutant.subject, 1, kCases,
                                   mutant.profile.value_or(Profile::kOriginal));
     ASSERT_TRUE(caught.has_value()) << mutant.subject.name() << ": " << mutant.fault;

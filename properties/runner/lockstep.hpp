@@ -28,7 +28,7 @@ enum class Allocations : std::uint8_t {
 struct LockstepOptions {
   Allocations allocations = Allocations::kSucceed;  ///< of the participants
   std::uint64_t invariants_every = 1;  ///< operations between two looks at the invariants
-  std::size_t fill_bytes = std::size_t{1} << 16U;  ///< of each allocation; 0 where time is measured
+  std::size_t fill_bytes = std::size_t{1} << 20U;  ///< of each allocation; 0 where time is measured
   MakeOracle oracle = nullptr;                     ///< one for each participant
   bool compare = true;                             ///< with the baseline or the record
 };
