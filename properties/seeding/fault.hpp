@@ -33,7 +33,7 @@ struct Fault {
   std::string_view origin;  ///< number and class of the real bug, and what happened there
   std::vector<Edit> edits;  ///< of one room: all in reference/, in optimized/, or in cuda/
   std::optional<Profile> profile = std::nullopt;  ///< the only one that it shows in; absent: both
-  std::size_t longest_script = 10;       ///< as of Mutant
+  std::size_t longest_script = 10;                ///< as of Mutant
 };
 
 /// What the switch calls a fault; no two names in use have the same number, and none has 0.

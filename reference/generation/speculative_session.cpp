@@ -145,8 +145,9 @@ class TrackerSession final : public DispatchSession<TrackerSession, TrackerOps> 
   Result<Tracked> operator()(const NewTracker& op) {
     if (op.window < 0 || op.window > DraftTracker::kMostOutcomes)
       return fail(Code::kPrecondition, "window");
-    tracker_ = probe()(
-        [&] { return DraftTracker(TrackerSizes{op.initial, op.min, op.max, op.window}); });
+    tracker_ = probe()([&] {
+      return DraftTracker(TrackerSizes{op.initial, op.min, op.max, op.window});
+    });
     return shown();
   }
   Result<Tracked> operator()(const RecordOutcomes& op) {
