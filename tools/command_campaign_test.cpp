@@ -147,7 +147,7 @@ TEST_F(Check, AnotherRunIsNotResumed) {
 
 TEST_F(Check, AFailureTellsWhereTheElementsComeFrom) {
   const Finished failed =
-      run({"check", "provider.paged@mutant:partial_block_leaks", "--cases", "200"});
+      run({"check", "provider.paged@mutant:partial_block_leaks", "--cases", "90"});
   EXPECT_EQ(failed.status, kExitDiffers);
   EXPECT_THAT(failed.out,
               testing::ContainsRegex("op 5 read_block: .*elements differ\\)\n"
@@ -176,7 +176,7 @@ TEST_F(Check, ARunFileThatCannotBeAppendedToIsNotResumed) {
 
 TEST_F(Check, AFaultyCacheFailsWithACommandThatRepeatsIt) {
   const std::string mutant = "layered.vector@mutant:clear_keeps_rows";
-  const Finished failed = run({"check", mutant, "--cases", "400", "--repros", "repros"});
+  const Finished failed = run({"check", mutant, "--cases", "90", "--repros", "repros"});
   EXPECT_EQ(failed.status, kExitDiffers) << failed.out;
   const std::string marker = "repeat with: kvoracle ";
   const std::size_t at = failed.out.find(marker);

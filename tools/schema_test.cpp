@@ -106,7 +106,7 @@ const std::string kMutant = "layered.vector@mutant:clear_keeps_rows";
 TEST_F(Schema, DescribesCampaigns) {
   const auto fine = described("check", {"check", "layered", "--cases", "40", "--timings"});
   EXPECT_THAT(fine.at("timings").as_array(), Not(IsEmpty()));
-  const auto faulty = described("check", {"check", kMutant, "--cases", "200"});
+  const auto faulty = described("check", {"check", kMutant, "--cases", "90"});
   EXPECT_THAT(faulty.at("failures").as_array(), Not(IsEmpty()));
   EXPECT_TRUE(faulty.at("failures").at(0).as_object().contains("shrunk"));
   (void)described("run", {"run", "--requests", "10", "--scale", "128"});
@@ -134,7 +134,7 @@ TEST_F(Schema, DescribesWhatLogsShow) {
 TEST_F(Schema, DescribesMutantsAndShrunkScripts) {
   const auto matrix = described("mutants", {"mutants", "--contract", "layered", "--cases", "3"});
   EXPECT_THAT(matrix.at("mutants").as_array(), Not(IsEmpty()));
-  const Finished failed = run_kvoracle({"check", kMutant, "--cases", "200", "--repros", "repros"},
+  const Finished failed = run_kvoracle({"check", kMutant, "--cases", "90", "--repros", "repros"},
                                        {.folder = folder_.string()});
   ASSERT_EQ(failed.status, kExitDiffers);
   const std::string log = fs::directory_iterator(folder_ / "repros")->path().string();
@@ -166,7 +166,7 @@ TEST_F(Schema, DescribesTheLinesOfRunFiles) {
     EXPECT_GT(lines, 1U);
     return repeated;
   };
-  EXPECT_TRUE(lines_of({"check", kMutant, "--cases", "200", "-o", "check.jsonl"}));
+  EXPECT_TRUE(lines_of({"check", kMutant, "--cases", "90", "-o", "check.jsonl"}));
   EXPECT_FALSE(lines_of({"run", "--requests", "10", "--subject", "layered", "-o", "run.jsonl"}));
   EXPECT_FALSE(
       lines_of({"run", "--requests", "10", "--subject", "snapshot", "-o", "figures.jsonl"}));
