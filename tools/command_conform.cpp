@@ -256,8 +256,9 @@ int run_conform(const Contracts& contracts, const ConformArguments& arguments) {
   Campaign campaign;
   const Interruptible interruptible;
   try {
-    work_in_order(0, CampaignOptions::kEndless, arguments.jobs, arguments.limits,
-                  {.answer = answer, .lost = lost, .take = take});
+    work_in_order(
+        0, CampaignOptions::kEndless, arguments.jobs, arguments.limits,
+        {.answer = answer, .lost = lost, .take = take, .waiting = [&] { progress.advance(0); }});
   } catch (const FileError& error) {
     if (summary.failed() == 0) throw;
     campaign.fault = error.what();  // what was found is told all the same

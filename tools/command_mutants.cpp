@@ -228,8 +228,9 @@ int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
     progress.advance();
     return true;
   };
-  work_in_order(0, chosen.size(), arguments.jobs, arguments.limits,
-                {.answer = answer, .lost = lost, .take = take});
+  work_in_order(
+      0, chosen.size(), arguments.jobs, arguments.limits,
+      {.answer = answer, .lost = lost, .take = take, .waiting = [&] { progress.advance(0); }});
   progress.clear();
 
   const auto caught = static_cast<std::uint64_t>(std::ranges::count_if(

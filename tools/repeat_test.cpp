@@ -129,7 +129,11 @@ TEST_P(Repeat, EachFailureIsRepeatedByItsCommand) {
     EXPECT_FALSE(all.empty()) << "no mutant of " << kind->name() << " failed";
   }
   if (all.empty()) GTEST_SKIP() << "this law finds none of these mutants in so few cases";
+  constexpr std::size_t kMostCommands = 6;  // spread over them all
+  const std::size_t stride = (all.size() + kMostCommands - 1) / kMostCommands;
+  std::size_t nth = 0;
   for (const auto& [command, subject] : all) {
+    if (nth++ % stride != 0) continue;
     const Finished once = run(command);
     const Finished again = run(command);
     EXPECT_TRUE(once.status == kExitDiffers || once.status == kExitCrashed)

@@ -60,6 +60,26 @@ TEST(Workers, WorkIsDoneInSoManyProcesses) {
   EXPECT_FALSE(processes.contains(std::to_string(getpid())));
 }
 
+TEST(Workers, WhoWaitsIsToldWhileACaseIsUnderWay) {
+  std::vector<std::string> seen;
+  work_in_order(0, 1, 1, {},
+                {.answer =
+                     [](std::uint64_t, bool) {
+                       std::this_thread::sleep_for(std::chrono::seconds(1));
+                       return std::string();
+                     },
+                 .lost = [](std::uint64_t, const Death& death) { return death.how; },
+                 .take =
+                     [&](std::uint64_t, const std::string&) {
+                       seen.emplace_back("taken");
+                       return true;
+                     },
+                 .waiting = [&] { seen.emplace_back("waiting"); }});
+  ASSERT_GE(seen.size(), 3U) << "once for the answer, and before";
+  EXPECT_EQ(seen.front(), "waiting");
+  EXPECT_EQ(seen.back(), "taken");
+}
+
 TEST(Workers, ACaseWhoseWorkerDiesIsAskedAgainApart) {
   const auto taken = answers(0, 4, 2, [](std::uint64_t index, bool apart) -> std::string {
     if (index == 2 && !apart) std::_Exit(7);

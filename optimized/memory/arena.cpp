@@ -24,6 +24,13 @@ constexpr bool kGuarded = false;
 /// What no cache stores: it fills guards, and buffers before they are written.
 constexpr std::uint32_t kUnwritten = 0x7FBADBADU;
 
+// Who writes behind a buffer begins there; of a pool's blocks all are looked at after every
+// operation.
+std::size_t watched_cells(std::size_t cells) {
+  constexpr std::size_t kMost = 64;
+  return std::min(guard_cells(cells), kMost);
+}
+
 // With the width known, the compiler turns memcpy into a few vector moves: no call a row.
 template <std::int64_t kWidth>
 void copy_fixed(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows) {
@@ -75,14 +82,14 @@ void ArenaStorage::write(std::int64_t offset, float value) {
 std::size_t guard_cells(std::size_t cells) {
   if (!kGuarded || cells == 0) return 0;
   constexpr std::size_t kLeast = 16;
-  constexpr std::size_t kMost = 512;  // of a pool's blocks all are looked at after every operation
+  constexpr std::size_t kMost = 512;
   // Buffers begin at words.
   return std::clamp(cells, kLeast, kMost) / 2 * 2 + cells % 2;
 }
 
 void put_guard(float* buffer, std::size_t cells) {
   if (!kGuarded) return;
-  std::fill_n(buffer + cells, guard_cells(cells), std::bit_cast<float>(kUnwritten));
+  std::fill_n(buffer + cells, watched_cells(cells), std::bit_cast<float>(kUnwritten));
   poison(buffer + cells, guard_cells(cells) * sizeof(float));
 }
 
@@ -90,7 +97,7 @@ bool guard_holds([[maybe_unused]] const float* buffer, [[maybe_unused]] std::siz
 #ifdef KVO_ADDRESS_SANITIZER
   return true;  // it was told when it happened
 #else
-  const std::size_t count = guard_cells(cells);
+  const std::size_t count = watched_cells(cells);
   const float* guard = buffer + cells;
   return count == 0 || (std::bit_cast<std::uint32_t>(*guard) == kUnwritten &&
                         std::memcmp(guard, guard + 1, (count - 1) * sizeof(float)) == 0);

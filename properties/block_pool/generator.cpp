@@ -210,7 +210,7 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
 
   // Many blocks, or few large ones.
   Op make_large() {
-    if (draw().percent(40)) return Op::of(New{1, 1, draw().between(1, 3), draw().between(1, 2)});
+    if (draw().percent(10)) return Op::of(New{1, 1, draw().between(1, 3), draw().between(1, 2)});
     const std::int64_t positions = draw().edge(4, 1'025);
     const std::int64_t dim = draw().edge(4, 257);
     return Op::of(New{draw().size(1, 9), positions, dim, draw().between(1, 8)});

@@ -78,8 +78,7 @@ bool Lockstep::lead(const Op& op, const Op& lent, const Observation* recorded) {
   if (!baseline_ || !baseline_->live()) return false;
   Observation got = observe(*baseline_, lent, Allocations::kSucceed);
   if (baseline_->live()) judge(*baseline_, op, recorded, got);
-  if (baseline_->live() && operations_ % options_.invariants_every == 0)
-    look_at_invariants(*baseline_, op);
+  if (baseline_->live() && invariants_are_due()) look_at_invariants(*baseline_, op);
   if (recorded == nullptr) want_ = std::move(got);
   return true;
 }
@@ -97,8 +96,7 @@ const Observation& Lockstep::step(const Op& op, const Observation* recorded) {
       judge(participant, op, known && options_.compare ? &want_ : nullptr, got);
     if (!known) want_ = std::move(got);
     known = true;
-    if (participant.live() && operations_ % options_.invariants_every == 0)
-      look_at_invariants(participant, op);
+    if (participant.live() && invariants_are_due()) look_at_invariants(participant, op);
   }
   ++operations_;
   return want_;
@@ -200,6 +198,14 @@ void Lockstep::judge(Participant& participant, const Op& op, const Observation* 
 bool Lockstep::may_want_memory(const Participant& participant, const Observation* want) {
   if (participant.subject->variant == "reference") reference_wants_memory_ = true;
   return want == nullptr || want->failed_with(Code::kOutOfMemory) || reference_wants_memory_;
+}
+
+// A cache looks at all that it holds: in a long script less often.
+bool Lockstep::invariants_are_due() const {
+  constexpr std::uint64_t kClose = 1'000;
+  constexpr std::uint64_t kRest = 32;
+  const std::uint64_t every = options_.invariants_every;
+  return operations_ % (operations_ < kClose ? every : std::max(every, kRest)) == 0;
 }
 
 void Lockstep::look_at_invariants(Participant& participant, const Op& op) const {

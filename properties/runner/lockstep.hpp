@@ -27,7 +27,8 @@ enum class Allocations : std::uint8_t {
 
 struct LockstepOptions {
   Allocations allocations = Allocations::kSucceed;  ///< of the participants
-  std::uint64_t invariants_every = 1;  ///< operations between two looks at the invariants
+  /// Operations between two looks at the invariants; at least 32 beyond the thousandth operation.
+  std::uint64_t invariants_every = 1;
   std::size_t fill_bytes = std::size_t{1} << 20U;  ///< of each allocation; 0 where time is measured
   MakeOracle oracle = nullptr;                     ///< one for each participant
   bool compare = true;                             ///< with the baseline or the record
@@ -88,6 +89,7 @@ class Lockstep {
   void judge(Participant& participant, const Op& op, const Observation* want,
              const Observation& got);
   [[nodiscard]] bool may_want_memory(const Participant& participant, const Observation* want);
+  [[nodiscard]] bool invariants_are_due() const;
   void look_at_invariants(Participant& participant, const Op& op) const;
   void out(Participant& participant, const Op& op, Verdict verdict) const;
 
