@@ -8,8 +8,6 @@
 
 #include "reference/contract/describe/utf8.hpp"
 #include "tools/console.hpp"
-#include "tools/usage.hpp"
-#include "traces/io/output_file.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -91,11 +89,7 @@ std::string json_text(const json::value& value) {
 }
 
 void write_json_file(const std::string& path, const json::value& value) {
-  const std::string text = json_text(value);
-  if (path == kStandardOutput) return print_out(text);
-  auto file = must(traces::OutputFile::open(path));
-  must(file.write(text));
-  must(file.commit());
+  write_text_file(path, json_text(value));
 }
 
 }  // namespace kvo::tools

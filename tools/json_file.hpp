@@ -6,10 +6,9 @@
 
 #include <boost/json.hpp>
 
-namespace kvo::tools {
+#include "tools/text_file.hpp"
 
-/// Standard output, where a file's name is expected.
-inline constexpr std::string_view kStandardOutput = "-";
+namespace kvo::tools {
 
 /// Indented by two; lists and objects of plain values that fit stand on one line. Members keep
 /// their order; numbers are in the shortest form that reads back, without a fraction if whole, and

@@ -9,9 +9,7 @@
 
 #include "reference/contract/describe/utf8.hpp"
 #include "tools/console.hpp"
-#include "tools/json_file.hpp"
-#include "tools/usage.hpp"
-#include "traces/io/output_file.hpp"
+#include "tools/text_file.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -99,11 +97,7 @@ std::string junit_text(const std::string& title, const std::vector<JunitSuite>& 
 
 void write_junit(const std::string& path, const std::string& title,
                  const std::vector<JunitSuite>& suites) {
-  const std::string text = junit_text(title, suites);
-  if (path == kStandardOutput) return print_out(text);
-  auto file = must(traces::OutputFile::open(path));
-  must(file.write(text));
-  must(file.commit());
+  write_text_file(path, junit_text(title, suites));
 }
 
 }  // namespace kvo::tools

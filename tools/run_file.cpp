@@ -63,6 +63,72 @@ std::optional<std::uint64_t> wrong_bucket(const CaseRecord& record) {
   return std::nullopt;
 }
 
+TraceError wrong_field(const traces::TextSource& source, const JsonFault& fault) {
+  return error_at(source.place(), fault.field, fault.value, fault.problem);
+}
+
+// The first line, but for the options.
+struct HeaderRecord {
+  std::int64_t format_version = 0;
+  std::string kvoracle;
+  std::string command;
+  std::uint64_t seed = 0;
+  Profile profile = Profile::kOriginal;
+  std::vector<std::string> subjects;
+};
+BOOST_DESCRIBE_STRUCT(HeaderRecord, (),
+                      (format_version, kvoracle, command, seed, profile, subjects))
+
+TraceResult<RunHeader> read_header(const traces::TextSource& source, std::string_view line) {
+  boost::system::error_code no_json;
+  json::value read = parse_json(line, no_json);
+  json::object* members = no_json ? nullptr : read.if_object();
+  const json::value* options = members != nullptr ? members->if_contains("options") : nullptr;
+  if (options == nullptr || !options->is_object())
+    return error_at(source.place(), "", std::string(line), "is not the first line of a run file");
+  RunHeader header;
+  header.options = options->get_object();
+  members->erase("options");
+  HeaderRecord record;
+  JsonFault fault;
+  if (!read_json(read, record, fault)) return wrong_field(source, fault);
+  if (record.format_version != kFormatVersion)
+    return error_at(source.place(), "format_version", std::to_string(record.format_version),
+                    "only " + std::to_string(kFormatVersion) + " is read");
+  header.kvoracle = std::move(record.kvoracle);
+  header.command = std::move(record.command);
+  header.seed = record.seed;
+  header.profile = record.profile;
+  header.subjects = std::move(record.subjects);
+  return header;
+}
+
+// The next case; nothing behind the last one, and where the last line is torn.
+TraceResult<std::optional<CaseRecord>> next_case(traces::TextSource& source, std::uint64_t index,
+                                                 bool& torn) {
+  const auto line = source.next_line();
+  if (!line) return line.error();
+  if (!*line) return std::nullopt;
+  boost::system::error_code no_json;
+  const json::value value = parse_json(**line, no_json);
+  if (no_json) {
+    const std::string text(**line);
+    torn = !source.peek_line() || !*source.peek_line();
+    if (torn) return std::nullopt;
+    return error_at(source.place(), "", text, "is not JSON");
+  }
+  CaseRecord record;
+  JsonFault fault;
+  if (!read_json(value, record, fault)) return wrong_field(source, fault);
+  if (record.index != index)
+    return error_at(source.place(), "index", std::to_string(record.index),
+                    "is not the next case, " + std::to_string(index));
+  if (const auto bucket = wrong_bucket(record))
+    return error_at(source.place(), "histogram", std::to_string(*bucket),
+                    "no duration is counted so");
+  return record;
+}
+
 TraceResult<Earlier> read_earlier(const std::string& path, const RunHeader& header) {
   if (is_packed(path))
     return error_at({path, 0}, "", "", "is packed: nothing can be appended; unpack it (gunzip)");
@@ -74,29 +140,15 @@ TraceResult<Earlier> read_earlier(const std::string& path, const RunHeader& head
   if (!*first || **first != wanted)
     return error_at({path, 1}, "", first->value_or(""), "is not the header of this run");
   Earlier earlier{.cases = {}, .whole_bytes = wanted.size() + 1};
+  bool torn = false;
   while (true) {
-    const auto line = source->next_line();
-    if (!line) return line.error();
-    if (!*line) return earlier;
-    boost::system::error_code torn;
-    const json::value value = parse_json(**line, torn);
-    if (torn) {
-      const bool last = !source->peek_line() || !*source->peek_line();
-      if (last) return earlier;
-      return error_at(source->place(), "", **line, "is not JSON");
-    }
-    CaseRecord record;
-    JsonFault fault;
-    if (!read_json(value, record, fault))
-      return error_at(source->place(), fault.field, fault.value, fault.problem);
-    if (record.index != earlier.cases.size())
-      return error_at(source->place(), "index", std::to_string(record.index),
-                      "is not the next case, " + std::to_string(earlier.cases.size()));
-    if (const auto bucket = wrong_bucket(record))
-      return error_at(source->place(), "histogram", std::to_string(*bucket),
-                      "no duration is counted so");
-    earlier.whole_bytes += (*line)->size() + 1;
-    earlier.cases.push_back(std::move(record));
+    const auto size = source->peek_line();
+    const std::size_t bytes = size && *size ? (*size)->size() + 1 : 0;
+    auto record = next_case(*source, earlier.cases.size(), torn);
+    if (!record) return std::move(record).error();
+    if (!*record) return earlier;
+    earlier.whole_bytes += bytes;
+    earlier.cases.push_back(std::move(**record));
   }
 }
 
@@ -123,6 +175,22 @@ std::optional<std::string> schedule_text(const traces::CaseHeader& header) {
   if (!header.schedule->seed() && header.schedule->given().empty()) return std::nullopt;
   if (header.schedule->seed()) return fmt::format("seed {}", *header.schedule->seed());
   return fmt::format("choices {}", fmt::join(header.schedule->given(), " "));
+}
+
+TraceResult<RunRecord> read_run(const std::string& path) {
+  auto source = traces::TextSource::open(path);
+  if (!source) return source.error();
+  const auto first = source->next_line();
+  if (!first) return first.error();
+  auto header = read_header(*source, first->value_or(""));
+  if (!header) return std::move(header).error();
+  RunRecord run{.header = std::move(*header), .cases = {}};
+  while (true) {
+    auto record = next_case(*source, run.cases.size(), run.torn);
+    if (!record) return std::move(record).error();
+    if (!*record) return run;
+    run.cases.push_back(std::move(**record));
+  }
 }
 
 ShrunkRecord shrunk_record(const Repro& repro) {

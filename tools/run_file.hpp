@@ -105,6 +105,18 @@ namespace kvo::tools {
 [[nodiscard]] CaseRecord record_of(std::uint64_t index, const CaseResult& result);
 [[nodiscard]] ShrunkRecord shrunk_record(const Repro& repro);
 
+/// A run file read again.
+struct RunRecord {
+  RunHeader header;
+  std::vector<CaseRecord> cases;  ///< 0, 1, ... in order
+  bool torn = false;              ///< the last line is not whole: the run was killed
+};
+
+/// Reads a run file, gzipped or not.
+/// Errors   as TextSource; a first line that describes no run of this format; lines that are not
+///          the cases 0, 1, ... in order; a last line that is torn is none.
+[[nodiscard]] traces::TraceResult<RunRecord> read_run(const std::string& path);
+
 /// A run file open for appending.
 class RunFile {
  public:

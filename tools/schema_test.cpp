@@ -141,6 +141,17 @@ TEST_F(Schema, DescribesMutantsAndShrunkScripts) {
   (void)described("shrink", {"shrink", log, "--subject", kMutant, "-o", "small.jsonl"});
 }
 
+TEST_F(Schema, DescribesGates) {
+  for (const char* name : {"a", "b"})
+    (void)result({"check", "layered", "--cases", "80", "--timings", "-o", name});
+  const auto same = described("gate", {"gate", "a", "b", "--slower", "9000"});
+  EXPECT_THAT(same.at("regressions").as_array(), IsEmpty());
+  EXPECT_THAT(same.at("timings").as_array(), Not(IsEmpty()));
+  (void)result({"check", kMutant, "--cases", "8", "--shrink-attempts", "0", "-o", "few"});
+  const auto worse = described("gate", {"gate", "a", "few"});
+  EXPECT_THAT(worse.at("regressions").as_array(), Not(IsEmpty()));
+}
+
 TEST_F(Schema, DescribesListsAndTraces) {
   (void)described("list", {"list"});
   for (const char* contract : {"layered", "provider", "block_pool", "positional"})

@@ -1,0 +1,118 @@
+// tools/command_gate.cpp: `kvoracle gate BASELINE CURRENT`: whether a run is worse than an earlier
+// one.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "tools/campaign_options.hpp"
+#include "tools/commands.hpp"
+#include "tools/console.hpp"
+#include "tools/exit_status.hpp"
+#include "tools/gate.hpp"
+#include "tools/gate_report.hpp"
+#include "tools/json_file.hpp"
+#include "tools/not_negative.hpp"
+#include "tools/result_file.hpp"
+#include "tools/usage.hpp"
+
+namespace kvo::tools {
+namespace {
+
+struct GateArguments {
+  std::string baseline;
+  std::string current;
+  std::string again;
+  double slower = 5;
+  double fewer = 0;
+  double error = 1;
+  bool no_timings = false;
+  bool all = false;
+  std::string json;
+  std::string junit;
+  std::string markdown;
+};
+
+RunRecord run_of(const std::string& path) {
+  RunRecord run = must(read_run(path));
+  if (run.cases.empty()) throw FileError(fmt::format("{}: holds no case", printable(path)));
+  if (run.torn) print_note(fmt::format("{}: the last line is torn and left out", path));
+  return run;
+}
+
+// Runs of two kinds would differ in everything.
+void refuse_unlike(const RunRecord& baseline, const RunRecord& other, const std::string& path) {
+  if (baseline.header.command != other.header.command)
+    throw FileError(fmt::format("{}: command: '{}', the baseline is of '{}'", printable(path),
+                                printable(other.header.command),
+                                printable(baseline.header.command)));
+  if (baseline.header.profile != other.header.profile)
+    throw FileError(fmt::format("{}: profile: is not that of the baseline", printable(path)));
+}
+
+int run_gate(const GateArguments& arguments) {
+  std::vector<std::string> inputs{arguments.baseline, arguments.current};
+  if (!arguments.again.empty()) inputs.push_back(arguments.again);
+  check_reports(arguments.json, arguments.junit, inputs);
+  refuse_overwriting(arguments.markdown, inputs);
+  const RunRecord baseline = run_of(arguments.baseline);
+  const RunRecord current = run_of(arguments.current);
+  refuse_unlike(baseline, current, arguments.current);
+  std::unique_ptr<RunRecord> again;
+  if (!arguments.again.empty()) {
+    again = std::make_unique<RunRecord>(run_of(arguments.again));
+    refuse_unlike(baseline, *again, arguments.again);
+  }
+  constexpr double kPercent = 100;
+  const GateTerms terms{.slower = arguments.slower / kPercent,
+                        .error = arguments.error / kPercent,
+                        .fewer = arguments.fewer / kPercent,
+                        .timings = !arguments.no_timings};
+  const GateResult result = compare_runs(baseline, current, again.get(), terms);
+  if (!arguments.json.empty()) write_result(arguments.json, "gate", gate_json(result));
+  if (!arguments.junit.empty()) write_gate_junit(arguments.junit, result);
+  if (!arguments.markdown.empty()) write_text_file(arguments.markdown, gate_markdown(result));
+  if (arguments.json != kStandardOutput && arguments.junit != kStandardOutput &&
+      arguments.markdown != kStandardOutput)
+    print_out(gate_text(result, arguments.all));
+  return result.findings.empty() ? kExitConforms : kExitDiffers;
+}
+
+}  // namespace
+
+Run declare_gate(CLI::App& app, const Contracts& /*contracts*/) {
+  const auto arguments = std::make_shared<GateArguments>();
+  app.add_option("baseline", arguments->baseline, "a run file that was good")
+      ->required()
+      ->type_name("BASELINE");
+  app.add_option("current", arguments->current, "a run file of the same command")
+      ->required()
+      ->type_name("CURRENT");
+  app.add_option("--again", arguments->again,
+                 "another run of what the baseline is of: what differs between them is noise")
+      ->type_name("FILE");
+  app.add_option("--slower", arguments->slower, "growth of a ratio of times that passes")
+      ->check(CLI::Range(0.0, 10'000.0))
+      ->type_name("PERCENT")
+      ->capture_default_str();
+  app.add_option("--error", arguments->error, "false alarms in so many gates, by chance")
+      ->check(CLI::Range(1e-6, 50.0))
+      ->type_name("PERCENT")
+      ->capture_default_str();
+  app.add_option("--fewer", arguments->fewer, "loss of operations and judged cases that passes")
+      ->check(CLI::Range(0.0, 100.0))
+      ->type_name("PERCENT")
+      ->capture_default_str();
+  app.add_flag("--no-timings", arguments->no_timings, "compare no times");
+  app.add_flag("--all", arguments->all, "show every time that was compared");
+  app.add_option("--markdown", arguments->markdown, "write the findings as Markdown; - for stdout")
+      ->type_name("FILE")
+      ->group(kRunningGroup);
+  declare_reports(app, arguments->json, arguments->junit);
+  return [arguments] { return run_gate(*arguments); };
+}
+
+}  // namespace kvo::tools

@@ -1,0 +1,258 @@
+#include "tools/gate.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tools/law_verdicts.hpp"
+#include "tools/paired_ratios.hpp"
+#include "tools/quantities.hpp"
+
+namespace kvo::tools {
+namespace {
+
+using Pair = std::pair<std::string, std::string>;
+
+// ---- What was found, and what was reached ----
+
+struct Reached {
+  std::vector<std::string> subjects;  // in order of first appearance
+  std::map<std::string, std::uint64_t> operations;
+  std::set<Pair> states;  // kind, label
+  LawVerdicts laws;
+};
+
+Reached reached_in(const RunRecord& run) {
+  Reached reached;
+  for (const CaseRecord& record : run.cases) {
+    for (const std::string& label : record.labels) reached.states.insert({record.kind, label});
+    for (const SubjectRecord& subject : record.subjects) {
+      if (!reached.operations.contains(subject.subject))
+        reached.subjects.push_back(subject.subject);
+      reached.operations[subject.subject] += record.operations;
+    }
+    reached.laws.add(record);
+  }
+  return reached;
+}
+
+bool is_fewer(std::uint64_t now, std::uint64_t before, const GateTerms& terms) {
+  return static_cast<double>(now) < static_cast<double>(before) * (1 - terms.fewer);
+}
+
+void look_at_reach(const Reached& before, const Reached& now, const GateTerms& terms,
+                   std::vector<GateFinding>& findings) {
+  for (const std::string& subject : before.subjects) {
+    const auto known = now.operations.find(subject);
+    const std::uint64_t had = before.operations.at(subject);
+    if (known == now.operations.end())
+      findings.push_back({Regression::kSubjectGone, subject,
+                          fmt::format("takes no part; it had {} operations", count_text(had))});
+    else if (is_fewer(known->second, had, terms))
+      findings.push_back(
+          {Regression::kFewerOperations, subject,
+           fmt::format("{} operations, {} before", count_text(known->second), count_text(had))});
+  }
+  std::map<Pair, std::uint64_t> judged;
+  for (const LawVerdict& row : now.laws.rows()) judged[{row.subject, row.law}] = row.judged;
+  for (const LawVerdict& row : before.laws.rows())
+    if (const std::uint64_t cases = judged[{row.subject, row.law}];
+        now.operations.contains(row.subject) && is_fewer(cases, row.judged, terms))
+      findings.push_back({Regression::kFewerCases, row.subject,
+                          fmt::format("{} cases judged by {}, {} before", count_text(cases),
+                                      row.law, count_text(row.judged))});
+  for (const auto& [kind, label] : before.states)
+    if (!now.states.contains({kind, label}))
+      findings.push_back({Regression::kStateLost, kind, "never reached: " + label});
+}
+
+// Whose case failed how. Where the cases of two runs differ, which one it was says nothing.
+using Failure = std::tuple<std::string, std::uint64_t, std::string>;
+
+Failure failure_of(const CaseRecord& record, const SubjectRecord& subject, bool by_case) {
+  return {subject.subject, by_case ? record.index : 0, subject.alike};
+}
+
+void look_at_failures(const RunRecord& baseline, const RunRecord& current, GateResult& result) {
+  const bool by_case = same_cases(baseline.header, current.header);
+  std::set<Failure> known;
+  for (const CaseRecord& record : baseline.cases)
+    for (const SubjectRecord& subject : record.subjects)
+      if (failed(subject.outcome)) known.insert(failure_of(record, subject, by_case));
+  std::map<Pair, std::size_t> told;  // subject and way to fail -> its finding
+  std::vector<std::uint64_t> cases;
+  for (const CaseRecord& record : current.cases)
+    for (const SubjectRecord& subject : record.subjects) {
+      if (!failed(subject.outcome)) continue;
+      if (known.contains(failure_of(record, subject, by_case))) {
+        ++result.known_failures;
+        continue;
+      }
+      const auto [one, fresh] = told.try_emplace({subject.subject, subject.alike}, cases.size());
+      if (!fresh) {
+        ++cases[one->second];
+        continue;
+      }
+      cases.push_back(1);
+      result.findings.push_back(
+          {Regression::kFailure, subject.subject,
+           fmt::format("fails in case {}: {}", record.name, subject.problem.value_or(""))});
+    }
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    if (cases[i] > 1)
+      result.findings[i].what += fmt::format(" (and alike in {} more)", count_text(cases[i] - 1));
+}
+
+// ---- Times ----
+
+struct Times {
+  std::vector<double> before;  // logarithms of ratios
+  std::vector<double> now;
+  std::vector<double> growth;
+  std::vector<double> noise;
+};
+
+using TimesOf = std::vector<std::pair<Pair, Times>>;
+
+Times& times_of(TimesOf& all, const std::string& subject, const std::string& op) {
+  const auto known = std::ranges::find_if(all, [&](const auto& row) {
+    return row.first == Pair{subject, op};
+  });
+  return known != all.end() ? known->second : all.emplace_back(Pair{subject, op}, Times{}).second;
+}
+
+const SubjectRecord* agreeing(const CaseRecord& record, const std::string& name) {
+  const auto found = std::ranges::find(record.subjects, name, &SubjectRecord::subject);
+  return found != record.subjects.end() && found->outcome == Outcome::kAgrees ? &*found : nullptr;
+}
+
+// Nanoseconds of an operation; of all of them for the empty name; 0 if there are none.
+double nanoseconds_of(const SubjectRecord& subject, const std::string& op) {
+  std::uint64_t sum = 0;
+  for (const TimingRecord& timing : subject.timings)
+    if (op.empty() || timing.op == op) sum += timing.total_nanoseconds;
+  return static_cast<double>(sum);
+}
+
+std::string reference_of(const std::string& subject) {
+  return subject.substr(0, subject.find('@')) + "@reference";
+}
+
+// The logarithm of a subject's time over the reference's, in one case; nothing without both.
+std::optional<double> ratio_in(const CaseRecord& record, const std::string& subject,
+                               const std::string& op) {
+  const SubjectRecord* one = agreeing(record, subject);
+  const SubjectRecord* reference = agreeing(record, reference_of(subject));
+  if (one == nullptr || reference == nullptr) return std::nullopt;
+  const double own = nanoseconds_of(*one, op);
+  const double other = nanoseconds_of(*reference, op);
+  if (own <= 0 || other <= 0) return std::nullopt;
+  return std::log(own / other);
+}
+
+bool are_one_case(const CaseRecord& one, const CaseRecord& other) {
+  return one.name == other.name && one.kind == other.kind && one.law == other.law &&
+         one.operations == other.operations;
+}
+
+void add_case(const CaseRecord& before, const CaseRecord& now, const CaseRecord* again,
+              TimesOf& all) {
+  if (!are_one_case(before, now)) return;
+  if (again != nullptr && !are_one_case(before, *again)) again = nullptr;
+  for (const SubjectRecord& subject : now.subjects) {
+    const std::string& name = subject.subject;
+    if (name == reference_of(name)) continue;
+    std::vector<std::string> ops{""};
+    for (const TimingRecord& timing : subject.timings) ops.push_back(timing.op);
+    for (const std::string& op : ops) {
+      const auto one = ratio_in(before, name, op);
+      const auto other = ratio_in(now, name, op);
+      if (!one || !other) continue;
+      Times& times = times_of(all, name, op);
+      times.before.push_back(*one);
+      times.now.push_back(*other);
+      times.growth.push_back(*other - *one);
+      const auto repeated = again != nullptr ? ratio_in(*again, name, op) : std::nullopt;
+      if (repeated) times.noise.push_back(*repeated - *one);
+    }
+  }
+}
+
+GateTiming timing_of(const Pair& name, const Times& times, const GateTerms& terms) {
+  GateTiming timing{.subject = name.first,
+                    .op = name.second,
+                    .cases = times.growth.size(),
+                    .before = std::exp(median(times.before)),
+                    .now = std::exp(median(times.now)),
+                    .factor = std::exp(median(times.growth))};
+  const double noise = times.noise.empty() ? 0 : std::abs(median(times.noise));
+  timing.noise = std::exp(noise);
+  if (times.growth.size() < kLeastPairs) return timing;
+  std::vector<double> beyond;
+  for (const double growth : times.growth)
+    beyond.push_back(growth - std::log1p(terms.slower) - noise);
+  timing.probability = signed_rank_probability(beyond);
+  return timing;
+}
+
+void correct(std::vector<GateTiming>& timings, double error) {
+  std::vector<std::optional<double>> probabilities;
+  for (const GateTiming& timing : timings) probabilities.push_back(timing.probability);
+  const std::vector<bool> slower = too_small(probabilities, error);
+  for (std::size_t i = 0; i < timings.size(); ++i) timings[i].slower = slower[i];
+}
+
+void look_at_times(const RunRecord& baseline, const RunRecord& current, const RunRecord* again,
+                   const GateTerms& terms, GateResult& result) {
+  if (!same_cases(baseline.header, current.header)) {
+    result.untimed = "the runs have other cases: options or seeds differ";
+    return;
+  }
+  TimesOf all;
+  const std::size_t cases = std::min(baseline.cases.size(), current.cases.size());
+  const bool repeats = again != nullptr && same_cases(baseline.header, again->header);
+  for (std::size_t i = 0; i < cases; ++i)
+    add_case(baseline.cases[i], current.cases[i],
+             repeats && i < again->cases.size() ? &again->cases[i] : nullptr, all);
+  for (const auto& [name, times] : all) result.timings.push_back(timing_of(name, times, terms));
+  if (all.empty()) result.untimed = "no case has times of a subject and its reference in both";
+  correct(result.timings, terms.error);
+  for (const GateTiming& timing : result.timings)
+    if (timing.slower)
+      result.findings.push_back(
+          {Regression::kSlower, timing.subject,
+           fmt::format("{} takes {} the time of the baseline: {} of the reference's, {} before, in "
+                       "{} cases",
+                       timing.op.empty() ? "a case" : timing.op, ratio_text(timing.factor),
+                       ratio_text(timing.now), ratio_text(timing.before),
+                       count_text(timing.cases))});
+}
+
+}  // namespace
+
+bool same_cases(const RunHeader& one, const RunHeader& other) {
+  return one.command == other.command && one.seed == other.seed && one.profile == other.profile &&
+         one.options == other.options;
+}
+
+GateResult compare_runs(const RunRecord& baseline, const RunRecord& current, const RunRecord* again,
+                        const GateTerms& terms) {
+  GateResult result;
+  look_at_failures(baseline, current, result);
+  const Reached before = reached_in(baseline);
+  result.subjects = before.subjects.size();
+  result.states = before.states.size();
+  look_at_reach(before, reached_in(current), terms, result.findings);
+  if (terms.timings)
+    look_at_times(baseline, current, again, terms, result);
+  else
+    result.untimed = "not asked for";
+  return result;
+}
+
+}  // namespace kvo::tools
