@@ -39,6 +39,42 @@ double median(std::span<const double> values) {
   return sorted.size() % 2 != 0 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
+namespace {
+
+constexpr double kStepsAPower = 128;
+
+}  // namespace
+
+void Ratios::add(double ratio) {
+  KVO_CHECK(ratio > 0);
+  ++counts_[static_cast<int>(std::lround(std::log2(ratio) * kStepsAPower))];
+  ++count_;
+}
+
+// The one that so many are below.
+double Ratios::at(std::uint64_t place) const {
+  std::uint64_t below = 0;
+  for (const auto& [step, count] : counts_) {
+    below += count;
+    if (below > place) return std::exp2(step / kStepsAPower);
+  }
+  return std::exp2(counts_.rbegin()->first / kStepsAPower);
+}
+
+std::optional<Ratios::Middle> Ratios::middle() const {
+  if (count_ == 0) return std::nullopt;
+  Middle middle{.median = std::sqrt(at((count_ - 1) / 2) * at(count_ / 2))};
+  if (count_ < kLeastRatios) return middle;
+  // As many of `count` ratios are below their median as heads among so many coins.
+  constexpr double kOfNormal = 1.96;
+  const auto count = static_cast<double>(count_);
+  const double reach = kOfNormal * std::sqrt(count) / 2;
+  const auto first = static_cast<std::uint64_t>(std::max(0.0, std::floor(count / 2 - reach)));
+  middle.low = at(first);
+  middle.high = at(count_ - 1 - first);
+  return middle;
+}
+
 std::vector<bool> too_small(std::span<const std::optional<double>> probabilities, double error) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < probabilities.size(); ++i)

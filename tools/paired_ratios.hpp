@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -16,6 +18,30 @@ namespace kvo::tools {
 
 /// The median; the mean of the two in the middle of an even number. Requires  one value or more.
 [[nodiscard]] double median(std::span<const double> values);
+
+/// The middle of ratios that come one by one, in constant memory: to 1/128 of a power of two.
+class Ratios {
+ public:
+  /// Requires  ratio > 0
+  void add(double ratio);
+
+  struct Middle {
+    double median = 0;
+    /// Between these two lies the median with 95 %, by order statistics; absent below kLeastRatios.
+    std::optional<double> low = std::nullopt;
+    std::optional<double> high = std::nullopt;
+  };
+  /// Nothing without any.
+  [[nodiscard]] std::optional<Middle> middle() const;
+
+  static constexpr std::uint64_t kLeastRatios = 6;
+
+ private:
+  [[nodiscard]] double at(std::uint64_t place) const;
+
+  std::map<int, std::uint64_t> counts_;  ///< by logarithm
+  std::uint64_t count_ = 0;
+};
 
 /// Fewest pairs of which anything is said: below, the approximation is poor, and no comparison
 /// among hundreds would be told from chance.

@@ -46,6 +46,34 @@ TEST(TooSmall, StopsAtTheFirstThatIsNot) {
   EXPECT_THAT(too_small(probabilities, 0.02), ElementsAre(false, true, false, false, false));
 }
 
+TEST(Ratios, AreInTheMiddleWhateverOneOfThemIs) {
+  Ratios ratios;
+  EXPECT_FALSE(ratios.middle());
+  for (const double ratio : {0.5, 0.52, 24.4}) ratios.add(ratio);
+  EXPECT_NEAR(ratios.middle()->median, 0.52, 0.005);
+  EXPECT_FALSE(ratios.middle()->low) << "of too few there is no interval";
+  for (const double ratio : {0.48, 0.51, 0.53}) ratios.add(ratio);
+  EXPECT_NEAR(ratios.middle()->median, std::sqrt(0.51 * 0.52), 0.005);
+  EXPECT_NEAR(*ratios.middle()->low, 0.48, 0.005);
+  EXPECT_NEAR(*ratios.middle()->high, 24.4, 0.2);
+}
+
+// Of intervals with 95 % nineteen of twenty hold the true median.
+TEST(Ratios, HoldTheMedianInTheirInterval) {
+  std::mt19937_64 random(3);
+  std::lognormal_distribution<double> ratio(0, 0.3);
+  int held = 0;
+  constexpr int kTimes = 1'000;
+  for (int i = 0; i < kTimes; ++i) {
+    Ratios ratios;
+    for (int k = 0; k < 50; ++k) ratios.add(ratio(random));
+    const Ratios::Middle middle = *ratios.middle();
+    held += *middle.low <= 1 && 1 <= *middle.high ? 1 : 0;
+  }
+  EXPECT_GE(held, kTimes * 94 / 100);
+  EXPECT_LE(held, kTimes * 99 / 100);
+}
+
 // Differences of logarithms between two runs: a normal middle and, one time in twenty, a case in
 // which the machine did something else.
 class Noise {

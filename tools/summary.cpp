@@ -18,6 +18,15 @@ std::optional<float> ratio(std::uint64_t part, std::uint64_t whole) {
   return static_cast<float>(static_cast<double>(part) / static_cast<double>(whole));
 }
 
+void add_ratio(Ratios& ratios, std::uint64_t own, std::uint64_t reference) {
+  if (own > 0 && reference > 0)
+    ratios.add(static_cast<double>(own) / static_cast<double>(reference));
+}
+
+std::optional<float> to_float(const std::optional<double>& number) {
+  return number ? std::optional(static_cast<float>(*number)) : std::nullopt;
+}
+
 std::string reference_name(const std::string& subject) {
   return subject.substr(0, subject.find('@')) + "@reference";
 }
@@ -68,6 +77,25 @@ void Summary::add_figure(const std::string& kind, const Figure& figure) {
     known->value += figure.value;
 }
 
+void Summary::add_times(Total& total, const SubjectRecord& subject,
+                        const SubjectRecord* reference) {
+  std::uint64_t own = 0;
+  std::uint64_t others = 0;
+  for (const TimingRecord& timing : subject.timings) {
+    auto known = std::ranges::find(total.operations, timing.op, &OperationTotal::op);
+    if (known == total.operations.end())
+      known = total.operations.insert(total.operations.end(), {timing.op, {}, {}});
+    known->durations.merge(durations_of(timing));
+    if (reference == nullptr) continue;
+    const auto same = std::ranges::find(reference->timings, timing.op, &TimingRecord::op);
+    if (same == reference->timings.end()) continue;
+    add_ratio(known->ratios, timing.total_nanoseconds, same->total_nanoseconds);
+    own += timing.total_nanoseconds;
+    others += same->total_nanoseconds;
+  }
+  add_ratio(total.ratios, own, others);
+}
+
 void Summary::add(const CaseRecord& record) {
   ++cases_;
   if (!record.subjects.empty()) ++played_cases_;
@@ -91,13 +119,10 @@ void Summary::add(const CaseRecord& record) {
     total.counts.not_supported += subject.outcome == Outcome::kNotSupported ? 1 : 0;
     total.counts.out_of_memory += subject.outcome == Outcome::kOutOfMemory ? 1 : 0;
     out_of_memory_ += subject.outcome == Outcome::kOutOfMemory ? 1 : 0;
-    for (const TimingRecord& timing : subject.timings) {
-      auto known = std::ranges::find_if(total.durations,
-                                        [&](const auto& row) { return row.first == timing.op; });
-      if (known == total.durations.end())
-        known = total.durations.insert(total.durations.end(), {timing.op, Durations()});
-      known->second.merge(durations_of(timing));
-    }
+    const std::string reference = reference_name(subject.subject);
+    const auto same = std::ranges::find(record.subjects, reference, &SubjectRecord::subject);
+    add_times(total, subject,
+              same == record.subjects.end() || &*same == &subject ? nullptr : &*same);
     if (subject.outcome == Outcome::kNotSupported) keep_first(unsupported_, record, subject);
     if (subject.outcome == Outcome::kOutOfMemory) keep_first(without_memory_, record, subject);
     if (!kvo::failed(subject.outcome)) continue;
@@ -107,17 +132,11 @@ void Summary::add(const CaseRecord& record) {
   failed_ += failed ? 1 : 0;
 }
 
-std::vector<SubjectSummary> Summary::subjects(MemorySpeed& speed) const {
+std::vector<SubjectSummary> Summary::subjects(MemorySpeed* speed) const {
   std::vector<SubjectSummary> out;
   for (const Total& total : totals_) {
     SubjectSummary& subject = out.emplace_back(total.counts);
-    const std::string reference_subject = reference_name(subject.subject);
-    const auto reference = std::ranges::find_if(totals_, [&](const Total& other) {
-      return other.counts.subject == reference_subject && &other != &total;
-    });
-    std::uint64_t own_time = 0;
-    std::uint64_t reference_time = 0;
-    for (const auto& [op, durations] : total.durations) {
+    for (const auto& [op, durations, ratios] : total.operations) {
       OperationSummary& row = subject.timings.emplace_back();
       row.op = op;
       row.count = durations.count();
@@ -127,20 +146,22 @@ std::vector<SubjectSummary> Summary::subjects(MemorySpeed& speed) const {
       row.payload_bytes = durations.payload_bytes();
       row.gigabytes_per_second =
           row.payload_bytes > 0 ? ratio(row.payload_bytes, row.total_nanoseconds) : std::nullopt;
-      if (row.payload_bytes > 0)
+      if (speed != nullptr && row.payload_bytes > 0)
         row.ratio_to_memcpy = static_cast<float>(
             static_cast<double>(row.total_nanoseconds) /
             (static_cast<double>(row.count) *
-             speed.memcpy_nanoseconds(std::max<std::uint64_t>(row.payload_bytes / row.count, 1))));
-      own_time += row.total_nanoseconds;
-      if (reference == totals_.end()) continue;
-      const auto same = std::ranges::find_if(
-          reference->durations, [&](const auto& other) { return other.first == row.op; });
-      if (same == reference->durations.end()) continue;
-      row.ratio_to_reference = ratio(row.total_nanoseconds, same->second.total_nanoseconds());
-      reference_time += same->second.total_nanoseconds();
+             speed->memcpy_nanoseconds(std::max<std::uint64_t>(row.payload_bytes / row.count, 1))));
+      if (const auto middle = ratios.middle()) {
+        row.ratio_to_reference = static_cast<float>(middle->median);
+        row.ratio_low = to_float(middle->low);
+        row.ratio_high = to_float(middle->high);
+      }
     }
-    subject.time_ratio = ratio(own_time, reference_time);
+    if (const auto middle = total.ratios.middle()) {
+      subject.time_ratio = static_cast<float>(middle->median);
+      subject.ratio_low = to_float(middle->low);
+      subject.ratio_high = to_float(middle->high);
+    }
   }
   return out;
 }

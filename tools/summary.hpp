@@ -10,6 +10,7 @@
 
 #include "tools/law_verdicts.hpp"
 #include "tools/memory_speed.hpp"
+#include "tools/paired_ratios.hpp"
 #include "tools/run_file.hpp"
 
 namespace kvo::tools {
@@ -23,12 +24,16 @@ struct OperationSummary {
   std::uint64_t p99_nanoseconds = 0;
   std::uint64_t payload_bytes = 0;  ///< tensor bytes in arguments and results
   std::optional<float> gigabytes_per_second = std::nullopt;
-  std::optional<float> ratio_to_reference = std::nullopt;  ///< total time over the reference's
+  /// Of the cases' ratios to the reference's time the median, and between what it lies with 95 %.
+  std::optional<float> ratio_to_reference = std::nullopt;
+  std::optional<float> ratio_low = std::nullopt;        ///< absent where there are few cases
+  std::optional<float> ratio_high = std::nullopt;       ///< as ratio_low
   std::optional<float> ratio_to_memcpy = std::nullopt;  ///< total time over memcpy of the payload
 };
 BOOST_DESCRIBE_STRUCT(OperationSummary, (),
                       (op, count, total_nanoseconds, median_nanoseconds, p99_nanoseconds,
-                       payload_bytes, gigabytes_per_second, ratio_to_reference, ratio_to_memcpy))
+                       payload_bytes, gigabytes_per_second, ratio_to_reference, ratio_low,
+                       ratio_high, ratio_to_memcpy))
 
 struct SubjectSummary {
   std::string subject;
@@ -39,12 +44,14 @@ struct SubjectSummary {
   std::uint64_t died = 0;  ///< its process crashed, ended or hung
   std::uint64_t not_supported = 0;
   std::uint64_t out_of_memory = 0;
-  std::optional<float> time_ratio = std::nullopt;  ///< total time over the reference's
+  std::optional<float> time_ratio = std::nullopt;  ///< as ratio_to_reference, of whole cases
+  std::optional<float> ratio_low = std::nullopt;
+  std::optional<float> ratio_high = std::nullopt;
   std::vector<OperationSummary> timings = {};
 };
 BOOST_DESCRIBE_STRUCT(SubjectSummary, (),
                       (subject, cases, operations, mismatches, broken, died, not_supported,
-                       out_of_memory, time_ratio, timings))
+                       out_of_memory, time_ratio, ratio_low, ratio_high, timings))
 
 /// What the verdicts of one law rest on.
 struct LawSummary {
@@ -97,8 +104,9 @@ class Summary {
  public:
   void add(const CaseRecord& record);
 
-  /// By subject, in order of first appearance; ratios against the subject "<kind>@reference".
-  [[nodiscard]] std::vector<SubjectSummary> subjects(MemorySpeed& speed) const;
+  /// By subject, in order of first appearance; ratios against the subject "<kind>@reference". With
+  /// a null `speed` none against memcpy, whose measurement takes a while.
+  [[nodiscard]] std::vector<SubjectSummary> subjects(MemorySpeed* speed) const;
   [[nodiscard]] std::vector<LabelSummary> labels() const;
   /// By cache and name, in order of first appearance.
   [[nodiscard]] std::vector<FigureSummary> figures() const;
@@ -126,11 +134,18 @@ class Summary {
   static constexpr std::size_t kMostFailures = 20;
 
  private:
+  struct OperationTotal {
+    std::string op;
+    Durations durations;
+    Ratios ratios;
+  };
   struct Total {
     SubjectSummary counts;
-    std::vector<std::pair<std::string, Durations>> durations;
+    std::vector<OperationTotal> operations;
+    Ratios ratios;
   };
   Total& total_of(const std::string& subject);
+  static void add_times(Total& total, const SubjectRecord& subject, const SubjectRecord* reference);
   void add_failure(const CaseRecord& record, const SubjectRecord& subject);
 
   LawSummary& law_of(const std::string& law);

@@ -20,6 +20,15 @@ std::string optional_ratio(const std::optional<float>& ratio) {
   return ratio ? ratio_text(*ratio) : "-";
 }
 
+// "0.638x [0.610..0.662]"
+std::string interval_text(const std::optional<float>& ratio, const std::optional<float>& low,
+                          const std::optional<float>& high) {
+  if (!low || !high) return optional_ratio(ratio);
+  const std::string text = ratio_text(*low);
+  return fmt::format("{} [{}..{}]", optional_ratio(ratio), text.substr(0, text.size() - 1),
+                     ratio_text(*high));
+}
+
 std::string subjects_table(const std::vector<SubjectSummary>& subjects) {
   Table table({{"subject", Align::kLeft},
                {"cases", Align::kRight, 1},
@@ -37,7 +46,7 @@ std::string subjects_table(const std::vector<SubjectSummary>& subjects) {
     table.row({subject.subject, count_text(subject.cases), count_text(subject.operations),
                faults(subject.mismatches), faults(subject.broken), faults(subject.died),
                subject.not_supported == 0 ? "" : count_text(subject.not_supported),
-               optional_ratio(subject.time_ratio)});
+               interval_text(subject.time_ratio, subject.ratio_low, subject.ratio_high)});
   }
   return table.text(0, output_columns());
 }
@@ -63,7 +72,8 @@ std::string timings_table(const std::vector<SubjectSummary>& subjects) {
                  row.payload_bytes == 0
                      ? ""
                      : throughput_text(static_cast<double>(row.payload_bytes), nanoseconds),
-                 optional_ratio(row.ratio_to_reference), optional_ratio(row.ratio_to_memcpy)});
+                 interval_text(row.ratio_to_reference, row.ratio_low, row.ratio_high),
+                 optional_ratio(row.ratio_to_memcpy)});
     }
   }
   return table.text(0, output_columns());
@@ -113,7 +123,7 @@ boost::json::array verdicts_json(const std::vector<SubjectSummary>& subjects) {
   for (const SubjectSummary& subject : subjects) {
     boost::json::object row = write_json(subject).as_object();
     row.erase("timings");
-    row.erase("time_ratio");
+    for (const char* time : {"time_ratio", "ratio_low", "ratio_high"}) row.erase(time);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -125,6 +135,8 @@ boost::json::array timings_json(const std::vector<SubjectSummary>& subjects) {
   for (const SubjectSummary& subject : subjects)
     rows.push_back({{"subject", subject.subject},
                     {"time_ratio", write_json(subject.time_ratio)},
+                    {"ratio_low", write_json(subject.ratio_low)},
+                    {"ratio_high", write_json(subject.ratio_high)},
                     {"operations", write_json(subject.timings)}});
   return rows;
 }
@@ -221,7 +233,7 @@ std::vector<std::string> failure_lines(const FailureSummary& failure,
 
 int report(const Summary& summary, const ReportOptions& options, boost::json::object facts) {
   MemorySpeed speed;
-  const auto subjects = summary.subjects(speed);
+  const auto subjects = summary.subjects(options.timings ? &speed : nullptr);
   if (options.text()) {
     if (options.timings) print_out(timings_table(subjects) + "\n");
     print_out(subjects_table(subjects));

@@ -1,6 +1,7 @@
 #include "optimized/layered/arena_cache.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -38,8 +39,9 @@ Status LayeredArenaCache::append(std::uint64_t layer, std::span<const float> k,
   auto& [keys, values] = to.sides;
   if (keys.capacity - keys.size < k.size() || values.capacity - values.size < v.size())
     reserve(layer, {keys.size + k.size(), values.size + v.size()});
-  std::ranges::copy(k, keys.data() + keys.size);
-  std::ranges::copy(v, values.data() + values.size);
+  // The library's: the compiler makes a loop of 16 bytes a turn of std::copy.
+  if (!k.empty()) std::memcpy(keys.data() + keys.size, k.data(), k.size_bytes());
+  if (!v.empty()) std::memcpy(values.data() + values.size, v.data(), v.size_bytes());
   keys.size += k.size();
   values.size += v.size();
   ++to.pending;

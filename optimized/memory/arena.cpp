@@ -31,13 +31,6 @@ std::size_t watched_cells(std::size_t cells) {
   return std::min(guard_cells(cells), kMost);
 }
 
-// With the width known, the compiler turns memcpy into a few vector moves: no call a row.
-template <std::int64_t kWidth>
-void copy_fixed(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows) {
-  for (std::int64_t r = 0; r < rows; ++r)
-    std::memcpy(to.first + r * to.stride, from.first + r * from.stride, kWidth * sizeof(float));
-}
-
 // Rows too short to be worth a call.
 void copy_short(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows, std::int64_t width) {
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -47,6 +40,7 @@ void copy_short(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows, s
   }
 }
 
+// The library's memcpy, also where the width is known: the compiler would make `rep movsq` of it.
 void copy_any(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows, std::int64_t width) {
   for (std::int64_t r = 0; r < rows; ++r)
     std::memcpy(to.first + r * to.stride, from.first + r * from.stride,
@@ -138,20 +132,7 @@ void copy_rows(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows, st
     return copy_any(to, from, 1, rows * width);
   constexpr std::int64_t kShort = 16;
   if (width < kShort) return copy_short(to, from, rows, width);
-  switch (width) {  // head sizes of common models
-    case 32:
-      return copy_fixed<32>(to, from, rows);
-    case 64:
-      return copy_fixed<64>(to, from, rows);
-    case 80:
-      return copy_fixed<80>(to, from, rows);
-    case 96:
-      return copy_fixed<96>(to, from, rows);
-    case 128:
-      return copy_fixed<128>(to, from, rows);
-    default:
-      return copy_any(to, from, rows, width);
-  }
+  copy_any(to, from, rows, width);
 }
 
 }  // namespace kvo::optimized

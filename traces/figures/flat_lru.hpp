@@ -2,12 +2,13 @@
 // trace.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <list>
 #include <span>
-#include <unordered_map>
+#include <vector>
 
 #include <boost/describe/class.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
 
 namespace kvo::traces {
 
@@ -34,11 +35,21 @@ class FlatLru {
   [[nodiscard]] const LruCount& count() const { return count_; }
 
  private:
-  void touch(std::uint64_t id);
+  /// A block in the order of use, a ring through places of nodes_.
+  struct Node {
+    std::uint64_t id = 0;
+    std::size_t before = 0;
+    std::size_t after = 0;
+  };
+
+  // Whether the block was there.
+  bool touch(std::uint64_t id);
+  void unlink(const Node& node);
+  void link_last(std::size_t place);
 
   LruCount count_;
-  std::list<std::uint64_t> order_;  // least recently used first
-  std::unordered_map<std::uint64_t, std::list<std::uint64_t>::iterator> where_;
+  std::vector<Node> nodes_{Node{}};  // the first is no block: what follows it was used first
+  boost::unordered_flat_map<std::uint64_t, std::size_t> where_;
 };
 
 }  // namespace kvo::traces
