@@ -37,6 +37,7 @@ struct Command {
 [[nodiscard]] Run declare_group(CLI::App& app, std::span<const Command> group,
                                 const Contracts& contracts);
 
+Run declare_bench(CLI::App& app, const Contracts& contracts);
 Run declare_check(CLI::App& app, const Contracts& contracts);
 Run declare_completion(CLI::App& app, const Contracts& contracts);
 Run declare_conform(CLI::App& app, const Contracts& contracts);

@@ -75,7 +75,7 @@ CasePlan plan_of(const Contracts& contracts, const traces::Case& script, const L
   CasePlan plan{.kind = script.header.kind,
                 .name = script.header.name,
                 .note = script.header.note,
-                .setup = setup_of(script.header, std::nullopt),
+                .setup = kvo::setup_of(script.header, std::nullopt),
                 .law = &law,
                 .baseline = comparison.reference,
                 .subjects = subjects_of(comparison),

@@ -166,7 +166,7 @@ void add_case(const CaseRecord& before, const CaseRecord& now, const CaseRecord*
   if (again != nullptr && !are_one_case(before, *again)) again = nullptr;
   for (const SubjectRecord& subject : now.subjects) {
     const std::string& name = subject.subject;
-    if (name == reference_of(name)) continue;
+    if (name == reference_of(name) || name.ends_with("@" + std::string(kLimitVariant))) continue;
     std::vector<std::string> ops{""};
     for (const TimingRecord& timing : subject.timings) ops.push_back(timing.op);
     for (const std::string& op : ops) {

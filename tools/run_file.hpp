@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "properties/runner/run_case.hpp"
@@ -79,6 +80,9 @@ struct SubjectRecord {
 BOOST_DESCRIBE_STRUCT(SubjectRecord, (),
                       (subject, outcome, problem, difference, alike, sides, repro, shrunk, repeat,
                        evidence, timings))
+
+/// The variant of a bench's limit, which stands among the subjects of a case: "views.paged@memcpy".
+inline constexpr std::string_view kLimitVariant = "memcpy";
 
 /// One case, as written and as read again.
 struct CaseRecord {

@@ -1,0 +1,100 @@
+// tools/bench.hpp: loads of one shape, timed side by side: subjects, their reference, and memcpy.
+//
+// A round passes over the subjects of a cache kind from the first to the last and back (A B B A),
+// so that a drift of the machine falls on all; a pass is the whole load in a session of its own.
+// Behind each call that moves rows the same number of bytes is copied by memcpy, from the same rows
+// to memory that was touched before: the limit, at that moment. A round is a case of a run file, so
+// that `kvoracle gate` compares two benches as it compares two runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "properties/replay/replay.hpp"
+#include "tools/paired_ratios.hpp"
+#include "tools/run_file.hpp"
+
+namespace kvo::tools {
+
+/// What a service does: so many sequences at once, each with a prompt and an answer.
+struct BenchLoad {
+  std::string name;
+  std::int64_t num_layers = 0;
+  std::int64_t num_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t sequences = 0;
+  std::int64_t prompt = 0;  ///< tokens, appended in chunks of `chunk`
+  std::int64_t answer = 0;  ///< tokens, one a step
+  std::int64_t chunk = 0;
+};
+
+/// The loads of --quick, and all others.
+[[nodiscard]] std::span<const BenchLoad> bench_loads(bool quick);
+
+/// One operation of one subject under one load. Operations that move rows are told apart by how
+/// many bytes they move: appends of a chunk and of a token are two rows.
+struct BenchRow {
+  std::string load;
+  std::string subject;
+  std::string op;  ///< "update, 8.00 KiB"
+  std::uint64_t calls = 0;
+  std::uint64_t payload_bytes = 0;  ///< tensor bytes in arguments and results of a call, on average
+  double median_nanoseconds = 0;    ///< to 1/16
+  double worst_nanoseconds = 0;     ///< to 1/16
+  std::optional<Ratios::Middle> to_reference = std::nullopt;  ///< median of the rounds' ratios
+  std::optional<Ratios::Middle> to_limit = std::nullopt;      ///< time over memcpy's
+  /// Time in the second pass of a round over that in the first: what differs without any reason.
+  std::optional<Ratios::Middle> noise = std::nullopt;
+};
+
+/// A cache kind under a load.
+class Bench {
+ public:
+  Bench(const Contracts& contracts, const Comparison& comparison, const BenchLoad& load,
+        Profile profile);
+
+  /// Whether the kind can carry the load: requests can be lowered to it.
+  [[nodiscard]] bool possible() const { return replay_.cases() > 0; }
+  /// All subjects compared with each other and with what was put in, untimed. A time counts only
+  /// behind this.
+  [[nodiscard]] CaseResult verified() const;
+  /// One round, as case `index` of a run file. Requires  verified() found no fault.
+  [[nodiscard]] CaseRecord round(std::uint64_t index);
+  /// All rounds so far.
+  [[nodiscard]] std::vector<BenchRow> rows() const;
+
+ private:
+  /// What one pass took for one row.
+  struct Line {
+    std::string op;
+    Durations own;
+    Durations limit;  ///< memcpy of as many bytes
+  };
+  struct Cell {
+    std::string subject;
+    std::string op;
+    Durations durations;
+    Ratios to_reference;
+    Ratios to_limit;
+    Ratios noise;
+  };
+  using Pass = std::vector<Line>;
+
+  [[nodiscard]] Pass pass(const CasePlan& plan, const Subject& subject);
+  [[nodiscard]] std::uint64_t copied(std::size_t bytes);
+  Cell& cell_of(const std::string& subject, const std::string& op);
+  void add(const std::string& subject, const Pass& first, const Pass& second,
+           const Pass& reference);
+
+  BenchLoad load_;
+  replay::Replay replay_;
+  std::vector<Cell> cells_;
+  std::vector<std::byte> limit_memory_;
+  std::size_t limit_at_ = 0;
+};
+
+}  // namespace kvo::tools

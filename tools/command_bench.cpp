@@ -1,0 +1,235 @@
+// tools/command_bench.cpp: `kvoracle bench [SUBJECT..]`: how fast caches are, beside their
+// reference and memcpy.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "reference/contract/describe/json.hpp"
+#include "tools/bench.hpp"
+#include "tools/campaign_options.hpp"
+#include "tools/commands.hpp"
+#include "tools/console.hpp"
+#include "tools/exit_status.hpp"
+#include "tools/not_negative.hpp"
+#include "tools/quantities.hpp"
+#include "tools/result_file.hpp"
+#include "tools/selection.hpp"
+#include "tools/usage.hpp"
+#include "tools/version.hpp"
+#include "tools/workers.hpp"
+
+namespace kvo::tools {
+namespace {
+
+struct BenchArguments {
+  std::vector<std::string> words;
+  Profile profile = Profile::kDocumented;
+  std::uint64_t rounds = 20;
+  bool quick = false;
+  bool all = false;
+  std::string output;
+  bool overwrite = false;
+  std::string json;
+};
+
+// Nanoseconds between two readings of the clock.
+double clock_cost() {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> costs(1'001);
+  for (double& cost : costs) {
+    const auto begin = Clock::now();
+    cost = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+  }
+  return median(costs);
+}
+
+// What reads the clock to a quarter of itself says nothing.
+bool is_too_short(const BenchRow& row, double clock) {
+  constexpr double kLeast = 4;
+  return row.median_nanoseconds < kLeast * clock;
+}
+
+// Rows that are shown where they lie.
+bool is_view(const BenchRow& row) {
+  constexpr double kTwiceMemcpy = 0.5;
+  return row.to_limit && row.to_limit->median < kTwiceMemcpy;
+}
+
+std::string middle_text(const std::optional<Ratios::Middle>& middle) {
+  if (!middle) return "-";
+  if (!middle->low) return ratio_text(middle->median);
+  const std::string low = ratio_text(*middle->low);
+  return fmt::format("{} [{}..{}]", ratio_text(middle->median), low.substr(0, low.size() - 1),
+                     ratio_text(*middle->high));
+}
+
+std::string table_of(const std::vector<BenchRow>& rows, double clock, bool all) {
+  using Align = Table::Align;
+  Table table({{"load", Align::kLeft},
+               {"subject", Align::kLeft},
+               {"operation, bytes", Align::kLeft},
+               {"calls", Align::kRight, 5},
+               {"median", Align::kRight},
+               {"worst", Align::kRight, 4},
+               {"rate", Align::kRight, 3},
+               {"/ memcpy", Align::kRight, 2},
+               {"/ reference", Align::kRight},
+               {"second pass / first", Align::kRight, 1}});
+  for (const BenchRow& row : rows) {
+    if (!all && row.payload_bytes == 0) continue;
+    const bool too_short = is_too_short(row, clock);
+    const bool view = is_view(row);
+    const auto bytes = static_cast<double>(row.payload_bytes);
+    table.row({row.load, row.subject, row.op, count_text(row.calls),
+               duration_text(row.median_nanoseconds), duration_text(row.worst_nanoseconds),
+               row.payload_bytes == 0 ? ""
+               : view                 ? "view"
+                                      : throughput_text(bytes, row.median_nanoseconds),
+               row.payload_bytes == 0 || view ? ""
+               : too_short                    ? "too short to tell"
+                                              : middle_text(row.to_limit),
+               too_short ? "too short to tell" : middle_text(row.to_reference),
+               middle_text(row.noise)});
+  }
+  return table.text(0, output_columns());
+}
+
+boost::json::value json_of(const std::optional<Ratios::Middle>& middle) {
+  if (!middle) return nullptr;
+  return {{"median", middle->median},
+          {"low", write_json(middle->low)},
+          {"high", write_json(middle->high)}};
+}
+
+boost::json::object json_of(const BenchRow& row, double clock) {
+  return {{"load", row.load},
+          {"subject", row.subject},
+          {"op", row.op},
+          {"calls", row.calls},
+          {"payload_bytes", row.payload_bytes},
+          {"median_nanoseconds", row.median_nanoseconds},
+          {"worst_nanoseconds", row.worst_nanoseconds},
+          {"to_reference", json_of(row.to_reference)},
+          {"to_memcpy", json_of(row.to_limit)},
+          {"noise", json_of(row.noise)},
+          {"too_short", is_too_short(row, clock)},
+          {"view", is_view(row)}};
+}
+
+// What a load is timed on: caches that have no other one inside, on this machine's processor.
+std::vector<Comparison> comparisons_of(const Contracts& contracts,
+                                       const BenchArguments& arguments) {
+  std::vector<Comparison> all = select_subjects(contracts, arguments.words);
+  for (Comparison& comparison : all)
+    std::erase_if(comparison.subjects,
+                  [](const Subject* subject) { return subject->inside || subject->on_request; });
+  std::erase_if(all, [](const Comparison& one) { return one.subjects.empty(); });
+  return all;
+}
+
+std::vector<Bench> benches_of(const Contracts& contracts, const BenchArguments& arguments) {
+  std::vector<Bench> benches;
+  for (const BenchLoad& load : bench_loads(arguments.quick))
+    for (const Comparison& comparison : comparisons_of(contracts, arguments)) {
+      Bench bench(contracts, comparison, load, arguments.profile);
+      if (bench.possible()) benches.push_back(std::move(bench));
+    }
+  if (benches.empty()) throw UsageError("no load can be carried out on these subjects");
+  return benches;
+}
+
+RunHeader header_of(const BenchArguments& arguments) {
+  return {.kvoracle = std::string(kVersion),
+          .command = "bench",
+          .seed = 1,
+          .profile = arguments.profile,
+          .subjects = {},
+          .options = {{"quick", arguments.quick},
+                      {"rounds", arguments.rounds},
+                      {"words", write_json(arguments.words)}}};
+}
+
+// Nothing for a load that a subject carries out as it should.
+std::optional<std::string> fault_of(const Bench& bench) {
+  for (const SubjectResult& subject : bench.verified().subjects)
+    if (subject.verdict.outcome != Outcome::kAgrees)
+      return subject.subject + ": " + subject.verdict.text();
+  return std::nullopt;
+}
+
+int run_bench(const Contracts& contracts, const BenchArguments& arguments) {
+  if (arguments.output == kStandardOutput)
+    throw UsageError("--output -: a run file cannot be standard output");
+  std::vector<Bench> benches = benches_of(contracts, arguments);
+  std::optional<RunFile> file;
+  if (!arguments.output.empty())
+    file = must(RunFile::open(
+        arguments.output, header_of(arguments),
+        arguments.overwrite ? RunFile::Existing::kReplaced : RunFile::Existing::kRefused));
+  const Interruptible interruptible;
+  const double clock = clock_cost();
+  Progress progress("rounds", benches.size() * arguments.rounds);
+  std::vector<BenchRow> rows;
+  int status = kExitConforms;
+  std::uint64_t index = 0;
+  for (Bench& bench : benches) {
+    if (interrupted()) break;
+    if (const auto fault = fault_of(bench)) {
+      progress.clear();
+      print_error(*fault + ": its times say nothing, and are left out");
+      status = kExitDiffers;
+      continue;
+    }
+    for (std::uint64_t round = 0; round < arguments.rounds && !interrupted(); ++round) {
+      const CaseRecord record = bench.round(index++);
+      if (file) must(file->append(record));
+      progress.advance();
+    }
+    const std::vector<BenchRow> more = bench.rows();
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
+  progress.clear();
+  if (!arguments.json.empty()) {
+    boost::json::array all;
+    for (const BenchRow& row : rows) all.push_back(json_of(row, clock));
+    write_result(arguments.json, "bench",
+                 {{"rounds", arguments.rounds}, {"clock_nanoseconds", clock}, {"rows", all}});
+  }
+  if (arguments.json != kStandardOutput) print_out(table_of(rows, clock, arguments.all));
+  return interrupted() ? kExitInterrupted : status;
+}
+
+}  // namespace
+
+Run declare_bench(CLI::App& app, const Contracts& contracts) {
+  const auto arguments = std::make_shared<BenchArguments>();
+  app.add_option("subjects", arguments->words,
+                 "contracts, caches or subjects; none: all that have no other cache inside")
+      ->type_name("SUBJECT");
+  declare_profile(app, arguments->profile);
+  app.add_flag("--quick", arguments->quick, "two loads, in less than a minute")
+      ->group(kExtentGroup);
+  app.add_option("--rounds", arguments->rounds, "passes over all subjects, there and back")
+      ->check(positive())
+      ->capture_default_str()
+      ->group(kExtentGroup);
+  app.add_flag("--all", arguments->all, "show operations that move no rows, too")
+      ->group(kRunningGroup);
+  app.add_option("-o,--output", arguments->output, "run file to write, for gate")
+      ->type_name("FILE")
+      ->group(kRunningGroup);
+  app.add_flag("--overwrite", arguments->overwrite, "replace the run file")->group(kRunningGroup);
+  app.add_option("--json", arguments->json, "write the result as JSON; - for standard output")
+      ->type_name("FILE")
+      ->group(kRunningGroup);
+  return [&contracts, arguments] { return run_bench(contracts, *arguments); };
+}
+
+}  // namespace kvo::tools
