@@ -96,7 +96,7 @@ TEST_F(GateCommand, RefusesWhatItCannotCompare) {
   made("a.jsonl");
   made("documented.jsonl", {"--profile", "documented"});
   expect_refused({"gate", "a.jsonl"}, "current is required");
-  expect_refused({"gate", "a.jsonl", "none.jsonl"}, "none.jsonl: No such file");
+  expect_refused({"gate", "a.jsonl", "none.jsonl"}, "none.jsonl: cannot open: No such file");
   expect_refused({"gate", "a.jsonl", file("text", "no run\n")}, "is not the first line of a run");
   expect_refused({"gate", "a.jsonl", file("empty", "")}, "is not the first line of a run");
   expect_refused({"gate", "a.jsonl", "documented.jsonl"}, "profile");

@@ -152,6 +152,11 @@ TEST_F(Schema, DescribesGates) {
   EXPECT_THAT(worse.at("regressions").as_array(), Not(IsEmpty()));
 }
 
+TEST_F(Schema, DescribesBenches) {
+  const auto bench = described("bench", {"bench", "layered", "--quick", "--rounds", "6"});
+  EXPECT_THAT(bench.at("rows").as_array(), Not(IsEmpty()));
+}
+
 TEST_F(Schema, DescribesListsAndTraces) {
   (void)described("list", {"list"});
   for (const char* contract : {"layered", "provider", "block_pool", "positional"})

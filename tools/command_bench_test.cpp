@@ -1,0 +1,74 @@
+// `kvoracle bench`: what is timed, what is said of it, and that a gate reads it.
+#include <string>
+#include <vector>
+
+#include <boost/json.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tools/testing/campaign_fixture.hpp"
+
+namespace kvo::tools {
+namespace {
+
+namespace json = boost::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class BenchCommand : public Campaign {};
+
+TEST_F(BenchCommand, HasARowForEachOperationThatMovesRows) {
+  const Finished done = run(
+      {"bench", "provider.contiguous", "--quick", "--rounds", "2", "--json", path("bench.json")});
+  EXPECT_EQ(done.status, kExitConforms) << done.err;
+  EXPECT_THAT(done.out, AllOf(HasSubstr("provider.contiguous@optimized  update, 8.00 KiB"),
+                              HasSubstr("update, 256 KiB"), HasSubstr("GB/s"), HasSubstr("view"),
+                              Not(HasSubstr("seq_len"))));
+  const json::value result = json::parse(read("bench.json"));
+  int appends = 0;
+  for (const json::value& row : result.at("rows").as_array()) {
+    if (row.at("op").as_string() != "update, 8.00 KiB") continue;
+    ++appends;
+    EXPECT_EQ(row.at("load").as_string(), "32x8x128, 1 sequence");
+    EXPECT_EQ(row.at("payload_bytes"), 8'192) << "K and V of a token and layer";
+    EXPECT_EQ(row.at("calls"), 4 * 16 * 32) << "four passes over sixteen tokens of 32 layers";
+    EXPECT_GT(row.at("median_nanoseconds").to_number<double>(), 0);
+    EXPECT_GT(row.at("to_memcpy").at("median").to_number<double>(), 0);
+    EXPECT_EQ(row.at("to_reference").is_null(),
+              row.at("subject").as_string() == "provider.contiguous@reference");
+  }
+  EXPECT_EQ(appends, 2) << "of reference and optimized cache";
+}
+
+TEST_F(BenchCommand, IsARunThatAGateReads) {
+  for (const char* name : {"a", "b"})
+    ASSERT_EQ(run({"bench", "layered", "--quick", "--rounds", "20", "-o", path(name)}).status,
+              kExitConforms);
+  const Finished gated = run({"gate", "a", "b", "--slower", "9000", "--all"});
+  EXPECT_EQ(gated.status, kExitConforms) << gated.out;
+  EXPECT_THAT(gated.out, AllOf(HasSubstr("append, 8.00 KiB"), HasSubstr("no regression"),
+                               Not(HasSubstr("memcpy"))));
+  EXPECT_EQ(run({"gate", "a", "b", "--no-timings"}).status, kExitConforms);
+}
+
+// Who answers wrong may be as fast as it likes.
+TEST_F(BenchCommand, TimesOnlyWhatIsRight) {
+  const Finished wrong = run({"bench", "provider.paged@mutant:values_channel_minor", "--quick",
+                              "--rounds", "1", "--json", path("bench.json")});
+  EXPECT_EQ(wrong.status, kExitDiffers);
+  EXPECT_THAT(wrong.err, HasSubstr("its times say nothing, and are left out"));
+  EXPECT_TRUE(json::parse(read("bench.json")).at("rows").as_array().empty());
+}
+
+TEST_F(BenchCommand, RefusesWhatCannotBeTimed) {
+  expect_refused({"bench", "layred"}, "did you mean");
+  expect_refused({"bench", "block_pool", "--quick"}, "no load can be carried out");
+  expect_refused({"bench", "layered", "--rounds", "0"}, "--rounds");
+  expect_refused({"bench", "layered", "--quick", "-o", "-"}, "cannot be standard output");
+  (void)file("there", "text");
+  expect_refused({"bench", "layered", "--quick", "-o", "there"}, "is there already");
+}
+
+}  // namespace
+}  // namespace kvo::tools
