@@ -95,6 +95,7 @@ class Bench {
   std::vector<Cell> cells_;
   std::vector<std::byte> limit_memory_;
   std::size_t limit_at_ = 0;
+  std::size_t passes_ = 0;
 };
 
 }  // namespace kvo::tools

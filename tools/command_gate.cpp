@@ -26,7 +26,7 @@ struct GateArguments {
   std::string baseline;
   std::string current;
   std::string again;
-  double slower = 5;
+  double slower = 10;
   double fewer = 0;
   double error = 1;
   bool no_timings = false;

@@ -131,28 +131,45 @@ const SubjectRecord* agreeing(const CaseRecord& record, const std::string& name)
   return found != record.subjects.end() && found->outcome == Outcome::kAgrees ? &*found : nullptr;
 }
 
-// Nanoseconds of an operation; of all of them for the empty name; 0 if there are none.
-double nanoseconds_of(const SubjectRecord& subject, const std::string& op) {
-  std::uint64_t sum = 0;
-  for (const TimingRecord& timing : subject.timings)
-    if (op.empty() || timing.op == op) sum += timing.total_nanoseconds;
-  return static_cast<double>(sum);
+// What a call of an operation takes, of all of them for the empty name, and how long all calls
+// take.
+struct Spent {
+  double nanoseconds = 0;
+  double calls = 0;
+};
+
+Spent spent_in(const SubjectRecord& subject, const std::string& op) {
+  Spent spent;
+  for (const TimingRecord& timing : subject.timings) {
+    if (!op.empty() && timing.op != op) continue;
+    spent.nanoseconds += static_cast<double>(timing.total_nanoseconds);
+    for (const HistogramRecord& bucket : timing.histogram)
+      spent.calls += static_cast<double>(bucket.count);
+  }
+  return spent;
+}
+
+// Of shorter calls a good part is the reading of the clock.
+bool is_too_short(const Spent& spent) {
+  constexpr double kLeastNanoseconds = 200;
+  return spent.nanoseconds < kLeastNanoseconds * std::max(spent.calls, 1.0);
 }
 
 std::string reference_of(const std::string& subject) {
   return subject.substr(0, subject.find('@')) + "@reference";
 }
 
-// The logarithm of a subject's time over the reference's, in one case; nothing without both.
+// The logarithm of a subject's time over the reference's, in one case; nothing without both, and
+// where one is too short to tell.
 std::optional<double> ratio_in(const CaseRecord& record, const std::string& subject,
                                const std::string& op) {
   const SubjectRecord* one = agreeing(record, subject);
   const SubjectRecord* reference = agreeing(record, reference_of(subject));
   if (one == nullptr || reference == nullptr) return std::nullopt;
-  const double own = nanoseconds_of(*one, op);
-  const double other = nanoseconds_of(*reference, op);
-  if (own <= 0 || other <= 0) return std::nullopt;
-  return std::log(own / other);
+  const Spent own = spent_in(*one, op);
+  const Spent other = spent_in(*reference, op);
+  if (is_too_short(own) || is_too_short(other)) return std::nullopt;
+  return std::log(own.nanoseconds / other.nanoseconds);
 }
 
 bool are_one_case(const CaseRecord& one, const CaseRecord& other) {
@@ -220,7 +237,7 @@ void look_at_times(const RunRecord& baseline, const RunRecord& current, const Ru
     add_case(baseline.cases[i], current.cases[i],
              repeats && i < again->cases.size() ? &again->cases[i] : nullptr, all);
   for (const auto& [name, times] : all) result.timings.push_back(timing_of(name, times, terms));
-  if (all.empty()) result.untimed = "no case has times of a subject and its reference in both";
+  if (all.empty()) result.untimed = "no case has times in both that are long enough to tell";
   correct(result.timings, terms.error);
   for (const GateTiming& timing : result.timings)
     if (timing.slower)

@@ -13,9 +13,9 @@ namespace kvo::tools {
 
 /// What a gate lets pass.
 struct GateTerms {
-  double slower = 0.05;  ///< growth of a ratio to the reference's time, as a share
-  double error = 0.01;   ///< probability of a false alarm, of all timings together
-  double fewer = 0;      ///< loss of operations and of judged cases, as a share
+  double slower = 0.1;  ///< growth of a ratio to the reference's time, as a share
+  double error = 0.01;  ///< probability of a false alarm, of all timings together
+  double fewer = 0;     ///< loss of operations and of judged cases, as a share
   bool timings = true;
 };
 
@@ -72,9 +72,9 @@ struct GateResult {
 
 /// Compares two runs of one command and profile. `again`, which may be null, is another run of what
 /// the baseline is of: what differs between these two is noise, and allowed on top.
-/// A timing counts where a case agreed in both runs and has times of the reference; it is slower if
-/// the signed-rank test says so of more growth than is allowed, corrected for the number of
-/// comparisons.
+/// A timing counts where a case agreed in both runs and has times of the reference, and a call
+/// takes 200 ns at least on average; it is slower if the signed-rank test says so of more growth
+/// than is allowed, corrected for the number of comparisons.
 [[nodiscard]] GateResult compare_runs(const RunRecord& baseline, const RunRecord& current,
                                       const RunRecord* again, const GateTerms& terms);
 
