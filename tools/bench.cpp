@@ -149,20 +149,17 @@ Bench::Pass Bench::pass(const CasePlan& plan, const Subject& subject) {
 
 void Bench::add(const std::string& subject, const Pass& first, const Pass& second,
                 const Pass& reference) {
-  const auto add_ratio = [](Ratios& ratios, std::uint64_t time, std::uint64_t over) {
-    if (time > 0 && over > 0) ratios.add(static_cast<double>(time) / static_cast<double>(over));
-  };
   for (const Line& line : first) {
     Cell& cell = cell_of(subject, line.op);
     cell.durations.merge(line.own);
-    add_ratio(cell.to_limit, line.own.total_nanoseconds(), line.limit.total_nanoseconds());
+    cell.to_limit.add_times(line.own.total_nanoseconds(), line.limit.total_nanoseconds());
     const auto again = std::ranges::find(second, line.op, &Line::op);
     if (again == second.end()) continue;
     cell.durations.merge(again->own);
-    add_ratio(cell.noise, again->own.total_nanoseconds(), line.own.total_nanoseconds());
+    cell.noise.add_times(again->own.total_nanoseconds(), line.own.total_nanoseconds());
     const auto other = std::ranges::find(reference, line.op, &Line::op);
     if (other == reference.end() || &reference == &first) continue;
-    add_ratio(cell.to_reference, line.own.total_nanoseconds(), other->own.total_nanoseconds());
+    cell.to_reference.add_times(line.own.total_nanoseconds(), other->own.total_nanoseconds());
   }
 }
 

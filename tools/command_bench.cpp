@@ -63,11 +63,7 @@ bool is_view(const BenchRow& row) {
 }
 
 std::string middle_text(const std::optional<Ratios::Middle>& middle) {
-  if (!middle) return "-";
-  if (!middle->low) return ratio_text(middle->median);
-  const std::string low = ratio_text(*middle->low);
-  return fmt::format("{} [{}..{}]", ratio_text(middle->median), low.substr(0, low.size() - 1),
-                     ratio_text(*middle->high));
+  return middle ? interval_text(middle->median, middle->low, middle->high) : "-";
 }
 
 std::string table_of(const std::vector<BenchRow>& rows, double clock, bool all) {

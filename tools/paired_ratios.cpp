@@ -51,6 +51,10 @@ void Ratios::add(double ratio) {
   ++count_;
 }
 
+void Ratios::add_times(std::uint64_t time, std::uint64_t over) {
+  if (time > 0 && over > 0) add(static_cast<double>(time) / static_cast<double>(over));
+}
+
 // The one that so many are below.
 double Ratios::at(std::uint64_t place) const {
   std::uint64_t below = 0;

@@ -24,6 +24,8 @@ class Ratios {
  public:
   /// Requires  ratio > 0
   void add(double ratio);
+  /// The ratio of two times; none if one of them is 0.
+  void add_times(std::uint64_t time, std::uint64_t over);
 
   struct Middle {
     double median = 0;

@@ -69,6 +69,13 @@ std::string ratio_text(double ratio) {
   return std::isfinite(ratio) ? three_digits(ratio) + "x" : "-";
 }
 
+std::string interval_text(double ratio, std::optional<double> low, std::optional<double> high) {
+  if (!low || !high) return ratio_text(ratio);
+  const std::string from = ratio_text(*low);
+  return fmt::format("{} [{}..{}]", ratio_text(ratio), from.substr(0, from.size() - 1),
+                     ratio_text(*high));
+}
+
 std::string frequency_text(double events, double nanoseconds) {
   if (!(nanoseconds > 0)) return "-";
   static constexpr std::array<std::string_view, 4> kUnits{"/s", "k/s", "M/s", "G/s"};

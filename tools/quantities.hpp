@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace kvo::tools {
@@ -16,6 +17,9 @@ namespace kvo::tools {
 [[nodiscard]] std::string throughput_text(double bytes, double nanoseconds);
 /// "12.3x", "0.950x"; "-" for what is no number
 [[nodiscard]] std::string ratio_text(double ratio);
+/// "0.638x [0.610..0.662x]": a ratio, and between what it lies; without bounds the ratio alone
+[[nodiscard]] std::string interval_text(double ratio, std::optional<double> low,
+                                        std::optional<double> high);
 /// "4.21 k/s", operations or cases a second; "-" when no time has passed
 [[nodiscard]] std::string frequency_text(double events, double nanoseconds);
 

@@ -54,5 +54,10 @@ TEST(Quantities, RatiosAreFactors) {
   EXPECT_EQ(ratio_text(std::numeric_limits<double>::quiet_NaN()), "-");
 }
 
+TEST(Quantities, AnIntervalStandsBehindItsRatio) {
+  EXPECT_EQ(interval_text(0.638, 0.61, 0.662), "0.638x [0.610..0.662x]");
+  EXPECT_EQ(interval_text(12.34, std::nullopt, 13), "12.3x");
+}
+
 }  // namespace
 }  // namespace kvo::tools

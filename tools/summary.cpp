@@ -18,11 +18,6 @@ std::optional<float> ratio(std::uint64_t part, std::uint64_t whole) {
   return static_cast<float>(static_cast<double>(part) / static_cast<double>(whole));
 }
 
-void add_ratio(Ratios& ratios, std::uint64_t own, std::uint64_t reference) {
-  if (own > 0 && reference > 0)
-    ratios.add(static_cast<double>(own) / static_cast<double>(reference));
-}
-
 std::optional<float> to_float(const std::optional<double>& number) {
   return number ? std::optional(static_cast<float>(*number)) : std::nullopt;
 }
@@ -89,11 +84,11 @@ void Summary::add_times(Total& total, const SubjectRecord& subject,
     if (reference == nullptr) continue;
     const auto same = std::ranges::find(reference->timings, timing.op, &TimingRecord::op);
     if (same == reference->timings.end()) continue;
-    add_ratio(known->ratios, timing.total_nanoseconds, same->total_nanoseconds);
+    known->ratios.add_times(timing.total_nanoseconds, same->total_nanoseconds);
     own += timing.total_nanoseconds;
     others += same->total_nanoseconds;
   }
-  add_ratio(total.ratios, own, others);
+  total.ratios.add_times(own, others);
 }
 
 void Summary::add(const CaseRecord& record) {

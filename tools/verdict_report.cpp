@@ -20,13 +20,9 @@ std::string optional_ratio(const std::optional<float>& ratio) {
   return ratio ? ratio_text(*ratio) : "-";
 }
 
-// "0.638x [0.610..0.662]"
-std::string interval_text(const std::optional<float>& ratio, const std::optional<float>& low,
-                          const std::optional<float>& high) {
-  if (!low || !high) return optional_ratio(ratio);
-  const std::string text = ratio_text(*low);
-  return fmt::format("{} [{}..{}]", optional_ratio(ratio), text.substr(0, text.size() - 1),
-                     ratio_text(*high));
+std::string ratio_of_cases(const std::optional<float>& ratio, const std::optional<float>& low,
+                           const std::optional<float>& high) {
+  return ratio ? interval_text(*ratio, low, high) : "-";
 }
 
 std::string subjects_table(const std::vector<SubjectSummary>& subjects) {
@@ -46,7 +42,7 @@ std::string subjects_table(const std::vector<SubjectSummary>& subjects) {
     table.row({subject.subject, count_text(subject.cases), count_text(subject.operations),
                faults(subject.mismatches), faults(subject.broken), faults(subject.died),
                subject.not_supported == 0 ? "" : count_text(subject.not_supported),
-               interval_text(subject.time_ratio, subject.ratio_low, subject.ratio_high)});
+               ratio_of_cases(subject.time_ratio, subject.ratio_low, subject.ratio_high)});
   }
   return table.text(0, output_columns());
 }
@@ -72,7 +68,7 @@ std::string timings_table(const std::vector<SubjectSummary>& subjects) {
                  row.payload_bytes == 0
                      ? ""
                      : throughput_text(static_cast<double>(row.payload_bytes), nanoseconds),
-                 interval_text(row.ratio_to_reference, row.ratio_low, row.ratio_high),
+                 ratio_of_cases(row.ratio_to_reference, row.ratio_low, row.ratio_high),
                  optional_ratio(row.ratio_to_memcpy)});
     }
   }
