@@ -68,7 +68,7 @@ void merge(TimingRecord& into, const Durations& more) {
 
 // Calls that move about as much are one row.
 std::string row_name(const Op& op, std::size_t bytes) {
-  const std::string name(op.kind().name);
+  std::string name(op.kind().name);
   if (bytes == 0) return name;
   return fmt::format("{}, {}", name, bytes_text(std::bit_ceil(bytes)));
 }
@@ -169,6 +169,7 @@ CaseRecord Bench::round(std::uint64_t index) {
   for (const Subject* subject : plan.subjects)
     if (subject != plan.baseline) order.push_back(subject);
   std::vector<Pass> there;
+  there.reserve(order.size());
   for (const Subject* subject : order) there.push_back(pass(plan, *subject));
   std::vector<Pass> back(order.size());
   for (std::size_t i = order.size(); i-- > 0;) back[i] = pass(plan, *order[i]);

@@ -211,6 +211,7 @@ GateTiming timing_of(const Pair& name, const Times& times, const GateTerms& term
   timing.noise = std::exp(noise);
   if (times.growth.size() < kLeastPairs) return timing;
   std::vector<double> beyond;
+  beyond.reserve(times.growth.size());
   for (const double growth : times.growth)
     beyond.push_back(growth - std::log1p(terms.slower) - noise);
   timing.probability = signed_rank_probability(beyond);
