@@ -28,6 +28,7 @@ struct GivenUp {
   Op failing;
   Op query;  ///< changes nothing
 
+  // NOLINTNEXTLINE(readability-identifier-naming): a name of theirs
   friend void PrintTo(const GivenUp& given_up, std::ostream* out) { *out << given_up.name; }
 };
 
