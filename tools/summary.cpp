@@ -39,7 +39,7 @@ Summary::Total& Summary::total_of(const std::string& subject) {
   const auto known = std::ranges::find_if(
       totals_, [&](const Total& total) { return total.counts.subject == subject; });
   if (known != totals_.end()) return *known;
-  return totals_.emplace_back(Total{{.subject = subject}, {}});
+  return totals_.emplace_back(Total{{.subject = subject}, {}, {}});
 }
 
 LawSummary& Summary::law_of(const std::string& law) {
