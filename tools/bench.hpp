@@ -77,10 +77,10 @@ class Bench {
   struct Cell {
     std::string subject;
     std::string op;
-    Durations durations;
-    Ratios to_reference;
-    Ratios to_limit;
-    Ratios noise;
+    Durations durations = {};
+    Ratios to_reference = {};
+    Ratios to_limit = {};
+    Ratios noise = {};
   };
   using Pass = std::vector<Line>;
 

@@ -41,11 +41,11 @@ struct BenchArguments {
 
 // Nanoseconds between two readings of the clock.
 double clock_cost() {
-  using Clock = std::chrono::steady_clock;
   std::vector<double> costs(1'001);
   for (double& cost : costs) {
-    const auto begin = Clock::now();
-    cost = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+    const auto begin = std::chrono::steady_clock::now();
+    const auto end = std::chrono::steady_clock::now();
+    cost = std::chrono::duration<double, std::nano>(end - begin).count();
   }
   return median(costs);
 }

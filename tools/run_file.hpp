@@ -38,7 +38,7 @@ struct TimingRecord {
   std::string op;
   std::uint64_t total_nanoseconds = 0;
   std::uint64_t payload_bytes = 0;
-  std::vector<HistogramRecord> histogram;
+  std::vector<HistogramRecord> histogram = {};
 };
 BOOST_DESCRIBE_STRUCT(TimingRecord, (), (op, total_nanoseconds, payload_bytes, histogram))
 
