@@ -133,7 +133,8 @@ endfunction()
 # kvo_test(name LABEL unit [more labels] SOURCES ... [DEPS ...] [ENVIRONMENT NAME=VALUE ...]
 #          [SHARDS n])
 # A GoogleTest program with its main; each TEST is a CTest test that carries the labels, or with
-# KVO_WHOLE_PROGRAMS each of n shards of the program is. Its sources are untimed.
+# KVO_WHOLE_PROGRAMS each of n shards of the program is. Its sources are untimed. A program with a
+# label in KVO_LABELS_LEFT_OUT is not built.
 function(kvo_test name)
   if(NOT KVO_TESTS)
     return()
@@ -143,6 +144,11 @@ function(kvo_test name)
   if(NOT A_LABEL)
     message(FATAL_ERROR "kvo_test(${name}): LABEL is missing")
   endif()
+  foreach(label IN LISTS A_LABEL)
+    if(label IN_LIST KVO_LABELS_LEFT_OUT)
+      return()
+    endif()
+  endforeach()
   add_executable(${name} ${A_SOURCES})
   kvo_unoptimized_target(${name})
   kvo_precompile(${name} kvo_precompiled_test)

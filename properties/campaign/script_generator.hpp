@@ -68,6 +68,11 @@ template <DescribedEnum Label>
   return texts;
 }
 
+template <class Label>
+concept CountsBeyondTwoBytes = requires {
+  Label::kCountedBeyondTwoBytes;
+};
+
 /// A generator that must reach every label of its enumeration, some in one profile only. It lives
 /// long if there is a Label::kCountedBeyondTwoBytes.
 template <DescribedEnum Label>
@@ -79,9 +84,7 @@ template <DescribedEnum Label>
           .make = std::move(make),
           .original_labels = label_texts_but(documented_only),
           .documented_labels = label_texts_but(original_only),
-          .lives_long = requires {Label::kCountedBeyondTwoBytes;
-}
-};  // namespace kvo
+          .lives_long = CountsBeyondTwoBytes<Label>};
 }
 
 /// A case without config, whose script is a Script of (terms).
@@ -140,7 +143,7 @@ class ScriptGenerator : public OpStream {
     visit_op(Ops(), op,
              [&](const auto& operation) { static_cast<Derived&>(*this).saw(operation, seen); });
     if (const auto label = std::exchange(completed_, std::nullopt)) reach(*label);
-    if constexpr (requires { Label::kCountedBeyondTwoBytes; }) {
+    if constexpr (CountsBeyondTwoBytes<Label>) {
       constexpr std::uint64_t kTwoBytes = 0xFFFF;
       if (!seen.error && ++times_[&op.kind()] > kTwoBytes) reach(Label::kCountedBeyondTwoBytes);
     }
