@@ -3,7 +3,8 @@
 // The pool is filled to three quarters, the sequences' tokens one after another. Then passes follow
 // until it is full: of batch 1 and 8 a decode step, one token each of as many sequences; of batch
 // 512 a chunk of one sequence's prompt. `anew` takes the chunk back after each pass, so that no row
-// of the mask can be kept. Only start_forward is timed.
+// of the mask can be kept; `window` is a sliding window over half the pool, which is never full.
+// Only start_forward is timed.
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -29,7 +30,7 @@ class Filled {
  public:
   Filled(const positional::MakeCache& make, const positional::MemberOptions& member,
          std::int64_t cells, std::int64_t sequences)
-      : lengths_(static_cast<std::size_t>(sequences)) {
+      : lengths_(static_cast<std::size_t>(sequences)), bounded_(member.window > 0) {
     positional::CacheOptions options;
     options.members = {member};
     auto made = make(options);
@@ -53,7 +54,7 @@ class Filled {
 
   // The next batch of the benchmark; takes everything back when it would not fit.
   void plan(std::int64_t batch, bool anew) {
-    if (anew || used_ + batch > cells_) take_back();
+    if (anew || (!bounded_ && used_ + batch > cells_)) take_back();
     if (batch == kChunk) {
       add(next_, kChunk);
       next_ = (next_ + 1) % lengths_.size();
@@ -111,10 +112,12 @@ class Filled {
   std::vector<std::int32_t> positions_;
   std::vector<std::int64_t> sequences_;
   std::size_t next_ = 0;
+  bool bounded_;  ///< by a window: it is never full
 };
 
-void start_forward(benchmark::State& state, const positional::MakeCache& make, bool anew) {
-  Filled cache(make, {}, state.range(0), state.range(1));
+void start_forward(benchmark::State& state, const positional::MakeCache& make, bool anew,
+                   const positional::MemberOptions& member = {}) {
+  Filled cache(make, member, state.range(0), state.range(1));
   const std::int64_t batch = state.range(2);
   std::int64_t bytes = 0;
   for (auto _ : state) {
@@ -145,6 +148,18 @@ void reference(benchmark::State& state) {
 void optimized(benchmark::State& state) {
   start_forward(state, optimized::PositionalCausalCache::make, false);
 }
+// Windows of half the cells that a sequence may have.
+void windowed(benchmark::State& state, const positional::MakeCache& make) {
+  const auto window = static_cast<std::int32_t>(state.range(0) / state.range(1) / 2);
+  start_forward(state, make, false,
+                {.kind = positional::MemberKind::kSwa, .window = window, .memory = window});
+}
+void reference_window(benchmark::State& state) {
+  windowed(state, positional::CausalCache::make);
+}
+void optimized_window(benchmark::State& state) {
+  windowed(state, optimized::PositionalCausalCache::make);
+}
 void reference_anew(benchmark::State& state) {
   start_forward(state, positional::CausalCache::make, true);
 }
@@ -166,6 +181,8 @@ void chunks(benchmark::internal::Benchmark* benchmark) {
 
 BENCHMARK(reference)->Apply(sizes)->UseManualTime();
 BENCHMARK(optimized)->Apply(sizes)->UseManualTime();
+BENCHMARK(reference_window)->Apply(sizes)->UseManualTime();
+BENCHMARK(optimized_window)->Apply(sizes)->UseManualTime();
 BENCHMARK(reference_anew)->Apply(chunks)->UseManualTime();
 BENCHMARK(optimized_anew)->Apply(chunks)->UseManualTime();
 BENCHMARK(set_memory)->Arg(4'096)->Arg(32'768)->UseManualTime();

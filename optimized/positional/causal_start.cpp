@@ -100,7 +100,7 @@ CellRange PositionalCausalCache::visible_range() const {
   CellRange range;
   for (const BatchSequence& sequence : next_.sequences) {
     if (bounded()) {  // OK-20
-      range.extend(hull_of(sequence.cells->from(std::int64_t{sequence.low} - size_.window)));
+      range.extend(sequence.cells->hull_from(std::int64_t{sequence.low} - size_.window));
     } else {  // OK-17
       range.extend(sequence.cells->range());
     }

@@ -130,6 +130,43 @@ std::uint64_t SequenceCells::index_of(std::int64_t position) const {
   return dropped_ + first_ + static_cast<std::uint64_t>(found - cells.begin());
 }
 
+// Hulls of blocks that were filled since the last question, each looked at once: appends, which
+// must not fail, leave them alone.
+void SequenceCells::catch_up() {
+  const std::uint64_t oldest = (dropped_ + kBlock - 1) / kBlock;
+  if (hulls_version_ != version_ || first_hull_ + hulls_.size() < oldest) {
+    hulls_.clear();
+    first_hull_ = oldest;
+    hulls_version_ = version_;
+  }
+  if (const auto useless = static_cast<std::ptrdiff_t>(oldest - std::min(oldest, first_hull_));
+      useless > static_cast<std::ptrdiff_t>(kBlock) && 2 * useless > std::ssize(hulls_)) {
+    hulls_.erase(hulls_.begin(), hulls_.begin() + useless);
+    first_hull_ = oldest;
+  }
+  for (std::uint64_t block = first_hull_ + hulls_.size(); (block + 1) * kBlock <= end(); ++block) {
+    const CellRange hull = hull_of(between(block * kBlock, (block + 1) * kBlock));
+    hulls_.push_back({static_cast<std::int32_t>(hull.low), static_cast<std::int32_t>(hull.high)});
+  }
+}
+
+CellRange SequenceCells::hull_from(std::int64_t position) {
+  catch_up();
+  const std::uint64_t begin = index_of(position);
+  const std::uint64_t first = (begin + kBlock - 1) / kBlock;
+  const std::uint64_t last = first_hull_ + hulls_.size();
+  if (first >= last) return hull_of(between(begin, end()));
+  CellRange range = hull_of(between(begin, first * kBlock));
+  BlockHull all{std::numeric_limits<std::int32_t>::max(), -1};
+  for (const BlockHull& hull : std::span(hulls_).subspan(first - first_hull_)) {
+    all.low = std::min(all.low, hull.low);
+    all.high = std::max(all.high, hull.high);
+  }
+  range.extend({all.low, all.high});
+  range.extend(hull_of(between(last * kBlock, end())));
+  return range;
+}
+
 bool SequenceCells::covers(std::int64_t begin, std::int64_t end) const {
   std::int64_t wanted = begin;
   for (const HeldCell& held : from(begin)) {
@@ -142,6 +179,7 @@ bool SequenceCells::covers(std::int64_t begin, std::int64_t end) const {
 void SequenceCells::reserve(std::size_t more) {
   const std::size_t needed = cells_.size() + more;
   if (needed > cells_.capacity()) cells_.reserve(std::max(needed, 2 * cells_.capacity()));
+  hulls_.reserve(cells_.capacity() / kBlock + 1);  // so that a pass over a decoded token makes none
 }
 
 void SequenceCells::append(HeldCell cell) noexcept {

@@ -119,6 +119,9 @@ class SequenceCells {
   [[nodiscard]] std::span<const HeldCell> from(std::int64_t position) const {
     return between(index_of(position), end());
   }
+  /// The smallest range that holds the held cells at `position` or behind, in a step a block of 64
+  /// cells. Throws std::bad_alloc.
+  [[nodiscard]] CellRange hull_from(std::int64_t position);
   /// Whether it owns all positions [begin, end).
   [[nodiscard]] bool covers(std::int64_t begin, std::int64_t end) const;
   /// The recorded range (OK-3). Eviction leaves it as it is: bounded caches do not ask.
@@ -154,9 +157,21 @@ class SequenceCells {
     return cells_.begin() + static_cast<std::ptrdiff_t>(first_);
   }
 
+  /// The hull of the cells of a block, from index 64 b to before 64 (b + 1).
+  struct BlockHull {
+    std::int32_t low = 0;
+    std::int32_t high = 0;
+  };
+  static constexpr std::uint64_t kBlock = 64;
+
+  void catch_up();
+
   std::vector<HeldCell> cells_;
-  std::size_t first_ = 0;      ///< those before it are evicted
-  std::uint64_t dropped_ = 0;  ///< evicted ones that are forgotten
+  std::vector<BlockHull> hulls_;     ///< of whole blocks, from first_hull_ on, as last asked for
+  std::uint64_t first_hull_ = 0;     ///< block
+  std::uint64_t hulls_version_ = 0;  ///< that they are of
+  std::size_t first_ = 0;            ///< those before it are evicted
+  std::uint64_t dropped_ = 0;        ///< evicted ones that are forgotten
   std::uint64_t version_;
   CellRange range_;
   bool range_is_hull_ = true;

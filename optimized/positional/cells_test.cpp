@@ -158,5 +158,43 @@ TEST(SequenceCells, ReplaceSharesBeforeItReleases) {
   EXPECT_EQ(pool.free(), 4);
 }
 
+// Blocks that are filled, evicted in part, forgotten, sorted anew, cut and replaced.
+TEST(SequenceCells, KnowsTheHullOfItsEnd) {
+  constexpr std::int32_t kCells = 2'000;
+  std::mt19937 engine(5);  // NOLINT(cert-msc51-cpp): the same cells each time
+  const auto below = [&](std::int32_t limit) {
+    return std::uniform_int_distribution<std::int32_t>(0, limit - 1)(engine);
+  };
+  CellPool pool(kCells);
+  SequenceCells sequence(pool.next_version());
+  std::int32_t next = 0;
+  int whole_blocks = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    const int what = below(100);
+    if (what < 90 && pool.free() > 0) {
+      sequence.reserve(1);
+      const bool late = what < 2 && next > 3;
+      sequence.append({late ? next - 3 : next, pool.take_lowest()});
+      next += late ? 0 : 1;
+      sequence.settle(pool);
+    } else if (what < 97) {
+      (void)sequence.evict_before(next - 1 - below(900), pool);
+      sequence.compact();
+    } else if (what < 99 && next > 10) {
+      sequence.cut(next - 9, next - 5, std::nullopt, pool);
+      next -= 4;
+    } else {
+      const auto held = sequence.held();
+      sequence.replace({held.begin() + static_cast<std::ptrdiff_t>(held.size() / 3), held.end()},
+                       pool);
+    }
+    const std::int32_t from = next - below(1'200);
+    const auto cells = sequence.from(from);
+    ASSERT_EQ(sequence.hull_from(from), hull_of(cells)) << "step " << step;
+    whole_blocks += cells.size() > 200 ? 1 : 0;
+  }
+  EXPECT_GT(whole_blocks, 300);
+}
+
 }  // namespace
 }  // namespace kvo::optimized
