@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kLineBytes = 64;
 /// Rows have room for all cells, and so stay where they are, in buffers of up to this size.
 constexpr std::int64_t kWholeBytes = std::int64_t{256} << 20U;
-/// Rows that are kept for masks of a single row, and the memory that they may take.
+/// Rows that are kept for masks of a few rows, and the memory that they may take.
 constexpr std::int64_t kKeptRows = 64;
 constexpr std::int64_t kKeptBytes = std::int64_t{8} << 20U;
 
@@ -80,15 +80,16 @@ void MaskRows::begin(const Layout& layout, const SeenCells& first) noexcept {
   grid_ = grid;
   layout_ = layout;
   first_row_ = 0;
-  if (layout.rows != 1) return;
+  if (layout.rows == 0) return;
+  // The sequences of a batch were often a batch before, in the same order.
   const std::uint64_t version = first.sequence != nullptr ? first.sequence->version() : 0;
-  for (std::int64_t row = 0; row < grid_.rows; ++row)
-    if (version != 0 && rows_[static_cast<std::size_t>(row)].version == version) {
+  for (std::int64_t row = 0; version != 0 && row + layout.rows <= grid_.rows; ++row)
+    if (rows_[static_cast<std::size_t>(row)].version == version) {
       first_row_ = row;
       return;
     }
-  next_row_ = next_row_ < grid_.rows ? next_row_ : 0;
-  first_row_ = next_row_++;
+  first_row_ = next_row_ + layout.rows <= grid_.rows ? next_row_ : 0;
+  next_row_ = first_row_ + layout.rows;
 }
 
 template <class Word>

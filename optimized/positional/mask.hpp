@@ -1,7 +1,9 @@
 // optimized/positional/mask.hpp: masks that are changed from pass to pass, not built.
 //
 // What a token sees is an interval of its sequence's cells (OK-31). A row of the buffer remembers
-// which interval it shows; when it shows the same sequence again, only the difference is written.
+// which interval it shows; when it shows the same sequence again, only the difference is written. A
+// batch is looked for by its first sequence, so that several batches that take turns keep rows
+// each.
 #pragma once
 
 #include <cstddef>
@@ -84,7 +86,7 @@ class MaskRows {
   Grid grid_;
   Layout layout_;
   std::int64_t first_row_ = 0;  ///< row of the buffer that is the first of the mask
-  std::int64_t next_row_ = 0;   ///< for a mask of one row that no row of the buffer resembles
+  std::int64_t next_row_ = 0;   ///< for a mask whose first row no row of the buffer resembles
 };
 
 }  // namespace kvo::optimized

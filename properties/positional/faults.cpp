@@ -313,9 +313,9 @@ const std::vector<Fault>& faults() {
        "kept_row_taken_again",
        "when the kept mask rows have all been used, the first is taken for one of the new sequence",
        "B105, F12: FlashInfer kept a custom mask after the plan had gone back to causal",
-       {{kFastMask, "next_row_ = next_row_ < grid_.rows ? next_row_ : 0;",
-         R"(if (next_row_ >= grid_.rows) {
-              next_row_ = 0;
+       {{kFastMask, "first_row_ = next_row_ + layout.rows <= grid_.rows ? next_row_ : 0;",
+         R"(first_row_ = next_row_ + layout.rows <= grid_.rows ? next_row_ : 0;
+            if (next_row_ > 0 && first_row_ == 0) {
               rows_.front().version = version;
               rows_.front().begin = rows_.front().end = first.begin;
             })"}},
