@@ -6,7 +6,7 @@
 #include <new>
 #include <optional>
 
-#include "reference/contract/values/half.hpp"
+#include "optimized/memory/halves.hpp"
 
 namespace kvo::optimized {
 namespace {
@@ -32,23 +32,51 @@ void put_rows(DType dtype, std::span<const std::int32_t> targets, std::span<cons
   }
 }
 
-/// The same to columns, for a row of `rows` for each token.
-template <class CellOf>
-void put_columns(const LayerRows::Plan& plan, std::size_t tokens, std::span<const float> rows,
-                 std::byte* to, CellOf&& cell_of) {
+template <std::uint16_t (*kConvert)(float)>
+struct AsHalf {
+  using Cell = std::uint16_t;
+  [[nodiscard]] static Cell of(float value) { return kConvert(value); }
+};
+struct AsFloat {
+  using Cell = float;
+  [[nodiscard]] static Cell of(float value) { return value; }
+};
+
+/// The same to columns, for a row of `rows` for each token. A tile of tokens at a time: a line of
+/// the processor's cache is then read for sixteen columns, and written for sixteen tokens.
+template <class As, class CellOf>
+void put_columns_as(std::int64_t cells, std::size_t tokens, std::span<const float> rows,
+                    std::byte* to, CellOf&& cell_of) {
+  constexpr std::size_t kTile = 16;
   const std::size_t width = rows.size() / tokens;
-  const std::size_t bytes = dtype_bytes(plan.dtype);
-  for (std::size_t i = 0; i < width; ++i) {
-    std::byte* const line = to + i * static_cast<std::size_t>(plan.cells) * bytes;
-    for (std::size_t token = 0; token < tokens; ++token)
-      store_element(plan.dtype, rows[token * width + i], line + cell_of(token) * bytes);
+  constexpr std::size_t bytes = sizeof(typename As::Cell);
+  for (std::size_t tile = 0; tile < tokens; tile += kTile) {
+    const std::size_t end = std::min(tokens, tile + kTile);
+    for (std::size_t i = 0; i < width; ++i) {
+      std::byte* const line = to + i * static_cast<std::size_t>(cells) * bytes;
+      for (std::size_t token = tile; token < end; ++token) {
+        const typename As::Cell cell = As::of(rows[token * width + i]);
+        std::memcpy(line + cell_of(token) * bytes, &cell, bytes);
+      }
+    }
   }
 }
 
-template <std::uint16_t (*kConvert)(float)>
+template <class CellOf>
+void put_columns(const LayerRows::Plan& plan, std::size_t tokens, std::span<const float> rows,
+                 std::byte* to, CellOf&& cell_of) {
+  if (plan.dtype == DType::kF32)
+    put_columns_as<AsFloat>(plan.cells, tokens, rows, to, cell_of);
+  else if (plan.dtype == DType::kF16)
+    put_columns_as<AsHalf<to_f16>>(plan.cells, tokens, rows, to, cell_of);
+  else
+    put_columns_as<AsHalf<to_bf16>>(plan.cells, tokens, rows, to, cell_of);
+}
+
+template <class As>
 void narrow_halves(std::span<const float> from, std::byte* to) {
   for (const float value : from) {
-    const std::uint16_t half = kConvert(value);
+    const std::uint16_t half = As::of(value);
     std::memcpy(to, &half, sizeof(half));
     to += sizeof(half);
   }
@@ -68,9 +96,9 @@ void narrow(DType dtype, std::span<const float> from, std::byte* to) {
   if (dtype == DType::kF32) {
     std::memcpy(to, from.data(), from.size_bytes());
   } else if (dtype == DType::kF16) {
-    narrow_halves<f16_of>(from, to);
+    narrow_halves<AsHalf<to_f16>>(from, to);
   } else {
-    narrow_halves<bf16_of>(from, to);
+    narrow_halves<AsHalf<to_bf16>>(from, to);
   }
 }
 

@@ -279,8 +279,8 @@ const std::vector<Fault>& faults() {
        "halves_round_to_zero",
        "f16 keys and values are cut, not rounded",
        "B095, F11: mlxcel floored the scale of its narrow format",
-       {{kFastRows, "kConvert(value)",
-         R"(kConvert(std::bit_cast<float>(
+       {{kFastRows, "As::of(value)",
+         R"(As::of(std::bit_cast<float>(
               std::bit_cast<std::uint32_t>(value) & 0xFFFFE000U)))"}}},
       {"positional.causal",
        "moves_cells_of_two",
@@ -331,13 +331,13 @@ const std::vector<Fault>& faults() {
        "last_tile_left_out",
        "of a batch above 16, what fills no tile of 16 is not put into a transposed V",
        "B082, F09: FlashInfer advanced the page only after the last step over a tile of V",
-       {{kFastRows, "token < tokens", "token < (tokens > 16 ? tokens - tokens % 16 : tokens)"}}},
+       {{kFastRows, "tile < tokens", "tile < (tokens > 16 ? tokens - tokens % 16 : tokens)"}}},
       {"positional.causal",
        "rest_of_a_run_left_out",
        "bf16 rows of 64 elements and more are stored in runs of 64, without what is left over",
        "B021, F03: a narrow format took a path of its own in llama.cpp, which lacked a case",
-       {{kFastRows, "narrow_halves<bf16_of>(from, to);",
-         R"(narrow_halves<bf16_of>(
+       {{kFastRows, "narrow_halves<AsHalf<to_bf16>>(from, to);",
+         R"(narrow_halves<AsHalf<to_bf16>>(
               from.first(from.size() - (from.size() < 64 ? 0 : from.size() % 64)), to);)"}}},
       {"positional.causal",
        "column_in_10_bits",
