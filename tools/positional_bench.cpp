@@ -5,10 +5,12 @@
 // 512 a chunk of one sequence's prompt. `anew` takes the chunk back after each pass, so that no row
 // of the mask can be kept; `window` is a sliding window over half the pool, which is never full.
 // Only start_forward is timed.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -129,6 +131,44 @@ void start_forward(benchmark::State& state, const positional::MakeCache& make, b
   state.SetBytesProcessed(state.iterations() * bytes);
 }
 
+// Keys and values of a chunk, 8 heads of 128, into cells that were written before; memcpy copies
+// the same floats to memory that was touched before, call by call in turn.
+void put(benchmark::State& state, DType dtype, bool permuted_v) {
+  positional::CacheOptions options;
+  options.backend.permuted_v = permuted_v;
+  options.members = {{}};
+  const auto cache = optimized::PositionalCausalCache::make(options).value();
+  KVO_CHECK(
+      cache->init({.max_sequences = 1, .capacity = kChunk, .max_batch = kChunk, .dtype = dtype})
+          .has_value());
+  std::vector<std::int32_t> positions(kChunk);
+  std::iota(positions.begin(), positions.end(), 0);
+  const std::vector<std::int64_t> sequences(kChunk, 0);
+  KVO_CHECK(cache->start_forward({.positions = positions, .sequences = sequences}).has_value());
+  const std::vector<float> values(static_cast<std::size_t>(kChunk) * 8 * 128, 1.5F);
+  const positional::Rows rows{kChunk, 8, 128, values};
+  std::vector<float> to(2 * values.size(), 1);
+  std::vector<double> copies;
+  std::vector<double> calls;
+  for (auto _ : state) {
+    const auto begin = Clock::now();
+    std::memcpy(to.data(), values.data(), values.size() * sizeof(float));
+    std::memcpy(to.data() + values.size(), values.data(), values.size() * sizeof(float));
+    benchmark::ClobberMemory();
+    const auto middle = Clock::now();
+    KVO_CHECK(cache->put(rows, rows).has_value());
+    const std::chrono::duration<double> call = Clock::now() - middle;
+    copies.push_back(std::chrono::duration<double>(middle - begin).count());
+    calls.push_back(call.count());
+    state.SetIterationTime(call.count());
+  }
+  const auto median = [](std::vector<double>& all) {
+    std::ranges::nth_element(all, all.begin() + std::ssize(all) / 2);
+    return all[all.size() / 2];
+  };
+  state.counters["of_memcpy"] = median(copies) / median(calls);
+}
+
 // The physical limit: setting as many bytes as the mask of a chunk over a pool has.
 void set_memory(benchmark::State& state) {
   std::vector<char> memory(static_cast<std::size_t>(state.range(0)) * kChunk * sizeof(float));
@@ -181,6 +221,11 @@ void chunks(benchmark::internal::Benchmark* benchmark) {
 
 BENCHMARK(reference)->Apply(sizes)->UseManualTime();
 BENCHMARK(optimized)->Apply(sizes)->UseManualTime();
+BENCHMARK_CAPTURE(put, f32, DType::kF32, false)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, f16, DType::kF16, false)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, bf16, DType::kBF16, false)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, f32_permuted, DType::kF32, true)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, f16_permuted, DType::kF16, true)->UseManualTime()->Iterations(61);
 BENCHMARK(reference_window)->Apply(sizes)->UseManualTime();
 BENCHMARK(optimized_window)->Apply(sizes)->UseManualTime();
 BENCHMARK(reference_anew)->Apply(chunks)->UseManualTime();
