@@ -54,16 +54,18 @@ std::size_t bytes_of(const Op& op, const Observation& seen) {
   return bytes;
 }
 
-void merge(TimingRecord& into, const Durations& more) {
-  into.total_nanoseconds += more.total_nanoseconds();
-  into.payload_bytes += more.payload_bytes();
-  for (const auto& [bucket, count] : more.histogram()) {
-    const auto known = std::ranges::find(into.histogram, bucket, &HistogramRecord::bucket);
-    if (known != into.histogram.end())
-      known->count += count;
-    else
-      into.histogram.push_back({bucket, count});
-  }
+using DurationsOf = std::vector<std::pair<std::string, Durations>>;
+
+void merge(DurationsOf& into, const std::string& op, const Durations& more) {
+  auto known = std::ranges::find(into, op, &DurationsOf::value_type::first);
+  if (known == into.end()) known = into.insert(into.end(), {op, {}});
+  known->second.merge(more);
+}
+
+std::vector<TimingRecord> timings_of(const DurationsOf& durations) {
+  std::vector<TimingRecord> timings;
+  for (const auto& [op, of_op] : durations) timings.push_back(timing_record(op, of_op));
+  return timings;
 }
 
 // Calls that move about as much are one row.
@@ -75,18 +77,20 @@ std::string row_name(const Op& op, std::size_t bytes) {
 
 }  // namespace
 
+std::string BenchLoad::name() const {
+  return fmt::format("{}x{}x{}, {} sequence{}", num_layers, num_heads, head_dim, sequences,
+                     sequences == 1 ? "" : "s");
+}
+
 std::span<const BenchLoad> bench_loads(bool quick) {
   static const std::array kQuick{
-      BenchLoad{"2x2x16, 8 sequences", 2, 2, 16, 8, 128, 16, 64},
-      BenchLoad{"32x8x128, 1 sequence", 32, 8, 128, 1, 32, 16, 32},
+      BenchLoad{2, 2, 16, 8, 128, 16, 64},
+      BenchLoad{32, 8, 128, 1, 32, 16, 32},
   };
   static const std::array kAll{
-      BenchLoad{"2x2x16, 1 sequence", 2, 2, 16, 1, 4'096, 64, 512},
-      BenchLoad{"2x2x16, 8 sequences", 2, 2, 16, 8, 1'024, 64, 64},
-      BenchLoad{"2x2x16, 64 sequences", 2, 2, 16, 64, 256, 64, 64},
-      BenchLoad{"32x8x128, 1 sequence", 32, 8, 128, 1, 512, 64, 128},
-      BenchLoad{"32x8x128, 8 sequences", 32, 8, 128, 8, 64, 32, 64},
-      BenchLoad{"80x8x128, 1 sequence", 80, 8, 128, 1, 256, 32, 128},
+      BenchLoad{2, 2, 16, 1, 4'096, 64, 512}, BenchLoad{2, 2, 16, 8, 1'024, 64, 64},
+      BenchLoad{2, 2, 16, 64, 256, 64, 64},   BenchLoad{32, 8, 128, 1, 512, 64, 128},
+      BenchLoad{32, 8, 128, 8, 64, 32, 64},   BenchLoad{80, 8, 128, 1, 256, 32, 128},
   };
   return quick ? std::span<const BenchLoad>(kQuick) : std::span<const BenchLoad>(kAll);
 }
@@ -175,33 +179,33 @@ CaseRecord Bench::round(std::uint64_t index) {
   for (std::size_t i = order.size(); i-- > 0;) back[i] = pass(plan, *order[i]);
 
   CaseRecord record{.index = index,
-                    .name = fmt::format("{}, round {}", load_.name, index),
+                    .name = fmt::format("{}, round {}", load_.name(), index),
                     .kind = plan.kind->name(),
                     .law = "bench"};
-  SubjectRecord limit{.subject = plan.kind->name() + "@" + std::string(kLimitVariant)};
-  const auto timing = [](SubjectRecord& of, const std::string& op) -> TimingRecord& {
-    const auto known = std::ranges::find(of.timings, op, &TimingRecord::op);
-    return known != of.timings.end() ? *known : of.timings.emplace_back(TimingRecord{.op = op});
-  };
+  DurationsOf copies;
   for (std::size_t i = 0; i < order.size(); ++i) {
     add(order[i]->name(), there[i], back[i], there.front());
     SubjectRecord& own = record.subjects.emplace_back();
     own.subject = order[i]->name();
+    DurationsOf calls;
     for (const Pass* one : {&there[i], &back[i]})
       for (const Line& line : *one) {
-        merge(timing(own, line.op), line.own);
-        if (line.limit.count() > 0) merge(timing(limit, line.op), line.limit);
-        if (i == 0 && one == &there[i]) record.operations += line.own.count();
+        merge(calls, line.op, line.own);
+        if (line.limit.count() > 0) merge(copies, line.op, line.limit);
       }
+    own.timings = timings_of(calls);
   }
-  if (!limit.timings.empty()) record.subjects.push_back(std::move(limit));
+  for (const Line& line : there.front()) record.operations += line.own.count();
+  if (!copies.empty())
+    record.subjects.push_back({.subject = plan.kind->name() + "@" + std::string(kLimitVariant),
+                               .timings = timings_of(copies)});
   return record;
 }
 
 std::vector<BenchRow> Bench::rows() const {
   std::vector<BenchRow> rows;
   for (const Cell& cell : cells_)
-    rows.push_back({.load = load_.name,
+    rows.push_back({.load = load_.name(),
                     .subject = cell.subject,
                     .op = cell.op,
                     .calls = cell.durations.count(),

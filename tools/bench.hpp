@@ -22,7 +22,6 @@ namespace kvo::tools {
 
 /// What a service does: so many sequences at once, each with a prompt and an answer.
 struct BenchLoad {
-  std::string name;
   std::int64_t num_layers = 0;
   std::int64_t num_heads = 0;
   std::int64_t head_dim = 0;
@@ -30,6 +29,9 @@ struct BenchLoad {
   std::int64_t prompt = 0;  ///< tokens, appended in chunks of `chunk`
   std::int64_t answer = 0;  ///< tokens, one a step
   std::int64_t chunk = 0;
+
+  /// "32x8x128, 1 sequence": layers, heads, cells of a head.
+  [[nodiscard]] std::string name() const;
 };
 
 /// The loads of --quick, and all others.

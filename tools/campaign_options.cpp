@@ -156,11 +156,18 @@ void check_files(const CampaignArguments& arguments, const std::vector<std::stri
   check_reports(arguments.report.json, arguments.report.junit, inputs);
 }
 
+void check_outputs(std::initializer_list<Output> outputs, const std::vector<std::string>& inputs) {
+  for (const Output& output : outputs) {
+    refuse_overwriting(output.path, inputs);
+    for (const Output& other : outputs)
+      if (&other < &output && other.path == output.path && !output.path.empty())
+        throw UsageError(fmt::format("{} and {} name the same file", other.option, output.option));
+  }
+}
+
 void check_reports(const std::string& json, const std::string& junit,
                    const std::vector<std::string>& inputs) {
-  if (json == junit && !json.empty()) throw UsageError("--json and --junit name the same file");
-  refuse_overwriting(json, inputs);
-  refuse_overwriting(junit, inputs);
+  check_outputs({{"--json", json}, {"--junit", junit}}, inputs);
 }
 
 int end_of_campaign(const Campaign& campaign, const std::string& run_file, int status) {

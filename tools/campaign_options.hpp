@@ -1,8 +1,10 @@
 // tools/campaign_options.hpp: the options that every command with many cases has.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -48,7 +50,14 @@ void check_files(const CampaignArguments& arguments, const std::vector<std::stri
 /// The same for one file that is written.
 void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs);
 
-/// The same for both reports, which must not be one file.
+/// A file that is written, by the option that names it; empty: none is.
+struct Output {
+  std::string_view option;
+  const std::string& path;
+};
+/// The same for several, no two of which may be one file.
+void check_outputs(std::initializer_list<Output> outputs, const std::vector<std::string>& inputs);
+/// The same for both reports.
 void check_reports(const std::string& json, const std::string& junit,
                    const std::vector<std::string>& inputs);
 

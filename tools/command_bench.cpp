@@ -137,7 +137,10 @@ std::vector<Bench> benches_of(const Contracts& contracts, const BenchArguments& 
       Bench bench(contracts, comparison, load, arguments.profile);
       if (bench.possible()) benches.push_back(std::move(bench));
     }
-  if (benches.empty()) throw UsageError("no load can be carried out on these subjects");
+  if (benches.empty())
+    throw UsageError(
+        "nothing to time: a load needs a cache that requests can be replayed on, without another "
+        "one inside, and in this machine's memory");
   return benches;
 }
 
@@ -163,6 +166,7 @@ std::optional<std::string> fault_of(const Bench& bench) {
 int run_bench(const Contracts& contracts, const BenchArguments& arguments) {
   if (arguments.output == kStandardOutput)
     throw UsageError("--output -: a run file cannot be standard output");
+  check_outputs({{"--output", arguments.output}, {"--json", arguments.json}}, {});
   std::vector<Bench> benches = benches_of(contracts, arguments);
   std::optional<RunFile> file;
   if (!arguments.output.empty())

@@ -63,9 +63,11 @@ TEST_F(BenchCommand, TimesOnlyWhatIsRight) {
 
 TEST_F(BenchCommand, RefusesWhatCannotBeTimed) {
   expect_refused({"bench", "layred"}, "did you mean");
-  expect_refused({"bench", "block_pool", "--quick"}, "no load can be carried out");
+  expect_refused({"bench", "block_pool", "--quick"}, "nothing to time");
   expect_refused({"bench", "layered", "--rounds", "0"}, "--rounds");
   expect_refused({"bench", "layered", "--quick", "-o", "-"}, "cannot be standard output");
+  expect_refused({"bench", "layered", "--quick", "-o", "one", "--json", "one"},
+                 "--output and --json name the same file");
   (void)file("there", "text");
   expect_refused({"bench", "layered", "--quick", "-o", "there"}, "is there already");
 }

@@ -56,8 +56,10 @@ void refuse_unlike(const RunRecord& baseline, const RunRecord& other, const std:
 int run_gate(const GateArguments& arguments) {
   std::vector<std::string> inputs{arguments.baseline, arguments.current};
   if (!arguments.again.empty()) inputs.push_back(arguments.again);
-  check_reports(arguments.json, arguments.junit, inputs);
-  refuse_overwriting(arguments.markdown, inputs);
+  check_outputs({{"--json", arguments.json},
+                 {"--junit", arguments.junit},
+                 {"--markdown", arguments.markdown}},
+                inputs);
   const RunRecord baseline = run_of(arguments.baseline);
   const RunRecord current = run_of(arguments.current);
   refuse_unlike(baseline, current, arguments.current);
@@ -95,15 +97,16 @@ Run declare_gate(CLI::App& app, const Contracts& /*contracts*/) {
                  "another run of what the baseline is of: what differs between them is noise")
       ->type_name("FILE");
   app.add_option("--slower", arguments->slower, "growth of a ratio of times that passes")
-      ->check(CLI::Range(0.0, 10'000.0))
+      ->check(not_negative())
       ->type_name("PERCENT")
       ->capture_default_str();
   app.add_option("--error", arguments->error, "false alarms in so many gates, by chance")
-      ->check(CLI::Range(1e-6, 50.0))
+      ->check(percent())
+      ->check(positive())
       ->type_name("PERCENT")
       ->capture_default_str();
   app.add_option("--fewer", arguments->fewer, "loss of operations and judged cases that passes")
-      ->check(CLI::Range(0.0, 100.0))
+      ->check(percent())
       ->type_name("PERCENT")
       ->capture_default_str();
   app.add_flag("--no-timings", arguments->no_timings, "compare no times");

@@ -100,7 +100,11 @@ TEST_F(GateCommand, RefusesWhatItCannotCompare) {
   expect_refused({"gate", "a.jsonl", file("text", "no run\n")}, "is not the first line of a run");
   expect_refused({"gate", "a.jsonl", file("empty", "")}, "is not the first line of a run");
   expect_refused({"gate", "a.jsonl", "documented.jsonl"}, "profile");
-  expect_refused({"gate", "a.jsonl", "a.jsonl", "--slower", "-1"}, "--slower");
+  expect_refused({"gate", "a.jsonl", "a.jsonl", "--slower", "-1"}, "--slower: -1 is below zero");
+  expect_refused({"gate", "a.jsonl", "a.jsonl", "--fewer", "101"}, "101 is not from 0 to 100");
+  expect_refused({"gate", "a.jsonl", "a.jsonl", "--error", "x"}, "--error: 'x' is no number");
+  expect_refused({"gate", "a.jsonl", "a.jsonl", "--json", "-", "--markdown", "-"},
+                 "--json and --markdown name the same file");
   expect_refused({"gate", "a.jsonl", "a.jsonl", "--json", "a.jsonl"}, "it would be overwritten");
   const std::string header = read("a.jsonl").substr(0, read("a.jsonl").find('\n') + 1);
   expect_refused({"gate", "a.jsonl", file("none", header)}, "holds no case");

@@ -155,16 +155,12 @@ bool is_too_short(const Spent& spent) {
   return spent.nanoseconds < kLeastNanoseconds * std::max(spent.calls, 1.0);
 }
 
-std::string reference_of(const std::string& subject) {
-  return subject.substr(0, subject.find('@')) + "@reference";
-}
-
 // The logarithm of a subject's time over the reference's, in one case; nothing without both, and
 // where one is too short to tell.
 std::optional<double> ratio_in(const CaseRecord& record, const std::string& subject,
                                const std::string& op) {
   const SubjectRecord* one = agreeing(record, subject);
-  const SubjectRecord* reference = agreeing(record, reference_of(subject));
+  const SubjectRecord* reference = agreeing(record, reference_name(subject));
   if (one == nullptr || reference == nullptr) return std::nullopt;
   const Spent own = spent_in(*one, op);
   const Spent other = spent_in(*reference, op);
@@ -183,7 +179,7 @@ void add_case(const CaseRecord& before, const CaseRecord& now, const CaseRecord*
   if (again != nullptr && !are_one_case(before, *again)) again = nullptr;
   for (const SubjectRecord& subject : now.subjects) {
     const std::string& name = subject.subject;
-    if (name == reference_of(name) || name.ends_with("@" + std::string(kLimitVariant))) continue;
+    if (name == reference_name(name) || name.ends_with("@" + std::string(kLimitVariant))) continue;
     std::vector<std::string> ops{""};
     for (const TimingRecord& timing : subject.timings) ops.push_back(timing.op);
     for (const std::string& op : ops) {

@@ -57,4 +57,14 @@ inline std::string no_number(const std::string& text) {
   return {check, ""};
 }
 
+/// Refuses what is no share: below 0 or above 100.
+[[nodiscard]] inline CLI::Validator percent() {
+  const auto check = [](const std::string& text) {
+    const auto number = detail::number_of(text);
+    if (!number) return detail::no_number(text);
+    return *number >= 0 && *number <= 100 ? std::string() : text + " is not from 0 to 100";
+  };
+  return {check, ""};
+}
+
 }  // namespace kvo::tools

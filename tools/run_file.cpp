@@ -212,6 +212,19 @@ ShrunkRecord shrunk_record(const Repro& repro) {
   return record;
 }
 
+std::string reference_name(const std::string& subject) {
+  return subject.substr(0, subject.find('@')) + "@reference";
+}
+
+TimingRecord timing_record(std::string_view op, const Durations& durations) {
+  TimingRecord timing{.op = std::string(op),
+                      .total_nanoseconds = durations.total_nanoseconds(),
+                      .payload_bytes = durations.payload_bytes()};
+  for (const auto& [bucket, count] : durations.histogram())
+    timing.histogram.push_back({bucket, count});
+  return timing;
+}
+
 CaseRecord record_of(std::uint64_t index, const CaseResult& result) {
   CaseRecord record{.index = index,
                     .name = result.name,
@@ -231,14 +244,8 @@ CaseRecord record_of(std::uint64_t index, const CaseResult& result) {
     if (subject.verdict.failed()) out.alike = record.law + " " + subject.verdict.signature();
     out.sides = subject.sides;
     if (subject.repro) out.shrunk = shrunk_record(*subject.repro);
-    for (const Timings::Row& row : subject.timings.rows()) {
-      TimingRecord& timing = out.timings.emplace_back();
-      timing.op = row.op->name;
-      timing.total_nanoseconds = row.durations.total_nanoseconds();
-      timing.payload_bytes = row.durations.payload_bytes();
-      for (const auto& [bucket, count] : row.durations.histogram())
-        timing.histogram.push_back({bucket, count});
-    }
+    for (const Timings::Row& row : subject.timings.rows())
+      out.timings.push_back(timing_record(row.op->name, row.durations));
   }
   return record;
 }

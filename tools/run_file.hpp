@@ -84,6 +84,9 @@ BOOST_DESCRIBE_STRUCT(SubjectRecord, (),
 /// The variant of a bench's limit, which stands among the subjects of a case: "views.paged@memcpy".
 inline constexpr std::string_view kLimitVariant = "memcpy";
 
+/// Whom a subject is compared with: "views.paged@reference" for "views.paged@optimized".
+[[nodiscard]] std::string reference_name(const std::string& subject);
+
 /// One case, as written and as read again.
 struct CaseRecord {
   std::uint64_t index = 0;
@@ -106,6 +109,7 @@ extern template const Type& type_of<tools::CaseRecord>();  // in run_file.cpp
 
 namespace kvo::tools {
 
+[[nodiscard]] TimingRecord timing_record(std::string_view op, const Durations& durations);
 [[nodiscard]] CaseRecord record_of(std::uint64_t index, const CaseResult& result);
 [[nodiscard]] ShrunkRecord shrunk_record(const Repro& repro);
 

@@ -22,10 +22,6 @@ std::optional<float> to_float(const std::optional<double>& number) {
   return number ? std::optional(static_cast<float>(*number)) : std::nullopt;
 }
 
-std::string reference_name(const std::string& subject) {
-  return subject.substr(0, subject.find('@')) + "@reference";
-}
-
 // One a subject.
 void keep_first(std::vector<FailureSummary>& firsts, const CaseRecord& record,
                 const SubjectRecord& subject) {

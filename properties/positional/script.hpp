@@ -20,67 +20,17 @@
 namespace kvo::positional {
 
 // States worth reaching.
-enum class Label : std::uint8_t {
-  kWindowExceeded,
-  kRingOfCellsReused,
-  kSharedCells,
-  kMiddleRemovalWithShift,
-  kKeptCellsBetweenMovedOnes,
-  kFull,
-  kFullAndRecovered,
-  kEncoderReput,
-  kEncoderResultGivenUp,
-  kWrapperUnwound,
-  kRemovalRefusedForASharedCell,
-  kNoShiftFunction,
-  kReservePass,
-  kRowsSeeingAhead,
-  kChunkBoundaryCrossed,
-  kResumeRefused,
-  kPaddingRoundedTheRange,
-  kShiftFunctionFailed,
-  kMemberSelected,
-  kRemovalRefusedForTheWindow,
-  // Sizes.
-  kMoreThan64Cells,
-  kMoreThan1024Cells,
-  kMoreThan16Tokens,
-  kMoreThan64Tokens,
-  k65SequencesInABatch,
-  k65SequencesInACase,
-  k64EvictionsOfASequence,
-  kFiveLayers,
-  kFiveLayersMoved,
-  kFourHeads,
-  kHeadsOf64Elements,
-  kHalfWordsInRunsOf64,
-  // Long lives.
-  kIdleFor256Passes,
-  kIdleFor65536Passes,
-  // Planned orders.
-  kCopiedOntoThenSeenAhead,
-  kRemovedThenSeenAhead,
-  kRefusedWhileTwoEvict,
-  kReservedInBetween,
-  kSharedThenMoved,
-  kSharedThenParted,
-  kManyGroupsMoved,
-  kPrefilledAtOnce,
-  kManyRowsOfMasks
-};
-BOOST_DESCRIBE_ENUM(Label, kWindowExceeded, kRingOfCellsReused, kSharedCells,
-                    kMiddleRemovalWithShift, kKeptCellsBetweenMovedOnes, kFull, kFullAndRecovered,
-                    kEncoderReput, kEncoderResultGivenUp, kWrapperUnwound,
-                    kRemovalRefusedForASharedCell, kNoShiftFunction, kReservePass, kRowsSeeingAhead,
-                    kChunkBoundaryCrossed, kResumeRefused, kPaddingRoundedTheRange,
-                    kShiftFunctionFailed, kMemberSelected, kRemovalRefusedForTheWindow,
-                    kMoreThan64Cells, kMoreThan1024Cells, kMoreThan16Tokens, kMoreThan64Tokens,
-                    k65SequencesInABatch, k65SequencesInACase, k64EvictionsOfASequence, kFiveLayers,
-                    kFiveLayersMoved, kFourHeads, kHeadsOf64Elements, kHalfWordsInRunsOf64,
-                    kIdleFor256Passes, kIdleFor65536Passes, kCopiedOntoThenSeenAhead,
-                    kRemovedThenSeenAhead, kRefusedWhileTwoEvict, kReservedInBetween,
-                    kSharedThenMoved, kSharedThenParted, kManyGroupsMoved, kPrefilledAtOnce,
-                    kManyRowsOfMasks)
+BOOST_DEFINE_FIXED_ENUM_CLASS(
+    Label, std::uint8_t, kWindowExceeded, kRingOfCellsReused, kSharedCells, kMiddleRemovalWithShift,
+    kKeptCellsBetweenMovedOnes, kFull, kFullAndRecovered, kEncoderReput, kEncoderResultGivenUp,
+    kWrapperUnwound, kRemovalRefusedForASharedCell, kNoShiftFunction, kReservePass,
+    kRowsSeeingAhead, kChunkBoundaryCrossed, kResumeRefused, kPaddingRoundedTheRange,
+    kShiftFunctionFailed, kMemberSelected, kRemovalRefusedForTheWindow, kMoreThan64Cells,
+    kMoreThan1024Cells, kMoreThan16Tokens, kMoreThan64Tokens, k65SequencesInABatch,
+    k65SequencesInACase, k64EvictionsOfASequence, kFiveLayers, kFiveLayersMoved, kFourHeads,
+    kHeadsOf64Elements, kHalfWordsInRunsOf64, kIdleFor256Passes, kIdleFor65536Passes,
+    kCopiedOntoThenSeenAhead, kRemovedThenSeenAhead, kRefusedWhileTwoEvict, kReservedInBetween,
+    kSharedThenMoved, kSharedThenParted, kManyGroupsMoved, kPrefilledAtOnce, kManyRowsOfMasks)
 
 class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Label> {
  public:
