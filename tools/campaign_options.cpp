@@ -149,11 +149,10 @@ void check_files(const CampaignArguments& arguments, const std::vector<std::stri
     throw UsageError("--output -: a run file cannot be standard output");
   if (arguments.campaign.resume && arguments.campaign.output.empty())
     throw UsageError("--resume needs the run file: --output");
-  for (const std::string& report : {arguments.report.json, arguments.report.junit})
-    if (arguments.campaign.output == report && !report.empty())
-      throw UsageError("--output and a report name the same file");
-  refuse_overwriting(arguments.campaign.output, inputs);
-  check_reports(arguments.report.json, arguments.report.junit, inputs);
+  check_outputs({{"--output", arguments.campaign.output},
+                 {"--json", arguments.report.json},
+                 {"--junit", arguments.report.junit}},
+                inputs);
 }
 
 void check_outputs(std::initializer_list<Output> outputs, const std::vector<std::string>& inputs) {

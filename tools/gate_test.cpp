@@ -177,6 +177,21 @@ TEST(Gate, TooFewCasesSayNothingOfTimes) {
   EXPECT_THAT(gate_text(result, true), HasSubstr("too few cases to tell"));
 }
 
+// Of a call of some nanoseconds a good part is the reading of the clock.
+TEST(Gate, CallsThatAreTooShortAreNotCompared) {
+  RunRecord baseline = a_run();
+  for (CaseRecord& record : baseline.cases)
+    for (SubjectRecord& subject : record.subjects)
+      for (TimingRecord& timing : subject.timings)
+        timing.histogram = {{.bucket = 100, .count = timing.total_nanoseconds / 150}};
+  RunRecord current = baseline;
+  for (CaseRecord& record : current.cases) record.subjects[kOwn].timings[0].total_nanoseconds *= 4;
+  const GateResult result = gated(baseline, current);
+  EXPECT_THAT(result.timings, IsEmpty());
+  EXPECT_THAT(result.findings, IsEmpty());
+  EXPECT_THAT(gate_text(result, false), HasSubstr("long enough to tell"));
+}
+
 TEST(Gate, TimesOfOtherCasesAreNotCompared) {
   RunRecord current = a_run();
   current.header.seed = 2;

@@ -1,6 +1,8 @@
 // How the figures of cases become those of a run.
 #include "tools/summary.hpp"
 
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,6 +44,30 @@ TEST(Summary, CasesThatTellNothingHaveNoFigures) {
   Summary summary;
   summary.add({.index = 0, .name = "case", .kind = "a.b", .law = "agreement"});
   EXPECT_THAT(summary.figures(), IsEmpty());
+}
+
+CaseRecord timed_case(std::uint64_t reference, std::uint64_t own) {
+  CaseRecord record{.index = 0, .name = "case", .kind = "a.b", .law = "agreement"};
+  for (const auto& [name, nanoseconds] :
+       {std::pair{"a.b@reference", reference}, {"a.b@own", own}}) {
+    SubjectRecord subject{.subject = name};
+    subject.timings = {{.op = "append", .total_nanoseconds = nanoseconds}};
+    record.subjects.push_back(std::move(subject));
+  }
+  return record;
+}
+
+// One preemption is longer than all that is measured.
+TEST(Summary, OneCaseThatWasPreemptedDoesNotDecideARatio) {
+  Summary summary;
+  for (std::uint64_t i = 0; i < 20; ++i) summary.add(timed_case(1'000 + i, 2'000 + 2 * i));
+  summary.add(timed_case(1'000, 10'000'000));
+  const auto subjects = summary.subjects(nullptr);
+  ASSERT_EQ(subjects.size(), 2U);
+  EXPECT_EQ(subjects[1].time_ratio, 2.0F);
+  ASSERT_EQ(subjects[1].timings.size(), 1U);
+  EXPECT_EQ(subjects[1].timings[0].ratio_to_reference, 2.0F);
+  EXPECT_EQ(subjects[0].time_ratio, 1.0F);
 }
 
 }  // namespace

@@ -239,6 +239,42 @@ TEST(Lockstep, ABrokenInvariantIsAVerdict) {
   EXPECT_NE(verdict.reason.find("1 + 1 == 3"), std::string::npos);
 }
 
+// The reference behind a session that counts how often its invariants are looked at.
+class Watched final : public Session {
+ public:
+  Watched(std::unique_ptr<Session> session, std::uint64_t& looks)
+      : session_(std::move(session)), looks_(&looks) {}
+  [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
+    return session_->apply(op, probe);
+  }
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
+    ++*looks_;
+    return session_->broken_invariant();
+  }
+
+ private:
+  std::unique_ptr<Session> session_;
+  std::uint64_t* looks_;
+};
+
+// A cache looks at all that it holds, so that every look in a long script would cost its square.
+TEST(Lockstep, InvariantsOfALongScriptAreLookedAtLessOften) {
+  std::uint64_t looks = 0;
+  Subject watched = reference();
+  watched.variant = "watched";
+  watched.open = [&looks](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+    return std::make_unique<Watched>(std::move(*reference().open(setup)), looks);
+  };
+  const std::array<const Subject*, 1> subjects{&watched};
+  Lockstep lockstep(&reference(), subjects, {});
+  lockstep.step(Op::of(layered::New{1, 1, 1}));
+  for (int i = 1; i < 1'000; ++i) lockstep.step(Op::of(layered::Len{0}));
+  EXPECT_EQ(looks, 1'000U) << "of the first thousand operations each";
+  looks = 0;
+  for (int i = 0; i < 3'200; ++i) lockstep.step(Op::of(layered::Len{0}));
+  EXPECT_EQ(looks, 100U) << "every thirty-second operation";
+}
+
 TEST(Lockstep, AWrongValueIsAMismatchWithItsPlace) {
   const Verdict verdict = verdict_on(faulty([]() -> Status { return {}; }), advance_once());
   EXPECT_EQ(verdict.outcome, Outcome::kMismatch);
