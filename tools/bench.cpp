@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <chrono>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -16,14 +14,12 @@
 namespace kvo::tools {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// Copies go round in it: larger than the caches of a processor, as what a cache holds is.
-constexpr std::size_t kLimitBytes = std::size_t{64} << 20U;
+// Each sequence twice, one behind the other: cold and warm.
+constexpr std::int64_t kTimes = 2;
 
 std::vector<replay::Request> requests_of(const BenchLoad& load) {
   std::vector<replay::Request> requests;
-  for (std::int64_t i = 0; i < load.sequences; ++i)
+  for (std::int64_t i = 0; i < kTimes * load.sequences; ++i)
     requests.push_back(
         {.arrival_us = 0, .input_tokens = load.prompt, .output_tokens = load.answer});
   return requests;
@@ -36,22 +32,28 @@ replay::ReplayOptions options_of(const BenchLoad& load, Profile profile) {
                       .draft_every = 0,
                       .read_every = load.answer,
                       .cancel_every = 0,
-                      .burst = load.sequences};
+                      .burst = kTimes * load.sequences};
   options.lowering = {.num_layers = load.num_layers,
                       .num_heads = load.num_heads,
                       .head_dim = load.head_dim,
                       .pool_percent = 100,
-                      .requests_per_case = load.sequences};
+                      .requests_per_case = kTimes * load.sequences};
   options.scale = 1;
   options.profile = profile;
   options.invariants_every = std::numeric_limits<std::uint64_t>::max();
   return options;
 }
 
-std::size_t bytes_of(const Op& op, const Observation& seen) {
-  std::size_t bytes = payload_bytes(op.arguments().type(), op.arguments().get());
-  if (seen.returns) bytes += payload_bytes(seen.returns.type(), seen.returns.get());
-  return bytes;
+// Tensor bytes that a call was given, and all that it moved.
+struct Bytes {
+  std::size_t given = 0;
+  std::size_t all = 0;
+};
+
+Bytes bytes_of(const Op& op, const Observation& seen) {
+  const std::size_t given = payload_bytes(op.arguments().type(), op.arguments().get());
+  if (!seen.returns) return {given, given};
+  return {given, given + payload_bytes(seen.returns.type(), seen.returns.get())};
 }
 
 using DurationsOf = std::vector<std::pair<std::string, Durations>>;
@@ -66,6 +68,11 @@ std::vector<TimingRecord> timings_of(const DurationsOf& durations) {
   std::vector<TimingRecord> timings;
   for (const auto& [op, of_op] : durations) timings.push_back(timing_record(op, of_op));
   return timings;
+}
+
+// As timings of a run file.
+std::string timing_name(const std::string& op, bool cold) {
+  return cold ? op + ", cold" : op;
 }
 
 // Calls that move about as much are one row.
@@ -99,29 +106,20 @@ Bench::Bench(const Contracts& contracts, const Comparison& comparison, const Ben
              Profile profile)
     : load_(load),
       replay_(contracts, requests_of(load), {comparison}, options_of(load, profile)),
-      limit_memory_(kLimitBytes, std::byte{1}) {}
+      warm_memory_(true) {}
 
-CaseResult Bench::verified() const {
-  return run_case(replay_.plan(0), {.attempts = 0});
+CaseResult Bench::verified() {
+  CaseResult result = run_case(replay_.plan(0), {.attempts = 0});
+  operations_ = result.operations;
+  return result;
 }
 
-Bench::Cell& Bench::cell_of(const std::string& subject, const std::string& op) {
-  const auto known = std::ranges::find_if(
-      cells_, [&](const Cell& cell) { return cell.subject == subject && cell.op == op; });
-  return known != cells_.end() ? *known : cells_.emplace_back(Cell{.subject = subject, .op = op});
-}
-
-// Nanoseconds of a memcpy from memory that was just read to memory that was touched before.
-std::uint64_t Bench::copied(std::size_t bytes) {
-  const std::size_t size = std::min(bytes, kLimitBytes / 2);
-  if (limit_at_ + 2 * size > kLimitBytes) limit_at_ = 0;
-  const auto begin = Clock::now();
-  std::memcpy(limit_memory_.data() + size + limit_at_, limit_memory_.data(), size);
-  asm volatile("" : : "r"(limit_memory_.data()) : "memory");
-  const std::chrono::duration<double, std::nano> spent = Clock::now() - begin;
-  limit_at_ += size;
-  return static_cast<std::uint64_t>(spent.count() * static_cast<double>(bytes) /
-                                    static_cast<double>(size));
+Bench::Cell& Bench::cell_of(const std::string& subject, const Line& line) {
+  const auto known = std::ranges::find_if(cells_, [&](const Cell& cell) {
+    return cell.subject == subject && cell.op == line.op && cell.cold == line.cold;
+  });
+  if (known != cells_.end()) return *known;
+  return cells_.emplace_back(Cell{.subject = subject, .op = line.op, .cold = line.cold});
 }
 
 Bench::Pass Bench::pass(const CasePlan& plan, const Subject& subject) {
@@ -136,34 +134,47 @@ Bench::Pass Bench::pass(const CasePlan& plan, const Subject& subject) {
   const auto ops = plan.ops();
   Probe probe;
   Labels labels;
+  LimitMemory cold_memory(false);
   Pass lines;
+  std::uint64_t operations = 0;
   while (const std::optional<Op> op = ops->next()) {
     const Observation seen = (*session)->apply(*op, probe);
     const std::uint64_t nanoseconds = probe.take_nanoseconds();
     ops->saw(*op, seen, labels);
-    const std::size_t bytes = bytes_of(*op, seen);
-    const std::string name = row_name(*op, bytes);
-    auto line = std::ranges::find(lines, name, &Line::op);
-    if (line == lines.end()) line = lines.insert(lines.end(), {name, {}, {}});
-    line->own.add(nanoseconds, bytes);
-    if (bytes > 0) line->limit.add(copied(bytes), bytes);
+    const bool cold = ++operations * kTimes <= operations_;
+    const Bytes bytes = bytes_of(*op, seen);
+    const std::string name = row_name(*op, bytes.all);
+    auto line = std::ranges::find_if(
+        lines, [&](const Line& one) { return one.cold == cold && one.op == name; });
+    if (line == lines.end()) line = lines.insert(lines.end(), {.op = name, .cold = cold});
+    line->own.add(nanoseconds, bytes.all);
+    if (bytes.all == 0) continue;
+    LimitMemory& memory = cold ? cold_memory : warm_memory_;
+    line->copied.add(memory.copied(bytes.all), bytes.all);
+    if (bytes.given == 0) line->cleared.add(memory.cleared(bytes.all), bytes.all);
   }
   return lines;
 }
 
 void Bench::add(const std::string& subject, const Pass& first, const Pass& second,
                 const Pass& reference) {
+  const auto same_in = [](const Pass& pass, const Line& line) {
+    return std::ranges::find_if(
+        pass, [&](const Line& one) { return one.cold == line.cold && one.op == line.op; });
+  };
   for (const Line& line : first) {
-    Cell& cell = cell_of(subject, line.op);
+    Cell& cell = cell_of(subject, line);
+    const std::uint64_t own = line.own.total_nanoseconds();
     cell.durations.merge(line.own);
-    cell.to_limit.add_times(line.own.total_nanoseconds(), line.limit.total_nanoseconds());
-    const auto again = std::ranges::find(second, line.op, &Line::op);
+    cell.to_memcpy.add_times(own, line.copied.total_nanoseconds());
+    cell.to_memset.add_times(own, line.cleared.total_nanoseconds());
+    const auto again = same_in(second, line);
     if (again == second.end()) continue;
     cell.durations.merge(again->own);
-    cell.noise.add_times(again->own.total_nanoseconds(), line.own.total_nanoseconds());
-    const auto other = std::ranges::find(reference, line.op, &Line::op);
+    cell.noise.add_times(again->own.total_nanoseconds(), own);
+    const auto other = same_in(reference, line);
     if (other == reference.end() || &reference == &first) continue;
-    cell.to_reference.add_times(line.own.total_nanoseconds(), other->own.total_nanoseconds());
+    cell.to_reference.add_times(own, other->own.total_nanoseconds());
   }
 }
 
@@ -190,8 +201,8 @@ CaseRecord Bench::round(std::uint64_t index) {
     DurationsOf calls;
     for (const Pass* one : {&there[i], &back[i]})
       for (const Line& line : *one) {
-        merge(calls, line.op, line.own);
-        if (line.limit.count() > 0) merge(copies, line.op, line.limit);
+        merge(calls, timing_name(line.op, line.cold), line.own);
+        if (line.copied.count() > 0) merge(copies, timing_name(line.op, line.cold), line.copied);
       }
     own.timings = timings_of(calls);
   }
@@ -208,12 +219,14 @@ std::vector<BenchRow> Bench::rows() const {
     rows.push_back({.load = load_.name(),
                     .subject = cell.subject,
                     .op = cell.op,
+                    .cold = cell.cold,
                     .calls = cell.durations.count(),
                     .payload_bytes = cell.durations.payload_bytes() / cell.durations.count(),
                     .median_nanoseconds = static_cast<double>(cell.durations.quantile(0.5)),
                     .worst_nanoseconds = static_cast<double>(cell.durations.quantile(1)),
                     .to_reference = cell.to_reference.middle(),
-                    .to_limit = cell.to_limit.middle(),
+                    .to_memcpy = cell.to_memcpy.middle(),
+                    .to_memset = cell.to_memset.middle(),
                     .noise = cell.noise.middle()});
   return rows;
 }

@@ -1,10 +1,12 @@
 // tools/bench.hpp: loads of one shape, timed side by side: subjects, their reference, and memcpy.
 //
 // A round passes over the subjects of a cache kind from the first to the last and back (A B B A),
-// so that a drift of the machine falls on all; a pass is the whole load in a session of its own.
-// Behind each call that moves rows the same number of bytes is copied by memcpy, from the same rows
-// to memory that was touched before: the limit, at that moment. A round is a case of a run file, so
-// that `kvoracle gate` compares two benches as it compares two runs.
+// so that a drift of the machine falls on all; a pass is a session of its own, which carries out
+// the whole load twice: cold, in memory that it has not touched, and warm, as a service works that
+// has been up for a while. Behind each call that moves rows the same number of bytes is copied by
+// memcpy and, where none were given, set by memset: the limits, at that moment, in memory as cold
+// or warm as the cache's. A round is a case of a run file, so that `kvoracle gate` compares two
+// benches as it compares two runs.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "properties/replay/replay.hpp"
+#include "tools/limit_memory.hpp"
 #include "tools/paired_ratios.hpp"
 #include "tools/run_file.hpp"
 
@@ -42,13 +45,15 @@ struct BenchLoad {
 struct BenchRow {
   std::string load;
   std::string subject;
-  std::string op;  ///< "update, 8.00 KiB"
+  std::string op;     ///< "update, 8.00 KiB"
+  bool cold = false;  ///< of the first time in a session
   std::uint64_t calls = 0;
   std::uint64_t payload_bytes = 0;  ///< tensor bytes in arguments and results of a call, on average
   double median_nanoseconds = 0;    ///< to 1/16
   double worst_nanoseconds = 0;     ///< to 1/16
   std::optional<Ratios::Middle> to_reference = std::nullopt;  ///< median of the rounds' ratios
-  std::optional<Ratios::Middle> to_limit = std::nullopt;      ///< time over memcpy's
+  std::optional<Ratios::Middle> to_memcpy = std::nullopt;     ///< time over memcpy's
+  std::optional<Ratios::Middle> to_memset = std::nullopt;     ///< as to_memcpy; of results alone
   /// Time in the second pass of a round over that in the first: what differs without any reason.
   std::optional<Ratios::Middle> noise = std::nullopt;
 };
@@ -63,7 +68,7 @@ class Bench {
   [[nodiscard]] bool possible() const { return replay_.cases() > 0; }
   /// All subjects compared with each other and with what was put in, untimed. A time counts only
   /// behind this.
-  [[nodiscard]] CaseResult verified() const;
+  [[nodiscard]] CaseResult verified();
   /// One round, as case `index` of a run file. Requires  verified() found no fault.
   [[nodiscard]] CaseRecord round(std::uint64_t index);
   /// All rounds so far.
@@ -73,30 +78,33 @@ class Bench {
   /// What one pass took for one row.
   struct Line {
     std::string op;
-    Durations own;
-    Durations limit;  ///< memcpy of as many bytes
+    bool cold = false;
+    Durations own = {};
+    Durations copied = {};   ///< memcpy of as many bytes
+    Durations cleared = {};  ///< memset of as many bytes
   };
   struct Cell {
     std::string subject;
     std::string op;
+    bool cold = false;
     Durations durations = {};
     Ratios to_reference = {};
-    Ratios to_limit = {};
+    Ratios to_memcpy = {};
+    Ratios to_memset = {};
     Ratios noise = {};
   };
   using Pass = std::vector<Line>;
 
   [[nodiscard]] Pass pass(const CasePlan& plan, const Subject& subject);
-  [[nodiscard]] std::uint64_t copied(std::size_t bytes);
-  Cell& cell_of(const std::string& subject, const std::string& op);
+  Cell& cell_of(const std::string& subject, const Line& line);
   void add(const std::string& subject, const Pass& first, const Pass& second,
            const Pass& reference);
 
   BenchLoad load_;
   replay::Replay replay_;
   std::vector<Cell> cells_;
-  std::vector<std::byte> limit_memory_;
-  std::size_t limit_at_ = 0;
+  LimitMemory warm_memory_;
+  std::uint64_t operations_ = 0;  ///< of both times together
   std::size_t passes_ = 0;
 };
 

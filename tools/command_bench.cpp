@@ -34,6 +34,7 @@ struct BenchArguments {
   std::uint64_t rounds = 20;
   bool quick = false;
   bool all = false;
+  bool cold = false;
   std::string output;
   bool overwrite = false;
   std::string json;
@@ -59,14 +60,21 @@ bool is_too_short(const BenchRow& row, double clock) {
 // Rows that are shown where they lie.
 bool is_view(const BenchRow& row) {
   constexpr double kTwiceMemcpy = 0.5;
-  return row.to_limit && row.to_limit->median < kTwiceMemcpy;
+  return row.to_memcpy && row.to_memcpy->median < kTwiceMemcpy;
 }
 
 std::string middle_text(const std::optional<Ratios::Middle>& middle) {
   return middle ? interval_text(middle->median, middle->low, middle->high) : "-";
 }
 
-std::string table_of(const std::vector<BenchRow>& rows, double clock, bool all) {
+std::string limit_text(const BenchRow& row, const std::optional<Ratios::Middle>& limit,
+                       bool too_short) {
+  if (row.payload_bytes == 0 || is_view(row) || !limit) return "";
+  return too_short ? "too short to tell" : middle_text(limit);
+}
+
+std::string table_of(const std::vector<BenchRow>& rows, double clock,
+                     const BenchArguments& arguments) {
   using Align = Table::Align;
   Table table({{"load", Align::kLeft},
                {"subject", Align::kLeft},
@@ -76,10 +84,12 @@ std::string table_of(const std::vector<BenchRow>& rows, double clock, bool all) 
                {"worst", Align::kRight, 4},
                {"rate", Align::kRight, 3},
                {"/ memcpy", Align::kRight, 2},
+               {"/ memset", Align::kRight, 6},
                {"/ reference", Align::kRight},
                {"second pass / first", Align::kRight, 1}});
   for (const BenchRow& row : rows) {
-    if (!all && row.payload_bytes == 0) continue;
+    if (!arguments.all && row.payload_bytes == 0) continue;
+    if (row.cold != arguments.cold) continue;
     const bool too_short = is_too_short(row, clock);
     const bool view = is_view(row);
     const auto bytes = static_cast<double>(row.payload_bytes);
@@ -88,9 +98,7 @@ std::string table_of(const std::vector<BenchRow>& rows, double clock, bool all) 
                row.payload_bytes == 0 ? ""
                : view                 ? "view"
                                       : throughput_text(bytes, row.median_nanoseconds),
-               row.payload_bytes == 0 || view ? ""
-               : too_short                    ? "too short to tell"
-                                              : middle_text(row.to_limit),
+               limit_text(row, row.to_memcpy, too_short), limit_text(row, row.to_memset, too_short),
                too_short ? "too short to tell" : middle_text(row.to_reference),
                middle_text(row.noise)});
   }
@@ -108,12 +116,14 @@ boost::json::object json_of(const BenchRow& row, double clock) {
   return {{"load", row.load},
           {"subject", row.subject},
           {"op", row.op},
+          {"cold", row.cold},
           {"calls", row.calls},
           {"payload_bytes", row.payload_bytes},
           {"median_nanoseconds", row.median_nanoseconds},
           {"worst_nanoseconds", row.worst_nanoseconds},
           {"to_reference", json_of(row.to_reference)},
-          {"to_memcpy", json_of(row.to_limit)},
+          {"to_memcpy", json_of(row.to_memcpy)},
+          {"to_memset", json_of(row.to_memset)},
           {"noise", json_of(row.noise)},
           {"too_short", is_too_short(row, clock)},
           {"view", is_view(row)}};
@@ -156,7 +166,7 @@ RunHeader header_of(const BenchArguments& arguments) {
 }
 
 // Nothing for a load that a subject carries out as it should.
-std::optional<std::string> fault_of(const Bench& bench) {
+std::optional<std::string> fault_of(Bench& bench) {
   for (const SubjectResult& subject : bench.verified().subjects)
     if (subject.verdict.outcome != Outcome::kAgrees)
       return subject.subject + ": " + subject.verdict.text();
@@ -202,7 +212,7 @@ int run_bench(const Contracts& contracts, const BenchArguments& arguments) {
     write_result(arguments.json, "bench",
                  {{"rounds", arguments.rounds}, {"clock_nanoseconds", clock}, {"rows", all}});
   }
-  if (arguments.json != kStandardOutput) print_out(table_of(rows, clock, arguments.all));
+  if (arguments.json != kStandardOutput) print_out(table_of(rows, clock, arguments));
   return interrupted() ? kExitInterrupted : status;
 }
 
@@ -221,6 +231,9 @@ Run declare_bench(CLI::App& app, const Contracts& contracts) {
       ->capture_default_str()
       ->group(kExtentGroup);
   app.add_flag("--all", arguments->all, "show operations that move no rows, too")
+      ->group(kRunningGroup);
+  app.add_flag("--cold", arguments->cold,
+               "show the first time that a session carries out the load, not the second")
       ->group(kRunningGroup);
   app.add_option("-o,--output", arguments->output, "run file to write, for gate")
       ->type_name("FILE")

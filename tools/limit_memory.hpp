@@ -1,0 +1,35 @@
+// tools/limit_memory.hpp: how long memcpy and memset take for as many bytes as a call moved.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kvo::tools {
+
+/// Memory that is copied and set round and round: larger than the caches of a processor, as what a
+/// cache holds is, and in huge pages where the system gives them, as a cache's may be.
+class LimitMemory {
+ public:
+  /// `touched`: copies meet no page for the first time; else each does until memory goes round.
+  /// Throws std::bad_alloc.
+  explicit LimitMemory(bool touched);
+  LimitMemory(LimitMemory&& other) noexcept;
+  LimitMemory(const LimitMemory&) = delete;
+  LimitMemory& operator=(const LimitMemory&) = delete;
+  LimitMemory& operator=(LimitMemory&&) = delete;
+  ~LimitMemory();
+
+  /// Nanoseconds of a memcpy from memory that was read before. Requires  bytes > 0
+  [[nodiscard]] std::uint64_t copied(std::size_t bytes);
+  /// Nanoseconds of a memset. Requires  bytes > 0
+  [[nodiscard]] std::uint64_t cleared(std::size_t bytes);
+
+ private:
+  std::byte* next(std::size_t bytes);
+
+  std::byte* from_ = nullptr;  ///< what is copied, always touched
+  std::byte* to_ = nullptr;
+  std::size_t at_ = 0;
+};
+
+}  // namespace kvo::tools
