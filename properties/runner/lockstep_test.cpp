@@ -262,7 +262,7 @@ TEST(Lockstep, InvariantsOfALongScriptAreLookedAtLessOften) {
   std::uint64_t looks = 0;
   Subject watched = reference();
   watched.variant = "watched";
-  watched.open = [&looks](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+  watched.open = [&looks](const kvo::Setup& setup) -> Result<std::unique_ptr<Session>> {
     return std::make_unique<Watched>(std::move(*reference().open(setup)), looks);
   };
   const std::array<const Subject*, 1> subjects{&watched};
