@@ -32,7 +32,7 @@ TEST_F(BenchCommand, HasARowForEachOperationThatMovesRows) {
     if (row.at("op").as_string() != "update, 8.00 KiB") continue;
     EXPECT_EQ(row.at("load").as_string(), "32x8x128, 1 sequence");
     EXPECT_EQ(row.at("payload_bytes"), 8'192) << "K and V of a token and layer";
-    EXPECT_EQ(row.at("calls"), 4 * 16 * 32) << "four passes over sixteen tokens of 32 layers";
+    EXPECT_EQ(row.at("calls"), 4 * 8 * 32) << "four passes over eight tokens of 32 layers";
     EXPECT_TRUE(row.at("to_memset").is_null()) << "of what was given, memset can make nothing";
     (row.at("cold").as_bool() ? cold : warm)++;
     EXPECT_GT(row.at("median_nanoseconds").to_number<double>(), 0);

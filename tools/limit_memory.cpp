@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include <sys/mman.h>
 
@@ -12,8 +13,14 @@ namespace kvo::tools {
 namespace {
 
 constexpr std::size_t kFrom = std::size_t{8} << 20U;
-constexpr std::size_t kTo = std::size_t{256} << 20U;
-constexpr std::size_t kAll = kFrom + kTo;
+constexpr std::size_t kLeastBytes = std::size_t{64} << 10U;
+constexpr std::size_t kMostBytes = std::size_t{256} << 20U;
+
+// What is copied: lies near to the processor, as arguments that were just made.
+std::byte* copied_from() {
+  static std::vector<std::byte> memory(kFrom, std::byte{1});
+  return memory.data();
+}
 
 template <class Call>
 std::uint64_t scaled_nanoseconds(std::size_t bytes, std::size_t size, const Call& call) {
@@ -26,41 +33,42 @@ std::uint64_t scaled_nanoseconds(std::size_t bytes, std::size_t size, const Call
 
 }  // namespace
 
-LimitMemory::LimitMemory(bool touched) {
-  void* mapped = ::mmap(nullptr, kAll, PROT_READ | PROT_WRITE,
+LimitMemory::LimitMemory(std::size_t bytes, bool touched)
+    : size_(std::clamp(bytes, kLeastBytes, kMostBytes)) {
+  void* mapped = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
 #ifdef MADV_HUGEPAGE
-  (void)::madvise(mapped, kAll, MADV_HUGEPAGE);
+  (void)::madvise(mapped, size_, MADV_HUGEPAGE);
 #endif
-  from_ = static_cast<std::byte*>(mapped);
-  to_ = from_ + kFrom;
-  std::memset(from_, 1, touched ? kAll : kFrom);
+  to_ = static_cast<std::byte*>(mapped);
+  if (touched) std::memset(to_, 1, size_);
 }
 
 LimitMemory::LimitMemory(LimitMemory&& other) noexcept
-    : from_(std::exchange(other.from_, nullptr)), to_(other.to_), at_(other.at_) {}
+    : to_(std::exchange(other.to_, nullptr)), size_(other.size_), at_(other.at_) {}
 
 LimitMemory::~LimitMemory() {
-  if (from_ != nullptr) (void)::munmap(from_, kAll);
+  if (to_ != nullptr) (void)::munmap(to_, size_);
 }
 
 std::byte* LimitMemory::next(std::size_t bytes) {
-  if (at_ + bytes > kTo) at_ = 0;
+  if (at_ + bytes > size_) at_ = 0;
   return to_ + std::exchange(at_, at_ + bytes);
 }
 
 std::uint64_t LimitMemory::copied(std::size_t bytes) {
-  const std::size_t size = std::min(bytes, kFrom);
+  const std::size_t size = std::min({bytes, kFrom, size_});
+  const std::byte* from = copied_from();
   std::byte* to = next(size);
   return scaled_nanoseconds(bytes, size, [&] {
-    std::memcpy(to, from_, size);
+    std::memcpy(to, from, size);
     asm volatile("" : : "r"(to) : "memory");
   });
 }
 
 std::uint64_t LimitMemory::cleared(std::size_t bytes) {
-  const std::size_t size = std::min(bytes, kTo);
+  const std::size_t size = std::min(bytes, size_);
   std::byte* to = next(size);
   return scaled_nanoseconds(bytes, size, [&] {
     std::memset(to, 0, size);

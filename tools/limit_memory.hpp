@@ -6,13 +6,14 @@
 
 namespace kvo::tools {
 
-/// Memory that is copied and set round and round: larger than the caches of a processor, as what a
-/// cache holds is, and in huge pages where the system gives them, as a cache's may be.
+/// Memory that is copied to and set round and round, in huge pages where the system gives them, as
+/// a cache's may be.
 class LimitMemory {
  public:
-  /// `touched`: copies meet no page for the first time; else each does until memory goes round.
-  /// Throws std::bad_alloc.
-  explicit LimitMemory(bool touched);
+  /// `bytes`: as many as the cache goes round in, so that both are as near to the processor; at
+  /// most 256 MiB. `touched`: copies meet no page for the first time; else each does until memory
+  /// goes round. Throws std::bad_alloc.
+  LimitMemory(std::size_t bytes, bool touched);
   LimitMemory(LimitMemory&& other) noexcept;
   LimitMemory(const LimitMemory&) = delete;
   LimitMemory& operator=(const LimitMemory&) = delete;
@@ -27,8 +28,8 @@ class LimitMemory {
  private:
   std::byte* next(std::size_t bytes);
 
-  std::byte* from_ = nullptr;  ///< what is copied, always touched
   std::byte* to_ = nullptr;
+  std::size_t size_ = 0;
   std::size_t at_ = 0;
 };
 
