@@ -16,8 +16,12 @@ TOKEN = re.compile(r"""
   | (?P<name>[A-Za-z_]\w*)
   | (?P<sign><=>|->\*|\.\.\.|<<=|>>=|::|->|\+\+|--|<<|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|.)
 """, re.X | re.S)
-# Functions that check the cache itself are no behaviour, and a constant asks no switch.
-UNCHANGED = {"broken_invariant", "constexpr"}
+# Functions that check the cache itself, or put guards behind its rows, are no behaviour, and a
+# constant asks no switch.
+UNCHANGED = {"broken_invariant", "broken", "consistent", "guard_cells", "put_guard", "guard_holds",
+             "constexpr"}
+# Statements that only ask for memory ahead, give some back, or tell a sanitizer: no behaviour either.
+MEMORY_ONLY = {"reserve", "shrink_to_fit", "make_room", "poison", "unpoison", "madvise"}
 OPEN, CLOSE = {"(": ")", "[": "]", "{": "}"}, {")", "]", "}"}
 
 
@@ -203,9 +207,19 @@ class Reader:
             pass
         elif self.declares(i, last):
             self.declaration(i, last)
-        else:
+        elif not self.is_memory_only(i, last):
             self.add("statement", i, last + 1)
         return last + 1
+
+    def is_memory_only(self, i, last):
+        """Whether the statement is one call of such a function, whatever it is a member of."""
+        calls = [j for j in self.flat(i, last) if self.text(j) == "("]
+        if not calls or self.pairs[calls[-1]] != last - 1:
+            return False
+        name = self.text(calls[-1] - 1)
+        # Room that a cache makes itself, for something, is behaviour.
+        several = any(self.text(j) == "," for j in self.flat(calls[-1] + 1, last - 1))
+        return name in MEMORY_ONLY and not (name == "reserve" and several)
 
     def declaration(self, i, last):
         flat = list(self.flat(i, last))
@@ -235,6 +249,8 @@ class Reader:
         return i < last and self.tokens[i].kind == "name" and self.tokens[i].spaced
 
 
+# Calls that mean the same with their arguments swapped.
+SYMMETRIC = {"min", "max", "swap", "equal", "__builtin_add_overflow", "__builtin_mul_overflow"}
 SWAPPED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+",
            "*": "+", "/": "*", "%": "*", "&&": "||", "||": "&&", "+=": "-=", "-=": "+=", "++": "--",
            "--": "++", "<<": ">>", ">>": "<<", "&": "|", "|": "&"}
@@ -281,7 +297,7 @@ def of_token(reader, unit, i):
 def swapped_arguments(reader, unit, i):
     close = reader.pairs[i]
     commas = [j for j in reader.flat(i + 1, close) if reader.text(j) == ","]
-    if len(commas) not in (1, 2) or reader.text(i - 1) in ("min", "max"):
+    if len(commas) not in (1, 2) or reader.text(i - 1) in SYMMETRIC:
         return []
     begin = reader.tokens[i + 1].begin
     middle = reader.tokens[commas[0]]

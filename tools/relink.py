@@ -6,6 +6,7 @@ all else: so the rest of the tree, most of it, is not built a second time.
 """
 import json
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -31,8 +32,9 @@ class Source:
         self.object = output
 
 
-def sources(rooms):
-    """All sources of the libraries in these rooms, which are folders of the root."""
+def sources(rooms, apart=False):
+    """All sources of the libraries in these rooms, which are folders of the root. `apart`: sources
+    that the build compiles together are told one by one."""
     found = []
     for entry in json.loads((RELEASE / "compile_commands.json").read_text()):
         words = shlex.split(entry["command"])
@@ -42,7 +44,12 @@ def sources(rooms):
             continue
         if "_test.dir" in rest or "sampling_vector" in rest:
             continue
-        found.append(Source(entry, plain(words), output))
+        united = re.findall(r'^#include "(.*)"', pathlib.Path(entry["file"]).read_text(), re.M) \
+            if apart and "/Unity/" in entry["file"] else []
+        for one in united:
+            found.append(Source({"file": one}, plain(words), f"{output}_{pathlib.Path(one).name}.o"))
+        if not united:
+            found.append(Source(entry, plain(words), output))
     return found
 
 
