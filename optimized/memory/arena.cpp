@@ -87,6 +87,11 @@ void put_guard(float* buffer, std::size_t cells) {
   poison(buffer + cells, guard_cells(cells) * sizeof(float));
 }
 
+void spoil(void* begin, std::size_t bytes) {
+  constexpr std::size_t kMost = 16'384;
+  if (kGuarded) std::memset(begin, kUnwritten & 0xFFU, std::min(bytes, kMost));
+}
+
 bool guard_holds([[maybe_unused]] const float* buffer, [[maybe_unused]] std::size_t cells) {
 #ifdef KVO_ADDRESS_SANITIZER
   return true;  // it was told when it happened
@@ -111,10 +116,7 @@ Buffer Arena::take(std::size_t cells, std::size_t wanted) {
   const Buffer buffer{storage, static_cast<std::int64_t>(next)};
   next += cells + guard_cells(cells);
   unpoison(buffer.data(), (cells + guard_cells(cells)) * sizeof(float));
-  // Not all of a large one, whose pages would come to be by that.
-  constexpr std::size_t kFilled = 4'096;
-  if (kGuarded)
-    std::fill_n(buffer.data(), std::min(cells, kFilled), std::bit_cast<float>(kUnwritten));
+  spoil(buffer.data(), cells * sizeof(float));
   put_guard(buffer.data(), cells);
   return buffer;
 }

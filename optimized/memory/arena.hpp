@@ -28,6 +28,9 @@ using Cells = std::unique_ptr<float[]>;  // NOLINT(modernize-avoid-c-arrays): st
 [[nodiscard]] std::size_t guard_cells(std::size_t cells);
 /// Makes the guard behind a buffer.
 void put_guard(float* buffer, std::size_t cells);
+/// Where guards are, makes bytes that nobody wrote differ from zeros: the first ones, since a page
+/// that is touched costs memory.
+void spoil(void* begin, std::size_t bytes);
 /// Whether nobody wrote behind a buffer.
 [[nodiscard]] bool guard_holds(const float* buffer, std::size_t cells);
 

@@ -223,7 +223,7 @@ void SequenceCells::cut(std::int32_t begin, std::int32_t end, std::optional<std:
     if (!limit || held.cell < *limit) {
       if (held.position >= end) {
         held.position = static_cast<std::int32_t>(held.position + offset);
-      } else if (held.position >= begin) {
+      } else {
         lost_extreme = lost_extreme || held.cell == range_.low || held.cell == range_.high;
         pool.release(held.cell);
         continue;

@@ -4,6 +4,7 @@
 // sorted by position, so that what a token sees, what is evicted and what is removed are intervals.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -26,12 +27,12 @@ struct CellRange {
   std::int64_t high = -1;
 
   void extend(std::int64_t cell) {
-    low = cell < low ? cell : low;
-    high = cell > high ? cell : high;
+    low = std::min(low, cell);
+    high = std::max(high, cell);
   }
   void extend(const CellRange& other) {
-    low = other.low < low ? other.low : low;
-    high = other.high > high ? other.high : high;
+    low = std::min(low, other.low);
+    high = std::max(high, other.high);
   }
   [[nodiscard]] bool empty() const { return low > high; }
   [[nodiscard]] std::int64_t size() const { return empty() ? 0 : high - low + 1; }

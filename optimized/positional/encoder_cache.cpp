@@ -58,7 +58,6 @@ void PositionalEncoderCache::commit_unwound(const positional::Batch& batch) noex
   for (std::size_t i = 0; i < batch.positions.size(); ++i)
     if (covers(batch.sequences[i], batch.positions[i], positional::kMaxPosition))
       state_.cached = false;
-  next_ = state_;
 }
 
 Status PositionalEncoderCache::do_set_layer(std::int64_t layer) {

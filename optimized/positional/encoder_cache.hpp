@@ -27,7 +27,7 @@ class PositionalEncoderCache final : public PositionalMember {
   Status prepare_remove(std::int64_t sequence, std::int32_t begin, std::int32_t end) override;
   void commit() noexcept override { state_ = next_; }
   void commit_unwound(const positional::Batch& batch) noexcept override;
-  void cancel() noexcept override { next_ = state_; }
+  void cancel() noexcept override {}  // each change is prepared anew
 
   Status do_set_layer(std::int64_t layer) override;
   Status do_put(const positional::Rows& k, const positional::Rows& v) override;

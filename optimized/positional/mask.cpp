@@ -79,7 +79,6 @@ void MaskRows::begin(const Layout& layout, const SeenCells& first) noexcept {
   }
   grid_ = grid;
   layout_ = layout;
-  first_row_ = 0;
   if (layout.rows == 0) return;
   // The sequences of a batch were often a batch before, in the same order.
   const std::uint64_t version = first.sequence != nullptr ? first.sequence->version() : 0;

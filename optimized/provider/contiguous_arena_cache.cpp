@@ -120,8 +120,7 @@ Status ContiguousArenaCache::reset() {
 
 Status ContiguousArenaCache::truncate(std::int64_t n) {
   if (n < 0 && !has(Quirk::kNegativeLengths)) n = 0;
-  for (Layer& layer : layers_)
-    if (layer.cursor > n) layer.cursor = n;
+  for (Layer& layer : layers_) layer.cursor = std::min(layer.cursor, n);
   return {};
 }
 

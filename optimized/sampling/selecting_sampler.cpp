@@ -104,8 +104,7 @@ std::vector<Candidate> reaching(const Row& row, const Blocks<float>& blocks, dou
 std::int64_t greedy(const Row& row) {
   const Blocks<float> blocks = row.blocks();
   double largest = blocks.largest();
-  for (const Candidate& one : row.touched())
-    if (one.logit > largest) largest = one.logit;
+  for (const Candidate& one : row.touched()) largest = std::max(largest, one.logit);
   if (largest == kCut) return 0;
   return reaching(row, blocks, largest).front().index;
 }

@@ -7,6 +7,8 @@
 
 #include <sys/mman.h>
 
+#include "optimized/memory/arena.hpp"
+
 namespace kvo::optimized {
 namespace {
 
@@ -57,6 +59,7 @@ Block::Block(const RowForm& form, std::int64_t capacity, Growth growth, LiveByte
     capacity_ = static_cast<std::int64_t>(kReserved) / form.bytes();
   else
     bytes_ = {static_cast<std::byte*>(::operator new(bytes)), Free{}};
+  spoil(bytes_.get(), bytes);
 }
 
 Block::~Block() {

@@ -38,12 +38,10 @@ bool has_null(const snapshot::Layers& layers) {
   return std::ranges::any_of(layers, [](const auto& layer) { return !layer; });
 }
 
-// The same search without the last token, which was matched.
+// The same path without the last token, which was matched.
 void take_one_back(PrefixWalk& found) {
   --found.matched;
-  if (--found.into_last > 0) return;
-  found.path.pop_back();
-  found.into_last = found.path.back()->tokens.size();
+  if (--found.into_last == 0) found.path.pop_back();
 }
 
 }  // namespace
@@ -256,7 +254,7 @@ Result<std::int64_t> RadixPrefixTrie::snapshot(bool user) {
   const bool attach = !behind && (frontier().end < now || !complete(frontier()));
   for (const auto& layer : layers_)
     if (attach && layer && layer->offset() != now) return fail(Code::kPrecondition, "layers");
-  if (snapshot_offset_ > 0 && now >= snapshot_offset_) snapshot_offset_ = 0;
+  if (now >= snapshot_offset_) snapshot_offset_ = 0;
   if (behind) return snapshot_offset_;
   if (frontier().end < now) advance_to(now);
   if (user) frontier().user = true;
@@ -322,7 +320,6 @@ PrefixNode& RadixPrefixTrie::split(PrefixNode& node, std::int64_t at) {
     set_list(upper, std::make_unique<KeptSnapshots>(std::move(before)));
   }
   into_index(node);
-  into_index(upper);
   return upper;
 }
 

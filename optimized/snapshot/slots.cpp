@@ -51,7 +51,6 @@ std::int64_t Slots::stored_after(const SlotsChange& change) const {
 }
 
 BlockPtr Slots::room_for(const SlotsChange& change) const {
-  if (!change.exists()) return nullptr;
   const std::int64_t stays = stored_after(change);
   const std::int64_t put_end = change.rows() != nullptr ? change.put_end() : 0;
   const std::int64_t wanted = std::max({stays, put_end, change.shown()});
@@ -70,7 +69,6 @@ BlockPtr Slots::room_for(const SlotsChange& change) const {
 }
 
 void Slots::apply(const SlotsChange& change, BlockPtr room) noexcept {
-  if (!change.exists()) return;
   const std::int64_t before = std::min(stored_, change.needed());
   const std::int64_t stays = stored_after(change);
   const auto& parts = change.parts();

@@ -41,8 +41,8 @@ class Slots {
   void show(std::int64_t end, snapshot::Array& out) const;
 
   [[nodiscard]] SlotsChange change() const;
-  /// What slots from `at` on hold is not needed any more.
-  void forget_from(std::int64_t at) { stored_ = std::min(stored_, std::max(at, std::int64_t{0})); }
+  /// What slots from `at` on hold is not needed any more. Requires  0 <= at.
+  void forget_from(std::int64_t at) { stored_ = std::min(stored_, at); }
 
   /// Whether one row could be put at slot `at` by a copy and nothing else: as a new one behind
   /// those that are stored, or over one that nobody else sees.
