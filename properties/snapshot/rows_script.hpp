@@ -27,7 +27,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(RowsLabel, std::uint8_t, kRewound, kRestored, kRes
                               kFreedWithSnapshots, kRestoredIntoAnotherCache, kReturnedPairReread,
                               kRingWrapped, kChunkOnAWrappedRing, kFirstChunkBeyondTheWindow,
                               kForeignWindow, kLongRingWrapped, kSplitAgain, kMergedAgain,
-                              kTakenOfARestoredCache, kForkedAndWritten,
+                              kTakenOfARestoredCache, kForkedAndWritten, kSpreadRows,
                               // Sizes.
                               kMoreThan1024Tokens, kFiveHeads, kHeadsOf64Elements,
                               kHalfWordsInRunsOf64, k65Snapshots,
@@ -84,6 +84,10 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
   Op long_chunk() { return scale_ == Scale::kLong ? one() : update(draw().between(200, 300)); }
   Op nothing() { return update(0); }
   Op misfit() {
+    if (window_ == 0 && draw().percent(30)) {  // one row for many tokens
+      Tensor k = rows(draw().between(2, 3), k_dim_, v_dim_, type_).first;
+      return Op::of(Update{std::move(k), rows(1, k_dim_, v_dim_, type_).second});
+    }
     auto [k, v] = rows(draw().between(1, 3), k_dim_ + 1, v_dim_, type_);
     return Op::of(Update{std::move(k), std::move(v)});
   }
@@ -189,6 +193,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     if (misfit) reach(Label::kMisfit);
     if (update.k.dtype != type_) reach(Label::kAnotherType);
     if (seen.error) return;
+    if (update.spread.value_or(false) && update.k.elements() > 1) reach(Label::kSpreadRows);
     if (update.keep.value_or(false)) ++pairs_;
     if (tokens == 0) reach(Label::kUpdatedWithNothing);
     if (tokens > 0) saw_sizes(tokens);
@@ -326,7 +331,9 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     auto [k, v] = rows(tokens, k_dim_, v_dim_, type_);
     std::optional<bool> keep;
     if (numbers_pairs_) keep = draw().percent(60);
-    return Op::of(Update{std::move(k), std::move(v), keep});
+    std::optional<bool> spread;
+    if (scale_ != Scale::kLong && draw().percent(5)) spread = true;
+    return Op::of(Update{std::move(k), std::move(v), keep, spread});
   }
   std::pair<Tensor, Tensor> rows(std::int64_t tokens, std::int64_t k_dim, std::int64_t v_dim,
                                  DType type);

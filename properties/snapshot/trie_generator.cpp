@@ -19,7 +19,8 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(TrieLabel, std::uint8_t, kPrefixFound, kWholeInput
                               kEmptyInputs, kBeforeAnySession, kTenBranches, kEvicted, kPagedIn,
                               kLimitBelowASnapshot, kAskedAfterEviction, k65Nodes,
                               kInputsOf1024Tokens, kSessionsBeyond16384, kRestoredAfterEviction,
-                              kLongestOfABranch, kLimitLoweredInASession)
+                              kLongestOfABranch, kLimitLoweredInASession, kEvictedAboveSeveral,
+                              kMergedAboveASplit, kFirstOfEqualsEvicted, kFedWithoutAnOutput)
 
 class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> {
   using S = TrieScript;
@@ -106,7 +107,6 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   // Planned orders.
   // All that a sequence left is evicted, and it comes again.
   std::optional<Op> restored_after_eviction(std::size_t number) {
-    const std::int64_t plenty = 1 << 20;
     switch (number) {
       case 0:
         asked_ = some_tokens();
@@ -118,7 +118,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
       case 3:
         return Op::of(Enforce{});
       case 4:
-        return Op::of(SetLimit{plenty});
+        return Op::of(SetLimit{kPlenty});
       case 5:
         return begin(asked_);
       default:
@@ -162,12 +162,139 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
         return tree();
     }
   }
+  // Two branches that a session which nobody closed has left without snapshots (MR-66, MR-67),
+  // under a node that has some.
+  std::optional<Op> evicted_above_several(std::size_t number) {
+    switch (number) {
+      case 0:
+        return Op::of(SetLimit{kPlenty});
+      case 1:
+        return begin({new_token(), new_token()});
+      case 2:
+        asked_ = known_.back();
+        return Op::of(Keep{true});
+      case 3:
+      case 6:
+        return begin(with(asked_, 1));
+      case 4:
+      case 7:
+        branch_ = known_.back();
+        [[fallthrough]];
+      case 5:
+      case 8:
+        left_open_next_ = ignores_next_ = true;
+        return begin(with(branch_, 1));
+      case 9:
+        return begin({new_token()});
+      case 10:
+        return Op::of(SetLimit{0});
+      case 11:
+        return Op::of(Enforce{});
+      default:
+        return tree();
+    }
+  }
+  // A node takes in the upper half of a split, of which some layers have no snapshot (MR-72): what
+  // it has ends before it does.
+  std::optional<Op> merged_above_a_split(std::size_t number) {
+    switch (number) {
+      case 0:
+        asked_ = {new_token(), new_token()};
+        split_ = with(asked_, 1);
+        branch_ = with(split_, 2);
+        return begin(branch_);
+      case 1:
+        return Op::of(SetLimit{0});
+      case 2:
+      case 10:
+        return Op::of(Enforce{});
+      case 3:
+      case 11:
+        return Op::of(SetLimit{kPlenty});
+      case 4:
+        return begin(with(asked_, 1));
+      case 5:
+        ignores_next_ = true;
+        return begin(with(split_, 1));
+      case 6:
+        return begin(branch_);
+      case 7:
+        return begin({new_token()});
+      case 9:
+        return Op::of(SetLimit{std::max<std::int64_t>(bytes_ - 1, 0)});
+      case 12:
+        return begin(with(split_, 1));
+      default:
+        return tree();
+    }
+  }
+  // Branches that agree in all that eviction looks at, but for their place (MR-74).
+  std::optional<Op> first_of_equals_evicted(std::size_t number) {
+    switch (number) {
+      case 0:
+        return begin({new_token(), new_token()});
+      case 1:
+        asked_ = known_.back();
+        return Op::of(Keep{true});
+      case 2:
+        return Op::of(SetLimit{0});
+      case 3:
+      case 12:
+        return Op::of(Enforce{});
+      case 4:
+        return Op::of(SetLimit{kPlenty});
+      case 5:
+      case 7:
+        left_open_next_ = true;
+        short_ = 1;
+        return begin(with(asked_, 1));
+      case 6:
+      case 8:
+        return Op::of(Keep{false});
+      case 9:
+        return begin({new_token()});
+      case 11:
+        return Op::of(SetLimit{std::max<std::int64_t>(bytes_ - 1, 0)});
+      default:
+        return tree();
+    }
+  }
+  // More tokens were evaluated than recorded (MR-71).
+  std::optional<Op> fed_without_an_output(std::size_t number) {
+    switch (number) {
+      case 0:
+        asked_ = with(some_tokens(), 1);
+        left_open_next_ = true;
+        return begin(asked_);
+      case 1:
+        return Op::of(Feed{{new_token()}});
+      case 2:
+        return Op::of(Keep{false});
+      case 3:
+        return Op::of(CloseSession{});
+      case 4:
+        return begin(asked_);
+      case 5:
+        return Op::of(Output{{new_token(), new_token()}});
+      case 6:
+      case 8:
+        return begin(asked_);
+      case 7:  // behind the end of a session
+        return Op::of(Feed{{new_token()}});
+      default:
+        return tree();
+    }
+  }
 
   using Plan = ScriptPlan<S, Label>;
   static constexpr std::array kPlans{
       Plan{1, Label::kRestoredAfterEviction, 7, &S::restored_after_eviction},
       Plan{1, Label::kLongestOfABranch, 6, &S::longest_of_a_branch},
-      Plan{1, Label::kLimitLoweredInASession, 7, &S::limit_lowered_in_a_session}};
+      Plan{1, Label::kLimitLoweredInASession, 7, &S::limit_lowered_in_a_session},
+      Plan{1, Label::kEvictedAboveSeveral, 13, &S::evicted_above_several},
+      Plan{1, Label::kMergedAboveASplit, 14, &S::merged_above_a_split},
+      Plan{1, Label::kFirstOfEqualsEvicted, 14, &S::first_of_equals_evicted},
+      Plan{1, Label::kFedWithoutAnOutput, 10, &S::fed_without_an_output}};
 
   // What became of an operation.
   void saw(const NewTrie& /*op*/, const Observation& seen) { begun_ = begun_ || !seen.error; }
@@ -238,6 +365,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   static constexpr std::int64_t kSmall = 1 << 20;
   static constexpr std::int64_t kOneSnapshot = 8;  // of one token
   static constexpr std::int64_t kManyTokens = 1000;
+  static constexpr std::int64_t kPlenty = 1 << 20;  // bytes that nothing needs
 
   // Prefill in chunks that end where a snapshot is asked for, all but the last token; then tokens
   // one by one, each evaluated before it is recorded.
@@ -245,6 +373,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     const Tokens& rest = begun.remaining;
     const auto prefill = static_cast<std::int64_t>(rest.size()) - 1;
     std::int64_t at = 0;
+    const bool keeps = !std::exchange(ignores_next_, false) && begun.snapshot_offset > 0;
     const std::int64_t most = prefill > 64 ? prefill : 12;
     while (at < prefill) {
       std::int64_t end = std::min(prefill, at + draw().size(1, most));
@@ -252,7 +381,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
       if (asked > at && asked < end) end = asked;
       plan(Feed{Tokens(rest.begin() + at, rest.begin() + end)});
       at = end;
-      if (begun.snapshot_offset > 0 && at == asked) plan(Keep{false});
+      if (keeps && at == asked) plan(Keep{false});
       if (draw().percent(8)) plan(Keep{true});
       if (cancelled_ && draw().percent(40)) return plan(CloseSession{});
     }
@@ -283,6 +412,12 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   }
   Tokens and_one(Tokens tokens) {
     tokens.push_back(one_token());
+    return tokens;
+  }
+  // Tokens that no sequence has had.
+  std::int32_t new_token() { return static_cast<std::int32_t>(kManyTokens + ++new_tokens_); }
+  Tokens with(Tokens tokens, int more) {
+    for (; more > 0; --more) tokens.push_back(new_token());
     return tokens;
   }
   // All tokens of all sessions may be looked at, and each layer has rows.
@@ -325,7 +460,11 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   std::int64_t tokens_ = 0;  // of all inputs
   // Of the plan that is followed.
   Tokens asked_;
+  Tokens branch_;
+  Tokens split_;
+  std::int64_t new_tokens_ = 0;
   bool left_open_next_ = false;
+  bool ignores_next_ = false;  // that a snapshot is asked for
 };
 
 GeneratedCase make_trie_case(const CaseTerms& terms) {

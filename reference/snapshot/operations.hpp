@@ -88,9 +88,11 @@ struct Update {  // NOLINT(bugprone-exception-escape): as Tensor
   Tensor k;
   Tensor v;
   std::optional<bool> keep = std::nullopt;
+  std::optional<bool> spread = std::nullopt;
 };
 KVO_DESCRIBE(Update, (k, "keys"), (v, "values"),
-             (keep, "whether the returned pair gets a number; absent in a log: if its ret has one"))
+             (keep, "whether the returned pair gets a number; absent in a log: if its ret has one"),
+             (spread, "whether the elements are every second one of wider arrays; absent: no"))
 KVO_DESCRIBE(Update::Returns, (k, "keys"), (v, "values"),
              (handle, "number of the returned pair, to read it again"))
 

@@ -31,6 +31,22 @@ Numbered numbered(std::int64_t number, Contents shown) {
           .delta = std::move(shown.delta)};
 }
 
+// Every second element of a wider array, as where keys and values lie by turns.
+Array spread_out(const Tensor& tensor) {
+  if (tensor.bytes.empty()) return array_of(tensor);
+  Shape shape = tensor.shape;
+  shape.push_back(2);
+  Tensor wide = make_tensor(shape, tensor.dtype);
+  const std::size_t size = dtype_bytes(tensor.dtype);
+  for (std::size_t at = 0; at < tensor.bytes.size(); at += size)
+    std::copy_n(tensor.bytes.begin() + static_cast<std::ptrdiff_t>(at), size,
+                wide.bytes.begin() + static_cast<std::ptrdiff_t>(2 * at));
+  Array array = array_of(std::move(wide));
+  array.view.shape.pop_back();
+  array.view.strides.pop_back();
+  return array;
+}
+
 // The operations that all kinds have.
 class CacheSession : public ProbedSession {
  public:
@@ -44,8 +60,9 @@ class CacheSession : public ProbedSession {
     if (!cache_) return no_cache();
     if (std::ssize(pairs_) == kMostNumbered) return too_many();
     if (!is_float(op.k) || !is_float(op.v)) return no_float();
-    const Array k = kept(op.k);
-    const Array v = kept(op.v);
+    const bool spread = op.spread.value_or(false);
+    const Array k = spread ? spread_out(op.k) : kept(op.k);
+    const Array v = spread ? spread_out(op.v) : kept(op.v);
     auto seen = probe()([&] { return cache_->update(k, v); });
     if (!seen) return seen.error();
     Update::Returns returns{materialize((*seen)->k.view), materialize((*seen)->v.view)};
