@@ -116,6 +116,42 @@ std::optional<Op> PagedScript::hold_while_cut(std::size_t number) {
   return Op::of(Reread{std::ssize(numbered_)});
 }
 
+std::optional<Op> PagedScript::copy_into_the_last(std::size_t number) {
+  const Known* there = about(number);
+  const std::int64_t size = options_.block_size;
+  if (there == nullptr || size < 2 || (number == 0 && there->seq_len < size)) return std::nullopt;
+  const std::int64_t whole = there->seq_len - there->seq_len % size;
+  const std::int64_t filler = forked_ + 1;
+  switch (number) {
+    case 0:
+      forked_ = std::ssize(known_);
+      return Op::of(Fork{forked_, about_, whole});
+    case 1:
+      return Op::of(FreeBlocks{});
+    case 2:
+      if (free_blocks_ < 1 || (free_blocks_ - 1) * size > options_.max_seq_len) return std::nullopt;
+      return Op::of(New{filler});
+    case 3:
+      return append_to(filler, about_layer_, (free_blocks_ - 1) * size);
+    case 4:
+      return Op::of(Truncate{forked_, whole - 1});
+    case 5:
+      return append_to(forked_, about_layer_, 1);
+    default:
+      return Op::of(ShowViews{about_, about_layer_, keep()});
+  }
+}
+
+std::optional<Op> PagedScript::pack_much(std::size_t number) {
+  constexpr std::int64_t kMostCells = std::int64_t{1} << 19U;
+  const Known* there = about(number);
+  const std::int64_t tokens = kMostCells / options_.kv_dim() + 1;
+  if (there == nullptr || !is_large()) return std::nullopt;
+  if (number == 1) return Op::of(ShowPacked{about_, about_layer_});
+  if (there->seq_len + tokens > options_.max_seq_len) return std::nullopt;
+  return append_to(about_, about_layer_, tokens);
+}
+
 void PagedScript::saw(const New& made, const Observation& seen) {
   if (seen.error) return;
   known_[made.cache.value_or(0)] = fresh();
@@ -141,7 +177,7 @@ void PagedScript::saw(const Fork& fork, const Observation& seen) {
         kForkCost);
   const std::int64_t number = fork.cache.value_or(0);
   known_[number] = std::move(made);
-  if (whole > 0 && options_.block_size > 1 && draw().percent(50))
+  if (whole > 0 && options_.block_size > 1 && !follows_plan() && draw().percent(50))
     part_ways(number, fork.from, whole);
 }
 

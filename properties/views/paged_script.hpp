@@ -31,7 +31,8 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kForkFoundThePoolDry, kWrittenIntoASharedBlock, kTwoCachesOnOnePool, kHalves, kMixedDevices,
     kAppendsStacked, kRestKept, kViewsCommittedOnly, kViewsOfWholeBlocks, kPackedByLength,
     kCountedBeyondTwoBytes, kCutToABoundaryAndAppendedAcross, kPackedCutByOneAndPackedAgain,
-    kForkedAndTheFirstFreed, kViewsHeldWhileRowsAreReplaced)
+    kForkedAndTheFirstFreed, kViewsHeldWhileRowsAreReplaced, kCopiedIntoTheLastBlock,
+    kPackedMoreThanTwoMebibytes)
 
 /// Sizes and counts beyond which something may break.
 BOOST_DEFINE_FIXED_ENUM_CLASS(SizeLabel, std::uint8_t, kFiveLayers, kSixteenBlocksInOneAppend,
@@ -136,11 +137,18 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   // Views that are held while their rows are cut off and others come in their place.
   std::optional<Op> hold_while_cut(std::size_t number);
 
+  // A block that two caches hold is written by one of them, when one block is left.
+  std::optional<Op> copy_into_the_last(std::size_t number);
+  // More is packed at once than stays in the processor's caches.
+  std::optional<Op> pack_much(std::size_t number);
+
   static constexpr auto kPlans = std::to_array<ScriptPlan<S, Label>>({
       {2, Label::kCutToABoundaryAndAppendedAcross, 4, &S::cut_to_boundary},
       {1, Label::kPackedCutByOneAndPackedAgain, 4, &S::pack_again},
       {1, Label::kForkedAndTheFirstFreed, 5, &S::free_the_first},
       {1, Label::kViewsHeldWhileRowsAreReplaced, 4, &S::hold_while_cut},
+      {4, Label::kCopiedIntoTheLastBlock, 7, &S::copy_into_the_last},
+      {2, Label::kPackedMoreThanTwoMebibytes, 2, &S::pack_much},
   });
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {40, "step", &S::step, true},
@@ -173,7 +181,10 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   void saw(const Reread& asked, const Observation& seen);
   void saw(const Truncate& truncate, const Observation& seen);
   void saw(const Free& free, const Observation& seen);
-  template <OneOf<LayerDevice, IsOnGpu, MaxSeqLen, SeqLen, FreeBlocks> T>
+  void saw(const FreeBlocks& /*op*/, const Observation& seen) {
+    if (!seen.error) free_blocks_ = seen.as<FreeBlocks::Returns>().n;
+  }
+  template <OneOf<LayerDevice, IsOnGpu, MaxSeqLen, SeqLen> T>
   void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
@@ -275,7 +286,8 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   std::int64_t truncated_ = 0;
   std::int64_t about_ = 0;  // cache of a plan
   std::int64_t about_layer_ = 0;
-  std::int64_t forked_ = 0;  // its fork
+  std::int64_t forked_ = 0;       // its fork
+  std::int64_t free_blocks_ = 0;  // when last asked for
 };
 
 }  // namespace kvo::views
