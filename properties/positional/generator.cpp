@@ -37,10 +37,10 @@ Generator generator(const CacheKind& kind, const std::vector<Label>& both,
 std::vector<Label> causal_and(std::initializer_list<Label> more) {
   using enum Label;
   static constexpr std::array kOfOthers{
-      kWindowExceeded,         kRingOfCellsReused,   kEncoderReput,
-      kEncoderResultGivenUp,   kWrapperUnwound,      kChunkBoundaryCrossed,
-      kResumeRefused,          kMemberSelected,      kRemovalRefusedForTheWindow,
-      k64EvictionsOfASequence, kRefusedWhileTwoEvict};
+      kWindowExceeded,         kRingOfCellsReused,    kEncoderReput,
+      kEncoderResultGivenUp,   kWrapperUnwound,       kChunkBoundaryCrossed,
+      kResumeRefused,          kMemberSelected,       kRemovalRefusedForTheWindow,
+      k64EvictionsOfASequence, kRefusedWhileTwoEvict, kPutAfterUnwinding};
   std::vector<Label> labels;
   boost::mp11::mp_for_each<boost::describe::describe_enumerators<Label>>([&](auto one) {
     if (std::ranges::find(kOfOthers, one.value) == kOfOthers.end()) labels.push_back(one.value);
@@ -68,7 +68,7 @@ std::vector<Generator> generators() {
       generator(wrapper_kind(),
                 causal_and({kWindowExceeded, kRingOfCellsReused, kResumeRefused,
                             k64EvictionsOfASequence, kRefusedWhileTwoEvict, kChunkBoundaryCrossed,
-                            kEncoderReput, kWrapperUnwound, kMemberSelected}),
+                            kEncoderReput, kWrapperUnwound, kMemberSelected, kPutAfterUnwinding}),
                 {kRemovalRefusedForTheWindow})};
 }
 

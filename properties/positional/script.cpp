@@ -295,4 +295,44 @@ std::optional<Op> PositionalScript::many_rows_of_masks(std::size_t number) {
   return tokens_of(one_, 1);
 }
 
+// A member behind the encoder has no room; the encoder's rows, which come with the next pass,
+// belong to the token that was refused (OK-83).
+std::optional<Op> PositionalScript::put_after_unwinding(std::size_t number) {
+  constexpr std::int64_t kMostTokens = 300;
+  const auto encoder = std::ranges::find(case_.members, MemberKind::kEncoder, &CacheConfig::cache) -
+                       case_.members.begin();
+  if (encoder + 1 >= std::ssize(case_.members) || encoder >= case_.layers ||
+      cells_.pool() >= kMostTokens)
+    return std::nullopt;
+  switch (number) {
+    case 0:
+    case 4: {
+      if (number == 0) choose_two();
+      at_ = next_position(one_);
+      const std::int64_t tokens = number == 0 ? 1 : cells_.pool() + 1;
+      StartForward pass{.seqs = std::vector(static_cast<std::size_t>(tokens), one_)};
+      for (std::int32_t i = 0; i < tokens; ++i) pass.positions.push_back(at_ + i);
+      pass.multimodal = {0};
+      // The token of the rows that are there comes once more, and takes them out.
+      if (number > 0) pass.positions.back() = std::max(at_ - 1, 0);
+      return Op::of(std::move(pass));
+    }
+    case 6:
+      return tokens_of(one_, 1);
+    case 1:
+    case 7:
+      return Op::of(SetLayerType{encoder});
+    case 2:
+    case 8:
+      return Op::of(SetLayer{encoder});
+    case 3:
+    case 9:
+      return put(encoder, false);
+    case 10:
+      return Op::of(Remove{one_, at_, kMaxPosition});
+    default:
+      return encoder_cached();
+  }
+}
+
 }  // namespace kvo::positional

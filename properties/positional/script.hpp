@@ -30,7 +30,8 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     k65SequencesInACase, k64EvictionsOfASequence, kFiveLayers, kFiveLayersMoved, kFourHeads,
     kHeadsOf64Elements, kHalfWordsInRunsOf64, kIdleFor256Passes, kIdleFor65536Passes,
     kCopiedOntoThenSeenAhead, kRemovedThenSeenAhead, kRefusedWhileTwoEvict, kReservedInBetween,
-    kSharedThenMoved, kSharedThenParted, kManyGroupsMoved, kPrefilledAtOnce, kManyRowsOfMasks)
+    kSharedThenMoved, kSharedThenParted, kManyGroupsMoved, kPrefilledAtOnce, kManyRowsOfMasks,
+    kPutAfterUnwinding)
 
 class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Label> {
  public:
@@ -255,6 +256,7 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
   std::optional<Op> many_groups_moved(std::size_t number);
   std::optional<Op> prefilled_at_once(std::size_t number);
   std::optional<Op> many_rows_of_masks(std::size_t number);
+  std::optional<Op> put_after_unwinding(std::size_t number);
 
   // ---- What is known ----
 
@@ -372,6 +374,7 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
   // Of the plan that is followed.
   std::int64_t one_ = 0;
   std::int64_t other_ = 1;
+  std::int32_t at_ = 0;
   bool quiet_ = false;  // its pass brings no rows
 
  public:
@@ -406,7 +409,8 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
       Plan{8, Label::kSharedThenParted, 6, &PositionalScript::shared_then_parted},
       Plan{12, Label::kManyGroupsMoved, 3, &PositionalScript::many_groups_moved},
       Plan{8, Label::kPrefilledAtOnce, 4, &PositionalScript::prefilled_at_once},
-      Plan{5, Label::kManyRowsOfMasks, 142, &PositionalScript::many_rows_of_masks}};
+      Plan{5, Label::kManyRowsOfMasks, 142, &PositionalScript::many_rows_of_masks},
+      Plan{8, Label::kPutAfterUnwinding, 12, &PositionalScript::put_after_unwinding}};
 };
 
 }  // namespace kvo::positional
