@@ -408,7 +408,7 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
       Plan{8, Label::kSharedThenMoved, 6, &PositionalScript::shared_then_moved},
       Plan{8, Label::kSharedThenParted, 6, &PositionalScript::shared_then_parted},
       Plan{12, Label::kManyGroupsMoved, 3, &PositionalScript::many_groups_moved},
-      Plan{8, Label::kPrefilledAtOnce, 4, &PositionalScript::prefilled_at_once},
+      Plan{14, Label::kPrefilledAtOnce, 4, &PositionalScript::prefilled_at_once},
       Plan{5, Label::kManyRowsOfMasks, 142, &PositionalScript::many_rows_of_masks},
       Plan{8, Label::kPutAfterUnwinding, 12, &PositionalScript::put_after_unwinding}};
 };
