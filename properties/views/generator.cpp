@@ -17,6 +17,12 @@ void draw_large_sizes(Draw& draw, Config& config) {
   if (draw.percent(10)) config.head_dim = draw.edge(5, 257);
   if (draw.percent(30)) config.block_size = draw.edge(15, 257);
   config.max_seq_len = config.block_size * draw.edge(8, 129);
+  if (draw.percent(10)) {  // more than a processor's caches hold
+    config.num_kv_heads = 8;
+    config.head_dim = 128;
+    config.block_size = draw.edge(15, 65);
+    config.max_seq_len = 1'024;
+  }
   config.blocks = draw.one_of<std::int64_t>({64, 1'000, 4'000});
 }
 

@@ -148,7 +148,7 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
       {1, Label::kForkedAndTheFirstFreed, 5, &S::free_the_first},
       {1, Label::kViewsHeldWhileRowsAreReplaced, 4, &S::hold_while_cut},
       {4, Label::kCopiedIntoTheLastBlock, 7, &S::copy_into_the_last},
-      {2, Label::kPackedMoreThanTwoMebibytes, 2, &S::pack_much},
+      {8, Label::kPackedMoreThanTwoMebibytes, 2, &S::pack_much},
   });
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {40, "step", &S::step, true},
