@@ -332,7 +332,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     std::optional<bool> keep;
     if (numbers_pairs_) keep = draw().percent(60);
     std::optional<bool> spread;
-    if (scale_ != Scale::kLong && draw().percent(5)) spread = true;
+    if (tokens > 1 && draw().percent(10)) spread = true;
     return Op::of(Update{std::move(k), std::move(v), keep, spread});
   }
   std::pair<Tensor, Tensor> rows(std::int64_t tokens, std::int64_t k_dim, std::int64_t v_dim,
