@@ -109,8 +109,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   std::optional<Op> restored_after_eviction(std::size_t number) {
     switch (number) {
       case 0:
-        asked_ = some_tokens();
-        return begin(asked_);
+        return begin(asked_ = some_tokens());
       case 1:
         return begin({one_token()});
       case 2:
@@ -129,8 +128,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   std::optional<Op> longest_of_a_branch(std::size_t number) {
     switch (number) {
       case 0:
-        asked_ = some_tokens();
-        return begin(asked_);
+        return begin(asked_ = some_tokens());
       case 1:
       case 2:
         return begin(and_one(asked_));
