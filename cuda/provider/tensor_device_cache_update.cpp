@@ -6,7 +6,7 @@
 
 #include "cuda/provider/tensor_device_cache.hpp"
 #include "reference/contract/device/jobs.hpp"
-#include "reference/contract/values/half.hpp"
+#include "reference/contract/values/numeric.hpp"
 
 namespace kvo::cuda {
 

@@ -1,7 +1,7 @@
 // optimized/memory/halves.hpp: f32 to the 16-bit float types without a branch, so that the compiler
 // makes vectors of a loop over it.
 //
-// Bit for bit what reference/contract/values/half.hpp gives (halves_test).
+// Bit for bit what reference/contract/values/numeric.hpp gives (halves_test).
 #pragma once
 
 #include <bit>

@@ -4,7 +4,7 @@
 
 #include "properties/contracts.hpp"
 #include "properties/positional/rules_case.hpp"
-#include "reference/contract/values/half.hpp"
+#include "reference/contract/values/numeric.hpp"
 
 namespace kvo::positional {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "reference/contract/values/half.hpp"
+#include "reference/contract/values/numeric.hpp"
 #include "reference/contract/values/strided_view.hpp"
 
 namespace kvo::positional {

@@ -18,7 +18,7 @@
 #include "properties/runner/run_case.hpp"
 #include "reference/contract/describe/element.hpp"
 #include "reference/contract/values/check.hpp"
-#include "reference/contract/values/half.hpp"
+#include "reference/contract/values/numeric.hpp"
 #include "reference/layered/operations.hpp"
 #include "reference/layered/vector_cache.hpp"
 

@@ -3,7 +3,7 @@
 
 #include "properties/campaign/rules_case.hpp"
 #include "properties/contracts.hpp"
-#include "reference/contract/values/half.hpp"
+#include "reference/contract/values/numeric.hpp"
 #include "reference/views/operations.hpp"
 
 namespace kvo::views {

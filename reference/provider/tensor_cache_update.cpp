@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "reference/contract/device/jobs.hpp"
-#include "reference/contract/values/half.hpp"
+#include "reference/contract/values/numeric.hpp"
 #include "reference/provider/tensor_cache.hpp"
 
 namespace kvo::provider {

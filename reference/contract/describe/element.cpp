@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "reference/contract/values/half.hpp"
+#include "reference/contract/values/strided_view.hpp"
 
 namespace kvo {
 namespace {
@@ -75,19 +75,20 @@ std::string double_text(double value) {
 }
 
 std::string element_text(const Tensor& tensor, std::size_t index) {
+  if (tensor.dtype == DType::kI32)
+    return std::to_string(std::bit_cast<std::int32_t>(bits_at<std::uint32_t>(tensor, index)));
+  const float value =
+      load_element(tensor.dtype, tensor.bytes.data() + index * dtype_bytes(tensor.dtype));
   switch (tensor.dtype) {
     case DType::kI32:
-      return std::to_string(std::bit_cast<std::int32_t>(bits_at<std::uint32_t>(tensor, index)));
     case DType::kF32:
-      return float_text(std::bit_cast<float>(bits_at<std::uint32_t>(tensor, index)));
-    case DType::kF16: {
-      const auto bits = bits_at<std::uint16_t>(tensor, index);
-      return value_text(f32_of_f16(bits), bits);
-    }
-    case DType::kBF16: {
-      const auto bits = bits_at<std::uint16_t>(tensor, index);
-      return value_text(f32_of_bf16(bits), bits);
-    }
+      return float_text(value);
+    case DType::kF16:
+    case DType::kBF16:
+      return value_text(value, bits_at<std::uint16_t>(tensor, index));
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
+      return value_text(value, bits_at<std::uint8_t>(tensor, index));
   }
   return {};
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reference/contract/describe/utf8.hpp"
-#include "reference/contract/values/half.hpp"
+#include "reference/contract/values/strided_view.hpp"
 
 namespace kvo {
 namespace {
@@ -36,17 +36,9 @@ std::optional<double> number_of(const json::value& in) {
 }
 
 void store(DType dtype, double value, std::byte* at) {
-  if (dtype == DType::kF32) {
-    const auto narrow = static_cast<float>(value);
-    std::memcpy(at, &narrow, sizeof narrow);
-  } else if (dtype == DType::kI32) {
-    const auto whole = static_cast<std::int32_t>(value);
-    std::memcpy(at, &whole, sizeof whole);
-  } else {
-    const auto narrow = static_cast<float>(value);
-    const std::uint16_t bits = dtype == DType::kF16 ? f16_of(narrow) : bf16_of(narrow);
-    std::memcpy(at, &bits, sizeof bits);
-  }
+  if (dtype != DType::kI32) return store_element(dtype, static_cast<float>(value), at);
+  const auto whole = static_cast<std::int32_t>(value);
+  std::memcpy(at, &whole, sizeof whole);
 }
 
 std::uint32_t bits_at(const Tensor& tensor, std::size_t index) {
@@ -64,10 +56,11 @@ struct Shown {
 Shown shown(const Tensor& tensor, std::size_t index) {
   const std::uint32_t bits = bits_at(tensor, index);
   if (tensor.dtype == DType::kI32) return {std::bit_cast<std::int32_t>(bits), true};
-  const float value = tensor.dtype == DType::kF32   ? std::bit_cast<float>(bits)
-                      : tensor.dtype == DType::kF16 ? f32_of_f16(static_cast<std::uint16_t>(bits))
-                                                    : f32_of_bf16(static_cast<std::uint16_t>(bits));
-  return {float_to_json(value), !std::isnan(value)};
+  const float value =
+      load_element(tensor.dtype, tensor.bytes.data() + index * dtype_bytes(tensor.dtype));
+  // Read as a number, an infinity is the largest finite value of f8.
+  const bool limited = tensor.dtype == DType::kF8E5M2 && std::isinf(value);
+  return {float_to_json(value), !std::isnan(value) && !limited};
 }
 
 }  // namespace
@@ -208,7 +201,8 @@ bool read_tensor(const json::value& in, Tensor& out, JsonFault& fault) {
   out.dtype = DType::kF32;
   if (const json::value* dtype = object.if_contains("dtype")) {
     const auto known = dtype->is_string() ? dtype_of_name(dtype->get_string()) : std::nullopt;
-    if (!known) return detail::fault_at(fault, *dtype, "is no dtype: f32, f16, bf16, i32");
+    if (!known)
+      return detail::fault_at(fault, *dtype, "is no dtype: f32, f16, bf16, i32, f8_e4m3, f8_e5m2");
     out.dtype = *known;
   }
   std::vector<std::int64_t> sizes;

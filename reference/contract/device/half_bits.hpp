@@ -1,7 +1,7 @@
 // reference/contract/device/half_bits.hpp: binary16 from and to binary32 in integer arithmetic, the
 // same on the host and on a device.
 //
-// Written apart from values/half.hpp on purpose: a shared helper would be a shared bug.
+// Written apart from values/numeric.hpp on purpose: a shared helper would be a shared bug.
 // Source   IEEE 754-2019, binary16; rule ZF-67.
 #pragma once
 

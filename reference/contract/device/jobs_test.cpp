@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reference/contract/values/half.hpp"
+#include "reference/contract/values/numeric.hpp"
 
 namespace kvo {
 namespace {

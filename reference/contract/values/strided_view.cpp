@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "reference/contract/values/check.hpp"
-#include "reference/contract/values/half.hpp"
+#include "reference/contract/values/numeric.hpp"
 
 namespace kvo {
 namespace {
@@ -50,6 +50,7 @@ Tensor materialize(const StridedView& view) {
 }
 
 float load_element(DType dtype, const std::byte* from) {
+  std::uint8_t byte = 0;
   std::uint16_t half = 0;
   float value = 0;
   switch (dtype) {
@@ -62,6 +63,12 @@ float load_element(DType dtype, const std::byte* from) {
     case DType::kBF16:
       std::memcpy(&half, from, sizeof(half));
       return f32_of_bf16(half);
+    case DType::kF8E4M3:
+      std::memcpy(&byte, from, sizeof(byte));
+      return f32_of_f8_e4m3(byte);
+    case DType::kF8E5M2:
+      std::memcpy(&byte, from, sizeof(byte));
+      return f32_of_f8_e5m2(byte);
     case DType::kI32:
       break;
   }
@@ -70,13 +77,22 @@ float load_element(DType dtype, const std::byte* from) {
 }
 
 void store_element(DType dtype, float value, std::byte* to) {
-  KVO_CHECK(dtype != DType::kI32);
-  if (dtype == DType::kF32) {
-    std::memcpy(to, &value, sizeof(value));
-    return;
+  const auto store = [to](auto cell) { std::memcpy(to, &cell, sizeof(cell)); };
+  switch (dtype) {
+    case DType::kF32:
+      return store(value);
+    case DType::kF16:
+      return store(f16_of(value));
+    case DType::kBF16:
+      return store(bf16_of(value));
+    case DType::kF8E4M3:
+      return store(f8_e4m3_of(value));
+    case DType::kF8E5M2:
+      return store(f8_e5m2_of(value));
+    case DType::kI32:
+      break;
   }
-  const std::uint16_t half = dtype == DType::kF16 ? f16_of(value) : bf16_of(value);
-  std::memcpy(to, &half, sizeof(half));
+  KVO_CHECK(dtype != DType::kI32);
 }
 
 }  // namespace kvo

@@ -23,9 +23,9 @@ struct StridedView {  // NOLINT(bugprone-exception-escape): as Tensor
 /// The elements in the order of the shape, bit by bit.
 [[nodiscard]] Tensor materialize(const StridedView& view);
 
-/// Reads one element of an f32, f16 or bf16 tensor; exact.
+/// Reads one element of a tensor of floats; exact.
 [[nodiscard]] float load_element(DType dtype, const std::byte* from);
-/// Writes one element, rounded to the type: nearest, ties to even.
+/// Writes one element, rounded to the type (values/numeric.hpp).
 void store_element(DType dtype, float value, std::byte* to);
 
 }  // namespace kvo

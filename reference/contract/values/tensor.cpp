@@ -15,10 +15,12 @@ struct DTypeRow {
   std::string_view name;
   std::size_t bytes;
 };
-constexpr std::array<DTypeRow, 4> kDTypes{{{DType::kF32, "f32", 4},
+constexpr std::array<DTypeRow, 6> kDTypes{{{DType::kF32, "f32", 4},
                                            {DType::kF16, "f16", 2},
                                            {DType::kBF16, "bf16", 2},
-                                           {DType::kI32, "i32", 4}}};
+                                           {DType::kI32, "i32", 4},
+                                           {DType::kF8E4M3, "f8_e4m3", 1},
+                                           {DType::kF8E5M2, "f8_e5m2", 1}}};
 
 const DTypeRow& row(DType dtype) {
   return kDTypes.at(static_cast<std::size_t>(dtype));

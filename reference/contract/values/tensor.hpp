@@ -16,11 +16,11 @@
 
 namespace kvo {
 
-enum class DType : std::uint8_t { kF32, kF16, kBF16, kI32 };
+enum class DType : std::uint8_t { kF32, kF16, kBF16, kI32, kF8E4M3, kF8E5M2 };
 
-/// Bytes of one element: 4, 2, 2, 4.
+/// Bytes of one element: 4, 2, 2, 4, 1, 1.
 [[nodiscard]] std::size_t dtype_bytes(DType dtype);
-/// "f32", "f16", "bf16", "i32": as written in logs.
+/// "f32", "f16", "bf16", "i32", "f8_e4m3", "f8_e5m2": as written in logs.
 [[nodiscard]] std::string_view dtype_name(DType dtype);
 [[nodiscard]] std::optional<DType> dtype_of_name(std::string_view name);
 
