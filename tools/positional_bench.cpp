@@ -131,15 +131,16 @@ void start_forward(benchmark::State& state, const positional::MakeCache& make, b
   state.SetBytesProcessed(state.iterations() * bytes);
 }
 
-// Keys and values of a chunk, 8 heads of 128, into cells that were written before; memcpy copies
-// the same floats to memory that was touched before, call by call in turn.
-void put(benchmark::State& state, DType dtype, bool permuted_v) {
+// Keys and values of a chunk, 8 heads of 128, into cells that were written before. In turn with it,
+// memcpy moves as many bytes as it reads and writes together (half of them each way) between memory
+// that was touched before.
+void put(benchmark::State& state, const StorageFormat& storage, bool permuted_v) {
   positional::CacheOptions options;
   options.backend.permuted_v = permuted_v;
   options.members = {{}};
   const auto cache = optimized::PositionalCausalCache::make(options).value();
   KVO_CHECK(
-      cache->init({.max_sequences = 1, .capacity = kChunk, .max_batch = kChunk, .dtype = dtype})
+      cache->init({.max_sequences = 1, .capacity = kChunk, .max_batch = kChunk, .storage = storage})
           .has_value());
   std::vector<std::int32_t> positions(kChunk);
   std::iota(positions.begin(), positions.end(), 0);
@@ -147,13 +148,16 @@ void put(benchmark::State& state, DType dtype, bool permuted_v) {
   KVO_CHECK(cache->start_forward({.positions = positions, .sequences = sequences}).has_value());
   const std::vector<float> values(static_cast<std::size_t>(kChunk) * 8 * 128, 1.5F);
   const positional::Rows rows{kChunk, 8, 128, values};
-  std::vector<float> to(2 * values.size(), 1);
+  // What memcpy copies: half of what is read and written.
+  const std::size_t moved =
+      2 * (values.size() * sizeof(float) + kChunk * 8 * stored_bytes(storage, 128));
+  const std::vector<std::byte> from(moved / 2, std::byte{1});
+  std::vector<std::byte> to(moved / 2, std::byte{2});
   std::vector<double> copies;
   std::vector<double> calls;
   for (auto _ : state) {
     const auto begin = Clock::now();
-    std::memcpy(to.data(), values.data(), values.size() * sizeof(float));
-    std::memcpy(to.data() + values.size(), values.data(), values.size() * sizeof(float));
+    std::memcpy(to.data(), from.data(), to.size());
     benchmark::ClobberMemory();
     const auto middle = Clock::now();
     KVO_CHECK(cache->put(rows, rows).has_value());
@@ -221,11 +225,19 @@ void chunks(benchmark::internal::Benchmark* benchmark) {
 
 BENCHMARK(reference)->Apply(sizes)->UseManualTime();
 BENCHMARK(optimized)->Apply(sizes)->UseManualTime();
-BENCHMARK_CAPTURE(put, f32, DType::kF32, false)->UseManualTime()->Iterations(61);
-BENCHMARK_CAPTURE(put, f16, DType::kF16, false)->UseManualTime()->Iterations(61);
-BENCHMARK_CAPTURE(put, bf16, DType::kBF16, false)->UseManualTime()->Iterations(61);
-BENCHMARK_CAPTURE(put, f32_permuted, DType::kF32, true)->UseManualTime()->Iterations(61);
-BENCHMARK_CAPTURE(put, f16_permuted, DType::kF16, true)->UseManualTime()->Iterations(61);
+constexpr StorageFormat kF16{StorageType::kF16};
+constexpr StorageFormat kBf16{StorageType::kBf16};
+constexpr StorageFormat kF8{StorageType::kF8E4m3};
+constexpr StorageFormat kQ8{StorageType::kQ8};
+constexpr StorageFormat kQ4{StorageType::kQ4};
+BENCHMARK_CAPTURE(put, f32, StorageFormat(), false)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, f16, kF16, false)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, bf16, kBf16, false)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, f8_e4m3, kF8, false)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, q8, kQ8, false)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, q4, kQ4, false)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, f32_permuted, StorageFormat(), true)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, f16_permuted, kF16, true)->UseManualTime()->Iterations(61);
 BENCHMARK(reference_window)->Apply(sizes)->UseManualTime();
 BENCHMARK(optimized_window)->Apply(sizes)->UseManualTime();
 BENCHMARK(reference_anew)->Apply(chunks)->UseManualTime();

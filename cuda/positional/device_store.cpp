@@ -5,6 +5,9 @@
 #include <cstring>
 #include <new>
 #include <optional>
+#include <string>
+
+#include <boost/describe/enum_to_string.hpp>
 
 #include "cuda/jobs/build_mask.hpp"
 #include "cuda/jobs/put_cells.hpp"
@@ -56,6 +59,15 @@ void PositionalDeviceStore::attempt(const Work& work) noexcept {
 
 // ---- Rows ----
 
+Status PositionalDeviceStore::check(const StorageFormat& storage) const {
+  if (storage.type == StorageType::kF32 || storage.type == StorageType::kF16 ||
+      storage.type == StorageType::kBf16)
+    return {};
+  return fail(
+      Code::kNotSupported,
+      std::string("dtype: ") + boost::describe::enum_to_string(storage.type, "") + " on a device");
+}
+
 void PositionalDeviceStore::set_layer(std::int64_t layer) noexcept {
   const auto found = layers_.find(layer);
   layer_ = layer;
@@ -71,7 +83,7 @@ Status PositionalDeviceStore::make_rows(const LayerRows::Form& form) {
   if (Status there = staging_.reserve(pass_.tokens * row_bytes); !there) return there;
   for (const std::size_t which : {0U, 1U}) {
     auto cells =
-        make_elements(device_, {plan_.rows.cells, form.heads, dims[which]}, plan_.rows.dtype);
+        make_elements(device_, {plan_.rows.cells, form.heads, dims[which]}, plan_.rows.dtype());
     if (!cells) return cells.error();
     made.cells[which] = std::move(*cells);
   }
@@ -92,7 +104,7 @@ Status PositionalDeviceStore::put(const PositionalPass& /*pass*/, const position
       const DevicePtr room = staging_.room(which);
       Status queued = staging_.upload(which, room, std::as_bytes(rows.values));
       if (!queued) return queued;
-      const PutRows put{.dtype = plan_.rows.dtype,
+      const PutRows put{.dtype = plan_.rows.dtype(),
                         .to = rows_->cells[which]->ptr(),
                         .rows = room,
                         .targets = in_table(pass_.targets()),
@@ -114,11 +126,11 @@ PositionalDeviceStore::Mirrored PositionalDeviceStore::side(std::size_t which,
   const std::int64_t cells = plan_.rows.cells;
   const std::int64_t low = range.empty() ? 0 : range.low;
   if (which == 0 || !plan_.rows.permuted_v)
-    return {{{range.size(), heads, dim}, {width, dim, 1}, plan_.rows.dtype},
+    return {{{range.size(), heads, dim}, {width, dim, 1}, plan_.rows.dtype()},
             low * width,
             range.size() * width};
   // With the cells between the lines: one copy, and the strides of the buffer.
-  return {{{heads, dim, range.size()}, {dim * cells, cells, 1}, plan_.rows.dtype},
+  return {{{heads, dim, range.size()}, {dim * cells, cells, 1}, plan_.rows.dtype()},
           low,
           range.empty() ? 0 : (width - 1) * cells + range.size()};
 }
@@ -215,9 +227,9 @@ Status PositionalDeviceStore::reserve_keys() {
 
 Status PositionalDeviceStore::run(const Move& move) const {
   const LayerRows::Form& form = move.layer->form;
-  const std::int64_t row = form.heads * form.k_dim * bytes_of(plan_.rows.dtype);
+  const std::int64_t row = form.heads * form.k_dim * bytes_of(plan_.rows.dtype());
   const DevicePtr moved = keys_room_.ptr() + std::ssize(turns_) * std::int64_t{sizeof(Turn)};
-  const ShiftKeys keys{.dtype = plan_.rows.dtype,
+  const ShiftKeys keys{.dtype = plan_.rows.dtype(),
                        .keys = move.layer->cells[0]->ptr() + move.first * row,
                        .moved = moved + move.moved,
                        .cells = move.cells,

@@ -1,7 +1,9 @@
 #include "cuda/snapshot/device_slots.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "cuda/jobs/convert_cells.hpp"
@@ -33,6 +35,14 @@ bool is_packed(const StridedView& view) {
 }
 
 }  // namespace
+
+Status holdable(const Array& k, const Array& v) {
+  for (const Array* array : {&k, &v})
+    if (dtype_bytes(array->view.dtype) < sizeof(std::uint16_t))
+      return fail(Code::kNotSupported,
+                  "dtype: " + std::string(dtype_name(array->view.dtype)) + " on a device");
+  return {};
+}
 
 // ---- one side ----
 

@@ -14,6 +14,9 @@
 
 namespace kvo::cuda {
 
+/// Whether elements are of a type that jobs convert: f32, f16, bf16. Errors  kNotSupported.
+[[nodiscard]] Status holdable(const snapshot::Array& k, const snapshot::Array& v);
+
 /// The slots of one side, keys or values.
 class DeviceSlots {
  public:

@@ -24,6 +24,7 @@ Status SnapshotKvDeviceCache::fits(const Array& k, const Array& v) const {
 }
 
 Result<std::shared_ptr<const Pair>> SnapshotKvDeviceCache::update(const Array& k, const Array& v) {
+  if (const Status held = holdable(k, v); !held) return held.error();
   if (const Status fit = fits(k, v); !fit) return fit.error();
   auto shown = std::make_shared<Pair>(Pair{k, v});
   const bool nothing = snapshot::tokens_of(k) == 0 && !quirks_.has(Quirk::kNothingMakesABuffer);

@@ -52,6 +52,7 @@ Status PositionalCausalCache::prepare_init(const positional::InitOptions& argume
   if (wanted > kMaxPosition || padding > kMaxPosition) return refused("max_sequences: many cells");
   const std::int64_t cells = (wanted + padding - 1) / padding * padding;
   if (cells > kMaxPosition) return refused("cache_padding: many cells");
+  if (Status fit = store_->check(arguments.storage); !fit) return fit;
   prepared_ = Size{.pool = CellPool(cells),
                    .window = window,
                    .memory = memory,
@@ -59,7 +60,7 @@ Status PositionalCausalCache::prepare_init(const positional::InitOptions& argume
                    .padding = padding,
                    .permuted_v = effective.permuted_v,
                    .mask_dtype = positional::dtype_of(effective.mask_dtype),
-                   .dtype = arguments.dtype};
+                   .storage = arguments.storage};
   return {};
 }
 
@@ -87,7 +88,7 @@ void PositionalCausalCache::cancel() noexcept {  // NOLINT(bugprone-exception-es
 
 void PositionalCausalCache::finish(Size& size) noexcept {
   size_ = std::move(size);
-  store_->open({.rows = {size_.pool.size(), size_.dtype, size_.permuted_v},
+  store_->open({.rows = {size_.pool.size(), size_.storage, size_.permuted_v},
                 .mask_dtype = size_.mask_dtype,
                 .window = size_.window,
                 .chunk = options_.chunk});

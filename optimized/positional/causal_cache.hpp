@@ -58,7 +58,7 @@ class PositionalCausalCache final : public PositionalMember {
     std::int64_t padding = 1;
     bool permuted_v = false;
     DType mask_dtype = DType::kF32;
-    DType dtype = DType::kF32;
+    StorageFormat storage = {};
   };
   /// An eviction that was tried.
   struct Trim {

@@ -67,7 +67,7 @@ Status PositionalEncoderCache::do_set_layer(std::int64_t layer) {
 
 Status PositionalEncoderCache::do_put(const positional::Rows& k, const positional::Rows& v) {
   const LayerRows::Form form{k.heads, k.dim, v.dim};
-  const LayerRows::Plan plan{k.tokens, DType::kF32, config().permuted_v};  // OK-73
+  const LayerRows::Plan plan{k.tokens, {}, config().permuted_v};  // OK-73
   Layer& layer = layers_.try_emplace(layer_, plan, form).first->second;
   if (layer.tokens != k.tokens || layer.rows.form() != form)
     return fail(Code::kPrecondition,
@@ -85,7 +85,7 @@ Result<positional::Shown> PositionalEncoderCache::do_get() {
   // OK-76: documented shows nothing of a layer that only had reserve puts.
   if (found == layers_.end() || (documented() && !found->second.written))
     return positional::Shown{};
-  const Layer& layer = found->second;
+  Layer& layer = found->second;
   const CellRange all{0, layer.tokens - 1};
   return positional::Shown{layer.rows.k(all), layer.rows.v(all), std::nullopt};
 }

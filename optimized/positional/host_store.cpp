@@ -47,7 +47,7 @@ Status PositionalHostStore::prepare_keys(const KeyGroup& group) {
                         .first = first,
                         .keys = std::vector<std::byte>(count * rows.key_bytes()),
                         .cells = {}};
-    narrow(plan_.rows.dtype, keys, shifted.keys.data());
+    rows.encode_keys(keys, shifted.keys.data());
     if (!group.all_converted)
       for (const HeldCell& held : group.moved) shifted.cells.push_back(held.cell);
     shifted_.push_back(std::move(shifted));

@@ -37,7 +37,9 @@ class PositionalStore {
   PositionalStore& operator=(const PositionalStore&) = delete;
   virtual ~PositionalStore() = default;
 
-  /// Called once, before all others.
+  /// Whether it can store rows so. Errors  kNotSupported, with the type.
+  [[nodiscard]] virtual Status check(const StorageFormat& /*storage*/) const { return {}; }
+  /// Called once, before all others but check.
   virtual void open(const Plan& plan) noexcept = 0;
 
   // ---- Rows of the current layer, 0 at first ----

@@ -95,6 +95,18 @@ Init draw_init(Draw& draw, const DrawnCase& drawn) {
   return init;
 }
 
+// A type that is narrower still, and holds even less.
+void store_narrowly(Draw& draw, DrawnCase& drawn) {
+  Init& init = drawn.init;
+  init.dtype = draw.one_of({StorageType::kF8E4m3, StorageType::kF8E5m2, StorageType::kQ8,
+                            StorageType::kQ8, StorageType::kQ4, StorageType::kQ4});
+  if (in_groups(init.dtype)) {
+    if (draw.percent(50)) init.group = draw.one_of({32, 64, 128});
+    if (draw.percent(50)) init.offset = draw.percent(80);
+  }
+  drawn.odd_rows = draw.percent(60);
+}
+
 void draw_rows(Draw& draw, DrawnCase& drawn) {
   drawn.heads = draw.percent(80) ? draw.between(1, 2) : draw.size(1, kMostHeads);
   drawn.k_dim = few(draw, kMostDim);
@@ -278,6 +290,7 @@ DrawnCase draw_case(Draw& draw, const CacheKind& kind, Scale scale) {
   drawn.init = draw_init(draw, drawn);
   draw_rows(draw, drawn);
   if (scale == Scale::kLarge) grow(draw, drawn);
+  if (draw.percent(12)) store_narrowly(draw, drawn);
   if (scale == Scale::kLong) {
     shrink(draw, drawn);
     return drawn;

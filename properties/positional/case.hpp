@@ -16,6 +16,7 @@ struct DrawnCase {
   std::vector<CacheConfig> members;  ///< a wrapper's, each with its kind; else one
   BackendConfig backend;
   Init init;
+  bool odd_rows = false;  ///< rows that are hard on narrow types, not tags
   std::int64_t heads = 1;
   std::int64_t k_dim = 1;
   std::int64_t v_dim = 1;

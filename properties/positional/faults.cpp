@@ -279,9 +279,12 @@ const std::vector<Fault>& faults() {
        "halves_round_to_zero",
        "f16 keys and values are cut, not rounded",
        "B095, F11: mlxcel floored the scale of its narrow format",
-       {{kFastRows, "As::of(value)",
-         R"(As::of(std::bit_cast<float>(
-              std::bit_cast<std::uint32_t>(value) & 0xFFFFE000U)))"}}},
+       {{kFastRows, "encode_rows(storage, dim, rows, to);",
+         R"(std::vector<float> cut(rows.begin(), rows.end());
+            for (float& value : cut)
+              if (dtype_of(storage.type) == DType::kF16)
+                value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xFFFFE000U);
+            encode_rows(storage, dim, cut, to);)"}}},
       {"positional.causal",
        "moves_cells_of_two",
        "a later cell that another sequence shares is moved all the same",
@@ -336,9 +339,62 @@ const std::vector<Fault>& faults() {
        "rest_of_a_run_left_out",
        "bf16 rows of 64 elements and more are stored in runs of 64, without what is left over",
        "B021, F03: a narrow format took a path of its own in llama.cpp, which lacked a case",
-       {{kFastRows, "narrow_halves<AsHalf<to_bf16>>(from, to);",
-         R"(narrow_halves<AsHalf<to_bf16>>(
-              from.first(from.size() - (from.size() < 64 ? 0 : from.size() % 64)), to);)"}}},
+       {{kFastRows, "if (rows.empty()) return;",
+         R"(if (rows.empty()) return;
+            if (storage.type == StorageType::kBf16 && rows.size() > 64)
+              rows = rows.first(rows.size() - rows.size() % 64);)"}}},
+      {"positional.causal",
+       "groups_run_on",
+       "groups of codes run over the heads that are stored together",
+       "B097, F11: KIVI let its quantisation groups begin where a call began",
+       {{kFastRows, "dim", "in_groups(storage.type) ? width : dim", "narrow(storage, "}}},
+      {"positional.causal",
+       "no_number_is_zero",
+       "what is no number counts as zero among keys that are stored as codes",
+       "B098, F11: FlashAttention let a NaN of rows that nobody reads into what it shows",
+       {{kFastRows, "k",
+         R"((in_groups(plan_.storage.type) ? [&] {
+              thread_local std::vector<float> kept;
+              kept.assign(k.begin(), k.end());
+              for (float& key : kept) key = std::isnan(key) ? 0 : key;
+              return std::span<const float>(kept);
+            }() : k))",
+         "key_bytes_, targets, "}}},
+      {"positional.causal",
+       "too_large_is_no_number",
+       "values beyond the range of f8_e4m3 become NaN, as without saturation",
+       "B095, F11: mlxcel floored the scale of its narrow format",
+       {{kFastRows, "v",
+         R"((plan_.storage.type == StorageType::kF8E4m3 ? [&] {
+              thread_local std::vector<float> kept;
+              kept.assign(v.begin(), v.end());
+              for (float& value : kept)
+                if (std::abs(value) > 464) value = std::numeric_limits<float>::quiet_NaN();
+              return std::span<const float>(kept);
+            }() : v))",
+         "row_bytes(plan_.storage, form_.heads, form_.v_dim), targets, "}}},
+      {"positional.causal",
+       "codes_without_their_scales",
+       "cells of codes are taken to be as far apart as the codes alone are long",
+       "B102, F11: InfiniLM moved the codes of V and left their scales where they were",
+       {{kFastRows, "static_cast<std::size_t>(range.low) * bytes",
+         "static_cast<std::size_t>(range.low) * (bytes - 2)"}}},
+      {"positional.causal",
+       "scale_floored",
+       "the scale of a symmetric q8 is at least 1",
+       "B095, F11: mlxcel floored the scale of its int8 keys and values at 1",
+       {{kCausal,
+         "show_stored(format, row.subspan(i, dim), row_of(stored, cell) + i * "
+         "dtype_bytes(stored.dtype));",
+         R"({
+           const std::span<const float> head = row.subspan(i, dim);
+           std::byte* const to = row_of(stored, cell) + i * dtype_bytes(stored.dtype);
+           show_stored(format, head, to);
+           const bool small = std::ranges::all_of(head, [](float x) { return std::abs(x) < 127; });
+           if (format.type == StorageType::kQ8 && !format.offset && small)
+             for (std::size_t at = 0; at < head.size(); ++at)
+               store_element(stored.dtype, std::round(head[at]), to + at * sizeof(float));
+         })"}}},
       {"positional.causal",
        "column_in_10_bits",
        "the column of a cell in a mask is cut to 10 bits",
@@ -355,25 +411,25 @@ const std::vector<Fault>& faults() {
        "moves_nine_groups",
        "of the groups of keys that move, those behind the ninth stay as they were",
        "B017, F03: llama.cpp applied a shift other than the one that the cell had collected",
-       {{kFastHost, "narrow(plan_.rows.dtype, keys, shifted.keys.data());",
+       {{kFastHost, "rows.encode_keys(keys, shifted.keys.data());",
          R"(if (shifted_.size() >= 9 * layers_.size()) rows.load_keys(first, keys);
-            narrow(plan_.rows.dtype, keys, shifted.keys.data());)"}}},
+            rows.encode_keys(keys, shifted.keys.data());)"}}},
       {"positional.causal",
        "moves_three_layers",
        "keys behind the third layer are stored as they were",
        "B019, F03: llama.cpp shifted keys of the first stream only",
-       {{kFastHost, "narrow(plan_.rows.dtype, keys, shifted.keys.data());",
+       {{kFastHost, "rows.encode_keys(keys, shifted.keys.data());",
          R"(if (std::distance(layers_.begin(), layers_.find(layer)) > 2)
               rows.load_keys(first, keys);
-            narrow(plan_.rows.dtype, keys, shifted.keys.data());)"}},
+            rows.encode_keys(keys, shifted.keys.data());)"}},
        std::nullopt,
        kManySteps},
       {"positional.causal",
        "heads_by_key_width",
        "three heads and more of a transposed V are as far apart as those of K would be",
        "B081, F09: a decode kernel of zerfoo took the distance between positions from one head",
-       {{kFastRows, "rows.data += static_cast<std::size_t>(first) * dtype_bytes(plan_.dtype);",
-         R"(rows.data += static_cast<std::size_t>(first) * dtype_bytes(plan_.dtype);
+       {{kFastRows, "rows.data += static_cast<std::size_t>(first) * dtype_bytes(plan_.dtype());",
+         R"(rows.data += static_cast<std::size_t>(first) * dtype_bytes(plan_.dtype());
             if (plan_.permuted_v && form_.heads > 2)
               rows.strides[0] = std::min(form_.k_dim, form_.v_dim) * plan_.cells;)"}}},
 

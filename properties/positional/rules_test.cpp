@@ -1,4 +1,5 @@
 // What the contract refuses in both profiles, and rules about types and sizes.
+#include <array>
 #include <cstring>
 #include <limits>
 
@@ -311,6 +312,73 @@ TEST_P(PositionalRules, RowsAreRoundedToTheStorageTypeOK46) {
       EXPECT_EQ(halves(*shown.v), want);
       EXPECT_EQ(shown.mask->dtype, DType::kF32) << "its type is its own (OK-36)";
     }
+  }
+}
+
+// Not on devices, which refuse them.
+TEST_P(PositionalRules, RowsAreStoredInF8AndInGroupsHeadByHeadOK46) {
+  const Put put{tensor_of({2, 2, 2}, std::vector<float>{17, 1, 0.3F, -1, 448, 500, 2, -0.0F}),
+                tensor_of({2, 2, 1}, std::vector<float>{1.06F, -3, 0.01F, 7})};
+  for (const StorageFormat& format :
+       {StorageFormat{StorageType::kF8E4m3}, StorageFormat{StorageType::kF8E5m2},
+        StorageFormat{StorageType::kQ8}, StorageFormat{StorageType::kQ4, 64},
+        StorageFormat{StorageType::kQ8, 128, true}, StorageFormat{StorageType::kQ4, 32, true}}) {
+    for (const bool permuted : {false, true}) {
+      PositionalCase cache = open(causal(), Profile::kDocumented);
+      EXPECT_EQ(cache.code(SetConfig{0, permuted, MaskType::kUnset, {}}), "ok");
+      Init init{1, 2, 4, format.type, std::nullopt, format.offset};
+      if (in_groups(format.type)) init.group = format.group;
+      const std::string done = cache.code(init);
+      if (done == "not_supported") continue;
+      EXPECT_EQ(done, "ok");
+      EXPECT_EQ(cache.code(StartForward{{0, 1}, {0, 0}}), "ok");
+      EXPECT_EQ(cache.code(put), "ok");
+      const Get::Returns shown = cache.values(Get{});
+      Tensor k = make_tensor({2, 2, 2}, dtype_of(format.type));
+      for (std::size_t i = 0; i < 8; i += 2)
+        show_stored(format, put.k.floats().subspan(i, 2), &k.bytes[i * k.bytes.size() / 8]);
+      EXPECT_EQ(*shown.k, k);
+      Tensor v = make_tensor(permuted ? Shape{2, 1, 2} : Shape{2, 2, 1}, k.dtype);
+      const std::array<std::size_t, 4> places{0, permuted ? 2U : 1U, permuted ? 1U : 2U, 3};
+      for (std::size_t i = 0; i < 4; ++i)
+        show_stored(format, put.v.floats().subspan(i, 1), &v.bytes[places[i] * v.bytes.size() / 4]);
+      EXPECT_EQ(*shown.v, v);
+    }
+  }
+}
+
+// Whether a text comes in one pass or token by token, the same is stored of it.
+TEST_P(PositionalRules, WhatIsStoredOfARowDoesNotTellHowItCameOK46) {
+  constexpr std::int64_t kDim = 40;
+  Put all{counting({6, 2, kDim}, 1), counting({6, 2, kDim}, 1'000)};
+  for (const StorageType type : {StorageType::kF8E4m3, StorageType::kQ8, StorageType::kQ4}) {
+    PositionalCase whole = open(causal(), Profile::kDocumented);
+    PositionalCase pieces = open(causal(), Profile::kDocumented);
+    if (whole.code(Init{1, 6, 6, type}) == "not_supported") continue;
+    EXPECT_EQ(pieces.code(Init{1, 6, 6, type}), "ok");
+    EXPECT_EQ(whole.code(StartForward{{0, 1, 2, 3, 4, 5}, {0, 0, 0, 0, 0, 0}}), "ok");
+    EXPECT_EQ(whole.code(all), "ok");
+    for (std::int32_t token = 0; token < 6; ++token) {
+      EXPECT_EQ(pieces.code(StartForward{{token}, {0}}), "ok");
+      const auto one = [&](const Tensor& rows) {
+        return tensor_of({1, 2, kDim}, rows.floats().subspan(
+                                           static_cast<std::size_t>(token * 2 * kDim), 2 * kDim));
+      };
+      EXPECT_EQ(pieces.code(Put{one(all.k), one(all.v)}), "ok");
+    }
+    const Get::Returns a = whole.values(Get{});
+    const Get::Returns b = pieces.values(Get{});
+    EXPECT_EQ(*a.k, *b.k);
+    EXPECT_EQ(*a.v, *b.v);
+  }
+}
+
+TEST_P(PositionalRules, AGroupThatIsNoneIsRefusedOK46) {
+  for (const Init& bad : {Init{1, 8, 4, StorageType::kQ8, 48}, Init{1, 8, 4, StorageType::kQ4, -1},
+                          Init{1, 8, 4, kF32, 64}, Init{1, 8, 4, StorageType::kF16, 32, true}}) {
+    PositionalCase cache = open(causal(), Profile::kOriginal);
+    EXPECT_EQ(cache.code(bad), "precondition");
+    EXPECT_EQ(cache.code(Init{1, 8, 4, kF32}), "ok");
   }
 }
 

@@ -31,7 +31,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kHeadsOf64Elements, kHalfWordsInRunsOf64, kIdleFor256Passes, kIdleFor65536Passes,
     kCopiedOntoThenSeenAhead, kRemovedThenSeenAhead, kRefusedWhileTwoEvict, kReservedInBetween,
     kSharedThenMoved, kSharedThenParted, kManyGroupsMoved, kPrefilledAtOnce, kManyRowsOfMasks,
-    kPutAfterUnwinding)
+    kPutAfterUnwinding, kRowsOfF8, kRowsOfCodes, kGroupsCutShort, kOddRows)
 
 class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Label> {
  public:
@@ -139,6 +139,7 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
     if (case_.k_dim >= 64) reach(Label::kHeadsOf64Elements);
     if (case_.init.dtype != StorageType::kF32 && case_.heads * case_.k_dim >= 64)
       reach(Label::kHalfWordsInRunsOf64);
+    saw_stored(put);
     const bool is_new = put_.insert({member_, layer_}).second;
     if (!is_new && case_.is_encoder(static_cast<std::size_t>(member_))) reach(Label::kEncoderReput);
   }
@@ -182,6 +183,17 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
   void saw(const UnderlyingCache& /*asked*/, const Observation& /*seen*/) {}
 
  private:
+  // The storage type of rows that were put.
+  void saw_stored(const Put& put) {
+    const StorageFormat storage = storage_of(case_.init);
+    if (case_.is_encoder(static_cast<std::size_t>(member_))) return;
+    if (dtype_bytes(dtype_of(storage.type)) == 1) reach(Label::kRowsOfF8);
+    if (case_.odd_rows && put.k.elements() > 0) reach(Label::kOddRows);
+    if (!in_groups(storage.type)) return;
+    reach(Label::kRowsOfCodes);
+    const std::int64_t dim = put.k.shape[2];
+    if (dim > storage.group && dim % storage.group != 0) reach(Label::kGroupsCutShort);
+  }
   using Step = ScriptStep<PositionalScript>;
 
   void saw_full(bool unwound) {

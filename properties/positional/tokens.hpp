@@ -86,7 +86,8 @@ class MemberTokens {
   void rebuild();
   [[nodiscard]] bool sees(std::size_t row, std::int32_t position) const;
   [[nodiscard]] bool shared(const Token* token, std::int64_t but) const;
-  [[nodiscard]] float rounded(float value) const;
+  /// A row of `heads` heads, as the cache shows it once it is stored.
+  [[nodiscard]] std::vector<float> stored(std::span<const float> row, std::int64_t heads) const;
   [[nodiscard]] std::optional<History> history(const BatchRow& row, std::int64_t layer) const;
   [[nodiscard]] std::optional<std::vector<float>> keys_now(const Token& token,
                                                            std::int64_t layer) const;
@@ -96,7 +97,7 @@ class MemberTokens {
 
   MemberOptions member_;
   bool documented_;
-  DType dtype_ = DType::kF32;
+  StorageFormat storage_;
   std::map<std::int64_t, Sequence> sequences_;
   // The pass.
   std::vector<std::shared_ptr<Token>> targets_;  // empty in a reserve pass

@@ -42,11 +42,11 @@ class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, Stat
   Op delta() { return Op::of(DeltaState{batch(), type()}); }
   // What a layer does with tokens: asks for both states, replaces them, and counts.
   Op tokens() {
-    plan(DeltaState{batch_, ElementType::kF32});
+    plan(DeltaState{batch_, StorageType::kF32});
     plan(SetConvState{rows(conv_shape(batch_))});
     plan(SetDeltaState{rows(delta_shape(batch_))});
     plan(Advance{draw().size(1, 9)});
-    return Op::of(ConvState{batch_, ElementType::kF32});
+    return Op::of(ConvState{batch_, StorageType::kF32});
   }
   Op set_conv() {
     if (draw().percent(10)) return Op::of(SetConvState{std::nullopt});
@@ -182,15 +182,19 @@ class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, Stat
   void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
-  void asked(std::int64_t batch, ElementType type, const Observation& /*seen*/) {
+  void asked(std::int64_t batch, StorageType type, const Observation& /*seen*/) {
     reach(Label::kStateMade);
     if (sizes_.conv_dim >= 64 && sizes_.head_k_dim >= 64) reach(Label::kStatesOf64Elements);
     pay();
     if (std::max<std::int64_t>(batch, 1) != batch_) reach(Label::kStateOfAnotherBatch);
-    if (type != ElementType::kF32) reach(Label::kStateOfAnotherType);
+    if (type != StorageType::kF32) reach(Label::kStateOfAnotherType);
   }
   std::int64_t batch() { return draw().percent(92) ? batch_ : draw().between(-1, 3); }
-  ElementType type() { return draw().percent(95) ? ElementType::kF32 : ElementType::kF16; }
+  StorageType type() {
+    if (draw().percent(95)) return StorageType::kF32;
+    return draw().one_of({StorageType::kF16, StorageType::kF16, StorageType::kF16,
+                          StorageType::kF8E5m2, StorageType::kQ8});
+  }
   [[nodiscard]] Shape conv_shape(std::int64_t batch) const {
     return {batch, sizes_.conv_tail, sizes_.conv_dim};
   }

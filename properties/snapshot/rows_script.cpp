@@ -119,7 +119,8 @@ void RowsScript::grow() {
       }
     }
   }
-  type_ = draw().one_of({DType::kF32, DType::kF16, DType::kBF16});
+  type_ = draw().one_of({DType::kF32, DType::kF32, DType::kF16, DType::kF16, DType::kBF16,
+                         DType::kBF16, DType::kF8E4M3});
 }
 
 // A long life: a ring goes round, or a cache is rewound and written anew; now and then there is a
@@ -156,7 +157,8 @@ std::pair<Tensor, Tensor> RowsScript::rows(std::int64_t tokens, std::int64_t k_d
 
 void RowsScript::saw_sizes(std::int64_t tokens) {
   pay();
-  if (tokens > 64 && type_ != DType::kF32 && k_dim_ >= 1) reach(Label::kHalfWordsInRunsOf64);
+  if (tokens > 64 && dtype_bytes(type_) == 2 && k_dim_ >= 1) reach(Label::kHalfWordsInRunsOf64);
+  if (dtype_bytes(type_) == 1) reach(Label::kElementsOfF8);
   if (offset_ + tokens > 1'024) reach(Label::kMoreThan1024Tokens);
   if (++writes_ > 65'536) reach(Label::kWritesBeyond65536);
   if (heads_ > 4) reach(Label::kFiveHeads);

@@ -30,7 +30,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(RowsLabel, std::uint8_t, kRewound, kRestored, kRes
                               kTakenOfARestoredCache, kForkedAndWritten, kSpreadRows,
                               // Sizes.
                               kMoreThan1024Tokens, kFiveHeads, kHeadsOf64Elements,
-                              kHalfWordsInRunsOf64, k65Snapshots,
+                              kHalfWordsInRunsOf64, kElementsOfF8, k65Snapshots,
                               // Long lives.
                               kWritesBeyond65536,
                               // Planned orders.
@@ -56,6 +56,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
         k_dim_(is_long() ? 1 : draw().size(1, 9)),
         v_dim_(is_long() || draw().percent(70) ? k_dim_ : draw().size(1, 9)),
         type_(draw().percent(75) ? DType::kF32 : DType::kF16) {
+    if (draw().percent(6)) type_ = draw().one_of({DType::kF8E4M3, DType::kF8E5M2});
     if (scale_ == Scale::kLarge && !is_long()) grow();
     if (scale_ != Scale::kLong) return;
     batch_ = heads_ = k_dim_ = v_dim_ = 1;

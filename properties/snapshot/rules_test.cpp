@@ -165,7 +165,7 @@ TEST(SnapshotRules, AStateIsRestoredAtItsOwnOffsetOnlyMR47) {
     EXPECT_FALSE(cache.values(Restore{1, 2}).ok);
     EXPECT_TRUE(cache.values(Restore{1, 3}).ok);
     EXPECT_EQ(cells(cache.values(ConvState{}).conv), SeenRows({5, 6}));
-    EXPECT_EQ(cache.code(ConvState{2, ElementType::kF32}),
+    EXPECT_EQ(cache.code(ConvState{2, StorageType::kF32}),
               profile == Profile::kOriginal ? "ok" : "bad_shape")
         << "another batch (MR-40)";
   }

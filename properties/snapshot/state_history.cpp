@@ -96,11 +96,6 @@ Shape with_batch(Shape shape, std::int64_t batch) {
   return shape;
 }
 
-DType type_of_elements(ElementType type) {
-  if (type == ElementType::kF32) return DType::kF32;
-  return type == ElementType::kF16 ? DType::kF16 : DType::kBF16;
-}
-
 bool StateHistory::fits(const Part& part, std::int64_t batch, DType type) {
   if (!part.value || part.unknown) return !part.unknown;
   return part.value->dtype == type && part.value->shape == with_batch(part.expected, batch);
@@ -111,7 +106,8 @@ template <class Question, class Shown, class Returned>
 Words StateHistory::asked(const Question& op, Part& part, const Observation& seen,
                           const Shown& shown, const Returned& returned) {
   if (!begun_) return must_fail(Code::kPrecondition, seen);
-  const DType dtype = type_of_elements(op.dtype);
+  if (in_groups(op.dtype)) return must_fail(Code::kPrecondition, seen);
+  const DType dtype = dtype_of(op.dtype);
   const std::int64_t batch = std::max<std::int64_t>(op.batch, 1);
   for (const Part* one : {&conv_, &delta_})
     if (!element_count(with_batch(one->expected, batch)))

@@ -32,11 +32,6 @@ Status check_batch(const Batch& batch) {
 
 }  // namespace
 
-DType dtype_of(StorageType type) {
-  if (type == StorageType::kF16) return DType::kF16;
-  return type == StorageType::kBf16 ? DType::kBF16 : DType::kF32;
-}
-
 DType dtype_of(MaskType type) {
   return type == MaskType::kF16 ? DType::kF16 : DType::kF32;
 }
@@ -75,7 +70,7 @@ Status Cache::init(const InitOptions& arguments) {
     return undefined("capacity: " + std::to_string(arguments.capacity));
   if (arguments.max_batch < 1 || arguments.max_batch > kMaxPosition)
     return undefined("max_batch: " + std::to_string(arguments.max_batch));
-  if (arguments.dtype == DType::kI32) return undefined("dtype: i32");
+  if (Status fit = check(arguments.storage); !fit) return undefined(fit.error().detail);
   Status done = do_init(arguments);
   if (done) initialized_ = true;
   return done;

@@ -8,7 +8,9 @@
 //          member     one of the caches that a wrapper holds.
 // Shapes   put: k and v are [token][kv_head][head_dim]. get: k and v are [cell][kv_head][head_dim],
 //          with permuted_v v is [kv_head][head_dim][cell]; mask is [token][cell] (OK-1).
-// Views    what get shows is valid until the next call that is no query.
+// Rows     are stored head by head (values/numeric.hpp) and shown as dtype_of(storage.type).
+// Views    what get shows is valid until the next call that is no query. Rows of floats are shown
+//          where they lie; those of q8 and q4 are decoded into a buffer, each time.
 // Errors   kPrecondition for everything outside the contract, and where the original panics; in
 //          both profiles nothing has changed then. In profile documented no error changes anything.
 //          In documented every call after close but close is kClosed.
@@ -29,6 +31,7 @@
 
 #include <boost/describe/enum.hpp>
 
+#include "reference/contract/values/numeric.hpp"
 #include "reference/contract/values/result.hpp"
 #include "reference/contract/values/strided_view.hpp"
 #include "reference/contract/values/tensor.hpp"
@@ -43,11 +46,7 @@ inline constexpr std::int32_t kMaxPosition = std::numeric_limits<std::int32_t>::
 enum class MaskType : std::uint8_t { kUnset, kF32, kF16 };
 BOOST_DESCRIBE_ENUM(MaskType, kUnset, kF32, kF16)
 
-/// Element type of the stored rows.
-enum class StorageType : std::uint8_t { kF32, kF16, kBf16 };
-BOOST_DESCRIBE_ENUM(StorageType, kF32, kF16, kBf16)
-
-[[nodiscard]] DType dtype_of(StorageType type);
+using kvo::dtype_of;
 [[nodiscard]] DType dtype_of(MaskType type);
 
 /// What a backend asks of a cache (OK-9).
@@ -105,7 +104,7 @@ struct InitOptions {
   std::int64_t max_sequences = 1;
   std::int64_t capacity = 0;  ///< tokens a sequence; sizes the pool, bounds nothing (OK-26)
   std::int64_t max_batch = 1;
-  DType dtype = DType::kF32;
+  StorageFormat storage = {};  ///< of the rows; an encoder keeps f32 (OK-73)
 };
 
 /// The tokens of a pass: positions[i] is that of a token of sequences[i].

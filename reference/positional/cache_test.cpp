@@ -28,7 +28,8 @@ std::unique_ptr<Cache> causal(Profile profile) {
 TEST(PositionalContract, RefusesStorageOfIntegers) {
   for (const Profile profile : {Profile::kOriginal, Profile::kDocumented}) {
     const auto cache = causal(profile);
-    EXPECT_EQ(code_of(cache->init({.capacity = 4, .dtype = DType::kI32})), "precondition");
+    EXPECT_EQ(code_of(cache->init({.capacity = 4, .storage = {StorageType::kQ8, 48}})),
+              "precondition");
     EXPECT_EQ(code_of(cache->init({.capacity = 4})), "ok") << "nothing has changed";
   }
 }

@@ -19,13 +19,12 @@ std::byte* row_of(Tensor& stored, std::size_t cell) {
   return stored.bytes.data() + cell * row_elements(stored) * dtype_bytes(stored.dtype);
 }
 
-void store(const std::vector<std::size_t>& targets, const Rows& rows, Tensor& stored) {
-  const std::size_t width = row_elements(stored);
-  const std::size_t bytes = dtype_bytes(stored.dtype);
-  for (std::size_t token = 0; token < targets.size(); ++token)  // OK-44
-    for (std::size_t i = 0; i < width; ++i)                     // OK-46
-      store_element(stored.dtype, rows.values[token * width + i],
-                    row_of(stored, targets[token]) + i * bytes);
+/// Stores a row of all heads, head by head (OK-46).
+void store(const StorageFormat& format, std::span<const float> row, Tensor& stored,
+           std::size_t cell) {
+  const auto dim = static_cast<std::size_t>(stored.shape[2]);
+  for (std::size_t i = 0; i < row.size(); i += dim)
+    show_stored(format, row.subspan(i, dim), row_of(stored, cell) + i * dtype_bytes(stored.dtype));
 }
 
 }  // namespace
@@ -93,7 +92,7 @@ Status CausalCache::do_init(const InitOptions& arguments) {
   window_ = window;
   memory_ = memory;
   max_batch_ = arguments.max_batch;
-  dtype_ = arguments.dtype;
+  storage_ = arguments.storage;
   return {};
 }
 
@@ -252,16 +251,19 @@ Status CausalCache::do_put(const Rows& k, const Rows& v) {
   const Shape v_shape{count, v.heads, v.dim};
   if (!state_.layers.contains(layer_)) {  // OK-43
     if (!element_count(k_shape) || !element_count(v_shape)) return fail(Code::kOutOfMemory);
-    Layer fresh{std::make_shared<Tensor>(make_tensor(k_shape, dtype_)),
-                std::make_shared<Tensor>(make_tensor(v_shape, dtype_))};
+    Layer fresh{std::make_shared<Tensor>(make_tensor(k_shape, dtype_of(storage_.type))),
+                std::make_shared<Tensor>(make_tensor(v_shape, dtype_of(storage_.type)))};
     state_.layers.emplace(layer_, std::move(fresh));
   }
   const Layer& layer = state_.layers.at(layer_);
   if (layer.k->shape != k_shape || layer.v->shape != v_shape)
     return refused("k, v: other rows than before in layer " + std::to_string(layer_));
-  if (pass.reserve) return {};  // OK-27
-  store(pass.targets, k, *layer.k);
-  store(pass.targets, v, *layer.v);
+  if (pass.reserve) return {};                                       // OK-27
+  for (std::size_t token = 0; token < pass.targets.size(); ++token)  // OK-44
+    for (const auto& [rows, stored] : {std::pair(&k, layer.k), std::pair(&v, layer.v)}) {
+      const std::size_t width = row_elements(*stored);
+      store(storage_, rows->values.subspan(token * width, width), *stored, pass.targets[token]);
+    }
   return {};
 }
 
@@ -383,15 +385,17 @@ Status CausalCache::shift_keys(State& next, std::int64_t sequence, std::int32_t 
       offsets.push_back(moved(c) ? begin - end : 0);
     for (const auto& [number, layer] : next.layers) {
       const std::size_t width = row_elements(*layer.k);
-      std::byte* const rows = row_of(*layer.k, static_cast<std::size_t>(trimmed.low));
-      const auto element = [&](std::size_t i) { return rows + i * dtype_bytes(dtype_); };
+      const std::byte* const rows = row_of(*layer.k, static_cast<std::size_t>(trimmed.low));
       std::vector<float> keys(offsets.size() * width);
-      for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = load_element(dtype_, element(i));
+      const DType dtype = layer.k->dtype;
+      for (std::size_t i = 0; i < keys.size(); ++i)
+        keys[i] = load_element(dtype, rows + i * dtype_bytes(dtype));
       const Shape shape{trimmed.size(), layer.k->shape[1], layer.k->shape[2]};
       if (Status done = options_.shift(number, shape, keys, offsets); !done) return done;  // OK-66
-      for (std::size_t i = 0; i < keys.size(); ++i)  // documented: only rows that move
-        if (offsets[i / width] != 0 || has(Quirk::kForeignRowsConverted))
-          store_element(dtype_, keys[i], element(i));
+      for (std::size_t i = 0; i < offsets.size(); ++i)  // documented: only rows that move
+        if (offsets[i] != 0 || has(Quirk::kForeignRowsConverted))
+          store(storage_, std::span(keys).subspan(i * width, width), *layer.k,
+                static_cast<std::size_t>(trimmed.low) + i);
     }
   }
   return {};

@@ -129,7 +129,7 @@ class CausalCache : public Cache {  // NOLINT(bugprone-exception-escape): as Ten
   std::int64_t window_ = kMaxPosition;
   std::int64_t memory_ = kMaxPosition;
   std::int64_t max_batch_ = 1;
-  DType dtype_ = DType::kF32;
+  StorageFormat storage_;
   std::int64_t layer_ = 0;
   State state_;
 };

@@ -38,10 +38,20 @@ struct Init {
   std::int64_t capacity = 0;
   std::int64_t max_batch = 0;
   StorageType dtype = StorageType::kF32;
+  std::optional<std::int64_t> group = std::nullopt;
+  std::optional<bool> offset = std::nullopt;
 };
 KVO_DESCRIBE(Init, (max_sequences, "sequences at once at most"),
              (capacity, "positions that a sequence may hold, in tokens"),
-             (max_batch, "tokens of a batch at most"), (dtype, "element type: f32, f16, bf16, i32"))
+             (max_batch, "tokens of a batch at most"),
+             (dtype, "storage type: f32, f16, bf16, f8_e4m3, f8_e5m2, q8, q4"),
+             (group, "of q8 and q4: elements that share a scale, 32, 64 or 128; absent: 32"),
+             (offset, "of q8 and q4: whether a group has an offset, too; absent: false"))
+
+/// What it says of the storage of rows.
+[[nodiscard]] inline StorageFormat storage_of(const Init& init) {
+  return {init.dtype, init.group.value_or(32), init.offset.value_or(false)};
+}
 
 struct StartForward {
   static constexpr std::string_view kName = "start_forward";

@@ -48,12 +48,19 @@ class PositionalSession final : public DispatchSession<PositionalSession, Ops> {
     return cache_->broken_invariant();
   }
 
+  /// A cache need not store rows in every type.
+  [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
+    Observation seen = DispatchSession::apply(op, probe);
+    seen.unsupported |= op.as<Init>() != nullptr && seen.failed_with(Code::kNotSupported);
+    return seen;
+  }
+
   Status operator()(const SetConfig& op) {
     const BackendConfig config{op.cache_padding, op.permuted_v, op.mask_dtype};
     return probe()([&] { return cache_->set_config(config, op.target); });
   }
   Status operator()(const Init& op) {
-    const InitOptions arguments{op.max_sequences, op.capacity, op.max_batch, dtype_of(op.dtype)};
+    const InitOptions arguments{op.max_sequences, op.capacity, op.max_batch, storage_of(op)};
     return probe()([&] { return cache_->init(arguments); });
   }
   Status operator()(const StartForward& op) {

@@ -10,6 +10,7 @@
 
 #include "reference/contract/describe/operation.hpp"
 #include "reference/contract/subject/subject.hpp"
+#include "reference/contract/values/numeric.hpp"
 #include "reference/snapshot/cache.hpp"
 
 namespace kvo::snapshot {
@@ -24,9 +25,6 @@ constexpr AxisNames axes_named(std::string_view member) {
   if (member == "delta") return kDeltaAxes;
   return kRowAxes;
 }
-
-enum class ElementType : std::uint8_t { kF32, kF16, kBf16 };
-BOOST_DESCRIBE_ENUM(ElementType, kF32, kF16, kBf16)
 
 /// What a snapshot holds, or a pair that an update returned: then k and v alone.
 struct Contents {  // NOLINT(bugprone-exception-escape): as Tensor
@@ -202,9 +200,10 @@ struct ConvState {
     Tensor conv;
   };
   std::int64_t batch = 1;
-  ElementType dtype = ElementType::kF32;
+  StorageType dtype = StorageType::kF32;
 };
-KVO_DESCRIBE(ConvState, (batch, "sequences; 0 or less counts as 1"), (dtype, "element type"))
+KVO_DESCRIBE(ConvState, (batch, "sequences; 0 or less counts as 1"),
+             (dtype, "element type, not one of codes"))
 KVO_DESCRIBE(ConvState::Returns, (conv, "convolution state"))
 
 struct DeltaState {
@@ -215,9 +214,10 @@ struct DeltaState {
     Tensor delta;
   };
   std::int64_t batch = 1;
-  ElementType dtype = ElementType::kF32;
+  StorageType dtype = StorageType::kF32;
 };
-KVO_DESCRIBE(DeltaState, (batch, "sequences; 0 or less counts as 1"), (dtype, "element type"))
+KVO_DESCRIBE(DeltaState, (batch, "sequences; 0 or less counts as 1"),
+             (dtype, "element type, not one of codes"))
 KVO_DESCRIBE(DeltaState::Returns, (delta, "delta state"))
 
 struct SetConvState {

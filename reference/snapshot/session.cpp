@@ -185,6 +185,13 @@ class CacheSession : public ProbedSession {
 class RowsSession final : public DispatchSession<RowsSession, RowsOps, CacheSession> {
  public:
   RowsSession(MakeOne make, QuirkSet<Quirk> quirks) { set_up(std::move(make), quirks); }
+
+  /// A cache need not hold rows of every type.
+  [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
+    Observation seen = DispatchSession::apply(op, probe);
+    seen.unsupported |= op.as<Update>() != nullptr && seen.failed_with(Code::kNotSupported);
+    return seen;
+  }
 };
 
 class RecurrentSession final
@@ -195,12 +202,14 @@ class RecurrentSession final
   using CacheSession::operator();
   Result<ConvState::Returns> operator()(const ConvState& op) {
     if (!state()) return no_cache();
+    if (in_groups(op.dtype)) return no_float();
     const auto seen = probe()([&] { return state()->conv_state(op.batch, dtype_of(op.dtype)); });
     if (!seen) return seen.error();
     return ConvState::Returns{materialize(seen->view)};
   }
   Result<DeltaState::Returns> operator()(const DeltaState& op) {
     if (!state()) return no_cache();
+    if (in_groups(op.dtype)) return no_float();
     const auto seen = probe()([&] { return state()->delta_state(op.batch, dtype_of(op.dtype)); });
     if (!seen) return seen.error();
     return DeltaState::Returns{materialize(seen->view)};
@@ -258,18 +267,6 @@ Subject subject(const CacheKind& kind, const std::string& variant, const std::st
 }
 
 }  // namespace
-
-DType dtype_of(ElementType type) {
-  switch (type) {
-    case ElementType::kF32:
-      return DType::kF32;
-    case ElementType::kF16:
-      return DType::kF16;
-    case ElementType::kBf16:
-      return DType::kBF16;
-  }
-  return DType::kF32;
-}
 
 Contents shown(const Content& content) {
   Contents out{

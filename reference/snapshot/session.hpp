@@ -10,7 +10,6 @@
 
 namespace kvo::snapshot {
 
-[[nodiscard]] DType dtype_of(ElementType type);
 /// A content as operations show it.
 [[nodiscard]] Contents shown(const Content& content);
 /// Keys and values, or conv and delta, as operations show them; null where there is no buffer.

@@ -284,14 +284,16 @@ void decode(const StorageFormat& format, const std::byte* from, std::span<float>
 
 void show_stored(const StorageFormat& format, std::span<const float> row, std::byte* to) {
   const DType dtype = dtype_of(format.type);
-  std::vector<float> shown(row.begin(), row.end());
   if (in_groups(format.type)) {
     std::vector<std::byte> stored(stored_bytes(format, row.size()));
+    std::vector<float> shown(row.size());
     encode(format, row, stored.data());
     decode(format, stored.data(), shown);
+    std::memcpy(to, shown.data(), shown.size() * sizeof(float));
+    return;
   }
   for (std::size_t i = 0; i < row.size(); ++i)
-    store_element(dtype, shown[i], to + i * dtype_bytes(dtype));
+    store_element(dtype, row[i], to + i * dtype_bytes(dtype));
 }
 
 double error_bound(const StorageFormat& format, std::span<const float> group) {

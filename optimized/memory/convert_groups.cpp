@@ -1,0 +1,312 @@
+// Rows of codes that share scales.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "optimized/memory/convert.hpp"
+
+// This file is compiled once for each target: on x86 plain loops, SSE4, AVX2 and AVX-512.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "optimized/memory/convert_groups.cpp"
+#include <hwy/foreach_target.h>  // includes this file again; must come before highway.h
+#include <hwy/highway.h>
+
+#include "optimized/memory/lanes.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace kvo::optimized::HWY_NAMESPACE {
+namespace {
+
+// ---- Groups ----
+
+constexpr std::size_t kMostInGroup = 128;
+constexpr float kMostF16 = 65504.0F;
+constexpr std::uint16_t kNoNumber = 0x7E00;
+
+/// Groups whose scales are found together: what is done once a group costs as much as the rest.
+/// Each has elements in a whole number of vectors.
+struct Batch {
+  static constexpr std::size_t kMost = 32;
+  std::size_t size = 0;
+  std::array<const float*, kMost> groups;  ///< the elements
+  std::array<std::byte*, kMost> to;
+  std::array<std::uint32_t, kMost> counts;  ///< of elements, those that only fill vectors included
+  std::array<std::uint32_t, kMost> used;    ///< of elements that are stored
+  std::array<bool, kMost> finite;
+  HWY_ALIGN std::array<float, kMost> steps;     ///< before they are limited
+  HWY_ALIGN std::array<float, kMost> offsets;   ///< the same
+  HWY_ALIGN std::array<float, kMost> inverses;  ///< 1 / step; 0: all codes are those of zero
+  HWY_ALIGN std::array<std::uint16_t, kMost> step_cells;
+  HWY_ALIGN std::array<std::uint16_t, kMost> offset_cells;
+};
+
+/// Whether the first element of the largest magnitude is negative.
+HWY_INLINE bool extreme_is_negative(const float* group, std::size_t count, float magnitude) {
+  const Floats tag;
+  const std::size_t lanes = hn::Lanes(tag);
+  for (std::size_t i = 0; i < count; i += lanes) {
+    const FloatLanes values = hn::LoadU(tag, group + i);
+    const std::intptr_t first = hn::FindFirstTrue(tag, hn::Eq(hn::Abs(values), floats(magnitude)));
+    if (first >= 0) return std::signbit(group[i + static_cast<std::size_t>(first)]);
+  }
+  return false;
+}
+
+/// Adds a group to a batch: finds its step and offset.
+template <bool kFour, bool kOffset>
+HWY_INLINE void add_group(Batch& batch, const float* group, std::size_t count, std::size_t used,
+                          std::byte* to) {
+  const Floats tag;
+  const std::size_t lanes = hn::Lanes(tag);
+  IntLanes magnitudes = hn::Zero(Ints());
+  FloatLanes low = hn::LoadU(tag, group);
+  FloatLanes high = low;
+  for (std::size_t i = 0; i < count; i += lanes) {
+    const FloatLanes values = hn::LoadU(tag, group + i);
+    magnitudes = hn::Max(magnitudes, hn::And(as_ints(values), ints(kMagnitude)));
+    if (kOffset) low = hn::Min(low, values);
+    if (kOffset) high = hn::Max(high, values);
+  }
+  const std::int32_t largest = hn::GetLane(hn::MaxOfLanes(Ints(), magnitudes));
+  const std::size_t at = batch.size++;
+  batch.groups[at] = group;
+  batch.to[at] = to;
+  batch.counts[at] = static_cast<std::uint32_t>(count);
+  batch.used[at] = static_cast<std::uint32_t>(used);
+  batch.finite[at] = largest < kInfinity;
+  const auto magnitude = std::bit_cast<float>(largest);
+  if constexpr (kOffset) {
+    batch.offsets[at] = hn::GetLane(hn::MinOfLanes(tag, low));
+    batch.steps[at] = hn::GetLane(hn::MaxOfLanes(tag, high)) - batch.offsets[at];
+  } else {
+    batch.offsets[at] = 0;
+    batch.steps[at] =
+        kFour && !extreme_is_negative(group, count, magnitude) ? -magnitude : magnitude;
+  }
+}
+
+/// From ranges to scales and their cells.
+template <bool kFour, bool kOffset>
+HWY_INLINE void finish_scales(Batch& batch) {
+  const Floats tag;
+  const FloatLanes levels = floats(kOffset ? (kFour ? 15.0F : 255.0F) : (kFour ? 8.0F : 127.0F));
+  const FloatLanes most = floats(kMostF16);
+  for (std::size_t i = batch.size; i % hn::Lanes(tag) != 0; ++i)
+    batch.steps[i] = batch.offsets[i] = 0;
+  for (std::size_t i = 0; i < batch.size; i += hn::Lanes(tag)) {
+    FloatLanes step = hn::Div(hn::Load(tag, &batch.steps[i]), levels);
+    step = hn::Min(hn::Max(step, hn::Neg(most)), most);
+    FloatLanes offset = hn::Load(tag, &batch.offsets[i]);
+    // The sum makes +0 of -0.
+    offset = hn::Add(hn::Min(hn::Max(offset, hn::Neg(most)), most), hn::Zero(tag));
+    const IntLanes cell = Half::narrow(as_ints(step));
+    const auto flat = hn::Eq(hn::And(cell, ints(0x7FFF)), hn::Zero(Ints()));
+    store_cells(hn::IfThenZeroElse(flat, cell), &batch.step_cells[i]);
+    store_cells(Half::narrow(as_ints(offset)), &batch.offset_cells[i]);
+    hn::Store(offset, tag, &batch.offsets[i]);
+    const FloatLanes inverse = hn::Div(floats(1.0F), step);
+    hn::Store(hn::IfThenZeroElse(hn::RebindMask(tag, flat), inverse), tag, &batch.inverses[i]);
+  }
+}
+
+/// Codes of `count` elements, a whole number of vectors, one byte each.
+template <bool kFour, bool kOffset>
+HWY_INLINE void code_all(const float* HWY_RESTRICT group, std::size_t count, float base,
+                         float inverse_step, std::uint8_t* HWY_RESTRICT codes) {
+  const Floats tag;
+  const std::size_t lanes = hn::Lanes(tag);
+  const FloatLanes inverse = floats(inverse_step);
+  const FloatLanes most = floats(kFour ? 15.0F : 255.0F);
+  for (std::size_t i = 0; i < count; i += lanes) {
+    FloatLanes value = hn::LoadU(tag, group + i);
+    if constexpr (!kFour && !kOffset) {
+      // Truncated behind a sum with the largest float below a half: rounds ties away from zero.
+      const FloatLanes limit = floats(127.0F);
+      value = hn::Min(hn::Max(hn::Mul(value, inverse), hn::Neg(limit)), limit);
+      const FloatLanes half = hn::CopySign(floats(0x1.FFFFFEp-2F), value);
+      const IntLanes code = hn::ConvertTo(Ints(), hn::Add(value, half));
+      store_cells(code, codes + i);
+    } else {
+      if (kOffset) value = hn::Sub(value, floats(base));
+      value = hn::Add(hn::Mul(value, inverse), floats(kOffset ? 0.5F : 8.5F));
+      value = hn::Min(hn::Max(value, hn::Zero(tag)), most);
+      store_cells(hn::ConvertTo(Ints(), value), codes + i);
+    }
+  }
+}
+
+/// Two codes to a byte: of the first and of the second half.
+HWY_INLINE void pack_codes(std::uint8_t* HWY_RESTRICT codes, std::size_t count,
+                           std::byte* HWY_RESTRICT to) {
+  constexpr std::size_t kPiece = 16;  // which compilers make a vector of
+  const std::size_t half = (count + 1) / 2;
+  if (count % 2 != 0) codes[count] = 0;
+  const std::uint8_t* const upper = codes + half;
+  std::size_t i = 0;
+  for (; i + kPiece <= half; i += kPiece)
+    for (std::size_t j = i; j < i + kPiece; ++j)
+      to[j] = static_cast<std::byte>(codes[j] | upper[j] << 4U);
+  for (; i < half; ++i) to[i] = static_cast<std::byte>(codes[i] | upper[i] << 4U);
+}
+
+/// Writes the groups of a batch and empties it.
+template <bool kFour, bool kOffset>
+void write_batch(Batch& batch) {
+  finish_scales<kFour, kOffset>(batch);
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): written as far as it is read
+  HWY_ALIGN std::array<std::uint8_t, 2 * kMostInGroup> codes;
+  for (std::size_t at = 0; at < batch.size; ++at) {
+    std::byte* to = batch.to[at];
+    const std::size_t used = batch.used[at];
+    const bool finite = batch.finite[at];
+    std::memcpy(to, finite ? &batch.step_cells[at] : &kNoNumber, sizeof(kNoNumber));
+    if (kOffset) {
+      const std::uint16_t offset = finite ? batch.offset_cells[at] : std::uint16_t{0};
+      std::memcpy(to + sizeof(kNoNumber), &offset, sizeof(offset));
+    }
+    to += kOffset ? 4 : 2;
+    const bool direct = !kFour && used == batch.counts[at];
+    auto* const made = direct ? reinterpret_cast<std::uint8_t*>(to) : codes.data();
+    if (finite)
+      code_all<kFour, kOffset>(batch.groups[at], batch.counts[at], batch.offsets[at],
+                               batch.inverses[at], made);
+    else
+      std::fill_n(made, used, kFour && !kOffset ? std::uint8_t{8} : std::uint8_t{0});
+    if (kFour)
+      pack_codes(codes.data(), used, to);
+    else if (!direct)
+      std::memcpy(to, made, used);
+  }
+  batch.size = 0;
+}
+
+float float_of(std::uint16_t half) {
+  return hn::GetLane(as_floats(Half::widen(ints(half))));
+}
+
+/// Reads a group, moving `from` behind it.
+template <bool kFour, bool kOffset>
+void decode_group(const std::byte*& from, std::size_t count, float* to) {
+  const Floats tag;
+  const std::size_t lanes = hn::Lanes(tag);
+  std::array<std::uint16_t, 2> told{};
+  std::memcpy(told.data(), from, kOffset ? 4 : 2);
+  from += kOffset ? 4 : 2;
+  const FloatLanes step = floats(float_of(told[0]));
+  const FloatLanes offset = floats(float_of(told[1]));
+  HWY_ALIGN std::array<std::uint8_t, 2 * kMostInGroup> codes;  // NOLINT: as it is read
+  HWY_ALIGN std::array<float, hn::MaxLanes(tag)> rest;         // NOLINT: written before it is read
+  const std::size_t half = kFour ? (count + 1) / 2 : count;
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(from);
+  if (kFour) {
+    for (std::size_t i = 0; i < half; ++i) {
+      codes[i] = bytes[i] & 0xFU;
+      codes[half + i] = bytes[i] >> 4U;
+    }
+    bytes = codes.data();
+  } else if (count % lanes != 0) {
+    std::memcpy(codes.data(), bytes, count);
+    bytes = codes.data();
+  }
+  from += half;
+  for (std::size_t i = 0; i < count; i += lanes) {
+    IntLanes code = hn::Zero(Ints());
+    if constexpr (kFour || kOffset) {
+      const hn::Rebind<std::uint8_t, Floats> cells;
+      code = hn::PromoteTo(Ints(), hn::LoadU(cells, bytes + i));
+      if (!kOffset) code = hn::Sub(code, ints(8));
+    } else {
+      const hn::Rebind<std::int8_t, Floats> cells;
+      code =
+          hn::PromoteTo(Ints(), hn::LoadU(cells, reinterpret_cast<const std::int8_t*>(bytes + i)));
+    }
+    const FloatLanes value = hn::Add(hn::Mul(hn::ConvertTo(tag, code), step), offset);
+    if (i + lanes <= count) {
+      hn::StoreU(value, tag, to + i);
+    } else {
+      hn::StoreU(value, tag, rest.data());
+      std::copy_n(rest.begin(), count - i, to + i);
+    }
+  }
+}
+
+template <bool kFour, bool kOffset>
+void encode_groups(std::size_t most, std::size_t dim, std::span<const float> rows, std::byte* to) {
+  const std::size_t lanes = hn::Lanes(Floats());
+  Batch batch;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): the same
+  HWY_ALIGN std::array<float, kMostInGroup> padded;
+  for (std::size_t row = 0; row < rows.size(); row += dim)
+    for (std::size_t first = 0; first < dim; first += most) {
+      const float* group = rows.data() + row + first;
+      const std::size_t used = std::min(most, dim - first);
+      const std::size_t count = (used + lanes - 1) / lanes * lanes;
+      if (count > used) {
+        // Repetitions of the first element change no scale.
+        std::fill(std::copy_n(group, used, padded.begin()),
+                  padded.begin() + static_cast<std::ptrdiff_t>(count), group[0]);
+        group = padded.data();
+      }
+      add_group<kFour, kOffset>(batch, group, count, used, to);
+      to += (kOffset ? 4 : 2) + (kFour ? (used + 1) / 2 : used);
+      if (count > used || batch.size == Batch::kMost) write_batch<kFour, kOffset>(batch);
+    }
+  write_batch<kFour, kOffset>(batch);
+}
+
+template <bool kFour, bool kOffset>
+void decode_groups(std::size_t most, std::size_t dim, const std::byte* from,
+                   std::span<float> rows) {
+  for (std::size_t row = 0; row < rows.size(); row += dim)
+    for (std::size_t first = 0; first < dim; first += most)
+      decode_group<kFour, kOffset>(from, std::min(most, dim - first), rows.data() + row + first);
+}
+
+void encode_groups_here(const StorageFormat& format, std::size_t dim, std::span<const float> rows,
+                        std::byte* to) {
+  const auto group = static_cast<std::size_t>(format.group);
+  if (format.type == StorageType::kQ8)
+    return format.offset ? encode_groups<false, true>(group, dim, rows, to)
+                         : encode_groups<false, false>(group, dim, rows, to);
+  return format.offset ? encode_groups<true, true>(group, dim, rows, to)
+                       : encode_groups<true, false>(group, dim, rows, to);
+}
+
+void decode_groups_here(const StorageFormat& format, std::size_t dim, const std::byte* from,
+                        std::span<float> rows) {
+  const auto group = static_cast<std::size_t>(format.group);
+  if (format.type == StorageType::kQ8)
+    return format.offset ? decode_groups<false, true>(group, dim, from, rows)
+                         : decode_groups<false, false>(group, dim, from, rows);
+  return format.offset ? decode_groups<true, true>(group, dim, from, rows)
+                       : decode_groups<true, false>(group, dim, from, rows);
+}
+
+}  // namespace
+}  // namespace kvo::optimized::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kvo::optimized {
+
+HWY_EXPORT(encode_groups_here);
+HWY_EXPORT(decode_groups_here);
+
+void encode_rows(const StorageFormat& format, std::size_t dim, std::span<const float> rows,
+                 std::byte* to) {
+  if (!in_groups(format.type)) return detail::encode_floats(format.type, rows, to);
+  HWY_DYNAMIC_DISPATCH(encode_groups_here)(format, dim, rows, to);
+}
+
+void decode_rows(const StorageFormat& format, std::size_t dim, const std::byte* from,
+                 std::span<float> rows) {
+  if (!in_groups(format.type)) return detail::decode_floats(format.type, from, rows);
+  HWY_DYNAMIC_DISPATCH(decode_groups_here)(format, dim, from, rows);
+}
+
+}  // namespace kvo::optimized
+#endif
