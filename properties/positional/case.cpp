@@ -95,16 +95,29 @@ Init draw_init(Draw& draw, const DrawnCase& drawn) {
   return init;
 }
 
-// A type that is narrower still, and holds even less.
-void store_narrowly(Draw& draw, DrawnCase& drawn) {
+// A type that is narrower still, and holds even less. Where keys may be moved by 0 beside others
+// that move (OK-65), that must leave them as they are: it takes the sign from a zero of f8, spreads
+// a NaN over a pair that turns, and may round a group with an offset anew.
+void store_narrowly(Draw& draw, DrawnCase& drawn, Scale scale) {
   Init& init = drawn.init;
   init.dtype = draw.one_of({StorageType::kF8E4m3, StorageType::kF8E5m2, StorageType::kQ8,
                             StorageType::kQ8, StorageType::kQ4, StorageType::kQ4});
-  if (in_groups(init.dtype)) {
-    if (draw.percent(50)) init.group = draw.one_of({32, 64, 128});
-    if (draw.percent(50)) init.offset = draw.percent(80);
-  }
-  drawn.odd_rows = draw.percent(60);
+  const bool moves = std::ranges::any_of(drawn.members, [](const CacheConfig& member) {
+    return member.shift && member.shift->has_value();
+  });
+  drawn.odd_rows = draw.percent(60) && (in_groups(init.dtype) || !moves);
+  if (!in_groups(init.dtype)) return;
+  if (draw.percent(50)) init.group = draw.one_of({32, 64, 128});
+  if (draw.percent(50) && !moves) init.offset = draw.percent(80);
+  // Heads of more than a group, where there are few cells.
+  constexpr std::int64_t kMostElements = 60'000;
+  const std::int64_t dim = draw.between(33, 100);
+  const std::int64_t cells = init.max_sequences * init.capacity;
+  if (scale != Scale::kLarge || cells * 2 * dim > kMostElements) return;
+  init.group = std::nullopt;
+  drawn.heads = 1;
+  drawn.k_dim = drawn.v_dim = dim;
+  drawn.layers = std::min<std::int64_t>(drawn.layers, 2);
 }
 
 void draw_rows(Draw& draw, DrawnCase& drawn) {
@@ -290,7 +303,7 @@ DrawnCase draw_case(Draw& draw, const CacheKind& kind, Scale scale) {
   drawn.init = draw_init(draw, drawn);
   draw_rows(draw, drawn);
   if (scale == Scale::kLarge) grow(draw, drawn);
-  if (draw.percent(12)) store_narrowly(draw, drawn);
+  if (draw.percent(12)) store_narrowly(draw, drawn, scale);
   if (scale == Scale::kLong) {
     shrink(draw, drawn);
     return drawn;

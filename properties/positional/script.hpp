@@ -31,7 +31,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kHeadsOf64Elements, kHalfWordsInRunsOf64, kIdleFor256Passes, kIdleFor65536Passes,
     kCopiedOntoThenSeenAhead, kRemovedThenSeenAhead, kRefusedWhileTwoEvict, kReservedInBetween,
     kSharedThenMoved, kSharedThenParted, kManyGroupsMoved, kPrefilledAtOnce, kManyRowsOfMasks,
-    kPutAfterUnwinding, kRowsOfF8, kRowsOfCodes, kGroupsCutShort, kOddRows)
+    kPutAfterUnwinding, kEightBitFloats, kRowsOfCodes, kGroupsCutShort, kOddRows)
 
 class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Label> {
  public:
@@ -187,7 +187,7 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
   void saw_stored(const Put& put) {
     const StorageFormat storage = storage_of(case_.init);
     if (case_.is_encoder(static_cast<std::size_t>(member_))) return;
-    if (dtype_bytes(dtype_of(storage.type)) == 1) reach(Label::kRowsOfF8);
+    if (dtype_bytes(dtype_of(storage.type)) == 1) reach(Label::kEightBitFloats);
     if (case_.odd_rows && put.k.elements() > 0) reach(Label::kOddRows);
     if (!in_groups(storage.type)) return;
     reach(Label::kRowsOfCodes);

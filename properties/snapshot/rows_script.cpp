@@ -158,7 +158,7 @@ std::pair<Tensor, Tensor> RowsScript::rows(std::int64_t tokens, std::int64_t k_d
 void RowsScript::saw_sizes(std::int64_t tokens) {
   pay();
   if (tokens > 64 && dtype_bytes(type_) == 2 && k_dim_ >= 1) reach(Label::kHalfWordsInRunsOf64);
-  if (dtype_bytes(type_) == 1) reach(Label::kElementsOfF8);
+  if (dtype_bytes(type_) == 1) reach(Label::kEightBitFloats);
   if (offset_ + tokens > 1'024) reach(Label::kMoreThan1024Tokens);
   if (++writes_ > 65'536) reach(Label::kWritesBeyond65536);
   if (heads_ > 4) reach(Label::kFiveHeads);

@@ -30,7 +30,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(RowsLabel, std::uint8_t, kRewound, kRestored, kRes
                               kTakenOfARestoredCache, kForkedAndWritten, kSpreadRows,
                               // Sizes.
                               kMoreThan1024Tokens, kFiveHeads, kHeadsOf64Elements,
-                              kHalfWordsInRunsOf64, kElementsOfF8, k65Snapshots,
+                              kHalfWordsInRunsOf64, kEightBitFloats, k65Snapshots,
                               // Long lives.
                               kWritesBeyond65536,
                               // Planned orders.

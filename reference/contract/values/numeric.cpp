@@ -7,7 +7,6 @@
 #include <cstring>
 #include <limits>
 #include <string>
-#include <vector>
 
 #include "reference/contract/values/strided_view.hpp"
 
@@ -15,6 +14,7 @@ namespace kvo {
 namespace {
 
 constexpr float kMostF16 = 65504.0F;
+constexpr std::size_t kMostInGroup = 128;
 
 /// A float of 8 bits.
 struct SmallFloat {
@@ -284,16 +284,16 @@ void decode(const StorageFormat& format, const std::byte* from, std::span<float>
 
 void show_stored(const StorageFormat& format, std::span<const float> row, std::byte* to) {
   const DType dtype = dtype_of(format.type);
-  if (in_groups(format.type)) {
-    std::vector<std::byte> stored(stored_bytes(format, row.size()));
-    std::vector<float> shown(row.size());
-    encode(format, row, stored.data());
-    decode(format, stored.data(), shown);
-    std::memcpy(to, shown.data(), shown.size() * sizeof(float));
-    return;
-  }
-  for (std::size_t i = 0; i < row.size(); ++i)
+  for (std::size_t i = 0; !in_groups(format.type) && i < row.size(); ++i)
     store_element(dtype, row[i], to + i * dtype_bytes(dtype));
+  if (!in_groups(format.type)) return;
+  for_each_group(format, row.size(), [&](std::size_t first, std::size_t count, std::size_t) {
+    std::array<std::byte, kMostInGroup + 2 * sizeof(std::uint16_t)> stored{};
+    std::array<float, kMostInGroup> shown{};
+    encode_group(format, row.subspan(first, count), stored.data());
+    decode_group(format, stored.data(), std::span(shown).first(count));
+    std::memcpy(to + first * sizeof(float), shown.data(), count * sizeof(float));
+  });
 }
 
 double error_bound(const StorageFormat& format, std::span<const float> group) {
