@@ -7,6 +7,7 @@
 #include <limits>
 #include <new>
 #include <optional>
+#include <type_traits>
 
 #include "optimized/memory/convert.hpp"
 
@@ -61,13 +62,20 @@ void put_columns_as(const LayerRows::Plan& plan, std::size_t tokens, std::span<c
     const std::size_t end = std::min(tokens, tile + kTile);
     for (std::size_t piece = 0; piece < width; piece += kPiece) {
       const std::size_t columns = std::min(kPiece, width - piece);
-      for (std::size_t token = tile; token < end; ++token)
-        narrow(plan.storage, columns, rows.subspan(token * width + piece, columns),
-               std::as_writable_bytes(std::span(cells)).data() + (token - tile) * kPiece * bytes);
+      const Cell* from = cells.data();
+      std::size_t stride = kPiece;
+      if constexpr (std::is_same_v<Cell, float>) {  // as they are
+        from = rows.data() + tile * width + piece;
+        stride = width;
+      } else {
+        for (std::size_t token = tile; token < end; ++token)
+          narrow(plan.storage, columns, rows.subspan(token * width + piece, columns),
+                 std::as_writable_bytes(std::span(cells)).data() + (token - tile) * kPiece * bytes);
+      }
       for (std::size_t i = 0; i < columns; ++i) {
         std::byte* const line = to + (piece + i) * static_cast<std::size_t>(plan.cells) * bytes;
         for (std::size_t token = tile; token < end; ++token)
-          std::memcpy(line + cell_of(token) * bytes, &cells[(token - tile) * kPiece + i], bytes);
+          std::memcpy(line + cell_of(token) * bytes, &from[(token - tile) * stride + i], bytes);
       }
     }
   }

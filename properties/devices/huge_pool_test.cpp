@@ -44,7 +44,7 @@ Tensor shown_behind_the_taken(const std::function<Subject(OpenDevice)>& over) {
     EXPECT_EQ(session->broken_invariant(), std::nullopt);
     return seen;
   };
-  apply(positional::Init{1, kTaken + 1, kBatch, positional::StorageType::kF16});
+  apply(positional::Init{1, kTaken + 1, kBatch, StorageType::kF16});
   for (std::int64_t sequence = 1; sequence <= kTaken / kBatch; ++sequence) {
     positional::StartForward start;
     for (std::int32_t position = 0; position < kBatch; ++position) {
