@@ -11,6 +11,7 @@
 // This file is compiled once for each target: on x86 plain loops, SSE4, AVX2 and AVX-512.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
+// NOLINTNEXTLINE(readability-identifier-naming): its name is Highway's
 #define HWY_TARGET_INCLUDE "optimized/memory/convert_groups.cpp"
 #include <hwy/foreach_target.h>  // includes this file again; must come before highway.h
 #include <hwy/highway.h>

@@ -35,10 +35,11 @@ void narrow(const StorageFormat& storage, std::size_t dim, std::span<const float
   encode_rows(storage, dim, rows, to);
 }
 
-/// Rows of all heads to those of cells, of `bytes` each.
-void put_rows(const StorageFormat& storage, std::size_t dim, std::size_t bytes,
-              std::span<const std::int32_t> targets, std::span<const float> rows, std::byte* to) {
+/// Rows of all heads to those of cells.
+void put_rows(const StorageFormat& storage, std::size_t dim, std::span<const std::int32_t> targets,
+              std::span<const float> rows, std::byte* to) {
   const std::size_t width = rows.size() / targets.size();
+  const std::size_t bytes = width / dim * stored_bytes(storage, dim);
   // Neighbours in the batch are mostly neighbours in the pool.
   for (std::size_t begin = 0, end = 0; begin < targets.size(); begin = end) {
     for (end = begin + 1; end < targets.size() && targets[end] == targets[end - 1] + 1;) ++end;
@@ -55,7 +56,7 @@ void put_columns_as(const LayerRows::Plan& plan, std::size_t tokens, std::span<c
                     std::byte* to, CellOf&& cell_of) {
   constexpr std::size_t kTile = 16;
   constexpr std::size_t kPiece = 64;
-  constexpr std::size_t bytes = sizeof(Cell);
+  constexpr std::size_t kBytes = sizeof(Cell);
   const std::size_t width = rows.size() / tokens;
   std::array<Cell, kTile * kPiece> cells;  // NOLINT(*-member-init): written before it is read
   for (std::size_t tile = 0; tile < tokens; tile += kTile) {
@@ -69,13 +70,14 @@ void put_columns_as(const LayerRows::Plan& plan, std::size_t tokens, std::span<c
         stride = width;
       } else {
         for (std::size_t token = tile; token < end; ++token)
-          narrow(plan.storage, columns, rows.subspan(token * width + piece, columns),
-                 std::as_writable_bytes(std::span(cells)).data() + (token - tile) * kPiece * bytes);
+          narrow(
+              plan.storage, columns, rows.subspan(token * width + piece, columns),
+              std::as_writable_bytes(std::span(cells)).data() + (token - tile) * kPiece * kBytes);
       }
       for (std::size_t i = 0; i < columns; ++i) {
-        std::byte* const line = to + (piece + i) * static_cast<std::size_t>(plan.cells) * bytes;
+        std::byte* const line = to + (piece + i) * static_cast<std::size_t>(plan.cells) * kBytes;
         for (std::size_t token = tile; token < end; ++token)
-          std::memcpy(line + cell_of(token) * bytes, &from[(token - tile) * stride + i], bytes);
+          std::memcpy(line + cell_of(token) * kBytes, &from[(token - tile) * stride + i], kBytes);
       }
     }
   }
@@ -118,13 +120,12 @@ bool LayerRows::has_columns() const {
 void LayerRows::put(std::span<const std::int32_t> targets, std::span<const float> k,
                     std::span<const float> v) {
   if (targets.empty()) return;
-  put_rows(plan_.storage, static_cast<std::size_t>(form_.k_dim), key_bytes_, targets, k, k_.get());
+  put_rows(plan_.storage, static_cast<std::size_t>(form_.k_dim), targets, k, k_.get());
   if (has_columns()) {
     put_columns(plan_, targets.size(), v, v_.get(),
                 [&](std::size_t token) { return static_cast<std::size_t>(targets[token]); });
   } else {
-    put_rows(plan_.storage, static_cast<std::size_t>(form_.v_dim),
-             row_bytes(plan_.storage, form_.heads, form_.v_dim), targets, v, v_.get());
+    put_rows(plan_.storage, static_cast<std::size_t>(form_.v_dim), targets, v, v_.get());
   }
 }
 

@@ -274,7 +274,7 @@ const std::vector<Fault>& faults() {
        "transposed_in_order",
        "a transposed V is put in the columns from the first on, not in those of its cells",
        "B087, F09: text-generation-inference took the slots of a batch for neighbours",
-       {{kFastRows, "cell_of(token) * bytes", "token * bytes"}}},
+       {{kFastRows, "cell_of(token) * kBytes", "token * kBytes"}}},
       {"positional.causal",
        "halves_round_to_zero",
        "f16 keys and values are cut, not rounded",
@@ -359,7 +359,7 @@ const std::vector<Fault>& faults() {
               for (float& key : kept) key = std::isnan(key) ? 0 : key;
               return std::span<const float>(kept);
             }() : k))",
-         "key_bytes_, targets, "}}},
+         "static_cast<std::size_t>(form_.k_dim), targets, "}}},
       {"positional.causal",
        "too_large_is_no_number",
        "values beyond the range of f8_e4m3 become NaN, as without saturation",
@@ -372,7 +372,7 @@ const std::vector<Fault>& faults() {
                 if (std::abs(value) > 464) value = std::numeric_limits<float>::quiet_NaN();
               return std::span<const float>(kept);
             }() : v))",
-         "row_bytes(plan_.storage, form_.heads, form_.v_dim), targets, "}}},
+         "static_cast<std::size_t>(form_.v_dim), targets, "}}},
       {"positional.causal",
        "codes_without_their_scales",
        "cells of codes are taken to be as far apart as the codes alone are long",

@@ -219,8 +219,8 @@ std::uint8_t f8_e4m3_of(float value) {
 }
 
 float f32_of_f8_e4m3(std::uint8_t bits) {
-  const int exponent = (bits >> 3U) & 0xFU;
-  const int fraction = bits & 7U;
+  const auto exponent = static_cast<int>((bits >> 3U) & 0xFU);
+  const auto fraction = static_cast<int>(bits & 7U);
   float magnitude = std::ldexp(static_cast<float>(8 + fraction), exponent - 10);
   if (exponent == 0) magnitude = std::ldexp(static_cast<float>(fraction), -9);
   if ((bits & 0x7FU) == 0x7FU) magnitude = std::numeric_limits<float>::quiet_NaN();
