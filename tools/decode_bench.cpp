@@ -2,56 +2,41 @@
 // layers of 8 heads of 128, f32, beside memcpy of the same rows; and reading many positions.
 //
 // `append` writes one token of each layer where rows were written before (warm), behind 0 to 511
-// others; memcpy writes the same rows, layer by layer, to memory that was touched before. `gather`
-// reads 4,095 positions of a layer. Shapes are [channels, tokens, dim]. Calls and copies alternate,
-// so that both have the same machine; medians, and the worst call in `worst_ns`.
+// others; memcpy writes the same rows, layer by layer, to memory that was touched before. `cold`
+// writes the first tokens of a new cache; memcpy writes them to pages that nobody has touched.
+// `gather` reads 4,095 or 16,000 positions of a layer. Shapes are [channels, tokens, dim]. Calls
+// and copies alternate, so that both have the same machine. Medians; for `cold` means, and the
+// worst token over the median one, of each token the best of all rounds: a stall of the machine
+// hits a token in one round, what a cache does in all of them.
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <benchmark/benchmark.h>
+#include <malloc.h>
+#include <sys/mman.h>
 
 #include "optimized/block_pool/arena_pool.hpp"
 #include "optimized/layered/arena_cache.hpp"
 #include "optimized/provider/contiguous_arena_cache.hpp"
 #include "optimized/provider/paged_arena_cache.hpp"
 #include "reference/contract/values/check.hpp"
+#include "tools/timed_in_turn.hpp"
 
 namespace kvo::optimized {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kLayers = 32;
 constexpr std::int64_t kTokens = 512;
 constexpr std::int64_t kWidth = std::int64_t{8} * 128;
 constexpr std::size_t kRowBytes = static_cast<std::size_t>(kWidth) * sizeof(float);
-
-template <class Call>
-double nanoseconds(const Call& call) {
-  const auto begin = Clock::now();
-  call();
-  return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
-}
-
-double median(std::vector<double> all) {
-  std::ranges::nth_element(all, all.begin() + std::ssize(all) / 2);
-  return all[all.size() / 2];
-}
-
-void report(benchmark::State& state, const std::vector<double>& calls,
-            const std::vector<double>& copies) {
-  state.SetIterationTime(median(calls) * 1e-9);
-  state.counters["ns"] = median(calls);
-  state.counters["memcpy_ns"] = median(copies);
-  state.counters["of_memcpy"] = median(copies) / median(calls);
-  state.counters["worst_ns"] = *std::ranges::max_element(calls);
-}
 
 Tensor rows(std::int64_t channels, std::int64_t tokens) {
   Tensor made = make_tensor({channels, tokens, kWidth / channels});
@@ -67,25 +52,24 @@ void appends(benchmark::State& state, const std::function<void()>& begin,
       static_cast<std::size_t>(2 * kLayers),
       std::vector<unsigned char>(static_cast<std::size_t>(kTokens) * kRowBytes, 1));
   const std::vector<unsigned char> from(kRowBytes, 2);
-  std::vector<double> calls;
-  std::vector<double> copies;
+  tools::TimedInTurn timed;
   for (auto _ : state) {
     for (int round = 0; round < 7; ++round) {
       begin();
       for (std::size_t token = 0; token < static_cast<std::size_t>(kTokens); ++token) {
-        copies.push_back(nanoseconds([&] {
-          for (auto& side : to)
-            std::memcpy(side.data() + token * kRowBytes, from.data(), kRowBytes);
-          benchmark::ClobberMemory();
-        }));
-        calls.push_back(nanoseconds([&] {
-          for (std::int64_t layer = 0; layer < kLayers; ++layer) decode(layer);
-          end_of_token();
-        }));
+        timed.time(
+            [&] {
+              for (auto& side : to)
+                std::memcpy(side.data() + token * kRowBytes, from.data(), kRowBytes);
+            },
+            [&] {
+              for (std::int64_t layer = 0; layer < kLayers; ++layer) decode(layer);
+              end_of_token();
+            });
       }
     }
+    timed.report(state);
   }
-  report(state, calls, copies);
 }
 
 void layered_append(benchmark::State& state) {
@@ -143,45 +127,152 @@ void paged_append(benchmark::State& state) {
   provider_append(state, *paged(kLayers, kTokens), state.range(0));
 }
 
+// Pages that nobody has touched, none of them huge.
+class FreshPages {
+ public:
+  explicit FreshPages(std::size_t bytes)
+      : bytes_(bytes),
+        begin_(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    KVO_CHECK(begin_ != MAP_FAILED);
+  }
+  ~FreshPages() { (void)::munmap(begin_, bytes_); }
+  FreshPages(const FreshPages&) = delete;
+  FreshPages& operator=(const FreshPages&) = delete;
+  [[nodiscard]] unsigned char* at(std::size_t offset) const {
+    return static_cast<unsigned char*>(begin_) + offset;
+  }
+
+ private:
+  std::size_t bytes_;
+  void* begin_;
+};
+
+/// Writes one token of a layer of a cache that was just made.
+using Decode = std::function<void(std::int64_t layer)>;
+
+void report_cold(benchmark::State& state, const tools::TimedInTurn& timed, std::size_t tokens) {
+  std::vector<double> calls(tokens, std::numeric_limits<double>::max());
+  std::vector<double> copies = calls;
+  const auto keep_best = [&](std::vector<double>& best, const std::vector<double>& all) {
+    for (std::size_t i = 0; i < all.size(); ++i)
+      best[i % tokens] = std::min(best[i % tokens], all[i]);
+  };
+  keep_best(calls, timed.calls());
+  keep_best(copies, timed.copies());
+  const auto mean = [](const std::vector<double>& all) {
+    return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
+  };
+  const double worst = *std::ranges::max_element(calls);
+  state.SetIterationTime(mean(calls));
+  state.counters["mean_ns"] = mean(calls) * 1e9;
+  state.counters["memcpy_ns"] = mean(copies) * 1e9;
+  state.counters["of_memcpy"] = mean(copies) / mean(calls);
+  state.counters["median_ns"] = tools::median(calls) * 1e9;
+  state.counters["worst_ns"] = worst * 1e9;
+  state.counters["worst_of_median"] = worst / tools::median(calls);
+  state.counters["worst_memcpy_ns"] = *std::ranges::max_element(copies) * 1e9;
+}
+
+void cold(benchmark::State& state, const std::function<Decode()>& make) {
+  // What malloc has kept of the round before would be warm.
+  constexpr int kMapped = 1 << 20;
+  KVO_CHECK(::mallopt(M_MMAP_THRESHOLD, kMapped) == 1);
+  const auto tokens = static_cast<std::size_t>(state.range(0));
+  const std::vector<unsigned char> from(kRowBytes, 2);
+  tools::TimedInTurn timed;
+  for (auto _ : state) {
+    for (int round = 0; round < 5; ++round) {
+      const Decode decode = make();
+      const std::size_t side = tokens * kRowBytes;
+      const FreshPages to(2 * kLayers * side);
+      for (std::size_t token = 0; token < tokens; ++token)
+        timed.time(
+            [&] {
+              for (std::size_t i = 0; i < 2 * kLayers; ++i)
+                std::memcpy(to.at(i * side + token * kRowBytes), from.data(), kRowBytes);
+            },
+            [&] {
+              for (std::int64_t layer = 0; layer < kLayers; ++layer) decode(layer);
+            });
+    }
+    report_cold(state, timed, tokens);
+  }
+}
+
+Decode layered_decode(std::optional<std::uint64_t> max_seq_len) {
+  std::shared_ptr<layered::Cache> cache =
+      LayeredArenaCache::make({kLayers, 8, 128}, max_seq_len, {}).value();
+  const std::vector<float> row(static_cast<std::size_t>(kWidth), 1.5F);
+  return [cache, row](std::int64_t layer) {
+    KVO_CHECK(cache->append(static_cast<std::uint64_t>(layer), row, row).has_value());
+    if (layer + 1 == kLayers) KVO_CHECK(cache->advance().has_value());
+  };
+}
+
+Decode provider_decode(std::shared_ptr<provider::Provider> cache, std::int64_t channels) {
+  return [cache = std::move(cache), one = rows(channels, 1)](std::int64_t layer) {
+    KVO_CHECK(cache->update(layer, {&one, &one}).has_value());
+  };
+}
+
+void layered_cold(benchmark::State& state) {
+  cold(state, [] { return layered_decode(std::nullopt); });
+}
+void layered_with_capacity_cold(benchmark::State& state) {
+  cold(state, [&] { return layered_decode(static_cast<std::uint64_t>(state.range(0))); });
+}
+void contiguous_cold(benchmark::State& state) {
+  cold(state, [&] { return provider_decode(contiguous(kLayers, state.range(0)), state.range(1)); });
+}
+void paged_cold(benchmark::State& state) {
+  cold(state, [&] { return provider_decode(paged(kLayers, state.range(0)), state.range(1)); });
+}
+
 void gather(benchmark::State& state, provider::Provider& cache, std::int64_t channels) {
-  constexpr std::int64_t kPositions = 4'095;
-  const Tensor all = rows(channels, kPositions);
+  const std::int64_t positions = state.range(1);
+  const Tensor all = rows(channels, positions);
   KVO_CHECK(cache.update(0, {&all, &all}).has_value());
-  const std::vector<unsigned char> from(2 * static_cast<std::size_t>(kPositions) * kRowBytes, 1);
+  const std::vector<unsigned char> from(2 * static_cast<std::size_t>(positions) * kRowBytes, 1);
   std::vector<unsigned char> to(from.size(), 2);
-  std::vector<double> calls;
-  std::vector<double> copies;
+  tools::TimedInTurn timed;
   for (auto _ : state) {
     for (int i = 0; i < 41; ++i) {
-      copies.push_back(nanoseconds([&] {
-        std::memcpy(to.data(), from.data(), to.size());
-        benchmark::ClobberMemory();
-      }));
-      calls.push_back(nanoseconds([&] {
-        const auto got = cache.get(0);
-        KVO_CHECK(got.has_value() && got->has_value());
-        benchmark::DoNotOptimize((*got)->k.storage.get());
-      }));
+      timed.time([&] { std::memcpy(to.data(), from.data(), to.size()); },
+                 [&] {
+                   const auto got = cache.get(0);
+                   KVO_CHECK(got.has_value() && got->has_value());
+                   benchmark::DoNotOptimize((*got)->k.storage.get());
+                 });
     }
+    timed.report(state);
   }
-  report(state, calls, copies);
 }
 
 void contiguous_gather(benchmark::State& state) {
-  gather(state, *contiguous(1, 4'200), state.range(0));
+  gather(state, *contiguous(1, state.range(1) + 105), state.range(0));
 }
 void paged_gather(benchmark::State& state) {
-  gather(state, *paged(1, 4'200), state.range(0));
+  gather(state, *paged(1, state.range(1) + 105), state.range(0));
 }
 
 void channels(benchmark::internal::Benchmark* one) {
   one->Arg(1)->Arg(8)->UseManualTime()->Iterations(1);
 }
+void gathers(benchmark::internal::Benchmark* one) {
+  for (const std::int64_t positions : {4'095, 16'000})
+    one->Args({1, positions})->Args({8, positions});
+  one->UseManualTime()->Iterations(1);
+}
 BENCHMARK(layered_append)->UseManualTime()->Iterations(1);
 BENCHMARK(contiguous_append)->Apply(channels);
 BENCHMARK(paged_append)->Apply(channels);
-BENCHMARK(contiguous_gather)->Apply(channels);
-BENCHMARK(paged_gather)->Apply(channels);
+BENCHMARK(contiguous_gather)->Apply(gathers);
+BENCHMARK(paged_gather)->Apply(gathers);
+// Last, because they change how malloc works.
+BENCHMARK(layered_cold)->Arg(512)->Arg(2'048)->UseManualTime()->Iterations(1);
+BENCHMARK(layered_with_capacity_cold)->Arg(512)->Arg(2'048)->UseManualTime()->Iterations(1);
+BENCHMARK(contiguous_cold)->Args({512, 1})->Args({512, 8})->UseManualTime()->Iterations(1);
+BENCHMARK(paged_cold)->Args({512, 1})->Args({512, 8})->UseManualTime()->Iterations(1);
 
 }  // namespace
 }  // namespace kvo::optimized

@@ -19,6 +19,7 @@
 #include "optimized/positional/causal_cache.hpp"
 #include "reference/contract/values/check.hpp"
 #include "reference/positional/causal_cache.hpp"
+#include "tools/timed_in_turn.hpp"
 
 namespace kvo {
 namespace {
@@ -153,24 +154,13 @@ void put(benchmark::State& state, const StorageFormat& storage, bool permuted_v)
       2 * (values.size() * sizeof(float) + kChunk * 8 * stored_bytes(storage, 128));
   const std::vector<std::byte> from(moved / 2, std::byte{1});
   std::vector<std::byte> to(moved / 2, std::byte{2});
-  std::vector<double> copies;
-  std::vector<double> calls;
+  tools::TimedInTurn timed;
   for (auto _ : state) {
-    const auto begin = Clock::now();
-    std::memcpy(to.data(), from.data(), to.size());
-    benchmark::ClobberMemory();
-    const auto middle = Clock::now();
-    KVO_CHECK(cache->put(rows, rows).has_value());
-    const std::chrono::duration<double> call = Clock::now() - middle;
-    copies.push_back(std::chrono::duration<double>(middle - begin).count());
-    calls.push_back(call.count());
-    state.SetIterationTime(call.count());
+    timed.time([&] { std::memcpy(to.data(), from.data(), to.size()); },
+               [&] { KVO_CHECK(cache->put(rows, rows).has_value()); });
+    state.SetIterationTime(timed.calls().back());
   }
-  const auto median = [](std::vector<double>& all) {
-    std::ranges::nth_element(all, all.begin() + std::ssize(all) / 2);
-    return all[all.size() / 2];
-  };
-  state.counters["of_memcpy"] = median(copies) / median(calls);
+  state.counters["of_memcpy"] = tools::median(timed.copies()) / tools::median(timed.calls());
 }
 
 // The physical limit: setting as many bytes as the mask of a chunk over a pool has.

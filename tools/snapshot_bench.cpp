@@ -6,7 +6,6 @@
 // same machine. Counters: median and slowest step, and the median of memcpy over that of the steps.
 // The reference copies all rows of a layer, so it is timed with one layer, and counted for one.
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -19,11 +18,14 @@
 #include "reference/contract/values/check.hpp"
 #include "reference/snapshot/kv_cache.hpp"
 #include "reference/snapshot/rotating_cache.hpp"
+#include "tools/timed_in_turn.hpp"
 
 namespace kvo::snapshot {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using tools::median;
+using tools::seconds;
+
 using Quirks = QuirkSet<Quirk>;
 
 constexpr std::int64_t kHeads = 8;
@@ -57,13 +59,6 @@ Array rows(std::int64_t tokens) {
   return array_of(std::move(made));
 }
 
-template <class Call>
-double seconds(const Call& call) {
-  const auto begin = Clock::now();
-  call();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
 void update(Cache& cache, const Array& given) {
   const auto seen = cache.update(given, given);
   KVO_CHECK(seen.has_value());
@@ -72,11 +67,6 @@ void update(Cache& cache, const Array& given) {
 
 void fill(Cache& cache, std::int64_t tokens) {
   if (tokens > 0) update(cache, rows(tokens));
-}
-
-double median(std::vector<double> all) {
-  std::ranges::nth_element(all, all.begin() + std::ssize(all) / 2);
-  return all[all.size() / 2];
 }
 
 void report(benchmark::State& state, const std::vector<double>& steps,

@@ -7,7 +7,6 @@
 // from and to touched memory. `packed_step` packs behind an append of one token. Calls and copies
 // alternate, so that both have the same machine; medians.
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -19,11 +18,11 @@
 #include "optimized/views/paged_views_cache.hpp"
 #include "reference/contract/values/check.hpp"
 #include "reference/views/paged_cache.hpp"
+#include "tools/timed_in_turn.hpp"
 
 namespace kvo::views {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Make = std::unique_ptr<Pool> (*)(const Options& options);
 
 constexpr std::int64_t kWidth = std::int64_t{8} * 128;
@@ -46,18 +45,6 @@ Tensor rows(std::int64_t tokens) {
   return made;
 }
 
-template <class Call>
-double seconds(const Call& call) {
-  const auto begin = Clock::now();
-  call();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-double median(std::vector<double> all) {
-  std::ranges::nth_element(all, all.begin() + std::ssize(all) / 2);
-  return all[all.size() / 2];
-}
-
 void append(Cache& cache, std::int64_t layers, const Tensor& given) {
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     const auto done = cache.append(layer, given, given);
@@ -73,13 +60,6 @@ struct Memory {
   std::vector<unsigned char> bytes;
 };
 
-void report(benchmark::State& state, const std::vector<double>& calls,
-            const std::vector<double>& copies) {
-  state.counters["ns"] = median(calls) * 1e9;
-  state.counters["memcpy_ns"] = median(copies) * 1e9;
-  state.counters["of_memcpy"] = median(copies) / median(calls);
-}
-
 // One token of each layer behind so many.
 void appends(benchmark::State& state, Make make, std::int64_t layers, std::int64_t steps) {
   const std::unique_ptr<Pool> pool = make(options(layers));
@@ -89,21 +69,19 @@ void appends(benchmark::State& state, Make make, std::int64_t layers, std::int64
   append(*cache, layers, rows(state.range(0) + steps));
   cache->truncate(state.range(0));
   std::vector<Memory> to(static_cast<std::size_t>(2 * layers), Memory(steps));
-  std::vector<double> calls;
-  std::vector<double> copies;
+  tools::TimedInTurn timed;
   for (auto _ : state) {
     for (std::int64_t step = 0; step < steps; ++step) {
-      copies.push_back(seconds([&] {
-        for (Memory& side : to)
-          std::memcpy(&side.bytes[static_cast<std::size_t>(step * kRowBytes)], one.bytes.data(),
-                      static_cast<std::size_t>(kRowBytes));
-        benchmark::ClobberMemory();
-      }));
-      calls.push_back(seconds([&] { append(*cache, layers, one); }));
+      timed.time(
+          [&] {
+            for (Memory& side : to)
+              std::memcpy(&side.bytes[static_cast<std::size_t>(step * kRowBytes)], one.bytes.data(),
+                          static_cast<std::size_t>(kRowBytes));
+          },
+          [&] { append(*cache, layers, one); });
     }
-    state.SetIterationTime(median(calls));
+    timed.report(state);
   }
-  report(state, calls, copies);
 }
 
 void reading(benchmark::State& state, Make make, bool packed, int times) {
@@ -113,28 +91,22 @@ void reading(benchmark::State& state, Make make, bool packed, int times) {
   const Tensor all = rows(tokens);
   const Memory from(2 * tokens);
   Memory to(2 * tokens);
-  std::vector<double> calls;
-  std::vector<double> copies;
+  tools::TimedInTurn timed;
   for (auto _ : state) {
     for (int i = 0; i < times; ++i) {
       cache->truncate(0);
       append(*cache, 1, all);
-      copies.push_back(seconds([&] {
-        std::memcpy(to.bytes.data(), from.bytes.data(), to.bytes.size());
-        benchmark::ClobberMemory();
-      }));
-      calls.push_back(seconds([&] {
-        if (packed)
-          benchmark::DoNotOptimize(cache->views_packed(0).data());
-        else
-          benchmark::DoNotOptimize(cache->views(0).data());
-      }));
+      timed.time([&] { std::memcpy(to.bytes.data(), from.bytes.data(), to.bytes.size()); },
+                 [&] {
+                   if (packed)
+                     benchmark::DoNotOptimize(cache->views_packed(0).data());
+                   else
+                     benchmark::DoNotOptimize(cache->views(0).data());
+                 });
     }
-    // What is packed first goes to memory that was never touched.
-    calls.erase(calls.begin());
-    state.SetIterationTime(median(calls));
+    timed.forget_first();  // it is packed to memory that was never touched
+    timed.report(state);
   }
-  report(state, calls, copies);
 }
 
 void packed_steps(benchmark::State& state, Make make, int times) {
@@ -144,21 +116,19 @@ void packed_steps(benchmark::State& state, Make make, int times) {
   benchmark::DoNotOptimize(cache->views_packed(0).data());
   const Tensor one = rows(1);
   Memory to(2);
-  std::vector<double> calls;
-  std::vector<double> copies;
+  tools::TimedInTurn timed;
   for (auto _ : state) {
     for (int i = 0; i < times; ++i) {
       append(*cache, 1, one);
-      copies.push_back(seconds([&] {
-        std::memcpy(to.bytes.data(), one.bytes.data(), one.bytes.size());
-        std::memcpy(to.bytes.data() + one.bytes.size(), one.bytes.data(), one.bytes.size());
-        benchmark::ClobberMemory();
-      }));
-      calls.push_back(seconds([&] { benchmark::DoNotOptimize(cache->views_packed(0).data()); }));
+      timed.time(
+          [&] {
+            std::memcpy(to.bytes.data(), one.bytes.data(), one.bytes.size());
+            std::memcpy(to.bytes.data() + one.bytes.size(), one.bytes.data(), one.bytes.size());
+          },
+          [&] { benchmark::DoNotOptimize(cache->views_packed(0).data()); });
     }
-    state.SetIterationTime(median(calls));
+    timed.report(state);
   }
-  report(state, calls, copies);
 }
 
 void reference_append(benchmark::State& state) {
