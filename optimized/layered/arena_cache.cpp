@@ -2,10 +2,32 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <new>
 #include <string>
 #include <utility>
 
+#include "optimized/memory/poison.hpp"
+
 namespace kvo::optimized {
+namespace {
+
+constexpr std::size_t kCell = sizeof(float);
+constexpr std::size_t kMostCells = std::numeric_limits<std::size_t>::max() / kCell / 2;
+/// Cells of a side that is copied when it outgrows its place.
+constexpr std::size_t kShortSide = kPageBytes / kCell;
+/// Bytes of addresses that a longer side takes in advance; few where guards lie behind buffers, so
+/// that tests reach what comes then.
+constexpr std::size_t kSideAddresses = std::size_t{256} << 20U;
+constexpr std::size_t kFewAddresses = std::size_t{32} << 10U;
+/// Pages that a side asks for at once; a power of two.
+constexpr std::size_t kPagesAhead = 8;
+
+std::size_t pages_of(std::size_t cells) {
+  return (cells * kCell + kPageBytes - 1) / kPageBytes;
+}
+
+}  // namespace
 
 using layered::Behaviour;
 using layered::Build;
@@ -28,7 +50,7 @@ Result<std::unique_ptr<Cache>> LayeredArenaCache::make(const Geometry& geometry,
   }
   auto cache = std::make_unique<LayeredArenaCache>(geometry, behaviour);
   for (std::uint64_t layer = 0; reserved > 0 && layer < geometry.num_layers; ++layer)
-    cache->reserve(layer, {reserved, reserved});
+    cache->grow(layer, {reserved, reserved});
   return cache;
 }
 
@@ -37,11 +59,11 @@ Status LayeredArenaCache::append(std::uint64_t layer, std::span<const float> k,
   if (Status good = check(layer, k, v); !good) return good;
   Layer& to = layers_[layer];
   auto& [keys, values] = to.sides;
-  if (keys.capacity - keys.size < k.size() || values.capacity - values.size < v.size())
-    reserve(layer, {keys.size + k.size(), values.size + v.size()});
+  if (keys.ready - keys.size < k.size() || values.ready - values.size < v.size())
+    make_ready(layer, {keys.size + k.size(), values.size + v.size()});
   // The library's: the compiler makes a loop of 16 bytes a turn of std::copy.
-  if (!k.empty()) std::memcpy(keys.data() + keys.size, k.data(), k.size_bytes());
-  if (!v.empty()) std::memcpy(values.data() + values.size, v.data(), v.size_bytes());
+  if (!k.empty()) std::memcpy(keys.cells + keys.size, k.data(), k.size_bytes());
+  if (!v.empty()) std::memcpy(values.cells + values.size, v.data(), v.size_bytes());
   keys.size += k.size();
   values.size += v.size();
   ++to.pending;
@@ -65,26 +87,68 @@ Status LayeredArenaCache::check(std::uint64_t layer, std::span<const float> k,
   return {};
 }
 
-void LayeredArenaCache::reserve(std::uint64_t layer, std::array<std::size_t, 2> needed) {
+void LayeredArenaCache::grow(std::uint64_t layer, std::array<std::size_t, 2> needed) {
   auto& sides = layers_[layer].sides;
-  std::array<Side, 2> larger = sides;
+  std::array<Side, 2> larger;  // both or none
   for (const std::size_t which : {0U, 1U})
-    if (sides[which].capacity < needed[which]) {
-      // Places grow in large steps, since room that is not written costs no pages.
-      const std::size_t step = sides[which].capacity < kArenaCells ? 4 : 2;
-      larger[which] = moved(sides[which], needed[which], step * sides[which].capacity);
-    }
-  sides = std::move(larger);  // both or none
+    if (sides[which].capacity < needed[which])
+      larger[which] = room(needed[which], 4 * sides[which].capacity);
+  for (const std::size_t which : {0U, 1U})
+    if (larger[which].capacity > 0) move(sides[which], larger[which]);
 }
 
-LayeredArenaCache::Side LayeredArenaCache::moved(const Side& old, std::size_t needed,
-                                                 std::size_t wanted) {
-  // Another side that grew before this one has left places that fit.
-  const bool fits = arena_.has_room() && arena_.buffer_cells >= needed;
-  const std::size_t capacity = fits ? arena_.buffer_cells : std::max(needed, wanted);
-  Side side{arena_.take(capacity, 2 * layers_.size()), old.size, capacity};
-  std::copy_n(old.data(), old.size, side.data());
-  return side;
+void LayeredArenaCache::make_ready(std::uint64_t layer, std::array<std::size_t, 2> needed) {
+  grow(layer, needed);
+  for (const std::size_t which : {0U, 1U}) {
+    Side& side = layers_[layer].sides[which];
+    if (side.ready >= needed[which]) continue;
+    // The sides of a model grow alike; they must not all ask in the same step.
+    const std::size_t turn = 2 * layer + which;
+    const std::size_t pages = pages_of(needed[which]);
+    ask(side, pages + (turn - pages) % kPagesAhead);
+  }
+}
+
+LayeredArenaCache::Side LayeredArenaCache::room(std::size_t needed, std::size_t wanted) {
+  if (needed <= kShortSide) {
+    // Another side that grew before this one has left places that fit.
+    const bool fits = arena_.has_room() && arena_.buffer_cells >= needed;
+    const std::size_t capacity =
+        fits ? arena_.buffer_cells : std::max(needed, std::min(wanted, kShortSide));
+    const Buffer place = arena_.take(capacity, 2 * layers_.size());
+    return {.place = place, .cells = place.data(), .capacity = capacity, .ready = capacity};
+  }
+  if (needed > kMostCells) throw std::bad_alloc();
+  const std::size_t spare = spare_addresses(guard_cells(1) > 0 ? kFewAddresses : kSideAddresses);
+  const std::size_t bytes = needed * kCell;
+  ask_allocator(bytes);
+  auto pages = std::make_shared<Pages>(std::initializer_list<std::size_t>{
+      std::max({bytes, wanted * kCell, spare}), bytes + bytes / kCell, bytes});
+  poison(pages->data(), pages->size());
+  auto* const cells = reinterpret_cast<float*>(pages->data());
+  const std::size_t capacity = pages->size() / kCell;
+  return {.pages = std::move(pages), .cells = cells, .capacity = capacity};
+}
+
+void LayeredArenaCache::move(Side& from, Side& to) {
+  if (from.pages && to.pages) {
+    to.pages->take(*from.pages);
+    to.ready = from.ready;
+    unpoison(to.cells, to.ready * kCell);
+  } else {
+    if (to.pages) ask(to, pages_of(from.size));
+    std::copy_n(from.cells, from.size, to.cells);
+  }
+  to.size = from.size;
+  from = std::move(to);
+}
+
+void LayeredArenaCache::ask(Side& side, std::size_t pages) {
+  const std::size_t begin = side.ready * kCell;
+  const std::size_t end = std::min(pages * kPageBytes, side.pages->size());
+  side.pages->touch(begin, end);
+  unpoison(side.pages->data() + begin, end - begin);
+  side.ready = end / kCell;
 }
 
 Status LayeredArenaCache::advance() {
@@ -100,7 +164,7 @@ Result<std::span<const float>> LayeredArenaCache::side(std::uint64_t layer,
                                                        std::size_t which) const {
   if (layer >= layers_.size()) return no_layer(layer);
   const Side& from = layers_[layer].sides[which];
-  return std::span<const float>(from.data(), from.size);
+  return std::span<const float>(from.cells, from.size);
 }
 
 void LayeredArenaCache::clear() {
@@ -118,8 +182,12 @@ std::unique_ptr<Cache> LayeredArenaCache::clone() const {
     copy->layers_[layer].pending = layers_[layer].pending;
     for (const std::size_t which : {0U, 1U}) {
       const Side& from = layers_[layer].sides[which];
-      if (from.size > 0)
-        copy->layers_[layer].sides[which] = copy->moved(from, from.size, from.size);
+      if (from.size == 0) continue;
+      Side to = copy->room(from.size, from.size);
+      if (to.pages) ask(to, pages_of(from.size));
+      std::copy_n(from.cells, from.size, to.cells);
+      to.size = from.size;
+      copy->layers_[layer].sides[which] = std::move(to);
     }
   }
   return copy;

@@ -6,13 +6,15 @@
 #include <vector>
 
 #include "optimized/memory/arena.hpp"
+#include "optimized/memory/pages.hpp"
 #include "reference/layered/cache.hpp"
 
 namespace kvo::optimized {
 
-/// The K and V of all layers grow through shared arenas: each generation has twice the room for
-/// every side, and a side moves there when it outgrows its place. So a forward pass over all layers
-/// costs one allocation a growth, and no side moves because another one grew (RS-13).
+/// Short sides lie in arenas that all layers grow through: a growth costs one allocation, and no
+/// side moves because another one grew (RS-13). A side longer than a page has addresses of its own,
+/// many more than it needs yet, and grows there without moving; when they are used up, its pages
+/// are given larger ones. So no token copies more than a page a side.
 class LayeredArenaCache final : public layered::Cache {
  public:
   /// Errors  as of layered::entry_elements and layered::reserved_elements (RS-2).
@@ -43,10 +45,12 @@ class LayeredArenaCache final : public layered::Cache {
  private:
   /// K or V of a layer.
   struct Side {
-    Buffer place;  ///< without storage while the capacity is 0
+    Buffer place = {};                       ///< of a short side
+    std::shared_ptr<Pages> pages = nullptr;  ///< of a longer one
+    float* cells = nullptr;
     std::size_t size = 0;
     std::size_t capacity = 0;
-    [[nodiscard]] float* data() const { return capacity > 0 ? place.data() : nullptr; }
+    std::size_t ready = 0;  ///< cells that can be written at once; at most `capacity`
   };
   struct Layer {
     std::array<Side, 2> sides;  ///< K, V
@@ -60,9 +64,15 @@ class LayeredArenaCache final : public layered::Cache {
   [[nodiscard]] Error no_layer(std::uint64_t layer) const;
   /// Gives K and V of a layer room for `needed` cells and keeps what they hold. When an allocation
   /// fails, nothing that a caller can see has changed.
-  void reserve(std::uint64_t layer, std::array<std::size_t, 2> needed);
-  /// A side with room for `needed` cells, better for `wanted`, and a copy of what `old` holds.
-  [[nodiscard]] Side moved(const Side& old, std::size_t needed, std::size_t wanted);
+  void grow(std::uint64_t layer, std::array<std::size_t, 2> needed);
+  /// As grow, and the memory is there, too.
+  void make_ready(std::uint64_t layer, std::array<std::size_t, 2> needed);
+  /// An empty side with room for `needed` cells, better for `wanted`.
+  [[nodiscard]] Side room(std::size_t needed, std::size_t wanted);
+  /// `to` gets what `from` holds, which is given up.
+  static void move(Side& from, Side& to);
+  /// Asks for the memory of the first so many pages of a side that has pages.
+  static void ask(Side& side, std::size_t pages);
 
   layered::Geometry geometry_;
   layered::Behaviour behaviour_;

@@ -1,11 +1,21 @@
 #include "optimized/layered/arena_cache.hpp"
 
 #include <array>
+#include <cstdlib>
+#include <fstream>
 #include <memory>
+#include <new>
 #include <optional>
+#include <span>
+#include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include "optimized/memory/pages.hpp"
+#include "optimized/memory/poison.hpp"
 
 namespace kvo::optimized {
 namespace {
@@ -24,6 +34,89 @@ TEST(LayeredArenaCache, ClonesOfClonesTakeNoMoreRoomThanTheirRows) {
   }
   EXPECT_EQ(cache->k(0)->size(), 400U);
 }
+
+constexpr std::size_t kWidth = 1'024;
+
+std::unique_ptr<layered::Cache> cache_of_two_layers() {
+  return LayeredArenaCache::make(
+             {2, 1, kWidth}, std::nullopt,
+             {layered::Build::kRelease, QuirkSet<layered::Quirk>(Profile::kDocumented)})
+      .value();
+}
+
+// Element i of the side of a layer: another number everywhere.
+float element(std::uint64_t layer, std::size_t which, std::size_t i) {
+  return static_cast<float>(i * 4 + layer * 2 + which);
+}
+
+void append_token(layered::Cache& cache, std::size_t token) {
+  std::array<std::vector<float>, 2> rows;
+  for (std::uint64_t layer = 0; layer < 2; ++layer) {
+    for (const std::size_t which : {0U, 1U}) {
+      rows[which].resize(kWidth);
+      for (std::size_t i = 0; i < kWidth; ++i)
+        rows[which][i] = element(layer, which, token * kWidth + i);
+    }
+    if (!cache.append(layer, rows[0], rows[1])) throw std::logic_error("append");
+  }
+  if (!cache.advance()) throw std::logic_error("advance");
+}
+
+// Sides that do not hold so many tokens and no more.
+int wrong_sides(const layered::Cache& cache, std::size_t tokens) {
+  int wrong = 0;
+  for (std::uint64_t layer = 0; layer < 2; ++layer)
+    for (const std::size_t which : {0U, 1U}) {
+      const std::span<const float> side = (which == 0 ? cache.k(layer) : cache.v(layer)).value();
+      bool same = side.size() == tokens * kWidth;
+      for (std::size_t i = 0; same && i < side.size(); ++i)
+        same = side[i] == element(layer, which, i);
+      wrong += same ? 0 : 1;
+    }
+  return wrong;
+}
+
+TEST(LayeredArenaCache, ALongSideStaysWhereItIs) {
+  const auto cache = cache_of_two_layers();
+  append_token(*cache, 0);
+  append_token(*cache, 1);
+  const float* const there = cache->k(0)->data();
+  for (std::size_t token = 2; token < 600; ++token) append_token(*cache, token);
+  EXPECT_EQ(wrong_sides(*cache, 600), 0);
+  EXPECT_EQ(wrong_sides(*cache->clone(), 600), 0);
+  if (guard_cells(1) == 0) {
+    EXPECT_EQ(cache->k(0)->data(), there);
+  }
+}
+
+#if !defined(KVO_ADDRESS_SANITIZER) && !defined(__SANITIZE_THREAD__)
+// Status 0: all that was appended is there after the memory has run out, too.
+[[noreturn]] void fill_memory() {
+  constexpr std::size_t kRoom = std::size_t{160} << 20U;
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlimit limit{pages * kPageBytes + kRoom, pages * kPageBytes + kRoom};
+  if (::setrlimit(RLIMIT_AS, &limit) != 0) std::_Exit(2);
+  const auto cache = cache_of_two_layers();
+  std::size_t tokens = 0;
+  try {
+    for (; tokens < kRoom; ++tokens) append_token(*cache, tokens);
+  } catch (const std::bad_alloc&) {
+    // Growth without copies leaves most of the room to rows.
+    const bool enough = tokens * 4 * kWidth * sizeof(float) > kRoom / 3;
+    // The last token may be there in part.
+    cache->clear();
+    for (std::size_t token = 0; token < tokens / 2; ++token) append_token(*cache, token);
+    std::_Exit(enough ? wrong_sides(*cache, tokens / 2) : 3);
+  }
+  std::_Exit(4);
+}
+
+TEST(LayeredArenaCache, GrowsUntilLimitedAddressesAreUsedUp) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(fill_memory(), testing::ExitedWithCode(0), "");
+}
+#endif
 
 }  // namespace
 }  // namespace kvo::optimized

@@ -6,6 +6,7 @@ namespace {
 using seeding::Fault;
 
 constexpr std::string_view kArena = "optimized/memory/arena.cpp";
+constexpr std::string_view kPages = "optimized/memory/pages.cpp";
 constexpr std::string_view kLayered = "optimized/layered/arena_cache.cpp";
 constexpr std::string_view kPool = "optimized/block_pool/arena_pool.cpp";
 constexpr std::string_view kPoolHeader = "optimized/block_pool/arena_pool.hpp";
@@ -20,30 +21,29 @@ std::vector<Fault> faults_in_few_steps() {
        "growth_loses_tail",
        "a side that moves to a larger place loses its last cell",
        "B010, F02: Ollama's rotating cache dropped the rows behind its index when it was rebuilt",
-       {{kLayered, "std::copy_n(old.data(), old.size, side.data());",
-         "std::copy_n(old.data(), old.size, side.data()); "
-         "if (old.size > 0) side.data()[old.size - 1] = 0.0F;"}}},
+       {{kLayered, "to.size = from.size;",
+         "to.size = from.size; if (to.size > 0) to.cells[to.size - 1] = 0.0F;",
+         "LayeredArenaCache::move("}}},
       {"layered.vector",
        "nans_all_alike",
        "a NaN of V loses its payload",
        "B098, F11: NaNs in rows that FlashAttention did not use came into its output",
        {{kLayered,
-         "if (!v.empty()) std::memcpy(values.data() + values.size, v.data(), v.size_bytes());",
-         "std::ranges::transform(v, values.data() + values.size, [](float cell) { "
+         "if (!v.empty()) std::memcpy(values.cells + values.size, v.data(), v.size_bytes());",
+         "std::ranges::transform(v, values.cells + values.size, [](float cell) { "
          "return cell != cell ? __builtin_nanf(\"\") : cell; });"}}},
       {"layered.vector",
        "minus_zero_lost",
        "a negative zero of K loses its sign",
        "B095, F11: mlxcel stored small rows by a scale that was at least 1",
-       {{kLayered,
-         "if (!k.empty()) std::memcpy(keys.data() + keys.size, k.data(), k.size_bytes());",
-         "std::ranges::transform(k, keys.data() + keys.size, [](float cell) { "
+       {{kLayered, "if (!k.empty()) std::memcpy(keys.cells + keys.size, k.data(), k.size_bytes());",
+         "std::ranges::transform(k, keys.cells + keys.size, [](float cell) { "
          "return cell + 0.0F; });"}}},
       {"layered.vector",
        "clone_shares_places",
        "a clone writes where the cache writes that it was cloned from",
        "B043, F05: SGLang's copy of a node kept the host memory of the first, and both freed it",
-       {{kLayered, "copy->moved(from, from.size, from.size)", "from"}}},
+       {{kLayered, "copy->room(from.size, from.size)", "from"}}},
       {"layered.vector",
        "places_overlap",
        "a place begins in the last cell of the one before",
@@ -157,11 +157,17 @@ std::vector<Fault> faults_in_few_steps() {
 std::vector<Fault> faults_of_size() {
   return {
       {"layered.vector",
-       "growth_copies_four_thousand_cells",
-       "a side that moves to a larger place takes 4,096 cells with it",
+       "growth_copies_five_hundred_cells",
+       "a side that moves to a larger place takes 512 cells with it",
        "B010, F02: Ollama's rotating cache dropped the rows behind its index when it was rebuilt",
-       {{kLayered, "std::copy_n(old.data(), old.size, side.data());",
-         "std::copy_n(old.data(), std::min<std::size_t>(old.size, 4096), side.data());"}}},
+       {{kLayered, "std::copy_n(from.cells, from.size, to.cells);",
+         "std::copy_n(from.cells, std::min<std::size_t>(from.size, 512), to.cells);",
+         "LayeredArenaCache::move("}}},
+      {"layered.vector",
+       "pages_left_behind",
+       "a side whose pages are given other addresses leaves the last one behind",
+       "B010, F02: Ollama's rotating cache dropped the rows behind its index when it was rebuilt",
+       {{kPages, "from.bytes_", "from.bytes_ - kPageBytes", "const std::size_t bytes ="}}},
       {"layered.vector",
        "tokens_counted_in_one_byte",
        "the count of tokens is kept in 8 bits",
