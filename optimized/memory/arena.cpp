@@ -49,7 +49,7 @@ void copy_any(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows, std
 
 }  // namespace
 
-Cells make_cells(std::size_t count) {
+Cells make_cells(std::size_t count, Written written) {
   // NOLINTNEXTLINE(modernize-avoid-c-arrays)
   Cells cells = std::make_unique_for_overwrite<float[]>(count);
 #ifdef MADV_HUGEPAGE
@@ -57,7 +57,8 @@ Cells make_cells(std::size_t count) {
   void* start = cells.get();
   std::size_t room = count * sizeof(float);
   // Only whole huge pages inside the allocation; a kernel that declines changes nothing.
-  if (room >= 2 * kHuge && std::align(kHuge, kHuge, start, room) != nullptr)
+  if (written == Written::kAtOnce && room >= 2 * kHuge &&
+      std::align(kHuge, kHuge, start, room) != nullptr)
     (void)madvise(start, room / kHuge * kHuge, MADV_HUGEPAGE);
 #endif
   return cells;
@@ -104,7 +105,7 @@ bool guard_holds([[maybe_unused]] const float* buffer, [[maybe_unused]] std::siz
 }
 
 void Arena::renew(std::size_t cells, std::size_t buffers) {
-  storage = std::make_shared<ArenaStorage>(buffers * (cells + guard_cells(cells)));
+  storage = std::make_shared<ArenaStorage>(buffers * (cells + guard_cells(cells)), written);
   poison(storage->data(), storage->size() * sizeof(float));
   buffer_cells = cells;
   next = 0;

@@ -18,9 +18,14 @@ inline constexpr std::size_t kArenaCells = (std::size_t{16} << 20U) / sizeof(flo
 
 using Cells = std::unique_ptr<float[]>;  // NOLINT(modernize-avoid-c-arrays): std::vector clears
 
-/// `count` cells of arbitrary value. Large ones ask for huge pages: one page fault for 2 MiB
-/// instead of 512, and fewer misses of the address cache in long copies.
-[[nodiscard]] Cells make_cells(std::size_t count);
+/// How cells are written at first.
+enum class Written : std::uint8_t {
+  kAtOnce,    ///< they ask for huge pages: a fault for 2 MiB instead of 512
+  kBitByBit,  ///< whoever met a huge page would wait for all of it to be cleared
+};
+
+/// `count` cells of arbitrary value.
+[[nodiscard]] Cells make_cells(std::size_t count, Written written = Written::kAtOnce);
 
 /// Cells that lie behind a buffer of `cells` and belong to nobody: as many again, up to a bound, so
 /// that one row too many of any stride ends there. None but under the address sanitizer, which
@@ -38,7 +43,8 @@ void spoil(void* begin, std::size_t bytes);
 /// wrote.
 class ArenaStorage final : public Storage {
  public:
-  explicit ArenaStorage(std::size_t count) : cells_(make_cells(count)), count_(count) {}
+  explicit ArenaStorage(std::size_t count, Written written = Written::kAtOnce)
+      : cells_(make_cells(count, written)), count_(count) {}
 
   [[nodiscard]] float* data() { return cells_.get(); }
   [[nodiscard]] std::size_t size() const { return count_; }
@@ -60,9 +66,10 @@ struct Buffer {
 /// Hands out buffers of one size, several to an allocation. Buffers keep the allocation alive. What
 /// is not handed out is poisoned.
 struct Arena {
-  std::shared_ptr<ArenaStorage> storage;
+  std::shared_ptr<ArenaStorage> storage = nullptr;
   std::size_t buffer_cells = 0;
   std::size_t next = 0;  ///< first cell not handed out
+  Written written = Written::kAtOnce;
 
   /// A buffer of buffer_cells is left.
   [[nodiscard]] bool has_room() const { return storage && storage->size() - next >= buffer_cells; }

@@ -52,7 +52,7 @@ class ContiguousArenaCache final : public provider::Contiguous {
   [[nodiscard]] bool has(std::int64_t layer) const { return layer >= 0 && layer < num_layers(); }
 
   std::vector<Layer> layers_;
-  Arena arena_;
+  Arena arena_{.written = Written::kBitByBit};
   std::int64_t max_seq_len_;
   QuirkSet<provider::Quirk> quirks_;
 };
