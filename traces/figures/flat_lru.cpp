@@ -1,51 +1,45 @@
 #include "traces/figures/flat_lru.hpp"
 
+#include <algorithm>
+
 namespace kvo::traces {
 
-void FlatLru::request(std::span<const std::uint64_t> block_ids) {
+void FlatLru::request(std::span<const std::size_t> blocks) {
   // Nothing is evicted before the first block that is missing.
   bool leading = true;
-  for (const std::uint64_t id : block_ids) {
-    leading = touch(id) && leading;
+  for (const std::size_t block : blocks) {
+    leading = touch(block + 1) && leading;
     count_.hits += leading ? 1 : 0;
   }
 }
 
-bool FlatLru::touch(std::uint64_t id) {
-  const auto [found, fresh] = where_.try_emplace(id, nodes_.size());
-  if (!fresh) {
-    unlink(nodes_[found->second]);
-    link_last(found->second);
-    return true;
+bool FlatLru::touch(std::size_t place) {
+  if (place >= nodes_.size()) nodes_.resize(std::max(place + 1, 2 * nodes_.size()));
+  const bool cached = nodes_[place].after != kAbsent;
+  if (cached) {
+    unlink(place);
+  } else if (cached_ < count_.capacity_blocks) {
+    ++cached_;
+  } else {
+    ++count_.evictions;
+    if (count_.capacity_blocks == 0) return false;
+    const std::size_t oldest = nodes_.front().after;
+    unlink(oldest);
+    nodes_[oldest].after = kAbsent;
   }
-  if (nodes_.size() <= count_.capacity_blocks) {
-    nodes_.push_back({.id = id});
-    link_last(nodes_.size() - 1);
-    return false;
-  }
-  ++count_.evictions;
-  if (count_.capacity_blocks == 0) {
-    where_.erase(found);
-    return false;
-  }
-  const std::size_t oldest = nodes_.front().after;
-  found->second = oldest;
-  where_.erase(nodes_[oldest].id);
-  unlink(nodes_[oldest]);
-  nodes_[oldest].id = id;
-  link_last(oldest);
-  return false;
+  link_last(place);
+  return cached;
 }
 
-void FlatLru::unlink(const Node& node) {
-  nodes_[node.before].after = node.after;
-  nodes_[node.after].before = node.before;
+void FlatLru::unlink(std::size_t place) {
+  nodes_[nodes_[place].before].after = nodes_[place].after;
+  nodes_[nodes_[place].after].before = nodes_[place].before;
 }
 
 void FlatLru::link_last(std::size_t place) {
-  nodes_[place].before = nodes_.front().before;
-  nodes_[place].after = 0;
-  nodes_[nodes_.front().before].after = place;
+  const std::size_t last = nodes_.front().before;
+  nodes_[place] = {.before = last, .after = 0};
+  nodes_[last].after = place;
   nodes_.front().before = place;
 }
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <boost/describe/class.hpp>
-#include <boost/unordered/unordered_flat_map.hpp>
 
 namespace kvo::traces {
 
@@ -29,27 +28,29 @@ class FlatLru {
  public:
   explicit FlatLru(std::uint64_t capacity_blocks) : count_{.capacity_blocks = capacity_blocks} {}
 
-  /// One request arrives.
-  void request(std::span<const std::uint64_t> block_ids);
+  /// One request arrives. Blocks are known by numbers from 0 on: memory grows with the largest.
+  void request(std::span<const std::size_t> blocks);
 
   [[nodiscard]] const LruCount& count() const { return count_; }
 
  private:
+  static constexpr std::size_t kAbsent = SIZE_MAX;
+
   /// A block in the order of use, a ring through places of nodes_.
   struct Node {
-    std::uint64_t id = 0;
     std::size_t before = 0;
-    std::size_t after = 0;
+    std::size_t after = kAbsent;
   };
 
   // Whether the block was there.
-  bool touch(std::uint64_t id);
-  void unlink(const Node& node);
+  bool touch(std::size_t place);
+  void unlink(std::size_t place);
   void link_last(std::size_t place);
 
   LruCount count_;
-  std::vector<Node> nodes_{Node{}};  // the first is no block: what follows it was used first
-  boost::unordered_flat_map<std::uint64_t, std::size_t> where_;
+  std::uint64_t cached_ = 0;
+  // A block's place is its number and one; the first is no block: what follows it was used first.
+  std::vector<Node> nodes_{Node{.before = 0, .after = 0}};
 };
 
 }  // namespace kvo::traces

@@ -69,12 +69,15 @@ void StatisticsCounter::add(const Request& request) {
   ++output_[request.output_tokens];
 
   so_far_.block_references += request.block_ids.size();
+  const std::size_t known = numbers_.size();
+  blocks_.clear();
+  bool leading = true;
   for (const std::uint64_t id : request.block_ids) {
-    if (!known_ids_.contains(id)) break;
-    ++so_far_.prefix_hits;
+    blocks_.push_back(numbers_.try_emplace(id, numbers_.size()).first->second);
+    leading = leading && blocks_.back() < known;
+    so_far_.prefix_hits += leading ? 1 : 0;
   }
-  known_ids_.insert(request.block_ids.begin(), request.block_ids.end());
-  for (FlatLru& cache : caches_) cache.request(request.block_ids);
+  for (FlatLru& cache : caches_) cache.request(blocks_);
 }
 
 LengthSummary StatisticsCounter::summary(const Histogram& histogram, std::uint64_t requests) {
@@ -95,7 +98,7 @@ TraceStatistics StatisticsCounter::result() const {
   statistics.input = summary(input_, so_far_.requests);
   statistics.output = summary(output_, so_far_.requests);
   statistics.duration_us = so_far_.last_arrival_us - first_arrival_us_;
-  statistics.distinct_blocks = known_ids_.size();
+  statistics.distinct_blocks = numbers_.size();
   for (const FlatLru& cache : caches_) statistics.lru.push_back(cache.count());
   return statistics;
 }

@@ -1,14 +1,15 @@
 // traces/figures/statistics.hpp: a trace in figures.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include <boost/describe/class.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
 
 #include "traces/figures/flat_lru.hpp"
 #include "traces/formats/reader.hpp"
@@ -71,7 +72,9 @@ class StatisticsCounter {
   std::int64_t first_arrival_us_ = 0;
   Histogram input_;
   Histogram output_;
-  std::unordered_set<std::uint64_t> known_ids_;
+  // Blocks are counted as they come, so that each id is looked up once for all caches.
+  boost::unordered_flat_map<std::uint64_t, std::size_t> numbers_;
+  std::vector<std::size_t> blocks_;  // of the request that is added
   std::vector<FlatLru> caches_;
 };
 

@@ -54,24 +54,24 @@ TEST(Statistics, CountLeadingBlocksOnlyAsPrefixHits) {
 
 TEST(FlatLru, EvictsTheLeastRecentlyUsedBlock) {
   FlatLru cache(3);
-  cache.request(std::vector<std::uint64_t>{1, 2, 3});
-  cache.request(std::vector<std::uint64_t>{1});        // One hit; 2 is the oldest now.
-  cache.request(std::vector<std::uint64_t>{4});        // Evicts 2.
-  cache.request(std::vector<std::uint64_t>{1, 2, 3});  // One hit; 2 evicts 3, and 3 evicts 4.
+  cache.request(std::vector<std::size_t>{1, 2, 3});
+  cache.request(std::vector<std::size_t>{1});        // One hit; 2 is the oldest now.
+  cache.request(std::vector<std::size_t>{4});        // Evicts 2.
+  cache.request(std::vector<std::size_t>{1, 2, 3});  // One hit; 2 evicts 3, and 3 evicts 4.
   EXPECT_EQ(cache.count(), (LruCount{.capacity_blocks = 3, .hits = 2, .evictions = 3}));
 }
 
 TEST(FlatLru, CountsHitsBeforeItTouches) {
   // With room for two blocks, 1 is gone when the request that begins with it comes again.
   FlatLru cache(2);
-  cache.request(std::vector<std::uint64_t>{1, 2, 3});
-  cache.request(std::vector<std::uint64_t>{1, 2, 3});
+  cache.request(std::vector<std::size_t>{1, 2, 3});
+  cache.request(std::vector<std::size_t>{1, 2, 3});
   EXPECT_EQ(cache.count(), (LruCount{.capacity_blocks = 2, .hits = 0, .evictions = 4}));
 }
 
 TEST(FlatLru, OfNoCapacityEvictsEverything) {
   FlatLru cache(0);
-  cache.request(std::vector<std::uint64_t>{1, 1});
+  cache.request(std::vector<std::size_t>{1, 1});
   EXPECT_EQ(cache.count(), (LruCount{.capacity_blocks = 0, .hits = 0, .evictions = 2}));
 }
 

@@ -9,11 +9,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include <boost/describe/class.hpp>
 #include <boost/describe/enum.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
 
 #include "traces/formats/reader.hpp"
 #include "traces/formats/request.hpp"
@@ -104,7 +104,7 @@ class Validator {
   Validation without_ids_;  // held back: no fault in a format that has no ids at all
   bool any_ids_ = false;
   std::optional<std::int64_t> last_arrival_us_;
-  std::unordered_map<std::uint64_t, Seen> seen_;
+  boost::unordered_flat_map<std::uint64_t, Seen> seen_;
 };
 
 /// Validates what is left in `reader`.
