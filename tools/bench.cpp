@@ -145,6 +145,7 @@ Bench::Pass Bench::pass(const CasePlan& plan, const Subject& subject) {
   Pass lines;
   std::uint64_t operations = 0;
   while (const std::optional<Op> op = ops->next()) {
+    const std::uint64_t allocations = allocation_gate.count;
     const Observation seen = (*session)->apply(*op, probe);
     const std::uint64_t nanoseconds = probe.take_nanoseconds();
     ops->saw(*op, seen, labels);
@@ -155,6 +156,7 @@ Bench::Pass Bench::pass(const CasePlan& plan, const Subject& subject) {
         lines, [&](const Line& one) { return one.cold == cold && one.op == name; });
     if (line == lines.end()) line = lines.insert(lines.end(), {.op = name, .cold = cold});
     line->own.add(nanoseconds, bytes.all);
+    line->allocations += allocation_gate.count - allocations;
     if (bytes.all == 0) continue;
     LimitMemory& memory = cold ? cold_memory : warm_memory_;
     line->copied.add(memory.copied(bytes.all), bytes.all);
@@ -173,11 +175,13 @@ void Bench::add(const std::string& subject, const Pass& first, const Pass& secon
     Cell& cell = cell_of(subject, line);
     const std::uint64_t own = line.own.total_nanoseconds();
     cell.durations.merge(line.own);
+    cell.allocations += line.allocations;
     cell.to_memcpy.add_times(own, line.copied.total_nanoseconds());
     cell.to_memset.add_times(own, line.cleared.total_nanoseconds());
     const auto again = same_in(second, line);
     if (again == second.end()) continue;
     cell.durations.merge(again->own);
+    cell.allocations += again->allocations;
     cell.noise.add_times(again->own.total_nanoseconds(), own);
     const auto other = same_in(reference, line);
     if (other == reference.end() || &reference == &first) continue;
@@ -229,6 +233,7 @@ std::vector<BenchRow> Bench::rows() const {
                     .cold = cell.cold,
                     .calls = cell.durations.count(),
                     .payload_bytes = cell.durations.payload_bytes() / cell.durations.count(),
+                    .allocations = cell.allocations,
                     .median_nanoseconds = static_cast<double>(cell.durations.quantile(0.5)),
                     .worst_nanoseconds = static_cast<double>(cell.durations.quantile(1)),
                     .to_reference = cell.to_reference.middle(),

@@ -49,6 +49,7 @@ struct BenchRow {
   bool cold = false;  ///< of the first time in a session
   std::uint64_t calls = 0;
   std::uint64_t payload_bytes = 0;  ///< tensor bytes in arguments and results of a call, on average
+  std::uint64_t allocations = 0;    ///< of all calls, from the heap
   double median_nanoseconds = 0;    ///< to 1/16
   double worst_nanoseconds = 0;     ///< to 1/16
   std::optional<Ratios::Middle> to_reference = std::nullopt;  ///< median of the rounds' ratios
@@ -79,6 +80,7 @@ class Bench {
   struct Line {
     std::string op;
     bool cold = false;
+    std::uint64_t allocations = 0;
     Durations own = {};
     Durations copied = {};   ///< memcpy of as many bytes
     Durations cleared = {};  ///< memset of as many bytes
@@ -87,6 +89,7 @@ class Bench {
     std::string subject;
     std::string op;
     bool cold = false;
+    std::uint64_t allocations = 0;
     Durations durations = {};
     Ratios to_reference = {};
     Ratios to_memcpy = {};

@@ -1,4 +1,6 @@
 // `kvoracle bench`: what is timed, what is said of it, and that a gate reads it.
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,28 @@ TEST_F(BenchCommand, HasARowForEachOperationThatMovesRows) {
   }
   EXPECT_EQ(cold, 2) << "of reference and optimized cache";
   EXPECT_EQ(warm, 2);
+}
+
+// What a token writes has its room from the prompt on, or is in blocks that are there.
+TEST_F(BenchCommand, CountsAllocationsOfWhichADecodedTokenHasNone) {
+  const Finished done = run({"bench", "layered", "provider", "positional.causal", "--quick",
+                             "--rounds", "1", "--json", path("bench.json")});
+  ASSERT_EQ(done.status, kExitConforms) << done.err;
+  const json::value result = json::parse(read("bench.json"));
+  std::map<std::string, int> judged;
+  bool counted = false;
+  for (const json::value& row : result.at("rows").as_array()) {
+    const std::string subject(row.at("subject").as_string());
+    const std::string op(row.at("op").as_string());
+    counted = counted || row.at("allocations").to_number<std::uint64_t>() > 0;
+    const bool writes = op == "append, 8.00 KiB" || op == "update, 8.00 KiB" ||
+                        op == "put, 8.00 KiB" || op == "advance" || op == "set_layer";
+    if (!subject.ends_with("@optimized") || row.at("cold").as_bool() || !writes) continue;
+    EXPECT_EQ(row.at("allocations"), 0) << subject << ", " << op;
+    ++judged[subject];
+  }
+  EXPECT_TRUE(counted) << "where nothing counts, nothing is allocated";
+  EXPECT_THAT(judged, testing::SizeIs(testing::Ge(4U)));
 }
 
 TEST_F(BenchCommand, IsARunThatAGateReads) {
