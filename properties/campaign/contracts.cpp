@@ -111,7 +111,7 @@ void Contracts::add(const ContractRow& row) {
   if (row.device_mutants != nullptr)
     for (DeviceMutant& mutant : row.device_mutants())
       mutants_.push_back({watched_subject(mutant.over, open_simulated), std::move(mutant.fault),
-                          std::move(mutant.origin), mutant.profile});
+                          std::move(mutant.origin), mutant.profile, mutant.longest_script});
   if (row.oracle != nullptr)
     add(oracle_laws_.emplace_back(
         "recompute_equivalence",

@@ -30,6 +30,7 @@ struct DeviceMutant {
   std::string origin;                             ///< as of Mutant
   std::function<Subject(OpenDevice)> over;        ///< its variant is "mutant:<name>"
   std::optional<Profile> profile = std::nullopt;  ///< as of Mutant
+  std::size_t longest_script = 10;                ///< as of Mutant
 };
 
 }  // namespace kvo

@@ -41,7 +41,7 @@ TEST_P(LostDeviceTest, EveryOperationAnswersAndOthersGoOn) {
         return WatchedDevice{
             device, [device]() -> const std::vector<DeviceReport>& { return device->reports(); }};
       },
-      1);
+      8);
 }
 
 TEST_P(LostDeviceTest, WhereACallFailsClosingGivesAllMemoryBack) {

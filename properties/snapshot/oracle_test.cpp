@@ -431,9 +431,10 @@ TEST(SnapshotHistory, JudgesMostAnswersOfRandomCases) {
       const OracleCounts sum =
           judged_in_random_cases(contracts(), *kind, profile, 3, kCases, kOperations);
       EXPECT_GT(sum.judged, 2 * sum.skipped) << kind->name();
-      if (profile == Profile::kDocumented) {
-        EXPECT_EQ(sum.skipped, 0U) << kind->name();
-      }
+      if (profile == Profile::kOriginal) continue;
+      // Whoever feeds tokens without recording them has no known place in a trie.
+      const std::uint64_t most = kind->cache == "trie" ? sum.judged / 50 : 0;
+      EXPECT_LE(sum.skipped, most) << kind->name();
     }
   }
 }

@@ -52,7 +52,8 @@ std::vector<DeviceMutant> snapshot_device_mutants() {
                    .fault = std::string(fault.fault),
                    .origin = std::string(fault.origin),
                    .over = over,
-                   .profile = fault.profile});
+                   .profile = fault.profile,
+                   .longest_script = fault.longest_script});
   }
   return all;
 }
