@@ -34,7 +34,7 @@ std::vector<Generator> rows_generators() {
                        L::kForeignWindow, L::kLongRingWrapped});
   const auto rotating =
       label_texts_but({L::kSplitInside, L::kMergeRefused, L::kGrownBeyondAStep, L::kSplitAgain,
-                       L::kMergedAgain, L::kMergedHalvesRestored});
+                       L::kMergedAgain, L::kMergedHalvesRestored, L::kMergedOfTwoShapes});
   return {{.kind = &kv_kind(),
            .make = make_kv,
            .original_labels = kv,

@@ -101,6 +101,31 @@ std::optional<Op> RowsScript::tails_of_two_snapshots(std::size_t number) {
   }
 }
 
+// Two snapshots that adjoin, and whose keys alone differ in shape.
+std::optional<Op> RowsScript::merged_of_two_shapes(std::size_t number) {
+  switch (number) {
+    case 0:
+      return window_ > 0 ? std::nullopt : std::optional(update(3));
+    case 1:
+      return whole();
+    case 2:
+      first_ = last_;
+      first_end_ = offset_;
+      return Op::of(Free{});
+    case 3: {
+      auto [k, v] = rows(first_end_ + 2, k_dim_ + 1, v_dim_, type_);
+      return Op::of(Update{std::move(k), std::move(v)});
+    }
+    case 4:
+      last_.reset();
+      return Op::of(Take{first_end_});
+    case 5:
+      return first_ && last_ ? std::optional(Op::of(Merge{*first_, *last_})) : std::nullopt;
+    default:
+      return Op::of(Free{});
+  }
+}
+
 // Wide rows, or many.
 void RowsScript::grow() {
   if (draw().percent(50)) {

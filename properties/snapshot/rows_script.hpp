@@ -35,7 +35,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(RowsLabel, std::uint8_t, kRewound, kRestored, kRes
                               kWritesBeyond65536,
                               // Planned orders.
                               kChangedWhileAway, kMergedHalvesRestored, kRewoundUnderASnapshot,
-                              kClosedWhileRestored, kTailsOfTwoSnapshots)
+                              kClosedWhileRestored, kTailsOfTwoSnapshots, kMergedOfTwoShapes)
 
 constexpr std::int64_t kMostWindow = 65;
 constexpr std::int64_t kLongestWindow = 4096;
@@ -170,6 +170,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
   std::optional<Op> rewound_under_a_snapshot(std::size_t number);
   std::optional<Op> closed_while_restored(std::size_t number);
   std::optional<Op> tails_of_two_snapshots(std::size_t number);
+  std::optional<Op> merged_of_two_shapes(std::size_t number);
 
   using Plan = ScriptPlan<S, Label>;
   static constexpr std::array kPlans{
@@ -177,7 +178,8 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
       Plan{3, Label::kMergedHalvesRestored, 7, &S::merged_halves_restored},
       Plan{2, Label::kRewoundUnderASnapshot, 7, &S::rewound_under_a_snapshot},
       Plan{2, Label::kClosedWhileRestored, 6, &S::closed_while_restored},
-      Plan{2, Label::kTailsOfTwoSnapshots, 7, &S::tails_of_two_snapshots}};
+      Plan{2, Label::kTailsOfTwoSnapshots, 7, &S::tails_of_two_snapshots},
+      Plan{1, Label::kMergedOfTwoShapes, 7, &S::merged_of_two_shapes}};
 
   // What became of an operation.
   void saw(const New& made, const Observation& seen) {
