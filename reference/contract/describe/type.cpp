@@ -35,6 +35,7 @@ std::string enumerator_word(std::string_view enumerator) {
 
 void detail::add_field(Type& type, const Field& field) {
   type.fields.push_back(field);
+  if (field.name.ends_with('_')) type.fields.back().name.remove_suffix(1);
   const TypeClass held = field.type->value_type().type_class;
   if (held != TypeClass::kTensor && held != TypeClass::kList) type.fields.back().axes = {};
 }
