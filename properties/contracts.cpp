@@ -31,6 +31,7 @@
 #include "reference/generation/subjects.hpp"
 #include "reference/layered/subjects.hpp"
 #include "reference/positional/subjects.hpp"
+#include "reference/prefix/subjects.hpp"
 #include "reference/provider/subjects.hpp"
 #include "reference/sampling/subjects.hpp"
 #include "reference/snapshot/subjects.hpp"
@@ -104,6 +105,7 @@ std::vector<ContractRow> contract_rows() {
        .oracle = views::history_oracle,
        .laws = views::laws,
        .mutants = views::mutants},
+      {.name = "prefix", .references = prefix::references},
   };
 }
 

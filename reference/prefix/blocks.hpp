@@ -137,8 +137,9 @@ class BlockCache {
                                                 std::optional<std::int64_t> max_length) = 0;
   /// Hands out slots (PX-25 to PX-31, PX-51, PX-53 to PX-56).
   /// Errors  kPrecondition: no tokens at all; hits that do not fit hit_tokens, that the request
-  ///         may not have (PX-28), or without kStaleHitsAdopted that do not carry its keys; more
-  ///         hits than keys; the front of the queue has a count other than 0 (PX-38);
+  ///         may not have (PX-28), or without kStaleHitsAdopted that do not carry its keys; a block
+  ///         that would get a key lies behind the table; the front of the queue has a count other
+  ///         than 0 (PX-38);
   ///         kExhausted: too few are free; what lay behind the window is let go all the same, but
   ///         not where full_sequence found it.
   [[nodiscard]] virtual Result<Allotted> allocate(std::int64_t request,

@@ -37,4 +37,14 @@ KVO_QUIRKS(Quirk,
     (kFreesAnything, "PX-85", "a slot that is free is freed again, and gets two owners"))
 // clang-format on
 
+/// Those of each kind.
+inline constexpr std::array kBlocksQuirks{Quirk::kStaleHitsAdopted,    Quirk::kCountsBelowZero,
+                                          Quirk::kEvictTakesAnyNumber, Quirk::kNoPromptAborts,
+                                          Quirk::kLooksBeyondKeys,     Quirk::kDraftsInChunks,
+                                          Quirk::kStoredSpan,          Quirk::kRemovedWhileHeld};
+inline constexpr std::array kRadixQuirks{
+    Quirk::kRestIsRenewed, Quirk::kSplitIsNew,         Quirk::kPromptIsLifted,
+    Quirk::kTlruAborts,    Quirk::kUnlockUnguarded,    Quirk::kGoneNodesLocked,
+    Quirk::kNoSlotsAborts, Quirk::kEventKeysLackExtra, Quirk::kFreesAnything};
+
 }  // namespace kvo::prefix

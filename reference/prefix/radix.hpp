@@ -166,7 +166,8 @@ class RadixCache {
   /// Errors  with kNoSlotsAborts kPrecondition: the tree is empty.
   [[nodiscard]] virtual Result<NumbersView> all_slots() = 0;
 
-  /// Takes slots (PX-80), or pages (PX-81). Errors  kExhausted.
+  /// Takes slots (PX-80), or pages (PX-81).
+  /// Errors  kExhausted: what was staged may have been sorted in.
   [[nodiscard]] virtual Result<NumbersView> alloc(std::int64_t count) = 0;
   /// Takes slots for requests that grow from prefixes[i] to lengths[i] tokens behind last[i]
   /// (PX-81). Requires  lists of one length, 0 <= prefix <= length, last >= -1. Errors

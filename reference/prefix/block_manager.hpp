@@ -1,0 +1,129 @@
+// reference/prefix/block_manager.hpp: the reference of kind `prefix.blocks`.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "reference/prefix/block_pool.hpp"
+#include "reference/prefix/blocks.hpp"
+#include "reference/prefix/kept.hpp"
+
+namespace kvo::prefix {
+
+/// Requests with their tables, and what their blocks contain. A key is the number of its content.
+class BlockManager final : public BlockCache {
+ public:
+  static Result<std::unique_ptr<BlockCache>> make(const BlocksOptions& options,
+                                                  QuirkSet<Quirk> quirks);
+
+  BlockManager(const BlocksOptions& options, QuirkSet<Quirk> quirks);
+
+  [[nodiscard]] Result<std::span<const Key>> request(std::int64_t request,
+                                                     const BlocksRequest& what) override;
+  [[nodiscard]] Result<std::span<const Key>> append(std::int64_t request,
+                                                    TokensView tokens) override;
+  [[nodiscard]] Status set(std::int64_t request, const RequestChange& change) override;
+  [[nodiscard]] Result<BlocksHit> match(std::int64_t request,
+                                        std::optional<std::int64_t> max_length) override;
+  [[nodiscard]] Result<Allotted> allocate(std::int64_t request,
+                                          const Allotment& allotment) override;
+  [[nodiscard]] Status cache(std::int64_t request, std::int64_t tokens) override;
+  [[nodiscard]] Status skip(std::int64_t request, std::int64_t computed) override;
+  [[nodiscard]] Status free(std::int64_t request) override;
+  [[nodiscard]] Result<NumbersView> pop(std::int64_t request) override;
+  [[nodiscard]] Result<Allotted> take(std::int64_t count) override;
+  [[nodiscard]] Status touch(NumbersView blocks) override;
+  [[nodiscard]] Status release(NumbersView blocks) override;
+  [[nodiscard]] Result<NumbersView> evict(NumbersView blocks) override;
+  [[nodiscard]] Result<bool> reset() override;
+  [[nodiscard]] std::optional<std::int64_t> lookup(const Key& key) const override;
+  [[nodiscard]] NumbersView table(std::int64_t request) const override;
+  [[nodiscard]] std::int64_t cached_tokens(std::int64_t request) const override;
+  [[nodiscard]] std::int64_t free_blocks() const override { return pool_.free(); }
+  [[nodiscard]] Status record(std::int64_t request, std::int64_t hits) override;
+  [[nodiscard]] BlocksStatistics take_statistics() override;
+  [[nodiscard]] std::vector<Event> take_events() override { return pool_.take_events(); }
+  [[nodiscard]] BlocksState state() const override { return pool_.state(); }
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override;
+
+  void commit() noexcept;
+  void roll_back() noexcept;
+
+ private:
+  /// What a request says, and what follows from that.
+  struct Text {
+    Tokens tokens;
+    std::int64_t prompt = 0;  ///< tokens of the prompt
+    std::string salt;
+    std::optional<std::pair<std::string, std::string>> lora;  ///< name and path
+    bool skip_reading = false;
+    std::vector<Key> keys;  ///< [block]
+  };
+  /// Where a request stands.
+  struct Progress {
+    std::int64_t computed = 0;
+    RequestStatus status = RequestStatus::kWaiting;
+    std::int64_t in_flight = 0;
+    std::optional<std::int64_t> boundary;
+    std::int64_t preemptions = 0;
+  };
+  /// What a request holds.
+  struct Holding {
+    Numbers table;
+    std::optional<std::int64_t> registered;  ///< blocks (PX-30); nothing: not tracked
+  };
+  /// What a key stands for: the block before it, its tokens, and extras (PX-10, PX-12, PX-13).
+  using Content = std::tuple<std::int64_t, Tokens, std::string,
+                             std::optional<std::pair<std::string, std::string>>>;
+  struct Wanted {
+    std::int64_t computed = 0;  ///< tokens with rows once the hits are adopted: T
+    std::int64_t slots = 0;     ///< tokens that the table is to reach: S
+  };
+
+  [[nodiscard]] std::int64_t floor_blocks(std::int64_t tokens) const;
+  [[nodiscard]] std::int64_t ceil_blocks(std::int64_t tokens) const;
+  /// The row of a request, or -1.
+  [[nodiscard]] std::int64_t find(std::int64_t request) const;
+  void add_keys(Text& text);
+  [[nodiscard]] std::optional<std::int64_t> holder(const Text& text, std::int64_t block) const;
+  [[nodiscard]] std::int64_t run_needed() const;
+  [[nodiscard]] Status look_up(const Text& text, std::int64_t max_length);
+  [[nodiscard]] Status look_in_window(const Text& text, std::int64_t blocks);
+  [[nodiscard]] Status look_in_chunk(const Text& text, std::int64_t max_length);
+
+  [[nodiscard]] std::int64_t skipped(std::int64_t tokens) const;
+  [[nodiscard]] Status may_adopt(std::int64_t row, const Allotment& asked) const;
+  [[nodiscard]] bool enough(std::int64_t row, const Allotment& asked, std::int64_t computed,
+                            std::int64_t blocks, std::int64_t reserved) const;
+  [[nodiscard]] std::int64_t admission_cap() const;
+  [[nodiscard]] Status adopt(std::int64_t row, const Allotment& asked, std::int64_t computed);
+  [[nodiscard]] Status extend(std::int64_t row, std::int64_t blocks, Numbers& handed_out);
+  [[nodiscard]] Status register_blocks(std::int64_t row, std::int64_t tokens);
+  [[nodiscard]] bool gets_key(const Text& text, const Progress& progress, std::int64_t block) const;
+  [[nodiscard]] bool ends_run(std::int64_t boundary, std::int64_t block) const;
+  void tell_stored(const Text& text, std::int64_t first, std::span<const std::int64_t> blocks,
+                   std::int64_t end);
+  [[nodiscard]] Status let_go(std::int64_t row, std::int64_t computed);
+
+  BlocksOptions options_;
+  QuirkSet<Quirk> quirks_;
+  BlockPool pool_;
+  std::map<Content, std::int64_t> contents_;   ///< number of each content that was ever seen
+  std::vector<std::int64_t> depths_;           ///< [key], blocks from the start of its chain
+  std::map<std::int64_t, std::int64_t> rows_;  ///< of the tables below, by request
+  Kept<Text> texts_;
+  Kept<Progress> progress_;
+  Kept<Holding> holdings_;
+  BlocksStatistics statistics_;
+  Numbers blocks_;         ///< of the last answer
+  Numbers evicted_;        ///< of the last answer
+  std::vector<Key> keys_;  ///< of the last answer
+};
+
+}  // namespace kvo::prefix

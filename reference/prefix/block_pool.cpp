@@ -1,0 +1,148 @@
+#include "reference/prefix/block_pool.hpp"
+
+#include <algorithm>
+#include <ranges>
+
+namespace kvo::prefix {
+
+BlockPool::BlockPool(std::int64_t count, bool enable_caching, bool events, QuirkSet<Quirk> quirks)
+    : enable_caching_(enable_caching), keeps_events_(events), quirks_(quirks) {
+  for (std::int64_t i = 0; i < count; ++i) blocks_.add({});
+  for (std::int64_t i = 1; i < count; ++i) enqueue(i, blocks_[0].before, 0);
+  commit();
+}
+
+const Numbers& BlockPool::holders(std::int64_t key) const {
+  static const Numbers kNone;
+  return key >= 0 && key < holders_.size() ? holders_[key] : kNone;
+}
+
+void BlockPool::enqueue(std::int64_t block, std::int64_t before, std::int64_t after) {
+  blocks_.change(before).after = block;
+  blocks_.change(after).before = block;
+  Block& there = blocks_.change(block);
+  there.before = before;
+  there.after = after;
+  there.queued = true;
+  ++free_;
+}
+
+void BlockPool::dequeue(std::int64_t block) {
+  Block& there = blocks_.change(block);
+  blocks_.change(there.before).after = there.after;
+  blocks_.change(there.after).before = there.before;
+  there.queued = false;
+  --free_;
+}
+
+Status BlockPool::hand_out(std::int64_t count, Numbers& blocks, Numbers& evicted) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t front = blocks_[0].after;
+    if (blocks_[front].refs != 0)
+      return fail(Code::kPrecondition, "block " + std::to_string(front) + " has users");
+    dequeue(front);
+    if (take_key(front)) evicted.push_back(front);
+    blocks_.change(front).refs = 1;
+    blocks.push_back(front);
+  }
+  return {};
+}
+
+void BlockPool::pin(std::int64_t block) {
+  if (block == 0) return;
+  if (blocks_[block].refs == 0 && blocks_[block].queued) dequeue(block);
+  ++blocks_.change(block).refs;
+}
+
+Status BlockPool::release(NumbersView blocks) {
+  Numbers without_key;
+  Numbers with_key;
+  for (const std::int64_t block : blocks) {
+    if (block == 0) continue;
+    if (blocks_[block].refs <= 0 && !quirks_.has(Quirk::kCountsBelowZero))
+      return fail(Code::kPrecondition, "block " + std::to_string(block) + " has no user");
+    if (--blocks_.change(block).refs != 0) continue;
+    (blocks_[block].key && enable_caching_ ? with_key : without_key).push_back(block);
+  }
+  for (const std::int64_t block : without_key | std::views::reverse)
+    if (!blocks_[block].queued) enqueue(block, 0, blocks_[0].after);
+  for (const std::int64_t block : with_key)
+    if (!blocks_[block].queued) enqueue(block, blocks_[0].before, 0);
+  return {};
+}
+
+void BlockPool::set_key(std::int64_t block, std::int64_t key) {
+  while (holders_.size() <= key) holders_.add({});
+  holders_.change(key).push_back(block);
+  blocks_.change(block).key = key;
+}
+
+bool BlockPool::take_key(std::int64_t block) {
+  const std::optional<std::int64_t> key = blocks_[block].key;
+  if (!key) return false;
+  std::erase(holders_.change(*key), block);
+  blocks_.change(block).key = std::nullopt;
+  if (quirks_.has(Quirk::kRemovedWhileHeld) || holders_[*key].empty())  // PX-40
+    tell({.kind = EventKind::kRemoved, .keys = {key_of(*key)}});
+  return true;
+}
+
+void BlockPool::take_all_keys() {
+  for (std::int64_t i = 0; i < count(); ++i)
+    if (blocks_[i].key) {
+      holders_.change(*blocks_[i].key).clear();
+      blocks_.change(i).key = std::nullopt;
+    }
+  tell({.kind = EventKind::kCleared});
+}
+
+void BlockPool::tell(Event event) {
+  if (keeps_events_) events_.push_back(std::move(event));
+}
+
+std::vector<Event> BlockPool::take_events() {
+  events_before_ = 0;
+  return std::exchange(events_, {});
+}
+
+BlocksState BlockPool::state() const {
+  BlocksState state;
+  for (std::int64_t i = count() > 0 ? blocks_[0].after : 0; i != 0; i = blocks_[i].after)
+    state.queue.push_back(i);
+  for (std::int64_t i = 0; i < count(); ++i) {
+    state.refs.push_back(blocks_[i].refs);
+    state.keys.push_back(blocks_[i].key ? std::optional(key_of(*blocks_[i].key)) : std::nullopt);
+  }
+  for (std::int64_t key = 0; key < holders_.size(); ++key)
+    if (!holders_[key].empty()) state.cached.push_back({key_of(key), holders_[key]});
+  return state;
+}
+
+std::optional<std::string> BlockPool::broken_invariant() const {
+  std::int64_t queued = 0;
+  for (std::int64_t i = 0; i < count(); ++i) {
+    const Block& block = blocks_[i];
+    queued += block.queued ? 1 : 0;
+    if (block.queued != (i != 0 && block.refs <= 0)) return "a free block is not in the queue";
+    if (block.key && std::ranges::count(holders_[*block.key], i) != 1)
+      return "a block is not among those that carry its key";
+  }
+  if (queued != free_ || std::ssize(state().queue) != free_) return "the queue's length is wrong";
+  return std::nullopt;
+}
+
+void BlockPool::commit() noexcept {
+  blocks_.commit();
+  holders_.commit();
+  free_before_ = free_;
+  events_before_ = events_.size();
+}
+
+void BlockPool::roll_back() noexcept {
+  blocks_.roll_back();
+  holders_.roll_back();
+  free_ = free_before_;
+  events_.resize(events_before_);
+}
+
+}  // namespace kvo::prefix

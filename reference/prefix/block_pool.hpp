@@ -1,0 +1,80 @@
+// reference/prefix/block_pool.hpp: the blocks of the reference, their queue, and who carries a key.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reference/prefix/blocks.hpp"
+#include "reference/prefix/kept.hpp"
+
+namespace kvo::prefix {
+
+/// A block. Those in the queue are linked in a ring; block 0 is between its back and its front.
+struct Block {
+  std::int64_t refs = 0;
+  std::optional<std::int64_t> key = std::nullopt;
+  bool queued = false;
+  std::int64_t before = 0;  ///< towards the front
+  std::int64_t after = 0;
+};
+
+/// Blocks 0 to count - 1. Keys are numbers from 0 on. What calls change is taken back by
+/// roll_back(), and for good after commit().
+class BlockPool {
+ public:
+  BlockPool(std::int64_t count, bool enable_caching, bool events, QuirkSet<Quirk> quirks);
+
+  [[nodiscard]] std::int64_t count() const { return blocks_.size(); }
+  [[nodiscard]] std::int64_t free() const { return free_; }
+  [[nodiscard]] const Block& operator[](std::int64_t block) const { return blocks_[block]; }
+  /// The blocks that carry a key, first come first (PX-16).
+  [[nodiscard]] const Numbers& holders(std::int64_t key) const;
+
+  /// Hands out the front of the queue to a user each, and adds it to `blocks`; what loses a key
+  /// joins `evicted` (PX-14, PX-35). Requires  count <= free().
+  /// Errors  kPrecondition: one of them has a count other than 0; roll back then.
+  [[nodiscard]] Status hand_out(std::int64_t count, Numbers& blocks, Numbers& evicted);
+  /// PX-29.
+  void pin(std::int64_t block);
+  /// PX-34. Errors  without kCountsBelowZero kPrecondition: more often than its count; roll back
+  /// then.
+  [[nodiscard]] Status release(NumbersView blocks);
+  /// The block carries `key` from now on, behind the others that do.
+  void set_key(std::int64_t block, std::int64_t key);
+  /// Takes the key off, if it has one (PX-36). Returns  whether it had.
+  bool take_key(std::int64_t block);
+  /// Takes all keys off (PX-37).
+  void take_all_keys();
+  /// Remembers an event, if events are kept.
+  void tell(Event event);
+  [[nodiscard]] std::vector<Event> take_events();
+
+  [[nodiscard]] BlocksState state() const;
+  [[nodiscard]] std::optional<std::string> broken_invariant() const;
+
+  void commit() noexcept;
+  void roll_back() noexcept;
+
+ private:
+  void enqueue(std::int64_t block, std::int64_t before, std::int64_t after);
+  void dequeue(std::int64_t block);
+
+  bool enable_caching_;
+  bool keeps_events_;
+  QuirkSet<Quirk> quirks_;
+  Kept<Block> blocks_;
+  Kept<Numbers> holders_;  ///< [key]
+  std::int64_t free_ = 0;
+  std::vector<Event> events_;
+  std::int64_t free_before_ = 0;
+  std::size_t events_before_ = 0;
+};
+
+/// A key of the reference is a number.
+[[nodiscard]] inline Key key_of(std::int64_t number) {
+  return {.high = 0, .low = static_cast<std::uint64_t>(number)};
+}
+
+}  // namespace kvo::prefix

@@ -1,0 +1,273 @@
+// How operations of kind `prefix.blocks` reach a cache: one overload an operation.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reference/contract/subject/dispatch.hpp"
+#include "reference/contract/subject/named_quirks.hpp"
+#include "reference/prefix/arguments.hpp"
+#include "reference/prefix/blocks_operations.hpp"
+#include "reference/prefix/key_numbers.hpp"
+
+namespace kvo::prefix {
+namespace {
+
+Numbers copied(NumbersView numbers) {
+  return {numbers.begin(), numbers.end()};
+}
+
+class BlocksSession final : public DispatchSession<BlocksSession, BlocksOps> {
+ public:
+  explicit BlocksSession(const BlocksOptions& options) : options_(options) {}
+
+  /// Errors  as of MakeBlocks.
+  Status open(const MakeBlocks& make, QuirkSet<Quirk> quirks) {
+    auto made = make(options_, quirks);
+    if (!made) return made.error();
+    cache_ = std::move(*made);
+    return {};
+  }
+
+  Result<KeysOnly> operator()(const MakeRequest& op) {
+    if (const Status sound = check_request(op.request); !sound) return sound.error();
+    BlocksRequest what{.tokens = op.tokens,
+                       .salt = op.salt ? *op.salt : std::string_view(),
+                       .lora = std::nullopt,
+                       .lora_path = op.lora_path ? *op.lora_path : std::string_view(),
+                       .skip_reading = op.skip_reading.value_or(false)};
+    if (op.lora) what.lora = *op.lora;
+    return shown_keys(probe()([&] { return cache_->request(op.request, what); }));
+  }
+  Result<KeysOnly> operator()(const Append& op) {
+    if (const Status sound = check_request(op.request); !sound) return sound.error();
+    return shown_keys(probe()([&] { return cache_->append(op.request, op.tokens); }));
+  }
+  Status operator()(const SetRequest& op) {
+    if (Status sound = check_request(op.request); !sound) return sound;
+    for (const auto& [name, value] :
+         {std::pair("computed", op.computed), std::pair("in_flight", op.in_flight),
+          std::pair("boundary", op.boundary), std::pair("preemptions", op.preemptions)})
+      if (Status sound = check_count(name, value.value_or(0)); !sound) return sound;
+    const RequestChange change{.computed = op.computed,
+                               .status = op.status,
+                               .in_flight = op.in_flight,
+                               .boundary = op.boundary,
+                               .preemptions = op.preemptions};
+    return probe()([&] { return cache_->set(op.request, change); });
+  }
+  Result<MatchBlocks::Returns> operator()(const MatchBlocks& op) {
+    if (const Status sound = check_request(op.request); !sound) return sound.error();
+    if (op.max_length && *op.max_length >= 0)
+      if (const Status sound = check_count("max_length", *op.max_length); !sound)
+        return sound.error();
+    const auto limit =
+        op.max_length ? std::optional(std::max<std::int64_t>(*op.max_length, -1)) : std::nullopt;
+    const auto hit = probe()([&] { return cache_->match(op.request, limit); });
+    if (!hit) return hit.error();
+    return MatchBlocks::Returns{copied(hit->blocks), hit->length};
+  }
+  Result<AllottedBlocks> operator()(const Allocate& op) {
+    if (const Status sound = check_request(op.request); !sound) return sound.error();
+    Allotment asked{.tokens = op.tokens,
+                    .hit_blocks = {},
+                    .hit_tokens = op.hit_tokens.value_or(0),
+                    .external = op.external.value_or(0),
+                    .lookahead = op.lookahead.value_or(0),
+                    .delay_caching = op.delay_caching.value_or(false),
+                    .full_sequence = op.full_sequence.value_or(false),
+                    .reserved = op.reserved.value_or(0),
+                    .others_scheduled = op.others_scheduled.value_or(true)};
+    if (op.hit_blocks) asked.hit_blocks = *op.hit_blocks;
+    for (const auto& [name, value] :
+         {std::pair("tokens", asked.tokens), std::pair("hit_tokens", asked.hit_tokens),
+          std::pair("external", asked.external), std::pair("lookahead", asked.lookahead),
+          std::pair("reserved", asked.reserved)})
+      if (const Status sound = check_count(name, value); !sound) return sound.error();
+    if (const Status sound = check_blocks(asked.hit_blocks); !sound) return sound.error();
+    return shown(probe()([&] { return cache_->allocate(op.request, asked); }));
+  }
+  Status operator()(const CacheTokens& op) {
+    if (Status sound = check_request(op.request); !sound) return sound;
+    if (Status sound = check_count("tokens", op.tokens); !sound) return sound;
+    return probe()([&] { return cache_->cache(op.request, op.tokens); });
+  }
+  Status operator()(const Skip& op) {
+    if (Status sound = check_request(op.request); !sound) return sound;
+    if (Status sound = check_count("computed", op.computed); !sound) return sound;
+    return probe()([&] { return cache_->skip(op.request, op.computed); });
+  }
+  Status operator()(const FreeRequest& op) {
+    if (Status sound = check_request(op.request); !sound) return sound;
+    return probe()([&] { return cache_->free(op.request); });
+  }
+  Result<BlocksOnly> operator()(const Pop& op) {
+    if (const Status sound = check_request(op.request); !sound) return sound.error();
+    const auto blocks = probe()([&] { return cache_->pop(op.request); });
+    if (!blocks) return blocks.error();
+    return BlocksOnly{copied(*blocks)};
+  }
+  Result<AllottedBlocks> operator()(const Take& op) {
+    if (const Status sound = check_count("count", op.count); !sound) return sound.error();
+    return shown(probe()([&] { return cache_->take(op.count); }));
+  }
+  Status operator()(const TouchBlocks& op) {
+    if (Status sound = check_blocks(op.blocks); !sound) return sound;
+    return probe()([&] { return cache_->touch(op.blocks); });
+  }
+  Status operator()(const Release& op) {
+    if (Status sound = check_blocks(op.blocks); !sound) return sound;
+    return probe()([&] { return cache_->release(op.blocks); });
+  }
+  Result<EvictBlocks::Returns> operator()(const EvictBlocks& op) {
+    const auto evicted = probe()([&] { return cache_->evict(op.blocks); });
+    if (!evicted) return evicted.error();
+    return EvictBlocks::Returns{copied(*evicted)};
+  }
+  Result<ResetBlocks::Returns> operator()(const ResetBlocks& /*op*/) {
+    const auto done = probe()([&] { return cache_->reset(); });
+    if (!done) return done.error();
+    return ResetBlocks::Returns{*done};
+  }
+  Result<LookUp::Returns> operator()(const LookUp& op) {
+    const auto key = keys_.key(op.key);
+    if (!key) return LookUp::Returns{};
+    return LookUp::Returns{probe()([&] { return cache_->lookup(*key); })};
+  }
+  Result<BlocksOnly> operator()(const ShowTable& op) {
+    if (const Status sound = check_request(op.request); !sound) return sound.error();
+    return BlocksOnly{copied(probe()([&] { return cache_->table(op.request); }))};
+  }
+  Result<CachedTokens::Returns> operator()(const CachedTokens& op) {
+    if (const Status sound = check_request(op.request); !sound) return sound.error();
+    return CachedTokens::Returns{probe()([&] { return cache_->cached_tokens(op.request); })};
+  }
+  Result<ShowUsage::Returns> operator()(const ShowUsage& /*op*/) {
+    const auto free = static_cast<double>(probe()([&] { return cache_->free_blocks(); }));
+    if (options_.num_blocks == 1) return ShowUsage::Returns{0};
+    return ShowUsage::Returns{1 - free / static_cast<double>(options_.num_blocks - 1)};
+  }
+  Status operator()(const RecordHits& op) {
+    if (Status sound = check_request(op.request); !sound) return sound;
+    if (Status sound = check_count("hits", op.hits); !sound) return sound;
+    return probe()([&] { return cache_->record(op.request, op.hits); });
+  }
+  Result<BlocksStatistics> operator()(const ShowStatistics& /*op*/) {
+    return probe()([&] { return cache_->take_statistics(); });
+  }
+  Result<TakeEvents::Returns> operator()(const TakeEvents& /*op*/) {
+    const auto events = probe()([&] { return cache_->take_events(); });
+    return TakeEvents::Returns{keys_.shown(events, options_.block_size)};
+  }
+  Result<ShowBlocks::Returns> operator()(const ShowBlocks& /*op*/) {
+    BlocksState state = probe()([&] { return cache_->state(); });
+    ShowBlocks::Returns returns{.free = probe()([&] { return cache_->free_blocks(); }),
+                                .queue = std::move(state.queue),
+                                .refs = std::move(state.refs)};
+    for (const auto& key : state.keys)
+      returns.keys.emplace_back(key ? std::optional(keys_.number(*key)) : std::nullopt);
+    for (Holders& one : state.cached)
+      returns.cached.push_back({keys_.number(one.key), std::move(one.blocks)});
+    std::ranges::sort(returns.cached, {}, &ShownHolders::key);
+    return returns;
+  }
+
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
+    return cache_->broken_invariant();
+  }
+
+ private:
+  [[nodiscard]] Status check_blocks(NumbersView blocks) const {
+    return check_numbers("blocks", blocks, 0, options_.num_blocks);
+  }
+  [[nodiscard]] Result<KeysOnly> shown_keys(const Result<std::span<const Key>>& keys) {
+    if (!keys) return keys.error();
+    return KeysOnly{keys_.numbers(*keys)};
+  }
+  [[nodiscard]] static Result<AllottedBlocks> shown(const Result<Allotted>& allotted) {
+    if (!allotted) return allotted.error();
+    return AllottedBlocks{copied(allotted->blocks), copied(allotted->evicted)};
+  }
+
+  BlocksOptions options_;
+  std::unique_ptr<BlockCache> cache_;
+  KeyNumbers keys_;
+};
+
+Error refused(const std::string& what) {
+  return fail(Code::kNotSupported, what);
+}
+
+// A size that must be there is at least 1.
+bool is_size(const std::optional<std::int64_t>& size) {
+  return size && *size >= 1 && *size <= kMostTokens;
+}
+
+}  // namespace
+
+Result<BlocksOptions> options_of(const BlocksConfig& config, QuirkSet<Quirk> quirks) {
+  if (config.num_blocks < 1 || config.num_blocks > kMostUnits) return refused("num_blocks");
+  if (!is_size(config.block_size)) return refused("block_size");
+  const bool in_window = config.attention == Attention::kSlidingWindow;
+  const bool in_chunks = config.attention == Attention::kChunkedLocal;
+  if (in_window && !is_size(config.window)) return refused("window");
+  if (in_chunks && !is_size(config.chunk)) return refused("chunk");
+  if (in_chunks && config.eagle && !quirks.has(Quirk::kDraftsInChunks))
+    return refused("eagle with chunks");
+  const std::int64_t in_flight = config.max_in_flight.value_or(config.max_model_len);
+  if (!check_count("", config.max_model_len)) return refused("max_model_len");
+  if (!check_count("", in_flight)) return refused("max_in_flight");
+  if (!check_count("", config.hash_lookahead)) return refused("hash_lookahead");
+  if (!(config.watermark >= 0 && config.watermark <= 1)) return refused("watermark");
+  BlocksOptions options{.num_blocks = config.num_blocks,
+                        .block_size = config.block_size,
+                        .attention = config.attention,
+                        .window = config.window.value_or(1),
+                        .chunk = config.chunk.value_or(1),
+                        .enable_caching = config.enable_caching,
+                        .max_model_len = config.max_model_len,
+                        .max_in_flight = in_flight,
+                        .eagle = config.eagle,
+                        .hash_lookahead = config.hash_lookahead,
+                        .watermark = config.watermark,
+                        .retention = config.retention ? config.retention->value : std::nullopt,
+                        .events = config.events};
+  if (options.retention &&
+      (!in_window || *options.retention < 0 || *options.retention > kMostTokens ||
+       *options.retention % config.block_size != 0))
+    return refused("retention");
+  return options;
+}
+
+const CacheKind& blocks_kind() {
+  static constexpr auto kRows = rows_of(kQuirkRows, kBlocksQuirks);
+  static const CacheKind kKind{.contract = "prefix",
+                               .cache = "blocks",
+                               .doc = "a pool of blocks found by chained keys (vLLM)",
+                               .operations = op_kinds(BlocksOps()),
+                               .config = &type_of<BlocksConfig>(),
+                               .quirks = kRows};
+  return kKind;
+}
+
+Subject make_blocks_subject(std::string variant, std::string doc, MakeBlocks make) {
+  return {.kind = &blocks_kind(),
+          .variant = std::move(variant),
+          .doc = std::move(doc),
+          .open = [make = std::move(make)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+            const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
+            if (!quirks) return quirks.error();
+            const auto options = options_of(setup.config_as<BlocksConfig>(), *quirks);
+            if (!options) return options.error();
+            auto session = std::make_unique<BlocksSession>(*options);
+            if (const Status made = session->open(make, *quirks); !made) return made.error();
+            return std::unique_ptr<Session>(std::move(session));
+          }};
+}
+
+}  // namespace kvo::prefix
+
+namespace kvo {
+KVO_DEFINE_OPERATIONS(KVO_PREFIX_BLOCKS_OPERATIONS)
+}  // namespace kvo

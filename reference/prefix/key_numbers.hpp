@@ -1,0 +1,56 @@
+// reference/prefix/key_numbers.hpp: keys as logs show them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "reference/prefix/blocks_operations.hpp"
+
+namespace kvo::prefix {
+
+/// Numbers keys 0, 1, 2 .. in the order in which a case first shows them (PX-10, PX-77). Only what
+/// an operation that succeeded has returned is numbered.
+class KeyNumbers {
+ public:
+  std::int64_t number(const Key& key) {
+    const auto [known, is_new] = numbers_.try_emplace(key, std::ssize(keys_));
+    if (is_new) keys_.push_back(key);
+    return known->second;
+  }
+  [[nodiscard]] Numbers numbers(std::span<const Key> keys) {
+    Numbers all;
+    for (const Key& key : keys) all.push_back(number(key));
+    return all;
+  }
+  /// The key of a number, if there is one.
+  [[nodiscard]] std::optional<Key> key(std::int64_t number) const {
+    if (number < 0 || number >= std::ssize(keys_)) return std::nullopt;
+    return keys_[static_cast<std::size_t>(number)];
+  }
+  /// Events as logs show them; the parent of one is numbered before its keys.
+  [[nodiscard]] std::vector<ShownEvent> shown(const std::vector<Event>& events,
+                                              std::int64_t block_size) {
+    std::vector<ShownEvent> all;
+    for (const Event& event : events) {
+      ShownEvent& one = all.emplace_back(ShownEvent{.kind = event.kind});
+      if (event.kind == EventKind::kCleared) continue;
+      if (event.kind == EventKind::kStored) {
+        one.parent.emplace();
+        if (event.parent) one.parent = number(*event.parent);
+        one.tokens = event.tokens;
+        one.block_size = block_size;
+      }
+      one.keys = numbers(event.keys);
+    }
+    return all;
+  }
+
+ private:
+  std::map<Key, std::int64_t> numbers_;
+  std::vector<Key> keys_;
+};
+
+}  // namespace kvo::prefix

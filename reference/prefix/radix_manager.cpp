@@ -1,0 +1,385 @@
+#include "reference/prefix/radix_manager.hpp"
+
+#include <algorithm>
+
+namespace kvo::prefix {
+namespace {
+
+template <class T>
+std::span<const T> from(const std::vector<T>& all, std::int64_t begin, std::int64_t end) {
+  return std::span(all).subspan(static_cast<std::size_t>(begin),
+                                static_cast<std::size_t>(std::max<std::int64_t>(end - begin, 0)));
+}
+
+Error bad_state(std::int64_t request, const char* what) {
+  return fail(Code::kPrecondition, "request " + std::to_string(request) + " " + what);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RadixCache>> RadixManager::make(const RadixOptions& options,
+                                                       QuirkSet<Quirk> quirks) {
+  return std::make_unique<RadixManager>(options, quirks);
+}
+
+RadixManager::RadixManager(const RadixOptions& options, QuirkSet<Quirk> quirks)
+    : options_(options), quirks_(quirks), tree_(options, quirks), slots_(options, quirks) {}
+
+void RadixManager::commit() noexcept {
+  tree_.commit();
+  slots_.commit();
+  texts_.commit();
+  holdings_.commit();
+}
+
+void RadixManager::roll_back() noexcept {
+  tree_.roll_back();
+  slots_.roll_back();
+  texts_.roll_back();
+  holdings_.roll_back();
+}
+
+// ---- The tree ----
+
+// PX-64, PX-76: nothing to look up reaches the root without a walk.
+RadixTree::Reached RadixManager::look_up(const RadixLookup& what) {
+  if (options_.disable || tree_.units_of(std::ssize(what.tokens)) == 0)
+    return {.node = tree_.root(), .length = 0};
+  return tree_.match(what);
+}
+
+Result<RadixHit> RadixManager::match(const RadixLookup& what) {
+  Undertaking undertaking(*this);
+  const auto reached = look_up(what);
+  slots_out_ = tree_.slots_to(reached.node);
+  undertaking.commit();
+  return RadixHit{reached.length, reached.node, slots_out_};
+}
+
+Status RadixManager::touch(const RadixLookup& what) {
+  Undertaking undertaking(*this);
+  (void)look_up(what);
+  undertaking.commit();
+  return {};
+}
+
+Result<Inserted> RadixManager::insert(const Insertion& what) {
+  if (options_.disable) return Inserted{};
+  if (what.slots && std::ssize(*what.slots) < tree_.units_of(std::ssize(what.tokens)))
+    return fail(Code::kPrecondition, "slots: fewer than units");
+  Undertaking undertaking(*this);
+  const auto reached = tree_.insert(what);
+  undertaking.commit();
+  return Inserted{reached.length, reached.node};
+}
+
+// PX-70. Returns  units; adds the nodes to the answer.
+Result<std::int64_t> RadixManager::evict_until(std::int64_t units) {
+  nodes_out_.clear();
+  if (options_.disable || units <= 0) return 0;
+  std::int64_t gone = 0;
+  Numbers heap = tree_.leaves();
+  while (gone < units) {
+    const auto leaf = tree_.pop_first(heap);
+    if (!leaf) break;
+    const auto slots = tree_.remove(*leaf, heap);
+    if (!slots) return slots.error();
+    if (const Status done = slots_.free_segment(*slots, 0); !done) return done.error();
+    gone += std::ssize(*slots);
+    nodes_out_.push_back(*leaf);
+  }
+  return gone;
+}
+
+Result<RadixEvicted> RadixManager::evict(std::int64_t units) {
+  Undertaking undertaking(*this);
+  const auto gone = evict_until(units);
+  if (!gone) return gone.error();
+  undertaking.commit();
+  return RadixEvicted{*gone, nodes_out_};
+}
+
+Result<std::int64_t> RadixManager::lock(std::int64_t node) {
+  Undertaking undertaking(*this);
+  const auto delta = tree_.lock(node);
+  if (!delta) return delta.error();
+  undertaking.commit();
+  return *delta;
+}
+
+Result<std::int64_t> RadixManager::unlock(std::int64_t node) {
+  Undertaking undertaking(*this);
+  const auto delta = tree_.unlock(node);
+  if (!delta) return delta.error();
+  undertaking.commit();
+  return *delta;
+}
+
+Status RadixManager::reset() {
+  Undertaking undertaking(*this);
+  tree_.reset();
+  undertaking.commit();
+  return {};
+}
+
+Result<NumbersView> RadixManager::all_slots() {
+  slots_out_ = tree_.all_slots();
+  if (slots_out_.empty() && quirks_.has(Quirk::kNoSlotsAborts))
+    return fail(Code::kPrecondition, "the tree is empty");
+  return NumbersView(slots_out_);
+}
+
+// ---- The allocator ----
+
+Result<NumbersView> RadixManager::taken(const Status& done,
+                                        Undertaking<RadixManager>& undertaking) {
+  if (!done && !failed_with(done, Code::kExhausted)) return done.error();
+  undertaking.commit();
+  if (!done) return done.error();
+  return NumbersView(slots_out_);
+}
+
+Result<NumbersView> RadixManager::alloc(std::int64_t count) {
+  slots_out_.clear();
+  Undertaking undertaking(*this);
+  return taken(slots_.alloc(count, slots_out_), undertaking);
+}
+
+Result<NumbersView> RadixManager::alloc_extend(NumbersView prefixes, NumbersView lengths,
+                                               NumbersView last) {
+  slots_out_.clear();
+  Undertaking undertaking(*this);
+  return taken(slots_.alloc_extend(prefixes, lengths, last, slots_out_), undertaking);
+}
+
+Result<NumbersView> RadixManager::alloc_decode(NumbersView lengths, NumbersView last) {
+  slots_out_.clear();
+  Undertaking undertaking(*this);
+  return taken(slots_.alloc_decode(lengths, last, slots_out_), undertaking);
+}
+
+Status RadixManager::free(NumbersView slots) {
+  Undertaking undertaking(*this);
+  if (Status done = slots_.free(slots); !done) return done;
+  undertaking.commit();
+  return {};
+}
+
+Status RadixManager::free_segment(NumbersView slots, std::int64_t start) {
+  Undertaking undertaking(*this);
+  if (Status done = slots_.free_segment(slots, start); !done) return done;
+  undertaking.commit();
+  return {};
+}
+
+Status RadixManager::group_begin() {
+  Undertaking undertaking(*this);
+  if (Status done = slots_.group_begin(); !done) return done;
+  undertaking.commit();
+  return {};
+}
+
+Status RadixManager::group_end() {
+  Undertaking undertaking(*this);
+  slots_.group_end();
+  undertaking.commit();
+  return {};
+}
+
+Status RadixManager::clear() {
+  Undertaking undertaking(*this);
+  slots_.clear();
+  undertaking.commit();
+  return {};
+}
+
+// PX-83
+Status RadixManager::room_for(std::int64_t slots) {
+  const auto gone = evict_until(slots - slots_.available());
+  return gone ? Status() : Status(gone.error());
+}
+
+Result<NumbersView> RadixManager::make_room(std::int64_t slots) {
+  Undertaking undertaking(*this);
+  if (const Status done = room_for(slots); !done) return done.error();
+  undertaking.commit();
+  return NumbersView(nodes_out_);
+}
+
+// ---- Requests ----
+
+Result<std::int64_t> RadixManager::find(std::int64_t request) const {
+  const auto found = rows_.find(request);
+  if (found == rows_.end()) return bad_state(request, "was never made");
+  return found->second;
+}
+
+Result<std::int64_t> RadixManager::find_row(std::int64_t request) const {
+  auto found = find(request);
+  if (found && !holdings_[*found].has_row) return bad_state(request, "has no row");
+  return found;
+}
+
+Status RadixManager::request(std::int64_t request, const RadixRequest& what) {
+  Undertaking undertaking(*this);
+  Text text{.tokens = {what.tokens.begin(), what.tokens.end()},
+            .prompt = std::ssize(what.tokens),
+            .extra = std::nullopt,
+            .salt = std::string(what.space.salt),
+            .priority = what.priority};
+  if (what.space.extra) text.extra.emplace(*what.space.extra);
+  if (const auto known = find(request)) {
+    if (holdings_[*known].node) return bad_state(request, "is admitted");
+    texts_.change(*known) = std::move(text);
+  } else {
+    holdings_.add({});
+    rows_.emplace(request, texts_.add(std::move(text)));
+  }
+  undertaking.commit();
+  return {};
+}
+
+Result<RadixHit> RadixManager::admit(std::int64_t request) {
+  const auto found = find(request);
+  if (!found) return found.error();
+  if (holdings_[*found].node) return bad_state(request, "is admitted");
+  Undertaking undertaking(*this);
+  const Text& text = texts_[*found];
+  const auto reached =
+      look_up({.tokens = from(text.tokens, 0, std::ssize(text.tokens) - 1), .space = text.space()});
+  if (const auto locked = tree_.lock(reached.node); !locked) return locked.error();
+  Holding& held = holdings_.change(*found);
+  held = {.node = reached.node, .slots = tree_.slots_to(reached.node)};
+  slots_out_ = held.slots;
+  undertaking.commit();
+  return RadixHit{reached.length, reached.node, slots_out_};
+}
+
+Result<Extended> RadixManager::extend(std::int64_t request, std::int64_t tokens,
+                                      TokensView append) {
+  const auto found = find(request);
+  if (!found) return found.error();
+  if (!holdings_[*found].node) return bad_state(request, "is not admitted");
+  Undertaking undertaking(*this);
+  if (!append.empty()) {
+    Tokens& all = texts_.change(*found).tokens;
+    all.insert(all.end(), append.begin(), append.end());
+  }
+  const bool paged = options_.page_size > 1;
+  if (const Status done = room_for(tokens + (paged ? options_.page_size : 0)); !done)
+    return done.error();
+  const Numbers& before = holdings_[*found].slots;
+  const Numbers begin{std::ssize(before)};
+  const Numbers end{std::ssize(before) + tokens};
+  const Numbers last{before.empty() ? -1 : before.back()};
+  slots_out_.clear();
+  const Status done =
+      paged ? slots_.alloc_extend(begin, end, last, slots_out_) : slots_.alloc(tokens, slots_out_);
+  if (done) {
+    Holding& held = holdings_.change(*found);
+    if (!held.has_row) held.protected_ = std::ssize(held.slots);
+    held.has_row = true;
+    held.slots.insert(held.slots.end(), slots_out_.begin(), slots_out_.end());
+  }
+  undertaking.commit();
+  return Extended{!done, slots_out_, nodes_out_};
+}
+
+// PX-87
+Status RadixManager::file(const Text& text, Holding& held) {
+  if (options_.disable) return {};
+  const TokensView key = from(text.tokens, 0, std::ssize(held.slots));
+  const std::int64_t units = tree_.units_of(std::ssize(key));
+  const std::int64_t length = tree_
+                                  .insert({.tokens = key,
+                                           .slots = held.slots,
+                                           .space = text.space(),
+                                           .priority = text.priority,
+                                           .inserted = held.inserted})
+                                  .length;
+  held.inserted = std::max(held.inserted, units);
+  const TokensView prompt = from(text.tokens, 0, std::min(text.prompt, std::ssize(key)));
+  const std::int64_t parted = tree_.units_of(std::ssize(prompt));
+  const std::int64_t lifted = quirks_.has(Quirk::kPromptIsLifted) ? 1 : 0;
+  if (0 < parted && parted < units)
+    (void)tree_.insert({.tokens = prompt,
+                        .slots = held.slots,
+                        .space = text.space(),
+                        .priority = text.priority + lifted,
+                        .inserted = parted});
+  if (Status done = slots_.free_segment(from(held.slots, held.protected_, length), held.protected_);
+      !done)
+    return done;
+  const auto reached = look_up({.tokens = key, .space = text.space()});
+  const Numbers kept = tree_.slots_to(reached.node);
+  for (std::int64_t i = held.protected_; i < std::min(units, std::ssize(kept)); ++i)
+    held.slots[static_cast<std::size_t>(i)] = kept[static_cast<std::size_t>(i)];
+  held.protected_ = units;
+  if (const auto unlocked = tree_.unlock(*held.node); !unlocked) return unlocked.error();
+  if (const auto locked = tree_.lock(reached.node); !locked) return locked.error();
+  held.node = reached.node;
+  return {};
+}
+
+Result<Checkpointed> RadixManager::checkpoint(std::int64_t request) {
+  const auto found = find_row(request);
+  if (!found) return found.error();
+  const Text& text = texts_[*found];
+  if (std::ssize(holdings_[*found].slots) > std::ssize(text.tokens))
+    return bad_state(request, "has more slots than tokens");
+  Undertaking undertaking(*this);
+  Holding& held = holdings_.change(*found);
+  if (const Status done = file(text, held); !done) return done.error();
+  undertaking.commit();
+  return Checkpointed{*held.node, held.protected_};
+}
+
+Status RadixManager::withdraw(std::int64_t request) {
+  const auto found = find(request);
+  if (!found) return found.error();
+  const Holding& held = holdings_[*found];
+  if (!held.node || held.has_row) return bad_state(request, "is not admitted, or has a row");
+  Undertaking undertaking(*this);
+  if (const auto unlocked = tree_.unlock(*held.node); !unlocked) return unlocked.error();
+  holdings_.change(*found) = {};
+  undertaking.commit();
+  return {};
+}
+
+// PX-88
+Status RadixManager::finish(std::int64_t request, bool keep) {
+  const auto found = find_row(request);
+  if (!found) return found.error();
+  const Text& text = texts_[*found];
+  if (keep && std::ssize(holdings_[*found].slots) > std::ssize(text.tokens))
+    return bad_state(request, "has more slots than tokens");
+  Undertaking undertaking(*this);
+  Holding& held = holdings_.change(*found);
+  if (keep)
+    if (Status done = file(text, held); !done) return done;
+  const NumbersView own = from(held.slots, held.protected_, std::ssize(held.slots));
+  if (Status done = options_.disable ? slots_.free(own) : slots_.free_segment(own, held.protected_);
+      !done)
+    return done;
+  if (const auto unlocked = tree_.unlock(*held.node); !unlocked) return unlocked.error();
+  held = {};
+  undertaking.commit();
+  return {};
+}
+
+Result<Row> RadixManager::row(std::int64_t request) const {
+  const auto found = find_row(request);
+  if (!found) return found.error();
+  const Holding& held = holdings_[*found];
+  return Row{held.slots, held.protected_, held.inserted, *held.node};
+}
+
+RadixState RadixManager::state() const {
+  RadixState state = tree_.state();
+  state.available = slots_.available();
+  state.free.assign(slots_.free_pages().begin(), slots_.free_pages().end());
+  state.staged = slots_.staged_pages();
+  return state;
+}
+
+}  // namespace kvo::prefix

@@ -1,0 +1,102 @@
+// reference/prefix/radix_manager.hpp: the reference of kind `prefix.radix`.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reference/prefix/kept.hpp"
+#include "reference/prefix/radix.hpp"
+#include "reference/prefix/radix_tree.hpp"
+#include "reference/prefix/slot_allocator.hpp"
+
+namespace kvo::prefix {
+
+/// A tree, an allocator, and requests over both.
+class RadixManager final : public RadixCache {
+ public:
+  static Result<std::unique_ptr<RadixCache>> make(const RadixOptions& options,
+                                                  QuirkSet<Quirk> quirks);
+
+  RadixManager(const RadixOptions& options, QuirkSet<Quirk> quirks);
+
+  [[nodiscard]] Result<RadixHit> match(const RadixLookup& what) override;
+  [[nodiscard]] Status touch(const RadixLookup& what) override;
+  [[nodiscard]] Result<Inserted> insert(const Insertion& what) override;
+  [[nodiscard]] Result<RadixEvicted> evict(std::int64_t units) override;
+  [[nodiscard]] Result<std::int64_t> lock(std::int64_t node) override;
+  [[nodiscard]] Result<std::int64_t> unlock(std::int64_t node) override;
+  [[nodiscard]] Status reset() override;
+  [[nodiscard]] Result<NumbersView> all_slots() override;
+  [[nodiscard]] Result<NumbersView> alloc(std::int64_t count) override;
+  [[nodiscard]] Result<NumbersView> alloc_extend(NumbersView prefixes, NumbersView lengths,
+                                                 NumbersView last) override;
+  [[nodiscard]] Result<NumbersView> alloc_decode(NumbersView lengths, NumbersView last) override;
+  [[nodiscard]] Status free(NumbersView slots) override;
+  [[nodiscard]] Status free_segment(NumbersView slots, std::int64_t start) override;
+  [[nodiscard]] Status group_begin() override;
+  [[nodiscard]] Status group_end() override;
+  [[nodiscard]] Status clear() override;
+  [[nodiscard]] Result<NumbersView> make_room(std::int64_t slots) override;
+  [[nodiscard]] Status request(std::int64_t request, const RadixRequest& what) override;
+  [[nodiscard]] Result<RadixHit> admit(std::int64_t request) override;
+  [[nodiscard]] Result<Extended> extend(std::int64_t request, std::int64_t tokens,
+                                        TokensView append) override;
+  [[nodiscard]] Result<Checkpointed> checkpoint(std::int64_t request) override;
+  [[nodiscard]] Status withdraw(std::int64_t request) override;
+  [[nodiscard]] Status finish(std::int64_t request, bool keep) override;
+  [[nodiscard]] Result<Row> row(std::int64_t request) const override;
+  [[nodiscard]] std::vector<Event> take_events() override { return tree_.take_events(); }
+  [[nodiscard]] RadixState state() const override;
+  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
+    return tree_.broken_invariant();
+  }
+
+  void commit() noexcept;
+  void roll_back() noexcept;
+
+ private:
+  struct Text {
+    Tokens tokens;
+    std::int64_t prompt = 0;  ///< tokens of the prompt
+    std::optional<std::string> extra;
+    std::string salt;
+    std::int64_t priority = 0;
+    [[nodiscard]] Namespace space() const { return {.extra = extra, .salt = salt}; }
+  };
+  struct Holding {
+    std::optional<std::int64_t> node;  ///< that is locked; none: not admitted
+    Numbers slots;                     ///< matched, and behind them its own
+    bool has_row = false;
+    std::int64_t protected_ = 0;
+    std::int64_t inserted = 0;
+  };
+
+  /// The number of a request in the tables below.
+  /// Errors  kPrecondition: it was never made.
+  [[nodiscard]] Result<std::int64_t> find(std::int64_t request) const;
+  /// The same. Errors  kPrecondition: it has no row.
+  [[nodiscard]] Result<std::int64_t> find_row(std::int64_t request) const;
+  [[nodiscard]] RadixTree::Reached look_up(const RadixLookup& what);
+  [[nodiscard]] Result<std::int64_t> evict_until(std::int64_t units);
+  [[nodiscard]] Status room_for(std::int64_t slots);
+  [[nodiscard]] Status file(const Text& text, Holding& held);
+  /// Keeps what was taken, or the error kExhausted, which may have sorted lists.
+  [[nodiscard]] Result<NumbersView> taken(const Status& done,
+                                          Undertaking<RadixManager>& undertaking);
+
+  RadixOptions options_;
+  QuirkSet<Quirk> quirks_;
+  RadixTree tree_;
+  SlotAllocator slots_;
+  std::map<std::int64_t, std::int64_t> rows_;  ///< of the tables below, by request
+  Kept<Text> texts_;
+  Kept<Holding> holdings_;
+  Numbers slots_out_;  ///< of the last answer
+  Numbers nodes_out_;  ///< of the last answer
+};
+
+}  // namespace kvo::prefix

@@ -1,0 +1,132 @@
+// reference/prefix/radix_tree.hpp: the tree of the reference (PX-60 to PX-79).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "reference/prefix/kept.hpp"
+#include "reference/prefix/radix.hpp"
+
+namespace kvo::prefix {
+
+/// Nodes by number, those that have gone included. What calls change is taken back by roll_back(),
+/// and for good after commit(). Requires  no use of a tree that is disabled.
+class RadixTree {
+ public:
+  RadixTree(const RadixOptions& options, QuirkSet<Quirk> quirks);
+
+  struct Reached {
+    std::int64_t node = 0;
+    std::int64_t length = 0;  ///< units from the root
+  };
+
+  [[nodiscard]] std::int64_t root() const { return totals_.root; }
+  /// Whole pages of what a number of tokens makes, in units (PX-62, PX-78).
+  [[nodiscard]] std::int64_t units_of(std::int64_t tokens) const;
+  /// PX-64. Requires  units of the tokens above 0.
+  [[nodiscard]] Reached match(const RadixLookup& what);
+  /// The slots from the root to a node.
+  [[nodiscard]] Numbers slots_to(std::int64_t node) const;
+  /// PX-66. Requires  a slot for each unit.
+  Reached insert(const Insertion& what);
+
+  /// The leaf that goes first, at the front of a heap, which it leaves; none: all have gone.
+  [[nodiscard]] std::optional<std::int64_t> pop_first(Numbers& heap) const;
+  /// The leaves that may be evicted, as a heap (PX-70).
+  [[nodiscard]] Numbers leaves() const;
+  /// Takes a leaf off the tree; its parent may join the heap (PX-72). Returns  its slots.
+  /// Errors  kPrecondition: it is none of the tree; roll back then.
+  [[nodiscard]] Result<Numbers> remove(std::int64_t leaf, Numbers& heap);
+
+  /// PX-73. Errors  as of RadixCache; roll back then.
+  [[nodiscard]] Result<std::int64_t> lock(std::int64_t node);
+  [[nodiscard]] Result<std::int64_t> unlock(std::int64_t node);
+  /// PX-75.
+  void reset();
+  /// PX-77; empty for an empty tree.
+  [[nodiscard]] Numbers all_slots() const;
+  [[nodiscard]] std::vector<Event> take_events();
+  /// All but what the allocator knows.
+  [[nodiscard]] RadixState state() const;
+  [[nodiscard]] std::optional<std::string> broken_invariant() const;
+
+  void commit() noexcept;
+  void roll_back() noexcept;
+
+ private:
+  /// What a node holds, and where it hangs.
+  struct Run {
+    std::int64_t parent = -1;
+    std::int64_t units = 0;
+    Tokens tokens;  ///< with pairs one more than units
+    Numbers slots;
+    std::vector<Key> keys;  ///< of its pages, where events are kept
+    std::vector<std::int64_t> children;
+    std::optional<std::string> extra;
+    std::string salt;
+  };
+  /// What changes of a node as it is used. Leaves that may be evicted are linked in a ring, in
+  /// which the root is, too.
+  struct Mark {
+    std::int64_t lock = 0;
+    std::int64_t own_locks = 0;  ///< those of this node itself, not of one below
+    std::int64_t hits = 0;
+    std::int64_t priority = 0;
+    std::int64_t used = 0;
+    std::int64_t created = 0;
+    bool gone = false;
+    bool listed = false;
+    std::int64_t before = 0;
+    std::int64_t after = 0;
+  };
+  struct Totals {
+    std::int64_t root = 0;
+    std::int64_t clock = 0;
+    std::int64_t evictable = 0;
+    std::int64_t protected_ = 0;
+  };
+  /// By what a child is found: its parent, its namespace and its first page (PX-62, PX-63).
+  using Place = std::tuple<std::int64_t, std::optional<std::string>, std::string, Tokens>;
+  /// What the key of a page stands for: the page before it, its tokens, and the namespace.
+  using Content = std::tuple<std::int64_t, Tokens, std::string, std::optional<std::string>>;
+
+  [[nodiscard]] std::optional<std::int64_t> child_of(std::int64_t parent, const Namespace& space,
+                                                     TokensView page) const;
+  void set_child(std::int64_t parent, const Namespace& space, TokensView page,
+                 std::optional<std::int64_t> child);
+  [[nodiscard]] TokensView first_page(TokensView tokens) const;
+  [[nodiscard]] Reached walk(const RadixLookup& what, const Insertion* insertion);
+  [[nodiscard]] std::int64_t common_units(const Run& run, TokensView rest) const;
+  std::int64_t add_node(Run run, Mark mark);
+  std::int64_t split(std::int64_t node, std::int64_t units);
+  std::int64_t add_leaf(const Reached& at, const Insertion& what);
+  void count_hit(std::int64_t node, std::int64_t end, const Insertion& what);
+  [[nodiscard]] std::vector<Key> page_keys(const Run& run);
+  void tell_stored(const Run& run);
+  void tell_removed(const Run& run);
+  /// Links or unlinks a node that may have become a leaf that can be evicted, or ceased to be one.
+  void list(std::int64_t node);
+  void set_listed(std::int64_t node, bool listed);
+  [[nodiscard]] Status known(std::int64_t node) const;
+  [[nodiscard]] std::tuple<std::int64_t, std::int64_t, std::int64_t> standing(
+      std::int64_t node) const;
+  [[nodiscard]] bool goes_later(std::int64_t a, std::int64_t b) const;
+
+  RadixOptions options_;
+  QuirkSet<Quirk> quirks_;
+  Kept<Run> runs_;    ///< [node]
+  Kept<Mark> marks_;  ///< [node]
+  Kept<std::optional<std::int64_t>> children_;
+  std::map<Place, std::int64_t> places_;  ///< rows of children_, of all places that ever were
+  std::map<Content, std::int64_t> contents_;
+  Kept<Event> events_;
+  Totals totals_;
+  Totals totals_before_;
+};
+
+}  // namespace kvo::prefix

@@ -1,0 +1,14 @@
+#include "reference/prefix/subjects.hpp"
+
+#include "reference/prefix/block_manager.hpp"
+#include "reference/prefix/operations.hpp"
+#include "reference/prefix/radix_manager.hpp"
+
+namespace kvo::prefix {
+
+std::vector<Subject> references() {
+  return {make_blocks_subject("reference", "by the rules", BlockManager::make),
+          make_radix_subject("reference", "by the rules", RadixManager::make)};
+}
+
+}  // namespace kvo::prefix

@@ -1,0 +1,13 @@
+// reference/prefix/subjects.hpp: the reference of each cache kind of contract `prefix`.
+#pragma once
+
+#include <vector>
+
+#include "reference/contract/subject/subject.hpp"
+
+namespace kvo::prefix {
+
+/// One subject a kind, in the order in which kinds are listed.
+[[nodiscard]] std::vector<Subject> references();
+
+}  // namespace kvo::prefix
