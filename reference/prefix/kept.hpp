@@ -32,12 +32,11 @@ class Kept {
     rows_.push_back(std::move(row));
     return size() - 1;
   }
-  /// Returns  all rows; there are none any more, for good.
-  [[nodiscard]] std::deque<T> take() {
-    std::deque<T> all;
-    all.swap(rows_);
+  [[nodiscard]] const std::deque<T>& rows() const { return rows_; }
+  /// There are no rows any more, for good.
+  void clear() noexcept {
+    rows_.clear();
     commit();
-    return all;
   }
   void commit() noexcept {
     before_.clear();

@@ -431,8 +431,9 @@ void RadixTree::tell_removed(const Run& run) {
 }
 
 std::vector<Event> RadixTree::take_events() {
-  std::deque<Event> events = events_.take();
-  return {std::make_move_iterator(events.begin()), std::make_move_iterator(events.end())};
+  std::vector<Event> events(events_.rows().begin(), events_.rows().end());
+  events_.clear();
+  return events;
 }
 
 }  // namespace kvo::prefix
