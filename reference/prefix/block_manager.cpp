@@ -132,6 +132,7 @@ Result<BlocksHit> BlockManager::match(std::int64_t request,
   const Text& text = texts_[row];
   blocks_.clear();
   if (!options_.enable_caching || text.skip_reading) return BlocksHit{};
+  // PX-21: the last token is computed in any case.
   if (const Status found = look_up(text, max_length.value_or(std::ssize(text.tokens) - 1)); !found)
     return found.error();
   if (options_.eagle && !blocks_.empty()) blocks_.pop_back();  // PX-22

@@ -130,7 +130,7 @@ class BlockCache {
   [[nodiscard]] virtual Status set(std::int64_t request, const RequestChange& change) = 0;
 
   /// The longest prefix that is held, of at most max_length tokens; absent: all but the last token
-  /// (PX-20 to PX-24, PX-52, PX-57). Changes nothing. max_length may be below 0.
+  /// (PX-6, PX-20 to PX-24, PX-52, PX-57). Changes nothing. max_length may be below 0.
   /// Errors  kPrecondition: with kNoPromptAborts max_length below 0 under full attention; with
   ///         kLooksBeyondKeys a block is looked at that has no key yet; eagle with chunks.
   [[nodiscard]] virtual Result<BlocksHit> match(std::int64_t request,

@@ -1,9 +1,12 @@
 // reference/prefix/cache.hpp: the contract `prefix`: computed prefixes kept for later requests.
 //
-// Words    unit       the smallest thing that is shared: a block (blocks.hpp), a page (radix.hpp).
+// Words    unit       the smallest thing that is shared: a block (blocks.hpp), a page (radix.hpp);
+//                     counted from the start of a sequence, never a part of one (PX-1, PX-2).
+//          held       of a unit: registered under what it contains, so that it can be hit (PX-3).
 //          slot       place of one token's K and V rows; neither cache holds rows.
 //          namespace  requests of different ones never share a unit (PX-5).
-//          pinned     of a unit: somebody uses it, so that it is not evicted (PX-4).
+//          pinned     of a unit: somebody uses it, so that it is not evicted (PX-4). What is held
+//                     and not pinned goes from the tail of a sequence (PX-7).
 // Lists    that a method returns as a span are the cache's own: valid until its next call.
 // Errors   of every method that can fail, beside its own: kPrecondition: a request never made.
 // Source   rules PX-1 to PX-88.

@@ -142,7 +142,7 @@ class RadixCache {
  public:
   virtual ~RadixCache() = default;
 
-  /// The longest prefix that is held; locks nothing, but may split (PX-64, PX-65).
+  /// The longest prefix that is held; locks nothing (PX-84), but may split (PX-64, PX-65).
   /// Errors  kOutOfMemory.
   [[nodiscard]] virtual Result<RadixHit> match(const RadixLookup& what) = 0;
   /// The same, without an answer. Errors  kOutOfMemory.

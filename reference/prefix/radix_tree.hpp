@@ -86,7 +86,7 @@ class RadixTree {
   };
   struct Totals {
     std::int64_t root = 0;
-    std::int64_t clock = 0;
+    std::int64_t clock = 0;  ///< the next time to be read (PX-61)
     std::int64_t evictable = 0;
     std::int64_t protected_ = 0;
   };
@@ -100,6 +100,7 @@ class RadixTree {
   void set_child(std::int64_t parent, const Namespace& space, TokensView page,
                  std::optional<std::int64_t> child);
   [[nodiscard]] TokensView first_page(TokensView tokens) const;
+  /// PX-64, PX-67; of an insertion, what it counts on its way.
   [[nodiscard]] Reached walk(const RadixLookup& what, const Insertion* insertion);
   [[nodiscard]] std::int64_t common_units(const Run& run, TokensView rest) const;
   std::int64_t add_node(Run run, Mark mark);
