@@ -1,0 +1,105 @@
+// reference/cells/recurrent.hpp: the memory of recurrent models, one state a sequence (LC-90 to
+// LC-98).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reference/cells/values.hpp"
+
+namespace kvo::cells {
+
+struct RecurrentOptions {
+  QuirkSet<Quirk> quirks = QuirkSet<Quirk>(Profile::kOriginal);
+  std::int64_t n_seq_max = 1;  ///< 1 to kSequences; also the number of cells
+  std::int64_t n_rs_seq = 0;   ///< snapshots kept for going back, 0 to kMostTokens
+};
+/// Errors  kOutOfRange.
+[[nodiscard]] Status check_options(const RecurrentOptions& options);
+
+/// What an ubatch does to the rows of states (LC-94): clears row `zero` if it is not negative, then
+/// takes row copy[x] as the state of cell head + x. Valid during the call that shows it.
+struct PlacedStates {
+  std::span<const std::int32_t> rows = {};  ///< rows of the batch, in the order of the ubatch
+  std::int64_t head = 0;
+  std::int64_t n = 0;
+  std::int64_t zero = -1;
+  std::span<const std::int64_t> copy = {};  ///< [n]
+};
+using SeeStates = std::function<void(const PlacedStates&)>;
+
+/// A cell of recurrent memory, for comparison.
+struct ShownState {
+  std::int64_t cell = 0;
+  std::int64_t pos = -1;
+  std::vector<std::int32_t> seqs = {};  ///< ascending
+  std::int64_t src = -1;
+  std::int64_t tail = -1;  ///< the cell with the state of the sequence that has the cell's number
+};
+
+struct ShownStates {
+  std::vector<ShownState> cells = {};
+  std::int64_t head = 0;
+  std::int64_t used = 0;
+  std::vector<std::int64_t> rollback = {};  ///< [sequence]
+};
+
+/// One state a sequence (LC-90 to LC-98). The public calls refuse misuse, whatever the memory, and
+/// hand the rest to do_*.
+class RecurrentMemory {
+ public:
+  explicit RecurrentMemory(const RecurrentOptions& options) : options_(options) {}
+  virtual ~RecurrentMemory() = default;
+
+  [[nodiscard]] const RecurrentOptions& options() const { return options_; }
+
+  /// LC-91. Errors  other:invalid_batch; kFull; kPrecondition (LC-97).
+  [[nodiscard]] Status decode(const Batch& batch, const SeeStates& see);
+  /// LC-95, LC-96; false: refused, nothing changed.
+  [[nodiscard]] Result<bool> seq_rm(std::int64_t seq, std::int32_t p0, std::int32_t p1);
+  /// LC-92; nothing for a sequence that does not exist.
+  void seq_cp(std::int64_t src, std::int64_t dst);
+  /// LC-98.
+  [[nodiscard]] Status seq_keep(std::int64_t seq);
+  /// LC-98. Errors  kNotSupported: documented, the state is shared. @{
+  [[nodiscard]] Status seq_add(std::int64_t seq, std::int32_t p0, std::int32_t p1,
+                               std::int32_t delta);
+  [[nodiscard]] Status seq_div(std::int64_t seq, std::int32_t p0, std::int32_t p1, std::int32_t d);
+  /// @}
+  /// Of any number (LC-90).
+  [[nodiscard]] virtual Extremes seq_pos(std::int64_t seq) const = 0;
+  virtual void clear(bool data) = 0;
+
+  [[nodiscard]] virtual ShownStates shown() const = 0;
+  /// Walks the internal state; nothing, or the first broken invariant in words.
+  [[nodiscard]] virtual std::optional<std::string> broken_invariant() const { return std::nullopt; }
+
+ protected:
+  /// As KvCache::do_decode. Errors as decode.
+  virtual Status do_decode(const Batch& batch, const SeeStates& see) = 0;
+  // Sequences are in [0, n_seq_max); seq -1 of do_seq_rm: any, only in documented.
+  virtual bool do_seq_rm(std::int32_t seq, const Range& range) = 0;
+  /// src is not dst.
+  virtual void do_seq_cp(std::int32_t src, std::int32_t dst) = 0;
+  virtual void do_seq_keep(std::int32_t seq) = 0;
+  /// delta is not 0, the range not empty. Errors  kNotSupported as seq_add; kPrecondition: the
+  /// position would leave its type.
+  virtual Status do_seq_add(std::int32_t seq, const Range& range, std::int32_t delta) = 0;
+  /// d is not 1, the range not empty. Errors  kNotSupported as seq_add; kPrecondition: d < 1.
+  virtual Status do_seq_div(std::int32_t seq, const Range& range, std::int32_t d) = 0;
+
+  [[nodiscard]] bool has(Quirk quirk) const { return options_.quirks.has(quirk); }
+
+ private:
+  RecurrentOptions options_;
+};
+
+using MakeRecurrent =
+    std::function<Result<std::unique_ptr<RecurrentMemory>>(const RecurrentOptions& options)>;
+
+}  // namespace kvo::cells
