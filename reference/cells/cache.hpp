@@ -132,8 +132,9 @@ class KvCache {
   [[nodiscard]] virtual std::optional<std::string> broken_invariant() const { return std::nullopt; }
 
  protected:
-  /// Tokens have a sequence each, n_ubatch is at least 1, positions are as many as tokens and at
-  /// least -1. Sequences are as the caller gave them. Errors as decode; kPrecondition (LC-51).
+  /// The batch passed check_batch; sequences and positions are as the caller gave them.
+  /// Errors  as decode; kPrecondition: more tokens than n_ubatch without causal (LC-51), and in
+  ///         original a valid batch with a position below -1, in a debug build below 0 (LC-80).
   virtual Status do_decode(const Batch& batch, const SeeUbatch& see) = 0;
   /// As do_decode. Errors as find_slot.
   [[nodiscard]] virtual Result<std::vector<std::int32_t>> do_find_slot(const Batch& batch,
@@ -142,16 +143,18 @@ class KvCache {
   // Sequences are those that LC-48 allows.
   /// seq -1: any.
   virtual void do_seq_rm(std::int32_t seq, const Range& range) = 0;
-  /// In one stream; src is not dst.
+  /// In one stream; src is not dst. Errors  kPrecondition: an assertion (LC-41).
   virtual Status do_seq_share(std::int32_t src, std::int32_t dst, const Range& range) = 0;
-  /// From one stream to another, p0 and p1 as given. Errors  kPrecondition, kNotSupported (LC-66).
-  virtual Status do_seq_copy(std::int32_t src, std::int32_t dst, std::int32_t p0,
-                             std::int32_t p1) = 0;
+  /// From one stream to another, all of src. Errors  kPrecondition: an assertion (LC-66).
+  virtual Status do_seq_copy(std::int32_t src, std::int32_t dst) = 0;
+  /// Whether all positions of a sequence, in every half, are below `end`.
+  [[nodiscard]] virtual bool covers(std::int32_t seq, std::int32_t end) const = 0;
   virtual void do_seq_keep(std::int32_t seq) = 0;
-  /// delta is not 0, the range not empty. Errors  kNotSupported: documented, a shared cell;
-  /// kPrecondition: a position or shift would leave its type.
+  /// delta is not 0, and the range does not begin where it ends. Errors  kNotSupported: documented,
+  /// a shared cell; kPrecondition: a position or shift would leave its type.
   virtual Status do_seq_add(std::int32_t seq, const Range& range, std::int32_t delta) = 0;
-  /// d is not 1, the range not empty. Errors  kNotSupported as before; kPrecondition: d < 1.
+  /// d is not 1, and the range does not begin where it ends. Errors  as do_seq_add; kPrecondition:
+  /// d is below 1 and a cell in range.
   virtual Status do_seq_div(std::int32_t seq, const Range& range, std::int32_t d) = 0;
   [[nodiscard]] virtual Extremes do_seq_pos(std::int32_t seq) const = 0;
   /// seq -1: all; it may be a sequence that no batch can name.
@@ -171,8 +174,6 @@ class KvCache {
   }
   /// Errors  kPrecondition: seq is not in [0, sequences()).
   [[nodiscard]] Status named(std::int64_t seq) const;
-  [[nodiscard]] Status check_batch(const Batch& batch) const;
-  [[nodiscard]] Status check_saved(const SavedState& state, std::int64_t seq, bool partial) const;
 
   KvOptions options_;
 };

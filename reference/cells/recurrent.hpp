@@ -80,22 +80,27 @@ class RecurrentMemory {
   [[nodiscard]] virtual std::optional<std::string> broken_invariant() const { return std::nullopt; }
 
  protected:
-  /// As KvCache::do_decode. Errors as decode.
+  /// The batch passed check_batch; sequences and positions are as the caller gave them.
+  /// Errors  as decode; kPrecondition also: in original a valid batch with a position below 0.
   virtual Status do_decode(const Batch& batch, const SeeStates& see) = 0;
-  // Sequences are in [0, n_seq_max); seq -1 of do_seq_rm: any, only in documented.
+  // Sequences are in [0, n_seq_max).
   virtual bool do_seq_rm(std::int32_t seq, const Range& range) = 0;
   /// src is not dst.
   virtual void do_seq_cp(std::int32_t src, std::int32_t dst) = 0;
   virtual void do_seq_keep(std::int32_t seq) = 0;
-  /// delta is not 0, the range not empty. Errors  kNotSupported as seq_add; kPrecondition: the
-  /// position would leave its type.
+  /// delta is not 0, and the range does not begin where it ends. Errors  kNotSupported as seq_add;
+  /// kPrecondition: the position would leave its type.
   virtual Status do_seq_add(std::int32_t seq, const Range& range, std::int32_t delta) = 0;
-  /// d is not 1, the range not empty. Errors  kNotSupported as seq_add; kPrecondition: d < 1.
+  /// d is not 1, and the range does not begin where it ends. Errors  kNotSupported as seq_add;
+  /// kPrecondition: d is below 1 and the position in range.
   virtual Status do_seq_div(std::int32_t seq, const Range& range, std::int32_t d) = 0;
 
   [[nodiscard]] bool has(Quirk quirk) const { return options_.quirks.has(quirk); }
 
  private:
+  /// Errors  kPrecondition: seq is not in [0, n_seq_max).
+  [[nodiscard]] Status named(std::int64_t seq) const;
+
   RecurrentOptions options_;
 };
 

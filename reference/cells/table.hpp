@@ -138,10 +138,11 @@ class CellTable {
   [[nodiscard]] bool has(Quirk quirk) const { return quirks_.has(quirk); }
 
  private:
-  /// Errors  kPrecondition: the cell or sequence does not exist, the cell is not used. @{
+  /// Errors  kPrecondition: no such cell or sequence, an empty cell, a shifted one. @{
   [[nodiscard]] Status in_table(std::int64_t cell) const;
   [[nodiscard]] Status used(std::int64_t cell) const;
-  [[nodiscard]] Status none_shifted(std::span<const std::int64_t> cells) const;
+  [[nodiscard]] Status owned(std::int64_t cell, std::int64_t seq) const;
+  [[nodiscard]] Status copyable(std::span<const std::int64_t> cells) const;
   /// @}
 
   QuirkSet<Quirk> quirks_;

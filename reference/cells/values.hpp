@@ -35,9 +35,11 @@ inline constexpr std::int32_t kSequences = 256;
 /// As an end: behind every position.
 inline constexpr std::int32_t kMaxPosition = std::numeric_limits<std::int32_t>::max();
 /// Cells of a cache, all streams of a half together, at most; no rule sets a bound.
-inline constexpr std::int64_t kMostCells = std::int64_t{1} << 20;
+inline constexpr std::int64_t kMostCells = std::int64_t{1} << 18;
 /// Tokens of a batch at most, and sequences of all its tokens; no rule sets a bound.
-inline constexpr std::int64_t kMostTokens = std::int64_t{1} << 20;
+inline constexpr std::int64_t kMostTokens = std::int64_t{1} << 13;
+/// Tokens of a batch times cells of a stream at most; no rule sets a bound.
+inline constexpr std::int64_t kMostMaskEntries = std::int64_t{1} << 26;
 
 /// Whether the original's assertions are compiled in (LC-24, LC-49).
 enum class Build : std::uint8_t { kRelease, kDebug };
@@ -114,6 +116,11 @@ struct Batch {
     return sequences.subspan(begin, ends[token] - begin);
   }
 };
+
+/// What every decode asks of its batch, whatever the cache.
+/// Errors  kPrecondition: n_ubatch below 1, too many tokens, a token without sequences, or not a
+///         position for each token.
+[[nodiscard]] Status check_batch(const Batch& batch);
 
 /// What answers an operation that the contract leaves undefined.
 [[nodiscard]] inline Error refused(std::string detail) {
