@@ -28,6 +28,7 @@
 #include "properties/views/contract.hpp"
 #include "properties/views/oracle.hpp"
 #include "reference/block_pool/subjects.hpp"
+#include "reference/cells/subjects.hpp"
 #include "reference/generation/subjects.hpp"
 #include "reference/layered/subjects.hpp"
 #include "reference/positional/subjects.hpp"
@@ -106,6 +107,7 @@ std::vector<ContractRow> contract_rows() {
        .laws = views::laws,
        .mutants = views::mutants},
       {.name = "prefix", .references = prefix::references},
+      {.name = "cells", .references = cells::references},
   };
 }
 

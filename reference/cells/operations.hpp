@@ -361,6 +361,18 @@ using Ops = boost::mp11::mp_list<KVO_CELLS_OPERATIONS>;
 [[nodiscard]] const CacheKind& iswa_kind();
 /// @}
 
+/// The lists of a batch's sequences as a Batch has them, one after another; it must outlive that.
+class BatchSequences {
+ public:
+  explicit BatchSequences(const std::vector<std::vector<std::int64_t>>& lists);
+  /// A batch of these tokens, without positions.
+  [[nodiscard]] Batch batch() const { return {.sequences = sequences_, .ends = ends_}; }
+
+ private:
+  std::vector<std::int64_t> sequences_;
+  std::vector<std::size_t> ends_;
+};
+
 /// What a case of either kind is made with (LC-1, LC-67).
 [[nodiscard]] KvOptions kv_options(const KvConfig& config);
 [[nodiscard]] KvOptions kv_options(const IswaConfig& config);

@@ -60,4 +60,32 @@ KVO_QUIRKS(Quirk,
      "a state whose position falls below 0 stays, and can no longer be removed"))
 // clang-format on
 
+/// Those of each kind. @{
+inline constexpr std::array kMetaQuirks{Quirk::kOwnerlessCellIsKept, Quirk::kExtraOutlivesPosition,
+                                        Quirk::kDivisionTurnsBack,   Quirk::kEmptyIsMinusOne,
+                                        Quirk::kCopyCountsNothing,   Quirk::kShiftedCellsAreCopied,
+                                        Quirk::kOwnerAddedTwice};
+inline constexpr std::array kKvQuirks{
+    Quirk::kDivisionTurnsBack, Quirk::kNegativePosition,  Quirk::kRepeatedPositions,
+    Quirk::kOverlappingSets,   Quirk::kUbatchTooLarge,    Quirk::kHeadsOfOtherStreams,
+    Quirk::kRehearsalPurges,   Quirk::kLastIsPrimary,     Quirk::kOnlyMinusOneIsAny,
+    Quirk::kCopyBeyondMost,    Quirk::kKeepsOtherStreams, Quirk::kDivisorUnchecked,
+    Quirk::kOthersMoveAlong,   Quirk::kAbortedStays,      Quirk::kCopyIgnoresRange,
+    Quirk::kCopyIsLate,        Quirk::kSavedBeforeUpdate, Quirk::kEmptyStateChangesNothing,
+    Quirk::kFailedLoadRemoves};
+inline constexpr std::array kIswaQuirks{
+    Quirk::kDivisionTurnsBack, Quirk::kNegativePosition,  Quirk::kRepeatedPositions,
+    Quirk::kOverlappingSets,   Quirk::kUbatchTooLarge,    Quirk::kHeadsOfOtherStreams,
+    Quirk::kRehearsalPurges,   Quirk::kLastIsPrimary,     Quirk::kOnlyMinusOneIsAny,
+    Quirk::kCopyBeyondMost,    Quirk::kKeepsOtherStreams, Quirk::kDivisorUnchecked,
+    Quirk::kOthersMoveAlong,   Quirk::kUnequalHalvesMove, Quirk::kCopyIgnoresRange,
+    Quirk::kCopyIsLate,        Quirk::kSavedBeforeUpdate, Quirk::kEmptyStateChangesNothing,
+    Quirk::kFailedLoadRemoves, Quirk::kHalfLoaded};
+inline constexpr std::array kRecurrentQuirks{
+    Quirk::kNegativePosition, Quirk::kRepeatedPositions, Quirk::kOverlappingSets,
+    Quirk::kUbatchTooLarge,   Quirk::kDivisorUnchecked,  Quirk::kCopyIsAhead,
+    Quirk::kOthersStayAhead,  Quirk::kBeyondMostIsFalse, Quirk::kAnyIsNeverRemoved,
+    Quirk::kOlderStayUnsaid,  Quirk::kSharedStateMoves,  Quirk::kStateBelowZero};
+/// @}
+
 }  // namespace kvo::cells

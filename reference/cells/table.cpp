@@ -12,10 +12,6 @@ Status sequence_exists(std::int64_t seq) {
   return {};
 }
 
-bool is_int32(std::int64_t number) {
-  return number == static_cast<std::int32_t>(number);
-}
-
 }  // namespace
 
 Status CellTable::in_table(std::int64_t cell) const {

@@ -122,6 +122,11 @@ struct Batch {
 ///         position for each token.
 [[nodiscard]] Status check_batch(const Batch& batch);
 
+/// Whether a position or shift has its type.
+[[nodiscard]] inline bool is_int32(std::int64_t number) {
+  return number == static_cast<std::int32_t>(number);
+}
+
 /// What answers an operation that the contract leaves undefined.
 [[nodiscard]] inline Error refused(std::string detail) {
   return fail(Code::kPrecondition, std::move(detail));
