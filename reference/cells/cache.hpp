@@ -99,7 +99,7 @@ class KvCache {
   /// Errors  other:invalid_batch, kFull.
   [[nodiscard]] Result<std::vector<std::int32_t>> find_slot(const Batch& batch, Half half,
                                                             bool adjacent) const;
-  /// Takes positions out of a sequence, or of any (LC-40).
+  /// Takes positions out of a sequence, or of any (LC-40); what a window needs may go (LC-62).
   [[nodiscard]] Result<bool> seq_rm(std::int64_t seq, std::int32_t p0, std::int32_t p1);
   /// Shares or copies cells (LC-41, LC-66). Errors  kNotSupported: documented, between streams, a
   /// range that leaves out a part of src.

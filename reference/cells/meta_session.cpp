@@ -165,12 +165,9 @@ class MetaSession final : public DispatchSession<MetaSession, MetaOps> {
   Result<ShowTable::Returns> operator()(const ShowTable& /*op*/) {
     if (!table_) return no_table();
     ShownTable table = table_->shown();
-    return ShowTable::Returns{std::move(table.cells),
-                              table.used,
-                              table.used_min,
-                              table.used_end,
-                              table.has_shift,
-                              sequences_shown([&](std::int64_t seq) { return *table_->seq_pos(seq); })};
+    auto seqs = sequences_shown([&](std::int64_t seq) { return *table_->seq_pos(seq); });
+    return ShowTable::Returns{std::move(table.cells), table.used,      table.used_min,
+                              table.used_end,         table.has_shift, std::move(seqs)};
   }
 
  private:

@@ -1,7 +1,7 @@
 // What calls on sequences and saved states do to a half.
 #include <algorithm>
 
-#include "reference/cells/plain_half.hpp"
+#include "reference/cells/plain_half_cache.hpp"
 
 namespace kvo::cells {
 namespace {

@@ -1,9 +1,9 @@
 #include "reference/cells/subjects.hpp"
 
 #include "reference/cells/meta_operations.hpp"
-#include "reference/cells/plain_kv.hpp"
-#include "reference/cells/plain_recurrent.hpp"
-#include "reference/cells/plain_table.hpp"
+#include "reference/cells/plain_kv_cache.hpp"
+#include "reference/cells/plain_recurrent_cache.hpp"
+#include "reference/cells/plain_table_cache.hpp"
 #include "reference/cells/recurrent_operations.hpp"
 
 namespace kvo::cells {

@@ -1,10 +1,10 @@
 // reference/cells/values.hpp: the contract `cells`: cells that sequences share, by streams.
 //
 // Words    cell       place of a token: a position or none, a shift, owners, extra data; and in a
-//                     cache a row of K and one of V.
+//                     cache a row of K and one of V, the same for all layers (LC-34).
 //          owners     the sequences, 0 to 255, that see a cell.
 //          stream     a table of cells of its own. Unified: one for all sequences. Otherwise
-//                     sequence s lives in stream s.
+//                     sequence s lives in stream s (LC-65).
 //          head       where the search for cells of a stream begins.
 //          ubatch     tokens of a batch that are placed and computed together.
 //          primary    the one sequence that a token of several counts for in its mask (LC-38).
@@ -59,7 +59,8 @@ struct Window {
   WindowType type = WindowType::kNone;
   std::int32_t size = 0;  ///< at least 1 with a type
 
-  /// Whether a token at p1 does not see one at p0 (LC-53).
+  /// Whether a token at p1 does not see one at p0 (LC-53). Forward only a symmetric window ends
+  /// (LC-54, LC-55).
   [[nodiscard]] bool masks(std::int64_t p0, std::int64_t p1) const;
 };
 

@@ -1,4 +1,4 @@
-#include "reference/cells/plain_kv.hpp"
+#include "reference/cells/plain_kv_cache.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "reference/cells/plain_table.hpp"
+#include "reference/cells/plain_table_cache.hpp"
 
 #include <algorithm>
 

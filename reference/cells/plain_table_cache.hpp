@@ -1,4 +1,4 @@
-// reference/cells/plain_table.hpp: the reference of `cells.meta`.
+// reference/cells/plain_table_cache.hpp: the reference of `cells.meta`.
 #pragma once
 
 #include "reference/cells/plain_cells.hpp"

@@ -1,5 +1,5 @@
-// reference/cells/plain_half.hpp: a cache of cells and rows, or one half of a pair, looked through
-// cell by cell.
+// reference/cells/plain_half_cache.hpp: a cache of cells and rows, or one half of a pair, looked
+// through cell by cell.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// reference/cells/plain_recurrent.hpp: the reference of `cells.recurrent`.
+// reference/cells/plain_recurrent_cache.hpp: the reference of `cells.recurrent`.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// reference/cells/plain_kv.hpp: the reference of `cells.kv` and `cells.iswa`.
+// reference/cells/plain_kv_cache.hpp: the reference of `cells.kv` and `cells.iswa`.
 #pragma once
 
-#include "reference/cells/plain_half.hpp"
+#include "reference/cells/plain_half_cache.hpp"
 
 namespace kvo::cells {
 

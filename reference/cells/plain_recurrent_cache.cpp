@@ -1,4 +1,4 @@
-#include "reference/cells/plain_recurrent.hpp"
+#include "reference/cells/plain_recurrent_cache.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "reference/cells/plain_half.hpp"
+#include "reference/cells/plain_half_cache.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -57,6 +57,7 @@ std::int64_t PlainHalf::search_begin(const PlainStream& stream, std::int64_t n) 
   return stream.head > stream.table.used() + 2 * n ? 0 : stream.head;
 }
 
+// Behind its window a cell of an idle sequence counts as free, too (LC-60).
 std::vector<bool> PlainHalf::usable(const PlainStream& stream) const {
   std::map<std::int32_t, std::int64_t> next;  // by sequence
   std::vector<bool> usable;
@@ -212,6 +213,7 @@ void PlainHalf::mask(const std::vector<Token>& tokens, const Ubatch& ubatch, boo
       if (causal && cell.pos > token.pos) continue;
       const bool exempt = own_are_seen && cell.pos >= first[token.primary];
       if (!exempt && window_.masks(cell.pos, token.pos)) continue;
+      // LC-52: in integers, so that a distance of 0 is no -0.
       const std::int64_t bias = std::abs(std::int64_t{cell.pos} - token.pos);
       out[i * n + j] = options_.alibi ? static_cast<float>(-bias) : 0.0F;
     }
