@@ -10,8 +10,8 @@ Owners owner(std::int32_t seq) {
 
 std::vector<std::int32_t> list_of(const Owners& owners) {
   std::vector<std::int32_t> list;
-  for (std::int32_t seq = 0; seq < kSequences; ++seq)
-    if (owners.test(static_cast<std::size_t>(seq))) list.push_back(seq);
+  for (std::size_t seq = owners._Find_first(); seq < owners.size(); seq = owners._Find_next(seq))
+    list.push_back(static_cast<std::int32_t>(seq));
   return list;
 }
 
@@ -31,14 +31,18 @@ std::int64_t PlainCells::used() const {
   return std::ranges::count_if(cells, &PlainCell::used);
 }
 
+std::int64_t PlainCells::used_end() const {
+  std::int64_t end = size();
+  while (end > 0 && !at(end - 1).used) --end;
+  return end;
+}
+
 ShownTable PlainCells::shown() const {
-  ShownTable table{.used = used(), .has_shift = has_shift};
+  ShownTable table{.used = used(), .used_end = used_end(), .has_shift = has_shift};
+  while (table.used_min < table.used_end && !at(table.used_min).used) ++table.used_min;
   for (std::int64_t i = 0; i < size(); ++i) {
     const PlainCell& cell = at(i);
     if (!cell.empty()) table.cells.push_back({i, cell.pos, cell.shift, list_of(cell.owners)});
-    if (!cell.used) continue;
-    if (table.used_end == 0) table.used_min = i;
-    table.used_end = i + 1;
   }
   return table;
 }

@@ -41,7 +41,10 @@ struct PlainCells {
   }
 
   [[nodiscard]] Extremes extremes(std::int32_t seq) const;
+  /// Used cells, and the end of the last one (LC-3). @{
   [[nodiscard]] std::int64_t used() const;
+  [[nodiscard]] std::int64_t used_end() const;
+  /// @}
   [[nodiscard]] ShownTable shown() const;
 
   /// All cells as at first (LC-5).

@@ -1,6 +1,7 @@
 #include "reference/cells/plain_half_cache.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -59,14 +60,14 @@ std::int64_t PlainHalf::search_begin(const PlainStream& stream, std::int64_t n) 
 
 // Behind its window a cell of an idle sequence counts as free, too (LC-60).
 std::vector<bool> PlainHalf::usable(const PlainStream& stream) const {
-  std::map<std::int32_t, std::int64_t> next;  // by sequence
+  std::array<std::optional<std::int64_t>, kSequences> next = {};  // position, by sequence
   std::vector<bool> usable;
   for (const PlainCell& cell : stream.table.cells) {
     bool free = cell.empty();
-    if (!free && cell.owners.count() == 1) {
-      const std::int32_t seq = list_of(cell.owners).front();
-      if (!next.contains(seq)) next[seq] = stream.table.extremes(seq).max + 1;
-      free = window_.masks(cell.pos, next[seq]);
+    if (!free && cell.owners.count() == 1 && window_.type != WindowType::kNone) {
+      const std::size_t seq = cell.owners._Find_first();
+      if (!next[seq]) next[seq] = stream.table.extremes(static_cast<std::int32_t>(seq)).max + 1;
+      free = window_.masks(cell.pos, *next[seq]);
     }
     usable.push_back(free);
   }
@@ -186,7 +187,7 @@ std::int64_t PlainHalf::n_kv(const std::vector<Token>& tokens, const Ubatch& uba
   const std::int64_t unit = std::max<std::int64_t>(options_.n_pad, 256);
   std::int64_t most = 0;
   for (const Run& run : runs_of(tokens, ubatch, options_.unified)) {
-    const std::int64_t end = stream_of(run.seq).table.shown().used_end;
+    const std::int64_t end = stream_of(run.seq).table.used_end();
     most = std::max(most, std::min(size_, std::max(unit, (end + unit - 1) / unit * unit)));
   }
   return most;
