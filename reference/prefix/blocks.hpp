@@ -121,12 +121,14 @@ class BlockCache {
   virtual ~BlockCache() = default;
 
   /// Makes a request, or makes it anew: table and tracking of the number stay (PX-42).
-  /// Returns  its keys (PX-10 to PX-13).
+  /// Returns  its keys (PX-10 to PX-13). Errors  kOutOfMemory.
   [[nodiscard]] virtual Result<std::span<const Key>> request(std::int64_t request,
                                                              const BlocksRequest& what) = 0;
   /// Adds output tokens. Returns  the keys that came with them (PX-11).
+  /// Errors  kPrecondition: never made.
   [[nodiscard]] virtual Result<std::span<const Key>> append(std::int64_t request,
                                                             TokensView tokens) = 0;
+  /// Errors  kPrecondition: never made.
   [[nodiscard]] virtual Status set(std::int64_t request, const RequestChange& change) = 0;
 
   /// The longest prefix that is held, of at most max_length tokens; absent: all but the last token
@@ -148,11 +150,13 @@ class BlockCache {
   /// Errors  kPrecondition: a block that has a key now lies behind the table's end.
   [[nodiscard]] virtual Status cache(std::int64_t request, std::int64_t tokens) = 0;
   /// Lets go what lies behind the window at that many computed tokens (PX-51).
+  /// Errors  kPrecondition: never made; without kCountsBelowZero a block has no user.
   [[nodiscard]] virtual Status skip(std::int64_t request, std::int64_t computed) = 0;
   /// Releases the table (PX-33); nothing for a request without one, or never made.
-  /// Errors  kOutOfMemory.
+  /// Errors  without kCountsBelowZero kPrecondition: a block has no user.
   [[nodiscard]] virtual Status free(std::int64_t request) = 0;
   /// The same, but for the release. Returns  the table without leading null blocks.
+  /// Errors  kOutOfMemory.
   [[nodiscard]] virtual Result<NumbersView> pop(std::int64_t request) = 0;
 
   /// Hands out blocks to nobody (PX-38).
@@ -179,7 +183,7 @@ class BlockCache {
   /// Length of the queue.
   [[nodiscard]] virtual std::int64_t free_blocks() const = 0;
 
-  /// Counts a request and the tokens that it hit (PX-41).
+  /// Counts a request and the tokens that it hit (PX-41). Errors  kPrecondition: never made.
   [[nodiscard]] virtual Status record(std::int64_t request, std::int64_t hits) = 0;
   /// The sums, which begin anew.
   [[nodiscard]] virtual BlocksStatistics take_statistics() = 0;

@@ -15,7 +15,7 @@ namespace kvo::prefix {
 // clang-format off
 KVO_QUIRKS(Quirk,
     (kStaleHitsAdopted, "PX-47",
-     "a hit block that was handed out since the lookup is adopted: the request reads another's rows"),
+     "a hit block that was handed out since the lookup is adopted: another's rows are read"),
     (kCountsBelowZero, "PX-47", "a block is released more often than it was pinned"),
     (kEvictTakesAnyNumber, "PX-36",
      "evict counts negative numbers from the end, and aborts at those beyond it"),
@@ -31,9 +31,9 @@ KVO_QUIRKS(Quirk,
     (kPromptIsLifted, "PX-87", "without priorities a prompt stands above its output all the same"),
     (kTlruAborts, "PX-71", "the policy tlru is accepted, and evicting aborts"),
     (kUnlockUnguarded, "PX-79", "unlocking counts below 0, and later locks protect nothing"),
-    (kGoneNodesLocked, "PX-79", "locks of a node that was evicted are counted, and spoil the sizes"),
+    (kGoneNodesLocked, "PX-79", "locks of an evicted node are counted, and spoil the sizes"),
     (kNoSlotsAborts, "PX-77", "asking an empty tree for all slots aborts"),
-    (kEventKeysLackExtra, "PX-77", "two namespaces that differ in the extra key share keys of events"),
+    (kEventKeysLackExtra, "PX-77", "namespaces that differ in the extra key share keys of events"),
     (kFreesAnything, "PX-85", "a slot that is free is freed again, and gets two owners"))
 // clang-format on
 

@@ -21,8 +21,7 @@
 
 namespace kvo::prefix {
 
-/// What is evicted first (PX-71). Leaves that stand alike go by their number, the lower first: no
-/// two of a tree do, but for times of use that were never read.
+/// What is evicted first (PX-71). Leaves that stand alike go by number, the lower first.
 enum class Policy : std::uint8_t {
   kLru,
   kMru,

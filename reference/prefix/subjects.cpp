@@ -1,8 +1,8 @@
 #include "reference/prefix/subjects.hpp"
 
-#include "reference/prefix/block_manager.hpp"
+#include "reference/prefix/blocks_cache.hpp"
 #include "reference/prefix/operations.hpp"
-#include "reference/prefix/radix_manager.hpp"
+#include "reference/prefix/radix_cache.hpp"
 
 namespace kvo::prefix {
 

@@ -1,4 +1,4 @@
-#include "reference/prefix/radix_manager.hpp"
+#include "reference/prefix/radix_cache.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "reference/prefix/radix_tree.hpp"
+#include "reference/prefix/tree_cache.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "reference/prefix/block_manager.hpp"
+#include "reference/prefix/blocks_cache.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// reference/prefix/radix_tree.hpp: the tree of the reference (PX-60 to PX-79).
+// reference/prefix/tree_cache.hpp: the tree of the reference (PX-60 to PX-79).
 #pragma once
 
 #include <compare>

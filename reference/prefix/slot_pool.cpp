@@ -1,42 +1,42 @@
-#include "reference/prefix/slot_allocator.hpp"
+#include "reference/prefix/slot_pool.hpp"
 
 #include <algorithm>
 
 namespace kvo::prefix {
 
-SlotAllocator::SlotAllocator(const RadixOptions& options, QuirkSet<Quirk> quirks)
+SlotPool::SlotPool(const RadixOptions& options, QuirkSet<Quirk> quirks)
     : page_size_(options.page_size),
       pages_(options.slots / options.page_size),
       need_sort_(options.need_sort),
       quirks_(quirks),
       lists_(at_the_start()) {}
 
-SlotAllocator::Lists SlotAllocator::at_the_start() const {
+SlotPool::Lists SlotPool::at_the_start() const {
   Lists lists;
   for (std::int64_t page = 1; page <= pages_; ++page) lists.free.push_back(page);
   lists.out.resize(static_cast<std::size_t>(pages_ + 1));
   return lists;
 }
 
-std::int64_t SlotAllocator::available() const {
+std::int64_t SlotPool::available() const {
   return (std::ssize(lists_.free) + std::ssize(lists_.staged)) * page_size_;
 }
 
-SlotAllocator::Lists& SlotAllocator::change() {
+SlotPool::Lists& SlotPool::change() {
   if (!before_) before_ = lists_;
   return lists_;
 }
 
-void SlotAllocator::roll_back() noexcept {
+void SlotPool::roll_back() noexcept {
   if (before_) lists_ = std::move(*before_);
   before_.reset();
 }
 
-std::int64_t SlotAllocator::page_of(std::int64_t slot) const {
+std::int64_t SlotPool::page_of(std::int64_t slot) const {
   return slot / page_size_ - (slot % page_size_ < 0 ? 1 : 0);
 }
 
-void SlotAllocator::sort_in() {
+void SlotPool::sort_in() {
   if (lists_.staged.empty()) return;
   Lists& lists = change();
   lists.free.insert(lists.free.end(), lists.staged.begin(), lists.staged.end());
@@ -44,7 +44,7 @@ void SlotAllocator::sort_in() {
   std::ranges::sort(lists.free);
 }
 
-std::int64_t SlotAllocator::take() {
+std::int64_t SlotPool::take() {
   Lists& lists = change();
   const std::int64_t page = lists.free.front();
   lists.free.pop_front();
@@ -53,7 +53,7 @@ std::int64_t SlotAllocator::take() {
 }
 
 // PX-80, PX-81
-Status SlotAllocator::alloc(std::int64_t count, Numbers& slots) {
+Status SlotPool::alloc(std::int64_t count, Numbers& slots) {
   const std::int64_t pages = count / page_size_;
   if (pages > std::ssize(lists_.free)) sort_in();
   if (pages > std::ssize(lists_.free)) return fail(Code::kExhausted);
@@ -63,8 +63,8 @@ Status SlotAllocator::alloc(std::int64_t count, Numbers& slots) {
   return {};
 }
 
-Status SlotAllocator::alloc_extend(NumbersView prefixes, NumbersView lengths, NumbersView last,
-                                   Numbers& slots) {
+Status SlotPool::alloc_extend(NumbersView prefixes, NumbersView lengths, NumbersView last,
+                              Numbers& slots) {
   if (page_size_ == 1) return fail(Code::kNotSupported, "pages of one slot");
   const auto ceil = [&](std::int64_t tokens) { return (tokens + page_size_ - 1) / page_size_; };
   std::int64_t new_pages = 0;
@@ -85,7 +85,7 @@ Status SlotAllocator::alloc_extend(NumbersView prefixes, NumbersView lengths, Nu
   return {};
 }
 
-Status SlotAllocator::alloc_decode(NumbersView lengths, NumbersView last, Numbers& slots) {
+Status SlotPool::alloc_decode(NumbersView lengths, NumbersView last, Numbers& slots) {
   if (page_size_ == 1) return fail(Code::kNotSupported, "pages of one slot");
   if (std::ssize(lengths) > std::ssize(lists_.free)) sort_in();
   const auto opens = [&](std::int64_t length) { return length % page_size_ == 1; };
@@ -97,7 +97,7 @@ Status SlotAllocator::alloc_decode(NumbersView lengths, NumbersView last, Number
 }
 
 // The pages go to the end of what is staged, of the list if they are slots, else to its front.
-void SlotAllocator::put(NumbersView pages) {
+void SlotPool::put(NumbersView pages) {
   Lists& lists = change();
   if (need_sort_) {
     lists.staged.insert(lists.staged.end(), pages.begin(), pages.end());
@@ -107,7 +107,7 @@ void SlotAllocator::put(NumbersView pages) {
   }
 }
 
-Status SlotAllocator::give_back(NumbersView pages) {
+Status SlotPool::give_back(NumbersView pages) {
   std::vector<bool>& out = change().out;
   for (const std::int64_t page : pages) {
     const bool known = page >= 1 && page <= pages_;
@@ -119,7 +119,7 @@ Status SlotAllocator::give_back(NumbersView pages) {
 }
 
 // The pages of the slots, each once, ascending; slots in their order where a page is one.
-Numbers SlotAllocator::pages_of(NumbersView slots) const {
+Numbers SlotPool::pages_of(NumbersView slots) const {
   Numbers pages;
   for (const std::int64_t slot : slots) pages.push_back(page_of(slot));
   if (page_size_ == 1) return pages;
@@ -129,7 +129,7 @@ Numbers SlotAllocator::pages_of(NumbersView slots) const {
   return pages;
 }
 
-Status SlotAllocator::free(NumbersView slots) {
+Status SlotPool::free(NumbersView slots) {
   if (slots.empty()) return {};
   const Numbers pages = pages_of(slots);
   if (Status done = give_back(pages); !done) return done;
@@ -142,7 +142,7 @@ Status SlotAllocator::free(NumbersView slots) {
   return {};
 }
 
-Status SlotAllocator::free_segment(NumbersView slots, std::int64_t start) {
+Status SlotPool::free_segment(NumbersView slots, std::int64_t start) {
   if (page_size_ == 1) return free(slots);
   if (slots.empty()) return {};
   if (start % page_size_ != 0)
@@ -160,13 +160,13 @@ Status SlotAllocator::free_segment(NumbersView slots, std::int64_t start) {
   return {};
 }
 
-Status SlotAllocator::group_begin() {
+Status SlotPool::group_begin() {
   if (lists_.in_group) return fail(Code::kPrecondition, "a group has begun already");
   change().in_group = true;
   return {};
 }
 
-void SlotAllocator::group_end() {
+void SlotPool::group_end() {
   Lists& lists = change();
   lists.in_group = false;
   const Numbers slots = std::exchange(lists.group_slots, {});
@@ -175,7 +175,7 @@ void SlotAllocator::group_end() {
   put(pages);
 }
 
-void SlotAllocator::clear() {
+void SlotPool::clear() {
   change() = at_the_start();
 }
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <ranges>
 
-#include "reference/prefix/block_manager.hpp"
+#include "reference/prefix/blocks_cache.hpp"
 
 namespace kvo::prefix {
 namespace {

@@ -1,4 +1,4 @@
-// reference/prefix/radix_manager.hpp: the reference of kind `prefix.radix`.
+// reference/prefix/radix_cache.hpp: the reference of kind `prefix.radix`.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 #include "reference/prefix/kept.hpp"
 #include "reference/prefix/radix.hpp"
-#include "reference/prefix/radix_tree.hpp"
-#include "reference/prefix/slot_allocator.hpp"
+#include "reference/prefix/slot_pool.hpp"
+#include "reference/prefix/tree_cache.hpp"
 
 namespace kvo::prefix {
 
@@ -91,7 +91,7 @@ class RadixManager final : public RadixCache {
   RadixOptions options_;
   QuirkSet<Quirk> quirks_;
   RadixTree tree_;
-  SlotAllocator slots_;
+  SlotPool slots_;
   std::map<std::int64_t, std::int64_t> rows_;  ///< of the tables below, by request
   Kept<Text> texts_;
   Kept<Holding> holdings_;

@@ -1,4 +1,4 @@
-// reference/prefix/block_manager.hpp: the reference of kind `prefix.blocks`.
+// reference/prefix/blocks_cache.hpp: the reference of kind `prefix.blocks`.
 #pragma once
 
 #include <cstdint>

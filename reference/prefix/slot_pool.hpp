@@ -1,4 +1,4 @@
-// reference/prefix/slot_allocator.hpp: the slots of the reference (PX-80 to PX-82).
+// reference/prefix/slot_pool.hpp: the slots of the reference (PX-80 to PX-82).
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace kvo::prefix {
 
 /// Free pages; a page of one slot is a slot. What calls change is taken back by roll_back(), and
 /// for good after commit().
-class SlotAllocator {
+class SlotPool {
  public:
-  SlotAllocator(const RadixOptions& options, QuirkSet<Quirk> quirks);
+  SlotPool(const RadixOptions& options, QuirkSet<Quirk> quirks);
 
   /// Free slots.
   [[nodiscard]] std::int64_t available() const;

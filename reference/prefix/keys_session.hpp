@@ -1,4 +1,4 @@
-// reference/prefix/key_numbers.hpp: keys as logs show them.
+// reference/prefix/keys_session.hpp: keys as logs show them.
 #pragma once
 
 #include <cstdint>

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reference/prefix/block_manager.hpp"
+#include "reference/prefix/blocks_cache.hpp"
 #include "reference/prefix/kept.hpp"
-#include "reference/prefix/radix_manager.hpp"
+#include "reference/prefix/radix_cache.hpp"
 
 namespace kvo::prefix {
 namespace {
