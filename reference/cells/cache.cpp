@@ -171,7 +171,6 @@ Result<SavedState> KvCache::state_save(std::int64_t seq, bool partial) {
   if (partial && !is_pair()) return refused("partial without a window half");
   if (seq != -1)
     if (const Status checked = named(seq); !checked) return checked.error();
-  if (!has(Quirk::kSavedBeforeUpdate)) update();
   return do_state_save(static_cast<std::int32_t>(seq), partial);
 }
 

@@ -157,7 +157,8 @@ class KvCache {
   /// d is below 1 and a cell in range.
   virtual Status do_seq_div(std::int32_t seq, const Range& range, std::int32_t d) = 0;
   [[nodiscard]] virtual Extremes do_seq_pos(std::int32_t seq) const = 0;
-  /// seq -1: all; it may be a sequence that no batch can name.
+  /// seq -1: all; it may be a sequence that no batch can name. Without kSavedBeforeUpdate it
+  /// updates first (LC-71), and that, too, is undone if there is no memory.
   [[nodiscard]] virtual SavedState do_state_save(std::int32_t seq, bool partial) = 0;
   /// The state has as many streams as the cache, and cells that could have been saved.
   /// Errors  other:restore_failed.

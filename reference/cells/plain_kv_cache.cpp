@@ -198,9 +198,13 @@ bool PlainKv::update() {
 }
 
 SavedState PlainKv::do_state_save(std::int32_t seq, bool partial) {
+  Halves next = halves_;
+  if (!has(Quirk::kSavedBeforeUpdate))
+    for (PlainHalf& half : next) half.update();
   SavedState state{.partial = partial};
-  if (!partial) state.base = halves_.front().save(seq);
-  if (is_pair()) state.window = halves_.back().save(seq);
+  if (!partial) state.base = next.front().save(seq);
+  if (is_pair()) state.window = next.back().save(seq);
+  halves_ = std::move(next);
   return state;
 }
 

@@ -173,25 +173,29 @@ bool PlainRecurrent::do_seq_rm(std::int32_t seq, const Range& range) {
 }
 
 void PlainRecurrent::do_seq_cp(std::int32_t src, std::int32_t dst) {
-  if (memory_.tail(dst) >= 0) memory_.leave(memory_.tail(dst), dst);
-  memory_.tail(dst) = memory_.tail(src);
-  if (memory_.tail(src) >= 0) memory_.at(memory_.tail(src)).owners.insert(dst);
-  if (!has(Quirk::kCopyIsAhead)) memory_.back(dst) = memory_.back(src);
+  Memory next = memory_;
+  if (next.tail(dst) >= 0) next.leave(next.tail(dst), dst);
+  next.tail(dst) = next.tail(src);
+  if (next.tail(src) >= 0) next.at(next.tail(src)).owners.insert(dst);
+  if (!has(Quirk::kCopyIsAhead)) next.back(dst) = next.back(src);
+  memory_ = std::move(next);
 }
 
 void PlainRecurrent::do_seq_keep(std::int32_t seq) {
-  for (std::int32_t other = 0; other < memory_.size(); ++other)
-    if (other != seq) memory_.tail(other) = -1;
-  for (std::int64_t i = memory_.size(); i-- > 0;) {
-    Cell& cell = memory_.at(i);
+  Memory next = memory_;
+  for (std::int32_t other = 0; other < next.size(); ++other)
+    if (other != seq) next.tail(other) = -1;
+  for (std::int64_t i = next.size(); i-- > 0;) {
+    Cell& cell = next.at(i);
     if (cell.owners.contains(seq)) {
       cell.owners = {seq};
       continue;
     }
-    if (cell.pos >= 0) --memory_.used;
+    if (cell.pos >= 0) --next.used;
     cell = {};
-    memory_.head = std::min(memory_.head, i);
+    next.head = std::min(next.head, i);
   }
+  memory_ = std::move(next);
 }
 
 Status PlainRecurrent::do_seq_add(std::int32_t seq, const Range& range, std::int32_t delta) {
