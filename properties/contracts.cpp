@@ -9,6 +9,7 @@
 #include "optimized/block_pool/subjects.hpp"
 #include "optimized/layered/subjects.hpp"
 #include "optimized/positional/subjects.hpp"
+#include "optimized/prefix/subjects.hpp"
 #include "optimized/provider/subjects.hpp"
 #include "optimized/sampling/subjects.hpp"
 #include "optimized/snapshot/subjects.hpp"
@@ -106,8 +107,8 @@ std::vector<ContractRow> contract_rows() {
        .oracle = views::history_oracle,
        .laws = views::laws,
        .mutants = views::mutants},
-      {.name = "prefix", .references = prefix::references},
       {.name = "cells", .references = cells::references},
+      {.name = "prefix", .references = prefix::references, .optimized = optimized::prefix_subjects},
   };
 }
 
