@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -177,6 +178,16 @@ TEST(CellsBadInput, BatchesThatAreNoneChangeNothing) {
     ASSERT_EQ(kv.code(tokens({kMaxPosition}, 1)), "ok");
     kv.refuses<ShowState>(Decode{.seqs = {{1}}}, "precondition");
   }
+}
+
+TEST(CellsBadInput, MasksAreBounded) {
+  Case kv(kv_kind(), KvConfig{.size = kMostCells}, Profile::kDocumented);
+  ASSERT_EQ(kv.code(New()), "ok");
+  std::vector<std::int32_t> most(static_cast<std::size_t>(kMostMaskEntries / kMostCells) + 1);
+  std::iota(most.begin(), most.end(), 0);
+  kv.refuses<ShowState>(tokens(most, 0), "precondition");
+  most.pop_back();
+  EXPECT_EQ(kv.code(tokens(most, 0)), "ok");
 }
 
 TEST(CellsBadInput, RangesAndSequencesAtTheEndsOfTheirTypes) {

@@ -39,7 +39,7 @@ inline constexpr std::int64_t kMostCells = std::int64_t{1} << 18;
 /// Tokens of a batch at most, and sequences of all its tokens; no rule sets a bound.
 inline constexpr std::int64_t kMostTokens = std::int64_t{1} << 13;
 /// Tokens of a batch times cells of a stream at most; no rule sets a bound.
-inline constexpr std::int64_t kMostMaskEntries = std::int64_t{1} << 26;
+inline constexpr std::int64_t kMostMaskEntries = std::int64_t{1} << 24;
 
 /// Whether the original's assertions are compiled in (LC-24, LC-49).
 enum class Build : std::uint8_t { kRelease, kDebug };
