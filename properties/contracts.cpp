@@ -22,6 +22,7 @@
 #include "properties/layered/contract.hpp"
 #include "properties/positional/contract.hpp"
 #include "properties/positional/oracle.hpp"
+#include "properties/prefix/contract.hpp"
 #include "properties/provider/contract.hpp"
 #include "properties/sampling/contract.hpp"
 #include "properties/snapshot/contract.hpp"
@@ -109,6 +110,10 @@ std::vector<ContractRow> contract_rows() {
        .mutants = views::mutants},
       {.name = "cells", .references = cells::references},
       {.name = "prefix", .references = prefix::references, .optimized = optimized::prefix_subjects},
+      {.name = "prefix",
+       .references = prefix::references,
+       .optimized = optimized::prefix_subjects,
+       .generators = prefix::generators},
   };
 }
 
