@@ -51,9 +51,10 @@ RadixScript::RadixScript(const CaseTerms& terms, const RadixConfig& config)
       most_tokens_(is_large()  ? std::max<std::int64_t>(config.slots / 3, 1)
                    : is_long() ? 3 * config.page_size
                                : std::max<std::int64_t>(config.slots / 2, 2)),
-      most_requests_(is_large() ? draw().edge(4, 65) : draw().between(2, 5)),
+      most_requests_(is_large() ? draw().edge(4, 129) : draw().between(2, 5)),
       next_slot_(config.slots) {
   if (is_large() && is_tree() && draw().percent(30)) most_tokens_ = 2'100;
+  if (is_large() && draw().percent(50)) shape_ = draw().one_of({Shape::kDeep, Shape::kWide});
   // What is disabled has no tree that a request could be filed in.
   if (config_.disable) drive_ = Drive::kTree;
   if (!is_tree() || documented_) owns_slots_ = true;
@@ -105,17 +106,20 @@ std::int64_t RadixScript::new_number() {
 }
 Op RadixScript::request() {
   if (is_tree()) return insert();
-  if (std::ssize(requests_) >= most_requests_) return advance();
+  if (std::ssize(requests_) >= most_requests_) return step(*pick(false));
   const std::int64_t number = new_number();
   if (const auto at = requests_.find(number); at != requests_.end() && at->second.admitted)
     return step(number);
   FileRequest what{.request = number, .tokens = text()};
+  if (shape_ == Shape::kWide) what.tokens = texts_.fresh(draw().between(1, 5));
   if (what.tokens.empty()) what.tokens = texts_.some(draw(), 1);
   if (draw().percent(20)) what.priority = draw().between(-1, 3);
   return Op::of(in_namespace(std::move(what)));
 }
 Op RadixScript::advance() {
   if (is_tree()) return draw().percent(60) ? insert() : match();
+  if (shape_ == Shape::kWide && std::ssize(requests_) < most_requests_ && draw().percent(70))
+    return request();
   const auto number = pick(false);
   return number ? step(*number) : request();
 }
@@ -155,6 +159,13 @@ Op RadixScript::row() {
 // The tree.
 Op RadixScript::insert() {
   if (drive_ == Drive::kRequests) return advance();
+  if (shape_ == Shape::kWide) return insert_text(texts_.fresh(tokens_for(config_.page_size)));
+  if (shape_ == Shape::kDeep && draw().percent(70)) {
+    if (std::ssize(deepest_) > most_tokens_) deepest_.clear();
+    const std::int64_t more = deepest_.empty() ? tokens_for(config_.page_size) : config_.page_size;
+    for (const Token token : texts_.fresh(more)) deepest_.push_back(token);
+    return insert_text(deepest_);
+  }
   Insert what = in_namespace(Insert{.tokens = text()});
   if (draw().percent(20)) what.priority = draw().between(-1, 3);
   if (draw().percent(20)) what.inserted = draw().between(0, std::ssize(what.tokens));
@@ -192,14 +203,14 @@ Op RadixScript::touch() {
   return Op::of(std::move(what));
 }
 Op RadixScript::evict_units(std::int64_t units) {
-  if (documented_ && !owns_slots_) return state();
+  if (counts_up() || (documented_ && !owns_slots_)) return state();
   return Op::of(EvictUnits{units});
 }
 Op RadixScript::evict() {
   return evict_units(draw().percent(15) ? config_.slots : draw().between(-1, 6));
 }
 Op RadixScript::make_room() {
-  if (documented_ && !owns_slots_) return state();
+  if (counts_up() || (documented_ && !owns_slots_)) return state();
   return Op::of(MakeRoom{draw().between(0, config_.slots + 1)});
 }
 Op RadixScript::lock() {
@@ -213,6 +224,7 @@ Op RadixScript::unlock() {
   return Op::of(Unlock{locks_[draw().below(locks_.size())]});
 }
 Op RadixScript::reset() {
+  if (counts_up()) return state();
   if (in_group_) return group();
   if (draw().percent(60)) plan(ClearSlots{});
   return Op::of(ResetTree{});

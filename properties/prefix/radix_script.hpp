@@ -171,6 +171,8 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
   enum class Drive : std::uint8_t { kTree, kRequests, kBoth };
   /// What a long life is mostly made of.
   enum class Theme : std::uint8_t { kAny, kInserts, kLocks, kChurn };
+  /// How a large tree grows.
+  enum class Shape : std::uint8_t { kAny, kDeep, kWide };
 
   struct Request {
     Tokens tokens = {};
@@ -180,6 +182,10 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
   };
 
   [[nodiscard]] bool is_tree() const { return drive_ == Drive::kTree; }
+  /// Whether the nodes must stay for as long as the case lives.
+  [[nodiscard]] bool counts_up() const {
+    return theme_ == Theme::kInserts || theme_ == Theme::kLocks;
+  }
   std::optional<std::int64_t> pick(bool with_row);
   std::int64_t new_number();
   Op step(std::int64_t request);
@@ -198,7 +204,9 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
   void evicted(std::int64_t asked, std::int64_t units, const Numbers& nodes);
   void grow(const Numbers& lengths, const Numbers& slots);
   void pay(std::int64_t items) {
-    spend(50 + static_cast<std::uint64_t>(2 * in_tree_ + items + (is_long() ? 0 : config_.slots)));
+    constexpr std::uint64_t kCost = 50;  // of an operation, in cells
+    spend(kCost +
+          (is_long() ? 0 : static_cast<std::uint64_t>(2 * in_tree_ + items + config_.slots)));
   }
 
   // Parts of plans.
@@ -212,6 +220,8 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
   Texts texts_;
   Drive drive_;
   Theme theme_ = Theme::kAny;
+  Shape shape_ = Shape::kAny;
+  Tokens deepest_;  // with Shape::kDeep, what was inserted last
   /// Whether the tree's slots come from the allocator. Else nothing takes or frees slots, but for
   /// what eviction gives back: in profile documented that is misuse, and nothing is evicted.
   bool owns_slots_;
