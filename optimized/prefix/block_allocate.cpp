@@ -147,29 +147,29 @@ bool PrefixBlockCache::fits_whole(const Request& request, const Allotment& what,
 // Only what the pool may be able to give decides on memory.
 void PrefixBlockCache::make_room_for(Request& request, const Plan& plan) {
   const std::int64_t fresh = plan.length - plan.adopted;
+  const std::int64_t held = std::ssize(request.table);
   evicted_.clear();
-  if (plan.skipped > prefix::kMostUnits || fresh > queue_.free() + std::ssize(request.table))
-    return;
-  make_room(request.table, static_cast<std::size_t>(plan.length - std::ssize(request.table)));
+  if (plan.skipped > prefix::kMostUnits) return;
+  const bool hopeless = fresh > queue_.free() + held;
+  make_room(request.table,
+            static_cast<std::size_t>((hopeless ? plan.adopted : plan.length) - held));
+  if (hopeless) return;
   make_room(evicted_, static_cast<std::size_t>(fresh));
-  if (!options_.events) return;
-  const auto count = static_cast<std::size_t>(fresh);
-  events_.reserve(count, count, 0);
-  if (plan.keyed <= plan.length) reserve_registering(request, plan.keyed);
+  if (plan.keyed <= plan.length)
+    reserve_events(request, plan.keyed, static_cast<std::size_t>(fresh));
 }
 
 // Whether what is planned cannot be done, behind adoption.
-Status PrefixBlockCache::check_pool(const Request& request, const Plan& plan) const {
-  if (plan.skipped > prefix::kMostUnits) return refused("computed: too many blocks");
+std::optional<Code> PrefixBlockCache::refusal(const Request& request, const Plan& plan) const {
+  if (plan.skipped > prefix::kMostUnits) return Code::kPrecondition;
   const std::int64_t loaded = plan.loaded - plan.adopted;
-  if (loaded > queue_.free()) return none_left();
-  if (front_is_wrong(loaded)) return refused("a free block has users");
+  if (loaded > queue_.free()) return Code::kExhausted;
+  if (front_is_wrong(loaded)) return Code::kPrecondition;
   const std::int64_t fresh = plan.length - plan.adopted;
-  if (fresh > queue_.free()) return none_left();
-  if (front_is_wrong(fresh)) return refused("a free block has users");
-  if (plan.keyed > request.registered && plan.keyed > plan.length)
-    return refused("tokens: more than there are slots");
-  return {};
+  if (fresh > queue_.free()) return Code::kExhausted;
+  if (front_is_wrong(fresh)) return Code::kPrecondition;
+  if (plan.keyed > request.registered && plan.keyed > plan.length) return Code::kPrecondition;
+  return std::nullopt;
 }
 
 Result<Allotted> PrefixBlockCache::allocate(std::int64_t number, const Allotment& what) {
@@ -195,12 +195,10 @@ Result<Allotted> PrefixBlockCache::allocate(std::int64_t number, const Allotment
       queue_.free() - what.reserved)
     return none_left();
   if (planned.skipped <= prefix::kMostUnits) adopt(*request, what.hit_blocks, planned.skipped);
-  if (saved) {
-    if (const Status good = check_pool(*request, planned); !good) {
-      queue_ = std::move(saved->first);
-      request->table.swap(saved->second);
-      return good.error();
-    }
+  if (const auto code = saved ? refusal(*request, planned) : std::nullopt) {
+    queue_ = std::move(saved->first);
+    request->table.swap(saved->second);
+    return fail(*code, "the pool cannot do what is asked");
   }
   return carry_out(*request, planned);
 }
@@ -227,11 +225,11 @@ void PrefixBlockCache::adopt(Request& request, NumbersView hits, std::int64_t sk
   }
 }
 
-void PrefixBlockCache::reserve_registering(const Request& request, std::int64_t upto) {
-  if (!options_.events || upto <= request.registered) return;
-  const auto blocks = static_cast<std::size_t>(upto - request.registered);
-  // Of a first call there are as many events to come for blocks that are handed out.
-  events_.reserve(2 * blocks, 2 * blocks, blocks * static_cast<std::size_t>(options_.block_size));
+// For so many blocks that lose a key, and those that get one.
+void PrefixBlockCache::reserve_events(const Request& request, std::int64_t upto, std::size_t lost) {
+  if (!options_.events) return;
+  const auto got = static_cast<std::size_t>(std::max(upto - request.registered, std::int64_t{0}));
+  events_.reserve(lost + got + 1, lost + got, got * static_cast<std::size_t>(options_.block_size));
 }
 
 // PX-30, PX-31
@@ -272,7 +270,7 @@ Status PrefixBlockCache::cache(std::int64_t number, std::int64_t tokens) {
   const std::int64_t upto = std::min(tokens / options_.block_size, std::ssize(request->keys));
   if (upto > request->registered && upto > std::ssize(request->table))
     return refused("tokens: more than blocks are for");
-  reserve_registering(*request, upto);
+  reserve_events(*request, upto, 0);
   register_blocks(*request, upto);
   return {};
 }

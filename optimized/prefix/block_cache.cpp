@@ -119,7 +119,7 @@ Result<std::span<const Key>> PrefixBlockCache::request(std::int64_t number,
   fresh_.clear();
   make_room(request.tokens,
             what.tokens.size() - std::min(what.tokens.size(), request.tokens.size()));
-  index_.reserve(whole + 1);
+  index_.reserve(whole);
   write_root(root_text_, what);
   const Id root = index_.use_root(root_text_);
 

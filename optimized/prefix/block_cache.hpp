@@ -114,12 +114,12 @@ class PrefixBlockCache final : public prefix::BlockCache {
   [[nodiscard]] bool fits_whole(const Request& request, const prefix::Allotment& what,
                                 const Plan& plan, std::int64_t spared) const;
   void make_room_for(Request& request, const Plan& plan);
-  [[nodiscard]] Status check_pool(const Request& request, const Plan& plan) const;
+  [[nodiscard]] std::optional<Code> refusal(const Request& request, const Plan& plan) const;
   [[nodiscard]] prefix::Allotted carry_out(Request& request, const Plan& planned) noexcept;
   [[nodiscard]] bool front_is_wrong(std::int64_t count) const;
   void adopt(Request& request, prefix::NumbersView hits, std::int64_t skipped) noexcept;
   void hand_out(prefix::Numbers& to) noexcept;
-  void reserve_registering(const Request& request, std::int64_t upto);
+  void reserve_events(const Request& request, std::int64_t upto, std::size_t lost);
   void register_blocks(Request& request, std::int64_t upto) noexcept;
   [[nodiscard]] Status check_release(prefix::NumbersView blocks);
   [[nodiscard]] Status check_letting_go(const Request& request, std::int64_t tokens);

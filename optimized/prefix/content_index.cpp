@@ -49,9 +49,7 @@ ChainHash hash_behind(ChainHash before, prefix::TokensView tokens) {
 }
 
 ContentIndex::ContentIndex(std::size_t tokens, unsigned hash_bits)
-    : tokens_of_one_(tokens), hash_bits_(hash_bits) {
-  (void)use_root({});
-}
+    : tokens_of_one_(tokens), hash_bits_(hash_bits) {}
 
 ChainHash ContentIndex::cut(ChainHash hash) const {
   if (hash_bits_ >= kAllBits) return hash;
@@ -65,35 +63,37 @@ ChainHash ContentIndex::root_hash(std::string_view text) {
 ContentIndex::Id ContentIndex::use_root(std::string_view text) {
   const auto known = roots_.find(text);
   if (known != roots_.end()) {
-    ++contents_[known->second].users;
+    ++users(known->second);
     return known->second;
   }
   if (roots_.size() >= sweep_at_) sweep_roots();
-  reserve(1);
+  if (root_users_.size() >= kNone - kRoots) throw std::bad_alloc();
+  make_room(root_users_, 1);
+  make_room(root_unused_, root_users_.size() + 1 - root_unused_.size());
   const auto placed = roots_.emplace(std::string(text), kNone).first;
-  placed->second = make();
-  contents_[placed->second].users = text.empty() ? 2 : 1;  // the empty one stays
+  if (root_unused_.empty()) {
+    root_unused_.push_back(kRoots + static_cast<Id>(root_users_.size()));
+    root_users_.push_back(0);
+  }
+  placed->second = root_unused_.back();
+  root_unused_.pop_back();
+  users(placed->second) = 1;
   return placed->second;
 }
 
 // Roots that nobody uses are kept for a while: most namespaces come again.
 void ContentIndex::sweep_roots() noexcept {
-  for (auto root = roots_.begin(); root != roots_.end();) {
-    if (contents_[root->second].users > 0) {
-      ++root;
-      continue;
-    }
-    contents_[root->second].before = forgotten_;
-    forgotten_ = root->second;
-    ++forgotten_count_;
-    root = roots_.erase(root);
-  }
-  sweep_at_ = std::max<std::size_t>(64, 2 * roots_.size());
+  std::erase_if(roots_, [&](const auto& root) {
+    if (users(root.second) > 0) return false;
+    root_unused_.push_back(root.second);
+    return true;
+  });
+  sweep_at_ = std::max(kLeastSweep, 2 * roots_.size());
 }
 
 void ContentIndex::reserve(std::size_t more) {
   const std::size_t made = more - std::min(more, forgotten_count_);
-  if (made >= kNone - contents_.size()) throw std::bad_alloc();
+  if (made >= kRoots - contents_.size()) throw std::bad_alloc();
   make_room(contents_, made);
   if (tokens_of_one_ > 0 && made > tokens_.max_size() / tokens_of_one_) throw std::bad_alloc();
   make_room(tokens_, made * tokens_of_one_);
@@ -137,15 +137,15 @@ ContentIndex::Id ContentIndex::use(Id before, ChainHash hash,
   contents_[made] = {.name = name,
                      .before = before,
                      .users = hash_bits_ < kAllBits ? 2U : 1U,
-                     .depth = contents_[before].depth + 1};
+                     .depth = before < kRoots ? contents_[before].depth + 1 : 1};
   std::memcpy(&tokens_[made * tokens_of_one_], tokens, bytes);
-  ++contents_[before].users;
+  ++users(before);
   filed_.add(tag, made);
   return made;
 }
 
 void ContentIndex::leave(Id content) noexcept {
-  while (--contents_[content].users == 0 && contents_[content].depth > 0) {
+  while (--users(content) == 0 && content < kRoots) {
     filed_.remove(static_cast<std::uint32_t>(contents_[content].name.low), content);
     const Id before = contents_[content].before;
     contents_[content].before = forgotten_;

@@ -51,7 +51,7 @@ class ContentIndex {
   /// is never given to a second content.
   explicit ContentIndex(std::size_t tokens, unsigned hash_bits = kAllBits);
 
-  /// The content of a namespace, which gains a user; of `text` empty the one that is always there.
+  /// The content of a namespace, which gains a user.
   /// Throws std::bad_alloc; nothing has changed then.
   Id use_root(std::string_view text);
   [[nodiscard]] static ChainHash root_hash(std::string_view text);
@@ -61,7 +61,6 @@ class ContentIndex {
   /// The content of these tokens behind `before`, which gains a user. Their hash is `hash`.
   /// Requires  room for one.
   Id use(Id before, ChainHash hash, const prefix::Token* tokens) noexcept;
-  void use_again(Id content) noexcept { ++contents_[content].users; }
   /// A user goes. What nobody uses is forgotten, and what only that used.
   void leave(Id content) noexcept;
 
@@ -81,6 +80,11 @@ class ContentIndex {
   [[nodiscard]] ChainHash cut(ChainHash hash) const;
   [[nodiscard]] Id make() noexcept;
   void sweep_roots() noexcept;
+  // Roots have numbers of their own, so that they need no tokens.
+  static constexpr Id kRoots = Id{1} << 31U;
+  [[nodiscard]] std::uint32_t& users(Id content) {
+    return content < kRoots ? contents_[content].users : root_users_[content - kRoots];
+  }
 
   std::size_t tokens_of_one_;
   unsigned hash_bits_;
@@ -90,7 +94,10 @@ class ContentIndex {
   std::size_t forgotten_count_ = 0;
   FlatIndex filed_;  ///< all but roots
   std::map<std::string, Id, std::less<>> roots_;
-  std::size_t sweep_at_ = 64;  ///< roots from which unused ones are looked for
+  std::vector<std::uint32_t> root_users_;
+  std::vector<Id> root_unused_;  ///< with room for all
+  static constexpr std::size_t kLeastSweep = 64;
+  std::size_t sweep_at_ = kLeastSweep;  ///< roots from which unused ones are looked for
 };
 
 }  // namespace kvo::optimized

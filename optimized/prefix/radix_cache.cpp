@@ -227,6 +227,7 @@ Result<Extended> PrefixRadixCache::extend(std::int64_t number, std::int64_t toke
   const std::int64_t held = std::ssize(request->slots);
   optimized::make_room(request->tokens, append.size());
   prepare_evict(room);
+  slots_.reserve(0);
   // More than all slots are refused for want of them, not of memory.
   if (tokens <= slots_.available() + tree_.total() + options_.page_size) {
     optimized::make_room(request->slots, static_cast<std::size_t>(tokens));
