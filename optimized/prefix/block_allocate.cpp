@@ -28,32 +28,32 @@ Error none_left() {
 
 void PrefixBlockCache::tell_removed(Id content) noexcept {
   if (!options_.events) return;
-  if (index_[content].first != kNone && !quirks_.has(Quirk::kRemovedWhileHeld)) return;
+  if (index_.first(content) != kNone && !quirks_.has(Quirk::kRemovedWhileHeld)) return;
   events_.begin(EventKind::kRemoved);
   events_.add_key(index_[content].name);
 }
 
 void PrefixBlockCache::set_key(Block block, Id content) noexcept {
   ContentIndex::Content& held = index_[content];
-  carried_[block] = {.content = content, .earlier = held.last, .later = kNone};
-  (held.last == kNone ? held.first : carried_[held.last].later) = block;
+  carried_[block] = content;
+  neighbours_[block] = {.earlier = held.last, .later = kNone};
+  (held.last == kNone ? index_.first(content) : neighbours_[held.last].later) = block;
   held.last = block;
   ++held.users;
 }
 
-// The caller tells it, and leaves the content.
 void PrefixBlockCache::drop_key(Block block) noexcept {
-  const auto [content, earlier, later] = std::exchange(carried_[block], {});
-  ContentIndex::Content& held = index_[content];
-  (earlier == kNone ? held.first : carried_[earlier].later) = later;
-  (later == kNone ? held.last : carried_[later].earlier) = earlier;
+  const Id content = std::exchange(carried_[block], kNone);
+  const auto [earlier, later] = neighbours_[block];
+  (earlier == kNone ? index_.first(content) : neighbours_[earlier].later) = later;
+  (later == kNone ? index_[content].last : neighbours_[later].earlier) = earlier;
   tell_removed(content);
   index_.leave(content);
 }
 
 void PrefixBlockCache::put_back(Block block, Block& front) noexcept {
   if (!queue_.unpin(block)) return;
-  if (options_.enable_caching && carried_[block].content != kNone) {
+  if (options_.enable_caching && carried_[block] != kNone) {
     queue_.put_last(block);
     return;
   }
@@ -66,7 +66,7 @@ void PrefixBlockCache::hand_out(Numbers& to) noexcept {
   const Block block = queue_.front();
   const Block next = queue_.behind(block);
   queue_.prefetch(next);
-  if (carried_[block].content != kNone) {
+  if (carried_[block] != kNone) {
     drop_key(block);
     evicted_.push_back(block);
   }
@@ -93,7 +93,7 @@ Status PrefixBlockCache::check_hits(const Request& request, const Allotment& wha
   if (quirks_.has(Quirk::kStaleHitsAdopted)) return {};
   for (std::size_t i = 0; i < hits.size(); ++i)
     if (hits[i] != 0 && (i >= request.keys.size() ||
-                         carried_[static_cast<std::size_t>(hits[i])].content != request.keys[i]))
+                         carried_[static_cast<std::size_t>(hits[i])] != request.keys[i]))
       return refused("hit_blocks: one does not carry the request's key");
   return {};
 }
@@ -190,10 +190,10 @@ Result<Allotted> PrefixBlockCache::allocate(std::int64_t number, const Allotment
   if (queue_.wrong() > 0 || planned.length - planned.adopted > planned.asked ||
       planned.keyed > planned.length || planned.skipped > prefix::kMostUnits)
     saved.emplace(queue_, request->table);
-  let_go(*request, behind);
-  if (needed(*request, what, planned.wanted, planned.computed) + spared >
-      queue_.free() - what.reserved)
-    return none_left();
+  const std::int64_t asked = let_go(*request, behind)
+                                 ? needed(*request, what, planned.wanted, planned.computed)
+                                 : planned.asked;
+  if (asked + spared > queue_.free() - what.reserved) return none_left();
   if (planned.skipped <= prefix::kMostUnits) adopt(*request, what.hit_blocks, planned.skipped);
   if (const auto code = saved ? refusal(*request, planned) : std::nullopt) {
     queue_ = std::move(saved->first);
@@ -216,13 +216,11 @@ Allotted PrefixBlockCache::carry_out(Request& request, const Plan& planned) noex
 }
 
 void PrefixBlockCache::adopt(Request& request, NumbersView hits, std::int64_t skipped) noexcept {
-  constexpr std::size_t kAhead = 8;
   if (skipped > 0) request.table.insert(request.table.end(), static_cast<std::size_t>(skipped), 0);
-  for (auto i = static_cast<std::size_t>(skipped); i < hits.size(); ++i) {
-    if (i + kAhead < hits.size()) queue_.prefetch(static_cast<Block>(hits[i + kAhead]));
-    queue_.pin(static_cast<Block>(hits[i]));
-    request.table.push_back(hits[i]);
-  }
+  if (skipped >= std::ssize(hits)) return;
+  const NumbersView adopted = hits.subspan(static_cast<std::size_t>(skipped));
+  queue_.pin_all(adopted);
+  request.table.insert(request.table.end(), adopted.begin(), adopted.end());
 }
 
 // For so many blocks that lose a key, and those that get one.
@@ -250,7 +248,7 @@ void PrefixBlockCache::register_blocks(Request& request, std::int64_t upto) noex
   for (std::int64_t i = request.registered; i < upto; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const auto block = static_cast<Block>(request.table[at]);
-    const bool keyed = block != 0 && carried_[block].content == kNone &&
+    const bool keyed = block != 0 && carried_[block] == kNone &&
                        (all || rules_.keeps_key(i, request.prompt, request.boundary));
     if (keyed) set_key(block, request.keys[at]);
     if (options_.events && keyed) {
@@ -276,14 +274,17 @@ Status PrefixBlockCache::cache(std::int64_t number, std::int64_t tokens) {
 }
 
 // PX-51
-void PrefixBlockCache::let_go(Request& request, std::int64_t tokens) noexcept {
+bool PrefixBlockCache::let_go(Request& request, std::int64_t tokens) noexcept {
   Block front = 0;
+  bool any = false;
   for (std::int64_t i = std::min(rules_.skipped_blocks(tokens), std::ssize(request.table)) - 1;
        i >= 0; --i) {
     std::int64_t& block = request.table[static_cast<std::size_t>(i)];
-    if (block == 0) return;
+    if (block == 0) break;
     put_back(static_cast<Block>(std::exchange(block, 0)), front);
+    any = true;
   }
+  return any;
 }
 
 // Tables hold a user of each block, until somebody releases one by hand.
@@ -318,14 +319,10 @@ Status PrefixBlockCache::skip(std::int64_t number, std::int64_t computed) {
 Status PrefixBlockCache::free(std::int64_t number) {
   Request* const request = find(number);
   if (request == nullptr) return {};
-  constexpr std::size_t kAhead = 8;
-  const Numbers& table = request->table;
-  if (Status good = check_release(table); !good) return good;
-  Block front = 0;
-  for (std::size_t i = table.size(); i > 0; --i) {
-    if (i > kAhead) queue_.prefetch(static_cast<Block>(table[i - 1 - kAhead]));
-    put_back(static_cast<Block>(table[i - 1]), front);
-  }
+  if (Status good = check_release(request->table); !good) return good;
+  queue_.release_from_the_end(request->table, [&](Block block) {
+    return options_.enable_caching && carried_[block] != kNone;
+  });
   request->table.clear();
   request->tracked = false;
   request->registered = 0;
@@ -380,7 +377,7 @@ Result<NumbersView> PrefixBlockCache::evict(NumbersView blocks) {
   if (options_.events) events_.reserve(blocks.size(), blocks.size(), 0);
   for (const std::int64_t number : blocks) {
     const std::int64_t block = number < 0 ? number + count : number;
-    if (carried_[static_cast<std::size_t>(block)].content == kNone) continue;
+    if (carried_[static_cast<std::size_t>(block)] == kNone) continue;
     drop_key(static_cast<Block>(block));
     evicted_.push_back(block);
   }
@@ -390,11 +387,10 @@ Result<NumbersView> PrefixBlockCache::evict(NumbersView blocks) {
 Result<bool> PrefixBlockCache::reset() {
   if (queue_.free() < options_.num_blocks - 1) return false;
   if (options_.events) events_.reserve(1, 0, 0);
-  for (Carried& carried : carried_) {
-    if (carried.content == kNone) continue;
-    ContentIndex::Content& held = index_[carried.content];
-    held.first = held.last = kNone;
-    index_.leave(std::exchange(carried, {}).content);
+  for (Id& carried : carried_) {
+    if (carried == kNone) continue;
+    index_.first(carried) = index_[carried].last = kNone;
+    index_.leave(std::exchange(carried, kNone));
   }
   if (options_.events) events_.begin(EventKind::kCleared);
   statistics_.reset = true;
@@ -403,8 +399,8 @@ Result<bool> PrefixBlockCache::reset() {
 
 std::optional<std::int64_t> PrefixBlockCache::lookup(const Key& key) const {
   const Id content = index_.find(key);
-  if (content == kNone || index_[content].first == kNone) return std::nullopt;
-  return index_[content].first;
+  if (content == kNone || index_.first(content) == kNone) return std::nullopt;
+  return index_.first(content);
 }
 
 }  // namespace kvo::optimized

@@ -59,7 +59,8 @@ PrefixBlockCache::PrefixBlockCache(const BlocksOptions& options, QuirkSet<Quirk>
       rules_(options),
       index_(static_cast<std::size_t>(options.block_size + options.hash_lookahead), hash_bits),
       queue_(options.num_blocks),
-      carried_(static_cast<std::size_t>(options.num_blocks)) {}
+      carried_(static_cast<std::size_t>(options.num_blocks), kNone),
+      neighbours_(carried_.size()) {}
 
 PrefixBlockCache::Request* PrefixBlockCache::find(std::int64_t request) {
   const auto at = static_cast<std::size_t>(request);
@@ -169,18 +170,17 @@ Status PrefixBlockCache::set(std::int64_t number, const RequestChange& change) {
   return {};
 }
 
-// PX-23: returns whether the lookup is defined.
-bool PrefixBlockCache::full_match(const Request& request, std::int64_t blocks) {
-  constexpr std::size_t kAhead = 16;
+// PX-23
+void PrefixBlockCache::full_match(const Request& request, std::int64_t blocks) {
   const std::size_t most = std::min(request.keys.size(), static_cast<std::size_t>(blocks));
-  make_room(shown_, most);
-  for (std::size_t i = 0; i < most; ++i) {
-    if (i + kAhead < most) index_.prefetch(request.keys[i + kAhead]);
-    const Block holder = index_[request.keys[i]].first;
+  shown_.resize(most);
+  std::size_t found = 0;
+  for (; found < most; ++found) {
+    const Block holder = index_.first(request.keys[found]);
     if (holder == kNone) break;
-    shown_.push_back(holder);
+    shown_[found] = holder;
   }
-  return true;
+  shown_.resize(found);
 }
 
 // PX-52. The run is found from its end, so it is written where it will stand.
@@ -192,7 +192,7 @@ bool PrefixBlockCache::window_match(const Request& request, std::int64_t blocks)
   shown_.assign(static_cast<std::size_t>(std::max(blocks, std::int64_t{0})), 0);
   std::int64_t run = 0;
   for (std::int64_t i = blocks - 1; i >= 0; --i) {
-    const Block holder = index_[request.keys[static_cast<std::size_t>(i)]].first;
+    const Block holder = index_.first(request.keys[static_cast<std::size_t>(i)]);
     if (holder == kNone) {
       run = 0;
       continue;
@@ -214,7 +214,7 @@ bool PrefixBlockCache::chunk_match(const Request& request, std::int64_t max_leng
   const auto keys = std::ssize(request.keys);
   for (std::int64_t i = skipped; i < blocks; ++i) {
     if (i >= keys) return !quirks_.has(Quirk::kLooksBeyondKeys);
-    const Block holder = index_[request.keys[static_cast<std::size_t>(i)]].first;
+    const Block holder = index_.first(request.keys[static_cast<std::size_t>(i)]);
     if (holder == kNone) break;
     shown_.push_back(holder);
   }
@@ -234,7 +234,7 @@ Result<BlocksHit> PrefixBlockCache::match(std::int64_t number,
     case Attention::kFull:
       if (most < 0 && quirks_.has(Quirk::kNoPromptAborts))
         return fail(Code::kPrecondition, "max_length: it is below 0");
-      defined = full_match(*request, std::max(blocks, std::int64_t{0}));
+      full_match(*request, std::max(blocks, std::int64_t{0}));
       break;
     case Attention::kSlidingWindow:
       defined = window_match(*request, blocks);
@@ -259,7 +259,7 @@ NumbersView PrefixBlockCache::table(std::int64_t number) const {
 std::int64_t PrefixBlockCache::cached_tokens(std::int64_t number) const {
   std::int64_t most = 0;
   for (const std::int64_t block : table(number)) {
-    const Id content = carried_[static_cast<std::size_t>(block)].content;
+    const Id content = carried_[static_cast<std::size_t>(block)];
     if (content != kNone) most = std::max(most, std::int64_t{index_[content].depth});
   }
   return most * options_.block_size;
@@ -287,7 +287,8 @@ BlocksState PrefixBlockCache::state() const {
     shown.queue.push_back(block);
   for (Block block = 0; block < carried_.size(); ++block) {
     shown.refs.push_back(queue_.users(block));
-    const auto [content, earlier, later] = carried_[block];
+    const Id content = carried_[block];
+    const auto [earlier, later] = neighbours_[block];
     if (content == kNone) {
       shown.keys.emplace_back();
       continue;
@@ -296,7 +297,7 @@ BlocksState PrefixBlockCache::state() const {
     if (earlier != kNone) continue;
     prefix::Holders& holders = shown.cached.emplace_back();
     holders.key = index_[content].name;
-    for (Block next = block; next != kNone; next = carried_[next].later)
+    for (Block next = block; next != kNone; next = neighbours_[next].later)
       holders.blocks.push_back(next);
   }
   return shown;
@@ -311,11 +312,13 @@ std::optional<std::string> PrefixBlockCache::broken_invariant() const {
   if (queued != queue_.free()) return "the queue is shorter than it is said to be";
   for (Block block = 1; block < carried_.size(); ++block) {
     if (queue_.users(block) <= 0) --queued;
-    const auto [content, earlier, later] = carried_[block];
+    const Id content = carried_[block];
+    const auto [earlier, later] = neighbours_[block];
     if (content == kNone) continue;
     const ContentIndex::Content& held = index_[content];
     if (held.users == 0) return "a block carries a content that was forgotten";
-    if ((earlier == kNone) != (held.first == block)) return "the first holder is another";
+    if ((earlier == kNone) != (index_.first(content) == block))
+      return "the first holder is another";
     if ((later == kNone) != (held.last == block)) return "the last holder is another";
   }
   if (queued != 0) return "a free block is not in the queue";

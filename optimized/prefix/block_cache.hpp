@@ -75,9 +75,8 @@ class PrefixBlockCache final : public prefix::BlockCache {
     bool tracked = false;
     std::int64_t registered = 0;  ///< blocks
   };
-  /// What a block carries, and its neighbours among those that carry the same.
-  struct Carried {
-    Id content = kNone;
+  /// The neighbours of a block among those that carry the same.
+  struct Neighbours {
     Block earlier = kNone;
     Block later = kNone;
   };
@@ -103,7 +102,7 @@ class PrefixBlockCache final : public prefix::BlockCache {
                 std::size_t whole) noexcept;
   [[nodiscard]] std::span<const prefix::Key> names(std::span<const Id> keys);
 
-  [[nodiscard]] bool full_match(const Request& request, std::int64_t blocks);
+  void full_match(const Request& request, std::int64_t blocks);
   [[nodiscard]] bool window_match(const Request& request, std::int64_t blocks);
   [[nodiscard]] bool chunk_match(const Request& request, std::int64_t max_length);
 
@@ -123,7 +122,8 @@ class PrefixBlockCache final : public prefix::BlockCache {
   void register_blocks(Request& request, std::int64_t upto) noexcept;
   [[nodiscard]] Status check_release(prefix::NumbersView blocks);
   [[nodiscard]] Status check_letting_go(const Request& request, std::int64_t tokens);
-  void let_go(Request& request, std::int64_t tokens) noexcept;
+  /// Returns  whether there was anything.
+  bool let_go(Request& request, std::int64_t tokens) noexcept;
   /// Puts a block that has lost its last user back, behind `front` if it goes there.
   void put_back(Block block, Block& front) noexcept;
   void set_key(Block block, Id content) noexcept;
@@ -135,7 +135,8 @@ class PrefixBlockCache final : public prefix::BlockCache {
   BlockRules rules_;
   ContentIndex index_;
   FreeQueue queue_;
-  std::vector<Carried> carried_;  ///< [block]
+  std::vector<Id> carried_;             ///< [block], a content or kNone
+  std::vector<Neighbours> neighbours_;  ///< [block]
   std::vector<std::unique_ptr<Request>> requests_;
   EventLog events_;
   bool released_by_hand_ = false;  ///< so that counts may have left the tables

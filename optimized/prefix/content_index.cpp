@@ -95,6 +95,7 @@ void ContentIndex::reserve(std::size_t more) {
   const std::size_t made = more - std::min(more, forgotten_count_);
   if (made >= kRoots - contents_.size()) throw std::bad_alloc();
   make_room(contents_, made);
+  make_room(firsts_, made);
   if (tokens_of_one_ > 0 && made > tokens_.max_size() / tokens_of_one_) throw std::bad_alloc();
   make_room(tokens_, made * tokens_of_one_);
   filed_.reserve(more);
@@ -106,9 +107,11 @@ ContentIndex::Id ContentIndex::make() noexcept {
     forgotten_ = contents_[content].before;
     --forgotten_count_;
     contents_[content] = {};
+    firsts_[content] = kNone;
     return content;
   }
   contents_.emplace_back();  // there is room
+  firsts_.push_back(kNone);
   tokens_.resize(tokens_.size() + tokens_of_one_);
   return static_cast<Id>(contents_.size() - 1);
 }

@@ -40,11 +40,10 @@ class ContentIndex {
 
   struct Content {
     prefix::Key name = {};
-    Id before = kNone;            ///< of a forgotten one: the next forgotten one
-    std::uint32_t users = 0;      ///< requests, holders and contents behind it
-    std::uint32_t first = kNone;  ///< the first and the last block that hold it
-    std::uint32_t last = kNone;
-    std::uint32_t depth = 0;  ///< contents before it, the root included
+    Id before = kNone;           ///< of a forgotten one: the next forgotten one
+    std::uint32_t users = 0;     ///< requests, holders and contents behind it
+    std::uint32_t last = kNone;  ///< the last block that holds it
+    std::uint32_t depth = 0;     ///< contents before it, the root included
   };
 
   /// Contents have `tokens` tokens. With fewer hash bits none is ever forgotten, so that a name
@@ -66,13 +65,15 @@ class ContentIndex {
 
   [[nodiscard]] Content& operator[](Id content) { return contents_[content]; }
   [[nodiscard]] const Content& operator[](Id content) const { return contents_[content]; }
+  /// The first block that holds it, or kNone. These lie by themselves, for lookups ask no more.
+  [[nodiscard]] std::uint32_t& first(Id content) { return firsts_[content]; }
+  [[nodiscard]] std::uint32_t first(Id content) const { return firsts_[content]; }
   /// The content of that name, or kNone.
   [[nodiscard]] Id find(const prefix::Key& name) const;
   /// Has the machine fetch what use() will look at.
   void prefetch(ChainHash hash) const {
     filed_.prefetch(static_cast<std::uint32_t>(cut(hash).low));
   }
-  void prefetch(Id content) const { __builtin_prefetch(&contents_[content]); }
   /// Contents that are known, without roots.
   [[nodiscard]] std::size_t size() const { return filed_.size(); }
 
@@ -89,6 +90,7 @@ class ContentIndex {
   std::size_t tokens_of_one_;
   unsigned hash_bits_;
   std::vector<Content> contents_;
+  std::vector<std::uint32_t> firsts_;  ///< [content]
   std::vector<prefix::Token> tokens_;  ///< [content][token]
   Id forgotten_ = kNone;
   std::size_t forgotten_count_ = 0;
