@@ -20,8 +20,9 @@ namespace {
 Error refused(const char* why) {
   return fail(Code::kPrecondition, why);
 }
+// Without words: making it must not fail, for blocks may have been let go.
 Error none_left() {
-  return fail(Code::kExhausted, "too few blocks are free");
+  return fail(Code::kExhausted);
 }
 
 }  // namespace

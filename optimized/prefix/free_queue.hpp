@@ -48,7 +48,7 @@ class FreeQueue {
       const auto block = static_cast<Block>(number);
       if (block == 0) continue;
       const std::int64_t users = users_[block]++;
-      if (users < 0) --wrong_;
+      if (users == -1) --wrong_;
       if (users != 0) continue;
       --free_;
       if (back == 0 || links_[front].before != block) {

@@ -170,6 +170,9 @@ TEST(FreeQueue, CountsBelowZeroStayInTheQueue) {
   EXPECT_FALSE(queue.unpin(0));
   EXPECT_EQ(queue.wrong(), 1);
   EXPECT_FALSE(queue.count_down(1));
+  EXPECT_FALSE(queue.unpin(1));
+  queue.pin(1);
+  EXPECT_EQ(queue.wrong(), 1);  // it is still below zero
   queue.pin(1);
   EXPECT_EQ(queue.wrong(), 0);
   EXPECT_THAT(listed(queue), ElementsAre(1, 2));
