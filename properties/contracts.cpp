@@ -7,6 +7,7 @@
 #include "cuda/snapshot/subjects.hpp"
 #include "cuda/views/subjects.hpp"
 #include "optimized/block_pool/subjects.hpp"
+#include "optimized/cells/subjects.hpp"
 #include "optimized/layered/subjects.hpp"
 #include "optimized/positional/subjects.hpp"
 #include "optimized/prefix/subjects.hpp"
@@ -113,6 +114,7 @@ std::vector<ContractRow> contract_rows() {
        .references = prefix::references,
        .optimized = optimized::prefix_subjects,
        .generators = prefix::generators},
+      {.name = "cells", .references = cells::references, .optimized = optimized::cells_subjects},
   };
 }
 

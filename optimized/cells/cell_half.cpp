@@ -1,0 +1,285 @@
+#include "optimized/cells/cell_half.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "reference/contract/values/check.hpp"
+
+namespace kvo::optimized {
+
+CellHalf::CellHalf(const cells::KvOptions& options, std::int64_t size, const cells::Window& window)
+    : window_(window), lost_(static_cast<std::size_t>(cells::kSequences)) {
+  streams_.reserve(static_cast<std::size_t>(options.streams()));
+  for (std::int32_t i = 0; i < options.streams(); ++i) {
+    const StreamTable::Sequences sequences =
+        options.unified ? StreamTable::Sequences() : StreamTable::Sequences{i, 1};
+    streams_.push_back(
+        {StreamTable(size, sequences, window), std::vector<Row>(static_cast<std::size_t>(size))});
+  }
+}
+
+bool CellHalf::search(const PlacedBatch& batch) noexcept {
+  return std::ranges::all_of(batch.runs, [&](const PlacedRun& run) {
+    const std::size_t n = run.end - run.begin;
+    return table(run.stream)
+        .search(start(run.stream, static_cast<std::int64_t>(n)), batch.slots.subspan(run.begin, n));
+  });
+}
+
+// Makes room in a slot, and remembers who lost what.
+void CellHalf::empty_slot(std::int32_t stream, std::int32_t cell) noexcept {
+  StreamTable& its = table(stream);
+  if (!its.is_used(cell)) {
+    note(stream, {.cell = cell}, true);
+    return;
+  }
+  const std::int32_t pos = its.pos(cell);
+  const std::int32_t shift = its.shift(cell);
+  const OwnerSet owners = its.owners(cell);
+  // Undoing goes backwards: the cell is emptied, and then its owners come back.
+  owners.each([&](std::int32_t seq) { note(stream, {cell, pos, shift, seq}, false); });
+  note(stream, {.cell = cell}, true);
+  its.remove(cell);
+  if (pos < 0) return;
+  owners.each([&](std::int32_t seq) {
+    std::int32_t& most = lost_[static_cast<std::size_t>(seq)];
+    most = losing_.has(seq) ? std::max(most, pos) : pos;
+  });
+  losing_.insert(owners);
+}
+
+void CellHalf::purge(std::int32_t stream) noexcept {
+  if (losing_ == OwnerSet()) return;
+  losing_.each([&](std::int32_t seq) {
+    // What counts as empty at position -1 hides that anything is left to purge.
+    if (table(stream).extremes(seq).min < 0) return;
+    const std::int32_t end =
+        std::min(lost_[static_cast<std::size_t>(seq)], cells::kMaxPosition - 1) + 1;
+    if (journaling_ && purges_too_)
+      for (const CellAt& each : table(stream).of(seq).between(0, end))
+        note(stream, {each.cell, each.pos, table(stream).shift(each.cell), seq}, false);
+    table(stream).remove_range(seq, 0, end);
+  });
+  losing_ = {};
+}
+
+void CellHalf::place(const PlacedBatch& batch) noexcept {
+  for (const PlacedRun& run : batch.runs) {
+    StreamTable& its = table(run.stream);
+    for (std::size_t i = run.begin; i < run.end; ++i) {
+      const auto row = static_cast<std::size_t>(batch.plan.rows()[i]);
+      const BatchPlan::Token& token = batch.plan.tokens()[row];
+      const auto seqs = batch.plan.seqs_of(token);
+      const std::int32_t cell = batch.slots[i];
+      empty_slot(run.stream, cell);
+      its.take(cell, token.pos, seqs.front());
+      for (const std::int32_t seq : seqs.subspan(1)) its.add_owner(cell, seq);
+    }
+    purge(run.stream);
+    set_head(run.stream, batch.slots[run.end - 1] + 1);
+  }
+}
+
+void CellHalf::write_row(Stream& stream, std::int32_t cell, const Row& row) noexcept {
+  const auto place = static_cast<std::size_t>(cell);
+  stream.rows[place] = row;
+  stream.written = std::max(stream.written, place + 1);
+}
+
+void CellHalf::write_rows(const PlacedBatch& batch) noexcept {
+  for (const PlacedRun& run : batch.runs)
+    for (std::size_t i = run.begin; i < run.end; ++i) {
+      const std::int32_t row = batch.plan.rows()[i];
+      const std::int64_t tag = batch.first_tag + row;
+      const std::int32_t pos = batch.plan.tokens()[static_cast<std::size_t>(row)].pos;
+      write_row(at(run.stream), batch.slots[i], {tag, pos, tag});
+    }
+}
+
+std::int64_t CellHalf::n_kv(std::span<const PlacedRun> runs, std::int64_t n_pad) const {
+  const std::int64_t grain = std::max<std::int64_t>(n_pad, 256);
+  std::int64_t most = 0;
+  for (const PlacedRun& run : runs) most = std::max(most, table(run.stream).used_end());
+  return std::min(size(), std::max(grain, (most + grain - 1) / grain * grain));
+}
+
+bool CellHalf::restore(const cells::SavedStream& saved, std::int32_t seq,
+                       std::span<std::int32_t> slots) noexcept {
+  const std::int32_t stream = stream_of(seq);
+  StreamTable& its = table(stream);
+  if (!its.search(start(stream, std::ssize(slots)), slots)) return false;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    empty_slot(stream, slots[i]);
+    its.take(slots[i], saved[i].pos, seq);
+  }
+  purge(stream);
+  set_head(stream, slots.back() + 1);
+  return true;
+}
+
+void CellHalf::restore_rows(const cells::SavedStream& saved, std::int32_t stream,
+                            std::span<const std::int32_t> slots) noexcept {
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    write_row(at(stream), slots[i], {saved[i].k, saved[i].rot, saved[i].v});
+}
+
+void CellHalf::remove(std::int32_t seq, std::int64_t begin, std::int64_t end) noexcept {
+  const std::int32_t stream = stream_of(seq);
+  if (journaling_ && purges_too_)
+    for (const CellAt& each : table(stream).of(seq).between(begin, end))
+      note(stream, {each.cell, each.pos, table(stream).shift(each.cell), seq}, false);
+  lower_head(stream, table(stream).remove_range(seq, begin, end));
+}
+
+void CellHalf::remove_any(std::int64_t begin, std::int64_t end) noexcept {
+  for (std::int32_t i = 0; i < streams(); ++i) lower_head(i, table(i).remove_range(begin, end));
+}
+
+void CellHalf::keep_journal(bool purges) noexcept {
+  journal_.clear();
+  journaling_ = true;
+  purges_too_ = purges;
+}
+
+void CellHalf::reserve_journal(std::size_t tokens, bool purges) {
+  // A slot that is written is noted with its owner. What is placed can be purged, too.
+  std::size_t most = tokens * 3;
+  for (const Stream& stream : streams_) {
+    const StreamTable::Sequences& range = stream.table.sequences();
+    for (std::int32_t seq = range.first; seq < range.first + range.count; ++seq) {
+      const OwnedCells& its = stream.table.of(seq);
+      most += purges ? its.size() : its.index_of(0);
+    }
+  }
+  journal_.reserve(most);
+}
+
+void CellHalf::undo(std::size_t from) noexcept {
+  journaling_ = false;
+  for (; journal_.size() > from; journal_.pop_back()) {
+    const auto& [before, stream, slot] = journal_.back();
+    StreamTable& its = table(stream);
+    if (slot) {
+      if (its.is_used(before.cell)) its.remove(before.cell);
+    } else if (its.is_used(before.cell)) {
+      its.add_owner(before.cell, before.seq);
+    } else {
+      its.take(before.cell, before.pos, before.seq);
+      its.set_shift(before.cell, before.shift);
+    }
+  }
+}
+
+void CellHalf::clear(bool data) noexcept {
+  for (Stream& stream : streams_) {
+    stream.table.reset();
+    stream.head = 0;
+    if (!data) continue;
+    std::fill_n(stream.rows.begin(), stream.written, Row());
+    stream.written = 0;
+  }
+}
+
+bool CellHalf::turn() noexcept {
+  bool any = false;
+  for (Stream& stream : streams_) {
+    if (!stream.table.has_shift()) continue;
+    any = true;
+    stream.table.each_shift([&](std::int64_t cell, std::int32_t shift) {
+      stream.rows[static_cast<std::size_t>(cell)].rot += shift;
+      stream.written = std::max(stream.written, static_cast<std::size_t>(cell) + 1);
+    });
+    stream.table.reset_shift();
+  }
+  return any;
+}
+
+void CellHalf::copy_rows(std::int32_t from, std::int32_t to) noexcept {
+  const Stream& source = at(from);
+  Stream& target = at(to);
+  // Behind both ends rows are alike.
+  std::copy_n(source.rows.begin(), std::max(source.written, target.written), target.rows.begin());
+  target.written = source.written;
+}
+
+cells::SavedStream CellHalf::saved(std::int32_t stream, std::int32_t seq,
+                                   std::int64_t n_seq_max) const {
+  const Stream& its = at(stream);
+  std::vector<std::int32_t> numbers;
+  if (seq < 0) {
+    numbers.reserve(static_cast<std::size_t>(its.table.used()));
+    its.table.each_used([&](std::int32_t cell) { numbers.push_back(cell); });
+  } else if (stream_of(seq) == stream) {
+    const cells::Extremes extremes = its.table.extremes(seq);
+    for (const CellAt& each : its.table.of(seq).all())
+      if (!window_.masks(each.pos, extremes.max)) numbers.push_back(each.cell);
+    std::ranges::sort(numbers);
+  }
+  cells::SavedStream saved(numbers.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const Row& row = its.rows[static_cast<std::size_t>(numbers[i])];
+    saved[i].pos = its.table.pos(numbers[i]);
+    if (seq < 0) {
+      its.table.owners(numbers[i]).each([&](std::int32_t owner) {
+        if (owner < n_seq_max) saved[i].seqs.push_back(owner);
+      });
+    } else if (seq < n_seq_max) {
+      saved[i].seqs.push_back(seq);
+    }
+    saved[i].k = row.k;
+    saved[i].rot = row.rot;
+    saved[i].v = row.v;
+  }
+  return saved;
+}
+
+void CellHalf::reserve_whole(const cells::SavedStream& saved, std::int32_t stream) {
+  std::vector<std::size_t> counts(static_cast<std::size_t>(cells::kSequences));
+  for (const cells::SavedCell& cell : saved)
+    for (const std::int64_t seq : cell.seqs) ++counts[static_cast<std::size_t>(seq)];
+  for (std::int32_t seq = 0; seq < cells::kSequences; ++seq)
+    if (const std::size_t count = counts[static_cast<std::size_t>(seq)]; count > 0)
+      table(stream).reserve(seq, count);
+}
+
+void CellHalf::put_whole(const cells::SavedStream& saved, std::int32_t stream, bool rows) noexcept {
+  StreamTable& its = table(stream);
+  for (std::size_t i = 0; i < saved.size(); ++i) {
+    const auto cell = static_cast<std::int32_t>(i);
+    its.set_pos(cell, saved[i].pos);
+    for (const std::int64_t seq : saved[i].seqs)
+      its.add_owner(cell, static_cast<std::int32_t>(seq));
+    if (rows) write_row(at(stream), cell, {saved[i].k, saved[i].rot, saved[i].v});
+  }
+}
+
+std::vector<cells::ShownTable> CellHalf::tables() const {
+  std::vector<cells::ShownTable> shown;
+  shown.reserve(streams_.size());
+  for (const Stream& stream : streams_) shown.push_back(stream.table.shown());
+  return shown;
+}
+
+std::vector<cells::StreamRows> CellHalf::rows() const {
+  std::vector<cells::StreamRows> shown(streams_.size());
+  for (std::size_t s = 0; s < shown.size(); ++s) {
+    for (auto* column : {&shown[s].k, &shown[s].rot, &shown[s].v})
+      column->reserve(streams_[s].rows.size());
+    for (const Row& row : streams_[s].rows) {
+      shown[s].k.push_back(row.k);
+      shown[s].rot.push_back(row.rot);
+      shown[s].v.push_back(row.v);
+    }
+  }
+  return shown;
+}
+
+std::optional<std::string> CellHalf::broken() const {
+  for (std::size_t i = 0; i < streams_.size(); ++i)
+    if (const auto found = streams_[i].table.broken())
+      return fmt::format("stream {}: {}", i, *found);
+  return std::nullopt;
+}
+
+}  // namespace kvo::optimized
