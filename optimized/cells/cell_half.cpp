@@ -218,7 +218,7 @@ cells::SavedStream CellHalf::saved(std::int32_t stream, std::int32_t seq,
   }
   cells::SavedStream saved(numbers.size());
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const Row& row = its.rows[static_cast<std::size_t>(numbers[i])];
+    saved[i].k = numbers[i];
     saved[i].pos = its.table.pos(numbers[i]);
     if (seq < 0) {
       its.table.owners(numbers[i]).each([&](std::int32_t owner) {
@@ -227,11 +227,17 @@ cells::SavedStream CellHalf::saved(std::int32_t stream, std::int32_t seq,
     } else if (seq < n_seq_max) {
       saved[i].seqs.push_back(seq);
     }
-    saved[i].k = row.k;
-    saved[i].rot = row.rot;
-    saved[i].v = row.v;
   }
   return saved;
+}
+
+void CellHalf::fill_rows(cells::SavedStream& saved, std::int32_t stream) const noexcept {
+  for (cells::SavedCell& cell : saved) {
+    const Row& row = at(stream).rows[static_cast<std::size_t>(cell.k)];
+    cell.k = row.k;
+    cell.rot = row.rot;
+    cell.v = row.v;
+  }
 }
 
 void CellHalf::reserve_whole(const cells::SavedStream& saved, std::int32_t stream) {

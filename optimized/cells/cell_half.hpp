@@ -105,9 +105,11 @@ class CellHalf {
   bool turn() noexcept;
   void copy_rows(std::int32_t from, std::int32_t to) noexcept;
 
-  /// What state_save has of a stream (LC-71, LC-72). Throws std::bad_alloc.
+  /// What state_save has of a stream (LC-71, LC-72), with the number of the cell in the place of
+  /// its row, until fill_rows. Throws std::bad_alloc.
   [[nodiscard]] cells::SavedStream saved(std::int32_t stream, std::int32_t seq,
                                          std::int64_t n_seq_max) const;
+  void fill_rows(cells::SavedStream& saved, std::int32_t stream) const noexcept;
   /// Puts saved cells into a stream that is empty (LC-75), maybe without their rows (LC-76);
   /// reserve_whole, which throws std::bad_alloc, has made room. @{
   void reserve_whole(const cells::SavedStream& saved, std::int32_t stream);

@@ -16,6 +16,14 @@ cells::SavedState KvCellsCache::do_state_save(std::int32_t seq, bool partial) {
   };
   if (!partial) save(halves_.front(), state.base);
   if (is_pair()) save(halves_.back(), state.window);
+  // Nothing allocates from here on.
+  if (!has(Quirk::kSavedBeforeUpdate)) update();
+  const auto fill = [](const CellHalf& half, std::vector<cells::SavedStream>& streams) {
+    for (std::size_t i = 0; i < streams.size(); ++i)
+      half.fill_rows(streams[i], static_cast<std::int32_t>(i));
+  };
+  fill(halves_.front(), state.base);
+  fill(halves_.back(), state.window);
   return state;
 }
 

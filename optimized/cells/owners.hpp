@@ -15,6 +15,23 @@ class OwnerSet {
   [[nodiscard]] bool has(std::int32_t seq) const { return (word(seq) >> (seq & 63) & 1U) != 0; }
   void insert(std::int32_t seq) { word(seq) |= std::uint64_t{1} << (seq & 63); }
   void erase(std::int32_t seq) { word(seq) &= ~(std::uint64_t{1} << (seq & 63)); }
+  void put(std::int32_t seq, bool in) {
+    if (in) {
+      insert(seq);
+    } else {
+      erase(seq);
+    }
+  }
+  /// The smallest number from there on that is not in; 256 if there is none.
+  [[nodiscard]] std::int32_t next_missing(std::int32_t from) const {
+    std::uint64_t left = ~std::uint64_t{0} << (from & 63);
+    for (std::size_t i = static_cast<std::size_t>(from) / 64; i < words_.size(); ++i) {
+      if (const std::uint64_t missing = ~words_[i] & left; missing != 0)
+        return static_cast<std::int32_t>(i * 64) + std::countr_zero(missing);
+      left = ~std::uint64_t{0};
+    }
+    return static_cast<std::int32_t>(words_.size() * 64);
+  }
   void insert(const OwnerSet& other) {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
   }
