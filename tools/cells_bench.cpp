@@ -1,0 +1,255 @@
+// Bookkeeping of `cells.kv`, reference and optimized side by side.
+//
+// Unified caches are filled to three quarters, the sequences' tokens in turn, so that no two
+// neighbouring cells have one owner. `decode` places a token each of so many sequences; `mask` also
+// writes their masks. `window` does the former under a sliding window in a cache that is full,
+// where each token takes a cell that fell out of its owner's window. `shift` takes positions out of
+// the middle of a sequence, moves those behind, and turns their keys; `share` gives a sequence's
+// cells to another one. `copy` copies a sequence between streams, rows included. Only these calls
+// are timed; what they use up is put back in between.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "optimized/cells/kv_cells_cache.hpp"
+#include "reference/cells/plain_kv_cache.hpp"
+#include "reference/contract/values/check.hpp"
+
+namespace kvo {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kChunk = 128;  // tokens of a batch that fills
+constexpr std::int32_t kDropped = 64;
+
+// A cache whose sequences have equal lengths.
+class FilledCells {
+ public:
+  FilledCells(const cells::MakeKv& make, const cells::KvOptions& options, std::int64_t sequences,
+              std::int64_t length)
+      : lengths_(static_cast<std::size_t>(sequences)), cells_(options.size) {
+    auto made = make(options);
+    KVO_CHECK(made.has_value());
+    cache_ = std::move(*made);
+    while (lengths_.back() < length) {
+      for (std::int64_t i = 0; i < kChunk; ++i) add(i % sequences);
+      decode(nullptr);
+    }
+    filled_ = lengths_.front();
+  }
+
+  cells::KvCache& cache() { return *cache_; }
+  [[nodiscard]] std::int64_t length(std::int64_t seq) const {
+    return lengths_[static_cast<std::size_t>(seq)];
+  }
+  void set_length(std::int64_t seq, std::int64_t length) {
+    lengths_[static_cast<std::size_t>(seq)] = length;
+  }
+  [[nodiscard]] std::int64_t sequences() const { return std::ssize(lengths_); }
+
+  // One more token of a sequence in the batch.
+  void add(std::int64_t seq) {
+    positions_.push_back(static_cast<std::int32_t>(lengths_[static_cast<std::size_t>(seq)]++));
+    sequences_.push_back(seq);
+    ends_.push_back(sequences_.size());
+  }
+  // A token each of the sequences whose turn it is.
+  void add_in_turn(std::int64_t batch) {
+    for (std::int64_t i = 0; i < batch; ++i) add(next_++ % sequences());
+  }
+  // Decodes the batch; seconds.
+  double decode(const cells::SeeUbatch& see) {
+    const cells::Batch batch{
+        .positions = positions_, .sequences = sequences_, .ends = ends_, .n_ubatch = 512};
+    const auto begin = Clock::now();
+    const Status done = cache_->decode(batch, see ? see : nothing_);
+    const std::chrono::duration<double> spent = Clock::now() - begin;
+    KVO_CHECK(done.has_value());
+    positions_.clear();
+    sequences_.clear();
+    ends_.clear();
+    return spent.count();
+  }
+  // Takes back what was added since the cache was filled, if so many tokens would not fit.
+  void make_room(std::int64_t tokens) {
+    std::int64_t used = tokens;
+    for (const std::int64_t length : lengths_) used += length;
+    if (used <= cells_) return;
+    for (std::int64_t seq = 0; seq < sequences(); ++seq) {
+      KVO_CHECK(cache_->seq_rm(seq, static_cast<std::int32_t>(filled_), -1).has_value());
+      set_length(seq, filled_);
+    }
+    next_ = 0;
+  }
+
+ private:
+  std::unique_ptr<cells::KvCache> cache_;
+  std::vector<std::int64_t> lengths_;
+  std::int64_t cells_;
+  std::int64_t filled_ = 0;
+  std::int64_t next_ = 0;
+  std::vector<std::int32_t> positions_;
+  std::vector<std::int64_t> sequences_;
+  std::vector<std::size_t> ends_;
+  cells::SeeUbatch nothing_ = [](const cells::PlacedUbatch& /*ubatch*/) {};
+};
+
+cells::KvOptions unified(std::int64_t size, std::int64_t sequences) {
+  return {.size = size, .n_seq_max = sequences};
+}
+
+void decode(benchmark::State& state, const cells::MakeKv& make, bool with_mask) {
+  FilledCells filled(make, unified(state.range(0), state.range(1)), state.range(1),
+                     state.range(0) * 3 / 4 / state.range(1));
+  const std::int64_t batch = state.range(2);
+  std::vector<float> mask(static_cast<std::size_t>(batch * state.range(0)));
+  const cells::SeeUbatch see = [&](const cells::PlacedUbatch& ubatch) {
+    const auto entries = static_cast<std::size_t>(batch * ubatch.n_kv(cells::Half::kBase));
+    ubatch.mask(cells::Half::kBase, std::span<float>(mask).first(entries));
+    benchmark::DoNotOptimize(mask.data());
+  };
+  for (auto _ : state) {
+    filled.make_room(batch);
+    filled.add_in_turn(batch);
+    state.SetIterationTime(filled.decode(with_mask ? see : nullptr));
+  }
+}
+
+// Windows of half of what a sequence has when the cache is full.
+void window(benchmark::State& state, const cells::MakeKv& make) {
+  cells::KvOptions options = unified(state.range(0), state.range(1));
+  const std::int64_t length = state.range(0) / state.range(1);
+  options.window = {cells::WindowType::kStandard, static_cast<std::int32_t>(length / 2)};
+  FilledCells filled(make, options, state.range(1), length + length / 8);
+  for (auto _ : state) {
+    filled.add_in_turn(state.range(2));
+    state.SetIterationTime(filled.decode(nullptr));
+  }
+}
+
+void shift(benchmark::State& state, const cells::MakeKv& make) {
+  constexpr std::int32_t kKept = 4;
+  FilledCells filled(make, unified(state.range(0), state.range(1)), state.range(1),
+                     state.range(0) * 3 / 4 / state.range(1));
+  std::int64_t seq = 0;
+  for (auto _ : state) {
+    const auto begin = Clock::now();
+    const auto removed = filled.cache().seq_rm(seq, kKept, kKept + kDropped);
+    const Status moved = filled.cache().seq_add(seq, kKept + kDropped, -1, -kDropped);
+    const bool updated = filled.cache().update();
+    const std::chrono::duration<double> spent = Clock::now() - begin;
+    KVO_CHECK(removed.has_value() && moved.has_value() && updated);
+    state.SetIterationTime(spent.count());
+    filled.set_length(seq, filled.length(seq) - kDropped);
+    for (std::int32_t i = 0; i < kDropped; ++i) filled.add(seq);
+    filled.decode(nullptr);
+    seq = (seq + 1) % filled.sequences();
+  }
+}
+
+void share(benchmark::State& state, const cells::MakeKv& make) {
+  FilledCells filled(make, unified(state.range(0), state.range(1) + 1), state.range(1),
+                     state.range(0) * 3 / 4 / state.range(1));
+  const std::int64_t dst = state.range(1);
+  std::int64_t seq = 0;
+  for (auto _ : state) {
+    const auto begin = Clock::now();
+    const Status shared = filled.cache().seq_cp(seq, dst, -1, -1);
+    const std::chrono::duration<double> spent = Clock::now() - begin;
+    KVO_CHECK(shared.has_value());
+    state.SetIterationTime(spent.count());
+    KVO_CHECK(filled.cache().seq_rm(dst, -1, -1).has_value());
+    seq = (seq + 1) % filled.sequences();
+  }
+}
+
+void copy(benchmark::State& state, const cells::MakeKv& make) {
+  cells::KvOptions options = unified(state.range(0) / state.range(1), state.range(1));
+  options.unified = false;
+  FilledCells filled(make, options, state.range(1) / 2, options.size * 3 / 4);
+  std::int64_t seq = 0;
+  for (auto _ : state) {
+    const auto begin = Clock::now();
+    const Status copied = filled.cache().seq_cp(seq, seq + state.range(1) / 2, -1, -1);
+    const bool updated = filled.cache().update();
+    const std::chrono::duration<double> spent = Clock::now() - begin;
+    KVO_CHECK(copied.has_value() && updated);
+    state.SetIterationTime(spent.count());
+    seq = (seq + 1) % filled.sequences();
+  }
+}
+
+constexpr auto kReference = cells::PlainKv::make;
+constexpr auto kOptimized = optimized::KvCellsCache::make;
+
+void reference_decode(benchmark::State& state) {
+  decode(state, kReference, false);
+}
+void optimized_decode(benchmark::State& state) {
+  decode(state, kOptimized, false);
+}
+void reference_mask(benchmark::State& state) {
+  decode(state, kReference, true);
+}
+void optimized_mask(benchmark::State& state) {
+  decode(state, kOptimized, true);
+}
+void reference_window(benchmark::State& state) {
+  window(state, kReference);
+}
+void optimized_window(benchmark::State& state) {
+  window(state, kOptimized);
+}
+void reference_shift(benchmark::State& state) {
+  shift(state, kReference);
+}
+void optimized_shift(benchmark::State& state) {
+  shift(state, kOptimized);
+}
+void reference_share(benchmark::State& state) {
+  share(state, kReference);
+}
+void optimized_share(benchmark::State& state) {
+  share(state, kOptimized);
+}
+void reference_copy(benchmark::State& state) {
+  copy(state, kReference);
+}
+void optimized_copy(benchmark::State& state) {
+  copy(state, kOptimized);
+}
+
+// Cells, sequences, tokens of a batch.
+void batches(benchmark::internal::Benchmark* benchmark) {
+  for (const std::int64_t cells : {4'096, 131'072})
+    for (const std::int64_t tokens : {1, 64}) benchmark->Args({cells, 64, tokens});
+}
+void sizes(benchmark::internal::Benchmark* benchmark) {
+  for (const std::int64_t cells : {8'192, 131'072}) benchmark->Args({cells, 64});
+}
+
+// Fixed, so that each cache is filled once: that takes the reference longer than what is timed.
+constexpr std::int64_t kFew = 32;
+constexpr std::int64_t kMany = 4'096;
+
+BENCHMARK(reference_decode)->Apply(batches)->UseManualTime()->Iterations(kFew);
+BENCHMARK(optimized_decode)->Apply(batches)->UseManualTime()->Iterations(kMany);
+BENCHMARK(reference_mask)->Apply(batches)->UseManualTime()->Iterations(kFew);
+BENCHMARK(optimized_mask)->Apply(batches)->UseManualTime()->Iterations(kFew * 4);
+BENCHMARK(reference_window)->Apply(batches)->UseManualTime()->Iterations(kFew);
+BENCHMARK(optimized_window)->Apply(batches)->UseManualTime()->Iterations(kMany);
+BENCHMARK(reference_shift)->Apply(sizes)->UseManualTime()->Iterations(kFew);
+BENCHMARK(optimized_shift)->Apply(sizes)->UseManualTime()->Iterations(kMany);
+BENCHMARK(reference_share)->Apply(sizes)->UseManualTime()->Iterations(kFew);
+BENCHMARK(optimized_share)->Apply(sizes)->UseManualTime()->Iterations(kMany);
+BENCHMARK(reference_copy)->Apply(sizes)->UseManualTime()->Iterations(kFew);
+BENCHMARK(optimized_copy)->Apply(sizes)->UseManualTime()->Iterations(kMany);
+
+}  // namespace
+}  // namespace kvo
