@@ -109,7 +109,6 @@ std::vector<ContractRow> contract_rows() {
        .oracle = views::history_oracle,
        .laws = views::laws,
        .mutants = views::mutants},
-      {.name = "cells", .references = cells::references},
       {.name = "prefix",
        .references = prefix::references,
        .optimized = optimized::prefix_subjects,
