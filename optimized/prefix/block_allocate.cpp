@@ -115,12 +115,11 @@ std::int64_t PrefixBlockCache::needed(const Request& request, const Allotment& w
 }
 
 PrefixBlockCache::Plan PrefixBlockCache::plan(const Request& request, const Allotment& what) const {
-  const std::int64_t size = options_.block_size;
   const std::int64_t most = options_.max_model_len;
   Plan made;
   made.computed = request.computed + what.hit_tokens + what.external;
   made.within = std::min(made.computed, most);
-  made.wanted = ceil_of(std::min(made.within + what.tokens + what.lookahead, most), size);
+  made.wanted = rules_.covering(std::min(made.within + what.tokens + what.lookahead, most));
   made.adopts = !request.tracked && (!what.hit_blocks.empty() || what.external > 0);
   made.adopted = std::ssize(request.table);
   if (made.adopts) {
@@ -129,11 +128,12 @@ PrefixBlockCache::Plan PrefixBlockCache::plan(const Request& request, const Allo
   }
   made.loaded = made.adopted;
   if (made.adopts && what.external > 0 && made.computed > rules_.skipped(made.computed))
-    made.loaded = std::max(made.adopted, ceil_of(made.computed, size));
+    made.loaded = std::max(made.adopted, rules_.covering(made.computed));
   made.length = std::max(made.loaded, made.wanted);
   if (!what.delay_caching)
-    made.keyed = std::min(std::min(made.within + what.tokens, std::ssize(request.tokens)) / size,
-                          std::ssize(request.keys));
+    made.keyed =
+        std::min(rules_.whole(std::min(made.within + what.tokens, std::ssize(request.tokens))),
+                 std::ssize(request.keys));
   made.asked = needed(request, what, made.wanted, made.computed);
   return made;
 }
@@ -141,7 +141,7 @@ PrefixBlockCache::Plan PrefixBlockCache::plan(const Request& request, const Allo
 bool PrefixBlockCache::fits_whole(const Request& request, const Allotment& what, const Plan& plan,
                                   std::int64_t spared) const {
   const std::int64_t whole = std::min(std::ssize(request.tokens), options_.max_model_len);
-  const std::int64_t blocks = rules_.admitted(ceil_of(whole, options_.block_size));
+  const std::int64_t blocks = rules_.admitted(rules_.covering(whole));
   return needed(request, what, blocks, plan.within) + spared <= queue_.free();
 }
 
@@ -266,7 +266,7 @@ void PrefixBlockCache::register_blocks(Request& request, std::int64_t upto) noex
 Status PrefixBlockCache::cache(std::int64_t number, std::int64_t tokens) {
   Request* const request = find(number);
   if (request == nullptr) return refused("request: it was never made");
-  const std::int64_t upto = std::min(tokens / options_.block_size, std::ssize(request->keys));
+  const std::int64_t upto = std::min(rules_.whole(tokens), std::ssize(request->keys));
   if (upto > request->registered && upto > std::ssize(request->table))
     return refused("tokens: more than blocks are for");
   reserve_events(*request, upto, 0);

@@ -75,7 +75,7 @@ const PrefixBlockCache::Request* PrefixBlockCache::find(std::int64_t request) co
 std::int64_t PrefixBlockCache::whole_blocks(std::size_t tokens) const {
   if (!options_.enable_caching) return 0;
   const std::int64_t reached = static_cast<std::int64_t>(tokens) - options_.hash_lookahead;
-  return std::max(floor_of(reached, options_.block_size), std::int64_t{0});
+  return std::max(rules_.whole(reached), std::int64_t{0});
 }
 
 // Hashes come first: they wait for each other, but not for the memory that they have fetched.
@@ -208,7 +208,7 @@ bool PrefixBlockCache::window_match(const Request& request, std::int64_t blocks)
 }
 
 bool PrefixBlockCache::chunk_match(const Request& request, std::int64_t max_length) {
-  const std::int64_t blocks = floor_of(max_length, options_.block_size);
+  const std::int64_t blocks = rules_.whole(max_length);
   const std::int64_t skipped = max_length <= 0 ? 0 : rules_.skipped_blocks(max_length);
   shown_.assign(static_cast<std::size_t>(skipped), 0);
   const auto keys = std::ssize(request.keys);
@@ -228,7 +228,7 @@ Result<BlocksHit> PrefixBlockCache::match(std::int64_t number,
   shown_.clear();
   if (!options_.enable_caching || request->skip_reading) return BlocksHit{};
   const std::int64_t most = max_length.value_or(std::ssize(request->tokens) - 1);
-  const std::int64_t blocks = floor_of(most, options_.block_size);
+  const std::int64_t blocks = rules_.whole(most);
   bool defined = true;
   switch (options_.attention) {
     case Attention::kFull:
