@@ -16,6 +16,7 @@
 #include "optimized/snapshot/subjects.hpp"
 #include "optimized/views/subjects.hpp"
 #include "properties/block_pool/contract.hpp"
+#include "properties/cells/contract.hpp"
 #include "properties/devices/mutants/device_mutant.hpp"
 #include "properties/generation/contract.hpp"
 #include "properties/generation/lowering.hpp"
@@ -113,7 +114,10 @@ std::vector<ContractRow> contract_rows() {
        .references = prefix::references,
        .optimized = optimized::prefix_subjects,
        .generators = prefix::generators},
-      {.name = "cells", .references = cells::references, .optimized = optimized::cells_subjects},
+      {.name = "cells",
+       .references = cells::references,
+       .optimized = optimized::cells_subjects,
+       .generators = cells::generators},
   };
 }
 

@@ -18,7 +18,7 @@ Sizes draw_sizes(Draw& draw, bool unified, Scale scale) {
   sizes.window = static_cast<std::int32_t>(draw.between(1, 5));
   if (draw.percent(8)) sizes.cells = draw.size(1, 33);
   if (scale == Scale::kLong) {
-    sizes = {.cells = draw.between(4, 8), .n_seq_max = draw.between(1, 2), .window = 2};
+    sizes = {.cells = draw.between(8, 16), .n_seq_max = draw.between(1, 2), .window = 2};
   } else if (scale == Scale::kLarge) {
     constexpr std::int64_t kMostOfAll = 8'192;
     sizes.n_seq_max = draw.percent(50) ? draw.between(1, 4) : draw.edge(4, 129);

@@ -41,7 +41,7 @@ void KvScript::changed(std::int64_t cost) {
 void KvScript::saw(const New& /*op*/, const Observation& seen) {
   if (seen.error) return;
   begun_ = true;
-  seen_ = {.exact = true, .extremes = {}, .used = {}};
+  seen_ = {.exact = false, .extremes = {}, .used = {}};
   saved_.clear();
   moved_ = recovers_ = was_full_ = false;
   if (options().size > 64) reach(Label::kMoreThan64Cells);
@@ -66,7 +66,8 @@ void KvScript::saw(const Decode& op, const Observation& seen) {
   if (seen.failed_with(Code::kPrecondition)) return saw_refusal(seen);
   constexpr std::int64_t kPasses = 12;
   changed(kPasses * drawn_.all_cells() + tokens * (drawn_.narrow() + options().size));
-  if (seen.error && seen.error->detail == "invalid_batch") return reach(KvState::kInvalidBatch);
+  if (seen.error && seen.error->code_text() == "other:invalid_batch")
+    return reach(KvState::kInvalidBatch);
   if (moved_) reach(KvState::kMovedBeforeADecode);
   moved_ = false;
   if (seen.failed_with(Code::kFull)) {
@@ -84,8 +85,8 @@ void KvScript::saw(const Decode& op, const Observation& seen) {
   for (const ShownUbatch& ubatch : *ubatches) {
     saw_ubatch(ubatch, op);
     if (!was_exact || ubatches->size() != 1 || !options().unified) continue;
-    for (const std::int32_t slot : ubatch.slots)
-      if (seen_.used[0][static_cast<std::size_t>(slot)]) reach(KvState::kUsedCellTaken);
+    for (const std::int32_t slot : ubatch.slots_swa.value_or(ubatch.slots))
+      if (seen_.used[static_cast<std::size_t>(slot)]) reach(KvState::kUsedCellTaken);
   }
 }
 
@@ -117,7 +118,8 @@ void KvScript::saw_window() {
 
 void KvScript::saw_ubatch(const ShownUbatch& ubatch, const Decode& op) {
   if (std::ssize(ubatch.rows) > op.n_ubatch) reach(KvState::kUbatchTooLarge);
-  if (options().unified && !std::ranges::is_sorted(ubatch.slots)) reach(KvState::kSearchWrapped);
+  if (options().unified && !std::ranges::is_sorted(ubatch.slots_swa.value_or(ubatch.slots)))
+    reach(KvState::kSearchWrapped);
   constexpr std::int64_t kLeastMask = 256;
   if (ubatch.n_kv > kLeastMask) reach(Label::kMaskBeyond256Cells);
   if (ubatch.n_kv < options().size) reach(Label::kMaskOfAPart);
@@ -239,16 +241,17 @@ void KvScript::saw(const ShowState& /*op*/, const Observation& seen) {
   const auto& shown = seen.as<ShowState::Returns>();
   seen_ = {.exact = true, .extremes = {}, .used = {}};
   for (const ShownSequence& one : shown.seqs) seen_.extremes[one.seq] = {one.min, one.max};
-  for (const ShownTable& table : shown.streams) {
-    seen_.in_all += table.cells.size();
-    auto& used = seen_.used.emplace_back(static_cast<std::size_t>(options().size));
-    for (const ShownCell& cell : table.cells) {
-      used[static_cast<std::size_t>(cell.cell)] = true;
-      seen_.shared = seen_.shared || cell.seqs.size() > 1;
+  for (const auto* half : {&shown.streams, shown.streams_swa ? &*shown.streams_swa : nullptr}) {
+    if (half == nullptr) continue;
+    seen_.used.assign(static_cast<std::size_t>(drawn_.narrow()), false);
+    for (const ShownTable& table : *half) {
+      seen_.in_all += table.cells.size();
+      for (const ShownCell& cell : table.cells) {
+        seen_.shared = seen_.shared || cell.seqs.size() > 1;
+        if (cell.cell < drawn_.narrow()) seen_.used[static_cast<std::size_t>(cell.cell)] = true;
+      }
     }
   }
-  if (shown.streams_swa)
-    for (const ShownTable& table : *shown.streams_swa) seen_.in_all += table.cells.size();
   if (seen_.shared) reach(KvState::kCellsShared);
   if (compares_full_ && seen_.in_all < before_full_) reach(KvState::kPurgedByARefusedBatch);
   compares_full_ = false;

@@ -64,10 +64,11 @@ std::optional<Op> KvScript::refused_half_way(std::size_t number) {
 std::optional<Op> KvScript::purged_then_refused(std::size_t number) {
   const std::int64_t cells = drawn_.narrow();
   constexpr std::int64_t kMostCellsTried = 16;
-  if (number == 0 && (!choose_two() || !options().unified || window() < 2 || cells < window() + 2))
+  if (number == 0 && (!choose_two() || !options().unified || window() < 3 || cells < window() + 2))
     return std::nullopt;
   if (cells > kMostCellsTried) return std::nullopt;
-  const std::int64_t u = cells - window() + 1;
+  // One less than there is room for: what is left lies below what is overwritten, and goes with it.
+  const std::int64_t u = cells - window();
   switch (number) {
     case 0:
       return Op::of(Clear{});

@@ -153,9 +153,9 @@ class KvScript final : public ScriptGenerator<KvScript, Ops, KvLabel> {
   struct Seen {
     bool exact = false;  ///< nothing has changed since
     std::map<std::int64_t, Extremes> extremes = {};
-    std::vector<std::vector<bool>> used = {};  ///< [stream][cell], of the base
-    std::size_t in_all = 0;                    ///< cells of all tables
-    bool shared = false;                       ///< a cell has several owners
+    std::vector<bool> used = {};  ///< [cell] of any stream, in the narrow half
+    std::size_t in_all = 0;       ///< cells of all tables
+    bool shared = false;          ///< a cell has several owners
   };
 
   // Something may have changed; mostly a look at it follows.

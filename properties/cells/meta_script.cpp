@@ -27,8 +27,8 @@ std::optional<Op> MetaScript::next() {
 
 Op MetaScript::pos_set() {
   const std::int64_t cell = cell_that_is(false);
-  // In a long life, which is mostly this step, a cell is freed as soon as none is empty.
-  if (is_long() && cell >= 0 && cell < size_ && used(cell)) return Op::of(CellRm{cell});
+  // In a long life, which is mostly this step, positions grow.
+  if (is_long() && cell >= 0 && cell < size_ && used(cell)) return Op::of(PosAdd{cell, 1});
   if (draw().percent(70)) plan(OwnerAdd{cell, sequence()});
   return Op::of(PosSet{cell, position()});
 }

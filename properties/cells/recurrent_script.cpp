@@ -7,7 +7,7 @@
 namespace kvo::cells {
 namespace {
 
-std::int32_t int32_of(std::int64_t number) {
+std::int32_t position_of(std::int64_t number) {
   return static_cast<std::int32_t>(number);
 }
 
@@ -41,7 +41,7 @@ Op RecurrentScript::decode() {
     const std::int64_t from = max(seq) >= 0 ? max(seq) + 1 : draw().between(0, 2);
     const std::int64_t tokens = draw().percent(60) ? share : draw().between(1, 4);
     for (std::int64_t t = 0; t < tokens; ++t) {
-      batch.pos.value->push_back(int32_of(from + t));
+      batch.pos.value->push_back(position_of(from + t));
       batch.seqs.push_back({seq});
     }
   }
@@ -71,9 +71,9 @@ void RecurrentScript::perturb(DecodeStates& batch) {
 
 Op RecurrentScript::seq_rm() {
   const std::int64_t seq = draw().percent(90) ? sequence() : stray();
-  const std::int32_t end = int32_of(std::max<std::int64_t>(max(seq), 0) + 1);
-  const std::int32_t p0 = draw().percent(50) ? -1 : int32_of(draw().between(0, end));
-  const std::int32_t p1 = draw().percent(60) ? -1 : int32_of(draw().between(0, end + 1));
+  const std::int32_t end = position_of(std::max<std::int64_t>(max(seq), 0) + 1);
+  const std::int32_t p0 = draw().percent(50) ? -1 : position_of(draw().between(0, end));
+  const std::int32_t p1 = draw().percent(60) ? -1 : position_of(draw().between(0, end + 1));
   return Op::of(SeqRm{seq, p0, p1});
 }
 
@@ -82,7 +82,7 @@ Op RecurrentScript::go_back() {
   const std::int64_t seq = sequence();
   if (max(seq) < 1) return seq_rm();
   const std::int64_t least = std::max<std::int64_t>(1, max(seq) - snapshots_);
-  return Op::of(SeqRm{seq, int32_of(draw().between(least, max(seq))), -1});
+  return Op::of(SeqRm{seq, position_of(draw().between(least, max(seq))), -1});
 }
 
 Op RecurrentScript::seq_cp() {
@@ -95,14 +95,15 @@ Op RecurrentScript::seq_cp() {
 
 Op RecurrentScript::seq_add() {
   const std::int64_t seq = draw().percent(98) ? sequence() : stray();
-  const std::int32_t p0 = draw().percent(60) ? -1 : int32_of(draw().between(0, 5));
-  return Op::of(SeqAdd{seq, p0, draw().percent(70) ? -1 : p0 + 2, int32_of(draw().between(-3, 4))});
+  const std::int32_t p0 = draw().percent(60) ? -1 : position_of(draw().between(0, 5));
+  return Op::of(
+      SeqAdd{seq, p0, draw().percent(70) ? -1 : p0 + 2, position_of(draw().between(-3, 4))});
 }
 
 Op RecurrentScript::seq_div() {
   const std::int64_t seq = draw().percent(98) ? sequence() : stray();
-  const std::int32_t p0 = draw().percent(60) ? -1 : int32_of(draw().between(0, 5));
-  return Op::of(SeqDiv{seq, p0, -1, draw().percent(2) ? 0 : int32_of(draw().between(1, 3))});
+  const std::int32_t p0 = draw().percent(60) ? -1 : position_of(draw().between(0, 5));
+  return Op::of(SeqDiv{seq, p0, -1, draw().percent(2) ? 0 : position_of(draw().between(1, 3))});
 }
 
 Op RecurrentScript::seq_pos() {
