@@ -53,8 +53,8 @@ inline Tensor counting(const Shape& shape, float first) {
   return tensor;
 }
 
-/// The cells of a tensor; nothing without one.
-inline std::vector<float> cells(const std::optional<Tensor>& tensor) {
+/// The elements of a tensor; nothing without one.
+inline std::vector<float> elements_of(const std::optional<Tensor>& tensor) {
   if (!tensor) return {};
   return {tensor->floats().begin(), tensor->floats().end()};
 }

@@ -79,9 +79,9 @@ TEST_P(LayeredRules, LayersDoNotTouchEachOtherRS10RS18) {
     EXPECT_EQ(one.code(Append{0, 0, counting({2}, 9), counting({2}, -9)}), "ok");
   EXPECT_EQ(one.code(Advance{0}), "ok");
   EXPECT_EQ(one.values(Pinned{0, 2}).same, true) << "what was returned of a layer stays valid";
-  EXPECT_EQ(cells(one.values(Keys{0, 2}).k), std::vector<float>({1, 2}));
-  EXPECT_EQ(cells(one.values(Keys{0, 1}).k), std::vector<float>());
-  EXPECT_EQ(cells(one.values(Values{0, 0}).v).size(), 80U);
+  EXPECT_EQ(elements_of(one.values(Keys{0, 2}).k), std::vector<float>({1, 2}));
+  EXPECT_EQ(elements_of(one.values(Keys{0, 1}).k), std::vector<float>());
+  EXPECT_EQ(elements_of(one.values(Values{0, 0}).v).size(), 80U);
 }
 
 TEST_P(LayeredRules, RowsLieInTheirOrderBitForBitRS14) {
@@ -93,11 +93,11 @@ TEST_P(LayeredRules, RowsLieInTheirOrderBitForBitRS14) {
   EXPECT_EQ(one.code(Append{0, 0, row, row}), "ok");
   EXPECT_EQ(one.code(Append{0, 0, counting({4}, 1), counting({4}, 5)}), "ok");
   for (const std::vector<float>& shown :
-       {cells(one.values(Keys{0, 0}).k), cells(one.values(Values{0, 0}).v)}) {
+       {elements_of(one.values(Keys{0, 0}).k), elements_of(one.values(Values{0, 0}).v)}) {
     ASSERT_EQ(shown.size(), 8U);
     EXPECT_EQ(std::memcmp(shown.data(), odd.data(), odd.size() * sizeof(float)), 0);
   }
-  EXPECT_EQ(cells(one.values(Keys{0, 0}).k).back(), 4);
+  EXPECT_EQ(elements_of(one.values(Keys{0, 0}).k).back(), 4);
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, LayeredRules,

@@ -81,7 +81,7 @@ class PositionalCase : public RulesCase {
   std::vector<float> keys(std::int64_t member = 0) {
     plan({0});
     (void)code(SetLayerType{member});
-    return cells(values(Get{}).k.value);
+    return elements_of(values(Get{}).k.value);
   }
   /// Everything that can be seen of the cache, as text; what it does not offer is an error in the
   /// text. Ends the pass.

@@ -286,7 +286,7 @@ TEST_P(PositionalRules, ABatchOfNothingCanBePlannedOK27) {
     EXPECT_EQ(cache.code(StartForward{.reserve = true}), "ok");
     const Get::Returns shown = cache.values(Get{});
     EXPECT_EQ(shown.mask->shape, Shape({0, 4}));
-    EXPECT_EQ(cells(*shown.k), std::vector<float>({1, 2, 0, 0}));
+    EXPECT_EQ(elements_of(*shown.k), std::vector<float>({1, 2, 0, 0}));
     EXPECT_EQ(cache.code(cache.rows(1)), "precondition");
   }
 }

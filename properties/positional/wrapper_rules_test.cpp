@@ -49,10 +49,10 @@ TEST_P(PositionalEncoder, ALayerWithReservePutsOnlyShowsNothingOK76) {
   Get::Returns shown = cache.values(Get{});
   EXPECT_FALSE(shown.k.has_value() || shown.v.has_value() || shown.mask.has_value());
   EXPECT_EQ(cache.pass({0, 1}), "ok");
-  EXPECT_EQ(cells(*cache.values(Get{}).k), std::vector<float>({3, 4}));
+  EXPECT_EQ(elements_of(*cache.values(Get{}).k), std::vector<float>({3, 4}));
   EXPECT_EQ(cache.code(StartForward{{2, 3}, {0, 0}, true}), "ok");
   EXPECT_EQ(cache.code(cache.rows(2)), "ok");
-  EXPECT_EQ(cells(*cache.values(Get{}).k), std::vector<float>({3, 4})) << "stored nothing";
+  EXPECT_EQ(elements_of(*cache.values(Get{}).k), std::vector<float>({3, 4})) << "stored nothing";
 
   PositionalCase quirky = planned(kOriginal);
   shown = quirky.values(Get{});
@@ -70,7 +70,7 @@ TEST_P(PositionalEncoder, TheFlagFallsWithItsOwnEntryOnlyOK75) {
   const auto left = [&](Profile profile, const Remove& op) {
     PositionalCase cache = stored(profile);
     EXPECT_EQ(cache.code(op), "ok");
-    EXPECT_EQ(cells(*cache.values(Get{}).k).size(), 5U) << "the data stays";
+    EXPECT_EQ(elements_of(*cache.values(Get{}).k).size(), 5U) << "the data stays";
     return cached(cache);
   };
   for (const Profile profile : kProfiles) {

@@ -32,8 +32,8 @@ TEST_P(ContiguousRules, RowsOfABatchAreKeptApartZF11) {
   EXPECT_EQ(cache.code(rows(0, {2, 2, 2}, 11)), "ok");
   const Found found = cache.values(Get{{}, 0, {}});
   EXPECT_EQ(found.k->shape, Shape({2, 3, 2}));
-  EXPECT_EQ(cells(found.k), Floats({1, 2, 11, 12, 13, 14, 3, 4, 15, 16, 17, 18}));
-  EXPECT_EQ(cells(found.v).front(), 1001);
+  EXPECT_EQ(elements_of(found.k), Floats({1, 2, 11, 12, 13, 14, 3, 4, 15, 16, 17, 18}));
+  EXPECT_EQ(elements_of(found.v).front(), 1001);
   EXPECT_EQ(cache.values(SeqLen{}).n, 3);
   EXPECT_FALSE(cache.values(Get{{}, 1, {}}).found);
   EXPECT_FALSE(cache.values(Get{{}, 2, {}}).found);
@@ -48,12 +48,12 @@ TEST_P(ContiguousRules, AViewShowsLaterWritesAndACompactedCopyDoesNotZF14) {
   cache.values(Truncate{{}, 1});
   cache.values(rows(0, {1, 1, 2}, 50));
   cache.values(rows(1, {2, 1, 1}, 50));
-  EXPECT_EQ(cells(cache.values(Reread{0}).k), Floats({1, 2, 50, 51}));
-  EXPECT_EQ(cells(cache.values(Reread{1}).k), Floats({1, 2, 3, 4}));
+  EXPECT_EQ(elements_of(cache.values(Reread{0}).k), Floats({1, 2, 50, 51}));
+  EXPECT_EQ(elements_of(cache.values(Reread{1}).k), Floats({1, 2, 3, 4}));
   cache.values(Poke{0, "v", 0, -7});
   cache.values(Poke{1, "k", 0, -8});
-  EXPECT_EQ(cells(cache.values(Get{{}, 0, {}}).v).front(), -7);
-  EXPECT_EQ(cells(cache.values(Get{{}, 1, {}}).k).front(), 1);
+  EXPECT_EQ(elements_of(cache.values(Get{{}, 0, {}}).v).front(), -7);
+  EXPECT_EQ(elements_of(cache.values(Get{{}, 1, {}}).k).front(), 1);
 }
 
 TEST_P(ContiguousRules, AFullBatchIsAViewZF14) {
@@ -62,7 +62,7 @@ TEST_P(ContiguousRules, AFullBatchIsAViewZF14) {
   EXPECT_EQ(cache.values(Get{{}, 0, {}}).handle, 0);
   cache.values(Reset{});
   cache.values(rows(0, {2, 1, 1}, 50));
-  EXPECT_EQ(cells(cache.values(Reread{0}).k), Floats({50, 2, 3, 4, 51, 6, 7, 8}));
+  EXPECT_EQ(elements_of(cache.values(Reread{0}).k), Floats({50, 2, 3, 4, 51, 6, 7, 8}));
 }
 
 TEST_P(ContiguousRules, ResetKeepsBatchAndDimZF16) {
@@ -90,7 +90,7 @@ TEST_P(ContiguousRules, NegativeSizesAreRefusedAtConstructionWhenDocumentedZF8) 
   cache.values(rows(0, {1, 1, 1}, 5));
   EXPECT_EQ(cache.code(NewContiguous{{}, -1, 4}), "out_of_range");
   EXPECT_EQ(cache.code(NewContiguous{{}, 1, -4}), "out_of_range");
-  EXPECT_EQ(cells(cache.values(Get{{}, 0, {}}).k), Floats({5})) << "the earlier cache stays";
+  EXPECT_EQ(elements_of(cache.values(Get{{}, 0, {}}).k), Floats({5})) << "the earlier cache stays";
 
   auto quirky = original();
   EXPECT_EQ(quirky.code(NewContiguous{{}, -1, 4}), "precondition");
@@ -140,7 +140,7 @@ TEST_P(ContiguousRules, OnlyTheNumberOfVsCellsMattersInTheOriginalZF11) {
   EXPECT_EQ(cache.code(Update{{}, 0, k, counting({3}, 7)}), "precondition");
   EXPECT_EQ(cache.code(Update{{}, 0, counting({2, 1, 1}, 1), counting({9}, 7)}), "ok")
       << "what aborts pins nothing";
-  EXPECT_EQ(cells(cache.values(Get{{}, 0, {}}).v), Floats({7, 8}));
+  EXPECT_EQ(elements_of(cache.values(Get{{}, 0, {}}).v), Floats({7, 8}));
 }
 
 TEST_P(ContiguousRules, ANegativeTruncateCountsAsZeroWhenDocumentedZF18) {
@@ -162,7 +162,7 @@ TEST_P(ContiguousRules, ANegativeTruncateLeadsOutOfTheBufferUntilResetZF4ZF18) {
   EXPECT_EQ(cache.code(rows(0, {1, 0, 1}, 1)), "precondition");
   cache.values(Reset{});
   EXPECT_EQ(cache.code(rows(0, {1, 1, 1}, 9)), "ok");
-  EXPECT_EQ(cells(cache.values(Get{{}, 0, {}}).k), Floats({9}));
+  EXPECT_EQ(elements_of(cache.values(Get{{}, 0, {}}).k), Floats({9}));
 }
 
 TEST_P(ContiguousRules, EmptyRowsAreAcceptedZF12) {

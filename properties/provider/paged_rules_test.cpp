@@ -50,8 +50,8 @@ TEST_P(PagedRules, PositionsOfAllChannelsLieTogetherInABlockZF29) {
   EXPECT_EQ(cache.values(ReadBlock{first_ + 1}).used, 1);
   const Found found = cache.values(Get{{}, 1, {}});
   EXPECT_EQ(found.k->shape, Shape({2, 3, 2}));
-  EXPECT_EQ(cells(found.k), cells(counting({2, 3, 2}, 1)));
-  EXPECT_EQ(cells(found.v), cells(counting({2, 3, 2}, 101)));
+  EXPECT_EQ(elements_of(found.k), elements_of(counting({2, 3, 2}, 1)));
+  EXPECT_EQ(elements_of(found.v), elements_of(counting({2, 3, 2}, 101)));
   EXPECT_EQ(cache.values(SeqLen{}).n, 0) << "layer 0 has nothing";
 }
 
@@ -60,8 +60,8 @@ TEST_P(PagedRules, LayersShareBlocksZF32) {
   cache.values(rows(0, 3, 1));
   cache.values(rows(1, 3, 50));
   EXPECT_EQ(cache.values(Table{}).blocks, left({0, 1}));
-  EXPECT_EQ(cells(cache.values(Get{{}, 0, {}}).k).front(), 1);
-  EXPECT_EQ(cells(cache.values(Get{{}, 1, {}}).k).front(), 50);
+  EXPECT_EQ(elements_of(cache.values(Get{{}, 0, {}}).k).front(), 1);
+  EXPECT_EQ(elements_of(cache.values(Get{{}, 1, {}}).k).front(), 50);
 }
 
 TEST_P(PagedRules, AResultIsAlwaysACopyZF35) {
@@ -69,7 +69,7 @@ TEST_P(PagedRules, AResultIsAlwaysACopyZF35) {
   cache.values(rows(0, 1, 1));
   EXPECT_EQ(cache.values(Get{{}, 0, {}}).handle, 0);
   cache.values(Poke{0, "k", 0, -100});
-  EXPECT_EQ(cells(cache.values(Get{{}, 0, {}}).k).front(), 1);
+  EXPECT_EQ(elements_of(cache.values(Get{{}, 0, {}}).k).front(), 1);
 }
 
 TEST_P(PagedRules, FreeGivesTheTableBackInOrderZF37) {

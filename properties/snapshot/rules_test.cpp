@@ -32,7 +32,7 @@ RulesCase ring(Profile profile, std::int64_t window) {
 
 SeenRows state_of(RulesCase& cache) {
   const auto state = cache.values(ShowState{}).state;
-  return state.has_value() ? cells((*state)[0].value) : SeenRows();
+  return state.has_value() ? elements_of((*state)[0].value) : SeenRows();
 }
 
 // ---- kv ----
@@ -73,8 +73,8 @@ TEST(SnapshotRules, SplitClosesWhatItTakesApartMR16MR4) {
     EXPECT_EQ(cache.code(tokens(1, 3)), "ok");
     (void)cache.values(Take{0});
     const Split::Returns halves = cache.values(Split{1, 1});
-    EXPECT_EQ(cells(halves.parent->k), SeenRows({1}));
-    EXPECT_EQ(cells(halves.child->k), SeenRows({2, 3}));
+    EXPECT_EQ(elements_of(halves.parent->k), SeenRows({1}));
+    EXPECT_EQ(elements_of(halves.child->k), SeenRows({2, 3}));
     const std::string closed = profile == Profile::kOriginal ? "precondition" : "closed";
     EXPECT_EQ(cache.code(Close{1}), closed);
     EXPECT_EQ(cache.code(Restore{1, 1}), closed);
@@ -101,7 +101,7 @@ TEST(SnapshotRules, AChunkOnAWrappedRingKeepsTheWindowMR21) {
   for (const Profile profile : kBothProfiles) {
     RulesCase cache = ring(profile, 4);
     for (float token = 1; token <= 6; ++token) EXPECT_EQ(cache.code(tokens(token, 1)), "ok");
-    const auto seen = cells(cache.values(tokens(7, 2)).k);
+    const auto seen = elements_of(cache.values(tokens(7, 2)).k);
     EXPECT_EQ(seen,
               profile == Profile::kOriginal ? SeenRows({5, 6, 7, 8}) : SeenRows({4, 5, 6, 7, 8}));
   }
@@ -112,7 +112,7 @@ TEST(SnapshotRules, AWindowSeesItsNewestTokensInASlotEachMR22) {
     for (const std::int64_t window : {1, 2, 3, 7}) {
       RulesCase cache = ring(profile, window);
       for (std::int64_t token = 1; token <= 3 * window + 1; ++token) {
-        auto seen = cells(cache.values(tokens(static_cast<float>(token), 1)).k);
+        auto seen = elements_of(cache.values(tokens(static_cast<float>(token), 1)).k);
         std::ranges::sort(seen);
         SeenRows want;
         for (std::int64_t one = std::max<std::int64_t>(1, token - window + 1); one <= token; ++one)
@@ -144,7 +144,7 @@ TEST(SnapshotRules, AReturnedChunkIsLiveInTheOriginalOnlyMR23) {
     chunk.keep = true;
     EXPECT_EQ(cache.values(chunk).handle, 1);
     EXPECT_EQ(cache.code(tokens(3, 1)), "ok");
-    EXPECT_EQ(cells(cache.values(Reread{1}).k),
+    EXPECT_EQ(elements_of(cache.values(Reread{1}).k),
               profile == Profile::kOriginal ? SeenRows({1, 2, 3}) : SeenRows({1, 2}));
   }
 }
@@ -164,7 +164,7 @@ TEST(SnapshotRules, AStateIsRestoredAtItsOwnOffsetOnlyMR47) {
     EXPECT_EQ(cache.code(Free{}), "ok");
     EXPECT_FALSE(cache.values(Restore{1, 2}).ok);
     EXPECT_TRUE(cache.values(Restore{1, 3}).ok);
-    EXPECT_EQ(cells(cache.values(ConvState{}).conv), SeenRows({5, 6}));
+    EXPECT_EQ(elements_of(cache.values(ConvState{}).conv), SeenRows({5, 6}));
     EXPECT_EQ(cache.code(ConvState{2, StorageType::kF32}),
               profile == Profile::kOriginal ? "ok" : "bad_shape")
         << "another batch (MR-40)";

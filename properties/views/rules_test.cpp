@@ -30,10 +30,10 @@ Append rows(std::int64_t layer, float first, std::int64_t tokens, std::int64_t c
 Seen keys(const std::vector<ShownView>& views) {
   Seen all;
   for (const ShownView& view : views) {
-    const Seen some = cells(view.k);
+    const Seen some = elements_of(view.k);
     all.insert(all.end(), some.begin(), some.end());
     EXPECT_EQ(view.k.shape[0], view.length);
-    EXPECT_EQ(cells(view.v), some);
+    EXPECT_EQ(elements_of(view.v), some);
   }
   return all;
 }
@@ -207,11 +207,11 @@ TEST_P(ViewsRules, PackedViewsAreHeadByHeadMK6MK20MK21) {
       EXPECT_EQ(views.code(rows(0, 1, tokens)), "ok");
       const auto seen = views.values(ShowPacked{0, 0}).views;
       ASSERT_EQ(seen.size(), 2U);
-      EXPECT_EQ(cells(seen[0].k), Seen({1, 3, 2, 4}));
+      EXPECT_EQ(elements_of(seen[0].k), Seen({1, 3, 2, 4}));
       EXPECT_EQ(seen[0].block_size, 2);
       EXPECT_EQ(seen[0].num_kv_heads, 2);
       EXPECT_EQ(seen[1].start, 2);
-      EXPECT_EQ(cells(seen[1].v), tokens == 3 ? Seen({5, 6}) : Seen({5, 7, 6, 8}));
+      EXPECT_EQ(elements_of(seen[1].v), tokens == 3 ? Seen({5, 6}) : Seen({5, 7, 6, 8}));
     }
   }
 }
@@ -221,7 +221,7 @@ TEST_P(ViewsRules, OnePieceWithinABlockMK4MK22) {
   step(views, 1, 3, 3);
   const auto offered = views.values(ContiguousKv{0, 0, 2, 2});
   EXPECT_FALSE(offered.ok.has_value()) << "that is left to the cache";
-  EXPECT_EQ(cells(offered.k), Seen({1, 2, 3, 4}));
+  EXPECT_EQ(elements_of(offered.k), Seen({1, 2, 3, 4}));
   EXPECT_EQ(views.values(ContiguousKv{0, 0, 0, 2}).k->elements(), 0);
   const auto two_blocks = views.values(ContiguousKv{0, 0, 3, 2});
   EXPECT_EQ(two_blocks.ok, Nullable<bool>(false));
@@ -237,7 +237,7 @@ TEST_P(ViewsRules, ABlockAsLongAsTheSequenceIsOnePieceMK9) {
   RulesCase views = fresh(config);
   step(views, 1, 5, 5);
   EXPECT_EQ(views.code(rows(0, 11, 3)), "ok");
-  EXPECT_EQ(cells(views.values(ContiguousKv{0, 0, 8, 2}).k), held(views, 0));
+  EXPECT_EQ(elements_of(views.values(ContiguousKv{0, 0, 8, 2}).k), held(views, 0));
   EXPECT_EQ(views.values(ShowViews{0, 0}).views.size(), 1U);
 }
 
@@ -304,12 +304,12 @@ TEST_P(ViewsRules, HalvesAreRoundedF32IsNotMK29) {
     const auto seen = views.values(Append{0, 0, given, given}).views;
     const bool halves = storage == Storage::kF16;
     EXPECT_EQ(seen[0].k.dtype, halves ? DType::kF16 : DType::kF32);
-    Seen want = cells(given);
+    Seen want = elements_of(given);
     if (halves)
       for (float& cell : want) cell = f32_of_f16(f16_of(cell));
     const auto packed = views.values(ShowPacked{0, 0}).views;
-    EXPECT_EQ(cells(packed[0].k), want);
-    EXPECT_EQ(cells(packed[0].v), want);
+    EXPECT_EQ(elements_of(packed[0].k), want);
+    EXPECT_EQ(elements_of(packed[0].v), want);
   }
 }
 
