@@ -232,7 +232,8 @@ Status KvCellsCache::do_decode(const cells::Batch& batch, const cells::SeeUbatch
   if (!find_places()) {
     if (second_split) plan_.use_sets();
     if (second_split) lay_out();
-    if (!second_split || !find_places()) return fail(Code::kFull, "no cells are left");
+    // Without words, which could find no memory: a rehearsal may have left its traces.
+    if (!second_split || !find_places()) return fail(Code::kFull);
   }
   for (std::size_t ubatch = 0; ubatch < ubatches_.size(); ++ubatch) {
     for (std::size_t h = 0; h < halves_.size(); ++h) halves_[h].place(placed(ubatch, h));
