@@ -59,7 +59,8 @@ RadixScript::RadixScript(const CaseTerms& terms, const RadixConfig& config)
   if (config_.disable) drive_ = Drive::kTree;
   if (!is_tree() || documented_) owns_slots_ = true;
   if (!is_long()) return;
-  theme_ = draw().one_of({Theme::kAny, Theme::kInserts, Theme::kLocks, Theme::kChurn});
+  theme_ =
+      draw().one_of({Theme::kAny, Theme::kInserts, Theme::kLocks, Theme::kLocks, Theme::kChurn});
   if (theme_ == Theme::kAny) return;
   drive_ = Drive::kTree;
   owns_slots_ = false;
