@@ -59,8 +59,11 @@ RadixScript::RadixScript(const CaseTerms& terms, const RadixConfig& config)
   if (config_.disable) drive_ = Drive::kTree;
   if (!is_tree() || documented_) owns_slots_ = true;
   if (!is_long()) return;
-  theme_ =
-      draw().one_of({Theme::kAny, Theme::kInserts, Theme::kLocks, Theme::kLocks, Theme::kChurn});
+  // A plain life, or one of many nodes; the others count one thing up.
+  if (draw().percent(70))
+    theme_ = draw().percent(50) ? Theme::kInserts : Theme::kLocks;
+  else
+    theme_ = draw().percent(50) ? Theme::kChurn : Theme::kAny;
   if (theme_ == Theme::kAny) return;
   drive_ = Drive::kTree;
   owns_slots_ = false;
