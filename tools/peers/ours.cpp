@@ -1,0 +1,283 @@
+// Our side of tools/peers/run: times one piece of work of an optimized cache, prints a line of
+// JSON.
+//
+//   peers_ours append layered|contiguous|contiguous_heads
+//   peers_ours mask CELLS SEQUENCES
+//   peers_ours copy 1|8                (channels)
+//
+// Each piece begins with an untimed pass, so that all memory was touched. Medians, in nanoseconds.
+// README.md says what each piece is; the peers' programs do the same, step by step.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "optimized/block_pool/arena_pool.hpp"
+#include "optimized/layered/arena_cache.hpp"
+#include "optimized/positional/causal_cache.hpp"
+#include "optimized/provider/contiguous_arena_cache.hpp"
+#include "optimized/provider/paged_arena_cache.hpp"
+#include "reference/contract/values/check.hpp"
+
+namespace kvo::optimized {
+namespace {
+
+constexpr std::int64_t kLayers = 32;
+constexpr std::int64_t kTokens = 512;
+constexpr std::int64_t kWidth = std::int64_t{8} * 128;
+constexpr std::int64_t kPositions = 4'095;
+constexpr int kPasses = 5;
+
+struct Measured {
+  double ns = 0;
+  std::uint64_t check = 0;
+};
+
+class Times {
+ public:
+  template <class Call>
+  void time(const Call& call) {
+    const auto begin = std::chrono::steady_clock::now();
+    call();
+    const auto spent = std::chrono::steady_clock::now() - begin;
+    all_.push_back(std::chrono::duration<double, std::nano>(spent).count());
+  }
+  [[nodiscard]] double median() {
+    std::ranges::nth_element(all_, all_.begin() + std::ssize(all_) / 2);
+    return all_[all_.size() / 2];
+  }
+
+ private:
+  std::vector<double> all_;
+};
+
+// What all programs write: whole numbers, exact in f32. Side 0 is K.
+void fill(std::span<float> row, std::int64_t layer, std::int64_t side, std::int64_t token) {
+  for (std::size_t i = 0; i < row.size(); ++i)
+    row[i] = static_cast<float>(
+        (layer * 977 + side * 389 + token * 131 + static_cast<std::int64_t>(i) * 7) % 8191);
+}
+
+// Of rows as they were written, in the order of layers, sides, tokens and elements.
+class Sum {
+ public:
+  void add(float value) { sum_ += static_cast<std::uint64_t>(value) * (index_++ % 8191 + 1); }
+  // Rows [channels, tokens, dim]: a token's row lies dim by dim in its channels.
+  void add(const Tensor& rows) {
+    const std::int64_t channels = rows.shape[0];
+    const std::int64_t tokens = rows.shape[1];
+    const std::int64_t dim = rows.shape[2];
+    const auto cells = rows.floats();
+    for (std::int64_t token = 0; token < tokens; ++token)
+      for (std::int64_t channel = 0; channel < channels; ++channel)
+        for (std::int64_t d = 0; d < dim; ++d)
+          add(cells[static_cast<std::size_t>((channel * tokens + token) * dim + d)]);
+  }
+  [[nodiscard]] std::uint64_t value() const { return sum_; }
+
+ private:
+  std::uint64_t sum_ = 0;
+  std::uint64_t index_ = 0;
+};
+
+// Times the tokens of several passes. The rows of a token are computed before, as a model does.
+Measured append(std::span<Tensor> rows, const std::function<void()>& clear,
+                const std::function<void(std::int64_t layer)>& put,
+                const std::function<void()>& end, const std::function<void(Sum&)>& read) {
+  Times times;
+  for (int pass = 0; pass <= kPasses; ++pass) {
+    clear();
+    for (std::int64_t token = 0; token < kTokens; ++token) {
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        fill(rows[i].floats(), static_cast<std::int64_t>(i / 2), static_cast<std::int64_t>(i % 2),
+             token);
+      const auto step = [&] {
+        for (std::int64_t layer = 0; layer < kLayers; ++layer) put(layer);
+        end();
+      };
+      if (pass == 0) {
+        step();
+      } else {
+        times.time(step);
+      }
+    }
+  }
+  Sum sum;
+  read(sum);
+  return {times.median(), sum.value()};
+}
+
+// K and V of a token of each layer: layer 0's K, its V, layer 1's K ...
+std::vector<Tensor> token_rows(std::int64_t channels) {
+  return std::vector<Tensor>(2 * static_cast<std::size_t>(kLayers),
+                             make_tensor({channels, 1, kWidth / channels}));
+}
+
+Measured append_layered() {
+  const auto cache =
+      LayeredArenaCache::make({kLayers, 8, 128}, static_cast<std::uint64_t>(kTokens), {}).value();
+  auto rows = token_rows(1);
+  const auto put = [&](std::int64_t layer) {
+    const auto at = static_cast<std::size_t>(layer);
+    KVO_CHECK(cache->append(at, rows[2 * at].floats(), rows[2 * at + 1].floats()).has_value());
+  };
+  const auto read = [&](Sum& sum) {
+    for (std::uint64_t layer = 0; layer < kLayers; ++layer) {
+      for (const float value : cache->k(layer).value()) sum.add(value);
+      for (const float value : cache->v(layer).value()) sum.add(value);
+    }
+  };
+  const auto end = [&] { KVO_CHECK(cache->advance().has_value()); };
+  return append(
+      rows, [&] { cache->clear(); }, put, end, read);
+}
+
+Measured append_contiguous(std::int64_t channels) {
+  const auto cache = ContiguousArenaCache::make(kLayers, kTokens, {}).value();
+  auto rows = token_rows(channels);
+  const auto put = [&](std::int64_t layer) {
+    const auto at = static_cast<std::size_t>(layer);
+    KVO_CHECK(cache->update(layer, {&rows[2 * at], &rows[2 * at + 1]}).has_value());
+  };
+  const auto read = [&](Sum& sum) {
+    for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+      const auto got = cache->get(layer).value().value();
+      sum.add(materialize(got.k));
+      sum.add(materialize(got.v));
+    }
+  };
+  return append(
+      rows, [&] { KVO_CHECK(cache->truncate(0).has_value()); }, put, [] {}, read);
+}
+
+// Sequences of equal length in one pool, filled to three quarters and then decoded until it is
+// full.
+class Decoded {
+ public:
+  Decoded(std::int64_t cells, std::int64_t sequences) : cells_(cells), sequences_(sequences) {
+    positional::CacheOptions options;
+    options.members = {{}};
+    cache_ = PositionalCausalCache::make(options).value();
+    KVO_CHECK(
+        cache_
+            ->init({.max_sequences = sequences, .capacity = cells / sequences, .max_batch = kChunk})
+            .has_value());
+    while (used_ < filled()) start(kChunk);
+    const std::vector<float> row(kChunk, 1);
+    const positional::Rows rows{kChunk, 1, 1, row};
+    KVO_CHECK(cache_->put(rows, rows).has_value());
+  }
+
+  Measured measure() {
+    Times times;
+    Sum sum;
+    for (int pass = 0; pass <= 2; ++pass) {
+      while (used_ < cells_) {
+        plan(sequences_);
+        const positional::Batch batch{.positions = positions_, .sequences = names_};
+        const auto step = [&] { KVO_CHECK(cache_->start_forward(batch).has_value()); };
+        if (pass == 0) {
+          step();
+          add_mask(sum);
+        } else {
+          times.time(step);
+        }
+      }
+      take_back();
+    }
+    return {times.median(), sum.value()};
+  }
+
+ private:
+  static constexpr std::int64_t kChunk = 512;
+
+  [[nodiscard]] std::int64_t filled() const { return cells_ / 4 * 3; }
+  // The next tokens, one of each sequence in turn.
+  void plan(std::int64_t tokens) {
+    positions_.clear();
+    names_.clear();
+    for (std::int64_t i = 0; i < tokens; ++i, ++used_) {
+      positions_.push_back(static_cast<std::int32_t>(used_ / sequences_));
+      names_.push_back(used_ % sequences_);
+    }
+  }
+  void start(std::int64_t tokens) {
+    plan(tokens);
+    KVO_CHECK(cache_->start_forward({.positions = positions_, .sequences = names_}).has_value());
+  }
+  // The places of the mask where a token may look, of all others that it is minus infinity.
+  void add_mask(Sum& sum) {
+    const auto shown = cache_->get().value();
+    const Tensor mask = materialize(*shown.mask);
+    for (const float value : mask.floats()) {
+      KVO_CHECK(value == 0 || value == -std::numeric_limits<float>::infinity());
+      sum.add(value == 0 ? 1.0F : 0.0F);
+    }
+  }
+  void take_back() {
+    for (std::int64_t name = 0; name < sequences_; ++name) {
+      const auto kept = static_cast<std::int32_t>(filled() / sequences_);
+      KVO_CHECK(cache_->remove(name, kept, positional::kMaxPosition).has_value());
+    }
+    used_ = filled();
+  }
+
+  std::int64_t cells_;
+  std::int64_t sequences_;
+  std::int64_t used_ = 0;
+  std::unique_ptr<positional::Cache> cache_;
+  std::vector<std::int32_t> positions_;
+  std::vector<std::int64_t> names_;
+};
+
+Measured copy(std::int64_t channels) {
+  const std::int64_t bytes = 2 * (kPositions + 1) * kWidth * std::int64_t{sizeof(float)};
+  const block_pool::Geometry geometry{
+      .num_layers = 1, .block_size = 16, .head_dim = kWidth, .max_memory_mb = (bytes >> 20) + 2};
+  provider::PagedOptions options{.pool = ArenaPool::make(geometry, {}).value(), .num_layers = 1};
+  options.owner = 1;
+  const auto cache = PagedArenaCache::make(options, {}).value();
+  Tensor k = make_tensor({channels, 1, kWidth / channels});
+  Tensor v = k;
+  for (std::int64_t token = 0; token < kPositions; ++token) {
+    fill(k.floats(), 0, 0, token);
+    fill(v.floats(), 0, 1, token);
+    KVO_CHECK(cache->update(0, {&k, &v}).has_value());
+  }
+  Sum sum;
+  {
+    const auto got = cache->get(0).value().value();
+    sum.add(materialize(got.k));
+    sum.add(materialize(got.v));
+  }
+  Times times;
+  for (int call = 0; call < 41; ++call)
+    times.time([&] { KVO_CHECK(cache->get(0).value().has_value()); });
+  return {times.median(), sum.value()};
+}
+
+Measured measure(const std::vector<std::string>& words) {
+  const auto number = [&](std::size_t at) { return std::stoll(words.at(at)); };
+  if (words.at(0) == "mask") return Decoded(number(1), number(2)).measure();
+  if (words.at(0) == "copy") return copy(number(1));
+  KVO_CHECK(words.at(0) == "append");
+  if (words.at(1) == "layered") return append_layered();
+  return append_contiguous(words.at(1) == "contiguous" ? 1 : 8);
+}
+
+}  // namespace
+}  // namespace kvo::optimized
+
+int main(int argc, char** argv) {
+  const auto measured = kvo::optimized::measure(std::vector<std::string>(argv + 1, argv + argc));
+  std::printf("{\"ns\": %.1f, \"check\": %llu}\n", measured.ns,
+              static_cast<unsigned long long>(measured.check));
+  return EXIT_SUCCESS;
+}
