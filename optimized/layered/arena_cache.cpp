@@ -61,12 +61,17 @@ Status LayeredArenaCache::append(std::uint64_t layer, std::span<const float> k,
   auto& [keys, values] = to.sides;
   if (keys.ready - keys.size < k.size() || values.ready - values.size < v.size())
     make_ready(layer, {keys.size + k.size(), values.size + v.size()});
+  will_write(values.cells + values.size, std::ssize(v));
   // The library's: the compiler makes a loop of 16 bytes a turn of std::copy.
   if (!k.empty()) std::memcpy(keys.cells + keys.size, k.data(), k.size_bytes());
   if (!v.empty()) std::memcpy(values.cells + values.size, v.data(), v.size_bytes());
   keys.size += k.size();
   values.size += v.size();
   ++to.pending;
+  // Most likely the next layer's rows come now.
+  const Layer& next = layers_[layer + 1 < layers_.size() ? layer + 1 : 0];
+  will_write(next.sides[0].cells + next.sides[0].size, std::ssize(k));
+  will_write(next.sides[1].cells + next.sides[1].size, std::ssize(v));
   return {};
 }
 

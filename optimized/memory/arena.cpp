@@ -42,9 +42,11 @@ void copy_short(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows, s
 
 // The library's memcpy, also where the width is known: the compiler would make `rep movsq` of it.
 void copy_any(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows, std::int64_t width) {
-  for (std::int64_t r = 0; r < rows; ++r)
+  for (std::int64_t r = 0; r < rows; ++r) {
+    if (r + kRowsAhead < rows) will_write(to.first + (r + kRowsAhead) * to.stride, width);
     std::memcpy(to.first + r * to.stride, from.first + r * from.stride,
                 static_cast<std::size_t>(width) * sizeof(float));
+  }
 }
 
 }  // namespace

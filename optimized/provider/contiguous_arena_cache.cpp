@@ -63,10 +63,17 @@ Status ContiguousArenaCache::update(std::int64_t layer, const Rows& rows) {
     const std::int64_t run = seq * dim;
     const std::int64_t stride = max_seq_len_ * dim;
     const std::int64_t start = to.cursor * dim;
+    will_write({to.v.data() + start, stride}, batch, run);
     copy_rows({to.k.data() + start, stride}, {rows.k->floats().data(), run}, batch, run);
     copy_rows({to.v.data() + start, stride}, {rows.v->floats().data(), run}, batch, run);
   }
   to.cursor = end;
+  // Most likely the next layer's token comes now, a row as this one.
+  const Layer& next = layers_[layer + 1 < num_layers() ? static_cast<std::size_t>(layer) + 1 : 0];
+  for (const Buffer* side : {&next.k, &next.v})
+    if (side->storage && next.batch > 0)
+      will_write({side->data() + next.cursor * next.dim, max_seq_len_ * next.dim}, next.batch,
+                 next.dim);
   return {};
 }
 
