@@ -1,8 +1,8 @@
 // Blocks on their way: handed out, adopted, registered, released.
 #include <algorithm>
 
+#include "optimized/memory/growth.hpp"
 #include "optimized/prefix/block_cache.hpp"
-#include "optimized/prefix/growth.hpp"
 
 namespace kvo::optimized {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "optimized/prefix/growth.hpp"
+#include "optimized/memory/growth.hpp"
 
 namespace kvo::optimized {
 

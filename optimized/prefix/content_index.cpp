@@ -4,7 +4,7 @@
 #include <cstring>
 #include <new>
 
-#include "optimized/prefix/growth.hpp"
+#include "optimized/memory/growth.hpp"
 #include "reference/contract/values/check.hpp"
 
 namespace kvo::optimized {

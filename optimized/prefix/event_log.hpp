@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "optimized/prefix/growth.hpp"
+#include "optimized/memory/growth.hpp"
 #include "reference/prefix/cache.hpp"
 
 namespace kvo::optimized {

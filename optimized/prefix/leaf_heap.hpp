@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "optimized/prefix/growth.hpp"
+#include "optimized/memory/growth.hpp"
 
 namespace kvo::optimized {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "optimized/prefix/growth.hpp"
+#include "optimized/memory/growth.hpp"
 #include "reference/prefix/radix.hpp"
 
 namespace kvo::optimized {

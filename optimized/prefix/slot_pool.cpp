@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "optimized/prefix/growth.hpp"
+#include "optimized/memory/growth.hpp"
 
 namespace kvo::optimized {
 

@@ -1,22 +1,15 @@
 // optimized/views/block_store.hpp: the blocks that the caches of `views.paged` share.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "optimized/memory/arena.hpp"
+#include "optimized/memory/growth.hpp"
 #include "reference/views/cache.hpp"
 
 namespace kvo::optimized {
-
-/// Room for `more` items behind those that there are, so that push_back does not fail.
-template <class T>
-void make_room(std::vector<T>& items, std::size_t more) {
-  const std::size_t size = items.size() + more;
-  if (size > items.capacity()) items.reserve(std::max(size, 2 * items.capacity()));
-}
 
 /// Blocks of rows of one layer, K and behind it V, each counted by those who hold it. Their memory
 /// comes in slabs, is never cleared, and does not move: views show it where it lies.

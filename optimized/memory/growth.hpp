@@ -1,8 +1,9 @@
-// optimized/prefix/growth.hpp: lists that get room before anything is changed.
+// optimized/memory/growth.hpp: lists that get room before anything is changed.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <new>
 #include <vector>
 
 namespace kvo::optimized {
