@@ -44,6 +44,25 @@
 
 namespace kvo {
 
+namespace {
+
+ContractRow prefix_row() {
+  return {.name = "prefix",
+          .references = prefix::references,
+          .optimized = optimized::prefix_subjects,
+          .generators = prefix::generators,
+          .mutants = prefix::mutants};
+}
+
+ContractRow cells_row() {
+  return {.name = "cells",
+          .references = cells::references,
+          .optimized = optimized::cells_subjects,
+          .generators = cells::generators};
+}
+
+}  // namespace
+
 std::vector<ContractRow> contract_rows() {
   return {
       {.name = "layered",
@@ -110,15 +129,8 @@ std::vector<ContractRow> contract_rows() {
        .oracle = views::history_oracle,
        .laws = views::laws,
        .mutants = views::mutants},
-      {.name = "prefix",
-       .references = prefix::references,
-       .optimized = optimized::prefix_subjects,
-       .generators = prefix::generators,
-       .mutants = prefix::mutants},
-      {.name = "cells",
-       .references = cells::references,
-       .optimized = optimized::cells_subjects,
-       .generators = cells::generators},
+      prefix_row(),
+      cells_row(),
   };
 }
 

@@ -70,6 +70,11 @@ std::vector<Fault> block_faults() {
        "B075, F08: TensorRT-LLM counted free blocks on the wrong level",
        {{kSlotsOfBlocks, "need + kept_free <= pool_.free() - reserved",
          "need + kept_free < pool_.free() - reserved"}}},
+  };
+}
+
+std::vector<Fault> key_faults() {
+  return {
       {"prefix.blocks",
        "salt_is_forgotten",
        "requests of different salts share blocks",
@@ -170,6 +175,7 @@ std::vector<Fault> tree_faults() {
 const std::vector<Fault>& faults() {
   static const std::vector<Fault> kAll = [] {
     std::vector<Fault> all = block_faults();
+    for (Fault& fault : key_faults()) all.push_back(std::move(fault));
     for (Fault& fault : tree_faults()) all.push_back(std::move(fault));
     for (Fault& fault : optimized_faults()) all.push_back(std::move(fault));
     return all;
