@@ -58,7 +58,8 @@ ContractRow cells_row() {
   return {.name = "cells",
           .references = cells::references,
           .optimized = optimized::cells_subjects,
-          .generators = cells::generators};
+          .generators = cells::generators,
+          .mutants = cells::mutants};
 }
 
 }  // namespace

@@ -9,7 +9,9 @@
 
 #include "properties/arenas/arena_mutants.hpp"
 #include "properties/campaign/kill.hpp"
+#include "properties/cells/contract.hpp"
 #include "properties/contracts.hpp"
+#include "properties/prefix/contract.hpp"
 #include "properties/sampling/contract.hpp"
 #include "properties/snapshot/contract.hpp"
 #include "properties/views/contract.hpp"
@@ -57,9 +59,9 @@ TEST(Mutants, AreAllCaughtByShortScripts) {
 
 TEST(Mutants, CopiesWithoutAFaultConform) {
   constexpr std::uint64_t kFewCases = 36;
-  for (const auto& copies :
-       {arenas::sound_copies(), positional::sound_copies(), sampling::sound_copies(),
-        snapshot::sound_copies(), views::sound_copies()})
+  for (const auto& copies : {arenas::sound_copies(), positional::sound_copies(),
+                             sampling::sound_copies(), snapshot::sound_copies(),
+                             views::sound_copies(), prefix::sound_copies(), cells::sound_copies()})
     for (const Subject& copy : copies)
       EXPECT_FALSE(find_kill(contracts(), copy, 1, kFewCases, Profile::kOriginal)) << copy.name();
 }

@@ -4,11 +4,18 @@
 #include <vector>
 
 #include "properties/campaign/generator.hpp"
+#include "properties/campaign/mutant.hpp"
 
 namespace kvo::cells {
 
 /// One of each kind that random cases are drawn for.
 [[nodiscard]] std::vector<Generator> generators();
+
+/// Caches with a known fault.
+[[nodiscard]] std::vector<Mutant> mutants();
+
+/// The seeded caches without a fault: they keep the contract.
+[[nodiscard]] std::vector<Subject> sound_copies();
 
 /// The parts of generators(). @{
 [[nodiscard]] Generator meta_generator();

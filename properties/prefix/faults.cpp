@@ -166,7 +166,9 @@ std::vector<Fault> tree_faults() {
        "staged_not_sorted",
        "what was staged joins the list as it is",
        "B071, F08: vLLM's deferred free lost the order in which blocks go",
-       {{kSlotPool, "std::ranges::sort(lists.free);", "(void)lists;"}}},
+       {{kSlotPool, "std::ranges::sort(lists.free);", "(void)lists;"}},
+       std::nullopt,
+       12},
   };
 }
 
