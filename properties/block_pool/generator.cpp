@@ -71,7 +71,10 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
   Op available() { return Op::of(Available{}); }
   Op cap() { return Op::of(Cap{}); }
   Op block_size() { return Op::of(BlockSize{}); }
-  Op concurrent() { return Op::of(Concurrent{2, draw().between(0, 3), draw().between(0, 3)}); }
+  Op concurrent() {
+    if (is_long()) return alloc();
+    return Op::of(Concurrent{2, draw().between(0, 3), draw().between(0, 3)});
+  }
   Op make() {
     if (is_long()) return make_to_last();
     if (is_large() && draw().percent(80)) return make_large();
@@ -188,7 +191,9 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
     if (!seen.error && seen.as<Number>().n > cap_) reach(Label::kMoreAvailableThanThereAre);
   }
   void saw(const Concurrent& /*op*/, const Observation& seen) {
-    if (!seen.error) reach(Label::kThreadsOnOnePool);
+    if (seen.error) return;
+    reach(Label::kThreadsOnOnePool);
+    spend(static_cast<std::uint64_t>(kThreadsCost + kDrainCost * cap_));  // sorted afterwards
   }
   void saw(const ReadBlock& /*op*/, const Observation& seen) {
     if (seen.error) return;
@@ -207,6 +212,7 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
  private:
   static constexpr std::int64_t kDrainCost = 16;  // of a block, in cells
   static constexpr std::int64_t kReadCost = 8;    // of a cell of K
+  static constexpr std::int64_t kThreadsCost = 10'000;
 
   // Many blocks, or few large ones.
   Op make_large() {

@@ -1,6 +1,8 @@
 #include "reference/cells/batch_tokens.hpp"
 
 #include <algorithm>
+#include <deque>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -65,51 +67,79 @@ bool is_valid(const std::vector<Token>& tokens, QuirkSet<Quirk> quirks,
   return quirks.has(Quirk::kOverlappingSets) || nested(tokens);
 }
 
-// An ubatch in the making: the rows that each taken set has left, and how many it gives.
-struct Share {
+// The tokens of one set of sequences that no ubatch has taken yet, in order.
+struct Group {
   Sequences seqs;
-  Ubatch left = {};
+  std::deque<std::int32_t> left = {};
+};
+
+// What a set gives to the ubatch in the making: its first tokens.
+struct Share {
+  Group* group = nullptr;
   std::size_t taken = 0;
 };
+
+std::vector<Group> groups_of(const std::vector<Token>& tokens) {
+  std::vector<Group> groups;
+  std::map<Sequences, std::size_t> index;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const auto [entry, is_new] = index.try_emplace(set_of(tokens[i]), groups.size());
+    if (is_new) groups.push_back({.seqs = entry->first});
+    groups[entry->second].left.push_back(static_cast<std::int32_t>(i));
+  }
+  return groups;
+}
 
 // Whether the set of a token joins those that are taken (LC-33 (a), LC-69).
 bool joins(const std::vector<Share>& shares, const Sequences& seqs, bool sequential) {
   if (shares.empty()) return true;
-  if (sequential) return *seqs.begin() == *shares.back().seqs.begin() + 1;
+  if (sequential) return *seqs.begin() == *shares.back().group->seqs.begin() + 1;
   return std::ranges::none_of(shares, [&](const Share& share) {
-    return std::ranges::any_of(seqs, [&](std::int32_t s) { return share.seqs.contains(s); });
+    const Sequences& taken = share.group->seqs;
+    return std::ranges::any_of(seqs, [&](std::int32_t s) { return taken.contains(s); });
   });
+}
+
+// The sets of the next ubatch: those of the first tokens that join, in order.
+std::vector<Share> take_sets(std::vector<Group>& groups, const EqualSplit& how) {
+  const std::int64_t most = how.n_ubatch + (how.one_too_many ? 1 : 0);
+  std::vector<Share> shares;
+  for (std::int32_t row = -1; std::ssize(shares) < most;) {
+    Group* next = nullptr;
+    std::int32_t first = std::numeric_limits<std::int32_t>::max();
+    for (Group& group : groups) {
+      const auto behind = std::ranges::upper_bound(group.left, row);
+      if (behind == group.left.end() || *behind >= first) continue;
+      if (!joins(shares, group.seqs, how.sequential)) continue;
+      next = &group;
+      first = *behind;
+    }
+    if (next == nullptr) break;
+    shares.push_back({.group = next});
+    row = first;
+  }
+  return shares;
 }
 
 // The last keep_tail tokens of a sequence are not parted (LC-97).
 void keep_tails(std::vector<Share>& shares, const EqualSplit& how) {
   const auto keep = static_cast<std::size_t>(how.keep_tail);
   const auto whole = [&](const Share& share) {
-    const std::size_t rest = share.left.size() - share.taken;
+    const std::size_t rest = share.group->left.size() - share.taken;
     return rest == 0 || rest >= keep;
   };
   const auto kept = std::ranges::find_if_not(shares, whole) - shares.begin();
   shares.resize(static_cast<std::size_t>(std::max<std::ptrdiff_t>(kept, 1)));
   if (kept > 0) return;
   Share& first = shares.front();
-  const bool fits = static_cast<std::int64_t>(first.left.size()) <= how.n_ubatch;
-  first.taken = fits ? first.left.size() : first.left.size() - keep;
+  const std::size_t left = first.group->left.size();
+  first.taken = static_cast<std::int64_t>(left) <= how.n_ubatch ? left : left - keep;
 }
 
-std::vector<Share> next_shares(const std::vector<Sequences>& sets, const std::vector<bool>& used,
-                               const EqualSplit& how) {
-  const std::int64_t most = how.n_ubatch + (how.one_too_many ? 1 : 0);
-  std::vector<Share> shares;
-  for (std::size_t i = 0; i < sets.size(); ++i) {
-    if (static_cast<std::int64_t>(shares.size()) == most) break;
-    if (!used[i] && joins(shares, sets[i], how.sequential)) shares.push_back({.seqs = sets[i]});
-  }
-  std::size_t fewest = sets.size();
-  for (Share& share : shares) {
-    for (std::size_t i = 0; i < sets.size(); ++i)
-      if (!used[i] && sets[i] == share.seqs) share.left.push_back(static_cast<std::int32_t>(i));
-    fewest = std::min(fewest, share.left.size());
-  }
+std::vector<Share> next_shares(std::vector<Group>& groups, const EqualSplit& how) {
+  std::vector<Share> shares = take_sets(groups, how);
+  std::size_t fewest = std::numeric_limits<std::size_t>::max();
+  for (const Share& share : shares) fewest = std::min(fewest, share.group->left.size());
   const std::size_t room = static_cast<std::size_t>(how.n_ubatch) / shares.size();
   for (Share& share : shares) share.taken = std::min(fewest, std::max<std::size_t>(room, 1));
   if (how.keep_tail > 0) keep_tails(shares, how);
@@ -153,15 +183,15 @@ Result<std::vector<Ubatch>> split_equal(const std::vector<Token>& tokens, const 
     for (const Token& token : tokens)
       if (token.seqs.size() > 1) return fail(Code::kFull, "a token of several sequences");
   std::vector<Ubatch> ubatches;
-  std::vector<Sequences> sets;
-  for (const Token& token : tokens) sets.push_back(set_of(token));
-  std::vector<bool> used(tokens.size());
+  std::vector<Group> groups = groups_of(tokens);
   for (std::size_t left = tokens.size(); left > 0; left -= ubatches.back().size()) {
     Ubatch& ubatch = ubatches.emplace_back();
-    for (const Share& share : next_shares(sets, used, how))
-      ubatch.insert(ubatch.end(), share.left.begin(),
-                    share.left.begin() + static_cast<std::ptrdiff_t>(share.taken));
-    for (const std::int32_t row : ubatch) used[static_cast<std::size_t>(row)] = true;
+    for (const Share& share : next_shares(groups, how)) {
+      auto& its = share.group->left;
+      const auto end = its.begin() + static_cast<std::ptrdiff_t>(share.taken);
+      ubatch.insert(ubatch.end(), its.begin(), end);
+      its.erase(its.begin(), end);
+    }
   }
   return ubatches;
 }
