@@ -43,7 +43,6 @@ void RadixTree::roll_back() noexcept {
 
 void RadixTree::reset() {
   const std::int64_t root = add_node({}, {});
-  marks_.change(root).before = marks_.change(root).after = root;
   totals_ = {.root = root, .clock = totals_.clock};
   if (options_.events) events_.add({.kind = EventKind::kCleared});
 }
@@ -211,20 +210,8 @@ std::int64_t RadixTree::add_leaf(const Reached& at, const Insertion& what) {
 // ---- Eviction ----
 
 void RadixTree::list(std::int64_t node) {
-  if (node == root()) return;
-  set_listed(node, runs_[node].children.empty() && marks_[node].lock <= 0);
-}
-
-void RadixTree::set_listed(std::int64_t node, bool listed) {
-  if (listed == marks_[node].listed) return;
-  Mark& mark = marks_.change(node);
-  mark.listed = listed;
-  if (listed) {
-    mark.before = marks_[root()].before;
-    mark.after = root();
-  }
-  marks_.change(mark.before).after = listed ? node : mark.after;
-  marks_.change(mark.after).before = listed ? node : mark.before;
+  if (node != root())
+    marks_.change(node).listed = runs_[node].children.empty() && marks_[node].lock <= 0;
 }
 
 // PX-71: what is smaller goes first; nodes that stand alike go by number.
@@ -257,7 +244,8 @@ bool RadixTree::goes_later(std::int64_t a, std::int64_t b) const {
 
 Numbers RadixTree::leaves() const {
   Numbers heap;
-  for (std::int64_t i = marks_[root()].after; i != root(); i = marks_[i].after) heap.push_back(i);
+  for (std::int64_t i = root() + 1; i < marks_.size(); ++i)
+    if (marks_[i].listed) heap.push_back(i);
   std::ranges::make_heap(heap, [this](auto a, auto b) { return goes_later(a, b); });
   return heap;
 }
@@ -285,7 +273,7 @@ Result<Numbers> RadixTree::remove(std::int64_t leaf, Numbers& heap) {
   shell.parent = parent;
   shell.units = run.units;
   marks_.change(leaf).gone = true;
-  set_listed(leaf, false);
+  marks_.change(leaf).listed = false;
   totals_.evictable -= run.units;
   list(parent);
   if (parent != root() && runs_[parent].children.empty() && marks_[parent].lock == 0) {

@@ -70,8 +70,7 @@ class RadixTree {
     std::optional<std::string> extra;
     std::string salt;
   };
-  /// What changes of a node as it is used. Leaves that may be evicted are linked in a ring, in
-  /// which the root is, too.
+  /// What changes of a node as it is used.
   struct Mark {
     std::int64_t lock = 0;
     std::int64_t own_locks = 0;  ///< those of this node itself, not of one below
@@ -80,9 +79,8 @@ class RadixTree {
     std::int64_t used = 0;
     std::int64_t created = 0;
     bool gone = false;
-    bool listed = false;
-    std::int64_t before = 0;
-    std::int64_t after = 0;
+    bool listed =
+        false;  ///< among the leaves that may go; one that has gone is when it is unlocked
   };
   struct Totals {
     std::int64_t root = 0;
@@ -110,9 +108,8 @@ class RadixTree {
   [[nodiscard]] std::vector<Key> page_keys(const Run& run);
   void tell_stored(const Run& run);
   void tell_removed(const Run& run);
-  /// Links or unlinks a node that may have become a leaf that can be evicted, or ceased to be one.
+  /// Lists a node that may have become a leaf that can be evicted, or ceased to be one.
   void list(std::int64_t node);
-  void set_listed(std::int64_t node, bool listed);
   [[nodiscard]] Status known(std::int64_t node) const;
   [[nodiscard]] std::tuple<std::int64_t, std::int64_t, std::int64_t> standing(
       std::int64_t node) const;
