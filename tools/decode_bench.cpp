@@ -4,11 +4,14 @@
 // `append` writes one token of each layer where rows were written before (warm), behind 0 to 511
 // others; memcpy writes the same rows, layer by layer, to memory that was touched before. `cold`
 // writes the first tokens of a new cache; memcpy writes them to pages that nobody has touched.
+// `two_threads` has two threads append to a cache each over one pool, in turns with one thread.
 // `gather` reads 4,095 or 16,000 positions of a layer. Shapes are [channels, tokens, dim]. Calls
 // and copies alternate, so that both have the same machine. Medians; for `cold` means, and the
 // worst token over the median one, of each token the best of all rounds: a stall of the machine
 // hits a token in one round, what a cache does in all of them.
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -16,6 +19,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -108,16 +112,22 @@ std::unique_ptr<provider::Contiguous> contiguous(std::int64_t layers, std::int64
   return ContiguousArenaCache::make(layers, positions, {}).value();
 }
 
-std::unique_ptr<provider::Paged> paged(std::int64_t layers, std::int64_t positions) {
+std::shared_ptr<block_pool::BlockPool> pool(std::int64_t layers, std::int64_t positions) {
   const std::int64_t bytes = 2 * layers * positions * static_cast<std::int64_t>(kRowBytes);
   const block_pool::Geometry geometry{.num_layers = layers,
                                       .block_size = 16,
                                       .head_dim = kWidth,
                                       .max_memory_mb = (bytes >> 20) + 2};
-  provider::PagedOptions options{.pool = ArenaPool::make(geometry, {}).value(),
-                                 .num_layers = layers};
-  options.owner = 1;
+  return ArenaPool::make(geometry, {}).value();
+}
+std::unique_ptr<provider::Paged> paged(std::shared_ptr<block_pool::BlockPool> pool,
+                                       std::int64_t layers, block_pool::Owner owner) {
+  provider::PagedOptions options{.pool = std::move(pool), .num_layers = layers};
+  options.owner = owner;
   return PagedArenaCache::make(options, {}).value();
+}
+std::unique_ptr<provider::Paged> paged(std::int64_t layers, std::int64_t positions) {
+  return paged(pool(layers, positions), layers, 1);
 }
 
 void contiguous_append(benchmark::State& state) {
@@ -125,6 +135,60 @@ void contiguous_append(benchmark::State& state) {
 }
 void paged_append(benchmark::State& state) {
   provider_append(state, *paged(kLayers, kTokens), state.range(0));
+}
+
+// Seconds until `work` is done by the first `threads` of two threads, each with its number.
+double seconds_of(std::size_t threads, const std::function<void(std::size_t thread)>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    std::vector<std::jthread> running;
+    for (std::size_t t = 0; t < threads; ++t) running.emplace_back(work, t);
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// What two threads do in a time of what one does, for the calls and for memcpy of the same rows.
+void paged_two_threads(benchmark::State& state) {
+  constexpr std::size_t kThreads = 2;
+  const auto blocks = pool(kLayers, kThreads * kTokens);
+  const Tensor one = rows(1, 1);
+  const std::vector<unsigned char> from(kRowBytes, 2);
+  std::array<std::unique_ptr<provider::Paged>, kThreads> caches;
+  std::array<std::vector<unsigned char>, kThreads> to;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    caches[t] = paged(blocks, kLayers, t + 1);
+    fill(*caches[t], rows(1, kTokens));
+    to[t].assign(2 * kLayers * kTokens * kRowBytes, 1);
+  }
+  const auto decode = [&](std::size_t thread) {
+    KVO_CHECK(caches[thread]->truncate(0).has_value());
+    for (std::int64_t token = 0; token < kTokens; ++token)
+      for (std::int64_t layer = 0; layer < kLayers; ++layer)
+        KVO_CHECK(caches[thread]->update(layer, {&one, &one}).has_value());
+  };
+  const auto copy = [&](std::size_t thread) {
+    for (std::size_t token = 0; token < kTokens; ++token)
+      for (std::size_t side = 0; side < 2 * kLayers; ++side)
+        std::memcpy(to[thread].data() + (side * kTokens + token) * kRowBytes, from.data(),
+                    kRowBytes);
+  };
+  std::array<std::vector<double>, kThreads> calls;
+  std::array<std::vector<double>, kThreads> copies;
+  for (auto _ : state) {
+    for (int round = 0; round < 15; ++round)
+      for (const std::size_t threads : {1, 2, 2, 1}) {
+        calls[threads - 1].push_back(seconds_of(threads, decode));
+        copies[threads - 1].push_back(seconds_of(threads, copy));
+      }
+    const auto of_one = [](const std::array<std::vector<double>, kThreads>& seconds) {
+      return kThreads * tools::median(seconds[0]) / tools::median(seconds[1]);
+    };
+    const double token = tools::median(calls[1]) / (kThreads * kTokens);
+    state.SetIterationTime(token);
+    state.counters["ns"] = token * 1e9;
+    state.counters["of_one_thread"] = of_one(calls);
+    state.counters["memcpy_of_one_thread"] = of_one(copies);
+  }
 }
 
 // Pages that nobody has touched, none of them huge.
@@ -266,6 +330,7 @@ void gathers(benchmark::internal::Benchmark* one) {
 BENCHMARK(layered_append)->UseManualTime()->Iterations(1);
 BENCHMARK(contiguous_append)->Apply(channels);
 BENCHMARK(paged_append)->Apply(channels);
+BENCHMARK(paged_two_threads)->UseManualTime()->Iterations(1);
 BENCHMARK(contiguous_gather)->Apply(gathers);
 BENCHMARK(paged_gather)->Apply(gathers);
 // Last, because they change how malloc works.

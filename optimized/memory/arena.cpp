@@ -1,12 +1,16 @@
 #include "optimized/memory/arena.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <utility>
 
 #ifdef __linux__
 #include <sys/mman.h>
+#endif
+#if defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 #include "optimized/memory/poison.hpp"
@@ -124,10 +128,34 @@ Buffer Arena::take(std::size_t cells, std::size_t wanted) {
   return buffer;
 }
 
-std::array<Buffer, 2> make_sides(std::size_t cells) {
-  Arena arena;
-  arena.renew(cells, 2);
-  return {arena.take(cells, 2), arena.take(cells, 2)};
+bool ResultSides::past_caches(std::size_t cells) {
+  // What malloc maps. Where guards are, all results are made so, that small cases try it.
+  constexpr std::size_t kMapped = kGuarded ? 0 : (std::size_t{32} << 20U) / sizeof(float);
+  return 2 * cells > kMapped;
+}
+
+std::array<Buffer, 2> ResultSides::take(std::size_t cells) {
+  if (!past_caches(cells)) {
+    Arena arena;
+    arena.renew(cells, 2);
+    return {arena.take(cells, 2), arena.take(cells, 2)};
+  }
+  const std::size_t needed = cells + guard_cells(cells);
+  if (!kept_ || kept_.use_count() > 1 || room_ < needed || room_ / 2 > needed) {
+    constexpr std::size_t kLine = 16;                       // V begins at a line of the caches
+    room_ = (needed + needed / 8) / kLine * kLine + kLine;  // the next one is mostly a token longer
+    kept_.reset();
+    kept_ = std::make_shared<ArenaStorage>(2 * room_);
+  }
+  std::atomic_thread_fence(std::memory_order_acquire);  // whoever let go of the last one read it
+  poison(kept_->data(), kept_->size() * sizeof(float));
+  const std::array<Buffer, 2> sides{{{kept_, 0}, {kept_, static_cast<std::int64_t>(room_)}}};
+  for (const Buffer& side : sides) {
+    unpoison(side.data(), needed * sizeof(float));
+    spoil(side.data(), cells * sizeof(float));
+    put_guard(side.data(), cells);
+  }
+  return sides;
 }
 
 void copy_rows(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows, std::int64_t width) {
@@ -138,6 +166,31 @@ void copy_rows(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows, st
   constexpr std::int64_t kShort = 16;
   if (width < kShort) return copy_short(to, from, rows, width);
   copy_any(to, from, rows, width);
+}
+
+void copy_rows_past_caches(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows,
+                           std::int64_t width) {
+#if defined(__SSE2__)
+  constexpr std::int64_t kLane = 4;
+  const auto is_whole = [](std::uintptr_t bytes) { return bytes % (kLane * sizeof(float)) == 0; };
+  if (width % kLane == 0 && to.stride % kLane == 0 &&
+      is_whole(reinterpret_cast<std::uintptr_t>(to.first))) {  // NOLINT: where it lies
+    for (std::int64_t r = 0; r < rows; ++r) {
+      float* target = to.first + r * to.stride;
+      const float* source = from.first + r * from.stride;
+      for (std::int64_t i = 0; i < width; i += kLane)
+        _mm_stream_ps(target + i, _mm_loadu_ps(source + i));
+    }
+    return;
+  }
+#endif
+  copy_rows(to, from, rows, width);
+}
+
+void finish_copies_past_caches() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
 }
 
 }  // namespace kvo::optimized

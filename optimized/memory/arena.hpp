@@ -80,8 +80,20 @@ struct Arena {
   void renew(std::size_t cells, std::size_t buffers);
 };
 
-/// K and V of `cells` each, in one allocation of their own.
-[[nodiscard]] std::array<Buffer, 2> make_sides(std::size_t cells);
+/// Memory for results of both sides. One that is too large for malloc to keep would be mapped, and
+/// every page of it cleared, anew each time: it lies where the one before lay, once nobody has
+/// that.
+class ResultSides {
+ public:
+  /// K and V of `cells` each, in one allocation that no other result has, of arbitrary values.
+  [[nodiscard]] std::array<Buffer, 2> take(std::size_t cells);
+  /// Whether such a result is to be written past the caches.
+  [[nodiscard]] static bool past_caches(std::size_t cells);
+
+ private:
+  std::shared_ptr<ArenaStorage> kept_;
+  std::size_t room_ = 0;  ///< cells of a side that is kept
+};
 
 /// So many rows before it is written, copy_rows asks for one.
 inline constexpr std::int64_t kRowsAhead = 2;
@@ -111,5 +123,12 @@ struct Rows2d {
 
 /// Copies `rows` rows of `width` cells; the two sides must not overlap.
 void copy_rows(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows, std::int64_t width);
+
+/// The same where so much is copied that the caches forget it: what is written past them need not
+/// be fetched first, which is how memcpy does it. finish_copies_past_caches() comes last: it makes
+/// them visible to other threads in order.
+void copy_rows_past_caches(Rows2d<float> to, Rows2d<const float> from, std::int64_t rows,
+                           std::int64_t width);
+void finish_copies_past_caches();
 
 }  // namespace kvo::optimized

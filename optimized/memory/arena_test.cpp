@@ -1,6 +1,7 @@
 #include "optimized/memory/arena.hpp"
 
 #include <algorithm>
+#include <array>
 #include <new>
 #include <numeric>
 #include <vector>
@@ -72,6 +73,36 @@ TEST(Arena, ReportsWhoWritesWhatItHoldsBack) {
   copy_rows({held_back, 4}, from, 2, 4);
 }
 #endif
+
+// K and V, written whole, and where they lie.
+std::array<const float*, 2> written_sides(const std::array<Buffer, 2>& sides, std::size_t cells) {
+  std::fill_n(sides[0].data(), cells, 1.0F);
+  std::fill_n(sides[1].data(), cells, 2.0F);
+  EXPECT_EQ(sides[0].data()[cells - 1], 1.0F) << "V begins within K";
+  EXPECT_TRUE(guard_holds(sides[0].data(), cells) && guard_holds(sides[1].data(), cells));
+  return {sides[0].data(), sides[1].data()};
+}
+
+TEST(ResultSides, LargeOnesLieWhereTheLastLayUnlessSomebodyHasIt) {
+  constexpr std::size_t kLarge = (std::size_t{17} << 20U) / sizeof(float);
+  ResultSides results;
+  const auto first = written_sides(results.take(kLarge), kLarge);
+  const auto longer = results.take(kLarge + 1'024);
+  EXPECT_EQ(written_sides(longer, kLarge + 1'024)[0], first[0]);
+
+  const auto another = results.take(kLarge);  // while somebody has `longer`
+  EXPECT_NE(written_sides(another, kLarge)[0], longer[0].data());
+  EXPECT_EQ(longer[1].data()[0], 2.0F);
+}
+
+TEST(ResultSides, AreNeitherTooShortNorKeptForeverOfALengthThatHasPassed) {
+  constexpr std::size_t kLarge = (std::size_t{17} << 20U) / sizeof(float);
+  ResultSides results;
+  const std::size_t first = results.take(kLarge)[0].storage->size();
+  EXPECT_GE(results.take(3 * kLarge)[0].storage->size(), 6 * kLarge);
+  EXPECT_EQ(results.take(kLarge)[0].storage->size(), first);
+  EXPECT_EQ(written_sides(results.take(3), 3).size(), 2U);
+}
 
 TEST(MakeCells, GivesMemoryThatCanBeWrittenAtBothEnds) {
   for (const std::size_t count : {std::size_t{1}, std::size_t{4} << 20U}) {

@@ -105,13 +105,15 @@ Result<std::optional<KvPair>> ContiguousArenaCache::get(std::int64_t layer) {
     const auto none = std::make_shared<ArenaStorage>(0);
     return KvPair{{shape, none, 0}, {shape, none, 0}};
   }
-  // One allocation holds both sides.
   const std::int64_t run = from.cursor * from.dim;
   const std::int64_t stride = max_seq_len_ * from.dim;
   const auto cells = static_cast<std::size_t>(from.batch * run);
-  const auto [k, v] = make_sides(cells);
-  copy_rows({k.data(), run}, {from.k.data(), stride}, from.batch, run);
-  copy_rows({v.data(), run}, {from.v.data(), stride}, from.batch, run);
+  const auto [k, v] = results_.take(cells);
+  const bool past_caches = ResultSides::past_caches(cells);
+  const auto copy = past_caches ? copy_rows_past_caches : copy_rows;
+  copy({k.data(), run}, {from.k.data(), stride}, from.batch, run);
+  copy({v.data(), run}, {from.v.data(), stride}, from.batch, run);
+  if (past_caches) finish_copies_past_caches();
   KVO_CHECK(guard_holds(k.data(), cells) && guard_holds(v.data(), cells));
   return KvPair{{shape, k.storage, k.offset}, {shape, v.storage, v.offset}};
 }

@@ -53,6 +53,7 @@ class ContiguousArenaCache final : public provider::Contiguous {
 
   std::vector<Layer> layers_;
   Arena arena_{.written = Written::kBitByBit};
+  ResultSides results_;
   std::int64_t max_seq_len_;
   QuirkSet<provider::Quirk> quirks_;
 };

@@ -159,15 +159,18 @@ Result<std::optional<KvPair>> PagedArenaCache::get(std::int64_t layer) {
   if (!has(layer)) return std::nullopt;
   const std::int64_t cursor = cursors_[static_cast<std::size_t>(layer)];
   if (cursor == 0) return std::nullopt;
-  // One allocation holds both sides, and nothing clears it: every cell is written below.
+  // Nothing clears them: every cell is written below.
   const std::int64_t side = head_dim_ * cursor;
-  const std::array<Buffer, 2> both = make_sides(static_cast<std::size_t>(side));
+  const std::array<Buffer, 2> both = results_.take(static_cast<std::size_t>(side));
   const Buffer& k = both[0];
   const Buffer& v = both[1];
+  const bool past_caches = ResultSides::past_caches(static_cast<std::size_t>(side));
+  const auto copy = past_caches ? copy_rows_past_caches : copy_rows;
   const auto take = [&](float* to, const float* from, std::int64_t positions) {
-    if (channels_ == 1) return copy_rows({to, dim_}, {from, dim_}, positions, dim_);
-    for (std::int64_t p = 0; p < positions; ++p)
-      copy_rows({to + p * dim_, cursor * dim_}, {from + p * head_dim_, dim_}, channels_, dim_);
+    if (channels_ == 1) return copy({to, dim_}, {from, dim_}, positions, dim_);
+    // By channel: what is written lies together, what is read is a block, which the caches hold.
+    for (std::int64_t c = 0; c < channels_; ++c)
+      copy({to + c * cursor * dim_, dim_}, {from + c * dim_, head_dim_}, positions, dim_);
   };
   for_each_run(0, cursor, [&](const Run& run) {
     const Sides sides = pool_->sides(run.block);
@@ -176,6 +179,7 @@ Result<std::optional<KvPair>> PagedArenaCache::get(std::int64_t layer) {
     take(k.data() + to, sides.k.data() + from, run.count);
     take(v.data() + to, sides.v.data() + from, run.count);
   });
+  if (past_caches) finish_copies_past_caches();
   const Shape shape{channels_, cursor, dim_};
   KVO_CHECK(guard_holds(k.data(), static_cast<std::size_t>(side)) &&
             guard_holds(v.data(), static_cast<std::size_t>(side)));

@@ -68,6 +68,7 @@ class PagedArenaCache final : public provider::Paged {
   std::int64_t size_ = 0;              ///< blocks in the table
   std::vector<std::int64_t> entries_;  ///< [capacity] of ZF-5, kNull where nothing was written
   std::vector<std::int64_t> cursors_;  ///< [layer], positions
+  ResultSides results_;
 };
 
 }  // namespace kvo::optimized

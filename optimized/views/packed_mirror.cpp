@@ -5,10 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 namespace kvo::optimized {
 
 using views::Options;
@@ -44,33 +40,7 @@ void widen(float* to, const std::byte* from, std::int64_t count) {
 }
 
 // Where more than this is packed at once, it is read again only after the caches have forgotten it.
-// Written past them it need not be fetched first, as memcpy does it: twice as fast.
 constexpr std::int64_t kStreamedCells = (std::int64_t{2} << 20U) / std::int64_t{sizeof(float)};
-
-// Copies rows past the caches, if they can be, and says whether. Requires  whole rows of 16 bytes.
-bool streamed([[maybe_unused]] Rows2d<float> to, [[maybe_unused]] Rows2d<const float> from,
-              [[maybe_unused]] std::int64_t rows, [[maybe_unused]] std::int64_t width) {
-#if defined(__SSE2__)
-  constexpr std::int64_t kLane = 4;
-  if (width % kLane != 0) return false;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    float* target = to.first + row * to.stride;
-    const float* source = from.first + row * from.stride;
-    for (std::int64_t i = 0; i < width; i += kLane)
-      _mm_stream_ps(target + i, _mm_loadu_ps(source + i));
-  }
-  return true;
-#else
-  return false;
-#endif
-}
-
-// Makes what was streamed visible in order.
-void finish_streaming() {
-#if defined(__SSE2__)
-  _mm_sfence();
-#endif
-}
 
 // Where a block is packed to, and which of its tokens.
 struct Part {
@@ -91,8 +61,7 @@ void pack_side(const Options& options, const Part& part, float* to, const std::b
     if (options.storage == views::Storage::kF32) {
       const auto* rows = reinterpret_cast<const float*>(from);  // NOLINT: cells of that type
       const Rows2d<const float> source{rows + first, width};
-      if (!part.stream || !streamed({head, dim}, source, tokens, dim))
-        copy_rows({head, dim}, source, tokens, dim);
+      (part.stream ? copy_rows_past_caches : copy_rows)({head, dim}, source, tokens, dim);
     } else {
       for (std::int64_t t = 0; t < tokens; ++t)
         widen(head + t * dim, from + (first + t * width) * 2, dim);
@@ -131,7 +100,7 @@ std::span<const PackedView> PackedMirror::pack(const Options& options,
                       {k, cells},
                       {v, cells}});
   }
-  if (stream) finish_streaming();
+  if (stream) finish_copies_past_caches();
   packed_ = end;
   return shown_;
 }

@@ -105,6 +105,11 @@ std::vector<Fault> faults_in_few_steps() {
 
       // ---- Blocks and runs of provider.paged ----
       {"provider.paged",
+       "rows_past_caches_lack_a_lane",
+       "rows that are gathered past the caches lack their last four cells",
+       "B081, F09: a kernel of zerfoo read heads packed in a row with the wrong stride",
+       {{kArena, "i < width", "i + kLane < width", "void copy_rows_past_caches("}}},
+      {"provider.paged",
        "table_growth_loses_tail",
        "a table that grows takes its last block for its first",
        "B046, F05: a stale map of SGLang named a slot that had been given to another",
