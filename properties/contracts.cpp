@@ -25,6 +25,7 @@
 #include "properties/positional/contract.hpp"
 #include "properties/positional/oracle.hpp"
 #include "properties/prefix/contract.hpp"
+#include "properties/prefix/oracle.hpp"
 #include "properties/provider/contract.hpp"
 #include "properties/sampling/contract.hpp"
 #include "properties/snapshot/contract.hpp"
@@ -51,6 +52,7 @@ ContractRow prefix_row() {
           .references = prefix::references,
           .optimized = optimized::prefix_subjects,
           .generators = prefix::generators,
+          .oracle = prefix::history_oracle,
           .mutants = prefix::mutants};
 }
 

@@ -1,0 +1,20 @@
+#include "properties/prefix/oracle.hpp"
+
+#include "properties/prefix/blocks_history.hpp"
+#include "properties/prefix/radix_history.hpp"
+#include "reference/contract/subject/named_quirks.hpp"
+#include "reference/prefix/operations.hpp"
+
+namespace kvo::prefix {
+
+std::unique_ptr<Oracle> history_oracle(const CacheKind& kind, const Setup& setup) {
+  const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
+  if (!quirks) return nullptr;
+  if (&kind == &blocks_kind())
+    return std::make_unique<BlocksHistory>(setup.config_as<BlocksConfig>(), *quirks);
+  if (&kind == &radix_kind())
+    return std::make_unique<RadixHistory>(setup.config_as<RadixConfig>(), *quirks);
+  return nullptr;
+}
+
+}  // namespace kvo::prefix

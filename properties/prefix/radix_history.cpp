@@ -1,0 +1,327 @@
+#include "properties/prefix/radix_history.hpp"
+
+#include <algorithm>
+
+#include "reference/contract/subject/dispatch.hpp"
+
+namespace kvo::prefix {
+
+using Words = AnswersOracle::Words;
+
+Words RadixHistory::check(const Op& op, const Observation& seen) {
+  Words words;
+  if (seen.unsupported) return words;
+  if (lost_) return skip();
+  visit_op(RadixOps(), op, [&](const auto& operation) { words = saw(operation, seen); });
+  return words;
+}
+
+// ---- Contents and rows ----
+
+std::int64_t RadixHistory::pages(std::int64_t tokens) const {
+  return std::max<std::int64_t>(tokens - (config_.eagle ? 1 : 0), 0) / config_.page_size;
+}
+
+Content RadixHistory::start(const std::optional<std::string>& extra,
+                            const std::optional<std::string>& salt) {
+  const bool salted = salt && !salt->empty();
+  return contents_.start({extra, salted ? salt : std::nullopt});
+}
+
+Path RadixHistory::path(const std::vector<Content>& prefixes, std::int64_t tokens) const {
+  Path all;
+  for (std::int64_t i = 1; i <= pages(tokens); ++i)
+    all.push_back(
+        prefixes[static_cast<std::size_t>(i * config_.page_size + (config_.eagle ? 1 : 0))]);
+  return all;
+}
+
+template <class T>
+std::vector<Content> RadixHistory::prefixes_of(const T& op) {
+  std::vector<Content> prefixes{start(op.extra, op.salt)};
+  contents_.extend(prefixes, op.tokens);
+  return prefixes;
+}
+
+Words RadixHistory::wrong_rows(const std::vector<Content>& prefixes, const Numbers& slots) const {
+  if (rows_lost_ || slots_lost_) return std::nullopt;
+  const std::int64_t end = std::min(std::ssize(slots), std::ssize(prefixes) - 1);
+  for (std::int64_t i = 0; i < end; ++i) {
+    const auto row = rows_.find(slots[static_cast<std::size_t>(i)]);
+    if (row != rows_.end() && row->second != prefixes[static_cast<std::size_t>(i + 1)])
+      return "slot " + std::to_string(row->first) + " has the row of another token than " +
+             std::to_string(i);
+  }
+  return std::nullopt;
+}
+
+// Rows of the tokens from `begin` on, in the slots of a row.
+void RadixHistory::write(const std::vector<Content>& prefixes, const Numbers& slots,
+                         std::int64_t begin) {
+  const std::int64_t end = std::min(std::ssize(slots), std::ssize(prefixes) - 1);
+  for (std::int64_t i = begin; i < end; ++i)
+    rows_[slots[static_cast<std::size_t>(i)]] = prefixes[static_cast<std::size_t>(i + 1)];
+}
+
+// ---- The tree ----
+
+Words RadixHistory::wrong_hit(const std::vector<Content>& prefixes, std::int64_t tokens,
+                              const FoundPrefix& hit) {
+  const Path whole = config_.disable ? Path() : path(prefixes, tokens);
+  const TreeAccounts::Reached reached = tree_.walk(whole);
+  if (hit.length != reached.pages * config_.page_size)
+    return std::to_string(hit.length) + " units are hit, " +
+           std::to_string(reached.pages * config_.page_size) + " are held";
+  if (hit.node != reached.node)
+    return "node " + std::to_string(hit.node) + " is hit, the prefix ends with node " +
+           std::to_string(reached.node);
+  if (hit.slots != tree_.slots(whole, reached.pages))
+    return "the slots are not those that were put";
+  return wrong_rows(prefixes, hit.slots);
+}
+
+Words RadixHistory::saw(const MatchTokens& op, const Observation& seen) {
+  if (seen.error) return skip();
+  const std::vector<Content> prefixes = prefixes_of(op);
+  const std::int64_t tokens = std::ssize(op.tokens);
+  return judged(
+      wrong_hit(prefixes, std::min(op.limit.value_or(tokens), tokens), seen.as<FoundPrefix>()));
+}
+
+Words RadixHistory::saw(const TouchTokens& op, const Observation& seen) {
+  if (seen.error) return skip();
+  const std::int64_t tokens = std::ssize(op.tokens);
+  if (!config_.disable)
+    (void)tree_.walk(path(prefixes_of(op), std::min(op.limit.value_or(tokens), tokens)));
+  return judged();
+}
+
+Words RadixHistory::saw(const Insert& op, const Observation& seen) {
+  if (seen.error) return skip();
+  const auto& put = seen.as<Insert::Returns>();
+  if (config_.disable)
+    return judged(put.length == 0 && !put.node.has_value() ? Words()
+                                                           : Words("what is disabled keeps"));
+  const std::vector<Content> prefixes = prefixes_of(op);
+  Numbers slots = op.slots.value_or(Numbers(op.tokens.begin(), op.tokens.end()));
+  const Path whole = path(prefixes, std::ssize(op.tokens));
+  slots.resize(whole.size() * static_cast<std::size_t>(config_.page_size));
+  const Numbers held = tree_.slots(whole, tree_.walk(whole).pages);
+  // Slots of the pool that somebody has filled; others are only numbers, and may be anybody's.
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const bool own = op.slots && slots_.is_out(slots[i]);
+    const bool others =
+        tree_.uses(slots[i] / config_.page_size) && (i >= held.size() || held[i] != slots[i]);
+    if (!own || others) rows_.erase(slots[i]);
+    if (others) rows_lost_ = true;
+    if (own && !others) rows_[slots[i]] = prefixes[i + 1];
+  }
+  const TreeAccounts::Reached reached = tree_.insert(whole, slots);
+  if (put.length != reached.pages * config_.page_size)
+    return judged(std::to_string(put.length) + " units were there before, not " +
+                  std::to_string(reached.pages * config_.page_size));
+  if (put.node != Nullable<std::int64_t>(reached.node))
+    return judged("the last node is not " + std::to_string(reached.node));
+  return judged();
+}
+
+Words RadixHistory::give_back(const Numbers& pages) {
+  if (slots_.give_back(pages) || slots_lost_) return std::nullopt;
+  if (!has(Quirk::kFreesAnything)) return "slots are freed that were not handed out";
+  slots_lost_ = true;
+  return std::nullopt;
+}
+
+Words RadixHistory::evict(const Numbers& nodes, std::optional<std::int64_t> units,
+                          std::int64_t& gone) {
+  for (const std::int64_t node : nodes) {
+    if (units && gone >= *units) return "more is evicted than was asked for";
+    Numbers slots;
+    if (auto words = tree_.remove(node, slots)) return words;
+    if (auto words = give_back(slots_.pages_of_segment(slots))) return words;
+    gone += std::ssize(slots);
+  }
+  if (units && gone < *units && !config_.disable && tree_.has_evictable())
+    return "less is evicted than was asked for, and more may go";
+  return std::nullopt;
+}
+
+Words RadixHistory::saw(const EvictUnits& op, const Observation& seen) {
+  if (seen.error) return skip();
+  const auto& went = seen.as<EvictUnits::Returns>();
+  std::int64_t gone = 0;
+  if (auto words = evict(went.nodes, op.tokens, gone)) return judged(words);
+  return judged(gone == went.tokens
+                    ? Words()
+                    : std::to_string(went.tokens) + " units went, not " + std::to_string(gone));
+}
+
+std::optional<std::int64_t> RadixHistory::missing(std::int64_t slots) const {
+  return slots_lost_ ? std::nullopt : std::optional(slots - slots_.available());
+}
+
+Words RadixHistory::saw(const MakeRoom& op, const Observation& seen) {
+  if (seen.error) return skip();
+  std::int64_t gone = 0;
+  return judged(evict(seen.as<NodesOnly>().nodes, missing(op.tokens), gone));
+}
+
+Words RadixHistory::saw(const Lock& op, const Observation& seen) {
+  if (seen.error) return skip();
+  const auto delta = config_.disable ? std::optional<std::int64_t>(0) : tree_.lock(op.node);
+  if (!delta && has(Quirk::kGoneNodesLocked)) return lose_track();
+  return judged(delta == seen.as<Delta>().delta ? Words()
+                                                : Words("the units protected are not the path's"));
+}
+
+Words RadixHistory::saw(const Unlock& op, const Observation& seen) {
+  if (seen.error) return skip();
+  const auto delta = config_.disable ? std::optional<std::int64_t>(0) : tree_.unlock(op.node);
+  if (!delta && has(Quirk::kUnlockUnguarded)) return lose_track();
+  return judged(delta == seen.as<Delta>().delta
+                    ? Words()
+                    : Words("the units that are no longer protected are not the path's"));
+}
+
+Words RadixHistory::saw(const ResetTree& /*op*/, const Observation& seen) {
+  if (seen.error) return skip();
+  tree_.reset();
+  return judged();
+}
+
+Words RadixHistory::saw(const AllSlots& /*op*/, const Observation& seen) {
+  if (seen.error) return skip();
+  Numbers shown = seen.as<SlotsOnly>().slots;
+  Numbers all = tree_.all_slots();
+  std::ranges::sort(shown);
+  std::ranges::sort(all);
+  return judged(shown == all ? Words() : Words("the slots are not those that were put"));
+}
+
+// ---- Requests ----
+
+RadixHistory::Known* RadixHistory::find(std::int64_t request) {
+  const auto found = requests_.find(request);
+  return found != requests_.end() ? &found->second : nullptr;
+}
+
+Words RadixHistory::saw(const FileRequest& op, const Observation& seen) {
+  if (seen.error) return skip();
+  requests_[op.request] = {.prefixes = prefixes_of(op), .prompt = std::ssize(op.tokens)};
+  return judged();
+}
+
+// PX-86
+Words RadixHistory::saw(const Admit& op, const Observation& seen) {
+  Known* known = find(op.request);
+  if (seen.error || known == nullptr) return skip();
+  if (config_.disable) return lose_track();
+  const auto& hit = seen.as<FoundPrefix>();
+  if (auto words = wrong_hit(known->prefixes, known->tokens() - 1, hit)) return judged(words);
+  (void)tree_.lock(hit.node);
+  known->node = hit.node;
+  known->row = hit.slots;
+  known->has_row = false;
+  return judged();
+}
+
+Words RadixHistory::saw(const Extend& op, const Observation& seen) {
+  Known* known = find(op.request);
+  if (known == nullptr || !known->node) return skip();
+  if (seen.error && !seen.failed_with(Code::kExhausted)) return skip();
+  if (op.append) contents_.extend(known->prefixes, *op.append);
+  const auto& went = seen.as<Extend::Returns>();
+  const std::int64_t page = config_.page_size;
+  const std::int64_t before = std::ssize(known->row);
+  std::int64_t gone = 0;
+  if (auto words = evict(went.nodes, missing(op.tokens + (page > 1 ? page : 0)), gone))
+    return judged(words);
+  if (seen.error)
+    return judged(refused((before + op.tokens + page - 1) / page - (before + page - 1) / page));
+  const Numbers slots = went.slots.value_or(Numbers());
+  const std::int64_t last = known->row.empty() ? -1 : known->row.back();
+  if (auto words = taken(slots, op.tokens, before, last)) return judged(words);
+  if (auto words = wrong_rows(known->prefixes, known->row)) return judged(words);
+  if (!known->has_row) known->protected_ = before;
+  known->has_row = true;
+  known->row.insert(known->row.end(), slots.begin(), slots.end());
+  write(known->prefixes, known->row, before);
+  return judged();
+}
+
+Words RadixHistory::move_lock(Known& known, std::int64_t node) {
+  if (!tree_.unlock(*known.node)) return "a request's node is let go that it has not locked";
+  (void)tree_.lock(node);
+  known.node = node;
+  return std::nullopt;
+}
+
+// PX-87
+Words RadixHistory::file(Known& known) {
+  const std::int64_t size = config_.page_size;
+  const std::int64_t length = std::ssize(known.row);
+  if (length > known.tokens()) return "a row is filed that is longer than its tokens";
+  write(known.prefixes, known.row, known.protected_);
+  const Path whole = path(known.prefixes, length);
+  const std::int64_t held = tree_.insert(whole, known.row).pages * size;
+  const std::int64_t units = std::ssize(whole) * size;
+  known.inserted = std::max(known.inserted, units);
+  const Path prompt = path(known.prefixes, std::min(known.prompt, length));
+  if (!prompt.empty() && prompt.size() < whole.size()) (void)tree_.walk(prompt);
+  if (held > known.protected_) {
+    const auto twice =
+        NumbersView(known.row).subspan(static_cast<std::size_t>(known.protected_),
+                                       static_cast<std::size_t>(held - known.protected_));
+    if (auto words = give_back(slots_.pages_of_segment(twice))) return words;
+  }
+  const TreeAccounts::Reached reached = tree_.walk(whole);
+  const Numbers kept = tree_.slots(whole, reached.pages);
+  std::ranges::copy(kept, known.row.begin());
+  known.protected_ = units;
+  return move_lock(known, reached.node);
+}
+
+Words RadixHistory::saw(const Checkpoint& op, const Observation& seen) {
+  Known* known = find(op.request);
+  if (seen.error || known == nullptr || !known->has_row) return skip();
+  if (auto words = file(*known)) return judged(words);
+  const auto& shown = seen.as<Checkpoint::Returns>();
+  if (shown.node != *known->node) return judged("another node is locked than what was filed");
+  return judged(shown.protected_ == known->protected_
+                    ? Words()
+                    : Words("the row is not the tree's in whole pages"));
+}
+
+Words RadixHistory::saw(const Withdraw& op, const Observation& seen) {
+  Known* known = find(op.request);
+  if (seen.error || known == nullptr || !known->node) return skip();
+  if (!tree_.unlock(*known->node)) return judged("a node is let go that is not locked");
+  known->node.reset();
+  known->row.clear();
+  return judged();
+}
+
+// PX-88
+Words RadixHistory::saw(const Finish& op, const Observation& seen) {
+  Known* known = find(op.request);
+  if (seen.error || known == nullptr || !known->has_row) return skip();
+  if (op.keep.value_or(true))
+    if (auto words = file(*known)) return judged(words);
+  const auto own = NumbersView(known->row).subspan(static_cast<std::size_t>(known->protected_));
+  if (auto words = give_back(slots_.pages_of_segment(own))) return judged(words);
+  if (!tree_.unlock(*known->node)) return judged("a node is let go that is not locked");
+  *known = {.prefixes = std::move(known->prefixes), .prompt = known->prompt};
+  return judged();
+}
+
+Words RadixHistory::saw(const ShowRow& op, const Observation& seen) {
+  const Known* known = find(op.request);
+  if (seen.error || known == nullptr || !known->has_row) return skip();
+  const auto& row = seen.as<ShowRow::Returns>();
+  if (row.slots != known->row || row.protected_ != known->protected_ ||
+      row.inserted != known->inserted || row.node != *known->node)
+    return judged("the row is not what was handed out and filed");
+  return judged(wrong_rows(known->prefixes, row.slots));
+}
+
+}  // namespace kvo::prefix
