@@ -17,6 +17,7 @@
 #include "optimized/views/subjects.hpp"
 #include "properties/block_pool/contract.hpp"
 #include "properties/cells/contract.hpp"
+#include "properties/cells/oracle.hpp"
 #include "properties/devices/mutants/device_mutant.hpp"
 #include "properties/generation/contract.hpp"
 #include "properties/generation/lowering.hpp"
@@ -61,6 +62,7 @@ ContractRow cells_row() {
           .references = cells::references,
           .optimized = optimized::cells_subjects,
           .generators = cells::generators,
+          .oracle = cells::history_oracle,
           .mutants = cells::mutants};
 }
 

@@ -1,0 +1,24 @@
+#include "properties/cells/oracle.hpp"
+
+#include "properties/cells/kv_history.hpp"
+#include "reference/contract/subject/named_quirks.hpp"
+
+namespace kvo::cells {
+
+std::unique_ptr<Oracle> history_oracle(const CacheKind& kind, const Setup& setup) {
+  const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
+  if (!quirks) return nullptr;
+  if (&kind == &kv_kind()) {
+    KvOptions options = kv_options(setup.config_as<KvConfig>());
+    options.quirks = *quirks;
+    return kv_history(options);
+  }
+  if (&kind == &iswa_kind()) {
+    KvOptions options = kv_options(setup.config_as<IswaConfig>());
+    options.quirks = *quirks;
+    return kv_history(options);
+  }
+  return nullptr;
+}
+
+}  // namespace kvo::cells

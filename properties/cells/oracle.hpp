@@ -1,0 +1,16 @@
+// properties/cells/oracle.hpp: the oracle of contract `cells`, from the definitions alone.
+//
+// Which token lies in which cell, and what became of it, says what each operation must answer; see
+// kv_history.hpp. Unit: an answer.
+#pragma once
+
+#include <memory>
+
+#include "properties/runner/oracle.hpp"
+
+namespace kvo::cells {
+
+/// The oracle of a case; null for kinds that have none.
+[[nodiscard]] std::unique_ptr<Oracle> history_oracle(const CacheKind& kind, const Setup& setup);
+
+}  // namespace kvo::cells
