@@ -63,6 +63,7 @@ ContractRow cells_row() {
           .optimized = optimized::cells_subjects,
           .generators = cells::generators,
           .oracle = cells::history_oracle,
+          .laws = cells::laws,
           .mutants = cells::mutants};
 }
 

@@ -5,6 +5,7 @@
 
 #include "properties/campaign/generator.hpp"
 #include "properties/campaign/mutant.hpp"
+#include "properties/runner/law.hpp"
 
 namespace kvo::cells {
 
@@ -16,6 +17,9 @@ namespace kvo::cells {
 
 /// The seeded caches without a fault: they keep the contract.
 [[nodiscard]] std::vector<Subject> sound_copies();
+
+/// Laws over two scripts.
+[[nodiscard]] std::vector<const Law*> laws();
 
 /// The parts of generators(). @{
 [[nodiscard]] Generator meta_generator();

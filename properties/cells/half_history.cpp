@@ -110,7 +110,7 @@ void HalfHistory::copy(std::int32_t src, std::int32_t dst) {
   if (late) copies_.emplace_back(number_of(src), number_of(dst));
   const Stream* from = settled(number_of(src));
   Stream& to = streams_[number_of(dst)];
-  to.loaded.reset();
+  if (!is_settled(to)) forget(to);
   to.known = from != nullptr;
   to.has_shift = false;
   for (std::size_t i = 0; i < to.cells.size(); ++i) {

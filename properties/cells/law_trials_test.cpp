@@ -13,6 +13,8 @@ INSTANTIATE_TEST_SUITE_P(
         LawTrial{"recompute_equivalence", "cells.kv@mutant:saved_to_the_head", 100},
         LawTrial{"recompute_equivalence", "cells.kv@mutant:mask_by_cell", 100},
         LawTrial{"recompute_equivalence", "cells.kv@mutant:fast_rows_not_copied_behind", 100},
-        LawTrial{"recompute_equivalence", "cells.iswa@mutant:rehearsal_is_not_undone", 100}));
+        LawTrial{"recompute_equivalence", "cells.iswa@mutant:rehearsal_is_not_undone", 100},
+        LawTrial{"a_b_a", "cells.iswa@mutant:rehearsal_is_not_undone", 100},
+        LawTrial{"saved_and_loaded_again", "cells.kv@mutant:saved_to_the_head", 100}));
 
 }  // namespace kvo
