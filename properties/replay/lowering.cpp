@@ -50,6 +50,22 @@ double usual_cost(const LoweringInput& input) {
                    rows_shown_at(input.requests, input.schedule, scale) / kMostRows});
 }
 
+double cost_by(const LoweringInput& input, const Cost& cost) {
+  constexpr std::size_t kMostRequests = 12'000;
+  const double most =
+      cost.rows_a_request * static_cast<double>(std::min(input.requests.size(), kMostRequests));
+  const std::int64_t scale = input.schedule.scale;
+  double rows = 0;
+  for (const Request& request : input.requests) {
+    const auto prompt = static_cast<double>(scaled(request.input_tokens, scale));
+    const auto answer = static_cast<double>(scaled(request.output_tokens, scale));
+    rows +=
+        (cost.other_calls + answer + prompt / static_cast<double>(input.schedule.chunk_tokens)) *
+        (prompt + answer);
+  }
+  return rows / most;
+}
+
 std::int64_t scale_of(const Lowering& lowering, const LoweringInput& input) {
   constexpr double kElements = 16;
   const LoweringPolicy& policy = input.policy;

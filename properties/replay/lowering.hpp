@@ -51,6 +51,9 @@ struct LoweringInput {
   LoweringPolicy policy;
   std::uint64_t seed = 1;
   Profile profile = Profile::kOriginal;  ///< which rows must be seen may depend on it
+  /// Requests of the trace that came before these, which no cache of the case has seen: what one
+  /// that never forgets would know. Borrowed.
+  std::span<const Request> earlier = {};
 
   /// Most tokens that a sequence of these requests holds, a draft included.
   [[nodiscard]] std::int64_t longest_sequence() const;
@@ -84,6 +87,14 @@ struct Lowering {
 /// The cost of which 1 is ten million tokens, 2^20 of them in one sequence, or a thousand million
 /// rows shown, whichever is most.
 [[nodiscard]] double usual_cost(const LoweringInput& input);
+/// What a replay costs: each call works on all rows of its sequence.
+struct Cost {
+  double other_calls;     ///< of a request, beside its chunks and decoded tokens
+  double rows_a_request;  ///< that may be worked on, on average
+};
+/// In parts of that cost, and of that of 12,000 requests (Lowering::cost).
+[[nodiscard]] double cost_by(const LoweringInput& input, const Cost& cost);
+
 /// What lengths are divided by: the smallest power of two by which the lowering costs at most 1;
 /// traces::kMaxTokens if none does. Larger rows cost more, in proportion to the elements of all
 /// layers. `input.schedule.scale` plays no part.

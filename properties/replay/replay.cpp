@@ -55,7 +55,8 @@ CasePlan Replay::plan(std::uint64_t index) const {
                       .schedule = own.schedule,
                       .policy = own.lowering,
                       .seed = options_.seed + number,
-                      .profile = options_.profile};
+                      .profile = options_.profile,
+                      .earlier = std::span(requests_).first(first)};
   input.schedule.scale = kind.scale;
   const std::string name(kind.lowering->name);
   CasePlan plan{

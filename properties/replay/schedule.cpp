@@ -50,10 +50,13 @@ void Schedule::admit() {
     if (arrival_us(index) > now_us_) break;
     waiting_.pop_front();
     const auto number = static_cast<std::int64_t>(index) + 1;
+    const auto known = decoded_.find(index);
+    const std::int64_t decoded = known == decoded_.end() ? 0 : known->second;
     slots_[slot] =
         Running{.request = index,
-                .prompt = scaled(request.input_tokens, policy_.scale),
-                .answer = scaled(request.output_tokens, policy_.scale),
+                .prompt = scaled(request.input_tokens, policy_.scale) + decoded,
+                .answer = scaled(request.output_tokens, policy_.scale) - decoded,
+                .decoded_before = decoded,
                 .cancelled = policy_.cancel_every > 0 && number % policy_.cancel_every == 0};
     step_.begins.push_back(static_cast<std::int64_t>(slot));
   }
@@ -106,11 +109,19 @@ void Schedule::preempt(std::int64_t slot) {
   Running* const sequence = sequence_of(slot);
   if (sequence == nullptr) return;
   const auto other = [&](const Turn& turn) { return turn.slot != slot; };
+  // What its turn would decode is planned, but not done.
+  const auto planned = std::ranges::find(step_.turns, slot, &Turn::slot);
+  if (sequence->decoded > 0 && planned != step_.turns.end())
+    sequence->answer += planned->append - planned->rejected;
   end_now(slot);
   // Those whose end is still to come count as running.
   if (!idle() || std::ranges::any_of(step_.turns, other)) {
     ++preempted_;
     waiting_.push_front(sequence->request);
+    if (keeps_decoded_) {
+      const Request& request = requests_[sequence->request];
+      decoded_[sequence->request] = scaled(request.output_tokens, policy_.scale) - sequence->answer;
+    }
   } else {
     ++given_up_;
   }
@@ -133,6 +144,10 @@ void Schedule::end_now(std::int64_t slot) {
 
 const Request& Schedule::running(std::int64_t slot) const {
   return requests_[slots_[static_cast<std::size_t>(slot)].value().request];
+}
+
+std::int64_t Schedule::decoded_before(std::int64_t slot) const {
+  return slots_[static_cast<std::size_t>(slot)].value().decoded_before;
 }
 
 Schedule::Running* Schedule::sequence_of(std::int64_t slot) {

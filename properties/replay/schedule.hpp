@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -79,9 +80,12 @@ class Schedule {
   /// What is left of the current step.
   [[nodiscard]] Step& step() { return step_; }
 
+  /// From now on a preempted sequence that starts over has what it decoded behind its prompt, as
+  /// part of it: an engine knows these tokens, and has lost their rows only.
+  void keep_decoded() { keeps_decoded_ = true; }
   /// The first tokens of the prompt are there already: the slot's turn appends what follows them.
-  /// Requires  the slot's sequence begins in this step, no turn has been taken out of it, and the
-  ///           prompt is longer than `tokens`.
+  /// Requires  the slot's sequence begins in this step, its turn has not been taken out of it, and
+  ///           the prompt is longer than `tokens`.
   void skip(std::int64_t slot, std::int64_t tokens);
   /// The append of the slot's turn did not fit. The sequence is preempted, or, when no other one
   /// runs, given up: the step goes on with its end, in place of its turn.
@@ -92,6 +96,8 @@ class Schedule {
   [[nodiscard]] const SchedulePolicy& policy() const { return policy_; }
   /// What a slot runs in this step. Requires  it runs something.
   [[nodiscard]] const Request& running(std::int64_t slot) const;
+  /// Tokens that the slot's sequence has behind its prompt, by keep_decoded. Requires  as running.
+  [[nodiscard]] std::int64_t decoded_before(std::int64_t slot) const;
   /// Sequences that were preempted, and requests given up because they did not fit alone.
   [[nodiscard]] std::uint64_t preempted() const { return preempted_; }
   [[nodiscard]] std::uint64_t given_up() const { return given_up_; }
@@ -102,7 +108,8 @@ class Schedule {
     std::int64_t prompt = 0;  ///< tokens still to append
     std::int64_t answer = 0;  ///< tokens still to decode
     std::int64_t length = 0;
-    std::int64_t decoded = 0;  ///< decode steps so far
+    std::int64_t decoded = 0;         ///< decode steps since it began
+    std::int64_t decoded_before = 0;  ///< tokens of the prompt that the request's has not
     bool cancelled = false;
     bool ended = false;  ///< in this step
   };
@@ -121,6 +128,8 @@ class Schedule {
   SchedulePolicy policy_;
   traces::Random random_;
   std::deque<std::size_t> waiting_;
+  bool keeps_decoded_ = false;
+  std::map<std::size_t, std::int64_t> decoded_ = {};  ///< tokens, by preempted request
   std::vector<std::optional<Running>> slots_;
   Step step_;
   std::int64_t now_us_ = 0;

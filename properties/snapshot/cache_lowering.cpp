@@ -301,7 +301,7 @@ class StateStream final : public CacheStream {
 
 // A turn puts away, brings back, adds and looks.
 double cache_cost(const LoweringInput& input) {
-  return cost_by(input, {.other_calls = 2, .rows_a_request = 1e4});
+  return replay::cost_by(input, {.other_calls = 2, .rows_a_request = 1e4});
 }
 
 Setup no_setup(const LoweringInput& /*input*/) {
@@ -319,22 +319,6 @@ Setup state_setup(const LoweringInput& input) {
 }
 
 }  // namespace
-
-double cost_by(const LoweringInput& input, const Cost& cost) {
-  constexpr std::size_t kMostRequests = 12'000;
-  const double most =
-      cost.rows_a_request * static_cast<double>(std::min(input.requests.size(), kMostRequests));
-  const std::int64_t scale = input.schedule.scale;
-  double rows = 0;
-  for (const traces::Request& request : input.requests) {
-    const auto prompt = static_cast<double>(replay::scaled(request.input_tokens, scale));
-    const auto answer = static_cast<double>(replay::scaled(request.output_tokens, scale));
-    rows +=
-        (cost.other_calls + answer + prompt / static_cast<double>(input.schedule.chunk_tokens)) *
-        (prompt + answer);
-  }
-  return rows / most;
-}
 
 std::int64_t ring_window(const LoweringInput& input) {
   constexpr std::int64_t kLeast = 4;

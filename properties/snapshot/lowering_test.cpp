@@ -12,9 +12,9 @@
 #include <gtest/gtest.h>
 
 #include "properties/contracts.hpp"
+#include "properties/replay/prompt_tokens.hpp"
 #include "properties/replay/replay.hpp"
 #include "properties/snapshot/contract.hpp"
-#include "properties/snapshot/prompt_tokens.hpp"
 #include "reference/snapshot/trie_operations.hpp"
 #include "traces/figures/generate.hpp"
 #include "traces/formats/formats.hpp"
@@ -24,6 +24,7 @@ namespace kvo::snapshot {
 namespace {
 
 using replay::LoweringInput;
+using replay::PromptTokens;
 using replay::SchedulePolicy;
 using testing::ElementsAre;
 using testing::IsEmpty;

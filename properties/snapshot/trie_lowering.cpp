@@ -1,6 +1,6 @@
 // Requests as the sessions of snapshot.trie, one after another: its layers hold one sequence.
 //
-// Policy. A request's prompt has tokens by its block ids (properties/snapshot/prompt_tokens.hpp),
+// Policy. A request's prompt has tokens by its block ids (properties/replay/prompt_tokens.hpp),
 // so that it begins like earlier ones where the trace says so. begin looks it up; what remains is
 // fed in the schedule's chunks, which also end where a snapshot is asked for, and before the last
 // token of the prompt, as the runner does; then every decoded token is told and fed. There are no
@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "properties/replay/prompt_tokens.hpp"
 #include "properties/snapshot/lowering.hpp"
-#include "properties/snapshot/prompt_tokens.hpp"
 #include "reference/contract/describe/difference.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/snapshot/trie_operations.hpp"
@@ -30,6 +30,7 @@ namespace {
 
 using replay::Lowering;
 using replay::LoweringInput;
+using replay::PromptTokens;
 using replay::Step;
 using replay::Turn;
 using traces::Request;
@@ -298,7 +299,7 @@ class TrieStream final : public replay::LoweredOps {
 };
 
 double trie_cost(const LoweringInput& input) {
-  return cost_by(input, {.other_calls = 6, .rows_a_request = 3e4});
+  return replay::cost_by(input, {.other_calls = 6, .rows_a_request = 3e4});
 }
 
 template <bool kMixed>

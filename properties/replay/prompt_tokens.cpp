@@ -1,24 +1,24 @@
-#include "properties/snapshot/prompt_tokens.hpp"
+#include "properties/replay/prompt_tokens.hpp"
 
 #include <algorithm>
 #include <limits>
 
 #include "properties/replay/schedule.hpp"
 
-namespace kvo::snapshot {
+namespace kvo::replay {
 
 using traces::Request;
 
 PromptTokens::PromptTokens(std::span<const Request> requests, std::int64_t scale) : scale_(scale) {
   for (const Request& request : requests) {
     if (request.block_ids.empty()) continue;
-    const std::int64_t block = replay::scaled(request.input_tokens, std::ssize(request.block_ids));
-    block_ = std::max(block_, replay::scaled(block, scale));
+    const std::int64_t block = scaled(request.input_tokens, std::ssize(request.block_ids));
+    block_ = std::max(block_, scaled(block, scale));
   }
 }
 
 std::int64_t PromptTokens::length(const Request& request) const {
-  return replay::scaled(request.input_tokens, scale_);
+  return scaled(request.input_tokens, scale_);
 }
 
 // Starts over where tokens end: a case has fewer.
@@ -71,4 +71,4 @@ void PromptTokens::learn(const Request& request, std::int64_t tokens) {
   }
 }
 
-}  // namespace kvo::snapshot
+}  // namespace kvo::replay

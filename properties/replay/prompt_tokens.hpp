@@ -1,4 +1,4 @@
-// properties/snapshot/prompt_tokens.hpp: the tokens of a trace's prompts, which say lengths only.
+// properties/replay/prompt_tokens.hpp: the tokens of a trace's prompts, which say lengths only.
 #pragma once
 
 #include <cstddef>
@@ -8,20 +8,23 @@
 #include <utility>
 #include <vector>
 
-#include "reference/snapshot/trie.hpp"
 #include "traces/formats/request.hpp"
 
-namespace kvo::snapshot {
+namespace kvo::replay {
+
+using Tokens = std::vector<std::int32_t>;
 
 /// Gives prompts tokens, so that two begin alike exactly as far as their block ids do: a block has
 /// the tokens of its id, whatever comes before it; everything else has tokens that come once. Also
-/// says how much of a prompt is known already, by ids alone: no trie can find more.
+/// says how much of a prompt is known already, by ids alone: no cache can find more.
 class PromptTokens {
  public:
   /// `requests`: those that prompts are asked of; all lengths are divided by `scale`. A block has
   /// as many tokens as the longest one in them.
   PromptTokens(std::span<const traces::Request> requests, std::int64_t scale);
 
+  /// Tokens of a block, divided by the scale; 1 without ids.
+  [[nodiscard]] std::int64_t block() const { return block_; }
   [[nodiscard]] Tokens prompt(const traces::Request& request);
   /// Tokens that come once.
   [[nodiscard]] Tokens fresh(std::int64_t count);
@@ -46,4 +49,4 @@ class PromptTokens {
   std::vector<std::int64_t> known_{0};  ///< by node: its tokens that are known
 };
 
-}  // namespace kvo::snapshot
+}  // namespace kvo::replay
