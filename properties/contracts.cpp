@@ -53,6 +53,7 @@ ContractRow prefix_row() {
           .references = prefix::references,
           .optimized = optimized::prefix_subjects,
           .generators = prefix::generators,
+          .lowerings = prefix::lowerings,
           .oracle = prefix::history_oracle,
           .mutants = prefix::mutants};
 }

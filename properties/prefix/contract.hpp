@@ -5,11 +5,15 @@
 
 #include "properties/campaign/generator.hpp"
 #include "properties/campaign/mutant.hpp"
+#include "properties/replay/lowering.hpp"
 
 namespace kvo::prefix {
 
 /// One of each kind that random cases are drawn for.
 [[nodiscard]] std::vector<Generator> generators();
+
+/// One of each kind that requests can be replayed on, or several.
+[[nodiscard]] std::vector<replay::Lowering> lowerings();
 
 /// Caches with a known fault.
 [[nodiscard]] std::vector<Mutant> mutants();
