@@ -133,6 +133,23 @@ TEST(Schedule, APreemptedSequenceStartsOverOnceAnotherHasEnded) {
   EXPECT_EQ(schedule.given_up(), 0U);
 }
 
+TEST(Schedule, APreemptedSequenceMayKeepWhatItDecoded) {
+  const std::vector<Request> requests{request(2, 4), request(2, 4)};
+  Schedule schedule(requests, {.max_running = 2, .chunk_tokens = 2, .draft_every = 0}, 1);
+  schedule.keep_decoded();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(schedule.next());
+  ASSERT_EQ(schedule.step().turns, (std::deque{append(0, 1), append(1, 1)}));
+  EXPECT_EQ(schedule.decoded_before(1), 0);
+  schedule.preempt(1);  // its second token is planned, and not decoded
+  std::int64_t appended = 0;
+  while (schedule.next()) {
+    for (const Turn& turn : schedule.step().turns)
+      if (turn.slot == 0 && schedule.decoded_before(0) == 1) appended += turn.append;
+  }
+  EXPECT_EQ(appended, 2 + 4) << "a prompt of three tokens, and three to decode";
+  EXPECT_EQ(schedule.preempted(), 1U);
+}
+
 // Turn by turn, the failed one has been taken out of the step already.
 TEST(Schedule, ATurnThatWasTakenOutIsPreemptedLikeOneThatWasNot) {
   const std::vector<Request> requests{request(4, 0), request(4, 0)};

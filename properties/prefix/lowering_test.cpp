@@ -1,0 +1,370 @@
+// Request traces on contract `prefix`: what the lowerings emit, and what their figures rest on.
+#include "properties/prefix/lowering.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "properties/contracts.hpp"
+#include "properties/prefix/contract.hpp"
+#include "properties/replay/replay.hpp"
+#include "reference/prefix/operations.hpp"
+#include "traces/figures/generate.hpp"
+#include "traces/figures/statistics.hpp"
+#include "traces/formats/formats.hpp"
+#include "traces/formats/sample.hpp"
+
+namespace kvo::prefix {
+namespace {
+
+using replay::LoweringInput;
+using replay::SchedulePolicy;
+using testing::ElementsAre;
+using testing::IsSupersetOf;
+using traces::Request;
+using Lines = std::vector<std::string>;
+
+constexpr std::int64_t kNoLimit = 200;  // percent of what all takes, where a pool is ample
+
+Request request(std::int64_t input, std::int64_t output, std::vector<std::uint64_t> ids = {}) {
+  Request made;
+  made.input_tokens = input;
+  made.output_tokens = output;
+  made.block_ids = std::move(ids);
+  return made;
+}
+
+// Conversations in blocks of eight tokens.
+const std::vector<Request>& chats() {
+  static const auto kRequests = [] {
+    traces::GenerateOptions options;
+    options.requests = 120;
+    options.mean_turn_tokens = 20;
+    options.mean_system_tokens = 30;
+    options.mean_output_tokens = 8;
+    options.system_prompts = 3;
+    options.block_size = 8;
+    return traces::generate(options).value();
+  }();
+  return kRequests;
+}
+
+const replay::Lowering& lowering_of(std::string_view name) {
+  static const std::vector<replay::Lowering> kAll = lowerings();
+  return *std::ranges::find(kAll, name, &replay::Lowering::full_name);
+}
+
+/// What became of a case on the reference.
+struct Driven {
+  std::vector<Op> ops = {};
+  Labels labels = {};
+  std::map<std::string, std::int64_t> figures = {};  ///< without the lowering's name
+  std::int64_t expectations = 0;
+
+  [[nodiscard]] Lines lines(std::string (*text)(const Op& op)) const {
+    Lines all;
+    for (const Op& op : ops)
+      if (std::string line = text(op); !line.empty()) all.push_back(std::move(line));
+    return all;
+  }
+};
+
+Driven driven(std::string_view name, LoweringInput input, Profile profile = Profile::kDocumented) {
+  const replay::Lowering& lowering = lowering_of(name);
+  input.profile = profile;
+  Setup setup = lowering.setup(input);
+  setup.profile = profile;
+  const auto session = std::move(*contracts().reference_of(*lowering.kind).open(setup));
+  const auto stream = lowering.lower(input);
+  Probe probe;
+  Driven all;
+  while (const auto op = stream->next()) {
+    all.ops.push_back(*op);
+    const Observation seen = session->apply(*op, probe);
+    if (seen.error) {
+      EXPECT_EQ(seen.error->code, Code::kExhausted) << op_text(*op);
+    }
+    if (const Observation* want = stream->expected()) {
+      ++all.expectations;
+      EXPECT_EQ(observation_difference(*want, seen), std::nullopt) << op_text(*op);
+    }
+    stream->saw(*op, seen, all.labels);
+  }
+  for (const Figure& figure : stream->figures())
+    all.figures[figure.name.substr(figure.name.find(": ") + 2)] = figure.value;
+  return all;
+}
+
+LoweringInput input_of(const std::vector<Request>& requests, SchedulePolicy schedule = {},
+                       std::int64_t pool_percent = kNoLimit, std::uint64_t seed = 1) {
+  return {.requests = requests,
+          .schedule = schedule,
+          .policy = {.block_size = 4, .pool_percent = pool_percent},
+          .seed = seed};
+}
+
+// Queries are left out.
+std::string text_of(const Op& op) {
+  const auto some = [](std::int64_t count) { return " x" + std::to_string(count); };
+  if (const auto* made = op.as<MakeRequest>()) return "request" + some(std::ssize(made->tokens));
+  if (const auto* made = op.as<FileRequest>()) return "request" + some(std::ssize(made->tokens));
+  if (const auto* made = op.as<Append>()) return "append" + some(std::ssize(made->tokens));
+  if (const auto* made = op.as<Allocate>())
+    return "allocate" + some(made->tokens) +
+           (made->hit_tokens ? " behind" + some(*made->hit_tokens) : "");
+  if (const auto* made = op.as<Extend>())
+    return "extend" + some(made->tokens) + (made->append ? " decoded" : "");
+  if (op.as<MatchBlocks>() != nullptr) return "match";
+  if (op.as<Admit>() != nullptr) return "admit";
+  if (op.as<Checkpoint>() != nullptr) return "checkpoint";
+  if (op.as<FreeRequest>() != nullptr) return "free";
+  if (const auto* made = op.as<Finish>())
+    return made->keep == std::optional(false) ? "finish unfiled" : "finish";
+  if (op.as<Withdraw>() != nullptr) return "withdraw";
+  if (const auto* made = op.as<SetRequest>())
+    return made->status == std::optional(RequestStatus::kPreempted) ? "preempted" : "";
+  return "";
+}
+
+constexpr SchedulePolicy kOneByOne{
+    .max_running = 1, .chunk_tokens = 4, .draft_every = 0, .cancel_every = 0};
+
+// ---- The steps of a request ----
+
+TEST(BlocksLowering, WhatWasHitIsNotComputed) {
+  const std::vector<Request> all{request(10, 2, {1, 2}), request(10, 0, {1, 3})};
+  EXPECT_THAT(driven("prefix.blocks full", input_of(all, kOneByOne)).lines(text_of),
+              ElementsAre("request x10", "match", "allocate x4", "allocate x4", "allocate x2",
+                          "append x1", "allocate x1", "append x1", "allocate x1", "free",
+                          // Of five tokens in common one block of four is whole.
+                          "request x10", "match", "allocate x4 behind x4", "allocate x2", "free"));
+}
+
+TEST(BlocksLowering, DraftsAreAppendedOnceTheyAreAccepted) {
+  SchedulePolicy drafts = kOneByOne;
+  drafts.draft_every = 1;
+  drafts.draft_tokens = 3;
+  const std::vector<Request> all{request(3, 30)};
+  const Driven seen = driven("prefix.blocks full", input_of(all, drafts));
+  std::int64_t appended = 0;
+  std::int64_t computed = 0;
+  for (const Op& op : seen.ops) {
+    if (const auto* made = op.as<Allocate>(); made != nullptr && computed >= 3) {
+      EXPECT_EQ(made->tokens, 3);
+    }
+    if (const auto* made = op.as<Append>()) appended += std::ssize(made->tokens);
+    if (const auto* made = op.as<SetRequest>()) computed = made->computed.value_or(0);
+  }
+  EXPECT_EQ(computed, 33);
+  EXPECT_EQ(appended, 30);
+}
+
+TEST(RadixLowering, AChunkOfAPromptIsFiledAndADecodedTokenIsNot) {
+  const std::vector<Request> all{request(10, 2, {1, 2}), request(10, 0, {1, 3})};
+  EXPECT_THAT(
+      driven("prefix.radix tokens", input_of(all, kOneByOne)).lines(text_of),
+      ElementsAre("request x10", "admit", "extend x4", "checkpoint", "extend x4", "checkpoint",
+                  "extend x2", "checkpoint", "extend x1 decoded", "extend x1 decoded", "finish",  //
+                  "request x10", "admit", "extend x4", "checkpoint", "extend x1", "checkpoint",
+                  "finish"));
+}
+
+TEST(PrefixLowerings, ACancelledRequestGivesBackWhatItHas) {
+  SchedulePolicy cancelled = kOneByOne;
+  cancelled.cancel_every = 1;
+  const std::vector<Request> all{request(12, 3, {1, 2, 3}), request(12, 3, {1, 2, 4})};
+  const Driven blocks = driven("prefix.blocks full", input_of(all, cancelled));
+  EXPECT_THAT(blocks.lines(text_of), ElementsAre("request x12", "match", "allocate x4", "free",  //
+                                                 "request x12", "match", "free"));
+  const Driven radix = driven("prefix.radix tokens", input_of(all, cancelled));
+  EXPECT_THAT(radix.lines(text_of), ElementsAre("request x12", "admit", "extend x4", "checkpoint",
+                                                "finish", "request x12", "admit", "withdraw"));
+  for (const Driven& seen : {blocks, radix}) EXPECT_TRUE(seen.labels.contains(kCancelled));
+}
+
+// ---- A pool that is too small ----
+
+// A seed by which `full` and `tokens` have room for one long request and little else.
+constexpr std::uint64_t kTight = 4;
+constexpr SchedulePolicy kTwoSlots{
+    .max_running = 2, .chunk_tokens = 4, .draft_every = 0, .cancel_every = 0};
+
+TEST(PrefixLowerings, WhoeverWasLetInLastGivesWayAndGoesOnWithWhatItDecoded) {
+  const std::vector<Request> all{request(8, 24, {1}), request(8, 24, {2})};
+  for (const char* name : {"prefix.blocks full", "prefix.radix tokens"}) {
+    Driven seen = driven(name, input_of(all, kTwoSlots, 50, kTight));
+    EXPECT_EQ(seen.figures["preemptions"], 1) << name;
+    EXPECT_THAT(seen.labels, IsSupersetOf({kThrownOut, kResumed})) << name;
+    EXPECT_GT(seen.figures["tokens of resumed requests"], 8) << name << ": with what it decoded";
+    EXPECT_GT(seen.figures["tokens of resumed requests hit"], 0) << name;
+    const Lines lines = seen.lines(text_of);
+    EXPECT_EQ(std::ranges::count(lines, "request x8"), 2) << name << ": it is not made anew";
+    std::int64_t decoded = 0;
+    for (const Op& op : seen.ops) {
+      if (const auto* made = op.as<Append>()) decoded += std::ssize(made->tokens);
+      if (const auto* made = op.as<Extend>()) decoded += made->append ? 1 : 0;
+    }
+    EXPECT_EQ(decoded, 48) << name << ": each token of an answer once";
+  }
+}
+
+TEST(PrefixLowerings, ARequestThatIsNotLetInPreemptsNobody) {
+  const std::vector<Request> all{request(30, 2, {1}), request(30, 2, {2}), request(30, 2, {3})};
+  SchedulePolicy schedule = kTwoSlots;
+  schedule.chunk_tokens = 30;
+  for (const char* name : {"prefix.blocks full", "prefix.radix tokens"}) {
+    Driven seen = driven(name, input_of(all, schedule, 50, kTight));
+    EXPECT_TRUE(seen.labels.contains(kWaits)) << name;
+    EXPECT_EQ(seen.figures["preemptions"], 0) << name;
+    EXPECT_EQ(seen.figures["requests"], 3) << name;
+  }
+}
+
+TEST(PrefixLowerings, SmallPoolsEvictAndHitLess) {
+  for (const char* name : {"prefix.blocks full", "prefix.radix tokens", "prefix.blocks window",
+                           "prefix.radix pages"}) {
+    for (const Profile profile : {Profile::kOriginal, Profile::kDocumented}) {
+      const std::uint64_t ample =
+          kTight +
+          (std::string_view(name).ends_with('w') || std::string_view(name).ends_with("pages") ? 0
+                                                                                              : 1);
+      Driven open = driven(name, input_of(chats(), {}, kNoLimit, ample), profile);
+      Driven seen = driven(name, input_of(chats(), {}, 10, ample), profile);
+      EXPECT_GT(seen.figures["evictions"], 10) << name;
+      EXPECT_EQ(open.figures["evictions"], 0) << name;
+      EXPECT_GT(seen.figures["prompt tokens hit"], 0) << name;
+      EXPECT_LT(seen.figures["prompt tokens hit"], open.figures["prompt tokens hit"]) << name;
+      EXPECT_LE(open.figures["prompt tokens hit"], open.figures["prompt tokens hit at best"])
+          << name;
+      EXPECT_LE(open.figures["prompt blocks hit"], open.figures["prompt blocks hit at best"])
+          << name;
+      EXPECT_LE(open.figures["requests that hit"], open.figures["requests that hit at best"])
+          << name;
+      EXPECT_EQ(seen.figures["prompt tokens hit at best"],
+                open.figures["prompt tokens hit at best"])
+          << "what is known does not depend on what was evicted";
+    }
+  }
+}
+
+// ---- Figures ----
+
+// A tree of single tokens serves all that was there before, but for a prompt's last token.
+TEST(PrefixLowerings, WithoutALimitATreeHitsAllThatIsKnown) {
+  SchedulePolicy serial = kOneByOne;
+  serial.chunk_tokens = 64;
+  Driven seen = driven("prefix.radix tokens", input_of(chats(), serial));
+  EXPECT_GT(seen.figures["prompt tokens hit"], seen.figures["prompt tokens"] / 4);
+  EXPECT_EQ(seen.figures["prompt tokens hit"], seen.figures["prompt tokens hit at best"]);
+  EXPECT_EQ(seen.figures["requests that hit"], seen.figures["requests that hit at best"]);
+  EXPECT_EQ(seen.figures["requests"], std::ssize(chats()));
+}
+
+TEST(PrefixLowerings, AtBestIsWhatTheTraceSaysHoweverItIsCut) {
+  traces::StatisticsCounter counter;
+  for (const Request& one : chats()) counter.add(one);
+  const auto wanted = counter.result();
+  ASSERT_GT(wanted.prefix_hits, 0U);
+  for (const std::int64_t per_case : {3, 1000}) {
+    const CacheKind& kind = blocks_kind();
+    const replay::Replay replay(contracts(), chats(),
+                                {{.kind = &kind, .reference = &contracts().reference_of(kind)}},
+                                {.lowering = {.requests_per_case = per_case}, .scale = 1});
+    std::map<std::string, std::int64_t> sums;
+    for (std::uint64_t index = 0; index < replay.cases(); ++index)
+      for (const Figure& figure : run_case(replay.plan(index), {.attempts = 0}).figures)
+        sums[figure.name] += figure.value;
+    for (const char* name : {"full: ", "window: "}) {
+      EXPECT_EQ(sums[std::string(name) + "prompt blocks"], wanted.block_references) << per_case;
+      EXPECT_EQ(sums[std::string(name) + "prompt blocks hit at best"], wanted.prefix_hits)
+          << per_case;
+    }
+  }
+}
+
+TEST(PrefixLowerings, WithoutIdsNothingIsHitButByWhoeverResumes) {
+  std::vector<Request> all = chats();
+  for (Request& one : all) one.block_ids.clear();
+  for (const replay::Lowering& lowering : lowerings()) {
+    Driven seen = driven(lowering.full_name(), input_of(all));
+    EXPECT_EQ(seen.figures["prompt tokens hit"], 0);
+    EXPECT_EQ(seen.figures["prompt tokens hit at best"], 0);
+  }
+}
+
+// ---- All ----
+
+class PrefixLowering : public testing::TestWithParam<std::string> {};
+
+TEST_P(PrefixLowering, TheSameRequestsGiveTheSameOperations) {
+  const LoweringInput input = input_of(chats(), {.scale = 2}, 30, kTight);
+  const Driven once = driven(GetParam(), input);
+  const Driven again = driven(GetParam(), input);
+  EXPECT_GT(once.ops.size(), 1'000U);
+  EXPECT_GT(once.expectations, GetParam().starts_with("prefix.blocks") ? 100 : -1);
+  ASSERT_EQ(once.ops.size(), again.ops.size());
+  for (std::size_t i = 0; i < once.ops.size(); ++i)
+    ASSERT_EQ(op_text(once.ops[i]), op_text(again.ops[i]));
+}
+
+// A few seeds of the sample lead each cache to all that its lowering knows.
+TEST_P(PrefixLowering, TheSampleReachesEveryState) {
+  auto reader = traces::open_trace(
+      traces::TextSource::in_memory(std::string(traces::kSampleName), traces::sample_trace()), "");
+  const std::vector<Request> sample = traces::read_all(**reader).value();
+  const replay::Lowering& lowering = lowering_of(GetParam());
+  Labels reached;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    const replay::Replay replay(
+        contracts(), sample,
+        {{.kind = lowering.kind, .reference = &contracts().reference_of(*lowering.kind)}},
+        {.varied = replay::varying_members(), .scale = 32, .seed = seed});
+    for (std::uint64_t index = 0; index < replay.cases(); ++index) {
+      const CasePlan plan = replay.plan(index);
+      if (!plan.name.starts_with(lowering.name)) continue;
+      const CaseResult result = run_case(plan, {.attempts = 0});
+      EXPECT_EQ(result.subjects.front().verdict.text(), "agrees") << plan.name;
+      reached.insert(result.labels.begin(), result.labels.end());
+    }
+  }
+  EXPECT_THAT(reached, IsSupersetOf({kHit, kEvicted, kWaits, kThrownOut, kResumed, kCancelled}));
+}
+
+Lines names_of_lowerings() {
+  Lines names;
+  for (const replay::Lowering& one : lowerings()) names.push_back(one.full_name());
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, PrefixLowering, testing::ValuesIn(names_of_lowerings()),
+                         [](const auto& one) {
+                           std::string name = one.param;
+                           std::ranges::replace_if(
+                               name, [](char c) { return c == '.' || c == ' '; }, '_');
+                           return name;
+                         });
+
+// Alone, a faulty cache is its own judge: only what was put in can tell.
+TEST(PrefixLowerings, AFaultyJudgeIsCaught) {
+  for (const char* name :
+       {"prefix.blocks@mutant:pinned_stays_free", "prefix.blocks@mutant:key_stays_in_index"}) {
+    const Subject* mutant = contracts().find_subject(name);
+    ASSERT_NE(mutant, nullptr) << name;
+    const replay::Replay replay(contracts(), chats(),
+                                {{.kind = mutant->kind, .subjects = {mutant}}},
+                                {.lowering = {.pool_percent = 20}, .scale = 1, .seed = kTight});
+    bool caught = false;
+    for (std::uint64_t index = 0; index < replay.cases(); ++index)
+      caught |= run_case(replay.plan(index), {.attempts = 0}).subjects.front().verdict.failed();
+    EXPECT_TRUE(caught) << name;
+  }
+}
+
+}  // namespace
+}  // namespace kvo::prefix
