@@ -63,6 +63,7 @@ ContractRow cells_row() {
           .references = cells::references,
           .optimized = optimized::cells_subjects,
           .generators = cells::generators,
+          .lowerings = cells::lowerings,
           .oracle = cells::history_oracle,
           .laws = cells::laws,
           .mutants = cells::mutants};

@@ -5,12 +5,16 @@
 
 #include "properties/campaign/generator.hpp"
 #include "properties/campaign/mutant.hpp"
+#include "properties/replay/lowering.hpp"
 #include "properties/runner/law.hpp"
 
 namespace kvo::cells {
 
 /// One of each kind that random cases are drawn for.
 [[nodiscard]] std::vector<Generator> generators();
+
+/// One of each kind that requests can be replayed on.
+[[nodiscard]] std::vector<replay::Lowering> lowerings();
 
 /// Caches with a known fault.
 [[nodiscard]] std::vector<Mutant> mutants();
