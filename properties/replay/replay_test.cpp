@@ -52,9 +52,10 @@ class ReplayOn : public testing::TestWithParam<const CacheKind*> {};
 
 TEST_P(ReplayOn, EverySubjectShowsWhatWasPutIn) {
   const CaseResult result = replayed(*GetParam(), contracts().subjects_without_card(*GetParam()));
-  // A generation is one operation a request; other caches see every row of it.
+  // A generation is one operation a request; other caches see every row of it, one at a time or in
+  // batches.
   const bool whole_texts = GetParam()->contract == "generation";
-  EXPECT_GT(result.operations, whole_texts ? requests().size() / 2 : 900U);
+  EXPECT_GT(result.operations, whole_texts ? requests().size() / 2 : 300U);
   expect_all_agree(result);
 }
 
