@@ -1,6 +1,8 @@
 #include "properties/cells/oracle.hpp"
 
 #include "properties/cells/kv_history.hpp"
+#include "properties/cells/meta_history.hpp"
+#include "properties/cells/recurrent_history.hpp"
 #include "reference/contract/subject/named_quirks.hpp"
 
 namespace kvo::cells {
@@ -18,6 +20,9 @@ std::unique_ptr<Oracle> history_oracle(const CacheKind& kind, const Setup& setup
     options.quirks = *quirks;
     return kv_history(options);
   }
+  if (&kind == &meta_kind()) return meta_history(setup.config_as<MetaConfig>().size, *quirks);
+  if (&kind == &recurrent_kind())
+    return recurrent_history(setup.config_as<RecurrentConfig>(), *quirks);
   return nullptr;
 }
 
