@@ -6,6 +6,8 @@ namespace kvo {
 INSTANTIATE_TEST_SUITE_P(
     Cells, EachLaw,
     testing::Values(
+        LawTrial{"recompute_equivalence", "cells.meta@mutant:owner_stays", 100},
+        LawTrial{"recompute_equivalence", "cells.meta@mutant:shift_is_the_last_one", 100},
         LawTrial{"recompute_equivalence", "cells.kv@mutant:masked_cell_one_early", 100},
         LawTrial{"recompute_equivalence", "cells.kv@mutant:shared_cells_are_taken", 100},
         LawTrial{"recompute_equivalence", "cells.kv@mutant:removed_by_cell", 100},
