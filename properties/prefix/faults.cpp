@@ -115,7 +115,9 @@ std::vector<Fault> tree_faults() {
        "parent_never_follows",
        "a node whose last child has gone does not join the candidates",
        "B078, F08: Mooncake's batch eviction missed its target",
-       {{kTree, "marks_[parent].lock == 0", "marks_[parent].lock == -1'000"}}},
+       {{kTree, "marks_[parent].lock == 0", "marks_[parent].lock == -1'000"}},
+       std::nullopt,
+       12},
       {"prefix.radix",
        "hit_counted_at_the_end",
        "a node that a request filed before counts it again",
@@ -162,13 +164,18 @@ std::vector<Fault> tree_faults() {
        "slots of one page free it several times",
        "B039, F05: vLLM released a list that held a block twice",
        {{kSlotPool, "pages.erase(twice.begin(), twice.end());", "(void)twice;"}}},
+  };
+}
+
+std::vector<Fault> slot_faults() {
+  return {
       {"prefix.radix",
        "staged_not_sorted",
        "what was staged joins the list as it is",
        "B071, F08: vLLM's deferred free lost the order in which blocks go",
        {{kSlotPool, "std::ranges::sort(lists.free);", "(void)lists;"}},
        std::nullopt,
-       12},
+       20},
   };
 }
 
@@ -179,6 +186,7 @@ const std::vector<Fault>& faults() {
     std::vector<Fault> all = block_faults();
     for (Fault& fault : key_faults()) all.push_back(std::move(fault));
     for (Fault& fault : tree_faults()) all.push_back(std::move(fault));
+    for (Fault& fault : slot_faults()) all.push_back(std::move(fault));
     for (Fault& fault : optimized_faults()) all.push_back(std::move(fault));
     return all;
   }();
