@@ -59,6 +59,11 @@ TEST_F(RunCommand, AWrongTextIsFollowedIntoTheCache) {
   EXPECT_THAT(finished.out, HasSubstr("the cache inside parts from provider.contiguous@reference"));
 }
 
+TEST_F(RunCommand, ACacheIsNoTrace) {
+  expect_refused({"run", "prefix.radix"},
+                 "there is no trace 'prefix.radix'; caches are chosen by --subject prefix.radix");
+}
+
 TEST_F(RunCommand, WhatDoesNotFitIsRefusedByName) {
   expect_refused({"run", "--layers", "1048576", "--heads", "1048576", "--head-dim", "1048576"},
                  "--layers 1048576 --heads 1048576 --head-dim 1048576: a token takes");

@@ -1,10 +1,12 @@
 // tools/command_run.cpp: `kvoracle run`: a request trace replayed on caches, contents compared.
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <ranges>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -45,6 +47,14 @@ std::string trace_name(const RunArguments& arguments) {
   return arguments.trace.empty() ? "sample" : traces::shown_name(arguments.trace);
 }
 
+// Other commands take caches where this one takes a trace.
+void check_trace_name(const Contracts& contracts, const std::string& trace) {
+  std::error_code unreadable;
+  if (!std::filesystem::exists(trace, unreadable) && means_references(contracts, {trace}))
+    throw UsageError(fmt::format("there is no trace '{0}'; caches are chosen by --subject {0}",
+                                 printable(trace)));
+}
+
 std::vector<traces::Request> read_requests(const RunArguments& arguments) {
   auto source =
       arguments.trace.empty()
@@ -75,6 +85,7 @@ std::vector<Comparison> comparisons_of(const Contracts& contracts, const RunArgu
 }
 
 replay::Replay replay_of(const Contracts& contracts, const RunArguments& arguments) {
+  check_trace_name(contracts, arguments.trace);
   replay::ReplayOptions options = arguments.replay;
   options.seed = arguments.seed;
   options.profile = arguments.profile;
