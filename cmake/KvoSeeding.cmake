@@ -8,7 +8,7 @@ function(kvo_seeded_copies result name housing)
   kvo_check_arguments(kvo_seeded_copies ${name})
   add_executable(${name}_seeder ${A_FAULTS})
   target_compile_definitions(${name}_seeder PRIVATE KVO_SEEDED_CONTRACT=${A_CONTRACT})
-  target_include_directories(${name}_seeder PRIVATE "${PROJECT_SOURCE_DIR}")
+  kvo_unoptimized_target(${name}_seeder)
   target_link_libraries(${name}_seeder PRIVATE kvo_seeder kvo_warnings)
 
   set(out "${CMAKE_CURRENT_BINARY_DIR}/${name}")
@@ -38,6 +38,7 @@ function(kvo_seeded_library name)
   kvo_untimed_target(${name})
   target_compile_options(${name} PRIVATE -Wpedantic -w)  # the first for precompiled headers only
   kvo_precompile(${name} kvo_precompiled_untimed)
+  kvo_unite_folders(${name} ${copies})
   target_include_directories(${name} PUBLIC
     "$<BUILD_INTERFACE:${CMAKE_CURRENT_BINARY_DIR}/${name}>" "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
   target_link_libraries(${name} PUBLIC ${A_DEPS})
