@@ -55,6 +55,7 @@ ContractRow prefix_row() {
           .generators = prefix::generators,
           .lowerings = prefix::lowerings,
           .oracle = prefix::history_oracle,
+          .laws = prefix::laws,
           .mutants = prefix::mutants};
 }
 

@@ -6,6 +6,7 @@
 #include "properties/campaign/generator.hpp"
 #include "properties/campaign/mutant.hpp"
 #include "properties/replay/lowering.hpp"
+#include "properties/runner/law.hpp"
 
 namespace kvo::prefix {
 
@@ -20,6 +21,9 @@ namespace kvo::prefix {
 
 /// The seeded caches without a fault: they keep the contract.
 [[nodiscard]] std::vector<Subject> sound_copies();
+
+/// Laws over two scripts.
+[[nodiscard]] std::vector<const Law*> laws();
 
 /// The parts of generators().
 [[nodiscard]] Generator blocks_generator();

@@ -6,6 +6,7 @@ namespace kvo {
 INSTANTIATE_TEST_SUITE_P(
     Prefix, EachLaw,
     testing::Values(
+        LawTrial{"order_of_independent_sequences", "prefix.blocks@mutant:request_in_ten_bits", 20},
         LawTrial{"recompute_equivalence", "prefix.blocks@mutant:hit_shorter_than_window", 100},
         LawTrial{"recompute_equivalence", "prefix.blocks@mutant:loaded_tokens_not_counted", 100},
         LawTrial{"recompute_equivalence", "prefix.blocks@mutant:key_stays_in_index", 100},
