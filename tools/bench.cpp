@@ -32,7 +32,7 @@ std::vector<replay::Request> requests_of(const BenchLoad& load) {
   return requests;
 }
 
-replay::ReplayOptions options_of(const BenchLoad& load, Profile profile) {
+replay::ReplayOptions replay_options(const BenchLoad& load, Profile profile) {
   replay::ReplayOptions options;
   options.schedule = {.max_running = load.sequences,
                       .chunk_tokens = load.chunk,
@@ -112,7 +112,7 @@ std::span<const BenchLoad> bench_loads(bool quick) {
 Bench::Bench(const Contracts& contracts, const Comparison& comparison, const BenchLoad& load,
              Profile profile)
     : load_(load),
-      replay_(contracts, requests_of(load), {comparison}, options_of(load, profile)),
+      replay_(contracts, requests_of(load), {comparison}, replay_options(load, profile)),
       warm_memory_(held_bytes(load), true) {}
 
 CaseResult Bench::verified() {

@@ -68,14 +68,14 @@ std::vector<traces::Request> read_requests(const RunArguments& arguments) {
 
 // Every append makes tensors of this size.
 void check_row(const replay::LoweringPolicy& policy) {
-  constexpr double kMostBytes = 1U << 28U;
+  constexpr double kMostOfAToken = 1U << 28U;
   constexpr double kMiB = 1U << 20U;
   const double bytes = 2.0 * sizeof(float) * static_cast<double>(policy.num_layers) *
                        static_cast<double>(policy.num_heads) * static_cast<double>(policy.head_dim);
-  if (bytes > kMostBytes)
+  if (bytes > kMostOfAToken)
     throw UsageError(fmt::format(
         "--layers {} --heads {} --head-dim {}: a token takes {:.4g} MiB, more than {}",
-        policy.num_layers, policy.num_heads, policy.head_dim, bytes / kMiB, kMostBytes / kMiB));
+        policy.num_layers, policy.num_heads, policy.head_dim, bytes / kMiB, kMostOfAToken / kMiB));
 }
 
 // With --generate a name is that of the cache inside of a subject.

@@ -11,9 +11,6 @@ namespace {
 
 using WrongRows = std::optional<std::string>;
 
-constexpr std::int64_t kRowBytes = 8;     // a key and a value
-constexpr std::int64_t kStateBytes = 16;  // two elements each
-
 // A tensor of one sequence, head and element a token.
 bool is_column(const Tensor& tensor) {
   return tensor.dtype == DType::kF32 && tensor.shape.size() == 4 && tensor.shape[0] == 1 &&

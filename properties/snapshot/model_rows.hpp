@@ -11,6 +11,9 @@
 
 namespace kvo::snapshot {
 
+inline constexpr std::int64_t kRowBytes = 8;     ///< a key and a value of one element each
+inline constexpr std::int64_t kStateBytes = 16;  ///< two of two elements each
+
 /// A layer of a trie's config.
 struct LayerPlan {
   enum class Kind : std::uint8_t { kNone, kKv, kRing, kState };

@@ -21,6 +21,7 @@
 
 #include "properties/replay/prompt_tokens.hpp"
 #include "properties/snapshot/lowering.hpp"
+#include "properties/snapshot/model_rows.hpp"
 #include "reference/contract/describe/difference.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/snapshot/trie_operations.hpp"
@@ -42,10 +43,6 @@ constexpr std::string_view kUser = "prompt kept for a user";
 constexpr std::string_view kCancelled = "session closed amid its prompt";
 constexpr std::string_view kEvicted = "node evicted";
 constexpr std::string_view kPagedIn = "layer restored from a snapshot";
-
-// A key and a value of f32, and a recurrent state of two and two numbers.
-constexpr std::int64_t kRowBytes = 8;
-constexpr std::int64_t kStateBytes = 16;
 
 TrieConfig config_of(const LoweringInput& input, bool mixed) {
   constexpr std::int64_t kPercent = 100;

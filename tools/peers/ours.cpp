@@ -4,9 +4,14 @@
 //   peers_ours append layered|contiguous|contiguous_heads
 //   peers_ours mask CELLS SEQUENCES
 //   peers_ours copy 1|8                (channels)
+//   peers_ours request|life BLOCKS
+//   peers_ours steps
+//   peers_ours lookup|evict LEAVES
 //
 // Each piece begins with an untimed pass, so that all memory was touched. Medians, in nanoseconds.
 // README.md says what each piece is; the peers' programs do the same, step by step.
+#include "tools/peers/ours.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -29,34 +34,15 @@
 namespace kvo::optimized {
 namespace {
 
+using peers::Measured;
+using peers::Sum;
+using peers::Times;
+
 constexpr std::int64_t kLayers = 32;
 constexpr std::int64_t kTokens = 512;
 constexpr std::int64_t kWidth = std::int64_t{8} * 128;
 constexpr std::int64_t kPositions = 4'095;
 constexpr int kPasses = 5;
-
-struct Measured {
-  double ns = 0;
-  std::uint64_t check = 0;
-};
-
-class Times {
- public:
-  template <class Call>
-  void time(const Call& call) {
-    const auto begin = std::chrono::steady_clock::now();
-    call();
-    const auto spent = std::chrono::steady_clock::now() - begin;
-    all_.push_back(std::chrono::duration<double, std::nano>(spent).count());
-  }
-  [[nodiscard]] double median() {
-    std::ranges::nth_element(all_, all_.begin() + std::ssize(all_) / 2);
-    return all_[all_.size() / 2];
-  }
-
- private:
-  std::vector<double> all_;
-};
 
 // What all programs write: whole numbers, exact in f32. Side 0 is K.
 void fill(std::span<float> row, std::int64_t layer, std::int64_t side, std::int64_t token) {
@@ -64,28 +50,6 @@ void fill(std::span<float> row, std::int64_t layer, std::int64_t side, std::int6
     row[i] = static_cast<float>(
         (layer * 977 + side * 389 + token * 131 + static_cast<std::int64_t>(i) * 7) % 8191);
 }
-
-// Of rows as they were written, in the order of layers, sides, tokens and elements.
-class Sum {
- public:
-  void add(float value) { sum_ += static_cast<std::uint64_t>(value) * (index_++ % 8191 + 1); }
-  // Rows [channels, tokens, dim]: a token's row lies dim by dim in its channels.
-  void add(const Tensor& rows) {
-    const std::int64_t channels = rows.shape[0];
-    const std::int64_t tokens = rows.shape[1];
-    const std::int64_t dim = rows.shape[2];
-    const auto cells = rows.floats();
-    for (std::int64_t token = 0; token < tokens; ++token)
-      for (std::int64_t channel = 0; channel < channels; ++channel)
-        for (std::int64_t d = 0; d < dim; ++d)
-          add(cells[static_cast<std::size_t>((channel * tokens + token) * dim + d)]);
-  }
-  [[nodiscard]] std::uint64_t value() const { return sum_; }
-
- private:
-  std::uint64_t sum_ = 0;
-  std::uint64_t index_ = 0;
-};
 
 // Times the tokens of several passes. The rows of a token are computed before, as a model does.
 Measured append(std::span<Tensor> rows, const std::function<void()>& clear,
@@ -267,7 +231,8 @@ Measured measure(const std::vector<std::string>& words) {
   const auto number = [&](std::size_t at) { return std::stoll(words.at(at)); };
   if (words.at(0) == "mask") return Decoded(number(1), number(2)).measure();
   if (words.at(0) == "copy") return copy(number(1));
-  KVO_CHECK(words.at(0) == "append");
+  if (words.at(0) != "append")
+    return peers::measure_prefix(words.at(0), words.size() > 1 ? number(1) : 0);
   if (words.at(1) == "layered") return append_layered();
   return append_contiguous(words.at(1) == "contiguous" ? 1 : 8);
 }
