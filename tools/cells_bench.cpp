@@ -2,7 +2,7 @@
 //
 // Unified caches are filled to three quarters, the sequences' tokens in turn, so that no two
 // neighbouring cells have one owner. `decode` places a token each of so many sequences; `mask` also
-// writes their masks. `window` does the former under a sliding window in a cache that is full,
+// writes their masks, and `set_memory` as many bytes by memset instead. `window` does the former under a sliding window in a cache that is full,
 // where each token takes a cell that fell out of its owner's window. `shift` takes positions out of
 // the middle of a sequence, moves those behind, and turns their keys; `share` gives a sequence's
 // cells to another one. `copy` copies a sequence between streams, rows included. Only these calls
@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -104,20 +105,25 @@ cells::KvOptions unified(std::int64_t size, std::int64_t sequences) {
   return {.size = size, .n_seq_max = sequences};
 }
 
-void decode(benchmark::State& state, const cells::MakeKv& make, bool with_mask) {
+enum class Written : std::uint8_t { kNothing, kMask, kBytes };
+
+void decode(benchmark::State& state, const cells::MakeKv& make, Written written) {
   FilledCells filled(make, unified(state.range(0), state.range(1)), state.range(1),
                      state.range(0) * 3 / 4 / state.range(1));
   const std::int64_t batch = state.range(2);
   std::vector<float> mask(static_cast<std::size_t>(batch * state.range(0)));
   const cells::SeeUbatch see = [&](const cells::PlacedUbatch& ubatch) {
     const auto entries = static_cast<std::size_t>(batch * ubatch.n_kv(cells::Half::kBase));
-    ubatch.mask(cells::Half::kBase, std::span<float>(mask).first(entries));
+    if (written == Written::kMask)
+      ubatch.mask(cells::Half::kBase, std::span<float>(mask).first(entries));
+    else
+      std::memset(mask.data(), 0xFF, entries * sizeof(float));
     benchmark::DoNotOptimize(mask.data());
   };
   for (auto _ : state) {
     filled.make_room(batch);
     filled.add_in_turn(batch);
-    state.SetIterationTime(filled.decode(with_mask ? see : nullptr));
+    state.SetIterationTime(filled.decode(written == Written::kNothing ? nullptr : see));
   }
 }
 
@@ -189,16 +195,19 @@ constexpr auto kReference = cells::PlainKv::make;
 constexpr auto kOptimized = optimized::KvCellsCache::make;
 
 void reference_decode(benchmark::State& state) {
-  decode(state, kReference, false);
+  decode(state, kReference, Written::kNothing);
 }
 void optimized_decode(benchmark::State& state) {
-  decode(state, kOptimized, false);
+  decode(state, kOptimized, Written::kNothing);
 }
 void reference_mask(benchmark::State& state) {
-  decode(state, kReference, true);
+  decode(state, kReference, Written::kMask);
 }
 void optimized_mask(benchmark::State& state) {
-  decode(state, kOptimized, true);
+  decode(state, kOptimized, Written::kMask);
+}
+void set_memory(benchmark::State& state) {
+  decode(state, kOptimized, Written::kBytes);
 }
 void reference_window(benchmark::State& state) {
   window(state, kReference);
@@ -242,6 +251,7 @@ BENCHMARK(reference_decode)->Apply(batches)->UseManualTime()->Iterations(kFew);
 BENCHMARK(optimized_decode)->Apply(batches)->UseManualTime()->Iterations(kMany);
 BENCHMARK(reference_mask)->Apply(batches)->UseManualTime()->Iterations(kFew);
 BENCHMARK(optimized_mask)->Apply(batches)->UseManualTime()->Iterations(kFew * 4);
+BENCHMARK(set_memory)->Apply(batches)->UseManualTime()->Iterations(kFew * 4);
 BENCHMARK(reference_window)->Apply(batches)->UseManualTime()->Iterations(kFew);
 BENCHMARK(optimized_window)->Apply(batches)->UseManualTime()->Iterations(kMany);
 BENCHMARK(reference_shift)->Apply(sizes)->UseManualTime()->Iterations(kFew);
