@@ -1,4 +1,4 @@
-// What no script of a campaign asks of the fast caches: weak hashes, allocations, depth.
+// What no script of a campaign asks of the fast caches: weak hashes, allocations.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -135,25 +135,6 @@ TEST(PrefixRadixCache, AllocatesNothingOnceItHasSeenARoundOfRequests) {
       }
     }
   }
-}
-
-TEST(PrefixRadixCache, ADeepTreeIsWalkedLockedAndEvicted) {
-  constexpr std::int64_t kDepth = 30'000;
-  PrefixRadixCache cache({.slots = kDepth}, kDocumented);
-  const Tokens tokens(kDepth, 1);
-  const Numbers slots = list_of(*cache.alloc(kDepth));
-  const auto filed = cache.insert({.tokens = tokens, .slots = slots});
-  // From the end: each lookup splits the node at the root, and passes no other.
-  for (std::size_t length = kDepth - 1; length > 0; --length)
-    ASSERT_TRUE(cache.touch({.tokens = prefix::TokensView(tokens).first(length)}));
-  ASSERT_EQ(std::ssize(cache.state().nodes), kDepth);
-  EXPECT_EQ(list_of(cache.match({.tokens = tokens})->slots), slots);
-  EXPECT_EQ(list_of(*cache.all_slots()), slots);
-  EXPECT_EQ(*cache.lock(*filed->node), -kDepth);
-  EXPECT_EQ(cache.evict(1)->tokens, 0);
-  EXPECT_EQ(*cache.unlock(*filed->node), kDepth);
-  EXPECT_EQ(cache.evict(kDepth)->tokens, kDepth);
-  EXPECT_EQ(cache.broken_invariant(), std::nullopt);
 }
 
 TEST(PrefixRadixCache, SplitsKeepEveryTokenAndSlot) {

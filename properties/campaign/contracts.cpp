@@ -83,6 +83,8 @@ Contracts::Contracts(std::vector<ContractRow> rows, std::vector<Subject> more,
   for (std::vector<Subject>* others : {&optimized, &devices, &more}) {
     for (Subject& subject : *others) {
       KVO_CHECK(std::ranges::find(kinds_, subject.kind) != kinds_.end());
+      for (const Tolerance& each : subject.tolerances)
+        KVO_CHECK(subject.kind->operation(each.operation) != nullptr && check(each.stored));
       listed_.push_back(&subjects_.emplace_back(std::move(subject)));
     }
   }

@@ -102,7 +102,7 @@ std::optional<std::string> first_inside(const InnerLog& log, const Subject& refe
   for (const InnerStep& step : log.steps) {
     const std::size_t number = counts[step.session]++;
     const Observation want = sessions[step.session]->apply(step.op, probe);
-    const auto difference = observation_difference(want, step.seen, Wanted::kComputed);
+    const auto difference = observation_difference(want, step.seen);
     if (!difference) continue;
     return "the cache inside parts from " + reference.name() + " in op " +
            std::to_string(step.outer_op) + ", " + step_number(step.outer_step) + ": its op " +
@@ -127,7 +127,7 @@ std::vector<std::string> told_inside(const CasePlan& plan, const Subject& subjec
   for (; log.outer_op < script.size() && log.outer_op <= guilty; ++log.outer_op) {
     const Observation expected = (*want)->apply(script[log.outer_op], probe);
     const Observation seen = (*got)->apply(script[log.outer_op], probe);
-    if (observation_difference(expected, seen, Wanted::kComputed)) break;
+    if (observation_difference(expected, seen)) break;
   }
   std::vector<std::string> lines = partings((*want)->steps(), (*got)->steps());
   if (auto words = first_inside(log, plan.reference_of(*subject.inside->kind)))

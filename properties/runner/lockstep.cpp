@@ -66,7 +66,8 @@ Lockstep::Participant Lockstep::opened(const Subject& subject, const Setup& setu
   auto session = subject.open(setup);
   if (session) {
     participant.session = std::move(*session);
-    if (oracle != nullptr) participant.oracle = oracle(*subject.kind, setup);
+    if (oracle != nullptr && subject.tolerances.empty())
+      participant.oracle = oracle(*subject.kind, setup);
   } else {
     participant.verdict = {
         .outcome = Outcome::kNotSupported, .op = "open", .reason = session.error().text()};
@@ -187,7 +188,8 @@ void Lockstep::judge(Participant& participant, const Op& op, const Observation* 
   }
   if (want == nullptr) return;
   ++participant.evidence.compared;
-  if (auto difference = observation_difference(*want, got, wanted_))
+  if (auto difference = observation_difference(
+          *want, got, {wanted_, participant.subject->stored_in(op.kind().name)}))
     out(participant, op,
         {.outcome = got.unsupported ? Outcome::kNotSupported : Outcome::kMismatch,
          .difference = std::move(*difference),

@@ -442,7 +442,8 @@ TEST(Difference, OnlyRecordedDoublesMayBeALittleOff) {
   const auto differ = [](double want, double got, Wanted wanted) {
     const Rounded wanted_one{{want}};
     const Rounded got_one{{got}};
-    return first_difference(type_of<Rounded>(), &wanted_one, &got_one, wanted).has_value();
+    return first_difference(type_of<Rounded>(), &wanted_one, &got_one, {.wanted = wanted})
+        .has_value();
   };
   EXPECT_FALSE(differ(3, 3 + 2e-12, Wanted::kRecorded));
   EXPECT_TRUE(differ(3, 3 + 2e-12, Wanted::kComputed));
@@ -454,7 +455,8 @@ TEST(Difference, OnlyRecordedDoublesMayBeALittleOff) {
   EXPECT_FALSE(differ(kNan, kNan, Wanted::kRecorded));
   const Doubles exact{{3}};
   const Doubles off{{3 + 2e-12}};
-  EXPECT_TRUE(first_difference(type_of<Doubles>(), &exact, &off, Wanted::kRecorded).has_value());
+  EXPECT_TRUE(first_difference(type_of<Doubles>(), &exact, &off, {.wanted = Wanted::kRecorded})
+                  .has_value());
 }
 
 TEST(Difference, SeesBitsAndNotValues) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
+#include <vector>
 
 #include "reference/contract/describe/element.hpp"
 #include "reference/contract/describe/json.hpp"
@@ -22,8 +24,52 @@ std::uint64_t differing_elements(const void* want, const void* got, std::size_t 
   return differing;
 }
 
+// The elements of a row that are too far off for its group, by their index.
+template <class Found>
+void visit_too_far(const StorageFormat& format, std::span<const float> want,
+                   std::span<const float> got, const Found& found) {
+  const std::size_t unit = in_groups(format.type) ? static_cast<std::size_t>(format.group) : 1;
+  std::vector<std::byte> stored(stored_bytes(format, unit));
+  std::vector<float> shown(unit);
+  for (std::size_t begin = 0; begin < want.size(); begin += unit) {
+    const auto group = want.subspan(begin, std::min(unit, want.size() - begin));
+    const double bound = error_bound(format, group);
+    if (!std::isfinite(bound)) {
+      encode(format, group, stored.data());
+      decode(format, stored.data(), std::span(shown).first(group.size()));
+    }
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      const float seen = got[begin + i];
+      const bool agrees = std::isfinite(bound)
+                              ? std::abs(double{seen} - double{group[i]}) <= bound
+                              : seen == shown[i] || (std::isnan(seen) && std::isnan(shown[i]));
+      if (!agrees) found(begin + i);
+    }
+  }
+}
+
+// As tensor_difference, for f32 tensors of one shape.
+std::optional<Difference> stored_difference(std::string_view place, const Tensor& want,
+                                            const Tensor& got, AxisNames axes,
+                                            const StorageFormat& format) {
+  const std::size_t row = want.shape.empty() ? 1 : static_cast<std::size_t>(want.shape.back());
+  std::optional<std::size_t> first;
+  std::uint64_t differing = 0;
+  for (std::size_t begin = 0; begin < want.floats().size(); begin += row)
+    visit_too_far(format, want.floats().subspan(begin, row), got.floats().subspan(begin, row),
+                  [&](std::size_t at) {
+                    if (!first) first = begin + at;
+                    ++differing;
+                  });
+  if (!first) return std::nullopt;
+  return Difference{std::string(place) + coordinates(want.shape, *first, axes),
+                    element_text(want, *first), element_text(got, *first), differing,
+                    want.floats().size()};
+}
+
 std::optional<Difference> tensor_difference(std::string_view place, const Tensor& want,
-                                            const Tensor& got, AxisNames axes) {
+                                            const Tensor& got, AxisNames axes,
+                                            const StorageFormat* stored) {
   const auto differ = [&](std::string_view what, std::string w, std::string g) {
     return Difference{std::string(place) + std::string(what), std::move(w), std::move(g)};
   };
@@ -37,6 +83,8 @@ std::optional<Difference> tensor_difference(std::string_view place, const Tensor
   if (want.bytes.empty() ||
       std::memcmp(want.bytes.data(), got.bytes.data(), want.bytes.size()) == 0)
     return std::nullopt;
+  if (stored != nullptr && want.dtype == DType::kF32)
+    return stored_difference(place, want, got, axes, *stored);
   const auto apart = std::mismatch(want.bytes.begin(), want.bytes.end(), got.bytes.begin());
   const std::size_t width = dtype_bytes(want.dtype);
   const auto index = static_cast<std::size_t>(apart.first - want.bytes.begin()) / width;
@@ -53,7 +101,7 @@ std::string inside(std::string_view place, std::string_view name) {
 
 // What a record says of the values in its members.
 struct Terms {
-  Wanted wanted = Wanted::kComputed;
+  Exactness exactness = {};
   AxisNames axes = {};
   double tolerance = 0;
 };
@@ -72,15 +120,16 @@ Difference whole(std::string_view place, const Type& type, const void* want, con
 }
 
 std::optional<Difference> field_difference(std::string_view place, const Type& type,
-                                           const void* want, const void* got, Wanted wanted) {
-  const double tolerance = wanted == Wanted::kRecorded ? type.recorded_tolerance : 0;
+                                           const void* want, const void* got,
+                                           const Exactness& exactness) {
+  const double tolerance = exactness.wanted == Wanted::kRecorded ? type.recorded_tolerance : 0;
   for (const Field& field : type.fields) {
     if (field.compared_if_shown && (field.type->held_by(field.of(want)) == nullptr ||
                                     field.type->held_by(field.of(got)) == nullptr))
       continue;
     // The path is only built where the members differ: this runs after every operation.
     auto found = difference_at(field.name, *field.type, field.of(want), field.of(got),
-                               {wanted, field.axes, tolerance});
+                               {exactness, field.axes, tolerance});
     if (!found) continue;
     if (!place.empty()) found->place = inside(place, found->place);
     return found;
@@ -141,10 +190,10 @@ std::optional<Difference> difference_at(std::string_view place, const Type& type
                                         const void* got, const Terms& terms) {
   switch (type.type_class) {
     case TypeClass::kTensor:
-      return tensor_difference(place, detail::to<Tensor>(want), detail::to<Tensor>(got),
-                               terms.axes);
+      return tensor_difference(place, detail::to<Tensor>(want), detail::to<Tensor>(got), terms.axes,
+                               terms.exactness.stored);
     case TypeClass::kRecord:
-      return field_difference(place, type, want, got, terms.wanted);
+      return field_difference(place, type, want, got, terms.exactness);
     case TypeClass::kList:
       return element_difference(place, type, want, got, terms);
     case TypeClass::kOptional:
@@ -173,8 +222,8 @@ std::string Difference::text() const {
 }
 
 std::optional<Difference> first_difference(const Type& type, const void* want, const void* got,
-                                           Wanted wanted) {
-  return difference_at({}, type, want, got, {.wanted = wanted});
+                                           const Exactness& exactness) {
+  return difference_at({}, type, want, got, {.exactness = exactness});
 }
 
 }  // namespace kvo

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "reference/contract/describe/type.hpp"
+#include "reference/contract/values/numeric.hpp"
 
 namespace kvo {
 
@@ -29,11 +30,21 @@ enum class Wanted : std::uint8_t {
   kRecorded,  ///< from another system: doubles of a record that says so may be a little off
 };
 
+/// How what is wanted and what is there may part and yet agree.
+struct Exactness {
+  Wanted wanted = Wanted::kComputed;
+  /// Elements of f32 tensors may be off by what storing the wanted ones so may cost (error_bound;
+  /// groups are counted along the last axis). What is no number, or beyond the type's range, must
+  /// be shown as that type shows it (show_stored). Null: bit by bit.
+  const StorageFormat* stored = nullptr;
+};
+
 /// The first difference in order of declaration; nothing when the values agree. Tensors and floats
-/// are compared bit by bit: NaNs with the same bits agree, 0.0 and -0.0 differ.
+/// are compared bit by bit: NaNs with the same bits agree, 0.0 and -0.0 differ; `exactness` may say
+/// less.
 [[nodiscard]] std::optional<Difference> first_difference(const Type& type, const void* want,
                                                          const void* got,
-                                                         Wanted wanted = Wanted::kComputed);
+                                                         const Exactness& exactness = {});
 template <class T>
 [[nodiscard]] std::optional<Difference> first_difference(const T& want, const T& got) {
   return first_difference(type_of<T>(), &want, &got);

@@ -5,7 +5,7 @@
 namespace kvo {
 
 std::optional<Difference> observation_difference(const Observation& want, const Observation& got,
-                                                 Wanted wanted) {
+                                                 const Exactness& exactness) {
   if (want.error != got.error) {
     const auto shown = [](const Observation& seen) {
       return seen.error ? seen.error->text() : std::string("no error");
@@ -14,7 +14,7 @@ std::optional<Difference> observation_difference(const Observation& want, const 
   }
   if (!want.returns || !got.returns) return std::nullopt;
   KVO_CHECK(&want.returns.type() == &got.returns.type());
-  return first_difference(want.returns.type(), want.returns.get(), got.returns.get(), wanted);
+  return first_difference(want.returns.type(), want.returns.get(), got.returns.get(), exactness);
 }
 
 std::string op_text(const Op& op) {

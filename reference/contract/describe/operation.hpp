@@ -97,7 +97,7 @@ struct Observation {
 /// them.
 [[nodiscard]] std::optional<Difference> observation_difference(const Observation& want,
                                                                const Observation& got,
-                                                               Wanted wanted = Wanted::kComputed);
+                                                               const Exactness& exactness = {});
 
 /// {"op":..,"args":..} as one line, for people and for logs.
 [[nodiscard]] std::string op_text(const Op& op);

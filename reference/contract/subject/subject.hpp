@@ -13,6 +13,7 @@
 
 #include "reference/contract/describe/operation.hpp"
 #include "reference/contract/subject/probe.hpp"
+#include "reference/contract/values/numeric.hpp"
 #include "reference/contract/values/profile.hpp"
 #include "reference/contract/values/quirk.hpp"
 #include "reference/contract/values/result.hpp"
@@ -89,6 +90,12 @@ struct CacheKind {
   }
 };
 
+/// How far off a subject's rows may be in what an operation returns.
+struct Tolerance {
+  std::string operation;      ///< its name
+  StorageFormat stored = {};  ///< what its rows go through: the error that this costs is allowed
+};
+
 /// An implementation of a cache kind. Where a case's caches stand on those of another contract,
 /// what is inside is a subject, too, and the harness can put any other in its place (over_cache).
 struct Subject {
@@ -101,11 +108,20 @@ struct Subject {
   std::function<Subject(const Subject& cache)> over = nullptr;
   /// The cache that over_cache put inside; null: those that the subject brings.
   std::shared_ptr<const Subject> inside = nullptr;
+  /// Where its rows are compared with a baseline's by less than their bits; one row an operation.
+  /// Oracles, which go by bits, judge it only where there is none.
+  std::vector<Tolerance> tolerances = {};
   bool scheduled = false;   ///< its sessions draw from the setup's schedule
   bool on_request = false;  ///< takes part only where somebody names it
 
   /// "provider.paged@reference", and "generation.paged@reference/provider.paged@optimized"
   [[nodiscard]] std::string name() const { return kind->name() + "@" + variant; }
+  /// As what the rows that an operation returns are compared; null: bit by bit.
+  [[nodiscard]] const StorageFormat* stored_in(std::string_view operation) const {
+    for (const Tolerance& each : tolerances)
+      if (each.operation == operation) return &each.stored;
+    return nullptr;
+  }
 };
 
 /// Whether `outer` can have caches of `inner` inside.
