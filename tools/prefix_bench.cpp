@@ -21,6 +21,7 @@
 #include "reference/contract/values/check.hpp"
 #include "reference/prefix/blocks_cache.hpp"
 #include "reference/prefix/radix_cache.hpp"
+#include "tools/distinct_tokens.hpp"
 
 namespace kvo::prefix {
 namespace {
@@ -36,18 +37,6 @@ double seconds(const Work& work) {
   const auto begin = Clock::now();
   work();
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-// Tokens that no other number has.
-Tokens tokens_of(std::int64_t number, std::int64_t count) {
-  Tokens tokens(static_cast<std::size_t>(count));
-  std::uint32_t state = 0x9E3779B9U * static_cast<std::uint32_t>(number + 1);
-  for (Token& token : tokens) {
-    state = state * 1664525U + 1013904223U;
-    token = static_cast<Token>(state >> 1U);
-  }
-  tokens.front() = static_cast<Token>(number);
-  return tokens;
 }
 
 // ---- blocks ----

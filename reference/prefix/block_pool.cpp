@@ -1,7 +1,6 @@
 #include "reference/prefix/block_pool.hpp"
 
 #include <algorithm>
-#include <ranges>
 
 namespace kvo::prefix {
 
@@ -64,7 +63,8 @@ Status BlockPool::release(NumbersView blocks) {
     if (--blocks_.change(block).refs != 0) continue;
     (blocks_[block].key && enable_caching_ ? with_key : without_key).push_back(block);
   }
-  for (const std::int64_t block : without_key | std::views::reverse)
+  std::ranges::reverse(without_key);
+  for (const std::int64_t block : without_key)
     if (!blocks_[block].queued) enqueue(block, 0, blocks_[0].after);
   for (const std::int64_t block : with_key)
     if (!blocks_[block].queued) enqueue(block, blocks_[0].before, 0);

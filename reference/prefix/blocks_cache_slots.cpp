@@ -1,7 +1,6 @@
 // Slots of requests: PX-25 to PX-31, PX-50 to PX-56.
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 
 #include "reference/prefix/blocks_cache.hpp"
 
@@ -138,7 +137,8 @@ Status BlockManager::adopt(std::int64_t row, const Allotment& asked, std::int64_
   if (behind > kMostUnits) return misuse("computed: too many blocks");
   Holding& holding = holdings_.change(row);
   holding.table.assign(static_cast<std::size_t>(behind), 0);
-  for (const std::int64_t block : asked.hit_blocks | std::views::drop(behind)) {
+  const std::size_t left = std::min(static_cast<std::size_t>(behind), asked.hit_blocks.size());
+  for (const std::int64_t block : asked.hit_blocks.subspan(left)) {
     pool_.pin(block);
     holding.table.push_back(block);
   }

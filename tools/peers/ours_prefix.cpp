@@ -5,6 +5,7 @@
 #include "optimized/prefix/block_cache.hpp"
 #include "optimized/prefix/radix_cache.hpp"
 #include "reference/contract/values/check.hpp"
+#include "tools/distinct_tokens.hpp"
 #include "tools/peers/ours.hpp"
 
 namespace kvo::peers {
@@ -12,6 +13,7 @@ namespace {
 
 using prefix::Token;
 using prefix::Tokens;
+using prefix::tokens_of;
 
 constexpr std::int64_t kSize = 16;  ///< tokens of a block, and of a page
 constexpr std::int64_t kLong = 10'000;
@@ -19,18 +21,6 @@ constexpr std::int64_t kTurns = 64;
 constexpr std::int64_t kPrompt = 2'048;
 constexpr std::int64_t kMost = 4'096;
 constexpr std::int64_t kLeaf = 10 * kSize;
-
-// Tokens that no other number has.
-Tokens tokens_of(std::int64_t number, std::int64_t count) {
-  Tokens tokens(static_cast<std::size_t>(count));
-  std::uint32_t state = 0x9E3779B9U * static_cast<std::uint32_t>(number + 1);
-  for (Token& token : tokens) {
-    state = state * 1664525U + 1013904223U;
-    token = static_cast<Token>(state >> 1U);
-  }
-  tokens.front() = static_cast<Token>(number);
-  return tokens;
-}
 
 void add(Sum& sum, prefix::NumbersView numbers) {
   for (const std::int64_t number : numbers) sum.add(static_cast<std::uint64_t>(number));
