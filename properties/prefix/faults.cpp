@@ -168,7 +168,7 @@ std::vector<Fault> tree_faults() {
        "page_freed_for_each_slot",
        "slots of one page free it several times",
        "B039, F05: vLLM released a list that held a block twice",
-       {{kSlotPool, "pages.erase(twice.begin(), twice.end());", "(void)twice;"}}},
+       {{kSlotPool, "pages.erase(twice, pages.end());", "(void)twice;"}}},
   };
 }
 

@@ -124,8 +124,8 @@ Numbers SlotPool::pages_of(NumbersView slots) const {
   for (const std::int64_t slot : slots) pages.push_back(page_of(slot));
   if (page_size_ == 1) return pages;
   std::ranges::sort(pages);
-  const auto twice = std::ranges::unique(pages);
-  pages.erase(twice.begin(), twice.end());
+  const auto twice = std::unique(pages.begin(), pages.end());
+  pages.erase(twice, pages.end());
   return pages;
 }
 
