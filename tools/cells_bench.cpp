@@ -2,11 +2,12 @@
 //
 // Unified caches are filled to three quarters, the sequences' tokens in turn, so that no two
 // neighbouring cells have one owner. `decode` places a token each of so many sequences; `mask` also
-// writes their masks, and `set_memory` as many bytes by memset instead. `window` does the former under a sliding window in a cache that is full,
-// where each token takes a cell that fell out of its owner's window. `shift` takes positions out of
-// the middle of a sequence, moves those behind, and turns their keys; `share` gives a sequence's
-// cells to another one. `copy` copies a sequence between streams, rows included. Only these calls
-// are timed; what they use up is put back in between.
+// writes their masks, and `set_memory` as many bytes by memset instead. `window` does the former
+// under a sliding window in a cache that is full, where each token takes a cell that fell out of
+// its owner's window. `shift` takes positions out of the middle of a sequence, moves those behind,
+// and turns their keys; `share` gives a sequence's cells to another one. `copy` copies a sequence
+// between streams, rows included. Only these calls are timed; what they use up is put back in
+// between.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
