@@ -1,80 +1,8 @@
-// Single rules of prefix.blocks, in both profiles: keys, pool and slots under full attention.
-// A block is two tokens; a key is numbered when a request first shows it.
-#include "properties/prefix/rules_case.hpp"
+// Single rules of prefix.blocks, in both profiles, but those of windows and chunks.
+#include "properties/prefix/blocks_rules_case.hpp"
 
 namespace kvo::prefix {
 namespace {
-
-BlocksConfig blocks_of(std::int64_t num_blocks) {
-  return {.num_blocks = num_blocks, .block_size = 2, .max_model_len = 64};
-}
-
-template <class Check>
-void in_each_pool(const BlocksConfig& config, Check&& check) {
-  in_each(blocks_kind(), Record::of(config), std::forward<Check>(check));
-}
-
-// Makes a request; its keys.
-Numbers keys_made(RulesCase& cache, std::int64_t request, std::string_view text) {
-  return cache.values(MakeRequest{.request = request, .tokens = tokens_of(text)}).keys;
-}
-
-// "[3, 4]", "[3, 4] evicts [3]", or the code of the error.
-std::string allotted(RulesCase& cache, Allocate op) {
-  const Observation seen = cache.run(std::move(op));
-  if (seen.error) return code_of(seen);
-  const auto& given = seen.as<AllottedBlocks>();
-  return list_text(given.blocks) +
-         (given.evicted.empty() ? "" : " evicts " + list_text(given.evicted));
-}
-
-// The same of a number of new tokens, and nothing else.
-std::string grown(RulesCase& cache, std::int64_t request, std::int64_t count) {
-  return allotted(cache, {.request = request, .tokens = count});
-}
-
-// Makes a request and hands out the slots of all its tokens, without a lookup.
-std::string begun(RulesCase& cache, std::int64_t request, std::string_view text) {
-  (void)keys_made(cache, request, text);
-  return grown(cache, request, std::ssize(text));
-}
-
-// "4 [1, 2]": length and blocks of a hit, or the code of the error.
-std::string found(RulesCase& cache, std::int64_t request,
-                  std::optional<std::int64_t> max_length = std::nullopt) {
-  const Observation seen = cache.run(MatchBlocks{.request = request, .max_length = max_length});
-  if (seen.error) return code_of(seen);
-  const auto& hit = seen.as<MatchBlocks::Returns>();
-  return fmt::format("{} {}", hit.length, hit.blocks);
-}
-
-// What a fresh request of that text would hit.
-std::string found_of(RulesCase& cache, std::string_view text) {
-  (void)keys_made(cache, 99, text);
-  return found(cache, 99);
-}
-
-Numbers queue(RulesCase& cache) {
-  return cache.values(ShowBlocks{}).queue;
-}
-
-Numbers refs(RulesCase& cache) {
-  return cache.values(ShowBlocks{}).refs;
-}
-
-Numbers block_table(RulesCase& cache, std::int64_t request) {
-  return cache.values(ShowTable{.request = request}).blocks;
-}
-
-// "1:0 2:1": the blocks that carry a key.
-std::string carried(RulesCase& cache) {
-  std::string text;
-  const auto keys = cache.values(ShowBlocks{}).keys;
-  for (std::size_t block = 0; block < keys.size(); ++block)
-    if (keys[block].value)
-      text += fmt::format("{}{}:{}", text.empty() ? "" : " ", block, *keys[block].value);
-  return text;
-}
 
 // ---- Keys ----
 
@@ -254,6 +182,185 @@ TEST(PrefixBlocksRules, AGapEndsAHitAndABlockInUseGetsNoSecondKeyPX23PX36) {
     EXPECT_EQ(queue(cache), Numbers({4, 2, 5, 6, 7, 3, 1}));
     EXPECT_EQ(cache.values(EvictBlocks{{1, 3}}).evicted, Numbers({1, 3})) << "in list order";
     EXPECT_EQ(queue(cache), Numbers({4, 2, 5, 6, 7, 3, 1})) << "a free block stays in its place";
+  });
+}
+
+// ---- Slots ----
+
+TEST(PrefixBlocksRules, SlotsAreHandedOutAsTheTokensNeedPX25PX30PX43) {
+  in_each_pool(blocks_of(8), [](RulesCase& cache, bool /*original*/) {
+    EXPECT_EQ(keys_made(cache, 0, "abcdefg"), Numbers({0, 1, 2}));
+    EXPECT_EQ(grown(cache, 0, 3), "[1, 2]");
+    EXPECT_EQ(carried(cache), "1:0") << "a block gets its key when its last slot is handed out";
+    EXPECT_EQ(cache.code(SetRequest{.request = 0, .computed = 3}), "ok");
+    EXPECT_EQ(grown(cache, 0, 1), "[]") << "the open block has room";
+    EXPECT_EQ(carried(cache), "1:0 2:1");
+    EXPECT_EQ(cache.code(SetRequest{.request = 0, .computed = 4}), "ok");
+    EXPECT_EQ(grown(cache, 0, 3), "[3, 4]");
+    EXPECT_EQ(block_table(cache, 0), Numbers({1, 2, 3, 4}));
+    EXPECT_EQ(carried(cache), "1:0 2:1 3:2");
+    EXPECT_EQ(grown(cache, 0, 0), "precondition") << "nothing is asked for";
+    EXPECT_EQ(grown(cache, 1, 1), "precondition") << "never made";
+    EXPECT_EQ(block_table(cache, 1), Numbers());
+  });
+}
+
+TEST(PrefixBlocksRules, PlacesForDraftsGetNoKeysPX25PX30) {
+  BlocksConfig config = blocks_of(8);
+  in_each_pool(config, [](RulesCase& cache, bool /*original*/) {
+    EXPECT_EQ(keys_made(cache, 0, "abc"), Numbers({0}));
+    EXPECT_EQ(allotted(cache, {.request = 0, .tokens = 3, .lookahead = 2}), "[1, 2, 3]");
+    EXPECT_EQ(carried(cache), "1:0");
+    EXPECT_EQ(begun(cache, 1, "xyz"), "[4, 5]");
+    EXPECT_EQ(grown(cache, 1, 5), "[6]") << "of its tokens two are drafts";
+    EXPECT_EQ(carried(cache), "1:0 4:1");
+  });
+  config.max_model_len = 4;
+  in_each_pool(config, [](RulesCase& cache, bool /*original*/) {
+    EXPECT_EQ(keys_made(cache, 0, "abc"), Numbers({0}));
+    EXPECT_EQ(allotted(cache, {.request = 0, .tokens = 3, .lookahead = 5}), "[1, 2]")
+        << "no slot beyond what a request may have";
+  });
+}
+
+TEST(PrefixBlocksRules, HitsArePinnedAndSharedPX3PX4PX28PX29PX33) {
+  in_each_pool(blocks_of(8), [](RulesCase& cache, bool /*original*/) {
+    EXPECT_EQ(begun(cache, 0, "abcde"), "[1, 2, 3]");
+    EXPECT_EQ(keys_made(cache, 1, "abcdxy"), Numbers({0, 1, 2}));
+    Allocate hits{.request = 1, .tokens = 2, .hit_blocks = Numbers({1, 2}), .hit_tokens = 4};
+    EXPECT_EQ(allotted(cache, hits), "[4]") << "hit blocks are not new";
+    EXPECT_EQ(block_table(cache, 1), Numbers({1, 2, 4}));
+    EXPECT_EQ(refs(cache), Numbers({0, 2, 2, 1, 1, 0, 0, 0}));
+    EXPECT_EQ(carried(cache), "1:0 2:1 4:2") << "only what lies behind the hits gets keys";
+    EXPECT_EQ(cache.code(FreeRequest{0}), "ok");
+    EXPECT_EQ(queue(cache), Numbers({3, 5, 6, 7})) << "what is in use stays";
+    EXPECT_EQ(cache.code(FreeRequest{1}), "ok");
+    EXPECT_EQ(queue(cache), Numbers({3, 5, 6, 7, 4, 2, 1}));
+    EXPECT_EQ(keys_made(cache, 2, "abcdxz"), Numbers({0, 1, 3}));
+    hits.request = 2;
+    hits.tokens = 0;
+    EXPECT_EQ(allotted(cache, hits), "[]") << "hits alone";
+    EXPECT_EQ(block_table(cache, 2), Numbers({1, 2}));
+    EXPECT_EQ(queue(cache), Numbers({3, 5, 6, 7, 4})) << "from wherever they stand";
+  });
+}
+
+TEST(PrefixBlocksRules, ARunningRequestHasNoHitsPX28PX48) {
+  in_each_pool(blocks_of(8), [](RulesCase& cache, bool /*original*/) {
+    EXPECT_EQ(begun(cache, 0, "ab"), "[1]");
+    EXPECT_EQ(begun(cache, 1, "abcdefgh"), "[2, 3, 4, 5]");
+    EXPECT_EQ(cache.code(SetRequest{.request = 1, .computed = 6}), "ok");
+    Allocate hits{.request = 1, .tokens = 2, .hit_blocks = Numbers({1}), .hit_tokens = 2};
+    EXPECT_EQ(allotted(cache, hits), "precondition") << "tracked";
+    EXPECT_EQ(keys_made(cache, 2, "abc"), Numbers({0}));
+    EXPECT_EQ(grown(cache, 2, 1), "[6]");
+    hits.request = 2;
+    EXPECT_EQ(allotted(cache, hits), "precondition") << "not tracked, but with a table";
+    EXPECT_EQ(block_table(cache, 2), Numbers({6}));
+    EXPECT_EQ(refs(cache), Numbers({0, 1, 1, 1, 1, 1, 1, 0}));
+    EXPECT_EQ(allotted(cache, {.request = 1, .tokens = 1, .external = 2}), "[7]")
+        << "of a tracked request external tokens are new ones";
+  });
+}
+
+TEST(PrefixBlocksRules, ExternalTokensGetBlocksOfTheirOwnPX27PX30) {
+  in_each_pool(blocks_of(5), [](RulesCase& cache, bool /*original*/) {
+    EXPECT_EQ(begun(cache, 0, "xyzwv"), "[1, 2, 3]");
+    EXPECT_EQ(cache.code(FreeRequest{0}), "ok");
+    EXPECT_EQ(queue(cache), Numbers({3, 4, 2, 1}));
+    EXPECT_EQ(keys_made(cache, 1, "abcdefg"), Numbers({2, 3, 4}));
+    EXPECT_EQ(allotted(cache, {.request = 1, .tokens = 1, .external = 6}), "[1] evicts [2, 1]")
+        << "the first three are the external tokens'";
+    EXPECT_EQ(block_table(cache, 1), Numbers({3, 4, 2, 1}));
+    EXPECT_EQ(carried(cache), "2:4 3:2 4:3") << "they get keys like others";
+  });
+}
+
+TEST(PrefixBlocksRules, KeysMayBeSetLaterPX30) {
+  in_each_pool(blocks_of(8), [](RulesCase& cache, bool /*original*/) {
+    EXPECT_EQ(keys_made(cache, 0, "abcdefg"), Numbers({0, 1, 2}));
+    EXPECT_EQ(allotted(cache, {.request = 0, .tokens = 7, .delay_caching = true}), "[1, 2, 3, 4]");
+    EXPECT_EQ(carried(cache), "");
+    EXPECT_EQ(found_of(cache, "abcdefg"), "0 []");
+    EXPECT_EQ(cache.code(CacheTokens{.request = 0, .tokens = 3}), "ok");
+    EXPECT_EQ(carried(cache), "1:0");
+    EXPECT_EQ(cache.code(CacheTokens{.request = 0, .tokens = 7}), "ok");
+    EXPECT_EQ(carried(cache), "1:0 2:1 3:2");
+    EXPECT_EQ(cache.code(CacheTokens{.request = 0, .tokens = 2}), "ok") << "nothing is taken back";
+    EXPECT_EQ(carried(cache), "1:0 2:1 3:2");
+    EXPECT_EQ(found_of(cache, "abcdefg"), "6 [1, 2, 3]");
+  });
+}
+
+TEST(PrefixBlocksRules, HeldHitsThatAreFreeAreNeededTooPX26) {
+  in_each_pool(blocks_of(5), [](RulesCase& cache, bool /*original*/) {
+    EXPECT_EQ(begun(cache, 0, "abcde"), "[1, 2, 3]");
+    EXPECT_EQ(cache.code(FreeRequest{0}), "ok");
+    EXPECT_EQ(queue(cache), Numbers({3, 4, 2, 1}));
+    EXPECT_EQ(keys_made(cache, 1, "abcdxyzwv"), Numbers({0, 1, 2, 3}));
+    Allocate hits{.request = 1, .tokens = 5, .hit_blocks = Numbers({1, 2}), .hit_tokens = 4};
+    EXPECT_EQ(allotted(cache, hits), "exhausted") << "three new ones and the two that are hit";
+    EXPECT_EQ(block_table(cache, 1), Numbers());
+    EXPECT_EQ(queue(cache), Numbers({3, 4, 2, 1}));
+    EXPECT_EQ(carried(cache), "1:0 2:1");
+    hits.tokens = 4;
+    EXPECT_EQ(allotted(cache, hits), "[3, 4]");
+    EXPECT_EQ(grown(cache, 1, 9), "exhausted");
+    EXPECT_EQ(block_table(cache, 1), Numbers({1, 2, 3, 4}));
+  });
+}
+
+TEST(PrefixBlocksRules, AdmissionLeavesTheWatermarkFreePX26PX42) {
+  BlocksConfig config = blocks_of(5);
+  config.watermark = 0.39;  // of 5 blocks: 1
+  in_each_pool(config, [](RulesCase& cache, bool /*original*/) {
+    EXPECT_EQ(begun(cache, 0, "abcdefgh"), "exhausted") << "waiting";
+    EXPECT_EQ(cache.code(SetRequest{.request = 0, .status = RequestStatus::kPreempted}), "ok");
+    EXPECT_EQ(grown(cache, 0, 8), "exhausted");
+    EXPECT_EQ(allotted(cache, {.request = 0, .tokens = 8, .others_scheduled = false}),
+              "[1, 2, 3, 4]");
+    EXPECT_EQ(cache.code(FreeRequest{0}), "ok");
+    EXPECT_EQ(cache.code(SetRequest{.request = 0, .status = RequestStatus::kRunning}), "ok");
+    EXPECT_EQ(grown(cache, 0, 8), "[4, 3, 2, 1] evicts [4, 3, 2, 1]");
+    EXPECT_EQ(cache.code(FreeRequest{0}), "ok");
+    EXPECT_EQ(begun(cache, 1, "uvwxyz"), "[1, 2, 3] evicts [1, 2, 3]") << "one is left";
+  });
+}
+
+TEST(PrefixBlocksRules, TheWholeSequenceAndPromisedBlocksCountPX26) {
+  in_each_pool(blocks_of(5), [](RulesCase& cache, bool /*original*/) {
+    (void)keys_made(cache, 0, "abcdefghij");
+    EXPECT_EQ(allotted(cache, {.request = 0, .tokens = 2, .full_sequence = true}), "exhausted");
+    EXPECT_EQ(allotted(cache, {.request = 0, .tokens = 2, .reserved = 4}), "exhausted");
+    EXPECT_EQ(queue(cache), Numbers({1, 2, 3, 4}));
+    EXPECT_EQ(allotted(cache, {.request = 0, .tokens = 2}), "[1]");
+    EXPECT_EQ(cache.code(FreeRequest{0}), "ok");
+    EXPECT_EQ(queue(cache), Numbers({2, 3, 4, 1}));
+    (void)keys_made(cache, 1, "stuvwxyz");
+    const Allocate both{.request = 1, .tokens = 2, .full_sequence = true, .reserved = 3};
+    EXPECT_EQ(allotted(cache, both), "[2]") << "of the whole sequence nothing is promised";
+  });
+}
+
+TEST(PrefixBlocksRules, StaleHitsPX47) {
+  in_each_pool(blocks_of(4), [](RulesCase& cache, bool original) {
+    EXPECT_EQ(begun(cache, 0, "abc"), "[1, 2]");
+    EXPECT_EQ(cache.code(FreeRequest{0}), "ok");
+    EXPECT_EQ(keys_made(cache, 1, "abcd"), Numbers({0, 1}));
+    EXPECT_EQ(found(cache, 1), "2 [1]");
+    EXPECT_EQ(cache.values(Take{3}).evicted, Numbers({1})) << "handed out in between";
+    EXPECT_EQ(cache.code(Release{{1, 2}}), "ok");
+    const Allocate hits{.request = 1, .tokens = 2, .hit_blocks = Numbers({1}), .hit_tokens = 2};
+    EXPECT_EQ(allotted(cache, hits), original ? "[2]" : "precondition");
+    EXPECT_EQ(block_table(cache, 1), original ? Numbers({1, 2}) : Numbers());
+    EXPECT_EQ(queue(cache), original ? Numbers() : Numbers({1, 2}));
+    EXPECT_EQ(carried(cache), original ? "2:1" : "") << "block 1 counts as registered";
+  });
+  in_each_pool(blocks_of(4), [](RulesCase& cache, bool original) {
+    EXPECT_EQ(begun(cache, 0, "abcd"), "[1, 2]");
+    EXPECT_EQ(keys_made(cache, 1, "abcde"), Numbers({0, 1}));
+    const Allocate hits{.request = 1, .tokens = 1, .hit_blocks = Numbers({2}), .hit_tokens = 2};
+    EXPECT_EQ(allotted(cache, hits), original ? "[3]" : "precondition") << "another place's";
   });
 }
 
