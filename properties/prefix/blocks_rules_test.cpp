@@ -1,4 +1,4 @@
-// Single rules of prefix.blocks, in both profiles, but those of windows and chunks.
+// Single rules of prefix.blocks, in both profiles, but for windows, chunks, figures and events.
 #include "properties/prefix/blocks_rules_case.hpp"
 
 namespace kvo::prefix {
@@ -361,6 +361,136 @@ TEST(PrefixBlocksRules, StaleHitsPX47) {
     EXPECT_EQ(keys_made(cache, 1, "abcde"), Numbers({0, 1}));
     const Allocate hits{.request = 1, .tokens = 1, .hit_blocks = Numbers({2}), .hit_tokens = 2};
     EXPECT_EQ(allotted(cache, hits), original ? "[3]" : "precondition") << "another place's";
+  });
+}
+
+// ---- Letting go ----
+
+TEST(PrefixBlocksRules, TheTailIsEvictedFirstPX7PX17PX33PX34PX35) {
+  in_each_pool(blocks_of(8), [](RulesCase& cache, bool /*original*/) {
+    EXPECT_EQ(begun(cache, 0, "abcde"), "[1, 2, 3]");
+    EXPECT_EQ(cache.code(FreeRequest{0}), "ok");
+    EXPECT_EQ(queue(cache), Numbers({3, 4, 5, 6, 7, 2, 1}));
+    EXPECT_EQ(block_table(cache, 0), Numbers());
+    EXPECT_EQ(cache.code(FreeRequest{0}), "ok") << "again: nothing";
+    EXPECT_EQ(cache.code(FreeRequest{5}), "ok") << "never made: nothing";
+    EXPECT_EQ(begun(cache, 1, "uvwxyz1"), "[3, 4, 5, 6]");
+    EXPECT_EQ(cache.code(FreeRequest{1}), "ok");
+    EXPECT_EQ(queue(cache), Numbers({6, 7, 2, 1, 5, 4, 3})) << "without a key, unused, by age";
+    const auto taken = cache.values(Take{3});
+    EXPECT_EQ(taken.blocks, Numbers({6, 7, 2}));
+    EXPECT_EQ(taken.evicted, Numbers({2}));
+    EXPECT_EQ(found_of(cache, "abcde"), "2 [1]") << "what stays is a prefix";
+  });
+}
+
+TEST(PrefixBlocksRules, AHitIsRenewedWhenItIsLetGoPX20PX29PX35) {
+  in_each_pool(blocks_of(5), [](RulesCase& cache, bool /*original*/) {
+    EXPECT_EQ(begun(cache, 0, "abc"), "[1, 2]");
+    EXPECT_EQ(cache.code(FreeRequest{0}), "ok");
+    EXPECT_EQ(begun(cache, 1, "xyz"), "[2, 3]");
+    EXPECT_EQ(cache.code(FreeRequest{1}), "ok");
+    EXPECT_EQ(queue(cache), Numbers({3, 4, 1, 2}));
+    EXPECT_EQ(found_of(cache, "abc"), "2 [1]");
+    EXPECT_EQ(queue(cache), Numbers({3, 4, 1, 2})) << "not by a lookup";
+    EXPECT_EQ(
+        allotted(cache, {.request = 99, .tokens = 1, .hit_blocks = Numbers({1}), .hit_tokens = 2}),
+        "[3]");
+    EXPECT_EQ(queue(cache), Numbers({4, 2}));
+    EXPECT_EQ(cache.code(FreeRequest{99}), "ok");
+    EXPECT_EQ(queue(cache), Numbers({3, 4, 2, 1}));
+  });
+}
+
+TEST(PrefixBlocksRules, WhatARequestKeepsWhenItIsFreedOrMadeAnewPX33PX42) {
+  in_each_pool(blocks_of(8), [](RulesCase& cache, bool /*original*/) {
+    EXPECT_EQ(begun(cache, 0, "abcde"), "[1, 2, 3]");
+    EXPECT_EQ(cache.code(SetRequest{.request = 0, .computed = 4}), "ok");
+    EXPECT_EQ(cache.code(FreeRequest{0}), "ok");
+    EXPECT_EQ(grown(cache, 0, 1), "[3, 4, 5]") << "computed stays";
+    EXPECT_EQ(carried(cache), "1:0 2:1 3:0 4:1") << "tokens and keys stay";
+    EXPECT_EQ(keys_made(cache, 0, "xyzw"), Numbers({2, 3}));
+    EXPECT_EQ(block_table(cache, 0), Numbers({3, 4, 5})) << "the table stays";
+    EXPECT_EQ(grown(cache, 0, 6), "[]") << "computed begins anew";
+    EXPECT_EQ(carried(cache), "1:0 2:1 3:0 4:1") << "both blocks count as registered";
+  });
+}
+
+TEST(PrefixBlocksRules, APoppedTableIsReleasedByHandPX33PX34) {
+  in_each_pool(blocks_of(6), [](RulesCase& cache, bool /*original*/) {
+    EXPECT_EQ(begun(cache, 0, "abcde"), "[1, 2, 3]");
+    EXPECT_EQ(cache.values(Pop{0}).blocks, Numbers({1, 2, 3}));
+    EXPECT_EQ(block_table(cache, 0), Numbers());
+    EXPECT_EQ(cache.values(Pop{0}).blocks, Numbers());
+    EXPECT_EQ(refs(cache), Numbers({0, 1, 1, 1, 0, 0})) << "nothing is released";
+    EXPECT_EQ(cache.code(Release{{1, 2, 3}}), "ok");
+    EXPECT_EQ(queue(cache), Numbers({3, 4, 5, 1, 2})) << "in list order, here the head first";
+  });
+}
+
+TEST(PrefixBlocksRules, ThePoolByHandPX14PX15PX29PX34PX38) {
+  in_each_pool(blocks_of(6), [](RulesCase& cache, bool /*original*/) {
+    EXPECT_EQ(queue(cache), Numbers({1, 2, 3, 4, 5}));
+    EXPECT_EQ(cache.values(Take{3}).blocks, Numbers({1, 2, 3}));
+    EXPECT_EQ(cache.code(TouchBlocks{{2, 4, 0}}), "ok");
+    EXPECT_EQ(queue(cache), Numbers({5}));
+    EXPECT_EQ(refs(cache), Numbers({0, 1, 2, 1, 1, 0})) << "the null block is passed over";
+    EXPECT_EQ(cache.code(Release{{0, 3, 2, 1}}), "ok");
+    EXPECT_EQ(queue(cache), Numbers({3, 1, 5}));
+    EXPECT_EQ(refs(cache), Numbers({0, 0, 1, 0, 1, 0}));
+    EXPECT_EQ(cache.code(Take{4}), "exhausted");
+    EXPECT_EQ(queue(cache), Numbers({3, 1, 5}));
+    EXPECT_EQ(cache.values(Take{3}).blocks, Numbers({3, 1, 5}));
+    EXPECT_EQ(cache.code(TouchBlocks{{6}}), "out_of_range");
+  });
+}
+
+TEST(PrefixBlocksRules, CountsBelowZeroPX38PX47) {
+  in_each_pool(blocks_of(4), [](RulesCase& cache, bool original) {
+    EXPECT_EQ(cache.values(Take{2}).blocks, Numbers({1, 2}));
+    EXPECT_EQ(cache.code(Release{{1}}), "ok");
+    EXPECT_EQ(cache.code(Release{{2, 1}}), original ? "ok" : "precondition");
+    EXPECT_EQ(refs(cache), original ? Numbers({0, -1, 0, 0}) : Numbers({0, 0, 1, 0}));
+    EXPECT_EQ(queue(cache), original ? Numbers({2, 1, 3}) : Numbers({1, 3}));
+    EXPECT_EQ(cache.code(Take{2}), original ? "precondition" : "ok") << "at its turn";
+  });
+  in_each_pool(blocks_of(4), [](RulesCase& cache, bool original) {
+    EXPECT_EQ(cache.values(Take{2}).blocks, Numbers({1, 2}));
+    EXPECT_EQ(cache.code(Release{{2, 2}}), original ? "ok" : "precondition") << "twice in a list";
+    EXPECT_EQ(refs(cache), original ? Numbers({0, 1, -1, 0}) : Numbers({0, 1, 1, 0}));
+  });
+}
+
+TEST(PrefixBlocksRules, EvictingBlocksThatThereAreNotPX36PX47PX48) {
+  in_each_pool(blocks_of(4), [](RulesCase& cache, bool original) {
+    EXPECT_EQ(begun(cache, 0, "abcdef"), "[1, 2, 3]");
+    EXPECT_EQ(cache.code(EvictBlocks{{2, -1}}), original ? "ok" : "out_of_range");
+    EXPECT_EQ(carried(cache), original ? "1:0" : "1:0 2:1 3:2") << "counted from the end";
+    EXPECT_EQ(cache.code(EvictBlocks{{-4}}), original ? "ok" : "out_of_range");
+    EXPECT_EQ(cache.code(EvictBlocks{{-5}}), original ? "precondition" : "out_of_range");
+  });
+  in_each_pool(blocks_of(4), [](RulesCase& cache, bool original) {
+    EXPECT_EQ(begun(cache, 0, "ab"), "[1]");
+    EXPECT_EQ(cache.code(EvictBlocks{{1, 4}}), original ? "precondition" : "out_of_range");
+    if (!original) {
+      EXPECT_EQ(carried(cache), "1:0");
+    }
+  });
+}
+
+TEST(PrefixBlocksRules, AResetWaitsForAllBlocksPX37PX41) {
+  in_each_pool(blocks_of(5), [](RulesCase& cache, bool /*original*/) {
+    EXPECT_EQ(begun(cache, 0, "abcd"), "[1, 2]");
+    EXPECT_FALSE(cache.values(ResetBlocks{}).done);
+    EXPECT_EQ(found_of(cache, "abcde"), "4 [1, 2]");
+    EXPECT_FALSE(cache.values(ShowStatistics{}).reset);
+    EXPECT_EQ(cache.code(FreeRequest{0}), "ok");
+    EXPECT_TRUE(cache.values(ResetBlocks{}).done);
+    EXPECT_EQ(carried(cache), "");
+    EXPECT_EQ(found_of(cache, "abcde"), "0 []");
+    EXPECT_EQ(queue(cache), Numbers({3, 4, 2, 1})) << "the queue stays";
+    EXPECT_TRUE(cache.values(ShowStatistics{}).reset);
+    EXPECT_FALSE(cache.values(ShowStatistics{}).reset);
   });
 }
 
