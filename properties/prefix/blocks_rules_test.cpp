@@ -150,15 +150,15 @@ TEST(PrefixBlocksRules, DraftHeadsComputeTheLastHitBlockAgainPX22) {
   });
 }
 
-TEST(PrefixBlocksRules, OneOfSeveralHoldersIsFoundPX16PX24PX31) {
+TEST(PrefixBlocksRules, OneOfSeveralHoldersIsFoundPX16PX24PX31PX34) {
   in_each_pool(blocks_of(8), [](RulesCase& cache, bool /*original*/) {
     EXPECT_EQ(begun(cache, 0, "abcd"), "[1, 2]");
     EXPECT_EQ(begun(cache, 1, "abcd"), "[3, 4]");
     EXPECT_EQ(carried(cache), "1:0 2:1 3:0 4:1") << "nothing is merged";
     EXPECT_EQ(block_table(cache, 1), Numbers({3, 4}));
     EXPECT_EQ(found_of(cache, "abcde"), "4 [1, 2]") << "the first";
-    EXPECT_EQ(cache.code(FreeRequest{0}), "ok");
-    EXPECT_EQ(found_of(cache, "abcde"), "4 [1, 2]") << "also where the second is in use";
+    EXPECT_EQ(cache.code(FreeRequest{1}), "ok");
+    EXPECT_EQ(queue(cache), Numbers({5, 6, 7, 4, 3})) << "all holders are let go alike";
     EXPECT_EQ(cache.values(EvictBlocks{{1}}).evicted, Numbers({1}));
     EXPECT_EQ(cache.values(LookUp{0}).block.value, 3);
     EXPECT_EQ(found_of(cache, "abcde"), "4 [3, 2]");
@@ -416,15 +416,17 @@ TEST(PrefixBlocksRules, WhatARequestKeepsWhenItIsFreedOrMadeAnewPX33PX42) {
   });
 }
 
-TEST(PrefixBlocksRules, APoppedTableIsReleasedByHandPX33PX34) {
-  in_each_pool(blocks_of(6), [](RulesCase& cache, bool /*original*/) {
+TEST(PrefixBlocksRules, APoppedTableIsReleasedByHandPX31PX33PX34) {
+  in_each_pool(blocks_of(8), [](RulesCase& cache, bool /*original*/) {
     EXPECT_EQ(begun(cache, 0, "abcde"), "[1, 2, 3]");
+    EXPECT_EQ(begun(cache, 1, "abcd"), "[4, 5]");
     EXPECT_EQ(cache.values(Pop{0}).blocks, Numbers({1, 2, 3}));
     EXPECT_EQ(block_table(cache, 0), Numbers());
     EXPECT_EQ(cache.values(Pop{0}).blocks, Numbers());
-    EXPECT_EQ(refs(cache), Numbers({0, 1, 1, 1, 0, 0})) << "nothing is released";
-    EXPECT_EQ(cache.code(Release{{1, 2, 3}}), "ok");
-    EXPECT_EQ(queue(cache), Numbers({3, 4, 5, 1, 2})) << "in list order, here the head first";
+    EXPECT_EQ(cache.values(Pop{1}).blocks, Numbers({4, 5}));
+    EXPECT_EQ(refs(cache), Numbers({0, 1, 1, 1, 1, 1, 0, 0})) << "nothing is released";
+    EXPECT_EQ(cache.code(Release{{1, 2, 3, 4, 5}}), "ok");
+    EXPECT_EQ(queue(cache), Numbers({3, 6, 7, 1, 2, 4, 5})) << "in list order, here heads first";
   });
 }
 

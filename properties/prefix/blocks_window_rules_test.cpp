@@ -57,6 +57,14 @@ TEST(PrefixWindowRules, ARunOfBlocksThatFillsTheWindowIsHitPX23PX52) {
     EXPECT_EQ(cache.values(EvictBlocks{{1}}).evicted, Numbers({1}));
     EXPECT_EQ(found_of(cache, "abcdefxyz"), "0 []");
   });
+  for (const auto& [window, hit] : {std::pair<std::int64_t, const char*>(2, "8 [0, 0, 0, 4]"),
+                                    {3, "8 [0, 0, 0, 4]"},
+                                    {4, "8 [0, 0, 3, 4]"},
+                                    {6, "8 [0, 2, 3, 4]"}})
+    in_each_pool(windowed_blocks(8, window), [&hit = hit](RulesCase& cache, bool /*original*/) {
+      EXPECT_EQ(begun(cache, 0, "abcdefghi"), "[1, 2, 3, 4, 5]");
+      EXPECT_EQ(found_of(cache, "abcdefghi"), hit) << "all that the next token sees";
+    });
 }
 
 TEST(PrefixWindowRules, DraftHeadsNeedARunLongerByOnePX22PX52) {
@@ -197,7 +205,7 @@ TEST(PrefixWindowRules, TheWindowCapsWhatAdmissionAsksForPX26PX56) {
   expect_admitted(config, "exhausted");
 }
 
-TEST(PrefixWindowRules, ChunksThatNoTokenSeesAreHitUnheldPX50PX57) {
+TEST(PrefixWindowRules, ChunksThatNoTokenSeesAreHitUnheldPX50PX51PX57) {
   in_each_pool(chunked_blocks(8, 4), [](RulesCase& cache, bool /*original*/) {
     EXPECT_EQ(found_of(cache, "abcdefg"), "4 [0, 0]") << "nothing is held";
     EXPECT_EQ(found_of(cache, "abcd"), "0 []") << "the last token is in the first chunk";
@@ -206,7 +214,9 @@ TEST(PrefixWindowRules, ChunksThatNoTokenSeesAreHitUnheldPX50PX57) {
     EXPECT_EQ(found_of(cache, "abcdefg"), "6 [0, 0, 3]");
     EXPECT_EQ(found_of(cache, "abcdxyz"), "4 [0, 0]");
     EXPECT_EQ(found_of(cache, "abc"), "2 [1]");
-    EXPECT_EQ(cache.code(Skip{.request = 0, .computed = 5}), "ok");
+    EXPECT_EQ(cache.code(Skip{.request = 0, .computed = 3}), "ok");
+    EXPECT_EQ(block_table(cache, 0), Numbers({1, 2, 3, 4})) << "one token of the chunk is to come";
+    EXPECT_EQ(cache.code(Skip{.request = 0, .computed = 4}), "ok");
     EXPECT_EQ(block_table(cache, 0), Numbers({0, 0, 3, 4}));
     EXPECT_EQ(queue(cache), Numbers({5, 6, 7, 2, 1}));
     (void)keys_made(cache, 1, "abcdefg");
@@ -253,6 +263,20 @@ TEST(PrefixBlocksFigures, HitsAreCountedPX41) {
     EXPECT_EQ(Numbers({sums.preempted_requests, sums.preempted_queries, sums.preempted_hits}),
               Numbers({1, 6, 3}));
     EXPECT_EQ(cache.values(ShowStatistics{}).queries, 0) << "they begin anew";
+  });
+}
+
+TEST(PrefixBlocksFigures, NumbersOfRequestsPX42) {
+  in_each_pool(blocks_of(8), [](RulesCase& cache, bool /*original*/) {
+    EXPECT_EQ(begun(cache, 0, "abc"), "[1, 2]");
+    EXPECT_EQ(begun(cache, 1024, "xyz"), "[3, 4]");
+    EXPECT_EQ(begun(cache, kMostRequests - 1, "uvw"), "[5, 6]");
+    EXPECT_EQ(block_table(cache, 0), Numbers({1, 2}));
+    EXPECT_EQ(block_table(cache, 1024), Numbers({3, 4}));
+    EXPECT_EQ(cache.code(FreeRequest{1024}), "ok");
+    EXPECT_EQ(queue(cache), Numbers({4, 7, 3}));
+    EXPECT_EQ(cache.code(MakeRequest{.request = kMostRequests}), "out_of_range");
+    EXPECT_EQ(cache.code(MakeRequest{.request = -1}), "out_of_range");
   });
 }
 

@@ -327,6 +327,24 @@ TEST(PrefixRadixRequests, ThePoolKeepsAPageMoreThanARequestAsksForPX86) {
   });
 }
 
+TEST(PrefixRadixRequests, TheSlotThatIsNoPairsIsFreedPX78PX87PX88) {
+  RadixConfig config = radix_of(8);
+  config.eagle = true;
+  in_each_tree(config, [](RulesCase& cache, bool /*original*/) {
+    EXPECT_EQ(admitted(cache, 0, "abcd"), "0 node 0 []");
+    EXPECT_EQ(extended(cache, 0, 4), "[1, 2, 3, 4]");
+    EXPECT_EQ(checked(cache, 0), "node 1 protected 3");
+    EXPECT_EQ(row_of(cache, 0), "[1, 2, 3, 4] 3 3 node 1");
+    EXPECT_EQ(cache.code(Finish{.request = 0}), "ok");
+    EXPECT_EQ(free_list(cache), Numbers({5, 6, 7, 8, 4}));
+    EXPECT_EQ(admitted(cache, 1, "abcx"), "2 node 2 [1, 2]") << "ab and bc";
+    EXPECT_EQ(extended(cache, 1, 2), "[5, 6]");
+    EXPECT_EQ(cache.code(Finish{.request = 1}), "ok");
+    EXPECT_EQ(tree(cache), "1<2:cd 2<0:abc 3<2:cx");
+    EXPECT_EQ(free_list(cache), Numbers({7, 8, 4, 6}));
+  });
+}
+
 TEST(PrefixRadixRequests, OnePriorityAndNamespaceARequestPX63PX69PX86PX87) {
   in_each_tree(radix_of(16), [](RulesCase& cache, bool original) {
     const FileRequest made{
