@@ -1,35 +1,8 @@
 // Steps of the random scripts of contract positional.
-#include <bit>
-#include <limits>
-#include <span>
-
+#include "properties/campaign/storage.hpp"
 #include "properties/positional/script.hpp"
 
 namespace kvo::positional {
-namespace {
-
-// What narrow types find hard: one side of zero alone, scales that are subnormal in f16 or less, a
-// few values and zeroes of either sign, one large value, and now and then what is no number.
-void fill_oddly(Draw& draw, std::span<float> row) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const std::size_t kind = draw.weighted({3, 2, 1, 2, 2, 2});
-  for (float& value : row) {
-    const float unit = static_cast<float>(draw.below(1U << 12U)) * 0x1p-12F;
-    if (kind == 0) value = 100 + unit;
-    if (kind == 1) value = (2 * unit - 1) * 0x1p-18F;
-    if (kind == 2) value = (2 * unit - 1) * 0x1p-130F;
-    if (kind == 3) value = draw.one_of({0.0F, -0.0F, 0.0F, -0.0F, 1.0F, -0.5F});
-    if (kind >= 4) value = 2 * unit - 1;
-  }
-  if (row.empty() || kind < 4) return;
-  float& one = row[draw.below(row.size())];
-  if (kind == 4) one = draw.one_of({-500.0F, 70'000.0F, 1e7F, -1e7F});
-  if (kind == 5)
-    one = draw.one_of({std::bit_cast<float>(0x7FC12345U), std::bit_cast<float>(0xFF812345U),
-                       kInfinity, -kInfinity});
-}
-
-}  // namespace
 
 void PositionalScript::plan_init() {
   Init init = case_.init;
@@ -79,9 +52,7 @@ Tensor PositionalScript::rows(std::int64_t tokens, std::int64_t dim, float sign)
   constexpr std::uint64_t kExactInF16 = 2'048;
   Tensor tensor = make_tensor({tokens, case_.heads, dim});
   if (case_.odd_rows) {
-    const auto size = static_cast<std::size_t>(dim);
-    for (std::size_t i = 0; size > 0 && i < tensor.floats().size(); i += size)
-      fill_oddly(draw(), tensor.floats().subspan(i, size));
+    fill_oddly(draw(), tensor);
     return tensor;
   }
   for (float& element : tensor.floats()) {

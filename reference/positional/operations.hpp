@@ -50,7 +50,7 @@ KVO_DESCRIBE(Init, (max_sequences, "sequences at once at most"),
 
 /// What it says of the storage of rows.
 [[nodiscard]] inline StorageFormat storage_of(const Init& init) {
-  return {init.dtype, init.group.value_or(32), init.offset.value_or(false)};
+  return storage_format(init.dtype, init.group, init.offset);
 }
 
 struct StartForward {

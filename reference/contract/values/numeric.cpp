@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "reference/contract/values/strided_view.hpp"
 
@@ -294,6 +295,26 @@ void show_stored(const StorageFormat& format, std::span<const float> row, std::b
     decode_group(format, stored.data(), std::span(shown).first(count));
     std::memcpy(to + first * sizeof(float), shown.data(), count * sizeof(float));
   });
+}
+
+void store_rows(const StorageFormat& format, std::int64_t dim, std::span<const float> rows,
+                std::byte* to) {
+  const auto size = static_cast<std::size_t>(dim);
+  for (std::size_t at = 0; at < rows.size(); at += size, to += stored_bytes(format, size))
+    encode(format, rows.subspan(at, size), to);
+}
+
+Tensor show_rows(const StorageFormat& format, Shape shape, const std::byte* from) {
+  const auto size = static_cast<std::size_t>(shape.back());
+  Tensor shown = make_tensor(std::move(shape), dtype_of(format.type));
+  if (!in_groups(format.type)) {
+    std::copy_n(from, shown.bytes.size(), shown.bytes.begin());
+    return shown;
+  }
+  const std::span<float> rows = shown.floats();
+  for (std::size_t at = 0; at < rows.size(); at += size, from += stored_bytes(format, size))
+    decode(format, from, rows.subspan(at, size));
+  return shown;
 }
 
 double error_bound(const StorageFormat& format, std::span<const float> group) {

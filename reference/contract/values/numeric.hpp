@@ -32,6 +32,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include <boost/describe/enum.hpp>
@@ -67,6 +68,13 @@ struct StorageFormat {
   friend bool operator==(const StorageFormat&, const StorageFormat&) = default;
 };
 
+/// What a description's dtype, group and offset ask for, each of which may be absent.
+[[nodiscard]] inline StorageFormat storage_format(std::optional<StorageType> dtype,
+                                                  std::optional<std::int64_t> group,
+                                                  std::optional<bool> offset) {
+  return {dtype.value_or(StorageType::kF32), group.value_or(32), offset.value_or(false)};
+}
+
 /// Errors  kOutOfRange: a group that is not 32, 64 or 128, or one or an offset for a type without
 ///         groups (where `group` stays 32).
 [[nodiscard]] Status check(const StorageFormat& format);
@@ -84,6 +92,14 @@ void encode(const StorageFormat& format, std::span<const float> row, std::byte* 
 void decode(const StorageFormat& format, const std::byte* from, std::span<float> row);
 /// Writes what a cache shows that stores the row: [elements] of dtype_of(format.type).
 void show_stored(const StorageFormat& format, std::span<const float> row, std::byte* to);
+
+/// Rows of `dim` elements, one behind the other, as they are stored: [rows, stored_bytes].
+/// Requires dim >= 1 and whole rows.
+void store_rows(const StorageFormat& format, std::int64_t dim, std::span<const float> rows,
+                std::byte* to);
+/// What a cache shows that stores rows so, of dtype_of(format.type). The last axis of the shape is
+/// a row; no axis is below 0.
+[[nodiscard]] Tensor show_rows(const StorageFormat& format, Shape shape, const std::byte* from);
 
 /// How far an element of a group (or any elements of a float type) may be from what is shown of it;
 /// infinity for what is not finite or is limited.

@@ -1,0 +1,34 @@
+// properties/campaign/storage.hpp: how random cases store rows, and rows that narrow types find
+// hard.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "properties/campaign/generator.hpp"
+#include "reference/contract/values/numeric.hpp"
+#include "reference/contract/values/tensor.hpp"
+
+namespace kvo {
+
+/// A type narrower than f32; codes in groups of any size, with an offset or without.
+[[nodiscard]] StorageFormat draw_narrow_storage(Draw& draw);
+
+/// Fills a row with what narrow types find hard: one side of zero alone, scales that are subnormal
+/// in f16 or less, a few values and zeroes of either sign, one large value, and now and then what
+/// is no number.
+void fill_oddly(Draw& draw, std::span<float> row);
+/// The same with each row of a tensor of f32, whose last axis is a row.
+void fill_oddly(Draw& draw, Tensor& rows);
+
+/// Sets the dtype, group and offset of a config; what is as where they are absent is left out, now
+/// and then.
+template <class Config>
+void set_storage(Draw& draw, Config& config, const StorageFormat& format) {
+  config.dtype = format.type;
+  if (!in_groups(format.type)) return;
+  if (format.group != 32 || draw.percent(50)) config.group = format.group;
+  if (format.offset || draw.percent(20)) config.offset = format.offset;
+}
+
+}  // namespace kvo
