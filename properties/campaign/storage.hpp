@@ -21,11 +21,11 @@ void fill_oddly(Draw& draw, std::span<float> row);
 /// The same with each row of a tensor of f32, whose last axis is a row.
 void fill_oddly(Draw& draw, Tensor& rows);
 
-/// Sets the dtype, group and offset of a config; what is as where they are absent is left out, now
+/// Sets the storage, group and offset of a config; what is as where they are absent is left out, now
 /// and then.
 template <class Config>
 void set_storage(Draw& draw, Config& config, const StorageFormat& format) {
-  config.dtype = format.type;
+  config.storage = format.type;
   if (!in_groups(format.type)) return;
   if (format.group != 32 || draw.percent(50)) config.group = format.group;
   if (format.offset || draw.percent(20)) config.offset = format.offset;
