@@ -1,5 +1,6 @@
 // A cache of your own with every command of kvoracle: two vectors a layer, and a fault that shows
 // only when a cleared cache is filled again. `example_own_cache check layered.vector@own` finds it.
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,8 +31,12 @@ class OwnCache final : public kvo::layered::Cache {
     ++len_;
     return {};
   }
-  Result<std::span<const float>> k(std::uint64_t layer) const override { return side(k_, layer); }
-  Result<std::span<const float>> v(std::uint64_t layer) const override { return side(v_, layer); }
+  Result<std::span<const std::byte>> k(std::uint64_t layer) const override {
+    return side(k_, layer);
+  }
+  Result<std::span<const std::byte>> v(std::uint64_t layer) const override {
+    return side(v_, layer);
+  }
   std::uint64_t len() const override { return len_; }
   Result<std::uint64_t> entry_size() const override {
     return geometry_.num_kv_heads * geometry_.head_dim;
@@ -44,9 +49,9 @@ class OwnCache final : public kvo::layered::Cache {
 
  private:
   using Layers = std::vector<std::vector<float>>;
-  static Result<std::span<const float>> side(const Layers& layers, std::uint64_t layer) {
+  static Result<std::span<const std::byte>> side(const Layers& layers, std::uint64_t layer) {
     if (layer >= layers.size()) return kvo::fail(kvo::Code::kPrecondition, "layer");
-    return std::span<const float>(layers[layer]);
+    return std::as_bytes(std::span(layers[layer]));
   }
 
   kvo::layered::Geometry geometry_;
@@ -61,8 +66,9 @@ int main(int argc, char** argv) {
   const kvo::Subject own = kvo::layered::make_subject(
       "own", "two vectors a layer",
       [](const kvo::layered::Geometry& geometry, std::optional<std::uint64_t> /*max_seq_len*/,
-         const kvo::layered::Behaviour& /*behaviour*/)
-          -> Result<std::unique_ptr<kvo::layered::Cache>> {
+         const kvo::layered::Behaviour& behaviour) -> Result<std::unique_ptr<kvo::layered::Cache>> {
+        if (behaviour.storage.type != kvo::StorageType::kF32)
+          return kvo::fail(kvo::Code::kNotSupported, "storage: f32 alone");
         return std::make_unique<OwnCache>(geometry);
       });
   return kvo::main(argc, argv, {own});

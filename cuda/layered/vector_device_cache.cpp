@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include <boost/describe/enum_to_string.hpp>
+
 #include "reference/contract/values/thrown.hpp"
 
 namespace kvo::cuda {
@@ -26,6 +28,10 @@ Result<std::unique_ptr<Cache>> VectorDeviceCache::make(const std::shared_ptr<Dev
                                                        const Geometry& geometry,
                                                        std::optional<std::uint64_t> max_seq_len,
                                                        const Behaviour& behaviour) {
+  if (behaviour.storage.type != StorageType::kF32)
+    return fail(Code::kNotSupported,
+                std::string("storage: ") +
+                    boost::describe::enum_to_string(behaviour.storage.type, "") + " on a device");
   if (!behaviour.quirks.has(Quirk::kSizesUnchecked)) {
     const auto entry = layered::entry_elements(geometry, behaviour);
     if (!entry) return entry.error();
@@ -120,8 +126,8 @@ Status VectorDeviceCache::advance() {
   return {};
 }
 
-Result<std::span<const float>> VectorDeviceCache::side(std::uint64_t layer,
-                                                       std::size_t which) const {
+Result<std::span<const std::byte>> VectorDeviceCache::side(std::uint64_t layer,
+                                                           std::size_t which) const {
   if (layer >= layers_.size()) return no_layer(layer);
   const Side& from = layers_[layer].sides[which];
   std::vector<float>& shown = from.shown;
@@ -136,7 +142,7 @@ Result<std::span<const float>> VectorDeviceCache::side(std::uint64_t layer,
       return error_of_device(read.error());
     }
   }
-  return std::span<const float>(shown);
+  return std::as_bytes(std::span(shown));
 }
 
 void VectorDeviceCache::clear() {

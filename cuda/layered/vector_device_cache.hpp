@@ -37,10 +37,10 @@ class VectorDeviceCache final : public layered::Cache {
                               std::span<const float> v) override;
   [[nodiscard]] Status advance() override;
   /// Errors beside those of the contract: the device's own.
-  [[nodiscard]] Result<std::span<const float>> k(std::uint64_t layer) const override {
+  [[nodiscard]] Result<std::span<const std::byte>> k(std::uint64_t layer) const override {
     return side(layer, 0);
   }
-  [[nodiscard]] Result<std::span<const float>> v(std::uint64_t layer) const override {
+  [[nodiscard]] Result<std::span<const std::byte>> v(std::uint64_t layer) const override {
     return side(layer, 1);
   }
   [[nodiscard]] std::uint64_t len() const override { return len_; }
@@ -68,7 +68,8 @@ class VectorDeviceCache final : public layered::Cache {
   [[nodiscard]] bool has(layered::Quirk quirk) const { return behaviour_.quirks.has(quirk); }
   [[nodiscard]] Status check(std::uint64_t layer, std::span<const float> k,
                              std::span<const float> v) const;
-  [[nodiscard]] Result<std::span<const float>> side(std::uint64_t layer, std::size_t which) const;
+  [[nodiscard]] Result<std::span<const std::byte>> side(std::uint64_t layer,
+                                                        std::size_t which) const;
   [[nodiscard]] Error no_layer(std::uint64_t layer) const;
   /// Sees to room for `needed` cells and keeps what the side holds. Errors leave it as it is.
   [[nodiscard]] Status reserve(Side& side, std::uint64_t needed) const;

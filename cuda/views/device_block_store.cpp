@@ -14,8 +14,7 @@ DeviceBlockStore::DeviceBlockStore(std::shared_ptr<kvo::Device> device,
                                    const views::Options& options)
     : device_(std::move(device)),
       limit_(options.blocks),
-      side_bytes_(options.block_size * options.kv_dim() *
-                  static_cast<std::int64_t>(dtype_bytes(options.dtype()))) {
+      side_bytes_(options.block_size * static_cast<std::int64_t>(options.token_bytes())) {
   std::int64_t bytes = 0;
   if (limit_ > std::numeric_limits<Number>::max() ||
       __builtin_mul_overflow(limit_, side_bytes_, &bytes))

@@ -1,7 +1,10 @@
 #include "cuda/views/paged_device_cache.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include <boost/describe/enum_to_string.hpp>
 
 #include "cuda/jobs/convert.hpp"
 #include "cuda/jobs/copy_blocks.hpp"
@@ -48,7 +51,7 @@ PagedDeviceViews::PagedDeviceViews(std::shared_ptr<const Options> options,
       store_(std::move(store)),
       device_(store_->device()),
       staging_(device_),
-      row_bytes_(options_->kv_dim() * static_cast<std::int64_t>(dtype_bytes(options_->dtype()))),
+      row_bytes_(static_cast<std::int64_t>(options_->token_bytes())),
       layers_(static_cast<std::size_t>(options_->num_layers)) {}
 
 PagedDeviceViews::~PagedDeviceViews() {
@@ -110,7 +113,7 @@ Status PagedDeviceViews::make_numbers(std::size_t count) {
 
 Status PagedDeviceViews::store(const Plan& plan, const std::array<const Tensor*, 2>& rows) {
   const std::int64_t n = plan.end - plan.start;
-  const bool halves = options_->storage == views::Storage::kF16;
+  const bool halves = options_->storage.type == StorageType::kF16;
   const std::int64_t bytes = n * options_->kv_dim() * kCellBytes;
   if (Status there = staging_.reserve(bytes + (halves ? n * row_bytes_ : 0)); !there) return there;
   if (Status there = make_numbers(plan.numbers.size()); !there) return there;
@@ -142,7 +145,7 @@ Status PagedDeviceViews::store_side(std::size_t side, const Plan& plan, const Te
   const std::int64_t cells = rows.shape[0] * options_->kv_dim();
   DevicePtr from = staging_.room(side);
   if (Status queued = staging_.upload(side, from, rows.bytes); !queued) return queued;
-  if (options_->storage == views::Storage::kF16) {
+  if (options_->storage.type == StorageType::kF16) {
     const DevicePtr narrow = from + cells * kCellBytes;
     Status queued = device_->run(convert<HalfCell, FloatCell>(narrow, from, cells));
     if (!queued) return queued;
@@ -235,7 +238,7 @@ std::span<const PackedView> PagedDeviceViews::views_packed(std::int64_t layer) {
   for (std::vector<float>& side : packed_cells_) side.resize(cells);
   packed_.reserve(of.size());
   // Packed cells, and behind them a block's rows as f32 where they are kept as halves.
-  const bool halves = options_->storage == views::Storage::kF16;
+  const bool halves = options_->storage.type == StorageType::kF16;
   const std::int64_t wide = static_cast<std::int64_t>(cells) + (halves ? block : 0);
   demand(staging_.reserve(wide * kCellBytes));
   demand(staging_.carry_out([&] {
@@ -261,7 +264,7 @@ Status PagedDeviceViews::pack(std::size_t side, const Table& table, std::span<co
   const DevicePtr widened = room + std::ssize(of) * block * kCellBytes;
   for (std::size_t i = 0; i < of.size(); ++i) {
     DevicePtr from = store_->cells(side, table[i]);
-    if (options_->storage == views::Storage::kF16) {
+    if (options_->storage.type == StorageType::kF16) {
       Status queued = device_->run(
           convert<FloatCell, HalfCell>(widened, from, of[i].length * options_->kv_dim()));
       if (!queued) return queued;
@@ -372,8 +375,13 @@ class PagedDevicePool final : public views::Pool {
 
 }  // namespace
 
-std::unique_ptr<views::Pool> make_paged_views(const std::shared_ptr<kvo::Device>& device,
-                                              const Options& options) {
+Result<std::unique_ptr<views::Pool>> make_paged_views(const std::shared_ptr<kvo::Device>& device,
+                                                      const Options& options) {
+  const StorageType type = options.storage.type;
+  if (type != StorageType::kF32 && type != StorageType::kF16)
+    return fail(
+        Code::kNotSupported,
+        std::string("storage: ") + boost::describe::enum_to_string(type, "") + " on a device");
   return std::make_unique<PagedDevicePool>(device, options);
 }
 

@@ -94,7 +94,7 @@ class PagedDeviceViews final : public views::Cache {
 };
 
 /// The pool of such caches. Throws as demand() does.
-[[nodiscard]] std::unique_ptr<views::Pool> make_paged_views(
+[[nodiscard]] Result<std::unique_ptr<views::Pool>> make_paged_views(
     const std::shared_ptr<kvo::Device>& device, const views::Options& options);
 
 }  // namespace kvo::cuda

@@ -7,15 +7,16 @@
 #include <string>
 #include <utility>
 
+#include "optimized/memory/convert.hpp"
 #include "optimized/memory/poison.hpp"
 
 namespace kvo::optimized {
 namespace {
 
 constexpr std::size_t kCell = sizeof(float);
-constexpr std::size_t kMostCells = std::numeric_limits<std::size_t>::max() / kCell / 2;
-/// Cells of a side that is copied when it outgrows its place.
-constexpr std::size_t kShortSide = kPageBytes / kCell;
+constexpr std::size_t kMostBytes = std::numeric_limits<std::size_t>::max() / 2;
+/// Bytes of a side that is copied when it outgrows its place.
+constexpr std::size_t kShortSide = kPageBytes;
 /// Bytes of addresses that a longer side takes in advance; few where guards lie behind buffers, so
 /// that tests reach what comes then.
 constexpr std::size_t kSideAddresses = std::size_t{256} << 20U;
@@ -23,8 +24,19 @@ constexpr std::size_t kFewAddresses = std::size_t{32} << 10U;
 /// Pages that a side asks for at once; a power of two.
 constexpr std::size_t kPagesAhead = 8;
 
-std::size_t pages_of(std::size_t cells) {
-  return (cells * kCell + kPageBytes - 1) / kPageBytes;
+std::size_t pages_of(std::size_t bytes) {
+  return (bytes + kPageBytes - 1) / kPageBytes;
+}
+
+/// Cells of an arena that hold so many bytes.
+std::size_t cells_of(std::size_t bytes) {
+  return (bytes + kCell - 1) / kCell;
+}
+
+/// Asks for the lines of bytes that are written soon.
+[[gnu::always_inline]] inline void will_write_bytes(const std::byte* begin, std::size_t bytes) {
+  const auto* const cells = reinterpret_cast<const float*>(begin);  // NOLINT: nothing is read
+  will_write(cells, static_cast<std::int64_t>(bytes / kCell));
 }
 
 }  // namespace
@@ -46,7 +58,7 @@ Result<std::unique_ptr<Cache>> LayeredArenaCache::make(const Geometry& geometry,
   if (max_seq_len) {
     const auto elements = layered::reserved_elements(geometry, *max_seq_len, behaviour);
     if (!elements) return elements.error();
-    reserved = *elements;
+    reserved = layered::stored_bytes_of(geometry, *elements, behaviour.storage);
   }
   auto cache = std::make_unique<LayeredArenaCache>(geometry, behaviour);
   for (std::uint64_t layer = 0; reserved > 0 && layer < geometry.num_layers; ++layer)
@@ -59,20 +71,31 @@ Status LayeredArenaCache::append(std::uint64_t layer, std::span<const float> k,
   if (Status good = check(layer, k, v); !good) return good;
   Layer& to = layers_[layer];
   auto& [keys, values] = to.sides;
-  if (keys.ready - keys.size < k.size() || values.ready - values.size < v.size())
-    make_ready(layer, {keys.size + k.size(), values.size + v.size()});
-  will_write(values.cells + values.size, std::ssize(v));
-  // The library's: the compiler makes a loop of 16 bytes a turn of std::copy.
-  if (!k.empty()) std::memcpy(keys.cells + keys.size, k.data(), k.size_bytes());
-  if (!v.empty()) std::memcpy(values.cells + values.size, v.data(), v.size_bytes());
-  keys.size += k.size();
-  values.size += v.size();
+  const std::size_t k_bytes = stored(k);
+  const std::size_t v_bytes = stored(v);
+  if (keys.ready - keys.size < k_bytes || values.ready - values.size < v_bytes)
+    make_ready(layer, {keys.size + k_bytes, values.size + v_bytes});
+  will_write_bytes(values.bytes + values.size, v_bytes);
+  put(k, keys.bytes + keys.size);
+  put(v, values.bytes + values.size);
+  keys.size += k_bytes;
+  values.size += v_bytes;
   ++to.pending;
   // Most likely the next layer's rows come now.
   const Layer& next = layers_[layer + 1 < layers_.size() ? layer + 1 : 0];
-  will_write(next.sides[0].cells + next.sides[0].size, std::ssize(k));
-  will_write(next.sides[1].cells + next.sides[1].size, std::ssize(v));
+  will_write_bytes(next.sides[0].bytes + next.sides[0].size, k_bytes);
+  will_write_bytes(next.sides[1].bytes + next.sides[1].size, v_bytes);
   return {};
+}
+
+void LayeredArenaCache::put(std::span<const float> entry, std::byte* to) const {
+  if (entry.empty()) return;
+  if (behaviour_.storage.type == StorageType::kF32) {
+    // The library's: the compiler makes a loop of 16 bytes a turn of std::copy.
+    std::memcpy(to, entry.data(), entry.size_bytes());
+  } else {
+    encode_rows(behaviour_.storage, geometry_.head_dim, entry, to);
+  }
 }
 
 Status LayeredArenaCache::check(std::uint64_t layer, std::span<const float> k,
@@ -117,43 +140,43 @@ void LayeredArenaCache::make_ready(std::uint64_t layer, std::array<std::size_t, 
 LayeredArenaCache::Side LayeredArenaCache::room(std::size_t needed, std::size_t wanted) {
   if (needed <= kShortSide) {
     // Another side that grew before this one has left places that fit.
-    const bool fits = arena_.has_room() && arena_.buffer_cells >= needed;
-    const std::size_t capacity =
-        fits ? arena_.buffer_cells : std::max(needed, std::min(wanted, kShortSide));
-    const Buffer place = arena_.take(capacity, 2 * layers_.size());
-    return {.place = place, .cells = place.data(), .capacity = capacity, .ready = capacity};
+    const bool fits = arena_.has_room() && arena_.buffer_cells * kCell >= needed;
+    const std::size_t cells =
+        fits ? arena_.buffer_cells : cells_of(std::max(needed, std::min(wanted, kShortSide)));
+    const Buffer place = arena_.take(cells, 2 * layers_.size());
+    auto* const bytes = reinterpret_cast<std::byte*>(place.data());
+    return {.place = place, .bytes = bytes, .capacity = cells * kCell, .ready = cells * kCell};
   }
-  if (needed > kMostCells) throw std::bad_alloc();
+  if (needed > kMostBytes) throw std::bad_alloc();
   const std::size_t spare = spare_addresses(guard_cells(1) > 0 ? kFewAddresses : kSideAddresses);
-  const std::size_t bytes = needed * kCell;
-  ask_allocator(bytes);
+  ask_allocator(needed);
   auto pages = std::make_shared<Pages>(std::initializer_list<std::size_t>{
-      std::max({bytes, wanted * kCell, spare}), bytes + bytes / kCell, bytes});
+      std::max({needed, wanted, spare}), needed + needed / 4, needed});
   poison(pages->data(), pages->size());
-  auto* const cells = reinterpret_cast<float*>(pages->data());
-  const std::size_t capacity = pages->size() / kCell;
-  return {.pages = std::move(pages), .cells = cells, .capacity = capacity};
+  std::byte* const bytes = pages->data();
+  const std::size_t capacity = pages->size();
+  return {.pages = std::move(pages), .bytes = bytes, .capacity = capacity};
 }
 
 void LayeredArenaCache::move(Side& from, Side& to) {
   if (from.pages && to.pages) {
     to.pages->take(*from.pages);
     to.ready = from.ready;
-    unpoison(to.cells, to.ready * kCell);
+    unpoison(to.bytes, to.ready);
   } else {
     if (to.pages) ask(to, pages_of(from.size));
-    std::copy_n(from.cells, from.size, to.cells);
+    if (from.size > 0) std::memcpy(to.bytes, from.bytes, from.size);
   }
   to.size = from.size;
   from = std::move(to);
 }
 
 void LayeredArenaCache::ask(Side& side, std::size_t pages) {
-  const std::size_t begin = side.ready * kCell;
+  const std::size_t begin = side.ready;
   const std::size_t end = std::min(pages * kPageBytes, side.pages->size());
   side.pages->touch(begin, end);
   unpoison(side.pages->data() + begin, end - begin);
-  side.ready = end / kCell;
+  side.ready = end;
 }
 
 Status LayeredArenaCache::advance() {
@@ -165,11 +188,11 @@ Status LayeredArenaCache::advance() {
   return {};
 }
 
-Result<std::span<const float>> LayeredArenaCache::side(std::uint64_t layer,
-                                                       std::size_t which) const {
+Result<std::span<const std::byte>> LayeredArenaCache::side(std::uint64_t layer,
+                                                           std::size_t which) const {
   if (layer >= layers_.size()) return no_layer(layer);
   const Side& from = layers_[layer].sides[which];
-  return std::span<const float>(from.cells, from.size);
+  return std::span<const std::byte>(from.bytes, from.size);
 }
 
 void LayeredArenaCache::clear() {
@@ -190,7 +213,7 @@ std::unique_ptr<Cache> LayeredArenaCache::clone() const {
       if (from.size == 0) continue;
       Side to = copy->room(from.size, from.size);
       if (to.pages) ask(to, pages_of(from.size));
-      std::copy_n(from.cells, from.size, to.cells);
+      if (from.size > 0) std::memcpy(to.bytes, from.bytes, from.size);
       to.size = from.size;
       copy->layers_[layer].sides[which] = std::move(to);
     }

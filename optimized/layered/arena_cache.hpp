@@ -29,10 +29,10 @@ class LayeredArenaCache final : public layered::Cache {
   [[nodiscard]] Status append(std::uint64_t layer, std::span<const float> k,
                               std::span<const float> v) override;
   [[nodiscard]] Status advance() override;
-  [[nodiscard]] Result<std::span<const float>> k(std::uint64_t layer) const override {
+  [[nodiscard]] Result<std::span<const std::byte>> k(std::uint64_t layer) const override {
     return side(layer, 0);
   }
-  [[nodiscard]] Result<std::span<const float>> v(std::uint64_t layer) const override {
+  [[nodiscard]] Result<std::span<const std::byte>> v(std::uint64_t layer) const override {
     return side(layer, 1);
   }
   [[nodiscard]] std::uint64_t len() const override { return len_; }
@@ -43,14 +43,14 @@ class LayeredArenaCache final : public layered::Cache {
   [[nodiscard]] std::unique_ptr<layered::Cache> clone() const override;
 
  private:
-  /// K or V of a layer.
+  /// K or V of a layer. Sizes are bytes.
   struct Side {
     Buffer place = {};                       ///< of a short side
     std::shared_ptr<Pages> pages = nullptr;  ///< of a longer one
-    float* cells = nullptr;
+    std::byte* bytes = nullptr;
     std::size_t size = 0;
     std::size_t capacity = 0;
-    std::size_t ready = 0;  ///< cells that can be written at once; at most `capacity`
+    std::size_t ready = 0;  ///< bytes that can be written at once; at most `capacity`
   };
   struct Layer {
     std::array<Side, 2> sides;  ///< K, V
@@ -60,14 +60,21 @@ class LayeredArenaCache final : public layered::Cache {
   [[nodiscard]] bool has(layered::Quirk quirk) const { return behaviour_.quirks.has(quirk); }
   [[nodiscard]] Status check(std::uint64_t layer, std::span<const float> k,
                              std::span<const float> v) const;
-  [[nodiscard]] Result<std::span<const float>> side(std::uint64_t layer, std::size_t which) const;
+  [[nodiscard]] Result<std::span<const std::byte>> side(std::uint64_t layer,
+                                                        std::size_t which) const;
   [[nodiscard]] Error no_layer(std::uint64_t layer) const;
-  /// Gives K and V of a layer room for `needed` cells and keeps what they hold. When an allocation
+  /// Bytes that an entry takes.
+  [[nodiscard]] std::size_t stored(std::span<const float> entry) const {
+    return layered::stored_bytes_of(geometry_, entry.size(), behaviour_.storage);
+  }
+  /// Stores an entry.
+  void put(std::span<const float> entry, std::byte* to) const;
+  /// Gives K and V of a layer room for `needed` bytes and keeps what they hold. When an allocation
   /// fails, nothing that a caller can see has changed.
   void grow(std::uint64_t layer, std::array<std::size_t, 2> needed);
   /// As grow, and the memory is there, too.
   void make_ready(std::uint64_t layer, std::array<std::size_t, 2> needed);
-  /// An empty side with room for `needed` cells, better for `wanted`.
+  /// An empty side with room for `needed` bytes, better for `wanted`.
   [[nodiscard]] Side room(std::size_t needed, std::size_t wanted);
   /// `to` gets what `from` holds, which is given up.
   static void move(Side& from, Side& to);

@@ -32,7 +32,7 @@ TEST(LayeredArenaCache, ClonesOfClonesTakeNoMoreRoomThanTheirRows) {
     ASSERT_TRUE(cache->append(0, row, row).has_value());
     cache = cache->clone();  // with room that grew at each step, memory would be gone by now
   }
-  EXPECT_EQ(cache->k(0)->size(), 400U);
+  EXPECT_EQ(cache->k(0)->size(), 400U * sizeof(float));
 }
 
 constexpr std::size_t kWidth = 1'024;
@@ -67,7 +67,8 @@ int wrong_sides(const layered::Cache& cache, std::size_t tokens) {
   int wrong = 0;
   for (std::uint64_t layer = 0; layer < 2; ++layer)
     for (const std::size_t which : {0U, 1U}) {
-      const std::span<const float> side = (which == 0 ? cache.k(layer) : cache.v(layer)).value();
+      const std::span<const float> side =
+          layered::floats_of((which == 0 ? cache.k(layer) : cache.v(layer)).value());
       bool same = side.size() == tokens * kWidth;
       for (std::size_t i = 0; same && i < side.size(); ++i)
         same = side[i] == element(layer, which, i);
@@ -80,7 +81,7 @@ TEST(LayeredArenaCache, ALongSideStaysWhereItIs) {
   const auto cache = cache_of_two_layers();
   append_token(*cache, 0);
   append_token(*cache, 1);
-  const float* const there = cache->k(0)->data();
+  const std::byte* const there = cache->k(0)->data();
   for (std::size_t token = 2; token < 600; ++token) append_token(*cache, token);
   EXPECT_EQ(wrong_sides(*cache, 600), 0);
   EXPECT_EQ(wrong_sides(*cache->clone(), 600), 0);

@@ -17,8 +17,7 @@ constexpr std::size_t kSlabBytes = std::size_t{16} << 20U;
 
 BlockStore::BlockStore(const views::Options& options)
     : limit_(options.blocks),
-      side_bytes_(static_cast<std::size_t>(options.block_size * options.kv_dim()) *
-                  dtype_bytes(options.dtype())) {}
+      side_bytes_(static_cast<std::size_t>(options.block_size) * options.token_bytes()) {}
 
 void BlockStore::prepare(std::int64_t count) {
   KVO_CHECK(count <= available());

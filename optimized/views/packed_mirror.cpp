@@ -1,9 +1,9 @@
 #include "optimized/views/packed_mirror.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <utility>
+
+#include "optimized/memory/convert.hpp"
 
 namespace kvo::optimized {
 
@@ -18,25 +18,6 @@ constexpr std::size_t kSlabCells = (std::size_t{16} << 20U) / sizeof(float);
 
 std::size_t side_cells(const Options& options) {
   return static_cast<std::size_t>(options.block_size * options.kv_dim());
-}
-
-// Exact; without a branch, so that the compiler makes vectors of it.
-float widened(std::uint16_t half) {
-  constexpr std::uint32_t kNotFinite = 0x7C00U;
-  const std::uint32_t sign = (half & 0x8000U) << 16U;
-  const std::uint32_t moved = (half & 0x7FFFU) << 13U;
-  // The exponent's bias is 15 in one and 127 in the other: 2^112, subnormals included.
-  const auto finite = std::bit_cast<std::uint32_t>(std::bit_cast<float>(moved) * 0x1p112F);
-  const bool special = (half & kNotFinite) == kNotFinite;
-  return std::bit_cast<float>(sign | (special ? moved | 0x7F800000U : finite));
-}
-
-void widen(float* to, const std::byte* from, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::uint16_t half = 0;
-    std::memcpy(&half, from + i * 2, sizeof(half));
-    to[i] = widened(half);
-  }
 }
 
 // Where more than this is packed at once, it is read again only after the caches have forgotten it.
@@ -55,17 +36,21 @@ void pack_side(const Options& options, const Part& part, float* to, const std::b
   const std::int64_t dim = options.head_dim;
   const std::int64_t width = options.kv_dim();
   const std::int64_t tokens = part.end - part.begin;
-  for (std::int64_t h = 0; h < options.num_kv_heads; ++h) {
+  const auto size = static_cast<std::size_t>(dim);
+  const std::size_t row_bytes = stored_bytes(options.storage, size);
+  const std::size_t token_bytes = options.token_bytes();
+  const std::byte* row = from + static_cast<std::size_t>(part.begin) * token_bytes;
+  for (std::int64_t h = 0; h < options.num_kv_heads; ++h, row += row_bytes) {
     float* head = to + (h * part.stride + part.begin) * dim;
-    const std::int64_t first = part.begin * width + h * dim;
-    if (options.storage == views::Storage::kF32) {
-      const auto* rows = reinterpret_cast<const float*>(from);  // NOLINT: cells of that type
-      const Rows2d<const float> source{rows + first, width};
+    if (options.storage.type == StorageType::kF32) {
+      const auto* rows = reinterpret_cast<const float*>(row);  // NOLINT: cells of that type
+      const Rows2d<const float> source{rows, width};
       (part.stream ? copy_rows_past_caches : copy_rows)({head, dim}, source, tokens, dim);
-    } else {
-      for (std::int64_t t = 0; t < tokens; ++t)
-        widen(head + t * dim, from + (first + t * width) * 2, dim);
+      continue;
     }
+    const std::byte* stored = row;
+    for (std::int64_t t = 0; t < tokens; ++t, head += dim, stored += token_bytes)
+      decode_rows(options.storage, size, stored, std::span(head, size));
   }
 }
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "reference/contract/device/half_bits.hpp"
+#include "optimized/memory/convert.hpp"
 
 namespace kvo::optimized {
 
@@ -23,7 +23,7 @@ PagedViewsCache::PagedViewsCache(std::shared_ptr<const Options> options,
       is_on_gpu_(std::ranges::all_of(
           options_->devices,
           [](const views::Placement& one) { return one.device == Device::kGpu; })),
-      row_bytes_(static_cast<std::size_t>(options_->kv_dim()) * dtype_bytes(options_->dtype())),
+      row_bytes_(options_->token_bytes()),
       layers_(static_cast<std::size_t>(options_->num_layers)) {}
 
 PagedViewsCache::~PagedViewsCache() {
@@ -93,18 +93,13 @@ View PagedViewsCache::view_of(std::int64_t layer, std::size_t index,
 void PagedViewsCache::store(const Layer& layer, std::int64_t start, const Tensor& k,
                             const Tensor& v) const {
   const std::int64_t width = options_->kv_dim();
-  const bool halves = options_->storage == views::Storage::kF16;
-  const auto put = [&](std::byte* to, const std::byte* from, std::int64_t rows) {
-    const auto cells = static_cast<std::size_t>(rows * width);
-    if (!halves) {
-      std::memcpy(to, from, cells * sizeof(float));
-      return;
-    }
-    for (std::size_t i = 0; i < cells; ++i) {
-      std::uint32_t bits = 0;
-      std::memcpy(&bits, from + i * sizeof(bits), sizeof(bits));
-      const std::uint16_t half = half_of_float_bits(bits);
-      std::memcpy(to + i * sizeof(half), &half, sizeof(half));
+  const StorageFormat& storage = options_->storage;
+  const auto dim = static_cast<std::size_t>(options_->head_dim);
+  const auto put = [&](std::byte* to, std::span<const float> rows) {
+    if (storage.type == StorageType::kF32) {
+      std::memcpy(to, rows.data(), rows.size_bytes());
+    } else {
+      encode_rows(storage, dim, rows, to);
     }
   };
   auto index = static_cast<std::size_t>(start / options_->block_size);
@@ -112,9 +107,10 @@ void PagedViewsCache::store(const Layer& layer, std::int64_t start, const Tensor
   for (std::int64_t at = 0; at < k.shape[0]; ++index, slot = 0) {
     const std::int64_t rows = std::min(options_->block_size - slot, k.shape[0] - at);
     const std::size_t to = static_cast<std::size_t>(slot) * row_bytes_;
-    const std::size_t from = static_cast<std::size_t>(at * width) * sizeof(float);
-    put(store_->k(layer.table[index]) + to, k.bytes.data() + from, rows);
-    put(store_->v(layer.table[index]) + to, v.bytes.data() + from, rows);
+    const auto from = static_cast<std::size_t>(at * width);
+    const auto cells = static_cast<std::size_t>(rows * width);
+    put(store_->k(layer.table[index]) + to, k.floats().subspan(from, cells));
+    put(store_->v(layer.table[index]) + to, v.floats().subspan(from, cells));
     at += rows;
   }
 }

@@ -22,23 +22,39 @@ std::vector<Fault> faults_in_few_steps() {
        "a side that moves to a larger place loses its last cell",
        "B010, F02: Ollama's rotating cache dropped the rows behind its index when it was rebuilt",
        {{kLayered, "to.size = from.size;",
-         "to.size = from.size; if (to.size > 0) to.cells[to.size - 1] = 0.0F;",
+         "to.size = from.size; if (to.size > 0) to.bytes[to.size - 1] = std::byte{};",
          "LayeredArenaCache::move("}}},
       {"layered.vector",
        "nans_all_alike",
        "a NaN of V loses its payload",
        "B098, F11: NaNs in rows that FlashAttention did not use came into its output",
-       {{kLayered,
-         "if (!v.empty()) std::memcpy(values.cells + values.size, v.data(), v.size_bytes());",
-         "std::ranges::transform(v, values.cells + values.size, [](float cell) { "
-         "return cell != cell ? __builtin_nanf(\"\") : cell; });"}}},
+       {{kLayered, "put(v, values.bytes + values.size);",
+         "[&] { std::vector<float> own(v.begin(), v.end()); for (float& cell : own) "
+         "if (cell != cell) cell = __builtin_nanf(\"\"); put(own, values.bytes + values.size); "
+         "}();"}}},
       {"layered.vector",
        "minus_zero_lost",
        "a negative zero of K loses its sign",
        "B095, F11: mlxcel stored small rows by a scale that was at least 1",
-       {{kLayered, "if (!k.empty()) std::memcpy(keys.cells + keys.size, k.data(), k.size_bytes());",
-         "std::ranges::transform(k, keys.cells + keys.size, [](float cell) { "
-         "return cell + 0.0F; });"}}},
+       {{kLayered, "put(k, keys.bytes + keys.size);",
+         "[&] { std::vector<float> own(k.begin(), k.end()); for (float& cell : own) cell += 0.0F; "
+         "put(own, keys.bytes + keys.size); }();"}}},
+      {"layered.vector",
+       "groups_over_the_end_of_a_head",
+       "groups of codes go on from one head of a token to the next",
+       "B097, F11: KIVI let its quantisation groups begin where a call began",
+       {{kLayered, "encode_rows(behaviour_.storage, geometry_.head_dim, entry, to);",
+         "encode_rows(behaviour_.storage, in_groups(behaviour_.storage.type) ? entry.size() : "
+         "geometry_.head_dim, entry, to);"}}},
+      {"layered.vector",
+       "large_values_are_no_numbers",
+       "what is beyond the largest float of 8 bits becomes a NaN",
+       "B101, F11: reader and writer of SGLang's 8-bit rows used scales of their own",
+       {{kLayered, "encode_rows(behaviour_.storage, geometry_.head_dim, entry, to);",
+         "[&] { std::vector<float> own(entry.begin(), entry.end()); for (float& cell : own) "
+         "if (behaviour_.storage.type == StorageType::kF8E4m3 && (cell > 448 || cell < -448)) "
+         "cell = __builtin_nanf(\"\"); encode_rows(behaviour_.storage, geometry_.head_dim, own, "
+         "to); }();"}}},
       {"layered.vector",
        "clone_shares_places",
        "a clone writes where the cache writes that it was cloned from",
@@ -165,8 +181,9 @@ std::vector<Fault> faults_of_size() {
        "growth_copies_five_hundred_cells",
        "a side that moves to a larger place takes 512 cells with it",
        "B010, F02: Ollama's rotating cache dropped the rows behind its index when it was rebuilt",
-       {{kLayered, "std::copy_n(from.cells, from.size, to.cells);",
-         "std::copy_n(from.cells, std::min<std::size_t>(from.size, 512), to.cells);",
+       {{kLayered, "if (from.size > 0) std::memcpy(to.bytes, from.bytes, from.size);",
+         "if (from.size > 0) std::memcpy(to.bytes, from.bytes, std::min<std::size_t>(from.size, "
+         "2048));",
          "LayeredArenaCache::move("}}},
       {"layered.vector",
        "pages_left_behind",

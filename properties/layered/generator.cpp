@@ -4,6 +4,7 @@
 #include <boost/describe/enum.hpp>
 
 #include "properties/campaign/script_generator.hpp"
+#include "properties/campaign/storage.hpp"
 #include "properties/layered/contract.hpp"
 #include "reference/contract/values/tags.hpp"
 #include "reference/layered/operations.hpp"
@@ -19,7 +20,8 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kLayersOfUnequalLength,
                               kPinnedAddressHeld, kAdvanceRefused, kSecondAppendOfATokenRefused,
                               kFiveLayers, kRowsOfAThousandCells, kBeyondAThousandTokens,
                               kBeyondSixteenCaches, kClearedBeyondOneByte, kCountedBeyondTwoBytes,
-                              kClonedThenBothGrown, kClearedClonedAndGrown, kAdvancedBeyondOneByte)
+                              kClonedThenBothGrown, kClearedClonedAndGrown, kAdvancedBeyondOneByte,
+                              kEightBitFloats, kRowsOfCodes, kGroupsCutShort, kOddRows)
 
 constexpr std::uint64_t kMostLayers = 9;
 constexpr std::int64_t kMostHeads = 9;
@@ -44,8 +46,10 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
   using S = VectorScript;
 
  public:
-  explicit VectorScript(const CaseTerms& terms)
+  VectorScript(const CaseTerms& terms, const StorageFormat& storage, bool odd_rows)
       : ScriptGenerator(terms),
+        storage_(storage),
+        odd_rows_(odd_rows),
         documented_(terms.profile == Profile::kDocumented),
         odd_values_(terms.seed) {
     if (is_long()) most_tokens_ = draw().one_of<std::uint64_t>({8, 300, 5'000});
@@ -107,6 +111,10 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
     if (is_large() && draw().percent(40))
       dim = draw().percent(50) ? draw().one_of<std::uint64_t>({32, 64, 80, 96, 128}) : edge(9, 513);
     if (is_large() && draw().percent(20)) layers = edge(5, 65);
+    if (in_groups(storage_.type) && draw().percent(50)) {
+      dim = static_cast<std::uint64_t>(draw().between(33, 140));
+      heads = std::min<std::uint64_t>(heads, 3);
+    }
     std::uint64_t tokens = is_large() && draw().percent(40) ? edge(33, 4'097) : size(kMostTokens);
     constexpr std::uint64_t kMostCells = std::uint64_t{1} << 20U;  // all of them are reserved
     tokens = std::min(tokens, kMostCells / std::max<std::uint64_t>(layers * heads * dim, 1));
@@ -182,6 +190,7 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
       return;
     }
     if (!exact) reach(Label::kWrongLengthStored);
+    saw_stored(append, known);
     std::uint64_t& elements = known.elements[append.layer];
     elements += static_cast<std::uint64_t>(append.k.elements());
     if (known.reserved > 0 && elements > known.reserved)
@@ -244,6 +253,16 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
   static constexpr std::uint64_t kAppendCost = 4;
   static constexpr std::uint64_t kQueryCost = 4;
 
+  // The storage type of an entry.
+  void saw_stored(const Append& append, const Known& known) {
+    if (append.k.elements() == 0) return;
+    if (dtype_bytes(dtype_of(storage_.type)) == 1) reach(Label::kEightBitFloats);
+    if (odd_rows_) reach(Label::kOddRows);
+    if (!in_groups(storage_.type)) return;
+    reach(Label::kRowsOfCodes);
+    const auto dim = static_cast<std::int64_t>(known.geometry.head_dim);
+    if (dim > storage_.group && dim % storage_.group != 0) reach(Label::kGroupsCutShort);
+  }
   // What an engine does next in a long life: a layer's row, an advance, or all over again.
   Op next_of_token() {
     const std::uint64_t cache = number();
@@ -295,9 +314,22 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
     auto [unused, values] = tagger_.pair({std::min(v, kMostElements)});
     odd_values_.put_into(keys.floats());
     odd_values_.put_into(values.floats());
+    if (odd_rows_ && cache < caches_.size())
+      for (Tensor* side : {&keys, &values}) fill_by_heads(caches_[cache].geometry, *side);
     return Op::of(Append{cache, to, std::move(keys), std::move(values)});
   }
 
+  // Rows that are hard on narrow types, if the heads are whole.
+  void fill_by_heads(const Geometry& geometry, Tensor& entry) {
+    const auto dim = static_cast<std::int64_t>(geometry.head_dim);
+    if (dim <= 0 || entry.elements() % dim != 0) return;
+    entry.shape = {entry.elements() / dim, dim};
+    fill_oddly(draw(), entry);
+    entry.shape = {entry.elements()};
+  }
+
+  StorageFormat storage_;
+  bool odd_rows_;
   bool documented_;
   Tagger tagger_;
   OddValues odd_values_;
@@ -310,11 +342,19 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
 };
 
 GeneratedCase make_case(const CaseTerms& terms) {
-  GeneratedCase made = script_case<VectorScript>(terms);
+  Config config;
   if (terms.profile == Profile::kOriginal)
-    made.setup.config = Record::of(
-        Config{.build = Draw(~terms.seed).percent(50) ? Build::kDebug : Build::kRelease});
-  return made;
+    config.build = Draw(~terms.seed).percent(50) ? Build::kDebug : Build::kRelease;
+  // Drawn apart, so that the other cases are what they are without these.
+  Draw draw(terms.seed ^ 0x6E617272U);
+  bool odd_rows = false;
+  if (draw.percent(20)) {
+    set_storage(draw, config, draw_narrow_storage(draw));
+    odd_rows = draw.percent(60);
+  }
+  const StorageFormat storage = storage_format(config.storage, config.group, config.offset);
+  return {.setup = {.profile = terms.profile, .config = Record::of(config)},
+          .ops = std::make_unique<VectorScript>(terms, storage, odd_rows)};
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ class ClearKeepsRows final : public FaultyCache<ClearKeepsRows> {
  public:
   using FaultyCache::FaultyCache;
   void clear() override {
-    const auto kept = layers_.empty() ? std::vector<float>() : layers_.back().v;
+    const auto kept = layers_.empty() ? std::vector<std::byte>() : layers_.back().v;
     VectorCache::clear();
     if (!layers_.empty()) layers_.back().v = kept;
   }
@@ -53,8 +53,9 @@ class CloneDropsPending final : public FaultyCache<CloneDropsPending> {
   [[nodiscard]] std::unique_ptr<Cache> clone() const override {
     auto copy = std::make_unique<CloneDropsPending>(*this);
     for (Layer& layer : copy->layers_) {
-      const std::size_t entry = geometry_.num_kv_heads * geometry_.head_dim;
-      const std::size_t kept = std::min(layer.k.size(), entry * len_);
+      const std::uint64_t elements = geometry_.num_kv_heads * geometry_.head_dim * len_;
+      const std::size_t counted = stored_bytes_of(geometry_, elements, behaviour_.storage);
+      const std::size_t kept = std::min(layer.k.size(), counted);
       layer.k.resize(kept);
       layer.v.resize(std::min(layer.v.size(), kept));
     }
@@ -70,10 +71,11 @@ class ValuesInWrongLayer final : public FaultyCache<ValuesInWrongLayer> {
                               std::span<const float> v) override {
     const Status done = VectorCache::append(layer, k, v);
     if (!done || layers_.size() < 2) return done;
-    std::vector<float>& from = layers_[layer].v;
-    std::vector<float>& to = layers_[(layer + 1) % layers_.size()].v;
-    to.insert(to.end(), from.end() - static_cast<std::ptrdiff_t>(v.size()), from.end());
-    from.resize(from.size() - v.size());
+    std::vector<std::byte>& from = layers_[layer].v;
+    std::vector<std::byte>& to = layers_[(layer + 1) % layers_.size()].v;
+    const std::size_t bytes = stored(v).size();
+    to.insert(to.end(), from.end() - static_cast<std::ptrdiff_t>(bytes), from.end());
+    from.resize(from.size() - bytes);
     return done;
   }
 };
@@ -88,8 +90,11 @@ class AppendNotAtomic final : public FaultyCache<AppendNotAtomic> {
       return VectorCache::append(layer, k, v);
     if (!entry_size() || !check_lengths(k.size(), v.size()))
       return VectorCache::append(layer, k, v);
-    layers_[layer].k.insert(layers_[layer].k.end(), k.begin(), k.end());
-    layers_[layer].v.insert(layers_[layer].v.end(), v.begin(), v.end());
+    Layer& to = layers_[layer];
+    const std::vector<std::byte> key = stored(k);
+    const std::vector<std::byte> value = stored(v);
+    to.k.insert(to.k.end(), key.begin(), key.end());
+    to.v.insert(to.v.end(), value.begin(), value.end());
     return {};
   }
 };

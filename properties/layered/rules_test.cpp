@@ -5,6 +5,7 @@
 
 #include "properties/campaign/rules_case.hpp"
 #include "properties/contracts.hpp"
+#include "reference/contract/values/numeric.hpp"
 #include "reference/layered/operations.hpp"
 
 namespace kvo::layered {
@@ -20,6 +21,49 @@ class LayeredRules : public testing::TestWithParam<const Subject*> {
     return one;
   }
 };
+
+TEST_P(LayeredRules, EachHeadIsStoredByItself) {
+  // Heads of 40: a second group of 8, whose largest is not that of the next head.
+  constexpr std::int64_t kDim = 40;
+  Tensor given = make_tensor({2 * kDim});
+  for (std::size_t i = 0; i < given.floats().size(); ++i)
+    given.floats()[i] = static_cast<float>(i * i) / 3 - 300;
+  for (const StorageFormat format :
+       {StorageFormat{StorageType::kF16}, StorageFormat{StorageType::kBf16},
+        StorageFormat{StorageType::kF8E4m3}, StorageFormat{StorageType::kF8E5m2},
+        StorageFormat{StorageType::kQ8}, StorageFormat{StorageType::kQ4, 64},
+        StorageFormat{StorageType::kQ8, 32, true}, StorageFormat{StorageType::kQ4, 128, true}}) {
+    Tensor want = make_tensor({2 * kDim}, dtype_of(format.type));
+    for (std::size_t head = 0; head < 2; ++head)
+      show_stored(format, given.floats().subspan(head * kDim, kDim),
+                  &want.bytes[head * kDim * dtype_bytes(want.dtype)]);
+    for (const Profile profile : {Profile::kOriginal, Profile::kDocumented}) {
+      const Config config{.storage = format.type, .group = format.group, .offset = format.offset};
+      RulesCase one(*GetParam(), profile, Record::of(config));
+      const std::string made = one.code(WithCapacity{1, 2, kDim, 1});
+      if (made == "not_supported") continue;  // on a device
+      EXPECT_EQ(made, "ok");
+      EXPECT_EQ(one.code(Append{0, 0, counting({kDim}, 1), given}), "bad_shape");
+      EXPECT_EQ(one.code(Append{0, 0, given, given}), "ok");
+      EXPECT_EQ(one.code(Pin{0, 0}), "ok");
+      EXPECT_EQ(one.values(Pinned{0, 0}).same, true);
+      EXPECT_EQ(one.values(Keys{0, 0}).k, want);
+      EXPECT_EQ(one.values(Values{0, 0}).v, want);
+      EXPECT_EQ(one.code(Advance{0}), "ok");
+      EXPECT_EQ(one.code(Append{0, 0, given, given}), "ok");
+      EXPECT_EQ(one.values(Pinned{0, 0}).same, std::nullopt) << "it was reserved for one token";
+    }
+  }
+}
+
+TEST_P(LayeredRules, RefusesAStorageThatThereIsNot) {
+  for (const Config& config : {Config{.storage = StorageType::kQ8, .group = 48},
+                               Config{.storage = StorageType::kF16, .offset = true}}) {
+    RulesCase one(*GetParam(), Profile::kDocumented, Record::of(config));
+    EXPECT_EQ(one.code(New{1, 1, 2}), "out_of_range");
+    EXPECT_EQ(one.code(Len{0}), "precondition") << "there is no cache";
+  }
+}
 
 // The capacity is the clone's from the beginning: nobody has looked at it before it is cleared.
 TEST_P(LayeredRules, AClonesGuaranteedCapacityIsItsLengthAlsoWhenClearedRS13RS15) {

@@ -115,6 +115,37 @@ std::vector<Fault> faults_of_the_fast_one() {
   };
 }
 
+// Those of rows in narrow types.
+std::vector<Fault> faults_of_storage() {
+  return {
+      {kPaged,
+       "groups_over_the_end_of_a_head",
+       "groups of codes go on from one head of a token to the next",
+       "B097, F11: KIVI let its quantisation groups begin where a call began",
+       {{kCache,
+         "store_rows(options_.storage, dim, k.floats().subspan(from, width), &block.k[to]);",
+         "store_rows(options_.storage, in_groups(options_.storage.type) ? options_.kv_dim() : dim, "
+         "k.floats().subspan(from, width), &block.k[to]);"}}},
+      {kPaged,
+       "scale_at_least_one",
+       "small elements are stored by a scale of 1",
+       "B095, F11: mlxcel floored the scale of its int8 keys and values at 1",
+       {{kFastCache, "encode_rows(storage, dim, rows, to);",
+         "[&] { std::vector<float> own(rows.begin(), rows.end()); for (float& x : own) if "
+         "(storage.type == StorageType::kQ8 && x > -127 && x < 127) x = "
+         "static_cast<float>(static_cast<int>(x)); encode_rows(storage, dim, own, to); }();"}}},
+      {kPaged,
+       "packed_without_offset",
+       "what packs rows does not add the offset of their groups",
+       "B101, F11: reader and writer of SGLang's 8-bit rows used scales of their own",
+       {{kFastMirror, "decode_rows(options.storage, size, stored, std::span(head, size));",
+         "[&] { StorageFormat read = options.storage; decode_rows(read, size, stored, "
+         "std::span(head, size)); if (!read.offset) return; std::uint16_t bits = 0; "
+         "std::copy_n(stored + 2, 2, reinterpret_cast<std::byte*>(&bits)); for (float& x : "
+         "std::span(head, size)) x -= f32_of_f16(bits); }();"}}},
+  };
+}
+
 // Those that show only beyond a size.
 std::vector<Fault> faults_of_size() {
   return {
@@ -136,8 +167,8 @@ std::vector<Fault> faults_of_size() {
        "table_kept_in_sixty_four",
        "rows behind the 64th block of a layer are written into its first blocks",
        "B090, F10: FlashInfer kept an offset of a page in too few bits",
-       {{kFastCache, "put(store_->k(layer.table[index]) + to, k.bytes.data() + from, rows);",
-         "put(store_->k(layer.table[index & 63U]) + to, k.bytes.data() + from, rows);"}}},
+       {{kFastCache, "put(store_->k(layer.table[index]) + to, k.floats().subspan(from, cells));",
+         "put(store_->k(layer.table[index & 63U]) + to, k.floats().subspan(from, cells));"}}},
   };
 }
 
@@ -146,7 +177,7 @@ std::vector<Fault> faults_of_size() {
 const std::vector<Fault>& faults() {
   static const std::vector<Fault> kFaults = [] {
     std::vector<Fault> all = faults_by_the_rules();
-    for (const auto& more : {faults_of_the_fast_one(), faults_of_size()})
+    for (const auto& more : {faults_of_the_fast_one(), faults_of_storage(), faults_of_size()})
       all.insert(all.end(), more.begin(), more.end());
     return all;
   }();

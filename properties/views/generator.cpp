@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "properties/campaign/storage.hpp"
 #include "properties/views/contract.hpp"
 #include "properties/views/paged_script.hpp"
 
@@ -50,7 +51,7 @@ Config drawn_config(std::uint64_t seed, Scale scale) {
     config.max_seq_len = draw.between(8, 33);
     config.blocks = 64;
   }
-  if (draw.percent(25)) config.storage = Storage::kF16;
+  if (draw.percent(25)) config.storage = StorageType::kF16;
   if (draw.percent(30)) {
     config.devices.emplace();
     for (std::int64_t i = 0; i < config.num_layers; ++i)
@@ -67,10 +68,24 @@ Config drawn_config(std::uint64_t seed, Scale scale) {
   return config;
 }
 
+// Types that hold little, in some cases, and heads that are longer than a group of codes. Drawn
+// apart, so that the other cases are what they are without these.
+// Returns  whether rows are to be hard on such types.
+bool store_narrowly(std::uint64_t seed, Scale scale, Config& config) {
+  Draw draw(seed ^ 0x6E617272U);
+  if (!draw.percent(20)) return false;
+  set_storage(draw, config, draw_narrow_storage(draw));
+  constexpr std::int64_t kFewTokens = 64;
+  if (scale == Scale::kSmall && config.max_seq_len <= kFewTokens && draw.percent(60))
+    config.head_dim = draw.between(33, 140);
+  return draw.percent(60);
+}
+
 GeneratedCase make_paged_case(const CaseTerms& terms) {
-  const Config config = drawn_config(terms.seed, terms.scale);
+  Config config = drawn_config(terms.seed, terms.scale);
+  const bool odd_rows = store_narrowly(terms.seed, terms.scale, config);
   return {.setup = {.profile = terms.profile, .config = Record::of(config)},
-          .ops = std::make_unique<PagedScript>(terms, config)};
+          .ops = std::make_unique<PagedScript>(terms, config, odd_rows)};
 }
 
 }  // namespace

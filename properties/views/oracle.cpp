@@ -258,12 +258,14 @@ class HistoryOracle final : public Oracle {
   }
   // A row that was given, as it is kept.
   [[nodiscard]] std::vector<std::byte> kept(const Tensor& rows, std::int64_t i) const {
-    std::vector<std::byte> given = row(rows, i);
-    if (options_.storage == Storage::kF32) return given;
-    std::vector<std::byte> rounded(given.size() / 2);
-    for (std::size_t cell = 0; cell < rounded.size() / 2; ++cell)
-      store_element(DType::kF16, load_element(DType::kF32, &given[4 * cell]), &rounded[2 * cell]);
-    return rounded;
+    const auto width = static_cast<std::size_t>(options_.kv_dim());
+    const auto dim = static_cast<std::size_t>(options_.head_dim);
+    const std::size_t bytes = dtype_bytes(dtype_of(options_.storage.type));
+    const std::span<const float> given = rows.floats().subspan(static_cast<std::size_t>(i) * width);
+    std::vector<std::byte> shown(width * bytes);
+    for (std::size_t head = 0; head < width; head += dim)
+      show_stored(options_.storage, given.subspan(head, dim), &shown[head * bytes]);
+    return shown;
   }
   // Whether token i of a packed view is that row.
   bool shows(const ShowPacked::Shown& view, const Tensor& cells, std::int64_t i,
@@ -272,8 +274,9 @@ class HistoryOracle final : public Oracle {
     for (std::int64_t c = 0; c < options_.kv_dim(); ++c) {
       const std::int64_t at = (c / view.head_dim * view.length + i) * view.head_dim;
       const float got = cells.floats()[static_cast<std::size_t>(at + c % view.head_dim)];
-      const auto from = static_cast<std::size_t>(c) * dtype_bytes(options_.dtype());
-      const float want = load_element(options_.dtype(), &kept[from]);
+      const DType type = dtype_of(options_.storage.type);
+      const auto from = static_cast<std::size_t>(c) * dtype_bytes(type);
+      const float want = load_element(type, &kept[from]);
       if (std::bit_cast<std::uint32_t>(got) != std::bit_cast<std::uint32_t>(want)) return false;
     }
     return true;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "properties/campaign/storage.hpp"
+
 namespace kvo::views {
 
 Op PagedScript::step() {
@@ -155,7 +157,12 @@ std::optional<Op> PagedScript::pack_much(std::size_t number) {
 void PagedScript::saw(const New& made, const Observation& seen) {
   if (seen.error) return;
   known_[made.cache.value_or(0)] = fresh();
-  if (options_.storage == Storage::kF16) reach(Label::kHalves);
+  const auto& [type, group, offset] = options_.storage;
+  if (type == StorageType::kF16) reach(Label::kHalves);
+  if (dtype_bytes(dtype_of(type)) == 1) reach(Label::kEightBitFloats);
+  if (in_groups(type)) reach(Label::kRowsOfCodes);
+  const std::int64_t dim = options_.head_dim;
+  if (in_groups(type) && dim > group && dim % group != 0) reach(Label::kGroupsCutShort);
   const auto gpus = std::ranges::count(options_.devices, Device::kGpu, &Placement::device);
   if (gpus > 0 && gpus < options_.num_layers) reach(Label::kMixedDevices);
 }
@@ -192,6 +199,7 @@ void PagedScript::saw(const Append& append, const Observation& seen) {
     dry_ = true;
     if (draw().percent(50)) plan(Free{number()});
   }
+  if (!seen.error && odd_rows_ && append.k.elements() > 0) reach(Label::kOddRows);
   if (!seen.error) appended(*there, append, seen.as<Append::Returns>());
 }
 
@@ -294,8 +302,13 @@ Op PagedScript::many_forks() {
 
 Op PagedScript::append_to(std::int64_t cache, std::int64_t layer, std::int64_t tokens) {
   auto [k, v] = tagger_.pair({tokens, options_.kv_dim()});
-  odd_values_.put_into(k.floats());
-  odd_values_.put_into(v.floats());
+  for (Tensor* side : {&k, &v}) {
+    odd_values_.put_into(side->floats());
+    if (!odd_rows_) continue;
+    side->shape = {tokens, options_.num_kv_heads, options_.head_dim};
+    fill_oddly(draw(), *side);
+    side->shape = {tokens, options_.kv_dim()};
+  }
   return Op::of(Append{cache, layer, std::move(k), std::move(v), keep()});
 }
 

@@ -28,11 +28,11 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kFreedTwice, kManyBlocks, kPackedManyBlocks, kNothingPackedOnAGpu, kContiguousInOneBlock,
     kContiguousInManyBlocks, kContiguousRefused, kEarlierViewsLive, kEarlierViewsShowNewRows,
     kEarlierViewsStale, kForkedBetweenBlocks, kForkedInsideABlock, kForkRefused,
-    kForkFoundThePoolDry, kWrittenIntoASharedBlock, kTwoCachesOnOnePool, kHalves, kMixedDevices,
-    kAppendsStacked, kRestKept, kViewsCommittedOnly, kViewsOfWholeBlocks, kPackedByLength,
-    kCountedBeyondTwoBytes, kCutToABoundaryAndAppendedAcross, kPackedCutByOneAndPackedAgain,
-    kForkedAndTheFirstFreed, kViewsHeldWhileRowsAreReplaced, kCopiedIntoTheLastBlock,
-    kPackedMoreThanTwoMebibytes)
+    kForkFoundThePoolDry, kWrittenIntoASharedBlock, kTwoCachesOnOnePool, kHalves, kEightBitFloats,
+    kRowsOfCodes, kGroupsCutShort, kOddRows, kMixedDevices, kAppendsStacked, kRestKept,
+    kViewsCommittedOnly, kViewsOfWholeBlocks, kPackedByLength, kCountedBeyondTwoBytes,
+    kCutToABoundaryAndAppendedAcross, kPackedCutByOneAndPackedAgain, kForkedAndTheFirstFreed,
+    kViewsHeldWhileRowsAreReplaced, kCopiedIntoTheLastBlock, kPackedMoreThanTwoMebibytes)
 
 /// Sizes and counts beyond which something may break.
 BOOST_DEFINE_FIXED_ENUM_CLASS(SizeLabel, std::uint8_t, kFiveLayers, kSixteenBlocksInOneAppend,
@@ -71,11 +71,12 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   using S = PagedScript;
 
  public:
-  PagedScript(const CaseTerms& terms, const Config& config)
+  PagedScript(const CaseTerms& terms, const Config& config, bool odd_rows)
       : ScriptGenerator(terms),
         config_(config),
         options_(options_of(config)),
         odd_values_(terms.seed),
+        odd_rows_(odd_rows),
         most_caches_(draw().percent(50) ? 1 : draw().between(2, 4)) {
     if (is_long() && draw().percent(80)) most_caches_ = 1;
     if (is_large() && draw().percent(20)) forks_ = draw().edge(32, 300);
@@ -277,6 +278,7 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   Options options_;
   Tagger tagger_;
   OddValues odd_values_;
+  bool odd_rows_;  // all are hard on narrow types
   std::int64_t most_caches_;
   std::map<std::int64_t, Known> known_;
   std::vector<Numbered> numbered_;

@@ -295,22 +295,54 @@ TEST_P(ViewsRules, AfterFreeNothingIsLeftMK28MK26) {
   }
 }
 
-TEST_P(ViewsRules, HalvesAreRoundedF32IsNotMK29) {
-  const Tensor given = tensor_of({1, 2}, std::vector<float>{1.0F / 3, -65535});
-  for (const Storage storage : {Storage::kF32, Storage::kF16}) {
+TEST_P(ViewsRules, EachHeadIsStoredByItselfMK29) {
+  // Heads of 40: a second group of 8, whose largest is not that of the next head.
+  constexpr std::int64_t kHeads = 2;
+  constexpr std::int64_t kDim = 40;
+  std::vector<float> cells;
+  for (std::int64_t i = 0; i < 2 * kHeads * kDim; ++i)
+    cells.push_back(static_cast<float>(i * i) / 3 - 700);
+  const Tensor given = tensor_of({2, kHeads * kDim}, cells);
+  for (const StorageFormat format :
+       {StorageFormat(), StorageFormat{StorageType::kF16}, StorageFormat{StorageType::kBf16},
+        StorageFormat{StorageType::kF8E4m3}, StorageFormat{StorageType::kF8E5m2},
+        StorageFormat{StorageType::kQ8}, StorageFormat{StorageType::kQ4, 64},
+        StorageFormat{StorageType::kQ8, 32, true}, StorageFormat{StorageType::kQ4, 128, true}}) {
     Config config = small();
-    config.storage = storage;
-    RulesCase views = fresh(config);
-    const auto seen = views.values(Append{0, 0, given, given}).views;
-    const bool halves = storage == Storage::kF16;
-    EXPECT_EQ(seen[0].k.dtype, halves ? DType::kF16 : DType::kF32);
-    Seen want = elements_of(given);
-    if (halves)
-      for (float& cell : want) cell = f32_of_f16(f16_of(cell));
+    config.num_kv_heads = kHeads;
+    config.head_dim = kDim;
+    config.storage = format.type;
+    config.group = format.group;
+    config.offset = format.offset;
+    Tensor want = make_tensor({2, kHeads * kDim}, dtype_of(format.type));
+    for (std::size_t row = 0; row < 4; ++row)
+      show_stored(format, given.floats().subspan(row * kDim, kDim),
+                  &want.bytes[row * kDim * dtype_bytes(want.dtype)]);
+    RulesCase views(*GetParam(), Profile::kDocumented, Record::of(config));
+    const std::string made = views.code(New{});
+    if (made == "not_supported") continue;  // on a device
+    EXPECT_EQ(made, "ok");
+    EXPECT_EQ(views.values(Append{0, 0, given, given}).views[0].k, want);
     const auto packed = views.values(ShowPacked{0, 0}).views;
-    EXPECT_EQ(elements_of(packed[0].k), want);
-    EXPECT_EQ(elements_of(packed[0].v), want);
+    Seen by_head;
+    for (const std::size_t row : {0U, 2U, 1U, 3U})
+      for (std::size_t i = 0; i < kDim; ++i) by_head.push_back(elements_of(want)[row * kDim + i]);
+    EXPECT_EQ(elements_of(packed[0].k), by_head);
+    EXPECT_EQ(elements_of(packed[0].v), by_head);
   }
+}
+
+TEST_P(ViewsRules, RefusesAStorageThatThereIsNot) {
+  Config config = small();
+  config.storage = StorageType::kQ8;
+  config.group = 48;
+  EXPECT_EQ(RulesCase(*GetParam(), Profile::kDocumented, Record::of(config)).code(New{0}),
+            "out_of_range");
+  config.storage = StorageType::kF16;
+  config.group = std::nullopt;
+  config.offset = true;
+  EXPECT_EQ(RulesCase(*GetParam(), Profile::kDocumented, Record::of(config)).code(New{0}),
+            "out_of_range");
 }
 
 TEST_P(ViewsRules, AForkHoldsWholeBlocksTogetherMK31) {

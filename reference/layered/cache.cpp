@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "reference/contract/values/strided_view.hpp"
 #include "reference/contract/values/thrown.hpp"
 
 namespace kvo::layered {
@@ -86,16 +87,20 @@ std::string float_text(float value) {
 
 using Item = std::function<void(DebugWriter&)>;
 
-Item layers_item(const Cache& cache, bool keys) {
-  return [&cache, keys](DebugWriter& out) {
+Item layers_item(const Cache& cache, const StorageFormat& storage, bool keys) {
+  return [&cache, storage, keys](DebugWriter& out) {
     std::vector<Item> layers;
     for (std::uint64_t layer = 0; layer < cache.geometry().num_layers; ++layer) {
-      layers.emplace_back([&cache, keys, layer](DebugWriter& inner) {
+      layers.emplace_back([&cache, &storage, keys, layer](DebugWriter& inner) {
         const auto side = keys ? cache.k(layer) : cache.v(layer);
         if (!side) demand(side.error());
         std::vector<Item> elements;
-        for (const float value : *side)
+        const Tensor shown = shown_rows(cache.geometry(), storage, *side);
+        const std::size_t step = dtype_bytes(shown.dtype);
+        for (std::size_t at = 0; at < shown.bytes.size(); at += step) {
+          const float value = load_element(shown.dtype, &shown.bytes[at]);
           elements.emplace_back([value](DebugWriter& leaf) { leaf.write(float_text(value)); });
+        }
         inner.list(elements, '[', ']');
       });
     }
@@ -137,18 +142,38 @@ Result<std::uint64_t> reserved_elements(const Geometry& geometry, std::uint64_t 
   if (__builtin_mul_overflow(max_seq_len, *entry, &product) &&
       !(unchecked && behaviour.build == Build::kRelease))
     return fail(code, "max_seq_len * num_kv_heads * head_dim overflows");
-  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max() / sizeof(float);
-  if (product > kMost && (geometry.num_layers > 0 || !unchecked))
+  // No type takes more than five bytes an element: a code and the scale and offset of its group.
+  const std::uint64_t bytes = behaviour.storage.type == StorageType::kF32 ? sizeof(float) : 5;
+  if (product > std::numeric_limits<std::int64_t>::max() / bytes &&
+      (geometry.num_layers > 0 || !unchecked))
     return fail(code, "max_seq_len: capacity overflow");
   return geometry.num_layers > 0 ? product : 0;
 }
 
-std::string debug_text(const Cache& cache, bool pretty) {
+std::uint64_t stored_bytes_of(const Geometry& geometry, std::uint64_t elements,
+                              const StorageFormat& storage) {
+  if (!in_groups(storage.type)) return elements * dtype_bytes(dtype_of(storage.type));
+  if (elements == 0) return 0;
+  return elements / geometry.head_dim * stored_bytes(storage, geometry.head_dim);
+}
+
+Tensor shown_rows(const Geometry& geometry, const StorageFormat& storage,
+                  std::span<const std::byte> rows) {
+  // Of floats every element stands for itself.
+  const std::uint64_t dim = in_groups(storage.type) ? geometry.head_dim : 1;
+  const std::size_t count = rows.empty() ? 0 : rows.size() / stored_bytes(storage, dim);
+  Tensor shown = show_rows(
+      storage, {static_cast<std::int64_t>(count), static_cast<std::int64_t>(dim)}, rows.data());
+  shown.shape = {shown.elements()};
+  return shown;
+}
+
+std::string debug_text(const Cache& cache, const StorageFormat& storage, bool pretty) {
   const Geometry geometry = cache.geometry();
   DebugWriter out(pretty);
   out.write("KVCache ");
-  const std::vector<Item> fields{field("k", layers_item(cache, true)),
-                                 field("v", layers_item(cache, false)),
+  const std::vector<Item> fields{field("k", layers_item(cache, storage, true)),
+                                 field("v", layers_item(cache, storage, false)),
                                  field("num_layers", number(geometry.num_layers)),
                                  field("num_kv_heads", number(geometry.num_kv_heads)),
                                  field("head_dim", number(geometry.head_dim)),

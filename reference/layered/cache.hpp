@@ -1,8 +1,10 @@
 // reference/layered/cache.hpp: the contract `layered`: one growing row store a layer.
 //
-// Words    entry    the K (or V) of one token in one layer: num_kv_heads * head_dim elements, f32.
+// Words    entry    the K (or V) of one token in one layer: num_kv_heads * head_dim elements; it
+//                   comes as f32 and is stored head by head (values/numeric.hpp).
 //          len      tokens counted by advance(); not derived from the data.
-// Shapes   k(layer) and v(layer) are flat: [appended elements of that layer], in append order.
+// Shapes   k(layer) and v(layer) are flat: the appended elements of that layer, in append order, as
+//          they are stored.
 // Builds   `debug` and `release` are those of the followed Rust cache; they differ in its quirks.
 // Views    a span from k or v is valid until the next append to that layer, clear, or destruction.
 // Threads  readers may run side by side; a writer needs the cache for itself (RS-19).
@@ -20,6 +22,7 @@
 
 #include <boost/describe/enum.hpp>
 
+#include "reference/contract/values/numeric.hpp"
 #include "reference/contract/values/result.hpp"
 #include "reference/layered/quirks.hpp"
 
@@ -32,6 +35,7 @@ BOOST_DESCRIBE_ENUM(Build, kDebug, kRelease)
 struct Behaviour {
   Build build = Build::kRelease;
   QuirkSet<Quirk> quirks = {};
+  StorageFormat storage = {};  ///< where it is not f32, sizes and lengths are always checked
 };
 
 /// Sizes of a cache; every value is accepted at construction, 0 included (RS-1).
@@ -61,10 +65,10 @@ class Cache {
   /// Errors  kPrecondition unless every layer was appended to exactly once.
   [[nodiscard]] virtual Status advance() = 0;
 
-  /// The whole K or V of a layer, flat (RS-9).
+  /// The whole K or V of a layer as it is stored, rows of head_dim elements (RS-9).
   /// Errors  kOutOfRange, with kLayerAborts kPrecondition: no such layer.
-  [[nodiscard]] virtual Result<std::span<const float>> k(std::uint64_t layer) const = 0;
-  [[nodiscard]] virtual Result<std::span<const float>> v(std::uint64_t layer) const = 0;
+  [[nodiscard]] virtual Result<std::span<const std::byte>> k(std::uint64_t layer) const = 0;
+  [[nodiscard]] virtual Result<std::span<const std::byte>> v(std::uint64_t layer) const = 0;
 
   /// Tokens counted by advance (RS-11).
   [[nodiscard]] virtual std::uint64_t len() const = 0;
@@ -89,10 +93,22 @@ class Cache {
 [[nodiscard]] Result<std::uint64_t> reserved_elements(const Geometry& geometry,
                                                       std::uint64_t max_seq_len,
                                                       const Behaviour& behaviour);
+/// Bytes that so many elements take, of whole heads where they are not f32.
+[[nodiscard]] std::uint64_t stored_bytes_of(const Geometry& geometry, std::uint64_t elements,
+                                            const StorageFormat& storage);
+/// What k or v shows: flat, floats in their type, codes as f32.
+[[nodiscard]] Tensor shown_rows(const Geometry& geometry, const StorageFormat& storage,
+                                std::span<const std::byte> rows);
+/// What k or v returns, of a cache that stores f32.
+[[nodiscard]] inline std::span<const float> floats_of(std::span<const std::byte> rows) {
+  return {reinterpret_cast<const float*>(rows.data()), rows.size() / sizeof(float)};  // NOLINT
+}
 /// The text of the Rust Debug format, on one line or pretty (RS-17).
-[[nodiscard]] std::string debug_text(const Cache& cache, bool pretty);
+[[nodiscard]] std::string debug_text(const Cache& cache, const StorageFormat& storage, bool pretty);
 
 /// Makes caches for a session; `max_seq_len` is absent for `new`.
+/// Errors  as of entry_elements and reserved_elements; kNotSupported: a storage type that the
+///         cache's memory does not know.
 using MakeCache = std::function<Result<std::unique_ptr<Cache>>(
     const Geometry&, std::optional<std::uint64_t> max_seq_len, const Behaviour&)>;
 

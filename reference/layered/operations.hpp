@@ -210,13 +210,18 @@ struct Config {
   std::optional<std::uint64_t> num_kv_heads = std::nullopt;
   std::optional<std::uint64_t> head_dim = std::nullopt;
   std::optional<std::uint64_t> max_seq_len = std::nullopt;
+  std::optional<StorageType> storage = std::nullopt;
+  std::optional<std::int64_t> group = std::nullopt;
+  std::optional<bool> offset = std::nullopt;
 };
-KVO_DESCRIBE(Config, (build, "debug or release; absent: release; not looked at in documented"),
-             (constructor, "how the first cache is made; not used"),
-             (num_layers, "of the first cache; not used"),
-             (num_kv_heads, "of the first cache; not used"),
-             (head_dim, "of the first cache; not used"),
-             (max_seq_len, "of the first cache; not used"))
+KVO_DESCRIBE(
+    Config, (build, "debug or release; absent: release; not looked at in documented"),
+    (constructor, "how the first cache is made; not used"),
+    (num_layers, "of the first cache; not used"), (num_kv_heads, "of the first cache; not used"),
+    (head_dim, "of the first cache; not used"), (max_seq_len, "of the first cache; not used"),
+    (storage, "storage type of rows: f32, f16, bf16, f8_e4m3, f8_e5m2, q8, q4; absent: f32"),
+    (group, "of q8 and q4: elements that share a scale, 32, 64 or 128; absent: 32"),
+    (offset, "of q8 and q4: whether a group has an offset, too; absent: false"))
 
 #define KVO_LAYERED_OPERATIONS                                                                 \
   layered::New, layered::WithCapacity, layered::Append, layered::Advance, layered::Keys,       \

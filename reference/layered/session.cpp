@@ -12,25 +12,25 @@ constexpr std::size_t kMostCaches = 4096;
 
 // What RS-13 guarantees about one side of a layer: kept by the harness, not asked of the subject.
 struct Guarantee {
-  std::uint64_t elements = 0;  ///< reserved, or the largest length so far
-  const float* pin = nullptr;  ///< remembered address
-  bool promised = false;       ///< the pin must still hold
+  std::uint64_t bytes = 0;         ///< reserved, or the largest length so far
+  const std::byte* pin = nullptr;  ///< remembered address
+  bool promised = false;           ///< the pin must still hold
 };
 
 struct Slot {
   std::unique_ptr<Cache> cache;
   std::map<std::uint64_t, std::array<Guarantee, 2>> guarantees = {};
-  std::uint64_t reserved = 0;
+  std::uint64_t reserved = 0;  ///< bytes of a side
 
   std::array<Guarantee, 2>& of(std::uint64_t layer) {
     const auto [it, fresh] = guarantees.try_emplace(layer);
-    if (fresh) it->second[0].elements = it->second[1].elements = reserved;
+    if (fresh) it->second[0].bytes = it->second[1].bytes = reserved;
     return it->second;
   }
   void grown(std::uint64_t layer) {
     const auto note = [&](Guarantee& side, std::size_t length) {
-      if (length <= side.elements) return;
-      side.elements = length;
+      if (length <= side.bytes) return;
+      side.bytes = length;
       side.promised = false;
     };
     const auto k = cache->k(layer);
@@ -39,10 +39,6 @@ struct Slot {
     if (v) note(of(layer)[1], v->size());
   }
 };
-
-Tensor flat(std::span<const float> values) {
-  return tensor_of({static_cast<std::int64_t>(values.size())}, values);
-}
 
 class LayeredSession final : public DispatchSession<LayeredSession, Ops> {
  public:
@@ -75,14 +71,14 @@ class LayeredSession final : public DispatchSession<LayeredSession, Ops> {
     if (slot == nullptr) return no_cache(op.cache);
     const auto seen = probe()([&] { return slot->cache->k(op.layer); });
     if (!seen) return seen.error();
-    return Keys::Returns{flat(*seen)};
+    return Keys::Returns{shown(*slot, *seen)};
   }
   Result<Values::Returns> operator()(const Values& op) {
     Slot* slot = find(op.cache);
     if (slot == nullptr) return no_cache(op.cache);
     const auto seen = probe()([&] { return slot->cache->v(op.layer); });
     if (!seen) return seen.error();
-    return Values::Returns{flat(*seen)};
+    return Values::Returns{shown(*slot, *seen)};
   }
   Result<Len::Returns> operator()(const Len& op) {
     Slot* slot = find(op.cache);
@@ -132,7 +128,7 @@ class LayeredSession final : public DispatchSession<LayeredSession, Ops> {
   Result<Debug::Returns> operator()(const Debug& op) {
     const Slot* slot = find(op.cache);
     if (slot == nullptr) return no_cache(op.cache);
-    return Debug::Returns{debug_text(*slot->cache, op.pretty)};
+    return Debug::Returns{debug_text(*slot->cache, behaviour_.storage, op.pretty)};
   }
   Status operator()(const Pin& op) {
     Slot* slot = find(op.cache);
@@ -143,8 +139,8 @@ class LayeredSession final : public DispatchSession<LayeredSession, Ops> {
     if (!v) return v.error();
     auto& sides = slot->of(op.layer);
     slot->grown(op.layer);
-    sides[0] = {sides[0].elements, k->data(), sides[0].elements > 0};
-    sides[1] = {sides[1].elements, v->data(), sides[1].elements > 0};
+    sides[0] = {sides[0].bytes, k->data(), sides[0].bytes > 0};
+    sides[1] = {sides[1].bytes, v->data(), sides[1].bytes > 0};
     return {};
   }
   Result<Pinned::Returns> operator()(const Pinned& op) {
@@ -160,6 +156,9 @@ class LayeredSession final : public DispatchSession<LayeredSession, Ops> {
   }
 
  private:
+  [[nodiscard]] Tensor shown(const Slot& slot, std::span<const std::byte> rows) const {
+    return shown_rows(slot.cache->geometry(), behaviour_.storage, rows);
+  }
   Slot* find(std::uint64_t number) { return number < slots_.size() ? &slots_[number] : nullptr; }
   static Error no_cache(std::uint64_t number) {
     return fail(Code::kPrecondition, "no cache " + std::to_string(number));
@@ -180,12 +179,14 @@ class LayeredSession final : public DispatchSession<LayeredSession, Ops> {
     return CacheNumber{slots_.size() - 1};
   }
   Result<CacheNumber> add(const Geometry& geometry, std::optional<std::uint64_t> max_seq_len) {
+    if (Status known = check(behaviour_.storage); !known) return known.error();
     auto made = probe()([&] { return make_(geometry, max_seq_len, behaviour_); });
     if (!made) return made.error();
     const auto reserved = max_seq_len ? reserved_elements(geometry, *max_seq_len, behaviour_)
                                       : Result<std::uint64_t>(0);
     // A subject may take what the rules refuse: then nothing is guaranteed of it.
-    return keep(std::move(*made), reserved ? *reserved : 0);
+    const StorageFormat& storage = behaviour_.storage;
+    return keep(std::move(*made), reserved ? stored_bytes_of(geometry, *reserved, storage) : 0);
   }
 
   MakeCache make_;
@@ -196,8 +197,15 @@ class LayeredSession final : public DispatchSession<LayeredSession, Ops> {
 Result<Behaviour> behaviour_of(const Setup& setup) {
   const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
   if (!quirks) return quirks.error();
-  return Behaviour{.build = setup.config_as<Config>().build.value_or(Build::kRelease),
-                   .quirks = *quirks};
+  const auto config = setup.config_as<Config>();
+  Behaviour behaviour{.build = config.build.value_or(Build::kRelease),
+                      .quirks = *quirks,
+                      .storage = storage_format(config.storage, config.group, config.offset)};
+  // Rows of any length, of heads of any size, have no groups: the followed cache stores f32.
+  if (behaviour.storage.type != StorageType::kF32)
+    for (const Quirk quirk : {Quirk::kSizesUnchecked, Quirk::kLengthsUnchecked})
+      behaviour.quirks.remove(quirk);
+  return behaviour;
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ Result<std::unique_ptr<Cache>> VectorCache::make(const Geometry& geometry,
   if (!reserved) return reserved.error();
   auto cache = std::make_unique<VectorCache>(geometry, behaviour);
   for (Layer& layer : cache->layers_) {
-    layer.k.reserve(*reserved);
-    layer.v.reserve(*reserved);
+    layer.k.reserve(stored_bytes_of(geometry, *reserved, behaviour.storage));
+    layer.v.reserve(stored_bytes_of(geometry, *reserved, behaviour.storage));
   }
   return cache;
 }
@@ -35,6 +35,14 @@ Status VectorCache::check_lengths(std::size_t k, std::size_t v) const {
   return {};
 }
 
+std::vector<std::byte> VectorCache::stored(std::span<const float> entry) const {
+  std::vector<std::byte> bytes(stored_bytes_of(geometry_, entry.size(), behaviour_.storage));
+  // Of floats every element stands for itself, so that a row of f32 may be of any length.
+  const std::uint64_t dim = in_groups(behaviour_.storage.type) ? geometry_.head_dim : 1;
+  store_rows(behaviour_.storage, static_cast<std::int64_t>(dim), entry, bytes.data());
+  return bytes;
+}
+
 Status VectorCache::append(std::uint64_t layer, std::span<const float> k,
                            std::span<const float> v) {
   if (!has(Quirk::kLayerAborts) && layer >= layers_.size()) return no_layer(layer);
@@ -43,14 +51,16 @@ Status VectorCache::append(std::uint64_t layer, std::span<const float> k,
   Layer& to = layers_[layer];
   if (!has(Quirk::kSecondAppendTaken) && to.pending != 0)
     return fail(Code::kPrecondition, "layer " + std::to_string(layer) + " has this token already");
-  std::vector<float> moved;  // V moves when K has its memory
-  if (to.v.capacity() < to.v.size() + v.size()) {
-    moved.reserve(std::max(2 * to.v.capacity(), to.v.size() + v.size()));
+  const std::vector<std::byte> key = stored(k);
+  const std::vector<std::byte> value = stored(v);
+  std::vector<std::byte> moved;  // V moves when K has its memory
+  if (to.v.capacity() < to.v.size() + value.size()) {
+    moved.reserve(std::max(2 * to.v.capacity(), to.v.size() + value.size()));
     moved.assign(to.v.begin(), to.v.end());
   }
-  to.k.insert(to.k.end(), k.begin(), k.end());
+  to.k.insert(to.k.end(), key.begin(), key.end());
   if (moved.capacity() > 0) to.v.swap(moved);
-  to.v.insert(to.v.end(), v.begin(), v.end());
+  to.v.insert(to.v.end(), value.begin(), value.end());
   ++to.pending;
   return {};
 }
@@ -64,14 +74,14 @@ Status VectorCache::advance() {
   return {};
 }
 
-Result<std::span<const float>> VectorCache::k(std::uint64_t layer) const {
+Result<std::span<const std::byte>> VectorCache::k(std::uint64_t layer) const {
   if (layer >= layers_.size()) return no_layer(layer);
-  return std::span<const float>(layers_[layer].k);
+  return std::span<const std::byte>(layers_[layer].k);
 }
 
-Result<std::span<const float>> VectorCache::v(std::uint64_t layer) const {
+Result<std::span<const std::byte>> VectorCache::v(std::uint64_t layer) const {
   if (layer >= layers_.size()) return no_layer(layer);
-  return std::span<const float>(layers_[layer].v);
+  return std::span<const std::byte>(layers_[layer].v);
 }
 
 void VectorCache::clear() {

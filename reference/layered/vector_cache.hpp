@@ -22,8 +22,8 @@ class VectorCache : public Cache {
   [[nodiscard]] Status append(std::uint64_t layer, std::span<const float> k,
                               std::span<const float> v) override;
   [[nodiscard]] Status advance() override;
-  [[nodiscard]] Result<std::span<const float>> k(std::uint64_t layer) const override;
-  [[nodiscard]] Result<std::span<const float>> v(std::uint64_t layer) const override;
+  [[nodiscard]] Result<std::span<const std::byte>> k(std::uint64_t layer) const override;
+  [[nodiscard]] Result<std::span<const std::byte>> v(std::uint64_t layer) const override;
   [[nodiscard]] std::uint64_t len() const override { return len_; }
   [[nodiscard]] Result<std::uint64_t> entry_size() const override {
     return entry_elements(geometry_, behaviour_);
@@ -35,12 +35,13 @@ class VectorCache : public Cache {
 
  protected:
   struct Layer {
-    std::vector<float> k;
-    std::vector<float> v;
+    std::vector<std::byte> k;  ///< rows of head_dim elements, as they are stored
+    std::vector<std::byte> v;
     std::uint64_t pending = 0;  ///< appends since the last advance or clear
   };
   [[nodiscard]] bool has(Quirk quirk) const { return behaviour_.quirks.has(quirk); }
   [[nodiscard]] Status check_lengths(std::size_t k, std::size_t v) const;
+  [[nodiscard]] std::vector<std::byte> stored(std::span<const float> entry) const;
   [[nodiscard]] Error no_layer(std::uint64_t layer) const;
 
   Geometry geometry_;

@@ -17,7 +17,7 @@ Status check(const Options& options) {
   if (options.blocks < 0) return fail(Code::kOutOfRange, "blocks");
   if (static_cast<std::int64_t>(options.devices.size()) != options.num_layers)
     return fail(Code::kOutOfRange, "devices");
-  return {};
+  return check(options.storage);
 }
 
 }  // namespace kvo::views

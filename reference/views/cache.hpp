@@ -5,7 +5,7 @@
 //          held        what a layer holds: the committed tokens, and behind them its pending ones.
 //          channel     index within a token: num_kv_heads * head_dim of them, head by head.
 //          packed      rows copied head by head, for attention on a CPU.
-// Shapes   rows are [token, channel], row-major.
+// Shapes   rows are [token, channel], row-major; of each token every head is stored by itself.
 // Views    show memory of the cache: rows written to a position later show through them, until the
 //          layer no longer holds all of their positions (MK-15, MK-24), or MK-31 moves the block.
 // Threads  none (MK-30).
@@ -23,13 +23,12 @@
 
 #include <boost/describe/enum.hpp>
 
+#include "reference/contract/values/numeric.hpp"
 #include "reference/contract/values/result.hpp"
 #include "reference/contract/values/tensor.hpp"
 
 namespace kvo::views {
 
-enum class Storage : std::uint8_t { kF32, kF16 };
-BOOST_DESCRIBE_ENUM(Storage, kF32, kF16)
 enum class PackedStride : std::uint8_t { kBlockSize, kLength };
 BOOST_DESCRIBE_ENUM(PackedStride, kBlockSize, kLength)
 enum class Device : std::uint8_t { kCpu, kGpu };
@@ -50,7 +49,7 @@ struct Options {
   std::int64_t head_dim = 4;
   std::int64_t max_seq_len = 1024;      ///< tokens a sequence
   std::int64_t blocks = 64;             ///< of the pool; a block is one layer's
-  Storage storage = Storage::kF32;      ///< what rows are kept in (MK-29)
+  StorageFormat storage = {};           ///< what rows are kept in (MK-29)
   std::vector<Placement> devices = {};  ///< [layer]
   bool append_stacks = false;           ///< an append goes behind what is pending (MK-11)
   bool append_views_blocks = false;     ///< an append's views cover whole blocks (MK-15)
@@ -59,7 +58,11 @@ struct Options {
   PackedStride packed_stride = PackedStride::kBlockSize;  ///< from head to head, in tokens (MK-20)
 
   [[nodiscard]] std::int64_t kv_dim() const { return num_kv_heads * head_dim; }
-  [[nodiscard]] DType dtype() const { return storage == Storage::kF32 ? DType::kF32 : DType::kF16; }
+  /// Bytes that the K of a token takes, and its V.
+  [[nodiscard]] std::size_t token_bytes() const {
+    return static_cast<std::size_t>(num_kv_heads) *
+           stored_bytes(storage, static_cast<std::size_t>(head_dim));
+  }
   [[nodiscard]] std::int64_t blocks_of(std::int64_t tokens) const {
     return tokens == 0 ? 0 : (tokens - 1) / block_size + 1;
   }
@@ -67,15 +70,15 @@ struct Options {
 
 /// Whether caches can be made of these.
 /// Errors  kOutOfRange: a size that is negative, or 0 where nothing would be left, a block of more
-///         than 2^31 elements, more than 2^16 layers, or not one device a layer.
+///         than 2^31 elements, more than 2^16 layers, not one device a layer, or no such storage.
 [[nodiscard]] Status check(const Options& options);
 
-/// Some tokens of a layer, all of one block (MK-5). Its rows are of type Options::dtype().
+/// Some tokens of a layer, all of one block (MK-5), as Options::storage keeps them.
 struct View {
   std::int64_t start = 0;   ///< position of the first
   std::int64_t length = 0;  ///< tokens
   Placement placement = {};
-  const std::byte* k = nullptr;  ///< [length, kv_dim]
+  const std::byte* k = nullptr;  ///< [length, num_kv_heads] rows of head_dim elements
   const std::byte* v = nullptr;
 };
 
@@ -91,7 +94,7 @@ struct PackedView {
   std::span<const float> v = {};
 };
 
-/// Rows in one piece, [kv_len, kv_dim] of type Options::dtype().
+/// Rows in one piece, [kv_len, num_kv_heads], as those of a View.
 struct ContiguousRows {
   const std::byte* k = nullptr;
   const std::byte* v = nullptr;
@@ -161,6 +164,7 @@ class Pool {
 };
 
 /// Makes a pool. Requires  check(options).
-using MakePool = std::function<std::unique_ptr<Pool>(const Options& options)>;
+/// Errors  kNotSupported: a storage type that its memory does not know.
+using MakePool = std::function<Result<std::unique_ptr<Pool>>(const Options& options)>;
 
 }  // namespace kvo::views

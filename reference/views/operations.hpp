@@ -243,7 +243,9 @@ struct Config {
   std::int64_t head_dim = 4;
   std::int64_t max_seq_len = 1024;
   std::int64_t blocks = 64;
-  std::optional<Storage> storage = std::nullopt;
+  std::optional<StorageType> storage = std::nullopt;
+  std::optional<std::int64_t> group = std::nullopt;
+  std::optional<bool> offset = std::nullopt;
   std::optional<std::vector<std::int64_t>> devices = std::nullopt;
   std::optional<bool> append_stacks = std::nullopt;
   std::optional<bool> append_views_blocks = std::nullopt;
@@ -256,7 +258,9 @@ KVO_DESCRIBE(Config, (num_layers, "layers"), (block_size, "tokens a block"),
              (num_kv_heads, "heads"), (head_dim, "elements of one head"),
              (max_seq_len, "most tokens of a sequence"),
              (blocks, "blocks of the pool; one holds tokens of one layer"),
-             (storage, "what rows are kept in: f32 or f16 (MK-29)"),
+             (storage, "storage type of rows: f32, f16, bf16, f8_e4m3, f8_e5m2, q8, q4 (MK-29)"),
+             (group, "of q8 and q4: elements that share a scale, 32, 64 or 128; absent: 32"),
+             (offset, "of q8 and q4: whether a group has an offset, too; absent: false"),
              (devices, "of each layer: the number of its GPU, or -1 for the CPU; none: all there"),
              (append_stacks, "an append goes behind what is pending (MK-11)"),
              (append_views_blocks, "an append's views cover its first block whole (MK-15)"),

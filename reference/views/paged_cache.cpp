@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "reference/contract/values/strided_view.hpp"
-
 namespace kvo::views {
 
 std::shared_ptr<Block> Blocks::take() {
@@ -15,9 +13,9 @@ std::shared_ptr<Block> Blocks::take() {
 }
 
 void Blocks::make_one() {
-  const Shape shape{options_.block_size, options_.kv_dim()};
-  auto block = std::make_unique<Block>(
-      Block{make_tensor(shape, options_.dtype()), make_tensor(shape, options_.dtype())});
+  const std::vector<std::byte> side(static_cast<std::size_t>(options_.block_size) *
+                                    options_.token_bytes());
+  auto block = std::make_unique<Block>(Block{side, side});
   // All of them can be without an owner: to put one back never allocates.
   unused_.reserve(static_cast<std::size_t>(made_ + 1));
   ++made_;
@@ -26,8 +24,8 @@ void Blocks::make_one() {
 
 void Blocks::put_back(Block* block) {
   constexpr std::byte kNobodys{0xfe};
-  std::ranges::fill(block->k.bytes, kNobodys);
-  std::ranges::fill(block->v.bytes, kNobodys);
+  std::ranges::fill(block->k, kNobodys);
+  std::ranges::fill(block->v, kNobodys);
   unused_.emplace_back(block);
 }
 
@@ -71,15 +69,16 @@ std::shared_ptr<Block> PagedCache::copy_of(const Block& block) const {
 
 void PagedCache::write(const Table& table, std::int64_t position, const Tensor& k,
                        const Tensor& v) const {
-  const std::int64_t width = options_.kv_dim();
-  const std::size_t bytes = dtype_bytes(options_.dtype());
-  for (std::int64_t i = 0; i < k.shape[0] * width; ++i) {
-    const std::int64_t token = position + i / width;
+  const auto width = static_cast<std::size_t>(options_.kv_dim());
+  for (std::int64_t i = 0; i < k.shape[0]; ++i) {
+    const std::int64_t token = position + i;
     Block& block = *table[static_cast<std::size_t>(token / options_.block_size)];
-    const std::int64_t cell = token % options_.block_size * width + i % width;
-    const auto at = static_cast<std::size_t>(cell) * bytes;
-    store_element(options_.dtype(), k.floats()[static_cast<std::size_t>(i)], &block.k.bytes[at]);
-    store_element(options_.dtype(), v.floats()[static_cast<std::size_t>(i)], &block.v.bytes[at]);
+    const auto slot = static_cast<std::size_t>(token % options_.block_size);
+    const std::size_t from = static_cast<std::size_t>(i) * width;
+    const std::size_t to = slot * options_.token_bytes();
+    const std::int64_t dim = options_.head_dim;
+    store_rows(options_.storage, dim, k.floats().subspan(from, width), &block.k[to]);
+    store_rows(options_.storage, dim, v.floats().subspan(from, width), &block.v[to]);
   }
 }
 
@@ -110,7 +109,7 @@ Result<std::optional<ContiguousRows>> PagedCache::contiguous_kv(std::int64_t lay
   if (kv_len > options_.block_size) return std::nullopt;
   if (kv_len == 0) return ContiguousRows{};
   const Block& block = *of.table.front();
-  return ContiguousRows{block.k.bytes.data(), block.v.bytes.data()};
+  return ContiguousRows{block.k.data(), block.v.data()};
 }
 
 std::vector<View> PagedCache::views_of(std::int64_t layer, const Table& table, std::int64_t begin,
@@ -120,10 +119,9 @@ std::vector<View> PagedCache::views_of(std::int64_t layer, const Table& table, s
     const std::int64_t index = at / options_.block_size;
     const std::int64_t next = std::min(end, (index + 1) * options_.block_size);
     const Block& block = *table[static_cast<std::size_t>(index)];
-    const std::int64_t cell = at % options_.block_size * options_.kv_dim();
-    const auto byte = static_cast<std::size_t>(cell) * dtype_bytes(options_.dtype());
-    found.push_back(
-        {at, next - at, layer_device(layer), &block.k.bytes[byte], &block.v.bytes[byte]});
+    const auto slot = static_cast<std::size_t>(at % options_.block_size);
+    const std::size_t byte = slot * options_.token_bytes();
+    found.push_back({at, next - at, layer_device(layer), &block.k[byte], &block.v[byte]});
     at = next;
   }
   return found;
@@ -148,12 +146,11 @@ std::span<const PackedView> PagedCache::views_packed(std::int64_t layer) {
         options_.packed_stride == PackedStride::kLength ? view.length : options_.block_size;
     const auto packed = [&](const std::byte* rows) {
       std::vector<float> cells(static_cast<std::size_t>(heads * stride * dim));
-      for (std::int64_t i = 0; i < view.length * heads * dim; ++i) {
-        const std::int64_t t = i / (heads * dim);
-        const std::int64_t h = i / dim % heads;
-        const auto from = static_cast<std::size_t>(i) * dtype_bytes(options_.dtype());
-        const auto to = static_cast<std::size_t>((h * stride + t) * dim + i % dim);
-        cells[to] = load_element(options_.dtype(), rows + from);
+      const auto size = static_cast<std::size_t>(dim);
+      for (std::int64_t i = 0; i < view.length * heads; ++i) {
+        const auto to = static_cast<std::size_t>((i % heads * stride + i / heads) * dim);
+        decode(options_.storage, rows, std::span(cells).subspan(to, size));
+        rows += stored_bytes(options_.storage, size);
       }
       packed_cells_.push_back(std::move(cells));
       return std::span<const float>(packed_cells_.back());

@@ -9,10 +9,10 @@
 
 namespace kvo::views {
 
-/// Rows of block_size positions of one layer.
-struct Block {  // NOLINT(bugprone-exception-escape): as Tensor
-  Tensor k;
-  Tensor v;
+/// Rows of block_size positions of one layer, as they are stored: [position][head].
+struct Block {
+  std::vector<std::byte> k;
+  std::vector<std::byte> v;
 };
 
 /// The blocks of a pool. One that goes back keeps its memory for the next owner, and loses its

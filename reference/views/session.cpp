@@ -47,7 +47,12 @@ class PagedSession final : public DispatchSession<PagedSession, Ops> {
     if (!caches_.may_have(number)) return caches_.none(number);
     if (Status good = check(options_); !good) return good;
     // The pool of the case comes with its first cache, or not at all.
-    auto pool = pool_ ? nullptr : probe()([&] { return make_(options_); });
+    std::unique_ptr<Pool> pool;
+    if (!pool_) {
+      auto made = probe()([&] { return make_(options_); });
+      if (!made) return made.error();
+      pool = std::move(*made);
+    }
     auto cache = probe()([&] { return (pool ? pool : pool_)->make_cache(); });
     if (pool) pool_ = std::move(pool);
     put(number, std::move(cache), 0, false);
@@ -238,8 +243,10 @@ class PagedSession final : public DispatchSession<PagedSession, Ops> {
   }
   [[nodiscard]] Tensor rows(const std::byte* data, std::int64_t tokens) const {
     KVO_CHECK(tokens >= 0);
-    const std::int64_t width = options_.kv_dim();
-    return materialize(StridedView{{tokens, width}, {width, 1}, options_.dtype(), data});
+    Tensor shown =
+        show_rows(options_.storage, {tokens, options_.num_kv_heads, options_.head_dim}, data);
+    shown.shape = {tokens, options_.kv_dim()};
+    return shown;
   }
   [[nodiscard]] std::vector<ShownView> shown(std::span<const View> views) const {
     std::vector<ShownView> all;
@@ -267,7 +274,7 @@ class PagedSession final : public DispatchSession<PagedSession, Ops> {
   }
   // The rows that a cache may offer and does not.
   void read_instead(Followed& cache, const ContiguousKv& op, ContiguousKv::Returns& returns) {
-    returns.k = make_tensor({op.kv_len, options_.kv_dim()}, options_.dtype());
+    returns.k = make_tensor({op.kv_len, options_.kv_dim()}, dtype_of(options_.storage.type));
     returns.v = returns.k;
     for (const View& view : cache->views(op.layer)) {
       if (view.start != 0 || op.kv_len == 0) continue;
@@ -295,7 +302,7 @@ Options options_of(const Config& config) {
                   .head_dim = config.head_dim,
                   .max_seq_len = config.max_seq_len,
                   .blocks = config.blocks,
-                  .storage = config.storage.value_or(Storage::kF32),
+                  .storage = storage_format(config.storage, config.group, config.offset),
                   .append_stacks = config.append_stacks.value_or(false),
                   .append_views_blocks = config.append_views_blocks.value_or(false),
                   .commit_keeps_rest = config.commit_keeps_rest.value_or(false),

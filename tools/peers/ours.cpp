@@ -94,8 +94,8 @@ Measured append_layered() {
   };
   const auto read = [&](Sum& sum) {
     for (std::uint64_t layer = 0; layer < kLayers; ++layer) {
-      for (const float value : cache->k(layer).value()) sum.add(value);
-      for (const float value : cache->v(layer).value()) sum.add(value);
+      for (const float value : layered::floats_of(cache->k(layer).value())) sum.add(value);
+      for (const float value : layered::floats_of(cache->v(layer).value())) sum.add(value);
     }
   };
   const auto end = [&] { KVO_CHECK(cache->advance().has_value()); };

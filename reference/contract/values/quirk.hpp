@@ -45,6 +45,9 @@ class QuirkSet {
   }
   [[nodiscard]] constexpr bool empty() const { return bits_ == 0; }
   constexpr void add(Quirk quirk) { bits_ |= std::uint64_t{1} << static_cast<unsigned>(quirk); }
+  constexpr void remove(Quirk quirk) {
+    bits_ &= ~(std::uint64_t{1} << static_cast<unsigned>(quirk));
+  }
 
  private:
   std::uint64_t bits_ = 0;
