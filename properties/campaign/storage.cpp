@@ -3,7 +3,16 @@
 #include <bit>
 #include <limits>
 
+#include "properties/campaign/script_generator.hpp"
+
 namespace kvo {
+
+Generator with_storage_labels(Generator made) {
+  const auto labels = label_texts_but<StorageLabel>({});
+  for (auto* all : {&made.original_labels, &made.documented_labels})
+    all->insert(all->end(), labels.begin(), labels.end());
+  return made;
+}
 
 StorageFormat draw_narrow_storage(Draw& draw) {
   StorageFormat format{draw.one_of({StorageType::kF16, StorageType::kBf16, StorageType::kF8E4m3,

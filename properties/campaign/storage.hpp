@@ -5,11 +5,30 @@
 #include <cstdint>
 #include <span>
 
+#include <boost/describe/enum.hpp>
+
 #include "properties/campaign/generator.hpp"
 #include "reference/contract/values/numeric.hpp"
 #include "reference/contract/values/tensor.hpp"
 
 namespace kvo {
+
+/// States of narrow rows that are worth reaching.
+BOOST_DEFINE_FIXED_ENUM_CLASS(StorageLabel, std::uint8_t, kEightBitFloats, kRowsOfCodes,
+                              kGroupsCutShort, kOddRows)
+
+/// Calls reach(label) for each of them that a row of `dim` elements, which was stored, is in.
+template <class Reach>
+void reach_stored(const StorageFormat& format, std::int64_t dim, bool odd_rows, Reach&& reach) {
+  if (dtype_bytes(dtype_of(format.type)) == 1) reach(StorageLabel::kEightBitFloats);
+  if (odd_rows) reach(StorageLabel::kOddRows);
+  if (!in_groups(format.type)) return;
+  reach(StorageLabel::kRowsOfCodes);
+  if (dim > format.group && dim % format.group != 0) reach(StorageLabel::kGroupsCutShort);
+}
+
+/// The generator, which must reach these states, too, in both profiles.
+[[nodiscard]] Generator with_storage_labels(Generator made);
 
 /// A type narrower than f32; codes in groups of any size, with an offset or without.
 [[nodiscard]] StorageFormat draw_narrow_storage(Draw& draw);
@@ -21,8 +40,8 @@ void fill_oddly(Draw& draw, std::span<float> row);
 /// The same with each row of a tensor of f32, whose last axis is a row.
 void fill_oddly(Draw& draw, Tensor& rows);
 
-/// Sets the storage, group and offset of a config; what is as where they are absent is left out, now
-/// and then.
+/// Sets the storage, group and offset of a config; what is as where they are absent is left out,
+/// now and then.
 template <class Config>
 void set_storage(Draw& draw, Config& config, const StorageFormat& format) {
   config.storage = format.type;

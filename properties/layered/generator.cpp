@@ -20,8 +20,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kLayersOfUnequalLength,
                               kPinnedAddressHeld, kAdvanceRefused, kSecondAppendOfATokenRefused,
                               kFiveLayers, kRowsOfAThousandCells, kBeyondAThousandTokens,
                               kBeyondSixteenCaches, kClearedBeyondOneByte, kCountedBeyondTwoBytes,
-                              kClonedThenBothGrown, kClearedClonedAndGrown, kAdvancedBeyondOneByte,
-                              kEightBitFloats, kRowsOfCodes, kGroupsCutShort, kOddRows)
+                              kClonedThenBothGrown, kClearedClonedAndGrown, kAdvancedBeyondOneByte)
 
 constexpr std::uint64_t kMostLayers = 9;
 constexpr std::int64_t kMostHeads = 9;
@@ -256,12 +255,8 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
   // The storage type of an entry.
   void saw_stored(const Append& append, const Known& known) {
     if (append.k.elements() == 0) return;
-    if (dtype_bytes(dtype_of(storage_.type)) == 1) reach(Label::kEightBitFloats);
-    if (odd_rows_) reach(Label::kOddRows);
-    if (!in_groups(storage_.type)) return;
-    reach(Label::kRowsOfCodes);
-    const auto dim = static_cast<std::int64_t>(known.geometry.head_dim);
-    if (dim > storage_.group && dim % storage_.group != 0) reach(Label::kGroupsCutShort);
+    reach_stored(storage_, static_cast<std::int64_t>(known.geometry.head_dim), odd_rows_,
+                 [&](StorageLabel label) { reach(label); });
   }
   // What an engine does next in a long life: a layer's row, an advance, or all over again.
   Op next_of_token() {
@@ -360,10 +355,10 @@ GeneratedCase make_case(const CaseTerms& terms) {
 }  // namespace
 
 std::vector<Generator> generators() {
-  return {script_generator<Label>(
+  return {with_storage_labels(script_generator<Label>(
       vector_kind(), make_case,
       {Label::kLayersOfUnequalLength, Label::kWrongLengthStored, Label::kAdvancedBeyondOneByte},
-      {Label::kAdvanceRefused, Label::kSecondAppendOfATokenRefused})};
+      {Label::kAdvanceRefused, Label::kSecondAppendOfATokenRefused}))};
 }
 
 }  // namespace kvo::layered

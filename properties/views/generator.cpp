@@ -96,7 +96,7 @@ std::vector<Generator> generators() {
     const auto sizes = label_texts_but<SizeLabel>({});
     labels->insert(labels->end(), sizes.begin(), sizes.end());
   }
-  return {std::move(made)};
+  return {with_storage_labels(std::move(made))};
 }
 
 }  // namespace kvo::views

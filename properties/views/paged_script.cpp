@@ -157,12 +157,7 @@ std::optional<Op> PagedScript::pack_much(std::size_t number) {
 void PagedScript::saw(const New& made, const Observation& seen) {
   if (seen.error) return;
   known_[made.cache.value_or(0)] = fresh();
-  const auto& [type, group, offset] = options_.storage;
-  if (type == StorageType::kF16) reach(Label::kHalves);
-  if (dtype_bytes(dtype_of(type)) == 1) reach(Label::kEightBitFloats);
-  if (in_groups(type)) reach(Label::kRowsOfCodes);
-  const std::int64_t dim = options_.head_dim;
-  if (in_groups(type) && dim > group && dim % group != 0) reach(Label::kGroupsCutShort);
+  if (options_.storage.type == StorageType::kF16) reach(Label::kHalves);
   const auto gpus = std::ranges::count(options_.devices, Device::kGpu, &Placement::device);
   if (gpus > 0 && gpus < options_.num_layers) reach(Label::kMixedDevices);
 }
@@ -199,7 +194,9 @@ void PagedScript::saw(const Append& append, const Observation& seen) {
     dry_ = true;
     if (draw().percent(50)) plan(Free{number()});
   }
-  if (!seen.error && odd_rows_ && append.k.elements() > 0) reach(Label::kOddRows);
+  if (!seen.error && append.k.elements() > 0)
+    reach_stored(options_.storage, options_.head_dim, odd_rows_,
+                 [&](StorageLabel label) { reach(label); });
   if (!seen.error) appended(*there, append, seen.as<Append::Returns>());
 }
 

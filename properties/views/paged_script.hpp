@@ -28,11 +28,11 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kFreedTwice, kManyBlocks, kPackedManyBlocks, kNothingPackedOnAGpu, kContiguousInOneBlock,
     kContiguousInManyBlocks, kContiguousRefused, kEarlierViewsLive, kEarlierViewsShowNewRows,
     kEarlierViewsStale, kForkedBetweenBlocks, kForkedInsideABlock, kForkRefused,
-    kForkFoundThePoolDry, kWrittenIntoASharedBlock, kTwoCachesOnOnePool, kHalves, kEightBitFloats,
-    kRowsOfCodes, kGroupsCutShort, kOddRows, kMixedDevices, kAppendsStacked, kRestKept,
-    kViewsCommittedOnly, kViewsOfWholeBlocks, kPackedByLength, kCountedBeyondTwoBytes,
-    kCutToABoundaryAndAppendedAcross, kPackedCutByOneAndPackedAgain, kForkedAndTheFirstFreed,
-    kViewsHeldWhileRowsAreReplaced, kCopiedIntoTheLastBlock, kPackedMoreThanTwoMebibytes)
+    kForkFoundThePoolDry, kWrittenIntoASharedBlock, kTwoCachesOnOnePool, kHalves, kMixedDevices,
+    kAppendsStacked, kRestKept, kViewsCommittedOnly, kViewsOfWholeBlocks, kPackedByLength,
+    kCountedBeyondTwoBytes, kCutToABoundaryAndAppendedAcross, kPackedCutByOneAndPackedAgain,
+    kForkedAndTheFirstFreed, kViewsHeldWhileRowsAreReplaced, kCopiedIntoTheLastBlock,
+    kPackedMoreThanTwoMebibytes)
 
 /// Sizes and counts beyond which something may break.
 BOOST_DEFINE_FIXED_ENUM_CLASS(SizeLabel, std::uint8_t, kFiveLayers, kSixteenBlocksInOneAppend,
