@@ -30,6 +30,10 @@ void reach_stored(const StorageFormat& format, std::int64_t dim, bool odd_rows, 
 /// The generator, which must reach these states, too, in both profiles.
 [[nodiscard]] Generator with_storage_labels(Generator made);
 
+/// What the storage of a case is drawn from: apart from its script, so that no other case changes.
+[[nodiscard]] inline Draw storage_draw(std::uint64_t seed) {
+  return Draw(seed + 0x9E3779B97F4A7C15U);
+}
 /// A type narrower than f32; codes in groups of any size, with an offset or without.
 [[nodiscard]] StorageFormat draw_narrow_storage(Draw& draw);
 

@@ -61,7 +61,7 @@ TEST_P(LostDeviceTest, WhereACallFailsClosingGivesAllMemoryBack) {
     }
     EXPECT_TRUE(simulated->reports().empty()) << simulated->reports().front().text;
   }
-  EXPECT_GT(errors, 20);
+  EXPECT_GT(errors, 10) << "cases of a type that devices store";
 }
 
 INSTANTIATE_TEST_SUITE_P(Caches, LostDeviceTest, testing::ValuesIn(device_caches()),

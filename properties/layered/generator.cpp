@@ -340,8 +340,7 @@ GeneratedCase make_case(const CaseTerms& terms) {
   Config config;
   if (terms.profile == Profile::kOriginal)
     config.build = Draw(~terms.seed).percent(50) ? Build::kDebug : Build::kRelease;
-  // Drawn apart, so that the other cases are what they are without these.
-  Draw draw(terms.seed ^ 0x6E617272U);
+  Draw draw = storage_draw(terms.seed);
   bool odd_rows = false;
   if (draw.percent(20)) {
     set_storage(draw, config, draw_narrow_storage(draw));

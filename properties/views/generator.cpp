@@ -68,11 +68,10 @@ Config drawn_config(std::uint64_t seed, Scale scale) {
   return config;
 }
 
-// Types that hold little, in some cases, and heads that are longer than a group of codes. Drawn
-// apart, so that the other cases are what they are without these.
+// Types that hold little, in some cases, and heads that are longer than a group of codes.
 // Returns  whether rows are to be hard on such types.
 bool store_narrowly(std::uint64_t seed, Scale scale, Config& config) {
-  Draw draw(seed ^ 0x6E617272U);
+  Draw draw = storage_draw(seed);
   if (!draw.percent(20)) return false;
   set_storage(draw, config, draw_narrow_storage(draw));
   constexpr std::int64_t kFewTokens = 64;

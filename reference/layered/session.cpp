@@ -45,6 +45,13 @@ class LayeredSession final : public DispatchSession<LayeredSession, Ops> {
   LayeredSession(MakeCache make, const Behaviour& behaviour)
       : make_(std::move(make)), behaviour_(behaviour) {}
 
+  // A cache whose memory does not know the storage type says nothing about the rules.
+  Observation apply(const Op& op, Probe& probe) override {
+    Observation seen = DispatchSession::apply(op, probe);
+    const bool makes = op.as<New>() != nullptr || op.as<WithCapacity>() != nullptr;
+    seen.unsupported |= makes && seen.failed_with(Code::kNotSupported);
+    return seen;
+  }
   Result<CacheNumber> operator()(const New& op) {
     return add({op.num_layers, op.num_kv_heads, op.head_dim}, std::nullopt);
   }

@@ -42,6 +42,12 @@ class PagedSession final : public DispatchSession<PagedSession, Ops> {
     return caches_.broken_invariant();
   }
 
+  // A cache whose memory does not know the storage type says nothing about the rules.
+  Observation apply(const Op& op, Probe& probe) override {
+    Observation seen = DispatchSession::apply(op, probe);
+    seen.unsupported |= op.as<New>() != nullptr && seen.failed_with(Code::kNotSupported);
+    return seen;
+  }
   Status operator()(const New& op) {
     const std::int64_t number = op.cache.value_or(0);
     if (!caches_.may_have(number)) return caches_.none(number);
