@@ -37,9 +37,11 @@ enum class Kind : std::uint8_t { kKv, kRing };
 
 MakeCaches references() {
   MakeCaches make;
-  make.kv = [](Quirks quirks) { return std::make_unique<KvCache>(quirks); };
-  make.rotating = [](std::int64_t window, Quirks quirks) {
-    return std::make_unique<RotatingCache>(window, quirks);
+  make.kv = [](const StorageFormat& storage, Quirks quirks) {
+    return std::make_unique<KvCache>(storage, quirks);
+  };
+  make.rotating = [](std::int64_t window, const StorageFormat& storage, Quirks quirks) {
+    return std::make_unique<RotatingCache>(window, storage, quirks);
   };
   return make;
 }
@@ -50,7 +52,7 @@ MakeCaches optimized_caches() {
 
 std::unique_ptr<Cache> make(const MakeCaches& maker, Kind kind, std::int64_t window) {
   const Quirks documented(Profile::kDocumented);
-  return kind == Kind::kKv ? maker.kv(documented) : maker.rotating(window, documented);
+  return kind == Kind::kKv ? maker.kv({}, documented) : maker.rotating(window, {}, documented);
 }
 
 Array rows(std::int64_t tokens) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include <boost/describe/enum_to_string.hpp>
+
 #include "cuda/jobs/convert_cells.hpp"
 #include "cuda/jobs/pack_head_major.hpp"
 #include "cuda/jobs/ring_rows.hpp"
@@ -42,6 +44,14 @@ Status holdable(const Array& k, const Array& v) {
       return fail(Code::kNotSupported,
                   "dtype: " + std::string(dtype_name(array->view.dtype)) + " on a device");
   return {};
+}
+
+Status device_stores(const StorageFormat& format) {
+  if (!in_groups(format.type) && dtype_bytes(dtype_of(format.type)) >= sizeof(std::uint16_t))
+    return {};
+  return fail(
+      Code::kNotSupported,
+      std::string("storage: ") + boost::describe::enum_to_string(format.type, "") + " on a device");
 }
 
 // ---- one side ----

@@ -17,6 +17,9 @@ namespace kvo::cuda {
 /// Whether elements are of a type that jobs convert: f32, f16, bf16. Errors  kNotSupported.
 [[nodiscard]] Status holdable(const snapshot::Array& k, const snapshot::Array& v);
 
+/// Whether rows can be stored so: as f32, f16, bf16. Errors  kNotSupported.
+[[nodiscard]] Status device_stores(const StorageFormat& format);
+
 /// The slots of one side, keys or values.
 class DeviceSlots {
  public:

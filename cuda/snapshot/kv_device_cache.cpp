@@ -23,7 +23,7 @@ Status SnapshotKvDeviceCache::fits(const Array& k, const Array& v) const {
   return snapshot::rows_fit({k, v}, sides_.k_form(), sides_.v_form(), quirks_);
 }
 
-Result<std::shared_ptr<const Pair>> SnapshotKvDeviceCache::update(const Array& k, const Array& v) {
+Result<std::shared_ptr<const Pair>> SnapshotKvDeviceCache::add(const Array& k, const Array& v) {
   if (const Status held = holdable(k, v); !held) return held.error();
   if (const Status fit = fits(k, v); !fit) return fit.error();
   auto shown = std::make_shared<Pair>(Pair{k, v});

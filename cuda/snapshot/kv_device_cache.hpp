@@ -15,11 +15,17 @@ namespace kvo::cuda {
 /// calls that can answer none throw as ErrorThrown.
 class SnapshotKvDeviceCache final : public snapshot::Cache {
  public:
-  SnapshotKvDeviceCache(const std::shared_ptr<Device>& device, QuirkSet<snapshot::Quirk> quirks)
-      : quirks_(quirks), sides_(device) {}
+  /// Stores rows in a format that device_stores.
+  SnapshotKvDeviceCache(const std::shared_ptr<Device>& device, const StorageFormat& storage,
+                        QuirkSet<snapshot::Quirk> quirks)
+      : storage_(storage), quirks_(quirks), sides_(device) {}
 
   [[nodiscard]] Result<std::shared_ptr<const snapshot::Pair>> update(
-      const snapshot::Array& k, const snapshot::Array& v) override;
+      const snapshot::Array& k, const snapshot::Array& v) override {
+    const auto rows = snapshot::as_stored(storage_, k, v, quirks_);
+    if (!rows) return rows.error();
+    return add(rows->k, rows->v);
+  }
   [[nodiscard]] std::optional<snapshot::State> state() const override;
   [[nodiscard]] std::int64_t offset() const override { return offset_; }
   void free() override;
@@ -33,10 +39,14 @@ class SnapshotKvDeviceCache final : public snapshot::Cache {
 
  private:
   using Own = RowsSnapshot<SnapshotKvDeviceCache>;
+  /// An update with rows as they are stored.
+  [[nodiscard]] Result<std::shared_ptr<const snapshot::Pair>> add(const snapshot::Array& k,
+                                                                  const snapshot::Array& v);
   [[nodiscard]] Status fits(const snapshot::Array& k, const snapshot::Array& v) const;
   /// One range of two, whose rows are copied if they do not lie behind one another.
   [[nodiscard]] Result<RowRange> joined(const RowRange& first, const RowRange& second) const;
 
+  StorageFormat storage_;
   QuirkSet<snapshot::Quirk> quirks_;
   DeviceSides sides_;
   std::int64_t offset_ = 0;

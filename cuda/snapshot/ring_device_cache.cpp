@@ -9,8 +9,7 @@ using snapshot::Pair;
 using snapshot::Quirk;
 using snapshot::SnapshotPtr;
 
-Result<std::shared_ptr<const Pair>> SnapshotRingDeviceCache::update(const Array& k,
-                                                                    const Array& v) {
+Result<std::shared_ptr<const Pair>> SnapshotRingDeviceCache::add(const Array& k, const Array& v) {
   if (const Status held = holdable(k, v); !held) return held.error();
   const Status fit = snapshot::rows_fit({k, v}, sides_.k_form(), sides_.v_form(), quirks_);
   if (!fit) return fit.error();

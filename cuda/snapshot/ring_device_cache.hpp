@@ -17,12 +17,20 @@ namespace kvo::cuda {
 /// they see is overwritten. Errors as those of SnapshotKvDeviceCache.
 class SnapshotRingDeviceCache final : public snapshot::Cache {
  public:
+  /// Stores rows in a format that device_stores.
   SnapshotRingDeviceCache(const std::shared_ptr<Device>& device, std::int64_t window,
-                          QuirkSet<snapshot::Quirk> quirks)
-      : window_(window), quirks_(quirks), sides_(device, std::max<std::int64_t>(window, 1)) {}
+                          const StorageFormat& storage, QuirkSet<snapshot::Quirk> quirks)
+      : window_(window),
+        storage_(storage),
+        quirks_(quirks),
+        sides_(device, std::max<std::int64_t>(window, 1)) {}
 
   [[nodiscard]] Result<std::shared_ptr<const snapshot::Pair>> update(
-      const snapshot::Array& k, const snapshot::Array& v) override;
+      const snapshot::Array& k, const snapshot::Array& v) override {
+    const auto rows = snapshot::as_stored(storage_, k, v, quirks_);
+    if (!rows) return rows.error();
+    return add(rows->k, rows->v);
+  }
   [[nodiscard]] std::optional<snapshot::State> state() const override;
   [[nodiscard]] std::int64_t offset() const override { return offset_; }
   void free() override;
@@ -36,8 +44,12 @@ class SnapshotRingDeviceCache final : public snapshot::Cache {
 
  private:
   using Own = RowsSnapshot<SnapshotRingDeviceCache>;
+  /// An update with rows as they are stored.
+  [[nodiscard]] Result<std::shared_ptr<const snapshot::Pair>> add(const snapshot::Array& k,
+                                                                  const snapshot::Array& v);
 
   std::int64_t window_;
+  StorageFormat storage_;
   QuirkSet<snapshot::Quirk> quirks_;
   DeviceSides sides_;
   std::int64_t offset_ = 0;

@@ -17,14 +17,15 @@ std::vector<Subject> snapshot_subjects(const std::string& variant, const OpenDev
       using Quirks = QuirkSet<snapshot::Quirk>;
       const snapshot::MakeCaches make{
           .kv =
-              [device](Quirks quirks) {
-                return std::make_unique<SnapshotKvDeviceCache>(device, quirks);
+              [device](const StorageFormat& storage, Quirks quirks) {
+                return std::make_unique<SnapshotKvDeviceCache>(device, storage, quirks);
               },
           .rotating =
-              [device](std::int64_t window, Quirks quirks) {
-                return std::make_unique<SnapshotRingDeviceCache>(device, window, quirks);
+              [device](std::int64_t window, const StorageFormat& storage, Quirks quirks) {
+                return std::make_unique<SnapshotRingDeviceCache>(device, window, storage, quirks);
               },
-          .recurrent = nullptr};
+          .recurrent = nullptr,
+          .stores = device_stores};
       return snapshot::make_subjects(variant, "rows on a device, shared with snapshots",
                                      make)[kind];
     };

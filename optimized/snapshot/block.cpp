@@ -92,7 +92,8 @@ snapshot::Array RowRange::array() const {
                    {form.heads * form.dim, form.dim, form.elements(), 1},
                    form.type,
                    block ? block->row(begin) : nullptr},
-          .memory = block};
+          .memory = block,
+          .codes = form.codes};
 }
 
 RowRange RowRange::part(std::int64_t from, std::int64_t to) const {

@@ -35,9 +35,11 @@ constexpr std::int64_t kBytesOfAToken = 2 * kHeads * 2 * std::int64_t{sizeof(flo
 
 class Caches : public testing::Test {
  protected:
-  [[nodiscard]] std::unique_ptr<Cache> kv() const { return make_.kv(kDocumented); }
+  [[nodiscard]] std::unique_ptr<Cache> kv(const StorageFormat& storage = {}) const {
+    return make_.kv(storage, kDocumented);
+  }
   [[nodiscard]] std::unique_ptr<Cache> ring(std::int64_t window) const {
-    return make_.rotating(window, kDocumented);
+    return make_.rotating(window, {}, kDocumented);
   }
   [[nodiscard]] std::int64_t live_tokens() const {
     EXPECT_EQ(live_->now() % kBytesOfAToken, 0);
@@ -184,6 +186,33 @@ TEST_F(Caches, ASnapshotRestoredWhereItIsCopiesNothing) {
   EXPECT_TRUE(cache->restore(end, 10).value());
   EXPECT_EQ(shown(*cache->state()->first), (std::vector{0, 1, 2, 3, 4, 55, 6, 7, 8, 9}));
   EXPECT_EQ(shown(end->content().first), (std::vector{6, 7, 8, 9}));
+}
+
+TEST_F(Caches, CodesCostWhatTheyTake) {
+  const StorageFormat storage{StorageType::kQ4, 32, true};
+  constexpr std::int64_t kRow = 16 + 4 + 1 + 4;  // of 33 elements
+  {
+    const auto cache = kv(storage);
+    add(*cache, 0, 10, 33);
+    add(*cache, 10, 1, 33);
+    EXPECT_EQ(live_->now(), 11 * 2 * kHeads * kRow);
+    const SnapshotPtr kept = cache->snapshot(4).value();
+    EXPECT_EQ(snapshot::size_of(kept), 7 * 2 * kHeads * kRow);
+    EXPECT_EQ(snapshot::shown(kept->content().first).shape, (Shape{1, kHeads, 7, 33}));
+  }
+  EXPECT_EQ(live_->now(), 0);
+}
+
+// Only with a quirk: values without keys come back as they are stored, from memory of the encoder.
+TEST_F(Caches, EncodedRowsThatSomebodyKeepsDoNotChange) {
+  QuirkSet<Quirk> silent(Profile::kDocumented);
+  silent.add(Quirk::kMisfitIsSilent);
+  const auto cache = make_.kv({StorageType::kQ8}, silent);
+  const auto seen = cache->update(tokens(0, 0), tokens(5, 2));
+  ASSERT_TRUE(seen.has_value());
+  const Tensor before = snapshot::shown((*seen)->v);
+  add(*cache, 70, 3);
+  EXPECT_EQ(snapshot::shown((*seen)->v), before);
 }
 
 TEST_F(Caches, WhatDoesNotFitInMemoryIsRefused) {

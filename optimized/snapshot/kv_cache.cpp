@@ -21,7 +21,7 @@ Status SnapshotKvCache::fits(const Array& k, const Array& v) const {
   return snapshot::rows_fit({k, v}, k_form, v_form, quirks_);
 }
 
-Result<std::shared_ptr<const Pair>> SnapshotKvCache::update(const Array& k, const Array& v) {
+Result<std::shared_ptr<const Pair>> SnapshotKvCache::add(const Array& k, const Array& v) {
   auto shown = std::make_shared<Pair>();
   // Most tokens come one by one and find room.
   if (slots_.take_in_place(offset_, k, v)) {

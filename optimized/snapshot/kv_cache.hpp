@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "optimized/snapshot/row_encoder.hpp"
 #include "optimized/snapshot/rows_snapshot.hpp"
 #include "optimized/snapshot/slots.hpp"
 
@@ -13,11 +14,17 @@ namespace kvo::optimized {
 
 class SnapshotKvCache final : public snapshot::Cache {
  public:
-  SnapshotKvCache(QuirkSet<snapshot::Quirk> quirks, const LiveBytesPtr& live)
-      : quirks_(quirks), live_(live), slots_(live) {}
+  SnapshotKvCache(const StorageFormat& storage, QuirkSet<snapshot::Quirk> quirks,
+                  const LiveBytesPtr& live)
+      : encoder_(storage), quirks_(quirks), live_(live), slots_(live) {}
 
   [[nodiscard]] Result<std::shared_ptr<const snapshot::Pair>> update(
-      const snapshot::Array& k, const snapshot::Array& v) override;
+      const snapshot::Array& k, const snapshot::Array& v) override {
+    if (!encoder_.encodes()) return add(k, v);
+    const auto rows = encoder_.encoded(k, v, quirks_);
+    if (!rows) return rows.error();
+    return add(rows->k, rows->v);
+  }
   [[nodiscard]] std::optional<snapshot::State> state() const override;
   [[nodiscard]] std::int64_t offset() const override { return offset_; }
   void free() override;
@@ -31,9 +38,13 @@ class SnapshotKvCache final : public snapshot::Cache {
 
  private:
   using Own = RowsSnapshot<SnapshotKvCache>;
+  /// An update with rows as they are stored.
+  [[nodiscard]] Result<std::shared_ptr<const snapshot::Pair>> add(const snapshot::Array& k,
+                                                                  const snapshot::Array& v);
   [[nodiscard]] Status fits(const snapshot::Array& k, const snapshot::Array& v) const;
   [[nodiscard]] RowRange joined(const RowRange& first, const RowRange& second) const;
 
+  RowEncoder encoder_;
   QuirkSet<snapshot::Quirk> quirks_;
   LiveBytesPtr live_;
   SlotsPair slots_;

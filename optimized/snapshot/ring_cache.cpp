@@ -9,7 +9,7 @@ using snapshot::Pair;
 using snapshot::Quirk;
 using snapshot::SnapshotPtr;
 
-Result<std::shared_ptr<const Pair>> SnapshotRingCache::update(const Array& k, const Array& v) {
+Result<std::shared_ptr<const Pair>> SnapshotRingCache::add(const Array& k, const Array& v) {
   auto shown = std::make_shared<Pair>();
   // Most tokens come one by one, and take a slot that nobody else sees.
   const std::int64_t slot = idx_ < window_ ? idx_ : 0;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "optimized/snapshot/row_encoder.hpp"
 #include "optimized/snapshot/rows_snapshot.hpp"
 #include "optimized/snapshot/slots.hpp"
 
@@ -15,11 +16,20 @@ namespace kvo::optimized {
 
 class SnapshotRingCache final : public snapshot::Cache {
  public:
-  SnapshotRingCache(std::int64_t window, QuirkSet<snapshot::Quirk> quirks, const LiveBytesPtr& live)
-      : window_(window), quirks_(quirks), slots_(live, std::max<std::int64_t>(window, 1)) {}
+  SnapshotRingCache(std::int64_t window, const StorageFormat& storage,
+                    QuirkSet<snapshot::Quirk> quirks, const LiveBytesPtr& live)
+      : window_(window),
+        encoder_(storage),
+        quirks_(quirks),
+        slots_(live, std::max<std::int64_t>(window, 1)) {}
 
   [[nodiscard]] Result<std::shared_ptr<const snapshot::Pair>> update(
-      const snapshot::Array& k, const snapshot::Array& v) override;
+      const snapshot::Array& k, const snapshot::Array& v) override {
+    if (!encoder_.encodes()) return add(k, v);
+    const auto rows = encoder_.encoded(k, v, quirks_);
+    if (!rows) return rows.error();
+    return add(rows->k, rows->v);
+  }
   [[nodiscard]] std::optional<snapshot::State> state() const override;
   [[nodiscard]] std::int64_t offset() const override { return offset_; }
   void free() override;
@@ -33,7 +43,11 @@ class SnapshotRingCache final : public snapshot::Cache {
 
  private:
   using Own = RowsSnapshot<SnapshotRingCache>;
+  /// An update with rows as they are stored.
+  [[nodiscard]] Result<std::shared_ptr<const snapshot::Pair>> add(const snapshot::Array& k,
+                                                                  const snapshot::Array& v);
   std::int64_t window_;
+  RowEncoder encoder_;
   QuirkSet<snapshot::Quirk> quirks_;
   SlotsPair slots_;
   std::int64_t offset_ = 0;

@@ -37,6 +37,7 @@ void Slots::show(std::int64_t end, Array& out) const {
   view.dtype = form_->type;
   view.data = block_ ? block_->row(begin_) : nullptr;
   out.memory = block_;
+  out.codes = form_->codes;
 }
 
 SlotsChange Slots::change() const {

@@ -12,10 +12,13 @@ namespace kvo::optimized {
 
 snapshot::MakeCaches snapshot_caches(const LiveBytesPtr& live) {
   using Quirks = QuirkSet<snapshot::Quirk>;
-  return {.kv = [live](Quirks quirks) { return std::make_unique<SnapshotKvCache>(quirks, live); },
+  return {.kv =
+              [live](const StorageFormat& storage, Quirks quirks) {
+                return std::make_unique<SnapshotKvCache>(storage, quirks, live);
+              },
           .rotating =
-              [live](std::int64_t window, Quirks quirks) {
-                return std::make_unique<SnapshotRingCache>(window, quirks, live);
+              [live](std::int64_t window, const StorageFormat& storage, Quirks quirks) {
+                return std::make_unique<SnapshotRingCache>(window, storage, quirks, live);
               },
           .recurrent =
               [](const snapshot::StateSizes& sizes, Quirks quirks) {

@@ -141,8 +141,9 @@ std::vector<Fault> trie_faults() {
 const std::vector<Fault>& faults() {
   static const std::vector<Fault> kFaults = [] {
     std::vector<Fault> all = row_faults();
-    for (const auto& more : {ring_faults(), state_faults(), trie_faults(), shared_rows_faults(),
-                             optimized_rows_faults(), optimized_trie_faults()})
+    for (const auto& more :
+         {ring_faults(), state_faults(), trie_faults(), shared_rows_faults(), stored_rows_faults(),
+          optimized_rows_faults(), optimized_trie_faults()})
       all.insert(all.end(), more.begin(), more.end());
     return all;
   }();

@@ -16,6 +16,9 @@ namespace kvo::snapshot {
 /// Those of them in the optimized caches of rows and states.
 [[nodiscard]] std::vector<seeding::Fault> optimized_rows_faults();
 
+/// Those of them by which rows are stored in narrow types.
+[[nodiscard]] std::vector<seeding::Fault> stored_rows_faults();
+
 /// Those of them in the optimized prefix trie.
 [[nodiscard]] std::vector<seeding::Fault> optimized_trie_faults();
 

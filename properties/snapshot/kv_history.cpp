@@ -11,7 +11,8 @@ namespace {
 
 class KvHistory final : public LayerHistory {
  public:
-  explicit KvHistory(QuirkSet<Quirk> quirks) : LayerHistory(quirks) {}
+  KvHistory(const RowsConfig& config, QuirkSet<Quirk> quirks)
+      : LayerHistory(quirks, storage_of(config)) {}
 
   [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
     Words words;
@@ -23,6 +24,7 @@ class KvHistory final : public LayerHistory {
  private:
   using LayerHistory::saw;
   Words saw(const New& /*op*/, const Observation& seen) {
+    if (!can_store()) return must_fail(Code::kOutOfRange, seen);
     begun_ = true;
     clear();
     return must_succeed(seen);
@@ -79,15 +81,15 @@ Words KvHistory::saw(const Update& op, const Observation& seen) {
   if (!begun_ || op.k.dtype == DType::kI32 || op.v.dtype == DType::kI32)
     return must_fail(Code::kPrecondition, seen);
   const bool silent = has(Quirk::kMisfitIsSilent);
-  if (op.k.shape.size() != kArrayAxes || op.v.shape.size() != kArrayAxes)
+  if (op.k.shape.size() != kArrayAxes || op.v.shape.size() != kArrayAxes || takes_not(op))
     return must_fail(silent ? Code::kPrecondition : Code::kBadShape, seen);
   if (unknown_) return skip();
   if (!are_rows(op.k, op.v)) return silent ? lost_track() : must_fail(Code::kBadShape, seen);
-  const TokenRows rows = TokenRows::of(op.k, op.v);
+  const TokenRows rows = TokenRows::of(as_shown(op.k), as_shown(op.v));
   if (live_ && !live_->alike(rows)) return silent ? lost_track() : must_fail(Code::kBadShape, seen);
   if (rows.count() == 0 && !live_) {
     if (has(Quirk::kNothingMakesABuffer)) return lost_track();
-    return must_show(Update::Returns{op.k, op.v, number}, seen);
+    return must_show(Update::Returns{rows.k.shown(), rows.v.shown(), number}, seen);
   }
   if (widens(rows)) {
     if (!has(Quirk::kTypeWidens)) return must_fail(Code::kBadShape, seen);
@@ -123,7 +125,7 @@ Words KvHistory::saw(const Take& op, const Observation& seen) {
   const Numbered want{.handle = next_number(),
                       .from = from,
                       .to = offset(),
-                      .size = kept.rows->bytes(),
+                      .size = bytes_of(*kept.rows),
                       .k = kept.rows->k.shown(),
                       .v = kept.rows->v.shown()};
   remember(want, std::move(kept));
@@ -202,7 +204,7 @@ Words KvHistory::saw(const Merge& op, const Observation& seen) {
   const Numbered want{.handle = next_number(),
                       .from = parent.kept->contents.from,
                       .to = child.kept->contents.to,
-                      .size = kept.rows->bytes(),
+                      .size = bytes_of(*kept.rows),
                       .k = kept.rows->k.shown(),
                       .v = kept.rows->v.shown()};
   parent.kept->life = child.kept->life = Kept::Life::kClosed;
@@ -237,7 +239,7 @@ Words KvHistory::saw(const Split& op, const Observation& seen) {
     Numbered one{.handle = next_number(),
                  .from = from,
                  .to = to,
-                 .size = kept.rows->bytes(),
+                 .size = bytes_of(*kept.rows),
                  .k = kept.rows->k.shown(),
                  .v = kept.rows->v.shown()};
     remember(one, std::move(kept));
@@ -250,8 +252,8 @@ Words KvHistory::saw(const Split& op, const Observation& seen) {
 
 }  // namespace
 
-std::unique_ptr<Oracle> kv_history(QuirkSet<Quirk> quirks) {
-  return std::make_unique<KvHistory>(quirks);
+std::unique_ptr<Oracle> kv_history(const RowsConfig& config, QuirkSet<Quirk> quirks) {
+  return std::make_unique<KvHistory>(config, quirks);
 }
 
 }  // namespace kvo::snapshot

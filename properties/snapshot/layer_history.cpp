@@ -24,6 +24,26 @@ LayerHistory::Used LayerHistory::use(const Nullable<std::int64_t>& number) {
   return {.kept = &kept, .unknown = kept.life == Kept::Life::kUnknown};
 }
 
+Tensor LayerHistory::as_shown(const Tensor& rows) const {
+  if (storage_.type == StorageType::kF32) return rows;
+  Tensor shown = make_tensor(rows.shape, dtype_of(storage_.type));
+  const auto dim = static_cast<std::size_t>(rows.shape.back());
+  const std::size_t element = dtype_bytes(shown.dtype);
+  for (std::size_t at = 0; at < rows.floats().size(); at += dim)
+    show_stored(storage_, rows.floats().subspan(at, dim), shown.bytes.data() + at * element);
+  return shown;
+}
+
+std::int64_t LayerHistory::bytes_of(const TokenRows& rows) const {
+  if (!in_groups(storage_.type)) return rows.bytes();
+  const auto row = [&](const Side& side) {
+    return side.shape[0] * side.shape[1] *
+           static_cast<std::int64_t>(
+               stored_bytes(storage_, static_cast<std::size_t>(side.shape[3])));
+  };
+  return rows.count() * (row(rows.k) + row(rows.v));
+}
+
 void LayerHistory::remember(const Numbered& seen, Kept kept) {
   if (!seen.handle.has_value() || *seen.handle != next_number()) return;
   kept.contents = contents_of(seen);

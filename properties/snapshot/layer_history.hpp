@@ -69,7 +69,8 @@ struct Kept {  // NOLINT(bugprone-exception-escape): as Tensor
 /// The history of a case with one layer cache: what does not depend on its kind.
 class LayerHistory : public JudgedAnswers {
  protected:
-  explicit LayerHistory(QuirkSet<Quirk> quirks) : quirks_(quirks) {}
+  explicit LayerHistory(QuirkSet<Quirk> quirks, const StorageFormat& storage = {})
+      : quirks_(quirks), storage_(storage) {}
 
   /// A number as an operation uses it.
   struct Used {
@@ -81,6 +82,17 @@ class LayerHistory : public JudgedAnswers {
   [[nodiscard]] bool has(Quirk quirk) const { return quirks_.has(quirk); }
   [[nodiscard]] Code closed_code() const { return closed_error(quirks_).code; }
   [[nodiscard]] std::int64_t next_number() const { return std::ssize(snapshots_) + 1; }
+  /// Whether a cache can be made that stores rows as the case says.
+  [[nodiscard]] bool can_store() const { return kvo::check(storage_).has_value(); }
+  /// Whether rows are of a type that is not taken: only f32 is encoded.
+  [[nodiscard]] bool takes_not(const Update& op) const {
+    return storage_.type != StorageType::kF32 &&
+           (op.k.dtype != DType::kF32 || op.v.dtype != DType::kF32);
+  }
+  /// Rows of four axes, which are taken, as the cache shows them.
+  [[nodiscard]] Tensor as_shown(const Tensor& rows) const;
+  /// Bytes that are held of rows (MR-A7).
+  [[nodiscard]] std::int64_t bytes_of(const TokenRows& rows) const;
   /// Gives a snapshot that was shown the next number; nothing where the number is another.
   void remember(const Numbered& seen, Kept kept);
   [[nodiscard]] Kept& known(std::int64_t number) {
@@ -106,6 +118,7 @@ class LayerHistory : public JudgedAnswers {
   };
 
   QuirkSet<Quirk> quirks_;
+  StorageFormat storage_;
   std::vector<Kept> snapshots_ = {};
   std::map<std::int64_t, KeptPair> pairs_ = {};
 };
@@ -115,8 +128,9 @@ class LayerHistory : public JudgedAnswers {
 [[nodiscard]] Contents contents_of(const Numbered& seen);
 
 // One for each kind.
-[[nodiscard]] std::unique_ptr<Oracle> kv_history(QuirkSet<Quirk> quirks);
-[[nodiscard]] std::unique_ptr<Oracle> ring_history(std::int64_t window, QuirkSet<Quirk> quirks);
+[[nodiscard]] std::unique_ptr<Oracle> kv_history(const RowsConfig& config, QuirkSet<Quirk> quirks);
+[[nodiscard]] std::unique_ptr<Oracle> ring_history(const RowsConfig& config,
+                                                   QuirkSet<Quirk> quirks);
 [[nodiscard]] std::unique_ptr<Oracle> state_history(const RecurrentConfig& config,
                                                     QuirkSet<Quirk> quirks);
 

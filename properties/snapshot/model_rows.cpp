@@ -1,10 +1,13 @@
 #include "properties/snapshot/model_rows.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cstring>
 #include <set>
-#include <span>
 #include <utility>
+
+#include "reference/contract/values/strided_view.hpp"
 
 namespace kvo::snapshot {
 namespace {
@@ -12,69 +15,98 @@ namespace {
 using WrongRows = std::optional<std::string>;
 
 // A tensor of one sequence, head and element a token.
-bool is_column(const Tensor& tensor) {
-  return tensor.dtype == DType::kF32 && tensor.shape.size() == 4 && tensor.shape[0] == 1 &&
-         tensor.shape[1] == 1 && tensor.shape[3] == 1;
+bool is_column(const LayerPlan& layer, const Tensor& tensor) {
+  return tensor.dtype == dtype_of(layer.storage.type) && tensor.shape.size() == 4 &&
+         tensor.shape[0] == 1 && tensor.shape[1] == 1 && tensor.shape[3] == 1;
 }
 
-// The key of the token at a position, counted from 1.
-WrongRows wrong_key(float key, float position, const Tokens& path) {
-  const auto at = static_cast<std::int64_t>(position);
-  if (at < 1 || static_cast<float>(at) != position)
-    return "value " + std::to_string(position) + " is no position";
-  if (at > std::ssize(path)) return std::nullopt;
-  const std::int32_t token = path[static_cast<std::size_t>(at - 1)];
-  if (static_cast<float>(token) == key) return std::nullopt;
-  return "token " + std::to_string(token) + " at position " + std::to_string(at - 1) + " has key " +
-         std::to_string(key);
+// Whether a row of a column shows a number, as the layer stores it.
+bool shows(const LayerPlan& layer, const Tensor& column, std::int64_t row, std::int64_t number) {
+  const std::array given{static_cast<float>(number)};
+  std::array<std::byte, sizeof(float)> want{};
+  show_stored(layer.storage, given, want.data());
+  const std::size_t bytes = dtype_bytes(column.dtype);
+  return std::memcmp(column.bytes.data() + static_cast<std::size_t>(row) * bytes, want.data(),
+                     bytes) == 0;
+}
+
+// What a row shows.
+std::string shown_in(const Tensor& column, std::int64_t row) {
+  const std::size_t at = static_cast<std::size_t>(row) * dtype_bytes(column.dtype);
+  return std::to_string(load_element(column.dtype, column.bytes.data() + at));
+}
+
+// Whether row `row` is that of a position, counted from 1; what lies behind the path has any key.
+bool is_row(const LayerPlan& layer, const Tensor& k, const Tensor& v, std::int64_t row,
+            std::int64_t position, const Tokens& path) {
+  return shows(layer, v, row, position) &&
+         (position > std::ssize(path) ||
+          shows(layer, k, row, path[static_cast<std::size_t>(position - 1)]));
+}
+
+// Words if it is not.
+WrongRows wrong_row(const LayerPlan& layer, const Tensor& k, const Tensor& v, std::int64_t row,
+                    std::int64_t position, const Tokens& path) {
+  if (is_row(layer, k, v, row, position, path)) return std::nullopt;
+  if (!shows(layer, v, row, position))
+    return "row " + std::to_string(row) + " has value " + shown_in(v, row);
+  const std::int32_t token = path[static_cast<std::size_t>(position - 1)];
+  return "token " + std::to_string(token) + " at position " + std::to_string(position - 1) +
+         " has key " + shown_in(k, row);
 }
 
 // Tokens [from, from + rows) in order.
-WrongRows wrong_range(const Tensor& k, const Tensor& v, std::int64_t from, std::int64_t to,
-                      const Tokens& path) {
-  if (!is_column(k) || !is_column(v) || k.shape[2] != to - from || v.shape[2] != to - from)
+WrongRows wrong_range(const LayerPlan& layer, const Tensor& k, const Tensor& v, std::int64_t from,
+                      std::int64_t to, const Tokens& path) {
+  if (!is_column(layer, k) || !is_column(layer, v) || k.shape[2] != to - from ||
+      v.shape[2] != to - from)
     return "rows are not " + std::to_string(to - from) + " tokens";
-  for (std::int64_t i = 0; i < to - from; ++i) {
-    const float position = v.floats()[static_cast<std::size_t>(i)];
-    if (position != static_cast<float>(from + i + 1))
-      return "row " + std::to_string(i) + " has value " + std::to_string(position);
-    if (auto words = wrong_key(k.floats()[static_cast<std::size_t>(i)], position, path))
-      return words;
-  }
+  for (std::int64_t i = 0; i < to - from; ++i)
+    if (auto words = wrong_row(layer, k, v, i, from + i + 1, path)) return words;
   return std::nullopt;
 }
 
 // As many as the window and in order of time, which goes round.
-WrongRows wrong_order(const LayerPlan& ring, std::span<const float> positions, std::int64_t to,
-                      std::optional<std::int64_t> idx) {
-  const auto count = std::ssize(positions);
+WrongRows wrong_order(const LayerPlan& ring, const Contents& contents, const Tokens& path) {
+  const std::int64_t count = contents.v->shape[2];
+  const std::int64_t to = *contents.to;
   if (count < std::min(to, ring.window) || count > to)
     return std::to_string(count) + " rows of " + std::to_string(to) + " tokens";
   if (count == 0) return std::nullopt;
-  const std::int64_t oldest = to - count + 1;
-  std::int64_t first = static_cast<std::int64_t>(positions.front()) - oldest;
-  if (idx) first = (count - *idx % count) % count;
-  for (std::int64_t i = 0; i < count; ++i)
-    if (positions[static_cast<std::size_t>(i)] != static_cast<float>(oldest + (first + i) % count))
-      return "rows are not in the order of time";
+  const auto wrong_from = [&](std::int64_t first) -> WrongRows {
+    for (std::int64_t i = 0; i < count; ++i)
+      if (auto words = wrong_row(ring, *contents.k, *contents.v, i,
+                                 to - count + 1 + (first + i) % count, path))
+        return words;
+    return std::nullopt;
+  };
+  if (contents.idx) return wrong_from((count - *contents.idx % count) % count);
+  WrongRows words;
+  for (std::int64_t first = 0; first < count; ++first)
+    if (words = wrong_from(first); !words) break;
+  return words;
+}
+
+// Each row is that of some token before the end. Which one, f32 tells: there none is twice.
+WrongRows wrong_rows_left(const LayerPlan& ring, const Contents& contents, const Tokens& path) {
+  std::set<std::int64_t> seen;
+  for (std::int64_t i = 0; i < contents.v->shape[2]; ++i) {
+    std::int64_t position = *contents.to;
+    while (position > 0 && !is_row(ring, *contents.k, *contents.v, i, position, path)) --position;
+    if (position == 0) return "row " + std::to_string(i) + " is that of no token";
+    if (!seen.insert(position).second && ring.storage.type == StorageType::kF32)
+      return "a token is there twice";
+  }
   return std::nullopt;
 }
 
 // The newest tokens before the end, in an order that goes round; with an idx it is known where.
 WrongRows wrong_window(const LayerPlan& ring, const Contents& contents, const Tokens& path) {
-  const Tensor& k = *contents.k;
-  const Tensor& v = *contents.v;
-  const std::int64_t to = *contents.to;
-  if (!is_column(k) || !is_column(v) || k.shape != v.shape) return "rows are no keys and values";
-  const std::span<const float> positions = v.floats();
-  std::set<float> seen;
-  for (std::size_t i = 0; i < positions.size(); ++i) {
-    if (auto words = wrong_key(k.floats()[i], positions[i], path)) return words;
-    if (positions[i] > static_cast<float>(to)) return "a row behind the end";
-    if (!seen.insert(positions[i]).second) return "a token is there twice";
-  }
-  if (ring.may_miss && to > ring.window) return std::nullopt;
-  return wrong_order(ring, positions, to, contents.idx);
+  if (!is_column(ring, *contents.k) || !is_column(ring, *contents.v) ||
+      contents.k->shape != contents.v->shape)
+    return "rows are no keys and values";
+  if (ring.may_miss && *contents.to > ring.window) return wrong_rows_left(ring, contents, path);
+  return wrong_order(ring, contents, path);
 }
 
 WrongRows wrong_sums(const Tensor& conv, const Tensor& delta, const Tokens& fed) {
@@ -109,7 +141,8 @@ std::optional<LayerPlan> LayerPlan::of(const std::string& word) {
 
 std::int64_t LayerPlan::most_bytes(std::int64_t tokens) const {
   if (kind == Kind::kNone || tokens == 0) return 0;
-  return kind == Kind::kState ? kStateBytes : tokens * kRowBytes;
+  if (kind == Kind::kState) return kStateBytes;
+  return tokens * 2 * static_cast<std::int64_t>(stored_bytes(storage, 1));
 }
 
 std::optional<std::string> wrong_state(const LayerPlan& layer, const LayerState& state,
@@ -126,7 +159,7 @@ std::optional<std::string> wrong_state(const LayerPlan& layer, const LayerState&
   if (!first.has_value() || !second.has_value()) return "half a state";
   switch (layer.kind) {
     case LayerPlan::Kind::kKv:
-      return wrong_range(*first, *second, 0, offset, fed);
+      return wrong_range(layer, *first, *second, 0, offset, fed);
     case LayerPlan::Kind::kRing:
       return wrong_window(layer, {.to = offset, .k = *first, .v = *second}, fed);
     case LayerPlan::Kind::kState:
@@ -145,10 +178,13 @@ std::optional<std::string> wrong_snapshot(const LayerPlan& layer, const Contents
   const auto& second = state ? contents.delta : contents.v;
   const auto end = state ? contents.offset : contents.to;
   if (!first || !second || !end || (!state && !contents.from)) return "no rows";
-  if (contents.size != static_cast<std::int64_t>(first->bytes.size() + second->bytes.size()))
+  const bool codes = !state && in_groups(layer.storage.type);
+  const std::size_t element = codes ? stored_bytes(layer.storage, 1) : dtype_bytes(first->dtype);
+  if (contents.size !=
+      (first->elements() + second->elements()) * static_cast<std::int64_t>(element))
     return "its size is not that of its rows";
   if (layer.kind == LayerPlan::Kind::kKv)
-    return wrong_range(*first, *second, *contents.from, *end, path);
+    return wrong_range(layer, *first, *second, *contents.from, *end, path);
   if (layer.kind == LayerPlan::Kind::kRing) return wrong_window(layer, contents, path);
   if (*end > std::ssize(path)) return std::nullopt;
   return wrong_sums(*first, *second, Tokens(path.begin(), path.begin() + *end));

@@ -11,7 +11,7 @@
 
 namespace kvo::snapshot {
 
-inline constexpr std::int64_t kRowBytes = 8;     ///< a key and a value of one element each
+inline constexpr std::int64_t kRowBytes = 8;     ///< a key and a value of one element each, in f32
 inline constexpr std::int64_t kStateBytes = 16;  ///< two of two elements each
 
 /// A layer of a trie's config.
@@ -21,6 +21,7 @@ struct LayerPlan {
   std::int64_t window = 0;
   /// A quirk may have taken rows of a wrapped ring: those that are left must be right.
   bool may_miss = false;
+  StorageFormat storage = {};  ///< of rows
 
   /// Nothing for a word that names no layer.
   [[nodiscard]] static std::optional<LayerPlan> of(const std::string& word);

@@ -20,10 +20,13 @@ namespace kvo::snapshot {
 namespace {
 
 MakeCaches seeded_reference_caches() {
-  return {.kv = [](QuirkSet<Quirk> quirks) { return std::make_unique<seeded::KvCache>(quirks); },
+  return {.kv =
+              [](const StorageFormat& storage, QuirkSet<Quirk> quirks) {
+                return std::make_unique<seeded::KvCache>(storage, quirks);
+              },
           .rotating =
-              [](std::int64_t window, QuirkSet<Quirk> quirks) {
-                return std::make_unique<seeded::RotatingCache>(window, quirks);
+              [](std::int64_t window, const StorageFormat& storage, QuirkSet<Quirk> quirks) {
+                return std::make_unique<seeded::RotatingCache>(window, storage, quirks);
               },
           .recurrent =
               [](const StateSizes& sizes, QuirkSet<Quirk> quirks) {
@@ -35,12 +38,12 @@ MakeCaches seeded_optimized_caches() {
   namespace seeded = optimized::seeded;
   const auto live = std::make_shared<seeded::LiveBytes>();
   return {.kv =
-              [live](QuirkSet<Quirk> quirks) {
-                return std::make_unique<seeded::SnapshotKvCache>(quirks, live);
+              [live](const StorageFormat& storage, QuirkSet<Quirk> quirks) {
+                return std::make_unique<seeded::SnapshotKvCache>(storage, quirks, live);
               },
           .rotating =
-              [live](std::int64_t window, QuirkSet<Quirk> quirks) {
-                return std::make_unique<seeded::SnapshotRingCache>(window, quirks, live);
+              [live](std::int64_t window, const StorageFormat& storage, QuirkSet<Quirk> quirks) {
+                return std::make_unique<seeded::SnapshotRingCache>(window, storage, quirks, live);
               },
           .recurrent =
               [](const StateSizes& sizes, QuirkSet<Quirk> quirks) {

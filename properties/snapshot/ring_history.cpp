@@ -11,8 +11,8 @@ namespace {
 
 class RingHistory final : public LayerHistory {
  public:
-  RingHistory(std::int64_t window, QuirkSet<Quirk> quirks)
-      : LayerHistory(quirks), config_window_(window) {}
+  RingHistory(const RowsConfig& config, QuirkSet<Quirk> quirks)
+      : LayerHistory(quirks, storage_of(config)), config_window_(config.max_size.value_or(0)) {}
 
   [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
     Words words;
@@ -68,6 +68,7 @@ class RingHistory final : public LayerHistory {
 // MR-27: a window of no token.
 Words RingHistory::saw(const New& op, const Observation& seen) {
   const std::int64_t window = op.max_size.value_or(config_window_);
+  if (!can_store()) return must_fail(Code::kOutOfRange, seen);
   if (window < 1 && !has(Quirk::kAnyWindow)) return must_fail(Code::kOutOfRange, seen);
   begun_ = true;
   window_ = window;
@@ -79,12 +80,12 @@ Words RingHistory::saw(const Update& op, const Observation& seen) {
   if (!begun_ || op.k.dtype == DType::kI32 || op.v.dtype == DType::kI32)
     return must_fail(Code::kPrecondition, seen);
   const bool silent = has(Quirk::kMisfitIsSilent);
-  if (op.k.shape.size() != kArrayAxes || op.v.shape.size() != kArrayAxes)
+  if (op.k.shape.size() != kArrayAxes || op.v.shape.size() != kArrayAxes || takes_not(op))
     return must_fail(silent ? Code::kPrecondition : Code::kBadShape, seen);
   const auto number = op.keep.value_or(false) ? std::optional(next_pair()) : std::nullopt;
   remember_pair(seen, op.k.shape[kTokenAxis] > 1 && has(Quirk::kLiveChunk));
   const bool fits = are_rows(op.k, op.v);
-  const TokenRows rows = fits ? TokenRows::of(op.k, op.v) : TokenRows();
+  const TokenRows rows = fits ? TokenRows::of(as_shown(op.k), as_shown(op.v)) : TokenRows();
   if (!fits || (live_ && !live_->alike(rows))) {
     if (!silent) return must_fail(Code::kBadShape, seen);
     offset_ += op.k.shape[kTokenAxis];
@@ -215,7 +216,7 @@ Words RingHistory::saw(const Take& op, const Observation& seen) {
                       .from = op.from,
                       .to = offset_,
                       .idx = idx,
-                      .size = live_->bytes(),
+                      .size = bytes_of(*live_),
                       .k = live_->k.shown(first),
                       .v = live_->v.shown(first)};
   remember(want, std::move(kept));
@@ -258,8 +259,8 @@ Words RingHistory::saw(const Restore& op, const Observation& seen) {
 
 }  // namespace
 
-std::unique_ptr<Oracle> ring_history(std::int64_t window, QuirkSet<Quirk> quirks) {
-  return std::make_unique<RingHistory>(window, quirks);
+std::unique_ptr<Oracle> ring_history(const RowsConfig& config, QuirkSet<Quirk> quirks) {
+  return std::make_unique<RingHistory>(config, quirks);
 }
 
 }  // namespace kvo::snapshot

@@ -8,9 +8,22 @@
 namespace kvo::snapshot {
 namespace {
 
+// Drawn apart, so that a script is much the same with it and without.
+DrawnStorage some_storage(std::uint64_t seed, RowsConfig& config) {
+  Draw draw(seed + 2);
+  if (!draw.percent(25)) return {};
+  const DrawnStorage drawn{draw_narrow_storage(draw), draw.percent(60)};
+  set_storage(draw, config, drawn.format);
+  if (draw.percent(3)) config.group = draw.one_of({0, 1, 48, 256});  // mostly no format
+  return drawn;
+}
+
 GeneratedCase make_kv(const CaseTerms& terms) {
-  return {.setup = {.profile = terms.profile},
-          .ops = std::make_unique<RowsScript>(terms.seed, 0, terms.scale)};
+  RowsConfig config;
+  const DrawnStorage storage = some_storage(terms.seed, config);
+  const bool plain = storage.format.type == StorageType::kF32;
+  return {.setup = {.profile = terms.profile, .config = plain ? Record() : Record::of(config)},
+          .ops = std::make_unique<RowsScript>(terms.seed, 0, storage, terms.scale)};
 }
 
 GeneratedCase make_rotating(const CaseTerms& terms) {
@@ -20,8 +33,10 @@ GeneratedCase make_rotating(const CaseTerms& terms) {
   if (draw.percent(1)) window = kLongestWindow - draw.between(0, 1);
   if (terms.scale == Scale::kLarge) window = draw.edge(8, 513);
   if (terms.scale == Scale::kLong) window = draw.between(1, 5);
-  return {.setup = {.profile = terms.profile, .config = Record::of(RowsConfig{.max_size = window})},
-          .ops = std::make_unique<RowsScript>(terms.seed, window, terms.scale)};
+  RowsConfig config{.max_size = window};
+  const DrawnStorage storage = some_storage(terms.seed, config);
+  return {.setup = {.profile = terms.profile, .config = Record::of(config)},
+          .ops = std::make_unique<RowsScript>(terms.seed, window, storage, terms.scale)};
 }
 
 using L = RowsLabel;

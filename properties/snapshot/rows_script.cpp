@@ -148,6 +148,18 @@ void RowsScript::grow() {
                          DType::kBF16, DType::kF8E4M3});
 }
 
+// Rows are f32, and of codes longer than a group where there are few.
+void RowsScript::narrow() {
+  type_ = DType::kF32;
+  if (!in_groups(storage_.format.type) || is_long() || scale_ == Scale::kLong ||
+      odd_draw_.percent(40))
+    return;
+  batch_ = 1;
+  heads_ = odd_draw_.between(1, 2);
+  k_dim_ = odd_draw_.between(33, 100);
+  v_dim_ = odd_draw_.percent(60) ? k_dim_ : odd_draw_.between(33, 100);
+}
+
 // A long life: a ring goes round, or a cache is rewound and written anew; now and then there is a
 // snapshot for a while.
 Op RowsScript::age() {
@@ -177,13 +189,23 @@ std::pair<Tensor, Tensor> RowsScript::rows(std::int64_t tokens, std::int64_t k_d
                                            std::int64_t v_dim, DType type) {
   auto [k, unused] = tagger_.pair({batch_, heads_, tokens, k_dim});
   auto [spare, v] = tagger_.pair({batch_, heads_, tokens, v_dim});
+  if (storage_.odd_rows) {
+    fill_oddly(odd_draw_, k);
+    fill_oddly(odd_draw_, v);
+  }
   return {of_type(k, type), of_type(v, type)};
 }
 
 void RowsScript::saw_sizes(std::int64_t tokens) {
   pay();
-  if (tokens > 64 && dtype_bytes(type_) == 2 && k_dim_ >= 1) reach(Label::kHalfWordsInRunsOf64);
-  if (dtype_bytes(type_) == 1) reach(Label::kEightBitFloats);
+  const StorageFormat& format = storage_.format;
+  const DType kept = is_narrow() ? dtype_of(format.type) : type_;
+  if (tokens > 64 && dtype_bytes(kept) == 2 && k_dim_ >= 1) reach(Label::kHalfWordsInRunsOf64);
+  if (dtype_bytes(kept) == 1) reach(Label::kEightBitFloats);
+  if (in_groups(format.type)) reach(Label::kRowsOfCodes);
+  if (in_groups(format.type) && k_dim_ > format.group && k_dim_ % format.group != 0)
+    reach(Label::kGroupsCutShort);
+  if (storage_.odd_rows) reach(Label::kOddRows);
   if (offset_ + tokens > 1'024) reach(Label::kMoreThan1024Tokens);
   if (++writes_ > 65'536) reach(Label::kWritesBeyond65536);
   if (heads_ > 4) reach(Label::kFiveHeads);

@@ -13,6 +13,7 @@
 #include <boost/describe/enum.hpp>
 
 #include "properties/campaign/script_generator.hpp"
+#include "properties/campaign/storage.hpp"
 #include "properties/snapshot/handles.hpp"
 #include "reference/contract/values/tags.hpp"
 #include "reference/snapshot/arrays.hpp"
@@ -31,11 +32,19 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(RowsLabel, std::uint8_t, kRewound, kRestored, kRes
                               // Sizes.
                               kMoreThan1024Tokens, kFiveHeads, kHeadsOf64Elements,
                               kHalfWordsInRunsOf64, kEightBitFloats, k65Snapshots,
+                              // Storage.
+                              kRowsOfCodes, kGroupsCutShort, kOddRows,
                               // Long lives.
                               kWritesBeyond65536,
                               // Planned orders.
                               kChangedWhileAway, kMergedHalvesRestored, kRewoundUnderASnapshot,
                               kClosedWhileRestored, kTailsOfTwoSnapshots, kMergedOfTwoShapes)
+
+// How a case stores rows, and of what sort they are.
+struct DrawnStorage {
+  StorageFormat format = {};
+  bool odd_rows = false;
+};
 
 constexpr std::int64_t kMostWindow = 65;
 constexpr std::int64_t kLongestWindow = 4096;
@@ -46,8 +55,10 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
 
  public:
   /// A window of 0: all tokens are kept.
-  RowsScript(std::uint64_t seed, std::int64_t window, Scale scale)
+  RowsScript(std::uint64_t seed, std::int64_t window, const DrawnStorage& storage, Scale scale)
       : ScriptGenerator(seed),
+        storage_(storage),
+        odd_draw_(seed + 1),
         scale_(scale),
         window_(window),
         numbers_pairs_(draw().percent(12) && scale_ != Scale::kLong),
@@ -58,6 +69,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
         type_(draw().percent(75) ? DType::kF32 : DType::kF16) {
     if (draw().percent(6)) type_ = draw().one_of({DType::kF8E4M3, DType::kF8E5M2});
     if (scale_ == Scale::kLarge && !is_long()) grow();
+    if (is_narrow()) narrow();
     if (scale_ != Scale::kLong) return;
     batch_ = heads_ = k_dim_ = v_dim_ = 1;
     plan_often(1);
@@ -93,7 +105,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     return Op::of(Update{std::move(k), std::move(v)});
   }
   Op other_type() {
-    const DType other = type_ == DType::kF32 ? DType::kF16 : DType::kF32;
+    const DType other = type_ == DType::kF32 ? DType::kF16 : DType::kF32;  // a narrow one refuses
     auto [k, v] = rows(draw().between(1, 3), k_dim_, v_dim_, other);
     return Op::of(Update{std::move(k), std::move(v)});
   }
@@ -303,8 +315,10 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
 
   [[nodiscard]] bool is_long() const { return window_ > kMostWindow; }
   [[nodiscard]] std::int64_t width() const { return batch_ * heads_ * std::max(k_dim_, v_dim_); }
+  [[nodiscard]] bool is_narrow() const { return storage_.format.type != StorageType::kF32; }
 
   void grow();
+  void narrow();
   // All rows are shown, copied or looked at.
   void pay() {
     constexpr std::int64_t kAnyCost = 5'000;
@@ -349,6 +363,8 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     return cast;
   }
 
+  DrawnStorage storage_;
+  Draw odd_draw_;  // of odd rows
   Scale scale_;
   std::int64_t window_;
   bool numbers_pairs_;

@@ -149,6 +149,123 @@ TEST(SnapshotRules, AReturnedChunkIsLiveInTheOriginalOnlyMR23) {
   }
 }
 
+// ---- storage ----
+
+const std::array kNarrow{
+    StorageFormat{StorageType::kF16},          StorageFormat{StorageType::kBf16},
+    StorageFormat{StorageType::kF8E4m3},       StorageFormat{StorageType::kF8E5m2},
+    StorageFormat{StorageType::kQ8},           StorageFormat{StorageType::kQ4, 64},
+    StorageFormat{StorageType::kQ8, 32, true}, StorageFormat{StorageType::kQ4, 128, true}};
+
+RowsConfig stored_as(const StorageFormat& format, std::int64_t window = 3) {
+  return {
+      .max_size = window, .storage = format.type, .group = format.group, .offset = format.offset};
+}
+
+// Two heads of 40 elements, none of which is like another.
+Tensor wide_rows(std::int64_t count, float first) {
+  Tensor rows = counting({1, 2, count, 40}, first);
+  for (float& cell : rows.floats()) cell = cell * 1.37F - 60;
+  return rows;
+}
+
+// What a cache shows that stores them row by row.
+Tensor stored_and_shown(const StorageFormat& format, const Tensor& rows) {
+  Tensor shown = make_tensor(rows.shape, dtype_of(format.type));
+  for (std::size_t at = 0; at < rows.floats().size(); at += 40)
+    show_stored(format, rows.floats().subspan(at, 40),
+                shown.bytes.data() + at * dtype_bytes(shown.dtype));
+  return shown;
+}
+
+TEST(SnapshotRules, RowsAreKeptAsTheConfigStoresThem) {
+  for (const Profile profile : kBothProfiles)
+    for (const StorageFormat& format : kNarrow)
+      for (const CacheKind* kind : {&kv_kind(), &rotating_kind()}) {
+        RulesCase cache = fresh(*kind, profile, Record::of(stored_as(format)));
+        const Tensor k = wide_rows(3, 1);
+        const Tensor v = wide_rows(3, 300);
+        EXPECT_EQ(cache.values(Update{k, v}).k, stored_and_shown(format, k));
+        EXPECT_EQ(*(*cache.values(ShowState{}).state)[1], stored_and_shown(format, v));
+        const Numbered taken = cache.values(Take{0});
+        EXPECT_EQ(*taken.k, stored_and_shown(format, k));
+        EXPECT_EQ(*taken.size, 2 * 2 * 3 * static_cast<std::int64_t>(stored_bytes(format, 40)));
+        EXPECT_EQ(cache.code(Free{}), "ok");
+        EXPECT_TRUE(cache.values(Restore{1, 3}).ok);
+        EXPECT_EQ(*(*cache.values(ShowState{}).state)[0], stored_and_shown(format, k));
+      }
+}
+
+// 9 and -2.25 are in steps of 9 / 127 and -9 / 8, which are kept in f16.
+TEST(SnapshotRules, CodesByHand) {
+  const Tensor row = tensor_of({1, 1, 1, 2}, std::vector<float>{9, -2.25F});
+  const auto shown = [&](const StorageFormat& format) {
+    RulesCase cache = fresh(kv_kind(), Profile::kDocumented, Record::of(stored_as(format)));
+    return elements_of(cache.values(Update{row, row}).k);
+  };
+  const float step = 0x1.224p-4F;
+  EXPECT_EQ(shown({StorageType::kQ8}), SeenRows({127 * step, -32 * step}));
+  EXPECT_EQ(shown({StorageType::kQ4}), SeenRows({9, -2.25F})) << "8 and -2 steps of 1.125";
+  EXPECT_EQ(shown({StorageType::kQ4, 32, true}), SeenRows({9, -2.25F})) << "15 steps of 0.75";
+}
+
+TEST(SnapshotRules, ABadFormatIsRefusedWhenTheCacheIsMade) {
+  using Format = StorageFormat;
+  for (const Format& bad : {Format{StorageType::kQ8, 48}, Format{StorageType::kQ4, 0},
+                            Format{StorageType::kF16, 64}, Format{StorageType::kF32, 32, true}}) {
+    for (const CacheKind* kind : {&kv_kind(), &rotating_kind()}) {
+      RulesCase cache(contracts().reference_of(*kind), Profile::kOriginal,
+                      Record::of(stored_as(bad)));
+      EXPECT_EQ(cache.code(New{}), "out_of_range");
+      EXPECT_EQ(cache.code(tokens(1, 1)), "precondition") << "there is no cache";
+    }
+    RulesCase trie(
+        contracts().reference_of(trie_kind()), Profile::kOriginal,
+        Record::of(TrieConfig{
+            .layers = {"kv"}, .storage = bad.type, .group = bad.group, .offset = bad.offset}));
+    EXPECT_EQ(trie.code(NewTrie{}), "out_of_range");
+  }
+}
+
+TEST(SnapshotRules, OnlyF32IsNarrowed) {
+  for (const Profile profile : kBothProfiles)
+    for (const CacheKind* kind : {&kv_kind(), &rotating_kind()}) {
+      RulesCase cache = fresh(*kind, profile, Record::of(stored_as({StorageType::kF16})));
+      const std::string refused = profile == Profile::kOriginal ? "precondition" : "bad_shape";
+      EXPECT_EQ(cache.code(tokens(1, 2, DType::kF16)), refused);
+      EXPECT_EQ(cache.code(tokens(1, 2)), "ok");
+      EXPECT_EQ(cache.code(tokens(3, 1, DType::kBF16)), refused);
+      EXPECT_EQ(state_of(cache), SeenRows({1, 2}));
+    }
+}
+
+// Two groups of a row of 33 elements take as many bytes as those of 34.
+TEST(SnapshotRules, AsManyBytesOfCodesDoNotMakeRowsFitMRA6) {
+  const StorageFormat format{StorageType::kQ4};
+  ASSERT_EQ(stored_bytes(format, 33), stored_bytes(format, 34));
+  for (const CacheKind* kind : {&kv_kind(), &rotating_kind()}) {
+    RulesCase cache = fresh(*kind, Profile::kDocumented, Record::of(stored_as(format)));
+    const Tensor row = counting({1, 1, 1, 33}, 1);
+    const Tensor wider = counting({1, 1, 1, 34}, 1);
+    EXPECT_EQ(cache.code(Update{row, row}), "ok");
+    EXPECT_EQ(cache.code(Update{wider, wider}), "bad_shape");
+  }
+}
+
+TEST(SnapshotRules, ATrieCountsTheBytesOfCodesMRA7) {
+  RulesCase trie(contracts().reference_of(trie_kind()), Profile::kDocumented,
+                 Record::of(TrieConfig{.layers = {"kv", "rotating:8", "recurrent"},
+                                       .storage = StorageType::kQ8,
+                                       .offset = true}));
+  EXPECT_EQ(trie.code(NewTrie{}), "ok");
+  EXPECT_EQ(trie.code(Begin{{1, 2, 3}}), "ok");
+  EXPECT_EQ(trie.code(Feed{{1, 2, 3}}), "ok");
+  EXPECT_EQ(trie.code(CloseSession{}), "ok");
+  EXPECT_EQ(trie.code(Begin{{7}}), "ok");
+  EXPECT_EQ(trie.values(ShowUsage{}).paged_out_bytes, 2 * 3 * 2 * 5 + 16)
+      << "scale, offset and a code for each key and value, and a state of f32";
+}
+
 // ---- recurrent ----
 
 TEST(SnapshotRules, AStateIsRestoredAtItsOwnOffsetOnlyMR47) {

@@ -7,6 +7,7 @@
 
 #include "properties/campaign/script_generator.hpp"
 #include "properties/snapshot/contract.hpp"
+#include "properties/snapshot/trie_config.hpp"
 #include "reference/snapshot/trie_operations.hpp"
 
 namespace kvo::snapshot {
@@ -20,15 +21,17 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(TrieLabel, std::uint8_t, kPrefixFound, kWholeInput
                               kLimitBelowASnapshot, kAskedAfterEviction, k65Nodes,
                               kInputsOf1024Tokens, kSessionsBeyond16384, kRestoredAfterEviction,
                               kLongestOfABranch, kLimitLoweredInASession, kEvictedAboveSeveral,
-                              kMergedAboveASplit, kFirstOfEqualsEvicted, kFedWithoutAnOutput)
+                              kMergedAboveASplit, kFirstOfEqualsEvicted, kFedWithoutAnOutput,
+                              kRowsOfCodes, kEightBitFloats)
 
 class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> {
   using S = TrieScript;
   using Label = TrieLabel;
 
  public:
-  TrieScript(std::uint64_t seed, std::int64_t limit, Scale scale)
+  TrieScript(std::uint64_t seed, std::int64_t limit, const StorageFormat& storage, Scale scale)
       : ScriptGenerator(seed),
+        storage_(storage),
         scale_(scale),
         limit_(limit),
         many_(scale_ != Scale::kSmall ? scale_ == Scale::kLong || draw().percent(40)
@@ -331,6 +334,9 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     }
     bytes_ = tree.paged_out_bytes;
     if (tree.paged_out_bytes > 0) reach(Label::kPagedOut);
+    if (tree.paged_out_bytes > 0 && in_groups(storage_.type)) reach(Label::kRowsOfCodes);
+    if (tree.paged_out_bytes > 0 && dtype_bytes(dtype_of(storage_.type)) == 1)
+      reach(Label::kEightBitFloats);
     if (tree.paged_out_bytes > limit_ / 2 && limit_ < kSmall) reach(Label::kLimitHit);
     if (limit_ < kOneSnapshot && tree.nodes.size() > 2) reach(Label::kLimitBelowASnapshot);
     if (tree.nodes.empty()) reach(Label::kBeforeAnySession);
@@ -440,6 +446,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     return tokens;
   }
 
+  StorageFormat storage_;
   Scale scale_;
   std::int64_t limit_;
   bool many_;  // sessions of one token each
@@ -466,26 +473,11 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
 };
 
 GeneratedCase make_trie_case(const CaseTerms& terms) {
-  Draw draw(~terms.seed);
-  TrieConfig config;
-  for (std::int64_t layers = draw.between(1, 3); layers > 0; --layers) {
-    const std::uint64_t kind = draw.below(10);
-    if (kind < 5)
-      config.layers.emplace_back("kv");
-    else if (kind < 7)
-      config.layers.push_back("rotating:" + std::to_string(draw.size(1, 9)));
-    else if (kind < 9)
-      config.layers.emplace_back("recurrent");
-    else
-      config.layers.emplace_back("none");
-  }
-  if (draw.percent(60))
-    config.limit_bytes =
-        draw.percent(10) ? draw.one_of<std::int64_t>({0, 1, 7}) : draw.between(20, 800);
-  if (terms.scale == Scale::kLong) config.layers.resize(1);
+  TrieConfig config = some_trie(terms);
   const std::int64_t limit = config.limit_bytes;
+  const StorageFormat storage = storage_of(config);
   return {.setup = {.profile = terms.profile, .config = Record::of(std::move(config))},
-          .ops = std::make_unique<TrieScript>(terms.seed, limit, terms.scale)};
+          .ops = std::make_unique<TrieScript>(terms.seed, limit, storage, terms.scale)};
 }
 
 }  // namespace

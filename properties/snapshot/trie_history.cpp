@@ -129,6 +129,8 @@ Offsets TrieHistory::offsets(std::int64_t each) const {
 Words TrieHistory::saw(const NewTrie& /*op*/, const Observation& seen) {
   constexpr std::size_t kMostLayers = 1024;
   if (config_.layers.size() > kMostLayers) return must_fail(Code::kPrecondition, seen);
+  const StorageFormat storage = storage_of(config_);
+  if (!kvo::check(storage)) return must_fail(Code::kOutOfRange, seen);
   std::vector<LayerPlan> layers;
   bool odd = false;
   for (const std::string& word : config_.layers) {
@@ -138,6 +140,7 @@ Words TrieHistory::saw(const NewTrie& /*op*/, const Observation& seen) {
     if (bad && !has(Quirk::kAnyWindow)) return must_fail(Code::kOutOfRange, seen);
     odd = odd || bad;
     layer->may_miss = has(Quirk::kChunkDropsOlder) || has(Quirk::kShortRing);
+    layer->storage = storage;
     layers.push_back(*layer);
   }
   static_cast<TrieKnown&>(*this) = {.layers_ = std::move(layers), .begun_ = true, .lost_ = odd};

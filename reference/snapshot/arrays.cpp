@@ -11,6 +11,14 @@ std::int64_t bound(std::int64_t at, std::int64_t tokens) {
 
 namespace {
 
+// One element to another type; bit by bit to the same.
+void put_element(DType to_type, std::byte* to, DType from_type, const std::byte* from) {
+  if (to_type == from_type)
+    std::copy_n(from, dtype_bytes(from_type), to);
+  else
+    store_element(to_type, load_element(from_type, from), to);
+}
+
 // Writes `rows`, repeated if they are one, behind token `begin` of `into`.
 void write_rows(Tensor& into, std::int64_t begin, std::int64_t count, const Array& rows) {
   const Tensor from = materialize(rows.view);
@@ -23,9 +31,8 @@ void write_rows(Tensor& into, std::int64_t begin, std::int64_t count, const Arra
         const auto source =
             static_cast<std::size_t>((plane * given + (given == 1 ? 0 : i)) * dim + d);
         const auto target = static_cast<std::size_t>((plane * tokens + begin + i) * dim + d);
-        const float value =
-            load_element(from.dtype, from.bytes.data() + source * dtype_bytes(from.dtype));
-        store_element(into.dtype, value, into.bytes.data() + target * dtype_bytes(into.dtype));
+        put_element(into.dtype, into.bytes.data() + target * dtype_bytes(into.dtype), from.dtype,
+                    from.bytes.data() + source * dtype_bytes(from.dtype));
       }
 }
 
@@ -34,11 +41,47 @@ Shape with_tokens(Shape shape, std::int64_t tokens) {
   return shape;
 }
 
+// Elements that say what those of `like` say.
+Array like_of(const Array& like, Tensor tensor) {
+  Array array = array_of(std::move(tensor));
+  array.codes = like.codes;
+  return array;
+}
+
 }  // namespace
 
 Array array_of(Tensor tensor) {
   auto kept = std::make_shared<const Tensor>(std::move(tensor));
   return {view_of(*kept), kept};
+}
+
+Tensor shown(const Array& array) {
+  Tensor rows = materialize(array.view);
+  if (!array.codes) return rows;
+  Shape shape = rows.shape;
+  shape.back() = array.codes->dim;
+  return show_rows(array.codes->format, std::move(shape), rows.bytes.data());
+}
+
+std::optional<Array> stored(const StorageFormat& format, const Array& rows) {
+  if (format.type == StorageType::kF32) return rows;
+  if (rows.view.dtype != DType::kF32 || rows.view.shape.size() != kArrayAxes) return std::nullopt;
+  const Tensor given = materialize(rows.view);
+  const std::int64_t dim = given.shape.back();
+  Shape shape = given.shape;
+  shape.back() = stored_dim(format, dim);
+  if (!element_count(shape)) return std::nullopt;  // without tokens any dim can come in
+  const bool codes = in_groups(format.type);
+  Tensor made = make_tensor(std::move(shape), codes ? kCodeByte : dtype_of(format.type));
+  store_rows(format, dim, given.floats(), made.bytes.data());
+  Array array = array_of(std::move(made));
+  if (codes) array.codes = Codes{format, dim};
+  return array;
+}
+
+std::int64_t stored_dim(const StorageFormat& format, std::int64_t dim) {
+  if (!in_groups(format.type)) return dim;
+  return static_cast<std::int64_t>(stored_bytes(format, static_cast<std::size_t>(dim)));
 }
 
 std::int64_t tokens_of(const Array& array) {
@@ -68,7 +111,7 @@ std::optional<Array> overwritten(const Array& array, std::int64_t begin, std::in
     return std::nullopt;
   Tensor whole = materialize(array.view);
   write_rows(whole, from, count, rows);
-  return array_of(std::move(whole));
+  return like_of(array, std::move(whole));
 }
 
 std::optional<Array> concatenated(const Array& first, const Array& second) {
@@ -79,16 +122,17 @@ std::optional<Array> concatenated(const Array& first, const Array& second) {
   Tensor whole = make_tensor(with_tokens(first.view.shape, tokens), type);
   write_rows(whole, 0, tokens_of(first), first);
   write_rows(whole, tokens_of(first), tokens_of(second), second);
-  return array_of(std::move(whole));
+  return like_of(first, std::move(whole));
 }
 
 std::optional<Array> zeros(const Array& like, std::int64_t tokens) {
   if (tokens < 0) return std::nullopt;
-  return array_of(make_tensor(with_tokens(like.view.shape, tokens), like.view.dtype));
+  return like_of(like, make_tensor(with_tokens(like.view.shape, tokens), like.view.dtype));
 }
 
 bool same_rows(const Array& a, const Array& b) {
-  return std::ranges::equal(with_tokens(a.view.shape, 0), with_tokens(b.view.shape, 0));
+  return std::ranges::equal(with_tokens(a.view.shape, 0), with_tokens(b.view.shape, 0)) &&
+         a.codes == b.codes;
 }
 
 bool wider(DType a, DType b) {

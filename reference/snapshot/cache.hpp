@@ -63,7 +63,8 @@ class Cache {
   virtual ~Cache() = default;
 
   /// Adds tokens and returns what attention sees (MR-10, MR-20 to MR-23, MR-43).
-  /// Errors  kBadShape: rows that do not fit; kPrecondition: no array of four axes.
+  /// Errors  kBadShape: rows that do not fit; kPrecondition: no array of four axes; either: of
+  ///         another type than f32 where the cache stores a narrow one.
   [[nodiscard]] virtual Result<std::shared_ptr<const Pair>> update(const Array& k,
                                                                    const Array& v) = 0;
   /// Nothing while there is no buffer (MR-11, MR-24, MR-44).
@@ -115,13 +116,27 @@ struct StateSizes {
   std::int64_t head_k_dim = 0;
 };
 
-/// What makes the caches of a subject.
+/// What makes the caches of a subject. Those of rows store f32 rows in a format, and take no others
+/// then; with f32 they keep rows in the type that comes in.
 struct MakeCaches {
-  std::function<std::unique_ptr<Cache>(QuirkSet<Quirk>)> kv;
+  std::function<std::unique_ptr<Cache>(const StorageFormat&, QuirkSet<Quirk>)> kv;
   /// Of a window; what is at least 1 if the quirks do not allow less.
-  std::function<std::unique_ptr<Cache>(std::int64_t window, QuirkSet<Quirk>)> rotating;
+  std::function<std::unique_ptr<Cache>(std::int64_t window, const StorageFormat&, QuirkSet<Quirk>)>
+      rotating;
   std::function<std::unique_ptr<StateCache>(const StateSizes&, QuirkSet<Quirk>)> recurrent;
+  /// Whether its caches can store a format, kNotSupported if not; null: every one.
+  std::function<Status(const StorageFormat&)> stores = nullptr;
 };
+
+/// Whether caches can be made that store rows so.
+/// Errors  kOutOfRange: no format (values/numeric.hpp); kNotSupported: not by these caches.
+[[nodiscard]] Status can_store(const MakeCaches& make, const StorageFormat& format);
+
+/// Keys and values as a cache stores them.
+/// Errors  kBadShape, with kMisfitIsSilent kPrecondition: for a format other than f32 they must be
+///         arrays of f32 of four axes.
+[[nodiscard]] Result<Pair> as_stored(const StorageFormat& format, const Array& k, const Array& v,
+                                     QuirkSet<Quirk> quirks);
 
 /// What merging two usable snapshots gives where one holds all that the other does (MR-28, MR-49).
 /// Errors  kBadPosition: they are one and the same.

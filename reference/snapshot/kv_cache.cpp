@@ -45,7 +45,7 @@ Pair KvCache::appended(std::int64_t offset, const Array& k, const Array& v) cons
   return {side(&Pair::k, k), side(&Pair::v, v)};
 }
 
-Result<std::shared_ptr<const Pair>> KvCache::update(const Array& k, const Array& v) {
+Result<std::shared_ptr<const Pair>> KvCache::add(const Array& k, const Array& v) {
   if (const Status fit = fits(k, v); !fit) return fit.error();
   const bool nothing = tokens_of(k) == 0 && !quirks_.has(Quirk::kNothingMakesABuffer);
   if (nothing && !buffer_) return std::make_shared<const Pair>(Pair{k, v});

@@ -11,9 +11,15 @@ namespace kvo::snapshot {
 
 class KvCache final : public Cache {
  public:
-  explicit KvCache(QuirkSet<Quirk> quirks) : quirks_(quirks) {}
+  KvCache(const StorageFormat& storage, QuirkSet<Quirk> quirks)
+      : storage_(storage), quirks_(quirks) {}
 
-  [[nodiscard]] Result<std::shared_ptr<const Pair>> update(const Array& k, const Array& v) override;
+  [[nodiscard]] Result<std::shared_ptr<const Pair>> update(const Array& k,
+                                                           const Array& v) override {
+    const auto rows = as_stored(storage_, k, v, quirks_);
+    if (!rows) return rows.error();
+    return add(rows->k, rows->v);
+  }
   [[nodiscard]] std::optional<State> state() const override;
   [[nodiscard]] std::int64_t offset() const override { return offset_; }
   void free() override;
@@ -26,11 +32,14 @@ class KvCache final : public Cache {
 
  private:
   using Own = Held<KvCache>;
+  /// The same for rows as they are stored.
+  [[nodiscard]] Result<std::shared_ptr<const Pair>> add(const Array& k, const Array& v);
   [[nodiscard]] Status fits(const Array& k, const Array& v) const;
   /// The buffer with rows behind token `offset` (MR-10).
   [[nodiscard]] Pair appended(std::int64_t offset, const Array& k, const Array& v) const;
   [[nodiscard]] SnapshotPtr held(std::int64_t from, std::int64_t to, const Pair& rows) const;
 
+  StorageFormat storage_;
   QuirkSet<Quirk> quirks_;
   std::optional<Pair> buffer_;
   std::int64_t offset_ = 0;

@@ -254,10 +254,18 @@ struct RowsConfig {
   std::optional<std::int64_t> Dv = std::nullopt;  // NOLINT
   std::optional<std::string> dtype = std::nullopt;
   std::optional<std::int64_t> max_size = std::nullopt;
+  std::optional<StorageType> storage = std::nullopt;
+  std::optional<std::int64_t> group = std::nullopt;
+  std::optional<bool> offset = std::nullopt;
 };
 KVO_DESCRIBE(RowsConfig, (B, "sequences; not used"), (H, "heads; not used"),
              (Dk, "elements of a key; not used"), (Dv, "elements of a value; not used"),
-             (dtype, "element type; not used"), (max_size, "window of a ring, in tokens"))
+             (dtype, "element type; not used"), (max_size, "window of a ring, in tokens"),
+             (storage,
+              "storage type of rows: f32, f16, bf16, f8_e4m3, f8_e5m2, q8, q4, made of f32 rows; "
+              "absent, f32: rows are kept in the type that comes in"),
+             (group, "of q8 and q4: elements that share a scale, 32, 64 or 128; absent: 32"),
+             (offset, "of q8 and q4: whether a group has an offset, too; absent: false"))
 
 struct RecurrentConfig {
   std::optional<std::int64_t> B = std::nullopt;   // NOLINT: as logs write them
@@ -286,6 +294,12 @@ KVO_DESCRIBE(RecurrentConfig, (B, "sequences; not used"), (H, "heads; not used")
       snapshot::Advance
 using RowsOps = boost::mp11::mp_list<KVO_SNAPSHOT_OPERATIONS>;
 using RecurrentOps = boost::mp11::mp_list<KVO_SNAPSHOT_OPERATIONS, KVO_SNAPSHOT_STATE_OPERATIONS>;
+
+/// How the caches of a case store rows.
+template <class Config>
+[[nodiscard]] StorageFormat storage_of(const Config& config) {
+  return storage_format(config.storage, config.group, config.offset);
+}
 
 [[nodiscard]] const CacheKind& kv_kind();
 [[nodiscard]] const CacheKind& rotating_kind();

@@ -77,7 +77,7 @@ void RotatingCache::write_single(Ring& ring, const Array& k, const Array& v) con
   ring.idx = end;
 }
 
-Result<std::shared_ptr<const Pair>> RotatingCache::update(const Array& k, const Array& v) {
+Result<std::shared_ptr<const Pair>> RotatingCache::add(const Array& k, const Array& v) {
   if (const Status fit = fits(k, v); !fit) return fit.error();
   const bool chunk = tokens_of(k) > 1;
   const bool nothing = tokens_of(k) == 0 && !quirks_.has(Quirk::kNothingMovesTheRing);

@@ -11,9 +11,15 @@ namespace kvo::snapshot {
 
 class RotatingCache final : public Cache {
  public:
-  RotatingCache(std::int64_t window, QuirkSet<Quirk> quirks) : window_(window), quirks_(quirks) {}
+  RotatingCache(std::int64_t window, const StorageFormat& storage, QuirkSet<Quirk> quirks)
+      : window_(window), storage_(storage), quirks_(quirks) {}
 
-  [[nodiscard]] Result<std::shared_ptr<const Pair>> update(const Array& k, const Array& v) override;
+  [[nodiscard]] Result<std::shared_ptr<const Pair>> update(const Array& k,
+                                                           const Array& v) override {
+    const auto rows = as_stored(storage_, k, v, quirks_);
+    if (!rows) return rows.error();
+    return add(rows->k, rows->v);
+  }
   [[nodiscard]] std::optional<State> state() const override;
   [[nodiscard]] std::int64_t offset() const override { return offset_; }
   void free() override;
@@ -33,11 +39,14 @@ class RotatingCache final : public Cache {
     std::int64_t idx = 0;  ///< slot that is written next
     [[nodiscard]] std::int64_t slots() const { return tokens_of(rows->k); }
   };
+  /// The same for rows as they are stored.
+  [[nodiscard]] Result<std::shared_ptr<const Pair>> add(const Array& k, const Array& v);
   [[nodiscard]] Status fits(const Array& k, const Array& v) const;
   void append_chunk(Ring& ring, const Array& k, const Array& v) const;
   void write_single(Ring& ring, const Array& k, const Array& v) const;
 
   std::int64_t window_;
+  StorageFormat storage_;
   QuirkSet<Quirk> quirks_;
   std::shared_ptr<Pair> buffer_ = nullptr;  ///< shared with who keeps a chunk's rows (MR-23)
   std::int64_t offset_ = 0;

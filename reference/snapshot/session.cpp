@@ -65,7 +65,7 @@ class CacheSession : public ProbedSession {
     const Array v = spread ? spread_out(op.v) : kept(op.v);
     auto seen = probe()([&] { return cache_->update(k, v); });
     if (!seen) return seen.error();
-    Update::Returns returns{materialize((*seen)->k.view), materialize((*seen)->v.view)};
+    Update::Returns returns{shown((*seen)->k), shown((*seen)->v)};
     if (op.keep.value_or(false)) {
       pairs_.push_back(std::move(*seen));
       returns.handle = std::ssize(pairs_);
@@ -134,7 +134,7 @@ class CacheSession : public ProbedSession {
     if (snapshots_.empty()) {
       if (op.handle < 1 || op.handle > std::ssize(pairs_)) return no_handle(op.handle);
       const Pair& pair = *pairs_[static_cast<std::size_t>(op.handle - 1)];
-      return Contents{.k = materialize(pair.k.view), .v = materialize(pair.v.view)};
+      return Contents{.k = shown(pair.k), .v = shown(pair.v)};
     }
     const auto snapshot = find(op.handle);
     if (!snapshot) return snapshot.error();
@@ -186,10 +186,11 @@ class RowsSession final : public DispatchSession<RowsSession, RowsOps, CacheSess
  public:
   RowsSession(MakeOne make, QuirkSet<Quirk> quirks) { set_up(std::move(make), quirks); }
 
-  /// A cache need not hold rows of every type.
+  /// A cache need not hold rows of every type, nor store them in every one.
   [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
     Observation seen = DispatchSession::apply(op, probe);
-    seen.unsupported |= op.as<Update>() != nullptr && seen.failed_with(Code::kNotSupported);
+    const bool takes_a_type = op.as<Update>() != nullptr || op.as<New>() != nullptr;
+    seen.unsupported |= takes_a_type && seen.failed_with(Code::kNotSupported);
     return seen;
   }
 };
@@ -272,8 +273,8 @@ Contents shown(const Content& content) {
   Contents out{
       .from = content.from, .to = content.to, .idx = content.idx, .offset = content.offset};
   out.size = bytes_of(content.first) + bytes_of(content.second);
-  (content.offset ? out.conv : out.k) = materialize(content.first.view);
-  (content.offset ? out.delta : out.v) = materialize(content.second.view);
+  (content.offset ? out.conv : out.k) = shown(content.first);
+  (content.offset ? out.delta : out.v) = shown(content.second);
   return out;
 }
 
@@ -281,7 +282,7 @@ Nullable<std::vector<Nullable<Tensor>>> shown(const std::optional<State>& state)
   if (!state) return std::nullopt;
   const auto one = [](const std::optional<Array>& array) -> Nullable<Tensor> {
     if (!array) return std::nullopt;
-    return materialize(array->view);
+    return shown(*array);
   };
   return std::vector<Nullable<Tensor>>{one(state->first), one(state->second)};
 }
@@ -316,12 +317,19 @@ const CacheKind& recurrent_kind() {
   return kKind;
 }
 
+Result<std::unique_ptr<Cache>> make_kv(const MakeCaches& make, const StorageFormat& storage,
+                                       QuirkSet<Quirk> quirks) {
+  if (const Status can = can_store(make, storage); !can) return can.error();
+  return make.kv(storage, quirks);
+}
+
 Result<std::unique_ptr<Cache>> make_ring(const MakeCaches& make, std::int64_t window,
-                                         QuirkSet<Quirk> quirks) {
+                                         const StorageFormat& storage, QuirkSet<Quirk> quirks) {
+  if (const Status can = can_store(make, storage); !can) return can.error();
   if (window < 1 && !quirks.has(Quirk::kAnyWindow)) return fail(Code::kOutOfRange, "max_size");
   // One that is further below keeps no more; sums with it stay in 64 bits.
   constexpr std::int64_t kLeast = -(std::int64_t{1} << 60U);
-  return make.rotating(std::max(window, kLeast), quirks);
+  return make.rotating(std::max(window, kLeast), storage, quirks);
 }
 
 StateSizes sizes_of(const RecurrentConfig& config) {
@@ -334,13 +342,18 @@ StateSizes sizes_of(const RecurrentConfig& config) {
 
 std::vector<Subject> make_subjects(const std::string& variant, const std::string& doc,
                                    const MakeCaches& make) {
-  const auto kv = [make](const Setup& /*setup*/, QuirkSet<Quirk> quirks) -> MakeOne {
-    return [make, quirks](std::optional<std::int64_t> /*max_size*/) { return make.kv(quirks); };
+  const auto kv = [make](const Setup& setup, QuirkSet<Quirk> quirks) -> MakeOne {
+    const StorageFormat storage = storage_of(setup.config_as<RowsConfig>());
+    return [make, storage, quirks](std::optional<std::int64_t> /*max_size*/) {
+      return make_kv(make, storage, quirks);
+    };
   };
   const auto rotating = [make](const Setup& setup, QuirkSet<Quirk> quirks) -> MakeOne {
-    const std::int64_t window = setup.config_as<RowsConfig>().max_size.value_or(0);
-    return [make, quirks, window](std::optional<std::int64_t> max_size) {
-      return make_ring(make, max_size.value_or(window), quirks);
+    const auto config = setup.config_as<RowsConfig>();
+    const std::int64_t window = config.max_size.value_or(0);
+    const StorageFormat storage = storage_of(config);
+    return [make, storage, quirks, window](std::optional<std::int64_t> max_size) {
+      return make_ring(make, max_size.value_or(window), storage, quirks);
     };
   };
   const auto recurrent = [make](const Setup& setup, QuirkSet<Quirk> quirks) -> MakeOne {

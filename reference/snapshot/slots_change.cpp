@@ -4,7 +4,7 @@
 
 namespace kvo::snapshot {
 RowForm RowForm::of(const Array& rows) {
-  return {rows.view.shape[0], rows.view.shape[1], rows.view.shape[3], rows.view.dtype};
+  return {rows.view.shape[0], rows.view.shape[1], rows.view.shape[3], rows.view.dtype, rows.codes};
 }
 
 Status rows_fit(const Pair& rows, const RowForm* k, const RowForm* v, QuirkSet<Quirk> quirks) {

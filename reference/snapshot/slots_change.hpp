@@ -24,8 +24,9 @@ namespace kvo::snapshot {
 struct RowForm {
   std::int64_t batch = 0;
   std::int64_t heads = 0;
-  std::int64_t dim = 0;
+  std::int64_t dim = 0;  ///< of codes, bytes
   DType type = DType::kF32;
+  std::optional<Codes> codes = std::nullopt;
 
   /// Of an array of four axes.
   [[nodiscard]] static RowForm of(const Array& rows);
@@ -35,7 +36,7 @@ struct RowForm {
   }
   /// But for the type.
   [[nodiscard]] bool same_shape(const RowForm& other) const {
-    return batch == other.batch && heads == other.heads && dim == other.dim;
+    return batch == other.batch && heads == other.heads && dim == other.dim && codes == other.codes;
   }
   friend bool operator==(const RowForm&, const RowForm&) = default;
 };

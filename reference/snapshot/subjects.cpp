@@ -12,10 +12,11 @@ namespace kvo::snapshot {
 
 std::vector<Subject> references() {
   const MakeCaches make{
-      .kv = [](QuirkSet<Quirk> quirks) { return std::make_unique<KvCache>(quirks); },
+      .kv = [](const StorageFormat& storage,
+               QuirkSet<Quirk> quirks) { return std::make_unique<KvCache>(storage, quirks); },
       .rotating =
-          [](std::int64_t window, QuirkSet<Quirk> quirks) {
-            return std::make_unique<RotatingCache>(window, quirks);
+          [](std::int64_t window, const StorageFormat& storage, QuirkSet<Quirk> quirks) {
+            return std::make_unique<RotatingCache>(window, storage, quirks);
           },
       .recurrent =
           [](const StateSizes& sizes, QuirkSet<Quirk> quirks) {

@@ -170,10 +170,18 @@ struct TrieConfig {
   std::vector<std::string> layers;
   std::int64_t limit_bytes = std::int64_t{8} << 30U;
   std::optional<std::string> model = std::nullopt;
+  std::optional<StorageType> storage = std::nullopt;
+  std::optional<std::int64_t> group = std::nullopt;
+  std::optional<bool> offset = std::nullopt;
 };
 KVO_DESCRIBE(TrieConfig,
              (layers, "kv, recurrent, rotating:N with a window of N tokens, none: a null layer"),
-             (limit_bytes, "that snapshots may take"), (model, "token-echo; not looked at"))
+             (limit_bytes, "that snapshots may take"), (model, "token-echo; not looked at"),
+             (storage,
+              "storage type of rows: f32, f16, bf16, f8_e4m3, f8_e5m2, q8, q4, made of f32 rows; "
+              "absent, f32: rows are kept in the type that comes in"),
+             (group, "of q8 and q4: elements that share a scale, 32, 64 or 128; absent: 32"),
+             (offset, "of q8 and q4: whether a group has an offset, too; absent: false"))
 
 #define KVO_SNAPSHOT_TRIE_OPERATIONS                                                    \
   snapshot::NewTrie, snapshot::Begin, snapshot::Feed, snapshot::Keep, snapshot::Output, \

@@ -21,10 +21,10 @@ constexpr StateSizes kStateSizes{2, 1, 1, 1, 2};
 
 // "rotating:4" is a ring of 4 tokens.
 Result<std::unique_ptr<Cache>> layer_of(const std::string& word, const MakeCaches& make,
-                                        QuirkSet<Quirk> quirks) {
+                                        const StorageFormat& storage, QuirkSet<Quirk> quirks) {
   constexpr std::string_view kRing = "rotating:";
   if (word == "none") return std::unique_ptr<Cache>();
-  if (word == "kv") return make.kv(quirks);
+  if (word == "kv") return make_kv(make, storage, quirks);
   if (word == "recurrent") return std::unique_ptr<Cache>(make.recurrent(kStateSizes, quirks));
   std::int64_t window = 0;
   const char* end = word.data() + word.size();
@@ -32,7 +32,7 @@ Result<std::unique_ptr<Cache>> layer_of(const std::string& word, const MakeCache
       std::from_chars(word.data() + kRing.size(), end, window).ptr != end ||
       word.size() == kRing.size())
     return fail(Code::kNotSupported, "layer " + word);
-  return make_ring(make, window, quirks);
+  return make_ring(make, window, storage, quirks);
 }
 
 Array values(const Shape& shape, const std::vector<float>& numbers) {
@@ -79,9 +79,11 @@ class TrieSession final : public DispatchSession<TrieSession, TrieOps> {
 
   Status operator()(const NewTrie& /*op*/) {
     if (config_.layers.size() > kMostLayers) return fail(Code::kPrecondition, "layers");
+    const StorageFormat storage = storage_of(config_);
+    if (const Status can = can_store(make_, storage); !can) return can.error();
     Layers layers;
     for (const std::string& word : config_.layers) {
-      auto layer = probe()([&] { return layer_of(word, make_, quirks_); });
+      auto layer = probe()([&] { return layer_of(word, make_, storage, quirks_); });
       if (!layer) return layer.error();
       layers.push_back(std::move(*layer));
     }

@@ -21,14 +21,16 @@ Subject seeded_copy(const seeding::Fault& fault, const std::shared_ptr<Device>& 
   using Quirks = QuirkSet<snapshot::Quirk>;
   const snapshot::MakeCaches make{
       .kv =
-          [device](Quirks quirks) {
-            return std::make_unique<seeded::SnapshotKvDeviceCache>(device, quirks);
+          [device](const StorageFormat& storage, Quirks quirks) {
+            return std::make_unique<seeded::SnapshotKvDeviceCache>(device, storage, quirks);
           },
       .rotating =
-          [device](std::int64_t window, Quirks quirks) {
-            return std::make_unique<seeded::SnapshotRingDeviceCache>(device, window, quirks);
+          [device](std::int64_t window, const StorageFormat& storage, Quirks quirks) {
+            return std::make_unique<seeded::SnapshotRingDeviceCache>(device, window, storage,
+                                                                     quirks);
           },
-      .recurrent = nullptr};
+      .recurrent = nullptr,
+      .stores = seeded::device_stores};
   const std::vector<Subject> all =
       snapshot::make_subjects("mutant:" + std::string(fault.name), std::string(fault.fault), make);
   const auto found = std::ranges::find(all, fault.kind,
