@@ -109,7 +109,7 @@ void provider_append(benchmark::State& state, provider::Provider& cache, std::in
 }
 
 std::unique_ptr<provider::Contiguous> contiguous(std::int64_t layers, std::int64_t positions) {
-  return ContiguousArenaCache::make(layers, positions, {}).value();
+  return ContiguousArenaCache::make({layers, positions}, {}).value();
 }
 
 std::shared_ptr<block_pool::BlockPool> pool(std::int64_t layers, std::int64_t positions) {

@@ -18,6 +18,7 @@ using block_pool::Sizes;
 
 Result<std::unique_ptr<block_pool::BlockPool>> DevicePool::make(
     const std::shared_ptr<Device>& device, const Geometry& geometry, QuirkSet<Quirk> quirks) {
+  if (Status good = store_f32_only(geometry.storage); !good) return good.error();
   const auto sizes = block_pool::sizes_of(geometry, quirks);
   if (!sizes) return sizes.error();
   if (sizes->blocks > std::numeric_limits<std::int32_t>::max())

@@ -1,5 +1,9 @@
 #include "cuda/memory/staging.hpp"
 
+#include <string>
+
+#include <boost/describe/enum_to_string.hpp>
+
 #include "reference/contract/values/check.hpp"
 
 namespace kvo::cuda {
@@ -12,6 +16,14 @@ constexpr std::int64_t kWidest = 16;
 Error error_of_device(const Error& error) {
   if (error == fail_other("alloc_failed")) return fail(Code::kOutOfMemory, "device memory");
   return error;
+}
+
+Status store_f32_only(const StorageFormat& storage) {
+  if (Status good = check(storage); !good) return good;
+  if (storage.type == StorageType::kF32) return {};
+  return fail(Code::kNotSupported, std::string("storage: ") +
+                                       boost::describe::enum_to_string(storage.type, "") +
+                                       " on a device");
 }
 
 Result<std::shared_ptr<DeviceStorage>> make_cells(const std::shared_ptr<Device>& device,

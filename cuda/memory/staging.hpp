@@ -8,12 +8,17 @@
 #include <utility>
 
 #include "reference/contract/device/device.hpp"
+#include "reference/contract/values/numeric.hpp"
 
 namespace kvo::cuda {
 
 /// What a cache whose contract knows no device answers: kOutOfMemory for memory that the device
 /// has not, and any other error as it is.
 [[nodiscard]] Error error_of_device(const Error& error);
+
+/// Of a cache that stores rows in f32 alone.
+/// Errors  kOutOfRange: as check() says of the format; kNotSupported: another type.
+[[nodiscard]] Status store_f32_only(const StorageFormat& storage);
 
 /// Bytes of an f32 or i32 cell.
 inline constexpr std::int64_t kCellBytes = sizeof(float);

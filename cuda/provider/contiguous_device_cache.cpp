@@ -7,17 +7,20 @@
 namespace kvo::cuda {
 
 using provider::Contiguous;
+using provider::ContiguousOptions;
 using provider::KvPair;
 using provider::Quirk;
 using provider::Rows;
 
 Result<std::unique_ptr<Contiguous>> ContiguousDeviceCache::make(
-    const std::shared_ptr<Device>& device, std::int64_t num_layers, std::int64_t max_seq_len,
+    const std::shared_ptr<Device>& device, const ContiguousOptions& options,
     QuirkSet<Quirk> quirks) {
+  if (Status good = store_f32_only(options.storage); !good) return good.error();
   const bool aborts = quirks.has(Quirk::kNegativeSizesAbort);
-  if (num_layers < 0) return fail(aborts ? Code::kPrecondition : Code::kOutOfRange, "num_layers");
-  if (max_seq_len < 0 && !aborts) return fail(Code::kOutOfRange, "max_seq_len");
-  return std::make_unique<ContiguousDeviceCache>(device, num_layers, max_seq_len, quirks);
+  if (options.num_layers < 0)
+    return fail(aborts ? Code::kPrecondition : Code::kOutOfRange, "num_layers");
+  if (options.max_seq_len < 0 && !aborts) return fail(Code::kOutOfRange, "max_seq_len");
+  return std::make_unique<ContiguousDeviceCache>(device, options, quirks);
 }
 
 Status ContiguousDeviceCache::pin(Layer& layer, const Tensor& k, std::int64_t cells) const {

@@ -14,18 +14,18 @@ namespace kvo::cuda {
 /// operation has taken effect when it returns.
 class ContiguousDeviceCache final : public provider::Contiguous {
  public:
-  /// Errors  as provider::MakeContiguous says.
-  static Result<std::unique_ptr<provider::Contiguous>> make(const std::shared_ptr<Device>& device,
-                                                            std::int64_t num_layers,
-                                                            std::int64_t max_seq_len,
-                                                            QuirkSet<provider::Quirk> quirks);
+  /// Errors  as provider::MakeContiguous says; kNotSupported: rows that are not f32.
+  static Result<std::unique_ptr<provider::Contiguous>> make(
+      const std::shared_ptr<Device>& device, const provider::ContiguousOptions& options,
+      QuirkSet<provider::Quirk> quirks);
 
-  ContiguousDeviceCache(const std::shared_ptr<Device>& device, std::int64_t num_layers,
-                        std::int64_t max_seq_len, QuirkSet<provider::Quirk> quirks)
+  ContiguousDeviceCache(const std::shared_ptr<Device>& device,
+                        const provider::ContiguousOptions& options,
+                        QuirkSet<provider::Quirk> quirks)
       : device_(device),
         staging_(device),
-        layers_(static_cast<std::size_t>(num_layers)),
-        max_seq_len_(max_seq_len),
+        layers_(static_cast<std::size_t>(options.num_layers)),
+        max_seq_len_(options.max_seq_len),
         quirks_(quirks) {}
 
   [[nodiscard]] std::int64_t num_layers() const override {

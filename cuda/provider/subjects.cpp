@@ -17,9 +17,8 @@ std::vector<Subject> provider_subjects(const std::string& variant, const OpenDev
   const auto contiguous = [variant](const std::shared_ptr<Device>& device) {
     return provider::make_contiguous_subject(
         variant, "a buffer a layer and side in device memory",
-        [device](std::int64_t num_layers, std::int64_t max_seq_len,
-                 QuirkSet<provider::Quirk> quirks) {
-          return ContiguousDeviceCache::make(device, num_layers, max_seq_len, quirks);
+        [device](const provider::ContiguousOptions& options, QuirkSet<provider::Quirk> quirks) {
+          return ContiguousDeviceCache::make(device, options, quirks);
         });
   };
   const auto paged = [variant](const std::shared_ptr<Device>& device) {

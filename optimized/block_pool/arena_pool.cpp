@@ -20,7 +20,8 @@ Result<std::unique_ptr<block_pool::BlockPool>> ArenaPool::make(const Geometry& g
 ArenaPool::ArenaPool(const Geometry& geometry, const Sizes& sizes, QuirkSet<Quirk> quirks)
     : geometry_(geometry),
       blocks_(sizes.blocks),
-      side_(static_cast<std::size_t>(sizes.side)),
+      side_bytes_(static_cast<std::size_t>(sizes.side_bytes)),
+      side_(cells_of_bytes(side_bytes_)),
       stride_(side_ + guard_cells(side_)),
       quirks_(quirks),
       cells_(make_cells(static_cast<std::size_t>(sizes.blocks) * 2 * stride_)),
@@ -72,7 +73,8 @@ void ArenaPool::free(Owner owner, std::span<const std::int64_t> blocks) {
 
 Sides ArenaPool::sides(std::int64_t block) {
   float* const k = cells_.get() + static_cast<std::size_t>(block) * 2 * stride_;
-  return {{k, side_}, {k + stride_, side_}};
+  return {{reinterpret_cast<std::byte*>(k), side_bytes_},
+          {reinterpret_cast<std::byte*>(k + stride_), side_bytes_}};
 }
 
 std::optional<std::string> ArenaPool::broken_invariant() const {

@@ -63,10 +63,11 @@ class ArenaPool final : public block_pool::BlockPool {
 
   block_pool::Geometry geometry_;
   std::int64_t blocks_;
-  std::size_t side_;    ///< cells
+  std::size_t side_bytes_;
+  std::size_t side_;    ///< cells that hold them
   std::size_t stride_;  ///< cells from one side to the next
   QuirkSet<block_pool::Quirk> quirks_;
-  Cells cells_;                 ///< [block][K, V][layer][position][head_dim]
+  Cells cells_;                 ///< [block][K, V][layer][position], as stored
   std::vector<State> states_;   ///< [block]
   mutable SpinLock lock_;       ///< guards all below, and owners
   std::int64_t untouched_ = 0;  ///< the blocks from here on lie below recycled_ on the stack

@@ -16,6 +16,11 @@ namespace kvo::optimized {
 /// cold.
 inline constexpr std::size_t kArenaCells = (std::size_t{16} << 20U) / sizeof(float);
 
+/// Cells that hold so many bytes, for rows that are no f32.
+[[nodiscard]] constexpr std::size_t cells_of_bytes(std::size_t bytes) {
+  return bytes / sizeof(float) + (bytes % sizeof(float) > 0 ? 1 : 0);
+}
+
 using Cells = std::unique_ptr<float[]>;  // NOLINT(modernize-avoid-c-arrays): std::vector clears
 
 /// How cells are written at first.
@@ -61,6 +66,7 @@ struct Buffer {
   std::shared_ptr<ArenaStorage> storage;
   std::int64_t offset = 0;  ///< first cell
   [[nodiscard]] float* data() const { return storage->data() + offset; }
+  [[nodiscard]] std::byte* bytes() const { return reinterpret_cast<std::byte*>(data()); }
 };
 
 /// Hands out buffers of one size, several to an allocation. Buffers keep the allocation alive. What

@@ -1,33 +1,57 @@
 #include "optimized/provider/contiguous_arena_cache.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "optimized/memory/convert.hpp"
 #include "reference/contract/values/check.hpp"
 
 namespace kvo::optimized {
 
 using provider::Contiguous;
+using provider::ContiguousOptions;
 using provider::KvPair;
 using provider::Quirk;
 using provider::Rows;
 
-Result<std::unique_ptr<Contiguous>> ContiguousArenaCache::make(std::int64_t num_layers,
-                                                               std::int64_t max_seq_len,
+Result<std::unique_ptr<Contiguous>> ContiguousArenaCache::make(const ContiguousOptions& options,
                                                                QuirkSet<Quirk> quirks) {
+  if (Status good = check(options.storage); !good) return good.error();
   const bool aborts = quirks.has(Quirk::kNegativeSizesAbort);
-  if (num_layers < 0) return fail(aborts ? Code::kPrecondition : Code::kOutOfRange, "num_layers");
-  if (max_seq_len < 0 && !aborts) return fail(Code::kOutOfRange, "max_seq_len");
-  return std::make_unique<ContiguousArenaCache>(num_layers, max_seq_len, quirks);
+  if (options.num_layers < 0)
+    return fail(aborts ? Code::kPrecondition : Code::kOutOfRange, "num_layers");
+  if (options.max_seq_len < 0 && !aborts) return fail(Code::kOutOfRange, "max_seq_len");
+  return std::make_unique<ContiguousArenaCache>(options, quirks);
+}
+
+std::size_t ContiguousArenaCache::cells_for(std::int64_t elements, std::int64_t dim) const {
+  const auto count = static_cast<std::size_t>(elements);
+  return is_narrow() ? cells_of_bytes(StoredRows::bytes_of(storage_, dim, count)) : count;
+}
+
+std::shared_ptr<StoredRows> ContiguousArenaCache::shown(const Buffer& buffer, std::size_t bytes,
+                                                        std::int64_t dim) const {
+  return std::make_shared<StoredRows>(storage_, dim, std::span(buffer.bytes(), bytes),
+                                      buffer.storage);
 }
 
 void ContiguousArenaCache::pin(Layer& layer, const Tensor& k, std::size_t cells) {
   Arena arena = arena_;  // The cache changes only when both buffers are there.
   Buffer k_buffer = arena.take(cells, 2 * layers_.size());
   Buffer v_buffer = arena.take(cells, 2 * layers_.size());
+  std::shared_ptr<StoredRows> k_rows;
+  std::shared_ptr<StoredRows> v_rows;
+  if (is_narrow()) {
+    k_rows = shown(k_buffer, cells * sizeof(float), k.shape[2]);
+    v_rows = shown(v_buffer, cells * sizeof(float), k.shape[2]);
+  }
   arena_ = std::move(arena);
   layer.k = std::move(k_buffer);
   layer.v = std::move(v_buffer);
+  layer.cells = cells;
+  layer.k_rows = std::move(k_rows);
+  layer.v_rows = std::move(v_rows);
   layer.batch = k.shape[0];
   layer.dim = k.shape[2];
 }
@@ -52,13 +76,17 @@ Status ContiguousArenaCache::update(std::int64_t layer, const Rows& rows) {
   if (cells < 0) return fail(Code::kPrecondition, "max_seq_len");
   if (__builtin_add_overflow(to.cursor, seq, &end)) return size_error("seq");
   if (end > max_seq_len_) {
-    if (!pinned && has(Quirk::kFullPins))
-      pin(to, *rows.k, static_cast<std::size_t>(cells));  // ZF-10
+    if (!pinned && has(Quirk::kFullPins)) pin(to, *rows.k, cells_for(cells, dim));  // ZF-10
     return fail(Code::kFull);
   }
   if (Status good = check_v(to, rows); !good) return good;
-  if (!pinned) pin(to, *rows.k, static_cast<std::size_t>(cells));
+  if (!pinned) pin(to, *rows.k, cells_for(cells, dim));
 
+  if (is_narrow()) {
+    store_narrow(to, rows);
+    to.cursor = end;
+    return {};
+  }
   if (!rows.k->bytes.empty()) {
     const std::int64_t run = seq * dim;
     const std::int64_t stride = max_seq_len_ * dim;
@@ -75,6 +103,20 @@ Status ContiguousArenaCache::update(std::int64_t layer, const Rows& rows) {
       will_write({side->data() + next.cursor * next.dim, max_seq_len_ * next.dim}, next.batch,
                  next.dim);
   return {};
+}
+
+void ContiguousArenaCache::store_narrow(const Layer& to, const Rows& rows) {
+  if (rows.k->bytes.empty()) return;
+  const auto dim = static_cast<std::size_t>(to.dim);
+  const std::size_t row_bytes = stored_bytes(storage_, dim);
+  const std::size_t run = static_cast<std::size_t>(rows.k->shape[1]) * dim;
+  for (std::int64_t b = 0; b < to.batch; ++b) {
+    const std::size_t from = static_cast<std::size_t>(b) * run;
+    const std::size_t at = static_cast<std::size_t>(b * max_seq_len_ + to.cursor) * row_bytes;
+    // K and V of a batch row.
+    encode_rows(storage_, dim, rows.k->floats().subspan(from, run), to.k.bytes() + at);
+    encode_rows(storage_, dim, rows.v->floats().subspan(from, run), to.v.bytes() + at);
+  }
 }
 
 Status ContiguousArenaCache::check_v(const Layer& layer, const Rows& rows) const {
@@ -98,13 +140,16 @@ Result<std::optional<KvPair>> ContiguousArenaCache::get(std::int64_t layer) {
   }
   const Shape shape{from.batch, from.cursor, from.dim};
   if (from.batch == 1 || from.cursor == max_seq_len_)
-    return KvPair{{shape, from.k.storage, from.k.offset}, {shape, from.v.storage, from.v.offset}};
+    return is_narrow() ? KvPair{{shape, from.k_rows}, {shape, from.v_rows}}
+                       : KvPair{{shape, from.k.storage, from.k.offset},
+                                {shape, from.v.storage, from.v.offset}};
 
   // Without rows there are no buffers whose size would have kept the products below in range.
   if (from.batch == 0) {
     const auto none = std::make_shared<ArenaStorage>(0);
     return KvPair{{shape, none, 0}, {shape, none, 0}};
   }
+  if (is_narrow()) return gather_narrow(from);
   const std::int64_t run = from.cursor * from.dim;
   const std::int64_t stride = max_seq_len_ * from.dim;
   const auto cells = static_cast<std::size_t>(from.batch * run);
@@ -116,6 +161,22 @@ Result<std::optional<KvPair>> ContiguousArenaCache::get(std::int64_t layer) {
   if (past_caches) finish_copies_past_caches();
   KVO_CHECK(guard_holds(k.data(), cells) && guard_holds(v.data(), cells));
   return KvPair{{shape, k.storage, k.offset}, {shape, v.storage, v.offset}};
+}
+
+KvPair ContiguousArenaCache::gather_narrow(const Layer& from) {
+  const std::size_t row_bytes = stored_bytes(storage_, static_cast<std::size_t>(from.dim));
+  const std::size_t run_bytes = static_cast<std::size_t>(from.cursor) * row_bytes;
+  const std::size_t stride = static_cast<std::size_t>(max_seq_len_) * row_bytes;
+  const std::size_t bytes = static_cast<std::size_t>(from.batch) * run_bytes;
+  const std::size_t cells = cells_of_bytes(bytes);
+  const auto [k, v] = results_.take(cells);
+  for (std::size_t b = 0; b < static_cast<std::size_t>(from.batch) && bytes > 0; ++b) {
+    std::memcpy(k.bytes() + b * run_bytes, from.k.bytes() + b * stride, run_bytes);
+    std::memcpy(v.bytes() + b * run_bytes, from.v.bytes() + b * stride, run_bytes);
+  }
+  KVO_CHECK(guard_holds(k.data(), cells) && guard_holds(v.data(), cells));
+  const Shape shape{from.batch, from.cursor, from.dim};
+  return {{shape, shown(k, bytes, from.dim)}, {shape, shown(v, bytes, from.dim)}};
 }
 
 std::int64_t ContiguousArenaCache::seq_len() const {
@@ -135,9 +196,8 @@ Status ContiguousArenaCache::truncate(std::int64_t n) {
 
 std::optional<std::string> ContiguousArenaCache::broken_invariant() const {
   for (const Layer& layer : layers_) {
-    const auto cells = static_cast<std::size_t>(layer.batch * max_seq_len_ * layer.dim);
     for (const Buffer& side : {layer.k, layer.v})
-      if (side.storage && !guard_holds(side.data(), cells)) return "rows lie behind a buffer";
+      if (side.storage && !guard_holds(side.data(), layer.cells)) return "rows lie behind a buffer";
     if (layer.cursor <= 0) continue;
     if (!layer.k.storage || !layer.v.storage) return "a layer without buffers has positions";
     if (layer.cursor > max_seq_len_) return "a cursor is past max_seq_len";

@@ -1,10 +1,14 @@
 #include "optimized/provider/paged_arena_cache.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <string>
 
 #include <boost/container/small_vector.hpp>
 
+#include "optimized/memory/convert.hpp"
 #include "reference/contract/values/check.hpp"
+#include "reference/contract/values/stored_rows.hpp"
 
 namespace kvo::optimized {
 
@@ -18,6 +22,19 @@ using provider::Rows;
 namespace {
 
 constexpr std::int64_t kNull = -1;
+
+struct FloatSides {
+  std::span<float> k;
+  std::span<float> v;
+};
+
+/// The cells of a block whose rows are f32.
+FloatSides floats_of(const Sides& sides) {
+  const auto floats = [](std::span<std::byte> side) {
+    return std::span(reinterpret_cast<float*>(side.data()), side.size() / sizeof(float));
+  };
+  return {floats(sides.k), floats(sides.v)};
+}
 
 }  // namespace
 
@@ -41,6 +58,7 @@ PagedArenaCache::PagedArenaCache(const PagedOptions& options, QuirkSet<Quirk> qu
       pool_layers_(options.pool->geometry().num_layers),
       block_size_(options.pool->geometry().block_size),
       head_dim_(options.pool->geometry().head_dim),
+      storage_(options.pool->geometry().storage),
       cursors_(static_cast<std::size_t>(options.num_layers)) {}
 
 template <class Visit>
@@ -89,6 +107,8 @@ Status PagedArenaCache::check(std::int64_t layer, const Rows& rows) const {
   std::int64_t width = 0;
   if (__builtin_mul_overflow(shape[0], shape[2], &width) || width != head_dim_)
     return fail(Code::kBadShape, "size");
+  if (in_groups(storage_.type) && shape[0] > 1 && shape[2] % storage_.group != 0)
+    return fail(Code::kBadShape, "dim: " + std::to_string(shape[2]) + " is no multiple of group");
   if (channels_ != 0 && (shape[0] != channels_ || shape[2] != dim_))
     return fail(Code::kBadShape, "layout");
   if (rows.v == nullptr)
@@ -136,6 +156,7 @@ void PagedArenaCache::store(std::int64_t layer, const Rows& rows, std::int64_t c
   const std::int64_t seq = rows.k->shape[1];
   const std::int64_t dim = rows.k->shape[2];
   if (count == 0) return;
+  if (storage_.type != StorageType::kF32) return store_narrow(layer, rows, count);
   const float* k = rows.k->floats().data();
   const float* v = rows.v->floats().data();
   const auto put = [&](float* to, const float* from, std::int64_t positions) {
@@ -146,12 +167,43 @@ void PagedArenaCache::store(std::int64_t layer, const Rows& rows, std::int64_t c
       copy_rows({to + p * head_dim_, dim}, {from + p * dim, seq * dim}, channels, dim);
   };
   for_each_run(cursors_[static_cast<std::size_t>(layer)], count, [&](const Run& run) {
-    const Sides sides = pool_->sides(run.block);
+    const FloatSides sides = floats_of(pool_->sides(run.block));
     const std::int64_t to = (layer * block_size_ + run.slot) * head_dim_;
     put(sides.k.data() + to, k + run.position * dim, run.count);
     put(sides.v.data() + to, v + run.position * dim, run.count);
-    const std::int64_t end = run.slot + run.count;
-    if (pool_->used(run.block) < end) pool_->set_used(run.block, end);
+    note_used(run);
+  });
+}
+
+void PagedArenaCache::note_used(const Run& run) const {
+  const std::int64_t end = run.slot + run.count;
+  if (pool_->used(run.block) < end) pool_->set_used(run.block, end);
+}
+
+void PagedArenaCache::store_narrow(std::int64_t layer, const Rows& rows, std::int64_t count) {
+  const std::int64_t channels = rows.k->shape[0];
+  const std::int64_t seq = rows.k->shape[1];
+  const std::int64_t dim = rows.k->shape[2];
+  const auto row_bytes =
+      static_cast<std::int64_t>(stored_bytes(storage_, static_cast<std::size_t>(dim)));
+  const auto position_bytes =
+      static_cast<std::int64_t>(stored_bytes(storage_, static_cast<std::size_t>(head_dim_)));
+  const auto encode_run = [&](std::byte* to, const float* from, std::int64_t positions) {
+    const auto width = static_cast<std::size_t>(dim);
+    const std::size_t cells = static_cast<std::size_t>(positions) * width;
+    if (channels == 1) return encode_rows(storage_, width, {from, cells}, to);
+    for (std::int64_t p = 0; p < positions; ++p)
+      for (std::int64_t c = 0; c < channels; ++c)
+        encode_rows(storage_, width, {from + (c * seq + p) * dim, width},
+                    to + p * position_bytes + c * row_bytes);
+  };
+  for_each_run(cursors_[static_cast<std::size_t>(layer)], count, [&](const Run& run) {
+    const Sides stored = pool_->sides(run.block);
+    const std::int64_t to = (layer * block_size_ + run.slot) * position_bytes;
+    const std::int64_t from = run.position * dim;
+    encode_run(stored.k.data() + to, rows.k->floats().data() + from, run.count);
+    encode_run(stored.v.data() + to, rows.v->floats().data() + from, run.count);
+    note_used(run);
   });
 }
 
@@ -159,6 +211,7 @@ Result<std::optional<KvPair>> PagedArenaCache::get(std::int64_t layer) {
   if (!has(layer)) return std::nullopt;
   const std::int64_t cursor = cursors_[static_cast<std::size_t>(layer)];
   if (cursor == 0) return std::nullopt;
+  if (storage_.type != StorageType::kF32) return gather_narrow(layer, cursor);
   // Nothing clears them: every cell is written below.
   const std::int64_t side = head_dim_ * cursor;
   const std::array<Buffer, 2> both = results_.take(static_cast<std::size_t>(side));
@@ -173,7 +226,7 @@ Result<std::optional<KvPair>> PagedArenaCache::get(std::int64_t layer) {
       copy({to + c * cursor * dim_, dim_}, {from + c * dim_, head_dim_}, positions, dim_);
   };
   for_each_run(0, cursor, [&](const Run& run) {
-    const Sides sides = pool_->sides(run.block);
+    const FloatSides sides = floats_of(pool_->sides(run.block));
     const std::int64_t from = (layer * block_size_ + run.slot) * head_dim_;
     const std::int64_t to = run.position * dim_;
     take(k.data() + to, sides.k.data() + from, run.count);
@@ -184,6 +237,42 @@ Result<std::optional<KvPair>> PagedArenaCache::get(std::int64_t layer) {
   KVO_CHECK(guard_holds(k.data(), static_cast<std::size_t>(side)) &&
             guard_holds(v.data(), static_cast<std::size_t>(side)));
   return KvPair{{shape, k.storage, k.offset}, {shape, v.storage, v.offset}};
+}
+
+KvPair PagedArenaCache::gather_narrow(std::int64_t layer, std::int64_t cursor) {
+  const std::size_t row_bytes = stored_bytes(storage_, static_cast<std::size_t>(dim_));
+  const std::size_t position_bytes = stored_bytes(storage_, static_cast<std::size_t>(head_dim_));
+  const auto channels = static_cast<std::size_t>(channels_);
+  const auto length = static_cast<std::size_t>(cursor);
+  const std::size_t bytes = channels * length * row_bytes;
+  const std::size_t cells = cells_of_bytes(bytes);
+  const auto [k, v] = results_.take(cells);
+  const auto copy_run = [&](std::byte* to, const std::byte* stored, std::size_t positions) {
+    if (channels == 1) {
+      std::memcpy(to, stored, positions * row_bytes);
+      return;
+    }
+    for (std::size_t c = 0; c < channels; ++c)
+      for (std::size_t p = 0; p < positions; ++p)
+        std::memcpy(to + (c * length + p) * row_bytes, stored + p * position_bytes + c * row_bytes,
+                    row_bytes);
+  };
+  for_each_run(0, cursor, [&, &k = k, &v = v](const Run& run) {
+    const Sides stored = pool_->sides(run.block);
+    const std::size_t first =
+        static_cast<std::size_t>(layer * block_size_ + run.slot) * position_bytes;
+    const std::size_t to = static_cast<std::size_t>(run.position) * row_bytes;
+    const auto positions = static_cast<std::size_t>(run.count);
+    copy_run(k.bytes() + to, stored.k.data() + first, positions);
+    copy_run(v.bytes() + to, stored.v.data() + first, positions);
+  });
+  KVO_CHECK(guard_holds(k.data(), cells) && guard_holds(v.data(), cells));
+  const auto shown = [&](const Buffer& side) {
+    return std::make_shared<StoredRows>(storage_, dim_, std::span(side.bytes(), bytes),
+                                        side.storage);
+  };
+  const Shape shape{channels_, cursor, dim_};
+  return {{shape, shown(k)}, {shape, shown(v)}};
 }
 
 std::int64_t PagedArenaCache::seq_len() const {

@@ -49,6 +49,11 @@ class PagedArenaCache final : public provider::Paged {
                                   std::int64_t fits) const;
   [[nodiscard]] Status extend(std::int64_t blocks);
   void store(std::int64_t layer, const provider::Rows& rows, std::int64_t count);
+  /// Rows that are no f32: stored, and gathered as they are stored.
+  void store_narrow(std::int64_t layer, const provider::Rows& rows, std::int64_t count);
+  [[nodiscard]] provider::KvPair gather_narrow(std::int64_t layer, std::int64_t cursor);
+  /// Counts the positions of a run that is stored among those used.
+  void note_used(const Run& run) const;
   [[nodiscard]] Status cut(std::int64_t n, std::int64_t needed);
   [[nodiscard]] std::int64_t blocks_of(std::int64_t positions) const {
     return positions == 0 ? 0 : (positions - 1) / block_size_ + 1;
@@ -63,6 +68,7 @@ class PagedArenaCache final : public provider::Paged {
   std::int64_t pool_layers_;
   std::int64_t block_size_;
   std::int64_t head_dim_;
+  StorageFormat storage_;
   std::int64_t channels_ = 0;
   std::int64_t dim_ = 0;
   std::int64_t size_ = 0;              ///< blocks in the table

@@ -47,7 +47,7 @@ std::vector<Held> work(BlockPool& pool, Owner owner, std::atomic<std::uint64_t>&
     for (const std::int64_t block : blocks) {
       // A plain write: with two owners it is a race that the thread sanitizer reports.
       pool.set_used(block, static_cast<std::int64_t>(owner));
-      pool.sides(block).k[0] = static_cast<float>(owner);
+      pool.sides(block).k[0] = static_cast<std::byte>(owner);
     }
     const std::uint64_t until = ticket.fetch_add(1);
     for (const std::int64_t block : blocks) history.push_back({block, from, until});

@@ -1,11 +1,14 @@
 // Random scripts for block_pool.stack.
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <utility>
 
 #include <boost/describe/enum.hpp>
 
 #include "properties/block_pool/contract.hpp"
 #include "properties/campaign/script_generator.hpp"
+#include "properties/campaign/storage.hpp"
 #include "reference/block_pool/operations.hpp"
 
 namespace kvo::block_pool {
@@ -20,7 +23,8 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kPoolExhausted, kDrained, kBl
                               kPoolReplaced, kThreadsOnOnePool, kBeyondAThousandBlocks,
                               kBlockBeyondTwoBytes, kBlockOfAThousandCells, kUsedBeyondFourBits,
                               kUsedBeyondOneByte, kReusedBeyondOneByte, kCountedBeyondTwoBytes,
-                              kDrainedFreedAndTakenInOrder, kFreedTwiceThenTakenTwice)
+                              kDrainedFreedAndTakenInOrder, kFreedTwiceThenTakenTwice,
+                              kNarrowCellWritten, kWriteIntoCodesRefused, kPoolOfCodes)
 
 // What the script knows of a block, from what was observed.
 struct Known {
@@ -33,8 +37,10 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
   using S = StackScript;
 
  public:
-  explicit StackScript(const CaseTerms& terms)
-      : ScriptGenerator(terms), documented_(terms.profile == Profile::kDocumented) {}
+  StackScript(const CaseTerms& terms, const StorageFormat& storage)
+      : ScriptGenerator(terms),
+        documented_(terms.profile == Profile::kDocumented),
+        storage_(storage) {}
 
   std::optional<Op> next() override {
     return cap_ == 0 && !has_plan() ? make() : ScriptGenerator::next();
@@ -86,7 +92,9 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
     std::int64_t megabytes = 1;
     // Thousands of blocks would only cost time; one block may fill the budget, or be too much.
     constexpr std::int64_t kMostBlocks = 2'000;
-    const std::int64_t position_bytes = 2 * std::int64_t{sizeof(float)} * positions * dim;
+    const auto row_bytes =
+        static_cast<std::int64_t>(stored_bytes(storage_, static_cast<std::size_t>(dim)));
+    const std::int64_t position_bytes = 2 * positions * row_bytes;
     layers = std::max(layers, kBudget / kMostBlocks / position_bytes + 1);
     if (draw().percent(6)) layers = kBudget / position_bytes + draw().between(0, 1);
     for (std::int64_t* size : {&layers, &positions, &dim, &megabytes})
@@ -143,6 +151,7 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
     spend(static_cast<std::uint64_t>(made.max_memory_mb * kBytesOfAMegabyte) / sizeof(float));
     dry_ = false;
     if (cap_ == 1) reach(Label::kPoolOfOneBlock);
+    if (in_groups(storage_.type)) reach(Label::kPoolOfCodes);
     geometry_ = {made.num_layers, made.block_size, made.head_dim, made.max_memory_mb};
     blocks_.clear();
     seen_.clear();
@@ -184,7 +193,10 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
     drained_ = true;
   }
   void saw(const WriteBlock& write, const Observation& seen) {
+    if (seen.error && seen.error->detail == "rows are codes")
+      return reach(Label::kWriteIntoCodesRefused);
     if (seen.error) return reach(Label::kNoSuchBlockOrCell);
+    if (storage_.type != StorageType::kF32) reach(Label::kNarrowCellWritten);
     blocks_[write.block].written = true;
   }
   void saw(const Available& /*op*/, const Observation& seen) {
@@ -241,6 +253,7 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
   }
 
   bool documented_;
+  StorageFormat storage_;
   std::int64_t cap_ = 0;  // 0: no pool yet
   Geometry geometry_;
   std::map<std::int64_t, Known> blocks_;
@@ -250,10 +263,25 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
   std::int64_t written_ = 0;
 };
 
+// Every fourth case stores rows that are no f32.
+GeneratedCase stack_case(const CaseTerms& terms) {
+  constexpr std::uint64_t kApart = 0x73746F72616765U;
+  Draw draw(terms.seed ^ kApart);
+  Setup setup{.profile = terms.profile};
+  StorageFormat storage;
+  if (terms.scale != Scale::kLong && draw.percent(25)) {
+    storage = draw_narrow_storage(draw);
+    Config config;
+    set_storage(draw, config, storage);
+    setup.config = Record::of(std::move(config));
+  }
+  return {.setup = std::move(setup), .ops = std::make_unique<StackScript>(terms, storage)};
+}
+
 }  // namespace
 
 std::vector<Generator> generators() {
-  return {script_generator<Label>(stack_kind(), script_case<StackScript>,
+  return {script_generator<Label>(stack_kind(), stack_case,
                                   {Label::kBlockHandedOutTwice, Label::kMoreAvailableThanThereAre,
                                    Label::kOldCountOfUsedPositionsHandedOut},
                                   {})};

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -44,15 +45,15 @@ class UnusedNotFreed final : public StackPool {
   }
 };
 
-/// Shows V one cell too early.
+/// Shows V one cell of f32 too early.
 class SidesOverlap final : public StackPool {
  public:
   using StackPool::StackPool;
   [[nodiscard]] Sides sides(std::int64_t block) override {
-    const auto side = static_cast<std::size_t>(sizes_.side);
-    const std::span<float> both =
+    const auto side = static_cast<std::size_t>(sizes_.side_bytes);
+    const std::span<std::byte> both =
         std::span(cells_).subspan(static_cast<std::size_t>(block) * 2 * side, 2 * side);
-    return {both.first(side), both.subspan(side - 1, side)};
+    return {both.first(side), both.subspan(side - std::min(side, sizeof(float)), side)};
   }
 };
 

@@ -124,6 +124,51 @@ TEST_P(BlockPoolRules, ThreadsNeverShareABlockAndAllComeBackZF26) {
   }
 }
 
+// ---- Storage types; devices refuse what they cannot store ----
+
+TEST_P(BlockPoolRules, ABlockTakesTheBytesThatItsRowsTake) {
+  const auto cap_of = [&](const Config& config) -> std::int64_t {
+    RulesCase pool(*GetParam(), Profile::kDocumented, Record::of(config));
+    const Observation made = pool.run(New{2, 3, 40, 1});
+    if (made.failed_with(Code::kNotSupported)) return 0;
+    EXPECT_FALSE(made.error);
+    EXPECT_EQ(made.as<New::Returns>().elems_per_side, 240);
+    return made.as<New::Returns>().cap;
+  };
+  const auto is = [](std::int64_t cap, std::int64_t row_bytes) {
+    return cap == 0 || cap == 1'048'576 / (2 * 6 * row_bytes);
+  };
+  EXPECT_TRUE(is(cap_of({}), 160));
+  EXPECT_TRUE(is(cap_of({.storage = StorageType::kBf16}), 80));
+  EXPECT_TRUE(is(cap_of({.storage = StorageType::kF8E4m3}), 40));
+  EXPECT_TRUE(is(cap_of({.storage = StorageType::kQ8}), 34 + 10));
+  EXPECT_TRUE(is(cap_of({.storage = StorageType::kQ8, .offset = true}), 36 + 12));
+  EXPECT_TRUE(is(cap_of({.storage = StorageType::kQ4, .group = 64}), 22));
+}
+
+TEST_P(BlockPoolRules, ACellIsRoundedAndCodesTakeNone) {
+  RulesCase pool(*GetParam(), Profile::kDocumented,
+                 Record::of(Config{.storage = StorageType::kF8E4m3}));
+  if (pool.code(New{1, 1, 4, 1}) != "not_supported") {
+    EXPECT_EQ(pool.code(WriteBlock{7, Side::kV, 2, 1.07F}), "ok");
+    EXPECT_EQ(pool.code(WriteBlock{7, Side::kV, 3, -1e9F}), "ok");
+    EXPECT_EQ(pool.values(ReadBlock{7}).v, std::vector<float>({0, 0, 1.125F, -448}));
+    EXPECT_EQ(pool.values(ReadBlock{7}).k, std::vector<float>(4));
+  }
+  RulesCase codes(*GetParam(), Profile::kDocumented,
+                  Record::of(Config{.storage = StorageType::kQ4}));
+  if (codes.code(New{1, 1, 4, 1}) == "not_supported") return;
+  EXPECT_EQ(codes.code(WriteBlock{7, Side::kV, 2, 1}), "precondition");
+  EXPECT_EQ(codes.values(ReadBlock{7}).v, std::vector<float>(4));
+}
+
+TEST_P(BlockPoolRules, AFormatThatThereIsNotIsRefused) {
+  RulesCase pool(*GetParam(), Profile::kOriginal,
+                 Record::of(Config{.storage = StorageType::kF16, .offset = true}));
+  EXPECT_EQ(pool.code(New{1, 1, 4, 1}), "out_of_range");
+  EXPECT_EQ(pool.code(Available{}), "precondition") << "there is no pool";
+}
+
 INSTANTIATE_TEST_SUITE_P(Every, BlockPoolRules,
                          testing::ValuesIn(contracts().subjects_of(stack_kind())), variant_name);
 

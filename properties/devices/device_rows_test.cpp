@@ -56,7 +56,7 @@ constexpr QuirkSet<provider::Quirk> kDocumented(Profile::kDocumented);
 TEST(DeviceRows, GoToAContiguousCache) {
   for (const std::int64_t batch : {std::int64_t{1}, kBatch}) {
     const auto device = std::make_shared<SimulatedDevice>(SimulatedOptions{});
-    const auto cache = cuda::ContiguousDeviceCache::make(device, 1, 8, kDocumented);
+    const auto cache = cuda::ContiguousDeviceCache::make(device, {1, 8}, kDocumented);
     ASSERT_TRUE(cache);
     expect_rows_of_the_device(*device, **cache, batch);
   }

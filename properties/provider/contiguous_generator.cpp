@@ -17,7 +17,9 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kUpdateWithoutPositions, kSizeProductOverflows, kLayerOutOfRange, kBeyondAThousandPositions,
     kPositionsOfAThousandCells, kBatchBeyondSixtyFour, kRowsOfACommonHeadSize, kFiveLayers,
     kBeyondSixteenCaches, kResultsBeyondOneByte, kEmptiedBeyondOneByte, kCountedBeyondTwoBytes,
-    kFilledCutByOneAndFilledAgain, kResultHeldWhileRowsAreReplaced, kEmptiedTwiceThenUsed)
+    kFilledCutByOneAndFilledAgain, kResultHeldWhileRowsAreReplaced, kEmptiedTwiceThenUsed,
+    kRowsOfCodes, kGroupsCutShort, kEightBitFloats, kOddRows, kWriteIntoCodesRefused,
+    kCellRoundedThroughAResult)
 
 struct ContiguousLayer : KnownLayer {
   // Batch and dim of a first update that was too long.
@@ -35,8 +37,12 @@ class ContiguousScript final
   using S = ContiguousScript;
 
  public:
-  explicit ContiguousScript(const CaseTerms& terms)
-      : ProviderScript(terms), batch_(some_batch(9)), dim_(some_dim(9, batch_)) {}
+  ContiguousScript(const CaseTerms& terms, const CaseStorage& storage)
+      : ProviderScript(terms, storage), batch_(some_batch(9)), dim_(some_dim(9, batch_)) {
+    if (!storage.wide) return;
+    batch_ = std::min<std::int64_t>(batch_, 3);
+    dim_ = draw().between(33, storage.format.group + 36);
+  }
 
   // Steps.
   Op make(std::int64_t cache) {
@@ -114,6 +120,7 @@ class ContiguousScript final
       reach(Label::kFirstUpdateFullPinsNothing);
     layer->pin(shape);
     added(there, *layer, *update.k);
+    stored(*update.k);
     if (shape[1] == 0) reach(Label::kUpdateWithoutPositions);
     if (layer->length == there.max_seq_len) reach(Label::kCacheFullExactly);
   }
@@ -134,6 +141,7 @@ class ContiguousScript final
   }
   void saw(const Poke& poke, const Observation& seen) {
     if (!seen.error) reach(Label::kCellWrittenThroughAView);
+    saw_poke(seen);
     ProviderScript::saw(poke, seen);
   }
   void saw(const Truncate& truncate, const Observation& seen) {
@@ -183,7 +191,7 @@ class ContiguousScript final
 }  // namespace
 
 Generator contiguous_generator() {
-  return script_generator<Label>(contiguous_kind(), script_case<ContiguousScript>,
+  return script_generator<Label>(contiguous_kind(), stored_case<ContiguousConfig, ContiguousScript>,
                                  {Label::kFirstUpdateFullPinsTheShape, Label::kNegativeCursor},
                                  {Label::kFirstUpdateFullPinsNothing});
 }

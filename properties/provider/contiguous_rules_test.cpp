@@ -1,6 +1,8 @@
 // Single rules of provider.contiguous, in both profiles, for every subject.
+#include <cmath>
 #include <limits>
 
+#include "properties/campaign/metamorphic.hpp"
 #include "properties/campaign/rules_case.hpp"
 #include "properties/contracts.hpp"
 #include "reference/provider/contiguous_operations.hpp"
@@ -173,6 +175,122 @@ TEST_P(ContiguousRules, EmptyRowsAreAcceptedZF12) {
   const Found found = cache.values(Get{{}, 1, {}});
   EXPECT_TRUE(found.found);
   EXPECT_EQ(found.k->shape, Shape({0, 3, 2}));
+}
+
+// ---- Storage types; devices refuse what they cannot store ----
+
+const std::vector<StorageFormat> kNarrow{
+    {StorageType::kF16},          {StorageType::kBf16},        {StorageType::kF8E4m3},
+    {StorageType::kF8E5m2},       {StorageType::kQ8},          {StorageType::kQ4, 64},
+    {StorageType::kQ8, 32, true}, {StorageType::kQ4, 32, true}};
+
+ContiguousConfig config_of(const StorageFormat& format) {
+  ContiguousConfig config{.storage = format.type};
+  if (!in_groups(format.type)) return config;
+  config.group = format.group;
+  config.offset = format.offset;
+  return config;
+}
+
+// A case with a cache of 1 layer and 4 positions, or nothing where rows cannot be stored so.
+std::optional<RulesCase> narrow_case(const Subject& subject, const StorageFormat& format) {
+  RulesCase made(subject, Profile::kDocumented, Record::of(config_of(format)));
+  const std::string done = made.code(NewContiguous{{}, 1, 4});
+  if (done == "not_supported") return std::nullopt;
+  EXPECT_EQ(done, "ok");
+  return made;
+}
+
+// Each row of a tensor as it is shown when it was stored by itself.
+Floats stored_alone(const StorageFormat& format, const Tensor& rows) {
+  const auto dim = static_cast<std::size_t>(rows.shape.back());
+  Floats shown(static_cast<std::size_t>(rows.elements()));
+  std::vector<std::byte> bytes(stored_bytes(format, dim));
+  for (std::size_t at = 0; at < shown.size(); at += dim) {
+    encode(format, rows.floats().subspan(at, dim), bytes.data());
+    decode(format, bytes.data(), std::span(shown).subspan(at, dim));
+  }
+  return shown;
+}
+
+TEST_P(ContiguousRules, RowsAreStoredEachByItselfInItsType) {
+  constexpr std::int64_t kDim = 40;  // a group and a short one
+  for (const StorageFormat& format : kNarrow) {
+    auto cache = narrow_case(*GetParam(), format);
+    if (!cache) continue;
+    const Update all = rows(0, {2, 3, kDim}, 0.3F);
+    const auto part = [&](std::int64_t begin, std::int64_t end) {
+      return Update{{}, 0, axis_range(*all.k, 1, begin, end), axis_range(*all.v, 1, begin, end)};
+    };
+    EXPECT_EQ(cache->code(part(0, 2)), "ok");
+    EXPECT_EQ(cache->code(part(2, 3)), "ok");
+    const Found found = cache->values(Get{{}, 0, {}});
+    EXPECT_EQ(elements_of(found.k), stored_alone(format, *all.k));
+    EXPECT_EQ(elements_of(found.v), stored_alone(format, *all.v));
+    EXPECT_NE(elements_of(found.v), elements_of(*all.v));
+  }
+}
+
+TEST_P(ContiguousRules, FloatsAreLimitedOrInfiniteAndKeepTheSignOfZero) {
+  const Tensor row = tensor_of({1, 1, 4}, Floats{1e6F, -1e6F, -0.0F, 1.07F});
+  const auto shown = [&](StorageType type) -> std::optional<Floats> {
+    auto cache = narrow_case(*GetParam(), {type});
+    if (!cache) return std::nullopt;
+    EXPECT_EQ(cache->code(Update{{}, 0, row, row}), "ok");
+    Floats seen = elements_of(cache->values(Get{{}, 0, {}}).k);
+    EXPECT_TRUE(std::signbit(seen[2]));
+    return seen;
+  };
+  const float infinity = std::numeric_limits<float>::infinity();
+  if (const auto seen = shown(StorageType::kF16))
+    EXPECT_EQ(*seen, Floats({infinity, -infinity, 0, 1.0703125F}));
+  if (const auto seen = shown(StorageType::kF8E4m3))
+    EXPECT_EQ(*seen, Floats({448, -448, 0, 1.125F}));
+  if (const auto seen = shown(StorageType::kF8E5m2))
+    EXPECT_EQ(*seen, Floats({57344, -57344, 0, 1}));
+}
+
+TEST_P(ContiguousRules, AWriteThroughAResultIsRoundedAndCodesTakeNone) {
+  for (const StorageFormat& format : kNarrow) {
+    auto cache = narrow_case(*GetParam(), format);
+    if (!cache) continue;
+    cache->values(rows(0, {1, 1, 2}, 1));
+    const Floats before = elements_of(cache->values(Get{{}, 0, {}}).k);
+    const Poke poke{0, "k", 1, 1.0F + 0x1p-12F};
+    EXPECT_EQ(cache->code(poke), in_groups(format.type) ? "precondition" : "ok");
+    const Floats after =
+        in_groups(format.type) ? before : Floats{before[0], 1};  // the nearest of every type
+    EXPECT_EQ(elements_of(cache->values(Get{{}, 0, {}}).k), after) << "one position is a view";
+    EXPECT_EQ(elements_of(cache->values(Reread{0}).k), after);
+  }
+}
+
+TEST_P(ContiguousRules, AFullBatchOfCodesIsAView) {
+  const StorageFormat format{StorageType::kQ8};
+  auto cache = narrow_case(*GetParam(), format);
+  if (!cache) GTEST_SKIP() << "stores no codes";
+  cache->values(rows(0, {2, 4, 33}, 1));
+  EXPECT_EQ(cache->values(Get{{}, 0, {}}).handle, 0);
+  cache->values(Reset{});
+  const Update later = rows(0, {2, 1, 33}, 5000);
+  cache->values(later);
+  Floats want = stored_alone(format, *rows(0, {2, 4, 33}, 1).k);
+  const Floats over = stored_alone(format, *later.k);
+  std::copy_n(over.begin(), 33, want.begin());
+  std::copy_n(over.begin() + 33, 33, want.begin() + 4 * 33);
+  EXPECT_EQ(elements_of(cache->values(Reread{0}).k), want);
+}
+
+TEST_P(ContiguousRules, AFormatThatThereIsNotIsRefusedAtConstruction) {
+  for (const ContiguousConfig& config :
+       {ContiguousConfig{.storage = StorageType::kQ8, .group = 48},
+        ContiguousConfig{.storage = StorageType::kF16, .group = 64},
+        ContiguousConfig{.storage = StorageType::kBf16, .offset = true},
+        ContiguousConfig{.group = 128}}) {
+    RulesCase cache(*GetParam(), Profile::kDocumented, Record::of(config));
+    EXPECT_EQ(cache.code(NewContiguous{{}, 1, 4}), "out_of_range");
+    EXPECT_EQ(cache.code(SeqLen{}), "precondition") << "there is no cache";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, ContiguousRules,

@@ -1,6 +1,7 @@
 #include "properties/provider/mutants.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,11 +20,11 @@ namespace {
 /// A mutant whose caches are `Faulty`, a ContiguousCache with one method done wrong.
 template <class Faulty>
 Mutant contiguous_mutant(const std::string& name, std::string_view fault, std::string_view origin) {
-  const auto make = [](std::int64_t num_layers, std::int64_t max_seq_len,
+  const auto make = [](const ContiguousOptions& options,
                        QuirkSet<Quirk> quirks) -> Result<std::unique_ptr<Contiguous>> {
-    const auto sound = ContiguousCache::make(num_layers, max_seq_len, quirks);
+    const auto sound = ContiguousCache::make(options, quirks);
     if (!sound) return sound.error();
-    return std::make_unique<Faulty>(num_layers, max_seq_len, quirks);
+    return std::make_unique<Faulty>(options, quirks);
   };
   return {.subject = make_contiguous_subject("mutant:" + name, std::string(fault), make),
           .fault = std::string(fault),
@@ -149,6 +150,35 @@ class AxesSwapped final : public ContiguousCache {
   }
 };
 
+/// Keeps f16 as other narrow types are kept: limited.
+class LargeHalvesLimited final : public ContiguousCache {
+ public:
+  using ContiguousCache::ContiguousCache;
+  [[nodiscard]] Status update(std::int64_t layer, const Rows& rows) override {
+    if (storage_.type != StorageType::kF16 || rows.k == nullptr)
+      return ContiguousCache::update(layer, rows);
+    constexpr float kMost = 65'504;
+    Tensor k = *rows.k;
+    for (float& key : k.floats())
+      if (std::abs(key) > kMost) key = std::copysign(kMost, key);
+    return ContiguousCache::update(layer, {.k = &k, .v = rows.v});
+  }
+};
+
+/// Rounds V by magnitude and puts the sign of what is left on it.
+class NarrowMinusZeroLost final : public ContiguousCache {
+ public:
+  using ContiguousCache::ContiguousCache;
+  [[nodiscard]] Status update(std::int64_t layer, const Rows& rows) override {
+    if (storage_.type == StorageType::kF32 || rows.v == nullptr)
+      return ContiguousCache::update(layer, rows);
+    Tensor v = *rows.v;
+    for (float& value : v.floats())
+      if (value == 0) value = 0;
+    return ContiguousCache::update(layer, {.k = rows.k, .v = &v});
+  }
+};
+
 // ---- provider.paged ----
 
 /// Reads through a table that counts on from its first entry.
@@ -262,6 +292,26 @@ class FailedAppendLosesBlocks final : public PagedCache {
   }
 };
 
+/// Has one scale a block, of its first position.
+class ScaleOfTheBlock final : public PagedCache {
+ public:
+  using PagedCache::PagedCache;
+
+ protected:
+  void copy_position(std::int64_t layer, const Rows& rows, std::int64_t p) override {
+    PagedCache::copy_position(layer, rows, p);
+    const std::int64_t position = cursors_[static_cast<std::size_t>(layer)] + p;
+    const std::int64_t slot = position % geometry_.block_size;
+    if (!in_groups(geometry_.storage.type) || slot == 0) return;
+    const std::int64_t block = *table_[position / geometry_.block_size];
+    const std::int64_t width = geometry_.head_dim;
+    const std::int64_t first = layer * geometry_.block_size * width;
+    for (const block_pool::Side side : {block_pool::Side::kK, block_pool::Side::kV})
+      std::ranges::copy(pool_->stored(block, side, first, width).first(2),
+                        pool_->stored(block, side, first + slot * width, width).begin());
+  }
+};
+
 /// Moves the cursor to the end of what the table holds.
 class DryAppendCounts final : public PagedCache {
  public:
@@ -300,6 +350,16 @@ std::vector<Mutant> mutants() {
           "axes_swapped",
           "rows whose batch equals their positions are taken for [position, batch, dim]",
           "B086, F09: LMCache is reported to have read one layout as another of the same shape"),
+      contiguous_mutant<LargeHalvesLimited>(
+          "large_halves_limited", "f16 keys beyond 65504 become that, not infinity",
+          "B095, F11: mlxcel floored the scale of its int8 keys and values at 1"),
+      contiguous_mutant<NarrowMinusZeroLost>(
+          "narrow_minus_zero_lost", "V loses the sign of zero where it is not stored in f32",
+          "B095, F11: mlxcel stored small rows by a scale that was at least 1"),
+      paged_mutant<ScaleOfTheBlock>(
+          "scale_of_the_block",
+          "codes are kept with the scale of the first position of their block",
+          "B102, F11: InfiniLM moved the codes of V and left their scales where they were"),
       paged_mutant<TableTakenForRun>(
           "table_taken_for_run",
           "get takes the blocks that follow the first one instead of those in the table",

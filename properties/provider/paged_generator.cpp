@@ -24,7 +24,9 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kBlocksOfSixteen, kBeyondAThousandPositions, kPositionsOfAThousandCells, kBatchBeyondSixtyFour,
     kRowsOfACommonHeadSize, kFiveLayers, kBeyondSixteenCaches, kResultsBeyondOneByte,
     kEmptiedBeyondOneByte, kCountedBeyondTwoBytes, kCutToABoundaryAndAppendedAcross,
-    kFreedTwiceThenUsed, kRefusedByADryPoolThenServed, kAnotherLayoutBehindTheFirst)
+    kFreedTwiceThenUsed, kRefusedByADryPoolThenServed, kAnotherLayoutBehindTheFirst, kRowsOfCodes,
+    kGroupsCutShort, kEightBitFloats, kOddRows, kWriteIntoCodesRefused, kCellRoundedThroughAResult,
+    kGroupsOverChannelsRefused)
 
 struct Known {
   std::vector<KnownLayer> layers = {};
@@ -47,7 +49,7 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
   using S = PagedScript;
 
  public:
-  explicit PagedScript(const CaseTerms& terms) : ProviderScript(terms) {
+  PagedScript(const CaseTerms& terms, const CaseStorage& storage) : ProviderScript(terms, storage) {
     // Many pool layers make few blocks; a cache need not use them all.
     pool_.num_layers = draw().one_of<std::int64_t>({1, 2, 32, 64, 128});
     pool_.block_size = draw().percent(60) ? draw().between(1, 4) : draw().size(1, 17);
@@ -55,6 +57,7 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     if (pool_.num_layers <= 2) pool_.head_dim = draw().one_of<std::int64_t>({12, 16, 24});
     if (is_large()) draw_large_pool();
     if (is_long()) pool_ = {.num_layers = 64, .block_size = draw().between(1, 4), .head_dim = 2};
+    if (storage.wide) draw_wide_positions();
     channels_ = some_channels();
   }
 
@@ -242,10 +245,15 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     if (layer->length + shape[1] > 100 * pool_.block_size) reach(Label::kBeyondAHundredBlocks);
     if (blocks > 0 && pool_.block_size >= 16) reach(Label::kBlocksOfSixteen);
     added(there, *layer, *update.k);
+    stored(*update.k);
     const std::int64_t number = update.cache.value_or(0);
     if (number != last_updated_ && there.longest() > pool_.block_size && last_updated_ >= 0)
       reach(Label::kTwoCachesInterleavedOnOnePool);
     last_updated_ = number;
+  }
+  void saw(const Poke& poke, const Observation& seen) {
+    saw_poke(seen);
+    ProviderScript::saw(poke, seen);
   }
   void saw(const Get& get, const Observation& seen) {
     if (!seen.error) keep(get.cache, get.layer, seen.as<Found>());
@@ -336,6 +344,14 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
       pool_.head_dim = draw().template one_of<std::int64_t>(kHeadSizes) * draw().between(1, 4);
     if (draw().percent(15)) pool_.head_dim = draw().edge(64, 2'048);
   }
+  // Positions whose groups are cut short, or of several channels in whole groups.
+  void draw_wide_positions() {
+    const std::int64_t group = storage().format.group;
+    pool_.head_dim =
+        draw().percent(50) ? draw().between(33, group + 36) : group * draw().between(1, 4);
+    pool_.num_layers = std::min<std::int64_t>(pool_.num_layers, 32);
+    pool_.block_size = std::min<std::int64_t>(pool_.block_size, 16);
+  }
   // Of a side of a block.
   [[nodiscard]] std::int64_t pool_cells() const {
     return pool_.num_layers * pool_.block_size * pool_.head_dim;
@@ -348,11 +364,14 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     return std::min(most, pool_.block_size * blocks + draw().between(-1, 1));
   }
   std::int64_t some_channels() {
+    const StorageFormat& format = storage().format;
+    const bool whole = in_groups(format.type) && draw().percent(90);
     std::vector<std::int64_t> divisors;
     for (std::int64_t c = 1; c <= pool_.head_dim; ++c)
-      if (pool_.head_dim % c == 0) divisors.push_back(c);
+      if (pool_.head_dim % c == 0 && (c == 1 || !whole || pool_.head_dim / c % format.group == 0))
+        divisors.push_back(c);
     for (const std::int64_t dim : kHeadSizes)  // mostly heads of a common size
-      if (is_large() && pool_.head_dim % dim == 0 && draw().percent(40))
+      if (is_large() && !whole && pool_.head_dim % dim == 0 && draw().percent(40))
         return pool_.head_dim / dim;
     return divisors[draw().below(divisors.size())];
   }
@@ -367,6 +386,7 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
   }
   void saw_refusal(Known& there, const Update& update, const Error& error) {
     const Shape& shape = update.k->shape;
+    if (error.detail.starts_with("dim: ")) return reach(Label::kGroupsOverChannelsRefused);
     if (error.detail == "layer beyond the pool") reach(Label::kLayerBeyondThePool);
     if (error.code == Code::kExhausted) {
       there.dry = true;
@@ -405,7 +425,7 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
 
 Generator paged_generator() {
   return script_generator<Label>(
-      paged_kind(), script_case<PagedScript>,
+      paged_kind(), stored_case<PagedConfig, PagedScript>,
       {Label::kPoolExhaustedHalfWayThroughAnAppend, Label::kFreedBlockResurrectedByAnUpwardTruncate,
        Label::kNullEntryInTheTable, Label::kLayoutPinnedByAFailedAppend,
        Label::kBlockHandedOutTwice},

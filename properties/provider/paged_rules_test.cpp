@@ -232,6 +232,92 @@ TEST_P(PagedRules, OnlyItsCacheFreesABlockWhenDocumentedZF24) {
   EXPECT_EQ(quirky.values(Available{}).n, 4);
 }
 
+// ---- Storage types; devices refuse what they cannot store ----
+
+// A case with a cache of 1 layer over blocks of 2 positions of 64 cells, or nothing where rows
+// cannot be stored so.
+std::optional<RulesCase> narrow_case(const Subject& subject, StorageType type,
+                                     std::int64_t head_dim, std::int64_t& cap) {
+  PagedConfig config{.storage = type};
+  RulesCase made(subject, Profile::kDocumented, Record::of(std::move(config)));
+  const auto pool = made.run(NewPool{1, 2, head_dim, 1});
+  if (pool.failed_with(Code::kNotSupported)) return std::nullopt;
+  EXPECT_FALSE(pool.error);
+  if (pool.error) return std::nullopt;
+  cap = pool.as<NewPool::Returns>().cap;
+  EXPECT_EQ(made.code(NewPaged{{}, 1}), "ok");
+  return made;
+}
+
+TEST_P(PagedRules, ThePoolCountsBlocksInTheBytesThatRowsTake) {
+  std::int64_t cap = 0;
+  // 2^20 bytes over 2 sides of 2 positions.
+  if (narrow_case(*GetParam(), StorageType::kF32, 64, cap)) EXPECT_EQ(cap, 1'048'576 / (4 * 256));
+  if (narrow_case(*GetParam(), StorageType::kF16, 64, cap)) EXPECT_EQ(cap, 1'048'576 / (4 * 128));
+  if (narrow_case(*GetParam(), StorageType::kQ8, 64, cap)) EXPECT_EQ(cap, 1'048'576 / (4 * 68));
+  if (narrow_case(*GetParam(), StorageType::kQ4, 40, cap)) EXPECT_EQ(cap, 1'048'576 / (4 * 24));
+}
+
+TEST_P(PagedRules, EachChannelOfAPositionIsARow) {
+  for (const StorageType type : {StorageType::kF8E4m3, StorageType::kQ8, StorageType::kQ4}) {
+    std::int64_t cap = 0;
+    auto cache = narrow_case(*GetParam(), type, 64, cap);
+    if (!cache) continue;
+    const StorageFormat format{type};
+    const Tensor k = counting({2, 3, 32}, 0.3F);
+    EXPECT_EQ(cache->code(Update{{}, 0, k, counting({2, 3, 32}, 500)}), "ok");
+    Floats want(static_cast<std::size_t>(k.elements()));
+    std::vector<std::byte> bytes(stored_bytes(format, 32));
+    for (std::size_t at = 0; at < want.size(); at += 32) {
+      encode(format, k.floats().subspan(at, 32), bytes.data());
+      decode(format, bytes.data(), std::span(want).subspan(at, 32));
+    }
+    EXPECT_EQ(elements_of(cache->values(Get{{}, 0, {}}).k), want);
+    const auto block = cache->values(ReadBlock{cache->values(Table{}).blocks.front().value()});
+    // [position][channel][dim], where the tensor is [channel][position][dim].
+    EXPECT_EQ(Floats(block.k.begin(), block.k.begin() + 32),
+              Floats(want.begin(), want.begin() + 32));
+    EXPECT_EQ(Floats(block.k.begin() + 32, block.k.begin() + 64),
+              Floats(want.begin() + 96, want.begin() + 128));
+  }
+}
+
+TEST_P(PagedRules, GroupsOfCodesEndWithARow) {
+  std::int64_t cap = 0;
+  for (const StorageType type : {StorageType::kQ8, StorageType::kQ4}) {
+    auto cache = narrow_case(*GetParam(), type, 80, cap);
+    if (!cache) continue;
+    EXPECT_EQ(cache->code(Update{{}, 0, counting({2, 1, 40}, 1), counting({2, 1, 40}, 1)}),
+              "bad_shape");
+    EXPECT_TRUE(cache->values(Table{}).blocks.empty());
+    EXPECT_EQ(cache->code(Update{{}, 0, counting({1, 1, 80}, 1), counting({1, 1, 80}, 1)}), "ok");
+  }
+  if (auto cache = narrow_case(*GetParam(), StorageType::kF16, 80, cap))
+    EXPECT_EQ(cache->code(Update{{}, 0, counting({2, 1, 40}, 1), counting({2, 1, 40}, 1)}), "ok");
+}
+
+TEST_P(PagedRules, AWriteThroughAResultIsRoundedAndCodesTakeNone) {
+  for (const StorageType type : {StorageType::kF16, StorageType::kF8E5m2, StorageType::kQ4}) {
+    std::int64_t cap = 0;
+    auto cache = narrow_case(*GetParam(), type, 2, cap);
+    if (!cache) continue;
+    cache->values(Update{{}, 0, counting({1, 1, 2}, 1), counting({1, 1, 2}, 1)});
+    EXPECT_EQ(cache->values(Get{{}, 0, {}}).handle, 0);
+    EXPECT_EQ(cache->code(Poke{0, "v", 1, 1 + 0x1p-12F}),
+              type == StorageType::kQ4 ? "precondition" : "ok");
+    if (type != StorageType::kQ4)
+      EXPECT_EQ(elements_of(cache->values(Reread{0}).v), Floats({1, 1}));
+    EXPECT_EQ(elements_of(cache->values(Get{{}, 0, {}}).v), Floats({1, 2})) << "a copy (ZF-35)";
+  }
+}
+
+TEST_P(PagedRules, AFormatThatThereIsNotIsRefusedAtConstruction) {
+  RulesCase cache(*GetParam(), Profile::kOriginal,
+                  Record::of(PagedConfig{.storage = StorageType::kQ4, .group = 16}));
+  EXPECT_EQ(cache.code(NewPool{1, 2, 4, 1}), "out_of_range");
+  EXPECT_EQ(cache.code(Available{}), "precondition") << "there is no pool";
+}
+
 INSTANTIATE_TEST_SUITE_P(Every, PagedRules,
                          testing::ValuesIn(contracts().subjects_without_card(paged_kind())),
                          variant_name);

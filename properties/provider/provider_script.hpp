@@ -153,8 +153,11 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
   void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  protected:
-  explicit ProviderScript(const CaseTerms& terms)
-      : Base(terms), rows_(draw(), terms.seed), documented_(terms.profile == Profile::kDocumented) {
+  explicit ProviderScript(const CaseTerms& terms, const CaseStorage& storage = {})
+      : Base(terms),
+        storage_(storage),
+        rows_(draw(), terms.seed, storage.odd_rows),
+        documented_(terms.profile == Profile::kDocumented) {
     most_caches_ = draw().percent(is_long() ? 80 : 60) ? 1 : draw().size(1, 5);
     if (is_large() && draw().percent(20)) most_caches_ = draw().edge(16, 65);
   }
@@ -168,6 +171,8 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
   [[nodiscard]] bool documented() const { return documented_; }
   [[nodiscard]] std::map<std::int64_t, Known>& all_known() { return known_; }
   [[nodiscard]] std::vector<Handle>& handles() { return handles_; }
+
+  [[nodiscard]] const CaseStorage& storage() const { return storage_; }
 
   // ---- Draws ----
 
@@ -330,6 +335,22 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
       reach(Label::kPoisonedRowTruncatedAndOverwritten);
     if (k.elements() > 0 && std::isnan(k.floats().front())) layer.poison.put(start, layer.length);
   }
+  /// Rows went into a cache.
+  void stored(const Tensor& k) {
+    const StorageFormat& format = storage_.format;
+    if (k.elements() == 0 || !storage_.is_narrow()) return;
+    if (storage_.odd_rows) reach(Label::kOddRows);
+    if (format.type == StorageType::kF8E4m3 || format.type == StorageType::kF8E5m2)
+      reach(Label::kEightBitFloats);
+    if (!in_groups(format.type)) return;
+    reach(Label::kRowsOfCodes);
+    if (k.shape[2] > format.group && k.shape[2] % format.group != 0) reach(Label::kGroupsCutShort);
+  }
+  /// A write through a result was refused, or done.
+  void saw_poke(const Observation& seen) {
+    if (seen.error && seen.error->detail == "rows are codes") reach(Label::kWriteIntoCodesRefused);
+    if (!seen.error && storage_.is_narrow()) reach(Label::kCellRoundedThroughAResult);
+  }
   /// A result was read again.
   void spend_on(const Handle& handle) {
     spend(kQueryCost * static_cast<std::uint64_t>(handle.k.elements()));
@@ -350,6 +371,7 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
   }
 
  private:
+  CaseStorage storage_;
   RowDraw rows_;
   bool documented_;
   std::int64_t most_caches_;

@@ -7,6 +7,15 @@
 
 namespace kvo::provider {
 
+CaseStorage draw_case_storage(Draw& draw, Scale scale) {
+  CaseStorage storage;
+  if (scale == Scale::kLong || !draw.percent(25)) return storage;
+  storage.format = draw_narrow_storage(draw);
+  storage.wide = draw.percent(in_groups(storage.format.type) ? 70 : 20);
+  storage.odd_rows = draw.percent(60);
+  return storage;
+}
+
 RowPair RowDraw::rows(Shape shape) {
   const bool spoilt = draw_.percent(fault_percent_);
   const std::uint64_t spoils = spoilt ? draw_.below(4) : 0;
@@ -15,6 +24,10 @@ RowPair RowDraw::rows(Shape shape) {
   // The first cell tells whether rows are poison.
   if (k.elements() > 1) odd_values_.put_into(k.floats().subspan(1));
   odd_values_.put_into(v.floats());
+  if (odd_rows_) {
+    fill_oddly(draw_, k);
+    fill_oddly(draw_, v);
+  }
   RowPair pair{std::move(k), std::move(v)};
   if (draw_.percent(poison_percent_)) {
     poison(*pair.k.value);

@@ -2,13 +2,41 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "properties/campaign/generator.hpp"
+#include "properties/campaign/storage.hpp"
 #include "reference/contract/describe/describe.hpp"
 #include "reference/contract/values/tags.hpp"
 #include "reference/contract/values/tensor.hpp"
 
 namespace kvo::provider {
+
+/// How the caches of a case store rows.
+struct CaseStorage {
+  StorageFormat format = {};
+  bool wide = false;      ///< rows are longer than a group
+  bool odd_rows = false;  ///< rows are what narrow types find hard
+  [[nodiscard]] bool is_narrow() const { return format.type != StorageType::kF32; }
+};
+/// f32 for most cases; a draw apart from the script's.
+[[nodiscard]] CaseStorage draw_case_storage(Draw& draw, Scale scale);
+
+/// A case whose config tells how rows are stored, and whose script is a Script of (terms, storage).
+template <class Config, class Script>
+[[nodiscard]] GeneratedCase stored_case(const CaseTerms& terms) {
+  constexpr std::uint64_t kApart = 0x73746F72616765U;
+  Draw draw(terms.seed ^ kApart);
+  const CaseStorage storage = draw_case_storage(draw, terms.scale);
+  Setup setup{.profile = terms.profile};
+  if (storage.is_narrow()) {
+    Config config;
+    set_storage(draw, config, storage.format);
+    setup.config = Record::of(std::move(config));
+  }
+  return {.setup = std::move(setup), .ops = std::make_unique<Script>(terms, storage)};
+}
 
 /// K and V of one update.
 struct RowPair {
@@ -19,7 +47,8 @@ struct RowPair {
 /// Draws the rows of updates.
 class RowDraw {
  public:
-  RowDraw(Draw& draw, std::uint64_t seed) : draw_(draw), odd_values_(seed) {
+  RowDraw(Draw& draw, std::uint64_t seed, bool odd_rows)
+      : draw_(draw), odd_values_(seed), odd_rows_(odd_rows) {
     poison_percent_ = draw.one_of<std::uint64_t>({0, 5, 30});
     fault_percent_ = draw.one_of<std::uint64_t>({0, 5, 15});
   }
@@ -39,6 +68,7 @@ class RowDraw {
   Draw& draw_;
   Tagger tagger_;
   OddValues odd_values_;
+  bool odd_rows_;
   std::uint64_t poison_percent_;
   std::uint64_t fault_percent_;
   std::uint32_t nans_ = 0;

@@ -81,7 +81,8 @@ KVO_DESCRIBE(SetUsed, (block, "block, counted from 0 in its pool"),
 
 struct WriteBlock {
   static constexpr std::string_view kName = "write_block";
-  static constexpr std::string_view kDoc = "Writes one cell of a block (ZF-21).";
+  static constexpr std::string_view kDoc =
+      "Writes one cell of a block (ZF-21); precondition where rows are codes.";
   using Returns = Nothing;
   std::int64_t block = 0;
   Side side = Side::kK;
@@ -143,15 +144,23 @@ KVO_DESCRIBE(Concurrent, (workers, "threads"), (iterations, "rounds of each work
 KVO_DESCRIBE(Concurrent::Returns, (available, "free blocks"),
              (double_owner_seen, "whether two workers ever held the same block"))
 
-/// The config of a case: repeats what its first `new` says, for people; not used.
+/// The config of a case: how its pools store rows. The sizes repeat what its first `new` says, for
+/// people; they are not used.
 struct Config {
   std::optional<std::int64_t> num_layers = std::nullopt;
   std::optional<std::int64_t> block_size = std::nullopt;
   std::optional<std::int64_t> head_dim = std::nullopt;
   std::optional<std::int64_t> max_memory_mb = std::nullopt;
+  std::optional<StorageType> storage = std::nullopt;
+  std::optional<std::int64_t> group = std::nullopt;
+  std::optional<bool> offset = std::nullopt;
 };
 KVO_DESCRIBE(Config, (num_layers, "layers"), (block_size, "positions a block"),
-             (head_dim, "cells of a position and layer"), (max_memory_mb, "budget, in 2^20 bytes"))
+             (head_dim, "cells of a position and layer"), (max_memory_mb, "budget, in 2^20 bytes"),
+             (storage,
+              "storage type of rows: f32, f16, bf16, f8_e4m3, f8_e5m2, q8, q4; absent: f32"),
+             (group, "of q8 and q4: elements that share a scale, 32, 64 or 128; absent: 32"),
+             (offset, "of q8 and q4: whether a group has an offset, too; absent: false"))
 
 #define KVO_BLOCK_POOL_OPERATIONS                                                                \
   block_pool::New, block_pool::Alloc, block_pool::FreeBlock, block_pool::Drain,                  \

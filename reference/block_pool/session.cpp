@@ -60,14 +60,22 @@ void sort_free_blocks(BlockPool& pool) {
 
 class StackSession final : public DispatchSession<StackSession, Ops> {
  public:
-  StackSession(MakePool make, QuirkSet<Quirk> quirks) : make_(std::move(make)), quirks_(quirks) {}
+  StackSession(MakePool make, const StorageFormat& storage, QuirkSet<Quirk> quirks)
+      : make_(std::move(make)), storage_(storage), quirks_(quirks) {}
+
+  [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
+    Observation seen = DispatchSession::apply(op, probe);
+    // A storage type that a pool lacks is no fault of it.
+    seen.unsupported |= op.as<New>() != nullptr && seen.failed_with(Code::kNotSupported);
+    return seen;
+  }
 
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     return pool_ ? pool_->broken_invariant() : std::nullopt;
   }
 
   Result<New::Returns> operator()(const New& op) {
-    const Geometry geometry{op.num_layers, op.block_size, op.head_dim, op.max_memory_mb};
+    const Geometry geometry{op.num_layers, op.block_size, op.head_dim, op.max_memory_mb, storage_};
     auto made = probe()([&] { return make_(geometry, quirks_); });
     if (!made) return made.error();
     std::vector<bool> none_out(static_cast<std::size_t>((*made)->cap()));
@@ -115,6 +123,7 @@ class StackSession final : public DispatchSession<StackSession, Ops> {
     const Geometry geometry = pool_->geometry();
     const std::int64_t side = geometry.num_layers * geometry.block_size * geometry.head_dim;
     if (!has(op.block) || op.index < 0 || op.index >= side) return no_block();
+    if (in_groups(storage_.type)) return fail(Code::kPrecondition, "rows are codes");
     probe()([&] { pool_->write(op.block, op.side, op.index, {&op.value, 1}); });
     return {};
   }
@@ -154,6 +163,7 @@ class StackSession final : public DispatchSession<StackSession, Ops> {
   static Error no_block() { return fail(Code::kPrecondition, "no such block or cell"); }
 
   MakePool make_;
+  StorageFormat storage_;
   QuirkSet<Quirk> quirks_;
   std::unique_ptr<BlockPool> pool_;
   std::vector<bool> out_;  // by block: handed out by an operation
@@ -189,7 +199,9 @@ Subject make_subject(std::string variant, std::string doc, MakePool make) {
           .open = [make = std::move(make)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
             const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
             if (!quirks) return quirks.error();
-            return std::make_unique<StackSession>(make, *quirks);
+            const auto config = setup.config_as<Config>();
+            return std::make_unique<StackSession>(
+                make, storage_format(config.storage, config.group, config.offset), *quirks);
           }};
 }
 

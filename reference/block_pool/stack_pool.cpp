@@ -16,7 +16,7 @@ StackPool::StackPool(const Geometry& geometry, const Sizes& sizes, QuirkSet<Quir
     : geometry_(geometry),
       sizes_(sizes),
       quirks_(quirks),
-      cells_(static_cast<std::size_t>(sizes.blocks * 2 * sizes.side)),
+      cells_(static_cast<std::size_t>(sizes.blocks * 2 * sizes.side_bytes)),
       used_(static_cast<std::size_t>(sizes.blocks)),
       owners_(used_.size()),
       free_(used_.size()) {
@@ -67,8 +67,8 @@ void StackPool::set_used(std::int64_t block, std::int64_t used) {
 }
 
 Sides StackPool::sides(std::int64_t block) {
-  const auto side = static_cast<std::size_t>(sizes_.side);
-  const std::span<float> both =
+  const auto side = static_cast<std::size_t>(sizes_.side_bytes);
+  const std::span<std::byte> both =
       std::span(cells_).subspan(static_cast<std::size_t>(block) * 2 * side, 2 * side);
   return {both.first(side), both.last(side)};
 }

@@ -33,7 +33,7 @@ class StackPool : public BlockPool {
   Geometry geometry_;
   Sizes sizes_;
   QuirkSet<Quirk> quirks_;
-  std::vector<float> cells_;                  ///< [block][K, V][layer][position][head_dim]
+  std::vector<std::byte> cells_;              ///< [block][K, V][layer][position], as stored
   std::vector<std::int64_t> used_;            ///< [block], positions
   std::vector<std::optional<Owner>> owners_;  ///< [block], nothing while free
   mutable std::mutex lock_;                   ///< guards free_ and owners_

@@ -11,7 +11,7 @@ namespace {
 struct ContextTest : testing::TestWithParam<Profile> {
   QuirkSet<Quirk> quirks{GetParam()};
   std::shared_ptr<const Context> empty = CacheContext::make(quirks);
-  std::shared_ptr<Contiguous> kv = *ContiguousCache::make(1, 1, quirks);
+  std::shared_ptr<Contiguous> kv = *ContiguousCache::make({1, 1}, quirks);
   std::shared_ptr<Provider> other = *TensorCache::make({.num_layers = 1, .dtype = ""}, quirks);
 };
 

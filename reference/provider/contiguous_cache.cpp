@@ -4,13 +4,14 @@
 
 namespace kvo::provider {
 
-Result<std::unique_ptr<Contiguous>> ContiguousCache::make(std::int64_t num_layers,
-                                                          std::int64_t max_seq_len,
+Result<std::unique_ptr<Contiguous>> ContiguousCache::make(const ContiguousOptions& options,
                                                           QuirkSet<Quirk> quirks) {
+  if (Status good = check(options.storage); !good) return good.error();
   const bool aborts = quirks.has(Quirk::kNegativeSizesAbort);  // ZF-8
-  if (num_layers < 0) return fail(aborts ? Code::kPrecondition : Code::kOutOfRange, "num_layers");
-  if (max_seq_len < 0 && !aborts) return fail(Code::kOutOfRange, "max_seq_len");
-  return std::make_unique<ContiguousCache>(num_layers, max_seq_len, quirks);
+  if (options.num_layers < 0)
+    return fail(aborts ? Code::kPrecondition : Code::kOutOfRange, "num_layers");
+  if (options.max_seq_len < 0 && !aborts) return fail(Code::kOutOfRange, "max_seq_len");
+  return std::make_unique<ContiguousCache>(options, quirks);
 }
 
 Status ContiguousCache::update(std::int64_t layer, const Rows& rows) {
@@ -42,9 +43,8 @@ Status ContiguousCache::update(std::int64_t layer, const Rows& rows) {
   const std::size_t row = static_cast<std::size_t>(seq) * static_cast<std::size_t>(dim);
   for (std::int64_t b = 0; b < batch; ++b) {
     const auto from = static_cast<std::size_t>(b) * row;
-    const std::int64_t to = (b * max_seq_len_ + start) * dim;
-    std::ranges::copy(rows.k->floats().subspan(from, row), next.k->cells.begin() + to);
-    std::ranges::copy(rows.v->floats().subspan(from, row), next.v->cells.begin() + to);
+    next.k->put(b * max_seq_len_ + start, rows.k->floats().subspan(from, row));
+    next.v->put(b * max_seq_len_ + start, rows.v->floats().subspan(from, row));
   }
   next.cursor += seq;
   layers_[static_cast<std::size_t>(layer)] = std::move(next);
@@ -59,8 +59,8 @@ Status ContiguousCache::pin(Layer& layer, const Tensor& k) const {
       __builtin_mul_overflow(cells, layer.dim, &cells))
     return overflow("max_seq_len");
   if (cells < 0) return fail(Code::kPrecondition, "max_seq_len");  // ZF-8, ZF-9.3
-  layer.k = std::make_shared<HostStorage>(static_cast<std::size_t>(cells));
-  layer.v = std::make_shared<HostStorage>(static_cast<std::size_t>(cells));
+  layer.k = std::make_shared<StoredRows>(storage_, layer.dim, static_cast<std::size_t>(cells));
+  layer.v = std::make_shared<StoredRows>(storage_, layer.dim, static_cast<std::size_t>(cells));
   return {};
 }
 
@@ -89,12 +89,13 @@ Result<std::optional<KvPair>> ContiguousCache::get(std::int64_t layer) {
   if (batch == 1 || cursor == max_seq_len_)
     return KvPair{{shape, from.k}, {shape, from.v}};  // ZF-14
 
-  const auto compact = [&](const HostStorage& full) {
-    if (batch == 0) return std::make_shared<HostStorage>(0);
-    const std::int64_t row = cursor * dim;
-    auto rows = std::make_shared<HostStorage>(static_cast<std::size_t>(batch * row));
-    for (std::int64_t b = 0; b < batch; ++b)
-      std::copy_n(full.cells.begin() + b * max_seq_len_ * dim, row, rows->cells.begin() + b * row);
+  const auto compact = [&](const StoredRows& full) {
+    if (batch == 0) return std::make_shared<StoredRows>(storage_, dim, 0);
+    const auto cells = static_cast<std::size_t>(batch * cursor * dim);
+    auto rows = std::make_shared<StoredRows>(storage_, dim, cells);
+    for (std::int64_t b = 0; b < batch; ++b)  // as they are stored
+      std::ranges::copy(full.rows(b * max_seq_len_, cursor),
+                        rows->rows(b * cursor, cursor).begin());
     return rows;
   };
   return KvPair{{shape, compact(*from.k)}, {shape, compact(*from.v)}};

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "reference/contract/values/stored_rows.hpp"
 #include "reference/provider/contiguous.hpp"
 
 namespace kvo::provider {
@@ -12,11 +13,14 @@ namespace kvo::provider {
 class ContiguousCache : public Contiguous {
  public:
   /// Errors  as MakeContiguous says.
-  static Result<std::unique_ptr<Contiguous>> make(std::int64_t num_layers, std::int64_t max_seq_len,
+  static Result<std::unique_ptr<Contiguous>> make(const ContiguousOptions& options,
                                                   QuirkSet<Quirk> quirks);
 
-  ContiguousCache(std::int64_t num_layers, std::int64_t max_seq_len, QuirkSet<Quirk> quirks)
-      : layers_(static_cast<std::size_t>(num_layers)), max_seq_len_(max_seq_len), quirks_(quirks) {}
+  ContiguousCache(const ContiguousOptions& options, QuirkSet<Quirk> quirks)
+      : layers_(static_cast<std::size_t>(options.num_layers)),
+        max_seq_len_(options.max_seq_len),
+        storage_(options.storage),
+        quirks_(quirks) {}
 
   [[nodiscard]] std::int64_t num_layers() const override {
     return static_cast<std::int64_t>(layers_.size());
@@ -30,8 +34,8 @@ class ContiguousCache : public Contiguous {
 
  protected:
   struct Layer {
-    std::shared_ptr<HostStorage> k;  ///< [batch][max_seq_len][dim]; null until pinned
-    std::shared_ptr<HostStorage> v;
+    std::shared_ptr<StoredRows> k;  ///< [batch][max_seq_len][dim]; null until pinned
+    std::shared_ptr<StoredRows> v;
     std::int64_t cursor = 0;
     std::int64_t batch = 0;
     std::int64_t dim = 0;
@@ -50,6 +54,7 @@ class ContiguousCache : public Contiguous {
 
   std::vector<Layer> layers_;
   std::int64_t max_seq_len_;
+  StorageFormat storage_;
   QuirkSet<Quirk> quirks_;
 };
 

@@ -23,13 +23,21 @@ struct NewContiguous {
 KVO_DESCRIBE(NewContiguous, (cache, "which cache of the case, as numbered when it was made"),
              (num_layers, "layers"), (max_seq_len, "positions of a sequence at most"))
 
-/// The config of a case: repeats what its first operations say, for people; not used.
+/// The config of a case: how its caches store rows. The sizes repeat what its first operations say,
+/// for people; they are not used.
 struct ContiguousConfig {
   std::optional<std::int64_t> num_layers = std::nullopt;
   std::optional<std::int64_t> max_seq_len = std::nullopt;
+  std::optional<StorageType> storage = std::nullopt;
+  std::optional<std::int64_t> group = std::nullopt;
+  std::optional<bool> offset = std::nullopt;
 };
 KVO_DESCRIBE(ContiguousConfig, (num_layers, "layers"),
-             (max_seq_len, "positions of a sequence at most"))
+             (max_seq_len, "positions of a sequence at most"),
+             (storage,
+              "storage type of rows: f32, f16, bf16, f8_e4m3, f8_e5m2, q8, q4; absent: f32"),
+             (group, "of q8 and q4: elements that share a scale, 32, 64 or 128; absent: 32"),
+             (offset, "of q8 and q4: whether a group has an offset, too; absent: false"))
 
 #define KVO_CONTIGUOUS_OPERATIONS provider::NewContiguous
 using ContiguousOps = boost::mp11::mp_list<NewContiguous, Update, Get, Reread, Poke, Truncate,

@@ -8,8 +8,17 @@ namespace {
 class ContiguousSession final
     : public DispatchSession<ContiguousSession, ContiguousOps, SharedOps> {
  public:
-  ContiguousSession(MakeContiguous make, QuirkSet<Quirk> quirks)
-      : make_(std::move(make)), quirks_(quirks) {}
+  ContiguousSession(MakeContiguous make, const StorageFormat& storage, QuirkSet<Quirk> quirks)
+      : make_(std::move(make)), quirks_(quirks) {
+    set_storage(storage);
+  }
+
+  [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
+    Observation seen = DispatchSession::apply(op, probe);
+    // A storage type that a cache lacks is no fault of it.
+    seen.unsupported |= op.as<NewContiguous>() != nullptr && seen.failed_with(Code::kNotSupported);
+    return seen;
+  }
 
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     return caches_.broken_invariant();
@@ -19,7 +28,7 @@ class ContiguousSession final
   Status operator()(const NewContiguous& op) {
     const std::int64_t number = op.cache.value_or(0);
     if (!caches_.may_have(number)) return no_cache(op.cache);
-    auto made = probe()([&] { return make_(op.num_layers, op.max_seq_len, quirks_); });
+    auto made = probe()([&] { return make_({op.num_layers, op.max_seq_len, storage()}, quirks_); });
     if (!made) return made.error();
     caches_.put(number, std::move(*made));
     return {};
@@ -63,7 +72,9 @@ Subject make_contiguous_subject(std::string variant, std::string doc, MakeContig
           .open = [make = std::move(make)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
             const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
             if (!quirks) return quirks.error();
-            return std::make_unique<ContiguousSession>(make, *quirks);
+            const auto config = setup.config_as<ContiguousConfig>();
+            return std::make_unique<ContiguousSession>(
+                make, storage_format(config.storage, config.group, config.offset), *quirks);
           }};
 }
 

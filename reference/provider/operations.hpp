@@ -12,6 +12,7 @@
 
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/contract/subject/named_quirks.hpp"
+#include "reference/contract/values/numeric.hpp"
 #include "reference/provider/cache.hpp"
 
 namespace kvo::provider {
@@ -82,7 +83,8 @@ KVO_DESCRIBE(Reread, (handle, "number of a result that can be looked at again"))
 
 struct Poke {
   static constexpr std::string_view kName = "poke";
-  static constexpr std::string_view kDoc = "Writes one cell through an earlier result (ZF-14).";
+  static constexpr std::string_view kDoc =
+      "Writes one cell through an earlier result (ZF-14); precondition where rows are codes.";
   using Returns = Nothing;
   std::int64_t handle = 0;
   std::string side = "k";  ///< "k" or "v"
@@ -140,6 +142,9 @@ class SharedOps : public ProbedSession {
   Result<Number> operator()(const SeqLen& op);
 
  protected:
+  /// The format in which the caches store rows.
+  void set_storage(const StorageFormat& storage) { storage_ = storage; }
+  [[nodiscard]] const StorageFormat& storage() const { return storage_; }
   /// The cache of that number, or null.
   [[nodiscard]] virtual Provider* find(std::int64_t cache) = 0;
   [[nodiscard]] Provider* find(const std::optional<std::int64_t>& cache) {
@@ -150,6 +155,7 @@ class SharedOps : public ProbedSession {
   [[nodiscard]] static Error no_cache(const std::optional<std::int64_t>& cache);
 
  private:
+  StorageFormat storage_;
   std::vector<KvPair> kept_;
 };
 

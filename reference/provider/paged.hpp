@@ -5,6 +5,8 @@
 //
 // Words    channels   K's first axis; a position holds channels * dim = head_dim cells of the pool.
 //          table      the blocks of a cache, in order of positions; shared by its layers (ZF-32).
+//          row        the dim cells of one channel and position, stored by itself: where rows are
+//                     codes, groups must end with it (channels == 1, or dim in whole groups).
 // Shapes   keys and values are [channels, position, dim].
 // Source   rules ZF-27 to ZF-41.
 #pragma once
@@ -22,7 +24,8 @@ struct ShownTable {
   std::vector<std::int64_t> cursors;
 };
 
-/// A cache whose rows lie in the blocks of a pool.
+/// A cache whose rows lie in the blocks of a pool, in the pool's storage format. A result holds
+/// copies of them as they are stored.
 class Paged : public Provider {
  public:
   [[nodiscard]] virtual std::int64_t num_layers() const = 0;

@@ -1,6 +1,7 @@
 #include "reference/provider/paged_cache.hpp"
 
 #include <algorithm>
+#include <string>
 
 namespace kvo::provider {
 
@@ -72,6 +73,9 @@ Status PagedCache::check_k(std::int64_t layer, const Rows& rows) const {
   std::int64_t width = 0;
   if (__builtin_mul_overflow(channels, dim, &width) || width != geometry_.head_dim)
     return fail(Code::kBadShape, "size");
+  const StorageFormat& storage = geometry_.storage;
+  if (in_groups(storage.type) && channels > 1 && dim % storage.group != 0)
+    return fail(Code::kBadShape, "dim: " + std::to_string(dim) + " is no multiple of group");
   if (channels_ != 0 && (channels != channels_ || dim != dim_))
     return fail(Code::kBadShape, "layout");
   return {};
@@ -124,16 +128,15 @@ Result<std::optional<KvPair>> PagedCache::get(std::int64_t layer) {
   const std::int64_t cursor = cursors_[static_cast<std::size_t>(layer)];
   if (cursor == 0) return std::nullopt;
   const auto gather = [&](Side side) {
-    auto rows = std::make_shared<HostStorage>(static_cast<std::size_t>(channels_ * cursor * dim_));
+    const auto cells = static_cast<std::size_t>(channels_ * cursor * dim_);
+    auto rows = std::make_shared<StoredRows>(geometry_.storage, dim_, cells);
     for (std::int64_t p = 0; p < cursor; ++p) {
       const std::int64_t block = *table_[p / geometry_.block_size];
       const std::int64_t slot = p % geometry_.block_size;
       const std::int64_t from = (layer * geometry_.block_size + slot) * geometry_.head_dim;
       for (std::int64_t c = 0; c < channels_; ++c)
-        pool_->read(block, side, from + c * dim_,
-                    std::span(rows->cells)
-                        .subspan(static_cast<std::size_t>((c * cursor + p) * dim_),
-                                 static_cast<std::size_t>(dim_)));
+        std::ranges::copy(pool_->stored(block, side, from + c * dim_, dim_),
+                          rows->rows(c * cursor + p, 1).begin());
     }
     return rows;
   };

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "reference/contract/values/stored_rows.hpp"
 #include "reference/provider/paged.hpp"
 
 namespace kvo::provider {

@@ -71,14 +71,22 @@ struct DrainPool {
 KVO_DESCRIBE(DrainPool, (leave, "blocks to leave free"))
 KVO_DESCRIBE(DrainPool::Returns, (taken, "blocks that were taken"))
 
-/// The config of a case: repeats what its first operations say, for people; not used.
+/// The config of a case: how its pools store rows. The sizes repeat what its first operations say,
+/// for people; they are not used.
 struct PagedConfig {
   std::optional<std::int64_t> caches = std::nullopt;
   std::optional<std::int64_t> num_layers = std::nullopt;
   std::optional<block_pool::New> pool = std::nullopt;
+  std::optional<StorageType> storage = std::nullopt;
+  std::optional<std::int64_t> group = std::nullopt;
+  std::optional<bool> offset = std::nullopt;
 };
 KVO_DESCRIBE(PagedConfig, (caches, "caches of the case"), (num_layers, "layers"),
-             (pool, "sizes of the pool"))
+             (pool, "sizes of the pool"),
+             (storage,
+              "storage type of rows: f32, f16, bf16, f8_e4m3, f8_e5m2, q8, q4; absent: f32"),
+             (group, "of q8 and q4: elements that share a scale, 32, 64 or 128; absent: 32"),
+             (offset, "of q8 and q4: whether a group has an offset, too; absent: false"))
 
 #define KVO_PAGED_OPERATIONS \
   provider::NewPool, provider::NewPaged, provider::Free, provider::Table, provider::DrainPool

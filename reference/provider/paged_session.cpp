@@ -13,12 +13,21 @@ using PoolQuirks = QuirkSet<block_pool::Quirk>;
 
 class PagedSession final : public DispatchSession<PagedSession, PagedOps, SharedOps> {
  public:
-  PagedSession(block_pool::MakePool make_pool, MakePaged make, PoolQuirks pool_quirks,
-               QuirkSet<Quirk> quirks)
+  PagedSession(block_pool::MakePool make_pool, MakePaged make, const StorageFormat& storage,
+               PoolQuirks pool_quirks, QuirkSet<Quirk> quirks)
       : make_pool_(std::move(make_pool)),
         make_(std::move(make)),
         pool_quirks_(pool_quirks),
-        quirks_(quirks) {}
+        quirks_(quirks) {
+    set_storage(storage);
+  }
+
+  [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
+    Observation seen = DispatchSession::apply(op, probe);
+    // A storage type that a pool lacks is no fault of it.
+    seen.unsupported |= op.as<NewPool>() != nullptr && seen.failed_with(Code::kNotSupported);
+    return seen;
+  }
 
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     if (pool_)
@@ -28,8 +37,8 @@ class PagedSession final : public DispatchSession<PagedSession, PagedOps, Shared
 
   using SharedOps::operator();
   Result<NewPool::Returns> operator()(const NewPool& op) {
-    const block_pool::Geometry geometry{op.num_layers, op.block_size, op.head_dim,
-                                        op.max_memory_mb};
+    const block_pool::Geometry geometry{op.num_layers, op.block_size, op.head_dim, op.max_memory_mb,
+                                        storage()};
     auto made = probe()([&] { return make_pool_(geometry, pool_quirks_); });
     if (!made) return made.error();
     pool_ = std::move(*made);
@@ -139,7 +148,10 @@ Subject make_paged_subject(std::string variant, std::string doc, block_pool::Mak
             if (!of_pool) return of_pool.error();
             const auto quirks = quirks_of<Quirk>(setup, kQuirkRows, block_pool::kQuirkRows);
             if (!quirks) return quirks.error();
-            return std::make_unique<PagedSession>(make_pool, make, *of_pool, *quirks);
+            const auto config = setup.config_as<PagedConfig>();
+            return std::make_unique<PagedSession>(
+                make_pool, make, storage_format(config.storage, config.group, config.offset),
+                *of_pool, *quirks);
           }};
 }
 

@@ -54,6 +54,7 @@ Status SharedOps::operator()(const Poke& op) {
   if (op.index < 0 || op.index >= element_count(view.shape).value_or(0))
     return fail(Code::kPrecondition, "index " + std::to_string(op.index));
   if (view.dangling()) return fail(Code::kPrecondition, "the result is dangling");
+  if (in_groups(storage_.type)) return fail(Code::kPrecondition, "rows are codes");
   view.storage->write(view.offset + op.index, op.value);
   return {};
 }

@@ -32,7 +32,7 @@ Result<std::unique_ptr<Provider>> TracingCache::make_real(const TracingConfig& c
   const std::int64_t max_seq_len = config.max_seq_len.value_or(0);
   switch (config.real) {
     case Real::kKv:
-      return as_provider(ContiguousCache::make(config.num_layers, max_seq_len, quirks));
+      return as_provider(ContiguousCache::make({config.num_layers, max_seq_len}, quirks));
     case Real::kTensor:
       return as_provider(TensorCache::make(
           {.num_layers = config.num_layers, .max_seq_len = max_seq_len, .dtype = ""}, quirks));

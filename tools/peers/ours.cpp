@@ -104,7 +104,7 @@ Measured append_layered() {
 }
 
 Measured append_contiguous(std::int64_t channels) {
-  const auto cache = ContiguousArenaCache::make(kLayers, kTokens, {}).value();
+  const auto cache = ContiguousArenaCache::make({kLayers, kTokens}, {}).value();
   auto rows = token_rows(channels);
   const auto put = [&](std::int64_t layer) {
     const auto at = static_cast<std::size_t>(layer);

@@ -279,12 +279,20 @@ void decode(const StorageFormat& format, const std::byte* from, std::span<float>
     });
     return;
   }
+  if (dtype == DType::kF32 && !row.empty()) {
+    std::memcpy(row.data(), from, row.size_bytes());
+    return;
+  }
   for (std::size_t i = 0; i < row.size(); ++i)
     row[i] = load_element(dtype, from + i * dtype_bytes(dtype));
 }
 
 void show_stored(const StorageFormat& format, std::span<const float> row, std::byte* to) {
   const DType dtype = dtype_of(format.type);
+  if (format.type == StorageType::kF32) {
+    if (!row.empty()) std::memcpy(to, row.data(), row.size_bytes());
+    return;
+  }
   for (std::size_t i = 0; !in_groups(format.type) && i < row.size(); ++i)
     store_element(dtype, row[i], to + i * dtype_bytes(dtype));
   if (!in_groups(format.type)) return;
