@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -126,6 +127,10 @@ std::string printable(std::string_view text, std::size_t most) {
     text.remove_prefix(std::max<std::size_t>(bytes, 1));
   }
   return shown;
+}
+
+std::string printable_command(std::string_view text) {
+  return printable(text, std::numeric_limits<std::size_t>::max());
 }
 
 std::string shell_word(std::string_view word) {

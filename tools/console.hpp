@@ -43,6 +43,10 @@ void print_note(std::string_view line);
 /// Text of files and subjects, fit for a terminal: what steers one, and what is no UTF-8, stands as
 /// \x1b does here. No more than `most` bytes, and then "...".
 [[nodiscard]] std::string printable(std::string_view text, std::size_t most = 1000);
+/// The same, whole: commands that repeat something are of no use when they are cut.
+[[nodiscard]] std::string printable_command(std::string_view text);
+/// What stands before such a command.
+inline constexpr std::string_view kRepeatWith = "repeat with: ";
 /// A word as a shell reads it, printable.
 [[nodiscard]] std::string shell_word(std::string_view word);
 

@@ -109,6 +109,7 @@ TEST(Printable, IsCutBetweenCharacters) {
   EXPECT_EQ(printable("abcde", 4), "abcd...");
   EXPECT_EQ(printable("abc\x1b", 4), "abc...");
   EXPECT_EQ(printable(std::string(1U << 20U, 'x')).size(), 1003U);
+  EXPECT_EQ(printable_command(std::string(1U << 20U, 'x')).size(), 1U << 20U) << "it is to be run";
 }
 
 TEST(ShellWord, IsReadBackByAShell) {

@@ -148,7 +148,8 @@ void print_failures(const Summary& summary, const ReportOptions& options) {
     print_out(fmt::format("\n{} {} in {}\n", paint(Colour::kRed, "FAILED"), failure.subject,
                           printable(cases_text(failure))));
     for (const std::string& line : failure_lines(failure, options))
-      print_out(fmt::format("  {}\n", printable(line)));
+      print_out(fmt::format(
+          "  {}\n", line.starts_with(kRepeatWith) ? printable_command(line) : printable(line)));
   }
   const std::size_t shown = summary.failures().size();
   if (shown == Summary::kMostFailures)
@@ -223,7 +224,7 @@ std::vector<std::string> failure_lines(const FailureSummary& failure,
                                   program_name()));
   }
   if (const std::string command = repeat_text(failure, options); !command.empty())
-    lines.push_back("repeat with: " + command);
+    lines.push_back(std::string(kRepeatWith) + command);
   return lines;
 }
 
