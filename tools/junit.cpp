@@ -23,8 +23,9 @@ constexpr std::size_t kMostLines = 400;
 
 // One line as XML 1.0 may hold it: no control characters, U+FFFE or U+FFFF.
 std::string line_text(std::string_view line, std::size_t most = kMostOfAName) {
-  const bool whole = line.starts_with(kRepeatWith);
-  std::string text = valid_utf8(whole ? printable_command(line) : printable(line, most));
+  const bool cut = line.size() > most && !line.starts_with(kRepeatWith);
+  std::string text =
+      valid_utf8(printable_command(cut ? line.substr(0, most) : line)) + (cut ? "..." : "");
   for (const char* none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"})
     for (std::size_t at = text.find(none); at != std::string::npos; at = text.find(none, at))
       text.replace(at, 3, "\xEF\xBF\xBD");
