@@ -259,6 +259,163 @@ void encode_groups(std::size_t most, std::size_t dim, std::span<const float> row
   write_batch<kFour, kOffset>(batch);
 }
 
+// ---- Whole groups, one behind the other ----
+#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+
+// As many groups as a vector has lanes are encoded together: lane i is about group i. What is done
+// once a group then costs a fraction of an instruction, and the largest of all groups are found by
+// as many instructions as a few of them take alone.
+
+constexpr std::size_t kTogether = hn::MaxLanes(Floats());
+
+/// From a vector a group to the largest lanes of all groups, in order.
+HWY_INLINE FloatLanes largest_of_each(std::array<FloatLanes, kTogether>& groups) {
+  const Floats tag;
+  for (std::size_t left = kTogether / 2; left > 0; left /= 2)
+    for (std::size_t i = 0; i < left; ++i) {
+      const FloatLanes low = groups[2 * i];
+      const FloatLanes high = groups[2 * i + 1];
+      groups[i] = hn::Max(hn::ConcatEven(tag, high, low), hn::ConcatOdd(tag, high, low));
+    }
+  return groups[0];
+}
+
+/// What the groups' elements are told by.
+struct Scales {
+  HWY_ALIGN std::array<float, kTogether> inverses;
+  HWY_ALIGN std::array<float, kTogether> offsets;
+  HWY_ALIGN std::array<std::uint16_t, kTogether> step_cells;
+  HWY_ALIGN std::array<std::uint16_t, kTogether> offset_cells;
+};
+
+/// Finds the scales of groups of kGroup elements.
+/// Returns  false where one of them is limited, or has what is no number, or both signs of its
+///          largest magnitude where that matters: these are told by their elements one by one.
+template <bool kFour, bool kOffset, std::size_t kGroup>
+HWY_INLINE bool find_scales(const float* HWY_RESTRICT rows, Scales& scales) {
+  constexpr bool kBothEnds = kFour || kOffset;
+  const Floats tag;
+  std::array<FloatLanes, kTogether> tops;
+  std::array<FloatLanes, kTogether> bottoms;  // with the other sign
+  IntLanes magnitudes = hn::Zero(Ints());
+  for (std::size_t g = 0; g < kTogether; ++g) {
+    const float* const group = rows + g * kGroup;
+    FloatLanes top = hn::LoadU(tag, group);
+    FloatLanes bottom = top;
+    IntLanes magnitude = as_ints(hn::Abs(top));
+    for (std::size_t i = kTogether; i < kGroup; i += kTogether) {
+      const FloatLanes values = hn::LoadU(tag, group + i);
+      magnitude = hn::Max(magnitude, as_ints(hn::Abs(values)));
+      if (kBothEnds) top = hn::Max(top, values);
+      if (kBothEnds) bottom = hn::Min(bottom, values);
+    }
+    magnitudes = hn::Max(magnitudes, magnitude);
+    tops[g] = kBothEnds ? top : as_floats(magnitude);
+    bottoms[g] = hn::Neg(bottom);
+  }
+  if (!hn::AllTrue(Ints(), hn::Lt(magnitudes, ints(kInfinity)))) return false;
+
+  const FloatLanes most = floats(kMostF16);
+  const FloatLanes top = largest_of_each(tops);
+  FloatLanes step = top;
+  FloatLanes offset = hn::Zero(tag);
+  if constexpr (kOffset) {
+    // The sum makes +0 of -0.
+    offset = hn::Add(hn::Neg(largest_of_each(bottoms)), hn::Zero(tag));
+    step = hn::Sub(top, offset);
+    if (!hn::AllTrue(tag, hn::Le(hn::Abs(offset), most))) return false;
+  } else if constexpr (kFour) {
+    const FloatLanes bottom = largest_of_each(bottoms);
+    const auto same = hn::And(hn::Eq(top, bottom), hn::Ne(top, hn::Zero(tag)));
+    if (!hn::AllFalse(tag, same)) return false;
+    step = hn::IfThenElse(hn::Gt(top, bottom), hn::Neg(top), bottom);
+  }
+  step = hn::Div(step, floats(kOffset ? (kFour ? 15.0F : 255.0F) : (kFour ? 8.0F : 127.0F)));
+  if (!hn::AllTrue(tag, hn::Le(hn::Abs(step), most))) return false;
+  const IntLanes cell = Half::narrow(as_ints(step));
+  const auto flat = hn::Eq(hn::And(cell, ints(0x7FFF)), hn::Zero(Ints()));
+  store_cells(hn::IfThenZeroElse(flat, cell), scales.step_cells.data());
+  const FloatLanes inverse = hn::Div(floats(1.0F), step);
+  hn::Store(hn::IfThenZeroElse(hn::RebindMask(tag, flat), inverse), tag, scales.inverses.data());
+  if constexpr (kOffset) {
+    store_cells(Half::narrow(as_ints(offset)), scales.offset_cells.data());
+    hn::Store(offset, tag, scales.offsets.data());
+  }
+  return true;
+}
+
+/// Codes of a vector of elements. Where no scale is limited, only those of q4 can be too large.
+template <bool kFour, bool kOffset>
+HWY_INLINE IntLanes codes_of(FloatLanes values, FloatLanes inverse, FloatLanes offset) {
+  if (kOffset) values = hn::Sub(values, offset);
+  values = hn::Mul(values, inverse);
+  if constexpr (!kFour && !kOffset) {
+    values = hn::Add(values, hn::CopySign(floats(0x1.FFFFFEp-2F), values));  // as in code_all
+  } else {
+    values = hn::Add(values, floats(kOffset ? 0.5F : 8.5F));
+    if (kFour) values = hn::Min(values, floats(15.0F));
+  }
+  return truncated(values);
+}
+
+/// Writes the codes of groups behind their scales.
+template <bool kFour, bool kOffset, std::size_t kGroup>
+HWY_INLINE void write_groups(const float* HWY_RESTRICT rows, const Scales& scales,
+                             std::byte* HWY_RESTRICT to) {
+  const Floats tag;
+  for (std::size_t g = 0; g < kTogether; ++g, rows += kGroup) {
+    std::memcpy(to, &scales.step_cells[g], 2);
+    if (kOffset) std::memcpy(to + 2, &scales.offset_cells[g], 2);
+    to += kOffset ? 4 : 2;
+    const FloatLanes inverse = floats(scales.inverses[g]);
+    const FloatLanes offset = kOffset ? floats(scales.offsets[g]) : hn::Zero(tag);
+    const auto codes = [&](std::size_t i) {
+      return codes_of<kFour, kOffset>(hn::LoadU(tag, rows + i), inverse, offset);
+    };
+    constexpr std::size_t kBytes = kFour ? kGroup / 2 : kGroup;
+    auto* const cells = reinterpret_cast<std::uint8_t*>(to);
+    for (std::size_t i = 0; i < kBytes; i += kTogether)
+      store_cells(kFour ? hn::Or(codes(i), hn::ShiftLeft<4>(codes(i + kBytes))) : codes(i),
+                  cells + i);
+    to += kBytes;
+  }
+}
+
+/// Encodes rows of whole groups. Returns  how many elements; what is left is less than kTogether
+/// groups.
+template <bool kFour, bool kOffset, std::size_t kGroup>
+std::size_t encode_whole(std::span<const float> rows, std::byte* to) {
+  constexpr std::size_t kElements = kTogether * kGroup;
+  constexpr std::size_t kBytes = kTogether * ((kOffset ? 4 : 2) + (kFour ? kGroup / 2 : kGroup));
+  Scales scales;
+  std::size_t done = 0;
+  for (; done + kElements <= rows.size(); done += kElements, to += kBytes) {
+    const std::span<const float> part = rows.subspan(done, kElements);
+    if (find_scales<kFour, kOffset, kGroup>(part.data(), scales))
+      write_groups<kFour, kOffset, kGroup>(part.data(), scales, to);
+    else
+      encode_groups<kFour, kOffset>(kGroup, kGroup, part, to);
+  }
+  return done;
+}
+
+#endif
+
+template <bool kFour, bool kOffset>
+void encode_all(std::size_t group, std::size_t dim, std::span<const float> rows, std::byte* to) {
+  std::size_t done = 0;
+#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+  if (dim % group == 0) {
+    done = group == 32   ? encode_whole<kFour, kOffset, 32>(rows, to)
+           : group == 64 ? encode_whole<kFour, kOffset, 64>(rows, to)
+                         : encode_whole<kFour, kOffset, 128>(rows, to);
+    dim = group;
+    to += done / group * ((kOffset ? 4 : 2) + (kFour ? group / 2 : group));
+  }
+#endif
+  encode_groups<kFour, kOffset>(group, dim, rows.subspan(done), to);
+}
+
 template <bool kFour, bool kOffset>
 void decode_groups(std::size_t most, std::size_t dim, const std::byte* from,
                    std::span<float> rows) {
@@ -271,10 +428,10 @@ void encode_groups_here(const StorageFormat& format, std::size_t dim, std::span<
                         std::byte* to) {
   const auto group = static_cast<std::size_t>(format.group);
   if (format.type == StorageType::kQ8)
-    return format.offset ? encode_groups<false, true>(group, dim, rows, to)
-                         : encode_groups<false, false>(group, dim, rows, to);
-  return format.offset ? encode_groups<true, true>(group, dim, rows, to)
-                       : encode_groups<true, false>(group, dim, rows, to);
+    return format.offset ? encode_all<false, true>(group, dim, rows, to)
+                         : encode_all<false, false>(group, dim, rows, to);
+  return format.offset ? encode_all<true, true>(group, dim, rows, to)
+                       : encode_all<true, false>(group, dim, rows, to);
 }
 
 void decode_groups_here(const StorageFormat& format, std::size_t dim, const std::byte* from,

@@ -140,6 +140,27 @@ TEST_P(Convert, DrawnRowsAreThoseOfTheReference) {
   }
 }
 
+// Groups that lie one behind the other are encoded many at a time: most of them alike here, so that
+// some are, and single ones that are told otherwise among them.
+TEST_P(Convert, ManyWholeGroupsAreThoseOfTheReference) {
+  Random random(4);
+  for (int i = 0; i < 150; ++i) {
+    const std::size_t dim = 128 * (1 + random.below(2));
+    const std::uint64_t usual = random.below(7);
+    std::vector<float> rows(dim * (1 + random.below(80)));
+    for (std::size_t group = 0; group < rows.size(); group += 32) {
+      const std::uint64_t kind = random.below(40) == 0 ? random.below(9) : usual;
+      const float sign = random.below(2) == 0 ? -1.0F : 1.0F;
+      for (std::size_t at = group; at < group + 32; ++at)
+        rows[at] = sign * drawn(random, std::min<std::uint64_t>(kind, 7));
+      // Both signs of the largest magnitude, the positive one in front or behind.
+      if (kind == 8) rows[group + random.below(16)] = -(rows[group + 16] = 3 * sign);
+    }
+    compare(dim, rows);
+    if (HasFatalFailure()) return;
+  }
+}
+
 std::vector<StorageFormat> formats() {
   std::vector<StorageFormat> all;
   for (const StorageType type : {StorageType::kF32, StorageType::kF16, StorageType::kBf16,
