@@ -265,8 +265,7 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
 
 // Every fourth case stores rows that are no f32.
 GeneratedCase stack_case(const CaseTerms& terms) {
-  constexpr std::uint64_t kApart = 0x73746F72616765U;
-  Draw draw(terms.seed ^ kApart);
+  Draw draw = storage_draw(terms.seed);
   Setup setup{.profile = terms.profile};
   StorageFormat storage;
   if (terms.scale != Scale::kLong && draw.percent(25)) {

@@ -18,8 +18,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kPositionsOfAThousandCells, kBatchBeyondSixtyFour, kRowsOfACommonHeadSize, kFiveLayers,
     kBeyondSixteenCaches, kResultsBeyondOneByte, kEmptiedBeyondOneByte, kCountedBeyondTwoBytes,
     kFilledCutByOneAndFilledAgain, kResultHeldWhileRowsAreReplaced, kEmptiedTwiceThenUsed,
-    kRowsOfCodes, kGroupsCutShort, kEightBitFloats, kOddRows, kWriteIntoCodesRefused,
-    kCellRoundedThroughAResult)
+    kWriteIntoCodesRefused, kCellRoundedThroughAResult)
 
 struct ContiguousLayer : KnownLayer {
   // Batch and dim of a first update that was too long.
@@ -191,9 +190,10 @@ class ContiguousScript final
 }  // namespace
 
 Generator contiguous_generator() {
-  return script_generator<Label>(contiguous_kind(), stored_case<ContiguousConfig, ContiguousScript>,
-                                 {Label::kFirstUpdateFullPinsTheShape, Label::kNegativeCursor},
-                                 {Label::kFirstUpdateFullPinsNothing});
+  return with_storage_labels(
+      script_generator<Label>(contiguous_kind(), stored_case<ContiguousConfig, ContiguousScript>,
+                              {Label::kFirstUpdateFullPinsTheShape, Label::kNegativeCursor},
+                              {Label::kFirstUpdateFullPinsNothing}));
 }
 
 }  // namespace kvo::provider

@@ -24,9 +24,8 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kBlocksOfSixteen, kBeyondAThousandPositions, kPositionsOfAThousandCells, kBatchBeyondSixtyFour,
     kRowsOfACommonHeadSize, kFiveLayers, kBeyondSixteenCaches, kResultsBeyondOneByte,
     kEmptiedBeyondOneByte, kCountedBeyondTwoBytes, kCutToABoundaryAndAppendedAcross,
-    kFreedTwiceThenUsed, kRefusedByADryPoolThenServed, kAnotherLayoutBehindTheFirst, kRowsOfCodes,
-    kGroupsCutShort, kEightBitFloats, kOddRows, kWriteIntoCodesRefused, kCellRoundedThroughAResult,
-    kGroupsOverChannelsRefused)
+    kFreedTwiceThenUsed, kRefusedByADryPoolThenServed, kAnotherLayoutBehindTheFirst,
+    kWriteIntoCodesRefused, kCellRoundedThroughAResult, kGroupsOverChannelsRefused)
 
 struct Known {
   std::vector<KnownLayer> layers = {};
@@ -424,12 +423,12 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
 }  // namespace
 
 Generator paged_generator() {
-  return script_generator<Label>(
+  return with_storage_labels(script_generator<Label>(
       paged_kind(), stored_case<PagedConfig, PagedScript>,
       {Label::kPoolExhaustedHalfWayThroughAnAppend, Label::kFreedBlockResurrectedByAnUpwardTruncate,
        Label::kNullEntryInTheTable, Label::kLayoutPinnedByAFailedAppend,
        Label::kBlockHandedOutTwice},
-      {Label::kAppendRefusedWholeByAPoolWithTooFewBlocks, Label::kLayoutNotPinnedByAFailedAppend});
+      {Label::kAppendRefusedWholeByAPoolWithTooFewBlocks, Label::kLayoutNotPinnedByAFailedAppend}));
 }
 
 }  // namespace kvo::provider

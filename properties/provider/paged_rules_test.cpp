@@ -273,7 +273,7 @@ TEST_P(PagedRules, EachChannelOfAPositionIsARow) {
       decode(format, bytes.data(), std::span(want).subspan(at, 32));
     }
     EXPECT_EQ(elements_of(cache->values(Get{{}, 0, {}}).k), want);
-    const auto block = cache->values(ReadBlock{cache->values(Table{}).blocks.front().value()});
+    const auto block = cache->values(ReadBlock{*cache->values(Table{}).blocks.front()});
     // [position][channel][dim], where the tensor is [channel][position][dim].
     EXPECT_EQ(Floats(block.k.begin(), block.k.begin() + 32),
               Floats(want.begin(), want.begin() + 32));

@@ -337,14 +337,9 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
   }
   /// Rows went into a cache.
   void stored(const Tensor& k) {
-    const StorageFormat& format = storage_.format;
-    if (k.elements() == 0 || !storage_.is_narrow()) return;
-    if (storage_.odd_rows) reach(Label::kOddRows);
-    if (format.type == StorageType::kF8E4m3 || format.type == StorageType::kF8E5m2)
-      reach(Label::kEightBitFloats);
-    if (!in_groups(format.type)) return;
-    reach(Label::kRowsOfCodes);
-    if (k.shape[2] > format.group && k.shape[2] % format.group != 0) reach(Label::kGroupsCutShort);
+    if (k.elements() == 0) return;
+    reach_stored(storage_.format, k.shape[2], storage_.odd_rows,
+                 [&](StorageLabel label) { reach(label); });
   }
   /// A write through a result was refused, or done.
   void saw_poke(const Observation& seen) {

@@ -20,14 +20,13 @@ struct CaseStorage {
   bool odd_rows = false;  ///< rows are what narrow types find hard
   [[nodiscard]] bool is_narrow() const { return format.type != StorageType::kF32; }
 };
-/// f32 for most cases; a draw apart from the script's.
+/// f32 for most cases.
 [[nodiscard]] CaseStorage draw_case_storage(Draw& draw, Scale scale);
 
 /// A case whose config tells how rows are stored, and whose script is a Script of (terms, storage).
 template <class Config, class Script>
 [[nodiscard]] GeneratedCase stored_case(const CaseTerms& terms) {
-  constexpr std::uint64_t kApart = 0x73746F72616765U;
-  Draw draw(terms.seed ^ kApart);
+  Draw draw = storage_draw(terms.seed);
   const CaseStorage storage = draw_case_storage(draw, terms.scale);
   Setup setup{.profile = terms.profile};
   if (storage.is_narrow()) {
