@@ -217,6 +217,23 @@ TEST(SnapshotHistory, ANewTokenMissedByAChunkIsSeenInOriginal) {
   });
 }
 
+TEST(SnapshotHistory, SeesRowsThatAreNotAsTheyAreStored) {
+  for (const CacheKind* kind : {&kv_kind(), &rotating_kind()}) {
+    const auto fresh = [&] {
+      JudgedCase judged(*kind, Record::of(RowsConfig{.max_size = 4, .storage = StorageType::kQ8}));
+      judged.accepts(New{});
+      return judged;
+    };
+    const Update given = tokens(9.7F, 2);
+    JudgedCase judged = fresh();
+    judged.accepts(given);
+    judged.refuses(Take{0}, [](auto& shown) { *shown.size = 2 * 2 * sizeof(float); });
+    fresh().refuses(given, [&](auto& shown) { shown.k = given.k; });
+    const Tensor halves = make_tensor({1, 1, 1, 1}, DType::kF16);
+    fresh().refuses_success(Update{halves, halves}, {halves, halves});
+  }
+}
+
 // ---- recurrent ----
 
 JudgedCase state_of_three_tokens() {

@@ -8,9 +8,8 @@
 namespace kvo::snapshot {
 namespace {
 
-// Drawn apart, so that a script is much the same with it and without.
 DrawnStorage some_storage(std::uint64_t seed, RowsConfig& config) {
-  Draw draw(seed + 2);
+  Draw draw = storage_draw(seed);
   if (!draw.percent(25)) return {};
   const DrawnStorage drawn{draw_narrow_storage(draw), draw.percent(60)};
   set_storage(draw, config, drawn.format);
@@ -50,16 +49,16 @@ std::vector<Generator> rows_generators() {
   const auto rotating =
       label_texts_but({L::kSplitInside, L::kMergeRefused, L::kGrownBeyondAStep, L::kSplitAgain,
                        L::kMergedAgain, L::kMergedHalvesRestored, L::kMergedOfTwoShapes});
-  return {{.kind = &kv_kind(),
-           .make = make_kv,
-           .original_labels = kv,
-           .documented_labels = kv,
-           .lives_long = true},
-          {.kind = &rotating_kind(),
-           .make = make_rotating,
-           .original_labels = rotating,
-           .documented_labels = rotating,
-           .lives_long = true}};
+  return {with_storage_labels({.kind = &kv_kind(),
+                               .make = make_kv,
+                               .original_labels = kv,
+                               .documented_labels = kv,
+                               .lives_long = true}),
+          with_storage_labels({.kind = &rotating_kind(),
+                               .make = make_rotating,
+                               .original_labels = rotating,
+                               .documented_labels = rotating,
+                               .lives_long = true})};
 }
 
 std::vector<Generator> generators() {

@@ -198,14 +198,11 @@ std::pair<Tensor, Tensor> RowsScript::rows(std::int64_t tokens, std::int64_t k_d
 
 void RowsScript::saw_sizes(std::int64_t tokens) {
   pay();
-  const StorageFormat& format = storage_.format;
-  const DType kept = is_narrow() ? dtype_of(format.type) : type_;
+  const DType kept = is_narrow() ? dtype_of(storage_.format.type) : type_;
   if (tokens > 64 && dtype_bytes(kept) == 2 && k_dim_ >= 1) reach(Label::kHalfWordsInRunsOf64);
-  if (dtype_bytes(kept) == 1) reach(Label::kEightBitFloats);
-  if (in_groups(format.type)) reach(Label::kRowsOfCodes);
-  if (in_groups(format.type) && k_dim_ > format.group && k_dim_ % format.group != 0)
-    reach(Label::kGroupsCutShort);
-  if (storage_.odd_rows) reach(Label::kOddRows);
+  if (dtype_bytes(kept) == 1) reach(StorageLabel::kEightBitFloats);
+  reach_stored(storage_.format, k_dim_, storage_.odd_rows,
+               [&](StorageLabel label) { reach(label); });
   if (offset_ + tokens > 1'024) reach(Label::kMoreThan1024Tokens);
   if (++writes_ > 65'536) reach(Label::kWritesBeyond65536);
   if (heads_ > 4) reach(Label::kFiveHeads);

@@ -31,9 +31,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(RowsLabel, std::uint8_t, kRewound, kRestored, kRes
                               kTakenOfARestoredCache, kForkedAndWritten, kSpreadRows,
                               // Sizes.
                               kMoreThan1024Tokens, kFiveHeads, kHeadsOf64Elements,
-                              kHalfWordsInRunsOf64, kEightBitFloats, k65Snapshots,
-                              // Storage.
-                              kRowsOfCodes, kGroupsCutShort, kOddRows,
+                              kHalfWordsInRunsOf64, k65Snapshots,
                               // Long lives.
                               kWritesBeyond65536,
                               // Planned orders.
@@ -58,7 +56,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
   RowsScript(std::uint64_t seed, std::int64_t window, const DrawnStorage& storage, Scale scale)
       : ScriptGenerator(seed),
         storage_(storage),
-        odd_draw_(seed + 1),
+        odd_draw_(storage_draw(~seed)),
         scale_(scale),
         window_(window),
         numbers_pairs_(draw().percent(12) && scale_ != Scale::kLong),

@@ -24,8 +24,7 @@ TrieConfig some_trie(const CaseTerms& terms) {
     config.limit_bytes =
         draw.percent(10) ? draw.one_of<std::int64_t>({0, 1, 7}) : draw.between(20, 800);
   if (terms.scale == Scale::kLong) config.layers.resize(1);
-  // Drawn apart, so that the rest is the same with it and without.
-  Draw apart(terms.seed + 2);
+  Draw apart = storage_draw(terms.seed);
   if (apart.percent(25)) set_storage(apart, config, draw_narrow_storage(apart));
   return config;
 }
