@@ -57,6 +57,20 @@ class SidesOverlap final : public StackPool {
   }
 };
 
+/// Divides the budget by what a block of f32 would take.
+class BlocksCountedInF32 final : public StackPool {
+ public:
+  BlocksCountedInF32(const Geometry& geometry, const Sizes& sizes, QuirkSet<Quirk> quirks)
+      : StackPool(geometry, counted(sizes), quirks) {}
+
+ private:
+  static Sizes counted(Sizes sizes) {
+    const auto f32 = sizes.side * static_cast<std::int64_t>(sizeof(float));
+    sizes.blocks = std::max<std::int64_t>(1, sizes.blocks * sizes.side_bytes / f32);
+    return sizes;
+  }
+};
+
 }  // namespace
 
 std::vector<Mutant> mutants() {
@@ -71,6 +85,9 @@ std::vector<Mutant> mutants() {
       mutant_of<SidesOverlap>(
           "sides_overlap", "the first V cell of a block is the last K cell",
           "B086, F09: LMCache is reported to have read one layout as another of the same shape"),
+      mutant_of<BlocksCountedInF32>(
+          "blocks_counted_in_f32", "a pool of narrow rows has no more blocks than one of f32",
+          "B075, F08: TensorRT-LLM counted free blocks on the wrong level"),
   };
   const auto fast = arenas::mutants_of("block_pool");
   made.insert(made.end(), fast.begin(), fast.end());
