@@ -139,10 +139,10 @@ Result<std::optional<KvPair>> ContiguousArenaCache::get(std::int64_t layer) {
     return std::nullopt;
   }
   const Shape shape{from.batch, from.cursor, from.dim};
-  if (from.batch == 1 || from.cursor == max_seq_len_)
-    return is_narrow() ? KvPair{{shape, from.k_rows}, {shape, from.v_rows}}
-                       : KvPair{{shape, from.k.storage, from.k.offset},
-                                {shape, from.v.storage, from.v.offset}};
+  const bool shares = from.batch == 1 || from.cursor == max_seq_len_;
+  if (shares && is_narrow()) return KvPair{{shape, from.k_rows}, {shape, from.v_rows}};
+  if (shares)
+    return KvPair{{shape, from.k.storage, from.k.offset}, {shape, from.v.storage, from.v.offset}};
 
   // Without rows there are no buffers whose size would have kept the products below in range.
   if (from.batch == 0) {

@@ -38,12 +38,12 @@ class ContiguousArenaCache final : public provider::Contiguous {
   struct Layer {
     Buffer k;  ///< [batch][max_seq_len][dim]; without storage until pinned
     Buffer v;
-    std::size_t cells = 0;                    ///< of a buffer
-    std::shared_ptr<StoredRows> k_rows = {};  ///< what shows the buffer; null for f32
-    std::shared_ptr<StoredRows> v_rows = {};
     std::int64_t cursor = 0;
     std::int64_t batch = 0;
     std::int64_t dim = 0;
+    std::size_t cells = 0;                    ///< of a buffer
+    std::shared_ptr<StoredRows> k_rows = {};  ///< what shows the buffer; null for f32
+    std::shared_ptr<StoredRows> v_rows = {};
   };
 
   [[nodiscard]] bool is_narrow() const { return storage_.type != StorageType::kF32; }
