@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "reference/contract/device/half_bits.hpp"
+#include "reference/contract/device/cell_bits.hpp"
 #include "reference/contract/device/job.hpp"
 #include "reference/contract/values/tensor.hpp"
 
@@ -29,16 +29,35 @@ struct HalfCell {
   }
 };
 
-/// bfloat16: the upper half of binary32.
 struct BrainCell {
   using Cell = std::uint16_t;
   [[nodiscard]] static KVO_HD constexpr Cell narrow(std::uint32_t bits) {
-    const std::uint32_t upper = bits >> 16U;
-    if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<Cell>(upper | 0x40U);
-    return static_cast<Cell>((bits + 0x7FFFU + (upper & 1U)) >> 16U);
+    return brain_of_float_bits(bits);
   }
   [[nodiscard]] static KVO_HD constexpr std::uint32_t widen(Cell cell) {
-    return static_cast<std::uint32_t>(cell) << 16U;
+    return float_of_brain_bits(cell);
+  }
+};
+
+/// What is too large becomes the largest finite value.
+struct E4m3Cell {
+  using Cell = std::uint8_t;
+  [[nodiscard]] static KVO_HD constexpr Cell narrow(std::uint32_t bits) {
+    return e4m3_of_float_bits(bits);
+  }
+  [[nodiscard]] static KVO_HD constexpr std::uint32_t widen(Cell cell) {
+    return float_of_e4m3_bits(cell);
+  }
+};
+
+/// The same.
+struct E5m2Cell {
+  using Cell = std::uint8_t;
+  [[nodiscard]] static KVO_HD constexpr Cell narrow(std::uint32_t bits) {
+    return e5m2_of_float_bits(bits);
+  }
+  [[nodiscard]] static KVO_HD constexpr std::uint32_t widen(Cell cell) {
+    return float_of_e5m2_bits(cell);
   }
 };
 
@@ -60,11 +79,13 @@ struct alignas(sizeof(Cell) * kLanes) Pack {
   Cell lanes[kLanes];  // NOLINT(modernize-avoid-c-arrays): a kernel cannot call std::array
 };
 
-/// What make(format) returns for the format of a dtype. Requires one of f32, f16, bf16.
+/// What make(format) returns for the format of a dtype. Requires a float.
 template <class Make>
 [[nodiscard]] Job in_format(DType dtype, const Make& make) {
   if (dtype == DType::kF16) return make(HalfCell());
   if (dtype == DType::kBF16) return make(BrainCell());
+  if (dtype == DType::kF8E4M3) return make(E4m3Cell());
+  if (dtype == DType::kF8E5M2) return make(E5m2Cell());
   return make(FloatCell());
 }
 

@@ -1,7 +1,8 @@
 // cuda/jobs/convert.hpp: cells of one floating-point type from those of another.
 //
 // A thread takes eight cells at once where the addresses allow: 16 bytes a load and a store, so
-// that as many bytes are under way as in a copy. Source   IEEE 754-2019.
+// that as many bytes are under way as in a copy. Of cells of a byte it takes one. Source   IEEE
+// 754-2019.
 #pragma once
 
 #include <cstdint>
@@ -80,12 +81,13 @@ struct Convert {
   }
 };
 
-/// The same in the widest unit that the addresses allow.
+/// The same in the widest unit that the addresses allow; a cell an item for those of a byte.
 template <class To, class From>
 [[nodiscard]] Job convert(DevicePtr to, DevicePtr from, std::int64_t count) {
-  if ((to.address | from.address) % sizeof(Wide) == 0)
-    return Convert<To, From, Wide>{to.as<typename To::Cell>(), from.as<const typename From::Cell>(),
-                                   count};
+  if constexpr (sizeof(typename To::Cell) > 1 && sizeof(typename From::Cell) > 1)
+    if ((to.address | from.address) % sizeof(Wide) == 0)
+      return Convert<To, From, Wide>{to.as<typename To::Cell>(),
+                                     from.as<const typename From::Cell>(), count};
   return Convert<To, From, Scalar>{to.as<typename To::Cell>(), from.as<const typename From::Cell>(),
                                    count};
 }

@@ -16,7 +16,20 @@ template <class To>
   return convert<To, BrainCell>(to, from, count);
 }
 
-/// Requires two different types of floating point.
+/// Cells of a float type from those of binary32, and back.
+[[nodiscard]] inline Job narrow_cells(DevicePtr to, DType type, DevicePtr from,
+                                      std::int64_t count) {
+  return in_format(type, [&]<class Format>(Format /*format*/) -> Job {
+    return convert<Format, FloatCell>(to, from, count);
+  });
+}
+[[nodiscard]] inline Job widen_cells(DevicePtr to, DevicePtr from, DType type, std::int64_t count) {
+  return in_format(type, [&]<class Format>(Format /*format*/) -> Job {
+    return convert<FloatCell, Format>(to, from, count);
+  });
+}
+
+/// Requires two different types of floating point of more than 8 bits.
 [[nodiscard]] inline Job convert_cells(DevicePtr to, DType to_type, DevicePtr from, DType from_type,
                                        std::int64_t count) {
   KVO_CHECK(to_type != DType::kI32 && to_type != from_type);

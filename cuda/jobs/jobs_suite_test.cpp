@@ -178,7 +178,8 @@ TEST_P(JobsSuite, ADecodeStepOfAllLayersIsOneKernel) {
 
 // ---- storage types ----
 
-constexpr DType kStorage[] = {DType::kF32, DType::kF16, DType::kBF16};
+constexpr DType kStorage[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3,
+                              DType::kF8E5M2};
 
 // Every exponent, ties, subnormals, infinities, NaNs with payloads; then numbers of no kind.
 std::vector<float> awkward_floats(std::size_t count) {
@@ -345,6 +346,28 @@ TEST_P(JobsSuite, CellsAreConvertedAsOnTheHost) {
       EXPECT_EQ(get<std::byte>(made, wanted.size()), wanted)
           << dtype_name(from) << " to " << dtype_name(to);
     }
+  }
+}
+
+TEST_P(JobsSuite, CellsOfAByteAreConvertedAsOnTheHost) {
+  const std::vector<std::byte> floats = cells_of(DType::kF32, random);
+  const auto count = std::ssize(floats) / 4;
+  const DevicePtr given = put(floats);
+  for (const DType type : {DType::kF8E4M3, DType::kF8E5M2}) {
+    std::vector<std::byte> cells(static_cast<std::size_t>(count), std::byte{kOld});
+    std::vector<std::byte> back(floats.size(), std::byte{kOld});
+    const DevicePtr narrowed = put(cells);
+    const DevicePtr widened = put(back);
+    run(narrow_cells(narrowed, type, given, count));
+    run(widen_cells(widened, narrowed, type, count));
+    for (std::int64_t i = 0; i < count; ++i) {
+      store_element(type, load_element(DType::kF32, &floats[static_cast<std::size_t>(4 * i)]),
+                    &cells[static_cast<std::size_t>(i)]);
+      store_element(DType::kF32, load_element(type, &cells[static_cast<std::size_t>(i)]),
+                    &back[static_cast<std::size_t>(4 * i)]);
+    }
+    EXPECT_EQ(get<std::byte>(narrowed, cells.size()), cells) << dtype_name(type);
+    EXPECT_EQ(get<std::byte>(widened, back.size()), back) << dtype_name(type);
   }
 }
 

@@ -49,6 +49,12 @@ void add_units(std::vector<Launcher>& table) {
                              row<Rows<std::uint16_t>>(), row<Rows<std::uint8_t>>()});
 }
 
+/// By one cell an item: one of them is a byte.
+template <class To, class From>
+void add_small_conversion(std::vector<Launcher>& table) {
+  table.push_back(row<Convert<To, From, Scalar>>());
+}
+
 /// By eight cells an item, and by one.
 template <class To, class From>
 void add_conversion(std::vector<Launcher>& table) {
@@ -88,9 +94,15 @@ std::vector<Launcher> make_table() {
   add_conversion<BrainCell, HalfCell>(table);
   add_conversion<FloatCell, BrainCell>(table);
   add_conversion<HalfCell, BrainCell>(table);
+  add_small_conversion<E4m3Cell, FloatCell>(table);
+  add_small_conversion<E5m2Cell, FloatCell>(table);
+  add_small_conversion<FloatCell, E4m3Cell>(table);
+  add_small_conversion<FloatCell, E5m2Cell>(table);
   add_format<FloatCell>(table);
   add_format<HalfCell>(table);
   add_format<BrainCell>(table);
+  add_format<E4m3Cell>(table);
+  add_format<E5m2Cell>(table);
   return table;
 }
 

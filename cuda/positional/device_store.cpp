@@ -60,9 +60,7 @@ void PositionalDeviceStore::attempt(const Work& work) noexcept {
 // ---- Rows ----
 
 Status PositionalDeviceStore::check(const StorageFormat& storage) const {
-  if (storage.type == StorageType::kF32 || storage.type == StorageType::kF16 ||
-      storage.type == StorageType::kBf16)
-    return {};
+  if (!in_groups(storage.type)) return {};
   return fail(
       Code::kNotSupported,
       std::string("dtype: ") + boost::describe::enum_to_string(storage.type, "") + " on a device");

@@ -28,7 +28,7 @@ class PositionalDeviceStore final : public optimized::PositionalStore {
   PositionalDeviceStore(const std::shared_ptr<Device>& device, positional::BeginShift begin_shift)
       : device_(device), begin_shift_(std::move(begin_shift)), staging_(device) {}
 
-  /// f32, f16 and bf16; else kNotSupported.
+  /// Floats; kNotSupported to codes.
   [[nodiscard]] Status check(const StorageFormat& storage) const override;
   void open(const Plan& plan) noexcept override { plan_ = plan; }
 

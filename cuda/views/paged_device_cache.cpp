@@ -6,7 +6,7 @@
 
 #include <boost/describe/enum_to_string.hpp>
 
-#include "cuda/jobs/convert.hpp"
+#include "cuda/jobs/convert_cells.hpp"
 #include "cuda/jobs/copy_blocks.hpp"
 #include "cuda/jobs/pack_head_major.hpp"
 #include "cuda/jobs/paged_rows.hpp"
@@ -113,9 +113,9 @@ Status PagedDeviceViews::make_numbers(std::size_t count) {
 
 Status PagedDeviceViews::store(const Plan& plan, const std::array<const Tensor*, 2>& rows) {
   const std::int64_t n = plan.end - plan.start;
-  const bool halves = options_->storage.type == StorageType::kF16;
   const std::int64_t bytes = n * options_->kv_dim() * kCellBytes;
-  if (Status there = staging_.reserve(bytes + (halves ? n * row_bytes_ : 0)); !there) return there;
+  if (Status there = staging_.reserve(bytes + (narrow() ? n * row_bytes_ : 0)); !there)
+    return there;
   if (Status there = make_numbers(plan.numbers.size()); !there) return there;
   return staging_.carry_out([&]() -> Status {
     const auto numbers = std::as_bytes(std::span(plan.numbers));
@@ -145,11 +145,12 @@ Status PagedDeviceViews::store_side(std::size_t side, const Plan& plan, const Te
   const std::int64_t cells = rows.shape[0] * options_->kv_dim();
   DevicePtr from = staging_.room(side);
   if (Status queued = staging_.upload(side, from, rows.bytes); !queued) return queued;
-  if (options_->storage.type == StorageType::kF16) {
-    const DevicePtr narrow = from + cells * kCellBytes;
-    Status queued = device_->run(convert<HalfCell, FloatCell>(narrow, from, cells));
+  if (narrow()) {
+    const DevicePtr stored = from + cells * kCellBytes;
+    const DType type = dtype_of(options_->storage.type);
+    Status queued = device_->run(narrow_cells(stored, type, from, cells));
     if (!queued) return queued;
-    from = narrow;
+    from = stored;
   }
   return device_->run(PagedRows{.pool = store_->cells(side),
                                 .rows = from,
@@ -237,9 +238,8 @@ std::span<const PackedView> PagedDeviceViews::views_packed(std::int64_t layer) {
   const auto cells = static_cast<std::size_t>(std::ssize(of) * block);
   for (std::vector<float>& side : packed_cells_) side.resize(cells);
   packed_.reserve(of.size());
-  // Packed cells, and behind them a block's rows as f32 where they are kept as halves.
-  const bool halves = options_->storage.type == StorageType::kF16;
-  const std::int64_t wide = static_cast<std::int64_t>(cells) + (halves ? block : 0);
+  // Packed cells, and behind them a block's rows as f32 where they are kept in less.
+  const std::int64_t wide = static_cast<std::int64_t>(cells) + (narrow() ? block : 0);
   demand(staging_.reserve(wide * kCellBytes));
   demand(staging_.carry_out([&] {
     Status keys = pack(0, at(layer).table, of);
@@ -264,9 +264,10 @@ Status PagedDeviceViews::pack(std::size_t side, const Table& table, std::span<co
   const DevicePtr widened = room + std::ssize(of) * block * kCellBytes;
   for (std::size_t i = 0; i < of.size(); ++i) {
     DevicePtr from = store_->cells(side, table[i]);
-    if (options_->storage.type == StorageType::kF16) {
-      Status queued = device_->run(
-          convert<FloatCell, HalfCell>(widened, from, of[i].length * options_->kv_dim()));
+    if (narrow()) {
+      const DType type = dtype_of(options_->storage.type);
+      Status queued =
+          device_->run(widen_cells(widened, from, type, of[i].length * options_->kv_dim()));
       if (!queued) return queued;
       from = widened;
     }
@@ -378,7 +379,7 @@ class PagedDevicePool final : public views::Pool {
 Result<std::unique_ptr<views::Pool>> make_paged_views(const std::shared_ptr<kvo::Device>& device,
                                                       const Options& options) {
   const StorageType type = options.storage.type;
-  if (type != StorageType::kF32 && type != StorageType::kF16)
+  if (in_groups(type))
     return fail(
         Code::kNotSupported,
         std::string("storage: ") + boost::describe::enum_to_string(type, "") + " on a device");

@@ -61,6 +61,8 @@ class PagedDeviceViews final : public views::Cache {
     std::vector<Number> numbers = {};
   };
 
+  /// Whether rows are kept in less than f32.
+  [[nodiscard]] bool narrow() const { return options_->storage.type != StorageType::kF32; }
   [[nodiscard]] bool has(std::int64_t layer) const {
     return !closed_ && layer >= 0 && layer < options_->num_layers;
   }

@@ -121,7 +121,9 @@ struct PutAtNarrowOffsets : cuda::PutCells<Format, kLanes> {
 template <template <class, int> class Put>
 using LaunchesOtherPuts =
     LaunchesOthers<Put<cuda::FloatCell, 4>, Put<cuda::FloatCell, 1>, Put<cuda::HalfCell, 4>,
-                   Put<cuda::HalfCell, 1>, Put<cuda::BrainCell, 4>, Put<cuda::BrainCell, 1>>;
+                   Put<cuda::HalfCell, 1>, Put<cuda::BrainCell, 4>, Put<cuda::BrainCell, 1>,
+                   Put<cuda::E4m3Cell, 4>, Put<cuda::E4m3Cell, 1>, Put<cuda::E5m2Cell, 4>,
+                   Put<cuda::E5m2Cell, 1>>;
 
 // ---- The table ----
 

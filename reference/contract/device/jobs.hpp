@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "reference/contract/device/half_bits.hpp"
+#include "reference/contract/device/cell_bits.hpp"
 #include "reference/contract/device/job.hpp"
 #include "reference/contract/device/portable.hpp"
 

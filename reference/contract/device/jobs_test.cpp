@@ -97,6 +97,29 @@ TEST(HalfBits, RoundsSmallNumbersLikeTheReference) {
     ASSERT_EQ(half_of_float_bits(bits), f16_of(std::bit_cast<float>(bits))) << std::hex << bits;
 }
 
+// Every upper half with the lower halves where a rounding changes.
+TEST(CellBits, RoundLikeTheReference) {
+  for (std::uint32_t upper = 0; upper <= 0xFFFFU; ++upper)
+    for (const std::uint32_t lower : {0U, 1U, 0x7FFFU, 0x8000U, 0x8001U, 0xFFFFU}) {
+      const std::uint32_t bits = upper << 16U | lower;
+      const auto value = std::bit_cast<float>(bits);
+      ASSERT_EQ(brain_of_float_bits(bits), bf16_of(value)) << std::hex << bits;
+      ASSERT_EQ(e4m3_of_float_bits(bits), f8_e4m3_of(value)) << std::hex << bits;
+      ASSERT_EQ(e5m2_of_float_bits(bits), f8_e5m2_of(value)) << std::hex << bits;
+    }
+}
+
+TEST(CellBits, AreReadAsTheReferenceReadsThem) {
+  for (std::uint32_t cell = 0; cell <= 0xFFFFU; ++cell) {
+    const auto brain = static_cast<std::uint16_t>(cell);
+    ASSERT_EQ(float_of_brain_bits(brain), std::bit_cast<std::uint32_t>(f32_of_bf16(brain)));
+    if (cell > 0xFFU) continue;
+    const auto small = static_cast<std::uint8_t>(cell);
+    ASSERT_EQ(float_of_e4m3_bits(small), std::bit_cast<std::uint32_t>(f32_of_f8_e4m3(small)));
+    ASSERT_EQ(float_of_e5m2_bits(small), std::bit_cast<std::uint32_t>(f32_of_f8_e5m2(small)));
+  }
+}
+
 TEST(ConversionJobs, UndoEachOther) {
   std::vector<std::uint16_t> halves(0x7C00U);
   std::iota(halves.begin(), halves.end(), std::uint16_t{0});
