@@ -5,6 +5,8 @@
 #include <span>
 
 #include "properties/replay/lowering.hpp"
+#include "reference/contract/values/numeric.hpp"
+#include "reference/contract/values/tensor.hpp"
 
 namespace kvo::replay {
 
@@ -23,6 +25,14 @@ namespace kvo::replay {
 inline void make_storable(std::span<float> tags, ElementType type) {
   if (type == ElementType::kF32) return;
   for (float& tag : tags) tag = storable(tag, type);
+}
+
+/// What a cache shows of such tags, in its own type.
+[[nodiscard]] inline Tensor as_stored(Tensor tags, ElementType type) {
+  make_storable(tags.floats(), type);
+  Tensor shown = make_tensor(tags.shape, dtype_of(static_cast<StorageType>(type)));
+  show_stored({static_cast<StorageType>(type)}, tags.floats(), shown.bytes.data());
+  return shown;
 }
 
 }  // namespace kvo::replay

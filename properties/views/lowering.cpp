@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "properties/replay/storable.hpp"
 #include "properties/views/contract.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/views/operations.hpp"
@@ -40,7 +41,8 @@ Config config_of(const LoweringInput& input) {
           .num_kv_heads = input.policy.num_heads,
           .head_dim = input.policy.head_dim,
           .max_seq_len = input.longest_sequence(),
-          .blocks = blocks_wanted(input)};
+          .blocks = blocks_wanted(input),
+          .storage = static_cast<StorageType>(input.policy.storage)};
 }
 
 class PagedStream final : public replay::SequenceOps {
@@ -69,6 +71,7 @@ class PagedStream final : public replay::SequenceOps {
       for (std::int64_t i = 0; i < tokens; ++i)
         tags.push_back(tagger().last() + 1 + static_cast<std::uint64_t>(i * options_.kv_dim()));
       auto [k, v] = tagger().pair({tokens, options_.kv_dim()});
+      for (Tensor* side : {&k, &v}) replay::make_storable(side->floats(), policy().storage);
       emit(Append{slot, layer, std::move(k), std::move(v)});
     }
     at(slot).uncounted = tokens;
@@ -120,8 +123,10 @@ class PagedStream final : public replay::SequenceOps {
       const std::span firsts(tags.data() + position, static_cast<std::size_t>(next - position));
       auto [k, v] = replay::tagged_rows(firsts, width);
       k.shape = v.shape = {next - position, width};
-      views.push_back(
-          {.start = position, .length = next - position, .k = std::move(k), .v = std::move(v)});
+      views.push_back({.start = position,
+                       .length = next - position,
+                       .k = replay::as_stored(std::move(k), policy().storage),
+                       .v = replay::as_stored(std::move(v), policy().storage)});
       position = next;
     }
     return views;
