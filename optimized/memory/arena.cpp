@@ -175,11 +175,24 @@ void copy_rows_past_caches(Rows2d<float> to, Rows2d<const float> from, std::int6
   const auto is_whole = [](std::uintptr_t bytes) { return bytes % (kLane * sizeof(float)) == 0; };
   if (width % kLane == 0 && to.stride % kLane == 0 &&
       is_whole(reinterpret_cast<std::uintptr_t>(to.first))) {  // NOLINT: where it lies
+    // Rows without gaps are one long row.
+    if (to.stride == width && from.stride == width) {
+      width *= rows;
+      rows = 1;
+    }
+    constexpr std::int64_t kLine = 16;
+    constexpr std::int64_t kAhead = 64 * kLine;
     for (std::int64_t r = 0; r < rows; ++r) {
       float* target = to.first + r * to.stride;
       const float* source = from.first + r * from.stride;
-      for (std::int64_t i = 0; i < width; i += kLane)
-        _mm_stream_ps(target + i, _mm_loadu_ps(source + i));
+      std::int64_t i = 0;
+      // Of a long row the processor foresees what is read up to the end of a page, not beyond.
+      for (; i + 2 * kAhead <= width; i += kLine) {
+        __builtin_prefetch(source + i + kAhead);
+        for (std::int64_t j = i; j < i + kLine; j += kLane)
+          _mm_stream_ps(target + j, _mm_loadu_ps(source + j));
+      }
+      for (; i < width; i += kLane) _mm_stream_ps(target + i, _mm_loadu_ps(source + i));
     }
     return;
   }

@@ -169,9 +169,16 @@ void PagedArenaCache::store(std::int64_t layer, const Rows& rows, std::int64_t c
   for_each_run(cursors_[static_cast<std::size_t>(layer)], count, [&](const Run& run) {
     const FloatSides sides = floats_of(pool_->sides(run.block));
     const std::int64_t to = (layer * block_size_ + run.slot) * head_dim_;
+    will_write(sides.v.data() + to, head_dim_);
     put(sides.k.data() + to, k + run.position * dim, run.count);
     put(sides.v.data() + to, v + run.position * dim, run.count);
     note_used(run);
+    // Most likely the next layer's row of this token comes now, or the next token of the first one.
+    const bool is_last = layer + 1 == pool_layers_;
+    const std::int64_t next =
+        is_last ? (run.slot + 1) % block_size_ * head_dim_ : to + block_size_ * head_dim_;
+    will_write(sides.k.data() + next, head_dim_);
+    will_write(sides.v.data() + next, head_dim_);
   });
 }
 
