@@ -176,7 +176,7 @@ void copy_rows_past_caches(Rows2d<float> to, Rows2d<const float> from, std::int6
   if (width % kLane == 0 && to.stride % kLane == 0 &&
       is_whole(reinterpret_cast<std::uintptr_t>(to.first))) {  // NOLINT: where it lies
     // Rows without gaps are one long row.
-    if (to.stride == width && from.stride == width) {
+    if (from.stride == width && to.stride == from.stride) {
       width *= rows;
       rows = 1;
     }
