@@ -1,88 +1,110 @@
 #include "tools/campaign.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <utility>
 
-#include "tools/apart.hpp"
-#include "tools/in_child.hpp"
+#include <fmt/format.h>
+
+#include "tools/console.hpp"
 #include "tools/progress.hpp"
+#include "tools/serving/backtrace.hpp"
+#include "tools/serving/isolated.hpp"
+#include "tools/serving/pool.hpp"
 #include "tools/usage.hpp"
-#include "tools/workers.hpp"
 
 namespace kvo::tools {
 namespace {
 
-using traces::TraceResult;
-
-// "provider.paged@mutant:x" becomes part of a file name.
-std::string file_word(std::string_view name) {
-  std::string word;
-  for (const char c : name)
-    word += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' ? c : '_';
-  return word;
-}
-
-TraceResult<std::string> write_repro(const std::string& folder, const SubjectResult& subject) {
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  const traces::CaseHeader& header = subject.repro->script.header;
-  // Scripts of other laws and profiles may have the same seed and case.
-  const std::string name = file_word(subject.subject) + "-" + file_word(header.name) + "-" +
-                           file_word(header.law) +
-                           (header.profile == Profile::kDocumented ? "-documented" : "") + ".jsonl";
-  std::string path = (std::filesystem::path(folder) / name).string();
-  if (auto written = traces::write_case(path, subject.repro->script); !written)
-    return std::move(written).error();
-  return {boost::system::in_place_value, std::move(path)};
-}
-
-/// What a worker says of a case.
-struct CaseAnswer {
-  CaseRecord record;
-  std::optional<std::string> fault = std::nullopt;  ///< why a failing script could not be written
-};
-BOOST_DESCRIBE_STRUCT(CaseAnswer, (), (record, fault))
-
-CaseAnswer run_planned(std::uint64_t index, const CasePlan& plan, const CampaignOptions& options,
-                       bool apart) {
-  CaseAnswer answer;
-  const auto keep = [&](const SubjectResult& subject, SubjectRecord& record) {
-    auto path = write_repro(options.repro_folder, subject);
-    if (path)
-      record.repro = std::move(*path);
-    else
-      answer.fault = path.error().text();
-  };
-  if (apart) {
-    answer.record = run_case_apart(index, plan, options.shrink_attempts, options.limits, keep);
-  } else {
-    const CaseResult result = run_case(plan, {.attempts = options.shrink_attempts});
-    answer.record = record_of(index, result);
-    for (std::size_t i = 0; i < result.subjects.size(); ++i)
-      if (result.subjects[i].repro) keep(result.subjects[i], answer.record.subjects[i]);
+// Asks for another process where memory was used up: this one may have none left.
+Message answer_of(std::uint64_t index, const CasePlan& plan, std::uint64_t attempts) {
+  const CaseResult result = run_case(plan, {.attempts = attempts});
+  CaseAnswer answer{.record = record_of(index, result)};
+  bool used_up = false;
+  for (std::size_t i = 0; i < result.subjects.size(); ++i) {
+    const SubjectResult& subject = result.subjects[i];
+    used_up = used_up || (subject.verdict.outcome == Outcome::kOutOfMemory &&
+                          subject.verdict.reason == kNeedsMemory);
+    if (subject.repro) answer.add(i, *subject.repro);
   }
-  for (SubjectRecord& subject : answer.record.subjects)
-    if (failed(subject.outcome) && !plan.repeat.empty()) subject.repeat = plan.repeat;
-  return answer;
+  return {used_up ? Message::Kind::kAgain : Message::Kind::kAnswer, packed(answer)};
 }
+
+/// Puts what the processes answered into files and words.
+class Taking {
+ public:
+  Taking(const CampaignOptions& options, const std::function<CasePlan(std::uint64_t)>& plan)
+      : options_(options), plan_(plan) {}
+
+  /// Without the subjects that have hung so often that the campaign would wait for nothing else.
+  [[nodiscard]] CasePlan plan(std::uint64_t index) const {
+    CasePlan plan = plan_(index);
+    std::erase_if(plan.subjects, [&](const Subject* subject) {
+      return subject != plan.baseline && is_out(subject->name());
+    });
+    return plan;
+  }
+  /// How many subjects are out.
+  [[nodiscard]] std::uint64_t generation() const { return out_; }
+  /// Counts who hangs in the record of the next case.
+  void count(CaseRecord& record) {
+    std::erase_if(record.subjects,
+                  [&](const SubjectRecord& subject) { return is_out(subject.subject); });
+    for (const SubjectRecord& subject : record.subjects)
+      if (subject.outcome == Outcome::kDied &&
+          subject.problem->find(": hung (") != std::string::npos)
+        out_ += ++hangs_[subject.subject] == kMostHangs ? 1 : 0;
+  }
+  void print_who_is_out() const {
+    for (const auto& [subject, hangs] : hangs_)
+      if (hangs >= kMostHangs)
+        print_error(
+            fmt::format("{} hung in {} cases: it was left out of the rest", subject, hangs));
+  }
+
+  /// Throws FileError when a script cannot be written; `record` is whole all the same.
+  void take(std::uint64_t index, CaseAnswer answer, CaseRecord& record) const {
+    tell_crashes(answer);
+    record = std::move(answer.record);
+    std::optional<std::string> repeat;
+    for (SubjectRecord& subject : record.subjects) {
+      if (!options_.timings) subject.timings.clear();
+      if (!failed(subject.outcome)) continue;
+      if (!repeat) repeat = plan_(index).repeat;
+      if (!repeat->empty()) subject.repeat = repeat;
+    }
+    for (const ScriptRecord& script : answer.scripts)
+      record.subjects.at(script.subject).repro = written(script);
+  }
+
+ private:
+  static constexpr std::uint64_t kMostHangs = 3;
+  [[nodiscard]] bool is_out(const std::string& subject) const {
+    const auto found = hangs_.find(subject);
+    return found != hangs_.end() && found->second >= kMostHangs;
+  }
+  [[nodiscard]] std::string written(const ScriptRecord& script) const {
+    namespace fs = std::filesystem;
+    std::error_code failed;
+    fs::create_directories(options_.repro_folder, failed);
+    if (failed) throw FileError(fmt::format("{}: {}", options_.repro_folder, failed.message()));
+    std::string path = (fs::path(options_.repro_folder) / script.file).string();
+    auto file = must(traces::OutputFile::open(path));
+    for (const std::string& line : script.lines) must(file.write(line + "\n"));
+    must(file.commit());
+    return path;
+  }
+
+  const CampaignOptions& options_;
+  const std::function<CasePlan(std::uint64_t)>& plan_;
+  std::map<std::string, std::uint64_t> hangs_ = {};
+  std::uint64_t out_ = 0;
+};
 
 }  // namespace
-
-CaseRecord lost_record(std::uint64_t index, const Death& death) {
-  CaseRecord record{.index = index,
-                    .name = "case" + std::to_string(index),
-                    .kind = death.subject != nullptr ? death.subject->kind->name() : "",
-                    .law = ""};
-  record.subjects.push_back(
-      {.subject = death.subject != nullptr ? death.subject->name() : "harness",
-       .outcome = Outcome::kDied,
-       .problem = death.how,
-       .alike = "died"});
-  return record;
-}
 
 Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
                       const std::function<CasePlan(std::uint64_t)>& plan,
@@ -93,12 +115,14 @@ Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
                         : options.overwrite ? RunFile::Existing::kReplaced
                                             : RunFile::Existing::kRefused;
   if (!options.output.empty()) file = must(RunFile::open(options.output, header, existing));
-  const auto add = [&](const CaseRecord& record) {
+  Taking taking(options, plan);
+  const auto add = [&](CaseRecord& record) {
+    taking.count(record);
     campaign.summary.add(record);
     if (seen) seen(record);
   };
   if (file)
-    for (const CaseRecord& record : file->earlier()) add(record);
+    for (CaseRecord record : file->earlier()) add(record);
   const auto start = std::chrono::steady_clock::now();
   const auto in_time = [&] {
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
@@ -107,29 +131,44 @@ Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
   std::optional<std::uint64_t> total;
   if (options.cases != CampaignOptions::kEndless) total = options.cases;
   Progress progress("cases", total, options.seconds);
-  const auto answer = [&](std::uint64_t index, bool apart) {
-    return packed(run_planned(index, plan(index), options, apart));
+  const auto answer = [&](std::uint64_t index) {
+    return answer_of(index, taking.plan(index), options.shrink_attempts);
   };
-  const auto lost = [](std::uint64_t index, const Death& death) {
-    return packed(CaseAnswer{lost_record(index, death)});
+  const auto isolated = [&](std::uint64_t index, const Death* first) {
+    return packed(run_case_isolated(index, taking.plan(index), options.shrink_attempts,
+                                    options.limits, first));
   };
-  const auto take = [&](std::uint64_t /*index*/, const std::string& text) {
-    const auto answered = unpacked<CaseAnswer>(text);
+  const auto lost = [&](std::uint64_t index, const Death& death) {
+    return packed(CaseAnswer{.record = lost_record(index, death, plan(index).subjects)});
+  };
+  const auto take = [&](std::uint64_t index, const std::string& text) {
+    CaseRecord record;
+    std::optional<FileError> fault;
+    try {
+      taking.take(index, unpacked<CaseAnswer>(text), record);
+    } catch (const FileError& error) {
+      fault = error;
+    }
     progress.advance();
-    add(answered.record);
-    if (answered.fault) throw FileError(*answered.fault);
-    if (file) must(file->append(answered.record));
+    add(record);
+    if (fault) throw FileError(*fault);
+    if (file) must(file->append(record));
     return in_time();
   };
-  const Interruptible interruptible;
   try {
-    work_in_order(
-        campaign.summary.cases(), options.cases, options.jobs, options.limits,
-        {.answer = answer, .lost = lost, .take = take, .waiting = [&] { progress.advance(0); }});
+    work_in_order(campaign.summary.cases(), options.cases, options.jobs, options.limits,
+                  {.answer = answer,
+                   .isolated = isolated,
+                   .lost = lost,
+                   .take = take,
+                   .generation = [&] { return taking.generation(); },
+                   .waiting = [&] { progress.advance(0); }});
   } catch (const FileError& error) {
     campaign.fault = error.what();
   }
   campaign.interrupted = interrupted();
+  progress.clear();
+  taking.print_who_is_out();
   return campaign;
 }
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "properties/runner/run_case.hpp"
-#include "tools/child.hpp"
 #include "tools/run_file.hpp"
+#include "tools/serving/process.hpp"
 #include "tools/summary.hpp"
 
 namespace kvo::tools {
@@ -22,13 +22,11 @@ struct CampaignOptions {
   bool overwrite = false;   ///< replace it
   std::string repro_folder = "kvoracle-failures";
   std::uint64_t shrink_attempts = 20'000;
-  ChildLimits limits = {};  ///< of a worker
+  bool timings = true;  ///< are in the run file
+  Limits limits = {};   ///< of a process
 
   static constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 };
-
-/// What is known of a case whose process died although its subjects had processes of their own.
-[[nodiscard]] CaseRecord lost_record(std::uint64_t index, const Death& death);
 
 /// What was found, whatever ended it.
 struct Campaign {
@@ -37,12 +35,12 @@ struct Campaign {
   std::string fault = {};    ///< why nothing more could be written; empty: all was
 };
 
-/// Runs plan(0), plan(1), ... in workers and adds the results up. Failing scripts are written to
-/// the repro folder as operation logs, and their names into the run file. A subject that ends its
-/// process, or is silent for too long, gets that as its verdict.
-/// `seen` gets each case in order, those of a resumed file included; it may throw FileError.
-/// Throws   FileError: the run file cannot be opened, or is another run's. It stays as it was.
-/// Requires  this process has one thread.
+/// Runs plan(0), plan(1), ... in processes of their own and adds the results up. This process
+/// writes failing scripts to the repro folder as operation logs, and their names into the run file.
+/// A subject that ends its process, or is silent for too long, gets that as its verdict. `seen`
+/// gets each case in order, those of a resumed file included; it may throw FileError. Throws
+/// FileError: the run file cannot be opened, or is another run's. It stays as it was. Requires this
+/// process has one thread, and an Interruptible lives.
 [[nodiscard]] Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
                                     const std::function<CasePlan(std::uint64_t)>& plan,
                                     const std::function<void(const CaseRecord&)>& seen = nullptr);

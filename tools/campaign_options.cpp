@@ -41,13 +41,13 @@ void declare_profile(CLI::App& app, std::optional<Profile>& profile, const std::
   add_word_option<Profile>(app, "--profile", profiles(), set, kProfileDoc)->default_str(otherwise);
 }
 
-void declare_all_workers(CLI::App& app, unsigned& jobs, ChildLimits& limits) {
+void declare_all_workers(CLI::App& app, unsigned& jobs, Limits& limits) {
   jobs = std::clamp(std::thread::hardware_concurrency(), 1U, kMostJobs);
   declare_workers(app, jobs, limits);
   app.get_option("--jobs")->default_str("one for each core");
 }
 
-void declare_workers(CLI::App& app, unsigned& jobs, ChildLimits& limits) {
+void declare_workers(CLI::App& app, unsigned& jobs, Limits& limits) {
   constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
   app.add_option("--jobs,-j", jobs, "worker processes; results do not depend on it")
       ->check(CLI::Range(1U, kMostJobs))
@@ -67,6 +67,9 @@ void declare_workers(CLI::App& app, unsigned& jobs, ChildLimits& limits) {
       ->type_name("MIB")
       ->check(not_negative())
       ->default_str(fmt::format("{}", limits.memory_bytes / kMiB))
+      ->group(kRunningGroup);
+  app.add_flag("!--no-isolation", limits.isolated,
+               "run subjects in this very process: for debuggers, where a crash ends the command")
       ->group(kRunningGroup);
 }
 

@@ -34,9 +34,9 @@ inline constexpr const char* kExtentGroup = "How much";
 inline constexpr const char* kRunningGroup = "How it runs, and where results go";
 
 /// Declares --jobs and what a worker may use; `jobs` is the default.
-void declare_workers(CLI::App& app, unsigned& jobs, ChildLimits& limits);
+void declare_workers(CLI::App& app, unsigned& jobs, Limits& limits);
 /// The same with a worker for each core as the default.
-void declare_all_workers(CLI::App& app, unsigned& jobs, ChildLimits& limits);
+void declare_all_workers(CLI::App& app, unsigned& jobs, Limits& limits);
 
 /// The command that runs case `index` of a campaign alone: what was given of the options that
 /// decide what a case is, the seed, and the index.

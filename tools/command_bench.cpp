@@ -21,9 +21,9 @@
 #include "tools/quantities.hpp"
 #include "tools/result_file.hpp"
 #include "tools/selection.hpp"
+#include "tools/serving/process.hpp"
 #include "tools/usage.hpp"
 #include "tools/version.hpp"
-#include "tools/workers.hpp"
 
 namespace kvo::tools {
 namespace {

@@ -331,7 +331,10 @@ void print_extent(const CheckArguments& arguments, const KeptCampaign& kept) {
 int run_check(const Contracts& contracts, CheckArguments& arguments, const CLI::App& app) {
   check_files(arguments, {});
   check_corpus(arguments, app);
+  const Interruptible interruptible;
   const RandomCases cases(contracts, arguments, app);
+  arguments.campaign.timings =
+      arguments.report.timings || app.get_option("--timings")->count() == 0;
   // Random sizes may be absurd on purpose; a case that memory ends has shown all it can.
   arguments.report.memory_matters = false;
   arguments.report.laws = true;
@@ -382,7 +385,8 @@ Run declare_check(CLI::App& app, const Contracts& contracts) {
   app.add_flag("--require-states", arguments->require_states,
                "a state that matters and was not reached is a failure (exit status 1)")
       ->group(kRunningGroup);
-  app.add_flag("--timings", arguments->report.timings, "a table of all operations")
+  app.add_flag("--timings,!--no-timings", arguments->report.timings,
+               "a table of all operations; --no-timings: nor are times in the run file")
       ->group(kRunningGroup);
   app.add_option("--corpus", arguments->corpus,
                  "folder that keeps failing scripts and cases that reach new states; what it holds "

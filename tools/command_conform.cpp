@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -13,14 +14,15 @@
 #include "tools/campaign_options.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
-#include "tools/in_child.hpp"
 #include "tools/json_file.hpp"
 #include "tools/program_name.hpp"
 #include "tools/progress.hpp"
 #include "tools/quantities.hpp"
 #include "tools/selection.hpp"
+#include "tools/serving/backtrace.hpp"
+#include "tools/serving/isolated.hpp"
+#include "tools/serving/pool.hpp"
 #include "tools/usage.hpp"
-#include "tools/workers.hpp"
 #include "traces/io/kept_input.hpp"
 
 namespace kvo::tools {
@@ -34,7 +36,7 @@ struct ConformArguments {
   std::uint64_t schedules = 1;
   ReportOptions report;
   unsigned jobs = 1;
-  ChildLimits limits;
+  Limits limits;
 };
 
 // The subjects that were asked for and keep the contract of a case.
@@ -56,12 +58,12 @@ struct QuirkRecord {
 };
 BOOST_DESCRIBE_STRUCT(QuirkRecord, (), (rule, quirk, op_index, op))
 
-/// What a worker says of a recorded case.
+/// What a process answers of a recorded case.
 struct ConformRecord {
-  CaseRecord record;
+  CaseAnswer answer = {};
   std::vector<QuirkRecord> quirks = {};
 };
-BOOST_DESCRIBE_STRUCT(ConformRecord, (), (record, quirks))
+BOOST_DESCRIBE_STRUCT(ConformRecord, (), (answer, quirks))
 
 /// A quirk that logs show, where profile documented was asked for.
 struct QuirkSummary {
@@ -76,9 +78,10 @@ void count(const ConformRecord& conformed, std::vector<QuirkSummary>& summaries)
   for (const QuirkRecord& seen : conformed.quirks) {
     auto known = std::ranges::find(summaries, seen.quirk, &QuirkSummary::quirk);
     if (known == summaries.end())
-      known = summaries.insert(summaries.end(), {seen.rule, seen.quirk, 0,
-                                                 fmt::format("{}, op {} {}", conformed.record.name,
-                                                             seen.op_index, seen.op)});
+      known = summaries.insert(
+          summaries.end(),
+          {seen.rule, seen.quirk, 0,
+           fmt::format("{}, op {} {}", conformed.answer.record.name, seen.op_index, seen.op)});
     ++known->cases;
   }
 }
@@ -115,16 +118,37 @@ class RecordedCases {
     return conform(index, [this](const CacheKind& kind) { return subjects_of(kind); });
   }
 
-  /// The same, each subject in a process of its own.
-  std::optional<ConformRecord> conform_apart(std::uint64_t index) {
+  /// The same, each subject in a process of its own. `first`: as of run_case_isolated.
+  std::optional<ConformRecord> isolated(std::uint64_t index, const Death* first) {
     if (!go_to(index)) return std::nullopt;
     const auto header = must(log_->next_case());
     if (!header) return std::nullopt;
-    ConformRecord whole{.record = {.index = index,
-                                   .name = path() + ": " + header->name,
-                                   .kind = header->kind->name(),
-                                   .law = std::string(agreement().name())}};
-    for (const Subject* subject : subjects_of(*header->kind)) add_part(whole, *subject, index);
+    const Subject& reference = contracts_.reference_of(*header->kind);
+    const CasePlan plan{.kind = header->kind,
+                        .name = header->name,
+                        .baseline = &reference,
+                        .subjects = subjects_of(*header->kind)};
+    ConformRecord whole{.answer = {.record = {.index = index,
+                                              .name = path() + ": " + header->name,
+                                              .kind = header->kind->name(),
+                                              .law = std::string(agreement().name())}}};
+    bool dies = false;
+    const std::string shrunk_by = header->name;
+    const Part alone = part_of(reference, index);
+    for (const Subject* subject : plan.subjects) {
+      const Part part = subject == &reference ? alone : part_of(*subject, index);
+      dies = std::holds_alternative<Death>(part) || dies;
+      add_part(whole, *subject, part, subject == &reference ? nullptr : &alone);
+      SubjectRecord& own = whole.answer.record.subjects.back();
+      if (failed(own.outcome) && !own.repeat) own.repeat = shrink_command(shrunk_by, own.subject);
+    }
+    const Subject* told = first != nullptr && !dies ? blamed(*first, plan) : nullptr;
+    std::vector<SubjectRecord>& all = whole.answer.record.subjects;
+    for (std::size_t i = 0; i < all.size() && told != nullptr && !first->killed; ++i)
+      if (all[i].subject == told->name() && !failed(all[i].outcome)) {
+        tell_not_repeated(*first, told, all[i]);
+        whole.answer.add(i, *first);
+      }
     begun_ = false;
     return whole;
   }
@@ -143,11 +167,13 @@ class RecordedCases {
         continue;
       }
       ++next_;
-      ConformRecord conformed{.record = record_of(index, *result)};
-      conformed.record.name = path() + ": " + conformed.record.name;
+      ConformRecord conformed{.answer = {.record = record_of(index, *result)}};
+      CaseRecord& record = conformed.answer.record;
+      record.name = path() + ": " + record.name;
       for (std::size_t i = 0; i < result->subjects.size(); ++i)
-        if (result->subjects[i].verdict.failed() && result->name.size() <= kMostTyped)
-          conformed.record.subjects[i].repeat = shrink_command(result->name, result->subjects[i]);
+        if (result->subjects[i].verdict.failed())
+          record.subjects[i].repeat = shrink_command(result->name, result->subjects[i].subject,
+                                                     result->subjects[i].schedule);
       for (const Attribution& found : result->attributions)
         conformed.quirks.push_back(
             {std::string(found.quirk.rule), found.quirk.name(), found.op_index, found.op});
@@ -156,44 +182,59 @@ class RecordedCases {
     return std::nullopt;
   }
 
-  /// A longer name is nobody's to type.
-  static constexpr std::size_t kMostTyped = 500;
-
   // The whole log is known: what helps is less of it.
-  [[nodiscard]] std::string shrink_command(const std::string& name,
-                                           const SubjectResult& subject) const {
+  [[nodiscard]] std::optional<std::string> shrink_command(
+      const std::string& name, const std::string& subject,
+      std::optional<std::uint64_t> schedule = std::nullopt) const {
+    constexpr std::size_t kMostTyped = 500;  // a longer name is not typed
+    if (name.size() > kMostTyped) return std::nullopt;
     return fmt::format("{} shrink {} --case {} --subject {}{}{}{}", program_name(),
-                       shell_word(path()), shell_word(name), shell_word(subject.subject),
-                       subject.schedule ? fmt::format(" --schedule {}", *subject.schedule) : "",
+                       shell_word(path()), shell_word(name), shell_word(subject),
+                       schedule ? fmt::format(" --schedule {}", *schedule) : "",
                        options_.law != nullptr ? " --law " + arguments_.law_name : "",
                        arguments_.profile == Profile::kDocumented ? " --profile documented" : "");
   }
 
-  void add_part(ConformRecord& whole, const Subject& subject, std::uint64_t index) {
-    const auto only = [&](const CacheKind& /*kind*/) {
-      return std::vector<const Subject*>{&subject};
-    };
-    const auto judged = in_child<ConformRecord>(arguments_.limits, [&] {
+  using Part = std::variant<ConformRecord, Death>;
+  Part part_of(const Subject& subject, std::uint64_t index) {
+    Limits limits = arguments_.limits;
+    limits.quiet = true;
+    if (told_pulse != nullptr) tell(subject, 0);
+    return in_process<ConformRecord>(limits, [&] {
       begun_ = false;
-      return *conform(index, only);
+      return *conform(index,
+                      [&](const CacheKind&) { return std::vector<const Subject*>{&subject}; });
     });
-    if (const auto* part = std::get_if<ConformRecord>(&judged)) {
-      whole.record.operations = std::max(whole.record.operations, part->record.operations);
-      whole.record.subjects.insert(whole.record.subjects.end(), part->record.subjects.begin(),
-                                   part->record.subjects.end());
-      if (whole.quirks.empty()) whole.quirks = part->quirks;
+  }
+
+  /// `alone`: how the reference came out by itself; null for its own part.
+  static void add_part(ConformRecord& whole, const Subject& subject, const Part& part,
+                       const Part* alone) {
+    CaseRecord& record = whole.answer.record;
+    const auto* reference_dies = alone != nullptr ? std::get_if<Death>(alone) : nullptr;
+    if (const auto* death = std::get_if<Death>(&part)) {
+      const Verdict verdict =
+          verdict_of(*death, subject, reference_dies != nullptr ? reference_dies->how : "");
+      record.subjects.push_back({.subject = subject.name(),
+                                 .outcome = verdict.outcome,
+                                 .problem = verdict.text(),
+                                 .alike = verdict.signature()});
+      whole.answer.add(record.subjects.size() - 1, *death);
       return;
     }
-    const auto& death = std::get<Death>(judged);
-    const bool own = death.subject == nullptr || death.subject == &subject;
-    const Verdict verdict{.outcome = own ? Outcome::kDied : Outcome::kVacuous,
-                          .op_index = death.op_index,
-                          .op = "of the log",
-                          .reason = (own ? "" : "the reference ") + death.how};
-    whole.record.subjects.push_back({.subject = subject.name(),
-                                     .outcome = verdict.outcome,
-                                     .problem = verdict.text(),
-                                     .alike = verdict.signature()});
+    const auto& own = std::get<ConformRecord>(part);
+    record.operations = std::max(record.operations, own.answer.record.operations);
+    for (SubjectRecord judged : own.answer.record.subjects) {
+      const auto* reference = alone != nullptr ? std::get_if<ConformRecord>(alone) : nullptr;
+      if (used_up(judged) && reference != nullptr &&
+          std::ranges::none_of(reference->answer.record.subjects, used_up)) {
+        judged.outcome = Outcome::kBroken;
+        *judged.problem += "; the reference alone does not";
+        judged.alike = "broken memory";
+      }
+      record.subjects.push_back(std::move(judged));
+    }
+    if (whole.quirks.empty()) whole.quirks = own.quirks;
   }
 
   void open(std::size_t log_number) {
@@ -231,6 +272,7 @@ class RecordedCases {
 };
 
 int run_conform(const Contracts& contracts, const ConformArguments& arguments) {
+  const Interruptible interruptible;
   // Of what can be read only once each worker would take a part.
   for (const std::string& log : arguments.logs) must(traces::keep_input(log));
   check_reports(arguments.report.json, arguments.report.junit, arguments.logs);
@@ -238,27 +280,36 @@ int run_conform(const Contracts& contracts, const ConformArguments& arguments) {
   Summary summary;
   std::vector<QuirkSummary> quirks;
   Progress progress("cases");
-  const auto answer = [&](std::uint64_t index, bool apart) {
-    const auto conformed = apart ? cases.conform_apart(index) : cases.conform(index);
+  const auto answer = [&](std::uint64_t index) {
+    const auto conformed = cases.conform(index);
+    if (!conformed) return Message{Message::Kind::kAnswer, {}};
+    const bool again = std::ranges::any_of(conformed->answer.record.subjects, used_up);
+    return Message{again ? Message::Kind::kAgain : Message::Kind::kAnswer, packed(*conformed)};
+  };
+  const auto isolated = [&](std::uint64_t index, const Death* first) {
+    const auto conformed = cases.isolated(index, first);
     return conformed ? packed(*conformed) : std::string();
   };
   const auto lost = [&](std::uint64_t index, const Death& death) {
-    return packed(ConformRecord{.record = lost_record(index, death)});
+    return packed(
+        ConformRecord{.answer = {.record = lost_record(index, death, contracts.subjects())}});
   };
   const auto take = [&](std::uint64_t /*index*/, const std::string& text) {
     if (text.empty()) return false;
-    const auto conformed = unpacked<ConformRecord>(text);
-    summary.add(conformed.record);
+    auto conformed = unpacked<ConformRecord>(text);
+    tell_crashes(conformed.answer);
+    summary.add(conformed.answer.record);
     count(conformed, quirks);
     progress.advance();
     return true;
   };
   Campaign campaign;
-  const Interruptible interruptible;
   try {
     work_in_order(
         0, CampaignOptions::kEndless, arguments.jobs, arguments.limits,
-        {.answer = answer, .lost = lost, .take = take, .waiting = [&] { progress.advance(0); }});
+        {.answer = answer, .isolated = isolated, .lost = lost, .take = take, .waiting = [&] {
+           progress.advance(0);
+         }});
   } catch (const FileError& error) {
     if (summary.failed() == 0) throw;
     campaign.fault = error.what();  // what was found is told all the same

@@ -14,7 +14,6 @@
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
-#include "tools/in_child.hpp"
 #include "tools/json_file.hpp"
 #include "tools/junit.hpp"
 #include "tools/not_negative.hpp"
@@ -23,8 +22,8 @@
 #include "tools/quantities.hpp"
 #include "tools/result_file.hpp"
 #include "tools/selection.hpp"
+#include "tools/serving/pool.hpp"
 #include "tools/usage.hpp"
-#include "tools/workers.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -36,7 +35,7 @@ struct MutantsArguments {
   std::uint64_t cases = 20'000;
   std::optional<Profile> profile;  // absent: each that a mutant shows in
   unsigned jobs = 1;
-  ChildLimits limits;
+  Limits limits;
   bool scripts = false;
   std::string json;
   std::string junit;
@@ -98,10 +97,10 @@ MutantRecord hunted(const Contracts& contracts, const Prey& prey,
 }
 
 // A mutant that ends its process is caught: nothing else may.
-MutantRecord hunted_apart(const Contracts& contracts, const Prey& prey,
-                          const MutantsArguments& arguments) {
-  const auto record =
-      in_child<MutantRecord>(arguments.limits, [&] { return hunted(contracts, prey, arguments); });
+MutantRecord hunted_isolated(const Contracts& contracts, const Prey& prey,
+                             const MutantsArguments& arguments) {
+  const auto record = in_process<MutantRecord>(arguments.limits,
+                                               [&] { return hunted(contracts, prey, arguments); });
   if (const auto* answered = std::get_if<MutantRecord>(&record)) return *answered;
   MutantRecord died = record_of(prey);
   died.law = "ends no process";
@@ -214,9 +213,11 @@ int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
   std::vector<MutantRecord> records;
   Progress progress("mutants", chosen.size());
   const Interruptible interruptible;
-  const auto answer = [&](std::uint64_t index, bool apart) {
-    return packed(apart ? hunted_apart(contracts, chosen[index], arguments)
-                        : hunted(contracts, chosen[index], arguments));
+  const auto answer = [&](std::uint64_t index) {
+    return Message{Message::Kind::kAnswer, packed(hunted(contracts, chosen[index], arguments))};
+  };
+  const auto isolated = [&](std::uint64_t index, const Death* /*first*/) {
+    return packed(hunted_isolated(contracts, chosen[index], arguments));
   };
   const auto lost = [&](std::uint64_t index, const Death& death) {
     MutantRecord record = record_of(chosen[index]);
@@ -230,7 +231,9 @@ int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
   };
   work_in_order(
       0, chosen.size(), arguments.jobs, arguments.limits,
-      {.answer = answer, .lost = lost, .take = take, .waiting = [&] { progress.advance(0); }});
+      {.answer = answer, .isolated = isolated, .lost = lost, .take = take, .waiting = [&] {
+         progress.advance(0);
+       }});
   progress.clear();
 
   const auto caught = static_cast<std::uint64_t>(std::ranges::count_if(

@@ -9,15 +9,14 @@
 
 #include "properties/campaign/conform.hpp"
 #include "properties/runner/run_case.hpp"
-#include "tools/apart.hpp"
 #include "tools/campaign_options.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
-#include "tools/in_child.hpp"
 #include "tools/json_file.hpp"
 #include "tools/not_negative.hpp"
 #include "tools/result_file.hpp"
+#include "tools/serving/isolated.hpp"
 #include "tools/usage.hpp"
 #include "traces/io/output_file.hpp"
 
@@ -35,7 +34,7 @@ struct ShrinkArguments {
   std::optional<Profile> profile;         // absent: that of the case
   std::optional<std::uint64_t> schedule;  // absent: that of the case
   unsigned jobs = 1;
-  ChildLimits limits;
+  Limits limits;
 };
 
 const Subject& subject_named(const Contracts& contracts, const std::string& name) {
@@ -65,13 +64,13 @@ Shrunk shrink_with(const ShrinkOptions& options, const CasePlan& plan, const Sub
 Shrunk shrink(const ShrinkArguments& arguments, const CasePlan& plan, const Subject& subject,
               const Script& script, bool died) {
   if (!died) {
-    const auto shrunk = in_child<Shrunk>(arguments.limits, [&] {
+    const auto shrunk = in_process<Shrunk>(arguments.limits, [&] {
       return shrink_with({.attempts = arguments.attempts}, plan, subject, script);
     });
     if (const auto* whole = std::get_if<Shrunk>(&shrunk)) return *whole;
   }
   const auto judge = [&](const CasePlan& tried, const Subject& judged, const Script& candidate) {
-    return run_script_apart(tried, judged, candidate, arguments.limits);
+    return run_script_isolated(tried, judged, candidate, arguments.limits);
   };
   return shrink_with({.attempts = arguments.attempts, .judge = judge}, plan, subject, script);
 }
@@ -79,7 +78,7 @@ Shrunk shrink(const ShrinkArguments& arguments, const CasePlan& plan, const Subj
 // A difference from what was recorded where subject and reference agree; nothing if there is none.
 std::optional<Shrunk> shrink_as_recorded(const ShrinkArguments& arguments, const Subject& subject,
                                          const traces::Case& recorded, const Setup& setup) {
-  const auto excerpt = in_child<Shrunk>(arguments.limits, [&]() -> Shrunk {
+  const auto excerpt = in_process<Shrunk>(arguments.limits, [&]() -> Shrunk {
     const traces::Case smaller = shrink_recorded(recorded, subject, setup);
     const Verdict verdict = run_recorded(smaller, subject, setup);
     return {.lines = traces::lines_of(smaller),
@@ -132,7 +131,7 @@ int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {
   const CasePlan plan = plan_of(contracts, arguments, subject, failing.header);
   Script script;
   for (const traces::Step& step : failing.steps) script.push_back(step.op);
-  const Verdict verdict = run_script_apart(plan, subject, script, arguments.limits);
+  const Verdict verdict = run_script_isolated(plan, subject, script, arguments.limits);
   if (verdict.outcome == Outcome::kNotSupported)
     throw UsageError(fmt::format("{} does not support case {}: {}", subject.name(),
                                  traces::excerpt(plan.name), verdict.text()));

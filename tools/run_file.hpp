@@ -74,12 +74,14 @@ struct SubjectRecord {
   std::optional<std::string> repro = std::nullopt;  ///< file of the shrunk script
   std::optional<ShrunkRecord> shrunk = std::nullopt;
   std::optional<std::string> repeat = std::nullopt;  ///< the command that shows the failure again
+  /// Of a process that died: a sanitizer's report or a backtrace, and what else is known.
+  std::optional<std::vector<std::string>> trace = std::nullopt;
   Evidence evidence = {};
   std::vector<TimingRecord> timings = {};
 };
 BOOST_DESCRIBE_STRUCT(SubjectRecord, (),
                       (subject, outcome, problem, difference, alike, sides, repro, shrunk, repeat,
-                       evidence, timings))
+                       trace, evidence, timings))
 
 /// The variant of a bench's limit, which stands among the subjects of a case: "views.paged@memcpy".
 inline constexpr std::string_view kLimitVariant = "memcpy";

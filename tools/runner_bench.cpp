@@ -18,7 +18,7 @@
 #include "reference/contract/values/tags.hpp"
 #include "reference/layered/operations.hpp"
 #include "reference/provider/contiguous_operations.hpp"
-#include "tools/child.hpp"
+#include "tools/serving/process.hpp"
 
 namespace kvo {
 namespace {
@@ -89,11 +89,15 @@ BENCHMARK(layered_small_rows_in_a_worker);
 // A case of nothing: its index goes in, a record of 1 KiB comes out.
 void case_of_a_worker(benchmark::State& state) {
   constexpr std::size_t kRecord = 1024;
-  tools::Child child([](std::string_view) { return std::string(kRecord, 'x'); }, {});
+  tools::Process process(
+      [](std::string_view) {
+        return tools::Message{tools::Message::Kind::kAnswer, std::string(kRecord, 'x')};
+      },
+      {});
   for (auto _ : state) {
-    child.ask("7");
-    KVO_CHECK(child.wait() == tools::Child::State::kAnswered);
-    benchmark::DoNotOptimize(child.take_answer());
+    process.ask("7");
+    KVO_CHECK(process.wait() == tools::Process::State::kAnswered);
+    benchmark::DoNotOptimize(process.take_answer());
   }
 }
 BENCHMARK(case_of_a_worker)->UseRealTime();

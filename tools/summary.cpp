@@ -52,7 +52,7 @@ void Summary::add_failure(const CaseRecord& record, const SubjectRecord& subject
   } else if (failures_.size() < kMostFailures) {
     failures_.push_back({subject.subject, record.name, record.law, subject.problem.value_or(""),
                          subject.difference, subject.alike, subject.sides, subject.repro,
-                         subject.shrunk, subject.repeat});
+                         subject.shrunk, subject.repeat, subject.trace});
   }
 }
 

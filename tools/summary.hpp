@@ -75,11 +75,12 @@ struct FailureSummary {
   std::optional<std::string> repro = std::nullopt;
   std::optional<ShrunkRecord> shrunk = std::nullopt;
   std::optional<std::string> repeat = std::nullopt;  ///< the command that shows the failure again
+  std::optional<std::vector<std::string>> trace = std::nullopt;  ///< as of SubjectRecord
   std::uint64_t cases = 1;
 };
 BOOST_DESCRIBE_STRUCT(FailureSummary, (),
                       (subject, name, law, problem, difference, alike, sides, repro, shrunk, repeat,
-                       cases))
+                       trace, cases))
 
 struct LabelSummary {
   std::string kind;

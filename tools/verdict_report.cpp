@@ -208,6 +208,8 @@ std::vector<std::string> failure_lines(const FailureSummary& failure,
                                        const ReportOptions& options) {
   std::vector<std::string> lines{failure.problem};
   if (failure.sides) lines.push_back(*failure.sides);
+  for (const std::string& line : failure.trace.value_or(std::vector<std::string>()))
+    lines.push_back("  " + line);
   if (failure.shrunk) {
     const ShrunkRecord& shrunk = *failure.shrunk;
     lines.push_back(fmt::format("shrunk to {} operations: {}", shrunk.operations, shrunk.problem));

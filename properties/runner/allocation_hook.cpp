@@ -33,7 +33,10 @@ bool allowed(std::size_t bytes) {
   kvo::AllocationGate& gate = kvo::allocation_gate;
   if (!gate.open) return true;
   ++gate.count;
-  if (bytes > gate.limit_bytes) return false;
+  if (bytes > gate.limit_bytes) {
+    gate.refused_bytes = bytes;
+    return false;
+  }
   if (gate.fail_at < 0) return true;
   return gate.fail_at-- != 0;
 }

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include <sys/stat.h>
+
 #include "properties/runner/pulse.hpp"
+#include "reference/contract/subject/dispatch.hpp"
 #include "reference/contract/values/check.hpp"
 
 namespace kvo {
@@ -14,7 +17,27 @@ constexpr std::int64_t kMostFailures = 256;
 // So many fail one after the other, of those behind them every second, third, ...
 constexpr std::int64_t kFailedInTurn = 16;
 
+// A larger request than so many times the limit is no need, but a wrong number.
+constexpr std::size_t kAbsurd = 16;
+
 }  // namespace
+
+std::uint64_t thread_count() {
+  struct stat tasks {};
+  constexpr std::uint64_t kOwnLinks = 2;
+  return ::stat("/proc/self/task", &tasks) == 0 ? tasks.st_nlink - kOwnLinks : 1;
+}
+
+void note_threads(const Subject& subject) {
+  static std::uint64_t known = 1;
+  const std::uint64_t now = thread_count();
+  if (now > known) {
+    const std::string name = subject.name();
+    told_pulse->thread_starter.back() = '\0';
+    (void)name.copy(told_pulse->thread_starter.data(), told_pulse->thread_starter.size() - 1);
+  }
+  known = now;
+}
 
 std::string Verdict::text() const {
   if (outcome == Outcome::kAgrees) return "agrees";
@@ -57,6 +80,18 @@ Lockstep::Lockstep(const Subject* baseline, std::span<const Subject* const> subj
   participants_.reserve(subjects.size());
   for (const Subject* subject : subjects)
     participants_.push_back(opened(*subject, setup, options_.oracle));
+}
+
+Lockstep::~Lockstep() {
+  // Who is closed is named: it may crash or hang there.
+  for (Participant& participant : participants_) close(participant);
+  if (baseline_) close(*baseline_);
+}
+
+void Lockstep::close(Participant& participant) const {
+  if (!participant.live()) return;
+  tell(*participant.subject, operations_);
+  participant.session.reset();
 }
 
 Lockstep::Participant Lockstep::opened(const Subject& subject, const Setup& setup,
@@ -151,12 +186,16 @@ Observation Lockstep::observe(Participant& participant, const Op& op, Allocation
 Observation Lockstep::attempt(Participant& participant, const Op& op, std::int64_t allocation,
                               bool& failed) {
   allocation_gate.fill_bytes = options_.fill_bytes;
-  tell(*participant.subject, operations_);
+  tell(*participant.subject, operations_, &op.kind());
+  allocation_gate.refused_bytes = 0;
   allocation_gate.fail_at = allocation;
   Observation got = participant.session->apply(op, participant.probe);
+  if (got.error && got.error->detail.size() > kMostErrorText)
+    got.error->detail.resize(kMostErrorText);
   // The gate counts down to the one that fails.
   const bool came_to_it = allocation >= 0 && allocation_gate.fail_at < 0;
   allocation_gate.fail_at = -1;
+  look_at_threads(*participant.subject);
   const std::uint64_t nanoseconds = participant.probe.take_nanoseconds();
   failed = came_to_it && got.failed_with(Code::kOutOfMemory);
   if (!failed) {
@@ -175,9 +214,9 @@ void Lockstep::judge(Participant& participant, const Op& op, const Observation* 
     return out(participant, op,
                {.outcome = Outcome::kBroken, .reason = "threw: " + got.error->detail});
   if (got.failed_with(Code::kOutOfMemory) && may_want_memory(participant, want))
-    return out(
-        participant, op,
-        {.outcome = Outcome::kOutOfMemory, .reason = "needs more memory than a case may have"});
+    return out(participant, op,
+               {.outcome = Outcome::kOutOfMemory,
+                .reason = allocation_gate.refused_bytes > 0 ? kAsksForMore : kNeedsMemory});
   if (participant.oracle) {
     auto words = participant.oracle->check(op, got);
     const OracleCounts counts = participant.oracle->counts();
@@ -196,9 +235,12 @@ void Lockstep::judge(Participant& participant, const Op& op, const Observation* 
          .reason = "not supported"});
 }
 
-// Only where the reference asks for too much as well does it say nothing about a subject.
+// Only where the reference asks for too much as well does it say nothing about a subject, or where
+// one request is above the limit: the reference may make several of it.
 bool Lockstep::may_want_memory(const Participant& participant, const Observation* want) {
   if (participant.subject->variant == "reference") reference_wants_memory_ = true;
+  const std::size_t refused = allocation_gate.refused_bytes;
+  if (refused > 0 && refused / kAbsurd <= allocation_gate.limit_bytes) return true;
   return want == nullptr || want->failed_with(Code::kOutOfMemory) || reference_wants_memory_;
 }
 
@@ -220,7 +262,7 @@ void Lockstep::out(Participant& participant, const Op& op, Verdict verdict) cons
   verdict.op = op.kind().name;
   if (verdict.failed()) verdict.choices = participant.session->choices();
   participant.verdict = std::move(verdict);
-  participant.session.reset();
+  close(participant);
 }
 
 }  // namespace kvo

@@ -52,6 +52,9 @@ class Lockstep {
   /// One that does not support the setup is out at once.
   Lockstep(const Subject* baseline, std::span<const Subject* const> subjects, const Setup& setup,
            LockstepOptions options = {});
+  Lockstep(const Lockstep&) = delete;
+  Lockstep& operator=(const Lockstep&) = delete;
+  ~Lockstep();
 
   /// Carries out one operation on everybody who is live and judges what they observe: by
   /// `recorded`, else by the baseline, else by the first participant. Who fails is out.
@@ -92,6 +95,7 @@ class Lockstep {
   [[nodiscard]] bool invariants_are_due() const;
   void look_at_invariants(Participant& participant, const Op& op) const;
   void out(Participant& participant, const Op& op, Verdict verdict) const;
+  void close(Participant& participant) const;
 
   LockstepOptions options_;
   LentArguments arguments_;

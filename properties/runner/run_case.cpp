@@ -317,14 +317,20 @@ Verdict run_script(const CasePlan& plan, const Subject& subject, const Script& s
   return run.judgements.back().verdict;
 }
 
-Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
-                  const ShrinkOptions& shrink) {
+Smaller smaller_case(const CasePlan& plan, const Subject& subject, Script script,
+                     const ShrinkOptions& shrink) {
   Shrinking shrinking(plan, subject, std::move(script), shrink);
   // A fault that only a stream's expectation shows is the baseline's too: the script stays whole.
   if (shrinking.before().failed()) shrinking.shrink();
-  const CasePlan& simpler = shrinking.simpler();
-  const Script& small = shrinking.script();
-  const Verdict last = shrink.judge(simpler, subject, small);
+  return {.plan = shrinking.simpler(),
+          .script = shrinking.script(),
+          .before = shrinking.before(),
+          .verdict = shrink.judge(shrinking.simpler(), subject, shrinking.script())};
+}
+
+Repro repro_of(const Smaller& smaller, const Subject& subject, bool run) {
+  const CasePlan& plan = smaller.plan;
+  const Verdict& last = smaller.verdict;
   // Who dies of the script cannot be asked what it observes.
   const bool leads = plan.baseline == nullptr || plan.baseline == &subject;
   const bool dies = leads && last.outcome == Outcome::kDied;
@@ -336,15 +342,21 @@ Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
                             .note = plan.note,
                             .profile = plan.setup.profile,
                             .law = std::string(plan.law->name()),
-                            .config = simpler.setup.config,
-                            .schedule = header_schedule(simpler, subject)},
-                 .steps = dies ? unrecorded(small) : recorded(simpler, subject, small)},
+                            .config = plan.setup.config,
+                            .schedule = header_schedule(plan, subject)},
+                 .steps = run && !dies ? recorded(plan, subject, smaller.script)
+                                       : unrecorded(smaller.script)},
       .verdict = last,
-      .before = shrinking.before()};
-  repro.origins = origins_of(small, repro.verdict);
-  if (last.failed() && last.outcome != Outcome::kDied)
-    repro.inside = told_inside(simpler, subject, small, last.op_index);
+      .before = smaller.before};
+  repro.origins = origins_of(smaller.script, repro.verdict);
+  if (run && last.failed() && last.outcome != Outcome::kDied)
+    repro.inside = told_inside(plan, subject, smaller.script, last.op_index);
   return repro;
+}
+
+Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
+                  const ShrinkOptions& shrink) {
+  return repro_of(smaller_case(plan, subject, std::move(script), shrink), subject);
 }
 
 }  // namespace kvo

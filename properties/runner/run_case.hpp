@@ -98,10 +98,25 @@ struct ShrinkOptions {
 /// The operations of a plan up to and including `last`, as the baseline's answers lead to them.
 [[nodiscard]] Script script_until(const CasePlan& plan, std::uint64_t last);
 
-/// The smallest script found that `subject` fails with the symptom that it fails `script` with,
-/// with the simplest config and schedule, and with what the baseline observed of it. Where that is
-/// an error, and a query before it shows other values, those are the symptom.
+/// A failing script made smaller.
+struct Smaller {
+  CasePlan plan;  ///< with the simplest config and schedule
+  Script script;
+  Verdict before;  ///< of the script as it was
+  Verdict verdict;
+};
+
+/// The smallest script found that `subject` fails with the symptom that it fails `script` with.
+/// Where that is an error, and a query before it shows other values, those are the symptom.
 /// Requires  shrink.judge(plan, subject, script) fails.
+[[nodiscard]] Smaller smaller_case(const CasePlan& plan, const Subject& subject, Script script,
+                                   const ShrinkOptions& shrink);
+
+/// A failing script with what the baseline observes of it, and what reports tell of it. `run`:
+/// false runs nothing in this process, and records nothing.
+[[nodiscard]] Repro repro_of(const Smaller& smaller, const Subject& subject, bool run = true);
+
+/// Both.
 [[nodiscard]] Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
                                 const ShrinkOptions& shrink);
 

@@ -29,14 +29,18 @@ ssize_t persistently(const Call& call) {
 
 // Into a file without a name, which goes with the last process that has it open.
 TraceResult<int> copy_all(const std::string& name, int from) {
-  const int kept = memfd_create("input", MFD_CLOEXEC);
+  const int kept = memfd_create("input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (kept < 0) return failure(name, "cannot keep it");
   std::array<char, 65'536> part;  // NOLINT: written by read
   std::size_t total = 0;
   while (true) {
     const ssize_t got = persistently([&] { return read(from, part.data(), part.size()); });
     if (got < 0) return failure(name, "cannot read");
-    if (got == 0) return kept;
+    if (got == 0) {
+      // Whoever has it open as well cannot change it.
+      (void)fcntl(kept, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);
+      return kept;
+    }
     total += static_cast<std::size_t>(got);
     if (total > kMostKept)
       return error_at({name}, {}, {}, fmt::format("longer than {} bytes; name a file", kMostKept));
@@ -102,6 +106,13 @@ TraceResult<void> keep_input(const std::string& path) {
   if (known == all_kept().end()) known = all_kept().emplace(path, copy_of(path)).first;
   if (!known->second) return known->second.error();
   return {};
+}
+
+std::vector<int> kept_files() {
+  std::vector<int> files;
+  for (const auto& [path, file] : all_kept())
+    if (file) files.push_back(*file);
+  return files;
 }
 
 std::optional<TraceResult<std::unique_ptr<ByteSource>>> open_kept(const std::string& path) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "traces/io/byte_source.hpp"
 #include "traces/io/trace_error.hpp"
@@ -24,6 +25,9 @@ inline constexpr std::size_t kMostKept = std::size_t{1} << 30;
 /// and before a second thread. Does nothing for what can be read again anyway.
 /// Errors   the system refuses to read; more than kMostKept. Each call gives the same.
 [[nodiscard]] TraceResult<void> keep_input(const std::string& path);
+
+/// Descriptors of what was kept: those that a forked process has to leave open.
+[[nodiscard]] std::vector<int> kept_files();
 
 /// The bytes of what was kept from the beginning, as they came; nothing if nothing was.
 /// Errors   as keep_input gave

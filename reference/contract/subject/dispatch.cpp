@@ -1,11 +1,22 @@
 #include "reference/contract/subject/dispatch.hpp"
 
+#include <cstring>
 #include <new>
 #include <stdexcept>
+#include <system_error>
 
 #include "reference/contract/values/thrown.hpp"
 
 namespace kvo {
+
+namespace {
+
+Observation threw(const char* what) {
+  if (what == nullptr) what = "an exception without words";  // a faulty one may have none
+  return {.error = fail(Code::kThrew, std::string(what, ::strnlen(what, kMostErrorText)))};
+}
+
+}  // namespace
 
 Observation detail::observe_exception() {
   try {
@@ -16,9 +27,13 @@ Observation detail::observe_exception() {
     return {.error = fail(Code::kOutOfMemory, error.what())};
   } catch (const ErrorThrown& error) {
     return {.error = error.error()};
+  } catch (const std::system_error& error) {
+    // No thread or no memory to be had says nothing about the cache.
+    const bool starved = error.code() == std::errc::resource_unavailable_try_again ||
+                         error.code() == std::errc::not_enough_memory;
+    return starved ? Observation{.error = fail(Code::kOutOfMemory)} : threw(error.what());
   } catch (const std::exception& error) {
-    const char* what = error.what();  // a faulty one may have none
-    return {.error = fail(Code::kThrew, what != nullptr ? what : "an exception without words")};
+    return threw(error.what());
   } catch (...) {
     return {.error = fail(Code::kThrew, "what is no std::exception")};
   }

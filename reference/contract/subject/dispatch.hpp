@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <exception>
 #include <map>
 #include <memory>
@@ -19,6 +20,9 @@ struct Answer {
   std::optional<Error> error = std::nullopt;
   R returns = {};
 };
+
+/// Most bytes that are kept of the text of an exception or an error.
+inline constexpr std::size_t kMostErrorText = 4096;
 
 namespace detail {
 

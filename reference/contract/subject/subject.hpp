@@ -113,6 +113,7 @@ struct Subject {
   std::vector<Tolerance> tolerances = {};
   bool scheduled = false;   ///< its sessions draw from the setup's schedule
   bool on_request = false;  ///< takes part only where somebody names it
+  bool guest = false;       ///< none of this tree's
 
   /// "provider.paged@reference", and "generation.paged@reference/provider.paged@optimized"
   [[nodiscard]] std::string name() const { return kind->name() + "@" + variant; }
@@ -141,6 +142,7 @@ struct Subject {
   composed.inside = std::make_shared<const Subject>(inner);
   composed.scheduled = outer.scheduled || inner.scheduled;
   composed.on_request = outer.on_request || inner.on_request;
+  composed.guest = outer.guest || inner.guest;
   return composed;
 }
 

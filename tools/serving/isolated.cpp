@@ -1,0 +1,360 @@
+#include "tools/serving/isolated.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <new>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "tools/serving/journal.hpp"
+
+namespace kvo::tools {
+namespace {
+
+// What a process that tries one script may take: nearly all of them take microseconds.
+constexpr std::chrono::seconds kAttemptSilence{2};
+constexpr std::chrono::duration<double> kHungAttemptSilence{0.25};
+// Each costs a process, or the silence.
+constexpr std::uint64_t kMostAttempts = 2'000;
+constexpr std::uint64_t kMostHungAttempts = 16;
+constexpr std::size_t kMostScriptBytes = std::size_t{256} << 20U;
+
+/// One subject's part of a case.
+struct Part {
+  CaseRecord record = {};
+  Verdict verdict = {};
+};
+BOOST_DESCRIBE_STRUCT(Part, (), (record, verdict))
+
+/// A script with all that a report tells of it.
+struct Told {
+  ShrunkRecord shrunk;
+  ScriptRecord script;
+};
+BOOST_DESCRIBE_STRUCT(Told, (), (shrunk, script))
+
+Verdict no_memory() {
+  return {.outcome = Outcome::kOutOfMemory, .op = "case", .reason = kNeedsMemory};
+}
+
+bool used_up(const Verdict& verdict) {
+  return verdict.outcome == Outcome::kOutOfMemory && verdict.reason == kNeedsMemory;
+}
+
+// "provider.paged@mutant:x" becomes part of a file name.
+std::string file_word(std::string_view name) {
+  constexpr std::size_t kMost = 80;
+  std::string word;
+  for (const char c : name.substr(0, kMost))
+    word += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' ? c : '_';
+  return word;
+}
+
+// Scripts of other laws and profiles may have the same seed and case.
+std::string file_name(const std::string& subject, const traces::CaseHeader& header) {
+  return fmt::format("{}-{}-{}{}.jsonl", file_word(subject), file_word(header.name),
+                     file_word(header.law),
+                     header.profile == Profile::kDocumented ? "-documented" : "");
+}
+
+// The operation that a death names: a subject may have overwritten what it wrote there.
+const OpKind* known_op(const Death& death, const CacheKind& kind) {
+  const auto found = std::ranges::find(kind.operations, death.op);
+  return found != kind.operations.end() ? *found : nullptr;
+}
+
+Limits attempt_limits(Limits limits, std::chrono::duration<double> silence = kAttemptSilence) {
+  limits.quiet = true;
+  if (limits.silence.count() <= 0 || limits.silence > silence) limits.silence = silence;
+  return limits;
+}
+
+/// A case under way, each subject in a process of its own.
+class Isolation {
+ public:
+  Isolation(std::uint64_t index, const CasePlan& plan, std::uint64_t attempts, Limits limits,
+            const Death* first)
+      : index_(index), plan_(plan), attempts_(attempts), limits_(limits), first_(first) {
+    limits_.quiet = true;
+    answer_.record = {.index = index,
+                      .name = plan.name,
+                      .kind = plan.kind->name(),
+                      .law = std::string(plan.law->name())};
+  }
+
+  CaseAnswer run() {
+    const bool judged = std::ranges::find(plan_.subjects, plan_.baseline) != plan_.subjects.end();
+    if (plan_.baseline != nullptr) run_baseline(judged);
+    for (const Subject* subject : plan_.subjects)
+      if (subject != plan_.baseline) run_subject(*subject);
+    if (first_ != nullptr && !dies_) tell_first();
+    std::ranges::sort(answer_.record.labels);
+    return std::move(answer_);
+  }
+
+ private:
+  void run_baseline(bool judged) {
+    Part part = part_of(judged ? plan_.baseline : nullptr, *plan_.baseline, script_);
+    if (part.verdict.outcome == Outcome::kDied) baseline_dies_ = part.verdict.reason;
+    baseline_used_up_ = used_up(part.verdict);
+    add(std::move(part), *plan_.baseline, script_);
+  }
+  void run_subject(const Subject& subject) {
+    Journal own;
+    Part part = part_of(&subject, subject, own);
+    if (used_up(part.verdict) && !baseline_used_up_ && plan_.baseline != nullptr) {
+      part.verdict.outcome = Outcome::kBroken;
+      part.verdict.reason += "; the baseline alone does not";
+    }
+    add(std::move(part), subject, own);
+  }
+
+  // In a process of its own; the baseline alone where `subject` is null.
+  Part part_of(const Subject* subject, const Subject& named, const Journal& journal) {
+    if (told_pulse != nullptr) tell(named, 0);  // for whoever watches this process
+    const auto made = in_process<Part>(limits_of(named), [&]() -> Part {
+      CasePlan alone = plan_;
+      alone.ops = [&] { return journal.writing(plan_.ops()); };
+      alone.subjects.clear();
+      if (subject != nullptr) alone.subjects.push_back(subject);
+      try {
+        const CaseResult result = run_case(alone, {.attempts = 0});
+        Part part{record_of(index_, result), result.subjects.back().verdict};
+        for (const SubjectResult& one : result.subjects)
+          if (used_up(one.verdict)) part.verdict = one.verdict;
+        return part;
+      } catch (const std::bad_alloc&) {
+        return {.verdict = no_memory()};
+      }
+    });
+    if (const auto* part = std::get_if<Part>(&made)) return *part;
+    const auto& death = std::get<Death>(made);
+    if (death.subject == nullptr && !death.killed)
+      throw std::runtime_error(
+          fmt::format("case {}: a process {} while no subject was at work", plan_.name, death.how));
+    dies_ = true;
+    death_ = death;
+    return {.verdict = verdict_of(death, named, &named == plan_.baseline ? "" : baseline_dies_)};
+  }
+  // Who has hung for as long as it may needs no such time again.
+  [[nodiscard]] Limits limits_of(const Subject& subject) const {
+    const bool hung = first_ != nullptr && first_->hung && first_->subject == &subject;
+    return hung ? attempt_limits(limits_) : limits_;
+  }
+
+  void add(Part part, const Subject& subject, const Journal& journal) {
+    const std::size_t at = answer_.record.subjects.size();
+    SubjectRecord& own = answer_.record.subjects.emplace_back();
+    if (!part.record.subjects.empty() && part.record.subjects.back().subject == subject.name())
+      own = part.record.subjects.back();
+    own.subject = subject.name();
+    own.outcome = part.verdict.outcome;
+    CaseRecord& all = answer_.record;
+    all.operations = std::max(all.operations, part.record.operations);
+    for (const std::string& label : part.record.labels)
+      if (std::ranges::find(all.labels, label) == all.labels.end()) all.labels.push_back(label);
+    if (all.figures.empty()) all.figures = part.record.figures;
+    const auto death = std::exchange(death_, std::nullopt);
+    if (part.verdict.outcome != Outcome::kAgrees) own.problem = part.verdict.text();
+    if (!part.verdict.failed()) return;
+    own.alike = fmt::format("{} {}", all.law, part.verdict.signature());
+    if (death) answer_.add(at, *death);
+    Script script = script_of(journal, part.verdict);
+    const bool hung = death && death->hung;
+    const Limits attempt =
+        hung ? attempt_limits(limits_, kHungAttemptSilence) : attempt_limits(limits_);
+    const auto judge = [&](const CasePlan& tried, const Subject& one, const Script& candidate) {
+      return run_script_isolated(tried, one, candidate, attempt);
+    };
+    Smaller smaller =
+        smaller_case(plan_, subject, script,
+                     {.attempts = std::min(attempts_, hung ? kMostHungAttempts : kMostAttempts),
+                      .judge = judge});
+    // On a busy machine what is slow looks as if it hung.
+    if (hung)
+      smaller.verdict =
+          run_script_isolated(smaller.plan, subject, smaller.script, attempt_limits(limits_));
+    if (hung && !smaller.verdict.failed())
+      smaller = {.plan = plan_, .script = script, .before = part.verdict, .verdict = part.verdict};
+    tell_script(at, subject, smaller);
+  }
+
+  // Up to the guilty operation. Where what the subject's process wrote was damaged, the baseline's
+  // answers lead to the same operations.
+  [[nodiscard]] Script script_of(const Journal& journal, const Verdict& verdict) const {
+    if (verdict.op == "open") return {};
+    const bool whole = plan_.law->needs_whole_script() || verdict.op == "unknown";
+    const std::size_t needed = verdict.op_index + (verdict.op == "close" ? 0 : 1);
+    Script script = journal.script(*plan_.kind, plan_.setup);
+    if (plan_.baseline != nullptr && (whole ? script.empty() : script.size() < needed))
+      script = script_.script(*plan_.kind, plan_.setup);
+    return whole ? script : without(script, needed, script.size());
+  }
+
+  void tell_script(std::size_t at, const Subject& subject, const Smaller& smaller) {
+    const auto tell_here = [&](bool run) {
+      CaseAnswer told{.record = {.subjects = {SubjectRecord{.subject = subject.name()}}}};
+      told.add(0, repro_of(smaller, subject, run));
+      return Told{*told.record.subjects[0].shrunk, told.scripts.at(0)};
+    };
+    auto made = in_process<Told>(attempt_limits(limits_), [&] { return tell_here(true); });
+    Told told = std::holds_alternative<Told>(made) ? std::get<Told>(made) : tell_here(false);
+    answer_.record.subjects[at].shrunk = std::move(told.shrunk);
+    told.script.subject = at;
+    answer_.scripts.push_back(std::move(told.script));
+  }
+
+  // Nobody dies again.
+  void tell_first() {
+    const Subject* subject = first_->killed ? nullptr : blamed(*first_, plan_);
+    std::vector<SubjectRecord>& all = answer_.record.subjects;
+    const std::string name = subject != nullptr ? subject->name() : first_->thread_of;
+    if (name.empty()) {
+      (void)std::fprintf(stderr, "a process %s in case %s; the case was run again\n",
+                         first_->how.c_str(), plan_.name.c_str());
+      return;
+    }
+    auto own = std::ranges::find(all, name, &SubjectRecord::subject);
+    // A thread may have been started in an earlier case, of another kind of cache.
+    if (own == all.end()) own = all.insert(all.end(), {.subject = name});
+    if (failed(own->outcome)) return;
+    tell_not_repeated(*first_, subject, *own);
+    const auto at = static_cast<std::size_t>(own - all.begin());
+    answer_.add(at, *first_);
+    if (subject == nullptr) return;
+    const Verdict verdict = verdict_of(*first_, *subject);
+    tell_script(at, *subject,
+                {.plan = plan_, .script = script_of(script_, verdict), .before = verdict});
+  }
+
+  std::uint64_t index_;
+  const CasePlan& plan_;
+  std::uint64_t attempts_;
+  Limits limits_;
+  const Death* first_;
+  CaseAnswer answer_;
+  Journal script_;                  // of the baseline
+  std::string baseline_dies_ = {};  // and how; empty: it does not
+  bool baseline_used_up_ = false;
+  bool dies_ = false;           // anybody
+  std::optional<Death> death_;  // of the part under way
+};
+
+}  // namespace
+
+void CaseAnswer::add(std::size_t subject, const Repro& repro) {
+  SubjectRecord& own = record.subjects[subject];
+  own.shrunk = shrunk_record(repro);
+  ScriptRecord& script = scripts.emplace_back();
+  script = {subject, file_name(own.subject, repro.script.header), lines_of(repro.script)};
+  std::size_t bytes = 0;
+  for (const std::string& line : script.lines) bytes += line.size() + 1;
+  if (bytes <= kMostScriptBytes) return;
+  own.trace.emplace().push_back(fmt::format(
+      "the script takes {} bytes, more than {}: it is not written", bytes, kMostScriptBytes));
+  scripts.pop_back();
+}
+
+void CaseAnswer::add(std::size_t subject, const Death& death) {
+  if (!death.frames.empty()) crashes.push_back({subject, death.frames});
+  if (death.report.empty()) return;
+  auto& trace = record.subjects[subject].trace.emplace();
+  constexpr std::size_t kMostLines = 40;
+  for (std::size_t i = 0; i < death.report.size() && trace.size() < kMostLines;) {
+    const std::size_t end = std::min(death.report.find('\n', i), death.report.size());
+    trace.push_back(death.report.substr(i, end - i));
+    i = end + 1;
+  }
+}
+
+bool used_up(const SubjectRecord& record) {
+  return record.outcome == Outcome::kOutOfMemory && record.problem &&
+         record.problem->ends_with(kNeedsMemory);
+}
+
+Verdict verdict_of(const Death& death, const Subject& subject, const std::string& baseline_dies) {
+  const OpKind* op = known_op(death, *subject.kind);
+  const bool known = op != nullptr || death.op == nullptr;
+  Verdict verdict{.outcome = Outcome::kDied,
+                  .op_index = known ? death.op_index : 0,
+                  .op = op != nullptr         ? std::string(op->name)
+                        : !known              ? "unknown"
+                        : death.op_index == 0 ? "open"
+                                              : "close",
+                  .reason = death.how};
+  if (!baseline_dies.empty()) {
+    verdict.outcome = Outcome::kVacuous;
+    verdict.reason = "the baseline " + baseline_dies;
+  } else if (death.subject != &subject && death.subject != nullptr) {
+    verdict.reason += " while another subject was at work in its process";
+  }
+  return verdict;
+}
+
+const Subject* blamed(const Death& death, const CasePlan& plan) {
+  const auto in_plan = [&](const auto& is) -> const Subject* {
+    const auto found = std::ranges::find_if(plan.subjects, is);
+    return found != plan.subjects.end() ? *found : nullptr;
+  };
+  if (!death.thread_of.empty())
+    return in_plan([&](const Subject* one) { return one->name() == death.thread_of; });
+  const Subject* at_work = death.subject == plan.baseline
+                               ? plan.baseline
+                               : in_plan([&](const Subject* one) { return one == death.subject; });
+  if (at_work != nullptr && at_work->guest) return at_work;
+  if (const Subject* guest = in_plan([](const Subject* one) { return one->guest; })) return guest;
+  if (at_work != plan.baseline || at_work == nullptr) return at_work;
+  const Subject* other = in_plan([&](const Subject* one) { return one != plan.baseline; });
+  return other != nullptr ? other : at_work;
+}
+
+void tell_not_repeated(const Death& death, const Subject* subject, SubjectRecord& record) {
+  Verdict verdict{.outcome = Outcome::kDied, .op = "of another case", .reason = death.how};
+  if (subject != nullptr) verdict = verdict_of(death, *subject);
+  verdict.reason += "; died, not repeated: run again, it did not die";
+  record.outcome = verdict.outcome;
+  record.problem = verdict.text();
+  record.alike = "died, not repeated";
+}
+
+CaseRecord lost_record(std::uint64_t index, const Death& death,
+                       std::span<const Subject* const> subjects) {
+  const auto subject = std::ranges::find(subjects, death.subject);
+  if (subject == subjects.end())
+    throw std::runtime_error(
+        fmt::format("case {}: the process that isolated its subjects {}", index, death.how));
+  CaseRecord record{.index = index,
+                    .name = "case" + std::to_string(index),
+                    .kind = (*subject)->kind->name(),
+                    .law = ""};
+  record.subjects.push_back({.subject = (*subject)->name(),
+                             .outcome = Outcome::kDied,
+                             .problem = "the process that watched it " + death.how,
+                             .alike = "died"});
+  return record;
+}
+
+CaseAnswer run_case_isolated(std::uint64_t index, const CasePlan& plan,
+                             std::uint64_t shrink_attempts, Limits limits, const Death* first) {
+  return Isolation(index, plan, shrink_attempts, limits, first).run();
+}
+
+Verdict run_script_isolated(const CasePlan& plan, const Subject& subject, const Script& script,
+                            Limits limits) {
+  limits.quiet = true;
+  const auto judged = in_process<Verdict>(limits, [&] {
+    try {
+      return run_script(plan, subject, script);
+    } catch (const std::bad_alloc&) {
+      return no_memory();
+    }
+  });
+  if (const auto* verdict = std::get_if<Verdict>(&judged)) return *verdict;
+  return verdict_of(std::get<Death>(judged), subject);
+}
+
+}  // namespace kvo::tools

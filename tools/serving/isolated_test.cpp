@@ -1,0 +1,251 @@
+#include "tools/serving/isolated.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "properties/campaign/random_case.hpp"
+#include "properties/contracts.hpp"
+#include "reference/contract/subject/op_stream.hpp"
+#include "reference/layered/operations.hpp"
+#include "tools/testing/sanitized.hpp"
+
+namespace kvo::tools {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// The reference, but before each advance something is done; if that is false, advance fails.
+class Doing final : public Session {
+ public:
+  Doing(std::unique_ptr<Session> sound, bool (*deed)()) : sound_(std::move(sound)), deed_(deed) {}
+  [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
+    if (op.as<layered::Advance>() != nullptr && !deed_())
+      return {.error = fail(Code::kFull, "cache")};
+    return sound_->apply(op, probe);
+  }
+
+ private:
+  std::unique_ptr<Session> sound_;
+  bool (*deed_)();
+};
+
+const Subject& sound() {
+  return *contracts().find_subject("layered.vector@reference");
+}
+
+Subject doing(bool (*deed)()) {
+  return {sound().kind, "doing", "dies of an advance",
+          [deed](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+            auto opened = sound().open(setup);
+            if (!opened) return opened.error();
+            return std::make_unique<Doing>(std::move(*opened), deed);
+          }};
+}
+
+CasePlan plan_of(const Subject& baseline, std::vector<const Subject*> subjects) {
+  return {.kind = sound().kind,
+          .name = "case",
+          .baseline = &baseline,
+          .subjects = std::move(subjects),
+          .ops = []() -> std::unique_ptr<OpStream> {
+            return std::make_unique<ListedOps>(Script{
+                Op::of(layered::New{1, 1, 1}), Op::of(layered::New{2, 1, 1}),
+                Op::of(layered::Len{0}), Op::of(layered::Advance{0}), Op::of(layered::Len{0})});
+          }};
+}
+
+CaseRecord run_isolated(const CasePlan& plan, const Death* first = nullptr) {
+  return run_case_isolated(0, plan, 200, {.silence = std::chrono::seconds(1)}, first).record;
+}
+
+TEST(Isolated, ABaselineThatDiesHasItsScriptToo) {
+  const Subject baseline = doing([] { return raise(SIGKILL) == 0; });
+  const CaseRecord record = run_isolated(plan_of(baseline, {&sound()}));
+  ASSERT_EQ(record.subjects.size(), 2U);
+  EXPECT_EQ(record.subjects[0].subject, "layered.vector@doing");
+  EXPECT_EQ(record.subjects[0].outcome, Outcome::kDied);
+  EXPECT_THAT(record.subjects[0].problem.value_or(""), HasSubstr("op 3 advance: "));
+  ASSERT_TRUE(record.subjects[0].shrunk.has_value());
+  EXPECT_THAT(record.subjects[0].shrunk->script,
+              ElementsAre(R"({"op":"advance","args":{"cache":0}})"));
+  EXPECT_EQ(record.subjects[1].outcome, Outcome::kVacuous) << "nobody said what is right";
+}
+
+TEST(Isolated, ASubjectWithoutABaselineThatDiesHasItsScriptToo) {
+  const Subject subject = doing([]() -> bool { _exit(0); });
+  CasePlan plan = plan_of(sound(), {&subject});
+  plan.baseline = nullptr;
+  const CaseRecord record = run_isolated(plan);
+  ASSERT_EQ(record.subjects.size(), 1U);
+  EXPECT_EQ(record.subjects[0].outcome, Outcome::kDied);
+  ASSERT_TRUE(record.subjects[0].shrunk.has_value());
+  EXPECT_EQ(record.subjects[0].shrunk->script.size(), 1U);
+}
+
+/// What a session does in its third operation.
+enum class Deed : std::uint8_t { kCrash, kExit, kHang };
+
+// The reference of any kind until its third operation.
+class Dying final : public Session {
+ public:
+  Dying(std::unique_ptr<Session> sound, Deed deed) : sound_(std::move(sound)), deed_(deed) {}
+  [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
+    if (++operations_ == 3) {
+      if (deed_ == Deed::kCrash) std::abort();
+      if (deed_ == Deed::kExit) _exit(0);
+      while (true) pause();
+    }
+    return sound_->apply(op, probe);
+  }
+
+ private:
+  std::unique_ptr<Session> sound_;
+  Deed deed_;
+  int operations_ = 0;
+};
+
+Subject dying(const Subject& sound, Deed deed) {
+  return {sound.kind, "dying", "dies of its third operation",
+          [&sound, deed](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+            auto opened = sound.open(setup);
+            if (!opened) return opened.error();
+            return std::make_unique<Dying>(std::move(*opened), deed);
+          }};
+}
+
+void expect_evidence(const Subject& reference, Deed deed, const std::string& how) {
+  const Subject subject = dying(reference, deed);
+  const Law& law = *contracts().find_law("agrees_with_reference");
+  CasePlan plan =
+      random_case(contracts(), law, {&subject}, 1, 0, Profile::kOriginal, Scale::kSmall);
+  for (std::uint64_t index = 1; script_until(plan, 4).size() < 4; ++index)
+    plan = random_case(contracts(), law, {&subject}, 1, index, Profile::kOriginal, Scale::kSmall);
+  const std::string guilty{script_until(plan, 2).back().kind().name};
+  const CaseAnswer answer = run_case_isolated(0, plan, deed == Deed::kHang ? 3 : 30,
+                                              {.silence = std::chrono::milliseconds(200)});
+  SCOPED_TRACE(plan.kind->name() + " " + how);
+  const SubjectRecord& died = answer.record.subjects.back();
+  EXPECT_EQ(died.subject, subject.name());
+  EXPECT_EQ(died.outcome, Outcome::kDied);
+  EXPECT_THAT(died.problem.value_or(""), HasSubstr("op 2 " + guilty + ": " + how));
+  ASSERT_TRUE(died.shrunk.has_value());
+  EXPECT_LE(died.shrunk->operations, 3U);
+  EXPECT_THAT(died.shrunk->problem, HasSubstr(how));
+  ASSERT_EQ(answer.scripts.size(), 1U);
+  ASSERT_EQ(answer.scripts[0].lines.size(), died.shrunk->operations + 1);
+
+  std::string log;
+  for (const std::string& line : answer.scripts[0].lines) log += line + "\n";
+  auto reader = traces::LogReader::in_memory("log", log, contracts().kind_finder());
+  auto header = reader.next_case();
+  ASSERT_TRUE(header && *header) << "a log that cannot be read";
+  EXPECT_EQ((*header)->kind, plan.kind);
+}
+
+class EveryKind : public testing::TestWithParam<const CacheKind*> {};
+
+TEST_P(EveryKind, ADeathHasItsOperationScriptAndLog) {
+  const Subject& reference = contracts().reference_of(*GetParam());
+  expect_evidence(reference, Deed::kCrash, kIsSanitized ? "" : "crashed (SIGABRT)");
+  expect_evidence(reference, Deed::kExit, "exited with status 0");
+  expect_evidence(reference, Deed::kHang, "hung (no answer for 0.2 s)");
+}
+
+std::vector<const CacheKind*> generated_kinds() {
+  std::vector<const CacheKind*> kinds;
+  for (const CacheKind* kind : contracts().kinds())
+    if (contracts().generator_of(*kind) != nullptr) kinds.push_back(kind);
+  return kinds;
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, EveryKind, testing::ValuesIn(generated_kinds()),
+                         [](const auto& info) {
+                           std::string name = info.param->name();
+                           std::ranges::replace(name, '.', '_');
+                           return name;
+                         });
+
+TEST(Isolated, ADeathThatDoesNotRepeatIsToldOfTheSubjectAtWork) {
+  const Subject subject = doing([] { return true; });
+  const CasePlan plan = plan_of(sound(), {&subject});
+  const Death first{.how = "crashed (SIGSEGV)",
+                    .subject = &subject,
+                    .op = sound().kind->operation("advance"),
+                    .op_index = 3};
+  const CaseRecord record = run_isolated(plan, &first);
+  const SubjectRecord& died = record.subjects.back();
+  EXPECT_EQ(died.outcome, Outcome::kDied);
+  EXPECT_THAT(died.problem.value_or(""),
+              testing::MatchesRegex("op 3 advance: crashed \\(SIGSEGV\\); died, not repeated.*"));
+  EXPECT_EQ(died.alike, "died, not repeated");
+  ASSERT_TRUE(died.shrunk.has_value());
+  EXPECT_FALSE(died.shrunk->repeats);
+  EXPECT_EQ(died.shrunk->operations, 4U);
+  EXPECT_EQ(record.subjects.front().outcome, Outcome::kAgrees) << record.subjects.front().subject;
+}
+
+// Several subjects share the memory of a process: a fault may show in another one.
+TEST(Isolated, WhoComesFromOutsideIsBlamedBeforeWhoWasAtWork) {
+  Subject guest = doing([] { return true; });
+  guest.guest = true;
+  const CasePlan plan = plan_of(sound(), {&sound(), &guest});
+  EXPECT_EQ(blamed({.subject = &sound()}, plan), &guest);
+  EXPECT_EQ(blamed({.subject = nullptr}, plan), &guest);
+  EXPECT_EQ(blamed({.thread_of = sound().name()}, plan), &sound());
+  guest.guest = false;
+  EXPECT_EQ(blamed({.subject = &sound()}, plan), &guest) << "the baseline is blamed last";
+  EXPECT_EQ(blamed({.subject = nullptr}, plan), nullptr);
+  const auto* nowhere = reinterpret_cast<const Subject*>(0xAAAA);  // NOLINT: overwritten
+  EXPECT_EQ(blamed({.subject = nowhere}, plan), nullptr);
+}
+
+// A subject that damages what it shares with its baseline dies of it in the baseline's operation.
+TEST(Isolated, ABaselineThatDiesBesideASubjectOnlyIsNotBlamed) {
+  static bool damaged = false;
+  const Subject baseline = doing([] { return !damaged || raise(SIGKILL) == 0; });
+  const Subject subject = doing([] { return damaged = true; });
+  CasePlan plan = plan_of(baseline, {&subject});
+  plan.ops = []() -> std::unique_ptr<OpStream> {
+    return std::make_unique<ListedOps>(Script{
+        Op::of(layered::New{1, 1, 1}), Op::of(layered::Advance{0}), Op::of(layered::Advance{0})});
+  };
+  const CaseRecord record = run_isolated(plan);
+  EXPECT_EQ(record.subjects[0].outcome, Outcome::kAgrees);
+  EXPECT_EQ(record.subjects[1].outcome, Outcome::kDied);
+  EXPECT_THAT(record.subjects[1].problem.value_or(""), HasSubstr("while another subject"));
+}
+
+TEST(Isolated, ASubjectThatUsesUpAllMemoryIsBrokenWhereItsBaselineDoesNot) {
+  const Subject subject = doing([]() -> bool { throw std::bad_alloc(); });
+  CasePlan plan = plan_of(sound(), {&subject});
+  plan.baseline = &subject;
+  EXPECT_EQ(run_isolated(plan).subjects.front().outcome, Outcome::kOutOfMemory)
+      << "a case that the baseline has no memory for says nothing";
+}
+
+// What does not answer alike each time is said not to repeat.
+TEST(Isolated, AFailureThatDoesNotRepeatIsToldAsSuch) {
+  static bool done_before = false;
+  done_before = false;
+  const Subject subject = doing([] { return std::exchange(done_before, true); });
+  const CasePlan plan = plan_of(sound(), {&subject});
+  const CaseResult result = run_case(plan, {.attempts = 50});
+  ASSERT_TRUE(result.subjects.back().repro.has_value()) << result.subjects.back().verdict.text();
+  const ShrunkRecord shrunk = shrunk_record(*result.subjects.back().repro);
+  EXPECT_FALSE(shrunk.repeats);
+  EXPECT_EQ(shrunk.operations, 4U) << "up to the failure, as it is";
+}
+
+}  // namespace
+}  // namespace kvo::tools

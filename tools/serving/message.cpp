@@ -1,0 +1,46 @@
+#include "tools/serving/message.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace kvo::tools {
+namespace {
+
+/// What stands before the text.
+struct Head {
+  std::uint64_t word = 0;
+  std::uint64_t size = 0;
+  std::uint64_t kind = 0;
+};
+
+constexpr std::string_view kKinds = "ralmfux";
+
+}  // namespace
+
+std::string LengthFraming::framed(const Message& message) const {
+  const Head head{word_, message.text.size(), static_cast<std::uint64_t>(message.kind)};
+  std::string bytes(sizeof head, '\0');
+  std::memcpy(bytes.data(), &head, sizeof head);
+  return bytes + message.text;
+}
+
+Framing::Taken LengthFraming::take(std::string& received, Message& message) const {
+  std::array<char, sizeof word_> word{};
+  std::memcpy(word.data(), &word_, word.size());
+  const std::size_t known = std::min(received.size(), word.size());
+  if (!std::equal(word.begin(), word.begin() + known, received.begin())) return Taken::kNoMessage;
+  Head head;
+  if (received.size() < sizeof head) return Taken::kNothingYet;
+  std::memcpy(&head, received.data(), sizeof head);
+  if (head.size > kMostBytes || head.kind > 'z' ||
+      kKinds.find(static_cast<char>(head.kind)) == std::string_view::npos)
+    return Taken::kNoMessage;
+  if (received.size() - sizeof head < head.size) return Taken::kNothingYet;
+  message.kind = static_cast<Message::Kind>(head.kind);
+  message.text.assign(received, sizeof head, head.size);
+  received.erase(0, sizeof head + head.size);
+  return Taken::kMessage;
+}
+
+}  // namespace kvo::tools

@@ -1,0 +1,235 @@
+#include "tools/serving/serve.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include <execinfo.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>  // NOLINT: sigaction is POSIX
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "reference/contract/subject/probe.hpp"
+#include "tools/crash_guard.hpp"
+#include "tools/serving/journal.hpp"
+#include "traces/io/kept_input.hpp"
+
+namespace kvo::tools {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;  // reports by itself, and reserves terabytes of addresses
+std::uint64_t used_bytes() {
+  return __sanitizer_get_current_allocated_bytes();
+}
+#else
+constexpr bool kSanitized = false;
+// Addresses in use; 0 where the system does not say.
+std::uint64_t used_bytes() {
+  std::array<char, 64> text{};
+  const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  const ssize_t got = read(file, text.data(), text.size() - 1);
+  (void)close(file);
+  const std::uint64_t pages = got > 0 ? std::strtoull(text.data(), nullptr, 10) : 0;
+  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+#endif
+
+SharedPage* shared_page = nullptr;  // NOLINT: one a process
+pid_t own_id = 0;                   // NOLINT: as above
+
+// Signals of which a process dies by itself.
+constexpr std::array kFatal{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+
+extern "C" void kvo_on_crash(int number) {
+  if (getpid() == own_id && shared_page->signal.exchange(number) == 0) {
+    shared_page->elsewhere = gettid() != own_id;
+    shared_page->frame_count = static_cast<std::uint64_t>(
+        backtrace(shared_page->frames.data(), static_cast<int>(SharedPage::kMostFrames)));
+  }
+  (void)signal(number, SIG_DFL);
+  (void)raise(number);
+}
+
+void watch_crashes() {
+  if (kSanitized) return;
+  std::array<void*, 1> first{};
+  (void)backtrace(first.data(), 1);  // loads what it needs, which a handler must not
+  static std::array<std::byte, std::size_t{64} << 10U> memory;
+  stack_t stack{};
+  stack.ss_sp = memory.data();
+  stack.ss_size = memory.size();
+  (void)sigaltstack(&stack, nullptr);
+  struct sigaction action {};
+  action.sa_handler = kvo_on_crash;
+  action.sa_flags = SA_ONSTACK | SA_NODEFER;
+  (void)sigemptyset(&action.sa_mask);
+  for (const int number : kFatal) (void)sigaction(number, &action, nullptr);
+}
+
+// A fork of a subject's that comes back must not tell what the process does, or answer for it.
+void in_a_copy() {
+  told_pulse = nullptr;
+  Journal::close();
+}
+
+// What only root has: to raise a limit again.
+void give_up_privilege() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, 2> sets{};
+  if (syscall(SYS_capget, &header, sets.data()) != 0) return;
+  constexpr std::uint32_t kBit = std::uint32_t{1} << CAP_SYS_RESOURCE;
+  sets[0].effective &= ~kBit;
+  sets[0].permitted &= ~kBit;
+  (void)syscall(SYS_capset, &header, sets.data());
+}
+
+void limit_memory(std::uint64_t bytes) {
+  if (bytes == 0) return;
+  const std::uint64_t most = used_bytes() + bytes;
+  if (kSanitized) {
+    heap_limit_bytes = most;
+    return;
+  }
+  const rlimit addresses{most, most};
+  (void)setrlimit(RLIMIT_AS, &addresses);
+  const rlimit file{bytes, bytes};  // a file in memory counts as no address
+  (void)setrlimit(RLIMIT_FSIZE, &file);
+}
+
+// Closes all but the ends of its pipes and what was kept of inputs, whatever their numbers are.
+void close_files(const Pipes& pipes) {
+  const int nowhere = open("/dev/null", O_RDONLY);
+  (void)dup2(nowhere, STDIN_FILENO);
+  (void)dup2(pipes.errors, STDOUT_FILENO);  // what a subject prints is no result
+  (void)dup2(pipes.errors, STDERR_FILENO);
+  std::vector<int> own = traces::kept_files();
+  own.insert(own.end(), {pipes.requests, pipes.answers});
+  std::ranges::sort(own);
+  unsigned next = STDERR_FILENO + 1;
+  for (const int file : own) {
+    const auto number = static_cast<unsigned>(file);
+    if (number > next) (void)close_range(next, number - 1, 0);
+    next = number + 1;
+  }
+  (void)close_range(next, ~0U, 0);
+}
+
+/// What a subject can use up or change of a process, so that the next case would suffer from it.
+struct Condition {
+  std::uint64_t bytes = used_bytes();
+  int next_file = -1;
+  mode_t mask = 0;
+  ino_t folder = 0;
+  sigset_t blocked = {};
+  std::array<rlimit, 6> limits = {};
+  bool has_children = false;
+  bool has_timer = false;
+
+  explicit Condition(int own_file) {
+    next_file = dup(own_file);
+    (void)close(next_file);
+    mask = umask(0);
+    (void)umask(mask);
+    struct stat current {};
+    if (stat(".", &current) == 0) folder = current.st_ino;
+    (void)sigprocmask(SIG_BLOCK, nullptr, &blocked);
+    constexpr std::array kLimits{RLIMIT_AS,    RLIMIT_DATA,   RLIMIT_FSIZE,
+                                 RLIMIT_STACK, RLIMIT_NOFILE, RLIMIT_CPU};
+    for (std::size_t i = 0; i < limits.size(); ++i) (void)getrlimit(kLimits[i], &limits[i]);
+    siginfo_t child{};
+    has_children = waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
+    itimerval timer{};
+    has_timer = getitimer(ITIMER_REAL, &timer) == 0 &&
+                (timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0);
+  }
+
+  [[nodiscard]] bool is_as(const Condition& first, std::uint64_t memory_bytes) const {
+    constexpr std::uint64_t kPart = 4;
+    const bool roomy = memory_bytes == 0 || bytes <= first.bytes + memory_bytes / kPart;
+    const auto same = [](const rlimit& a, const rlimit& b) {
+      return a.rlim_cur == b.rlim_cur && a.rlim_max == b.rlim_max;
+    };
+    bool limits_same = true;
+    for (std::size_t i = 0; i < limits.size(); ++i)
+      limits_same = limits_same && same(limits[i], first.limits[i]);
+    bool signals_same = true;
+    for (const int number : kFatal)
+      signals_same =
+          signals_same && sigismember(&blocked, number) == sigismember(&first.blocked, number);
+    return roomy && next_file == first.next_file && mask == first.mask && folder == first.folder &&
+           limits_same && signals_same && !has_children && !has_timer;
+  }
+};
+
+// Threads that a case has left behind get a while to end, or to crash in the process that knows who
+// started them. Returns how many there are then.
+std::uint64_t settled(std::uint64_t before) {
+  constexpr int kMostWaits = 100;
+  std::uint64_t now = thread_count();
+  for (int i = 0; i < kMostWaits && now > before; ++i, now = thread_count()) (void)usleep(1'000);
+  return now;
+}
+
+void write_all(int file, const std::string& bytes) {
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t wrote = write(file, bytes.data() + done, bytes.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) _exit(0);
+    done += static_cast<std::size_t>(wrote);
+  }
+}
+
+}  // namespace
+
+void serve(const Pipes& pipes, const Framing& framing, const Limits& limits, SharedPage& page,
+           const Process::Answer& answer) {
+  (void)setpgid(0, 0);
+  close_files(pipes);
+  forget_crash_guard();
+  for (const int number : {SIGTERM, SIGHUP}) (void)signal(number, SIG_DFL);
+  (void)signal(SIGINT, SIG_IGN);  // the parent's to answer
+  shared_page = &page;
+  (void)madvise(&page, sizeof page, MADV_DONTFORK);  // nor is it a copy's
+  own_id = getpid();
+  told_pulse = &page.pulse;
+  watch_crashes();
+  (void)pthread_atfork(nullptr, nullptr, in_a_copy);
+  give_up_privilege();
+  limit_memory(limits.memory_bytes);
+  const Condition first(pipes.answers);
+  std::uint64_t threads = thread_count();
+  std::string received;
+  Message message;
+  while (true) {
+    while (framing.take(received, message) != Framing::Taken::kMessage) {
+      std::array<char, 4096> part;  // NOLINT: written by read
+      const ssize_t got = read(pipes.requests, part.data(), part.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) _exit(0);
+      received.append(part.data(), static_cast<std::size_t>(got));
+    }
+    page.pulse.subject = nullptr;
+    Message given = answered([&] { return answer(message.text); });
+    if (getpid() != own_id) _exit(0);
+    if (__libc_single_threaded == 0) threads = settled(threads);
+    if (given.kind == Message::Kind::kAnswer &&
+        !Condition(pipes.answers).is_as(first, limits.memory_bytes))
+      given.kind = Message::Kind::kLastAnswer;
+    write_all(pipes.answers, framing.framed(given));
+  }
+}
+
+}  // namespace kvo::tools
