@@ -130,6 +130,7 @@ int output_fault(const OutputFailed& error) {
 int guarded(int argc, char** argv, std::vector<Subject> subjects, std::vector<ContractRow> more) {
   try {
     std::vector<ContractRow> rows = contract_rows();
+    for (ContractRow& row : more) row.guest = true;
     rows.insert(rows.end(), more.begin(), more.end());
     const Contracts contracts(std::move(rows), std::move(subjects), cuda::open_device);
     return run_command_line(argc, argv, contracts);

@@ -85,7 +85,9 @@ Contracts::Contracts(std::vector<ContractRow> rows, std::vector<Subject> more,
       KVO_CHECK(std::ranges::find(kinds_, subject.kind) != kinds_.end());
       for (const Tolerance& each : subject.tolerances)
         KVO_CHECK(subject.kind->operation(each.operation) != nullptr && check(each.stored));
-      subject.guest = others == &more;
+      subject.guest = others == &more || std::ranges::any_of(rows_, [&](const ContractRow& row) {
+                        return row.guest && row.name == subject.kind->contract;
+                      });
       listed_.push_back(&subjects_.emplace_back(std::move(subject)));
     }
   }

@@ -44,6 +44,7 @@ struct ContractRow {
   std::vector<const Law*> (*laws)() = nullptr;
   std::vector<Mutant> (*mutants)() = nullptr;
   std::vector<DeviceMutant> (*device_mutants)() = nullptr;  ///< tried over simulated devices
+  bool guest = false;  ///< none of this tree's; so are its subjects
 };
 
 /// All that a program knows: contracts, cache kinds, subjects, laws, mutants. Does not change.

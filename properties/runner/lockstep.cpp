@@ -98,6 +98,7 @@ Lockstep::Participant Lockstep::opened(const Subject& subject, const Setup& setu
                                        MakeOracle oracle) {
   Participant participant{.subject = &subject};
   tell(subject, 0);
+  if (subject.guest && told_pulse != nullptr) told_pulse->guest = true;
   auto session = subject.open(setup);
   if (session) {
     participant.session = std::move(*session);

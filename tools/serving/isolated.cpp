@@ -305,7 +305,7 @@ const Subject* blamed(const Death& death, const CasePlan& plan) {
   const Subject* at_work = death.subject == plan.baseline
                                ? plan.baseline
                                : in_plan([&](const Subject* one) { return one == death.subject; });
-  if (at_work != nullptr && at_work->guest) return at_work;
+  if (at_work != nullptr && at_work->guest && at_work != plan.baseline) return at_work;
   if (const Subject* guest = in_plan([](const Subject* one) { return one->guest; })) return guest;
   if (at_work != plan.baseline || at_work == nullptr) return at_work;
   const Subject* other = in_plan([&](const Subject* one) { return one != plan.baseline; });

@@ -1,7 +1,6 @@
 #include "tools/serving/message.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 namespace kvo::tools {
@@ -20,16 +19,15 @@ constexpr std::string_view kKinds = "ralmfux";
 
 std::string LengthFraming::framed(const Message& message) const {
   const Head head{word_, message.text.size(), static_cast<std::uint64_t>(message.kind)};
-  std::string bytes(sizeof head, '\0');
-  std::memcpy(bytes.data(), &head, sizeof head);
-  return bytes + message.text;
+  std::string bytes;
+  bytes.reserve(sizeof head + message.text.size());
+  bytes.append(reinterpret_cast<const char*>(&head), sizeof head);  // NOLINT: its bytes
+  return bytes += message.text;
 }
 
 Framing::Taken LengthFraming::take(std::string& received, Message& message) const {
-  std::array<char, sizeof word_> word{};
-  std::memcpy(word.data(), &word_, word.size());
-  const std::size_t known = std::min(received.size(), word.size());
-  if (!std::equal(word.begin(), word.begin() + known, received.begin())) return Taken::kNoMessage;
+  if (std::memcmp(received.data(), &word_, std::min(received.size(), sizeof word_)) != 0)
+    return Taken::kNoMessage;
   Head head;
   if (received.size() < sizeof head) return Taken::kNothingYet;
   std::memcpy(&head, received.data(), sizeof head);

@@ -17,7 +17,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -129,12 +128,11 @@ Process::Process(const Answer& answer, Limits limits, std::unique_ptr<Framing> f
   answers_ = answers_out;
   errors_ = errors_out;
   for (const int file : {answers_, errors_}) (void)fcntl(file, F_SETFL, O_NONBLOCK);
-  end_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
 }
 
 Process::~Process() {
   if (pid_ > 0) (void)dies();
-  for (const int file : {requests_, answers_, errors_, end_}) (void)close(file);
+  for (const int file : {requests_, answers_, errors_}) (void)close(file);
   (void)munmap(page_, sizeof(SharedPage));
 }
 
@@ -153,7 +151,6 @@ void Process::ask(std::string_view request) {
 void Process::add_to(std::vector<pollfd>& entries) const {
   if (!closed_) entries.push_back({answers_, POLLIN, 0});
   entries.push_back({errors_, POLLIN, 0});
-  entries.push_back({end_, POLLIN, 0});  // a negative one is passed over
 }
 
 bool Process::has_ended() const {
@@ -219,16 +216,24 @@ Process::State Process::dies(const std::string& how, bool hung) {
 
 Process::State Process::look() {
   if (death_) return State::kDead;
-  read_errors();
-  const bool ended = has_ended();  // before the last look at what it wrote
   const std::size_t before = received_.size();
-  bool open = true;
-  Framing::Taken taken = framing_->take(received_, answer_);
-  while (taken == Framing::Taken::kNothingYet && open) {
-    const std::size_t size = received_.size();
-    open = read_some(answers_, received_);
-    if (received_.size() == size) break;
-    taken = framing_->take(received_, answer_);
+  const auto read_answer = [&] {
+    bool open = true;
+    Framing::Taken taken = framing_->take(received_, answer_);
+    for (std::size_t size = ~std::size_t{0};
+         taken == Framing::Taken::kNothingYet && open && received_.size() != size;) {
+      size = received_.size();
+      open = read_some(answers_, received_);
+      taken = framing_->take(received_, answer_);
+    }
+    return std::pair(taken, open);
+  };
+  auto [taken, open] = read_answer();
+  bool ended = false;
+  if (taken == Framing::Taken::kNothingYet) {
+    read_errors();
+    ended = has_ended();
+    if (ended) taken = read_answer().first;  // its last words
   }
   // One request has one answer.
   if (taken == Framing::Taken::kMessage && received_.empty()) return State::kAnswered;
@@ -249,13 +254,14 @@ Process::State Process::look() {
 
 Process::State Process::wait() {
   std::vector<pollfd> entries;
+  add_to(entries);
   while (true) {
+    (void)poll(entries.data(), entries.size(), static_cast<int>(kBetweenLooks.count()));
     const State state = look();
     if (state != State::kBusy) return state;
     if (interrupted()) throw Interrupted();
     entries.clear();
     add_to(entries);
-    (void)poll(entries.data(), entries.size(), static_cast<int>(kBetweenLooks.count()));
   }
 }
 

@@ -98,7 +98,6 @@ class Process {
   std::unique_ptr<Framing> framing_;
   SharedPage* page_ = nullptr;
   pid_t pid_ = -1;
-  int end_ = -1;  ///< becomes readable when the process has ended
   int requests_ = -1;
   int answers_ = -1;
   int errors_ = -1;

@@ -213,6 +213,7 @@ TEST(Process, SaysWhenItIsUsedUp) {
   const auto kind_after = [](void (*act)()) {
     return outcome_of([act](auto) {
              act();
+             told_pulse->guest = true;
              return answer("");
            })
         .answer->kind;

@@ -128,13 +128,13 @@ void close_files(const Pipes& pipes) {
 }
 
 /// What a subject can use up or change of a process, so that the next case would suffer from it.
+/// Memory is left out: a case that lacks it is tried again in another process.
 struct Condition {
-  std::uint64_t bytes = used_bytes();
   int next_file = -1;
   mode_t mask = 0;
   ino_t folder = 0;
   sigset_t blocked = {};
-  std::array<rlimit, 6> limits = {};
+  std::array<rlimit, 3> limits = {};
   bool has_children = false;
   bool has_timer = false;
 
@@ -146,8 +146,7 @@ struct Condition {
     struct stat current {};
     if (stat(".", &current) == 0) folder = current.st_ino;
     (void)sigprocmask(SIG_BLOCK, nullptr, &blocked);
-    constexpr std::array kLimits{RLIMIT_AS,    RLIMIT_DATA,   RLIMIT_FSIZE,
-                                 RLIMIT_STACK, RLIMIT_NOFILE, RLIMIT_CPU};
+    constexpr std::array kLimits{RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE};
     for (std::size_t i = 0; i < limits.size(); ++i) (void)getrlimit(kLimits[i], &limits[i]);
     siginfo_t child{};
     has_children = waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
@@ -156,20 +155,15 @@ struct Condition {
                 (timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0);
   }
 
-  [[nodiscard]] bool is_as(const Condition& first, std::uint64_t memory_bytes) const {
-    constexpr std::uint64_t kPart = 4;
-    const bool roomy = memory_bytes == 0 || bytes <= first.bytes + memory_bytes / kPart;
-    const auto same = [](const rlimit& a, const rlimit& b) {
-      return a.rlim_cur == b.rlim_cur && a.rlim_max == b.rlim_max;
-    };
-    bool limits_same = true;
-    for (std::size_t i = 0; i < limits.size(); ++i)
-      limits_same = limits_same && same(limits[i], first.limits[i]);
-    bool signals_same = true;
-    for (const int number : kFatal)
-      signals_same =
-          signals_same && sigismember(&blocked, number) == sigismember(&first.blocked, number);
-    return roomy && next_file == first.next_file && mask == first.mask && folder == first.folder &&
+  [[nodiscard]] bool is_as(const Condition& first) const {
+    const bool limits_same =
+        std::ranges::equal(limits, first.limits, [](const rlimit& a, const rlimit& b) {
+          return a.rlim_cur == b.rlim_cur && a.rlim_max == b.rlim_max;
+        });
+    const bool signals_same = std::ranges::all_of(kFatal, [&](int number) {
+      return sigismember(&blocked, number) == sigismember(&first.blocked, number);
+    });
+    return next_file == first.next_file && mask == first.mask && folder == first.folder &&
            limits_same && signals_same && !has_children && !has_timer;
   }
 };
@@ -222,11 +216,12 @@ void serve(const Pipes& pipes, const Framing& framing, const Limits& limits, Sha
       received.append(part.data(), static_cast<std::size_t>(got));
     }
     page.pulse.subject = nullptr;
+    page.pulse.guest = false;
     Message given = answered([&] { return answer(message.text); });
     if (getpid() != own_id) _exit(0);
     if (__libc_single_threaded == 0) threads = settled(threads);
-    if (given.kind == Message::Kind::kAnswer &&
-        !Condition(pipes.answers).is_as(first, limits.memory_bytes))
+    if (given.kind == Message::Kind::kAnswer && page.pulse.guest &&
+        !Condition(pipes.answers).is_as(first))
       given.kind = Message::Kind::kLastAnswer;
     write_all(pipes.answers, framing.framed(given));
   }
