@@ -133,6 +133,7 @@ class RunningChild {
     for (; sent_ < options_.signals.size(); ++sent_) {
       const TimedSignal& next = options_.signals[sent_];
       if (now < start_ + next.after) return milliseconds(start_ + next.after - now);
+      if (next.when && !next.when() && now < until_) return 1;
       (void)kill(next.group ? -child_ : child_, next.number);
     }
     if (now < until_) return milliseconds(until_ - now);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,9 @@ struct Finished {
 struct TimedSignal {
   std::chrono::milliseconds after{0};
   int number = 0;
-  bool group = false;  ///< to all processes of the command's group, which is its own then
+  bool group = false;  ///< to all processes of the command's group: requires own_group
+  /// If given, it is sent when this holds first.
+  std::function<bool()> when = {};
 };
 
 struct RunOptions {
