@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/json.hpp>
@@ -20,6 +22,7 @@
 #include "tools/exit_status.hpp"
 #include "tools/testing/command_runner.hpp"
 #include "tools/testing/environment.hpp"
+#include "tools/testing/xml_reader.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -180,27 +183,32 @@ class Evil : public testing::TestWithParam<Row> {
     fs::remove_all(folder_, failed);
   }
 
-  [[nodiscard]] Finished run(std::vector<std::string> words, const std::string& name = "") const {
+  [[nodiscard]] Finished run(std::vector<std::string> words, const std::string& name = "",
+                             std::vector<TimedSignal> signals = {}) const {
     words.insert(words.begin(), KVO_EVIL_PROGRAM);
-    words.insert(words.end(), {"--operation-timeout", "1", "--case-memory", "512"});
+    words.insert(words.end(), {"--case-memory", "512"});
+    if (signals.empty()) words.insert(words.end(), {"--operation-timeout", "1"});
     Finished done = run_program(
         std::move(words),
         {.folder = folder_.string(),
          .limit = kLimit,
          .environment = {mark_, "EVIL_DIR=" + (folder_ / "marks").string(), "EVIL_NAME=" + name},
-         .own_group = true});
+         .own_group = true,
+         .signals = std::move(signals)});
     EXPECT_THAT(left_behind(mark_), testing::IsEmpty()) << "processes were left behind";
     return done;
   }
   [[nodiscard]] Finished check(const std::string& subject, std::uint64_t cases,
                                const std::string& name = "") const {
-    return run({"check", subject, "layered.vector@optimized", "--law", "agrees_with_reference",
-                "--cases", std::to_string(cases), "--jobs", "2", "--json", "result", "-o", "run"},
-               name);
+    return run(
+        {"check", subject, "layered.vector@optimized", "--law", "agrees_with_reference", "--cases",
+         std::to_string(cases), "--jobs", "2", "--json", "result", "--junit", "junit", "-o", "run"},
+        name);
   }
 
   // The same number of cases for each, none of them failed but those of the subject itself.
   void expect_json(const std::string& subject, std::uint64_t cases, bool fails) const {
+    EXPECT_NO_THROW((void)read_xml(contents(folder_ / "junit")));
     ASSERT_TRUE(fs::exists(folder_ / "result"));
     EXPECT_LE(fs::file_size(folder_ / "result"), kMostReport);
     boost::system::error_code failed;
@@ -221,18 +229,26 @@ class Evil : public testing::TestWithParam<Row> {
     }
   }
 
-  // A header and all cases in their order.
-  void expect_run_file(std::uint64_t cases) const {
+  // A header and all cases in their order, with the failures of the subject alone.
+  void expect_run_file(const std::string& subject, std::uint64_t cases, bool fails) const {
     std::ifstream lines(folder_ / "run");
     std::int64_t index = -1;
+    bool failed = false;
     for (std::string line; std::getline(lines, line); ++index) {
-      boost::system::error_code failed;
-      const json::value record = json::parse(line, failed);
-      ASSERT_FALSE(failed) << "line " << index + 2 << " of the run file is not JSON";
+      boost::system::error_code no_json;
+      const json::value record = json::parse(line, no_json);
+      ASSERT_FALSE(no_json) << "line " << index + 2 << " of the run file is not JSON";
       if (index < 0) continue;
       ASSERT_EQ(record.at("index").as_int64(), index);
+      for (const json::value& row : record.at("subjects").as_array()) {
+        const auto outcome = std::string(row.at("outcome").as_string());
+        if (outcome == "agrees" || outcome == "vacuous" || outcome == "out_of_memory") continue;
+        EXPECT_EQ(row.at("subject").as_string(), subject) << outcome << " in case " << index;
+        failed = true;
+      }
     }
     EXPECT_EQ(index, static_cast<std::int64_t>(cases)) << "cases in the run file";
+    EXPECT_EQ(failed, fails) << "in the run file";
   }
 
   // Runs the first printed command; a script that it names is there and can be read.
@@ -283,7 +299,7 @@ TEST_P(Evil, HasAVerdictOfItsOwnAndTheCampaignGoesOn) {
   const bool fails = done.status == kExitDiffers || done.status == kExitCrashed;
   expect_json(subject, row.cases, fails);
   if ((row.marks & kUnlinks) == 0 || fs::exists(folder_ / "run"))
-    expect_run_file(row.cases);
+    expect_run_file(subject, row.cases, fails);
   else
     EXPECT_EQ(done.status, kExitUsage) << "the run file is missing";
   if (!fails) return;
@@ -308,6 +324,26 @@ INSTANTIATE_TEST_SUITE_P(Deadly, Evil, testing::ValuesIn(deadly_rows()), name_of
 INSTANTIATE_TEST_SUITE_P(Sly, Evil, testing::ValuesIn(sly_rows()), name_of);
 INSTANTIATE_TEST_SUITE_P(Long, Evil, testing::ValuesIn(long_rows()), name_of);
 
+// A subject that blocks, with or without its descriptors, does not delay the end.
+using EvilInterrupted = Evil;
+
+TEST_F(EvilInterrupted, EndsAtOnceWithReports) {
+  constexpr std::chrono::milliseconds kBegun{500};
+  constexpr double kMostSeconds = 5;
+  for (const char* subject : {"layered.vector@hang", "layered.vector@close_hang"}) {
+    for (const int number : {SIGINT, SIGTERM}) {
+      SCOPED_TRACE(std::string(subject) + ", signal " + std::to_string(number));
+      fs::remove(folder_ / "result");
+      const Finished done = run({"check", subject, "--law", "agrees_with_reference", "--cases", "2",
+                                 "--operation-timeout", "60", "--json", "result"},
+                                "", {{.after = kBegun, .number = number}});
+      EXPECT_EQ(done.status, kExitInterrupted) << "signal " << done.signal << "\n" << done.err;
+      EXPECT_LE(done.seconds.count(), kMostSeconds);
+      EXPECT_TRUE(fs::exists(folder_ / "result"));
+    }
+  }
+}
+
 // Names are those that the program gives its subjects.
 using EvilName = Evil;
 
@@ -316,7 +352,7 @@ TEST_F(EvilName, MayBeLong) {
   const Finished done = check("layered.vector@" + name, 3, name);
   EXPECT_EQ(done.status, kExitDiffers) << done.out << done.err;
   expect_json("layered.vector@" + name, 3, true);
-  expect_run_file(3);
+  expect_run_file("layered.vector@" + name, 3, true);
   EXPECT_EQ(repeat(done.out).status, kExitDiffers);
 }
 

@@ -103,9 +103,10 @@ Job mutants_job() {
            "junit"}};
 }
 Job corpus_job() {
-  return {"corpus",
-          {"check", "layered", "layered.vector@mutant:clear_keeps_rows", "--cases", "40", "--jobs",
-           "2", "--corpus", "kept", "--json", "result", "--junit", "junit"}};
+  return {
+      "corpus",
+      {"check", "layered", "layered.vector@mutant:clear_keeps_rows", "--cases", "40", "--jobs", "2",
+       "--shrink-attempts", "50", "--corpus", "kept", "--json", "result", "--junit", "junit"}};
 }
 
 class Kill : public Campaign {
