@@ -6,7 +6,6 @@
 // KVO_HOSTILE_ONLY runs one of the 2,000.
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -20,6 +19,7 @@
 
 #include "properties/contracts.hpp"
 #include "tools/exit_status.hpp"
+#include "tools/testing/environment.hpp"
 #include "tools/testing/forked_main.hpp"
 #include "tools/testing/mutator.hpp"
 #include "traces/formats/sample.hpp"
@@ -169,11 +169,6 @@ TEST(Hostile, LinesLongerThanAnyMayBe) {
 }
 
 // ---- Inputs made afresh ----
-
-std::uint64_t number_in_environment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
 
 // Single cases of the embedded logs, and the short logs of the corpus.
 std::vector<std::string> good_logs() {

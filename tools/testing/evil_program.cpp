@@ -1,85 +1,77 @@
 // A program of one's own whose subjects do what no cache may: what workers are tried on. Each is
-// the reference until the first `advance`, or for `lie` until it is read.
-#include <array>
-#include <chrono>
-#include <csignal>
-#include <cstdlib>
-#include <cstring>
+// the reference but for its deed. `kvoracle list` shows them all.
+//
+// EVIL_NAME (environment) is the name of one more subject, which lies.
 #include <memory>
+#include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "reference/contract/subject/dispatch.hpp"
 #include "reference/layered/operations.hpp"
 #include "reference/layered/subjects.hpp"
 #include "tools/kvo_main.hpp"
+#include "tools/testing/environment.hpp"
+#include "tools/testing/evil_deeds.hpp"
 
 namespace {
 
 using kvo::Observation;
+using kvo::layered::Advance;
+using kvo::layered::Append;
+using kvo::layered::Keys;
+using kvo::tools::Deed;
+using kvo::tools::When;
 
-int deeper(int depth) {
-  volatile char frame[4096];  // NOLINT: something large
-  frame[0] = static_cast<char>(depth);
-  return depth < 0 ? 0 : deeper(depth + 1) + frame[0];
+void do_nothing() {}
+
+// `arguments` are const: a subject that changes them casts.
+void write_behind(const Append& arguments) {
+  auto& bytes = const_cast<Append&>(arguments).k.bytes;  // NOLINT: on purpose
+  if (!bytes.empty()) *(bytes.data() + bytes.size()) = std::byte{1};
 }
 
-void crash() {
-  volatile int* volatile nowhere = nullptr;
-  *nowhere = 1;
+void alter(const Append& arguments) {
+  auto& bytes = const_cast<Append&>(arguments).k.bytes;  // NOLINT: on purpose
+  if (!bytes.empty()) bytes.front() ^= std::byte{0xff};
 }
 
-void corrupt_heap() {
-  auto* block = static_cast<char*>(std::malloc(24));  // NOLINT: on purpose
-  volatile char* cells = block;
-  for (int i = 0; i < 4096; ++i) cells[i] = 'x';
-  std::free(block);  // NOLINT
+// The deed of `advance`, with what it throws observed as of any session.
+Observation observed(const Deed& deed, const kvo::Op& op) {
+  return kvo::dispatch(boost::mp11::mp_list<Advance>(), op,
+                       [&](const Advance& /*arguments*/) -> kvo::Status {
+                         deed.act();
+                         if (deed.name == "say_out_of_memory")
+                           return kvo::fail(kvo::Code::kOutOfMemory, "memory");
+                         if (deed.lies) return kvo::fail(kvo::Code::kPrecondition, "a lie");
+                         return {};
+                       });
 }
-
-void take_memory() {
-  constexpr std::size_t kPiece = std::size_t{64} << 20U;
-  static std::vector<std::unique_ptr<char[]>> kept;  // NOLINT: raw memory
-  while (true) std::memset(kept.emplace_back(new char[kPiece]).get(), 1, kPiece);
-}
-
-void hang() {
-  while (true) std::this_thread::sleep_for(std::chrono::seconds(1));
-}
-
-struct Deed {
-  std::string_view name;
-  void (*act)();
-};
-constexpr std::array kDeeds{Deed{"crash", crash},
-                            Deed{"abort", [] { std::abort(); }},
-                            Deed{"exit", [] { std::exit(0); }},  // NOLINT: one thread
-                            Deed{"hang", hang},
-                            Deed{"overflow_stack", [] { (void)deeper(0); }},
-                            Deed{"corrupt_heap", corrupt_heap},
-                            Deed{"take_memory", take_memory}};
 
 class Evil final : public kvo::Session {
  public:
-  Evil(std::unique_ptr<kvo::Session> sound, std::string_view deed)
+  Evil(std::unique_ptr<kvo::Session> sound, const Deed& deed)
       : sound_(std::move(sound)), deed_(deed) {}
+  Evil(const Evil&) = delete;
+  Evil& operator=(const Evil&) = delete;
+  ~Evil() override {
+    if (deed_.when == When::kDestroy) deed_.act();
+  }
 
   [[nodiscard]] Observation apply(const kvo::Op& op, kvo::Probe& probe) override {
-    const auto no_memory = [] {
-      return Observation{.error = kvo::fail(kvo::Code::kOutOfMemory, "memory")};
-    };
-    if (op.kind().name == "advance") {
-      if (deed_ == "say_out_of_memory") return no_memory();
-      try {
-        for (const Deed& deed : kDeeds)
-          if (deed.name == deed_) deed.act();
-      } catch (const std::bad_alloc&) {
-        return no_memory();
-      }
+    if (deed_.when == When::kOperation) deed_.act();
+    if (deed_.when == When::kAdvance && op.as<Advance>() != nullptr) {
+      Observation seen = observed(deed_, op);
+      if (seen.error) return seen;
+    }
+    if (const auto* append = op.as<Append>()) {
+      if (deed_.name == "write_behind") write_behind(*append);
+      if (deed_.name == "alter_arguments") alter(*append);
     }
     Observation seen = sound_->apply(op, probe);
-    if (deed_ == "lie" && op.as<kvo::layered::Keys>() != nullptr && !seen.error) {
-      auto keys = seen.as<kvo::layered::Keys::Returns>();
+    if (deed_.name == "lie" && op.as<Keys>() != nullptr && !seen.error) {
+      auto keys = seen.as<Keys::Returns>();
       keys.k.shape.assign({std::int64_t{1} << 40U});
       seen.returns = kvo::Record::of(std::move(keys));
     }
@@ -88,12 +80,13 @@ class Evil final : public kvo::Session {
 
  private:
   std::unique_ptr<kvo::Session> sound_;
-  std::string_view deed_;
+  const Deed& deed_;
 };
 
-kvo::Subject evil(std::string_view deed) {
-  return {&kvo::layered::vector_kind(), std::string(deed), "does what no cache may",
-          [deed](const kvo::Setup& setup) -> kvo::Result<std::unique_ptr<kvo::Session>> {
+kvo::Subject evil(const Deed& deed) {
+  return {&kvo::layered::vector_kind(), std::string(deed.name), "does what no cache may",
+          [&deed](const kvo::Setup& setup) -> kvo::Result<std::unique_ptr<kvo::Session>> {
+            if (deed.when == When::kOpen) deed.act();
             auto sound = kvo::layered::references().front().open(setup);
             if (!sound) return sound.error();
             return std::make_unique<Evil>(std::move(*sound), deed);
@@ -103,7 +96,16 @@ kvo::Subject evil(std::string_view deed) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::vector<kvo::Subject> subjects{evil("say_out_of_memory"), evil("lie")};
-  for (const Deed& deed : kDeeds) subjects.push_back(evil(deed.name));
+  static const std::string kName = kvo::tools::text_in_environment("EVIL_NAME");
+  static const std::vector<Deed> kOthers{{"lie", do_nothing},
+                                         {"say_out_of_memory", do_nothing},
+                                         {"write_behind", do_nothing},
+                                         {"alter_arguments", do_nothing},
+                                         {kName, do_nothing, When::kAdvance, true}};
+  std::vector<kvo::Subject> subjects;
+  for (const Deed& deed : kOthers)
+    if (!deed.name.empty()) subjects.push_back(evil(deed));
+  for (const auto& deeds : {kvo::tools::deadly_deeds(), kvo::tools::sly_deeds()})
+    for (const Deed& deed : deeds) subjects.push_back(evil(deed));
   return kvo::main(argc, argv, std::move(subjects));
 }
