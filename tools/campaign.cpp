@@ -28,6 +28,7 @@ std::string file_word(std::string_view name) {
 TraceResult<std::string> write_repro(const std::string& folder, const SubjectResult& subject) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
+  if (failed) return traces::error_at({folder}, "", "", "cannot make it: " + failed.message());
   const traces::CaseHeader& header = subject.repro->script.header;
   // Scripts of other laws and profiles may have the same seed and case.
   const std::string name = file_word(subject.subject) + "-" + file_word(header.name) + "-" +
@@ -126,6 +127,7 @@ Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
     work_in_order(
         campaign.summary.cases(), options.cases, options.jobs, options.limits,
         {.answer = answer, .lost = lost, .take = take, .waiting = [&] { progress.advance(0); }});
+    if (file) must(file->finish());
   } catch (const FileError& error) {
     campaign.fault = error.what();
   }

@@ -167,7 +167,7 @@ TEST_F(Check, ARunFileThatCannotBeAppendedToIsNotResumed) {
     return {"check", "layered", "--cases", "40", "-o", name, "--resume"};
   };
   (void)file("packed", "\x1f\x8b...");
-  expect_refused(resume("packed"), "packed: is packed");
+  expect_refused(resume("packed"), "is not the header of this run, unpacked");
   EXPECT_EQ(read("packed"), "\x1f\x8b...");
 
   ASSERT_EQ(run({"check", "layered", "--cases", "2", "-o", "file"}).status, kExitConforms);

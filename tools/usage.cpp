@@ -1,14 +1,31 @@
 #include "tools/usage.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/file.h>
 
 #include "traces/io/trace_error.hpp"
 
 namespace kvo::tools {
+
+traces::TraceResult<void> lock_or_refuse(int descriptor, const std::string& path) {
+  constexpr std::chrono::milliseconds kPause{20};
+  constexpr int kAttempts = 25;  // workers of a killed process have the lock for a moment
+  for (int attempt = 0; flock(descriptor, LOCK_EX | LOCK_NB) != 0; ++attempt) {
+    if (errno != EWOULDBLOCK) return traces::error_at({path}, "", "", std::strerror(errno));
+    if (attempt == kAttempts)
+      return traces::error_at({path}, "", "", "another kvoracle process writes it");
+    std::this_thread::sleep_for(kPause);
+  }
+  return {};
+}
 
 std::size_t edit_distance(std::string_view from, std::string_view to) {
   // Rows of the usual table: `row` belongs to from[i], the others to the letters before it.

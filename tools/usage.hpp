@@ -33,6 +33,10 @@ T must(traces::TraceResult<T> result) {
   if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
+/// Locks the open file or folder `path` against other processes of this command.
+/// Errors   another process has the lock, or there are no locks there.
+[[nodiscard]] traces::TraceResult<void> lock_or_refuse(int descriptor, const std::string& path);
+
 /// Changed, added, left out and swapped neighbouring letters that lead from one word to the other.
 [[nodiscard]] std::size_t edit_distance(std::string_view from, std::string_view to);
 

@@ -1,0 +1,132 @@
+// Files that commands write and continue: run files, corpus folders, reports.
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/exit_status.hpp"
+#include "tools/testing/campaign_fixture.hpp"
+
+namespace kvo::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class RunFiles : public Campaign {
+ protected:
+  [[nodiscard]] static std::vector<std::string> check(std::vector<std::string> more) {
+    more.insert(more.begin(), {"check", "layered", "--cases", "6", "-o", "file"});
+    return more;
+  }
+  // A file that another process writes, as far as locks can tell.
+  [[nodiscard]] std::shared_ptr<void> locked(const std::string& name) const {
+    const int opened = open(path(name).c_str(), O_RDONLY | O_CLOEXEC);
+    EXPECT_EQ(flock(opened, LOCK_EX | LOCK_NB), 0);
+    return {nullptr, [opened](void* /*none*/) { (void)close(opened); }};
+  }
+};
+
+TEST_F(RunFiles, AreResumedWhereverTheyWereCut) {
+  ASSERT_EQ(run({"check", "layered", "--cases", "6", "-o", "whole"}).status, kExitConforms);
+  const std::string whole = read("whole");
+  const std::vector<std::string> lines = cases_of("whole");
+  const std::size_t header = whole.find('\n');
+  const std::size_t last = whole.rfind('\n', whole.size() - 2);
+  for (const std::size_t cut :
+       {std::size_t{0}, std::size_t{1}, header / 2, header, header + 1, header + 2, header + 12,
+        last, last + 1, last + 2, last + 11, whole.size() - 2, whole.size() - 1, whole.size()}) {
+    (void)file("file", whole.substr(0, cut));
+    const Finished finished = run(check({"--resume"}));
+    EXPECT_EQ(finished.status, kExitConforms) << "cut at " << cut << ": " << finished.err;
+    EXPECT_EQ(cases_of("file"), lines) << "cut at " << cut;
+  }
+}
+
+TEST_F(RunFiles, OfAFailureAreResumedWithItsScript) {
+  const std::vector<std::string> command{
+      "check", "layered.vector@mutant:clear_keeps_rows", "--cases", "90", "-o", "file"};
+  ASSERT_EQ(run(command).status, kExitDiffers);
+  const std::vector<std::string> lines = cases_of("file");
+  const std::string whole = read("file");
+  (void)file("file", whole.substr(0, whole.size() - 5));
+  std::vector<std::string> resume = command;
+  resume.emplace_back("--resume");
+  EXPECT_EQ(run(resume).status, kExitDiffers);
+  EXPECT_EQ(cases_of("file"), lines);
+}
+
+TEST_F(RunFiles, ThatAnotherProgramChangedAreNotResumed) {
+  ASSERT_EQ(run(check({})).status, kExitConforms);
+  const std::string whole = read("file");
+  const std::size_t header = whole.find('\n') + 1;
+  const std::size_t second = whole.find('\n', header) + 1;
+  std::string returns;
+  for (const char c : whole) returns += c == '\n' ? "\r\n" : std::string(1, c);
+  const auto with = [&](std::size_t at, const std::string& text) {
+    return std::string(whole).insert(at, text);
+  };
+  for (const auto& [text, why] : std::vector<std::pair<std::string, std::string>>{
+           {returns, "file:1: "},
+           {"\xef\xbb\xbf" + whole, "file:1: "},
+           {with(header - 1, "\r"), "file:1: "},
+           {with(0, "\n"), "file:1: \\x0a: is not the header"},
+           {with(header, "\n"), "file:2: is not JSON"},
+           {with(second - 1, "\r"), "file:2: "},
+           {with(second - 1, " "), "file:2: "},
+           {with(second + 1, " "), "file:3: "},
+           {whole + "\n", "file:8: is not JSON"},
+           {whole + "text", "file:8: text: is not the beginning of a case"},
+           {whole + "\r", "file:8: \\x0d: is not the beginning of a case"},
+           {std::string("\x1f\x8b\x00", 3), "is not the header of this run, unpacked"},
+           {"text", "file:1: text: is not the header of this run"}}) {
+    (void)file("file", text);
+    expect_refused(check({"--resume"}), why);
+    EXPECT_EQ(read("file"), text) << why;
+  }
+}
+
+TEST_F(RunFiles, AreWrittenByOneProcess) {
+  ASSERT_EQ(run(check({})).status, kExitConforms);
+  const std::string whole = read("file");
+  auto other = locked("file");
+  for (const char* how : {"--resume", "--overwrite"}) {
+    expect_refused(check({how}), "file: another kvoracle process writes it");
+    EXPECT_EQ(read("file"), whole);
+  }
+  other.reset();
+  EXPECT_EQ(run(check({"--resume"})).status, kExitConforms);
+}
+
+TEST_F(RunFiles, ThatAreRemovedMeanwhileAreAnError) {
+  for (const char* meanwhile : {"rm file", "rm file; touch file"}) {
+    const Finished finished = run_program(
+        {"/bin/bash", "-c",
+         std::string("\"$1\" check layered --time 1.5 -o file --overwrite & sleep 0.5; ") +
+             meanwhile + "; wait $!",
+         "bash", kvoracle_path()},
+        {.folder = folder_.string()});
+    EXPECT_EQ(finished.status, kExitUsage) << finished.out;
+    EXPECT_THAT(finished.err, HasSubstr("file: was removed or replaced"));
+  }
+}
+
+TEST_F(RunFiles, FoldersThatCannotBeMadeAreToldWithTheReason) {
+  const Finished finished = run({"check", "layered.vector@mutant:clear_keeps_rows", "--cases", "90",
+                                 "--repros", "/sys/kvoracle"});
+  EXPECT_EQ(finished.status, kExitUsage) << finished.out;
+  EXPECT_THAT(finished.err, HasSubstr("/sys/kvoracle: cannot make it: "));
+  EXPECT_THAT(finished.err, testing::Not(HasSubstr("No such file")));
+}
+
+}  // namespace
+}  // namespace kvo::tools
