@@ -128,5 +128,45 @@ TEST_F(RunFiles, FoldersThatCannotBeMadeAreToldWithTheReason) {
   EXPECT_THAT(finished.err, testing::Not(HasSubstr("No such file")));
 }
 
+class CorpusFolder : public RunFiles {
+ protected:
+  CorpusFolder() { fs::create_directories(path("kept")); }
+  const std::vector<std::string> command_{"check",   "layered", "--law",    "agrees_with_reference",
+                                          "--cases", "4",       "--corpus", "kept"};
+};
+
+TEST_F(CorpusFolder, HoldsRegularFilesOnly) {
+  (void)file("outside.jsonl", "");
+  fs::create_directories(path("kept/folder.jsonl"));
+  const auto refused = [&](const std::string& name) {
+    expect_refused(command_, "kept/" + name + ": is no regular file in the corpus folder");
+    fs::remove(path("kept/" + name));
+  };
+  refused("folder.jsonl");
+  for (const char* name : {"a.jsonl", "a.jsonl.gz", "corpus.json"}) {
+    ASSERT_EQ(mkfifo(path(std::string("kept/") + name).c_str(), 0600), 0);
+    refused(name);
+    for (const char* target : {"/dev/zero", "../outside.jsonl", "nowhere", "a.jsonl"}) {
+      fs::create_symlink(target, path(std::string("kept/") + name));
+      refused(name);
+    }
+  }
+  EXPECT_EQ(read("outside.jsonl"), "");
+}
+
+TEST_F(CorpusFolder, MayHaveLinksInside) {
+  (void)file("kept/text", "");
+  fs::create_symlink("text", path("kept/a.jsonl"));
+  EXPECT_EQ(run(command_).status, kExitConforms);
+}
+
+TEST_F(CorpusFolder, IsWrittenByOneProcess) {
+  ASSERT_EQ(run(command_).status, kExitConforms);
+  const std::string state = read("kept/corpus.json");
+  const auto other = locked("kept");
+  expect_refused(command_, "kept: another kvoracle process writes it");
+  EXPECT_EQ(read("kept/corpus.json"), state);
+}
+
 }  // namespace
 }  // namespace kvo::tools
