@@ -376,6 +376,17 @@ TEST_F(Conform, RefusesWhatIsNoLog) {
                  "args.k.shape: [1000000,1000000,1000]: does not fit 0 elements");
 }
 
+TEST_F(Conform, RefusesAMemberThatIsThereTwice) {
+  const std::string header =
+      R"({"kvlog":1,"contract":"layered","cache":"vector","config":{},"case":"a"})";
+  const std::string step = R"({"op":"new","args":{"num_layers":1,"num_kv_heads":1,"head_dim":1},)";
+  const std::string rets = R"("ret":{"cache":5},"ret":{"cache":0}})";
+  expect_refused({"conform", file("a.jsonl", header + "\n" + step + rets)},
+                 "a.jsonl:2: member 'ret' is there twice");
+  expect_refused({"conform", file("b.jsonl", R"({"kvlog":1,"kvlog":1})")},
+                 "b.jsonl:1: member 'kvlog' is there twice");
+}
+
 TEST_F(Conform, RefusesDamagedGzip) {
   std::ostringstream packed;
   packed << std::ifstream(std::string(KVO_LOGS) + "/layered.jsonl.gz", std::ios::binary).rdbuf();

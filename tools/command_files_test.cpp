@@ -128,6 +128,50 @@ TEST_F(RunFiles, FoldersThatCannotBeMadeAreToldWithTheReason) {
   EXPECT_THAT(finished.err, testing::Not(HasSubstr("No such file")));
 }
 
+TEST_F(RunFiles, AreNotOtherOutputsByAnotherName) {
+  const std::string trace = run({"trace", "generate", "--requests", "3"}).out;
+  (void)file("t", trace);
+  fs::create_directories(path("a"));
+  fs::create_symlink("t", path("link"));
+  fs::create_symlink("new", path("dangling"));
+  fs::create_hard_link(path("t"), path("hard"));
+  const std::string twice = "name the same file";
+  const std::string input = "is read, too: it would be overwritten";
+  const std::string log = std::string(KVO_LOGS) + "/layered.jsonl.gz";
+  fs::copy_file(log, path("log.gz"));
+  ASSERT_EQ(run(check({})).status, kExitConforms);
+  const std::string whole = read("file");
+  for (const char* other : {"./new", "a/../new", "dangling", "none/../new"}) {
+    expect_refused({"check", "layered", "--cases", "2", "-o", "new", "--json", other}, twice);
+    expect_refused({"bench", "layered", "-o", "new", "--json", other}, twice);
+    expect_refused({"mutants", "layered", "--junit", "new", "--json", other}, twice);
+    expect_refused({"gate", "file", "file", "--markdown", "new", "--junit", other}, twice);
+    expect_refused(
+        {"shrink", "log.gz", "--subject", "layered.vector@optimized", "-o", "new", "--json", other},
+        twice);
+  }
+  for (const char* other : {"t", "./t", "link", "hard", "a/../t"}) {
+    expect_refused({"trace", "info", "t", "--json", other}, input);
+    expect_refused({"run", "t", "-o", other, "--overwrite"}, input);
+    EXPECT_EQ(read("t"), trace);
+  }
+  expect_refused({"conform", "log.gz", "--json", "./log.gz"}, input);
+  expect_refused({"shrink", "log.gz", "--subject", "layered.vector@optimized", "-o", "./log.gz"},
+                 input);
+  expect_refused({"gate", "file", "file", "--json", "a/../file"}, input);
+  expect_refused({"check", "layered", "--corpus", "a", "--json", "a/corpus.json"}, input);
+  EXPECT_EQ(read("file"), whole);
+  EXPECT_FALSE(fs::exists(path("new")));
+  EXPECT_EQ(run({"trace", "info", "t", "--json", "/dev/null"}).status, kExitConforms);
+}
+
+TEST_F(RunFiles, HaveNamesInUtf8) {
+  for (const char* option : {"--output", "--json", "--junit", "--repros", "--corpus"})
+    expect_refused({"check", "layered", "--cases", "1", option, "r\xff"},
+                   std::string(option) + " r\\xff: must be valid UTF-8");
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
 class CorpusFolder : public RunFiles {
  protected:
   CorpusFolder() { fs::create_directories(path("kept")); }

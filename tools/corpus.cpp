@@ -13,6 +13,7 @@
 #include "properties/campaign/conform.hpp"
 #include "properties/campaign/random_case.hpp"
 #include "reference/contract/describe/parse_json.hpp"
+#include "tools/campaign_options.hpp"
 #include "tools/console.hpp"
 #include "tools/usage.hpp"
 #include "tools/version.hpp"
@@ -96,6 +97,7 @@ bool CorpusCampaign::same_cases(const CorpusCampaign& other) const {
 
 Corpus::Corpus(const std::string& folder, const Contracts& contracts)
     : contracts_(contracts), folder_(folder) {
+  check_outputs({{"--corpus", folder}}, {});
   std::error_code failed;
   if (fs::exists(folder, failed) && !fs::is_directory(folder, failed))
     throw UsageError(fmt::format("--corpus {}: is no folder", printable(folder)));
