@@ -65,8 +65,16 @@ TEST_F(RunCommand, ACacheIsNoTrace) {
 }
 
 TEST_F(RunCommand, WhatDoesNotFitIsRefusedByName) {
-  expect_refused({"run", "--layers", "1048576", "--heads", "1048576", "--head-dim", "1048576"},
-                 "--layers 1048576 --heads 1048576 --head-dim 1048576: a token takes");
+  expect_refused({"run", "--layers", "4096", "--heads", "65536", "--head-dim", "65536"},
+                 "--layers 4096 --heads 65536 --head-dim 65536: a token takes");
+  expect_refused({"run", "--slots", "16384", "--block-size", "65536", "--pool-percent", "1000"},
+                 "--slots 16384 --block-size 65536 --pool-percent 1000: a pool takes");
+  for (const char* size :
+       {"--layers", "--heads", "--head-dim", "--block-size", "--pool-percent", "--slots"})
+    expect_refused({"run", size, "1048576"}, std::string(size) + ": Value 1048576 not in range");
+  const std::string row = R"({"timestamp":0,"output_length":1,"hash_ids":[1],"input_length":)";
+  expect_refused({"run", file("huge", row + "9}\n" + row + "1099511627776}\n")},
+                 "huge: request 2: 1099511627776 tokens: at most 268435456");
 #ifndef __SANITIZE_ADDRESS__
   const Finished starved = run_program({"/bin/sh", "-c", "ulimit -v 100000; exec \"$0\" \"$@\"",
                                         kvoracle_path(), "run", "--requests", "10", "--scale", "50",
