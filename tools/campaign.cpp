@@ -90,7 +90,9 @@ class Taking {
     namespace fs = std::filesystem;
     std::error_code failed;
     fs::create_directories(options_.repro_folder, failed);
-    if (failed) throw FileError(fmt::format("{}: {}", options_.repro_folder, failed.message()));
+    if (failed)
+      throw FileError(
+          fmt::format("{}: cannot make it: {}", options_.repro_folder, failed.message()));
     std::string path = (fs::path(options_.repro_folder) / script.file).string();
     auto file = must(traces::OutputFile::open(path));
     for (const std::string& line : script.lines) must(file.write(line + "\n"));
@@ -163,6 +165,7 @@ Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
                    .take = take,
                    .generation = [&] { return taking.generation(); },
                    .waiting = [&] { progress.advance(0); }});
+    if (file) must(file->finish());
   } catch (const FileError& error) {
     campaign.fault = error.what();
   }

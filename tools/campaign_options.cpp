@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fnmatch.h>
 
+#include "reference/contract/describe/utf8.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
 #include "tools/not_negative.hpp"
@@ -16,8 +17,9 @@
 #include "tools/word_option.hpp"
 
 namespace kvo::tools {
-
 namespace {
+
+namespace fs = std::filesystem;
 
 const std::map<std::string, Profile>& profiles() {
   static const std::map<std::string, Profile> kProfiles{{"original", Profile::kOriginal},
@@ -28,6 +30,23 @@ const std::map<std::string, Profile>& profiles() {
 constexpr unsigned kMostJobs = 256;
 constexpr const char* kProfileDoc =
     "original: what the followed system does; documented: what it promises";
+
+// Where a name leads, whether or not a file is there.
+fs::path place_of(fs::path path) {
+  constexpr int kMostLinks = 40;
+  std::error_code none;
+  for (int links = 0; links < kMostLinks && fs::is_symlink(path, none); ++links)
+    path = path.parent_path() / fs::read_symlink(path, none);
+  return fs::weakly_canonical(fs::absolute(path, none), none);
+}
+
+bool is_same_file(const std::string& one, const std::string& other) {
+  if (one.empty() || one == other) return one == other;
+  std::error_code none;
+  const fs::file_status status = fs::status(one, none);
+  if (fs::exists(status) && !fs::is_regular_file(status)) return false;  // a pipe loses nothing
+  return fs::equivalent(one, other, none) || place_of(one) == place_of(other);
+}
 
 }  // namespace
 
@@ -138,15 +157,6 @@ std::string repeat_command(const CLI::App& app, std::uint64_t seed, std::uint64_
                      options, seed, index);
 }
 
-void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs) {
-  if (output.empty() || output == kStandardOutput) return;
-  for (const std::string& input : inputs) {
-    std::error_code none;
-    if (!input.empty() && std::filesystem::equivalent(input, output, none))
-      throw UsageError(fmt::format("'{}' is read: it would be overwritten", output));
-  }
-}
-
 void check_files(const CampaignArguments& arguments, const std::vector<std::string>& inputs) {
   if (arguments.campaign.output == kStandardOutput)
     throw UsageError("--output -: a run file cannot be standard output");
@@ -154,15 +164,22 @@ void check_files(const CampaignArguments& arguments, const std::vector<std::stri
     throw UsageError("--resume needs the run file: --output");
   check_outputs({{"--output", arguments.campaign.output},
                  {"--json", arguments.report.json},
-                 {"--junit", arguments.report.junit}},
+                 {"--junit", arguments.report.junit},
+                 {"--repros", arguments.campaign.repro_folder}},
                 inputs);
 }
 
 void check_outputs(std::initializer_list<Output> outputs, const std::vector<std::string>& inputs) {
   for (const Output& output : outputs) {
-    refuse_overwriting(output.path, inputs);
+    if (output.path.empty()) continue;
+    if (valid_utf8(output.path) != output.path)
+      throw UsageError(fmt::format("{} {}: must be valid UTF-8", output.option, output.path));
+    for (const std::string& input : inputs)
+      if (!input.empty() && output.path != kStandardOutput && is_same_file(input, output.path))
+        throw UsageError(fmt::format("{} {}: is read, too: it would be overwritten", output.option,
+                                     output.path));
     for (const Output& other : outputs)
-      if (&other < &output && other.path == output.path && !output.path.empty())
+      if (&other < &output && is_same_file(other.path, output.path))
         throw UsageError(fmt::format("{} and {} name the same file", other.option, output.option));
   }
 }

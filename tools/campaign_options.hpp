@@ -43,23 +43,20 @@ void declare_all_workers(CLI::App& app, unsigned& jobs, Limits& limits);
 [[nodiscard]] std::string repeat_command(const CLI::App& app, std::uint64_t seed,
                                          std::uint64_t index);
 
-/// Refuses a run file to resume that is not named, and files that would be written over what is
-/// read. `inputs` are names of files; those that are empty are none.
-/// Throws UsageError.
-void check_files(const CampaignArguments& arguments, const std::vector<std::string>& inputs);
-/// The same for one file that is written.
-void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs);
-
-/// A file that is written, by the option that names it; empty: none is.
+/// A file or folder that is written, by the option that names it; empty: none is.
 struct Output {
   std::string_view option;
   const std::string& path;
 };
-/// The same for several, no two of which may be one file.
+/// Refuses names that are not UTF-8, and two names of one file: of two outputs, or of an output and
+/// an input. `inputs` are names of files; those that are empty are none.
+/// Throws UsageError.
 void check_outputs(std::initializer_list<Output> outputs, const std::vector<std::string>& inputs);
 /// The same for both reports.
 void check_reports(const std::string& json, const std::string& junit,
                    const std::vector<std::string>& inputs);
+/// The same for all that a campaign writes. Refuses --resume without a run file, too.
+void check_files(const CampaignArguments& arguments, const std::vector<std::string>& inputs);
 
 /// Says what ended a campaign early; `run_file` may be empty. Returns the exit status: `status` if
 /// nothing did.

@@ -217,6 +217,7 @@ int run_bench(const Contracts& contracts, const BenchArguments& arguments) {
                  {{"rounds", arguments.rounds}, {"clock_nanoseconds", clock}, {"rows", all}});
   }
   if (arguments.json != kStandardOutput) print_out(table_of(rows, clock, arguments));
+  if (file) must(file->finish());
   return interrupted() ? kExitInterrupted : status;
 }
 

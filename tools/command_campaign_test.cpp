@@ -65,8 +65,16 @@ TEST_F(RunCommand, ACacheIsNoTrace) {
 }
 
 TEST_F(RunCommand, WhatDoesNotFitIsRefusedByName) {
-  expect_refused({"run", "--layers", "1048576", "--heads", "1048576", "--head-dim", "1048576"},
-                 "--layers 1048576 --heads 1048576 --head-dim 1048576: a token takes");
+  expect_refused({"run", "--layers", "4096", "--heads", "65536", "--head-dim", "65536"},
+                 "--layers 4096 --heads 65536 --head-dim 65536: a token takes");
+  expect_refused({"run", "--slots", "16384", "--block-size", "65536", "--pool-percent", "1000"},
+                 "--slots 16384 --block-size 65536 --pool-percent 1000: a pool takes");
+  for (const char* size :
+       {"--layers", "--heads", "--head-dim", "--block-size", "--pool-percent", "--slots"})
+    expect_refused({"run", size, "1048576"}, std::string(size) + ": Value 1048576 not in range");
+  const std::string row = R"({"timestamp":0,"output_length":1,"hash_ids":[1],"input_length":)";
+  expect_refused({"run", file("huge", row + "9}\n" + row + "1099511627776}\n")},
+                 "huge: request 2: 1099511627776 tokens: at most 268435456");
 #ifndef __SANITIZE_ADDRESS__
   const Finished starved = run_program({"/bin/sh", "-c", "ulimit -v 100000; exec \"$0\" \"$@\"",
                                         kvoracle_path(), "run", "--requests", "10", "--scale", "50",
@@ -167,7 +175,7 @@ TEST_F(Check, ARunFileThatCannotBeAppendedToIsNotResumed) {
     return {"check", "layered", "--cases", "40", "-o", name, "--resume"};
   };
   (void)file("packed", "\x1f\x8b...");
-  expect_refused(resume("packed"), "packed: is packed");
+  expect_refused(resume("packed"), "is not the header of this run, unpacked");
   EXPECT_EQ(read("packed"), "\x1f\x8b...");
 
   ASSERT_EQ(run({"check", "layered", "--cases", "2", "-o", "file"}).status, kExitConforms);
@@ -374,6 +382,17 @@ TEST_F(Conform, RefusesWhatIsNoLog) {
                                            R"("k":{"shape":[1000000,1000000,1000],"data":[]},)"
                                            R"("v":{"shape":[0],"data":[]}},"ret":{}})")},
                  "args.k.shape: [1000000,1000000,1000]: does not fit 0 elements");
+}
+
+TEST_F(Conform, RefusesAMemberThatIsThereTwice) {
+  const std::string header =
+      R"({"kvlog":1,"contract":"layered","cache":"vector","config":{},"case":"a"})";
+  const std::string step = R"({"op":"new","args":{"num_layers":1,"num_kv_heads":1,"head_dim":1},)";
+  const std::string rets = R"("ret":{"cache":5},"ret":{"cache":0}})";
+  expect_refused({"conform", file("a.jsonl", header + "\n" + step + rets)},
+                 "a.jsonl:2: member 'ret' is there twice");
+  expect_refused({"conform", file("b.jsonl", R"({"kvlog":1,"kvlog":1})")},
+                 "b.jsonl:1: member 'kvlog' is there twice");
 }
 
 TEST_F(Conform, RefusesDamagedGzip) {

@@ -329,7 +329,8 @@ void print_extent(const CheckArguments& arguments, const KeptCampaign& kept) {
 }
 
 int run_check(const Contracts& contracts, CheckArguments& arguments, const CLI::App& app) {
-  check_files(arguments, {});
+  check_files(arguments,
+              {arguments.corpus.empty() ? std::string() : arguments.corpus + "/corpus.json"});
   check_corpus(arguments, app);
   const Interruptible interruptible;
   const RandomCases cases(contracts, arguments, app);

@@ -1,5 +1,4 @@
 // tools/command_completion.cpp: `kvoracle completion`.
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
 #include "tools/rules_text.hpp"
+#include "tools/selection.hpp"
 #include "traces/formats/formats.hpp"
 
 namespace kvo::tools {
@@ -21,11 +21,7 @@ namespace {
 KnownWords known_words(const CLI::App& root, const Contracts& contracts) {
   KnownWords known;
   known["COMMAND"] = command_names(root);
-  std::vector<std::string>& kinds = known["CONTRACT"];
-  for (const CacheKind* kind : contracts.kinds()) {
-    if (std::ranges::find(kinds, kind->contract) == kinds.end()) kinds.emplace_back(kind->contract);
-    kinds.push_back(kind->name());
-  }
+  const std::vector<std::string>& kinds = known["CONTRACT"] = kind_words(contracts);
   std::vector<std::string>& mutants = known["MUTANT"] = kinds;
   for (const Mutant& mutant : contracts.mutants()) mutants.push_back(mutant.subject.name());
   std::vector<std::string>& subjects = known["SUBJECT"] = mutants;

@@ -165,32 +165,18 @@ std::uint64_t median_length(const std::vector<MutantRecord>& records) {
   return lengths[lengths.size() / 2];
 }
 
-UsageError no_such_mutant(const Contracts& contracts, const std::string& word) {
-  std::vector<std::string> kinds;
-  std::vector<std::string> near;
-  for (const Mutant& mutant : contracts.mutants()) {
-    const std::string kind = mutant.subject.kind->name();
-    if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
-    near.push_back(mutant.subject.name());
-  }
-  near.insert(near.begin(), kinds.begin(), kinds.end());
-  const std::string hint = did_you_mean(word, near);
-  const std::string text =
-      fmt::format("no mutant is meant by '{}'{} There are mutants of {}", printable(word),
-                  hint.empty() ? "." : hint, fmt::join(kinds, ", "));
-  return UsageError{text};
-}
-
 std::vector<const Mutant*> chosen_mutants(const Contracts& contracts,
                                           const std::vector<std::string>& words) {
   std::vector<const Mutant*> chosen;
   std::vector<std::string> idle = words;
+  std::vector<std::string> names;
   for (const Mutant& mutant : contracts.mutants()) {
     const auto meant = [&](const std::string& word) { return means(word, mutant.subject); };
     if (words.empty() || std::ranges::any_of(words, meant)) chosen.push_back(&mutant);
     std::erase_if(idle, meant);
+    names.push_back(mutant.subject.name());
   }
-  if (!idle.empty()) throw no_such_mutant(contracts, idle.front());
+  if (!idle.empty()) throw unknown_word("mutant", idle.front(), kind_words(contracts), names);
   return chosen;
 }
 

@@ -63,19 +63,37 @@ std::vector<traces::Request> read_requests(const RunArguments& arguments) {
   const auto reader = must(traces::open_trace(std::move(source), arguments.format));
   std::vector<traces::Request> requests = must(traces::read_all(*reader));
   if (requests.empty()) throw FileError(trace_name(arguments) + ": there is no request to replay");
+  constexpr std::int64_t kMostTokens = std::int64_t{1} << 28U;
+  for (const traces::Request& request : requests)
+    if (const auto most = std::max(request.input_tokens, request.output_tokens); most > kMostTokens)
+      throw FileError(fmt::format("{}: request {}: {} tokens: at most {} can be replayed",
+                                  trace_name(arguments), &request - requests.data() + 1, most,
+                                  kMostTokens));
   return requests;
 }
 
-// Every append makes tensors of this size.
-void check_row(const replay::LoweringPolicy& policy) {
-  constexpr double kMostOfAToken = 1U << 28U;
+// Every append makes tensors of the size of a token; in a pool each slot needs a block at least.
+void check_size(const replay::Policies& policies) {
   constexpr double kMiB = 1U << 20U;
-  const double bytes = 2.0 * sizeof(float) * static_cast<double>(policy.num_layers) *
-                       static_cast<double>(policy.num_heads) * static_cast<double>(policy.head_dim);
-  if (bytes > kMostOfAToken)
+  constexpr double kMostOfAToken = 64 * kMiB;
+  constexpr double kMostOfAPool = 4096 * kMiB;
+  constexpr double kPercent = 100;
+  const auto& [schedule, sizes] = policies;
+  const double token = 2.0 * sizeof(float) * static_cast<double>(sizes.num_layers) *
+                       static_cast<double>(sizes.num_heads) * static_cast<double>(sizes.head_dim);
+  const double pool = token * static_cast<double>(sizes.block_size) *
+                      static_cast<double>(schedule.max_running) *
+                      static_cast<double>(sizes.pool_percent) / kPercent;
+  if (token > kMostOfAToken)
     throw UsageError(fmt::format(
         "--layers {} --heads {} --head-dim {}: a token takes {:.4g} MiB, more than {}",
-        policy.num_layers, policy.num_heads, policy.head_dim, bytes / kMiB, kMostOfAToken / kMiB));
+        sizes.num_layers, sizes.num_heads, sizes.head_dim, token / kMiB, kMostOfAToken / kMiB));
+  if (pool > kMostOfAPool)
+    throw UsageError(
+        fmt::format("--slots {} --block-size {} --pool-percent {}: a pool takes {:.4g} "
+                    "MiB with a block a slot, more than {}",
+                    schedule.max_running, sizes.block_size, sizes.pool_percent, pool / kMiB,
+                    kMostOfAPool / kMiB));
 }
 
 // With --generate a name is that of the cache inside of a subject.
@@ -95,8 +113,7 @@ replay::Replay replay_of(const Contracts& contracts, const RunArguments& argumen
   replay::Replay replay(contracts, read_requests(arguments), comparisons_of(contracts, arguments),
                         std::move(options));
   if (replay.kinds().empty()) throw UsageError("no trace can be replayed on these subjects");
-  for (std::uint64_t index = 0; index < replay.cases(); ++index)
-    check_row(replay.policies(index).lowering);
+  for (std::uint64_t index = 0; index < replay.cases(); ++index) check_size(replay.policies(index));
   return replay;
 }
 
@@ -199,14 +216,15 @@ void pin(RunArguments& arguments, CLI::Option* option, const char* member) {
 
 void declare_schedule(CLI::App& app, RunArguments& arguments) {
   replay::ReplayOptions& replay = arguments.replay;
-  constexpr std::int64_t kMostSize = 1 << 20;
-  const auto add = [&](const char* name, std::int64_t& value, std::int64_t least, const char* doc) {
+  const auto add = [&](const char* name, std::int64_t& value, std::int64_t least, const char* doc,
+                       std::int64_t most = 1 << 20) {
     return app.add_option(name, value, doc)
-        ->check(CLI::Range(least, kMostSize))
+        ->check(CLI::Range(least, most))
         ->capture_default_str()
         ->group("Schedule of the requests");
   };
-  pin(arguments, add("--slots", replay.schedule.max_running, 1, "sequences that run at a time"),
+  pin(arguments,
+      add("--slots", replay.schedule.max_running, 1, "sequences that run at a time", 1 << 14),
       "max_running");
   pin(arguments,
       add("--chunk", replay.schedule.chunk_tokens, 1, "tokens of a prompt appended at a time"),
@@ -216,7 +234,7 @@ void declare_schedule(CLI::App& app, RunArguments& arguments) {
           "requests that arrive together; 1: each when the trace says"),
       "burst");
   add("--read-every", replay.schedule.read_every, 1, "decode steps from one read to the next");
-  add("--draft-tokens", replay.schedule.draft_tokens, 1, "tokens of a draft");
+  add("--draft-tokens", replay.schedule.draft_tokens, 1, "tokens of a draft", 1 << 10);
   add("--draft-every", replay.schedule.draft_every, 0,
       "decode steps from one draft to the next; 0: no drafts");
   add("--cancel-every", replay.schedule.cancel_every, 0,
@@ -225,20 +243,21 @@ void declare_schedule(CLI::App& app, RunArguments& arguments) {
 
 void declare_sizes(CLI::App& app, RunArguments& arguments) {
   replay::LoweringPolicy& lowering = arguments.replay.lowering;
-  constexpr std::int64_t kMostSize = 1 << 20;
   constexpr const char* kGroup = "Size of the caches";
-  const auto add = [&](const char* name, std::int64_t& value, const char* doc) {
+  const auto add = [&](const char* name, std::int64_t& value, const char* doc, std::int64_t most) {
     return app.add_option(name, value, doc)
-        ->check(CLI::Range(std::int64_t{1}, kMostSize))
+        ->check(CLI::Range(std::int64_t{1}, most))
         ->capture_default_str()
         ->group(kGroup);
   };
-  pin(arguments, add("--layers", lowering.num_layers, "layers of a cache"), "num_layers");
-  pin(arguments, add("--heads", lowering.num_heads, "heads of a row"), "num_heads");
-  pin(arguments, add("--head-dim", lowering.head_dim, "elements of a head"), "head_dim");
-  pin(arguments, add("--block-size", lowering.block_size, "positions of a block"), "block_size");
+  pin(arguments, add("--layers", lowering.num_layers, "layers of a cache", 1 << 12), "num_layers");
+  pin(arguments, add("--heads", lowering.num_heads, "heads of a row", 1 << 16), "num_heads");
+  pin(arguments, add("--head-dim", lowering.head_dim, "elements of a head", 1 << 16), "head_dim");
+  pin(arguments, add("--block-size", lowering.block_size, "positions of a block", 1 << 16),
+      "block_size");
   pin(arguments,
-      add("--pool-percent", lowering.pool_percent, "size of the pool, of what all slots need"),
+      add("--pool-percent", lowering.pool_percent, "size of the pool, of what all slots need",
+          1000),
       "pool_percent");
   std::map<std::string, replay::ElementType> masks = element_types();
   masks.erase("bf16");
@@ -254,7 +273,7 @@ void declare_sizes(CLI::App& app, RunArguments& arguments) {
                                            "of masks, where a cache has a choice: f32, f16")
           ->group(kGroup),
       "mask");
-  add("--requests-per-case", lowering.requests_per_case, "requests of one case");
+  add("--requests-per-case", lowering.requests_per_case, "requests of one case", 1 << 20);
 }
 
 }  // namespace

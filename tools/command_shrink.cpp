@@ -121,6 +121,7 @@ CasePlan plan_of(const Contracts& contracts, const ShrinkArguments& arguments,
 }
 
 int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {
+  check_outputs({{"--output", arguments.output}, {"--json", arguments.json}}, {arguments.log});
   const Subject& subject = subject_named(contracts, arguments.subject);
   const traces::Case failing =
       must(traces::read_case(arguments.log, arguments.case_name, contracts.kind_finder()));

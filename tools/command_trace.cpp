@@ -12,6 +12,7 @@
 
 #include "properties/campaign/contracts.hpp"
 #include "reference/contract/describe/json.hpp"
+#include "tools/campaign_options.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
@@ -98,6 +99,7 @@ void print_findings(const std::string& name, const traces::Validation& validatio
 }
 
 int run_info(const InfoOptions& options) {
+  check_outputs({{"--json", options.json}}, {options.file});
   const std::string name =
       options.file.empty() ? std::string(traces::kSampleName) : traces::shown_name(options.file);
   const Figures figures = measure(options);
@@ -142,6 +144,7 @@ struct GenerateCommandOptions {
 };
 
 int run_generate(const GenerateCommandOptions& options) {
+  check_outputs({{"--output", options.output}}, {});
   if (const auto checked = traces::check(options.trace); !checked) {
     const traces::TraceError& error = checked.error();
     std::string option = error.field;

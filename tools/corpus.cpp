@@ -1,15 +1,19 @@
 #include "tools/corpus.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include <fmt/format.h>
+#include <sys/file.h>
 
 #include "properties/campaign/conform.hpp"
 #include "properties/campaign/random_case.hpp"
 #include "reference/contract/describe/parse_json.hpp"
+#include "tools/campaign_options.hpp"
 #include "tools/console.hpp"
 #include "tools/usage.hpp"
 #include "tools/version.hpp"
@@ -26,11 +30,6 @@ constexpr std::int64_t kCorpusVersion = 1;
 constexpr std::string_view kStateFile = "corpus.json";
 constexpr std::chrono::seconds kBetweenSaves{10};
 constexpr const char* kPlainLaw = "agrees_with_reference";
-
-bool is_log(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return name.ends_with(".jsonl") || name.ends_with(".jsonl.gz");
-}
 
 // As long as nothing is wrong; what was read before that stays.
 TraceResult<void> read_cases(const std::string& path, const Contracts& contracts,
@@ -98,17 +97,47 @@ bool CorpusCampaign::same_cases(const CorpusCampaign& other) const {
 
 Corpus::Corpus(const std::string& folder, const Contracts& contracts)
     : contracts_(contracts), folder_(folder) {
+  check_outputs({{"--corpus", folder}}, {});
   std::error_code failed;
   if (fs::exists(folder, failed) && !fs::is_directory(folder, failed))
     throw UsageError(fmt::format("--corpus {}: is no folder", printable(folder)));
   fs::create_directories(folder, failed);
   if (failed) throw FileError(fmt::format("{}: {}", printable(folder), failed.message()));
+  lock_.reset(opendir(folder.c_str()));
+  if (!lock_) throw FileError(fmt::format("{}: {}", printable(folder), std::strerror(errno)));
+  must(lock_or_refuse(dirfd(lock_.get()), folder));
+  check_entries();
   state_.kvoracle = kVersion;
   read_state();
   read_scripts(contracts);
   for (const CorpusScript& script : state_.scripts)
     for (const std::string& alike : script.alike) failures_.emplace(script.subject, alike);
   save();  // what cannot be written is told before hours are spent
+}
+
+void Corpus::Unlock::operator()(DIR* folder) const {
+  (void)flock(dirfd(folder),
+              LOCK_UN);  // a process that a subject left behind may have it open, too
+  (void)closedir(folder);
+}
+
+// Anything else could be endless, or lead a script that is written out of the folder.
+void Corpus::check_entries() {
+  std::error_code failed;
+  const fs::path inside = fs::canonical(folder_, failed);
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, failed)) {
+    const std::string name = entry.path().filename().string();
+    const bool log = name.ends_with(".jsonl") || name.ends_with(".jsonl.gz");
+    if (!log && name != kStateFile) continue;
+    std::error_code none;
+    const fs::path target = fs::canonical(entry.path(), none);
+    if (none || !fs::is_regular_file(target, none) ||
+        std::ranges::mismatch(inside, target).in1 != inside.end())
+      throw FileError(fmt::format("{}: is no regular file in the corpus folder, and no link to one",
+                                  printable(entry.path().string())));
+    if (log) files_.insert(name);
+  }
+  if (failed) throw FileError(fmt::format("{}: {}", printable(folder_), failed.message()));
 }
 
 void Corpus::read_state() {
@@ -148,20 +177,14 @@ void Corpus::read_state() {
 }
 
 void Corpus::read_scripts(const Contracts& contracts) {
-  std::vector<std::string> paths;
-  std::error_code failed;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, failed))
-    if (is_log(entry.path())) paths.push_back(entry.path().string());
-  if (failed) throw FileError(fmt::format("{}: {}", printable(folder_), failed.message()));
-  std::ranges::sort(paths);
-  for (const std::string& path : paths) files_.insert(fs::path(path).filename().string());
-  for (const std::string& path : paths)
+  for (const std::string& file : files_) {
+    const std::string path = (fs::path(folder_) / file).string();
     if (const auto read = read_cases(path, contracts, scripts_); !read)
       print_error(fmt::format("{}; what follows there is left out", read.error().text()));
+  }
   // Whoever removes a script wants its failure to be told again.
-  std::erase_if(state_.scripts, [&](const CorpusScript& script) {
-    return std::ranges::find(paths, (fs::path(folder_) / script.file).string()) == paths.end();
-  });
+  std::erase_if(state_.scripts,
+                [&](const CorpusScript& script) { return !files_.contains(script.file); });
 }
 
 std::vector<CasePlan> Corpus::replays(const std::vector<Comparison>& comparisons,

@@ -8,11 +8,14 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <dirent.h>
 
 #include "properties/campaign/contracts.hpp"
 #include "properties/runner/run_case.hpp"
@@ -72,10 +75,11 @@ struct CorpusFind {
 
 class Corpus {
  public:
-  /// Opens a folder, or makes one. Warns of logs that cannot be read, which are left out, and of
+  /// Opens a folder, or makes one, and locks it as long as this object lives. Warns of logs that cannot be read, which are left out, and of
   /// cases of another version of kvoracle, which are forgotten.
-  /// Throws   UsageError: it is no folder. FileError: it cannot be written; its corpus.json is
-  ///          damaged or of another format, and stays as it is.
+  /// Throws   UsageError: it is no folder. FileError: it cannot be written; another process has it
+  ///          open; a log or corpus.json is no regular file inside of it; corpus.json is damaged or
+  ///          of another format, and stays as it is.
   Corpus(const std::string& folder, const Contracts& contracts);
 
   /// What is to be replayed first: of the chosen kinds, laws and profile.
@@ -104,7 +108,11 @@ class Corpus {
 
  private:
   using Clock = std::chrono::steady_clock;
+  struct Unlock {
+    void operator()(DIR* folder) const;
+  };
   using StateKey = std::pair<std::string, std::string>;  // kind and label
+  void check_entries();
   void read_state();
   void read_scripts(const Contracts& contracts);
   void keep_failure(const CaseRecord& record, SubjectRecord& subject, bool is_new);
@@ -113,9 +121,10 @@ class Corpus {
 
   const Contracts& contracts_;
   std::string folder_;
+  std::unique_ptr<DIR, Unlock> lock_;
   CorpusState state_;
   std::vector<traces::Case> scripts_;  // all of the folder
-  std::set<std::string> files_;        // those that were there when it was opened
+  std::set<std::string> files_;        // logs that were there when it was opened
   std::set<StateKey> reached_;
   std::set<std::pair<std::string, std::string>> failures_;  // subject and what it showed
   std::vector<CorpusFind> finds_;

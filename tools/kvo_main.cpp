@@ -2,6 +2,7 @@
 // exit status and one line.
 #include "tools/kvo_main.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cuda/device/open.hpp"
@@ -136,6 +138,9 @@ int guarded(int argc, char** argv, std::vector<Subject> subjects, std::vector<Co
     return run_command_line(argc, argv, contracts);
   } catch (const OutputFailed& error) {
     return output_fault(error);
+  } catch (const InvalidName& error) {
+    print_error(error.what());
+    return kExitUsage;
   } catch (const std::bad_alloc&) {
     return harness_fault("out of memory");
   } catch (const std::system_error& error) {
@@ -154,6 +159,21 @@ void occupy_closed_streams() {
       (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
+/// Takes as much stack as is usual, if that is allowed. False: it is too little to work with.
+bool has_stack() {
+  constexpr rlim_t kKiB = 1024;
+  constexpr rlim_t kUsual = 8192 * kKiB;
+  constexpr rlim_t kLeast = 256 * kKiB;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0) return true;
+  limit.rlim_cur = std::max(limit.rlim_cur, std::min(kUsual, limit.rlim_max));
+  (void)setrlimit(RLIMIT_STACK, &limit);
+  if (limit.rlim_cur >= kLeast) return true;
+  print_error(fmt::format("the stack may have {} KiB, and needs {} KiB (ulimit -s)",
+                          limit.rlim_cur / kKiB, kLeast / kKiB));
+  return false;
+}
+
 /// A handler, because ignoring would be inherited by the programs that adapters start.
 extern "C" void kvo_on_closed_pipe(int /*number*/) {}
 
@@ -167,6 +187,7 @@ int kvo::main(int argc, char** argv, std::vector<Subject> subjects,
   (void)std::signal(SIGXFSZ, SIG_IGN);  // a write behind the limit then fails, and says so
   tools::install_crash_guard();
   if (argc > 0) tools::set_program_name(argv[0]);
+  if (!tools::has_stack()) return tools::kExitUsage;
   tools::set_command_words(argc, argv);
   const int status = tools::guarded(argc, argv, std::move(subjects), std::move(contracts));
   try {

@@ -117,6 +117,27 @@ TEST(Kvoracle, RefusesMissingAndBadValues) {
   EXPECT_THAT(bad.err, HasSubstr("Try 'kvoracle trace generate --help'."));
 }
 
+TEST(Kvoracle, NamesFewOfWhatThereIs) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"check", "provder"}, {"mutants", "x"}, {"list", "-c", "x"}, {"check", "--law", "x"}}) {
+    const Finished done = run_kvoracle(words);
+    EXPECT_EQ(done.status, kExitUsage);
+    EXPECT_LT(done.err.find('\n'), 200U) << done.err;
+  }
+}
+
+TEST(Kvoracle, TellsThatTheStackIsTooSmall) {
+  const auto with = [](const std::string& limit) {
+    return run_program({"/bin/bash", "-c",
+                        "ulimit " + limit + "; exec \"$0\" check layered --cases 20",
+                        kvoracle_path()});
+  };
+  const Finished refused = with("-s 64");
+  EXPECT_EQ(refused.status, kExitUsage) << refused.err;
+  EXPECT_EQ(refused.err, "kvoracle: the stack may have 64 KiB, and needs 256 KiB (ulimit -s)\n");
+  EXPECT_EQ(with("-S -s 64").status, kExitConforms) << "it may be raised";
+}
+
 TEST(Kvoracle, TellsThatTheDiskIsFull) {
   for (const char* command : {"list", "trace", "--help"}) {
     std::vector<std::string> arguments{command};

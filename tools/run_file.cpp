@@ -1,17 +1,21 @@
 #include "tools/run_file.hpp"
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <limits>
 #include <utility>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "reference/contract/describe/parse_json.hpp"
 #include "tools/result_file.hpp"
+#include "tools/usage.hpp"
 #include "traces/io/text_source.hpp"
 
 namespace kvo::tools {
@@ -21,6 +25,8 @@ namespace json = boost::json;
 using traces::error_at;
 using traces::TraceError;
 using traces::TraceResult;
+
+constexpr std::string_view kNoJson = "is not JSON";
 
 std::string header_line(const RunHeader& header) {
   json::object line;
@@ -38,21 +44,6 @@ TraceError system_error(const std::string& path) {
   return error_at({path, 0}, "", "", std::strerror(errno));
 }
 
-// What a resumed file holds: its cases, and the bytes up to the end of the last whole line.
-struct Earlier {
-  std::vector<CaseRecord> cases;
-  std::uintmax_t whole_bytes = 0;
-};
-
-// gzip
-bool is_packed(const std::string& path) {
-  std::array<char, 2> magic{};
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             std::fclose);
-  return file && std::fread(magic.data(), 1, magic.size(), file.get()) == magic.size() &&
-         magic == std::array{'\x1f', '\x8b'};
-}
-
 // A histogram that Durations could not have given; nothing if there is none.
 std::optional<std::uint64_t> wrong_bucket(const CaseRecord& record) {
   for (const SubjectRecord& subject : record.subjects)
@@ -63,8 +54,8 @@ std::optional<std::uint64_t> wrong_bucket(const CaseRecord& record) {
   return std::nullopt;
 }
 
-TraceError wrong_field(const traces::TextSource& source, const JsonFault& fault) {
-  return error_at(source.place(), fault.field, fault.value, fault.problem);
+TraceError wrong_field(traces::Place place, const JsonFault& fault) {
+  return error_at(place, fault.field, fault.value, fault.problem);
 }
 
 // The first line, but for the options.
@@ -91,7 +82,7 @@ TraceResult<RunHeader> read_header(const traces::TextSource& source, std::string
   members->erase("options");
   HeaderRecord record;
   JsonFault fault;
-  if (!read_json(read, record, fault)) return wrong_field(source, fault);
+  if (!read_json(read, record, fault)) return wrong_field(source.place(), fault);
   if (record.format_version != kFormatVersion)
     return error_at(source.place(), "format_version", std::to_string(record.format_version),
                     "only " + std::to_string(kFormatVersion) + " is read");
@@ -103,53 +94,65 @@ TraceResult<RunHeader> read_header(const traces::TextSource& source, std::string
   return header;
 }
 
-// The next case; nothing behind the last one, and where the last line is torn.
-TraceResult<std::optional<CaseRecord>> next_case(traces::TextSource& source, std::uint64_t index,
-                                                 bool& torn) {
-  const auto line = source.next_line();
-  if (!line) return line.error();
-  if (!*line) return std::nullopt;
+// Case `index`, of a line without its end.
+TraceResult<CaseRecord> read_case(std::string_view line, traces::Place place, std::uint64_t index) {
   boost::system::error_code no_json;
-  const json::value value = parse_json(**line, no_json);
-  if (no_json) {
-    const std::string text(**line);
-    torn = !source.peek_line() || !*source.peek_line();
-    if (torn) return std::nullopt;
-    return error_at(source.place(), "", text, "is not JSON");
-  }
+  const json::value value = parse_json(line, no_json);
+  if (no_json) return error_at(place, "", line, kNoJson);
   CaseRecord record;
   JsonFault fault;
-  if (!read_json(value, record, fault)) return wrong_field(source, fault);
+  if (!read_json(value, record, fault)) return wrong_field(place, fault);
   if (record.index != index)
-    return error_at(source.place(), "index", std::to_string(record.index),
+    return error_at(place, "index", std::to_string(record.index),
                     "is not the next case, " + std::to_string(index));
   if (const auto bucket = wrong_bucket(record))
-    return error_at(source.place(), "histogram", std::to_string(*bucket),
-                    "no duration is counted so");
+    return error_at(place, "histogram", std::to_string(*bucket), "no duration is counted so");
   return record;
 }
 
-TraceResult<Earlier> read_earlier(const std::string& path, const RunHeader& header) {
-  if (is_packed(path))
-    return error_at({path, 0}, "", "", "is packed: nothing can be appended; unpack it (gunzip)");
-  auto source = traces::TextSource::open(path);
-  if (!source) return source.error();
-  const auto first = source->next_line();
-  if (!first) return first.error();
-  const std::string wanted = header_line(header);
-  if (!*first || **first != wanted)
-    return error_at({path, 1}, "", first->value_or(""), "is not the header of this run");
-  Earlier earlier{.cases = {}, .whole_bytes = wanted.size() + 1};
-  bool torn = false;
-  while (true) {
-    const auto size = source->peek_line();
-    const std::size_t bytes = size && *size ? (*size)->size() + 1 : 0;
-    auto record = next_case(*source, earlier.cases.size(), torn);
-    if (!record) return std::move(record).error();
-    if (!*record) return earlier;
-    earlier.whole_bytes += bytes;
-    earlier.cases.push_back(std::move(**record));
+std::string case_line(const CaseRecord& record) {
+  return json::serialize(write_json(record));
+}
+
+// The next line as it is, with its LF unless the file ends before; empty at the end of the file.
+std::string next_line(std::FILE* file) {
+  std::string line;
+  int c = 0;
+  while (c != '\n' && line.size() <= traces::kMaxLineBytes && (c = getc_unlocked(file)) != EOF)
+    line += static_cast<char>(c);
+  return line;
+}
+
+// Reads the cases of an interrupted run. Returns the size of its whole lines; 0: not even the
+// header is whole. A line that is not, byte for byte, what this program writes is an error: nothing
+// can be appended to another program's file.
+TraceResult<off_t> read_earlier(std::FILE* file, const std::string& path, const std::string& header,
+                                std::vector<CaseRecord>& cases) {
+  std::string line = next_line(file);
+  if (line != header + "\n") {
+    if (header.starts_with(line)) return off_t{0};
+    return error_at({path, 1}, "", line, "is not the header of this run, unpacked");
   }
+  auto whole = static_cast<off_t>(line.size());
+  while (!(line = next_line(file)).empty()) {
+    const traces::Place place{path, cases.size() + 2};
+    if (line.back() != '\n') {
+      const std::string begin = fmt::format(R"({{"index":{},)", cases.size());
+      if ((line.starts_with(begin) || begin.starts_with(line)) &&
+          line.size() <= traces::kMaxLineBytes)
+        return whole;
+      return error_at(place, "", line, "is not the beginning of a case");
+    }
+    auto record = read_case(std::string_view(line).substr(0, line.size() - 1), place, cases.size());
+    if (!record) return std::move(record).error();
+    if (case_line(*record) + "\n" != line)
+      return error_at(place, "", line,
+                      "is not a line as this version writes it (line end, blanks, members)");
+    whole += static_cast<off_t>(line.size());
+    cases.push_back(std::move(*record));
+  }
+  if (std::ferror(file) != 0) return system_error(path);
+  return whole;
 }
 
 // "(RS-4, RS-5)" at the end of an operation's sentence.
@@ -186,10 +189,17 @@ TraceResult<RunRecord> read_run(const std::string& path) {
   if (!header) return std::move(header).error();
   RunRecord run{.header = std::move(*header), .cases = {}};
   while (true) {
-    auto record = next_case(*source, run.cases.size(), run.torn);
+    const auto line = source->next_line();
+    if (!line) return line.error();
+    if (!*line) return run;
+    auto record = read_case(**line, source->place(), run.cases.size());
+    if (!record && record.error().message == kNoJson) {
+      const auto more = source->peek_line();
+      run.torn = !more || !*more;
+      if (run.torn) return run;
+    }
     if (!record) return std::move(record).error();
-    if (!*record) return run;
-    run.cases.push_back(std::move(**record));
+    run.cases.push_back(std::move(*record));
   }
 }
 
@@ -250,41 +260,57 @@ CaseRecord record_of(std::uint64_t index, const CaseResult& result) {
   return record;
 }
 
+void RunFile::Close::operator()(std::FILE* file) const {
+  (void)flock(fileno(file), LOCK_UN);  // a process that a subject left behind may have it open, too
+  (void)std::fclose(file);
+}
+
 TraceResult<RunFile> RunFile::open(const std::string& path, const RunHeader& header,
                                    Existing existing) {
   RunFile run;
   run.path_ = path;
   std::error_code none;
-  const bool regular = std::filesystem::is_regular_file(path, none);
-  const bool content = regular && std::filesystem::file_size(path, none) > 0;
-  if (content && existing == Existing::kRefused)
-    return error_at({path, 0}, "", "",
-                    "is there already: --resume goes on with it, --overwrite begins anew");
-  if (existing == Existing::kResumed && !regular && std::filesystem::exists(path, none))
+  const bool regular =
+      !std::filesystem::exists(path, none) || std::filesystem::is_regular_file(path, none);
+  if (existing == Existing::kResumed && !regular)
     return error_at({path, 0}, "", "", "is no file that could be resumed");
-  const bool going_on = content && existing == Existing::kResumed;
-  if (going_on) {
-    auto earlier = read_earlier(path, header);
-    if (!earlier) return std::move(earlier).error();
-    if (earlier->whole_bytes > std::filesystem::file_size(path, none)) {
-      // The last line reads well but its end is missing: it is written once more.
-      const CaseRecord last = std::move(earlier->cases.back());
-      earlier->cases.pop_back();
-      earlier->whole_bytes -= json::serialize(write_json(last)).size() + 1;
-    }
-    std::filesystem::resize_file(path, earlier->whole_bytes, none);
-    if (none) return error_at({path, 0}, "", "", none.message());
-    run.earlier_ = std::move(earlier->cases);
-  }
-  run.file_.reset(std::fopen(path.c_str(), going_on ? "ab" : "wb"));
+  constexpr mode_t kMode = 0666;
+  const int flags = O_APPEND | O_CLOEXEC | (regular ? O_RDWR | O_CREAT : O_WRONLY);
+  const int descriptor = ::open(path.c_str(), flags, kMode);  // NOLINT: of POSIX
+  if (descriptor < 0) return system_error(path);
+  run.file_.reset(fdopen(descriptor, regular ? "a+b" : "ab"));
   if (!run.file_) return system_error(path);
-  if (!going_on)
+  off_t whole = 0;
+  if (regular) {
+    if (const auto locked = lock_or_refuse(descriptor, path); !locked) return locked.error();
+    if (existing == Existing::kRefused && std::filesystem::file_size(path, none) > 0)
+      return error_at({path, 0}, "", "",
+                      "is there already: --resume goes on with it, --overwrite begins anew");
+    if (existing == Existing::kResumed) {
+      std::rewind(run.file_.get());
+      const auto read = read_earlier(run.file_.get(), path, header_line(header), run.earlier_);
+      if (!read) return read.error();
+      whole = *read;
+    }
+    if (ftruncate(descriptor, whole) != 0 || std::fseek(run.file_.get(), 0, SEEK_END) != 0)
+      return system_error(path);
+  }
+  if (whole == 0)
     if (const auto written = run.write_line(header_line(header)); !written) return written.error();
   return run;
 }
 
 TraceResult<void> RunFile::append(const CaseRecord& record) {
-  return write_line(json::serialize(write_json(record)));
+  return write_line(case_line(record));
+}
+
+TraceResult<void> RunFile::finish() const {
+  struct stat opened {};
+  struct stat there {};
+  if (fstat(fileno(file_.get()), &opened) == 0 && stat(path_.c_str(), &there) == 0 &&
+      opened.st_dev == there.st_dev && opened.st_ino == there.st_ino)
+    return {};
+  return error_at({path_, 0}, "", "", "was removed or replaced while the cases were written to it");
 }
 
 TraceResult<void> RunFile::write_line(const std::string& line) {

@@ -131,10 +131,12 @@ struct RunRecord {
 class RunFile {
  public:
   enum class Existing : std::uint8_t { kRefused, kResumed, kReplaced };
-  /// Begins a new file, or with kResumed goes on with what stands there.
-  /// Errors   the path cannot be written; kRefused: a file with content is there; kResumed: no
-  ///          regular file, a packed one, another run's header, or lines that are not the cases
-  ///          0, 1, ... in order. An existing file is then left as it was.
+  /// Begins a new file, or with kResumed continues the file at `path`, without a last line that is
+  /// not whole. The file is locked as long as this object lives.
+  /// Errors   the path cannot be written; another process has the lock; kRefused: a file with
+  ///          content is there; kResumed: no regular file, another run's header, or lines that are
+  ///          not, byte for byte, the cases 0, 1, ... as this program writes them. An existing file
+  ///          is then left as it was.
   [[nodiscard]] static traces::TraceResult<RunFile> open(const std::string& path,
                                                          const RunHeader& header,
                                                          Existing existing);
@@ -145,10 +147,13 @@ class RunFile {
   /// Appends one case and flushes it.
   /// Errors   the system's: no space left, ...
   [[nodiscard]] traces::TraceResult<void> append(const CaseRecord& record);
+  /// To be called after the last case.
+  /// Errors   the file was removed, or another one has its name.
+  [[nodiscard]] traces::TraceResult<void> finish() const;
 
  private:
   struct Close {
-    void operator()(std::FILE* file) const { (void)std::fclose(file); }
+    void operator()(std::FILE* file) const;
   };
   traces::TraceResult<void> write_line(const std::string& line);
 

@@ -3,11 +3,9 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 #include "tools/console.hpp"
-#include "tools/program_name.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -27,7 +25,14 @@ std::vector<const Subject*> meant_by(const Contracts& contracts, const std::stri
         meant.push_back(contracts.find_subject(mutant.subject.name()));
   if (meant.empty())
     if (const Subject* composed = contracts.find_subject(word)) meant.push_back(composed);
-  if (meant.empty()) throw no_such_subject(contracts, word);
+  if (meant.empty()) {
+    std::vector<std::string> names;
+    if (has_variant(word)) {
+      for (const Subject* subject : contracts.subjects()) names.push_back(subject->name());
+      for (const Mutant& mutant : contracts.mutants()) names.push_back(mutant.subject.name());
+    }
+    throw unknown_word("subject", word, kind_words(contracts), names);
+  }
   return meant;
 }
 
@@ -74,23 +79,13 @@ bool means_references(const Contracts& contracts, const std::vector<std::string>
          });
 }
 
-UsageError no_such_subject(const Contracts& contracts, const std::string& word) {
-  std::vector<std::string> kinds;
+std::vector<std::string> kind_words(const Contracts& contracts) {
+  std::vector<std::string> words;
   for (const CacheKind* kind : contracts.kinds()) {
-    if (std::ranges::find(kinds, kind->contract) == kinds.end()) kinds.emplace_back(kind->contract);
-    kinds.push_back(kind->name());
+    if (std::ranges::find(words, kind->contract) == words.end()) words.emplace_back(kind->contract);
+    words.push_back(kind->name());
   }
-  std::vector<std::string> near = kinds;
-  if (has_variant(word)) {
-    for (const Subject* subject : contracts.subjects()) near.push_back(subject->name());
-    for (const Mutant& mutant : contracts.mutants()) near.push_back(mutant.subject.name());
-  }
-  const std::string hint = did_you_mean(word.substr(0, word.find_first_of("*?[")), near);
-  const std::string text = fmt::format(
-      "no contract, cache or subject is named '{}'{} There are: {}; {} "
-      "list shows all subjects",
-      printable(word), hint.empty() ? "." : hint, fmt::join(kinds, ", "), program_name());
-  return UsageError{text};
+  return words;
 }
 
 std::vector<Comparison> select_subjects(const Contracts& contracts,

@@ -30,8 +30,8 @@ namespace kvo::tools {
 [[nodiscard]] bool means_references(const Contracts& contracts,
                                     const std::vector<std::string>& words);
 
-/// The error for a word that means none of the subjects, naming near ones.
-[[nodiscard]] UsageError no_such_subject(const Contracts& contracts, const std::string& word);
+/// The names of all contracts, and of their caches.
+[[nodiscard]] std::vector<std::string> kind_words(const Contracts& contracts);
 
 /// The names of all subjects of some comparisons, references included, in order.
 [[nodiscard]] std::vector<std::string> subject_names(const std::vector<Comparison>& comparisons);

@@ -33,6 +33,10 @@ T must(traces::TraceResult<T> result) {
   if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
+/// Locks the open file or folder `path` against other processes of this command.
+/// Errors   another process has the lock, or there are no locks there.
+[[nodiscard]] traces::TraceResult<void> lock_or_refuse(int descriptor, const std::string& path);
+
 /// Changed, added, left out and swapped neighbouring letters that lead from one word to the other.
 [[nodiscard]] std::size_t edit_distance(std::string_view from, std::string_view to);
 
@@ -43,8 +47,10 @@ T must(traces::TraceResult<T> result) {
 /// "; did you mean 'provider'?", or nothing.
 [[nodiscard]] std::string did_you_mean(std::string_view word, std::span<const std::string> known);
 
-/// "unknown contract 'provder'; did you mean 'provider'? There are: layered, provider"
+/// "unknown contract 'provder'; did you mean 'provider'? There are: layered, provider". Of many
+/// known words the first ones are shown. `others` are only suggested.
 [[nodiscard]] UsageError unknown_word(std::string_view what, std::string_view word,
-                                      std::span<const std::string> known);
+                                      std::span<const std::string> known,
+                                      std::span<const std::string> others = {});
 
 }  // namespace kvo::tools

@@ -1,5 +1,6 @@
 #include "tools/usage.hpp"
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,18 @@ TEST(UnknownWord, NamesWhatThereIs) {
                "positional, block_pool");
   EXPECT_STREQ(unknown_word("contract", "x", kKnown).what(),
                "unknown contract 'x'. There are: layered, provider, positional, block_pool");
+}
+
+TEST(UnknownWord, NamesFewOfMany) {
+  std::vector<std::string> many;
+  for (int i = 0; i < 300; ++i) many.push_back("name" + std::to_string(i));
+  EXPECT_STREQ(unknown_word("law", "x", std::span(many).first(2)).what(),
+               "unknown law 'x'. There are: name0, name1");
+  const std::string text = unknown_word("contract", "nane7" + std::string(5'000, 'x'), many).what();
+  EXPECT_LT(text.size(), 200U) << text;
+  EXPECT_TRUE(text.ends_with(", ... (300; kvoracle list)")) << text;
+  EXPECT_NE(std::string(unknown_word("contract", "nane7", many).what()).find("mean 'name7'"),
+            std::string::npos);
 }
 
 TEST(Must, GivesTheValueOrThrowsTheErrorsText) {

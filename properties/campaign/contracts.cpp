@@ -1,9 +1,12 @@
 #include "properties/campaign/contracts.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
 #include <span>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "properties/campaign/laws.hpp"
 #include "properties/runner/run_case.hpp"
@@ -68,6 +71,19 @@ class JoinedLaw final : public Law {
   const Law& other_;
 };
 
+void check_name(std::string_view what, std::string_view name, bool composed = false) {
+  constexpr std::size_t kMost = 100;
+  constexpr std::size_t kMostComposed = 500;
+  const auto allowed = [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view(composed ? "._-+:/@" : "._-+:").find(c) != std::string_view::npos;
+  };
+  const std::size_t most = composed ? kMostComposed : kMost;
+  if (!name.empty() && name.size() <= most && std::ranges::all_of(name, allowed)) return;
+  throw InvalidName(fmt::format("{} '{}': a name is 1 to {} of letters, digits and . _ - + :", what,
+                                traces::excerpt(name), most));
+}
+
 }  // namespace
 
 Contracts::Contracts(std::vector<ContractRow> rows, std::vector<Subject> more,
@@ -91,6 +107,14 @@ Contracts::Contracts(std::vector<ContractRow> rows, std::vector<Subject> more,
       listed_.push_back(&subjects_.emplace_back(std::move(subject)));
     }
   }
+  for (const CacheKind* kind : kinds_) {
+    check_name("contract", kind->contract);
+    check_name("cache", kind->cache);
+  }
+  for (const Subject& subject : subjects_)
+    check_name("subject", subject.variant, subject.inside != nullptr);
+  for (const Mutant& mutant : mutants_)
+    check_name("mutant", mutant.subject.variant, mutant.subject.inside != nullptr);
   compose();
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,12 +48,19 @@ struct ContractRow {
   bool guest = false;  ///< none of this tree's; so are its subjects
 };
 
+/// A name that is not allowed: it would garble tables, commands or file names.
+class InvalidName : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+};
+
 /// All that a program knows: contracts, cache kinds, subjects, laws, mutants. Does not change.
 class Contracts {
  public:
   /// `more`: subjects beside those of the rows, for instance caches of one's own. Their kinds must
   /// be those of the rows. `card` opens the card of this machine; null: there are no subjects over
   /// one.
+  /// Throws  InvalidName: of a contract, a cache or a variant.
   explicit Contracts(std::vector<ContractRow> rows, std::vector<Subject> more = {},
                      const OpenDevice& card = nullptr);
   Contracts(const Contracts&) = delete;

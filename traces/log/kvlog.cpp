@@ -113,7 +113,10 @@ TraceResult<void> LogReader::fetch() {
   if (!text) return text.error();
   if (!*text) return {};
   boost::system::error_code failure;
-  json::value value = parse_json(**text, failure);
+  std::optional<std::string> twice;
+  json::value value = parse_json(**text, failure, &twice);
+  if (twice)
+    return error_at(source_.place(), "", "", "member '" + excerpt(*twice) + "' is there twice");
   if (failure) return error_at(source_.place(), "", **text, "is not JSON: " + failure.message());
   if (!value.is_object()) return error_at(source_.place(), "", **text, "is not a JSON object");
   line_ = std::move(value.get_object());

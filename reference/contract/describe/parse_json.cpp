@@ -1,8 +1,11 @@
 #include "reference/contract/describe/parse_json.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <boost/json/basic_parser_impl.hpp>
 
@@ -25,7 +28,15 @@ struct Builder {
   bool on_document_begin(Failure& /*ec*/) { return true; }
   bool on_document_end(Failure& /*ec*/) { return true; }
   bool on_object_begin(Failure& /*ec*/) { return true; }
-  bool on_object_end(std::size_t n, Failure& /*ec*/) {
+  bool on_object_end(std::size_t n, Failure& ec) {
+    const auto own = keys.end() - static_cast<std::ptrdiff_t>(n);
+    std::sort(own, keys.end());
+    if (const auto first = std::adjacent_find(own, keys.end()); first != keys.end()) {
+      twice = *first;
+      ec = json::error::syntax;
+      return false;
+    }
+    keys.erase(own, keys.end());
     stack.push_object(n);
     return true;
   }
@@ -35,10 +46,13 @@ struct Builder {
     return true;
   }
   bool on_key_part(Text part, std::size_t /*n*/, Failure& /*ec*/) {
+    key.append(part.data(), part.size());
     stack.push_chars(part);
     return true;
   }
   bool on_key(Text part, std::size_t /*n*/, Failure& /*ec*/) {
+    key.append(part.data(), part.size());
+    keys.push_back(std::exchange(key, {}));
     stack.push_key(part);
     return true;
   }
@@ -86,16 +100,20 @@ struct Builder {
   bool on_comment(Text /*part*/, Failure& /*ec*/) { return true; }
 
   json::value_stack stack;
-  std::string number;  // as far as it was read
+  std::string number;             // as far as it was read
+  std::string key;                // the same
+  std::vector<std::string> keys;  // of the objects that are not read to their end
+  std::optional<std::string> twice;
 };
 
 }  // namespace
 
-json::value parse_json(std::string_view text, Failure& failure) {
+json::value parse_json(std::string_view text, Failure& failure, std::optional<std::string>* twice) {
   json::basic_parser<Builder> parser(json::parse_options{});
   parser.handler().stack.reset();
   const std::size_t read = parser.write_some(false, text.data(), text.size(), failure);
   if (!failure && read < text.size()) failure = json::error::extra_data;
+  if (failure && twice != nullptr) *twice = parser.handler().twice;
   if (failure) return nullptr;
   return parser.handler().stack.release();
 }

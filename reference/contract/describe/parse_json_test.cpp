@@ -5,7 +5,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -39,7 +42,8 @@ TEST(ParseJson, ReadsEveryDoubleToTheLastBit) {
 TEST(ParseJson, ReadsDocumentsAsBoostDoes) {
   for (const char* text :
        {"{}", "[]", " {\"a\":[1,-2,18446744073709551615,true,false,null,\"x\\n\\u00e9\"]} \n",
-        "{\"a\":1,\"a\":2}", "\"text\"", "1e5", "-0.5", "[1.5,[2.25,{\"b\":{}}]]", "1e-400"})
+        "{\"a\":1,\"A\":2,\"b\":{\"a\":3}}", "\"text\"", "1e5", "-0.5", "[1.5,[2.25,{\"b\":{}}]]",
+        "1e-400"})
     EXPECT_EQ(read(text), json::parse(text)) << text;
 }
 
@@ -53,6 +57,23 @@ TEST(ParseJson, RefusesWhatBoostRefuses) {
     (void)json::parse(text, boosts);
     EXPECT_TRUE(failure) << text;
     EXPECT_EQ(failure, boosts) << text;
+  }
+}
+
+TEST(ParseJson, RefusesAMemberThatIsThereTwice) {
+  std::string many;
+  for (int i = 0; i < 50; ++i) many += "\"m" + std::to_string(i) + "\":0,";
+  for (const auto& [text, name] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"ret":{"cache":5},"ret":{"cache":0}})", "ret"},
+           {R"([1,{"a":1,"b":{"a":2,"c":3,"\u0063":4}}])", "c"},
+           {R"({"a\n":1,"b":2,"a\u000a":3})", "a\n"},
+           {R"({"":1,"":2})", ""},
+           {"{" + many + "\"m7\":1}", "m7"}}) {
+    boost::system::error_code failure;
+    std::optional<std::string> twice;
+    EXPECT_TRUE(parse_json(text, failure, &twice).is_null());
+    EXPECT_TRUE(failure) << text;
+    EXPECT_EQ(twice, name) << text;
   }
 }
 
