@@ -14,14 +14,12 @@ namespace kvo::tools {
 std::vector<std::string> backtrace_lines(const std::vector<std::uint64_t>& frames) {
   constexpr std::size_t kMostName = 200;
   std::vector<std::string> lines;
-  for (const std::uint64_t address : frames) {
+  constexpr std::size_t kOfHandler = 2;  // it, and what calls it
+  for (std::size_t i = kOfHandler; i < frames.size(); ++i) {
+    const std::uint64_t address = frames[i];
     const boost::stacktrace::frame frame(
         reinterpret_cast<boost::stacktrace::frame::native_frame_ptr_t>(address));  // NOLINT
     std::string name = frame.name();
-    if (name.find("kvo_on_crash") != std::string::npos || name == "__restore_rt") {
-      lines.clear();  // what is below is the handler's
-      continue;
-    }
     if (name.find("kvo::Lockstep::") != std::string::npos) break;
     if (name.size() > kMostName) name = name.substr(0, kMostName) + "...";
     if (name.empty()) name = fmt::format("{:#x}", address);

@@ -106,11 +106,17 @@ class Isolation {
   void run_subject(const Subject& subject) {
     Journal own;
     Part part = part_of(&subject, subject, own);
-    if (used_up(part.verdict) && !baseline_used_up_ && plan_.baseline != nullptr) {
-      part.verdict.outcome = Outcome::kBroken;
-      part.verdict.reason += "; the baseline alone does not";
-    }
+    fault_if_used_up(part.verdict, subject);
     add(std::move(part), subject, own);
+  }
+
+  // Where the baseline has memory enough for the case.
+  void fault_if_used_up(Verdict& verdict, const Subject& subject) const {
+    if (!used_up(verdict) || baseline_used_up_ || plan_.baseline == nullptr ||
+        plan_.baseline == &subject)
+      return;
+    verdict.outcome = Outcome::kBroken;
+    verdict.reason += "; the baseline alone does not";
   }
 
   // In a process of its own; the baseline alone where `subject` is null.
@@ -168,7 +174,9 @@ class Isolation {
     const Limits attempt =
         hung ? attempt_limits(limits_, kHungAttemptSilence) : attempt_limits(limits_);
     const auto judge = [&](const CasePlan& tried, const Subject& one, const Script& candidate) {
-      return run_script_isolated(tried, one, candidate, attempt);
+      Verdict verdict = run_script_isolated(tried, one, candidate, attempt);
+      if (&one == &subject) fault_if_used_up(verdict, subject);
+      return verdict;
     };
     Smaller smaller =
         smaller_case(plan_, subject, script,
@@ -187,7 +195,8 @@ class Isolation {
   // answers lead to the same operations.
   [[nodiscard]] Script script_of(const Journal& journal, const Verdict& verdict) const {
     if (verdict.op == "open") return {};
-    const bool whole = plan_.law->needs_whole_script() || verdict.op == "unknown";
+    const bool whole =
+        plan_.law->needs_whole_script() || verdict.op == "unknown" || verdict.op == no_memory().op;
     const std::size_t needed = verdict.op_index + (verdict.op == "close" ? 0 : 1);
     Script script = journal.script(*plan_.kind, plan_.setup);
     if (plan_.baseline != nullptr && (whole ? script.empty() : script.size() < needed))
@@ -289,7 +298,7 @@ Verdict verdict_of(const Death& death, const Subject& subject, const std::string
   if (!baseline_dies.empty()) {
     verdict.outcome = Outcome::kVacuous;
     verdict.reason = "the baseline " + baseline_dies;
-  } else if (death.subject != &subject && death.subject != nullptr) {
+  } else if (death.subject != &subject && death.subject != nullptr && !death.late) {
     verdict.reason += " while another subject was at work in its process";
   }
   return verdict;

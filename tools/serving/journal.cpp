@@ -14,8 +14,9 @@
 namespace kvo::tools {
 namespace {
 
-constexpr std::size_t kBytes = std::size_t{1} << 30U;  // of addresses; pages come as they are used
-bool closed = false;                                   // NOLINT: one a process
+constexpr std::size_t kBytes = std::size_t{256}
+                               << 20U;  // of addresses; pages come as they are used
+bool closed = false;                    // NOLINT: one a process
 
 }  // namespace
 

@@ -68,7 +68,8 @@ class Pool {
     } else if (!worker.process) {
       worker.process = std::make_unique<Process>(
           [this](std::string_view text) {
-            return answered([&] { return work_.answer(std::stoull(std::string(text))); });
+            return answered([&] { return work_.answer(std::stoull(std::string(text))); },
+                            Message::Kind::kAgain);
           },
           limits_);
     }

@@ -183,15 +183,20 @@ Process::State Process::dies(const std::string& how, bool hung) {
   pid_ = -1;
   constexpr int kReads = 64;  // a pipe holds less
   for (int i = 0; i < kReads; ++i) read_errors();
-  const int signal = page_->signal.load();
+  // A handler may hang before the process can die of its signal. Nothing else in the page is
+  // certain.
+  const bool by_signal = end.si_code != CLD_EXITED && by_itself;
+  const int noted = page_->signal.load();
+  const int signal = hung || (by_signal && noted == end.si_status) ? noted : 0;
   Death death{.how = !how.empty() ? how : how_it_ended(end),
               .subject = page_->pulse.subject.load(),
               .op = page_->pulse.op.load(),
               .op_index = page_->pulse.op_index.load(),
               .hung = hung && signal == 0,
+              .late = !how.empty() && !hung,
               .killed = by_itself && end.si_code != CLD_EXITED && end.si_status == SIGKILL,
               .report = sanitizer_report(error_text_)};
-  if (signal != 0) {
+  if (signal > 0 && signal < NSIG) {
     death.how = signal_text(signal);
     const std::uint64_t count =
         std::min<std::uint64_t>(page_->frame_count.load(), SharedPage::kMostFrames);
@@ -238,10 +243,10 @@ Process::State Process::look() {
   // One request has one answer.
   if (taken == Framing::Taken::kMessage && received_.empty()) return State::kAnswered;
   if (taken != Framing::Taken::kNothingYet) return dies("wrote to the answer pipe of its process");
-  if (ended) return dies();
+  if (ended && !page_->mute) return dies();
   const auto now = Clock::now();
   if (!open && !closed_) closed_ = now;
-  if (closed_ && now - *closed_ > kGrace)
+  if (ended || (closed_ && now - *closed_ > kGrace))
     return dies("closed the answer pipe of its process, or became another program");
   const std::uint64_t beats = page_->pulse.beats.load();
   if (beats != beats_ || received_.size() != before) last_beat_ = now;
@@ -297,7 +302,7 @@ Interruptible::~Interruptible() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) (void)std::signal(number, SIG_DFL);
 }
 
-Message answered(const std::function<Message()>& make) {
+Message answered(const std::function<Message()>& make, Message::Kind no_memory) {
   try {
     return make();
   } catch (const FileError& error) {
@@ -305,7 +310,7 @@ Message answered(const std::function<Message()>& make) {
   } catch (const UsageError& error) {
     return {Message::Kind::kUsageFault, error.what()};
   } catch (const std::bad_alloc&) {
-    return {Message::Kind::kFileFault, "a case needs more memory than it may have (--case-memory)"};
+    return {no_memory, "a case needs more memory than it may have (--case-memory)"};
   } catch (const std::exception& error) {
     return {Message::Kind::kFault, error.what()};
   }

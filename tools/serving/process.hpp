@@ -43,6 +43,7 @@ struct Death {
   std::uint64_t op_index = 0;        ///< its number, from 0
   std::string thread_of = {};        ///< whose thread it was; empty: the process's own
   bool hung = false;                 ///< it was ended for its silence
+  bool late = false;                 ///< found after the operation that is guilty may have ended
   bool killed = false;               ///< by SIGKILL, and not by us
   std::vector<std::uint64_t> frames = {};  ///< of the crash, innermost first
   std::string report = {};                 ///< of a sanitizer, from its standard error
@@ -52,6 +53,7 @@ struct Death {
 struct SharedPage {
   static constexpr std::size_t kMostFrames = 32;
   Pulse pulse = {};
+  std::atomic<bool> mute = false;       ///< it has an answer, and no pipe to write it to
   std::atomic<int> signal = 0;          ///< of which it crashes
   std::atomic<bool> elsewhere = false;  ///< the crash is in a thread that a subject started
   std::atomic<std::uint64_t> frame_count = 0;
@@ -132,8 +134,9 @@ class Interruptible {
 /// Ends what subjects have started and left behind.
 void end_strays();
 
-/// What `make` gives as a message: exceptions become faults.
-[[nodiscard]] Message answered(const std::function<Message()>& make);
+/// What `make` gives as a message: exceptions become faults, std::bad_alloc the kind `no_memory`.
+[[nodiscard]] Message answered(const std::function<Message()>& make,
+                               Message::Kind no_memory = Message::Kind::kFileFault);
 /// Throws what a message says of a fault.
 void throw_fault(const Message& message);
 

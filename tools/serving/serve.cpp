@@ -181,7 +181,10 @@ void write_all(int file, const std::string& bytes) {
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t wrote = write(file, bytes.data() + done, bytes.size() - done);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) _exit(0);
+    if (wrote <= 0) {
+      shared_page->mute = true;
+      _exit(0);
+    }
     done += static_cast<std::size_t>(wrote);
   }
 }

@@ -6,11 +6,12 @@
 #include <string_view>
 #include <system_error>
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "tools/in_child.hpp"
 #include "tools/kvo_main.hpp"
 
 // What a sanitizer complains of must not look like a verdict: its usual status is 1. Memory that is
@@ -66,18 +67,27 @@ std::uint64_t peak_bytes(int whose) {
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
 
+// A process closes its parent's files, and opens this one of them again.
+void write_to(int file, int stream) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", getppid(), file);
+  const int own = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  (void)dup2(own, stream);
+  (void)close(own);
+}
+
 // In the process.
-std::string answered(std::string_view text, int out, int err) {
+Message answer(std::string_view text, int out, int err) {
   auto request = unpacked<Request>(std::string(text));
   std::vector<char*> argv;
   for (std::string& word : request.words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  (void)dup2(out, STDOUT_FILENO);
-  (void)dup2(err, STDERR_FILENO);
+  write_to(out, STDOUT_FILENO);
+  write_to(err, STDERR_FILENO);
   (void)alarm(request.most_seconds);
   const int status = kvo::main(static_cast<int>(request.words.size()), argv.data());
   (void)alarm(0);
-  return packed(Answer{status, std::max(peak_bytes(RUSAGE_SELF), peak_bytes(RUSAGE_CHILDREN))});
+  return {Message::Kind::kAnswer,
+          packed(Answer{status, std::max(peak_bytes(RUSAGE_SELF), peak_bytes(RUSAGE_CHILDREN))})};
 }
 
 }  // namespace
@@ -93,17 +103,17 @@ Forked ForkedMain::run(const std::vector<std::string>& arguments, unsigned most_
   empty(out_);
   empty(err_);
   if (!child_)
-    child_ = std::make_unique<Child>(
-        [this](std::string_view request) { return answered(request, out_, err_); },
-        ChildLimits{.silence = {}, .memory_bytes = 0});
+    child_ = std::make_unique<Process>(
+        [this](std::string_view request) { return answer(request, out_, err_); },
+        Limits{.silence = {}, .memory_bytes = 0});
   Request request{.words = {"kvoracle"}, .most_seconds = most_seconds};
   request.words.insert(request.words.end(), arguments.begin(), arguments.end());
   child_->ask(packed(request));
   Forked forked;
-  if (child_->wait() == Child::State::kAnswered) {
-    const auto answer = unpacked<Answer>(child_->take_answer());
-    forked.status = answer.status;
-    forked.peak_bytes = answer.peak_bytes;
+  if (child_->wait() == Process::State::kAnswered) {
+    const auto ended = unpacked<Answer>(child_->take_answer().text);
+    forked.status = ended.status;
+    forked.peak_bytes = ended.peak_bytes;
   } else {
     forked.death = child_->death().how;
     child_.reset();

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/child.hpp"
+#include "tools/serving/process.hpp"
 
 namespace kvo::tools {
 
@@ -38,7 +38,7 @@ class ForkedMain {
  private:
   int out_;
   int err_;
-  std::unique_ptr<Child> child_;
+  std::unique_ptr<Process> child_;
 };
 
 }  // namespace kvo::tools
