@@ -19,18 +19,18 @@
 namespace kvo::tools {
 namespace {
 
-// Asks for another process where memory was used up: this one may have none left.
-Message answer_of(std::uint64_t index, const CasePlan& plan, std::uint64_t attempts) {
-  const CaseResult result = run_case(plan, {.attempts = attempts});
+// Asks for another process where memory is lacking: others may have used up that of this one.
+Message answer_of(std::uint64_t index, const CasePlan& plan, std::uint64_t attempts,
+                  bool isolated) {
+  const CaseResult result = run_case(plan, {.attempts = attempts, .without_memory = !isolated});
   CaseAnswer answer{.record = record_of(index, result)};
-  bool used_up = false;
+  bool again = false;
   for (std::size_t i = 0; i < result.subjects.size(); ++i) {
     const SubjectResult& subject = result.subjects[i];
-    used_up = used_up || (subject.verdict.outcome == Outcome::kOutOfMemory &&
-                          subject.verdict.reason == kNeedsMemory);
+    again = again || subject.verdict.lacks_memory();
     if (subject.repro) answer.add(i, *subject.repro);
   }
-  return {used_up ? Message::Kind::kAgain : Message::Kind::kAnswer, packed(answer)};
+  return {again ? Message::Kind::kAgain : Message::Kind::kAnswer, packed(answer)};
 }
 
 /// Puts what the processes answered into files and words.
@@ -134,7 +134,7 @@ Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
   if (options.cases != CampaignOptions::kEndless) total = options.cases;
   Progress progress("cases", total, options.seconds);
   const auto answer = [&](std::uint64_t index) {
-    return answer_of(index, taking.plan(index), options.shrink_attempts);
+    return answer_of(index, taking.plan(index), options.shrink_attempts, options.limits.isolated);
   };
   const auto isolated = [&](std::uint64_t index, const Death* first) {
     return packed(run_case_isolated(index, taking.plan(index), options.shrink_attempts,

@@ -200,10 +200,18 @@ class RecordedCases {
     Limits limits = arguments_.limits;
     limits.quiet = true;
     if (told_pulse != nullptr) tell(subject, 0);
-    return in_process<ConformRecord>(limits, [&] {
+    return in_process<ConformRecord>(limits, [&]() -> ConformRecord {
       begun_ = false;
-      return *conform(index,
-                      [&](const CacheKind&) { return std::vector<const Subject*>{&subject}; });
+      const auto only = [&](const CacheKind&) { return std::vector<const Subject*>{&subject}; };
+      try {
+        return *conform(index, only);
+      } catch (const std::bad_alloc&) {
+        free_reserve();
+        const SubjectRecord judged{.subject = subject.name(),
+                                   .outcome = Outcome::kOutOfMemory,
+                                   .problem = kNeedsMemory};
+        return {.answer = {.record = {.subjects = {judged}}}};
+      }
     });
   }
 
@@ -283,7 +291,7 @@ int run_conform(const Contracts& contracts, const ConformArguments& arguments) {
   const auto answer = [&](std::uint64_t index) {
     const auto conformed = cases.conform(index);
     if (!conformed) return Message{Message::Kind::kAnswer, {}};
-    const bool again = std::ranges::any_of(conformed->answer.record.subjects, used_up);
+    const bool again = std::ranges::any_of(conformed->answer.record.subjects, lacks_memory);
     return Message{again ? Message::Kind::kAgain : Message::Kind::kAnswer, packed(*conformed)};
   };
   const auto isolated = [&](std::uint64_t index, const Death* first) {

@@ -61,6 +61,11 @@ std::string Verdict::symptom() const {
   return signature();
 }
 
+bool Verdict::lacks_memory() const {
+  return (outcome == Outcome::kOutOfMemory && reason == kNeedsMemory) ||
+         (differs_in_error() && difference.got.starts_with("out_of_memory"));
+}
+
 void Evidence::add(const Evidence& more) {
   compared += more.compared;
   judged += more.judged;

@@ -20,7 +20,7 @@ struct Pulse {
   std::atomic<const OpKind*> op = nullptr;        ///< its operation; null: it is opened or closed
   std::atomic<std::uint64_t> op_index = 0;        ///< number of that operation, from 0
   std::atomic<std::uint64_t> beats = 0;           ///< grows with each operation of each subject
-  std::atomic<bool> guest = false;  ///< a subject from outside this tree was opened
+  std::atomic<bool> guest = false;                ///< a subject from outside this tree was opened
   /// Name of the subject that started a thread last, ended by a zero.
   std::array<char, 128> thread_starter = {};
 };

@@ -297,6 +297,7 @@ CaseResult run_case(const CasePlan& plan, const ShrinkOptions& shrink) {
         SubjectResult{judgement.subject->name(), judgement.verdict, judgement.evidence,
                       std::move(judgement.timings)});
     if (!judgement.verdict.failed()) continue;
+    if (judgement.verdict.lacks_memory() && !shrink.without_memory) continue;
     CasePlan guilty = plan;
     if (const auto number = failing.find(judgement.subject); number != failing.end()) {
       guilty.setup = in_schedule(plan.setup, number->second);

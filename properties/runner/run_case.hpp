@@ -88,6 +88,7 @@ struct CaseResult {
 /// How a failing script is made smaller.
 struct ShrinkOptions {
   std::uint64_t attempts = 20'000;  ///< most scripts to run; 0 keeps the script as it is
+  bool without_memory = true;       ///< false: not of a subject that lacks memory
   /// Whoever expects the subject to end the process judges in another one.
   std::function<Verdict(const CasePlan&, const Subject&, const Script&)> judge = run_script;
 };

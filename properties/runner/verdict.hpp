@@ -48,6 +48,9 @@ struct Verdict {
   [[nodiscard]] bool differs_in_error() const {
     return outcome == Outcome::kMismatch && difference.place == "error";
   }
+  /// Whether there was too little memory: in a process that others used before, that may be their
+  /// doing.
+  [[nodiscard]] bool lacks_memory() const;
 };
 BOOST_DESCRIBE_STRUCT(Verdict, (), (outcome, op_index, op, difference, reason, choices))
 

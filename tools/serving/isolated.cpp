@@ -98,10 +98,12 @@ class Isolation {
 
  private:
   void run_baseline(bool judged) {
-    Part part = part_of(judged ? plan_.baseline : nullptr, *plan_.baseline, script_);
+    const Journal journal;
+    Part part = part_of(judged ? plan_.baseline : nullptr, *plan_.baseline, journal);
+    script_ = journal.script(*plan_.kind, plan_.setup);
     if (part.verdict.outcome == Outcome::kDied) baseline_dies_ = part.verdict.reason;
     baseline_used_up_ = used_up(part.verdict);
-    add(std::move(part), *plan_.baseline, script_);
+    add(std::move(part), *plan_.baseline, journal);
   }
   void run_subject(const Subject& subject) {
     Journal own;
@@ -134,6 +136,7 @@ class Isolation {
           if (used_up(one.verdict)) part.verdict = one.verdict;
         return part;
       } catch (const std::bad_alloc&) {
+        free_reserve();
         return {.verdict = no_memory()};
       }
     });
@@ -169,7 +172,7 @@ class Isolation {
     if (!part.verdict.failed()) return;
     own.alike = fmt::format("{} {}", all.law, part.verdict.signature());
     if (death) answer_.add(at, *death);
-    Script script = script_of(journal, part.verdict);
+    Script script = script_of(&journal, part.verdict);
     const bool hung = death && death->hung;
     const Limits attempt =
         hung ? attempt_limits(limits_, kHungAttemptSilence) : attempt_limits(limits_);
@@ -193,14 +196,13 @@ class Isolation {
 
   // Up to the guilty operation. Where what the subject's process wrote was damaged, the baseline's
   // answers lead to the same operations.
-  [[nodiscard]] Script script_of(const Journal& journal, const Verdict& verdict) const {
+  [[nodiscard]] Script script_of(const Journal* journal, const Verdict& verdict) const {
     if (verdict.op == "open") return {};
     const bool whole =
         plan_.law->needs_whole_script() || verdict.op == "unknown" || verdict.op == no_memory().op;
     const std::size_t needed = verdict.op_index + (verdict.op == "close" ? 0 : 1);
-    Script script = journal.script(*plan_.kind, plan_.setup);
-    if (plan_.baseline != nullptr && (whole ? script.empty() : script.size() < needed))
-      script = script_.script(*plan_.kind, plan_.setup);
+    Script script = journal != nullptr ? journal->script(*plan_.kind, plan_.setup) : script_;
+    if (whole ? script.empty() : script.size() < needed) script = script_;
     return whole ? script : without(script, needed, script.size());
   }
 
@@ -237,7 +239,7 @@ class Isolation {
     if (subject == nullptr) return;
     const Verdict verdict = verdict_of(*first_, *subject);
     tell_script(at, *subject,
-                {.plan = plan_, .script = script_of(script_, verdict), .before = verdict});
+                {.plan = plan_, .script = script_of(nullptr, verdict), .before = verdict});
   }
 
   std::uint64_t index_;
@@ -246,7 +248,7 @@ class Isolation {
   Limits limits_;
   const Death* first_;
   CaseAnswer answer_;
-  Journal script_;                  // of the baseline
+  Script script_;                   // of the baseline
   std::string baseline_dies_ = {};  // and how; empty: it does not
   bool baseline_used_up_ = false;
   bool dies_ = false;           // anybody
@@ -283,6 +285,12 @@ void CaseAnswer::add(std::size_t subject, const Death& death) {
 bool used_up(const SubjectRecord& record) {
   return record.outcome == Outcome::kOutOfMemory && record.problem &&
          record.problem->ends_with(kNeedsMemory);
+}
+
+bool lacks_memory(const SubjectRecord& record) {
+  const Difference difference = record.difference.value_or(Difference());
+  return used_up(record) ||
+         Verdict{.outcome = record.outcome, .difference = difference}.lacks_memory();
 }
 
 Verdict verdict_of(const Death& death, const Subject& subject, const std::string& baseline_dies) {
@@ -359,6 +367,7 @@ Verdict run_script_isolated(const CasePlan& plan, const Subject& subject, const 
     try {
       return run_script(plan, subject, script);
     } catch (const std::bad_alloc&) {
+      free_reserve();
       return no_memory();
     }
   });

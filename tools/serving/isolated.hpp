@@ -43,6 +43,8 @@ BOOST_DESCRIBE_STRUCT(CaseAnswer, (), (record, scripts, crashes))
 
 /// Whether the outcome is that all memory of a case is used up, as opposed to one request too many.
 [[nodiscard]] bool used_up(const SubjectRecord& record);
+/// As Verdict::lacks_memory.
+[[nodiscard]] bool lacks_memory(const SubjectRecord& record);
 
 /// How a process that had `subject` and its baseline to run has come to its end, said of the
 /// subject. `baseline_dies`: how the baseline dies by itself; empty: it does not.

@@ -310,6 +310,7 @@ Message answered(const std::function<Message()>& make, Message::Kind no_memory) 
   } catch (const UsageError& error) {
     return {Message::Kind::kUsageFault, error.what()};
   } catch (const std::bad_alloc&) {
+    free_reserve();
     return {no_memory, "a case needs more memory than it may have (--case-memory)"};
   } catch (const std::exception& error) {
     return {Message::Kind::kFault, error.what()};

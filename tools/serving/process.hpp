@@ -134,6 +134,9 @@ class Interruptible {
 /// Ends what subjects have started and left behind.
 void end_strays();
 
+/// Frees what a process holds back for its answer, for when there is no other memory left.
+void free_reserve();
+
 /// What `make` gives as a message: exceptions become faults, std::bad_alloc the kind `no_memory`.
 [[nodiscard]] Message answered(const std::function<Message()>& make,
                                Message::Kind no_memory = Message::Kind::kFileFault);

@@ -48,6 +48,7 @@ std::uint64_t used_bytes() {
 #endif
 
 SharedPage* shared_page = nullptr;  // NOLINT: one a process
+std::vector<char> reserve;          // NOLINT: as above
 pid_t own_id = 0;                   // NOLINT: as above
 
 // Signals of which a process dies by itself.
@@ -191,6 +192,10 @@ void write_all(int file, const std::string& bytes) {
 
 }  // namespace
 
+void free_reserve() {
+  reserve = {};
+}
+
 void serve(const Pipes& pipes, const Framing& framing, const Limits& limits, SharedPage& page,
            const Process::Answer& answer) {
   (void)setpgid(0, 0);
@@ -207,6 +212,7 @@ void serve(const Pipes& pipes, const Framing& framing, const Limits& limits, Sha
   give_up_privilege();
   limit_memory(limits.memory_bytes);
   const Condition first(pipes.answers);
+  constexpr std::size_t kReserve = std::size_t{4} << 20U;
   std::uint64_t threads = thread_count();
   std::string received;
   Message message;
@@ -220,6 +226,7 @@ void serve(const Pipes& pipes, const Framing& framing, const Limits& limits, Sha
     }
     page.pulse.subject = nullptr;
     page.pulse.guest = false;
+    reserve.resize(kReserve);
     Message given = answered([&] { return answer(message.text); });
     if (getpid() != own_id) _exit(0);
     if (__libc_single_threaded == 0) threads = settled(threads);

@@ -176,7 +176,7 @@ bool is_first(pid_t& process) {
 
 void crash() {
   volatile int* volatile nowhere = nullptr;
-  *nowhere = 1;
+  *nowhere = 1;  // NOLINT: on purpose
 }
 
 void sleep_long() {
