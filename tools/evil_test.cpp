@@ -173,8 +173,9 @@ class Evil : public testing::TestWithParam<Row> {
   Evil() {
     std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
     std::ranges::replace(name, '/', '_');
+    name += "_" + std::to_string(getpid());
     folder_ = fs::path(testing::TempDir()) / ("evil_" + name);
-    mark_ = "EVIL_RUN=" + name + "_" + std::to_string(getpid());
+    mark_ = "EVIL_RUN=" + name;
     fs::remove_all(folder_);
     fs::create_directories(folder_ / "marks");
   }
@@ -202,10 +203,10 @@ class Evil : public testing::TestWithParam<Row> {
   }
   [[nodiscard]] Finished check(const std::string& subject, std::uint64_t cases,
                                const std::string& name = "") const {
-    return run(
-        {"check", subject, "layered.vector@optimized", "--law", "agrees_with_reference", "--cases",
-         std::to_string(cases), "--jobs", "2", "--json", "result", "--junit", "junit", "-o", "run"},
-        name);
+    return run({"check", subject, "layered.vector@optimized", "--law", "agrees_with_reference",
+                "--cases", std::to_string(cases), "--jobs", "2", "--shrink-attempts", "50",
+                "--json", "result", "--junit", "junit", "-o", "run"},
+               name);
   }
 
   // The same number of cases for each, none of them failed but those of the subject itself.

@@ -111,6 +111,13 @@ Job corpus_job() {
 
 class Kill : public Campaign {
  protected:
+  Kill() {
+    fs::remove(folder_);
+    folder_ += "_" + std::to_string(getpid());
+    empty_folder();
+    mark_ = "KILL_RUN=" + folder_.filename().string();
+  }
+
   [[nodiscard]] Finished start(Words words, std::vector<TimedSignal> signals = {}) const {
     words.insert(words.begin(), kvoracle_path());
     Finished done = run_program(std::move(words), {.folder = folder_.string(),
@@ -242,7 +249,7 @@ class Kill : public Campaign {
   std::string errors_ = {};
   std::vector<std::string> cases_ = {};
   json::object result_ = {};
-  std::string mark_ = "KILL_RUN=" + folder_.filename().string() + "_" + std::to_string(getpid());
+  std::string mark_;
 };
 
 TEST_F(Kill, OfCheck) {
