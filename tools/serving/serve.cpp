@@ -193,11 +193,11 @@ void write_all(int file, const std::string& bytes) {
 }  // namespace
 
 void free_reserve() {
-  reserve = {};
+  reserve = std::vector<char>();
 }
 
 void serve(const Pipes& pipes, const Framing& framing, const Limits& limits, SharedPage& page,
-           const Process::Answer& answer) {
+           const Process::Answer& answer) noexcept {
   (void)setpgid(0, 0);
   close_files(pipes);
   forget_crash_guard();
@@ -233,7 +233,12 @@ void serve(const Pipes& pipes, const Framing& framing, const Limits& limits, Sha
     if (given.kind == Message::Kind::kAnswer && page.pulse.guest &&
         !Condition(pipes.answers).is_as(first))
       given.kind = Message::Kind::kLastAnswer;
-    write_all(pipes.answers, framing.framed(given));
+    try {
+      write_all(pipes.answers, framing.framed(given));
+    } catch (const std::bad_alloc&) {
+      free_reserve();
+      write_all(pipes.answers, framing.framed(given));
+    }
   }
 }
 

@@ -13,8 +13,9 @@ struct Pipes {
 };
 
 /// Frees the process of what is its parent's (descriptors, signals, terminal, standard input), sets
-/// its limits, and answers requests until no more come.
+/// its limits, and answers requests until no more come. Never returns, not by an exception either:
+/// the stack below is that of its parent.
 [[noreturn]] void serve(const Pipes& pipes, const Framing& framing, const Limits& limits,
-                        SharedPage& page, const Process::Answer& answer);
+                        SharedPage& page, const Process::Answer& answer) noexcept;
 
 }  // namespace kvo::tools
