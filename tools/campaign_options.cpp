@@ -92,13 +92,13 @@ void declare_workers(CLI::App& app, unsigned& jobs, Limits& limits) {
       ->group(kRunningGroup);
 }
 
+CLI::Option* add_output(CLI::App& app, const char* names, std::string& path, const char* doc) {
+  return app.add_option(names, path, doc)->type_name("FILE")->group(kRunningGroup);
+}
+
 void declare_reports(CLI::App& app, std::string& json, std::string& junit) {
-  app.add_option("--json", json, "write the summary as JSON; - for standard output")
-      ->type_name("FILE")
-      ->group(kRunningGroup);
-  app.add_option("--junit", junit, "write the verdicts as JUnit XML; - for standard output")
-      ->type_name("FILE")
-      ->group(kRunningGroup);
+  add_output(app, "--json", json, "write the summary as JSON; - for standard output");
+  add_output(app, "--junit", junit, "write the verdicts as JUnit XML; - for standard output");
 }
 
 void declare_schedules(CLI::App& app, std::uint64_t& schedules) {
@@ -117,19 +117,16 @@ void declare_campaign(CLI::App& app, CampaignArguments& arguments, bool all_work
   declare_schedules(app, arguments.schedules);
   const auto declare = all_workers ? declare_all_workers : declare_workers;
   declare(app, arguments.campaign.jobs, arguments.campaign.limits);
-  app.add_option("--output,-o", arguments.campaign.output,
-                 "run file: JSON Lines, appended case by case")
-      ->type_name("FILE")
-      ->group(kRunningGroup);
+  add_output(app, "--output,-o", arguments.campaign.output,
+             "run file: JSON Lines, appended case by case");
   app.add_flag("--resume", arguments.campaign.resume, "go on with the run file of a killed run")
       ->group(kRunningGroup);
   app.add_flag("--overwrite", arguments.campaign.overwrite, "replace a run file that is there")
       ->group(kRunningGroup);
   declare_reports(app, arguments.report.json, arguments.report.junit);
-  app.add_option("--repros", arguments.campaign.repro_folder, "folder for failing scripts")
+  add_output(app, "--repros", arguments.campaign.repro_folder, "folder for failing scripts")
       ->type_name("FOLDER")
-      ->capture_default_str()
-      ->group(kRunningGroup);
+      ->capture_default_str();
   app.add_option("--shrink-attempts", arguments.campaign.shrink_attempts,
                  "most scripts that are tried to make a failing one smaller; 0 leaves it as it is")
       ->check(not_negative())

@@ -71,6 +71,8 @@ void declare_profile(CLI::App& app, Profile& profile);
 void declare_profile(CLI::App& app, std::optional<Profile>& profile,
                      const std::string& otherwise = "that of the log, else original");
 
+/// Declares an option for a file that is written.
+CLI::Option* add_output(CLI::App& app, const char* names, std::string& path, const char* doc);
 /// Declares --json and --junit.
 void declare_reports(CLI::App& app, std::string& json, std::string& junit);
 

@@ -21,11 +21,10 @@
 #include "optimized/cells/kv_cells_cache.hpp"
 #include "reference/cells/plain_kv_cache.hpp"
 #include "reference/contract/values/check.hpp"
+#include "tools/timed_in_turn.hpp"
 
 namespace kvo {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kChunk = 128;  // tokens of a batch that fills
 constexpr std::int32_t kDropped = 64;
@@ -69,14 +68,12 @@ class FilledCells {
   double decode(const cells::SeeUbatch& see) {
     const cells::Batch batch{
         .positions = positions_, .sequences = sequences_, .ends = ends_, .n_ubatch = 512};
-    const auto begin = Clock::now();
-    const Status done = cache_->decode(batch, see ? see : nothing_);
-    const std::chrono::duration<double> spent = Clock::now() - begin;
-    KVO_CHECK(done.has_value());
+    const double spent =
+        tools::seconds([&] { KVO_CHECK(cache_->decode(batch, see ? see : nothing_).has_value()); });
     positions_.clear();
     sequences_.clear();
     ends_.clear();
-    return spent.count();
+    return spent;
   }
   // Takes back what was added since the cache was filled, if so many tokens would not fit.
   void make_room(std::int64_t tokens) {
@@ -146,13 +143,11 @@ void shift(benchmark::State& state, const cells::MakeKv& make) {
                      state.range(0) * 3 / 4 / state.range(1));
   std::int64_t seq = 0;
   for (auto _ : state) {
-    const auto begin = Clock::now();
-    const auto removed = filled.cache().seq_rm(seq, kKept, kKept + kDropped);
-    const Status moved = filled.cache().seq_add(seq, kKept + kDropped, -1, -kDropped);
-    const bool updated = filled.cache().update();
-    const std::chrono::duration<double> spent = Clock::now() - begin;
-    KVO_CHECK(removed.has_value() && moved.has_value() && updated);
-    state.SetIterationTime(spent.count());
+    state.SetIterationTime(tools::seconds([&] {
+      KVO_CHECK(filled.cache().seq_rm(seq, kKept, kKept + kDropped).has_value());
+      KVO_CHECK(filled.cache().seq_add(seq, kKept + kDropped, -1, -kDropped).has_value());
+      KVO_CHECK(filled.cache().update());
+    }));
     filled.set_length(seq, filled.length(seq) - kDropped);
     for (std::int32_t i = 0; i < kDropped; ++i) filled.add(seq);
     filled.decode(nullptr);
@@ -166,11 +161,8 @@ void share(benchmark::State& state, const cells::MakeKv& make) {
   const std::int64_t dst = state.range(1);
   std::int64_t seq = 0;
   for (auto _ : state) {
-    const auto begin = Clock::now();
-    const Status shared = filled.cache().seq_cp(seq, dst, -1, -1);
-    const std::chrono::duration<double> spent = Clock::now() - begin;
-    KVO_CHECK(shared.has_value());
-    state.SetIterationTime(spent.count());
+    state.SetIterationTime(
+        tools::seconds([&] { KVO_CHECK(filled.cache().seq_cp(seq, dst, -1, -1).has_value()); }));
     KVO_CHECK(filled.cache().seq_rm(dst, -1, -1).has_value());
     seq = (seq + 1) % filled.sequences();
   }
@@ -182,57 +174,12 @@ void copy(benchmark::State& state, const cells::MakeKv& make) {
   FilledCells filled(make, options, state.range(1) / 2, options.size * 3 / 4);
   std::int64_t seq = 0;
   for (auto _ : state) {
-    const auto begin = Clock::now();
-    const Status copied = filled.cache().seq_cp(seq, seq + state.range(1) / 2, -1, -1);
-    const bool updated = filled.cache().update();
-    const std::chrono::duration<double> spent = Clock::now() - begin;
-    KVO_CHECK(copied.has_value() && updated);
-    state.SetIterationTime(spent.count());
+    state.SetIterationTime(tools::seconds([&] {
+      KVO_CHECK(filled.cache().seq_cp(seq, seq + state.range(1) / 2, -1, -1).has_value());
+      KVO_CHECK(filled.cache().update());
+    }));
     seq = (seq + 1) % filled.sequences();
   }
-}
-
-constexpr auto kReference = cells::PlainKv::make;
-constexpr auto kOptimized = optimized::KvCellsCache::make;
-
-void reference_decode(benchmark::State& state) {
-  decode(state, kReference, Written::kNothing);
-}
-void optimized_decode(benchmark::State& state) {
-  decode(state, kOptimized, Written::kNothing);
-}
-void reference_mask(benchmark::State& state) {
-  decode(state, kReference, Written::kMask);
-}
-void optimized_mask(benchmark::State& state) {
-  decode(state, kOptimized, Written::kMask);
-}
-void set_memory(benchmark::State& state) {
-  decode(state, kOptimized, Written::kBytes);
-}
-void reference_window(benchmark::State& state) {
-  window(state, kReference);
-}
-void optimized_window(benchmark::State& state) {
-  window(state, kOptimized);
-}
-void reference_shift(benchmark::State& state) {
-  shift(state, kReference);
-}
-void optimized_shift(benchmark::State& state) {
-  shift(state, kOptimized);
-}
-void reference_share(benchmark::State& state) {
-  share(state, kReference);
-}
-void optimized_share(benchmark::State& state) {
-  share(state, kOptimized);
-}
-void reference_copy(benchmark::State& state) {
-  copy(state, kReference);
-}
-void optimized_copy(benchmark::State& state) {
-  copy(state, kOptimized);
 }
 
 // Cells, sequences, tokens of a batch.
@@ -248,19 +195,33 @@ void sizes(benchmark::internal::Benchmark* benchmark) {
 constexpr std::int64_t kFew = 32;
 constexpr std::int64_t kMany = 4'096;
 
-BENCHMARK(reference_decode)->Apply(batches)->UseManualTime()->Iterations(kFew);
-BENCHMARK(optimized_decode)->Apply(batches)->UseManualTime()->Iterations(kMany);
-BENCHMARK(reference_mask)->Apply(batches)->UseManualTime()->Iterations(kFew);
-BENCHMARK(optimized_mask)->Apply(batches)->UseManualTime()->Iterations(kFew * 4);
+template <class Work>
+void both(const char* name, const Work& work, void (*args)(benchmark::internal::Benchmark*),
+          std::int64_t most = kMany) {
+  tools::register_both(name, work, cells::PlainKv::make, optimized::KvCellsCache::make,
+                       [=](benchmark::internal::Benchmark* one, bool is_optimized) {
+                         one->Apply(args)->UseManualTime()->Iterations(is_optimized ? most : kFew);
+                       });
+}
+
+template <Written kWritten>
+void decoded(benchmark::State& state, const cells::MakeKv& make) {
+  decode(state, make, kWritten);
+}
+void set_memory(benchmark::State& state) {
+  decode(state, optimized::KvCellsCache::make, Written::kBytes);
+}
 BENCHMARK(set_memory)->Apply(batches)->UseManualTime()->Iterations(kFew * 4);
-BENCHMARK(reference_window)->Apply(batches)->UseManualTime()->Iterations(kFew);
-BENCHMARK(optimized_window)->Apply(batches)->UseManualTime()->Iterations(kMany);
-BENCHMARK(reference_shift)->Apply(sizes)->UseManualTime()->Iterations(kFew);
-BENCHMARK(optimized_shift)->Apply(sizes)->UseManualTime()->Iterations(kMany);
-BENCHMARK(reference_share)->Apply(sizes)->UseManualTime()->Iterations(kFew);
-BENCHMARK(optimized_share)->Apply(sizes)->UseManualTime()->Iterations(kMany);
-BENCHMARK(reference_copy)->Apply(sizes)->UseManualTime()->Iterations(kFew);
-BENCHMARK(optimized_copy)->Apply(sizes)->UseManualTime()->Iterations(kMany);
+
+[[maybe_unused]] const bool kRegistered = [] {
+  both("decode", decoded<Written::kNothing>, batches);
+  both("mask", decoded<Written::kMask>, batches, kFew * 4);
+  both("window", window, batches);
+  both("shift", shift, sizes);
+  both("share", share, sizes);
+  both("copy", copy, sizes);
+  return true;
+}();
 
 }  // namespace
 }  // namespace kvo

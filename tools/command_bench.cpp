@@ -240,13 +240,9 @@ Run declare_bench(CLI::App& app, const Contracts& contracts) {
   app.add_flag("--cold", arguments->cold,
                "show the first time that a session carries out the load, not the second")
       ->group(kRunningGroup);
-  app.add_option("-o,--output", arguments->output, "run file to write, for gate")
-      ->type_name("FILE")
-      ->group(kRunningGroup);
+  add_output(app, "-o,--output", arguments->output, "run file to write, for gate");
   app.add_flag("--overwrite", arguments->overwrite, "replace the run file")->group(kRunningGroup);
-  app.add_option("--json", arguments->json, "write the result as JSON; - for standard output")
-      ->type_name("FILE")
-      ->group(kRunningGroup);
+  add_output(app, "--json", arguments->json, "write the result as JSON; - for standard output");
   return [&contracts, arguments] { return run_bench(contracts, *arguments); };
 }
 

@@ -65,8 +65,8 @@ TEST_F(RunCommand, ACacheIsNoTrace) {
 }
 
 TEST_F(RunCommand, WhatDoesNotFitIsRefusedByName) {
-  expect_refused({"run", "--layers", "4096", "--heads", "65536", "--head-dim", "65536"},
-                 "--layers 4096 --heads 65536 --head-dim 65536: a token takes");
+  expect_refused({"run", "--layers", "1024", "--heads", "65536", "--head-dim", "65536"},
+                 "--layers 1024 --heads 65536 --head-dim 65536: a token takes");
   expect_refused({"run", "--slots", "16384", "--block-size", "65536", "--pool-percent", "1000"},
                  "--slots 16384 --block-size 65536 --pool-percent 1000: a pool takes");
   for (const char* size :

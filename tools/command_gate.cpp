@@ -111,9 +111,8 @@ Run declare_gate(CLI::App& app, const Contracts& /*contracts*/) {
       ->capture_default_str();
   app.add_flag("--no-timings", arguments->no_timings, "compare no times");
   app.add_flag("--all", arguments->all, "show every time that was compared");
-  app.add_option("--markdown", arguments->markdown, "write the findings as Markdown; - for stdout")
-      ->type_name("FILE")
-      ->group(kRunningGroup);
+  add_output(app, "--markdown", arguments->markdown,
+             "write the findings as Markdown; - for stdout");
   declare_reports(app, arguments->json, arguments->junit);
   return [arguments] { return run_gate(*arguments); };
 }

@@ -250,7 +250,7 @@ void declare_sizes(CLI::App& app, RunArguments& arguments) {
         ->capture_default_str()
         ->group(kGroup);
   };
-  pin(arguments, add("--layers", lowering.num_layers, "layers of a cache", 1 << 12), "num_layers");
+  pin(arguments, add("--layers", lowering.num_layers, "layers of a cache", 1 << 10), "num_layers");
   pin(arguments, add("--heads", lowering.num_heads, "heads of a row", 1 << 16), "num_heads");
   pin(arguments, add("--head-dim", lowering.head_dim, "elements of a head", 1 << 16), "head_dim");
   pin(arguments, add("--block-size", lowering.block_size, "positions of a block", 1 << 16),

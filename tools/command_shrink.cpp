@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "properties/campaign/conform.hpp"
 #include "properties/runner/run_case.hpp"
@@ -18,7 +19,6 @@
 #include "tools/result_file.hpp"
 #include "tools/serving/isolated.hpp"
 #include "tools/usage.hpp"
-#include "traces/io/output_file.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -90,16 +90,6 @@ std::optional<Shrunk> shrink_as_recorded(const ShrinkArguments& arguments, const
   return *shrunk;
 }
 
-void write_lines(const std::string& path, const std::vector<std::string>& lines) {
-  if (path == kStandardOutput) {
-    for (const std::string& line : lines) print_out(line + "\n");
-    return;
-  }
-  auto file = must(traces::OutputFile::open(path));
-  for (const std::string& line : lines) must(file.write(line + "\n"));
-  must(file.commit());
-}
-
 Setup setup_of(const traces::CaseHeader& header, const ShrinkArguments& arguments) {
   Setup setup = kvo::setup_of(header, arguments.profile);
   if (arguments.schedule) setup.schedule = Schedule(*arguments.schedule);
@@ -149,7 +139,7 @@ int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {
                     subject.name(), printable(plan.name)));
     return kExitConforms;
   }
-  write_lines(arguments.output, shrunk->lines);
+  write_text_file(arguments.output, fmt::format("{}\n", fmt::join(shrunk->lines, "\n")));
   if (!arguments.json.empty())
     write_result(arguments.json, "shrink",
                  {{"subject", subject.name()},

@@ -1,4 +1,5 @@
 // tools/command_trace.cpp: `kvoracle trace info` and `kvoracle trace generate`.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -148,8 +149,7 @@ int run_generate(const GenerateCommandOptions& options) {
   if (const auto checked = traces::check(options.trace); !checked) {
     const traces::TraceError& error = checked.error();
     std::string option = error.field;
-    for (char& c : option)
-      if (c == '_') c = '-';
+    std::ranges::replace(option, '_', '-');
     throw UsageError(fmt::format("--{} {}: {}", option, error.value, error.message));
   }
   std::optional<traces::OutputFile> file;

@@ -50,10 +50,8 @@ std::string value_cases(const CLI::App& app, const KnownWords& known) {
   for (const CLI::Option* option : options_of(app, false)) {
     if (option->get_items_expected_max() == 0) continue;
     std::vector<std::string> patterns;
-    for (const std::string& name : option->get_lnames())
-      patterns.push_back(shell_words({path_of(app) + " --" + name}));
-    for (const std::string& name : option->get_snames())
-      patterns.push_back(shell_words({path_of(app) + " -" + name}));
+    for (const std::string& name : names_of(*option))
+      patterns.push_back(shell_words({path_of(app) + " " + name}));
     out += fmt::format("    {}) {} ;;\n", fmt::join(patterns, " | "), candidates(*option, known));
   }
   return out;

@@ -37,16 +37,10 @@ TraceResult<void> read_cases(const std::string& path, const Contracts& contracts
   auto log = traces::LogReader::open(path, contracts.kind_finder());
   if (!log) return log.error();
   while (true) {
-    auto header = log->next_case();
-    if (!header) return header.error();
-    if (!*header) return {};
-    traces::Case read{std::move(**header)};
-    while (true) {
-      auto step = log->next_step();
-      if (!step) return step.error();
-      if (!*step) break;
-      read.steps.push_back(std::move(**step));
-    }
+    auto next = log->next_whole_case();
+    if (!next) return next.error();
+    if (!*next) return {};
+    traces::Case& read = **next;
     if (!read.header.law.empty() && read.header.law != agreement().name() &&
         contracts.find_law(read.header.law) == nullptr)
       return traces::error_at({path, read.header.line}, "law", read.header.law, "is no known law");

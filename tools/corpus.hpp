@@ -75,8 +75,9 @@ struct CorpusFind {
 
 class Corpus {
  public:
-  /// Opens a folder, or makes one, and locks it as long as this object lives. Warns of logs that cannot be read, which are left out, and of
-  /// cases of another version of kvoracle, which are forgotten.
+  /// Opens a folder, or makes one, and locks it as long as this object lives. Warns of logs that
+  /// cannot be read, which are left out, and of cases of another version of kvoracle, which are
+  /// forgotten.
   /// Throws   UsageError: it is no folder. FileError: it cannot be written; another process has it
   ///          open; a log or corpus.json is no regular file inside of it; corpus.json is damaged or
   ///          of another format, and stays as it is.

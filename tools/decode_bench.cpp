@@ -139,12 +139,10 @@ void paged_append(benchmark::State& state) {
 
 // Seconds until `work` is done by the first `threads` of two threads, each with its number.
 double seconds_of(std::size_t threads, const std::function<void(std::size_t thread)>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  {
+  return tools::seconds([&] {
     std::vector<std::jthread> running;
     for (std::size_t t = 0; t < threads; ++t) running.emplace_back(work, t);
-  }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  });
 }
 
 // What two threads do in a time of what one does, for the calls and for memcpy of the same rows.

@@ -15,22 +15,11 @@
 namespace kvo::tools {
 namespace {
 
+// "fewer cases"
 std::string word_of(Regression regression) {
-  switch (regression) {
-    case Regression::kFailure:
-      return "failure";
-    case Regression::kSubjectGone:
-      return "subject gone";
-    case Regression::kFewerCases:
-      return "fewer cases";
-    case Regression::kFewerOperations:
-      return "fewer operations";
-    case Regression::kStateLost:
-      return "state lost";
-    case Regression::kSlower:
-      return "slower";
-  }
-  return {};
+  std::string word(write_json(regression).as_string());
+  std::ranges::replace(word, '_', ' ');
+  return word;
 }
 
 std::uint64_t told(const GateResult& result) {

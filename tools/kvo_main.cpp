@@ -66,8 +66,7 @@ std::string leftover_text(const CLI::App& app, const std::vector<std::string>& l
 
 std::string one_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  for (char& c : text)
-    if (c == '\n') c = ' ';
+  std::ranges::replace(text, '\n', ' ');
   return text;
 }
 

@@ -35,36 +35,34 @@ inline std::string no_number(const std::string& text) {
   return "'" + text + (digits ? "' is no number of at most 64 bits" : "' is no number");
 }
 
+/// Refuses, with the complaint behind the text, the numbers that are not allowed.
+template <class Allowed>
+CLI::Validator number_that(const Allowed& allowed, const char* complaint) {
+  const auto check = [=](const std::string& text) {
+    const auto number = number_of(text);
+    if (!number) return no_number(text);
+    return allowed(*number) ? std::string() : text + complaint;
+  };
+  return {check, ""};
+}
+
 }  // namespace detail
 
 /// Refuses a minus sign: CLI11 would read -1 as 2^64 - 1.
 [[nodiscard]] inline CLI::Validator not_negative() {
-  const auto check = [](const std::string& text) {
-    const auto number = detail::number_of(text);
-    if (!number) return detail::no_number(text);
-    return *number < 0 || text.front() == '-' ? text + " is below zero" : std::string();
-  };
-  return {check, ""};
+  return detail::number_that([](double number) { return !std::signbit(number); }, " is below zero");
 }
 
 /// Refuses zero and less in few words: CLI11's own check prints the largest number there is.
 [[nodiscard]] inline CLI::Validator positive() {
-  const auto check = [](const std::string& text) {
-    const auto number = detail::number_of(text);
-    if (!number) return detail::no_number(text);
-    return *number > 0 ? std::string() : text + " is not a number above zero";
-  };
-  return {check, ""};
+  return detail::number_that([](double number) { return number > 0; },
+                             " is not a number above zero");
 }
 
 /// Refuses what is no share: below 0 or above 100.
 [[nodiscard]] inline CLI::Validator percent() {
-  const auto check = [](const std::string& text) {
-    const auto number = detail::number_of(text);
-    if (!number) return detail::no_number(text);
-    return *number >= 0 && *number <= 100 ? std::string() : text + " is not from 0 to 100";
-  };
-  return {check, ""};
+  return detail::number_that([](double number) { return number >= 0 && number <= 100; },
+                             " is not from 0 to 100");
 }
 
 }  // namespace kvo::tools

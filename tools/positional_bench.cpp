@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -167,40 +168,19 @@ void put(benchmark::State& state, const StorageFormat& storage, bool permuted_v)
 void set_memory(benchmark::State& state) {
   std::vector<char> memory(static_cast<std::size_t>(state.range(0)) * kChunk * sizeof(float));
   for (auto _ : state) {
-    const auto begin = Clock::now();
-    std::memset(memory.data(), static_cast<int>(state.iterations() & 1), memory.size());
-    benchmark::ClobberMemory();
-    state.SetIterationTime(
-        static_cast<double>(std::chrono::nanoseconds(Clock::now() - begin).count()) * 1e-9);
+    state.SetIterationTime(tools::seconds([&] {
+      std::memset(memory.data(), static_cast<int>(state.iterations() & 1), memory.size());
+    }));
   }
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(memory.size()));
 }
 
-void reference(benchmark::State& state) {
-  start_forward(state, positional::CausalCache::make, false);
-}
-void optimized(benchmark::State& state) {
-  start_forward(state, optimized::PositionalCausalCache::make, false);
-}
 // Windows of half the cells that a sequence may have.
 void windowed(benchmark::State& state, const positional::MakeCache& make) {
   const auto window = static_cast<std::int32_t>(state.range(0) / state.range(1) / 2);
   start_forward(state, make, false,
                 {.kind = positional::MemberKind::kSwa, .window = window, .memory = window});
 }
-void reference_window(benchmark::State& state) {
-  windowed(state, positional::CausalCache::make);
-}
-void optimized_window(benchmark::State& state) {
-  windowed(state, optimized::PositionalCausalCache::make);
-}
-void reference_anew(benchmark::State& state) {
-  start_forward(state, positional::CausalCache::make, true);
-}
-void optimized_anew(benchmark::State& state) {
-  start_forward(state, optimized::PositionalCausalCache::make, true);
-}
-
 // Cells, sequences, batch.
 void sizes(benchmark::internal::Benchmark* benchmark) {
   for (const std::int64_t cells : {4'096, 32'768})
@@ -213,8 +193,6 @@ void chunks(benchmark::internal::Benchmark* benchmark) {
     for (const std::int64_t sequences : {1, 8, 64}) benchmark->Args({cells, sequences, kChunk});
 }
 
-BENCHMARK(reference)->Apply(sizes)->UseManualTime();
-BENCHMARK(optimized)->Apply(sizes)->UseManualTime();
 constexpr StorageFormat kF16{StorageType::kF16};
 constexpr StorageFormat kBf16{StorageType::kBf16};
 constexpr StorageFormat kF8{StorageType::kF8E4m3};
@@ -228,10 +206,26 @@ BENCHMARK_CAPTURE(put, q8, kQ8, false)->UseManualTime()->Iterations(61);
 BENCHMARK_CAPTURE(put, q4, kQ4, false)->UseManualTime()->Iterations(61);
 BENCHMARK_CAPTURE(put, f32_permuted, StorageFormat(), true)->UseManualTime()->Iterations(61);
 BENCHMARK_CAPTURE(put, f16_permuted, kF16, true)->UseManualTime()->Iterations(61);
-BENCHMARK(reference_window)->Apply(sizes)->UseManualTime();
-BENCHMARK(optimized_window)->Apply(sizes)->UseManualTime();
-BENCHMARK(reference_anew)->Apply(chunks)->UseManualTime();
-BENCHMARK(optimized_anew)->Apply(chunks)->UseManualTime();
+
+[[maybe_unused]] const bool kRegistered = [] {
+  const auto both = [](const char* name, const auto& work, const auto& args) {
+    for (const auto& [which, make] :
+         {std::pair("reference", &positional::CausalCache::make),
+          std::pair("optimized", &optimized::PositionalCausalCache::make)})
+      benchmark::RegisterBenchmark((std::string(which) + name).c_str(), work, make)
+          ->Apply(args)
+          ->UseManualTime();
+  };
+  const auto forward = [](bool anew) {
+    return [anew](benchmark::State& state, const positional::MakeCache& make) {
+      start_forward(state, make, anew);
+    };
+  };
+  both("", forward(false), sizes);
+  both("_window", windowed, sizes);
+  both("_anew", forward(true), chunks);
+  return true;
+}();
 BENCHMARK(set_memory)->Arg(4'096)->Arg(32'768)->UseManualTime();
 
 }  // namespace

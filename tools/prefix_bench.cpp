@@ -22,22 +22,16 @@
 #include "reference/prefix/blocks_cache.hpp"
 #include "reference/prefix/radix_cache.hpp"
 #include "tools/distinct_tokens.hpp"
+#include "tools/timed_in_turn.hpp"
 
 namespace kvo::prefix {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using tools::seconds;
 
 constexpr std::int64_t kLong = 10'000;
 constexpr std::int64_t kSize = 16;  ///< tokens of a block, and of a page
 constexpr std::int64_t kTurns = 64;
-
-template <class Work>
-double seconds(const Work& work) {
-  const auto begin = Clock::now();
-  work();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 // ---- blocks ----
 
@@ -156,39 +150,24 @@ void evict(benchmark::State& state, const MakeRadix& make) {
   }
 }
 
-void reference_request(benchmark::State& state) {
-  requests(state, BlockManager::make);
-}
-void optimized_request(benchmark::State& state) {
-  requests(state, optimized::PrefixBlockCache::make);
-}
-void reference_decode(benchmark::State& state) {
-  decode(state, BlockManager::make);
-}
-void optimized_decode(benchmark::State& state) {
-  decode(state, optimized::PrefixBlockCache::make);
-}
-void reference_admit(benchmark::State& state) {
-  admit(state, RadixManager::make);
-}
-void optimized_admit(benchmark::State& state) {
-  admit(state, optimized::PrefixRadixCache::make);
-}
-void reference_evict(benchmark::State& state) {
-  evict(state, RadixManager::make);
-}
-void optimized_evict(benchmark::State& state) {
-  evict(state, optimized::PrefixRadixCache::make);
-}
-
-BENCHMARK(reference_request)->Arg(10'000)->Arg(1'000'000)->Unit(benchmark::kMicrosecond);
-BENCHMARK(optimized_request)->Arg(10'000)->Arg(1'000'000)->Unit(benchmark::kMicrosecond);
-BENCHMARK(reference_decode)->UseManualTime()->Unit(benchmark::kMicrosecond);
-BENCHMARK(optimized_decode)->UseManualTime()->Unit(benchmark::kMicrosecond);
-BENCHMARK(reference_admit)->Arg(100)->Arg(1'000)->Unit(benchmark::kMicrosecond);
-BENCHMARK(optimized_admit)->Arg(100)->Arg(1'000)->Unit(benchmark::kMicrosecond);
-BENCHMARK(reference_evict)->Arg(100)->Arg(1'000)->UseManualTime()->Unit(benchmark::kMicrosecond);
-BENCHMARK(optimized_evict)->Arg(100)->Arg(1'000)->UseManualTime()->Unit(benchmark::kMicrosecond);
+[[maybe_unused]] const bool kRegistered = [] {
+  const auto blocks = [](const char* name, const auto& work, const auto& set) {
+    tools::register_both(name, work, BlockManager::make, optimized::PrefixBlockCache::make, set);
+  };
+  const auto radix = [](const char* name, const auto& work, const auto& set) {
+    tools::register_both(name, work, RadixManager::make, optimized::PrefixRadixCache::make, set);
+  };
+  blocks("request", requests,
+         [](auto* one, bool) { one->Arg(10'000)->Arg(1'000'000)->Unit(benchmark::kMicrosecond); });
+  blocks("decode", decode,
+         [](auto* one, bool) { one->UseManualTime()->Unit(benchmark::kMicrosecond); });
+  radix("admit", admit,
+        [](auto* one, bool) { one->Arg(100)->Arg(1'000)->Unit(benchmark::kMicrosecond); });
+  radix("evict", evict, [](auto* one, bool) {
+    one->Arg(100)->Arg(1'000)->UseManualTime()->Unit(benchmark::kMicrosecond);
+  });
+  return true;
+}();
 
 }  // namespace
 }  // namespace kvo::prefix

@@ -18,11 +18,13 @@
 #include "optimized/sampling/subjects.hpp"
 #include "reference/contract/values/check.hpp"
 #include "reference/sampling/pipeline.hpp"
+#include "tools/timed_in_turn.hpp"
 
 namespace kvo::sampling {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using tools::median;
+using tools::seconds;
 
 constexpr std::int64_t kVocabulary = 128'000;
 constexpr std::size_t kRows = 32;
@@ -49,18 +51,6 @@ Inputs make_inputs() {
   for (std::size_t i = 0; i < kGenerated; ++i)
     inputs.generated.push_back(static_cast<std::int64_t>(random.below(kVocabulary)));
   return inputs;
-}
-
-template <class Call>
-double seconds(const Call& call) {
-  const auto begin = Clock::now();
-  call();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-double median(std::vector<double> all) {
-  std::ranges::nth_element(all, all.begin() + std::ssize(all) / 2);
-  return all[all.size() / 2];
 }
 
 double pass(std::span<const float> row) {

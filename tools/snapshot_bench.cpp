@@ -137,18 +137,6 @@ void decode(benchmark::State& state, const MakeCaches& maker, Kind kind, std::in
   report(state, spent, copies, layers);
 }
 
-void reference_kv(benchmark::State& state) {
-  decode(state, references(), Kind::kKv, 1, state.range(0), 8);
-}
-void reference_ring(benchmark::State& state) {
-  decode(state, references(), Kind::kRing, 1, state.range(0), 8);
-}
-void optimized_kv(benchmark::State& state) {
-  decode(state, optimized_caches(), Kind::kKv, kLayers, state.range(0), 512);
-}
-void optimized_ring(benchmark::State& state) {
-  decode(state, optimized_caches(), Kind::kRing, kLayers, state.range(0), 512);
-}
 // From nothing on, token by token: all that growth costs.
 void optimized_kv_from_empty(benchmark::State& state) {
   decode(state, optimized_caches(), Kind::kKv, state.range(1), 0, state.range(0));
@@ -180,13 +168,6 @@ void prefill(benchmark::State& state, const MakeCaches& maker, std::int64_t laye
   }
   report(state, spent, copies, layers);
 }
-void reference_prefill(benchmark::State& state) {
-  prefill(state, references(), 1);
-}
-void optimized_prefill(benchmark::State& state) {
-  prefill(state, optimized_caches(), kLayers);
-}
-
 // A cache of so many rows: taking a snapshot, going back to it, and writing to a fork of it.
 void snapshots(benchmark::State& state, const MakeCaches& maker) {
   const std::unique_ptr<Cache> cache = make(maker, Kind::kKv, 0);
@@ -225,26 +206,42 @@ void snapshots(benchmark::State& state, const MakeCaches& maker) {
   state.counters["fork_write_ns"] = median(forked) * 1e9;
   state.counters["memcpy_all_ns"] = median(copies) * 1e9;
 }
-void reference_snapshots(benchmark::State& state) {
-  snapshots(state, references());
-}
-void optimized_snapshots(benchmark::State& state) {
-  snapshots(state, optimized_caches());
-}
+// Caches, and how much of their work is timed.
+struct Side {
+  MakeCaches (*make)();
+  std::int64_t layers;
+  std::int64_t steps;
+};
 
-BENCHMARK(reference_kv)->Arg(4'096)->Arg(32'768)->UseManualTime()->Iterations(1);
-BENCHMARK(optimized_kv)->Arg(4'096)->Arg(32'768)->UseManualTime()->Iterations(1);
-BENCHMARK(reference_ring)->Arg(4'096)->Arg(32'768)->UseManualTime()->Iterations(1);
-BENCHMARK(optimized_ring)->Arg(4'096)->Arg(32'768)->UseManualTime()->Iterations(1);
-BENCHMARK(optimized_kv_from_empty)
-    ->Args({4'096, kLayers})
-    ->Args({32'768, 8})
-    ->UseManualTime()
-    ->Iterations(1);
-BENCHMARK(reference_prefill)->Arg(0)->Arg(4'096)->UseManualTime()->Iterations(5);
-BENCHMARK(optimized_prefill)->Arg(0)->Arg(4'096)->UseManualTime()->Iterations(5);
-BENCHMARK(reference_snapshots)->Arg(64)->Arg(4'096)->Arg(32'768)->UseManualTime()->Iterations(11);
-BENCHMARK(optimized_snapshots)->Arg(64)->Arg(4'096)->Arg(32'768)->UseManualTime()->Iterations(11);
+[[maybe_unused]] const bool kRegistered = [] {
+  const auto both = [](const char* name, const auto& work, std::vector<std::int64_t> lengths,
+                       std::int64_t iterations) {
+    tools::register_both(name, work, Side{references, 1, 8}, Side{optimized_caches, kLayers, 512},
+                         [&](benchmark::internal::Benchmark* one, bool) {
+                           for (const std::int64_t length : lengths) one->Arg(length);
+                           one->UseManualTime()->Iterations(iterations);
+                         });
+  };
+  const auto decoded = [](Kind kind) {
+    return [kind](benchmark::State& state, const Side& side) {
+      decode(state, side.make(), kind, side.layers, state.range(0), side.steps);
+    };
+  };
+  both("kv", decoded(Kind::kKv), {4'096, 32'768}, 1);
+  both("ring", decoded(Kind::kRing), {4'096, 32'768}, 1);
+  both(
+      "prefill", [](auto& state, const Side& side) { prefill(state, side.make(), side.layers); },
+      {0, 4'096}, 5);
+  both(
+      "snapshots", [](auto& state, const Side& side) { snapshots(state, side.make()); },
+      {64, 4'096, 32'768}, 11);
+  benchmark::RegisterBenchmark("optimized_kv_from_empty", optimized_kv_from_empty)
+      ->Args({4'096, kLayers})
+      ->Args({32'768, 8})
+      ->UseManualTime()
+      ->Iterations(1);
+  return true;
+}();
 
 }  // namespace
 }  // namespace kvo::snapshot

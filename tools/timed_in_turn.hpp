@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -21,6 +22,19 @@ double seconds(const Call& call) {
 inline double median(std::vector<double> all) {
   std::ranges::nth_element(all, all.begin() + std::ssize(all) / 2);
   return all[all.size() / 2];
+}
+
+/// Registers `work` with the reference and with the optimized cache, as "reference_NAME" and
+/// "optimized_NAME". `set` gets each benchmark, and true for the optimized one.
+template <class Work, class Reference, class Optimized, class Set>
+void register_both(const std::string& name, const Work& work, const Reference& reference,
+                   const Optimized& optimized, const Set& set) {
+  const auto add = [&](const std::string& whole, const auto& cache, bool is_optimized) {
+    const auto run = [=](benchmark::State& state) { work(state, cache); };
+    set(benchmark::RegisterBenchmark(whole.c_str(), run), is_optimized);
+  };
+  add("reference_" + name, reference, false);
+  add("optimized_" + name, optimized, true);
 }
 
 /// Calls and copies that alternate, so that both have the same machine.

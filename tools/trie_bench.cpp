@@ -120,6 +120,7 @@ Filled& filled(const char* variant, const snapshot::MakeTrie& make, std::int64_t
   one.heap_per_token_byte = (heap_bytes() - before) / one.tokens;
   return one;
 }
+using FilledOf = Filled& (*)(const benchmark::State& state);
 Filled& reference_of(const benchmark::State& state) {
   return filled("reference", snapshot::make_trie, state.range(0));
 }
@@ -200,7 +201,8 @@ void compare_blocks(benchmark::State& state) {
 // ---- begin ----
 
 // To and fro between a stored prompt of 100,000 tokens and another path.
-void begin_long(benchmark::State& state, PrefixTrie& trie) {
+void begin_long(benchmark::State& state, FilledOf filled_of) {
+  PrefixTrie& trie = *filled_of(state).trie;
   const Tokens request = long_prompt(true);
   for (auto _ : state) {
     const double start = seconds();
@@ -210,17 +212,11 @@ void begin_long(benchmark::State& state, PrefixTrie& trie) {
     KVO_CHECK(trie.begin(Tokens{1, 2}).has_value());
   }
 }
-void begin_long_reference(benchmark::State& state) {
-  begin_long(state, *reference_of(state).trie);
-}
-void begin_long_optimized(benchmark::State& state) {
-  begin_long(state, *optimized_of(state).trie);
-}
-
 // ---- Insert and evict ----
 
 // Sessions with new prefixes, each from begin to close.
-void insert(benchmark::State& state, Filled& one) {
+void insert(benchmark::State& state, FilledOf filled_of) {
+  Filled& one = filled_of(state);
   for (auto _ : state) {
     const Tokens inputs = prefix(one.prefixes++);
     one.tokens += static_cast<double>((inputs.size() - kShared) * sizeof(std::int32_t));
@@ -229,27 +225,14 @@ void insert(benchmark::State& state, Filled& one) {
     state.SetIterationTime(seconds() - start);
   }
 }
-void insert_reference(benchmark::State& state) {
-  insert(state, reference_of(state));
-}
-void insert_optimized(benchmark::State& state) {
-  insert(state, optimized_of(state));
-}
-
 // The same where each takes the place of others, which are evicted. A snapshot counts for as many
 // bytes as its tokens.
-void insert_full(benchmark::State& state, Filled& one) {
+void insert_full(benchmark::State& state, FilledOf filled_of) {
+  Filled& one = filled_of(state);
   one.trie->set_limit(static_cast<std::int64_t>(one.tokens));
-  insert(state, one);
+  insert(state, filled_of);
   one.trie->set_limit(kNoLimit);
 }
-void insert_full_reference(benchmark::State& state) {
-  insert_full(state, reference_of(state));
-}
-void insert_full_optimized(benchmark::State& state) {
-  insert_full(state, optimized_of(state));
-}
-
 void sizes(benchmark::internal::Benchmark* benchmark) {
   for (const std::int64_t prefixes : {1'000, 10'000, 100'000}) benchmark->Arg(prefixes);
   benchmark->Unit(benchmark::kMicrosecond);
@@ -272,13 +255,21 @@ BENCHMARK(match_optimized_find)->Apply(sizes);
 BENCHMARK(match_reference)->Apply(sizes);
 BENCHMARK(match_long_optimized)->Apply(long_prompts);
 BENCHMARK(match_long_reference)->Apply(long_prompts);
-BENCHMARK(begin_long_optimized)->Apply(sizes)->UseManualTime();
-BENCHMARK(begin_long_reference)->Apply(sizes)->UseManualTime();
-// As many as leave the size what the name says.
-BENCHMARK(insert_optimized)->Apply(sizes)->UseManualTime()->Iterations(100);
-BENCHMARK(insert_reference)->Apply(sizes)->UseManualTime()->Iterations(100);
-BENCHMARK(insert_full_optimized)->Apply(sizes)->UseManualTime()->Iterations(100);
-BENCHMARK(insert_full_reference)->Apply(sizes)->UseManualTime()->Iterations(100);
+[[maybe_unused]] const bool kRegistered = [] {
+  const auto both = [](const char* name, const auto& work, std::int64_t iterations) {
+    for (const auto& [which, filled_of] :
+         {std::pair("_optimized", &optimized_of), std::pair("_reference", &reference_of)}) {
+      const std::string whole = std::string(name) + which;
+      auto* one = benchmark::RegisterBenchmark(whole.c_str(), work, filled_of);
+      one->Apply(sizes)->UseManualTime();
+      if (iterations > 0) one->Iterations(iterations);
+    }
+  };
+  both("begin_long", begin_long, 0);
+  both("insert", insert, 100);  // as many as leave the size what the name says
+  both("insert_full", insert_full, 100);
+  return true;
+}();
 
 }  // namespace
 }  // namespace kvo

@@ -131,38 +131,22 @@ void packed_steps(benchmark::State& state, Make make, int times) {
   }
 }
 
-void reference_append(benchmark::State& state) {
-  appends(state, make_paged, 2, 16);
-}
-void optimized_append(benchmark::State& state) {
-  appends(state, optimized::make_paged_views, 32, 512);
-}
-void reference_views(benchmark::State& state) {
-  reading(state, make_paged, false, 5);
-}
-void optimized_views(benchmark::State& state) {
-  reading(state, optimized::make_paged_views, false, 11);
-}
-void reference_packed(benchmark::State& state) {
-  reading(state, make_paged, true, 3);
-}
-void optimized_packed(benchmark::State& state) {
-  reading(state, optimized::make_paged_views, true, 11);
-}
-void optimized_packed_step(benchmark::State& state) {
-  packed_steps(state, optimized::make_paged_views, 512);
-}
-
-void shapes(benchmark::internal::Benchmark* one) {
-  one->Arg(4'096)->Arg(32'768)->UseManualTime()->Iterations(1);
-}
-BENCHMARK(reference_append)->Apply(shapes);
-BENCHMARK(optimized_append)->Arg(0)->Arg(4'096)->UseManualTime()->Iterations(1);
-BENCHMARK(reference_views)->Apply(shapes);
-BENCHMARK(optimized_views)->Apply(shapes);
-BENCHMARK(reference_packed)->Apply(shapes);
-BENCHMARK(optimized_packed)->Apply(shapes);
-BENCHMARK(optimized_packed_step)->Apply(shapes);
+[[maybe_unused]] const bool kRegistered = [] {
+  using benchmark::RegisterBenchmark;
+  constexpr auto kFast = optimized::make_paged_views;
+  const auto shapes = [](benchmark::internal::Benchmark* one) {
+    one->Arg(4'096)->Arg(32'768)->UseManualTime()->Iterations(1);
+  };
+  shapes(RegisterBenchmark("reference_append", appends, make_paged, 2, 16));
+  const auto one = RegisterBenchmark("optimized_append", appends, kFast, 32, 512);
+  one->Arg(0)->Arg(4'096)->UseManualTime()->Iterations(1);
+  shapes(RegisterBenchmark("reference_views", reading, make_paged, false, 5));
+  shapes(RegisterBenchmark("optimized_views", reading, kFast, false, 11));
+  shapes(RegisterBenchmark("reference_packed", reading, make_paged, true, 3));
+  shapes(RegisterBenchmark("optimized_packed", reading, kFast, true, 11));
+  shapes(RegisterBenchmark("optimized_packed_step", packed_steps, kFast, 512));
+  return true;
+}();
 
 }  // namespace
 }  // namespace kvo::views

@@ -211,22 +211,28 @@ TraceResult<Step> LogReader::read_step() {
   return step;
 }
 
+TraceResult<std::optional<Case>> LogReader::next_whole_case(std::string_view name) {
+  while (true) {
+    auto header = next_case();
+    if (!header) return std::move(header).error();
+    if (!*header) return std::optional<Case>();
+    if (!name.empty() && (*header)->name != name) continue;
+    std::optional<Case> read{Case{std::move(**header)}};
+    while (true) {
+      auto step = next_step();
+      if (!step) return std::move(step).error();
+      if (!*step) return read;
+      read->steps.push_back(std::move(**step));
+    }
+  }
+}
+
 TraceResult<Case> read_case(const std::string& path, std::string_view name, const FindKind& find) {
   auto reader = LogReader::open(path, find);
   if (!reader) return reader.error();
-  while (true) {
-    auto header = reader->next_case();
-    if (!header) return header.error();
-    if (!*header) break;
-    if (!name.empty() && (*header)->name != name) continue;
-    Case read{std::move(**header)};
-    while (true) {
-      auto step = reader->next_step();
-      if (!step) return step.error();
-      if (!*step) return read;
-      read.steps.push_back(std::move(**step));
-    }
-  }
+  auto read = reader->next_whole_case(name);
+  if (!read) return std::move(read).error();
+  if (*read) return std::move(**read);
   return error_at({path, 0}, "case", name, name.empty() ? "the log has no case" : "no such case");
 }
 

@@ -67,6 +67,9 @@ class LogReader {
   /// The next operation of the current case, or nothing at its end.
   /// Errors   as next_case
   [[nodiscard]] TraceResult<std::optional<Step>> next_step();
+  /// The next case with all operations, or the next one of that name; nothing at the end of the
+  /// log. Errors   as next_case
+  [[nodiscard]] TraceResult<std::optional<Case>> next_whole_case(std::string_view name = {});
 
  private:
   LogReader(TextSource source, FindKind find);

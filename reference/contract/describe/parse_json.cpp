@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <functional>
 #include <string>
-#include <utility>
-#include <vector>
 
+#include <boost/container/small_vector.hpp>
 #include <boost/json/basic_parser_impl.hpp>
 
 namespace kvo {
@@ -51,8 +51,11 @@ struct Builder {
     return true;
   }
   bool on_key(Text part, std::size_t /*n*/, Failure& /*ec*/) {
-    key.append(part.data(), part.size());
-    keys.push_back(std::exchange(key, {}));
+    std::string_view whole(part.data(), part.size());
+    if (!key.empty()) whole = key.append(whole);
+    keys.push_back(std::hash<std::string_view>()(whole));
+    if (twice == keys.back()) name = whole;
+    key.clear();
     stack.push_key(part);
     return true;
   }
@@ -100,10 +103,12 @@ struct Builder {
   bool on_comment(Text /*part*/, Failure& /*ec*/) { return true; }
 
   json::value_stack stack;
-  std::string number;             // as far as it was read
-  std::string key;                // the same
-  std::vector<std::string> keys;  // of the objects that are not read to their end
-  std::optional<std::string> twice;
+  std::string number;  // as far as it was read
+  std::string key;     // the same
+  boost::container::small_vector<std::size_t, 32>
+      keys;                          // hashes of the keys of objects that are not read to their end
+  std::optional<std::size_t> twice;  // that of a key that an object has twice
+  std::string name;                  // such a key, in a second reading
 };
 
 }  // namespace
@@ -113,9 +118,16 @@ json::value parse_json(std::string_view text, Failure& failure, std::optional<st
   parser.handler().stack.reset();
   const std::size_t read = parser.write_some(false, text.data(), text.size(), failure);
   if (!failure && read < text.size()) failure = json::error::extra_data;
-  if (failure && twice != nullptr) *twice = parser.handler().twice;
-  if (failure) return nullptr;
-  return parser.handler().stack.release();
+  if (!failure) return parser.handler().stack.release();
+  if (parser.handler().twice && twice != nullptr) {
+    json::basic_parser<Builder> again(json::parse_options{});
+    again.handler().stack.reset();
+    again.handler().twice = parser.handler().twice;
+    Failure same;
+    (void)again.write_some(false, text.data(), text.size(), same);
+    *twice = again.handler().name;
+  }
+  return nullptr;
 }
 
 }  // namespace kvo

@@ -68,6 +68,7 @@ TEST(ParseJson, RefusesAMemberThatIsThereTwice) {
            {R"([1,{"a":1,"b":{"a":2,"c":3,"\u0063":4}}])", "c"},
            {R"({"a\n":1,"b":2,"a\u000a":3})", "a\n"},
            {R"({"":1,"":2})", ""},
+           {R"({"\u0061bc":1,"x\u0061bc":2,"bc":3,"abc":4})", "abc"},
            {"{" + many + "\"m7\":1}", "m7"}}) {
     boost::system::error_code failure;
     std::optional<std::string> twice;
