@@ -20,10 +20,10 @@ namespace kvo::tools {
 namespace {
 
 // Asks for another process where memory is lacking: others may have used up that of this one.
-Message answer_of(std::uint64_t index, const CasePlan& plan, std::uint64_t attempts,
-                  bool isolated) {
+Message message_of(std::uint64_t index, const CasePlan& plan, std::uint64_t attempts,
+                   bool isolated) {
   const CaseResult result = run_case(plan, {.attempts = attempts, .without_memory = !isolated});
-  CaseAnswer answer{.record = record_of(index, result)};
+  CaseAnswer answer = answer_of(index, result);
   bool again = false;
   for (std::size_t i = 0; i < result.subjects.size(); ++i) {
     const SubjectResult& subject = result.subjects[i];
@@ -134,11 +134,12 @@ Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
   if (options.cases != CampaignOptions::kEndless) total = options.cases;
   Progress progress("cases", total, options.seconds);
   const auto answer = [&](std::uint64_t index) {
-    return answer_of(index, taking.plan(index), options.shrink_attempts, options.limits.isolated);
+    return message_of(index, taking.plan(index), options.shrink_attempts, options.limits.isolated);
   };
   const auto isolated = [&](std::uint64_t index, const Death* first) {
-    return packed(run_case_isolated(index, taking.plan(index), options.shrink_attempts,
-                                    options.limits, first));
+    return packed(run_case_isolated(
+        index, taking.plan(index),
+        {.shrink_attempts = options.shrink_attempts, .limits = options.limits, .first = first}));
   };
   const auto lost = [&](std::uint64_t index, const Death& death) {
     return packed(CaseAnswer{.record = lost_record(index, death, plan(index).subjects)});

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -49,22 +48,6 @@ std::vector<const Subject*> chosen(const std::vector<Comparison>& comparisons,
   return subjects;
 }
 
-/// A quirk that a case shows.
-struct QuirkRecord {
-  std::string rule;
-  std::string quirk;
-  std::uint64_t op_index = 0;
-  std::string op;
-};
-BOOST_DESCRIBE_STRUCT(QuirkRecord, (), (rule, quirk, op_index, op))
-
-/// What a process answers of a recorded case.
-struct ConformRecord {
-  CaseAnswer answer = {};
-  std::vector<QuirkRecord> quirks = {};
-};
-BOOST_DESCRIBE_STRUCT(ConformRecord, (), (answer, quirks))
-
 /// A quirk that logs show, where profile documented was asked for.
 struct QuirkSummary {
   std::string rule;
@@ -74,14 +57,13 @@ struct QuirkSummary {
 };
 BOOST_DESCRIBE_STRUCT(QuirkSummary, (), (rule, quirk, cases, first))
 
-void count(const ConformRecord& conformed, std::vector<QuirkSummary>& summaries) {
+void count(const CaseAnswer& conformed, std::vector<QuirkSummary>& summaries) {
   for (const QuirkRecord& seen : conformed.quirks) {
     auto known = std::ranges::find(summaries, seen.quirk, &QuirkSummary::quirk);
     if (known == summaries.end())
-      known = summaries.insert(
-          summaries.end(),
-          {seen.rule, seen.quirk, 0,
-           fmt::format("{}, op {} {}", conformed.answer.record.name, seen.op_index, seen.op)});
+      known = summaries.insert(summaries.end(), {seen.rule, seen.quirk, 0,
+                                                 fmt::format("{}, op {} {}", conformed.record.name,
+                                                             seen.op_index, seen.op)});
     ++known->cases;
   }
 }
@@ -113,44 +95,39 @@ class RecordedCases {
     if (!arguments.law_name.empty()) options_.law = &law_named(contracts, arguments.law_name);
   }
 
-  /// Nothing behind the last case. Throws FileError.
-  std::optional<ConformRecord> conform(std::uint64_t index) {
-    return conform(index, [this](const CacheKind& kind) { return subjects_of(kind); });
+  /// What a process answers of a case; no text behind the last one. Throws FileError.
+  Message answer(std::uint64_t index) {
+    const auto result = conform(index, [this](const CacheKind& kind) { return subjects_of(kind); });
+    if (!result) return {Message::Kind::kAnswer, {}};
+    const bool again = std::ranges::any_of(
+        result->subjects, [](const SubjectResult& one) { return one.verdict.lacks_memory(); });
+    CaseAnswer answer = answer_of(index, *result);
+    answer.record.name = path() + ": " + result->name;
+    for (std::size_t i = 0; i < result->subjects.size(); ++i)
+      add_command(answer.record.subjects[i], result->name, result->subjects[i].schedule);
+    return {again ? Message::Kind::kAgain : Message::Kind::kAnswer, packed(answer)};
   }
 
-  /// The same, each subject in a process of its own. `first`: as of run_case_isolated.
-  std::optional<ConformRecord> isolated(std::uint64_t index, const Death* first) {
-    if (!go_to(index)) return std::nullopt;
+  /// The same, each subject in a process of its own. `first`: as of Isolating.
+  std::string isolated(std::uint64_t index, const Death* first) {
+    if (!go_to(index)) return {};
     const auto header = must(log_->next_case());
-    if (!header) return std::nullopt;
-    const Subject& reference = contracts_.reference_of(*header->kind);
+    if (!header) return {};
     const CasePlan plan{.kind = header->kind,
-                        .name = header->name,
-                        .baseline = &reference,
+                        .name = path() + ": " + header->name,
+                        .baseline = &contracts_.reference_of(*header->kind),
                         .subjects = subjects_of(*header->kind)};
-    ConformRecord whole{.answer = {.record = {.index = index,
-                                              .name = path() + ": " + header->name,
-                                              .kind = header->kind->name(),
-                                              .law = std::string(agreement().name())}}};
-    bool dies = false;
-    const std::string shrunk_by = header->name;
-    const Part alone = part_of(reference, index);
-    for (const Subject* subject : plan.subjects) {
-      const Part part = subject == &reference ? alone : part_of(*subject, index);
-      dies = std::holds_alternative<Death>(part) || dies;
-      add_part(whole, *subject, part, subject == &reference ? nullptr : &alone);
-      SubjectRecord& own = whole.answer.record.subjects.back();
-      if (failed(own.outcome) && !own.repeat) own.repeat = shrink_command(shrunk_by, own.subject);
-    }
-    const Subject* told = first != nullptr && !dies ? blamed(*first, plan) : nullptr;
-    std::vector<SubjectRecord>& all = whole.answer.record.subjects;
-    for (std::size_t i = 0; i < all.size() && told != nullptr && !first->killed; ++i)
-      if (all[i].subject == told->name() && !failed(all[i].outcome)) {
-        tell_not_repeated(*first, told, all[i]);
-        whole.answer.add(i, *first);
-      }
+    const auto run = [&](const CasePlan& alone) {
+      begun_ = false;
+      std::vector<const Subject*> judged = alone.subjects;
+      if (judged.empty()) judged.push_back(alone.baseline);
+      return *conform(index, [&](const CacheKind&) { return judged; });
+    };
+    CaseAnswer answer =
+        run_case_isolated(index, plan, {.limits = arguments_.limits, .first = first, .run = run});
+    for (SubjectRecord& subject : answer.record.subjects) add_command(subject, header->name);
     begun_ = false;
-    return whole;
+    return packed(answer);
   }
 
  private:
@@ -159,90 +136,29 @@ class RecordedCases {
     return chosen(comparisons_, kind, with_reference_);
   }
 
-  std::optional<ConformRecord> conform(std::uint64_t index, const ChooseSubjects& choose) {
+  std::optional<CaseResult> conform(std::uint64_t index, const ChooseSubjects& choose) {
     while (go_to(index)) {
-      const auto result = must(conform_next(contracts_, *log_, choose, options_));
-      if (!result) {
-        open(log_number_ + 1);
-        continue;
+      auto result = must(conform_next(contracts_, *log_, choose, options_));
+      if (result) {
+        ++next_;
+        return result;
       }
-      ++next_;
-      ConformRecord conformed{.answer = {.record = record_of(index, *result)}};
-      CaseRecord& record = conformed.answer.record;
-      record.name = path() + ": " + record.name;
-      for (std::size_t i = 0; i < result->subjects.size(); ++i)
-        if (result->subjects[i].verdict.failed())
-          record.subjects[i].repeat = shrink_command(result->name, result->subjects[i].subject,
-                                                     result->subjects[i].schedule);
-      for (const Attribution& found : result->attributions)
-        conformed.quirks.push_back(
-            {std::string(found.quirk.rule), found.quirk.name(), found.op_index, found.op});
-      return conformed;
+      open(log_number_ + 1);
     }
     return std::nullopt;
   }
 
   // The whole log is known: what helps is less of it.
-  [[nodiscard]] std::optional<std::string> shrink_command(
-      const std::string& name, const std::string& subject,
-      std::optional<std::uint64_t> schedule = std::nullopt) const {
+  void add_command(SubjectRecord& subject, const std::string& name,
+                   std::optional<std::uint64_t> schedule = std::nullopt) const {
     constexpr std::size_t kMostTyped = 500;  // a longer name is not typed
-    if (name.size() > kMostTyped) return std::nullopt;
-    return fmt::format("{} shrink {} --case {} --subject {}{}{}{}", program_name(),
-                       shell_word(path()), shell_word(name), shell_word(subject),
-                       schedule ? fmt::format(" --schedule {}", *schedule) : "",
-                       options_.law != nullptr ? " --law " + arguments_.law_name : "",
-                       arguments_.profile == Profile::kDocumented ? " --profile documented" : "");
-  }
-
-  using Part = std::variant<ConformRecord, Death>;
-  Part part_of(const Subject& subject, std::uint64_t index) {
-    Limits limits = arguments_.limits;
-    limits.quiet = true;
-    if (told_pulse != nullptr) tell(subject, 0);
-    return in_process<ConformRecord>(limits, [&]() -> ConformRecord {
-      begun_ = false;
-      const auto only = [&](const CacheKind&) { return std::vector<const Subject*>{&subject}; };
-      try {
-        return *conform(index, only);
-      } catch (const std::bad_alloc&) {
-        free_reserve();
-        const SubjectRecord judged{.subject = subject.name(),
-                                   .outcome = Outcome::kOutOfMemory,
-                                   .problem = kNeedsMemory};
-        return {.answer = {.record = {.subjects = {judged}}}};
-      }
-    });
-  }
-
-  /// `alone`: how the reference came out by itself; null for its own part.
-  static void add_part(ConformRecord& whole, const Subject& subject, const Part& part,
-                       const Part* alone) {
-    CaseRecord& record = whole.answer.record;
-    const auto* reference_dies = alone != nullptr ? std::get_if<Death>(alone) : nullptr;
-    if (const auto* death = std::get_if<Death>(&part)) {
-      const Verdict verdict =
-          verdict_of(*death, subject, reference_dies != nullptr ? reference_dies->how : "");
-      record.subjects.push_back({.subject = subject.name(),
-                                 .outcome = verdict.outcome,
-                                 .problem = verdict.text(),
-                                 .alike = verdict.signature()});
-      whole.answer.add(record.subjects.size() - 1, *death);
-      return;
-    }
-    const auto& own = std::get<ConformRecord>(part);
-    record.operations = std::max(record.operations, own.answer.record.operations);
-    for (SubjectRecord judged : own.answer.record.subjects) {
-      const auto* reference = alone != nullptr ? std::get_if<ConformRecord>(alone) : nullptr;
-      if (used_up(judged) && reference != nullptr &&
-          std::ranges::none_of(reference->answer.record.subjects, used_up)) {
-        judged.outcome = Outcome::kBroken;
-        *judged.problem += "; the reference alone does not";
-        judged.alike = "broken memory";
-      }
-      record.subjects.push_back(std::move(judged));
-    }
-    if (whole.quirks.empty()) whole.quirks = own.quirks;
+    if (!failed(subject.outcome) || name.size() > kMostTyped) return;
+    subject.repeat =
+        fmt::format("{} shrink {} --case {} --subject {}{}{}{}", program_name(), shell_word(path()),
+                    shell_word(name), shell_word(subject.subject),
+                    schedule ? fmt::format(" --schedule {}", *schedule) : "",
+                    options_.law != nullptr ? " --law " + arguments_.law_name : "",
+                    arguments_.profile == Profile::kDocumented ? " --profile documented" : "");
   }
 
   void open(std::size_t log_number) {
@@ -288,36 +204,27 @@ int run_conform(const Contracts& contracts, const ConformArguments& arguments) {
   Summary summary;
   std::vector<QuirkSummary> quirks;
   Progress progress("cases");
-  const auto answer = [&](std::uint64_t index) {
-    const auto conformed = cases.conform(index);
-    if (!conformed) return Message{Message::Kind::kAnswer, {}};
-    const bool again = std::ranges::any_of(conformed->answer.record.subjects, lacks_memory);
-    return Message{again ? Message::Kind::kAgain : Message::Kind::kAnswer, packed(*conformed)};
-  };
-  const auto isolated = [&](std::uint64_t index, const Death* first) {
-    const auto conformed = cases.isolated(index, first);
-    return conformed ? packed(*conformed) : std::string();
-  };
   const auto lost = [&](std::uint64_t index, const Death& death) {
-    return packed(
-        ConformRecord{.answer = {.record = lost_record(index, death, contracts.subjects())}});
+    return packed(CaseAnswer{.record = lost_record(index, death, contracts.subjects())});
   };
   const auto take = [&](std::uint64_t /*index*/, const std::string& text) {
     if (text.empty()) return false;
-    auto conformed = unpacked<ConformRecord>(text);
-    tell_crashes(conformed.answer);
-    summary.add(conformed.answer.record);
+    auto conformed = unpacked<CaseAnswer>(text);
+    tell_crashes(conformed);
+    summary.add(conformed.record);
     count(conformed, quirks);
     progress.advance();
     return true;
   };
   Campaign campaign;
   try {
-    work_in_order(
-        0, CampaignOptions::kEndless, arguments.jobs, arguments.limits,
-        {.answer = answer, .isolated = isolated, .lost = lost, .take = take, .waiting = [&] {
-           progress.advance(0);
-         }});
+    work_in_order(0, CampaignOptions::kEndless, arguments.jobs, arguments.limits,
+                  {.answer = [&](std::uint64_t index) { return cases.answer(index); },
+                   .isolated = [&](std::uint64_t index,
+                                   const Death* first) { return cases.isolated(index, first); },
+                   .lost = lost,
+                   .take = take,
+                   .waiting = [&] { progress.advance(0); }});
   } catch (const FileError& error) {
     if (summary.failed() == 0) throw;
     campaign.fault = error.what();  // what was found is told all the same

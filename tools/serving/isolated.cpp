@@ -25,10 +25,10 @@ constexpr std::size_t kMostScriptBytes = std::size_t{256} << 20U;
 
 /// One subject's part of a case.
 struct Part {
-  CaseRecord record = {};
+  CaseAnswer answer = {};
   Verdict verdict = {};
 };
-BOOST_DESCRIBE_STRUCT(Part, (), (record, verdict))
+BOOST_DESCRIBE_STRUCT(Part, (), (answer, verdict))
 
 /// A script with all that a report tells of it.
 struct Told {
@@ -73,12 +73,33 @@ Limits attempt_limits(Limits limits, std::chrono::duration<double> silence = kAt
   return limits;
 }
 
+// How a process that had `subject` and its baseline to run has come to its end, said of the
+// subject. `baseline_dies`: how the baseline dies by itself; empty: it does not.
+Verdict verdict_of(const Death& death, const Subject& subject,
+                   const std::string& baseline_dies = {}) {
+  const OpKind* op = known_op(death, *subject.kind);
+  const bool known = op != nullptr || death.op == nullptr;
+  Verdict verdict{.outcome = Outcome::kDied,
+                  .op_index = known ? death.op_index : 0,
+                  .op = op != nullptr         ? std::string(op->name)
+                        : !known              ? "unknown"
+                        : death.op_index == 0 ? "open"
+                                              : "close",
+                  .reason = death.how};
+  if (!baseline_dies.empty()) {
+    verdict.outcome = Outcome::kVacuous;
+    verdict.reason = "the baseline " + baseline_dies;
+  } else if (death.subject != &subject && death.subject != nullptr && !death.late) {
+    verdict.reason += " while another subject was at work in its process";
+  }
+  return verdict;
+}
+
 /// A case under way, each subject in a process of its own.
 class Isolation {
  public:
-  Isolation(std::uint64_t index, const CasePlan& plan, std::uint64_t attempts, Limits limits,
-            const Death* first)
-      : index_(index), plan_(plan), attempts_(attempts), limits_(limits), first_(first) {
+  Isolation(std::uint64_t index, const CasePlan& plan, const Isolating& how)
+      : index_(index), plan_(plan), how_(how), limits_(how.limits), first_(how.first) {
     limits_.quiet = true;
     answer_.record = {.index = index,
                       .name = plan.name,
@@ -103,7 +124,8 @@ class Isolation {
     script_ = journal.script(*plan_.kind, plan_.setup);
     if (part.verdict.outcome == Outcome::kDied) baseline_dies_ = part.verdict.reason;
     baseline_used_up_ = used_up(part.verdict);
-    add(std::move(part), *plan_.baseline, journal);
+    const bool told = judged || !how_.run;
+    if (told) add(std::move(part), *plan_.baseline, journal);
   }
   void run_subject(const Subject& subject) {
     Journal own;
@@ -126,12 +148,12 @@ class Isolation {
     if (told_pulse != nullptr) tell(named, 0);  // for whoever watches this process
     const auto made = in_process<Part>(limits_of(named), [&]() -> Part {
       CasePlan alone = plan_;
-      alone.ops = [&] { return journal.writing(plan_.ops()); };
+      if (plan_.ops) alone.ops = [&] { return journal.writing(plan_.ops()); };
       alone.subjects.clear();
       if (subject != nullptr) alone.subjects.push_back(subject);
       try {
-        const CaseResult result = run_case(alone, {.attempts = 0});
-        Part part{record_of(index_, result), result.subjects.back().verdict};
+        const CaseResult result = how_.run ? how_.run(alone) : run_case(alone, {.attempts = 0});
+        Part part{answer_of(index_, result), result.subjects.back().verdict};
         for (const SubjectResult& one : result.subjects)
           if (used_up(one.verdict)) part.verdict = one.verdict;
         return part;
@@ -158,20 +180,23 @@ class Isolation {
   void add(Part part, const Subject& subject, const Journal& journal) {
     const std::size_t at = answer_.record.subjects.size();
     SubjectRecord& own = answer_.record.subjects.emplace_back();
-    if (!part.record.subjects.empty() && part.record.subjects.back().subject == subject.name())
-      own = part.record.subjects.back();
+    const CaseRecord& record = part.answer.record;
+    if (!record.subjects.empty() && record.subjects.back().subject == subject.name())
+      own = record.subjects.back();
     own.subject = subject.name();
     own.outcome = part.verdict.outcome;
     CaseRecord& all = answer_.record;
-    all.operations = std::max(all.operations, part.record.operations);
-    for (const std::string& label : part.record.labels)
+    all.operations = std::max(all.operations, record.operations);
+    for (const std::string& label : record.labels)
       if (std::ranges::find(all.labels, label) == all.labels.end()) all.labels.push_back(label);
-    if (all.figures.empty()) all.figures = part.record.figures;
+    if (all.figures.empty()) all.figures = record.figures;
+    if (answer_.quirks.empty()) answer_.quirks = part.answer.quirks;
     const auto death = std::exchange(death_, std::nullopt);
     if (part.verdict.outcome != Outcome::kAgrees) own.problem = part.verdict.text();
     if (!part.verdict.failed()) return;
     own.alike = fmt::format("{} {}", all.law, part.verdict.signature());
     if (death) answer_.add(at, *death);
+    if (!plan_.ops) return;
     Script script = script_of(&journal, part.verdict);
     const bool hung = death && death->hung;
     const Limits attempt =
@@ -181,10 +206,10 @@ class Isolation {
       if (&one == &subject) fault_if_used_up(verdict, subject);
       return verdict;
     };
-    Smaller smaller =
-        smaller_case(plan_, subject, script,
-                     {.attempts = std::min(attempts_, hung ? kMostHungAttempts : kMostAttempts),
-                      .judge = judge});
+    Smaller smaller = smaller_case(
+        plan_, subject, script,
+        {.attempts = std::min(how_.shrink_attempts, hung ? kMostHungAttempts : kMostAttempts),
+         .judge = judge});
     // On a busy machine what is slow looks as if it hung.
     if (hung)
       smaller.verdict =
@@ -208,7 +233,8 @@ class Isolation {
 
   void tell_script(std::size_t at, const Subject& subject, const Smaller& smaller) {
     const auto tell_here = [&](bool run) {
-      CaseAnswer told{.record = {.subjects = {SubjectRecord{.subject = subject.name()}}}};
+      CaseAnswer told;
+      told.record.subjects.push_back({.subject = subject.name()});
       told.add(0, repro_of(smaller, subject, run));
       return Told{*told.record.subjects[0].shrunk, told.scripts.at(0)};
     };
@@ -233,18 +259,22 @@ class Isolation {
     // A thread may have been started in an earlier case, of another kind of cache.
     if (own == all.end()) own = all.insert(all.end(), {.subject = name});
     if (failed(own->outcome)) return;
-    tell_not_repeated(*first_, subject, *own);
+    Verdict verdict{.outcome = Outcome::kDied, .op = "of another case", .reason = first_->how};
+    if (subject != nullptr) verdict = verdict_of(*first_, *subject);
+    verdict.reason += "; died, not repeated: run again, it did not die";
+    own->outcome = verdict.outcome;
+    own->problem = verdict.text();
+    own->alike = "died, not repeated";
     const auto at = static_cast<std::size_t>(own - all.begin());
     answer_.add(at, *first_);
-    if (subject == nullptr) return;
-    const Verdict verdict = verdict_of(*first_, *subject);
+    if (subject == nullptr || !plan_.ops) return;
     tell_script(at, *subject,
                 {.plan = plan_, .script = script_of(nullptr, verdict), .before = verdict});
   }
 
   std::uint64_t index_;
   const CasePlan& plan_;
-  std::uint64_t attempts_;
+  const Isolating& how_;
   Limits limits_;
   const Death* first_;
   CaseAnswer answer_;
@@ -256,6 +286,14 @@ class Isolation {
 };
 
 }  // namespace
+
+CaseAnswer answer_of(std::uint64_t index, const CaseResult& result) {
+  CaseAnswer answer{.record = record_of(index, result)};
+  for (const Attribution& found : result.attributions)
+    answer.quirks.push_back(
+        {std::string(found.quirk.rule), found.quirk.name(), found.op_index, found.op});
+  return answer;
+}
 
 void CaseAnswer::add(std::size_t subject, const Repro& repro) {
   SubjectRecord& own = record.subjects[subject];
@@ -282,36 +320,6 @@ void CaseAnswer::add(std::size_t subject, const Death& death) {
   }
 }
 
-bool used_up(const SubjectRecord& record) {
-  return record.outcome == Outcome::kOutOfMemory && record.problem &&
-         record.problem->ends_with(kNeedsMemory);
-}
-
-bool lacks_memory(const SubjectRecord& record) {
-  const Difference difference = record.difference.value_or(Difference());
-  return used_up(record) ||
-         Verdict{.outcome = record.outcome, .difference = difference}.lacks_memory();
-}
-
-Verdict verdict_of(const Death& death, const Subject& subject, const std::string& baseline_dies) {
-  const OpKind* op = known_op(death, *subject.kind);
-  const bool known = op != nullptr || death.op == nullptr;
-  Verdict verdict{.outcome = Outcome::kDied,
-                  .op_index = known ? death.op_index : 0,
-                  .op = op != nullptr         ? std::string(op->name)
-                        : !known              ? "unknown"
-                        : death.op_index == 0 ? "open"
-                                              : "close",
-                  .reason = death.how};
-  if (!baseline_dies.empty()) {
-    verdict.outcome = Outcome::kVacuous;
-    verdict.reason = "the baseline " + baseline_dies;
-  } else if (death.subject != &subject && death.subject != nullptr && !death.late) {
-    verdict.reason += " while another subject was at work in its process";
-  }
-  return verdict;
-}
-
 const Subject* blamed(const Death& death, const CasePlan& plan) {
   const auto in_plan = [&](const auto& is) -> const Subject* {
     const auto found = std::ranges::find_if(plan.subjects, is);
@@ -327,15 +335,6 @@ const Subject* blamed(const Death& death, const CasePlan& plan) {
   if (at_work != plan.baseline || at_work == nullptr) return at_work;
   const Subject* other = in_plan([&](const Subject* one) { return one != plan.baseline; });
   return other != nullptr ? other : at_work;
-}
-
-void tell_not_repeated(const Death& death, const Subject* subject, SubjectRecord& record) {
-  Verdict verdict{.outcome = Outcome::kDied, .op = "of another case", .reason = death.how};
-  if (subject != nullptr) verdict = verdict_of(death, *subject);
-  verdict.reason += "; died, not repeated: run again, it did not die";
-  record.outcome = verdict.outcome;
-  record.problem = verdict.text();
-  record.alike = "died, not repeated";
 }
 
 CaseRecord lost_record(std::uint64_t index, const Death& death,
@@ -355,9 +354,8 @@ CaseRecord lost_record(std::uint64_t index, const Death& death,
   return record;
 }
 
-CaseAnswer run_case_isolated(std::uint64_t index, const CasePlan& plan,
-                             std::uint64_t shrink_attempts, Limits limits, const Death* first) {
-  return Isolation(index, plan, shrink_attempts, limits, first).run();
+CaseAnswer run_case_isolated(std::uint64_t index, const CasePlan& plan, const Isolating& how) {
+  return Isolation(index, plan, how).run();
 }
 
 Verdict run_script_isolated(const CasePlan& plan, const Subject& subject, const Script& script,

@@ -66,7 +66,11 @@ CasePlan plan_of(const Subject& baseline, std::vector<const Subject*> subjects) 
 }
 
 CaseRecord run_isolated(const CasePlan& plan, const Death* first = nullptr) {
-  return run_case_isolated(0, plan, 200, {.silence = std::chrono::seconds(1)}, first).record;
+  return run_case_isolated(0, plan,
+                           {.shrink_attempts = 200,
+                            .limits = {.silence = std::chrono::seconds(1)},
+                            .first = first})
+      .record;
 }
 
 TEST(Isolated, ABaselineThatDiesHasItsScriptToo) {
@@ -132,8 +136,10 @@ void expect_evidence(const Subject& reference, Deed deed, const std::string& how
   for (std::uint64_t index = 1; script_until(plan, 4).size() < 4; ++index)
     plan = random_case(contracts(), law, {&subject}, 1, index, Profile::kOriginal, Scale::kSmall);
   const std::string guilty{script_until(plan, 2).back().kind().name};
-  const CaseAnswer answer = run_case_isolated(0, plan, deed == Deed::kHang ? 3 : 30,
-                                              {.silence = std::chrono::milliseconds(200)});
+  const CaseAnswer answer =
+      run_case_isolated(0, plan,
+                        {.shrink_attempts = deed == Deed::kHang ? 3U : 30U,
+                         .limits = {.silence = std::chrono::milliseconds(200)}});
   SCOPED_TRACE(plan.kind->name() + " " + how);
   const SubjectRecord& died = answer.record.subjects.back();
   EXPECT_EQ(died.subject, subject.name());
