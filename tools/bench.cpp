@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "properties/runner/pulse.hpp"
 #include "reference/contract/describe/type.hpp"
 #include "tools/quantities.hpp"
 
@@ -112,8 +113,7 @@ std::span<const BenchLoad> bench_loads(bool quick) {
 Bench::Bench(const Contracts& contracts, const Comparison& comparison, const BenchLoad& load,
              Profile profile)
     : load_(load),
-      replay_(contracts, requests_of(load), {comparison}, replay_options(load, profile)),
-      warm_memory_(held_bytes(load), true) {}
+      replay_(contracts, requests_of(load), {comparison}, replay_options(load, profile)) {}
 
 CaseResult Bench::verified() {
   CaseResult result = run_case(replay_.plan(0), {.attempts = 0});
@@ -141,11 +141,13 @@ Bench::Pass Bench::pass(const CasePlan& plan, const Subject& subject) {
   const auto ops = plan.ops();
   Probe probe;
   Labels labels;
+  if (!warm_memory_) warm_memory_.emplace(held_bytes(load_), true);
   LimitMemory cold_memory(kTimes * held_bytes(load_), false);
   Pass lines;
   std::uint64_t operations = 0;
   while (const std::optional<Op> op = ops->next()) {
     const std::uint64_t allocations = allocation_gate.count;
+    tell(subject, operations, &op->kind());
     const Observation seen = (*session)->apply(*op, probe);
     const std::uint64_t nanoseconds = probe.take_nanoseconds();
     ops->saw(*op, seen, labels);
@@ -158,7 +160,7 @@ Bench::Pass Bench::pass(const CasePlan& plan, const Subject& subject) {
     line->own.add(nanoseconds, bytes.all);
     line->allocations += allocation_gate.count - allocations;
     if (bytes.all == 0) continue;
-    LimitMemory& memory = cold ? cold_memory : warm_memory_;
+    LimitMemory& memory = cold ? cold_memory : *warm_memory_;
     line->copied.add(memory.copied(bytes.all), bytes.all);
     if (bytes.given == 0) line->cleared.add(memory.cleared(bytes.all), bytes.all);
   }

@@ -58,6 +58,10 @@ struct BenchRow {
   /// Time in the second pass of a round over that in the first: what differs without any reason.
   std::optional<Ratios::Middle> noise = std::nullopt;
 };
+BOOST_DESCRIBE_STRUCT(BenchRow, (),
+                      (load, subject, op, cold, calls, payload_bytes, allocations,
+                       median_nanoseconds, worst_nanoseconds, to_reference, to_memcpy, to_memset,
+                       noise))
 
 /// A cache kind under a load.
 class Bench {
@@ -65,6 +69,8 @@ class Bench {
   Bench(const Contracts& contracts, const Comparison& comparison, const BenchLoad& load,
         Profile profile);
 
+  /// The load as a case. Requires  possible()
+  [[nodiscard]] CasePlan plan() const { return replay_.plan(0); }
   /// Whether the kind can carry the load: requests can be lowered to it.
   [[nodiscard]] bool possible() const { return replay_.cases() > 0; }
   /// All subjects compared with each other and with what was put in, untimed. A time counts only
@@ -106,8 +112,8 @@ class Bench {
   BenchLoad load_;
   replay::Replay replay_;
   std::vector<Cell> cells_;
-  LimitMemory warm_memory_;
-  std::uint64_t operations_ = 0;  ///< of both times together
+  std::optional<LimitMemory> warm_memory_;  ///< made by the process that uses it
+  std::uint64_t operations_ = 0;            ///< of both times together
   std::size_t passes_ = 0;
 };
 

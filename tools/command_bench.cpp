@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@
 #include "tools/quantities.hpp"
 #include "tools/result_file.hpp"
 #include "tools/selection.hpp"
-#include "tools/serving/process.hpp"
+#include "tools/serving/isolated.hpp"
 #include "tools/usage.hpp"
 #include "tools/version.hpp"
 
@@ -169,13 +170,62 @@ RunHeader header_of(const BenchArguments& arguments) {
                       {"words", write_json(arguments.words)}}};
 }
 
-// Nothing for a load that a subject carries out as it should.
-std::optional<std::string> fault_of(Bench& bench) {
+// Why the times of a load say nothing; no text where all subjects carry it out as they should.
+std::string fault_of(Bench& bench) {
   for (const SubjectResult& subject : bench.verified().subjects)
     if (subject.verdict.outcome != Outcome::kAgrees)
       return subject.subject + ": " + subject.verdict.text();
-  return std::nullopt;
+  return {};
 }
+
+struct SubjectDied : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// A bench in a process of its own, so that what a subject does is said of that subject.
+class IsolatedBench {
+ public:
+  explicit IsolatedBench(Bench& bench)
+      : bench_(bench),
+        process_([this](std::string_view request) { return answer(request); },
+                 {.memory_bytes = 0}) {}
+
+  std::string fault() { return answer_to("fault"); }
+  CaseRecord round(std::uint64_t index) {
+    return unpacked<CaseRecord>(answer_to(std::to_string(index)));
+  }
+  std::vector<BenchRow> rows() { return unpacked<std::vector<BenchRow>>(answer_to("rows")); }
+
+ private:
+  Message answer(std::string_view request) {
+    return answered([&] {
+      Message message{Message::Kind::kAnswer, {}};
+      if (request == "fault")
+        message.text = fault_of(bench_);
+      else if (request == "rows")
+        message.text = packed(bench_.rows());
+      else
+        message.text = packed(bench_.round(std::stoull(std::string(request))));
+      return message;
+    });
+  }
+  // Throws SubjectDied.
+  std::string answer_to(std::string_view request) {
+    process_.ask(request);
+    if (process_.wait() == Process::State::kDead) {
+      const CasePlan plan = bench_.plan();
+      const Subject* subject = blamed(process_.death(), plan);
+      if (subject == nullptr) throw std::runtime_error("a process " + process_.death().how);
+      throw SubjectDied(subject->name() + ": " + verdict_of(process_.death(), *subject).text());
+    }
+    const Message message = process_.take_answer();
+    throw_fault(message);
+    return message.text;
+  }
+
+  Bench& bench_;
+  Process process_;
+};
 
 int run_bench(const Contracts& contracts, const BenchArguments& arguments) {
   if (arguments.output == kStandardOutput)
@@ -193,21 +243,30 @@ int run_bench(const Contracts& contracts, const BenchArguments& arguments) {
   std::vector<BenchRow> rows;
   int status = kExitConforms;
   std::uint64_t index = 0;
+  const auto leave_out = [&](const std::string& fault, int found) {
+    progress.clear();
+    print_error(fault + ": its times say nothing, and are left out");
+    status = std::max(status, found);
+  };
   for (Bench& bench : benches) {
-    if (interrupted()) break;
-    if (const auto fault = fault_of(bench)) {
-      progress.clear();
-      print_error(*fault + ": its times say nothing, and are left out");
-      status = kExitDiffers;
-      continue;
+    try {
+      IsolatedBench isolated(bench);
+      if (const std::string fault = isolated.fault(); !fault.empty()) {
+        leave_out(fault, kExitDiffers);
+        continue;
+      }
+      for (std::uint64_t round = 0; round < arguments.rounds; ++round) {
+        const CaseRecord record = isolated.round(index++);
+        if (file) must(file->append(record));
+        progress.advance();
+      }
+      const std::vector<BenchRow> more = isolated.rows();
+      rows.insert(rows.end(), more.begin(), more.end());
+    } catch (const SubjectDied& died) {
+      leave_out(died.what(), kExitCrashed);
+    } catch (const Interrupted&) {
+      break;
     }
-    for (std::uint64_t round = 0; round < arguments.rounds && !interrupted(); ++round) {
-      const CaseRecord record = bench.round(index++);
-      if (file) must(file->append(record));
-      progress.advance();
-    }
-    const std::vector<BenchRow> more = bench.rows();
-    rows.insert(rows.end(), more.begin(), more.end());
   }
   progress.clear();
   if (!arguments.json.empty()) {

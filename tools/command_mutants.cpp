@@ -22,6 +22,7 @@
 #include "tools/quantities.hpp"
 #include "tools/result_file.hpp"
 #include "tools/selection.hpp"
+#include "tools/serving/isolated.hpp"
 #include "tools/serving/pool.hpp"
 #include "tools/usage.hpp"
 
@@ -96,16 +97,25 @@ MutantRecord hunted(const Contracts& contracts, const Prey& prey,
   return record;
 }
 
-// A mutant that ends its process is caught: nothing else may.
+// The same cases, each in processes of its own: a mutant that ends its process is caught.
 MutantRecord hunted_isolated(const Contracts& contracts, const Prey& prey,
                              const MutantsArguments& arguments) {
-  const auto record = in_process<MutantRecord>(arguments.limits,
-                                               [&] { return hunted(contracts, prey, arguments); });
-  if (const auto* answered = std::get_if<MutantRecord>(&record)) return *answered;
-  MutantRecord died = record_of(prey);
-  died.law = "ends no process";
-  died.difference = std::get<Death>(record).how;
-  return died;
+  MutantRecord record = record_of(prey);
+  while (!record.law && record.cases < arguments.cases) {
+    const CasePlan plan =
+        hunted_case(contracts, prey.mutant->subject, arguments.seed, record.cases, prey.profile);
+    const CaseAnswer answer = run_case_isolated(
+        record.cases++, plan, {.shrink_attempts = 20'000, .limits = arguments.limits});
+    record.operations += answer.record.operations;
+    const SubjectRecord& judged = answer.record.subjects.back();
+    if (!failed(judged.outcome) || !judged.shrunk) continue;
+    record.law = std::string(plan.law->name());
+    record.shrunk_operations = judged.shrunk->operations;
+    record.difference = judged.shrunk->problem;
+    record.schedule = judged.shrunk->schedule;
+    record.script = judged.shrunk->script;
+  }
+  return record;
 }
 
 std::string word_of(Profile profile) {

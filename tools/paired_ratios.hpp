@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include <boost/describe/class.hpp>
+
 namespace kvo::tools {
 
 /// The probability of differences that are at least as much above 0 as these, were each as likely
@@ -32,6 +34,7 @@ class Ratios {
     /// Between these two lies the median with 95 %, by order statistics; absent below kLeastRatios.
     std::optional<double> low = std::nullopt;
     std::optional<double> high = std::nullopt;
+    BOOST_DESCRIBE_CLASS(Middle, (), (median, low, high), (), ())
   };
   /// Nothing without any.
   [[nodiscard]] std::optional<Middle> middle() const;

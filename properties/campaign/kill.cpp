@@ -30,20 +30,25 @@ void tell_by_first_law_broken(const Contracts& contracts, CasePlan plan, const S
 
 }  // namespace
 
+CasePlan hunted_case(const Contracts& contracts, const Subject& subject, std::uint64_t seed,
+                     std::uint64_t index, Profile profile) {
+  const std::vector<const Law*> laws = contracts.laws_of(*subject.kind);
+  const Law& law = *laws[index % laws.size()];
+  return random_case(contracts, law, {&subject}, seed, index, profile,
+                     scale_of(law, index / laws.size()));
+}
+
 Hunt hunt(const Contracts& contracts, const Subject& subject, std::uint64_t seed,
           std::uint64_t most_cases, Profile profile, const ShrinkOptions& shrink) {
-  const std::vector<const Law*> laws = contracts.laws_of(*subject.kind);
   Hunt hunted;
   for (std::uint64_t index = 0; index < most_cases; ++index) {
-    const Law& law = *laws[index % laws.size()];
-    const CasePlan plan = random_case(contracts, law, {&subject}, seed, index, profile,
-                                      scale_of(law, index / laws.size()));
+    const CasePlan plan = hunted_case(contracts, subject, seed, index, profile);
     CaseResult result = run_case(plan, shrink);
     ++hunted.cases;
     hunted.operations += result.operations;
     SubjectResult& judged = result.subjects.back();
     if (!judged.repro) continue;
-    hunted.kill = Kill{.law = law.name(),
+    hunted.kill = Kill{.law = plan.law->name(),
                        .cases = hunted.cases,
                        .operations = hunted.operations,
                        .repro = std::move(*judged.repro)};

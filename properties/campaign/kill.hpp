@@ -27,6 +27,10 @@ struct Hunt {
   std::optional<Kill> kill = std::nullopt;  ///< nothing: the subject got away
 };
 
+/// Case `index` of a hunt: laws take turns.
+[[nodiscard]] CasePlan hunted_case(const Contracts& contracts, const Subject& subject,
+                                   std::uint64_t seed, std::uint64_t index, Profile profile);
+
 /// Tries random cases, law by law in turns, until one kills `subject` or `most_cases` are tried.
 [[nodiscard]] Hunt hunt(const Contracts& contracts, const Subject& subject, std::uint64_t seed,
                         std::uint64_t most_cases, Profile profile,

@@ -73,28 +73,6 @@ Limits attempt_limits(Limits limits, std::chrono::duration<double> silence = kAt
   return limits;
 }
 
-// How a process that had `subject` and its baseline to run has come to its end, said of the
-// subject. `baseline_dies`: how the baseline dies by itself; empty: it does not.
-Verdict verdict_of(const Death& death, const Subject& subject,
-                   const std::string& baseline_dies = {}) {
-  const OpKind* op = known_op(death, *subject.kind);
-  const bool known = op != nullptr || death.op == nullptr;
-  Verdict verdict{.outcome = Outcome::kDied,
-                  .op_index = known ? death.op_index : 0,
-                  .op = op != nullptr         ? std::string(op->name)
-                        : !known              ? "unknown"
-                        : death.op_index == 0 ? "open"
-                                              : "close",
-                  .reason = death.how};
-  if (!baseline_dies.empty()) {
-    verdict.outcome = Outcome::kVacuous;
-    verdict.reason = "the baseline " + baseline_dies;
-  } else if (death.subject != &subject && death.subject != nullptr && !death.late) {
-    verdict.reason += " while another subject was at work in its process";
-  }
-  return verdict;
-}
-
 /// A case under way, each subject in a process of its own.
 class Isolation {
  public:
@@ -126,6 +104,7 @@ class Isolation {
     baseline_used_up_ = used_up(part.verdict);
     const bool told = judged || !how_.run;
     if (told) add(std::move(part), *plan_.baseline, journal);
+    death_.reset();
   }
   void run_subject(const Subject& subject) {
     Journal own;
@@ -318,6 +297,25 @@ void CaseAnswer::add(std::size_t subject, const Death& death) {
     trace.push_back(death.report.substr(i, end - i));
     i = end + 1;
   }
+}
+
+Verdict verdict_of(const Death& death, const Subject& subject, const std::string& baseline_dies) {
+  const OpKind* op = known_op(death, *subject.kind);
+  const bool known = op != nullptr || death.op == nullptr;
+  Verdict verdict{.outcome = Outcome::kDied,
+                  .op_index = known ? death.op_index : 0,
+                  .op = op != nullptr         ? std::string(op->name)
+                        : !known              ? "unknown"
+                        : death.op_index == 0 ? "open"
+                                              : "close",
+                  .reason = death.how};
+  if (!baseline_dies.empty()) {
+    verdict.outcome = Outcome::kVacuous;
+    verdict.reason = "the baseline " + baseline_dies;
+  } else if (death.subject != &subject && death.subject != nullptr && !death.late) {
+    verdict.reason += " while another subject was at work in its process";
+  }
+  return verdict;
 }
 
 const Subject* blamed(const Death& death, const CasePlan& plan) {

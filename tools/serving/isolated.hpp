@@ -55,6 +55,10 @@ BOOST_DESCRIBE_STRUCT(CaseAnswer, (), (record, scripts, crashes, quirks))
 /// Without scripts.
 [[nodiscard]] CaseAnswer answer_of(std::uint64_t index, const CaseResult& result);
 
+/// How a process that had `subject` and its baseline to run has come to its end, said of the
+/// subject. `baseline_dies`: how the baseline dies by itself; empty: it does not.
+[[nodiscard]] Verdict verdict_of(const Death& death, const Subject& subject,
+                                 const std::string& baseline_dies = {});
 /// Whom a death is told of that does not repeat: whoever started the thread that crashed, or was at
 /// work. In a process that several subjects share a fault may show in another one: those from
 /// outside this tree come first, the baseline last. Null: nobody of the plan.
