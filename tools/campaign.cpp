@@ -168,6 +168,7 @@ Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
                    .waiting = [&] { progress.advance(0); }});
     if (file) must(file->finish());
   } catch (const FileError& error) {
+    if (campaign.summary.cases() == 0) throw;
     campaign.fault = error.what();
   }
   campaign.interrupted = interrupted();

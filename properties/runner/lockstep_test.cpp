@@ -6,7 +6,9 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <new>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -386,6 +388,31 @@ TEST(Lockstep, ABaselineWithoutMemoryJudgesNobody) {
   EXPECT_EQ(lockstep.baseline()->verdict.outcome, Outcome::kOutOfMemory);
   EXPECT_FALSE(lockstep.participants()[0].verdict.failed());
   EXPECT_FALSE(lockstep.worthwhile(false));
+}
+
+// The reference may make several requests of what another cache asks for at once, and a machine
+// without threads says nothing about a cache.
+TEST(Lockstep, ARequestAboveTheLimitIsNoMismatchUnlessItIsAbsurd) {
+  const auto verdict_of_request = [](std::size_t bytes) {
+    return verdict_on(faulty([bytes]() -> Status {
+                        ::operator delete(::operator new(bytes));
+                        return {};
+                      }),
+                      {Op::of(layered::New{1, 1, 1}), Op::of(layered::Advance{0})});
+  };
+  const Verdict more = verdict_of_request(std::size_t{5} << 30U);
+  EXPECT_EQ(more.outcome, Outcome::kOutOfMemory);
+  EXPECT_EQ(more.reason, kAsksForMore);
+  EXPECT_EQ(verdict_of_request(std::size_t{1} << 50U).outcome, Outcome::kMismatch);
+}
+
+TEST(Lockstep, AMachineWithoutThreadsIsNoMismatch) {
+  const Subject subject = faulty([]() -> Status {
+    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+  });
+  EXPECT_EQ(
+      verdict_on(subject, {Op::of(layered::New{1, 1, 1}), Op::of(layered::Advance{0})}).outcome,
+      Outcome::kOutOfMemory);
 }
 
 struct Shown {

@@ -57,7 +57,8 @@ BOOST_DESCRIBE_STRUCT(Verdict, (), (outcome, op_index, op, difference, reason, c
 /// Reasons of kOutOfMemory: in all, and in one request.
 inline constexpr const char* kNeedsMemory =
     "needs more memory than a case may have (--case-memory)";
-inline constexpr const char* kAsksForMore = "asks for more memory at once than a case may have";
+inline constexpr const char* kAsksForMore =
+    "asks for more memory at once, or for more threads, than a case may have";
 
 /// What a verdict rests on. Without any a law has said nothing.
 struct Evidence {

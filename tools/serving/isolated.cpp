@@ -30,13 +30,6 @@ struct Part {
 };
 BOOST_DESCRIBE_STRUCT(Part, (), (answer, verdict))
 
-/// A script with all that a report tells of it.
-struct Told {
-  ShrunkRecord shrunk;
-  ScriptRecord script;
-};
-BOOST_DESCRIBE_STRUCT(Told, (), (shrunk, script))
-
 Verdict no_memory() {
   return {.outcome = Outcome::kOutOfMemory, .op = "case", .reason = kNeedsMemory};
 }
@@ -212,16 +205,13 @@ class Isolation {
 
   void tell_script(std::size_t at, const Subject& subject, const Smaller& smaller) {
     const auto tell_here = [&](bool run) {
-      CaseAnswer told;
-      told.record.subjects.push_back({.subject = subject.name()});
-      told.add(0, repro_of(smaller, subject, run));
-      return Told{*told.record.subjects[0].shrunk, told.scripts.at(0)};
+      CaseAnswer told = answer_;
+      told.add(at, repro_of(smaller, subject, run));
+      return told;
     };
-    auto made = in_process<Told>(attempt_limits(limits_), [&] { return tell_here(true); });
-    Told told = std::holds_alternative<Told>(made) ? std::get<Told>(made) : tell_here(false);
-    answer_.record.subjects[at].shrunk = std::move(told.shrunk);
-    told.script.subject = at;
-    answer_.scripts.push_back(std::move(told.script));
+    auto told = in_process<CaseAnswer>(attempt_limits(limits_), [&] { return tell_here(true); });
+    const bool lives = std::holds_alternative<CaseAnswer>(told);
+    answer_ = lives ? std::get<CaseAnswer>(std::move(told)) : tell_here(false);
   }
 
   // Nobody dies again.
@@ -282,8 +272,9 @@ void CaseAnswer::add(std::size_t subject, const Repro& repro) {
   std::size_t bytes = 0;
   for (const std::string& line : script.lines) bytes += line.size() + 1;
   if (bytes <= kMostScriptBytes) return;
-  own.trace.emplace().push_back(fmt::format(
-      "the script takes {} bytes, more than {}: it is not written", bytes, kMostScriptBytes));
+  if (!own.trace) own.trace.emplace();
+  own.trace->push_back(fmt::format("the script takes {} bytes, more than {}: it is not written",
+                                   bytes, kMostScriptBytes));
   scripts.pop_back();
 }
 

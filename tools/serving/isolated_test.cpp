@@ -97,6 +97,8 @@ TEST(Isolated, ASubjectWithoutABaselineThatDiesHasItsScriptToo) {
   EXPECT_EQ(record.subjects[0].shrunk->script.size(), 1U);
 }
 
+constexpr double kSilence = kIsSanitized ? 0.5 : 0.1;  // seconds
+
 /// What a session does in its third operation.
 enum class Deed : std::uint8_t { kCrash, kExit, kHang };
 
@@ -138,8 +140,8 @@ void expect_evidence(const Subject& reference, Deed deed, const std::string& how
   const std::string guilty{script_until(plan, 2).back().kind().name};
   const CaseAnswer answer =
       run_case_isolated(0, plan,
-                        {.shrink_attempts = deed == Deed::kHang ? 3U : 30U,
-                         .limits = {.silence = std::chrono::milliseconds(200)}});
+                        {.shrink_attempts = deed == Deed::kHang ? 1U : 30U,
+                         .limits = {.silence = std::chrono::duration<double>(kSilence)}});
   SCOPED_TRACE(plan.kind->name() + " " + how);
   const SubjectRecord& died = answer.record.subjects.back();
   EXPECT_EQ(died.subject, subject.name());
@@ -165,7 +167,7 @@ TEST_P(EveryKind, ADeathHasItsOperationScriptAndLog) {
   const Subject& reference = contracts().reference_of(*GetParam());
   expect_evidence(reference, Deed::kCrash, kIsSanitized ? "" : "crashed (SIGABRT)");
   expect_evidence(reference, Deed::kExit, "exited with status 0");
-  expect_evidence(reference, Deed::kHang, "hung (no answer for 0.2 s)");
+  expect_evidence(reference, Deed::kHang, "hung (no answer for ");
 }
 
 std::vector<const CacheKind*> generated_kinds() {

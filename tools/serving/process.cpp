@@ -76,15 +76,28 @@ std::string sanitizer_report(const std::string& text) {
   return {};
 }
 
-// Children of this process, those of before its first fork left out.
-std::set<pid_t> children() {
+std::set<pid_t> children_of(pid_t pid) {
   std::set<pid_t> all;
-  std::ifstream list(fmt::format("/proc/self/task/{}/children", getpid()));
+  std::ifstream list(fmt::format("/proc/{0}/task/{0}/children", pid));
   for (pid_t child = 0; list >> child;) all.insert(child);
   return all;
 }
-std::set<pid_t>& spared() {  // whoever started them ends them
-  static std::set<pid_t> all = children();
+// Children of this process that end_strays leaves alone: whoever started them ends them.
+std::set<pid_t>& spared() {
+  static std::set<pid_t> all = children_of(getpid());
+  return all;
+}
+
+std::uint64_t resident_bytes(pid_t pid) {
+  std::uint64_t pages = 0;
+  std::ifstream(fmt::format("/proc/{}/statm", pid)) >> pages >> pages;
+  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+// Of a process and those that it has started, each beyond what a fork begins with.
+std::uint64_t resident_bytes_beyond(std::uint64_t begin, pid_t pid) {
+  const std::uint64_t own = resident_bytes(pid);
+  std::uint64_t all = own - std::min(own, begin);
+  for (const pid_t child : children_of(pid)) all += resident_bytes_beyond(begin, child);
   return all;
 }
 
@@ -248,6 +261,10 @@ Process::State Process::look() {
   if (!open && !closed_) closed_ = now;
   if (ended || (closed_ && now - *closed_ > kGrace))
     return dies("closed the answer pipe of its process, or became another program");
+  // One process alone has a limit of its own.
+  if (limits_.memory_bytes > 0 && !children_of(pid_).empty() &&
+      resident_bytes_beyond(resident_bytes(getpid()), pid_) > limits_.memory_bytes)
+    return dies("takes more memory than a case may have (--case-memory), with what it has started");
   const std::uint64_t beats = page_->pulse.beats.load();
   if (beats != beats_ || received_.size() != before) last_beat_ = now;
   beats_ = beats;
@@ -273,7 +290,7 @@ Process::State Process::wait() {
 void end_strays() {
   bool any = true;
   while (std::exchange(any, false))
-    for (const pid_t child : children())
+    for (const pid_t child : children_of(getpid()))
       if (!spared().contains(child)) {
         any = true;
         (void)kill(child, SIGKILL);

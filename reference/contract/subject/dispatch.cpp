@@ -31,7 +31,9 @@ Observation detail::observe_exception() {
     // No thread or no memory to be had says nothing about the cache.
     const bool starved = error.code() == std::errc::resource_unavailable_try_again ||
                          error.code() == std::errc::not_enough_memory;
-    return starved ? Observation{.error = fail(Code::kOutOfMemory)} : threw(error.what());
+    if (!starved) return threw(error.what());
+    allocation_gate.refused_bytes = 1;
+    return {.error = fail(Code::kOutOfMemory)};
   } catch (const std::exception& error) {
     return threw(error.what());
   } catch (...) {

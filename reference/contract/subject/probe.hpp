@@ -25,7 +25,7 @@ struct AllocationGate {
   std::uint64_t count = 0;    ///< allocations seen while open
   std::int64_t fail_at = -1;  ///< this many more succeed, then one fails; negative: none fails
   std::size_t limit_bytes = std::size_t{4} << 30U;  ///< a larger single request fails
-  std::size_t refused_bytes = 0;                    ///< the last request that failed of it
+  std::size_t refused_bytes = 0;  ///< the last request that failed of it; 1: no thread was left
   /// So many bytes at the beginning of each allocation are set to 0xfe: what a cache shows without
   /// having written it is then wrong, and the same in every run.
   std::size_t fill_bytes = 0;
