@@ -27,23 +27,19 @@ const std::vector<NotYet>& not_yet() {
   return kNotYet;
 }
 
-Complaints without(const std::vector<NotYet>& excused, const Complaints& complaints) {
-  Complaints left;
-  for (const std::string& text : complaints) {
-    const auto excuses_it = [&text](const NotYet& row) { return excuses(row, text); };
-    if (std::none_of(excused.begin(), excused.end(), excuses_it)) left.push_back(text);
-  }
-  return left;
+Complaints without(const std::vector<NotYet>& excused, Complaints complaints) {
+  std::erase_if(complaints, [&excused](const std::string& text) {
+    return std::ranges::any_of(excused, [&text](const NotYet& row) { return excuses(row, text); });
+  });
+  return complaints;
 }
 
 Complaints unused(const std::vector<NotYet>& excused, const Complaints& complaints) {
   Complaints left;
-  for (const NotYet& row : excused) {
-    const auto excused_by_it = [&row](const std::string& text) { return excuses(row, text); };
-    if (std::none_of(complaints.begin(), complaints.end(), excused_by_it)) {
+  for (const NotYet& row : excused)
+    if (std::ranges::none_of(complaints,
+                             [&row](const std::string& text) { return excuses(row, text); }))
       left.push_back(row.path + ": " + row.what);
-    }
-  }
   return left;
 }
 

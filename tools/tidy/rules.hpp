@@ -45,7 +45,7 @@ struct NotYet {
 /// All of them. The list may only become shorter.
 [[nodiscard]] const std::vector<NotYet>& not_yet();
 /// The complaints that no row of the list excuses.
-[[nodiscard]] Complaints without(const std::vector<NotYet>& excused, const Complaints& complaints);
+[[nodiscard]] Complaints without(const std::vector<NotYet>& excused, Complaints complaints);
 /// The rows of the list that excuse none of the complaints.
 [[nodiscard]] Complaints unused(const std::vector<NotYet>& excused, const Complaints& complaints);
 

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <fstream>
 #include <iterator>
+#include <regex>
+#include <sstream>
 #include <utility>
 
 namespace kvo::tidy {
@@ -16,141 +18,102 @@ constexpr std::array<std::string_view, 7> kRooms{"reference",  "optimized", "cud
                                                  "properties", "tools",     "examples"};
 
 Lines split(const std::string& text) {
+  std::istringstream in(text);
   Lines lines;
-  std::size_t begin = 0;
-  while (begin < text.size()) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
 }
 
-/// Tells code from comments and literals, character by character.
-class Scanner {
- public:
-  explicit Scanner(const std::string& text)
-      : text_(text), code_(blank(text)), bare_(code_), words_(code_) {
-    while (at_ < text_.size()) step();
+/// The end of the comment that begins at `at`, or `at` if none does.
+std::size_t end_of_comment(const std::string& text, std::size_t at) {
+  if (text.compare(at, 2, "//") == 0) return std::min(text.find('\n', at), text.size());
+  if (text.compare(at, 2, "/*") == 0) return std::min(text.find("*/", at + 2), text.size() - 2) + 2;
+  return at;
+}
+
+/// The last character of the literal that begins at `at`, or `at` if none does.
+std::size_t last_of_literal(const std::string& text, std::size_t at) {
+  if (text.compare(at, 2, "R\"") == 0) {
+    const std::size_t open = std::min(text.find('(', at), text.size());
+    const std::string close = ")" + text.substr(at + 2, open - at - 2) + "\"";
+    return std::min(text.find(close, open), text.size() - close.size()) + close.size() - 1;
   }
-
-  [[nodiscard]] Lines code() const { return split(code_); }
-  [[nodiscard]] Lines bare() const { return split(bare_); }
-  [[nodiscard]] Lines words() const { return split(words_); }
-
- private:
-  static std::string blank(std::string text) {
-    for (char& c : text) {
-      if (c != '\n') c = ' ';
-    }
-    return text;
+  const bool separates_digits =
+      at > 0 && std::isxdigit(static_cast<unsigned char>(text[at - 1])) != 0;  // as in 1'000
+  if (text[at] != '"' && (text[at] != '\'' || separates_digits)) return at;
+  for (std::size_t i = at + 1; i < text.size() && text[i] != '\n'; ++i) {
+    if (text[i] == text[at]) return i;
+    if (text[i] == '\\') ++i;
   }
+  return at;  // Not a literal after all, such as an apostrophe behind #error.
+}
 
-  void step() {
-    if (starts("//")) {
-      comment_until(std::min(text_.find('\n', at_), text_.size()));
-    } else if (starts("/*")) {
-      comment_until(after("*/", at_ + 2));
-    } else if (text_[at_] == '"' && at_ > 0 && text_[at_ - 1] == 'R') {
-      const std::size_t open = std::min(text_.find('(', at_), text_.size());
-      literal_until(after(")" + text_.substr(at_ + 1, open - at_ - 1) + "\"", open));
-    } else if (text_[at_] == '"' || (text_[at_] == '\'' && !inside_number())) {
-      literal_until(closing_quote());
-    } else {
-      code_[at_] = bare_[at_] = words_[at_] = text_[at_];
-      ++at_;
-    }
+void blank(std::string& text, std::size_t begin, std::size_t end) {
+  for (std::size_t i = begin; i < end; ++i)
+    if (text[i] != '\n') text[i] = ' ';
+}
+
+std::vector<Include> includes(const Source& source) {
+  static const std::regex kInclude(R"re(^\s*#\s*include\s*([<"])([^">]+)[">])re");
+  std::vector<Include> found;
+  for (std::size_t i = 0; i < source.lines.size(); ++i) {
+    std::smatch match;
+    if (source.bare[i].find("include") != std::string::npos &&
+        std::regex_search(source.lines[i], match, kInclude))
+      found.push_back({i, match[1] == "\"", match[2]});
   }
-
-  [[nodiscard]] bool starts(std::string_view what) const {
-    return text_.compare(at_, what.size(), what) == 0;
-  }
-
-  [[nodiscard]] std::size_t after(std::string_view what, std::size_t from) const {
-    const std::size_t found = text_.find(what, from);
-    return found == std::string::npos ? text_.size() : found + what.size();
-  }
-
-  /// Whether the quote here separates digits, as in 1'000.
-  [[nodiscard]] bool inside_number() const {
-    std::size_t begin = at_;
-    while (begin > 0 && is_word(text_[begin - 1])) --begin;
-    return begin < at_ && std::isdigit(static_cast<unsigned char>(text_[begin])) != 0;
-  }
-
-  static bool is_word(char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '\'' || c == '.';
-  }
-
-  [[nodiscard]] std::size_t closing_quote() const {
-    for (std::size_t i = at_ + 1; i < text_.size() && text_[i] != '\n'; ++i) {
-      if (text_[i] == text_[at_]) return i + 1;
-      if (text_[i] == '\\') ++i;
-    }
-    return at_ + 1;  // Not a literal after all, such as an apostrophe behind #error.
-  }
-
-  void comment_until(std::size_t end) {
-    for (; at_ < end; ++at_) words_[at_] = text_[at_];
-  }
-
-  void literal_until(std::size_t end) {
-    bare_[at_] = words_[at_] = text_[at_];
-    bare_[end - 1] = words_[end - 1] = text_[end - 1];
-    for (; at_ < end; ++at_) code_[at_] = text_[at_];
-  }
-
-  const std::string& text_;
-  std::string code_;
-  std::string bare_;
-  std::string words_;
-  std::size_t at_ = 0;
-};
+  return found;
+}
 
 std::string read(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-bool is_source(const fs::path& file) {
-  static constexpr std::array<std::string_view, 4> kEndings{".hpp", ".cpp", ".cuh", ".cu"};
-  return std::find(kEndings.begin(), kEndings.end(), file.extension().string()) != kEndings.end();
-}
-
 }  // namespace
 
 Source source(std::string path, const std::string& text) {
-  const Scanner scanner(text);
-  return {.path = std::move(path),
-          .lines = split(text),
-          .code = scanner.code(),
-          .bare = scanner.bare(),
-          .words = scanner.words()};
+  std::string bare = text;
+  std::string words = text;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t after_comment = end_of_comment(text, at);
+    const std::size_t last = last_of_literal(text, at);
+    blank(bare, at, after_comment);
+    for (std::string* reading : {&bare, &words}) blank(*reading, at + 1, last);
+    at = std::max(after_comment, last + 1);
+  }
+  Source made{.path = std::move(path),
+              .lines = split(text),
+              .bare = split(bare),
+              .words = split(words),
+              .includes = {}};
+  made.includes = includes(made);
+  return made;
 }
 
 Build build(std::string folder, const std::string& text) {
-  return {.folder = std::move(folder), .text = std::regex_replace(text, std::regex("#.*"), "")};
+  static const std::regex kLeftOut(R"(#.*|\$\{\w+\}/)");
+  static const std::regex kWord(R"re([^\s()"]+)re");
+  const std::string rest = std::regex_replace(text, kLeftOut, "");
+  return {.folder = std::move(folder),
+          .words = {std::sregex_token_iterator(rest.begin(), rest.end(), kWord), {}}};
 }
 
 Tree read_tree(const fs::path& root) {
+  static const std::set<std::string> kEndings{".hpp", ".cpp", ".cuh", ".cu"};
   Tree tree;
-  if (fs::exists(root / "CMakeLists.txt")) {
-    tree.builds.push_back(build("", read(root / "CMakeLists.txt")));
-  }
+  tree.builds.push_back(build("", read(root / "CMakeLists.txt")));
   for (const std::string_view room : kRooms) {
     if (!fs::is_directory(root / room)) continue;
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / room)) {
-      if (!entry.is_regular_file()) continue;
       const fs::path path = entry.path().lexically_relative(root);
-      if (is_source(path)) {
+      if (kEndings.contains(path.extension()))
         tree.sources.push_back(source(path.generic_string(), read(entry.path())));
-      } else if (path.filename() == "CMakeLists.txt") {
+      else if (path.filename() == "CMakeLists.txt")
         tree.builds.push_back(build(path.parent_path().generic_string() + "/", read(entry.path())));
-      }
     }
   }
-  const auto by_path = [](const Source& a, const Source& b) { return a.path < b.path; };
-  std::sort(tree.sources.begin(), tree.sources.end(), by_path);
+  std::ranges::sort(tree.sources, {}, &Source::path);
   return tree;
 }
 
@@ -159,9 +122,8 @@ std::string complaint(const Source& source, std::size_t line_index, std::string_
 }
 
 bool is_in_a_room(const std::string& path) {
-  return std::any_of(kRooms.begin(), kRooms.end(), [&path](std::string_view room) {
-    return path.starts_with(std::string(room) + "/");
-  });
+  return std::ranges::any_of(
+      kRooms, [&path](std::string_view room) { return path.starts_with(std::string(room) + "/"); });
 }
 
 }  // namespace kvo::tidy
