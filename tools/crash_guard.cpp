@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <string_view>
 
 #include <signal.h>  // NOLINT: sigaction is POSIX
@@ -12,15 +13,7 @@
 namespace kvo::tools {
 namespace {
 
-struct Fatal {
-  int number;
-  std::string_view line;
-};
-constexpr std::array<Fatal, 5> kFatal{{{SIGSEGV, "fault of the harness: crash (SIGSEGV)\n"},
-                                       {SIGBUS, "fault of the harness: crash (SIGBUS)\n"},
-                                       {SIGFPE, "fault of the harness: crash (SIGFPE)\n"},
-                                       {SIGILL, "fault of the harness: crash (SIGILL)\n"},
-                                       {SIGABRT, "fault of the harness: crash (SIGABRT)\n"}}};
+constexpr std::array kFatal{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;
@@ -29,15 +22,20 @@ constexpr bool kSanitized = false;
 #endif
 
 extern "C" void kvo_on_fatal_signal(int number) {
-  if (isatty(STDERR_FILENO) == 1) (void)!write(STDERR_FILENO, "\r\x1b[K", 4);  // a progress line
-  for (const Fatal& fatal : kFatal)
-    if (fatal.number == number) (void)!write(STDERR_FILENO, fatal.line.data(), fatal.line.size());
+  const auto say = [](std::string_view text) {
+    (void)!write(STDERR_FILENO, text.data(), text.size());
+  };
+  if (isatty(STDERR_FILENO) == 1) say("\r\x1b[K");  // a progress line
+  const char* name = sigabbrev_np(number);
+  say("fault of the harness: crash (SIG");
+  say(name != nullptr ? name : "?");
+  say(")\n");
   _exit(kExitHarness);
 }
 
 }  // namespace
 
-void install_crash_guard() {
+void catch_crashes(void (*handler)(int number)) {
   if (kSanitized) return;
   static std::array<std::byte, std::size_t{64} << 10U> memory;
   stack_t stack{};
@@ -45,15 +43,18 @@ void install_crash_guard() {
   stack.ss_size = memory.size();
   (void)sigaltstack(&stack, nullptr);
   struct sigaction action {};
-  action.sa_handler = kvo_on_fatal_signal;
-  action.sa_flags = SA_ONSTACK;
+  action.sa_handler = handler;
+  action.sa_flags = SA_ONSTACK | SA_NODEFER;
   (void)sigemptyset(&action.sa_mask);
-  for (const Fatal& fatal : kFatal) (void)sigaction(fatal.number, &action, nullptr);
+  for (const int number : kFatal) (void)sigaction(number, &action, nullptr);
+}
+
+void install_crash_guard() {
+  catch_crashes(kvo_on_fatal_signal);
 }
 
 void forget_crash_guard() {
-  if (kSanitized) return;
-  for (const Fatal& fatal : kFatal) (void)signal(fatal.number, SIG_DFL);
+  catch_crashes(SIG_DFL);
 }
 
 }  // namespace kvo::tools

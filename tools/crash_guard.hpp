@@ -1,14 +1,18 @@
 // tools/crash_guard.hpp: a crash of the harness itself ends the command with kExitHarness and one
-// line. Subjects run in processes of their own (tools/child.hpp), where it is not installed.
+// line. Subjects run in processes of their own (tools/serving), which have a handler of their own.
 #pragma once
 
 namespace kvo::tools {
 
-/// Catches SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT, and a stack of this thread that overflows.
-/// For the whole process; call it first in main. Sanitizers catch these themselves and say more.
+/// Calls `handler` for each signal of which a process dies by itself, on a stack of its own where
+/// that of this thread overflows. For the whole process. Sanitizers catch these themselves and say
+/// more: does nothing with them.
+void catch_crashes(void (*handler)(int number));
+
+/// To be called first in main.
 void install_crash_guard();
 
-/// In a process forked from this one: a crash is left to whoever waits for the process.
+/// A crash is left to whoever waits for the process, or debugs it.
 void forget_crash_guard();
 
 }  // namespace kvo::tools

@@ -4,8 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
+#include <fstream>
 #include <vector>
 
 #include <execinfo.h>
@@ -29,7 +28,7 @@ namespace kvo::tools {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // reports by itself, and reserves terabytes of addresses
+constexpr bool kSanitized = true;  // reserves terabytes of addresses
 std::uint64_t used_bytes() {
   return __sanitizer_get_current_allocated_bytes();
 }
@@ -37,12 +36,8 @@ std::uint64_t used_bytes() {
 constexpr bool kSanitized = false;
 // Addresses in use; 0 where the system does not say.
 std::uint64_t used_bytes() {
-  std::array<char, 64> text{};
-  const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 0;
-  const ssize_t got = read(file, text.data(), text.size() - 1);
-  (void)close(file);
-  const std::uint64_t pages = got > 0 ? std::strtoull(text.data(), nullptr, 10) : 0;
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
   return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 #endif
@@ -50,9 +45,6 @@ std::uint64_t used_bytes() {
 SharedPage* shared_page = nullptr;  // NOLINT: one a process
 std::vector<char> reserve;          // NOLINT: as above
 pid_t own_id = 0;                   // NOLINT: as above
-
-// Signals of which a process dies by itself.
-constexpr std::array kFatal{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 
 extern "C" void kvo_on_crash(int number) {
   if (getpid() == own_id && shared_page->signal.exchange(number) == 0) {
@@ -62,22 +54,6 @@ extern "C" void kvo_on_crash(int number) {
   }
   (void)signal(number, SIG_DFL);
   (void)raise(number);
-}
-
-void watch_crashes() {
-  if (kSanitized) return;
-  std::array<void*, 1> first{};
-  (void)backtrace(first.data(), 1);  // loads what it needs, which a handler must not
-  static std::array<std::byte, std::size_t{64} << 10U> memory;
-  stack_t stack{};
-  stack.ss_sp = memory.data();
-  stack.ss_size = memory.size();
-  (void)sigaltstack(&stack, nullptr);
-  struct sigaction action {};
-  action.sa_handler = kvo_on_crash;
-  action.sa_flags = SA_ONSTACK | SA_NODEFER;
-  (void)sigemptyset(&action.sa_mask);
-  for (const int number : kFatal) (void)sigaction(number, &action, nullptr);
 }
 
 // A fork of a subject's that comes back must not tell what the process does, or answer for it.
@@ -128,46 +104,33 @@ void close_files(const Pipes& pipes) {
   (void)close_range(next, ~0U, 0);
 }
 
-/// What a subject can use up or change of a process, so that the next case would suffer from it.
-/// Memory is left out: a case that lacks it is tried again in another process.
-struct Condition {
-  int next_file = -1;
-  mode_t mask = 0;
-  ino_t folder = 0;
-  sigset_t blocked = {};
-  std::array<rlimit, 3> limits = {};
-  bool has_children = false;
-  bool has_timer = false;
-
-  explicit Condition(int own_file) {
-    next_file = dup(own_file);
-    (void)close(next_file);
-    mask = umask(0);
-    (void)umask(mask);
-    struct stat current {};
-    if (stat(".", &current) == 0) folder = current.st_ino;
-    (void)sigprocmask(SIG_BLOCK, nullptr, &blocked);
-    constexpr std::array kLimits{RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE};
-    for (std::size_t i = 0; i < limits.size(); ++i) (void)getrlimit(kLimits[i], &limits[i]);
-    siginfo_t child{};
-    has_children = waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
-    itimerval timer{};
-    has_timer = getitimer(ITIMER_REAL, &timer) == 0 &&
-                (timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0);
+// What a subject can use up or change of a process, so that the next case would suffer from it, in
+// numbers. Memory is left out: a case that lacks it is tried again in another process.
+std::vector<std::uint64_t> condition(int own_file) {
+  const int next_file = dup(own_file);
+  (void)close(next_file);
+  const mode_t mask = umask(0);
+  (void)umask(mask);
+  struct stat folder {};
+  (void)stat(".", &folder);
+  sigset_t blocked{};
+  (void)sigprocmask(SIG_BLOCK, nullptr, &blocked);
+  siginfo_t child{};
+  const bool has_children = waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
+  itimerval timer{};
+  (void)getitimer(ITIMER_REAL, &timer);
+  const bool has_timer = timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0;
+  std::vector<std::uint64_t> all{static_cast<std::uint64_t>(next_file), mask, folder.st_ino,
+                                 has_children, has_timer};
+  for (const int number : {SIGSEGV, SIGABRT, SIGTERM})
+    all.push_back(sigismember(&blocked, number) == 1);
+  for (const auto kind : {RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE}) {
+    rlimit limit{};
+    (void)getrlimit(kind, &limit);
+    all.insert(all.end(), {limit.rlim_cur, limit.rlim_max});
   }
-
-  [[nodiscard]] bool is_as(const Condition& first) const {
-    const bool limits_same =
-        std::ranges::equal(limits, first.limits, [](const rlimit& a, const rlimit& b) {
-          return a.rlim_cur == b.rlim_cur && a.rlim_max == b.rlim_max;
-        });
-    const bool signals_same = std::ranges::all_of(kFatal, [&](int number) {
-      return sigismember(&blocked, number) == sigismember(&first.blocked, number);
-    });
-    return next_file == first.next_file && mask == first.mask && folder == first.folder &&
-           limits_same && signals_same && !has_children && !has_timer;
-  }
-};
+  return all;
+}
 
 // Threads that a case has left behind get a while to end, or to crash in the process that knows who
 // started them. Returns how many there are then.
@@ -200,18 +163,19 @@ void serve(const Pipes& pipes, const Framing& framing, const Limits& limits, Sha
            const Process::Answer& answer) noexcept {
   (void)setpgid(0, 0);
   close_files(pipes);
-  forget_crash_guard();
   for (const int number : {SIGTERM, SIGHUP}) (void)signal(number, SIG_DFL);
   (void)signal(SIGINT, SIG_IGN);  // the parent's to answer
   shared_page = &page;
   (void)madvise(&page, sizeof page, MADV_DONTFORK);  // nor is it a copy's
   own_id = getpid();
   told_pulse = &page.pulse;
-  watch_crashes();
+  std::array<void*, 1> first_frame{};
+  (void)backtrace(first_frame.data(), 1);  // loads what it needs, which a handler must not
+  catch_crashes(kvo_on_crash);
   (void)pthread_atfork(nullptr, nullptr, in_a_copy);
   give_up_privilege();
   limit_memory(limits.memory_bytes);
-  const Condition first(pipes.answers);
+  const std::vector<std::uint64_t> first = condition(pipes.answers);
   constexpr std::size_t kReserve = std::size_t{4} << 20U;
   std::uint64_t threads = thread_count();
   std::string received;
@@ -231,7 +195,7 @@ void serve(const Pipes& pipes, const Framing& framing, const Limits& limits, Sha
     if (getpid() != own_id) _exit(0);
     if (__libc_single_threaded == 0) threads = settled(threads);
     if (given.kind == Message::Kind::kAnswer && page.pulse.guest &&
-        !Condition(pipes.answers).is_as(first))
+        condition(pipes.answers) != first)
       given.kind = Message::Kind::kLastAnswer;
     try {
       write_all(pipes.answers, framing.framed(given));
