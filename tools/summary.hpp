@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "tools/law_verdicts.hpp"
-#include "tools/memory_speed.hpp"
 #include "tools/paired_ratios.hpp"
 #include "tools/run_file.hpp"
 
@@ -100,14 +98,38 @@ struct FigureSummary {
 };
 BOOST_DESCRIBE_STRUCT(FigureSummary, (), (kind, figure, value, fold, of, share))
 
+/// One subject under one law.
+struct LawVerdict {
+  std::string subject;
+  std::string law;
+  std::uint64_t cases = 0;
+  std::uint64_t judged = 0;       ///< cases whose outcome rests on something
+  std::uint64_t failed = 0;       ///< cases, those in which it died included
+  std::uint64_t died = 0;         ///< cases
+  std::uint64_t nanoseconds = 0;  ///< that its operations took
+};
+
+/// Adds cases up.
+class LawVerdicts {
+ public:
+  void add(const CaseRecord& record);
+  /// In order of first appearance.
+  [[nodiscard]] const std::vector<LawVerdict>& rows() const { return rows_; }
+
+ private:
+  LawVerdict& row_of(const std::string& subject, const std::string& law);
+
+  std::vector<LawVerdict> rows_;
+};
+
 /// Adds cases up; their order does not matter but for which failures are kept.
 class Summary {
  public:
   void add(const CaseRecord& record);
 
-  /// By subject, in order of first appearance; ratios against the subject "<kind>@reference". With
-  /// a null `speed` none against memcpy, whose measurement takes a while.
-  [[nodiscard]] std::vector<SubjectSummary> subjects(MemorySpeed* speed) const;
+  /// By subject, in order of first appearance; ratios against the subject "<kind>@reference", and
+  /// only `beside_memcpy` against that, whose measurement takes a while.
+  [[nodiscard]] std::vector<SubjectSummary> subjects(bool beside_memcpy) const;
   [[nodiscard]] std::vector<LabelSummary> labels() const;
   /// By cache and name, in order of first appearance.
   [[nodiscard]] std::vector<FigureSummary> figures() const;
