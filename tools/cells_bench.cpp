@@ -214,12 +214,12 @@ void set_memory(benchmark::State& state) {
 BENCHMARK(set_memory)->Apply(batches)->UseManualTime()->Iterations(kFew * 4);
 
 [[maybe_unused]] const bool kRegistered = [] {
-  both("decode", decoded<Written::kNothing>, batches);
-  both("mask", decoded<Written::kMask>, batches, kFew * 4);
-  both("window", window, batches);
-  both("shift", shift, sizes);
-  both("share", share, sizes);
-  both("copy", copy, sizes);
+  both("_decode", decoded<Written::kNothing>, batches);
+  both("_mask", decoded<Written::kMask>, batches, kFew * 4);
+  both("_window", window, batches);
+  both("_shift", shift, sizes);
+  both("_share", share, sizes);
+  both("_copy", copy, sizes);
   return true;
 }();
 

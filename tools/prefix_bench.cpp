@@ -82,13 +82,13 @@ void evict(benchmark::State& state, const MakeRadix& make) {
   const auto radix = [](const char* name, const auto& work, const auto& set) {
     tools::register_both(name, work, RadixManager::make, optimized::PrefixRadixCache::make, set);
   };
-  blocks("request", requests,
+  blocks("_request", requests,
          [](auto* one, bool) { one->Arg(10'000)->Arg(1'000'000)->Unit(benchmark::kMicrosecond); });
-  blocks("decode", decode,
+  blocks("_decode", decode,
          [](auto* one, bool) { one->UseManualTime()->Unit(benchmark::kMicrosecond); });
-  radix("admit", admit,
+  radix("_admit", admit,
         [](auto* one, bool) { one->Arg(100)->Arg(1'000)->Unit(benchmark::kMicrosecond); });
-  radix("evict", evict, [](auto* one, bool) {
+  radix("_evict", evict, [](auto* one, bool) {
     one->Arg(100)->Arg(1'000)->UseManualTime()->Unit(benchmark::kMicrosecond);
   });
   return true;

@@ -187,10 +187,10 @@ void snapshots(benchmark::State& state, const Side& side) {
       decode(state, side, kind, state.range(0));
     };
   };
-  both("kv", decoded(Kind::kKv), {4'096, 32'768}, 1);
-  both("ring", decoded(Kind::kRing), {4'096, 32'768}, 1);
-  both("prefill", prefill, {0, 4'096}, 5);
-  both("snapshots", snapshots, {64, 4'096, 32'768}, 11);
+  both("_kv", decoded(Kind::kKv), {4'096, 32'768}, 1);
+  both("_ring", decoded(Kind::kRing), {4'096, 32'768}, 1);
+  both("_prefill", prefill, {0, 4'096}, 5);
+  both("_snapshots", snapshots, {64, 4'096, 32'768}, 11);
   // From nothing on, token by token: all that growth costs.
   const auto from_empty = [](benchmark::State& state) {
     decode(state, {optimized_caches, state.range(1), state.range(0)}, Kind::kKv, 0);

@@ -27,8 +27,8 @@ inline double median(std::vector<double> all) {
   return all[all.size() / 2];
 }
 
-/// Registers `work` with the reference and with the optimized cache, as "reference_NAME" and
-/// "optimized_NAME". `set` gets each benchmark, and true for the optimized one.
+/// Registers `work` with the reference and with the optimized cache, as "referenceNAME" and
+/// "optimizedNAME". `set` gets each benchmark, and true for the optimized one.
 template <class Work, class Reference, class Optimized, class Set>
 void register_both(const std::string& name, const Work& work, const Reference& reference,
                    const Optimized& optimized, const Set& set) {
@@ -36,8 +36,8 @@ void register_both(const std::string& name, const Work& work, const Reference& r
     const auto run = [=](benchmark::State& state) { work(state, cache); };
     set(benchmark::RegisterBenchmark(whole.c_str(), run), is_optimized);
   };
-  add("reference_" + name, reference, false);
-  add("optimized_" + name, optimized, true);
+  add("reference" + name, reference, false);
+  add("optimized" + name, optimized, true);
 }
 
 /// Memory that memcpy writes to: so many sides, such as the keys and the values of each layer. Each
