@@ -8,12 +8,10 @@
 // and turns their keys; `share` gives a sequence's cells to another one. `copy` copies a sequence
 // between streams, rows included. Only these calls are timed; what they use up is put back in
 // between.
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <utility>
+#include <numeric>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -34,10 +32,9 @@ class FilledCells {
  public:
   FilledCells(const cells::MakeKv& make, const cells::KvOptions& options, std::int64_t sequences,
               std::int64_t length)
-      : lengths_(static_cast<std::size_t>(sequences)), cells_(options.size) {
-    auto made = make(options);
-    KVO_CHECK(made.has_value());
-    cache_ = std::move(*made);
+      : cache_(make(options).value()),
+        lengths_(static_cast<std::size_t>(sequences)),
+        cells_(options.size) {
     while (lengths_.back() < length) {
       for (std::int64_t i = 0; i < kChunk; ++i) add(i % sequences);
       decode(nullptr);
@@ -46,17 +43,12 @@ class FilledCells {
   }
 
   cells::KvCache& cache() { return *cache_; }
-  [[nodiscard]] std::int64_t length(std::int64_t seq) const {
-    return lengths_[static_cast<std::size_t>(seq)];
-  }
-  void set_length(std::int64_t seq, std::int64_t length) {
-    lengths_[static_cast<std::size_t>(seq)] = length;
-  }
+  std::int64_t& length(std::int64_t seq) { return lengths_[static_cast<std::size_t>(seq)]; }
   [[nodiscard]] std::int64_t sequences() const { return std::ssize(lengths_); }
 
   // One more token of a sequence in the batch.
   void add(std::int64_t seq) {
-    positions_.push_back(static_cast<std::int32_t>(lengths_[static_cast<std::size_t>(seq)]++));
+    positions_.push_back(static_cast<std::int32_t>(length(seq)++));
     sequences_.push_back(seq);
     ends_.push_back(sequences_.size());
   }
@@ -77,12 +69,10 @@ class FilledCells {
   }
   // Takes back what was added since the cache was filled, if so many tokens would not fit.
   void make_room(std::int64_t tokens) {
-    std::int64_t used = tokens;
-    for (const std::int64_t length : lengths_) used += length;
-    if (used <= cells_) return;
+    if (std::accumulate(lengths_.begin(), lengths_.end(), tokens) <= cells_) return;
     for (std::int64_t seq = 0; seq < sequences(); ++seq) {
       KVO_CHECK(cache_->seq_rm(seq, static_cast<std::int32_t>(filled_), -1).has_value());
-      set_length(seq, filled_);
+      length(seq) = filled_;
     }
     next_ = 0;
   }
@@ -105,9 +95,16 @@ cells::KvOptions unified(std::int64_t size, std::int64_t sequences) {
 
 enum class Written : std::uint8_t { kNothing, kMask, kBytes };
 
+// Unified, filled to three quarters, with room for so many more sequences.
+FilledCells three_quarters(const benchmark::State& state, const cells::MakeKv& make,
+                           std::int64_t more = 0) {
+  const std::int64_t sequences = state.range(1);
+  return {make, unified(state.range(0), sequences + more), sequences,
+          state.range(0) * 3 / 4 / sequences};
+}
+
 void decode(benchmark::State& state, const cells::MakeKv& make, Written written) {
-  FilledCells filled(make, unified(state.range(0), state.range(1)), state.range(1),
-                     state.range(0) * 3 / 4 / state.range(1));
+  FilledCells filled = three_quarters(state, make);
   const std::int64_t batch = state.range(2);
   std::vector<float> mask(static_cast<std::size_t>(batch * state.range(0)));
   const cells::SeeUbatch see = [&](const cells::PlacedUbatch& ubatch) {
@@ -137,49 +134,53 @@ void window(benchmark::State& state, const cells::MakeKv& make) {
   }
 }
 
-void shift(benchmark::State& state, const cells::MakeKv& make) {
-  constexpr std::int32_t kKept = 4;
-  FilledCells filled(make, unified(state.range(0), state.range(1)), state.range(1),
-                     state.range(0) * 3 / 4 / state.range(1));
+// Times `work` on one sequence after another; `put_back` undoes it.
+template <class Work, class PutBack>
+void sequences_in_turn(benchmark::State& state, std::int64_t sequences, const Work& work,
+                       const PutBack& put_back) {
   std::int64_t seq = 0;
   for (auto _ : state) {
-    state.SetIterationTime(tools::seconds([&] {
-      KVO_CHECK(filled.cache().seq_rm(seq, kKept, kKept + kDropped).has_value());
-      KVO_CHECK(filled.cache().seq_add(seq, kKept + kDropped, -1, -kDropped).has_value());
-      KVO_CHECK(filled.cache().update());
-    }));
-    filled.set_length(seq, filled.length(seq) - kDropped);
-    for (std::int32_t i = 0; i < kDropped; ++i) filled.add(seq);
-    filled.decode(nullptr);
-    seq = (seq + 1) % filled.sequences();
+    state.SetIterationTime(tools::seconds([&] { work(seq); }));
+    put_back(seq);
+    seq = (seq + 1) % sequences;
   }
 }
 
+void shift(benchmark::State& state, const cells::MakeKv& make) {
+  constexpr std::int32_t kKept = 4;
+  FilledCells filled = three_quarters(state, make);
+  const auto work = [&](std::int64_t seq) {
+    KVO_CHECK(filled.cache().seq_rm(seq, kKept, kKept + kDropped).has_value());
+    KVO_CHECK(filled.cache().seq_add(seq, kKept + kDropped, -1, -kDropped).has_value());
+    KVO_CHECK(filled.cache().update());
+  };
+  sequences_in_turn(state, filled.sequences(), work, [&](std::int64_t seq) {
+    filled.length(seq) -= kDropped;
+    for (std::int32_t i = 0; i < kDropped; ++i) filled.add(seq);
+    filled.decode(nullptr);
+  });
+}
+
 void share(benchmark::State& state, const cells::MakeKv& make) {
-  FilledCells filled(make, unified(state.range(0), state.range(1) + 1), state.range(1),
-                     state.range(0) * 3 / 4 / state.range(1));
+  FilledCells filled = three_quarters(state, make, 1);
   const std::int64_t dst = state.range(1);
-  std::int64_t seq = 0;
-  for (auto _ : state) {
-    state.SetIterationTime(
-        tools::seconds([&] { KVO_CHECK(filled.cache().seq_cp(seq, dst, -1, -1).has_value()); }));
+  const auto work = [&](std::int64_t seq) {
+    KVO_CHECK(filled.cache().seq_cp(seq, dst, -1, -1).has_value());
+  };
+  sequences_in_turn(state, filled.sequences(), work, [&](std::int64_t /*seq*/) {
     KVO_CHECK(filled.cache().seq_rm(dst, -1, -1).has_value());
-    seq = (seq + 1) % filled.sequences();
-  }
+  });
 }
 
 void copy(benchmark::State& state, const cells::MakeKv& make) {
   cells::KvOptions options = unified(state.range(0) / state.range(1), state.range(1));
   options.unified = false;
   FilledCells filled(make, options, state.range(1) / 2, options.size * 3 / 4);
-  std::int64_t seq = 0;
-  for (auto _ : state) {
-    state.SetIterationTime(tools::seconds([&] {
-      KVO_CHECK(filled.cache().seq_cp(seq, seq + state.range(1) / 2, -1, -1).has_value());
-      KVO_CHECK(filled.cache().update());
-    }));
-    seq = (seq + 1) % filled.sequences();
-  }
+  const auto work = [&](std::int64_t seq) {
+    KVO_CHECK(filled.cache().seq_cp(seq, seq + filled.sequences(), -1, -1).has_value());
+    KVO_CHECK(filled.cache().update());
+  };
+  sequences_in_turn(state, filled.sequences(), work, [](std::int64_t /*seq*/) {});
 }
 
 // Cells, sequences, tokens of a batch.
@@ -214,12 +215,12 @@ void set_memory(benchmark::State& state) {
 BENCHMARK(set_memory)->Apply(batches)->UseManualTime()->Iterations(kFew * 4);
 
 [[maybe_unused]] const bool kRegistered = [] {
-  both("decode", decoded<Written::kNothing>, batches);
-  both("mask", decoded<Written::kMask>, batches, kFew * 4);
-  both("window", window, batches);
-  both("shift", shift, sizes);
-  both("share", share, sizes);
-  both("copy", copy, sizes);
+  both("_decode", decoded<Written::kNothing>, batches);
+  both("_mask", decoded<Written::kMask>, batches, kFew * 4);
+  both("_window", window, batches);
+  both("_shift", shift, sizes);
+  both("_share", share, sizes);
+  both("_copy", copy, sizes);
   return true;
 }();
 

@@ -11,7 +11,6 @@
 // hits a token in one round, what a cache does in all of them.
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -40,7 +39,7 @@ namespace {
 constexpr std::int64_t kLayers = 32;
 constexpr std::int64_t kTokens = 512;
 constexpr std::int64_t kWidth = std::int64_t{8} * 128;
-constexpr std::size_t kRowBytes = static_cast<std::size_t>(kWidth) * sizeof(float);
+constexpr std::int64_t kRowBytes = kWidth * std::int64_t{sizeof(float)};
 
 Tensor rows(std::int64_t channels, std::int64_t tokens) {
   Tensor made = make_tensor({channels, tokens, kWidth / channels});
@@ -48,48 +47,76 @@ Tensor rows(std::int64_t channels, std::int64_t tokens) {
   return made;
 }
 
-// `decode` writes one token of a layer; `begin` empties the cache, whose rows were all written.
-void appends(benchmark::State& state, const std::function<void()>& begin,
-             const std::function<void(std::int64_t layer)>& decode,
-             const std::function<void()>& end_of_token) {
-  std::vector<std::vector<unsigned char>> to(
-      static_cast<std::size_t>(2 * kLayers),
-      std::vector<unsigned char>(static_cast<std::size_t>(kTokens) * kRowBytes, 1));
-  const std::vector<unsigned char> from(kRowBytes, 2);
+/// Writes one token of a layer.
+using Decode = std::function<void(std::int64_t layer)>;
+
+Decode decode_layered(std::shared_ptr<layered::Cache> cache) {
+  const std::vector<float> row(static_cast<std::size_t>(kWidth), 1.5F);
+  return [cache = std::move(cache), row](std::int64_t layer) {
+    KVO_CHECK(cache->append(static_cast<std::uint64_t>(layer), row, row).has_value());
+    if (layer + 1 == kLayers) KVO_CHECK(cache->advance().has_value());
+  };
+}
+Decode decode_provider(std::shared_ptr<provider::Provider> cache, std::int64_t channels) {
+  return [cache = std::move(cache), one = rows(channels, 1)](std::int64_t layer) {
+    KVO_CHECK(cache->update(layer, {&one, &one}).has_value());
+  };
+}
+
+std::shared_ptr<layered::Cache> layered_cache(std::optional<std::uint64_t> max_seq_len) {
+  return LayeredArenaCache::make({kLayers, 8, 128}, max_seq_len, {}).value();
+}
+
+using MakeProvider = std::shared_ptr<provider::Provider> (*)(std::int64_t layers,
+                                                             std::int64_t positions);
+std::shared_ptr<provider::Provider> contiguous(std::int64_t layers, std::int64_t positions) {
+  return ContiguousArenaCache::make({layers, positions}, {}).value();
+}
+std::shared_ptr<block_pool::BlockPool> pool(std::int64_t layers, std::int64_t positions) {
+  const std::int64_t bytes = 2 * layers * positions * kRowBytes;
+  const block_pool::Geometry geometry{.num_layers = layers,
+                                      .block_size = 16,
+                                      .head_dim = kWidth,
+                                      .max_memory_mb = (bytes >> 20) + 2};
+  return ArenaPool::make(geometry, {}).value();
+}
+std::shared_ptr<provider::Provider> paged_in(std::shared_ptr<block_pool::BlockPool> pool,
+                                             std::int64_t layers, block_pool::Owner owner) {
+  provider::PagedOptions options{.pool = std::move(pool), .num_layers = layers};
+  options.owner = owner;
+  return PagedArenaCache::make(options, {}).value();
+}
+std::shared_ptr<provider::Provider> paged(std::int64_t layers, std::int64_t positions) {
+  return paged_in(pool(layers, positions), layers, 1);
+}
+
+void decode_token(const Decode& decode) {
+  for (std::int64_t layer = 0; layer < kLayers; ++layer) decode(layer);
+}
+void decode_tokens(const Decode& decode) {
+  for (std::int64_t token = 0; token < kTokens; ++token) decode_token(decode);
+}
+
+// `begin` empties the cache, whose rows were all written.
+void appends(benchmark::State& state, const std::function<void()>& begin, const Decode& decode) {
+  const tools::CopiedSides copied(2 * kLayers, kTokens * kRowBytes);
   tools::TimedInTurn timed;
   for (auto _ : state) {
     for (int round = 0; round < 7; ++round) {
       begin();
-      for (std::size_t token = 0; token < static_cast<std::size_t>(kTokens); ++token) {
-        timed.time(
-            [&] {
-              for (auto& side : to)
-                std::memcpy(side.data() + token * kRowBytes, from.data(), kRowBytes);
-            },
-            [&] {
-              for (std::int64_t layer = 0; layer < kLayers; ++layer) decode(layer);
-              end_of_token();
-            });
-      }
+      for (std::int64_t token = 0; token < kTokens; ++token)
+        timed.time([&] { copied.write(token, kRowBytes); }, [&] { decode_token(decode); });
     }
     timed.report(state);
   }
 }
 
 void layered_append(benchmark::State& state) {
-  const auto cache =
-      LayeredArenaCache::make({kLayers, 8, 128}, static_cast<std::uint64_t>(kTokens), {}).value();
-  const std::vector<float> row(static_cast<std::size_t>(kWidth), 1.5F);
-  const auto decode = [&](std::int64_t layer) {
-    KVO_CHECK(cache->append(static_cast<std::uint64_t>(layer), row, row).has_value());
-  };
-  const auto advance = [&] { KVO_CHECK(cache->advance().has_value()); };
-  for (std::int64_t token = 0; token < kTokens; ++token) {
-    for (std::int64_t layer = 0; layer < kLayers; ++layer) decode(layer);
-    advance();
-  }
+  const auto cache = layered_cache(static_cast<std::uint64_t>(kTokens));
+  const Decode decode = decode_layered(cache);
+  decode_tokens(decode);
   appends(
-      state, [&] { cache->clear(); }, decode, advance);
+      state, [&] { cache->clear(); }, decode);
 }
 
 void fill(provider::Provider& cache, const Tensor& all) {
@@ -97,44 +124,12 @@ void fill(provider::Provider& cache, const Tensor& all) {
     KVO_CHECK(cache.update(layer, {&all, &all}).has_value());
 }
 
-void provider_append(benchmark::State& state, provider::Provider& cache, std::int64_t channels) {
-  const Tensor one = rows(channels, 1);
-  fill(cache, rows(channels, kTokens));
+void provider_append(benchmark::State& state, MakeProvider make) {
+  const auto cache = make(kLayers, kTokens);
+  fill(*cache, rows(state.range(0), kTokens));
   appends(
-      state, [&] { KVO_CHECK(cache.truncate(0).has_value()); },
-      [&](std::int64_t layer) {
-        KVO_CHECK(cache.update(layer, {&one, &one}).has_value());
-      },
-      [] {});
-}
-
-std::unique_ptr<provider::Contiguous> contiguous(std::int64_t layers, std::int64_t positions) {
-  return ContiguousArenaCache::make({layers, positions}, {}).value();
-}
-
-std::shared_ptr<block_pool::BlockPool> pool(std::int64_t layers, std::int64_t positions) {
-  const std::int64_t bytes = 2 * layers * positions * static_cast<std::int64_t>(kRowBytes);
-  const block_pool::Geometry geometry{.num_layers = layers,
-                                      .block_size = 16,
-                                      .head_dim = kWidth,
-                                      .max_memory_mb = (bytes >> 20) + 2};
-  return ArenaPool::make(geometry, {}).value();
-}
-std::unique_ptr<provider::Paged> paged(std::shared_ptr<block_pool::BlockPool> pool,
-                                       std::int64_t layers, block_pool::Owner owner) {
-  provider::PagedOptions options{.pool = std::move(pool), .num_layers = layers};
-  options.owner = owner;
-  return PagedArenaCache::make(options, {}).value();
-}
-std::unique_ptr<provider::Paged> paged(std::int64_t layers, std::int64_t positions) {
-  return paged(pool(layers, positions), layers, 1);
-}
-
-void contiguous_append(benchmark::State& state) {
-  provider_append(state, *contiguous(kLayers, kTokens), state.range(0));
-}
-void paged_append(benchmark::State& state) {
-  provider_append(state, *paged(kLayers, kTokens), state.range(0));
+      state, [&] { KVO_CHECK(cache->truncate(0).has_value()); },
+      decode_provider(cache, state.range(0)));
 }
 
 // Seconds until `work` is done by the first `threads` of two threads, each with its number.
@@ -149,26 +144,21 @@ double seconds_of(std::size_t threads, const std::function<void(std::size_t thre
 void paged_two_threads(benchmark::State& state) {
   constexpr std::size_t kThreads = 2;
   const auto blocks = pool(kLayers, kThreads * kTokens);
-  const Tensor one = rows(1, 1);
-  const std::vector<unsigned char> from(kRowBytes, 2);
-  std::array<std::unique_ptr<provider::Paged>, kThreads> caches;
-  std::array<std::vector<unsigned char>, kThreads> to;
+  std::array<std::shared_ptr<provider::Provider>, kThreads> caches;
+  std::array<Decode, kThreads> decode_in;
+  std::vector<tools::CopiedSides> copied;
   for (std::size_t t = 0; t < kThreads; ++t) {
-    caches[t] = paged(blocks, kLayers, t + 1);
+    caches[t] = paged_in(blocks, kLayers, t + 1);
     fill(*caches[t], rows(1, kTokens));
-    to[t].assign(2 * kLayers * kTokens * kRowBytes, 1);
+    decode_in[t] = decode_provider(caches[t], 1);
+    copied.emplace_back(2 * kLayers, kTokens * kRowBytes);
   }
   const auto decode = [&](std::size_t thread) {
     KVO_CHECK(caches[thread]->truncate(0).has_value());
-    for (std::int64_t token = 0; token < kTokens; ++token)
-      for (std::int64_t layer = 0; layer < kLayers; ++layer)
-        KVO_CHECK(caches[thread]->update(layer, {&one, &one}).has_value());
+    decode_tokens(decode_in[thread]);
   };
   const auto copy = [&](std::size_t thread) {
-    for (std::size_t token = 0; token < kTokens; ++token)
-      for (std::size_t side = 0; side < 2 * kLayers; ++side)
-        std::memcpy(to[thread].data() + (side * kTokens + token) * kRowBytes, from.data(),
-                    kRowBytes);
+    for (std::int64_t token = 0; token < kTokens; ++token) copied[thread].write(token, kRowBytes);
   };
   std::array<std::vector<double>, kThreads> calls;
   std::array<std::vector<double>, kThreads> copies;
@@ -209,9 +199,6 @@ class FreshPages {
   void* begin_;
 };
 
-/// Writes one token of a layer of a cache that was just made.
-using Decode = std::function<void(std::int64_t layer)>;
-
 void report_cold(benchmark::State& state, const tools::TimedInTurn& timed, std::size_t tokens) {
   std::vector<double> calls(tokens, std::numeric_limits<double>::max());
   std::vector<double> copies = calls;
@@ -240,102 +227,76 @@ void cold(benchmark::State& state, const std::function<Decode()>& make) {
   constexpr int kMapped = 1 << 20;
   KVO_CHECK(::mallopt(M_MMAP_THRESHOLD, kMapped) == 1);
   const auto tokens = static_cast<std::size_t>(state.range(0));
-  const std::vector<unsigned char> from(kRowBytes, 2);
+  const std::vector<unsigned char> from(static_cast<std::size_t>(kRowBytes), 2);
   tools::TimedInTurn timed;
   for (auto _ : state) {
     for (int round = 0; round < 5; ++round) {
       const Decode decode = make();
-      const std::size_t side = tokens * kRowBytes;
+      const std::size_t side = tokens * from.size();
       const FreshPages to(2 * kLayers * side);
       for (std::size_t token = 0; token < tokens; ++token)
         timed.time(
             [&] {
               for (std::size_t i = 0; i < 2 * kLayers; ++i)
-                std::memcpy(to.at(i * side + token * kRowBytes), from.data(), kRowBytes);
+                std::memcpy(to.at(i * side + token * from.size()), from.data(), from.size());
             },
-            [&] {
-              for (std::int64_t layer = 0; layer < kLayers; ++layer) decode(layer);
-            });
+            [&] { decode_token(decode); });
     }
     report_cold(state, timed, tokens);
   }
 }
 
-Decode layered_decode(std::optional<std::uint64_t> max_seq_len) {
-  std::shared_ptr<layered::Cache> cache =
-      LayeredArenaCache::make({kLayers, 8, 128}, max_seq_len, {}).value();
-  const std::vector<float> row(static_cast<std::size_t>(kWidth), 1.5F);
-  return [cache, row](std::int64_t layer) {
-    KVO_CHECK(cache->append(static_cast<std::uint64_t>(layer), row, row).has_value());
-    if (layer + 1 == kLayers) KVO_CHECK(cache->advance().has_value());
-  };
+void provider_cold(benchmark::State& state, MakeProvider make) {
+  cold(state, [&] { return decode_provider(make(kLayers, state.range(0)), state.range(1)); });
 }
 
-Decode provider_decode(std::shared_ptr<provider::Provider> cache, std::int64_t channels) {
-  return [cache = std::move(cache), one = rows(channels, 1)](std::int64_t layer) {
-    KVO_CHECK(cache->update(layer, {&one, &one}).has_value());
-  };
-}
-
-void layered_cold(benchmark::State& state) {
-  cold(state, [] { return layered_decode(std::nullopt); });
-}
-void layered_with_capacity_cold(benchmark::State& state) {
-  cold(state, [&] { return layered_decode(static_cast<std::uint64_t>(state.range(0))); });
-}
-void contiguous_cold(benchmark::State& state) {
-  cold(state, [&] { return provider_decode(contiguous(kLayers, state.range(0)), state.range(1)); });
-}
-void paged_cold(benchmark::State& state) {
-  cold(state, [&] { return provider_decode(paged(kLayers, state.range(0)), state.range(1)); });
-}
-
-void gather(benchmark::State& state, provider::Provider& cache, std::int64_t channels) {
+void gather(benchmark::State& state, MakeProvider make) {
   const std::int64_t positions = state.range(1);
-  const Tensor all = rows(channels, positions);
-  KVO_CHECK(cache.update(0, {&all, &all}).has_value());
-  const std::vector<unsigned char> from(2 * static_cast<std::size_t>(positions) * kRowBytes, 1);
-  std::vector<unsigned char> to(from.size(), 2);
+  const auto cache = make(1, positions + 105);
+  const Tensor all = rows(state.range(0), positions);
+  KVO_CHECK(cache->update(0, {&all, &all}).has_value());
+  const tools::CopiedSides copied(1, 2 * positions * kRowBytes);
   tools::TimedInTurn timed;
   for (auto _ : state) {
-    for (int i = 0; i < 41; ++i) {
-      timed.time([&] { std::memcpy(to.data(), from.data(), to.size()); },
+    for (int i = 0; i < 41; ++i)
+      timed.time([&] { copied.write_all(); },
                  [&] {
-                   const auto got = cache.get(0);
+                   const auto got = cache->get(0);
                    KVO_CHECK(got.has_value() && got->has_value());
                    benchmark::DoNotOptimize((*got)->k.storage.get());
                  });
-    }
     timed.report(state);
   }
 }
 
-void contiguous_gather(benchmark::State& state) {
-  gather(state, *contiguous(1, state.range(1) + 105), state.range(0));
-}
-void paged_gather(benchmark::State& state) {
-  gather(state, *paged(1, state.range(1) + 105), state.range(0));
-}
-
-void channels(benchmark::internal::Benchmark* one) {
-  one->Arg(1)->Arg(8)->UseManualTime()->Iterations(1);
-}
-void gathers(benchmark::internal::Benchmark* one) {
-  for (const std::int64_t positions : {4'095, 16'000})
-    one->Args({1, positions})->Args({8, positions});
-  one->UseManualTime()->Iterations(1);
-}
-BENCHMARK(layered_append)->UseManualTime()->Iterations(1);
-BENCHMARK(contiguous_append)->Apply(channels);
-BENCHMARK(paged_append)->Apply(channels);
-BENCHMARK(paged_two_threads)->UseManualTime()->Iterations(1);
-BENCHMARK(contiguous_gather)->Apply(gathers);
-BENCHMARK(paged_gather)->Apply(gathers);
-// Last, because they change how malloc works.
-BENCHMARK(layered_cold)->Arg(512)->Arg(2'048)->UseManualTime()->Iterations(1);
-BENCHMARK(layered_with_capacity_cold)->Arg(512)->Arg(2'048)->UseManualTime()->Iterations(1);
-BENCHMARK(contiguous_cold)->Args({512, 1})->Args({512, 8})->UseManualTime()->Iterations(1);
-BENCHMARK(paged_cold)->Args({512, 1})->Args({512, 8})->UseManualTime()->Iterations(1);
+[[maybe_unused]] const bool kRegistered = [] {
+  const auto add = [](const char* name, std::vector<std::vector<std::int64_t>> args,
+                      const auto&... work) {
+    auto* one = benchmark::RegisterBenchmark(name, work...)->UseManualTime()->Iterations(1);
+    for (const auto& arg : args) one->Args(arg);
+  };
+  const std::vector<std::vector<std::int64_t>> channels{{1}, {8}};
+  const std::vector<std::vector<std::int64_t>> gathers{
+      {1, 4'095}, {8, 4'095}, {1, 16'000}, {8, 16'000}};
+  add("layered_append", {}, layered_append);
+  add("contiguous_append", channels, provider_append, contiguous);
+  add("paged_append", channels, provider_append, paged);
+  add("paged_two_threads", {}, paged_two_threads);
+  add("contiguous_gather", gathers, gather, contiguous);
+  add("paged_gather", gathers, gather, paged);
+  // Last, because they change how malloc works.
+  const std::vector<std::vector<std::int64_t>> tokens{{512}, {2'048}};
+  add("layered_cold", tokens, [](benchmark::State& state) {
+    cold(state, [] { return decode_layered(layered_cache(std::nullopt)); });
+  });
+  add("layered_with_capacity_cold", tokens, [](benchmark::State& state) {
+    const auto capacity = static_cast<std::uint64_t>(state.range(0));
+    cold(state, [=] { return decode_layered(layered_cache(capacity)); });
+  });
+  add("contiguous_cold", {{512, 1}, {512, 8}}, provider_cold, contiguous);
+  add("paged_cold", {{512, 1}, {512, 8}}, provider_cold, paged);
+  return true;
+}();
 
 }  // namespace
 }  // namespace kvo::optimized

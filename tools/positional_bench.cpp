@@ -5,8 +5,6 @@
 // 512 a chunk of one sequence's prompt. `anew` takes the chunk back after each pass, so that no row
 // of the mask can be kept; `window` is a sliding window over half the pool, which is never full.
 // Only start_forward is timed.
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -27,8 +25,6 @@ namespace {
 
 constexpr std::int64_t kChunk = 512;
 
-using Clock = std::chrono::steady_clock;
-
 // A cache with sequences of equal length.
 class Filled {
  public:
@@ -37,9 +33,7 @@ class Filled {
       : lengths_(static_cast<std::size_t>(sequences)), bounded_(member.window > 0) {
     positional::CacheOptions options;
     options.members = {member};
-    auto made = make(options);
-    KVO_CHECK(made.has_value());
-    cache_ = std::move(*made);
+    cache_ = make(options).value();
     KVO_CHECK(
         cache_
             ->init({.max_sequences = sequences, .capacity = cells / sequences, .max_batch = kChunk})
@@ -59,33 +53,26 @@ class Filled {
   // The next batch of the benchmark; takes everything back when it would not fit.
   void plan(std::int64_t batch, bool anew) {
     if (anew || (!bounded_ && used_ + batch > cells_)) take_back();
-    if (batch == kChunk) {
-      add(next_, kChunk);
-      next_ = (next_ + 1) % lengths_.size();
-      return;
-    }
-    for (std::int64_t i = 0; i < batch; ++i) {
-      add(next_, 1);
+    const std::int64_t tokens = batch == kChunk ? kChunk : 1;  // of a sequence
+    for (std::int64_t i = 0; i < batch; i += tokens) {
+      add(next_, tokens);
       next_ = (next_ + 1) % lengths_.size();
     }
   }
 
-  // Carries out the planned batch; nanoseconds.
-  std::int64_t start() {
+  // Carries out the planned batch; seconds.
+  double start() {
     const positional::Batch batch{.positions = positions_, .sequences = sequences_};
-    const auto begin = Clock::now();
-    const Status done = cache_->start_forward(batch);
-    const auto spent = Clock::now() - begin;
-    KVO_CHECK(done.has_value());
+    const double spent =
+        tools::seconds([&] { KVO_CHECK(cache_->start_forward(batch).has_value()); });
     positions_.clear();
     sequences_.clear();
-    return std::chrono::nanoseconds(spent).count();
+    return spent;
   }
 
   [[nodiscard]] std::int64_t mask_bytes() {
-    const auto shown = cache_->get();
-    KVO_CHECK(shown.has_value());
-    return shown->mask->shape[0] * shown->mask->shape[1] * std::int64_t{sizeof(float)};
+    const auto mask = cache_->get().value().mask;
+    return mask->shape[0] * mask->shape[1] * std::int64_t{sizeof(float)};
   }
 
  private:
@@ -126,7 +113,7 @@ void start_forward(benchmark::State& state, const positional::MakeCache& make, b
   std::int64_t bytes = 0;
   for (auto _ : state) {
     cache.plan(batch, anew);
-    state.SetIterationTime(static_cast<double>(cache.start()) * 1e-9);
+    state.SetIterationTime(cache.start());
     if (bytes == 0) bytes = cache.mask_bytes();
   }
   state.counters["mask_bytes"] = static_cast<double>(bytes);
@@ -136,7 +123,8 @@ void start_forward(benchmark::State& state, const positional::MakeCache& make, b
 // Keys and values of a chunk, 8 heads of 128, into cells that were written before. In turn with it,
 // memcpy moves as many bytes as it reads and writes together (half of them each way) between memory
 // that was touched before.
-void put(benchmark::State& state, const StorageFormat& storage, bool permuted_v) {
+void put(benchmark::State& state, StorageType type, bool permuted_v) {
+  const StorageFormat storage{type};
   positional::CacheOptions options;
   options.backend.permuted_v = permuted_v;
   options.members = {{}};
@@ -151,14 +139,12 @@ void put(benchmark::State& state, const StorageFormat& storage, bool permuted_v)
   const std::vector<float> values(static_cast<std::size_t>(kChunk) * 8 * 128, 1.5F);
   const positional::Rows rows{kChunk, 8, 128, values};
   // What memcpy copies: half of what is read and written.
-  const std::size_t moved =
-      2 * (values.size() * sizeof(float) + kChunk * 8 * stored_bytes(storage, 128));
-  const std::vector<std::byte> from(moved / 2, std::byte{1});
-  std::vector<std::byte> to(moved / 2, std::byte{2});
+  const tools::CopiedSides copied(
+      1, static_cast<std::int64_t>(values.size() * sizeof(float) +
+                                   kChunk * 8 * stored_bytes(storage, 128)));
   tools::TimedInTurn timed;
   for (auto _ : state) {
-    timed.time([&] { std::memcpy(to.data(), from.data(), to.size()); },
-               [&] { KVO_CHECK(cache->put(rows, rows).has_value()); });
+    timed.time([&] { copied.write_all(); }, [&] { KVO_CHECK(cache->put(rows, rows).has_value()); });
     state.SetIterationTime(timed.calls().back());
   }
   state.counters["of_memcpy"] = tools::median(timed.copies()) / tools::median(timed.calls());
@@ -181,49 +167,38 @@ void windowed(benchmark::State& state, const positional::MakeCache& make) {
   start_forward(state, make, false,
                 {.kind = positional::MemberKind::kSwa, .window = window, .memory = window});
 }
-// Cells, sequences, batch.
-void sizes(benchmark::internal::Benchmark* benchmark) {
-  for (const std::int64_t cells : {4'096, 32'768})
-    for (const std::int64_t sequences : {1, 8, 64})
-      for (const std::int64_t batch : {std::int64_t{1}, std::int64_t{8}, kChunk})
-        benchmark->Args({cells, sequences, batch});
-}
-void chunks(benchmark::internal::Benchmark* benchmark) {
-  for (const std::int64_t cells : {4'096, 32'768})
-    for (const std::int64_t sequences : {1, 8, 64}) benchmark->Args({cells, sequences, kChunk});
-}
 
-constexpr StorageFormat kF16{StorageType::kF16};
-constexpr StorageFormat kBf16{StorageType::kBf16};
-constexpr StorageFormat kF8{StorageType::kF8E4m3};
-constexpr StorageFormat kQ8{StorageType::kQ8};
-constexpr StorageFormat kQ4{StorageType::kQ4};
-BENCHMARK_CAPTURE(put, f32, StorageFormat(), false)->UseManualTime()->Iterations(61);
-BENCHMARK_CAPTURE(put, f16, kF16, false)->UseManualTime()->Iterations(61);
-BENCHMARK_CAPTURE(put, bf16, kBf16, false)->UseManualTime()->Iterations(61);
-BENCHMARK_CAPTURE(put, f8_e4m3, kF8, false)->UseManualTime()->Iterations(61);
-BENCHMARK_CAPTURE(put, q8, kQ8, false)->UseManualTime()->Iterations(61);
-BENCHMARK_CAPTURE(put, q4, kQ4, false)->UseManualTime()->Iterations(61);
-BENCHMARK_CAPTURE(put, f32_permuted, StorageFormat(), true)->UseManualTime()->Iterations(61);
-BENCHMARK_CAPTURE(put, f16_permuted, kF16, true)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, f32, StorageType::kF32, false)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, f16, StorageType::kF16, false)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, bf16, StorageType::kBf16, false)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, f8_e4m3, StorageType::kF8E4m3, false)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, q8, StorageType::kQ8, false)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, q4, StorageType::kQ4, false)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, f32_permuted, StorageType::kF32, true)->UseManualTime()->Iterations(61);
+BENCHMARK_CAPTURE(put, f16_permuted, StorageType::kF16, true)->UseManualTime()->Iterations(61);
 
 [[maybe_unused]] const bool kRegistered = [] {
-  const auto both = [](const char* name, const auto& work, const auto& args) {
-    for (const auto& [which, make] :
-         {std::pair("reference", &positional::CausalCache::make),
-          std::pair("optimized", &optimized::PositionalCausalCache::make)})
-      benchmark::RegisterBenchmark((std::string(which) + name).c_str(), work, make)
-          ->Apply(args)
-          ->UseManualTime();
+  // Cells, sequences, batch.
+  const auto both = [](const char* name, const auto& work,
+                       const std::vector<std::int64_t>& batches) {
+    tools::register_both(name, work, positional::CausalCache::make,
+                         optimized::PositionalCausalCache::make,
+                         [&](benchmark::internal::Benchmark* one, bool) {
+                           for (const std::int64_t cells : {4'096, 32'768})
+                             for (const std::int64_t sequences : {1, 8, 64})
+                               for (const std::int64_t batch : batches)
+                                 one->Args({cells, sequences, batch});
+                           one->UseManualTime();
+                         });
   };
   const auto forward = [](bool anew) {
     return [anew](benchmark::State& state, const positional::MakeCache& make) {
       start_forward(state, make, anew);
     };
   };
-  both("", forward(false), sizes);
-  both("_window", windowed, sizes);
-  both("_anew", forward(true), chunks);
+  both("", forward(false), {1, 8, kChunk});
+  both("_window", windowed, {1, 8, kChunk});
+  both("_anew", forward(true), {kChunk});
   return true;
 }();
 BENCHMARK(set_memory)->Arg(4'096)->Arg(32'768)->UseManualTime();

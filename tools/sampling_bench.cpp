@@ -6,10 +6,7 @@
 // another has just read. `pass_ns` is one pass that finds the largest logit of each block with
 // vector instructions, `loop_ns` one that finds the largest of all in a plain loop. Counters are
 // medians. On every row reference and optimized must choose the same token.
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include <benchmark/benchmark.h>

@@ -7,8 +7,8 @@
 // The reference copies all rows of a layer, so it is timed with one layer, and counted for one.
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -50,10 +50,12 @@ MakeCaches optimized_caches() {
   return optimized::snapshot_caches(std::make_shared<optimized::LiveBytes>());
 }
 
-std::unique_ptr<Cache> make(const MakeCaches& maker, Kind kind, std::int64_t window) {
-  const Quirks documented(Profile::kDocumented);
-  return kind == Kind::kKv ? maker.kv({}, documented) : maker.rotating(window, {}, documented);
-}
+// Caches, and how much of their work is timed.
+struct Side {
+  MakeCaches (*make)();
+  std::int64_t layers;
+  std::int64_t steps;
+};
 
 Array rows(std::int64_t tokens) {
   Tensor made = make_tensor({1, kHeads, tokens, kDim});
@@ -67,112 +69,80 @@ void update(Cache& cache, const Array& given) {
   benchmark::DoNotOptimize((*seen)->k.view.data);
 }
 
-void fill(Cache& cache, std::int64_t tokens) {
-  if (tokens > 0) update(cache, rows(tokens));
+// A cache of `held` tokens; of a ring, it is the window, too.
+std::unique_ptr<Cache> filled(const MakeCaches& make, Kind kind, std::int64_t held) {
+  const Quirks documented(Profile::kDocumented);
+  auto cache = kind == Kind::kKv ? make.kv({}, documented) : make.rotating(held, {}, documented);
+  if (held > 0) update(*cache, rows(held));
+  return cache;
+}
+std::vector<std::unique_ptr<Cache>> filled_layers(const Side& side, Kind kind, std::int64_t held) {
+  const MakeCaches make = side.make();
+  std::vector<std::unique_ptr<Cache>> caches;
+  for (std::int64_t i = 0; i < side.layers; ++i) caches.push_back(filled(make, kind, held));
+  return caches;
 }
 
-void report(benchmark::State& state, const std::vector<double>& steps,
-            const std::vector<double>& copies, std::int64_t layers) {
-  const double step = median(steps) / static_cast<double>(layers);
-  const double copy = median(copies) / static_cast<double>(layers);
-  double sum = 0;
-  double copied = 0;
-  for (const double one : steps) sum += one;
-  for (const double one : copies) copied += one;
-  state.counters["ns_a_layer"] = step * 1e9;
-  state.counters["memcpy_ns"] = copy * 1e9;
-  state.counters["of_memcpy"] = copy / step;
-  state.counters["of_memcpy_in_all"] = copied / sum;
-  state.counters["slowest"] = *std::ranges::max_element(steps) / median(steps);
-  state.counters["slowest_memcpy"] = *std::ranges::max_element(copies) / median(copies);
+void report(benchmark::State& state, const tools::TimedInTurn& timed, std::int64_t layers) {
+  const auto sum = [](const std::vector<double>& all) {
+    return std::accumulate(all.begin(), all.end(), 0.0);
+  };
+  const auto slowest = [](const std::vector<double>& all) {
+    return *std::ranges::max_element(all) / median(all);
+  };
+  const std::vector<double>& steps = timed.calls();
+  const std::vector<double>& copies = timed.copies();
+  state.counters["ns_a_layer"] = median(steps) / static_cast<double>(layers) * 1e9;
+  state.counters["memcpy_ns"] = median(copies) / static_cast<double>(layers) * 1e9;
+  state.counters["of_memcpy"] = median(copies) / median(steps);
+  state.counters["of_memcpy_in_all"] = sum(copies) / sum(steps);
+  state.counters["slowest"] = slowest(steps);
+  state.counters["slowest_memcpy"] = slowest(copies);
 }
-
-// Where memcpy writes.
-class Buffers {
- public:
-  Buffers(std::int64_t layers, std::int64_t row_count, bool touched) : row_count_(row_count) {
-    const auto bytes = static_cast<std::size_t>(row_count * kRowBytes);
-    for (std::int64_t i = 0; i < 2 * layers; ++i) {
-      all_.push_back(std::make_unique_for_overwrite<std::byte[]>(bytes));  // NOLINT
-      if (touched) std::memset(all_.back().get(), 1, bytes);
-    }
-  }
-  void put(const Array& given, std::int64_t at) {
-    for (const auto& one : all_)
-      std::memcpy(one.get() + at % row_count_ * kRowBytes, given.view.data, kRowBytes);
-    benchmark::ClobberMemory();
-  }
-
- private:
-  std::int64_t row_count_;
-  std::vector<std::unique_ptr<std::byte[]>> all_;  // NOLINT(modernize-avoid-c-arrays)
-};
 
 // Steps behind `held` tokens.
-void decode(benchmark::State& state, const MakeCaches& maker, Kind kind, std::int64_t layers,
-            std::int64_t held, std::int64_t steps) {
-  const std::int64_t window = kind == Kind::kRing ? held : 0;
-  std::vector<std::unique_ptr<Cache>> caches;
-  for (std::int64_t i = 0; i < layers; ++i) {
-    caches.push_back(make(maker, kind, window));
-    fill(*caches.back(), held);
-  }
+void decode(benchmark::State& state, const Side& side, Kind kind, std::int64_t held) {
+  const bool ring = kind == Kind::kRing;
+  const auto caches = filled_layers(side, kind, held);
   const Array given = rows(1);
   // A ring settles with its first tokens behind a chunk.
-  if (kind == Kind::kRing)
+  if (ring)
     for (const auto& cache : caches) update(*cache, given);
-  const std::int64_t capacity = kind == Kind::kRing ? held : steps;
-  Buffers buffers(layers, capacity, kind == Kind::kRing);
-  std::vector<double> spent;
-  std::vector<double> copies;
+  const tools::CopiedSides copied(2 * side.layers, (ring ? held : side.steps) * kRowBytes, ring);
+  tools::TimedInTurn timed;
   for (auto _ : state) {
-    for (std::int64_t i = 0; i < steps; ++i) {
-      copies.push_back(seconds([&] { buffers.put(given, i); }));
-      spent.push_back(seconds([&] {
-        for (const auto& cache : caches) update(*cache, given);
-      }));
-    }
-    state.SetIterationTime(median(spent));
+    for (std::int64_t i = 0; i < side.steps; ++i)
+      timed.time([&] { copied.write(i, kRowBytes); },
+                 [&] {
+                   for (const auto& cache : caches) update(*cache, given);
+                 });
+    state.SetIterationTime(median(timed.calls()));
   }
-  report(state, spent, copies, layers);
+  report(state, timed, side.layers);
 }
 
-// From nothing on, token by token: all that growth costs.
-void optimized_kv_from_empty(benchmark::State& state) {
-  decode(state, optimized_caches(), Kind::kKv, state.range(1), 0, state.range(0));
-}
-
-// A chunk of 512 behind `held` tokens; memcpy writes its bytes to memory that is not touched yet.
-void prefill(benchmark::State& state, const MakeCaches& maker, std::int64_t layers) {
+// A chunk of 512 behind so many tokens; memcpy writes its bytes to memory that is not touched yet.
+void prefill(benchmark::State& state, const Side& side) {
   constexpr std::int64_t kChunk = 512;
   const Array chunk = rows(kChunk);
-  std::vector<double> spent;
-  std::vector<double> copies;
+  tools::TimedInTurn timed;
   for (auto _ : state) {
-    std::vector<std::unique_ptr<Cache>> caches;
-    for (std::int64_t i = 0; i < layers; ++i) {
-      caches.push_back(make(maker, Kind::kKv, 0));
-      fill(*caches.back(), state.range(0));
-    }
-    spent.push_back(seconds([&] {
+    const auto caches = filled_layers(side, Kind::kKv, state.range(0));
+    timed.time_call([&] {
       for (const auto& cache : caches) update(*cache, chunk);
-    }));
-    const auto bytes = static_cast<std::size_t>(kChunk * kRowBytes);
-    std::vector<std::unique_ptr<std::byte[]>> buffers;  // NOLINT(modernize-avoid-c-arrays)
-    for (std::int64_t i = 0; i < 2 * layers; ++i)
-      buffers.push_back(std::make_unique_for_overwrite<std::byte[]>(bytes));  // NOLINT
-    copies.push_back(seconds([&] {
-      for (const auto& buffer : buffers) std::memcpy(buffer.get(), chunk.view.data, bytes);
-    }));
-    state.SetIterationTime(spent.back());
+    });
+    const tools::CopiedSides copied(2 * side.layers, kChunk * kRowBytes, false);
+    timed.time_copy([&] { copied.write_all(); });
+    state.SetIterationTime(timed.calls().back());
   }
-  report(state, spent, copies, layers);
+  report(state, timed, side.layers);
 }
+
 // A cache of so many rows: taking a snapshot, going back to it, and writing to a fork of it.
-void snapshots(benchmark::State& state, const MakeCaches& maker) {
-  const std::unique_ptr<Cache> cache = make(maker, Kind::kKv, 0);
+void snapshots(benchmark::State& state, const Side& side) {
+  const MakeCaches make = side.make();
   const std::int64_t held = state.range(0);
-  fill(*cache, held);
+  const std::unique_ptr<Cache> cache = filled(make, Kind::kKv, held);
   const Array given = rows(1);
   std::vector<double> taken;
   std::vector<double> restored;
@@ -185,33 +155,23 @@ void snapshots(benchmark::State& state, const MakeCaches& maker) {
                       for (int i = 0; i < kTaken; ++i) snapshot = cache->snapshot(0).value();
                     }) /
                     kTaken);
-    const std::unique_ptr<Cache> fork = make(maker, Kind::kKv, 0);
+    const std::unique_ptr<Cache> fork = filled(make, Kind::kKv, 0);
     restored.push_back(seconds([&] { KVO_CHECK(fork->restore(snapshot, held).value()); }));
     update(*cache, given);
     forked.push_back(seconds([&] { update(*fork, given); }));
     KVO_CHECK(cache->restore(nullptr, held).value());
     state.SetIterationTime(taken.back());
   }
-  std::vector<std::byte> bytes(static_cast<std::size_t>(held * kRowBytes));
   std::vector<double> copies;
   for (int i = 0; i < 5; ++i) {
-    auto to = std::make_unique_for_overwrite<std::byte[]>(2 * bytes.size());  // NOLINT
-    copies.push_back(seconds([&] {
-      std::memcpy(to.get(), bytes.data(), bytes.size());
-      std::memcpy(to.get() + bytes.size(), bytes.data(), bytes.size());
-    }));
+    const tools::CopiedSides copied(2, held * kRowBytes, false);
+    copies.push_back(seconds([&] { copied.write_all(); }));
   }
   state.counters["snapshot_ns"] = median(taken) * 1e9;
   state.counters["restore_ns"] = median(restored) * 1e9;
   state.counters["fork_write_ns"] = median(forked) * 1e9;
   state.counters["memcpy_all_ns"] = median(copies) * 1e9;
 }
-// Caches, and how much of their work is timed.
-struct Side {
-  MakeCaches (*make)();
-  std::int64_t layers;
-  std::int64_t steps;
-};
 
 [[maybe_unused]] const bool kRegistered = [] {
   const auto both = [](const char* name, const auto& work, std::vector<std::int64_t> lengths,
@@ -224,18 +184,18 @@ struct Side {
   };
   const auto decoded = [](Kind kind) {
     return [kind](benchmark::State& state, const Side& side) {
-      decode(state, side.make(), kind, side.layers, state.range(0), side.steps);
+      decode(state, side, kind, state.range(0));
     };
   };
-  both("kv", decoded(Kind::kKv), {4'096, 32'768}, 1);
-  both("ring", decoded(Kind::kRing), {4'096, 32'768}, 1);
-  both(
-      "prefill", [](auto& state, const Side& side) { prefill(state, side.make(), side.layers); },
-      {0, 4'096}, 5);
-  both(
-      "snapshots", [](auto& state, const Side& side) { snapshots(state, side.make()); },
-      {64, 4'096, 32'768}, 11);
-  benchmark::RegisterBenchmark("optimized_kv_from_empty", optimized_kv_from_empty)
+  both("_kv", decoded(Kind::kKv), {4'096, 32'768}, 1);
+  both("_ring", decoded(Kind::kRing), {4'096, 32'768}, 1);
+  both("_prefill", prefill, {0, 4'096}, 5);
+  both("_snapshots", snapshots, {64, 4'096, 32'768}, 11);
+  // From nothing on, token by token: all that growth costs.
+  const auto from_empty = [](benchmark::State& state) {
+    decode(state, {optimized_caches, state.range(1), state.range(0)}, Kind::kKv, 0);
+  };
+  benchmark::RegisterBenchmark("optimized_kv_from_empty", from_empty)
       ->Args({4'096, kLayers})
       ->Args({32'768, 8})
       ->UseManualTime()

@@ -57,16 +57,12 @@ Tokens long_prompt(bool in_chunks) {
   return drawn(kLong, in_chunks ? 500 : 501);
 }
 
-void check(const Status& done) {
-  KVO_CHECK(done.has_value());
-}
-
 // A session: what is not known is evaluated, and all is filed.
 void file(PrefixTrie& trie, const Tokens& inputs) {
   const auto begun = trie.begin(inputs);
   KVO_CHECK(begun.has_value());
   CountedLayer::feed(trie, std::ssize(begun->remaining));
-  check(trie.close());
+  KVO_CHECK(trie.close().has_value());
 }
 
 // The same with a restore point each kChunk tokens, which become nodes.
@@ -76,7 +72,7 @@ void file_in_chunks(PrefixTrie& trie, const Tokens& inputs) {
     CountedLayer::feed(trie, std::min(kChunk, std::ssize(inputs) - at));
     KVO_CHECK(trie.snapshot(true).has_value());
   }
-  check(trie.close());
+  KVO_CHECK(trie.close().has_value());
 }
 
 struct Filled {
@@ -127,75 +123,64 @@ Filled& reference_of(const benchmark::State& state) {
 Filled& optimized_of(const benchmark::State& state) {
   return filled("optimized", optimized::make_prefix_trie, state.range(0));
 }
-const optimized::RadixPrefixTrie& radix_of(const benchmark::State& state) {
-  return dynamic_cast<const optimized::RadixPrefixTrie&>(*optimized_of(state).trie);
-}
-
 // ---- Match ----
 
+using Requests = std::vector<Tokens> (*)(const benchmark::State& state);
+std::vector<Tokens> stored_prefixes(const benchmark::State& state) {
+  const auto prefixes = static_cast<std::uint64_t>(state.range(0));
+  std::vector<Tokens> requests;
+  for (std::uint64_t i = 0; i < 256; ++i)
+    requests.push_back(prefix(static_cast<std::int64_t>(i * 7919 % prefixes)));
+  return requests;
+}
+std::vector<Tokens> one_long_prompt(const benchmark::State& state) {
+  return {long_prompt(state.range(1) != 0)};
+}
+
 template <class Match>
-void time_matches(benchmark::State& state, const std::vector<Tokens>& requests, Match match) {
+void time_matches(benchmark::State& state, const std::vector<Tokens>& requests,
+                  const Match& match) {
   std::size_t at = 0;
   for (auto _ : state) {
     const Tokens& request = requests[at++ % requests.size()];
     KVO_CHECK(match(request) == std::ssize(request));
   }
 }
-std::vector<Tokens> stored_prefixes(std::int64_t prefixes) {
-  std::vector<Tokens> requests;
-  for (std::uint64_t i = 0; i < 256; ++i)
-    requests.push_back(
-        prefix(static_cast<std::int64_t>(i * 7919 % static_cast<std::uint64_t>(prefixes))));
-  return requests;
-}
-
-void match_reference(benchmark::State& state) {
-  const PrefixTrie& trie = *reference_of(state).trie;
-  time_matches(state, stored_prefixes(state.range(0)),
+void match_by_find(benchmark::State& state, FilledOf filled_of, Requests requests) {
+  const PrefixTrie& trie = *filled_of(state).trie;
+  time_matches(state, requests(state),
                [&](const Tokens& tokens) { return trie.find(tokens).matched; });
+}
+void match_alone(benchmark::State& state, Requests requests) {
+  const auto& trie = dynamic_cast<const optimized::RadixPrefixTrie&>(*optimized_of(state).trie);
+  time_matches(state, requests(state), [&](const Tokens& tokens) { return trie.matched(tokens); });
+}
+void match_reference(benchmark::State& state) {
+  match_by_find(state, reference_of, stored_prefixes);
   state.counters["heap/tokens"] = reference_of(state).heap_per_token_byte;
 }
-void match_optimized_find(benchmark::State& state) {
-  const PrefixTrie& trie = *optimized_of(state).trie;
-  time_matches(state, stored_prefixes(state.range(0)),
-               [&](const Tokens& tokens) { return trie.find(tokens).matched; });
-}
 void match_optimized(benchmark::State& state) {
-  const auto& trie = radix_of(state);
-  time_matches(state, stored_prefixes(state.range(0)),
-               [&](const Tokens& tokens) { return trie.matched(tokens); });
+  match_alone(state, stored_prefixes);
   state.counters["heap/tokens"] = optimized_of(state).heap_per_token_byte;
 }
-void match_long_reference(benchmark::State& state) {
-  const PrefixTrie& trie = *reference_of(state).trie;
-  time_matches(state, {long_prompt(state.range(1) != 0)},
-               [&](const Tokens& tokens) { return trie.find(tokens).matched; });
-}
-void match_long_optimized(benchmark::State& state) {
-  const auto& trie = radix_of(state);
-  time_matches(state, {long_prompt(state.range(1) != 0)},
-               [&](const Tokens& tokens) { return trie.matched(tokens); });
-}
-void compare_memory(benchmark::State& state) {
+
+template <class Equal>
+void compare(benchmark::State& state, const Equal& equal) {
   const Tokens ours = drawn(state.range(0), 1);
   const Tokens theirs = ours;
   benchmark::DoNotOptimize(theirs.data());
   benchmark::DoNotOptimize(ours.data());
-  for (auto _ : state) {
-    benchmark::ClobberMemory();  // else it is done once
-    const int differs = std::memcmp(ours.data(), theirs.data(), ours.size() * sizeof(ours[0]));
-    KVO_CHECK(differs == 0);
-  }
+  for (auto _ : state) KVO_CHECK(equal(ours, theirs));
 }
-void compare_by_token(benchmark::State& state) {
-  const Tokens ours = drawn(state.range(0), 1);
-  const Tokens theirs = ours;
-  for (auto _ : state) KVO_CHECK(std::ranges::mismatch(ours, theirs).in1 == ours.end());
+bool equal_memory(const Tokens& ours, const Tokens& theirs) {
+  benchmark::ClobberMemory();  // else it is done once
+  return std::memcmp(ours.data(), theirs.data(), ours.size() * sizeof(ours[0])) == 0;
 }
-void compare_blocks(benchmark::State& state) {
-  const Tokens ours = drawn(state.range(0), 1);
-  const Tokens theirs = ours;
-  for (auto _ : state) KVO_CHECK(optimized::matched_tokens(ours, theirs) == std::ssize(ours));
+bool equal_blocks(const Tokens& ours, const Tokens& theirs) {
+  return optimized::matched_tokens(ours, theirs) == std::ssize(ours);
+}
+bool equal_by_token(const Tokens& ours, const Tokens& theirs) {
+  return std::ranges::mismatch(ours, theirs).in1 == ours.end();
 }
 
 // ---- begin ----
@@ -233,35 +218,32 @@ void insert_full(benchmark::State& state, FilledOf filled_of) {
   insert(state, filled_of);
   one.trie->set_limit(kNoLimit);
 }
-void sizes(benchmark::internal::Benchmark* benchmark) {
-  for (const std::int64_t prefixes : {1'000, 10'000, 100'000}) benchmark->Arg(prefixes);
-  benchmark->Unit(benchmark::kMicrosecond);
-}
-// The second number: whether the prompt is in chunks.
-void long_prompts(benchmark::internal::Benchmark* benchmark) {
-  for (const std::int64_t prefixes : {1'000, 10'000, 100'000})
-    for (const std::int64_t in_chunks : {0, 1}) benchmark->Args({prefixes, in_chunks});
-  benchmark->Unit(benchmark::kMicrosecond);
-}
-void lengths(benchmark::internal::Benchmark* benchmark) {
-  benchmark->Arg(2 * kShared)->Arg(kLong)->Unit(benchmark::kMicrosecond);
-}
 
-BENCHMARK(compare_memory)->Apply(lengths);
-BENCHMARK(compare_blocks)->Apply(lengths);
-BENCHMARK(compare_by_token)->Apply(lengths);
-BENCHMARK(match_optimized)->Apply(sizes);
-BENCHMARK(match_optimized_find)->Apply(sizes);
-BENCHMARK(match_reference)->Apply(sizes);
-BENCHMARK(match_long_optimized)->Apply(long_prompts);
-BENCHMARK(match_long_reference)->Apply(long_prompts);
 [[maybe_unused]] const bool kRegistered = [] {
-  const auto both = [](const char* name, const auto& work, std::int64_t iterations) {
+  using Benchmark = benchmark::internal::Benchmark;
+  const auto add = [](const std::string& name, const auto&... work) {
+    return benchmark::RegisterBenchmark(name.c_str(), work...)->Unit(benchmark::kMicrosecond);
+  };
+  const auto lengths = [](Benchmark* one) { one->Arg(2 * kShared)->Arg(kLong); };
+  const auto sizes = [](Benchmark* one) { one->Arg(1'000)->Arg(10'000)->Arg(100'000); };
+  // The second number: whether the prompt is in chunks.
+  const auto long_prompts = [](Benchmark* one) {
+    for (const std::int64_t prefixes : {1'000, 10'000, 100'000})
+      one->Args({prefixes, 0})->Args({prefixes, 1});
+  };
+  lengths(add("compare_memory", compare<decltype(equal_memory)>, equal_memory));
+  lengths(add("compare_blocks", compare<decltype(equal_blocks)>, equal_blocks));
+  lengths(add("compare_by_token", compare<decltype(equal_by_token)>, equal_by_token));
+  sizes(add("match_optimized", match_optimized));
+  sizes(add("match_optimized_find", match_by_find, optimized_of, stored_prefixes));
+  sizes(add("match_reference", match_reference));
+  long_prompts(add("match_long_optimized", match_alone, one_long_prompt));
+  long_prompts(add("match_long_reference", match_by_find, reference_of, one_long_prompt));
+  const auto both = [&](const std::string& name, const auto& work, std::int64_t iterations) {
     for (const auto& [which, filled_of] :
          {std::pair("_optimized", &optimized_of), std::pair("_reference", &reference_of)}) {
-      const std::string whole = std::string(name) + which;
-      auto* one = benchmark::RegisterBenchmark(whole.c_str(), work, filled_of);
-      one->Apply(sizes)->UseManualTime();
+      Benchmark* one = add(name + which, work, filled_of)->UseManualTime();
+      sizes(one);
       if (iterations > 0) one->Iterations(iterations);
     }
   };

@@ -8,9 +8,7 @@
 // alternate, so that both have the same machine; medians.
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -54,12 +52,6 @@ void append(Cache& cache, std::int64_t layers, const Tensor& given) {
   KVO_CHECK(cache.commit(given.shape[0]).has_value());
 }
 
-// K and V rows, written before.
-struct Memory {
-  explicit Memory(std::int64_t tokens) : bytes(static_cast<std::size_t>(tokens * kRowBytes), 1) {}
-  std::vector<unsigned char> bytes;
-};
-
 // One token of each layer behind so many.
 void appends(benchmark::State& state, Make make, std::int64_t layers, std::int64_t steps) {
   const std::unique_ptr<Pool> pool = make(options(layers));
@@ -68,18 +60,11 @@ void appends(benchmark::State& state, Make make, std::int64_t layers, std::int64
   // Blocks that were used before, as after some other sequence.
   append(*cache, layers, rows(state.range(0) + steps));
   cache->truncate(state.range(0));
-  std::vector<Memory> to(static_cast<std::size_t>(2 * layers), Memory(steps));
+  const tools::CopiedSides copied(2 * layers, steps * kRowBytes);
   tools::TimedInTurn timed;
   for (auto _ : state) {
-    for (std::int64_t step = 0; step < steps; ++step) {
-      timed.time(
-          [&] {
-            for (Memory& side : to)
-              std::memcpy(&side.bytes[static_cast<std::size_t>(step * kRowBytes)], one.bytes.data(),
-                          static_cast<std::size_t>(kRowBytes));
-          },
-          [&] { append(*cache, layers, one); });
-    }
+    for (std::int64_t step = 0; step < steps; ++step)
+      timed.time([&] { copied.write(step, kRowBytes); }, [&] { append(*cache, layers, one); });
     timed.report(state);
   }
 }
@@ -89,14 +74,13 @@ void reading(benchmark::State& state, Make make, bool packed, int times) {
   const std::unique_ptr<Pool> pool = make(options(1));
   const std::unique_ptr<Cache> cache = pool->make_cache();
   const Tensor all = rows(tokens);
-  const Memory from(2 * tokens);
-  Memory to(2 * tokens);
+  const tools::CopiedSides copied(1, 2 * tokens * kRowBytes);
   tools::TimedInTurn timed;
   for (auto _ : state) {
     for (int i = 0; i < times; ++i) {
       cache->truncate(0);
       append(*cache, 1, all);
-      timed.time([&] { std::memcpy(to.bytes.data(), from.bytes.data(), to.bytes.size()); },
+      timed.time([&] { copied.write_all(); },
                  [&] {
                    if (packed)
                      benchmark::DoNotOptimize(cache->views_packed(0).data());
@@ -115,17 +99,13 @@ void packed_steps(benchmark::State& state, Make make, int times) {
   append(*cache, 1, rows(state.range(0)));
   benchmark::DoNotOptimize(cache->views_packed(0).data());
   const Tensor one = rows(1);
-  Memory to(2);
+  const tools::CopiedSides copied(2, kRowBytes);
   tools::TimedInTurn timed;
   for (auto _ : state) {
     for (int i = 0; i < times; ++i) {
       append(*cache, 1, one);
-      timed.time(
-          [&] {
-            std::memcpy(to.bytes.data(), one.bytes.data(), one.bytes.size());
-            std::memcpy(to.bytes.data() + one.bytes.size(), one.bytes.data(), one.bytes.size());
-          },
-          [&] { benchmark::DoNotOptimize(cache->views_packed(0).data()); });
+      timed.time([&] { copied.write(0, kRowBytes); },
+                 [&] { benchmark::DoNotOptimize(cache->views_packed(0).data()); });
     }
     timed.report(state);
   }

@@ -36,7 +36,7 @@ namespace {
 
 using peers::Measured;
 using peers::Sum;
-using peers::Times;
+using peers::Work;
 
 constexpr std::int64_t kLayers = 32;
 constexpr std::int64_t kTokens = 512;
@@ -55,27 +55,21 @@ void fill(std::span<float> row, std::int64_t layer, std::int64_t side, std::int6
 Measured append(std::span<Tensor> rows, const std::function<void()>& clear,
                 const std::function<void(std::int64_t layer)>& put,
                 const std::function<void()>& end, const std::function<void(Sum&)>& read) {
-  Times times;
+  Work work;
   for (int pass = 0; pass <= kPasses; ++pass) {
     clear();
     for (std::int64_t token = 0; token < kTokens; ++token) {
       for (std::size_t i = 0; i < rows.size(); ++i)
         fill(rows[i].floats(), static_cast<std::int64_t>(i / 2), static_cast<std::int64_t>(i % 2),
              token);
-      const auto step = [&] {
+      work.call(pass > 0, [&](Sum* /*sum*/) {
         for (std::int64_t layer = 0; layer < kLayers; ++layer) put(layer);
         end();
-      };
-      if (pass == 0) {
-        step();
-      } else {
-        times.time(step);
-      }
+      });
     }
   }
-  Sum sum;
-  read(sum);
-  return {times.median(), sum.value()};
+  work.call(false, [&](Sum* sum) { read(*sum); });
+  return work.measured();
 }
 
 // K and V of a token of each layer: layer 0's K, its V, layer 1's K ...
@@ -133,30 +127,28 @@ class Decoded {
         cache_
             ->init({.max_sequences = sequences, .capacity = cells / sequences, .max_batch = kChunk})
             .has_value());
-    while (used_ < filled()) start(kChunk);
+    while (used_ < filled()) {
+      plan(kChunk);
+      start();
+    }
     const std::vector<float> row(kChunk, 1);
     const positional::Rows rows{kChunk, 1, 1, row};
     KVO_CHECK(cache_->put(rows, rows).has_value());
   }
 
   Measured measure() {
-    Times times;
-    Sum sum;
+    Work work;
     for (int pass = 0; pass <= 2; ++pass) {
       while (used_ < cells_) {
         plan(sequences_);
-        const positional::Batch batch{.positions = positions_, .sequences = names_};
-        const auto step = [&] { KVO_CHECK(cache_->start_forward(batch).has_value()); };
-        if (pass == 0) {
-          step();
-          add_mask(sum);
-        } else {
-          times.time(step);
-        }
+        work.call(pass > 0, [&](Sum* sum) {
+          start();
+          if (sum != nullptr) add_mask(*sum);
+        });
       }
       take_back();
     }
-    return {times.median(), sum.value()};
+    return work.measured();
   }
 
  private:
@@ -172,8 +164,7 @@ class Decoded {
       names_.push_back(used_ % sequences_);
     }
   }
-  void start(std::int64_t tokens) {
-    plan(tokens);
+  void start() {
     KVO_CHECK(cache_->start_forward({.positions = positions_, .sequences = names_}).has_value());
   }
   // The places of the mask where a token may look, of all others that it is minus infinity.
@@ -215,16 +206,15 @@ Measured copy(std::int64_t channels) {
     fill(v.floats(), 0, 1, token);
     KVO_CHECK(cache->update(0, {&k, &v}).has_value());
   }
-  Sum sum;
-  {
+  Work work;
+  work.call(false, [&](Sum* sum) {
     const auto got = cache->get(0).value().value();
-    sum.add(materialize(got.k));
-    sum.add(materialize(got.v));
-  }
-  Times times;
+    sum->add(materialize(got.k));
+    sum->add(materialize(got.v));
+  });
   for (int call = 0; call < 41; ++call)
-    times.time([&] { KVO_CHECK(cache->get(0).value().has_value()); });
-  return {times.median(), sum.value()};
+    work.call(true, [&](Sum* /*sum*/) { KVO_CHECK(cache->get(0).value().has_value()); });
+  return work.measured();
 }
 
 Measured measure(const std::vector<std::string>& words) {

@@ -18,24 +18,6 @@ struct Measured {
   std::uint64_t check = 0;
 };
 
-class Times {
- public:
-  template <class Call>
-  void time(const Call& call) {
-    const auto begin = std::chrono::steady_clock::now();
-    call();
-    const auto spent = std::chrono::steady_clock::now() - begin;
-    all_.push_back(std::chrono::duration<double, std::nano>(spent).count());
-  }
-  [[nodiscard]] double median() {
-    std::ranges::nth_element(all_, all_.begin() + std::ssize(all_) / 2);
-    return all_[all_.size() / 2];
-  }
-
- private:
-  std::vector<double> all_;
-};
-
 /// Of whole numbers in the order in which they are read; of rows: as they were written, in the
 /// order of layers, sides, tokens and elements.
 class Sum {
@@ -58,6 +40,28 @@ class Sum {
  private:
   std::uint64_t sum_ = 0;
   std::uint64_t index_ = 0;
+};
+
+/// The calls of a piece of work. Those of its first pass are not timed; what they read is summed.
+class Work {
+ public:
+  /// Makes call(Sum*), where nothing is to be summed with nullptr.
+  template <class Call>
+  void call(bool timed, const Call& call) {
+    if (!timed) return call(&sum_);
+    const auto begin = std::chrono::steady_clock::now();
+    call(nullptr);
+    const auto spent = std::chrono::steady_clock::now() - begin;
+    times_.push_back(std::chrono::duration<double, std::nano>(spent).count());
+  }
+  [[nodiscard]] Measured measured() {
+    std::ranges::nth_element(times_, times_.begin() + std::ssize(times_) / 2);
+    return {times_[times_.size() / 2], sum_.value()};
+  }
+
+ private:
+  std::vector<double> times_;
+  Sum sum_;
 };
 
 /// The caches of `prefix`: request|life BLOCKS, steps, lookup|evict LEAVES.
