@@ -29,6 +29,7 @@
 #include "tools/exit_status.hpp"
 #include "tools/program_name.hpp"
 #include "tools/result_file.hpp"
+#include "tools/serving/process.hpp"
 #include "tools/usage.hpp"
 #include "tools/word_option.hpp"
 
@@ -108,6 +109,9 @@ int run_command_line(int argc, const char* const* argv, const Contracts& contrac
   } catch (const FileError& error) {
     print_error(one_line(error.what()));
     return kExitUsage;
+  } catch (const Interrupted& interruption) {
+    print_error(interruption.what());
+    return kExitInterrupted;
   } catch (const std::bad_alloc&) {
     std::string words;
     for (int i = 1; i < argc; ++i) words += " " + shell_word(argv[i]);

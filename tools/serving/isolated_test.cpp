@@ -237,6 +237,11 @@ TEST(Isolated, ABaselineThatDiesBesideASubjectOnlyIsNotBlamed) {
 TEST(Isolated, ASubjectThatUsesUpAllMemoryIsBrokenWhereItsBaselineDoesNot) {
   const Subject subject = doing([]() -> bool { throw std::bad_alloc(); });
   CasePlan plan = plan_of(sound(), {&subject});
+  const SubjectRecord judged = run_isolated(plan).subjects.back();
+  EXPECT_EQ(judged.outcome, Outcome::kBroken);
+  EXPECT_THAT(judged.problem.value_or(""), HasSubstr("the baseline alone does not"));
+  ASSERT_TRUE(judged.shrunk.has_value());
+  EXPECT_EQ(judged.shrunk->operations, 1U);
   plan.baseline = &subject;
   EXPECT_EQ(run_isolated(plan).subjects.front().outcome, Outcome::kOutOfMemory)
       << "a case that the baseline has no memory for says nothing";

@@ -288,8 +288,9 @@ Process::State Process::wait() {
 }
 
 void end_strays() {
+  constexpr int kMostRounds = 1'000;  // what they start meanwhile is next
   bool any = true;
-  while (std::exchange(any, false))
+  for (int round = 0; round < kMostRounds && std::exchange(any, false); ++round)
     for (const pid_t child : children_of(getpid()))
       if (!spared().contains(child)) {
         any = true;
