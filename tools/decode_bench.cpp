@@ -179,35 +179,15 @@ void paged_two_threads(benchmark::State& state) {
   }
 }
 
-// Pages that nobody has touched, none of them huge.
-class FreshPages {
- public:
-  explicit FreshPages(std::size_t bytes)
-      : bytes_(bytes),
-        begin_(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
-    KVO_CHECK(begin_ != MAP_FAILED);
-  }
-  ~FreshPages() { (void)::munmap(begin_, bytes_); }
-  FreshPages(const FreshPages&) = delete;
-  FreshPages& operator=(const FreshPages&) = delete;
-  [[nodiscard]] unsigned char* at(std::size_t offset) const {
-    return static_cast<unsigned char*>(begin_) + offset;
-  }
-
- private:
-  std::size_t bytes_;
-  void* begin_;
-};
-
 void report_cold(benchmark::State& state, const tools::TimedInTurn& timed, std::size_t tokens) {
-  std::vector<double> calls(tokens, std::numeric_limits<double>::max());
-  std::vector<double> copies = calls;
-  const auto keep_best = [&](std::vector<double>& best, const std::vector<double>& all) {
+  const auto best_of_rounds = [tokens](const std::vector<double>& all) {
+    std::vector<double> best(tokens, std::numeric_limits<double>::max());
     for (std::size_t i = 0; i < all.size(); ++i)
       best[i % tokens] = std::min(best[i % tokens], all[i]);
+    return best;
   };
-  keep_best(calls, timed.calls());
-  keep_best(copies, timed.copies());
+  const std::vector<double> calls = best_of_rounds(timed.calls());
+  const std::vector<double> copies = best_of_rounds(timed.copies());
   const auto mean = [](const std::vector<double>& all) {
     return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
   };
@@ -222,23 +202,33 @@ void report_cold(benchmark::State& state, const tools::TimedInTurn& timed, std::
   state.counters["worst_memcpy_ns"] = *std::ranges::max_element(copies) * 1e9;
 }
 
+// Pages that nobody has touched, none of them huge.
+using FreshPages = std::unique_ptr<void, std::function<void(void*)>>;
+FreshPages fresh_pages(std::size_t bytes) {
+  void* const begin =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  KVO_CHECK(begin != MAP_FAILED);
+  return {begin, [bytes](void* pages) { (void)::munmap(pages, bytes); }};
+}
+
 void cold(benchmark::State& state, const std::function<Decode()>& make) {
   // What malloc has kept of the round before would be warm.
   constexpr int kMapped = 1 << 20;
   KVO_CHECK(::mallopt(M_MMAP_THRESHOLD, kMapped) == 1);
   const auto tokens = static_cast<std::size_t>(state.range(0));
-  const std::vector<unsigned char> from(static_cast<std::size_t>(kRowBytes), 2);
+  const std::size_t side = tokens * kRowBytes;
+  const std::vector<unsigned char> from(kRowBytes, 2);
   tools::TimedInTurn timed;
   for (auto _ : state) {
     for (int round = 0; round < 5; ++round) {
       const Decode decode = make();
-      const std::size_t side = tokens * from.size();
-      const FreshPages to(2 * kLayers * side);
+      const FreshPages pages = fresh_pages(2 * kLayers * side);
+      auto* const to = static_cast<unsigned char*>(pages.get());
       for (std::size_t token = 0; token < tokens; ++token)
         timed.time(
             [&] {
               for (std::size_t i = 0; i < 2 * kLayers; ++i)
-                std::memcpy(to.at(i * side + token * from.size()), from.data(), from.size());
+                std::memcpy(to + i * side + token * kRowBytes, from.data(), kRowBytes);
             },
             [&] { decode_token(decode); });
     }

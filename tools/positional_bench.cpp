@@ -7,114 +7,32 @@
 // Only start_forward is timed.
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <numeric>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
 #include "optimized/positional/causal_cache.hpp"
-#include "reference/contract/values/check.hpp"
 #include "reference/positional/causal_cache.hpp"
+#include "tools/positional_work.hpp"
 #include "tools/timed_in_turn.hpp"
 
 namespace kvo {
 namespace {
 
-constexpr std::int64_t kChunk = 512;
-
-// A cache with sequences of equal length.
-class Filled {
- public:
-  Filled(const positional::MakeCache& make, const positional::MemberOptions& member,
-         std::int64_t cells, std::int64_t sequences)
-      : lengths_(static_cast<std::size_t>(sequences)), bounded_(member.window > 0) {
-    positional::CacheOptions options;
-    options.members = {member};
-    cache_ = make(options).value();
-    KVO_CHECK(
-        cache_
-            ->init({.max_sequences = sequences, .capacity = cells / sequences, .max_batch = kChunk})
-            .has_value());
-    cells_ = cells;
-    const std::int64_t wanted = cells * 3 / 4 / sequences;
-    while (lengths_.front() < wanted) {
-      for (std::size_t sequence = 0; sequence < lengths_.size(); ++sequence) add(sequence, 1);
-      start();
-    }
-    filled_ = lengths_.front();
-    const std::vector<float> row(static_cast<std::size_t>(sequences), 1);
-    const positional::Rows rows{sequences, 1, 1, row};
-    KVO_CHECK(cache_->put(rows, rows).has_value());
-  }
-
-  // The next batch of the benchmark; takes everything back when it would not fit.
-  void plan(std::int64_t batch, bool anew) {
-    if (anew || (!bounded_ && used_ + batch > cells_)) take_back();
-    const std::int64_t tokens = batch == kChunk ? kChunk : 1;  // of a sequence
-    for (std::int64_t i = 0; i < batch; i += tokens) {
-      add(next_, tokens);
-      next_ = (next_ + 1) % lengths_.size();
-    }
-  }
-
-  // Carries out the planned batch; seconds.
-  double start() {
-    const positional::Batch batch{.positions = positions_, .sequences = sequences_};
-    const double spent =
-        tools::seconds([&] { KVO_CHECK(cache_->start_forward(batch).has_value()); });
-    positions_.clear();
-    sequences_.clear();
-    return spent;
-  }
-
-  [[nodiscard]] std::int64_t mask_bytes() {
-    const auto mask = cache_->get().value().mask;
-    return mask->shape[0] * mask->shape[1] * std::int64_t{sizeof(float)};
-  }
-
- private:
-  void add(std::size_t sequence, std::int64_t tokens) {
-    for (std::int64_t i = 0; i < tokens; ++i) {
-      positions_.push_back(static_cast<std::int32_t>(lengths_[sequence]++));
-      sequences_.push_back(static_cast<std::int64_t>(sequence));
-    }
-    used_ += tokens;
-  }
-  void take_back() {
-    for (std::size_t sequence = 0; sequence < lengths_.size(); ++sequence) {
-      KVO_CHECK(cache_
-                    ->remove(static_cast<std::int64_t>(sequence),
-                             static_cast<std::int32_t>(filled_), positional::kMaxPosition)
-                    .has_value());
-      lengths_[sequence] = filled_;
-    }
-    used_ = filled_ * std::ssize(lengths_);
-    next_ = 0;
-  }
-
-  std::unique_ptr<positional::Cache> cache_;
-  std::int64_t cells_ = 0;
-  std::int64_t filled_ = 0;
-  std::int64_t used_ = 0;
-  std::vector<std::int64_t> lengths_;
-  std::vector<std::int32_t> positions_;
-  std::vector<std::int64_t> sequences_;
-  std::size_t next_ = 0;
-  bool bounded_;  ///< by a window: it is never full
-};
+using positional::kChunk;
 
 void start_forward(benchmark::State& state, const positional::MakeCache& make, bool anew,
                    const positional::MemberOptions& member = {}) {
-  Filled cache(make, member, state.range(0), state.range(1));
-  const std::int64_t batch = state.range(2);
+  positional::FilledPool pool(make, member, state.range(0), state.range(1));
   std::int64_t bytes = 0;
   for (auto _ : state) {
-    cache.plan(batch, anew);
-    state.SetIterationTime(cache.start());
-    if (bytes == 0) bytes = cache.mask_bytes();
+    if (anew) pool.take_back();
+    pool.plan(state.range(2));
+    state.SetIterationTime(tools::seconds([&] { pool.start(); }));
+    if (bytes > 0) continue;
+    const auto mask = pool.mask();
+    bytes = mask->shape[0] * mask->shape[1] * std::int64_t{sizeof(float)};
   }
   state.counters["mask_bytes"] = static_cast<double>(bytes);
   state.SetBytesProcessed(state.iterations() * bytes);
@@ -129,9 +47,8 @@ void put(benchmark::State& state, StorageType type, bool permuted_v) {
   options.backend.permuted_v = permuted_v;
   options.members = {{}};
   const auto cache = optimized::PositionalCausalCache::make(options).value();
-  KVO_CHECK(
-      cache->init({.max_sequences = 1, .capacity = kChunk, .max_batch = kChunk, .storage = storage})
-          .has_value());
+  cache->init({.max_sequences = 1, .capacity = kChunk, .max_batch = kChunk, .storage = storage})
+      .value();
   std::vector<std::int32_t> positions(kChunk);
   std::iota(positions.begin(), positions.end(), 0);
   const std::vector<std::int64_t> sequences(kChunk, 0);

@@ -12,14 +12,11 @@
 // README.md says what each piece is; the peers' programs do the same, step by step.
 #include "tools/peers/ours.hpp"
 
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <limits>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,7 +26,7 @@
 #include "optimized/positional/causal_cache.hpp"
 #include "optimized/provider/contiguous_arena_cache.hpp"
 #include "optimized/provider/paged_arena_cache.hpp"
-#include "reference/contract/values/check.hpp"
+#include "tools/positional_work.hpp"
 
 namespace kvo::optimized {
 namespace {
@@ -115,82 +112,28 @@ Measured append_contiguous(std::int64_t channels) {
       rows, [&] { KVO_CHECK(cache->truncate(0).has_value()); }, put, [] {}, read);
 }
 
-// Sequences of equal length in one pool, filled to three quarters and then decoded until it is
-// full.
-class Decoded {
- public:
-  Decoded(std::int64_t cells, std::int64_t sequences) : cells_(cells), sequences_(sequences) {
-    positional::CacheOptions options;
-    options.members = {{}};
-    cache_ = PositionalCausalCache::make(options).value();
-    KVO_CHECK(
-        cache_
-            ->init({.max_sequences = sequences, .capacity = cells / sequences, .max_batch = kChunk})
-            .has_value());
-    while (used_ < filled()) {
-      plan(kChunk);
-      start();
-    }
-    const std::vector<float> row(kChunk, 1);
-    const positional::Rows rows{kChunk, 1, 1, row};
-    KVO_CHECK(cache_->put(rows, rows).has_value());
+// The places of a mask where a token may look, of all others that it is minus infinity.
+void add_mask(Sum& sum, const Tensor& mask) {
+  for (const float value : mask.floats()) {
+    KVO_CHECK(value == 0 || value == -std::numeric_limits<float>::infinity());
+    sum.add(value == 0 ? 1.0F : 0.0F);
   }
+}
 
-  Measured measure() {
-    Work work;
-    for (int pass = 0; pass <= 2; ++pass) {
-      while (used_ < cells_) {
-        plan(sequences_);
-        work.call(pass > 0, [&](Sum* sum) {
-          start();
-          if (sum != nullptr) add_mask(*sum);
-        });
-      }
-      take_back();
+// Decodes a token of each sequence until the pool is full.
+Measured decode(std::int64_t cells, std::int64_t sequences) {
+  positional::FilledPool pool(PositionalCausalCache::make, {}, cells, sequences);
+  Work work;
+  for (int pass = 0; pass <= 2; ++pass)
+    for (std::int64_t used = cells / 4 * 3; used < cells; used += sequences) {
+      pool.plan(sequences);
+      work.call(pass > 0, [&](Sum* sum) {
+        pool.start();
+        if (sum != nullptr) add_mask(*sum, materialize(*pool.mask()));
+      });
     }
-    return work.measured();
-  }
-
- private:
-  static constexpr std::int64_t kChunk = 512;
-
-  [[nodiscard]] std::int64_t filled() const { return cells_ / 4 * 3; }
-  // The next tokens, one of each sequence in turn.
-  void plan(std::int64_t tokens) {
-    positions_.clear();
-    names_.clear();
-    for (std::int64_t i = 0; i < tokens; ++i, ++used_) {
-      positions_.push_back(static_cast<std::int32_t>(used_ / sequences_));
-      names_.push_back(used_ % sequences_);
-    }
-  }
-  void start() {
-    KVO_CHECK(cache_->start_forward({.positions = positions_, .sequences = names_}).has_value());
-  }
-  // The places of the mask where a token may look, of all others that it is minus infinity.
-  void add_mask(Sum& sum) {
-    const auto shown = cache_->get().value();
-    const Tensor mask = materialize(*shown.mask);
-    for (const float value : mask.floats()) {
-      KVO_CHECK(value == 0 || value == -std::numeric_limits<float>::infinity());
-      sum.add(value == 0 ? 1.0F : 0.0F);
-    }
-  }
-  void take_back() {
-    for (std::int64_t name = 0; name < sequences_; ++name) {
-      const auto kept = static_cast<std::int32_t>(filled() / sequences_);
-      KVO_CHECK(cache_->remove(name, kept, positional::kMaxPosition).has_value());
-    }
-    used_ = filled();
-  }
-
-  std::int64_t cells_;
-  std::int64_t sequences_;
-  std::int64_t used_ = 0;
-  std::unique_ptr<positional::Cache> cache_;
-  std::vector<std::int32_t> positions_;
-  std::vector<std::int64_t> names_;
-};
+  return work.measured();
+}
 
 Measured copy(std::int64_t channels) {
   const std::int64_t bytes = 2 * (kPositions + 1) * kWidth * std::int64_t{sizeof(float)};
@@ -219,7 +162,7 @@ Measured copy(std::int64_t channels) {
 
 Measured measure(const std::vector<std::string>& words) {
   const auto number = [&](std::size_t at) { return std::stoll(words.at(at)); };
-  if (words.at(0) == "mask") return Decoded(number(1), number(2)).measure();
+  if (words.at(0) == "mask") return decode(number(1), number(2));
   if (words.at(0) == "copy") return copy(number(1));
   if (words.at(0) != "append")
     return peers::measure_prefix(words.at(0), words.size() > 1 ? number(1) : 0);
