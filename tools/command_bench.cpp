@@ -198,15 +198,11 @@ class IsolatedBench {
 
  private:
   Message answer(std::string_view request) {
-    return answered([&] {
-      Message message{Message::Kind::kAnswer, {}};
-      if (request == "fault")
-        message.text = fault_of(bench_);
-      else if (request == "rows")
-        message.text = packed(bench_.rows());
-      else
-        message.text = packed(bench_.round(std::stoull(std::string(request))));
-      return message;
+    return answered([&]() -> Message {
+      return {Message::Kind::kAnswer,
+              request == "fault"  ? fault_of(bench_)
+              : request == "rows" ? packed(bench_.rows())
+                                  : packed(bench_.round(std::stoull(std::string(request))))};
     });
   }
   // Throws SubjectDied.

@@ -29,8 +29,13 @@ class Journal {
   /// Nothing more is written in this process: it is a copy of the one that does.
   static void close();
 
+  struct Memory {
+    static constexpr std::size_t kMost = std::size_t{256} << 20U;  // pages come as they are used
+    std::atomic<std::size_t> size;
+    char text[kMost];  // NOLINT: mapped
+  };
+
  private:
-  struct Memory;
   Memory* memory_;
 };
 
