@@ -23,7 +23,7 @@ std::string offered(const std::string& line) {
   const std::string script = R"(COMP_WORDBREAKS=$' \t\n"\'@><=;|&(:'
 source <("$1" completion bash)
 COMP_LINE=$2 COMP_POINT=${#2}
-_kvoracle kvoracle
+_kvoracle "$1"
 for word in "${COMPREPLY[@]}"; do printf '%s\n' "$word"; done)";
   const Finished done =
       run_program({"/bin/bash", "--norc", "-c", script, "bash", kvoracle_path(), line});

@@ -62,8 +62,9 @@ std::vector<std::string> command_names(const CLI::App& app) {
 }
 
 std::vector<const CLI::Option*> options_of(const CLI::App& app, bool positional) {
-  return app.get_options(
-      [&](const CLI::Option* option) { return option->get_positional() == positional; });
+  return app.get_options([&](const CLI::Option* option) {
+    return option->get_positional() == positional && !option->get_group().empty();
+  });
 }
 
 std::vector<std::string> value_words(const CLI::Option& option) {

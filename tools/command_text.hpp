@@ -16,7 +16,7 @@ namespace kvo::tools {
 /// The commands right below one.
 [[nodiscard]] std::vector<const CLI::App*> commands_of(const CLI::App& app);
 [[nodiscard]] std::vector<std::string> command_names(const CLI::App& app);
-/// The options of one command, or what it takes without a name.
+/// The options of one command that help shows, or what it takes without a name.
 [[nodiscard]] std::vector<const CLI::Option*> options_of(const CLI::App& app, bool positional);
 
 /// The words that an option takes if they are few: "original", "documented"; else nothing.
