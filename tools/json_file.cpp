@@ -1,10 +1,11 @@
 #include "tools/json_file.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "reference/contract/describe/utf8.hpp"
 #include "tools/console.hpp"
@@ -27,65 +28,36 @@ std::string plain_text(const json::value& value) {
   return std::isfinite(number) ? fmt::format("{}", number) : "null";
 }
 
-class Printer {
- public:
-  void print(const json::value& value, std::size_t depth) {
-    if (value.is_array()) {
-      const auto& list = value.get_array();
-      print_all(list, "[]", depth, std::all_of(list.begin(), list.end(), is_plain),
-                [&](const json::value& element) { print(element, depth + 1); });
-    } else if (value.is_object()) {
-      const auto& object = value.get_object();
-      const bool flat = std::all_of(object.begin(), object.end(),
-                                    [](const auto& member) { return is_plain(member.value()); });
-      print_all(object, "{}", depth, flat, [&](const json::key_value_pair& member) {
-        out_ += json::serialize(json::string(member.key())) + ": ";
-        print(member.value(), depth + 1);
-      });
-    } else {
-      out_ += plain_text(value);
+/// `column`: where the value begins on its line.
+std::string text_of(const json::value& value, std::size_t depth, std::size_t column) {
+  if (is_plain(value)) return plain_text(value);
+  const std::size_t inside = 2 * (depth + 1);
+  bool flat = true;
+  std::vector<std::string> parts;
+  if (value.is_array()) {
+    for (const json::value& element : value.get_array()) {
+      flat = flat && is_plain(element);
+      parts.push_back(text_of(element, depth + 1, inside));
+    }
+  } else {
+    for (const auto& [key, member] : value.get_object()) {
+      const std::string name = json::serialize(json::string(key)) + ": ";
+      flat = flat && is_plain(member);
+      parts.push_back(name + text_of(member, depth + 1, inside + name.size()));
     }
   }
-  [[nodiscard]] const std::string& text() const { return out_; }
-
- private:
-  template <class Parts, class PrintPart>
-  void print_all(const Parts& parts, std::string_view brackets, std::size_t depth, bool flat,
-                 const PrintPart& print_part) {
-    out_ += brackets[0];
-    const std::size_t begin = out_.size();
-    // Tried on one line first; what does not fit is taken back.
-    if (flat) {
-      for (const auto& part : parts) {
-        if (out_.size() > begin) out_ += ", ";
-        print_part(part);
-      }
-      const std::size_t line = out_.rfind('\n') + 1;  // npos + 1 is 0, the first line
-      if (out_.size() - line < kLineWidth) {
-        out_ += brackets[1];
-        return;
-      }
-      out_.resize(begin);
-    }
-    for (const auto& part : parts) {
-      out_ += out_.size() > begin ? ",\n" : "\n";
-      out_.append(2 * (depth + 1), ' ');
-      print_part(part);
-    }
-    out_ += '\n';
-    out_.append(2 * depth, ' ');
-    out_ += brackets[1];
-  }
-
-  std::string out_;
-};
+  const std::string_view brackets = value.is_array() ? "[]" : "{}";
+  const std::string line = fmt::format("{}{}", brackets[0], fmt::join(parts, ", "));
+  if (flat && column + line.size() < kLineWidth) return line + brackets[1];
+  const std::string indent(inside, ' ');
+  return fmt::format("{}\n{}{}\n{:{}}{}", brackets[0], indent, fmt::join(parts, ",\n" + indent), "",
+                     inside - 2, brackets[1]);
+}
 
 }  // namespace
 
 std::string json_text(const json::value& value) {
-  Printer printer;
-  printer.print(value, 0);
-  return printer.text() + "\n";
+  return text_of(value, 0, 0) + "\n";
 }
 
 void write_json_file(const std::string& path, const json::value& value) {
