@@ -4,12 +4,15 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
-#include <cstdint>
+#include <clocale>
 #include <cstdlib>
+#include <cwchar>
 #include <limits>
 #include <system_error>
 #include <utility>
 
+#include <boost/algorithm/string/replace.hpp>
+#include <boost/nowide/utf/utf.hpp>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -24,47 +27,14 @@ ColourMode colour_mode = ColourMode::kAuto;  // NOLINT: one a program
 
 constexpr char kEscape = '\x1b';
 
-struct Range {
-  std::uint32_t first;
-  std::uint32_t last;
-};
-
-bool is_in(std::uint32_t point, const auto& ranges) {
-  return std::any_of(ranges.begin(), ranges.end(), [point](const Range& range) {
-    return range.first <= point && point <= range.last;
-  });
-}
-
-std::size_t point_width(std::uint32_t point) {
-  static constexpr std::array<Range, 3> kCombining{
-      {{0x300, 0x36F}, {0x200B, 0x200F}, {0xFE00, 0xFE0F}}};
-  static constexpr std::array<Range, 8> kWide{{{0x1100, 0x115F},
-                                               {0x2E80, 0xA4CF},
-                                               {0xAC00, 0xD7A3},
-                                               {0xF900, 0xFAFF},
-                                               {0xFE30, 0xFE6F},
-                                               {0xFF00, 0xFF60},
-                                               {0x1F300, 0x1FAFF},
-                                               {0x20000, 0x3FFFD}}};
-  if (is_in(point, kCombining)) return 0;
-  return is_in(point, kWide) ? 2 : 1;
-}
-
 // Bytes of the UTF-8 character that `text` begins with; 0 if it is none, or steers a terminal.
 std::size_t character_bytes(std::string_view text) {
-  const auto byte_at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte_at(0);
-  constexpr unsigned char kDelete = 0x7f;
-  if (first < 0x80) return first < 0x20 || first == kDelete ? 0 : 1;
-  const std::size_t bytes = first < 0xC2 || first > 0xF4 ? 0
-                            : first < 0xE0               ? 2
-                            : first < 0xF0               ? 3
-                                                         : 4;
-  if (bytes == 0 || text.size() < bytes) return 0;
-  for (std::size_t i = 1; i < bytes; ++i)
-    if ((byte_at(i) & 0xC0U) != 0x80U) return 0;
-  const bool second_controls = first == 0xC2 && byte_at(1) < 0xA0;  // C1 of ISO 6429
-  return second_controls ? 0 : bytes;
+  namespace utf = boost::nowide::utf;
+  const char* at = text.begin();
+  const auto point = utf::utf_traits<char>::decode(at, text.end());
+  const bool controls = point < 0x20 || (point >= 0x7f && point < 0xA0);  // C0, DEL, C1 of ISO 6429
+  return controls || !utf::is_valid_codepoint(point) ? 0
+                                                     : static_cast<std::size_t>(at - text.begin());
 }
 
 std::string escaped(char c) {
@@ -107,9 +77,7 @@ void finish_output() {
 }
 
 void print_error(std::string_view line) {
-  const std::string text =
-      printable(program_name() + ": " + std::string(line), kMostErrorBytes) + "\n";
-  (void)std::fwrite(text.data(), 1, text.size(), stderr);
+  print_note(program_name() + ": " + std::string(line));
 }
 
 void print_note(std::string_view line) {
@@ -135,31 +103,16 @@ std::string printable_command(std::string_view text) {
 
 std::string shell_word(std::string_view word) {
   constexpr std::string_view kPlain = "@%+=:,./-_";
-  bool plain = !word.empty();
-  bool steers = false;
-  for (std::string_view rest = word; !rest.empty();) {
-    const std::size_t bytes = character_bytes(rest);
-    plain = plain && (std::isalnum(static_cast<unsigned char>(rest.front())) != 0 ||
-                      kPlain.find(rest.front()) != std::string_view::npos);
-    steers = steers || bytes == 0;
-    rest.remove_prefix(std::max<std::size_t>(bytes, 1));
-  }
-  if (plain) return std::string(word);
-  std::string text = steers ? "$'" : "'";
-  while (!word.empty()) {
-    const std::size_t bytes = character_bytes(word);
-    const char first = word.front();
-    if (bytes == 0)
-      text += escaped(first);
-    else if (first == '\'')
-      text += steers ? "\\'" : "'\\''";
-    else if (first == '\\' && steers)
-      text += "\\\\";
-    else
-      text += word.substr(0, bytes);
-    word.remove_prefix(std::max<std::size_t>(bytes, 1));
-  }
-  return text + "'";
+  const bool plain = !word.empty() && std::ranges::all_of(word, [&](unsigned char c) {
+    return std::isalnum(c) != 0 || kPlain.find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  std::string text(word);
+  if (plain) return text;
+  if (printable_command(word) == word)
+    return "'" + boost::replace_all_copy(text, "'", "'\\''") + "'";
+  boost::replace_all(text, "\\", "\\\\");
+  boost::replace_all(text, "'", "\\'");
+  return "$'" + printable_command(text) + "'";
 }
 
 bool is_terminal(std::FILE* stream) {
@@ -197,20 +150,22 @@ std::string Paint::operator()(Colour colour, std::string_view text) const {
 }
 
 std::size_t display_width(std::string_view text) {
+  static const locale_t kUtf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+  const locale_t before = uselocale(kUtf8);
   std::size_t width = 0;
-  for (std::size_t i = 0; i < text.size();) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (text[i] == kEscape && i + 1 < text.size() && text[i + 1] == '[') {
-      i = std::min(text.find('m', i), text.size() - 1) + 1;
+  while (!text.empty()) {
+    if (text.starts_with("\x1b[")) {
+      text.remove_prefix(std::min(text.find('m'), text.size() - 1) + 1);
       continue;
     }
-    const std::size_t bytes = byte < 0xC0U ? 1 : byte < 0xE0U ? 2 : byte < 0xF0U ? 3 : 4;
-    std::uint32_t point = bytes == 1 ? byte : byte & (0x7FU >> bytes);
-    for (std::size_t b = 1; b < bytes && i + b < text.size(); ++b)
-      point = point << 6U | (static_cast<unsigned char>(text[i + b]) & 0x3FU);
-    width += point_width(point);
-    i += bytes;
+    wchar_t character = 0;
+    std::mbstate_t state{};
+    const std::size_t bytes = std::mbrtowc(&character, text.data(), text.size(), &state);
+    const bool valid = bytes > 0 && bytes <= text.size();
+    width += valid ? static_cast<std::size_t>(std::max(wcwidth(character), 0)) : 1;
+    text.remove_prefix(valid ? bytes : 1);
   }
+  uselocale(before);
   return width;
 }
 
