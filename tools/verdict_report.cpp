@@ -1,5 +1,8 @@
 #include "tools/verdict_report.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "properties/runner/law.hpp"
@@ -9,12 +12,12 @@
 #include "tools/program_name.hpp"
 #include "tools/quantities.hpp"
 #include "tools/result_file.hpp"
-#include "tools/verdict_junit.hpp"
 
 namespace kvo::tools {
 namespace {
 
 using Align = Table::Align;
+using State = JunitTest::State;
 
 std::string optional_ratio(const std::optional<float>& ratio) {
   return ratio ? ratio_text(*ratio) : "-";
@@ -142,55 +145,7 @@ std::string law_option(const std::string& law) {
   return law == agreement().name() ? "" : " --law " + law;
 }
 
-void print_failures(const Summary& summary, const ReportOptions& options) {
-  const Paint paint(stdout);
-  for (const FailureSummary& failure : summary.failures()) {
-    print_out(fmt::format("\n{} {} in {}\n", paint(Colour::kRed, "FAILED"), failure.subject,
-                          printable(cases_text(failure))));
-    for (const std::string& line : failure_lines(failure, options))
-      print_out(fmt::format(
-          "  {}\n", line.starts_with(kRepeatWith) ? printable_command(line) : printable(line)));
-  }
-  const std::size_t shown = summary.failures().size();
-  if (shown == Summary::kMostFailures)
-    print_out(fmt::format("\n{} kinds of failures are shown, at most; {} cases failed\n", shown,
-                          count_text(summary.failed())));
-}
-
-void print_unsupported(const Summary& summary) {
-  for (const FailureSummary& first : summary.unsupported())
-    print_out(fmt::format("\n{} does not support case {}\n  {}\n", first.subject,
-                          printable(first.name), printable(first.problem)));
-}
-
-void print_without_memory(const Summary& summary) {
-  for (const FailureSummary& first : summary.without_memory())
-    print_out(fmt::format("\n{} was out of memory in case {}\n  {}\n", first.subject,
-                          printable(first.name), printable(first.problem)));
-}
-
-// No green without evidence: in words why a run proved nothing, or nothing.
-std::string missing_evidence(const Summary& summary) {
-  if (summary.cases() == 0) return "there was no case: nothing was compared";
-  std::string vacuous;
-  for (const LawSummary& law : summary.laws())
-    if (law.vacuous) vacuous += (vacuous.empty() ? "" : ", ") + law.law;
-  return vacuous.empty() ? "" : "nothing was compared or judged: " + vacuous + " is vacuous";
-}
-
-int status_of(const Summary& summary, const ReportOptions& options) {
-  if (summary.died() > 0) return kExitCrashed;
-  if (summary.failed() > 0) return kExitDiffers;
-  if (!missing_evidence(summary).empty()) return kExitUsage;
-  return summary.out_of_memory() > 0 && options.memory_matters ? kExitUsage : kExitConforms;
-}
-
-}  // namespace
-
-bool ReportOptions::text() const {
-  return json != kStandardOutput && junit != kStandardOutput;
-}
-
+// The command that repeats a failure, or nothing.
 std::string repeat_text(const FailureSummary& failure, const ReportOptions& options) {
   if (!failure.repro) return failure.repeat.value_or("");
   return fmt::format("{} conform {} --subject {}{}{}", program_name(), shell_word(*failure.repro),
@@ -198,12 +153,15 @@ std::string repeat_text(const FailureSummary& failure, const ReportOptions& opti
                      options.profile == Profile::kDocumented ? " --profile documented" : "");
 }
 
+// "case seed1-case4 and 3 more alike"
 std::string cases_text(const FailureSummary& failure) {
   return fmt::format(
       "case {}{}", failure.name,
       failure.cases > 1 ? fmt::format(" and {} more alike", count_text(failure.cases - 1)) : "");
 }
 
+// Problem, shrunk script with its guilty operation marked by "> ", rules, and the command that
+// repeats it.
 std::vector<std::string> failure_lines(const FailureSummary& failure,
                                        const ReportOptions& options) {
   std::vector<std::string> lines{failure.problem};
@@ -230,6 +188,100 @@ std::vector<std::string> failure_lines(const FailureSummary& failure,
   return lines;
 }
 
+void print_failures(const Summary& summary, const ReportOptions& options) {
+  const Paint paint(stdout);
+  for (const FailureSummary& failure : summary.failures()) {
+    print_out(fmt::format("\n{} {} in {}\n", paint(Colour::kRed, "FAILED"), failure.subject,
+                          printable(cases_text(failure))));
+    for (const std::string& line : failure_lines(failure, options))
+      print_out(fmt::format(
+          "  {}\n", line.starts_with(kRepeatWith) ? printable_command(line) : printable(line)));
+  }
+  const std::size_t shown = summary.failures().size();
+  if (shown == Summary::kMostFailures)
+    print_out(fmt::format("\n{} kinds of failures are shown, at most; {} cases failed\n", shown,
+                          count_text(summary.failed())));
+}
+
+void print_firsts(const std::vector<FailureSummary>& firsts, std::string_view what) {
+  for (const FailureSummary& first : firsts)
+    print_out(fmt::format("\n{} {} case {}\n  {}\n", first.subject, what, printable(first.name),
+                          printable(first.problem)));
+}
+
+void add_failure(JunitTest& test, const FailureSummary& failure, const ReportOptions& options) {
+  if (test.message.empty())
+    test.message = failure.shrunk ? failure.shrunk->problem : failure.problem;
+  auto& lines = test.details;
+  if (!lines.empty()) lines.emplace_back();
+  lines.push_back(cases_text(failure));
+  for (std::string& line : failure_lines(failure, options)) lines.push_back(std::move(line));
+}
+
+// Why nothing was judged.
+std::string idle_text(const Summary& summary, const LawVerdict& verdict) {
+  const auto first = std::ranges::find_if(summary.unsupported(), [&](const FailureSummary& row) {
+    return row.subject == verdict.subject && row.law == verdict.law;
+  });
+  return first != summary.unsupported().end() ? first->problem : "nothing was compared or judged";
+}
+
+// A test fails with every kind of failure that was kept of its subject and law, shrunk script and
+// repeat command; it is an error if the subject died, or the law judged nothing in the whole run,
+// and skipped if the law judged nothing of this subject.
+JunitTest test_of(const Summary& summary, const LawVerdict& verdict, const ReportOptions& options) {
+  JunitTest test{.name = verdict.law};
+  if (options.timings) test.seconds = static_cast<double>(verdict.nanoseconds) / 1e9;
+  if (verdict.failed > 0) {
+    test.state = verdict.died > 0 ? State::kError : State::kFailed;
+    for (const FailureSummary& failure : summary.failures())
+      if (failure.subject == verdict.subject && failure.law == verdict.law)
+        add_failure(test, failure, options);
+    if (test.message.empty())
+      test.message =
+          fmt::format("{} of {} cases failed; others are told", verdict.failed, verdict.cases);
+  } else if (verdict.judged == 0) {
+    const auto law = std::ranges::find(summary.laws(), verdict.law, &LawSummary::law);
+    test.state = law->vacuous ? State::kError : State::kSkipped;
+    test.message = idle_text(summary, verdict);
+  }
+  return test;
+}
+
+// A suite a subject, a test a law, and behind them the suites of the options.
+std::vector<JunitSuite> junit_suites(const Summary& summary, const ReportOptions& options) {
+  std::vector<JunitSuite> suites;
+  for (const LawVerdict& verdict : summary.law_verdicts()) {
+    auto known = std::ranges::find(suites, verdict.subject, &JunitSuite::name);
+    if (known == suites.end()) known = suites.insert(suites.end(), {verdict.subject, {}});
+    known->tests.push_back(test_of(summary, verdict, options));
+  }
+  suites.insert(suites.end(), options.suites.begin(), options.suites.end());
+  return suites;
+}
+
+// No green without evidence: in words why a run proved nothing, or nothing.
+std::string missing_evidence(const Summary& summary) {
+  if (summary.cases() == 0) return "there was no case: nothing was compared";
+  std::string vacuous;
+  for (const LawSummary& law : summary.laws())
+    if (law.vacuous) vacuous += (vacuous.empty() ? "" : ", ") + law.law;
+  return vacuous.empty() ? "" : "nothing was compared or judged: " + vacuous + " is vacuous";
+}
+
+int status_of(const Summary& summary, const ReportOptions& options) {
+  if (summary.died() > 0) return kExitCrashed;
+  if (summary.failed() > 0) return kExitDiffers;
+  if (!missing_evidence(summary).empty()) return kExitUsage;
+  return summary.out_of_memory() > 0 && options.memory_matters ? kExitUsage : kExitConforms;
+}
+
+}  // namespace
+
+bool ReportOptions::text() const {
+  return json != kStandardOutput && junit != kStandardOutput;
+}
+
 int report(const Summary& summary, const ReportOptions& options, boost::json::object facts) {
   MemorySpeed speed;
   const auto subjects = summary.subjects(options.timings ? &speed : nullptr);
@@ -240,8 +292,8 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
     if (const auto figures = summary.figures(); !figures.empty())
       print_out("\n" + figures_table(figures));
     print_failures(summary, options);
-    print_unsupported(summary);
-    if (options.memory_matters) print_without_memory(summary);
+    print_firsts(summary.unsupported(), "does not support");
+    if (options.memory_matters) print_firsts(summary.without_memory(), "was out of memory in");
     std::uint64_t operations = 0;
     std::uint64_t faults = 0;
     for (const SubjectSummary& subject : subjects) {

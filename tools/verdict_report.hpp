@@ -26,17 +26,6 @@ struct ReportOptions {
   [[nodiscard]] bool text() const;
 };
 
-/// The command that repeats a failure, or nothing.
-[[nodiscard]] std::string repeat_text(const FailureSummary& failure, const ReportOptions& options);
-
-/// "case seed1-case4 and 3 more alike"
-[[nodiscard]] std::string cases_text(const FailureSummary& failure);
-
-/// What is told of a failure: problem, shrunk script with its guilty operation marked by "> ",
-/// rules, and the command that repeats it.
-[[nodiscard]] std::vector<std::string> failure_lines(const FailureSummary& failure,
-                                                     const ReportOptions& options);
-
 /// Prints the table of subjects, the failures with the command that repeats each, and writes files.
 /// `facts` are further members of the JSON. Returns the exit status that the summary calls for: 2
 /// for a law that judged nothing, and where there was no case.
