@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "tools/law_verdicts.hpp"
 #include "tools/paired_ratios.hpp"
 #include "tools/quantities.hpp"
+#include "tools/summary.hpp"
 
 namespace kvo::tools {
 namespace {

@@ -22,6 +22,14 @@ std::optional<float> to_float(const std::optional<double>& number) {
   return number ? std::optional(static_cast<float>(*number)) : std::nullopt;
 }
 
+// Whether an outcome rests on anything: a failure speaks for itself.
+bool says_something(const SubjectRecord& subject) {
+  const Evidence& evidence = subject.evidence;
+  const bool agrees = subject.outcome == Outcome::kAgrees;
+  return kvo::failed(subject.outcome) ||
+         (agrees && evidence.compared + evidence.judged + evidence.failures > 0);
+}
+
 // One a subject.
 void keep_first(std::vector<FailureSummary>& firsts, const CaseRecord& record,
                 const SubjectRecord& subject) {
@@ -30,6 +38,24 @@ void keep_first(std::vector<FailureSummary>& firsts, const CaseRecord& record,
 }
 
 }  // namespace
+
+LawVerdict& LawVerdicts::row_of(const std::string& subject, const std::string& law) {
+  const auto known = std::ranges::find_if(
+      rows_, [&](const LawVerdict& row) { return row.subject == subject && row.law == law; });
+  return known != rows_.end() ? *known
+                              : rows_.emplace_back(LawVerdict{.subject = subject, .law = law});
+}
+
+void LawVerdicts::add(const CaseRecord& record) {
+  for (const SubjectRecord& subject : record.subjects) {
+    LawVerdict& row = row_of(subject.subject, record.law);
+    ++row.cases;
+    row.judged += says_something(subject) ? 1 : 0;
+    row.failed += kvo::failed(subject.outcome) ? 1 : 0;
+    row.died += subject.outcome == Outcome::kDied ? 1 : 0;
+    for (const TimingRecord& timing : subject.timings) row.nanoseconds += timing.total_nanoseconds;
+  }
+}
 
 Summary::Total& Summary::total_of(const std::string& subject) {
   const auto known = std::ranges::find_if(

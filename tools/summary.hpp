@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "tools/law_verdicts.hpp"
 #include "tools/memory_speed.hpp"
 #include "tools/paired_ratios.hpp"
 #include "tools/run_file.hpp"
@@ -99,6 +98,30 @@ struct FigureSummary {
   std::optional<double> share = std::nullopt;    ///< of that one; absent where that is 0
 };
 BOOST_DESCRIBE_STRUCT(FigureSummary, (), (kind, figure, value, fold, of, share))
+
+/// One subject under one law.
+struct LawVerdict {
+  std::string subject;
+  std::string law;
+  std::uint64_t cases = 0;
+  std::uint64_t judged = 0;       ///< cases whose outcome rests on something
+  std::uint64_t failed = 0;       ///< cases, those in which it died included
+  std::uint64_t died = 0;         ///< cases
+  std::uint64_t nanoseconds = 0;  ///< that its operations took
+};
+
+/// Adds cases up.
+class LawVerdicts {
+ public:
+  void add(const CaseRecord& record);
+  /// In order of first appearance.
+  [[nodiscard]] const std::vector<LawVerdict>& rows() const { return rows_; }
+
+ private:
+  LawVerdict& row_of(const std::string& subject, const std::string& law);
+
+  std::vector<LawVerdict> rows_;
+};
 
 /// Adds cases up; their order does not matter but for which failures are kept.
 class Summary {
