@@ -1,15 +1,16 @@
 #include "tools/junit.hpp"
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 
+#include <boost/algorithm/string/replace.hpp>
 #include <boost/property_tree/ptree.hpp>
 #include <boost/property_tree/xml_parser.hpp>
 #include <fmt/format.h>
 
 #include "reference/contract/describe/utf8.hpp"
 #include "tools/console.hpp"
-#include "tools/text_file.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -27,8 +28,7 @@ std::string line_text(std::string_view line, std::size_t most = kMostOfAName) {
   std::string text =
       valid_utf8(printable_command(cut ? line.substr(0, most) : line)) + (cut ? "..." : "");
   for (const char* none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"})
-    for (std::size_t at = text.find(none); at != std::string::npos; at = text.find(none, at))
-      text.replace(at, 3, "\xEF\xBF\xBD");
+    boost::replace_all(text, none, "\xEF\xBF\xBD");
   return text;
 }
 
@@ -61,18 +61,16 @@ xml::ptree test_element(const JunitSuite& suite, const JunitTest& test) {
 }
 
 void put_counts(xml::ptree& element, const std::vector<JunitSuite>& suites) {
-  const auto count = [&](const auto& counts) {
-    std::ptrdiff_t sum = 0;
-    for (const JunitSuite& suite : suites) sum += std::ranges::count_if(suite.tests, counts);
-    return std::to_string(sum);
-  };
-  const auto in = [](State state) {
-    return [state](const JunitTest& test) { return test.state == state; };
-  };
-  put(element, "tests", count([](const JunitTest&) { return true; }));
-  put(element, "failures", count(in(State::kFailed)));
-  put(element, "errors", count(in(State::kError)));
-  put(element, "skipped", count(in(State::kSkipped)));
+  std::map<State, std::size_t> counts;
+  std::size_t all = 0;
+  for (const JunitSuite& suite : suites) {
+    all += suite.tests.size();
+    for (const JunitTest& test : suite.tests) ++counts[test.state];
+  }
+  put(element, "tests", std::to_string(all));
+  put(element, "failures", std::to_string(counts[State::kFailed]));
+  put(element, "errors", std::to_string(counts[State::kError]));
+  put(element, "skipped", std::to_string(counts[State::kSkipped]));
 }
 
 }  // namespace
