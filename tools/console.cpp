@@ -19,13 +19,13 @@
 
 #include "reference/contract/values/check.hpp"
 #include "tools/program_name.hpp"
+#include "tools/usage.hpp"
+#include "traces/io/output_file.hpp"
 
 namespace kvo::tools {
 namespace {
 
 ColourMode colour_mode = ColourMode::kAuto;  // NOLINT: one a program
-
-constexpr char kEscape = '\x1b';
 
 // Bytes of the UTF-8 character that `text` begins with; 0 if it is none, or steers a terminal.
 std::size_t character_bytes(std::string_view text) {
@@ -69,6 +69,13 @@ bool OutputFailed::reader_is_gone() const {
 void print_out(std::string_view text) {
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw OutputFailed(errno);
+}
+
+void write_text_file(const std::string& path, std::string_view text) {
+  if (path == kStandardOutput) return print_out(text);
+  auto file = must(traces::OutputFile::open(path));
+  must(file.write(text));
+  must(file.commit());
 }
 
 void finish_output() {
@@ -143,10 +150,9 @@ Paint::Paint(std::FILE* stream) : on_(colour_mode == ColourMode::kAlways) {
 }
 
 std::string Paint::operator()(Colour colour, std::string_view text) const {
-  static constexpr std::array<std::string_view, 6> kCodes{"", "32", "31", "33", "1", "2"};
-  const std::string_view code = kCodes.at(static_cast<std::size_t>(colour));
-  if (!on_ || code.empty()) return std::string(text);
-  return fmt::format("{0}[{1}m{2}{0}[0m", kEscape, code, text);
+  static constexpr std::array<std::string_view, 3> kCodes{"32", "31", "1"};
+  if (!on_) return std::string(text);
+  return fmt::format("\x1b[{}m{}\x1b[0m", kCodes.at(static_cast<std::size_t>(colour)), text);
 }
 
 std::size_t display_width(std::string_view text) {

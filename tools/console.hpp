@@ -31,6 +31,11 @@ class OutputFailed : public std::runtime_error {
 /// Writes to standard output. Everything a command prints there goes through here.
 /// Throws OutputFailed.
 void print_out(std::string_view text);
+/// Standard output, where a file's name is expected.
+inline constexpr std::string_view kStandardOutput = "-";
+/// Writes `text` to `path`, whole or not at all, or to standard output for "-".
+/// Throws FileError when the file cannot be written.
+void write_text_file(const std::string& path, std::string_view text);
 /// Sends on what is still buffered. Throws OutputFailed, also for a failure of another writer.
 void finish_output();
 /// Longest line on standard error, in bytes; behind that stands "...".
@@ -54,7 +59,7 @@ inline constexpr std::string_view kRepeatWith = "repeat with: ";
 /// Columns of the terminal behind `stream`; 80 if there is none.
 [[nodiscard]] std::size_t terminal_columns(std::FILE* stream);
 
-enum class Colour { kPlain, kGreen, kRed, kYellow, kBold, kDim };
+enum class Colour { kGreen, kRed, kBold };
 
 enum class ColourMode : std::uint8_t { kAuto, kAlways, kNever };
 /// For the whole program; kAuto at first.
@@ -98,7 +103,6 @@ class Table {
   explicit Table(std::vector<Column> columns);
   /// Cells from the left; missing ones are blank. Requires no more cells than columns.
   void row(std::vector<std::string> cells);
-  [[nodiscard]] bool empty() const { return rows_.empty(); }
   /// Every line is indented by `indent` and ended by LF. Columns without any text are left out, and
   /// so is the line of titles when all are empty. Lines that would be longer than `columns` lose
   /// spare columns, which a last line names, and break in a column that wraps.

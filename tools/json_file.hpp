@@ -2,11 +2,8 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include <boost/json.hpp>
-
-#include "tools/text_file.hpp"
 
 namespace kvo::tools {
 
