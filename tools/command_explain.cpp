@@ -1,11 +1,12 @@
 // tools/command_explain.cpp: `kvoracle explain`: what a numbered rule says.
 #include <algorithm>
-#include <cctype>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <boost/algorithm/string/case_conv.hpp>
+#include <boost/algorithm/string/erase.hpp>
 #include <fmt/format.h>
 
 #include "properties/campaign/contracts.hpp"
@@ -20,10 +21,7 @@ namespace {
 
 // "ok55" and "OK-55" are the same rule, and so are "mra6" and "MR-A6".
 std::string normal(const std::string& word) {
-  std::string name;
-  for (const char c : word)
-    if (c != '-') name += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return name;
+  return boost::to_upper_copy(boost::erase_all_copy(word, "-"));
 }
 
 const RuleText& rule_named(const std::string& word) {
@@ -39,16 +37,13 @@ const RuleText& rule_named(const std::string& word) {
 
 // The quirks that the followed system has there, each once.
 std::string quirks_of(const Contracts& contracts, const std::string& rule) {
-  std::vector<std::string> lines;
+  std::string text;
   for (const CacheKind* kind : contracts.kinds())
     for (const QuirkInfo& quirk : kind->quirks) {
       const std::string line =
           fmt::format("  quirk of the original, {}: {}\n", quirk.name(), quirk.sentence);
-      if (quirk.rule == rule && std::ranges::find(lines, line) == lines.end())
-        lines.push_back(line);
+      if (quirk.rule == rule && text.find(line) == std::string::npos) text += line;
     }
-  std::string text;
-  for (const std::string& line : lines) text += line;
   return text;
 }
 
