@@ -29,6 +29,12 @@ class Judge {
     left_ -= std::min<std::uint64_t>(left_, 1 + script.size() / kOperationsOfMost);
     return fails_(script);
   }
+  // Puts `candidate` in the place of `script` if it fails. True if so.
+  bool replaces(Script& script, Script candidate) {
+    if (!(*this)(candidate)) return false;
+    script = std::move(candidate);
+    return true;
+  }
 
  private:
   const std::function<bool(const Script&)>& fails_;
@@ -42,9 +48,7 @@ bool shrink_arguments(Script& script, Judge& fails) {
     while (shrink_record(Record(script[i].arguments()), [&](Record smaller) {
       Script candidate = script;
       candidate[i] = Op(script[i].kind(), std::move(smaller));
-      if (!fails(candidate)) return false;
-      script = std::move(candidate);
-      return true;
+      return fails.replaces(script, std::move(candidate));
     }))
       shrunk = true;
   }
@@ -102,8 +106,7 @@ bool join_rounds(Script& script, Judge& fails) {
     for (std::size_t length = 1; length <= kLongest; ++length) {
       while (begin + 2 * length <= script.size()) {
         auto candidate = with_next_round(script, begin, length);
-        if (!candidate || !fails(*candidate)) break;
-        script = std::move(*candidate);
+        if (!candidate || !fails.replaces(script, std::move(*candidate))) break;
         any = true;
       }
     }
@@ -117,10 +120,7 @@ bool drop_pairs(Script& script, Judge& fails) {
   if (script.size() > kMostOperations) return false;
   for (std::size_t last = script.size(); last-- > 0;) {
     for (std::size_t first = last; first-- > 0;) {
-      Script candidate = without(without(script, last, 1), first, 1);
-      if (!fails(candidate)) continue;
-      script = std::move(candidate);
-      return true;
+      if (fails.replaces(script, without(without(script, last, 1), first, 1))) return true;
     }
   }
   return false;
@@ -134,9 +134,7 @@ bool end_with_query(Script& script, std::size_t most, const Script& queries, Jud
     for (const Op& query : queries) {
       Script candidate(script.begin(), script.begin() + static_cast<std::ptrdiff_t>(kept));
       candidate.push_back(query);
-      if (!fails(candidate)) continue;
-      script = std::move(candidate);
-      return true;
+      if (fails.replaces(script, std::move(candidate))) return true;
     }
   }
   return false;
@@ -185,10 +183,7 @@ bool drop_numbered(Script& script, Judge& fails) {
     for (const std::string_view name : names)
       if ((chosen >> bit++ & 1U) != 0) among.insert(name);
     for (std::size_t i = 0; i < script.size() && fails.may_ask(); ++i) {
-      Script candidate = renumbered_behind(without(script, i, 1), i, among);
-      if (!fails(candidate)) continue;
-      script = std::move(candidate);
-      return true;
+      if (fails.replaces(script, renumbered_behind(without(script, i, 1), i, among))) return true;
     }
   }
   return false;
@@ -198,10 +193,7 @@ bool drop_numbered(Script& script, Judge& fails) {
 bool renumber(Script& script, Judge& fails) {
   for (const auto& [integer, count] : integers_in(script)) {
     if (count < 2 || integer.second <= 0 || !fails.may_ask()) continue;
-    Script candidate = renumbered(script, integer, 0);
-    if (!fails(candidate)) continue;
-    script = std::move(candidate);
-    return true;
+    if (fails.replaces(script, renumbered(script, integer, 0))) return true;
   }
   return false;
 }
@@ -238,11 +230,8 @@ bool cut_axes(Script& script, Judge& fails) {
         if (integer.second > 0 && integer.second < kMostScaled &&
             integer.second * shorter % size == 0)
           candidates.push_back(renumbered(cut, integer, integer.second * shorter / size));
-      for (Script& candidate : candidates) {
-        if (!fails(candidate)) continue;
-        script = std::move(candidate);
-        return true;
-      }
+      for (Script& candidate : candidates)
+        if (fails.replaces(script, std::move(candidate))) return true;
     }
   }
   return false;
@@ -324,10 +313,7 @@ Script shrink_script(Script script, const std::function<bool(const Script&)>& fa
     helped = cut_axes(script, limited) || helped;
     helped = helped || drop_numbered(script, limited) || drop_pairs(script, limited);
   }
-  if (!is_plain(script)) {
-    Script plain = with_plain_elements(script);
-    if (limited(plain)) return plain;
-  }
+  if (!is_plain(script)) limited.replaces(script, with_plain_elements(script));
   return script;
 }
 
