@@ -41,20 +41,17 @@ LimitMemory::LimitMemory(std::size_t bytes, bool touched)
 #ifdef MADV_HUGEPAGE
   (void)::madvise(mapped, size_, MADV_HUGEPAGE);
 #endif
-  to_ = static_cast<std::byte*>(mapped);
-  if (touched) std::memset(to_, 1, size_);
+  to_ = {static_cast<std::byte*>(mapped), Unmap{size_}};
+  if (touched) std::memset(to_.get(), 1, size_);
 }
 
-LimitMemory::LimitMemory(LimitMemory&& other) noexcept
-    : to_(std::exchange(other.to_, nullptr)), size_(other.size_), at_(other.at_) {}
-
-LimitMemory::~LimitMemory() {
-  if (to_ != nullptr) (void)::munmap(to_, size_);
+void LimitMemory::Unmap::operator()(std::byte* memory) const {
+  (void)::munmap(memory, size);
 }
 
 std::byte* LimitMemory::next(std::size_t bytes) {
   if (at_ + bytes > size_) at_ = 0;
-  return to_ + std::exchange(at_, at_ + bytes);
+  return to_.get() + std::exchange(at_, at_ + bytes);
 }
 
 std::uint64_t LimitMemory::copied(std::size_t bytes) {

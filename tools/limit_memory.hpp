@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace kvo::tools {
 
@@ -14,11 +15,6 @@ class LimitMemory {
   /// most 256 MiB. `touched`: copies meet no page for the first time; else each does until memory
   /// goes round. Throws std::bad_alloc.
   LimitMemory(std::size_t bytes, bool touched);
-  LimitMemory(LimitMemory&& other) noexcept;
-  LimitMemory(const LimitMemory&) = delete;
-  LimitMemory& operator=(const LimitMemory&) = delete;
-  LimitMemory& operator=(LimitMemory&&) = delete;
-  ~LimitMemory();
 
   /// Nanoseconds of a memcpy from memory that was read before. Requires  bytes > 0
   [[nodiscard]] std::uint64_t copied(std::size_t bytes);
@@ -26,10 +22,14 @@ class LimitMemory {
   [[nodiscard]] std::uint64_t cleared(std::size_t bytes);
 
  private:
+  struct Unmap {
+    std::size_t size;
+    void operator()(std::byte* memory) const;
+  };
   std::byte* next(std::size_t bytes);
 
-  std::byte* to_ = nullptr;
-  std::size_t size_ = 0;
+  std::size_t size_;
+  std::unique_ptr<std::byte[], Unmap> to_;  // NOLINT: an array as the system gives it
   std::size_t at_ = 0;
 };
 
