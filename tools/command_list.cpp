@@ -33,6 +33,7 @@ struct Line {
   std::string name;
   std::string doc;
 };
+BOOST_DESCRIBE_STRUCT(Line, (), (name, doc))
 
 /// One heading of the list with what stands under it.
 struct Section {
@@ -95,16 +96,9 @@ json::object overview_json(const std::vector<Section>& all) {
   for (const Section& section : all) {
     std::string key(section.title);
     std::replace(key.begin(), key.end(), ' ', '_');
-    json::array& lines = out[key].emplace_array();
-    for (const Line& line : section.lines)
-      lines.push_back({{"name", line.name}, {"doc", line.doc}});
+    out[key] = write_json(section.lines);
   }
   return out;
-}
-
-/// "[batch, position, dim]", or nothing.
-std::string axes_text(AxisNames axes) {
-  return axes.empty() ? std::string() : fmt::format("[{}]", fmt::join(axes, ", "));
 }
 
 /// "update(cache?, layer, k, v)"
@@ -115,33 +109,30 @@ std::string signature(const OpKind& op) {
   return fmt::format("{}({})", op.name, fmt::join(names, ", "));
 }
 
-void add_fields(Table& table, std::string_view arrow, const Type& record) {
-  for (const Field& field : record.fields) {
-    std::string type(field.type->word());
-    if (!field.axes.empty()) type += " " + axes_text(field.axes);
-    if (field.type->is_optional()) type += ", optional";
-    if (field.type->is_nullable()) type += ", or null";
-    table.row({std::string(arrow), std::string(field.name), type, std::string(field.meaning)});
-  }
+/// A row a field: of the config, or of what an operation takes and returns.
+std::string fields_text(const std::vector<std::pair<std::string, const Type*>>& records) {
+  Table table({{""}, {""}, {""}, kText});
+  for (const auto& [arrow, record] : records)
+    for (const Field& field : record->fields) {
+      std::string type(field.type->word());
+      if (!field.axes.empty()) type += fmt::format(" [{}]", fmt::join(field.axes, ", "));
+      if (field.type->is_optional()) type += ", optional";
+      if (field.type->is_nullable()) type += ", or null";
+      table.row({arrow, std::string(field.name), type, std::string(field.meaning)});
+    }
+  return table.text(4, output_columns());
 }
 
 std::string kind_text(const Contracts& contracts, const CacheKind& kind, const Paint& paint) {
   std::string text = fmt::format("{}  {}\n  variants: {}\n", paint(Colour::kBold, kind.name()),
                                  kind.doc, fmt::join(variants_of(contracts, kind), ", "));
   if (!kind.inner.empty()) text += fmt::format("  inside: {}\n", fmt::join(kind.inner, ", "));
-  if (!kind.config->fields.empty()) {
-    text += fmt::format("\n  {}\n", paint(Colour::kBold, "config of a case"));
-    Table table({{""}, {""}, {""}, kText});
-    add_fields(table, "", *kind.config);
-    text += table.text(4, output_columns());
-  }
-  for (const OpKind* op : kind.operations) {
-    text += fmt::format("\n  {}\n    {}\n", paint(Colour::kBold, signature(*op)), op->doc);
-    Table table({{""}, {""}, {""}, kText});
-    add_fields(table, "in", *op->arguments);
-    add_fields(table, "out", *op->returns);
-    text += table.text(4, output_columns());
-  }
+  if (!kind.config->fields.empty())
+    text += fmt::format("\n  {}\n{}", paint(Colour::kBold, "config of a case"),
+                        fields_text({{"", kind.config}}));
+  for (const OpKind* op : kind.operations)
+    text += fmt::format("\n  {}\n    {}\n{}", paint(Colour::kBold, signature(*op)), op->doc,
+                        fields_text({{"in", op->arguments}, {"out", op->returns}}));
   return text;
 }
 
@@ -170,8 +161,6 @@ json::array fields_json(const Type& record) {
 }
 
 json::object kind_json(const Contracts& contracts, const CacheKind& kind) {
-  json::array variants;
-  for (const std::string& variant : variants_of(contracts, kind)) variants.emplace_back(variant);
   json::array operations;
   for (const OpKind* op : kind.operations)
     operations.push_back({{"name", op->name},
@@ -185,7 +174,7 @@ json::object kind_json(const Contracts& contracts, const CacheKind& kind) {
           {"contract", kind.contract},
           {"cache", kind.cache},
           {"doc", kind.doc},
-          {"variants", std::move(variants)},
+          {"variants", json::value_from(variants_of(contracts, kind))},
           {"operations", std::move(operations)},
           {"config", fields_json(*kind.config)},
           {"quirks", std::move(quirks)}};

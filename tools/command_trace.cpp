@@ -72,8 +72,10 @@ Figures measure(const InfoOptions& options) {
 }
 
 json::object figures_json(const std::string& name, const Figures& figures) {
-  json::object out = write_json(figures.statistics).as_object();
-  out["prefix_hit_share"] = figures.statistics.prefix_hit_share();
+  json::object all{{"trace", name}};
+  const json::object counted = write_json(figures.statistics).as_object();
+  all.insert(counted.begin(), counted.end());
+  all["prefix_hit_share"] = figures.statistics.prefix_hit_share();
   json::array findings;
   for (const traces::Finding& finding : figures.validation.findings)
     findings.push_back(
@@ -81,8 +83,6 @@ json::object figures_json(const std::string& name, const Figures& figures) {
          {"severity", severity(finding.kind) == Severity::kError ? "error" : "warning"},
          {"kind", traces::name(finding.kind)},
          {"message", finding.message}});
-  json::object all{{"trace", name}};
-  for (auto& member : out) all.insert(member);
   all["errors"] = figures.validation.errors();
   all["warnings"] = figures.validation.warnings();
   all["findings"] = std::move(findings);
