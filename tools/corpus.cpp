@@ -17,7 +17,6 @@
 #include "tools/console.hpp"
 #include "tools/usage.hpp"
 #include "tools/version.hpp"
-#include "traces/io/output_file.hpp"
 #include "traces/log/kvlog.hpp"
 
 namespace kvo::tools {
@@ -31,6 +30,12 @@ constexpr std::string_view kStateFile = "corpus.json";
 constexpr std::chrono::seconds kBetweenSaves{10};
 constexpr const char* kPlainLaw = "agrees_with_reference";
 
+// The law that a log names; a plain comparison where it names none. Null: it is not known.
+const Law* law_of(const Contracts& contracts, const traces::CaseHeader& header) {
+  const bool plain = header.law.empty() || header.law == agreement().name();
+  return contracts.find_law(plain ? kPlainLaw : header.law);
+}
+
 // As long as nothing is wrong; what was read before that stays.
 TraceResult<void> read_cases(const std::string& path, const Contracts& contracts,
                              std::vector<traces::Case>& cases) {
@@ -41,18 +46,10 @@ TraceResult<void> read_cases(const std::string& path, const Contracts& contracts
     if (!next) return next.error();
     if (!*next) return {};
     traces::Case& read = **next;
-    if (!read.header.law.empty() && read.header.law != agreement().name() &&
-        contracts.find_law(read.header.law) == nullptr)
+    if (law_of(contracts, read.header) == nullptr)
       return traces::error_at({path, read.header.line}, "law", read.header.law, "is no known law");
     cases.push_back(std::move(read));
   }
-}
-
-const Law& law_of(const Contracts& contracts, const traces::CaseHeader& header) {
-  const Law* law = header.law.empty() || header.law == agreement().name()
-                       ? nullptr
-                       : contracts.find_law(header.law);
-  return law != nullptr ? *law : *contracts.find_law(kPlainLaw);
 }
 
 std::vector<const Subject*> subjects_of(const Comparison& comparison) {
@@ -186,7 +183,7 @@ std::vector<CasePlan> Corpus::replays(const std::vector<Comparison>& comparisons
   std::vector<CasePlan> plans;
   for (const traces::Case& script : scripts_) {
     const auto chosen = std::ranges::find(comparisons, script.header.kind, &Comparison::kind);
-    const Law& law = law_of(contracts_, script.header);
+    const Law& law = *law_of(contracts_, script.header);  // reading refused others
     if (chosen != comparisons.end() && among(laws, law, *script.header.kind) &&
         script.header.profile.value_or(Profile::kOriginal) == profile)
       plans.push_back(plan_of(contracts_, script, law, *chosen));
@@ -299,9 +296,7 @@ void Corpus::thin_cases() {
 void Corpus::save() {
   thin_cases();
   const std::string path = (fs::path(folder_) / kStateFile).string();
-  auto file = must(traces::OutputFile::open(path));
-  must(file.write(json_text(write_json(state_))));
-  must(file.commit());
+  write_json_file(path, write_json(state_));
   saved_ = Clock::now();
 }
 
