@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "properties/cells/half_history.hpp"
-#include "properties/runner/answers.hpp"
+#include "properties/runner/oracle.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 
 namespace kvo::cells {
@@ -12,7 +12,7 @@ namespace {
 
 using Tokens = std::vector<KnownToken>;
 
-class KvHistory final : public AnswersOracle {
+class KvHistory final : public Oracle {
  public:
   explicit KvHistory(const KvOptions& options) : options_(options) {}
 
@@ -87,7 +87,7 @@ class KvHistory final : public AnswersOracle {
   bool lost_ = false;
 };
 
-AnswersOracle::Words KvHistory::saw(const New& /*op*/, const Observation& seen) {
+Oracle::Words KvHistory::saw(const New& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
   halves_.clear();
   saved_.clear();
@@ -131,7 +131,7 @@ std::optional<Tokens> KvHistory::tokens_of(const Decode& op) const {
 }
 
 // A batch of one ubatch is refused only where too few cells are free.
-AnswersOracle::Words KvHistory::refused(const Decode& op) {
+Oracle::Words KvHistory::refused(const Decode& op) {
   const std::int64_t wanted = std::ssize(op.seqs);
   bool room = options_.unified && wanted <= op.n_ubatch;
   for (HalfHistory& half : halves_) {
@@ -142,8 +142,8 @@ AnswersOracle::Words KvHistory::refused(const Decode& op) {
   return room ? Words("a batch is refused, and there is room for it") : Words();
 }
 
-AnswersOracle::Words KvHistory::wrong_split(const Decode& op,
-                                            const std::vector<ShownUbatch>& ubatches) const {
+Oracle::Words KvHistory::wrong_split(const Decode& op,
+                                     const std::vector<ShownUbatch>& ubatches) const {
   std::set<std::int32_t> rows;
   for (const ShownUbatch& ubatch : ubatches) {
     rows.insert(ubatch.rows.begin(), ubatch.rows.end());
@@ -158,8 +158,8 @@ AnswersOracle::Words KvHistory::wrong_split(const Decode& op,
   return std::nullopt;
 }
 
-AnswersOracle::Words KvHistory::placed(const Tokens& tokens, const ShownUbatch& ubatch, bool causal,
-                                       bool doubtful) {
+Oracle::Words KvHistory::placed(const Tokens& tokens, const ShownUbatch& ubatch, bool causal,
+                                bool doubtful) {
   for (std::size_t h = 0; h < halves_.size(); ++h) {
     const auto& slots = h == 0 ? ubatch.slots : ubatch.slots_swa.value_or(ubatch.slots);
     const bool window_is_doubtful = doubtful && halves_[h].has_window();
@@ -179,7 +179,7 @@ AnswersOracle::Words KvHistory::placed(const Tokens& tokens, const ShownUbatch& 
   return std::nullopt;
 }
 
-AnswersOracle::Words KvHistory::saw(const Decode& op, const Observation& seen) {
+Oracle::Words KvHistory::saw(const Decode& op, const Observation& seen) {
   if (seen.failed_with(Code::kFull)) return judged(refused(op));
   if (seen.error) return seen.error->code_text() == "other:aborted" ? forget_all() : skip();
   const auto& ubatches = seen.as<Decode::Returns>().ubatches;
@@ -202,7 +202,7 @@ AnswersOracle::Words KvHistory::saw(const Decode& op, const Observation& seen) {
   return judged();
 }
 
-AnswersOracle::Words KvHistory::saw(const FindSlot& op, const Observation& seen) {
+Oracle::Words KvHistory::saw(const FindSlot& op, const Observation& seen) {
   if (op.seqs.empty() || op.seqs.front().empty()) return skip();
   const HalfHistory& half = op.swa.value_or(false) ? halves_.back() : halves_.front();
   const std::int32_t seq = primary_of(op.seqs.front());
@@ -228,14 +228,14 @@ AnswersOracle::Words KvHistory::saw(const FindSlot& op, const Observation& seen)
 
 // ---- Sequences ----
 
-AnswersOracle::Words KvHistory::saw(const SeqRm& op, const Observation& seen) {
+Oracle::Words KvHistory::saw(const SeqRm& op, const Observation& seen) {
   if (seen.error) return skip();
   for (HalfHistory& half : halves_)
     half.remove(op.seq < 0 ? -1 : static_cast<std::int32_t>(op.seq), range_of(op.p0, op.p1));
   return judged();
 }
 
-AnswersOracle::Words KvHistory::saw(const SeqCp& op, const Observation& seen) {
+Oracle::Words KvHistory::saw(const SeqCp& op, const Observation& seen) {
   if (seen.error || op.src == op.dst) return skip();
   const auto src = static_cast<std::int32_t>(op.src);
   const auto dst = static_cast<std::int32_t>(op.dst);
@@ -244,13 +244,13 @@ AnswersOracle::Words KvHistory::saw(const SeqCp& op, const Observation& seen) {
   return judged();
 }
 
-AnswersOracle::Words KvHistory::saw(const SeqKeep& op, const Observation& seen) {
+Oracle::Words KvHistory::saw(const SeqKeep& op, const Observation& seen) {
   if (seen.error) return skip();
   for (HalfHistory& half : halves_) half.keep(static_cast<std::int32_t>(op.seq));
   return judged();
 }
 
-AnswersOracle::Words KvHistory::saw(const SeqAdd& op, const Observation& seen) {
+Oracle::Words KvHistory::saw(const SeqAdd& op, const Observation& seen) {
   if (seen.error) return skip();
   const Range range = range_of(op.p0, op.p1);
   if (op.delta == 0 || range.begin == range.end) return judged();
@@ -258,7 +258,7 @@ AnswersOracle::Words KvHistory::saw(const SeqAdd& op, const Observation& seen) {
   return judged();
 }
 
-AnswersOracle::Words KvHistory::saw(const SeqDiv& op, const Observation& seen) {
+Oracle::Words KvHistory::saw(const SeqDiv& op, const Observation& seen) {
   if (seen.error) return skip();
   const Range range = range_of(op.p0, op.p1);
   if (op.d <= 1 || range.begin == range.end) return judged();
@@ -266,7 +266,7 @@ AnswersOracle::Words KvHistory::saw(const SeqDiv& op, const Observation& seen) {
   return judged();
 }
 
-AnswersOracle::Words KvHistory::saw(const SeqPos& op, const Observation& seen) {
+Oracle::Words KvHistory::saw(const SeqPos& op, const Observation& seen) {
   if (seen.error) return skip();
   const auto extremes = halves_.back().extremes(static_cast<std::int32_t>(op.seq));
   if (!extremes) return skip();
@@ -276,13 +276,13 @@ AnswersOracle::Words KvHistory::saw(const SeqPos& op, const Observation& seen) {
                     : Words("the extremes are not those of the sequence's cells"));
 }
 
-AnswersOracle::Words KvHistory::saw(const Clear& op, const Observation& seen) {
+Oracle::Words KvHistory::saw(const Clear& op, const Observation& seen) {
   if (seen.error) return skip();
   for (HalfHistory& half : halves_) half.clear(op.data);
   return judged();
 }
 
-AnswersOracle::Words KvHistory::saw(const UpdatePending& /*op*/, const Observation& seen) {
+Oracle::Words KvHistory::saw(const UpdatePending& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
   bool known = true;
   bool pending = false;
@@ -316,7 +316,7 @@ std::optional<std::int64_t> KvHistory::bytes_of(const Saved& saved, std::int64_t
   return bytes;
 }
 
-AnswersOracle::Words KvHistory::saw(const StateSave& op, const Observation& seen) {
+Oracle::Words KvHistory::saw(const StateSave& op, const Observation& seen) {
   if (seen.error) return skip();
   Saved saved;
   for (std::size_t h = 0; h < halves_.size(); ++h) {
@@ -336,7 +336,7 @@ AnswersOracle::Words KvHistory::saw(const StateSave& op, const Observation& seen
                 std::to_string(*bytes));
 }
 
-AnswersOracle::Words KvHistory::saw(const StateLoad& op, const Observation& seen) {
+Oracle::Words KvHistory::saw(const StateLoad& op, const Observation& seen) {
   const auto seq = static_cast<std::int32_t>(op.seq);
   const bool failed = seen.error && seen.error->code_text() == "other:restore_failed";
   if (seen.error && !failed) return skip();
@@ -353,7 +353,7 @@ AnswersOracle::Words KvHistory::saw(const StateLoad& op, const Observation& seen
   return failed || saved.altered ? skip() : judged();
 }
 
-AnswersOracle::Words KvHistory::saw(const StateEdit& op, const Observation& seen) {
+Oracle::Words KvHistory::saw(const StateEdit& op, const Observation& seen) {
   if (!seen.error && op.handle >= 0 && op.handle < std::ssize(saved_))
     saved_[static_cast<std::size_t>(op.handle)].altered = true;
   return skip();
@@ -361,7 +361,7 @@ AnswersOracle::Words KvHistory::saw(const StateEdit& op, const Observation& seen
 
 // ---- Looks ----
 
-AnswersOracle::Words KvHistory::saw(const ShowRows& /*op*/, const Observation& seen) {
+Oracle::Words KvHistory::saw(const ShowRows& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
   const auto& shown = seen.as<ShowRows::Returns>();
   if (auto words = halves_.front().compare(shown.streams)) return judged(words);
@@ -370,7 +370,7 @@ AnswersOracle::Words KvHistory::saw(const ShowRows& /*op*/, const Observation& s
 }
 
 // LC-4, LC-68
-AnswersOracle::Words KvHistory::wrong_extremes(const ShowState::Returns& shown) {
+Oracle::Words KvHistory::wrong_extremes(const ShowState::Returns& shown) {
   std::map<std::int64_t, Extremes> extremes;
   for (const ShownTable& table : shown.streams_swa.value_or(shown.streams))
     for (const ShownCell& cell : table.cells)
@@ -387,7 +387,7 @@ AnswersOracle::Words KvHistory::wrong_extremes(const ShowState::Returns& shown) 
   return std::nullopt;
 }
 
-AnswersOracle::Words KvHistory::saw(const ShowState& /*op*/, const Observation& seen) {
+Oracle::Words KvHistory::saw(const ShowState& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
   const auto& shown = seen.as<ShowState::Returns>();
   if (auto words = HalfHistory::wrong_figures(shown.streams)) return judged(words);

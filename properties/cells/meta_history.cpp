@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "properties/cells/half_history.hpp"
-#include "properties/runner/answers.hpp"
+#include "properties/runner/oracle.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 
 namespace kvo::cells {
@@ -42,7 +42,7 @@ bool is_same(const std::vector<ShownCell>& a, const std::vector<ShownCell>& b) {
   });
 }
 
-class MetaHistory final : public AnswersOracle {
+class MetaHistory final : public Oracle {
  public:
   MetaHistory(std::int64_t size, QuirkSet<Quirk> quirks) : size_(size), quirks_(quirks) {}
 

@@ -6,12 +6,12 @@
 #include <set>
 #include <string>
 
-#include "properties/runner/answers.hpp"
+#include "properties/runner/oracle.hpp"
 
 namespace kvo::cells {
 namespace {
 
-class RecurrentHistory final : public AnswersOracle {
+class RecurrentHistory final : public Oracle {
  public:
   RecurrentHistory(const RecurrentConfig& config, QuirkSet<Quirk> quirks)
       : cells_(config.n_seq_max), counts_used_(!quirks.has(Quirk::kStateBelowZero)) {}

@@ -16,9 +16,6 @@ using Words = std::optional<std::string>;
 
 /// What both kinds of oracles do.
 class TextOracle : public Oracle {
- public:
-  [[nodiscard]] OracleCounts counts() const final { return counts_; }
-
  protected:
   TextOracle(Plain plain, bool judges) : plain_(std::move(plain)), judges_(judges) {}
 
@@ -26,16 +23,12 @@ class TextOracle : public Oracle {
 
   /// Holds a text that a request led to against the one without a cache.
   Words judge(const Request& request, const std::string& text) {
-    if (!judges_ || (!documented() && !request.sampling.stop_strings.empty())) return skipped();
+    if (!judges_ || (!documented() && !request.sampling.stop_strings.empty())) return skip();
     const auto plain = plain_text(plain_, request);
-    if (!plain) return skipped();
+    if (!plain) return skip();
     ++counts_.judged;
     if (valid_utf8(*plain) == text) return std::nullopt;
     return "the text is '" + text + "', without a cache it is '" + valid_utf8(*plain) + "'";
-  }
-  Words skipped() {
-    ++counts_.skipped;
-    return std::nullopt;
   }
   /// Each forward of a call stands behind the tokens that were fed before it.
   /// `first`: tokens that the cache holds of the call before.
@@ -56,7 +49,6 @@ class TextOracle : public Oracle {
  private:
   Plain plain_;
   bool judges_;
-  OracleCounts counts_;
 };
 
 /// The pieces of a stream that came to its end.
@@ -112,17 +104,17 @@ class GeneratorOracle final : public TextOracle {
            std::to_string(free_.value_or(-1));
   }
   Words note(const Generate& op, const Observation& seen) {
-    if (!seen.returns) return skipped();
+    if (!seen.returns) return skip();
     const auto& returns = seen.as<Generate::Returns>();
     if (Words words = judge_log(returns.forwards, held(returns.forwards))) return words;
-    if (seen.error || op.cancel_after_forward) return skipped();
+    if (seen.error || op.cancel_after_forward) return skip();
     return judge({op.prompt, op.sampling}, *returns.text);
   }
   Words note(const GenerateStream& op, const Observation& seen) {
-    if (!seen.returns) return skipped();
+    if (!seen.returns) return skip();
     const auto& returns = seen.as<GenerateStream::Returns>();
     if (Words words = judge_log(returns.forwards, held(returns.forwards))) return words;
-    if (seen.error || op.cancel_after_forward || op.cancel_at_event) return skipped();
+    if (seen.error || op.cancel_after_forward || op.cancel_at_event) return skip();
     return streamed({op.prompt, op.sampling}, returns.events);
   }
   Words note(const BatchGenerate& op, const Observation& seen) { return batch(op.requests, seen); }
@@ -136,12 +128,12 @@ class GeneratorOracle final : public TextOracle {
   }
   Words streamed(const Request& request, const std::vector<Event>& events) {
     // Text that is taken back was sent; the original splits characters.
-    if (tokenizer_ == TokenizerKind::kIdsBackspace) return skipped();
-    if (tokenizer_ == TokenizerKind::kBytes && splits_) return skipped();
+    if (tokenizer_ == TokenizerKind::kIdsBackspace) return skip();
+    if (tokenizer_ == TokenizerKind::kBytes && splits_) return skip();
     return judge(request, joined_events(events));
   }
   Words batch(const std::vector<Request>& requests, const Observation& seen) {
-    if (seen.error || !seen.returns) return skipped();
+    if (seen.error || !seen.returns) return skip();
     const auto& returns = seen.as<BatchReturns>();
     if (!keeps_prefix_)
       if (Words words = judge_log(returns.forwards)) return words;
@@ -149,7 +141,7 @@ class GeneratorOracle final : public TextOracle {
       const BatchResult& result = returns.results[i];
       Words words;
       if (result.error)
-        words = skipped();
+        words = skip();
       else
         words = result.text ? judge(requests[i], *result.text)
                             : streamed(requests[i], result.events.value_or(std::vector<Event>()));
@@ -184,7 +176,7 @@ class SpeculativeOracle final : public TextOracle {
     if (generate == nullptr) return std::nullopt;
     if (seen.error || !seen.returns || generate->cancel_after_forward ||
         generate->cancel_after_target_forward)
-      return skipped();
+      return skip();
     return judge({generate->prompt, generate->sampling},
                  *seen.as<SpeculativeGenerate::Returns>().text);
   }

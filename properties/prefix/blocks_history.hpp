@@ -28,7 +28,7 @@
 
 #include "properties/prefix/block_accounts.hpp"
 #include "properties/prefix/contents.hpp"
-#include "properties/runner/answers.hpp"
+#include "properties/runner/oracle.hpp"
 #include "reference/prefix/blocks_operations.hpp"
 
 namespace kvo::prefix {
@@ -54,7 +54,7 @@ struct KeyMeaning {
   std::int64_t block = 0;
 };
 
-class BlocksHistory final : public AnswersOracle {
+class BlocksHistory final : public Oracle {
  public:
   BlocksHistory(BlocksConfig config, QuirkSet<Quirk> quirks)
       : config_(std::move(config)), quirks_(quirks), blocks_(config_.num_blocks) {}

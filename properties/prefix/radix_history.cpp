@@ -6,7 +6,7 @@
 
 namespace kvo::prefix {
 
-using Words = AnswersOracle::Words;
+using Words = Oracle::Words;
 
 Words RadixHistory::check(const Op& op, const Observation& seen) {
   Words words;

@@ -26,12 +26,12 @@
 
 #include "properties/prefix/contents.hpp"
 #include "properties/prefix/tree_accounts.hpp"
-#include "properties/runner/answers.hpp"
+#include "properties/runner/oracle.hpp"
 #include "reference/prefix/radix_operations.hpp"
 
 namespace kvo::prefix {
 
-class RadixHistory final : public AnswersOracle {
+class RadixHistory final : public Oracle {
  public:
   RadixHistory(RadixConfig config, QuirkSet<Quirk> quirks)
       : config_(config),

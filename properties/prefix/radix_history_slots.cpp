@@ -5,7 +5,7 @@
 
 namespace kvo::prefix {
 
-using Words = AnswersOracle::Words;
+using Words = Oracle::Words;
 
 // ---- Slots ----
 

@@ -77,10 +77,6 @@ class Objector final : public Oracle {
     if (!kObjects || op.as<layered::Advance>() == nullptr) return std::nullopt;
     return "objection";
   }
-  [[nodiscard]] OracleCounts counts() const override { return counts_; }
-
- private:
-  OracleCounts counts_;
 };
 
 TEST(Lockstep, AnOracleJudgesEveryParticipantByItself) {

@@ -27,7 +27,23 @@ class Oracle {
   /// Takes note of an operation; words when what was shown contradicts the history.
   [[nodiscard]] virtual std::optional<std::string> check(const Op& op, const Observation& seen) = 0;
   /// So far.
-  [[nodiscard]] virtual OracleCounts counts() const = 0;
+  [[nodiscard]] virtual OracleCounts counts() const { return counts_; }
+
+  using Words = std::optional<std::string>;
+
+ protected:
+  /// Nothing can be said of this answer.
+  Words skip() {
+    ++counts_.skipped;
+    return std::nullopt;
+  }
+  /// This answer was judged: the words if something is wrong with it.
+  Words judged(Words words = std::nullopt) {
+    ++counts_.judged;
+    return words;
+  }
+
+  OracleCounts counts_;
 };
 
 /// Makes the oracle of a case; null for a cache kind that has none, whatever the setup.

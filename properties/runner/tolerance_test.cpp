@@ -104,10 +104,6 @@ class Counting final : public Oracle {
     ++counts_.judged;
     return std::nullopt;
   }
-  [[nodiscard]] OracleCounts counts() const override { return counts_; }
-
- private:
-  OracleCounts counts_;
 };
 
 TEST(Tolerance, AnOracleGoesByBitsAndDoesNotJudge) {

@@ -100,7 +100,6 @@ class Definitions final : public Oracle {
     visit_op(Ops(), op, [&](const auto& operation) { words = judge(operation, seen); });
     return words;
   }
-  [[nodiscard]] OracleCounts counts() const override { return counts_; }
 
  private:
   // Whether an operation can be judged, counted.
@@ -222,8 +221,6 @@ class Definitions final : public Oracle {
       if (probability > limit) mass += probability;
     return mass < config.top_p + kTiny ? Words() : "behind what top-p leaves";
   }
-
-  OracleCounts counts_;
 };
 
 }  // namespace

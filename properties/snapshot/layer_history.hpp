@@ -21,9 +21,6 @@ using Words = std::optional<std::string>;
 
 /// An oracle whose unit is an answer.
 class JudgedAnswers : public Oracle {
- public:
-  [[nodiscard]] OracleCounts counts() const final { return counts_; }
-
  protected:
   /// The answer must be these values.
   template <class R>
@@ -37,15 +34,6 @@ class JudgedAnswers : public Oracle {
   [[nodiscard]] Words judge(const Observation& want, const Observation& seen);
   /// A judged answer that is wrong.
   [[nodiscard]] Words wrong(std::string words);
-  void judged() { ++counts_.judged; }
-  /// Nothing can be said of this one.
-  Words skip() {
-    ++counts_.skipped;
-    return std::nullopt;
-  }
-
- private:
-  OracleCounts counts_;
 };
 
 /// What a history leaves open about a ring.

@@ -49,7 +49,6 @@ class HistoryOracle final : public Oracle {
     });
     return words;
   }
-  [[nodiscard]] OracleCounts counts() const override { return counts_; }
 
  private:
   // ---- What succeeded: one overload an operation ----
@@ -287,7 +286,6 @@ class HistoryOracle final : public Oracle {
   std::map<std::int64_t, HistoryPtr> caches_;
   std::map<std::int64_t, std::pair<HistoryPtr, std::int64_t>> handles_;
   bool forked_ = false;
-  OracleCounts counts_;
 };
 
 }  // namespace
