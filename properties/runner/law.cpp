@@ -6,33 +6,12 @@
 #include "properties/runner/run_case.hpp"
 
 namespace kvo {
-namespace {
-
-// What this law looks for, of all the evidence.
-bool has_evidence(const Evidence& evidence, const LockstepOptions& options) {
-  if (!options.compare) return evidence.judged > 0;
-  return evidence.compared > 0 || evidence.judged > 0;
-}
-
-}  // namespace
 
 Judgement judgement_of(const Lockstep::Participant& participant) {
   return {.subject = participant.subject,
           .verdict = participant.verdict,
           .evidence = participant.evidence,
           .timings = participant.timings};
-}
-
-bool LockstepLaw::applies_to(const CacheKind& kind) const {
-  return terms_.oracle == nullptr || terms_.oracle(kind, {}) != nullptr;
-}
-
-bool LockstepLaw::judges_reference() const {
-  return terms_.oracle != nullptr;
-}
-
-bool LockstepLaw::lives_long() const {
-  return terms_.oracle == nullptr;
 }
 
 LawRun LockstepLaw::run(const CasePlan& plan, const Subject* baseline,
@@ -56,8 +35,9 @@ LawRun LockstepLaw::run(const CasePlan& plan, const Subject* baseline,
     // Without a baseline the first one leads: the others are compared with it.
     const bool leads = baseline == nullptr && subjects.size() > 1 &&
                        &participant == &lockstep.participants().front();
-    if (!leads && judgement.verdict.outcome == Outcome::kAgrees &&
-        !has_evidence(judgement.evidence, options))
+    const Evidence& evidence = judgement.evidence;
+    const bool idle = evidence.judged == 0 && (!options.compare || evidence.compared == 0);
+    if (!leads && idle && judgement.verdict.outcome == Outcome::kAgrees)
       judgement.verdict = {.outcome = Outcome::kVacuous, .reason = "nothing was judged"};
   }
   return result;

@@ -84,11 +84,13 @@ class LockstepLaw final : public Law {
       : Law(name, doc, most_operations), terms_(terms) {}
 
   /// With an oracle: for kinds that have one.
-  [[nodiscard]] bool applies_to(const CacheKind& kind) const override;
+  [[nodiscard]] bool applies_to(const CacheKind& kind) const override {
+    return terms_.oracle == nullptr || terms_.oracle(kind, {}) != nullptr;
+  }
   /// Where it is only compared, the reference agrees with itself.
-  [[nodiscard]] bool judges_reference() const override;
+  [[nodiscard]] bool judges_reference() const override { return terms_.oracle != nullptr; }
   /// Where it only compares: an oracle may look at a whole history.
-  [[nodiscard]] bool lives_long() const override;
+  [[nodiscard]] bool lives_long() const override { return terms_.oracle == nullptr; }
   [[nodiscard]] LawRun run(const CasePlan& plan, const Subject* baseline,
                            std::span<const Subject* const> subjects, OpStream& ops) const override;
 
