@@ -69,11 +69,9 @@ bool join_lists(Script& script, Judge& fails) {
       Script candidate = script;
       candidate[i] = Op(script[i].kind(), *both);
       if (of_a_kind) candidate[next] = candidate[i];
-      const Script early = without(candidate, next, 1);
-      const Script late = without(candidate, i, 1);
-      const bool is_early = fails(early);
-      if (!is_early && !(of_a_kind && fails(late))) continue;
-      script = is_early ? early : late;
+      if (!fails.replaces(script, without(candidate, next, 1)) &&
+          !(of_a_kind && fails.replaces(script, without(candidate, i, 1))))
+        continue;
       any = true;
       next = i;
     }
