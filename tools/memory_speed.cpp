@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <map>
 #include <vector>
 
 namespace kvo::tools {
@@ -17,14 +18,15 @@ constexpr std::size_t kMostCopies = 4096;
 
 }  // namespace
 
-double MemorySpeed::memcpy_nanoseconds(std::uint64_t bytes) {
+double memcpy_nanoseconds(std::uint64_t bytes) {
+  static std::map<std::size_t, double> known;
   if (bytes == 0) return 0;
   // Sizes are rounded to an eighth of a power of two, so that a run measures few of them.
   const std::uint64_t step = std::max<std::uint64_t>(std::bit_floor(bytes) / 8, 1);
   const auto size = static_cast<std::size_t>(
       std::min<std::uint64_t>((bytes + step / 2) / step * step, kArena / 2));
   const auto scale = static_cast<double>(bytes) / static_cast<double>(size);
-  if (const auto known = known_.find(size); known != known_.end()) return known->second * scale;
+  if (const auto found = known.find(size); found != known.end()) return found->second * scale;
 
   static std::vector<std::byte> arena(kArena, std::byte{1});
   const std::size_t copies = std::clamp<std::size_t>(kBytesASample / size, 1, kMostCopies);
@@ -41,7 +43,7 @@ double MemorySpeed::memcpy_nanoseconds(std::uint64_t bytes) {
     samples.push_back(spent.count() / static_cast<double>(copies));
   }
   std::ranges::nth_element(samples, samples.begin() + kSamples / 2);
-  return (known_[size] = samples[kSamples / 2]) * scale;
+  return (known[size] = samples[kSamples / 2]) * scale;
 }
 
 }  // namespace kvo::tools

@@ -2,18 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 
 namespace kvo::tools {
 
-/// Times memcpy in this process, now. Results are kept, so each size is measured once a run.
-class MemorySpeed {
- public:
-  /// Median nanoseconds of one memcpy of `bytes`, out of source memory that no cache level holds.
-  [[nodiscard]] double memcpy_nanoseconds(std::uint64_t bytes);
-
- private:
-  std::map<std::uint64_t, double> known_;
-};
+/// Median nanoseconds of one memcpy of `bytes` in this process, out of source memory that no cache
+/// level holds. Each size is measured once a run. Not thread-safe.
+[[nodiscard]] double memcpy_nanoseconds(std::uint64_t bytes);
 
 }  // namespace kvo::tools

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tools/memory_speed.hpp"
+
 namespace kvo::tools {
 namespace {
 
@@ -16,10 +18,6 @@ Durations durations_of(const TimingRecord& record) {
 std::optional<float> ratio(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return std::nullopt;
   return static_cast<float>(static_cast<double>(part) / static_cast<double>(whole));
-}
-
-std::optional<float> to_float(const std::optional<double>& number) {
-  return number ? std::optional(static_cast<float>(*number)) : std::nullopt;
 }
 
 // Whether an outcome rests on anything: a failure speaks for itself.
@@ -149,7 +147,7 @@ void Summary::add(const CaseRecord& record) {
   failed_ += failed ? 1 : 0;
 }
 
-std::vector<SubjectSummary> Summary::subjects(MemorySpeed* speed) const {
+std::vector<SubjectSummary> Summary::subjects(bool beside_memcpy) const {
   std::vector<SubjectSummary> out;
   for (const Total& total : totals_) {
     SubjectSummary& subject = out.emplace_back(total.counts);
@@ -163,21 +161,21 @@ std::vector<SubjectSummary> Summary::subjects(MemorySpeed* speed) const {
       row.payload_bytes = durations.payload_bytes();
       row.gigabytes_per_second =
           row.payload_bytes > 0 ? ratio(row.payload_bytes, row.total_nanoseconds) : std::nullopt;
-      if (speed != nullptr && row.payload_bytes > 0)
+      if (beside_memcpy && row.payload_bytes > 0)
         row.ratio_to_memcpy = static_cast<float>(
             static_cast<double>(row.total_nanoseconds) /
             (static_cast<double>(row.count) *
-             speed->memcpy_nanoseconds(std::max<std::uint64_t>(row.payload_bytes / row.count, 1))));
+             memcpy_nanoseconds(std::max<std::uint64_t>(row.payload_bytes / row.count, 1))));
       if (const auto middle = ratios.middle()) {
         row.ratio_to_reference = static_cast<float>(middle->median);
-        row.ratio_low = to_float(middle->low);
-        row.ratio_high = to_float(middle->high);
+        row.ratio_low = middle->low;
+        row.ratio_high = middle->high;
       }
     }
     if (const auto middle = total.ratios.middle()) {
       subject.time_ratio = static_cast<float>(middle->median);
-      subject.ratio_low = to_float(middle->low);
-      subject.ratio_high = to_float(middle->high);
+      subject.ratio_low = middle->low;
+      subject.ratio_high = middle->high;
     }
   }
   return out;

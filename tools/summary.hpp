@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "tools/memory_speed.hpp"
 #include "tools/paired_ratios.hpp"
 #include "tools/run_file.hpp"
 
@@ -128,9 +127,9 @@ class Summary {
  public:
   void add(const CaseRecord& record);
 
-  /// By subject, in order of first appearance; ratios against the subject "<kind>@reference". With
-  /// a null `speed` none against memcpy, whose measurement takes a while.
-  [[nodiscard]] std::vector<SubjectSummary> subjects(MemorySpeed* speed) const;
+  /// By subject, in order of first appearance; ratios against the subject "<kind>@reference", and
+  /// only `beside_memcpy` against that, whose measurement takes a while.
+  [[nodiscard]] std::vector<SubjectSummary> subjects(bool beside_memcpy) const;
   [[nodiscard]] std::vector<LabelSummary> labels() const;
   /// By cache and name, in order of first appearance.
   [[nodiscard]] std::vector<FigureSummary> figures() const;

@@ -62,7 +62,7 @@ TEST(Summary, OneCaseThatWasPreemptedDoesNotDecideARatio) {
   Summary summary;
   for (std::uint64_t i = 0; i < 20; ++i) summary.add(timed_case(1'000 + i, 2'000 + 2 * i));
   summary.add(timed_case(1'000, 10'000'000));
-  const auto subjects = summary.subjects(nullptr);
+  const auto subjects = summary.subjects(false);
   ASSERT_EQ(subjects.size(), 2U);
   constexpr float kStep = 0.02F;  // to which ratios are kept
   ASSERT_TRUE(subjects[1].time_ratio);

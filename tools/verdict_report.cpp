@@ -19,12 +19,10 @@ namespace {
 using Align = Table::Align;
 using State = JunitTest::State;
 
-std::string optional_ratio(const std::optional<float>& ratio) {
-  return ratio ? ratio_text(*ratio) : "-";
-}
-
-std::string ratio_of_cases(const std::optional<float>& ratio, const std::optional<float>& low,
-                           const std::optional<float>& high) {
+// Of cases, with what it lies between where that is known.
+std::string optional_ratio(const std::optional<float>& ratio,
+                           const std::optional<float>& low = std::nullopt,
+                           const std::optional<float>& high = std::nullopt) {
   return ratio ? interval_text(*ratio, low, high) : "-";
 }
 
@@ -45,7 +43,7 @@ std::string subjects_table(const std::vector<SubjectSummary>& subjects) {
     table.row({subject.subject, count_text(subject.cases), count_text(subject.operations),
                faults(subject.mismatches), faults(subject.broken), faults(subject.died),
                subject.not_supported == 0 ? "" : count_text(subject.not_supported),
-               ratio_of_cases(subject.time_ratio, subject.ratio_low, subject.ratio_high)});
+               optional_ratio(subject.time_ratio, subject.ratio_low, subject.ratio_high)});
   }
   return table.text(0, output_columns());
 }
@@ -71,7 +69,7 @@ std::string timings_table(const std::vector<SubjectSummary>& subjects) {
                  row.payload_bytes == 0
                      ? ""
                      : throughput_text(static_cast<double>(row.payload_bytes), nanoseconds),
-                 ratio_of_cases(row.ratio_to_reference, row.ratio_low, row.ratio_high),
+                 optional_ratio(row.ratio_to_reference, row.ratio_low, row.ratio_high),
                  optional_ratio(row.ratio_to_memcpy)});
     }
   }
@@ -140,16 +138,12 @@ boost::json::array timings_json(const std::vector<SubjectSummary>& subjects) {
   return rows;
 }
 
-// Logs are compared without a law.
-std::string law_option(const std::string& law) {
-  return law == agreement().name() ? "" : " --law " + law;
-}
-
 // The command that repeats a failure, or nothing.
 std::string repeat_text(const FailureSummary& failure, const ReportOptions& options) {
   if (!failure.repro) return failure.repeat.value_or("");
+  const bool plain = failure.law == agreement().name();  // as logs are compared
   return fmt::format("{} conform {} --subject {}{}{}", program_name(), shell_word(*failure.repro),
-                     failure.subject, law_option(failure.law),
+                     failure.subject, plain ? "" : " --law " + failure.law,
                      options.profile == Profile::kDocumented ? " --profile documented" : "");
 }
 
@@ -283,8 +277,7 @@ bool ReportOptions::text() const {
 }
 
 int report(const Summary& summary, const ReportOptions& options, boost::json::object facts) {
-  MemorySpeed speed;
-  const auto subjects = summary.subjects(options.timings ? &speed : nullptr);
+  const auto subjects = summary.subjects(options.timings);
   if (options.text()) {
     if (options.timings) print_out(timings_table(subjects) + "\n");
     print_out(subjects_table(subjects));
