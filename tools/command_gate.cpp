@@ -2,6 +2,7 @@
 // one.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,9 +64,9 @@ int run_gate(const GateArguments& arguments) {
   const RunRecord baseline = run_of(arguments.baseline);
   const RunRecord current = run_of(arguments.current);
   refuse_unlike(baseline, current, arguments.current);
-  std::unique_ptr<RunRecord> again;
+  std::optional<RunRecord> again;
   if (!arguments.again.empty()) {
-    again = std::make_unique<RunRecord>(run_of(arguments.again));
+    again = run_of(arguments.again);
     refuse_unlike(baseline, *again, arguments.again);
   }
   constexpr double kPercent = 100;
@@ -73,7 +74,7 @@ int run_gate(const GateArguments& arguments) {
                         .error = arguments.error / kPercent,
                         .fewer = arguments.fewer / kPercent,
                         .timings = !arguments.no_timings};
-  const GateResult result = compare_runs(baseline, current, again.get(), terms);
+  const GateResult result = compare_runs(baseline, current, again ? &*again : nullptr, terms);
   if (!arguments.json.empty()) write_result(arguments.json, "gate", gate_json(result));
   if (!arguments.junit.empty()) write_gate_junit(arguments.junit, result);
   if (!arguments.markdown.empty()) write_text_file(arguments.markdown, gate_markdown(result));

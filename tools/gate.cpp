@@ -214,13 +214,6 @@ GateTiming timing_of(const Pair& name, const Times& times, const GateTerms& term
   return timing;
 }
 
-void correct(std::vector<GateTiming>& timings, double error) {
-  std::vector<std::optional<double>> probabilities;
-  for (const GateTiming& timing : timings) probabilities.push_back(timing.probability);
-  const std::vector<bool> slower = too_small(probabilities, error);
-  for (std::size_t i = 0; i < timings.size(); ++i) timings[i].slower = slower[i];
-}
-
 void look_at_times(const RunRecord& baseline, const RunRecord& current, const RunRecord* again,
                    const GateTerms& terms, GateResult& result) {
   if (!same_cases(baseline.header, current.header)) {
@@ -235,8 +228,12 @@ void look_at_times(const RunRecord& baseline, const RunRecord& current, const Ru
              repeats && i < again->cases.size() ? &again->cases[i] : nullptr, all);
   for (const auto& [name, times] : all) result.timings.push_back(timing_of(name, times, terms));
   if (all.empty()) result.untimed = "no case has times in both that are long enough to tell";
-  correct(result.timings, terms.error);
-  for (const GateTiming& timing : result.timings)
+  std::vector<std::optional<double>> probabilities;
+  for (const GateTiming& timing : result.timings) probabilities.push_back(timing.probability);
+  const std::vector<bool> slower = too_small(probabilities, terms.error);
+  for (std::size_t i = 0; i < slower.size(); ++i) {
+    GateTiming& timing = result.timings[i];
+    timing.slower = slower[i];
     if (timing.slower)
       result.findings.push_back(
           {Regression::kSlower, timing.subject,
@@ -245,6 +242,7 @@ void look_at_times(const RunRecord& baseline, const RunRecord& current, const Ru
                        timing.op.empty() ? "a case" : timing.op, ratio_text(timing.factor),
                        ratio_text(timing.now), ratio_text(timing.before),
                        count_text(timing.cases))});
+  }
 }
 
 }  // namespace

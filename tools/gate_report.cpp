@@ -22,11 +22,6 @@ std::string word_of(Regression regression) {
   return word;
 }
 
-std::uint64_t told(const GateResult& result) {
-  return static_cast<std::uint64_t>(std::ranges::count_if(
-      result.timings, [](const GateTiming& timing) { return timing.probability.has_value(); }));
-}
-
 // What the verdict rests on.
 std::string summary_text(const GateResult& result) {
   std::string text =
@@ -37,10 +32,10 @@ std::string summary_text(const GateResult& result) {
   if (!result.untimed.empty()) {
     text += "; times were not compared: " + result.untimed;
   } else {
-    const std::uint64_t compared = told(result);
-    text += fmt::format(", {} times", count_text(compared));
-    if (const std::uint64_t few = result.timings.size() - compared; few > 0)
-      text += fmt::format(" ({} more are of too few cases to tell)", count_text(few));
+    const auto few = static_cast<std::uint64_t>(std::ranges::count_if(
+        result.timings, [](const GateTiming& timing) { return !timing.probability; }));
+    text += fmt::format(", {} times", count_text(result.timings.size() - few));
+    if (few > 0) text += fmt::format(" ({} more are of too few cases to tell)", count_text(few));
   }
   if (result.known_failures > 0)
     text += fmt::format("; {} cases fail as they did", count_text(result.known_failures));
