@@ -1,5 +1,7 @@
 #include "tools/rules_text.hpp"
 
+#include <sstream>
+
 #include "tools/rules_documents.hpp"
 
 namespace kvo::tools {
@@ -8,23 +10,17 @@ std::vector<RuleText> read_rules(std::string_view contract, std::string_view doc
   constexpr std::string_view kMark = "**";
   std::vector<RuleText> rules;
   bool inside = false;
-  while (!document.empty()) {
-    const std::size_t end = document.find('\n');
-    const std::string_view line = document.substr(0, end);
-    document.remove_prefix(end == std::string_view::npos ? document.size() : end + 1);
-    if (line.starts_with(kMark)) {
-      const std::size_t close = line.find(kMark, kMark.size());
-      inside = close != std::string_view::npos;
-      if (!inside) continue;
-      const std::string_view rest = line.substr(close + kMark.size());
-      rules.push_back({std::string(line.substr(kMark.size(), close - kMark.size())),
-                       std::string(contract),
-                       std::string(rest.substr(rest.empty() ? 0 : 1)) + "\n"});
-    } else if (line.empty()) {
-      inside = false;
-    } else if (inside) {
-      rules.back().text += std::string(line) + "\n";
+  std::istringstream lines{std::string(document)};
+  for (std::string line; std::getline(lines, line);) {
+    const bool marked = line.starts_with(kMark);
+    const std::size_t close = marked ? line.find(kMark, kMark.size()) : std::string::npos;
+    const bool begins = close != std::string::npos;
+    inside = begins || (inside && !marked && !line.empty());
+    if (begins) {
+      rules.push_back({line.substr(kMark.size(), close - kMark.size()), std::string(contract), ""});
+      line.erase(0, close + kMark.size() + 1);
     }
+    if (inside) rules.back().text += line + "\n";
   }
   return rules;
 }
