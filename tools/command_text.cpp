@@ -87,18 +87,14 @@ std::string value_text(const CLI::Option& option) {
   return word == "INT" || word == "UINT" ? "N" : word;
 }
 
-std::vector<std::string> names_of(const CLI::Option& option) {
-  std::vector<std::string> names;
-  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
-  return names;
-}
-
 std::string option_text(const CLI::Option& option) {
   const bool many = option.get_expected_max() == CLI::detail::expected_max_vector_size;
   if (option.get_positional()) return option.get_name(true, false) + (many ? " .." : "");
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
   const std::string value = value_text(option);
-  return fmt::format("{}{}{}{}", fmt::join(names_of(option), ", "), value.empty() ? "" : " ", value,
+  return fmt::format("{}{}{}{}", fmt::join(names, ", "), value.empty() ? "" : " ", value,
                      many ? " .." : "");
 }
 

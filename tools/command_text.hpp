@@ -23,8 +23,6 @@ namespace kvo::tools {
 [[nodiscard]] std::vector<std::string> value_words(const CLI::Option& option);
 /// What an option takes: "FILE", "N", "original|documented"; empty for a flag.
 [[nodiscard]] std::string value_text(const CLI::Option& option);
-/// "-o", "--output"
-[[nodiscard]] std::vector<std::string> names_of(const CLI::Option& option);
 /// "-o, --output FILE", "subjects .."
 [[nodiscard]] std::string option_text(const CLI::Option& option);
 /// What an option is for, and its default: "the same seed gives the same cases [1]"

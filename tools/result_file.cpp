@@ -30,13 +30,8 @@ boost::json::value processor_name() {
   return nullptr;
 }
 
-}  // namespace
-
-void set_command_words(int argc, const char* const* argv) {
-  command_words().clear();
-  for (int i = 1; i < argc; ++i) command_words().emplace_back(argv[i]);
-}
-
+// What a result may depend on beside the command: version, compiler, machine. The same in two runs
+// of one program on one machine.
 boost::json::object environment_json() {
   utsname system{};
   (void)uname(&system);
@@ -47,6 +42,13 @@ boost::json::object environment_json() {
           {"machine", system.machine},
           {"processor", processor_name()},
           {"cores", std::thread::hardware_concurrency()}};
+}
+
+}  // namespace
+
+void set_command_words(int argc, const char* const* argv) {
+  command_words().clear();
+  for (int i = 1; i < argc; ++i) command_words().emplace_back(argv[i]);
 }
 
 void write_result(const std::string& path, std::string_view result,

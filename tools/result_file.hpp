@@ -16,10 +16,6 @@ inline constexpr std::int64_t kFormatVersion = 1;
 /// The words of the command line, for results. To be called once, before any thread is started.
 void set_command_words(int argc, const char* const* argv);
 
-/// What a result may depend on beside the command: version, compiler, machine. The same in two runs
-/// of one program on one machine.
-[[nodiscard]] boost::json::object environment_json();
-
 /// Writes a result as write_json_file does, behind the members that all results have:
 /// format_version, result, command, environment. `result` is the definition of the schema that
 /// describes it. Throws FileError.
