@@ -76,7 +76,7 @@ std::map<std::string, std::vector<std::string>> known_words(const CLI::App& root
 /// What an option takes. For files there are no words: bash knows them.
 std::vector<std::string> values_of(const CLI::Option& option, const CLI::App& root,
                                    const Contracts& contracts) {
-  if (const auto words = value_words(option); !words.empty()) return words;
+  if (auto words = value_words(option); !words.empty()) return words;
   const auto known = known_words(root, contracts);
   const auto found = known.find(value_text(option));
   return found != known.end() ? found->second : std::vector<std::string>{kNothing};

@@ -43,7 +43,7 @@ class Oracle {
     return words;
   }
 
-  OracleCounts counts_;  // NOLINT: every history counts by itself
+  OracleCounts counts_;
 };
 
 /// Makes the oracle of a case; null for a cache kind that has none, whatever the setup.
