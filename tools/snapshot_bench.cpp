@@ -16,8 +16,7 @@
 
 #include "optimized/snapshot/subjects.hpp"
 #include "reference/contract/values/check.hpp"
-#include "reference/snapshot/kv_cache.hpp"
-#include "reference/snapshot/rotating_cache.hpp"
+#include "reference/snapshot/subjects.hpp"
 #include "tools/timed_in_turn.hpp"
 
 namespace kvo::snapshot {
@@ -26,25 +25,12 @@ namespace {
 using tools::median;
 using tools::seconds;
 
-using Quirks = QuirkSet<Quirk>;
-
 constexpr std::int64_t kHeads = 8;
 constexpr std::int64_t kDim = 128;
 constexpr std::int64_t kRowBytes = kHeads * kDim * std::int64_t{sizeof(float)};
 constexpr std::int64_t kLayers = 32;
 
 enum class Kind : std::uint8_t { kKv, kRing };
-
-MakeCaches references() {
-  MakeCaches make;
-  make.kv = [](const StorageFormat& storage, Quirks quirks) {
-    return std::make_unique<KvCache>(storage, quirks);
-  };
-  make.rotating = [](std::int64_t window, const StorageFormat& storage, Quirks quirks) {
-    return std::make_unique<RotatingCache>(window, storage, quirks);
-  };
-  return make;
-}
 
 MakeCaches optimized_caches() {
   return optimized::snapshot_caches(std::make_shared<optimized::LiveBytes>());
@@ -71,7 +57,7 @@ void update(Cache& cache, const Array& given) {
 
 // A cache of `held` tokens; of a ring, it is the window, too.
 std::unique_ptr<Cache> filled(const MakeCaches& make, Kind kind, std::int64_t held) {
-  const Quirks documented(Profile::kDocumented);
+  const QuirkSet<Quirk> documented(Profile::kDocumented);
   auto cache = kind == Kind::kKv ? make.kv({}, documented) : make.rotating(held, {}, documented);
   if (held > 0) update(*cache, rows(held));
   return cache;
@@ -176,7 +162,8 @@ void snapshots(benchmark::State& state, const Side& side) {
 [[maybe_unused]] const bool kRegistered = [] {
   const auto both = [](const char* name, const auto& work, std::vector<std::int64_t> lengths,
                        std::int64_t iterations) {
-    tools::register_both(name, work, Side{references, 1, 8}, Side{optimized_caches, kLayers, 512},
+    tools::register_both(name, work, Side{reference_caches, 1, 8},
+                         Side{optimized_caches, kLayers, 512},
                          [&](benchmark::internal::Benchmark* one, bool) {
                            for (const std::int64_t length : lengths) one->Arg(length);
                            one->UseManualTime()->Iterations(iterations);

@@ -10,18 +10,21 @@
 
 namespace kvo::snapshot {
 
+MakeCaches reference_caches() {
+  return {.kv = [](const StorageFormat& storage,
+                   QuirkSet<Quirk> quirks) { return std::make_unique<KvCache>(storage, quirks); },
+          .rotating =
+              [](std::int64_t window, const StorageFormat& storage, QuirkSet<Quirk> quirks) {
+                return std::make_unique<RotatingCache>(window, storage, quirks);
+              },
+          .recurrent =
+              [](const StateSizes& sizes, QuirkSet<Quirk> quirks) {
+                return std::make_unique<RecurrentCache>(sizes, quirks);
+              }};
+}
+
 std::vector<Subject> references() {
-  const MakeCaches make{
-      .kv = [](const StorageFormat& storage,
-               QuirkSet<Quirk> quirks) { return std::make_unique<KvCache>(storage, quirks); },
-      .rotating =
-          [](std::int64_t window, const StorageFormat& storage, QuirkSet<Quirk> quirks) {
-            return std::make_unique<RotatingCache>(window, storage, quirks);
-          },
-      .recurrent =
-          [](const StateSizes& sizes, QuirkSet<Quirk> quirks) {
-            return std::make_unique<RecurrentCache>(sizes, quirks);
-          }};
+  const MakeCaches make = reference_caches();
   std::vector<Subject> all = make_subjects("reference", "by the rules", make);
   all.push_back(make_trie_subject("reference", "by the rules", make, make_trie));
   return all;

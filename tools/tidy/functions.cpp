@@ -68,8 +68,9 @@ void errors_not_told_in(const Source& source, Complaints& found) {
       is_public = section[1] == "public";
     } else if (is_public && !told && !told_by_class && std::regex_search(line, kCanFail)) {
       std::string declared = line;
-      for (std::size_t next = i + 1; declared.find_first_of(";{") == std::string::npos; ++next)
-        declared += source.bare.at(next);
+      for (std::size_t next = i + 1;
+           next < source.bare.size() && declared.find_first_of(";{") == std::string::npos; ++next)
+        declared += source.bare[next];
       if (!std::regex_search(declared, kConst))
         found.push_back(complaint(source, i, "a virtual that may fail does not tell its Errors"));
     }
