@@ -178,50 +178,34 @@ std::string fault_of(Bench& bench) {
   return {};
 }
 
-struct SubjectDied : std::runtime_error {
-  using std::runtime_error::runtime_error;
+/// What a bench comes to.
+struct BenchResult {
+  std::string fault = {};
+  std::vector<CaseRecord> rounds = {};
+  std::vector<BenchRow> rows = {};
 };
+BOOST_DESCRIBE_STRUCT(BenchResult, (), (fault, rounds, rows))
 
-/// A bench in a process of its own, so that what a subject does is said of that subject.
-class IsolatedBench {
- public:
-  explicit IsolatedBench(Bench& bench)
-      : bench_(bench),
-        process_([this](std::string_view request) { return answer(request); },
-                 {.memory_bytes = 0}) {}
-
-  std::string fault() { return answer_to("fault"); }
-  CaseRecord round(std::uint64_t index) {
-    return unpacked<CaseRecord>(answer_to(std::to_string(index)));
+// In a process of its own, so that what a subject does is said of that subject.
+BenchResult result_of(Bench& bench, std::uint64_t first, std::uint64_t rounds, int& status) {
+  const auto made = in_process<BenchResult>({.memory_bytes = 0}, [&] {
+    BenchResult result{.fault = fault_of(bench)};
+    for (std::uint64_t round = 0; round < rounds && result.fault.empty(); ++round)
+      result.rounds.push_back(bench.round(first + round));
+    if (result.fault.empty()) result.rows = bench.rows();
+    return result;
+  });
+  if (const auto* result = std::get_if<BenchResult>(&made)) {
+    if (!result->fault.empty()) status = std::max<int>(status, kExitDiffers);
+    return *result;
   }
-  std::vector<BenchRow> rows() { return unpacked<std::vector<BenchRow>>(answer_to("rows")); }
-
- private:
-  Message answer(std::string_view request) {
-    return answered([&]() -> Message {
-      return {Message::Kind::kAnswer,
-              request == "fault"  ? fault_of(bench_)
-              : request == "rows" ? packed(bench_.rows())
-                                  : packed(bench_.round(std::stoull(std::string(request))))};
-    });
-  }
-  // Throws SubjectDied.
-  std::string answer_to(std::string_view request) {
-    process_.ask(request);
-    if (process_.wait() == Process::State::kDead) {
-      const CasePlan plan = bench_.plan();
-      const Subject* subject = blamed(process_.death(), plan);
-      if (subject == nullptr) throw std::runtime_error("a process " + process_.death().how);
-      throw SubjectDied(subject->name() + ": " + verdict_of(process_.death(), *subject).text());
-    }
-    const Message message = process_.take_answer();
-    throw_fault(message);
-    return message.text;
-  }
-
-  Bench& bench_;
-  Process process_;
-};
+  const auto& death = std::get<Death>(made);
+  const CasePlan plan = bench.plan();
+  const Subject* subject = blamed(death, plan);
+  if (subject == nullptr) throw std::runtime_error("a process " + death.how);
+  status = kExitCrashed;
+  return {.fault = subject->name() + ": " + verdict_of(death, *subject).text()};
+}
 
 int run_bench(const Contracts& contracts, const BenchArguments& arguments) {
   if (arguments.output == kStandardOutput)
@@ -239,30 +223,18 @@ int run_bench(const Contracts& contracts, const BenchArguments& arguments) {
   std::vector<BenchRow> rows;
   int status = kExitConforms;
   std::uint64_t index = 0;
-  const auto leave_out = [&](const std::string& fault, int found) {
-    progress.clear();
-    print_error(fault + ": its times say nothing, and are left out");
-    status = std::max(status, found);
-  };
   for (Bench& bench : benches) {
-    try {
-      IsolatedBench isolated(bench);
-      if (const std::string fault = isolated.fault(); !fault.empty()) {
-        leave_out(fault, kExitDiffers);
-        continue;
-      }
-      for (std::uint64_t round = 0; round < arguments.rounds; ++round) {
-        const CaseRecord record = isolated.round(index++);
-        if (file) must(file->append(record));
-        progress.advance();
-      }
-      const std::vector<BenchRow> more = isolated.rows();
-      rows.insert(rows.end(), more.begin(), more.end());
-    } catch (const SubjectDied& died) {
-      leave_out(died.what(), kExitCrashed);
-    } catch (const Interrupted&) {
-      break;
+    if (interrupted()) break;
+    const BenchResult result = result_of(bench, index, arguments.rounds, status);
+    index += result.rounds.size();
+    progress.advance(result.rounds.size());
+    if (!result.fault.empty()) {
+      progress.clear();
+      print_error(result.fault + ": its times say nothing, and are left out");
     }
+    for (const CaseRecord& round : result.rounds)
+      if (file) must(file->append(round));
+    rows.insert(rows.end(), result.rows.begin(), result.rows.end());
   }
   progress.clear();
   if (!arguments.json.empty()) {

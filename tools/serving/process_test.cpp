@@ -21,7 +21,9 @@ namespace {
 
 using testing::ContainsRegex;
 using testing::HasSubstr;
-using namespace std::chrono_literals;
+using std::chrono_literals::operator""s;
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""h;
 
 Message answer(std::string text) {
   return {Message::Kind::kAnswer, std::move(text)};
