@@ -21,15 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::map<std::string, Profile>& profiles() {
-  static const std::map<std::string, Profile> kProfiles{{"original", Profile::kOriginal},
-                                                        {"documented", Profile::kDocumented}};
-  return kProfiles;
-}
-
 constexpr unsigned kMostJobs = 256;
-constexpr const char* kProfileDoc =
-    "original: what the followed system does; documented: what it promises";
 
 // Where a name leads, whether or not a file is there.
 fs::path place_of(fs::path path) {
@@ -49,16 +41,6 @@ bool is_same_file(const std::string& one, const std::string& other) {
 }
 
 }  // namespace
-
-void declare_profile(CLI::App& app, Profile& profile) {
-  const auto set = [&profile](Profile chosen) { profile = chosen; };
-  add_word_option<Profile>(app, "--profile", profiles(), set, kProfileDoc)->default_str("original");
-}
-
-void declare_profile(CLI::App& app, std::optional<Profile>& profile, const std::string& otherwise) {
-  const auto set = [&profile](Profile chosen) { profile = chosen; };
-  add_word_option<Profile>(app, "--profile", profiles(), set, kProfileDoc)->default_str(otherwise);
-}
 
 void declare_all_workers(CLI::App& app, unsigned& jobs, Limits& limits) {
   jobs = std::clamp(std::thread::hardware_concurrency(), 1U, kMostJobs);

@@ -13,6 +13,7 @@
 #include "reference/contract/subject/subject.hpp"
 #include "tools/campaign.hpp"
 #include "tools/verdict_report.hpp"
+#include "tools/word_option.hpp"
 
 namespace kvo::tools {
 
@@ -65,11 +66,15 @@ void check_files(const CampaignArguments& arguments, const std::vector<std::stri
 
 /// Declares --schedules.
 void declare_schedules(CLI::App& app, std::uint64_t& schedules);
-/// Declares --profile.
-void declare_profile(CLI::App& app, Profile& profile);
-/// The same where it may be left open; `otherwise` says what that means.
-void declare_profile(CLI::App& app, std::optional<Profile>& profile,
-                     const std::string& otherwise = "that of the log, else original");
+/// Declares --profile; `otherwise` is what holds without it. Chosen: Profile, or optional of it.
+template <class Chosen>
+void declare_profile(CLI::App& app, Chosen& profile, const std::string& otherwise = "original") {
+  add_word_option<Profile>(
+      app, "--profile", {{"original", Profile::kOriginal}, {"documented", Profile::kDocumented}},
+      [&profile](Profile chosen) { profile = chosen; },
+      "original: what the followed system does; documented: what it promises")
+      ->default_str(otherwise);
+}
 
 /// Declares an option for a file that is written.
 CLI::Option* add_output(CLI::App& app, const char* names, std::string& path, const char* doc);

@@ -257,7 +257,7 @@ Run declare_conform(CLI::App& app, const Contracts& contracts) {
   app.add_flag("--timings", arguments->report.timings, "a table of all operations")
       ->group(kRunningGroup);
   declare_schedules(app, arguments->schedules);
-  declare_profile(app, arguments->profile);
+  declare_profile(app, arguments->profile, "that of the log, else original");
   declare_workers(app, arguments->jobs, arguments->limits);
   return [&contracts, arguments] { return run_conform(contracts, *arguments); };
 }

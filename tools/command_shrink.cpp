@@ -188,7 +188,7 @@ Run declare_shrink(CLI::App& app, const Contracts& contracts) {
       ->type_name("SEED")
       ->check(not_negative())
       ->group(kExtentGroup);
-  declare_profile(app, arguments->profile);
+  declare_profile(app, arguments->profile, "that of the log, else original");
   declare_workers(app, arguments->jobs, arguments->limits);
   return [&contracts, arguments] { return run_shrink(contracts, *arguments); };
 }

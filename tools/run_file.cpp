@@ -28,18 +28,6 @@ using traces::TraceResult;
 
 constexpr std::string_view kNoJson = "is not JSON";
 
-std::string header_line(const RunHeader& header) {
-  json::object line;
-  line["format_version"] = kFormatVersion;
-  line["kvoracle"] = header.kvoracle;
-  line["command"] = header.command;
-  line["seed"] = header.seed;
-  line["profile"] = write_json(header.profile);
-  line["subjects"] = write_json(header.subjects);
-  line["options"] = header.options;
-  return json::serialize(line);
-}
-
 TraceError system_error(const std::string& path) {
   return error_at({path, 0}, "", "", std::strerror(errno));
 }
@@ -58,39 +46,17 @@ TraceError wrong_field(traces::Place place, const JsonFault& fault) {
   return error_at(place, fault.field, fault.value, fault.problem);
 }
 
-// The first line, but for the options.
-struct HeaderRecord {
-  std::int64_t format_version = 0;
-  std::string kvoracle;
-  std::string command;
-  std::uint64_t seed = 0;
-  Profile profile = Profile::kOriginal;
-  std::vector<std::string> subjects;
-};
-BOOST_DESCRIBE_STRUCT(HeaderRecord, (),
-                      (format_version, kvoracle, command, seed, profile, subjects))
-
 TraceResult<RunHeader> read_header(const traces::TextSource& source, std::string_view line) {
   boost::system::error_code no_json;
-  json::value read = parse_json(line, no_json);
-  json::object* members = no_json ? nullptr : read.if_object();
-  const json::value* options = members != nullptr ? members->if_contains("options") : nullptr;
-  if (options == nullptr || !options->is_object())
+  const json::value read = parse_json(line, no_json);
+  if (no_json || !read.is_object() || !read.get_object().contains("options"))
     return error_at(source.place(), "", std::string(line), "is not the first line of a run file");
   RunHeader header;
-  header.options = options->get_object();
-  members->erase("options");
-  HeaderRecord record;
   JsonFault fault;
-  if (!read_json(read, record, fault)) return wrong_field(source.place(), fault);
-  if (record.format_version != kFormatVersion)
-    return error_at(source.place(), "format_version", std::to_string(record.format_version),
+  if (!read_json(read, header, fault)) return wrong_field(source.place(), fault);
+  if (header.format_version != kFormatVersion)
+    return error_at(source.place(), "format_version", std::to_string(header.format_version),
                     "only " + std::to_string(kFormatVersion) + " is read");
-  header.kvoracle = std::move(record.kvoracle);
-  header.command = std::move(record.command);
-  header.seed = record.seed;
-  header.profile = record.profile;
-  header.subjects = std::move(record.subjects);
   return header;
 }
 
@@ -110,7 +76,8 @@ TraceResult<CaseRecord> read_case(std::string_view line, traces::Place place, st
   return record;
 }
 
-std::string case_line(const CaseRecord& record) {
+template <class Record>
+std::string line_of(const Record& record) {
   return json::serialize(write_json(record));
 }
 
@@ -145,7 +112,7 @@ TraceResult<off_t> read_earlier(std::FILE* file, const std::string& path, const 
     }
     auto record = read_case(std::string_view(line).substr(0, line.size() - 1), place, cases.size());
     if (!record) return std::move(record).error();
-    if (case_line(*record) + "\n" != line)
+    if (line_of(*record) + "\n" != line)
       return error_at(place, "", line,
                       "is not a line as this version writes it (line end, blanks, members)");
     whole += static_cast<off_t>(line.size());
@@ -288,7 +255,7 @@ TraceResult<RunFile> RunFile::open(const std::string& path, const RunHeader& hea
                       "is there already: --resume goes on with it, --overwrite begins anew");
     if (existing == Existing::kResumed) {
       std::rewind(run.file_.get());
-      const auto read = read_earlier(run.file_.get(), path, header_line(header), run.earlier_);
+      const auto read = read_earlier(run.file_.get(), path, line_of(header), run.earlier_);
       if (!read) return read.error();
       whole = *read;
     }
@@ -296,12 +263,12 @@ TraceResult<RunFile> RunFile::open(const std::string& path, const RunHeader& hea
       return system_error(path);
   }
   if (whole == 0)
-    if (const auto written = run.write_line(header_line(header)); !written) return written.error();
+    if (const auto written = run.write_line(line_of(header)); !written) return written.error();
   return run;
 }
 
 TraceResult<void> RunFile::append(const CaseRecord& record) {
-  return write_line(case_line(record));
+  return write_line(line_of(record));
 }
 
 TraceResult<void> RunFile::finish() const {

@@ -11,22 +11,38 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "properties/runner/run_case.hpp"
+#include "tools/result_file.hpp"
 #include "traces/io/trace_error.hpp"
 
 namespace kvo::tools {
 
+/// Everything else that the cases of a run depend on.
+struct RunOptions : boost::json::object {
+  using object::object;
+  RunOptions(boost::json::object members) : object(std::move(members)) {}  // NOLINT: is one
+  [[nodiscard]] boost::json::value to_json() const { return *this; }
+  bool from_json(const boost::json::value& in) {
+    if (in.is_object()) *this = in.get_object();
+    return in.is_object();
+  }
+};
+
 /// The first line of a run file.
 struct RunHeader {
+  std::int64_t format_version = kFormatVersion;
   std::string kvoracle;  ///< version of the command
   std::string command;   ///< "check", "run"
   std::uint64_t seed = 0;
   Profile profile = Profile::kOriginal;
   std::vector<std::string> subjects;
-  boost::json::object options;  ///< everything else that cases depend on
+  RunOptions options;
 };
+BOOST_DESCRIBE_STRUCT(RunHeader, (),
+                      (format_version, kvoracle, command, seed, profile, subjects, options))
 
 struct HistogramRecord {
   std::uint64_t bucket = 0;  ///< width 1/16 of a power of two, in nanoseconds

@@ -145,6 +145,17 @@ TEST(Pool, WithoutIsolationThisProcessDoesTheWork) {
   EXPECT_EQ(taken, std::vector<std::string>(4, std::to_string(getpid())));
 }
 
+// What the harness does between two processes is no operation of a subject.
+TEST(Pool, IsolatingMayTakeLongerThanAnOperation) {
+  const auto answer = [](std::uint64_t index, bool isolated) -> std::string {
+    if (isolated) std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    if (index == 1 && !isolated) std::_Exit(1);
+    return isolated ? "isolated" : "";
+  };
+  EXPECT_THAT(answers(0, 3, 1, answer, {.silence = std::chrono::duration<double>(0.2)}),
+              ElementsAre("", "isolated", ""));
+}
+
 TEST(Pool, WhatDiesTwiceIsLostAndSaysHow) {
   const auto dies = [](std::uint64_t index, bool isolated) -> std::string {
     if (index == 1) (void)std::raise(SIGKILL);

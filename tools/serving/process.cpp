@@ -84,8 +84,9 @@ std::set<pid_t> children_of(pid_t pid) {
 }
 // Children of this process that end_strays leaves alone: whoever started them ends them.
 std::set<pid_t>& spared() {
-  static std::set<pid_t> all = children_of(getpid());
-  return all;
+  static auto* all =
+      new std::set<pid_t>(children_of(getpid()));  // NOLINT: outlives static processes
+  return *all;
 }
 
 std::uint64_t resident_bytes(pid_t pid) {
