@@ -63,7 +63,9 @@ case $case in
     gives 0 "$program" list
     says ring.tokens@optimized layered.vector@reference 'own_contract list --contract NAME'
     gives 0 "$program" completion bash
-    says ring.tokens@optimized 'complete -o default -F _own_contract own_contract'
+    says 'complete -o default -F _own_contract own_contract'
+    gives 0 "$program" completion bash --line="own_contract check ring.tokens@o"
+    says ring.tokens@optimized
     ;;
   check)
     gives 0 "$program" check ring --cases 300
