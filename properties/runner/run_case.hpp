@@ -37,7 +37,7 @@ struct CasePlan {
 struct Repro {
   traces::Case script;
   /// Agrees where the subject does not answer alike each time.
-  Verdict verdict;
+  Verdict verdict = {};
   /// Of the script before it was made smaller.
   Verdict before = {};
   /// Which operation of the script put there what differs: "21 is k[batch 1, position 0, dim 0] of
@@ -104,7 +104,7 @@ struct Smaller {
   CasePlan plan;  ///< with the simplest config and schedule
   Script script;
   Verdict before;  ///< of the script as it was
-  Verdict verdict;
+  Verdict verdict = {};
 };
 
 /// The smallest script found that `subject` fails with the symptom that it fails `script` with.

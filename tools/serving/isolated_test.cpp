@@ -177,12 +177,13 @@ std::vector<const CacheKind*> generated_kinds() {
   return kinds;
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, EveryKind, testing::ValuesIn(generated_kinds()),
-                         [](const auto& info) {
-                           std::string name = info.param->name();
-                           std::ranges::replace(name, '.', '_');
-                           return name;
-                         });
+std::string name_of(const testing::TestParamInfo<const CacheKind*>& kind) {
+  std::string name = kind.param->name();
+  std::ranges::replace(name, '.', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, EveryKind, testing::ValuesIn(generated_kinds()), name_of);
 
 TEST(Isolated, ADeathThatDoesNotRepeatIsToldOfTheSubjectAtWork) {
   const Subject subject = doing([] { return true; });

@@ -37,7 +37,8 @@ struct Limits {
 
 /// How a process died before it had answered.
 struct Death {
-  std::string how;  ///< "crashed (SIGSEGV)", "exited with status 0", "hung (no answer for 60 s)"
+  std::string how =
+      {};  ///< "crashed (SIGSEGV)", "exited with status 0", "hung (no answer for 60 s)"
   const Subject* subject = nullptr;  ///< that was at work, as far as is known; not to be followed
   const OpKind* op = nullptr;        ///< its operation; not to be followed
   std::uint64_t op_index = 0;        ///< its number, from 0

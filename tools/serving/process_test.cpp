@@ -245,9 +245,9 @@ TEST(Process, CannotRaiseItsMemoryLimit) {
 
 TEST(Process, AThreadThatCrashesIsToldOfWhoStartedIt) {
   if (kIsSanitized) GTEST_SKIP() << "the sanitizer handles signals itself";
-  static const CacheKind kind{.contract = "some", .cache = "cache"};
-  const Subject starter{&kind, "starter"};
-  const Subject other{&kind, "other"};
+  static const CacheKind kind{"some", "cache", "", {}};
+  const Subject starter{&kind, "starter", "", nullptr};
+  const Subject other{&kind, "other", "", nullptr};
   const Ended outcome = outcome_of([&](auto) -> Message {
     tell(starter, 3);
     std::thread([] {

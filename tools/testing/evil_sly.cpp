@@ -146,7 +146,7 @@ void take(std::size_t most) {
 
 void take_memory() {
   constexpr std::size_t kMost = 8192 * kMiB;
-  static void* volatile last = nullptr;
+  [[maybe_unused]] static void* volatile last = nullptr;
   for (std::size_t taken = 0; taken < kMost; taken += kPiece) last = new char[kPiece];  // NOLINT
   throw std::bad_alloc();
 }
