@@ -59,7 +59,7 @@ std::vector<Killing> killings() {
 }
 
 bool asks_to_end(int number) {
-  return number == SIGTERM || number == SIGINT;
+  return number == SIGTERM || number == SIGINT || number == SIGHUP;
 }
 
 std::string name_of_signal(int number) {
@@ -296,7 +296,7 @@ TEST_F(Kill, AfterTheLastCaseLosesNothing) {
   std::erase(job.words, "--no-timings");
   ASSERT_EQ(start(job.words).status, kExitConforms);
   const auto lines = std::ranges::count(read("run"), '\n');
-  for (const int number : {SIGINT, SIGTERM}) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     SCOPED_TRACE(name_of_signal(number));
     empty_folder();
     const auto is_whole = [&] { return std::ranges::count(read("run"), '\n') == lines; };

@@ -4,8 +4,8 @@
 #include <iterator>
 
 // The library reads the names of functions from debug information, not from dynamic symbols alone.
-#define BOOST_STACKTRACE_LINK
-#define BOOST_STACKTRACE_DYN_LINK
+#define BOOST_STACKTRACE_LINK      // NOLINT: its name
+#define BOOST_STACKTRACE_DYN_LINK  // NOLINT: as above
 #include <boost/stacktrace/frame.hpp>
 #include <fmt/format.h>
 

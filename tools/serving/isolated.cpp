@@ -96,14 +96,14 @@ class Isolation {
     if (part.verdict.outcome == Outcome::kDied) baseline_dies_ = part.verdict.reason;
     baseline_used_up_ = used_up(part.verdict);
     const bool told = judged || !how_.run;
-    if (told) add(std::move(part), *plan_.baseline, journal);
+    if (told) add(part, *plan_.baseline, journal);
     death_.reset();
   }
   void run_subject(const Subject& subject) {
     Journal own;
     Part part = part_of(&subject, subject, own);
     fault_if_used_up(part.verdict, subject);
-    add(std::move(part), subject, own);
+    add(part, subject, own);
   }
 
   // Where the baseline has memory enough for the case.
@@ -149,7 +149,7 @@ class Isolation {
     return hung ? attempt_limits(limits_) : limits_;
   }
 
-  void add(Part part, const Subject& subject, const Journal& journal) {
+  void add(const Part& part, const Subject& subject, const Journal& journal) {
     const std::size_t at = answer_.record.subjects.size();
     SubjectRecord& own = answer_.record.subjects.emplace_back();
     const CaseRecord& record = part.answer.record;
