@@ -40,7 +40,7 @@ struct Campaign {
 /// A subject that ends its process, or is silent for too long, gets that as its verdict. `seen`
 /// gets each case in order, those of a resumed file included; it may throw FileError. Throws
 /// FileError: the run file cannot be opened, or is another run's. It stays as it was. Requires this
-/// process has one thread, and an Interruptible lives.
+/// process has one thread, after catch_interruption.
 [[nodiscard]] Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
                                     const std::function<CasePlan(std::uint64_t)>& plan,
                                     const std::function<void(const CaseRecord&)>& seen = nullptr);

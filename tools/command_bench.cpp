@@ -217,7 +217,7 @@ int run_bench(const Contracts& contracts, const BenchArguments& arguments) {
     file = must(RunFile::open(
         arguments.output, header_of(arguments),
         arguments.overwrite ? RunFile::Existing::kReplaced : RunFile::Existing::kRefused));
-  const Interruptible interruptible;
+  catch_interruption();
   const double clock = clock_cost();
   Progress progress("rounds", benches.size() * arguments.rounds);
   std::vector<BenchRow> rows;

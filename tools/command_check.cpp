@@ -332,7 +332,7 @@ int run_check(const Contracts& contracts, CheckArguments& arguments, const CLI::
   check_files(arguments,
               {arguments.corpus.empty() ? std::string() : arguments.corpus + "/corpus.json"});
   check_corpus(arguments, app);
-  const Interruptible interruptible;
+  catch_interruption();
   const RandomCases cases(contracts, arguments, app);
   arguments.campaign.timings =
       arguments.report.timings || app.get_option("--timings")->count() == 0;

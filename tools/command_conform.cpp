@@ -196,7 +196,7 @@ class RecordedCases {
 };
 
 int run_conform(const Contracts& contracts, const ConformArguments& arguments) {
-  const Interruptible interruptible;
+  catch_interruption();
   // Of what can be read only once each worker would take a part.
   for (const std::string& log : arguments.logs) must(traces::keep_input(log));
   check_reports(arguments.report.json, arguments.report.junit, arguments.logs);

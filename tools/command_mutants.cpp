@@ -208,7 +208,7 @@ int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
   check_reports(arguments.json, arguments.junit, {});
   std::vector<MutantRecord> records;
   Progress progress("mutants", chosen.size());
-  const Interruptible interruptible;
+  catch_interruption();
   const auto answer = [&](std::uint64_t index) {
     return Message{Message::Kind::kAnswer, packed(hunted(contracts, chosen[index], arguments))};
   };

@@ -170,7 +170,7 @@ RunHeader header_of(const RunArguments& arguments, const replay::Replay& replay)
 
 int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::App& app) {
   check_files(arguments, {arguments.trace});
-  const Interruptible interruptible;
+  catch_interruption();
   arguments.campaign.timings = arguments.report.timings;
   const replay::Replay replay = replay_of(contracts, arguments);
   arguments.campaign.cases = replay.cases();

@@ -111,7 +111,7 @@ CasePlan plan_of(const Contracts& contracts, const ShrinkArguments& arguments,
 }
 
 int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {
-  const Interruptible interruptible;
+  catch_interruption();
   check_outputs({{"--output", arguments.output}, {"--json", arguments.json}}, {arguments.log});
   const Subject& subject = subject_named(contracts, arguments.subject);
   const traces::Case failing =

@@ -214,7 +214,7 @@ class Isolation {
     answer_ = lives ? std::get<CaseAnswer>(std::move(told)) : tell_here(false);
   }
 
-  // Nobody dies again.
+  // The death of the shared process does not repeat.
   void tell_first() {
     const Subject* subject = first_->killed ? nullptr : blamed(*first_, plan_);
     std::vector<SubjectRecord>& all = answer_.record.subjects;

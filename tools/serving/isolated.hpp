@@ -59,9 +59,10 @@ BOOST_DESCRIBE_STRUCT(CaseAnswer, (), (record, scripts, crashes, quirks))
 /// subject. `baseline_dies`: how the baseline dies by itself; empty: it does not.
 [[nodiscard]] Verdict verdict_of(const Death& death, const Subject& subject,
                                  const std::string& baseline_dies = {});
-/// Whom a death is told of that does not repeat: whoever started the thread that crashed, or was at
-/// work. In a process that several subjects share a fault may show in another one: those from
-/// outside this tree come first, the baseline last. Null: nobody of the plan.
+/// The subject that gets the verdict of a death that does not repeat: the one that started the
+/// crashed thread, or was at work. Subjects of a case share memory, so that a fault of one can show
+/// in another: a guest gets it before other subjects, the baseline last. Null: no subject of the
+/// plan.
 [[nodiscard]] const Subject* blamed(const Death& death, const CasePlan& plan);
 /// What is known of a case that ended even the process that isolated it.
 [[nodiscard]] CaseRecord lost_record(std::uint64_t index, const Death& death,
@@ -71,8 +72,8 @@ BOOST_DESCRIBE_STRUCT(CaseAnswer, (), (record, scripts, crashes, quirks))
 struct Isolating {
   std::uint64_t shrink_attempts = 0;
   Limits limits = {};
-  /// The death of the process that the subjects shared; null: there was none. Where it does not
-  /// repeat, it is told so.
+  /// The death of the process that the subjects shared; null: there was none. A death that does not
+  /// repeat is reported as such.
   const Death* first = nullptr;
   /// Runs the case for the subjects of that plan alone, or the baseline; null: run_case. Where
   /// there is one, a baseline that is no subject is not told.

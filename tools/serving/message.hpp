@@ -37,8 +37,8 @@ class Framing {
   [[nodiscard]] virtual Taken take(std::string& received, Message& message) const = 0;
 };
 
-/// Between a process and those that it forks: a word of the run that nobody else knows, the kind,
-/// the length, the text.
+/// Between a process and those that it forks: a random word of the run, the length, the kind, the
+/// text.
 class LengthFraming final : public Framing {
  public:
   static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30U;

@@ -304,7 +304,7 @@ bool interrupted() {
   return asked_to_end != 0;
 }
 
-Interruptible::Interruptible() {
+void catch_interruption() {
   struct sigaction action {};
   action.sa_handler = kvo_on_interruption;
   action.sa_flags = SA_RESETHAND;  // the second one ends at once
@@ -315,10 +315,6 @@ Interruptible::Interruptible() {
     if (number == SIGHUP && before.sa_handler == SIG_IGN) continue;  // nohup
     (void)sigaction(number, &action, nullptr);
   }
-}
-
-Interruptible::~Interruptible() {
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) (void)std::signal(number, SIG_DFL);
 }
 
 Message answered(const std::function<Message()>& make, Message::Kind no_memory) {

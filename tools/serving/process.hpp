@@ -117,20 +117,14 @@ class Process {
 /// Longest time between two looks at a process.
 inline constexpr std::chrono::milliseconds kBetweenLooks{50};
 
-/// The command is to end: SIGINT, SIGTERM or SIGHUP came while an Interruptible lived.
+/// The command is to end: SIGINT, SIGTERM or SIGHUP came after catch_interruption.
 struct Interrupted : std::exception {
   [[nodiscard]] const char* what() const noexcept override { return "interrupted"; }
 };
 [[nodiscard]] bool interrupted();
-
-/// While it lives, the first such signal ends the work in order, so that results are written.
-class Interruptible {
- public:
-  Interruptible();
-  ~Interruptible();
-  Interruptible(const Interruptible&) = delete;
-  Interruptible& operator=(const Interruptible&) = delete;
-};
+/// From now to the end of the process the first such signal ends the work in order: what was found
+/// is written, to the last byte of standard output.
+void catch_interruption();
 
 /// Ends what subjects have started and left behind.
 void end_strays();
