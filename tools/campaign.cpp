@@ -11,7 +11,6 @@
 
 #include "tools/console.hpp"
 #include "tools/progress.hpp"
-#include "tools/serving/backtrace.hpp"
 #include "tools/serving/isolated.hpp"
 #include "tools/serving/pool.hpp"
 #include "tools/usage.hpp"

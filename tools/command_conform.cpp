@@ -18,7 +18,6 @@
 #include "tools/progress.hpp"
 #include "tools/quantities.hpp"
 #include "tools/selection.hpp"
-#include "tools/serving/backtrace.hpp"
 #include "tools/serving/isolated.hpp"
 #include "tools/serving/pool.hpp"
 #include "tools/usage.hpp"

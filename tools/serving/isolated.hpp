@@ -55,6 +55,11 @@ BOOST_DESCRIBE_STRUCT(CaseAnswer, (), (record, scripts, crashes, quirks))
 /// Without scripts.
 [[nodiscard]] CaseAnswer answer_of(std::uint64_t index, const CaseResult& result);
 
+/// Puts the crashes of an answer into its record: a line a frame, "function at file:line",
+/// innermost first, up to the harness's call of the subject. The process that crashed was forked
+/// from this one, so that addresses are the same.
+void tell_crashes(CaseAnswer& answer);
+
 /// How a process that had `subject` and its baseline to run has come to its end, said of the
 /// subject. `baseline_dies`: how the baseline dies by itself; empty: it does not.
 [[nodiscard]] Verdict verdict_of(const Death& death, const Subject& subject,

@@ -20,7 +20,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/serving/serve.hpp"
 #include "tools/usage.hpp"
 
 namespace kvo::tools {

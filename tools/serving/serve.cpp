@@ -1,5 +1,4 @@
-#include "tools/serving/serve.hpp"
-
+// The other end of a Process: the life of what was forked.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -22,6 +21,7 @@
 #include "reference/contract/subject/probe.hpp"
 #include "tools/crash_guard.hpp"
 #include "tools/serving/journal.hpp"
+#include "tools/serving/process.hpp"
 #include "traces/io/kept_input.hpp"
 
 namespace kvo::tools {
