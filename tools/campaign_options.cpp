@@ -42,17 +42,12 @@ bool is_same_file(const std::string& one, const std::string& other) {
 
 }  // namespace
 
-void declare_all_workers(CLI::App& app, unsigned& jobs, Limits& limits) {
-  jobs = std::clamp(std::thread::hardware_concurrency(), 1U, kMostJobs);
-  declare_workers(app, jobs, limits);
-  app.get_option("--jobs")->default_str("one for each core");
-}
-
-void declare_workers(CLI::App& app, unsigned& jobs, Limits& limits) {
+void declare_workers(CLI::App& app, unsigned& jobs, Limits& limits, bool all) {
+  if (all) jobs = std::clamp(std::thread::hardware_concurrency(), 1U, kMostJobs);
   constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
   app.add_option("--jobs,-j", jobs, "worker processes; results do not depend on it")
       ->check(CLI::Range(1U, kMostJobs))
-      ->capture_default_str()
+      ->default_str(all ? "one for each core" : std::to_string(jobs))
       ->group(kRunningGroup);
   app.add_option_function<double>(
          "--operation-timeout",
@@ -97,8 +92,7 @@ void declare_campaign(CLI::App& app, CampaignArguments& arguments, bool all_work
       ->capture_default_str();
   declare_profile(app, arguments.profile);
   declare_schedules(app, arguments.schedules);
-  const auto declare = all_workers ? declare_all_workers : declare_workers;
-  declare(app, arguments.campaign.jobs, arguments.campaign.limits);
+  declare_workers(app, arguments.campaign.jobs, arguments.campaign.limits, all_workers);
   add_output(app, "--output,-o", arguments.campaign.output,
              "run file: JSON Lines, appended case by case");
   app.add_flag("--resume", arguments.campaign.resume, "go on with the run file of a killed run")

@@ -34,10 +34,9 @@ void declare_campaign(CLI::App& app, CampaignArguments& arguments, bool all_work
 inline constexpr const char* kExtentGroup = "How much";
 inline constexpr const char* kRunningGroup = "How it runs, and where results go";
 
-/// Declares --jobs and what a worker may use; `jobs` is the default.
-void declare_workers(CLI::App& app, unsigned& jobs, Limits& limits);
-/// The same with a worker for each core as the default.
-void declare_all_workers(CLI::App& app, unsigned& jobs, Limits& limits);
+/// Declares --jobs and what a process may use; the default is `jobs`, or with `all` one for each
+/// core.
+void declare_workers(CLI::App& app, unsigned& jobs, Limits& limits, bool all = false);
 
 /// The command that runs case `index` of a campaign alone: what was given of the options that
 /// decide what a case is, the seed, and the index.

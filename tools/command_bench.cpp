@@ -19,12 +19,12 @@
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
 #include "tools/not_negative.hpp"
+#include "tools/program_name.hpp"
 #include "tools/quantities.hpp"
 #include "tools/result_file.hpp"
 #include "tools/selection.hpp"
 #include "tools/serving/isolated.hpp"
 #include "tools/usage.hpp"
-#include "tools/version.hpp"
 
 namespace kvo::tools {
 namespace {

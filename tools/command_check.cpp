@@ -17,10 +17,10 @@
 #include "tools/corpus.hpp"
 #include "tools/exit_status.hpp"
 #include "tools/not_negative.hpp"
+#include "tools/program_name.hpp"
 #include "tools/quantities.hpp"
 #include "tools/selection.hpp"
 #include "tools/usage.hpp"
-#include "tools/version.hpp"
 
 namespace kvo::tools {
 namespace {

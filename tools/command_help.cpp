@@ -13,8 +13,8 @@
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
+#include "tools/program_name.hpp"
 #include "tools/usage.hpp"
-#include "tools/version.hpp"
 
 namespace kvo::tools {
 namespace {

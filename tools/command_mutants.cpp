@@ -279,7 +279,7 @@ Run declare_mutants(CLI::App& app, const Contracts& contracts) {
       ->capture_default_str()
       ->group(kExtentGroup);
   declare_profile(app, arguments->profile, "each that a mutant shows in");
-  declare_all_workers(app, arguments->jobs, arguments->limits);
+  declare_workers(app, arguments->jobs, arguments->limits, true);
   app.add_flag("--scripts", arguments->scripts, "print the shrunk scripts")->group(kRunningGroup);
   declare_reports(app, arguments->json, arguments->junit);
   return [&contracts, arguments] { return run_mutants(contracts, *arguments); };

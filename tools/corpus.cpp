@@ -15,8 +15,8 @@
 #include "reference/contract/describe/parse_json.hpp"
 #include "tools/campaign_options.hpp"
 #include "tools/console.hpp"
+#include "tools/program_name.hpp"
 #include "tools/usage.hpp"
-#include "tools/version.hpp"
 #include "traces/log/kvlog.hpp"
 
 namespace kvo::tools {

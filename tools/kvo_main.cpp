@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <new>
 #include <string>
@@ -189,7 +190,9 @@ int kvo::main(int argc, char** argv, std::vector<Subject> subjects,
   (void)std::signal(SIGPIPE, tools::kvo_on_closed_pipe);
   (void)std::signal(SIGXFSZ, SIG_IGN);  // a write behind the limit then fails, and says so
   tools::install_crash_guard();
-  if (argc > 0) tools::set_program_name(argv[0]);
+  if (argc > 0)
+    if (auto last = std::filesystem::path(argv[0]).filename().string(); !last.empty())
+      tools::program_name() = std::move(last);
   if (!tools::has_stack()) return tools::kExitUsage;
   tools::set_command_words(argc, argv);
   const int status = tools::guarded(argc, argv, std::move(subjects), std::move(contracts));

@@ -1,13 +1,18 @@
-// tools/program_name.hpp: what printed commands begin with.
+// tools/program_name.hpp: what printed commands begin with, and their version.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace kvo::tools {
 
-/// "kvoracle", or the name of a program of one's own that has its commands.
-[[nodiscard]] const std::string& program_name();
-/// The last part of a path. To be called once, before any thread is started.
-void set_program_name(const char* path);
+inline constexpr std::string_view kVersion = KVO_VERSION;  ///< set by the build
+
+/// "kvoracle", or the name of a program of one's own that has its commands: to be set before any
+/// thread is started.
+[[nodiscard]] inline std::string& program_name() {
+  static std::string name = "kvoracle";
+  return name;
+}
 
 }  // namespace kvo::tools

@@ -9,7 +9,6 @@
 
 #include "tools/json_file.hpp"
 #include "tools/program_name.hpp"
-#include "tools/version.hpp"
 
 namespace kvo::tools {
 namespace {

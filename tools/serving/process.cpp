@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <new>
+#include <random>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -16,7 +17,6 @@
 #include <signal.h>  // NOLINT: sigaction is POSIX
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,9 +50,8 @@ bool read_some(int file, std::string& into) {
 }
 
 std::uint64_t random_word() {
-  std::uint64_t word = 0;
-  if (getrandom(&word, sizeof word, 0) != sizeof word) system_fault("getrandom");
-  return word;
+  std::random_device device;
+  return std::uint64_t{device()} << 32U | device();
 }
 
 std::string signal_text(int number) {
@@ -149,16 +148,20 @@ Process::~Process() {
   (void)munmap(page_, sizeof(SharedPage));
 }
 
-void Process::ask(std::string_view request) {
-  last_beat_ = Clock::now();
-  const std::string bytes = framing_->framed({Message::Kind::kRequest, std::string(request)});
-  // A dead one shows when it is looked at.
+bool write_all(int file, const std::string& bytes) {
   for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t wrote = write(requests_, bytes.data() + done, bytes.size() - done);
+    const ssize_t wrote = write(file, bytes.data() + done, bytes.size() - done);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return;
+    if (wrote <= 0) return false;
     done += static_cast<std::size_t>(wrote);
   }
+  return true;
+}
+
+void Process::ask(std::string_view request) {
+  last_beat_ = Clock::now();
+  // A dead one shows when it is looked at.
+  (void)write_all(requests_, framing_->framed({Message::Kind::kRequest, std::string(request)}));
 }
 
 void Process::add_to(std::vector<pollfd>& entries) const {

@@ -114,6 +114,9 @@ class Process {
   std::optional<Death> death_;
 };
 
+/// False where the file takes no more.
+[[nodiscard]] bool write_all(int file, const std::string& bytes);
+
 /// Ends of pipes that a process has to itself.
 struct Pipes {
   int requests = -1;

@@ -141,16 +141,10 @@ std::uint64_t settled(std::uint64_t before) {
   return now;
 }
 
-void write_all(int file, const std::string& bytes) {
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t wrote = write(file, bytes.data() + done, bytes.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) {
-      shared_page->mute = true;
-      _exit(0);
-    }
-    done += static_cast<std::size_t>(wrote);
-  }
+void answer_with(int file, const std::string& bytes) {
+  if (write_all(file, bytes)) return;
+  shared_page->mute = true;
+  _exit(0);
 }
 
 }  // namespace
@@ -198,10 +192,10 @@ void serve(const Pipes& pipes, const Framing& framing, const Limits& limits, Sha
         condition(pipes.answers) != first)
       given.kind = Message::Kind::kLastAnswer;
     try {
-      write_all(pipes.answers, framing.framed(given));
+      answer_with(pipes.answers, framing.framed(given));
     } catch (const std::bad_alloc&) {
       free_reserve();
-      write_all(pipes.answers, framing.framed(given));
+      answer_with(pipes.answers, framing.framed(given));
     }
   }
 }
