@@ -36,7 +36,7 @@ constexpr std::string_view kScript = R"(# Made by `@NAME@ completion bash`.
     COMPREPLY=()
     compopt +o default 2>/dev/null
   fi
-  # Only what stands behind the last word break is replaced on the line, an @ with it.
+  # Bash replaces only the text after the last word break, which can be an @.
   cur=${line##*[[:space:]]}
   [[ $cur == --*=* ]] && cur=${cur#*=}
   head=${cur%"${cur##*["$COMP_WORDBREAKS"]}"}

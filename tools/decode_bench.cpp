@@ -202,7 +202,7 @@ void report_cold(benchmark::State& state, const tools::TimedInTurn& timed, std::
   state.counters["worst_memcpy_ns"] = *std::ranges::max_element(copies) * 1e9;
 }
 
-// Pages that nobody has touched, none of them huge.
+// Untouched pages, without huge ones.
 using FreshPages = std::unique_ptr<void, std::function<void(void*)>>;
 FreshPages fresh_pages(std::size_t bytes) {
   void* const begin =

@@ -83,7 +83,8 @@ TEST(Isolated, ABaselineThatDiesHasItsScriptToo) {
   ASSERT_TRUE(record.subjects[0].shrunk.has_value());
   EXPECT_THAT(record.subjects[0].shrunk->script,
               ElementsAre(R"({"op":"advance","args":{"cache":0}})"));
-  EXPECT_EQ(record.subjects[1].outcome, Outcome::kVacuous) << "nobody said what is right";
+  EXPECT_EQ(record.subjects[1].outcome, Outcome::kVacuous)
+      << "there is no baseline to compare with";
 }
 
 TEST(Isolated, ASubjectWithoutABaselineThatDiesHasItsScriptToo) {

@@ -77,7 +77,7 @@ void throw_in_thread() {
   std::thread([] { throw std::runtime_error("in a thread"); }).join();
 }
 
-// Nobody has called setjmp.
+// No call of setjmp came before.
 void jump_nowhere() {
   static std::jmp_buf nowhere;
   std::longjmp(nowhere, 1);  // NOLINT: on purpose
