@@ -191,7 +191,7 @@ void Bench::add(const std::string& subject, const Pass& first, const Pass& secon
   }
 }
 
-CaseRecord Bench::round(std::uint64_t index) {
+CaseResult Bench::round(std::uint64_t index) {
   const CasePlan plan = replay_.plan(0);
   std::vector<const Subject*> order{plan.baseline};
   for (const Subject* subject : plan.subjects)
@@ -202,14 +202,14 @@ CaseRecord Bench::round(std::uint64_t index) {
   std::vector<Pass> back(order.size());
   for (std::size_t i = order.size(); i-- > 0;) back[i] = pass(plan, *order[i]);
 
-  CaseRecord record{.index = index,
+  CaseResult record{.index = index,
                     .name = fmt::format("{}, round {}", load_.name(), index),
                     .kind = plan.kind->name(),
                     .law = "bench"};
   DurationsOf copies;
   for (std::size_t i = 0; i < order.size(); ++i) {
     add(order[i]->name(), there[i], back[i], there.front());
-    SubjectRecord& own = record.subjects.emplace_back();
+    SubjectResult& own = record.subjects.emplace_back();
     own.subject = order[i]->name();
     DurationsOf calls;
     for (const Pass* one : {&there[i], &back[i]})

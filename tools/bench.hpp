@@ -77,7 +77,7 @@ class Bench {
   /// behind this.
   [[nodiscard]] CaseResult verified();
   /// One round, as case `index` of a run file. Requires  verified() found no fault.
-  [[nodiscard]] CaseRecord round(std::uint64_t index);
+  [[nodiscard]] CaseResult round(std::uint64_t index);
   /// All rounds so far.
   [[nodiscard]] std::vector<BenchRow> rows() const;
 

@@ -21,15 +21,11 @@ namespace {
 // Asks for another process where memory is lacking: others may have used up that of this one.
 Message message_of(std::uint64_t index, const CasePlan& plan, std::uint64_t attempts,
                    bool isolated) {
-  const CaseResult result = run_case(plan, {.attempts = attempts, .without_memory = !isolated});
-  CaseAnswer answer = answer_of(index, result);
-  bool again = false;
-  for (std::size_t i = 0; i < result.subjects.size(); ++i) {
-    const SubjectResult& subject = result.subjects[i];
-    again = again || subject.verdict.lacks_memory();
-    if (subject.repro) answer.add(i, *subject.repro);
-  }
-  return {again ? Message::Kind::kAgain : Message::Kind::kAnswer, packed(answer)};
+  CaseResult result = run_case(plan, {.attempts = attempts, .without_memory = !isolated});
+  result.index = index;
+  const bool again = std::ranges::any_of(
+      result.subjects, [](const SubjectResult& one) { return one.verdict.lacks_memory(); });
+  return {again ? Message::Kind::kAgain : Message::Kind::kAnswer, packed(result)};
 }
 
 /// Puts what the processes answered into files and words.
@@ -49,12 +45,11 @@ class Taking {
   /// How many subjects are out.
   [[nodiscard]] std::uint64_t generation() const { return out_; }
   /// Counts who hangs in the record of the next case.
-  void count(CaseRecord& record) {
+  void count(CaseResult& record) {
     std::erase_if(record.subjects,
-                  [&](const SubjectRecord& subject) { return is_out(subject.subject); });
-    for (const SubjectRecord& subject : record.subjects)
-      if (subject.outcome == Outcome::kDied &&
-          subject.problem->find(": hung (") != std::string::npos)
+                  [&](const SubjectResult& subject) { return is_out(subject.subject); });
+    for (const SubjectResult& subject : record.subjects)
+      if (subject.verdict.outcome == Outcome::kDied && subject.verdict.reason.starts_with("hung ("))
         out_ += ++hangs_[subject.subject] == kMostHangs ? 1 : 0;
   }
   void print_who_is_out() const {
@@ -65,18 +60,17 @@ class Taking {
   }
 
   /// Throws FileError when a script cannot be written; `record` is whole all the same.
-  void take(std::uint64_t index, CaseAnswer answer, CaseRecord& record) const {
-    tell_crashes(answer);
-    record = std::move(answer.record);
-    std::optional<std::string> repeat;
-    for (SubjectRecord& subject : record.subjects) {
+  void take(CaseResult& record) const {
+    name_frames(record);
+    std::optional<CasePlan> plan;
+    for (SubjectResult& subject : record.subjects) {
       if (!options_.timings) subject.timings.clear();
-      if (!failed(subject.outcome)) continue;
-      if (!repeat) repeat = plan_(index).repeat;
-      if (!repeat->empty()) subject.repeat = repeat;
+      const auto log = std::exchange(subject.log, std::nullopt);
+      if (!subject.verdict.failed()) continue;
+      if (!plan) plan = plan_(record.index);
+      if (!plan->repeat.empty()) subject.repeat = plan->repeat;
+      if (log) write_script(file_name(record, subject, plan->setup.profile), *log, subject);
     }
-    for (const ScriptRecord& script : answer.scripts)
-      record.subjects.at(script.subject).repro = written(script);
   }
 
  private:
@@ -85,18 +79,28 @@ class Taking {
     const auto found = hangs_.find(subject);
     return found != hangs_.end() && found->second >= kMostHangs;
   }
-  [[nodiscard]] std::string written(const ScriptRecord& script) const {
+  void write_script(const std::string& name, const std::vector<std::string>& lines,
+                    SubjectResult& subject) const {
     namespace fs = std::filesystem;
+    constexpr std::size_t kMostWritten = std::size_t{256} << 20U;
+    std::size_t bytes = 0;
+    for (const std::string& line : lines) bytes += line.size() + 1;
+    if (bytes > kMostWritten) {
+      if (!subject.trace) subject.trace.emplace();
+      subject.trace->push_back(fmt::format(
+          "the script takes {} bytes, more than {}: it is not written", bytes, kMostWritten));
+      return;
+    }
     std::error_code failed;
     fs::create_directories(options_.repro_folder, failed);
     if (failed)
       throw FileError(
           fmt::format("{}: cannot make it: {}", options_.repro_folder, failed.message()));
-    std::string path = (fs::path(options_.repro_folder) / script.file).string();
+    std::string path = (fs::path(options_.repro_folder) / name).string();
     auto file = must(traces::OutputFile::open(path));
-    for (const std::string& line : script.lines) must(file.write(line + "\n"));
+    for (const std::string& line : lines) must(file.write(line + "\n"));
     must(file.commit());
-    return path;
+    subject.repro = std::move(path);
   }
 
   const CampaignOptions& options_;
@@ -109,7 +113,7 @@ class Taking {
 
 Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
                       const std::function<CasePlan(std::uint64_t)>& plan,
-                      const std::function<void(const CaseRecord&)>& seen) {
+                      const std::function<void(const CaseResult&)>& seen) {
   Campaign campaign;
   std::optional<RunFile> file;
   const auto existing = options.resume      ? RunFile::Existing::kResumed
@@ -117,13 +121,13 @@ Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
                                             : RunFile::Existing::kRefused;
   if (!options.output.empty()) file = must(RunFile::open(options.output, header, existing));
   Taking taking(options, plan);
-  const auto add = [&](CaseRecord& record) {
+  const auto add = [&](CaseResult& record) {
     taking.count(record);
     campaign.summary.add(record);
     if (seen) seen(record);
   };
   if (file)
-    for (CaseRecord record : file->earlier()) add(record);
+    for (CaseResult record : file->earlier()) add(record);
   const auto start = std::chrono::steady_clock::now();
   const auto in_time = [&] {
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
@@ -141,13 +145,13 @@ Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
         {.shrink_attempts = options.shrink_attempts, .limits = options.limits, .first = first}));
   };
   const auto lost = [&](std::uint64_t index, const Death& death) {
-    return packed(CaseAnswer{.record = lost_record(index, death, plan(index).subjects)});
+    return packed(lost_case(index, death, plan(index).subjects));
   };
-  const auto take = [&](std::uint64_t index, const std::string& text) {
-    CaseRecord record;
+  const auto take = [&](std::uint64_t /*index*/, const std::string& text) {
+    auto record = unpacked<CaseResult>(text);
     std::optional<FileError> fault;
     try {
-      taking.take(index, unpacked<CaseAnswer>(text), record);
+      taking.take(record);
     } catch (const FileError& error) {
       fault = error;
     }

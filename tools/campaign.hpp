@@ -43,6 +43,6 @@ struct Campaign {
 /// process has one thread, after catch_interruption.
 [[nodiscard]] Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
                                     const std::function<CasePlan(std::uint64_t)>& plan,
-                                    const std::function<void(const CaseRecord&)>& seen = nullptr);
+                                    const std::function<void(const CaseResult&)>& seen = nullptr);
 
 }  // namespace kvo::tools

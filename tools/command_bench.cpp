@@ -181,7 +181,7 @@ std::string fault_of(Bench& bench) {
 /// What a bench comes to.
 struct BenchResult {
   std::string fault = {};
-  std::vector<CaseRecord> rounds = {};
+  std::vector<CaseResult> rounds = {};
   std::vector<BenchRow> rows = {};
 };
 BOOST_DESCRIBE_STRUCT(BenchResult, (), (fault, rounds, rows))
@@ -232,7 +232,7 @@ int run_bench(const Contracts& contracts, const BenchArguments& arguments) {
       progress.clear();
       print_error(result.fault + ": its times say nothing, and are left out");
     }
-    for (const CaseRecord& round : result.rounds)
+    for (const CaseResult& round : result.rounds)
       if (file) must(file->append(round));
     rows.insert(rows.end(), result.rows.begin(), result.rows.end());
   }

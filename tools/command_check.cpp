@@ -69,6 +69,7 @@ class RandomCases {
     subjects.insert(subjects.end(), comparison.subjects.begin(), comparison.subjects.end());
     CasePlan planned = random_case(contracts_, law, subjects, arguments_.seed, index,
                                    arguments_.profile, scale_of(law, nth(index)));
+    planned.simpler_laws = apply;
     planned.schedules = arguments_.schedules;
     planned.repeat = repeat_command(app_, arguments_.seed, index);
     return planned;
@@ -264,7 +265,7 @@ class KeptCampaign {
     Campaign campaign;
     if (corpus_) campaign = replay(all);
     if (campaign.interrupted || !campaign.fault.empty()) return campaign;
-    const auto seen = [&](CaseRecord record) {
+    const auto seen = [&](CaseResult record) {
       const std::uint64_t index = first_ + record.index;
       if (corpus_) corpus_->found(record, index, cases_.nth(index));
       all.add(record);
@@ -294,7 +295,7 @@ class KeptCampaign {
     options.output.clear();
     Campaign campaign = run_campaign(
         {}, options, [&](std::uint64_t index) { return plans[index]; },
-        [&](CaseRecord record) {
+        [&](CaseResult record) {
           corpus_->replayed(record, arguments_.profile);
           all.add(record);
         });
@@ -349,7 +350,7 @@ int run_check(const Contracts& contracts, CheckArguments& arguments, const CLI::
   boost::json::object facts{{"seed", arguments.seed}};
   if (kept.corpus())
     facts["corpus"] = corpus_json(*kept.corpus(), kept.replayed(), kept.first(), kept.next());
-  int status = report(campaign.summary, arguments.report, std::move(facts));
+  int status = report(contracts, campaign.summary, arguments.report, std::move(facts));
   if (arguments.report.text()) {
     print_states(states, arguments.require_states);
     if (kept.corpus()) print_corpus(*kept.corpus(), arguments.corpus, kept.replayed(), kept.next());

@@ -56,13 +56,13 @@ struct QuirkSummary {
 };
 BOOST_DESCRIBE_STRUCT(QuirkSummary, (), (rule, quirk, cases, first))
 
-void count(const CaseAnswer& conformed, std::vector<QuirkSummary>& summaries) {
-  for (const QuirkRecord& seen : conformed.quirks) {
+void count(const CaseResult& conformed, std::vector<QuirkSummary>& summaries) {
+  for (const Attribution& seen : conformed.attributions) {
     auto known = std::ranges::find(summaries, seen.quirk, &QuirkSummary::quirk);
     if (known == summaries.end())
-      known = summaries.insert(summaries.end(), {seen.rule, seen.quirk, 0,
-                                                 fmt::format("{}, op {} {}", conformed.record.name,
-                                                             seen.op_index, seen.op)});
+      known = summaries.insert(
+          summaries.end(), {seen.rule, seen.quirk, 0,
+                            fmt::format("{}, op {} {}", conformed.name, seen.op_index, seen.op)});
     ++known->cases;
   }
 }
@@ -96,15 +96,15 @@ class RecordedCases {
 
   /// What a process answers of a case; no text behind the last one. Throws FileError.
   Message answer(std::uint64_t index) {
-    const auto result = conform(index, [this](const CacheKind& kind) { return subjects_of(kind); });
+    auto result = conform(index, [this](const CacheKind& kind) { return subjects_of(kind); });
     if (!result) return {Message::Kind::kAnswer, {}};
     const bool again = std::ranges::any_of(
         result->subjects, [](const SubjectResult& one) { return one.verdict.lacks_memory(); });
-    CaseAnswer answer = answer_of(index, *result);
-    answer.record.name = path() + ": " + result->name;
-    for (std::size_t i = 0; i < result->subjects.size(); ++i)
-      add_command(answer.record.subjects[i], result->name, result->subjects[i].schedule);
-    return {again ? Message::Kind::kAgain : Message::Kind::kAnswer, packed(answer)};
+    result->index = index;
+    for (SubjectResult& subject : result->subjects)
+      add_command(subject, result->name, subject.schedule);
+    result->name = path() + ": " + result->name;
+    return {again ? Message::Kind::kAgain : Message::Kind::kAnswer, packed(*result)};
   }
 
   /// The same, each subject in a process of its own. `first`: as of Isolating.
@@ -122,11 +122,11 @@ class RecordedCases {
       if (judged.empty()) judged.push_back(alone.baseline);
       return *conform(index, [&](const CacheKind&) { return judged; });
     };
-    CaseAnswer answer =
+    CaseResult result =
         run_case_isolated(index, plan, {.limits = arguments_.limits, .first = first, .run = run});
-    for (SubjectRecord& subject : answer.record.subjects) add_command(subject, header->name);
+    for (SubjectResult& subject : result.subjects) add_command(subject, header->name);
     begun_ = false;
-    return packed(answer);
+    return packed(result);
   }
 
  private:
@@ -148,10 +148,10 @@ class RecordedCases {
   }
 
   // The whole log is known: what helps is less of it.
-  void add_command(SubjectRecord& subject, const std::string& name,
+  void add_command(SubjectResult& subject, const std::string& name,
                    std::optional<std::uint64_t> schedule = std::nullopt) const {
     constexpr std::size_t kMostTyped = 500;  // a longer name is not typed
-    if (!failed(subject.outcome) || name.size() > kMostTyped) return;
+    if (!subject.verdict.failed() || name.size() > kMostTyped) return;
     subject.repeat =
         fmt::format("{} shrink {} --case {} --subject {}{}{}{}", program_name(), shell_word(path()),
                     shell_word(name), shell_word(subject.subject),
@@ -204,13 +204,13 @@ int run_conform(const Contracts& contracts, const ConformArguments& arguments) {
   std::vector<QuirkSummary> quirks;
   Progress progress("cases");
   const auto lost = [&](std::uint64_t index, const Death& death) {
-    return packed(CaseAnswer{.record = lost_record(index, death, contracts.subjects())});
+    return packed(lost_case(index, death, contracts.subjects()));
   };
   const auto take = [&](std::uint64_t /*index*/, const std::string& text) {
     if (text.empty()) return false;
-    auto conformed = unpacked<CaseAnswer>(text);
-    tell_crashes(conformed);
-    summary.add(conformed.record);
+    auto conformed = unpacked<CaseResult>(text);
+    name_frames(conformed);
+    summary.add(conformed);
     count(conformed, quirks);
     progress.advance();
     return true;
@@ -235,7 +235,7 @@ int run_conform(const Contracts& contracts, const ConformArguments& arguments) {
   ReportOptions options_of_report = arguments.report;
   options_of_report.result = "conform";
   options_of_report.profile = arguments.profile.value_or(Profile::kOriginal);
-  const int status = report(summary, options_of_report, std::move(facts));
+  const int status = report(contracts, summary, options_of_report, std::move(facts));
   campaign.summary = std::move(summary);
   campaign.interrupted = interrupted();
   return end_of_campaign(campaign, "", status);

@@ -14,6 +14,7 @@
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
+#include "tools/failure_text.hpp"
 #include "tools/json_file.hpp"
 #include "tools/junit.hpp"
 #include "tools/not_negative.hpp"
@@ -62,7 +63,7 @@ struct MutantRecord {
   /// As it showed before the script was made smaller; absent where that is alike.
   std::optional<std::string> before = std::nullopt;
   std::vector<std::string> inside = {};  ///< where a cache inside of the mutant goes wrong
-  std::optional<std::string> schedule = std::nullopt;  ///< as of ShrunkRecord
+  std::optional<std::string> schedule = std::nullopt;  ///< as of Shrunk
   std::vector<std::string> script = {};
 };
 BOOST_DESCRIBE_STRUCT(MutantRecord, (),
@@ -76,6 +77,18 @@ MutantRecord record_of(const Prey& prey) {
           .origin = prey.mutant->origin};
 }
 
+// Requires  a shrunk script.
+void add_kill(const SubjectResult& result, MutantRecord& record) {
+  const Shrunk& shrunk = *result.shrunk;
+  record.law = shrunk.law;
+  record.shrunk_operations = shrunk.operations;
+  record.difference = shrunk.verdict.text();
+  if (result.verdict.symptom() != shrunk.verdict.symptom()) record.before = result.verdict.text();
+  record.inside = shrunk.inside;
+  record.schedule = shrunk.schedule;
+  record.script = script_text(shrunk);
+}
+
 MutantRecord hunted(const Contracts& contracts, const Prey& prey,
                     const MutantsArguments& arguments) {
   MutantRecord record = record_of(prey);
@@ -85,15 +98,7 @@ MutantRecord hunted(const Contracts& contracts, const Prey& prey,
   record.operations = done.operations;
   const auto& kill = done.kill;
   if (!kill) return record;
-  record.law = std::string(kill->law);
-  record.shrunk_operations = kill->repro.script.steps.size();
-  record.difference = kill->repro.verdict.text();
-  if (kill->repro.before.symptom() != kill->repro.verdict.symptom())
-    record.before = kill->repro.before.text();
-  record.inside = kill->repro.inside;
-  record.schedule = schedule_text(kill->repro.script.header);
-  for (const traces::Step& step : kill->repro.script.steps)
-    record.script.push_back(op_text(step.op));
+  add_kill(kill->result, record);
   return record;
 }
 
@@ -104,16 +109,11 @@ MutantRecord hunted_isolated(const Contracts& contracts, const Prey& prey,
   while (!record.law && record.cases < arguments.cases) {
     const CasePlan plan =
         hunted_case(contracts, prey.mutant->subject, arguments.seed, record.cases, prey.profile);
-    const CaseAnswer answer = run_case_isolated(
+    const CaseResult result = run_case_isolated(
         record.cases++, plan, {.shrink_attempts = 20'000, .limits = arguments.limits});
-    record.operations += answer.record.operations;
-    const SubjectRecord& judged = answer.record.subjects.back();
-    if (!failed(judged.outcome) || !judged.shrunk) continue;
-    record.law = std::string(plan.law->name());
-    record.shrunk_operations = judged.shrunk->operations;
-    record.difference = judged.shrunk->problem;
-    record.schedule = judged.shrunk->schedule;
-    record.script = judged.shrunk->script;
+    record.operations += result.operations;
+    const SubjectResult& judged = result.subjects.back();
+    if (judged.verdict.failed() && judged.shrunk) add_kill(judged, record);
   }
   return record;
 }

@@ -195,8 +195,9 @@ int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::Ap
         fmt::format("{}: {} requests, {}\n\n",
                     printable(arguments.trace.empty() ? "embedded sample" : trace_name(arguments)),
                     count_text(replay.requests().size()), scales_text(replay)));
-  return end_of_campaign(campaign, arguments.campaign.output,
-                         report(campaign.summary, arguments.report, provenance(arguments, replay)));
+  return end_of_campaign(
+      campaign, arguments.campaign.output,
+      report(contracts, campaign.summary, arguments.report, provenance(arguments, replay)));
 }
 
 const std::map<std::string, replay::ElementType>& element_types() {

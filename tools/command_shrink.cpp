@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "properties/campaign/conform.hpp"
-#include "properties/runner/run_case.hpp"
+#include "properties/runner/shrunk.hpp"
 #include "tools/campaign_options.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
@@ -45,29 +45,29 @@ const Subject& subject_named(const Contracts& contracts, const std::string& name
 }
 
 /// A shrunk log, as it is printed.
-struct Shrunk {
+struct ShrunkLog {
   std::vector<std::string> lines;
   std::uint64_t operations = 0;
   std::string difference;
 };
-BOOST_DESCRIBE_STRUCT(Shrunk, (), (lines, operations, difference))
+BOOST_DESCRIBE_STRUCT(ShrunkLog, (), (lines, operations, difference))
 
-Shrunk shrink_with(const ShrinkOptions& options, const CasePlan& plan, const Subject& subject,
-                   const Script& script) {
-  const Repro repro = shrink_case(plan, subject, script, options);
-  return {.lines = traces::lines_of(repro.script),
-          .operations = repro.script.steps.size(),
-          .difference = repro.verdict.text()};
+ShrunkLog shrink_with(const ShrinkOptions& options, const CasePlan& plan, const Subject& subject,
+                      const Script& script) {
+  const Smaller smaller = smaller_case(plan, subject, script, options);
+  return {.lines = traces::lines_of(log_of(smaller, subject)),
+          .operations = smaller.script.size(),
+          .difference = smaller.verdict.text()};
 }
 
 // One process for all attempts; one an attempt where the subject ends it.
-Shrunk shrink(const ShrinkArguments& arguments, const CasePlan& plan, const Subject& subject,
-              const Script& script, bool died) {
+ShrunkLog shrink(const ShrinkArguments& arguments, const CasePlan& plan, const Subject& subject,
+                 const Script& script, bool died) {
   if (!died) {
-    const auto shrunk = in_process<Shrunk>(arguments.limits, [&] {
+    const auto shrunk = in_process<ShrunkLog>(arguments.limits, [&] {
       return shrink_with({.attempts = arguments.attempts}, plan, subject, script);
     });
-    if (const auto* whole = std::get_if<Shrunk>(&shrunk)) return *whole;
+    if (const auto* whole = std::get_if<ShrunkLog>(&shrunk)) return *whole;
   }
   const auto judge = [&](const CasePlan& tried, const Subject& judged, const Script& candidate) {
     return run_script_isolated(tried, judged, candidate, arguments.limits);
@@ -76,16 +76,17 @@ Shrunk shrink(const ShrinkArguments& arguments, const CasePlan& plan, const Subj
 }
 
 // A difference from what was recorded where subject and reference agree; nothing if there is none.
-std::optional<Shrunk> shrink_as_recorded(const ShrinkArguments& arguments, const Subject& subject,
-                                         const traces::Case& recorded, const Setup& setup) {
-  const auto excerpt = in_process<Shrunk>(arguments.limits, [&]() -> Shrunk {
+std::optional<ShrunkLog> shrink_as_recorded(const ShrinkArguments& arguments,
+                                            const Subject& subject, const traces::Case& recorded,
+                                            const Setup& setup) {
+  const auto excerpt = in_process<ShrunkLog>(arguments.limits, [&]() -> ShrunkLog {
     const traces::Case smaller = shrink_recorded(recorded, subject, setup);
     const Verdict verdict = run_recorded(smaller, subject, setup);
     return {.lines = traces::lines_of(smaller),
             .operations = smaller.steps.size(),
             .difference = verdict.failed() ? verdict.text() : ""};
   });
-  const auto* shrunk = std::get_if<Shrunk>(&excerpt);
+  const auto* shrunk = std::get_if<ShrunkLog>(&excerpt);
   if (shrunk == nullptr || shrunk->difference.empty()) return std::nullopt;
   return *shrunk;
 }
@@ -128,7 +129,7 @@ int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {
     throw UsageError(fmt::format("{} does not support case {}: {}", subject.name(),
                                  traces::excerpt(plan.name), verdict.text()));
   const bool died = verdict.outcome == Outcome::kDied;
-  std::optional<Shrunk> shrunk;
+  std::optional<ShrunkLog> shrunk;
   if (verdict.failed())
     shrunk = shrink(arguments, plan, subject, script, died);
   else if (arguments.law_name.empty())

@@ -208,7 +208,7 @@ std::uint64_t Corpus::next_case(const CorpusCampaign& campaign) const {
   return 0;
 }
 
-void Corpus::replayed(CaseRecord& record, Profile profile) {
+void Corpus::replayed(CaseResult& record, Profile profile) {
   for (const std::string& label : record.labels) reached_.emplace(record.kind, label);
   // The case may go another way than it did when it was kept.
   for (CorpusCase& one : state_.cases)
@@ -216,8 +216,8 @@ void Corpus::replayed(CaseRecord& record, Profile profile) {
         one.kind == record.kind && one.law == record.law && one.profile == profile &&
         !record.labels.empty())
       one.labels = record.labels;
-  for (SubjectRecord& subject : record.subjects)
-    if (failed(subject.outcome)) keep_failure(record, subject, false);
+  for (SubjectResult& subject : record.subjects)
+    if (subject.verdict.failed()) keep_failure(record, subject, false);
 }
 
 void Corpus::begin(const CorpusCampaign& campaign) {
@@ -229,10 +229,10 @@ double Corpus::seconds() const {
   return std::chrono::duration<double>(Clock::now() - begin_).count();
 }
 
-void Corpus::found(CaseRecord& record, std::uint64_t index, std::uint64_t nth) {
+void Corpus::found(CaseResult& record, std::uint64_t index, std::uint64_t nth) {
   keep_case(record, index, nth);
-  for (SubjectRecord& subject : record.subjects)
-    if (failed(subject.outcome)) keep_failure(record, subject, true);
+  for (SubjectResult& subject : record.subjects)
+    if (subject.verdict.failed()) keep_failure(record, subject, true);
   const auto known = std::ranges::find_if(
       state_.campaigns, [&](const CorpusCampaign& one) { return one.same_cases(campaign_); });
   CorpusCampaign& own =
@@ -241,7 +241,7 @@ void Corpus::found(CaseRecord& record, std::uint64_t index, std::uint64_t nth) {
   if (Clock::now() - saved_ >= kBetweenSaves) save();
 }
 
-void Corpus::keep_case(const CaseRecord& record, std::uint64_t index, std::uint64_t nth) {
+void Corpus::keep_case(const CaseResult& record, std::uint64_t index, std::uint64_t nth) {
   bool more = false;
   for (const std::string& label : record.labels) {
     if (!reached_.emplace(record.kind, label).second) continue;
@@ -253,24 +253,25 @@ void Corpus::keep_case(const CaseRecord& record, std::uint64_t index, std::uint6
         {record.kind, record.law, campaign_.profile, campaign_.seed, index, nth, record.labels});
 }
 
-void Corpus::keep_failure(const CaseRecord& record, SubjectRecord& subject, bool is_new) {
-  const bool first = failures_.emplace(subject.subject, subject.alike).second;
+void Corpus::keep_failure(const CaseResult& record, SubjectResult& subject, bool is_new) {
+  const std::string group = subject.group(record.law);
+  const bool first = failures_.emplace(subject.subject, group).second;
   if (first && is_new)
-    finds_.push_back({seconds(), false,
-                      fmt::format("{} in case {}: {}", subject.subject, record.name,
-                                  subject.problem.value_or(subject.alike))});
+    finds_.push_back(
+        {seconds(), false,
+         fmt::format("{} in case {}: {}", subject.subject, record.name, subject.verdict.text())});
   if (!subject.repro) return;
   const std::string file = fs::path(*subject.repro).filename().string();
   const auto known = std::ranges::find(state_.scripts, file, &CorpusScript::file);
   const auto shows = [&](const CorpusScript& script) {
     return script.subject == subject.subject &&
-           std::ranges::find(script.alike, subject.alike) != script.alike.end();
+           std::ranges::find(script.alike, group) != script.alike.end();
   };
   const auto other = std::ranges::find_if(state_.scripts, shows);
   if (known != state_.scripts.end()) {
-    if (!shows(*known)) known->alike.push_back(subject.alike);
+    if (!shows(*known)) known->alike.push_back(group);
   } else if (other == state_.scripts.end()) {
-    state_.scripts.push_back({file, subject.subject, {subject.alike}});
+    state_.scripts.push_back({file, subject.subject, {group}});
   } else if (!files_.contains(file)) {
     std::error_code none;
     fs::remove(*subject.repro, none);

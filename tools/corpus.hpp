@@ -27,7 +27,7 @@ namespace kvo::tools {
 struct CorpusScript {
   std::string file;  ///< its name in the folder
   std::string subject;
-  std::vector<std::string> alike;  ///< what it showed: SubjectRecord::alike
+  std::vector<std::string> alike;  ///< what it showed: SubjectResult::group
 };
 BOOST_DESCRIBE_STRUCT(CorpusScript, (), (file, subject, alike))
 
@@ -92,12 +92,12 @@ class Corpus {
 
   /// Takes note of a replayed case: what it shows is known. A failure that another script shows
   /// then names that one, and its own is removed.
-  void replayed(CaseRecord& record, Profile profile);
+  void replayed(CaseResult& record, Profile profile);
   /// The campaign begins: time is counted from here.
   void begin(const CorpusCampaign& campaign);
   /// Takes note of its next case, drawn with that index and number (CorpusCase), in the same way.
   /// Now and then the folder is brought up to date. Throws FileError.
-  void found(CaseRecord& record, std::uint64_t index, std::uint64_t nth);
+  void found(CaseResult& record, std::uint64_t index, std::uint64_t nth);
   /// Leaves cases out that reach nothing more than others do, and brings the folder up to date.
   /// Throws FileError.
   void save();
@@ -116,8 +116,8 @@ class Corpus {
   void check_entries();
   void read_state();
   void read_scripts(const Contracts& contracts);
-  void keep_failure(const CaseRecord& record, SubjectRecord& subject, bool is_new);
-  void keep_case(const CaseRecord& record, std::uint64_t index, std::uint64_t nth);
+  void keep_failure(const CaseResult& record, SubjectResult& subject, bool is_new);
+  void keep_case(const CaseResult& record, std::uint64_t index, std::uint64_t nth);
   void thin_cases();
 
   const Contracts& contracts_;

@@ -29,9 +29,9 @@ struct Reached {
 
 Reached reached_in(const RunRecord& run) {
   Reached reached;
-  for (const CaseRecord& record : run.cases) {
+  for (const CaseResult& record : run.cases) {
     for (const std::string& label : record.labels) reached.states.insert({record.kind, label});
-    for (const SubjectRecord& subject : record.subjects) {
+    for (const SubjectResult& subject : record.subjects) {
       if (!reached.operations.contains(subject.subject))
         reached.subjects.push_back(subject.subject);
       reached.operations[subject.subject] += record.operations;
@@ -74,26 +74,28 @@ void look_at_reach(const Reached& before, const Reached& now, const GateTerms& t
 // Whose case failed how. Where the cases of two runs differ, which one it was says nothing.
 using Failure = std::tuple<std::string, std::uint64_t, std::string>;
 
-Failure failure_of(const CaseRecord& record, const SubjectRecord& subject, bool by_case) {
-  return {subject.subject, by_case ? record.index : 0, subject.alike};
+Failure failure_of(const CaseResult& record, const SubjectResult& subject, bool by_case) {
+  return {subject.subject, by_case ? record.index : 0,
+          record.law + " " + subject.verdict.symptom()};
 }
 
 void look_at_failures(const RunRecord& baseline, const RunRecord& current, GateResult& result) {
   const bool by_case = same_cases(baseline.header, current.header);
   std::set<Failure> known;
-  for (const CaseRecord& record : baseline.cases)
-    for (const SubjectRecord& subject : record.subjects)
-      if (failed(subject.outcome)) known.insert(failure_of(record, subject, by_case));
+  for (const CaseResult& record : baseline.cases)
+    for (const SubjectResult& subject : record.subjects)
+      if (subject.verdict.failed()) known.insert(failure_of(record, subject, by_case));
   std::map<Pair, std::size_t> told;  // subject and way to fail -> its finding
   std::vector<std::uint64_t> cases;
-  for (const CaseRecord& record : current.cases)
-    for (const SubjectRecord& subject : record.subjects) {
-      if (!failed(subject.outcome)) continue;
+  for (const CaseResult& record : current.cases)
+    for (const SubjectResult& subject : record.subjects) {
+      if (!subject.verdict.failed()) continue;
       if (known.contains(failure_of(record, subject, by_case))) {
         ++result.known_failures;
         continue;
       }
-      const auto [one, fresh] = told.try_emplace({subject.subject, subject.alike}, cases.size());
+      const auto [one, fresh] =
+          told.try_emplace({subject.subject, subject.group(record.law)}, cases.size());
       if (!fresh) {
         ++cases[one->second];
         continue;
@@ -101,7 +103,7 @@ void look_at_failures(const RunRecord& baseline, const RunRecord& current, GateR
       cases.push_back(1);
       result.findings.push_back(
           {Regression::kFailure, subject.subject,
-           fmt::format("fails in case {}: {}", record.name, subject.problem.value_or(""))});
+           fmt::format("fails in case {}: {}", record.name, subject.verdict.text())});
     }
   for (std::size_t i = 0; i < cases.size(); ++i)
     if (cases[i] > 1)
@@ -126,9 +128,10 @@ Times& times_of(TimesOf& all, const std::string& subject, const std::string& op)
   return known != all.end() ? known->second : all.emplace_back(Pair{subject, op}, Times{}).second;
 }
 
-const SubjectRecord* agreeing(const CaseRecord& record, const std::string& name) {
-  const auto found = std::ranges::find(record.subjects, name, &SubjectRecord::subject);
-  return found != record.subjects.end() && found->outcome == Outcome::kAgrees ? &*found : nullptr;
+const SubjectResult* agreeing(const CaseResult& record, const std::string& name) {
+  const auto found = std::ranges::find(record.subjects, name, &SubjectResult::subject);
+  return found != record.subjects.end() && found->verdict.outcome == Outcome::kAgrees ? &*found
+                                                                                      : nullptr;
 }
 
 // What a call of an operation takes, of all of them for the empty name, and how long all calls
@@ -138,7 +141,7 @@ struct Spent {
   double calls = 0;
 };
 
-Spent spent_in(const SubjectRecord& subject, const std::string& op) {
+Spent spent_in(const SubjectResult& subject, const std::string& op) {
   Spent spent;
   for (const TimingRecord& timing : subject.timings) {
     if (!op.empty() && timing.op != op) continue;
@@ -157,10 +160,10 @@ bool is_too_short(const Spent& spent) {
 
 // The logarithm of a subject's time over the reference's, in one case; nothing without both, and
 // where one is too short to tell.
-std::optional<double> ratio_in(const CaseRecord& record, const std::string& subject,
+std::optional<double> ratio_in(const CaseResult& record, const std::string& subject,
                                const std::string& op) {
-  const SubjectRecord* one = agreeing(record, subject);
-  const SubjectRecord* reference = agreeing(record, reference_name(subject));
+  const SubjectResult* one = agreeing(record, subject);
+  const SubjectResult* reference = agreeing(record, reference_name(subject));
   if (one == nullptr || reference == nullptr) return std::nullopt;
   const Spent own = spent_in(*one, op);
   const Spent other = spent_in(*reference, op);
@@ -168,16 +171,16 @@ std::optional<double> ratio_in(const CaseRecord& record, const std::string& subj
   return std::log(own.nanoseconds / other.nanoseconds);
 }
 
-bool are_one_case(const CaseRecord& one, const CaseRecord& other) {
+bool are_one_case(const CaseResult& one, const CaseResult& other) {
   return one.name == other.name && one.kind == other.kind && one.law == other.law &&
          one.operations == other.operations;
 }
 
-void add_case(const CaseRecord& before, const CaseRecord& now, const CaseRecord* again,
+void add_case(const CaseResult& before, const CaseResult& now, const CaseResult* again,
               TimesOf& all) {
   if (!are_one_case(before, now)) return;
   if (again != nullptr && !are_one_case(before, *again)) again = nullptr;
-  for (const SubjectRecord& subject : now.subjects) {
+  for (const SubjectResult& subject : now.subjects) {
     const std::string& name = subject.subject;
     if (name == reference_name(name) || name.ends_with("@" + std::string(kLimitVariant))) continue;
     std::vector<std::string> ops{""};

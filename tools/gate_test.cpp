@@ -22,8 +22,8 @@ using testing::Not;
 constexpr std::uint64_t kCases = 40;
 constexpr std::size_t kOwn = 1;  // the subject beside its reference
 
-SubjectRecord timed(const std::string& subject, std::uint64_t nanoseconds) {
-  SubjectRecord record{.subject = subject};
+SubjectResult timed(const std::string& subject, std::uint64_t nanoseconds) {
+  SubjectResult record{.subject = subject};
   record.timings = {{"append", nanoseconds, 0, {}}, {"read", 1'000, 0, {}}};
   record.evidence.compared = 5;
   return record;
@@ -51,10 +51,11 @@ RunRecord a_run() {
   return run;
 }
 
-void fail(SubjectRecord& subject, const std::string& op) {
-  subject.outcome = Outcome::kMismatch;
-  subject.problem = "op 3 " + op + ": want 1, got 2";
-  subject.alike = "agrees mismatch " + op;
+void fail(SubjectResult& subject, const std::string& op) {
+  subject.verdict = {.outcome = Outcome::kMismatch,
+                     .op_index = 3,
+                     .op = op,
+                     .difference = {.place = "n", .want = "1", .got = "2"}};
 }
 
 GateResult gated(const RunRecord& baseline, const RunRecord& current) {
@@ -85,7 +86,7 @@ TEST(Gate, AFailureThatWasNotThereIsWorse) {
   fail(current.cases[5].subjects[kOwn], "read");
   EXPECT_THAT(gated(a_run(), current).findings,
               testing::IsSupersetOf({is(Regression::kFailure, "a.b@own",
-                                        "case 4: op 3 append: want 1, got 2 (and "
+                                        "case 4: op 3 append: n: want 1, got 2 (and "
                                         "alike in 1 more)"),
                                      is(Regression::kFailure, "a.b@own", "case 5: op 3 read")}));
 }
@@ -108,7 +109,7 @@ TEST(Gate, AFailureThatWasThereIsKnown) {
 
 TEST(Gate, WhoTakesNoPartIsMissed) {
   RunRecord current = a_run();
-  for (CaseRecord& record : current.cases) record.subjects.pop_back();
+  for (CaseResult& record : current.cases) record.subjects.pop_back();
   EXPECT_THAT(gated(a_run(), current).findings,
               ElementsAre(is(Regression::kSubjectGone, "a.b@own", "it had 400 operations")));
 }
@@ -117,7 +118,7 @@ TEST(Gate, LessThatWasReachedIsWorse) {
   RunRecord current = a_run();
   current.cases.pop_back();
   current.cases[3].labels.clear();
-  current.cases[7].subjects[kOwn].outcome = Outcome::kOutOfMemory;
+  current.cases[7].subjects[kOwn].verdict.outcome = Outcome::kOutOfMemory;
   EXPECT_THAT(gated(a_run(), current).findings,
               testing::UnorderedElementsAre(
                   is(Regression::kStateLost, "a.b", "never reached: rare"),
@@ -131,7 +132,7 @@ TEST(Gate, LessThatWasReachedIsWorse) {
 
 TEST(Gate, TwiceTheTimeNamesSubjectOperationAndFactor) {
   RunRecord current = a_run();
-  for (CaseRecord& record : current.cases) record.subjects[kOwn].timings[0].total_nanoseconds *= 2;
+  for (CaseResult& record : current.cases) record.subjects[kOwn].timings[0].total_nanoseconds *= 2;
   const GateResult result = gated(a_run(), current);
   EXPECT_THAT(result.findings,
               Contains(is(Regression::kSlower, "a.b@own", "append takes 2.00x the time of the")));
@@ -144,8 +145,8 @@ TEST(Gate, TwiceTheTimeNamesSubjectOperationAndFactor) {
 // A slower machine is slower for the reference, too.
 TEST(Gate, AnotherMachineIsNoRegression) {
   RunRecord current = a_run();
-  for (CaseRecord& record : current.cases)
-    for (SubjectRecord& subject : record.subjects)
+  for (CaseResult& record : current.cases)
+    for (SubjectResult& subject : record.subjects)
       for (TimingRecord& timing : subject.timings) timing.total_nanoseconds *= 3;
   EXPECT_THAT(gated(a_run(), current).findings, IsEmpty());
 }
@@ -170,7 +171,7 @@ TEST(Gate, TooFewCasesSayNothingOfTimes) {
   RunRecord baseline = a_run();
   baseline.cases.resize(5);
   RunRecord current = baseline;
-  for (CaseRecord& record : current.cases) record.subjects[kOwn].timings[0].total_nanoseconds *= 4;
+  for (CaseResult& record : current.cases) record.subjects[kOwn].timings[0].total_nanoseconds *= 4;
   const GateResult result = gated(baseline, current);
   EXPECT_THAT(result.findings, IsEmpty());
   EXPECT_EQ(result.timings[1].probability, std::nullopt);
@@ -180,12 +181,12 @@ TEST(Gate, TooFewCasesSayNothingOfTimes) {
 // Of a call of some nanoseconds a good part is the reading of the clock.
 TEST(Gate, CallsThatAreTooShortAreNotCompared) {
   RunRecord baseline = a_run();
-  for (CaseRecord& record : baseline.cases)
-    for (SubjectRecord& subject : record.subjects)
+  for (CaseResult& record : baseline.cases)
+    for (SubjectResult& subject : record.subjects)
       for (TimingRecord& timing : subject.timings)
         timing.histogram = {{.bucket = 100, .count = timing.total_nanoseconds / 150}};
   RunRecord current = baseline;
-  for (CaseRecord& record : current.cases) record.subjects[kOwn].timings[0].total_nanoseconds *= 4;
+  for (CaseResult& record : current.cases) record.subjects[kOwn].timings[0].total_nanoseconds *= 4;
   const GateResult result = gated(baseline, current);
   EXPECT_THAT(result.timings, IsEmpty());
   EXPECT_THAT(result.findings, IsEmpty());
@@ -202,7 +203,7 @@ TEST(Gate, TimesOfOtherCasesAreNotCompared) {
 // Wrong answers may be fast, or slow.
 TEST(Gate, TimesOfAFailedCaseDoNotCount) {
   RunRecord current = a_run();
-  for (CaseRecord& record : current.cases) fail(record.subjects[kOwn], "append");
+  for (CaseResult& record : current.cases) fail(record.subjects[kOwn], "append");
   EXPECT_THAT(gated(a_run(), current).timings, IsEmpty());
 }
 

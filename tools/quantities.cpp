@@ -42,6 +42,10 @@ std::string count_text(std::uint64_t count) {
   return digits;
 }
 
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count_text(count), noun, count == 1 ? "" : "s");
+}
+
 std::string duration_text(double nanoseconds) {
   if (!std::isfinite(nanoseconds)) return "-";
   const double seconds = nanoseconds / kNanosecondsPerSecond;

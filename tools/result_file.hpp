@@ -11,7 +11,7 @@ namespace kvo::tools {
 
 /// The version of results and run files, which docs/schema/kvoracle.schema.json describes. Any
 /// member that comes, goes or changes its meaning raises it.
-inline constexpr std::int64_t kFormatVersion = 1;
+inline constexpr std::int64_t kFormatVersion = 2;
 
 /// The words of the command line, for results. To be called once, before any thread is started.
 void set_command_words(int argc, const char* const* argv);

@@ -26,6 +26,7 @@ using traces::error_at;
 using traces::TraceError;
 using traces::TraceResult;
 
+constexpr std::int64_t kFirstVersion = 1;
 constexpr std::string_view kNoJson = "is not JSON";
 
 TraceError system_error(const std::string& path) {
@@ -33,8 +34,8 @@ TraceError system_error(const std::string& path) {
 }
 
 // A histogram that Durations could not have given; nothing if there is none.
-std::optional<std::uint64_t> wrong_bucket(const CaseRecord& record) {
-  for (const SubjectRecord& subject : record.subjects)
+std::optional<std::uint64_t> wrong_bucket(const CaseResult& record) {
+  for (const SubjectResult& subject : record.subjects)
     for (const TimingRecord& timing : subject.timings)
       for (const auto& [bucket, count] : timing.histogram)
         if (bucket >= Durations::kBuckets || count > std::numeric_limits<std::uint32_t>::max())
@@ -54,18 +55,70 @@ TraceResult<RunHeader> read_header(const traces::TextSource& source, std::string
   RunHeader header;
   JsonFault fault;
   if (!read_json(read, header, fault)) return wrong_field(source.place(), fault);
-  if (header.format_version != kFormatVersion)
+  if (header.format_version != kFormatVersion && header.format_version != kFirstVersion)
     return error_at(source.place(), "format_version", std::to_string(header.format_version),
-                    "only " + std::to_string(kFormatVersion) + " is read");
+                    fmt::format("only {} and {} are read", kFirstVersion, kFormatVersion));
   return header;
 }
 
+// A verdict of version 1, which had its operation in the words of `problem`: "op 12 get: reason".
+json::object upgraded_verdict(json::object& old, const json::value& outcome) {
+  json::object verdict{{"outcome", outcome}};
+  if (const json::value* difference = old.if_contains("difference"))
+    verdict["difference"] = *difference;
+  const json::value* problem = old.if_contains("problem");
+  std::string text = problem != nullptr && problem->is_string() ? problem->as_string().c_str() : "";
+  const std::size_t colon = text.find(": ");
+  const std::size_t blank = text.find(' ', 3);
+  if (text.starts_with("op ") && blank < colon && colon != std::string::npos) {
+    verdict["op_index"] = std::strtoull(text.c_str() + 3, nullptr, 10);
+    verdict["op"] = text.substr(blank + 1, colon - blank - 1);
+    text = text.substr(colon + 2);
+  }
+  if (!verdict.contains("difference")) verdict["reason"] = text;
+  for (const char* name : {"outcome", "problem", "difference", "alike"}) old.erase(name);
+  return verdict;
+}
+
+// A case of version 1 as this version writes it. What is no such case stays as it is: reading it
+// says what is wrong.
+void upgrade(json::value& line) {
+  json::object* one = line.if_object();
+  if (one == nullptr || !one->contains("subjects") || !one->at("subjects").is_array()) return;
+  (*one)["attributions"] = json::array();
+  const json::value law = one->contains("law") ? one->at("law") : json::value("");
+  for (json::value& subject : one->at("subjects").get_array()) {
+    json::object* result = subject.if_object();
+    if (result == nullptr || !result->contains("outcome")) continue;
+    const json::value outcome = result->at("outcome");
+    (*result)["verdict"] = upgraded_verdict(*result, outcome);
+    json::value* shrunk = result->if_contains("shrunk");
+    if (shrunk == nullptr || !shrunk->is_object()) continue;
+    json::object& old = shrunk->get_object();
+    const bool repeats = !old.contains("repeats") || old.at("repeats") == json::value(true);
+    old["verdict"] = upgraded_verdict(old, repeats ? outcome : json::value("agrees"));
+    old["law"] = law;
+    const json::value guilty = old.contains("guilty") ? old.at("guilty") : json::value();
+    if (json::value* script = old.if_contains("script"); script != nullptr && script->is_array()) {
+      std::uint64_t index = 0;
+      for (json::value& text : script->get_array()) {
+        text = json::object{{"op_index", index}, {"text", text}};
+        if (json::value(index++) == guilty) text.get_object()["mark"] = ">";
+      }
+    }
+    old.erase("repeats");
+    old.erase("guilty");
+  }
+}
+
 // Case `index`, of a line without its end.
-TraceResult<CaseRecord> read_case(std::string_view line, traces::Place place, std::uint64_t index) {
+TraceResult<CaseResult> read_case(std::string_view line, traces::Place place, std::uint64_t index,
+                                  std::int64_t version = kFormatVersion) {
   boost::system::error_code no_json;
-  const json::value value = parse_json(line, no_json);
+  json::value value = parse_json(line, no_json);
   if (no_json) return error_at(place, "", line, kNoJson);
-  CaseRecord record;
+  if (version == kFirstVersion) upgrade(value);
+  CaseResult record;
   JsonFault fault;
   if (!read_json(value, record, fault)) return wrong_field(place, fault);
   if (record.index != index)
@@ -94,7 +147,7 @@ std::string next_line(std::FILE* file) {
 // header is whole. A line that is not, byte for byte, what this program writes is an error: nothing
 // can be appended to another program's file.
 TraceResult<off_t> read_earlier(std::FILE* file, const std::string& path, const std::string& header,
-                                std::vector<CaseRecord>& cases) {
+                                std::vector<CaseResult>& cases) {
   std::string line = next_line(file);
   if (line != header + "\n") {
     if (header.starts_with(line)) return off_t{0};
@@ -122,30 +175,7 @@ TraceResult<off_t> read_earlier(std::FILE* file, const std::string& path, const 
   return whole;
 }
 
-// "(RS-4, RS-5)" at the end of an operation's sentence.
-std::string rules_of(std::string_view doc) {
-  constexpr char kRuleDash = '-';
-  const std::size_t begin = doc.rfind('(');
-  const std::size_t end = doc.rfind(')');
-  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin ||
-      doc.substr(begin, end - begin).find(kRuleDash) == std::string_view::npos)
-    return {};
-  return std::string(doc.substr(begin + 1, end - begin - 1));
-}
-
-std::optional<Difference> difference_of(const Verdict& verdict) {
-  if (verdict.outcome != Outcome::kMismatch) return std::nullopt;
-  return verdict.difference;
-}
-
 }  // namespace
-
-std::optional<std::string> schedule_text(const traces::CaseHeader& header) {
-  if (!header.schedule) return std::nullopt;
-  if (!header.schedule->seed() && header.schedule->given().empty()) return std::nullopt;
-  if (header.schedule->seed()) return fmt::format("seed {}", *header.schedule->seed());
-  return fmt::format("choices {}", fmt::join(header.schedule->given(), " "));
-}
 
 TraceResult<RunRecord> read_run(const std::string& path) {
   auto source = traces::TextSource::open(path);
@@ -159,7 +189,7 @@ TraceResult<RunRecord> read_run(const std::string& path) {
     const auto line = source->next_line();
     if (!line) return line.error();
     if (!*line) return run;
-    auto record = read_case(**line, source->place(), run.cases.size());
+    auto record = read_case(**line, source->place(), run.cases.size(), run.header.format_version);
     if (!record && record.error().message == kNoJson) {
       const auto more = source->peek_line();
       run.torn = !more || !*more;
@@ -170,61 +200,8 @@ TraceResult<RunRecord> read_run(const std::string& path) {
   }
 }
 
-ShrunkRecord shrunk_record(const Repro& repro) {
-  constexpr std::size_t kMostLines = 24;
-  const std::vector<traces::Step>& steps = repro.script.steps;
-  ShrunkRecord record{.operations = steps.size(),
-                      .problem = repro.verdict.text(),
-                      .difference = difference_of(repro.verdict),
-                      .repeats = repro.verdict.failed(),
-                      .origins = repro.origins,
-                      .inside = repro.inside,
-                      .schedule = schedule_text(repro.script.header),
-                      .rules = {},
-                      .guilty = repro.verdict.op_index,
-                      .script = {}};
-  if (record.guilty < steps.size()) record.rules = rules_of(steps[record.guilty].op.kind().doc);
-  if (steps.size() <= kMostLines)
-    for (const traces::Step& step : steps) record.script.push_back(op_text(step.op));
-  return record;
-}
-
 std::string reference_name(const std::string& subject) {
   return subject.substr(0, subject.find('@')) + "@reference";
-}
-
-TimingRecord timing_record(std::string_view op, const Durations& durations) {
-  TimingRecord timing{.op = std::string(op),
-                      .total_nanoseconds = durations.total_nanoseconds(),
-                      .payload_bytes = durations.payload_bytes()};
-  for (const auto& [bucket, count] : durations.histogram())
-    timing.histogram.push_back({bucket, count});
-  return timing;
-}
-
-CaseRecord record_of(std::uint64_t index, const CaseResult& result) {
-  CaseRecord record{.index = index,
-                    .name = result.name,
-                    .kind = result.kind,
-                    .law = std::string(result.law),
-                    .operations = result.operations,
-                    .labels = {result.labels.begin(), result.labels.end()},
-                    .figures = result.figures,
-                    .subjects = {}};
-  for (const SubjectResult& subject : result.subjects) {
-    SubjectRecord& out = record.subjects.emplace_back();
-    out.subject = subject.subject;
-    out.outcome = subject.verdict.outcome;
-    out.evidence = subject.evidence;
-    if (out.outcome != Outcome::kAgrees) out.problem = subject.verdict.text();
-    out.difference = difference_of(subject.verdict);
-    if (subject.verdict.failed()) out.alike = record.law + " " + subject.verdict.signature();
-    out.sides = subject.sides;
-    if (subject.repro) out.shrunk = shrunk_record(*subject.repro);
-    for (const Timings::Row& row : subject.timings.rows())
-      out.timings.push_back(timing_record(row.op->name, row.durations));
-  }
-  return record;
 }
 
 void RunFile::Close::operator()(std::FILE* file) const {
@@ -267,7 +244,7 @@ TraceResult<RunFile> RunFile::open(const std::string& path, const RunHeader& hea
   return run;
 }
 
-TraceResult<void> RunFile::append(const CaseRecord& record) {
+TraceResult<void> RunFile::append(const CaseResult& record) {
   return write_line(line_of(record));
 }
 
@@ -290,7 +267,3 @@ TraceResult<void> RunFile::write_line(const std::string& line) {
 }
 
 }  // namespace kvo::tools
-
-namespace kvo {
-template const Type& type_of<tools::CaseRecord>();
-}  // namespace kvo

@@ -1,19 +1,12 @@
 #include "tools/summary.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "tools/memory_speed.hpp"
 
 namespace kvo::tools {
 namespace {
-
-Durations durations_of(const TimingRecord& record) {
-  std::vector<Durations::Bucket> buckets;
-  for (const HistogramRecord& bucket : record.histogram)
-    buckets.push_back(
-        {static_cast<std::uint32_t>(bucket.bucket), static_cast<std::uint32_t>(bucket.count)});
-  return Durations::of(record.total_nanoseconds, record.payload_bytes, buckets);
-}
 
 std::optional<float> ratio(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return std::nullopt;
@@ -21,18 +14,41 @@ std::optional<float> ratio(std::uint64_t part, std::uint64_t whole) {
 }
 
 // Whether an outcome rests on anything: a failure speaks for itself.
-bool says_something(const SubjectRecord& subject) {
+bool says_something(const SubjectResult& subject) {
   const Evidence& evidence = subject.evidence;
-  const bool agrees = subject.outcome == Outcome::kAgrees;
-  return kvo::failed(subject.outcome) ||
+  const bool agrees = subject.verdict.outcome == Outcome::kAgrees;
+  return subject.verdict.failed() ||
          (agrees && evidence.compared + evidence.judged + evidence.failures > 0);
 }
 
+FailureSummary failure_of(const CaseResult& record, const SubjectResult& subject) {
+  FailureSummary failure{.name = record.name,
+                         .law = record.law,
+                         .operations = record.operations,
+                         .config = record.config,
+                         .group = subject.group(record.law),
+                         .laws = {record.law},
+                         .result = subject};
+  failure.result.timings.clear();
+  return failure;
+}
+
 // One a subject.
-void keep_first(std::vector<FailureSummary>& firsts, const CaseRecord& record,
-                const SubjectRecord& subject) {
-  if (std::ranges::find(firsts, subject.subject, &FailureSummary::subject) == firsts.end())
-    firsts.push_back({subject.subject, record.name, record.law, subject.problem.value_or("")});
+void keep_first(std::vector<FailureSummary>& firsts, const CaseResult& record,
+                const SubjectResult& subject) {
+  const bool known = std::ranges::any_of(
+      firsts, [&](const FailureSummary& one) { return one.result.subject == subject.subject; });
+  if (!known) firsts.push_back(failure_of(record, subject));
+}
+
+// What a reader has to look through.
+std::size_t length_of(const FailureSummary& failure) {
+  constexpr std::size_t kLine = 1'000;
+  if (!failure.result.shrunk || !failure.result.shrunk->verdict.failed())
+    return std::numeric_limits<std::size_t>::max();
+  std::size_t length = failure.result.shrunk->operations * kLine;
+  for (const ScriptLine& line : failure.result.shrunk->script) length += line.text.size();
+  return length;
 }
 
 }  // namespace
@@ -44,13 +60,13 @@ LawVerdict& LawVerdicts::row_of(const std::string& subject, const std::string& l
                               : rows_.emplace_back(LawVerdict{.subject = subject, .law = law});
 }
 
-void LawVerdicts::add(const CaseRecord& record) {
-  for (const SubjectRecord& subject : record.subjects) {
+void LawVerdicts::add(const CaseResult& record) {
+  for (const SubjectResult& subject : record.subjects) {
     LawVerdict& row = row_of(subject.subject, record.law);
     ++row.cases;
     row.judged += says_something(subject) ? 1 : 0;
-    row.failed += kvo::failed(subject.outcome) ? 1 : 0;
-    row.died += subject.outcome == Outcome::kDied ? 1 : 0;
+    row.failed += subject.verdict.failed() ? 1 : 0;
+    row.died += subject.verdict.outcome == Outcome::kDied ? 1 : 0;
     for (const TimingRecord& timing : subject.timings) row.nanoseconds += timing.total_nanoseconds;
   }
 }
@@ -67,16 +83,24 @@ LawSummary& Summary::law_of(const std::string& law) {
   return known != laws_.end() ? *known : laws_.emplace_back(LawSummary{.law = law});
 }
 
-void Summary::add_failure(const CaseRecord& record, const SubjectRecord& subject) {
+void Summary::add_failure(const CaseResult& record, const SubjectResult& subject) {
+  FailureSummary failure = failure_of(record, subject);
   const auto alike = std::ranges::find_if(failures_, [&](const FailureSummary& known) {
-    return known.subject == subject.subject && known.alike == subject.alike;
+    return known.result.subject == subject.subject && known.group == failure.group;
   });
-  if (alike != failures_.end()) {
-    ++alike->cases;
-  } else if (failures_.size() < kMostFailures) {
-    failures_.push_back({subject.subject, record.name, record.law, subject.problem.value_or(""),
-                         subject.difference, subject.alike, subject.sides, subject.repro,
-                         subject.shrunk, subject.repeat, subject.trace});
+  if (alike == failures_.end()) {
+    if (failures_.size() < kMostFailures) failures_.push_back(std::move(failure));
+    return;
+  }
+  failure.cases = alike->cases + 1;
+  failure.laws = alike->laws;
+  if (std::ranges::find(failure.laws, record.law) == failure.laws.end())
+    failure.laws.push_back(record.law);
+  if (length_of(failure) < length_of(*alike)) {
+    *alike = std::move(failure);
+  } else {
+    alike->cases = failure.cases;
+    alike->laws = std::move(failure.laws);
   }
 }
 
@@ -92,8 +116,8 @@ void Summary::add_figure(const std::string& kind, const Figure& figure) {
     known->value += figure.value;
 }
 
-void Summary::add_times(Total& total, const SubjectRecord& subject,
-                        const SubjectRecord* reference) {
+void Summary::add_times(Total& total, const SubjectResult& subject,
+                        const SubjectResult* reference) {
   std::uint64_t own = 0;
   std::uint64_t others = 0;
   for (const TimingRecord& timing : subject.timings) {
@@ -111,7 +135,7 @@ void Summary::add_times(Total& total, const SubjectRecord& subject,
   total.ratios.add_times(own, others);
 }
 
-void Summary::add(const CaseRecord& record) {
+void Summary::add(const CaseResult& record) {
   ++cases_;
   if (!record.subjects.empty()) ++played_cases_;
   law_verdicts_.add(record);
@@ -121,26 +145,27 @@ void Summary::add(const CaseRecord& record) {
   bool failed = false;
   for (const std::string& label : record.labels) ++labels_[{record.kind, label}];
   for (const Figure& figure : record.figures) add_figure(record.kind, figure);
-  for (const SubjectRecord& subject : record.subjects) {
+  for (const SubjectResult& subject : record.subjects) {
     law.evidence.add(subject.evidence);
     law.vacuous = law.vacuous && !says_something(subject);
     Total& total = total_of(subject.subject);
+    const Outcome outcome = subject.verdict.outcome;
     ++total.counts.cases;
     total.counts.operations += record.operations;
-    total.counts.mismatches += subject.outcome == Outcome::kMismatch ? 1 : 0;
-    total.counts.broken += subject.outcome == Outcome::kBroken ? 1 : 0;
-    total.counts.died += subject.outcome == Outcome::kDied ? 1 : 0;
-    died_ += subject.outcome == Outcome::kDied ? 1 : 0;
-    total.counts.not_supported += subject.outcome == Outcome::kNotSupported ? 1 : 0;
-    total.counts.out_of_memory += subject.outcome == Outcome::kOutOfMemory ? 1 : 0;
-    out_of_memory_ += subject.outcome == Outcome::kOutOfMemory ? 1 : 0;
+    total.counts.mismatches += outcome == Outcome::kMismatch ? 1 : 0;
+    total.counts.broken += outcome == Outcome::kBroken ? 1 : 0;
+    total.counts.died += outcome == Outcome::kDied ? 1 : 0;
+    died_ += outcome == Outcome::kDied ? 1 : 0;
+    total.counts.not_supported += outcome == Outcome::kNotSupported ? 1 : 0;
+    total.counts.out_of_memory += outcome == Outcome::kOutOfMemory ? 1 : 0;
+    out_of_memory_ += outcome == Outcome::kOutOfMemory ? 1 : 0;
     const std::string reference = reference_name(subject.subject);
-    const auto same = std::ranges::find(record.subjects, reference, &SubjectRecord::subject);
+    const auto same = std::ranges::find(record.subjects, reference, &SubjectResult::subject);
     add_times(total, subject,
               same == record.subjects.end() || &*same == &subject ? nullptr : &*same);
-    if (subject.outcome == Outcome::kNotSupported) keep_first(unsupported_, record, subject);
-    if (subject.outcome == Outcome::kOutOfMemory) keep_first(without_memory_, record, subject);
-    if (!kvo::failed(subject.outcome)) continue;
+    if (outcome == Outcome::kNotSupported) keep_first(unsupported_, record, subject);
+    if (outcome == Outcome::kOutOfMemory) keep_first(without_memory_, record, subject);
+    if (!subject.verdict.failed()) continue;
     failed = true;
     add_failure(record, subject);
   }

@@ -61,24 +61,19 @@ struct LawSummary {
 };
 BOOST_DESCRIBE_STRUCT(LawSummary, (), (law, cases, operations, evidence, vacuous))
 
-/// Cases that a subject failed alike, or one that it does not support.
+/// Cases of one group: that a subject failed alike, or one that it does not support.
 struct FailureSummary {
-  std::string subject;
-  std::string name;  ///< the first case
-  std::string law;
-  std::string problem;
-  std::optional<Difference> difference = std::nullopt;
-  std::string alike = {};
-  std::optional<std::string> sides = std::nullopt;
-  std::optional<std::string> repro = std::nullopt;
-  std::optional<ShrunkRecord> shrunk = std::nullopt;
-  std::optional<std::string> repeat = std::nullopt;  ///< the command that shows the failure again
-  std::optional<std::vector<std::string>> trace = std::nullopt;  ///< as of SubjectRecord
+  std::string name;  ///< the case whose result this is: of those of the group the smallest script
+  std::string law;   ///< of that case; `result` may have a simpler one that its script fails, too
+  std::uint64_t operations = 0;                      ///< of that case
+  std::optional<std::string> config = std::nullopt;  ///< of that case, what is not default
+  std::string group;                                 ///< SubjectResult::group
   std::uint64_t cases = 1;
+  std::vector<std::string> laws = {};  ///< of the group's cases
+  SubjectResult result = {};           ///< without times
 };
 BOOST_DESCRIBE_STRUCT(FailureSummary, (),
-                      (subject, name, law, problem, difference, alike, sides, repro, shrunk, repeat,
-                       trace, cases))
+                      (name, law, operations, config, group, cases, laws, result))
 
 struct LabelSummary {
   std::string kind;
@@ -112,7 +107,7 @@ struct LawVerdict {
 /// Adds cases up.
 class LawVerdicts {
  public:
-  void add(const CaseRecord& record);
+  void add(const CaseResult& record);
   /// In order of first appearance.
   [[nodiscard]] const std::vector<LawVerdict>& rows() const { return rows_; }
 
@@ -125,7 +120,7 @@ class LawVerdicts {
 /// Adds cases up; their order does not matter but for which failures are kept.
 class Summary {
  public:
-  void add(const CaseRecord& record);
+  void add(const CaseResult& record);
 
   /// By subject, in order of first appearance; ratios against the subject "<kind>@reference", and
   /// only `beside_memcpy` against that, whose measurement takes a while.
@@ -168,8 +163,8 @@ class Summary {
     Ratios ratios;
   };
   Total& total_of(const std::string& subject);
-  static void add_times(Total& total, const SubjectRecord& subject, const SubjectRecord* reference);
-  void add_failure(const CaseRecord& record, const SubjectRecord& subject);
+  static void add_times(Total& total, const SubjectResult& subject, const SubjectResult* reference);
+  void add_failure(const CaseResult& record, const SubjectResult& subject);
 
   LawSummary& law_of(const std::string& law);
   void add_figure(const std::string& kind, const Figure& figure);

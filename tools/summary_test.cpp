@@ -13,9 +13,9 @@ using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::IsEmpty;
 
-CaseRecord one_case(const std::string& kind, std::int64_t asked, std::int64_t found,
+CaseResult one_case(const std::string& kind, std::int64_t asked, std::int64_t found,
                     std::int64_t bytes) {
-  CaseRecord record{.index = 0, .name = "case", .kind = kind, .law = "agreement"};
+  CaseResult record{.index = 0, .name = "case", .kind = kind, .law = "agreement"};
   record.figures = {{"asked", asked, Fold::kSum, std::nullopt},
                     {"found", found, Fold::kSum, "asked"},
                     {"bytes", bytes, Fold::kMost, std::nullopt}};
@@ -46,11 +46,11 @@ TEST(Summary, CasesThatTellNothingHaveNoFigures) {
   EXPECT_THAT(summary.figures(), IsEmpty());
 }
 
-CaseRecord timed_case(std::uint64_t reference, std::uint64_t own) {
-  CaseRecord record{.index = 0, .name = "case", .kind = "a.b", .law = "agreement"};
+CaseResult timed_case(std::uint64_t reference, std::uint64_t own) {
+  CaseResult record{.index = 0, .name = "case", .kind = "a.b", .law = "agreement"};
   for (const auto& [name, nanoseconds] :
        {std::pair{"a.b@reference", reference}, {"a.b@own", own}}) {
-    SubjectRecord subject{.subject = name};
+    SubjectResult subject{.subject = name};
     subject.timings = {{.op = "append", .total_nanoseconds = nanoseconds}};
     record.subjects.push_back(std::move(subject));
   }

@@ -8,6 +8,7 @@
 #include "properties/runner/law.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
+#include "tools/failure_text.hpp"
 #include "tools/json_file.hpp"
 #include "tools/program_name.hpp"
 #include "tools/quantities.hpp"
@@ -138,99 +139,124 @@ boost::json::array timings_json(const std::vector<SubjectSummary>& subjects) {
   return rows;
 }
 
+/// What is reported, and how.
+struct Reporting {
+  const Contracts& contracts;
+  const Summary& summary;
+  const ReportOptions& options;
+};
+
 // The command that repeats a failure, or nothing.
 std::string repeat_text(const FailureSummary& failure, const ReportOptions& options) {
-  if (!failure.repro) return failure.repeat.value_or("");
-  const bool plain = failure.law == agreement().name();  // as logs are compared
-  return fmt::format("{} conform {} --subject {}{}{}", program_name(), shell_word(*failure.repro),
-                     failure.subject, plain ? "" : " --law " + failure.law,
+  const SubjectResult& result = failure.result;
+  if (!result.repro) return result.repeat.value_or("");
+  const std::string law = result.last_law(failure.law);
+  const bool plain = law == agreement().name();  // as logs are compared
+  return fmt::format("{} conform {} --subject {}{}{}", program_name(), shell_word(*result.repro),
+                     result.subject, plain ? "" : " --law " + law,
                      options.profile == Profile::kDocumented ? " --profile documented" : "");
 }
 
-// "case seed1-case4 and 3 more alike"
-std::string cases_text(const FailureSummary& failure) {
-  return fmt::format(
-      "case {}{}", failure.name,
-      failure.cases > 1 ? fmt::format(" and {} more alike", count_text(failure.cases - 1)) : "");
+std::string_view law_doc(const Contracts& contracts, const std::string& name) {
+  const Law* law = name == agreement().name() ? &agreement() : contracts.find_law(name);
+  return law != nullptr ? law->doc() : "";
 }
 
-// Problem, shrunk script with its guilty operation marked by "> ", rules, and the command that
-// repeats it.
-std::vector<std::string> failure_lines(const FailureSummary& failure,
-                                       const ReportOptions& options) {
-  std::vector<std::string> lines{failure.problem};
-  if (failure.sides) lines.push_back(*failure.sides);
-  for (const std::string& line : failure.trace.value_or(std::vector<std::string>()))
-    lines.push_back("  " + line);
-  if (failure.shrunk) {
-    const ShrunkRecord& shrunk = *failure.shrunk;
-    lines.push_back(fmt::format("shrunk to {} operations: {}", shrunk.operations, shrunk.problem));
-    for (const std::string& origin : shrunk.origins) lines.push_back("  " + origin);
-    for (const std::string& place : shrunk.inside) lines.push_back("  " + place);
-    if (shrunk.schedule) lines.push_back("  schedule: " + *shrunk.schedule);
-    if (!shrunk.repeats)
-      lines.emplace_back(
-          "  not repeated: run again, the subject agreed; it does not answer alike each time");
-    for (std::size_t i = 0; i < shrunk.script.size(); ++i)
-      lines.push_back((i == shrunk.guilty ? "> " : "  ") + shrunk.script[i]);
-    if (!shrunk.rules.empty())
-      lines.push_back(fmt::format("rules of the operation: {} ({} explain RULE)", shrunk.rules,
-                                  program_name()));
-  }
-  if (const std::string command = repeat_text(failure, options); !command.empty())
+std::vector<std::string> failure_lines(const Reporting& of, const FailureSummary& failure) {
+  std::vector<std::string> lines =
+      failure_text({failure.name, failure.law, failure.operations, failure.config.value_or("{}")},
+                   failure.result, law_doc(of.contracts, failure.result.last_law(failure.law)));
+  if (const std::string command = repeat_text(failure, of.options); !command.empty())
     lines.push_back(std::string(kRepeatWith) + command);
   return lines;
 }
 
-void print_failures(const Summary& summary, const ReportOptions& options) {
-  const Paint paint(stdout);
+/// Failures of one subject with one symptom: that of the simplest law, and the others.
+struct Cause {
+  const FailureSummary* shown = nullptr;
+  std::vector<const FailureSummary*> others = {};
+};
+
+std::vector<Cause> causes_of(const Summary& summary) {
+  const auto rank = [&](const FailureSummary* failure) {
+    const std::string law = failure->result.last_law(failure->law);
+    return std::ranges::find(summary.laws(), law, &LawSummary::law) - summary.laws().begin();
+  };
+  std::vector<Cause> causes;
   for (const FailureSummary& failure : summary.failures()) {
-    print_out(fmt::format("\n{} {} in {}\n", paint(Colour::kRed, "FAILED"), failure.subject,
-                          printable(cases_text(failure))));
-    for (const std::string& line : failure_lines(failure, options))
+    const auto known = std::ranges::find_if(causes, [&](const Cause& cause) {
+      return cause.shown->result.subject == failure.result.subject &&
+             cause.shown->result.last_verdict().symptom() ==
+                 failure.result.last_verdict().symptom();
+    });
+    if (known == causes.end()) {
+      causes.push_back({&failure});
+    } else {
+      const FailureSummary* other = &failure;
+      if (rank(other) < rank(known->shown)) std::swap(other, known->shown);
+      known->others.push_back(other);
+    }
+  }
+  return causes;
+}
+
+void print_failures(const Reporting& of) {
+  const Summary& summary = of.summary;
+  const Paint paint(stdout);
+  for (const auto& [failure, others] : causes_of(summary)) {
+    print_out(fmt::format("\n{} {} in {}\n", paint(Colour::kRed, "FAILED"), failure->result.subject,
+                          counted(failure->cases, "case")));
+    std::vector<std::string> lines = failure_lines(of, *failure);
+    for (const FailureSummary* other : others)
+      lines.push_back(fmt::format("law {} fails alike in {}{}", other->result.last_law(other->law),
+                                  counted(other->cases, "case"),
+                                  other->result.repro ? ": " + *other->result.repro : ""));
+    for (const std::string& line : lines)
       print_out(fmt::format(
           "  {}\n", line.starts_with(kRepeatWith) ? printable_command(line) : printable(line)));
   }
   const std::size_t shown = summary.failures().size();
   if (shown == Summary::kMostFailures)
-    print_out(fmt::format("\n{} kinds of failures are shown, at most; {} cases failed\n", shown,
-                          count_text(summary.failed())));
+    print_out(fmt::format("\n{} kinds of failures are shown, at most; {} failed\n", shown,
+                          counted(summary.failed(), "case")));
 }
 
 void print_firsts(const std::vector<FailureSummary>& firsts, std::string_view what) {
   for (const FailureSummary& first : firsts)
-    print_out(fmt::format("\n{} {} case {}\n  {}\n", first.subject, what, printable(first.name),
-                          printable(first.problem)));
+    print_out(fmt::format("\n{} {} case {}\n  {}\n", first.result.subject, what,
+                          printable(first.name), printable(first.result.verdict.text())));
 }
 
-void add_failure(JunitTest& test, const FailureSummary& failure, const ReportOptions& options) {
-  if (test.message.empty())
-    test.message = failure.shrunk ? failure.shrunk->problem : failure.problem;
+void add_failure(const Reporting& of, const FailureSummary& failure, JunitTest& test) {
+  if (test.message.empty()) test.message = failure.result.last_verdict().text();
   auto& lines = test.details;
   if (!lines.empty()) lines.emplace_back();
-  lines.push_back(cases_text(failure));
-  for (std::string& line : failure_lines(failure, options)) lines.push_back(std::move(line));
+  lines.push_back(counted(failure.cases, "case"));
+  for (std::string& line : failure_lines(of, failure)) lines.push_back(std::move(line));
 }
 
 // Why nothing was judged.
 std::string idle_text(const Summary& summary, const LawVerdict& verdict) {
   const auto first = std::ranges::find_if(summary.unsupported(), [&](const FailureSummary& row) {
-    return row.subject == verdict.subject && row.law == verdict.law;
+    return row.result.subject == verdict.subject && row.law == verdict.law;
   });
-  return first != summary.unsupported().end() ? first->problem : "nothing was compared or judged";
+  return first != summary.unsupported().end() ? first->result.verdict.text()
+                                              : "nothing was compared or judged";
 }
 
 // A test fails with every kind of failure that was kept of its subject and law, shrunk script and
 // repeat command; it is an error if the subject died, or the law judged nothing in the whole run,
 // and skipped if the law judged nothing of this subject.
-JunitTest test_of(const Summary& summary, const LawVerdict& verdict, const ReportOptions& options) {
+JunitTest test_of(const Reporting& of, const LawVerdict& verdict) {
+  const auto& [contracts, summary, options] = of;
   JunitTest test{.name = verdict.law};
   if (options.timings) test.seconds = static_cast<double>(verdict.nanoseconds) / 1e9;
   if (verdict.failed > 0) {
     test.state = verdict.died > 0 ? State::kError : State::kFailed;
     for (const FailureSummary& failure : summary.failures())
-      if (failure.subject == verdict.subject && failure.law == verdict.law)
-        add_failure(test, failure, options);
+      if (failure.result.subject == verdict.subject &&
+          std::ranges::find(failure.laws, verdict.law) != failure.laws.end())
+        add_failure(of, failure, test);
     if (test.message.empty())
       test.message =
           fmt::format("{} of {} cases failed; others are told", verdict.failed, verdict.cases);
@@ -243,14 +269,14 @@ JunitTest test_of(const Summary& summary, const LawVerdict& verdict, const Repor
 }
 
 // A suite a subject, a test a law, and behind them the suites of the options.
-std::vector<JunitSuite> junit_suites(const Summary& summary, const ReportOptions& options) {
+std::vector<JunitSuite> junit_suites(const Reporting& of) {
   std::vector<JunitSuite> suites;
-  for (const LawVerdict& verdict : summary.law_verdicts()) {
+  for (const LawVerdict& verdict : of.summary.law_verdicts()) {
     auto known = std::ranges::find(suites, verdict.subject, &JunitSuite::name);
     if (known == suites.end()) known = suites.insert(suites.end(), {verdict.subject, {}});
-    known->tests.push_back(test_of(summary, verdict, options));
+    known->tests.push_back(test_of(of, verdict));
   }
-  suites.insert(suites.end(), options.suites.begin(), options.suites.end());
+  suites.insert(suites.end(), of.options.suites.begin(), of.options.suites.end());
   return suites;
 }
 
@@ -276,7 +302,9 @@ bool ReportOptions::text() const {
   return json != kStandardOutput && junit != kStandardOutput;
 }
 
-int report(const Summary& summary, const ReportOptions& options, boost::json::object facts) {
+int report(const Contracts& contracts, const Summary& summary, const ReportOptions& options,
+           boost::json::object facts) {
+  const Reporting reporting{contracts, summary, options};
   const auto subjects = summary.subjects(options.timings);
   if (options.text()) {
     if (options.timings) print_out(timings_table(subjects) + "\n");
@@ -284,7 +312,7 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
     if (options.laws) print_out("\n" + laws_table(summary.laws()));
     if (const auto figures = summary.figures(); !figures.empty())
       print_out("\n" + figures_table(figures));
-    print_failures(summary, options);
+    print_failures(reporting);
     print_firsts(summary.unsupported(), "does not support");
     if (options.memory_matters) print_firsts(summary.without_memory(), "was out of memory in");
     std::uint64_t operations = 0;
@@ -303,7 +331,7 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
   const bool without_memory = summary.out_of_memory() > 0 && options.memory_matters;
   if (without_memory)
     print_error(fmt::format("{} asks for more memory than a case may have (--case-memory) in {}",
-                            summary.without_memory().front().subject,
+                            summary.without_memory().front().result.subject,
                             summary.without_memory().front().name));
   // Last: what cannot be written must not keep what can be read.
   if (!options.json.empty()) {
@@ -320,7 +348,7 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
   }
   if (!options.junit.empty())
     write_junit(options.junit, fmt::format("{} {}", program_name(), options.result),
-                junit_suites(summary, options));
+                junit_suites(reporting));
   const std::string missing = missing_evidence(summary);
   if (!missing.empty() && summary.failed() == 0 && !without_memory) print_error(missing);
   return status_of(summary, options);

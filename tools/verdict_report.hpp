@@ -7,6 +7,7 @@
 
 #include <boost/json.hpp>
 
+#include "properties/campaign/contracts.hpp"
 #include "tools/junit.hpp"
 #include "tools/summary.hpp"
 
@@ -30,7 +31,7 @@ struct ReportOptions {
 /// `facts` are further members of the JSON. Returns the exit status that the summary calls for: 2
 /// for a law that judged nothing, and where there was no case.
 /// Throws OutputFailed, UsageError.
-[[nodiscard]] int report(const Summary& summary, const ReportOptions& options,
-                         boost::json::object facts = {});
+[[nodiscard]] int report(const Contracts& contracts, const Summary& summary,
+                         const ReportOptions& options, boost::json::object facts = {});
 
 }  // namespace kvo::tools

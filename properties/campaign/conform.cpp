@@ -11,8 +11,7 @@ namespace kvo {
 namespace {
 
 void add_result(CaseResult& result, const Lockstep::Participant& participant) {
-  result.subjects.push_back({participant.subject->name(), participant.verdict, participant.evidence,
-                             participant.timings});
+  result.subjects.push_back(result_of(judgement_of(participant)));
 }
 
 traces::TraceResult<traces::Case> rest_of_case(traces::LogReader& log, traces::CaseHeader header) {
@@ -54,9 +53,7 @@ void conform_law(const Law& law, const Subject& reference, const traces::Case& s
   ListedOps listed(std::move(ops));
   LawRun run = law.run(plan, &reference, subjects, listed);
   result.operations = run.operations;
-  for (Judgement& judgement : run.judgements)
-    result.subjects.push_back({judgement.subject->name(), judgement.verdict, judgement.evidence,
-                               std::move(judgement.timings)});
+  for (const Judgement& judgement : run.judgements) result.subjects.push_back(result_of(judgement));
 }
 
 // Three have answered each operation; where two agree, the third is likely to be wrong.
@@ -120,7 +117,7 @@ void add_schedules(const std::function<CaseResult(const Subject&, const Setup&)>
     for (std::uint64_t number = 1; number < schedules && !found->verdict.failed(); ++number) {
       SubjectResult again = conform(*subject, in_schedule(setup, number)).subjects.back();
       found->evidence.add(again.evidence);
-      found->timings.merge(again.timings);
+      merge(found->timings, again.timings);
       if (!again.verdict.failed()) continue;
       found->verdict = std::move(again.verdict);
       found->sides = std::move(again.sides);
@@ -155,7 +152,7 @@ traces::TraceResult<std::optional<CaseResult>> conform_next(const Contracts& con
   const Subject& reference = contracts.reference_of(*found.kind);
   CaseResult result{.name = found.name,
                     .kind = found.kind->name(),
-                    .law = law != nullptr ? law->name() : agreement().name()};
+                    .law = std::string(law != nullptr ? law->name() : agreement().name())};
   const bool attributed = setup.profile == Profile::kDocumented && !found.kind->quirks.empty();
   const std::vector<const Subject*> subjects = choose(*found.kind);
   const bool again = options.schedules > 1 && setup.schedule.seed() &&

@@ -63,10 +63,19 @@ class JoinedLaw final : public Law {
   }
   [[nodiscard]] LawRun run(const CasePlan& plan, const Subject* baseline,
                            std::span<const Subject* const> subjects, OpStream& ops) const override {
-    return (one_.applies_to(*plan.kind) ? one_ : other_).run(plan, baseline, subjects, ops);
+    return of(*plan.kind).run(plan, baseline, subjects, ops);
+  }
+  [[nodiscard]] std::vector<ScriptLine> shown(const CasePlan& plan, const Subject& subject,
+                                              const std::vector<Op>& script,
+                                              const Verdict& verdict) const override {
+    return of(*plan.kind).shown(plan, subject, script, verdict);
   }
 
  private:
+  [[nodiscard]] const Law& of(const CacheKind& kind) const {
+    return one_.applies_to(kind) ? one_ : other_;
+  }
+
   const Law& one_;
   const Law& other_;
 };

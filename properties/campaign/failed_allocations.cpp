@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 
 #include "properties/runner/run_case.hpp"
@@ -52,18 +53,39 @@ class Trial {
       const Failure failure = drawn(schedule_);
       lockstep_.number_next(i);
       if (failure.way == Way::kRetried) {
-        (void)lockstep_.step(script_[i]);
+        step(i);
       } else if (lockstep_.fails(script_[i], failure.allocation)) {
-        if (failure.way == Way::kGivenUp)
+        const std::string which =
+            "allocation " + std::to_string(failure.allocation + 1) + " of it fails, then it is ";
+        if (failure.way == Way::kGivenUp) {
           ++given_up_;
-        else
+          done_.emplace_back(i, which + "skipped, and so it is in the reference");
+        } else {
+          done_.emplace_back(i, which + "deferred until after the next operation");
           i = put_off(i);
+        }
       }
     }
     return judged();
   }
 
+  /// What was done to operations, by their index.
+  [[nodiscard]] const std::vector<std::pair<std::size_t, std::string>>& done() const {
+    return done_;
+  }
+
  private:
+  void step(std::size_t i) {
+    const auto failures = [&] { return lockstep_.participants().front().evidence.failures; };
+    const std::uint64_t before = failures();
+    (void)lockstep_.step(script_[i]);
+    const std::uint64_t failed = failures() - before;
+    if (failed == 1) done_.emplace_back(i, "allocation 1 of it fails, then it is retried");
+    if (failed > 1)
+      done_.emplace_back(i, "allocations 1 to " + std::to_string(failed) +
+                                " of it fail in turn, and each time it is retried");
+  }
+
   static LockstepOptions failing(LockstepOptions options) {
     options.allocations = Allocations::kFailEach;
     return options;
@@ -75,10 +97,10 @@ class Trial {
     const bool last = i + 1 == script_.size();
     if (!last) {
       lockstep_.number_next(i + 1);
-      (void)lockstep_.step(script_[i + 1]);
+      step(i + 1);
     }
     lockstep_.number_next(i);
-    if (lockstep_.worthwhile()) (void)lockstep_.step(script_[i]);
+    if (lockstep_.worthwhile()) step(i);
     return last ? i : i + 1;
   }
 
@@ -100,9 +122,24 @@ class Trial {
   Schedule schedule_;
   std::uint64_t given_up_ = 0;
   std::uint64_t put_off_ = 0;
+  std::vector<std::pair<std::size_t, std::string>> done_;
 };
 
 }  // namespace
+
+std::vector<ScriptLine> FailedAllocations::shown(const CasePlan& plan, const Subject& subject,
+                                                 const std::vector<Op>& script,
+                                                 const Verdict& verdict) const {
+  std::vector<ScriptLine> lines = lines_of(script, verdict);
+  if (plan.baseline == nullptr) return lines;
+  Trial trial(plan, *plan.baseline, subject, script);
+  (void)trial.run();
+  for (const auto& [at, words] : trial.done()) {
+    if (!lines[at].mark.ends_with('!')) lines[at].mark += "!";
+    lines[at].notes.push_back(words);
+  }
+  return lines;
+}
 
 LawRun FailedAllocations::run(const CasePlan& plan, const Subject* baseline,
                               std::span<const Subject* const> subjects, OpStream& ops) const {

@@ -25,6 +25,10 @@ class FailedAllocations final : public Law {
   /// What is put off happens behind the operation that a verdict names.
   [[nodiscard]] bool needs_whole_script() const override { return true; }
   [[nodiscard]] bool draws() const override { return true; }
+  /// At each operation which allocations failed, and what was done then.
+  [[nodiscard]] std::vector<ScriptLine> shown(const CasePlan& plan, const Subject& subject,
+                                              const std::vector<Op>& script,
+                                              const Verdict& verdict) const override;
   /// The script is what `baseline` leads to where nothing fails. Requires  a baseline.
   [[nodiscard]] LawRun run(const CasePlan& plan, const Subject* baseline,
                            std::span<const Subject* const> subjects, OpStream& ops) const override;

@@ -14,10 +14,10 @@ namespace kvo {
 
 /// How a subject was told from a sound one.
 struct Kill {
-  std::string_view law;
+  std::string law;               ///< the simplest one that the script fails
   std::uint64_t cases = 0;       ///< tried, the last one included
   std::uint64_t operations = 0;  ///< carried out until then
-  Repro repro;                   ///< the script that shows it, shrunk
+  SubjectResult result;          ///< with the shrunk script that shows it
 };
 
 /// What a hunt came to.

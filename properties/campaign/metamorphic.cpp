@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "properties/runner/run_case.hpp"
+#include "properties/runner/shrunk.hpp"
 #include "reference/contract/describe/shrink.hpp"
 
 namespace kvo {
@@ -41,6 +41,11 @@ Alone run_alone(const CasePlan& plan, const Subject& subject, const Script& scri
   return alone;
 }
 
+CasePlan varied_plan(CasePlan plan, const Variation& variation) {
+  if (variation.config) plan.setup.config = variation.config;
+  return plan;
+}
+
 std::optional<Difference> difference_of(const Pair& pair, const Observation& drawn,
                                         const Observation& varied) {
   if (!pair.canonical) return observation_difference(drawn, varied);
@@ -50,9 +55,7 @@ std::optional<Difference> difference_of(const Pair& pair, const Observation& dra
 // What went wrong in the varied run, told by the operation of the drawn script that it stands for.
 Verdict told_as_drawn(Verdict verdict, const Variation& variation, const Script& script,
                       std::string_view how) {
-  const std::string place =
-      ", " + std::string(how) + " at op " + std::to_string(verdict.op_index) + " " + verdict.op;
-  verdict.reason += place;
+  verdict.reason += "; in " + std::string(how) + ", " + verdict.op;
   std::size_t at = 0;
   for (const Pair& pair : variation.pairs)
     if (pair.varied <= verdict.op_index) at = pair.drawn;
@@ -87,23 +90,60 @@ LawRun MetamorphicLaw::run(const CasePlan& plan, const Subject* baseline,
   return result;
 }
 
+Variation MetamorphicLaw::vary(const CasePlan& plan, const Script& script,
+                               const std::vector<Observation>& seen) const {
+  // A log may ask for a law of another contract, which has nothing to say of it.
+  if (!applies_to(*plan.kind)) return {};
+  return terms_.transformation({*plan.kind, plan.setup, script, seen});
+}
+
+std::vector<ScriptLine> MetamorphicLaw::shown(const CasePlan& plan, const Subject& subject,
+                                              const std::vector<Op>& script,
+                                              const Verdict& verdict) const {
+  const Alone drawn = run_alone(plan, subject, script);
+  if (drawn.verdict.failed()) return lines_of(script, verdict);
+  const Variation variation = vary(plan, script, drawn.seen);
+  const Alone varied = run_alone(varied_plan(plan, variation), subject, variation.script);
+  std::vector<ScriptLine> lines;
+  if (variation.config)
+    lines.push_back({.text = "config of this script: " + config_text(variation.config)});
+  auto pair = variation.pairs.begin();
+  std::size_t next = 0;  // of the original script
+  for (std::size_t at = 0; at < variation.script.size(); ++at) {
+    ScriptLine& line = lines.emplace_back(ScriptLine{.text = op_text(variation.script[at])});
+    const bool paired = pair != variation.pairs.end() && pair->varied == at;
+    if (paired) next = pair->drawn;
+    const bool same = next < script.size() && op_text(script[next]) == line.text;
+    line.mark = same ? "" : paired ? "~" : "+";
+    if (same || paired) line.op_index = next++;
+    if (line.mark == "~") line.notes.push_back("original script: " + op_text(script[pair->drawn]));
+    const bool breaks = varied.verdict.failed();
+    if (breaks ? varied.verdict.op_index == at : paired && pair->drawn == verdict.op_index)
+      line.mark.insert(0, ">");
+    if (paired && line.mark.starts_with('>') && at < varied.seen.size()) {
+      const auto compared = [&](const Observation& seen) {
+        return observation_text(pair->canonical ? pair->canonical(seen) : seen);
+      };
+      line.notes.push_back("original script returns: " + compared(drawn.seen[pair->drawn]));
+      line.notes.push_back("this script returns:     " + compared(varied.seen[at]));
+    }
+    if (paired) ++pair;
+  }
+  return lines;
+}
+
 Judgement MetamorphicLaw::judge(const CasePlan& plan, const Subject& subject,
                                 const Script& script) const {
   Alone drawn = run_alone(plan, subject, script);
   Judgement judgement{
       .subject = &subject, .verdict = drawn.verdict, .timings = std::move(drawn.timings)};
   if (drawn.verdict.outcome != Outcome::kAgrees) return judgement;
-  // A log may ask for a law of another contract, which has nothing to say of it.
-  const Variation variation =
-      applies_to(*plan.kind) ? terms_.transformation({*plan.kind, plan.setup, script, drawn.seen})
-                             : Variation();
+  const Variation variation = vary(plan, script, drawn.seen);
   if (variation.pairs.empty()) {
     judgement.verdict = {.outcome = Outcome::kVacuous, .reason = "nothing to change in the script"};
     return judgement;
   }
-  CasePlan changed = plan;
-  if (variation.config) changed.setup.config = variation.config;
-  const Alone varied = run_alone(changed, subject, variation.script);
+  const Alone varied = run_alone(varied_plan(plan, variation), subject, variation.script);
   for (const Pair& pair : variation.pairs) {
     if (pair.varied >= varied.seen.size()) break;
     const bool last = pair.varied + 1 == varied.seen.size();
@@ -111,8 +151,7 @@ Judgement MetamorphicLaw::judge(const CasePlan& plan, const Subject& subject,
     ++judgement.evidence.compared;
     auto difference = difference_of(pair, drawn.seen[pair.drawn], varied.seen[pair.varied]);
     if (!difference) continue;
-    difference->want += " as drawn";
-    difference->got += " " + std::string(terms_.how);
+    difference->varied = std::string(terms_.how);
     judgement.verdict = {.outcome = Outcome::kMismatch,
                          .op_index = pair.drawn,
                          .op = std::string(script[pair.drawn].kind().name),

@@ -65,7 +65,7 @@ using Transformation = Variation (*)(const Drawn& drawn);
 class MetamorphicLaw final : public Law {
  public:
   struct Terms {
-    std::string_view how;  ///< the varied script, in a difference: "in chunks"
+    std::string_view how;  ///< the varied script: "the same rows appended in two parts"
     bool (*applies)(const CacheKind& kind) = nullptr;
     Transformation transformation = nullptr;
   };
@@ -77,11 +77,17 @@ class MetamorphicLaw final : public Law {
     return terms_.applies(kind);
   }
   [[nodiscard]] bool needs_whole_script() const override { return true; }
+  /// The varied script; at the failing operation what both scripts show, as it is compared.
+  [[nodiscard]] std::vector<ScriptLine> shown(const CasePlan& plan, const Subject& subject,
+                                              const std::vector<Op>& script,
+                                              const Verdict& verdict) const override;
   /// The script is drawn by stepping the baseline, without one the first subject.
   [[nodiscard]] LawRun run(const CasePlan& plan, const Subject* baseline,
                            std::span<const Subject* const> subjects, OpStream& ops) const override;
 
  private:
+  [[nodiscard]] Variation vary(const CasePlan& plan, const Script& script,
+                               const std::vector<Observation>& seen) const;
   [[nodiscard]] Judgement judge(const CasePlan& plan, const Subject& subject,
                                 const Script& script) const;
 

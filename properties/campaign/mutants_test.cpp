@@ -34,7 +34,7 @@ TEST(Mutants, TheCanaryIsCaught) {
   const auto caught =
       find_kill(contracts(), contracts().canary().subject, 1, kCases, Profile::kOriginal);
   ASSERT_TRUE(caught.has_value()) << "the harness misses " << contracts().canary().subject.name();
-  EXPECT_TRUE(caught->repro.verdict.failed());
+  EXPECT_TRUE(caught->result.repeats());
 }
 
 // To shrink takes three times as long as to catch: a third of them is, by GTEST_RANDOM_SEED, which
@@ -57,10 +57,10 @@ TEST(Mutants, AreAllCaughtAndShortScriptsShowThem) {
                                   shrinks ? ShrinkOptions() : ShrinkOptions{.attempts = 0});
     ASSERT_TRUE(caught.has_value()) << mutant.subject.name() << ": " << mutant.fault;
     if (!shrinks) continue;
-    lengths.push_back(caught->repro.script.steps.size());
+    lengths.push_back(caught->result.shrunk->operations);
     EXPECT_LE(lengths.back(), mutant.longest_script) << mutant.subject.name();
     if (mutant.subject.inside) {
-      EXPECT_THAT(caught->repro.inside,
+      EXPECT_THAT(caught->result.shrunk->inside,
                   AllOf(Contains(StartsWith("step ")), Contains(HasSubstr(": its op "))))
           << mutant.subject.name();
     }

@@ -81,7 +81,8 @@ QuirkAttribution attribute_quirks(const Subject& reference, const traces::Case& 
     if (more.empty()) break;
     for (const QuirkInfo& quirk : recorded.quirks())
       if (std::ranges::find(more, quirk.name()) != more.end())
-        attribution.explained.push_back({attribution.rest.op_index, attribution.rest.op, quirk});
+        attribution.explained.push_back({std::string(quirk.rule), quirk.name(),
+                                         attribution.rest.op_index, attribution.rest.op});
     known.insert(known.end(), more.begin(), more.end());
     attribution.rest = replayed(recorded, known);
   }

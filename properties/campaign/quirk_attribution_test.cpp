@@ -79,8 +79,8 @@ QuirkAttribution explain(const traces::Case& recorded) {
 std::vector<std::string> texts(const std::vector<Attribution>& partings) {
   std::vector<std::string> all;
   for (const Attribution& parting : partings)
-    all.push_back(std::to_string(parting.op_index) + " " + parting.op + " " +
-                  std::string(parting.quirk.rule) + " " + parting.quirk.name());
+    all.push_back(std::to_string(parting.op_index) + " " + parting.op + " " + parting.rule + " " +
+                  parting.quirk);
   return all;
 }
 

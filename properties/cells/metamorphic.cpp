@@ -63,7 +63,7 @@ Variation refused_between(const Drawn& drawn) {
 const MetamorphicLaw& back_again() {
   static const MetamorphicLaw kLaw("a_b_a", "what is added and taken back again leaves no trace",
                                    kLongScript,
-                                   {.how = "after a batch that was refused",
+                                   {.how = "with a refused batch inserted",
                                     .applies = has_rows,
                                     .transformation = refused_between});
   return kLaw;
@@ -138,7 +138,7 @@ Variation saved_and_loaded(const Drawn& drawn) {
 const MetamorphicLaw& loaded_again() {
   static const MetamorphicLaw kLaw("saved_and_loaded_again",
                                    "what is saved, cleared and loaded is there again", kLongScript,
-                                   {.how = "saved, cleared and loaded",
+                                   {.how = "with a save, a clear and a load inserted",
                                     .applies = has_rows,
                                     .transformation = saved_and_loaded});
   return kLaw;

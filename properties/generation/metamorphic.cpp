@@ -73,7 +73,8 @@ Variation streamed(const Drawn& drawn) {
 const MetamorphicLaw& streaming() {
   static const MetamorphicLaw kLaw(
       "streamed_is_returned", "the pieces that a stream is sent are the text that is returned",
-      kLongScript, {.how = "streamed", .applies = has_generators, .transformation = streamed});
+      kLongScript,
+      {.how = "same script, streamed", .applies = has_generators, .transformation = streamed});
   return kLaw;
 }
 
@@ -105,7 +106,7 @@ Variation batched(const Drawn& drawn) {
 const MetamorphicLaw& batching() {
   static const MetamorphicLaw kLaw("batch_does_not_show",
                                    "a request of a batch ends as it does alone", kLongScript,
-                                   {.how = "behind another one of a batch",
+                                   {.how = "as the second request of a batch",
                                     .applies = has_generators,
                                     .transformation = batched});
   return kLaw;

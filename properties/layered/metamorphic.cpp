@@ -117,7 +117,7 @@ const MetamorphicLaw& order() {
       "order_of_independent_sequences",
       "what is done to one cache or sequence does not depend on when others are used, or on names",
       kLongScript,
-      {.how = "in another order",
+      {.how = "one cache after the other",
        .applies = [](const CacheKind& kind) { return &kind == &vector_kind(); },
        .transformation = family_by_family});
   return kLaw;
@@ -154,7 +154,7 @@ Variation changed_and_copied_back(const Drawn& drawn) {
 const MetamorphicLaw& back_again() {
   static const MetamorphicLaw kLaw(
       "a_b_a", "what is added and taken back again leaves no trace", kLongScript,
-      {.how = "after a way there and back",
+      {.how = "with an append and a rollback inserted",
        .applies = [](const CacheKind& kind) { return &kind == &vector_kind(); },
        .transformation = changed_and_copied_back});
   return kLaw;

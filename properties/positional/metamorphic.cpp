@@ -171,7 +171,7 @@ const MetamorphicLaw& chunks() {
   static const MetamorphicLaw kLaw(
       "prefill_in_chunks", "rows that are given in two parts show the same as given at once",
       kLongScript,
-      {.how = "in chunks",
+      {.how = "rows appended in two parts",
        // Bounded memory evicts at the beginning of each pass, by its lowest position (OK-18): two
        // passes rightly evict more than one.
        .applies = is_causal,
@@ -244,7 +244,7 @@ Variation in_other_cells(const Drawn& drawn) {
 const MetamorphicLaw& placement() {
   static const MetamorphicLaw kLaw(
       "placement_does_not_show", "which blocks or cells hold the rows does not show", kLongScript,
-      {.how = "placed elsewhere",
+      {.how = "other cells in use",
        .applies =
            [](const CacheKind& kind) {
              const auto member_kind = member_kind_of(kind);
@@ -285,7 +285,7 @@ const MetamorphicLaw& order() {
       "order_of_independent_sequences",
       "what is done to one cache or sequence does not depend on when others are used, or on names",
       kLongScript,
-      {.how = "under other numbers",
+      {.how = "with other sequence numbers",
        .applies = [](const CacheKind& kind) { return kind.contract == wrapper_kind().contract; },
        .transformation = renamed});
   return kLaw;
@@ -312,7 +312,7 @@ Variation visited(const Drawn& drawn) {
 const MetamorphicLaw& back_again() {
   static const MetamorphicLaw kLaw(
       "a_b_a", "what is added and taken back again leaves no trace", kLongScript,
-      {.how = "after a way there and back",
+      {.how = "with an append and a rollback inserted",
        // With bounded memory any pass evicts from all sequences (OK-19).
        .applies = is_causal,
        .transformation = visited});

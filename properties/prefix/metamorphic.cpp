@@ -38,7 +38,7 @@ const MetamorphicLaw& names_of_requests() {
       "order_of_independent_sequences",
       "what is done to one cache or sequence does not depend on when others are used, or on names",
       kLongScript,
-      {.how = "with other numbers", .applies = has_requests, .transformation = renamed});
+      {.how = "with other request numbers", .applies = has_requests, .transformation = renamed});
   return kLaw;
 }
 

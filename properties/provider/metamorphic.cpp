@@ -93,7 +93,7 @@ const MetamorphicLaw& chunks() {
   static const MetamorphicLaw kLaw(
       "prefill_in_chunks", "rows that are given in two parts show the same as given at once",
       kLongScript,
-      {.how = "in chunks",
+      {.how = "rows appended in two parts",
        .applies =
            [](const CacheKind& kind) {
              return &kind == &contiguous_kind() || &kind == &paged_kind() ||
@@ -166,7 +166,7 @@ Variation other_blocks(const Drawn& drawn) {
 const MetamorphicLaw& placement() {
   static const MetamorphicLaw kLaw(
       "placement_does_not_show", "which blocks or cells hold the rows does not show", kLongScript,
-      {.how = "placed elsewhere",
+      {.how = "blocks taken in another order",
        .applies = [](const CacheKind& kind) { return &kind == &paged_kind(); },
        .transformation = other_blocks});
   return kLaw;
@@ -197,7 +197,7 @@ const MetamorphicLaw& order() {
       "order_of_independent_sequences",
       "what is done to one cache or sequence does not depend on when others are used, or on names",
       kLongScript,
-      {.how = "in another order",
+      {.how = "one cache after the other",
        .applies = [](const CacheKind& kind) { return &kind == &contiguous_kind(); },
        .transformation = cache_by_cache});
   return kLaw;
@@ -289,7 +289,7 @@ Variation appended_and_cut(const Drawn& drawn) {
 const MetamorphicLaw& back_again() {
   static const MetamorphicLaw kLaw(
       "a_b_a", "what is added and taken back again leaves no trace", kLongScript,
-      {.how = "after a way there and back",
+      {.how = "with an append and a rollback inserted",
        .applies =
            [](const CacheKind& kind) {
              return &kind == &contiguous_kind() || &kind == &paged_kind();

@@ -7,6 +7,23 @@
 
 namespace kvo {
 
+std::vector<ScriptLine> lines_of(const std::vector<Op>& script, const Verdict& verdict) {
+  const std::size_t end = std::min<std::size_t>(
+      script.size(), std::max<std::size_t>(verdict.op_index + 1, kMostScriptLines));
+  const std::size_t begin = end - std::min(end, kMostScriptLines);
+  std::vector<ScriptLine> lines;
+  if (begin > 0) lines.push_back({.text = "(" + std::to_string(begin) + " operations before)"});
+  for (std::size_t i = begin; i < end; ++i)
+    lines.push_back(
+        {.mark = i == verdict.op_index ? ">" : "", .op_index = i, .text = op_text(script[i])});
+  return lines;
+}
+
+std::vector<ScriptLine> Law::shown(const CasePlan& /*plan*/, const Subject& /*subject*/,
+                                   const std::vector<Op>& script, const Verdict& verdict) const {
+  return lines_of(script, verdict);
+}
+
 Judgement judgement_of(const Lockstep::Participant& participant) {
   return {.subject = participant.subject,
           .verdict = participant.verdict,

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "properties/runner/case_result.hpp"
 #include "properties/runner/lockstep.hpp"
 #include "reference/contract/subject/op_stream.hpp"
 
@@ -58,6 +59,12 @@ class Law {
   [[nodiscard]] virtual bool draws() const { return false; }
   /// Whether it judges each operation once, so that scripts of any length are worth their time.
   [[nodiscard]] virtual bool lives_long() const { return false; }
+  /// The script as the law gives it to a subject, with what it adds, changes and makes fail: lines
+  /// for reports. `verdict`: of this script. Requires  the subject lives through it, and there are
+  /// at most kMostScriptLines operations.
+  [[nodiscard]] virtual std::vector<ScriptLine> shown(const CasePlan& plan, const Subject& subject,
+                                                      const std::vector<Op>& script,
+                                                      const Verdict& verdict) const;
   /// Runs `ops` on `baseline`, if there is one, and `subjects`, and judges the subjects.
   [[nodiscard]] virtual LawRun run(const CasePlan& plan, const Subject* baseline,
                                    std::span<const Subject* const> subjects,
@@ -68,6 +75,13 @@ class Law {
   std::string_view doc_;
   std::uint64_t most_operations_;
 };
+
+/// Scripts of no more operations are shown whole, and as the law runs them.
+inline constexpr std::size_t kMostScriptLines = 24;
+
+/// The operations of a script up to that of the verdict, which is marked; at most so many.
+[[nodiscard]] std::vector<ScriptLine> lines_of(const std::vector<Op>& script,
+                                               const Verdict& verdict);
 
 /// What a lock-step says of one of its subjects.
 [[nodiscard]] Judgement judgement_of(const Lockstep::Participant& participant);

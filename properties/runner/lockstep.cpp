@@ -39,43 +39,6 @@ void note_threads(const Subject& subject) {
   known = now;
 }
 
-std::string Verdict::text() const {
-  if (outcome == Outcome::kAgrees) return "agrees";
-  if (outcome == Outcome::kVacuous) return "vacuous: " + reason;
-  const std::string what = outcome == Outcome::kMismatch ? difference.text() : reason;
-  return "op " + std::to_string(op_index) + " " + op + ": " + what;
-}
-
-std::string Verdict::signature() const {
-  if (outcome == Outcome::kDied) return "died";
-  if (outcome == Outcome::kBroken) return "broken " + op;
-  return "mismatch " + op + " " + difference.place.substr(0, difference.place.find('['));
-}
-
-std::string Verdict::symptom() const {
-  const auto code = [](const std::string& error) { return error.substr(0, error.find(" (")); };
-  if (differs_in_error())
-    return signature() + " " + code(difference.want) + " " + code(difference.got);
-  if (outcome == Outcome::kBroken)
-    return signature() + " " + reason.substr(0, reason.find_first_of("0123456789"));
-  return signature();
-}
-
-bool Verdict::lacks_memory() const {
-  return (outcome == Outcome::kOutOfMemory && reason == kNeedsMemory) ||
-         (differs_in_error() && difference.got.starts_with("out_of_memory"));
-}
-
-void Evidence::add(const Evidence& more) {
-  compared += more.compared;
-  judged += more.judged;
-  skipped += more.skipped;
-  failures += more.failures;
-  retried += more.retried;
-  put_off += more.put_off;
-  given_up += more.given_up;
-}
-
 Lockstep::Lockstep(const Subject* baseline, std::span<const Subject* const> subjects,
                    const Setup& setup, LockstepOptions options)
     : options_(options) {

@@ -6,57 +6,13 @@
 #include <span>
 #include <utility>
 
-#include "properties/runner/inside.hpp"
-#include "reference/contract/describe/element.hpp"
+#include "properties/runner/shrunk.hpp"
 #include "reference/contract/describe/shrink.hpp"
 
 namespace kvo {
 namespace {
 
 using One = std::array<const Subject*, 1>;
-
-// What the baseline observes of a script; a subject without one is its own.
-std::vector<traces::Step> recorded(const CasePlan& plan, const Subject& subject,
-                                   const Script& script) {
-  const One leading{plan.baseline != nullptr ? plan.baseline : &subject};
-  Lockstep lockstep(nullptr, leading, plan.setup);
-  std::vector<traces::Step> steps;
-  for (const Op& op : script) steps.push_back({op, lockstep.step(op)});
-  return steps;
-}
-
-std::vector<traces::Step> unrecorded(const Script& script) {
-  std::vector<traces::Step> steps;
-  for (const Op& op : script) steps.push_back({op, std::nullopt});
-  return steps;
-}
-
-// What the operations up to the guilty one put into the cache, told by its elements: tags differ.
-std::vector<std::string> origins_of(const Script& script, const Verdict& verdict) {
-  constexpr std::size_t kMostElements = 1'000'000;
-  if (verdict.difference.elements == 0) return {};
-  std::map<std::string, std::vector<std::string>> found{{verdict.difference.want, {}},
-                                                        {verdict.difference.got, {}}};
-  std::size_t looked_at = 0;
-  for (std::size_t i = 0; i < script.size() && i <= verdict.op_index; ++i)
-    for_each_tensor(script[i].arguments().type(), script[i].arguments().get(),
-                    [&](std::string_view place, const Tensor& tensor, AxisNames axes) {
-                      const std::size_t count = tensor.bytes.size() / dtype_bytes(tensor.dtype);
-                      for (std::size_t at = 0; at < count && looked_at < kMostElements; ++at) {
-                        ++looked_at;
-                        const auto known = found.find(element_text(tensor, at));
-                        if (known != found.end())
-                          known->second.push_back(known->first + " is " + std::string(place) +
-                                                  coordinates(tensor.shape, at, axes) + " of op " +
-                                                  std::to_string(i) + " " +
-                                                  std::string(script[i].kind().name));
-                      }
-                    });
-  std::vector<std::string> origins;
-  for (const std::string& value : {verdict.difference.want, verdict.difference.got})
-    if (const auto& places = found[value]; places.size() == 1) origins.push_back(places.front());
-  return origins;
-}
 
 // The simplest config with which the script still fails.
 void shrink_config(CasePlan& plan, const std::function<bool()>& fails) {
@@ -118,16 +74,6 @@ void in_plain_order(CasePlan& plan, const std::function<bool()>& fails) {
   if (!fails()) plan.setup.schedule = before;
 }
 
-// Whether a verdict depends on the setup's schedule.
-bool scheduled(const CasePlan& plan, const Subject& subject) {
-  return subject.scheduled || plan.law->draws();
-}
-
-// The plain one, too: a log without one has a seed by its place.
-std::optional<Schedule> header_schedule(const CasePlan& plan, const Subject& subject) {
-  return scheduled(plan, subject) ? std::optional(plan.setup.schedule) : std::nullopt;
-}
-
 // Who must keep the law on a smaller script as well, so that shrinking does not leave for a fault
 // that is not the subject's: the same over the reference of its inside, else the reference itself.
 std::optional<Subject> control_of(const CasePlan& plan, const Subject& subject) {
@@ -166,7 +112,7 @@ class Shrinking {
     const Script queries = simplest_queries(simpler_.kind->operations);
     const auto fails = [&](const Script& candidate) { return fails_alike(candidate); };
     const auto still_fails = [&] { return asked() && fails_alike(script_); };
-    const bool drawn = scheduled(simpler_, subject_);
+    const bool drawn = draws(simpler_, subject_);
     symptom_ = first_.symptom();
     prefer_reading(queries);
     // In a drawn schedule a fault may hide from a smaller script.
@@ -198,9 +144,9 @@ class Shrinking {
     return verdict.failed() && verdict.symptom() == symptom_ && control_keeps(candidate);
   }
   bool fails_alike(const Script& candidate) {
-    return fails_as_set(candidate) ||
-           (scheduled(simpler_, subject_) &&
-            fails_in_another(simpler_, [&] { return fails_as_set(candidate); }));
+    return fails_as_set(candidate) || (draws(simpler_, subject_) && fails_in_another(simpler_, [&] {
+                                         return fails_as_set(candidate);
+                                       }));
   }
 
   // An error tells less of a fault than what is read: the script is cut off before the operation
@@ -282,21 +228,33 @@ Script script_until(const CasePlan& plan, std::uint64_t last) {
   return script;
 }
 
+bool draws(const CasePlan& plan, const Subject& subject) {
+  return subject.scheduled || plan.law->draws();
+}
+
+SubjectResult result_of(const Judgement& judgement) {
+  SubjectResult result{.subject = judgement.subject->name(),
+                       .verdict = judgement.verdict,
+                       .evidence = judgement.evidence};
+  for (const Timings::Row& row : judgement.timings.rows())
+    result.timings.push_back(timing_record(row.op->name, row.durations));
+  return result;
+}
+
 CaseResult run_case(const CasePlan& plan, const ShrinkOptions& shrink) {
   const auto ops = plan.ops();
   LawRun run = plan.law->run(plan, plan.baseline, plan.subjects, *ops);
   const auto failing = add_schedules(plan, run);
   CaseResult result{.name = plan.name,
                     .kind = plan.kind->name(),
-                    .law = plan.law->name(),
+                    .law = std::string(plan.law->name()),
                     .operations = run.operations,
-                    .labels = std::move(run.labels),
+                    .labels = {run.labels.begin(), run.labels.end()},
                     .figures = std::move(run.figures)};
-  for (Judgement& judgement : run.judgements) {
-    SubjectResult& subject = result.subjects.emplace_back(
-        SubjectResult{judgement.subject->name(), judgement.verdict, judgement.evidence,
-                      std::move(judgement.timings)});
+  for (const Judgement& judgement : run.judgements) {
+    SubjectResult& subject = result.subjects.emplace_back(result_of(judgement));
     if (!judgement.verdict.failed()) continue;
+    result.config = config_text(plan.setup.config);
     if (judgement.verdict.lacks_memory() && !shrink.without_memory) continue;
     CasePlan guilty = plan;
     if (const auto number = failing.find(judgement.subject); number != failing.end()) {
@@ -305,7 +263,8 @@ CaseResult run_case(const CasePlan& plan, const ShrinkOptions& shrink) {
     }
     const std::uint64_t last =
         plan.law->needs_whole_script() ? run.operations - 1 : judgement.verdict.op_index;
-    subject.repro = shrink_case(guilty, *judgement.subject, script_until(plan, last), shrink);
+    add_shrunk(simplest_case(guilty, *judgement.subject, script_until(plan, last), shrink),
+               *judgement.subject, subject);
   }
   return result;
 }
@@ -327,37 +286,6 @@ Smaller smaller_case(const CasePlan& plan, const Subject& subject, Script script
           .script = shrinking.script(),
           .before = shrinking.before(),
           .verdict = shrink.judge(shrinking.simpler(), subject, shrinking.script())};
-}
-
-Repro repro_of(const Smaller& smaller, const Subject& subject, bool run) {
-  const CasePlan& plan = smaller.plan;
-  const Verdict& last = smaller.verdict;
-  // Who dies of the script cannot be asked what it observes.
-  const bool leads = plan.baseline == nullptr || plan.baseline == &subject;
-  const bool dies = leads && last.outcome == Outcome::kDied;
-  Repro repro{
-      .script = {.header = {.kind = plan.kind,
-                            .system = "kvoracle",
-                            .version = (plan.baseline != nullptr ? *plan.baseline : subject).name(),
-                            .name = plan.name,
-                            .note = plan.note,
-                            .profile = plan.setup.profile,
-                            .law = std::string(plan.law->name()),
-                            .config = plan.setup.config,
-                            .schedule = header_schedule(plan, subject)},
-                 .steps = run && !dies ? recorded(plan, subject, smaller.script)
-                                       : unrecorded(smaller.script)},
-      .verdict = last,
-      .before = smaller.before};
-  repro.origins = origins_of(smaller.script, repro.verdict);
-  if (run && last.failed() && last.outcome != Outcome::kDied)
-    repro.inside = told_inside(plan, subject, smaller.script, last.op_index);
-  return repro;
-}
-
-Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
-                  const ShrinkOptions& shrink) {
-  return repro_of(smaller_case(plan, subject, std::move(script), shrink), subject);
 }
 
 }  // namespace kvo

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "properties/runner/case_result.hpp"
 #include "properties/runner/law.hpp"
 #include "properties/runner/shrinker.hpp"
 #include "traces/log/kvlog.hpp"
@@ -24,6 +25,8 @@ struct CasePlan {
   /// In how many schedules each script is judged; more than one only where a subject draws from it.
   std::uint64_t schedules = 1;
   const Law* law = &agreement();
+  /// Laws that a failing script is tried by first, the simplest first.
+  std::vector<const Law*> simpler_laws = {};
   LockstepOptions options = {};
   const Subject* baseline = nullptr;  ///< the reference; null: only oracles and records judge
   std::vector<const Subject*> subjects = {};
@@ -31,50 +34,6 @@ struct CasePlan {
   std::function<const Subject&(const CacheKind&)> reference_of = nullptr;
   /// Opens the operations from the beginning; deterministic.
   std::function<std::unique_ptr<OpStream>()> ops = nullptr;
-};
-
-/// A script that a subject fails, as small as it could be made.
-struct Repro {
-  traces::Case script;
-  /// Agrees where the subject does not answer alike each time.
-  Verdict verdict = {};
-  /// Of the script before it was made smaller.
-  Verdict before = {};
-  /// Which operation of the script put there what differs: "21 is k[batch 1, position 0, dim 0] of
-  /// op 3 update".
-  std::vector<std::string> origins = {};
-  /// Where the cache inside of the subject goes wrong: told_inside.
-  std::vector<std::string> inside = {};
-};
-
-struct SubjectResult {
-  std::string subject;
-  Verdict verdict = {};
-  Evidence evidence = {};
-  Timings timings = {};
-  /// Where a recording judges and the subject fails: who of subject, reference and recording agree.
-  std::optional<std::string> sides = std::nullopt;
-  std::optional<Repro> repro = std::nullopt;  ///< for a failed verdict
-  /// The seed of the further schedule that it failed in.
-  std::optional<std::uint64_t> schedule = std::nullopt;
-};
-
-/// A difference between a recorded log and profile documented that a quirk explains.
-struct Attribution {
-  std::uint64_t op_index = 0;  ///< operation at which it shows, from 0
-  std::string op;              ///< that operation's name
-  QuirkInfo quirk;
-};
-
-struct CaseResult {
-  std::string name;
-  std::string kind;
-  std::string_view law = {};
-  std::uint64_t operations = 0;
-  Labels labels = {};
-  std::vector<Figure> figures = {};
-  std::vector<SubjectResult> subjects = {};
-  std::vector<Attribution> attributions = {};  ///< of a recorded case, in profile documented
 };
 
 /// Judges one subject of a plan by its law on `script`.
@@ -92,6 +51,12 @@ struct ShrinkOptions {
   /// Whoever expects the subject to end the process judges in another one.
   std::function<Verdict(const CasePlan&, const Subject&, const Script&)> judge = run_script;
 };
+
+/// Whether the verdict on a subject depends on the schedule of the setup.
+[[nodiscard]] bool draws(const CasePlan& plan, const Subject& subject);
+
+/// Without a shrunk script.
+[[nodiscard]] SubjectResult result_of(const Judgement& judgement);
 
 /// Runs a case, and shrinks the script of a subject that fails.
 [[nodiscard]] CaseResult run_case(const CasePlan& plan, const ShrinkOptions& shrink);
@@ -113,12 +78,7 @@ struct Smaller {
 [[nodiscard]] Smaller smaller_case(const CasePlan& plan, const Subject& subject, Script script,
                                    const ShrinkOptions& shrink);
 
-/// A failing script with what the baseline observes of it, and what reports tell of it. `run`:
-/// false runs nothing in this process, and records nothing.
-[[nodiscard]] Repro repro_of(const Smaller& smaller, const Subject& subject, bool run = true);
-
-/// Both.
-[[nodiscard]] Repro shrink_case(const CasePlan& plan, const Subject& subject, Script script,
-                                const ShrinkOptions& shrink);
+/// What a schedule says to a reader: "seed 7", "choices 0 2"; nothing of the plain one.
+[[nodiscard]] std::optional<std::string> schedule_text(const Schedule& schedule);
 
 }  // namespace kvo

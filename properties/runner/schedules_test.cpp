@@ -7,7 +7,7 @@
 
 #include "properties/campaign/conform.hpp"
 #include "properties/contracts.hpp"
-#include "properties/runner/run_case.hpp"
+#include "properties/runner/shrunk.hpp"
 #include "reference/layered/operations.hpp"
 
 namespace kvo {
@@ -83,19 +83,17 @@ TEST(Schedules, ALaterOneBringsTheFaultToLightAndIsShrunk) {
 
   plan.schedules = 50;
   const SubjectResult result = run_case(plan, {}).subjects.back();
-  ASSERT_TRUE(result.repro.has_value());
+  ASSERT_TRUE(result.repeats());
   EXPECT_GT(result.schedule.value_or(0), *plan.setup.schedule.seed());
-  const traces::Case& smallest = result.repro->script;
-  ASSERT_EQ(smallest.steps.size(), 1U);
-  ASSERT_TRUE(smallest.header.schedule.has_value());
-  EXPECT_EQ(smallest.header.schedule->given(), std::vector<std::uint32_t>{3});
-  EXPECT_TRUE(result.repro->verdict.failed());
+  EXPECT_EQ(result.shrunk->operations, 1U);
+  EXPECT_EQ(result.shrunk->schedule, "choices 3");
 }
 
 TEST(Schedules, WhoDrawsFromNoneHasNoneInItsScript) {
   const Subject subject = contracts().reference_of(kind());
   const CasePlan plan = plan_of(subject, Schedule(1));
-  EXPECT_FALSE(shrink_case(plan, subject, script(), {}).script.header.schedule.has_value());
+  const Smaller smaller = smaller_case(plan, subject, script(), {});
+  EXPECT_FALSE(log_of(smaller, subject).header.schedule.has_value());
 }
 
 TEST(Schedules, StandInTheHeaderOfALog) {

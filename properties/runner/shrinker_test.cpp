@@ -270,10 +270,10 @@ TEST(Shrinker, MakesTheConfigSimpler) {
       .baseline = &reference,
       .subjects = {&fails_in_release}};
   // An entry of a wrong length is stored in release and refused in debug.
-  const Repro repro =
-      shrink_case(plan, fails_in_release, {Op::of(layered::New{1, 1, 1}), append(0, 2)}, {});
+  const Smaller repro =
+      smaller_case(plan, fails_in_release, {Op::of(layered::New{1, 1, 1}), append(0, 2)}, {});
   ASSERT_TRUE(repro.verdict.failed());
-  const auto& config = repro.script.header.config.as<layered::Config>();
+  const auto& config = repro.plan.setup.config.as<layered::Config>();
   EXPECT_EQ(config.build, layered::Build::kRelease) << "without it nothing fails";
   EXPECT_EQ(config.constructor, std::nullopt);
   EXPECT_EQ(config.num_layers, std::nullopt);
@@ -306,11 +306,11 @@ TEST(ShrinkCase, PrefersWhatIsReadToAnError) {
                       .baseline = &sound};
   const Script script{Op::of(layered::New{1, 1, 1}), append(0, 1), Op::of(layered::Advance{0}),
                       Op::of(layered::Clear{0})};
-  const Repro repro = shrink_case(plan, subject, script, {});
+  const Smaller repro = smaller_case(plan, subject, script, {});
   EXPECT_EQ(repro.before.text(), "op 3 clear: error: want no error, got closed");
   EXPECT_TRUE(repro.verdict.failed());
   EXPECT_FALSE(repro.verdict.differs_in_error()) << repro.verdict.text();
-  const Repro kept = shrink_case(plan, subject, {script[0], script[3]}, {});
+  const Smaller kept = smaller_case(plan, subject, {script[0], script[3]}, {});
   EXPECT_EQ(kept.verdict.text(), "op 1 clear: error: want no error, got closed")
       << "nothing else shows";
 }

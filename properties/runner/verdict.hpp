@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reference/contract/describe/difference.hpp"
@@ -27,6 +28,7 @@ BOOST_DESCRIBE_ENUM(Outcome, kAgrees, kMismatch, kBroken, kNotSupported, kOutOfM
 }
 
 struct Verdict {
+  static constexpr bool kLean = true;
   Outcome outcome = Outcome::kAgrees;
   std::uint64_t op_index = 0;  ///< operation at which it was decided, from 0
   std::string op = {};         ///< that operation's name
@@ -38,11 +40,14 @@ struct Verdict {
   [[nodiscard]] bool failed() const { return kvo::failed(outcome); }
   /// "op 12 update: k[batch 0, position 3, dim 1]: want 7, got 9"
   [[nodiscard]] std::string text() const;
+  /// The same without the operation.
+  [[nodiscard]] std::string problem() const;
   /// What failures of one fault have in common, wherever in a script they show: outcome, operation
   /// and field. "mismatch update k", "died".
   [[nodiscard]] std::string signature() const;
   /// The signature, and of an error which one was wanted and which one came, of what is broken in
-  /// which words: what must not change while a script is made smaller.
+  /// which words, of a death whether it repeats: what must not change while a script is made
+  /// smaller.
   [[nodiscard]] std::string symptom() const;
   /// Whether an error differs: it tells less of a fault than what is read.
   [[nodiscard]] bool differs_in_error() const {
@@ -54,6 +59,8 @@ struct Verdict {
 };
 BOOST_DESCRIBE_STRUCT(Verdict, (), (outcome, op_index, op, difference, reason, choices))
 
+/// The end of the reason of a death that did not repeat.
+inline constexpr std::string_view kNotRepeated = "; died, not repeated: run again, it did not die";
 /// Reasons of kOutOfMemory: in all, and in one request.
 inline constexpr const char* kNeedsMemory =
     "needs more memory than a case may have (--case-memory)";

@@ -60,7 +60,7 @@ const MetamorphicLaw& sample_is_its_steps() {
   static const MetamorphicLaw kLaw(
       "sample_is_its_steps",
       "only the last position of the first row counts; greedy it is argmax, plain it is a draw",
-      kLongScript, {.how = "by its steps", .applies = is_sampling, .transformation = by_steps});
+      kLongScript, {.how = "step by step", .applies = is_sampling, .transformation = by_steps});
   return kLaw;
 }
 
@@ -89,7 +89,9 @@ const MetamorphicLaw& order_of_generated_ids() {
   static const MetamorphicLaw kLaw(
       "order_of_generated_ids",
       "neither the order of generated ids shows, nor ids outside the vocabulary", kLongScript,
-      {.how = "with the ids backwards", .applies = is_sampling, .transformation = ids_backwards});
+      {.how = "with the ids in reverse order",
+       .applies = is_sampling,
+       .transformation = ids_backwards});
   return kLaw;
 }
 
@@ -158,7 +160,7 @@ const MetamorphicLaw& order_of_vocabulary() {
       "order_of_vocabulary",
       "with the vocabulary in another order the same tokens are cut, changed and largest",
       kLongScript,
-      {.how = "with the vocabulary backwards",
+      {.how = "with the vocabulary in reverse order",
        .applies = is_sampling,
        .transformation = vocabulary_backwards});
   return kLaw;

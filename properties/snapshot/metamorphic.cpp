@@ -86,7 +86,7 @@ Variation gone_and_restored(const Drawn& drawn) {
 const MetamorphicLaw& back_again() {
   static const MetamorphicLaw kLaw(
       "a_b_a", "what is added and taken back again leaves no trace", kLongScript,
-      {.how = "after a way there and back by a snapshot",
+      {.how = "with an append and a restore inserted",
        .applies =
            [](const CacheKind& kind) {
              return &kind == &kv_kind() || &kind == &rotating_kind() || &kind == &recurrent_kind();
@@ -170,7 +170,7 @@ Variation split_and_merged(const Drawn& drawn) {
 const MetamorphicLaw& halves() {
   static const MetamorphicLaw kLaw(
       "split_then_merge", "a snapshot that is split and merged again is what it was", kLongScript,
-      {.how = "split and merged",
+      {.how = "with a split and a merge inserted",
        .applies = [](const CacheKind& kind) { return &kind == &kv_kind(); },
        .transformation = split_and_merged});
   return kLaw;
@@ -215,7 +215,7 @@ const MetamorphicLaw& lasting() {
   static const MetamorphicLaw kLaw(
       "snapshots_do_not_change", "what a snapshot holds does not depend on what is done later",
       kLongScript,
-      {.how = "read at the end",
+      {.how = "snapshot read at the end",
        .applies =
            [](const CacheKind& kind) {
              return &kind == &kv_kind() || &kind == &rotating_kind() || &kind == &recurrent_kind();
@@ -276,7 +276,7 @@ Variation forked_and_written(const Drawn& drawn) {
 const MetamorphicLaw& forks() {
   static const MetamorphicLaw kLaw(
       "fork_then_write", "what is written on one branch does not show on the other", kLongScript,
-      {.how = "after another branch was written",
+      {.how = "after a write to another branch",
        .applies =
            [](const CacheKind& kind) {
              return &kind == &kv_kind() || &kind == &rotating_kind() || &kind == &recurrent_kind();

@@ -132,7 +132,8 @@ Variation in_chunks(const Drawn& drawn) {
 const MetamorphicLaw& chunks() {
   static const MetamorphicLaw kLaw(
       "prefill_in_chunks", "rows that are given in two parts show the same as given at once",
-      kLongScript, {.how = "in chunks", .applies = is_paged, .transformation = in_chunks});
+      kLongScript,
+      {.how = "rows appended in two parts", .applies = is_paged, .transformation = in_chunks});
   return kLaw;
 }
 
@@ -178,9 +179,11 @@ Variation other_blocks(const Drawn& drawn) {
 }
 
 const MetamorphicLaw& placement() {
-  static const MetamorphicLaw kLaw(
-      "placement_does_not_show", "which blocks or cells hold the rows does not show", kLongScript,
-      {.how = "placed elsewhere", .applies = is_paged, .transformation = other_blocks});
+  static const MetamorphicLaw kLaw("placement_does_not_show",
+                                   "which blocks or cells hold the rows does not show", kLongScript,
+                                   {.how = "blocks taken in another order",
+                                    .applies = is_paged,
+                                    .transformation = other_blocks});
   return kLaw;
 }
 
@@ -239,7 +242,7 @@ const MetamorphicLaw& order() {
       "order_of_independent_sequences",
       "what is done to one cache or sequence does not depend on when others are used, or on names",
       kLongScript,
-      {.how = "in another order", .applies = is_paged, .transformation = cache_by_cache});
+      {.how = "one cache after the other", .applies = is_paged, .transformation = cache_by_cache});
   return kLaw;
 }
 
@@ -307,7 +310,7 @@ Variation appended_and_dropped(const Drawn& drawn) {
 const MetamorphicLaw& back_again() {
   static const MetamorphicLaw kLaw("a_b_a", "what is added and taken back again leaves no trace",
                                    kLongScript,
-                                   {.how = "after a way there and back",
+                                   {.how = "with an append and a rollback inserted",
                                     .applies = is_paged,
                                     .transformation = appended_and_dropped});
   return kLaw;

@@ -225,15 +225,19 @@ const MetamorphicLaw& readings_agree() {
   static const MetamorphicLaw kLaw(
       "readings_agree", "views, packed views and contiguous rows of a layer show the same tokens",
       kLongScript,
-      {.how = "read otherwise", .applies = is_kind_with_views, .transformation = read_otherwise});
+      {.how = "read in another way",
+       .applies = is_kind_with_views,
+       .transformation = read_otherwise});
   return kLaw;
 }
 
 const MetamorphicLaw& paging_does_not_show() {
-  static const MetamorphicLaw kLaw(
-      "paging_does_not_show", "a layer in one block shows what one in many blocks does",
-      kLongScript,
-      {.how = "in one block", .applies = is_kind_with_views, .transformation = in_one_block});
+  static const MetamorphicLaw kLaw("paging_does_not_show",
+                                   "a layer in one block shows what one in many blocks does",
+                                   kLongScript,
+                                   {.how = "all rows in one block",
+                                    .applies = is_kind_with_views,
+                                    .transformation = in_one_block});
   return kLaw;
 }
 

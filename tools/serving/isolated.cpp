@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "properties/runner/shrunk.hpp"
 #include "tools/serving/journal.hpp"
 
 namespace kvo::tools {
@@ -21,14 +22,13 @@ constexpr std::chrono::duration<double> kHungAttemptSilence{0.25};
 // Each costs a process, or the silence.
 constexpr std::uint64_t kMostAttempts = 2'000;
 constexpr std::uint64_t kMostHungAttempts = 16;
-constexpr std::size_t kMostScriptBytes = std::size_t{256} << 20U;
 
 /// One subject's part of a case.
 struct Part {
-  CaseAnswer answer = {};
+  CaseResult result = {};
   Verdict verdict = {};
 };
-BOOST_DESCRIBE_STRUCT(Part, (), (answer, verdict))
+BOOST_DESCRIBE_STRUCT(Part, (), (result, verdict))
 
 Verdict no_memory() {
   return {.outcome = Outcome::kOutOfMemory, .op = "case", .reason = kNeedsMemory};
@@ -47,13 +47,6 @@ std::string file_word(std::string_view name) {
   return word;
 }
 
-// Scripts of other laws and profiles may have the same seed and case.
-std::string file_name(const std::string& subject, const traces::CaseHeader& header) {
-  return fmt::format("{}-{}-{}{}.jsonl", file_word(subject), file_word(header.name),
-                     file_word(header.law),
-                     header.profile == Profile::kDocumented ? "-documented" : "");
-}
-
 // The operation that a death names: a subject may have overwritten what it wrote there.
 const OpKind* known_op(const Death& death, const CacheKind& kind) {
   const auto found = std::ranges::find(kind.operations, death.op);
@@ -66,26 +59,39 @@ Limits attempt_limits(Limits limits, std::chrono::duration<double> silence = kAt
   return limits;
 }
 
+// What is known of a death beside its verdict.
+void add_death(SubjectResult& result, const Death& death) {
+  if (!death.frames.empty()) result.frames = death.frames;
+  if (death.report.empty()) return;
+  auto& trace = result.trace.emplace();
+  constexpr std::size_t kMostLines = 40;
+  for (std::size_t i = 0; i < death.report.size() && trace.size() < kMostLines;) {
+    const std::size_t end = std::min(death.report.find('\n', i), death.report.size());
+    trace.push_back(death.report.substr(i, end - i));
+    i = end + 1;
+  }
+}
+
 /// A case under way, each subject in a process of its own.
 class Isolation {
  public:
   Isolation(std::uint64_t index, const CasePlan& plan, const Isolating& how)
       : index_(index), plan_(plan), how_(how), limits_(how.limits), first_(how.first) {
     limits_.quiet = true;
-    answer_.record = {.index = index,
-                      .name = plan.name,
-                      .kind = plan.kind->name(),
-                      .law = std::string(plan.law->name())};
+    result_ = {.index = index,
+               .name = plan.name,
+               .kind = plan.kind->name(),
+               .law = std::string(plan.law->name())};
   }
 
-  CaseAnswer run() {
+  CaseResult run() {
     const bool judged = std::ranges::find(plan_.subjects, plan_.baseline) != plan_.subjects.end();
     if (plan_.baseline != nullptr) run_baseline(judged);
     for (const Subject* subject : plan_.subjects)
       if (subject != plan_.baseline) run_subject(*subject);
     if (first_ != nullptr && !dies_) tell_first();
-    std::ranges::sort(answer_.record.labels);
-    return std::move(answer_);
+    std::ranges::sort(result_.labels);
+    return std::move(result_);
   }
 
  private:
@@ -124,9 +130,9 @@ class Isolation {
       alone.subjects.clear();
       if (subject != nullptr) alone.subjects.push_back(subject);
       try {
-        const CaseResult result = how_.run ? how_.run(alone) : run_case(alone, {.attempts = 0});
-        Part part{answer_of(index_, result), result.subjects.back().verdict};
-        for (const SubjectResult& one : result.subjects)
+        Part part{how_.run ? how_.run(alone) : run_case(alone, {.attempts = 0})};
+        part.verdict = part.result.subjects.back().verdict;
+        for (const SubjectResult& one : part.result.subjects)
           if (used_up(one.verdict)) part.verdict = one.verdict;
         return part;
       } catch (const std::bad_alloc&) {
@@ -150,35 +156,36 @@ class Isolation {
   }
 
   void add(const Part& part, const Subject& subject, const Journal& journal) {
-    const std::size_t at = answer_.record.subjects.size();
-    SubjectRecord& own = answer_.record.subjects.emplace_back();
-    const CaseRecord& record = part.answer.record;
-    if (!record.subjects.empty() && record.subjects.back().subject == subject.name())
-      own = record.subjects.back();
+    const std::size_t at = result_.subjects.size();
+    SubjectResult& own = result_.subjects.emplace_back();
+    const CaseResult& one = part.result;
+    if (!one.subjects.empty() && one.subjects.back().subject == subject.name())
+      own = one.subjects.back();
+    own.shrunk.reset();  // as one process has it
+    own.log.reset();
     own.subject = subject.name();
-    own.outcome = part.verdict.outcome;
-    CaseRecord& all = answer_.record;
-    all.operations = std::max(all.operations, record.operations);
-    for (const std::string& label : record.labels)
-      if (std::ranges::find(all.labels, label) == all.labels.end()) all.labels.push_back(label);
-    if (all.figures.empty()) all.figures = record.figures;
-    if (answer_.quirks.empty()) answer_.quirks = part.answer.quirks;
+    own.verdict = part.verdict;
+    result_.operations = std::max(result_.operations, one.operations);
+    for (const std::string& label : one.labels)
+      if (std::ranges::find(result_.labels, label) == result_.labels.end())
+        result_.labels.push_back(label);
+    if (result_.figures.empty()) result_.figures = one.figures;
+    if (result_.attributions.empty()) result_.attributions = one.attributions;
     const auto death = std::exchange(death_, std::nullopt);
-    if (part.verdict.outcome != Outcome::kAgrees) own.problem = part.verdict.text();
     if (!part.verdict.failed()) return;
-    own.alike = fmt::format("{} {}", all.law, part.verdict.signature());
-    if (death) answer_.add(at, *death);
+    result_.config = config_text(plan_.setup.config);
+    if (death) add_death(own, *death);
     if (!plan_.ops) return;
     Script script = script_of(&journal, part.verdict);
     const bool hung = death && death->hung;
     const Limits attempt =
         hung ? attempt_limits(limits_, kHungAttemptSilence) : attempt_limits(limits_);
-    const auto judge = [&](const CasePlan& tried, const Subject& one, const Script& candidate) {
-      Verdict verdict = run_script_isolated(tried, one, candidate, attempt);
-      if (&one == &subject) fault_if_used_up(verdict, subject);
+    const auto judge = [&](const CasePlan& tried, const Subject& judged, const Script& candidate) {
+      Verdict verdict = run_script_isolated(tried, judged, candidate, attempt);
+      if (&judged == &subject) fault_if_used_up(verdict, subject);
       return verdict;
     };
-    Smaller smaller = smaller_case(
+    Smaller smaller = simplest_case(
         plan_, subject, script,
         {.attempts = std::min(how_.shrink_attempts, hung ? kMostHungAttempts : kMostAttempts),
          .judge = judge});
@@ -204,38 +211,37 @@ class Isolation {
   }
 
   void tell_script(std::size_t at, const Subject& subject, const Smaller& smaller) {
-    const auto tell_here = [&](bool run) {
-      CaseAnswer told = answer_;
-      told.add(at, repro_of(smaller, subject, run));
+    const auto with_script = [&](bool run) {
+      SubjectResult told = result_.subjects[at];
+      add_shrunk(smaller, subject, told, run);
       return told;
     };
-    auto told = in_process<CaseAnswer>(attempt_limits(limits_), [&] { return tell_here(true); });
-    const bool lives = std::holds_alternative<CaseAnswer>(told);
-    answer_ = lives ? std::get<CaseAnswer>(std::move(told)) : tell_here(false);
+    auto told =
+        in_process<SubjectResult>(attempt_limits(limits_), [&] { return with_script(true); });
+    const bool lives = std::holds_alternative<SubjectResult>(told);
+    result_.subjects[at] = lives ? std::get<SubjectResult>(std::move(told)) : with_script(false);
   }
 
   // The death of the shared process does not repeat.
   void tell_first() {
     const Subject* subject = first_->killed ? nullptr : blamed(*first_, plan_);
-    std::vector<SubjectRecord>& all = answer_.record.subjects;
+    std::vector<SubjectResult>& all = result_.subjects;
     const std::string name = subject != nullptr ? subject->name() : first_->thread_of;
     if (name.empty()) {
       (void)std::fprintf(stderr, "a process %s in case %s; the case was run again\n",
                          first_->how.c_str(), plan_.name.c_str());
       return;
     }
-    auto own = std::ranges::find(all, name, &SubjectRecord::subject);
+    auto own = std::ranges::find(all, name, &SubjectResult::subject);
     // A thread may have been started in an earlier case, of another kind of cache.
     if (own == all.end()) own = all.insert(all.end(), {.subject = name});
-    if (failed(own->outcome)) return;
+    if (own->verdict.failed()) return;
     Verdict verdict{.outcome = Outcome::kDied, .op = "of another case", .reason = first_->how};
     if (subject != nullptr) verdict = verdict_of(*first_, *subject);
-    verdict.reason += "; died, not repeated: run again, it did not die";
-    own->outcome = verdict.outcome;
-    own->problem = verdict.text();
-    own->alike = "died, not repeated";
+    verdict.reason += kNotRepeated;
+    own->verdict = verdict;
     const auto at = static_cast<std::size_t>(own - all.begin());
-    answer_.add(at, *first_);
+    add_death(*own, *first_);
     if (subject == nullptr || !plan_.ops) return;
     tell_script(at, *subject,
                 {.plan = plan_, .script = script_of(nullptr, verdict), .before = verdict});
@@ -246,7 +252,7 @@ class Isolation {
   const Isolating& how_;
   Limits limits_;
   const Death* first_;
-  CaseAnswer answer_;
+  CaseResult result_;
   Script script_;                   // of the baseline
   std::string baseline_dies_ = {};  // and how; empty: it does not
   bool baseline_used_up_ = false;
@@ -256,38 +262,11 @@ class Isolation {
 
 }  // namespace
 
-CaseAnswer answer_of(std::uint64_t index, const CaseResult& result) {
-  CaseAnswer answer{.record = record_of(index, result)};
-  for (const Attribution& found : result.attributions)
-    answer.quirks.push_back(
-        {std::string(found.quirk.rule), found.quirk.name(), found.op_index, found.op});
-  return answer;
-}
-
-void CaseAnswer::add(std::size_t subject, const Repro& repro) {
-  SubjectRecord& own = record.subjects[subject];
-  own.shrunk = shrunk_record(repro);
-  ScriptRecord& script = scripts.emplace_back();
-  script = {subject, file_name(own.subject, repro.script.header), lines_of(repro.script)};
-  std::size_t bytes = 0;
-  for (const std::string& line : script.lines) bytes += line.size() + 1;
-  if (bytes <= kMostScriptBytes) return;
-  if (!own.trace) own.trace.emplace();
-  own.trace->push_back(fmt::format("the script takes {} bytes, more than {}: it is not written",
-                                   bytes, kMostScriptBytes));
-  scripts.pop_back();
-}
-
-void CaseAnswer::add(std::size_t subject, const Death& death) {
-  if (!death.frames.empty()) crashes.push_back({subject, death.frames});
-  if (death.report.empty()) return;
-  auto& trace = record.subjects[subject].trace.emplace();
-  constexpr std::size_t kMostLines = 40;
-  for (std::size_t i = 0; i < death.report.size() && trace.size() < kMostLines;) {
-    const std::size_t end = std::min(death.report.find('\n', i), death.report.size());
-    trace.push_back(death.report.substr(i, end - i));
-    i = end + 1;
-  }
+// Scripts of other laws and profiles may have the same seed and case.
+std::string file_name(const CaseResult& result, const SubjectResult& subject, Profile profile) {
+  return fmt::format("{}-{}-{}{}.jsonl", file_word(subject.subject), file_word(result.name),
+                     file_word(subject.shrunk ? subject.shrunk->law : result.law),
+                     profile == Profile::kDocumented ? "-documented" : "");
 }
 
 Verdict verdict_of(const Death& death, const Subject& subject, const std::string& baseline_dies) {
@@ -326,24 +305,22 @@ const Subject* blamed(const Death& death, const CasePlan& plan) {
   return other != nullptr ? other : at_work;
 }
 
-CaseRecord lost_record(std::uint64_t index, const Death& death,
-                       std::span<const Subject* const> subjects) {
+CaseResult lost_case(std::uint64_t index, const Death& death,
+                     std::span<const Subject* const> subjects) {
   const auto subject = std::ranges::find(subjects, death.subject);
   if (subject == subjects.end())
     throw std::runtime_error(
         fmt::format("case {}: the process that isolated its subjects {}", index, death.how));
-  CaseRecord record{.index = index,
-                    .name = "case" + std::to_string(index),
-                    .kind = (*subject)->kind->name(),
-                    .law = ""};
-  record.subjects.push_back({.subject = (*subject)->name(),
-                             .outcome = Outcome::kDied,
-                             .problem = "the process that watched it " + death.how,
-                             .alike = "died"});
-  return record;
+  CaseResult result{
+      .index = index, .name = "case" + std::to_string(index), .kind = (*subject)->kind->name()};
+  result.subjects.push_back({.subject = (*subject)->name(),
+                             .verdict = {.outcome = Outcome::kDied,
+                                         .op = "of the process that isolated it",
+                                         .reason = death.how}});
+  return result;
 }
 
-CaseAnswer run_case_isolated(std::uint64_t index, const CasePlan& plan, const Isolating& how) {
+CaseResult run_case_isolated(std::uint64_t index, const CasePlan& plan, const Isolating& how) {
   return Isolation(index, plan, how).run();
 }
 

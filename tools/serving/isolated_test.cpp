@@ -23,6 +23,7 @@ namespace kvo::tools {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 // The reference, but before each advance something is done; if that is false, advance fails.
@@ -65,25 +66,24 @@ CasePlan plan_of(const Subject& baseline, std::vector<const Subject*> subjects) 
           }};
 }
 
-CaseRecord run_isolated(const CasePlan& plan, const Death* first = nullptr) {
-  return run_case_isolated(0, plan,
-                           {.shrink_attempts = 200,
-                            .limits = {.silence = std::chrono::seconds(1)},
-                            .first = first})
-      .record;
+CaseResult run_isolated(const CasePlan& plan, const Death* first = nullptr) {
+  return run_case_isolated(
+      0, plan,
+      {.shrink_attempts = 200, .limits = {.silence = std::chrono::seconds(1)}, .first = first});
 }
 
 TEST(Isolated, ABaselineThatDiesHasItsScriptToo) {
   const Subject baseline = doing([] { return raise(SIGKILL) == 0; });
-  const CaseRecord record = run_isolated(plan_of(baseline, {&sound()}));
+  const CaseResult record = run_isolated(plan_of(baseline, {&sound()}));
   ASSERT_EQ(record.subjects.size(), 2U);
   EXPECT_EQ(record.subjects[0].subject, "layered.vector@doing");
-  EXPECT_EQ(record.subjects[0].outcome, Outcome::kDied);
-  EXPECT_THAT(record.subjects[0].problem.value_or(""), HasSubstr("op 3 advance: "));
+  EXPECT_EQ(record.subjects[0].verdict.outcome, Outcome::kDied);
+  EXPECT_THAT(record.subjects[0].verdict.text(), HasSubstr("op 3 advance: "));
   ASSERT_TRUE(record.subjects[0].shrunk.has_value());
-  EXPECT_THAT(record.subjects[0].shrunk->script,
-              ElementsAre(R"({"op":"advance","args":{"cache":0}})"));
-  EXPECT_EQ(record.subjects[1].outcome, Outcome::kVacuous)
+  EXPECT_THAT(
+      record.subjects[0].shrunk->script,
+      ElementsAre(testing::Field(&ScriptLine::text, R"({"op":"advance","args":{"cache":0}})")));
+  EXPECT_EQ(record.subjects[1].verdict.outcome, Outcome::kVacuous)
       << "there is no baseline to compare with";
 }
 
@@ -91,9 +91,9 @@ TEST(Isolated, ASubjectWithoutABaselineThatDiesHasItsScriptToo) {
   const Subject subject = doing([]() -> bool { _exit(0); });
   CasePlan plan = plan_of(sound(), {&subject});
   plan.baseline = nullptr;
-  const CaseRecord record = run_isolated(plan);
+  const CaseResult record = run_isolated(plan);
   ASSERT_EQ(record.subjects.size(), 1U);
-  EXPECT_EQ(record.subjects[0].outcome, Outcome::kDied);
+  EXPECT_EQ(record.subjects[0].verdict.outcome, Outcome::kDied);
   ASSERT_TRUE(record.subjects[0].shrunk.has_value());
   EXPECT_EQ(record.subjects[0].shrunk->script.size(), 1U);
 }
@@ -139,23 +139,23 @@ void expect_evidence(const Subject& reference, Deed deed, const std::string& how
   for (std::uint64_t index = 1; script_until(plan, 4).size() < 4; ++index)
     plan = random_case(contracts(), law, {&subject}, 1, index, Profile::kOriginal, Scale::kSmall);
   const std::string guilty{script_until(plan, 2).back().kind().name};
-  const CaseAnswer answer =
+  const CaseResult answer =
       run_case_isolated(0, plan,
                         {.shrink_attempts = deed == Deed::kHang ? 1U : 30U,
                          .limits = {.silence = std::chrono::duration<double>(kSilence)}});
   SCOPED_TRACE(plan.kind->name() + " " + how);
-  const SubjectRecord& died = answer.record.subjects.back();
+  const SubjectResult& died = answer.subjects.back();
   EXPECT_EQ(died.subject, subject.name());
-  EXPECT_EQ(died.outcome, Outcome::kDied);
-  EXPECT_THAT(died.problem.value_or(""), HasSubstr("op 2 " + guilty + ": " + how));
+  EXPECT_EQ(died.verdict.outcome, Outcome::kDied);
+  EXPECT_THAT(died.verdict.text(), HasSubstr("op 2 " + guilty + ": " + how));
   ASSERT_TRUE(died.shrunk.has_value());
   EXPECT_LE(died.shrunk->operations, 3U);
-  EXPECT_THAT(died.shrunk->problem, HasSubstr(how));
-  ASSERT_EQ(answer.scripts.size(), 1U);
-  ASSERT_EQ(answer.scripts[0].lines.size(), died.shrunk->operations + 1);
+  EXPECT_THAT(died.shrunk->verdict.text(), HasSubstr(how));
+  ASSERT_TRUE(died.log.has_value());
+  ASSERT_EQ(died.log->size(), died.shrunk->operations + 1);
 
   std::string log;
-  for (const std::string& line : answer.scripts[0].lines) log += line + "\n";
+  for (const std::string& line : *died.log) log += line + "\n";
   auto reader = traces::LogReader::in_memory("log", log, contracts().kind_finder());
   auto header = reader.next_case();
   ASSERT_TRUE(header && *header) << "a log that cannot be read";
@@ -193,16 +193,17 @@ TEST(Isolated, ADeathThatDoesNotRepeatIsToldOfTheSubjectAtWork) {
                     .subject = &subject,
                     .op = sound().kind->operation("advance"),
                     .op_index = 3};
-  const CaseRecord record = run_isolated(plan, &first);
-  const SubjectRecord& died = record.subjects.back();
-  EXPECT_EQ(died.outcome, Outcome::kDied);
-  EXPECT_THAT(died.problem.value_or(""),
+  const CaseResult record = run_isolated(plan, &first);
+  const SubjectResult& died = record.subjects.back();
+  EXPECT_EQ(died.verdict.outcome, Outcome::kDied);
+  EXPECT_THAT(died.verdict.text(),
               testing::MatchesRegex("op 3 advance: crashed \\(SIGSEGV\\); died, not repeated.*"));
-  EXPECT_EQ(died.alike, "died, not repeated");
+  EXPECT_THAT(died.group(record.law), EndsWith("died, not repeated"));
   ASSERT_TRUE(died.shrunk.has_value());
-  EXPECT_FALSE(died.shrunk->repeats);
+  EXPECT_FALSE(died.repeats());
   EXPECT_EQ(died.shrunk->operations, 4U);
-  EXPECT_EQ(record.subjects.front().outcome, Outcome::kAgrees) << record.subjects.front().subject;
+  EXPECT_EQ(record.subjects.front().verdict.outcome, Outcome::kAgrees)
+      << record.subjects.front().subject;
 }
 
 // Several subjects share the memory of a process: a fault may show in another one.
@@ -230,22 +231,22 @@ TEST(Isolated, ABaselineThatDiesBesideASubjectOnlyIsNotBlamed) {
     return std::make_unique<ListedOps>(Script{
         Op::of(layered::New{1, 1, 1}), Op::of(layered::Advance{0}), Op::of(layered::Advance{0})});
   };
-  const CaseRecord record = run_isolated(plan);
-  EXPECT_EQ(record.subjects[0].outcome, Outcome::kAgrees);
-  EXPECT_EQ(record.subjects[1].outcome, Outcome::kDied);
-  EXPECT_THAT(record.subjects[1].problem.value_or(""), HasSubstr("while another subject"));
+  const CaseResult record = run_isolated(plan);
+  EXPECT_EQ(record.subjects[0].verdict.outcome, Outcome::kAgrees);
+  EXPECT_EQ(record.subjects[1].verdict.outcome, Outcome::kDied);
+  EXPECT_THAT(record.subjects[1].verdict.text(), HasSubstr("while another subject"));
 }
 
 TEST(Isolated, ASubjectThatUsesUpAllMemoryIsBrokenWhereItsBaselineDoesNot) {
   const Subject subject = doing([]() -> bool { throw std::bad_alloc(); });
   CasePlan plan = plan_of(sound(), {&subject});
-  const SubjectRecord judged = run_isolated(plan).subjects.back();
-  EXPECT_EQ(judged.outcome, Outcome::kBroken);
-  EXPECT_THAT(judged.problem.value_or(""), HasSubstr("the baseline alone does not"));
+  const SubjectResult judged = run_isolated(plan).subjects.back();
+  EXPECT_EQ(judged.verdict.outcome, Outcome::kBroken);
+  EXPECT_THAT(judged.verdict.text(), HasSubstr("the baseline alone does not"));
   ASSERT_TRUE(judged.shrunk.has_value());
   EXPECT_EQ(judged.shrunk->operations, 1U);
   plan.baseline = &subject;
-  EXPECT_EQ(run_isolated(plan).subjects.front().outcome, Outcome::kOutOfMemory)
+  EXPECT_EQ(run_isolated(plan).subjects.front().verdict.outcome, Outcome::kOutOfMemory)
       << "a case that the baseline has no memory for says nothing";
 }
 
@@ -256,10 +257,10 @@ TEST(Isolated, AFailureThatDoesNotRepeatIsToldAsSuch) {
   const Subject subject = doing([] { return std::exchange(done_before, true); });
   const CasePlan plan = plan_of(sound(), {&subject});
   const CaseResult result = run_case(plan, {.attempts = 50});
-  ASSERT_TRUE(result.subjects.back().repro.has_value()) << result.subjects.back().verdict.text();
-  const ShrunkRecord shrunk = shrunk_record(*result.subjects.back().repro);
-  EXPECT_FALSE(shrunk.repeats);
-  EXPECT_EQ(shrunk.operations, 4U) << "up to the failure, as it is";
+  const SubjectResult& judged = result.subjects.back();
+  ASSERT_TRUE(judged.shrunk.has_value()) << judged.verdict.text();
+  EXPECT_FALSE(judged.repeats());
+  EXPECT_EQ(judged.shrunk->operations, 4U) << "up to the failure, as it is";
 }
 
 }  // namespace

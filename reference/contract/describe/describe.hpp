@@ -8,6 +8,7 @@
 //           operation's "ret" has that member
 //   kRecordedTolerance  how far doubles of the record may be from recorded ones, relative to these
 //   kComparedIfShown  names of optional members that count only where both sides have them
+//   kLean   JSON leaves out members whose value is that of a new record
 //   kAxes   the names of the axes of every tensor in the record; or a function axes(member name)
 // A member that would be a word of C++ has a '_' behind it, which logs do not show: protected_.
 // An absent std::optional is not written; a Nullable is always written, as null when empty.

@@ -218,6 +218,7 @@ std::string Difference::text() const {
   const std::string extent = elements > 1 ? " (" + std::to_string(differing) + " of " +
                                                 std::to_string(elements) + " elements differ)"
                                           : "";
+  if (varied) return place + ": original script: " + want + "; " + *varied + ": " + got + extent;
   return place + ": want " + want + ", got " + got + extent;
 }
 

@@ -19,10 +19,12 @@ struct Difference {
   std::string got;
   std::uint64_t differing = 0;  ///< of the elements of the tensor or list at `place`
   std::uint64_t elements = 0;   ///< 0: it is no element that differs
+  /// Of two scripts of one subject: how the second one was made; `want` is of the original script.
+  std::optional<std::string> varied = std::nullopt;
   /// "k[batch 0, position 3, dim 1]: want 7, got 9 (5 of 12 elements differ)"
   [[nodiscard]] std::string text() const;
 };
-BOOST_DESCRIBE_STRUCT(Difference, (), (place, want, got, differing, elements))
+BOOST_DESCRIBE_STRUCT(Difference, (), (place, want, got, differing, elements, varied))
 
 /// Where what is wanted comes from.
 enum class Wanted : std::uint8_t {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "reference/contract/describe/difference.hpp"
 #include "reference/contract/describe/utf8.hpp"
 #include "reference/contract/values/strided_view.hpp"
 
@@ -140,9 +141,11 @@ bool read_fields(const json::value& in, const Type& type, void* out, JsonFault& 
   if (!in.is_object()) return detail::fault_at(fault, in, "is not an object");
   const json::object& object = in.get_object();
   std::vector<std::string_view> known;
+  if (type.lean) type.assign(out, type.made().get());
   for (const Field& field : type.fields) {
     known.push_back(field.name);
     const json::value* found = object.if_contains(field.name);
+    if (found == nullptr && type.lean) continue;
     if (found == nullptr && field.type->is_optional()) {
       field.type->reset(field.of(out));
       continue;
@@ -237,6 +240,7 @@ bool read_tensor(const json::value& in, Tensor& out, JsonFault& fault) {
 // ---- Writing ----
 
 json::value write_fields(const Type& type, const void* value) {
+  if (type.lean) return write_changed(type, value);
   json::object out;
   for (const Field& field : type.fields) {
     const void* member = field.of(value);
@@ -368,6 +372,28 @@ Record read_record(const json::value& in, const Type& type, JsonFault& fault) {
   const std::shared_ptr<void> value = type.made();
   if (!read_json(in, type, value.get(), fault)) return {};
   return {type, value};
+}
+
+namespace {
+
+// A difference has its values as text: of long ones it is enough that there are more.
+bool differs(const Type& type, const void* fresh, const void* value) {
+  if ((type.is_optional() || type.is_nullable()) &&
+      (type.held_by(fresh) == nullptr) != (type.held_by(value) == nullptr))
+    return true;
+  if (type.type_class == TypeClass::kList && type.length(fresh) != type.length(value)) return true;
+  return first_difference(type, fresh, value).has_value();
+}
+
+}  // namespace
+
+json::object write_changed(const Type& type, const void* value) {
+  const auto fresh = type.made();
+  json::object out;
+  for (const Field& field : type.fields)
+    if (differs(*field.type, field.of(fresh.get()), field.of(value)))
+      out[field.name] = write_json(*field.type, field.of(value));
+  return out;
 }
 
 json::object write_record(const Record& record) {

@@ -41,6 +41,9 @@ template <class T>
   return write_json(type_of<T>(), &value);
 }
 
+/// The members of a record whose value is not that of a new record of this type.
+[[nodiscard]] boost::json::object write_changed(const Type& type, const void* value);
+
 /// A record of `type`, or none with the fault filled in.
 [[nodiscard]] Record read_record(const boost::json::value& in, const Type& type, JsonFault& fault);
 [[nodiscard]] boost::json::object write_record(const Record& record);

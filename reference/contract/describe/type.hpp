@@ -79,6 +79,8 @@ struct Type {
   /// Of kRecord: how far its doubles may be from recorded ones, relative to these. Other systems
   /// compute with other libraries; subjects among themselves agree bit by bit.
   double recorded_tolerance = 0;
+  /// Of kRecord: JSON leaves out members whose value is that of a new record.
+  bool lean = false;
 
   void* (*make)() = nullptr;  ///< a default value, for `destroy`
   void* (*copy)(const void*) = nullptr;
@@ -338,6 +340,9 @@ Type make_type() {
     describe_record<T>(type, Members<T>());
     if constexpr (requires { T::kRecordedTolerance; })
       type.recorded_tolerance = T::kRecordedTolerance;
+    type.lean = requires {
+      T::kLean;
+    };
   } else if constexpr (kClass == TypeClass::kList) {
     describe_list<T>(type);
   } else if constexpr (kClass == TypeClass::kOptional || kClass == TypeClass::kNullable) {
