@@ -1,4 +1,5 @@
-// The rules of docs/rules: what `explain` prints, and that the code cites rules that exist.
+// The rules of docs/rules: what `explain` prints, and that the code cites rules that exist. The log
+// of docs/engines.md.
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -92,6 +93,16 @@ TEST(Explain, RefusesWhatIsNoRule) {
   EXPECT_EQ(done.status, kExitUsage);
   EXPECT_THAT(done.err, HasSubstr("no contract has a rule 'RS-400'"));
   EXPECT_EQ(run_kvoracle({"explain"}).status, kExitUsage);
+}
+
+TEST(Documents, LogOfTheEnginesPageConforms) {
+  std::ifstream page(KVO_SOURCE_ROOT "/docs/engines.md");
+  std::string log;
+  for (std::string line; std::getline(page, line);)
+    if (line.starts_with("{\"")) log += line + '\n';
+  const Finished done = run_kvoracle({"conform", "-"}, {.input = log});
+  EXPECT_EQ(done.status, kExitConforms) << done.out << done.err;
+  EXPECT_THAT(done.out, HasSubstr("16 operations, 0 mismatches"));
 }
 
 }  // namespace
