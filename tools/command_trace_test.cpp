@@ -46,8 +46,8 @@ TEST(TraceInfo, ShowsTheSampleByDefault) {
   const Finished done = run_kvoracle({"trace", "info"});
   EXPECT_EQ(done.status, kExitConforms);
   EXPECT_THAT(done.out, StartsWith("trace               sample\nrequests            300\n"));
-  EXPECT_THAT(done.out, HasSubstr("flat lru            1000 blocks: "));
-  EXPECT_THAT(done.out, HasSubstr("flat lru            50000 blocks: "));
+  EXPECT_THAT(done.out, HasSubstr("flat lru            1,000 blocks: "));
+  EXPECT_THAT(done.out, HasSubstr("flat lru            50,000 blocks: "));
   EXPECT_THAT(done.out, HasSubstr("validation          0 errors, 0 warnings\n"));
   EXPECT_EQ(done.err, "");
 }
@@ -81,7 +81,7 @@ TEST(TraceInfo, ReportsFaultsOnStandardError) {
   const Finished done = run_kvoracle({"trace", "info", file.path()});
   EXPECT_EQ(done.status, kExitDiffers);
   EXPECT_THAT(done.err, StartsWith(file.path() + ":1: error: block-count: "));
-  EXPECT_THAT(done.out, HasSubstr("validation          1 errors, 0 warnings\n"));
+  EXPECT_THAT(done.out, HasSubstr("validation          1 error, 0 warnings\n"));
   // With blocks of another size the same file is sound.
   EXPECT_EQ(run_kvoracle({"trace", "info", file.path(), "--block-size", "1024"}).status,
             kExitConforms);

@@ -84,7 +84,7 @@ std::string laws_table(const std::vector<LawSummary>& laws) {
                {"rows judged", Align::kRight, 1},
                {"rows skipped", Align::kRight, 3},
                {"failures injected", Align::kRight, 1},
-               {"retried, put off, given up", Align::kRight, 4},
+               {"retried, deferred, skipped", Align::kRight, 4},
                {"", Align::kLeft}});
   const Paint paint(stdout);
   const auto ways = [](const Evidence& evidence) {
@@ -164,7 +164,8 @@ std::vector<std::string> failure_lines(const FailureSummary& failure,
     lines.push_back("  " + line);
   if (failure.shrunk) {
     const ShrunkRecord& shrunk = *failure.shrunk;
-    lines.push_back(fmt::format("shrunk to {} operations: {}", shrunk.operations, shrunk.problem));
+    lines.push_back(fmt::format("shrunk to {}: {}", count_text(shrunk.operations, "operation"),
+                                shrunk.problem));
     for (const std::string& origin : shrunk.origins) lines.push_back("  " + origin);
     for (const std::string& place : shrunk.inside) lines.push_back("  " + place);
     if (shrunk.schedule) lines.push_back("  schedule: " + *shrunk.schedule);
@@ -294,11 +295,11 @@ int report(const Summary& summary, const ReportOptions& options, boost::json::ob
       faults += subject.mismatches + subject.broken + subject.died;
     }
     const std::uint64_t played = summary.played_cases();
-    print_out(fmt::format(
-        "\n{} cases{}, {} operations, {} mismatches\n", count_text(summary.cases()),
-        played < summary.cases() ? fmt::format(", {} with a chosen subject", count_text(played))
-                                 : "",
-        count_text(operations), count_text(faults)));
+    print_out(fmt::format("\n{}{}, {}, {}\n", count_text(summary.cases(), "case"),
+                          played < summary.cases()
+                              ? fmt::format(", {} with a chosen subject", count_text(played))
+                              : "",
+                          count_text(operations, "operation"), count_text(faults, "mismatch")));
   }
   const bool without_memory = summary.out_of_memory() > 0 && options.memory_matters;
   if (without_memory)

@@ -10,7 +10,7 @@
 namespace kvo {
 namespace {
 
-enum class Way : std::uint8_t { kRetried, kGivenUp, kPutOff };
+enum class Way : std::uint8_t { kRetried, kSkipped, kDeferred };
 
 /// What is done to one operation.
 struct Failure {
@@ -18,10 +18,10 @@ struct Failure {
   std::int64_t allocation = 0;  ///< that fails, from 0; of kRetried each does in turn
 };
 
-// 0 is the plainest choice. Half of the operations are retried: what is left out makes a script
+// 0 is the plainest choice. Half of the operations are retried: a skipped one makes a script
 // poorer.
 Failure drawn(Schedule& schedule) {
-  constexpr std::array kWays{Way::kRetried, Way::kGivenUp, Way::kPutOff, Way::kRetried};
+  constexpr std::array kWays{Way::kRetried, Way::kSkipped, Way::kDeferred, Way::kRetried};
   // Most operations allocate a few times or not at all.
   constexpr std::array<std::int64_t, 16> kAllocations{0, 0, 0, 0, 1, 1, 1,  2,
                                                       2, 3, 4, 5, 6, 8, 11, 15};
@@ -54,10 +54,10 @@ class Trial {
       if (failure.way == Way::kRetried) {
         (void)lockstep_.step(script_[i]);
       } else if (lockstep_.fails(script_[i], failure.allocation)) {
-        if (failure.way == Way::kGivenUp)
-          ++given_up_;
+        if (failure.way == Way::kSkipped)
+          ++skipped_;
         else
-          i = put_off(i);
+          i = defer(i);
       }
     }
     return judged();
@@ -70,8 +70,8 @@ class Trial {
   }
 
   // The number of the last operation that was carried out.
-  std::size_t put_off(std::size_t i) {
-    ++put_off_;
+  std::size_t defer(std::size_t i) {
+    ++deferred_;
     const bool last = i + 1 == script_.size();
     if (!last) {
       lockstep_.number_next(i + 1);
@@ -84,8 +84,8 @@ class Trial {
 
   Judgement judged() {
     Judgement judgement = judgement_of(lockstep_.participants().front());
-    judgement.evidence.given_up = given_up_;
-    judgement.evidence.put_off = put_off_;
+    judgement.evidence.given_up = skipped_;
+    judgement.evidence.put_off = deferred_;
     if (judgement.verdict.failed() && !judgement.subject->scheduled)
       judgement.verdict.choices = schedule_.taken();
     if (judgement.verdict.outcome == Outcome::kAgrees && judgement.evidence.failures == 0)
@@ -98,8 +98,8 @@ class Trial {
   const std::vector<Op>& script_;
   Lockstep lockstep_;
   Schedule schedule_;
-  std::uint64_t given_up_ = 0;
-  std::uint64_t put_off_ = 0;
+  std::uint64_t skipped_ = 0;
+  std::uint64_t deferred_ = 0;
 };
 
 }  // namespace
@@ -121,7 +121,12 @@ LawRun FailedAllocations::run(const CasePlan& plan, const Subject* baseline,
   if (std::ranges::find(subjects, baseline) == subjects.end())
     result.judgements.push_back(judgement_of(*leading.baseline()));
   for (const Subject* subject : subjects)
-    result.judgements.push_back(Trial(plan, *baseline, *subject, script).run());
+    result.judgements.push_back(
+        concerns(*subject)
+            ? Trial(plan, *baseline, *subject, script).run()
+            : Judgement{.subject = subject,
+                        .verdict = {.outcome = Outcome::kNotSupported,
+                                    .reason = "promises nothing after a failed allocation"}});
   return result;
 }
 
