@@ -147,9 +147,9 @@ std::vector<States> states_of(const Contracts& contracts, const RandomCases& cas
   return all;
 }
 
-// Cases of a kind from which on a state that was not reached is worth a look: most of them reach
-// all but a few states by then.
-constexpr std::uint64_t kTellingCases = 1'000;
+// From so many cases of a kind on, a state that was not reached is worth a look: most kinds have
+// reached all but a few by then.
+constexpr std::uint64_t kTellingCases = 300;
 
 // A campaign that never went through a state proves less than it seems to. Names are for campaigns
 // that are long enough for few kinds, and on request; else the states are counted.
@@ -226,15 +226,16 @@ void print_corpus(const Corpus& corpus, const std::string& folder, std::uint64_t
   constexpr std::size_t kMostShown = 10;
   const Finds states = finds_of(corpus, true);
   const Finds failures = finds_of(corpus, false);
-  print_out(
-      fmt::format("corpus {}: {} cases replayed; new to it: {} states, {} kinds of failures; "
-                  "it keeps {} scripts and {} cases, and knows that case {} is next\n",
-                  printable(folder), count_text(replayed), states.all, failures.all,
-                  corpus.state().scripts.size(), corpus.state().cases.size(), next));
+  print_out(fmt::format(
+      "corpus {}: {} replayed; new to it: {}, {}; it has {} and {}; case {} is next\n",
+      printable(folder), count_text(replayed, "case"), count_text(states.all, "state"),
+      count_text(failures.all, "failure"), count_text(corpus.state().scripts.size(), "script"),
+      count_text(corpus.state().cases.size(), "case"), next));
   constexpr double kNanoseconds = 1e9;
   const double late = late_seconds(corpus.seconds());
-  print_out(fmt::format("the last {} found {} new states and {} new kinds of failures\n",
-                        duration_text(late * kNanoseconds), states.late, failures.late));
+  print_out(fmt::format("the last {} found {} and {}\n", duration_text(late * kNanoseconds),
+                        count_text(states.late, "new state"),
+                        count_text(failures.late, "new failure")));
   std::size_t shown = 0;
   for (const CorpusFind& find : corpus.finds())
     if (find.seconds >= corpus.seconds() - late && shown++ < kMostShown)

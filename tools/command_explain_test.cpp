@@ -15,7 +15,6 @@
 #include "properties/contracts.hpp"
 #include "properties/runner/verdict.hpp"
 #include "tools/exit_status.hpp"
-#include "tools/gate.hpp"
 #include "tools/glossary.hpp"
 #include "tools/rules_text.hpp"
 #include "tools/testing/campaign_fixture.hpp"
@@ -130,9 +129,6 @@ TEST(Explain, KnowsEveryOutcomeAndErrorCode) {
   };
   boost::mp11::mp_for_each<boost::describe::describe_enumerators<Outcome>>([&](auto one) {
     EXPECT_TRUE(knows(enumerator_word(one.name), "outcome of a case")) << one.name;
-  });
-  boost::mp11::mp_for_each<boost::describe::describe_enumerators<Regression>>([&](auto one) {
-    EXPECT_TRUE(knows(enumerator_word(one.name), "regression that gate reports")) << one.name;
   });
   for (auto code = static_cast<int>(Code::kFull); code <= static_cast<int>(Code::kThrew); ++code) {
     const std::string word = fail(static_cast<Code>(code)).code_text();

@@ -40,7 +40,6 @@ struct Line {
   std::string doc;
   const CacheKind* kind = nullptr;  ///< null: it belongs to no cache
 };
-BOOST_DESCRIBE_STRUCT(Line, (), (name, doc))
 
 /// One list; its title chooses it on the command line.
 struct Section {
@@ -120,7 +119,11 @@ std::string section_text(const Section& section) {
 
 json::object sections_json(const std::vector<Section>& all) {
   json::object out;
-  for (const Section& section : all) out[section.title] = write_json(section.lines);
+  for (const Section& section : all) {
+    json::array& lines = out[section.title].emplace_array();
+    for (const Line& line : section.lines)
+      lines.push_back({{"name", line.name}, {"doc", line.doc}});
+  }
   return out;
 }
 

@@ -87,6 +87,40 @@ TEST(TraceInfo, ReportsFaultsOnStandardError) {
             kExitConforms);
 }
 
+TEST(Run, WarnsOfATraceThatInfoFindsErrorsIn) {
+  const TemporaryFile file(R"({"timestamp":0,"input_length":600,"output_length":5,"hash_ids":[1]}
+{"timestamp":1,"input_length":700,"output_length":5,"hash_ids":[1]}
+)");
+  std::vector<std::string> words{"run", file.path(), "--subject", "layered", "--no-timings"};
+  const Finished done = run_kvoracle(words);
+  EXPECT_EQ(done.status, kExitConforms) << done.err;
+  const std::string line = file.path() +
+                           ": block-count in 2 places: prefixes mean nothing; `kvoracle trace info " +
+                           file.path() + "` shows where\n";
+  EXPECT_EQ(done.err, line);
+  words.emplace_back("--strict");
+  const Finished strict = run_kvoracle(words);
+  EXPECT_EQ(strict.status, kExitUsage);
+  EXPECT_EQ(strict.out, "");
+  EXPECT_EQ(strict.err, "kvoracle: " + line);
+  const TemporaryFile good(kTwoRequests);
+  words[1] = good.path();
+  EXPECT_EQ(run_kvoracle(words).err, "");
+}
+
+TEST(Conform, SaysWhatAnotherFileIs) {
+  const TemporaryFile trace(kTwoRequests);
+  const Finished done = run_kvoracle({"conform", trace.path()});
+  EXPECT_EQ(done.status, kExitUsage);
+  EXPECT_THAT(done.err, HasSubstr(":1: this is a request trace: an operation log is expected"));
+  const TemporaryFile run;
+  fs::remove(run.path());
+  ASSERT_EQ(run_kvoracle({"check", "layered", "--cases", "2", "-o", run.path()}).status,
+            kExitConforms);
+  EXPECT_THAT(run_kvoracle({"conform", run.path()}).err,
+              HasSubstr(":1: this is a run file: an operation log is expected"));
+}
+
 TEST(TraceInfo, RefusesWhatItCannotRead) {
   const Finished missing = run_kvoracle({"trace", "info", "/no/such/trace"});
   EXPECT_EQ(missing.status, kExitUsage);

@@ -272,12 +272,17 @@ class Causes {
       : before_(before) {
     for (const std::string& subject : before.subjects) gone_.insert(kind_of(subject));
     for (const auto& [subject, operations] : now.operations) gone_.erase(kind_of(subject));
-    std::set<std::string> poorer;
+    std::set<std::string> subjects;
+    std::set<std::string> kinds;
     for (const GateFinding& finding : findings)
-      if (is_fewer_finding(finding)) poorer.insert(kind_of(finding.name));
-    if (current.cases.size() < baseline.cases.size() && poorer.size() > 1)
-      shorter_ = fmt::format("{}, {} before", count_text(current.cases.size(), "case"),
-                             count_text(baseline.cases.size()));
+      if (is_fewer(finding.regression)) {
+        subjects.insert(finding.name);
+        kinds.insert(kind_of(finding.name));
+      }
+    if (current.cases.size() < baseline.cases.size() && kinds.size() > 1)
+      shorter_ =
+          fmt::format("{}, {} before: less of {}", count_text(current.cases.size(), "case"),
+                      count_text(baseline.cases.size()), count_text(subjects.size(), "subject"));
     for (const GateFinding& finding : findings) add(finding);
   }
 
@@ -297,15 +302,15 @@ class Causes {
     std::vector<std::string> parts;
   };
 
-  static bool is_fewer_finding(const GateFinding& finding) {
-    return finding.regression == Regression::kFewerCases ||
-           finding.regression == Regression::kFewerOperations;
+  static bool is_fewer(Regression regression) {
+    return regression == Regression::kFewerCases || regression == Regression::kFewerOperations;
   }
 
   // The cause of that name, or a new one.
   Cause& cause_of(Regression regression, const std::string& name, bool& fresh) {
     const auto known = std::ranges::find_if(causes_, [&](const Cause& one) {
-      return one.line.regression == regression && one.line.name == name;
+      return one.line.name == name && (one.line.regression == regression ||
+                                       (is_fewer(one.line.regression) && is_fewer(regression)));
     });
     fresh = known == causes_.end();
     return fresh ? causes_.emplace_back(Cause{{regression, name, {}}, {}}) : *known;
@@ -327,8 +332,9 @@ class Causes {
         return;
       case Regression::kFewerCases:
       case Regression::kFewerOperations: {
-        Cause& cause = cause_of(Regression::kFewerCases,
-                                shorter_.empty() ? finding.name : "the current run", fresh);
+        Cause& cause = shorter_.empty()
+                           ? cause_of(finding.regression, finding.name, fresh)
+                           : cause_of(Regression::kFewerCases, "the current run", fresh);
         if (shorter_.empty())
           cause.parts.push_back(finding.what);
         else if (fresh)

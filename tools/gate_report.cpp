@@ -86,8 +86,8 @@ std::string gate_text(const GateResult& result, bool all) {
                         printable(finding.name), printable(finding.what));
   text += paint(result.findings.empty() ? Colour::kGreen : Colour::kRed, summary_text(result));
   if (result.causes.size() < result.findings.size())
-    text += fmt::format("; one line a cause, {} here: --markdown, --json or --junit has all",
-                        count_text(result.causes.size(), "line"));
+    text += fmt::format("; {} shown, --markdown, --json or --junit has each regression",
+                        count_text(result.causes.size(), "cause"));
   return text + "\n";
 }
 

@@ -16,10 +16,10 @@ namespace {
 
 constexpr std::string_view kCampaign = "column of run, check and conform";
 constexpr std::string_view kLawTable = "column of check, in the table of laws";
-constexpr std::string_view kTimes = "column of times";
-constexpr std::string_view kBench = "column of bench";
-constexpr std::string_view kGate = "column of gate";
-constexpr std::string_view kMutants = "column of mutants";
+constexpr std::string_view kTimeTable = "column of times";
+constexpr std::string_view kBenchTable = "column of bench";
+constexpr std::string_view kGateTable = "column of gate";
+constexpr std::string_view kMutantTable = "column of mutants";
 constexpr std::string_view kOutcome = "outcome of a case";
 constexpr std::string_view kCode = "error code of an operation";
 constexpr std::string_view kRegression = "regression that gate reports";
@@ -59,38 +59,41 @@ constexpr std::array kTerms{
     Term{"value", "column of figures", "The figure: a sum over all cases, or the largest one."},
     Term{"share", "column of figures", "The value as a share of another figure of the cache."},
     // Times.
-    Term{"operation", kTimes, "The operation that was timed; `list CONTRACT` describes it."},
-    Term{"count", kTimes, "Calls of the operation."},
-    Term{"total", kTimes, "Time of all calls. Copies for the comparison are not in it."},
-    Term{"median", kTimes, "Half of the calls take less, to 1/16."},
-    Term{"99 %", kTimes, "99 % of the calls take less, to 1/16."},
-    Term{"payload", kTimes, "Tensor bytes in arguments and results."},
-    Term{"rate", kTimes,
+    Term{"operation", kTimeTable, "The operation that was timed; `list CONTRACT` describes it."},
+    Term{"count", kTimeTable, "Calls of the operation."},
+    Term{"total", kTimeTable, "Time of all calls. Copies for the comparison are not in it."},
+    Term{"median", kTimeTable, "Half of the calls take less, to 1/16."},
+    Term{"99 %", kTimeTable, "99 % of the calls take less, to 1/16."},
+    Term{"payload", kTimeTable, "Tensor bytes in arguments and results."},
+    Term{"rate", kTimeTable,
          "Payload over time. `view`: the result was not copied, so there is no rate."},
-    Term{"/ reference", kTimes,
+    Term{"/ reference", kTimeTable,
          "Time over that of the reference on the same operations. Less is faster."},
-    Term{"/ memcpy", kTimes, "Time over that of a memcpy of as many bytes. Less is faster."},
+    Term{"/ memcpy", kTimeTable, "Time over that of a memcpy of as many bytes. Less is faster."},
     // bench
-    Term{"load", kBench, "layers x heads x elements of a head, and how many sequences."},
-    Term{"bytes", kBench, "Calls that move about as many bytes share a row; up to a power of two."},
-    Term{"calls", kBench, "Calls of the operation in all rounds."},
-    Term{"worst", kBench, "Time of the slowest call."},
-    Term{"allocations a call", kBench, "Allocations from the heap by the cache, per call."},
-    Term{"/ memset", kBench, "Time over that of a memset of as many bytes. Less is faster."},
-    Term{"second pass / first", kBench,
+    Term{"load", kBenchTable, "layers x heads x elements of a head, and how many sequences."},
+    Term{"bytes", kBenchTable,
+         "Calls that move about as many bytes share a row; up to a power of two."},
+    Term{"calls", kBenchTable, "Calls of the operation in all rounds."},
+    Term{"worst", kBenchTable, "Time of the slowest call."},
+    Term{"allocations a call", kBenchTable, "Allocations from the heap by the cache, per call."},
+    Term{"/ memset", kBenchTable, "Time over that of a memset of as many bytes. Less is faster."},
+    Term{"second pass / first", kBenchTable,
          "Noise within a round. Ignore ratios that are closer to 1 than this."},
     // gate
-    Term{"before", kGate, "Median ratio to the reference's time in the baseline."},
-    Term{"now", kGate, "Median ratio to the reference's time in the current run."},
-    Term{"factor", kGate, "Median growth of a case's ratio from the baseline to the current run."},
-    Term{"noise", kGate, "The same growth between two runs of the baseline (--again)."},
+    Term{"before", kGateTable, "Median ratio to the reference's time in the baseline."},
+    Term{"now", kGateTable, "Median ratio to the reference's time in the current run."},
+    Term{"factor", kGateTable,
+         "Median growth of a case's ratio from the baseline to the current run."},
+    Term{"noise", kGateTable, "The same growth between two runs of the baseline (--again)."},
     // mutants
-    Term{"mutant", kMutants, "A subject with one seeded fault, which a law must catch."},
-    Term{"profile", kMutants,
+    Term{"mutant", kMutantTable, "A subject with one seeded fault, which a law must catch."},
+    Term{"profile", kMutantTable,
          "original: caches behave as the followed system does. documented: as it promises."},
-    Term{"origin", kMutants, "The real bug that the mutant follows."},
-    Term{"caught by", kMutants, "The law that failed first. GOT AWAY: none did."},
-    Term{"shrunk to", kMutants, "Operations of the smallest script that still shows the fault."},
+    Term{"origin", kMutantTable, "The real bug that the mutant follows."},
+    Term{"caught by", kMutantTable, "The law that failed first. GOT AWAY: none did."},
+    Term{"shrunk to", kMutantTable,
+         "Operations of the smallest script that still shows the fault."},
     // Outcomes.
     Term{"agrees", kOutcome, "Every observation is the expected one."},
     Term{"mismatch", kOutcome, "A result differs from the reference, the oracle or the log."},

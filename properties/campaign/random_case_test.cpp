@@ -73,7 +73,7 @@ TEST(RandomCase, IsTheSameForTheOthers) {
 
 TEST(RandomCase, ASubjectThatRefusesAllTakesPartInNone) {
   Subject own = guest();
-  own.refuses = [](const Setup&) { return true; };
+  own.refuses = [](const auto&) { return true; };
   for (std::uint64_t index = 0; index < 3; ++index)
     EXPECT_FALSE(takes_part(drawn({&own}, index), own));
 }
@@ -94,7 +94,7 @@ TEST(RandomCase, ACacheInsideLimitsTheOneAroundIt) {
   ASSERT_TRUE(can_stand_over(outer, inner));
   EXPECT_FALSE(over_cache(outer, inner).survives_failed_allocation);
   EXPECT_EQ(over_cache(outer, inner).refuses, nullptr) << "the config of another kind";
-  inner.refuses = [](const Setup&) { return true; };
+  inner.refuses = [](const auto&) { return true; };
   const ProbeSlot slot;
   const auto opened = Inner::open(inner, {}, slot);
   ASSERT_FALSE(opened);
