@@ -163,9 +163,10 @@ void print_states(const std::vector<States>& all, std::uint64_t cases, bool by_n
   }
   const bool telling = missing == 0 || cases >= kTellingCases * all.size();
   if (!by_name && (all.size() > kFewKinds || !telling)) {
-    print_out(fmt::format("states that matter: {} of {} reached{}\n", count_text(wanted - missing),
-                          count_text(wanted),
-                          missing == 0 ? "" : "; --require-states lists the others"));
+    const std::string text =
+        fmt::format("states that matter: {} of {} reached{}", count_text(wanted - missing),
+                    count_text(wanted), missing == 0 ? "" : "; --require-states lists the others");
+    print_out(wrapped(text, output_columns(), 2) + "\n");
     return;
   }
   for (const States& states : all)

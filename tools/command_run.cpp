@@ -67,18 +67,18 @@ std::vector<traces::Request> read_requests(const RunArguments& arguments) {
   const auto reader = must(traces::open_trace(std::move(source), arguments.format));
   std::vector<traces::Request> requests = must(traces::read_all(*reader));
   if (requests.empty()) throw FileError(trace_name(arguments) + ": there is no request to replay");
-  traces::Validator validator;
-  for (const traces::Request& request : requests) validator.add(request);
-  if (const std::string line = errors_line(arguments.trace, validator.result()); !line.empty()) {
-    if (arguments.strict) throw FileError(line);
-    print_note(line);
-  }
   constexpr std::int64_t kMostTokens = std::int64_t{1} << 28U;
   for (const traces::Request& request : requests)
     if (const auto most = std::max(request.input_tokens, request.output_tokens); most > kMostTokens)
       throw FileError(fmt::format("{}: request {}: {} tokens: at most {} can be replayed",
                                   trace_name(arguments), &request - requests.data() + 1, most,
                                   kMostTokens));
+  traces::Validator validator;
+  for (const traces::Request& request : requests) validator.add(request);
+  if (const std::string line = errors_line(arguments.trace, validator.result()); !line.empty()) {
+    if (arguments.strict) throw FileError(line);
+    print_note(line);
+  }
   return requests;
 }
 

@@ -94,9 +94,9 @@ TEST(Run, WarnsOfATraceThatInfoFindsErrorsIn) {
   std::vector<std::string> words{"run", file.path(), "--subject", "layered", "--no-timings"};
   const Finished done = run_kvoracle(words);
   EXPECT_EQ(done.status, kExitConforms) << done.err;
-  const std::string line = file.path() +
-                           ": block-count in 2 places: prefixes mean nothing; `kvoracle trace info " +
-                           file.path() + "` shows where\n";
+  const std::string line =
+      file.path() + ": block-count in 2 places: prefixes mean nothing; `kvoracle trace info " +
+      file.path() + "` shows where\n";
   EXPECT_EQ(done.err, line);
   words.emplace_back("--strict");
   const Finished strict = run_kvoracle(words);
@@ -108,7 +108,7 @@ TEST(Run, WarnsOfATraceThatInfoFindsErrorsIn) {
   EXPECT_EQ(run_kvoracle(words).err, "");
 }
 
-TEST(Conform, SaysWhatAnotherFileIs) {
+TEST(WrongFile, IsNamedByConform) {
   const TemporaryFile trace(kTwoRequests);
   const Finished done = run_kvoracle({"conform", trace.path()});
   EXPECT_EQ(done.status, kExitUsage);
