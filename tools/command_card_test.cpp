@@ -42,10 +42,9 @@ TEST(Card, WithoutOneTheCommandSaysSo) {
   if (card) GTEST_SKIP() << "there is a card";
   EXPECT_THAT(card.error().detail, testing::StartsWith("no CUDA device: "));
   const std::string subject = "provider.contiguous@cuda";
-  for (const auto& arguments :
-       {std::vector<std::string>{"check", subject, "--cases", "4"},
-        {"run", "--subject", subject, "--requests", "4"},
-        {"bench", subject, "--quick"}}) {
+  for (const auto& arguments : {std::vector<std::string>{"check", subject, "--cases", "4"},
+                                {"run", "--subject", subject, "--requests", "4"},
+                                {"bench", subject, "--quick"}}) {
     const Finished finished = run_kvoracle(arguments, {.folder = testing::TempDir()});
     EXPECT_EQ(finished.status, kExitUsage) << arguments.front();
     EXPECT_THAT(finished.err,

@@ -153,7 +153,8 @@ std::string overview_text(const Contracts& contracts, const std::vector<Section>
                {"mutants", Align::kRight},
                {"states", Align::kRight},
                {.title = "caches", .wraps = true}});
-  for (const auto& [contract, caches] : rows) {
+  for (const auto& row : rows) {
+    const std::string_view contract = row.first;
     const auto laws = std::ranges::count_if(contracts.laws(), [&](const Law* law) {
       return std::ranges::any_of(contracts.kinds(), [&](const CacheKind* kind) {
         return kind->contract == contract && law->applies_to(*kind);
@@ -164,7 +165,7 @@ std::string overview_text(const Contracts& contracts, const std::vector<Section>
                count_text(static_cast<std::uint64_t>(laws)),
                count_text(count_of(section_named(all, "mutants"), contract)),
                count_text(count_of(section_named(all, "states"), contract)),
-               fmt::format("{}", fmt::join(caches, ", "))});
+               fmt::format("{}", fmt::join(row.second, ", "))});
   }
   std::string text = table.text(0, std::min(kScreen, output_columns())) + "\n";
   for (const Section& section : all)

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <ranges>
 #include <set>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -259,7 +259,8 @@ std::string kind_of(const std::string& subject) {
 // "a; b; c; and 4 more"
 std::string first_few(const std::vector<std::string>& all) {
   constexpr std::size_t kMost = 3;
-  std::string text = fmt::format("{}", fmt::join(all | std::views::take(kMost), "; "));
+  const std::span shown = std::span(all).first(std::min(kMost, all.size()));
+  std::string text = fmt::format("{}", fmt::join(shown, "; "));
   if (all.size() > kMost) text += fmt::format("; and {} more", count_text(all.size() - kMost));
   return text;
 }
