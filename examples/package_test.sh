@@ -61,7 +61,9 @@ case $case in
     gives 0 "$program" list --contract ring
     says 'push(tokens, when_full)' 'window()' 'clear()' 'capacity' 'RING-3' long_push_empties
     gives 0 "$program" list
-    says ring.tokens@optimized layered.vector@reference 'own_contract list --contract NAME'
+    says 'ring ' 'layered ' 'own_contract list CONTRACT'
+    gives 0 "$program" list subjects
+    says ring.tokens@optimized layered.vector@reference
     gives 0 "$program" completion bash
     says 'complete -o default -F _own_contract own_contract'
     gives 0 "$program" completion bash --line="own_contract check ring.tokens@o"
@@ -82,7 +84,7 @@ case $case in
     [[ $command == conform* ]] || fail "no command that repeats it"
     # shellcheck disable=SC2086
     gives 1 "$program" $command
-    says "FAILED $mutant" '1 mismatches'
+    says "FAILED $mutant" '1 mismatch'
     ;;
   shrink)
     log=$folder/shrink/log.jsonl

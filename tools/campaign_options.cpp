@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 #include "reference/contract/describe/utf8.hpp"
@@ -173,12 +174,28 @@ int end_of_campaign(const Campaign& campaign, const std::string& run_file, int s
   return kExitInterrupted;
 }
 
-std::vector<const Law*> laws_named(const Contracts& contracts, const std::string& word) {
-  std::vector<const Law*> meant;
-  for (const Law* law : contracts.laws())
-    if (fnmatch(word.c_str(), std::string(law->name()).c_str(), 0) == 0) meant.push_back(law);
-  if (meant.empty()) (void)law_named(contracts, word);  // throws
-  return meant;
+std::vector<const Law*> choose_laws(const Contracts& contracts,
+                                    const std::vector<std::string>& words) {
+  const auto meant_by = [&](const std::string& word) {
+    std::vector<const Law*> meant;
+    for (const Law* law : contracts.laws())
+      if (fnmatch(word.c_str(), std::string(law->name()).c_str(), 0) == 0) meant.push_back(law);
+    if (meant.empty()) (void)law_named(contracts, word);  // throws
+    return meant;
+  };
+  const auto excludes = [](const std::string& word) { return word.starts_with('!'); };
+  std::vector<const Law*> chosen;
+  if (std::ranges::all_of(words, excludes)) chosen = contracts.laws();
+  for (const std::string& word : words)
+    if (!excludes(word))
+      for (const Law* law : meant_by(word))
+        if (std::ranges::find(chosen, law) == chosen.end()) chosen.push_back(law);
+  for (const std::string& word : words)
+    if (excludes(word))
+      for (const Law* law : meant_by(word.substr(1))) std::erase(chosen, law);
+  if (chosen.empty())
+    throw UsageError(fmt::format("--law {}: no law is left", fmt::join(words, " ")));
+  return chosen;
 }
 
 const Law& law_named(const Contracts& contracts, const std::string& name) {

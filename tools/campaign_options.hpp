@@ -80,10 +80,11 @@ CLI::Option* add_output(CLI::App& app, const char* names, std::string& path, con
 /// Declares --json and --junit.
 void declare_reports(CLI::App& app, std::string& json, std::string& junit);
 
-/// The laws that a word means, which may have wild cards as in fnmatch(3).
-/// Throws UsageError where there is none.
-[[nodiscard]] std::vector<const Law*> laws_named(const Contracts& contracts,
-                                                 const std::string& word);
+/// The laws that words mean, which may have wild cards as in fnmatch(3). A word that begins with
+/// '!' excludes laws from those of the other words; without other words, from all laws. No word:
+/// all. Throws UsageError for a word that means no law, and where no law is left.
+[[nodiscard]] std::vector<const Law*> choose_laws(const Contracts& contracts,
+                                                  const std::vector<std::string>& words);
 /// The law of that name.
 /// Throws UsageError for an unknown one.
 [[nodiscard]] const Law& law_named(const Contracts& contracts, const std::string& name);

@@ -15,6 +15,7 @@
 #include "reference/contract/describe/json.hpp"
 #include "tools/bench.hpp"
 #include "tools/campaign_options.hpp"
+#include "tools/card.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
@@ -147,15 +148,19 @@ std::vector<Comparison> comparisons_of(const Contracts& contracts,
 
 std::vector<Bench> benches_of(const Contracts& contracts, const BenchArguments& arguments) {
   std::vector<Bench> benches;
+  const std::string no_card = missing_card(select_subjects(contracts, arguments.words));
   for (const BenchLoad& load : bench_loads(arguments.quick))
     for (const Comparison& comparison : comparisons_of(contracts, arguments)) {
       Bench bench(contracts, comparison, load, arguments.profile);
       if (bench.possible()) benches.push_back(std::move(bench));
     }
+  if (!benches.empty() && !no_card.empty()) print_error(no_card);
   if (benches.empty())
     throw UsageError(
-        "nothing to time: a load needs a cache that requests can be replayed on, without another "
-        "one inside, and in this machine's memory");
+        no_card.empty()
+            ? "nothing to time: a load needs a cache that requests can be replayed on, without "
+              "another one inside, and in this machine's memory"
+            : no_card);
   return benches;
 }
 

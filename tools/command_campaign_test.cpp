@@ -200,7 +200,7 @@ TEST_F(Check, AFaultyCacheFailsWithACommandThatRepeatsIt) {
   for (std::string word; line >> word;) words.push_back(word);
   const Finished repeated = run(words);
   EXPECT_EQ(repeated.status, kExitDiffers) << repeated.out;
-  EXPECT_THAT(repeated.out, HasSubstr("1 mismatches"));
+  EXPECT_THAT(repeated.out, HasSubstr("1 mismatch\n"));
 
   const Finished shrunk = run({"shrink", words.at(1), "--subject", mutant, "-o", "small.jsonl"});
   EXPECT_EQ(shrunk.status, kExitDiffers) << shrunk.err;

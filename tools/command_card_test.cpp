@@ -37,5 +37,32 @@ TEST(Card, WithoutOneItsCachesAreNotSupported) {
   }
 }
 
+TEST(Card, WithoutOneTheCommandSaysSo) {
+  const auto card = cuda::card_name();
+  if (card) GTEST_SKIP() << "there is a card";
+  EXPECT_THAT(card.error().detail, testing::StartsWith("no CUDA device: "));
+  const std::string subject = "provider.contiguous@cuda";
+  for (const auto& arguments : {std::vector<std::string>{"check", subject, "--cases", "4"},
+                                {"run", "--subject", subject, "--requests", "4"},
+                                {"bench", subject, "--quick"}}) {
+    const Finished finished = run_kvoracle(arguments, {.folder = testing::TempDir()});
+    EXPECT_EQ(finished.status, kExitUsage) << arguments.front();
+    EXPECT_THAT(finished.err,
+                testing::StartsWith("kvoracle: " + subject + ": " + card.error().detail + "\n"));
+  }
+}
+
+TEST(Card, GpuCheckLooksForOneBeforeItBuilds) {
+  const Finished finished =
+      run_program({"/usr/bin/env", std::string(KVO_SOURCE_ROOT) + "/tools/gpu-check"},
+                  {.environment = {"KVO_DEVICES=/no/such/folder"}});
+  EXPECT_EQ(finished.status, kExitUsage);
+  EXPECT_EQ(finished.out, "");
+  EXPECT_EQ(finished.err,
+            "gpu-check: no CUDA device: looked for /no/such/folder/nvidia0, /no/such/folder/dxg "
+            "and a GPU in nvidia-smi -L\n");
+  EXPECT_LT(finished.seconds.count(), 30);
+}
+
 }  // namespace
 }  // namespace kvo::tools

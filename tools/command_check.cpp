@@ -12,6 +12,7 @@
 
 #include "properties/campaign/random_case.hpp"
 #include "tools/campaign_options.hpp"
+#include "tools/card.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/corpus.hpp"
@@ -42,12 +43,9 @@ class RandomCases {
  public:
   RandomCases(const Contracts& contracts, const CheckArguments& arguments, const CLI::App& app)
       : contracts_(contracts), arguments_(arguments), app_(app) {
-    for (const std::string& word : arguments.law_names)
-      for (const Law* law : laws_named(contracts, word))
-        if (std::ranges::find(laws_, law) == laws_.end()) laws_.push_back(law);
-    if (laws_.empty()) laws_ = contracts.laws();
+    laws_ = choose_laws(contracts, arguments.law_names);
     for (Comparison& comparison : select_subjects(contracts, arguments.words)) {
-      std::vector<const Law*> apply = applicable(*comparison.kind);
+      std::vector<const Law*> apply = applicable(comparison);
       if (contracts.generator_of(*comparison.kind) == nullptr || apply.empty()) continue;
       comparisons_.push_back(std::move(comparison));
       laws_of_comparisons_.push_back(std::move(apply));
@@ -107,10 +105,15 @@ class RandomCases {
   [[nodiscard]] const std::vector<const Law*>& laws_for(std::uint64_t index) const {
     return laws_of_comparisons_[index % comparisons_.size()];
   }
-  [[nodiscard]] std::vector<const Law*> applicable(const CacheKind& kind) const {
+  // A law that concerns no subject but the reference would leave its cases empty.
+  [[nodiscard]] std::vector<const Law*> applicable(const Comparison& comparison) const {
+    const auto& subjects = comparison.subjects;
     std::vector<const Law*> apply;
-    std::ranges::copy_if(laws_, std::back_inserter(apply),
-                         [&](const Law* law) { return law->applies_to(kind); });
+    std::ranges::copy_if(laws_, std::back_inserter(apply), [&](const Law* law) {
+      const auto concerned = [&](const Subject* subject) { return law->concerns(*subject); };
+      return law->applies_to(*comparison.kind) &&
+             (subjects.empty() || std::ranges::any_of(subjects, concerned));
+    });
     return apply;
   }
 
@@ -145,20 +148,26 @@ std::vector<States> states_of(const Contracts& contracts, const RandomCases& cas
   return all;
 }
 
-// A campaign that never went through a state proves less than it seems to. Of many kinds the states
-// are counted, unless they were asked for.
-void print_states(const std::vector<States>& all, bool by_name) {
+// From so many cases of a kind on, a state that was not reached is worth a look: most kinds have
+// reached all but a few by then.
+constexpr std::uint64_t kTellingCases = 300;
+
+// A campaign that never went through a state proves less than it seems to. Names are for campaigns
+// that are long enough for few kinds, and on request; else the states are counted.
+void print_states(const std::vector<States>& all, std::uint64_t cases, bool by_name) {
   constexpr std::size_t kFewKinds = 3;
-  if (!by_name && all.size() > kFewKinds) {
-    std::size_t wanted = 0;
-    std::size_t missing = 0;
-    for (const States& states : all) {
-      wanted += states.wanted;
-      missing += states.missing.size();
-    }
-    print_out(
-        fmt::format("states that matter: {} of {} reached; --require-states tells which were not\n",
-                    count_text(wanted - missing), count_text(wanted)));
+  std::size_t wanted = 0;
+  std::size_t missing = 0;
+  for (const States& states : all) {
+    wanted += states.wanted;
+    missing += states.missing.size();
+  }
+  const bool telling = missing == 0 || cases >= kTellingCases * all.size();
+  if (!by_name && (all.size() > kFewKinds || !telling)) {
+    const std::string text =
+        fmt::format("states that matter: {} of {} reached{}", count_text(wanted - missing),
+                    count_text(wanted), missing == 0 ? "" : "; --require-states lists the others");
+    print_out(wrapped(text, output_columns(), 2) + "\n");
     return;
   }
   for (const States& states : all)
@@ -219,15 +228,16 @@ void print_corpus(const Corpus& corpus, const std::string& folder, std::uint64_t
   constexpr std::size_t kMostShown = 10;
   const Finds states = finds_of(corpus, true);
   const Finds failures = finds_of(corpus, false);
-  print_out(
-      fmt::format("corpus {}: {} cases replayed; new to it: {} states, {} kinds of failures; "
-                  "it keeps {} scripts and {} cases, and knows that case {} is next\n",
-                  printable(folder), count_text(replayed), states.all, failures.all,
-                  corpus.state().scripts.size(), corpus.state().cases.size(), next));
+  print_out(fmt::format(
+      "corpus {}: {} replayed; new to it: {}, {}; it has {} and {}; case {} is next\n",
+      printable(folder), count_text(replayed, "case"), count_text(states.all, "state"),
+      count_text(failures.all, "failure"), count_text(corpus.state().scripts.size(), "script"),
+      count_text(corpus.state().cases.size(), "case"), next));
   constexpr double kNanoseconds = 1e9;
   const double late = late_seconds(corpus.seconds());
-  print_out(fmt::format("the last {} found {} new states and {} new kinds of failures\n",
-                        duration_text(late * kNanoseconds), states.late, failures.late));
+  print_out(fmt::format("the last {} found {} and {}\n", duration_text(late * kNanoseconds),
+                        count_text(states.late, "new state"),
+                        count_text(failures.late, "new failure")));
   std::size_t shown = 0;
   for (const CorpusFind& find : corpus.finds())
     if (find.seconds >= corpus.seconds() - late && shown++ < kMostShown)
@@ -335,6 +345,8 @@ int run_check(const Contracts& contracts, CheckArguments& arguments, const CLI::
   check_corpus(arguments, app);
   catch_interruption();
   const RandomCases cases(contracts, arguments, app);
+  if (const auto missing = missing_card(cases.comparisons()); !missing.empty())
+    print_error(missing);
   arguments.campaign.timings =
       arguments.report.timings || app.get_option("--timings")->count() == 0;
   // Random sizes may be absurd on purpose; a case that memory ends has shown all it can.
@@ -352,7 +364,7 @@ int run_check(const Contracts& contracts, CheckArguments& arguments, const CLI::
     facts["corpus"] = corpus_json(*kept.corpus(), kept.replayed(), kept.first(), kept.next());
   int status = report(contracts, campaign.summary, arguments.report, std::move(facts));
   if (arguments.report.text()) {
-    print_states(states, arguments.require_states);
+    print_states(states, campaign.summary.cases(), arguments.require_states);
     if (kept.corpus()) print_corpus(*kept.corpus(), arguments.corpus, kept.replayed(), kept.next());
     print_extent(arguments, kept);
   }
@@ -371,7 +383,8 @@ Run declare_check(CLI::App& app, const Contracts& contracts) {
          "contracts, caches or subjects, as provider.paged@optimized or '*@optimized'; none: "
          "all")
       ->type_name("SUBJECT");
-  app.add_option("--law", arguments->law_names, "only these laws (kvoracle list)")
+  app.add_option("--law", arguments->law_names,
+                 "only these laws, as a_b_a or 'order*'; '!NAME': all but this one (list laws)")
       ->type_name("LAW");
   app.add_option("--cases", arguments->cases, "number of cases")
       ->check(positive())

@@ -18,7 +18,7 @@
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
-#include "tools/rules_text.hpp"
+#include "tools/glossary.hpp"
 #include "tools/selection.hpp"
 #include "traces/formats/formats.hpp"
 
@@ -68,8 +68,13 @@ std::map<std::string, std::vector<std::string>> known_words(const CLI::App& root
   std::vector<std::string>& subjects = known["SUBJECT"] = mutants;
   for (const Subject* subject : contracts.subjects()) subjects.push_back(subject->name());
   for (const Law* law : contracts.laws()) known["LAW"].emplace_back(law->name());
+  std::vector<std::string>& lists = known["LIST"] = kinds;
+  lists.insert(lists.end(), list_names().begin(), list_names().end());
   for (const traces::Format& format : traces::formats()) known["FORMAT"].emplace_back(format.name);
-  for (const RuleText& rule : all_rules()) known["RULE"].push_back(rule.name);
+  // Bash completes one word at a time.
+  for (Meaning& meaning : meanings(contracts))
+    if (meaning.name.find(' ') == std::string::npos)
+      known["NAME"].push_back(std::move(meaning.name));
   return known;
 }
 

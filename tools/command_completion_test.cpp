@@ -52,6 +52,9 @@ TEST(BashCompletion, OffersWhatOptionsTake) {
   EXPECT_EQ(offered("kvoracle check --profile=do"), "documented\n");
   EXPECT_EQ(offered("kvoracle run --format m"), "mooncake\n");
   EXPECT_EQ(offered("kvoracle explain ok"), "");
+  EXPECT_EQ(offered("kvoracle explain a_b"), "a_b_a\n");
+  EXPECT_EQ(offered("kvoracle list mu"), "mutants\n");
+  EXPECT_EQ(offered("kvoracle list layered."), "layered.vector\n");
   EXPECT_THAT(offered("kvoracle explain OK-5"), HasSubstr("OK-55\n"));
   EXPECT_EQ(offered("kvoracle completion "), "bash\n");
   for (const char* line :

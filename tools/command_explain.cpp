@@ -1,59 +1,56 @@
-// tools/command_explain.cpp: `kvoracle explain`: what a numbered rule says.
+// tools/command_explain.cpp: `kvoracle explain`: what a name on the screen means.
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <boost/algorithm/string/case_conv.hpp>
-#include <boost/algorithm/string/erase.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "properties/campaign/contracts.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
-#include "tools/rules_text.hpp"
+#include "tools/glossary.hpp"
+#include "tools/program_name.hpp"
 #include "tools/usage.hpp"
 
 namespace kvo::tools {
 namespace {
 
-// "ok55" and "OK-55" are the same rule, and so are "mra6" and "MR-A6".
-std::string normal(const std::string& word) {
-  return boost::to_upper_copy(boost::erase_all_copy(word, "-"));
-}
-
-const RuleText& rule_named(const std::string& word) {
-  const std::vector<RuleText>& all = all_rules();
-  const auto found = std::ranges::find_if(
-      all, [&](const RuleText& rule) { return normal(rule.name) == normal(word); });
-  if (found != all.end()) return *found;
-  std::vector<std::string> known;
-  for (const RuleText& rule : all) known.push_back(rule.name);
-  throw UsageError(
-      fmt::format("no contract has a rule '{}'{}", printable(word), did_you_mean(word, known)));
-}
-
-// The quirks that the followed system has there, each once.
-std::string quirks_of(const Contracts& contracts, const std::string& rule) {
+// "ok55" and "OK-55" are the same rule.
+std::string explained(const std::vector<Meaning>& all, const std::string& word) {
   std::string text;
-  for (const CacheKind* kind : contracts.kinds())
-    for (const QuirkInfo& quirk : kind->quirks) {
-      const std::string line =
-          fmt::format("  quirk of the original, {}: {}\n", quirk.name(), quirk.sentence);
-      if (quirk.rule == rule && text.find(line) == std::string::npos) text += line;
-    }
+  for (const Meaning& meaning : all)
+    if (same_name(meaning.name, word))
+      text += fmt::format("{}{} ({})\n{}", text.empty() ? "" : "\n", meaning.name, meaning.sort,
+                          meaning.text);
   return text;
 }
 
+UsageError unknown_name(const std::vector<Meaning>& all, const std::string& word) {
+  std::vector<std::string> known;
+  for (const Meaning& meaning : all) known.push_back(meaning.name);
+  const std::string hint = did_you_mean(word, known);
+  return UsageError(fmt::format(
+      "nothing is called '{}'{}", printable(word),
+      hint.empty() ? fmt::format("; there are rules, laws, states, quirks, mutants, caches, "
+                                 "columns and error codes ({} list)",
+                                 program_name())
+                   : hint));
+}
+
 int run_explain(const Contracts& contracts, const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) {
-    const RuleText& rule = rule_named(word);
-    out += fmt::format("{}{} ({})\n{}{}", out.empty() ? "" : "\n", rule.name, rule.contract,
-                       rule.text, quirks_of(contracts, rule.name));
-  }
+  const std::vector<Meaning> all = meanings(contracts);
+  // A name of several words: rows judged.
+  std::string out = explained(all, fmt::format("{}", fmt::join(words, " ")));
+  if (out.empty())
+    for (const std::string& word : words) {
+      const std::string text = explained(all, word);
+      if (text.empty()) throw unknown_name(all, word);
+      out += (out.empty() ? "" : "\n") + text;
+    }
   print_out(out);
   return kExitConforms;
 }
@@ -62,8 +59,10 @@ int run_explain(const Contracts& contracts, const std::vector<std::string>& word
 
 Run declare_explain(CLI::App& app, const Contracts& contracts) {
   const auto words = std::make_shared<std::vector<std::string>>();
-  app.add_option("rules", *words, "names of rules, for instance OK-55")
-      ->type_name("RULE")
+  app.add_option("names", *words,
+                 "a rule (OK-55), law, state, quirk, mutant, cache, column (rows judged), outcome "
+                 "or error code")
+      ->type_name("NAME")
       ->required();
   return [&contracts, words] { return run_explain(contracts, *words); };
 }

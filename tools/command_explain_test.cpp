@@ -1,17 +1,24 @@
-// The rules of docs/rules: what `explain` prints, and that the code cites rules that exist. The log
-// of docs/engines.md.
+// What `explain` knows: the rules of docs/rules, which the code cites, and names on the screen. The
+// log of docs/engines.md.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <regex>
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
+#include <boost/mp11/algorithm.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "properties/contracts.hpp"
+#include "properties/runner/verdict.hpp"
 #include "tools/exit_status.hpp"
+#include "tools/glossary.hpp"
 #include "tools/rules_text.hpp"
+#include "tools/testing/campaign_fixture.hpp"
 #include "tools/testing/command_runner.hpp"
 
 namespace kvo::tools {
@@ -75,9 +82,9 @@ TEST(Rules, EveryOneIsCited) {
 TEST(Explain, PrintsTheRuleAndItsQuirks) {
   const Finished done = run_kvoracle({"explain", "ZF-40", "rs4"});
   EXPECT_EQ(done.status, kExitConforms) << done.err;
-  EXPECT_THAT(done.out, StartsWith("ZF-40 (provider)\n"));
+  EXPECT_THAT(done.out, StartsWith("ZF-40 (rule of provider)\n"));
   EXPECT_THAT(done.out, HasSubstr("quirk of the original, truncate_extends: "));
-  EXPECT_THAT(done.out, HasSubstr("\nRS-4 (layered)\n"));
+  EXPECT_THAT(done.out, HasSubstr("\nRS-4 (rule of layered)\n"));
 }
 
 TEST(Explain, KnowsEveryRuleByItsNameHoweverItIsWritten) {
@@ -88,10 +95,88 @@ TEST(Explain, KnowsEveryRuleByItsNameHoweverItIsWritten) {
   EXPECT_EQ(done.status, kExitConforms) << done.err;
 }
 
-TEST(Explain, RefusesWhatIsNoRule) {
+TEST(Explain, KnowsEveryLawWithTheCachesThatItAppliesTo) {
+  const Finished done = run_kvoracle({"explain", "a_b_a"});
+  EXPECT_EQ(done.status, kExitConforms) << done.err;
+  EXPECT_THAT(done.out, StartsWith("a_b_a (law)\n"));
+  EXPECT_THAT(done.out, HasSubstr("\napplies to: "));
+  EXPECT_THAT(done.out, HasSubstr("layered.vector"));
+  EXPECT_THAT(run_kvoracle({"explain", "agrees_with_reference"}).out,
+              HasSubstr("\napplies to: all caches\n"));
+  std::vector<std::string> words{"explain"};
+  for (const Law* law : contracts().laws()) words.emplace_back(law->name());
+  EXPECT_EQ(run_kvoracle(words).status, kExitConforms);
+}
+
+TEST(Explain, KnowsStatesQuirksAndMutants) {
+  EXPECT_THAT(run_kvoracle({"explain", "pinned address held"}).out,
+              HasSubstr("(state)\nA state that random cases should reach, of: layered.vector\n"));
+  EXPECT_THAT(run_kvoracle({"explain", "truncate_extends"}).out,
+              testing::AllOf(HasSubstr("(quirk of the original)\n"), HasSubstr("rule: ZF-40; ")));
+  EXPECT_THAT(run_kvoracle({"explain", "layered.vector@mutant:clear_keeps_rows"}).out,
+              HasSubstr("(mutant)\n"));
+}
+
+TEST(Explain, ANameOfSeveralWordsNeedsNoQuotes) {
+  const Finished done = run_kvoracle({"explain", "rows", "judged"});
+  EXPECT_THAT(done.out, StartsWith("rows judged (column of check"));
+  EXPECT_EQ(run_kvoracle({"explain", "rows judged"}).out, done.out);
+}
+
+TEST(Explain, KnowsEveryOutcomeAndErrorCode) {
+  const auto knows = [](const std::string& name, std::string_view sort) {
+    return std::ranges::any_of(
+        terms(), [&](const Term& term) { return same_name(term.name, name) && term.sort == sort; });
+  };
+  boost::mp11::mp_for_each<boost::describe::describe_enumerators<Outcome>>([&](auto one) {
+    EXPECT_TRUE(knows(enumerator_word(one.name), "outcome of a case")) << one.name;
+  });
+  for (auto code = static_cast<int>(Code::kFull); code <= static_cast<int>(Code::kThrew); ++code) {
+    const std::string word = fail(static_cast<Code>(code)).code_text();
+    EXPECT_TRUE(knows(word.substr(0, word.find(':')), "error code of an operation")) << word;
+  }
+}
+
+// The titles of the tables that a command prints: cells are two blanks apart.
+std::vector<std::string> titles_of(const std::string& out) {
+  std::vector<std::string> titles;
+  std::istringstream lines(out);
+  bool begins = true;
+  for (std::string line; std::getline(lines, line); begins = line.empty()) {
+    if (!begins || line.find("  ") == std::string::npos) continue;
+    static const std::regex kBetween(" {2,}|, ");
+    titles.insert(titles.end(), std::sregex_token_iterator(line.begin(), line.end(), kBetween, -1),
+                  {});
+  }
+  std::erase(titles, "");
+  return titles;
+}
+
+class ExplainTables : public Campaign {};
+
+TEST_F(ExplainTables, KnowEveryTitleOnTheScreen) {
+  for (const char* name : {"a.jsonl", "b.jsonl"})
+    ASSERT_EQ(run({"check", "layered", "--cases", "30", "--timings", "-o", path(name)}).status,
+              kExitConforms);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"check", "layered", "--cases", "12", "--timings"},
+        {"bench", "layered", "--quick", "--rounds", "1", "--all"},
+        {"gate", "a.jsonl", "b.jsonl", "--all", "--slower", "1000"},
+        {"mutants", "layered.vector@mutant:clear_keeps_rows"}}) {
+    const std::vector<std::string> titles = titles_of(run(words).out);
+    EXPECT_GT(titles.size(), 4U) << words.front();
+    for (const std::string& title : titles)
+      EXPECT_TRUE(std::ranges::any_of(
+          terms(), [&](const Term& term) { return same_name(term.name, title); }))
+          << words.front() << " shows '" << title << "'";
+  }
+}
+
+TEST(Explain, RefusesANameThatItDoesNotKnow) {
   const Finished done = run_kvoracle({"explain", "RS-400"});
   EXPECT_EQ(done.status, kExitUsage);
-  EXPECT_THAT(done.err, HasSubstr("no contract has a rule 'RS-400'"));
+  EXPECT_THAT(done.err, HasSubstr("nothing is called 'RS-400'"));
+  EXPECT_THAT(run_kvoracle({"explain", "mismatche"}).err, HasSubstr("did you mean 'mismatch"));
   EXPECT_EQ(run_kvoracle({"explain"}).status, kExitUsage);
 }
 

@@ -66,8 +66,8 @@ TEST_F(GateCommand, NamesWhoIsSlowerInWhatAndByHowMuch) {
   const Finished slower = run({"gate", "a.jsonl", "slowed.jsonl", "--markdown", "a.md", "--junit",
                                "a.xml", "--json", "a.json"});
   EXPECT_EQ(slower.status, kExitDiffers);
-  EXPECT_THAT(slower.out,
-              HasSubstr("WORSE, slower layered.vector@optimized: append, 8.00 KiB takes 2.00x"));
+  EXPECT_THAT(slower.out, testing::AllOf(HasSubstr("WORSE, slower layered.vector@optimized: "),
+                                         HasSubstr("append, 8.00 KiB takes 2.00x")));
   EXPECT_THAT(read("a.md"), HasSubstr("| slower | layered.vector@optimized | append, 8.00 KiB "));
   EXPECT_THAT(read("a.xml"), HasSubstr("2.00x the time of the baseline"));
   EXPECT_EQ(run({"gate", "a.jsonl", "slowed.jsonl", "--no-timings"}).status, kExitConforms);
@@ -89,7 +89,7 @@ TEST_F(GateCommand, AFaultyCacheAndFewerCasesAreWorse) {
               HasSubstr("WORSE, failure layered.vector@mutant:clear_keeps_rows: fails in case"));
   EXPECT_THAT(run({"gate", "b.jsonl", "a.jsonl"}).out,
               HasSubstr("WORSE, subject gone layered.vector@mutant:clear_keeps_rows"));
-  EXPECT_THAT(run({"gate", "b.jsonl", "b.jsonl"}).out, HasSubstr("cases fail as they did"));
+  EXPECT_THAT(run({"gate", "b.jsonl", "b.jsonl"}).out, HasSubstr(" as before"));
 }
 
 TEST_F(GateCommand, RefusesWhatItCannotCompare) {

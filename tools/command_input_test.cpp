@@ -150,6 +150,13 @@ TEST(WildCards, MeanLawsAndMutants) {
   const Finished laws = run_kvoracle({"check", "layered", "--law", "a*", "--cases", "8"});
   EXPECT_THAT(laws.out, AllOf(HasSubstr("\nagrees_with_reference"), HasSubstr("\na_b_a"),
                               Not(HasSubstr("order_of_independent_sequences"))));
+  const Finished others = run_kvoracle({"check", "layered", "--law", "!a*", "--cases", "8"});
+  EXPECT_THAT(others.out,
+              AllOf(Not(HasSubstr("\nagrees_with_reference")), Not(HasSubstr("\na_b_a")),
+                    HasSubstr("\norder_of_independent_sequences")));
+  const Finished one =
+      run_kvoracle({"check", "layered", "--law", "a*", "--law", "!a_b_a", "--cases", "8"});
+  EXPECT_THAT(one.out, AllOf(HasSubstr("\nagrees_with_reference"), Not(HasSubstr("\na_b_a"))));
   const Finished mutants = run_kvoracle(
       {"mutants", "layered.vector@mutant:clone_*", "block*", "--cases", "2", "--jobs", "2"});
   EXPECT_THAT(mutants.out,
@@ -164,10 +171,12 @@ TEST(WildCards, ThatMeanNothingAreRefusedWithNearNames) {
     return done.err;
   };
   EXPECT_THAT(refused({"check", "layred.*"}),
-              HasSubstr("unknown subject 'layred.*'; did you mean 'layered'? There are: layered"));
+              HasSubstr("unknown subject 'layred.*'; did you mean 'layered'?\n"));
   EXPECT_THAT(refused({"check", "provider.paged@optimised"}),
               HasSubstr("did you mean 'provider.paged@optimized'?"));
-  EXPECT_THAT(refused({"check", "--law", "x*"}), HasSubstr("unknown law 'x*'"));
+  EXPECT_THAT(refused({"check", "--law", "x*"}), HasSubstr("unknown law 'x*'. There are: "));
+  EXPECT_THAT(refused({"check", "--law", "!gravity"}), HasSubstr("unknown law 'gravity'"));
+  EXPECT_THAT(refused({"check", "--law", "a_b_a", "--law", "!a*"}), HasSubstr("no law is left"));
   EXPECT_THAT(refused({"mutants", "laye"}), HasSubstr("did you mean 'layered'?"));
   EXPECT_THAT(refused({"mutants", "*@optimized"}), HasSubstr("unknown mutant '*@optimized'"));
 }

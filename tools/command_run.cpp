@@ -17,14 +17,17 @@
 #include "properties/replay/replay.hpp"
 #include "reference/contract/describe/json.hpp"
 #include "tools/campaign_options.hpp"
+#include "tools/card.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/not_negative.hpp"
 #include "tools/program_name.hpp"
 #include "tools/quantities.hpp"
 #include "tools/selection.hpp"
+#include "tools/trace_findings.hpp"
 #include "tools/usage.hpp"
 #include "tools/word_option.hpp"
+#include "traces/figures/validate.hpp"
 #include "traces/formats/formats.hpp"
 #include "traces/formats/sample.hpp"
 #include "traces/io/kept_input.hpp"
@@ -36,6 +39,7 @@ struct RunArguments : CampaignArguments {
   std::string trace;  // empty: the embedded sample
   std::string format;
   std::vector<std::string> words;
+  bool strict = false;
   bool generate = false;
   std::vector<std::pair<const CLI::Option*, std::string>> pins;  // the member that each one pins
   std::optional<std::uint64_t> only_case;
@@ -69,6 +73,12 @@ std::vector<traces::Request> read_requests(const RunArguments& arguments) {
       throw FileError(fmt::format("{}: request {}: {} tokens: at most {} can be replayed",
                                   trace_name(arguments), &request - requests.data() + 1, most,
                                   kMostTokens));
+  traces::Validator validator;
+  for (const traces::Request& request : requests) validator.add(request);
+  if (const std::string line = errors_line(arguments.trace, validator.result()); !line.empty()) {
+    if (arguments.strict) throw FileError(line);
+    print_note(line);
+  }
   return requests;
 }
 
@@ -172,6 +182,8 @@ int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::Ap
   check_files(arguments, {arguments.trace});
   catch_interruption();
   arguments.campaign.timings = arguments.report.timings;
+  if (const auto missing = missing_card(comparisons_of(contracts, arguments)); !missing.empty())
+    print_error(missing);
   const replay::Replay replay = replay_of(contracts, arguments);
   arguments.campaign.cases = replay.cases();
   arguments.report.profile = arguments.profile;
@@ -192,9 +204,9 @@ int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::Ap
       });
   if (arguments.report.text())
     print_out(
-        fmt::format("{}: {} requests, {}\n\n",
+        fmt::format("{}: {}, {}\n\n",
                     printable(arguments.trace.empty() ? "embedded sample" : trace_name(arguments)),
-                    count_text(replay.requests().size()), scales_text(replay)));
+                    count_text(replay.requests().size(), "request"), scales_text(replay)));
   return end_of_campaign(
       campaign, arguments.campaign.output,
       report(contracts, campaign.summary, arguments.report, provenance(arguments, replay)));
@@ -300,6 +312,8 @@ Run declare_run(CLI::App& app, const Contracts& contracts) {
   app.add_option("--case", arguments->only_case, "only the case of this index")
       ->check(not_negative())
       ->group(kExtentGroup);
+  app.add_flag("--strict", arguments->strict, "refuse a trace that `trace info` finds errors in")
+      ->group(kRunningGroup);
   app.add_flag("--timings,!--no-timings", arguments->report.timings,
                "a table of all operations (default)")
       ->group(kRunningGroup);

@@ -19,6 +19,7 @@
 #include "tools/exit_status.hpp"
 #include "tools/not_negative.hpp"
 #include "tools/result_file.hpp"
+#include "tools/trace_findings.hpp"
 #include "tools/usage.hpp"
 #include "traces/figures/generate.hpp"
 #include "traces/figures/statistics.hpp"
@@ -89,26 +90,15 @@ json::object figures_json(const std::string& name, const Figures& figures) {
   return all;
 }
 
-void print_findings(const std::string& name, const traces::Validation& validation) {
-  for (const traces::Finding& finding : validation.findings)
-    print_note(traces::text(name, finding));
-  const std::uint64_t shown = validation.findings.size();
-  const std::uint64_t all = validation.errors() + validation.warnings();
-  if (all > shown)
-    print_note(
-        fmt::format("{}: {} further findings of the same kinds", name, count_text(all - shown)));
-}
-
 int run_info(const InfoOptions& options) {
   check_outputs({{"--json", options.json}}, {options.file});
   const std::string name =
       options.file.empty() ? std::string(traces::kSampleName) : traces::shown_name(options.file);
   const Figures figures = measure(options);
   if (options.json != kStandardOutput)
-    print_out(fmt::format("{:<20}{}\n{}{:<20}{} errors, {} warnings\n", "trace", printable(name),
+    print_out(fmt::format("{:<20}{}\n{}{:<20}{}\n", "trace", printable(name),
                           traces::text(figures.statistics), "validation",
-                          count_text(figures.validation.errors()),
-                          count_text(figures.validation.warnings())));
+                          findings_text(figures.validation)));
   if (!options.json.empty()) write_result(options.json, "trace_info", figures_json(name, figures));
   print_findings(name, figures.validation);
   return figures.validation.errors() == 0 ? kExitConforms : kExitDiffers;

@@ -46,8 +46,8 @@ TEST(TraceInfo, ShowsTheSampleByDefault) {
   const Finished done = run_kvoracle({"trace", "info"});
   EXPECT_EQ(done.status, kExitConforms);
   EXPECT_THAT(done.out, StartsWith("trace               sample\nrequests            300\n"));
-  EXPECT_THAT(done.out, HasSubstr("flat lru            1000 blocks: "));
-  EXPECT_THAT(done.out, HasSubstr("flat lru            50000 blocks: "));
+  EXPECT_THAT(done.out, HasSubstr("flat lru            1,000 blocks: "));
+  EXPECT_THAT(done.out, HasSubstr("flat lru            50,000 blocks: "));
   EXPECT_THAT(done.out, HasSubstr("validation          0 errors, 0 warnings\n"));
   EXPECT_EQ(done.err, "");
 }
@@ -81,10 +81,44 @@ TEST(TraceInfo, ReportsFaultsOnStandardError) {
   const Finished done = run_kvoracle({"trace", "info", file.path()});
   EXPECT_EQ(done.status, kExitDiffers);
   EXPECT_THAT(done.err, StartsWith(file.path() + ":1: error: block-count: "));
-  EXPECT_THAT(done.out, HasSubstr("validation          1 errors, 0 warnings\n"));
+  EXPECT_THAT(done.out, HasSubstr("validation          1 error, 0 warnings\n"));
   // With blocks of another size the same file is sound.
   EXPECT_EQ(run_kvoracle({"trace", "info", file.path(), "--block-size", "1024"}).status,
             kExitConforms);
+}
+
+TEST(Run, WarnsOfATraceThatInfoFindsErrorsIn) {
+  const TemporaryFile file(R"({"timestamp":0,"input_length":600,"output_length":5,"hash_ids":[1]}
+{"timestamp":1,"input_length":700,"output_length":5,"hash_ids":[1]}
+)");
+  std::vector<std::string> words{"run", file.path(), "--subject", "layered", "--no-timings"};
+  const Finished done = run_kvoracle(words);
+  EXPECT_EQ(done.status, kExitConforms) << done.err;
+  const std::string line =
+      file.path() + ": block-count in 2 places: prefixes mean nothing; `kvoracle trace info " +
+      file.path() + "` shows where\n";
+  EXPECT_EQ(done.err, line);
+  words.emplace_back("--strict");
+  const Finished strict = run_kvoracle(words);
+  EXPECT_EQ(strict.status, kExitUsage);
+  EXPECT_EQ(strict.out, "");
+  EXPECT_EQ(strict.err, "kvoracle: " + line);
+  const TemporaryFile good(kTwoRequests);
+  words[1] = good.path();
+  EXPECT_EQ(run_kvoracle(words).err, "");
+}
+
+TEST(WrongFile, IsNamedByConform) {
+  const TemporaryFile trace(kTwoRequests);
+  const Finished done = run_kvoracle({"conform", trace.path()});
+  EXPECT_EQ(done.status, kExitUsage);
+  EXPECT_THAT(done.err, HasSubstr(":1: this is a request trace: an operation log is expected"));
+  const TemporaryFile run;
+  fs::remove(run.path());
+  ASSERT_EQ(run_kvoracle({"check", "layered", "--cases", "2", "-o", run.path()}).status,
+            kExitConforms);
+  EXPECT_THAT(run_kvoracle({"conform", run.path()}).err,
+              HasSubstr(":1: this is a run file: an operation log is expected"));
 }
 
 TEST(TraceInfo, RefusesWhatItCannotRead) {

@@ -24,7 +24,7 @@ constexpr std::array kCommands{
     Command{"gate", "whether a run is worse than an earlier one: for CI", declare_gate},
     Command{"list", "contracts, caches, operations, subjects, laws and trace formats",
             declare_list},
-    Command{"explain", "what a numbered rule of a contract says", declare_explain},
+    Command{"explain", "what a rule, law, state, column or error code means", declare_explain},
     Command{"trace", "figures of a request trace, or a made-up one", declare_trace},
     Command{"help", "the options of a command", declare_help},
     Command{"completion", "a script with which a shell completes command lines",

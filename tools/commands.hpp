@@ -37,6 +37,9 @@ struct Command {
 [[nodiscard]] Run declare_group(CLI::App& app, std::span<const Command> group,
                                 const Contracts& contracts);
 
+/// The lists that `kvoracle list` can show.
+[[nodiscard]] std::span<const std::string_view> list_names();
+
 Run declare_bench(CLI::App& app, const Contracts& contracts);
 Run declare_check(CLI::App& app, const Contracts& contracts);
 Run declare_completion(CLI::App& app, const Contracts& contracts);

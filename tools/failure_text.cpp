@@ -35,14 +35,14 @@ std::vector<std::string> failure_text(const FailedCase& found, const SubjectResu
   if (config != "{}" && !config.empty())
     lines.push_back(fmt::format("config, where it is not the default: {}", config));
   lines.push_back(fmt::format("found in {} of {}: {}", found.name,
-                              counted(found.operations, "operation"),
+                              count_text(found.operations, "operation"),
                               verdict_text(result.verdict)));
   if (result.sides) lines.push_back(*result.sides);
   for (const std::string& line : result.trace.value_or(std::vector<std::string>()))
     lines.push_back("  " + line);
   if (!result.shrunk) return lines;
   const Shrunk& shrunk = *result.shrunk;
-  lines.push_back(fmt::format("shrunk to {}: {}", counted(shrunk.operations, "operation"),
+  lines.push_back(fmt::format("shrunk to {}: {}", count_text(shrunk.operations, "operation"),
                               shrunk.verdict.failed() ? verdict_text(shrunk.verdict)
                                                       : "run again, the subject agreed; it does "
                                                         "not answer alike each time"));

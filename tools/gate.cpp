@@ -4,10 +4,13 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tools/paired_ratios.hpp"
 #include "tools/quantities.hpp"
@@ -17,6 +20,8 @@ namespace kvo::tools {
 namespace {
 
 using Pair = std::pair<std::string, std::string>;
+
+constexpr std::string_view kNeverReached = "never reached: ";
 
 // ---- What was found, and what was reached ----
 
@@ -52,11 +57,11 @@ void look_at_reach(const Reached& before, const Reached& now, const GateTerms& t
     const std::uint64_t had = before.operations.at(subject);
     if (known == now.operations.end())
       findings.push_back({Regression::kSubjectGone, subject,
-                          fmt::format("takes no part; it had {} operations", count_text(had))});
+                          fmt::format("takes no part; it had {}", count_text(had, "operation"))});
     else if (is_fewer(known->second, had, terms))
       findings.push_back(
           {Regression::kFewerOperations, subject,
-           fmt::format("{} operations, {} before", count_text(known->second), count_text(had))});
+           fmt::format("{}, {} before", count_text(known->second, "operation"), count_text(had))});
   }
   std::map<Pair, std::uint64_t> judged;
   for (const LawVerdict& row : now.laws.rows()) judged[{row.subject, row.law}] = row.judged;
@@ -64,11 +69,11 @@ void look_at_reach(const Reached& before, const Reached& now, const GateTerms& t
     if (const std::uint64_t cases = judged[{row.subject, row.law}];
         now.operations.contains(row.subject) && is_fewer(cases, row.judged, terms))
       findings.push_back({Regression::kFewerCases, row.subject,
-                          fmt::format("{} cases judged by {}, {} before", count_text(cases),
+                          fmt::format("{} judged by {}, {} before", count_text(cases, "case"),
                                       row.law, count_text(row.judged))});
   for (const auto& [kind, label] : before.states)
     if (!now.states.contains({kind, label}))
-      findings.push_back({Regression::kStateLost, kind, "never reached: " + label});
+      findings.push_back({Regression::kStateLost, kind, std::string(kNeverReached) + label});
 }
 
 // Whose case failed how. Where the cases of two runs differ, which one it was says nothing.
@@ -241,12 +246,137 @@ void look_at_times(const RunRecord& baseline, const RunRecord& current, const Ru
       result.findings.push_back(
           {Regression::kSlower, timing.subject,
            fmt::format("{} takes {} the time of the baseline: {} of the reference's, {} before, in "
-                       "{} cases",
+                       "{}",
                        timing.op.empty() ? "a case" : timing.op, ratio_text(timing.factor),
                        ratio_text(timing.now), ratio_text(timing.before),
-                       count_text(timing.cases))});
+                       count_text(timing.cases, "case"))});
   }
 }
+
+// ---- One line a cause ----
+
+std::string kind_of(const std::string& subject) {
+  return subject.substr(0, subject.find('@'));
+}
+
+// "a; b; c; and 4 more"
+std::string first_few(const std::vector<std::string>& all) {
+  constexpr std::size_t kMost = 3;
+  const std::span shown = std::span(all).first(std::min(kMost, all.size()));
+  std::string text = fmt::format("{}", fmt::join(shown, "; "));
+  if (all.size() > kMost) text += fmt::format("; and {} more", count_text(all.size() - kMost));
+  return text;
+}
+
+/// Findings of one cause on the way to one line.
+class Causes {
+ public:
+  Causes(const RunRecord& baseline, const RunRecord& current, const Reached& before,
+         const Reached& now, const std::vector<GateFinding>& findings)
+      : before_(before) {
+    for (const std::string& subject : before.subjects) gone_.insert(kind_of(subject));
+    for (const auto& [subject, operations] : now.operations) gone_.erase(kind_of(subject));
+    std::set<std::string> subjects;
+    std::set<std::string> kinds;
+    for (const GateFinding& finding : findings)
+      if (is_fewer(finding.regression)) {
+        subjects.insert(finding.name);
+        kinds.insert(kind_of(finding.name));
+      }
+    if (current.cases.size() < baseline.cases.size() && kinds.size() > 1)
+      shorter_ =
+          fmt::format("{}, {} before: less of {}", count_text(current.cases.size(), "case"),
+                      count_text(baseline.cases.size()), count_text(subjects.size(), "subject"));
+    for (const GateFinding& finding : findings) add(finding);
+  }
+
+  [[nodiscard]] std::vector<GateFinding> lines() const {
+    std::vector<GateFinding> lines;
+    for (const Cause& cause : causes_) {
+      GateFinding& line = lines.emplace_back(cause.line);
+      if (line.regression == Regression::kStateLost) line.what = kNeverReached;
+      line.what += first_few(cause.parts);
+    }
+    return lines;
+  }
+
+ private:
+  struct Cause {
+    GateFinding line;  // without the parts
+    std::vector<std::string> parts;
+  };
+
+  static bool is_fewer(Regression regression) {
+    return regression == Regression::kFewerCases || regression == Regression::kFewerOperations;
+  }
+
+  // The cause of that name, or a new one.
+  Cause& cause_of(Regression regression, const std::string& name, bool& fresh) {
+    const auto known = std::ranges::find_if(causes_, [&](const Cause& one) {
+      return one.line.name == name && (one.line.regression == regression ||
+                                       (is_fewer(one.line.regression) && is_fewer(regression)));
+    });
+    fresh = known == causes_.end();
+    return fresh ? causes_.emplace_back(Cause{{regression, name, {}}, {}}) : *known;
+  }
+
+  void add(const GateFinding& finding) {
+    bool fresh = true;
+    switch (finding.regression) {
+      case Regression::kFailure:
+        causes_.push_back({finding, {}});
+        return;
+      case Regression::kSubjectGone:
+        if (!gone_.contains(kind_of(finding.name))) {
+          causes_.push_back({finding, {}});
+          return;
+        }
+        if (Cause& cause = cause_of(Regression::kSubjectGone, kind_of(finding.name), fresh); fresh)
+          cause.parts.push_back(gone_text(cause.line.name));
+        return;
+      case Regression::kFewerCases:
+      case Regression::kFewerOperations: {
+        Cause& cause = shorter_.empty()
+                           ? cause_of(finding.regression, finding.name, fresh)
+                           : cause_of(Regression::kFewerCases, "the current run", fresh);
+        if (shorter_.empty())
+          cause.parts.push_back(finding.what);
+        else if (fresh)
+          cause.parts.push_back(shorter_);
+        return;
+      }
+      case Regression::kStateLost:
+        if (!gone_.contains(finding.name))
+          cause_of(Regression::kStateLost, finding.name, fresh)
+              .parts.push_back(finding.what.substr(kNeverReached.size()));
+        return;
+      case Regression::kSlower: {
+        Cause& cause = cause_of(Regression::kSlower, finding.name, fresh);
+        cause.parts.push_back(fresh ? finding.what
+                                    : finding.what.substr(0, finding.what.find(" the time")));
+        return;
+      }
+    }
+  }
+
+  // What a cache that takes no part costs.
+  [[nodiscard]] std::string gone_text(const std::string& kind) const {
+    const auto subjects = std::ranges::count(before_.subjects, kind, kind_of);
+    const auto states = std::ranges::count(before_.states, kind, &Pair::first);
+    std::set<std::string> laws;
+    for (const LawVerdict& row : before_.laws.rows())
+      if (kind_of(row.subject) == kind && row.judged > 0) laws.insert(row.law);
+    return fmt::format("takes no part; it had {}, {}, {}",
+                       count_text(static_cast<std::uint64_t>(subjects), "subject"),
+                       count_text(static_cast<std::uint64_t>(states), "state"),
+                       count_text(laws.size(), "law"));
+  }
+
+  const Reached& before_;
+  std::set<std::string> gone_;  // kinds
+  std::string shorter_;         // the run as a whole: how many cases; empty: it is not
+  std::vector<Cause> causes_;
+};
 
 }  // namespace
 
@@ -262,11 +392,13 @@ GateResult compare_runs(const RunRecord& baseline, const RunRecord& current, con
   const Reached before = reached_in(baseline);
   result.subjects = before.subjects.size();
   result.states = before.states.size();
-  look_at_reach(before, reached_in(current), terms, result.findings);
+  const Reached now = reached_in(current);
+  look_at_reach(before, now, terms, result.findings);
   if (terms.timings)
     look_at_times(baseline, current, again, terms, result);
   else
     result.untimed = "not asked for";
+  result.causes = Causes(baseline, current, before, now, result.findings).lines();
   return result;
 }
 

@@ -59,10 +59,12 @@ BOOST_DESCRIBE_STRUCT(GateTiming, (),
 
 struct GateResult {
   std::vector<GateFinding> findings;  ///< none: no regression
-  std::vector<GateTiming> timings;    ///< by subject and operation, in order of first appearance
-  std::uint64_t subjects = 0;         ///< of the baseline
-  std::uint64_t states = 0;           ///< that the baseline reached
-  std::uint64_t known_failures = 0;   ///< cases that fail as they did in the baseline
+  /// The same, one a cause: a cache that takes no part, a subject with several slower operations.
+  std::vector<GateFinding> causes;
+  std::vector<GateTiming> timings;   ///< by subject and operation, in order of first appearance
+  std::uint64_t subjects = 0;        ///< of the baseline
+  std::uint64_t states = 0;          ///< that the baseline reached
+  std::uint64_t known_failures = 0;  ///< cases that fail as they did in the baseline
   /// Why times were not compared; empty where they were.
   std::string untimed = {};
 };

@@ -24,21 +24,20 @@ std::string word_of(Regression regression) {
 
 // What the verdict rests on.
 std::string summary_text(const GateResult& result) {
-  std::string text =
-      fmt::format("{}: {} subjects, {} states",
-                  result.findings.empty() ? std::string("no regression")
-                                          : count_text(result.findings.size()) + " regressions",
-                  count_text(result.subjects), count_text(result.states));
+  std::string text = result.findings.empty() ? std::string("no regression")
+                                             : count_text(result.findings.size(), "regression");
+  text += fmt::format(": {}, {}", count_text(result.subjects, "subject"),
+                      count_text(result.states, "state"));
   if (!result.untimed.empty()) {
     text += "; times were not compared: " + result.untimed;
   } else {
     const auto few = static_cast<std::uint64_t>(std::ranges::count_if(
         result.timings, [](const GateTiming& timing) { return !timing.probability; }));
-    text += fmt::format(", {} times", count_text(result.timings.size() - few));
-    if (few > 0) text += fmt::format(" ({} more are of too few cases to tell)", count_text(few));
+    text += ", " + count_text(result.timings.size() - few, "time");
+    if (few > 0) text += fmt::format(" ({} more: too few cases to tell)", count_text(few));
   }
   if (result.known_failures > 0)
-    text += fmt::format("; {} cases fail as they did", count_text(result.known_failures));
+    text += fmt::format("; {} as before", count_text(result.known_failures, "failing case"));
   return text;
 }
 
@@ -82,12 +81,14 @@ std::string gate_text(const GateResult& result, bool all) {
                  ratio_text(timing.noise), verdict_text(timing)});
     text += table.text(0, output_columns()) + "\n";
   }
-  for (const GateFinding& finding : result.findings)
+  for (const GateFinding& finding : result.causes)
     text += fmt::format("{} {}: {}\n", paint(Colour::kRed, "WORSE, " + word_of(finding.regression)),
                         printable(finding.name), printable(finding.what));
-  return text +
-         paint(result.findings.empty() ? Colour::kGreen : Colour::kRed, summary_text(result)) +
-         "\n";
+  text += paint(result.findings.empty() ? Colour::kGreen : Colour::kRed, summary_text(result));
+  if (result.causes.size() < result.findings.size())
+    text += fmt::format("; {} shown, --markdown, --json or --junit has each regression",
+                        count_text(result.causes.size(), "cause"));
+  return text + "\n";
 }
 
 std::string gate_markdown(const GateResult& result) {

@@ -1,12 +1,15 @@
 // What a gate calls worse, and what it lets pass.
 #include "tools/gate.hpp"
 
+#include <algorithm>
 #include <string>
 
+#include <boost/mp11/algorithm.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tools/gate_report.hpp"
+#include "tools/glossary.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -112,6 +115,71 @@ TEST(Gate, WhoTakesNoPartIsMissed) {
   for (CaseResult& record : current.cases) record.subjects.pop_back();
   EXPECT_THAT(gated(a_run(), current).findings,
               ElementsAre(is(Regression::kSubjectGone, "a.b@own", "it had 400 operations")));
+}
+
+// A cache that takes no part any more costs subjects, states and laws: one line says so.
+TEST(Gate, ACacheThatTakesNoPartIsOneLine) {
+  RunRecord baseline = a_run();
+  RunRecord current = a_run();
+  for (CaseRecord record : a_run().cases) {
+    record.kind = "a.c";
+    record.labels = {"state " + std::to_string(record.index)};
+    record.index += kCases;
+    record.subjects = {timed("a.c@reference", 10'000), timed("a.c@own", 2'000)};
+    baseline.cases.push_back(record);
+    record.labels.clear();
+    record.subjects.clear();
+    current.cases.push_back(record);
+  }
+  const GateResult result = gated(baseline, current);
+  EXPECT_EQ(result.findings.size(), 2U + kCases) << "each is in JSON, JUnit and Markdown";
+  EXPECT_THAT(result.causes, ElementsAre(is(Regression::kSubjectGone, "a.c",
+                                            "takes no part; it had 2 subjects, 40 states, 1 law")));
+  const std::string text = gate_text(result, false);
+  EXPECT_THAT(text, HasSubstr("42 regressions: 4 subjects, 42 states"));
+  EXPECT_THAT(text, HasSubstr("; 1 cause shown, --markdown"));
+  EXPECT_THAT(gate_markdown(result), HasSubstr("| state lost | a.c | never reached: state 7 |"));
+  EXPECT_EQ(gate_json(result).at("regressions").as_array().size(), result.findings.size());
+}
+
+TEST(Gate, EveryRegressionIsExplained) {
+  boost::mp11::mp_for_each<boost::describe::describe_enumerators<Regression>>([](auto one) {
+    EXPECT_TRUE(std::ranges::any_of(terms(), [&](const Term& term) {
+      return same_name(term.name, enumerator_word(one.name)) &&
+             term.sort == "regression that gate reports";
+    })) << one.name;
+  });
+}
+
+TEST(Gate, CausesAreGroupedBySubject) {
+  RunRecord current = a_run();
+  for (CaseRecord& record : current.cases)
+    for (TimingRecord& timing : record.subjects[kOwn].timings) timing.total_nanoseconds *= 2;
+  const GateResult slower = gated(a_run(), current);
+  EXPECT_EQ(slower.findings.size(), 3U);
+  ASSERT_THAT(slower.causes, ElementsAre(is(Regression::kSlower, "a.b@own", "a case takes 2.00x")));
+  EXPECT_THAT(slower.causes.front().what, HasSubstr("; append takes 2.00x; read takes 2.00x"));
+
+  RunRecord shorter = a_run();
+  shorter.cases.pop_back();
+  EXPECT_THAT(gated(a_run(), shorter).causes,
+              ElementsAre(is(Regression::kFewerOperations, "a.b@reference",
+                             "390 operations, 400 before; 39 cases judged by agrees, 40 before"),
+                          is(Regression::kFewerOperations, "a.b@own", "390 operations")));
+}
+
+TEST(Gate, AShorterRunIsOneLineForAllCaches) {
+  RunRecord baseline = a_run();
+  for (CaseRecord record : a_run().cases) {
+    record.index += kCases;
+    record.subjects = {timed("a.c@reference", 10'000)};
+    baseline.cases.push_back(record);
+  }
+  RunRecord current = baseline;
+  std::erase_if(current.cases, [](const CaseRecord& record) { return record.index % kCases > 29; });
+  EXPECT_THAT(gated(baseline, current).causes,
+              ElementsAre(is(Regression::kFewerCases, "the current run",
+                             "60 cases, 80 before: less of 3 subjects")));
 }
 
 TEST(Gate, LessThatWasReachedIsWorse) {

@@ -36,14 +36,15 @@ std::string in_units(double value, double step, std::span<const std::string_view
 
 }  // namespace
 
+std::string count_text(std::uint64_t count, std::string_view noun) {
+  const bool hisses = noun.ends_with("s") || noun.ends_with("ch");
+  return fmt::format("{} {}{}", count_text(count), noun, count == 1 ? "" : hisses ? "es" : "s");
+}
+
 std::string count_text(std::uint64_t count) {
   std::string digits = fmt::to_string(count);
   for (std::size_t left = digits.size(); left > 3; left -= 3) digits.insert(left - 3, ",");
   return digits;
-}
-
-std::string counted(std::uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count_text(count), noun, count == 1 ? "" : "s");
 }
 
 std::string duration_text(double nanoseconds) {

@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace kvo::tools {
 
 /// "1,234,567"
 [[nodiscard]] std::string count_text(std::uint64_t count);
-/// "1 case", "1,234 cases": the count with its noun.
-[[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
+/// "1 case", "1,234 cases", "2 mismatches": a count and its noun
+[[nodiscard]] std::string count_text(std::uint64_t count, std::string_view noun);
 /// "0 ns", "812 ns", "1.23 us", "45.6 ms", "7.00 s", "2 min 05 s", "3 h 10 min"
 [[nodiscard]] std::string duration_text(double nanoseconds);
 /// "512 B", "1.50 KiB", "3.00 GiB"

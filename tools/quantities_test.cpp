@@ -16,6 +16,13 @@ TEST(Quantities, CountsAreGroupedByThousands) {
   EXPECT_EQ(count_text(std::numeric_limits<std::uint64_t>::max()), "18,446,744,073,709,551,615");
 }
 
+TEST(Quantities, ANounFollowsItsCount) {
+  EXPECT_EQ(count_text(1, "case"), "1 case");
+  EXPECT_EQ(count_text(0, "case"), "0 cases");
+  EXPECT_EQ(count_text(1234, "request"), "1,234 requests");
+  EXPECT_EQ(count_text(2, "mismatch"), "2 mismatches");
+}
+
 TEST(Quantities, DurationsHaveThreeDigits) {
   EXPECT_EQ(duration_text(0), "0 ns");
   EXPECT_EQ(duration_text(812), "812 ns");

@@ -72,12 +72,14 @@ UsageError unknown_word(std::string_view what, std::string_view word,
   std::vector<std::string> near(known.begin(), known.end());
   near.insert(near.end(), others.begin(), others.end());
   const std::string hint = did_you_mean(word.substr(0, word.find_first_of("*?[")), near);
-  std::string text = fmt::format("unknown {} '{}'{} There are: ", what, printable(word, kMostWord),
-                                 hint.empty() ? "." : hint);
+  std::string text = fmt::format("unknown {} '{}'{}", what, printable(word, kMostWord), hint);
+  if (!hint.empty()) return UsageError{text};
+  text += ". There are: ";
   std::size_t shown = 0;
   for (; shown < known.size() && text.size() + known[shown].size() < kMostText; ++shown)
     text += known[shown] + (shown + 1 < known.size() ? ", " : "");
-  if (shown < known.size()) text += fmt::format("... ({}; {} list)", known.size(), program_name());
+  if (shown < known.size())
+    text += fmt::format("... ({}; {} list {}s)", known.size(), program_name(), what);
   return UsageError{text};
 }
 

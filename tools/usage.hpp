@@ -47,8 +47,9 @@ T must(traces::TraceResult<T> result) {
 /// "; did you mean 'provider'?", or nothing.
 [[nodiscard]] std::string did_you_mean(std::string_view word, std::span<const std::string> known);
 
-/// "unknown contract 'provder'; did you mean 'provider'? There are: layered, provider". Of many
-/// known words the first ones are shown. `others` are only suggested.
+/// "unknown contract 'provder'; did you mean 'provider'?" Without a word that is close: "unknown
+/// contract 'x'. There are: layered, provider". Of many known words the first ones are shown, and
+/// the command that lists all. `others` are only suggested.
 [[nodiscard]] UsageError unknown_word(std::string_view what, std::string_view word,
                                       std::span<const std::string> known,
                                       std::span<const std::string> others = {});

@@ -30,8 +30,7 @@ TEST(ClosestWord, IsNothingForAnotherWord) {
 
 TEST(UnknownWord, NamesWhatThereIs) {
   EXPECT_STREQ(unknown_word("contract", "layred", kKnown).what(),
-               "unknown contract 'layred'; did you mean 'layered'? There are: layered, provider, "
-               "positional, block_pool");
+               "unknown contract 'layred'; did you mean 'layered'?");
   EXPECT_STREQ(unknown_word("contract", "x", kKnown).what(),
                "unknown contract 'x'. There are: layered, provider, positional, block_pool");
 }
@@ -43,7 +42,7 @@ TEST(UnknownWord, NamesFewOfMany) {
                "unknown law 'x'. There are: name0, name1");
   const std::string text = unknown_word("contract", "nane7" + std::string(5'000, 'x'), many).what();
   EXPECT_LT(text.size(), 200U) << text;
-  EXPECT_TRUE(text.ends_with(", ... (300; kvoracle list)")) << text;
+  EXPECT_TRUE(text.ends_with(", ... (300; kvoracle list contracts)")) << text;
   EXPECT_NE(std::string(unknown_word("contract", "nane7", many).what()).find("mean 'name7'"),
             std::string::npos);
 }

@@ -85,7 +85,7 @@ std::string laws_table(const std::vector<LawSummary>& laws) {
                {"rows judged", Align::kRight, 1},
                {"rows skipped", Align::kRight, 3},
                {"failures injected", Align::kRight, 1},
-               {"retried, put off, given up", Align::kRight, 4},
+               {"retried, deferred, skipped", Align::kRight, 4},
                {"", Align::kLeft}});
   const Paint paint(stdout);
   const auto ways = [](const Evidence& evidence) {
@@ -205,11 +205,11 @@ void print_failures(const Reporting& of) {
   const Paint paint(stdout);
   for (const auto& [failure, others] : causes_of(summary)) {
     print_out(fmt::format("\n{} {} in {}\n", paint(Colour::kRed, "FAILED"), failure->result.subject,
-                          counted(failure->cases, "case")));
+                          count_text(failure->cases, "case")));
     std::vector<std::string> lines = failure_lines(of, *failure);
     for (const FailureSummary* other : others)
       lines.push_back(fmt::format("law {} fails alike in {}{}", other->result.last_law(other->law),
-                                  counted(other->cases, "case"),
+                                  count_text(other->cases, "case"),
                                   other->result.repro ? ": " + *other->result.repro : ""));
     for (const std::string& line : lines)
       print_out(fmt::format(
@@ -218,7 +218,7 @@ void print_failures(const Reporting& of) {
   const std::size_t shown = summary.failures().size();
   if (shown == Summary::kMostFailures)
     print_out(fmt::format("\n{} kinds of failures are shown, at most; {} failed\n", shown,
-                          counted(summary.failed(), "case")));
+                          count_text(summary.failed(), "case")));
 }
 
 void print_firsts(const std::vector<FailureSummary>& firsts, std::string_view what) {
@@ -231,7 +231,7 @@ void add_failure(const Reporting& of, const FailureSummary& failure, JunitTest& 
   if (test.message.empty()) test.message = failure.result.last_verdict().text();
   auto& lines = test.details;
   if (!lines.empty()) lines.emplace_back();
-  lines.push_back(counted(failure.cases, "case"));
+  lines.push_back(count_text(failure.cases, "case"));
   for (std::string& line : failure_lines(of, failure)) lines.push_back(std::move(line));
 }
 
@@ -322,11 +322,11 @@ int report(const Contracts& contracts, const Summary& summary, const ReportOptio
       faults += subject.mismatches + subject.broken + subject.died;
     }
     const std::uint64_t played = summary.played_cases();
-    print_out(fmt::format(
-        "\n{} cases{}, {} operations, {} mismatches\n", count_text(summary.cases()),
-        played < summary.cases() ? fmt::format(", {} with a chosen subject", count_text(played))
-                                 : "",
-        count_text(operations), count_text(faults)));
+    print_out(fmt::format("\n{}{}, {}, {}\n", count_text(summary.cases(), "case"),
+                          played < summary.cases()
+                              ? fmt::format(", {} with a chosen subject", count_text(played))
+                              : "",
+                          count_text(operations, "operation"), count_text(faults, "mismatch")));
   }
   const bool without_memory = summary.out_of_memory() > 0 && options.memory_matters;
   if (without_memory)

@@ -34,7 +34,8 @@ void append_devices(std::vector<Subject>& all, DeviceSubjects devices, const Ope
         [devices, kind](const OpenDevice& open) { return devices("cuda-sim", open)[kind]; },
         open_simulated));
   if (card)
-    for (Subject& subject : devices("cuda", card)) all.push_back(std::move(subject));
+    for (Subject& subject : devices(std::string(kCardVariant), card))
+      all.push_back(std::move(subject));
   for (std::size_t i = begin; i < all.size(); ++i) all[i].on_request = true;
 }
 
@@ -54,6 +55,9 @@ class JoinedLaw final : public Law {
 
   [[nodiscard]] bool applies_to(const CacheKind& kind) const override {
     return one_.applies_to(kind) || other_.applies_to(kind);
+  }
+  [[nodiscard]] bool concerns(const Subject& subject) const override {
+    return of(*subject.kind).concerns(subject);
   }
   [[nodiscard]] bool judges_reference() const override {
     return one_.judges_reference() || other_.judges_reference();

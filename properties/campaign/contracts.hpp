@@ -29,6 +29,9 @@ struct Comparison {
   std::vector<const Subject*> subjects = {};  ///< without the reference
 };
 
+/// The variant of subjects over the card of this machine.
+inline constexpr std::string_view kCardVariant = "cuda";
+
 /// Subjects over a device, one a kind, by the name of their variant and a way to open one.
 using DeviceSubjects = std::vector<Subject> (*)(const std::string& variant, const OpenDevice& open);
 

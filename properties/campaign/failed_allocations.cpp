@@ -11,7 +11,7 @@
 namespace kvo {
 namespace {
 
-enum class Way : std::uint8_t { kRetried, kGivenUp, kPutOff };
+enum class Way : std::uint8_t { kRetried, kSkipped, kDeferred };
 
 /// What is done to one operation.
 struct Failure {
@@ -19,10 +19,10 @@ struct Failure {
   std::int64_t allocation = 0;  ///< that fails, from 0; of kRetried each does in turn
 };
 
-// 0 is the plainest choice. Half of the operations are retried: what is left out makes a script
+// 0 is the plainest choice. Half of the operations are retried: a skipped one makes a script
 // poorer.
 Failure drawn(Schedule& schedule) {
-  constexpr std::array kWays{Way::kRetried, Way::kGivenUp, Way::kPutOff, Way::kRetried};
+  constexpr std::array kWays{Way::kRetried, Way::kSkipped, Way::kDeferred, Way::kRetried};
   // Most operations allocate a few times or not at all.
   constexpr std::array<std::int64_t, 16> kAllocations{0, 0, 0, 0, 1, 1, 1,  2,
                                                       2, 3, 4, 5, 6, 8, 11, 15};
@@ -57,12 +57,12 @@ class Trial {
       } else if (lockstep_.fails(script_[i], failure.allocation)) {
         const std::string which =
             "allocation " + std::to_string(failure.allocation + 1) + " of it fails, then it is ";
-        if (failure.way == Way::kGivenUp) {
-          ++given_up_;
+        if (failure.way == Way::kSkipped) {
+          ++skipped_;
           done_.emplace_back(i, which + "skipped, and so it is in the reference");
         } else {
           done_.emplace_back(i, which + "deferred until after the next operation");
-          i = put_off(i);
+          i = defer(i);
         }
       }
     }
@@ -92,8 +92,8 @@ class Trial {
   }
 
   // The number of the last operation that was carried out.
-  std::size_t put_off(std::size_t i) {
-    ++put_off_;
+  std::size_t defer(std::size_t i) {
+    ++deferred_;
     const bool last = i + 1 == script_.size();
     if (!last) {
       lockstep_.number_next(i + 1);
@@ -106,8 +106,8 @@ class Trial {
 
   Judgement judged() {
     Judgement judgement = judgement_of(lockstep_.participants().front());
-    judgement.evidence.given_up = given_up_;
-    judgement.evidence.put_off = put_off_;
+    judgement.evidence.given_up = skipped_;
+    judgement.evidence.put_off = deferred_;
     if (judgement.verdict.failed() && !judgement.subject->scheduled)
       judgement.verdict.choices = schedule_.taken();
     if (judgement.verdict.outcome == Outcome::kAgrees && judgement.evidence.failures == 0)
@@ -120,8 +120,8 @@ class Trial {
   const std::vector<Op>& script_;
   Lockstep lockstep_;
   Schedule schedule_;
-  std::uint64_t given_up_ = 0;
-  std::uint64_t put_off_ = 0;
+  std::uint64_t skipped_ = 0;
+  std::uint64_t deferred_ = 0;
   std::vector<std::pair<std::size_t, std::string>> done_;
 };
 
@@ -158,7 +158,12 @@ LawRun FailedAllocations::run(const CasePlan& plan, const Subject* baseline,
   if (std::ranges::find(subjects, baseline) == subjects.end())
     result.judgements.push_back(judgement_of(*leading.baseline()));
   for (const Subject* subject : subjects)
-    result.judgements.push_back(Trial(plan, *baseline, *subject, script).run());
+    result.judgements.push_back(
+        concerns(*subject)
+            ? Trial(plan, *baseline, *subject, script).run()
+            : Judgement{.subject = subject,
+                        .verdict = {.outcome = Outcome::kNotSupported,
+                                    .reason = "promises nothing after a failed allocation"}});
   return result;
 }
 

@@ -8,10 +8,10 @@ namespace kvo {
 /// Every subject beside a baseline of its own, each operation in one of three ways:
 ///
 ///   retried   its 1st, 2nd, ... allocation fails, and it is repeated at once each time
-///   given up  one of its allocations fails, and it is not repeated: the baseline leaves it out
-///   put off   one of its allocations fails, and the next operation comes before it is repeated
+///   skipped   one of its allocations fails, and it is not repeated: the baseline leaves it out
+///   deferred  one of its allocations fails, and the next operation comes before it is repeated
 ///
-/// A retry may cover up what a failed operation did; the other two show it. The way and the
+/// A retry may hide a partial change; the other two show it. The way and the
 /// allocation are drawn from the setup's schedule, an operation in turn, so that a script fails
 /// alike each time; for a subject that draws from it itself, from its seed. How many allocations an
 /// operation makes is up to the subject: one that keeps memory from case to case, or makes tables
@@ -22,7 +22,11 @@ class FailedAllocations final : public Law {
 
   /// Not where an operation that ran out of memory cannot be repeated.
   [[nodiscard]] bool applies_to(const CacheKind& kind) const override { return kind.repeatable; }
-  /// What is put off happens behind the operation that a verdict names.
+  /// Not subjects that promise nothing after a failed allocation.
+  [[nodiscard]] bool concerns(const Subject& subject) const override {
+    return subject.survives_failed_allocation;
+  }
+  /// A deferred operation runs after the operation that a verdict names.
   [[nodiscard]] bool needs_whole_script() const override { return true; }
   [[nodiscard]] bool draws() const override { return true; }
   /// At each operation which allocations failed, and what was done then.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "reference/contract/values/check.hpp"
 
@@ -16,6 +17,24 @@ std::uint64_t drawn_length(const Law& law, const CaseTerms& terms) {
   if (terms.scale == Scale::kLong) return kLongLife;
   const std::uint64_t most = law.most_operations() * (terms.scale == Scale::kLarge ? kLonger : 1);
   return 1 + Draw(~terms.seed).below(most);
+}
+
+bool refuses(const Subject& subject, const Setup& setup) {
+  return subject.refuses && subject.refuses(setup);
+}
+
+// Whether every subject but the reference refuses a case: it would compare nothing, and another one
+// is drawn. A case that one of several subjects refuses is drawn once: the other subjects get the
+// cases that they get without that subject.
+bool is_refused(const std::vector<const Subject*>& judged, const Subject* reference,
+                const Setup& setup) {
+  bool others = false;
+  for (const Subject* subject : judged) {
+    if (subject == reference) continue;
+    others = true;
+    if (!refuses(*subject, setup)) return false;
+  }
+  return others;
 }
 
 }  // namespace
@@ -35,18 +54,28 @@ CasePlan random_case(const Contracts& contracts, const Law& law,
   const Generator* generator = contracts.generator_of(kind);
   KVO_CHECK(generator != nullptr);
   if (scale == Scale::kLong && !generator->lives_long) scale = Scale::kLarge;
-  const CaseTerms terms{.seed = case_seed(seed, index), .profile = profile, .scale = scale};
+  const Subject* reference = &contracts.reference_of(kind);
+  std::vector<const Subject*> judged;
+  for (const Subject* subject : subjects)
+    if ((subject != reference || law.judges_reference()) && law.concerns(*subject))
+      judged.push_back(subject);
+  CaseTerms terms{.seed = case_seed(seed, index), .profile = profile, .scale = scale};
   GeneratedCase drawn = generator->make(terms);
+  constexpr std::uint64_t kRedraws = 100;
+  for (std::uint64_t i = 0; i < kRedraws && is_refused(judged, reference, drawn.setup); ++i) {
+    terms.seed = case_seed(case_seed(seed, index), i);
+    drawn = generator->make(terms);
+  }
+  std::erase_if(judged, [&](const Subject* subject) { return refuses(*subject, drawn.setup); });
   drawn.setup.schedule = schedule_of(terms.seed);
   CasePlan plan{.kind = &kind,
                 .name = "seed" + std::to_string(seed) + "-case" + std::to_string(index),
                 .note = "generated; law " + std::string(law.name()),
                 .setup = drawn.setup,
                 .law = &law,
-                .baseline = &contracts.reference_of(kind),
+                .baseline = reference,
+                .subjects = std::move(judged),
                 .reference_of = contracts.reference_finder()};
-  for (const Subject* subject : subjects)
-    if (subject != plan.baseline || law.judges_reference()) plan.subjects.push_back(subject);
   plan.ops = [generator, terms, operations = drawn_length(law, terms)] {
     return std::make_unique<FirstOps>(generator->make(terms).ops, operations);
   };

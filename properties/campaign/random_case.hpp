@@ -17,6 +17,9 @@ namespace kvo {
 
 /// A case of `law` for `subjects` of one kind, drawn from (seed, index, scale). Its baseline is the
 /// kind's reference, which is also judged where the law is about more than agreeing with it.
+/// Subjects that the law does not concern, or that refuse the setup, take no part. If all of them
+/// but the reference refuse it, the case is drawn again, up to 100 times: the draw is still a
+/// function of (seed, index, scale) for any subjects among which one accepts it.
 /// Requires  the kind has a generator.
 [[nodiscard]] CasePlan random_case(const Contracts& contracts, const Law& law,
                                    const std::vector<const Subject*>& subjects, std::uint64_t seed,

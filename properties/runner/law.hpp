@@ -50,6 +50,8 @@ class Law {
 
   /// Whether scripts of that kind can refute it.
   [[nodiscard]] virtual bool applies_to(const CacheKind& kind) const = 0;
+  /// Whether it concerns a subject of such a kind: others take no part.
+  [[nodiscard]] virtual bool concerns(const Subject& /*subject*/) const { return true; }
   /// Whether the reference must keep it as well: it is then one of the subjects.
   [[nodiscard]] virtual bool judges_reference() const { return true; }
   /// Whether a verdict rests on operations behind the one that it names, too.

@@ -1,6 +1,8 @@
 #include "traces/figures/statistics.hpp"
 
 #include <algorithm>
+#include <locale>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,13 +12,30 @@ namespace {
 
 constexpr double kMicrosecondsPerSecond = 1e6;
 
+/// Digits in groups of three: "1,234,567", whatever the user's locale.
+struct Thousands : std::numpunct<char> {
+  [[nodiscard]] char do_thousands_sep() const override { return ','; }
+  [[nodiscard]] std::string do_grouping() const override { return "\3"; }
+};
+
+template <class... Values>
+std::string grouped(fmt::format_string<Values...> format, Values&&... values) {
+  static const std::locale kGrouped(std::locale::classic(), new Thousands);  // the locale owns it
+  return fmt::format(kGrouped, format, std::forward<Values>(values)...);
+}
+
+/// "1 block", "1,234 blocks"
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return grouped("{:L} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 double seconds(std::int64_t us) {
   return static_cast<double>(us) / kMicrosecondsPerSecond;
 }
 
 std::string length_line(const char* what, const LengthSummary& lengths) {
-  return fmt::format("{:<20}mean {:.1f}, median {:g}, max {} tokens\n", what, lengths.mean,
-                     lengths.median, lengths.max);
+  return grouped("{:<20}mean {:.1Lf}, median {:L}, max {:L} tokens\n", what, lengths.mean,
+                 lengths.median, lengths.max);
 }
 
 /// The length of the request with index `rank` if requests were sorted by length.
@@ -36,22 +55,22 @@ double TraceStatistics::prefix_hit_share() const {
 }
 
 std::string text(const TraceStatistics& statistics) {
-  std::string all = fmt::format("{:<20}{}\n", "requests", statistics.requests);
+  std::string all = grouped("{:<20}{:L}\n", "requests", statistics.requests);
   if (statistics.skipped.failed != 0) {
-    all += fmt::format("{:<20}{} failed\n", "skipped", statistics.skipped.failed);
+    all += grouped("{:<20}{:L} failed\n", "skipped", statistics.skipped.failed);
   }
   all += length_line("input", statistics.input);
   all += length_line("output", statistics.output);
-  all += fmt::format("{:<20}{:.6f} s, last arrival at {:.6f} s\n", "duration",
-                     seconds(statistics.duration_us), seconds(statistics.last_arrival_us));
+  all += grouped("{:<20}{:.3Lf} s, last arrival at {:.3Lf} s\n", "duration",
+                 seconds(statistics.duration_us), seconds(statistics.last_arrival_us));
   if (statistics.block_references == 0) return all;
-  all += fmt::format("{:<20}{} references, {} distinct\n", "blocks", statistics.block_references,
-                     statistics.distinct_blocks);
-  all += fmt::format("{:<20}{} blocks ({:.2f} %) with nothing evicted\n", "prefix hits",
-                     statistics.prefix_hits, 100 * statistics.prefix_hit_share());
+  all += grouped("{:<20}{}, {:L} distinct\n", "blocks",
+                 counted(statistics.block_references, "reference"), statistics.distinct_blocks);
+  all += grouped("{:<20}{} ({:.2f} %) with nothing evicted\n", "prefix hits",
+                 counted(statistics.prefix_hits, "block"), 100 * statistics.prefix_hit_share());
   for (const LruCount& lru : statistics.lru) {
-    all += fmt::format("{:<20}{} blocks: {} hits, {} evictions\n", "flat lru", lru.capacity_blocks,
-                       lru.hits, lru.evictions);
+    all += fmt::format("{:<20}{}: {}, {}\n", "flat lru", counted(lru.capacity_blocks, "block"),
+                       counted(lru.hits, "hit"), counted(lru.evictions, "eviction"));
   }
   return all;
 }

@@ -92,12 +92,12 @@ TEST(Statistics, TextHasALineAFigure) {
   const std::vector<std::uint64_t> capacities{2};
   EXPECT_EQ(text(count_statistics(*reader, capacities).value()),
             "requests            2\n"
-            "input               mean 812.0, median 812, max 1024 tokens\n"
+            "input               mean 812.0, median 812, max 1,024 tokens\n"
             "output              mean 3.5, median 3.5, max 4 tokens\n"
-            "duration            1.500000 s, last arrival at 1.500000 s\n"
+            "duration            1.500 s, last arrival at 1.500 s\n"
             "blocks              4 references, 3 distinct\n"
-            "prefix hits         1 blocks (25.00 %) with nothing evicted\n"
-            "flat lru            2 blocks: 1 hits, 1 evictions\n");
+            "prefix hits         1 block (25.00 %) with nothing evicted\n"
+            "flat lru            2 blocks: 1 hit, 1 eviction\n");
 }
 
 TEST(Statistics, CarryWhatTheReaderSkipped) {

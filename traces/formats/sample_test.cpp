@@ -40,12 +40,12 @@ TEST(Sample, HasTheseFigures) {
   auto reader = open_trace(TextSource::in_memory(std::string(kSampleName), sample_trace())).value();
   EXPECT_EQ(text(count_statistics(*reader, capacities).value()),
             "requests            300\n"
-            "input               mean 2937.4, median 2073.5, max 18283 tokens\n"
-            "output              mean 237.6, median 119.5, max 2488 tokens\n"
-            "duration            149.457000 s, last arrival at 149.831000 s\n"
-            "blocks              1861 references, 803 distinct\n"
-            "prefix hits         1058 blocks (56.85 %) with nothing evicted\n"
-            "flat lru            50 blocks: 519 hits, 1292 evictions\n"
+            "input               mean 2,937.4, median 2,073.5, max 18,283 tokens\n"
+            "output              mean 237.6, median 119.5, max 2,488 tokens\n"
+            "duration            149.457 s, last arrival at 149.831 s\n"
+            "blocks              1,861 references, 803 distinct\n"
+            "prefix hits         1,058 blocks (56.85 %) with nothing evicted\n"
+            "flat lru            50 blocks: 519 hits, 1,292 evictions\n"
             "flat lru            200 blocks: 844 hits, 817 evictions\n");
 }
 

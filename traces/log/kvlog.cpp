@@ -1,9 +1,11 @@
 #include "traces/log/kvlog.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "reference/contract/describe/json.hpp"
 #include "reference/contract/describe/parse_json.hpp"
+#include "traces/formats/formats.hpp"
 
 namespace kvo::traces {
 namespace {
@@ -47,6 +49,17 @@ void tell_flags(const OpKind& kind, const json::object& line, json::value& args)
   for (const Field& field : kind.arguments->fields)
     if (!field.told_by.empty() && !args.get_object().contains(field.name))
       args.get_object()[field.name] = ret->get_object().contains(field.told_by);
+}
+
+// What another file of this project is, by its first line; empty: it may be a log.
+std::string other_file(std::string_view line) {
+  const auto has = [&](std::string_view word) { return line.find(word) != std::string_view::npos; };
+  if (has("\"kvlog\"")) return {};
+  if (has("\"format_version\"") && has("\"kvoracle\""))
+    return "this is a run file: an operation log is expected here, gate compares run files";
+  if (std::ranges::any_of(formats(), [&](const Format& format) { return format.detect(line); }))
+    return "this is a request trace: an operation log is expected here, run replays request traces";
+  return {};
 }
 
 }  // namespace
@@ -112,6 +125,9 @@ TraceResult<void> LogReader::fetch() {
   const auto text = source_.next_line();
   if (!text) return text.error();
   if (!*text) return {};
+  if (kind_ == nullptr)
+    if (const std::string other = other_file(**text); !other.empty())
+      return error_at(source_.place(), "", "", other);
   boost::system::error_code failure;
   std::optional<std::string> twice;
   json::value value = parse_json(**text, failure, &twice);

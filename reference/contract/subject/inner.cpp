@@ -11,6 +11,8 @@ Result<Inner> Inner::open(const Subject& subject, const Setup& setup, const Prob
     if (std::ranges::find(subject.kind->quirks, name, &QuirkInfo::name) !=
         subject.kind->quirks.end())
       own.quirks.push_back(name);
+  if (subject.refuses && subject.refuses(own))
+    return fail(Code::kNotSupported, subject.name() + " refuses the config of this case");
   auto session = subject.open(own);
   if (!session) return session.error();
   return Inner(std::move(*session), probe);

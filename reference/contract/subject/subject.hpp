@@ -114,6 +114,13 @@ struct Subject {
   bool scheduled = false;   ///< its sessions draw from the setup's schedule
   bool on_request = false;  ///< takes part only where somebody names it
   bool guest = false;       ///< none of this tree's
+  /// Whether it promises that a failed allocation changes nothing. False: the law
+  /// `failed_allocation_changes_nothing` leaves it out.
+  bool survives_failed_allocation = true;
+  /// Whether it refuses the setup, whose config it can read with `config_as`; null: it refuses
+  /// none. It takes no part in a random case that it refuses. Must be a function of its argument
+  /// alone.
+  std::function<bool(const Setup&)> refuses = nullptr;
 
   /// "provider.paged@reference", and "generation.paged@reference/provider.paged@optimized"
   [[nodiscard]] std::string name() const { return kind->name() + "@" + variant; }
@@ -133,7 +140,9 @@ struct Subject {
   return false;
 }
 
-/// `outer` over caches of `inner`, whose name says so. Requires  can_stand_over(outer, inner).
+/// `outer` over caches of `inner`, whose name says so. It promises what both promise. It refuses
+/// what `outer` refuses: `inner` sees a config that `outer` makes when it is opened (Inner::open).
+/// Requires  can_stand_over(outer, inner).
 [[nodiscard]] inline Subject over_cache(const Subject& outer, const Subject& inner) {
   Subject composed = outer.over(inner);
   composed.variant = outer.variant + "/" + inner.name();
@@ -143,6 +152,9 @@ struct Subject {
   composed.scheduled = outer.scheduled || inner.scheduled;
   composed.on_request = outer.on_request || inner.on_request;
   composed.guest = outer.guest || inner.guest;
+  composed.survives_failed_allocation =
+      outer.survives_failed_allocation && inner.survives_failed_allocation;
+  composed.refuses = outer.refuses;
   return composed;
 }
 

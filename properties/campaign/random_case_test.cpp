@@ -1,0 +1,105 @@
+// Which subjects take part in a random case, and what their wishes change of it.
+#include "properties/campaign/random_case.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "properties/contracts.hpp"
+#include "reference/contract/describe/json.hpp"
+#include "reference/contract/subject/inner.hpp"
+#include "reference/layered/operations.hpp"
+
+namespace kvo {
+namespace {
+
+constexpr std::uint64_t kCases = 60;
+
+bool stores_f32(const Setup& setup) {
+  return setup.config_as<layered::Config>().storage.value_or(StorageType::kF32) ==
+         StorageType::kF32;
+}
+
+// A copy of the optimized cache with the limits of one's own.
+Subject guest() {
+  Subject own = *contracts().find_subject("layered.vector@optimized");
+  own.variant = "own";
+  own.refuses = [](const Setup& setup) { return !stores_f32(setup); };
+  return own;
+}
+
+CasePlan drawn(const std::vector<const Subject*>& subjects, std::uint64_t index,
+               const std::string& law = "agrees_with_reference") {
+  std::vector<const Subject*> all{&contracts().reference_of(layered::vector_kind())};
+  all.insert(all.end(), subjects.begin(), subjects.end());
+  return random_case(contracts(), *contracts().find_law(law), all, 1, index, Profile::kOriginal);
+}
+
+std::string config_of(const CasePlan& plan) {
+  return boost::json::serialize(write_record(plan.setup.config));
+}
+
+bool takes_part(const CasePlan& plan, const Subject& subject) {
+  return std::ranges::find(plan.subjects, &subject) != plan.subjects.end();
+}
+
+TEST(RandomCase, IsDrawnAgainForASubjectThatRefusesIt) {
+  const Subject own = guest();
+  std::uint64_t others = 0;
+  for (std::uint64_t index = 0; index < kCases; ++index) {
+    const CasePlan plan = drawn({&own}, index);
+    EXPECT_TRUE(stores_f32(plan.setup)) << index;
+    EXPECT_TRUE(takes_part(plan, own)) << index;
+    EXPECT_EQ(config_of(plan), config_of(drawn({&own}, index))) << "the same each time";
+    others += config_of(plan) == config_of(drawn({}, index)) ? 0 : 1;
+  }
+  EXPECT_GT(others, 0U) << "no case was refused: this proves nothing";
+}
+
+TEST(RandomCase, IsTheSameForTheOthers) {
+  const Subject own = guest();
+  const Subject& other = *contracts().find_subject("layered.vector@optimized");
+  std::uint64_t refused = 0;
+  for (std::uint64_t index = 0; index < kCases; ++index) {
+    const CasePlan plan = drawn({&other, &own}, index);
+    EXPECT_EQ(config_of(plan), config_of(drawn({&other}, index))) << index;
+    EXPECT_TRUE(takes_part(plan, other));
+    EXPECT_EQ(takes_part(plan, own), stores_f32(plan.setup)) << index;
+    refused += takes_part(plan, own) ? 0 : 1;
+  }
+  EXPECT_GT(refused, 0U);
+}
+
+TEST(RandomCase, ASubjectThatRefusesAllTakesPartInNone) {
+  Subject own = guest();
+  own.refuses = [](const auto&) { return true; };
+  for (std::uint64_t index = 0; index < 3; ++index)
+    EXPECT_FALSE(takes_part(drawn({&own}, index), own));
+}
+
+TEST(RandomCase, WithoutAPromiseTheLawOfFailedAllocationsLeavesItOut) {
+  Subject own = guest();
+  own.survives_failed_allocation = false;
+  EXPECT_FALSE(takes_part(drawn({&own}, 0, "failed_allocation_changes_nothing"), own));
+  EXPECT_TRUE(takes_part(drawn({&own}, 0), own));
+  own.survives_failed_allocation = true;
+  EXPECT_TRUE(takes_part(drawn({&own}, 0, "failed_allocation_changes_nothing"), own));
+}
+
+TEST(RandomCase, ACacheInsideLimitsTheOneAroundIt) {
+  const Subject& outer = *contracts().find_subject("generation.contiguous@reference");
+  Subject inner = guest();
+  inner.survives_failed_allocation = false;
+  ASSERT_TRUE(can_stand_over(outer, inner));
+  EXPECT_FALSE(over_cache(outer, inner).survives_failed_allocation);
+  EXPECT_EQ(over_cache(outer, inner).refuses, nullptr) << "the config of another kind";
+  inner.refuses = [](const auto&) { return true; };
+  const ProbeSlot slot;
+  const auto opened = Inner::open(inner, {}, slot);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error(), fail(Code::kNotSupported));
+}
+
+}  // namespace
+}  // namespace kvo
