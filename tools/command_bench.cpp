@@ -61,8 +61,7 @@ bool is_too_short(const BenchRow& row, double clock) {
 
 // Rows that are shown where they lie.
 bool is_view(const BenchRow& row) {
-  constexpr double kTwiceMemcpy = 0.5;
-  return row.to_memcpy && row.to_memcpy->median < kTwiceMemcpy;
+  return row.to_memcpy && row.to_memcpy->median < kViewOverMemcpy;
 }
 
 std::string middle_text(const std::optional<Ratios::Middle>& middle) {

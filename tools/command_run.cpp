@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <boost/crc.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "properties/replay/replay.hpp"
 #include "reference/contract/describe/json.hpp"
@@ -178,6 +179,25 @@ RunHeader header_of(const RunArguments& arguments, const replay::Replay& replay)
   return header;
 }
 
+// What was not replayed and why, and where the details are.
+std::vector<std::string> notes_of(const Contracts& contracts, const RunArguments& arguments,
+                                  const replay::Replay& replay) {
+  std::vector<std::string> names;
+  for (const Comparison& comparison : comparisons_of(contracts, arguments)) {
+    const bool replayed = std::ranges::any_of(
+        replay.kinds(), [&](const auto& kind) { return kind.comparison.kind == comparison.kind; });
+    if (!replayed) names.push_back(comparison.kind->name());
+  }
+  std::vector<std::string> notes;
+  if (!names.empty())
+    notes.push_back(fmt::format("not replayed: {} (requests say nothing about {})",
+                                fmt::join(names, ", "), names.size() == 1 ? "it" : "them"));
+  if (arguments.words.empty() && !arguments.generate)
+    notes.emplace_back("replayed only if named by --subject: '*@cuda', '*@cuda-sim', mutants");
+  notes.emplace_back("details: --timings, --subjects, --figures, --json FILE");
+  return notes;
+}
+
 int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::App& app) {
   check_files(arguments, {arguments.trace});
   catch_interruption();
@@ -188,6 +208,7 @@ int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::Ap
   arguments.campaign.cases = replay.cases();
   arguments.report.profile = arguments.profile;
   arguments.report.result = "run";
+  arguments.report.notes = notes_of(contracts, arguments, replay);
   std::uint64_t offset = 0;
   if (arguments.only_case) {
     offset = *arguments.only_case;
@@ -314,10 +335,21 @@ Run declare_run(CLI::App& app, const Contracts& contracts) {
       ->group(kExtentGroup);
   app.add_flag("--strict", arguments->strict, "refuse a trace that `trace info` finds errors in")
       ->group(kRunningGroup);
-  app.add_flag("--timings,!--no-timings", arguments->report.timings,
-               "a table of all operations (default)")
+  app.add_flag_callback(
+         "--timings", [arguments] { arguments->report.timings_table = true; },
+         "print a table of all operations")
+      ->group(kRunningGroup);
+  app.add_flag_callback(
+         "--no-timings", [arguments] { arguments->report.timings = false; }, "measure no times")
+      ->group(kRunningGroup);
+  app.add_flag("--figures", arguments->report.figures,
+               "print figures: prompt tokens hit, preemptions, and the like")
+      ->group(kRunningGroup);
+  app.add_flag("--subjects", arguments->report.subjects, "print a table of all subjects")
       ->group(kRunningGroup);
   arguments->report.timings = true;
+  arguments->report.brief = true;
+  arguments->report.figures = false;
   arguments->campaign.shrink_attempts = 2'000;  // a case of a trace is long
   declare_campaign(app, *arguments);
   return [&contracts, &app, arguments] { return run_trace(contracts, *arguments, app); };

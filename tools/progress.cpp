@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::int64_t kFirstDrawNs = 1'000'000'000;
 constexpr std::int64_t kBetweenDrawsNs = 100'000'000;
+constexpr std::int64_t kBetweenLinesNs = 10'000'000'000;
 constexpr std::size_t kBar = 20;
 constexpr std::string_view kClearLine = "\r\x1b[K";
 
@@ -49,7 +50,7 @@ Progress::Progress(std::string what, std::optional<std::uint64_t> total, double 
       end_{total, seconds * 1e9},
       on_(is_terminal(stderr)),
       start_(Clock::now()),
-      next_draw_ns_(kFirstDrawNs) {}
+      next_draw_ns_(on_ ? kFirstDrawNs : kBetweenLinesNs) {}
 
 Progress::~Progress() {
   clear();
@@ -61,11 +62,11 @@ std::int64_t Progress::elapsed_ns() const {
 
 void Progress::advance(std::uint64_t more) {
   done_.fetch_add(more, std::memory_order_relaxed);
-  if (!on_) return;
   const std::int64_t now = elapsed_ns();
+  const std::int64_t between = on_ ? kBetweenDrawsNs : kBetweenLinesNs;
   std::int64_t due = next_draw_ns_.load(std::memory_order_relaxed);
   // Of the threads that find a drawing due, one draws.
-  if (now >= due && next_draw_ns_.compare_exchange_strong(due, now + kBetweenDrawsNs)) draw();
+  if (now >= due && next_draw_ns_.compare_exchange_strong(due, now + between)) draw();
 }
 
 void Progress::clear() {
@@ -76,6 +77,11 @@ void Progress::clear() {
 
 void Progress::draw() {
   const std::scoped_lock lock(screen_);
+  if (!on_) {
+    print_note(progress_line(what_, done_.load(std::memory_order_relaxed), end_,
+                             static_cast<double>(elapsed_ns()), kAnyWidth));
+    return;
+  }
   // The last column stays free: some terminals begin a new line when it is written.
   const std::string line =
       progress_line(what_, done_.load(std::memory_order_relaxed), end_,

@@ -24,8 +24,8 @@ struct ProgressEnd {
 [[nodiscard]] std::string progress_line(std::string_view what, std::uint64_t done, ProgressEnd end,
                                         double nanoseconds, std::size_t columns);
 
-/// Counts things done and shows them: only on a terminal, from the first second on, ten times a
-/// second at most. Nothing is left on the screen when it ends.
+/// Counts things done and shows them: on a terminal from the first second on, ten times a second at
+/// most, and nothing is left on the screen when it ends; elsewhere a line every ten seconds.
 /// Threads  any may call advance and clear.
 class Progress {
  public:

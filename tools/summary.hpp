@@ -13,6 +13,9 @@
 
 namespace kvo::tools {
 
+/// Below so much of memcpy's time nothing was copied: what is returned is a view.
+inline constexpr double kViewOverMemcpy = 0.5;
+
 /// One operation of one subject. Ratios are absent where there is nothing to compare with.
 struct OperationSummary {
   std::string op;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "properties/runner/law.hpp"
+#include "tools/brief_report.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
 #include "tools/failure_text.hpp"
@@ -20,11 +21,14 @@ namespace {
 using Align = Table::Align;
 using State = JunitTest::State;
 
+// Text is wrapped at so many columns.
+constexpr std::size_t kBriefColumns = 110;
+
 // Of cases, with what it lies between where that is known.
 std::string optional_ratio(const std::optional<float>& ratio,
                            const std::optional<float>& low = std::nullopt,
                            const std::optional<float>& high = std::nullopt) {
-  return ratio ? interval_text(*ratio, low, high) : "-";
+  return ratio ? interval_text(*ratio, low, high) : "";
 }
 
 std::string subjects_table(const std::vector<SubjectSummary>& subjects) {
@@ -62,16 +66,19 @@ std::string timings_table(const std::vector<SubjectSummary>& subjects) {
                {"/ memcpy", Align::kRight, 7}});
   for (const SubjectSummary& subject : subjects) {
     for (const OperationSummary& row : subject.timings) {
-      const auto nanoseconds = static_cast<double>(row.total_nanoseconds);
-      table.row({subject.subject, row.op, count_text(row.count), duration_text(nanoseconds),
-                 duration_text(static_cast<double>(row.median_nanoseconds)),
-                 duration_text(static_cast<double>(row.p99_nanoseconds)),
+      const bool view = row.ratio_to_memcpy && *row.ratio_to_memcpy < kViewOverMemcpy;
+      const auto time = [&](std::uint64_t measured) {
+        return row.total_nanoseconds == 0 ? "" : duration_text(static_cast<double>(measured));
+      };
+      table.row({subject.subject, row.op, count_text(row.count), time(row.total_nanoseconds),
+                 time(row.median_nanoseconds), time(row.p99_nanoseconds),
                  row.payload_bytes == 0 ? "" : bytes_text(row.payload_bytes),
-                 row.payload_bytes == 0
-                     ? ""
-                     : throughput_text(static_cast<double>(row.payload_bytes), nanoseconds),
+                 row.payload_bytes == 0 || row.total_nanoseconds == 0 ? ""
+                 : view                                               ? "view"
+                        : throughput_text(static_cast<double>(row.payload_bytes),
+                                          static_cast<double>(row.total_nanoseconds)),
                  optional_ratio(row.ratio_to_reference, row.ratio_low, row.ratio_high),
-                 optional_ratio(row.ratio_to_memcpy)});
+                 view ? "" : optional_ratio(row.ratio_to_memcpy)});
     }
   }
   return table.text(0, output_columns());
@@ -289,10 +296,10 @@ std::string missing_evidence(const Summary& summary) {
   return vacuous.empty() ? "" : "nothing was compared or judged: " + vacuous + " is vacuous";
 }
 
-int status_of(const Summary& summary, const ReportOptions& options) {
+int status_of(const Summary& summary, const ReportOptions& options, bool unjudged) {
   if (summary.died() > 0) return kExitCrashed;
   if (summary.failed() > 0) return kExitDiffers;
-  if (!missing_evidence(summary).empty()) return kExitUsage;
+  if (unjudged || !missing_evidence(summary).empty()) return kExitUsage;
   return summary.out_of_memory() > 0 && options.memory_matters ? kExitUsage : kExitConforms;
 }
 
@@ -302,32 +309,67 @@ bool ReportOptions::text() const {
   return json != kStandardOutput && junit != kStandardOutput;
 }
 
+// A subject that takes no part in many cases has no verdict: why, a line a subject.
+std::vector<std::string> too_few_judged(const std::vector<SubjectSummary>& subjects) {
+  constexpr double kMostUnsupported = 0.1;
+  constexpr double kPercent = 100;
+  std::vector<std::string> lines;
+  for (const SubjectSummary& subject : subjects) {
+    const auto cases = static_cast<double>(subject.cases);
+    const double share = static_cast<double>(subject.not_supported) / std::max(cases, 1.0);
+    if (share <= kMostUnsupported) continue;
+    lines.push_back(fmt::format(
+        "{}: no verdict: {} of {} ({:.0f} %) ended because the subject answered not_supported, "
+        "and at most {:.0f} % may",
+        subject.subject, count_text(subject.not_supported), count_text(subject.cases, "case"),
+        kPercent * share, kPercent * kMostUnsupported));
+  }
+  return lines;
+}
+
+void print_brief(const Reporting& of, const std::vector<SubjectSummary>& subjects) {
+  print_out(verdict_line(of.summary, subjects) + "\n" + contracts_table(subjects));
+  if (const std::string slower = slower_text(subjects); !slower.empty())
+    print_out(wrapped(slower, std::min(output_columns(), kBriefColumns), 2) + "\n");
+}
+
+void print_tables(const Reporting& of, const std::vector<SubjectSummary>& subjects) {
+  const auto& [contracts, summary, options] = of;
+  if (options.brief) print_brief(of, subjects);
+  if (options.timings && (options.timings_table || !options.brief))
+    print_out((options.brief ? "\n" : "") + timings_table(subjects) + "\n");
+  if (!options.brief || options.subjects) print_out(subjects_table(subjects));
+  if (options.laws) print_out("\n" + laws_table(summary.laws()));
+  if (const auto figures = summary.figures(); options.figures && !figures.empty())
+    print_out("\n" + figures_table(figures));
+  for (const std::string& note : options.notes)
+    print_out(wrapped(printable(note), std::min(output_columns(), kBriefColumns), 2) + "\n");
+  print_failures(of);
+  print_firsts(summary.unsupported(), "does not support");
+  if (options.memory_matters) print_firsts(summary.without_memory(), "was out of memory in");
+  if (options.brief) return;
+  std::uint64_t operations = 0;
+  std::uint64_t faults = 0;
+  for (const SubjectSummary& subject : subjects) {
+    operations += subject.operations;
+    faults += subject.mismatches + subject.broken + subject.died;
+  }
+  const std::uint64_t played = summary.played_cases();
+  print_out(fmt::format(
+      "\n{}{}, {}, {}\n", count_text(summary.cases(), "case"),
+      played < summary.cases() ? fmt::format(", {} with a chosen subject", count_text(played)) : "",
+      count_text(operations, "operation"), count_text(faults, "mismatch")));
+}
+
 int report(const Contracts& contracts, const Summary& summary, const ReportOptions& options,
            boost::json::object facts) {
   const Reporting reporting{contracts, summary, options};
-  const auto subjects = summary.subjects(options.timings);
-  if (options.text()) {
-    if (options.timings) print_out(timings_table(subjects) + "\n");
-    print_out(subjects_table(subjects));
-    if (options.laws) print_out("\n" + laws_table(summary.laws()));
-    if (const auto figures = summary.figures(); !figures.empty())
-      print_out("\n" + figures_table(figures));
-    print_failures(reporting);
-    print_firsts(summary.unsupported(), "does not support");
-    if (options.memory_matters) print_firsts(summary.without_memory(), "was out of memory in");
-    std::uint64_t operations = 0;
-    std::uint64_t faults = 0;
-    for (const SubjectSummary& subject : subjects) {
-      operations += subject.operations;
-      faults += subject.mismatches + subject.broken + subject.died;
-    }
-    const std::uint64_t played = summary.played_cases();
-    print_out(fmt::format("\n{}{}, {}, {}\n", count_text(summary.cases(), "case"),
-                          played < summary.cases()
-                              ? fmt::format(", {} with a chosen subject", count_text(played))
-                              : "",
-                          count_text(operations, "operation"), count_text(faults, "mismatch")));
-  }
+  const bool beside_memcpy =
+      options.timings && (!options.brief || options.timings_table || !options.json.empty());
+  const auto subjects = summary.subjects(beside_memcpy);
+  if (options.text()) print_tables(reporting, subjects);
+  const std::vector<std::string> unjudged = too_few_judged(subjects);
+  for (const std::string& line : unjudged) print_error(line);
   const bool without_memory = summary.out_of_memory() > 0 && options.memory_matters;
   if (without_memory)
     print_error(fmt::format("{} asks for more memory than a case may have (--case-memory) in {}",
@@ -351,7 +393,7 @@ int report(const Contracts& contracts, const Summary& summary, const ReportOptio
                 junit_suites(reporting));
   const std::string missing = missing_evidence(summary);
   if (!missing.empty() && summary.failed() == 0 && !without_memory) print_error(missing);
-  return status_of(summary, options);
+  return status_of(summary, options, !unjudged.empty());
 }
 
 }  // namespace kvo::tools

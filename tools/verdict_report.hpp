@@ -14,7 +14,12 @@
 namespace kvo::tools {
 
 struct ReportOptions {
-  bool timings = false;                  ///< a second table, one row an operation and subject
+  bool timings = false;                  ///< times were measured: they are in JSON and JUnit
+  bool timings_table = false;            ///< where it is brief, too: a row an operation and subject
+  bool brief = false;                    ///< one screen: the verdict and a line a contract
+  bool subjects = false;                 ///< also where it is brief, the table of subjects
+  bool figures = true;                   ///< the table of figures
+  std::vector<std::string> notes = {};   ///< lines below the tables
   Profile profile = Profile::kOriginal;  ///< named in the repeat commands
   bool laws = false;                     ///< a further table: what the verdict of each law rests on
   bool memory_matters = true;            ///< a case that runs out of memory makes the command fail

@@ -1,0 +1,41 @@
+// tools/brief_report.hpp: a run on one screen: the verdict, a line a contract, what is slow.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/summary.hpp"
+
+namespace kvo::tools {
+
+/// An operation that takes longer than in the reference.
+struct SlowerOperation {
+  std::string subject;
+  std::string op;
+  float ratio = 0;  ///< median of the cases
+};
+
+/// Whether calls of an operation are long enough for the clock.
+[[nodiscard]] bool is_long_enough(const OperationSummary& row);
+
+/// Whether an operation takes longer than in the reference: with 95 % confidence, or by a quarter
+/// where there are too few cases for that.
+[[nodiscard]] bool is_slower(const OperationSummary& row);
+
+/// Those of all subjects but references, mutants, and subjects over another cache, the slowest
+/// first. Operations of less than 100 ns are left out: there the clock decides.
+[[nodiscard]] std::vector<SlowerOperation> slower_operations(
+    const std::vector<SubjectSummary>& subjects);
+
+/// "PASS: 31 caches, 64 subjects, 86 cases, 12.4 M operations, no difference".
+[[nodiscard]] std::string verdict_line(const Summary& summary,
+                                       const std::vector<SubjectSummary>& subjects);
+
+/// A line a contract: cases, operations, the median of the times over the reference's, and the
+/// operation that is slowest beside it.
+[[nodiscard]] std::string contracts_table(const std::vector<SubjectSummary>& subjects);
+
+/// "slower than the reference: layered.vector@optimized clone_from 7.03x; ..."; empty without any.
+[[nodiscard]] std::string slower_text(const std::vector<SubjectSummary>& subjects);
+
+}  // namespace kvo::tools
