@@ -1,10 +1,7 @@
 // Laws do not fail a correct cache on a log without the operations that only look, nor on one with
 // gaps: logs of other engines seldom show internals.
-//
-// KVO_BLIND_CASES (environment) is the number of cases of each law, subject and profile,
-// GTEST_RANDOM_SEED their seed.
+// Cases are drawn from GTEST_RANDOM_SEED.
 #include <cctype>
-#include <cstdlib>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,6 +17,7 @@ namespace {
 using Kinds = std::set<const OpKind*>;
 
 constexpr std::uint64_t kScriptOperations = 160;
+constexpr std::uint64_t kCases = 8;  // of each law, subject and profile
 
 Script script_of(const CasePlan& plan) {
   return script_until(plan, kScriptOperations - 1);
@@ -72,11 +70,11 @@ CasePlan plan_of(const CacheKind& kind, std::uint64_t index) {
 /// Operations that return something and change nothing that others show, by experiment. One too
 /// many does no harm: laws hold on every script.
 Kinds kinds_that_look(const CacheKind& kind) {
-  constexpr std::uint64_t kCases = 20;
+  constexpr std::uint64_t kTried = 20;
   Kinds looking;
   for (const OpKind* operation : kind.operations)
     if (!operation->returns->fields.empty()) looking.insert(operation);
-  for (std::uint64_t index = 0; index < kCases; ++index) {
+  for (std::uint64_t index = 0; index < kTried; ++index) {
     const CasePlan plan = plan_of(kind, index);
     const Script script = script_of(plan);
     const std::vector<Observation> seen = observed(plan, script);
@@ -102,11 +100,6 @@ std::vector<const Subject*> correct_subjects(const CacheKind& kind) {
   return all;
 }
 
-std::uint64_t cases() {
-  const char* given = std::getenv("KVO_BLIND_CASES");  // NOLINT(concurrency-mt-unsafe)
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : 8;
-}
-
 /// The log of the smallest script that fails, with its verdict.
 std::string shrunk(const CasePlan& plan, const Subject& subject, const Script& script) {
   const Repro repro = shrink_case(plan, subject, script, {});
@@ -125,7 +118,7 @@ TEST_P(EveryKind, KeepsTheLawsOnLogsThatDoNotShowInternals) {
   for (const Law* law : contracts().laws_of(kind))
     for (const Subject* subject : correct_subjects(kind)) {
       if (subject->variant == "reference" && !law->judges_reference()) continue;
-      for (std::uint64_t nth = 0; nth < 2 * cases(); ++nth) {
+      for (std::uint64_t nth = 0; nth < 2 * kCases; ++nth) {
         const Profile profile = nth % 2 == 0 ? Profile::kOriginal : Profile::kDocumented;
         const std::uint64_t index = nth / 2;
         const CasePlan plan = random_case(contracts(), *law, {subject}, seed, index, profile);

@@ -44,7 +44,8 @@ CasePlan random_case(const Contracts& contracts, const Law& law,
                 .setup = drawn.setup,
                 .law = &law,
                 .baseline = &contracts.reference_of(kind),
-                .reference_of = contracts.reference_finder()};
+                .reference_of = contracts.reference_finder(),
+                .history = contracts.oracle_of(kind)};
   for (const Subject* subject : subjects)
     if (subject != plan.baseline || law.judges_reference()) plan.subjects.push_back(subject);
   plan.ops = [generator, terms, operations = drawn_length(law, terms)] {

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "properties/runner/explained.hpp"
 #include "properties/runner/inside.hpp"
 #include "reference/contract/describe/element.hpp"
 #include "reference/contract/describe/shrink.hpp"
@@ -350,8 +351,11 @@ Repro repro_of(const Smaller& smaller, const Subject& subject, bool run) {
       .verdict = last,
       .before = smaller.before};
   repro.origins = origins_of(smaller.script, repro.verdict);
-  if (run && last.failed() && last.outcome != Outcome::kDied)
+  if (run && last.failed() && last.outcome != Outcome::kDied) {
     repro.inside = told_inside(plan, subject, smaller.script, last.op_index);
+    for (std::string& line : explained(plan, subject, smaller.script, last))
+      repro.inside.push_back(std::move(line));
+  }
   return repro;
 }
 
