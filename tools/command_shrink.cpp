@@ -108,7 +108,8 @@ CasePlan plan_of(const Contracts& contracts, const ShrinkArguments& arguments,
           .law = &law_named(contracts, law),
           .baseline = &contracts.reference_of(*subject.kind),
           .subjects = {&subject},
-          .reference_of = contracts.reference_finder()};
+          .reference_of = contracts.reference_finder(),
+          .history = contracts.oracle_of(*subject.kind)};
 }
 
 int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {

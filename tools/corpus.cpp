@@ -70,6 +70,7 @@ CasePlan plan_of(const Contracts& contracts, const traces::Case& script, const L
                 .baseline = comparison.reference,
                 .subjects = subjects_of(comparison),
                 .reference_of = contracts.reference_finder(),
+                .history = contracts.oracle_of(*script.header.kind),
                 .ops = [ops = std::move(ops)] { return std::make_unique<ListedOps>(ops); }};
   if (!law.judges_reference()) std::erase(plan.subjects, plan.baseline);
   return plan;

@@ -28,9 +28,12 @@ struct AppendRows {
     memory.store(buffer + to, memory.load(rows + i));
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::of("buffer", buffer),  JobArgument::of("rows", rows),
-            JobArgument::of("batch", batch),    JobArgument::of("seq", seq),
-            JobArgument::of("width", width),    JobArgument::of("first", first),
+    return {JobArgument::rows("buffer", buffer, width),
+            JobArgument::rows("rows", rows, width),
+            JobArgument::of("batch", batch),
+            JobArgument::of("seq", seq),
+            JobArgument::of("width", width),
+            JobArgument::of("first", first),
             JobArgument::of("max_seq", max_seq)};
   }
 };

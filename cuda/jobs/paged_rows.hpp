@@ -39,9 +39,12 @@ struct AppendPaged {
     memory.store(pool + to, memory.load(rows + i));
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::of("pool", pool),         JobArgument::of("rows", rows),
-            JobArgument::of("table", place.table), JobArgument::of("block", place.block),
-            JobArgument::of("width", place.width), JobArgument::of("first", first),
+    return {JobArgument::rows("pool", pool, place.width),
+            JobArgument::rows("rows", rows, place.width, first),
+            JobArgument::of("table", place.table),
+            JobArgument::of("block", place.block),
+            JobArgument::of("width", place.width),
+            JobArgument::of("first", first),
             JobArgument::of("count", count)};
   }
 };
@@ -63,9 +66,12 @@ struct GatherPaged {
     memory.store(rows + i, memory.load(pool + from));
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::of("rows", rows),         JobArgument::of("pool", pool),
-            JobArgument::of("table", place.table), JobArgument::of("block", place.block),
-            JobArgument::of("width", place.width), JobArgument::of("first", first),
+    return {JobArgument::rows("rows", rows, place.width, first),
+            JobArgument::rows("pool", pool, place.width),
+            JobArgument::of("table", place.table),
+            JobArgument::of("block", place.block),
+            JobArgument::of("width", place.width),
+            JobArgument::of("first", first),
             JobArgument::of("count", count)};
   }
 };

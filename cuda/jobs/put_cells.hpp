@@ -30,7 +30,7 @@ struct PutCells {
     memory.store(cells + cell * width + i % width, to);
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::of("cells", cells), JobArgument::of("rows", rows),
+    return {JobArgument::rows("cells", cells, width), JobArgument::rows("rows", rows, width),
             JobArgument::of("targets", targets), JobArgument::of("count", count),
             JobArgument::of("width", width)};
   }
@@ -59,9 +59,12 @@ struct PutColumns {
                  Format::narrow(memory.load(rows + row * width + line)));
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::of("columns", columns), JobArgument::of("rows", rows),
-            JobArgument::of("targets", targets), JobArgument::of("count", count),
-            JobArgument::of("width", width),     JobArgument::of("cells", cells)};
+    return {JobArgument::rows("columns", columns, cells),
+            JobArgument::rows("rows", rows, width),
+            JobArgument::of("targets", targets),
+            JobArgument::of("count", count),
+            JobArgument::of("width", width),
+            JobArgument::of("cells", cells)};
   }
 };
 

@@ -26,9 +26,9 @@ struct RingWrite {
     memory.store(ring + slot * width + i % width, memory.load(rows + i));
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::of("ring", ring),         JobArgument::of("rows", rows),
-            JobArgument::of("capacity", capacity), JobArgument::of("width", width),
-            JobArgument::of("first", first),       JobArgument::of("count", count)};
+    return {JobArgument::rows("ring", ring, width), JobArgument::rows("rows", rows, width),
+            JobArgument::of("capacity", capacity),  JobArgument::of("width", width),
+            JobArgument::of("first", first),        JobArgument::of("count", count)};
   }
 };
 
@@ -50,9 +50,9 @@ struct RingLinearise {
     memory.store(rows + i, memory.load(ring + slot * width + i % width));
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::of("rows", rows),         JobArgument::of("ring", ring),
-            JobArgument::of("capacity", capacity), JobArgument::of("width", width),
-            JobArgument::of("first", first),       JobArgument::of("count", count)};
+    return {JobArgument::rows("rows", rows, width), JobArgument::rows("ring", ring, width),
+            JobArgument::of("capacity", capacity),  JobArgument::of("width", width),
+            JobArgument::of("first", first),        JobArgument::of("count", count)};
   }
 };
 

@@ -48,10 +48,14 @@ struct RopeShift {
     memory.store(first + half, y);
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::of("keys", keys),   JobArgument::of("moved", moved),
-            JobArgument::of("turns", turns), JobArgument::of("cells", cells),
-            JobArgument::of("heads", heads), JobArgument::of("dim", dim),
-            JobArgument::of("half", half),   JobArgument::of("all", all)};
+    return {JobArgument::rows("keys", keys, heads * dim),
+            JobArgument::of("moved", moved),
+            JobArgument::of("turns", turns),
+            JobArgument::of("cells", cells),
+            JobArgument::of("heads", heads),
+            JobArgument::of("dim", dim),
+            JobArgument::of("half", half),
+            JobArgument::of("all", all)};
   }
 
  private:
@@ -92,9 +96,12 @@ struct AddShift {
   }
   [[nodiscard]] JobArguments arguments() const {
     const auto bits = [](float value) { return std::int64_t{bits_of(value)}; };
-    return {JobArgument::of("keys", keys),        JobArgument::of("moved", moved),
-            JobArgument::of("cells", cells),      JobArgument::of("width", width),
-            JobArgument::of("all", all),          JobArgument::of("kept", bits(kept)),
+    return {JobArgument::rows("keys", keys, width),
+            JobArgument::of("moved", moved),
+            JobArgument::of("cells", cells),
+            JobArgument::of("width", width),
+            JobArgument::of("all", all),
+            JobArgument::of("kept", bits(kept)),
             JobArgument::of("added", bits(added))};
   }
 };

@@ -20,6 +20,9 @@ namespace {
 Error refused(const char* why) {
   return fail(Code::kPrecondition, why);
 }
+Error released_too_often() {
+  return refused("blocks: one is released more often than its count");
+}
 // Without words: making it must not fail, for blocks may have been let go.
 Error none_left() {
   return fail(Code::kExhausted);
@@ -188,8 +191,9 @@ Result<Allotted> PrefixBlockCache::allocate(std::int64_t number, const Allotment
   if (const Status good = check_letting_go(*request, behind); !good) return good.error();
   // Where the pool may turn out to be unable to do what was planned, which no sound caller sees.
   std::optional<std::pair<FreeQueue, Numbers>> saved;
-  if (queue_.wrong() > 0 || planned.length - planned.adopted > planned.asked ||
-      planned.keyed > planned.length || planned.skipped > prefix::kMostUnits)
+  if (queue_.wrong() > 0 || lets_go_below_zero(*request, behind) ||
+      planned.length - planned.adopted > planned.asked || planned.keyed > planned.length ||
+      planned.skipped > prefix::kMostUnits)
     saved.emplace(queue_, request->table);
   const std::int64_t asked = let_go(*request, behind)
                                  ? needed(*request, what, planned.wanted, planned.computed)
@@ -289,24 +293,34 @@ bool PrefixBlockCache::let_go(Request& request, std::int64_t tokens) noexcept {
 }
 
 // Tables hold a user of each block, until somebody releases one by hand.
-Status PrefixBlockCache::check_release(NumbersView blocks) {
-  if (!released_by_hand_ || quirks_.has(Quirk::kCountsBelowZero)) return {};
+bool PrefixBlockCache::goes_below_zero(NumbersView blocks) noexcept {
+  if (!released_by_hand_) return false;
   // Counted down and up again: no list says how often a block was met.
   std::size_t met = 0;
   while (met < blocks.size() && queue_.count_down(static_cast<Block>(blocks[met]))) ++met;
   for (const std::int64_t block : blocks.first(met)) queue_.count_up(static_cast<Block>(block));
-  if (met < blocks.size()) return refused("blocks: one is released more often than its count");
+  return met < blocks.size();
+}
+
+bool PrefixBlockCache::lets_go_below_zero(const Request& request, std::int64_t tokens) noexcept {
+  const std::int64_t end = std::min(rules_.skipped_blocks(tokens), std::ssize(request.table));
+  if (end <= 0 || !released_by_hand_) return false;
+  std::int64_t first = end;
+  while (first > 0 && request.table[static_cast<std::size_t>(first - 1)] != 0) --first;
+  return goes_below_zero(
+      NumbersView(request.table)
+          .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(end - first)));
+}
+
+Status PrefixBlockCache::check_release(NumbersView blocks) {
+  if (!quirks_.has(Quirk::kCountsBelowZero) && goes_below_zero(blocks)) return released_too_often();
   return {};
 }
 
 Status PrefixBlockCache::check_letting_go(const Request& request, std::int64_t tokens) {
-  const std::int64_t end = std::min(rules_.skipped_blocks(tokens), std::ssize(request.table));
-  if (end <= 0 || !released_by_hand_) return {};
-  std::int64_t first = end;
-  while (first > 0 && request.table[static_cast<std::size_t>(first - 1)] != 0) --first;
-  return check_release(
-      NumbersView(request.table)
-          .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(end - first)));
+  if (!quirks_.has(Quirk::kCountsBelowZero) && lets_go_below_zero(request, tokens))
+    return released_too_often();
+  return {};
 }
 
 Status PrefixBlockCache::skip(std::int64_t number, std::int64_t computed) {

@@ -75,7 +75,8 @@ CasePlan random_case(const Contracts& contracts, const Law& law,
                 .law = &law,
                 .baseline = reference,
                 .subjects = std::move(judged),
-                .reference_of = contracts.reference_finder()};
+                .reference_of = contracts.reference_finder(),
+                .history = contracts.oracle_of(kind)};
   plan.ops = [generator, terms, operations = drawn_length(law, terms)] {
     return std::make_unique<FirstOps>(generator->make(terms).ops, operations);
   };

@@ -99,6 +99,9 @@ class HalfHistory {
   [[nodiscard]] std::optional<Extremes> extremes(std::int32_t seq) const;
   [[nodiscard]] Words compare(const std::vector<ShownTable>& shown);
   [[nodiscard]] Words compare(const std::vector<StreamRows>& shown);
+  /// "cell 0 (position 0 of sequences 0, 1)", with the window where there is one.
+  [[nodiscard]] std::string held_text(std::int32_t seq, std::int32_t cell) const;
+  [[nodiscard]] bool is_used(std::int32_t seq, std::int32_t cell) const;
   [[nodiscard]] bool has_window() const { return window_.type != WindowType::kNone; }
   /// Words where shown tables contradict themselves or the extremes (LC-3, LC-4).
   [[nodiscard]] static Words wrong_figures(const std::vector<ShownTable>& shown);

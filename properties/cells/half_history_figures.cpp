@@ -268,4 +268,21 @@ Words HalfHistory::compare(const std::vector<StreamRows>& shown) {
   return std::nullopt;
 }
 
+bool HalfHistory::is_used(std::int32_t seq, std::int32_t cell) const {
+  const Stream& stream = streams_[number_of(seq)];
+  const auto at = static_cast<std::size_t>(cell);
+  return stream.known && at < stream.cells.size() && stream.cells[at].used;
+}
+
+std::string HalfHistory::held_text(std::int32_t seq, std::int32_t cell) const {
+  std::string text = "cell " + std::to_string(cell);
+  if (!is_used(seq, cell)) return text;
+  const KnownCell& held = streams_[number_of(seq)].cells[static_cast<std::size_t>(cell)];
+  text += " (position " + std::to_string(held.pos) + " of sequence";
+  if (held.owners.size() > 1) text += "s";
+  for (const std::int32_t owner : held.owners)
+    text += (owner == *held.owners.begin() ? " " : ", ") + std::to_string(owner);
+  return text + (has_window() ? "; window " + std::to_string(window_.size) : "") + ")";
+}
+
 }  // namespace kvo::cells

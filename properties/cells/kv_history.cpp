@@ -29,6 +29,9 @@ class KvHistory final : public Oracle {
     });
     return words;
   }
+  [[nodiscard]] std::vector<std::string> explain(std::span<const Op> script,
+                                                 const Observation& want,
+                                                 const Observation& got) const override;
 
  private:
   struct Saved {
@@ -200,6 +203,46 @@ Oracle::Words KvHistory::saw(const Decode& op, const Observation& seen) {
       return judged(words);
   tags_ += count;
   return judged();
+}
+
+// The first cell that only one of the results takes: what it holds.
+std::vector<std::string> KvHistory::explain(std::span<const Op> script, const Observation& want,
+                                            const Observation& got) const {
+  const Decode* op = script.back().as<Decode>();
+  if (op == nullptr || halves_.empty() || lost_ || (want.error && got.error)) return {};
+  const auto tokens = tokens_of(*op);
+  const auto placed = [](const Observation& seen) {
+    return seen.error ? std::nullopt : seen.as<Decode::Returns>().ubatches;
+  };
+  const auto wanted = placed(want);
+  const auto shown = placed(got);
+  if (!tokens || (!wanted && !shown)) return {};
+  const auto slots_of = [](const ShownUbatch& ubatch, std::size_t half) {
+    return half == 0 ? ubatch.slots : ubatch.slots_swa.value_or(ubatch.slots);
+  };
+  std::vector<HalfHistory> halves = halves_;
+  const std::vector<ShownUbatch>& all = shown ? *shown : *wanted;
+  for (std::size_t u = 0; u < all.size(); ++u)
+    for (std::size_t h = 0; h < halves.size(); ++h) {
+      const auto slots = slots_of(all[u], h);
+      const auto due = shown && wanted && u < wanted->size() ? slots_of((*wanted)[u], h)
+                                                             : std::vector<std::int32_t>();
+      for (std::size_t i = 0; i < slots.size() && i < all[u].rows.size(); ++i) {
+        const KnownToken& token = (*tokens)[static_cast<std::size_t>(all[u].rows[i])];
+        const bool differs =
+            i < due.size() ? due[i] != slots[i] : halves[h].is_used(token.primary, slots[i]);
+        if (!differs) continue;
+        std::string line = "position " + std::to_string(token.pos) + " of sequence " +
+                           std::to_string(token.primary);
+        line +=
+            (shown ? " takes " : " was to take ") + halves[h].held_text(token.primary, slots[i]);
+        if (i < due.size())
+          line += "; it was to take " + halves[h].held_text(token.primary, due[i]);
+        return {line};
+      }
+      halves[h].place(*tokens, all[u].rows, slots);
+    }
+  return {};
 }
 
 Oracle::Words KvHistory::saw(const FindSlot& op, const Observation& seen) {

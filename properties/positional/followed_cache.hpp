@@ -52,6 +52,8 @@ class FollowedCache {
   [[nodiscard]] std::int64_t free() const;
   /// Whether some member has positions: an encoder has none.
   [[nodiscard]] bool has_positions() const { return first_causal() != nullptr; }
+  /// A member, for those who look on; null for an encoder.
+  [[nodiscard]] const CausalCache* causal(std::size_t member) const;
   // Of the first member that has positions; nothing without one.
   /// The positions of a sequence, ascending.
   [[nodiscard]] std::vector<std::int32_t> positions(std::int64_t sequence) const;
@@ -66,8 +68,6 @@ class FollowedCache {
  private:
   using Cells = std::vector<CausalCache::Cell>;
 
-  /// Null for an encoder.
-  [[nodiscard]] const CausalCache* causal(std::size_t member) const;
   [[nodiscard]] const CausalCache* first_causal() const;
   [[nodiscard]] const Cells& first_cells() const;
   /// Whether the first member takes a batch that the cache as a whole has no room for.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "properties/positional/explanation.hpp"
 #include "properties/positional/tokens.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/positional/config.hpp"
@@ -64,7 +65,7 @@ struct Member {
 class HistoryOracle final : public Oracle {
  public:
   HistoryOracle(const CacheKind& kind, const Setup& setup)
-      : documented_(setup.profile == Profile::kDocumented) {
+      : kind_(kind), setup_(setup), documented_(setup.profile == Profile::kDocumented) {
     const bool permuted = backend_of(kind, setup).permuted_v;
     for (const CacheConfig& config : members_of(kind, setup))
       members_.push_back({.encoder = config.cache == MemberKind::kEncoder,
@@ -83,6 +84,15 @@ class HistoryOracle final : public Oracle {
         note(operation);
     });
     return words;
+  }
+
+  [[nodiscard]] std::vector<std::string> explain(std::span<const Op> script,
+                                                 const Observation& want,
+                                                 const Observation& got) const override {
+    const bool shown = script.back().as<Get>() != nullptr && !want.error && !got.error;
+    return shown ? explain_get({kind_, setup_}, script, want.as<Get::Returns>(),
+                               got.as<Get::Returns>())
+                 : std::vector<std::string>();
   }
 
   [[nodiscard]] OracleCounts counts() const override {
@@ -164,6 +174,8 @@ class HistoryOracle final : public Oracle {
     return exists ? &members_[static_cast<std::size_t>(member_)] : nullptr;
   }
 
+  const CacheKind& kind_;
+  Setup setup_;
   bool documented_;
   std::vector<Member> members_;
   std::int64_t member_ = 0;  // chosen

@@ -175,11 +175,17 @@ std::int64_t BlocksHistory::adopt(KnownRequest& known, const Allocate& op, std::
   if ((hits.empty() && external == 0) || known.registered) return 0;
   const std::int64_t behind = floor_blocks(skipped(computed));
   known.table.assign(static_cast<std::size_t>(behind), 0);
+  const bool stale_too = quirks_.has(Quirk::kStaleHitsAdopted);
+  // Where stale hits are adopted, adoption does not prove that the block carries the key.
+  const auto holds = [&](std::int64_t block, std::int64_t i) {
+    if (i >= std::ssize(known.keys)) return false;
+    const std::int64_t key = known.keys[static_cast<std::size_t>(i)];
+    return stale_too ? blocks_.key(block) == key : blocks_.may_carry(block, key);
+  };
   for (std::int64_t i = 0; i < std::ssize(hits); ++i) {
     const std::int64_t block = hits[static_cast<std::size_t>(i)];
-    if (block != 0 && (i >= std::ssize(known.keys) ||
-                       !blocks_.may_carry(block, known.keys[static_cast<std::size_t>(i)]))) {
-      if (!quirks_.has(Quirk::kStaleHitsAdopted))
+    if (block != 0 && !holds(block, i)) {
+      if (!stale_too)
         words = "block " + std::to_string(block) + " is adopted, and does not hold block " +
                 std::to_string(i) + " of the request";
       known.odd = true;

@@ -22,6 +22,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -60,6 +62,9 @@ class BlocksHistory final : public Oracle {
       : config_(std::move(config)), quirks_(quirks), blocks_(config_.num_blocks) {}
 
   [[nodiscard]] Words check(const Op& op, const Observation& seen) override;
+  [[nodiscard]] std::vector<std::string> explain(std::span<const Op> script,
+                                                 const Observation& want,
+                                                 const Observation& got) const override;
 
  private:
   // ---- Operations ----
@@ -124,6 +129,9 @@ class BlocksHistory final : public Oracle {
     return config_.attention == Attention::kSlidingWindow &&
            ((config_.retention && config_.retention->has_value()) || run_needed() == 0);
   }
+
+  /// "block 1 (key 0, a user)"
+  [[nodiscard]] std::string block_text(std::int64_t block) const;
 
   // ---- What follows ----
 

@@ -1,4 +1,5 @@
 // The pool by hand, and all figures.
+#include <algorithm>
 #include <string>
 
 #include "properties/prefix/blocks_history.hpp"
@@ -7,6 +8,46 @@
 namespace kvo::prefix {
 
 using Words = BlocksHistory::Words;
+
+// ---- Words about another result ----
+
+std::string BlocksHistory::block_text(std::int64_t block) const {
+  const auto key = blocks_.key(block);
+  const std::int64_t users = blocks_.users(block);
+  return "block " + std::to_string(block) + " (" +
+         (key ? "key " + std::to_string(*key) : "no key known") + ", " + std::to_string(users) +
+         (users == 1 ? " user)" : " users)");
+}
+
+std::vector<std::string> BlocksHistory::explain(std::span<const Op> script, const Observation& want,
+                                                const Observation& got) const {
+  const Op& op = script.back();
+  if (lost_ || want.error || got.error) return {};
+  std::vector<std::string> lines;
+  const auto first = [&](const Numbers& wanted, const Numbers& shown, const std::string& what) {
+    const auto [due, there] = std::ranges::mismatch(wanted, shown);
+    if (due != wanted.end() && there != shown.end())
+      lines.push_back(block_text(*there) + what + block_text(*due) + " was to go");
+  };
+  if (op.as<ShowBlocks>() != nullptr) {
+    first(want.as<ShowBlocks::Returns>().queue, got.as<ShowBlocks::Returns>().queue,
+          " goes next where ");
+    if (!lines.empty() && config_.window)
+      lines.push_back("the window of " + std::to_string(*config_.window) +
+                      " releases the blocks that left it, the highest first");
+  }
+  if (op.as<Allocate>() == nullptr && op.as<Take>() == nullptr) return lines;
+  const auto& wanted = want.as<AllottedBlocks>();
+  const auto& shown = got.as<AllottedBlocks>();
+  first(wanted.blocks, shown.blocks, " is handed out where ");
+  for (const std::int64_t block : shown.evicted)
+    if (std::ranges::find(wanted.evicted, block) == wanted.evicted.end())
+      lines.push_back(block_text(block) + " is evicted, and was to stay");
+  for (const std::int64_t block : wanted.evicted)
+    if (std::ranges::find(shown.evicted, block) == shown.evicted.end())
+      lines.push_back(block_text(block) + " was to be evicted, and stays");
+  return lines;
+}
 
 // ---- The pool by hand ----
 

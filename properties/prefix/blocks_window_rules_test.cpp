@@ -46,6 +46,16 @@ TEST(PrefixWindowRules, WhatLiesBehindTheWindowIsLetGoPX50PX51) {
   });
 }
 
+TEST(PrefixWindowRules, ABlockLetGoBelowZeroIsNotHandedOutPX47PX51) {
+  in_each_pool(chunked_blocks(9, 1), [](RulesCase& cache, bool original) {
+    EXPECT_EQ(begun(cache, 0, "ab"), "[1]");
+    EXPECT_EQ(cache.code(Release{{1}}), "ok");
+    EXPECT_EQ(cache.code(SetRequest{.request = 0, .computed = 9}), "ok");
+    EXPECT_EQ(grown(cache, 0, 9), "precondition") << (original ? "at the queue" : "at the table");
+    EXPECT_EQ(refs(cache), Numbers(9)) << "nothing has changed";
+  });
+}
+
 TEST(PrefixWindowRules, ARunOfBlocksThatFillsTheWindowIsHitPX23PX52) {
   in_each_pool(windowed_blocks(8, 5), [](RulesCase& cache, bool /*original*/) {
     EXPECT_EQ(begun(cache, 0, "abcdefghi"), "[1, 2, 3, 4, 5]");

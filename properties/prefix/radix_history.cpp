@@ -47,12 +47,22 @@ Words RadixHistory::wrong_rows(const std::vector<Content>& prefixes, const Numbe
   if (rows_lost_ || slots_lost_) return std::nullopt;
   const std::int64_t end = std::min(std::ssize(slots), std::ssize(prefixes) - 1);
   for (std::int64_t i = 0; i < end; ++i) {
-    const auto row = rows_.find(slots[static_cast<std::size_t>(i)]);
+    const std::int64_t slot = slots[static_cast<std::size_t>(i)];
+    const auto row = rows_.find(slot);
+    if (shared_.contains(slot / config_.page_size)) continue;
     if (row != rows_.end() && row->second != prefixes[static_cast<std::size_t>(i + 1)])
       return "slot " + std::to_string(row->first) + " has the row of another token than " +
              std::to_string(i);
   }
   return std::nullopt;
+}
+
+bool RadixHistory::in_a_row(std::int64_t pool_page) const {
+  return std::ranges::any_of(requests_, [&](const auto& request) {
+    return std::ranges::any_of(request.second.row, [&](std::int64_t slot) {
+      return slot / config_.page_size == pool_page;
+    });
+  });
 }
 
 // Rows of the tokens from `begin` on, in the slots of a row.
@@ -112,6 +122,10 @@ Words RadixHistory::saw(const Insert& op, const Observation& seen) {
     const bool own = op.slots && slots_.is_out(slots[i]);
     const bool others =
         tree_.uses(slots[i] / config_.page_size) && (i >= held.size() || held[i] != slots[i]);
+    const auto row = rows_.find(slots[i]);
+    const bool same = row != rows_.end() && row->second == prefixes[i + 1];
+    const std::int64_t page = slots[i] / config_.page_size;
+    if (!own || (!same && in_a_row(page))) shared_.insert(page);
     if (!own || others) rows_.erase(slots[i]);
     if (others) rows_lost_ = true;
     if (own && !others) rows_[slots[i]] = prefixes[i + 1];
@@ -249,8 +263,15 @@ Words RadixHistory::saw(const Extend& op, const Observation& seen) {
   return judged();
 }
 
+// PX-79: who unlocked a request's node by hand took its lock.
+Words RadixHistory::unlock(const Known& known) {
+  if (tree_.unlock(*known.node)) return std::nullopt;
+  lost_ = has(Quirk::kUnlockUnguarded);
+  return lost_ ? Words() : Words("a request's node is let go that it has not locked");
+}
+
 Words RadixHistory::move_lock(Known& known, std::int64_t node) {
-  if (!tree_.unlock(*known.node)) return "a request's node is let go that it has not locked";
+  if (auto words = unlock(known)) return words;
   (void)tree_.lock(node);
   known.node = node;
   return std::nullopt;
@@ -285,6 +306,7 @@ Words RadixHistory::saw(const Checkpoint& op, const Observation& seen) {
   Known* known = find(op.request);
   if (seen.error || known == nullptr || !known->has_row) return skip();
   if (auto words = file(*known)) return judged(words);
+  if (lost_) return skip();
   const auto& shown = seen.as<Checkpoint::Returns>();
   if (shown.node != *known->node) return judged("another node is locked than what was filed");
   return judged(shown.protected_ == known->protected_
@@ -295,7 +317,7 @@ Words RadixHistory::saw(const Checkpoint& op, const Observation& seen) {
 Words RadixHistory::saw(const Withdraw& op, const Observation& seen) {
   Known* known = find(op.request);
   if (seen.error || known == nullptr || !known->node) return skip();
-  if (!tree_.unlock(*known->node)) return judged("a node is let go that is not locked");
+  if (auto words = unlock(*known)) return judged(words);
   known->node.reset();
   known->row.clear();
   return judged();
@@ -309,7 +331,7 @@ Words RadixHistory::saw(const Finish& op, const Observation& seen) {
     if (auto words = file(*known)) return judged(words);
   const auto own = NumbersView(known->row).subspan(static_cast<std::size_t>(known->protected_));
   if (auto words = give_back(slots_.pages_of_segment(own))) return judged(words);
-  if (!tree_.unlock(*known->node)) return judged("a node is let go that is not locked");
+  if (auto words = unlock(*known)) return judged(words);
   *known = {.prefixes = std::move(known->prefixes), .prompt = known->prompt};
   return judged();
 }

@@ -12,8 +12,9 @@
 //           the whole pool; locks, nodes, leaves, rows, and who follows the events say the same.
 // Skipped   in profile original, what follows an unlock without a lock, or one of a node that has
 //           gone (PX-79); of the slots, what follows one that was free and is freed (PX-85). In
-//           both, rows after slots were cleared that somebody has (PX-80); requests of a tree that
-//           keeps nothing (PX-76).
+//           both, rows after slots were cleared that somebody has (PX-80), and rows of pages that
+//           two have because a caller inserted or freed them by hand; requests of a tree that keeps
+//           nothing (PX-76).
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -101,6 +103,8 @@ class RadixHistory final : public Oracle {
   template <class T>
   [[nodiscard]] std::vector<Content> prefixes_of(const T& op);
   [[nodiscard]] Words wrong_rows(const std::vector<Content>& prefixes, const Numbers& slots) const;
+  /// Whether the row of a request has a slot of that page of the pool.
+  [[nodiscard]] bool in_a_row(std::int64_t pool_page) const;
   [[nodiscard]] Words wrong_hit(const std::vector<Content>& prefixes, std::int64_t tokens,
                                 const FoundPrefix& hit);
   void write(const std::vector<Content>& prefixes, const Numbers& slots, std::int64_t begin);
@@ -120,6 +124,7 @@ class RadixHistory final : public Oracle {
   [[nodiscard]] Known* find(std::int64_t request);
   /// PX-87. Words, or the slots that are freed.
   [[nodiscard]] Words file(Known& known);
+  [[nodiscard]] Words unlock(const Known& known);
   [[nodiscard]] Words move_lock(Known& known, std::int64_t node);
   [[nodiscard]] Words wrong_event(const ShownEvent& event);
 
@@ -130,6 +135,8 @@ class RadixHistory final : public Oracle {
   SlotAccounts slots_;
   std::unordered_map<std::int64_t, Content> rows_ =
       {};  ///< [slot]: prefix that ends with its token
+  /// Pages of the pool with two holders, by what was done by hand: rows there are not judged.
+  std::unordered_set<std::int64_t> shared_ = {};
   std::map<std::int64_t, Known> requests_ = {};
   std::unordered_map<std::int64_t, std::int64_t> told_ = {};  ///< [key], by events
   bool lost_ = false;

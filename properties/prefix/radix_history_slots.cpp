@@ -16,6 +16,10 @@ Words RadixHistory::taken(const Numbers& slots, std::int64_t wanted, std::int64_
     return std::to_string(slots.size()) + " slots are handed out, not " + std::to_string(wanted);
   if (slots_lost_) return std::nullopt;
   forget_rows(slots);
+  for (const std::int64_t slot : slots) {
+    const std::int64_t page = slot / config_.page_size;
+    if (slot % config_.page_size == 0 && (tree_.uses(page) || in_a_row(page))) shared_.insert(page);
+  }
   return slots_.grow(from, last, slots);
 }
 
@@ -101,6 +105,7 @@ Words RadixHistory::saw(const ClearSlots& /*op*/, const Observation& seen) {
   slots_.clear();
   slots_lost_ = false;
   rows_.clear();
+  shared_.clear();
   rows_lost_ = tree_.units() > 0;
   for (const auto& [number, known] : requests_) rows_lost_ = rows_lost_ || !known.row.empty();
   return judged();

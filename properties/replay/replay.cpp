@@ -75,7 +75,8 @@ CasePlan Replay::plan(std::uint64_t index) const {
                                 : nullptr},
       .baseline = kind.comparison.reference,
       .subjects = kind.comparison.subjects,
-      .reference_of = reference_of_};
+      .reference_of = reference_of_,
+      .history = kind.oracle};
   plan.setup.profile = options_.profile;
   plan.setup.schedule = schedule_of(case_seed(options_.seed, index));
   plan.ops = [input, lowering = kind.lowering] { return lowering->lower(input); };

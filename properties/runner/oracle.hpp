@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "reference/contract/subject/subject.hpp"
 
@@ -26,6 +28,13 @@ class Oracle {
 
   /// Takes note of an operation; words when what was shown contradicts the history.
   [[nodiscard]] virtual std::optional<std::string> check(const Op& op, const Observation& seen) = 0;
+  /// Sentences about the last operation of a script, where the subject's result `got` differs from
+  /// the wanted one; check() has taken note of all before it.
+  [[nodiscard]] virtual std::vector<std::string> explain(std::span<const Op> /*script*/,
+                                                         const Observation& /*want*/,
+                                                         const Observation& /*got*/) const {
+    return {};
+  }
   /// So far.
   [[nodiscard]] virtual OracleCounts counts() const { return counts_; }
 

@@ -32,6 +32,8 @@ struct CasePlan {
   std::vector<const Subject*> subjects = {};
   /// The reference of a kind, for reports on caches inside of subjects; null: none are made.
   std::function<const Subject&(const CacheKind&)> reference_of = nullptr;
+  /// The oracle of the kind, for sentences about a mismatch (explained); null: it has none.
+  MakeOracle history = nullptr;
   /// Opens the operations from the beginning; deterministic.
   std::function<std::unique_ptr<OpStream>()> ops = nullptr;
 };

@@ -6,6 +6,7 @@
 
 #include <boost/json.hpp>
 
+#include "properties/runner/explained.hpp"
 #include "properties/runner/inside.hpp"
 #include "reference/contract/describe/element.hpp"
 
@@ -86,7 +87,11 @@ Shrunk shrunk_of(const Smaller& smaller, const Subject& subject, bool run) {
   if (verdict.op_index < smaller.script.size())
     shrunk.rules = rules_of(smaller.script[verdict.op_index].kind().doc);
   const bool lives = run && verdict.failed() && verdict.outcome != Outcome::kDied;
-  if (lives) shrunk.inside = told_inside(plan, subject, smaller.script, verdict.op_index);
+  if (lives) {
+    shrunk.inside = told_inside(plan, subject, smaller.script, verdict.op_index);
+    for (std::string& line : explained(plan, subject, smaller.script, verdict))
+      shrunk.inside.push_back(std::move(line));
+  }
   const bool whole = smaller.script.size() <= kMostScriptLines;
   shrunk.script = lives && whole ? plan.law->shown(plan, subject, smaller.script, verdict)
                                  : lines_of(smaller.script, verdict);

@@ -57,6 +57,9 @@ class TrieHistory final : public JudgedAnswers, private TrieKnown {
     });
     return words;
   }
+  [[nodiscard]] std::vector<std::string> explain(std::span<const Op> script,
+                                                 const Observation& want,
+                                                 const Observation& got) const override;
 
  private:
   // ---- Operations ----
@@ -117,6 +120,24 @@ class TrieHistory final : public JudgedAnswers, private TrieKnown {
   TrieConfig config_;
   QuirkSet<Quirk> quirks_;
 };
+
+// A session that holds less than it was to: which tokens went, and whose they were.
+std::vector<std::string> TrieHistory::explain(std::span<const Op> script, const Observation& want,
+                                              const Observation& got) const {
+  const Begin* begin = script.back().as<Begin>();
+  if (begin == nullptr || want.error || got.error) return {};
+  const auto held = [&](const Observation& seen) {
+    return std::ssize(begin->inputs) - std::ssize(seen.as<Begin::Returns>().remaining);
+  };
+  const std::int64_t wanted = held(want);
+  const std::int64_t shown = held(got);
+  if (shown >= wanted) return {};
+  std::string line = "the node of input tokens " + std::to_string(shown) + " to " +
+                     std::to_string(wanted - 1) + " is no longer held";
+  if (common_prefix(begin->inputs, fed_) >= wanted)
+    line += ", and is on the path of the last session: eviction must leave it";
+  return {line + " (limit " + std::to_string(limit_) + " bytes)"};
+}
 
 Offsets TrieHistory::offsets(std::int64_t each) const {
   Offsets all;

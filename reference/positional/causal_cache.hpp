@@ -62,6 +62,9 @@ class CausalCache : public Cache {  // NOLINT(bugprone-exception-escape): as Ten
   [[nodiscard]] const std::vector<Cell>& cells() const { return state_.cells; }
   /// What get shows of it: the visible range of the last pass (OK-25).
   [[nodiscard]] CellRange visible() const { return state_.pass.range; }
+  /// Positions before a token that it sees, and before a batch that stay; kMaxPosition: all.
+  [[nodiscard]] std::int64_t window() const { return window_; }
+  [[nodiscard]] std::int64_t memory() const { return memory_; }
 
  private:
   /// What the last start_forward left (OK-5).

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -53,12 +54,29 @@ struct JobArgument {
   bool is_pointer = false;
   DevicePtr pointer = {};
   std::int64_t number = 0;
+  // Of a pointer, for reports.
+  std::int64_t element_bytes = 1;
+  std::int64_t width = 0;                                     ///< elements of a row; 0: no rows
+  std::optional<std::int64_t> first_position = std::nullopt;  ///< of row 0
 
-  static JobArgument of(std::string_view name, const void* pointer) {
-    return {name, true, {reinterpret_cast<std::uint64_t>(pointer)}};
+  template <class T>
+  static JobArgument of(std::string_view name, T* pointer) {
+    JobArgument made{.name = name, .is_pointer = true};
+    made.pointer = {reinterpret_cast<std::uint64_t>(pointer)};
+    if constexpr (!std::is_void_v<T>) made.element_bytes = sizeof(T);
+    return made;
   }
   static JobArgument of(std::string_view name, std::int64_t number) {
-    return {name, false, {}, number};
+    return {.name = name, .number = number};
+  }
+  /// A pointer to rows of so many elements. `first`: the position of row 0, where rows ascend.
+  template <class T>
+  static JobArgument rows(std::string_view name, T* pointer, std::int64_t width,
+                          std::optional<std::int64_t> first = std::nullopt) {
+    JobArgument made = of(name, pointer);
+    made.width = width;
+    made.first_position = first;
+    return made;
   }
 };
 

@@ -51,7 +51,7 @@ struct OffsetCopy {
     return memory.map(source, 0, dim) && memory.map(buffer, first, dim);
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::of("dst", buffer), JobArgument::of("src", source),
+    return {JobArgument::rows("dst", buffer, dim, 0), JobArgument::of("src", source),
             JobArgument::of("counter", counter), JobArgument::of("dim", dim),
             JobArgument::of("max_seq_len", max_seq_len)};
   }

@@ -66,6 +66,7 @@ void SimulatedDevice::run_threads(WorkId id, const Queued& queued) {
   const std::int64_t items = std::max<std::int64_t>(job.items(), 0);
   const std::int64_t threads = queued.work.threads == 0 ? items : queued.work.threads;
   ++counts_.jobs;
+  memory_.name_cells(id, job.arguments());
   counts_.threads += threads;
   ThreadMemory memory({.work = id, .clock = &queued.clock}, memory_, history_, reports_);
   // A thread without items does nothing.

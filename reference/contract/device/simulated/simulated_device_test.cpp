@@ -214,6 +214,31 @@ TEST(SimulatedDevice, ThreadsOfOneKernelRaceToo) {
   }
 }
 
+TEST(SimulatedDevice, ARaceNamesBothStreamsAndTheCell) {
+  Bench bench;
+  const Stream other = bench.device.create_stream().value();
+  const DevicePtr cache = bench.words(8);
+  const DevicePtr row = bench.words(2);
+  const DevicePtr counter = bench.words(1);
+  bench.write(counter, {3});
+  const OffsetCopyJob put{.buffer = cache.as<std::uint32_t>(),
+                          .source = row.as<const std::uint32_t>(),
+                          .counter = counter.as<const std::int32_t>(),
+                          .dim = 2,
+                          .max_seq_len = 4};
+  EXPECT_TRUE(bench.device.launch(put, Stream()));
+  EXPECT_TRUE(bench.device.synchronize(Stream()));
+  EXPECT_TRUE(bench.device.launch(put, Stream()));
+  EXPECT_TRUE(bench.device.fill_async(cache + 28, std::byte{0}, 4, other));
+  EXPECT_TRUE(bench.device.synchronize(Stream()));
+  EXPECT_TRUE(bench.device.synchronize(other));
+  ASSERT_EQ(bench.device.reports().size(), 1U);
+  const std::string& text = bench.device.reports()[0].text;
+  EXPECT_THAT(text, HasSubstr("offset_memcpy on stream 0"));
+  EXPECT_THAT(text, HasSubstr("fill on stream " + std::to_string(other.id)));
+  EXPECT_THAT(text, HasSubstr("at byte 28: dst[row 3, element 1], position 3)"));
+}
+
 // ---- bounds ----
 
 TEST(SimulatedDevice, AccessesOutsideOfBuffersAreReportedAndDropped) {

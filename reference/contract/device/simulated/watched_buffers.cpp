@@ -264,6 +264,35 @@ void WatchedBuffers::report_race(const Accessor& by, WorkId other, const char* w
           .text = std::move(text)});
 }
 
+void WatchedBuffers::name_cells(WorkId kernel, const JobArguments& arguments) {
+  for (const JobArgument& argument : arguments) {
+    if (!argument.is_pointer || !live(argument.pointer, 0)) continue;
+    const auto at = meant(argument.pointer);
+    Buffer& buffer = at->second;
+    if (std::exchange(buffer.named_by, kernel) != kernel) buffer.names.clear();
+    buffer.names.push_back(argument);
+    buffer.names.back().pointer.address -= at->first;
+  }
+}
+
+std::string WatchedBuffers::cell_text(const Buffer& buffer, std::int64_t offset) {
+  const auto at = static_cast<std::uint64_t>(offset);
+  const JobArgument* best = nullptr;
+  for (const JobArgument& name : buffer.names)
+    if (name.pointer.address <= at &&
+        (best == nullptr || name.pointer.address >= best->pointer.address))
+      best = &name;
+  if (best == nullptr) return "";
+  const std::int64_t element =
+      static_cast<std::int64_t>(at - best->pointer.address) / best->element_bytes;
+  std::string text = ": " + std::string(best->name) + "[";
+  if (best->width <= 0) return text + std::to_string(element) + "]";
+  const std::int64_t row = element / best->width;
+  text += "row " + std::to_string(row) + ", element " + std::to_string(element % best->width) + "]";
+  if (best->first_position) text += ", position " + std::to_string(*best->first_position + row);
+  return text;
+}
+
 void WatchedBuffers::report(const Accessor& by, const Buffer* buffer, DeviceReport found) {
   found.work = by.work;
   if (reports_.knows(found.kind, found.work, found.other)) return;
@@ -276,7 +305,9 @@ void WatchedBuffers::report(const Accessor& by, const Buffer* buffer, DeviceRepo
   } else {
     text.append("address ");
   }
-  found.text = text.append(std::to_string(found.off)).append(")");
+  text.append(std::to_string(found.off));
+  if (buffer != nullptr) text.append(cell_text(*buffer, found.off));
+  found.text = text.append(")");
   reports_.add(std::move(found));
 }
 

@@ -7,7 +7,9 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "reference/contract/device/job.hpp"
 #include "reference/contract/device/simulated/history.hpp"
@@ -49,6 +51,9 @@ class WatchedBuffers {
   [[nodiscard]] std::int64_t live_bytes() const { return live_bytes_; }
   [[nodiscard]] std::int64_t backed_bytes() const;
 
+  /// Reports name cells by the arguments of the last kernel that has one into their buffer.
+  void name_cells(WorkId kernel, const JobArguments& arguments);
+
   void read(const Accessor& by, DevicePtr from, std::span<std::byte> out);
   void write(const Accessor& by, DevicePtr to, std::span<const std::byte> cells);
   /// Unwritten cells stay unwritten in the copy, and are not reported.
@@ -82,6 +87,8 @@ class WatchedBuffers {
     std::pair<std::uint64_t, Page*> last_page = {};  ///< looked for; null: none
     std::map<std::size_t, WorkId> users = {};        ///< the last of each lane
     WorkId last_user = 0;
+    std::vector<JobArgument> names = {};  ///< pointers into it, from its beginning
+    WorkId named_by = 0;
   };
   using Buffers = std::map<std::uint64_t, Buffer>;
 
@@ -113,6 +120,8 @@ class WatchedBuffers {
   void note_write(const Accessor& by, const Place& at, std::uint64_t offset, const Cell& cell);
   void report_race(const Accessor& by, WorkId other, const char* what, const Place& at,
                    std::uint64_t offset);
+  /// ": rows[row 1, element 0]", or nothing where no argument says so.
+  [[nodiscard]] static std::string cell_text(const Buffer& buffer, std::int64_t offset);
   /// Adds who, where and the words for it to what was found: kind, other, off, text.
   void report(const Accessor& by, const Buffer* buffer, DeviceReport found);
 

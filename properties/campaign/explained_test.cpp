@@ -1,0 +1,63 @@
+// Reports of mismatches say which block, cell, position, window or step is at fault.
+#include "properties/runner/explained.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "properties/campaign/kill.hpp"
+#include "properties/campaign/random_case.hpp"
+#include "properties/contracts.hpp"
+
+namespace kvo {
+namespace {
+
+struct Explained {
+  std::string mutant;
+  std::string sentence;  ///< a part of it
+  Profile profile = Profile::kOriginal;
+
+  friend void PrintTo(const Explained& trial, std::ostream* out) {  // NOLINT: GoogleTest's name
+    *out << trial.mutant;
+  }
+};
+
+class EveryExplained : public testing::TestWithParam<Explained> {};
+
+TEST_P(EveryExplained, NamesTheCause) {
+  const Subject* mutant = contracts().find_subject(GetParam().mutant);
+  ASSERT_NE(mutant, nullptr);
+  const auto kill = find_kill(contracts(), *mutant, 1, 200, GetParam().profile);
+  ASSERT_TRUE(kill);
+  std::string all;
+  for (const std::string& line : kill->repro.inside) all += line + "\n";
+  EXPECT_NE(all.find(GetParam().sentence), std::string::npos) << kill->repro.verdict.text() << "\n"
+                                                              << all;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Reports, EveryExplained,
+    testing::Values(
+        Explained{"positional.swa@mutant:evicts_one_too_many",
+                  "the oldest is position 0 in cell 0"},
+        Explained{"positional.swa@mutant:window_one_short", "its window holds positions 0 to 2"},
+        Explained{"snapshot.trie@mutant:evicts_active", "is on the path of the last session"},
+        Explained{"snapshot.rotating@mutant:one_scale_a_chunk", "; the shown one has step "},
+        Explained{"prefix.blocks@mutant:held_go_first", "is evicted, and was to stay"},
+        Explained{"prefix.blocks@mutant:window_one_short", "the window of "},
+        Explained{"cells.kv@mutant:shared_cells_are_taken",
+                  "(position 0 of sequences 0, 1; window 1)", Profile::kDocumented},
+        Explained{"cells.kv@mutant:masked_cell_one_early", "takes cell "}));
+
+TEST(Explained, NothingIsSaidOfASubjectThatAgrees) {
+  const Subject* optimized = contracts().find_subject("positional.swa@optimized");
+  const CasePlan plan = random_case(contracts(), *contracts().find_law("agrees_with_reference"),
+                                    {optimized}, 1, 0, Profile::kOriginal);
+  const Script script = script_until(plan, 20);
+  EXPECT_TRUE(explained(plan, *optimized, script, run_script(plan, *optimized, script)).empty());
+  const Verdict pretended{.outcome = Outcome::kMismatch, .op_index = script.size() - 1};
+  EXPECT_TRUE(explained(plan, *optimized, script, pretended).empty());
+}
+
+}  // namespace
+}  // namespace kvo

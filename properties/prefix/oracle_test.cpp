@@ -1,0 +1,78 @@
+// The oracle of contract `prefix` on scripts that do not show internals, or do strange things.
+#include "properties/prefix/oracle.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "properties/contracts.hpp"
+#include "reference/prefix/operations.hpp"
+
+namespace kvo::prefix {
+namespace {
+
+/// What the oracle says of the reference on a script in profile original; "": nothing.
+std::string said(const CacheKind& kind, const Record& config, const std::vector<Op>& script) {
+  const Setup setup{.profile = Profile::kOriginal, .config = config};
+  const auto session = contracts().reference_of(kind).open(setup).value();
+  const auto oracle = history_oracle(kind, setup);
+  Probe probe;
+  for (std::size_t i = 0; i < script.size(); ++i)
+    if (auto words = oracle->check(script[i], session->apply(script[i], probe)))
+      return "op " + std::to_string(i) + ": " + *words;
+  EXPECT_GT(oracle->counts().judged, 0U);
+  return "";
+}
+
+TEST(PrefixOracle, AStaleHitIsNoProofOfAKey) {
+  // Block 3 is handed out unseen, for loaded tokens, and gets no key.
+  const BlocksConfig config{.num_blocks = 4, .block_size = 3, .max_model_len = 6};
+  EXPECT_EQ(said(blocks_kind(), Record::of(config),
+                 {Op::of(MakeRequest{.request = 0, .tokens = {1, 2, 2, 2, 1, 0}}),
+                  Op::of(MakeRequest{.request = 3, .tokens = {1, 2, 2, 2, 1, 0}}),
+                  Op::of(Allocate{.request = 0, .tokens = 1, .external = 5}),
+                  Op::of(Allocate{.request = 3, .hit_blocks = Numbers{1, 3}, .hit_tokens = 6}),
+                  Op::of(FreeRequest{.request = 0}), Op::of(FreeRequest{.request = 3}),
+                  Op::of(Allocate{.request = 0, .tokens = 1})}),
+            "");
+}
+
+TEST(PrefixOracle, ASlotOfARowThatIsInsertedByHandHasTwoHolders) {
+  EXPECT_EQ(said(radix_kind(), Record::of(RadixConfig{.slots = 4}),
+                 {Op::of(FileRequest{.request = 0, .tokens = {1}}), Op::of(Admit{.request = 0}),
+                  Op::of(Extend{.request = 0, .tokens = 4, .append = Tokens{1, 2, 2}}),
+                  Op::of(Insert{.tokens = {2}, .slots = Numbers{4}}),
+                  Op::of(Extend{.request = 0, .tokens = 0})}),
+            "");
+}
+
+TEST(PrefixOracle, ASlotOfARowMayBeInsertedBeforeItsTokenIsKnown) {
+  EXPECT_EQ(said(radix_kind(), Record::of(RadixConfig{.slots = 3}),
+                 {Op::of(FileRequest{.request = 0, .tokens = {7, 8}}), Op::of(Admit{.request = 0}),
+                  Op::of(Extend{.request = 0, .tokens = 3}),
+                  Op::of(Insert{.tokens = {2}, .slots = Numbers{3}}),
+                  Op::of(Extend{.request = 0, .tokens = 0, .append = Tokens{2}})}),
+            "");
+}
+
+TEST(PrefixOracle, ALockOfARequestMayBeTakenByHand) {
+  EXPECT_EQ(said(radix_kind(), Record::of(RadixConfig{.slots = 1}),
+                 {Op::of(FileRequest{.request = 0, .tokens = {1}}), Op::of(Admit{.request = 0}),
+                  Op::of(Extend{.request = 0, .tokens = 1}), Op::of(Checkpoint{.request = 0}),
+                  Op::of(Unlock{.node = 1}), Op::of(Checkpoint{.request = 0})}),
+            "");
+}
+
+TEST(PrefixOracle, ASlotThatTheTreeHasByNumberMayBeHandedOut) {
+  const RadixConfig config{.page_size = 2, .slots = 4};
+  EXPECT_EQ(
+      said(radix_kind(), Record::of(config),
+           {Op::of(FileRequest{.request = 0, .tokens = {0}}), Op::of(Insert{.tokens = {0, 2}}),
+            Op::of(Admit{.request = 0}), Op::of(FileRequest{.request = 1, .tokens = {0, 2, 2}}),
+            Op::of(Extend{.request = 0, .tokens = 1}), Op::of(Admit{.request = 1})}),
+      "");
+}
+
+}  // namespace
+}  // namespace kvo::prefix
