@@ -34,9 +34,10 @@ std::vector<std::string> failure_text(const FailedCase& found, const SubjectResu
       result.shrunk ? std::string_view(result.shrunk->config) : found.config;
   if (config != "{}" && !config.empty())
     lines.push_back(fmt::format("config, where it is not the default: {}", config));
-  lines.push_back(fmt::format("found in {} of {}: {}", found.name,
-                              count_text(found.operations, "operation"),
-                              verdict_text(result.verdict)));
+  const bool by_other = result.last_law(found.law) != found.law;
+  lines.push_back(fmt::format(
+      "found in {} of {}{}: {}", found.name, count_text(found.operations, "operation"),
+      by_other ? fmt::format(", by law {}", found.law) : "", verdict_text(result.verdict)));
   if (result.sides) lines.push_back(*result.sides);
   for (const std::string& line : result.trace.value_or(std::vector<std::string>()))
     lines.push_back("  " + line);

@@ -121,7 +121,7 @@ TEST(Gate, WhoTakesNoPartIsMissed) {
 TEST(Gate, ACacheThatTakesNoPartIsOneLine) {
   RunRecord baseline = a_run();
   RunRecord current = a_run();
-  for (CaseRecord record : a_run().cases) {
+  for (CaseResult record : a_run().cases) {
     record.kind = "a.c";
     record.labels = {"state " + std::to_string(record.index)};
     record.index += kCases;
@@ -153,7 +153,7 @@ TEST(Gate, EveryRegressionIsExplained) {
 
 TEST(Gate, CausesAreGroupedBySubject) {
   RunRecord current = a_run();
-  for (CaseRecord& record : current.cases)
+  for (CaseResult& record : current.cases)
     for (TimingRecord& timing : record.subjects[kOwn].timings) timing.total_nanoseconds *= 2;
   const GateResult slower = gated(a_run(), current);
   EXPECT_EQ(slower.findings.size(), 3U);
@@ -170,13 +170,13 @@ TEST(Gate, CausesAreGroupedBySubject) {
 
 TEST(Gate, AShorterRunIsOneLineForAllCaches) {
   RunRecord baseline = a_run();
-  for (CaseRecord record : a_run().cases) {
+  for (CaseResult record : a_run().cases) {
     record.index += kCases;
     record.subjects = {timed("a.c@reference", 10'000)};
     baseline.cases.push_back(record);
   }
   RunRecord current = baseline;
-  std::erase_if(current.cases, [](const CaseRecord& record) { return record.index % kCases > 29; });
+  std::erase_if(current.cases, [](const CaseResult& record) { return record.index % kCases > 29; });
   EXPECT_THAT(gated(baseline, current).causes,
               ElementsAre(is(Regression::kFewerCases, "the current run",
                              "60 cases, 80 before: less of 3 subjects")));

@@ -10,6 +10,7 @@
 
 #include "properties/campaign/random_case.hpp"
 #include "properties/contracts.hpp"
+#include "properties/runner/shrunk.hpp"
 
 namespace kvo {
 namespace {
@@ -102,10 +103,9 @@ std::vector<const Subject*> correct_subjects(const CacheKind& kind) {
 
 /// The log of the smallest script that fails, with its verdict.
 std::string shrunk(const CasePlan& plan, const Subject& subject, const Script& script) {
-  const Repro repro = shrink_case(plan, subject, script, {});
-  std::string text = repro.verdict.text() + "\n" + traces::header_line(repro.script.header) + "\n";
-  for (const traces::Step& step : repro.script.steps)
-    text += traces::step_line(step.op, step.recorded) + "\n";
+  const Smaller smaller = smaller_case(plan, subject, script, {});
+  std::string text = smaller.verdict.text() + "\n";
+  for (const std::string& line : traces::lines_of(log_of(smaller, subject))) text += line + "\n";
   return text;
 }
 

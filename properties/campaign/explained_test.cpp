@@ -30,9 +30,10 @@ TEST_P(EveryExplained, NamesTheCause) {
   const auto kill = find_kill(contracts(), *mutant, 1, 200, GetParam().profile);
   ASSERT_TRUE(kill);
   std::string all;
-  for (const std::string& line : kill->repro.inside) all += line + "\n";
-  EXPECT_NE(all.find(GetParam().sentence), std::string::npos) << kill->repro.verdict.text() << "\n"
-                                                              << all;
+  for (const std::string& line : kill->result.shrunk->inside) all += line + "\n";
+  EXPECT_NE(all.find(GetParam().sentence), std::string::npos)
+      << kill->result.shrunk->verdict.text() << "\n"
+      << all;
 }
 
 INSTANTIATE_TEST_SUITE_P(
