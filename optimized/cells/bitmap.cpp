@@ -15,9 +15,15 @@ std::uint64_t bits_from(std::uint64_t word, std::int64_t from) {
 }  // namespace
 
 CellBitmap::CellBitmap(std::int64_t size, bool full)
-    : bits_(static_cast<std::size_t>((size + 63) / 64)), size_(size) {
+    : bits_(static_cast<std::size_t>((size + 63) / 64), full ? ~std::uint64_t{0} : 0), size_(size) {
   KVO_CHECK(size >= 0 && size <= kMost);
-  for (std::int64_t cell = 0; full && cell < size; ++cell) insert(cell);
+  if (!full || size == 0) return;
+  count_ = size;
+  bits_.back() >>= -size & 63;
+  for (std::int64_t word = 0; word < std::ssize(bits_); ++word) {
+    words_[word_of(word)] |= bit(word);
+    top_ |= bit(word >> 6);
+  }
 }
 
 std::int64_t CellBitmap::next(std::int64_t from) const noexcept {
