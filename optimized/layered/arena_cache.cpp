@@ -234,8 +234,7 @@ LayeredArenaCache::~LayeredArenaCache() {
 }
 
 std::unique_ptr<Cache> LayeredArenaCache::clone() const {
-  auto copy = std::make_unique<LayeredArenaCache>(geometry_, behaviour_);
-  copy->spare_ = spare_;
+  auto copy = std::make_unique<LayeredArenaCache>(geometry_, behaviour_, spare_);
   copy->len_ = len_;
   copy->place_together([&](std::size_t layer, std::size_t which) {
     const std::size_t held = layers_[layer].sides[which].size;

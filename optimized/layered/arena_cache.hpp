@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "optimized/memory/arena.hpp"
@@ -26,8 +27,13 @@ class LayeredArenaCache final : public layered::Cache {
                                                       std::optional<std::uint64_t> max_seq_len,
                                                       const layered::Behaviour& behaviour);
 
-  LayeredArenaCache(const layered::Geometry& geometry, const layered::Behaviour& behaviour)
-      : geometry_(geometry), behaviour_(behaviour), layers_(geometry.num_layers) {}
+  /// A copy of a cache gets its `spare`.
+  LayeredArenaCache(const layered::Geometry& geometry, const layered::Behaviour& behaviour,
+                    std::shared_ptr<SpareMemory> spare = std::make_shared<SpareMemory>())
+      : geometry_(geometry),
+        behaviour_(behaviour),
+        layers_(geometry.num_layers),
+        spare_(std::move(spare)) {}
   ~LayeredArenaCache() override;
   LayeredArenaCache(const LayeredArenaCache&) = delete;
   LayeredArenaCache& operator=(const LayeredArenaCache&) = delete;
@@ -96,7 +102,7 @@ class LayeredArenaCache final : public layered::Cache {
   std::uint64_t len_ = 0;
   std::vector<Layer> layers_;
   Arena arena_;
-  std::shared_ptr<SpareMemory> spare_ = std::make_shared<SpareMemory>();
+  std::shared_ptr<SpareMemory> spare_;
   std::weak_ptr<ArenaStorage> together_;  ///< what place_together took
 };
 
