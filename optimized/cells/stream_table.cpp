@@ -16,7 +16,6 @@ constexpr std::int64_t kNothingProtected = std::numeric_limits<std::int64_t>::mi
 StreamTable::StreamTable(std::int64_t cells, const Sequences& sequences,
                          const cells::Window& window)
     : cells_(static_cast<std::size_t>(cells)),
-      sets_(sequences.count > 1 ? cells_.size() : 0),
       protected_(
           window.type == cells::WindowType::kNone ? 0 : static_cast<std::size_t>(sequences.count),
           kNothingProtected),

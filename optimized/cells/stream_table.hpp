@@ -70,6 +70,8 @@ class StreamTable {
   void reserve(std::int32_t seq, std::size_t more) {
     const auto index = static_cast<std::size_t>(seq - range_.first);
     if (index >= sequences_.size()) sequences_.resize(index + 1);
+    if (sole_ == kNobody) sole_ = seq;
+    if (seq != sole_ && sets_.empty()) sets_.resize(cells_.size());
     its(seq).reserve(more);
   }
 
@@ -195,6 +197,7 @@ class StreamTable {
 
   std::vector<Cell> cells_;
   std::vector<OwnerSet> sets_;         ///< [cell], meaningful with kSeveral; none for one sequence
+  std::int32_t sole_ = kNobody;        ///< the first sequence that room was made for
   std::vector<OwnedCells> sequences_;  ///< [sequence], up to the last one that ever had cells
   std::vector<std::int64_t> protected_;  ///< [sequence]: the position that `usable_` goes by
   OwnerSet stale_;                       ///< whose protected_ may be out of date
