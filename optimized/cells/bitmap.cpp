@@ -15,9 +15,15 @@ std::uint64_t bits_from(std::uint64_t word, std::int64_t from) {
 }  // namespace
 
 CellBitmap::CellBitmap(std::int64_t size, bool full)
-    : bits_(static_cast<std::size_t>((size + 63) / 64)), size_(size) {
+    : words_(word_of(size + 63)), bits_(words_ + (words_ + 63) / 64), size_(size) {
   KVO_CHECK(size >= 0 && size <= kMost);
-  for (std::int64_t cell = 0; full && cell < size; ++cell) insert(cell);
+  if (!full) return;
+  count_ = size;
+  for (std::int64_t cell = 0; cell < size; cell += 64) {
+    bits_[word_of(cell)] = ~std::uint64_t{0} >> (std::max<std::int64_t>(cell + 64 - size, 0));
+    word_above(cell) |= bit(cell >> 6);
+    top_ |= bit(cell >> 12);
+  }
 }
 
 std::int64_t CellBitmap::next(std::int64_t from) const noexcept {
@@ -27,7 +33,7 @@ std::int64_t CellBitmap::next(std::int64_t from) const noexcept {
   // Behind this word; then behind the group of 64 words that it is in.
   std::int64_t word = (from >> 6) + 1;
   if ((word & 63) != 0) {
-    if (const std::uint64_t beside = bits_from(words_[word_of(word)], word); beside != 0) {
+    if (const std::uint64_t beside = bits_from(middle(word >> 6), word); beside != 0) {
       word = (word & ~std::int64_t{63}) + std::countr_zero(beside);
       return word * 64 + std::countr_zero(bits_[static_cast<std::size_t>(word)]);
     }
@@ -38,7 +44,7 @@ std::int64_t CellBitmap::next(std::int64_t from) const noexcept {
   const std::uint64_t above = bits_from(top_, group);
   if (above == 0) return size_;
   const std::int64_t found = std::countr_zero(above);
-  word = found * 64 + std::countr_zero(words_[static_cast<std::size_t>(found)]);
+  word = found * 64 + std::countr_zero(middle(found));
   return word * 64 + std::countr_zero(bits_[static_cast<std::size_t>(word)]);
 }
 
@@ -53,20 +59,22 @@ std::int64_t CellBitmap::next_missing(std::int64_t from, std::int64_t to) const 
 
 std::int64_t CellBitmap::last() const noexcept {
   const std::int64_t group = 63 - std::countl_zero(top_);
-  const std::int64_t word =
-      group * 64 + 63 - std::countl_zero(words_[static_cast<std::size_t>(group)]);
+  const std::int64_t word = group * 64 + 63 - std::countl_zero(middle(group));
   return word * 64 + 63 - std::countl_zero(bits_[static_cast<std::size_t>(word)]);
 }
 
 bool CellBitmap::consistent() const {
   std::int64_t members = 0;
-  for (std::size_t word = 0; word < words_.size() * 64; ++word) {
-    const std::uint64_t bits = word < bits_.size() ? bits_[word] : 0;
-    members += std::popcount(bits);
-    if ((words_[word / 64] >> (word % 64) & 1U) != (bits != 0 ? 1U : 0U)) return false;
+  for (std::int64_t group = 0; group < 64; ++group) {
+    const bool exists = static_cast<std::size_t>(group) * 64 < words_;
+    if ((top_ >> group & 1U) != (exists && middle(group) != 0 ? 1U : 0U)) return false;
+    for (std::int64_t i = 0; exists && i < 64; ++i) {
+      const auto word = static_cast<std::size_t>(group * 64 + i);
+      const std::uint64_t bits = word < words_ ? bits_[word] : 0;
+      members += std::popcount(bits);
+      if ((middle(group) >> i & 1U) != (bits != 0 ? 1U : 0U)) return false;
+    }
   }
-  for (std::size_t group = 0; group < words_.size(); ++group)
-    if ((top_ >> group & 1U) != (words_[group] != 0 ? 1U : 0U)) return false;
   return members == count_;
 }
 

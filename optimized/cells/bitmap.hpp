@@ -1,7 +1,6 @@
 // optimized/cells/bitmap.hpp: a set of cells that finds its next one without looking at each.
 #pragma once
 
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +29,7 @@ class CellBitmap {
     const bool first = word == 0;
     word |= bit(cell);
     if (!first) return;
-    std::uint64_t& middle = words_[word_of(cell >> 6)];
+    std::uint64_t& middle = word_above(cell);
     if (middle == 0) top_ |= bit(cell >> 12);
     middle |= bit(cell >> 6);
   }
@@ -40,7 +39,7 @@ class CellBitmap {
     --count_;
     word &= ~bit(cell);
     if (word != 0) return;
-    std::uint64_t& middle = words_[word_of(cell >> 6)];
+    std::uint64_t& middle = word_above(cell);
     middle &= ~bit(cell >> 6);
     if (middle == 0) top_ &= ~bit(cell >> 12);
   }
@@ -66,9 +65,18 @@ class CellBitmap {
   static std::size_t word_of(std::int64_t number) { return static_cast<std::size_t>(number) >> 6U; }
   static std::uint64_t bit(std::int64_t number) { return std::uint64_t{1} << (number & 63); }
 
-  std::vector<std::uint64_t> bits_;        ///< a bit a cell
-  std::array<std::uint64_t, 64> words_{};  ///< a bit a word of bits_
-  std::uint64_t top_ = 0;                  ///< a bit a word of words_
+  /// The word of the middle level that is above a cell's.
+  [[nodiscard]] std::uint64_t& word_above(std::int64_t cell) {
+    return bits_[words_ + word_of(cell >> 6)];
+  }
+  /// Word `number` of the middle level.
+  [[nodiscard]] std::uint64_t middle(std::int64_t number) const {
+    return bits_[words_ + static_cast<std::size_t>(number)];
+  }
+
+  std::size_t words_ = 0;            ///< of the bits of cells
+  std::vector<std::uint64_t> bits_;  ///< a bit a cell, then a bit a word of those
+  std::uint64_t top_ = 0;            ///< a bit a word of the middle level
   std::int64_t size_ = 0;
   std::int64_t count_ = 0;
 };

@@ -24,7 +24,11 @@ TEST(CellBitmap, FindsMembersFarApartOverAllLevels) {
     EXPECT_EQ(cells.next(size / 2 + (size > 2 ? 1 : 0)), size - 1);
     EXPECT_EQ(cells.next(size), size);
     EXPECT_TRUE(cells.consistent());
-    EXPECT_EQ(CellBitmap(size, true).next_missing(0, size), size);
+    const CellBitmap full(size, true);
+    EXPECT_EQ(full.next_missing(0, size), size);
+    EXPECT_EQ(full.last(), size - 1);
+    EXPECT_EQ(full.count(), size);
+    EXPECT_TRUE(full.consistent());
   }
 }
 

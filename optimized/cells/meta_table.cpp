@@ -28,6 +28,7 @@ void CellsMetaTable::reset() {
 }
 
 void CellsMetaTable::do_resize(std::int64_t n) {
+  if (n == size()) return reset();
   StreamTable table(n, {}, {});
   extras_ = std::vector<cells::Extra>(static_cast<std::size_t>(n));
   table_ = std::move(table);
@@ -133,12 +134,15 @@ cells::CellCopy CellsMetaTable::do_copy(std::span<const std::int64_t> numbers) c
 }
 
 void CellsMetaTable::do_paste(const cells::CellCopy& from, std::span<const std::int64_t> numbers) {
-  std::array<std::size_t, cells::kSequences> more{};
+  OwnerSet owners;
+  std::array<std::size_t, cells::kSequences> more;  // NOLINT: of `owners` only
   for (const cells::CopiedCell& saved : from.cells)
-    for (const std::int32_t seq : saved.seqs) ++more[static_cast<std::size_t>(seq)];
-  for (std::int32_t seq = 0; seq < cells::kSequences; ++seq)
-    if (more[static_cast<std::size_t>(seq)] > 0)
-      table_.reserve(seq, more[static_cast<std::size_t>(seq)]);
+    for (const std::int32_t seq : saved.seqs) {
+      std::size_t& count = more[static_cast<std::size_t>(seq)];
+      count = owners.has(seq) ? count + 1 : 1;
+      owners.insert(seq);
+    }
+  owners.each([&](std::int32_t seq) { table_.reserve(seq, more[static_cast<std::size_t>(seq)]); });
   for (std::size_t j = 0; j < numbers.size(); ++j) {
     const cells::CopiedCell& saved = from.cells[j];
     const std::int32_t cell = number_of(numbers[j]);

@@ -22,7 +22,8 @@ void OwnedCells::grow(std::size_t more) {
     cells_.erase(cells_.begin(), cells_.begin() + static_cast<std::ptrdiff_t>(first_));
   } else {
     std::vector<CellAt> larger;
-    larger.reserve(std::max(size() + more, size() * 2));
+    constexpr std::size_t kFew = 8;  // a line of the processor's caches
+    larger.reserve(std::max({size() + more, size() * 2, kFew}));
     larger.assign(all().begin(), all().end());
     cells_.swap(larger);
   }

@@ -23,7 +23,7 @@ std::int32_t StreamTable::remove_range(std::int32_t seq, std::int64_t begin,
 std::int32_t StreamTable::remove_range(std::int64_t begin, std::int64_t end) noexcept {
   std::int32_t lowest = kNone;
   if (end <= begin) return lowest;
-  for (std::int32_t seq = range_.first; seq < range_.first + range_.count; ++seq)
+  for (std::int32_t seq = range_.first; seq < sequences_end(); ++seq)
     lowest = std::min(lowest, remove_range(seq, begin, end));
   if (ownerless_ == 0) return lowest;
   for (std::int64_t i = used_.next(0); i < size(); i = used_.next(i + 1)) {
@@ -36,7 +36,7 @@ std::int32_t StreamTable::remove_range(std::int64_t begin, std::int64_t end) noe
 
 std::int32_t StreamTable::keep(std::int32_t seq) noexcept {
   std::int32_t lowest = kNone;
-  for (std::int32_t other = range_.first; other < range_.first + range_.count; ++other) {
+  for (std::int32_t other = range_.first; other < sequences_end(); ++other) {
     if (other == seq || of(other).empty()) continue;
     for (const CellAt& each : of(other).all())
       if (drop_owner(each.cell, other)) lowest = std::min(lowest, each.cell);

@@ -16,12 +16,12 @@ constexpr std::int64_t kNothingProtected = std::numeric_limits<std::int64_t>::mi
 StreamTable::StreamTable(std::int64_t cells, const Sequences& sequences,
                          const cells::Window& window)
     : cells_(static_cast<std::size_t>(cells)),
-      sets_(sequences.count > 1 ? cells_.size() : 0),
-      sequences_(static_cast<std::size_t>(sequences.count)),
-      protected_(sequences_.size(), kNothingProtected),
+      protected_(
+          window.type == cells::WindowType::kNone ? 0 : static_cast<std::size_t>(sequences.count),
+          kNothingProtected),
       range_(sequences),
       window_(window),
-      windowed_(window.type != cells::WindowType::kNone),
+      windowed_(!protected_.empty()),
       used_(cells),
       usable_(cells, true),
       shifted_(cells) {}
@@ -162,7 +162,7 @@ void StreamTable::reset() noexcept {
     at(i).owner = kNobody;
     forget(static_cast<std::int32_t>(i));
   }
-  for (std::int32_t seq = range_.first; seq < range_.first + range_.count; ++seq)
+  for (std::int32_t seq = range_.first; seq < sequences_end(); ++seq)
     if (!of(seq).empty()) its(seq).clear();
   ownerless_ = 0;
   reset_shift();
@@ -255,9 +255,9 @@ std::optional<std::string> StreamTable::broken() const {
     if (cell.owner == kSeveral && set_of(i).count() < 2)
       return fmt::format("cell {} has not several owners", i);
     each_owner(i, [&](std::int32_t seq) { ++owned[static_cast<std::size_t>(seq - range_.first)]; });
-    const bool open = cell.owner >= 0 &&
+    const bool open = windowed_ && cell.owner >= 0 &&
                       cell.pos < protected_[static_cast<std::size_t>(cell.owner - range_.first)];
-    if (usable_.has(i) != (cell.pos == -1 || (windowed_ && open)))
+    if (usable_.has(i) != (cell.pos == -1 || open))
       return fmt::format("cell {}: whether it is usable is wrong", i);
   }
   if (ownerless != ownerless_) return "cells without owners are miscounted";

@@ -56,7 +56,8 @@ class StreamTable {
   [[nodiscard]] std::int32_t sole_owner(std::int64_t cell) const { return at(cell).owner; }
   [[nodiscard]] OwnerSet owners(std::int64_t cell) const;
   [[nodiscard]] const OwnedCells& of(std::int32_t seq) const {
-    return sequences_[static_cast<std::size_t>(seq - range_.first)];
+    const auto index = static_cast<std::size_t>(seq - range_.first);
+    return index < sequences_.size() ? sequences_[index] : kNoCells;
   }
   [[nodiscard]] cells::Extremes extremes(std::int32_t seq) const {
     const OwnedCells& its = of(seq);
@@ -66,7 +67,13 @@ class StreamTable {
   [[nodiscard]] cells::ShownTable shown() const;
 
   /// Room for `more` cells of a sequence. Throws std::bad_alloc, and then nothing changed.
-  void reserve(std::int32_t seq, std::size_t more) { its(seq).reserve(more); }
+  void reserve(std::int32_t seq, std::size_t more) {
+    const auto index = static_cast<std::size_t>(seq - range_.first);
+    if (index >= sequences_.size()) sequences_.resize(index + 1);
+    if (sole_ == kNobody) sole_ = seq;
+    if (seq != sole_ && sets_.empty()) sets_.resize(cells_.size());
+    its(seq).reserve(more);
+  }
 
   /// Gives an unused cell a position and one owner; reserve has made room. -1 takes a cell that
   /// counts as empty (LC-80).
@@ -142,6 +149,7 @@ class StreamTable {
   [[nodiscard]] std::optional<std::string> broken() const;
 
  private:
+  static inline const OwnedCells kNoCells;
   static constexpr std::int32_t kNobody = -1;
   static constexpr std::int32_t kSeveral = -2;  ///< as owner: those of set_of
 
@@ -161,7 +169,7 @@ class StreamTable {
   [[nodiscard]] const OwnerSet& set_of(std::int64_t cell) const {
     return sets_[static_cast<std::size_t>(cell)];
   }
-  /// The cells of a sequence, which may change.
+  /// The cells of a sequence, which may change. Requires  it has cells, or reserve was called.
   [[nodiscard]] OwnedCells& its(std::int32_t seq) {
     if (windowed_) stale_.insert(seq);
     return sequences_[static_cast<std::size_t>(seq - range_.first)];
@@ -174,6 +182,10 @@ class StreamTable {
   void join_owner(std::int32_t cell, std::int32_t seq) noexcept;
   void forget(std::int32_t cell) noexcept;
   /// @}
+  /// The end of the sequences that may have cells.
+  [[nodiscard]] std::int32_t sequences_end() const {
+    return range_.first + static_cast<std::int32_t>(sequences_.size());
+  }
   /// Writes whether a cell is usable.
   void refresh(std::int32_t cell) noexcept;
   /// The position from which a sequence's window protects its cells (LC-35).
@@ -184,8 +196,9 @@ class StreamTable {
   void reread(std::int32_t seq) noexcept;
 
   std::vector<Cell> cells_;
-  std::vector<OwnerSet> sets_;  ///< [cell], meaningful with kSeveral; none for one sequence
-  std::vector<OwnedCells> sequences_;
+  std::vector<OwnerSet> sets_;         ///< [cell], meaningful with kSeveral; none for one sequence
+  std::int32_t sole_ = kNobody;        ///< the first sequence that room was made for
+  std::vector<OwnedCells> sequences_;  ///< [sequence], up to the last one that ever had cells
   std::vector<std::int64_t> protected_;  ///< [sequence]: the position that `usable_` goes by
   OwnerSet stale_;                       ///< whose protected_ may be out of date
   Sequences range_;

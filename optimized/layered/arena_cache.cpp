@@ -61,7 +61,12 @@ Result<std::unique_ptr<Cache>> LayeredArenaCache::make(const Geometry& geometry,
     reserved = layered::stored_bytes_of(geometry, *elements, behaviour.storage);
   }
   auto cache = std::make_unique<LayeredArenaCache>(geometry, behaviour);
-  for (std::uint64_t layer = 0; reserved > 0 && layer < geometry.num_layers; ++layer)
+  if (reserved == 0 || geometry.num_layers == 0) return cache;
+  if (reserved <= kArenaCells * kCell / 2 / geometry.num_layers) {
+    cache->place_together([&](std::size_t, std::size_t) { return reserved; });
+    return cache;
+  }
+  for (std::uint64_t layer = 0; layer < geometry.num_layers; ++layer)
     cache->grow(layer, {reserved, reserved});
   return cache;
 }
@@ -203,19 +208,45 @@ void LayeredArenaCache::clear() {
   len_ = 0;
 }
 
+template <class BytesOf>
+void LayeredArenaCache::place_together(const BytesOf& bytes_of) {
+  std::size_t cells = 0;
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer)
+    for (const std::size_t which : {0U, 1U}) cells += Arena::room(cells_of(bytes_of(layer, which)));
+  Arena together = spare_->take(cells);
+  together_ = together.storage;
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer)
+    for (const std::size_t which : {0U, 1U}) {
+      const std::size_t count = cells_of(bytes_of(layer, which));
+      if (count == 0) continue;
+      const Buffer place = together.cut(count);
+      layers_[layer].sides[which] = {.place = place,
+                                     .bytes = place.bytes(),
+                                     .capacity = count * kCell,
+                                     .ready = count * kCell};
+    }
+}
+
+LayeredArenaCache::~LayeredArenaCache() {
+  auto memory = together_.lock();
+  layers_.clear();
+  if (memory.use_count() == 1) spare_->put(std::move(memory));
+}
+
 std::unique_ptr<Cache> LayeredArenaCache::clone() const {
-  auto copy = std::make_unique<LayeredArenaCache>(geometry_, behaviour_);
+  auto copy = std::make_unique<LayeredArenaCache>(geometry_, behaviour_, spare_);
   copy->len_ = len_;
-  for (std::uint64_t layer = 0; layer < layers_.size(); ++layer) {
+  copy->place_together([&](std::size_t layer, std::size_t which) {
+    const std::size_t held = layers_[layer].sides[which].size;
+    return held + held / 4;
+  });
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     copy->layers_[layer].pending = layers_[layer].pending;
     for (const std::size_t which : {0U, 1U}) {
       const Side& from = layers_[layer].sides[which];
-      if (from.size == 0) continue;
-      Side to = copy->room(from.size, from.size);
-      if (to.pages) ask(to, pages_of(from.size));
+      Side& to = copy->layers_[layer].sides[which];
       if (from.size > 0) std::memcpy(to.bytes, from.bytes, from.size);
       to.size = from.size;
-      copy->layers_[layer].sides[which] = std::move(to);
     }
   }
   return copy;

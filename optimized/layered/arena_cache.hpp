@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "optimized/memory/arena.hpp"
@@ -11,10 +12,14 @@
 
 namespace kvo::optimized {
 
-/// Short sides lie in arenas that all layers grow through: a growth costs one allocation, and no
+/// Short sides are in arenas that all layers grow through: a growth costs one allocation, and no
 /// side moves because another one grew (RS-13). A side longer than a page has addresses of its own,
 /// many more than it needs yet, and grows there without moving; when they are used up, its pages
 /// are given larger ones. So no token copies more than a page a side.
+///
+/// The sides of a copy share one allocation, mostly that of the last copy that ended, with space
+/// for a quarter more; so do small sides that are reserved. A side that outgrows its place there is
+/// copied once more.
 class LayeredArenaCache final : public layered::Cache {
  public:
   /// Errors  as of layered::entry_elements and layered::reserved_elements (RS-2).
@@ -22,8 +27,16 @@ class LayeredArenaCache final : public layered::Cache {
                                                       std::optional<std::uint64_t> max_seq_len,
                                                       const layered::Behaviour& behaviour);
 
-  LayeredArenaCache(const layered::Geometry& geometry, const layered::Behaviour& behaviour)
-      : geometry_(geometry), behaviour_(behaviour), layers_(geometry.num_layers) {}
+  /// A copy of a cache gets its `spare`.
+  LayeredArenaCache(const layered::Geometry& geometry, const layered::Behaviour& behaviour,
+                    std::shared_ptr<SpareMemory> spare = std::make_shared<SpareMemory>())
+      : geometry_(geometry),
+        behaviour_(behaviour),
+        layers_(geometry.num_layers),
+        spare_(std::move(spare)) {}
+  ~LayeredArenaCache() override;
+  LayeredArenaCache(const LayeredArenaCache&) = delete;
+  LayeredArenaCache& operator=(const LayeredArenaCache&) = delete;
 
   [[nodiscard]] layered::Geometry geometry() const override { return geometry_; }
   [[nodiscard]] Status append(std::uint64_t layer, std::span<const float> k,
@@ -45,7 +58,7 @@ class LayeredArenaCache final : public layered::Cache {
  private:
   /// K or V of a layer. Sizes are bytes.
   struct Side {
-    Buffer place = {};                       ///< of a short side
+    Buffer place = {};                       ///< of a short side, or placed with others
     std::shared_ptr<Pages> pages = nullptr;  ///< of a longer one
     std::byte* bytes = nullptr;
     std::size_t size = 0;
@@ -74,6 +87,9 @@ class LayeredArenaCache final : public layered::Cache {
   void grow(std::uint64_t layer, std::array<std::size_t, 2> needed);
   /// As grow, and the memory is there, too.
   void make_ready(std::uint64_t layer, std::array<std::size_t, 2> needed);
+  /// Gives all sides, which are empty, places in one allocation, by their numbers of bytes.
+  template <class BytesOf>
+  void place_together(const BytesOf& bytes_of);
   /// An empty side with room for `needed` bytes, better for `wanted`.
   [[nodiscard]] Side room(std::size_t needed, std::size_t wanted);
   /// `to` gets what `from` holds, which is given up.
@@ -86,6 +102,8 @@ class LayeredArenaCache final : public layered::Cache {
   std::uint64_t len_ = 0;
   std::vector<Layer> layers_;
   Arena arena_;
+  std::shared_ptr<SpareMemory> spare_;
+  std::weak_ptr<ArenaStorage> together_;  ///< what place_together took
 };
 
 }  // namespace kvo::optimized

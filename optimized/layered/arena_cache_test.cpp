@@ -77,6 +77,27 @@ int wrong_sides(const layered::Cache& cache, std::size_t tokens) {
   return wrong;
 }
 
+TEST(LayeredArenaCache, ACopyTakesTheMemoryOfTheLastOneThatEnded) {
+  const auto cache = cache_of_two_layers();
+  append_token(*cache, 0);
+  auto copy = cache->clone();
+  const std::byte* const there = copy->k(0)->data();
+  copy.reset();
+  append_token(*cache, 1);
+  copy = cache->clone();
+  EXPECT_NE(copy->k(0)->data(), there) << "two tokens need more than one";
+  const std::byte* const larger = copy->k(0)->data();
+  copy.reset();
+  copy = cache->clone();
+  EXPECT_EQ(copy->k(0)->data(), larger);
+  const auto second = copy->clone();
+  EXPECT_NE(second->k(0)->data(), larger) << "the first copy has it";
+  for (std::size_t token = 2; token < 40; ++token) append_token(*copy, token);
+  EXPECT_EQ(wrong_sides(*copy, 40), 0);
+  EXPECT_EQ(wrong_sides(*second, 2), 0);
+  EXPECT_EQ(wrong_sides(*cache, 2), 0);
+}
+
 TEST(LayeredArenaCache, ALongSideStaysWhereItIs) {
   const auto cache = cache_of_two_layers();
   append_token(*cache, 0);

@@ -120,12 +120,35 @@ void Arena::renew(std::size_t cells, std::size_t buffers) {
 Buffer Arena::take(std::size_t cells, std::size_t wanted) {
   if (cells != buffer_cells || !has_room())
     renew(cells, cells == 0 ? 1 : std::clamp<std::size_t>(kArenaCells / cells, 1, wanted));
+  return cut(cells);
+}
+
+Buffer Arena::cut(std::size_t cells) {
   const Buffer buffer{storage, static_cast<std::int64_t>(next)};
   next += cells + guard_cells(cells);
   unpoison(buffer.data(), (cells + guard_cells(cells)) * sizeof(float));
   spoil(buffer.data(), cells * sizeof(float));
   put_guard(buffer.data(), cells);
   return buffer;
+}
+
+Arena SpareMemory::take(std::size_t cells) {
+  std::shared_ptr<ArenaStorage> memory;
+  {
+    const std::lock_guard lock(mutex_);
+    memory = std::move(memory_);
+  }
+  // The next copy is mostly a token longer.
+  constexpr std::size_t kLeastPart = 4;
+  if (!memory || memory->size() < cells || memory->size() / kLeastPart > cells)
+    memory = std::make_shared<ArenaStorage>(cells + cells / 8, Written::kBitByBit);
+  poison(memory->data(), memory->size() * sizeof(float));
+  return {.storage = std::move(memory)};
+}
+
+void SpareMemory::put(std::shared_ptr<ArenaStorage> memory) noexcept {
+  const std::lock_guard lock(mutex_);
+  memory_.swap(memory);
 }
 
 bool ResultSides::past_caches(std::size_t cells) {

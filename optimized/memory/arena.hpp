@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 
 #include "reference/contract/values/tensor.hpp"
@@ -82,8 +83,26 @@ struct Arena {
   /// A buffer of exactly `cells`, from a new allocation when this one has other sizes or is full;
   /// `wanted` says for how many buffers to make room at most, at least 1.
   [[nodiscard]] Buffer take(std::size_t cells, std::size_t wanted);
+  /// A buffer of any size. Requires  room(cells) cells that are not handed out.
+  [[nodiscard]] Buffer cut(std::size_t cells);
   /// A new allocation, for `buffers` of `cells`.
   void renew(std::size_t cells, std::size_t buffers);
+  /// Cells that a buffer takes, with its guard.
+  [[nodiscard]] static std::size_t room(std::size_t cells) { return cells + guard_cells(cells); }
+};
+
+/// Memory of the last copy of a cache that ended, for the next copy: the allocator would return it
+/// to the system, and each page would be cleared anew. A cache shares this with all its copies.
+class SpareMemory {
+ public:
+  /// An arena of `cells`, of which nothing is handed out. Throws std::bad_alloc.
+  [[nodiscard]] Arena take(std::size_t cells);
+  /// Holds memory that nothing else uses until the next take.
+  void put(std::shared_ptr<ArenaStorage> memory) noexcept;
+
+ private:
+  std::mutex mutex_;  ///< copies may end in other threads
+  std::shared_ptr<ArenaStorage> memory_;
 };
 
 /// Memory for results of both sides. One that is too large for malloc to keep would be mapped, and

@@ -27,7 +27,12 @@ Status PositionalHostStore::put(const PositionalPass& pass, const positional::Ro
 }
 
 Result<positional::Shown> PositionalHostStore::show(const CellRange& range) {
-  return positional::Shown{rows_->k(range), rows_->v(range), mask_.view()};
+  // Views are moved once: they are most of what this takes.
+  Result<positional::Shown> shown = positional::Shown{};
+  shown->k.emplace(rows_->k(range));
+  shown->v.emplace(rows_->v(range));
+  shown->mask.emplace(mask_.view());
+  return shown;
 }
 
 // ---- Keys that move ----

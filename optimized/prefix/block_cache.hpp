@@ -49,7 +49,7 @@ class PrefixBlockCache final : public prefix::BlockCache {
   [[nodiscard]] std::int64_t free_blocks() const override { return queue_.free(); }
   [[nodiscard]] Status record(std::int64_t request, std::int64_t hits) override;
   [[nodiscard]] prefix::BlocksStatistics take_statistics() override;
-  [[nodiscard]] std::vector<prefix::Event> take_events() override { return events_.take(); }
+  [[nodiscard]] std::span<const prefix::Event> take_events() override { return events_.take(); }
   [[nodiscard]] prefix::BlocksState state() const override;
   [[nodiscard]] std::optional<std::string> broken_invariant() const override;
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "optimized/memory/growth.hpp"
@@ -35,28 +36,29 @@ class EventLog {
   /// Requires  a key of the last event.
   [[nodiscard]] const prefix::Key& last_key() const { return keys_.back(); }
 
-  /// All events, which are gone then.
-  [[nodiscard]] std::vector<prefix::Event> take() {
-    std::vector<prefix::Event> told;
-    told.reserve(rows_.size());
+  /// All events, which are no longer in the log: valid until the next take. Their lists take the
+  /// memory of those before. Throws std::bad_alloc; nothing has changed then.
+  [[nodiscard]] std::span<const prefix::Event> take() {
+    if (taken_.size() < rows_.size()) taken_.resize(rows_.size());
     for (std::size_t i = 0; i < rows_.size(); ++i) {
-      const bool last = i + 1 == rows_.size();
-      const auto end = [&](std::size_t all, std::size_t Row::*from) {
-        return static_cast<std::ptrdiff_t>(last ? all : rows_[i + 1].*from);
+      const Row next =
+          i + 1 < rows_.size() ? rows_[i + 1] : Row{{}, {}, keys_.size(), tokens_.size()};
+      const auto part = [](const auto& list, std::size_t begin, std::size_t end) {
+        return std::span(list).subspan(begin, end - begin);
       };
-      const auto keys = keys_.begin();
-      const auto tokens = tokens_.begin();
-      told.push_back({rows_[i].kind,
-                      {keys + static_cast<std::ptrdiff_t>(rows_[i].first_key),
-                       keys + end(keys_.size(), &Row::first_key)},
-                      rows_[i].parent,
-                      {tokens + static_cast<std::ptrdiff_t>(rows_[i].first_token),
-                       tokens + end(tokens_.size(), &Row::first_token)}});
+      const auto keys = part(keys_, rows_[i].first_key, next.first_key);
+      const auto tokens = part(tokens_, rows_[i].first_token, next.first_token);
+      prefix::Event& event = taken_[i];
+      event.kind = rows_[i].kind;
+      event.keys.assign(keys.begin(), keys.end());
+      event.parent = rows_[i].parent;
+      event.tokens.assign(tokens.begin(), tokens.end());
     }
+    const auto taken = std::span<const prefix::Event>(taken_).first(rows_.size());
     rows_.clear();
     keys_.clear();
     tokens_.clear();
-    return told;
+    return taken;
   }
 
  private:
@@ -69,6 +71,7 @@ class EventLog {
   std::vector<Row> rows_;
   std::vector<prefix::Key> keys_;
   prefix::Tokens tokens_;
+  std::vector<prefix::Event> taken_;  ///< the last ones that were taken come first
 };
 
 }  // namespace kvo::optimized

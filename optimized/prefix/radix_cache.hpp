@@ -59,7 +59,9 @@ class PrefixRadixCache final : public prefix::RadixCache {
   [[nodiscard]] Status finish(std::int64_t request, bool keep) override;
   [[nodiscard]] Result<prefix::Row> row(std::int64_t request) const override;
 
-  [[nodiscard]] std::vector<prefix::Event> take_events() override { return tree_.take_events(); }
+  [[nodiscard]] std::span<const prefix::Event> take_events() override {
+    return tree_.take_events();
+  }
   [[nodiscard]] prefix::RadixState state() const override;
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     return tree_.broken_invariant();

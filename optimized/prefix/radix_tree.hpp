@@ -101,7 +101,7 @@ class RadixTree {
   [[nodiscard]] std::int64_t total() const { return total_; }
   [[nodiscard]] std::size_t size() const { return numbers_.size(); }
   void all_slots(prefix::Numbers& to) const;
-  [[nodiscard]] std::vector<prefix::Event> take_events() { return events_.take(); }
+  [[nodiscard]] std::span<const prefix::Event> take_events() { return events_.take(); }
   void fill(prefix::RadixState& state) const;
   [[nodiscard]] std::optional<std::string> broken_invariant() const;
 

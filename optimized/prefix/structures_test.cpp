@@ -281,6 +281,13 @@ TEST(EventLog, EventsHaveTheKeysAndTokensAddedToThem) {
   EXPECT_THAT(events[1].keys, ElementsAre(Key{7, 8}, Key{9, 9}));
   EXPECT_THAT(events[2].keys, IsEmpty());
   EXPECT_THAT(log.take(), IsEmpty());
+  const Key* const there = events[0].keys.data();
+  log.begin(EventKind::kStored);
+  log.add_key({5, 5});
+  const auto next = log.take();
+  ASSERT_EQ(next.size(), 1U);
+  EXPECT_THAT(next[0].keys, ElementsAre(Key{5, 5}));
+  EXPECT_EQ(next[0].keys.data(), there) << "lists take the memory of those before";
 }
 
 TEST(BlockRules, WindowsKeepTheLastBlocksOfSegments) {

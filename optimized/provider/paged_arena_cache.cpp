@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include <boost/container/small_vector.hpp>
@@ -317,9 +318,9 @@ Status PagedArenaCache::cut(std::int64_t n, std::int64_t needed) {
 
 provider::ShownTable PagedArenaCache::table() const {
   provider::ShownTable seen{.blocks = {}, .cursors = cursors_};
-  seen.blocks.resize(static_cast<std::size_t>(size_));
-  for (std::size_t i = 0; i < seen.blocks.size(); ++i)
-    if (entries_[i] != kNull) seen.blocks[i] = entries_[i];
+  seen.blocks.reserve(static_cast<std::size_t>(size_));
+  for (const auto entry : std::span(entries_).first(static_cast<std::size_t>(size_)))
+    seen.blocks.push_back(entry == kNull ? std::nullopt : std::optional<std::int64_t>(entry));
   return seen;
 }
 

@@ -1,6 +1,7 @@
 #include "optimized/snapshot/kv_cache.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "reference/snapshot/usable.hpp"
 
@@ -46,8 +47,8 @@ Result<std::shared_ptr<const Pair>> SnapshotKvCache::add(const Array& k, const A
 
 std::optional<snapshot::State> SnapshotKvCache::state() const {
   if (!slots_.exists()) return std::nullopt;
-  const Pair shown = slots_.pair(0, offset_);
-  return snapshot::State{shown.k, shown.v};
+  Pair shown = slots_.pair(0, offset_);
+  return snapshot::State{std::move(shown.k), std::move(shown.v)};
 }
 
 void SnapshotKvCache::free() {

@@ -54,8 +54,8 @@ Result<std::shared_ptr<const Pair>> SnapshotRingCache::add(const Array& k, const
 
 std::optional<snapshot::State> SnapshotRingCache::state() const {
   if (!slots_.exists()) return std::nullopt;
-  const Pair shown = slots_.pair(0, offset_);
-  return snapshot::State{shown.k, shown.v};
+  Pair shown = slots_.pair(0, offset_);
+  return snapshot::State{std::move(shown.k), std::move(shown.v)};
 }
 
 void SnapshotRingCache::free() {

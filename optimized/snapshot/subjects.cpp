@@ -5,7 +5,6 @@
 #include "optimized/snapshot/kv_cache.hpp"
 #include "optimized/snapshot/prefix_trie.hpp"
 #include "optimized/snapshot/ring_cache.hpp"
-#include "optimized/snapshot/state_cache.hpp"
 #include "reference/snapshot/trie_operations.hpp"
 
 namespace kvo::optimized {
@@ -20,16 +19,14 @@ snapshot::MakeCaches snapshot_caches(const LiveBytesPtr& live) {
               [live](std::int64_t window, const StorageFormat& storage, Quirks quirks) {
                 return std::make_unique<SnapshotRingCache>(window, storage, quirks, live);
               },
-          .recurrent =
-              [](const snapshot::StateSizes& sizes, Quirks quirks) {
-                return std::make_unique<SnapshotStateCache>(sizes, quirks);
-              }};
+          .recurrent = nullptr};
 }
 
 std::vector<Subject> snapshot_subjects() {
-  const snapshot::MakeCaches make = snapshot_caches(std::make_shared<LiveBytes>());
+  snapshot::MakeCaches make = snapshot_caches(std::make_shared<LiveBytes>());
   std::vector<Subject> all =
       snapshot::make_subjects("optimized", "written in place, shared with snapshots", make);
+  make.recurrent = snapshot::make_state_cache;
   all.push_back(snapshot::make_trie_subject(
       "optimized", "a compressed radix tree, with an index of what can be evicted", make,
       make_prefix_trie));

@@ -12,7 +12,7 @@ namespace kvo::optimized {
 /// Makes caches whose rows count as bytes of `live`.
 [[nodiscard]] snapshot::MakeCaches snapshot_caches(const LiveBytesPtr& live);
 
-/// One subject a kind.
+/// One subject a kind that has one.
 [[nodiscard]] std::vector<Subject> snapshot_subjects();
 
 }  // namespace kvo::optimized

@@ -7,7 +7,6 @@
 #include "properties/seeded/optimized/snapshot/kv_cache.hpp"
 #include "properties/seeded/optimized/snapshot/prefix_trie.hpp"
 #include "properties/seeded/optimized/snapshot/ring_cache.hpp"
-#include "properties/seeded/optimized/snapshot/state_cache.hpp"
 #include "properties/seeded/reference/snapshot/kv_cache.hpp"
 #include "properties/seeded/reference/snapshot/make_trie.hpp"
 #include "properties/seeded/reference/snapshot/recurrent_cache.hpp"
@@ -45,18 +44,16 @@ MakeCaches seeded_optimized_caches() {
               [live](std::int64_t window, const StorageFormat& storage, QuirkSet<Quirk> quirks) {
                 return std::make_unique<seeded::SnapshotRingCache>(window, storage, quirks, live);
               },
-          .recurrent =
-              [](const StateSizes& sizes, QuirkSet<Quirk> quirks) {
-                return std::make_unique<seeded::SnapshotStateCache>(sizes, quirks);
-              }};
+          .recurrent = nullptr};
 }
 
-// One of each kind.
+// One of each kind that there is.
 std::vector<Subject> copies(std::string_view room, const std::string& variant,
                             const std::string& doc) {
   const bool fast = room == "optimized";
-  const MakeCaches caches = fast ? seeded_optimized_caches() : seeded_reference_caches();
+  MakeCaches caches = fast ? seeded_optimized_caches() : seeded_reference_caches();
   std::vector<Subject> all = make_subjects(variant, doc, caches);
+  if (fast) caches.recurrent = make_state_cache;
   all.push_back(make_trie_subject(variant, doc, caches,
                                   fast ? optimized::seeded::make_prefix_trie : seeded::make_trie));
   return all;

@@ -1,4 +1,4 @@
-// Faults in the optimized caches of rows and states: of sharing, of places, of rings.
+// Faults in the optimized caches of rows: of sharing, of places, of rings.
 #include "properties/snapshot/faults.hpp"
 
 namespace kvo::snapshot {
@@ -8,7 +8,6 @@ constexpr std::string_view kBlock = "optimized/snapshot/block.cpp";
 constexpr std::string_view kSlots = "optimized/snapshot/slots.cpp";
 constexpr std::string_view kKv = "optimized/snapshot/kv_cache.cpp";
 constexpr std::string_view kRing = "optimized/snapshot/ring_cache.cpp";
-constexpr std::string_view kState = "optimized/snapshot/state_cache.cpp";
 
 }  // namespace
 
@@ -55,19 +54,6 @@ std::vector<seeding::Fault> optimized_rows_faults() {
        "rows that leave the window in front of a chunk stay in place",
        "B015, F02: mlx-lm trimmed by what was allocated and not by what was valid",
        {{kSlots, "begin_ += parts[0].begin;", "(void)parts;"}}},
-      {"snapshot.recurrent",
-       "first_state_stays",
-       "a state that is there is not replaced",
-       "B119, F13: mlx-lm saved its rows and forgot the fields beside them",
-       {{kState, "delta_.put(state);", "if (!delta_.array) delta_.put(state);"}}},
-      {"snapshot.recurrent",
-       "one_state_before_the_other",
-       "a state is replaced before there is memory for the other one",
-       "B050, F05: Mooncake left a reference counted when a copy failed half way",
-       {{kState, "if (!fits[i]) made[i] = snapshot::array_of(make_tensor(shapes[i], type));",
-         "if (!fits[i]) states[i]->put(snapshot::array_of(make_tensor(shapes[i], type)));"}},
-       std::nullopt,
-       20},  // what is dropped before it moves the failure
   };
 }
 

@@ -100,9 +100,10 @@ void BlockPool::tell(Event event) {
   if (keeps_events_) events_.push_back(std::move(event));
 }
 
-std::vector<Event> BlockPool::take_events() {
+std::span<const Event> BlockPool::take_events() {
   events_before_ = 0;
-  return std::exchange(events_, {});
+  taken_ = std::exchange(events_, {});
+  return taken_;
 }
 
 BlocksState BlockPool::state() const {

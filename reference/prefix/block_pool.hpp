@@ -49,7 +49,7 @@ class BlockPool {
   void take_all_keys();
   /// Remembers an event, if events are kept.
   void tell(Event event);
-  [[nodiscard]] std::vector<Event> take_events();
+  [[nodiscard]] std::span<const Event> take_events();
 
   [[nodiscard]] BlocksState state() const;
   [[nodiscard]] std::optional<std::string> broken_invariant() const;
@@ -68,6 +68,7 @@ class BlockPool {
   Kept<Numbers> holders_;  ///< [key]
   std::int64_t free_ = 0;
   std::vector<Event> events_;
+  std::vector<Event> taken_;  ///< by the last take_events
   std::int64_t free_before_ = 0;
   std::size_t events_before_ = 0;
 };

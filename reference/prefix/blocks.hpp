@@ -188,7 +188,7 @@ class BlockCache {
   /// The sums, which begin anew.
   [[nodiscard]] virtual BlocksStatistics take_statistics() = 0;
   /// The events since the last time (PX-40).
-  [[nodiscard]] virtual std::vector<Event> take_events() = 0;
+  [[nodiscard]] virtual std::span<const Event> take_events() = 0;
 
   [[nodiscard]] virtual BlocksState state() const = 0;
   /// Nothing, or the first broken invariant in words.

@@ -48,7 +48,7 @@ class BlockManager final : public BlockCache {
   [[nodiscard]] std::int64_t free_blocks() const override { return pool_.free(); }
   [[nodiscard]] Status record(std::int64_t request, std::int64_t hits) override;
   [[nodiscard]] BlocksStatistics take_statistics() override;
-  [[nodiscard]] std::vector<Event> take_events() override { return pool_.take_events(); }
+  [[nodiscard]] std::span<const Event> take_events() override { return pool_.take_events(); }
   [[nodiscard]] BlocksState state() const override { return pool_.state(); }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override;
 

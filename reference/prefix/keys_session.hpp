@@ -31,7 +31,7 @@ class KeyNumbers {
     return keys_[static_cast<std::size_t>(number)];
   }
   /// Events as logs show them; the parent of one is numbered before its keys.
-  [[nodiscard]] std::vector<ShownEvent> shown(const std::vector<Event>& events,
+  [[nodiscard]] std::vector<ShownEvent> shown(std::span<const Event> events,
                                               std::int64_t block_size) {
     std::vector<ShownEvent> all;
     for (const Event& event : events) {

@@ -213,7 +213,7 @@ class RadixCache {
   [[nodiscard]] virtual Result<Row> row(std::int64_t request) const = 0;
 
   /// The events since the last time (PX-77).
-  [[nodiscard]] virtual std::vector<Event> take_events() = 0;
+  [[nodiscard]] virtual std::span<const Event> take_events() = 0;
   [[nodiscard]] virtual RadixState state() const = 0;
   /// Nothing, or the first broken invariant in words.
   [[nodiscard]] virtual std::optional<std::string> broken_invariant() const { return std::nullopt; }

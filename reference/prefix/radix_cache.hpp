@@ -49,7 +49,7 @@ class RadixManager final : public RadixCache {
   [[nodiscard]] Status withdraw(std::int64_t request) override;
   [[nodiscard]] Status finish(std::int64_t request, bool keep) override;
   [[nodiscard]] Result<Row> row(std::int64_t request) const override;
-  [[nodiscard]] std::vector<Event> take_events() override { return tree_.take_events(); }
+  [[nodiscard]] std::span<const Event> take_events() override { return tree_.take_events(); }
   [[nodiscard]] RadixState state() const override;
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     return tree_.broken_invariant();

@@ -418,10 +418,10 @@ void RadixTree::tell_removed(const Run& run) {
     std::ranges::copy(run.keys, std::back_inserter(events_.change(last).keys));
 }
 
-std::vector<Event> RadixTree::take_events() {
-  std::vector<Event> events(events_.rows().begin(), events_.rows().end());
+std::span<const Event> RadixTree::take_events() {
+  taken_.assign(events_.rows().begin(), events_.rows().end());
   events_.clear();
-  return events;
+  return taken_;
 }
 
 }  // namespace kvo::prefix

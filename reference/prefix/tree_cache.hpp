@@ -50,7 +50,7 @@ class RadixTree {
   void reset();
   /// PX-77; empty for an empty tree.
   [[nodiscard]] Numbers all_slots() const;
-  [[nodiscard]] std::vector<Event> take_events();
+  [[nodiscard]] std::span<const Event> take_events();
   /// All but what the allocator knows.
   [[nodiscard]] RadixState state() const;
   [[nodiscard]] std::optional<std::string> broken_invariant() const;
@@ -123,6 +123,7 @@ class RadixTree {
   std::map<Place, std::int64_t> places_;  ///< rows of children_, of all places that ever were
   std::map<Content, std::int64_t> contents_;
   Kept<Event> events_;
+  std::vector<Event> taken_;  ///< by the last take_events
   Totals totals_;
   Totals totals_before_;
 };

@@ -116,6 +116,10 @@ struct StateSizes {
   std::int64_t head_k_dim = 0;
 };
 
+/// A cache of such a state, for the tries of all variants: nothing of it could be faster.
+[[nodiscard]] std::unique_ptr<StateCache> make_state_cache(const StateSizes& sizes,
+                                                           QuirkSet<Quirk> quirks);
+
 /// What makes the caches of a subject. Those of rows store f32 rows in a format, and take no others
 /// then; with f32 they keep rows in the type that comes in.
 struct MakeCaches {
@@ -123,6 +127,7 @@ struct MakeCaches {
   /// Of a window; what is at least 1 if the quirks do not allow less.
   std::function<std::unique_ptr<Cache>(std::int64_t window, const StorageFormat&, QuirkSet<Quirk>)>
       rotating;
+  /// Null: there is none.
   std::function<std::unique_ptr<StateCache>(const StateSizes&, QuirkSet<Quirk>)> recurrent;
   /// Whether its caches can store a format, kNotSupported if not; null: every one.
   std::function<Status(const StorageFormat&)> stores = nullptr;

@@ -363,9 +363,11 @@ std::vector<Subject> make_subjects(const std::string& variant, const std::string
       return make.recurrent(sizes, quirks);
     };
   };
-  return {subject<RowsSession>(kv_kind(), variant, doc, kv),
-          subject<RowsSession>(rotating_kind(), variant, doc, rotating),
-          subject<RecurrentSession>(recurrent_kind(), variant, doc, recurrent)};
+  std::vector<Subject> all{subject<RowsSession>(kv_kind(), variant, doc, kv),
+                           subject<RowsSession>(rotating_kind(), variant, doc, rotating)};
+  if (make.recurrent)
+    all.push_back(subject<RecurrentSession>(recurrent_kind(), variant, doc, recurrent));
+  return all;
 }
 
 }  // namespace kvo::snapshot

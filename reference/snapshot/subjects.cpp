@@ -10,6 +10,10 @@
 
 namespace kvo::snapshot {
 
+std::unique_ptr<StateCache> make_state_cache(const StateSizes& sizes, QuirkSet<Quirk> quirks) {
+  return std::make_unique<RecurrentCache>(sizes, quirks);
+}
+
 MakeCaches reference_caches() {
   return {.kv = [](const StorageFormat& storage,
                    QuirkSet<Quirk> quirks) { return std::make_unique<KvCache>(storage, quirks); },
@@ -17,10 +21,7 @@ MakeCaches reference_caches() {
               [](std::int64_t window, const StorageFormat& storage, QuirkSet<Quirk> quirks) {
                 return std::make_unique<RotatingCache>(window, storage, quirks);
               },
-          .recurrent =
-              [](const StateSizes& sizes, QuirkSet<Quirk> quirks) {
-                return std::make_unique<RecurrentCache>(sizes, quirks);
-              }};
+          .recurrent = make_state_cache};
 }
 
 std::vector<Subject> references() {
