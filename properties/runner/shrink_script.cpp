@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "properties/runner/shrink_passes.hpp"
+#include "reference/contract/describe/difference.hpp"
+#include "reference/contract/describe/shrink.hpp"
+#include "reference/contract/values/tags.hpp"
+
+namespace kvo {
+namespace {
+
+bool is_same(const Op& a, const Op& b) {
+  return &a.kind() == &b.kind() &&
+         !first_difference(a.arguments().type(), a.arguments().get(), b.arguments().get());
+}
+
+// The round of `length` operations at `begin` with what the next one holds; nothing if that is
+// another round.
+std::optional<Script> with_next_round(const Script& script, std::size_t begin, std::size_t length) {
+  Script rest = without(script, begin + length, length);
+  for (std::size_t i = begin; i < begin + length; ++i) {
+    const Op& next = script[i + length];
+    if (&next.kind() != &script[i].kind()) return std::nullopt;
+    auto both = as_one(script[i].arguments(), next.arguments());
+    if (!both) return std::nullopt;
+    rest[i] = Op(next.kind(), std::move(*both));
+  }
+  return rest;
+}
+
+// The last operation may be replaced, too, by a simpler one.
+bool may_replace(const Op& last, const Op& query, const Script& queries) {
+  if (&last.kind() == &query.kind()) return !is_same(last, query);
+  return std::ranges::none_of(queries, [&](const Op& one) { return &one.kind() == &last.kind(); });
+}
+
+Script with_plain_elements(const Script& script) {
+  Tagger tagger;
+  Script plain;
+  for (const Op& op : script) {
+    std::vector<float> counted;
+    plain.emplace_back(op.kind(), with_tensors(op.arguments(), [&](Tensor& tensor) {
+                         if (tensor.dtype != DType::kF32) return;
+                         const auto cells = tensor.floats();
+                         if (counted.size() == cells.size()) {
+                           std::ranges::transform(counted, cells.begin(), std::negate<>());
+                         } else {
+                           counted.resize(cells.size());
+                           tagger.fill(cells, counted);
+                           std::ranges::copy(cells, counted.begin());
+                         }
+                       }));
+  }
+  return plain;
+}
+
+}  // namespace
+
+bool drop_operations(Shrinkable& trial, Judge& fails, std::size_t finest) {
+  struct OfScripts {
+    const Record& config;
+    Judge& fails;
+    [[nodiscard]] bool may_ask() const { return fails.may_ask(); }
+    bool operator()(const Script& script) const { return fails({script, config}); }
+  };
+  return drop_chunks(trial.script, OfScripts{trial.config, fails}, finest);
+}
+
+bool end_with_query(Shrinkable& trial, Judge& fails, const Script& queries) {
+  const Script& script = trial.script;
+  for (std::size_t kept = 1; kept < script.size() && fails.may_ask(); ++kept) {
+    for (const Op& query : queries) {
+      if (kept + 1 == script.size() && !may_replace(script.back(), query, queries)) continue;
+      Script candidate(script.begin(), script.begin() + static_cast<std::ptrdiff_t>(kept));
+      candidate.push_back(query);
+      if (fails.replaces(trial, std::move(candidate))) return true;
+    }
+  }
+  return false;
+}
+
+bool join_lists(Shrinkable& trial, Judge& fails) {
+  constexpr std::size_t kMostOperations = 512;
+  const Script& script = trial.script;
+  if (script.size() > kMostOperations) return false;
+  bool any = false;
+  for (std::size_t i = 0; i < script.size(); ++i) {
+    for (std::size_t next = i + 1; next < script.size(); ++next) {
+      const bool of_a_kind = &script[next].kind() == &script[i].kind();
+      const auto both = joined(script[i].arguments(), script[next].arguments());
+      if (!both) continue;
+      Script candidate = script;
+      candidate[i] = Op(script[i].kind(), *both);
+      if (of_a_kind) candidate[next] = candidate[i];
+      if (!fails.replaces(trial, without(candidate, next, 1)) &&
+          !(of_a_kind && fails.replaces(trial, without(candidate, i, 1))))
+        continue;
+      any = true;
+      next = i;
+    }
+  }
+  return any;
+}
+
+bool join_rounds(Shrinkable& trial, Judge& fails) {
+  constexpr std::size_t kMostOperations = 128;
+  constexpr std::size_t kLongest = 9;
+  if (trial.script.size() > kMostOperations) return false;
+  bool any = false;
+  for (std::size_t begin = 0; begin < trial.script.size(); ++begin) {
+    for (std::size_t length = 1; length <= kLongest; ++length) {
+      while (begin + 2 * length <= trial.script.size()) {
+        auto candidate = with_next_round(trial.script, begin, length);
+        if (!candidate || !fails.replaces(trial, std::move(*candidate))) break;
+        any = true;
+      }
+    }
+  }
+  return any;
+}
+
+bool shrink_arguments(Shrinkable& trial, Judge& fails) {
+  bool shrunk = false;
+  for (std::size_t i = 0; i < trial.script.size() && fails.may_ask(); ++i) {
+    while (shrink_record(Record(trial.script[i].arguments()), [&](Record smaller) {
+      Script candidate = trial.script;
+      candidate[i] = Op(candidate[i].kind(), std::move(smaller));
+      return fails.replaces(trial, std::move(candidate));
+    }))
+      shrunk = true;
+  }
+  return shrunk;
+}
+
+bool drop_pairs(Shrinkable& trial, Judge& fails) {
+  constexpr std::size_t kMostOperations = 24;
+  const Script& script = trial.script;
+  if (script.size() > kMostOperations) return false;
+  for (std::size_t last = script.size(); last-- > 0;) {
+    for (std::size_t first = last; first-- > 0;) {
+      if (fails.replaces(trial, without(without(script, last, 1), first, 1))) return true;
+    }
+  }
+  return false;
+}
+
+bool make_elements_plain(Shrinkable& trial, Judge& fails) {
+  Script plain = with_plain_elements(trial.script);
+  return !std::ranges::equal(trial.script, plain, is_same) &&
+         fails.replaces(trial, std::move(plain));
+}
+
+}  // namespace kvo
