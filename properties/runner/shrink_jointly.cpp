@@ -18,9 +18,6 @@ using Names = std::set<std::string_view>;
 using Values = std::set<std::int64_t>;
 using Change = std::function<std::int64_t(const NamedInteger&)>;
 
-// Larger numbers are no sizes, and products of them would overflow.
-constexpr std::int64_t kMostScaled = 1 << 20;
-
 // Copies nothing that stays the same.
 Record changed(const Record& record, const Change& change) {
   const auto integers = all_integers_of(record);
@@ -58,6 +55,14 @@ std::map<std::string_view, Values> named_in(const Script& script) {
     for (const auto& [name, value] : integers_of(op.arguments()))
       if (value >= 0) named[name].insert(value);
   return named;
+}
+
+// The members that hold more than 0.
+Names numbering(const Script& script) {
+  Names names;
+  for (const auto& [name, values] : named_in(script))
+    if (*values.rbegin() > 0) names.insert(name);
+  return names;
 }
 
 std::optional<std::int64_t> value_of(const Op& op, std::string_view name) {
@@ -288,11 +293,8 @@ bool drop_values(Shrinkable& trial, Judge& fails) {
 }
 
 bool drop_numbered(Shrinkable& trial, Judge& fails) {
-  Names names;
-  for (const auto& [name, values] : named_in(trial.script))
-    if (*values.rbegin() > 0) names.insert(name);
   bool any = false;
-  for (const Names& among : subsets(names))
+  for (const Names& among : subsets(numbering(trial.script)))
     for (std::size_t size = std::max<std::size_t>(trial.script.size() / 2, 1); size > 0; size /= 2)
       for (std::size_t end = trial.script.size(); end > 0 && fails.may_ask();) {
         const std::size_t begin = end > size ? end - size : 0;
@@ -304,6 +306,24 @@ bool drop_numbered(Shrinkable& trial, Judge& fails) {
         end = begin;
       }
   return any;
+}
+
+bool drop_and_swap(Shrinkable& trial, Judge& fails) {
+  constexpr std::size_t kMostOperations = 24;
+  if (trial.script.size() > kMostOperations) return false;
+  for (const Names& among : subsets(numbering(trial.script))) {
+    // What is absent may mean 0.
+    Script all = trial.script;
+    for (Op& op : all)
+      for (const std::string_view name : among) op = Op(op.kind(), with_zero(op.arguments(), name));
+    const Change swap = [&](const NamedInteger& one) {
+      const bool swaps = among.contains(one.first) && (one.second == 0 || one.second == 1);
+      return swaps ? 1 - one.second : one.second;
+    };
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (fails.replaces(trial, changed(without(all, i, 1), swap, i))) return true;
+  }
+  return false;
 }
 
 bool renumber(Shrinkable& trial, Judge& fails) {

@@ -3,10 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "properties/runner/shrinker.hpp"
 
 namespace kvo {
+
+/// Larger numbers are no sizes, and products of them would overflow.
+inline constexpr std::int64_t kMostScaled = 1 << 20;
 
 // Of the script alone: shrink_script.cpp.
 
@@ -39,6 +43,8 @@ bool drop_named(Shrinkable& trial, Judge& fails);
 bool drop_values(Shrinkable& trial, Judge& fails);
 /// Drops operations that gave numbers to what they made: higher numbers get smaller.
 bool drop_numbered(Shrinkable& trial, Judge& fails);
+/// Drops an operation, and from it on lets the things of the numbers 0 and 1 change them.
+bool drop_and_swap(Shrinkable& trial, Judge& fails);
 /// Gives what several operations name a smaller number.
 bool renumber(Shrinkable& trial, Judge& fails);
 /// Cuts an axis of all tensors that are as long there, and with it numbers in proportion: rows that

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,18 +19,47 @@ bool is_same(const Op& a, const Op& b) {
          !first_difference(a.arguments().type(), a.arguments().get(), b.arguments().get());
 }
 
-// The round of `length` operations at `begin` with what the next one holds; nothing if that is
-// another round.
-std::optional<Script> with_next_round(const Script& script, std::size_t begin, std::size_t length) {
+// Both records with the sum of theirs as their member `name`, if they have one.
+void add_up(Record& first, Record& second, std::string_view name) {
+  const auto of = [&](const Record& record) {
+    const auto integers = integers_of(record);
+    const auto found = std::ranges::find(integers, name, &NamedInteger::first);
+    return found != integers.end() && found->second > 0 && found->second < kMostScaled
+               ? *found
+               : NamedInteger();
+  };
+  const NamedInteger one = of(first);
+  const NamedInteger other = of(second);
+  if (one.second == 0 || other.second == 0) return;
+  first = *with_integer(first, one, one.second + other.second);
+  second = *with_integer(second, other, one.second + other.second);
+}
+
+// The round of `length` operations at `begin` with what the next one holds; their members `counted`
+// are added up. Nothing if that is another round.
+std::optional<Script> with_next_round(const Script& script, std::size_t begin, std::size_t length,
+                                      std::string_view counted) {
   Script rest = without(script, begin + length, length);
   for (std::size_t i = begin; i < begin + length; ++i) {
     const Op& next = script[i + length];
     if (&next.kind() != &script[i].kind()) return std::nullopt;
-    auto both = as_one(script[i].arguments(), next.arguments());
+    Record first = script[i].arguments();
+    Record second = next.arguments();
+    add_up(first, second, counted);
+    auto both = as_one(first, second);
     if (!both) return std::nullopt;
     rest[i] = Op(next.kind(), std::move(*both));
   }
   return rest;
+}
+
+// Nothing, and the members of the round that may count what it holds.
+std::set<std::string_view> counts_in(const Script& script, std::size_t begin, std::size_t length) {
+  std::set<std::string_view> names{{}};
+  for (std::size_t i = begin; i < begin + length; ++i)
+    for (const auto& [name, value] : integers_of(script[i].arguments()))
+      if (value > 0) names.insert(name);
+  return names;
 }
 
 // The last operation may be replaced, too, by a simpler one.
@@ -112,10 +143,14 @@ bool join_rounds(Shrinkable& trial, Judge& fails) {
   bool any = false;
   for (std::size_t begin = 0; begin < trial.script.size(); ++begin) {
     for (std::size_t length = 1; length <= kLongest; ++length) {
-      while (begin + 2 * length <= trial.script.size()) {
-        auto candidate = with_next_round(trial.script, begin, length);
-        if (!candidate || !fails.replaces(trial, std::move(*candidate))) break;
-        any = true;
+      bool joined = true;
+      while (joined && begin + 2 * length <= trial.script.size()) {
+        joined = std::ranges::any_of(
+            counts_in(trial.script, begin, length), [&](std::string_view counted) {
+              auto candidate = with_next_round(trial.script, begin, length, counted);
+              return candidate && fails.replaces(trial, std::move(*candidate));
+            });
+        any |= joined;
       }
     }
   }

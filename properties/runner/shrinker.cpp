@@ -40,7 +40,7 @@ bool shrink_once(Shrinkable& trial, Judge& fails, const Script& queries) {
   helped = renumber(trial, fails) || helped;
   helped = cut_axes(trial, fails) || helped;
   return helped || drop_values(trial, fails) || lower_together(trial, fails) ||
-         drop_numbered(trial, fails) || drop_pairs(trial, fails);
+         drop_numbered(trial, fails) || drop_and_swap(trial, fails) || drop_pairs(trial, fails);
 }
 
 }  // namespace

@@ -348,6 +348,17 @@ std::optional<Record> with_integer(const Record& record, const NamedInteger& int
                        [&](const NamedInteger& one) { return one == integer ? to : one.second; });
 }
 
+Record with_zero(const Record& record, std::string_view name) {
+  const Draft draft(record);
+  for (const Field& field : record.type().fields) {
+    const bool absent = field.name == name && field.type->is_optional() &&
+                        field.type->element->type_class == TypeClass::kInteger &&
+                        field.type->held(draft.member(field)) == nullptr;
+    if (absent) set_integer(*field.type->element, field.type->emplace(draft.member(field)), 0);
+  }
+  return draft.done();
+}
+
 Record without_entries(const Record& record, std::size_t size, std::size_t begin, std::size_t end) {
   const Draft draft(record);
   for (const Field& field : record.type().fields) {

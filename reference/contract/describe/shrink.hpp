@@ -52,6 +52,9 @@ using NamedInteger = std::pair<std::string_view, std::int64_t>;
 [[nodiscard]] Record with_integers(const Record& record,
                                    const std::function<std::int64_t(const NamedInteger&)>& change);
 
+/// The record with 0 where its member `name`, an optional integer, is absent.
+[[nodiscard]] Record with_zero(const Record& record, std::string_view name);
+
 /// The record without the entries [begin, end) of its lists of numbers that are `size` long.
 [[nodiscard]] Record without_entries(const Record& record, std::size_t size, std::size_t begin,
                                      std::size_t end);
