@@ -166,16 +166,14 @@ class Shrinking {
   /// Makes script() and simpler() as small and simple as can be. Requires  before().failed().
   void shrink() {
     const Script queries = simplest_queries(simpler_.kind->operations);
-    const auto still_fails = [&] { return judge_(trial_); };
-    const bool drawn = scheduled(simpler_, subject_);
-    symptom_ = first_.symptom();
-    for (bool helped = true; helped && judge_.may_ask();) {
-      helped = prefer_reading(queries);
-      // In a drawn schedule a fault may hide from a smaller script.
-      if (drawn) helped = in_plain_order(simpler_, still_fails) || helped;
-      helped = shrink_trial(trial_, judge_, queries) || helped;
-      if (drawn) helped = shrink_schedule(still_fails) || helped;
-    }
+    set_symptom(first_);
+    simplify(queries);
+    do {
+      // Other queries would give other symptoms.
+      Script alike = queries;
+      std::erase_if(alike, [&](const Op& query) { return query.kind().name != op_; });
+      shrink_trial(trial_, judge_, alike);
+    } while (judge_.may_ask() && (simplify(queries) || shrink_schedule()));
     simpler_.setup.config = trial_.config;
   }
   [[nodiscard]] const Script& script() const { return trial_.script; }
@@ -185,6 +183,10 @@ class Shrinking {
   Verdict verdict_of(const Shrinkable& candidate, const Subject& subject) {
     simpler_.setup.config = candidate.config;
     return options_.judge(simpler_, subject, candidate.script);
+  }
+  void set_symptom(const Verdict& verdict) {
+    symptom_ = verdict.symptom();
+    op_ = verdict.op;
   }
   bool control_keeps(const Shrinkable& candidate) {
     return !control_ || !verdict_of(candidate, *control_).failed();
@@ -199,8 +201,19 @@ class Shrinking {
             fails_in_another(simpler_, [&] { return fails_as_set(candidate); }));
   }
 
-  // The choices in the place of the seed that they are drawn from, and fewer of them.
-  bool shrink_schedule(const std::function<bool()>& still_fails) {
+  // What the rest of the shrinking depends on. True if it changed.
+  bool simplify(const Script& queries) {
+    const bool reads = prefer_reading(queries);
+    // In a drawn schedule a fault may hide from a smaller script.
+    return (scheduled(simpler_, subject_) &&
+            in_plain_order(simpler_, [&] { return judge_(trial_); })) ||
+           reads;
+  }
+
+  // Fewer choices, in the place of the seed that they are drawn from. True if any could be.
+  bool shrink_schedule() {
+    const auto still_fails = [&] { return judge_(trial_); };
+    if (!scheduled(simpler_, subject_)) return false;
     if (!simpler_.setup.schedule.seed()) return shrink_choices(simpler_, still_fails);
     const Schedule before = simpler_.setup.schedule;
     simpler_.setup.schedule = Schedule(verdict_of(trial_, subject_).choices);
@@ -231,7 +244,7 @@ class Shrinking {
         Script candidate = without(script, script.size() - cut, script.size());
         candidate.push_back(query);
         if (!shows.replaces(trial_, std::move(candidate))) continue;
-        symptom_ = read.symptom();
+        set_symptom(read);
         return true;
       }
     return false;
@@ -245,6 +258,7 @@ class Shrinking {
   std::optional<Subject> control_;
   Verdict first_;
   std::string symptom_;
+  std::string op_;  // of the symptom
 };
 
 // Judges the subjects that draw from it in the further schedules, each until it fails. Returns the

@@ -311,18 +311,22 @@ bool drop_numbered(Shrinkable& trial, Judge& fails) {
 bool drop_and_swap(Shrinkable& trial, Judge& fails) {
   constexpr std::size_t kMostOperations = 24;
   if (trial.script.size() > kMostOperations) return false;
-  for (const Names& among : subsets(numbering(trial.script))) {
-    // What is absent may mean 0.
-    Script all = trial.script;
-    for (Op& op : all)
-      for (const std::string_view name : among) op = Op(op.kind(), with_zero(op.arguments(), name));
-    const Change swap = [&](const NamedInteger& one) {
-      const bool swaps = among.contains(one.first) && (one.second == 0 || one.second == 1);
-      return swaps ? 1 - one.second : one.second;
-    };
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if (fails.replaces(trial, changed(without(all, i, 1), swap, i))) return true;
-  }
+  const Names names = numbering(trial.script);
+  for (const std::string_view name : names)
+    for (const std::string_view other : names) {
+      // What is absent may mean 0.
+      Script all = trial.script;
+      for (Op& op : all) op = Op(op.kind(), with_zero(with_zero(op.arguments(), name), other));
+      const Values values = named_in(all)[name];
+      if (!values.contains(0) || !values.contains(1)) break;
+      const Change swap = [&](const NamedInteger& one) {
+        const bool swaps =
+            (one.first == name || one.first == other) && (one.second == 0 || one.second == 1);
+        return swaps ? 1 - one.second : one.second;
+      };
+      for (std::size_t i = 0; i < all.size(); ++i)
+        if (fails.replaces(trial, changed(without(all, i, 1), swap, i))) return true;
+    }
   return false;
 }
 

@@ -26,8 +26,8 @@ bool join_lists(Shrinkable& trial, Judge& fails);
 bool join_rounds(Shrinkable& trial, Judge& fails);
 /// The arguments of each operation.
 bool shrink_arguments(Shrinkable& trial, Judge& fails);
-/// Two operations that can only go together.
-bool drop_pairs(Shrinkable& trial, Judge& fails);
+/// Several operations that can only go together: any that follow each other, or two.
+bool drop_several(Shrinkable& trial, Judge& fails);
 /// The elements in order of the script: keys, or what comes first in an operation, count up, what
 /// follows counts down.
 bool make_elements_plain(Shrinkable& trial, Judge& fails);

@@ -170,15 +170,18 @@ bool shrink_arguments(Shrinkable& trial, Judge& fails) {
   return shrunk;
 }
 
-bool drop_pairs(Shrinkable& trial, Judge& fails) {
-  constexpr std::size_t kMostOperations = 24;
+bool drop_several(Shrinkable& trial, Judge& fails) {
+  constexpr std::size_t kMostOperations = 64;
+  constexpr std::size_t kMostOfPairs = 24;
   const Script& script = trial.script;
   if (script.size() > kMostOperations) return false;
-  for (std::size_t last = script.size(); last-- > 0;) {
-    for (std::size_t first = last; first-- > 0;) {
+  for (std::size_t length = script.size(); --length > 1;)
+    for (std::size_t begin = 0; begin + length <= script.size(); ++begin)
+      if (fails.replaces(trial, without(script, begin, length))) return true;
+  if (script.size() > kMostOfPairs) return false;
+  for (std::size_t last = script.size(); last-- > 0;)
+    for (std::size_t first = last; first-- > 0;)
       if (fails.replaces(trial, without(without(script, last, 1), first, 1))) return true;
-    }
-  }
   return false;
 }
 

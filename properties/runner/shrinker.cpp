@@ -39,8 +39,9 @@ bool shrink_once(Shrinkable& trial, Judge& fails, const Script& queries) {
   helped = shrink_config(trial, fails) || helped;
   helped = renumber(trial, fails) || helped;
   helped = cut_axes(trial, fails) || helped;
+  helped = make_elements_plain(trial, fails) || helped;
   return helped || drop_values(trial, fails) || lower_together(trial, fails) ||
-         drop_numbered(trial, fails) || drop_and_swap(trial, fails) || drop_pairs(trial, fails);
+         drop_numbered(trial, fails) || drop_and_swap(trial, fails) || drop_several(trial, fails);
 }
 
 }  // namespace
@@ -103,13 +104,9 @@ void for_each_simpler(const Script& script, const std::function<bool(const Scrip
 
 bool shrink_trial(Shrinkable& trial, Judge& fails, const Script& queries) {
   bool any = shrink_long(trial, fails);
-  for (bool helped = true; helped;) {
-    while (fails.may_ask() && shrink_once(trial, fails, queries)) any = true;
-    // The attempt is worth it where the rest has spent the budget, too.
-    helped = fails.apart(1, [&] { return make_elements_plain(trial, fails); });
-    any |= helped;
-  }
-  return any;
+  while (fails.may_ask() && shrink_once(trial, fails, queries)) any = true;
+  // Worth an attempt, too, where the budget is spent.
+  return fails.apart(1, [&] { return make_elements_plain(trial, fails); }) || any;
 }
 
 Script shrink_script(Script script, const std::function<bool(const Script&)>& fails,
