@@ -374,6 +374,30 @@ bool cut_axes(Shrinkable& trial, Judge& fails) {
   return false;
 }
 
+bool scale_together(Shrinkable& trial, Judge& fails) {
+  constexpr std::size_t kMostIntegers = 24;
+  std::vector<NamedInteger> integers = integers_in(trial.config);
+  for (const NamedInteger& one : integers_in(trial.script)) integers.push_back(one);
+  std::erase_if(integers,
+                [](const NamedInteger& one) { return one.second < 2 || one.second > kMostScaled; });
+  if (integers.size() > kMostIntegers) return false;
+  for (const NamedInteger& factor : integers)
+    for (const std::int64_t less : {std::int64_t{1}, factor.second / 2, factor.second - 1})
+      for (const NamedInteger& product : integers)
+        for (const std::int64_t last : {0, 1}) {  // 1: the product is one more
+          const std::int64_t scaled = (product.second + last) * less;
+          if (product == factor || scaled % factor.second != 0) continue;
+          const Change both = [&](const NamedInteger& one) {
+            return one == factor    ? less
+                   : one == product ? scaled / factor.second - last
+                                    : one.second;
+          };
+          const Record config = trial.config ? changed(trial.config, both) : trial.config;
+          if (fails.replaces(trial, {changed(trial.script, both), config})) return true;
+        }
+  return false;
+}
+
 bool lower_together(Shrinkable& trial, Judge& fails) {
   constexpr std::size_t kMostOperations = 128;
   constexpr std::size_t kMostBounds = 8;

@@ -50,6 +50,9 @@ bool renumber(Shrinkable& trial, Judge& fails);
 /// Cuts an axis of all tensors that are as long there, and with it numbers in proportion: rows that
 /// must fit each other and the cache.
 bool cut_axes(Shrinkable& trial, Judge& fails);
+/// Makes an integer smaller, and another one in proportion: a product of sizes, or the last index
+/// below it.
+bool scale_together(Shrinkable& trial, Judge& fails);
 /// Lowers all integers from a bound on by the same amount, and cuts the first axes of tensors by
 /// it: counts of tokens that must fit each other.
 bool lower_together(Shrinkable& trial, Judge& fails);

@@ -40,8 +40,9 @@ bool shrink_once(Shrinkable& trial, Judge& fails, const Script& queries) {
   helped = renumber(trial, fails) || helped;
   helped = cut_axes(trial, fails) || helped;
   helped = make_elements_plain(trial, fails) || helped;
-  return helped || drop_values(trial, fails) || lower_together(trial, fails) ||
-         drop_numbered(trial, fails) || drop_and_swap(trial, fails) || drop_several(trial, fails);
+  return helped || drop_values(trial, fails) || scale_together(trial, fails) ||
+         lower_together(trial, fails) || drop_numbered(trial, fails) ||
+         drop_and_swap(trial, fails) || drop_several(trial, fails);
 }
 
 }  // namespace
