@@ -16,14 +16,17 @@ inline constexpr std::int64_t kMostScaled = 1 << 20;
 
 /// Chunks of operations, of halving size down to `finest`.
 bool drop_operations(Shrinkable& trial, Judge& fails, std::size_t finest);
+/// Operations at the end.
+bool drop_tail(Shrinkable& trial, Judge& fails);
 /// Cuts the script off early and ends it with a query: a difference often shows long before the
 /// operation that first found it.
 bool end_with_query(Shrinkable& trial, Judge& fails, const Script& queries);
 /// Makes one operation of two that hold lists of numbers, in the place of either: tokens that came
 /// one by one, or by two ways, come together.
 bool join_lists(Shrinkable& trial, Judge& fails);
-/// Makes one round of operations of two that follow each other, as passes and their rows do.
-bool join_rounds(Shrinkable& trial, Judge& fails);
+/// Makes one round of operations of at least `fewest` that follow each other, as passes and their
+/// rows do; what counts them adds up.
+bool join_rounds(Shrinkable& trial, Judge& fails, std::size_t fewest);
 /// The arguments of each operation.
 bool shrink_arguments(Shrinkable& trial, Judge& fails);
 /// Several operations that can only go together: any that follow each other, or two.

@@ -35,20 +35,40 @@ void add_up(Record& first, Record& second, std::string_view name) {
   second = *with_integer(second, other, one.second + other.second);
 }
 
-// The round of `length` operations at `begin` with what the next one holds; their members `counted`
-// are added up. Nothing if that is another round.
-std::optional<Script> with_next_round(const Script& script, std::size_t begin, std::size_t length,
-                                      std::string_view counted) {
-  Script rest = without(script, begin + length, length);
-  for (std::size_t i = begin; i < begin + length; ++i) {
-    const Op& next = script[i + length];
-    if (&next.kind() != &script[i].kind()) return std::nullopt;
-    Record first = script[i].arguments();
-    Record second = next.arguments();
-    add_up(first, second, counted);
-    auto both = as_one(first, second);
-    if (!both) return std::nullopt;
-    rest[i] = Op(next.kind(), std::move(*both));
+/// Operations that come again and again, of the same kinds: passes and their rows.
+struct Rounds {
+  std::size_t begin;
+  std::size_t length;
+  std::size_t count;
+};
+
+// The rounds of `length` operations from `begin` on.
+Rounds rounds_at(const Script& script, std::size_t begin, std::size_t length) {
+  std::size_t end = begin + length;
+  while (end < script.size() && &script[end].kind() == &script[end - length].kind()) ++end;
+  return {begin, length, end <= script.size() ? (end - begin) / length : 0};
+}
+
+// Whether the operation before `begin` belongs to a round like the one there.
+bool continues(const Script& script, std::size_t begin, std::size_t length) {
+  const std::size_t last = begin + length - 1;
+  return begin > 0 && last < script.size() && &script[begin - 1].kind() == &script[last].kind();
+}
+
+// One round with what all of them hold; their members `counted` are added up. Nothing if they
+// cannot be joined.
+std::optional<Script> joined(const Script& script, const Rounds& rounds, std::string_view counted) {
+  Script rest = without(script, rounds.begin + rounds.length, (rounds.count - 1) * rounds.length);
+  for (std::size_t i = rounds.begin; i < rounds.begin + rounds.length; ++i) {
+    Record all = script[i].arguments();
+    for (std::size_t round = 1; round < rounds.count; ++round) {
+      Record next = script[i + round * rounds.length].arguments();
+      add_up(all, next, counted);
+      auto both = as_one(all, next);
+      if (!both) return std::nullopt;
+      all = std::move(*both);
+    }
+    rest[i] = Op(script[i].kind(), std::move(all));
   }
   return rest;
 }
@@ -100,6 +120,15 @@ bool drop_operations(Shrinkable& trial, Judge& fails, std::size_t finest) {
   return drop_chunks(trial.script, OfScripts{trial.config, fails}, finest);
 }
 
+bool drop_tail(Shrinkable& trial, Judge& fails) {
+  bool any = false;
+  for (std::size_t size = trial.script.size() / 2; size > 0; size /= 2)
+    while (size < trial.script.size() &&
+           fails.replaces(trial, without(trial.script, trial.script.size() - size, size)))
+      any = true;
+  return any;
+}
+
 bool end_with_query(Shrinkable& trial, Judge& fails, const Script& queries) {
   const Script& script = trial.script;
   for (std::size_t kept = 1; kept < script.size() && fails.may_ask(); ++kept) {
@@ -136,24 +165,28 @@ bool join_lists(Shrinkable& trial, Judge& fails) {
   return any;
 }
 
-bool join_rounds(Shrinkable& trial, Judge& fails) {
-  constexpr std::size_t kMostOperations = 128;
+bool join_rounds(Shrinkable& trial, Judge& fails, std::size_t fewest) {
+  constexpr std::size_t kFewest = 2;
   constexpr std::size_t kLongest = 9;
-  if (trial.script.size() > kMostOperations) return false;
   bool any = false;
-  for (std::size_t begin = 0; begin < trial.script.size(); ++begin) {
+  for (std::size_t begin = 0; begin < trial.script.size(); ++begin)
     for (std::size_t length = 1; length <= kLongest; ++length) {
-      bool joined = true;
-      while (joined && begin + 2 * length <= trial.script.size()) {
-        joined = std::ranges::any_of(
+      // Where many are to be joined, it is from the first one on.
+      if (fewest > kFewest && continues(trial.script, begin, length)) continue;
+      Rounds rounds = rounds_at(trial.script, begin, length);
+      while (rounds.count >= fewest && fails.may_ask()) {
+        const bool joins = std::ranges::any_of(
             counts_in(trial.script, begin, length), [&](std::string_view counted) {
-              auto candidate = with_next_round(trial.script, begin, length, counted);
+              auto candidate = joined(trial.script, rounds, counted);
               return candidate && fails.replaces(trial, std::move(*candidate));
             });
-        any |= joined;
+        any |= joins;
+        if (joins)
+          rounds = rounds_at(trial.script, begin, length);
+        else
+          rounds.count = rounds.count > 2 * fewest ? rounds.count / 2 : rounds.count - 1;
       }
     }
-  }
   return any;
 }
 

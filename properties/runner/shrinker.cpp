@@ -15,6 +15,7 @@ bool shrink_long(Shrinkable& trial, Judge& fails) {
   constexpr std::size_t kLong = 256;
   constexpr std::uint64_t kRuns = 24;  // of the whole script
   constexpr std::size_t kChunks = 32;
+  constexpr std::size_t kRounds = 16;
   if (trial.script.size() < kLong) return false;
   return fails.apart(kRuns * trial.script.size(), [&] {
     bool any = false;
@@ -22,6 +23,8 @@ bool shrink_long(Shrinkable& trial, Judge& fails) {
       helped = drop_named(trial, fails);
       helped = drop_values(trial, fails) || helped;
       helped = drop_operations(trial, fails, trial.script.size() / kChunks) || helped;
+      helped = drop_tail(trial, fails) || helped;
+      helped = join_rounds(trial, fails, kRounds) || helped;
       helped = cut_axes(trial, fails) || helped;
       any |= helped;
     }
@@ -31,10 +34,11 @@ bool shrink_long(Shrinkable& trial, Judge& fails) {
 
 // One after the other; what costs more, only where the rest does not help.
 bool shrink_once(Shrinkable& trial, Judge& fails, const Script& queries) {
+  constexpr std::size_t kMostOfRounds = 128;
   bool helped = drop_operations(trial, fails, 1);
   helped = end_with_query(trial, fails, queries) || helped;
   helped = join_lists(trial, fails) || helped;
-  helped = join_rounds(trial, fails) || helped;
+  if (trial.script.size() <= kMostOfRounds) helped = join_rounds(trial, fails, 2) || helped;
   helped = shrink_arguments(trial, fails) || helped;
   helped = shrink_config(trial, fails) || helped;
   helped = renumber(trial, fails) || helped;
