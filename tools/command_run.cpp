@@ -303,7 +303,6 @@ Run declare_run(CLI::App& app, const Contracts& contracts) {
                "a table of all operations (default)")
       ->group(kRunningGroup);
   arguments->report.timings = true;
-  arguments->campaign.shrink_attempts = 2'000;  // a case of a trace is long
   declare_campaign(app, *arguments);
   return [&contracts, &app, arguments] { return run_trace(contracts, *arguments, app); };
 }
