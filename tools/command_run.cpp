@@ -350,7 +350,6 @@ Run declare_run(CLI::App& app, const Contracts& contracts) {
   arguments->report.timings = true;
   arguments->report.brief = true;
   arguments->report.figures = false;
-  arguments->campaign.shrink_attempts = 2'000;  // a case of a trace is long
   declare_campaign(app, *arguments);
   return [&contracts, &app, arguments] { return run_trace(contracts, *arguments, app); };
 }

@@ -100,7 +100,7 @@ Setup setup_of(const traces::CaseHeader& header, const ShrinkArguments& argument
 CasePlan plan_of(const Contracts& contracts, const ShrinkArguments& arguments,
                  const Subject& subject, const traces::CaseHeader& header) {
   std::string law = arguments.law_name.empty() ? header.law : arguments.law_name;
-  if (law.empty()) law = "agrees_with_reference";
+  if (law.empty() || law == agreement().name()) law = "agrees_with_reference";
   return {.kind = subject.kind,
           .name = header.name,
           .note = header.note,

@@ -1,5 +1,6 @@
 #include "properties/runner/run_case.hpp"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -14,44 +15,38 @@ namespace {
 
 using One = std::array<const Subject*, 1>;
 
-// The simplest config with which the script still fails.
-void shrink_config(CasePlan& plan, const std::function<bool()>& fails) {
-  while (plan.setup.config && shrink_record(plan.setup.config, [&](Record simpler) {
-           const Record before = std::exchange(plan.setup.config, std::move(simpler));
-           if (fails()) return true;
-           plan.setup.config = before;
-           return false;
-         })) {
-  }
-}
-
-// The simplest list of choices with which the script still fails.
-void shrink_choices(CasePlan& plan, const std::function<bool()>& fails) {
-  const auto fails_with = [&](const std::vector<std::uint32_t>& choices) {
-    const Schedule before = std::exchange(plan.setup.schedule, Schedule(choices));
-    if (fails()) return true;
-    plan.setup.schedule = before;
-    return false;
-  };
+// The simplest list of choices with which the script still fails. True if it got simpler.
+bool shrink_choices(CasePlan& plan, const std::function<bool()>& fails) {
   std::vector<std::uint32_t> choices = plan.setup.schedule.given();
-  // 0 is what stands behind the end of a list, so a list is cut rather than thinned out.
-  for (std::size_t cut = choices.size() / 2; cut > 0; cut /= 2)
-    while (choices.size() >= cut) {
-      std::vector<std::uint32_t> shorter(choices.begin(), choices.end() - std::ptrdiff_t(cut));
-      if (!fails_with(shorter)) break;
-      choices = std::move(shorter);
+  const auto fails_with = [&](std::vector<std::uint32_t> tried) {
+    // 0 is what a list is followed by.
+    while (!tried.empty() && tried.back() == 0) tried.pop_back();
+    if (tried == choices) return false;
+    const Schedule before = std::exchange(plan.setup.schedule, Schedule(tried));
+    if (!fails()) {
+      plan.setup.schedule = before;
+      return false;
     }
+    choices = std::move(tried);
+    return true;
+  };
+  bool any = fails_with(choices);
+  // So a list is cut rather than thinned out.
+  for (std::size_t cut = choices.size() / 2; cut > 0; cut /= 2)
+    while (choices.size() >= cut &&
+           fails_with({choices.begin(), choices.end() - std::ptrdiff_t(cut)}))
+      any = true;
   for (std::size_t at = choices.size(); at-- > 0;)
     for (const std::uint32_t smaller : {0U, choices[at] / 2, choices[at] - 1}) {
       if (smaller >= choices[at]) continue;
       std::vector<std::uint32_t> lower = choices;
       lower[at] = smaller;
-      if (!fails_with(lower)) continue;
-      choices = std::move(lower);
+      if (!fails_with(std::move(lower))) continue;
+      any = true;
+      at = std::min(at, choices.size());  // zeros at the end are cut
       break;
     }
-  while (!choices.empty() && choices.back() == 0) choices.pop_back();
-  (void)fails_with(choices);
+  return any;
 }
 
 // What is drawn for a smaller script is another schedule: it may hide the fault, and the next one
@@ -68,10 +63,14 @@ bool fails_in_another(CasePlan& plan, const std::function<bool()>& fails) {
   return false;
 }
 
-// Work as late as can be and in the order of its queueing, if the script fails so, too.
-void in_plain_order(CasePlan& plan, const std::function<bool()>& fails) {
+// Work as late as can be and in the order of its queueing, if the script fails so, too. True if it
+// was not before.
+bool in_plain_order(CasePlan& plan, const std::function<bool()>& fails) {
+  if (!plan.setup.schedule.seed() && plan.setup.schedule.given().empty()) return false;
   const Schedule before = std::exchange(plan.setup.schedule, Schedule());
-  if (!fails()) plan.setup.schedule = before;
+  if (fails()) return true;
+  plan.setup.schedule = before;
+  return false;
 }
 
 // Who must keep the law on a smaller script as well, so that shrinking does not leave for a fault
@@ -95,14 +94,17 @@ class Shrinking {
       : options_(options),
         subject_(subject),
         simpler_(plan),
-        script_(std::move(script)),
-        left_(options.attempts) {
-    if (left_ == 0) return;
-    first_ = options.judge(plan, subject, script_);
+        trial_{std::move(script), plan.setup.config},
+        judge_([this](const Shrinkable& candidate) { return fails_alike(candidate); },
+               options.attempts) {
+    if (!judge_.may_ask()) return;
+    first_ = options.judge(plan, subject, trial_.script);
     // A smaller script, or schedule, that fails otherwise is likely to tell of another fault.
     control_ = control_of(plan, subject);
-    if (control_ && options.judge(plan, *control_, script_).failed()) control_.reset();
+    if (control_ && options.judge(plan, *control_, trial_.script).failed()) control_.reset();
   }
+  Shrinking(const Shrinking&) = delete;
+  Shrinking& operator=(const Shrinking&) = delete;
 
   /// How the script fails as it was given; agrees where nothing is tried.
   [[nodiscard]] const Verdict& before() const { return first_; }
@@ -110,73 +112,99 @@ class Shrinking {
   /// Makes script() and simpler() as small and simple as can be. Requires  before().failed().
   void shrink() {
     const Script queries = simplest_queries(simpler_.kind->operations);
-    const auto fails = [&](const Script& candidate) { return fails_alike(candidate); };
-    const auto still_fails = [&] { return asked() && fails_alike(script_); };
-    const bool drawn = draws(simpler_, subject_);
-    symptom_ = first_.symptom();
-    prefer_reading(queries);
-    // In a drawn schedule a fault may hide from a smaller script.
-    if (drawn) in_plain_order(simpler_, still_fails);
-    script_ = shrink_script(std::move(script_), fails, options_.attempts, queries);
-    if (drawn && simpler_.setup.schedule.seed()) {
-      const Schedule before = simpler_.setup.schedule;
-      simpler_.setup.schedule = Schedule(options_.judge(simpler_, subject_, script_).choices);
-      if (still_fails()) {
-        shrink_choices(simpler_, still_fails);
-        script_ = shrink_script(std::move(script_), fails, options_.attempts, queries);
-        shrink_choices(simpler_, still_fails);
-      } else {
-        simpler_.setup.schedule = before;  // it does not tell what it draws
-      }
-    }
-    shrink_config(simpler_, still_fails);
+    set_symptom(first_);
+    simplify(queries);
+    do {
+      // Other queries would give other symptoms.
+      Script alike = queries;
+      std::erase_if(alike, [&](const Op& query) { return query.kind().name != op_; });
+      shrink_trial(trial_, judge_, alike);
+    } while (judge_.may_ask() && (simplify(queries) || shrink_schedule()));
+    simpler_.setup.config = trial_.config;
   }
-  [[nodiscard]] const Script& script() const { return script_; }
+  [[nodiscard]] const Script& script() const { return trial_.script; }
   [[nodiscard]] const CasePlan& simpler() const { return simpler_; }
 
  private:
-  bool asked() { return left_ > 0 && left_-- > 0; }
-  [[nodiscard]] bool control_keeps(const Script& candidate) const {
-    return !control_ || !options_.judge(simpler_, *control_, candidate).failed();
+  Verdict verdict_of(const Shrinkable& candidate, const Subject& subject) {
+    simpler_.setup.config = candidate.config;
+    return options_.judge(simpler_, subject, candidate.script);
   }
-  [[nodiscard]] bool fails_as_set(const Script& candidate) const {
-    const Verdict verdict = options_.judge(simpler_, subject_, candidate);
+  void set_symptom(const Verdict& verdict) {
+    symptom_ = verdict.symptom();
+    op_ = verdict.op;
+  }
+  bool control_keeps(const Shrinkable& candidate) {
+    return !control_ || !verdict_of(candidate, *control_).failed();
+  }
+  bool fails_as_set(const Shrinkable& candidate) {
+    const Verdict verdict = verdict_of(candidate, subject_);
     return verdict.failed() && verdict.symptom() == symptom_ && control_keeps(candidate);
   }
-  bool fails_alike(const Script& candidate) {
+  bool fails_alike(const Shrinkable& candidate) {
     return fails_as_set(candidate) || (draws(simpler_, subject_) && fails_in_another(simpler_, [&] {
                                          return fails_as_set(candidate);
                                        }));
   }
 
+  // What the rest of the shrinking depends on. True if it changed.
+  bool simplify(const Script& queries) {
+    const bool reads = prefer_reading(queries);
+    // In a drawn schedule a fault may hide from a smaller script.
+    return (draws(simpler_, subject_) &&
+            in_plain_order(simpler_, [&] { return judge_(trial_); })) ||
+           reads;
+  }
+
+  // Fewer choices, in the place of the seed that they are drawn from. True if any could be.
+  bool shrink_schedule() {
+    const auto still_fails = [&] { return judge_(trial_); };
+    if (!draws(simpler_, subject_)) return false;
+    if (!simpler_.setup.schedule.seed()) return shrink_choices(simpler_, still_fails);
+    const Schedule before = simpler_.setup.schedule;
+    simpler_.setup.schedule = Schedule(verdict_of(trial_, subject_).choices);
+    if (!still_fails()) {
+      simpler_.setup.schedule = before;  // it does not tell what it draws
+      return false;
+    }
+    (void)shrink_choices(simpler_, still_fails);
+    return true;
+  }
+
   // An error tells less of a fault than what is read: the script is cut off before the operation
-  // that gives it, or earlier, and ended by a query, if other values show there.
-  void prefer_reading(const Script& queries) {
+  // that gives it, or earlier, and ended by a query, if other values show there. True if so.
+  bool prefer_reading(const Script& queries) {
     constexpr std::size_t kMostCuts = 40;
-    if (!first_.differs_in_error()) return;
-    for (std::size_t cut = 1; cut <= kMostCuts && cut < script_.size(); ++cut)
+    const Script& script = trial_.script;
+    if (!verdict_of(trial_, subject_).differs_in_error()) return false;
+    Verdict read;
+    Judge shows(
+        [&](const Shrinkable& candidate) {
+          read = verdict_of(candidate, subject_);
+          return read.outcome == Outcome::kMismatch && !read.differs_in_error() &&
+                 control_keeps(candidate);
+        },
+        options_.attempts);
+    for (std::size_t cut = 1; cut <= kMostCuts && cut < script.size(); ++cut)
       for (const Op& query : queries) {
-        Script candidate = without(script_, script_.size() - cut, script_.size());
+        Script candidate = without(script, script.size() - cut, script.size());
         candidate.push_back(query);
-        if (!asked()) return;
-        const Verdict verdict = options_.judge(simpler_, subject_, candidate);
-        if (verdict.outcome != Outcome::kMismatch || verdict.differs_in_error() ||
-            !control_keeps(candidate))
-          continue;
-        symptom_ = verdict.symptom();
-        script_ = std::move(candidate);
-        return;
+        if (!shows.replaces(trial_, std::move(candidate))) continue;
+        set_symptom(read);
+        return true;
       }
+    return false;
   }
 
   const ShrinkOptions& options_;
   const Subject& subject_;
   CasePlan simpler_;
-  Script script_;
-  std::uint64_t left_;
+  Shrinkable trial_;
+  Judge judge_;
   std::optional<Subject> control_;
   Verdict first_;
   std::string symptom_;
+  std::string op_;  // of the symptom
 };
 
 // Judges the subjects that draw from it in the further schedules, each until it fails. Returns the

@@ -1,11 +1,8 @@
-// properties/runner/shrinker.hpp: the smallest script that still fails.
+// properties/runner/shrinker.hpp: the smallest script, with its config, that still fails.
 //
-// Operations are total, so any of them may be left out. Steps, each tried until none helps: drop
-// chunks of halving size, drop single operations, end earlier with a query, join the lists of two
-// operations, make one of two rounds of operations, make the numbers of one operation smaller, give
-// what several operations name (a cache, a layer) the number 0, cut an axis of all tensors; where
-// nothing of this helps, drop an operation that others count, or two at once. At last the elements
-// become 1, 2, 3, ... where that shows the fault as well.
+// Operations are total, so any of them may be left out. The passes of shrink_passes.hpp follow each
+// other until none of them helps: a script that is shrunk again stays as it is. A long script first
+// loses large parts: all operations that name one cache, and chunks of many operations.
 #pragma once
 
 #include <algorithm>
@@ -32,12 +29,12 @@ template <class T>
   return rest;
 }
 
-/// Drops chunks of half of `items`, then of a quarter and so on to single ones, while `fails` holds
-/// of the rest. Ends early where `fails` may be asked no more. True if any could go.
+/// Drops chunks of half of `items`, then of a quarter and so on to those of `finest`, while `fails`
+/// holds of the rest. Ends early where `fails` may be asked no more. True if any could go.
 template <class T, class Fails>
-bool drop_chunks(std::vector<T>& items, Fails&& fails) {
+bool drop_chunks(std::vector<T>& items, Fails&& fails, std::size_t finest = 1) {
   bool dropped = false;
-  for (std::size_t size = std::max<std::size_t>(items.size() / 2, 1); size > 0; size /= 2) {
+  for (std::size_t size = std::max<std::size_t>(items.size() / 2, 1); size >= finest; size /= 2) {
     // From the end on, for what was set up early is needed longest.
     for (std::size_t end = items.size(); end > 0;) {
       if constexpr (requires { fails.may_ask(); })
@@ -61,9 +58,42 @@ void for_each_simpler(const Script& script, const std::function<bool(const Scrip
 /// out.
 [[nodiscard]] Script simplest_queries(const std::vector<const OpKind*>& operations);
 
-/// A script that fails and of which no simpler candidate does. `fails` is asked at most
-/// `most_attempts` times, and less often where scripts are long; it must be deterministic.
-/// `queries` may end the script. Requires  fails(script).
+/// What is made smaller.
+struct Shrinkable {
+  Script script;
+  Record config = {};  ///< none: the script alone
+};
+
+/// Decides whether trials fail, within a budget of operations. An attempt costs those of its script
+/// and a fixed number.
+class Judge {
+ public:
+  using Fails = std::function<bool(const Shrinkable&)>;
+  /// `fails` must be deterministic. `attempts`: the most attempts with short scripts.
+  Judge(Fails fails, std::uint64_t attempts)
+      : fails_(std::move(fails)), left_(attempts * kOperationsOfAttempt) {}
+
+  /// Once it is false no trial is said to fail, and none need be made.
+  [[nodiscard]] bool may_ask() const { return left_ > 0; }
+  bool operator()(const Shrinkable& trial);
+  /// Puts `candidate` in the place of `trial` if it fails. True if so.
+  bool replaces(Shrinkable& trial, Shrinkable candidate);
+  bool replaces(Shrinkable& trial, Script candidate);
+  /// Calls `shrink` with a budget of its own, which is no part of the other one.
+  bool apart(std::uint64_t operations, const std::function<bool()>& shrink);
+
+ private:
+  static constexpr std::uint64_t kOperationsOfAttempt = 64;
+
+  Fails fails_;
+  std::uint64_t left_;
+};
+
+/// Makes the script and the config of a failing trial smaller until no pass helps, or the budget is
+/// spent. `queries` may end the script. True if anything changed.
+bool shrink_trial(Shrinkable& trial, Judge& fails, const Script& queries);
+
+/// A script that fails and of which no simpler candidate does. Requires  fails(script).
 [[nodiscard]] Script shrink_script(Script script, const std::function<bool(const Script&)>& fails,
                                    std::uint64_t most_attempts = 20'000,
                                    const Script& queries = {});

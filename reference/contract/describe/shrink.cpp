@@ -60,6 +60,36 @@ void collect_tensors(const Type& type, void* value, std::vector<Tensor*>& found)
   }
 }
 
+struct FoundInteger {
+  std::string_view name;
+  const Type* type;
+  void* value;
+};
+
+// The integers in a value that a member `name` holds.
+void collect_integers(std::string_view name, const Type& type, void* value,
+                      std::vector<FoundInteger>& found) {
+  switch (type.type_class) {
+    case TypeClass::kInteger:
+      found.push_back({name, &type, value});
+      break;
+    case TypeClass::kOptional:
+    case TypeClass::kNullable:
+      if (void* held = type.held(value)) collect_integers(name, *type.element, held, found);
+      break;
+    case TypeClass::kList:
+      for (std::size_t i = 0; i < type.length(value); ++i)
+        collect_integers(name, *type.element, type.at(value, i), found);
+      break;
+    case TypeClass::kRecord:
+      for (const Field& field : type.fields)
+        collect_integers(field.name, *field.type, field.of(value), found);
+      break;
+    default:
+      break;
+  }
+}
+
 std::vector<Tensor*> tensors_of(const Record& record, const Draft& draft) {
   std::vector<Tensor*> found;
   collect_tensors(record.type(), draft.get(), found);
@@ -87,15 +117,6 @@ bool shrink_tensors(const Record& record, const Candidate& candidate) {
 
 bool is_number_list(const Type& type) {
   return type.type_class == TypeClass::kList && type.element->type_class == TypeClass::kInteger;
-}
-
-// Drops the entries [begin, end) of all lists of numbers that are `size` long.
-Record without_entries(const Record& record, std::size_t size, std::size_t begin, std::size_t end) {
-  const Draft draft(record);
-  for (const Field& field : record.type().fields)
-    if (is_number_list(*field.type) && field.type->length(draft.member(field)) == size)
-      field.type->erase(draft.member(field), begin, end);
-  return draft.done();
 }
 
 // Lists of equal length cut together, at the end and at the beginning.
@@ -296,19 +317,57 @@ std::vector<NamedInteger> integers_of(const Record& record) {
   return found;
 }
 
+std::vector<NamedInteger> all_integers_of(const Record& record) {
+  std::vector<FoundInteger> found;
+  // Only read; a copy would be one of all tensors.
+  collect_integers(
+      {}, record.type(),
+      const_cast<void*>(record.get()),  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+      found);
+  std::vector<NamedInteger> integers;
+  for (const FoundInteger& one : found)
+    integers.emplace_back(one.name, integer_at(*one.type, one.value));
+  return integers;
+}
+
+Record with_integers(const Record& record,
+                     const std::function<std::int64_t(const NamedInteger&)>& change) {
+  const Draft draft(record);
+  std::vector<FoundInteger> found;
+  collect_integers({}, record.type(), draft.get(), found);
+  for (const FoundInteger& one : found)
+    set_integer(*one.type, one.value, change({one.name, integer_at(*one.type, one.value)}));
+  return draft.done();
+}
+
 std::optional<Record> with_integer(const Record& record, const NamedInteger& integer,
                                    std::int64_t to) {
   const std::vector<NamedInteger> now = integers_of(record);
   if (std::ranges::find(now, integer) == now.end()) return std::nullopt;
+  return with_integers(record,
+                       [&](const NamedInteger& one) { return one == integer ? to : one.second; });
+}
+
+Record with_zero(const Record& record, std::string_view name) {
   const Draft draft(record);
-  const auto field = std::ranges::find(record.type().fields, integer.first, &Field::name);
-  const Type* type = field->type;
-  void* value = draft.member(*field);
-  if (type->is_optional() || type->is_nullable()) {
-    value = type->held(value);
-    type = type->element;
+  for (const Field& field : record.type().fields) {
+    const bool absent = field.name == name && field.type->is_optional() &&
+                        field.type->element->type_class == TypeClass::kInteger &&
+                        field.type->held(draft.member(field)) == nullptr;
+    if (absent) set_integer(*field.type->element, field.type->emplace(draft.member(field)), 0);
   }
-  set_integer(*type, value, to);
+  return draft.done();
+}
+
+Record without_entries(const Record& record, std::size_t size, std::size_t begin, std::size_t end) {
+  const Draft draft(record);
+  for (const Field& field : record.type().fields) {
+    const Type& type = field.type->value_type();
+    const bool may_lack = field.type->is_optional() || field.type->is_nullable();
+    void* const list = may_lack ? field.type->held(draft.member(field)) : draft.member(field);
+    if (list != nullptr && is_number_list(type) && type.length(list) == size)
+      type.erase(list, begin, end);
+  }
   return draft.done();
 }
 

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "reference/contract/describe/type.hpp"
 
@@ -45,5 +46,17 @@ using NamedInteger = std::pair<std::string_view, std::int64_t>;
 /// `integer.second` now.
 [[nodiscard]] std::optional<Record> with_integer(const Record& record, const NamedInteger& integer,
                                                  std::int64_t to);
+/// integers_of, and those in its lists and records, each by the name of its member.
+[[nodiscard]] std::vector<NamedInteger> all_integers_of(const Record& record);
+/// The record with each of all_integers_of as `change` returns it, which must fit its type.
+[[nodiscard]] Record with_integers(const Record& record,
+                                   const std::function<std::int64_t(const NamedInteger&)>& change);
+
+/// The record with 0 where its member `name`, an optional integer, is absent.
+[[nodiscard]] Record with_zero(const Record& record, std::string_view name);
+
+/// The record without the entries [begin, end) of its lists of numbers that are `size` long.
+[[nodiscard]] Record without_entries(const Record& record, std::size_t size, std::size_t begin,
+                                     std::size_t end);
 
 }  // namespace kvo
