@@ -60,6 +60,21 @@ TEST_F(GateCommand, LetsARunPassThatIsNotWorse) {
   EXPECT_THAT(same.out, StartsWith("no regression: 2 subjects, "));
 }
 
+// A baseline that an earlier program wrote, in version 1 of the format: the same cases, one of
+// which fails.
+TEST_F(GateCommand, ReadsRunFilesOfVersionOne) {
+  file("before.jsonl", read(KVO_SOURCE_ROOT "/tools/testing/run_file_version_1.jsonl"));
+  ASSERT_EQ(run({"check", "layered.vector@mutant:values_in_wrong_layer", "--law",
+                 "agrees_with_reference", "--cases", "2", "--no-timings", "-o", path("now.jsonl")})
+                .status,
+            kExitDiffers);
+  for (const char* now : {"before.jsonl", "now.jsonl"}) {
+    const Finished same = run({"gate", "before.jsonl", now});
+    EXPECT_EQ(same.status, kExitConforms) << same.out << same.err;
+    EXPECT_THAT(same.out, HasSubstr("1 failing case as before"));
+  }
+}
+
 TEST_F(GateCommand, NamesWhoIsSlowerInWhatAndByHowMuch) {
   ASSERT_EQ(run({"bench", "layered", "--quick", "-o", path("a.jsonl")}).status, kExitConforms);
   slowed("a.jsonl", "layered.vector@optimized", "append, 8.00 KiB", 2);

@@ -236,14 +236,16 @@ TEST(Documents, TheReadmeNamesAllContractsCachesAndCommands) {
   }
   static const std::regex kWord("`([a-z_]+)`");
   for (const auto& [contract, caches] : listed) {
-    const std::regex row("\n\\| `" + contract + "` \\|[^|]*\\|([^|]*)\\|");
-    std::smatch found;
-    ASSERT_TRUE(std::regex_search(readme, found, row)) << contract;
-    const std::string cell = found[1];
+    // A row an engine: a contract may have several, and share one.
+    const std::regex row("\n\\|[^|\n]*\\|[^|\n]*`" + contract + "`[^|\n]*\\|([^|\n]*)\\|");
     std::set<std::string> said;
-    for (std::sregex_iterator word(cell.begin(), cell.end(), kWord), end; word != end; ++word)
-      said.insert(word->str(1));
-    EXPECT_EQ(said, caches) << contract;
+    for (std::sregex_iterator found(readme.begin(), readme.end(), row), end; found != end;
+         ++found) {
+      const std::string cell = found->str(1);
+      for (std::sregex_iterator word(cell.begin(), cell.end(), kWord), last; word != last; ++word)
+        said.insert(word->str(1));
+    }
+    EXPECT_TRUE(std::ranges::includes(said, caches)) << contract;
   }
   const std::string help = run_kvoracle({"help"}).out;
   static const std::regex kCommand("\n  ([a-z]+) {2,}");

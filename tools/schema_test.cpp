@@ -92,7 +92,7 @@ class Schema : public testing::Test {
   json::object described(const std::string& name, const std::vector<std::string>& words) const {
     const std::string text = result(words);
     const json::object parsed = json::parse(text).as_object();
-    EXPECT_EQ(parsed.at("format_version"), 1);
+    EXPECT_EQ(parsed.at("format_version"), 2);
     EXPECT_EQ(parsed.at("result"), name.c_str());
     expect_described(name, text);
     return parsed;
@@ -108,7 +108,7 @@ TEST_F(Schema, DescribesCampaigns) {
   EXPECT_THAT(fine.at("timings").as_array(), Not(IsEmpty()));
   const auto faulty = described("check", {"check", kMutant, "--cases", "90"});
   EXPECT_THAT(faulty.at("failures").as_array(), Not(IsEmpty()));
-  EXPECT_TRUE(faulty.at("failures").at(0).as_object().contains("shrunk"));
+  EXPECT_TRUE(faulty.at("failures").at(0).at("result").as_object().contains("shrunk"));
   (void)described("run", {"run", "--requests", "10", "--scale", "128"});
   const auto plain = described("run", {"run", "--requests", "10", "--subject", "layered"});
   EXPECT_THAT(plain.at("figures").as_array(), IsEmpty());
@@ -198,7 +198,7 @@ TEST_F(Schema, AllowsNothingElse) {
     EXPECT_NE(complaint(schema(), json::serialize(changed)), "") << what;
   };
   refused("a member too many", [](json::object& all) { all["more"] = 1; });
-  refused("another version", [](json::object& all) { all["format_version"] = 2; });
+  refused("another version", [](json::object& all) { all["format_version"] = 3; });
   refused("no environment", [](json::object& all) { all.erase("environment"); });
   refused("a line too many",
           [](json::object& all) { all["environment"].as_object()["date"] = "2000-01-01"; });

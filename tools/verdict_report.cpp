@@ -328,7 +328,7 @@ std::vector<std::string> too_few_judged(const std::vector<SubjectSummary>& subje
 }
 
 void print_brief(const Reporting& of, const std::vector<SubjectSummary>& subjects) {
-  print_out(verdict_line(of.summary, subjects) + "\n" + contracts_table(subjects));
+  print_out(verdict_line(of.summary, subjects) + "\n" + contracts_table(subjects) + "\n");
   if (const std::string slower = slower_text(subjects); !slower.empty())
     print_out(wrapped(slower, std::min(output_columns(), kBriefColumns), 2) + "\n");
 }

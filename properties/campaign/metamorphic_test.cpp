@@ -95,6 +95,53 @@ TEST(Metamorphic, TellsWhatWasDrawnFromWhatWasVaried) {
   FAIL() << "not caught";
 }
 
+// The first failure of a mutant under a law, shrunk.
+Shrunk first_failure(const char* law, const char* name, std::vector<const Law*> simpler = {}) {
+  const Subject* mutant = contracts().find_subject(name);
+  for (std::uint64_t index = 0; index < 200; ++index) {
+    CasePlan plan =
+        random_case(contracts(), law_named(law), {mutant}, 1, index, Profile::kOriginal);
+    plan.simpler_laws = simpler;
+    const SubjectResult judged = run_case(plan, {}).subjects.back();
+    if (judged.repeats()) return *judged.shrunk;
+  }
+  ADD_FAILURE() << name << " is not caught by " << law;
+  return {};
+}
+
+bool has_note(const ScriptLine& line, const std::string& beginning) {
+  return std::ranges::any_of(line.notes,
+                             [&](const std::string& note) { return note.starts_with(beginning); });
+}
+
+TEST(Metamorphic, AReportShowsWhatTheLawAddsAndBothResults) {
+  const Shrunk shrunk =
+      first_failure("placement_does_not_show", "provider.paged@mutant:block_freed_twice");
+  EXPECT_GT(std::ranges::count(shrunk.script, "+", &ScriptLine::mark), 0);
+  const auto guilty = std::ranges::find(shrunk.script, ">", &ScriptLine::mark);
+  ASSERT_NE(guilty, shrunk.script.end());
+  EXPECT_EQ(guilty->op_index, shrunk.verdict.op_index);
+  EXPECT_TRUE(has_note(*guilty, "original script returns: "));
+  EXPECT_TRUE(has_note(*guilty, "this script returns: "));
+}
+
+TEST(Metamorphic, AReportShowsWhichAllocationFailsAndWhatIsDoneThen) {
+  const Shrunk shrunk = first_failure("failed_allocation_changes_nothing",
+                                      "provider.paged@mutant:failed_append_loses_blocks");
+  const auto failing = std::ranges::find_if(
+      shrunk.script, [](const ScriptLine& line) { return line.mark.ends_with('!'); });
+  ASSERT_NE(failing, shrunk.script.end());
+  EXPECT_TRUE(has_note(*failing, "allocation"));
+  EXPECT_NE(failing->notes.front().find(" fail"), std::string::npos)
+      << failing->notes.front();
+}
+
+TEST(Metamorphic, TheSimplestLawThatAScriptFailsIsReported) {
+  const char* mutant = "provider.paged@mutant:reads_whole_blocks";
+  EXPECT_EQ(first_failure("a_b_a", mutant).law, "a_b_a");
+  EXPECT_EQ(first_failure("a_b_a", mutant, contracts().laws()).law, "agrees_with_reference");
+}
+
 TEST(Metamorphic, CutsAnAxis) {
   const Tensor tensor =
       tensor_of({2, 3, 2}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -150,7 +151,7 @@ TEST_P(CellsLoweringOf, TheSampleReachesEveryState) {
   auto reader = traces::open_trace(
       traces::TextSource::in_memory(std::string(traces::kSampleName), traces::sample_trace()), "");
   const std::vector<Request> sample = traces::read_all(**reader).value();
-  Labels reached;
+  std::set<std::string> reached;
   for (std::uint64_t seed = 1; seed <= 2; ++seed) {
     const replay::Replay replay(
         contracts(), sample,

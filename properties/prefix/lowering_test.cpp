@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -319,7 +320,7 @@ TEST_P(PrefixLowering, TheSampleReachesEveryState) {
       traces::TextSource::in_memory(std::string(traces::kSampleName), traces::sample_trace()), "");
   const std::vector<Request> sample = traces::read_all(**reader).value();
   const replay::Lowering& lowering = lowering_of(GetParam());
-  Labels reached;
+  std::set<std::string> reached;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     const replay::Replay replay(
         contracts(), sample,

@@ -201,7 +201,7 @@ void Lockstep::judge(Participant& participant, const Op& op, const Observation* 
     out(participant, op,
         {.outcome = got.unsupported ? Outcome::kNotSupported : Outcome::kMismatch,
          .difference = std::move(*difference),
-         .reason = "not supported"});
+         .reason = got.unsupported ? "not supported" : ""});
 }
 
 // Only where the reference asks for too much as well does it say nothing about a subject, or where

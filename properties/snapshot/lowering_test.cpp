@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -319,7 +320,7 @@ TEST_P(SnapshotLowering, TheSampleReachesEveryState) {
   const CacheKind& kind = *lowering().kind;
   const replay::Replay replay(contracts(), sample(),
                               {{.kind = &kind, .reference = &contracts().reference_of(kind)}});
-  Labels reached;
+  std::set<std::string> reached;
   for (std::uint64_t index = 0; index < replay.cases(); ++index) {
     const CasePlan plan = replay.plan(index);
     if (!lowering().name.empty() && !plan.name.starts_with(lowering().name)) continue;
