@@ -352,6 +352,19 @@ TEST_F(Shrink, MakesAnExcerptOfARecordingThatSubjectAndReferenceDifferFrom) {
   EXPECT_EQ(run({"conform", "small.jsonl"}).status, kExitDiffers);
 }
 
+TEST_F(Shrink, LeavesAScriptOfRunAsItIs) {
+  const std::string mutant = "layered.vector@mutant:values_in_wrong_layer";
+  ASSERT_EQ(run({"run", "--requests", "40", "--scale", "128", "--subject", mutant, "--repros", "r"})
+                .status,
+            kExitDiffers);
+  const std::string log =
+      "r/layered.vector_mutant_values_in_wrong_layer-requests0-39-agreement.jsonl";
+  EXPECT_EQ(run({"shrink", log, "--subject", mutant, "-o", "again"}).status, kExitDiffers);
+  const std::string first = read(log);
+  const std::string again = read("again");
+  EXPECT_EQ(again.substr(again.find('\n')), first.substr(first.find('\n')));
+}
+
 TEST_F(Shrink, SaysWhenThereIsNothingToShrink) {
   const std::string log =
       file("log", R"({"kvlog":1,"contract":"layered","cache":"vector","config":{},"case":"fine"}

@@ -231,6 +231,40 @@ std::vector<Names> subsets(const Names& names) {
   return found;
 }
 
+// lower_together, once.
+bool lower_once(Shrinkable& trial, Judge& fails) {
+  constexpr std::size_t kMostOperations = 128;
+  constexpr std::size_t kMostBounds = 8;
+  if (trial.script.size() > kMostOperations) return false;
+  Values bounds;
+  Names names;
+  for (const auto& [name, value] : integers_in(trial.script)) {
+    names.insert(name);
+    bounds.insert(value);
+  }
+  for (const auto& [axis, size] : axis_sizes(trial.script))
+    if (axis == 0) bounds.insert(size);
+  std::erase_if(bounds, [](std::int64_t one) { return one < 2 || one > kMostScaled; });
+  while (bounds.size() > kMostBounds) bounds.erase(bounds.begin());
+  for (const std::int64_t bound : bounds)
+    for (const std::int64_t less : {bound - 1, bound / 2, std::int64_t{1}}) {
+      const auto lower = [&](std::int64_t one) { return one >= bound ? one - less : one; };
+      const Pick together = [&](const NamedInteger& one) {
+        return one.second >= bound ? std::optional(lower(one.second)) : std::nullopt;
+      };
+      for (const Script& script : {trial.script, with_axis(trial.script, 0, lower)}) {
+        const Shrinkable base{script, trial.config};
+        if (replaces_with_integers(trial, fails, base, together, together)) return true;
+        for (const std::string_view name : names)
+          if (fails.replaces(trial, changed(script, [&](const NamedInteger& one) {
+                               return one.first == name ? lower(one.second) : one.second;
+                             })))
+            return true;
+      }
+    }
+  return false;
+}
+
 }  // namespace
 
 bool shrink_config(Shrinkable& trial, Judge& fails) {
@@ -332,21 +366,26 @@ bool drop_and_swap(Shrinkable& trial, Judge& fails) {
 
 bool renumber(Shrinkable& trial, Judge& fails) {
   constexpr std::size_t kMostIntegers = 64;
-  auto now = integers_in(trial.script);
-  if (now.size() > kMostIntegers) return false;
   bool any = false;
-  for (const NamedInteger& integer : std::vector(now)) {
-    const std::int64_t value = integer.second;
-    for (std::int64_t to = 0; to <= 1 && to < value && std::ranges::count(now, integer) > 0; ++to) {
-      if (!fails.replaces(trial, changed(trial.script, replaced(integer, to))) &&
-          !fails.replaces(trial, changed(trial.script, [&](const NamedInteger& one) {
-                            return one.second == value ? to : one.second;
-                          })))
-        continue;
-      now = integers_in(trial.script);
-      any = true;
-    }
-  }
+  const auto lowers = [&](std::int64_t to, const std::function<bool(const NamedInteger&)>& some) {
+    const bool helped = fails.replaces(trial, changed(trial.script, [&](const NamedInteger& one) {
+                                         return one.second > to && some(one) ? to : one.second;
+                                       }));
+    any |= helped;
+    return helped;
+  };
+  const auto integers = integers_in(trial.script);
+  Names names;
+  for (const auto& [name, value] : integers) names.insert(name);
+  for (const std::string_view name : names)
+    for (const std::int64_t to : {0, 1})
+      if (lowers(to, [&](const NamedInteger& one) { return one.first == name; })) break;
+  if (integers.size() > kMostIntegers) return any;
+  for (const NamedInteger& integer : integers)
+    for (const std::int64_t to : {0, 1})
+      if (lowers(to, [&](const NamedInteger& one) { return one == integer; }) ||
+          lowers(to, [&](const NamedInteger& one) { return one.second == integer.second; }))
+        break;
   return any;
 }
 
@@ -399,36 +438,9 @@ bool scale_together(Shrinkable& trial, Judge& fails) {
 }
 
 bool lower_together(Shrinkable& trial, Judge& fails) {
-  constexpr std::size_t kMostOperations = 128;
-  constexpr std::size_t kMostBounds = 8;
-  if (trial.script.size() > kMostOperations) return false;
-  Values bounds;
-  Names names;
-  for (const auto& [name, value] : integers_in(trial.script)) {
-    names.insert(name);
-    bounds.insert(value);
-  }
-  for (const auto& [axis, size] : axis_sizes(trial.script))
-    if (axis == 0) bounds.insert(size);
-  std::erase_if(bounds, [](std::int64_t one) { return one < 2 || one > kMostScaled; });
-  while (bounds.size() > kMostBounds) bounds.erase(bounds.begin());
-  for (const std::int64_t bound : bounds)
-    for (const std::int64_t less : {bound - 1, bound / 2, std::int64_t{1}}) {
-      const auto lower = [&](std::int64_t one) { return one >= bound ? one - less : one; };
-      const Pick together = [&](const NamedInteger& one) {
-        return one.second >= bound ? std::optional(lower(one.second)) : std::nullopt;
-      };
-      for (const Script& script : {trial.script, with_axis(trial.script, 0, lower)}) {
-        const Shrinkable base{script, trial.config};
-        if (replaces_with_integers(trial, fails, base, together, together)) return true;
-        for (const std::string_view name : names)
-          if (fails.replaces(trial, changed(script, [&](const NamedInteger& one) {
-                               return one.first == name ? lower(one.second) : one.second;
-                             })))
-            return true;
-      }
-    }
-  return false;
+  bool any = false;
+  while (lower_once(trial, fails)) any = true;
+  return any;
 }
 
 }  // namespace kvo

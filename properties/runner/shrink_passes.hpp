@@ -48,7 +48,7 @@ bool drop_values(Shrinkable& trial, Judge& fails);
 bool drop_numbered(Shrinkable& trial, Judge& fails);
 /// Drops an operation, and from it on lets the things of the numbers 0 and 1 change them.
 bool drop_and_swap(Shrinkable& trial, Judge& fails);
-/// Gives what several operations name a smaller number.
+/// Replaces an integer by 0 or 1 wherever it is: what several operations name, a token in lists.
 bool renumber(Shrinkable& trial, Judge& fails);
 /// Cuts an axis of all tensors that are as long there, and with it numbers in proportion: rows that
 /// must fit each other and the cache.

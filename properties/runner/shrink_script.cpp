@@ -82,9 +82,17 @@ std::set<std::string_view> counts_in(const Script& script, std::size_t begin, st
   return names;
 }
 
-// The last operation may be replaced, too, by a simpler one.
+std::uint64_t size_of(const Record& record) {
+  std::uint64_t sum = 0;
+  for (const auto& [name, value] : all_integers_of(record))
+    sum += value < 0 ? -static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+  return sum;
+}
+
+// The last operation may be replaced, too, by a simpler one. Defaults of a query may be larger.
 bool may_replace(const Op& last, const Op& query, const Script& queries) {
-  if (&last.kind() == &query.kind()) return !is_same(last, query);
+  if (&last.kind() == &query.kind())
+    return !is_same(last, query) && size_of(query.arguments()) <= size_of(last.arguments());
   return std::ranges::none_of(queries, [&](const Op& one) { return &one.kind() == &last.kind(); });
 }
 
