@@ -40,8 +40,8 @@ INSTANTIATE_TEST_SUITE_P(
     Reports, EveryExplained,
     testing::Values(
         Explained{"positional.swa@mutant:evicts_one_too_many",
-                  "the oldest is position 0 in cell 0"},
-        Explained{"positional.swa@mutant:window_one_short", "its window holds positions 0 to 2"},
+                  "holds position 0 of sequence 0; the subject shows another row"},
+        Explained{"positional.swa@mutant:window_one_short", "its window holds positions 0 to "},
         Explained{"snapshot.trie@mutant:evicts_active", "is on the path of the last session"},
         Explained{"snapshot.rotating@mutant:one_scale_a_chunk", "; the shown one has step "},
         Explained{"prefix.blocks@mutant:held_go_first", "is evicted, and was to stay"},

@@ -2,6 +2,7 @@
 // head, numbers and what they number; and that nothing gets smaller a second time.
 #include <algorithm>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -240,14 +241,14 @@ TEST(ShrinkJointly, AForgottenCopyOnWriteIsShownByEightOperations) {
                       .setup = {.config = Record::of(config)},
                       .baseline = &contracts().reference_of(views::paged_kind()),
                       .subjects = {&subject}};
-  const Repro repro = shrink_case(plan, subject, script, {});
-  ASSERT_TRUE(repro.verdict.failed());
-  EXPECT_LE(repro.script.steps.size(), 8U);
-  const auto& small = repro.script.header.config.as<views::Config>();
+  const Smaller smaller = smaller_case(plan, subject, script, {});
+  ASSERT_TRUE(smaller.verdict.failed());
+  EXPECT_LE(smaller.script.size(), 8U);
+  const auto& small = smaller.plan.setup.config.as<views::Config>();
   EXPECT_EQ(small.num_layers, 1);
   EXPECT_EQ(small.head_dim, 1);
-  for (const traces::Step& step : repro.script.steps) {
-    const auto* append = step.op.as<views::Append>();
+  for (const Op& op : smaller.script) {
+    const auto* append = op.as<views::Append>();
     EXPECT_TRUE(append == nullptr || append->k.shape.at(1) == 1);
   }
 }
@@ -261,7 +262,12 @@ TEST_P(ShrinkAgain, ChangesNothing) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     const auto kill = find_kill(contracts(), *subject, seed, kCases, Profile::kOriginal);
     ASSERT_TRUE(kill.has_value()) << "seed " << seed;
-    const traces::CaseHeader& header = kill->repro.script.header;
+    std::string text;
+    for (const std::string& line : kill->result.log.value()) text += line + "\n";
+    auto log = traces::LogReader::in_memory("log", text, contracts().kind_finder());
+    const auto written = log.next_whole_case();
+    ASSERT_TRUE(written && *written);
+    const traces::CaseHeader& header = (*written)->header;
     const CasePlan plan{.kind = subject->kind,
                         .setup = setup_of(header, std::nullopt),
                         .law = contracts().find_law(header.law),
@@ -269,7 +275,7 @@ TEST_P(ShrinkAgain, ChangesNothing) {
                         .subjects = {subject}};
     ASSERT_NE(plan.law, nullptr) << header.law;
     Script script;
-    for (const traces::Step& step : kill->repro.script.steps) script.push_back(step.op);
+    for (const traces::Step& step : (*written)->steps) script.push_back(step.op);
     const Smaller again = smaller_case(plan, *subject, script, {});
     ASSERT_TRUE(again.before.failed()) << "seed " << seed;
     EXPECT_TRUE(is_same(again.script, script)) << "seed " << seed;
