@@ -21,11 +21,14 @@ bool is_reference(const std::string& subject) {
   return subject == reference_name(subject);
 }
 
-// Not of a subject over another cache: the reference has its own inside.
+}  // namespace
+
 bool is_beside_reference(const std::string& subject) {
   return !is_reference(subject) && subject.find('/') == std::string::npos &&
          subject.find("@mutant:") == std::string::npos;
 }
+
+namespace {
 
 // "12.4 M"
 std::string rough_count(std::uint64_t count) {
@@ -139,14 +142,13 @@ std::string contracts_table(const std::vector<SubjectSummary>& subjects) {
   return table.text(0, output_columns());
 }
 
-std::string slower_text(const std::vector<SubjectSummary>& subjects) {
-  constexpr std::size_t kMost = 4;
-  const std::vector<SlowerOperation> slower = slower_operations(subjects);
+std::string slower_text(const std::vector<SlowerOperation>& slower) {
+  constexpr std::size_t kMost = 6;
   std::string text;
   for (std::size_t i = 0; i < std::min(slower.size(), kMost); ++i)
     text += fmt::format("{}{} {} {}", i == 0 ? "slower than the reference: " : "; ",
                         slower[i].subject, slower[i].op, ratio_text(slower[i].ratio));
-  if (slower.size() > kMost) text += fmt::format("; {} more (--timings)", slower.size() - kMost);
+  if (slower.size() > kMost) text += fmt::format("; {} more", slower.size() - kMost);
   return text;
 }
 

@@ -15,6 +15,9 @@ struct SlowerOperation {
   float ratio = 0;  ///< median of the cases
 };
 
+/// Not of a reference, a mutant, or a subject over another cache: the reference has its own inside.
+[[nodiscard]] bool is_beside_reference(const std::string& subject);
+
 /// Whether calls of an operation are long enough for the clock.
 [[nodiscard]] bool is_long_enough(const OperationSummary& row);
 
@@ -22,8 +25,8 @@ struct SlowerOperation {
 /// where there are too few cases for that.
 [[nodiscard]] bool is_slower(const OperationSummary& row);
 
-/// Those of all subjects but references, mutants, and subjects over another cache, the slowest
-/// first. Operations of less than 100 ns are left out: there the clock decides.
+/// Those of subjects beside their reference, the slowest first. Operations of less than 100 ns are
+/// left out: there the clock decides.
 [[nodiscard]] std::vector<SlowerOperation> slower_operations(
     const std::vector<SubjectSummary>& subjects);
 
@@ -36,6 +39,6 @@ struct SlowerOperation {
 [[nodiscard]] std::string contracts_table(const std::vector<SubjectSummary>& subjects);
 
 /// "slower than the reference: layered.vector@optimized clone_from 7.03x; ..."; empty without any.
-[[nodiscard]] std::string slower_text(const std::vector<SubjectSummary>& subjects);
+[[nodiscard]] std::string slower_text(const std::vector<SlowerOperation>& slower);
 
 }  // namespace kvo::tools

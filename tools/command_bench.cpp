@@ -14,6 +14,7 @@
 
 #include "reference/contract/describe/json.hpp"
 #include "tools/bench.hpp"
+#include "tools/brief_report.hpp"
 #include "tools/campaign_options.hpp"
 #include "tools/card.hpp"
 #include "tools/commands.hpp"
@@ -107,6 +108,19 @@ std::string table_of(const std::vector<BenchRow>& rows, double clock,
                middle_text(row.noise)});
   }
   return table.text(0, output_columns());
+}
+
+// What is slower than in the reference, beyond noise; no text if nothing is.
+std::string slower_rows_text(const std::vector<BenchRow>& rows, double clock, bool cold) {
+  std::vector<SlowerOperation> slower;
+  for (const BenchRow& row : rows)
+    if (row.cold == cold && is_beside_reference(row.subject) && !is_too_short(row, clock) &&
+        row.to_reference && row.to_reference->low.value_or(0) > 1)
+      slower.push_back({row.subject, fmt::format("{} ({})", row.op, row.load),
+                        static_cast<float>(row.to_reference->median)});
+  std::ranges::sort(slower, std::greater(), &SlowerOperation::ratio);
+  const std::string text = slower_text(slower);
+  return text.empty() ? "" : "\n" + wrapped(text, output_columns(), 2) + "\n";
 }
 
 boost::json::value json_of(const std::optional<Ratios::Middle>& middle) {
@@ -247,7 +261,8 @@ int run_bench(const Contracts& contracts, const BenchArguments& arguments) {
     write_result(arguments.json, "bench",
                  {{"rounds", arguments.rounds}, {"clock_nanoseconds", clock}, {"rows", all}});
   }
-  if (arguments.json != kStandardOutput) print_out(table_of(rows, clock, arguments));
+  if (arguments.json != kStandardOutput)
+    print_out(table_of(rows, clock, arguments) + slower_rows_text(rows, clock, arguments.cold));
   if (file) must(file->finish());
   return interrupted() ? kExitInterrupted : status;
 }

@@ -152,7 +152,7 @@ class Summary {
     return without_memory_;
   }
 
-  static constexpr std::size_t kMostFailures = 20;
+  static constexpr std::size_t kMostFailures = 100;
 
  private:
   struct OperationTotal {

@@ -100,11 +100,11 @@ TEST(Brief, OneLineSaysPassOrFailAndSlowerOperationsAreListed) {
               testing::AllOf(testing::StartsWith("FAIL: 1 cache, 1 subject, 2 cases"),
                              testing::HasSubstr("1 case fails")));
   const auto slower = [](float ratio, std::optional<float> low, std::uint64_t median) {
-    return slower_text({{.subject = "a.b@own",
-                         .timings = {{.op = "append",
-                                      .median_nanoseconds = median,
-                                      .ratio_to_reference = ratio,
-                                      .ratio_low = low}}}});
+    return slower_text(slower_operations({{.subject = "a.b@own",
+                                           .timings = {{.op = "append",
+                                                        .median_nanoseconds = median,
+                                                        .ratio_to_reference = ratio,
+                                                        .ratio_low = low}}}}));
   };
   EXPECT_EQ(slower(2, 1.5F, 500), "slower than the reference: a.b@own append 2.00x");
   EXPECT_EQ(slower(2, 0.9F, 500), "") << "its interval reaches below 1";

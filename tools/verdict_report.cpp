@@ -1,6 +1,7 @@
 #include "tools/verdict_report.hpp"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -207,10 +208,26 @@ std::vector<Cause> causes_of(const Summary& summary) {
   return causes;
 }
 
+// Of one subject so many failures are shown with their scripts, the others on a line each.
+constexpr std::size_t kMostWhole = 3;
+
+std::string cause_line(const FailureSummary& failure) {
+  const SubjectResult& result = failure.result;
+  return fmt::format("{} in {}, by law {}: {}{}", result.subject, count_text(failure.cases, "case"),
+                     result.last_law(failure.law), result.last_verdict().text(),
+                     result.repro ? ": " + *result.repro : "");
+}
+
 void print_failures(const Reporting& of) {
   const Summary& summary = of.summary;
   const Paint paint(stdout);
+  std::map<std::string, std::size_t> whole;
+  std::vector<std::string> further;
   for (const auto& [failure, others] : causes_of(summary)) {
+    if (whole[failure->result.subject]++ >= kMostWhole) {
+      further.push_back(cause_line(*failure));
+      continue;
+    }
     print_out(fmt::format("\n{} {} in {}\n", paint(Colour::kRed, "FAILED"), failure->result.subject,
                           count_text(failure->cases, "case")));
     std::vector<std::string> lines = failure_lines(of, *failure);
@@ -222,10 +239,11 @@ void print_failures(const Reporting& of) {
       print_out(fmt::format(
           "  {}\n", line.starts_with(kRepeatWith) ? printable_command(line) : printable(line)));
   }
-  const std::size_t shown = summary.failures().size();
-  if (shown == Summary::kMostFailures)
-    print_out(fmt::format("\n{} kinds of failures are shown, at most; {} failed\n", shown,
-                          count_text(summary.failed(), "case")));
+  if (!further.empty()) print_out("\nfurther failures of these subjects:\n");
+  for (const std::string& line : further) print_out(fmt::format("  {}\n", printable(line)));
+  if (summary.failures().size() == Summary::kMostFailures)
+    print_out(fmt::format("\nat most {} kinds of failures are shown; {} failed\n",
+                          Summary::kMostFailures, count_text(summary.failed(), "case")));
 }
 
 void print_firsts(const std::vector<FailureSummary>& firsts, std::string_view what) {
@@ -329,7 +347,7 @@ std::vector<std::string> too_few_judged(const std::vector<SubjectSummary>& subje
 
 void print_brief(const Reporting& of, const std::vector<SubjectSummary>& subjects) {
   print_out(verdict_line(of.summary, subjects) + "\n" + contracts_table(subjects) + "\n");
-  if (const std::string slower = slower_text(subjects); !slower.empty())
+  if (const std::string slower = slower_text(slower_operations(subjects)); !slower.empty())
     print_out(wrapped(slower, std::min(output_columns(), kBriefColumns), 2) + "\n");
 }
 

@@ -18,7 +18,7 @@ namespace {
 using Kinds = std::set<const OpKind*>;
 
 constexpr std::uint64_t kScriptOperations = 160;
-constexpr std::uint64_t kCases = 8;  // of each law, subject and profile
+constexpr std::uint64_t kEachCases = 8;  // of each law, subject and profile
 
 Script script_of(const CasePlan& plan) {
   return script_until(plan, kScriptOperations - 1);
@@ -118,7 +118,7 @@ TEST_P(EveryKind, KeepsTheLawsOnLogsThatDoNotShowInternals) {
   for (const Law* law : contracts().laws_of(kind))
     for (const Subject* subject : correct_subjects(kind)) {
       if (subject->variant == "reference" && !law->judges_reference()) continue;
-      for (std::uint64_t nth = 0; nth < 2 * kCases; ++nth) {
+      for (std::uint64_t nth = 0; nth < 2 * kEachCases; ++nth) {
         const Profile profile = nth % 2 == 0 ? Profile::kOriginal : Profile::kDocumented;
         const std::uint64_t index = nth / 2;
         const CasePlan plan = random_case(contracts(), *law, {subject}, seed, index, profile);
