@@ -228,6 +228,7 @@ std::vector<Names> subsets(const Names& names) {
   constexpr std::size_t kMostNames = 5;
   const std::vector<std::string_view> all(names.begin(), names.end());
   std::vector<Names> found;
+  found.reserve(all.size());
   for (const std::string_view name : all) found.push_back({name});
   if (all.size() > 1) found.push_back(names);
   for (std::size_t chosen = 1;
@@ -300,8 +301,9 @@ bool drop_named(Shrinkable& trial, Judge& fails) {
     // The last one is likely to be needed.
     std::vector<std::int64_t> items(values.begin(), values.end());
     std::optional<std::int64_t> last;
-    for (std::size_t i = trial.script.size(); !last; --i)
+    for (std::size_t i = trial.script.size(); i > 0 && !last; --i)
       last = value_of(trial.script[i - 1], name);
+    if (!last) continue;  // went with what another member names
     std::rotate(items.begin(), std::ranges::find(items, *last), items.end());
     struct OfValues {
       const decltype(keeps)& keep;
