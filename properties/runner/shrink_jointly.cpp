@@ -150,34 +150,43 @@ Values shorter_than(std::int64_t size, const std::vector<NamedInteger>& integers
   return shorter;
 }
 
-// The trial without what `name` numbers from `begin` to `end`; higher numbers close the gap.
-Shrinkable without_values(const Shrinkable& trial, std::string_view name, std::int64_t begin,
-                          std::int64_t end) {
+/// Values of a member that are dropped.
+struct Range {
+  std::string_view name;
+  std::int64_t begin;
+  std::int64_t end;
+  std::int64_t count;  // of all values, from 0 on
+
+  [[nodiscard]] std::int64_t size() const { return end - begin; }
+};
+
+// The trial without what the range numbers; higher numbers close the gap.
+Shrinkable without_values(const Shrinkable& trial, const Range& range) {
   Script rest;
   for (const Op& op : trial.script)
-    if (const auto value = value_of(op, name); !value || *value < begin || *value >= end)
+    if (const auto value = value_of(op, range.name);
+        !value || *value < range.begin || *value >= range.end)
       rest.push_back(op);
-  return {changed(std::move(rest),
-                  [&](const NamedInteger& one) {
-                    return one.first == name && one.second >= end ? one.second - (end - begin)
-                                                                  : one.second;
-                  }),
-          trial.config};
+  const Change closed = [&](const NamedInteger& one) {
+    const bool higher = one.first == range.name && one.second >= range.end;
+    return higher ? one.second - range.size() : one.second;
+  };
+  return {changed(std::move(rest), closed), trial.config};
 }
 
-// Tries that, and with it lists and counts of `count` such values, or of one less.
-bool drop_range(Shrinkable& trial, Judge& fails, std::string_view name, std::int64_t begin,
-                std::int64_t end, std::int64_t count) {
+// Tries that, and with it lists and counts of as many values, or of one less.
+bool drop_range(Shrinkable& trial, Judge& fails, const Range& range) {
   const Pick fewer = [&](const NamedInteger& one) -> std::optional<std::int64_t> {
     const bool counts =
-        one.second > end - begin && (one.second == count || one.second == count - 1);
-    return counts ? std::optional(one.second - (end - begin)) : std::nullopt;
+        one.second > range.size() && (one.second == range.count || one.second == range.count - 1);
+    return counts ? std::optional(one.second - range.size()) : std::nullopt;
   };
-  const Shrinkable base = without_values(trial, name, begin, end);
+  const Shrinkable base = without_values(trial, range);
   if (base.config) {
-    const Shrinkable cut{base.script, without_entries(base.config, static_cast<std::size_t>(count),
-                                                      static_cast<std::size_t>(begin),
-                                                      static_cast<std::size_t>(end))};
+    const Shrinkable cut{base.script,
+                         without_entries(base.config, static_cast<std::size_t>(range.count),
+                                         static_cast<std::size_t>(range.begin),
+                                         static_cast<std::size_t>(range.end))};
     if (first_difference(base.config.type(), base.config.get(), cut.config.get()) &&
         replaces_with_integers(trial, fails, cut, fewer, fewer))
       return true;
@@ -219,6 +228,7 @@ std::vector<Names> subsets(const Names& names) {
   constexpr std::size_t kMostNames = 5;
   const std::vector<std::string_view> all(names.begin(), names.end());
   std::vector<Names> found;
+  found.reserve(all.size());
   for (const std::string_view name : all) found.push_back({name});
   if (all.size() > 1) found.push_back(names);
   for (std::size_t chosen = 1;
@@ -290,9 +300,11 @@ bool drop_named(Shrinkable& trial, Judge& fails) {
     };
     // The last one is likely to be needed.
     std::vector<std::int64_t> items(values.begin(), values.end());
-    for (const Op& op : trial.script)
-      if (const auto value = value_of(op, name))
-        std::ranges::rotate(items, std::ranges::find(items, *value));
+    std::optional<std::int64_t> last;
+    for (std::size_t i = trial.script.size(); i > 0 && !last; --i)
+      last = value_of(trial.script[i - 1], name);
+    if (!last) continue;  // went with what another member names
+    std::rotate(items.begin(), std::ranges::find(items, *last), items.end());
     struct OfValues {
       const decltype(keeps)& keep;
       Judge& judge;
@@ -313,12 +325,12 @@ bool drop_values(Shrinkable& trial, Judge& fails) {
   constexpr std::int64_t kMostValues = 128;
   bool any = false;
   for (const auto& [name, values] : named_in(trial.script)) {
+    if (*values.rbegin() < 1 || *values.rbegin() >= kMostValues) continue;
     std::int64_t count = *values.rbegin() + 1;
-    if (count < 2 || count > kMostValues) continue;
     for (std::int64_t size = count / 2; size > 0; size /= 2)
       for (std::int64_t end = count; end > 0 && fails.may_ask(); end -= size) {
         const std::int64_t begin = std::max<std::int64_t>(end - size, 0);
-        if (!drop_range(trial, fails, name, begin, end, count)) continue;
+        if (!drop_range(trial, fails, {name, begin, end, count})) continue;
         any = true;
         count -= end - begin;
       }
@@ -399,8 +411,8 @@ bool cut_axes(Shrinkable& trial, Judge& fails) {
       };
       const Pick in_proportion =
           [&, size = size](const NamedInteger& one) -> std::optional<std::int64_t> {
-        const bool scales =
-            one.second > 0 && one.second < kMostScaled && one.second * shorter % size == 0;
+        const bool scales = one.second > 0 && one.second < kMostScaled && size < kMostScaled &&
+                            one.second * shorter % size == 0;
         return scales ? std::optional(one.second * shorter / size) : std::nullopt;
       };
       const Shrinkable base{

@@ -216,6 +216,17 @@ TEST(ShrinkJointly, ALongScriptCostsItsLengthAFewTimes) {
   EXPECT_LT(run, 4 * length);
 }
 
+TEST(ShrinkJointly, WhatOneMemberNamesMayTakeAllThatAnotherNames) {
+  Script script;
+  for (std::uint64_t i = 0; i < 300; ++i)
+    script.push_back(Op::of(layered::Append{i % 3, i % 2, {}, {}}));
+  script.push_back(Op::of(layered::Len{3}));
+  const Script small = shrink_script(script, [](const Script& tried) {
+    return !tried.empty() && tried.back().as<layered::Len>() != nullptr;
+  });
+  EXPECT_EQ(small.size(), 1U);
+}
+
 // A cache that writes into a block that its fork holds, too.
 TEST(ShrinkJointly, AForgottenCopyOnWriteIsShownByEightOperations) {
   const Subject& subject = *contracts().find_subject("views.paged@mutant:shared_block_not_left");

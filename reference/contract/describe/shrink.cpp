@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "reference/contract/describe/difference.hpp"
@@ -151,6 +152,9 @@ bool append_rows(Tensor& tensor, const Tensor& more) {
   if (tensor.dtype != more.dtype || tensor.shape.empty() ||
       tensor.shape.size() != more.shape.size() ||
       !std::equal(tensor.shape.begin() + 1, tensor.shape.end(), more.shape.begin() + 1))
+    return false;
+  // Without elements any length is possible.
+  if (tensor.shape.front() > std::numeric_limits<std::int64_t>::max() - more.shape.front())
     return false;
   tensor.shape.front() += more.shape.front();
   tensor.bytes.insert(tensor.bytes.end(), more.bytes.begin(), more.bytes.end());
@@ -325,6 +329,7 @@ std::vector<NamedInteger> all_integers_of(const Record& record) {
       const_cast<void*>(record.get()),  // NOLINT(cppcoreguidelines-pro-type-const-cast)
       found);
   std::vector<NamedInteger> integers;
+  integers.reserve(found.size());
   for (const FoundInteger& one : found)
     integers.emplace_back(one.name, integer_at(*one.type, one.value));
   return integers;
