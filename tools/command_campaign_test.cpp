@@ -161,14 +161,14 @@ TEST_F(Check, AnotherRunIsNotResumed) {
 
 TEST_F(Check, AFailureTellsWhereTheElementsComeFrom) {
   const Finished failed =
-      run({"check", "provider.paged@mutant:partial_block_leaks", "--cases", "90"});
+      run({"check", "provider.paged@mutant:runs_start_over", "--cases", "40"});
   EXPECT_EQ(failed.status, kExitDiffers);
   EXPECT_THAT(failed.out,
-              testing::ContainsRegex("op ., read_block: .*elements differ\\)\n"
-                                     "    2 is k\\[batch 0, position 0, dim 0\\] of op . "
+              testing::ContainsRegex("op ., get: .*elements differ\\)\n"
+                                     "    2 is k\\[batch 0, position 1, dim 0\\] of op . "
                                      "update\n    1 is k\\[batch 0"));
-  EXPECT_THAT(failed.out, testing::ContainsRegex("\n  >  op . +.\"op\":\"read_block\""));
-  EXPECT_THAT(failed.out, HasSubstr("rules of the operation: ZF-21 "));
+  EXPECT_THAT(failed.out, testing::ContainsRegex("\n  >  op . +.\"op\":\"get\""));
+  EXPECT_THAT(failed.out, HasSubstr("rules of the operation: ZF-13, "));
 }
 
 TEST_F(Check, ARunFileThatCannotBeAppendedToIsNotResumed) {

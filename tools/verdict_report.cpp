@@ -330,12 +330,13 @@ bool ReportOptions::text() const {
 // A subject that takes no part in many cases has no verdict: why, a line a subject.
 std::vector<std::string> too_few_judged(const std::vector<SubjectSummary>& subjects) {
   constexpr double kMostUnsupported = 0.1;
+  constexpr std::uint64_t kLeastCases = 10;
   constexpr double kPercent = 100;
   std::vector<std::string> lines;
   for (const SubjectSummary& subject : subjects) {
     const auto cases = static_cast<double>(subject.cases);
     const double share = static_cast<double>(subject.not_supported) / std::max(cases, 1.0);
-    if (share <= kMostUnsupported) continue;
+    if (subject.cases < kLeastCases || share <= kMostUnsupported) continue;
     lines.push_back(fmt::format(
         "{}: no verdict: {} of {} ({:.0f} %) ended because the subject answered not_supported, "
         "and at most {:.0f} % may",
