@@ -63,7 +63,7 @@ TEST_F(GateCommand, LetsARunPassThatIsNotWorse) {
 // A baseline that an earlier program wrote, in version 1 of the format: the same cases, one of
 // which fails.
 TEST_F(GateCommand, ReadsRunFilesOfVersionOne) {
-  file("before.jsonl", read(KVO_SOURCE_ROOT "/tools/testing/run_file_version_1.jsonl"));
+  (void)file("before.jsonl", read(KVO_SOURCE_ROOT "/tools/testing/run_file_version_1.jsonl"));
   ASSERT_EQ(run({"check", "layered.vector@mutant:values_in_wrong_layer", "--law",
                  "agrees_with_reference", "--cases", "2", "--no-timings", "-o", path("now.jsonl")})
                 .status,

@@ -267,11 +267,11 @@ TEST(ShrinkJointly, AForgottenCopyOnWriteIsShownByEightOperations) {
 class ShrinkAgain : public testing::TestWithParam<const char*> {};
 
 TEST_P(ShrinkAgain, ChangesNothing) {
-  constexpr std::uint64_t kCases = 3'000;
+  constexpr std::uint64_t kTriedCases = 3'000;
   const Subject* subject = contracts().find_subject(GetParam());
   ASSERT_NE(subject, nullptr);
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    const auto kill = find_kill(contracts(), *subject, seed, kCases, Profile::kOriginal);
+    const auto kill = find_kill(contracts(), *subject, seed, kTriedCases, Profile::kOriginal);
     ASSERT_TRUE(kill.has_value()) << "seed " << seed;
     std::string text;
     for (const std::string& line : kill->result.log.value()) text += line + "\n";
