@@ -160,8 +160,7 @@ TEST_F(Check, AnotherRunIsNotResumed) {
 }
 
 TEST_F(Check, AFailureTellsWhereTheElementsComeFrom) {
-  const Finished failed =
-      run({"check", "provider.paged@mutant:runs_start_over", "--cases", "40"});
+  const Finished failed = run({"check", "provider.paged@mutant:runs_start_over", "--cases", "40"});
   EXPECT_EQ(failed.status, kExitDiffers);
   EXPECT_THAT(failed.out,
               testing::ContainsRegex("op ., get: .*elements differ\\)\n"

@@ -132,8 +132,7 @@ TEST(Metamorphic, AReportShowsWhichAllocationFailsAndWhatIsDoneThen) {
       shrunk.script, [](const ScriptLine& line) { return line.mark.ends_with('!'); });
   ASSERT_NE(failing, shrunk.script.end());
   EXPECT_TRUE(has_note(*failing, "allocation"));
-  EXPECT_NE(failing->notes.front().find(" fail"), std::string::npos)
-      << failing->notes.front();
+  EXPECT_NE(failing->notes.front().find(" fail"), std::string::npos) << failing->notes.front();
 }
 
 TEST(Metamorphic, TheSimplestLawThatAScriptFailsIsReported) {

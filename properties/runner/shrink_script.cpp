@@ -215,7 +215,7 @@ bool drop_several(Shrinkable& trial, Judge& fails) {
   constexpr std::size_t kMostOperations = 64;
   constexpr std::size_t kMostOfPairs = 24;
   const Script& script = trial.script;
-  if (script.size() > kMostOperations) return false;
+  if (script.empty() || script.size() > kMostOperations) return false;
   for (std::size_t length = script.size(); --length > 1;)
     for (std::size_t begin = 0; begin + length <= script.size(); ++begin)
       if (fails.replaces(trial, without(script, begin, length))) return true;

@@ -105,6 +105,10 @@ TEST(Shrinker, AsksNoMoreThanItMay) {
   EXPECT_LE(asked, 10U);
 }
 
+TEST(Shrinker, EndsWithoutAnyOperation) {
+  EXPECT_TRUE(shrink_script({}, [](const Script&) { return true; }).empty());
+}
+
 TEST(Shrinker, CutsAnAxisOfATensor) {
   Tensor tensor = make_tensor({2, 3, 2});
   for (std::size_t i = 0; i < 12; ++i) tensor.floats()[i] = static_cast<float>(i);
