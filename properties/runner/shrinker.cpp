@@ -22,7 +22,7 @@ bool shrink_long(Shrinkable& trial, Judge& fails) {
     for (bool helped = true; helped && trial.script.size() >= kLong && fails.may_ask();) {
       helped = drop_named(trial, fails);
       helped = drop_values(trial, fails) || helped;
-      helped = drop_operations(trial, fails, trial.script.size() / kChunks) || helped;
+      helped = drop_operations(trial, fails, 1 + trial.script.size() / kChunks) || helped;
       helped = drop_tail(trial, fails) || helped;
       helped = join_rounds(trial, fails, kRounds) || helped;
       helped = cut_axes(trial, fails) || helped;
