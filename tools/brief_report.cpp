@@ -30,6 +30,18 @@ bool is_beside_reference(const std::string& subject) {
 
 namespace {
 
+bool is_long_enough(const OperationSummary& row) {
+  constexpr std::uint64_t kLeastNanoseconds = 100;
+  return row.median_nanoseconds >= kLeastNanoseconds;
+}
+
+bool is_slower(const OperationSummary& row) {
+  // Of few cases there is no interval.
+  constexpr float kClearly = 1.25F;
+  if (!row.ratio_to_reference || !is_long_enough(row)) return false;
+  return row.ratio_low ? *row.ratio_low > 1 : *row.ratio_to_reference > kClearly;
+}
+
 // "12.4 M"
 std::string rough_count(std::uint64_t count) {
   static constexpr std::array<std::pair<double, std::string_view>, 2> kUnits{
@@ -87,18 +99,6 @@ std::string slowest_text(const std::vector<SubjectSummary>& subjects, const std:
 }
 
 }  // namespace
-
-bool is_long_enough(const OperationSummary& row) {
-  constexpr std::uint64_t kLeastNanoseconds = 100;
-  return row.median_nanoseconds >= kLeastNanoseconds;
-}
-
-bool is_slower(const OperationSummary& row) {
-  // Of few cases there is no interval.
-  constexpr float kClearly = 1.25F;
-  if (!row.ratio_to_reference || !is_long_enough(row)) return false;
-  return row.ratio_low ? *row.ratio_low > 1 : *row.ratio_to_reference > kClearly;
-}
 
 std::vector<SlowerOperation> slower_operations(const std::vector<SubjectSummary>& subjects) {
   std::vector<SlowerOperation> slower;

@@ -18,13 +18,6 @@ struct SlowerOperation {
 /// Not of a reference, a mutant, or a subject over another cache: the reference has its own inside.
 [[nodiscard]] bool is_beside_reference(const std::string& subject);
 
-/// Whether calls of an operation are long enough for the clock.
-[[nodiscard]] bool is_long_enough(const OperationSummary& row);
-
-/// Whether an operation takes longer than in the reference: with 95 % confidence, or by a quarter
-/// where there are too few cases for that.
-[[nodiscard]] bool is_slower(const OperationSummary& row);
-
 /// Those of subjects beside their reference, the slowest first. Operations of less than 100 ns are
 /// left out: there the clock decides.
 [[nodiscard]] std::vector<SlowerOperation> slower_operations(

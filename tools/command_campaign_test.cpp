@@ -269,7 +269,7 @@ TEST_F(Check, SaysWhatEachLawRestsOn) {
     EXPECT_EQ(law.at("cases"), 15) << law;
   }
   EXPECT_EQ(laws[1].at("law"), "failed_allocation_changes_nothing");
-  for (const char* count : {"failures", "retried", "put_off", "given_up"})
+  for (const char* count : {"failures", "retried", "deferred", "skipped"})
     EXPECT_GT(laws[1].at("evidence").at(count).to_number<int>(), 0) << count;
 }
 

@@ -303,7 +303,7 @@ TEST_F(Kill, AfterTheLastCaseLosesNothing) {
     const Finished done = start(job.words, {{.number = number, .when = is_whole}});
     EXPECT_EQ(done.signal, 0);
     EXPECT_TRUE(done.status == kExitInterrupted || done.status == kExitConforms) << done.status;
-    EXPECT_THAT(done.out, testing::HasSubstr(" 0 mismatches\n"));
+    EXPECT_THAT(done.out, testing::HasSubstr(" no difference\n"));
     expect_whole_reports();
     EXPECT_TRUE(fs::exists(path("result")));
     EXPECT_TRUE(fs::exists(path("junit")));

@@ -1,5 +1,6 @@
 #include "tools/run_file.hpp"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -80,6 +81,24 @@ json::object upgraded_verdict(json::object& old, const json::value& outcome) {
   return verdict;
 }
 
+// Names of version 1, in an order in which none is taken twice.
+void upgrade_evidence(json::object& result) {
+  json::value* evidence = result.if_contains("evidence");
+  if (evidence == nullptr || !evidence->is_object()) return;
+  json::object& members = evidence->get_object();
+  static constexpr std::array<std::pair<const char*, const char*>, 4> kRenamed{
+      {{"judged", "rows_judged"},
+       {"skipped", "rows_skipped"},
+       {"put_off", "deferred"},
+       {"given_up", "skipped"}}};
+  for (const auto& [before, now] : kRenamed)
+    if (const json::value* value = members.if_contains(before)) {
+      json::value kept = *value;
+      members.erase(before);
+      members[now] = std::move(kept);
+    }
+}
+
 // A case of version 1 as this version writes it. What is no such case stays as it is: reading it
 // says what is wrong.
 void upgrade(json::value& line) {
@@ -89,6 +108,7 @@ void upgrade(json::value& line) {
   const json::value law = one->contains("law") ? one->at("law") : json::value("");
   for (json::value& subject : one->at("subjects").get_array()) {
     json::object* result = subject.if_object();
+    if (result != nullptr) upgrade_evidence(*result);
     if (result == nullptr || !result->contains("outcome")) continue;
     const json::value outcome = result->at("outcome");
     (*result)["verdict"] = upgraded_verdict(*result, outcome);

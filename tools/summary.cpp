@@ -18,7 +18,7 @@ bool says_something(const SubjectResult& subject) {
   const Evidence& evidence = subject.evidence;
   const bool agrees = subject.verdict.outcome == Outcome::kAgrees;
   return subject.verdict.failed() ||
-         (agrees && evidence.compared + evidence.judged + evidence.failures > 0);
+         (agrees && evidence.compared + evidence.rows_judged + evidence.failures > 0);
 }
 
 FailureSummary failure_of(const CaseResult& record, const SubjectResult& subject) {

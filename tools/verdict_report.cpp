@@ -98,13 +98,13 @@ std::string laws_table(const std::vector<LawSummary>& laws) {
   const Paint paint(stdout);
   const auto ways = [](const Evidence& evidence) {
     if (evidence.failures == 0) return std::string();
-    return fmt::format("{}, {}, {}", count_text(evidence.retried), count_text(evidence.put_off),
-                       count_text(evidence.given_up));
+    return fmt::format("{}, {}, {}", count_text(evidence.retried), count_text(evidence.deferred),
+                       count_text(evidence.skipped));
   };
   for (const LawSummary& law : laws)
     table.row({law.law, count_text(law.cases), count_text(law.operations),
-               count_text(law.evidence.compared), count_text(law.evidence.judged),
-               count_text(law.evidence.skipped), count_text(law.evidence.failures),
+               count_text(law.evidence.compared), count_text(law.evidence.rows_judged),
+               count_text(law.evidence.rows_skipped), count_text(law.evidence.failures),
                ways(law.evidence), law.vacuous ? paint(Colour::kRed, "vacuous") : ""});
   return table.text(0, output_columns());
 }

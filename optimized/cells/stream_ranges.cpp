@@ -27,7 +27,7 @@ std::int32_t StreamTable::remove_range(std::int64_t begin, std::int64_t end) noe
     lowest = std::min(lowest, remove_range(seq, begin, end));
   if (ownerless_ == 0) return lowest;
   for (std::int64_t i = used_.next(0); i < size(); i = used_.next(i + 1)) {
-    if (at(i).owner != kNobody || pos(i) < begin || pos(i) >= end) continue;
+    if (at(i).owner != kNoOwner || pos(i) < begin || pos(i) >= end) continue;
     remove(static_cast<std::int32_t>(i));
     lowest = std::min(lowest, static_cast<std::int32_t>(i));
   }

@@ -31,7 +31,7 @@ void StreamTable::each_owner(std::int64_t cell, See&& see) const {
   const std::int32_t owner = at(cell).owner;
   if (owner == kSeveral) {
     set_of(cell).each(see);
-  } else if (owner != kNobody) {
+  } else if (owner != kNoOwner) {
     see(owner);
   }
 }
@@ -88,7 +88,7 @@ void StreamTable::set_shift(std::int32_t cell, std::int32_t shift) noexcept {
 
 void StreamTable::join_owner(std::int32_t cell, std::int32_t seq) noexcept {
   Cell& joined = at(cell);
-  if (joined.owner == kNobody) {
+  if (joined.owner == kNoOwner) {
     joined.owner = seq;
     --ownerless_;
   } else {
@@ -110,7 +110,7 @@ void StreamTable::add_owner(std::int32_t cell, std::int32_t seq) noexcept {
 void StreamTable::forget(std::int32_t cell) noexcept {
   Cell& emptied = at(cell);
   emptied.pos = -1;
-  emptied.owner = kNobody;
+  emptied.owner = kNoOwner;
   used_.erase(cell);
   usable_.insert(cell);
 }
@@ -147,7 +147,7 @@ void StreamTable::move(std::int32_t cell, std::int32_t to, std::int32_t shift) n
 
 void StreamTable::vacate(std::int32_t cell) noexcept {
   if (!used_.has(cell)) return;
-  if (at(cell).owner == kNobody) --ownerless_;
+  if (at(cell).owner == kNoOwner) --ownerless_;
   each_owner(cell, [&](std::int32_t seq) { its(seq).erase({pos(cell), cell}); });
   forget(cell);
 }
@@ -159,7 +159,7 @@ void StreamTable::remove(std::int32_t cell) noexcept {
 
 void StreamTable::reset() noexcept {
   for (std::int64_t i = used_.next(0); i < size(); i = used_.next(i + 1)) {
-    at(i).owner = kNobody;
+    at(i).owner = kNoOwner;
     forget(static_cast<std::int32_t>(i));
   }
   for (std::int32_t seq = range_.first; seq < sequences_end(); ++seq)
@@ -248,10 +248,10 @@ std::optional<std::string> StreamTable::broken() const {
   for (std::int64_t i = 0; i < size(); ++i) {
     const Cell& cell = at(i);
     const bool used = used_.has(i);
-    if (!used && (cell.pos != -1 || cell.owner != kNobody))
+    if (!used && (cell.pos != -1 || cell.owner != kNoOwner))
       return fmt::format("cell {} is not used and has position {}", i, cell.pos);
     if (shifted_.has(i) != (cell.shift != 0)) return fmt::format("cell {}: shift unnoticed", i);
-    if (used && cell.owner == kNobody) ++ownerless;
+    if (used && cell.owner == kNoOwner) ++ownerless;
     if (cell.owner == kSeveral && set_of(i).count() < 2)
       return fmt::format("cell {} has not several owners", i);
     each_owner(i, [&](std::int32_t seq) { ++owned[static_cast<std::size_t>(seq - range_.first)]; });

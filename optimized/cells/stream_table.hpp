@@ -70,7 +70,7 @@ class StreamTable {
   void reserve(std::int32_t seq, std::size_t more) {
     const auto index = static_cast<std::size_t>(seq - range_.first);
     if (index >= sequences_.size()) sequences_.resize(index + 1);
-    if (sole_ == kNobody) sole_ = seq;
+    if (sole_ == kNoOwner) sole_ = seq;
     if (seq != sole_ && sets_.empty()) sets_.resize(cells_.size());
     its(seq).reserve(more);
   }
@@ -150,13 +150,13 @@ class StreamTable {
 
  private:
   static inline const OwnedCells kNoCells;
-  static constexpr std::int32_t kNobody = -1;
+  static constexpr std::int32_t kNoOwner = -1;
   static constexpr std::int32_t kSeveral = -2;  ///< as owner: those of set_of
 
   struct Cell {
     std::int32_t pos = -1;
     std::int32_t shift = 0;
-    std::int32_t owner = kNobody;
+    std::int32_t owner = kNoOwner;
   };
 
   [[nodiscard]] Cell& at(std::int64_t cell) { return cells_[static_cast<std::size_t>(cell)]; }
@@ -197,7 +197,7 @@ class StreamTable {
 
   std::vector<Cell> cells_;
   std::vector<OwnerSet> sets_;         ///< [cell], meaningful with kSeveral; none for one sequence
-  std::int32_t sole_ = kNobody;        ///< the first sequence that room was made for
+  std::int32_t sole_ = kNoOwner;       ///< the first sequence with reserved cells
   std::vector<OwnedCells> sequences_;  ///< [sequence], up to the last one that ever had cells
   std::vector<std::int64_t> protected_;  ///< [sequence]: the position that `usable_` goes by
   OwnerSet stale_;                       ///< whose protected_ may be out of date

@@ -191,7 +191,7 @@ Result<Allotted> PrefixBlockCache::allocate(std::int64_t number, const Allotment
   if (const Status good = check_letting_go(*request, behind); !good) return good.error();
   // Where the pool may turn out to be unable to do what was planned, which no sound caller sees.
   std::optional<std::pair<FreeQueue, Numbers>> saved;
-  if (queue_.wrong() > 0 || lets_go_below_zero(*request, behind) ||
+  if (queue_.wrong() > 0 || releases_below_zero(*request, behind) ||
       planned.length - planned.adopted > planned.asked || planned.keyed > planned.length ||
       planned.skipped > prefix::kMostUnits)
     saved.emplace(queue_, request->table);
@@ -302,7 +302,7 @@ bool PrefixBlockCache::goes_below_zero(NumbersView blocks) noexcept {
   return met < blocks.size();
 }
 
-bool PrefixBlockCache::lets_go_below_zero(const Request& request, std::int64_t tokens) noexcept {
+bool PrefixBlockCache::releases_below_zero(const Request& request, std::int64_t tokens) noexcept {
   const std::int64_t end = std::min(rules_.skipped_blocks(tokens), std::ssize(request.table));
   if (end <= 0 || !released_by_hand_) return false;
   std::int64_t first = end;
@@ -318,7 +318,7 @@ Status PrefixBlockCache::check_release(NumbersView blocks) {
 }
 
 Status PrefixBlockCache::check_letting_go(const Request& request, std::int64_t tokens) {
-  if (!quirks_.has(Quirk::kCountsBelowZero) && lets_go_below_zero(request, tokens))
+  if (!quirks_.has(Quirk::kCountsBelowZero) && releases_below_zero(request, tokens))
     return released_too_often();
   return {};
 }

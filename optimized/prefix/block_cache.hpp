@@ -121,7 +121,7 @@ class PrefixBlockCache final : public prefix::BlockCache {
   void reserve_events(const Request& request, std::int64_t upto, std::size_t lost);
   void register_blocks(Request& request, std::int64_t upto) noexcept;
   [[nodiscard]] bool goes_below_zero(prefix::NumbersView blocks) noexcept;
-  [[nodiscard]] bool lets_go_below_zero(const Request& request, std::int64_t tokens) noexcept;
+  [[nodiscard]] bool releases_below_zero(const Request& request, std::int64_t tokens) noexcept;
   [[nodiscard]] Status check_release(prefix::NumbersView blocks);
   [[nodiscard]] Status check_letting_go(const Request& request, std::int64_t tokens);
   /// Returns  whether there was anything.

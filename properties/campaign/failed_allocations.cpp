@@ -106,8 +106,8 @@ class Trial {
 
   Judgement judged() {
     Judgement judgement = judgement_of(lockstep_.participants().front());
-    judgement.evidence.given_up = skipped_;
-    judgement.evidence.put_off = deferred_;
+    judgement.evidence.skipped = skipped_;
+    judgement.evidence.deferred = deferred_;
     if (judgement.verdict.failed() && !judgement.subject->scheduled)
       judgement.verdict.choices = schedule_.taken();
     if (judgement.verdict.outcome == Outcome::kAgrees && judgement.evidence.failures == 0)

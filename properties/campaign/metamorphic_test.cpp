@@ -45,7 +45,7 @@ TEST(Metamorphic, EveryLawSaysSomethingOnEachOfItsKinds) {
     for (const CacheKind* kind : contracts().kinds()) {
       if (!law->applies_to(*kind) || contracts().generator_of(*kind) == nullptr) continue;
       Evidence evidence;
-      const auto rows = [&] { return evidence.compared + evidence.judged; };
+      const auto rows = [&] { return evidence.compared + evidence.rows_judged; };
       for (std::uint64_t index = 0; index < kCases && rows() == 0; ++index) {
         // What quirks change, some laws judge in profile documented only.
         const Profile profile = index % 2 == 0 ? Profile::kOriginal : Profile::kDocumented;

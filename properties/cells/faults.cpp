@@ -40,7 +40,7 @@ std::vector<Fault> table_faults() {
        "of two owners one leaves, and the other is no longer known to be alone",
        "B074, F08: two tables of vLLM's evictor contradicted each other",
        {{kFastTable, "if (set.count() == 1) left.owner = set.first();",
-         "if (set.count() == 0) left.owner = kNobody;"}}},
+         "if (set.count() == 0) left.owner = kNoOwner;"}}},
   };
 }
 

@@ -152,7 +152,7 @@ std::optional<std::int64_t> cell_of(const CausalCache& cache, const PutRow& toke
   return std::nullopt;
 }
 
-// Where tokens are in other cells, other cells were free: what was to stay is told.
+// A token in another cell means that other cells were free. Then the lines say which were to stay.
 void add_row(const Past& past, const CausalCache& cache, std::int64_t cell,
              const std::vector<float>& shown, std::vector<std::string>& lines) {
   const auto other = past.owner_of(shown);

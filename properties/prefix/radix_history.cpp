@@ -267,7 +267,7 @@ Words RadixHistory::saw(const Extend& op, const Observation& seen) {
 Words RadixHistory::unlock(const Known& known) {
   if (tree_.unlock(*known.node)) return std::nullopt;
   lost_ = has(Quirk::kUnlockUnguarded);
-  return lost_ ? Words() : Words("a request's node is let go that it has not locked");
+  return lost_ ? Words() : Words("a request unlocks a node that it has not locked");
 }
 
 Words RadixHistory::move_lock(Known& known, std::int64_t node) {

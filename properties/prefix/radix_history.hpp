@@ -12,7 +12,7 @@
 //           the whole pool; locks, nodes, leaves, rows, and who follows the events say the same.
 // Skipped   in profile original, what follows an unlock without a lock, or one of a node that has
 //           gone (PX-79); of the slots, what follows one that was free and is freed (PX-85). In
-//           both, rows after slots were cleared that somebody has (PX-80), and rows of pages that
+//           both, rows after slots that a request has were cleared (PX-80), and rows of pages that
 //           two have because a caller inserted or freed them by hand; requests of a tree that keeps
 //           nothing (PX-76).
 #pragma once

@@ -202,7 +202,7 @@ TEST(ReplayPlan, TheOracleJudgesWhereThereIsOne) {
   EXPECT_NE(replay.plan(1).options.oracle, nullptr);
   const CaseResult result = run_case(replay.plan(1), {.attempts = 0});
   for (const SubjectResult& subject : result.subjects) {
-    EXPECT_GT(subject.evidence.judged, 0U) << subject.subject;
+    EXPECT_GT(subject.evidence.rows_judged, 0U) << subject.subject;
     EXPECT_EQ(subject.verdict.outcome, Outcome::kAgrees) << subject.verdict.text();
   }
 }

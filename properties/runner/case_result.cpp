@@ -37,12 +37,12 @@ bool Verdict::lacks_memory() const {
 
 void Evidence::add(const Evidence& more) {
   compared += more.compared;
-  judged += more.judged;
-  skipped += more.skipped;
+  rows_judged += more.rows_judged;
+  rows_skipped += more.rows_skipped;
   failures += more.failures;
   retried += more.retried;
-  put_off += more.put_off;
-  given_up += more.given_up;
+  deferred += more.deferred;
+  skipped += more.skipped;
 }
 
 TimingRecord timing_record(std::string_view op, const Durations& durations) {

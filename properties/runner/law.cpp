@@ -53,7 +53,7 @@ LawRun LockstepLaw::run(const CasePlan& plan, const Subject* baseline,
     const bool leads = baseline == nullptr && subjects.size() > 1 &&
                        &participant == &lockstep.participants().front();
     const Evidence& evidence = judgement.evidence;
-    const bool idle = evidence.judged == 0 && (!options.compare || evidence.compared == 0);
+    const bool idle = evidence.rows_judged == 0 && (!options.compare || evidence.compared == 0);
     if (!leads && idle && judgement.verdict.outcome == Outcome::kAgrees)
       judgement.verdict = {.outcome = Outcome::kVacuous, .reason = "nothing was judged"};
   }

@@ -189,8 +189,8 @@ void Lockstep::judge(Participant& participant, const Op& op, const Observation* 
   if (participant.oracle) {
     auto words = participant.oracle->check(op, got);
     const OracleCounts counts = participant.oracle->counts();
-    participant.evidence.judged = counts.judged;
-    participant.evidence.skipped = counts.skipped;
+    participant.evidence.rows_judged = counts.judged;
+    participant.evidence.rows_skipped = counts.skipped;
     if (words)
       return out(participant, op, {.outcome = Outcome::kBroken, .reason = std::move(*words)});
   }

@@ -100,7 +100,7 @@ TEST(Lockstep, WhatIsLeftToTheOracleIsNotCompared) {
   for (const Op& op : advance_once()) lockstep.step(op);
   EXPECT_EQ(lockstep.participants().front().verdict.outcome, Outcome::kAgrees);
   EXPECT_EQ(lockstep.participants().front().evidence.compared, 0U);
-  EXPECT_EQ(lockstep.participants().front().evidence.judged, 3U);
+  EXPECT_EQ(lockstep.participants().front().evidence.rows_judged, 3U);
 }
 
 // The verdict of a law on the reference, with its usual three operations.
@@ -180,11 +180,10 @@ TEST(FailedAllocations, EvidenceCountsEachWay) {
   const Evidence retried = evidence({});
   EXPECT_GT(retried.retried, 0U);
   EXPECT_GE(retried.failures, retried.retried);
-  EXPECT_EQ(retried.given_up + retried.put_off, 0U);
-  EXPECT_EQ(evidence({1, 0}).given_up, 1U);
-  EXPECT_EQ(evidence({2, 0}).put_off, 1U);
-  EXPECT_EQ(judged_with(reference(), {1, 15}).evidence.given_up, 0U)
-      << "it makes fewer allocations";
+  EXPECT_EQ(retried.skipped + retried.deferred, 0U);
+  EXPECT_EQ(evidence({1, 0}).skipped, 1U);
+  EXPECT_EQ(evidence({2, 0}).deferred, 1U);
+  EXPECT_EQ(judged_with(reference(), {1, 15}).evidence.skipped, 0U) << "it makes fewer allocations";
 }
 
 TEST(FailedAllocations, WhatWasDrawnIsAListOfChoices) {

@@ -133,6 +133,7 @@ class Shrinking {
   void set_symptom(const Verdict& verdict) {
     symptom_ = verdict.symptom();
     op_ = verdict.op;
+    in_error_ = verdict.differs_in_error() && !verdict.lacks_memory();
   }
   bool control_keeps(const Shrinkable& candidate) {
     return !control_ || !verdict_of(candidate, *control_).failed();
@@ -176,7 +177,7 @@ class Shrinking {
   bool prefer_reading(const Script& queries) {
     constexpr std::size_t kMostCuts = 40;
     const Script& script = trial_.script;
-    if (!verdict_of(trial_, subject_).differs_in_error()) return false;
+    if (!in_error_) return false;
     Verdict read;
     Judge shows(
         [&](const Shrinkable& candidate) {
@@ -204,7 +205,8 @@ class Shrinking {
   std::optional<Subject> control_;
   Verdict first_;
   std::string symptom_;
-  std::string op_;  // of the symptom
+  std::string op_;         // of the symptom
+  bool in_error_ = false;  // the symptom is one, but for lack of memory
 };
 
 // Judges the subjects that draw from it in the further schedules, each until it fails. Returns the

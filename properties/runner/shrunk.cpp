@@ -86,7 +86,9 @@ Shrunk shrunk_of(const Smaller& smaller, const Subject& subject, bool run) {
       .schedule = draws(plan, subject) ? schedule_text(plan.setup.schedule) : std::nullopt};
   if (verdict.op_index < smaller.script.size())
     shrunk.rules = rules_of(smaller.script[verdict.op_index].kind().doc);
-  const bool lives = run && verdict.failed() && verdict.outcome != Outcome::kDied;
+  // A script that uses up all memory is not run again for the sake of words.
+  const bool lives = run && verdict.failed() && verdict.outcome != Outcome::kDied &&
+                     !verdict.reason.starts_with(kNeedsMemory);
   if (lives) {
     shrunk.inside = told_inside(plan, subject, smaller.script, verdict.op_index);
     for (std::string& line : explained(plan, subject, smaller.script, verdict))

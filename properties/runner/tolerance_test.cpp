@@ -112,8 +112,8 @@ TEST(Tolerance, AnOracleGoesByBitsAndDoesNotJudge) {
   Lockstep lockstep(&contracts().reference_of(*subject.kind), subjects, {},
                     {.oracle = Counting::make});
   for (const Op& op : two_rows()) lockstep.step(op);
-  EXPECT_GT(lockstep.baseline()->evidence.judged, 0U);
-  EXPECT_EQ(lockstep.participants().front().evidence.judged, 0U);
+  EXPECT_GT(lockstep.baseline()->evidence.rows_judged, 0U);
+  EXPECT_EQ(lockstep.participants().front().evidence.rows_judged, 0U);
   EXPECT_EQ(lockstep.participants().front().verdict.outcome, Outcome::kAgrees);
 }
 

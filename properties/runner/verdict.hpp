@@ -69,17 +69,17 @@ inline constexpr const char* kAsksForMore =
 
 /// What a verdict rests on. Without any a law has said nothing.
 struct Evidence {
-  std::uint64_t compared = 0;  ///< observations that were compared
-  std::uint64_t judged = 0;    ///< rows that an oracle judged
-  std::uint64_t skipped = 0;   ///< rows that it could not judge
-  std::uint64_t failures = 0;  ///< allocations that were made to fail
-  std::uint64_t retried = 0;   ///< operations that were repeated at once behind such failures
-  std::uint64_t put_off = 0;   ///< operations that were repeated behind another one
-  std::uint64_t given_up = 0;  ///< operations that were not repeated
+  std::uint64_t compared = 0;      ///< observations that were compared
+  std::uint64_t rows_judged = 0;   ///< rows that an oracle judged
+  std::uint64_t rows_skipped = 0;  ///< rows that it could not judge
+  std::uint64_t failures = 0;      ///< allocations that were made to fail
+  std::uint64_t retried = 0;       ///< operations that were repeated at once after such failures
+  std::uint64_t deferred = 0;      ///< operations that were repeated after the next one
+  std::uint64_t skipped = 0;       ///< operations that were not repeated
 
   void add(const Evidence& more);
 };
 BOOST_DESCRIBE_STRUCT(Evidence, (),
-                      (compared, judged, skipped, failures, retried, put_off, given_up))
+                      (compared, rows_judged, rows_skipped, failures, retried, deferred, skipped))
 
 }  // namespace kvo

@@ -20,7 +20,7 @@ namespace {
 constexpr std::chrono::seconds kAttemptSilence{2};
 constexpr std::chrono::duration<double> kHungAttemptSilence{0.25};
 // Each costs a process, or the silence.
-constexpr std::uint64_t kMostAttempts = 100;
+constexpr std::uint64_t kMostAttempts = 2'000;
 constexpr std::uint64_t kMostHungAttempts = 16;
 
 /// One subject's part of a case.
