@@ -299,7 +299,10 @@ class Figures : public testing::Test {
   }
 
  private:
-  fs::path root_ = fs::path(testing::TempDir()) / "kvoracle_figures_test";
+  // Tests of one program run side by side: each has a folder of its own.
+  fs::path root_ = fs::path(testing::TempDir()) /
+                   (std::string("kvoracle_figures_") +
+                    testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 TEST_F(Figures, ATableIsStaleWhenCodeChangesThatItDependsOn) {

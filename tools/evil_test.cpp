@@ -204,7 +204,7 @@ class Evil : public testing::TestWithParam<Row> {
   [[nodiscard]] Finished check(const std::string& subject, std::uint64_t cases,
                                const std::string& name = "") const {
     return run({"check", subject, "layered.vector@optimized", "--law", "agrees_with_reference",
-                "--cases", std::to_string(cases), "--jobs", "2", "--shrink-attempts", "50",
+                "--cases", std::to_string(cases), "--jobs", "2", "--shrink-attempts", "30",
                 "--json", "result", "--junit", "junit", "-o", "run"},
                name);
   }
