@@ -15,6 +15,7 @@
 
 #include "cuda/device/open.hpp"
 #include "properties/campaign/contracts.hpp"
+#include "reference/contract/describe/json.hpp"
 #include "tools/commands.hpp"
 #include "tools/console.hpp"
 #include "tools/exit_status.hpp"
@@ -192,7 +193,7 @@ std::string overview_text(const Contracts& contracts, const std::vector<Section>
 std::string signature(const OpKind& op) {
   std::vector<std::string> names;
   for (const Field& field : op.arguments->fields)
-    names.push_back(std::string(field.name) + (field.type->is_optional() ? "?" : ""));
+    names.push_back(std::string(field.name) + (field.may_be_absent() ? "?" : ""));
   return fmt::format("{}({})", op.name, fmt::join(names, ", "));
 }
 
@@ -204,6 +205,8 @@ std::string fields_text(const std::vector<std::pair<std::string, const Type*>>& 
       std::string type(field.type->word());
       if (!field.axes.empty()) type += fmt::format(" [{}]", fmt::join(field.axes, ", "));
       if (field.type->is_optional()) type += ", optional";
+      if (field.has_default)
+        type += ", default " + json_text(*field.type, field.of(record->made().get()));
       if (field.type->is_nullable()) type += ", or null";
       table.row({arrow, std::string(field.name), type, std::string(field.meaning)});
     }
@@ -238,7 +241,7 @@ json::array fields_json(const Type& record) {
   for (const Field& field : record.fields) {
     json::object one{{"name", field.name},
                      {"type", field.type->word()},
-                     {"optional", field.type->is_optional()},
+                     {"optional", field.may_be_absent()},
                      {"nullable", field.type->is_nullable()},
                      {"unit", field.meaning}};
     if (!field.axes.empty()) one["axes"] = json::array(field.axes.begin(), field.axes.end());

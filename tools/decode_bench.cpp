@@ -51,9 +51,11 @@ Tensor rows(std::int64_t channels, std::int64_t tokens) {
 using Decode = std::function<void(std::int64_t layer)>;
 
 Decode decode_layered(std::shared_ptr<layered::Cache> cache) {
-  const std::vector<float> row(static_cast<std::size_t>(kWidth), 1.5F);
-  return [cache = std::move(cache), row](std::int64_t layer) {
-    KVO_CHECK(cache->append(static_cast<std::uint64_t>(layer), row, row).has_value());
+  const Tensor row = rows(1, 1);
+  return [cache = std::move(cache),
+          op = layered::Append{.k = row, .v = row}](std::int64_t layer) mutable {
+    op.layer = static_cast<std::uint64_t>(layer);
+    KVO_CHECK(cache->append(op).has_value());
     if (layer + 1 == kLayers) KVO_CHECK(cache->advance().has_value());
   };
 }

@@ -16,7 +16,7 @@
 #include "properties/runner/lockstep.hpp"
 #include "properties/runner/pulse.hpp"
 #include "reference/contract/values/tags.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 #include "reference/provider/contiguous_operations.hpp"
 #include "tools/serving/process.hpp"
 

@@ -9,7 +9,7 @@
 #include "properties/contracts.hpp"
 #include "reference/contract/describe/json.hpp"
 #include "reference/contract/subject/inner.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 
 namespace kvo {
 namespace {

@@ -21,7 +21,7 @@
 #include "reference/contract/describe/element.hpp"
 #include "reference/contract/values/check.hpp"
 #include "reference/contract/values/numeric.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 #include "reference/layered/vector_cache.hpp"
 
 namespace kvo {

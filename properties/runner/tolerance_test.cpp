@@ -13,7 +13,7 @@
 #include "properties/contracts.hpp"
 #include "properties/runner/lockstep.hpp"
 #include "reference/contract/values/numeric.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 #include "reference/layered/vector_cache.hpp"
 
 namespace kvo {

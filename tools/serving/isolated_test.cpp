@@ -16,7 +16,7 @@
 #include "properties/campaign/random_case.hpp"
 #include "properties/contracts.hpp"
 #include "reference/contract/subject/op_stream.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 #include "tools/testing/sanitized.hpp"
 
 namespace kvo::tools {
