@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tools/exit_status.hpp"
+#include "tools/commands/exit_status.hpp"
 #include "tools/testing/command_runner.hpp"
 
 namespace kvo::tools {

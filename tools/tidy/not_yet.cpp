@@ -20,7 +20,7 @@ const std::vector<NotYet>& not_yet() {
       {"reference/contract/subject/dispatch.cpp", "swallows verdicts"},
       {"reference/contract/subject/dispatch.hpp", "swallows verdicts"},
       // NO_COLOR and TERM are asked for by every terminal program.
-      {"tools/console.cpp", "use an option"},
+      {"tools/reports/console.cpp", "use an option"},
       // CTest hands no options to a test.
       {"tools/testing/environment.hpp", "use an option"},
   };
