@@ -1,4 +1,4 @@
-// `kvoracle bench`: what is timed, what is said of it, and that a gate reads it.
+// `kvoracle bench`: what is timed, and what is said of it.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -66,37 +66,6 @@ TEST_F(BenchCommand, CountsAllocationsOfWhichADecodedTokenHasNone) {
   }
   EXPECT_TRUE(counted) << "where nothing counts, nothing is allocated";
   EXPECT_THAT(judged, testing::SizeIs(testing::Ge(4U)));
-}
-
-TEST_F(BenchCommand, IsARunThatAGateReads) {
-  for (const char* name : {"a", "b"})
-    ASSERT_EQ(run({"bench", "layered", "--quick", "--rounds", "20", "-o", path(name)}).status,
-              kExitConforms);
-  const Finished gated = run({"gate", "a", "b", "--slower", "9000", "--all"});
-  EXPECT_EQ(gated.status, kExitConforms) << gated.out;
-  EXPECT_THAT(gated.out, AllOf(HasSubstr("append, 8.00 KiB"), HasSubstr("append, 8.00 KiB, cold"),
-                               HasSubstr("no regression"), Not(HasSubstr("memcpy"))));
-  EXPECT_EQ(run({"gate", "a", "b", "--no-timings"}).status, kExitConforms);
-}
-
-// Who answers wrong may be as fast as it likes.
-TEST_F(BenchCommand, TimesOnlyWhatIsRight) {
-  const Finished wrong = run({"bench", "provider.paged@mutant:values_channel_minor", "--quick",
-                              "--rounds", "1", "--json", path("bench.json")});
-  EXPECT_EQ(wrong.status, kExitDiffers);
-  EXPECT_THAT(wrong.err, HasSubstr("its times say nothing, and are left out"));
-  EXPECT_TRUE(json::parse(read("bench.json")).at("rows").as_array().empty());
-}
-
-TEST_F(BenchCommand, RefusesWhatCannotBeTimed) {
-  expect_refused({"bench", "layred"}, "did you mean");
-  expect_refused({"bench", "block_pool", "--quick"}, "nothing to time");
-  expect_refused({"bench", "layered", "--rounds", "0"}, "--rounds");
-  expect_refused({"bench", "layered", "--quick", "-o", "-"}, "cannot be standard output");
-  expect_refused({"bench", "layered", "--quick", "-o", "one", "--json", "one"},
-                 "--output and --json name the same file");
-  (void)file("there", "text");
-  expect_refused({"bench", "layered", "--quick", "-o", "there"}, "is there already");
 }
 
 }  // namespace
