@@ -22,6 +22,8 @@ namespace {
 const CLI::App& command_named(const CLI::App& app, const std::string& name) {
   for (const CLI::App* command : commands_of(app))
     if (command->get_name() == name) return *command;
+  if (commands_of(app).empty())
+    throw UsageError{fmt::format("{} has no command '{}'", full_name(app), printable(name, 32))};
   throw unknown_word("command", name, command_names(app));
 }
 
