@@ -26,7 +26,7 @@
 #include "optimized/positional/causal_cache.hpp"
 #include "optimized/provider/contiguous_arena_cache.hpp"
 #include "optimized/provider/paged_arena_cache.hpp"
-#include "tools/positional_work.hpp"
+#include "tools/benchmarks/positional_work.hpp"
 
 namespace kvo::optimized {
 namespace {
