@@ -22,7 +22,7 @@ namespace {
 
 // An engine that saves a sequence before each draft clones it over and over.
 TEST(LayeredArenaCache, ClonesOfClonesTakeNoMoreRoomThanTheirRows) {
-  const Tensor row = tensor_of({2}, {1, 2});
+  const Tensor row = tensor_of({2}, std::array<float, 2>{1, 2});
   auto made = LayeredArenaCache::make(
       {1, 1, 2}, std::nullopt,
       {layered::Build::kDebug, QuirkSet<layered::Quirk>(Profile::kOriginal)});

@@ -193,8 +193,7 @@ Subject make_subject(std::string variant, std::string doc, MakePool make) {
             const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
             if (!quirks) return quirks.error();
             const auto config = setup.config_as<Config>();
-            return std::make_unique<StackSession>(
-                make, config.rows.format(), *quirks);
+            return std::make_unique<StackSession>(make, config.rows.format(), *quirks);
           }};
 }
 
