@@ -13,9 +13,6 @@ bool excuses(const NotYet& row, const std::string& complaint) {
 
 const std::vector<NotYet>& not_yet() {
   static const std::vector<NotYet> kNotYet{
-      // Tables of rows, not code.
-      {"properties/arenas/faults.cpp", "a function of"},
-      {"properties/positional/faults.cpp", "a function of"},
       // Whatever a subject throws becomes what was observed of it.
       {"reference/contract/subject/dispatch.cpp", "swallows verdicts"},
       {"reference/contract/subject/dispatch.hpp", "swallows verdicts"},
