@@ -13,12 +13,6 @@ constexpr std::string_view kSpace = " \t\n";
 constexpr std::size_t kMemberIndent = 2;
 constexpr std::size_t kContinuedIndent = 4;
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
-
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
   while (!(text = trimmed(text)).empty()) {
@@ -189,7 +183,7 @@ class Reader {
   std::size_t member_line_ = 0;
 };
 
-std::string quoted(std::string_view text) {
+std::string literal_of(std::string_view text) {
   std::string literal = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') literal += '\\';
@@ -199,6 +193,12 @@ std::string quoted(std::string_view text) {
 }
 
 }  // namespace
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
 
 std::string in_one_line(std::string_view text) {
   std::string line;
@@ -232,7 +232,7 @@ std::string table_of(std::string_view path, std::span<const FaultRow> rows) {
     text += "{";
     for (const std::string& part :
          {row.kind, row.name, row.fault, row.origin, file.substr(0, file.find('/'))})
-      text += quoted(part) + ", ";
+      text += literal_of(part) + ", ";
     text += !row.profile                         ? "std::nullopt"
             : *row.profile == Profile::kOriginal ? "::kvo::Profile::kOriginal"
                                                  : "::kvo::Profile::kDocumented";

@@ -70,6 +70,8 @@ struct FaultFile {
 ///             that is not allowed; an edit without its parts.
 [[nodiscard]] FaultFile parse_faults(std::string_view path, std::string_view text);
 
+/// Text without the white space around it.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
 /// Text of several lines as one line.
 [[nodiscard]] std::string in_one_line(std::string_view text);
 
