@@ -6,9 +6,9 @@
 
 #include <boost/describe/enum.hpp>
 
-#include "properties/block_pool/contract.hpp"
 #include "properties/campaign/script_generator.hpp"
 #include "properties/campaign/storage.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/block_pool/operations.hpp"
 
 namespace kvo::block_pool {

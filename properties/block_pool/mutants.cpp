@@ -3,7 +3,7 @@
 #include <string>
 
 #include "properties/arenas/arena_mutants.hpp"
-#include "properties/block_pool/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/block_pool/operations.hpp"
 #include "reference/block_pool/stack_pool.hpp"
 

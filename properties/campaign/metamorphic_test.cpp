@@ -7,7 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include "properties/campaign/law_trial.hpp"
 #include "properties/campaign/random_case.hpp"
 #include "properties/contracts.hpp"
 
@@ -18,24 +17,6 @@ const Law& law_named(const std::string& name) {
   const Law* law = contracts().find_law(name);
   EXPECT_NE(law, nullptr) << name;
   return *law;
-}
-
-TEST_P(EachLaw, CatchesAFaultAlone) {
-  constexpr std::size_t kLongestScript = 10;
-  const LawTrial& trial = GetParam();
-  const Subject* mutant = contracts().find_subject(trial.mutant);
-  ASSERT_NE(mutant, nullptr);
-  const Law& law = law_named(trial.law);
-  for (std::uint64_t index = 0; index < trial.cases; ++index) {
-    const CasePlan plan = random_case(contracts(), law, {mutant}, 1, index, Profile::kOriginal);
-    const CaseResult result = run_case(plan, {});
-    const SubjectResult& judged = result.subjects.back();
-    if (!judged.verdict.failed()) continue;
-    EXPECT_TRUE(judged.repeats()) << "a shrunk script still fails";
-    EXPECT_LE(judged.shrunk->operations, kLongestScript);
-    return;
-  }
-  FAIL() << "not caught within " << trial.cases << " cases";
 }
 
 TEST(Metamorphic, EveryLawSaysSomethingOnEachOfItsKinds) {

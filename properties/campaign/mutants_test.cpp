@@ -1,5 +1,4 @@
 // Every seeded fault is caught, and a script short enough to read shows it.
-#include "properties/positional/mutants.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -10,12 +9,8 @@
 
 #include "properties/arenas/arena_mutants.hpp"
 #include "properties/campaign/kill.hpp"
-#include "properties/cells/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/contracts.hpp"
-#include "properties/prefix/contract.hpp"
-#include "properties/sampling/contract.hpp"
-#include "properties/snapshot/contract.hpp"
-#include "properties/views/contract.hpp"
 
 namespace kvo {
 namespace {

@@ -1,7 +1,7 @@
 // Random cases for the caches of contract cells.
 #include <utility>
 
-#include "properties/cells/contract.hpp"
+#include "properties/contract_parts.hpp"
 
 namespace kvo::cells {
 

@@ -3,8 +3,8 @@
 #include <memory>
 #include <utility>
 
-#include "properties/cells/contract.hpp"
 #include "properties/cells/kv_script.hpp"
+#include "properties/contract_parts.hpp"
 
 namespace kvo::cells {
 namespace {

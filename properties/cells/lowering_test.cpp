@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "properties/cells/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/contracts.hpp"
 #include "properties/replay/replay.hpp"
 #include "reference/cells/operations.hpp"

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "properties/cells/contract.hpp"
 #include "properties/cells/faults.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/seeded/optimized/cells/kv_cells_cache.hpp"
 #include "properties/seeded/optimized/cells/meta_table.hpp"
 #include "properties/seeded/optimized/cells/recurrent_cells.hpp"

@@ -1,8 +1,8 @@
 // Random cases for cells.recurrent.
 #include <memory>
 
-#include "properties/cells/contract.hpp"
 #include "properties/cells/recurrent_script.hpp"
+#include "properties/contract_parts.hpp"
 
 namespace kvo::cells {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "properties/campaign/metamorphic.hpp"
-#include "reference/generation/subjects.hpp"
+#include "reference/generation/operations.hpp"
 #include "reference/provider/contiguous_operations.hpp"
 
 namespace kvo::generation {

@@ -5,13 +5,10 @@
 #include <string>
 #include <string_view>
 
-#include "properties/generation/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/generation/faulty_caches.hpp"
-#include "properties/positional/contract.hpp"
-#include "properties/provider/contract.hpp"
-#include "properties/snapshot/contract.hpp"
 #include "reference/contract/values/check.hpp"
-#include "reference/generation/subjects.hpp"
+#include "reference/generation/operations.hpp"
 
 namespace kvo::generation {
 namespace {

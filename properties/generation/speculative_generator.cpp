@@ -6,10 +6,10 @@
 #include <boost/describe/enum.hpp>
 
 #include "properties/campaign/script_generator.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/generation/draws.hpp"
-#include "properties/generation/generators.hpp"
+#include "reference/generation/operations.hpp"
 #include "reference/generation/speculative_operations.hpp"
-#include "reference/generation/subjects.hpp"
 
 namespace kvo::generation {
 namespace {

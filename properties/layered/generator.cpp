@@ -5,7 +5,7 @@
 
 #include "properties/campaign/script_generator.hpp"
 #include "properties/campaign/storage.hpp"
-#include "properties/layered/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/contract/values/tags.hpp"
 #include "reference/layered/operations.hpp"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "properties/arenas/arena_mutants.hpp"
-#include "properties/layered/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/layered/operations.hpp"
 #include "reference/layered/vector_cache.hpp"
 

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "properties/positional/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/replay/storable.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/positional/config.hpp"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "properties/campaign/laws.hpp"
-#include "properties/positional/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/positional/visible_rows.hpp"
 #include "reference/positional/config.hpp"
 

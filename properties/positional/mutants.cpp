@@ -1,7 +1,8 @@
-#include "properties/positional/mutants.hpp"
+#include "properties/seeding/mutants.hpp"
 
 #include <string>
 
+#include "properties/contract_parts.hpp"
 #include "properties/positional/faults.hpp"
 #include "properties/seeded/optimized/positional/causal_cache.hpp"
 #include "properties/seeded/optimized/positional/encoder_cache.hpp"
@@ -9,7 +10,6 @@
 #include "properties/seeded/reference/positional/causal_cache.hpp"
 #include "properties/seeded/reference/positional/encoder_cache.hpp"
 #include "properties/seeded/reference/positional/wrapper_cache.hpp"
-#include "properties/seeding/mutants.hpp"
 #include "reference/positional/operations.hpp"
 
 namespace kvo::positional {

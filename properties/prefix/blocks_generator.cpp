@@ -2,8 +2,8 @@
 #include <string>
 #include <utility>
 
+#include "properties/contract_parts.hpp"
 #include "properties/prefix/blocks_script.hpp"
-#include "properties/prefix/contract.hpp"
 
 namespace kvo::prefix {
 namespace {

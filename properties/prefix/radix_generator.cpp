@@ -2,7 +2,7 @@
 #include <string>
 #include <utility>
 
-#include "properties/prefix/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/prefix/radix_script.hpp"
 
 namespace kvo::prefix {

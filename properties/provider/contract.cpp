@@ -1,6 +1,4 @@
-#include "properties/provider/contract.hpp"
-
-#include "properties/provider/generators.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/provider/lowering.hpp"
 
 namespace kvo::provider {

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "properties/provider/mutants.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/contract/device/host_device.hpp"
 #include "reference/contract/device/jobs.hpp"
 #include "reference/provider/device_cache.hpp"

@@ -1,4 +1,3 @@
-#include "properties/provider/mutants.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +6,7 @@
 #include <utility>
 
 #include "properties/arenas/arena_mutants.hpp"
-#include "properties/provider/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/block_pool/stack_pool.hpp"
 #include "reference/provider/contiguous_cache.hpp"
 #include "reference/provider/contiguous_operations.hpp"

@@ -13,7 +13,7 @@
 #include <boost/describe/enum.hpp>
 
 #include "properties/campaign/script_generator.hpp"
-#include "properties/provider/generators.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/provider/rows.hpp"
 #include "reference/provider/operations.hpp"
 

@@ -12,8 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "properties/layered/contract.hpp"
-#include "properties/positional/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/provider/lowering.hpp"
 #include "reference/layered/operations.hpp"
 #include "reference/positional/operations.hpp"

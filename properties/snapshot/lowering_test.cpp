@@ -12,10 +12,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "properties/contract_parts.hpp"
 #include "properties/contracts.hpp"
 #include "properties/replay/prompt_tokens.hpp"
 #include "properties/replay/replay.hpp"
-#include "properties/snapshot/contract.hpp"
 #include "reference/snapshot/trie_operations.hpp"
 #include "traces/figures/generate.hpp"
 #include "traces/formats/formats.hpp"

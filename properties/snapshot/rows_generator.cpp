@@ -2,7 +2,7 @@
 #include <memory>
 #include <vector>
 
-#include "properties/snapshot/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/snapshot/rows_script.hpp"
 
 namespace kvo::snapshot {

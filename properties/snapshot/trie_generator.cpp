@@ -6,7 +6,7 @@
 #include <boost/describe/enum.hpp>
 
 #include "properties/campaign/script_generator.hpp"
-#include "properties/snapshot/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/snapshot/trie_config.hpp"
 #include "reference/snapshot/trie_operations.hpp"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "properties/campaign/storage.hpp"
-#include "properties/views/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/views/paged_script.hpp"
 
 namespace kvo::views {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "properties/contract_parts.hpp"
 #include "properties/replay/storable.hpp"
-#include "properties/views/contract.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/views/operations.hpp"
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "properties/contract_parts.hpp"
 #include "properties/seeded/optimized/views/paged_views_cache.hpp"
 #include "properties/seeded/reference/views/paged_cache.hpp"
-#include "properties/views/contract.hpp"
 #include "properties/views/faults.hpp"
 #include "reference/views/operations.hpp"
 

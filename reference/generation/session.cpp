@@ -11,8 +11,8 @@
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/contract/subject/named_quirks.hpp"
 #include "reference/generation/inner_caches.hpp"
+#include "reference/generation/operations.hpp"
 #include "reference/generation/session_parts.hpp"
-#include "reference/generation/subjects.hpp"
 #include "reference/generation/watched_session.hpp"
 #include "reference/sampling/quirks.hpp"
 

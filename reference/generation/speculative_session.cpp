@@ -9,10 +9,10 @@
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/generation/draft_tracker.hpp"
 #include "reference/generation/inner_caches.hpp"
+#include "reference/generation/operations.hpp"
 #include "reference/generation/session_parts.hpp"
 #include "reference/generation/speculative.hpp"
 #include "reference/generation/speculative_operations.hpp"
-#include "reference/generation/subjects.hpp"
 #include "reference/generation/watched_session.hpp"
 
 namespace kvo::generation {

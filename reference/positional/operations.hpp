@@ -209,6 +209,9 @@ using Ops = boost::mp11::mp_list<KVO_POSITIONAL_OPERATIONS>;
 [[nodiscard]] const CacheKind& kind_of(MemberKind member_kind);
 [[nodiscard]] const CacheKind& wrapper_kind();
 
+/// How the reference of a kind makes its caches: CausalCache, EncoderCache or WrapperCache.
+[[nodiscard]] MakeCache reference_of(const CacheKind& kind);
+
 /// A subject whose caches come from `make`. Its sessions read window, memory, chunk, shift, caches
 /// and backend from the config of the case.
 /// Shift   {"kind":"add","scale":s}: row + s * offset in f32. {"kind":"rope","base":b}: rotary

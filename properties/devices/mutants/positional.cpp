@@ -6,7 +6,7 @@
 
 #include "cuda/jobs/build_mask.hpp"
 #include "cuda/jobs/put_cells.hpp"
-#include "cuda/positional/subjects.hpp"
+#include "cuda/subjects.hpp"
 #include "properties/devices/mutants/device_mutant.hpp"
 #include "properties/devices/mutants/faulty_device.hpp"
 
