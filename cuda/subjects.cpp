@@ -5,7 +5,7 @@
 
 #include "cuda/block_pool/device_pool.hpp"
 #include "cuda/layered/vector_device_cache.hpp"
-#include "cuda/positional/causal_device_cache.hpp"
+#include "cuda/positional/device_store.hpp"
 #include "cuda/provider/contiguous_device_cache.hpp"
 #include "cuda/provider/kv_device_cache.hpp"
 #include "cuda/provider/paged_device_cache.hpp"
