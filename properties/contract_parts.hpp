@@ -76,8 +76,6 @@ namespace kvo::sampling {
 
 namespace kvo::generation {
 [[nodiscard]] std::vector<kvo::Generator> generators();
-[[nodiscard]] kvo::Generator speculative_generator();
-[[nodiscard]] kvo::Generator adaptive_generator();
 [[nodiscard]] std::vector<replay::Lowering> lowerings();
 [[nodiscard]] std::unique_ptr<Oracle> recompute_oracle(const CacheKind& kind, const Setup& setup);
 [[nodiscard]] std::vector<const Law*> laws();
@@ -107,7 +105,6 @@ namespace kvo::prefix {
 namespace kvo::cells {
 [[nodiscard]] std::vector<Generator> generators();
 [[nodiscard]] Generator meta_generator();
-[[nodiscard]] std::vector<Generator> kv_generators();
 [[nodiscard]] Generator recurrent_generator();
 [[nodiscard]] std::vector<replay::Lowering> lowerings();
 [[nodiscard]] std::unique_ptr<Oracle> history_oracle(const CacheKind& kind, const Setup& setup);

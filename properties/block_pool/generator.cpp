@@ -1,4 +1,6 @@
 // Random scripts for block_pool.stack.
+#include "properties/campaign/generator.hpp"
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -7,7 +9,6 @@
 #include <boost/describe/enum.hpp>
 
 #include "properties/campaign/script_generator.hpp"
-#include "properties/campaign/storage.hpp"
 #include "properties/contract_parts.hpp"
 #include "reference/block_pool/operations.hpp"
 

@@ -9,10 +9,10 @@ using seeding::Fault;
 
 constexpr std::string_view kTable = "reference/cells/plain_cells.cpp";
 constexpr std::string_view kHalf = "reference/cells/plain_half_cache.cpp";
-constexpr std::string_view kSequences = "reference/cells/plain_half_sequences.cpp";
+constexpr std::string_view kSequences = "reference/cells/plain_half_cache.cpp";
 constexpr std::string_view kStates = "reference/cells/plain_recurrent_cache.cpp";
 constexpr std::string_view kFastTable = "optimized/cells/stream_table.cpp";
-constexpr std::string_view kFastRanges = "optimized/cells/stream_ranges.cpp";
+constexpr std::string_view kFastRanges = "optimized/cells/stream_table.cpp";
 constexpr std::string_view kFastHalf = "optimized/cells/cell_half.cpp";
 constexpr std::string_view kFastMeta = "optimized/cells/meta_table.cpp";
 constexpr std::string_view kFastStates = "optimized/cells/recurrent_cells.cpp";

@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "properties/contract_parts.hpp"
-#include "properties/replay/prefix_hits.hpp"
 #include "properties/replay/prompt_tokens.hpp"
 #include "reference/cells/operations.hpp"
 #include "reference/contract/subject/dispatch.hpp"

@@ -2,9 +2,7 @@
 //
 // Which token lies in which cell, and what became of it, says what each operation must answer; see
 // meta_history.hpp, kv_history.hpp and recurrent_history.hpp. Unit: an answer.
-#include "properties/cells/kv_history.hpp"
-#include "properties/cells/meta_history.hpp"
-#include "properties/cells/recurrent_history.hpp"
+#include "properties/cells/history.hpp"
 #include "properties/contract_parts.hpp"
 #include "reference/contract/subject/named_quirks.hpp"
 

@@ -9,6 +9,7 @@
 #include "properties/generation/faulty_caches.hpp"
 #include "reference/contract/values/check.hpp"
 #include "reference/generation/operations.hpp"
+#include "reference/subjects.hpp"
 
 namespace kvo::generation {
 namespace {

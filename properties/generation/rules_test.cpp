@@ -10,7 +10,6 @@
 #include "properties/generation/recompute.hpp"
 #include "reference/generation/draft_tracker.hpp"
 #include "reference/generation/inner_caches.hpp"
-#include "reference/generation/operated_cache.hpp"
 #include "reference/generation/operations.hpp"
 #include "reference/generation/speculative_operations.hpp"
 

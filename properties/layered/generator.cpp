@@ -1,10 +1,11 @@
 // Random scripts for layered.vector.
+#include "properties/campaign/generator.hpp"
+
 #include <algorithm>
 
 #include <boost/describe/enum.hpp>
 
 #include "properties/campaign/script_generator.hpp"
-#include "properties/campaign/storage.hpp"
 #include "properties/contract_parts.hpp"
 #include "reference/contract/values/tags.hpp"
 #include "reference/layered/operations.hpp"

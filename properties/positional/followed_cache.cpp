@@ -5,7 +5,6 @@
 #include <variant>
 
 #include "reference/contract/values/check.hpp"
-#include "reference/positional/config.hpp"
 #include "reference/positional/operations.hpp"
 #include "reference/positional/wrapper_cache.hpp"
 

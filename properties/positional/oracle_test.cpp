@@ -8,7 +8,6 @@
 #include "properties/campaign/judged_cases.hpp"
 #include "properties/contract_parts.hpp"
 #include "properties/contracts.hpp"
-#include "reference/positional/config.hpp"
 #include "reference/positional/operations.hpp"
 
 namespace kvo::positional {

@@ -8,7 +8,7 @@ namespace {
 using seeding::Fault;
 
 constexpr std::string_view kBlocks = "reference/prefix/blocks_cache.cpp";
-constexpr std::string_view kSlotsOfBlocks = "reference/prefix/blocks_cache_slots.cpp";
+constexpr std::string_view kSlotsOfBlocks = "reference/prefix/blocks_cache.cpp";
 constexpr std::string_view kPool = "reference/prefix/block_pool.cpp";
 constexpr std::string_view kTree = "reference/prefix/tree_cache.cpp";
 constexpr std::string_view kRadix = "reference/prefix/radix_cache.cpp";

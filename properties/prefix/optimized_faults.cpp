@@ -8,8 +8,8 @@ namespace {
 
 using seeding::Fault;
 
-constexpr std::string_view kAllocate = "optimized/prefix/block_allocate.cpp";
-constexpr std::string_view kRules = "optimized/prefix/block_rules.cpp";
+constexpr std::string_view kAllocate = "optimized/prefix/block_cache.cpp";
+constexpr std::string_view kRules = "optimized/prefix/block_cache.cpp";
 constexpr std::string_view kQueue = "optimized/prefix/free_queue.hpp";
 constexpr std::string_view kFastTree = "optimized/prefix/radix_tree.cpp";
 constexpr std::string_view kHeap = "optimized/prefix/leaf_heap.hpp";

@@ -4,7 +4,7 @@ namespace kvo::snapshot {
 namespace {
 
 constexpr std::string_view kMatch = "optimized/snapshot/token_match.cpp";
-constexpr std::string_view kNode = "optimized/snapshot/prefix_node.cpp";
+constexpr std::string_view kNode = "optimized/snapshot/prefix_tree.cpp";
 constexpr std::string_view kTree = "optimized/snapshot/prefix_tree.cpp";
 constexpr std::string_view kTrie = "optimized/snapshot/prefix_trie.cpp";
 

@@ -14,8 +14,7 @@
 //          it is as long as its window again; snapshots that were merged unchecked.
 // Unit     an answer.
 #include "properties/contract_parts.hpp"
-#include "properties/snapshot/layer_history.hpp"
-#include "properties/snapshot/trie_history.hpp"
+#include "properties/snapshot/history.hpp"
 #include "reference/contract/subject/named_quirks.hpp"
 
 namespace kvo::snapshot {

@@ -4,7 +4,7 @@
 namespace kvo::snapshot {
 namespace {
 
-constexpr std::string_view kEncoder = "optimized/snapshot/row_encoder.cpp";
+constexpr std::string_view kEncoder = "optimized/snapshot/block.cpp";
 constexpr std::string_view kBlock = "optimized/snapshot/block.cpp";
 constexpr std::string_view kKv = "reference/snapshot/kv_cache.hpp";
 constexpr std::string_view kRing = "reference/snapshot/rotating_cache.hpp";

@@ -1,9 +1,10 @@
 // Random scripts for views.paged.
+#include "properties/campaign/generator.hpp"
+
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "properties/campaign/storage.hpp"
 #include "properties/contract_parts.hpp"
 #include "properties/views/paged_script.hpp"
 

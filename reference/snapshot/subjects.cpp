@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "reference/snapshot/kv_cache.hpp"
+#include "reference/snapshot/make_trie.hpp"
 #include "reference/snapshot/recurrent_cache.hpp"
 #include "reference/snapshot/rotating_cache.hpp"
-#include "reference/snapshot/trie.hpp"
 #include "reference/snapshot/trie_operations.hpp"
 
 namespace kvo::snapshot {

@@ -1,10 +1,10 @@
-#include "reference/snapshot/trie.hpp"
-
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
+
+#include "reference/snapshot/make_trie.hpp"
 
 namespace kvo::snapshot {
 namespace {

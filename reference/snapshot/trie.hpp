@@ -92,8 +92,4 @@ class PrefixTrie {
 using MakeTrie =
     std::function<std::unique_ptr<PrefixTrie>(Layers layers, std::int64_t limit, QuirkSet<Quirk>)>;
 
-/// An empty trie over layers that nobody has written to.
-[[nodiscard]] std::unique_ptr<PrefixTrie> make_trie(Layers layers, std::int64_t limit,
-                                                    QuirkSet<Quirk> quirks);
-
 }  // namespace kvo::snapshot

@@ -3,7 +3,7 @@
 namespace kvo::snapshot_devices {
 namespace {
 
-constexpr std::string_view kBlock = "cuda/snapshot/row_block.hpp";
+constexpr std::string_view kBlock = "cuda/snapshot/device_slots.hpp";
 constexpr std::string_view kSlots = "cuda/snapshot/device_slots.cpp";
 constexpr std::string_view kStaging = "cuda/memory/staging.cpp";
 constexpr std::string_view kRing = "cuda/jobs/ring_rows.hpp";

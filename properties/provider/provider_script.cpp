@@ -1,9 +1,11 @@
-#include "properties/provider/rows.hpp"
+#include "properties/provider/provider_script.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <limits>
 #include <utility>
+
+#include "properties/contract_parts.hpp"
 
 namespace kvo::provider {
 
@@ -111,6 +113,11 @@ bool Poison::overwritten(std::int64_t from, std::int64_t to) {
   if (!dead_ || from >= end_ || to <= begin_) return false;
   end_ = begin_;
   return true;
+}
+
+std::vector<Generator> generators() {
+  return {contiguous_generator(), paged_generator(),   device_generator(),
+          tensor_generator(),     tracing_generator(), context_generator()};
 }
 
 }  // namespace kvo::provider
