@@ -303,7 +303,7 @@ const std::vector<Fault>& faults() {
        "unwound_cells_lost",
        "cells taken for a batch are neither used nor given back when a later member is full",
        "B042, F05: TensorRT-LLM is reported to have removed a sequence and left its blocks behind",
-       {{kFastRemove, "if (!next_.reserve) insert_batch();", ""}},
+       {{kFastRemove, "if (!next_.reserve) insert_batch();", "", "::commit_unwound("}},
        Profile::kOriginal},
 
       // ---- Inside positional@optimized: what shows only beyond a size ----
