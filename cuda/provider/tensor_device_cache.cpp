@@ -1,4 +1,3 @@
-// What a TensorDeviceCache shows and counts; how rows get in: tensor_device_cache_update.cpp.
 #include "cuda/provider/tensor_device_cache.hpp"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // The history of a cache of cells, or of a pair of them.
 //
-// Known is which token lies in which cell, whose it is, and what its row holds. Judged
+// Known is which token lies in which cell, whose it is, and what its row holds.
+// Judged
 // batches   get cells that were empty or that nobody sees any more, each once; every token is
 //           placed once; it sees exactly the cells of its sequence up to it, in its window; a batch
 //           is refused only where too few cells are free; one that is refused, or rehearsed, leaves
@@ -10,8 +11,8 @@
 //           those of its source at the time of the call, whatever comes between.
 // states    hold the cells of a sequence; loaded they are there again, beside what was there.
 // figures   used cells are those with a position; extremes, shifts and bytes are those of the
-// cells. Skipped   in profile original: with a window, tables after a refused batch, and masks and
-// tables
+//           cells.
+// Skipped   in profile original: with a window, tables after a refused batch, and masks and tables
 //           after one of several ubatches, until a look at them (rehearsal_purges); what a load
 //           that failed has touched (failed_load_removes, half_loaded); positions below 0. Followed
 //           are division_turns_back, copy_is_late, saved_before_update, keeps_other_streams,

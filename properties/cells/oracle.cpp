@@ -1,7 +1,7 @@
 // The oracle of contract `cells`, from the definitions alone.
 //
 // Which token lies in which cell, and what became of it, says what each operation must answer; see
-// meta_history.hpp, kv_history.hpp and recurrent_history.hpp. Unit: an answer.
+// meta_history.cpp, kv_history.cpp and recurrent_history.cpp. Unit: an answer.
 #include "properties/cells/history.hpp"
 #include "properties/contract_parts.hpp"
 #include "reference/contract/subject/named_quirks.hpp"

@@ -8,7 +8,7 @@
 //          goes round after a wrap. A snapshot's idx says where.
 //          recurrent: states are what was put, restores succeed at the snapshot's offset alone.
 //          All: a snapshot is what it was when it was taken (MR-3), whoever closed what (MR-4).
-//          trie: see trie_history.hpp.
+//          trie: see trie_history.cpp.
 // Skipped  in profile original, answers that a quirk has touched: buffers after rows that do not
 //          fit, until they are freed or replaced; a ring from a chunk on a wrapped ring on, until
 //          it is as long as its window again; snapshots that were merged unchecked.
