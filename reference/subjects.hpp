@@ -1,5 +1,5 @@
-// reference/subjects.hpp: the references of each contract: one subject a kind, in the order in which
-// kinds are listed.
+// reference/subjects.hpp: the references of each contract, one subject a kind, in the order of
+// kinds.
 #pragma once
 
 #include <vector>

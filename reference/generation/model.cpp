@@ -130,8 +130,9 @@ struct ShownRows {
 
 /// attention: two sums over what the caches show of every layer and head, in whole numbers, so that
 /// no machine and no order of additions gives another text. A row that is wrong, missing, doubled
-/// or in another place changes the logits. A value is a remainder of kPrime. The cache gets it minus
-/// kMiddle, so that cells are small, of both signs, and exact in f32.
+/// or in another place changes the logits.
+/// A value is a remainder of kPrime. The cache gets it minus kMiddle, so that cells are small, of
+/// both signs, and exact in f32.
 class AttentionModel final : public Model {
  public:
   explicit AttentionModel(const ModelConfig& config)
