@@ -10,6 +10,7 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda/standin/card.hpp"
+#include "reference/contract/values/check.hpp"
 
 namespace kvo::cuda {
 namespace {

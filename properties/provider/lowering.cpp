@@ -1,5 +1,5 @@
 // How requests become operations of contract `provider`.
-#include "properties/contract_parts.hpp"
+#include "properties/replay/lowering.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "properties/replay/lowering.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/provider/contiguous_operations.hpp"
 #include "reference/provider/device_operations.hpp"
