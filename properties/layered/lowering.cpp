@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "properties/contract_parts.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 
 namespace kvo::layered {
 namespace {

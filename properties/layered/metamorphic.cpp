@@ -10,7 +10,7 @@
 
 #include "properties/campaign/laws.hpp"
 #include "properties/contract_parts.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 
 namespace kvo::layered {
 namespace {

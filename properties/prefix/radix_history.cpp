@@ -246,7 +246,7 @@ Words RadixHistory::saw(const Extend& op, const Observation& seen) {
   Known* known = find(op.request);
   if (known == nullptr || !known->node) return skip();
   if (seen.error && !seen.failed_with(Code::kExhausted)) return skip();
-  if (op.append) contents_.extend(known->prefixes, *op.append);
+  contents_.extend(known->prefixes, op.append);
   const auto& went = seen.as<Extend::Returns>();
   const std::int64_t page = config_.page_size;
   const std::int64_t before = std::ssize(known->row);
@@ -330,7 +330,7 @@ Words RadixHistory::saw(const Withdraw& op, const Observation& seen) {
 Words RadixHistory::saw(const Finish& op, const Observation& seen) {
   Known* known = find(op.request);
   if (seen.error || known == nullptr || !known->has_row) return skip();
-  if (op.keep.value_or(true))
+  if (op.keep)
     if (auto words = file(*known)) return judged(words);
   const auto own = NumbersView(known->row).subspan(static_cast<std::size_t>(known->protected_));
   if (auto words = give_back(slots_.pages_of_segment(own))) return judged(words);
@@ -549,8 +549,8 @@ void RadixScript::saw(const Extend& op, const Observation& seen) {
   Request& known = requests_[op.request];
   pay(std::ssize(known.tokens));
   if (seen.error && !seen.failed_with(Code::kExhausted)) return;
-  if (op.append) known.tokens.insert(known.tokens.end(), op.append->begin(), op.append->end());
-  // What went is told with the error, too.
+  known.tokens.insert(known.tokens.end(), op.append.begin(), op.append.end());
+  // Evicted nodes are reported with the error, too.
   if (seen.returns) {
     const Numbers& nodes = seen.as<Extend::Returns>().nodes;
     if (!nodes.empty()) reach(Seen::kExtendEvicts);
@@ -573,7 +573,7 @@ void RadixScript::saw(const Withdraw& op, const Observation& seen) {
 void RadixScript::saw(const Finish& op, const Observation& seen) {
   pay(0);
   if (seen.error) return;
-  if (!op.keep.value_or(true)) reach(Seen::kFinishedWithoutKeeping);
+  if (!op.keep) reach(Seen::kFinishedWithoutKeeping);
   const auto known = requests_.find(op.request);
   if (known == requests_.end()) return;
   texts_.keep(std::move(known->second.tokens));

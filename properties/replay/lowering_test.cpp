@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "properties/contract_parts.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 #include "reference/positional/operations.hpp"
 #include "reference/provider/paged_operations.hpp"
 

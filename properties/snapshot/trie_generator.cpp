@@ -31,7 +31,7 @@ TrieConfig some_trie(const CaseTerms& terms) {
         draw.percent(10) ? draw.one_of<std::int64_t>({0, 1, 7}) : draw.between(20, 800);
   if (terms.scale == Scale::kLong) config.layers.resize(1);
   Draw apart = storage_draw(terms.seed);
-  if (apart.percent(25)) set_storage(apart, config, draw_narrow_storage(apart));
+  if (apart.percent(25)) set_storage(apart, config.rows, draw_narrow_storage(apart));
   return config;
 }
 
@@ -499,7 +499,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
 GeneratedCase make_trie_case(const CaseTerms& terms) {
   TrieConfig config = some_trie(terms);
   const std::int64_t limit = config.limit_bytes;
-  const StorageFormat storage = storage_of(config);
+  const StorageFormat storage = config.rows.format();
   return {.setup = {.profile = terms.profile, .config = Record::of(std::move(config))},
           .ops = std::make_unique<TrieScript>(terms.seed, limit, storage, terms.scale)};
 }

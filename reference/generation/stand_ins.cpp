@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "reference/generation/inner_caches.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 #include "reference/positional/operations.hpp"
 #include "reference/provider/paged_operations.hpp"
 #include "reference/provider/tensor_operations.hpp"

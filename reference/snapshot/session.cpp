@@ -89,6 +89,11 @@ Array spread_out(const Tensor& tensor) {
 // The operations that all kinds have.
 class CacheSession : public ProbedSession {
  public:
+  template <class T>
+  [[nodiscard]] Result<Cache*> cache_of(const T& /*op*/) const {
+    if (!cache_) return no_cache();
+    return cache_.get();
+  }
   Status operator()(const New& op) {
     auto made = probe()([&] { return make_(op.max_size); });
     if (!made) return made.error();
@@ -115,15 +120,6 @@ class CacheSession : public ProbedSession {
     if (!cache_) return no_cache();
     const auto state = probe()([&] { return cache_->state(); });
     return ShowState::Returns{shown(state)};
-  }
-  Result<Offset::Returns> operator()(const Offset& /*op*/) {
-    if (!cache_) return no_cache();
-    return Offset::Returns{probe()([&] { return cache_->offset(); })};
-  }
-  Status operator()(const Free& /*op*/) {
-    if (!cache_) return no_cache();
-    probe()([&] { cache_->free(); });
-    return {};
   }
   Result<Numbered> operator()(const Take& op) {
     if (!cache_) return no_cache();
@@ -349,7 +345,7 @@ StateSizes sizes_of(const RecurrentConfig& config) {
 std::vector<Subject> make_subjects(const std::string& variant, const std::string& doc,
                                    const MakeCaches& make) {
   const auto kv = [make](const Setup& setup, QuirkSet<Quirk> quirks) -> MakeOne {
-    const StorageFormat storage = storage_of(setup.config_as<RowsConfig>());
+    const StorageFormat storage = setup.config_as<RowsConfig>().rows.format();
     return [make, storage, quirks](std::optional<std::int64_t> /*max_size*/) {
       return make_kv(make, storage, quirks);
     };
@@ -357,7 +353,7 @@ std::vector<Subject> make_subjects(const std::string& variant, const std::string
   const auto rotating = [make](const Setup& setup, QuirkSet<Quirk> quirks) -> MakeOne {
     const auto config = setup.config_as<RowsConfig>();
     const std::int64_t window = config.max_size.value_or(0);
-    const StorageFormat storage = storage_of(config);
+    const StorageFormat storage = config.rows.format();
     return [make, storage, quirks, window](std::optional<std::int64_t> max_size) {
       return make_ring(make, max_size.value_or(window), storage, quirks);
     };
@@ -442,9 +438,14 @@ class TrieSession final : public DispatchSession<TrieSession, TrieOps> {
         make_trie_(std::move(make_trie)),
         quirks_(quirks) {}
 
+  template <class T>
+  [[nodiscard]] Result<PrefixTrie*> cache_of(const T& /*op*/) const {
+    if (!trie_) return no_trie();
+    return trie_.get();
+  }
   Status operator()(const NewTrie& /*op*/) {
     if (config_.layers.size() > kMostLayers) return fail(Code::kPrecondition, "layers");
-    const StorageFormat storage = storage_of(config_);
+    const StorageFormat storage = config_.rows.format();
     if (const Status can = can_store(make_, storage); !can) return can.error();
     Layers layers;
     for (const std::string& word : config_.layers) {
@@ -476,35 +477,10 @@ class TrieSession final : public DispatchSession<TrieSession, TrieOps> {
     }
     return OffsetsOnly{offsets()};
   }
-  Result<Keep::Returns> operator()(const Keep& op) {
-    if (!trie_) return no_trie();
-    const auto asked = probe()([&] { return trie_->snapshot(op.user); });
-    if (!asked) return asked.error();
-    return Keep::Returns{*asked};
-  }
-  Status operator()(const Output& op) {
-    if (!trie_) return no_trie();
-    probe()([&] { trie_->output(op.tokens); });
-    return {};
-  }
   Result<OffsetsOnly> operator()(const CloseSession& /*op*/) {
     if (!trie_) return no_trie();
     if (const Status done = probe()([&] { return trie_->close(); }); !done) return done.error();
     return OffsetsOnly{offsets()};
-  }
-  Status operator()(const SetLimit& op) {
-    if (!trie_) return no_trie();
-    probe()([&] { trie_->set_limit(op.bytes); });
-    return {};
-  }
-  Status operator()(const Enforce& /*op*/) {
-    if (!trie_) return no_trie();
-    return probe()([&] { return trie_->enforce(); });
-  }
-  Result<Find::Returns> operator()(const Find& op) {
-    if (!trie_) return no_trie();
-    Found found = probe()([&] { return trie_->find(op.tokens); });
-    return Find::Returns{std::move(found.path), found.matched};
   }
   Result<LayerStates::Returns> operator()(const LayerStates& /*op*/) {
     if (!trie_) return no_trie();
@@ -530,11 +506,6 @@ class TrieSession final : public DispatchSession<TrieSession, TrieOps> {
                                .last_used = node.last_used,
                                .snapshots = contents(node.snapshots)});
     return returns;
-  }
-  Result<ShowUsage::Returns> operator()(const ShowUsage& /*op*/) {
-    if (!trie_) return no_trie();
-    const Usage usage = probe()([&] { return trie_->usage(); });
-    return ShowUsage::Returns{usage.paged_out_bytes, usage.evictions, usage.page_ins};
   }
 
  private:
