@@ -6,7 +6,6 @@
 //               judges
 // laws          laws of this contract alone
 // mutants       subjects with a known fault
-// sound_copies  the seeded copies without a fault, which conform
 #pragma once
 
 #include <memory>
@@ -41,8 +40,6 @@ namespace kvo::provider {
 [[nodiscard]] std::vector<replay::Lowering> lowerings();
 [[nodiscard]] std::vector<const Law*> laws();
 [[nodiscard]] std::vector<Mutant> mutants();
-[[nodiscard]] std::vector<Mutant> tensor_mutants();
-[[nodiscard]] std::vector<Mutant> device_mutants();
 }  // namespace kvo::provider
 
 namespace kvo::positional {
@@ -51,7 +48,6 @@ namespace kvo::positional {
 [[nodiscard]] std::unique_ptr<Oracle> history_oracle(const CacheKind& kind, const Setup& setup);
 [[nodiscard]] std::vector<const Law*> laws();
 [[nodiscard]] std::vector<Mutant> mutants();
-[[nodiscard]] std::vector<Subject> sound_copies();
 }  // namespace kvo::positional
 
 namespace kvo::snapshot {
@@ -63,7 +59,6 @@ namespace kvo::snapshot {
 [[nodiscard]] std::unique_ptr<Oracle> history_oracle(const CacheKind& kind, const Setup& setup);
 [[nodiscard]] std::vector<const Law*> laws();
 [[nodiscard]] std::vector<Mutant> mutants();
-[[nodiscard]] std::vector<Subject> sound_copies();
 }  // namespace kvo::snapshot
 
 namespace kvo::sampling {
@@ -71,7 +66,6 @@ namespace kvo::sampling {
 [[nodiscard]] std::vector<const Law*> laws();
 [[nodiscard]] std::unique_ptr<Oracle> definition_oracle(const CacheKind& kind, const Setup& setup);
 [[nodiscard]] std::vector<Mutant> mutants();
-[[nodiscard]] std::vector<Subject> sound_copies();
 }  // namespace kvo::sampling
 
 namespace kvo::generation {
@@ -88,7 +82,6 @@ namespace kvo::views {
 [[nodiscard]] std::unique_ptr<Oracle> history_oracle(const CacheKind& kind, const Setup& setup);
 [[nodiscard]] std::vector<const Law*> laws();
 [[nodiscard]] std::vector<Mutant> mutants();
-[[nodiscard]] std::vector<Subject> sound_copies();
 }  // namespace kvo::views
 
 namespace kvo::prefix {
@@ -99,7 +92,6 @@ namespace kvo::prefix {
 [[nodiscard]] std::unique_ptr<Oracle> history_oracle(const CacheKind& kind, const Setup& setup);
 [[nodiscard]] std::vector<const Law*> laws();
 [[nodiscard]] std::vector<Mutant> mutants();
-[[nodiscard]] std::vector<Subject> sound_copies();
 }  // namespace kvo::prefix
 
 namespace kvo::cells {
@@ -110,5 +102,4 @@ namespace kvo::cells {
 [[nodiscard]] std::unique_ptr<Oracle> history_oracle(const CacheKind& kind, const Setup& setup);
 [[nodiscard]] std::vector<const Law*> laws();
 [[nodiscard]] std::vector<Mutant> mutants();
-[[nodiscard]] std::vector<Subject> sound_copies();
 }  // namespace kvo::cells
