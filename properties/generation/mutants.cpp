@@ -13,6 +13,7 @@
 #include "reference/contract/values/check.hpp"
 #include "reference/generation/operations.hpp"
 #include "reference/provider/contiguous_operations.hpp"
+#include "reference/subjects.hpp"
 
 namespace kvo::generation {
 namespace {
