@@ -9,32 +9,7 @@
 
 namespace kvo {
 
-namespace {
-
-ContractRow prefix_row() {
-  return {.name = "prefix",
-          .references = prefix::references,
-          .optimized = optimized::prefix_subjects,
-          .generators = prefix::generators,
-          .lowerings = prefix::lowerings,
-          .oracle = prefix::history_oracle,
-          .laws = prefix::laws,
-          .mutants = prefix::mutants};
-}
-
-ContractRow cells_row() {
-  return {.name = "cells",
-          .references = cells::references,
-          .optimized = optimized::cells_subjects,
-          .generators = cells::generators,
-          .lowerings = cells::lowerings,
-          .oracle = cells::history_oracle,
-          .laws = cells::laws,
-          .mutants = cells::mutants};
-}
-
-}  // namespace
-
+// NOLINTNEXTLINE(readability-function-size): a table
 std::vector<ContractRow> contract_rows() {
   return {
       {.name = "layered",
@@ -101,8 +76,22 @@ std::vector<ContractRow> contract_rows() {
        .oracle = views::history_oracle,
        .laws = views::laws,
        .mutants = views::mutants},
-      prefix_row(),
-      cells_row(),
+      {.name = "prefix",
+       .references = prefix::references,
+       .optimized = optimized::prefix_subjects,
+       .generators = prefix::generators,
+       .lowerings = prefix::lowerings,
+       .oracle = prefix::history_oracle,
+       .laws = prefix::laws,
+       .mutants = prefix::mutants},
+      {.name = "cells",
+       .references = cells::references,
+       .optimized = optimized::cells_subjects,
+       .generators = cells::generators,
+       .lowerings = cells::lowerings,
+       .oracle = cells::history_oracle,
+       .laws = cells::laws,
+       .mutants = cells::mutants},
   };
 }
 
