@@ -1,9 +1,11 @@
 // properties/contracts.hpp: the contracts of this tree.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "properties/campaign/contracts.hpp"
+#include "traces/io/embedded_file.hpp"
 
 namespace kvo {
 
@@ -12,5 +14,8 @@ namespace kvo {
 
 /// These and nothing else.
 [[nodiscard]] const Contracts& contracts();
+
+/// Their rule cases: reference/CONTRACT/cases/NAME.cases.
+[[nodiscard]] std::span<const traces::EmbeddedFile> rule_case_files();
 
 }  // namespace kvo

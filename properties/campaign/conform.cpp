@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
 #include "properties/campaign/quirk_attribution.hpp"
+#include "properties/contracts.hpp"
+#include "traces/log/case_notation.hpp"
 
 namespace kvo {
 namespace {
@@ -69,6 +72,19 @@ std::string sides_of(const Verdict& subject, const Verdict& reference) {
   return "subject, reference and recording all differ; the reference: " + reference.text();
 }
 
+// Where a rule case states what a subject does not do.
+std::string stated_at(const traces::CaseHeader& header, const traces::Step& step,
+                      const std::string& file) {
+  std::string text =
+      file + ":" + std::to_string(step.line) + ": " + traces::operation_text(step.op);
+  if (step.recorded)
+    if (const std::string answer = traces::answer_text(*step.recorded); !answer.empty())
+      text += " -> " + answer;
+  for (const std::string& rule : header.rules)
+    text += (&rule == header.rules.data() ? "; rules " : ", ") + rule;
+  return text;
+}
+
 using NextStep = std::function<traces::TraceResult<std::optional<traces::Step>>()>;
 
 NextStep steps_of(const traces::Case& recorded) {
@@ -79,18 +95,27 @@ NextStep steps_of(const traces::Case& recorded) {
   };
 }
 
+/// A case of a log that is judged by what the log says.
+struct JudgedCase {
+  const traces::CaseHeader& header;
+  const std::string& file;
+  NextStep next;
+};
+
 // Step by step as the log is read. The reference goes along for its opinion if nobody asked for it.
-traces::TraceResult<void> conform_original(const NextStep& next, const Setup& setup,
+traces::TraceResult<void> conform_original(const JudgedCase& judged, const Setup& setup,
                                            const Subject& reference,
                                            std::vector<const Subject*> subjects,
                                            CaseResult& result) {
   const bool asked_for = std::ranges::find(subjects, &reference) != subjects.end();
   if (!asked_for && !subjects.empty()) subjects.insert(subjects.begin(), &reference);
   Lockstep lockstep(nullptr, subjects, setup);
+  std::vector<traces::Step> stated;
   while (true) {
-    const auto step = next();
+    const auto step = judged.next();
     if (!step) return step.error();
     if (!*step) break;
+    if (judged.header.stated) stated.push_back(**step);
     const auto& recorded = (*step)->recorded;
     if (lockstep.worthwhile(true)) lockstep.step((*step)->op, recorded ? &*recorded : nullptr);
   }
@@ -101,8 +126,12 @@ traces::TraceResult<void> conform_original(const NextStep& next, const Setup& se
     const bool itself = participant.subject == &reference;
     if (itself && !asked_for) continue;
     add_result(result, participant);
-    if (participant.verdict.outcome == Outcome::kMismatch && !itself)
-      result.subjects.back().sides = sides_of(participant.verdict, opinion->verdict);
+    const Verdict& verdict = participant.verdict;
+    if (verdict.failed() && verdict.op_index < stated.size())
+      result.subjects.back().sides =
+          stated_at(judged.header, stated[verdict.op_index], judged.file);
+    else if (verdict.outcome == Outcome::kMismatch && !itself)
+      result.subjects.back().sides = sides_of(verdict, opinion->verdict);
   }
   return {};
 }
@@ -128,8 +157,18 @@ void add_schedules(const std::function<CaseResult(const Subject&, const Setup&)>
 
 }  // namespace
 
+traces::TraceResult<traces::LogReader> open_log(const std::string& path,
+                                                const Contracts& contracts) {
+  if (!std::filesystem::exists(path))
+    for (const traces::EmbeddedFile& file : rule_case_files())
+      if (file.name == path)
+        return traces::LogReader::in_memory(path, file.text, contracts.kind_finder());
+  return traces::LogReader::open(path, contracts.kind_finder());
+}
+
 Setup setup_of(const traces::CaseHeader& header, std::optional<Profile> profile) {
-  return {.profile = profile.value_or(header.profile.value_or(Profile::kOriginal)),
+  const Profile own = header.profile.value_or(Profile::kOriginal);
+  return {.profile = header.stated ? own : profile.value_or(own),
           .config = header.config,
           .schedule = header.schedule.value_or(schedule_of(case_seed(0, header.line)))};
 }
@@ -153,13 +192,14 @@ traces::TraceResult<std::optional<CaseResult>> conform_next(const Contracts& con
   CaseResult result{.name = found.name,
                     .kind = found.kind->name(),
                     .law = std::string(law != nullptr ? law->name() : agreement().name())};
-  const bool attributed = setup.profile == Profile::kDocumented && !found.kind->quirks.empty();
+  const bool attributed =
+      !found.stated && setup.profile == Profile::kDocumented && !found.kind->quirks.empty();
   const std::vector<const Subject*> subjects = choose(*found.kind);
   const bool again = options.schedules > 1 && setup.schedule.seed() &&
                      std::ranges::any_of(subjects, &Subject::scheduled);
   if (law == nullptr && !attributed && !again) {
-    const auto next = [&] { return log.next_step(); };
-    if (auto read = conform_original(next, setup, reference, subjects, result); !read)
+    const JudgedCase judged{found, log.name(), [&] { return log.next_step(); }};
+    if (auto read = conform_original(judged, setup, reference, subjects, result); !read)
       return read.error();
     return std::optional<CaseResult>(std::move(result));
   }
@@ -170,7 +210,7 @@ traces::TraceResult<std::optional<CaseResult>> conform_next(const Contracts& con
     if (law != nullptr) return conform_law(*law, reference, *recorded, judged, own, into);
     if (attributed) return conform_documented(reference, *recorded, judged, own, into);
     // The whole case is there: reading it cannot fail.
-    (void)conform_original(steps_of(*recorded), own, reference, judged, into);
+    (void)conform_original({found, log.name(), steps_of(*recorded)}, own, reference, judged, into);
   };
   conform(subjects, setup, result);
   const auto alone = [&](const Subject& subject, const Setup& own) {
@@ -180,6 +220,17 @@ traces::TraceResult<std::optional<CaseResult>> conform_next(const Contracts& con
   };
   if (again) add_schedules(alone, subjects, setup, options.schedules, result);
   return std::optional<CaseResult>(std::move(result));
+}
+
+std::vector<Observation> observe_case(const traces::Case& script, const Subject& reference,
+                                      Profile profile) {
+  Setup setup = setup_of(script.header, profile);
+  setup.profile = profile;
+  const std::array<const Subject*, 1> only{&reference};
+  Lockstep lockstep(nullptr, only, setup);
+  std::vector<Observation> seen;
+  for (const traces::Step& step : script.steps) seen.push_back(lockstep.step(step.op));
+  return seen;
 }
 
 Verdict run_recorded(const traces::Case& recorded, const Subject& subject, const Setup& setup) {

@@ -26,6 +26,11 @@ struct ConformOptions {
   std::uint64_t schedules = 1;
 };
 
+/// The log or the file of rule cases `path`; where there is no such file, that of
+/// rule_case_files(). Errors   as LogReader::open
+[[nodiscard]] traces::TraceResult<traces::LogReader> open_log(const std::string& path,
+                                                              const Contracts& contracts);
+
 /// What a case of a log is set up with; the profile is that of the header unless it is given.
 [[nodiscard]] Setup setup_of(const traces::CaseHeader& header, std::optional<Profile> profile);
 
@@ -39,6 +44,11 @@ struct ConformOptions {
 [[nodiscard]] traces::TraceResult<std::optional<CaseResult>> conform_next(
     const Contracts& contracts, traces::LogReader& log, const ChooseSubjects& choose,
     const ConformOptions& options = {});
+
+/// Replays a recorded case or a rule case on a reference.
+/// Returns  what it observes in profile `profile`, of each operation
+[[nodiscard]] std::vector<Observation> observe_case(const traces::Case& script,
+                                                    const Subject& reference, Profile profile);
 
 /// How a subject comes out of a recorded case where only what was recorded judges.
 [[nodiscard]] Verdict run_recorded(const traces::Case& recorded, const Subject& subject,
