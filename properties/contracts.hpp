@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "properties/campaign/contracts.hpp"
@@ -17,5 +18,10 @@ namespace kvo {
 
 /// Their rule cases: reference/CONTRACT/cases/NAME.cases.
 [[nodiscard]] std::span<const traces::EmbeddedFile> rule_case_files();
+
+/// The log or the file of rule cases `path`; where there is no such file, that of
+/// rule_case_files(). Errors   as LogReader::open
+[[nodiscard]] traces::TraceResult<traces::LogReader> open_log(const std::string& path,
+                                                              const Contracts& contracts);
 
 }  // namespace kvo

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "properties/campaign/conform.hpp"
+#include "properties/contracts.hpp"
 #include "properties/runner/shrunk.hpp"
 #include "tools/campaign_options.hpp"
 #include "tools/commands.hpp"

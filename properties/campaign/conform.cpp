@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <memory>
 #include <utility>
 
 #include "properties/campaign/quirk_attribution.hpp"
-#include "properties/contracts.hpp"
 #include "traces/log/case_notation.hpp"
 
 namespace kvo {
@@ -156,15 +154,6 @@ void add_schedules(const std::function<CaseResult(const Subject&, const Setup&)>
 }
 
 }  // namespace
-
-traces::TraceResult<traces::LogReader> open_log(const std::string& path,
-                                                const Contracts& contracts) {
-  if (!std::filesystem::exists(path))
-    for (const traces::EmbeddedFile& file : rule_case_files())
-      if (file.name == path)
-        return traces::LogReader::in_memory(path, file.text, contracts.kind_finder());
-  return traces::LogReader::open(path, contracts.kind_finder());
-}
 
 Setup setup_of(const traces::CaseHeader& header, std::optional<Profile> profile) {
   const Profile own = header.profile.value_or(Profile::kOriginal);

@@ -26,11 +26,6 @@ struct ConformOptions {
   std::uint64_t schedules = 1;
 };
 
-/// The log or the file of rule cases `path`; where there is no such file, that of
-/// rule_case_files(). Errors   as LogReader::open
-[[nodiscard]] traces::TraceResult<traces::LogReader> open_log(const std::string& path,
-                                                              const Contracts& contracts);
-
 /// What a case of a log is set up with; the profile is that of the header unless it is given.
 [[nodiscard]] Setup setup_of(const traces::CaseHeader& header, std::optional<Profile> profile);
 
