@@ -9,7 +9,7 @@
 #include "properties/seeded/optimized/provider/paged_arena_cache.hpp"
 #include "properties/seeding/mutants.hpp"
 #include "reference/block_pool/operations.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 #include "reference/provider/contiguous_operations.hpp"
 #include "reference/provider/paged_operations.hpp"
 

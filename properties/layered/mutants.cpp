@@ -5,7 +5,7 @@
 
 #include "properties/arenas/arena_mutants.hpp"
 #include "properties/layered/contract.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 #include "reference/layered/vector_cache.hpp"
 
 namespace kvo::layered {
@@ -67,13 +67,12 @@ class CloneDropsPending final : public FaultyCache<CloneDropsPending> {
 class ValuesInWrongLayer final : public FaultyCache<ValuesInWrongLayer> {
  public:
   using FaultyCache::FaultyCache;
-  [[nodiscard]] Status append(std::uint64_t layer, std::span<const float> k,
-                              std::span<const float> v) override {
-    const Status done = VectorCache::append(layer, k, v);
+  [[nodiscard]] Status append(const Append& op) override {
+    const Status done = VectorCache::append(op);
     if (!done || layers_.size() < 2) return done;
-    std::vector<std::byte>& from = layers_[layer].v;
-    std::vector<std::byte>& to = layers_[(layer + 1) % layers_.size()].v;
-    const std::size_t bytes = stored(v).size();
+    std::vector<std::byte>& from = layers_[op.layer].v;
+    std::vector<std::byte>& to = layers_[(op.layer + 1) % layers_.size()].v;
+    const std::size_t bytes = stored(op.v.floats()).size();
     to.insert(to.end(), from.end() - static_cast<std::ptrdiff_t>(bytes), from.end());
     from.resize(from.size() - bytes);
     return done;
@@ -84,15 +83,13 @@ class ValuesInWrongLayer final : public FaultyCache<ValuesInWrongLayer> {
 class AppendNotAtomic final : public FaultyCache<AppendNotAtomic> {
  public:
   using FaultyCache::FaultyCache;
-  [[nodiscard]] Status append(std::uint64_t layer, std::span<const float> k,
-                              std::span<const float> v) override {
-    if (layer >= layers_.size() || !has(Quirk::kSecondAppendTaken))
-      return VectorCache::append(layer, k, v);
-    if (!entry_size() || !check_lengths(k.size(), v.size()))
-      return VectorCache::append(layer, k, v);
-    Layer& to = layers_[layer];
-    const std::vector<std::byte> key = stored(k);
-    const std::vector<std::byte> value = stored(v);
+  [[nodiscard]] Status append(const Append& op) override {
+    if (op.layer >= layers_.size() || !has(Quirk::kSecondAppendTaken))
+      return VectorCache::append(op);
+    if (!entry_size() || !check_lengths(op)) return VectorCache::append(op);
+    Layer& to = layers_[op.layer];
+    const std::vector<std::byte> key = stored(op.k.floats());
+    const std::vector<std::byte> value = stored(op.v.floats());
     to.k.insert(to.k.end(), key.begin(), key.end());
     to.v.insert(to.v.end(), value.begin(), value.end());
     return {};

@@ -120,7 +120,7 @@ std::string text_of(const Op& op) {
     return "allocate" + some(made->tokens) +
            (made->hit_tokens ? " behind" + some(*made->hit_tokens) : "");
   if (const auto* made = op.as<Extend>())
-    return "extend" + some(made->tokens) + (made->append ? " decoded" : "");
+    return "extend" + some(made->tokens) + (made->append.empty() ? "" : " decoded");
   if (op.as<MatchBlocks>() != nullptr) return "match";
   if (op.as<Admit>() != nullptr) return "admit";
   if (op.as<Checkpoint>() != nullptr) return "checkpoint";
@@ -209,7 +209,7 @@ TEST(PrefixLowerings, WhoeverWasLetInLastGivesWayAndGoesOnWithWhatItDecoded) {
     std::int64_t decoded = 0;
     for (const Op& op : seen.ops) {
       if (const auto* made = op.as<Append>()) decoded += std::ssize(made->tokens);
-      if (const auto* made = op.as<Extend>()) decoded += made->append ? 1 : 0;
+      if (const auto* made = op.as<Extend>()) decoded += made->append.empty() ? 0 : 1;
     }
     EXPECT_EQ(decoded, 48) << name << ": each token of an answer once";
   }

@@ -15,7 +15,7 @@
 #include "properties/layered/contract.hpp"
 #include "properties/positional/contract.hpp"
 #include "properties/provider/lowering.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 #include "reference/positional/operations.hpp"
 #include "reference/provider/paged_operations.hpp"
 

@@ -50,6 +50,11 @@ Array spread_out(const Tensor& tensor) {
 // The operations that all kinds have.
 class CacheSession : public ProbedSession {
  public:
+  template <class T>
+  [[nodiscard]] Result<Cache*> cache_of(const T& /*op*/) const {
+    if (!cache_) return no_cache();
+    return cache_.get();
+  }
   Status operator()(const New& op) {
     auto made = probe()([&] { return make_(op.max_size); });
     if (!made) return made.error();
@@ -76,15 +81,6 @@ class CacheSession : public ProbedSession {
     if (!cache_) return no_cache();
     const auto state = probe()([&] { return cache_->state(); });
     return ShowState::Returns{shown(state)};
-  }
-  Result<Offset::Returns> operator()(const Offset& /*op*/) {
-    if (!cache_) return no_cache();
-    return Offset::Returns{probe()([&] { return cache_->offset(); })};
-  }
-  Status operator()(const Free& /*op*/) {
-    if (!cache_) return no_cache();
-    probe()([&] { cache_->free(); });
-    return {};
   }
   Result<Numbered> operator()(const Take& op) {
     if (!cache_) return no_cache();
