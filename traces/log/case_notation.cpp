@@ -609,7 +609,7 @@ Observation StatementReader::observation(const OpKind& kind) {
   };
   const std::uint64_t line = tokens_[at_].line;
   Observation seen;
-  if (take("ok")) return seen;
+  if (ends(at_ + 1) && take("ok")) return seen;  // not a member of that name
   if (take("panic")) {
     seen.error = fail(Code::kPrecondition);
     if (!at_end() && tokens_[at_].kind == Token::Kind::kString) seen.error->detail = next("").text;

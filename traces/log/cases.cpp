@@ -130,9 +130,11 @@ class FileReader {
           dash != std::string::npos && dash > 0 && dash + 1 < rule.size() &&
           std::all_of(rule.begin(), rule.begin() + static_cast<std::ptrdiff_t>(dash),
                       [](char c) { return c >= 'A' && c <= 'Z'; }) &&
-          rule.find_first_not_of("0123456789", dash + 1) == std::string::npos;
+          rule.find_first_not_of("0123456789", dash + (rule[dash + 1] == 'A' ? 2 : 1)) ==
+              std::string::npos;
       if (!is_rule)
-        throw Refusal{header_.line, "rules", rule, "is no rule number: capitals, -, digits: PX-2"};
+        throw Refusal{header_.line, "rules", rule,
+                      "is no rule number: capitals, -, digits: PX-2, MR-A6"};
       header_.rules.push_back(rule);
     } while (!reader.at_end());
   }
