@@ -14,15 +14,8 @@
 
 namespace kvo::layered {
 
-struct CacheHandle {
-  using Value = std::uint64_t;
-  static constexpr Domain kDomain{
-      .meaning = "which cache of the case, as numbered when it was made", .handle_of = "cache"};
-};
-struct LayerNumber {
-  using Value = std::uint64_t;
-  static constexpr Domain kDomain{.meaning = "layer, counted from 0"};
-};
+using CacheHandle = CacheOfCase<std::uint64_t>;
+using LayerNumber = LayerOfModel<std::uint64_t>;
 /// Elements in order, flat.
 struct Flat {
   using Value = Tensor;

@@ -68,10 +68,11 @@ class LayeredSession final : public DispatchSession<LayeredSession, Ops> {
   Status operator()(const Append& op) {
     for (const Tensor* rows : {&op.k, &op.v})
       if (rows->dtype != DType::kF32) return fail(Code::kPrecondition, "rows are f32");
-    const auto done = call_method(op);
-    if (!done) return done.error();
-    (*slot(op.cache))->note_growth(op.layer);
-    return {};
+    const auto found = slot(op.cache);
+    if (!found) return found.error();
+    const Status done = probe()([&] { return op.call(*(*found)->cache); });
+    if (done) (*found)->note_growth(op.layer);
+    return done;
   }
   Result<KeysOfLayer> operator()(const Keys& op) { return shown_side<KeysOfLayer>(op); }
   Result<ValuesOfLayer> operator()(const Values& op) { return shown_side<ValuesOfLayer>(op); }

@@ -13,10 +13,7 @@
 
 namespace kvo::positional {
 
-struct LayerNumber {
-  using Value = std::int64_t;
-  static constexpr Domain kDomain{.meaning = "layer, counted from 0"};
-};
+using LayerNumber = LayerOfModel<std::int64_t>;
 struct SequenceNumber {
   using Value = std::int64_t;
   static constexpr Domain kDomain{.meaning = "sequence, by number"};

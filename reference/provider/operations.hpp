@@ -17,15 +17,8 @@
 
 namespace kvo::provider {
 
-struct CacheHandle {
-  using Value = std::int64_t;
-  static constexpr Domain kDomain{
-      .meaning = "which cache of the case, as numbered when it was made", .handle_of = "cache"};
-};
-struct LayerNumber {
-  using Value = std::int64_t;
-  static constexpr Domain kDomain{.meaning = "layer, counted from 0"};
-};
+using CacheHandle = CacheOfCase<std::int64_t>;
+using LayerNumber = LayerOfModel<std::int64_t>;
 struct ResultHandle {
   using Value = std::int64_t;
   static constexpr Domain kDomain{.meaning = "number of a result that can be looked at again",

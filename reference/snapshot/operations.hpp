@@ -153,12 +153,6 @@ KVO_RECORD(RecurrentConfig, (std::optional<std::int64_t>, B, "sequences; not use
 using RowsOps = boost::mp11::mp_list<KVO_SNAPSHOT_OPERATIONS>;
 using RecurrentOps = boost::mp11::mp_list<KVO_SNAPSHOT_OPERATIONS, KVO_SNAPSHOT_STATE_OPERATIONS>;
 
-/// How the caches of a case store rows.
-template <class Config>
-[[nodiscard]] StorageFormat storage_of(const Config& config) {
-  return config.rows.format();
-}
-
 [[nodiscard]] const CacheKind& kv_kind();
 [[nodiscard]] const CacheKind& rotating_kind();
 [[nodiscard]] const CacheKind& recurrent_kind();

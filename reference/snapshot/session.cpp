@@ -339,7 +339,7 @@ StateSizes sizes_of(const RecurrentConfig& config) {
 std::vector<Subject> make_subjects(const std::string& variant, const std::string& doc,
                                    const MakeCaches& make) {
   const auto kv = [make](const Setup& setup, QuirkSet<Quirk> quirks) -> MakeOne {
-    const StorageFormat storage = storage_of(setup.config_as<RowsConfig>());
+    const StorageFormat storage = setup.config_as<RowsConfig>().rows.format();
     return [make, storage, quirks](std::optional<std::int64_t> /*max_size*/) {
       return make_kv(make, storage, quirks);
     };
@@ -347,7 +347,7 @@ std::vector<Subject> make_subjects(const std::string& variant, const std::string
   const auto rotating = [make](const Setup& setup, QuirkSet<Quirk> quirks) -> MakeOne {
     const auto config = setup.config_as<RowsConfig>();
     const std::int64_t window = config.max_size.value_or(0);
-    const StorageFormat storage = storage_of(config);
+    const StorageFormat storage = config.rows.format();
     return [make, storage, quirks, window](std::optional<std::int64_t> max_size) {
       return make_ring(make, max_size.value_or(window), storage, quirks);
     };

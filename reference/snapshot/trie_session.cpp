@@ -84,7 +84,7 @@ class TrieSession final : public DispatchSession<TrieSession, TrieOps> {
   }
   Status operator()(const NewTrie& /*op*/) {
     if (config_.layers.size() > kMostLayers) return fail(Code::kPrecondition, "layers");
-    const StorageFormat storage = storage_of(config_);
+    const StorageFormat storage = config_.rows.format();
     if (const Status can = can_store(make_, storage); !can) return can.error();
     Layers layers;
     for (const std::string& word : config_.layers) {

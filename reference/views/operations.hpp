@@ -17,14 +17,8 @@
 
 namespace kvo::views {
 
-struct CacheHandle {
-  using Value = std::int64_t;
-  static constexpr Domain kDomain{.meaning = "which cache of the case", .handle_of = "cache"};
-};
-struct LayerNumber {
-  using Value = std::int64_t;
-  static constexpr Domain kDomain{.meaning = "layer, counted from 0"};
-};
+using CacheHandle = CacheOfCase<std::int64_t>;
+using LayerNumber = LayerOfModel<std::int64_t>;
 
 inline constexpr std::array<std::string_view, 2> kRowAxes{"position", "channel"};
 inline constexpr std::array<std::string_view, 3> kPackedAxes{"head", "position", "dim"};

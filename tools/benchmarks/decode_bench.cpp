@@ -1,9 +1,9 @@
 // `layered.vector`, `provider.contiguous` and `provider.paged`, optimized: one decoded token of 32
 // layers of 8 heads of 128, f32, beside memcpy of the same rows; and reading many positions.
 //
-// `append` writes one token of each layer where rows were written before (warm), behind 0 to 511
+// `append` writes one token of each layer where rows were written before (warm), after 0 to 511
 // others; memcpy writes the same rows, layer by layer, to memory that was touched before. `cold`
-// writes the first tokens of a new cache; memcpy writes them to pages that nobody has touched.
+// writes the first tokens of a new cache; memcpy writes them to untouched pages.
 // `two_threads` has two threads append to a cache each over one pool, in turns with one thread.
 // `gather` reads 4,095 or 16,000 positions of a layer. Shapes are [channels, tokens, dim]. Calls
 // and copies alternate, so that both have the same machine. Medians; for `cold` means, and the

@@ -2,8 +2,8 @@
 //
 // overhead_ns is the time of a step less the time inside the two caches, divided by two: what one
 // operation on one subject costs beyond the cache's own work (the clock, the observation,
-// comparing). In a worker it is told as well who is at work, and a case costs a question and an
-// answer between two processes.
+// comparing). In a worker it also records the active subject, and a case costs one request between
+// two processes.
 #include <array>
 #include <chrono>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // The caches of rows of contract `snapshot`: reference, optimized, and memcpy of the same bytes.
 //
 // A step writes one token of 8 heads of 128 to each layer, keys and values; memcpy writes the same
-// rows to memory of the same kind: for `kv` the next rows of buffers that nobody has touched yet,
-// for `rotating` the next rows of full rings. Steps and copies alternate, so that both have the
+// rows to memory of the same kind: for `kv` the next rows of untouched buffers, for `rotating` the
+// next rows of full rings. Steps and copies alternate, so that both have the
 // same machine. Counters: median and slowest step, and the median of memcpy over that of the steps.
 // The reference copies all rows of a layer, so it is timed with one layer, and counted for one.
 #include <algorithm>

@@ -278,7 +278,7 @@ Run declare_bench(CLI::App& app, const Contracts& contracts) {
   declare_profile(app, arguments->profile);
   app.add_flag("--quick", arguments->quick, "two loads, in less than a minute")
       ->group(kExtentGroup);
-  app.add_option("--rounds", arguments->rounds, "passes over all subjects, there and back")
+  app.add_option("--rounds", arguments->rounds, "passes over all subjects, in alternating order")
       ->check(positive())
       ->capture_default_str()
       ->group(kExtentGroup);

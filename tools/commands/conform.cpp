@@ -269,7 +269,7 @@ int run_conform(const Contracts& contracts, ConformArguments arguments) {
                    .waiting = [&] { progress.advance(0); }});
   } catch (const FileError& error) {
     if (summary.failed() == 0) throw;
-    campaign.fault = error.what();  // what was found is told all the same
+    campaign.fault = error.what();  // findings so far are reported
   }
   progress.clear();
   if (arguments.report.text()) print_quirks(quirks);

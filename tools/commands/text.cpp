@@ -81,7 +81,7 @@ std::string value_text(const CLI::Option& option) {
   if (option.get_items_expected_max() == 0) return {};
   if (const auto words = value_words(option); !words.empty())
     return fmt::format("{}", fmt::join(words, "|"));
-  // What other checks add stands behind a colon.
+  // Other checks add their text after a colon.
   const std::string type = option.get_type_name();
   const std::string word = type.substr(0, type.find(':'));
   return word == "INT" || word == "UINT" ? "N" : word;

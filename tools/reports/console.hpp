@@ -21,7 +21,7 @@ namespace kvo::tools {
 class OutputFailed : public std::runtime_error {
  public:
   explicit OutputFailed(int code);
-  /// Nobody reads any more, which is no fault: `kvoracle list | head`.
+  /// The reader has closed the pipe, which is no fault: `kvoracle list | head`.
   [[nodiscard]] bool reader_is_gone() const;
 
  private:
@@ -38,12 +38,12 @@ inline constexpr std::string_view kStandardOutput = "-";
 void write_text_file(const std::string& path, std::string_view text);
 /// Sends on what is still buffered. Throws OutputFailed, also for a failure of another writer.
 void finish_output();
-/// Longest line on standard error, in bytes; behind that stands "...".
+/// Longest line on standard error, in bytes; "..." follows a longer one.
 inline constexpr std::size_t kMostErrorBytes = 2000;
 /// Writes "kvoracle: " and one line to standard error, printable and cut.
 void print_error(std::string_view line);
-/// Writes one line to standard error, printable and cut. Like print_error it never fails: there is
-/// nobody to tell.
+/// Writes one line to standard error, printable and cut. Like print_error it never fails, for
+/// an error could not be reported.
 void print_note(std::string_view line);
 /// Text of files and subjects, fit for a terminal: what steers one, and what is no UTF-8, stands as
 /// \x1b does here. No more than `most` bytes, and then "...".

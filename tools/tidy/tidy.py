@@ -30,7 +30,7 @@ CAMPAIGN = LAWS + "|properties/(replay|campaign)/.*"
 # Including file, included file. The first row that fits the including file decides.
 ARROWS = [(re.compile(including), re.compile(included)) for including, included in (
     (MACHINE, MACHINE),
-    (CACHE_HEADER, CACHES),  # a cache in one would be included in every directory
+    (CACHE_HEADER, SUBJECTS),  # a cache in one would be included in every directory
     (RECORDS, SUBJECTS),
     (r"reference/.*", r"reference/.*"),
     (r"optimized/(.*subjects.*|" + TESTED + ")", SUBJECTS + "|optimized/.*"),

@@ -36,7 +36,6 @@ class Rules(unittest.TestCase):
                 ("reference/contract/result.hpp", "reference/views/paged.hpp"),
                 ("reference/contract/subject/subject.cpp", "reference/subjects.hpp"),
                 ("reference/views/cache.hpp", "reference/views/paged_cache.hpp"),
-                ("reference/views/paged.hpp", "reference/views/paged_operations.hpp"),
                 ("reference/views/operations.hpp", "reference/views/session.hpp"),
                 ("optimized/views/paged_cache.cpp", "reference/views/paged_cache.hpp"),
                 ("optimized/views/paged_cache.cpp", "reference/views/paged_operations.hpp"),

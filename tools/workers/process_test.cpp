@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "reference/contract/subject/subject.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/testing/sanitized.hpp"
 

@@ -4,7 +4,7 @@
 // A domain is a struct with a type Value and a constant kDomain:
 //   struct Layer { using Value = std::int64_t; static constexpr Domain kDomain{.meaning = ".."}; };
 // A record names it as the type of a member (KVO_RECORD). The member has the type Value. Checks of
-// arguments, edge values, handles, names of axes and documentation derive from the constant.
+// arguments, the choice of the cache, names of axes and documentation derive from the constant.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +44,20 @@ concept DomainType = requires {
   typename D::Value;
   D::kDomain.least;
 };
+
+/// Domains of several contracts, whose integers differ in type. @{
+template <class Int>
+struct CacheOfCase {
+  using Value = Int;
+  static constexpr Domain kDomain{
+      .meaning = "which cache of the case, as numbered when it was made", .handle_of = "cache"};
+};
+template <class Int>
+struct LayerOfModel {
+  using Value = Int;
+  static constexpr Domain kDomain{.meaning = "layer, counted from 0"};
+};
+/// @}
 
 /// A domain whose value may be absent.
 template <DomainType D>

@@ -393,8 +393,6 @@ Record read_record(const json::value& in, const Type& type, JsonFault& fault) {
   return {type, value};
 }
 
-namespace {}  // namespace
-
 json::object write_changed(const Type& type, const void* value) {
   const auto fresh = type.made();
   json::object out;

@@ -39,6 +39,7 @@ std::optional<Error> value_error(const Field& field, const Type& type, const voi
       if (auto error = value_error(field, *type.element, type.element_at(value, i))) return error;
     return std::nullopt;
   }
+  KVO_CHECK(type.type_class == TypeClass::kInteger);
   const std::int64_t number = integer_at(type, value);
   const Domain& domain = *field.domain;
   if (number >= domain.least && number <= domain.most) return std::nullopt;

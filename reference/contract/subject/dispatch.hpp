@@ -47,6 +47,20 @@ inline Observation observe(const Status& status) {
   return {.returns = kNothing};
 }
 
+/// Whether a domain of an operation refuses values. Not constexpr: under the sanitizers addresses
+/// cannot be compared at compile time.
+template <class T>
+bool has_bounds() {
+  if constexpr (requires { T::kRows; })
+    for (const MemberRow& row : T::kRows)
+      if (row.domain != nullptr && row.domain->is_bounded()) return true;
+  return false;
+}
+template <class... Ops>
+bool any_has_bounds(boost::mp11::mp_list<Ops...> /*ops*/) {
+  return (has_bounds<Ops>() || ...);
+}
+
 template <class T>
 struct IsSpan : std::false_type {};
 template <class T, std::size_t kExtent>
@@ -133,7 +147,9 @@ class DispatchSession : public Base {
  public:
   [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
     this->set_probe(probe);
-    if (auto error = argument_error(op)) return {.error = std::move(error)};
+    static const bool kChecks = detail::any_has_bounds(Ops());
+    if (kChecks)
+      if (auto error = argument_error(op)) return {.error = std::move(error)};
     return dispatch(Ops(), op, [this](const auto& arguments) {
       Derived& session = static_cast<Derived&>(*this);
       if constexpr (requires { session(arguments); })
