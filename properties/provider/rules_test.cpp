@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "properties/campaign/metamorphic.hpp"
 #include "properties/campaign/rules_case.hpp"
 #include "properties/contracts.hpp"
 #include "reference/provider/contiguous_operations.hpp"
