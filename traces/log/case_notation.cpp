@@ -117,7 +117,7 @@ class Scanner {
       return add(Token::Kind::kNumber, end, std::move(number));
     }
     if (text_.substr(at_, 2) == "->") return add(Token::Kind::kMark, at_ + 2, "->");
-    constexpr std::string_view kMarks = "[](){},|:?.+-*/%";
+    constexpr std::string_view kMarks = "[](){},|:?.+-*/%=";
     if (kMarks.find(c) == std::string_view::npos)
       throw Refusal{line_, "", std::string(1, c), "begins no word, number, string or comment"};
     if (c == '[' || c == '(' || c == '{') ++depth_;
@@ -135,7 +135,7 @@ class Scanner {
 
 // ---- Partial answers ----
 
-// Stands for a member of an answer that must be absent.
+// Marks a member of an answer that must be absent.
 const json::value& absent_member() {
   static const json::value kAbsent = json::object{{"", nullptr}};
   return kAbsent;
