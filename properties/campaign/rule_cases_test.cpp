@@ -64,8 +64,8 @@ TEST_P(RuleCases, TheWriterWritesWhatTheReaderReads) {
 
 INSTANTIATE_TEST_SUITE_P(Every, RuleCases,
                          testing::ValuesIn(rule_case_files().begin(), rule_case_files().end()),
-                         [](const auto& info) {
-                           std::string name(info.param.name);
+                         [](const auto& file) {
+                           std::string name(file.param.name);
                            name = name.substr(name.find('/') + 1);
                            name.erase(name.find("/cases"), std::string("/cases").size());
                            name.resize(name.size() - std::string(".cases").size());
