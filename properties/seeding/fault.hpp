@@ -10,7 +10,7 @@
 #include <optional>
 #include <string_view>
 
-#include "reference/contract/values/profile.hpp"
+#include "reference/contract/values/quirk.hpp"
 
 namespace kvo::seeding {
 
@@ -24,6 +24,7 @@ struct Fault {
   std::string_view room;           ///< which copies are edited: "reference", "optimized", "cuda"
   std::optional<Profile> profile;  ///< the only one that it shows in; absent: both
   std::size_t longest_script;      ///< as of Mutant
+  std::string_view laws;           ///< as of Mutant
 };
 
 /// The number of a fault for the switch; no two names in use have the same number, and none has 0.

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <ranges>
 #include <utility>
 
 namespace kvo::seeding {
@@ -21,6 +22,14 @@ std::vector<std::string> words_of(std::string_view text) {
     text.remove_prefix(end);
   }
   return words;
+}
+
+/// A number of 1 or more.
+std::optional<std::size_t> number_of_text(std::string_view text) {
+  std::size_t number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || number == 0) return {};
+  return number;
 }
 
 std::string list_of(const auto& words) {
@@ -88,7 +97,7 @@ class Reader {
 
   void end_member() {
     if (member_.empty() || row_line_ == 0) return;
-    constexpr std::array kOnce{"fault", "origin", "profile", "longest_script"};
+    constexpr std::array kOnce{"fault", "origin", "profile", "longest_script", "laws"};
     constexpr std::array kOfEdits{"file", "after", "from", "to", "add"};
     const std::string text(trimmed(text_));
     if (std::ranges::find(kOnce, member_) != kOnce.end()) {
@@ -156,10 +165,16 @@ class Reader {
     if (const std::string& profile = once_["profile"]; !profile.empty())
       row.profile = profile == "original" ? Profile::kOriginal : Profile::kDocumented;
     if (const std::string& longest = once_["longest_script"]; !longest.empty()) {
-      const char* const end = longest.data() + longest.size();
-      const auto read = std::from_chars(longest.data(), end, row.longest_script);
-      if (read.ec != std::errc() || read.ptr != end || row.longest_script == 0)
+      const auto read = number_of_text(longest);
+      row.longest_script = read.value_or(0);
+      if (!read)
         complain(row_line_, longest, "longest_script is a number of operations, 1 or more");
+    }
+    row.laws = once_["laws"];
+    for (const auto part : std::views::split(row.laws, ',')) {
+      const std::vector<std::string> words = words_of({part.begin(), part.end()});
+      if (words.size() != 2 || !number_of_text(words.back()))
+        complain(row_line_, row.laws, "laws are names with a number of cases: \"a_b_a 100, ..\"");
     }
     if (row.edits.empty()) complain(row_line_, heading, "it has no edits");
     const auto room = [](const Edit& edit) { return edit.file.substr(0, edit.file.find('/')); };
@@ -236,7 +251,7 @@ std::string table_of(std::string_view path, std::span<const FaultRow> rows) {
     text += !row.profile                         ? "std::nullopt"
             : *row.profile == Profile::kOriginal ? "::kvo::Profile::kOriginal"
                                                  : "::kvo::Profile::kDocumented";
-    text += ", " + std::to_string(row.longest_script) + "},\n";
+    text += ", " + std::to_string(row.longest_script) + ", " + literal_of(row.laws) + "},\n";
   }
   return text + "};\n}\n";
 }

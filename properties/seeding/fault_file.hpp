@@ -19,6 +19,7 @@
 //   fault, origin     as of Fault; required.
 //   profile           original or documented; absent: both.
 //   longest_script    as of Mutant; absent: 10.
+//   laws              as of Mutant; absent: none.
 //   file              from the root. Further edits without a `file` are of the same one.
 //   after             occurs once in the file; optional where `from` occurs once.
 //   from, to          the text that is replaced: an expression, or whole statements when it ends
@@ -34,7 +35,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/contract/values/profile.hpp"
+#include "reference/contract/values/quirk.hpp"
 
 namespace kvo::seeding {
 
@@ -56,6 +57,7 @@ struct FaultRow {
   std::string origin = {};
   std::optional<Profile> profile = std::nullopt;
   std::size_t longest_script = 10;
+  std::string laws = {};
   std::vector<Edit> edits = {};  ///< all in one directory of the root
 };
 

@@ -24,6 +24,7 @@ std::vector<Mutant> mutants_of(std::span<const Fault> faults, const MakeCopies& 
          .origin = std::string(fault.origin),
          .profile = fault.profile,
          .longest_script = fault.longest_script,
+         .laws = std::string(fault.laws),
          .sound = [copy, fault] {
            return copy("copy_of_" + std::string(fault.room), "no fault is on");
          }});

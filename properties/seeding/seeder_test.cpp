@@ -155,7 +155,8 @@ TEST(FaultFile, ReadsRowsWithTextsOfSeveralLines) {
   const FaultFile file =
       parse_faults("properties/x/faults.txt",
                    text_of("  fault: adds\n    nothing\n  origin: B001, F01: what happened\n"
-                           "  # why it is so\n  profile: original\n  longest_script: 300\n" +
+                           "  # why it is so\n  profile: original\n  longest_script: 300\n"
+                           "  laws: a_b_a 100,\n    fork_then_write 20\n" +
                            kEdit +
                            "  after: {\n  from: b();\n    c();\n  to: if (d)\n      b();\n"
                            "  file: reference/x/cache.hpp\n  after: int a;\n  add: int own;\n"
@@ -170,9 +171,10 @@ TEST(FaultFile, ReadsRowsWithTextsOfSeveralLines) {
   EXPECT_EQ(row.origin, "B001, F01: what happened");
   EXPECT_EQ(row.profile, Profile::kOriginal);
   EXPECT_EQ(row.longest_script, 300U);
+  EXPECT_EQ(row.laws, "a_b_a 100, fork_then_write 20");
   ASSERT_EQ(row.edits.size(), 3U);
   EXPECT_EQ(row.edits[0].from, "a + b");
-  EXPECT_EQ(row.edits[0].where, "properties/x/faults.txt:12");
+  EXPECT_EQ(row.edits[0].where, "properties/x/faults.txt:14");
   EXPECT_EQ(row.edits[1].file, "reference/x/cache.cpp");
   EXPECT_EQ(row.edits[1].after, "{");
   EXPECT_EQ(row.edits[1].from, "b();\nc();");
@@ -195,7 +197,7 @@ TEST(FaultFile, NamesFileLineAndWordOfABadRow) {
               ElementsAre(HasSubstr("f.txt:2: 'x.y@A b': a heading is kind@name")));
   EXPECT_THAT(complaints(text_of(kSentences + kEdit + "  form: c\n")),
               ElementsAre("f.txt:10: 'form': no member; allowed: fault, origin, profile, "
-                          "longest_script, file, after, from, to, add"));
+                          "longest_script, laws, file, after, from, to, add"));
   EXPECT_THAT(complaints(text_of("  fault: adds nothing\n" + kEdit)),
               ElementsAre("f.txt:4: 'x.y@less': it has no origin"));
   EXPECT_THAT(complaints(text_of("  origin: B001\n" + kEdit)),
@@ -207,6 +209,9 @@ TEST(FaultFile, NamesFileLineAndWordOfABadRow) {
               ElementsAre("f.txt:7: 'both': no profile; allowed: original, documented"));
   EXPECT_THAT(complaints(text_of(kSentences + "  longest_script: 0\n" + kEdit)),
               ElementsAre(HasSubstr("f.txt:4: '0': longest_script is a number of operations")));
+  for (const std::string laws : {"a_b_a", "a_b_a 0", "a_b_a 1 2", "a_b_a 100,", ", a_b_a 1"})
+    EXPECT_THAT(complaints(text_of(kSentences + "  laws: " + laws + "\n" + kEdit)),
+                ElementsAre(HasSubstr("f.txt:4: '" + laws + "': laws are names with a number")));
   EXPECT_THAT(complaints(text_of(kSentences + kEdit + "   to: b\n")),
               ElementsAre(HasSubstr("f.txt:10: 'to: b': a member begins after 2 spaces")));
   EXPECT_THAT(complaints("  fault: early\n"),
@@ -240,7 +245,7 @@ TEST(FaultFile, TheTableHasTheRowsWithoutEdits) {
   EXPECT_THAT(table_of("properties/x/faults.txt", file.rows),
               HasSubstr("namespace kvo::x {\nconstexpr ::kvo::seeding::Fault kFaults[] = {\n"
                         "{\"x.y\", \"less\", \"says \\\"no\\\"\", \"B001\", \"reference\", "
-                        "::kvo::Profile::kDocumented, 10},\n};\n}\n"));
+                        "::kvo::Profile::kDocumented, 10, \"\"},\n};\n}\n"));
 }
 
 // ---- files ----
@@ -258,7 +263,10 @@ class SeedTest : public testing::Test {
                 {"properties/x/faults.txt", "reference/x/cache.cpp"});
   }
 
-  std::filesystem::path root_ = std::filesystem::path(testing::TempDir()) / "kvo_seeder_test";
+  // Tests run at the same time, each in a folder of its own.
+  std::filesystem::path root_ =
+      std::filesystem::path(testing::TempDir()) /
+      ("kvo_seeder_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
 };
 
 TEST_F(SeedTest, WritesCopiesAndTables) {

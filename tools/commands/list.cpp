@@ -281,7 +281,9 @@ std::vector<const CacheKind*> kinds_named(const Contracts& contracts, const std:
     if (known.empty() || known.back() != kind->contract) known.emplace_back(kind->contract);
   }
   if (!found.empty()) return found;
-  std::vector<std::string> others = kind_words(contracts);
+  const std::vector<std::string> kinds = kind_words(contracts);
+  if (name.find('.') != std::string::npos) throw unknown_word("cache", name, kinds, known);
+  std::vector<std::string> others = kinds;
   others.insert(others.end(), lists.begin(), lists.end());
   throw unknown_word("contract", name, known, others);
 }
