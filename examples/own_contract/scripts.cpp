@@ -14,16 +14,16 @@ class RandomScript final : public kvo::ScriptGenerator<RandomScript, Ops, Label>
   RandomScript(std::uint64_t seed, std::int64_t capacity)
       : ScriptGenerator(seed), capacity_(capacity) {}
 
-  void saw(const Push& op, const kvo::Observation& seen) {
+  void observe(const Push& op, const kvo::Observation& seen) {
     const std::int64_t count = op.tokens.elements();
     if (seen.error) return reach(Label::kRefused);
     if (count > capacity_) reach(Label::kLongPush);
     if (held_ > 0 && held_ + count > capacity_) reach(Label::kWrapped);
   }
-  void saw(const Window& /*op*/, const kvo::Observation& seen) {
+  void observe(const Window& /*op*/, const kvo::Observation& seen) {
     if (!seen.error) held_ = seen.as<Window::Returns>().tokens.elements();
   }
-  void saw(const Clear& /*op*/, const kvo::Observation& /*seen*/) {
+  void observe(const Clear& /*op*/, const kvo::Observation& /*seen*/) {
     if (held_ == capacity_) reach(Label::kFullRingCleared);
   }
 

@@ -17,9 +17,9 @@ using prefix::BlocksRequest;
 using prefix::BlocksState;
 using prefix::BlocksStatistics;
 using prefix::EventKind;
+using prefix::Ids;
+using prefix::IdsView;
 using prefix::Key;
-using prefix::Numbers;
-using prefix::NumbersView;
 using prefix::Quirk;
 using prefix::RequestChange;
 using prefix::Token;
@@ -301,9 +301,9 @@ Result<BlocksHit> PrefixBlockCache::match(std::int64_t number,
   return BlocksHit{shown_, std::ssize(shown_) * options_.block_size};
 }
 
-NumbersView PrefixBlockCache::table(std::int64_t number) const {
+IdsView PrefixBlockCache::table(std::int64_t number) const {
   const Request* const request = find(number);
-  return request == nullptr ? NumbersView() : NumbersView(request->table);
+  return request == nullptr ? IdsView() : IdsView(request->table);
 }
 
 std::int64_t PrefixBlockCache::cached_tokens(std::int64_t number) const {
@@ -428,7 +428,7 @@ void PrefixBlockCache::put_back(Block block, Block& front) noexcept {
 }
 
 // Adds the front of the queue to a list that has room.
-void PrefixBlockCache::hand_out(Numbers& to) noexcept {
+void PrefixBlockCache::hand_out(Ids& to) noexcept {
   const Block block = queue_.front();
   const Block next = queue_.behind(block);
   queue_.prefetch(next);
@@ -449,7 +449,7 @@ bool PrefixBlockCache::front_is_wrong(std::int64_t count) const {
 }
 
 Status PrefixBlockCache::check_hits(const Request& request, const Allotment& what) const {
-  const NumbersView hits = what.hit_blocks;
+  const IdsView hits = what.hit_blocks;
   if (what.hit_tokens != std::ssize(hits) * options_.block_size)
     return refused("hit_tokens: not those of hit_blocks");
   if (!hits.empty() && (!options_.enable_caching || request.tracked))
@@ -552,7 +552,7 @@ Result<Allotted> PrefixBlockCache::allocate(std::int64_t number, const Allotment
   const std::int64_t behind = std::max(planned.within - request->in_flight, std::int64_t{0});
   if (const Status good = check_letting_go(*request, behind); !good) return good.error();
   // Where the pool may turn out to be unable to do what was planned, which no sound caller sees.
-  std::optional<std::pair<FreeQueue, Numbers>> saved;
+  std::optional<std::pair<FreeQueue, Ids>> saved;
   if (queue_.wrong() > 0 || releases_below_zero(*request, behind) ||
       planned.length - planned.adopted > planned.asked || planned.keyed > planned.length ||
       planned.skipped > prefix::kMostUnits)
@@ -579,13 +579,13 @@ Allotted PrefixBlockCache::carry_out(Request& request, const Plan& planned) noex
   const auto held = request.table.size();
   while (std::ssize(request.table) < planned.length) hand_out(request.table);
   register_blocks(request, planned.keyed);
-  return {NumbersView(request.table).subspan(held), evicted_};
+  return {IdsView(request.table).subspan(held), evicted_};
 }
 
-void PrefixBlockCache::adopt(Request& request, NumbersView hits, std::int64_t skipped) noexcept {
+void PrefixBlockCache::adopt(Request& request, IdsView hits, std::int64_t skipped) noexcept {
   if (skipped > 0) request.table.insert(request.table.end(), static_cast<std::size_t>(skipped), 0);
   if (skipped >= std::ssize(hits)) return;
-  const NumbersView adopted = hits.subspan(static_cast<std::size_t>(skipped));
+  const IdsView adopted = hits.subspan(static_cast<std::size_t>(skipped));
   queue_.pin_all(adopted);
   request.table.insert(request.table.end(), adopted.begin(), adopted.end());
 }
@@ -655,7 +655,7 @@ bool PrefixBlockCache::let_go(Request& request, std::int64_t tokens) noexcept {
 }
 
 // Tables hold a user of each block, until somebody releases one by hand.
-bool PrefixBlockCache::goes_below_zero(NumbersView blocks) noexcept {
+bool PrefixBlockCache::goes_below_zero(IdsView blocks) noexcept {
   if (!released_by_hand_) return false;
   // Counted down and up again: no list says how often a block was met.
   std::size_t met = 0;
@@ -670,11 +670,11 @@ bool PrefixBlockCache::releases_below_zero(const Request& request, std::int64_t 
   std::int64_t first = end;
   while (first > 0 && request.table[static_cast<std::size_t>(first - 1)] != 0) --first;
   return goes_below_zero(
-      NumbersView(request.table)
+      IdsView(request.table)
           .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(end - first)));
 }
 
-Status PrefixBlockCache::check_release(NumbersView blocks) {
+Status PrefixBlockCache::check_release(IdsView blocks) {
   if (!quirks_.has(Quirk::kCountsBelowZero) && goes_below_zero(blocks)) return released_too_often();
   return {};
 }
@@ -706,15 +706,15 @@ Status PrefixBlockCache::free(std::int64_t number) {
   return {};
 }
 
-Result<NumbersView> PrefixBlockCache::pop(std::int64_t number) {
+Result<IdsView> PrefixBlockCache::pop(std::int64_t number) {
   Request* const request = find(number);
-  if (request == nullptr) return NumbersView();
+  if (request == nullptr) return IdsView();
   std::swap(shown_, request->table);
   request->table.clear();
   request->tracked = false;
   request->registered = 0;
   const auto first = std::ranges::find_if(shown_, [](std::int64_t block) { return block != 0; });
-  return NumbersView(shown_).subspan(static_cast<std::size_t>(first - shown_.begin()));
+  return IdsView(shown_).subspan(static_cast<std::size_t>(first - shown_.begin()));
 }
 
 Result<Allotted> PrefixBlockCache::take(std::int64_t count) {
@@ -730,12 +730,12 @@ Result<Allotted> PrefixBlockCache::take(std::int64_t count) {
   return Allotted{shown_, evicted_};
 }
 
-Status PrefixBlockCache::touch(NumbersView blocks) {
+Status PrefixBlockCache::touch(IdsView blocks) {
   for (const std::int64_t block : blocks) queue_.pin(static_cast<Block>(block));
   return {};
 }
 
-Status PrefixBlockCache::release(NumbersView blocks) {
+Status PrefixBlockCache::release(IdsView blocks) {
   released_by_hand_ = true;
   if (Status good = check_release(blocks); !good) return good;
   Block front = 0;
@@ -743,7 +743,7 @@ Status PrefixBlockCache::release(NumbersView blocks) {
   return {};
 }
 
-Result<NumbersView> PrefixBlockCache::evict(NumbersView blocks) {
+Result<IdsView> PrefixBlockCache::evict(IdsView blocks) {
   const bool any = quirks_.has(Quirk::kEvictTakesAnyNumber);
   const std::int64_t count = options_.num_blocks;
   for (const std::int64_t block : blocks)
@@ -758,7 +758,7 @@ Result<NumbersView> PrefixBlockCache::evict(NumbersView blocks) {
     drop_key(static_cast<Block>(block));
     evicted_.push_back(block);
   }
-  return NumbersView(evicted_);
+  return IdsView(evicted_);
 }
 
 Result<bool> PrefixBlockCache::reset() {

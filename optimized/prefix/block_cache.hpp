@@ -101,14 +101,14 @@ class PrefixBlockCache final : public prefix::BlockCache {
   [[nodiscard]] Status cache(std::int64_t request, std::int64_t tokens) override;
   [[nodiscard]] Status skip(std::int64_t request, std::int64_t computed) override;
   [[nodiscard]] Status free(std::int64_t request) override;
-  [[nodiscard]] Result<prefix::NumbersView> pop(std::int64_t request) override;
+  [[nodiscard]] Result<prefix::IdsView> pop(std::int64_t request) override;
   [[nodiscard]] Result<prefix::Allotted> take(std::int64_t count) override;
-  [[nodiscard]] Status touch(prefix::NumbersView blocks) override;
-  [[nodiscard]] Status release(prefix::NumbersView blocks) override;
-  [[nodiscard]] Result<prefix::NumbersView> evict(prefix::NumbersView blocks) override;
+  [[nodiscard]] Status touch(prefix::IdsView blocks) override;
+  [[nodiscard]] Status release(prefix::IdsView blocks) override;
+  [[nodiscard]] Result<prefix::IdsView> evict(prefix::IdsView blocks) override;
   [[nodiscard]] Result<bool> reset() override;
   [[nodiscard]] std::optional<std::int64_t> lookup(const prefix::Key& key) const override;
-  [[nodiscard]] prefix::NumbersView table(std::int64_t request) const override;
+  [[nodiscard]] prefix::IdsView table(std::int64_t request) const override;
   [[nodiscard]] std::int64_t cached_tokens(std::int64_t request) const override;
   [[nodiscard]] std::int64_t free_blocks() const override { return queue_.free(); }
   [[nodiscard]] Status record(std::int64_t request, std::int64_t hits) override;
@@ -135,7 +135,7 @@ class PrefixBlockCache final : public prefix::BlockCache {
     std::int64_t preemptions = 0;
     std::optional<std::int64_t> boundary = std::nullopt;
     // These stay when the number gets another request.
-    prefix::Numbers table = {};
+    prefix::Ids table = {};
     bool tracked = false;
     std::int64_t registered = 0;  ///< blocks
   };
@@ -180,13 +180,13 @@ class PrefixBlockCache final : public prefix::BlockCache {
   [[nodiscard]] std::optional<Code> refusal(const Request& request, const Plan& plan) const;
   [[nodiscard]] prefix::Allotted carry_out(Request& request, const Plan& planned) noexcept;
   [[nodiscard]] bool front_is_wrong(std::int64_t count) const;
-  void adopt(Request& request, prefix::NumbersView hits, std::int64_t skipped) noexcept;
-  void hand_out(prefix::Numbers& to) noexcept;
+  void adopt(Request& request, prefix::IdsView hits, std::int64_t skipped) noexcept;
+  void hand_out(prefix::Ids& to) noexcept;
   void reserve_events(const Request& request, std::int64_t upto, std::size_t lost);
   void register_blocks(Request& request, std::int64_t upto) noexcept;
-  [[nodiscard]] bool goes_below_zero(prefix::NumbersView blocks) noexcept;
+  [[nodiscard]] bool goes_below_zero(prefix::IdsView blocks) noexcept;
   [[nodiscard]] bool releases_below_zero(const Request& request, std::int64_t tokens) noexcept;
-  [[nodiscard]] Status check_release(prefix::NumbersView blocks);
+  [[nodiscard]] Status check_release(prefix::IdsView blocks);
   [[nodiscard]] Status check_letting_go(const Request& request, std::int64_t tokens);
   /// Returns  whether there was anything.
   bool let_go(Request& request, std::int64_t tokens) noexcept;
@@ -211,8 +211,8 @@ class PrefixBlockCache final : public prefix::BlockCache {
   std::vector<prefix::Key> names_;
   std::vector<Id> fresh_;
   std::vector<ChainHash> hashes_;
-  prefix::Numbers shown_;
-  prefix::Numbers evicted_;
+  prefix::Ids shown_;
+  prefix::Ids evicted_;
   std::string root_text_;
 };
 

@@ -15,8 +15,8 @@ namespace kvo::optimized {
 namespace {
 
 using prefix::BlocksOptions;
-using prefix::Numbers;
-using prefix::NumbersView;
+using prefix::Ids;
+using prefix::IdsView;
 using prefix::RadixOptions;
 using prefix::RequestStatus;
 using prefix::Token;
@@ -24,7 +24,7 @@ using prefix::Tokens;
 
 constexpr QuirkSet<prefix::Quirk> kDocumented;
 
-Numbers list_of(NumbersView numbers) {
+Ids list_of(IdsView numbers) {
   return {numbers.begin(), numbers.end()};
 }
 
@@ -52,7 +52,7 @@ void live(PrefixBlockCache& a, PrefixBlockCache& b, std::uint64_t seed) {
     if (!hit) continue;
     ASSERT_EQ(list_of(hit->blocks), list_of(other->blocks));
     const bool fresh = a.table(number).empty();
-    const Numbers blocks = fresh ? list_of(hit->blocks) : Numbers();
+    const Ids blocks = fresh ? list_of(hit->blocks) : Ids();
     const prefix::Allotment asked{
         .tokens = 4, .hit_blocks = blocks, .hit_tokens = 2 * std::ssize(blocks)};
     const auto got = a.allocate(number, asked);
@@ -143,7 +143,7 @@ TEST(PrefixRadixCache, SplitsKeepEveryTokenAndSlot) {
     PrefixRadixCache cache({.slots = 10, .pairs = pairs}, kDocumented);
     Tokens tokens(500);
     for (Token& token : tokens) token = static_cast<Token>(random.below(1'000'000));
-    Numbers slots(500);
+    Ids slots(500);
     for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = static_cast<std::int64_t>(i) + 7;
     ASSERT_TRUE(cache.insert({.tokens = tokens, .slots = slots}));
     for (int step = 0; step < 300; ++step) {
@@ -151,7 +151,7 @@ TEST(PrefixRadixCache, SplitsKeepEveryTokenAndSlot) {
       const auto hit = cache.match({.tokens = prefix::TokensView(tokens).first(length)});
       const std::int64_t units = static_cast<std::int64_t>(length) - (pairs ? 1 : 0);
       ASSERT_EQ(hit->length, units);
-      ASSERT_TRUE(std::ranges::equal(hit->slots, NumbersView(slots).first(hit->slots.size())));
+      ASSERT_TRUE(std::ranges::equal(hit->slots, IdsView(slots).first(hit->slots.size())));
       ASSERT_EQ(cache.broken_invariant(), std::nullopt);
     }
     for (const auto& node : cache.state().nodes) {

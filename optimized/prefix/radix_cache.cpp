@@ -8,10 +8,10 @@ namespace kvo::optimized {
 
 using prefix::Checkpointed;
 using prefix::Extended;
+using prefix::Ids;
+using prefix::IdsView;
 using prefix::Inserted;
 using prefix::Insertion;
-using prefix::Numbers;
-using prefix::NumbersView;
 using prefix::Policy;
 using prefix::Quirk;
 using prefix::RadixEvicted;
@@ -45,7 +45,7 @@ PrefixRadixCache::PrefixRadixCache(const RadixOptions& options, QuirkSet<Quirk> 
 // ---- The tree ----
 
 PrefixRadixCache::Id PrefixRadixCache::look_up(TokensView tokens, Namespaces::Id space,
-                                               Numbers* slots) {
+                                               Ids* slots) {
   if (slots != nullptr) slots->clear();
   if (options_.disable) return RadixTree::kRoot;
   const Walk walk = tree_.find(tokens, space);
@@ -132,10 +132,10 @@ Result<RadixEvicted> PrefixRadixCache::evict(std::int64_t units) {
   return RadixEvicted{*gone, nodes_};
 }
 
-Result<NumbersView> PrefixRadixCache::make_room(std::int64_t slots) {
+Result<IdsView> PrefixRadixCache::make_room(std::int64_t slots) {
   const auto gone = evict(slots - slots_.available());
   if (!gone) return gone.error();
-  return NumbersView(nodes_);
+  return IdsView(nodes_);
 }
 
 Result<PrefixRadixCache::Id> PrefixRadixCache::known(std::int64_t number) const {
@@ -162,11 +162,11 @@ Status PrefixRadixCache::reset() {
   return {};
 }
 
-Result<NumbersView> PrefixRadixCache::all_slots() {
+Result<IdsView> PrefixRadixCache::all_slots() {
   shown_.clear();
   tree_.all_slots(shown_);
   if (shown_.empty() && quirks_.has(Quirk::kNoSlotsAborts)) return wrong("the tree is empty");
-  return NumbersView(shown_);
+  return IdsView(shown_);
 }
 
 Status PrefixRadixCache::clear() {
@@ -247,9 +247,8 @@ Result<Extended> PrefixRadixCache::extend(std::int64_t number, std::int64_t toke
   return Extended{.exhausted = false, .slots = *got, .nodes = nodes_};
 }
 
-NumbersView PrefixRadixCache::part(const Request& request, std::int64_t begin,
-                                   std::int64_t end) const {
-  return NumbersView(request.slots)
+IdsView PrefixRadixCache::part(const Request& request, std::int64_t begin, std::int64_t end) const {
+  return IdsView(request.slots)
       .subspan(static_cast<std::size_t>(begin),
                static_cast<std::size_t>(std::max<std::int64_t>(end - begin, 0)));
 }
@@ -351,7 +350,7 @@ Status PrefixRadixCache::finish(std::int64_t number, bool keep) {
     if (keep) prepare(*request, filing);
     slots_.reserve(request->slots.size());
     const std::int64_t own = keep ? filing.walk.units : request->protected_;
-    const NumbersView twice = part(*request, request->protected_, keep ? filing.walk.length : 0);
+    const IdsView twice = part(*request, request->protected_, keep ? filing.walk.length : 0);
     if (!slots_.mark_free(twice)) return wrong("slots: one is not handed out");
     if (!slots_.mark_free(part(*request, own, end))) {
       slots_.mark_out(twice);

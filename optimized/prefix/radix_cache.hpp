@@ -27,28 +27,28 @@ class PrefixRadixCache final : public prefix::RadixCache {
   [[nodiscard]] Result<std::int64_t> lock(std::int64_t node) override;
   [[nodiscard]] Result<std::int64_t> unlock(std::int64_t node) override;
   [[nodiscard]] Status reset() override;
-  [[nodiscard]] Result<prefix::NumbersView> all_slots() override;
+  [[nodiscard]] Result<prefix::IdsView> all_slots() override;
 
-  [[nodiscard]] Result<prefix::NumbersView> alloc(std::int64_t count) override {
+  [[nodiscard]] Result<prefix::IdsView> alloc(std::int64_t count) override {
     return slots_.alloc(count);
   }
-  [[nodiscard]] Result<prefix::NumbersView> alloc_extend(prefix::NumbersView prefixes,
-                                                         prefix::NumbersView lengths,
-                                                         prefix::NumbersView last) override {
+  [[nodiscard]] Result<prefix::IdsView> alloc_extend(prefix::IdsView prefixes,
+                                                     prefix::IdsView lengths,
+                                                     prefix::IdsView last) override {
     return slots_.alloc_extend(prefixes, lengths, last);
   }
-  [[nodiscard]] Result<prefix::NumbersView> alloc_decode(prefix::NumbersView lengths,
-                                                         prefix::NumbersView last) override {
+  [[nodiscard]] Result<prefix::IdsView> alloc_decode(prefix::IdsView lengths,
+                                                     prefix::IdsView last) override {
     return slots_.alloc_decode(lengths, last);
   }
-  [[nodiscard]] Status free(prefix::NumbersView slots) override { return slots_.free(slots); }
-  [[nodiscard]] Status free_segment(prefix::NumbersView slots, std::int64_t start) override {
+  [[nodiscard]] Status free(prefix::IdsView slots) override { return slots_.free(slots); }
+  [[nodiscard]] Status free_segment(prefix::IdsView slots, std::int64_t start) override {
     return slots_.free_segment(slots, start);
   }
   [[nodiscard]] Status group_begin() override { return slots_.group_begin(); }
   [[nodiscard]] Status group_end() override { return slots_.group_end(); }
   [[nodiscard]] Status clear() override;
-  [[nodiscard]] Result<prefix::NumbersView> make_room(std::int64_t slots) override;
+  [[nodiscard]] Result<prefix::IdsView> make_room(std::int64_t slots) override;
 
   [[nodiscard]] Status request(std::int64_t request, const prefix::RadixRequest& what) override;
   [[nodiscard]] Result<prefix::RadixHit> admit(std::int64_t request) override;
@@ -78,7 +78,7 @@ class PrefixRadixCache final : public prefix::RadixCache {
     Namespaces::Id space = Namespaces::kNone;
     std::int64_t priority = 0;
     std::optional<std::int64_t> node = std::nullopt;  ///< that it has locked, where admitted
-    prefix::Numbers slots = {};
+    prefix::Ids slots = {};
     bool has_row = false;
     std::int64_t protected_ = 0;
     std::int64_t inserted = 0;
@@ -98,13 +98,13 @@ class PrefixRadixCache final : public prefix::RadixCache {
   /// The node of a number that may be locked. Errors  kPrecondition.
   [[nodiscard]] Result<Id> known(std::int64_t number) const;
   /// A lookup whose slots go to a list. Returns  the node.
-  Id look_up(prefix::TokensView tokens, Namespaces::Id space, prefix::Numbers* slots);
+  Id look_up(prefix::TokensView tokens, Namespaces::Id space, prefix::Ids* slots);
   void prepare_evict(std::int64_t units);
   /// Adds to nodes_. Requires  that it is prepared. Returns  units.
   [[nodiscard]] Result<std::int64_t> evict_until(std::int64_t units);
   [[nodiscard]] Status may_end(const Request& request) const;
-  [[nodiscard]] prefix::NumbersView part(const Request& request, std::int64_t begin,
-                                         std::int64_t end) const;
+  [[nodiscard]] prefix::IdsView part(const Request& request, std::int64_t begin,
+                                     std::int64_t end) const;
   void prepare(const Request& request, Filing& filing);
   void file(Request& request, Filing& filing) noexcept;
   [[nodiscard]] static Error never_made() {
@@ -117,8 +117,8 @@ class PrefixRadixCache final : public prefix::RadixCache {
   SlotPool slots_;
   std::vector<std::unique_ptr<Request>> requests_;
   // Lent to callers, or used within a call; they keep their memory.
-  prefix::Numbers shown_;
-  prefix::Numbers nodes_;
+  prefix::Ids shown_;
+  prefix::Ids nodes_;
   std::vector<Id> going_;
 };
 

@@ -443,10 +443,10 @@ void RadixTree::tell_removed(Id id) noexcept {
 // ---- what a tree shows of itself ----
 
 // Depth first, along the links.
-void RadixTree::all_slots(prefix::Numbers& to) const {
+void RadixTree::all_slots(prefix::Ids& to) const {
   make_room(to, static_cast<std::size_t>(total_));
   for (Id id = nodes_[kRoot].first; id != kNone;) {
-    const prefix::NumbersView own = slots(id);
+    const prefix::IdsView own = slots(id);
     to.insert(to.end(), own.begin(), own.end());
     if (nodes_[id].first != kNone) {
       id = nodes_[id].first;

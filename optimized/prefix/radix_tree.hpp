@@ -95,12 +95,12 @@ class RadixTree {
   [[nodiscard]] std::int64_t number(Id node) const { return nodes_[node].number; }
   [[nodiscard]] bool gone(Id node) const { return nodes_[node].gone; }
   [[nodiscard]] std::int64_t units(Id node) const { return nodes_[node].units; }
-  [[nodiscard]] prefix::NumbersView slots(Id node) const {
+  [[nodiscard]] prefix::IdsView slots(Id node) const {
     return {nodes_[node].run.slots(), nodes_[node].run.units};
   }
   [[nodiscard]] std::int64_t total() const { return total_; }
   [[nodiscard]] std::size_t size() const { return numbers_.size(); }
-  void all_slots(prefix::Numbers& to) const;
+  void all_slots(prefix::Ids& to) const;
   [[nodiscard]] std::span<const prefix::Event> take_events() { return events_.take(); }
   void fill(prefix::RadixState& state) const;
   [[nodiscard]] std::optional<std::string> broken_invariant() const;

@@ -6,8 +6,8 @@
 
 namespace kvo::optimized {
 
-using prefix::Numbers;
-using prefix::NumbersView;
+using prefix::Ids;
+using prefix::IdsView;
 
 namespace {
 
@@ -46,8 +46,8 @@ void SlotPool::clear() {
   grouped_ = false;
 }
 
-Numbers SlotPool::free_list() const {
-  Numbers list(free_.size());
+Ids SlotPool::free_list() const {
+  Ids list(free_.size());
   for (std::size_t i = 0; i < list.size(); ++i) list[i] = free_[i];
   return list;
 }
@@ -85,17 +85,16 @@ void SlotPool::reserve_result(std::int64_t count) {
   make_room(result_, static_cast<std::size_t>(count));
 }
 
-Result<NumbersView> SlotPool::alloc(std::int64_t count) {
+Result<IdsView> SlotPool::alloc(std::int64_t count) {
   const std::int64_t units = count / page_;
   reserve_result(units * page_ <= available() ? units * page_ : 0);
   sort_for(units);
   if (units > static_cast<std::int64_t>(free_.size())) return exhausted();
   for (std::int64_t i = 0; i < units; ++i) add_page(hand_out());
-  return NumbersView(result_);
+  return IdsView(result_);
 }
 
-Result<NumbersView> SlotPool::alloc_extend(NumbersView prefixes, NumbersView lengths,
-                                           NumbersView last) {
+Result<IdsView> SlotPool::alloc_extend(IdsView prefixes, IdsView lengths, IdsView last) {
   if (page_ == 1) return no_pages();
   std::int64_t tokens = 0;
   std::int64_t pages = 0;
@@ -117,10 +116,10 @@ Result<NumbersView> SlotPool::alloc_extend(NumbersView prefixes, NumbersView len
         result_.push_back(slot);
     }
   }
-  return NumbersView(result_);
+  return IdsView(result_);
 }
 
-Result<NumbersView> SlotPool::alloc_decode(NumbersView lengths, NumbersView last) {
+Result<IdsView> SlotPool::alloc_decode(IdsView lengths, IdsView last) {
   if (page_ == 1) return no_pages();
   const auto begins = [&](std::int64_t length) { return length % page_ == 1; };
   reserve_result(std::ssize(lengths));
@@ -129,11 +128,11 @@ Result<NumbersView> SlotPool::alloc_decode(NumbersView lengths, NumbersView last
     return exhausted();
   for (std::size_t i = 0; i < lengths.size(); ++i)
     result_.push_back(begins(lengths[i]) ? hand_out() * page_ : last[i] + 1);
-  return NumbersView(result_);
+  return IdsView(result_);
 }
 
 // Takes marks off as it goes, and puts them back where one is missing.
-bool SlotPool::all_out(NumbersView slots, std::size_t step) {
+bool SlotPool::all_out(IdsView slots, std::size_t step) {
   if (frees_anything_) return true;
   std::size_t at = 0;
   const auto unit = [&](std::size_t i) { return static_cast<std::size_t>(unit_of(slots[i])); };
@@ -149,7 +148,7 @@ bool SlotPool::all_out(NumbersView slots, std::size_t step) {
   return false;
 }
 
-void SlotPool::mark_out(NumbersView slots) noexcept {
+void SlotPool::mark_out(IdsView slots) noexcept {
   for (std::size_t i = 0; i < slots.size(); i += static_cast<std::size_t>(page_))
     mark(unit_of(slots[i]), true);
 }
@@ -163,7 +162,7 @@ void SlotPool::reserve(std::size_t tokens) {
   free_.reserve(units + staged_.size());
 }
 
-void SlotPool::give_segment(NumbersView slots) noexcept {
+void SlotPool::give_segment(IdsView slots) noexcept {
   const auto step = static_cast<std::size_t>(page_);
   for (std::size_t i = 0; i < slots.size(); i += step) mark(unit_of(slots[i]), false);
   if (grouped_) {
@@ -180,7 +179,7 @@ void SlotPool::give_segment(NumbersView slots) noexcept {
 }
 
 // Puts pages to the front in this order, or stages them.
-void SlotPool::file_pages(NumbersView pages) {
+void SlotPool::file_pages(IdsView pages) {
   if (need_sort_) {
     staged_.insert(staged_.end(), pages.begin(), pages.end());
     return;
@@ -189,7 +188,7 @@ void SlotPool::file_pages(NumbersView pages) {
 }
 
 // Requires  room, also in pages_.
-void SlotPool::file(NumbersView slots) {
+void SlotPool::file(IdsView slots) {
   if (page_ == 1) {
     give_segment(slots);
     return;
@@ -201,7 +200,7 @@ void SlotPool::file(NumbersView slots) {
   file_pages(pages_);
 }
 
-Status SlotPool::free(NumbersView slots) {
+Status SlotPool::free(IdsView slots) {
   if (page_ == 1) return free_segment(slots, 0);
   pages_.clear();
   make_room(pages_, slots.size());
@@ -222,7 +221,7 @@ Status SlotPool::free(NumbersView slots) {
   return {};
 }
 
-Status SlotPool::free_segment(NumbersView slots, std::int64_t start) {
+Status SlotPool::free_segment(IdsView slots, std::int64_t start) {
   if (slots.empty()) return {};
   if (start % page_ != 0) return fail(Code::kPrecondition, "start: it is within a page");
   reserve(slots.size());

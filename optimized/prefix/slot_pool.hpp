@@ -20,14 +20,12 @@ class SlotPool {
     return (std::ssize(staged_) + static_cast<std::int64_t>(free_.size())) * page_;
   }
   /// Errors  as prefix::RadixCache; so of the following.
-  [[nodiscard]] Result<prefix::NumbersView> alloc(std::int64_t count);
-  [[nodiscard]] Result<prefix::NumbersView> alloc_extend(prefix::NumbersView prefixes,
-                                                         prefix::NumbersView lengths,
-                                                         prefix::NumbersView last);
-  [[nodiscard]] Result<prefix::NumbersView> alloc_decode(prefix::NumbersView lengths,
-                                                         prefix::NumbersView last);
-  [[nodiscard]] Status free(prefix::NumbersView slots);
-  [[nodiscard]] Status free_segment(prefix::NumbersView slots, std::int64_t start);
+  [[nodiscard]] Result<prefix::IdsView> alloc(std::int64_t count);
+  [[nodiscard]] Result<prefix::IdsView> alloc_extend(prefix::IdsView prefixes,
+                                                     prefix::IdsView lengths, prefix::IdsView last);
+  [[nodiscard]] Result<prefix::IdsView> alloc_decode(prefix::IdsView lengths, prefix::IdsView last);
+  [[nodiscard]] Status free(prefix::IdsView slots);
+  [[nodiscard]] Status free_segment(prefix::IdsView slots, std::int64_t start);
   [[nodiscard]] Status group_begin();
   [[nodiscard]] Status group_end();
   void clear();
@@ -37,17 +35,17 @@ class SlotPool {
   void reserve(std::size_t tokens);
   /// Whether all slots of a segment may be freed; they are marked as free then, for
   /// give_segment(), or for mark_out() where it does not come to that.
-  [[nodiscard]] bool mark_free(prefix::NumbersView slots) {
+  [[nodiscard]] bool mark_free(prefix::IdsView slots) {
     return all_out(slots, static_cast<std::size_t>(page_));
   }
-  void mark_out(prefix::NumbersView slots) noexcept;
+  void mark_out(prefix::IdsView slots) noexcept;
   /// free_segment from the begin of a page, of slots that nobody checks. Requires  room.
-  void give_segment(prefix::NumbersView slots) noexcept;
+  void give_segment(prefix::IdsView slots) noexcept;
   /// Room for the result of an alloc of so many. Throws std::bad_alloc.
   void reserve_result(std::int64_t count);
 
-  [[nodiscard]] prefix::Numbers free_list() const;
-  [[nodiscard]] const prefix::Numbers& staged_list() const { return staged_; }
+  [[nodiscard]] prefix::Ids free_list() const;
+  [[nodiscard]] const prefix::Ids& staged_list() const { return staged_; }
 
  private:
   [[nodiscard]] std::size_t units() const { return static_cast<std::size_t>(slots_ / page_); }
@@ -56,23 +54,23 @@ class SlotPool {
   [[nodiscard]] std::int64_t hand_out() noexcept;
   void add_page(std::int64_t page);
   /// Whether each is handed out, and none there twice; all are marked as free then.
-  [[nodiscard]] bool all_out(prefix::NumbersView slots, std::size_t step);
+  [[nodiscard]] bool all_out(prefix::IdsView slots, std::size_t step);
   void mark(std::int64_t unit, bool out) noexcept;
-  void file(prefix::NumbersView slots);
-  void file_pages(prefix::NumbersView pages);
+  void file(prefix::IdsView slots);
+  void file_pages(prefix::IdsView pages);
 
   std::int64_t page_;
   std::int64_t slots_;
   bool need_sort_;
   bool frees_anything_;
   Ring free_;
-  prefix::Numbers staged_;
+  prefix::Ids staged_;
   std::vector<bool> out_;  ///< [unit]: handed out; only where that is checked
   bool grouped_ = false;
-  prefix::Numbers group_slots_;  ///< freed in the group
-  prefix::Numbers group_pages_;  ///< of its segments
-  prefix::Numbers result_;
-  prefix::Numbers pages_;  ///< used within a call
+  prefix::Ids group_slots_;  ///< freed in the group
+  prefix::Ids group_pages_;  ///< of its segments
+  prefix::Ids result_;
+  prefix::Ids pages_;  ///< used within a call
 };
 
 }  // namespace kvo::optimized

@@ -137,7 +137,7 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
   });
 
   // What became of an operation.
-  void saw(const New& made, const Observation& seen) {
+  void observe(const New& made, const Observation& seen) {
     if (seen.error) {
       if (seen.error->detail == "non_positive") reach(Label::kSizeRefused);
       if (seen.error->reason == "budget_too_small") reach(Label::kBudgetTooSmall);
@@ -158,7 +158,7 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
     seen_.clear();
     drained_ = false;
   }
-  void saw(const Alloc& /*op*/, const Observation& seen) {
+  void observe(const Alloc& /*op*/, const Observation& seen) {
     if (seen.failed_with(Code::kExhausted)) reach(Label::kPoolExhausted);
     dry_ = seen.failed_with(Code::kExhausted);
     if (seen.error) return;
@@ -173,7 +173,7 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
     if (got.block > kTwoBytes) reach(Label::kBlockBeyondTwoBytes);
     if (++known.times_out > kOneByte) reach(Label::kReusedBeyondOneByte);
   }
-  void saw(const FreeBlock& free, const Observation& seen) {
+  void observe(const FreeBlock& free, const Observation& seen) {
     if (!free.block.has_value()) return reach(Label::kNullBlock);
     if (seen.error) return reach(Label::kNoSuchBlockOrCell);
     const auto known = blocks_.find(*free.block);
@@ -185,7 +185,7 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
     dry_ = false;
     known->second.out = false;
   }
-  void saw(const Drain& drain, const Observation& seen) {
+  void observe(const Drain& drain, const Observation& seen) {
     if (seen.error) return;
     if (drain.leave <= 0) reach(Label::kDrained);
     spend(static_cast<std::uint64_t>(kDrainCost * seen.as<Drain::Returns>().taken));
@@ -193,22 +193,22 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
       remember(last).out = true;
     drained_ = true;
   }
-  void saw(const WriteBlock& write, const Observation& seen) {
+  void observe(const WriteBlock& write, const Observation& seen) {
     if (seen.error && seen.error->detail == "rows are codes")
       return reach(Label::kWriteIntoCodesRefused);
     if (seen.error) return reach(Label::kNoSuchBlockOrCell);
     if (storage_.type != StorageType::kF32) reach(Label::kNarrowCellWritten);
     blocks_[write.block].written = true;
   }
-  void saw(const Available& /*op*/, const Observation& seen) {
+  void observe(const Available& /*op*/, const Observation& seen) {
     if (!seen.error && seen.as<Number>().n > cap_) reach(Label::kMoreAvailableThanThereAre);
   }
-  void saw(const Concurrent& /*op*/, const Observation& seen) {
+  void observe(const Concurrent& /*op*/, const Observation& seen) {
     if (seen.error) return;
     reach(Label::kThreadsOnOnePool);
     spend(static_cast<std::uint64_t>(kThreadsCost + kDrainCost * cap_));  // sorted afterwards
   }
-  void saw(const ReadBlock& /*op*/, const Observation& seen) {
+  void observe(const ReadBlock& /*op*/, const Observation& seen) {
     if (seen.error) return;
     const auto& read = seen.as<ReadBlock::Returns>();
     constexpr std::int64_t kThousand = 1'024;
@@ -220,7 +220,7 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
     if (read.used > kOneByte) reach(Label::kUsedBeyondOneByte);
   }
   template <OneOf<SetUsed, Cap, BlockSize> T>
-  void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
+  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   static constexpr std::int64_t kDrainCost = 16;  // of a block, in cells

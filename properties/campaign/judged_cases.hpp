@@ -32,7 +32,7 @@ namespace kvo {
       const auto words = oracle->check(op, seen);
       EXPECT_EQ(words, std::nullopt) << kind.name() << " case " << index << " op " << i;
       if (words) return sum;
-      made.ops->saw(op, seen, labels);
+      made.ops->observe(op, seen, labels);
     }
     sum.judged += oracle->counts().judged;
     sum.skipped += oracle->counts().skipped;

@@ -150,7 +150,7 @@ LawRun FailedAllocations::run(const CasePlan& plan, const Subject* baseline,
   while (leading.worthwhile()) {
     auto op = ops.next();
     if (!op) break;
-    ops.saw(*op, leading.step(*op, ops.expected()), result.labels);
+    ops.observe(*op, leading.step(*op, ops.expected()), result.labels);
     script.push_back(std::move(*op));
   }
   result.operations = script.size();

@@ -41,7 +41,7 @@ RandomScript drawn(const Contracts& contracts, const Law& law, const Subject& su
   const auto ops = random.plan.ops();
   Labels unused;
   while (auto op = ops->next()) {
-    ops->saw(*op, lockstep.step(*op), unused);
+    ops->observe(*op, lockstep.step(*op), unused);
     random.script.push_back(std::move(*op));
   }
   return random;

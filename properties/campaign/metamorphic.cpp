@@ -76,7 +76,7 @@ LawRun MetamorphicLaw::run(const CasePlan& plan, const Subject* baseline,
   while (lockstep.worthwhile()) {
     auto op = ops.next();
     if (!op) break;
-    ops.saw(*op, lockstep.step(*op), result.labels);
+    ops.observe(*op, lockstep.step(*op), result.labels);
     script.push_back(std::move(*op));
   }
   result.operations = script.size();

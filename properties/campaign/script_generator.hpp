@@ -1,8 +1,8 @@
 // properties/campaign/script_generator.hpp: what random scripts of all kinds share.
 //
 // A script is a weighted table of named steps, each of which draws one operation, and one overload
-// of saw() for each operation of the kind, which follows what became of it. An operation that the
-// script says nothing about does not compile.
+// of observe() for each operation of the kind, which follows what became of it. An operation that
+// the script says nothing about does not compile.
 #pragma once
 
 #include <algorithm>
@@ -102,8 +102,8 @@ struct ScriptStep {
   bool always = false;
 };
 
-/// An order of operations that chance seldom finds. What saw() plans after one of them comes before
-/// the next, as rows come after a pass.
+/// An order of operations that chance seldom finds. What observe() plans after one of them comes
+/// before the next, as rows come after a pass.
 template <class Script, class Label>
 struct ScriptPlan {
   std::uint64_t weight;    ///< how often, beside the other plans
@@ -116,7 +116,7 @@ struct ScriptPlan {
 
 /// Base of the random scripts of a kind. Derived has
 ///   static constexpr std::array kSteps{ScriptStep<Derived>{..}, ..};
-///   void saw(const T& operation, const Observation& seen);   for each T of Ops
+///   void observe(const T& operation, const Observation& seen);   for each T of Ops
 /// and may have
 ///   static constexpr std::array kPlans{ScriptPlan<Derived, Label>{..}, ..};
 /// which are mixed into the steps of two cases in three. It may plan() operations that come next,
@@ -138,10 +138,10 @@ class ScriptGenerator : public OpStream {
     planned_.pop_front();
     return op;
   }
-  void saw(const Op& op, const Observation& seen, Labels& labels) final {
+  void observe(const Op& op, const Observation& seen, Labels& labels) final {
     labels_ = &labels;
     visit_op(Ops(), op,
-             [&](const auto& operation) { static_cast<Derived&>(*this).saw(operation, seen); });
+             [&](const auto& operation) { static_cast<Derived&>(*this).observe(operation, seen); });
     if (const auto label = std::exchange(completed_, std::nullopt)) reach(*label);
     if constexpr (CountsBeyondTwoBytes<Label>) {
       constexpr std::uint64_t kTwoBytes = 0xFFFF;
@@ -182,7 +182,7 @@ class ScriptGenerator : public OpStream {
   void spend(std::uint64_t cells) { spent_ += cells; }
 
   /// The case has gone through this state, a Label or one of a further enumeration. To be called
-  /// from saw().
+  /// from observe().
   template <DescribedEnum State>
   void reach(State state) {
     labels_->insert(label_text(state));

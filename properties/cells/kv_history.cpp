@@ -40,11 +40,11 @@ class KvHistory final : public Oracle {
     if (seen.unsupported) return words;
     visit_op(Ops(), op, [&](const auto& operation) {
       if constexpr (std::is_same_v<decltype(operation), const New&>)
-        words = saw(operation, seen);
+        words = observe(operation, seen);
       else if (halves_.empty() || lost_)
         words = skip();
       else
-        words = saw(operation, seen);
+        words = observe(operation, seen);
     });
     return words;
   }
@@ -60,23 +60,23 @@ class KvHistory final : public Oracle {
 
   // ---- Operations ----
 
-  Words saw(const New& op, const Observation& seen);
-  Words saw(const Decode& op, const Observation& seen);
-  Words saw(const FindSlot& op, const Observation& seen);
-  Words saw(const SeqRm& op, const Observation& seen);
-  Words saw(const SeqCp& op, const Observation& seen);
-  Words saw(const SeqKeep& op, const Observation& seen);
-  Words saw(const SeqAdd& op, const Observation& seen);
-  Words saw(const SeqDiv& op, const Observation& seen);
-  Words saw(const SeqPos& op, const Observation& seen);
-  Words saw(const CanShift& /*op*/, const Observation& /*seen*/) { return skip(); }
-  Words saw(const Clear& op, const Observation& seen);
-  Words saw(const UpdatePending& op, const Observation& seen);
-  Words saw(const StateSave& op, const Observation& seen);
-  Words saw(const StateLoad& op, const Observation& seen);
-  Words saw(const StateEdit& op, const Observation& seen);
-  Words saw(const ShowRows& op, const Observation& seen);
-  Words saw(const ShowState& op, const Observation& seen);
+  Words observe(const New& op, const Observation& seen);
+  Words observe(const Decode& op, const Observation& seen);
+  Words observe(const FindSlot& op, const Observation& seen);
+  Words observe(const SeqRm& op, const Observation& seen);
+  Words observe(const SeqCp& op, const Observation& seen);
+  Words observe(const SeqKeep& op, const Observation& seen);
+  Words observe(const SeqAdd& op, const Observation& seen);
+  Words observe(const SeqDiv& op, const Observation& seen);
+  Words observe(const SeqPos& op, const Observation& seen);
+  Words observe(const CanShift& /*op*/, const Observation& /*seen*/) { return skip(); }
+  Words observe(const Clear& op, const Observation& seen);
+  Words observe(const UpdatePending& op, const Observation& seen);
+  Words observe(const StateSave& op, const Observation& seen);
+  Words observe(const StateLoad& op, const Observation& seen);
+  Words observe(const StateEdit& op, const Observation& seen);
+  Words observe(const ShowRows& op, const Observation& seen);
+  Words observe(const ShowState& op, const Observation& seen);
 
   // ---- What follows ----
 
@@ -109,7 +109,7 @@ class KvHistory final : public Oracle {
   bool lost_ = false;
 };
 
-Oracle::Words KvHistory::saw(const New& /*op*/, const Observation& seen) {
+Oracle::Words KvHistory::observe(const New& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
   halves_.clear();
   saved_.clear();
@@ -201,7 +201,7 @@ Oracle::Words KvHistory::placed(const Tokens& tokens, const ShownUbatch& ubatch,
   return std::nullopt;
 }
 
-Oracle::Words KvHistory::saw(const Decode& op, const Observation& seen) {
+Oracle::Words KvHistory::observe(const Decode& op, const Observation& seen) {
   if (seen.failed_with(Code::kFull)) return judged(refused(op));
   if (seen.error) return seen.error->code_text() == "other:aborted" ? forget_all() : skip();
   const auto& ubatches = seen.as<Decode::Returns>().ubatches;
@@ -264,7 +264,7 @@ std::vector<std::string> KvHistory::explain(std::span<const Op> script, const Ob
   return {};
 }
 
-Oracle::Words KvHistory::saw(const FindSlot& op, const Observation& seen) {
+Oracle::Words KvHistory::observe(const FindSlot& op, const Observation& seen) {
   if (op.seqs.empty() || op.seqs.front().empty()) return skip();
   const HalfHistory& half = op.swa.value_or(false) ? halves_.back() : halves_.front();
   const std::int32_t seq = primary_of(op.seqs.front());
@@ -290,14 +290,14 @@ Oracle::Words KvHistory::saw(const FindSlot& op, const Observation& seen) {
 
 // ---- Sequences ----
 
-Oracle::Words KvHistory::saw(const SeqRm& op, const Observation& seen) {
+Oracle::Words KvHistory::observe(const SeqRm& op, const Observation& seen) {
   if (seen.error) return skip();
   for (HalfHistory& half : halves_)
     half.remove(op.seq < 0 ? -1 : static_cast<std::int32_t>(op.seq), range_of(op.p0, op.p1));
   return judged();
 }
 
-Oracle::Words KvHistory::saw(const SeqCp& op, const Observation& seen) {
+Oracle::Words KvHistory::observe(const SeqCp& op, const Observation& seen) {
   if (seen.error || op.src == op.dst) return skip();
   const auto src = static_cast<std::int32_t>(op.src);
   const auto dst = static_cast<std::int32_t>(op.dst);
@@ -306,13 +306,13 @@ Oracle::Words KvHistory::saw(const SeqCp& op, const Observation& seen) {
   return judged();
 }
 
-Oracle::Words KvHistory::saw(const SeqKeep& op, const Observation& seen) {
+Oracle::Words KvHistory::observe(const SeqKeep& op, const Observation& seen) {
   if (seen.error) return skip();
   for (HalfHistory& half : halves_) half.keep(static_cast<std::int32_t>(op.seq));
   return judged();
 }
 
-Oracle::Words KvHistory::saw(const SeqAdd& op, const Observation& seen) {
+Oracle::Words KvHistory::observe(const SeqAdd& op, const Observation& seen) {
   if (seen.error) return skip();
   const Range range = range_of(op.p0, op.p1);
   if (op.delta == 0 || range.begin == range.end) return judged();
@@ -320,7 +320,7 @@ Oracle::Words KvHistory::saw(const SeqAdd& op, const Observation& seen) {
   return judged();
 }
 
-Oracle::Words KvHistory::saw(const SeqDiv& op, const Observation& seen) {
+Oracle::Words KvHistory::observe(const SeqDiv& op, const Observation& seen) {
   if (seen.error) return skip();
   const Range range = range_of(op.p0, op.p1);
   if (op.d <= 1 || range.begin == range.end) return judged();
@@ -328,7 +328,7 @@ Oracle::Words KvHistory::saw(const SeqDiv& op, const Observation& seen) {
   return judged();
 }
 
-Oracle::Words KvHistory::saw(const SeqPos& op, const Observation& seen) {
+Oracle::Words KvHistory::observe(const SeqPos& op, const Observation& seen) {
   if (seen.error) return skip();
   const auto extremes = halves_.back().extremes(static_cast<std::int32_t>(op.seq));
   if (!extremes) return skip();
@@ -338,13 +338,13 @@ Oracle::Words KvHistory::saw(const SeqPos& op, const Observation& seen) {
                     : Words("the extremes are not those of the sequence's cells"));
 }
 
-Oracle::Words KvHistory::saw(const Clear& op, const Observation& seen) {
+Oracle::Words KvHistory::observe(const Clear& op, const Observation& seen) {
   if (seen.error) return skip();
   for (HalfHistory& half : halves_) half.clear(op.data);
   return judged();
 }
 
-Oracle::Words KvHistory::saw(const UpdatePending& /*op*/, const Observation& seen) {
+Oracle::Words KvHistory::observe(const UpdatePending& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
   bool known = true;
   bool pending = false;
@@ -378,7 +378,7 @@ std::optional<std::int64_t> KvHistory::bytes_of(const Saved& saved, std::int64_t
   return bytes;
 }
 
-Oracle::Words KvHistory::saw(const StateSave& op, const Observation& seen) {
+Oracle::Words KvHistory::observe(const StateSave& op, const Observation& seen) {
   if (seen.error) return skip();
   Saved saved;
   for (std::size_t h = 0; h < halves_.size(); ++h) {
@@ -398,7 +398,7 @@ Oracle::Words KvHistory::saw(const StateSave& op, const Observation& seen) {
                 std::to_string(*bytes));
 }
 
-Oracle::Words KvHistory::saw(const StateLoad& op, const Observation& seen) {
+Oracle::Words KvHistory::observe(const StateLoad& op, const Observation& seen) {
   const auto seq = static_cast<std::int32_t>(op.seq);
   const bool failed = seen.error && seen.error->code_text() == "other:restore_failed";
   if (seen.error && !failed) return skip();
@@ -415,7 +415,7 @@ Oracle::Words KvHistory::saw(const StateLoad& op, const Observation& seen) {
   return failed || saved.altered ? skip() : judged();
 }
 
-Oracle::Words KvHistory::saw(const StateEdit& op, const Observation& seen) {
+Oracle::Words KvHistory::observe(const StateEdit& op, const Observation& seen) {
   if (!seen.error && op.handle >= 0 && op.handle < std::ssize(saved_))
     saved_[static_cast<std::size_t>(op.handle)].altered = true;
   return skip();
@@ -423,7 +423,7 @@ Oracle::Words KvHistory::saw(const StateEdit& op, const Observation& seen) {
 
 // ---- Looks ----
 
-Oracle::Words KvHistory::saw(const ShowRows& /*op*/, const Observation& seen) {
+Oracle::Words KvHistory::observe(const ShowRows& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
   const auto& shown = seen.as<ShowRows::Returns>();
   if (auto words = halves_.front().compare(shown.streams)) return judged(words);
@@ -449,7 +449,7 @@ Oracle::Words KvHistory::wrong_extremes(const ShowState::Returns& shown) {
   return std::nullopt;
 }
 
-Oracle::Words KvHistory::saw(const ShowState& /*op*/, const Observation& seen) {
+Oracle::Words KvHistory::observe(const ShowState& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
   const auto& shown = seen.as<ShowState::Returns>();
   if (auto words = HalfHistory::wrong_figures(shown.streams)) return judged(words);

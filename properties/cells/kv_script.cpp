@@ -328,7 +328,7 @@ void KvScript::changed(std::int64_t cost) {
   if (draw().percent(25)) plan(ShowRows{});
 }
 
-void KvScript::saw(const New& /*op*/, const Observation& seen) {
+void KvScript::observe(const New& /*op*/, const Observation& seen) {
   if (seen.error) return;
   begun_ = true;
   seen_ = {.exact = false, .extremes = {}, .used = {}};
@@ -348,7 +348,7 @@ void KvScript::saw_full() {
   plan(SeqRm{seq, draw().percent(50) ? -1 : p0, p1});
 }
 
-void KvScript::saw(const Decode& op, const Observation& seen) {
+void KvScript::observe(const Decode& op, const Observation& seen) {
   const bool was_exact = seen_.exact;
   const std::int64_t tokens = std::ssize(op.seqs);
   const std::size_t before = seen_.in_all;
@@ -415,7 +415,7 @@ void KvScript::saw_ubatch(const ShownUbatch& ubatch, const Decode& op) {
   if (ubatch.n_kv < options().size) reach(Label::kMaskOfAPart);
 }
 
-void KvScript::saw(const FindSlot& op, const Observation& seen) {
+void KvScript::observe(const FindSlot& op, const Observation& seen) {
   pay(4 * drawn_.all_cells());
   if (op.swa.value_or(false)) reach(KvState::kSearchedTheWindow);
   const bool adjacent = op.cont.value_or(false);
@@ -423,13 +423,13 @@ void KvScript::saw(const FindSlot& op, const Observation& seen) {
   if (!seen.error) reach(adjacent ? KvState::kFoundAdjacent : KvState::kFound);
 }
 
-void KvScript::saw(const SeqRm& op, const Observation& seen) {
+void KvScript::observe(const SeqRm& op, const Observation& seen) {
   if (seen.error) return saw_refusal(seen);
   if (op.seq < 0 && seen_.in_all > 0) reach(KvState::kRemovedFromAny);
   changed(2 * drawn_.all_cells());
 }
 
-void KvScript::saw(const SeqCp& op, const Observation& seen) {
+void KvScript::observe(const SeqCp& op, const Observation& seen) {
   if (seen.failed_with(Code::kNotSupported)) return reach(KvState::kPartCopyRefused);
   const bool misuse = op.src < 0 || op.dst < 0 || op.src >= kSequences || op.dst >= kSequences;
   const bool beyond_most = op.src >= options().n_seq_max || op.dst >= options().n_seq_max;
@@ -441,7 +441,7 @@ void KvScript::saw(const SeqCp& op, const Observation& seen) {
   changed(2 * drawn_.all_cells());
 }
 
-void KvScript::saw(const SeqKeep& /*op*/, const Observation& seen) {
+void KvScript::observe(const SeqKeep& /*op*/, const Observation& seen) {
   if (seen.error) return saw_refusal(seen);
   if (seen_.extremes.size() > 1) reach(KvState::kOneKept);
   changed(2 * drawn_.all_cells());
@@ -453,7 +453,7 @@ void KvScript::saw_move_refused(const Observation& seen) {
   saw_refusal(seen);
 }
 
-void KvScript::saw(const SeqAdd& op, const Observation& seen) {
+void KvScript::observe(const SeqAdd& op, const Observation& seen) {
   if (seen.error) return saw_move_refused(seen);
   const Extremes of = extremes(op.seq);
   const bool moves = op.delta != 0 && op.p0 <= of.max && (op.p1 < 0 || op.p1 > of.min);
@@ -465,39 +465,39 @@ void KvScript::saw(const SeqAdd& op, const Observation& seen) {
   changed(2 * drawn_.all_cells());
 }
 
-void KvScript::saw(const SeqDiv& op, const Observation& seen) {
+void KvScript::observe(const SeqDiv& op, const Observation& seen) {
   if (seen.error) return saw_move_refused(seen);
   if (op.d > 1 && extremes(op.seq).max > 0) moved_ = true;
   changed(2 * drawn_.all_cells());
 }
 
-void KvScript::saw(const SeqPos& op, const Observation& seen) {
+void KvScript::observe(const SeqPos& op, const Observation& seen) {
   pay(drawn_.all_cells());
   if (seen.error) return saw_refusal(seen);
   const auto& of = seen.as<SeqPos::Returns>();
   seen_.extremes[op.seq] = {of.min, of.max};
 }
 
-void KvScript::saw(const Clear& op, const Observation& seen) {
+void KvScript::observe(const Clear& op, const Observation& seen) {
   if (seen.error) return;
   if (!op.data && seen_.in_all > 0) reach(KvState::kRowsKeptByClear);
   seen_.extremes.clear();
   changed(drawn_.all_cells());
 }
 
-void KvScript::saw(const UpdatePending& /*op*/, const Observation& /*seen*/) {
+void KvScript::observe(const UpdatePending& /*op*/, const Observation& /*seen*/) {
   moved_ = false;
   changed(2 * drawn_.all_cells());
 }
 
-void KvScript::saw(const StateSave& op, const Observation& seen) {
+void KvScript::observe(const StateSave& op, const Observation& seen) {
   pay(3 * drawn_.all_cells());
   if (seen.error) return saw_refusal(seen);
   saved_.push_back({op.seq, op.partial.value_or(false)});
   seen_.exact = false;  // documented, an update came first
 }
 
-void KvScript::saw(const StateLoad& op, const Observation& seen) {
+void KvScript::observe(const StateLoad& op, const Observation& seen) {
   load_failed_ = seen.error && seen.error->code == Code::kOther;
   if (load_failed_) reach(KvState::kRestoreFailed);
   if (!load_failed_ && seen.error) return saw_refusal(seen);
@@ -510,7 +510,7 @@ void KvScript::saw(const StateLoad& op, const Observation& seen) {
   if (saved.altered) reach(KvState::kAlteredStateLoaded);
 }
 
-void KvScript::saw(const StateEdit& op, const Observation& seen) {
+void KvScript::observe(const StateEdit& op, const Observation& seen) {
   if (seen.error) return saw_refusal(seen);
   Saved& saved = saved_[static_cast<std::size_t>(op.handle)];
   saved.altered = true;
@@ -520,11 +520,11 @@ void KvScript::saw(const StateEdit& op, const Observation& seen) {
   if (draw().percent(70)) plan(load);
 }
 
-void KvScript::saw(const ShowRows& /*op*/, const Observation& /*seen*/) {
+void KvScript::observe(const ShowRows& /*op*/, const Observation& /*seen*/) {
   pay(6 * drawn_.all_cells());
 }
 
-void KvScript::saw(const ShowState& /*op*/, const Observation& seen) {
+void KvScript::observe(const ShowState& /*op*/, const Observation& seen) {
   constexpr std::int64_t kSequencesLookedAt = 32;  // 256, at a glance
   pay(kSequencesLookedAt * drawn_.all_cells());
   if (seen.error) return;

@@ -146,23 +146,23 @@ class KvScript final : public ScriptGenerator<KvScript, Ops, KvLabel> {
       Plan{2, Label::kClearedUnderAPendingCopy, 6, &S::cleared_under_a_pending_copy}};
 
   // What became of an operation.
-  void saw(const New& op, const Observation& seen);
-  void saw(const Decode& op, const Observation& seen);
-  void saw(const FindSlot& op, const Observation& seen);
-  void saw(const SeqRm& op, const Observation& seen);
-  void saw(const SeqCp& op, const Observation& seen);
-  void saw(const SeqKeep& op, const Observation& seen);
-  void saw(const SeqAdd& op, const Observation& seen);
-  void saw(const SeqDiv& op, const Observation& seen);
-  void saw(const SeqPos& op, const Observation& seen);
-  void saw(const Clear& op, const Observation& seen);
-  void saw(const UpdatePending& op, const Observation& seen);
-  void saw(const StateSave& op, const Observation& seen);
-  void saw(const StateLoad& op, const Observation& seen);
-  void saw(const StateEdit& op, const Observation& seen);
-  void saw(const ShowRows& op, const Observation& seen);
-  void saw(const ShowState& op, const Observation& seen);
-  void saw(const CanShift& /*op*/, const Observation& /*seen*/) {}
+  void observe(const New& op, const Observation& seen);
+  void observe(const Decode& op, const Observation& seen);
+  void observe(const FindSlot& op, const Observation& seen);
+  void observe(const SeqRm& op, const Observation& seen);
+  void observe(const SeqCp& op, const Observation& seen);
+  void observe(const SeqKeep& op, const Observation& seen);
+  void observe(const SeqAdd& op, const Observation& seen);
+  void observe(const SeqDiv& op, const Observation& seen);
+  void observe(const SeqPos& op, const Observation& seen);
+  void observe(const Clear& op, const Observation& seen);
+  void observe(const UpdatePending& op, const Observation& seen);
+  void observe(const StateSave& op, const Observation& seen);
+  void observe(const StateLoad& op, const Observation& seen);
+  void observe(const StateEdit& op, const Observation& seen);
+  void observe(const ShowRows& op, const Observation& seen);
+  void observe(const ShowState& op, const Observation& seen);
+  void observe(const CanShift& /*op*/, const Observation& /*seen*/) {}
 
  private:
   struct Saved {

@@ -79,7 +79,7 @@ class CellsStream final : public replay::LoweredOps {
     emit(New{});
   }
 
-  void saw(const Op& op, const Observation& seen, Labels& labels) override {
+  void observe(const Op& op, const Observation& seen, Labels& labels) override {
     visit_op(Ops(), op, [&](const auto& operation) { follow(operation, seen, labels); });
   }
 

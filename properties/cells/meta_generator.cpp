@@ -102,32 +102,32 @@ class MetaScript final : public ScriptGenerator<MetaScript, MetaOps, MetaLabel> 
       Plan{1, Label::kManyOwners, kManyOwners + 3, &S::many_owners}};
 
   // What became of an operation.
-  void saw(const NewTable& op, const Observation& seen);
-  void saw(const PosSet& op, const Observation& seen);
-  void saw(const OwnerAdd& op, const Observation& seen);
-  void saw(const OwnerRm& op, const Observation& seen);
-  void saw(const OwnerKeep& op, const Observation& seen);
-  void saw(const CellRm& op, const Observation& seen);
-  void saw(const PosAdd& op, const Observation& seen);
-  void saw(const PosDiv& op, const Observation& seen);
-  void saw(const CopyCells& op, const Observation& seen);
-  void saw(const PasteCells& op, const Observation& seen);
-  void saw(const ResetTable& op, const Observation& seen);
-  void saw(const ResetShift& op, const Observation& seen);
-  void saw(const Resize& op, const Observation& seen);
-  void saw(const RereadCopy& /*op*/, const Observation& seen) {
+  void observe(const NewTable& op, const Observation& seen);
+  void observe(const PosSet& op, const Observation& seen);
+  void observe(const OwnerAdd& op, const Observation& seen);
+  void observe(const OwnerRm& op, const Observation& seen);
+  void observe(const OwnerKeep& op, const Observation& seen);
+  void observe(const CellRm& op, const Observation& seen);
+  void observe(const PosAdd& op, const Observation& seen);
+  void observe(const PosDiv& op, const Observation& seen);
+  void observe(const CopyCells& op, const Observation& seen);
+  void observe(const PasteCells& op, const Observation& seen);
+  void observe(const ResetTable& op, const Observation& seen);
+  void observe(const ResetShift& op, const Observation& seen);
+  void observe(const Resize& op, const Observation& seen);
+  void observe(const RereadCopy& /*op*/, const Observation& seen) {
     if (!seen.error) reach(Label::kCopyReread);
   }
-  void saw(const TokenAtOrBefore& /*op*/, const Observation& seen) {
+  void observe(const TokenAtOrBefore& /*op*/, const Observation& seen) {
     pay(size_);
     if (!seen.error && seen.as<Value>().value >= 0) reach(Label::kTokenFound);
   }
-  void saw(const SeqPosGet& /*op*/, const Observation& seen);
-  void saw(const ShowTable& /*op*/, const Observation& seen);
+  void observe(const SeqPosGet& /*op*/, const Observation& seen);
+  void observe(const ShowTable& /*op*/, const Observation& seen);
   template <OneOf<ExtSet, Size, IsEmpty, SeqCount, SeqHas, SeqGet, PosGet, GetShift, PosIn,
                   SeqPosMin, SeqPosMax, ExtGet>
                 T>
-  void saw(const T& /*nothing to follow*/, const Observation& seen) {
+  void observe(const T& /*nothing to follow*/, const Observation& seen) {
     saw_refusal(seen);
     pay(size_);
   }
@@ -404,7 +404,7 @@ void MetaScript::empty(std::int64_t cell) {
   at(cell) = {};
 }
 
-void MetaScript::saw(const NewTable& /*op*/, const Observation& seen) {
+void MetaScript::observe(const NewTable& /*op*/, const Observation& seen) {
   if (seen.error) return;
   begun_ = true;
   size_ = first_size_;
@@ -414,13 +414,13 @@ void MetaScript::saw(const NewTable& /*op*/, const Observation& seen) {
   if (size_ > 1024) reach(Label::kMoreThan1024Cells);
 }
 
-void MetaScript::saw(const PosSet& op, const Observation& seen) {
+void MetaScript::observe(const PosSet& op, const Observation& seen) {
   pay(size_);
   if (seen.error) return saw_refusal(seen);
   at(op.cell).pos = op.pos;
 }
 
-void MetaScript::saw(const OwnerAdd& op, const Observation& seen) {
+void MetaScript::observe(const OwnerAdd& op, const Observation& seen) {
   pay(size_);
   const bool there = op.cell >= 0 && op.cell < size_ && at(op.cell).owners.contains(op.seq);
   if (there) reach(Label::kOwnerAddedTwice);
@@ -432,7 +432,7 @@ void MetaScript::saw(const OwnerAdd& op, const Observation& seen) {
   if (op.seq == kSequences - 1) reach(Label::kSequence255);
 }
 
-void MetaScript::saw(const OwnerRm& op, const Observation& seen) {
+void MetaScript::observe(const OwnerRm& op, const Observation& seen) {
   pay(size_);
   if (seen.error) return saw_refusal(seen);
   at(op.cell).owners.erase(op.seq);
@@ -441,7 +441,7 @@ void MetaScript::saw(const OwnerRm& op, const Observation& seen) {
   empty(op.cell);
 }
 
-void MetaScript::saw(const OwnerKeep& op, const Observation& seen) {
+void MetaScript::observe(const OwnerKeep& op, const Observation& seen) {
   pay(size_);
   if (op.cell >= 0 && op.cell < size_ && used(op.cell) && at(op.cell).owners.empty())
     reach(seen.error ? Label::kOwnerlessKeepRefused : Label::kOwnerlessKept);
@@ -454,14 +454,14 @@ void MetaScript::saw(const OwnerKeep& op, const Observation& seen) {
   }
 }
 
-void MetaScript::saw(const CellRm& op, const Observation& seen) {
+void MetaScript::observe(const CellRm& op, const Observation& seen) {
   pay(size_);
   if (seen.error) return saw_refusal(seen);
   if (at(op.cell).owners.empty()) reach(Label::kOwnerless);
   empty(op.cell);
 }
 
-void MetaScript::saw(const PosAdd& op, const Observation& seen) {
+void MetaScript::observe(const PosAdd& op, const Observation& seen) {
   pay(size_);
   if (seen.error) return saw_refusal(seen);
   Known& known = at(op.cell);
@@ -474,7 +474,7 @@ void MetaScript::saw(const PosAdd& op, const Observation& seen) {
   known.shifted = true;
 }
 
-void MetaScript::saw(const PosDiv& op, const Observation& seen) {
+void MetaScript::observe(const PosDiv& op, const Observation& seen) {
   pay(size_);
   if (seen.error) return saw_refusal(seen);
   Known& known = at(op.cell);
@@ -483,7 +483,7 @@ void MetaScript::saw(const PosDiv& op, const Observation& seen) {
   known.pos /= op.d;
 }
 
-void MetaScript::saw(const CopyCells& op, const Observation& seen) {
+void MetaScript::observe(const CopyCells& op, const Observation& seen) {
   std::vector<std::int64_t> cells = op.cells.value_or(std::vector<std::int64_t>());
   for (std::int64_t i = 0; i < op.n.value_or(0); ++i) cells.push_back(*op.begin + i);
   pay(size_ + 8 * std::ssize(cells));
@@ -499,7 +499,7 @@ void MetaScript::saw(const CopyCells& op, const Observation& seen) {
   copies_.push_back(std::move(copied));
 }
 
-void MetaScript::saw(const PasteCells& op, const Observation& seen) {
+void MetaScript::observe(const PasteCells& op, const Observation& seen) {
   pay(2 * size_);
   if (seen.error) return saw_refusal(seen);
   const auto& copied = copies_[static_cast<std::size_t>(op.handle)];
@@ -512,18 +512,18 @@ void MetaScript::saw(const PasteCells& op, const Observation& seen) {
   }
 }
 
-void MetaScript::saw(const ResetTable& /*op*/, const Observation& seen) {
+void MetaScript::observe(const ResetTable& /*op*/, const Observation& seen) {
   pay(size_);
   if (!seen.error) cells_.assign(static_cast<std::size_t>(size_), {});
 }
 
-void MetaScript::saw(const ResetShift& /*op*/, const Observation& seen) {
+void MetaScript::observe(const ResetShift& /*op*/, const Observation& seen) {
   pay(size_);
   if (seen.error) return;
   for (Known& known : cells_) known.shifted = false;
 }
 
-void MetaScript::saw(const Resize& op, const Observation& seen) {
+void MetaScript::observe(const Resize& op, const Observation& seen) {
   if (seen.error) return;
   reach(Label::kResized);
   size_ = op.n;
@@ -531,7 +531,7 @@ void MetaScript::saw(const Resize& op, const Observation& seen) {
   cells_.assign(static_cast<std::size_t>(size_), {});
 }
 
-void MetaScript::saw(const SeqPosGet& /*op*/, const Observation& seen) {
+void MetaScript::observe(const SeqPosGet& /*op*/, const Observation& seen) {
   pay(4 * size_);
   if (seen.error) return saw_refusal(seen);
   const auto& entries = seen.as<SeqPosGet::Returns>().entries;
@@ -540,7 +540,7 @@ void MetaScript::saw(const SeqPosGet& /*op*/, const Observation& seen) {
   if (entries.size() > 64) reach(Label::k65CellsOfASequence);
 }
 
-void MetaScript::saw(const ShowTable& /*op*/, const Observation& seen) {
+void MetaScript::observe(const ShowTable& /*op*/, const Observation& seen) {
   constexpr std::int64_t kSequencesLookedAt = 64;  // 256, at a glance
   pay(kSequencesLookedAt * size_);
   if (seen.error) return;

@@ -54,54 +54,54 @@ class MetaHistory final : public Oracle {
     Words words;
     if (seen.unsupported) return words;
     if (seen.error) return skip();
-    visit_op(MetaOps(), op, [&](const auto& operation) { words = saw(operation, seen); });
+    visit_op(MetaOps(), op, [&](const auto& operation) { words = observe(operation, seen); });
     return judged(words);
   }
 
  private:
   // ---- What changes: the operations have succeeded ----
 
-  Words saw(const NewTable& /*op*/, const Observation& /*seen*/) {
+  Words observe(const NewTable& /*op*/, const Observation& /*seen*/) {
     copies_.clear();
     return empty_all(size_);
   }
-  Words saw(const ResetTable& /*op*/, const Observation& /*seen*/) {
+  Words observe(const ResetTable& /*op*/, const Observation& /*seen*/) {
     return empty_all(std::ssize(cells_));
   }
-  Words saw(const Resize& op, const Observation& /*seen*/) { return empty_all(op.n); }
-  Words saw(const ResetShift& /*op*/, const Observation& /*seen*/) {
+  Words observe(const Resize& op, const Observation& /*seen*/) { return empty_all(op.n); }
+  Words observe(const ResetShift& /*op*/, const Observation& /*seen*/) {
     for (TableCell& cell : cells_) cell.shift = 0;
     has_shift_ = false;
     return std::nullopt;
   }
-  Words saw(const PosSet& op, const Observation& /*seen*/) {
+  Words observe(const PosSet& op, const Observation& /*seen*/) {
     at(op.cell).used = true;
     at(op.cell).pos = op.pos;
     return std::nullopt;
   }
-  Words saw(const OwnerAdd& op, const Observation& /*seen*/) {
+  Words observe(const OwnerAdd& op, const Observation& /*seen*/) {
     at(op.cell).owners.insert(static_cast<std::int32_t>(op.seq));
     return std::nullopt;
   }
-  Words saw(const OwnerRm& op, const Observation& seen) {
+  Words observe(const OwnerRm& op, const Observation& seen) {
     at(op.cell).owners.erase(static_cast<std::int32_t>(op.seq));
     const bool emptied = at(op.cell).owners.empty();
     if (emptied) at(op.cell) = {};
     return must_be(emptied, seen.as<Emptied>().emptied);
   }
-  Words saw(const OwnerKeep& op, const Observation& seen) {
+  Words observe(const OwnerKeep& op, const Observation& seen) {
     TableCell& cell = at(op.cell);
     const bool emptied = cell.used && !cell.owners.empty() && !cell.has(op.seq);
     if (emptied) cell = {};
     if (cell.has(op.seq)) cell.owners = {static_cast<std::int32_t>(op.seq)};
     return must_be(emptied, seen.as<Emptied>().emptied);
   }
-  Words saw(const CellRm& op, const Observation& /*seen*/) {
+  Words observe(const CellRm& op, const Observation& /*seen*/) {
     at(op.cell) = {};
     return std::nullopt;
   }
   // The key is to be turned by as much as its position moves (LC-15, LC-16).
-  Words saw(const PosAdd& op, const Observation& seen) {
+  Words observe(const PosAdd& op, const Observation& seen) {
     TableCell& cell = at(op.cell);
     cell.pos += op.delta;
     cell.shift += op.delta;
@@ -111,7 +111,7 @@ class MetaHistory final : public Oracle {
       cell = {.extra = quirks_.has(Quirk::kExtraOutlivesPosition) ? cell.extra : Extra()};
     return must_be(emptied, seen.as<Emptied>().emptied);
   }
-  Words saw(const PosDiv& op, const Observation& /*seen*/) {
+  Words observe(const PosDiv& op, const Observation& /*seen*/) {
     TableCell& cell = at(op.cell);
     const std::int64_t moved = cell.pos / op.d - cell.pos;
     cell.pos += moved;
@@ -119,14 +119,14 @@ class MetaHistory final : public Oracle {
     has_shift_ = true;
     return std::nullopt;
   }
-  Words saw(const ExtSet& op, const Observation& /*seen*/) {
+  Words observe(const ExtSet& op, const Observation& /*seen*/) {
     at(op.cell).extra = {op.x, op.y, op.token};
     return std::nullopt;
   }
 
   // ---- Copies ----
 
-  Words saw(const CopyCells& op, const Observation& seen) {
+  Words observe(const CopyCells& op, const Observation& seen) {
     std::vector<TableCell>& copy = copies_.emplace_back();
     if (op.cells)
       for (const std::int64_t cell : *op.cells) copy.push_back(at(cell));
@@ -136,7 +136,7 @@ class MetaHistory final : public Oracle {
     for (TableCell& cell : copy) cell.shift = 0;
     return must_be(std::ssize(copies_) - 1, seen.as<CopyCells::Returns>().handle);
   }
-  Words saw(const PasteCells& op, const Observation& /*seen*/) {
+  Words observe(const PasteCells& op, const Observation& /*seen*/) {
     const std::vector<TableCell>& copy = copies_[static_cast<std::size_t>(op.handle)];
     for (std::size_t i = 0; i < copy.size(); ++i) {
       TableCell& to =
@@ -147,7 +147,7 @@ class MetaHistory final : public Oracle {
     }
     return std::nullopt;
   }
-  Words saw(const RereadCopy& op, const Observation& seen) {
+  Words observe(const RereadCopy& op, const Observation& seen) {
     const auto& shown = seen.as<ShownTable>();
     if (!is_same(shown.cells, shown_cells(copies_[static_cast<std::size_t>(op.handle)])))
       return "a copy does not hold what was copied";
@@ -157,53 +157,53 @@ class MetaHistory final : public Oracle {
 
   // ---- What is asked ----
 
-  Words saw(const Size& /*op*/, const Observation& seen) {
+  Words observe(const Size& /*op*/, const Observation& seen) {
     return must_be(std::ssize(cells_), seen.as<Value>().value);
   }
-  Words saw(const IsEmpty& op, const Observation& seen) {
+  Words observe(const IsEmpty& op, const Observation& seen) {
     return must_be(!at(op.cell).used, seen.as<YesNo>().value);
   }
-  Words saw(const SeqCount& op, const Observation& seen) {
+  Words observe(const SeqCount& op, const Observation& seen) {
     return must_be(std::ssize(at(op.cell).owners), seen.as<Value>().value);
   }
-  Words saw(const SeqHas& op, const Observation& seen) {
+  Words observe(const SeqHas& op, const Observation& seen) {
     return must_be(at(op.cell).has(op.seq), seen.as<YesNo>().value);
   }
-  Words saw(const SeqGet& op, const Observation& seen) {
+  Words observe(const SeqGet& op, const Observation& seen) {
     return must_be(true, at(op.cell).has(seen.as<Value>().value));
   }
-  Words saw(const PosGet& op, const Observation& seen) {
+  Words observe(const PosGet& op, const Observation& seen) {
     return must_be(at(op.cell).pos, seen.as<Value>().value);
   }
-  Words saw(const GetShift& op, const Observation& seen) {
+  Words observe(const GetShift& op, const Observation& seen) {
     return must_be(at(op.cell).shift, seen.as<Value>().value);
   }
-  Words saw(const PosIn& op, const Observation& seen) {
+  Words observe(const PosIn& op, const Observation& seen) {
     const TableCell& cell = at(op.cell);
     const bool counts = cell.used || quirks_.has(Quirk::kEmptyIsMinusOne);
     return must_be(counts && op.p0 <= cell.pos && cell.pos < op.p1, seen.as<YesNo>().value);
   }
-  Words saw(const SeqPosMin& op, const Observation& seen) {
+  Words observe(const SeqPosMin& op, const Observation& seen) {
     const auto entries = entries_of(op.seq);
     return must_be(entries.empty() ? -1 : entries.front().pos, seen.as<Value>().value);
   }
-  Words saw(const SeqPosMax& op, const Observation& seen) {
+  Words observe(const SeqPosMax& op, const Observation& seen) {
     const auto entries = entries_of(op.seq);
     return must_be(entries.empty() ? -1 : entries.back().pos, seen.as<Value>().value);
   }
-  Words saw(const SeqPosGet& op, const Observation& seen) {
+  Words observe(const SeqPosGet& op, const Observation& seen) {
     return must_be(true, seen.as<SeqPosGet::Returns>().entries == entries_of(op.seq));
   }
-  Words saw(const TokenAtOrBefore& op, const Observation& seen) {
+  Words observe(const TokenAtOrBefore& op, const Observation& seen) {
     std::int64_t token = -1;
     for (const PositionEntry& entry : entries_of(op.seq))
       if (entry.pos <= op.pos) token = at(entry.cell).extra.token;
     return must_be(token, seen.as<Value>().value);
   }
-  Words saw(const ExtGet& op, const Observation& seen) {
+  Words observe(const ExtGet& op, const Observation& seen) {
     return must_be(true, seen.as<Extra>() == at(op.cell).extra);
   }
-  Words saw(const ShowTable& /*op*/, const Observation& seen) {
+  Words observe(const ShowTable& /*op*/, const Observation& seen) {
     const auto& shown = seen.as<ShowTable::Returns>();
     const ShownTable table{shown.cells, shown.used, shown.used_min, shown.used_end,
                            shown.has_shift};

@@ -93,16 +93,16 @@ class RecurrentScript final
       Plan{1, Label::kKeptOfAShared, 6, &S::kept_of_a_shared}};
 
   // What became of an operation.
-  void saw(const NewRecurrent& op, const Observation& seen);
-  void saw(const DecodeStates& op, const Observation& seen);
-  void saw(const SeqRm& op, const Observation& seen);
-  void saw(const SeqCp& op, const Observation& seen);
-  void saw(const SeqKeep& op, const Observation& seen);
-  void saw(const SeqAdd& op, const Observation& seen);
-  void saw(const SeqDiv& op, const Observation& seen);
-  void saw(const SeqPos& op, const Observation& seen);
-  void saw(const Clear& op, const Observation& seen);
-  void saw(const ShowMemory& op, const Observation& seen);
+  void observe(const NewRecurrent& op, const Observation& seen);
+  void observe(const DecodeStates& op, const Observation& seen);
+  void observe(const SeqRm& op, const Observation& seen);
+  void observe(const SeqCp& op, const Observation& seen);
+  void observe(const SeqKeep& op, const Observation& seen);
+  void observe(const SeqAdd& op, const Observation& seen);
+  void observe(const SeqDiv& op, const Observation& seen);
+  void observe(const SeqPos& op, const Observation& seen);
+  void observe(const Clear& op, const Observation& seen);
+  void observe(const ShowMemory& op, const Observation& seen);
 
  private:
   // Something may have changed; mostly a look at it follows.
@@ -326,7 +326,7 @@ void RecurrentScript::changed() {
   if (!is_long() && draw().percent(is_large() ? 25 : 55)) plan(ShowMemory{});
 }
 
-void RecurrentScript::saw(const NewRecurrent& /*op*/, const Observation& seen) {
+void RecurrentScript::observe(const NewRecurrent& /*op*/, const Observation& seen) {
   if (seen.error) return;
   begun_ = true;
   exact_ = false;
@@ -335,7 +335,7 @@ void RecurrentScript::saw(const NewRecurrent& /*op*/, const Observation& seen) {
   if (states_ == kSequences) reach(Label::kAllStates);
 }
 
-void RecurrentScript::saw(const DecodeStates& op, const Observation& seen) {
+void RecurrentScript::observe(const DecodeStates& op, const Observation& seen) {
   const bool was_exact = exact_;
   if (seen.failed_with(Code::kPrecondition)) return reach(Label::kUbatchTooSmall);
   changed();
@@ -361,7 +361,7 @@ void RecurrentScript::saw(const DecodeStates& op, const Observation& seen) {
   }
 }
 
-void RecurrentScript::saw(const SeqRm& op, const Observation& seen) {
+void RecurrentScript::observe(const SeqRm& op, const Observation& seen) {
   if (seen.error) return reach(Label::kRefusedSequence);
   const bool removed = seen.as<YesNo>().value;
   const std::int64_t p = max(op.seq);
@@ -381,45 +381,45 @@ void RecurrentScript::saw(const SeqRm& op, const Observation& seen) {
   changed();
 }
 
-void RecurrentScript::saw(const SeqCp& op, const Observation& /*seen*/) {
+void RecurrentScript::observe(const SeqCp& op, const Observation& /*seen*/) {
   if (op.src != op.dst && max(op.src) >= 0) reach(Label::kStateShared);
   changed();
 }
 
-void RecurrentScript::saw(const SeqKeep& /*op*/, const Observation& seen) {
+void RecurrentScript::observe(const SeqKeep& /*op*/, const Observation& seen) {
   if (seen.error) return reach(Label::kRefusedSequence);
   if (max_.size() > 1) reach(Label::kOneStateKept);
   changed();
 }
 
-void RecurrentScript::saw(const SeqAdd& op, const Observation& seen) {
+void RecurrentScript::observe(const SeqAdd& op, const Observation& seen) {
   if (seen.failed_with(Code::kNotSupported)) return reach(Label::kSharedStateStays);
   if (seen.error) return reach(Label::kRefusedSequence);
   if (op.delta != 0 && max(op.seq) >= op.p0) reach(Label::kStateMoved);
   changed();
 }
 
-void RecurrentScript::saw(const SeqDiv& op, const Observation& seen) {
+void RecurrentScript::observe(const SeqDiv& op, const Observation& seen) {
   if (seen.failed_with(Code::kNotSupported)) return reach(Label::kSharedStateStays);
   if (seen.error) return reach(Label::kRefusedSequence);
   if (op.d > 1 && max(op.seq) > 0 && max(op.seq) >= op.p0) reach(Label::kStateDivided);
   changed();
 }
 
-void RecurrentScript::saw(const SeqPos& op, const Observation& seen) {
+void RecurrentScript::observe(const SeqPos& op, const Observation& seen) {
   pay(states_);
   if (seen.error) return reach(Label::kRefusedSequence);
   if (seen.as<SeqPos::Returns>().min < -1) reach(Label::kBelowZero);
   max_[op.seq] = seen.as<SeqPos::Returns>().max;
 }
 
-void RecurrentScript::saw(const Clear& /*op*/, const Observation& /*seen*/) {
+void RecurrentScript::observe(const Clear& /*op*/, const Observation& /*seen*/) {
   if (!max_.empty()) reach(Label::kForgotten);
   max_.clear();
   changed();
 }
 
-void RecurrentScript::saw(const ShowMemory& /*op*/, const Observation& seen) {
+void RecurrentScript::observe(const ShowMemory& /*op*/, const Observation& seen) {
   pay(kSequences * states_ / 4);
   if (seen.error) return;
   const auto& shown = seen.as<ShowMemory::Returns>();

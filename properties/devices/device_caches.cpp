@@ -50,7 +50,7 @@ std::int64_t play_without_memory(const Subject& subject, std::uint64_t seed, Pro
                              << op->kind().name;
     EXPECT_EQ((*session)->broken_invariant(), std::nullopt);
     if (difference) break;
-    played.made.ops->saw(*op, want, played.labels);
+    played.made.ops->observe(*op, want, played.labels);
   }
   return failures;
 }
@@ -65,7 +65,7 @@ Verdict play(const Subject& subject, std::uint64_t seed, Profile profile, Alloca
     const auto op = played.made.ops->next();
     if (!op) break;
     const Observation& seen = lockstep.step(*op);
-    played.made.ops->saw(*op, seen, played.labels);
+    played.made.ops->observe(*op, seen, played.labels);
   }
   return lockstep.participants().front().verdict;
 }
@@ -118,7 +118,7 @@ std::int64_t expect_answers(const Subject& subject, std::uint64_t seed, const Er
                                                 << op->kind().name << ": " << got.error->text();
     EXPECT_EQ((*session)->broken_invariant(), std::nullopt) << subject.name() << ", seed " << seed;
     if (got.error == expected) ++errors;
-    played.made.ops->saw(*op, want, played.labels);
+    played.made.ops->observe(*op, want, played.labels);
   }
   return errors;
 }

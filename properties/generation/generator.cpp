@@ -223,8 +223,8 @@ class DraftScript final : public ScriptGenerator<DraftScript, SpeculativeOps, Dr
   });
 
   // What became of an operation.
-  void saw(const New& /*op*/, const Observation& /*seen*/) {}
-  void saw(const SpeculativeGenerate& op, const Observation& seen) {
+  void observe(const New& /*op*/, const Observation& /*seen*/) {}
+  void observe(const SpeculativeGenerate& op, const Observation& seen) {
     if (op.cancel_after_forward || op.cancel_after_target_forward) reach(Label::kCancelled);
     if (seen.error) {
       if (seen.error->code == Code::kFull) reach(Label::kFull);
@@ -242,7 +242,7 @@ class DraftScript final : public ScriptGenerator<DraftScript, SpeculativeOps, Dr
     if (target_.layers >= 5) reach(Label::kFiveLayers);
     if (draft_len_ > 10 && text.size() > kManyBytes) reach(Label::kDraftBeyondTen);
   }
-  void saw(const Verify& op, const Observation& seen) {
+  void observe(const Verify& op, const Observation& seen) {
     if (seen.error) return;
     const auto& right = seen.as<Verify::Returns>();
     if (right.accepted.empty() && right.bonus < 0) reach(Label::kNothingToVerify);
@@ -314,13 +314,13 @@ class TrackerScript final : public ScriptGenerator<TrackerScript, TrackerOps, Tr
   });
 
   // What became of an operation.
-  void saw(const NewTracker& op, const Observation& seen) {
+  void observe(const NewTracker& op, const Observation& seen) {
     if (seen.error) return;
     made_ = op;
     current_ = seen.as<Tracked>().current;
     if (current_ != op.initial) reach(Label::kClamped);
   }
-  void saw(const RecordOutcomes& /*op*/, const Observation& seen) {
+  void observe(const RecordOutcomes& /*op*/, const Observation& seen) {
     if (seen.error) return reach(Label::kNoTracker);
     const std::int64_t now = seen.as<Tracked>().current;
     if (now > current_) reach(Label::kGrown);
@@ -419,11 +419,11 @@ class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLa
   });
 
   // What became of an operation.
-  void saw(const New& /*op*/, const Observation& seen) {
+  void observe(const New& /*op*/, const Observation& seen) {
     if (seen.error) reach(Label::kRefused);
     if (terms_.vocab == 1) reach(Label::kVocabularyOfOne);
   }
-  void saw(const Generate& op, const Observation& seen) {
+  void observe(const Generate& op, const Observation& seen) {
     told(seen.error);
     if (seen.error) return;
     const std::string& text = *seen.as<Generate::Returns>().text;
@@ -444,18 +444,18 @@ class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLa
       reach(Label::kChunkedPrompt);
     if (prefill_.keep_prefix && shares_) reach(Label::kSharedPrefix);
   }
-  void saw(const GenerateStream& op, const Observation& seen) {
+  void observe(const GenerateStream& op, const Observation& seen) {
     told(seen.error);
     if (op.cancel_after_forward || op.cancel_at_event) reach(Label::kCancelled);
     if (seen.returns && seen.as<GenerateStream::Returns>().events.size() > 2)
       reach(Label::kSeveralEvents);
   }
-  void saw(const BatchGenerate& /*op*/, const Observation& seen) { batched(seen); }
-  void saw(const BatchGenerateStream& op, const Observation& seen) {
+  void observe(const BatchGenerate& /*op*/, const Observation& seen) { batched(seen); }
+  void observe(const BatchGenerateStream& op, const Observation& seen) {
     batched(seen);
     if (op.streams != std::ssize(op.requests)) reach(Label::kWrongStreams);
   }
-  void saw(const PoolAvailable& /*op*/, const Observation& seen) {
+  void observe(const PoolAvailable& /*op*/, const Observation& seen) {
     if (seen.error) return;
     const auto& pool = seen.as<PoolAvailable::Returns>();
     if (!pool.n.has_value()) return reach(Label::kNoPool);
@@ -463,7 +463,7 @@ class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLa
     if (*pool.n < kLow) reach(Label::kPoolLow);
     if (*pool.n == *pool.cap) reach(Label::kPoolWhole);
   }
-  void saw(const PoolDrain& /*op*/, const Observation& /*seen*/) {}
+  void observe(const PoolDrain& /*op*/, const Observation& /*seen*/) {}
 
  private:
   /// Where prefixes are kept, prompts often begin as the one before.

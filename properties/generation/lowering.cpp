@@ -80,7 +80,7 @@ class PromptOps final : public OpStream {
     if (speculative_) return Op::of(SpeculativeGenerate{std::move(prompt), std::move(sampling)});
     return Op::of(Generate{std::move(prompt), std::move(sampling)});
   }
-  void saw(const Op& /*op*/, const Observation& /*seen*/, Labels& /*labels*/) override {}
+  void observe(const Op& /*op*/, const Observation& /*seen*/, Labels& /*labels*/) override {}
 
  private:
   std::span<const traces::Request> requests_;

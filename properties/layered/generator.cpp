@@ -169,15 +169,15 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
   });
 
   // What became of an operation.
-  void saw(const New& made, const Observation& seen) {
+  void observe(const New& made, const Observation& seen) {
     if (!seen.error) remember({{made.num_layers, made.num_kv_heads, made.head_dim}});
   }
-  void saw(const WithCapacity& made, const Observation& seen) {
+  void observe(const WithCapacity& made, const Observation& seen) {
     if (seen.error) return reach(Label::kSizeProductOverflows);
     remember({{made.num_layers, made.num_kv_heads, made.head_dim},
               made.max_seq_len * made.num_kv_heads * made.head_dim});
   }
-  void saw(const Append& append, const Observation& seen) {
+  void observe(const Append& append, const Observation& seen) {
     spend(kAppendCost * static_cast<std::uint64_t>(append.k.elements() + append.v.elements()));
     if (append.cache >= caches_.size()) return;
     Known& known = caches_[append.cache];
@@ -207,16 +207,16 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
         elements > static_cast<std::uint64_t>(kThousand * known.entry()))
       reach(Label::kBeyondAThousandTokens);
   }
-  void saw(const Advance& advance, const Observation& seen) {
+  void observe(const Advance& advance, const Observation& seen) {
     if (seen.error && documented_) reach(Label::kAdvanceRefused);
     if (seen.error) return;
     caches_[advance.cache].pending = false;
     caches_[advance.cache].next_layer = 0;
   }
-  void saw(const EntrySize& /*op*/, const Observation& seen) {
+  void observe(const EntrySize& /*op*/, const Observation& seen) {
     if (seen.error) reach(Label::kSizeProductOverflows);
   }
-  void saw(const Clear& clear, const Observation& seen) {
+  void observe(const Clear& clear, const Observation& seen) {
     if (seen.error) return;
     Known& known = caches_[clear.cache];
     std::ranges::fill(known.elements, 0);
@@ -225,7 +225,7 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
     constexpr std::uint64_t kOneByte = 0xFF;
     if (++cleared_ > kOneByte) reach(Label::kClearedBeyondOneByte);
   }
-  void saw(const Clone& clone, const Observation& seen) {
+  void observe(const Clone& clone, const Observation& seen) {
     if (seen.error) return;
     spend_on(caches_[clone.cache]);
     if (caches_[clone.cache].pending) reach(Label::kClonedWithDataNotYetAdvanced);
@@ -233,21 +233,21 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
     caches_.back().reserved = 0;
     if (caches_.size() > 16) reach(Label::kBeyondSixteenCaches);
   }
-  void saw(const CloneFrom& clone, const Observation& seen) {
+  void observe(const CloneFrom& clone, const Observation& seen) {
     if (seen.error) return;
     spend_on(caches_[clone.source]);
     caches_[clone.cache] = caches_[clone.source];
   }
   template <OneOf<Keys, Values> T>
-  void saw(const T& asked, const Observation& seen) {
+  void observe(const T& asked, const Observation& seen) {
     if (!seen.error) spend(kQueryCost * caches_[asked.cache].elements[asked.layer]);
   }
-  void saw(const Pinned& /*op*/, const Observation& seen) {
+  void observe(const Pinned& /*op*/, const Observation& seen) {
     if (!seen.error && seen.as<Pinned::Returns>().same.has_value())
       reach(Label::kPinnedAddressHeld);
   }
   template <OneOf<Len, IsEmpty, NumLayers, Debug, Pin> T>
-  void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
+  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   static constexpr std::uint64_t kAppendCost = 4;

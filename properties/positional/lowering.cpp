@@ -80,7 +80,7 @@ class PositionalStream final : public replay::LoweredOps {
     reserve(sizes_.max_batch);  // engines plan their largest pass first
   }
 
-  void saw(const Op& op, const Observation& seen, Labels& labels) override {
+  void observe(const Op& op, const Observation& seen, Labels& labels) override {
     visit_op(Ops(), op, [&](const auto& operation) { follow(operation, seen, labels); });
   }
 

@@ -23,7 +23,7 @@ class Judged {
         oracle_(history_oracle(kind, setup)) {}
 
   template <class T>
-  std::optional<std::string> saw(T arguments) {
+  std::optional<std::string> observe(T arguments) {
     const Op op = Op::of(std::move(arguments));
     return oracle_->check(op, session_->apply(op, probe_));
   }
@@ -37,8 +37,8 @@ class Judged {
     StartForward start;
     start.positions = std::move(positions);
     start.seqs = std::move(sequences);
-    auto words = saw(start);
-    return words ? words : saw(std::move(put));
+    auto words = observe(start);
+    return words ? words : observe(std::move(put));
   }
   template <class Spoil>
   std::optional<std::string> get(Spoil spoil) {
@@ -69,10 +69,10 @@ constexpr auto kAsShown = [](Tensor& /*k*/, Tensor& /*v*/, Tensor& /*mask*/) {};
 // Two sequences, the second a copy of a prefix of the first, which has lost its middle.
 Judged shifted() {
   Judged judged(causal(), shifting());
-  EXPECT_EQ(judged.saw(Init{2, 8, 4, StorageType::kF32}), std::nullopt);
+  EXPECT_EQ(judged.observe(Init{2, 8, 4, StorageType::kF32}), std::nullopt);
   EXPECT_EQ(judged.pass({0, 1, 2, 3}, {0, 0, 0, 0}), std::nullopt);
-  EXPECT_EQ(judged.saw(CopyPrefix{0, 1, 1}), std::nullopt);
-  EXPECT_EQ(judged.saw(Remove{0, 1, 2}), std::nullopt);
+  EXPECT_EQ(judged.observe(CopyPrefix{0, 1, 1}), std::nullopt);
+  EXPECT_EQ(judged.observe(Remove{0, 1, 2}), std::nullopt);
   EXPECT_EQ(judged.pass({3, 1}, {0, 1}), std::nullopt);
   return judged;
 }
@@ -116,22 +116,22 @@ TEST(PositionalHistory, RefusesShapesThatDoNotFit) {
 
 TEST(PositionalHistory, SkipsASequenceThatAFailedRemoveLeft) {
   Judged judged(causal(), CacheConfig{});
-  EXPECT_EQ(judged.saw(Init{1, 8, 4, StorageType::kF32}), std::nullopt);
+  EXPECT_EQ(judged.observe(Init{1, 8, 4, StorageType::kF32}), std::nullopt);
   EXPECT_EQ(judged.pass({0, 1, 2}, {0, 0, 0}), std::nullopt);
-  EXPECT_EQ(judged.saw(Remove{0, 0, 1}), std::nullopt);
-  EXPECT_EQ(judged.saw(Get{}), std::nullopt);
+  EXPECT_EQ(judged.observe(Remove{0, 0, 1}), std::nullopt);
+  EXPECT_EQ(judged.observe(Get{}), std::nullopt);
   EXPECT_EQ(judged.counts().skipped, 3U);
-  EXPECT_EQ(judged.saw(Remove{0, 0, kMaxPosition}), std::nullopt);
+  EXPECT_EQ(judged.observe(Remove{0, 0, kMaxPosition}), std::nullopt);
   EXPECT_EQ(judged.pass({0}, {0}), std::nullopt);
-  EXPECT_EQ(judged.saw(Get{}), std::nullopt);
+  EXPECT_EQ(judged.observe(Get{}), std::nullopt);
   EXPECT_EQ(judged.counts().judged, 1U);
 }
 
 TEST(PositionalHistory, JudgesTheLastPutOfAnEncoder) {
   Judged judged(kind_of(MemberKind::kEncoder), CacheConfig{});
-  EXPECT_EQ(judged.saw(Init{1, 8, 4, StorageType::kF32}), std::nullopt);
+  EXPECT_EQ(judged.observe(Init{1, 8, 4, StorageType::kF32}), std::nullopt);
   EXPECT_EQ(judged.pass({0}, {0}), std::nullopt);
-  EXPECT_EQ(judged.saw(Get{}), std::nullopt);
+  EXPECT_EQ(judged.observe(Get{}), std::nullopt);
   EXPECT_EQ(judged.counts().judged, 1U);
 }
 

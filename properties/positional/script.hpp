@@ -106,9 +106,9 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
 
   // ---- Following: one overload an operation ----
 
-  using ScriptGenerator::saw;
+  using ScriptGenerator::observe;
 
-  void saw(const Init& init, const Observation& seen) {
+  void observe(const Init& init, const Observation& seen) {
     cells_.follow(init);
     if (seen.error)
       ++refused_inits_;
@@ -116,7 +116,7 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
       initialized_ = true;
   }
 
-  void saw(const StartForward& pass, const Observation& seen) {
+  void observe(const StartForward& pass, const Observation& seen) {
     pay_for(pass);
     if (scale_ == Scale::kLong && !seen.failed_with(Code::kPrecondition)) saw_age(pass);
     const PassEffects effects = cells_.follow(pass, seen.failed_with(Code::kFull));
@@ -141,7 +141,7 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
     plan_layers(pass.reserve ? 60 : 100 - sloppy_percent_);
   }
 
-  void saw(const Remove& remove, const Observation& seen) {
+  void observe(const Remove& remove, const Observation& seen) {
     pay(cells_.pool() * 20);
     const bool mixed = cells_.keeps_between(remove);
     cells_.follow(remove);
@@ -158,7 +158,7 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
     if (draw().percent(35)) plan(Get{});
   }
 
-  void saw(const CopyPrefix& copy, const Observation& seen) {
+  void observe(const CopyPrefix& copy, const Observation& seen) {
     pay(cells_.pool() * 20);
     cells_.follow(copy);
     if (seen.error) return;
@@ -166,7 +166,7 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
     if (draw().percent(40)) plan(CanResume{copy.dst, next_position(copy.dst)});
   }
 
-  void saw(const CanResume& resume, const Observation& seen) {
+  void observe(const CanResume& resume, const Observation& seen) {
     if (seen.error) return;
     if (!seen.as<CanResume::Returns>().value)
       reach(Label::kResumeRefused);
@@ -174,7 +174,7 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
       plan(Remove{resume.seq, resume.pos, kMaxPosition});  // as an engine goes on from there
   }
 
-  void saw(const Put& put, const Observation& seen) {
+  void observe(const Put& put, const Observation& seen) {
     cells_.follow(put);  // a removal moves the keys of layers that have some
     if (seen.error || !is_member(member_)) return;
     if (member_ > 0) reach(Label::kMemberSelected);
@@ -190,7 +190,7 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
     if (!is_new && case_.is_encoder(static_cast<std::size_t>(member_))) reach(Label::kEncoderReput);
   }
 
-  void saw(const SetCausal& call, const Observation& seen) {
+  void observe(const SetCausal& call, const Observation& seen) {
     cells_.follow(call);
     if (seen.error) return;
     except_ = call.except;
@@ -201,32 +201,32 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
     if (draw().percent(60)) plan_next(Op::of(Get{}));
   }
 
-  void saw(const EncoderCached& /*asked*/, const Observation& seen) {
+  void observe(const EncoderCached& /*asked*/, const Observation& seen) {
     if (seen.error) return;
     const bool cached = seen.as<EncoderCached::Returns>().value;
     if (std::exchange(cached_, cached) && !cached) reach(Label::kEncoderResultGivenUp);
   }
 
-  void saw(const SetLayer& chosen, const Observation& seen) {
+  void observe(const SetLayer& chosen, const Observation& seen) {
     cells_.follow(chosen);
     if (!seen.error) layer_ = chosen.layer;
   }
 
-  void saw(const SetLayerType& chosen, const Observation& seen) {
+  void observe(const SetLayerType& chosen, const Observation& seen) {
     cells_.follow(chosen);
     if (!seen.error) member_ = chosen.type;
   }
 
-  void saw(const OneOf<SetConfig, Close> auto& call, const Observation& /*seen*/) {
+  void observe(const OneOf<SetConfig, Close> auto& call, const Observation& /*seen*/) {
     cells_.follow(call);
   }
-  void saw(const Get& /*asked*/, const Observation& seen) {
+  void observe(const Get& /*asked*/, const Observation& seen) {
     if (seen.error) return;
     const auto& shown = seen.as<Get::Returns>();
     for (const auto* tensor : {&shown.k, &shown.v, &shown.mask})
       if (tensor->has_value()) pay(2 * (*tensor)->elements());
   }
-  void saw(const UnderlyingCache& /*asked*/, const Observation& /*seen*/) {}
+  void observe(const UnderlyingCache& /*asked*/, const Observation& /*seen*/) {}
 
  private:
   // The storage type of rows that were put.

@@ -37,7 +37,7 @@ void BlockAccounts::found(std::int64_t block) {
   pin(block);
 }
 
-Words BlockAccounts::hand_out(const Numbers& blocks, std::int64_t unseen, const Numbers& evicted) {
+Words BlockAccounts::hand_out(const Ids& blocks, std::int64_t unseen, const Ids& evicted) {
   const std::set<std::int64_t> shown(blocks.begin(), blocks.end());
   const std::set<std::int64_t> told(evicted.begin(), evicted.end());
   if (shown.size() != blocks.size()) return "a block is handed out twice at once";

@@ -29,7 +29,7 @@ class BlockAccounts {
 
   /// Blocks were handed out, `unseen` others beside them, and `evicted` lost their keys thereby.
   /// Words where one of them was in use, or had another key than was told.
-  [[nodiscard]] Words hand_out(const Numbers& blocks, std::int64_t unseen, const Numbers& evicted);
+  [[nodiscard]] Words hand_out(const Ids& blocks, std::int64_t unseen, const Ids& evicted);
   /// One more user, and one less. Null blocks are passed over; an unseen one has one user less.
   void pin(std::int64_t block);
   void unpin(std::int64_t block);

@@ -8,7 +8,7 @@
 namespace kvo::prefix {
 namespace {
 
-bool has_null(const Numbers& blocks) {
+bool has_null(const Ids& blocks) {
   return std::ranges::find(blocks, 0) != blocks.end();
 }
 
@@ -185,7 +185,7 @@ Op BlocksScript::allocate() {
     room -= known.hit_length;
   }
   if (!config_.enable_caching && draw().percent(5)) {
-    what.hit_blocks = Numbers{std::min<std::int64_t>(1, config_.num_blocks - 1)};
+    what.hit_blocks = Ids{std::min<std::int64_t>(1, config_.num_blocks - 1)};
     what.hit_tokens = config_.block_size;
   }
   if (known.computed == 0 && draw().percent(20)) {
@@ -214,20 +214,20 @@ Op BlocksScript::touch() {
   if (seen_.empty()) return Op::of(Take{1});
   // In a long life the same block is pinned again and again.
   if (is_long()) return Op::of(TouchBlocks{{seen_.front()}});
-  Numbers blocks;
+  Ids blocks;
   for (std::int64_t more = draw().between(1, 3); more > 0; --more)
     blocks.push_back(draw().percent(5) ? 0 : seen_[draw().below(seen_.size())]);
   return Op::of(TouchBlocks{std::move(blocks)});
 }
 Op BlocksScript::release() {
   // In any order, but none twice in a list: no rule says which place would count.
-  Numbers blocks;
+  Ids blocks;
   const std::size_t start = held_.empty() ? 0 : draw().below(held_.size());
   const std::int64_t most = draw().percent(20) ? std::ssize(held_) : draw().between(1, 4);
   for (std::size_t i = 0; i < held_.size() && std::ssize(blocks) < most; ++i)
     blocks.push_back(held_[(start + i) % held_.size()]);
   if (draw().percent(50)) std::ranges::reverse(blocks);
-  Numbers once;
+  Ids once;
   for (const std::int64_t block : blocks)
     if (std::ssize(once) > kOneByte || std::ranges::find(once, block) == once.end())
       once.push_back(block);
@@ -236,7 +236,7 @@ Op BlocksScript::release() {
   return Op::of(Release{std::move(once)});
 }
 Op BlocksScript::evict() {
-  Numbers blocks;
+  Ids blocks;
   for (std::int64_t more = draw().between(0, 3); more > 0; --more) {
     const std::int64_t last = config_.num_blocks - 1;
     blocks.push_back(draw().percent(6)                     ? draw().between(-last - 2, last + 1)
@@ -273,7 +273,7 @@ Allocate BlocksScript::admission(std::int64_t request) {
   return what;
 }
 
-void BlocksScript::remember(const Numbers& blocks) {
+void BlocksScript::remember(const Ids& blocks) {
   constexpr std::size_t kMost = 32;
   for (const std::int64_t block : blocks) {
     if (block == 0) continue;
@@ -287,7 +287,7 @@ void BlocksScript::remember(const Numbers& blocks) {
 }
 
 // What became of an operation.
-void BlocksScript::saw(const MakeRequest& op, const Observation& seen) {
+void BlocksScript::observe(const MakeRequest& op, const Observation& seen) {
   pay(std::ssize(op.tokens));
   if (seen.error) return;
   Request& known = requests_[op.request];
@@ -305,21 +305,21 @@ void BlocksScript::saw(const MakeRequest& op, const Observation& seen) {
   if (std::ssize(op.tokens) >= kThousand) reach(Seen::kRequestOf1024Tokens);
   if (requests_.size() > 64) reach(Seen::kRequestsBeyond64);
 }
-void BlocksScript::saw(const Append& op, const Observation& seen) {
+void BlocksScript::observe(const Append& op, const Observation& seen) {
   pay(std::ssize(op.tokens));
   if (seen.error) return;
   Tokens& tokens = requests_[op.request].tokens;
   tokens.insert(tokens.end(), op.tokens.begin(), op.tokens.end());
   for (const std::int64_t key : seen.as<KeysOnly>().keys) keys_ = std::max(keys_, key + 1);
 }
-void BlocksScript::saw(const SetRequest& op, const Observation& seen) {
+void BlocksScript::observe(const SetRequest& op, const Observation& seen) {
   spend(kCost);
   if (seen.error) return;
   Request& known = requests_[op.request];
   known.computed = op.computed.value_or(known.computed);
   known.preemptions = op.preemptions.value_or(known.preemptions);
 }
-void BlocksScript::saw(const MatchBlocks& op, const Observation& seen) {
+void BlocksScript::observe(const MatchBlocks& op, const Observation& seen) {
   const bool is_admitted = admitted_ == op.request;
   Request& known = requests_[op.request];
   if (seen.error) {
@@ -350,7 +350,7 @@ void BlocksScript::saw(const MatchBlocks& op, const Observation& seen) {
   }
   admitted_.reset();
 }
-void BlocksScript::saw(const Allocate& op, const Observation& seen) {
+void BlocksScript::observe(const Allocate& op, const Observation& seen) {
   Request& known = requests_[op.request];
   pay(std::ssize(known.tokens));
   if (seen.failed_with(Code::kExhausted)) {
@@ -379,22 +379,22 @@ void BlocksScript::saw(const Allocate& op, const Observation& seen) {
                   .computed = std::min(computed, std::ssize(known.tokens)),
                   .status = RequestStatus::kRunning});
 }
-void BlocksScript::saw(const ShowTable& op, const Observation& seen) {
+void BlocksScript::observe(const ShowTable& op, const Observation& seen) {
   const bool is_cached = std::exchange(cached_next_, std::nullopt) == op.request;
   spend(kCost);
   if (seen.error) return;
-  const Numbers& blocks = seen.as<BlocksOnly>().blocks;
+  const Ids& blocks = seen.as<BlocksOnly>().blocks;
   if (has_null(blocks)) reach(Seen::kNullBlocksInATable);
   if (blocks.size() >= 256) reach(Seen::kTableOf256Blocks);
   // Beyond the table's end there is nothing to register.
   if (is_cached)
     plan(CacheTokens{op.request, draw().between(0, std::ssize(blocks) * config_.block_size)});
 }
-void BlocksScript::saw(const FreeRequest& op, const Observation& /*seen*/) {
+void BlocksScript::observe(const FreeRequest& op, const Observation& /*seen*/) {
   pay(0);
   requests_[op.request].has_table = false;
 }
-void BlocksScript::saw(const Pop& op, const Observation& seen) {
+void BlocksScript::observe(const Pop& op, const Observation& seen) {
   pay(0);
   if (seen.error) return;
   requests_[op.request].has_table = false;
@@ -403,7 +403,7 @@ void BlocksScript::saw(const Pop& op, const Observation& seen) {
   if (seen.as<BlocksOnly>().blocks.empty()) return;
   if (draw().percent(50)) plan(Release{seen.as<BlocksOnly>().blocks});
 }
-void BlocksScript::saw(const Take& op, const Observation& seen) {
+void BlocksScript::observe(const Take& op, const Observation& seen) {
   pay(op.count);
   dry_ = seen.error.has_value();
   if (seen.failed_with(Code::kExhausted)) reach(Seen::kTakeExhausted);
@@ -413,7 +413,7 @@ void BlocksScript::saw(const Take& op, const Observation& seen) {
   held_.insert(held_.end(), taken_.begin(), taken_.end());
   remember(taken_);
 }
-void BlocksScript::saw(const TouchBlocks& op, const Observation& seen) {
+void BlocksScript::observe(const TouchBlocks& op, const Observation& seen) {
   pay(0);
   if (seen.error || is_long()) return;
   for (const std::int64_t block : op.blocks) {
@@ -424,7 +424,7 @@ void BlocksScript::saw(const TouchBlocks& op, const Observation& seen) {
       held_.push_back(block);
   }
 }
-void BlocksScript::saw(const Release& op, const Observation& seen) {
+void BlocksScript::observe(const Release& op, const Observation& seen) {
   pay(0);
   if (seen.error) return;
   dry_ = false;
@@ -439,18 +439,18 @@ void BlocksScript::saw(const Release& op, const Observation& seen) {
     if (left > 0) owed_[block] += left;
   if (op.blocks.size() > 1) reach(Seen::kPoppedBlocksReleased);
 }
-void BlocksScript::saw(const EvictBlocks& op, const Observation& seen) {
+void BlocksScript::observe(const EvictBlocks& op, const Observation& seen) {
   pay(0);
   if (seen.error) return reach(Seen::kEvictOutOfRange);
   if (std::ranges::any_of(op.blocks, [](std::int64_t block) { return block < 0; }))
     reach(Seen::kEvictedBySignedNumber);
 }
-void BlocksScript::saw(const ResetBlocks& /*op*/, const Observation& seen) {
+void BlocksScript::observe(const ResetBlocks& /*op*/, const Observation& seen) {
   pay(0);
   if (seen.error) return;
   reach(seen.as<ResetBlocks::Returns>().done ? Seen::kResetDone : Seen::kResetRefused);
 }
-void BlocksScript::saw(const TakeEvents& /*op*/, const Observation& seen) {
+void BlocksScript::observe(const TakeEvents& /*op*/, const Observation& seen) {
   spend(kCost);
   if (seen.error) return;
   for (const ShownEvent& event : seen.as<TakeEvents::Returns>().events) {
@@ -460,7 +460,7 @@ void BlocksScript::saw(const TakeEvents& /*op*/, const Observation& seen) {
     reach(event.keys && event.keys->empty() ? Seen::kStoredEventWithoutKeys : Seen::kStoredEvent);
   }
 }
-void BlocksScript::saw(const ShowBlocks& /*op*/, const Observation& seen) {
+void BlocksScript::observe(const ShowBlocks& /*op*/, const Observation& seen) {
   pay(config_.num_blocks);
   if (seen.error) return;
   const auto& pool = seen.as<ShowBlocks::Returns>();
@@ -516,7 +516,7 @@ Op BlocksScript::more(std::int64_t request, std::int64_t tokens) {
   return Op::of(Allocate{.request = request, .tokens = std::min(tokens, room)});
 }
 std::optional<Op> BlocksScript::evict_first_block(std::int64_t request) {
-  const Numbers& blocks = requests_[request].blocks;
+  const Ids& blocks = requests_[request].blocks;
   if (blocks.empty()) return std::nullopt;
   return Op::of(EvictBlocks{{blocks.front()}});
 }

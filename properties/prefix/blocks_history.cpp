@@ -14,7 +14,7 @@ Words BlocksHistory::check(const Op& op, const Observation& seen) {
   Words words;
   if (seen.unsupported) return words;
   visit_op(BlocksOps(), op, [&](const auto& operation) {
-    words = lost_ ? look(operation, seen) : saw(operation, seen);
+    words = lost_ ? look(operation, seen) : observe(operation, seen);
   });
   return words;
 }
@@ -22,7 +22,7 @@ Words BlocksHistory::check(const Op& op, const Observation& seen) {
 // ---- Requests ----
 
 // PX-10 to PX-13
-Words BlocksHistory::wrong_keys(KnownRequest& known, std::int64_t first, const Numbers& shown) {
+Words BlocksHistory::wrong_keys(KnownRequest& known, std::int64_t first, const Ids& shown) {
   const std::int64_t wanted =
       config_.enable_caching
           ? floor_blocks(std::max<std::int64_t>(known.tokens() - config_.hash_lookahead, 0))
@@ -44,7 +44,7 @@ Words BlocksHistory::wrong_keys(KnownRequest& known, std::int64_t first, const N
   return std::nullopt;
 }
 
-Words BlocksHistory::saw(const MakeRequest& op, const Observation& seen) {
+Words BlocksHistory::observe(const MakeRequest& op, const Observation& seen) {
   if (seen.error) return skip();
   const bool named = op.salt && !op.salt->empty();
   const Content start = contents_.start(
@@ -60,14 +60,14 @@ Words BlocksHistory::saw(const MakeRequest& op, const Observation& seen) {
   return judged(wrong_keys(known, 0, seen.as<KeysOnly>().keys));
 }
 
-Words BlocksHistory::saw(const Append& op, const Observation& seen) {
+Words BlocksHistory::observe(const Append& op, const Observation& seen) {
   KnownRequest* known = find(op.request);
   if (seen.error || known == nullptr) return skip();
   contents_.extend(known->prefixes, op.tokens);
   return judged(wrong_keys(*known, std::ssize(known->keys), seen.as<KeysOnly>().keys));
 }
 
-Words BlocksHistory::saw(const SetRequest& op, const Observation& seen) {
+Words BlocksHistory::observe(const SetRequest& op, const Observation& seen) {
   KnownRequest* known = find(op.request);
   if (seen.error || known == nullptr) return skip();
   known->computed = op.computed.value_or(known->computed);
@@ -142,7 +142,7 @@ Words BlocksHistory::wrong_hit(const KnownRequest& known, const MatchBlocks::Ret
   return std::nullopt;
 }
 
-Words BlocksHistory::saw(const MatchBlocks& op, const Observation& seen) {
+Words BlocksHistory::observe(const MatchBlocks& op, const Observation& seen) {
   const KnownRequest* known = find(op.request);
   if (seen.error || known == nullptr) return skip();
   const auto& hit = seen.as<MatchBlocks::Returns>();
@@ -171,7 +171,7 @@ void BlocksHistory::let_go(KnownRequest& known, std::int64_t tokens) {
 // PX-27, PX-28, PX-53
 std::int64_t BlocksHistory::adopt(KnownRequest& known, const Allocate& op, std::int64_t computed,
                                   Words& words) {
-  const Numbers hits = op.hit_blocks.value_or(Numbers());
+  const Ids hits = op.hit_blocks.value_or(Ids());
   const std::int64_t external = op.external.value_or(0);
   if ((hits.empty() && external == 0) || known.registered) return 0;
   const std::int64_t behind = floor_blocks(skipped(computed));
@@ -244,7 +244,7 @@ bool BlocksHistory::register_blocks(KnownRequest& known, std::int64_t tokens) {
   return true;
 }
 
-Words BlocksHistory::saw(const Allocate& op, const Observation& seen) {
+Words BlocksHistory::observe(const Allocate& op, const Observation& seen) {
   KnownRequest* known = find(op.request);
   if (known == nullptr) return skip();
   const std::int64_t most = config_.max_model_len;
@@ -281,13 +281,13 @@ Words BlocksHistory::saw(const Allocate& op, const Observation& seen) {
   return judged();
 }
 
-Words BlocksHistory::saw(const CacheTokens& op, const Observation& seen) {
+Words BlocksHistory::observe(const CacheTokens& op, const Observation& seen) {
   KnownRequest* known = find(op.request);
   if (seen.error || known == nullptr) return skip();
   return register_blocks(*known, op.tokens) ? judged() : lose_track();
 }
 
-Words BlocksHistory::saw(const Skip& op, const Observation& seen) {
+Words BlocksHistory::observe(const Skip& op, const Observation& seen) {
   KnownRequest* known = find(op.request);
   if (seen.error || known == nullptr) return skip();
   let_go(*known, op.computed);
@@ -301,7 +301,7 @@ void BlocksHistory::release(KnownRequest& known) {
   known.odd = false;
 }
 
-Words BlocksHistory::saw(const FreeRequest& op, const Observation& seen) {
+Words BlocksHistory::observe(const FreeRequest& op, const Observation& seen) {
   KnownRequest* known = find(op.request);
   if (seen.error || known == nullptr) return skip();
   for (const std::int64_t block : known->table) blocks_.unpin(block);
@@ -310,7 +310,7 @@ Words BlocksHistory::saw(const FreeRequest& op, const Observation& seen) {
 }
 
 // The table from that place on is what is shown; blocks that were handed out unseen are learnt.
-Words BlocksHistory::wrong_table(KnownRequest& known, const Numbers& shown, std::int64_t first) {
+Words BlocksHistory::wrong_table(KnownRequest& known, const Ids& shown, std::int64_t first) {
   if (first + std::ssize(shown) != std::ssize(known.table))
     return "the table has " + std::to_string(std::ssize(known.table) - first) + " blocks, " +
            std::to_string(shown.size()) + " are shown";
@@ -328,7 +328,7 @@ Words BlocksHistory::wrong_table(KnownRequest& known, const Numbers& shown, std:
   return std::nullopt;
 }
 
-Words BlocksHistory::saw(const Pop& op, const Observation& seen) {
+Words BlocksHistory::observe(const Pop& op, const Observation& seen) {
   KnownRequest* known = find(op.request);
   if (seen.error || known == nullptr) return skip();
   const auto first = std::ranges::find_if(known->table, [](auto block) { return block != 0; });
@@ -359,7 +359,7 @@ std::vector<std::string> BlocksHistory::explain(std::span<const Op> script, cons
   const Op& op = script.back();
   if (lost_ || want.error || got.error) return {};
   std::vector<std::string> lines;
-  const auto first = [&](const Numbers& wanted, const Numbers& shown, const std::string& what) {
+  const auto first = [&](const Ids& wanted, const Ids& shown, const std::string& what) {
     const auto [due, there] = std::ranges::mismatch(wanted, shown);
     if (due != wanted.end() && there != shown.end())
       lines.push_back(block_text(*there) + what + block_text(*due) + " was to go");
@@ -386,7 +386,7 @@ std::vector<std::string> BlocksHistory::explain(std::span<const Op> script, cons
 
 // ---- The pool by hand ----
 
-Words BlocksHistory::saw(const Take& op, const Observation& seen) {
+Words BlocksHistory::observe(const Take& op, const Observation& seen) {
   if (seen.failed_with(Code::kExhausted))
     return judged(op.count <= blocks_.least_free() ? Words("blocks are refused that are free")
                                                    : Words());
@@ -397,7 +397,7 @@ Words BlocksHistory::saw(const Take& op, const Observation& seen) {
   return judged(blocks_.hand_out(got.blocks, 0, got.evicted));
 }
 
-Words BlocksHistory::saw(const TouchBlocks& op, const Observation& seen) {
+Words BlocksHistory::observe(const TouchBlocks& op, const Observation& seen) {
   if (seen.error) return skip();
   for (const std::int64_t block : op.blocks) {
     blocks_.pin(block);
@@ -406,7 +406,7 @@ Words BlocksHistory::saw(const TouchBlocks& op, const Observation& seen) {
   return judged();
 }
 
-Words BlocksHistory::saw(const Release& op, const Observation& seen) {
+Words BlocksHistory::observe(const Release& op, const Observation& seen) {
   if (seen.error) return skip();
   for (const std::int64_t block : op.blocks) {
     if (block == 0) continue;
@@ -417,9 +417,9 @@ Words BlocksHistory::saw(const Release& op, const Observation& seen) {
 }
 
 // PX-36
-Words BlocksHistory::saw(const EvictBlocks& op, const Observation& seen) {
+Words BlocksHistory::observe(const EvictBlocks& op, const Observation& seen) {
   if (seen.error) return skip();
-  const Numbers& evicted = seen.as<EvictBlocks::Returns>().evicted;
+  const Ids& evicted = seen.as<EvictBlocks::Returns>().evicted;
   std::size_t at = 0;
   for (std::int64_t block : op.blocks) {
     if (block < 0) block += config_.num_blocks;
@@ -431,7 +431,7 @@ Words BlocksHistory::saw(const EvictBlocks& op, const Observation& seen) {
 }
 
 // PX-37
-Words BlocksHistory::saw(const ResetBlocks& /*op*/, const Observation& seen) {
+Words BlocksHistory::observe(const ResetBlocks& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
   const bool done = seen.as<ResetBlocks::Returns>().done;
   const bool in_use = blocks_.least_free() < config_.num_blocks - 1;
@@ -444,7 +444,7 @@ Words BlocksHistory::saw(const ResetBlocks& /*op*/, const Observation& seen) {
 
 // ---- Figures ----
 
-Words BlocksHistory::saw(const LookUp& op, const Observation& seen) {
+Words BlocksHistory::observe(const LookUp& op, const Observation& seen) {
   if (seen.error) return skip();
   const auto& block = seen.as<LookUp::Returns>().block;
   if (!block.has_value())
@@ -455,14 +455,14 @@ Words BlocksHistory::saw(const LookUp& op, const Observation& seen) {
                     : "block " + std::to_string(*block) + " does not carry the key");
 }
 
-Words BlocksHistory::saw(const ShowTable& op, const Observation& seen) {
+Words BlocksHistory::observe(const ShowTable& op, const Observation& seen) {
   KnownRequest* known = find(op.request);
   if (seen.error || known == nullptr) return skip();
   return judged(wrong_table(*known, seen.as<BlocksOnly>().blocks, 0));
 }
 
 // PX-39
-Words BlocksHistory::saw(const CachedTokens& op, const Observation& seen) {
+Words BlocksHistory::observe(const CachedTokens& op, const Observation& seen) {
   const KnownRequest* known = find(op.request);
   if (seen.error || known == nullptr || !blocks_.keys_are_known()) return skip();
   std::int64_t blocks = 0;
@@ -478,7 +478,7 @@ Words BlocksHistory::saw(const CachedTokens& op, const Observation& seen) {
 }
 
 // PX-44
-Words BlocksHistory::saw(const ShowUsage& /*op*/, const Observation& seen) {
+Words BlocksHistory::observe(const ShowUsage& /*op*/, const Observation& seen) {
   if (seen.error || blocks_.unseen() > 0) return skip();
   const auto all = static_cast<double>(config_.num_blocks - 1);
   const auto free = static_cast<double>(blocks_.least_free());
@@ -489,7 +489,7 @@ Words BlocksHistory::saw(const ShowUsage& /*op*/, const Observation& seen) {
 }
 
 // PX-41
-Words BlocksHistory::saw(const RecordHits& op, const Observation& seen) {
+Words BlocksHistory::observe(const RecordHits& op, const Observation& seen) {
   const KnownRequest* known = find(op.request);
   if (seen.error || known == nullptr) return skip();
   if (!config_.enable_caching || known->skip_reading) return judged();
@@ -500,7 +500,7 @@ Words BlocksHistory::saw(const RecordHits& op, const Observation& seen) {
   return judged();
 }
 
-Words BlocksHistory::saw(const ShowStatistics& /*op*/, const Observation& seen) {
+Words BlocksHistory::observe(const ShowStatistics& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
   const Observation want{.returns = Record::of(std::exchange(sums_, {}))};
   const auto difference = observation_difference(want, seen);
@@ -514,7 +514,7 @@ Words BlocksHistory::wrong_event(const ShownEvent& event) {
     told_.clear();
     return std::nullopt;
   }
-  for (const std::int64_t key : event.keys.value_or(Numbers())) {
+  for (const std::int64_t key : event.keys.value_or(Ids())) {
     if (key < 0 || key >= std::ssize(keys_)) return "an event has a key that nobody has";
     if (event.kind == EventKind::kStored)
       ++told_[key];
@@ -526,7 +526,7 @@ Words BlocksHistory::wrong_event(const ShownEvent& event) {
   return std::nullopt;
 }
 
-Words BlocksHistory::saw(const TakeEvents& /*op*/, const Observation& seen) {
+Words BlocksHistory::observe(const TakeEvents& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
   for (const ShownEvent& event : seen.as<TakeEvents::Returns>().events)
     if (auto words = wrong_event(event)) return judged(words);
@@ -544,7 +544,7 @@ Words BlocksHistory::saw(const TakeEvents& /*op*/, const Observation& seen) {
   return judged();
 }
 
-Words BlocksHistory::saw(const ShowBlocks& /*op*/, const Observation& seen) {
+Words BlocksHistory::observe(const ShowBlocks& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
   const auto& shown = seen.as<ShowBlocks::Returns>();
   if (auto words = wrong_pool(shown, config_.num_blocks)) return judged(words);

@@ -38,12 +38,12 @@ namespace kvo::prefix {
 /// What is known of a request.
 struct KnownRequest {
   std::vector<Content> prefixes = {};  ///< [tokens]
-  Numbers keys = {};                   ///< [block]
+  Ids keys = {};                       ///< [block]
   bool skip_reading = false;
   std::int64_t computed = 0;
   std::int64_t in_flight = 0;
   std::int64_t preemptions = 0;
-  Numbers table = {};
+  Ids table = {};
   std::optional<std::int64_t> registered = std::nullopt;  ///< blocks; none: not tracked
   bool odd = false;  ///< rows of its table may be those of other tokens
 
@@ -69,28 +69,28 @@ class BlocksHistory final : public Oracle {
  private:
   // ---- Operations ----
 
-  Words saw(const MakeRequest& op, const Observation& seen);
-  Words saw(const Append& op, const Observation& seen);
-  Words saw(const SetRequest& op, const Observation& seen);
-  Words saw(const MatchBlocks& op, const Observation& seen);
-  Words saw(const Allocate& op, const Observation& seen);
-  Words saw(const CacheTokens& op, const Observation& seen);
-  Words saw(const Skip& op, const Observation& seen);
-  Words saw(const FreeRequest& op, const Observation& seen);
-  Words saw(const Pop& op, const Observation& seen);
-  Words saw(const Take& op, const Observation& seen);
-  Words saw(const TouchBlocks& op, const Observation& seen);
-  Words saw(const Release& op, const Observation& seen);
-  Words saw(const EvictBlocks& op, const Observation& seen);
-  Words saw(const ResetBlocks& op, const Observation& seen);
-  Words saw(const LookUp& op, const Observation& seen);
-  Words saw(const ShowTable& op, const Observation& seen);
-  Words saw(const CachedTokens& op, const Observation& seen);
-  Words saw(const ShowUsage& op, const Observation& seen);
-  Words saw(const RecordHits& op, const Observation& seen);
-  Words saw(const ShowStatistics& op, const Observation& seen);
-  Words saw(const TakeEvents& op, const Observation& seen);
-  Words saw(const ShowBlocks& op, const Observation& seen);
+  Words observe(const MakeRequest& op, const Observation& seen);
+  Words observe(const Append& op, const Observation& seen);
+  Words observe(const SetRequest& op, const Observation& seen);
+  Words observe(const MatchBlocks& op, const Observation& seen);
+  Words observe(const Allocate& op, const Observation& seen);
+  Words observe(const CacheTokens& op, const Observation& seen);
+  Words observe(const Skip& op, const Observation& seen);
+  Words observe(const FreeRequest& op, const Observation& seen);
+  Words observe(const Pop& op, const Observation& seen);
+  Words observe(const Take& op, const Observation& seen);
+  Words observe(const TouchBlocks& op, const Observation& seen);
+  Words observe(const Release& op, const Observation& seen);
+  Words observe(const EvictBlocks& op, const Observation& seen);
+  Words observe(const ResetBlocks& op, const Observation& seen);
+  Words observe(const LookUp& op, const Observation& seen);
+  Words observe(const ShowTable& op, const Observation& seen);
+  Words observe(const CachedTokens& op, const Observation& seen);
+  Words observe(const ShowUsage& op, const Observation& seen);
+  Words observe(const RecordHits& op, const Observation& seen);
+  Words observe(const ShowStatistics& op, const Observation& seen);
+  Words observe(const TakeEvents& op, const Observation& seen);
+  Words observe(const ShowBlocks& op, const Observation& seen);
 
   /// Once track is lost: only whether the pool contradicts itself.
   template <class T>
@@ -139,7 +139,7 @@ class BlocksHistory final : public Oracle {
     const auto found = requests_.find(request);
     return found != requests_.end() ? &found->second : nullptr;
   }
-  [[nodiscard]] Words wrong_keys(KnownRequest& known, std::int64_t first, const Numbers& shown);
+  [[nodiscard]] Words wrong_keys(KnownRequest& known, std::int64_t first, const Ids& shown);
   /// Blocks that a lookup finds of those whose keys `carried` says, null blocks in front included.
   template <class Carried>
   [[nodiscard]] std::int64_t found_blocks(const KnownRequest& known, std::int64_t most,
@@ -158,7 +158,7 @@ class BlocksHistory final : public Oracle {
   /// False where track is lost.
   [[nodiscard]] bool register_blocks(KnownRequest& known, std::int64_t tokens);
   void release(KnownRequest& known);
-  [[nodiscard]] Words wrong_table(KnownRequest& known, const Numbers& shown, std::int64_t first);
+  [[nodiscard]] Words wrong_table(KnownRequest& known, const Ids& shown, std::int64_t first);
   [[nodiscard]] Words wrong_event(const ShownEvent& event);
 
   BlocksConfig config_;

@@ -90,7 +90,7 @@ class BlocksStream final : public PrefixStream {
   // What the table must be, with -1 for a block that has other rows than the request's.
   void look(std::int64_t slot) override {
     const Running& own = at(slot);
-    Numbers table = tables_[static_cast<std::size_t>(slot)];
+    Ids table = tables_[static_cast<std::size_t>(slot)];
     const std::int64_t blocks = replay::scaled(own.rows, config_.block_size);
     if (std::ssize(table) < blocks) table.resize(static_cast<std::size_t>(blocks), -1);
     for (std::int64_t position = 0; position < own.rows; ++position) {
@@ -104,7 +104,7 @@ class BlocksStream final : public PrefixStream {
   }
 
   void leave(std::int64_t slot, bool /*cancelled*/) override {
-    Numbers& table = tables_[static_cast<std::size_t>(slot)];
+    Ids& table = tables_[static_cast<std::size_t>(slot)];
     for (const std::int64_t block : table) use(block, -1);
     table.clear();
     emit(FreeRequest{number(slot)});
@@ -145,7 +145,7 @@ class BlocksStream final : public PrefixStream {
     if (seen.error) return refused(slot, labels);
     const bool first = !at(slot).let_in;
     const auto& allotted = seen.as<Allocate::Returns>();
-    Numbers& table = tables_[static_cast<std::size_t>(slot)];
+    Ids& table = tables_[static_cast<std::size_t>(slot)];
     if (first && asked.hit_blocks) adopt(slot, labels);
     for (const std::int64_t block : allotted.blocks) use(block, 1);
     table.insert(table.end(), allotted.blocks.begin(), allotted.blocks.end());
@@ -182,7 +182,7 @@ class BlocksStream final : public PrefixStream {
     return 1 - static_cast<double>(config_.num_blocks - 1 - used_) / blocks;
   }
   void let_go(std::int64_t slot, Labels& labels) {
-    Numbers& table = tables_[static_cast<std::size_t>(slot)];
+    Ids& table = tables_[static_cast<std::size_t>(slot)];
     const std::int64_t end = std::min(skipped_blocks(at(slot).rows), std::ssize(table));
     for (std::int64_t i = 0; i < end; ++i) {
       std::int64_t& block = table[static_cast<std::size_t>(i)];
@@ -213,7 +213,7 @@ class BlocksStream final : public PrefixStream {
     const bool decoding = decodes(slot);
     if (first) record(slot);
     if (decoding && end > text(slot).size()) decode(slot, end - text(slot).size());
-    const Numbers& table = tables_[static_cast<std::size_t>(slot)];
+    const Ids& table = tables_[static_cast<std::size_t>(slot)];
     for (std::int64_t position = own.rows; position < own.rows + turn.append; ++position) {
       const std::int64_t index = position / config_.block_size;
       if (index >= std::ssize(table)) break;
@@ -241,10 +241,10 @@ class BlocksStream final : public PrefixStream {
 
   BlocksConfig config_;
   bool whole_sequences_;
-  std::vector<Numbers> tables_;                           ///< [slot]
+  std::vector<Ids> tables_;                               ///< [slot]
   std::vector<std::int64_t> users_;                       ///< [block]
   std::int64_t used_ = 0;                                 ///< blocks with users
-  Numbers hits_ = {};                                     ///< of the last lookup
+  Ids hits_ = {};                                         ///< of the last lookup
   std::map<std::size_t, std::int64_t> preemptions_ = {};  ///< by request
   BlocksStatistics statistics_ = {};
 };

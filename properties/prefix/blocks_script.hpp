@@ -134,23 +134,23 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
       Plan{2, Label::kSparseKeys, 8, &S::sparse_keys}};
 
   // What became of an operation.
-  void saw(const MakeRequest& op, const Observation& seen);
-  void saw(const Append& op, const Observation& seen);
-  void saw(const SetRequest& op, const Observation& seen);
-  void saw(const MatchBlocks& op, const Observation& seen);
-  void saw(const Allocate& op, const Observation& seen);
-  void saw(const ShowTable& op, const Observation& seen);
-  void saw(const FreeRequest& op, const Observation& seen);
-  void saw(const Pop& op, const Observation& seen);
-  void saw(const Take& op, const Observation& seen);
-  void saw(const TouchBlocks& op, const Observation& seen);
-  void saw(const Release& op, const Observation& seen);
-  void saw(const EvictBlocks& op, const Observation& seen);
-  void saw(const ResetBlocks& op, const Observation& seen);
-  void saw(const TakeEvents& op, const Observation& seen);
-  void saw(const ShowBlocks& op, const Observation& seen);
+  void observe(const MakeRequest& op, const Observation& seen);
+  void observe(const Append& op, const Observation& seen);
+  void observe(const SetRequest& op, const Observation& seen);
+  void observe(const MatchBlocks& op, const Observation& seen);
+  void observe(const Allocate& op, const Observation& seen);
+  void observe(const ShowTable& op, const Observation& seen);
+  void observe(const FreeRequest& op, const Observation& seen);
+  void observe(const Pop& op, const Observation& seen);
+  void observe(const Take& op, const Observation& seen);
+  void observe(const TouchBlocks& op, const Observation& seen);
+  void observe(const Release& op, const Observation& seen);
+  void observe(const EvictBlocks& op, const Observation& seen);
+  void observe(const ResetBlocks& op, const Observation& seen);
+  void observe(const TakeEvents& op, const Observation& seen);
+  void observe(const ShowBlocks& op, const Observation& seen);
   template <OneOf<CacheTokens, Skip, LookUp, CachedTokens, ShowUsage, RecordHits, ShowStatistics> T>
-  void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {
+  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {
     spend(kCost);
   }
 
@@ -164,8 +164,8 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
     bool has_table = false;
     bool is_running = false;
     std::int64_t preemptions = 0;
-    Numbers blocks = {};  ///< that it was handed out last
-    Numbers hits = {};    ///< of its last match
+    Ids blocks = {};  ///< that it was handed out last
+    Ids hits = {};    ///< of its last match
     std::int64_t hit_length = 0;
   };
 
@@ -177,7 +177,7 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
   Op with_flags(Allocate allotment);
   Allocate admission(std::int64_t request);
   void disturb();
-  void remember(const Numbers& blocks);
+  void remember(const Ids& blocks);
   std::optional<std::int64_t> unused_number();
   void pay(std::int64_t items) {
     spend(kCost + static_cast<std::uint64_t>(items + config_.num_blocks));
@@ -200,8 +200,8 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
   std::map<std::int64_t, Request> requests_;
   std::optional<std::int64_t> admitted_;     // its match is under way
   std::optional<std::int64_t> cached_next_;  // its table is asked for
-  Numbers held_;                             // blocks pinned by hand, once each
-  Numbers seen_;                             // some blocks that were handed out
+  Ids held_;                                 // blocks pinned by hand, once each
+  Ids seen_;                                 // some blocks that were handed out
   std::int64_t free_ = 0;                    // at the last state
   std::int64_t keys_ = 0;                    // numbers of keys that were shown
   std::int64_t next_number_ = 0;
@@ -212,7 +212,7 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
   std::int64_t first_ = 0;
   std::int64_t second_ = 0;
   Tokens text_;
-  Numbers taken_;
+  Ids taken_;
 };
 
 }  // namespace kvo::prefix

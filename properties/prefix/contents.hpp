@@ -20,7 +20,7 @@ namespace kvo::prefix {
 using Content = std::int64_t;
 inline constexpr Content kNoContent = -1;
 
-/// Numbers prefixes.
+/// Ids prefixes.
 class Contents {
  public:
   using Space = std::vector<std::optional<std::string>>;

@@ -35,7 +35,7 @@ void walk_lock_and_evict(const MakeRadix& make) {
   const auto cache = make({.slots = kDepth}, {}).value();
   const Tokens tokens(kDepth, 1);
   const auto taken = cache->alloc(kDepth).value();
-  const Numbers slots(taken.begin(), taken.end());
+  const Ids slots(taken.begin(), taken.end());
   const auto filed = cache->insert({.tokens = tokens, .slots = slots}).value();
   // From the end: each lookup splits the node at the root, and passes no other.
   for (std::size_t length = kDepth - 1; length > 0; --length)

@@ -68,7 +68,7 @@ std::vector<Figure> PrefixStream::figures() const {
   return all;
 }
 
-void PrefixStream::saw(const Op& op, const Observation& seen, Labels& labels) {
+void PrefixStream::observe(const Op& op, const Observation& seen, Labels& labels) {
   if (std::exchange(cancelled_, false)) labels.insert(kCancelled);
   heard(op, seen, labels);
 }

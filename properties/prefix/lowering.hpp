@@ -96,7 +96,7 @@ class PrefixStream : public replay::LoweredOps {
   PrefixStream(const replay::LoweringInput& input, std::string name, std::int64_t places);
 
   [[nodiscard]] std::vector<Figure> figures() const override;
-  void saw(const Op& op, const Observation& seen, Labels& labels) final;
+  void observe(const Op& op, const Observation& seen, Labels& labels) final;
 
  protected:
   void lower(replay::Step& step) final;

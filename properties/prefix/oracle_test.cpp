@@ -31,7 +31,7 @@ TEST(PrefixOracle, AStaleHitIsNoProofOfAKey) {
                  {Op::of(MakeRequest{.request = 0, .tokens = {1, 2, 2, 2, 1, 0}}),
                   Op::of(MakeRequest{.request = 3, .tokens = {1, 2, 2, 2, 1, 0}}),
                   Op::of(Allocate{.request = 0, .tokens = 1, .external = 5}),
-                  Op::of(Allocate{.request = 3, .hit_blocks = Numbers{1, 3}, .hit_tokens = 6}),
+                  Op::of(Allocate{.request = 3, .hit_blocks = Ids{1, 3}, .hit_tokens = 6}),
                   Op::of(FreeRequest{.request = 0}), Op::of(FreeRequest{.request = 3}),
                   Op::of(Allocate{.request = 0, .tokens = 1})}),
             "");
@@ -41,7 +41,7 @@ TEST(PrefixOracle, ASlotOfARowThatIsInsertedByHandHasTwoHolders) {
   EXPECT_EQ(said(radix_kind(), Record::of(RadixConfig{.slots = 4}),
                  {Op::of(FileRequest{.request = 0, .tokens = {1}}), Op::of(Admit{.request = 0}),
                   Op::of(Extend{.request = 0, .tokens = 4, .append = Tokens{1, 2, 2}}),
-                  Op::of(Insert{.tokens = {2}, .slots = Numbers{4}}),
+                  Op::of(Insert{.tokens = {2}, .slots = Ids{4}}),
                   Op::of(Extend{.request = 0, .tokens = 0})}),
             "");
 }
@@ -50,7 +50,7 @@ TEST(PrefixOracle, ASlotOfARowMayBeInsertedBeforeItsTokenIsKnown) {
   EXPECT_EQ(said(radix_kind(), Record::of(RadixConfig{.slots = 3}),
                  {Op::of(FileRequest{.request = 0, .tokens = {7, 8}}), Op::of(Admit{.request = 0}),
                   Op::of(Extend{.request = 0, .tokens = 3}),
-                  Op::of(Insert{.tokens = {2}, .slots = Numbers{3}}),
+                  Op::of(Insert{.tokens = {2}, .slots = Ids{3}}),
                   Op::of(Extend{.request = 0, .tokens = 0, .append = Tokens{2}})}),
             "");
 }

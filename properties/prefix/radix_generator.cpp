@@ -239,8 +239,8 @@ Op RadixScript::alloc() {
   if (drive_ != Drive::kBoth) return advance();
   return Op::of(AllocSlots{draw().percent(8) ? config_.slots : draw().between(0, 9)});
 }
-Numbers RadixScript::rows_for_call(std::int64_t most) {
-  Numbers rows;
+Ids RadixScript::rows_for_call(std::int64_t most) {
+  Ids rows;
   const std::int64_t start = draw().between(0, std::max<std::int64_t>(std::ssize(rows_) - 1, 0));
   for (std::int64_t i = start; i < std::ssize(rows_) && std::ssize(rows) < most; ++i)
     if (draw().percent(70)) rows.push_back(i);
@@ -252,7 +252,7 @@ Op RadixScript::alloc_extend() {
   AllocExtend what;
   called_ = rows_for_call(3);
   for (const std::int64_t row : called_) {
-    const Numbers slots = row < 0 ? Numbers{} : rows_[static_cast<std::size_t>(row)];
+    const Ids slots = row < 0 ? Ids{} : rows_[static_cast<std::size_t>(row)];
     what.prefix_lens.push_back(std::ssize(slots));
     what.seq_lens.push_back(std::ssize(slots) + draw().size(0, 2 * config_.page_size + 1));
     what.last_slots.push_back(slots.empty() ? -1 : slots.back());
@@ -264,7 +264,7 @@ Op RadixScript::alloc_decode() {
   AllocDecode what;
   called_ = rows_for_call(5);
   for (const std::int64_t row : called_) {
-    const Numbers slots = row < 0 ? Numbers{} : rows_[static_cast<std::size_t>(row)];
+    const Ids slots = row < 0 ? Ids{} : rows_[static_cast<std::size_t>(row)];
     what.seq_lens.push_back(std::ssize(slots) + 1);
     what.last_slots.push_back(slots.empty() ? -1 : slots.back());
   }
@@ -273,19 +273,19 @@ Op RadixScript::alloc_decode() {
 Op RadixScript::free_slots() {
   if (rows_.empty()) return alloc();
   const std::size_t at = draw().below(rows_.size());
-  Numbers slots = std::move(rows_[at]);
+  Ids slots = std::move(rows_[at]);
   rows_.erase(rows_.begin() + static_cast<std::ptrdiff_t>(at));
   if (draw().percent(30)) std::ranges::reverse(slots);
   return Op::of(FreeSlots{std::move(slots)});
 }
 Op RadixScript::free_segment() {
   if (rows_.empty()) return alloc();
-  Numbers& row = rows_[draw().below(rows_.size())];
+  Ids& row = rows_[draw().below(rows_.size())];
   const std::int64_t size = config_.page_size;
   if (size > 1 && row.size() > 1 && draw().percent(8))
-    return Op::of(FreeSegment{Numbers(row.begin() + 1, row.end()), 1});
+    return Op::of(FreeSegment{Ids(row.begin() + 1, row.end()), 1});
   const std::int64_t start = draw().between(0, std::ssize(row) / size) * size;
-  FreeSegment what{Numbers(row.begin() + start, row.end()), start};
+  FreeSegment what{Ids(row.begin() + start, row.end()), start};
   row.resize(static_cast<std::size_t>(start));
   return Op::of(std::move(what));
 }

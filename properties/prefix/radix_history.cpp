@@ -15,7 +15,7 @@ Words RadixHistory::check(const Op& op, const Observation& seen) {
   Words words;
   if (seen.unsupported) return words;
   if (lost_) return skip();
-  visit_op(RadixOps(), op, [&](const auto& operation) { words = saw(operation, seen); });
+  visit_op(RadixOps(), op, [&](const auto& operation) { words = observe(operation, seen); });
   return words;
 }
 
@@ -46,7 +46,7 @@ std::vector<Content> RadixHistory::prefixes_of(const T& op) {
   return prefixes;
 }
 
-Words RadixHistory::wrong_rows(const std::vector<Content>& prefixes, const Numbers& slots) const {
+Words RadixHistory::wrong_rows(const std::vector<Content>& prefixes, const Ids& slots) const {
   if (rows_lost_ || slots_lost_) return std::nullopt;
   const std::int64_t end = std::min(std::ssize(slots), std::ssize(prefixes) - 1);
   for (std::int64_t i = 0; i < end; ++i) {
@@ -69,7 +69,7 @@ bool RadixHistory::in_a_row(std::int64_t pool_page) const {
 }
 
 // Rows of the tokens from `begin` on, in the slots of a row.
-void RadixHistory::write(const std::vector<Content>& prefixes, const Numbers& slots,
+void RadixHistory::write(const std::vector<Content>& prefixes, const Ids& slots,
                          std::int64_t begin) {
   const std::int64_t end = std::min(std::ssize(slots), std::ssize(prefixes) - 1);
   for (std::int64_t i = begin; i < end; ++i)
@@ -93,7 +93,7 @@ Words RadixHistory::wrong_hit(const std::vector<Content>& prefixes, std::int64_t
   return wrong_rows(prefixes, hit.slots);
 }
 
-Words RadixHistory::saw(const MatchTokens& op, const Observation& seen) {
+Words RadixHistory::observe(const MatchTokens& op, const Observation& seen) {
   if (seen.error) return skip();
   const std::vector<Content> prefixes = prefixes_of(op);
   const std::int64_t tokens = std::ssize(op.tokens);
@@ -101,7 +101,7 @@ Words RadixHistory::saw(const MatchTokens& op, const Observation& seen) {
       wrong_hit(prefixes, std::min(op.limit.value_or(tokens), tokens), seen.as<FoundPrefix>()));
 }
 
-Words RadixHistory::saw(const TouchTokens& op, const Observation& seen) {
+Words RadixHistory::observe(const TouchTokens& op, const Observation& seen) {
   if (seen.error) return skip();
   const std::int64_t tokens = std::ssize(op.tokens);
   if (!config_.disable)
@@ -109,17 +109,17 @@ Words RadixHistory::saw(const TouchTokens& op, const Observation& seen) {
   return judged();
 }
 
-Words RadixHistory::saw(const Insert& op, const Observation& seen) {
+Words RadixHistory::observe(const Insert& op, const Observation& seen) {
   if (seen.error) return skip();
   const auto& put = seen.as<Insert::Returns>();
   if (config_.disable)
     return judged(put.length == 0 && !put.node.has_value() ? Words()
                                                            : Words("what is disabled keeps"));
   const std::vector<Content> prefixes = prefixes_of(op);
-  Numbers slots = op.slots.value_or(Numbers(op.tokens.begin(), op.tokens.end()));
+  Ids slots = op.slots.value_or(Ids(op.tokens.begin(), op.tokens.end()));
   const Path whole = path(prefixes, std::ssize(op.tokens));
   slots.resize(whole.size() * static_cast<std::size_t>(config_.page_size));
-  const Numbers held = tree_.slots(whole, tree_.walk(whole).pages);
+  const Ids held = tree_.slots(whole, tree_.walk(whole).pages);
   // Slots of the pool that somebody has filled; others are only numbers, and may be anybody's.
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const bool own = op.slots && slots_.is_out(slots[i]);
@@ -142,18 +142,17 @@ Words RadixHistory::saw(const Insert& op, const Observation& seen) {
   return judged();
 }
 
-Words RadixHistory::give_back(const Numbers& pages) {
+Words RadixHistory::give_back(const Ids& pages) {
   if (slots_.give_back(pages) || slots_lost_) return std::nullopt;
   if (!has(Quirk::kFreesAnything)) return "slots are freed that were not handed out";
   slots_lost_ = true;
   return std::nullopt;
 }
 
-Words RadixHistory::evict(const Numbers& nodes, std::optional<std::int64_t> units,
-                          std::int64_t& gone) {
+Words RadixHistory::evict(const Ids& nodes, std::optional<std::int64_t> units, std::int64_t& gone) {
   for (const std::int64_t node : nodes) {
     if (units && gone >= *units) return "more is evicted than was asked for";
-    Numbers slots;
+    Ids slots;
     if (auto words = tree_.remove(node, slots)) return words;
     if (auto words = give_back(slots_.pages_of_segment(slots))) return words;
     gone += std::ssize(slots);
@@ -163,7 +162,7 @@ Words RadixHistory::evict(const Numbers& nodes, std::optional<std::int64_t> unit
   return std::nullopt;
 }
 
-Words RadixHistory::saw(const EvictUnits& op, const Observation& seen) {
+Words RadixHistory::observe(const EvictUnits& op, const Observation& seen) {
   if (seen.error) return skip();
   const auto& went = seen.as<EvictUnits::Returns>();
   std::int64_t gone = 0;
@@ -177,13 +176,13 @@ std::optional<std::int64_t> RadixHistory::missing(std::int64_t slots) const {
   return slots_lost_ ? std::nullopt : std::optional(slots - slots_.available());
 }
 
-Words RadixHistory::saw(const MakeRoom& op, const Observation& seen) {
+Words RadixHistory::observe(const MakeRoom& op, const Observation& seen) {
   if (seen.error) return skip();
   std::int64_t gone = 0;
   return judged(evict(seen.as<NodesOnly>().nodes, missing(op.tokens), gone));
 }
 
-Words RadixHistory::saw(const Lock& op, const Observation& seen) {
+Words RadixHistory::observe(const Lock& op, const Observation& seen) {
   if (seen.error) return skip();
   const auto delta = config_.disable ? std::optional<std::int64_t>(0) : tree_.lock(op.node);
   if (!delta && has(Quirk::kGoneNodesLocked)) return lose_track();
@@ -191,7 +190,7 @@ Words RadixHistory::saw(const Lock& op, const Observation& seen) {
                                                 : Words("the units protected are not the path's"));
 }
 
-Words RadixHistory::saw(const Unlock& op, const Observation& seen) {
+Words RadixHistory::observe(const Unlock& op, const Observation& seen) {
   if (seen.error) return skip();
   const auto delta = config_.disable ? std::optional<std::int64_t>(0) : tree_.unlock(op.node);
   if (!delta && has(Quirk::kUnlockUnguarded)) return lose_track();
@@ -200,16 +199,16 @@ Words RadixHistory::saw(const Unlock& op, const Observation& seen) {
                     : Words("the units that are no longer protected are not the path's"));
 }
 
-Words RadixHistory::saw(const ResetTree& /*op*/, const Observation& seen) {
+Words RadixHistory::observe(const ResetTree& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
   tree_.reset();
   return judged();
 }
 
-Words RadixHistory::saw(const AllSlots& /*op*/, const Observation& seen) {
+Words RadixHistory::observe(const AllSlots& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
-  Numbers shown = seen.as<SlotsOnly>().slots;
-  Numbers all = tree_.all_slots();
+  Ids shown = seen.as<SlotsOnly>().slots;
+  Ids all = tree_.all_slots();
   std::ranges::sort(shown);
   std::ranges::sort(all);
   return judged(shown == all ? Words() : Words("the slots are not those that were put"));
@@ -222,14 +221,14 @@ RadixHistory::Known* RadixHistory::find(std::int64_t request) {
   return found != requests_.end() ? &found->second : nullptr;
 }
 
-Words RadixHistory::saw(const FileRequest& op, const Observation& seen) {
+Words RadixHistory::observe(const FileRequest& op, const Observation& seen) {
   if (seen.error) return skip();
   requests_[op.request] = {.prefixes = prefixes_of(op), .prompt = std::ssize(op.tokens)};
   return judged();
 }
 
 // PX-86
-Words RadixHistory::saw(const Admit& op, const Observation& seen) {
+Words RadixHistory::observe(const Admit& op, const Observation& seen) {
   Known* known = find(op.request);
   if (seen.error || known == nullptr) return skip();
   if (config_.disable) return lose_track();
@@ -242,7 +241,7 @@ Words RadixHistory::saw(const Admit& op, const Observation& seen) {
   return judged();
 }
 
-Words RadixHistory::saw(const Extend& op, const Observation& seen) {
+Words RadixHistory::observe(const Extend& op, const Observation& seen) {
   Known* known = find(op.request);
   if (known == nullptr || !known->node) return skip();
   if (seen.error && !seen.failed_with(Code::kExhausted)) return skip();
@@ -255,7 +254,7 @@ Words RadixHistory::saw(const Extend& op, const Observation& seen) {
     return judged(words);
   if (seen.error)
     return judged(refused((before + op.tokens + page - 1) / page - (before + page - 1) / page));
-  const Numbers slots = went.slots.value_or(Numbers());
+  const Ids slots = went.slots.value_or(Ids());
   const std::int64_t last = known->row.empty() ? -1 : known->row.back();
   if (auto words = taken(slots, op.tokens, before, last)) return judged(words);
   if (auto words = wrong_rows(known->prefixes, known->row)) return judged(words);
@@ -294,18 +293,18 @@ Words RadixHistory::file(Known& known) {
   if (!prompt.empty() && prompt.size() < whole.size()) (void)tree_.walk(prompt);
   if (held > known.protected_) {
     const auto twice =
-        NumbersView(known.row).subspan(static_cast<std::size_t>(known.protected_),
-                                       static_cast<std::size_t>(held - known.protected_));
+        IdsView(known.row).subspan(static_cast<std::size_t>(known.protected_),
+                                   static_cast<std::size_t>(held - known.protected_));
     if (auto words = give_back(slots_.pages_of_segment(twice))) return words;
   }
   const TreeAccounts::Reached reached = tree_.walk(whole);
-  const Numbers kept = tree_.slots(whole, reached.pages);
+  const Ids kept = tree_.slots(whole, reached.pages);
   std::ranges::copy(kept, known.row.begin());
   known.protected_ = units;
   return move_lock(known, reached.node);
 }
 
-Words RadixHistory::saw(const Checkpoint& op, const Observation& seen) {
+Words RadixHistory::observe(const Checkpoint& op, const Observation& seen) {
   Known* known = find(op.request);
   if (seen.error || known == nullptr || !known->has_row) return skip();
   if (auto words = file(*known)) return judged(words);
@@ -317,7 +316,7 @@ Words RadixHistory::saw(const Checkpoint& op, const Observation& seen) {
                     : Words("the row is not the tree's in whole pages"));
 }
 
-Words RadixHistory::saw(const Withdraw& op, const Observation& seen) {
+Words RadixHistory::observe(const Withdraw& op, const Observation& seen) {
   Known* known = find(op.request);
   if (seen.error || known == nullptr || !known->node) return skip();
   if (auto words = unlock(*known)) return judged(words);
@@ -327,19 +326,19 @@ Words RadixHistory::saw(const Withdraw& op, const Observation& seen) {
 }
 
 // PX-88
-Words RadixHistory::saw(const Finish& op, const Observation& seen) {
+Words RadixHistory::observe(const Finish& op, const Observation& seen) {
   Known* known = find(op.request);
   if (seen.error || known == nullptr || !known->has_row) return skip();
   if (op.keep)
     if (auto words = file(*known)) return judged(words);
-  const auto own = NumbersView(known->row).subspan(static_cast<std::size_t>(known->protected_));
+  const auto own = IdsView(known->row).subspan(static_cast<std::size_t>(known->protected_));
   if (auto words = give_back(slots_.pages_of_segment(own))) return judged(words);
   if (auto words = unlock(*known)) return judged(words);
   *known = {.prefixes = std::move(known->prefixes), .prompt = known->prompt};
   return judged();
 }
 
-Words RadixHistory::saw(const ShowRow& op, const Observation& seen) {
+Words RadixHistory::observe(const ShowRow& op, const Observation& seen) {
   const Known* known = find(op.request);
   if (seen.error || known == nullptr || !known->has_row) return skip();
   const auto& row = seen.as<ShowRow::Returns>();
@@ -380,11 +379,11 @@ void RadixScript::met(std::int64_t node) {
   newest_ = std::max(newest_, node);
   if (node > kTwoBytes) reach(Seen::kNodesBeyondTwoBytes);
 }
-void RadixScript::gone(const Numbers& nodes) {
+void RadixScript::gone(const Ids& nodes) {
   for (const std::int64_t node : nodes) nodes_.erase(node);
   if (nodes.size() > 1) reach(Seen::kParentEvictedAfterItsChild);
 }
-void RadixScript::evicted(std::int64_t asked, std::int64_t units, const Numbers& nodes) {
+void RadixScript::evicted(std::int64_t asked, std::int64_t units, const Ids& nodes) {
   if (asked > 0 && nodes.empty() && !nodes_.empty()) reach(Seen::kNothingToEvict);
   if (nodes.empty()) return;
   reach(evicted_by(config_.policy));
@@ -394,7 +393,7 @@ void RadixScript::evicted(std::int64_t asked, std::int64_t units, const Numbers&
 }
 
 // The tree.
-void RadixScript::saw(const MatchTokens& op, const Observation& seen) {
+void RadixScript::observe(const MatchTokens& op, const Observation& seen) {
   pay(std::ssize(op.tokens));
   if (config_.eagle) reach(Seen::kPairs);
   if (seen.error) return;
@@ -406,10 +405,10 @@ void RadixScript::saw(const MatchTokens& op, const Observation& seen) {
   if (hit.length > kThousand) reach(Seen::kHitOf1024Tokens);
   met(hit.node);
 }
-void RadixScript::saw(const TouchTokens& op, const Observation& /*seen*/) {
+void RadixScript::observe(const TouchTokens& op, const Observation& /*seen*/) {
   pay(std::ssize(op.tokens));
 }
-void RadixScript::saw(const Insert& op, const Observation& seen) {
+void RadixScript::observe(const Insert& op, const Observation& seen) {
   pay(std::ssize(op.tokens));
   const std::int64_t offered = std::exchange(offered_, 0);
   if (seen.error) return;
@@ -420,22 +419,22 @@ void RadixScript::saw(const Insert& op, const Observation& seen) {
   if (put.length > 0) reach(Seen::kHeldTokensInserted);
   // The tree has slots for what it held; the others are its own now (PX-74).
   const auto held = put.node.has_value() ? std::min(put.length, offered) : offered;
-  const Numbers slots = op.slots.value_or(Numbers());
-  if (held > 0) plan(FreeSlots{Numbers(slots.begin(), slots.begin() + held)});
+  const Ids slots = op.slots.value_or(Ids());
+  if (held > 0) plan(FreeSlots{Ids(slots.begin(), slots.begin() + held)});
   if (put.node.has_value() && units(std::ssize(op.tokens)) >= config_.page_size) met(*put.node);
 }
-void RadixScript::saw(const EvictUnits& op, const Observation& seen) {
+void RadixScript::observe(const EvictUnits& op, const Observation& seen) {
   pay(0);
   if (seen.failed_with(Code::kPrecondition)) return reach(Seen::kEvictedByTlru);
   if (seen.error) return;
   const auto& went = seen.as<EvictUnits::Returns>();
   evicted(op.tokens, went.tokens, went.nodes);
 }
-void RadixScript::saw(const MakeRoom& op, const Observation& seen) {
+void RadixScript::observe(const MakeRoom& op, const Observation& seen) {
   pay(0);
   if (!seen.error) evicted(op.tokens, 0, seen.as<NodesOnly>().nodes);
 }
-void RadixScript::saw(const Lock& op, const Observation& seen) {
+void RadixScript::observe(const Lock& op, const Observation& seen) {
   pay(0);
   if (seen.error) return;
   if (seen.as<Delta>().delta < 0) reach(Seen::kLocked);
@@ -445,7 +444,7 @@ void RadixScript::saw(const Lock& op, const Observation& seen) {
   else
     locks_.push_back(op.node);
 }
-void RadixScript::saw(const Unlock& op, const Observation& seen) {
+void RadixScript::observe(const Unlock& op, const Observation& seen) {
   pay(0);
   if (seen.error) return;
   if (const auto at = std::ranges::find(locks_, op.node); at != locks_.end())
@@ -453,7 +452,7 @@ void RadixScript::saw(const Unlock& op, const Observation& seen) {
   else
     ++owed_[op.node];
 }
-void RadixScript::saw(const ResetTree& /*op*/, const Observation& seen) {
+void RadixScript::observe(const ResetTree& /*op*/, const Observation& seen) {
   pay(0);
   if (seen.error) return;
   nodes_.clear();
@@ -466,13 +465,13 @@ void RadixScript::saw(const ResetTree& /*op*/, const Observation& seen) {
     if (known.has_row && draw().percent(30)) plan(Finish{.request = number});
   requests_.clear();
 }
-void RadixScript::saw(const AllSlots& /*op*/, const Observation& seen) {
+void RadixScript::observe(const AllSlots& /*op*/, const Observation& seen) {
   pay(0);
   if (seen.error || seen.as<SlotsOnly>().slots.empty()) reach(Seen::kAllSlotsOfAnEmptyTree);
 }
 
 // Slots by hand.
-void RadixScript::saw(const AllocSlots& op, const Observation& seen) {
+void RadixScript::observe(const AllocSlots& op, const Observation& seen) {
   pay(op.count);
   auto what = std::exchange(inserted_next_, std::nullopt);
   if (seen.failed_with(Code::kExhausted)) {
@@ -489,46 +488,46 @@ void RadixScript::saw(const AllocSlots& op, const Observation& seen) {
     rows_.push_back(taken_);
   }
 }
-void RadixScript::grow(const Numbers& lengths, const Numbers& slots) {
+void RadixScript::grow(const Ids& lengths, const Ids& slots) {
   auto from = slots.begin();
   for (std::size_t i = 0; i < called_.size(); ++i) {
     const std::int64_t row = called_[i];
-    Numbers& grown = row < 0 ? rows_.emplace_back() : rows_[static_cast<std::size_t>(row)];
+    Ids& grown = row < 0 ? rows_.emplace_back() : rows_[static_cast<std::size_t>(row)];
     const auto to = from + (lengths[i] - std::ssize(grown));
     grown.insert(grown.end(), from, to);
     from = to;
   }
   reach(Seen::kPagesByHand);
 }
-void RadixScript::saw(const AllocExtend& op, const Observation& seen) {
+void RadixScript::observe(const AllocExtend& op, const Observation& seen) {
   pay(0);
   if (seen.failed_with(Code::kNotSupported)) reach(Seen::kPagesNotSupported);
   if (seen.failed_with(Code::kExhausted)) reach(Seen::kAllocExhausted);
   if (!seen.error) grow(op.seq_lens, seen.as<SlotsOnly>().slots);
 }
-void RadixScript::saw(const AllocDecode& op, const Observation& seen) {
+void RadixScript::observe(const AllocDecode& op, const Observation& seen) {
   pay(0);
   if (!seen.error) grow(op.seq_lens, seen.as<SlotsOnly>().slots);
 }
-void RadixScript::saw(const FreeSlots& op, const Observation& /*seen*/) {
+void RadixScript::observe(const FreeSlots& op, const Observation& /*seen*/) {
   pay(std::ssize(op.slots));
 }
-void RadixScript::saw(const FreeSegment& op, const Observation& seen) {
+void RadixScript::observe(const FreeSegment& op, const Observation& seen) {
   pay(std::ssize(op.slots));
   if (seen.error && op.start % config_.page_size != 0) reach(Seen::kSegmentWithinAPage);
 }
-void RadixScript::saw(const GroupBegin& /*op*/, const Observation& seen) {
+void RadixScript::observe(const GroupBegin& /*op*/, const Observation& seen) {
   pay(0);
   if (seen.error) return reach(Seen::kSecondGroup);
   in_group_ = true;
 }
-void RadixScript::saw(const GroupEnd& /*op*/, const Observation& seen) {
+void RadixScript::observe(const GroupEnd& /*op*/, const Observation& seen) {
   pay(0);
   if (!seen.error) in_group_ = false;
 }
 
 // Requests.
-void RadixScript::saw(const FileRequest& op, const Observation& seen) {
+void RadixScript::observe(const FileRequest& op, const Observation& seen) {
   pay(std::ssize(op.tokens));
   if (seen.error) return;
   requests_[op.request] = {.tokens = op.tokens};
@@ -536,7 +535,7 @@ void RadixScript::saw(const FileRequest& op, const Observation& seen) {
   if (op.extra || op.salt) reach(Seen::kRequestInANamespace);
   if (requests_.size() > 32) reach(Seen::kRequestsBeyond32);
 }
-void RadixScript::saw(const Admit& op, const Observation& seen) {
+void RadixScript::observe(const Admit& op, const Observation& seen) {
   Request& known = requests_[op.request];
   pay(std::ssize(known.tokens));
   if (seen.error) return;
@@ -545,14 +544,14 @@ void RadixScript::saw(const Admit& op, const Observation& seen) {
   known.row = hit.length;
   if (hit.length > 0) met(hit.node);
 }
-void RadixScript::saw(const Extend& op, const Observation& seen) {
+void RadixScript::observe(const Extend& op, const Observation& seen) {
   Request& known = requests_[op.request];
   pay(std::ssize(known.tokens));
   if (seen.error && !seen.failed_with(Code::kExhausted)) return;
   known.tokens.insert(known.tokens.end(), op.append.begin(), op.append.end());
   // Evicted nodes are reported with the error, too.
   if (seen.returns) {
-    const Numbers& nodes = seen.as<Extend::Returns>().nodes;
+    const Ids& nodes = seen.as<Extend::Returns>().nodes;
     if (!nodes.empty()) reach(Seen::kExtendEvicts);
     evicted(0, 0, nodes);
   }
@@ -564,13 +563,13 @@ void RadixScript::saw(const Extend& op, const Observation& seen) {
   known.has_row = true;
   known.row += op.tokens;
 }
-void RadixScript::saw(const Withdraw& op, const Observation& seen) {
+void RadixScript::observe(const Withdraw& op, const Observation& seen) {
   pay(0);
   if (seen.error) return;
   requests_[op.request].admitted = false;
   reach(Seen::kWithdrawn);
 }
-void RadixScript::saw(const Finish& op, const Observation& seen) {
+void RadixScript::observe(const Finish& op, const Observation& seen) {
   pay(0);
   if (seen.error) return;
   if (!op.keep) reach(Seen::kFinishedWithoutKeeping);
@@ -580,7 +579,7 @@ void RadixScript::saw(const Finish& op, const Observation& seen) {
   requests_.erase(known);
 }
 
-void RadixScript::saw(const TakeEvents& /*op*/, const Observation& seen) {
+void RadixScript::observe(const TakeEvents& /*op*/, const Observation& seen) {
   pay(0);
   if (seen.error) return;
   for (const ShownEvent& event : seen.as<TakeEvents::Returns>().events) {
@@ -590,7 +589,7 @@ void RadixScript::saw(const TakeEvents& /*op*/, const Observation& seen) {
     if (event.keys && event.keys->size() > 1) reach(Seen::kEventOfSeveralPages);
   }
 }
-void RadixScript::saw(const ShowTree& /*op*/, const Observation& seen) {
+void RadixScript::observe(const ShowTree& /*op*/, const Observation& seen) {
   pay(config_.slots);
   if (seen.error) return;
   const auto& tree = seen.as<ShowTree::Returns>();
@@ -622,7 +621,7 @@ using Words = Oracle::Words;
 // ---- Slots ----
 
 // So many slots for a row that ends with `last`.
-Words RadixHistory::taken(const Numbers& slots, std::int64_t wanted, std::int64_t from,
+Words RadixHistory::taken(const Ids& slots, std::int64_t wanted, std::int64_t from,
                           std::int64_t last) {
   if (std::ssize(slots) != wanted)
     return std::to_string(slots.size()) + " slots are handed out, not " + std::to_string(wanted);
@@ -640,14 +639,14 @@ Words RadixHistory::refused(std::int64_t pages) {
   return "slots are refused, and as many are free";
 }
 
-Words RadixHistory::saw(const AllocSlots& op, const Observation& seen) {
+Words RadixHistory::observe(const AllocSlots& op, const Observation& seen) {
   const std::int64_t pages = op.count / config_.page_size;
   if (seen.failed_with(Code::kExhausted)) return judged(refused(pages));
   if (seen.error) return skip();
   return judged(taken(seen.as<SlotsOnly>().slots, pages * config_.page_size, 0, -1));
 }
 
-Words RadixHistory::saw(const AllocExtend& op, const Observation& seen) {
+Words RadixHistory::observe(const AllocExtend& op, const Observation& seen) {
   const std::int64_t page = config_.page_size;
   std::int64_t pages = 0;
   std::int64_t all = 0;
@@ -657,24 +656,24 @@ Words RadixHistory::saw(const AllocExtend& op, const Observation& seen) {
   }
   if (seen.failed_with(Code::kExhausted)) return judged(refused(pages));
   if (seen.error) return skip();
-  const Numbers& slots = seen.as<SlotsOnly>().slots;
+  const Ids& slots = seen.as<SlotsOnly>().slots;
   if (std::ssize(slots) != all) return judged("not so many slots as were asked for");
   auto from = slots.begin();
   for (std::size_t i = 0; i < op.seq_lens.size(); ++i) {
     const auto to = from + (op.seq_lens[i] - op.prefix_lens[i]);
-    if (auto words = taken(Numbers(from, to), to - from, op.prefix_lens[i], op.last_slots[i]))
+    if (auto words = taken(Ids(from, to), to - from, op.prefix_lens[i], op.last_slots[i]))
       return judged(words);
     from = to;
   }
   return judged();
 }
 
-Words RadixHistory::saw(const AllocDecode& op, const Observation& seen) {
+Words RadixHistory::observe(const AllocDecode& op, const Observation& seen) {
   std::int64_t pages = 0;
   for (const std::int64_t length : op.seq_lens) pages += length % config_.page_size == 1 ? 1 : 0;
   if (seen.failed_with(Code::kExhausted)) return judged(refused(pages));
   if (seen.error) return skip();
-  const Numbers& slots = seen.as<SlotsOnly>().slots;
+  const Ids& slots = seen.as<SlotsOnly>().slots;
   if (slots.size() != op.seq_lens.size()) return judged("not one slot for each request");
   for (std::size_t i = 0; i < slots.size(); ++i)
     if (auto words = taken({slots[i]}, 1, op.seq_lens[i] - 1, op.last_slots[i]))
@@ -683,36 +682,36 @@ Words RadixHistory::saw(const AllocDecode& op, const Observation& seen) {
 }
 
 // Slots that the tree has are not the caller's to free.
-Words RadixHistory::saw(const FreeSlots& op, const Observation& seen) {
+Words RadixHistory::observe(const FreeSlots& op, const Observation& seen) {
   if (seen.error) return skip();
-  const Numbers pages = slots_.pages_of(op.slots);
+  const Ids pages = slots_.pages_of(op.slots);
   for (const std::int64_t page : pages)
     if (tree_.uses(page)) return lose_track();
   return judged(give_back(pages));
 }
 
-Words RadixHistory::saw(const FreeSegment& op, const Observation& seen) {
+Words RadixHistory::observe(const FreeSegment& op, const Observation& seen) {
   if (seen.error) return skip();
-  const Numbers pages = slots_.pages_of_segment(op.slots);
+  const Ids pages = slots_.pages_of_segment(op.slots);
   for (const std::int64_t page : pages)
     if (tree_.uses(page)) return lose_track();
   return judged(give_back(pages));
 }
 
-Words RadixHistory::saw(const GroupBegin& /*op*/, const Observation& seen) {
+Words RadixHistory::observe(const GroupBegin& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
   slots_.begin_group();
   return judged();
 }
 
-Words RadixHistory::saw(const GroupEnd& /*op*/, const Observation& seen) {
+Words RadixHistory::observe(const GroupEnd& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
   slots_.end_group();
   return judged();
 }
 
 // PX-80
-Words RadixHistory::saw(const ClearSlots& /*op*/, const Observation& seen) {
+Words RadixHistory::observe(const ClearSlots& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
   slots_.clear();
   slots_lost_ = false;
@@ -725,7 +724,7 @@ Words RadixHistory::saw(const ClearSlots& /*op*/, const Observation& seen) {
 
 // ---- Figures ----
 
-Words RadixHistory::saw(const ShowTree& /*op*/, const Observation& seen) {
+Words RadixHistory::observe(const ShowTree& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
   const auto& shown = seen.as<ShowTree::Returns>();
   if (auto words = tree_.compare(shown, contents_, config_.eagle)) return judged(words);
@@ -737,7 +736,7 @@ Words RadixHistory::wrong_event(const ShownEvent& event) {
     told_.clear();
     return std::nullopt;
   }
-  const Numbers keys = event.keys.value_or(Numbers());
+  const Ids keys = event.keys.value_or(Ids());
   const std::int64_t tokens = event.tokens ? std::ssize(*event.tokens) : 0;
   if (event.kind == EventKind::kStored && tokens != std::ssize(keys) * config_.page_size)
     return "an event has not a page of tokens for each key";
@@ -750,7 +749,7 @@ Words RadixHistory::wrong_event(const ShownEvent& event) {
 }
 
 // PX-77: who follows the events knows how much is held.
-Words RadixHistory::saw(const TakeEvents& /*op*/, const Observation& seen) {
+Words RadixHistory::observe(const TakeEvents& /*op*/, const Observation& seen) {
   if (seen.error) return skip();
   const auto& events = seen.as<TakeEvents::Returns>().events;
   if (!config_.events) return judged(events.empty() ? Words() : Words("none are kept"));

@@ -50,7 +50,7 @@ class RadixHistory final : public Oracle {
     std::int64_t prompt = 0;
     std::optional<std::int64_t> node = std::nullopt;  ///< that is locked, once admitted
     bool has_row = false;
-    Numbers row = {};
+    Ids row = {};
     std::int64_t protected_ = 0;
     std::int64_t inserted = 0;
 
@@ -59,32 +59,32 @@ class RadixHistory final : public Oracle {
 
   // ---- Operations ----
 
-  Words saw(const MatchTokens& op, const Observation& seen);
-  Words saw(const TouchTokens& op, const Observation& seen);
-  Words saw(const Insert& op, const Observation& seen);
-  Words saw(const EvictUnits& op, const Observation& seen);
-  Words saw(const Lock& op, const Observation& seen);
-  Words saw(const Unlock& op, const Observation& seen);
-  Words saw(const ResetTree& op, const Observation& seen);
-  Words saw(const AllSlots& op, const Observation& seen);
-  Words saw(const AllocSlots& op, const Observation& seen);
-  Words saw(const AllocExtend& op, const Observation& seen);
-  Words saw(const AllocDecode& op, const Observation& seen);
-  Words saw(const FreeSlots& op, const Observation& seen);
-  Words saw(const FreeSegment& op, const Observation& seen);
-  Words saw(const GroupBegin& op, const Observation& seen);
-  Words saw(const GroupEnd& op, const Observation& seen);
-  Words saw(const ClearSlots& op, const Observation& seen);
-  Words saw(const MakeRoom& op, const Observation& seen);
-  Words saw(const FileRequest& op, const Observation& seen);
-  Words saw(const Admit& op, const Observation& seen);
-  Words saw(const Extend& op, const Observation& seen);
-  Words saw(const Checkpoint& op, const Observation& seen);
-  Words saw(const Withdraw& op, const Observation& seen);
-  Words saw(const Finish& op, const Observation& seen);
-  Words saw(const ShowRow& op, const Observation& seen);
-  Words saw(const ShowTree& op, const Observation& seen);
-  Words saw(const TakeEvents& op, const Observation& seen);
+  Words observe(const MatchTokens& op, const Observation& seen);
+  Words observe(const TouchTokens& op, const Observation& seen);
+  Words observe(const Insert& op, const Observation& seen);
+  Words observe(const EvictUnits& op, const Observation& seen);
+  Words observe(const Lock& op, const Observation& seen);
+  Words observe(const Unlock& op, const Observation& seen);
+  Words observe(const ResetTree& op, const Observation& seen);
+  Words observe(const AllSlots& op, const Observation& seen);
+  Words observe(const AllocSlots& op, const Observation& seen);
+  Words observe(const AllocExtend& op, const Observation& seen);
+  Words observe(const AllocDecode& op, const Observation& seen);
+  Words observe(const FreeSlots& op, const Observation& seen);
+  Words observe(const FreeSegment& op, const Observation& seen);
+  Words observe(const GroupBegin& op, const Observation& seen);
+  Words observe(const GroupEnd& op, const Observation& seen);
+  Words observe(const ClearSlots& op, const Observation& seen);
+  Words observe(const MakeRoom& op, const Observation& seen);
+  Words observe(const FileRequest& op, const Observation& seen);
+  Words observe(const Admit& op, const Observation& seen);
+  Words observe(const Extend& op, const Observation& seen);
+  Words observe(const Checkpoint& op, const Observation& seen);
+  Words observe(const Withdraw& op, const Observation& seen);
+  Words observe(const Finish& op, const Observation& seen);
+  Words observe(const ShowRow& op, const Observation& seen);
+  Words observe(const ShowTree& op, const Observation& seen);
+  Words observe(const TakeEvents& op, const Observation& seen);
 
   Words lose_track() {
     lost_ = true;
@@ -102,23 +102,23 @@ class RadixHistory final : public Oracle {
   [[nodiscard]] Path path(const std::vector<Content>& prefixes, std::int64_t tokens) const;
   template <class T>
   [[nodiscard]] std::vector<Content> prefixes_of(const T& op);
-  [[nodiscard]] Words wrong_rows(const std::vector<Content>& prefixes, const Numbers& slots) const;
+  [[nodiscard]] Words wrong_rows(const std::vector<Content>& prefixes, const Ids& slots) const;
   /// Whether the row of a request has a slot of that page of the pool.
   [[nodiscard]] bool in_a_row(std::int64_t pool_page) const;
   [[nodiscard]] Words wrong_hit(const std::vector<Content>& prefixes, std::int64_t tokens,
                                 const FoundPrefix& hit);
-  void write(const std::vector<Content>& prefixes, const Numbers& slots, std::int64_t begin);
-  void forget_rows(const Numbers& slots) {
+  void write(const std::vector<Content>& prefixes, const Ids& slots, std::int64_t begin);
+  void forget_rows(const Ids& slots) {
     for (const std::int64_t slot : slots) rows_.erase(slot);
   }
   /// Pages go back to the pool. Words where they were not handed out.
-  [[nodiscard]] Words give_back(const Numbers& pages);
+  [[nodiscard]] Words give_back(const Ids& pages);
   /// Nodes that were evicted, for so many units; none: not known how many. Adds what went.
-  [[nodiscard]] Words evict(const Numbers& nodes, std::optional<std::int64_t> units,
+  [[nodiscard]] Words evict(const Ids& nodes, std::optional<std::int64_t> units,
                             std::int64_t& gone);
   /// Units that are to be evicted for so many slots; none: not known.
   [[nodiscard]] std::optional<std::int64_t> missing(std::int64_t slots) const;
-  [[nodiscard]] Words taken(const Numbers& slots, std::int64_t wanted, std::int64_t from,
+  [[nodiscard]] Words taken(const Ids& slots, std::int64_t wanted, std::int64_t from,
                             std::int64_t last);
   [[nodiscard]] Words refused(std::int64_t pages);
   [[nodiscard]] Known* find(std::int64_t request);

@@ -105,7 +105,7 @@ class RadixStream final : public PrefixStream {
     const bool prompt = !decodes(slot);
     const Turn turn = granted(slot);
     Running& own = at(slot);
-    for (const std::int64_t place : got.slots.value_or(Numbers()))
+    for (const std::int64_t place : got.slots.value_or(Ids()))
       if (own.rows < text(slot).size()) placed().write(place, text(slot).tag(own.rows++));
     if (prompt) emit(Checkpoint{number(slot)});
     if (turn.read || first) look(slot);

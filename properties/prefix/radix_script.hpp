@@ -138,31 +138,31 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
       Plan{2, Label::kRestOfAPartialHit, 7, &S::rest_of_a_partial_hit}};
 
   // What became of an operation.
-  void saw(const MatchTokens& op, const Observation& seen);
-  void saw(const TouchTokens& op, const Observation& seen);
-  void saw(const Insert& op, const Observation& seen);
-  void saw(const EvictUnits& op, const Observation& seen);
-  void saw(const MakeRoom& op, const Observation& seen);
-  void saw(const Lock& op, const Observation& seen);
-  void saw(const Unlock& op, const Observation& seen);
-  void saw(const ResetTree& op, const Observation& seen);
-  void saw(const AllSlots& op, const Observation& seen);
-  void saw(const AllocSlots& op, const Observation& seen);
-  void saw(const AllocExtend& op, const Observation& seen);
-  void saw(const AllocDecode& op, const Observation& seen);
-  void saw(const FreeSlots& op, const Observation& seen);
-  void saw(const FreeSegment& op, const Observation& seen);
-  void saw(const GroupBegin& op, const Observation& seen);
-  void saw(const GroupEnd& op, const Observation& seen);
-  void saw(const FileRequest& op, const Observation& seen);
-  void saw(const Admit& op, const Observation& seen);
-  void saw(const Extend& op, const Observation& seen);
-  void saw(const Withdraw& op, const Observation& seen);
-  void saw(const Finish& op, const Observation& seen);
-  void saw(const TakeEvents& op, const Observation& seen);
-  void saw(const ShowTree& op, const Observation& seen);
+  void observe(const MatchTokens& op, const Observation& seen);
+  void observe(const TouchTokens& op, const Observation& seen);
+  void observe(const Insert& op, const Observation& seen);
+  void observe(const EvictUnits& op, const Observation& seen);
+  void observe(const MakeRoom& op, const Observation& seen);
+  void observe(const Lock& op, const Observation& seen);
+  void observe(const Unlock& op, const Observation& seen);
+  void observe(const ResetTree& op, const Observation& seen);
+  void observe(const AllSlots& op, const Observation& seen);
+  void observe(const AllocSlots& op, const Observation& seen);
+  void observe(const AllocExtend& op, const Observation& seen);
+  void observe(const AllocDecode& op, const Observation& seen);
+  void observe(const FreeSlots& op, const Observation& seen);
+  void observe(const FreeSegment& op, const Observation& seen);
+  void observe(const GroupBegin& op, const Observation& seen);
+  void observe(const GroupEnd& op, const Observation& seen);
+  void observe(const FileRequest& op, const Observation& seen);
+  void observe(const Admit& op, const Observation& seen);
+  void observe(const Extend& op, const Observation& seen);
+  void observe(const Withdraw& op, const Observation& seen);
+  void observe(const Finish& op, const Observation& seen);
+  void observe(const TakeEvents& op, const Observation& seen);
+  void observe(const ShowTree& op, const Observation& seen);
   template <OneOf<ClearSlots, Checkpoint, ShowRow> T>
-  void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {
+  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {
     pay(0);
   }
 
@@ -198,11 +198,11 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
   Op evict_units(std::int64_t units);
   std::int64_t units(std::int64_t tokens) const;
   std::int64_t tokens_for(std::int64_t units) const;
-  Numbers rows_for_call(std::int64_t most);
-  void gone(const Numbers& nodes);
+  Ids rows_for_call(std::int64_t most);
+  void gone(const Ids& nodes);
   void met(std::int64_t node);
-  void evicted(std::int64_t asked, std::int64_t units, const Numbers& nodes);
-  void grow(const Numbers& lengths, const Numbers& slots);
+  void evicted(std::int64_t asked, std::int64_t units, const Ids& nodes);
+  void grow(const Ids& lengths, const Ids& slots);
   void pay(std::int64_t items) {
     constexpr std::uint64_t kCost = 50;  // of an operation, in cells
     spend(kCost +
@@ -232,10 +232,10 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
   std::int64_t next_number_ = 0;
   std::set<std::int64_t> nodes_;               // that are there
   std::int64_t newest_ = 0;                    // node of the highest number
-  Numbers locks_;                              // by hand
+  Ids locks_;                                  // by hand
   std::map<std::int64_t, std::int64_t> owed_;  // nodes that were unlocked too often
-  std::vector<Numbers> rows_;                  // slots taken by hand
-  Numbers called_;                       // rows that the next answer belongs to, -1: a new one
+  std::vector<Ids> rows_;                      // slots taken by hand
+  Ids called_;                           // rows that the next answer belongs to, -1: a new one
   std::optional<Insert> inserted_next_;  // as soon as it has slots
   std::int64_t offered_ = 0;             // slots of the last insert that were taken for it
   bool in_group_ = false;
@@ -248,7 +248,7 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
   std::int64_t node_ = 0;
   std::int64_t first_ = 0;
   std::int64_t second_ = 0;
-  Numbers taken_;
+  Ids taken_;
 };
 
 }  // namespace kvo::prefix

@@ -31,7 +31,7 @@ TreeAccounts::Reached TreeAccounts::walk(const Path& path) {
   return reached;
 }
 
-TreeAccounts::Reached TreeAccounts::insert(const Path& path, const Numbers& slots) {
+TreeAccounts::Reached TreeAccounts::insert(const Path& path, const Ids& slots) {
   Reached reached = walk(path);
   for (std::int64_t i = reached.pages; i < std::ssize(path); ++i) {
     Page page;
@@ -50,8 +50,8 @@ TreeAccounts::Reached TreeAccounts::insert(const Path& path, const Numbers& slot
   return reached;
 }
 
-Numbers TreeAccounts::slots(const Path& path, std::int64_t pages) const {
-  Numbers all;
+Ids TreeAccounts::slots(const Path& path, std::int64_t pages) const {
+  Ids all;
   for (std::int64_t i = 0; i < pages; ++i)
     std::ranges::copy(at(path[static_cast<std::size_t>(i)]).slots, std::back_inserter(all));
   return all;
@@ -92,7 +92,7 @@ Path TreeAccounts::run(Content end) const {
   return pages;
 }
 
-TreeAccounts::Words TreeAccounts::remove(std::int64_t node, Numbers& slots) {
+TreeAccounts::Words TreeAccounts::remove(std::int64_t node, Ids& slots) {
   const auto end = ends_.find(node);
   if (end == ends_.end()) return node_text(node) + " is evicted, and is not in the tree";
   if (!is_leaf(end->second)) return node_text(node) + " is evicted before what is below it";
@@ -123,8 +123,8 @@ void TreeAccounts::reset() {
   root_ = next_++;
 }
 
-Numbers TreeAccounts::all_slots() const {
-  Numbers all;
+Ids TreeAccounts::all_slots() const {
+  Ids all;
   for (const auto& [content, page] : pages_) std::ranges::copy(page.slots, std::back_inserter(all));
   return all;
 }
@@ -139,7 +139,7 @@ TreeAccounts::Words TreeAccounts::compare_node(const ShownNode& shown, Contents&
   if (shown.parent != parent)
     return node_text(shown.node) + " is below " + node_text(shown.parent) + ", not " +
            node_text(parent);
-  Numbers slots;
+  Ids slots;
   for (auto page = pages.rbegin(); page != pages.rend(); ++page)
     std::ranges::copy(at(*page).slots, std::back_inserter(slots));
   if (shown.slots != slots) return node_text(shown.node) + " has other slots than were put";
@@ -179,7 +179,7 @@ TreeAccounts::Words TreeAccounts::compare(const ShowTree::Returns& shown, Conten
 
 // ---- The slots ----
 
-SlotAccounts::Words SlotAccounts::grow(std::int64_t from, std::int64_t last, NumbersView slots) {
+SlotAccounts::Words SlotAccounts::grow(std::int64_t from, std::int64_t last, IdsView slots) {
   for (const std::int64_t slot : slots) {
     const bool opens = from++ % page_size_ == 0;
     const std::int64_t page = slot / page_size_;
@@ -194,7 +194,7 @@ SlotAccounts::Words SlotAccounts::grow(std::int64_t from, std::int64_t last, Num
   return std::nullopt;
 }
 
-bool SlotAccounts::give_back(const Numbers& pages) {
+bool SlotAccounts::give_back(const Ids& pages) {
   return std::ranges::all_of(pages, [&](std::int64_t page) {
     if (out_.erase(page) == 0) return false;
     if (in_group_) held_back_.insert(page);
@@ -202,16 +202,16 @@ bool SlotAccounts::give_back(const Numbers& pages) {
   });
 }
 
-Numbers SlotAccounts::pages_of(const Numbers& slots) const {
+Ids SlotAccounts::pages_of(const Ids& slots) const {
   std::set<std::int64_t> pages;
-  Numbers all;
+  Ids all;
   for (const std::int64_t slot : slots)
     if (pages.insert(slot / page_size_).second || page_size_ == 1) all.push_back(slot / page_size_);
   return all;
 }
 
-Numbers SlotAccounts::pages_of_segment(NumbersView slots) const {
-  Numbers pages;
+Ids SlotAccounts::pages_of_segment(IdsView slots) const {
+  Ids pages;
   for (std::size_t i = 0; i < slots.size(); i += static_cast<std::size_t>(page_size_))
     pages.push_back(slots[i] / page_size_);
   return pages;
@@ -232,7 +232,7 @@ SlotAccounts::Words SlotAccounts::compare(const ShowTree::Returns& shown) const 
     return std::to_string(shown.available) + " slots are available, not " +
            std::to_string(available());
   std::unordered_set<std::int64_t> free;
-  for (const Numbers* list : {&shown.free, &shown.staged})
+  for (const Ids* list : {&shown.free, &shown.staged})
     for (const std::int64_t page : *list)
       if (page < 1 || page > pages_ || out_.contains(page) || held_back_.contains(page) ||
           !free.insert(page).second)

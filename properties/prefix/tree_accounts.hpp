@@ -32,16 +32,16 @@ class TreeAccounts {
   /// The longest prefix that is held; its last page ends a node from now on (PX-64, PX-65).
   Reached walk(const Path& path);
   /// Adds what is not held, with its slots of all (PX-66). Returns  pages that were held before.
-  Reached insert(const Path& path, const Numbers& slots);
+  Reached insert(const Path& path, const Ids& slots);
   /// Of the first pages of a path, which are held.
-  [[nodiscard]] Numbers slots(const Path& path, std::int64_t pages) const;
+  [[nodiscard]] Ids slots(const Path& path, std::int64_t pages) const;
 
   /// By how much the evictable units change (PX-73); nothing where there is no such node.
   [[nodiscard]] std::optional<std::int64_t> lock(std::int64_t node);
   /// The same; nothing also where nobody has locked that very node.
   [[nodiscard]] std::optional<std::int64_t> unlock(std::int64_t node);
   /// Takes a leaf out, and adds its slots. Words where it is no leaf, or locked (PX-70).
-  [[nodiscard]] Words remove(std::int64_t node, Numbers& slots);
+  [[nodiscard]] Words remove(std::int64_t node, Ids& slots);
   /// Whether there is a leaf that may go.
   [[nodiscard]] bool has_evictable() const;
   void reset();
@@ -50,7 +50,7 @@ class TreeAccounts {
   [[nodiscard]] std::int64_t locked_units() const { return locked_pages_ * page_size_; }
   /// Whether the tree has a slot of that page of the pool.
   [[nodiscard]] bool uses(std::int64_t pool_page) const { return used_.contains(pool_page); }
-  [[nodiscard]] Numbers all_slots() const;
+  [[nodiscard]] Ids all_slots() const;
   /// Words where nodes and leaves are not shown as they are. `pairs`: of tokens (PX-78).
   [[nodiscard]] Words compare(const ShowTree::Returns& shown, Contents& contents, bool pairs) const;
 
@@ -61,7 +61,7 @@ class TreeAccounts {
     std::int64_t below = 0;                           ///< pages
     std::int64_t locks = 0;                           ///< of nodes that end here or below
     std::int64_t own_locks = 0;                       ///< of the node that ends here
-    Numbers slots = {};
+    Ids slots = {};
   };
 
   [[nodiscard]] const Page& at(Content page) const { return pages_.at(page); }
@@ -94,12 +94,12 @@ class SlotAccounts {
   [[nodiscard]] bool is_out(std::int64_t slot) const { return out_.contains(slot / page_size_); }
   /// A row grows from that many slots by these; `last` is the last one before. Words where one does
   /// not follow, or its page is not free.
-  [[nodiscard]] Words grow(std::int64_t from, std::int64_t last, NumbersView slots);
+  [[nodiscard]] Words grow(std::int64_t from, std::int64_t last, IdsView slots);
   /// Gives pages back; false where one is not handed out.
-  [[nodiscard]] bool give_back(const Numbers& pages);
+  [[nodiscard]] bool give_back(const Ids& pages);
   /// The pages of slots, each once; of a segment.
-  [[nodiscard]] Numbers pages_of(const Numbers& slots) const;
-  [[nodiscard]] Numbers pages_of_segment(NumbersView slots) const;
+  [[nodiscard]] Ids pages_of(const Ids& slots) const;
+  [[nodiscard]] Ids pages_of_segment(IdsView slots) const;
 
   void begin_group() { in_group_ = true; }
   void end_group();

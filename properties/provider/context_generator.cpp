@@ -46,18 +46,18 @@ class ContextScript final : public ScriptGenerator<ContextScript, ContextOps, La
   });
 
   // What became of an operation.
-  void saw(const Background& /*op*/, const Observation& /*seen*/) { stored_.clear(); }
-  void saw(const WithCache& with, const Observation& seen) {
+  void observe(const Background& /*op*/, const Observation& /*seen*/) { stored_.clear(); }
+  void observe(const WithCache& with, const Observation& seen) {
     if (!seen.error) stored_.push_back({with.kind, false});
   }
-  void saw(const WithKvCache& with, const Observation& seen) {
+  void observe(const WithKvCache& with, const Observation& seen) {
     if (seen.error) return reach(Label::kOtherCacheRefusedAsAContiguousOne);
     stored_.push_back({with.kind, true});
   }
-  void saw(const WithCacheNested& with, const Observation& seen) {
+  void observe(const WithCacheNested& with, const Observation& seen) {
     if (!seen.error) stored_.insert(stored_.end(), {{with.outer, false}, {with.inner, false}});
   }
-  void saw(const GetCache& /*op*/, const Observation& seen) {
+  void observe(const GetCache& /*op*/, const Observation& seen) {
     if (seen.error) return;
     if (stored_.empty()) return reach(Label::kNothingStored);
     const bool found = seen.as<GetCache::Returns>().found;
@@ -71,11 +71,11 @@ class ContextScript final : public ScriptGenerator<ContextScript, ContextOps, La
     if (null && found) reach(Label::kTypedNullFound);
     if (null && inner.typed && !found) reach(Label::kNullContiguousCacheNotFound);
   }
-  void saw(const GetCacheOtherType& /*op*/, const Observation& seen) {
+  void observe(const GetCacheOtherType& /*op*/, const Observation& seen) {
     if (!seen.error && !stored_.empty() && !seen.as<GetCacheOtherType::Returns>().found)
       reach(Label::kAnotherElementTypeNotFound);
   }
-  void saw(const GetKvCache& /*op*/, const Observation& seen) {
+  void observe(const GetKvCache& /*op*/, const Observation& seen) {
     if (!seen.error && !stored_.empty() && stored_.back().kind == Stored::kPaged &&
         !seen.as<GetKvCache::Returns>().found)
       reach(Label::kStoredCacheIsNotContiguous);

@@ -100,14 +100,14 @@ class ContiguousScript final
   });
 
   // What became of an operation.
-  using ProviderScript::saw;
-  void saw(const NewContiguous& made, const Observation& seen) {
+  using ProviderScript::observe;
+  void observe(const NewContiguous& made, const Observation& seen) {
     if (seen.error) return;
     remember(made.cache,
              {.max_seq_len = made.max_seq_len,
               .layers = std::vector<ContiguousLayer>(static_cast<std::size_t>(made.num_layers))});
   }
-  void saw(const Update& update, const Observation& seen) {
+  void observe(const Update& update, const Observation& seen) {
     ContiguousLayer* layer = updated(update);
     if (layer == nullptr) return;
     const Known& there = *known(update.cache);
@@ -123,7 +123,7 @@ class ContiguousScript final
     if (shape[1] == 0) reach(Label::kUpdateWithoutPositions);
     if (layer->length == there.max_seq_len) reach(Label::kCacheFullExactly);
   }
-  void saw(const Get& get, const Observation& seen) {
+  void observe(const Get& get, const Observation& seen) {
     if (seen.error) return reach(Label::kNegativeCursor);
     const auto& found = seen.as<Found>();
     if (!found.found) return;
@@ -131,19 +131,19 @@ class ContiguousScript final
     reach(view ? Label::kGetIsAView : Label::kGetIsCompacted);
     keep(get.cache, get.layer, found);
   }
-  void saw(const Reread& reread, const Observation& seen) {
+  void observe(const Reread& reread, const Observation& seen) {
     if (seen.error) return;
     const Handle& handle = handles()[static_cast<std::size_t>(reread.handle)];
     spend_on(handle);
     if (handle.orphan) reach(Label::kResultReadAfterItsCacheWasReplaced);
     if (!handle.poked && *seen.as<Again>().k != handle.k) reach(Label::kViewShowsALaterOverwrite);
   }
-  void saw(const Poke& poke, const Observation& seen) {
+  void observe(const Poke& poke, const Observation& seen) {
     if (!seen.error) reach(Label::kCellWrittenThroughAView);
     saw_poke(seen);
-    ProviderScript::saw(poke, seen);
+    ProviderScript::observe(poke, seen);
   }
-  void saw(const Truncate& truncate, const Observation& seen) {
+  void observe(const Truncate& truncate, const Observation& seen) {
     if (seen.error) return;
     const std::int64_t n = documented() ? std::max<std::int64_t>(truncate.n, 0) : truncate.n;
     bool longer = false;
@@ -155,7 +155,7 @@ class ContiguousScript final
     if (!longer) reach(Label::kTruncateBeyondTheLength);
     if (truncate.n < 0) reach(Label::kNegativeTruncate);
   }
-  void saw(const Reset& reset, const Observation& seen) {
+  void observe(const Reset& reset, const Observation& seen) {
     if (seen.error) return;
     emptied();
     Known& there = *known(reset.cache);

@@ -202,7 +202,7 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
   });
 
   // What became of an operation.
-  void saw(const NewDevice& made, const Observation& seen) {
+  void observe(const NewDevice& made, const Observation& seen) {
     if (!seen.error) {
       if (known_) reach(Label::kCacheReplaced);
       known_ = Known{.sizes = made,
@@ -219,21 +219,21 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
     reach(huge && seen.error->detail == "max_seq_len" ? Label::kSizeProductOverflows
                                                       : Label::kSizeRefused);
   }
-  void saw(const Append& append, const Observation& seen) {
+  void observe(const Append& append, const Observation& seen) {
     if (is_there(seen)) saw_append(append.layer, false, seen);
   }
-  void saw(const AppendGpu& append, const Observation& seen) {
+  void observe(const AppendGpu& append, const Observation& seen) {
     if (is_there(seen)) saw_append(append.layer, true, seen);
   }
-  void saw(const SeqLen& /*op*/, const Observation& seen) {
+  void observe(const SeqLen& /*op*/, const Observation& seen) {
     if (!is_there(seen) || seen.error) return;
     if (seen.as<Number>().n != known_->length) reach(Label::kCounterAndLengthParted);
     known_->set_length(seen.as<Number>().n);
   }
-  void saw(const ReadCounter& /*op*/, const Observation& seen) {
+  void observe(const ReadCounter& /*op*/, const Observation& seen) {
     if (is_there(seen) && !seen.error) known_->counter = seen.as<ReadCounter::Returns>().n.value;
   }
-  void saw(const DevicePointerArrays& /*op*/, const Observation& seen) {
+  void observe(const DevicePointerArrays& /*op*/, const Observation& seen) {
     if (!is_there(seen)) return;
     if (seen.error && seen.error->reason == "alloc_failed")
       reach(Label::kAllocationOfThePointerArraysFailed);
@@ -242,7 +242,7 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
     if (!seen.error && seen.as<DevicePointerArrays::Returns>().calls.empty())
       reach(Label::kPointerArraysMadeOnce);
   }
-  void saw(const ReadBuffer& read, const Observation& seen) {
+  void observe(const ReadBuffer& read, const Observation& seen) {
     if (!seen.error) spend(kReadCost * side_cells());
     if (!is_there(seen) || seen.error || !known_->was_reset || known_->length > 0) return;
     const auto& buffer = seen.as<ReadBuffer::Returns>();
@@ -251,18 +251,18 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
         std::ranges::any_of(buffer.k->floats(), filled))
       reach(Label::kCellsOfAnEarlierSequence);
   }
-  void saw(const LiveBuffers& /*op*/, const Observation& seen) {
+  void observe(const LiveBuffers& /*op*/, const Observation& seen) {
     if (is_there(seen) && known_->closed && !seen.as<LiveBuffers::Returns>().bufs.empty())
       reach(Label::kBuffersLeftAfterClose);
   }
-  void saw(const SyncDeviceCounter& /*op*/, const Observation& seen) {
+  void observe(const SyncDeviceCounter& /*op*/, const Observation& seen) {
     if (!is_there(seen)) return;
     known_->counter.reset();
     if (known_->closed && seen.error) reach(Label::kClosedCacheUsed);
     if (documented_ && seen.as<Calls>().calls.size() > 1)
       reach(Label::kCounterBroughtToTheLengthBeforeItsUse);
   }
-  void saw(const ResetDevice& /*op*/, const Observation& seen) {
+  void observe(const ResetDevice& /*op*/, const Observation& seen) {
     if (!is_there(seen)) return;
     known_->counter.reset();
     known_->set_length(0);
@@ -275,7 +275,7 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
     plan(ReadCounter{});
     plan(append());
   }
-  void saw(const Close& /*op*/, const Observation& seen) {
+  void observe(const Close& /*op*/, const Observation& seen) {
     if (!is_there(seen)) return;
     known_->counter.reset();
     if (known_->closed) reach(Label::kClosedTwice);
@@ -283,10 +283,10 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
     known_->closed = true;
   }
   template <OneOf<Pointers, CounterPtr> T>
-  void saw(const T& /*nothing to follow*/, const Observation& seen) {
+  void observe(const T& /*nothing to follow*/, const Observation& seen) {
     (void)is_there(seen);
   }
-  void saw(const InjectDevice& /*nothing to follow*/, const Observation& /*seen*/) {}
+  void observe(const InjectDevice& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   void draw_large_sizes() {

@@ -65,7 +65,7 @@ class KindStream : public ProviderStream {
  public:
   using ProviderStream::ProviderStream;
 
-  void saw(const Op& op, const Observation& seen, Labels& labels) final {
+  void observe(const Op& op, const Observation& seen, Labels& labels) final {
     visit_op(Ops(), op, [&](const auto& operation) {
       const std::optional<std::int64_t> slot = Derived::appends_to(operation);
       if (slot && seen.error) preempt(*slot, labels);
@@ -310,7 +310,7 @@ class DeviceStream final : public replay::SequenceOps {
                    Kernels::kHost});
   }
 
-  void saw(const Op& op, const Observation& seen, Labels& labels) override {
+  void observe(const Op& op, const Observation& seen, Labels& labels) override {
     visit_op(DeviceOps(), op, [&](const auto& operation) {
       if (appends(operation) && seen.error) preempt(0, labels);
     });

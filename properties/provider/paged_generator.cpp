@@ -206,15 +206,15 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
   });
 
   // What became of an operation.
-  using ProviderScript::saw;
-  void saw(const NewPool& /*op*/, const Observation& seen) {
+  using ProviderScript::observe;
+  void observe(const NewPool& /*op*/, const Observation& seen) {
     if (seen.error) return;
     cap_ = seen.as<NewPool::Returns>().cap;
     spend(kPoolCost);
     out_.clear();
     for (auto& [number, cache] : all_known()) cache.blocks.clear();
   }
-  void saw(const NewPaged& made, const Observation& seen) {
+  void observe(const NewPaged& made, const Observation& seen) {
     if (cap_ == 0) reach(Label::kCacheWithoutAPool);
     if (seen.error) {
       if (made.num_layers > pool_.num_layers) reach(Label::kLayerBeyondThePool);
@@ -223,7 +223,7 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     remember(made.cache,
              {.layers = std::vector<KnownLayer>(static_cast<std::size_t>(made.num_layers))});
   }
-  void saw(const Update& update, const Observation& seen) {
+  void observe(const Update& update, const Observation& seen) {
     KnownLayer* layer = updated(update);
     if (layer == nullptr) return;
     Known& there = *known(update.cache);
@@ -250,14 +250,14 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
       reach(Label::kTwoCachesInterleavedOnOnePool);
     last_updated_ = number;
   }
-  void saw(const Poke& poke, const Observation& seen) {
+  void observe(const Poke& poke, const Observation& seen) {
     saw_poke(seen);
-    ProviderScript::saw(poke, seen);
+    ProviderScript::observe(poke, seen);
   }
-  void saw(const Get& get, const Observation& seen) {
+  void observe(const Get& get, const Observation& seen) {
     if (!seen.error) keep(get.cache, get.layer, seen.as<Found>());
   }
-  void saw(const Truncate& truncate, const Observation& seen) {
+  void observe(const Truncate& truncate, const Observation& seen) {
     Known* there = known(truncate.cache);
     if (there == nullptr) return;
     const std::int64_t n = std::max<std::int64_t>(truncate.n, 0);
@@ -273,9 +273,9 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     there->stretched = n > there->longest() && !documented();
     if (there->stretched) plan(Table{truncate.cache});
   }
-  void saw(const Reset& reset, const Observation& seen) { saw_free(reset.cache, seen); }
-  void saw(const Free& free, const Observation& seen) { saw_free(free.cache, seen); }
-  void saw(const Table& table, const Observation& seen) {
+  void observe(const Reset& reset, const Observation& seen) { saw_free(reset.cache, seen); }
+  void observe(const Free& free, const Observation& seen) { saw_free(free.cache, seen); }
+  void observe(const Table& table, const Observation& seen) {
     Known* there = known(table.cache);
     if (there == nullptr || seen.error) return;
     const auto& returns = seen.as<Table::Returns>();
@@ -297,13 +297,13 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     if (there->dry && more_than_needed && !documented())
       reach(Label::kPoolExhaustedHalfWayThroughAnAppend);
   }
-  void saw(const Alloc& /*op*/, const Observation& seen) {
+  void observe(const Alloc& /*op*/, const Observation& seen) {
     if (seen.error) return;
     const std::int64_t block = seen.as<Alloc::Returns>().block;
     if (out_.contains(block) && out_[block] && !documented()) reach(Label::kBlockHandedOutTwice);
     out_[block] = true;
   }
-  void saw(const FreeBlock& free, const Observation& seen) {
+  void observe(const FreeBlock& free, const Observation& seen) {
     if (seen.error || !free.block.has_value()) return;
     for (const auto& [number, cache] : all_known())
       if (std::ranges::find(cache.blocks, *free.block) != cache.blocks.end())
@@ -311,18 +311,18 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     if (out_.contains(*free.block) && !out_[*free.block]) reach(Label::kBlockFreedTwice);
     out_[*free.block] = false;
   }
-  void saw(const DrainPool& /*op*/, const Observation& seen) {
+  void observe(const DrainPool& /*op*/, const Observation& seen) {
     if (!seen.error) reach(Label::kDrained);
   }
-  void saw(const Reread& reread, const Observation& seen) {
+  void observe(const Reread& reread, const Observation& seen) {
     if (!seen.error) spend_on(handles()[static_cast<std::size_t>(reread.handle)]);
   }
-  void saw(const ReadBlock& /*op*/, const Observation& seen) {
+  void observe(const ReadBlock& /*op*/, const Observation& seen) {
     if (!seen.error)
       spend(static_cast<std::uint64_t>(static_cast<std::int64_t>(kQueryCost) * pool_cells()));
   }
   template <OneOf<Available> T>
-  void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
+  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   static constexpr std::uint64_t kPoolCost = 100'000;  // a mebibyte is cleared

@@ -224,12 +224,12 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
   }
 
   // What became of an operation.
-  void saw(const Poke& /*op*/, const Observation& seen) {
+  void observe(const Poke& /*op*/, const Observation& seen) {
     if (seen.error) return;
     for (Handle& handle : handles_) handle.poked = true;
   }
   template <OneOf<SeqLen, NumLayers> T>
-  void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
+  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  protected:
   explicit ProviderScript(const CaseTerms& terms, const CaseStorage& storage = {})

@@ -172,8 +172,8 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
   });
 
   // What became of an operation.
-  using ProviderScript::saw;
-  void saw(const NewTensor& made, const Observation& seen) {
+  using ProviderScript::observe;
+  void observe(const NewTensor& made, const Observation& seen) {
     if (seen.error) return;
     remember(made.cache,
              {.max_seq_len = made.max_seq_len,
@@ -182,7 +182,7 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
               .starved = made.malloc_fail.has_value(),
               .layers = std::vector<TensorLayer>(static_cast<std::size_t>(made.num_layers))});
   }
-  void saw(const UpdateTensor& update, const Observation& seen) {
+  void observe(const UpdateTensor& update, const Observation& seen) {
     TensorLayer* layer = updated(update);
     if (layer == nullptr) return;
     Known& there = *known(update.cache);
@@ -202,7 +202,7 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     added(there, *layer, *update.k);
     if (there.freed) reach(Label::kUsedAfterFree);
   }
-  void saw(const Get& get, const Observation& seen) {
+  void observe(const Get& get, const Observation& seen) {
     const TensorLayer* layer = known(get.cache, get.layer);
     if (layer == nullptr) return;
     if (seen.error) {
@@ -214,7 +214,7 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     if (layer->pinned() && layer->length > 0 && known(get.cache)->half)
       reach(Label::kConversionFailedLayerLooksAbsent);
   }
-  void saw(const GetFullBuffer& full, const Observation& seen) {
+  void observe(const GetFullBuffer& full, const Observation& seen) {
     TensorLayer* layer = known(full.cache, full.layer);
     if (layer == nullptr || seen.error) return;
     const auto& found = seen.as<Found>();
@@ -227,7 +227,7 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
       reach(Label::kGpuAllocationFailedLayerFellBackToTheCpu);
     }
   }
-  void saw(const Reread& reread, const Observation& seen) {
+  void observe(const Reread& reread, const Observation& seen) {
     if (seen.error) return;
     const auto& again = seen.as<Again>();
     const Handle& handle = handles()[static_cast<std::size_t>(reread.handle)];
@@ -243,17 +243,17 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     if (!changed && layer->on_gpu && &handle != &handles().back())
       reach(Label::kFp16ResultReadAgainAfterAnotherGet);
   }
-  void saw(const Truncate& truncate, const Observation& seen) {
+  void observe(const Truncate& truncate, const Observation& seen) {
     if (seen.error) return;
     if (truncate.n < 0) reach(Label::kNegativeTruncate);
     cut(truncate.cache, documented() ? std::max<std::int64_t>(truncate.n, 0) : truncate.n);
   }
-  void saw(const Reset& reset, const Observation& seen) {
+  void observe(const Reset& reset, const Observation& seen) {
     if (seen.error) return;
     emptied();
     cut(reset.cache, 0);
   }
-  void saw(const Counters& counters, const Observation& seen) {
+  void observe(const Counters& counters, const Observation& seen) {
     Known* there = known(counters.cache);
     if (there == nullptr || seen.error) return;
     const auto& held = seen.as<Counters::Returns>();
@@ -267,7 +267,7 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     if (held.kv_seq_len.has_value() && *held.kv_seq_len != there->layers.front().length)
       reach(Label::kKvSeqLenIsNotTheLengthOfLayer0);
   }
-  void saw(const SyncTensorCounter& sync, const Observation& seen) {
+  void observe(const SyncTensorCounter& sync, const Observation& seen) {
     Known* there = known(sync.cache);
     if (there == nullptr) return;
     if (seen.error && seen.error->detail == "no_counter") reach(Label::kSyncWithoutACounter);
@@ -279,7 +279,7 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
       layer.length = counter;
     }
   }
-  void saw(const FreeTensor& free, const Observation& seen) {
+  void observe(const FreeTensor& free, const Observation& seen) {
     if (seen.error) return;
     Known& there = *known(free.cache);
     there.freed = true;
@@ -291,12 +291,12 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     }
     orphan(free.cache);
   }
-  void saw(const InjectTensor& inject, const Observation& /*seen*/) {
+  void observe(const InjectTensor& inject, const Observation& /*seen*/) {
     if (!inject.malloc_fail) return;
     for (auto& [number, known] : all_known()) known.starved = true;
   }
   template <OneOf<MaxSeqLen> T>
-  void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
+  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   Op update_of(std::int64_t cache) {

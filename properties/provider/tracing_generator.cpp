@@ -107,8 +107,8 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
   });
 
   // What became of an operation.
-  using ProviderScript::saw;
-  void saw(const NewTracing& made, const Observation& seen) {
+  using ProviderScript::observe;
+  void observe(const NewTracing& made, const Observation& seen) {
     if (seen.error) return reach(Label::kRealCacheRefused);
     Known fresh{.layers = std::vector<KnownLayer>(static_cast<std::size_t>(real_.num_layers)),
                 .frozen = std::ssize(made.frozen_shapes)};
@@ -124,7 +124,7 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
           : real_.real == Real::kPaged ? Label::kTracedOverAPagedCache
                                        : Label::kTracedOverATensorCache);
   }
-  void saw(const UpdateTraced& update, const Observation& seen) {
+  void observe(const UpdateTraced& update, const Observation& seen) {
     Known* there = known(update.cache);
     if (there == nullptr) return;
     KnownLayer* layer = updated(update);
@@ -140,7 +140,7 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
     see(*there, update.k_id, update.k->shape);
     if (update.k_id != update.v_id) see(*there, update.v_id, update.v->shape);
   }
-  void saw(const Get& get, const Observation& seen) {
+  void observe(const Get& get, const Observation& seen) {
     Known* there = known(get.cache);
     if (there == nullptr || seen.error) return;
     const auto& found = seen.as<Found>();
@@ -150,7 +150,7 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
     there->ops += 2;
     if (++there->gets > 1) reach(Label::kSecondQueryIsTwoMoreTensors);
   }
-  void saw(const Trace& trace, const Observation& seen) {
+  void observe(const Trace& trace, const Observation& seen) {
     Known* there = known(trace.cache);
     if (there == nullptr || seen.error) return;
     constexpr std::int64_t kThousand = 1'024;
@@ -164,15 +164,15 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
     }
     there->failed = there->missed = there->forwarded = false;
   }
-  void saw(const Truncate& truncate, const Observation& seen) {
+  void observe(const Truncate& truncate, const Observation& seen) {
     if (!seen.error) cut(*known(truncate.cache), std::max<std::int64_t>(truncate.n, 0));
   }
-  void saw(const Reset& reset, const Observation& seen) {
+  void observe(const Reset& reset, const Observation& seen) {
     if (seen.error) return;
     emptied();
     cut(*known(reset.cache), 0);
   }
-  void saw(const Reread& reread, const Observation& seen) {
+  void observe(const Reread& reread, const Observation& seen) {
     if (!seen.error) spend_on(handles()[static_cast<std::size_t>(reread.handle)]);
   }
 

@@ -80,7 +80,7 @@ Driven driven(std::string_view full_name, LoweringInput input, Profile profile) 
       ++all.expectations;
       EXPECT_EQ(observation_difference(*want, all.observed.back()), std::nullopt) << op_text(*op);
     }
-    stream->saw(*op, all.observed.back(), all.labels);
+    stream->observe(*op, all.observed.back(), all.labels);
   }
   for (const Figure& figure : stream->figures()) {
     const std::size_t colon = figure.name.find(": ");

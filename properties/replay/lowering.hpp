@@ -114,11 +114,11 @@ inline constexpr std::string_view kPreempted = "sequence preempted for want of r
 /// given.
 ///
 /// Protocol. When the queue is empty, lower() is called with what is left of the step, or with the
-/// next one if nothing is. It emits operations, and takes out of the step what they do; saw() hears
-/// what became of each, may emit more, and takes out what was left in until then. If an append has
-/// failed, it calls preempt(): the sequence's end then takes the place of its turn, and the rest of
-/// the step is lowered. So a contract that appends sequence by sequence goes on behind the failed
-/// append, and one that appends a batch gives the batch again without the sequence.
+/// next one if nothing is. It emits operations, and takes out of the step what they do; observe()
+/// hears what became of each, may emit more, and takes out what was left in until then. If an
+/// append has failed, it calls preempt(): the sequence's end then takes the place of its turn, and
+/// the rest of the step is lowered. So a contract that appends sequence by sequence goes on behind
+/// the failed append, and one that appends a batch gives the batch again without the sequence.
 class LoweredOps : public OpStream {
  public:
   explicit LoweredOps(const LoweringInput& input);
@@ -127,7 +127,7 @@ class LoweredOps : public OpStream {
   [[nodiscard]] const Observation* expected() const final {
     return expected_ ? &*expected_ : nullptr;
   }
-  void saw(const Op& /*op*/, const Observation& /*seen*/, Labels& /*labels*/) override {}
+  void observe(const Op& /*op*/, const Observation& /*seen*/, Labels& /*labels*/) override {}
 
  protected:
   /// Emits the first operations of the step, which is not empty, and takes out what they do. Called
@@ -166,7 +166,7 @@ class LoweredOps : public OpStream {
 };
 
 /// A step sequence by sequence, one turn at a time: a failed append is known before the next
-/// sequence has its turn. Room never ends unless saw() says so.
+/// sequence has its turn. Room never ends unless observe() says so.
 class SequenceOps : public LoweredOps {
  public:
   using LoweredOps::LoweredOps;

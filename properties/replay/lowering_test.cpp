@@ -97,7 +97,7 @@ struct Script {
       if (!line.empty() && fails(line)) seen.error = fail(Code::kExhausted);
       if (!seen.error && op->as<positional::CanResume>() != nullptr)
         seen.returns = Record::of(positional::CanResume::Returns{resumes});
-      ops->saw(*op, seen, labels);
+      ops->observe(*op, seen, labels);
       if (!line.empty()) lines.push_back(line);
     }
     return lines;

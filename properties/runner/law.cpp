@@ -41,7 +41,7 @@ LawRun LockstepLaw::run(const CasePlan& plan, const Subject* baseline,
   while (lockstep.worthwhile()) {
     const auto op = ops.next();
     if (!op) break;
-    ops.saw(*op, lockstep.step(*op, ops.expected()), result.labels);
+    ops.observe(*op, lockstep.step(*op, ops.expected()), result.labels);
   }
   result.operations = lockstep.operations();
   result.figures = ops.figures();

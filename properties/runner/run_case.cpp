@@ -253,7 +253,7 @@ Script script_until(const CasePlan& plan, std::uint64_t last) {
     auto op = ops->next();
     if (!op) break;
     script.push_back(*op);
-    if (script.size() <= last) ops->saw(*op, lockstep.step(*op, ops->expected()), unused);
+    if (script.size() <= last) ops->observe(*op, lockstep.step(*op, ops->expected()), unused);
   }
   return script;
 }

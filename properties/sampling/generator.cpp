@@ -98,17 +98,17 @@ class SamplingScript final : public ScriptGenerator<SamplingScript, Ops, Samplin
   });
 
   // What became of an operation.
-  void saw(const ApplyTemperature& op, const Observation& /*seen*/) {
+  void observe(const ApplyTemperature& op, const Observation& /*seen*/) {
     look_at(op.logits);
     look_at_temperature(op.temperature);
   }
-  void saw(const ApplyTopK& op, const Observation& seen) {
+  void observe(const ApplyTopK& op, const Observation& seen) {
     look_at(op.logits);
     look_at_k(op.k, std::ssize(op.logits));
     if (!seen.error && kept(seen) > op.k && op.k > 0 && op.k < std::ssize(op.logits))
       reach(Label::kTopKOfEqualLogits);
   }
-  void saw(const ApplyTopP& op, const Observation& seen) {
+  void observe(const ApplyTopP& op, const Observation& seen) {
     constexpr std::int64_t kMany = 64;
     look_at(op.logits);
     look_at_p(op.p);
@@ -119,16 +119,18 @@ class SamplingScript final : public ScriptGenerator<SamplingScript, Ops, Samplin
         std::ranges::count(op.logits, op.logits.front()) == std::ssize(op.logits))
       reach(Label::kTopPOfEqualLogits);
   }
-  void saw(const ApplyRepetitionPenalty& op, const Observation& /*seen*/) {
+  void observe(const ApplyRepetitionPenalty& op, const Observation& /*seen*/) {
     look_at(op.logits);
     look_at_ids(op.generated, std::ssize(op.logits));
     if (op.penalty < 0) reach(Label::kPenaltyBelowZero);
   }
-  void saw(const Softmax& op, const Observation& /*seen*/) { look_at(op.logits); }
-  void saw(const Argmax& op, const Observation& /*seen*/) { look_at(op.logits); }
-  void saw(const SampleFromDistribution& op, const Observation& /*seen*/) { look_at(op.logits); }
-  void saw(const Sample& op, const Observation& seen);
-  void saw(const DefaultSamplingConfig& /*op*/, const Observation& /*seen*/) {}
+  void observe(const Softmax& op, const Observation& /*seen*/) { look_at(op.logits); }
+  void observe(const Argmax& op, const Observation& /*seen*/) { look_at(op.logits); }
+  void observe(const SampleFromDistribution& op, const Observation& /*seen*/) {
+    look_at(op.logits);
+  }
+  void observe(const Sample& op, const Observation& seen);
+  void observe(const DefaultSamplingConfig& /*op*/, const Observation& /*seen*/) {}
 
  private:
   [[nodiscard]] static std::int64_t kept(const Observation& seen) {
@@ -257,7 +259,7 @@ class SamplingScript final : public ScriptGenerator<SamplingScript, Ops, Samplin
   std::int64_t levels_;       // how many different plain numbers there are
 };
 
-void SamplingScript::saw(const Sample& op, const Observation& seen) {
+void SamplingScript::observe(const Sample& op, const Observation& seen) {
   const Shape& shape = op.logits.shape;
   spend(kCost * static_cast<std::uint64_t>(op.logits.elements()));
   if (shape.size() != 3) return reach(Label::kRankRefused);

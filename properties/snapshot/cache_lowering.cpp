@@ -45,7 +45,7 @@ class CacheStream : public replay::SequenceOps {
     emit(New{});
   }
 
-  void saw(const Op& /*op*/, const Observation& /*seen*/, Labels& labels) override {
+  void observe(const Op& /*op*/, const Observation& /*seen*/, Labels& labels) override {
     labels.insert(reached_.begin(), reached_.end());
     reached_.clear();
   }

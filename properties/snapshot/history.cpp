@@ -142,7 +142,7 @@ void LayerHistory::remember_pair(const Observation& seen, bool changes) {
 }
 
 // MR-4, MR-48
-Words LayerHistory::saw(const Close& op, const Observation& seen) {
+Words LayerHistory::observe(const Close& op, const Observation& seen) {
   const Used used = use(op.handle);
   const bool closed = used.error && op.handle >= 1 && op.handle < next_number();
   if (closed && has(Quirk::kSharedReference)) return skip();
@@ -153,7 +153,7 @@ Words LayerHistory::saw(const Close& op, const Observation& seen) {
 }
 
 // MR-1, MR-3: whatever came between, it is what it was.
-Words LayerHistory::saw(const Reread& op, const Observation& seen) {
+Words LayerHistory::observe(const Reread& op, const Observation& seen) {
   if (next_number() == 1) {
     const auto pair = pairs_.find(op.handle);
     if (pair == pairs_.end()) return must_fail(Code::kPrecondition, seen);

@@ -138,8 +138,8 @@ class LayerHistory : public JudgedAnswers {
   [[nodiscard]] std::int64_t next_pair() const { return std::ssize(pairs_) + 1; }
 
   // Operations that all kinds have.
-  [[nodiscard]] Words saw(const Close& op, const Observation& seen);
-  [[nodiscard]] Words saw(const Reread& op, const Observation& seen);
+  [[nodiscard]] Words observe(const Close& op, const Observation& seen);
+  [[nodiscard]] Words observe(const Reread& op, const Observation& seen);
   /// Merge and split of snapshots that hold a whole state (MR-28, MR-29, MR-49).
   [[nodiscard]] Words saw_whole(const Merge& op, const Observation& seen);
   [[nodiscard]] Words saw_whole(const Split& op, const Observation& seen);

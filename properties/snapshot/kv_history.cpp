@@ -17,20 +17,20 @@ class KvHistory final : public LayerHistory {
   [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
     Words words;
     if (seen.unsupported) return words;
-    visit_op(RowsOps(), op, [&](const auto& operation) { words = saw(operation, seen); });
+    visit_op(RowsOps(), op, [&](const auto& operation) { words = observe(operation, seen); });
     return words;
   }
 
  private:
-  using LayerHistory::saw;
-  Words saw(const New& /*op*/, const Observation& seen) {
+  using LayerHistory::observe;
+  Words observe(const New& /*op*/, const Observation& seen) {
     if (!can_store()) return must_fail(Code::kOutOfRange, seen);
     begun_ = true;
     clear();
     return must_succeed(seen);
   }
-  Words saw(const Update& op, const Observation& seen);
-  Words saw(const ShowState& /*op*/, const Observation& seen) {
+  Words observe(const Update& op, const Observation& seen);
+  Words observe(const ShowState& /*op*/, const Observation& seen) {
     if (!begun_) return must_fail(Code::kPrecondition, seen);
     if (unknown_) return skip();
     if (!live_) return must_show(ShowState::Returns(), seen);
@@ -38,19 +38,19 @@ class KvHistory final : public LayerHistory {
         ShowState::Returns{std::vector<Nullable<Tensor>>{live_->k.shown(), live_->v.shown()}},
         seen);
   }
-  Words saw(const Offset& /*op*/, const Observation& seen) {
+  Words observe(const Offset& /*op*/, const Observation& seen) {
     if (!begun_) return must_fail(Code::kPrecondition, seen);
     return unknown_ ? skip() : must_show(Offset::Returns{offset()}, seen);
   }
-  Words saw(const Free& /*op*/, const Observation& seen) {
+  Words observe(const Free& /*op*/, const Observation& seen) {
     if (!begun_) return must_fail(Code::kPrecondition, seen);
     clear();
     return must_succeed(seen);
   }
-  Words saw(const Take& op, const Observation& seen);
-  Words saw(const Restore& op, const Observation& seen);
-  Words saw(const Merge& op, const Observation& seen);
-  Words saw(const Split& op, const Observation& seen);
+  Words observe(const Take& op, const Observation& seen);
+  Words observe(const Restore& op, const Observation& seen);
+  Words observe(const Merge& op, const Observation& seen);
+  Words observe(const Split& op, const Observation& seen);
 
   [[nodiscard]] std::int64_t offset() const { return live_ ? live_->count() : 0; }
   void clear() {
@@ -75,7 +75,7 @@ class KvHistory final : public LayerHistory {
 };
 
 // MR-10
-Words KvHistory::saw(const Update& op, const Observation& seen) {
+Words KvHistory::observe(const Update& op, const Observation& seen) {
   const auto number = op.keep.value_or(false) ? std::optional(next_pair()) : std::nullopt;
   remember_pair(seen, false);
   if (!begun_ || op.k.dtype == DType::kI32 || op.v.dtype == DType::kI32)
@@ -107,7 +107,7 @@ Words KvHistory::saw(const Update& op, const Observation& seen) {
 }
 
 // MR-12
-Words KvHistory::saw(const Take& op, const Observation& seen) {
+Words KvHistory::observe(const Take& op, const Observation& seen) {
   if (!begun_) return must_fail(Code::kPrecondition, seen);
   if (unknown_) {
     if (seen.error) return skip();
@@ -133,7 +133,7 @@ Words KvHistory::saw(const Take& op, const Observation& seen) {
 }
 
 // MR-13, MR-14
-Words KvHistory::saw(const Restore& op, const Observation& seen) {
+Words KvHistory::observe(const Restore& op, const Observation& seen) {
   if (!begun_) return must_fail(Code::kPrecondition, seen);
   const Used used = use(op.handle);
   if (used.error) return must_fail(*used.error, seen);
@@ -166,7 +166,7 @@ Words KvHistory::restored(const Kept& kept, const Restore& op, const Observation
 }
 
 // MR-15
-Words KvHistory::saw(const Merge& op, const Observation& seen) {
+Words KvHistory::observe(const Merge& op, const Observation& seen) {
   if (!begun_) return must_fail(Code::kPrecondition, seen);
   const Used parent = use(op.parent);
   const Used child = use(op.child);
@@ -213,7 +213,7 @@ Words KvHistory::saw(const Merge& op, const Observation& seen) {
 }
 
 // MR-16
-Words KvHistory::saw(const Split& op, const Observation& seen) {
+Words KvHistory::observe(const Split& op, const Observation& seen) {
   if (!begun_) return must_fail(Code::kPrecondition, seen);
   const Used whole = use(op.handle);
   if (whole.error) return must_fail(*whole.error, seen);

@@ -31,7 +31,7 @@ std::int64_t run(Session& session, GeneratedCase& drawn) {
     const std::optional<Op> op = drawn.ops->next();
     if (!op) break;
     const Observation seen = session.apply(*op, probe);
-    drawn.ops->saw(*op, seen, labels);
+    drawn.ops->observe(*op, seen, labels);
     if (const auto* update = op->as<Update>(); update && update->keep.value_or(false)) highest = -1;
     if (highest < 0 || !seen.returns) continue;
     const auto look = [&](const Numbered& one) {

@@ -125,7 +125,7 @@ class Renumbered {
     return op;
   }
   // Those that an operation showed first get the numbers that come.
-  void saw(const Observation& seen) {
+  void observe(const Observation& seen) {
     if (!seen.returns || seen.error) return;
     if (const auto* one = seen.returns.get_if<Numbered>()) remember(*one);
     if (const auto* halves = seen.returns.get_if<Split::Returns>())
@@ -153,7 +153,7 @@ Variation split_and_merged(const Drawn& drawn) {
   bool any = false;
   for (std::size_t at = 0; at < drawn.script.size(); ++at) {
     varied.pair(at, numbers.named(drawn.script[at]), without_numbers);
-    numbers.saw(drawn.seen[at]);
+    numbers.observe(drawn.seen[at]);
     const Numbered* taken = taken_by(drawn, at);
     if (taken == nullptr || *taken->to - *taken->from < 2) continue;
     any = true;
@@ -249,7 +249,7 @@ Variation forked_and_written(const Drawn& drawn) {
   for (std::size_t at = 0; at < drawn.script.size(); ++at) {
     const Op& op = drawn.script[at];
     varied.pair(at, numbers.named(op), without_numbers);
-    numbers.saw(drawn.seen[at]);
+    numbers.observe(drawn.seen[at]);
     if (const auto* made = op.as<New>(); made && drawn.succeeded(at)) window = made->max_size;
     if (const auto* update = op.as<Update>(); update && drawn.succeeded(at)) last = update;
     const Numbered* taken = taken_by(drawn, at);

@@ -472,7 +472,7 @@ TEST(SnapshotHistory, JudgesATrieOfHundredsOfBranches) {
       const Op op = made.ops->next().value();
       const Observation seen = session->apply(op, probe);
       ASSERT_EQ(oracle->check(op, seen), std::nullopt) << "case " << index << " op " << i;
-      made.ops->saw(op, seen, labels);
+      made.ops->observe(op, seen, labels);
       if (op.as<Tree>() == nullptr) continue;
       const auto& nodes = seen.as<Tree::Returns>().nodes;
       most = std::max(

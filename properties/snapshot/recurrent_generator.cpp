@@ -133,53 +133,53 @@ class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, Stat
       Plan{1, Label::kStateOfAClosedSnapshot, 6, &S::state_of_a_closed_snapshot}};
 
   // What became of an operation.
-  void saw(const New& /*op*/, const Observation& seen) {
+  void observe(const New& /*op*/, const Observation& seen) {
     begun_ = begun_ || !seen.error;
     offset_ = 0;
   }
-  void saw(const ConvState& op, const Observation& seen) { asked(op.batch, op.dtype, seen); }
-  void saw(const DeltaState& op, const Observation& seen) { asked(op.batch, op.dtype, seen); }
-  void saw(const SetConvState& op, const Observation& /*seen*/) {
+  void observe(const ConvState& op, const Observation& seen) { asked(op.batch, op.dtype, seen); }
+  void observe(const DeltaState& op, const Observation& seen) { asked(op.batch, op.dtype, seen); }
+  void observe(const SetConvState& op, const Observation& /*seen*/) {
     if (op.v.has_value() && op.v->shape.size() != 3) reach(Label::kOddShape);
   }
-  void saw(const SetDeltaState& op, const Observation& /*seen*/) {
+  void observe(const SetDeltaState& op, const Observation& /*seen*/) {
     if (op.v.has_value() && op.v->shape.size() != 4) reach(Label::kOddShape);
   }
-  void saw(const Advance& op, const Observation& seen) {
+  void observe(const Advance& op, const Observation& seen) {
     if (op.n < 0) reach(Label::kBackwards);
     if (!seen.error) offset_ = seen.as<Offset::Returns>().offset;
     if (++advances_ > 65'536) reach(Label::kAdvancesBeyond65536);
   }
-  void saw(const Take& /*op*/, const Observation& seen) {
+  void observe(const Take& /*op*/, const Observation& seen) {
     if (seen.error) return reach(Label::kHalfAState);
     if (!seen.as<Numbered>().handle.has_value()) return reach(Label::kNothingToKeep);
     handles_.remember(seen.as<Numbered>());
     if (follows_plan()) last_ = *seen.as<Numbered>().handle;
     pay();
   }
-  void saw(const Restore& restore, const Observation& seen) {
+  void observe(const Restore& restore, const Observation& seen) {
     if (seen.error) return;
     const auto& done = seen.as<Restore::Returns>();
     if (!done.ok) reach(Label::kRefusedElsewhere);
     if (done.ok && restore.handle.has_value()) reach(Label::kRestoredState);
     offset_ = done.offset;
   }
-  void saw(const Merge& merge, const Observation& seen) {
+  void observe(const Merge& merge, const Observation& seen) {
     if (seen.error) return;
     if (merge.parent.has_value() && !merge.child.has_value()) reach(Label::kParentAlone);
     if (merge.parent != seen.as<Numbered>().handle) handles_.close(merge.parent);
   }
-  void saw(const Close& close, const Observation& /*seen*/) {
+  void observe(const Close& close, const Observation& /*seen*/) {
     if (handles_.is_closed(close.handle)) reach(Label::kSecondClose);
     handles_.close(close.handle);
   }
-  void saw(const Free& /*op*/, const Observation& seen) {
+  void observe(const Free& /*op*/, const Observation& seen) {
     if (!seen.error && offset_ > 0) reach(Label::kFreedState);
     offset_ = 0;
   }
-  void saw(const ShowState& /*op*/, const Observation& /*seen*/) { pay(); }
+  void observe(const ShowState& /*op*/, const Observation& /*seen*/) { pay(); }
   template <OneOf<Update, Offset, Split, Reread> T>
-  void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
+  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   void asked(std::int64_t batch, StorageType type, const Observation& /*seen*/) {

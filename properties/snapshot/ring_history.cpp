@@ -17,28 +17,28 @@ class RingHistory final : public LayerHistory {
   [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
     Words words;
     if (seen.unsupported) return words;
-    visit_op(RowsOps(), op, [&](const auto& operation) { words = saw(operation, seen); });
+    visit_op(RowsOps(), op, [&](const auto& operation) { words = observe(operation, seen); });
     return words;
   }
 
  private:
-  using LayerHistory::saw;
-  Words saw(const New& op, const Observation& seen);
-  Words saw(const Update& op, const Observation& seen);
-  Words saw(const ShowState& /*op*/, const Observation& seen);
-  Words saw(const Offset& /*op*/, const Observation& seen) {
+  using LayerHistory::observe;
+  Words observe(const New& op, const Observation& seen);
+  Words observe(const Update& op, const Observation& seen);
+  Words observe(const ShowState& /*op*/, const Observation& seen);
+  Words observe(const Offset& /*op*/, const Observation& seen) {
     if (!begun_) return must_fail(Code::kPrecondition, seen);
     return odd_window() ? skip() : must_show(Offset::Returns{offset_}, seen);
   }
-  Words saw(const Free& /*op*/, const Observation& seen) {
+  Words observe(const Free& /*op*/, const Observation& seen) {
     if (!begun_) return must_fail(Code::kPrecondition, seen);
     clear();
     return must_succeed(seen);
   }
-  Words saw(const Take& op, const Observation& seen);
-  Words saw(const Restore& op, const Observation& seen);
-  Words saw(const Merge& op, const Observation& seen) { return saw_whole(op, seen); }
-  Words saw(const Split& op, const Observation& seen) { return saw_whole(op, seen); }
+  Words observe(const Take& op, const Observation& seen);
+  Words observe(const Restore& op, const Observation& seen);
+  Words observe(const Merge& op, const Observation& seen) { return saw_whole(op, seen); }
+  Words observe(const Split& op, const Observation& seen) { return saw_whole(op, seen); }
 
   void clear() {
     live_.reset();
@@ -66,7 +66,7 @@ class RingHistory final : public LayerHistory {
 };
 
 // MR-27: a window of no token.
-Words RingHistory::saw(const New& op, const Observation& seen) {
+Words RingHistory::observe(const New& op, const Observation& seen) {
   const std::int64_t window = op.max_size.value_or(config_window_);
   if (!can_store()) return must_fail(Code::kOutOfRange, seen);
   if (window < 1 && !has(Quirk::kAnyWindow)) return must_fail(Code::kOutOfRange, seen);
@@ -76,7 +76,7 @@ Words RingHistory::saw(const New& op, const Observation& seen) {
   return must_succeed(seen);
 }
 
-Words RingHistory::saw(const Update& op, const Observation& seen) {
+Words RingHistory::observe(const Update& op, const Observation& seen) {
   if (!begun_ || op.k.dtype == DType::kI32 || op.v.dtype == DType::kI32)
     return must_fail(Code::kPrecondition, seen);
   const bool silent = has(Quirk::kMisfitIsSilent);
@@ -179,7 +179,7 @@ std::pair<Tensor, Tensor> RingHistory::in_the_order_of(const Tensor& k, const Te
 }
 
 // MR-24
-Words RingHistory::saw(const ShowState& /*op*/, const Observation& seen) {
+Words RingHistory::observe(const ShowState& /*op*/, const Observation& seen) {
   if (!begun_) return must_fail(Code::kPrecondition, seen);
   if (!known()) return skip();
   if (!live_ || seen.error || !seen.as<ShowState::Returns>().state.has_value() ||
@@ -195,7 +195,7 @@ Words RingHistory::saw(const ShowState& /*op*/, const Observation& seen) {
 }
 
 // MR-25: with idx, the slot behind the newest, the order of time is known.
-Words RingHistory::saw(const Take& op, const Observation& seen) {
+Words RingHistory::observe(const Take& op, const Observation& seen) {
   if (!begun_) return must_fail(Code::kPrecondition, seen);
   Kept kept{.window = window_, .wrapped = wrapped_, .doubt = doubt_};
   if (!known()) {
@@ -224,7 +224,7 @@ Words RingHistory::saw(const Take& op, const Observation& seen) {
 }
 
 // MR-26, MR-27
-Words RingHistory::saw(const Restore& op, const Observation& seen) {
+Words RingHistory::observe(const Restore& op, const Observation& seen) {
   if (!begun_) return must_fail(Code::kPrecondition, seen);
   const Used used = use(op.handle);
   if (used.error) return must_fail(*used.error, seen);

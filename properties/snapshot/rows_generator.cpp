@@ -192,7 +192,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
       Plan{1, Label::kMergedOfTwoShapes, 7, &S::merged_of_two_shapes}};
 
   // What became of an operation.
-  void saw(const New& made, const Observation& seen) {
+  void observe(const New& made, const Observation& seen) {
     if (seen.error) return;
     begun_ = true;
     if (window_ > 0) live_window_ = made.max_size.value_or(window_);
@@ -200,7 +200,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     restored_ = false;
     offset_ = 0;
   }
-  void saw(const Update& update, const Observation& seen) {
+  void observe(const Update& update, const Observation& seen) {
     const std::int64_t tokens = update.k.shape.size() > 2 ? update.k.shape[2] : 0;
     const bool misfit = update.k.shape.size() > 3 && update.k.shape[3] != k_dim_;
     if (misfit) reach(Label::kMisfit);
@@ -220,7 +220,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     if (live_window_ > 0 && offset_ > live_window_) reach(Label::kRingWrapped);
     if (live_window_ > kMostWindow && offset_ > live_window_) reach(Label::kLongRingWrapped);
   }
-  void saw(const Take& /*op*/, const Observation& seen) {
+  void observe(const Take& /*op*/, const Observation& seen) {
     if (seen.error) return;
     const auto& taken = seen.as<Numbered>();
     pay();
@@ -239,7 +239,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
       plan(ShowState{});
     }
   }
-  void saw(const Restore& restore, const Observation& seen) {
+  void observe(const Restore& restore, const Observation& seen) {
     const bool closed = restore.handle.has_value() && handles_.is_closed(*restore.handle);
     if (seen.error) {
       if (closed) reach(Label::kUsedAfterClose);
@@ -258,7 +258,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
       reach(Label::kRestoredIntoAnotherCache);
     offset_ = done.offset;
   }
-  void saw(const Merge& merge, const Observation& seen) {
+  void observe(const Merge& merge, const Observation& seen) {
     if (seen.error) return reach(Label::kMergeRefused);
     pay();
     const auto& merged = seen.as<Numbered>();
@@ -274,7 +274,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
       if (side.has_value() && side != merged.handle) handles_.close(side);
     handles_.remember(merged, live_window_);
   }
-  void saw(const Split& split, const Observation& seen) {
+  void observe(const Split& split, const Observation& seen) {
     const bool merges = std::exchange(merges_halves_, false);
     if (seen.error) return;
     const auto& halves = seen.as<Split::Returns>();
@@ -292,21 +292,21 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
       }
     if (inside && merges) plan(Merge{halves.parent->handle, halves.child->handle});
   }
-  void saw(const Close& close, const Observation& seen) {
+  void observe(const Close& close, const Observation& seen) {
     if (handles_.is_closed(close.handle) && seen.error) reach(Label::kClosedTwice);
     handles_.close(close.handle);
   }
-  void saw(const Free& /*op*/, const Observation& seen) {
+  void observe(const Free& /*op*/, const Observation& seen) {
     if (seen.error) return;
     if (!handles_.empty()) reach(Label::kFreedWithSnapshots);
     offset_ = 0;
   }
-  void saw(const Reread& /*op*/, const Observation& seen) {
+  void observe(const Reread& /*op*/, const Observation& seen) {
     if (std::exchange(forked_, false) && !seen.error) reach(Label::kForkedAndWritten);
     if (!seen.error && !seen.as<Contents>().size) reach(Label::kReturnedPairReread);
   }
-  void saw(const ShowState& /*op*/, const Observation& /*seen*/) { pay(); }
-  void saw(const Offset& /*nothing to follow*/, const Observation& /*seen*/) {}
+  void observe(const ShowState& /*op*/, const Observation& /*seen*/) { pay(); }
+  void observe(const Offset& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   static constexpr std::int64_t kMostTokens = 2'049;  // of one element

@@ -20,7 +20,7 @@ class StateHistory final : public LayerHistory {
   [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
     Words words;
     if (seen.unsupported) return words;
-    visit_op(RecurrentOps(), op, [&](const auto& operation) { words = saw(operation, seen); });
+    visit_op(RecurrentOps(), op, [&](const auto& operation) { words = observe(operation, seen); });
     return words;
   }
 
@@ -31,46 +31,48 @@ class StateHistory final : public LayerHistory {
     bool unknown = false;  ///< a quirk may have put something else there
   };
 
-  using LayerHistory::saw;
-  Words saw(const New& /*op*/, const Observation& seen) {
+  using LayerHistory::observe;
+  Words observe(const New& /*op*/, const Observation& seen) {
     begun_ = true;
     clear();
     return must_succeed(seen);
   }
-  Words saw(const Update& op, const Observation& seen) {
+  Words observe(const Update& op, const Observation& seen) {
     const auto number = op.keep.value_or(false) ? std::optional(next_pair()) : std::nullopt;
     remember_pair(seen, false);
     if (!begun_ || op.k.dtype == DType::kI32 || op.v.dtype == DType::kI32)
       return must_fail(Code::kPrecondition, seen);
     return must_show(Update::Returns{op.k, op.v, number}, seen);
   }
-  Words saw(const ConvState& op, const Observation& seen) {
+  Words observe(const ConvState& op, const Observation& seen) {
     return asked(
         op, conv_, seen, [&] { return seen.as<ConvState::Returns>().conv; },
         [](Tensor state) { return Record::of(ConvState::Returns{std::move(state)}); });
   }
-  Words saw(const DeltaState& op, const Observation& seen) {
+  Words observe(const DeltaState& op, const Observation& seen) {
     return asked(
         op, delta_, seen, [&] { return seen.as<DeltaState::Returns>().delta; },
         [](Tensor state) { return Record::of(DeltaState::Returns{std::move(state)}); });
   }
-  Words saw(const SetConvState& op, const Observation& seen) { return put(op.v, conv_, seen); }
-  Words saw(const SetDeltaState& op, const Observation& seen) { return put(op.v, delta_, seen); }
-  Words saw(const Advance& op, const Observation& seen);
-  Words saw(const ShowState& /*op*/, const Observation& seen);
-  Words saw(const Offset& /*op*/, const Observation& seen) {
+  Words observe(const SetConvState& op, const Observation& seen) { return put(op.v, conv_, seen); }
+  Words observe(const SetDeltaState& op, const Observation& seen) {
+    return put(op.v, delta_, seen);
+  }
+  Words observe(const Advance& op, const Observation& seen);
+  Words observe(const ShowState& /*op*/, const Observation& seen);
+  Words observe(const Offset& /*op*/, const Observation& seen) {
     if (!begun_) return must_fail(Code::kPrecondition, seen);
     return must_show(Offset::Returns{offset_}, seen);
   }
-  Words saw(const Free& /*op*/, const Observation& seen) {
+  Words observe(const Free& /*op*/, const Observation& seen) {
     if (!begun_) return must_fail(Code::kPrecondition, seen);
     clear();
     return must_succeed(seen);
   }
-  Words saw(const Take& /*op*/, const Observation& seen);
-  Words saw(const Restore& op, const Observation& seen);
-  Words saw(const Merge& op, const Observation& seen) { return saw_whole(op, seen); }
-  Words saw(const Split& op, const Observation& seen) { return saw_whole(op, seen); }
+  Words observe(const Take& /*op*/, const Observation& seen);
+  Words observe(const Restore& op, const Observation& seen);
+  Words observe(const Merge& op, const Observation& seen) { return saw_whole(op, seen); }
+  Words observe(const Split& op, const Observation& seen) { return saw_whole(op, seen); }
 
   void clear() {
     for (Part* part : {&conv_, &delta_}) {
@@ -140,7 +142,7 @@ Words StateHistory::put(const Nullable<Tensor>& state, Part& part, const Observa
 }
 
 // MR-42
-Words StateHistory::saw(const Advance& op, const Observation& seen) {
+Words StateHistory::observe(const Advance& op, const Observation& seen) {
   if (!begun_) return must_fail(Code::kPrecondition, seen);
   if (op.n < 0) {
     if (!has(Quirk::kAdvancesBackwards)) return must_fail(Code::kOutOfRange, seen);
@@ -154,7 +156,7 @@ Words StateHistory::saw(const Advance& op, const Observation& seen) {
 }
 
 // MR-44
-Words StateHistory::saw(const ShowState& /*op*/, const Observation& seen) {
+Words StateHistory::observe(const ShowState& /*op*/, const Observation& seen) {
   if (!begun_) return must_fail(Code::kPrecondition, seen);
   if (conv_.unknown || delta_.unknown) {
     if (seen.error || !seen.as<ShowState::Returns>().state.has_value() ||
@@ -171,7 +173,7 @@ Words StateHistory::saw(const ShowState& /*op*/, const Observation& seen) {
 }
 
 // MR-45
-Words StateHistory::saw(const Take& /*op*/, const Observation& seen) {
+Words StateHistory::observe(const Take& /*op*/, const Observation& seen) {
   if (!begun_) return must_fail(Code::kPrecondition, seen);
   if (conv_.unknown || delta_.unknown) {
     if (!seen.error) remember(seen.as<Numbered>(), {});
@@ -190,7 +192,7 @@ Words StateHistory::saw(const Take& /*op*/, const Observation& seen) {
 }
 
 // MR-46, MR-47: at its own offset and nowhere else.
-Words StateHistory::saw(const Restore& op, const Observation& seen) {
+Words StateHistory::observe(const Restore& op, const Observation& seen) {
   if (!begun_) return must_fail(Code::kPrecondition, seen);
   const Used used = use(op.handle);
   if (used.error) return must_fail(*used.error, seen);

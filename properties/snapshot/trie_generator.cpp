@@ -322,8 +322,8 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
       Plan{1, Label::kFedWithoutAnOutput, 10, &S::fed_without_an_output}};
 
   // What became of an operation.
-  void saw(const NewTrie& /*op*/, const Observation& seen) { begun_ = begun_ || !seen.error; }
-  void saw(const Begin& begin, const Observation& seen) {
+  void observe(const NewTrie& /*op*/, const Observation& seen) { begun_ = begun_ || !seen.error; }
+  void observe(const Begin& begin, const Observation& seen) {
     if (begin.inputs.empty()) reach(Label::kEmptyInputs);
     if (seen.error) return;
     if (++sessions_ > 16'384) reach(Label::kSessionsBeyond16384);
@@ -341,7 +341,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     if (begun.snapshot_offset > 0 && held == 0) reach(Label::kRestorePointLost);
     plan_session(begun, held);
   }
-  void saw(const Tree& /*op*/, const Observation& seen) {
+  void observe(const Tree& /*op*/, const Observation& seen) {
     if (seen.error) return;
     const auto& tree = seen.as<Tree::Returns>();
     pay();
@@ -365,29 +365,29 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     if (limit_ < kOneSnapshot && tree.nodes.size() > 2) reach(Label::kLimitBelowASnapshot);
     if (tree.nodes.empty()) reach(Label::kBeforeAnySession);
   }
-  void saw(const SetLimit& op, const Observation& /*seen*/) { limit_ = op.bytes; }
-  void saw(const Enforce& /*op*/, const Observation& seen) {
+  void observe(const SetLimit& op, const Observation& /*seen*/) { limit_ = op.bytes; }
+  void observe(const Enforce& /*op*/, const Observation& seen) {
     enforced_ = !seen.error && limit_ == 0;
     plan(ShowUsage{});
   }
-  void saw(const Find& /*op*/, const Observation& seen) {
+  void observe(const Find& /*op*/, const Observation& seen) {
     if (std::exchange(enforced_, false) && !seen.error && seen.as<Find::Returns>().matched > 0)
       reach(Label::kAskedAfterEviction);
   }
-  void saw(const CloseSession& /*op*/, const Observation& /*seen*/) {
+  void observe(const CloseSession& /*op*/, const Observation& /*seen*/) {
     if (cancelled_) reach(Label::kCancelled);
   }
-  void saw(const Feed& /*op*/, const Observation& /*seen*/) {
+  void observe(const Feed& /*op*/, const Observation& /*seen*/) {
     if (left_open_) reach(Label::kNotClosed);
   }
-  void saw(const ShowUsage& /*op*/, const Observation& seen) {
+  void observe(const ShowUsage& /*op*/, const Observation& seen) {
     if (seen.error) return;
     const auto& usage = seen.as<ShowUsage::Returns>();
     if (usage.evictions > 0) reach(Label::kEvicted);
     if (usage.page_ins > 0) reach(Label::kPagedIn);
   }
   template <OneOf<Keep, Output, LayerStates> T>
-  void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
+  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   static constexpr std::int64_t kSmall = 1 << 20;

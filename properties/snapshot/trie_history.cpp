@@ -311,11 +311,11 @@ class TrieHistory final : public JudgedAnswers, private TrieKnown {
     if (seen.unsupported) return words;
     visit_op(TrieOps(), op, [&](const auto& operation) {
       if constexpr (std::is_same_v<decltype(operation), const NewTrie&>)
-        words = saw(operation, seen);
+        words = observe(operation, seen);
       else if (!begun_)
         words = must_fail(Code::kPrecondition, seen);
       else
-        words = lost_ ? skip() : saw(operation, seen);
+        words = lost_ ? skip() : observe(operation, seen);
     });
     return words;
   }
@@ -326,25 +326,25 @@ class TrieHistory final : public JudgedAnswers, private TrieKnown {
  private:
   // ---- Operations ----
 
-  Words saw(const NewTrie& op, const Observation& seen);
-  Words saw(const Begin& op, const Observation& seen);
-  Words saw(const Feed& op, const Observation& seen);
-  Words saw(const Keep& op, const Observation& seen);
-  Words saw(const Output& op, const Observation& seen) {
+  Words observe(const NewTrie& op, const Observation& seen);
+  Words observe(const Begin& op, const Observation& seen);
+  Words observe(const Feed& op, const Observation& seen);
+  Words observe(const Keep& op, const Observation& seen);
+  Words observe(const Output& op, const Observation& seen) {
     sequence_.insert(sequence_.end(), op.tokens.begin(), op.tokens.end());
     return must_succeed(seen);
   }
-  Words saw(const CloseSession& op, const Observation& seen);
-  Words saw(const SetLimit& op, const Observation& seen) {
+  Words observe(const CloseSession& op, const Observation& seen);
+  Words observe(const SetLimit& op, const Observation& seen) {
     if (op.bytes < limit_) limit_kept_ = false;
     limit_ = op.bytes;
     return must_succeed(seen);
   }
-  Words saw(const Enforce& op, const Observation& seen);
-  Words saw(const Find& op, const Observation& seen);
-  Words saw(const LayerStates& op, const Observation& seen);
-  Words saw(const Tree& op, const Observation& seen);
-  Words saw(const ShowUsage& op, const Observation& seen);
+  Words observe(const Enforce& op, const Observation& seen);
+  Words observe(const Find& op, const Observation& seen);
+  Words observe(const LayerStates& op, const Observation& seen);
+  Words observe(const Tree& op, const Observation& seen);
+  Words observe(const ShowUsage& op, const Observation& seen);
 
   // ---- What follows from them ----
 
@@ -409,7 +409,7 @@ Offsets TrieHistory::offsets(std::int64_t each) const {
 }
 
 // MR-61
-Words TrieHistory::saw(const NewTrie& /*op*/, const Observation& seen) {
+Words TrieHistory::observe(const NewTrie& /*op*/, const Observation& seen) {
   constexpr std::size_t kMostLayers = 1024;
   if (config_.layers.size() > kMostLayers) return must_fail(Code::kPrecondition, seen);
   const StorageFormat storage = config_.rows.format();
@@ -464,7 +464,7 @@ bool TrieHistory::rewinds_everywhere() const {
 // ---- Sessions ----
 
 // MR-66
-Words TrieHistory::saw(const Begin& op, const Observation& seen) {
+Words TrieHistory::observe(const Begin& op, const Observation& seen) {
   if (rooted_ && strayed()) return lose_track();
   if (open_ && !has(Quirk::kBeginForgets) && offset() > 0) {
     if (cannot_file()) return must_fail(*cannot_file(), seen);
@@ -528,7 +528,7 @@ Words TrieHistory::wrong_begin(const Begin& op, const Begin::Returns& begun,
 }
 
 // MR-68
-Words TrieHistory::saw(const Feed& op, const Observation& seen) {
+Words TrieHistory::observe(const Feed& op, const Observation& seen) {
   if (offsets(0) != offsets(1)) fed_.insert(fed_.end(), op.tokens.begin(), op.tokens.end());
   if (rows_doubtful_ && seen.error) return lose_track();
   const bool odd = op.tokens.empty() && has(Quirk::kNothingMovesTheRing);
@@ -537,7 +537,7 @@ Words TrieHistory::saw(const Feed& op, const Observation& seen) {
 }
 
 // MR-69
-Words TrieHistory::saw(const Keep& op, const Observation& seen) {
+Words TrieHistory::observe(const Keep& op, const Observation& seen) {
   if (offset() == 0) return must_show(Keep::Returns{asked_}, seen);
   if (rooted_ && strayed()) return lose_track();
   if (tree_doubtful_ && (seen.error || cannot_file())) return lose_track();
@@ -557,7 +557,7 @@ Words TrieHistory::saw(const Keep& op, const Observation& seen) {
 }
 
 // MR-71
-Words TrieHistory::saw(const CloseSession& /*op*/, const Observation& seen) {
+Words TrieHistory::observe(const CloseSession& /*op*/, const Observation& seen) {
   if (offset() > 0) {
     if (rooted_ && strayed()) return lose_track();
     if (tree_doubtful_ && (seen.error || cannot_file())) return lose_track();
@@ -572,7 +572,7 @@ Words TrieHistory::saw(const CloseSession& /*op*/, const Observation& seen) {
 // ---- Bytes ----
 
 // MR-74
-Words TrieHistory::saw(const Enforce& /*op*/, const Observation& seen) {
+Words TrieHistory::observe(const Enforce& /*op*/, const Observation& seen) {
   const bool aborted = seen.error && null_layer_aborts();
   may_have_evicted();
   limit_kept_ = !aborted;
@@ -582,7 +582,7 @@ Words TrieHistory::saw(const Enforce& /*op*/, const Observation& seen) {
 // ---- Looks ----
 
 // MR-65
-Words TrieHistory::saw(const Find& op, const Observation& seen) {
+Words TrieHistory::observe(const Find& op, const Observation& seen) {
   if (seen.error) return wrong("a search fails");
   if (tree_doubtful_) return skip();
   const auto& found = seen.as<Find::Returns>();
@@ -604,7 +604,7 @@ Words TrieHistory::saw(const Find& op, const Observation& seen) {
   return std::nullopt;
 }
 
-Words TrieHistory::saw(const LayerStates& /*op*/, const Observation& seen) {
+Words TrieHistory::observe(const LayerStates& /*op*/, const Observation& seen) {
   if (seen.error) return wrong("a look at the layers fails");
   const auto& shown = seen.as<LayerStates::Returns>().layers;
   Words words;
@@ -624,7 +624,7 @@ Words TrieHistory::saw(const LayerStates& /*op*/, const Observation& seen) {
   return words;
 }
 
-Words TrieHistory::saw(const Tree& /*op*/, const Observation& seen) {
+Words TrieHistory::observe(const Tree& /*op*/, const Observation& seen) {
   if (seen.error) return wrong("a look at the tree fails");
   const auto& tree = seen.as<Tree::Returns>();
   const bool marks = !has(Quirk::kUserLeafGrows) && !has(Quirk::kUserNodeMerged);
@@ -661,7 +661,7 @@ Words TrieHistory::saw(const Tree& /*op*/, const Observation& seen) {
 }
 
 // MR-75
-Words TrieHistory::saw(const ShowUsage& /*op*/, const Observation& seen) {
+Words TrieHistory::observe(const ShowUsage& /*op*/, const Observation& seen) {
   if (seen.error) return wrong("a look at what it came to fails");
   const auto before = std::exchange(usage_, seen.as<ShowUsage::Returns>());
   if (usage_.evictions < before.evictions || usage_.page_ins < before.page_ins)

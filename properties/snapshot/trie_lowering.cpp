@@ -115,7 +115,7 @@ class TrieStream final : public replay::LoweredOps {
     emit(NewTrie{});
   }
 
-  void saw(const Op& op, const Observation& seen, Labels& labels) override {
+  void observe(const Op& op, const Observation& seen, Labels& labels) override {
     if (seen.error) return;
     visit_op(TrieOps(), op, [&](const auto& operation) { follow(operation, seen, labels); });
   }

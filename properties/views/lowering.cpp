@@ -53,7 +53,7 @@ class PagedStream final : public replay::SequenceOps {
         options_(options_of(config_of(input))),
         slots_(static_cast<std::size_t>(input.schedule.max_running)) {}
 
-  void saw(const Op& op, const Observation& seen, Labels& labels) override {
+  void observe(const Op& op, const Observation& seen, Labels& labels) override {
     const auto* append = op.as<Append>();
     if (append != nullptr && seen.error) preempt(append->cache.value_or(0), labels);
   }

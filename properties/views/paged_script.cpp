@@ -154,7 +154,7 @@ std::optional<Op> PagedScript::pack_much(std::size_t number) {
   return append_to(about_, about_layer_, tokens);
 }
 
-void PagedScript::saw(const New& made, const Observation& seen) {
+void PagedScript::observe(const New& made, const Observation& seen) {
   if (seen.error) return;
   known_[made.cache.value_or(0)] = fresh();
   if (options_.storage.type == StorageType::kF16) reach(Label::kHalves);
@@ -162,7 +162,7 @@ void PagedScript::saw(const New& made, const Observation& seen) {
   if (gpus > 0 && gpus < options_.num_layers) reach(Label::kMixedDevices);
 }
 
-void PagedScript::saw(const Fork& fork, const Observation& seen) {
+void PagedScript::observe(const Fork& fork, const Observation& seen) {
   const bool inside = fork.tokens % options_.block_size != 0;
   if (seen.failed_with(Code::kExhausted)) reach(Label::kForkFoundThePoolDry);
   if (seen.failed_with(Code::kBadPosition)) reach(Label::kForkRefused);
@@ -183,7 +183,7 @@ void PagedScript::saw(const Fork& fork, const Observation& seen) {
     part_ways(number, fork.from, whole);
 }
 
-void PagedScript::saw(const Append& append, const Observation& seen) {
+void PagedScript::observe(const Append& append, const Observation& seen) {
   Known* there = known(append.cache);
   if (seen.failed_with(Code::kFull)) reach(Label::kFull);
   if (seen.failed_with(Code::kBadShape)) reach(Label::kMisfit);
@@ -200,7 +200,7 @@ void PagedScript::saw(const Append& append, const Observation& seen) {
   if (!seen.error) appended(*there, append, seen.as<Append::Returns>());
 }
 
-void PagedScript::saw(const Commit& commit, const Observation& seen) {
+void PagedScript::observe(const Commit& commit, const Observation& seen) {
   if (seen.failed_with(Code::kBadPosition)) reach(Label::kCommitOfTooMuch);
   Known* there = known(commit.cache);
   if (seen.error || there->closed) return;
@@ -215,13 +215,13 @@ void PagedScript::saw(const Commit& commit, const Observation& seen) {
   if (there->least_pending() > 0) reach(Label::kRestKept);
 }
 
-void PagedScript::saw(const ContiguousKv& asked, const Observation& seen) {
+void PagedScript::observe(const ContiguousKv& asked, const Observation& seen) {
   if (seen.error) return reach(Label::kContiguousRefused);
   reach(asked.kv_len > options_.block_size ? Label::kContiguousInManyBlocks
                                            : Label::kContiguousInOneBlock);
 }
 
-void PagedScript::saw(const ShowViews& asked, const Observation& seen) {
+void PagedScript::observe(const ShowViews& asked, const Observation& seen) {
   if (seen.error) return;
   const auto& shown = seen.as<ShowViews::Returns>();
   spend_on(shown.views);
@@ -234,7 +234,7 @@ void PagedScript::saw(const ShowViews& asked, const Observation& seen) {
   if (has(asked.layer) && end < there->held(asked.layer)) reach(Label::kViewsCommittedOnly);
 }
 
-void PagedScript::saw(const ShowPacked& asked, const Observation& seen) {
+void PagedScript::observe(const ShowPacked& asked, const Observation& seen) {
   if (seen.error) return;
   const auto& shown = seen.as<ShowPacked::Returns>();
   std::uint64_t cells = 0;
@@ -251,7 +251,7 @@ void PagedScript::saw(const ShowPacked& asked, const Observation& seen) {
     reach(Label::kNothingPackedOnAGpu);
 }
 
-void PagedScript::saw(const Reread& asked, const Observation& seen) {
+void PagedScript::observe(const Reread& asked, const Observation& seen) {
   if (seen.error) return;
   const auto& shown = seen.as<Reread::Returns>();
   const Numbered& views = numbered_[static_cast<std::size_t>(asked.handle - 1)];
@@ -261,7 +261,7 @@ void PagedScript::saw(const Reread& asked, const Observation& seen) {
   reach(views.rewritten ? Label::kEarlierViewsShowNewRows : Label::kEarlierViewsLive);
 }
 
-void PagedScript::saw(const Truncate& truncate, const Observation& seen) {
+void PagedScript::observe(const Truncate& truncate, const Observation& seen) {
   Known* there = known(truncate.cache);
   if (seen.error || there->closed) return;
   if (truncate.n < 0) reach(Label::kNegativeTruncate);
@@ -279,7 +279,7 @@ void PagedScript::saw(const Truncate& truncate, const Observation& seen) {
   if (++truncated_ > kOneByte) reach(SizeLabel::kTruncatedBeyondOneByte);
 }
 
-void PagedScript::saw(const Free& free, const Observation& seen) {
+void PagedScript::observe(const Free& free, const Observation& seen) {
   Known* there = known(free.cache);
   if (seen.error) return;
   if (there->closed) reach(Label::kFreedTwice);

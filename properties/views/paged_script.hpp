@@ -172,21 +172,21 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   });
 
   // What became of an operation.
-  void saw(const New& made, const Observation& seen);
-  void saw(const Fork& fork, const Observation& seen);
-  void saw(const Append& append, const Observation& seen);
-  void saw(const Commit& commit, const Observation& seen);
-  void saw(const ContiguousKv& asked, const Observation& seen);
-  void saw(const ShowViews& asked, const Observation& seen);
-  void saw(const ShowPacked& asked, const Observation& seen);
-  void saw(const Reread& asked, const Observation& seen);
-  void saw(const Truncate& truncate, const Observation& seen);
-  void saw(const Free& free, const Observation& seen);
-  void saw(const FreeBlocks& /*op*/, const Observation& seen) {
+  void observe(const New& made, const Observation& seen);
+  void observe(const Fork& fork, const Observation& seen);
+  void observe(const Append& append, const Observation& seen);
+  void observe(const Commit& commit, const Observation& seen);
+  void observe(const ContiguousKv& asked, const Observation& seen);
+  void observe(const ShowViews& asked, const Observation& seen);
+  void observe(const ShowPacked& asked, const Observation& seen);
+  void observe(const Reread& asked, const Observation& seen);
+  void observe(const Truncate& truncate, const Observation& seen);
+  void observe(const Free& free, const Observation& seen);
+  void observe(const FreeBlocks& /*op*/, const Observation& seen) {
     if (!seen.error) free_blocks_ = seen.as<FreeBlocks::Returns>().n;
   }
   template <OneOf<LayerDevice, IsOnGpu, MaxSeqLen, SeqLen> T>
-  void saw(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
+  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   static constexpr std::uint64_t kAppendCost = 8;  // of a cell of K

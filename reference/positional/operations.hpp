@@ -123,7 +123,7 @@ KVO_RECORD(CanResumeReturns, (bool, value, "whether the sequence may go on there
 KVO_OPERATION(CanResume, can_resume, "Whether a sequence may go on there (OK-55).",
               CanResumeReturns, (SequenceNumber, seq), (std::int32_t, pos, "position, from 0"))
 
-/// One call of the shift function, as the harness saw it.
+/// One call of the shift function, as the harness observed it.
 KVO_RECORD(ShiftCall,
            (std::optional<std::int64_t>, cache, "member, in a wrapper; absent elsewhere"),
            (LayerNumber, layer),

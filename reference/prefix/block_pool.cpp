@@ -11,8 +11,8 @@ BlockPool::BlockPool(std::int64_t count, bool enable_caching, bool events, Quirk
   commit();
 }
 
-const Numbers& BlockPool::holders(std::int64_t key) const {
-  static const Numbers kNone;
+const Ids& BlockPool::holders(std::int64_t key) const {
+  static const Ids kNone;
   return key >= 0 && key < holders_.size() ? holders_[key] : kNone;
 }
 
@@ -34,7 +34,7 @@ void BlockPool::dequeue(std::int64_t block) {
   --free_;
 }
 
-Status BlockPool::hand_out(std::int64_t count, Numbers& blocks, Numbers& evicted) {
+Status BlockPool::hand_out(std::int64_t count, Ids& blocks, Ids& evicted) {
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t front = blocks_[0].after;
     if (blocks_[front].refs != 0)
@@ -53,9 +53,9 @@ void BlockPool::pin(std::int64_t block) {
   ++blocks_.change(block).refs;
 }
 
-Status BlockPool::release(NumbersView blocks) {
-  Numbers without_key;
-  Numbers with_key;
+Status BlockPool::release(IdsView blocks) {
+  Ids without_key;
+  Ids with_key;
   for (const std::int64_t block : blocks) {
     if (block == 0) continue;
     if (blocks_[block].refs <= 0 && !quirks_.has(Quirk::kCountsBelowZero))

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reference/prefix/blocks.hpp"
-#include "reference/prefix/kept.hpp"
+#include "reference/prefix/journal.hpp"
 
 namespace kvo::prefix {
 
@@ -30,17 +30,17 @@ class BlockPool {
   [[nodiscard]] std::int64_t free() const { return free_; }
   [[nodiscard]] const Block& operator[](std::int64_t block) const { return blocks_[block]; }
   /// The blocks that carry a key, first come first (PX-16).
-  [[nodiscard]] const Numbers& holders(std::int64_t key) const;
+  [[nodiscard]] const Ids& holders(std::int64_t key) const;
 
   /// Hands out the front of the queue to a user each, and adds it to `blocks`; what loses a key
   /// joins `evicted` (PX-14, PX-35). Requires  count <= free().
   /// Errors  kPrecondition: one of them has a count other than 0; roll back then.
-  [[nodiscard]] Status hand_out(std::int64_t count, Numbers& blocks, Numbers& evicted);
+  [[nodiscard]] Status hand_out(std::int64_t count, Ids& blocks, Ids& evicted);
   /// PX-29.
   void pin(std::int64_t block);
   /// PX-34. Errors  without kCountsBelowZero kPrecondition: more often than its count; roll back
   /// then.
-  [[nodiscard]] Status release(NumbersView blocks);
+  [[nodiscard]] Status release(IdsView blocks);
   /// The block carries `key` from now on, behind the others that do.
   void set_key(std::int64_t block, std::int64_t key);
   /// Takes the key off, if it has one (PX-36). Returns  whether it had.
@@ -64,8 +64,8 @@ class BlockPool {
   bool enable_caching_;
   bool keeps_events_;
   QuirkSet<Quirk> quirks_;
-  Kept<Block> blocks_;
-  Kept<Numbers> holders_;  ///< [key]
+  Journaled<Block> blocks_;
+  Journaled<Ids> holders_;  ///< [key]
   std::int64_t free_ = 0;
   std::vector<Event> events_;
   std::vector<Event> taken_;  ///< by the last take_events

@@ -65,14 +65,14 @@ struct RequestChange {
 
 /// What a lookup found.
 struct BlocksHit {
-  NumbersView blocks = {};
+  IdsView blocks = {};
   std::int64_t length = 0;  ///< tokens
 };
 
 /// Slots that a request asks for (PX-25).
 struct Allotment {
   std::int64_t tokens = 0;       ///< new tokens
-  NumbersView hit_blocks = {};   ///< of a match, to be adopted
+  IdsView hit_blocks = {};       ///< of a match, to be adopted
   std::int64_t hit_tokens = 0;   ///< block_size times their number
   std::int64_t external = 0;     ///< tokens that are loaded from elsewhere (PX-27)
   std::int64_t lookahead = 0;    ///< places for draft tokens
@@ -84,8 +84,8 @@ struct Allotment {
 
 /// Blocks that were handed out.
 struct Allotted {
-  NumbersView blocks = {};
-  NumbersView evicted = {};  ///< those among all that were handed out which lost a key, in order
+  IdsView blocks = {};
+  IdsView evicted = {};  ///< those among all that were handed out which lost a key, in order
 };
 
 /// Sums of record() (PX-41).
@@ -102,13 +102,13 @@ struct BlocksStatistics {
 /// The blocks that carry a key, in the order in which they got it (PX-16).
 struct Holders {
   Key key = {};
-  Numbers blocks = {};
+  Ids blocks = {};
 };
 
 /// The whole pool.
 struct BlocksState {
-  Numbers queue;                         ///< front first (PX-14)
-  Numbers refs;                          ///< [block], users
+  Ids queue;                             ///< front first (PX-14)
+  Ids refs;                              ///< [block], users
   std::vector<std::optional<Key>> keys;  ///< [block]
   std::vector<Holders> cached;           ///< keys that blocks carry, in any order
 };
@@ -157,19 +157,19 @@ class BlockCache {
   [[nodiscard]] virtual Status free(std::int64_t request) = 0;
   /// The same, but for the release. Returns  the table without leading null blocks.
   /// Errors  kOutOfMemory.
-  [[nodiscard]] virtual Result<NumbersView> pop(std::int64_t request) = 0;
+  [[nodiscard]] virtual Result<IdsView> pop(std::int64_t request) = 0;
 
   /// Hands out blocks to nobody (PX-38).
   /// Errors  kExhausted: fewer are free; kPrecondition: one of them has a count other than 0.
   [[nodiscard]] virtual Result<Allotted> take(std::int64_t count) = 0;
   /// Pins each block (PX-29). Errors  kOutOfMemory.
-  [[nodiscard]] virtual Status touch(NumbersView blocks) = 0;
+  [[nodiscard]] virtual Status touch(IdsView blocks) = 0;
   /// Releases each block (PX-34).
   /// Errors  without kCountsBelowZero kPrecondition: more often than its count.
-  [[nodiscard]] virtual Status release(NumbersView blocks) = 0;
+  [[nodiscard]] virtual Status release(IdsView blocks) = 0;
   /// Takes the keys off (PX-36), of any numbers. Returns  the blocks that carried one.
   /// Errors  kOutOfRange, with kEvictTakesAnyNumber kPrecondition: no such block.
-  [[nodiscard]] virtual Result<NumbersView> evict(NumbersView blocks) = 0;
+  [[nodiscard]] virtual Result<IdsView> evict(IdsView blocks) = 0;
   /// Takes all keys off, if no block is in use. Returns  whether it did (PX-37).
   /// Errors  kOutOfMemory.
   [[nodiscard]] virtual Result<bool> reset() = 0;
@@ -177,7 +177,7 @@ class BlockCache {
   /// The first block that carries the key (PX-16).
   [[nodiscard]] virtual std::optional<std::int64_t> lookup(const Key& key) const = 0;
   /// The blocks of a request, empty where there are none (PX-43).
-  [[nodiscard]] virtual NumbersView table(std::int64_t request) const = 0;
+  [[nodiscard]] virtual IdsView table(std::int64_t request) const = 0;
   /// Tokens of the longest prefix that a key of its blocks stands for (PX-39).
   [[nodiscard]] virtual std::int64_t cached_tokens(std::int64_t request) const = 0;
   /// Length of the queue.

@@ -74,7 +74,7 @@ void BlockManager::add_keys(Text& text) {
 
 Result<std::span<const Key>> BlockManager::request(std::int64_t request,
                                                    const BlocksRequest& what) {
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   Text text{.tokens = {what.tokens.begin(), what.tokens.end()},
             .prompt = std::ssize(what.tokens),
             .salt = std::string(what.salt),
@@ -99,7 +99,7 @@ Result<std::span<const Key>> BlockManager::request(std::int64_t request,
 Result<std::span<const Key>> BlockManager::append(std::int64_t request, TokensView tokens) {
   const std::int64_t row = find(request);
   if (row < 0) return no_request(request);
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   Text& text = texts_.change(row);
   const std::ptrdiff_t before = std::ssize(text.keys);
   text.tokens.insert(text.tokens.end(), tokens.begin(), tokens.end());
@@ -112,7 +112,7 @@ Result<std::span<const Key>> BlockManager::append(std::int64_t request, TokensVi
 Status BlockManager::set(std::int64_t request, const RequestChange& change) {
   const std::int64_t row = find(request);
   if (row < 0) return no_request(request);
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   Progress& progress = progress_.change(row);
   progress.computed = change.computed.value_or(progress.computed);
   progress.status = change.status.value_or(progress.status);
@@ -199,7 +199,7 @@ Status BlockManager::look_in_chunk(const Text& text, std::int64_t max_length) {
 }
 
 std::optional<std::int64_t> BlockManager::lookup(const Key& key) const {
-  const Numbers& holders = pool_.holders(static_cast<std::int64_t>(key.low));
+  const Ids& holders = pool_.holders(static_cast<std::int64_t>(key.low));
   return holders.empty() ? std::nullopt : std::optional(holders.front());
 }
 
@@ -208,7 +208,7 @@ std::optional<std::int64_t> BlockManager::lookup(const Key& key) const {
 Status BlockManager::skip(std::int64_t request, std::int64_t computed) {
   const std::int64_t row = find(request);
   if (row < 0) return no_request(request);
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   if (Status done = let_go(row, computed); !done) return done;
   undertaking.commit();
   return {};
@@ -217,53 +217,53 @@ Status BlockManager::skip(std::int64_t request, std::int64_t computed) {
 Status BlockManager::free(std::int64_t request) {
   const std::int64_t row = find(request);
   if (row < 0) return {};
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   const Holding holding = std::exchange(holdings_.change(row), {});
-  const Numbers from_the_end(holding.table.rbegin(), holding.table.rend());
+  const Ids from_the_end(holding.table.rbegin(), holding.table.rend());
   if (Status done = pool_.release(from_the_end); !done) return done;
   undertaking.commit();
   return {};
 }
 
-Result<NumbersView> BlockManager::pop(std::int64_t request) {
+Result<IdsView> BlockManager::pop(std::int64_t request) {
   blocks_.clear();
   const std::int64_t row = find(request);
-  if (row < 0) return NumbersView();
-  Undertaking undertaking(*this);
+  if (row < 0) return IdsView();
+  Transaction undertaking(*this);
   const Holding holding = std::exchange(holdings_.change(row), {});
   const auto first = std::ranges::find_if(holding.table, [](auto block) { return block != 0; });
   blocks_.assign(first, holding.table.end());
   undertaking.commit();
-  return NumbersView(blocks_);
+  return IdsView(blocks_);
 }
 
 Result<Allotted> BlockManager::take(std::int64_t count) {
   if (count > pool_.free()) return fail(Code::kExhausted);
   blocks_.clear();
   evicted_.clear();
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   if (const Status done = pool_.hand_out(count, blocks_, evicted_); !done) return done.error();
   undertaking.commit();
   return Allotted{blocks_, evicted_};
 }
 
-Status BlockManager::touch(NumbersView blocks) {
-  Undertaking undertaking(*this);
+Status BlockManager::touch(IdsView blocks) {
+  Transaction undertaking(*this);
   for (const std::int64_t block : blocks) pool_.pin(block);
   undertaking.commit();
   return {};
 }
 
-Status BlockManager::release(NumbersView blocks) {
-  Undertaking undertaking(*this);
+Status BlockManager::release(IdsView blocks) {
+  Transaction undertaking(*this);
   if (Status done = pool_.release(blocks); !done) return done;
   undertaking.commit();
   return {};
 }
 
-Result<NumbersView> BlockManager::evict(NumbersView blocks) {
+Result<IdsView> BlockManager::evict(IdsView blocks) {
   evicted_.clear();
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   const bool any = quirks_.has(Quirk::kEvictTakesAnyNumber);
   for (std::int64_t block : blocks) {
     if (any && block < 0) block += pool_.count();  // PX-47
@@ -273,12 +273,12 @@ Result<NumbersView> BlockManager::evict(NumbersView blocks) {
     if (pool_.take_key(block)) evicted_.push_back(block);
   }
   undertaking.commit();
-  return NumbersView(evicted_);
+  return IdsView(evicted_);
 }
 
 Result<bool> BlockManager::reset() {
   if (pool_.free() < pool_.count() - 1) return false;
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   pool_.take_all_keys();
   undertaking.commit();
   statistics_.reset = true;
@@ -287,9 +287,9 @@ Result<bool> BlockManager::reset() {
 
 // ---- Figures ----
 
-NumbersView BlockManager::table(std::int64_t request) const {
+IdsView BlockManager::table(std::int64_t request) const {
   const std::int64_t row = find(request);
-  return row >= 0 ? NumbersView(holdings_[row].table) : NumbersView();
+  return row >= 0 ? IdsView(holdings_[row].table) : IdsView();
 }
 
 std::int64_t BlockManager::cached_tokens(std::int64_t request) const {
@@ -346,8 +346,8 @@ std::int64_t BlockManager::skipped(std::int64_t tokens) const {
 
 // PX-51
 Status BlockManager::let_go(std::int64_t row, std::int64_t computed) {
-  Numbers& table = holdings_.change(row).table;
-  Numbers gone;
+  Ids& table = holdings_.change(row).table;
+  Ids gone;
   for (std::int64_t i = std::min(floor_blocks(skipped(computed)), std::ssize(table)) - 1; i >= 0;
        --i) {
     std::int64_t& block = table[static_cast<std::size_t>(i)];
@@ -373,7 +373,7 @@ Result<Allotted> BlockManager::allocate(std::int64_t request, const Allotment& a
   const std::int64_t whole =
       std::min(ceil_blocks(std::min(std::ssize(texts_[row].tokens), most)), admission_cap());
   if (asked.full_sequence && !enough(row, asked, within, whole, 0)) return fail(Code::kExhausted);
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   Status done = let_go(row, std::max<std::int64_t>(within - progress_[row].in_flight, 0));
   if (!done) return done.error();
   if (!enough(row, asked, computed, ceil_blocks(slots), asked.reserved)) {
@@ -462,17 +462,17 @@ Status BlockManager::adopt(std::int64_t row, const Allotment& asked, std::int64_
   }
   holding.registered = std::ssize(holding.table);
   if (asked.external == 0 || computed <= skipped(computed)) return {};
-  Numbers loaded;
+  Ids loaded;
   return extend(row, ceil_blocks(computed), loaded);
 }
 
 // The table gets so many blocks, if it has fewer.
-Status BlockManager::extend(std::int64_t row, std::int64_t blocks, Numbers& handed_out) {
+Status BlockManager::extend(std::int64_t row, std::int64_t blocks, Ids& handed_out) {
   const std::int64_t missing = blocks - std::ssize(holdings_[row].table);
   if (missing <= 0) return {};
   if (missing > pool_.free()) return fail(Code::kExhausted);
   if (Status done = pool_.hand_out(missing, handed_out, evicted_); !done) return done;
-  Numbers& table = holdings_.change(row).table;
+  Ids& table = holdings_.change(row).table;
   table.insert(table.end(), handed_out.begin(), handed_out.end());
   return {};
 }
@@ -482,7 +482,7 @@ Status BlockManager::extend(std::int64_t row, std::int64_t blocks, Numbers& hand
 Status BlockManager::cache(std::int64_t request, std::int64_t tokens) {
   const std::int64_t row = find(request);
   if (row < 0) return misuse("request " + std::to_string(request) + " was never made");
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   if (const Status done = register_blocks(row, tokens); !done) return done;
   undertaking.commit();
   return {};
@@ -497,8 +497,8 @@ Status BlockManager::register_blocks(std::int64_t row, std::int64_t tokens) {
   if (end <= first) return {};
   if (end > std::ssize(holdings_[row].table)) return misuse("tokens: more than there are slots");
   holdings_.change(row).registered = end;
-  const Numbers& table = holdings_[row].table;
-  Numbers keyed;  // places in the table
+  const Ids& table = holdings_[row].table;
+  Ids keyed;  // places in the table
   for (std::int64_t i = first; i < end; ++i) {
     const std::int64_t block = table[static_cast<std::size_t>(i)];
     if (block == 0 || pool_[block].key || !gets_key(text, progress_[row], i)) continue;

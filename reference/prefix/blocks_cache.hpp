@@ -12,7 +12,7 @@
 
 #include "reference/prefix/block_pool.hpp"
 #include "reference/prefix/blocks.hpp"
-#include "reference/prefix/kept.hpp"
+#include "reference/prefix/journal.hpp"
 
 namespace kvo::prefix {
 
@@ -36,14 +36,14 @@ class BlockManager final : public BlockCache {
   [[nodiscard]] Status cache(std::int64_t request, std::int64_t tokens) override;
   [[nodiscard]] Status skip(std::int64_t request, std::int64_t computed) override;
   [[nodiscard]] Status free(std::int64_t request) override;
-  [[nodiscard]] Result<NumbersView> pop(std::int64_t request) override;
+  [[nodiscard]] Result<IdsView> pop(std::int64_t request) override;
   [[nodiscard]] Result<Allotted> take(std::int64_t count) override;
-  [[nodiscard]] Status touch(NumbersView blocks) override;
-  [[nodiscard]] Status release(NumbersView blocks) override;
-  [[nodiscard]] Result<NumbersView> evict(NumbersView blocks) override;
+  [[nodiscard]] Status touch(IdsView blocks) override;
+  [[nodiscard]] Status release(IdsView blocks) override;
+  [[nodiscard]] Result<IdsView> evict(IdsView blocks) override;
   [[nodiscard]] Result<bool> reset() override;
   [[nodiscard]] std::optional<std::int64_t> lookup(const Key& key) const override;
-  [[nodiscard]] NumbersView table(std::int64_t request) const override;
+  [[nodiscard]] IdsView table(std::int64_t request) const override;
   [[nodiscard]] std::int64_t cached_tokens(std::int64_t request) const override;
   [[nodiscard]] std::int64_t free_blocks() const override { return pool_.free(); }
   [[nodiscard]] Status record(std::int64_t request, std::int64_t hits) override;
@@ -75,7 +75,7 @@ class BlockManager final : public BlockCache {
   };
   /// What a request holds.
   struct Holding {
-    Numbers table;
+    Ids table;
     std::optional<std::int64_t> registered;  ///< blocks (PX-30); nothing: not tracked
   };
   /// What a key stands for: the block before it, its tokens, and extras (PX-10, PX-12, PX-13).
@@ -103,7 +103,7 @@ class BlockManager final : public BlockCache {
                             std::int64_t blocks, std::int64_t reserved) const;
   [[nodiscard]] std::int64_t admission_cap() const;
   [[nodiscard]] Status adopt(std::int64_t row, const Allotment& asked, std::int64_t computed);
-  [[nodiscard]] Status extend(std::int64_t row, std::int64_t blocks, Numbers& handed_out);
+  [[nodiscard]] Status extend(std::int64_t row, std::int64_t blocks, Ids& handed_out);
   [[nodiscard]] Status register_blocks(std::int64_t row, std::int64_t tokens);
   [[nodiscard]] bool gets_key(const Text& text, const Progress& progress, std::int64_t block) const;
   [[nodiscard]] bool ends_run(std::int64_t boundary, std::int64_t block) const;
@@ -117,12 +117,12 @@ class BlockManager final : public BlockCache {
   std::map<Content, std::int64_t> contents_;   ///< number of each content that was ever seen
   std::vector<std::int64_t> depths_;           ///< [key], blocks from the start of its chain
   std::map<std::int64_t, std::int64_t> rows_;  ///< of the tables below, by request
-  Kept<Text> texts_;
-  Kept<Progress> progress_;
-  Kept<Holding> holdings_;
+  Journaled<Text> texts_;
+  Journaled<Progress> progress_;
+  Journaled<Holding> holdings_;
   BlocksStatistics statistics_;
-  Numbers blocks_;         ///< of the last answer
-  Numbers evicted_;        ///< of the last answer
+  Ids blocks_;             ///< of the last answer
+  Ids evicted_;            ///< of the last answer
   std::vector<Key> keys_;  ///< of the last answer
 };
 

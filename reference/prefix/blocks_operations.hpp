@@ -38,14 +38,14 @@ KVO_RECORD(BlocksConfig, (std::int64_t, num_blocks, "blocks, the null block incl
 ///         with chunks, without kDraftsInChunks.
 [[nodiscard]] Result<BlocksOptions> options_of(const BlocksConfig& config, QuirkSet<Quirk> quirks);
 
-KVO_RECORD(KeysOnly, (Numbers, keys, "keys, numbered in the order in which the case saw them"))
-KVO_RECORD(BlocksOnly, (Numbers, blocks, "blocks by number"))
-KVO_RECORD(AllottedBlocks, (Numbers, blocks, "blocks that were handed out"),
-           (Numbers, evicted, "blocks that lost a key thereby, in order"))
+KVO_RECORD(KeysOnly, (Ids, keys, "keys, numbered in order of appearance"))
+KVO_RECORD(BlocksOnly, (Ids, blocks, "blocks by number"))
+KVO_RECORD(AllottedBlocks, (Ids, blocks, "blocks that were handed out"),
+           (Ids, evicted, "blocks that lost a key thereby, in order"))
 
 /// An event as logs show it.
 KVO_RECORD(ShownEvent, (EventKind, kind, "stored, removed or cleared", EventKind::kCleared),
-           (std::optional<Numbers>, keys, "keys of the units"),
+           (std::optional<Ids>, keys, "keys of the units"),
            (std::optional<Nullable<std::int64_t>>, parent,
             "key of the unit before the first; null: the start"),
            (std::optional<Tokens>, tokens,
@@ -66,7 +66,7 @@ KVO_OPERATION(SetRequest, set, "Changes what a scheduler would (PX-42).", Nothin
               (Maybe<Count>, in_flight, "tokens of steps under way"),
               (Maybe<Count>, boundary, "token up to which blocks keep keys"),
               (Maybe<Count>, preemptions, "times that it was preempted"))
-KVO_RECORD(MatchBlocksReturns, (Numbers, blocks, "hit blocks, null blocks among them"),
+KVO_RECORD(MatchBlocksReturns, (Ids, blocks, "hit blocks, null blocks among them"),
            (std::int64_t, length, "tokens"))
 KVO_OPERATION(MatchBlocks, match, "The longest prefix that is held (PX-20 to PX-24).",
               MatchBlocksReturns, (RequestNumber, request),
@@ -74,7 +74,7 @@ KVO_OPERATION(MatchBlocks, match, "The longest prefix that is held (PX-20 to PX-
                "tokens of the longest hit; absent: all but the last"))
 KVO_OPERATION(Allocate, allocate, "Hands out slots to a request (PX-25).", AllottedBlocks,
               (RequestNumber, request), (Count, tokens, "new tokens"),
-              (std::optional<Numbers>, hit_blocks, "blocks of a match that are adopted"),
+              (std::optional<Ids>, hit_blocks, "blocks of a match that are adopted"),
               (Maybe<Count>, hit_tokens, "block_size times their number"),
               (Maybe<Count>, external, "tokens that are loaded from elsewhere"),
               (Maybe<Count>, lookahead, "places for draft tokens"),
@@ -94,12 +94,12 @@ KVO_OPERATION(Pop, pop, "Takes a request's blocks from it, pinned (PX-33).", Blo
 KVO_OPERATION(Take, take, "Hands out blocks to no request (PX-38).", AllottedBlocks,
               (Count, count, "how many"))
 KVO_OPERATION(TouchBlocks, touch, "Pins blocks (PX-29).", Nothing,
-              (Numbers, blocks, "blocks by number"))
+              (Ids, blocks, "blocks by number"))
 KVO_OPERATION(Release, release, "Releases blocks in the order given (PX-34).", Nothing,
-              (Numbers, blocks, "blocks by number"))
-KVO_RECORD(EvictBlocksReturns, (Numbers, evicted, "those that carried a key"))
+              (Ids, blocks, "blocks by number"))
+KVO_RECORD(EvictBlocksReturns, (Ids, evicted, "those that carried a key"))
 KVO_OPERATION(EvictBlocks, evict, "Takes the keys of blocks off (PX-36).", EvictBlocksReturns,
-              (Numbers, blocks, "blocks by number"))
+              (Ids, blocks, "blocks by number"))
 KVO_RECORD(ResetBlocksReturns, (bool, done, "whether it did"))
 KVO_OPERATION(ResetBlocks, reset, "Takes all keys off, if no block is in use (PX-37).",
               ResetBlocksReturns)
@@ -129,10 +129,10 @@ KVO_RECORD(TakeEventsReturns, (std::vector<ShownEvent>, events, "in order"))
 KVO_OPERATION(TakeEvents, events, "The events since the last time (PX-40, PX-77).",
               TakeEventsReturns)
 KVO_RECORD(ShownHolders, (std::int64_t, key, "key by number"),
-           (Numbers, blocks, "that carry it, first come first"))
+           (Ids, blocks, "that carry it, first come first"))
 KVO_RECORD(ShowBlocksReturns, (std::int64_t, free, "length of the queue"),
-           (Numbers, queue, "free blocks, the next to be handed out first"),
-           (Numbers, refs, "users, by block"),
+           (Ids, queue, "free blocks, the next to be handed out first"),
+           (Ids, refs, "users, by block"),
            (std::vector<Nullable<std::int64_t>>, keys, "by block; null: none"),
            (std::vector<ShownHolders>, cached, "by key"))
 KVO_OPERATION(ShowBlocks, state, "The whole pool (PX-14 to PX-17).", ShowBlocksReturns)

@@ -111,7 +111,7 @@ class BlocksSession final : public DispatchSession<BlocksSession, BlocksOps> {
   }
 
  private:
-  [[nodiscard]] Status check_blocks(NumbersView blocks) const {
+  [[nodiscard]] Status check_blocks(IdsView blocks) const {
     return check_numbers("blocks", blocks, 0, options_.num_blocks);
   }
   [[nodiscard]] Result<KeysOnly> shown_keys(const Result<std::span<const Key>>& keys) {

@@ -31,8 +31,8 @@ namespace kvo::prefix {
 using Token = std::int32_t;
 using Tokens = std::vector<Token>;
 /// Numbers of blocks, slots, pages or nodes.
-using Numbers = std::vector<std::int64_t>;
-using NumbersView = std::span<const std::int64_t>;
+using Ids = std::vector<std::int64_t>;
+using IdsView = std::span<const std::int64_t>;
 using TokensView = std::span<const Token>;
 
 /// Sizes beyond these are refused: what an operation costs is bounded by what a cache holds.

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "reference/prefix/blocks_cache.hpp"
-#include "reference/prefix/kept.hpp"
+#include "reference/prefix/journal.hpp"
 #include "reference/prefix/radix_cache.hpp"
 
 namespace kvo::prefix {
@@ -19,8 +19,8 @@ Tokens tokens_from(std::int32_t first, std::size_t count) {
   return tokens;
 }
 
-TEST(Kept, IsAsBeforeUnlessCommitted) {
-  Kept<Numbers> rows;
+TEST(Journaled, IsAsBeforeUnlessCommitted) {
+  Journaled<Ids> rows;
   rows.add({1});
   rows.commit();
   rows.change(0).push_back(2);
@@ -77,9 +77,9 @@ TEST(BlockManager, TellsThatAKeyIsRemovedWhenNobodyCarriesIt) {
     ASSERT_TRUE(blocks.allocate(request, {.tokens = 2}));
   }
   (void)blocks.take_events();
-  ASSERT_TRUE(blocks.evict(Numbers{1}));
+  ASSERT_TRUE(blocks.evict(Ids{1}));
   EXPECT_TRUE(blocks.take_events().empty());
-  ASSERT_TRUE(blocks.evict(Numbers{2}));
+  ASSERT_TRUE(blocks.evict(Ids{2}));
   EXPECT_EQ(blocks.take_events().size(), 1U);
 }
 
@@ -91,7 +91,7 @@ TEST(BlockManager, RefusesToReleaseATableThatWasReleasedByHand) {
   const Tokens tokens = tokens_from(10, 4);
   ASSERT_TRUE(blocks.request(0, {.tokens = tokens}));
   ASSERT_TRUE(blocks.allocate(0, {.tokens = 4}));
-  ASSERT_TRUE(blocks.release(Numbers{1}));
+  ASSERT_TRUE(blocks.release(Ids{1}));
   EXPECT_TRUE(failed_with(blocks.free(0), Code::kPrecondition));
   EXPECT_THAT(blocks.table(0), ElementsAre(1, 2));
   EXPECT_EQ(blocks.state().refs[2], 1);
@@ -103,7 +103,7 @@ TEST(RadixManager, UnlocksOnlyWhatIsLockedItself) {
   RadixManager radix(options, kDocumented);
   const Tokens tokens = tokens_from(10, 4);
   ASSERT_TRUE(radix.alloc(4));
-  ASSERT_TRUE(radix.insert({.tokens = tokens, .slots = Numbers{1, 2, 3, 4}}));
+  ASSERT_TRUE(radix.insert({.tokens = tokens, .slots = Ids{1, 2, 3, 4}}));
   const auto front = radix.match({.tokens = std::span(tokens).first(2)});
   ASSERT_TRUE(front);
   ASSERT_EQ(front->node, 2);

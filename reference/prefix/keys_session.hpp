@@ -21,7 +21,7 @@ namespace kvo::prefix {
 }
 
 /// Errors  kOutOfRange: a number of the list is outside [begin, end).
-[[nodiscard]] inline Status check_numbers(const char* name, NumbersView numbers, std::int64_t begin,
+[[nodiscard]] inline Status check_numbers(const char* name, IdsView numbers, std::int64_t begin,
                                           std::int64_t end) {
   for (const std::int64_t number : numbers)
     if (number < begin || number >= end)
@@ -29,7 +29,7 @@ namespace kvo::prefix {
   return {};
 }
 
-/// Numbers keys 0, 1, 2 .. in the order in which a case first shows them (PX-10, PX-77). Only what
+/// Ids keys 0, 1, 2 .. in the order in which a case first shows them (PX-10, PX-77). Only what
 /// an operation that succeeded has returned is numbered.
 class KeyNumbers {
  public:
@@ -38,8 +38,8 @@ class KeyNumbers {
     if (is_new) keys_.push_back(key);
     return known->second;
   }
-  [[nodiscard]] Numbers numbers(std::span<const Key> keys) {
-    Numbers all;
+  [[nodiscard]] Ids numbers(std::span<const Key> keys) {
+    Ids all;
     for (const Key& key : keys) all.push_back(number(key));
     return all;
   }

@@ -62,13 +62,13 @@ struct RadixLookup {
 struct RadixHit {
   std::int64_t length = 0;  ///< units
   std::int64_t node = 0;    ///< the last one
-  NumbersView slots = {};   ///< one a unit
+  IdsView slots = {};       ///< one a unit
 };
 
 /// What is inserted (PX-66).
 struct Insertion {
   TokensView tokens = {};
-  std::optional<NumbersView> slots = std::nullopt;  ///< at least a unit's each; absent: the tokens
+  std::optional<IdsView> slots = std::nullopt;  ///< at least a unit's each; absent: the tokens
   Namespace space = {};
   std::int64_t priority = 0;
   std::int64_t inserted = 0;  ///< units whose nodes do not count this insert as a hit (PX-68)
@@ -81,7 +81,7 @@ struct Inserted {
 
 struct RadixEvicted {
   std::int64_t tokens = 0;  ///< units that went
-  NumbersView nodes = {};   ///< in order
+  IdsView nodes = {};       ///< in order
 };
 
 /// A request as it is made (PX-86). Lists and words are the caller's.
@@ -94,8 +94,8 @@ struct RadixRequest {
 /// What came of asking for slots for new tokens.
 struct Extended {
   bool exhausted = false;  ///< the request is as before, but `nodes` are gone
-  NumbersView slots = {};  ///< the new ones
-  NumbersView nodes = {};  ///< evicted to make room
+  IdsView slots = {};      ///< the new ones
+  IdsView nodes = {};      ///< evicted to make room
 };
 
 struct Checkpointed {
@@ -104,7 +104,7 @@ struct Checkpointed {
 };
 
 struct Row {
-  NumbersView slots = {};
+  IdsView slots = {};
   std::int64_t protected_ = 0;
   std::int64_t inserted = 0;
   std::int64_t node = 0;  ///< the one that is locked
@@ -114,7 +114,7 @@ struct NodeState {
   std::int64_t node = 0;
   std::int64_t parent = 0;
   Tokens tokens = {};  ///< with pairs one more than units
-  Numbers slots = {};
+  Ids slots = {};
   std::int64_t lock = 0;
   std::int64_t hits = 0;
   std::int64_t priority = 0;
@@ -128,10 +128,10 @@ struct RadixState {
   std::int64_t protected_ = 0;   ///< units, a running sum
   std::int64_t total = 0;        ///< slots in the tree
   std::int64_t available = 0;    ///< slots in both lists
-  Numbers free;                  ///< slots; pages where a page has several
-  Numbers staged;                ///< the same, freed and not sorted in yet
+  Ids free;                      ///< slots; pages where a page has several
+  Ids staged;                    ///< the same, freed and not sorted in yet
   std::vector<NodeState> nodes;  ///< by number, without the root
-  Numbers leaves;                ///< those that may be evicted, the first to go first
+  Ids leaves;                    ///< those that may be evicted, the first to go first
 };
 
 /// A cache of the kind. Numbers of requests are in [0, kMostRequests), counts in [0, kMostTokens];
@@ -163,26 +163,26 @@ class RadixCache {
   [[nodiscard]] virtual Status reset() = 0;
   /// The slots of all nodes, depth first (PX-77).
   /// Errors  with kNoSlotsAborts kPrecondition: the tree is empty.
-  [[nodiscard]] virtual Result<NumbersView> all_slots() = 0;
+  [[nodiscard]] virtual Result<IdsView> all_slots() = 0;
 
   /// Takes slots (PX-80), or pages (PX-81).
   /// Errors  kExhausted: what was staged may have been sorted in.
-  [[nodiscard]] virtual Result<NumbersView> alloc(std::int64_t count) = 0;
+  [[nodiscard]] virtual Result<IdsView> alloc(std::int64_t count) = 0;
   /// Takes slots for requests that grow from prefixes[i] to lengths[i] tokens behind last[i]
   /// (PX-81). Requires  lists of one length, 0 <= prefix <= length, last >= -1. Errors
   /// kNotSupported: pages of one slot; kExhausted.
-  [[nodiscard]] virtual Result<NumbersView> alloc_extend(NumbersView prefixes, NumbersView lengths,
-                                                         NumbersView last) = 0;
+  [[nodiscard]] virtual Result<IdsView> alloc_extend(IdsView prefixes, IdsView lengths,
+                                                     IdsView last) = 0;
   /// Takes one slot for each request, which has lengths[i] tokens with it (PX-81).
   /// Requires  lists of one length, length >= 1, last >= -1. Errors  as alloc_extend.
-  [[nodiscard]] virtual Result<NumbersView> alloc_decode(NumbersView lengths, NumbersView last) = 0;
+  [[nodiscard]] virtual Result<IdsView> alloc_decode(IdsView lengths, IdsView last) = 0;
   /// Gives slots back (PX-80, PX-81). Slots are not below 0.
   /// Errors  without kFreesAnything kPrecondition: a slot, or page, that is not handed out, or one
   ///         that the list has twice.
-  [[nodiscard]] virtual Status free(NumbersView slots) = 0;
+  [[nodiscard]] virtual Status free(IdsView slots) = 0;
   /// Gives the slots of a row from `start` on back (PX-81).
   /// Errors  as free; kPrecondition: start is within a page.
-  [[nodiscard]] virtual Status free_segment(NumbersView slots, std::int64_t start) = 0;
+  [[nodiscard]] virtual Status free_segment(IdsView slots, std::int64_t start) = 0;
   /// Holds back what is freed (PX-82). Errors  kPrecondition: it is already.
   [[nodiscard]] virtual Status group_begin() = 0;
   /// Frees what was held back; nothing without a group. Errors  kOutOfMemory.
@@ -190,7 +190,7 @@ class RadixCache {
   /// All slots are free, the tree stays as it is (PX-80). Errors  kOutOfMemory.
   [[nodiscard]] virtual Status clear() = 0;
   /// Evicts what is missing to so many free slots (PX-83). Returns  the nodes. Errors  as evict.
-  [[nodiscard]] virtual Result<NumbersView> make_room(std::int64_t slots) = 0;
+  [[nodiscard]] virtual Result<IdsView> make_room(std::int64_t slots) = 0;
 
   /// Makes a request. Errors  kPrecondition: the number has one that was admitted.
   [[nodiscard]] virtual Status request(std::int64_t request, const RadixRequest& what) = 0;

@@ -49,7 +49,7 @@ RadixTree::Reached RadixManager::look_up(const RadixLookup& what) {
 }
 
 Result<RadixHit> RadixManager::match(const RadixLookup& what) {
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   const auto reached = look_up(what);
   slots_out_ = tree_.slots_to(reached.node);
   undertaking.commit();
@@ -57,7 +57,7 @@ Result<RadixHit> RadixManager::match(const RadixLookup& what) {
 }
 
 Status RadixManager::touch(const RadixLookup& what) {
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   (void)look_up(what);
   undertaking.commit();
   return {};
@@ -67,7 +67,7 @@ Result<Inserted> RadixManager::insert(const Insertion& what) {
   if (options_.disable) return Inserted{};
   if (what.slots && std::ssize(*what.slots) < tree_.units_of(std::ssize(what.tokens)))
     return fail(Code::kPrecondition, "slots: fewer than units");
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   const auto reached = tree_.insert(what);
   undertaking.commit();
   return Inserted{reached.length, reached.node};
@@ -78,7 +78,7 @@ Result<std::int64_t> RadixManager::evict_until(std::int64_t units) {
   nodes_out_.clear();
   if (options_.disable || units <= 0) return 0;
   std::int64_t gone = 0;
-  Numbers heap = tree_.leaves();
+  Ids heap = tree_.leaves();
   while (gone < units) {
     const auto leaf = tree_.pop_first(heap);
     if (!leaf) break;
@@ -92,7 +92,7 @@ Result<std::int64_t> RadixManager::evict_until(std::int64_t units) {
 }
 
 Result<RadixEvicted> RadixManager::evict(std::int64_t units) {
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   const auto gone = evict_until(units);
   if (!gone) return gone.error();
   undertaking.commit();
@@ -100,7 +100,7 @@ Result<RadixEvicted> RadixManager::evict(std::int64_t units) {
 }
 
 Result<std::int64_t> RadixManager::lock(std::int64_t node) {
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   const auto delta = tree_.lock(node);
   if (!delta) return delta.error();
   undertaking.commit();
@@ -108,7 +108,7 @@ Result<std::int64_t> RadixManager::lock(std::int64_t node) {
 }
 
 Result<std::int64_t> RadixManager::unlock(std::int64_t node) {
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   const auto delta = tree_.unlock(node);
   if (!delta) return delta.error();
   undertaking.commit();
@@ -116,78 +116,76 @@ Result<std::int64_t> RadixManager::unlock(std::int64_t node) {
 }
 
 Status RadixManager::reset() {
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   tree_.reset();
   undertaking.commit();
   return {};
 }
 
-Result<NumbersView> RadixManager::all_slots() {
+Result<IdsView> RadixManager::all_slots() {
   slots_out_ = tree_.all_slots();
   if (slots_out_.empty() && quirks_.has(Quirk::kNoSlotsAborts))
     return fail(Code::kPrecondition, "the tree is empty");
-  return NumbersView(slots_out_);
+  return IdsView(slots_out_);
 }
 
 // ---- The allocator ----
 
-Result<NumbersView> RadixManager::taken(const Status& done,
-                                        Undertaking<RadixManager>& undertaking) {
+Result<IdsView> RadixManager::taken(const Status& done, Transaction<RadixManager>& undertaking) {
   if (!done && !failed_with(done, Code::kExhausted)) return done.error();
   undertaking.commit();
   if (!done) return done.error();
-  return NumbersView(slots_out_);
+  return IdsView(slots_out_);
 }
 
-Result<NumbersView> RadixManager::alloc(std::int64_t count) {
+Result<IdsView> RadixManager::alloc(std::int64_t count) {
   slots_out_.clear();
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   return taken(slots_.alloc(count, slots_out_), undertaking);
 }
 
-Result<NumbersView> RadixManager::alloc_extend(NumbersView prefixes, NumbersView lengths,
-                                               NumbersView last) {
+Result<IdsView> RadixManager::alloc_extend(IdsView prefixes, IdsView lengths, IdsView last) {
   slots_out_.clear();
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   return taken(slots_.alloc_extend(prefixes, lengths, last, slots_out_), undertaking);
 }
 
-Result<NumbersView> RadixManager::alloc_decode(NumbersView lengths, NumbersView last) {
+Result<IdsView> RadixManager::alloc_decode(IdsView lengths, IdsView last) {
   slots_out_.clear();
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   return taken(slots_.alloc_decode(lengths, last, slots_out_), undertaking);
 }
 
-Status RadixManager::free(NumbersView slots) {
-  Undertaking undertaking(*this);
+Status RadixManager::free(IdsView slots) {
+  Transaction undertaking(*this);
   if (Status done = slots_.free(slots); !done) return done;
   undertaking.commit();
   return {};
 }
 
-Status RadixManager::free_segment(NumbersView slots, std::int64_t start) {
-  Undertaking undertaking(*this);
+Status RadixManager::free_segment(IdsView slots, std::int64_t start) {
+  Transaction undertaking(*this);
   if (Status done = slots_.free_segment(slots, start); !done) return done;
   undertaking.commit();
   return {};
 }
 
 Status RadixManager::group_begin() {
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   if (Status done = slots_.group_begin(); !done) return done;
   undertaking.commit();
   return {};
 }
 
 Status RadixManager::group_end() {
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   slots_.group_end();
   undertaking.commit();
   return {};
 }
 
 Status RadixManager::clear() {
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   slots_.clear();
   undertaking.commit();
   return {};
@@ -199,11 +197,11 @@ Status RadixManager::room_for(std::int64_t slots) {
   return gone ? Status() : Status(gone.error());
 }
 
-Result<NumbersView> RadixManager::make_room(std::int64_t slots) {
-  Undertaking undertaking(*this);
+Result<IdsView> RadixManager::make_room(std::int64_t slots) {
+  Transaction undertaking(*this);
   if (const Status done = room_for(slots); !done) return done.error();
   undertaking.commit();
-  return NumbersView(nodes_out_);
+  return IdsView(nodes_out_);
 }
 
 // ---- Requests ----
@@ -221,7 +219,7 @@ Result<std::int64_t> RadixManager::find_row(std::int64_t request) const {
 }
 
 Status RadixManager::request(std::int64_t request, const RadixRequest& what) {
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   Text text{.tokens = {what.tokens.begin(), what.tokens.end()},
             .prompt = std::ssize(what.tokens),
             .extra = std::nullopt,
@@ -243,7 +241,7 @@ Result<RadixHit> RadixManager::admit(std::int64_t request) {
   const auto found = find(request);
   if (!found) return found.error();
   if (holdings_[*found].node) return bad_state(request, "is admitted");
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   const Text& text = texts_[*found];
   const auto reached =
       look_up({.tokens = from(text.tokens, 0, std::ssize(text.tokens) - 1), .space = text.space()});
@@ -260,7 +258,7 @@ Result<Extended> RadixManager::extend(std::int64_t request, std::int64_t tokens,
   const auto found = find(request);
   if (!found) return found.error();
   if (!holdings_[*found].node) return bad_state(request, "is not admitted");
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   if (!append.empty()) {
     Tokens& all = texts_.change(*found).tokens;
     all.insert(all.end(), append.begin(), append.end());
@@ -268,10 +266,10 @@ Result<Extended> RadixManager::extend(std::int64_t request, std::int64_t tokens,
   const bool paged = options_.page_size > 1;
   if (const Status done = room_for(tokens + (paged ? options_.page_size : 0)); !done)
     return done.error();
-  const Numbers& before = holdings_[*found].slots;
-  const Numbers begin{std::ssize(before)};
-  const Numbers end{std::ssize(before) + tokens};
-  const Numbers last{before.empty() ? -1 : before.back()};
+  const Ids& before = holdings_[*found].slots;
+  const Ids begin{std::ssize(before)};
+  const Ids end{std::ssize(before) + tokens};
+  const Ids last{before.empty() ? -1 : before.back()};
   slots_out_.clear();
   const Status done =
       paged ? slots_.alloc_extend(begin, end, last, slots_out_) : slots_.alloc(tokens, slots_out_);
@@ -311,7 +309,7 @@ Status RadixManager::file(const Text& text, Holding& held) {
       !done)
     return done;
   const auto reached = look_up({.tokens = key, .space = text.space()});
-  const Numbers kept = tree_.slots_to(reached.node);
+  const Ids kept = tree_.slots_to(reached.node);
   for (std::int64_t i = held.protected_; i < std::min(units, std::ssize(kept)); ++i)
     held.slots[static_cast<std::size_t>(i)] = kept[static_cast<std::size_t>(i)];
   held.protected_ = units;
@@ -327,7 +325,7 @@ Result<Checkpointed> RadixManager::checkpoint(std::int64_t request) {
   const Text& text = texts_[*found];
   if (std::ssize(holdings_[*found].slots) > std::ssize(text.tokens))
     return bad_state(request, "has more slots than tokens");
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   Holding& held = holdings_.change(*found);
   if (const Status done = file(text, held); !done) return done.error();
   undertaking.commit();
@@ -339,7 +337,7 @@ Status RadixManager::withdraw(std::int64_t request) {
   if (!found) return found.error();
   const Holding& held = holdings_[*found];
   if (!held.node || held.has_row) return bad_state(request, "is not admitted, or has a row");
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   if (const auto unlocked = tree_.unlock(*held.node); !unlocked) return unlocked.error();
   holdings_.change(*found) = {};
   undertaking.commit();
@@ -353,11 +351,11 @@ Status RadixManager::finish(std::int64_t request, bool keep) {
   const Text& text = texts_[*found];
   if (keep && std::ssize(holdings_[*found].slots) > std::ssize(text.tokens))
     return bad_state(request, "has more slots than tokens");
-  Undertaking undertaking(*this);
+  Transaction undertaking(*this);
   Holding& held = holdings_.change(*found);
   if (keep)
     if (Status done = file(text, held); !done) return done;
-  const NumbersView own = from(held.slots, held.protected_, std::ssize(held.slots));
+  const IdsView own = from(held.slots, held.protected_, std::ssize(held.slots));
   if (Status done = options_.disable ? slots_.free(own) : slots_.free_segment(own, held.protected_);
       !done)
     return done;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/prefix/kept.hpp"
+#include "reference/prefix/journal.hpp"
 #include "reference/prefix/radix.hpp"
 #include "reference/prefix/slot_pool.hpp"
 #include "reference/prefix/tree_cache.hpp"
@@ -30,17 +30,17 @@ class RadixManager final : public RadixCache {
   [[nodiscard]] Result<std::int64_t> lock(std::int64_t node) override;
   [[nodiscard]] Result<std::int64_t> unlock(std::int64_t node) override;
   [[nodiscard]] Status reset() override;
-  [[nodiscard]] Result<NumbersView> all_slots() override;
-  [[nodiscard]] Result<NumbersView> alloc(std::int64_t count) override;
-  [[nodiscard]] Result<NumbersView> alloc_extend(NumbersView prefixes, NumbersView lengths,
-                                                 NumbersView last) override;
-  [[nodiscard]] Result<NumbersView> alloc_decode(NumbersView lengths, NumbersView last) override;
-  [[nodiscard]] Status free(NumbersView slots) override;
-  [[nodiscard]] Status free_segment(NumbersView slots, std::int64_t start) override;
+  [[nodiscard]] Result<IdsView> all_slots() override;
+  [[nodiscard]] Result<IdsView> alloc(std::int64_t count) override;
+  [[nodiscard]] Result<IdsView> alloc_extend(IdsView prefixes, IdsView lengths,
+                                             IdsView last) override;
+  [[nodiscard]] Result<IdsView> alloc_decode(IdsView lengths, IdsView last) override;
+  [[nodiscard]] Status free(IdsView slots) override;
+  [[nodiscard]] Status free_segment(IdsView slots, std::int64_t start) override;
   [[nodiscard]] Status group_begin() override;
   [[nodiscard]] Status group_end() override;
   [[nodiscard]] Status clear() override;
-  [[nodiscard]] Result<NumbersView> make_room(std::int64_t slots) override;
+  [[nodiscard]] Result<IdsView> make_room(std::int64_t slots) override;
   [[nodiscard]] Status request(std::int64_t request, const RadixRequest& what) override;
   [[nodiscard]] Result<RadixHit> admit(std::int64_t request) override;
   [[nodiscard]] Result<Extended> extend(std::int64_t request, std::int64_t tokens,
@@ -69,7 +69,7 @@ class RadixManager final : public RadixCache {
   };
   struct Holding {
     std::optional<std::int64_t> node;  ///< that is locked; none: not admitted
-    Numbers slots;                     ///< matched, and behind them its own
+    Ids slots;                         ///< matched, and behind them its own
     bool has_row = false;
     std::int64_t protected_ = 0;
     std::int64_t inserted = 0;
@@ -85,18 +85,17 @@ class RadixManager final : public RadixCache {
   [[nodiscard]] Status room_for(std::int64_t slots);
   [[nodiscard]] Status file(const Text& text, Holding& held);
   /// Keeps what was taken, or the error kExhausted, which may have sorted lists.
-  [[nodiscard]] Result<NumbersView> taken(const Status& done,
-                                          Undertaking<RadixManager>& undertaking);
+  [[nodiscard]] Result<IdsView> taken(const Status& done, Transaction<RadixManager>& undertaking);
 
   RadixOptions options_;
   QuirkSet<Quirk> quirks_;
   RadixTree tree_;
   SlotPool slots_;
   std::map<std::int64_t, std::int64_t> rows_;  ///< of the tables below, by request
-  Kept<Text> texts_;
-  Kept<Holding> holdings_;
-  Numbers slots_out_;  ///< of the last answer
-  Numbers nodes_out_;  ///< of the last answer
+  Journaled<Text> texts_;
+  Journaled<Holding> holdings_;
+  Ids slots_out_;  ///< of the last answer
+  Ids nodes_out_;  ///< of the last answer
 };
 
 }  // namespace kvo::prefix

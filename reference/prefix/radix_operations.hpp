@@ -17,7 +17,7 @@
 namespace kvo::prefix {
 
 struct SlotNumbers {
-  using Value = Numbers;
+  using Value = Ids;
   static constexpr Domain kDomain{
       .least = 0, .most = kMostTokens - 1, .outside = Code::kOutOfRange};
 };
@@ -42,11 +42,11 @@ KVO_RECORD(RadixConfig, (Policy, policy, "what is evicted first", Policy::kLru),
 ///         events; tlru, without kTlruAborts.
 [[nodiscard]] Result<RadixOptions> options_of(const RadixConfig& config, QuirkSet<Quirk> quirks);
 
-KVO_RECORD(NodesOnly, (Numbers, nodes, "nodes that were evicted, in order"))
-KVO_RECORD(SlotsOnly, (Numbers, slots, "slots by number"))
+KVO_RECORD(NodesOnly, (Ids, nodes, "nodes that were evicted, in order"))
+KVO_RECORD(SlotsOnly, (Ids, slots, "slots by number"))
 KVO_RECORD(Delta, (std::int64_t, delta, "change of the evictable units"))
 KVO_RECORD(FoundPrefix, (std::int64_t, length, "units"), (std::int64_t, node, "the last node"),
-           (Numbers, slots, "one a unit"))
+           (Ids, slots, "one a unit"))
 KVO_OPERATION(MatchTokens, match, "The longest prefix that is held (PX-64).", FoundPrefix,
               (Tokens, tokens, "what is looked up"),
               (std::optional<std::string>, extra, "namespace; empty is one of its own"),
@@ -61,13 +61,13 @@ KVO_RECORD(InsertReturns, (std::int64_t, length, "units that were there before")
            (Nullable<std::int64_t>, node, "the last node; null: nothing is kept"))
 KVO_OPERATION(Insert, insert, "Files tokens and their slots (PX-66).", InsertReturns,
               (Tokens, tokens, "what is filed"),
-              (std::optional<Numbers>, slots, "one a unit; absent: the tokens"),
+              (std::optional<Ids>, slots, "one a unit; absent: the tokens"),
               (std::optional<std::string>, extra, "namespace; empty is one of its own"),
               (std::optional<std::string>, salt, "namespace; empty or absent: none"),
               (Priority, priority, "the higher is spared", 0, may_be_absent),
               (Count, inserted, "units that this insert does not count as hits", 0, may_be_absent))
 KVO_RECORD(EvictUnitsReturns, (std::int64_t, tokens, "units that were freed"),
-           (Numbers, nodes, "in order"))
+           (Ids, nodes, "in order"))
 KVO_OPERATION(EvictUnits, evict, "Evicts leaves until so many units are free (PX-70).",
               EvictUnitsReturns, (std::int64_t, tokens, "units; 0 or less: nothing"))
 KVO_OPERATION(Lock, lock, "Protects a node and all above it (PX-73).", Delta,
@@ -79,12 +79,12 @@ KVO_OPERATION(AllSlots, all_slots, "The slots of all nodes, depth first (PX-77).
 KVO_OPERATION(AllocSlots, alloc, "Takes slots (PX-80, PX-81).", SlotsOnly,
               (Count, count, "slots; what is no whole page is dropped"))
 KVO_OPERATION(AllocExtend, alloc_extend, "Takes slots after rows that end in a page (PX-81).",
-              SlotsOnly, (Numbers, prefix_lens, "tokens that each request has"),
-              (Numbers, seq_lens, "tokens that it is to have"),
-              (Numbers, last_slots, "its last slot; -1: none"))
+              SlotsOnly, (Ids, prefix_lens, "tokens that each request has"),
+              (Ids, seq_lens, "tokens that it is to have"),
+              (Ids, last_slots, "its last slot; -1: none"))
 KVO_OPERATION(AllocDecode, alloc_decode, "Takes one slot for each request (PX-81).", SlotsOnly,
-              (Numbers, seq_lens, "tokens of each request, the new one included"),
-              (Numbers, last_slots, "its last slot; -1: none"))
+              (Ids, seq_lens, "tokens of each request, the new one included"),
+              (Ids, last_slots, "its last slot; -1: none"))
 KVO_OPERATION(FreeSlots, free, "Frees slots (PX-80, PX-81).", Nothing,
               (SlotNumbers, slots, "slots by number"))
 KVO_OPERATION(FreeSegment, free_segment, "Frees a part of a row (PX-80, PX-81).", Nothing,
@@ -102,8 +102,8 @@ KVO_OPERATION(FileRequest, request, "Makes a request (PX-86).", Nothing, (Reques
               (Priority, priority, "the higher is spared", 0, may_be_absent))
 KVO_OPERATION(Admit, admit, "Looks a request up and locks what it hit (PX-86).", FoundPrefix,
               (RequestNumber, request))
-KVO_RECORD(ExtendReturns, (std::optional<Numbers>, slots, "the new ones; absent with an error"),
-           (Numbers, nodes, "evicted to make room, also for an error"))
+KVO_RECORD(ExtendReturns, (std::optional<Ids>, slots, "the new ones; absent with an error"),
+           (Ids, nodes, "evicted to make room, also for an error"))
 KVO_OPERATION(Extend, extend, "Takes slots for a request's next tokens (PX-86).", ExtendReturns,
               (RequestNumber, request), (Count, tokens, "how many"),
               (Tokens, append, "output that joins the request first", Tokens(), may_be_absent))
@@ -115,7 +115,7 @@ KVO_OPERATION(Withdraw, withdraw, "Withdraws a request that has no row (PX-86)."
               (RequestNumber, request))
 KVO_OPERATION(Finish, finish, "Ends a request (PX-88).", Nothing, (RequestNumber, request),
               (bool, keep, "whether its tokens are filed", true, may_be_absent))
-KVO_RECORD(ShowRowReturns, (Numbers, slots, "slots by number"),
+KVO_RECORD(ShowRowReturns, (Ids, slots, "slots by number"),
            (std::int64_t, protected_, "slots that are the tree's"),
            (std::int64_t, inserted, "units that it filed and counted"),
            (std::int64_t, node, "the node that is locked"))
@@ -123,7 +123,7 @@ KVO_OPERATION(ShowRow, row, "The slots of a request (PX-86).", ShowRowReturns,
               (RequestNumber, request))
 KVO_RECORD(ShownNode, (std::int64_t, node, "number"),
            (std::int64_t, parent, "number of the node above"),
-           (Tokens, tokens, "of its units; with pairs one more"), (Numbers, slots, "one a unit"),
+           (Tokens, tokens, "of its units; with pairs one more"), (Ids, slots, "one a unit"),
            (std::int64_t, lock, "locks"), (std::int64_t, hits, "inserts that passed"),
            (std::int64_t, priority, "the higher is spared"),
            (Nullable<std::string>, extra, "namespace; null: none"),
@@ -131,10 +131,10 @@ KVO_RECORD(ShownNode, (std::int64_t, node, "number"),
 KVO_RECORD(ShowTreeReturns, (std::int64_t, evictable, "units, a running sum"),
            (std::int64_t, protected_, "units, a running sum"),
            (std::int64_t, total, "slots in the tree"), (std::int64_t, available, "free slots"),
-           (Numbers, free, "free slots, or pages, the next to be taken first"),
-           (Numbers, staged, "slots, or pages, that are not sorted in yet"),
+           (Ids, free, "free slots, or pages, the next to be taken first"),
+           (Ids, staged, "slots, or pages, that are not sorted in yet"),
            (std::vector<ShownNode>, nodes, "by number, without the root"),
-           (Numbers, leaves, "those that may be evicted, the first to go first"))
+           (Ids, leaves, "those that may be evicted, the first to go first"))
 KVO_OPERATION(ShowTree, state, "Tree and free slots (PX-60, PX-77, PX-80).", ShowTreeReturns)
 
 #define KVO_PREFIX_RADIX_OPERATIONS                                                             \

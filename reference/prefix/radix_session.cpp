@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kMostSlotsAtOnce = std::int64_t{1} << 26U;
 
 // Lists of one length, with 0 <= prefix <= length and a last slot from -1 on.
-Status check_growth(NumbersView prefixes, NumbersView lengths, NumbersView last) {
+Status check_growth(IdsView prefixes, IdsView lengths, IdsView last) {
   if (prefixes.size() != lengths.size() || lengths.size() != last.size())
     return fail(Code::kPrecondition, "lists of several lengths");
   std::int64_t grown = 0;
@@ -82,7 +82,7 @@ class RadixSession final : public DispatchSession<RadixSession, RadixOps> {
     return call_method(op);
   }
   Result<SlotsOnly> operator()(const AllocDecode& op) {
-    Numbers prefixes;
+    Ids prefixes;
     for (const std::int64_t length : op.seq_lens) prefixes.push_back(std::max(length, kLeast) - 1);
     if (const Status checked = check_growth(prefixes, op.seq_lens, op.last_slots); !checked)
       return checked.error();

@@ -53,7 +53,7 @@ std::int64_t SlotPool::take() {
 }
 
 // PX-80, PX-81
-Status SlotPool::alloc(std::int64_t count, Numbers& slots) {
+Status SlotPool::alloc(std::int64_t count, Ids& slots) {
   const std::int64_t pages = count / page_size_;
   if (pages > std::ssize(lists_.free)) sort_in();
   if (pages > std::ssize(lists_.free)) return fail(Code::kExhausted);
@@ -63,8 +63,7 @@ Status SlotPool::alloc(std::int64_t count, Numbers& slots) {
   return {};
 }
 
-Status SlotPool::alloc_extend(NumbersView prefixes, NumbersView lengths, NumbersView last,
-                              Numbers& slots) {
+Status SlotPool::alloc_extend(IdsView prefixes, IdsView lengths, IdsView last, Ids& slots) {
   if (page_size_ == 1) return fail(Code::kNotSupported, "pages of one slot");
   const auto ceil = [&](std::int64_t tokens) { return (tokens + page_size_ - 1) / page_size_; };
   std::int64_t new_pages = 0;
@@ -85,7 +84,7 @@ Status SlotPool::alloc_extend(NumbersView prefixes, NumbersView lengths, Numbers
   return {};
 }
 
-Status SlotPool::alloc_decode(NumbersView lengths, NumbersView last, Numbers& slots) {
+Status SlotPool::alloc_decode(IdsView lengths, IdsView last, Ids& slots) {
   if (page_size_ == 1) return fail(Code::kNotSupported, "pages of one slot");
   if (std::ssize(lengths) > std::ssize(lists_.free)) sort_in();
   const auto opens = [&](std::int64_t length) { return length % page_size_ == 1; };
@@ -97,7 +96,7 @@ Status SlotPool::alloc_decode(NumbersView lengths, NumbersView last, Numbers& sl
 }
 
 // The pages go to the end of what is staged, of the list if they are slots, else to its front.
-void SlotPool::put(NumbersView pages) {
+void SlotPool::put(IdsView pages) {
   Lists& lists = change();
   if (need_sort_) {
     lists.staged.insert(lists.staged.end(), pages.begin(), pages.end());
@@ -107,7 +106,7 @@ void SlotPool::put(NumbersView pages) {
   }
 }
 
-Status SlotPool::give_back(NumbersView pages) {
+Status SlotPool::give_back(IdsView pages) {
   std::vector<bool>& out = change().out;
   for (const std::int64_t page : pages) {
     const bool known = page >= 1 && page <= pages_;
@@ -119,8 +118,8 @@ Status SlotPool::give_back(NumbersView pages) {
 }
 
 // The pages of the slots, each once, ascending; slots in their order where a page is one.
-Numbers SlotPool::pages_of(NumbersView slots) const {
-  Numbers pages;
+Ids SlotPool::pages_of(IdsView slots) const {
+  Ids pages;
   for (const std::int64_t slot : slots) pages.push_back(page_of(slot));
   if (page_size_ == 1) return pages;
   std::ranges::sort(pages);
@@ -129,12 +128,12 @@ Numbers SlotPool::pages_of(NumbersView slots) const {
   return pages;
 }
 
-Status SlotPool::free(NumbersView slots) {
+Status SlotPool::free(IdsView slots) {
   if (slots.empty()) return {};
-  const Numbers pages = pages_of(slots);
+  const Ids pages = pages_of(slots);
   if (Status done = give_back(pages); !done) return done;
   if (lists_.in_group) {
-    Numbers& held = change().group_slots;
+    Ids& held = change().group_slots;
     held.insert(held.end(), slots.begin(), slots.end());
   } else {
     put(pages);
@@ -142,17 +141,17 @@ Status SlotPool::free(NumbersView slots) {
   return {};
 }
 
-Status SlotPool::free_segment(NumbersView slots, std::int64_t start) {
+Status SlotPool::free_segment(IdsView slots, std::int64_t start) {
   if (page_size_ == 1) return free(slots);
   if (slots.empty()) return {};
   if (start % page_size_ != 0)
     return fail(Code::kPrecondition, "start: " + std::to_string(start) + " is within a page");
-  Numbers pages;
+  Ids pages;
   for (std::size_t i = 0; i < slots.size(); i += static_cast<std::size_t>(page_size_))
     pages.push_back(page_of(slots[i]));
   if (Status done = give_back(pages); !done) return done;
   if (lists_.in_group) {
-    Numbers& held = change().group_pages;
+    Ids& held = change().group_pages;
     held.insert(held.end(), pages.begin(), pages.end());
   } else {
     put(pages);
@@ -169,8 +168,8 @@ Status SlotPool::group_begin() {
 void SlotPool::group_end() {
   Lists& lists = change();
   lists.in_group = false;
-  const Numbers slots = std::exchange(lists.group_slots, {});
-  const Numbers pages = std::exchange(lists.group_pages, {});
+  const Ids slots = std::exchange(lists.group_slots, {});
+  const Ids pages = std::exchange(lists.group_pages, {});
   put(pages_of(slots));
   put(pages);
 }

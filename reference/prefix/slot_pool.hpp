@@ -20,18 +20,17 @@ class SlotPool {
   /// Free slots.
   [[nodiscard]] std::int64_t available() const;
   [[nodiscard]] const std::deque<std::int64_t>& free_pages() const { return lists_.free; }
-  [[nodiscard]] const Numbers& staged_pages() const { return lists_.staged; }
+  [[nodiscard]] const Ids& staged_pages() const { return lists_.staged; }
 
   /// Each adds the slots that it takes to `slots`.
   /// Errors  kExhausted: what was staged may have been sorted in; alloc_extend and alloc_decode
   ///         kNotSupported: pages of one slot.
-  [[nodiscard]] Status alloc(std::int64_t count, Numbers& slots);
-  [[nodiscard]] Status alloc_extend(NumbersView prefixes, NumbersView lengths, NumbersView last,
-                                    Numbers& slots);
-  [[nodiscard]] Status alloc_decode(NumbersView lengths, NumbersView last, Numbers& slots);
+  [[nodiscard]] Status alloc(std::int64_t count, Ids& slots);
+  [[nodiscard]] Status alloc_extend(IdsView prefixes, IdsView lengths, IdsView last, Ids& slots);
+  [[nodiscard]] Status alloc_decode(IdsView lengths, IdsView last, Ids& slots);
   /// Errors  as of RadixCache; roll back then.
-  [[nodiscard]] Status free(NumbersView slots);
-  [[nodiscard]] Status free_segment(NumbersView slots, std::int64_t start);
+  [[nodiscard]] Status free(IdsView slots);
+  [[nodiscard]] Status free_segment(IdsView slots, std::int64_t start);
   [[nodiscard]] Status group_begin();
   void group_end();
   void clear();
@@ -42,11 +41,11 @@ class SlotPool {
  private:
   struct Lists {
     std::deque<std::int64_t> free;  ///< pages, the next to be taken first
-    Numbers staged;                 ///< pages that are to be sorted in
+    Ids staged;                     ///< pages that are to be sorted in
     std::vector<bool> out;          ///< [page], whether it is handed out
     bool in_group = false;
-    Numbers group_slots;  ///< held back
-    Numbers group_pages;  ///< held back, of segments
+    Ids group_slots;  ///< held back
+    Ids group_pages;  ///< held back, of segments
   };
 
   [[nodiscard]] Lists at_the_start() const;
@@ -58,9 +57,9 @@ class SlotPool {
   /// The front of the list.
   [[nodiscard]] std::int64_t take();
   /// Errors  without kFreesAnything kPrecondition: a page is not handed out.
-  [[nodiscard]] Status give_back(NumbersView pages);
-  [[nodiscard]] Numbers pages_of(NumbersView slots) const;
-  void put(NumbersView pages);
+  [[nodiscard]] Status give_back(IdsView pages);
+  [[nodiscard]] Ids pages_of(IdsView slots) const;
+  void put(IdsView pages);
 
   std::int64_t page_size_;
   std::int64_t pages_;

@@ -110,10 +110,10 @@ RadixTree::Reached RadixTree::match(const RadixLookup& what) {
   return walk(what, nullptr);
 }
 
-Numbers RadixTree::slots_to(std::int64_t node) const {
+Ids RadixTree::slots_to(std::int64_t node) const {
   std::vector<std::int64_t> path;
   for (; node != root(); node = runs_[node].parent) path.push_back(node);
-  Numbers slots;
+  Ids slots;
   for (auto step = path.rbegin(); step != path.rend(); ++step)
     slots.insert(slots.end(), runs_[*step].slots.begin(), runs_[*step].slots.end());
   return slots;
@@ -242,15 +242,15 @@ bool RadixTree::goes_later(std::int64_t a, std::int64_t b) const {
   return standing(a) > standing(b);
 }
 
-Numbers RadixTree::leaves() const {
-  Numbers heap;
+Ids RadixTree::leaves() const {
+  Ids heap;
   for (std::int64_t i = root() + 1; i < marks_.size(); ++i)
     if (marks_[i].listed) heap.push_back(i);
   std::ranges::make_heap(heap, [this](auto a, auto b) { return goes_later(a, b); });
   return heap;
 }
 
-std::optional<std::int64_t> RadixTree::pop_first(Numbers& heap) const {
+std::optional<std::int64_t> RadixTree::pop_first(Ids& heap) const {
   if (heap.empty()) return std::nullopt;
   std::ranges::pop_heap(heap, [this](auto a, auto b) { return goes_later(a, b); });
   const std::int64_t first = heap.back();
@@ -258,7 +258,7 @@ std::optional<std::int64_t> RadixTree::pop_first(Numbers& heap) const {
   return first;
 }
 
-Result<Numbers> RadixTree::remove(std::int64_t leaf, Numbers& heap) {
+Result<Ids> RadixTree::remove(std::int64_t leaf, Ids& heap) {
   if (options_.policy == Policy::kTlru)
     return fail(Code::kPrecondition, "policy: tlru cannot tell what goes first");
   if (marks_[leaf].gone)
@@ -322,8 +322,8 @@ Result<std::int64_t> RadixTree::unlock(std::int64_t node) {
 
 // ---- Figures ----
 
-Numbers RadixTree::all_slots() const {
-  Numbers slots;
+Ids RadixTree::all_slots() const {
+  Ids slots;
   std::vector<std::int64_t> open{root()};
   while (!open.empty()) {
     const Run& run = runs_[open.back()];
@@ -353,7 +353,7 @@ RadixState RadixTree::state() const {
                            .salt = run.salt.empty() ? std::nullopt : std::optional(run.salt)});
     state.total += run.units;
   }
-  Numbers heap = leaves();
+  Ids heap = leaves();
   while (const auto first = pop_first(heap)) state.leaves.push_back(*first);
   return state;
 }

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "reference/prefix/kept.hpp"
+#include "reference/prefix/journal.hpp"
 #include "reference/prefix/radix.hpp"
 
 namespace kvo::prefix {
@@ -31,17 +31,17 @@ class RadixTree {
   /// PX-64. Requires  units of the tokens above 0.
   [[nodiscard]] Reached match(const RadixLookup& what);
   /// The slots from the root to a node.
-  [[nodiscard]] Numbers slots_to(std::int64_t node) const;
+  [[nodiscard]] Ids slots_to(std::int64_t node) const;
   /// PX-66. Requires  a slot for each unit.
   Reached insert(const Insertion& what);
 
   /// The leaf that goes first, at the front of a heap, which it leaves; none: all have gone.
-  [[nodiscard]] std::optional<std::int64_t> pop_first(Numbers& heap) const;
+  [[nodiscard]] std::optional<std::int64_t> pop_first(Ids& heap) const;
   /// The leaves that may be evicted, as a heap (PX-70).
-  [[nodiscard]] Numbers leaves() const;
+  [[nodiscard]] Ids leaves() const;
   /// Takes a leaf off the tree; its parent may join the heap (PX-72). Returns  its slots.
   /// Errors  kPrecondition: it is none of the tree; roll back then.
-  [[nodiscard]] Result<Numbers> remove(std::int64_t leaf, Numbers& heap);
+  [[nodiscard]] Result<Ids> remove(std::int64_t leaf, Ids& heap);
 
   /// PX-73. Errors  as of RadixCache; roll back then.
   [[nodiscard]] Result<std::int64_t> lock(std::int64_t node);
@@ -49,7 +49,7 @@ class RadixTree {
   /// PX-75.
   void reset();
   /// PX-77; empty for an empty tree.
-  [[nodiscard]] Numbers all_slots() const;
+  [[nodiscard]] Ids all_slots() const;
   [[nodiscard]] std::span<const Event> take_events();
   /// All but what the allocator knows.
   [[nodiscard]] RadixState state() const;
@@ -64,7 +64,7 @@ class RadixTree {
     std::int64_t parent = -1;
     std::int64_t units = 0;
     Tokens tokens;  ///< with pairs one more than units
-    Numbers slots;
+    Ids slots;
     std::vector<Key> keys;  ///< of its pages, where events are kept
     std::vector<std::int64_t> children;
     std::optional<std::string> extra;
@@ -117,12 +117,12 @@ class RadixTree {
 
   RadixOptions options_;
   QuirkSet<Quirk> quirks_;
-  Kept<Run> runs_;    ///< [node]
-  Kept<Mark> marks_;  ///< [node]
-  Kept<std::optional<std::int64_t>> children_;
+  Journaled<Run> runs_;    ///< [node]
+  Journaled<Mark> marks_;  ///< [node]
+  Journaled<std::optional<std::int64_t>> children_;
   std::map<Place, std::int64_t> places_;  ///< rows of children_, of all places that ever were
   std::map<Content, std::int64_t> contents_;
-  Kept<Event> events_;
+  Journaled<Event> events_;
   std::vector<Event> taken_;  ///< by the last take_events
   Totals totals_;
   Totals totals_before_;

@@ -5,7 +5,7 @@
 //
 // Words    width    num_heads * head_dim: the f32 cells of one position.
 //          length   positions held; in profile documented, those that every layer holds.
-//          calls    what the device saw of an operation, also of one that failed.
+//          calls    the calls to the device in an operation, also of one that failed.
 // Source   rules ZF-42 to ZF-52.
 #pragma once
 

@@ -150,7 +150,7 @@ Bench::Pass Bench::pass(const CasePlan& plan, const Subject& subject) {
     tell(subject, operations, &op->kind());
     const Observation seen = (*session)->apply(*op, probe);
     const std::uint64_t nanoseconds = probe.take_nanoseconds();
-    ops->saw(*op, seen, labels);
+    ops->observe(*op, seen, labels);
     const bool cold = ++operations * kTimes <= operations_;
     const Bytes bytes = bytes_of(*op, seen);
     const std::string name = row_name(*op, bytes.all);

@@ -22,7 +22,7 @@ constexpr std::int64_t kPrompt = 2'048;  ///< tokens before the first step
 constexpr std::int64_t kMost = 4'096;    ///< tokens after the last step
 constexpr std::int64_t kLeaf = 10 * kSize;
 
-constexpr auto kReadNothing = [](NumbersView /*numbers*/) {};
+constexpr auto kReadNothing = [](IdsView /*numbers*/) {};
 
 /// So many tokens, at least one, the first of which is `number`: no other number has them.
 inline Tokens tokens_of(std::int64_t number, std::int64_t count) {

@@ -9,7 +9,7 @@ namespace {
 
 // Adds numbers to the sum, if there is one.
 auto adder(Sum* sum) {
-  return [sum](prefix::NumbersView numbers) {
+  return [sum](prefix::IdsView numbers) {
     if (sum == nullptr) return;
     for (const std::int64_t number : numbers) sum->add(static_cast<std::uint64_t>(number));
   };

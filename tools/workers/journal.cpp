@@ -26,8 +26,8 @@ class WritingOps final : public OpStream {
     return op;
   }
   [[nodiscard]] const Observation* expected() const override { return ops_->expected(); }
-  void saw(const Op& op, const Observation& seen, Labels& labels) override {
-    ops_->saw(op, seen, labels);
+  void observe(const Op& op, const Observation& seen, Labels& labels) override {
+    ops_->observe(op, seen, labels);
   }
   [[nodiscard]] std::vector<Figure> figures() const override { return ops_->figures(); }
 

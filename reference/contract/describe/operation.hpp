@@ -117,7 +117,7 @@ class Op {
 };
 
 /// Everything a caller can see of one operation. On an error some operations still return values
-/// (the calls that a device saw): then both members are set.
+/// (the calls to a device): then both members are set.
 struct Observation {
   std::optional<Error> error = std::nullopt;
   Record returns = {};

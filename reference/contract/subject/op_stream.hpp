@@ -44,7 +44,7 @@ class OpStream {
   /// judges every subject, the reference too. Valid until next().
   [[nodiscard]] virtual const Observation* expected() const { return nullptr; }
   /// What the judge observed of the operation that next() gave last.
-  virtual void saw(const Op& op, const Observation& seen, Labels& labels) = 0;
+  virtual void observe(const Op& op, const Observation& seen, Labels& labels) = 0;
   /// What the case came to in numbers, so far. All streams of a kind give the same names.
   [[nodiscard]] virtual std::vector<Figure> figures() const { return {}; }
 };
@@ -60,8 +60,8 @@ class FirstOps final : public OpStream {
     return all_->next();
   }
   [[nodiscard]] const Observation* expected() const override { return all_->expected(); }
-  void saw(const Op& op, const Observation& seen, Labels& labels) override {
-    all_->saw(op, seen, labels);
+  void observe(const Op& op, const Observation& seen, Labels& labels) override {
+    all_->observe(op, seen, labels);
   }
   [[nodiscard]] std::vector<Figure> figures() const override { return all_->figures(); }
 
@@ -78,7 +78,7 @@ class ListedOps final : public OpStream {
     if (at_ == ops_.size()) return std::nullopt;
     return ops_[at_++];
   }
-  void saw(const Op& /*op*/, const Observation& /*seen*/, Labels& /*labels*/) override {}
+  void observe(const Op& /*op*/, const Observation& /*seen*/, Labels& /*labels*/) override {}
 
  private:
   std::vector<Op> ops_;

@@ -1,4 +1,4 @@
-// reference/prefix/kept.hpp: what an operation that fails has changed is put back.
+// reference/prefix/journal.hpp: rows and state that a failed operation restores.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace kvo::prefix {
 
-/// Rows by number, counted from 0, of which those that change are kept as they were until commit.
+/// Rows by number, counted from 0. The old value of a changed row is stored until commit.
 /// Moving a row must not fail.
 template <class T>
-class Kept {
+class Journaled {
  public:
   static_assert(std::is_nothrow_move_assignable_v<T>);
 
@@ -56,14 +56,14 @@ class Kept {
 
 /// An operation on a State that has commit() and roll_back(): all of it, or nothing.
 template <class State>
-class Undertaking {
+class Transaction {
  public:
-  explicit Undertaking(State& state) : state_(&state) {}
-  ~Undertaking() {
+  explicit Transaction(State& state) : state_(&state) {}
+  ~Transaction() {
     if (state_ != nullptr) state_->roll_back();
   }
-  Undertaking(const Undertaking&) = delete;
-  Undertaking& operator=(const Undertaking&) = delete;
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
 
   /// What was changed stays. Call it once.
   void commit() noexcept { std::exchange(state_, nullptr)->commit(); }
