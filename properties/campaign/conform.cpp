@@ -134,6 +134,26 @@ traces::TraceResult<void> conform_original(const JudgedCase& judged, const Setup
   return {};
 }
 
+// Whether a config stores rows in a type of its own choice.
+bool chooses_storage(const Record& config) {
+  const auto& fields = config.type().fields;
+  const auto storage = std::ranges::find(fields, "storage", &Field::name);
+  if (storage == fields.end()) return false;
+  const auto fresh = config.type().made();
+  return first_difference(*storage->type, storage->of(fresh.get()), storage->of(config.get()))
+      .has_value();
+}
+
+// Storage types are optional: a subject takes no part in a rule case whose storage it refuses.
+void leave_out_refused_storage(const traces::CaseHeader& header, CaseResult& result) {
+  if (!header.stated || !header.config || !chooses_storage(header.config)) return;
+  const std::string reference = header.kind->name() + "@reference";
+  std::erase_if(result.subjects, [&](const SubjectResult& one) {
+    return one.verdict.outcome == Outcome::kNotSupported && one.verdict.op_index == 0 &&
+           one.subject != reference;
+  });
+}
+
 // What else a schedule brings to light of subjects that draw from it; they are judged as before.
 void add_schedules(const std::function<CaseResult(const Subject&, const Setup&)>& conform,
                    const std::vector<const Subject*>& subjects, const Setup& setup,
@@ -190,6 +210,7 @@ traces::TraceResult<std::optional<CaseResult>> conform_next(const Contracts& con
     const JudgedCase judged{found, log.name(), [&] { return log.next_step(); }};
     if (auto read = conform_original(judged, setup, reference, subjects, result); !read)
       return read.error();
+    leave_out_refused_storage(found, result);
     return std::optional<CaseResult>(std::move(result));
   }
   const auto recorded = rest_of_case(log, found);
@@ -207,6 +228,7 @@ traces::TraceResult<std::optional<CaseResult>> conform_next(const Contracts& con
     conform({&subject}, own, part);
     return part;
   };
+  leave_out_refused_storage(found, result);
   if (again) add_schedules(alone, subjects, setup, options.schedules, result);
   return std::optional<CaseResult>(std::move(result));
 }

@@ -7,6 +7,7 @@
 
 #include "properties/campaign/conform.hpp"
 #include "properties/contracts.hpp"
+#include "traces/log/case_notation.hpp"
 #include "traces/log/cases.hpp"
 
 namespace kvo {
@@ -63,14 +64,30 @@ TEST_P(RuleCases, TheWriterWritesWhatTheReaderReads) {
 
 INSTANTIATE_TEST_SUITE_P(Every, RuleCases,
                          testing::ValuesIn(rule_case_files().begin(), rule_case_files().end()),
-                         [](const auto& info) {
-                           std::string name(info.param.name);
+                         [](const auto& file) {
+                           std::string name(file.param.name);
                            name = name.substr(name.find('/') + 1);
                            name.erase(name.find("/cases"), std::string("/cases").size());
                            name.resize(name.size() - std::string(".cases").size());
                            std::ranges::replace(name, '/', '_');
                            return name;
                          });
+
+TEST(StorageOfACase, LeavesOutASubjectThatRefusesIt) {
+  for (const char* storage : {"f32", "q8"}) {
+    const std::string text = std::string("kind provider.contiguous\ncase a\nprofile original\n") +
+                             "config storage " + storage + "\nnew num_layers 1, max_seq_len 4\n";
+    auto log = traces::LogReader::in_memory("a.cases", text, contracts().kind_finder());
+    const auto result = conform_next(contracts(), log, [](const CacheKind& kind) {
+      return contracts().subjects_without_card(kind);
+    });
+    ASSERT_TRUE(result && *result);
+    EXPECT_EQ(std::ranges::count((*result)->subjects, "provider.contiguous@cuda-sim",
+                                 &SubjectResult::subject),
+              storage == std::string("f32") ? 1 : 0);
+    EXPECT_GE((*result)->subjects.size(), 1U);
+  }
+}
 
 // ---- Notation ----
 
@@ -120,6 +137,27 @@ end
   EXPECT_EQ(op_text(cases[1].steps[3].op),
             R"({"op":"request","args":{"request":6,"tokens":[2,7,7,7,1,2]}})");
   EXPECT_EQ(cases[1].steps[3].line, 10U);
+}
+
+TEST(CaseNotation, NamesOfTurnsCanBeWritten) {
+  const std::vector<Case> cases = cases_of(std::string(kBlocks) + R"(
+case a rules MR-A6
+for (tokens, eagle, salt) ([1,2], true, "a b") ([3], false, "")
+profile original
+config eagle eagle
+request tokens tokens, salt salt
+)");
+  ASSERT_EQ(cases.size(), 2U);
+  EXPECT_EQ(cases[1].header.name, "a/tokens.2/eagle=false/salt.2");
+  EXPECT_EQ(cases_of(traces::lines_of(cases[1]).front()).front().header.name, cases[1].header.name);
+}
+
+TEST(CaseNotation, AMemberMayHaveTheNameOfAnAnswer) {
+  const std::vector<Case> cases = cases_of(
+      "kind snapshot.kv\ncase a\nprofile original\nrestore target 1 -> ok false\nfree -> ok\n");
+  ASSERT_EQ(cases.size(), 1U);
+  EXPECT_EQ(traces::answer_text(*cases[0].steps[0].recorded), "ok false");
+  EXPECT_FALSE(cases[0].steps[1].recorded->returns);
 }
 
 TEST(CaseNotation, ProfilesMayHaveTheirOwnAnswers) {

@@ -117,7 +117,7 @@ class Scanner {
       return add(Token::Kind::kNumber, end, std::move(number));
     }
     if (text_.substr(at_, 2) == "->") return add(Token::Kind::kMark, at_ + 2, "->");
-    constexpr std::string_view kMarks = "[](){},|:?.+-*/%";
+    constexpr std::string_view kMarks = "[](){},|:?.+-*/%=";
     if (kMarks.find(c) == std::string_view::npos)
       throw Refusal{line_, "", std::string(1, c), "begins no word, number, string or comment"};
     if (c == '[' || c == '(' || c == '{') ++depth_;
@@ -135,7 +135,7 @@ class Scanner {
 
 // ---- Partial answers ----
 
-// Stands for a member of an answer that must be absent.
+// Marks a member of an answer that must be absent.
 const json::value& absent_member() {
   static const json::value kAbsent = json::object{{"", nullptr}};
   return kAbsent;
@@ -609,7 +609,7 @@ Observation StatementReader::observation(const OpKind& kind) {
   };
   const std::uint64_t line = tokens_[at_].line;
   Observation seen;
-  if (take("ok")) return seen;
+  if (ends(at_ + 1) && take("ok")) return seen;  // not a member of that name
   if (take("panic")) {
     seen.error = fail(Code::kPrecondition);
     if (!at_end() && tokens_[at_].kind == Token::Kind::kString) seen.error->detail = next("").text;

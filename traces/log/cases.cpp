@@ -130,9 +130,11 @@ class FileReader {
           dash != std::string::npos && dash > 0 && dash + 1 < rule.size() &&
           std::all_of(rule.begin(), rule.begin() + static_cast<std::ptrdiff_t>(dash),
                       [](char c) { return c >= 'A' && c <= 'Z'; }) &&
-          rule.find_first_not_of("0123456789", dash + 1) == std::string::npos;
+          rule.find_first_not_of("0123456789", dash + (rule[dash + 1] == 'A' ? 2 : 1)) ==
+              std::string::npos;
       if (!is_rule)
-        throw Refusal{header_.line, "rules", rule, "is no rule number: capitals, -, digits: PX-2"};
+        throw Refusal{header_.line, "rules", rule,
+                      "is no rule number: capitals, -, digits: PX-2, MR-A6"};
       header_.rules.push_back(rule);
     } while (!reader.at_end());
   }
@@ -226,6 +228,16 @@ class FileReader {
     for (const std::string& name : loop.names) variables_.erase(name);
   }
 
+  // "=8" of a number or word; else the number of the turn, ".2".
+  static std::string text_in_name(const Tokens& value, std::size_t turn) {
+    const bool negative = value.size() == 2 && value.front().is("-");
+    const Token::Kind kind = value.back().kind;
+    if ((value.size() > 1 && !negative) ||
+        (kind != Token::Kind::kWord && kind != Token::Kind::kNumber))
+      return "." + std::to_string(turn + 1);
+    return (negative ? "=-" : "=") + value.back().text;
+  }
+
   // A case for each turn of the loops in its head, kind and profile.
   void expand(const std::vector<std::size_t>& loops, std::size_t next, std::size_t first) {
     if (next < loops.size()) {
@@ -233,10 +245,8 @@ class FileReader {
       const std::string name = header_.name;
       for (std::size_t turn = 0; turn < loop.turns.size(); ++turn) {
         bind(loop, turn);
-        for (std::size_t i = 0; i < loop.names.size(); ++i) {
-          header_.name += "/" + loop.names[i] + "=";
-          for (const Token& token : loop.turns[turn][i]) header_.name += token.text;
-        }
+        for (std::size_t i = 0; i < loop.names.size(); ++i)
+          header_.name += "/" + loop.names[i] + text_in_name(loop.turns[turn][i], turn);
         expand(loops, next + 1, first);
         header_.name = name;
       }
