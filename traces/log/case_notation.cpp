@@ -431,7 +431,9 @@ json::value StatementReader::list(const Type& type, Missing missing) {
 
 // One element, `FIRST to LAST`, or `COUNT times ELEMENT`.
 void StatementReader::add_elements(const Type& type, Missing missing, json::array& out) {
-  json::value first = value(type, missing);
+  // A count of lists or records is no element.
+  const bool counted = at_ + 1 < tokens_.size() && tokens_[at_ + 1].is("times");
+  json::value first = counted ? json::value(integer()) : value(type, missing);
   const bool whole = first.is_int64();
   const auto check = [&](std::int64_t more) {
     if (more < 0 || more > kMostElements - static_cast<std::int64_t>(out.size()))
