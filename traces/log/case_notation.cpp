@@ -958,6 +958,10 @@ std::string answer_text(const Observation& seen) {
   if (seen.failed_with(Code::kPrecondition) && !seen.error->detail.empty())
     return "panic " + json::serialize(json::value(seen.error->detail));
   if (seen.error) text = seen.error->code_text();
+  if (text.find(' ') != std::string::npos) {  // words after `other:`
+    const std::size_t reason = text.find(':') + 1;
+    text = text.substr(0, reason) + json::serialize(json::value(text.substr(reason)));
+  }
   if (!seen.returns) return text;
   for (const Field& field : seen.returns.type().fields)
     text += (text.empty() ? "" : ", ") + member_text(field, seen.returns.get(), Missing::kIgnored);
