@@ -24,10 +24,6 @@ Calls offsets_of(const Observation& removed) {
   return offsets;
 }
 
-bool resumes(PositionalCase& cache, std::int64_t sequence, std::int32_t position) {
-  return cache.values(CanResume{sequence, position}).value;
-}
-
 // ---- start_forward and the mask ----
 
 TEST_P(PositionalDocumented, AFullPoolEvictsNothingAndKeepsThePassOK22OK28) {
@@ -57,31 +53,6 @@ TEST_P(PositionalDocumented, AFullPoolEvictsNothingAndKeepsThePassOK22OK28) {
   EXPECT_EQ(quirky.held(0), Positions({-1, -1, 2, 3}));
 }
 
-TEST_P(PositionalDocumented, AListWithoutContextIsAppliedByTheNextCallWithOneOK40) {
-  const auto listed = [&](Profile profile) {
-    PositionalCase cache = ready(causal(), profile, "{}", {1, 8, 4, kF32});
-    EXPECT_EQ(cache.pass({0, 1}), "ok");
-    EXPECT_EQ(cache.code(SetCausal{{0}, false}), "ok");
-    EXPECT_EQ(cache.seen(), (SeenKeys{{1}, {1, 2}})) << "not yet";
-    EXPECT_EQ(cache.code(SetCausal{{0}, true}), "ok");
-    return cache;
-  };
-  EXPECT_EQ(listed(kDocumented).seen(), (SeenKeys{{1, 2}, {1, 2}}));
-  EXPECT_EQ(listed(kOriginal).seen(), (SeenKeys{{1}, {1, 2}}));
-}
-
-TEST_P(PositionalDocumented, AMaskThatWasBuiltWithThisListStaysOK40OK41) {
-  PositionalCase cache = ready(causal(), kDocumented, "{}", {1, 8, 4, kF32});
-  EXPECT_EQ(cache.pass({0, 1}), "ok");
-  EXPECT_EQ(cache.code(SetCausal{{0}}), "ok");
-  EXPECT_EQ(cache.code(Remove{0, 1, kMaxPosition}), "ok");
-  EXPECT_EQ(cache.code(SetCausal{{}, false}), "ok");
-  EXPECT_EQ(cache.code(SetCausal{{0}}), "ok");
-  EXPECT_EQ(cache.seen(), (SeenKeys{{1, 2}, {1, 2}})) << "the list it was built with: frozen";
-  EXPECT_EQ(cache.code(SetCausal{{1}}), "ok");
-  EXPECT_EQ(cache.seen(), (SeenKeys{{1}, {1}})) << "another: the present cells";
-}
-
 // ---- copy_prefix ----
 
 TEST_P(PositionalDocumented, ACopyOntoItselfCutsTheSequenceOK54) {
@@ -95,63 +66,6 @@ TEST_P(PositionalDocumented, ACopyOntoItselfCutsTheSequenceOK54) {
   EXPECT_EQ(copied(kDocumented, 99), Positions({0, 1, 2, -1}));
   EXPECT_EQ(copied(kDocumented, 0), Positions({-1, -1, -1, -1}));
   EXPECT_EQ(copied(kOriginal, 2), Positions({-1, -1, -1, -1}));
-}
-
-// ---- can_resume ----
-
-struct ResumeCase {
-  const CacheKind* kind;
-  std::string_view config;
-  std::vector<std::int32_t> held;
-  std::vector<std::int32_t> resumes;  ///< of -1 to 11, in documented
-  std::vector<std::int32_t> resumes_in_original;
-};
-
-std::vector<std::int32_t> up_to_eleven(std::int32_t first) {
-  std::vector<std::int32_t> all;
-  for (; first <= 11; ++first) all.push_back(first);
-  return all;
-}
-
-TEST_P(PositionalDocumented, ResumesWhereAllIsHeldThatATokenWouldSeeOK55OK57OK58) {
-  const CacheKind& swa_mem = kind_of(MemberKind::kSwaMem);
-  const CacheKind& chunked = kind_of(MemberKind::kChunked);
-  const std::vector<ResumeCase> cases{
-      {&causal(), "{}", {0, 1, 2}, {0, 1, 2, 3}, up_to_eleven(-1)},
-      {&causal(), "{}", {0, 1, 3}, {0, 1, 2}, up_to_eleven(-1)},
-      {&causal(), "{}", {}, {0}, up_to_eleven(-1)},
-      {&swa(), R"({"window":2})", {0, 1, 2, 4, 5}, {0, 1, 2, 3, 6}, {-1, 0, 1, 2, 3, 4, 5, 6}},
-      {&swa(), R"({"window":2})", {4, 5, 6}, {0, 6, 7}, {6, 7}},
-      {&swa(), R"({"window":2})", {}, {0}, {}},
-      {&swa_mem, R"({"window":1,"memory":3})", {0, 1, 3}, {0, 1, 2, 4}, {-1, 0, 1, 2, 3, 4}},
-      {&swa_mem, R"({"window":1,"memory":3})", {}, {0}, {}},
-      // Unbounded, with a window all the same (OK-12).
-      {&swa(), R"({"window":20})", {0, 1, 3}, {0, 1, 2}, up_to_eleven(-1)},
-      {&chunked, R"({"chunk":4})", {0, 2, 3, 4, 5}, {0, 1, 4, 5, 6, 8}, up_to_eleven(-1)},
-      {&chunked, R"({"chunk":4})", {}, {0, 4, 8}, up_to_eleven(-1)},
-  };
-  for (const ResumeCase& tried : cases) {
-    for (const Profile profile : kProfiles) {
-      PositionalCase cache = ready(*tried.kind, profile, tried.config, {1, 16, 8, kF32});
-      if (!tried.held.empty()) {
-        EXPECT_EQ(cache.pass(tried.held), "ok");
-      }
-      std::vector<std::int32_t> positions;
-      for (std::int32_t position = -1; position <= 11; ++position)
-        if (resumes(cache, 0, position)) positions.push_back(position);
-      EXPECT_EQ(positions, profile == kDocumented ? tried.resumes : tried.resumes_in_original)
-          << tried.kind->name() << " " << tried.config << " " << tried.held.size();
-    }
-  }
-}
-
-TEST_P(PositionalDocumented, AFreshMemoryForgetsOnlyAtTheNextPassOK56) {
-  PositionalCase cache = ready(swa(), kDocumented, R"({"window":2})", {1, 16, 8, kF32});
-  EXPECT_EQ(cache.pass({0, 1, 2, 3, 4, 5}), "ok");
-  EXPECT_TRUE(resumes(cache, 0, 2));
-  EXPECT_EQ(cache.pass({6}), "ok");
-  EXPECT_FALSE(resumes(cache, 0, 2)) << "0 and 1 are evicted";
-  EXPECT_TRUE(resumes(cache, 0, 6));
 }
 
 // ---- remove ----
@@ -248,20 +162,6 @@ TEST_P(PositionalDocumented, ASharedLaterCellStopsARemovalBeforeItBeginsOK67) {
   EXPECT_EQ(quirky.held(0), Positions({-1, 1, 2, 3, -1, -1}));
 }
 
-TEST_P(PositionalDocumented, AFailedRemovalLeavesTheRecordedRangeOK3) {
-  // In the original sequence 0 loses cell 0 before the shared cell 1 stops the removal.
-  const auto columns = [&](Profile profile) {
-    PositionalCase cache = ready(causal(), profile, kAdd, {2, 3, 4, kF32});
-    EXPECT_EQ(cache.pass({0, 1}), "ok");
-    EXPECT_EQ(cache.code(CopyPrefix{0, 1, 2}), "ok");
-    EXPECT_NE(cache.code(Remove{0, 0, 1}), "ok");
-    EXPECT_EQ(cache.pass({2}), "ok");
-    return cache.values(Get{}).mask->shape[1];
-  };
-  EXPECT_EQ(columns(kDocumented), 3) << "nothing was removed";
-  EXPECT_EQ(columns(kOriginal), 3) << "cell 0 is gone, and still in the range";
-}
-
 TEST_P(PositionalDocumented, AnInvertedRangeIsRefusedOK68) {
   const auto filled = [&](Profile profile) {
     PositionalCase cache = ready(causal(), profile, kAdd, {1, 4, 4, kF32});
@@ -289,76 +189,6 @@ TEST_P(PositionalDocumented, AnEmptyRangeDoesNothingOK68) {
   PositionalCase quirky = filled(kOriginal, kAdd);
   EXPECT_EQ(offsets_of(quirky.run(Remove{0, 1, 1})), (Calls{{0, 0}}));
   EXPECT_EQ(filled(kOriginal, "{}").code(Remove{0, 1, 1}), "not_supported");
-}
-
-TEST_P(PositionalDocumented, ARemovalIsCheckedInOrder) {
-  // Sequence 0 has 0 to 4, shares 0 to 2 with sequence 1, and cannot shift.
-  const auto filled = [&](std::string_view config) {
-    PositionalCase cache = ready(swa(), kDocumented, config, {2, 12, 8, kF32});
-    EXPECT_EQ(cache.pass({0, 1, 2, 3, 4}), "ok");
-    EXPECT_EQ(cache.code(CopyPrefix{0, 1, 3}), "ok");
-    return cache;
-  };
-  constexpr std::string_view kShared =
-      "other:shifting cells shared by multiple sequences not supported";
-  constexpr std::string_view kUnshifted = R"({"window":2})";
-  constexpr std::string_view kFailing = R"({"window":2,"shift":{"kind":"fail","message":"no"}})";
-  EXPECT_EQ(filled(kUnshifted).code(Remove{0, 1, 0}), "out_of_range") << "before shared cells";
-  EXPECT_EQ(filled(kUnshifted).code(Remove{0, 1, 1}), "ok") << "before shared cells";
-  EXPECT_EQ(filled(kUnshifted).code(Remove{0, 1, 5}), "ok") << "nothing to move";
-  EXPECT_EQ(filled(kUnshifted).code(Remove{0, 0, 1}), kShared) << "before the shift function";
-  EXPECT_EQ(filled(kUnshifted).code(Remove{0, 2, 3}), "not_supported") << "no shift function";
-  EXPECT_EQ(filled(kFailing).code(Remove{0, 0, 1}), kShared);
-  EXPECT_EQ(filled(kFailing).code(Remove{0, 2, 3}), "other:no") << "the window is complete";
-  PositionalCase cache = filled(kFailing);
-  EXPECT_EQ(cache.pass({6}), "ok");
-  EXPECT_EQ(cache.code(Remove{0, 3, 4}), "not_supported") << "the window, before any call";
-  EXPECT_EQ(filled(kUnshifted).code(Remove{0, -3, 1}), "precondition") << "3 would become -1";
-  EXPECT_EQ(filled(kUnshifted).code(Remove{0, -3, kMaxPosition}), "ok");
-}
-
-TEST_P(PositionalDocumented, AClosedCacheAnswersOnlyCloseOK69) {
-  const std::string_view members = R"({"caches":[{"cache":"causal"},{"cache":"encoder"}]})";
-  for (const auto& [kind, config] :
-       {std::pair{&causal(), std::string_view("{}")},
-        std::pair{&swa(), std::string_view(R"({"window":2})")},
-        std::pair{&encoder(), std::string_view("{}")}, std::pair{&wrapper_kind(), members}}) {
-    if (!has(*kind)) continue;
-    PositionalCase cache = ready(*kind, kDocumented, config, {1, 8, 4, kF32});
-    EXPECT_EQ(cache.pass({0}), "ok");
-    EXPECT_EQ(cache.code(Close{}), "ok");
-    for (int again = 0; again < 2; ++again) {
-      EXPECT_EQ(cache.code(SetConfig{}), "closed");
-      EXPECT_EQ(cache.code(Init{1, 8, 4, kF32}), "closed");
-      EXPECT_EQ(cache.code(StartForward{{1}, {0}}), "closed");
-      EXPECT_EQ(cache.code(StartForward{{-1}, {0}}), "closed") << "before any other check";
-      EXPECT_EQ(cache.code(SetLayer{1}), "closed");
-      EXPECT_EQ(cache.code(SetLayerType{0}), "closed");
-      EXPECT_EQ(cache.code(UnderlyingCache{}), "closed");
-      EXPECT_EQ(cache.code(cache.rows(1)), "closed");
-      EXPECT_EQ(cache.code(Get{}), "closed");
-      EXPECT_EQ(cache.code(SetCausal{{0}}), "closed");
-      EXPECT_EQ(cache.code(CopyPrefix{0, 1, 1}), "closed");
-      EXPECT_EQ(cache.code(CanResume{0, 0}), "closed");
-      EXPECT_EQ(cache.code(Remove{0, 0, kMaxPosition}), "closed");
-      EXPECT_EQ(cache.code(EncoderCached{}), "closed");
-      EXPECT_EQ(cache.code(Close{}), "ok");
-    }
-  }
-}
-
-TEST_P(PositionalDocumented, MetadataOutlivesCloseInTheOriginalOK69) {
-  PositionalCase cache = ready(causal(), kOriginal, "{}", {2, 4, 4, kF32});
-  EXPECT_EQ(cache.pass({0, 1}), "ok");
-  EXPECT_EQ(cache.code(Close{}), "ok");
-  EXPECT_EQ(cache.code(cache.rows(2)), "precondition");
-  EXPECT_EQ(cache.code(Get{}), "precondition");
-  EXPECT_EQ(cache.code(SetCausal{{0}}), "precondition");
-  EXPECT_EQ(cache.code(CopyPrefix{0, 1, 1}), "ok");
-  EXPECT_EQ(cache.code(Remove{0, 1, kMaxPosition}), "ok");
-  EXPECT_TRUE(resumes(cache, 1, 1));
-  EXPECT_EQ(cache.code(StartForward{{1}, {0}}), "ok");
-  EXPECT_EQ(cache.code(Init{1, 4, 4, kF32}), "precondition");
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, PositionalDocumented,

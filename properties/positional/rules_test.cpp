@@ -26,39 +26,6 @@ std::vector<std::uint16_t> halves(const Tensor& tensor) {
 
 // ---- Refusals ----
 
-TEST_P(PositionalRules, NothingGoesBeforeInit) {
-  for (const Profile profile : kProfiles) {
-    for (const CacheKind* kind : {&causal(), &swa(), &encoder()}) {
-      if (!has(*kind)) continue;
-      PositionalCase cache = open(*kind, profile);
-      EXPECT_EQ(cache.code(StartForward{{0}, {0}}), "precondition");
-      EXPECT_EQ(cache.code(SetLayer{1}), "precondition");
-      EXPECT_EQ(cache.code(SetLayerType{0}), "precondition");
-      EXPECT_EQ(cache.code(UnderlyingCache{}), "precondition");
-      EXPECT_EQ(cache.code(cache.rows(1)), "precondition");
-      EXPECT_EQ(cache.code(Get{}), "precondition");
-      EXPECT_EQ(cache.code(SetCausal{{}}), "precondition");
-      EXPECT_EQ(cache.code(CopyPrefix{0, 1, 1}), "precondition");
-      EXPECT_EQ(cache.code(CanResume{0, 0}), "precondition");
-      EXPECT_EQ(cache.code(Remove{0, 0, kMaxPosition}), "precondition");
-      EXPECT_EQ(cache.code(EncoderCached{}), "precondition");
-      EXPECT_EQ(cache.code(Close{}), "precondition");
-      EXPECT_EQ(cache.code(Init{1, 8, 4, kF32}), "ok") << kind->name();
-      EXPECT_EQ(cache.pass({0}), "ok");
-    }
-  }
-}
-
-TEST_P(PositionalRules, NoRowsAndNoListBeforeTheFirstPassOK45OK49) {
-  for (const Profile profile : kProfiles) {
-    PositionalCase cache = ready(causal(), profile, "{}", {1, 8, 4, kF32});
-    EXPECT_EQ(cache.code(cache.rows(1)), "precondition");
-    EXPECT_EQ(cache.code(Get{}), "precondition");
-    EXPECT_EQ(cache.code(SetCausal{{0}}), "precondition");
-    EXPECT_EQ(cache.pass({0}), "ok");
-  }
-}
-
 TEST_P(PositionalRules, InitAndSetConfigAreCheckedAndDoneOnceOK8OK15) {
   for (const Profile profile : kProfiles) {
     PositionalCase cache = open(causal(), profile);
@@ -199,29 +166,6 @@ TEST_P(PositionalRules, PositionsInAnyOrderAreAcceptedOK24) {
   }
 }
 
-TEST_P(PositionalRules, AChunkSeesNothingBeforeItsBeginOK33) {
-  for (const Profile profile : kProfiles) {
-    PositionalCase cache =
-        ready(kind_of(MemberKind::kChunked), profile, R"({"chunk":4})", {1, 8, 8, kF32});
-    EXPECT_EQ(cache.pass({2, 3, 4, 5}), "ok");
-    EXPECT_EQ(cache.seen(), SeenKeys({{1}, {1, 2}, {3}, {3, 4}}));
-  }
-}
-
-TEST_P(PositionalRules, OtherSequencesAndFreeCellsAreNotSeenOK34OK35) {
-  for (const Profile profile : kProfiles) {
-    PositionalCase cache = ready(causal(), profile, R"({"backend":
-        {"cache_padding":4,"permuted_v":false,"mask_dtype":"f32"}})",
-                                 {2, 8, 4, kF32});
-    EXPECT_EQ(cache.pass({0, 0, 1}, {0, 1, 0}), "ok");
-    EXPECT_EQ(cache.seen(), SeenKeys({{1}, {2}, {1, 3}}));
-    EXPECT_EQ(cache.values(Get{}).mask->shape, Shape({3, 4})) << "the range has a free cell";
-    EXPECT_EQ(cache.code(CopyPrefix{0, 1, 1}), "ok");
-    EXPECT_EQ(cache.pass({1}, {1}), "ok");
-    EXPECT_EQ(cache.seen(), SeenKeys({{1, 4}})) << "a cell that it shares";
-  }
-}
-
 TEST_P(PositionalRules, ACopiedPrefixIsAllThatTheOtherSequenceHasOK52) {
   for (const Profile profile : kProfiles) {
     PositionalCase cache = ready(causal(), profile, "{}", {2, 8, 4, kF32});
@@ -276,18 +220,6 @@ TEST_P(PositionalRules, ABatchOfNothingIsRefusedWhereCellsAreFreeOK29) {
     PositionalCase nothing = ready(causal(), profile, "{}", {1, 0, 4, kF32});
     EXPECT_EQ(nothing.code(StartForward{}), "full") << "no cells at all";
     EXPECT_EQ(nothing.code(StartForward{{0}, {0}}), "full");
-  }
-}
-
-TEST_P(PositionalRules, ABatchOfNothingCanBePlannedOK27) {
-  for (const Profile profile : kProfiles) {
-    PositionalCase cache = ready(causal(), profile, "{}", {1, 4, 4, kF32});
-    EXPECT_EQ(cache.pass({0, 1}), "ok");
-    EXPECT_EQ(cache.code(StartForward{.reserve = true}), "ok");
-    const Get::Returns shown = cache.values(Get{});
-    EXPECT_EQ(shown.mask->shape, Shape({0, 4}));
-    EXPECT_EQ(elements_of(*shown.k), std::vector<float>({1, 2, 0, 0}));
-    EXPECT_EQ(cache.code(cache.rows(1)), "precondition");
   }
 }
 
@@ -370,15 +302,6 @@ TEST_P(PositionalRules, WhatIsStoredOfARowDoesNotTellHowItCameOK46) {
     const Get::Returns b = pieces.values(Get{});
     EXPECT_EQ(*a.k, *b.k);
     EXPECT_EQ(*a.v, *b.v);
-  }
-}
-
-TEST_P(PositionalRules, AGroupThatIsNoneIsRefusedOK46) {
-  for (const Init& bad : {Init{1, 8, 4, StorageType::kQ8, 48}, Init{1, 8, 4, StorageType::kQ4, -1},
-                          Init{1, 8, 4, kF32, 64}, Init{1, 8, 4, StorageType::kF16, 32, true}}) {
-    PositionalCase cache = open(causal(), Profile::kOriginal);
-    EXPECT_EQ(cache.code(bad), "precondition");
-    EXPECT_EQ(cache.code(Init{1, 8, 4, kF32}), "ok");
   }
 }
 

@@ -18,86 +18,6 @@ bool cached(PositionalCase& cache) {
 
 // ---- Encoder ----
 
-TEST_P(PositionalEncoder, AReservePassIsNotRememberedOK71) {
-  const auto planned = [&](Profile profile) {
-    PositionalCase cache = ready(encoder(), profile, "{}", {1, 8, 8, kF32});
-    EXPECT_EQ(cache.code(StartForward{{5}, {0}, true, {{0}}}), "ok");
-    EXPECT_EQ(cache.pass({6}), "ok") << "no entry of its own";
-    EXPECT_TRUE(cached(cache));
-    return cache;
-  };
-  PositionalCase cache = planned(kDocumented);
-  EXPECT_EQ(cache.code(Remove{0, 5, 6}), "ok");
-  EXPECT_TRUE(cached(cache));
-  EXPECT_EQ(cache.code(Remove{0, 0, kMaxPosition}), "ok");
-  EXPECT_FALSE(cached(cache));
-
-  PositionalCase quirky = planned(kOriginal);
-  EXPECT_EQ(quirky.code(Remove{0, 5, 6}), "ok");
-  EXPECT_FALSE(cached(quirky));
-}
-
-TEST_P(PositionalEncoder, ALayerWithReservePutsOnlyShowsNothingOK76) {
-  const auto planned = [&](Profile profile) {
-    PositionalCase cache = ready(encoder(), profile, "{}", {1, 8, 8, kF32});
-    EXPECT_EQ(cache.code(StartForward{{0, 1}, {0, 0}, true}), "ok");
-    EXPECT_EQ(cache.code(cache.rows(2)), "ok");
-    EXPECT_FALSE(cached(cache));
-    return cache;
-  };
-  PositionalCase cache = planned(kDocumented);
-  Get::Returns shown = cache.values(Get{});
-  EXPECT_FALSE(shown.k.has_value() || shown.v.has_value() || shown.mask.has_value());
-  EXPECT_EQ(cache.pass({0, 1}), "ok");
-  EXPECT_EQ(elements_of(*cache.values(Get{}).k), std::vector<float>({3, 4}));
-  EXPECT_EQ(cache.code(StartForward{{2, 3}, {0, 0}, true}), "ok");
-  EXPECT_EQ(cache.code(cache.rows(2)), "ok");
-  EXPECT_EQ(elements_of(*cache.values(Get{}).k), std::vector<float>({3, 4})) << "stored nothing";
-
-  PositionalCase quirky = planned(kOriginal);
-  shown = quirky.values(Get{});
-  ASSERT_TRUE(shown.k.has_value() && shown.v.has_value());
-  EXPECT_EQ(shown.k->shape, Shape({2, 1, 1}));
-}
-
-TEST_P(PositionalEncoder, TheFlagFallsWithItsOwnEntryOnlyOK75) {
-  const auto stored = [&](Profile profile) {
-    PositionalCase cache = ready(encoder(), profile, "{}", {1, 8, 8, kF32});
-    EXPECT_EQ(cache.code(StartForward{{2, 3, 4}, {0, 7, 0}, false, {{0, 1}}}), "ok");
-    EXPECT_EQ(cache.code(cache.rows(5)), "ok") << "the rows need not be those of the batch";
-    return cache;
-  };
-  const auto left = [&](Profile profile, const Remove& op) {
-    PositionalCase cache = stored(profile);
-    EXPECT_EQ(cache.code(op), "ok");
-    EXPECT_EQ(elements_of(*cache.values(Get{}).k).size(), 5U) << "the data stays";
-    return cached(cache);
-  };
-  for (const Profile profile : kProfiles) {
-    EXPECT_FALSE(left(profile, {7, 3, 4})) << "the last entry in the list's order";
-    EXPECT_FALSE(left(profile, {7, 0, kMaxPosition}));
-    EXPECT_TRUE(left(profile, {7, 0, 3}));
-    EXPECT_TRUE(left(profile, {7, 4, kMaxPosition}));
-  }
-  EXPECT_TRUE(left(kDocumented, {0, 3, 4})) << "another sequence";
-  EXPECT_TRUE(left(kDocumented, {0, 0, kMaxPosition}));
-  EXPECT_FALSE(left(kOriginal, {0, 3, 4}));
-}
-
-TEST_P(PositionalEncoder, WithoutAnEntryOnlyAFullRemovalDropsTheFlagOK75) {
-  const auto left = [&](Profile profile, const Remove& op) {
-    PositionalCase cache = ready(encoder(), profile, "{}", {1, 8, 8, kF32});
-    EXPECT_EQ(cache.code(cache.rows(2)), "ok") << "before any pass (OK-72)";
-    EXPECT_EQ(cache.code(op), "ok");
-    return cached(cache);
-  };
-  EXPECT_TRUE(left(kDocumented, {0, 0, 1}));
-  EXPECT_TRUE(left(kDocumented, {0, 1, kMaxPosition}));
-  EXPECT_FALSE(left(kDocumented, {0, 0, kMaxPosition}));
-  EXPECT_FALSE(left(kDocumented, {9, -1, kMaxPosition})) << "any sequence";
-  EXPECT_FALSE(left(kOriginal, {0, 0, 1})) << "as if it stood at 0";
-}
-
 TEST_P(PositionalEncoder, RefusesWhatOneSequenceCannotDoOK70OK77) {
   for (const Profile profile : kProfiles) {
     PositionalCase cache = open(encoder(), profile, R"({"backend":{"cache_padding":2,
@@ -198,17 +118,6 @@ TEST_P(PositionalWrapper, AStartThatOneMemberCannotFollowChangesNoneOK83OK84) {
   EXPECT_EQ(quirky.held(0, 1), Positions({0, 1, 2, 3}));
 }
 
-TEST_P(PositionalWrapper, AFailedStartIsNotRememberedOK71) {
-  PositionalCase cache = ready(wrapper_kind(), kDocumented, kEncoderAndCausal, {1, 1, 1, kF32});
-  EXPECT_EQ(cache.code(StartForward{{0}, {0}, false, {{0}}}), "ok");
-  EXPECT_EQ(cache.code(StartForward{{5}, {0}, false, {{0}}}), "full");
-  EXPECT_EQ(cache.code(cache.rows(1)), "ok");
-  EXPECT_EQ(cache.code(Remove{0, 5, kMaxPosition}), "ok");
-  EXPECT_TRUE(cached(cache)) << "the entry is at 0";
-  EXPECT_EQ(cache.code(Remove{0, 0, kMaxPosition}), "ok");
-  EXPECT_FALSE(cached(cache));
-}
-
 TEST_P(PositionalWrapper, ARemovalThatOneMemberRefusesChangesNoneOK86) {
   const auto filled = [&](Profile profile) {
     PositionalCase cache = ready(wrapper_kind(), profile, kCausalAndSwa, {1, 8, 4, kF32});
@@ -238,52 +147,6 @@ TEST_P(PositionalWrapper, AnEncoderForbidsACopyOfTheWholeOK77OK87) {
             return cache;
           },
           CopyPrefix{0, 1, 1}, "precondition");
-}
-
-TEST_P(PositionalWrapper, AConfigForAllIsRefusedBeforeAnyMemberTakesItOK88) {
-  for (const Profile profile : kProfiles) {
-    PositionalCase cache = open(wrapper_kind(), profile, kCausalAndSwa);
-    EXPECT_EQ(cache.code(SetConfig{4, false, MaskType::kUnset, 1}), "ok");
-    EXPECT_EQ(cache.code(SetConfig{8, false, MaskType::kUnset, {}}), "precondition");
-    EXPECT_EQ(cache.code(SetConfig{8, false, MaskType::kUnset, 1}), "precondition");
-    EXPECT_EQ(cache.code(SetConfig{8, false, MaskType::kUnset, 2}), "precondition");
-    EXPECT_EQ(cache.code(SetConfig{8, false, MaskType::kUnset, -1}), "precondition");
-    EXPECT_EQ(cache.code(SetConfig{2, false, MaskType::kUnset, 0}), "ok") << "still without one";
-    EXPECT_EQ(cache.code(Init{1, 8, 4, kF32}), "ok");
-    EXPECT_EQ(pass_to_both(cache, {0}), "ok");
-    EXPECT_EQ(cache.values(Get{}).mask->shape, Shape({1, 4}));
-    EXPECT_EQ(cache.code(SetLayerType{0}), "ok");
-    EXPECT_EQ(cache.values(Get{}).mask->shape, Shape({1, 2}));
-  }
-}
-
-TEST_P(PositionalWrapper, AMembersOwnConfigReplacesTheBackendsOK8OK9OK88) {
-  PositionalCase cache = open(wrapper_kind(), kDocumented, R"({"caches":[{"cache":"causal"},
-    {"cache":"causal"}],"backend":{"cache_padding":2,"permuted_v":true,"mask_dtype":"f32"}})");
-  EXPECT_EQ(cache.code(SetConfig{4, false, MaskType::kF16, 1}), "ok");
-  EXPECT_EQ(cache.code(Init{1, 8, 4, kF32}), "ok");
-  EXPECT_EQ(pass_to_both(cache, {0}), "ok");
-  Get::Returns shown = cache.values(Get{});
-  EXPECT_EQ(shown.mask->shape, Shape({1, 4}));
-  EXPECT_EQ(shown.mask->dtype, DType::kF16);
-  EXPECT_EQ(shown.v->shape, Shape({4, 1, 1})) << "nothing of the backend's is left";
-  EXPECT_EQ(cache.code(SetLayerType{0}), "ok");
-  shown = cache.values(Get{});
-  EXPECT_EQ(shown.mask->shape, Shape({1, 2}));
-  EXPECT_EQ(shown.mask->dtype, DType::kF32);
-  EXPECT_EQ(shown.v->shape, Shape({1, 1, 2}));
-}
-
-TEST_P(PositionalWrapper, AnInitThatOneMemberRefusesChangesNoneOK70) {
-  for (const Profile profile : kProfiles) {
-    PositionalCase cache = open(wrapper_kind(), profile, kCausalAndEncoder);
-    EXPECT_EQ(cache.code(Init{2, 8, 4, kF32}), "precondition");
-    EXPECT_EQ(cache.code(StartForward{{0}, {0}}), "precondition") << "not initialized";
-    EXPECT_EQ(cache.code(SetConfig{2, false, MaskType::kUnset, 0}), "ok");
-    EXPECT_EQ(cache.code(Init{1, 8, 4, kF32}), "ok");
-    EXPECT_EQ(cache.pass({0}), "ok");
-    EXPECT_EQ(cache.values(Get{}).mask->shape, Shape({1, 2}));
-  }
 }
 
 TEST_P(PositionalWrapper, MembersOnlyDoWhatTheyCanOK81) {

@@ -44,7 +44,7 @@ TEST(Statistics, MeasureTimeFromTheEarliestToTheLatest) {
 
 TEST(Statistics, CountLeadingBlocksOnlyAsPrefixHits) {
   const auto all = statistics_of({{.block_ids = {1, 2, 3}},
-                                  {.block_ids = {1, 2, 4, 3}},  // 3 stands behind a new block.
+                                  {.block_ids = {1, 2, 4, 3}},  // 3 is after a new block.
                                   {.block_ids = {5, 1}}});
   EXPECT_EQ(all.block_references, 9u);
   EXPECT_EQ(all.distinct_blocks, 5u);

@@ -431,7 +431,9 @@ json::value StatementReader::list(const Type& type, Missing missing) {
 
 // One element, `FIRST to LAST`, or `COUNT times ELEMENT`.
 void StatementReader::add_elements(const Type& type, Missing missing, json::array& out) {
-  json::value first = value(type, missing);
+  // A count of lists or records is no element.
+  const bool counted = at_ + 1 < tokens_.size() && tokens_[at_ + 1].is("times");
+  json::value first = counted ? json::value(integer()) : value(type, missing);
   const bool whole = first.is_int64();
   const auto check = [&](std::int64_t more) {
     if (more < 0 || more > kMostElements - static_cast<std::int64_t>(out.size()))
@@ -956,6 +958,10 @@ std::string answer_text(const Observation& seen) {
   if (seen.failed_with(Code::kPrecondition) && !seen.error->detail.empty())
     return "panic " + json::serialize(json::value(seen.error->detail));
   if (seen.error) text = seen.error->code_text();
+  if (text.find(' ') != std::string::npos) {  // words after `other:`
+    const std::size_t reason = text.find(':') + 1;
+    text = text.substr(0, reason) + json::serialize(json::value(text.substr(reason)));
+  }
   if (!seen.returns) return text;
   for (const Field& field : seen.returns.type().fields)
     text += (text.empty() ? "" : ", ") + member_text(field, seen.returns.get(), Missing::kIgnored);
