@@ -34,13 +34,19 @@ struct MutantsArguments {
   std::vector<std::string> words;
   std::string contract;
   std::uint64_t seed = 1;
-  std::uint64_t cases = 20'000;
+  std::optional<std::uint64_t> cases;
   std::optional<Profile> profile;  // absent: each that a mutant shows in
   unsigned jobs = 1;
   Limits limits;
   bool scripts = false;
+  bool judges = false;
+  std::vector<std::string> logs;
+  std::vector<std::string> rules;
   std::string json;
   std::string junit;
+
+  /// After which a mutant got away; of --judges, from each law.
+  [[nodiscard]] std::uint64_t most_cases() const { return cases.value_or(judges ? 400 : 20'000); }
 };
 
 /// A mutant in one profile.
@@ -93,7 +99,7 @@ MutantRecord hunted(const Contracts& contracts, const Prey& prey,
                     const MutantsArguments& arguments) {
   MutantRecord record = record_of(prey);
   const Hunt done =
-      hunt(contracts, prey.mutant->subject, arguments.seed, arguments.cases, prey.profile);
+      hunt(contracts, prey.mutant->subject, arguments.seed, arguments.most_cases(), prey.profile);
   record.cases = done.cases;
   record.operations = done.operations;
   const auto& kill = done.kill;
@@ -106,7 +112,7 @@ MutantRecord hunted(const Contracts& contracts, const Prey& prey,
 MutantRecord hunted_isolated(const Contracts& contracts, const Prey& prey,
                              const MutantsArguments& arguments) {
   MutantRecord record = record_of(prey);
-  while (!record.law && record.cases < arguments.cases) {
+  while (!record.law && record.cases < arguments.most_cases()) {
     const CasePlan plan =
         hunted_case(contracts, prey.mutant->subject, arguments.seed, record.cases, prey.profile);
     const CaseResult result = run_case_isolated(
@@ -118,8 +124,9 @@ MutantRecord hunted_isolated(const Contracts& contracts, const Prey& prey,
   return record;
 }
 
-std::string word_of(Profile profile) {
-  return enumerator_word(boost::describe::enum_to_string(profile, ""));
+template <class Enum>
+std::string word_of(Enum enumerator) {
+  return enumerator_word(boost::describe::enum_to_string(enumerator, ""));
 }
 
 void print_matrix(const std::vector<MutantRecord>& records, bool scripts) {
@@ -200,15 +207,118 @@ std::vector<Prey> prey_of(const std::vector<const Mutant*>& mutants,
   return all;
 }
 
+/// A mutant before one judge.
+struct JudgedRecord {
+  std::string mutant = {};
+  Profile profile = Profile::kOriginal;
+  SoleJudge judge = SoleJudge::kLockstep;
+  std::optional<std::string> caught_by = std::nullopt;
+  std::uint64_t cases = 0;
+  std::uint64_t operations = 0;
+  std::string difference = {};
+};
+BOOST_DESCRIBE_STRUCT(JudgedRecord, (),
+                      (mutant, profile, judge, caught_by, cases, operations, difference))
+
+std::vector<traces::Case> cases_of(const Contracts& contracts,
+                                   const std::vector<std::string>& paths) {
+  std::vector<traces::Case> cases;
+  for (const std::string& path : paths) {
+    auto log = must(traces::LogReader::open(path, contracts.kind_finder()));
+    while (auto read = must(log.next_whole_case())) cases.push_back(std::move(*read));
+  }
+  return cases;
+}
+
+void print_judges(const std::vector<JudgedRecord>& records) {
+  using Align = Table::Align;
+  std::vector<Table::Column> columns{{"mutant", Align::kLeft}, {"profile", Align::kLeft}};
+  for (const SoleJudge judge : kSoleJudges) columns.push_back({word_of(judge), Align::kLeft});
+  Table table(columns);
+  for (std::size_t at = 0; at + kSoleJudges.size() <= records.size(); at += kSoleJudges.size()) {
+    std::vector<std::string> cells{records[at].mutant, word_of(records[at].profile)};
+    for (std::size_t judge = 0; judge < kSoleJudges.size(); ++judge) {
+      const JudgedRecord& record = records[at + judge];
+      cells.push_back(record.caught_by.value_or(record.cases > 0 ? "GOT AWAY" : "-"));
+    }
+    table.row(cells);
+  }
+  print_out(table.text(0, output_columns()));
+}
+
+// Each mutant before each judge. A judge whose process a mutant ends has caught it.
+int run_judges(const Contracts& contracts, const std::vector<Prey>& chosen,
+               const MutantsArguments& arguments) {
+  JudgeTerms terms{.seed = arguments.seed,
+                   .most_cases = arguments.most_cases(),
+                   .recorded = cases_of(contracts, arguments.logs),
+                   .rules = cases_of(contracts, arguments.rules)};
+  const auto begun = [&](std::uint64_t index) {
+    const Prey& prey = chosen[index / kSoleJudges.size()];
+    return JudgedRecord{.mutant = prey.mutant->subject.name(),
+                        .profile = prey.profile,
+                        .judge = kSoleJudges[index % kSoleJudges.size()]};
+  };
+  const auto answer = [&](std::uint64_t index) {
+    JudgedRecord record = begun(index);
+    terms.profile = record.profile;
+    const JudgedAlone judged = judge_alone(
+        contracts, chosen[index / kSoleJudges.size()].mutant->subject, record.judge, terms);
+    record.caught_by = judged.caught_by;
+    record.cases = judged.cases;
+    record.operations = judged.operations;
+    record.difference = traces::excerpt(judged.difference);
+    return Message{Message::Kind::kAnswer, packed(record)};
+  };
+  const auto died = [&](std::uint64_t index, const std::string& how) {
+    JudgedRecord record = begun(index);
+    record.caught_by = "died";
+    record.difference = how;
+    return packed(record);
+  };
+  std::vector<JudgedRecord> records;
+  const std::uint64_t all = chosen.size() * kSoleJudges.size();
+  Progress progress("judges", all);
+  work_in_order(
+      0, all, arguments.jobs, arguments.limits,
+      {.answer = answer,
+       .isolated =
+           [&](std::uint64_t index, const Death* first) {
+             return died(index,
+                         first != nullptr ? first->how : "needs more memory than it may have");
+           },
+       .lost = [&](std::uint64_t index, const Death& death) { return died(index, death.how); },
+       .take =
+           [&](std::uint64_t /*index*/, const std::string& text) {
+             records.push_back(unpacked<JudgedRecord>(text));
+             progress.advance();
+             return true;
+           },
+       .waiting = [&] { progress.advance(0); }});
+  progress.clear();
+  if (interrupted()) {
+    print_error(fmt::format("interrupted after {} of {} judgements", records.size(), all));
+    return kExitInterrupted;
+  }
+  if (!arguments.json.empty())
+    write_result(arguments.json, "judges",
+                 {{"seed", arguments.seed}, {"judgements", write_json(records)}});
+  if (arguments.json != kStandardOutput) print_judges(records);
+  return kExitConforms;
+}
+
 int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
   std::vector<std::string> words = arguments.words;
   if (!arguments.contract.empty()) words.push_back(arguments.contract);
   const std::vector<Prey> chosen = prey_of(chosen_mutants(contracts, words), arguments.profile);
   if (chosen.empty()) throw UsageError("none of these mutants shows in that profile");
-  check_reports(arguments.json, arguments.junit, {});
+  std::vector<std::string> inputs = arguments.logs;
+  inputs.insert(inputs.end(), arguments.rules.begin(), arguments.rules.end());
+  check_reports(arguments.json, arguments.junit, inputs);
+  catch_interruption();
+  if (arguments.judges) return run_judges(contracts, chosen, arguments);
   std::vector<MutantRecord> records;
   Progress progress("mutants", chosen.size());
-  catch_interruption();
   const auto answer = [&](std::uint64_t index) {
     return Message{Message::Kind::kAnswer, packed(hunted(contracts, chosen[index], arguments))};
   };
@@ -276,12 +386,24 @@ Run declare_mutants(CLI::App& app, const Contracts& contracts) {
       ->capture_default_str();
   app.add_option("--cases", arguments->cases, "cases after which a mutant got away")
       ->check(positive())
-      ->capture_default_str()
+      ->default_str("20000, with --judges 400 of each law")
       ->group(kExtentGroup);
   declare_profile(app, arguments->profile, "each that a mutant shows in");
   declare_workers(app, arguments->jobs, arguments->limits, true);
-  app.add_flag("--scripts", arguments->scripts, "print the shrunk scripts")->group(kRunningGroup);
+  CLI::Option* judges = app.add_flag(
+      "--judges", arguments->judges,
+      "judge each mutant by lock-step, oracle, laws, logs and rule cases, each of them alone");
+  app.add_option("--logs", arguments->logs, "recorded logs that judge")
+      ->type_name("FILE")
+      ->needs(judges);
+  app.add_option("--rules", arguments->rules, "logs of rule cases that judge")
+      ->type_name("FILE")
+      ->needs(judges);
+  app.add_flag("--scripts", arguments->scripts, "print the shrunk scripts")
+      ->excludes(judges)
+      ->group(kRunningGroup);
   declare_reports(app, arguments->json, arguments->junit);
+  app.get_option("--junit")->excludes(judges);
   return [&contracts, arguments] { return run_mutants(contracts, *arguments); };
 }
 
