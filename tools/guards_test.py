@@ -1,0 +1,84 @@
+"""The comparison of tools/guards: missing, worse and renamed rows. Needs no build."""
+import importlib.machinery
+import importlib.util
+import pathlib
+import tempfile
+import unittest
+
+LOADER = importlib.machinery.SourceFileLoader("guards", str(pathlib.Path(__file__).parent / "guards"))
+guards = importlib.util.module_from_spec(importlib.util.spec_from_loader("guards", LOADER))
+LOADER.exec_module(guards)
+
+
+def complaints(old, new, renamed=None):
+    computed = {guards.group(name) for name in {**old, **new}}
+    return guards.compare(old, new, renamed or {}, computed)[0]
+
+
+class Compare(unittest.TestCase):
+    def test_names_rows_that_are_missing(self):
+        self.assertEqual(complaints({"law a": "x"}, {"law b": "x"}), ["missing: law a: was x"])
+
+    def test_names_a_judge_that_catches_a_mutant_no_more(self):
+        old = {"mutant m original": "lockstep, oracle"}
+        self.assertEqual(complaints(old, {"mutant m original": "lockstep, law"}),
+                         ["worse: mutant m original: was lockstep, oracle, is lockstep, law"])
+        self.assertEqual(complaints(old, {"mutant m original": "lockstep, oracle, rule"}), [])
+
+    def test_finds_a_row_under_its_new_name(self):
+        old, new = {"state s: a": "original"}, {"state s: c": "original"}
+        self.assertEqual(complaints(old, new, {"state s: a": "state s: b", "state s: b": "state s: c"}), [])
+        self.assertEqual(complaints(old, {"state s: c": "-"}, {"state s: a": "state s: c"}),
+                         ["worse: state s: a -> state s: c: was original, is -"])
+
+    def test_refuses_new_names_of_unknown_rows_and_in_circles(self):
+        with self.assertRaisesRegex(guards.BadInput, "'law x': guards.tsv has no row"):
+            complaints({"law a": "x"}, {"law a": "x"}, {"law x": "law a"})
+        with self.assertRaisesRegex(guards.BadInput, "lead back"):
+            complaints({"law a": "x"}, {"law a": "x"}, {"law a": "law b", "law b": "law a"})
+
+    def test_takes_a_rule_case_for_a_test_but_nothing_for_a_recorded_case(self):
+        old = {"rule PX-2": "recorded 4, test 3"}
+        self.assertEqual(complaints(old, {"rule PX-2": "recorded 4, rule case 1"}), [])
+        self.assertEqual(len(complaints(old, {"rule PX-2": "recorded 3, test 3"})), 1)
+        self.assertEqual(len(complaints(old, {"rule PX-2": "recorded 4"})), 1)
+
+    def test_counts_mismatches_the_other_way_and_quirks_exactly(self):
+        old = {"original logs a": "cases 9, mismatches 1", "documented logs a": "cases 9, PX-48 aborts 2"}
+        self.assertEqual(complaints(old, {**old, "original logs a": "cases 9, mismatches 0"}), [])
+        self.assertEqual(len(complaints(old, {**old, "original logs a": "cases 9, mismatches 2"})), 1)
+        self.assertEqual(len(complaints(old, {**old, "original logs a": "absent: prefix"})), 1)
+        self.assertEqual(len(complaints(old, {**old, "documented logs a": "cases 9, PX-48 other 2"})), 1)
+
+    def test_allows_noise_of_benchmarks_and_of_the_mutation_score(self):
+        old = {"bench a": "100.0", "mutation optimized": "score 90.3"}
+        self.assertEqual(complaints(old, {"bench a": "104.9", "mutation optimized": "score 89.4"}), [])
+        self.assertEqual(len(complaints(old, {"bench a": "105.1", "mutation optimized": "score 89.2"})), 2)
+
+    def test_compares_only_what_was_computed(self):
+        self.assertEqual(guards.compare({"bench a": "1"}, {"law a": "x"}, {}, {"law"}), ([], 0))
+
+
+class Read(unittest.TestCase):
+    def test_names_the_line_that_is_no_row(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "table.tsv"
+            path.write_text("# comment\nlaw a\tx\nlaw b x\n")
+            with self.assertRaisesRegex(guards.BadInput, "table.tsv:3: 'law b x': a line has two columns"):
+                guards.read_table(path)
+
+    def test_finds_the_rules_that_tests_cite(self):
+        text = "// As MR-2 to MR-4 say.\nTEST(A, ClosesMR16MR5) {\n  f(\"BF16\");\n}\n// MR-9\nint x;\n"
+        known = {f"MR-{n}" for n in range(1, 20)}
+        self.assertEqual([guards.cited(test, known) for test in guards.tests_of(text)],
+                         [{"MR-2", "MR-3", "MR-4", "MR-5", "MR-16"}])
+
+    def test_reads_the_tables_of_the_slow_tools(self):
+        self.assertEqual(guards.coverage_rows("| **optimized/** | 9 of 10 | 90.0 % | 3 of 4 | 75.0 % |\n"),
+                         {"coverage optimized": "lines 90.0, branches 75.0"})
+        self.assertEqual(guards.mutation_rows("| all | 300 | 271 | 90.3 % |\n"),
+                         {"mutation optimized": "score 90.3"})
+
+
+if __name__ == "__main__":
+    unittest.main()
