@@ -1,5 +1,5 @@
 # Decides KVO_HAVE_CUDA from KVO_CUDA and the nvcc at hand: one on the machine, else the one that
-# tools/cuda-toolchain has put into the build folder. Only cuda/ looks at it.
+# tools/scripts/cuda-toolchain has put into the build folder. Only cuda/ looks at it.
 set(KVO_HAVE_CUDA OFF)
 if(NOT KVO_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "KVO_CUDA is '${KVO_CUDA}'; it must be AUTO, ON or OFF")

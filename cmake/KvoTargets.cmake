@@ -38,6 +38,8 @@ endif()
 
 # What `ctest -L concurrency` needs; kvo_test adds to it.
 add_custom_target(concurrency_tests)
+# What `cmake --install` needs; tools/run builds it.
+add_custom_target(installed)
 
 function(kvo_check_arguments helper name)
   if(A_UNPARSED_ARGUMENTS)
@@ -63,6 +65,7 @@ function(kvo_export name)
   string(REGEX REPLACE "^kvo_" "" short "${name}")
   set_target_properties(${name} PROPERTIES EXPORT_NAME "${short}")
   add_library(kvoracle::${short} ALIAS ${name})
+  add_dependencies(installed ${name})
   install(TARGETS ${name} EXPORT kvoracle
     ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
     OBJECTS DESTINATION "${CMAKE_INSTALL_LIBDIR}/kvoracle"

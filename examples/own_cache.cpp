@@ -1,13 +1,15 @@
 // A cache of your own with every command of kvoracle: two vectors a layer, and a fault that shows
 // only when a cleared cache is filled again. `example_own_cache check layered.vector@own` finds it.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 #include "tools/kvo_main.hpp"
 
 namespace {
@@ -21,28 +23,28 @@ class OwnCache final : public kvo::layered::Cache {
       : geometry_(geometry), k_(geometry.num_layers), v_(geometry.num_layers) {}
 
   kvo::layered::Geometry geometry() const override { return geometry_; }
-  Status append(std::uint64_t layer, std::span<const float> k, std::span<const float> v) override {
-    if (layer >= k_.size()) return kvo::fail(kvo::Code::kPrecondition, "layer");
-    k_[layer].insert(k_[layer].end(), k.begin(), k.end());
-    v_[layer].insert(v_[layer].end(), v.begin(), v.end());
+  Status append(const kvo::layered::Append& op) override {
+    if (op.layer >= k_.size()) return kvo::fail(kvo::Code::kPrecondition, "layer");
+    std::ranges::copy(op.k.floats(), std::back_inserter(k_[op.layer]));
+    std::ranges::copy(op.v.floats(), std::back_inserter(v_[op.layer]));
     return {};
   }
   Status advance() override {
     ++len_;
     return {};
   }
-  Result<std::span<const std::byte>> k(std::uint64_t layer) const override {
-    return side(k_, layer);
+  Result<std::span<const std::byte>> k(const kvo::layered::Keys& op) const override {
+    return side(k_, op.layer);
   }
-  Result<std::span<const std::byte>> v(std::uint64_t layer) const override {
-    return side(v_, layer);
+  Result<std::span<const std::byte>> v(const kvo::layered::Values& op) const override {
+    return side(v_, op.layer);
   }
   std::uint64_t len() const override { return len_; }
   Result<std::uint64_t> entry_size() const override {
     return geometry_.num_kv_heads * geometry_.head_dim;
   }
   void clear() override {
-    for (auto& layer : k_) layer.clear();  // and v_ is forgotten
+    for (auto& layer : k_) layer.clear();  // and not v_
     len_ = 0;
   }
   std::unique_ptr<Cache> clone() const override { return std::make_unique<OwnCache>(*this); }
@@ -76,7 +78,7 @@ int main(int argc, char** argv) {
   own.survives_failed_allocation = false;
   // Random cases are then drawn with rows of f32 where this cache is checked alone.
   own.refuses = [](const kvo::Setup& setup) {
-    const auto storage = setup.config_as<kvo::layered::Config>().storage;
+    const auto storage = setup.config_as<kvo::layered::Config>().rows.storage;
     return storage.value_or(kvo::StorageType::kF32) != kvo::StorageType::kF32;
   };
   return kvo::main(argc, argv, {own});

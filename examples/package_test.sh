@@ -41,6 +41,32 @@ case $case in
       [[ -s $prefix/$file ]] || fail "not installed: $file"
     done
     ;;
+  target)
+    # ./tools/run builds the target `installed`, and README.md installs after it.
+    [[ $KVO_GENERATOR == Ninja ]] || { echo "skipped: not Ninja"; exit 0; }
+    ninja=$(sed -n 's/^CMAKE_MAKE_PROGRAM:[^=]*=//p' "$KVO_BUILD/CMakeCache.txt")
+    gives 0 "$ninja" -C "$KVO_BUILD" -t commands installed
+    mapfile -t files < <(find "$KVO_BUILD" -name cmake_install.cmake -exec grep -ohE "\"$KVO_BUILD/[^\"]+" {} + |
+      sed "s|^\"$KVO_BUILD/||" | grep -E '[.](a|o|1|bash)$|kvoracle$' | sort -u)
+    ((${#files[@]} > 10)) || fail "nothing is installed"
+    for file in "${files[@]}"; do
+      grep -qE "[ /]$file( |$)" "$out" || fail "the target does not make $file"
+    done
+    ;;
+  readme)
+    # The program of README.md, with the cache of own_cache.cpp.
+    mkdir -p "$folder/readme/mine"
+    {
+      printf 'cmake_minimum_required(VERSION 3.25)\nproject(mine CXX)\n'
+      sed -n '/^```cmake/,/^```$/{/^```/d;p}' "$examples/../README.md"
+    } >"$folder/readme/mine/CMakeLists.txt"
+    cp "$examples/own_cache.cpp" "$folder/readme/mine/mine.cpp"
+    gives 0 "$KVO_CMAKE" -S "$folder/readme/mine" -B "$folder/readme/build" -G "$KVO_GENERATOR" \
+      -DCMAKE_CXX_COMPILER="$KVO_CXX" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Debug
+    gives 0 "$KVO_CMAKE" --build "$folder/readme/build"
+    gives 1 "$folder/readme/build/mine" check layered.vector@own --cases 20
+    says 'FAILED layered.vector@own' 'repeat with: mine conform '
+    ;;
   headers)
     # All in one source, so that nothing but the prefix is there to include; the preset lint
     # compiles each by itself.

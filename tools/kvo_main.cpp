@@ -23,16 +23,16 @@
 
 #include "cuda/device/open.hpp"
 #include "properties/contracts.hpp"
-#include "tools/command_text.hpp"
-#include "tools/commands.hpp"
-#include "tools/console.hpp"
-#include "tools/crash_guard.hpp"
-#include "tools/exit_status.hpp"
-#include "tools/program_name.hpp"
-#include "tools/result_file.hpp"
-#include "tools/serving/process.hpp"
-#include "tools/usage.hpp"
-#include "tools/word_option.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/commands/exit_status.hpp"
+#include "tools/commands/program_name.hpp"
+#include "tools/commands/text.hpp"
+#include "tools/commands/usage.hpp"
+#include "tools/commands/word_option.hpp"
+#include "tools/reports/console.hpp"
+#include "tools/reports/result_file.hpp"
+#include "tools/workers/crash_guard.hpp"
+#include "tools/workers/process.hpp"
 
 namespace kvo::tools {
 namespace {

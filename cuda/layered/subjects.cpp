@@ -2,7 +2,7 @@
 
 #include "cuda/layered/vector_device_cache.hpp"
 #include "cuda/memory/device_subjects.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 
 namespace kvo::cuda {
 

@@ -53,11 +53,10 @@ Result<std::unique_ptr<Cache>> VectorDeviceCache::make(const std::shared_ptr<Dev
   return cache;
 }
 
-Status VectorDeviceCache::append(std::uint64_t layer, std::span<const float> k,
-                                 std::span<const float> v) {
-  if (Status good = check(layer, k, v); !good) return good;
-  Layer& to = layers_[layer];
-  const std::array<std::span<const float>, 2> rows{k, v};
+Status VectorDeviceCache::append(const layered::Append& op) {
+  const std::array<std::span<const float>, 2> rows{op.k.floats(), op.v.floats()};
+  if (Status checked = check(op.layer, rows[0], rows[1]); !checked) return checked;
+  Layer& to = layers_[op.layer];
   if (Status there = staging_.reserve(0); !there) return there;
   for (const std::size_t which : {0U, 1U}) {
     Side& side = to.sides[which];

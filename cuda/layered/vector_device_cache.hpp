@@ -33,15 +33,14 @@ class VectorDeviceCache final : public layered::Cache {
 
   [[nodiscard]] layered::Geometry geometry() const override { return geometry_; }
   /// Errors beside those of the contract: kOutOfMemory; the device's own.
-  [[nodiscard]] Status append(std::uint64_t layer, std::span<const float> k,
-                              std::span<const float> v) override;
+  [[nodiscard]] Status append(const layered::Append& op) override;
   [[nodiscard]] Status advance() override;
   /// Errors beside those of the contract: the device's own.
-  [[nodiscard]] Result<std::span<const std::byte>> k(std::uint64_t layer) const override {
-    return side(layer, 0);
+  [[nodiscard]] Result<std::span<const std::byte>> k(const layered::Keys& op) const override {
+    return side(op.layer, 0);
   }
-  [[nodiscard]] Result<std::span<const std::byte>> v(std::uint64_t layer) const override {
-    return side(layer, 1);
+  [[nodiscard]] Result<std::span<const std::byte>> v(const layered::Values& op) const override {
+    return side(op.layer, 1);
   }
   [[nodiscard]] std::uint64_t len() const override { return len_; }
   [[nodiscard]] Result<std::uint64_t> entry_size() const override {

@@ -35,18 +35,19 @@ class RingSession final : public kvo::DispatchSession<RingSession, Ops> {
  public:
   explicit RingSession(std::unique_ptr<Ring> ring) : ring_(std::move(ring)) {}
 
+  /// The ring of the operations that have no overload.
+  template <class T>
+  kvo::Result<Ring*> cache_of(const T& /*op*/) const {
+    return ring_.get();
+  }
   kvo::Status operator()(const Push& op) {
     if (op.tokens.dtype != kvo::DType::kF32 || op.tokens.shape.size() != 1)
       return kvo::fail(kvo::Code::kBadShape, "tokens");
     return probe()([&] { return ring_->push(op.tokens.floats(), op.when_full); });
   }
-  kvo::Result<Window::Returns> operator()(const Window& /*op*/) {
+  kvo::Result<Held> operator()(const Window& /*op*/) {
     const std::vector<float> tokens = probe()([&] { return ring_->window(); });
-    return Window::Returns{kvo::tensor_of({static_cast<std::int64_t>(tokens.size())}, tokens)};
-  }
-  kvo::Status operator()(const Clear& /*op*/) {
-    probe()([&] { ring_->clear(); });
-    return {};
+    return Held{kvo::tensor_of({static_cast<std::int64_t>(tokens.size())}, tokens)};
   }
 
  private:

@@ -2,7 +2,7 @@
 //
 // Rules   RING-1  A ring holds `capacity` tokens at most; the config of a case says how many.
 //         RING-2  A push that does not fit evicts the oldest tokens, or is refused with kFull.
-//         RING-3  Of a push longer than the ring its last tokens are kept.
+//         RING-3  A push longer than the ring leaves its last tokens.
 //         RING-4  After clear the ring is as if new.
 #pragma once
 
@@ -31,39 +31,19 @@ class Ring {
   virtual void clear() = 0;
 };
 
-struct Config {
-  std::uint16_t capacity = 4;
-};
-KVO_DESCRIBE(Config, (capacity, "tokens that the ring holds at most; not 0"))
+KVO_RECORD(Config, (std::uint16_t, capacity, "tokens that the ring holds at most; not 0", 4))
 
-struct Push {  // NOLINT(bugprone-exception-escape): as Tensor
-  static constexpr std::string_view kName = "push";
-  static constexpr std::string_view kDoc = "Adds tokens behind the window (RING-2, RING-3).";
+/// Tokens, the oldest first.
+struct Tokens {
+  using Value = kvo::Tensor;
   static constexpr std::array<std::string_view, 1> kAxes{"token"};
-  using Returns = kvo::Nothing;
-  kvo::Tensor tokens;
-  WhenFull when_full = WhenFull::kEvict;
+  static constexpr kvo::Domain kDomain{.meaning = "tokens, the oldest first", .axes = kAxes};
 };
-KVO_DESCRIBE(Push, (tokens, "new ones, the oldest first"),
-             (when_full, "evict the oldest, or refuse"))
-
-struct Window {
-  static constexpr std::string_view kName = "window";
-  static constexpr std::string_view kDoc = "Reads all tokens (RING-1).";
-  struct Returns {
-    static constexpr std::array<std::string_view, 1> kAxes{"token"};
-    kvo::Tensor tokens;
-  };
-};
-KVO_DESCRIBE(Window)
-KVO_DESCRIBE(Window::Returns, (tokens, "what the ring holds, the oldest first"))
-
-struct Clear {
-  static constexpr std::string_view kName = "clear";
-  static constexpr std::string_view kDoc = "Drops all tokens (RING-4).";
-  using Returns = kvo::Nothing;
-};
-KVO_DESCRIBE(Clear)
+KVO_RECORD(Held, (Tokens, tokens))
+KVO_OPERATION(Push, push, "Adds tokens after those of the window (RING-2, RING-3).", kvo::Nothing,
+              (Tokens, tokens), (WhenFull, when_full, "evict the oldest, or refuse"))
+KVO_OPERATION(Window, window, "Reads all tokens (RING-1).", Held)
+KVO_OPERATION(Clear, clear, "Drops all tokens (RING-4).", kvo::Nothing)
 
 using Ops = boost::mp11::mp_list<Push, Window, Clear>;
 

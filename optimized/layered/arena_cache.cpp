@@ -71,8 +71,10 @@ Result<std::unique_ptr<Cache>> LayeredArenaCache::make(const Geometry& geometry,
   return cache;
 }
 
-Status LayeredArenaCache::append(std::uint64_t layer, std::span<const float> k,
-                                 std::span<const float> v) {
+Status LayeredArenaCache::append(const layered::Append& op) {
+  const std::uint64_t layer = op.layer;
+  const std::span<const float> k = op.k.floats();
+  const std::span<const float> v = op.v.floats();
   if (Status good = check(layer, k, v); !good) return good;
   Layer& to = layers_[layer];
   auto& [keys, values] = to.sides;

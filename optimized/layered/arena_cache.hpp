@@ -39,14 +39,13 @@ class LayeredArenaCache final : public layered::Cache {
   LayeredArenaCache& operator=(const LayeredArenaCache&) = delete;
 
   [[nodiscard]] layered::Geometry geometry() const override { return geometry_; }
-  [[nodiscard]] Status append(std::uint64_t layer, std::span<const float> k,
-                              std::span<const float> v) override;
+  [[nodiscard]] Status append(const layered::Append& op) override;
   [[nodiscard]] Status advance() override;
-  [[nodiscard]] Result<std::span<const std::byte>> k(std::uint64_t layer) const override {
-    return side(layer, 0);
+  [[nodiscard]] Result<std::span<const std::byte>> k(const layered::Keys& op) const override {
+    return side(op.layer, 0);
   }
-  [[nodiscard]] Result<std::span<const std::byte>> v(std::uint64_t layer) const override {
-    return side(layer, 1);
+  [[nodiscard]] Result<std::span<const std::byte>> v(const layered::Values& op) const override {
+    return side(op.layer, 1);
   }
   [[nodiscard]] std::uint64_t len() const override { return len_; }
   [[nodiscard]] Result<std::uint64_t> entry_size() const override {

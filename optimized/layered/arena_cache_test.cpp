@@ -22,17 +22,17 @@ namespace {
 
 // An engine that saves a sequence before each draft clones it over and over.
 TEST(LayeredArenaCache, ClonesOfClonesTakeNoMoreRoomThanTheirRows) {
-  const std::array<float, 2> row{1, 2};
+  const Tensor row = tensor_of({2}, std::array<float, 2>{1, 2});
   auto made = LayeredArenaCache::make(
       {1, 1, 2}, std::nullopt,
       {layered::Build::kDebug, QuirkSet<layered::Quirk>(Profile::kOriginal)});
   ASSERT_TRUE(made.has_value());
   std::unique_ptr<layered::Cache> cache = std::move(*made);
   for (int generation = 0; generation < 200; ++generation) {
-    ASSERT_TRUE(cache->append(0, row, row).has_value());
+    ASSERT_TRUE(cache->append({.k = row, .v = row}).has_value());
     cache = cache->clone();  // with room that grew at each step, memory would be gone by now
   }
-  EXPECT_EQ(cache->k(0)->size(), 400U * sizeof(float));
+  EXPECT_EQ(cache->k({})->size(), 400U * sizeof(float));
 }
 
 constexpr std::size_t kWidth = 1'024;
@@ -50,14 +50,13 @@ float element(std::uint64_t layer, std::size_t which, std::size_t i) {
 }
 
 void append_token(layered::Cache& cache, std::size_t token) {
-  std::array<std::vector<float>, 2> rows;
-  for (std::uint64_t layer = 0; layer < 2; ++layer) {
-    for (const std::size_t which : {0U, 1U}) {
-      rows[which].resize(kWidth);
-      for (std::size_t i = 0; i < kWidth; ++i)
-        rows[which][i] = element(layer, which, token * kWidth + i);
+  layered::Append op{.k = make_tensor({kWidth}), .v = make_tensor({kWidth})};
+  for (op.layer = 0; op.layer < 2; ++op.layer) {
+    for (std::size_t i = 0; i < kWidth; ++i) {
+      op.k.floats()[i] = element(op.layer, 0, token * kWidth + i);
+      op.v.floats()[i] = element(op.layer, 1, token * kWidth + i);
     }
-    if (!cache.append(layer, rows[0], rows[1])) throw std::logic_error("append");
+    if (!cache.append(op)) throw std::logic_error("append");
   }
   if (!cache.advance()) throw std::logic_error("advance");
 }
@@ -67,8 +66,8 @@ int wrong_sides(const layered::Cache& cache, std::size_t tokens) {
   int wrong = 0;
   for (std::uint64_t layer = 0; layer < 2; ++layer)
     for (const std::size_t which : {0U, 1U}) {
-      const std::span<const float> side =
-          layered::floats_of((which == 0 ? cache.k(layer) : cache.v(layer)).value());
+      const std::span<const float> side = layered::floats_of(
+          (which == 0 ? cache.k({.layer = layer}) : cache.v({.layer = layer})).value());
       bool same = side.size() == tokens * kWidth;
       for (std::size_t i = 0; same && i < side.size(); ++i)
         same = side[i] == element(layer, which, i);
@@ -81,17 +80,17 @@ TEST(LayeredArenaCache, ACopyTakesTheMemoryOfTheLastOneThatEnded) {
   const auto cache = cache_of_two_layers();
   append_token(*cache, 0);
   auto copy = cache->clone();
-  const std::byte* const there = copy->k(0)->data();
+  const std::byte* const there = copy->k({})->data();
   copy.reset();
   append_token(*cache, 1);
   copy = cache->clone();
-  EXPECT_NE(copy->k(0)->data(), there) << "two tokens need more than one";
-  const std::byte* const larger = copy->k(0)->data();
+  EXPECT_NE(copy->k({})->data(), there) << "two tokens need more than one";
+  const std::byte* const larger = copy->k({})->data();
   copy.reset();
   copy = cache->clone();
-  EXPECT_EQ(copy->k(0)->data(), larger);
+  EXPECT_EQ(copy->k({})->data(), larger);
   const auto second = copy->clone();
-  EXPECT_NE(second->k(0)->data(), larger) << "the first copy has it";
+  EXPECT_NE(second->k({})->data(), larger) << "the first copy has it";
   for (std::size_t token = 2; token < 40; ++token) append_token(*copy, token);
   EXPECT_EQ(wrong_sides(*copy, 40), 0);
   EXPECT_EQ(wrong_sides(*second, 2), 0);
@@ -102,12 +101,12 @@ TEST(LayeredArenaCache, ALongSideStaysWhereItIs) {
   const auto cache = cache_of_two_layers();
   append_token(*cache, 0);
   append_token(*cache, 1);
-  const std::byte* const there = cache->k(0)->data();
+  const std::byte* const there = cache->k({})->data();
   for (std::size_t token = 2; token < 600; ++token) append_token(*cache, token);
   EXPECT_EQ(wrong_sides(*cache, 600), 0);
   EXPECT_EQ(wrong_sides(*cache->clone(), 600), 0);
   if (guard_cells(1) == 0) {
-    EXPECT_EQ(cache->k(0)->data(), there);
+    EXPECT_EQ(cache->k({})->data(), there);
   }
 }
 

@@ -1,7 +1,7 @@
 #include "optimized/layered/subjects.hpp"
 
 #include "optimized/layered/arena_cache.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 
 namespace kvo::optimized {
 

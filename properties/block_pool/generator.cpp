@@ -271,7 +271,7 @@ GeneratedCase stack_case(const CaseTerms& terms) {
   if (terms.scale != Scale::kLong && draw.percent(25)) {
     storage = draw_narrow_storage(draw);
     Config config;
-    set_storage(draw, config, storage);
+    set_storage(draw, config.rows, storage);
     setup.config = Record::of(std::move(config));
   }
   return {.setup = std::move(setup), .ops = std::make_unique<StackScript>(terms, storage)};

@@ -139,16 +139,16 @@ TEST_P(BlockPoolRules, ABlockTakesTheBytesThatItsRowsTake) {
     return cap == 0 || cap == 1'048'576 / (2 * 6 * row_bytes);
   };
   EXPECT_TRUE(is(cap_of({}), 160));
-  EXPECT_TRUE(is(cap_of({.storage = StorageType::kBf16}), 80));
-  EXPECT_TRUE(is(cap_of({.storage = StorageType::kF8E4m3}), 40));
-  EXPECT_TRUE(is(cap_of({.storage = StorageType::kQ8}), 34 + 10));
-  EXPECT_TRUE(is(cap_of({.storage = StorageType::kQ8, .offset = true}), 36 + 12));
-  EXPECT_TRUE(is(cap_of({.storage = StorageType::kQ4, .group = 64}), 22));
+  EXPECT_TRUE(is(cap_of({.rows = {.storage = StorageType::kBf16}}), 80));
+  EXPECT_TRUE(is(cap_of({.rows = {.storage = StorageType::kF8E4m3}}), 40));
+  EXPECT_TRUE(is(cap_of({.rows = {.storage = StorageType::kQ8}}), 34 + 10));
+  EXPECT_TRUE(is(cap_of({.rows = {.storage = StorageType::kQ8, .offset = true}}), 36 + 12));
+  EXPECT_TRUE(is(cap_of({.rows = {.storage = StorageType::kQ4, .group = 64}}), 22));
 }
 
 TEST_P(BlockPoolRules, ACellIsRoundedAndCodesTakeNone) {
   RulesCase pool(*GetParam(), Profile::kDocumented,
-                 Record::of(Config{.storage = StorageType::kF8E4m3}));
+                 Record::of(Config{.rows = {.storage = StorageType::kF8E4m3}}));
   if (pool.code(New{1, 1, 4, 1}) != "not_supported") {
     EXPECT_EQ(pool.code(WriteBlock{7, Side::kV, 2, 1.07F}), "ok");
     EXPECT_EQ(pool.code(WriteBlock{7, Side::kV, 3, -1e9F}), "ok");
@@ -156,7 +156,7 @@ TEST_P(BlockPoolRules, ACellIsRoundedAndCodesTakeNone) {
     EXPECT_EQ(pool.values(ReadBlock{7}).k, std::vector<float>(4));
   }
   RulesCase codes(*GetParam(), Profile::kDocumented,
-                  Record::of(Config{.storage = StorageType::kQ4}));
+                  Record::of(Config{.rows = {.storage = StorageType::kQ4}}));
   if (codes.code(New{1, 1, 4, 1}) == "not_supported") return;
   EXPECT_EQ(codes.code(WriteBlock{7, Side::kV, 2, 1}), "precondition");
   EXPECT_EQ(codes.values(ReadBlock{7}).v, std::vector<float>(4));
@@ -164,7 +164,7 @@ TEST_P(BlockPoolRules, ACellIsRoundedAndCodesTakeNone) {
 
 TEST_P(BlockPoolRules, AFormatThatThereIsNotIsRefused) {
   RulesCase pool(*GetParam(), Profile::kOriginal,
-                 Record::of(Config{.storage = StorageType::kF16, .offset = true}));
+                 Record::of(Config{.rows = {.storage = StorageType::kF16, .offset = true}}));
   EXPECT_EQ(pool.code(New{1, 1, 4, 1}), "out_of_range");
   EXPECT_EQ(pool.code(Available{}), "precondition") << "there is no pool";
 }

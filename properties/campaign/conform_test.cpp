@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "properties/contracts.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 
 namespace kvo {
 namespace {

@@ -20,6 +20,12 @@ struct Mutant {
   /// Operations of the longest script that may be left of one that shows it. More where a length of
   /// life is the point.
   std::size_t longest_script = 10;
+  /// Laws that catch it without a reference, each with the number of cases that they need at most:
+  /// "a_b_a 100, prefill_in_chunks 200".
+  std::string laws = {};
+  /// The seeded copy without the fault, which no law may catch: otherwise what catches the mutant
+  /// need not be its fault. Absent: the mutant is no such copy.
+  std::function<Subject()> sound = nullptr;
 };
 
 /// A cache over a device, or the device below it, with one thing done wrong. It may show in few

@@ -9,7 +9,7 @@
 #include "properties/contracts.hpp"
 #include "reference/contract/describe/json.hpp"
 #include "reference/contract/subject/inner.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 
 namespace kvo {
 namespace {
@@ -17,8 +17,7 @@ namespace {
 constexpr std::uint64_t kCases = 60;
 
 bool stores_f32(const Setup& setup) {
-  return setup.config_as<layered::Config>().storage.value_or(StorageType::kF32) ==
-         StorageType::kF32;
+  return setup.config_as<layered::Config>().rows.format().type == StorageType::kF32;
 }
 
 // A copy of the optimized cache with the limits of one's own.

@@ -44,8 +44,8 @@ void fill_oddly(Draw& draw, std::span<float> row);
 /// The same with each row of a tensor of f32, whose last axis is a row.
 void fill_oddly(Draw& draw, Tensor& rows);
 
-/// Sets the storage, group and offset of a config; what is as where they are absent is left out,
-/// now and then.
+/// Sets the storage, group and offset of a config. Values that equal the default are sometimes
+/// absent.
 template <class Config>
 void set_storage(Draw& draw, Config& config, const StorageFormat& format) {
   config.storage = format.type;

@@ -19,9 +19,6 @@ namespace kvo::cells {
 /// Caches with a known fault.
 [[nodiscard]] std::vector<Mutant> mutants();
 
-/// The seeded caches without a fault: they keep the contract.
-[[nodiscard]] std::vector<Subject> sound_copies();
-
 /// Laws over two scripts.
 [[nodiscard]] std::vector<const Law*> laws();
 

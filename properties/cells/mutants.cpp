@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "properties/cells/contract.hpp"
-#include "properties/cells/faults.hpp"
+#include "properties/seeded/cells/faults.hpp"
 #include "properties/seeded/optimized/cells/kv_cells_cache.hpp"
 #include "properties/seeded/optimized/cells/meta_table.hpp"
 #include "properties/seeded/optimized/cells/recurrent_cells.hpp"
@@ -36,11 +36,7 @@ std::vector<Subject> copies(std::string_view room, const std::string& variant,
 }  // namespace
 
 std::vector<Mutant> mutants() {
-  return seeding::mutants_of(faults(), copies);
-}
-
-std::vector<Subject> sound_copies() {
-  return seeding::sound_copies_of({"reference", "optimized"}, copies);
+  return seeding::mutants_of(kFaults, copies);
 }
 
 }  // namespace kvo::cells

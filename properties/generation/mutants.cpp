@@ -1,4 +1,6 @@
 // Faults of caches must show in texts: these are generations over seeded caches of other contracts.
+#include "properties/seeding/mutants.hpp"
+
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -6,12 +8,14 @@
 #include <string_view>
 
 #include "properties/generation/contract.hpp"
-#include "properties/generation/faulty_caches.hpp"
 #include "properties/positional/contract.hpp"
 #include "properties/provider/contract.hpp"
+#include "properties/seeded/generation/faults.hpp"
+#include "properties/seeded/reference/provider/contiguous_cache.hpp"
 #include "properties/snapshot/contract.hpp"
 #include "reference/contract/values/check.hpp"
 #include "reference/generation/subjects.hpp"
+#include "reference/provider/contiguous_operations.hpp"
 
 namespace kvo::generation {
 namespace {
@@ -40,6 +44,14 @@ constexpr std::array kInside{
     Inside{"generation.paged", "provider.paged@mutant:values_of_first_layer"},
     Inside{"generation.paged", "provider.paged@mutant:runs_start_over"},
 };
+
+std::vector<Mutant> faulty_caches() {
+  return seeding::mutants_of(
+      kFaults, [](std::string_view /*room*/, const std::string& variant, const std::string& doc) {
+        return std::vector{provider::make_contiguous_subject(
+            variant, doc, provider::seeded::ContiguousCache::make)};
+      });
+}
 
 std::vector<Mutant> mutants_of_caches() {
   std::vector<Mutant> all;

@@ -7,7 +7,7 @@
 #include "properties/campaign/storage.hpp"
 #include "properties/layered/contract.hpp"
 #include "reference/contract/values/tags.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 
 namespace kvo::layered {
 namespace {
@@ -343,10 +343,10 @@ GeneratedCase make_case(const CaseTerms& terms) {
   Draw draw = storage_draw(terms.seed);
   bool odd_rows = false;
   if (draw.percent(20)) {
-    set_storage(draw, config, draw_narrow_storage(draw));
+    set_storage(draw, config.rows, draw_narrow_storage(draw));
     odd_rows = draw.percent(60);
   }
-  const StorageFormat storage = storage_format(config.storage, config.group, config.offset);
+  const StorageFormat storage = config.rows.format();
   return {.setup = {.profile = terms.profile, .config = Record::of(config)},
           .ops = std::make_unique<VectorScript>(terms, storage, odd_rows)};
 }

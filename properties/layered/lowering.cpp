@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "properties/layered/contract.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 
 namespace kvo::layered {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "properties/campaign/laws.hpp"
 #include "properties/layered/contract.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 
 namespace kvo::layered {
 namespace {

@@ -6,7 +6,7 @@
 #include "properties/campaign/rules_case.hpp"
 #include "properties/contracts.hpp"
 #include "reference/contract/values/numeric.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 
 namespace kvo::layered {
 namespace {
@@ -38,7 +38,8 @@ TEST_P(LayeredRules, EachHeadIsStoredByItself) {
       show_stored(format, given.floats().subspan(head * kDim, kDim),
                   &want.bytes[head * kDim * dtype_bytes(want.dtype)]);
     for (const Profile profile : {Profile::kOriginal, Profile::kDocumented}) {
-      const Config config{.storage = format.type, .group = format.group, .offset = format.offset};
+      const Config config{
+          .rows = {.storage = format.type, .group = format.group, .offset = format.offset}};
       RulesCase one(*GetParam(), profile, Record::of(config));
       const std::string made = one.code(WithCapacity{1, 2, kDim, 1});
       if (made == "not_supported") continue;  // on a device
@@ -57,8 +58,8 @@ TEST_P(LayeredRules, EachHeadIsStoredByItself) {
 }
 
 TEST_P(LayeredRules, RefusesAStorageThatThereIsNot) {
-  for (const Config& config : {Config{.storage = StorageType::kQ8, .group = 48},
-                               Config{.storage = StorageType::kF16, .offset = true}}) {
+  for (const Config& config : {Config{.rows = {.storage = StorageType::kQ8, .group = 48}},
+                               Config{.rows = {.storage = StorageType::kF16, .offset = true}}}) {
     RulesCase one(*GetParam(), Profile::kDocumented, Record::of(config));
     EXPECT_EQ(one.code(New{1, 1, 2}), "out_of_range");
     EXPECT_EQ(one.code(Len{0}), "precondition") << "there is no cache";

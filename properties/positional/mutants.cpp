@@ -1,15 +1,16 @@
-#include "properties/positional/mutants.hpp"
+#include "properties/seeding/mutants.hpp"
 
 #include <string>
+#include <vector>
 
-#include "properties/positional/faults.hpp"
+#include "properties/positional/contract.hpp"
 #include "properties/seeded/optimized/positional/causal_cache.hpp"
 #include "properties/seeded/optimized/positional/encoder_cache.hpp"
 #include "properties/seeded/optimized/positional/wrapper_cache.hpp"
+#include "properties/seeded/positional/faults.hpp"
 #include "properties/seeded/reference/positional/causal_cache.hpp"
 #include "properties/seeded/reference/positional/encoder_cache.hpp"
 #include "properties/seeded/reference/positional/wrapper_cache.hpp"
-#include "properties/seeding/mutants.hpp"
 #include "reference/positional/operations.hpp"
 
 namespace kvo::positional {
@@ -37,11 +38,7 @@ std::vector<Subject> copies(std::string_view room, const std::string& variant,
 }  // namespace
 
 std::vector<Mutant> mutants() {
-  return seeding::mutants_of(faults(), copies);
-}
-
-std::vector<Subject> sound_copies() {
-  return seeding::sound_copies_of({"reference", "optimized"}, copies);
+  return seeding::mutants_of(kFaults, copies);
 }
 
 }  // namespace kvo::positional

@@ -3,10 +3,7 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -14,17 +11,18 @@
 
 #include "properties/contracts.hpp"
 #include "properties/prefix/contract.hpp"
-#include "properties/replay/replay.hpp"
+#include "properties/replay/driven.hpp"
 #include "reference/prefix/operations.hpp"
-#include "traces/figures/generate.hpp"
 #include "traces/figures/statistics.hpp"
-#include "traces/formats/formats.hpp"
-#include "traces/formats/sample.hpp"
 
 namespace kvo::prefix {
 namespace {
 
+using replay::chats;
+using replay::driven;
+using replay::Driven;
 using replay::LoweringInput;
+using replay::request;
 using replay::SchedulePolicy;
 using testing::ElementsAre;
 using testing::IsSupersetOf;
@@ -32,75 +30,6 @@ using traces::Request;
 using Lines = std::vector<std::string>;
 
 constexpr std::int64_t kNoLimit = 200;  // percent of what all takes, where a pool is ample
-
-Request request(std::int64_t input, std::int64_t output, std::vector<std::uint64_t> ids = {}) {
-  Request made;
-  made.input_tokens = input;
-  made.output_tokens = output;
-  made.block_ids = std::move(ids);
-  return made;
-}
-
-// Conversations in blocks of eight tokens.
-const std::vector<Request>& chats() {
-  static const auto kRequests = [] {
-    traces::GenerateOptions options;
-    options.requests = 120;
-    options.mean_turn_tokens = 20;
-    options.mean_system_tokens = 30;
-    options.mean_output_tokens = 8;
-    options.system_prompts = 3;
-    options.block_size = 8;
-    return traces::generate(options).value();
-  }();
-  return kRequests;
-}
-
-const replay::Lowering& lowering_of(std::string_view name) {
-  static const std::vector<replay::Lowering> kAll = lowerings();
-  return *std::ranges::find(kAll, name, &replay::Lowering::full_name);
-}
-
-/// What became of a case on the reference.
-struct Driven {
-  std::vector<Op> ops = {};
-  Labels labels = {};
-  std::map<std::string, std::int64_t> figures = {};  ///< without the lowering's name
-  std::int64_t expectations = 0;
-
-  [[nodiscard]] Lines lines(std::string (*text)(const Op& op)) const {
-    Lines all;
-    for (const Op& op : ops)
-      if (std::string line = text(op); !line.empty()) all.push_back(std::move(line));
-    return all;
-  }
-};
-
-Driven driven(std::string_view name, LoweringInput input, Profile profile = Profile::kDocumented) {
-  const replay::Lowering& lowering = lowering_of(name);
-  input.profile = profile;
-  Setup setup = lowering.setup(input);
-  setup.profile = profile;
-  const auto session = std::move(*contracts().reference_of(*lowering.kind).open(setup));
-  const auto stream = lowering.lower(input);
-  Probe probe;
-  Driven all;
-  while (const auto op = stream->next()) {
-    all.ops.push_back(*op);
-    const Observation seen = session->apply(*op, probe);
-    if (seen.error) {
-      EXPECT_EQ(seen.error->code, Code::kExhausted) << op_text(*op);
-    }
-    if (const Observation* want = stream->expected()) {
-      ++all.expectations;
-      EXPECT_EQ(observation_difference(*want, seen), std::nullopt) << op_text(*op);
-    }
-    stream->saw(*op, seen, all.labels);
-  }
-  for (const Figure& figure : stream->figures())
-    all.figures[figure.name.substr(figure.name.find(": ") + 2)] = figure.value;
-  return all;
-}
 
 LoweringInput input_of(const std::vector<Request>& requests, SchedulePolicy schedule = {},
                        std::int64_t pool_percent = kNoLimit, std::uint64_t seed = 1) {
@@ -120,7 +49,7 @@ std::string text_of(const Op& op) {
     return "allocate" + some(made->tokens) +
            (made->hit_tokens ? " behind" + some(*made->hit_tokens) : "");
   if (const auto* made = op.as<Extend>())
-    return "extend" + some(made->tokens) + (made->append ? " decoded" : "");
+    return "extend" + some(made->tokens) + (made->append.empty() ? "" : " decoded");
   if (op.as<MatchBlocks>() != nullptr) return "match";
   if (op.as<Admit>() != nullptr) return "admit";
   if (op.as<Checkpoint>() != nullptr) return "checkpoint";
@@ -209,7 +138,7 @@ TEST(PrefixLowerings, WhoeverWasLetInLastGivesWayAndGoesOnWithWhatItDecoded) {
     std::int64_t decoded = 0;
     for (const Op& op : seen.ops) {
       if (const auto* made = op.as<Append>()) decoded += std::ssize(made->tokens);
-      if (const auto* made = op.as<Extend>()) decoded += made->append ? 1 : 0;
+      if (const auto* made = op.as<Extend>()) decoded += made->append.empty() ? 0 : 1;
     }
     EXPECT_EQ(decoded, 48) << name << ": each token of an answer once";
   }
@@ -301,69 +230,13 @@ TEST(PrefixLowerings, WithoutIdsNothingIsHitButByWhoeverResumes) {
 
 // ---- All ----
 
-class PrefixLowering : public testing::TestWithParam<std::string> {};
-
-TEST_P(PrefixLowering, TheSameRequestsGiveTheSameOperations) {
-  const LoweringInput input = input_of(chats(), {.scale = 2}, 30, kTight);
-  const Driven once = driven(GetParam(), input);
-  const Driven again = driven(GetParam(), input);
-  EXPECT_GT(once.ops.size(), 1'000U);
-  EXPECT_GT(once.expectations, GetParam().starts_with("prefix.blocks") ? 100 : -1);
-  ASSERT_EQ(once.ops.size(), again.ops.size());
-  for (std::size_t i = 0; i < once.ops.size(); ++i)
-    ASSERT_EQ(op_text(once.ops[i]), op_text(again.ops[i]));
-}
-
-// A few seeds of the sample lead each cache to all that its lowering knows.
-TEST_P(PrefixLowering, TheSampleReachesEveryState) {
-  auto reader = traces::open_trace(
-      traces::TextSource::in_memory(std::string(traces::kSampleName), traces::sample_trace()), "");
-  const std::vector<Request> sample = traces::read_all(**reader).value();
-  const replay::Lowering& lowering = lowering_of(GetParam());
-  std::set<std::string> reached;
-  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
-    const replay::Replay replay(
-        contracts(), sample,
-        {{.kind = lowering.kind, .reference = &contracts().reference_of(*lowering.kind)}},
-        {.varied = replay::varying_members(), .scale = 32, .seed = seed});
-    for (std::uint64_t index = 0; index < replay.cases(); ++index) {
-      const CasePlan plan = replay.plan(index);
-      if (!plan.name.starts_with(lowering.name)) continue;
-      const CaseResult result = run_case(plan, {.attempts = 0});
-      EXPECT_EQ(result.subjects.front().verdict.text(), "agrees") << plan.name;
-      reached.insert(result.labels.begin(), result.labels.end());
-    }
-  }
-  EXPECT_THAT(reached, IsSupersetOf({kHit, kEvicted, kWaits, kThrownOut, kResumed, kCancelled}));
-}
-
-Lines names_of_lowerings() {
-  Lines names;
-  for (const replay::Lowering& one : lowerings()) names.push_back(one.full_name());
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(Each, PrefixLowering, testing::ValuesIn(names_of_lowerings()),
-                         [](const auto& one) {
-                           std::string name = one.param;
-                           std::ranges::replace_if(
-                               name, [](char c) { return c == '.' || c == ' '; }, '_');
-                           return name;
-                         });
-
 // Alone, a faulty cache is its own judge: only what was put in can tell.
 TEST(PrefixLowerings, AFaultyJudgeIsCaught) {
   for (const char* name :
        {"prefix.blocks@mutant:pinned_stays_free", "prefix.blocks@mutant:key_stays_in_index"}) {
-    const Subject* mutant = contracts().find_subject(name);
-    ASSERT_NE(mutant, nullptr) << name;
-    const replay::Replay replay(contracts(), chats(),
-                                {{.kind = mutant->kind, .subjects = {mutant}}},
-                                {.lowering = {.pool_percent = 20}, .scale = 1, .seed = kTight});
-    bool caught = false;
-    for (std::uint64_t index = 0; index < replay.cases(); ++index)
-      caught |= run_case(replay.plan(index), {.attempts = 0}).subjects.front().verdict.failed();
-    EXPECT_TRUE(caught) << name;
+    EXPECT_TRUE(
+        replay::caught_alone(name, {.lowering = {.pool_percent = 20}, .scale = 1, .seed = kTight}))
+        << name;
   }
 }
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "properties/prefix/contract.hpp"
-#include "properties/prefix/faults.hpp"
 #include "properties/seeded/optimized/prefix/block_cache.hpp"
 #include "properties/seeded/optimized/prefix/radix_cache.hpp"
+#include "properties/seeded/prefix/faults.hpp"
 #include "properties/seeded/reference/prefix/blocks_cache.hpp"
 #include "properties/seeded/reference/prefix/radix_cache.hpp"
 #include "reference/prefix/operations.hpp"
@@ -27,11 +27,7 @@ std::vector<Subject> copies(std::string_view room, const std::string& variant,
 }  // namespace
 
 std::vector<Mutant> mutants() {
-  return seeding::mutants_of(faults(), copies);
-}
-
-std::vector<Subject> sound_copies() {
-  return seeding::sound_copies_of({"reference", "optimized"}, copies);
+  return seeding::mutants_of(kFaults, copies);
 }
 
 }  // namespace kvo::prefix

@@ -243,7 +243,7 @@ Words RadixHistory::saw(const Extend& op, const Observation& seen) {
   Known* known = find(op.request);
   if (known == nullptr || !known->node) return skip();
   if (seen.error && !seen.failed_with(Code::kExhausted)) return skip();
-  if (op.append) contents_.extend(known->prefixes, *op.append);
+  contents_.extend(known->prefixes, op.append);
   const auto& went = seen.as<Extend::Returns>();
   const std::int64_t page = config_.page_size;
   const std::int64_t before = std::ssize(known->row);
@@ -327,7 +327,7 @@ Words RadixHistory::saw(const Withdraw& op, const Observation& seen) {
 Words RadixHistory::saw(const Finish& op, const Observation& seen) {
   Known* known = find(op.request);
   if (seen.error || known == nullptr || !known->has_row) return skip();
-  if (op.keep.value_or(true))
+  if (op.keep)
     if (auto words = file(*known)) return judged(words);
   const auto own = NumbersView(known->row).subspan(static_cast<std::size_t>(known->protected_));
   if (auto words = give_back(slots_.pages_of_segment(own))) return judged(words);

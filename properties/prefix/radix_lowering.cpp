@@ -69,7 +69,7 @@ class RadixStream final : public PrefixStream {
     Extend wanted{number(slot), turn.append};
     if (text(slot).size() == own.rows) {
       wanted.append = prompts().fresh(1);
-      text(slot).add(*wanted.append);
+      text(slot).add(wanted.append);
     }
     wanted.tokens = std::min(turn.append, text(slot).size() - own.rows);
     emit(std::move(wanted));
@@ -78,7 +78,7 @@ class RadixStream final : public PrefixStream {
   void leave(std::int64_t slot, bool /*cancelled*/) override {
     const Running& own = at(slot);
     if (own.let_in)
-      emit(Finish{number(slot), own.preempted ? std::optional(false) : std::nullopt});
+      emit(Finish{number(slot), !own.preempted});
     else
       emit(Withdraw{number(slot)});
     if (config_.events) emit(TakeEvents{});

@@ -203,8 +203,8 @@ void RadixScript::saw(const Extend& op, const Observation& seen) {
   Request& known = requests_[op.request];
   pay(std::ssize(known.tokens));
   if (seen.error && !seen.failed_with(Code::kExhausted)) return;
-  if (op.append) known.tokens.insert(known.tokens.end(), op.append->begin(), op.append->end());
-  // What went is told with the error, too.
+  known.tokens.insert(known.tokens.end(), op.append.begin(), op.append.end());
+  // Evicted nodes are reported with the error, too.
   if (seen.returns) {
     const Numbers& nodes = seen.as<Extend::Returns>().nodes;
     if (!nodes.empty()) reach(Seen::kExtendEvicts);
@@ -227,7 +227,7 @@ void RadixScript::saw(const Withdraw& op, const Observation& seen) {
 void RadixScript::saw(const Finish& op, const Observation& seen) {
   pay(0);
   if (seen.error) return;
-  if (!op.keep.value_or(true)) reach(Seen::kFinishedWithoutKeeping);
+  if (!op.keep) reach(Seen::kFinishedWithoutKeeping);
   const auto known = requests_.find(op.request);
   if (known == requests_.end()) return;
   texts_.keep(std::move(known->second.tokens));

@@ -185,10 +185,10 @@ const std::vector<StorageFormat> kNarrow{
     {StorageType::kQ8, 32, true}, {StorageType::kQ4, 32, true}};
 
 ContiguousConfig config_of(const StorageFormat& format) {
-  ContiguousConfig config{.storage = format.type};
+  ContiguousConfig config{.rows = {.storage = format.type}};
   if (!in_groups(format.type)) return config;
-  config.group = format.group;
-  config.offset = format.offset;
+  config.rows.group = format.group;
+  config.rows.offset = format.offset;
   return config;
 }
 
@@ -283,10 +283,10 @@ TEST_P(ContiguousRules, AFullBatchOfCodesIsAView) {
 
 TEST_P(ContiguousRules, AFormatThatThereIsNotIsRefusedAtConstruction) {
   for (const ContiguousConfig& config :
-       {ContiguousConfig{.storage = StorageType::kQ8, .group = 48},
-        ContiguousConfig{.storage = StorageType::kF16, .group = 64},
-        ContiguousConfig{.storage = StorageType::kBf16, .offset = true},
-        ContiguousConfig{.group = 128}}) {
+       {ContiguousConfig{.rows = {.storage = StorageType::kQ8, .group = 48}},
+        ContiguousConfig{.rows = {.storage = StorageType::kF16, .group = 64}},
+        ContiguousConfig{.rows = {.storage = StorageType::kBf16, .offset = true}},
+        ContiguousConfig{.rows = {.group = 128}}}) {
     RulesCase cache(*GetParam(), Profile::kDocumented, Record::of(config));
     EXPECT_EQ(cache.code(NewContiguous{{}, 1, 4}), "out_of_range");
     EXPECT_EQ(cache.code(SeqLen{}), "precondition") << "there is no cache";

@@ -238,7 +238,7 @@ TEST_P(PagedRules, OnlyItsCacheFreesABlockWhenDocumentedZF24) {
 // cannot be stored so.
 std::optional<RulesCase> narrow_case(const Subject& subject, StorageType type,
                                      std::int64_t head_dim, std::int64_t& cap) {
-  PagedConfig config{.storage = type};
+  PagedConfig config{.rows = {.storage = type}};
   RulesCase made(subject, Profile::kDocumented, Record::of(std::move(config)));
   const auto pool = made.run(NewPool{1, 2, head_dim, 1});
   if (pool.failed_with(Code::kNotSupported)) return std::nullopt;
@@ -313,7 +313,7 @@ TEST_P(PagedRules, AWriteThroughAResultIsRoundedAndCodesTakeNone) {
 
 TEST_P(PagedRules, AFormatThatThereIsNotIsRefusedAtConstruction) {
   RulesCase cache(*GetParam(), Profile::kOriginal,
-                  Record::of(PagedConfig{.storage = StorageType::kQ4, .group = 16}));
+                  Record::of(PagedConfig{.rows = {.storage = StorageType::kQ4, .group = 16}}));
   EXPECT_EQ(cache.code(NewPool{1, 2, 4, 1}), "out_of_range");
   EXPECT_EQ(cache.code(Available{}), "precondition") << "there is no pool";
 }

@@ -31,7 +31,7 @@ template <class Config, class Script>
   Setup setup{.profile = terms.profile};
   if (storage.is_narrow()) {
     Config config;
-    set_storage(draw, config, storage.format);
+    set_storage(draw, config.rows, storage.format);
     setup.config = Record::of(std::move(config));
   }
   return {.setup = std::move(setup), .ops = std::make_unique<Script>(terms, storage)};

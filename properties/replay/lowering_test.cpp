@@ -15,7 +15,8 @@
 #include "properties/layered/contract.hpp"
 #include "properties/positional/contract.hpp"
 #include "properties/provider/lowering.hpp"
-#include "reference/layered/operations.hpp"
+#include "properties/replay/driven.hpp"
+#include "reference/layered/cache.hpp"
 #include "reference/positional/operations.hpp"
 #include "reference/provider/paged_operations.hpp"
 
@@ -27,14 +28,6 @@ using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::Not;
 using Lines = std::vector<std::string>;
-
-Request request(std::int64_t input, std::int64_t output, std::vector<std::uint64_t> ids = {}) {
-  Request made;
-  made.input_tokens = input;
-  made.output_tokens = output;
-  made.block_ids = std::move(ids);
-  return made;
-}
 
 std::string number(std::int64_t value) {
   return std::to_string(value);

@@ -11,7 +11,7 @@
 #include "reference/block_pool/operations.hpp"
 #include "reference/contract/describe/operation.hpp"
 #include "reference/contract/subject/probe.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 #include "reference/positional/config.hpp"
 #include "reference/positional/operations.hpp"
 #include "reference/provider/paged_operations.hpp"

@@ -21,12 +21,13 @@
 #include "reference/contract/describe/element.hpp"
 #include "reference/contract/values/check.hpp"
 #include "reference/contract/values/numeric.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 #include "reference/layered/vector_cache.hpp"
 
 namespace kvo {
 namespace {
 
+using layered::Append;
 using layered::Behaviour;
 using layered::Geometry;
 using layered::VectorCache;
@@ -302,9 +303,9 @@ Subject harmful(void (*harm)(float* keys, std::size_t count)) {
    public:
     Cache(const Geometry& geometry, const Behaviour& behaviour, void (*harm)(float*, std::size_t))
         : VectorCache(geometry, behaviour), harm_(harm) {}
-    [[nodiscard]] Status append(std::uint64_t layer, std::span<const float> k,
-                                std::span<const float> v) override {
-      const Status done = VectorCache::append(layer, k, v);
+    [[nodiscard]] Status append(const Append& op) override {
+      const Status done = VectorCache::append(op);
+      const std::span<const float> k = op.k.floats();
       harm_(const_cast<float*>(k.data()), k.size());  // NOLINT: on purpose
       return done;
     }

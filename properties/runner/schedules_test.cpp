@@ -8,7 +8,7 @@
 #include "properties/campaign/conform.hpp"
 #include "properties/contracts.hpp"
 #include "properties/runner/shrunk.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 
 namespace kvo {
 namespace {

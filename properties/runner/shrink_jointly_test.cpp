@@ -17,7 +17,7 @@
 #include "reference/cells/operations.hpp"
 #include "reference/contract/describe/difference.hpp"
 #include "reference/contract/values/tags.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 #include "reference/views/operations.hpp"
 
 namespace kvo {

@@ -13,7 +13,7 @@
 #include "properties/runner/run_case.hpp"
 #include "reference/contract/describe/shrink.hpp"
 #include "reference/contract/values/tags.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 #include "reference/positional/operations.hpp"
 #include "reference/snapshot/trie_operations.hpp"
 

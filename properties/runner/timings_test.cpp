@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 
 namespace kvo {
 namespace {

@@ -13,12 +13,13 @@
 #include "properties/contracts.hpp"
 #include "properties/runner/lockstep.hpp"
 #include "reference/contract/values/numeric.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 #include "reference/layered/vector_cache.hpp"
 
 namespace kvo {
 namespace {
 
+using layered::Append;
 using layered::Behaviour;
 using layered::Geometry;
 using layered::VectorCache;
@@ -37,15 +38,17 @@ Subject rounding(const StorageFormat& format, bool late = false) {
     Cache(const Geometry& geometry, const Behaviour& behaviour, const StorageFormat& format,
           bool late)
         : VectorCache(geometry, behaviour), format_(format), late_(late) {}
-    [[nodiscard]] Status append(std::uint64_t layer, std::span<const float> k,
-                                std::span<const float> v) override {
+    [[nodiscard]] Status append(const Append& op) override {
+      const std::span<const float> k = op.k.floats();
       std::vector<std::byte> stored(stored_bytes(format_, k.size()));
       std::vector<float> rounded(k.size());
       encode(format_, k, stored.data());
       decode(format_, stored.data(), rounded);
       if (late_) std::swap(rounded, before_);
       rounded.resize(k.size());
-      return VectorCache::append(layer, rounded, v);
+      Append changed = op;
+      changed.k = tensor_of(op.k.shape, rounded);
+      return VectorCache::append(changed);
     }
 
    private:

@@ -18,9 +18,6 @@ namespace kvo::sampling {
 /// Samplers with a known fault.
 [[nodiscard]] std::vector<Mutant> mutants();
 
-/// The seeded samplers without a fault: they keep the contract.
-[[nodiscard]] std::vector<Subject> sound_copies();
-
 /// Judges each answer by the definitions (ZF-92 to ZF-98), with the exponential of the standard
 /// library; null for kinds of other contracts.
 /// Judged   every operation that succeeds on numbers, -inf among them.

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "properties/sampling/contract.hpp"
-#include "properties/sampling/faults.hpp"
 #include "properties/seeded/optimized/sampling/selecting_sampler.hpp"
 #include "properties/seeded/reference/sampling/pipeline.hpp"
+#include "properties/seeded/sampling/faults.hpp"
 #include "reference/sampling/operations.hpp"
 
 namespace kvo::sampling {
@@ -25,11 +25,7 @@ std::vector<Subject> copies(std::string_view room, const std::string& variant,
 }  // namespace
 
 std::vector<Mutant> mutants() {
-  return seeding::mutants_of(faults(), copies);
-}
-
-std::vector<Subject> sound_copies() {
-  return seeding::sound_copies_of({"reference", "optimized"}, copies);
+  return seeding::mutants_of(kFaults, copies);
 }
 
 }  // namespace kvo::sampling

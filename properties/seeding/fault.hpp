@@ -1,42 +1,33 @@
-// properties/seeding/fault.hpp: a fault as a row of a table, and the switch that turns it on.
+// properties/seeding/fault.hpp: a fault as the command lists it, and the switch that turns it on.
 //
-// The seeder copies the sources of a contract's caches. In the copies every place that a fault
-// edits holds both texts and asks the switch which of them counts, so that all faults are compiled
-// once.
+// The seeder reads the faults of a contract from text (fault_file.hpp) and copies the sources of
+// its caches. In the copies every edited place holds both texts and asks the switch which of them
+// counts, so that all faults are compiled once.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "reference/contract/values/profile.hpp"
 
 namespace kvo::seeding {
 
-/// One place that a fault changes. The texts are an expression, or whole statements when `from`
-/// ends with a semicolon or a brace; in both any white space stands for any other.
-struct Edit {
-  std::string_view file;  ///< from the root: "reference/positional/causal_cache.cpp"
-  std::string_view from;  ///< occurs once in the file, or is looked for behind `after`
-  std::string_view to;
-  std::string_view after = {};  ///< occurs once in the file; empty where `from` does
-};
-
-/// Something done wrong in a cache. Its subject is `kind@mutant:name`.
+/// One thing done wrong in a cache: a row of a faults.txt without its edits. The seeder writes
+/// these. The subject is `kind@mutant:name`.
 struct Fault {
-  std::string_view kind;    ///< "positional.swa"
-  std::string_view name;    ///< "window_one_short"
-  std::string_view fault;   ///< what is done wrong, in one sentence
-  std::string_view origin;  ///< number and class of the real bug, and what happened there
-  std::vector<Edit> edits;  ///< of one room: all in reference/, in optimized/, or in cuda/
-  std::optional<Profile> profile = std::nullopt;  ///< the only one that it shows in; absent: both
-  std::size_t longest_script = 10;                ///< as of Mutant
+  std::string_view kind;           ///< "positional.swa"
+  std::string_view name;           ///< "window_one_short"
+  std::string_view fault;          ///< what is done wrong, in one sentence
+  std::string_view origin;         ///< number and class of the real bug, and what happened there
+  std::string_view room;           ///< which copies are edited: "reference", "optimized", "cuda"
+  std::optional<Profile> profile;  ///< the only one that it shows in; absent: both
+  std::size_t longest_script;      ///< as of Mutant
+  std::string_view laws;           ///< as of Mutant
 };
 
-/// What the switch calls a fault; no two names in use have the same number, and none has 0.
+/// The number of a fault for the switch; no two names in use have the same number, and none has 0.
 /// Source  FNV-1a, 64 bits.
 [[nodiscard]] constexpr std::uint64_t number_of(std::string_view kind, std::string_view name) {
   std::uint64_t number = 0xCBF29CE484222325U;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,12 +18,7 @@ using MakeCopies = std::function<std::vector<Subject>(
     std::string_view room, const std::string& variant, const std::string& doc)>;
 
 /// One for each fault, in their order.
-[[nodiscard]] std::vector<Mutant> mutants_of(const std::vector<Fault>& faults,
+[[nodiscard]] std::vector<Mutant> mutants_of(std::span<const Fault> faults,
                                              const MakeCopies& copies);
-
-/// The copies of these rooms with no fault on: nothing may catch them, or else what catches a
-/// mutant need not be its fault.
-[[nodiscard]] std::vector<Subject> sound_copies_of(const std::vector<std::string>& rooms,
-                                                   const MakeCopies& copies);
 
 }  // namespace kvo::seeding

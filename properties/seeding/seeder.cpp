@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
+
+#include "properties/seeding/fault.hpp"
 
 namespace kvo::seeding {
 namespace {
@@ -27,9 +31,9 @@ struct OuterFirst {
   }
 };
 
-/// What may stand in a place instead.
+/// What may replace the text of a place.
 struct Choice {
-  const Fault* fault = nullptr;
+  const FaultRow* fault = nullptr;
   std::string_view to;
 };
 using Choices = std::map<Place, std::vector<Choice>, OuterFirst>;
@@ -38,17 +42,11 @@ bool is_space(char c) {
   return std::isspace(static_cast<unsigned char>(c)) != 0;
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 bool is_statement(std::string_view text) {
   return !text.empty() && text.back() == ';';
 }
 
-/// Where `wanted` ends if it stands at `begin`; any white space matches any other.
+/// Where `wanted` ends if it begins at `begin`; any white space matches any other.
 std::optional<std::size_t> end_of_match(std::string_view text, std::size_t begin,
                                         std::string_view wanted) {
   std::size_t at = begin;
@@ -99,7 +97,7 @@ class Writer {
       const std::string on = "::kvo::seeding::fault_is_on(" +
                              std::to_string(number_of(choice.fault->kind, choice.fault->name)) +
                              "U)";
-      const std::string name = " /* " + std::string(choice.fault->name) + " */ ";
+      const std::string name = " /* " + choice.fault->name + " */ ";
       const std::string to(choice.to);
       text += statement ? "if (" + on + ") {" + name + to + " } else "
                         : on + name + "? (" + to + ") : ";
@@ -111,34 +109,57 @@ class Writer {
   const Choices& choices_;
 };
 
-/// Finds the places of all edits of a file.
-Choices choices_in(std::string_view path, std::string_view source, std::span<const Fault> faults,
+/// The place of an edit; nothing, and a complaint, where there is not exactly one.
+std::optional<Place> place_of(const Edit& edit, std::string_view source,
+                              std::vector<std::string>& complaints) {
+  const bool anchored = !edit.after.empty();
+  const std::string& unique = anchored ? edit.after : edit.from;
+  const auto complain = [&](const std::string& where, std::string_view text,
+                            std::string_view what) {
+    complaints.push_back(where + ": '" + in_one_line(text) + "' " + std::string(what) + " " +
+                         edit.file + "; allowed: a text that it has exactly once");
+    return std::nullopt;
+  };
+  const std::string& where = anchored ? edit.after_where : edit.where;
+  const auto found = first_match(source, 0, unique);
+  if (!found) return complain(where, unique, "is not in");
+  if (first_match(source, found->begin + 1, unique))
+    return complain(where, unique, "is more than once in");
+  if (!anchored) return found;
+  if (edit.from.empty()) return Place{found->end, found->end};
+  const auto following = first_match(source, found->end, edit.from);
+  return following ? following : complain(edit.where, edit.from, "does not follow its 'after' in");
+}
+
+/// The source with what faults add to it.
+std::string with_additions(std::string_view path, std::string_view source,
+                           std::span<const FaultRow> faults, std::vector<std::string>& complaints) {
+  std::multimap<std::size_t, const std::string*, std::greater<>> additions;
+  for (const FaultRow& fault : faults)
+    for (const Edit& edit : fault.edits)
+      if (edit.file == path && edit.from.empty())
+        if (const auto place = place_of(edit, source, complaints))
+          additions.emplace(place->end, &edit.to);
+  std::string text(source);
+  for (const auto& [at, added] : additions) text.insert(at, " " + *added);
+  return text;
+}
+
+/// Finds the places of all replacements in a file.
+Choices choices_in(std::string_view path, std::string_view source, std::span<const FaultRow> faults,
                    std::vector<std::string>& complaints) {
   Choices choices;
-  for (const Fault& fault : faults)
+  for (const FaultRow& fault : faults)
     for (const Edit& edit : fault.edits) {
-      if (edit.file != path) continue;
-      const auto complain = [&](std::string_view text, std::string_view what) {
-        complaints.push_back(std::string(fault.kind) + "@mutant:" + std::string(fault.name) + ": " +
-                             std::string(path) + ": " + std::string(what) + ": " +
-                             std::string(text));
-      };
-      std::size_t start = 0;
-      const std::string_view unique = trimmed(edit.after.empty() ? edit.from : edit.after);
-      auto place = unique.empty() ? std::nullopt : first_match(source, 0, unique);
-      if (place && first_match(source, place->begin + 1, unique)) complain(unique, "found twice");
-      if (place && !edit.after.empty()) {
-        start = place->end;
-        place = first_match(source, start, trimmed(edit.from));
-      }
-      if (!place) {
-        complain(edit.from, "not found");
-        continue;
-      }
+      if (edit.file != path || edit.from.empty()) continue;
+      const auto place = place_of(edit, source, complaints);
+      if (!place) continue;
       for (const auto& [other, others] : choices)
         if (place->begin < other.end && other.begin < place->end && !place->contains(other) &&
             !other.contains(*place))
-          complain(edit.from, "overlaps an edit of " + std::string(others.front().fault->name));
+          complaints.push_back(edit.where + ": '" + in_one_line(edit.from) +
+                               "' overlaps an edit of " + others.front().fault->name +
+                               "; allowed: the same text, or one inside or outside of it");
       choices[*place].push_back({&fault, edit.to});
     }
   return choices;
@@ -190,31 +211,91 @@ std::string rehoused(std::string_view path, std::string_view source,
   return text;
 }
 
+std::string read(const std::filesystem::path& file, std::vector<std::string>& complaints) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) complaints.push_back(file.string() + ": cannot be read");
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// False if the file cannot be written. Leaves one alone that holds the text already.
+bool write(const std::filesystem::path& file, const std::string& text) {
+  std::vector<std::string> ignored;
+  if (read(file, ignored) == text && ignored.empty()) return true;
+  std::filesystem::create_directories(file.parent_path());
+  std::ofstream out(file, std::ios::binary);
+  out << text;
+  return static_cast<bool>(out.flush());
+}
+
+/// "x/faults.hpp" of "properties/x/faults.txt".
+std::filesystem::path table_path(const std::string& faults) {
+  return std::filesystem::path(faults).lexically_relative("properties").replace_extension(".hpp");
+}
+
 }  // namespace
 
-Copy copy_of(std::string_view path, std::string_view source, std::span<const Fault> faults,
+Copy copy_of(std::string_view path, std::string_view source, std::span<const FaultRow> faults,
              std::span<const std::string> copied, Housing housing) {
   Copy copy;
-  const Choices choices = choices_in(path, source, faults, copy.complaints);
+  const std::string text = with_additions(path, source, faults, copy.complaints);
+  const Choices choices = choices_in(path, text, faults, copy.complaints);
   if (!copy.complaints.empty()) return copy;
-  const std::string chosen = Writer(source, choices).inside({0, source.size()}, choices.begin());
+  const std::string chosen = Writer(text, choices).inside({0, text.size()}, choices.begin());
   copy.text = rehoused(path, chosen, copied, housing, copy.complaints);
   return copy;
 }
 
-std::vector<std::string> complaints_about(std::span<const Fault> faults,
+std::vector<std::string> complaints_about(std::span<const FaultRow> faults,
                                           std::span<const std::string> copied) {
   std::vector<std::string> complaints;
-  std::set<std::uint64_t> numbers;
-  for (const Fault& fault : faults) {
-    const std::string who = std::string(fault.kind) + "@mutant:" + std::string(fault.name) + ": ";
-    if (!numbers.insert(number_of(fault.kind, fault.name)).second)
-      complaints.push_back(who + "there is another of this name");
-    if (fault.edits.empty()) complaints.push_back(who + "edits nothing");
+  std::map<std::uint64_t, std::string> places;
+  std::string allowed;
+  for (const std::string& file : copied) allowed += (allowed.empty() ? "" : ", ") + file;
+  for (const FaultRow& fault : faults) {
+    const auto [same, is_new] = places.emplace(number_of(fault.kind, fault.name), fault.where);
+    if (!is_new)
+      complaints.push_back(fault.where + ": '" + fault.kind + "@" + fault.name +
+                           "' is the name of " + same->second + "; allowed: a name of its own");
     for (const Edit& edit : fault.edits)
       if (std::ranges::find(copied, edit.file) == copied.end())
-        complaints.push_back(who + std::string(edit.file) + " is not among the copied files");
+        complaints.push_back(edit.where + ": '" + edit.file +
+                             "' is not copied; allowed: " + allowed);
   }
+  return complaints;
+}
+
+std::vector<std::string> seed(Housing housing, const std::filesystem::path& root,
+                              const std::filesystem::path& out,
+                              const std::vector<std::string>& files) {
+  std::vector<std::string> complaints;
+  const auto complain = [&](const std::vector<std::string>& more) {
+    complaints.insert(complaints.end(), more.begin(), more.end());
+  };
+  std::map<std::filesystem::path, std::string> written;
+  std::vector<FaultRow> faults;
+  std::vector<std::string> sources;
+  for (const std::string& file : files) {
+    if (!file.ends_with(".txt")) {
+      sources.push_back(file);
+      continue;
+    }
+    const FaultFile parsed = parse_faults(file, read(root / file, complaints));
+    complain(parsed.complaints);
+    if (!complaints.empty()) continue;
+    written[table_path(file)] = table_of(file, parsed.rows);
+    faults.insert(faults.end(), parsed.rows.begin(), parsed.rows.end());
+  }
+  if (complaints.empty()) complain(complaints_about(faults, sources));
+  if (!complaints.empty()) return complaints;
+  for (const std::string& file : sources) {
+    Copy copy = copy_of(file, read(root / file, complaints), faults, sources, housing);
+    complain(copy.complaints);
+    written[file] = std::move(copy.text);
+  }
+  if (!complaints.empty()) return complaints;
+  for (const auto& [file, text] : written)
+    if (!write(out / kCopies / file, text))
+      complaints.push_back((out / kCopies / file).string() + ": cannot be written");
   return complaints;
 }
 

@@ -19,9 +19,6 @@ namespace kvo::snapshot {
 /// Caches with a known fault.
 [[nodiscard]] std::vector<Mutant> mutants();
 
-/// The seeded caches without a fault: they keep the contract.
-[[nodiscard]] std::vector<Subject> sound_copies();
-
 /// The parts of generators().
 [[nodiscard]] std::vector<Generator> rows_generators();
 [[nodiscard]] Generator recurrent_generator();

@@ -12,7 +12,7 @@ namespace {
 class KvHistory final : public LayerHistory {
  public:
   KvHistory(const RowsConfig& config, QuirkSet<Quirk> quirks)
-      : LayerHistory(quirks, storage_of(config)) {}
+      : LayerHistory(quirks, config.rows.format()) {}
 
   [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
     Words words;

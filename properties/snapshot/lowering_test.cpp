@@ -2,9 +2,6 @@
 #include "properties/snapshot/lowering.hpp"
 
 #include <algorithm>
-#include <map>
-#include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,104 +9,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "properties/contracts.hpp"
+#include "properties/replay/driven.hpp"
 #include "properties/replay/prompt_tokens.hpp"
-#include "properties/replay/replay.hpp"
-#include "properties/snapshot/contract.hpp"
 #include "reference/snapshot/trie_operations.hpp"
-#include "traces/figures/generate.hpp"
-#include "traces/formats/formats.hpp"
-#include "traces/formats/sample.hpp"
 
 namespace kvo::snapshot {
 namespace {
 
+using replay::chats;
+using replay::driven;
+using replay::Driven;
 using replay::LoweringInput;
 using replay::PromptTokens;
+using replay::request;
 using replay::SchedulePolicy;
 using testing::ElementsAre;
-using testing::IsEmpty;
 using traces::Request;
-using Lines = std::vector<std::string>;
 
 constexpr std::int64_t kNoLimit = 1'000'000;  // percent of what all takes
-
-Request request(std::int64_t input, std::int64_t output, std::vector<std::uint64_t> ids = {}) {
-  Request made;
-  made.input_tokens = input;
-  made.output_tokens = output;
-  made.block_ids = std::move(ids);
-  return made;
-}
-
-// Conversations in blocks of eight tokens.
-const std::vector<Request>& chats() {
-  static const auto kRequests = [] {
-    traces::GenerateOptions options;
-    options.requests = 120;
-    options.mean_turn_tokens = 20;
-    options.mean_system_tokens = 30;
-    options.mean_output_tokens = 8;
-    options.system_prompts = 3;
-    options.block_size = 8;
-    return traces::generate(options).value();
-  }();
-  return kRequests;
-}
-
-const std::vector<Request>& sample() {
-  static const auto kRequests = [] {
-    auto reader = traces::open_trace(
-        traces::TextSource::in_memory(std::string(traces::kSampleName), traces::sample_trace()),
-        "");
-    return traces::read_all(**reader).value();
-  }();
-  return kRequests;
-}
-
-const replay::Lowering& lowering_of(const CacheKind& kind, std::string_view name = {}) {
-  static const std::vector<replay::Lowering> kAll = lowerings();
-  return *std::ranges::find_if(
-      kAll, [&](const replay::Lowering& one) { return one.kind == &kind && one.name == name; });
-}
-
-/// What became of a case on the reference.
-struct Driven {
-  std::vector<Op> ops = {};
-  std::vector<Observation> seen = {};
-  Labels labels = {};
-  std::map<std::string, std::int64_t> figures = {};  ///< without the lowering's name
-
-  [[nodiscard]] Lines lines(std::string (*text)(const Op& op)) const {
-    Lines all;
-    for (const Op& op : ops)
-      if (std::string line = text(op); !line.empty()) all.push_back(std::move(line));
-    return all;
-  }
-};
-
-Driven driven(const replay::Lowering& lowering, LoweringInput input,
-              Profile profile = Profile::kDocumented) {
-  input.profile = profile;
-  Setup setup = lowering.setup(input);
-  setup.profile = profile;
-  const auto session = std::move(*contracts().reference_of(*lowering.kind).open(setup));
-  const auto stream = lowering.lower(input);
-  Probe probe;
-  Driven all;
-  while (const auto op = stream->next()) {
-    all.ops.push_back(*op);
-    all.seen.push_back(session->apply(*op, probe));
-    EXPECT_FALSE(all.seen.back().error) << op_text(*op);
-    if (const Observation* want = stream->expected()) {
-      EXPECT_EQ(observation_difference(*want, all.seen.back()), std::nullopt) << op_text(*op);
-    }
-    stream->saw(*op, all.seen.back(), all.labels);
-  }
-  for (const Figure& figure : stream->figures())
-    all.figures[figure.name.substr(figure.name.find(": ") + 2)] = figure.value;
-  return all;
-}
 
 LoweringInput input_of(const std::vector<Request>& requests, SchedulePolicy schedule = {},
                        std::int64_t pool_percent = kNoLimit) {
@@ -173,7 +90,7 @@ constexpr SchedulePolicy kChunksOfFour{.chunk_tokens = 4, .cancel_every = 0};
 
 TEST(TrieLowering, ARequestIsASessionThatBeginsWhereOneBeforePartsFromIt) {
   const std::vector<Request> all{request(6, 2, {1, 2}), request(6, 0, {1, 3})};
-  EXPECT_THAT(driven(lowering_of(trie_kind(), "kv"), input_of(all, kChunksOfFour)).lines(trie_text),
+  EXPECT_THAT(driven("snapshot.trie kv", input_of(all, kChunksOfFour)).lines(trie_text),
               ElementsAre("new", "begin x6", "feed x4", "feed x1", "feed x1", "state",  //
                           "output", "feed x1", "output", "feed x1", "state", "close",   //
                           "begin x6", "state",  // three tokens are there
@@ -185,7 +102,7 @@ TEST(TrieLowering, AChunkEndsWhereASnapshotIsAskedFor) {
   const std::vector<Request> all{request(6, 0, {1, 2}), request(6, 0, {1, 3}),
                                  request(6, 0, {1, 4})};
   EXPECT_THAT(
-      driven(lowering_of(trie_kind(), "mixed"), input_of(all, kChunksOfFour)).lines(trie_text),
+      driven("snapshot.trie mixed", input_of(all, kChunksOfFour)).lines(trie_text),
       ElementsAre("new", "begin x6", "feed x4", "feed x1", "feed x1", "state", "state", "close",
                   "begin x6", "feed x3", "keep", "feed x1", "feed x1", "feed x1", "state", "state",
                   "close",                                                      //
@@ -196,7 +113,7 @@ TEST(TrieLowering, AChunkEndsWhereASnapshotIsAskedFor) {
 TEST(TrieLowering, ACancelledSessionIsClosedAfterOneChunk) {
   const std::vector<Request> all{request(12, 3, {1, 2, 3}), request(20, 3, {1, 2, 3, 4, 5})};
   const SchedulePolicy cancelled{.chunk_tokens = 4, .cancel_every = 1};
-  const Driven seen = driven(lowering_of(trie_kind(), "kv"), input_of(all, cancelled));
+  const Driven seen = driven("snapshot.trie kv", input_of(all, cancelled));
   EXPECT_THAT(seen.lines(trie_text), ElementsAre("new", "begin x12", "feed x4", "close",  //
                                                  "begin x20", "state", "feed x4", "close", "tree"));
   EXPECT_TRUE(seen.labels.contains("session closed amid its prompt"));
@@ -214,7 +131,7 @@ std::pair<std::int64_t, std::int64_t> asked_and_common(const Driven& seen) {
     if (const auto* begin = seen.ops[i].as<Begin>()) {
       inputs = begin->inputs;
       behind.clear();
-      held = std::ssize(inputs) - std::ssize(seen.seen[i].as<Begin::Returns>().remaining);
+      held = std::ssize(inputs) - std::ssize(seen.observed[i].as<Begin::Returns>().remaining);
       std::int64_t longest = 0;
       for (const Tokens& one : known)
         longest = std::max(longest, std::ranges::mismatch(inputs, one).in1 - inputs.begin());
@@ -233,7 +150,7 @@ std::pair<std::int64_t, std::int64_t> asked_and_common(const Driven& seen) {
 TEST(TrieLowering, WithoutALimitEveryKnownTokenIsRestored) {
   for (const Profile profile : {Profile::kOriginal, Profile::kDocumented}) {
     const SchedulePolicy schedule{.scale = 2, .chunk_tokens = 16, .cancel_every = 5};
-    Driven seen = driven(lowering_of(trie_kind(), "kv"), input_of(chats(), schedule), profile);
+    Driven seen = driven("snapshot.trie kv", input_of(chats(), schedule), profile);
     const auto [asked, common] = asked_and_common(seen);
     EXPECT_GT(common, asked / 4);
     EXPECT_EQ(seen.figures["prompt tokens"], asked);
@@ -245,11 +162,10 @@ TEST(TrieLowering, WithoutALimitEveryKnownTokenIsRestored) {
 }
 
 TEST(TrieLowering, ALimitIsReachedAndKept) {
-  for (const char* layers : {"kv", "mixed"}) {
+  for (const char* layers : {"snapshot.trie kv", "snapshot.trie mixed"}) {
     for (const Profile profile : {Profile::kOriginal, Profile::kDocumented}) {
-      const replay::Lowering& lowering = lowering_of(trie_kind(), layers);
-      Driven open = driven(lowering, input_of(chats()), profile);
-      Driven seen = driven(lowering, input_of(chats(), {}, 20), profile);
+      Driven open = driven(layers, input_of(chats()), profile);
+      Driven seen = driven(layers, input_of(chats(), {}, 20), profile);
       EXPECT_GT(seen.figures["evictions"], 10) << layers;
       EXPECT_GT(seen.figures["restores of a layer"], 10) << layers;
       EXPECT_GT(seen.figures["tokens restored"], 0) << layers;
@@ -270,80 +186,10 @@ TEST(TrieLowering, ALimitIsReachedAndKept) {
 TEST(TrieLowering, WithoutIdsNothingIsKnown) {
   std::vector<Request> all = chats();
   for (Request& one : all) one.block_ids.clear();
-  Driven seen = driven(lowering_of(trie_kind(), "kv"), input_of(all));
+  Driven seen = driven("snapshot.trie kv", input_of(all));
   EXPECT_EQ(seen.figures["tokens restored"], 0);
   EXPECT_EQ(seen.figures["tokens restored at best"], 0);
 }
-
-// ---- All ----
-
-Lines text_of(const Driven& seen) {
-  Lines all;
-  for (const Op& op : seen.ops) all.push_back(op_text(op));
-  return all;
-}
-
-class SnapshotLowering : public testing::TestWithParam<std::string> {
- protected:
-  [[nodiscard]] static const replay::Lowering& lowering() {
-    static const std::vector<replay::Lowering> kAll = lowerings();
-    return *std::ranges::find(kAll, GetParam(), &replay::Lowering::full_name);
-  }
-};
-
-TEST_P(SnapshotLowering, TheSameRequestsGiveTheSameOperations) {
-  const LoweringInput input = input_of(chats(), {.scale = 2}, 40);
-  const Driven once = driven(lowering(), input);
-  EXPECT_GT(once.ops.size(), 1'000U);
-  EXPECT_EQ(text_of(once), text_of(driven(lowering(), input)));
-}
-
-// What the command does by default leads each cache to all that its lowering knows.
-TEST_P(SnapshotLowering, TheSampleReachesEveryState) {
-  static const std::map<std::string, std::vector<std::string_view>> kStates{
-      {"snapshot.kv",
-       {"draft taken back without a snapshot", "sequence put away and brought back",
-        "snapshot split", "snapshots merged"}},
-      {"snapshot.rotating",
-       {"draft taken back by a snapshot", "draft taken back without a snapshot", "ring full",
-        "sequence put away and brought back"}},
-      {"snapshot.recurrent",
-       {"draft taken back by a snapshot", "sequence put away and brought back"}},
-      {"snapshot.trie kv",
-       {"beginning of a prompt restored", "known beginning not restored in full",
-        "layer restored from a snapshot", "node evicted", "prompt kept for a user",
-        "session closed amid its prompt"}},
-      {"snapshot.trie mixed",
-       {"beginning of a prompt restored", "known beginning not restored in full",
-        "layer restored from a snapshot", "node evicted", "prompt kept for a user",
-        "session closed amid its prompt", "snapshot taken where it was asked for"}}};
-  const CacheKind& kind = *lowering().kind;
-  const replay::Replay replay(contracts(), sample(),
-                              {{.kind = &kind, .reference = &contracts().reference_of(kind)}});
-  std::set<std::string> reached;
-  for (std::uint64_t index = 0; index < replay.cases(); ++index) {
-    const CasePlan plan = replay.plan(index);
-    if (!lowering().name.empty() && !plan.name.starts_with(lowering().name)) continue;
-    const CaseResult result = run_case(plan, {.attempts = 0});
-    EXPECT_EQ(result.subjects.front().verdict.text(), "agrees") << plan.name;
-    reached.insert(result.labels.begin(), result.labels.end());
-  }
-  EXPECT_THAT(reached, testing::ElementsAreArray(kStates.at(GetParam())));
-}
-
-Lines names_of_lowerings() {
-  Lines names;
-  for (const replay::Lowering& one : lowerings()) names.push_back(one.full_name());
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(Each, SnapshotLowering, testing::ValuesIn(names_of_lowerings()),
-                         [](const auto& one) {
-                           std::string name = one.param;
-                           std::ranges::replace_if(
-                               name, [](char c) { return c == '.' || c == ' '; }, '_');
-                           return name;
-                         });
 
 // ---- kv, rotating, recurrent ----
 
@@ -368,7 +214,7 @@ constexpr SchedulePolicy kTwoSlots{
 
 TEST(CacheLowering, SlotsTakeTurnsInOneCache) {
   const std::vector<Request> all{request(8, 0), request(4, 0)};
-  EXPECT_THAT(driven(lowering_of(kv_kind()), input_of(all, kTwoSlots)).lines(cache_text),
+  EXPECT_THAT(driven("snapshot.kv", input_of(all, kTwoSlots)).lines(cache_text),
               ElementsAre("new", "free", "update x4",                                         //
                           "snapshot from 0", "free", "update x4", "state",                    //
                           "snapshot from 0", "free", "restore 1 to 4", "update x4", "state",  //
@@ -378,7 +224,7 @@ TEST(CacheLowering, SlotsTakeTurnsInOneCache) {
                           "free", "restore 4 to 8", "state",  //
                           "offset", "split 4 at 4", "free", "restore 7 to 4", "restore 8 to 8",
                           "state", "close 7", "close 8"));
-  EXPECT_THAT(driven(lowering_of(rotating_kind()), input_of(all, kTwoSlots)).lines(cache_text),
+  EXPECT_THAT(driven("snapshot.rotating", input_of(all, kTwoSlots)).lines(cache_text),
               ElementsAre("new", "free", "update x4",                                         //
                           "snapshot from 0", "free", "update x4", "state",                    //
                           "snapshot from 0", "free", "restore 1 to 4", "update x4", "state",  //
@@ -393,12 +239,7 @@ TEST(SnapshotLowerings, AFaultyJudgeIsCaught) {
        {"snapshot.kv@mutant:merge_forgets_the_parent", "snapshot.kv@mutant:snapshot_ignores_from",
         "snapshot.kv@mutant:split_shares_a_token", "snapshot.recurrent@mutant:one_side_restored",
         "snapshot.recurrent@mutant:offset_not_restored"}) {
-    const Subject* mutant = contracts().find_subject(name);
-    ASSERT_NE(mutant, nullptr) << name;
-    const replay::Replay replay(contracts(), chats(),
-                                {{.kind = mutant->kind, .subjects = {mutant}}}, {.scale = 1});
-    EXPECT_TRUE(run_case(replay.plan(0), {.attempts = 0}).subjects.front().verdict.failed())
-        << name;
+    EXPECT_TRUE(replay::caught_alone(name, {.scale = 1})) << name;
   }
 }
 

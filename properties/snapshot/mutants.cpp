@@ -11,8 +11,8 @@
 #include "properties/seeded/reference/snapshot/make_trie.hpp"
 #include "properties/seeded/reference/snapshot/recurrent_cache.hpp"
 #include "properties/seeded/reference/snapshot/rotating_cache.hpp"
+#include "properties/seeded/snapshot/faults.hpp"
 #include "properties/snapshot/contract.hpp"
-#include "properties/snapshot/faults.hpp"
 #include "reference/snapshot/trie_operations.hpp"
 
 namespace kvo::snapshot {
@@ -62,11 +62,7 @@ std::vector<Subject> copies(std::string_view room, const std::string& variant,
 }  // namespace
 
 std::vector<Mutant> mutants() {
-  return seeding::mutants_of(faults(), copies);
-}
-
-std::vector<Subject> sound_copies() {
-  return seeding::sound_copies_of({"reference", "optimized"}, copies);
+  return seeding::mutants_of(kFaults, copies);
 }
 
 }  // namespace kvo::snapshot

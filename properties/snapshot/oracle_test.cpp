@@ -220,7 +220,8 @@ TEST(SnapshotHistory, ANewTokenMissedByAChunkIsSeenInOriginal) {
 TEST(SnapshotHistory, SeesRowsThatAreNotAsTheyAreStored) {
   for (const CacheKind* kind : {&kv_kind(), &rotating_kind()}) {
     const auto fresh = [&] {
-      JudgedCase judged(*kind, Record::of(RowsConfig{.max_size = 4, .storage = StorageType::kQ8}));
+      JudgedCase judged(
+          *kind, Record::of(RowsConfig{.max_size = 4, .rows = {.storage = StorageType::kQ8}}));
       judged.accepts(New{});
       return judged;
     };

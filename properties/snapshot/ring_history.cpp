@@ -12,7 +12,7 @@ namespace {
 class RingHistory final : public LayerHistory {
  public:
   RingHistory(const RowsConfig& config, QuirkSet<Quirk> quirks)
-      : LayerHistory(quirks, storage_of(config)), config_window_(config.max_size.value_or(0)) {}
+      : LayerHistory(quirks, config.rows.format()), config_window_(config.max_size.value_or(0)) {}
 
   [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
     Words words;

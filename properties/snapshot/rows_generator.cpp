@@ -12,8 +12,8 @@ DrawnStorage some_storage(std::uint64_t seed, RowsConfig& config) {
   Draw draw = storage_draw(seed);
   if (!draw.percent(25)) return {};
   const DrawnStorage drawn{draw_narrow_storage(draw), draw.percent(60)};
-  set_storage(draw, config, drawn.format);
-  if (draw.percent(3)) config.group = draw.one_of({0, 1, 48, 256});  // mostly no format
+  set_storage(draw, config.rows, drawn.format);
+  if (draw.percent(3)) config.rows.group = draw.one_of({0, 1, 48, 256});  // mostly no format
   return drawn;
 }
 

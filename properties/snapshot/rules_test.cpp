@@ -158,8 +158,8 @@ const std::array kNarrow{
     StorageFormat{StorageType::kQ8, 32, true}, StorageFormat{StorageType::kQ4, 128, true}};
 
 RowsConfig stored_as(const StorageFormat& format, std::int64_t window = 3) {
-  return {
-      .max_size = window, .storage = format.type, .group = format.group, .offset = format.offset};
+  return {.max_size = window,
+          .rows = {.storage = format.type, .group = format.group, .offset = format.offset}};
 }
 
 // Two heads of 40 elements, none of which is like another.
@@ -219,10 +219,10 @@ TEST(SnapshotRules, ABadFormatIsRefusedWhenTheCacheIsMade) {
       EXPECT_EQ(cache.code(New{}), "out_of_range");
       EXPECT_EQ(cache.code(tokens(1, 1)), "precondition") << "there is no cache";
     }
-    RulesCase trie(
-        contracts().reference_of(trie_kind()), Profile::kOriginal,
-        Record::of(TrieConfig{
-            .layers = {"kv"}, .storage = bad.type, .group = bad.group, .offset = bad.offset}));
+    RulesCase trie(contracts().reference_of(trie_kind()), Profile::kOriginal,
+                   Record::of(TrieConfig{
+                       .layers = {"kv"},
+                       .rows = {.storage = bad.type, .group = bad.group, .offset = bad.offset}}));
     EXPECT_EQ(trie.code(NewTrie{}), "out_of_range");
   }
 }
@@ -255,8 +255,7 @@ TEST(SnapshotRules, AsManyBytesOfCodesDoNotMakeRowsFitMRA6) {
 TEST(SnapshotRules, ATrieCountsTheBytesOfCodesMRA7) {
   RulesCase trie(contracts().reference_of(trie_kind()), Profile::kDocumented,
                  Record::of(TrieConfig{.layers = {"kv", "rotating:8", "recurrent"},
-                                       .storage = StorageType::kQ8,
-                                       .offset = true}));
+                                       .rows = {.storage = StorageType::kQ8, .offset = true}}));
   EXPECT_EQ(trie.code(NewTrie{}), "ok");
   EXPECT_EQ(trie.code(Begin{{1, 2, 3}}), "ok");
   EXPECT_EQ(trie.code(Feed{{1, 2, 3}}), "ok");

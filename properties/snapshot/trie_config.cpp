@@ -25,7 +25,7 @@ TrieConfig some_trie(const CaseTerms& terms) {
         draw.percent(10) ? draw.one_of<std::int64_t>({0, 1, 7}) : draw.between(20, 800);
   if (terms.scale == Scale::kLong) config.layers.resize(1);
   Draw apart = storage_draw(terms.seed);
-  if (apart.percent(25)) set_storage(apart, config, draw_narrow_storage(apart));
+  if (apart.percent(25)) set_storage(apart, config.rows, draw_narrow_storage(apart));
   return config;
 }
 

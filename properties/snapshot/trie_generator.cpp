@@ -475,7 +475,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
 GeneratedCase make_trie_case(const CaseTerms& terms) {
   TrieConfig config = some_trie(terms);
   const std::int64_t limit = config.limit_bytes;
-  const StorageFormat storage = storage_of(config);
+  const StorageFormat storage = config.rows.format();
   return {.setup = {.profile = terms.profile, .config = Record::of(std::move(config))},
           .ops = std::make_unique<TrieScript>(terms.seed, limit, storage, terms.scale)};
 }

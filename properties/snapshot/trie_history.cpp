@@ -150,7 +150,7 @@ Offsets TrieHistory::offsets(std::int64_t each) const {
 Words TrieHistory::saw(const NewTrie& /*op*/, const Observation& seen) {
   constexpr std::size_t kMostLayers = 1024;
   if (config_.layers.size() > kMostLayers) return must_fail(Code::kPrecondition, seen);
-  const StorageFormat storage = storage_of(config_);
+  const StorageFormat storage = config_.rows.format();
   if (!kvo::check(storage)) return must_fail(Code::kOutOfRange, seen);
   std::vector<LayerPlan> layers;
   bool odd = false;

@@ -19,7 +19,4 @@ namespace kvo::views {
 /// Caches with a known fault.
 [[nodiscard]] std::vector<Mutant> mutants();
 
-/// The seeded caches without a fault: they keep the contract.
-[[nodiscard]] std::vector<Subject> sound_copies();
-
 }  // namespace kvo::views

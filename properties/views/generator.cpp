@@ -51,7 +51,7 @@ Config drawn_config(std::uint64_t seed, Scale scale) {
     config.max_seq_len = draw.between(8, 33);
     config.blocks = 64;
   }
-  if (draw.percent(25)) config.storage = StorageType::kF16;
+  if (draw.percent(25)) config.rows.storage = StorageType::kF16;
   if (draw.percent(30)) {
     config.devices.emplace();
     for (std::int64_t i = 0; i < config.num_layers; ++i)
@@ -73,7 +73,7 @@ Config drawn_config(std::uint64_t seed, Scale scale) {
 bool store_narrowly(std::uint64_t seed, Scale scale, Config& config) {
   Draw draw = storage_draw(seed);
   if (!draw.percent(20)) return false;
-  set_storage(draw, config, draw_narrow_storage(draw));
+  set_storage(draw, config.rows, draw_narrow_storage(draw));
   constexpr std::int64_t kFewTokens = 64;
   if (scale == Scale::kSmall && config.max_seq_len <= kFewTokens && draw.percent(60))
     config.head_dim = draw.between(33, 140);

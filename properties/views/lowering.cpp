@@ -42,7 +42,7 @@ Config config_of(const LoweringInput& input) {
           .head_dim = input.policy.head_dim,
           .max_seq_len = input.longest_sequence(),
           .blocks = blocks_wanted(input),
-          .storage = static_cast<StorageType>(input.policy.storage)};
+          .rows = {.storage = static_cast<StorageType>(input.policy.storage)}};
 }
 
 class PagedStream final : public replay::SequenceOps {

@@ -5,8 +5,8 @@
 
 #include "properties/seeded/optimized/views/paged_views_cache.hpp"
 #include "properties/seeded/reference/views/paged_cache.hpp"
+#include "properties/seeded/views/faults.hpp"
 #include "properties/views/contract.hpp"
-#include "properties/views/faults.hpp"
 #include "reference/views/operations.hpp"
 
 namespace kvo::views {
@@ -23,11 +23,7 @@ std::vector<Subject> copies(std::string_view room, const std::string& variant,
 }  // namespace
 
 std::vector<Mutant> mutants() {
-  return seeding::mutants_of(faults(), copies);
-}
-
-std::vector<Subject> sound_copies() {
-  return seeding::sound_copies_of({"reference", "optimized"}, copies);
+  return seeding::mutants_of(kFaults, copies);
 }
 
 }  // namespace kvo::views

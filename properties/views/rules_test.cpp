@@ -312,9 +312,9 @@ TEST_P(ViewsRules, EachHeadIsStoredByItselfMK29) {
     Config config = small();
     config.num_kv_heads = kHeads;
     config.head_dim = kDim;
-    config.storage = format.type;
-    config.group = format.group;
-    config.offset = format.offset;
+    config.rows.storage = format.type;
+    config.rows.group = format.group;
+    config.rows.offset = format.offset;
     Tensor want = make_tensor({2, kHeads * kDim}, dtype_of(format.type));
     for (std::size_t row = 0; row < 4; ++row)
       show_stored(format, given.floats().subspan(row * kDim, kDim),
@@ -336,13 +336,13 @@ TEST_P(ViewsRules, EachHeadIsStoredByItselfMK29) {
 
 TEST_P(ViewsRules, RefusesAStorageThatThereIsNot) {
   Config config = small();
-  config.storage = StorageType::kQ8;
-  config.group = 48;
+  config.rows.storage = StorageType::kQ8;
+  config.rows.group = 48;
   EXPECT_EQ(RulesCase(*GetParam(), Profile::kDocumented, Record::of(config)).code(New{0}),
             "out_of_range");
-  config.storage = StorageType::kF16;
-  config.group = std::nullopt;
-  config.offset = true;
+  config.rows.storage = StorageType::kF16;
+  config.rows.group = std::nullopt;
+  config.rows.offset = true;
   EXPECT_EQ(RulesCase(*GetParam(), Profile::kDocumented, Record::of(config)).code(New{0}),
             "out_of_range");
 }

@@ -74,6 +74,7 @@ class BlockPool {
   [[nodiscard]] virtual Geometry geometry() const = 0;
   /// Blocks in all, free or not.
   [[nodiscard]] virtual std::int64_t cap() const = 0;
+  [[nodiscard]] std::int64_t block_size() const { return geometry().block_size; }
   /// Free blocks: the height of the stack (ZF-25).
   [[nodiscard]] virtual std::int64_t available() const = 0;
 

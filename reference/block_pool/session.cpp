@@ -74,6 +74,11 @@ class StackSession final : public DispatchSession<StackSession, Ops> {
     return pool_ ? pool_->broken_invariant() : std::nullopt;
   }
 
+  template <class T>
+  [[nodiscard]] Result<BlockPool*> cache_of(const T& /*op*/) const {
+    if (!pool_) return no_pool();
+    return pool_.get();
+  }
   Result<New::Returns> operator()(const New& op) {
     const Geometry geometry{op.num_layers, op.block_size, op.head_dim, op.max_memory_mb, storage_};
     auto made = probe()([&] { return make_(geometry, quirks_); });
@@ -132,18 +137,6 @@ class StackSession final : public DispatchSession<StackSession, Ops> {
     if (!has(op.block)) return no_block();
     return probe()([&] { return read_block(*pool_, op.block); });
   }
-  Result<Number> operator()(const Available& /*op*/) {
-    if (!pool_) return no_pool();
-    return Number{probe()([&] { return pool_->available(); })};
-  }
-  Result<Number> operator()(const Cap& /*op*/) {
-    if (!pool_) return no_pool();
-    return Number{probe()([&] { return pool_->cap(); })};
-  }
-  Result<Number> operator()(const BlockSize& /*op*/) {
-    if (!pool_) return no_pool();
-    return Number{probe()([&] { return pool_->geometry().block_size; })};
-  }
   Result<Concurrent::Returns> operator()(const Concurrent& op) {
     if (!pool_) return no_pool();
     if (std::min({op.workers, op.iterations, op.hold}) < 0 || op.workers > kMostWorkers ||
@@ -200,8 +193,7 @@ Subject make_subject(std::string variant, std::string doc, MakePool make) {
             const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
             if (!quirks) return quirks.error();
             const auto config = setup.config_as<Config>();
-            return std::make_unique<StackSession>(
-                make, storage_format(config.storage, config.group, config.offset), *quirks);
+            return std::make_unique<StackSession>(make, config.rows.format(), *quirks);
           }};
 }
 

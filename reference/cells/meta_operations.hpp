@@ -14,295 +14,94 @@
 
 namespace kvo::cells {
 
-struct NewTable {
-  static constexpr std::string_view kName = "new";
-  static constexpr std::string_view kDoc =
-      "Makes the table of the config in the place of the earlier one (LC-2).";
-  using Returns = Nothing;
+struct CellNumber {
+  using Value = std::int64_t;
+  static constexpr Domain kDomain{.meaning = "cell, from 0"};
 };
-KVO_DESCRIBE(NewTable)
+
+KVO_OPERATION(NewTable, new_,
+              "Makes the table of the config in the place of the earlier one (LC-2).", Nothing)
 
 /// Whether a call emptied its cell.
-struct Emptied {
-  bool emptied = false;
-};
-KVO_DESCRIBE(Emptied, (emptied, "whether the cell was emptied"))
-
-struct Value {
-  std::int64_t value = 0;
-};
-KVO_DESCRIBE(Value, (value, "the answer"))
-
-struct PosSet {
-  static constexpr std::string_view kName = "pos_set";
-  static constexpr std::string_view kDoc = "Gives an empty cell a position (LC-10).";
-  using Returns = Nothing;
-  std::int64_t cell = 0;
-  std::int32_t pos = 0;
-};
-KVO_DESCRIBE(PosSet, (cell, "cell, from 0"), (pos, "position"))
-
-struct OwnerAdd {
-  static constexpr std::string_view kName = "seq_add";
-  static constexpr std::string_view kDoc = "Adds an owner to a used cell (LC-11).";
-  using Returns = Nothing;
-  std::int64_t cell = 0;
-  std::int64_t seq = 0;
-};
-KVO_DESCRIBE(OwnerAdd, (cell, "cell, from 0"), (seq, "sequence"))
-
-struct OwnerRm {
-  static constexpr std::string_view kName = "seq_rm";
-  static constexpr std::string_view kDoc = "Takes an owner off a cell (LC-12).";
-  using Returns = Emptied;
-  std::int64_t cell = 0;
-  std::int64_t seq = 0;
-};
-KVO_DESCRIBE(OwnerRm, (cell, "cell, from 0"), (seq, "sequence"))
-
-struct OwnerKeep {
-  static constexpr std::string_view kName = "seq_keep";
-  static constexpr std::string_view kDoc = "Leaves a cell to one sequence (LC-13).";
-  using Returns = Emptied;
-  std::int64_t cell = 0;
-  std::int64_t seq = 0;
-};
-KVO_DESCRIBE(OwnerKeep, (cell, "cell, from 0"), (seq, "sequence"))
-
-struct CellRm {
-  static constexpr std::string_view kName = "rm";
-  static constexpr std::string_view kDoc = "Empties a used cell (LC-14).";
-  using Returns = Nothing;
-  std::int64_t cell = 0;
-};
-KVO_DESCRIBE(CellRm, (cell, "cell, from 0"))
-
-struct PosAdd {
-  static constexpr std::string_view kName = "pos_add";
-  static constexpr std::string_view kDoc = "Moves the position of a used cell (LC-15).";
-  using Returns = Emptied;
-  std::int64_t cell = 0;
-  std::int32_t delta = 0;
-};
-KVO_DESCRIBE(PosAdd, (cell, "cell, from 0"), (delta, "what is added to the position"))
-
-struct PosDiv {
-  static constexpr std::string_view kName = "pos_div";
-  static constexpr std::string_view kDoc = "Divides the position of a used cell (LC-16).";
-  using Returns = Nothing;
-  std::int64_t cell = 0;
-  std::int32_t d = 1;
-};
-KVO_DESCRIBE(PosDiv, (cell, "cell, from 0"), (d, "what the position is divided by"))
-
-struct ExtSet {
-  static constexpr std::string_view kName = "ext_set";
-  static constexpr std::string_view kDoc = "Writes the extra data of a cell (LC-18).";
-  using Returns = Nothing;
-  std::int64_t cell = 0;
-  std::int32_t x = 0;
-  std::int32_t y = 0;
-  std::int32_t token = -1;
-};
-KVO_DESCRIBE(ExtSet, (cell, "cell, from 0"), (x, "column in an image"), (y, "row in an image"),
-             (token, "token; -1: none"))
-
-struct CopyCells {
-  static constexpr std::string_view kName = "copy";
-  static constexpr std::string_view kDoc = "Copies cells as a table of its own (LC-21).";
-  struct Returns {
-    std::int64_t handle = 0;
-  };
-  std::optional<std::int64_t> begin = std::nullopt;
-  std::optional<std::int64_t> n = std::nullopt;
-  std::optional<std::vector<std::int64_t>> cells = std::nullopt;
-};
-KVO_DESCRIBE(CopyCells, (begin, "first cell; absent with `cells`"),
-             (n, "cells from there on; absent with `cells`"),
-             (cells, "cells in the order of the copy; absent with `begin`"))
-KVO_DESCRIBE(CopyCells::Returns, (handle, "number of the copy, from 0"))
-
-struct PasteCells {
-  static constexpr std::string_view kName = "paste";
-  static constexpr std::string_view kDoc = "Puts a copy's cells into the table (LC-22).";
-  using Returns = Nothing;
-  std::int64_t handle = 0;
-  std::optional<std::int64_t> begin = std::nullopt;
-  std::optional<std::vector<std::int64_t>> cells = std::nullopt;
-};
-KVO_DESCRIBE(PasteCells, (handle, "number of the copy"),
-             (begin, "first cell that is written; absent with `cells`"),
-             (cells, "cells that are written, one a cell of the copy; absent with `begin`"))
-
-struct RereadCopy {
-  static constexpr std::string_view kName = "reread";
-  static constexpr std::string_view kDoc = "A copy as a table (LC-21).";
-  using Returns = ShownTable;
-  std::int64_t handle = 0;
-};
-KVO_DESCRIBE(RereadCopy, (handle, "number of the copy"))
-
-struct ResetTable {
-  static constexpr std::string_view kName = "reset";
-  static constexpr std::string_view kDoc = "Empties all cells (LC-5).";
-  using Returns = Nothing;
-};
-KVO_DESCRIBE(ResetTable)
-
-struct ResetShift {
-  static constexpr std::string_view kName = "reset_shift";
-  static constexpr std::string_view kDoc = "Forgets all shifts (LC-17).";
-  using Returns = Nothing;
-};
-KVO_DESCRIBE(ResetShift)
-
-struct Resize {
-  static constexpr std::string_view kName = "resize";
-  static constexpr std::string_view kDoc = "Empties all cells, and changes how many (LC-5).";
-  using Returns = Nothing;
-  std::int64_t n = 0;
-};
-KVO_DESCRIBE(Resize, (n, "cells from now on"))
-
-struct Size {
-  static constexpr std::string_view kName = "size";
-  static constexpr std::string_view kDoc = "The number of cells.";
-  using Returns = Value;
-};
-KVO_DESCRIBE(Size)
-
-struct IsEmpty {
-  static constexpr std::string_view kName = "is_empty";
-  static constexpr std::string_view kDoc = "Whether a cell has no position (LC-2).";
-  using Returns = YesNo;
-  std::int64_t cell = 0;
-};
-KVO_DESCRIBE(IsEmpty, (cell, "cell, from 0"))
-
-struct SeqCount {
-  static constexpr std::string_view kName = "seq_count";
-  static constexpr std::string_view kDoc = "Owners of a used cell (LC-11).";
-  using Returns = Value;
-  std::int64_t cell = 0;
-};
-KVO_DESCRIBE(SeqCount, (cell, "cell, from 0"))
-
-struct SeqHas {
-  static constexpr std::string_view kName = "seq_has";
-  static constexpr std::string_view kDoc = "Whether a cell has that owner (LC-11).";
-  using Returns = YesNo;
-  std::int64_t cell = 0;
-  std::int64_t seq = 0;
-};
-KVO_DESCRIBE(SeqHas, (cell, "cell, from 0"), (seq, "sequence"))
-
-struct SeqGet {
-  static constexpr std::string_view kName = "seq_get";
-  static constexpr std::string_view kDoc = "The only owner of a used cell (LC-11).";
-  using Returns = Value;
-  std::int64_t cell = 0;
-};
-KVO_DESCRIBE(SeqGet, (cell, "cell, from 0"))
-
-struct PosGet {
-  static constexpr std::string_view kName = "pos_get";
-  static constexpr std::string_view kDoc = "The position of a used cell (LC-11).";
-  using Returns = Value;
-  std::int64_t cell = 0;
-};
-KVO_DESCRIBE(PosGet, (cell, "cell, from 0"))
-
-struct GetShift {
-  static constexpr std::string_view kName = "get_shift";
-  static constexpr std::string_view kDoc = "The shift of a used cell (LC-11).";
-  using Returns = Value;
-  std::int64_t cell = 0;
-};
-KVO_DESCRIBE(GetShift, (cell, "cell, from 0"))
-
-struct PosIn {
-  static constexpr std::string_view kName = "pos_in";
-  static constexpr std::string_view kDoc = "Whether the position of a cell is in a range (LC-20).";
-  using Returns = YesNo;
-  std::int64_t cell = 0;
-  std::int32_t p0 = 0;
-  std::int32_t p1 = 0;
-};
-KVO_DESCRIBE(PosIn, (cell, "cell, from 0"), (p0, "first position of the range"),
-             (p1, "behind the last position of the range"))
-
-struct SeqPosMin {
-  static constexpr std::string_view kName = "seq_pos_min";
-  static constexpr std::string_view kDoc = "The smallest position of a sequence (LC-4).";
-  using Returns = Value;
-  std::int64_t seq = 0;
-};
-KVO_DESCRIBE(SeqPosMin, (seq, "sequence"))
-
-struct SeqPosMax {
-  static constexpr std::string_view kName = "seq_pos_max";
-  static constexpr std::string_view kDoc = "The largest position of a sequence (LC-4).";
-  using Returns = Value;
-  std::int64_t seq = 0;
-};
-KVO_DESCRIBE(SeqPosMax, (seq, "sequence"))
-
-struct TokenAtOrBefore {
-  static constexpr std::string_view kName = "token_at_or_before";
-  static constexpr std::string_view kDoc = "The token of a sequence at or before there (LC-19).";
-  using Returns = Value;
-  std::int64_t seq = 0;
-  std::int32_t pos = 0;
-};
-KVO_DESCRIBE(TokenAtOrBefore, (seq, "sequence"), (pos, "position"))
+KVO_RECORD(Emptied, (bool, emptied, "whether the cell was emptied"))
+KVO_RECORD(Value, (std::int64_t, value, "the answer"))
+KVO_OPERATION(PosSet, pos_set, "Gives an empty cell a position (LC-10).", Nothing,
+              (CellNumber, cell), (std::int32_t, pos, "position"))
+KVO_OPERATION(OwnerAdd, seq_add, "Adds an owner to a used cell (LC-11).", Nothing,
+              (CellNumber, cell), (SequenceNumber, seq))
+KVO_OPERATION(OwnerRm, seq_rm, "Takes an owner off a cell (LC-12).", Emptied, (CellNumber, cell),
+              (SequenceNumber, seq))
+KVO_OPERATION(OwnerKeep, seq_keep, "Leaves a cell to one sequence (LC-13).", Emptied,
+              (CellNumber, cell), (SequenceNumber, seq))
+KVO_OPERATION(CellRm, rm, "Empties a used cell (LC-14).", Nothing, (CellNumber, cell))
+KVO_OPERATION(PosAdd, pos_add, "Moves the position of a used cell (LC-15).", Emptied,
+              (CellNumber, cell), (std::int32_t, delta, "what is added to the position"))
+KVO_OPERATION(PosDiv, pos_div, "Divides the position of a used cell (LC-16).", Nothing,
+              (CellNumber, cell), (std::int32_t, d, "what the position is divided by", 1))
+KVO_OPERATION(ExtSet, ext_set, "Writes the extra data of a cell (LC-18).", Nothing,
+              (CellNumber, cell), (std::int32_t, x, "column in an image"),
+              (std::int32_t, y, "row in an image"), (std::int32_t, token, "token; -1: none", -1))
+KVO_RECORD(CopyCellsReturns, (std::int64_t, handle, "number of the copy, from 0"))
+KVO_OPERATION(CopyCells, copy, "Copies cells as a table of its own (LC-21).", CopyCellsReturns,
+              (std::optional<std::int64_t>, begin, "first cell; absent with `cells`"),
+              (std::optional<std::int64_t>, n, "cells from there on; absent with `cells`"),
+              (std::optional<std::vector<std::int64_t>>, cells,
+               "cells in the order of the copy; absent with `begin`"))
+KVO_OPERATION(PasteCells, paste, "Puts a copy's cells into the table (LC-22).", Nothing,
+              (std::int64_t, handle, "number of the copy"),
+              (std::optional<std::int64_t>, begin,
+               "first cell that is written; absent with `cells`"),
+              (std::optional<std::vector<std::int64_t>>, cells,
+               "cells that are written, one a cell of the copy; absent with `begin`"))
+KVO_OPERATION(RereadCopy, reread, "A copy as a table (LC-21).", ShownTable,
+              (std::int64_t, handle, "number of the copy"))
+KVO_OPERATION(ResetTable, reset, "Empties all cells (LC-5).", Nothing)
+KVO_OPERATION(ResetShift, reset_shift, "Forgets all shifts (LC-17).", Nothing)
+KVO_OPERATION(Resize, resize, "Empties all cells, and changes how many (LC-5).", Nothing,
+              (std::int64_t, n, "cells from now on"))
+KVO_OPERATION(Size, size, "The number of cells.", Value)
+KVO_OPERATION(IsEmpty, is_empty, "Whether a cell has no position (LC-2).", YesNo,
+              (CellNumber, cell))
+KVO_OPERATION(SeqCount, seq_count, "Owners of a used cell (LC-11).", Value, (CellNumber, cell))
+KVO_OPERATION(SeqHas, seq_has, "Whether a cell has that owner (LC-11).", YesNo, (CellNumber, cell),
+              (SequenceNumber, seq))
+KVO_OPERATION(SeqGet, seq_get, "The only owner of a used cell (LC-11).", Value, (CellNumber, cell))
+KVO_OPERATION(PosGet, pos_get, "The position of a used cell (LC-11).", Value, (CellNumber, cell))
+KVO_OPERATION(GetShift, get_shift, "The shift of a used cell (LC-11).", Value, (CellNumber, cell))
+KVO_OPERATION(PosIn, pos_in, "Whether the position of a cell is in a range (LC-20).", YesNo,
+              (CellNumber, cell), (std::int32_t, p0, "first position of the range"),
+              (std::int32_t, p1, "position after the last of the range"))
+KVO_OPERATION(SeqPosMin, seq_pos_min, "The smallest position of a sequence (LC-4).", Value,
+              (SequenceNumber, seq))
+KVO_OPERATION(SeqPosMax, seq_pos_max, "The largest position of a sequence (LC-4).", Value,
+              (SequenceNumber, seq))
+KVO_OPERATION(TokenAtOrBefore, token_at_or_before,
+              "The token of a sequence at or before there (LC-19).", Value, (SequenceNumber, seq),
+              (std::int32_t, pos, "position"))
 
 KVO_DESCRIBE(PositionEntry, (pos, "position"), (cell, "cell, from 0"))
 
-struct SeqPosGet {
-  static constexpr std::string_view kName = "seq_pos_get";
-  static constexpr std::string_view kDoc = "The cells of a sequence, by position (LC-6).";
-  struct Returns {
-    std::vector<PositionEntry> entries;
-  };
-  std::int64_t seq = 0;
-};
-KVO_DESCRIBE(SeqPosGet, (seq, "sequence"))
-KVO_DESCRIBE(SeqPosGet::Returns, (entries, "positions and cells, ascending"))
+KVO_RECORD(SeqPosGetReturns,
+           (std::vector<PositionEntry>, entries, "positions and cells, ascending"))
+KVO_OPERATION(SeqPosGet, seq_pos_get, "The cells of a sequence, by position (LC-6).",
+              SeqPosGetReturns, (SequenceNumber, seq))
+KVO_OPERATION(ExtGet, ext_get, "The extra data of a used cell (LC-18).", Extra, (CellNumber, cell))
 
-struct ExtGet {
-  static constexpr std::string_view kName = "ext_get";
-  static constexpr std::string_view kDoc = "The extra data of a used cell (LC-18).";
-  using Returns = Extra;
-  std::int64_t cell = 0;
-};
-KVO_DESCRIBE(ExtGet, (cell, "cell, from 0"))
 KVO_DESCRIBE(Extra, (x, "column in an image"), (y, "row in an image"), (token, "token; -1: none"))
 
-struct ShowTable {
-  static constexpr std::string_view kName = "state";
-  static constexpr std::string_view kDoc = "The table, and all extremes.";
-  struct Returns {
-    std::vector<ShownCell> cells = {};
-    std::int64_t used = 0;
-    std::int64_t used_min = 0;
-    std::int64_t used_end = 0;
-    bool has_shift = false;
-    std::vector<ShownSequence> seqs = {};
-  };
-};
-KVO_DESCRIBE(ShowTable)
-KVO_DESCRIBE(ShowTable::Returns, (cells, "cells that are not empty, ascending"),
-             (used, "cells that are used"), (used_min, "first used cell; 0 if none"),
-             (used_end, "behind the last used cell; 0 if none"),
-             (has_shift, "whether shifts are pending"), (seqs, "sequences that have positions"))
+KVO_RECORD(ShowTableReturns, (std::vector<ShownCell>, cells, "cells that are not empty, ascending"),
+           (std::int64_t, used, "cells that are used"),
+           (std::int64_t, used_min, "first used cell; 0 if none"),
+           (std::int64_t, used_end, "cell after the last used one; 0 if none"),
+           (bool, has_shift, "whether shifts are pending"),
+           (std::vector<ShownSequence>, seqs, "sequences that have positions"))
+KVO_OPERATION(ShowTable, state, "The table, and all extremes.", ShowTableReturns)
 
 /// The config of a `meta` (LC-1).
-struct MetaConfig {
-  std::optional<Build> build = std::nullopt;
-  std::int64_t size = 0;
-};
-KVO_DESCRIBE(MetaConfig, (build, "release: without assertions; debug: with them; absent: release"),
-             (size, "cells"))
+KVO_RECORD(MetaConfig,
+           (std::optional<Build>, build,
+            "release: without assertions; debug: with them; absent: release"),
+           (std::int64_t, size, "cells"))
 
 #define KVO_CELLS_META_OPERATIONS                                                                \
   cells::NewTable, cells::PosSet, cells::OwnerAdd, cells::OwnerRm, cells::OwnerKeep,             \

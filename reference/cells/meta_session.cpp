@@ -1,4 +1,4 @@
-// The kind `cells.meta`, and how operations reach a table: one overload an operation.
+// The kind `cells.meta`. Its session numbers copies of cells.
 #include <algorithm>
 #include <numeric>
 
@@ -38,6 +38,11 @@ class MetaSession final : public DispatchSession<MetaSession, MetaOps> {
     return table_ ? table_->broken_invariant() : std::nullopt;
   }
 
+  template <class T>
+  [[nodiscard]] Result<CellTable*> cache_of(const T& /*op*/) const {
+    if (!table_) return no_table();
+    return table_.get();
+  }
   Status operator()(const NewTable& /*op*/) {
     if (options_.size < 1 || options_.size > kMostCells)
       return fail(Code::kOutOfRange,
@@ -48,29 +53,9 @@ class MetaSession final : public DispatchSession<MetaSession, MetaOps> {
     copies_.clear();
     return {};
   }
-  Status operator()(const PosSet& op) {
-    return change([&](CellTable& table) { return table.pos_set(op.cell, op.pos); });
-  }
-  Status operator()(const OwnerAdd& op) {
-    return change([&](CellTable& table) { return table.seq_add(op.cell, op.seq); });
-  }
-  Result<Emptied> operator()(const OwnerRm& op) {
-    return ask<Emptied>([&](CellTable& table) { return table.seq_rm(op.cell, op.seq); });
-  }
-  Result<Emptied> operator()(const OwnerKeep& op) {
-    return ask<Emptied>([&](CellTable& table) { return table.seq_keep(op.cell, op.seq); });
-  }
-  Status operator()(const CellRm& op) {
-    return change([&](CellTable& table) { return table.rm(op.cell); });
-  }
-  Result<Emptied> operator()(const PosAdd& op) {
-    return ask<Emptied>([&](CellTable& table) { return table.pos_add(op.cell, op.delta); });
-  }
-  Status operator()(const PosDiv& op) {
-    return change([&](CellTable& table) { return table.pos_div(op.cell, op.d); });
-  }
   Status operator()(const ExtSet& op) {
-    return change([&](CellTable& table) { return table.ext_set(op.cell, {op.x, op.y, op.token}); });
+    if (!table_) return no_table();
+    return probe()([&] { return table_->ext_set(op.cell, {op.x, op.y, op.token}); });
   }
   Result<CopyCells::Returns> operator()(const CopyCells& op) {
     if (!table_) return no_table();
@@ -101,66 +86,12 @@ class MetaSession final : public DispatchSession<MetaSession, MetaOps> {
     if (copy == nullptr) return no_copy(op.handle);
     return table_of(*copy);
   }
-  Status operator()(const ResetTable& /*op*/) {
+  template <OneOf<SeqPosMin, SeqPosMax> T>
+  Result<Value> operator()(const T& op) {
     if (!table_) return no_table();
-    probe()([&] { table_->reset(); });
-    return {};
-  }
-  Status operator()(const ResetShift& /*op*/) {
-    if (!table_) return no_table();
-    probe()([&] { table_->reset_shift(); });
-    return {};
-  }
-  Status operator()(const Resize& op) {
-    return change([&](CellTable& table) { return table.resize(op.n); });
-  }
-  Result<Value> operator()(const Size& /*op*/) {
-    return ask<Value>([&](CellTable& table) -> Result<std::int64_t> { return table.size(); });
-  }
-  Result<YesNo> operator()(const IsEmpty& op) {
-    return ask<YesNo>([&](CellTable& table) { return table.is_empty(op.cell); });
-  }
-  Result<Value> operator()(const SeqCount& op) {
-    return ask<Value>([&](CellTable& table) { return table.seq_count(op.cell); });
-  }
-  Result<YesNo> operator()(const SeqHas& op) {
-    return ask<YesNo>([&](CellTable& table) { return table.seq_has(op.cell, op.seq); });
-  }
-  Result<Value> operator()(const SeqGet& op) {
-    return ask<Value>([&](CellTable& table) { return table.seq_get(op.cell); });
-  }
-  Result<Value> operator()(const PosGet& op) {
-    return ask<Value>([&](CellTable& table) { return table.pos_get(op.cell); });
-  }
-  Result<Value> operator()(const GetShift& op) {
-    return ask<Value>([&](CellTable& table) { return table.get_shift(op.cell); });
-  }
-  Result<YesNo> operator()(const PosIn& op) {
-    return ask<YesNo>([&](CellTable& table) { return table.pos_in(op.cell, op.p0, op.p1); });
-  }
-  Result<Value> operator()(const SeqPosMin& op) {
-    return ask<Value>([&](CellTable& table) -> Result<std::int64_t> {
-      const auto extremes = table.seq_pos(op.seq);
-      if (!extremes) return extremes.error();
-      return extremes->min;
-    });
-  }
-  Result<Value> operator()(const SeqPosMax& op) {
-    return ask<Value>([&](CellTable& table) -> Result<std::int64_t> {
-      const auto extremes = table.seq_pos(op.seq);
-      if (!extremes) return extremes.error();
-      return extremes->max;
-    });
-  }
-  Result<Value> operator()(const TokenAtOrBefore& op) {
-    return ask<Value>([&](CellTable& table) { return table.token_at_or_before(op.seq, op.pos); });
-  }
-  Result<SeqPosGet::Returns> operator()(const SeqPosGet& op) {
-    return ask<SeqPosGet::Returns>([&](CellTable& table) { return table.seq_pos_get(op.seq); });
-  }
-  Result<Extra> operator()(const ExtGet& op) {
-    if (!table_) return no_table();
-    return probe()([&] { return table_->ext_get(op.cell); });
+    const auto extremes = probe()([&] { return table_->seq_pos(op.seq); });
+    if (!extremes) return extremes.error();
+    return Value{std::is_same_v<T, SeqPosMin> ? extremes->min : extremes->max};
   }
   Result<ShowTable::Returns> operator()(const ShowTable& /*op*/) {
     if (!table_) return no_table();
@@ -171,19 +102,6 @@ class MetaSession final : public DispatchSession<MetaSession, MetaOps> {
   }
 
  private:
-  template <class Call>
-  Status change(Call&& call) {
-    if (!table_) return no_table();
-    return probe()([&] { return call(*table_); });
-  }
-  /// The answer of a call as the first member of an R.
-  template <class R, class Call>
-  Result<R> ask(Call&& call) {
-    if (!table_) return no_table();
-    auto answer = probe()([&] { return call(*table_); });
-    if (!answer) return answer.error();
-    return R{std::move(*answer)};
-  }
   /// n cells from there on; nothing if they are not all in the table.
   [[nodiscard]] std::optional<std::vector<std::int64_t>> run(std::int64_t begin,
                                                              std::int64_t n) const {

@@ -1,4 +1,4 @@
-// The kind `cells.recurrent`, and how operations reach a memory: one overload an operation.
+// The kind `cells.recurrent`. Its session shows where the states of a batch were placed.
 #include "reference/cells/recurrent_operations.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/contract/subject/named_quirks.hpp"
@@ -19,6 +19,11 @@ class RecurrentSession final : public DispatchSession<RecurrentSession, Recurren
     return memory_ ? memory_->broken_invariant() : std::nullopt;
   }
 
+  template <class T>
+  [[nodiscard]] Result<RecurrentMemory*> cache_of(const T& /*op*/) const {
+    if (!memory_) return no_memory();
+    return memory_.get();
+  }
   Result<NewRecurrent::Returns> operator()(const NewRecurrent& /*op*/) {
     if (const Status checked = check_options(options_); !checked) return checked.error();
     auto made = probe()([&] { return make_(options_); });
@@ -45,37 +50,9 @@ class RecurrentSession final : public DispatchSession<RecurrentSession, Recurren
     if (!done) return done.error();
     return shown;
   }
-  Result<YesNo> operator()(const SeqRm& op) {
-    if (!memory_) return no_memory();
-    const auto removed = probe()([&] { return memory_->seq_rm(op.seq, op.p0, op.p1); });
-    if (!removed) return removed.error();
-    return YesNo{*removed};
-  }
   Status operator()(const SeqCp& op) {
     if (!memory_) return no_memory();
     probe()([&] { memory_->seq_cp(op.src, op.dst); });
-    return {};
-  }
-  Status operator()(const SeqKeep& op) {
-    if (!memory_) return no_memory();
-    return probe()([&] { return memory_->seq_keep(op.seq); });
-  }
-  Status operator()(const SeqAdd& op) {
-    if (!memory_) return no_memory();
-    return probe()([&] { return memory_->seq_add(op.seq, op.p0, op.p1, op.delta); });
-  }
-  Status operator()(const SeqDiv& op) {
-    if (!memory_) return no_memory();
-    return probe()([&] { return memory_->seq_div(op.seq, op.p0, op.p1, op.d); });
-  }
-  Result<SeqPos::Returns> operator()(const SeqPos& op) {
-    if (!memory_) return no_memory();
-    const Extremes extremes = probe()([&] { return memory_->seq_pos(op.seq); });
-    return SeqPos::Returns{extremes.min, extremes.max};
-  }
-  Status operator()(const Clear& op) {
-    if (!memory_) return no_memory();
-    probe()([&] { memory_->clear(op.data); });
     return {};
   }
   Result<ShowMemory::Returns> operator()(const ShowMemory& /*op*/) {

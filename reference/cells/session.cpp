@@ -74,6 +74,11 @@ class KvSession final : public DispatchSession<KvSession, Ops> {
     return cache_ ? cache_->broken_invariant() : std::nullopt;
   }
 
+  template <class T>
+  [[nodiscard]] Result<KvCache*> cache_of(const T& /*op*/) const {
+    if (!cache_) return no_cache();
+    return cache_.get();
+  }
   Result<New::Returns> operator()(const New& /*op*/) {
     if (const Status checked = check_options(options_); !checked) return checked.error();
     auto made = probe()([&] { return make_(options_); });
@@ -113,47 +118,6 @@ class KvSession final : public DispatchSession<KvSession, Ops> {
     auto slots = probe()([&] { return cache_->find_slot(batch, half, op.cont.value_or(false)); });
     if (!slots) return slots.error();
     return FindSlot::Returns{std::move(*slots)};
-  }
-  Result<YesNo> operator()(const SeqRm& op) {
-    if (!cache_) return no_cache();
-    const auto removed = probe()([&] { return cache_->seq_rm(op.seq, op.p0, op.p1); });
-    if (!removed) return removed.error();
-    return YesNo{*removed};
-  }
-  Status operator()(const SeqCp& op) {
-    if (!cache_) return no_cache();
-    return probe()([&] { return cache_->seq_cp(op.src, op.dst, op.p0, op.p1); });
-  }
-  Status operator()(const SeqKeep& op) {
-    if (!cache_) return no_cache();
-    return probe()([&] { return cache_->seq_keep(op.seq); });
-  }
-  Status operator()(const SeqAdd& op) {
-    if (!cache_) return no_cache();
-    return probe()([&] { return cache_->seq_add(op.seq, op.p0, op.p1, op.delta); });
-  }
-  Status operator()(const SeqDiv& op) {
-    if (!cache_) return no_cache();
-    return probe()([&] { return cache_->seq_div(op.seq, op.p0, op.p1, op.d); });
-  }
-  Result<SeqPos::Returns> operator()(const SeqPos& op) {
-    if (!cache_) return no_cache();
-    const auto extremes = probe()([&] { return cache_->seq_pos(op.seq); });
-    if (!extremes) return extremes.error();
-    return SeqPos::Returns{extremes->min, extremes->max};
-  }
-  Result<YesNo> operator()(const CanShift& /*op*/) {
-    if (!cache_) return no_cache();
-    return YesNo{cache_->can_shift()};
-  }
-  Status operator()(const Clear& op) {
-    if (!cache_) return no_cache();
-    probe()([&] { cache_->clear(op.data); });
-    return {};
-  }
-  Result<UpdatePending::Returns> operator()(const UpdatePending& /*op*/) {
-    if (!cache_) return no_cache();
-    return UpdatePending::Returns{probe()([&] { return cache_->update(); })};
   }
   Result<StateSave::Returns> operator()(const StateSave& op) {
     if (!cache_) return no_cache();

@@ -19,143 +19,71 @@
 namespace kvo::generation {
 
 /// A forward that an operation made.
-struct Forward {
-  Ids tokens;
-  std::int64_t past = 0;
-  std::optional<bool> error = std::nullopt;
-};
-KVO_DESCRIBE(Forward, (tokens, "ids that were fed"), (past, "positions that the cache held before"),
-             (error, "true: it failed; else absent"))
+KVO_RECORD(Forward, (Ids, tokens, "ids that were fed"),
+           (std::int64_t, past, "positions that the cache held before"),
+           (std::optional<bool>, error, "true: it failed; else absent"))
+
 using Forwards = std::optional<std::vector<Forward>>;
 
 /// A piece of text that a stream was sent.
-struct Event {
-  std::string token;
-  bool done = false;
-};
-KVO_DESCRIBE(Event, (token, "text"), (done, "whether it is the last one"))
+KVO_RECORD(Event, (std::string, token, "text"), (bool, done, "whether it is the last one"))
 
-/// How the work was done. Profile documented promises nothing of it, and shows nothing.
-#define KVO_EFFORT_MEANINGS                                                         \
-  (forwards, "each forward of the operation, in order"),                            \
-      (decode_calls, "times that ids were turned into text, failed ones included"), \
-      (tokens, "ids that were turned into text last; empty: none were")
+/// How the work was done. Profile documented promises nothing of it and shows nothing.
+#define KVO_EFFORT                                                    \
+  (Forwards, forwards, "each forward of the operation, in order"),    \
+      (std::optional<std::int64_t>, decode_calls,                     \
+       "times that ids were turned into text, failed ones included"), \
+      (std::optional<Ids>, tokens, "ids that were turned into text last; empty: none were")
 inline constexpr std::array<std::string_view, 3> kEffort{"forwards", "decode_calls", "tokens"};
 
-struct New {
-  static constexpr std::string_view kName = "new";
-  static constexpr std::string_view kDoc = "Makes the generator of the config (ZF-75, ZF-100).";
-  using Returns = Nothing;
-};
-KVO_DESCRIBE(New)
-
-struct Generate {
-  static constexpr std::string_view kName = "generate";
-  static constexpr std::string_view kDoc = "The text behind a prompt (ZF-77 to ZF-79).";
-  struct Returns {
-    static constexpr auto kComparedIfShown = kEffort;
-    std::optional<std::string> text = std::nullopt;
-    Forwards forwards = std::nullopt;
-    std::optional<std::int64_t> decode_calls = std::nullopt;
-    std::optional<Ids> tokens = std::nullopt;
-  };
-  std::string prompt;
-  SamplingConfig sampling;
-  std::optional<std::int64_t> cancel_after_forward = std::nullopt;
-};
-KVO_DESCRIBE(Generate, (prompt, "text"), (sampling, "how tokens are chosen, and when it ends"),
-             (cancel_after_forward, "forward behind which the call is cancelled; 0: at once"))
-KVO_DESCRIBE(Generate::Returns, (text, "text behind the prompt; absent: an error"),
-             KVO_EFFORT_MEANINGS)
-
-struct GenerateStream {
-  static constexpr std::string_view kName = "generate_stream";
-  static constexpr std::string_view kDoc =
-      "The text behind a prompt, piece by piece (ZF-83 to ZF-87).";
-  struct Returns {
-    static constexpr auto kComparedIfShown = kEffort;
-    std::vector<Event> events;
-    Forwards forwards = std::nullopt;
-    std::optional<std::int64_t> decode_calls = std::nullopt;
-    std::optional<Ids> tokens = std::nullopt;
-  };
-  std::string prompt;
-  SamplingConfig sampling;
-  std::optional<std::int64_t> cancel_after_forward = std::nullopt;
-  std::optional<std::int64_t> cancel_at_event = std::nullopt;
-  std::optional<std::int64_t> fail_at_event = std::nullopt;
-};
-KVO_DESCRIBE(GenerateStream, (prompt, "text"),
-             (sampling, "how tokens are chosen, and when it ends"),
-             (cancel_after_forward, "forward behind which the call is cancelled; 0: at once"),
-             (cancel_at_event, "event, from 0, at which the stream cancels the call"),
-             (fail_at_event, "event, from 0, at which the stream answers an error"))
-KVO_DESCRIBE(GenerateStream::Returns, (events, "what the stream was sent"), KVO_EFFORT_MEANINGS)
+KVO_OPERATION(New, new_, "Makes the generator of the config (ZF-75, ZF-100).", Nothing)
+KVO_RECORD_WITH((static constexpr auto kComparedIfShown = kEffort;), GenerateReturns,
+                (std::optional<std::string>, text, "text after the prompt; absent: an error"),
+                KVO_EFFORT)
+KVO_OPERATION(Generate, generate, "The text after a prompt (ZF-77 to ZF-79).", GenerateReturns,
+              (std::string, prompt, "text"),
+              (SamplingConfig, sampling, "how tokens are chosen, and when it ends"),
+              (std::optional<std::int64_t>, cancel_after_forward,
+               "forward after which the call is cancelled; 0: at once"))
+KVO_RECORD_WITH((static constexpr auto kComparedIfShown = kEffort;), GenerateStreamReturns,
+                (std::vector<Event>, events, "what the stream was sent"), KVO_EFFORT)
+KVO_OPERATION(GenerateStream, generate_stream,
+              "The text after a prompt, piece by piece (ZF-83 to ZF-87).", GenerateStreamReturns,
+              (std::string, prompt, "text"),
+              (SamplingConfig, sampling, "how tokens are chosen, and when it ends"),
+              (std::optional<std::int64_t>, cancel_after_forward,
+               "forward after which the call is cancelled; 0: at once"),
+              (std::optional<std::int64_t>, cancel_at_event,
+               "event, from 0, at which the stream cancels the call"),
+              (std::optional<std::int64_t>, fail_at_event,
+               "event, from 0, at which the stream answers an error"))
 
 /// How one request of a batch ended.
-struct BatchResult {
-  static constexpr std::array<std::string_view, 2> kComparedIfShown{"stage", "detail"};
-  std::optional<std::string> text = std::nullopt;
-  std::optional<std::vector<Event>> events = std::nullopt;
-  std::optional<std::string> error = std::nullopt;
-  std::optional<std::string> stage = std::nullopt;
-  std::optional<std::string> detail = std::nullopt;
-};
-KVO_DESCRIBE(BatchResult, (text, "text behind the prompt; absent: an error, or a stream"),
-             (events, "what its stream was sent; absent: no stream"),
-             (error, "code of the error; absent: none"), (stage, "where it failed, for people"),
-             (detail, "more of the error, for people"))
-
-struct BatchReturns {
-  static constexpr auto kComparedIfShown = kEffort;
-  std::vector<BatchResult> results;
-  Forwards forwards = std::nullopt;
-  std::optional<std::int64_t> decode_calls = std::nullopt;
-  std::optional<Ids> tokens = std::nullopt;
-};
-KVO_DESCRIBE(BatchReturns, (results, "how each request ended, in order"), KVO_EFFORT_MEANINGS)
-
-struct BatchGenerate {
-  static constexpr std::string_view kName = "batch_generate";
-  static constexpr std::string_view kDoc = "Several requests, one after the other (ZF-88).";
-  using Returns = BatchReturns;
-  std::vector<Request> requests;
-};
-KVO_DESCRIBE(BatchGenerate, (requests, "prompts with their sampling"))
-
-struct BatchGenerateStream {
-  static constexpr std::string_view kName = "batch_generate_stream";
-  static constexpr std::string_view kDoc = "Several requests, a stream each (ZF-89).";
-  using Returns = BatchReturns;
-  std::vector<Request> requests;
-  std::int64_t streams = 0;
-};
-KVO_DESCRIBE(BatchGenerateStream, (requests, "prompts with their sampling"),
-             (streams, "streams, which should be as many"))
-
-struct PoolAvailable {
-  static constexpr std::string_view kName = "pool_available";
-  static constexpr std::string_view kDoc = "Free blocks of the generator's pool (ZF-20, ZF-76).";
-  struct Returns {
-    Nullable<std::int64_t> n;
-    std::optional<std::int64_t> cap = std::nullopt;
-  };
-};
-KVO_DESCRIBE(PoolAvailable)
-KVO_DESCRIBE(PoolAvailable::Returns, (n, "blocks that are free; null: there is no pool"),
-             (cap, "blocks of the pool"))
-
-struct PoolDrain {
-  static constexpr std::string_view kName = "pool_drain";
-  static constexpr std::string_view kDoc =
-      "Takes and keeps blocks of the generator's pool until so many are free (ZF-23).";
-  struct Returns {
-    std::int64_t taken = 0;
-  };
-  std::int64_t leave = 0;
-};
-KVO_DESCRIBE(PoolDrain, (leave, "blocks to leave free"))
-KVO_DESCRIBE(PoolDrain::Returns, (taken, "blocks that were taken"))
+KVO_RECORD_WITH(
+    (static constexpr std::array<std::string_view, 2> kComparedIfShown{"stage", "detail"};),
+    BatchResult,
+    (std::optional<std::string>, text, "text after the prompt; absent: an error, or a stream"),
+    (std::optional<std::vector<Event>>, events, "what its stream was sent; absent: no stream"),
+    (std::optional<std::string>, error, "code of the error; absent: none"),
+    (std::optional<std::string>, stage, "where it failed, for people"),
+    (std::optional<std::string>, detail, "more of the error, for people"))
+KVO_RECORD_WITH((static constexpr auto kComparedIfShown = kEffort;), BatchReturns,
+                (std::vector<BatchResult>, results, "how each request ended, in order"), KVO_EFFORT)
+KVO_OPERATION(BatchGenerate, batch_generate, "Several requests, one after the other (ZF-88).",
+              BatchReturns, (std::vector<Request>, requests, "prompts with their sampling"))
+KVO_OPERATION(BatchGenerateStream, batch_generate_stream,
+              "Several requests, a stream each (ZF-89).", BatchReturns,
+              (std::vector<Request>, requests, "prompts with their sampling"),
+              (std::int64_t, streams, "streams, which should be as many"))
+KVO_RECORD(PoolAvailableReturns,
+           (Nullable<std::int64_t>, n, "blocks that are free; null: there is no pool"),
+           (std::optional<std::int64_t>, cap, "blocks of the pool"))
+KVO_OPERATION(PoolAvailable, pool_available, "Free blocks of the generator's pool (ZF-20, ZF-76).",
+              PoolAvailableReturns)
+KVO_RECORD(PoolDrainReturns, (std::int64_t, taken, "blocks that were taken"))
+KVO_OPERATION(PoolDrain, pool_drain,
+              "Takes and keeps blocks of the generator's pool until so many are free (ZF-23).",
+              PoolDrainReturns, (std::int64_t, leave, "blocks to leave free"))
 
 #define KVO_GENERATION_OPERATIONS                                                               \
   generation::New, generation::Generate, generation::GenerateStream, generation::BatchGenerate, \

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "reference/generation/operated_cache.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 #include "reference/positional/config.hpp"
 #include "reference/positional/operations.hpp"
 #include "reference/provider/paged_operations.hpp"

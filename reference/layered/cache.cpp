@@ -90,9 +90,9 @@ using Item = std::function<void(DebugWriter&)>;
 Item layers_item(const Cache& cache, const StorageFormat& storage, bool keys) {
   return [&cache, storage, keys](DebugWriter& out) {
     std::vector<Item> layers;
-    for (std::uint64_t layer = 0; layer < cache.geometry().num_layers; ++layer) {
+    for (std::uint64_t layer = 0; layer < cache.num_layers(); ++layer) {
       layers.emplace_back([&cache, &storage, keys, layer](DebugWriter& inner) {
-        const auto side = keys ? cache.k(layer) : cache.v(layer);
+        const auto side = keys ? cache.k({.layer = layer}) : cache.v({.layer = layer});
         if (!side) demand(side.error());
         std::vector<Item> elements;
         const Tensor shown = shown_rows(cache.geometry(), storage, *side);

@@ -20,16 +20,13 @@
 #include <string>
 #include <string_view>
 
-#include <boost/describe/enum.hpp>
-
+#include "reference/contract/subject/subject.hpp"
 #include "reference/contract/values/numeric.hpp"
 #include "reference/contract/values/result.hpp"
+#include "reference/layered/operations.hpp"
 #include "reference/layered/quirks.hpp"
 
 namespace kvo::layered {
-
-enum class Build : std::uint8_t { kDebug, kRelease };
-BOOST_DESCRIBE_ENUM(Build, kDebug, kRelease)
 
 /// What a cache does where the rules leave a choice. Without quirks every build does the same.
 struct Behaviour {
@@ -46,41 +43,33 @@ struct Geometry {
   friend bool operator==(const Geometry&, const Geometry&) = default;
 };
 
-/// A cache of the contract. Errors of every call: nothing has changed.
+/// A cache of the contract. A method carries out the operation of its name; the handle of the cache
+/// in its record is not used. Errors of every call: nothing has changed.
 class Cache {
  public:
   virtual ~Cache() = default;
 
   [[nodiscard]] virtual Geometry geometry() const = 0;
-
-  /// Adds `k` and `v` behind the data of `layer` (RS-4 to RS-7).
   /// Shape   k, v: [num_kv_heads * head_dim]; with kLengthsUnchecked release takes any lengths.
   /// Errors  kOutOfRange "layer", with kLayerAborts kPrecondition, and after the lengths;
   ///         kBadShape "k", "v": a wrong length; with kLengthsUnchecked debug: kPrecondition;
-  ///         kPrecondition: a second append of a layer within one token.
-  [[nodiscard]] virtual Status append(std::uint64_t layer, std::span<const float> k,
-                                      std::span<const float> v) = 0;
-
-  /// Counts one more token (RS-8).
-  /// Errors  kPrecondition unless every layer was appended to exactly once.
+  ///         kPrecondition: a second append of a layer within one token (RS-4 to RS-7).
+  [[nodiscard]] virtual Status append(const Append& op) = 0;
+  /// Errors  kPrecondition unless every layer was appended to exactly once (RS-8).
   [[nodiscard]] virtual Status advance() = 0;
-
-  /// The whole K or V of a layer as it is stored, rows of head_dim elements (RS-9).
+  /// As it is stored, rows of head_dim elements (RS-9).
   /// Errors  kOutOfRange, with kLayerAborts kPrecondition: no such layer.
-  [[nodiscard]] virtual Result<std::span<const std::byte>> k(std::uint64_t layer) const = 0;
-  [[nodiscard]] virtual Result<std::span<const std::byte>> v(std::uint64_t layer) const = 0;
-
-  /// Tokens counted by advance (RS-11).
+  [[nodiscard]] virtual Result<std::span<const std::byte>> k(const Keys& op) const = 0;
+  [[nodiscard]] virtual Result<std::span<const std::byte>> v(const Values& op) const = 0;
   [[nodiscard]] virtual std::uint64_t len() const = 0;
-
-  /// num_kv_heads * head_dim, in elements (RS-11); as entry_elements says.
+  /// In elements; as entry_elements reports (RS-11).
   [[nodiscard]] virtual Result<std::uint64_t> entry_size() const = 0;
-
-  /// Drops all data and the count; keeps geometry and capacity (RS-12).
   virtual void clear() = 0;
-
-  /// A deep, independent copy; its capacity is not promised (RS-15).
+  /// Its capacity is not promised (RS-15).
   [[nodiscard]] virtual std::unique_ptr<Cache> clone() const = 0;
+
+  [[nodiscard]] bool is_empty() const { return len() == 0; }
+  [[nodiscard]] std::uint64_t num_layers() const { return geometry().num_layers; }
 };
 
 /// num_kv_heads * head_dim (RS-11).
@@ -111,5 +100,11 @@ class Cache {
 ///         cache's memory does not know.
 using MakeCache = std::function<Result<std::unique_ptr<Cache>>(
     const Geometry&, std::optional<std::uint64_t> max_seq_len, const Behaviour&)>;
+
+/// The cache kind `layered.vector`.
+[[nodiscard]] const CacheKind& vector_kind();
+
+/// A subject whose caches come from `make`.
+[[nodiscard]] Subject make_subject(std::string variant, std::string doc, MakeCache make);
 
 }  // namespace kvo::layered

@@ -1,6 +1,6 @@
 #include "reference/layered/subjects.hpp"
 
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 #include "reference/layered/vector_cache.hpp"
 
 namespace kvo::layered {

@@ -24,14 +24,14 @@ Result<std::unique_ptr<Cache>> VectorCache::make(const Geometry& geometry,
 }
 
 // RS-4 (a) to (c): in the original these are debug assertions.
-Status VectorCache::check_lengths(std::size_t k, std::size_t v) const {
+Status VectorCache::check_lengths(const Append& op) const {
   const bool unchecked = has(Quirk::kLengthsUnchecked);
   if (unchecked && behaviour_.build == Build::kRelease) return {};
   const auto entry = entry_elements(geometry_, behaviour_);
   if (!entry) return entry.error();
   const Code code = unchecked ? Code::kPrecondition : Code::kBadShape;
-  if (k != *entry) return fail(code, "k");
-  if (v != *entry) return fail(code, "v");
+  if (op.k.floats().size() != *entry) return fail(code, "k");
+  if (op.v.floats().size() != *entry) return fail(code, "v");
   return {};
 }
 
@@ -43,16 +43,16 @@ std::vector<std::byte> VectorCache::stored(std::span<const float> entry) const {
   return bytes;
 }
 
-Status VectorCache::append(std::uint64_t layer, std::span<const float> k,
-                           std::span<const float> v) {
-  if (!has(Quirk::kLayerAborts) && layer >= layers_.size()) return no_layer(layer);
-  if (Status good = check_lengths(k.size(), v.size()); !good) return good;
-  if (layer >= layers_.size()) return no_layer(layer);  // RS-4 (d)
-  Layer& to = layers_[layer];
+Status VectorCache::append(const Append& op) {
+  if (!has(Quirk::kLayerAborts) && op.layer >= layers_.size()) return no_layer(op.layer);
+  if (Status checked = check_lengths(op); !checked) return checked;
+  if (op.layer >= layers_.size()) return no_layer(op.layer);  // RS-4 (d)
+  Layer& to = layers_[op.layer];
   if (!has(Quirk::kSecondAppendTaken) && to.pending != 0)
-    return fail(Code::kPrecondition, "layer " + std::to_string(layer) + " has this token already");
-  const std::vector<std::byte> key = stored(k);
-  const std::vector<std::byte> value = stored(v);
+    return fail(Code::kPrecondition,
+                "layer " + std::to_string(op.layer) + " has this token already");
+  const std::vector<std::byte> key = stored(op.k.floats());
+  const std::vector<std::byte> value = stored(op.v.floats());
   std::vector<std::byte> moved;  // V moves when K has its memory
   if (to.v.capacity() < to.v.size() + value.size()) {
     moved.reserve(std::max(2 * to.v.capacity(), to.v.size() + value.size()));
@@ -74,14 +74,14 @@ Status VectorCache::advance() {
   return {};
 }
 
-Result<std::span<const std::byte>> VectorCache::k(std::uint64_t layer) const {
-  if (layer >= layers_.size()) return no_layer(layer);
-  return std::span<const std::byte>(layers_[layer].k);
+Result<std::span<const std::byte>> VectorCache::k(const Keys& op) const {
+  if (op.layer >= layers_.size()) return no_layer(op.layer);
+  return std::span<const std::byte>(layers_[op.layer].k);
 }
 
-Result<std::span<const std::byte>> VectorCache::v(std::uint64_t layer) const {
-  if (layer >= layers_.size()) return no_layer(layer);
-  return std::span<const std::byte>(layers_[layer].v);
+Result<std::span<const std::byte>> VectorCache::v(const Values& op) const {
+  if (op.layer >= layers_.size()) return no_layer(op.layer);
+  return std::span<const std::byte>(layers_[op.layer].v);
 }
 
 void VectorCache::clear() {

@@ -19,11 +19,10 @@ class VectorCache : public Cache {
       : geometry_(geometry), behaviour_(behaviour), layers_(geometry.num_layers) {}
 
   [[nodiscard]] Geometry geometry() const override { return geometry_; }
-  [[nodiscard]] Status append(std::uint64_t layer, std::span<const float> k,
-                              std::span<const float> v) override;
+  [[nodiscard]] Status append(const Append& op) override;
   [[nodiscard]] Status advance() override;
-  [[nodiscard]] Result<std::span<const std::byte>> k(std::uint64_t layer) const override;
-  [[nodiscard]] Result<std::span<const std::byte>> v(std::uint64_t layer) const override;
+  [[nodiscard]] Result<std::span<const std::byte>> k(const Keys& op) const override;
+  [[nodiscard]] Result<std::span<const std::byte>> v(const Values& op) const override;
   [[nodiscard]] std::uint64_t len() const override { return len_; }
   [[nodiscard]] Result<std::uint64_t> entry_size() const override {
     return entry_elements(geometry_, behaviour_);
@@ -40,7 +39,7 @@ class VectorCache : public Cache {
     std::uint64_t pending = 0;  ///< appends since the last advance or clear
   };
   [[nodiscard]] bool has(Quirk quirk) const { return behaviour_.quirks.has(quirk); }
-  [[nodiscard]] Status check_lengths(std::size_t k, std::size_t v) const;
+  [[nodiscard]] Status check_lengths(const Append& op) const;
   [[nodiscard]] std::vector<std::byte> stored(std::span<const float> entry) const;
   [[nodiscard]] Error no_layer(std::uint64_t layer) const;
 

@@ -13,190 +13,94 @@
 
 namespace kvo::positional {
 
+using LayerNumber = LayerOfModel<std::int64_t>;
+struct SequenceNumber {
+  using Value = std::int64_t;
+  static constexpr Domain kDomain{.meaning = "sequence, by number"};
+};
+
 inline constexpr std::array<std::string_view, 3> kRowAxes{"cell", "kv_head", "head_dim"};
 inline constexpr std::array<std::string_view, 2> kMaskAxes{"token", "cell"};
 
-struct SetConfig {
-  static constexpr std::string_view kName = "set_config";
-  static constexpr std::string_view kDoc = "Replaces the backend's config, before init (OK-8).";
-  using Returns = Nothing;
-  std::int64_t cache_padding = 0;
-  bool permuted_v = false;
-  MaskType mask_dtype = MaskType::kUnset;
-  std::optional<std::int64_t> target = std::nullopt;
-};
-KVO_DESCRIBE(SetConfig, (cache_padding, "cells that a visible range is rounded to; 0 is 1"),
-             (permuted_v, "whether V is shown as [kv_head][head_dim][cell]"),
-             (mask_dtype, "element type of masks"),
-             (target, "member of a wrapper that it is for; absent: all of them"))
-
-struct Init {
-  static constexpr std::string_view kName = "init";
-  static constexpr std::string_view kDoc = "Sizes the pool of cells (OK-10 to OK-15).";
-  using Returns = Nothing;
-  std::int64_t max_sequences = 0;
-  std::int64_t capacity = 0;
-  std::int64_t max_batch = 0;
-  StorageType dtype = StorageType::kF32;
-  std::optional<std::int64_t> group = std::nullopt;
-  std::optional<bool> offset = std::nullopt;
-};
-KVO_DESCRIBE(Init, (max_sequences, "sequences at once at most"),
-             (capacity, "positions that a sequence may hold, in tokens"),
-             (max_batch, "tokens of a batch at most"),
-             (dtype, "storage type: f32, f16, bf16, f8_e4m3, f8_e5m2, q8, q4"),
-             (group, "of q8 and q4: elements that share a scale, 32, 64 or 128; absent: 32"),
-             (offset, "of q8 and q4: whether a group has an offset, too; absent: false"))
+KVO_OPERATION(SetConfig, set_config, "Replaces the backend's config, before init (OK-8).", Nothing,
+              (std::int64_t, cache_padding, "cells that a visible range is rounded to; 0 is 1"),
+              (bool, permuted_v, "whether V is shown as [kv_head][head_dim][cell]"),
+              (MaskType, mask_dtype, "element type of masks", MaskType::kUnset),
+              (std::optional<std::int64_t>, target,
+               "member of a wrapper that it is for; absent: all of them"))
+KVO_OPERATION(Init, init, "Sizes the pool of cells (OK-10 to OK-15).", Nothing,
+              (std::int64_t, max_sequences, "sequences at once at most"),
+              (std::int64_t, capacity, "positions that a sequence may hold, in tokens"),
+              (std::int64_t, max_batch, "tokens of a batch at most"),
+              (StorageType, dtype, "storage type: f32, f16, bf16, f8_e4m3, f8_e5m2, q8, q4",
+               StorageType::kF32),
+              (std::optional<std::int64_t>, group,
+               "of q8 and q4: elements that share a scale, 32, 64 or 128; absent: 32"),
+              (std::optional<bool>, offset,
+               "of q8 and q4: whether a group has an offset, too; absent: false"))
 
 /// What it says of the storage of rows.
 [[nodiscard]] inline StorageFormat storage_of(const Init& init) {
   return storage_format(init.dtype, init.group, init.offset);
 }
 
-struct StartForward {
-  static constexpr std::string_view kName = "start_forward";
-  static constexpr std::string_view kDoc = "Finds cells for a batch, builds its mask (OK-16).";
-  using Returns = Nothing;
-  std::vector<std::int32_t> positions = {};
-  std::vector<std::int64_t> seqs = {};
-  bool reserve = false;
-  std::optional<std::vector<std::int64_t>> multimodal = std::nullopt;
-};
-KVO_DESCRIBE(StartForward, (positions, "position of each token of the batch"),
-             (seqs, "sequence of each token of the batch"),
-             (reserve, "whether the pass only reserves memory"),
-             (multimodal, "batch rows that carry an image"))
-
-struct SetLayer {
-  static constexpr std::string_view kName = "set_layer";
-  static constexpr std::string_view kDoc = "Chooses the layer of put and get (OK-42).";
-  using Returns = Nothing;
-  std::int64_t layer = 0;
-};
-KVO_DESCRIBE(SetLayer, (layer, "layer, counted from 0"))
-
-struct SetLayerType {
-  static constexpr std::string_view kName = "set_layer_type";
-  static constexpr std::string_view kDoc = "Chooses the member for put and get (OK-82).";
-  using Returns = Nothing;
-  std::int64_t type = 0;
-};
-KVO_DESCRIBE(SetLayerType, (type, "kind of the layer, by number"))
-
-struct UnderlyingCache {
-  static constexpr std::string_view kName = "underlying_cache";
-  static constexpr std::string_view kDoc = "The number of the member chosen (OK-81).";
-  struct Returns {
-    std::int64_t index = 0;
-  };
-};
-KVO_DESCRIBE(UnderlyingCache)
-KVO_DESCRIBE(UnderlyingCache::Returns, (index, "flat index of an element, or number of a member"))
-
-struct Put {  // NOLINT(bugprone-exception-escape): as Tensor
-  static constexpr std::string_view kName = "put";
-  static constexpr std::string_view kDoc = "Stores the rows of the batch in a layer (OK-44).";
-  static constexpr std::array<std::string_view, 3> kAxes{"token", "kv_head", "head_dim"};
-  using Returns = Nothing;
-  Tensor k;
-  Tensor v;
-};
-KVO_DESCRIBE(Put, (k, "keys"), (v, "values"))
-
-struct Get {
-  static constexpr std::string_view kName = "get";
-  static constexpr std::string_view kDoc = "Rows of the visible range, and the mask (OK-47).";
-  struct Returns {
-    /// v has those of k, or with permuted_v an order of its own, and so no names.
-    static constexpr AxisNames axes(std::string_view member) {
-      if (member == "k") return kRowAxes;
-      return member == "mask" ? AxisNames(kMaskAxes) : AxisNames();
-    }
-    Nullable<Tensor> k;
-    Nullable<Tensor> v;
-    Nullable<Tensor> mask;
-  };
-};
-KVO_DESCRIBE(Get)
-KVO_DESCRIBE(Get::Returns, (k, "keys"), (v, "values"),
-             (mask,
-              "what each query row may see: additive or boolean; null or a word for implied masks"))
-
-struct SetCausal {
-  static constexpr std::string_view kName = "set_causal";
-  static constexpr std::string_view kDoc = "Lets rows of the batch see ahead (OK-38 to OK-41).";
-  using Returns = Nothing;
-  std::vector<std::int64_t> except;
-  std::optional<bool> ctx = std::nullopt;  ///< absent: with a context
-};
-KVO_DESCRIBE(SetCausal, (except, "batch rows that are not masked causally"),
-             (ctx, "whether there is a context to build the mask in; absent: true"))
-
-struct CopyPrefix {
-  static constexpr std::string_view kName = "copy_prefix";
-  static constexpr std::string_view kDoc = "Shares the first positions of a sequence (OK-51).";
-  using Returns = Nothing;
-  std::int64_t src = 0;
-  std::int64_t dst = 0;
-  std::int32_t len = 0;
-};
-KVO_DESCRIBE(CopyPrefix, (src, "sequence that is copied"), (dst, "sequence that is written"),
-             (len, "length in tokens"))
-
-struct CanResume {
-  static constexpr std::string_view kName = "can_resume";
-  static constexpr std::string_view kDoc = "Whether a sequence may go on there (OK-55).";
-  struct Returns {
-    bool value = false;
-  };
-  std::int64_t seq = 0;
-  std::int32_t pos = 0;
-};
-KVO_DESCRIBE(CanResume, (seq, "sequence, by number"), (pos, "position, from 0"))
-KVO_DESCRIBE(CanResume::Returns, (value, "whether the sequence may go on there"))
+KVO_OPERATION(StartForward, start_forward, "Finds cells for a batch, builds its mask (OK-16).",
+              Nothing,
+              (std::vector<std::int32_t>, positions, "position of each token of the batch"),
+              (std::vector<std::int64_t>, seqs, "sequence of each token of the batch"),
+              (bool, reserve, "whether the pass only reserves memory"),
+              (std::optional<std::vector<std::int64_t>>, multimodal,
+               "batch rows that carry an image"))
+KVO_OPERATION(SetLayer, set_layer, "Chooses the layer of put and get (OK-42).", Nothing,
+              (LayerNumber, layer))
+KVO_OPERATION(SetLayerType, set_layer_type, "Chooses the member for put and get (OK-82).", Nothing,
+              (std::int64_t, type, "kind of the layer, by number"))
+KVO_RECORD(UnderlyingCacheReturns,
+           (std::int64_t, index, "flat index of an element, or number of a member"))
+KVO_OPERATION(UnderlyingCache, underlying_cache, "The number of the member chosen (OK-81).",
+              UnderlyingCacheReturns)
+KVO_OPERATION_WITH((static constexpr std::array<std::string_view, 3> kAxes{"token", "kv_head",
+                                                                           "head_dim"};),
+                   Put, put, "Stores the rows of the batch in a layer (OK-44).", Nothing,
+                   (Tensor, k, "keys"), (Tensor, v, "values"))
+KVO_RECORD_WITH(
+    (  /// v has those of k, or with permuted_v an order of its own, and so no names.
+        static constexpr AxisNames axes(std::string_view member) {
+          if (member == "k") return kRowAxes;
+          return member == "mask" ? AxisNames(kMaskAxes) : AxisNames();
+        }),
+    GetReturns, (Nullable<Tensor>, k, "keys"), (Nullable<Tensor>, v, "values"),
+    (Nullable<Tensor>, mask,
+     "what each query row may see: additive or boolean; null or a word for implied masks"))
+KVO_OPERATION(Get, get, "Rows of the visible range, and the mask (OK-47).", GetReturns)
+KVO_OPERATION(SetCausal, set_causal, "Lets rows of the batch see ahead (OK-38 to OK-41).", Nothing,
+              (std::vector<std::int64_t>, except, "batch rows that are not masked causally"),
+              (std::optional<bool>, ctx,
+               "whether there is a context to build the mask in; absent: true"))
+KVO_OPERATION(CopyPrefix, copy_prefix, "Shares the first positions of a sequence (OK-51).", Nothing,
+              (std::int64_t, src, "sequence that is copied"),
+              (std::int64_t, dst, "sequence that is written"),
+              (std::int32_t, len, "length in tokens"))
+KVO_RECORD(CanResumeReturns, (bool, value, "whether the sequence may go on there"))
+KVO_OPERATION(CanResume, can_resume, "Whether a sequence may go on there (OK-55).",
+              CanResumeReturns, (SequenceNumber, seq), (std::int32_t, pos, "position, from 0"))
 
 /// One call of the shift function, as the harness saw it.
-struct ShiftCall {
-  std::optional<std::int64_t> cache = std::nullopt;  ///< member, in a wrapper
-  std::int64_t layer = 0;
-  std::vector<std::int32_t> offsets;
-  std::vector<std::int64_t> k_shape;  ///< [cells, kv_heads, k_head_dim]
-};
-KVO_DESCRIBE(ShiftCall, (cache, "member, in a wrapper; absent elsewhere"),
-             (layer, "layer, counted from 0"), (offsets, "positions seen so far, by cache"),
-             (k_shape, "of the keys: cells, kv_heads, k_head_dim"))
-
-struct Remove {
-  static constexpr std::string_view kName = "remove";
-  static constexpr std::string_view kDoc =
-      "Takes positions out of a sequence, moves later ones (OK-60).";
-  struct Returns {
-    std::optional<std::vector<ShiftCall>> shift_calls = std::nullopt;  ///< absent: none
-  };
-  std::int64_t seq = 0;
-  std::int32_t begin = 0;
-  std::int32_t end = 0;
-};
-KVO_DESCRIBE(Remove, (seq, "sequence, by number"), (begin, "first position of the range"),
-             (end, "position behind the last one of the range"))
-KVO_DESCRIBE(Remove::Returns, (shift_calls, "calls of the shift function, in order; absent: none"))
-
-struct EncoderCached {
-  static constexpr std::string_view kName = "encoder_cached";
-  static constexpr std::string_view kDoc = "Whether an encoder holds a result (OK-73).";
-  struct Returns {
-    bool value = false;
-  };
-};
-KVO_DESCRIBE(EncoderCached)
-KVO_DESCRIBE(EncoderCached::Returns, (value, "whether a result is held"))
-
-struct Close {
-  static constexpr std::string_view kName = "close";
-  static constexpr std::string_view kDoc = "Releases layer contexts (OK-69).";
-  using Returns = Nothing;
-};
-KVO_DESCRIBE(Close)
+KVO_RECORD(ShiftCall,
+           (std::optional<std::int64_t>, cache, "member, in a wrapper; absent elsewhere"),
+           (LayerNumber, layer),
+           (std::vector<std::int32_t>, offsets, "positions seen so far, by cache"),
+           (std::vector<std::int64_t>, k_shape, "of the keys: cells, kv_heads, k_head_dim"))
+KVO_RECORD(RemoveReturns, (std::optional<std::vector<ShiftCall>>, shift_calls,
+                           "calls of the shift function, in order; absent: none"))
+KVO_OPERATION(Remove, remove, "Takes positions out of a sequence, moves later ones (OK-60).",
+              RemoveReturns, (SequenceNumber, seq),
+              (std::int32_t, begin, "first position of the range"),
+              (std::int32_t, end, "position after the last one of the range"))
+KVO_RECORD(EncoderCachedReturns, (bool, value, "whether a result is held"))
+KVO_OPERATION(EncoderCached, encoder_cached, "Whether an encoder holds a result (OK-73).",
+              EncoderCachedReturns)
+KVO_OPERATION(Close, close, "Releases layer contexts (OK-69).", Nothing)
 
 #define KVO_POSITIONAL_OPERATIONS                                                               \
   positional::SetConfig, positional::Init, positional::StartForward, positional::SetLayer,      \

@@ -1,4 +1,4 @@
-// The kinds of contract `positional`, and how operations reach a cache: one overload an operation.
+// The kinds of contract `positional`. Sessions show rows and note calls of the shift function.
 #include <algorithm>
 #include <utility>
 
@@ -55,6 +55,10 @@ class PositionalSession final : public DispatchSession<PositionalSession, Ops> {
     return seen;
   }
 
+  template <class T>
+  [[nodiscard]] Result<Cache*> cache_of(const T& /*op*/) const {
+    return cache_.get();
+  }
   Status operator()(const SetConfig& op) {
     const BackendConfig config{op.cache_padding, op.permuted_v, op.mask_dtype};
     return probe()([&] { return cache_->set_config(config, op.target); });
@@ -67,17 +71,6 @@ class PositionalSession final : public DispatchSession<PositionalSession, Ops> {
     Batch batch{.positions = op.positions, .sequences = op.seqs, .reserve = op.reserve};
     if (op.multimodal) batch.multimodal = *op.multimodal;
     return probe()([&] { return cache_->start_forward(batch); });
-  }
-  Status operator()(const SetLayer& op) {
-    return probe()([&] { return cache_->set_layer(op.layer); });
-  }
-  Status operator()(const SetLayerType& op) {
-    return probe()([&] { return cache_->set_layer_type(op.type); });
-  }
-  Result<UnderlyingCache::Returns> operator()(const UnderlyingCache& /*op*/) {
-    const auto index = probe()([&] { return cache_->underlying_cache(); });
-    if (!index) return index.error();
-    return UnderlyingCache::Returns{*index};
   }
   Status operator()(const Put& op) {
     const auto k = rows_of(op.k);
@@ -94,14 +87,6 @@ class PositionalSession final : public DispatchSession<PositionalSession, Ops> {
   Status operator()(const SetCausal& op) {
     return probe()([&] { return cache_->set_causal(op.except, op.ctx.value_or(true)); });
   }
-  Status operator()(const CopyPrefix& op) {
-    return probe()([&] { return cache_->copy_prefix(op.src, op.dst, op.len); });
-  }
-  Result<CanResume::Returns> operator()(const CanResume& op) {
-    const auto answer = probe()([&] { return cache_->can_resume(op.seq, op.pos); });
-    if (!answer) return answer.error();
-    return CanResume::Returns{*answer};
-  }
   Answer<Remove::Returns> operator()(const Remove& op) {
     calls_.clear();
     const Status done = probe()([&] { return cache_->remove(op.seq, op.begin, op.end); });
@@ -109,14 +94,6 @@ class PositionalSession final : public DispatchSession<PositionalSession, Ops> {
     if (!done) answer.error = done.error();
     if (!calls_.empty()) answer.returns.shift_calls = calls_;
     return answer;
-  }
-  Result<EncoderCached::Returns> operator()(const EncoderCached& /*op*/) {
-    const auto answer = probe()([&] { return cache_->encoder_cached(); });
-    if (!answer) return answer.error();
-    return EncoderCached::Returns{*answer};
-  }
-  Status operator()(const Close& /*op*/) {
-    return probe()([&] { return cache_->close(); });
   }
 
  private:

@@ -14,12 +14,6 @@ namespace kvo::prefix {
   return fail(Code::kPrecondition, std::string(name) + ": " + std::to_string(value));
 }
 
-/// Errors  kOutOfRange: no number that a request can have.
-[[nodiscard]] inline Status check_request(std::int64_t request) {
-  if (request >= 0 && request < kMostRequests) return {};
-  return fail(Code::kOutOfRange, "request: " + std::to_string(request));
-}
-
 /// Errors  kOutOfRange: a number of the list is outside [begin, end).
 [[nodiscard]] inline Status check_numbers(const char* name, NumbersView numbers, std::int64_t begin,
                                           std::int64_t end) {

@@ -1,4 +1,5 @@
-// How operations of kind `prefix.blocks` reach a cache: one overload an operation.
+// What a session of kind `prefix.blocks` does beside calling its cache: it numbers keys and checks
+// block numbers.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -14,10 +15,6 @@
 namespace kvo::prefix {
 namespace {
 
-Numbers copied(NumbersView numbers) {
-  return {numbers.begin(), numbers.end()};
-}
-
 class BlocksSession final : public DispatchSession<BlocksSession, BlocksOps> {
  public:
   explicit BlocksSession(const BlocksOptions& options) : options_(options) {}
@@ -30,8 +27,11 @@ class BlocksSession final : public DispatchSession<BlocksSession, BlocksOps> {
     return {};
   }
 
+  template <class T>
+  [[nodiscard]] Result<BlockCache*> cache_of(const T& /*op*/) const {
+    return cache_.get();
+  }
   Result<KeysOnly> operator()(const MakeRequest& op) {
-    if (const Status sound = check_request(op.request); !sound) return sound.error();
     BlocksRequest what{.tokens = op.tokens,
                        .salt = op.salt ? *op.salt : std::string_view(),
                        .lora = std::nullopt,
@@ -41,15 +41,9 @@ class BlocksSession final : public DispatchSession<BlocksSession, BlocksOps> {
     return shown_keys(probe()([&] { return cache_->request(op.request, what); }));
   }
   Result<KeysOnly> operator()(const Append& op) {
-    if (const Status sound = check_request(op.request); !sound) return sound.error();
-    return shown_keys(probe()([&] { return cache_->append(op.request, op.tokens); }));
+    return shown_keys(probe()([&] { return op.call(*cache_); }));
   }
   Status operator()(const SetRequest& op) {
-    if (Status sound = check_request(op.request); !sound) return sound;
-    for (const auto& [name, value] :
-         {std::pair("computed", op.computed), std::pair("in_flight", op.in_flight),
-          std::pair("boundary", op.boundary), std::pair("preemptions", op.preemptions)})
-      if (Status sound = check_count(name, value.value_or(0)); !sound) return sound;
     const RequestChange change{.computed = op.computed,
                                .status = op.status,
                                .in_flight = op.in_flight,
@@ -58,18 +52,11 @@ class BlocksSession final : public DispatchSession<BlocksSession, BlocksOps> {
     return probe()([&] { return cache_->set(op.request, change); });
   }
   Result<MatchBlocks::Returns> operator()(const MatchBlocks& op) {
-    if (const Status sound = check_request(op.request); !sound) return sound.error();
-    if (op.max_length && *op.max_length >= 0)
-      if (const Status sound = check_count("max_length", *op.max_length); !sound)
-        return sound.error();
-    const auto limit =
-        op.max_length ? std::optional(std::max<std::int64_t>(*op.max_length, -1)) : std::nullopt;
-    const auto hit = probe()([&] { return cache_->match(op.request, limit); });
-    if (!hit) return hit.error();
-    return MatchBlocks::Returns{copied(hit->blocks), hit->length};
+    MatchBlocks clamped = op;
+    if (op.max_length) clamped.max_length = std::max<std::int64_t>(*op.max_length, -1);
+    return call_method(clamped);
   }
   Result<AllottedBlocks> operator()(const Allocate& op) {
-    if (const Status sound = check_request(op.request); !sound) return sound.error();
     Allotment asked{.tokens = op.tokens,
                     .hit_blocks = {},
                     .hit_tokens = op.hit_tokens.value_or(0),
@@ -80,78 +67,25 @@ class BlocksSession final : public DispatchSession<BlocksSession, BlocksOps> {
                     .reserved = op.reserved.value_or(0),
                     .others_scheduled = op.others_scheduled.value_or(true)};
     if (op.hit_blocks) asked.hit_blocks = *op.hit_blocks;
-    for (const auto& [name, value] :
-         {std::pair("tokens", asked.tokens), std::pair("hit_tokens", asked.hit_tokens),
-          std::pair("external", asked.external), std::pair("lookahead", asked.lookahead),
-          std::pair("reserved", asked.reserved)})
-      if (const Status sound = check_count(name, value); !sound) return sound.error();
-    if (const Status sound = check_blocks(asked.hit_blocks); !sound) return sound.error();
-    return shown(probe()([&] { return cache_->allocate(op.request, asked); }));
+    if (const Status checked = check_blocks(asked.hit_blocks); !checked) return checked.error();
+    const auto allotted = probe()([&] { return cache_->allocate(op.request, asked); });
+    if (!allotted) return allotted.error();
+    return detail::record_of<AllottedBlocks>(*allotted);
   }
-  Status operator()(const CacheTokens& op) {
-    if (Status sound = check_request(op.request); !sound) return sound;
-    if (Status sound = check_count("tokens", op.tokens); !sound) return sound;
-    return probe()([&] { return cache_->cache(op.request, op.tokens); });
-  }
-  Status operator()(const Skip& op) {
-    if (Status sound = check_request(op.request); !sound) return sound;
-    if (Status sound = check_count("computed", op.computed); !sound) return sound;
-    return probe()([&] { return cache_->skip(op.request, op.computed); });
-  }
-  Status operator()(const FreeRequest& op) {
-    if (Status sound = check_request(op.request); !sound) return sound;
-    return probe()([&] { return cache_->free(op.request); });
-  }
-  Result<BlocksOnly> operator()(const Pop& op) {
-    if (const Status sound = check_request(op.request); !sound) return sound.error();
-    const auto blocks = probe()([&] { return cache_->pop(op.request); });
-    if (!blocks) return blocks.error();
-    return BlocksOnly{copied(*blocks)};
-  }
-  Result<AllottedBlocks> operator()(const Take& op) {
-    if (const Status sound = check_count("count", op.count); !sound) return sound.error();
-    return shown(probe()([&] { return cache_->take(op.count); }));
-  }
-  Status operator()(const TouchBlocks& op) {
-    if (Status sound = check_blocks(op.blocks); !sound) return sound;
-    return probe()([&] { return cache_->touch(op.blocks); });
-  }
-  Status operator()(const Release& op) {
-    if (Status sound = check_blocks(op.blocks); !sound) return sound;
-    return probe()([&] { return cache_->release(op.blocks); });
-  }
-  Result<EvictBlocks::Returns> operator()(const EvictBlocks& op) {
-    const auto evicted = probe()([&] { return cache_->evict(op.blocks); });
-    if (!evicted) return evicted.error();
-    return EvictBlocks::Returns{copied(*evicted)};
-  }
-  Result<ResetBlocks::Returns> operator()(const ResetBlocks& /*op*/) {
-    const auto done = probe()([&] { return cache_->reset(); });
-    if (!done) return done.error();
-    return ResetBlocks::Returns{*done};
+  template <OneOf<TouchBlocks, Release> T>
+  Result<Nothing> operator()(const T& op) {
+    if (const Status checked = check_blocks(op.blocks); !checked) return checked.error();
+    return call_method(op);
   }
   Result<LookUp::Returns> operator()(const LookUp& op) {
     const auto key = keys_.key(op.key);
     if (!key) return LookUp::Returns{};
     return LookUp::Returns{probe()([&] { return cache_->lookup(*key); })};
   }
-  Result<BlocksOnly> operator()(const ShowTable& op) {
-    if (const Status sound = check_request(op.request); !sound) return sound.error();
-    return BlocksOnly{copied(probe()([&] { return cache_->table(op.request); }))};
-  }
-  Result<CachedTokens::Returns> operator()(const CachedTokens& op) {
-    if (const Status sound = check_request(op.request); !sound) return sound.error();
-    return CachedTokens::Returns{probe()([&] { return cache_->cached_tokens(op.request); })};
-  }
   Result<ShowUsage::Returns> operator()(const ShowUsage& /*op*/) {
     const auto free = static_cast<double>(probe()([&] { return cache_->free_blocks(); }));
     if (options_.num_blocks == 1) return ShowUsage::Returns{0};
     return ShowUsage::Returns{1 - free / static_cast<double>(options_.num_blocks - 1)};
-  }
-  Status operator()(const RecordHits& op) {
-    if (Status sound = check_request(op.request); !sound) return sound;
-    if (Status sound = check_count("hits", op.hits); !sound) return sound;
-    return probe()([&] { return cache_->record(op.request, op.hits); });
   }
   Result<BlocksStatistics> operator()(const ShowStatistics& /*op*/) {
     return probe()([&] { return cache_->take_statistics(); });
@@ -184,10 +118,6 @@ class BlocksSession final : public DispatchSession<BlocksSession, BlocksOps> {
   [[nodiscard]] Result<KeysOnly> shown_keys(const Result<std::span<const Key>>& keys) {
     if (!keys) return keys.error();
     return KeysOnly{keys_.numbers(*keys)};
-  }
-  [[nodiscard]] static Result<AllottedBlocks> shown(const Result<Allotted>& allotted) {
-    if (!allotted) return allotted.error();
-    return AllottedBlocks{copied(allotted->blocks), copied(allotted->evicted)};
   }
 
   BlocksOptions options_;

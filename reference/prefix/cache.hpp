@@ -22,6 +22,7 @@
 
 #include <boost/describe/enum.hpp>
 
+#include "reference/contract/describe/domain.hpp"
 #include "reference/contract/values/result.hpp"
 #include "reference/prefix/quirks.hpp"
 
@@ -37,6 +38,18 @@ using TokensView = std::span<const Token>;
 /// Sizes beyond these are refused: what an operation costs is bounded by what a cache holds.
 inline constexpr std::int64_t kMostRequests = std::int64_t{1} << 20U;
 inline constexpr std::int64_t kMostTokens = std::int64_t{1} << 31U;  ///< and any other count
+
+struct RequestNumber {
+  using Value = std::int64_t;
+  static constexpr Domain kDomain{.meaning = "number of the request",
+                                  .least = 0,
+                                  .most = kMostRequests - 1,
+                                  .outside = Code::kOutOfRange};
+};
+struct Count {
+  using Value = std::int64_t;
+  static constexpr Domain kDomain{.least = 0, .most = kMostTokens};
+};
 inline constexpr std::int64_t kMostUnits = std::int64_t{1} << 24U;  ///< blocks, or pages, of a pool
 
 /// Names what a block or page contains, and all that is before it: during a cache's life two keys

@@ -1,4 +1,5 @@
-// How operations of kind `prefix.radix` reach a cache: one overload an operation.
+// What a session of kind `prefix.radix` does beside calling its cache: it checks lists, finds the
+// namespace, and numbers keys.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -18,19 +19,15 @@ namespace {
 // Most slots that one call may ask for, so that its answer is bounded.
 constexpr std::int64_t kMostSlotsAtOnce = std::int64_t{1} << 26U;
 
-Numbers list_of(NumbersView numbers) {
-  return {numbers.begin(), numbers.end()};
-}
-
 // Lists of one length, with 0 <= prefix <= length and a last slot from -1 on.
 Status check_growth(NumbersView prefixes, NumbersView lengths, NumbersView last) {
   if (prefixes.size() != lengths.size() || lengths.size() != last.size())
     return fail(Code::kPrecondition, "lists of several lengths");
   std::int64_t grown = 0;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
-    if (Status sound = check_count("prefix_lens", prefixes[i]); !sound) return sound;
-    if (Status sound = check_count("seq_lens", lengths[i]); !sound) return sound;
-    if (Status sound = check_count("last_slots", last[i] + 1); !sound) return sound;
+    if (Status checked = check_count("prefix_lens", prefixes[i]); !checked) return checked;
+    if (Status checked = check_count("seq_lens", lengths[i]); !checked) return checked;
+    if (Status checked = check_count("last_slots", last[i] + 1); !checked) return checked;
     if (lengths[i] < prefixes[i]) return fail(Code::kPrecondition, "seq_lens: below prefix_lens");
     grown += lengths[i] - prefixes[i];
     if (grown > kMostSlotsAtOnce) return fail(Code::kPrecondition, "seq_lens: too many slots");
@@ -57,135 +54,54 @@ class RadixSession final : public DispatchSession<RadixSession, RadixOps> {
     return {};
   }
 
+  template <class T>
+  [[nodiscard]] Result<RadixCache*> cache_of(const T& /*op*/) const {
+    return cache_.get();
+  }
   Result<FoundPrefix> operator()(const MatchTokens& op) {
-    const auto what = lookup(op);
-    if (!what) return what.error();
-    return shown(probe()([&] { return cache_->match(*what); }));
+    const auto hit = probe()([&] { return cache_->match(lookup(op)); });
+    if (!hit) return hit.error();
+    return detail::record_of<FoundPrefix>(*hit);
   }
   Status operator()(const TouchTokens& op) {
-    const auto what = lookup(op);
-    if (!what) return what.error();
-    return probe()([&] { return cache_->touch(*what); });
+    return probe()([&] { return cache_->touch(lookup(op)); });
   }
   Result<Insert::Returns> operator()(const Insert& op) {
-    const std::int64_t inserted = op.inserted.value_or(0);
-    if (const Status sound = check_count("inserted", inserted); !sound) return sound.error();
-    const std::int64_t priority = op.priority.value_or(0);
-    if (const Status sound = check_priority(priority); !sound) return sound.error();
     Insertion what{.tokens = op.tokens,
                    .slots = std::nullopt,
                    .space = space_of(op),
-                   .priority = priority,
-                   .inserted = inserted};
+                   .priority = op.priority,
+                   .inserted = op.inserted};
     if (op.slots) what.slots = *op.slots;
     const auto done = probe()([&] { return cache_->insert(what); });
     if (!done) return done.error();
-    return Insert::Returns{done->length, done->node};
-  }
-  Result<EvictUnits::Returns> operator()(const EvictUnits& op) {
-    const auto gone = probe()([&] { return cache_->evict(op.tokens); });
-    if (!gone) return gone.error();
-    return EvictUnits::Returns{gone->tokens, list_of(gone->nodes)};
-  }
-  Result<Delta> operator()(const Lock& op) {
-    return shown(probe()([&] { return cache_->lock(op.node); }));
-  }
-  Result<Delta> operator()(const Unlock& op) {
-    return shown(probe()([&] { return cache_->unlock(op.node); }));
-  }
-  Status operator()(const ResetTree& /*op*/) {
-    return probe()([&] { return cache_->reset(); });
-  }
-  Result<SlotsOnly> operator()(const AllSlots& /*op*/) {
-    return shown(probe()([&] { return cache_->all_slots(); }));
-  }
-
-  Result<SlotsOnly> operator()(const AllocSlots& op) {
-    if (const Status sound = check_count("count", op.count); !sound) return sound.error();
-    return shown(probe()([&] { return cache_->alloc(op.count); }));
+    return detail::record_of<Insert::Returns>(*done);
   }
   Result<SlotsOnly> operator()(const AllocExtend& op) {
-    if (const Status sound = check_growth(op.prefix_lens, op.seq_lens, op.last_slots); !sound)
-      return sound.error();
-    return shown(
-        probe()([&] { return cache_->alloc_extend(op.prefix_lens, op.seq_lens, op.last_slots); }));
+    if (const Status checked = check_growth(op.prefix_lens, op.seq_lens, op.last_slots); !checked)
+      return checked.error();
+    return call_method(op);
   }
   Result<SlotsOnly> operator()(const AllocDecode& op) {
     Numbers prefixes;
     for (const std::int64_t length : op.seq_lens) prefixes.push_back(std::max(length, kLeast) - 1);
-    if (const Status sound = check_growth(prefixes, op.seq_lens, op.last_slots); !sound)
-      return sound.error();
-    return shown(probe()([&] { return cache_->alloc_decode(op.seq_lens, op.last_slots); }));
+    if (const Status checked = check_growth(prefixes, op.seq_lens, op.last_slots); !checked)
+      return checked.error();
+    return call_method(op);
   }
-  Status operator()(const FreeSlots& op) {
-    if (Status sound = check_slots(op.slots); !sound) return sound;
-    return probe()([&] { return cache_->free(op.slots); });
-  }
-  Status operator()(const FreeSegment& op) {
-    if (Status sound = check_slots(op.slots); !sound) return sound;
-    if (Status sound = check_count("start", op.start); !sound) return sound;
-    return probe()([&] { return cache_->free_segment(op.slots, op.start); });
-  }
-  Status operator()(const GroupBegin& /*op*/) {
-    return probe()([&] { return cache_->group_begin(); });
-  }
-  Status operator()(const GroupEnd& /*op*/) {
-    return probe()([&] { return cache_->group_end(); });
-  }
-  Status operator()(const ClearSlots& /*op*/) {
-    return probe()([&] { return cache_->clear(); });
-  }
-  Result<NodesOnly> operator()(const MakeRoom& op) {
-    if (const Status sound = check_count("tokens", op.tokens); !sound) return sound.error();
-    const auto nodes = probe()([&] { return cache_->make_room(op.tokens); });
-    if (!nodes) return nodes.error();
-    return NodesOnly{list_of(*nodes)};
-  }
-
   Status operator()(const FileRequest& op) {
-    if (Status sound = check_request(op.request); !sound) return sound;
-    const std::int64_t priority = op.priority.value_or(0);
-    if (Status sound = check_priority(priority); !sound) return sound;
-    const RadixRequest what{.tokens = op.tokens, .space = space_of(op), .priority = priority};
+    const RadixRequest what{.tokens = op.tokens, .space = space_of(op), .priority = op.priority};
     return probe()([&] { return cache_->request(op.request, what); });
   }
-  Result<FoundPrefix> operator()(const Admit& op) {
-    if (const Status sound = check_request(op.request); !sound) return sound.error();
-    return shown(probe()([&] { return cache_->admit(op.request); }));
-  }
   Answer<Extend::Returns> operator()(const Extend& op) {
-    if (const Status sound = check_request(op.request); !sound) return {.error = sound.error()};
-    if (const Status sound = check_count("tokens", op.tokens); !sound)
-      return {.error = sound.error()};
-    const TokensView append = op.append ? TokensView(*op.append) : TokensView();
-    const auto done = probe()([&] { return cache_->extend(op.request, op.tokens, append); });
+    const auto done = probe()([&] { return op.call(*cache_); });
     if (!done) return {.error = done.error()};
-    Answer<Extend::Returns> answer{.returns = {.nodes = list_of(done->nodes)}};
+    Answer<Extend::Returns> answer{.returns = {.nodes = detail::owned(done->nodes)}};
     if (done->exhausted)
       answer.error = fail(Code::kExhausted);
     else
-      answer.returns.slots = list_of(done->slots);
+      answer.returns.slots = detail::owned(done->slots);
     return answer;
-  }
-  Result<Checkpoint::Returns> operator()(const Checkpoint& op) {
-    if (const Status sound = check_request(op.request); !sound) return sound.error();
-    const auto done = probe()([&] { return cache_->checkpoint(op.request); });
-    if (!done) return done.error();
-    return Checkpoint::Returns{done->node, done->protected_};
-  }
-  Status operator()(const Withdraw& op) {
-    if (Status sound = check_request(op.request); !sound) return sound;
-    return probe()([&] { return cache_->withdraw(op.request); });
-  }
-  Status operator()(const Finish& op) {
-    if (Status sound = check_request(op.request); !sound) return sound;
-    return probe()([&] { return cache_->finish(op.request, op.keep.value_or(true)); });
-  }
-  Result<ShowRow::Returns> operator()(const ShowRow& op) {
-    if (const Status sound = check_request(op.request); !sound) return sound.error();
-    const auto row = probe()([&] { return cache_->row(op.request); });
-    if (!row) return row.error();
-    return ShowRow::Returns{list_of(row->slots), row->protected_, row->inserted, row->node};
   }
   Result<TakeEvents::Returns> operator()(const TakeEvents& /*op*/) {
     const auto events = probe()([&] { return cache_->take_events(); });
@@ -202,15 +118,7 @@ class RadixSession final : public DispatchSession<RadixSession, RadixOps> {
                               .nodes = {},
                               .leaves = std::move(state.leaves)};
     for (NodeState& node : state.nodes)
-      returns.nodes.push_back({.node = node.node,
-                               .parent = node.parent,
-                               .tokens = std::move(node.tokens),
-                               .slots = std::move(node.slots),
-                               .lock = node.lock,
-                               .hits = node.hits,
-                               .priority = node.priority,
-                               .extra = std::move(node.extra),
-                               .salt = std::move(node.salt)});
+      returns.nodes.push_back(detail::record_of<ShownNode>(std::move(node)));
     return returns;
   }
 
@@ -222,31 +130,11 @@ class RadixSession final : public DispatchSession<RadixSession, RadixOps> {
   static constexpr std::int64_t kLeast = 1;
 
   template <class Op>
-  [[nodiscard]] static Result<RadixLookup> lookup(const Op& op) {
+  [[nodiscard]] static RadixLookup lookup(const Op& op) {
     TokensView tokens = op.tokens;
-    if (op.limit) {
-      if (const Status sound = check_count("limit", *op.limit); !sound) return sound.error();
+    if (op.limit)
       tokens = tokens.first(std::min(tokens.size(), static_cast<std::size_t>(*op.limit)));
-    }
-    return RadixLookup{.tokens = tokens, .space = space_of(op)};
-  }
-  [[nodiscard]] static Status check_slots(NumbersView slots) {
-    return check_numbers("slots", slots, 0, kMostTokens);
-  }
-  [[nodiscard]] static Status check_priority(std::int64_t priority) {
-    return check_numbers("priority", {&priority, 1}, -kMostTokens, kMostTokens);
-  }
-  [[nodiscard]] static Result<FoundPrefix> shown(const Result<RadixHit>& hit) {
-    if (!hit) return hit.error();
-    return FoundPrefix{hit->length, hit->node, list_of(hit->slots)};
-  }
-  [[nodiscard]] static Result<Delta> shown(const Result<std::int64_t>& delta) {
-    if (!delta) return delta.error();
-    return Delta{*delta};
-  }
-  [[nodiscard]] static Result<SlotsOnly> shown(const Result<NumbersView>& slots) {
-    if (!slots) return slots.error();
-    return SlotsOnly{list_of(*slots)};
+    return {.tokens = tokens, .space = space_of(op)};
   }
 
   RadixOptions options_;

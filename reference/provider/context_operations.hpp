@@ -20,72 +20,24 @@ BOOST_DESCRIBE_ENUM(Stored, kKv, kPaged, kNil)
 enum class FoundKind : std::uint8_t { kKv, kPaged, kTypedNilKv };
 BOOST_DESCRIBE_ENUM(FoundKind, kKv, kPaged, kTypedNilKv)
 
-struct Background {
-  static constexpr std::string_view kName = "background";
-  static constexpr std::string_view kDoc = "Starts again with nothing stored (ZF-72).";
-  using Returns = Nothing;
-};
-KVO_DESCRIBE(Background)
-
-struct WithCache {
-  static constexpr std::string_view kName = "with_cache";
-  static constexpr std::string_view kDoc = "Stores a provider (ZF-72).";
-  using Returns = Nothing;
-  Stored kind = Stored::kKv;
-};
-KVO_DESCRIBE(WithCache, (kind, "what is stored"))
-
-struct WithKvCache {
-  static constexpr std::string_view kName = "with_kv_cache";
-  static constexpr std::string_view kDoc = "Stores a contiguous cache, or a null one (ZF-73).";
-  using Returns = Nothing;
-  Stored kind = Stored::kKv;
-};
-KVO_DESCRIBE(WithKvCache, (kind, "what is stored"))
-
-struct WithCacheNested {
-  static constexpr std::string_view kName = "with_cache_nested";
-  static constexpr std::string_view kDoc = "Stores a provider, then another on top (ZF-72).";
-  using Returns = Nothing;
-  Stored outer = Stored::kKv;
-  Stored inner = Stored::kKv;
-};
-KVO_DESCRIBE(WithCacheNested, (outer, "kind of the outer cache"),
-             (inner, "kind of the inner cache"))
-
-struct GetCache {
-  static constexpr std::string_view kName = "get_cache";
-  static constexpr std::string_view kDoc = "Finds the stored provider (ZF-73).";
-  struct Returns {
-    bool found = false;
-    std::optional<FoundKind> kind = std::nullopt;
-  };
-};
-KVO_DESCRIBE(GetCache)
-KVO_DESCRIBE(GetCache::Returns, (found, "whether there was anything"),
-             (kind, "what was found; absent: nothing"))
-
-struct GetCacheOtherType {
-  static constexpr std::string_view kName = "get_cache_other_type";
-  static constexpr std::string_view kDoc = "Asks for another element type (ZF-73).";
-  struct Returns {
-    bool found = false;
-  };
-};
-KVO_DESCRIBE(GetCacheOtherType)
-KVO_DESCRIBE(GetCacheOtherType::Returns, (found, "whether there was anything"))
-
-struct GetKvCache {
-  static constexpr std::string_view kName = "get_kv_cache";
-  static constexpr std::string_view kDoc = "Finds the stored contiguous cache (ZF-74).";
-  struct Returns {
-    bool found = false;
-    bool nil = false;
-  };
-};
-KVO_DESCRIBE(GetKvCache)
-KVO_DESCRIBE(GetKvCache::Returns, (found, "whether there was anything"),
-             (nil, "whether it is a null cache"))
+KVO_OPERATION(Background, background, "Starts again with nothing stored (ZF-72).", Nothing)
+KVO_OPERATION(WithCache, with_cache, "Stores a provider (ZF-72).", Nothing,
+              (Stored, kind, "what is stored", Stored::kKv))
+KVO_OPERATION(WithKvCache, with_kv_cache, "Stores a contiguous cache, or a null one (ZF-73).",
+              Nothing, (Stored, kind, "what is stored", Stored::kKv))
+KVO_OPERATION(WithCacheNested, with_cache_nested, "Stores a provider, then another on top (ZF-72).",
+              Nothing, (Stored, outer, "kind of the outer cache", Stored::kKv),
+              (Stored, inner, "kind of the inner cache", Stored::kKv))
+KVO_RECORD(GetCacheReturns, (bool, found, "whether there was anything"),
+           (std::optional<FoundKind>, kind, "what was found; absent: nothing"))
+KVO_OPERATION(GetCache, get_cache, "Finds the stored provider (ZF-73).", GetCacheReturns)
+KVO_RECORD(GetCacheOtherTypeReturns, (bool, found, "whether there was anything"))
+KVO_OPERATION(GetCacheOtherType, get_cache_other_type, "Asks for another element type (ZF-73).",
+              GetCacheOtherTypeReturns)
+KVO_RECORD(GetKvCacheReturns, (bool, found, "whether there was anything"),
+           (bool, nil, "whether it is a null cache"))
+KVO_OPERATION(GetKvCache, get_kv_cache, "Finds the stored contiguous cache (ZF-74).",
+              GetKvCacheReturns)
 
 #define KVO_CONTEXT_OPERATIONS                                                                 \
   provider::Background, provider::WithCache, provider::WithKvCache, provider::WithCacheNested, \

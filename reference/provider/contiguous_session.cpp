@@ -73,8 +73,7 @@ Subject make_contiguous_subject(std::string variant, std::string doc, MakeContig
             const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
             if (!quirks) return quirks.error();
             const auto config = setup.config_as<ContiguousConfig>();
-            return std::make_unique<ContiguousSession>(
-                make, storage_format(config.storage, config.group, config.offset), *quirks);
+            return std::make_unique<ContiguousSession>(make, config.rows.format(), *quirks);
           }};
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reference/block_pool/operations.hpp"
+#include "reference/contract/describe/storage.hpp"
 #include "reference/provider/operations.hpp"
 #include "reference/provider/paged.hpp"
 
@@ -17,76 +18,27 @@ KVO_DESCRIBE(ShownTable,
              (blocks, "block numbers in order of position; null for an entry without block"),
              (cursors, "positions held by each layer"))
 
-struct Table {
-  static constexpr std::string_view kName = "table";
-  static constexpr std::string_view kDoc = "The block table and the cursors of all layers (ZF-40).";
-  using Returns = ShownTable;
-  std::optional<std::int64_t> cache = std::nullopt;
-};
-KVO_DESCRIBE(Table, (cache, "which cache of the case, as numbered when it was made"))
-
-struct NewPool {
-  static constexpr std::string_view kName = "new_pool";
-  static constexpr std::string_view kDoc = "Makes the pool of the caches to come (ZF-20).";
-  struct Returns {
-    std::int64_t cap = 0;
-  };
-  std::int64_t num_layers = 0;
-  std::int64_t block_size = 0;
-  std::int64_t head_dim = 0;
-  std::int64_t max_memory_mb = 0;
-};
-KVO_DESCRIBE(NewPool, (num_layers, "layers"), (block_size, "positions a block"),
-             (head_dim, "elements of one head"),
-             (max_memory_mb, "memory of the pool, in MB of 2^20 bytes"))
-KVO_DESCRIBE(NewPool::Returns, (cap, "blocks of the pool"))
-
-struct NewPaged {
-  static constexpr std::string_view kName = "new";
-  static constexpr std::string_view kDoc = "Makes an empty cache over the pool (ZF-27).";
-  using Returns = Nothing;
-  std::optional<std::int64_t> cache = std::nullopt;
-  std::int64_t num_layers = 0;
-};
-KVO_DESCRIBE(NewPaged, (cache, "which cache of the case, as numbered when it was made"),
-             (num_layers, "layers"))
-
-struct Free {
-  static constexpr std::string_view kName = "free";
-  static constexpr std::string_view kDoc = "Gives every block of a cache back (ZF-37).";
-  using Returns = Nothing;
-  std::optional<std::int64_t> cache = std::nullopt;
-};
-KVO_DESCRIBE(Free, (cache, "which cache of the case, as numbered when it was made"))
-
-struct DrainPool {
-  static constexpr std::string_view kName = "drain";
-  static constexpr std::string_view kDoc =
-      "Takes and keeps blocks of the pool until `leave` are available (ZF-23).";
-  struct Returns {
-    std::int64_t taken = 0;
-  };
-  std::int64_t leave = 0;
-};
-KVO_DESCRIBE(DrainPool, (leave, "blocks to leave free"))
-KVO_DESCRIBE(DrainPool::Returns, (taken, "blocks that were taken"))
+KVO_OPERATION(Table, table, "The block table and the cursors of all layers (ZF-40).", ShownTable,
+              (Maybe<CacheHandle>, cache))
+KVO_RECORD(NewPoolReturns, (std::int64_t, cap, "blocks of the pool"))
+KVO_OPERATION(NewPool, new_pool, "Makes the pool of the caches to come (ZF-20).", NewPoolReturns,
+              (std::int64_t, num_layers, "layers"), (std::int64_t, block_size, "positions a block"),
+              (std::int64_t, head_dim, "elements of one head"),
+              (std::int64_t, max_memory_mb, "memory of the pool, in MB of 2^20 bytes"))
+KVO_OPERATION(NewPaged, new_, "Makes an empty cache over the pool (ZF-27).", Nothing,
+              (Maybe<CacheHandle>, cache), (std::int64_t, num_layers, "layers"))
+KVO_OPERATION(Free, free, "Gives every block of a cache back (ZF-37).", Nothing,
+              (Maybe<CacheHandle>, cache))
+KVO_RECORD(DrainPoolReturns, (std::int64_t, taken, "blocks that were taken"))
+KVO_OPERATION(DrainPool, drain,
+              "Takes and keeps blocks of the pool until `leave` are available (ZF-23).",
+              DrainPoolReturns, (std::int64_t, leave, "blocks to leave free"))
 
 /// The config of a case: how its pools store rows. The sizes repeat what its first operations say,
 /// for people; they are not used.
-struct PagedConfig {
-  std::optional<std::int64_t> caches = std::nullopt;
-  std::optional<std::int64_t> num_layers = std::nullopt;
-  std::optional<block_pool::New> pool = std::nullopt;
-  std::optional<StorageType> storage = std::nullopt;
-  std::optional<std::int64_t> group = std::nullopt;
-  std::optional<bool> offset = std::nullopt;
-};
-KVO_DESCRIBE(PagedConfig, (caches, "caches of the case"), (num_layers, "layers"),
-             (pool, "sizes of the pool"),
-             (storage,
-              "storage type of rows: f32, f16, bf16, f8_e4m3, f8_e5m2, q8, q4; absent: f32"),
-             (group, "of q8 and q4: elements that share a scale, 32, 64 or 128; absent: 32"),
-             (offset, "of q8 and q4: whether a group has an offset, too; absent: false"))
+KVO_RECORD(PagedConfig, (std::optional<std::int64_t>, caches, "caches of the case"),
+           (std::optional<std::int64_t>, num_layers, "layers"),
+           (std::optional<block_pool::New>, pool, "sizes of the pool"), (RowStorage, rows))
 
 #define KVO_PAGED_OPERATIONS \
   provider::NewPool, provider::NewPaged, provider::Free, provider::Table, provider::DrainPool

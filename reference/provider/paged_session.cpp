@@ -149,9 +149,8 @@ Subject make_paged_subject(std::string variant, std::string doc, block_pool::Mak
             const auto quirks = quirks_of<Quirk>(setup, kQuirkRows, block_pool::kQuirkRows);
             if (!quirks) return quirks.error();
             const auto config = setup.config_as<PagedConfig>();
-            return std::make_unique<PagedSession>(
-                make_pool, make, storage_format(config.storage, config.group, config.offset),
-                *of_pool, *quirks);
+            return std::make_unique<PagedSession>(make_pool, make, config.rows.format(), *of_pool,
+                                                  *quirks);
           }};
 }
 

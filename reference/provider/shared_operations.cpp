@@ -59,24 +59,6 @@ Status SharedOps::operator()(const Poke& op) {
   return {};
 }
 
-Status SharedOps::operator()(const Truncate& op) {
-  Provider* cache = find(op.cache);
-  if (cache == nullptr) return no_cache(op.cache);
-  return probe()([&] { return cache->truncate(op.n); });
-}
-
-Status SharedOps::operator()(const Reset& op) {
-  Provider* cache = find(op.cache);
-  if (cache == nullptr) return no_cache(op.cache);
-  return probe()([&] { return cache->reset(); });
-}
-
-Result<Number> SharedOps::operator()(const SeqLen& op) {
-  Provider* cache = find(op.cache);
-  if (cache == nullptr) return no_cache(op.cache);
-  return Number{probe()([&] { return cache->seq_len(); })};
-}
-
 }  // namespace kvo::provider
 
 namespace kvo {

@@ -24,6 +24,10 @@ class PipelineSession final : public DispatchSession<PipelineSession, Ops> {
  public:
   explicit PipelineSession(std::unique_ptr<Sampler> sampler) : sampler_(std::move(sampler)) {}
 
+  template <class T>
+  [[nodiscard]] Result<Sampler*> cache_of(const T& /*op*/) const {
+    return sampler_.get();
+  }
   Result<Logits> operator()(const ApplyTemperature& op) {
     Logits changed{op.logits};
     probe()([&] { sampler_->apply_temperature(changed.logits, op.temperature); });
@@ -43,12 +47,6 @@ class PipelineSession final : public DispatchSession<PipelineSession, Ops> {
     Logits changed{op.logits};
     probe()([&] { sampler_->apply_repetition_penalty(changed.logits, op.generated, op.penalty); });
     return changed;
-  }
-  Result<Softmax::Returns> operator()(const Softmax& op) {
-    return Softmax::Returns{probe()([&] { return sampler_->softmax(op.logits); })};
-  }
-  Result<Token> operator()(const Argmax& op) {
-    return Token{probe()([&] { return sampler_->argmax(op.logits); })};
   }
   Result<Token> operator()(const SampleFromDistribution& op) {
     Random random = random_of(op.seed);

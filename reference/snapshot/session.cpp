@@ -50,6 +50,11 @@ Array spread_out(const Tensor& tensor) {
 // The operations that all kinds have.
 class CacheSession : public ProbedSession {
  public:
+  template <class T>
+  [[nodiscard]] Result<Cache*> cache_of(const T& /*op*/) const {
+    if (!cache_) return no_cache();
+    return cache_.get();
+  }
   Status operator()(const New& op) {
     auto made = probe()([&] { return make_(op.max_size); });
     if (!made) return made.error();
@@ -76,15 +81,6 @@ class CacheSession : public ProbedSession {
     if (!cache_) return no_cache();
     const auto state = probe()([&] { return cache_->state(); });
     return ShowState::Returns{shown(state)};
-  }
-  Result<Offset::Returns> operator()(const Offset& /*op*/) {
-    if (!cache_) return no_cache();
-    return Offset::Returns{probe()([&] { return cache_->offset(); })};
-  }
-  Status operator()(const Free& /*op*/) {
-    if (!cache_) return no_cache();
-    probe()([&] { cache_->free(); });
-    return {};
   }
   Result<Numbered> operator()(const Take& op) {
     if (!cache_) return no_cache();
@@ -343,7 +339,7 @@ StateSizes sizes_of(const RecurrentConfig& config) {
 std::vector<Subject> make_subjects(const std::string& variant, const std::string& doc,
                                    const MakeCaches& make) {
   const auto kv = [make](const Setup& setup, QuirkSet<Quirk> quirks) -> MakeOne {
-    const StorageFormat storage = storage_of(setup.config_as<RowsConfig>());
+    const StorageFormat storage = setup.config_as<RowsConfig>().rows.format();
     return [make, storage, quirks](std::optional<std::int64_t> /*max_size*/) {
       return make_kv(make, storage, quirks);
     };
@@ -351,7 +347,7 @@ std::vector<Subject> make_subjects(const std::string& variant, const std::string
   const auto rotating = [make](const Setup& setup, QuirkSet<Quirk> quirks) -> MakeOne {
     const auto config = setup.config_as<RowsConfig>();
     const std::int64_t window = config.max_size.value_or(0);
-    const StorageFormat storage = storage_of(config);
+    const StorageFormat storage = config.rows.format();
     return [make, storage, quirks, window](std::optional<std::int64_t> max_size) {
       return make_ring(make, max_size.value_or(window), storage, quirks);
     };

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reference/contract/describe/storage.hpp"
 #include "reference/snapshot/operations.hpp"
 #include "reference/snapshot/trie.hpp"
 
@@ -15,173 +16,61 @@ namespace kvo::snapshot {
 /// One number a layer; a null layer shows null.
 using Offsets = std::vector<Nullable<std::int64_t>>;
 
-struct OffsetsOnly {
-  Offsets offsets;
-};
-KVO_DESCRIBE(OffsetsOnly, (offsets, "tokens that each layer holds; null: a layer without a cache"))
-
-struct NewTrie {
-  static constexpr std::string_view kName = "new";
-  static constexpr std::string_view kDoc = "Makes an empty trie over the config's layers (MR-61).";
-  using Returns = Nothing;
-};
-KVO_DESCRIBE(NewTrie)
-
-struct Begin {
-  static constexpr std::string_view kName = "begin";
-  static constexpr std::string_view kDoc =
-      "Opens a session: the layers come to hold the longest known prefix (MR-66, MR-67).";
-  struct Returns {
-    Tokens remaining;
-    std::int64_t snapshot_offset = 0;
-    Offsets offsets;
-  };
-  Tokens inputs;
-};
-KVO_DESCRIBE(Begin, (inputs, "tokens"))
-KVO_DESCRIBE(Begin::Returns, (remaining, "inputs behind what the layers hold"),
-             (snapshot_offset, "where a snapshot is asked for; 0: nowhere"),
-             (offsets, "tokens that each layer holds; null: a layer without a cache"))
-
-struct Feed {
-  static constexpr std::string_view kName = "feed";
-  static constexpr std::string_view kDoc =
-      "The model: writes tokens into the layers, keys as the token, values as its position + 1.";
-  using Returns = OffsetsOnly;
-  Tokens tokens;
-};
-KVO_DESCRIBE(Feed, (tokens, "tokens"))
-
-struct Keep {
-  static constexpr std::string_view kName = "snapshot";
-  static constexpr std::string_view kDoc =
-      "Keeps what the layers hold now as a restore point (MR-69).";
-  struct Returns {
-    std::int64_t snapshot_offset = 0;
-  };
-  bool user = false;
-};
-KVO_DESCRIBE(Keep, (user, "whether a user asked for it: the node is marked"))
-KVO_DESCRIBE(Keep::Returns, (snapshot_offset, "where a snapshot is still asked for; 0: nowhere"))
-
-struct Output {
-  static constexpr std::string_view kName = "output";
-  static constexpr std::string_view kDoc = "Tokens that the session made (MR-68).";
-  using Returns = Nothing;
-  Tokens tokens;
-};
-KVO_DESCRIBE(Output, (tokens, "tokens"))
-
-struct CloseSession {
-  static constexpr std::string_view kName = "close";
-  static constexpr std::string_view kDoc = "Files the session's tokens (MR-71).";
-  using Returns = OffsetsOnly;
-};
-KVO_DESCRIBE(CloseSession)
-
-struct SetLimit {
-  static constexpr std::string_view kName = "set_limit";
-  static constexpr std::string_view kDoc = "Sets the bytes that snapshots may take (MR-74).";
-  using Returns = Nothing;
-  std::int64_t bytes = 0;
-};
-KVO_DESCRIBE(SetLimit, (bytes, "bytes"))
-
-struct Enforce {
-  static constexpr std::string_view kName = "enforce";
-  static constexpr std::string_view kDoc = "Evicts until the limit is kept (MR-74).";
-  using Returns = Nothing;
-};
-KVO_DESCRIBE(Enforce)
-
-struct Find {
-  static constexpr std::string_view kName = "find";
-  static constexpr std::string_view kDoc = "The longest known prefix (MR-65).";
-  struct Returns {
-    std::vector<std::int64_t> path;
-    std::int64_t matched = 0;
-  };
-  Tokens tokens;
-};
-KVO_DESCRIBE(Find, (tokens, "tokens"))
-KVO_DESCRIBE(Find::Returns, (path, "nodes by number in pre-order, the root first"),
-             (matched, "tokens"))
-
-struct LayerState {
-  std::int64_t offset = 0;
-  Nullable<std::vector<Nullable<Tensor>>> state;
-};
-KVO_DESCRIBE(LayerState, (offset, "tokens"),
-             (state, "keys and values, or conv and delta; null: no buffer"))
-
-struct LayerStates {
-  static constexpr std::string_view kName = "state";
-  static constexpr std::string_view kDoc = "Everything that each layer holds.";
-  struct Returns {
-    std::vector<Nullable<LayerState>> layers;
-  };
-};
-KVO_DESCRIBE(LayerStates)
-KVO_DESCRIBE(LayerStates::Returns, (layers, "null: a layer without a cache"))
-
-struct TreeNode {
-  Nullable<std::int64_t> parent;
-  Tokens tokens;
-  std::int64_t end = 0;
-  bool user = false;
-  std::int64_t last_used = 0;
-  Nullable<std::vector<Nullable<Contents>>> snapshots;
-};
-KVO_DESCRIBE(TreeNode, (parent, "number of the node above; null: the root"),
-             (tokens, "that lead to the node from the one above"), (end, "tokens from the root"),
-             (user, "whether a user marked it"),
-             (last_used, "rank of its time in the tree, 0 the oldest"),
-             (snapshots, "one a layer, null where there is none; null: no list"))
-
-struct Tree {
-  static constexpr std::string_view kName = "tree";
-  static constexpr std::string_view kDoc = "The whole tree in pre-order (MR-60 to MR-63).";
-  struct Returns {
-    std::vector<TreeNode> nodes;
-    std::vector<std::int64_t> active;
-    std::int64_t paged_out_bytes = 0;
-  };
-};
-KVO_DESCRIBE(Tree)
-KVO_DESCRIBE(Tree::Returns, (nodes, "pre-order, children in order"),
-             (active, "the active path by number; -1: cut off from the tree"),
-             (paged_out_bytes, "that snapshots count for"))
-
-struct ShowUsage {
-  static constexpr std::string_view kName = "usage";
-  static constexpr std::string_view kDoc = "What keeping and restoring came to so far (MR-75).";
-  struct Returns {
-    std::int64_t paged_out_bytes = 0;
-    std::int64_t evictions = 0;
-    std::int64_t page_ins = 0;
-  };
-};
-KVO_DESCRIBE(ShowUsage)
-KVO_DESCRIBE(ShowUsage::Returns, (paged_out_bytes, "that snapshots count for now"),
-             (evictions, "nodes evicted since the trie was made"),
-             (page_ins, "restores of single layers from a node's snapshot since then"))
-
-struct TrieConfig {
-  std::vector<std::string> layers;
-  std::int64_t limit_bytes = std::int64_t{8} << 30U;
-  std::optional<std::string> model = std::nullopt;
-  std::optional<StorageType> storage = std::nullopt;
-  std::optional<std::int64_t> group = std::nullopt;
-  std::optional<bool> offset = std::nullopt;
-};
-KVO_DESCRIBE(TrieConfig,
-             (layers, "kv, recurrent, rotating:N with a window of N tokens, none: a null layer"),
-             (limit_bytes, "that snapshots may take"), (model, "token-echo; not looked at"),
-             (storage,
-              "storage type of rows: f32, f16, bf16, f8_e4m3, f8_e5m2, q8, q4, made of f32 rows; "
-              "absent, f32: rows are kept in the type that comes in"),
-             (group, "of q8 and q4: elements that share a scale, 32, 64 or 128; absent: 32"),
-             (offset, "of q8 and q4: whether a group has an offset, too; absent: false"))
+KVO_RECORD(OffsetsOnly,
+           (Offsets, offsets, "tokens that each layer holds; null: a layer without a cache"))
+KVO_OPERATION(NewTrie, new_, "Makes an empty trie over the config's layers (MR-61).", Nothing)
+KVO_RECORD(BeginReturns, (Tokens, remaining, "inputs after those that the layers hold"),
+           (std::int64_t, snapshot_offset, "where a snapshot is requested; 0: nowhere"),
+           (Offsets, offsets, "tokens that each layer holds; null: a layer without a cache"))
+KVO_OPERATION(Begin, begin,
+              "Opens a session: the layers come to hold the longest known prefix (MR-66, MR-67).",
+              BeginReturns, (Tokens, inputs, "tokens"))
+KVO_OPERATION(
+    Feed, feed,
+    "The model: writes tokens into the layers, keys as the token, values as its position + 1.",
+    OffsetsOnly, (Tokens, tokens, "tokens"))
+KVO_RECORD(KeepReturns,
+           (std::int64_t, snapshot_offset, "where a snapshot is still requested; 0: nowhere"))
+KVO_OPERATION(Keep, snapshot, "Keeps what the layers hold now as a restore point (MR-69).",
+              KeepReturns, (bool, user, "whether a user requested it: the node is marked"))
+KVO_OPERATION(Output, output, "Tokens that the session made (MR-68).", Nothing,
+              (Tokens, tokens, "tokens"))
+KVO_OPERATION(CloseSession, close, "Files the session's tokens (MR-71).", OffsetsOnly)
+KVO_OPERATION(SetLimit, set_limit, "Sets the bytes that snapshots may take (MR-74).", Nothing,
+              (std::int64_t, bytes, "bytes"))
+KVO_OPERATION(Enforce, enforce, "Evicts until the limit is kept (MR-74).", Nothing)
+KVO_RECORD(FindReturns,
+           (std::vector<std::int64_t>, path, "nodes by number in pre-order, the root first"),
+           (std::int64_t, matched, "tokens"))
+KVO_OPERATION(Find, find, "The longest known prefix (MR-65).", FindReturns,
+              (Tokens, tokens, "tokens"))
+KVO_RECORD(LayerState, (std::int64_t, offset, "tokens"),
+           (Nullable<std::vector<Nullable<Tensor>>>, state,
+            "keys and values, or conv and delta; null: no buffer"))
+KVO_RECORD(LayerStatesReturns,
+           (std::vector<Nullable<LayerState>>, layers, "null: a layer without a cache"))
+KVO_OPERATION(LayerStates, state, "Everything that each layer holds.", LayerStatesReturns)
+KVO_RECORD(TreeNode, (Nullable<std::int64_t>, parent, "number of the node above; null: the root"),
+           (Tokens, tokens, "that lead to the node from the one above"),
+           (std::int64_t, end, "tokens from the root"), (bool, user, "whether a user marked it"),
+           (std::int64_t, last_used, "rank of its time in the tree, 0 the oldest"),
+           (Nullable<std::vector<Nullable<Contents>>>, snapshots,
+            "one a layer, null where there is none; null: no list"))
+KVO_RECORD(TreeReturns, (std::vector<TreeNode>, nodes, "pre-order, children in order"),
+           (std::vector<std::int64_t>, active,
+            "the active path by number; -1: cut off from the tree"),
+           (std::int64_t, paged_out_bytes, "that snapshots count for"))
+KVO_OPERATION(Tree, tree, "The whole tree in pre-order (MR-60 to MR-63).", TreeReturns)
+KVO_RECORD(ShowUsageReturns, (std::int64_t, paged_out_bytes, "that snapshots count for now"),
+           (std::int64_t, evictions, "nodes evicted since the trie was made"),
+           (std::int64_t, page_ins, "restores of single layers from a node's snapshot since then"))
+KVO_OPERATION(ShowUsage, usage, "What keeping and restoring came to so far (MR-75).",
+              ShowUsageReturns)
+KVO_RECORD(TrieConfig,
+           (std::vector<std::string>, layers,
+            "kv, recurrent, rotating:N with a window of N tokens, none: a null layer"),
+           (std::int64_t, limit_bytes, "that snapshots may take", std::int64_t{8} << 30U),
+           (std::optional<std::string>, model, "token-echo; not looked at"), (RowStorage, rows))
 
 #define KVO_SNAPSHOT_TRIE_OPERATIONS                                                    \
   snapshot::NewTrie, snapshot::Begin, snapshot::Feed, snapshot::Keep, snapshot::Output, \

@@ -77,9 +77,14 @@ class TrieSession final : public DispatchSession<TrieSession, TrieOps> {
         make_trie_(std::move(make_trie)),
         quirks_(quirks) {}
 
+  template <class T>
+  [[nodiscard]] Result<PrefixTrie*> cache_of(const T& /*op*/) const {
+    if (!trie_) return no_trie();
+    return trie_.get();
+  }
   Status operator()(const NewTrie& /*op*/) {
     if (config_.layers.size() > kMostLayers) return fail(Code::kPrecondition, "layers");
-    const StorageFormat storage = storage_of(config_);
+    const StorageFormat storage = config_.rows.format();
     if (const Status can = can_store(make_, storage); !can) return can.error();
     Layers layers;
     for (const std::string& word : config_.layers) {
@@ -111,35 +116,10 @@ class TrieSession final : public DispatchSession<TrieSession, TrieOps> {
     }
     return OffsetsOnly{offsets()};
   }
-  Result<Keep::Returns> operator()(const Keep& op) {
-    if (!trie_) return no_trie();
-    const auto asked = probe()([&] { return trie_->snapshot(op.user); });
-    if (!asked) return asked.error();
-    return Keep::Returns{*asked};
-  }
-  Status operator()(const Output& op) {
-    if (!trie_) return no_trie();
-    probe()([&] { trie_->output(op.tokens); });
-    return {};
-  }
   Result<OffsetsOnly> operator()(const CloseSession& /*op*/) {
     if (!trie_) return no_trie();
     if (const Status done = probe()([&] { return trie_->close(); }); !done) return done.error();
     return OffsetsOnly{offsets()};
-  }
-  Status operator()(const SetLimit& op) {
-    if (!trie_) return no_trie();
-    probe()([&] { trie_->set_limit(op.bytes); });
-    return {};
-  }
-  Status operator()(const Enforce& /*op*/) {
-    if (!trie_) return no_trie();
-    return probe()([&] { return trie_->enforce(); });
-  }
-  Result<Find::Returns> operator()(const Find& op) {
-    if (!trie_) return no_trie();
-    Found found = probe()([&] { return trie_->find(op.tokens); });
-    return Find::Returns{std::move(found.path), found.matched};
   }
   Result<LayerStates::Returns> operator()(const LayerStates& /*op*/) {
     if (!trie_) return no_trie();
@@ -165,11 +145,6 @@ class TrieSession final : public DispatchSession<TrieSession, TrieOps> {
                                .last_used = node.last_used,
                                .snapshots = contents(node.snapshots)});
     return returns;
-  }
-  Result<ShowUsage::Returns> operator()(const ShowUsage& /*op*/) {
-    if (!trie_) return no_trie();
-    const Usage usage = probe()([&] { return trie_->usage(); });
-    return ShowUsage::Returns{usage.paged_out_bytes, usage.evictions, usage.page_ins};
   }
 
  private:

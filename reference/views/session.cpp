@@ -48,6 +48,12 @@ class PagedSession final : public DispatchSession<PagedSession, Ops> {
     seen.unsupported |= op.as<New>() != nullptr && seen.failed_with(Code::kNotSupported);
     return seen;
   }
+  template <class T>
+  Result<Cache*> cache_of(const T& op) {
+    Followed* const cache = find(op.cache);
+    if (cache == nullptr) return none(op.cache);
+    return cache->cache.get();
+  }
   Status operator()(const New& op) {
     const std::int64_t number = op.cache.value_or(0);
     if (!caches_.may_have(number)) return caches_.none(number);
@@ -158,16 +164,6 @@ class PagedSession final : public DispatchSession<PagedSession, Ops> {
     IsOnGpu::Returns returns;
     if (count == 0 || count == options_.num_layers) returns.on_gpu = on_gpu;
     return returns;
-  }
-  Result<Number> operator()(const MaxSeqLen& op) {
-    Followed* cache = find(op.cache);
-    if (cache == nullptr) return none(op.cache);
-    return Number{probe()([&] { return (*cache)->max_seq_len(); })};
-  }
-  Result<Number> operator()(const SeqLen& op) {
-    Followed* cache = find(op.cache);
-    if (cache == nullptr) return none(op.cache);
-    return Number{probe()([&] { return (*cache)->seq_len(); })};
   }
   Status operator()(const Truncate& op) {
     Followed* cache = find(op.cache);
@@ -308,7 +304,7 @@ Options options_of(const Config& config) {
                   .head_dim = config.head_dim,
                   .max_seq_len = config.max_seq_len,
                   .blocks = config.blocks,
-                  .storage = storage_format(config.storage, config.group, config.offset),
+                  .storage = config.rows.format(),
                   .append_stacks = config.append_stacks.value_or(false),
                   .append_views_blocks = config.append_views_blocks.value_or(false),
                   .commit_keeps_rest = config.commit_keeps_rest.value_or(false),

@@ -26,7 +26,7 @@
 #include "optimized/positional/causal_cache.hpp"
 #include "optimized/provider/contiguous_arena_cache.hpp"
 #include "optimized/provider/paged_arena_cache.hpp"
-#include "tools/positional_work.hpp"
+#include "tools/benchmarks/positional_work.hpp"
 
 namespace kvo::optimized {
 namespace {
@@ -79,14 +79,22 @@ Measured append_layered() {
   const auto cache =
       LayeredArenaCache::make({kLayers, 8, 128}, static_cast<std::uint64_t>(kTokens), {}).value();
   auto rows = token_rows(1);
+  layered::Append op;
   const auto put = [&](std::int64_t layer) {
     const auto at = static_cast<std::size_t>(layer);
-    KVO_CHECK(cache->append(at, rows[2 * at].floats(), rows[2 * at + 1].floats()).has_value());
+    op.layer = at;
+    std::swap(op.k, rows[2 * at]);
+    std::swap(op.v, rows[2 * at + 1]);
+    KVO_CHECK(cache->append(op).has_value());
+    std::swap(op.k, rows[2 * at]);
+    std::swap(op.v, rows[2 * at + 1]);
   };
   const auto read = [&](Sum& sum) {
     for (std::uint64_t layer = 0; layer < kLayers; ++layer) {
-      for (const float value : layered::floats_of(cache->k(layer).value())) sum.add(value);
-      for (const float value : layered::floats_of(cache->v(layer).value())) sum.add(value);
+      for (const float value : layered::floats_of(cache->k({.layer = layer}).value()))
+        sum.add(value);
+      for (const float value : layered::floats_of(cache->v({.layer = layer}).value()))
+        sum.add(value);
     }
   };
   const auto end = [&] { KVO_CHECK(cache->advance().has_value()); };

@@ -1,8 +1,8 @@
 // The bookkeeping of prefixes: what vllm/blocks.py and sglang/tree.py do, step by step.
 #include "optimized/prefix/block_cache.hpp"
 #include "optimized/prefix/radix_cache.hpp"
+#include "tools/benchmarks/prefix_work.hpp"
 #include "tools/peers/ours.hpp"
-#include "tools/prefix_work.hpp"
 
 namespace kvo::peers {
 namespace {

@@ -86,7 +86,7 @@ def only(package, folder, names):
 
 
 def tokens_of(number, count):
-    """Tokens that no other number has; as in tools/prefix_work.hpp."""
+    """Tokens that no other number has; as in tools/benchmarks/prefix_work.hpp."""
     state, tokens = 0x9E3779B9 * (number + 1) % 2**32, []
     for _ in range(count):
         state = (state * 1664525 + 1013904223) % 2**32

@@ -1,7 +1,6 @@
 // tools/testing/campaign_fixture.hpp: a folder of a test's own, and the command run in it.
 #pragma once
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -12,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tools/exit_status.hpp"
+#include "tools/commands/exit_status.hpp"
 #include "tools/testing/command_runner.hpp"
 
 namespace kvo::tools {
@@ -56,16 +55,6 @@ class Campaign : public testing::Test {
       lines.push_back(boost::json::serialize(record));
     }
     return lines;
-  }
-
-  // A wrong command is refused with status 2 and one line that says what is wrong; after bad usage
-  // a second one points to --help.
-  void expect_refused(const std::vector<std::string>& arguments, const std::string& why) const {
-    const Finished finished = run(arguments);
-    EXPECT_EQ(finished.status, kExitUsage) << finished.out << finished.err;
-    EXPECT_THAT(finished.err, testing::HasSubstr(why));
-    EXPECT_TRUE(finished.err.starts_with("kvoracle: ")) << finished.err;
-    EXPECT_LE(std::ranges::count(finished.err, '\n'), 2) << finished.err;
   }
 
   std::filesystem::path folder_;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csetjmp>
@@ -31,11 +32,13 @@ int deeper(int depth) {
   return depth < 0 ? 0 : deeper(depth + 1) + frame[0];
 }
 
+// Overwrites the headers of its other blocks, whatever else is on the heap, and frees them.
 void corrupt_heap() {
-  auto* block = static_cast<char*>(std::malloc(24));  // NOLINT: on purpose
-  volatile char* cells = block;
+  std::array<char*, 8> blocks{};
+  for (char*& block : blocks) block = static_cast<char*>(std::malloc(24));  // NOLINT: on purpose
+  volatile char* cells = *std::ranges::min_element(blocks);
   for (int i = 0; i < 4096; ++i) cells[i] = 'x';
-  std::free(block);  // NOLINT
+  for (char* block : blocks) std::free(block);  // NOLINT
 }
 
 void double_free() {

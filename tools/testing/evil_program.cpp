@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reference/contract/subject/dispatch.hpp"
-#include "reference/layered/operations.hpp"
+#include "reference/layered/cache.hpp"
 #include "reference/layered/subjects.hpp"
 #include "tools/kvo_main.hpp"
 #include "tools/testing/environment.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/serving/process.hpp"
+#include "tools/workers/process.hpp"
 
 namespace kvo::tools {
 

@@ -6,7 +6,8 @@
 
 #include "cuda/standin/opened_card.hpp"
 #include "properties/devices/device_caches.hpp"
-#include "properties/devices/mutants/card_faults.hpp"
+#include "properties/seeded/devices/card/faults.hpp"
+#include "properties/seeding/fault.hpp"
 #include "reference/contract/device/jobs.hpp"
 
 namespace kvo::devices {
@@ -115,7 +116,7 @@ TEST_P(CardMutantsTest, IsCaughtAndAgainInTheSameWay) {
   EXPECT_EQ(first_kill(GetParam()), kill);
 }
 
-INSTANTIATE_TEST_SUITE_P(Faults, CardMutantsTest, testing::ValuesIn(card::faults()),
+INSTANTIATE_TEST_SUITE_P(Faults, CardMutantsTest, testing::ValuesIn(card::kFaults),
                          [](const auto& tested) {
                            return std::string(tested.param.kind) + "_" +
                                   std::string(tested.param.name);

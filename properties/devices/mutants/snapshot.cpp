@@ -5,9 +5,9 @@
 
 #include "cuda/memory/device_subjects.hpp"
 #include "properties/devices/mutants/device_mutant.hpp"
-#include "properties/devices/mutants/snapshot_faults.hpp"
 #include "properties/seeded/cuda/snapshot/kv_device_cache.hpp"
 #include "properties/seeded/cuda/snapshot/ring_device_cache.hpp"
+#include "properties/seeded/devices/snapshot_devices/faults.hpp"
 #include "properties/seeding/faulty_subject.hpp"
 #include "reference/contract/values/check.hpp"
 #include "reference/snapshot/operations.hpp"
@@ -43,7 +43,7 @@ Subject seeded_copy(const seeding::Fault& fault, const std::shared_ptr<Device>& 
 
 std::vector<DeviceMutant> snapshot_device_mutants() {
   std::vector<DeviceMutant> all;
-  for (const seeding::Fault& fault : snapshot_devices::faults()) {
+  for (const seeding::Fault& fault : snapshot_devices::kFaults) {
     const auto over = [fault](const OpenDevice& open) {
       const auto copy = [fault](const std::shared_ptr<Device>& device) {
         return seeded_copy(fault, device);

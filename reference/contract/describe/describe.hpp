@@ -1,16 +1,18 @@
 // reference/contract/describe/describe.hpp: records that are described once; everything else
 // derives.
 //
-// A record is an aggregate followed by KVO_DESCRIBE(Record, (member, "meaning and unit"), ..), or
-// by BOOST_DESCRIBE_STRUCT where nobody asks for meanings. Optional static members say more:
+// A record is an aggregate that KVO_RECORD or KVO_OPERATION (operation.hpp) declares; or one
+// followed by KVO_DESCRIBE(Record, (member, "meaning and unit"), ..), or by BOOST_DESCRIBE_STRUCT
+// if its members need no meanings. Optional static members say more:
 //   kName   the operation's name in logs        kDoc   one sentence for `kvoracle list`
 //   kToldBy {flag, member}: an optional flag that, where a log leaves it out, says whether the
 //           operation's "ret" has that member
 //   kRecordedTolerance  how far doubles of the record may be from recorded ones, relative to these
 //   kComparedIfShown  names of optional members that count only where both sides have them
 //   kLean   JSON leaves out members whose value is that of a new record
+//   kInline its members are written among those of a record that has it as a member
 //   kAxes   the names of the axes of every tensor in the record; or a function axes(member name)
-// A member that would be a word of C++ has a '_' behind it, which logs do not show: protected_.
+// A member that would be a word of C++ ends with '_', which logs do not show: protected_.
 // An absent std::optional is not written; a Nullable is always written, as null when empty.
 #pragma once
 
@@ -26,10 +28,17 @@
 #include <boost/describe.hpp>
 #include <boost/mp11.hpp>
 #include <boost/pfr/tuple_size.hpp>
+#include <boost/preprocessor/comparison/greater.hpp>
+#include <boost/preprocessor/control/if.hpp>
 #include <boost/preprocessor/punctuation/comma_if.hpp>
+#include <boost/preprocessor/punctuation/remove_parens.hpp>
+#include <boost/preprocessor/seq/for_each.hpp>
 #include <boost/preprocessor/seq/for_each_i.hpp>
 #include <boost/preprocessor/tuple/elem.hpp>
+#include <boost/preprocessor/tuple/size.hpp>
 #include <boost/preprocessor/variadic/to_seq.hpp>
+
+#include "reference/contract/describe/domain.hpp"
 
 #define KVO_DESCRIBED_MEMBER(r, data, i, row) BOOST_PP_COMMA_IF(i) BOOST_PP_TUPLE_ELEM(0, row)
 #define KVO_DESCRIBED_DOC(r, data, i, row) std::string_view(BOOST_PP_TUPLE_ELEM(1, row)),
@@ -46,6 +55,40 @@
     return ::kvo::detail::meanings(__VA_OPT__(KVO_DESCRIBED_DOCS(__VA_ARGS__))        \
                                        std::string_view());                           \
   }
+
+#define KVO_ROW_HAS(row, i) BOOST_PP_GREATER(BOOST_PP_TUPLE_SIZE(row), i)
+#define KVO_ROW_NONE(i, row)
+#define KVO_ROW_ELEM(i, row) BOOST_PP_TUPLE_ELEM(i, row)
+#define KVO_ROW_OPTIONAL(row, i) \
+  BOOST_PP_IF(KVO_ROW_HAS(row, i), KVO_ROW_ELEM, KVO_ROW_NONE)(i, row)
+#define KVO_RECORD_MEMBER(r, data, row) \
+  ::kvo::ValueOf<BOOST_PP_TUPLE_ELEM(0, row)> BOOST_PP_TUPLE_ELEM(1, row){KVO_ROW_OPTIONAL(row, 3)};
+#define KVO_RECORD_ROW(r, data, row)                                                 \
+  ::kvo::detail::member_row<BOOST_PP_TUPLE_ELEM(0, row)>({KVO_ROW_OPTIONAL(row, 2)}, \
+                                                         KVO_ROW_HAS(row, 4)),
+#define KVO_RECORD_ARGUMENT(r, data, row) \
+  ::kvo::detail::argument<BOOST_PP_TUPLE_ELEM(0, row)>(this->BOOST_PP_TUPLE_ELEM(1, row)),
+#define KVO_RECORD_ARGUMENTS(...) \
+  BOOST_PP_SEQ_FOR_EACH(KVO_RECORD_ARGUMENT, _, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__))
+#define KVO_RECORD_NAME(r, data, i, row) BOOST_PP_COMMA_IF(i) BOOST_PP_TUPLE_ELEM(1, row)
+#define KVO_RECORD_MEMBERS(...)                                                              \
+  static constexpr std::array kRows{__VA_OPT__(BOOST_PP_SEQ_FOR_EACH(                        \
+      KVO_RECORD_ROW, _, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__)))::kvo::detail::MemberRow()}; \
+  __VA_OPT__(BOOST_PP_SEQ_FOR_EACH(KVO_RECORD_MEMBER, _, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__)))
+#define KVO_RECORD_NAMES(...) \
+  BOOST_PP_SEQ_FOR_EACH_I(KVO_RECORD_NAME, _, BOOST_PP_VARIADIC_TO_SEQ(__VA_ARGS__))
+
+/// Declares and describes a record. A row a member: (type or domain, name); then its meaning and
+/// unit unless the domain gives it; then the value that a new record has; then may_be_absent if
+/// JSON leaves out a member with this value.
+#define KVO_RECORD(Record, ...) KVO_RECORD_WITH((), Record, __VA_ARGS__)
+/// The same with static members, in brackets: (static constexpr auto kAxes = kRowAxes;).
+#define KVO_RECORD_WITH(statics, Record, ...) \
+  struct Record {                             \
+    BOOST_PP_REMOVE_PARENS(statics)           \
+    KVO_RECORD_MEMBERS(__VA_ARGS__)           \
+  };                                          \
+  BOOST_DESCRIBE_STRUCT(Record, (), (__VA_OPT__(KVO_RECORD_NAMES(__VA_ARGS__))))
 
 namespace kvo {
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -146,6 +147,10 @@ bool read_fields(const json::value& in, const Type& type, void* out, JsonFault& 
     known.push_back(field.name);
     const json::value* found = object.if_contains(field.name);
     if (found == nullptr && type.lean) continue;
+    if (found == nullptr && field.has_default) {
+      field.type->assign(field.of(out), field.of(type.made().get()));
+      continue;
+    }
     if (found == nullptr && field.type->is_optional()) {
       field.type->reset(field.of(out));
       continue;
@@ -239,12 +244,26 @@ bool read_tensor(const json::value& in, Tensor& out, JsonFault& fault) {
 
 // ---- Writing ----
 
+// A difference has its values as text: of long ones it is enough that there are more.
+bool differs(const Type& type, const void* fresh, const void* value) {
+  if ((type.is_optional() || type.is_nullable()) &&
+      (type.held_by(fresh) == nullptr) != (type.held_by(value) == nullptr))
+    return true;
+  if (type.type_class == TypeClass::kList && type.length(fresh) != type.length(value)) return true;
+  return first_difference(type, fresh, value).has_value();
+}
+
 json::value write_fields(const Type& type, const void* value) {
   if (type.lean) return write_changed(type, value);
   json::object out;
+  std::shared_ptr<void> fresh;
   for (const Field& field : type.fields) {
     const void* member = field.of(value);
     if (field.type->is_optional() && field.type->held_by(member) == nullptr) continue;
+    if (field.has_default) {
+      if (!fresh) fresh = type.made();
+      if (!differs(*field.type, field.of(fresh.get()), member)) continue;
+    }
     out[field.name] = write_json(*field.type, member);
   }
   return out;
@@ -373,19 +392,6 @@ Record read_record(const json::value& in, const Type& type, JsonFault& fault) {
   if (!read_json(in, type, value.get(), fault)) return {};
   return {type, value};
 }
-
-namespace {
-
-// A difference has its values as text: of long ones it is enough that there are more.
-bool differs(const Type& type, const void* fresh, const void* value) {
-  if ((type.is_optional() || type.is_nullable()) &&
-      (type.held_by(fresh) == nullptr) != (type.held_by(value) == nullptr))
-    return true;
-  if (type.type_class == TypeClass::kList && type.length(fresh) != type.length(value)) return true;
-  return first_difference(type, fresh, value).has_value();
-}
-
-}  // namespace
 
 json::object write_changed(const Type& type, const void* value) {
   const auto fresh = type.made();

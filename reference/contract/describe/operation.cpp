@@ -1,5 +1,7 @@
 #include "reference/contract/describe/operation.hpp"
 
+#include <limits>
+
 #include "reference/contract/describe/json.hpp"
 
 namespace kvo {
@@ -15,6 +17,44 @@ std::optional<Difference> observation_difference(const Observation& want, const 
   if (!want.returns || !got.returns) return std::nullopt;
   KVO_CHECK(&want.returns.type() == &got.returns.type());
   return first_difference(want.returns.type(), want.returns.get(), got.returns.get(), exactness);
+}
+
+namespace {
+
+std::string limit_text(std::int64_t limit, bool is_least) {
+  constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  if (limit == (is_least ? kLeast : kMost)) return "any";
+  return std::to_string(limit);
+}
+
+std::optional<Error> value_error(const Field& field, const Type& type, const void* value) {
+  if (type.type_class == TypeClass::kOptional || type.type_class == TypeClass::kNullable) {
+    const void* held = type.held_by(value);
+    return held != nullptr ? value_error(field, *type.element, held) : std::nullopt;
+  }
+  if (type.type_class == TypeClass::kList) {
+    for (std::size_t i = 0; i < type.length(value); ++i)
+      if (auto error = value_error(field, *type.element, type.element_at(value, i))) return error;
+    return std::nullopt;
+  }
+  KVO_CHECK(type.type_class == TypeClass::kInteger);
+  const std::int64_t number = integer_at(type, value);
+  const Domain& domain = *field.domain;
+  if (number >= domain.least && number <= domain.most) return std::nullopt;
+  return fail(domain.outside, std::string(field.name) + ": " + std::to_string(number) +
+                                  ", allowed: " + limit_text(domain.least, true) + " to " +
+                                  limit_text(domain.most, false));
+}
+
+}  // namespace
+
+std::optional<Error> argument_error(const Op& op) {
+  for (const Field& field : op.arguments().type().fields) {
+    if (field.domain == nullptr || !field.domain->is_bounded()) continue;
+    if (auto error = value_error(field, *field.type, field.of(op.arguments().get()))) return error;
+  }
+  return std::nullopt;
 }
 
 std::string op_text(const Op& op) {

@@ -1,15 +1,16 @@
 // reference/contract/describe/operation.hpp: operations and observations of any contract, behind
 // one type.
 //
-// A contract describes each operation as an aggregate with kName, kDoc and `Returns`, the record of
-// what a caller can see. Logs, the differ, the shrinker and the command work on Op and Observation
-// and know no contract.
+// A contract declares each operation once, by KVO_OPERATION: a record of its arguments with kName,
+// kDoc and `Returns`, the record of what a caller can see. Logs, the differ, the shrinker and the
+// command work on Op and Observation and know no contract.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,44 @@
 #include "reference/contract/describe/type.hpp"
 #include "reference/contract/values/result.hpp"
 
+/// Declares and describes an operation: the record of its arguments (rows as of KVO_RECORD), its
+/// name, which is that of the method of a cache (a last '_' is no part of it), one sentence for
+/// `kvoracle list`, and the record of its results. The method takes the record, or its members in
+/// order without handles of caches.
+#define KVO_OPERATION(Operation, method, doc, Returned, ...) \
+  KVO_OPERATION_WITH((), Operation, method, doc, Returned, __VA_ARGS__)
+/// The same with static members, in brackets.
+#define KVO_OPERATION_WITH(statics, Operation, method, doc, Returned, ...)                         \
+  struct Operation {                                                                               \
+    BOOST_PP_REMOVE_PARENS(statics)                                                                \
+    static constexpr std::string_view kName = ::kvo::detail::without_underscore(#method);          \
+    static constexpr std::string_view kDoc = doc;                                                  \
+    using Returns = Returned;                                                                      \
+    KVO_RECORD_MEMBERS(__VA_ARGS__)                                                                \
+    /* Calls the method with this record, or with its members in order. Handles of caches are left \
+     * out. */                                                                                     \
+    template <class Called>                                                                        \
+    decltype(auto) call(Called& kvo_called) const {                                                \
+      if constexpr (requires { kvo_called.method(*this); })                                        \
+        return kvo_called.method(*this);                                                           \
+      else                                                                                         \
+        return std::apply(                                                                         \
+            [&](const auto&... kvo_members) -> decltype(auto) {                                    \
+              return kvo_called.method(kvo_members...);                                            \
+            },                                                                                     \
+            std::tuple_cat(__VA_OPT__(KVO_RECORD_ARGUMENTS(__VA_ARGS__)) std::tuple<>()));         \
+    }                                                                                              \
+  };                                                                                               \
+  BOOST_DESCRIBE_STRUCT(Operation, (), (__VA_OPT__(KVO_RECORD_NAMES(__VA_ARGS__))))
+
 namespace kvo {
+
+namespace detail {
+constexpr std::string_view without_underscore(std::string_view name) {
+  if (name.ends_with('_')) name.remove_suffix(1);
+  return name;
+}
+}  // namespace detail
 
 /// One operation of a contract, described.
 struct OpKind {
@@ -98,6 +136,10 @@ struct Observation {
 [[nodiscard]] std::optional<Difference> observation_difference(const Observation& want,
                                                                const Observation& got,
                                                                const Exactness& exactness = {});
+
+/// The first argument that its domain does not allow: the error that every cache gives, with name,
+/// value and what is allowed. Nothing if there is none.
+[[nodiscard]] std::optional<Error> argument_error(const Op& op);
 
 /// {"op":..,"args":..} as one line, for people and for logs.
 [[nodiscard]] std::string op_text(const Op& op);

@@ -40,6 +40,13 @@ void detail::add_field(Type& type, const Field& field) {
   if (held != TypeClass::kTensor && held != TypeClass::kList) type.fields.back().axes = {};
 }
 
+void detail::add_inline(Type& type, const Type& member, std::size_t offset) {
+  for (Field field : member.fields) {
+    field.offset += offset;
+    type.fields.push_back(field);
+  }
+}
+
 std::shared_ptr<void> Type::owned(void* value) const {
   return {value, destroy};
 }

@@ -26,9 +26,6 @@ namespace kvo {
 
 struct Type;
 
-/// Names of axes, outermost first; missing names are numbered.
-using AxisNames = std::span<const std::string_view>;
-
 /// One member of a record.
 struct Field {
   std::string_view name;
@@ -41,7 +38,11 @@ struct Field {
   std::string_view told_by = {};
   /// Of an optional member: absent on one side is no difference.
   bool compared_if_shown = false;
+  const Domain* domain = nullptr;  ///< null: any value of the type
+  bool has_default = false;        ///< JSON leaves out a value that equals that of a new record
 
+  /// Whether JSON may leave it out.
+  [[nodiscard]] bool may_be_absent() const;
   [[nodiscard]] const void* of(const void* record) const {
     return static_cast<const std::byte*>(record) + offset;
   }
@@ -132,6 +133,10 @@ struct Type {
   [[nodiscard]] bool is_nullable() const { return type_class == TypeClass::kNullable; }
 };
 
+inline bool Field::may_be_absent() const {
+  return has_default || type->is_optional();
+}
+
 /// An integer or enumerator of any width, and back; the value must fit.
 [[nodiscard]] std::int64_t integer_at(const Type& type, const void* value);
 void set_integer(const Type& type, void* value, std::int64_t to);
@@ -214,33 +219,54 @@ constexpr bool compared_if_shown(std::string_view name) {
 
 template <class T>
 constexpr std::string_view meaning_of(std::size_t index) {
-  if constexpr (requires { kvo_meanings(static_cast<const T*>(nullptr)); }) {
+  if constexpr (requires { T::kRows; }) {
+    return T::kRows[index].meaning;
+  } else if constexpr (requires { kvo_meanings(static_cast<const T*>(nullptr)); }) {
     return kvo_meanings(static_cast<const T*>(nullptr))[index];
   } else {
     return {};
   }
 }
 
-/// One more row of the table. Ordinary code, for a template costs every file that names a record.
+template <class T>
+constexpr MemberRow row_of(std::size_t index) {
+  if constexpr (requires { T::kRows; }) {
+    return T::kRows[index];
+  } else {
+    return {};
+  }
+}
+
+/// Adds a row to the table. Ordinary code, for a template costs every file that names a record.
 void add_field(Type& type, const Field& field);
+/// Adds the rows of a member whose own members are written in its place (kInline).
+void add_inline(Type& type, const Type& member, std::size_t offset);
 
 template <class T, class Member>
-void describe_field(Type& type, const T& sample) {
+void describe_field(Type& type, const T& sample, std::size_t index) {
   const auto& there = sample.*Member::pointer;
+  using Value = std::remove_cvref_t<decltype(there)>;
+  const auto offset = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&there) -
+                                               reinterpret_cast<const std::byte*>(&sample));
+  if constexpr (requires { Value::kInline; }) return add_inline(type, type_of<Value>(), offset);
+  const MemberRow row = row_of<T>(index);
+  const bool has_axes = row.domain != nullptr && !row.domain->axes.empty();
   add_field(type, {.name = Member::name,
-                   .meaning = meaning_of<T>(type.fields.size()),
-                   .type = &type_of<std::remove_cvref_t<decltype(there)>>(),
-                   .offset = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&there) -
-                                                      reinterpret_cast<const std::byte*>(&sample)),
-                   .axes = axes_of<T>(Member::name),
+                   .meaning = meaning_of<T>(index),
+                   .type = &type_of<Value>(),
+                   .offset = offset,
+                   .axes = has_axes ? row.domain->axes : axes_of<T>(Member::name),
                    .told_by = told_by<T>(Member::name),
-                   .compared_if_shown = compared_if_shown<T>(Member::name)});
+                   .compared_if_shown = compared_if_shown<T>(Member::name),
+                   .domain = row.domain,
+                   .has_default = row.has_default});
 }
 
 template <class T, template <class...> class List, class... Members>
 void describe_record(Type& type, List<Members...> /*members*/) {
   [[maybe_unused]] const T sample{};  // a record may have no members
-  (describe_field<T, Members>(type, sample), ...);
+  [[maybe_unused]] std::size_t index = 0;
+  (describe_field<T, Members>(type, sample, index++), ...);
 }
 
 template <class T>

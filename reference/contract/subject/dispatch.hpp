@@ -7,8 +7,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
+#include <vector>
+
+#include <boost/pfr/core.hpp>
 
 #include "reference/contract/subject/subject.hpp"
 
@@ -39,6 +45,51 @@ inline Observation observe(const Status& status) {
   static const Record kNothing = Record::of(Nothing());
   if (!status) return {.error = status.error()};
   return {.returns = kNothing};
+}
+
+/// Whether a domain of an operation refuses values. Not constexpr: under the sanitizers addresses
+/// cannot be compared at compile time.
+template <class T>
+bool has_bounds() {
+  if constexpr (requires { T::kRows; })
+    for (const MemberRow& row : T::kRows)
+      if (row.domain != nullptr && row.domain->is_bounded()) return true;
+  return false;
+}
+template <class... Ops>
+bool any_has_bounds(boost::mp11::mp_list<Ops...> /*ops*/) {
+  return (has_bounds<Ops>() || ...);
+}
+
+template <class T>
+struct IsSpan : std::false_type {};
+template <class T, std::size_t kExtent>
+struct IsSpan<std::span<T, kExtent>> : std::true_type {};
+
+/// What a span refers to, as a list; anything else as it is.
+template <class T>
+decltype(auto) owned(T&& value) {
+  if constexpr (IsSpan<std::remove_cvref_t<T>>::value)
+    return std::vector<std::remove_cv_t<typename std::remove_cvref_t<T>::element_type>>(
+        value.begin(), value.end());
+  else
+    return std::forward<T>(value);
+}
+
+/// A record from what a method returned: the record, its only member, or a struct with the same
+/// members in the same order, which may have spans for lists.
+template <class Returns, class Result>
+Returns record_of(Result&& result) {
+  if constexpr (std::is_same_v<Returns, std::remove_cvref_t<Result>>)
+    return std::forward<Result>(result);
+  else if constexpr (requires { Returns{owned(std::forward<Result>(result))}; })
+    return Returns{owned(std::forward<Result>(result))};
+  else
+    return std::apply(
+        [](auto&&... members) {
+          return Returns{owned(std::forward<decltype(members)>(members))...};
+        },
+        boost::pfr::structure_to_tuple(std::forward<Result>(result)));
 }
 
 /// What an exception that escaped from a cache is observed as.
@@ -86,20 +137,58 @@ class ProbedSession : public Session {
   Probe* probe_ = nullptr;
 };
 
-/// A session with one overload of operator() for each of Ops: Status, Result<Returns> or
-/// Answer<Returns> operator()(const Op&). `Base` may have some of them, for sessions that share
-/// them: `using Base::operator();`.
+/// A session of Ops. An operation whose arguments its domains refuse reaches no cache. Any other is
+/// carried out by the method of its name, on the cache that `cache_of(op)` gives, a Result with a
+/// pointer. A session that does more for an operation has an overload
+/// for it: Status, Result<Returns> or Answer<Returns> operator()(const Op&). `Base` may have some
+/// of them, for sessions that share them: `using Base::operator();`.
 template <class Derived, class Ops, std::derived_from<ProbedSession> Base = ProbedSession>
 class DispatchSession : public Base {
  public:
   [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
     this->set_probe(probe);
-    return dispatch(Ops(), op, static_cast<Derived&>(*this));
+    static const bool kChecks = detail::any_has_bounds(Ops());
+    if (kChecks)
+      if (auto error = argument_error(op)) return {.error = std::move(error)};
+    return dispatch(Ops(), op, [this](const auto& arguments) {
+      Derived& session = static_cast<Derived&>(*this);
+      if constexpr (requires { session(arguments); })
+        return session(arguments);
+      else
+        return this->call_method(arguments);
+    });
+  }
+
+ protected:
+  /// Calls the method of the operation's name. It returns nothing, Status, or what record_of makes
+  /// Returns from, which may be in a Result.
+  template <class T>
+  [[nodiscard]] Result<typename T::Returns> call_method(const T& arguments) {
+    using Returns = typename T::Returns;
+    const auto cache = static_cast<Derived&>(*this).cache_of(arguments);
+    if (!cache) return cache.error();
+    const auto call = [&]() -> decltype(auto) { return arguments.call(**cache); };
+    using Called = std::remove_cvref_t<decltype(call())>;
+    if constexpr (std::is_void_v<Called>) {
+      this->probe()(call);
+      return Returns{};
+    } else {
+      decltype(auto) result = this->probe()(call);
+      if constexpr (std::is_same_v<Called, Status>) {
+        if (!result) return result.error();
+        return Returns{};
+      } else if constexpr (requires { result.error(); }) {
+        if (!result) return result.error();
+        return detail::record_of<Returns>(*std::move(result));
+      } else {
+        return detail::record_of<Returns>(std::move(result));
+      }
+    }
   }
 };
 
-/// The caches of a case by the number that its operations give them. An Entry has a cache behind
-/// its ->, as a unique_ptr has.
+/// The caches of a case by the number that its operations give them. An Entry gives its cache by
+/// ->, as a unique_ptr does.
 template <class Entry>
 class NumberedCaches {
  public:
@@ -111,7 +200,21 @@ class NumberedCaches {
     const auto found = entries_.find(number);
     return found != entries_.end() ? &found->second : nullptr;
   }
-  /// Puts an entry in the place of the one that had the number. Requires  may_have(number).
+  /// The entry of that number. Errors  kPrecondition: there is none.
+  [[nodiscard]] Result<Entry*> at(std::int64_t number) {
+    Entry* const entry = find(number);
+    if (entry == nullptr) return none(number);
+    return entry;
+  }
+  /// Adds an entry; gives its number, which is the number of entries so far.
+  /// Errors  kPrecondition: there are kMost.
+  [[nodiscard]] Result<std::int64_t> add(Entry entry) {
+    const std::int64_t number = std::ssize(entries_);
+    if (!may_have(number)) return fail(Code::kPrecondition, "too many caches in a case");
+    put(number, std::move(entry));
+    return number;
+  }
+  /// Replaces the entry of that number, if there is one. Requires  may_have(number).
   void put(std::int64_t number, Entry entry) { entries_[number] = std::move(entry); }
   [[nodiscard]] static bool may_have(std::int64_t number) { return number >= 0 && number < kMost; }
   [[nodiscard]] static Error none(std::int64_t number) {

@@ -1,0 +1,58 @@
+#include "tools/commands/commands.hpp"
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tools/commands/usage.hpp"
+
+namespace kvo::tools {
+namespace {
+
+constexpr std::array kCommands{
+    Command{"run", "replay a request trace on every cache against its reference", declare_run},
+    Command{"check", "random cases against the laws", declare_check},
+    Command{"conform", "replay recorded logs", declare_conform},
+    Command{"mutants", "kill matrix of the seeded faults", declare_mutants},
+    Command{"shrink", "the smallest script of a log that a subject fails", declare_shrink},
+    Command{"bench", "how fast caches are, beside their reference and memcpy", declare_bench},
+    Command{"gate", "whether a run is worse than an earlier one: for CI", declare_gate},
+    Command{"list", "contracts, caches, operations, subjects, laws and trace formats",
+            declare_list},
+    Command{"explain", "what a rule, law, state, column or error code means", declare_explain},
+    Command{"trace", "figures of a request trace, or a made-up one", declare_trace},
+    Command{"help", "the options of a command", declare_help},
+    Command{"completion", "a script with which a shell completes command lines",
+            declare_completion},
+};
+
+}  // namespace
+
+std::span<const Command> commands() {
+  return kCommands;
+}
+
+Run declare_group(CLI::App& app, std::span<const Command> group, const Contracts& contracts) {
+  app.require_subcommand(0, 1);
+  std::vector<std::pair<CLI::App*, Run>> declared;
+  std::vector<std::string_view> names;
+  for (const Command& command : group) {
+    CLI::App* own = app.add_subcommand(std::string(command.name), std::string(command.doc));
+    own->group("Commands");
+    own->fallthrough();  // what concerns all commands (--color) may stand behind one, too
+    declared.emplace_back(own, command.declare(*own, contracts));
+    names.push_back(command.name);
+  }
+  return [declared, names]() -> int {
+    for (const auto& [own, run] : declared)
+      if (own->parsed()) return run();
+    throw UsageError(fmt::format("no command given; there are: {}", fmt::join(names, ", ")));
+  };
+}
+
+}  // namespace kvo::tools

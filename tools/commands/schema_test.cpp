@@ -1,0 +1,253 @@
+// tools/commands/schema_test.cpp: what commands write for programs, against docs/schema.
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <boost/json.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidjson/document.h>
+#include <rapidjson/schema.h>
+#include <rapidjson/stringbuffer.h>
+
+#include "tools/commands/exit_status.hpp"
+#include "tools/testing/command_runner.hpp"
+
+namespace kvo::tools {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+using testing::IsEmpty;
+using testing::Not;
+
+std::string text_of(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+const json::object& schema() {
+  static const json::value kSchema =
+      json::parse(text_of(KVO_SOURCE_ROOT "/docs/schema/kvoracle.schema.json"));
+  return kSchema.get_object();
+}
+
+rapidjson::Document document(const std::string& text) {
+  rapidjson::Document parsed;
+  parsed.Parse(text.c_str(), text.size());
+  EXPECT_FALSE(parsed.HasParseError()) << text;
+  return parsed;
+}
+
+std::string text_of(const rapidjson::Pointer& pointer) {
+  rapidjson::StringBuffer text;
+  pointer.StringifyUriFragment(text);
+  return {text.GetString(), text.GetSize()};
+}
+
+/// Where a text breaks a schema and which part of it, or nothing.
+std::string complaint(const json::object& by, const std::string& text) {
+  const rapidjson::Document rules = document(json::serialize(by));
+  const rapidjson::SchemaDocument schema_document(rules);
+  rapidjson::SchemaValidator validator(schema_document);
+  if (document(text).Accept(validator)) return {};
+  return text_of(validator.GetInvalidDocumentPointer()) + " breaks " +
+         text_of(validator.GetInvalidSchemaPointer()) + ", " + validator.GetInvalidSchemaKeyword();
+}
+
+/// The schema's definition `name` with what it refers to.
+json::object definition(const std::string& name) {
+  json::object one = schema().at("definitions").at(name).as_object();
+  one["definitions"] = schema().at("definitions");
+  return one;
+}
+
+void expect_described(const std::string& name, const std::string& text) {
+  EXPECT_EQ(complaint(definition(name), text), "") << name << "\n" << text.substr(0, 2'000);
+  EXPECT_EQ(complaint(schema(), text), "") << "none or several of the definitions describe it";
+}
+
+class Schema : public testing::Test {
+ protected:
+  Schema()
+      : folder_(fs::path(testing::TempDir()) /
+                (std::string("kvoracle_schema_") +
+                 testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~Schema() override { fs::remove_all(folder_); }
+
+  /// The result of a command.
+  [[nodiscard]] std::string result(std::vector<std::string> words) const {
+    words.insert(words.end(), {"--json", "-"});
+    const Finished done = run_kvoracle(words, {.folder = folder_.string()});
+    EXPECT_LE(done.status, kExitCrashed) << done.err;
+    return done.out;
+  }
+  /// The same, described by the schema under its name.
+  json::object described(const std::string& name, const std::vector<std::string>& words) const {
+    const std::string text = result(words);
+    const json::object parsed = json::parse(text).as_object();
+    EXPECT_EQ(parsed.at("format_version"), 2);
+    EXPECT_EQ(parsed.at("result"), name.c_str());
+    expect_described(name, text);
+    return parsed;
+  }
+
+  fs::path folder_;
+};
+
+const std::string kMutant = "layered.vector@mutant:clear_keeps_rows";
+
+TEST_F(Schema, DescribesCampaigns) {
+  const auto fine = described("check", {"check", "layered", "--cases", "40", "--timings"});
+  EXPECT_THAT(fine.at("timings").as_array(), Not(IsEmpty()));
+  const auto faulty = described("check", {"check", kMutant, "--cases", "90"});
+  EXPECT_THAT(faulty.at("failures").as_array(), Not(IsEmpty()));
+  EXPECT_TRUE(faulty.at("failures").at(0).at("result").as_object().contains("shrunk"));
+  (void)described("run", {"run", "--requests", "10", "--scale", "128"});
+  const auto plain = described("run", {"run", "--requests", "10", "--subject", "layered"});
+  EXPECT_THAT(plain.at("figures").as_array(), IsEmpty());
+  const auto told =
+      described("run", {"run", "--requests", "10", "--subject", "snapshot.trie", "--no-timings"});
+  EXPECT_THAT(told.at("figures").as_array(), Not(IsEmpty()));
+}
+
+TEST_F(Schema, DescribesWhatLogsShow) {
+  const std::string log = std::string(KVO_LOGS) + "/positional.jsonl.gz";
+  const auto documented = described("conform", {"conform", log, "--profile", "documented"});
+  EXPECT_THAT(documented.at("quirks").as_array(), Not(IsEmpty()));
+  (void)described("conform", {"conform", log, "--subject", "layered"});
+  std::ofstream(folder_ / "odd.jsonl")
+      << R"({"kvlog":1,"contract":"positional","cache":"swa","config":{"window":-1},"case":"odd"})"
+      << "\n"
+      << R"({"op":"close","args":{},"ret":{}})"
+      << "\n";
+  const auto odd = described("conform", {"conform", "odd.jsonl"});
+  EXPECT_THAT(odd.at("unsupported").as_array(), Not(IsEmpty()));
+}
+
+TEST_F(Schema, DescribesMutantsAndShrunkScripts) {
+  const auto matrix = described("mutants", {"mutants", "--contract", "layered", "--cases", "3"});
+  EXPECT_THAT(matrix.at("mutants").as_array(), Not(IsEmpty()));
+  const Finished failed = run_kvoracle({"check", kMutant, "--cases", "90", "--repros", "repros"},
+                                       {.folder = folder_.string()});
+  ASSERT_EQ(failed.status, kExitDiffers);
+  const std::string log = fs::directory_iterator(folder_ / "repros")->path().string();
+  (void)described("shrink", {"shrink", log, "--subject", kMutant, "-o", "small.jsonl"});
+}
+
+// Without the reference: failed_allocation_changes_nothing compares the mutant with itself.
+TEST_F(Schema, DescribesEachJudgeOfAMutantAlone) {
+  const std::string log = std::string(KVO_LOGS) + "/layered.jsonl.gz";
+  const auto result = described(
+      "judges", {"mutants", "layered.vector@mutant:minus_zero_lost", "--judges", "--cases", "60",
+                 "--profile", "original", "--logs", log, "--rules", log});
+  std::string caught;
+  for (const json::value& row : result.at("judgements").as_array()) {
+    const json::value* by = row.as_object().if_contains("caught_by");
+    caught += std::string(row.at("judge").as_string()) + ": " +
+              (by != nullptr && by->is_string() ? std::string(by->as_string()) : "not") + "\n";
+  }
+  EXPECT_EQ(caught,
+            "lockstep: agrees_with_reference\noracle: not\nlaw: not\nrecorded: special-floats\n"
+            "rule: special-floats\n");
+}
+
+TEST_F(Schema, DescribesGates) {
+  for (const char* name : {"a", "b"})
+    (void)result({"check", "layered", "--cases", "80", "--timings", "-o", name});
+  const auto same = described("gate", {"gate", "a", "b", "--slower", "9000"});
+  EXPECT_THAT(same.at("regressions").as_array(), IsEmpty());
+  EXPECT_THAT(same.at("timings").as_array(), Not(IsEmpty()));
+  (void)result({"check", kMutant, "--cases", "8", "--shrink-attempts", "0", "-o", "few"});
+  const auto worse = described("gate", {"gate", "a", "few"});
+  EXPECT_THAT(worse.at("regressions").as_array(), Not(IsEmpty()));
+}
+
+TEST_F(Schema, DescribesBenches) {
+  const auto bench = described("bench", {"bench", "layered", "--quick", "--rounds", "6"});
+  EXPECT_THAT(bench.at("rows").as_array(), Not(IsEmpty()));
+}
+
+TEST_F(Schema, DescribesListsAndTraces) {
+  (void)described("list", {"list"});
+  for (const char* contract : {"layered", "provider", "block_pool", "positional"})
+    (void)described("list_contract", {"list", "--contract", contract});
+  (void)described("trace_info", {"trace", "info"});
+  std::ofstream(folder_ / "odd.jsonl")
+      << R"({"timestamp":0,"input_length":600,"output_length":5,"hash_ids":[1]})"
+      << "\n";
+  const auto odd = described("trace_info", {"trace", "info", "odd.jsonl"});
+  EXPECT_THAT(odd.at("findings").as_array(), Not(IsEmpty()));
+}
+
+TEST_F(Schema, DescribesTheLinesOfRunFiles) {
+  const auto lines_of = [&](const std::vector<std::string>& words) {
+    (void)run_kvoracle(words, {.folder = folder_.string()});
+    std::istringstream text(text_of(folder_ / words.back()));
+    std::size_t lines = 0;
+    bool repeated = false;
+    for (std::string line; std::getline(text, line); ++lines) {
+      expect_described(lines == 0 ? "run_file_header" : "run_file_case", line);
+      repeated = repeated || line.find(R"("repeat":)") != std::string::npos;
+    }
+    EXPECT_GT(lines, 1U);
+    return repeated;
+  };
+  EXPECT_TRUE(lines_of({"check", kMutant, "--cases", "90", "-o", "check.jsonl"}));
+  EXPECT_FALSE(lines_of({"run", "--requests", "10", "--subject", "layered", "-o", "run.jsonl"}));
+  EXPECT_FALSE(
+      lines_of({"run", "--requests", "10", "--subject", "snapshot", "-o", "figures.jsonl"}));
+}
+
+// A schema that allows everything would pass the tests above.
+TEST_F(Schema, AllowsNothingElse) {
+  const json::object list = json::parse(result({"list"})).as_object();
+  const auto refused = [&](const char* what, auto change) {
+    json::object changed = list;
+    change(changed);
+    EXPECT_NE(complaint(definition("list"), json::serialize(changed)), "") << what;
+    EXPECT_NE(complaint(schema(), json::serialize(changed)), "") << what;
+  };
+  refused("a member too many", [](json::object& all) { all["more"] = 1; });
+  refused("another version", [](json::object& all) { all["format_version"] = 3; });
+  refused("no environment", [](json::object& all) { all.erase("environment"); });
+  refused("a line too many",
+          [](json::object& all) { all["environment"].as_object()["date"] = "2000-01-01"; });
+  refused("a name that is none",
+          [](json::object& all) { all["caches"].as_array()[0].as_object()["name"] = 1; });
+}
+
+TEST_F(Schema, ResultsSayWhatMadeThem) {
+  const std::vector<std::string> words{"check", "layered", "--cases", "8"};
+  const json::object one = json::parse(result(words)).as_object();
+  EXPECT_EQ(one.at("command"),
+            (json::array{"kvoracle", "check", "layered", "--cases", "8", "--json", "-"}));
+  const json::object& environment = one.at("environment").as_object();
+  EXPECT_EQ("kvoracle " + std::string(environment.at("kvoracle").as_string()) + "\n",
+            run_kvoracle({"--version"}).out);
+  EXPECT_GT(environment.at("cores").as_int64(), 0);
+  EXPECT_THAT(environment.at("compiler").as_string(), Not(IsEmpty()));
+  EXPECT_EQ(result(words), result(words));
+}
+
+TEST_F(Schema, WordsThatAreNoTextGiveJsonAllTheSame) {
+  const std::string text = result({"trace", "info", "/dev/null\xe9"});
+  EXPECT_EQ(text, "") << "no such file";
+  std::ofstream(folder_ / "trac\xe9")
+      << R"({"timestamp":0,"input_length":5,"output_length":5,"hash_ids":[1]})"
+      << "\n";
+  const auto info = described("trace_info", {"trace", "info", "trac\xe9"});
+  EXPECT_EQ(info.at("trace"), "trac<0xe9>");
+  fs::copy_file(std::string(KVO_LOGS) + "/layered.jsonl.gz", folder_ / "log\xe9");
+  const auto conformed = described("conform", {"conform", "log\xe9", "--subject", kMutant});
+  EXPECT_THAT(conformed.at("failures").as_array(), Not(IsEmpty()));
+}
+
+}  // namespace
+}  // namespace kvo::tools

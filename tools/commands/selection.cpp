@@ -1,0 +1,127 @@
+#include "tools/commands/selection.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include "tools/reports/console.hpp"
+
+namespace kvo::tools {
+namespace {
+
+bool has_variant(const std::string& word) {
+  return word.find('@') != std::string::npos;
+}
+
+std::vector<const Subject*> meant_by(const Contracts& contracts, const std::string& word) {
+  std::vector<const Subject*> meant;
+  for (const Subject* subject : contracts.subjects())
+    if (means(word, *subject) && (has_variant(word) || !subject->on_request))
+      meant.push_back(subject);
+  if (has_variant(word))
+    for (const Mutant& mutant : contracts.mutants())
+      if (means(word, mutant.subject))
+        meant.push_back(contracts.find_subject(mutant.subject.name()));
+  if (meant.empty())
+    if (const Subject* composed = contracts.find_subject(word)) meant.push_back(composed);
+  if (meant.empty()) {
+    std::vector<std::string> names;
+    if (has_variant(word)) {
+      for (const Subject* subject : contracts.subjects()) names.push_back(subject->name());
+      for (const Mutant& mutant : contracts.mutants()) names.push_back(mutant.subject.name());
+    }
+    throw unknown_word("subject", word, kind_words(contracts), names);
+  }
+  return meant;
+}
+
+void add_new(std::vector<const Subject*>& all, const Subject* subject) {
+  if (std::ranges::find(all, subject) == all.end()) all.push_back(subject);
+}
+
+bool generates(const CacheKind& kind) {
+  return kind.operation("generate") != nullptr;
+}
+
+// The chosen ones by kind, beside its reference.
+std::vector<Comparison> compared(const Contracts& contracts,
+                                 const std::vector<const Subject*>& chosen) {
+  std::vector<Comparison> comparisons;
+  for (const CacheKind* kind : contracts.kinds()) {
+    Comparison comparison{.kind = kind, .reference = &contracts.reference_of(*kind)};
+    bool wanted = false;
+    for (const Subject* subject : chosen) {
+      if (subject->kind != kind) continue;
+      wanted = true;
+      if (subject != comparison.reference) comparison.subjects.push_back(subject);
+    }
+    if (wanted) comparisons.push_back(std::move(comparison));
+  }
+  return comparisons;
+}
+
+}  // namespace
+
+bool means(const std::string& word, const Subject& subject) {
+  const auto matches = [&](const std::string& name) {
+    return fnmatch(word.c_str(), name.c_str(), 0) == 0;
+  };
+  if (has_variant(word)) return matches(subject.name());
+  return matches(std::string(subject.kind->contract)) || matches(subject.kind->name());
+}
+
+bool means_references(const Contracts& contracts, const std::vector<std::string>& words) {
+  return words.empty() || std::ranges::any_of(contracts.kinds(), [&](const CacheKind* kind) {
+           return std::ranges::any_of(words, [&](const std::string& word) {
+             return means(word, contracts.reference_of(*kind));
+           });
+         });
+}
+
+std::vector<std::string> kind_words(const Contracts& contracts) {
+  std::vector<std::string> words;
+  for (const CacheKind* kind : contracts.kinds()) {
+    if (std::ranges::find(words, kind->contract) == words.end()) words.emplace_back(kind->contract);
+    words.push_back(kind->name());
+  }
+  return words;
+}
+
+std::vector<Comparison> select_subjects(const Contracts& contracts,
+                                        const std::vector<std::string>& words) {
+  std::vector<const Subject*> chosen =
+      words.empty() ? contracts.usual_subjects() : std::vector<const Subject*>();
+  for (const std::string& word : words)
+    for (const Subject* subject : meant_by(contracts, word)) add_new(chosen, subject);
+  return compared(contracts, chosen);
+}
+
+std::vector<Comparison> select_inside(const Contracts& contracts,
+                                      const std::vector<std::string>& words) {
+  std::vector<const Subject*> chosen;
+  for (const Subject* subject : contracts.subjects())
+    if (words.empty() && subject->inside && generates(*subject->kind)) chosen.push_back(subject);
+  for (const std::string& word : words) {
+    const std::size_t before = chosen.size();
+    for (const Subject* inner : meant_by(contracts, word))
+      for (const CacheKind* kind : contracts.kinds())
+        if (const Subject& outer = contracts.reference_of(*kind);
+            generates(*kind) && can_stand_over(outer, *inner))
+          add_new(chosen, contracts.find_subject(outer.name() + "/" + inner->name()));
+    if (chosen.size() == before)
+      throw UsageError(fmt::format("no text can be generated over '{}'", printable(word)));
+  }
+  return compared(contracts, chosen);
+}
+
+std::vector<std::string> subject_names(const std::vector<Comparison>& comparisons) {
+  std::vector<std::string> names;
+  for (const Comparison& comparison : comparisons) {
+    names.push_back(comparison.reference->name());
+    for (const Subject* subject : comparison.subjects) names.push_back(subject->name());
+  }
+  return names;
+}
+
+}  // namespace kvo::tools

@@ -1,0 +1,418 @@
+#include "tools/reports/verdict_report.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "properties/runner/law.hpp"
+#include "tools/commands/exit_status.hpp"
+#include "tools/commands/program_name.hpp"
+#include "tools/reports/brief_report.hpp"
+#include "tools/reports/console.hpp"
+#include "tools/reports/failure_text.hpp"
+#include "tools/reports/json_file.hpp"
+#include "tools/reports/quantities.hpp"
+#include "tools/reports/result_file.hpp"
+
+namespace kvo::tools {
+namespace {
+
+using Align = Table::Align;
+using State = JunitTest::State;
+
+// Text is wrapped at so many columns.
+constexpr std::size_t kBriefColumns = 110;
+
+// Of cases, with what it lies between where that is known.
+std::string optional_ratio(const std::optional<float>& ratio,
+                           const std::optional<float>& low = std::nullopt,
+                           const std::optional<float>& high = std::nullopt) {
+  return ratio ? interval_text(*ratio, low, high) : "";
+}
+
+std::string subjects_table(const std::vector<SubjectSummary>& subjects) {
+  Table table({{"subject", Align::kLeft},
+               {"cases", Align::kRight, 1},
+               {"operations", Align::kRight, 3},
+               {"mismatches", Align::kRight},
+               {"broken", Align::kRight},
+               {"died", Align::kRight},
+               {"not supported", Align::kRight, 2},
+               {"time / reference", Align::kRight, 4}});
+  const Paint paint(stdout);
+  const auto faults = [&](std::uint64_t count) {
+    return count == 0 ? "0" : paint(Colour::kRed, count_text(count));
+  };
+  for (const SubjectSummary& subject : subjects) {
+    table.row({subject.subject, count_text(subject.cases), count_text(subject.operations),
+               faults(subject.mismatches), faults(subject.broken), faults(subject.died),
+               subject.not_supported == 0 ? "" : count_text(subject.not_supported),
+               optional_ratio(subject.time_ratio, subject.ratio_low, subject.ratio_high)});
+  }
+  return table.text(0, output_columns());
+}
+
+std::string timings_table(const std::vector<SubjectSummary>& subjects) {
+  Table table({{"subject", Align::kLeft},
+               {"operation", Align::kLeft},
+               {"count", Align::kRight, 3},
+               {"total", Align::kRight, 5},
+               {"median", Align::kRight},
+               {"99 %", Align::kRight, 2},
+               {"payload", Align::kRight, 6},
+               {"rate", Align::kRight, 4},
+               {"/ reference", Align::kRight, 1},
+               {"/ memcpy", Align::kRight, 7}});
+  for (const SubjectSummary& subject : subjects) {
+    for (const OperationSummary& row : subject.timings) {
+      const bool view = row.ratio_to_memcpy && *row.ratio_to_memcpy < kViewOverMemcpy;
+      const auto time = [&](std::uint64_t measured) {
+        return row.total_nanoseconds == 0 ? "" : duration_text(static_cast<double>(measured));
+      };
+      table.row({subject.subject, row.op, count_text(row.count), time(row.total_nanoseconds),
+                 time(row.median_nanoseconds), time(row.p99_nanoseconds),
+                 row.payload_bytes == 0 ? "" : bytes_text(row.payload_bytes),
+                 row.payload_bytes == 0 || row.total_nanoseconds == 0 ? ""
+                 : view                                               ? "view"
+                        : throughput_text(static_cast<double>(row.payload_bytes),
+                                          static_cast<double>(row.total_nanoseconds)),
+                 optional_ratio(row.ratio_to_reference, row.ratio_low, row.ratio_high),
+                 view ? "" : optional_ratio(row.ratio_to_memcpy)});
+    }
+  }
+  return table.text(0, output_columns());
+}
+
+std::string laws_table(const std::vector<LawSummary>& laws) {
+  Table table({{"law", Align::kLeft},
+               {"cases", Align::kRight},
+               {"operations", Align::kRight, 2},
+               {"compared", Align::kRight, 1},
+               {"rows judged", Align::kRight, 1},
+               {"rows skipped", Align::kRight, 3},
+               {"failures injected", Align::kRight, 1},
+               {"retried, deferred, skipped", Align::kRight, 4},
+               {"", Align::kLeft}});
+  const Paint paint(stdout);
+  const auto ways = [](const Evidence& evidence) {
+    if (evidence.failures == 0) return std::string();
+    return fmt::format("{}, {}, {}", count_text(evidence.retried), count_text(evidence.deferred),
+                       count_text(evidence.skipped));
+  };
+  for (const LawSummary& law : laws)
+    table.row({law.law, count_text(law.cases), count_text(law.operations),
+               count_text(law.evidence.compared), count_text(law.evidence.rows_judged),
+               count_text(law.evidence.rows_skipped), count_text(law.evidence.failures),
+               ways(law.evidence), law.vacuous ? paint(Colour::kRed, "vacuous") : ""});
+  return table.text(0, output_columns());
+}
+
+std::string figures_table(const std::vector<FigureSummary>& figures) {
+  constexpr double kPercent = 100;
+  Table table({{"cache", Align::kLeft},
+               {"figure", Align::kLeft},
+               {"value", Align::kRight},
+               {"share", Align::kRight, 1}});
+  for (const FigureSummary& figure : figures)
+    table.row({figure.kind, printable(figure.figure),
+               figure.value < 0 ? fmt::to_string(figure.value)
+                                : count_text(static_cast<std::uint64_t>(figure.value)),
+               figure.share ? fmt::format("{:.2f} %", kPercent * *figure.share) : ""});
+  return table.text(0, output_columns());
+}
+
+// What equal runs have in common.
+boost::json::array verdicts_json(const std::vector<SubjectSummary>& subjects) {
+  boost::json::array rows;
+  for (const SubjectSummary& subject : subjects) {
+    boost::json::object row = write_json(subject).as_object();
+    row.erase("timings");
+    for (const char* time : {"time_ratio", "ratio_low", "ratio_high"}) row.erase(time);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+// What they have not.
+boost::json::array timings_json(const std::vector<SubjectSummary>& subjects) {
+  boost::json::array rows;
+  for (const SubjectSummary& subject : subjects)
+    rows.push_back({{"subject", subject.subject},
+                    {"time_ratio", write_json(subject.time_ratio)},
+                    {"ratio_low", write_json(subject.ratio_low)},
+                    {"ratio_high", write_json(subject.ratio_high)},
+                    {"operations", write_json(subject.timings)}});
+  return rows;
+}
+
+/// What is reported, and how.
+struct Reporting {
+  const Contracts& contracts;
+  const Summary& summary;
+  const ReportOptions& options;
+};
+
+// The command that repeats a failure, or nothing.
+std::string repeat_text(const FailureSummary& failure, const ReportOptions& options) {
+  const SubjectResult& result = failure.result;
+  if (!result.repro) return result.repeat.value_or("");
+  const std::string law = result.last_law(failure.law);
+  const bool plain = law == agreement().name();  // as logs are compared
+  return fmt::format("{} conform {} --subject {}{}{}", program_name(), shell_word(*result.repro),
+                     result.subject, plain ? "" : " --law " + law,
+                     options.profile == Profile::kDocumented ? " --profile documented" : "");
+}
+
+std::string_view law_doc(const Contracts& contracts, const std::string& name) {
+  const Law* law = name == agreement().name() ? &agreement() : contracts.find_law(name);
+  return law != nullptr ? law->doc() : "";
+}
+
+std::vector<std::string> failure_lines(const Reporting& of, const FailureSummary& failure) {
+  std::vector<std::string> lines =
+      failure_text({failure.name, failure.law, failure.operations, failure.config.value_or("{}")},
+                   failure.result, law_doc(of.contracts, failure.result.last_law(failure.law)));
+  if (const std::string command = repeat_text(failure, of.options); !command.empty())
+    lines.push_back(std::string(kRepeatWith) + command);
+  return lines;
+}
+
+/// Failures of one subject with one symptom: that of the simplest law, and the others.
+struct Cause {
+  const FailureSummary* shown = nullptr;
+  std::vector<const FailureSummary*> others = {};
+};
+
+std::vector<Cause> causes_of(const Summary& summary) {
+  const auto rank = [&](const FailureSummary* failure) {
+    const std::string law = failure->result.last_law(failure->law);
+    return std::ranges::find(summary.laws(), law, &LawSummary::law) - summary.laws().begin();
+  };
+  std::vector<Cause> causes;
+  for (const FailureSummary& failure : summary.failures()) {
+    const auto known = std::ranges::find_if(causes, [&](const Cause& cause) {
+      return cause.shown->result.subject == failure.result.subject &&
+             cause.shown->result.last_verdict().symptom() ==
+                 failure.result.last_verdict().symptom();
+    });
+    if (known == causes.end()) {
+      causes.push_back({&failure});
+    } else {
+      const FailureSummary* other = &failure;
+      if (rank(other) < rank(known->shown)) std::swap(other, known->shown);
+      known->others.push_back(other);
+    }
+  }
+  return causes;
+}
+
+// Of one subject so many failures are shown with their scripts, the others on a line each.
+constexpr std::size_t kMostWhole = 3;
+
+std::string cause_line(const FailureSummary& failure) {
+  const SubjectResult& result = failure.result;
+  return fmt::format("{} in {}, by law {}: {}{}", result.subject, count_text(failure.cases, "case"),
+                     result.last_law(failure.law), result.last_verdict().text(),
+                     result.repro ? ": " + *result.repro : "");
+}
+
+void print_failures(const Reporting& of) {
+  const Summary& summary = of.summary;
+  const Paint paint(stdout);
+  std::map<std::string, std::size_t> whole;
+  std::vector<std::string> further;
+  for (const auto& [failure, others] : causes_of(summary)) {
+    if (whole[failure->result.subject]++ >= kMostWhole) {
+      further.push_back(cause_line(*failure));
+      continue;
+    }
+    print_out(fmt::format("\n{} {} in {}\n", paint(Colour::kRed, "FAILED"), failure->result.subject,
+                          count_text(failure->cases, "case")));
+    std::vector<std::string> lines = failure_lines(of, *failure);
+    for (const FailureSummary* other : others)
+      lines.push_back(fmt::format("law {} fails alike in {}{}", other->result.last_law(other->law),
+                                  count_text(other->cases, "case"),
+                                  other->result.repro ? ": " + *other->result.repro : ""));
+    for (const std::string& line : lines)
+      print_out(fmt::format(
+          "  {}\n", line.starts_with(kRepeatWith) ? printable_command(line) : printable(line)));
+  }
+  if (!further.empty()) print_out("\nfurther failures of these subjects:\n");
+  for (const std::string& line : further) print_out(fmt::format("  {}\n", printable(line)));
+  if (summary.failures().size() == Summary::kMostFailures)
+    print_out(fmt::format("\nat most {} kinds of failures are shown; {} failed\n",
+                          Summary::kMostFailures, count_text(summary.failed(), "case")));
+}
+
+void print_firsts(const std::vector<FailureSummary>& firsts, std::string_view what) {
+  for (const FailureSummary& first : firsts)
+    print_out(fmt::format("\n{} {} case {}\n  {}\n", first.result.subject, what,
+                          printable(first.name), printable(first.result.verdict.text())));
+}
+
+void add_failure(const Reporting& of, const FailureSummary& failure, JunitTest& test) {
+  if (test.message.empty()) test.message = failure.result.last_verdict().text();
+  auto& lines = test.details;
+  if (!lines.empty()) lines.emplace_back();
+  lines.push_back(count_text(failure.cases, "case"));
+  for (std::string& line : failure_lines(of, failure)) lines.push_back(std::move(line));
+}
+
+// Why nothing was judged.
+std::string idle_text(const Summary& summary, const LawVerdict& verdict) {
+  const auto first = std::ranges::find_if(summary.unsupported(), [&](const FailureSummary& row) {
+    return row.result.subject == verdict.subject && row.law == verdict.law;
+  });
+  return first != summary.unsupported().end() ? first->result.verdict.text()
+                                              : "nothing was compared or judged";
+}
+
+// A test fails with every kind of failure that was kept of its subject and law, shrunk script and
+// repeat command; it is an error if the subject died, or the law judged nothing in the whole run,
+// and skipped if the law judged nothing of this subject.
+JunitTest test_of(const Reporting& of, const LawVerdict& verdict) {
+  const auto& [contracts, summary, options] = of;
+  JunitTest test{.name = verdict.law};
+  if (options.timings) test.seconds = static_cast<double>(verdict.nanoseconds) / 1e9;
+  if (verdict.failed > 0) {
+    test.state = verdict.died > 0 ? State::kError : State::kFailed;
+    for (const FailureSummary& failure : summary.failures())
+      if (failure.result.subject == verdict.subject &&
+          std::ranges::find(failure.laws, verdict.law) != failure.laws.end())
+        add_failure(of, failure, test);
+    if (test.message.empty())
+      test.message =
+          fmt::format("{} of {} cases failed; others are told", verdict.failed, verdict.cases);
+  } else if (verdict.judged == 0) {
+    const auto law = std::ranges::find(summary.laws(), verdict.law, &LawSummary::law);
+    test.state = law->vacuous ? State::kError : State::kSkipped;
+    test.message = idle_text(summary, verdict);
+  }
+  return test;
+}
+
+// A suite a subject, a test a law, and behind them the suites of the options.
+std::vector<JunitSuite> junit_suites(const Reporting& of) {
+  std::vector<JunitSuite> suites;
+  for (const LawVerdict& verdict : of.summary.law_verdicts()) {
+    auto known = std::ranges::find(suites, verdict.subject, &JunitSuite::name);
+    if (known == suites.end()) known = suites.insert(suites.end(), {verdict.subject, {}});
+    known->tests.push_back(test_of(of, verdict));
+  }
+  suites.insert(suites.end(), of.options.suites.begin(), of.options.suites.end());
+  return suites;
+}
+
+// No green without evidence: in words why a run proved nothing, or nothing.
+std::string missing_evidence(const Summary& summary) {
+  if (summary.cases() == 0) return "there was no case: nothing was compared";
+  std::string vacuous;
+  for (const LawSummary& law : summary.laws())
+    if (law.vacuous) vacuous += (vacuous.empty() ? "" : ", ") + law.law;
+  return vacuous.empty() ? "" : "nothing was compared or judged: " + vacuous + " is vacuous";
+}
+
+int status_of(const Summary& summary, const ReportOptions& options, bool unjudged) {
+  if (summary.died() > 0) return kExitCrashed;
+  if (summary.failed() > 0) return kExitDiffers;
+  if (unjudged || !missing_evidence(summary).empty()) return kExitUsage;
+  return summary.out_of_memory() > 0 && options.memory_matters ? kExitUsage : kExitConforms;
+}
+
+}  // namespace
+
+bool ReportOptions::text() const {
+  return json != kStandardOutput && junit != kStandardOutput;
+}
+
+// A subject that takes no part in many cases has no verdict: why, a line a subject.
+std::vector<std::string> too_few_judged(const std::vector<SubjectSummary>& subjects) {
+  constexpr double kMostUnsupported = 0.1;
+  constexpr std::uint64_t kLeastCases = 10;
+  constexpr double kPercent = 100;
+  std::vector<std::string> lines;
+  for (const SubjectSummary& subject : subjects) {
+    const auto cases = static_cast<double>(subject.cases);
+    const double share = static_cast<double>(subject.not_supported) / std::max(cases, 1.0);
+    if (subject.cases < kLeastCases || share <= kMostUnsupported) continue;
+    lines.push_back(fmt::format(
+        "{}: no verdict: {} of {} ({:.0f} %) ended because the subject answered not_supported, "
+        "and at most {:.0f} % may",
+        subject.subject, count_text(subject.not_supported), count_text(subject.cases, "case"),
+        kPercent * share, kPercent * kMostUnsupported));
+  }
+  return lines;
+}
+
+void print_brief(const Reporting& of, const std::vector<SubjectSummary>& subjects) {
+  print_out(verdict_line(of.summary, subjects) + "\n" + contracts_table(subjects) + "\n");
+  if (const std::string slower = slower_text(slower_operations(subjects)); !slower.empty())
+    print_out(wrapped(slower, std::min(output_columns(), kBriefColumns), 2) + "\n");
+}
+
+void print_tables(const Reporting& of, const std::vector<SubjectSummary>& subjects) {
+  const auto& [contracts, summary, options] = of;
+  if (options.brief) print_brief(of, subjects);
+  if (options.timings && (options.timings_table || !options.brief))
+    print_out((options.brief ? "\n" : "") + timings_table(subjects) + "\n");
+  if (!options.brief || options.subjects) print_out(subjects_table(subjects));
+  if (options.laws) print_out("\n" + laws_table(summary.laws()));
+  if (const auto figures = summary.figures(); options.figures && !figures.empty())
+    print_out("\n" + figures_table(figures));
+  for (const std::string& note : options.notes)
+    print_out(wrapped(printable(note), std::min(output_columns(), kBriefColumns), 2) + "\n");
+  print_failures(of);
+  print_firsts(summary.unsupported(), "does not support");
+  if (options.memory_matters) print_firsts(summary.without_memory(), "was out of memory in");
+  if (options.brief) return;
+  std::uint64_t operations = 0;
+  std::uint64_t faults = 0;
+  for (const SubjectSummary& subject : subjects) {
+    operations += subject.operations;
+    faults += subject.mismatches + subject.broken + subject.died;
+  }
+  const std::uint64_t played = summary.played_cases();
+  print_out(fmt::format(
+      "\n{}{}, {}, {}\n", count_text(summary.cases(), "case"),
+      played < summary.cases() ? fmt::format(", {} with a chosen subject", count_text(played)) : "",
+      count_text(operations, "operation"), count_text(faults, "mismatch")));
+}
+
+int report(const Contracts& contracts, const Summary& summary, const ReportOptions& options,
+           boost::json::object facts) {
+  const Reporting reporting{contracts, summary, options};
+  const bool beside_memcpy =
+      options.timings && (!options.brief || options.timings_table || !options.json.empty());
+  const auto subjects = summary.subjects(beside_memcpy);
+  if (options.text()) print_tables(reporting, subjects);
+  const std::vector<std::string> unjudged = too_few_judged(subjects);
+  for (const std::string& line : unjudged) print_error(line);
+  const bool without_memory = summary.out_of_memory() > 0 && options.memory_matters;
+  if (without_memory)
+    print_error(fmt::format("{} asks for more memory than a case may have (--case-memory) in {}",
+                            summary.without_memory().front().result.subject,
+                            summary.without_memory().front().name));
+  // Last: what cannot be written must not keep what can be read.
+  if (!options.json.empty()) {
+    facts["cases"] = summary.cases();
+    facts["failed_cases"] = summary.failed();
+    facts["subjects"] = verdicts_json(subjects);
+    facts["failures"] = write_json(summary.failures());
+    facts["unsupported"] = write_json(summary.unsupported());
+    facts["labels"] = write_json(summary.labels());
+    facts["figures"] = write_json(summary.figures());
+    facts["laws"] = write_json(summary.laws());
+    if (options.timings) facts["timings"] = timings_json(subjects);
+    write_result(options.json, options.result, facts);
+  }
+  if (!options.junit.empty())
+    write_junit(options.junit, fmt::format("{} {}", program_name(), options.result),
+                junit_suites(reporting));
+  const std::string missing = missing_evidence(summary);
+  if (!missing.empty() && summary.failed() == 0 && !without_memory) print_error(missing);
+  return status_of(summary, options, !unjudged.empty());
+}
+
+}  // namespace kvo::tools

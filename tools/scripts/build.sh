@@ -1,0 +1,46 @@
+# tools/scripts/build.sh: sourced by tools/run and tools/test. Sets $root and $jobs, defines `build`.
+# The caller's folder stays current, so that relative names among its arguments keep their meaning.
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
+jobs=${KVO_JOBS:-$(nproc 2>/dev/null || echo 2)}
+
+# An initial value for CMAKE_CXX_COMPILER_LAUNCHER; an existing build folder keeps its own.
+if [[ -z ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]] && command -v ccache >/dev/null; then
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+fi
+
+source "$root/tools/scripts/progress.sh"
+
+# configure PRESET LOG: makes the build folder unless it is there, belongs to this very tree and is
+# younger than the presets and the CUDA compiler; ninja sees to the rest.
+configure() {
+  local folder=$root/build/$1 fresh=()
+  if [[ -f $folder/CMakeCache.txt ]]; then
+    if ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$folder/CMakeCache.txt" ||
+      [[ $root/build/cuda-toolchain/complete -nt $folder/build.ninja ]]; then
+      fresh=(--fresh)
+    elif [[ $folder/build.ninja -nt $root/CMakePresets.json ]]; then
+      return 0
+    fi
+  fi
+  progress "configure $1"
+  cmake "${fresh[@]}" --preset "$1" -S "$root" 2>&1 | follow "configure $1" "$2"
+}
+
+# build PRESET [TARGET]: shows how far it is; when it fails, shows the log and returns 1.
+# Without TARGET: what the build preset names.
+build() {
+  local preset=$1 log=$root/build/$1.log targets=()
+  if [[ -n ${2:-} ]]; then targets=(--target "$2"); fi
+  mkdir -p "$root/build"
+  : >"$log"
+  if ! configure "$preset" "$log" ||
+    ! { progress "build $preset" &&
+      (cd "$root" && cmake --build --preset "$preset" -j "$jobs" "${targets[@]}" 2>&1) |
+      follow "build $preset" "$log"; }; then
+    progress_done
+    cat "$log" >&2
+    printf 'The build failed; the lines above are also in %s\n' "$log" >&2
+    return 1
+  fi
+  progress_done
+}
