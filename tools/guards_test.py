@@ -10,26 +10,30 @@ guards = importlib.util.module_from_spec(importlib.util.spec_from_loader("guards
 LOADER.exec_module(guards)
 
 
-def complaints(old, new, renamed=None):
+def compared(old, new, renamed=None):
     computed = {guards.group(name) for name in {**old, **new}}
-    return guards.compare(old, new, renamed or {}, computed)[0]
+    return guards.compare(old, new, renamed or {}, computed)
+
+
+def complaints(old, new, renamed=None):
+    return compared(old, new, renamed)["worse"]
 
 
 class Compare(unittest.TestCase):
     def test_names_rows_that_are_missing(self):
-        self.assertEqual(complaints({"law a": "x"}, {"law b": "x"}), ["missing: law a: was x"])
+        self.assertEqual(complaints({"law a": "x"}, {"law b": "x"}), ["law a: was x, is missing"])
 
     def test_names_a_judge_that_catches_a_mutant_no_more(self):
         old = {"mutant m original": "lockstep, oracle"}
         self.assertEqual(complaints(old, {"mutant m original": "lockstep, law"}),
-                         ["worse: mutant m original: was lockstep, oracle, is lockstep, law"])
+                         ["mutant m original: was lockstep, oracle, is lockstep, law"])
         self.assertEqual(complaints(old, {"mutant m original": "lockstep, oracle, rule"}), [])
 
     def test_finds_a_row_under_its_new_name(self):
         old, new = {"state s: a": "original"}, {"state s: c": "original"}
         self.assertEqual(complaints(old, new, {"state s: a": "state s: b", "state s: b": "state s: c"}), [])
         self.assertEqual(complaints(old, {"state s: c": "-"}, {"state s: a": "state s: c"}),
-                         ["worse: state s: a -> state s: c: was original, is -"])
+                         ["state s: a -> state s: c: was original, is -"])
 
     def test_refuses_new_names_of_unknown_rows_and_in_circles(self):
         with self.assertRaisesRegex(guards.BadInput, "'law x': guards.tsv has no row"):
@@ -55,8 +59,15 @@ class Compare(unittest.TestCase):
         self.assertEqual(complaints(old, {"bench a": "104.9", "mutation optimized": "score 89.4"}), [])
         self.assertEqual(len(complaints(old, {"bench a": "105.1", "mutation optimized": "score 89.2"})), 2)
 
+    def test_names_rows_that_are_better_or_new(self):
+        self.assertEqual(compared({"mutant m original": "law", "law a": "x"},
+                                  {"mutant m original": "law, oracle", "law b": "x"}, {"law a": "law b"}),
+                         {"worse": [], "better": ["mutant m original: was law, is law, oracle"], "new": []})
+        self.assertEqual(compared({}, {"law b": "x"})["new"], ["law b: x"])
+
     def test_compares_only_what_was_computed(self):
-        self.assertEqual(guards.compare({"bench a": "1"}, {"law a": "x"}, {}, {"law"}), ([], 0))
+        self.assertEqual(guards.compare({"bench a": "1"}, {"law a": "x"}, {}, {"law"}),
+                         {"worse": [], "better": [], "new": ["law a: x"]})
 
 
 class Read(unittest.TestCase):
