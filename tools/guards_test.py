@@ -1,9 +1,15 @@
-"""The comparison of tools/guards: missing, worse and renamed rows. Needs no build."""
+"""tools/guards: worse, better, new and renamed rows, and what becomes of the command's results. Needs no build."""
+import contextlib
+import gzip
 import importlib.machinery
 import importlib.util
+import io
+import json
 import pathlib
+import sys
 import tempfile
 import unittest
+from unittest import mock
 
 LOADER = importlib.machinery.SourceFileLoader("guards", str(pathlib.Path(__file__).parent / "guards"))
 guards = importlib.util.module_from_spec(importlib.util.spec_from_loader("guards", LOADER))
@@ -89,6 +95,92 @@ class Read(unittest.TestCase):
                          {"coverage optimized": "lines 90.0, branches 75.0"})
         self.assertEqual(guards.mutation_rows("| all | 300 | 271 | 90.3 % |\n"),
                          {"mutation optimized": "score 90.3"})
+
+
+# Writes the result of its command, and what it was started with.
+STAND_IN = """#!{python}
+import json, pathlib, sys
+words, results = sys.argv[1:], json.loads({results!r})
+out = pathlib.Path(words[words.index("--json") + 1])
+out.write_text(json.dumps(results[words[0]]))
+with open(__file__ + ".started", "a") as file:
+    print(*words[:words.index("--json")], file=file)
+sys.exit(results["status"] if words[0] != "list" else 0)
+"""
+
+
+class Results(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def command(self, status=0, **results):
+        path = self.folder / "kvoracle"
+        path.write_text(STAND_IN.format(python=sys.executable, results=json.dumps({"status": status, **results})))
+        path.chmod(0o755)
+        return guards.Command(str(path), 2)
+
+    def started(self):
+        return (self.folder / "kvoracle.started").read_text()
+
+    def log(self, contract):
+        path = self.folder / f"{contract}.jsonl.gz"
+        with gzip.open(path, "wt") as file:
+            file.write(json.dumps({"kvlog": 1, "contract": contract, "cache": "a"}, separators=(",", ":")) + "\n")
+        return path
+
+    def test_logs_of_a_contract_without_code_are_absent(self):
+        command = self.command(list={"caches": [{"name": "known.a"}]})
+        self.assertEqual(command.conform("logs", [self.log("other")], ["x/hand.gz"]),
+                         {f"{profile} logs x/hand.gz": "absent: other" for profile in guards.PROFILES})
+
+    def test_logs_show_mismatches_of_all_subjects_and_quirks_that_explain(self):
+        subject = {"mismatches": 1, "broken": 0, "died": 0, "not_supported": 2}
+        command = self.command(status=1, list={"caches": [{"name": "known.a"}]}, conform={
+            "cases": 9, "subjects": [subject, subject],
+            "quirks": [{"rule": "PX-48", "quirk": "aborts", "cases": 3}]})
+        self.assertEqual(command.conform("logs", [self.log("known")], ["k"])["documented logs k"],
+                         "cases 9, mismatches 2, broken 0, died 0, unsupported 4, PX-48 aborts 3")
+
+    def test_a_mutant_has_the_judges_that_catch_it(self):
+        command = self.command(mutants={"judgements": [
+            {"mutant": "m", "profile": "original", "judge": "lockstep", "caught_by": "agrees_with_reference"},
+            {"mutant": "m", "profile": "original", "judge": "law"},
+            {"mutant": "m", "profile": "original", "judge": "recorded", "caught_by": "died"},
+            {"mutant": "m", "profile": "documented", "judge": "law", "caught_by": None}]})
+        self.assertEqual(command.mutants(), {"mutant m original": "lockstep, recorded", "mutant m documented": "-"})
+        self.assertIn(" --logs " + " ".join(map(str, guards.embedded_logs())), self.started())
+
+    def test_a_command_that_fails_is_named(self):
+        with self.assertRaisesRegex(guards.BadInput, "kvoracle mutants .*status 4"):
+            self.command(status=4, mutants={}).mutants()
+
+    def run_main(self, rows, old, *words):
+        file = self.folder / "guards.tsv"
+        guards.write_table(file, old)
+        out = io.StringIO()
+        with mock.patch.multiple(guards, FILE=file, RENAMED=self.folder / "renamed.tsv",
+                                 quick_rows=lambda command: dict(rows)), \
+                mock.patch.object(sys, "argv", ["guards", "--program", "none", *words]), \
+                contextlib.redirect_stdout(out):
+            try:
+                guards.main()
+                status = 0
+            except SystemExit as end:
+                status = end.code
+        return status, out.getvalue(), guards.read_table(file)
+
+    def test_check_has_status_1_only_where_a_row_is_worse(self):
+        old = {"law a": "x, y", "law c": "x"}
+        self.assertEqual(self.run_main({"law a": "x", "law b": "x", "law c": "x, z"}, old, "--check"),
+                         (1, "worse: law a: was x, y, is x\nbetter: law c: was x, is x, z\nnew: law b: x\n"
+                             "3 rows: 1 worse, 1 better, 1 new\n", old))
+        self.assertEqual(self.run_main({"law a": "x, y", "law b": "x", "law c": "x"}, old, "--check")[0], 0)
+
+    def test_write_replaces_the_computed_kinds_only(self):
+        self.assertEqual(self.run_main({"law b": "x"}, {"law a": "x", "bench a": "1.0"}, "--write"),
+                         (0, "", {"law b": "x", "bench a": "1.0"}))
 
 
 if __name__ == "__main__":
