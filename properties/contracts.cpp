@@ -1,77 +1,15 @@
 #include "properties/contracts.hpp"
 
 #include "cuda/device/open.hpp"
-#include "cuda/layered/subjects.hpp"
-#include "cuda/positional/subjects.hpp"
-#include "cuda/provider/subjects.hpp"
-#include "cuda/snapshot/subjects.hpp"
-#include "cuda/views/subjects.hpp"
-#include "optimized/block_pool/subjects.hpp"
-#include "optimized/cells/subjects.hpp"
-#include "optimized/layered/subjects.hpp"
-#include "optimized/positional/subjects.hpp"
-#include "optimized/prefix/subjects.hpp"
-#include "optimized/provider/subjects.hpp"
-#include "optimized/sampling/subjects.hpp"
-#include "optimized/snapshot/subjects.hpp"
-#include "optimized/views/subjects.hpp"
-#include "properties/block_pool/contract.hpp"
-#include "properties/cells/contract.hpp"
-#include "properties/cells/oracle.hpp"
+#include "cuda/subjects.hpp"
+#include "optimized/subjects.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/devices/mutants/device_mutant.hpp"
-#include "properties/generation/contract.hpp"
-#include "properties/generation/lowering.hpp"
-#include "properties/generation/oracle.hpp"
-#include "properties/layered/contract.hpp"
-#include "properties/positional/contract.hpp"
-#include "properties/positional/oracle.hpp"
-#include "properties/prefix/contract.hpp"
-#include "properties/prefix/oracle.hpp"
-#include "properties/provider/contract.hpp"
-#include "properties/sampling/contract.hpp"
-#include "properties/snapshot/contract.hpp"
-#include "properties/snapshot/oracle.hpp"
-#include "properties/views/contract.hpp"
-#include "properties/views/oracle.hpp"
-#include "reference/block_pool/subjects.hpp"
-#include "reference/cells/subjects.hpp"
-#include "reference/generation/subjects.hpp"
-#include "reference/layered/subjects.hpp"
-#include "reference/positional/subjects.hpp"
-#include "reference/prefix/subjects.hpp"
-#include "reference/provider/subjects.hpp"
-#include "reference/sampling/subjects.hpp"
-#include "reference/snapshot/subjects.hpp"
-#include "reference/views/subjects.hpp"
+#include "reference/subjects.hpp"
 
 namespace kvo {
 
-namespace {
-
-ContractRow prefix_row() {
-  return {.name = "prefix",
-          .references = prefix::references,
-          .optimized = optimized::prefix_subjects,
-          .generators = prefix::generators,
-          .lowerings = prefix::lowerings,
-          .oracle = prefix::history_oracle,
-          .laws = prefix::laws,
-          .mutants = prefix::mutants};
-}
-
-ContractRow cells_row() {
-  return {.name = "cells",
-          .references = cells::references,
-          .optimized = optimized::cells_subjects,
-          .generators = cells::generators,
-          .lowerings = cells::lowerings,
-          .oracle = cells::history_oracle,
-          .laws = cells::laws,
-          .mutants = cells::mutants};
-}
-
-}  // namespace
-
+// NOLINTNEXTLINE(readability-function-size): a table
 std::vector<ContractRow> contract_rows() {
   return {
       {.name = "layered",
@@ -138,8 +76,22 @@ std::vector<ContractRow> contract_rows() {
        .oracle = views::history_oracle,
        .laws = views::laws,
        .mutants = views::mutants},
-      prefix_row(),
-      cells_row(),
+      {.name = "prefix",
+       .references = prefix::references,
+       .optimized = optimized::prefix_subjects,
+       .generators = prefix::generators,
+       .lowerings = prefix::lowerings,
+       .oracle = prefix::history_oracle,
+       .laws = prefix::laws,
+       .mutants = prefix::mutants},
+      {.name = "cells",
+       .references = cells::references,
+       .optimized = optimized::cells_subjects,
+       .generators = cells::generators,
+       .lowerings = cells::lowerings,
+       .oracle = cells::history_oracle,
+       .laws = cells::laws,
+       .mutants = cells::mutants},
   };
 }
 

@@ -7,10 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "cuda/jobs/append_layers.hpp"
-#include "cuda/jobs/append_rows.hpp"
-#include "cuda/jobs/convert.hpp"
-#include "cuda/jobs/paged_rows.hpp"
+#include "cuda/jobs/cells.hpp"
+#include "cuda/jobs/rows.hpp"
 #include "reference/contract/device/jobs.hpp"
 
 namespace kvo::cuda {

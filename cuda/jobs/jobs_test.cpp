@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cuda/jobs/append_rows.hpp"
+#include "cuda/jobs/cells.hpp"
 #include "cuda/jobs/jobs_suite.hpp"
-#include "cuda/jobs/put_cells.hpp"
+#include "cuda/jobs/rows.hpp"
 #include "reference/contract/device/host_device.hpp"
 #include "reference/contract/device/simulated/simulated_device.hpp"
 

@@ -2,18 +2,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "cuda/jobs/append_layers.hpp"
-#include "cuda/jobs/append_rows.hpp"
 #include "cuda/jobs/build_mask.hpp"
-#include "cuda/jobs/convert.hpp"
-#include "cuda/jobs/copy_blocks.hpp"
-#include "cuda/jobs/geometry.hpp"
+#include "cuda/jobs/cells.hpp"
 #include "cuda/jobs/launchers.hpp"
-#include "cuda/jobs/pack_head_major.hpp"
-#include "cuda/jobs/paged_rows.hpp"
-#include "cuda/jobs/put_cells.hpp"
 #include "cuda/jobs/ring_rows.hpp"
-#include "cuda/jobs/rope_shift.hpp"
+#include "cuda/jobs/rows.hpp"
 #include "reference/contract/device/jobs.hpp"
 
 namespace kvo::cuda {

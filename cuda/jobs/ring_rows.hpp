@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "cuda/jobs/unit.hpp"
+#include "cuda/jobs/rows.hpp"
 
 namespace kvo::cuda {
 

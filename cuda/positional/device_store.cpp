@@ -10,7 +10,8 @@
 #include <boost/describe/enum_to_string.hpp>
 
 #include "cuda/jobs/build_mask.hpp"
-#include "cuda/jobs/put_cells.hpp"
+#include "cuda/jobs/cells.hpp"
+#include "optimized/positional/causal_cache.hpp"
 
 namespace kvo::cuda {
 
@@ -345,6 +346,16 @@ void PositionalDeviceStore::show_mask(PositionalPass& pass, std::span<const char
     const bool half = plan_.mask_dtype == DType::kF16;
     return device_->run(half ? mask_job<std::uint16_t>() : mask_job<std::uint32_t>());
   });
+}
+
+Result<std::unique_ptr<positional::Cache>> make_causal_device_cache(
+    const std::shared_ptr<Device>& device, const positional::CacheOptions& options) {
+  if (options.members.size() != 1) return fail(Code::kPrecondition, "members: not one");
+  const positional::MemberOptions& member = options.members.front();
+  if (member.shift && !member.begin_shift)
+    return fail(Code::kNotSupported, "shift: it does not tell what it does");
+  return optimized::PositionalCausalCache::make_over(
+      options, std::make_unique<PositionalDeviceStore>(device, member.begin_shift));
 }
 
 }  // namespace kvo::cuda

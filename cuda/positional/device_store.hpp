@@ -1,6 +1,7 @@
 // cuda/positional/device_store.hpp: rows, masks and shifts of a causal cache on a device.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -9,12 +10,43 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/jobs/rope_shift.hpp"
-#include "cuda/memory/grown_room.hpp"
+#include "cuda/jobs/cells.hpp"
 #include "cuda/memory/staging.hpp"
 #include "optimized/positional/store.hpp"
+#include "reference/contract/device/device.hpp"
+#include "reference/positional/cache.hpp"
 
 namespace kvo::cuda {
+
+/// What is in it stays until what room was made for begins.
+class GrownRoom {
+ public:
+  /// Makes room for `bytes`. Requires bytes >= 0.
+  /// Errors  kOutOfMemory; the device's own. Nothing has changed.
+  [[nodiscard]] Status reserve(const std::shared_ptr<Device>& device, std::int64_t bytes) {
+    if (bytes <= std::max(bytes_, larger_bytes_)) return {};
+    const std::int64_t cells = (std::max(bytes, bytes_ + bytes_ / 2) - 1) / kCellBytes + 1;
+    auto made = make_cells(device, cells);
+    if (!made) return made.error();
+    larger_ = std::move(*made);
+    larger_bytes_ = cells * kCellBytes;
+    return {};
+  }
+  /// Nothing queued may use what was in it.
+  void begin() noexcept {
+    if (!larger_) return;
+    room_ = std::exchange(larger_, nullptr);
+    bytes_ = std::exchange(larger_bytes_, 0);
+  }
+  /// Requires room for a byte or more.
+  [[nodiscard]] DevicePtr ptr() const { return room_->ptr(); }
+
+ private:
+  std::shared_ptr<DeviceStorage> room_;
+  std::int64_t bytes_ = 0;
+  std::shared_ptr<DeviceStorage> larger_;  ///< takes its place
+  std::int64_t larger_bytes_ = 0;
+};
 
 /// Two buffers a layer; what the kernels must know of a pass (positions and owners of the cells in
 /// view, its tokens, their cells) goes to the device in one piece when its mask is built. Rows are
@@ -131,5 +163,11 @@ class PositionalDeviceStore final : public optimized::PositionalStore {
   std::vector<std::byte> mask_mirror_;
   bool mask_read_ = false;
 };
+
+/// All four causal caches (OK-7): the bookkeeping of those for a CPU, over memory of a device.
+/// Errors  kPrecondition: window or memory below 0; kNotSupported: a shift function that does not
+///         tell what it does.
+[[nodiscard]] Result<std::unique_ptr<positional::Cache>> make_causal_device_cache(
+    const std::shared_ptr<Device>& device, const positional::CacheOptions& options);
 
 }  // namespace kvo::cuda

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cuda/jobs/append_rows.hpp"
+#include "cuda/jobs/rows.hpp"
 
 namespace kvo::cuda {
 

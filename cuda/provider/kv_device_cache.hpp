@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "cuda/decode/decode_step.hpp"
+#include "cuda/decode/decode_graph.hpp"
 #include "cuda/memory/staging.hpp"
 #include "reference/provider/device.hpp"
 

@@ -4,8 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "cuda/jobs/pack_head_major.hpp"
-#include "cuda/jobs/paged_rows.hpp"
+#include "cuda/jobs/rows.hpp"
 
 namespace kvo::cuda {
 

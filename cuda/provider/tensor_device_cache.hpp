@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "cuda/decode/decode_step.hpp"
+#include "cuda/decode/decode_graph.hpp"
 #include "cuda/memory/staging.hpp"
 #include "reference/contract/device/host_device.hpp"
 #include "reference/provider/tensor.hpp"

@@ -3,16 +3,87 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "cuda/memory/staging.hpp"
-#include "cuda/snapshot/row_block.hpp"
+#include "reference/contract/device/device.hpp"
+#include "reference/contract/values/thrown.hpp"
+#include "reference/snapshot/cache.hpp"
+#include "reference/snapshot/slots_change.hpp"
 
 namespace kvo::cuda {
+
+// Rows in device memory that a cache and its snapshots share.
+//
+// The token axis of a block is the slowest one, [token][B][H][D], so that any range of tokens is
+// one piece of memory: it is shared without being moved, and copied at once.
+
+/// Room for rows. It is shared by those who look at rows of it; who holds it alone may change any
+/// of them.
+class RowBlock {
+ public:
+  /// `capacity` rows of zeros. Errors  kOutOfMemory; the device's own.
+  [[nodiscard]] static Result<std::shared_ptr<RowBlock>> make(const std::shared_ptr<Device>& device,
+                                                              const snapshot::RowForm& form,
+                                                              std::int64_t capacity);
+  RowBlock(const snapshot::RowForm& form, std::int64_t capacity,
+           std::shared_ptr<DeviceStorage> cells)
+      : form_(form), capacity_(capacity), cells_(std::move(cells)) {}
+
+  [[nodiscard]] const snapshot::RowForm& form() const { return form_; }
+  [[nodiscard]] std::int64_t capacity() const { return capacity_; }
+  [[nodiscard]] DevicePtr row(std::int64_t at) const { return cells_->ptr() + at * form_.bytes(); }
+
+  /// Rows from here on are zeros, and only `writer` looks at them and may write them.
+  std::int64_t used = 0;
+  const void* writer = nullptr;  ///< the slots that were written last; may be gone
+
+ private:
+  snapshot::RowForm form_;
+  std::int64_t capacity_;
+  std::shared_ptr<DeviceStorage> cells_;
+};
+using RowBlockPtr = std::shared_ptr<RowBlock>;
+
+/// Some rows of a block.
+struct RowRange {
+  RowBlockPtr block;
+  std::int64_t begin = 0;
+  std::int64_t count = 0;
+
+  /// Rows [from, to) of these, bounds as in MR-A2.
+  [[nodiscard]] RowRange part(std::int64_t from, std::int64_t to) const;
+  /// Shape and type of [B, H, count, D], and no elements.
+  [[nodiscard]] snapshot::Array form() const;
+};
+
+/// Rows on their way back to the host.
+class ReadBack {
+ public:
+  /// Throws std::bad_alloc.
+  ReadBack(const snapshot::RowForm& form, std::int64_t count);
+  /// Queues the copy of the rows, which begin there, on the default stream. The read-back must live
+  /// until the host has waited for it. Errors  the device's own.
+  [[nodiscard]] Status queue(Device& device, DevicePtr from) const;
+  /// [B, H, count, D], when the host has waited.
+  [[nodiscard]] snapshot::Array array() const;
+
+ private:
+  snapshot::RowForm form_;
+  std::int64_t count_;
+  std::shared_ptr<std::vector<std::byte>> bytes_;
+};
+
+/// Both sides as they are on the device. Errors  the device's own.
+[[nodiscard]] Result<snapshot::Pair> read_rows(Device& device, const RowRange& k,
+                                               const RowRange& v);
 
 /// Whether elements are of a type that jobs convert: f32, f16, bf16. Errors  kNotSupported.
 [[nodiscard]] Status holdable(const snapshot::Array& k, const snapshot::Array& v);
@@ -125,6 +196,65 @@ class DeviceSides {
   Staging staging_;
   DeviceSlots k_;
   DeviceSlots v_;
+};
+
+/// What a read-back brought. Throws what demand() throws where it failed.
+[[nodiscard]] inline snapshot::Pair demanded(Result<snapshot::Pair> read) {
+  if (!read) demand(read.error());
+  return std::move(*read);
+}
+
+/// A snapshot of rows. `Issuer` sets the kinds apart (MR-5). It is taken in the same time whatever
+/// it holds: the rows stay where they are, on the device, and are read back when they are looked
+/// at.
+template <class Issuer>
+class RowsSnapshot final : public snapshot::Snapshot {
+ public:
+  /// Where in the sequence its rows stand, and what a ring needs.
+  struct Place {
+    std::int64_t from = 0;
+    std::int64_t to = 0;
+    std::optional<std::int64_t> idx = std::nullopt;
+    std::int64_t window = 0;
+  };
+
+  RowsSnapshot(const Place& place, std::shared_ptr<Device> device, RowRange k, RowRange v,
+               QuirkSet<snapshot::Quirk> quirks)
+      : place_(place),
+        device_(std::move(device)),
+        k_(std::move(k)),
+        v_(std::move(v)),
+        quirks_(quirks) {}
+
+  /// Throws ErrorThrown when the device fails.
+  [[nodiscard]] snapshot::Content content() const override {
+    snapshot::Pair shown = demanded(read_rows(*device_, k_, v_));
+    return {.from = place_.from,
+            .to = place_.to,
+            .idx = place_.idx,
+            .first = std::move(shown.k),
+            .second = std::move(shown.v)};
+  }
+  [[nodiscard]] bool closed() const override { return closed_; }
+  [[nodiscard]] Status close() override {
+    if (closed_) return snapshot::closed_error(quirks_);
+    closed_ = true;
+    k_ = v_ = {};
+    return {};
+  }
+  /// Closed, but its content can still be looked at (MR-28, profile original).
+  void close_and_keep() { closed_ = true; }
+  [[nodiscard]] const Place& place() const { return place_; }
+  [[nodiscard]] const RowRange& k() const { return k_; }
+  [[nodiscard]] const RowRange& v() const { return v_; }
+
+ private:
+  Place place_;
+  std::shared_ptr<Device> device_;
+  RowRange k_;
+  RowRange v_;
+  QuirkSet<snapshot::Quirk> quirks_;
+  bool closed_ = false;
 };
 
 }  // namespace kvo::cuda

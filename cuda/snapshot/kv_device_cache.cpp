@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "cuda/jobs/convert_cells.hpp"
-#include "reference/snapshot/usable.hpp"
+#include "cuda/jobs/cells.hpp"
+#include "reference/snapshot/held.hpp"
 
 namespace kvo::cuda {
 

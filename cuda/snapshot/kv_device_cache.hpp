@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cuda/snapshot/device_slots.hpp"
-#include "cuda/snapshot/rows_snapshot.hpp"
 
 namespace kvo::cuda {
 

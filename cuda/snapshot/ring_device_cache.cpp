@@ -1,6 +1,6 @@
 #include "cuda/snapshot/ring_device_cache.hpp"
 
-#include "reference/snapshot/usable.hpp"
+#include "reference/snapshot/held.hpp"
 
 namespace kvo::cuda {
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "cuda/snapshot/device_slots.hpp"
-#include "cuda/snapshot/rows_snapshot.hpp"
 
 namespace kvo::cuda {
 

@@ -11,7 +11,7 @@
 #include <cxxabi.h>
 
 #include "cuda/jobs/launchers.hpp"
-#include "cuda/standin/calls.hpp"
+#include "cuda/standin/card.hpp"
 
 namespace kvo::cuda {
 namespace {

@@ -5,10 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cuda/jobs/geometry.hpp"
 #include "cuda/jobs/jobs_suite.hpp"
 #include "cuda/jobs/launchers.hpp"
-#include "cuda/standin/launch_summary.hpp"
 #include "cuda/standin/opened_card.hpp"
 #include "reference/contract/device/device_suite.hpp"
 #include "reference/contract/device/host_device.hpp"

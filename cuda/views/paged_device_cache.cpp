@@ -6,10 +6,8 @@
 
 #include <boost/describe/enum_to_string.hpp>
 
-#include "cuda/jobs/convert_cells.hpp"
-#include "cuda/jobs/copy_blocks.hpp"
-#include "cuda/jobs/pack_head_major.hpp"
-#include "cuda/jobs/paged_rows.hpp"
+#include "cuda/jobs/cells.hpp"
+#include "cuda/jobs/rows.hpp"
 #include "reference/contract/values/thrown.hpp"
 
 namespace kvo::cuda {

@@ -10,11 +10,6 @@
 #include "reference/contract/values/numeric.hpp"
 
 namespace kvo::optimized {
-namespace detail {
-/// The same for types without groups, whose rows need no bounds.
-void encode_floats(StorageType type, std::span<const float> from, std::byte* to);
-void decode_floats(StorageType type, const std::byte* from, std::span<float> to);
-}  // namespace detail
 
 /// Writes rows of `dim` elements one behind the other as they are stored, [rows, stored_bytes].
 /// Requires dim >= 1 and whole rows.

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "optimized/prefix/block_rules.hpp"
+#include "optimized/prefix/block_cache.hpp"
 #include "optimized/prefix/content_index.hpp"
 #include "optimized/prefix/event_log.hpp"
 #include "optimized/prefix/flat_index.hpp"

@@ -12,9 +12,11 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <boost/intrusive/list.hpp>
 
+#include "reference/snapshot/cache.hpp"
 #include "reference/snapshot/slots_change.hpp"
 
 namespace kvo::optimized {
@@ -132,5 +134,29 @@ void give_up_if_sparse(const BlockPtr& block) noexcept;
 /// on, cast to its type (MR-A3).
 void put_rows(Block& to, std::int64_t at, const snapshot::Array& from, std::int64_t first,
               std::int64_t count);
+
+/// Encodes rows into memory of its own, which the next ones take again.
+class RowEncoder {
+ public:
+  explicit RowEncoder(const StorageFormat& format) : format_(format) {}
+
+  /// Whether rows are encoded at all.
+  [[nodiscard]] bool encodes() const { return format_.type != StorageType::kF32; }
+  /// K and V, [B, H, S, D] with tokens as the slowest axis in memory. They change with the next
+  /// call, unless somebody keeps them. Throws std::bad_alloc.
+  /// Errors  as snapshot::as_stored.
+  [[nodiscard]] Result<snapshot::Pair> encoded(const snapshot::Array& k, const snapshot::Array& v,
+                                               QuirkSet<snapshot::Quirk> quirks);
+
+ private:
+  using Bytes = std::shared_ptr<std::vector<std::byte>>;
+  /// Whether rows can be encoded.
+  [[nodiscard]] bool takes(const snapshot::Array& rows) const;
+  [[nodiscard]] snapshot::Array encoded(const snapshot::Array& rows, Bytes& bytes) const;
+
+  StorageFormat format_;
+  Bytes k_bytes_ = nullptr;
+  Bytes v_bytes_ = nullptr;
+};
 
 }  // namespace kvo::optimized

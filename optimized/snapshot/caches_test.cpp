@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "optimized/snapshot/subjects.hpp"
+#include "optimized/subjects.hpp"
 
 namespace kvo::optimized {
 namespace {

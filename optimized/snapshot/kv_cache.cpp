@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "reference/snapshot/usable.hpp"
+#include "reference/snapshot/held.hpp"
 
 namespace kvo::optimized {
 

@@ -6,8 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "optimized/snapshot/row_encoder.hpp"
-#include "optimized/snapshot/rows_snapshot.hpp"
+#include "optimized/snapshot/block.hpp"
 #include "optimized/snapshot/slots.hpp"
 
 namespace kvo::optimized {

@@ -1,6 +1,6 @@
 #include "optimized/snapshot/ring_cache.hpp"
 
-#include "reference/snapshot/usable.hpp"
+#include "reference/snapshot/held.hpp"
 
 namespace kvo::optimized {
 

@@ -1,4 +1,6 @@
 // Random scripts for block_pool.stack.
+#include "properties/campaign/generator.hpp"
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -6,9 +8,8 @@
 
 #include <boost/describe/enum.hpp>
 
-#include "properties/block_pool/contract.hpp"
 #include "properties/campaign/script_generator.hpp"
-#include "properties/campaign/storage.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/block_pool/operations.hpp"
 
 namespace kvo::block_pool {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "properties/block_pool/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/seeded/block_pool/faults.hpp"
 #include "properties/seeded/optimized/block_pool/arena_pool.hpp"
 #include "properties/seeded/reference/block_pool/stack_pool.hpp"

@@ -1,6 +1,4 @@
 // Reports of mismatches say which block, cell, position, window or step is at fault.
-#include "properties/runner/explained.hpp"
-
 #include <string>
 
 #include <gtest/gtest.h>
@@ -8,6 +6,7 @@
 #include "properties/campaign/kill.hpp"
 #include "properties/campaign/random_case.hpp"
 #include "properties/contracts.hpp"
+#include "properties/runner/shrunk.hpp"
 
 namespace kvo {
 namespace {

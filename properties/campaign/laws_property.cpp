@@ -4,15 +4,74 @@
 #include <ostream>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
-#include "properties/campaign/random_script.hpp"
+#include "properties/campaign/random_case.hpp"
 #include "properties/contracts.hpp"
 
 namespace kvo {
+
+/// A drawn script with the case it belongs to.
+struct RandomScript {
+  CasePlan plan;
+  Script script;
+};
+
+/// Prints the operations, one log line each.
+inline void showValue(const RandomScript& random, std::ostream& out) {  // NOLINT: RapidCheck's name
+  for (const Op& op : random.script) out << "\n  " << op_text(op);
+}
+
+/// Scripts of `law` for `subject`, as the answers of its reference lead to them; shrunk by leaving
+/// operations out and making their numbers smaller.
+[[nodiscard]] rc::Gen<RandomScript> random_scripts(const Contracts& contracts, const Law& law,
+                                                   const Subject& subject, Profile profile);
+
+namespace {
+
+RandomScript drawn(const Contracts& contracts, const Law& law, const Subject& subject,
+                   std::uint64_t seed, Profile profile) {
+  RandomScript random{random_case(contracts, law, {&subject}, seed, 0, profile), {}};
+  Lockstep lockstep(random.plan.baseline, {}, random.plan.setup);
+  const auto ops = random.plan.ops();
+  Labels unused;
+  while (auto op = ops->next()) {
+    ops->saw(*op, lockstep.step(*op), unused);
+    random.script.push_back(std::move(*op));
+  }
+  return random;
+}
+
+rc::Seq<rc::Shrinkable<RandomScript>> simpler(const RandomScript& random);
+
+rc::Shrinkable<RandomScript> shrinkable(RandomScript random) {
+  return rc::shrinkable::lambda([random] { return random; }, [random] { return simpler(random); });
+}
+
+rc::Seq<rc::Shrinkable<RandomScript>> simpler(const RandomScript& random) {
+  std::vector<rc::Shrinkable<RandomScript>> candidates;
+  for_each_simpler(random.script, [&](const Script& script) {
+    candidates.push_back(shrinkable({random.plan, script}));
+    return false;
+  });
+  return rc::seq::fromContainer(std::move(candidates));
+}
+
+}  // namespace
+
+rc::Gen<RandomScript> random_scripts(const Contracts& contracts, const Law& law,
+                                     const Subject& subject, Profile profile) {
+  return [&contracts, &law, &subject, profile](const rc::Random& random, int /*size*/) {
+    rc::Random engine(random);
+    return shrinkable(drawn(contracts, law, subject, engine.next(), profile));
+  };
+}
+
 namespace {
 
 struct Trial {
@@ -67,4 +126,5 @@ TEST_P(EverySubject, KeepsTheLaw) {
 INSTANTIATE_TEST_SUITE_P(Laws, EverySubject, testing::ValuesIn(trials()), name_of);
 
 }  // namespace
+
 }  // namespace kvo

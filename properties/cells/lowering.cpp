@@ -19,8 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "properties/cells/contract.hpp"
-#include "properties/replay/prefix_hits.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/replay/prompt_tokens.hpp"
 #include "reference/cells/operations.hpp"
 #include "reference/contract/subject/dispatch.hpp"

@@ -1,10 +1,14 @@
-#include "properties/cells/meta_history.hpp"
-
+// The history of a table of cells.
+//
+// Known are position, shift, owners and extra data of every cell, from what was set, moved,
+// divided, copied and pasted; each answer must be what they say (LC-2 to LC-23). The quirks of
+// profile original are followed.
 #include <algorithm>
 #include <set>
 #include <vector>
 
 #include "properties/cells/half_history.hpp"
+#include "properties/cells/history.hpp"
 #include "properties/runner/oracle.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 

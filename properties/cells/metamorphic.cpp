@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "properties/campaign/laws.hpp"
-#include "properties/cells/contract.hpp"
-#include "properties/cells/kv_case.hpp"
+#include "properties/cells/kv_script.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/contract/subject/named_quirks.hpp"
 
 namespace kvo::cells {

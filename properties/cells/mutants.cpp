@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "properties/cells/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/seeded/cells/faults.hpp"
 #include "properties/seeded/optimized/cells/kv_cells_cache.hpp"
 #include "properties/seeded/optimized/cells/meta_table.hpp"

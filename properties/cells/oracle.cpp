@@ -1,8 +1,9 @@
-#include "properties/cells/oracle.hpp"
-
-#include "properties/cells/kv_history.hpp"
-#include "properties/cells/meta_history.hpp"
-#include "properties/cells/recurrent_history.hpp"
+// The oracle of contract `cells`, from the definitions alone.
+//
+// Which token lies in which cell, and what became of it, says what each operation must answer; see
+// meta_history.cpp, kv_history.cpp and recurrent_history.cpp. Unit: an answer.
+#include "properties/cells/history.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/contract/subject/named_quirks.hpp"
 
 namespace kvo::cells {

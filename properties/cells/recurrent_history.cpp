@@ -1,11 +1,17 @@
-#include "properties/cells/recurrent_history.hpp"
-
+// What must be true of a recurrent memory, at any look.
+//
+// Judged  `used` counts the cells with owners; a tail is a cell that its sequence owns; extremes
+//         are those of the cells, and what is asked for is what was last shown, while nothing has
+//         changed; each token of a batch is in one ubatch, and an ubatch's sequences have cells of
+//         their own, in a row (LC-90 to LC-94).
+// Skipped positions below 0, and in profile original `used` (state_below_zero).
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 
+#include "properties/cells/history.hpp"
 #include "properties/runner/oracle.hpp"
 
 namespace kvo::cells {

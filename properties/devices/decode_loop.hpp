@@ -9,7 +9,7 @@
 
 #include "cuda/decode/decode_graph.hpp"
 #include "reference/contract/device/simulated/watched_subject.hpp"
-#include "reference/contract/values/profile.hpp"
+#include "reference/contract/values/quirk.hpp"
 
 namespace kvo::devices {
 

@@ -2,11 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cuda/layered/subjects.hpp"
-#include "cuda/positional/subjects.hpp"
-#include "cuda/provider/subjects.hpp"
-#include "cuda/snapshot/subjects.hpp"
-#include "cuda/views/subjects.hpp"
+#include "cuda/subjects.hpp"
 #include "properties/contracts.hpp"
 #include "properties/runner/lockstep.hpp"
 

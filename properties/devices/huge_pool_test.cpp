@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cuda/positional/subjects.hpp"
+#include "cuda/subjects.hpp"
 #include "properties/devices/mutants/device_mutant.hpp"
 #include "reference/contract/device/simulated/simulated_device.hpp"
 #include "reference/contract/device/simulated/watched_subject.hpp"

@@ -1,7 +1,6 @@
 // The same by way of CudaDevice and the kernels that nvcc compiled.
 #include <gtest/gtest.h>
 
-#include "cuda/standin/launch_summary.hpp"
 #include "cuda/standin/opened_card.hpp"
 #include "properties/devices/device_caches.hpp"
 

@@ -1,19 +1,356 @@
 // Random scripts for the three kinds of generators: requests with every kind of bad input.
+#include "properties/campaign/generator.hpp"
+
 #include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/describe/enum.hpp>
 
 #include "properties/campaign/script_generator.hpp"
-#include "properties/generation/contract.hpp"
-#include "properties/generation/draws.hpp"
-#include "properties/generation/generators.hpp"
+#include "properties/contract_parts.hpp"
+#include "reference/generation/generator.hpp"
 #include "reference/generation/operations.hpp"
-#include "reference/generation/subjects.hpp"
+#include "reference/generation/options.hpp"
+#include "reference/generation/speculative_operations.hpp"
 
 namespace kvo::generation {
 namespace {
+
+/// What requests of a case are drawn by.
+struct RequestTerms {
+  TokenizerConfig tokenizer;
+  std::int64_t vocab = 1;
+  bool bounded = true;  ///< by positions: then any number of tokens may be asked for
+  bool greedy = false;  ///< always
+  bool large = false;   ///< prompts and texts of hundreds of tokens, now and then
+};
+
+constexpr std::int64_t kBytes = 256;
+constexpr std::int64_t kMostTokens = 257;  // of a prompt, and of a text
+
+std::string drawn_piece(Draw& draw) {
+  return draw.one_of<const char*>({"a", "b", "c", "ab", "bc", "cab", "\u00e9", "a\u20ac", " ", ""});
+}
+
+Ids drawn_tokens(Draw& draw, std::int64_t count, std::int64_t vocab) {
+  Ids tokens;
+  for (; count > 0; --count) tokens.push_back(draw.between(0, vocab - 1));
+  return tokens;
+}
+
+std::string drawn_prompt(Draw& draw, const RequestTerms& terms) {
+  if (draw.percent(3)) return draw.percent(50) ? "" : " \t";
+  if (draw.percent(3)) return "2 x";
+  const bool large = terms.large && draw.percent(15);
+  const std::int64_t most = draw.percent(5) ? 60 : 14;
+  const TokenizerKind kind = terms.tokenizer.kind;
+  std::string prompt;
+  const std::int64_t length = large ? draw.edge(60, kMostTokens) : draw.size(1, most);
+  for (const std::int64_t token : drawn_tokens(draw, length, terms.vocab)) {
+    if (kind == TokenizerKind::kBytes)
+      prompt += draw.one_of<const char*>({"a", "b", " ", "\u00e9", "\u20ac"});
+    else if (kind == TokenizerKind::kWhitespace)
+      prompt += (prompt.empty() ? "" : " ") + drawn_piece(draw);
+    else
+      prompt += (prompt.empty() ? "" : " ") + std::to_string(token);
+  }
+  return prompt;
+}
+
+std::string drawn_stop(Draw& draw, const RequestTerms& terms) {
+  if (draw.percent(6)) return "";
+  std::string stop;
+  for (std::int64_t parts = draw.between(1, 2); parts > 0; --parts)
+    stop += terms.tokenizer.pieces.empty() || draw.percent(30)
+                ? drawn_piece(draw)
+                : terms.tokenizer.pieces[draw.below(terms.tokenizer.pieces.size())];
+  return stop;
+}
+
+std::int64_t drawn_most(Draw& draw, const RequestTerms& terms) {
+  if (terms.large && draw.percent(10)) return draw.edge(40, kMostTokens);
+  if (draw.percent(4)) return draw.one_of<std::int64_t>({0, -5});
+  if (terms.bounded && draw.percent(4)) return std::int64_t{1} << 31U;
+  return draw.percent(10) ? draw.between(17, 40) : draw.between(1, 12);
+}
+
+/// A model; mostly one whose tokens hang on every row of the cache.
+ModelConfig drawn_model(Draw& draw, bool bytes, Scale scale = Scale::kSmall) {
+  const bool large = scale == Scale::kLarge;
+  const std::int64_t heads = large && draw.percent(20) ? draw.edge(4, 17) : draw.between(1, 3);
+  ModelConfig model{.layers = large && draw.percent(20) ? draw.edge(5, 17) : draw.between(1, 3),
+                    .dim = heads * draw.between(1, 2),
+                    .vocab = draw.percent(5) ? 1 : draw.between(3, 24)};
+  if (large && draw.percent(20)) model.vocab = draw.edge(24, 1'025);
+  if (bytes) model.vocab = kBytes;
+  const std::uint64_t kind = draw.below(100);
+  if (kind < 60) {
+    model.kind = ModelKind::kAttention;
+    model.heads = heads;
+    model.salt = draw.between(0, 1000);
+  } else if (kind < 80) {
+    model.kind = ModelKind::kHash;
+    model.salt = draw.between(0, 1000);
+    model.flip_mod = draw.one_of<std::int64_t>({0, 0, 3, 7});
+  } else if (kind < 95) {
+    model.kind = ModelKind::kScript;
+    model.script = drawn_tokens(draw, draw.between(1, 20), model.vocab);
+  } else {
+    model.kind = ModelKind::kRows;
+    model.rows.emplace();
+    for (std::int64_t rows = draw.between(1, 4); rows > 0; --rows) {
+      auto& row = model.rows->emplace_back();
+      for (std::int64_t v = 0; v < model.vocab; ++v)
+        row.push_back(draw.one_of<float>(
+            {0, 1, 2, -1, 1e30F, __builtin_inff(), -__builtin_inff(), __builtin_nanf("")}));
+    }
+  }
+  if (draw.percent(4)) model.fail_at = draw.between(1, 20);
+  if (draw.percent(2)) model.rank2 = true;
+  return model;
+}
+
+/// A tokenizer for a model's vocabulary, now and then with a piece too few.
+TokenizerConfig drawn_tokenizer(Draw& draw, std::int64_t vocab, bool bytes) {
+  if (bytes) return {.kind = TokenizerKind::kBytes, .pieces = {}};
+  TokenizerConfig tokenizer{.kind = draw.one_of<TokenizerKind>(
+                                {TokenizerKind::kIds, TokenizerKind::kIds, TokenizerKind::kIds,
+                                 TokenizerKind::kIdsBackspace, TokenizerKind::kWhitespace}),
+                            .pieces = {}};
+  const std::int64_t pieces = vocab - (draw.percent(8) ? 1 : 0);
+  for (std::int64_t i = 0; i < pieces; ++i)
+    tokenizer.pieces.push_back(tokenizer.kind == TokenizerKind::kIdsBackspace && draw.percent(25)
+                                   ? "\b"
+                                   : drawn_piece(draw));
+  return tokenizer;
+}
+
+/// Sizes that fit the model; now and then they do not.
+GeneratorSizes drawn_sizes(Draw& draw, const ModelConfig& model, Scale scale = Scale::kSmall) {
+  GeneratorSizes sizes{.num_layers = model.layers,
+                       .max_seq_len = draw.percent(6) ? draw.between(0, 2) : draw.between(8, 44),
+                       .bos = draw.one_of<std::int64_t>({0, 0, -1, 1, 2}),
+                       .eos = draw.one_of<std::int64_t>({999, 999, 0, -1, 1}),
+                       .vocab_size = model.vocab};
+  if (scale == Scale::kLarge && draw.percent(60)) sizes.max_seq_len = draw.edge(44, 513);
+  if (draw.percent(3)) sizes.num_layers += draw.one_of<std::int64_t>({-1, 1});
+  return sizes;
+}
+
+/// What a request costs at most in ScriptGenerator::spend, where its model has such sizes.
+std::uint64_t cost_of(const Request& request, const ModelConfig& model) {
+  constexpr std::int64_t kForward = 10'000;  // whatever the sizes, over every cache
+  constexpr std::int64_t kCells = 8;         // of a row of K, per layer
+  const std::int64_t prompt = 1 + std::ranges::count(request.prompt, ' ');
+  const std::int64_t asked = request.sampling.max_new_tokens;  // 0 or less: 256
+  const std::int64_t text = asked > 0 ? std::min(asked, kMostTokens) : kMostTokens;
+  const std::int64_t tokens = prompt + text;
+  return static_cast<std::uint64_t>(
+      tokens * (kForward + tokens * model.layers * model.dim * kCells + model.vocab * kCells));
+}
+
+Request drawn_request(Draw& draw, const RequestTerms& terms) {
+  SamplingConfig sampling{.temperature = draw.percent(5) ? -1.0 : 0.0};
+  if (!terms.greedy || draw.percent(10)) {
+    if (draw.percent(20)) sampling.temperature = draw.one_of<double>({0.5, 1, 3});
+    if (draw.percent(30)) sampling.top_k = draw.one_of<std::int64_t>({1, 3, 1000, -1});
+    if (draw.percent(30)) sampling.top_p = draw.one_of<double>({0, 0.5, 0.9, 2, -1});
+    if (draw.percent(25)) sampling.repetition_penalty = draw.one_of<double>({1.25, 2, 0.5, 0, -1});
+  }
+  sampling.max_new_tokens = drawn_most(draw, terms);
+  if (draw.percent(15))
+    sampling.stop_token_ids = drawn_tokens(draw, draw.between(1, 2), terms.vocab);
+  if (draw.percent(35))
+    for (std::int64_t stops = draw.between(1, 3); stops > 0; --stops)
+      sampling.stop_strings.push_back(drawn_stop(draw, terms));
+  return {drawn_prompt(draw, terms), std::move(sampling)};
+}
+
+// States worth reaching.
+BOOST_DEFINE_FIXED_ENUM_CLASS(DraftLabel, std::uint8_t, kText, kNoText, kLongText, kFull,
+                              kCancelled, kEmptyPrompt, kBadPrompt, kUndecodable, kRefused,
+                              kVerifiedAll, kVerifiedSome, kNothingToVerify,
+                              kBeyondAHundredPositions, kFiveLayers, kDraftBeyondTen)
+
+class DraftScript final : public ScriptGenerator<DraftScript, SpeculativeOps, DraftLabel> {
+  using S = DraftScript;
+  using Label = DraftLabel;
+
+ public:
+  DraftScript(const CaseTerms& terms, RequestTerms requests, const SpeculativeConfig& config)
+      : ScriptGenerator(terms),
+        terms_(std::move(requests)),
+        target_(config.target.model),
+        draft_len_(config.draft_len) {
+    plan(New{});
+  }
+
+  // Steps.
+  Op generate() {
+    Request request = drawn_request(draw(), terms_);
+    // A token costs the forwards of both models.
+    spend(2 * cost_of(request, target_));
+    SpeculativeGenerate op{std::move(request.prompt), std::move(request.sampling)};
+    if (draw().percent(10)) op.cancel_after_target_forward = draw().between(0, 4);
+    if (draw().percent(4)) op.cancel_after_forward = draw().between(0, 8);
+    return Op::of(std::move(op));
+  }
+  Op verify() {
+    const std::int64_t vocab = draw().between(1, 3);
+    Verify op;
+    if (draw().percent(92)) {
+      op.logits = make_tensor({1, draw().between(0, 5), vocab});
+      for (float& cell : op.logits.value->floats())
+        cell = draw().one_of<float>({0, 1, 2, __builtin_nanf("")});
+    }
+    Ids draft;
+    for (std::int64_t more = draw().between(0, 4); more > 0; --more)
+      draft.push_back(draw().between(0, vocab));
+    op.draft = std::move(draft);
+    if (draw().percent(50)) op.stop = Ids{draw().between(0, vocab)};
+    return Op::of(std::move(op));
+  }
+  Op again() { return Op::of(New{}); }
+
+  static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
+      {12, "generate", &S::generate, true},
+      {4, "verify", &S::verify},
+      {1, "new", &S::again},
+  });
+
+  // What became of an operation.
+  void saw(const New& /*op*/, const Observation& /*seen*/) {}
+  void saw(const SpeculativeGenerate& op, const Observation& seen) {
+    if (op.cancel_after_forward || op.cancel_after_target_forward) reach(Label::kCancelled);
+    if (seen.error) {
+      if (seen.error->code == Code::kFull) reach(Label::kFull);
+      if (seen.error->code == Code::kNotSupported) reach(Label::kRefused);
+      if (seen.error->reason == "prompt_empty") reach(Label::kEmptyPrompt);
+      if (seen.error->reason == "encode") reach(Label::kBadPrompt);
+      if (seen.error->reason == "decode") reach(Label::kUndecodable);
+      return;
+    }
+    constexpr std::size_t kManyBytes = 16;
+    const std::string& text = *seen.as<SpeculativeGenerate::Returns>().text;
+    reach(text.empty() ? Label::kNoText : Label::kText);
+    if (text.size() > kManyBytes) reach(Label::kLongText);
+    if (std::ranges::count(op.prompt, ' ') >= 100) reach(Label::kBeyondAHundredPositions);
+    if (target_.layers >= 5) reach(Label::kFiveLayers);
+    if (draft_len_ > 10 && text.size() > kManyBytes) reach(Label::kDraftBeyondTen);
+  }
+  void saw(const Verify& op, const Observation& seen) {
+    if (seen.error) return;
+    const auto& right = seen.as<Verify::Returns>();
+    if (right.accepted.empty() && right.bonus < 0) reach(Label::kNothingToVerify);
+    if (right.accepted.size() < 2) return;
+    reach(right.accepted.size() == op.draft->size() ? Label::kVerifiedAll : Label::kVerifiedSome);
+  }
+
+ private:
+  RequestTerms terms_;
+  ModelConfig target_;
+  std::int64_t draft_len_;
+};
+
+GeneratedCase make_draft_case(const CaseTerms& terms) {
+  Draw draw(~terms.seed);
+  const bool bytes = draw.percent(8);
+  SpeculativeConfig config;
+  config.target.model = drawn_model(draw, bytes, terms.scale);
+  config.target.generator = drawn_sizes(draw, config.target.model, terms.scale);
+  config.draft = config.target;
+  if (draw.percent(60)) {
+    config.draft.model = drawn_model(draw, bytes, terms.scale);
+    config.draft.generator = drawn_sizes(draw, config.draft.model, terms.scale);
+    if (draw.percent(80)) config.draft.generator.max_seq_len = config.target.generator.max_seq_len;
+  }
+  config.tokenizer = drawn_tokenizer(draw, config.target.model.vocab, bytes);
+  config.draft_len = draw.percent(8)
+                         ? draw.one_of<std::int64_t>({0, -3, 12, std::int64_t{1} << 31U})
+                         : draw.between(1, 6);
+  if (terms.scale == Scale::kLarge && draw.percent(30)) config.draft_len = draw.edge(7, 65);
+  if (draw.percent(60)) config.adaptive.emplace(draw.percent(50));
+  RequestTerms request{.tokenizer = config.tokenizer,
+                       .vocab = config.target.model.vocab,
+                       .greedy = true,
+                       .large = terms.scale == Scale::kLarge};
+  auto script = std::make_unique<DraftScript>(terms, std::move(request), config);
+  return {.setup = {.profile = terms.profile, .config = Record::of(std::move(config))},
+          .ops = std::move(script)};
+}
+
+BOOST_DEFINE_FIXED_ENUM_CLASS(TrackerLabel, std::uint8_t, kGrown, kShrunk, kAtMost, kAtLeast,
+                              kNoTracker, kClamped, kCountedBeyondTwoBytes)
+
+class TrackerScript final : public ScriptGenerator<TrackerScript, TrackerOps, TrackerLabel> {
+  using S = TrackerScript;
+  using Label = TrackerLabel;
+
+ public:
+  explicit TrackerScript(const CaseTerms& terms) : ScriptGenerator(terms) {
+    if (!draw().percent(5)) plan(fresh());
+  }
+
+  // Steps.
+  Op record() {
+    const std::int64_t proposed =
+        draw().percent(95) ? draw().between(0, 9) : std::int64_t{1} << 31U;
+    const std::int64_t accepted =
+        favours_ ? proposed - draw().between(0, 1) : draw().between(-1, proposed / 2);
+    if (draw().percent(4)) favours_ = !favours_;
+    return Op::of(
+        RecordOutcomes{draw().percent(80) ? accepted : draw().between(0, proposed), proposed});
+  }
+  // In a long life hardly ever, else no tracker would grow old.
+  Op again() { return is_long() && draw().percent(97) ? record() : fresh(); }
+
+  static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
+      {30, "record", &S::record, true},
+      {1, "new", &S::again},
+  });
+
+  // What became of an operation.
+  void saw(const NewTracker& op, const Observation& seen) {
+    if (seen.error) return;
+    made_ = op;
+    current_ = seen.as<Tracked>().current;
+    if (current_ != op.initial) reach(Label::kClamped);
+  }
+  void saw(const RecordOutcomes& /*op*/, const Observation& seen) {
+    if (seen.error) return reach(Label::kNoTracker);
+    const std::int64_t now = seen.as<Tracked>().current;
+    if (now > current_) reach(Label::kGrown);
+    if (now < current_) reach(Label::kShrunk);
+    if (now == made_.max) reach(Label::kAtMost);
+    if (now == made_.min) reach(Label::kAtLeast);
+    current_ = now;
+  }
+
+ private:
+  Op fresh() {
+    favours_ = draw().percent(50);
+    return Op::of(NewTracker{draw().between(-2, 12), draw().between(0, 3), draw().between(3, 9),
+                             draw().percent(5) ? draw().one_of<std::int64_t>({-1, 0, 1, 1 << 30})
+                                               : draw().between(2, 40)});
+  }
+
+  bool favours_ = true;
+  NewTracker made_;
+  std::int64_t current_ = 0;
+};
+
+kvo::Generator speculative_generator() {
+  return script_generator<DraftLabel>(speculative_kind(), make_draft_case, {},
+                                      {DraftLabel::kRefused});
+}
+
+kvo::Generator adaptive_generator() {
+  return script_generator<TrackerLabel>(adaptive_kind(), script_case<TrackerScript>, {}, {});
+}
 
 // States worth reaching.
 BOOST_DEFINE_FIXED_ENUM_CLASS(TextLabel, std::uint8_t, kText, kNoText, kFull, kExhausted,

@@ -1,13 +1,17 @@
-#include "properties/generation/lowering.hpp"
-
+// Requests of a trace as prompts.
+//
+// Policy   each request is one call, in order of arrival: its prompt has as many tokens as the
+//          request's, its text at most as many as the answer. Blocks of a trace that have one id
+//          are the same tokens, so that prompts share prefixes as those of the trace do.
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "properties/contract_parts.hpp"
 #include "reference/contract/values/random.hpp"
+#include "reference/generation/operations.hpp"
 #include "reference/generation/speculative_operations.hpp"
-#include "reference/generation/subjects.hpp"
 
 namespace kvo::generation {
 namespace {

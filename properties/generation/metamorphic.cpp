@@ -5,9 +5,8 @@
 #include <utility>
 
 #include "properties/campaign/laws.hpp"
-#include "properties/generation/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/generation/operations.hpp"
-#include "reference/generation/subjects.hpp"
 
 namespace kvo::generation {
 namespace {

@@ -7,15 +7,13 @@
 #include <string>
 #include <string_view>
 
-#include "properties/generation/contract.hpp"
-#include "properties/positional/contract.hpp"
-#include "properties/provider/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/seeded/generation/faults.hpp"
 #include "properties/seeded/reference/provider/contiguous_cache.hpp"
-#include "properties/snapshot/contract.hpp"
 #include "reference/contract/values/check.hpp"
-#include "reference/generation/subjects.hpp"
+#include "reference/generation/operations.hpp"
 #include "reference/provider/contiguous_operations.hpp"
+#include "reference/subjects.hpp"
 
 namespace kvo::generation {
 namespace {

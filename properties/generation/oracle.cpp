@@ -1,13 +1,22 @@
-#include "properties/generation/oracle.hpp"
-
+// The oracle of generations: the text without any cache.
+//
+// Each token is computed from the whole text so far, over rows that are kept in plain lists and
+// thrown away again.
+// Judged   every text that was returned or streamed; in the original only where no quirk has a say:
+//          requests without stop strings. Of speculative decoding in profile documented: against
+//          the target's text alone, whatever draft there is. In the original that every forward
+//          stood behind all tokens that were fed before it; documented: that a call leaves the pool
+//          as it was.
+// Skipped  calls that end early by an error, a cancellation or a consumer; long texts.
 #include <string>
 #include <utility>
 
+#include "properties/contract_parts.hpp"
 #include "properties/generation/recompute.hpp"
 #include "reference/contract/describe/utf8.hpp"
 #include "reference/contract/subject/dispatch.hpp"
+#include "reference/generation/operations.hpp"
 #include "reference/generation/speculative_operations.hpp"
-#include "reference/generation/subjects.hpp"
 
 namespace kvo::generation {
 namespace {

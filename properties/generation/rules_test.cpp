@@ -5,14 +5,13 @@
 
 #include "properties/campaign/kill.hpp"
 #include "properties/campaign/rules_case.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/contracts.hpp"
-#include "properties/generation/contract.hpp"
 #include "properties/generation/recompute.hpp"
 #include "reference/generation/draft_tracker.hpp"
 #include "reference/generation/inner_caches.hpp"
-#include "reference/generation/operated_cache.hpp"
+#include "reference/generation/operations.hpp"
 #include "reference/generation/speculative_operations.hpp"
-#include "reference/generation/subjects.hpp"
 
 namespace kvo::generation {
 namespace {

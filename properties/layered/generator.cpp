@@ -1,11 +1,12 @@
 // Random scripts for layered.vector.
+#include "properties/campaign/generator.hpp"
+
 #include <algorithm>
 
 #include <boost/describe/enum.hpp>
 
 #include "properties/campaign/script_generator.hpp"
-#include "properties/campaign/storage.hpp"
-#include "properties/layered/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/contract/values/tags.hpp"
 #include "reference/layered/cache.hpp"
 

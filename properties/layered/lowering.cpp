@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "properties/layered/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/layered/cache.hpp"
 
 namespace kvo::layered {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "properties/campaign/laws.hpp"
-#include "properties/layered/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/layered/cache.hpp"
 
 namespace kvo::layered {

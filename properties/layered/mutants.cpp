@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "properties/layered/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/seeded/layered/faults.hpp"
 #include "properties/seeded/optimized/layered/arena_cache.hpp"
 #include "properties/seeded/reference/layered/vector_cache.hpp"

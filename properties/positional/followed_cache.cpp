@@ -5,8 +5,7 @@
 #include <variant>
 
 #include "reference/contract/values/check.hpp"
-#include "reference/positional/config.hpp"
-#include "reference/positional/subjects.hpp"
+#include "reference/positional/operations.hpp"
 #include "reference/positional/wrapper_cache.hpp"
 
 namespace kvo::positional {

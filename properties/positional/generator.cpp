@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "properties/positional/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/positional/script.hpp"
 
 namespace kvo::positional {

@@ -11,6 +11,8 @@
 // every second layer, as images do. Cells that a draft or a copy changed are now and then followed
 // by a set_causal of the pass before. Every 64th pass comes behind a reserve pass.
 
+#include "properties/replay/lowering.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -20,10 +22,8 @@
 #include <utility>
 #include <vector>
 
-#include "properties/positional/contract.hpp"
-#include "properties/replay/storable.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/contract/subject/dispatch.hpp"
-#include "reference/positional/config.hpp"
 #include "reference/positional/operations.hpp"
 
 namespace kvo::positional {

@@ -2,18 +2,131 @@
 #include "properties/campaign/metamorphic.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "properties/campaign/laws.hpp"
-#include "properties/positional/contract.hpp"
-#include "properties/positional/visible_rows.hpp"
-#include "reference/positional/config.hpp"
+#include "properties/contract_parts.hpp"
+#include "reference/contract/values/numeric.hpp"
+#include "reference/contract/values/strided_view.hpp"
+#include "reference/positional/operations.hpp"
 
 namespace kvo::positional {
+
+/// Of each token of a batch, the rows that it sees: [row][mask value, elements of K, elements of V]
+/// in an order that does not depend on cells.
+struct VisibleRows {
+  static constexpr std::array<std::string_view, 2> kAxes{"visible row", "element"};
+  std::vector<Tensor> tokens;
+};
+KVO_DESCRIBE(VisibleRows, (tokens, "what each token sees"))
+
+/// Follows a script and knows of which layers get shows only what does not depend on cells. The
+/// others show what earlier owners of their cells left behind, or rows that a sequence got after
+/// the range of the pass was chosen.
+class WrittenLayers {
+ public:
+  /// `op` has succeeded, or is a removal.
+  void follow(const Op& op);
+  /// Whether the layer chosen was put by every pass so far, this one included, and the mask is as
+  /// the pass began.
+  [[nodiscard]] bool complete() const {
+    if (masked_anew_) return false;
+    const auto puts = puts_.find(layer_);
+    return (puts != puts_.end() ? puts->second : 0) == passes_;
+  }
+
+ private:
+  std::int64_t layer_ = 0;
+  std::int64_t passes_ = 0;
+  bool reserve_ = false;
+  bool owners_changed_ = false;                // since the pass began
+  bool masked_anew_ = false;                   // and then a mask was made of the new owners
+  std::set<std::int64_t> put_now_;             // layers, in this pass
+  std::map<std::int64_t, std::int64_t> puts_;  // passes that put a layer
+};
+
+namespace {
+
+float element(const Tensor& tensor, std::int64_t index) {
+  return load_element(tensor.dtype, tensor.bytes.data() + static_cast<std::size_t>(index) *
+                                                              dtype_bytes(tensor.dtype));
+}
+
+// The elements of one cell, whose axis is the first, or the last.
+void append_cell(const Tensor& rows, std::int64_t cell, bool cell_is_last,
+                 std::vector<float>& elements) {
+  const std::int64_t cells = cell_is_last ? rows.shape.back() : rows.shape.front();
+  const std::int64_t width = cells > 0 ? rows.elements() / cells : 0;
+  for (std::int64_t i = 0; i < width; ++i)
+    elements.push_back(element(rows, cell_is_last ? i * cells + cell : cell * width + i));
+}
+
+bool by_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return std::ranges::lexicographical_compare(a, b, {}, std::bit_cast<std::uint32_t, float>,
+                                              std::bit_cast<std::uint32_t, float>);
+}
+
+Tensor rows_of_token(const Get::Returns& shown, std::int64_t token, bool permuted_v) {
+  const std::int64_t cells = shown.mask->shape[1];
+  std::vector<std::vector<float>> rows;
+  for (std::int64_t cell = 0; cell < cells; ++cell) {
+    const float mask = element(*shown.mask, token * cells + cell);
+    if (std::isinf(mask)) continue;
+    std::vector<float>& row = rows.emplace_back(1, mask);
+    append_cell(*shown.k, cell, false, row);
+    append_cell(*shown.v, cell, permuted_v, row);
+  }
+  std::ranges::sort(rows, by_bits);
+  const std::size_t width = rows.empty() ? 0 : rows.front().size();
+  std::vector<float> elements;
+  for (const auto& row : rows) elements.insert(elements.end(), row.begin(), row.end());
+  return tensor_of({std::ssize(rows), static_cast<std::int64_t>(width)}, elements);
+}
+
+}  // namespace
+
+/// A get as the VisibleRows of the last `tokens` of its batch; one without a mask or with an error
+/// as it is. `permuted_v`: as the backend asks for.
+Observation visible_rows(const Observation& seen, bool permuted_v,
+                         std::int64_t tokens = std::numeric_limits<std::int64_t>::max()) {
+  if (seen.error || !seen.returns) return seen;
+  const auto& shown = seen.as<Get::Returns>();
+  if (!shown.k.has_value() || !shown.v.has_value() || !shown.mask.has_value()) return seen;
+  const std::int64_t count = shown.mask->shape[0];
+  VisibleRows visible;
+  for (std::int64_t token = std::max<std::int64_t>(count - tokens, 0); token < count; ++token)
+    visible.tokens.push_back(rows_of_token(shown, token, permuted_v));
+  return {.returns = Record::of(std::move(visible))};
+}
+
+void WrittenLayers::follow(const Op& op) {
+  if (const auto* start = op.as<StartForward>()) {
+    reserve_ = start->reserve;
+    if (!reserve_) ++passes_;
+    put_now_.clear();
+    owners_changed_ = masked_anew_ = false;
+  } else if (op.as<CopyPrefix>() != nullptr || op.as<Remove>() != nullptr) {
+    owners_changed_ = true;
+  } else if (op.as<SetCausal>() != nullptr) {
+    masked_anew_ = masked_anew_ || owners_changed_;
+  } else if (const auto* chosen = op.as<SetLayer>()) {
+    layer_ = chosen->layer;
+  } else if (op.as<Put>() != nullptr && !reserve_ && put_now_.insert(layer_).second) {
+    ++puts_[layer_];
+  }
+}
+
 namespace {
 
 bool is_causal(const CacheKind& kind) {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "properties/positional/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/seeded/optimized/positional/causal_cache.hpp"
 #include "properties/seeded/optimized/positional/encoder_cache.hpp"
 #include "properties/seeded/optimized/positional/wrapper_cache.hpp"

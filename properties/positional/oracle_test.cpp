@@ -1,5 +1,3 @@
-#include "properties/positional/oracle.hpp"
-
 #include <array>
 #include <limits>
 #include <vector>
@@ -8,8 +6,8 @@
 
 #include "properties/campaign/generator.hpp"
 #include "properties/campaign/judged_cases.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/contracts.hpp"
-#include "reference/positional/config.hpp"
 #include "reference/positional/operations.hpp"
 
 namespace kvo::positional {

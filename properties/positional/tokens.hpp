@@ -2,7 +2,7 @@
 //
 // Nothing here knows of cells: a sequence is a list of tokens, a token its position and the rows
 // put for it. What a cache may have given up, or what a failed call left unknown, is marked, and
-// rows of the batch that might see such tokens are skipped. See properties/positional/oracle.hpp.
+// rows of the batch that might see such tokens are skipped. See properties/positional/oracle.cpp.
 #pragma once
 
 #include <cstdint>

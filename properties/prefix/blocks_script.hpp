@@ -98,7 +98,7 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
       {20, "state", &S::state, true},
   });
 
-  // Planned orders (blocks_plans.cpp).
+  // Planned orders.
   std::optional<Op> evicted_between_match_and_allocate(std::size_t number);
   std::optional<Op> same_content_twice(std::size_t number);
   std::optional<Op> full_pool_of_pinned(std::size_t number);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "properties/prefix/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/contract/values/random.hpp"
 
 namespace kvo::prefix {

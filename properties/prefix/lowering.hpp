@@ -24,7 +24,6 @@
 #include <vector>
 
 #include "properties/replay/lowering.hpp"
-#include "properties/replay/prefix_hits.hpp"
 #include "properties/replay/prompt_tokens.hpp"
 #include "reference/prefix/cache.hpp"
 

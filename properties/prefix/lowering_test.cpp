@@ -9,8 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "properties/contract_parts.hpp"
 #include "properties/contracts.hpp"
-#include "properties/prefix/contract.hpp"
 #include "properties/replay/driven.hpp"
 #include "reference/prefix/operations.hpp"
 #include "traces/figures/statistics.hpp"

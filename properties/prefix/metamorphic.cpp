@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "properties/campaign/laws.hpp"
-#include "properties/prefix/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/prefix/operations.hpp"
 
 namespace kvo::prefix {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "properties/prefix/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/seeded/optimized/prefix/block_cache.hpp"
 #include "properties/seeded/optimized/prefix/radix_cache.hpp"
 #include "properties/seeded/prefix/faults.hpp"

@@ -1,5 +1,8 @@
-#include "properties/prefix/oracle.hpp"
-
+// The oracle of contract `prefix`, from the definitions alone.
+//
+// Who put which tokens where says what a lookup may find, what may be handed out, and what all
+// figures come to; see blocks_history.hpp and radix_history.hpp. Unit: an answer.
+#include "properties/contract_parts.hpp"
 #include "properties/prefix/blocks_history.hpp"
 #include "properties/prefix/radix_history.hpp"
 #include "reference/contract/subject/named_quirks.hpp"

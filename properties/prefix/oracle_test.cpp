@@ -1,11 +1,10 @@
 // The oracle of contract `prefix` on scripts that do not show internals, or do strange things.
-#include "properties/prefix/oracle.hpp"
-
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "properties/contract_parts.hpp"
 #include "properties/contracts.hpp"
 #include "reference/prefix/operations.hpp"
 

@@ -98,7 +98,7 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
       {20, "state", &S::state, true},
   });
 
-  // Planned orders (radix_plans.cpp).
+  // Planned orders.
   std::optional<Op> evicted_between_match_and_lock(std::size_t number);
   std::optional<Op> same_content_twice(std::size_t number);
   std::optional<Op> full_pool_of_pinned(std::size_t number);

@@ -4,7 +4,7 @@
 #include <boost/describe/enum.hpp>
 
 #include "properties/campaign/script_generator.hpp"
-#include "properties/provider/generators.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/provider/context_operations.hpp"
 
 namespace kvo::provider {

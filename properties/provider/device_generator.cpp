@@ -5,7 +5,7 @@
 #include <boost/describe/enum.hpp>
 
 #include "properties/campaign/script_generator.hpp"
-#include "properties/provider/generators.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/contract/values/tags.hpp"
 #include "reference/provider/device_operations.hpp"
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "properties/campaign/laws.hpp"
-#include "properties/provider/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/provider/contiguous_operations.hpp"
 #include "reference/provider/paged_operations.hpp"
 #include "reference/provider/tensor_operations.hpp"

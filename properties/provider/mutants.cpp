@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "properties/provider/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/seeded/optimized/block_pool/arena_pool.hpp"
 #include "properties/seeded/optimized/provider/contiguous_arena_cache.hpp"
 #include "properties/seeded/optimized/provider/paged_arena_cache.hpp"

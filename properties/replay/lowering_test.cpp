@@ -12,9 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "properties/layered/contract.hpp"
-#include "properties/positional/contract.hpp"
-#include "properties/provider/lowering.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/replay/driven.hpp"
 #include "reference/layered/cache.hpp"
 #include "reference/positional/operations.hpp"
@@ -28,6 +26,10 @@ using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::Not;
 using Lines = std::vector<std::string>;
+
+const Lowering& paged_lowering() {
+  return lowering_of("provider.paged");
+}
 
 std::string number(std::int64_t value) {
   return std::to_string(value);
@@ -119,7 +121,7 @@ constexpr SchedulePolicy kTwoSlots{
 TEST(StepProtocol, SequenceWiseThoseBehindAFailedAppendHaveTheirTurn) {
   Script script{.text = provider_text, .fails = once("update 0.0 x2")};
   const std::vector<Request> requests{request(2, 0), request(2, 0)};
-  EXPECT_THAT(script.of(provider::paged_lowering(), input_of(requests, kTwoSlots)),
+  EXPECT_THAT(script.of(paged_lowering(), input_of(requests, kTwoSlots)),
               ElementsAre("seq_len 0", "seq_len 1",   //
                           "update 0.0 x2", "free 0",  // neither the other layer nor the read
                           "update 1.0 x2", "update 1.1 x2", "get 1.0", "get 1.1", "seq_len 1",
@@ -157,7 +159,7 @@ TEST(StepProtocol, WhatDoesNotFitAloneIsGivenUp) {
   const std::vector<Request> requests{request(2, 0)};
   Script sequence{.text = provider_text,
                   .fails = [](const std::string& text) { return text.starts_with("update"); }};
-  EXPECT_THAT(sequence.of(provider::paged_lowering(), input_of(requests, kTwoSlots)),
+  EXPECT_THAT(sequence.of(paged_lowering(), input_of(requests, kTwoSlots)),
               ElementsAre("seq_len 0", "update 0.0 x2", "free 0"));
   Script batch{.text = positional_text,
                .fails = [](const std::string& text) { return text.starts_with("pass"); }};
@@ -176,7 +178,7 @@ TEST(StepProtocol, ADraftIsTakenBackInTheWayOfItsContract) {
   const std::int64_t left = 1 + draft.append - draft.rejected;
 
   Script truncated{.text = provider_text};
-  EXPECT_THAT(truncated.of(provider::paged_lowering(), input_of(requests, drafts)),
+  EXPECT_THAT(truncated.of(paged_lowering(), input_of(requests, drafts)),
               Contains("truncate 0 to " + number(left)));
   Script removed{.text = positional_text};
   EXPECT_THAT(removed.of(positional::lowerings().front(), input_of(requests, drafts)),
@@ -196,7 +198,7 @@ TEST(StepProtocol, ACancelledSequenceEndsAfterItsFirstChunk) {
   SchedulePolicy cancelled = kTwoSlots;
   cancelled.cancel_every = 1;
   Script sequence{.text = provider_text};
-  EXPECT_THAT(sequence.of(provider::paged_lowering(), input_of(requests, cancelled)),
+  EXPECT_THAT(sequence.of(paged_lowering(), input_of(requests, cancelled)),
               ElementsAre("seq_len 0", "update 0.0 x2", "update 0.1 x2", "free 0"));
   Script batch{.text = positional_text};
   EXPECT_THAT(batch.of(positional::lowerings().front(), input_of(requests, cancelled)),

@@ -3,7 +3,7 @@
 // A law runs a plan's operations on subjects and gives each a verdict with what it rests on. Ways
 // to build one: compared with the baseline and judged by an oracle (LockstepLaw), metamorphic
 // (properties/campaign/metamorphic.hpp), and with allocations that fail
-// (properties/campaign/failed_allocations.hpp).
+// (properties/campaign/laws.hpp).
 #pragma once
 
 #include <cstdint>

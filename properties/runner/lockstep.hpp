@@ -5,19 +5,57 @@
 //          participant a subject that is judged.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "properties/runner/lent_arguments.hpp"
 #include "properties/runner/oracle.hpp"
 #include "properties/runner/timings.hpp"
 #include "properties/runner/verdict.hpp"
+#include "reference/contract/describe/operation.hpp"
 #include "reference/contract/subject/subject.hpp"
 
 namespace kvo {
+
+/// Copies of the operations of one case, one after the other.
+class LentArguments {
+ public:
+  LentArguments() = default;
+  LentArguments(const LentArguments&) = delete;
+  LentArguments& operator=(const LentArguments&) = delete;
+  ~LentArguments() { lift_guards(); }
+
+  /// The operation in place of `op`, which must live until the next call. Only tensors and lists
+  /// are copied: without any it is `op` itself.
+  [[nodiscard]] const Op& lend(const Op& op);
+  /// What was done to the operation that was lent last, in words, or nothing; it is undone.
+  [[nodiscard]] std::optional<std::string> damage();
+
+ private:
+  // Memory that one kind of operation uses again and again.
+  struct Copy {
+    const OpKind* kind;
+    std::shared_ptr<void> arguments;  // null: nothing to copy
+    Op op;
+  };
+  struct Guard {
+    std::span<std::byte> bytes;
+    std::string_view field;
+  };
+  Copy& copy_of(const OpKind& kind, const Op& op);
+  void fill();
+  void guard(const Type& type, void* value, std::string_view field);
+  void lift_guards();
+
+  std::vector<std::unique_ptr<Copy>> copies_;
+  std::vector<Guard> guards_;
+  const Op* original_ = nullptr;
+  Copy* lent_ = nullptr;  // null: the original itself was
+};
 
 enum class Allocations : std::uint8_t {
   kSucceed,

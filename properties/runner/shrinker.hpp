@@ -1,6 +1,6 @@
 // properties/runner/shrinker.hpp: the smallest script, with its config, that still fails.
 //
-// Operations are total, so any of them may be left out. The passes of shrink_passes.hpp follow each
+// Operations are total, so any of them may be left out. The passes of shrinker.cpp follow each
 // other until none of them helps: a script that is shrunk again stays as it is. A long script first
 // loses large parts: all operations that name one cache, and chunks of many operations.
 #pragma once

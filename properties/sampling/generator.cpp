@@ -9,7 +9,7 @@
 #include <boost/describe/enum.hpp>
 
 #include "properties/campaign/script_generator.hpp"
-#include "properties/sampling/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/sampling/operations.hpp"
 
 namespace kvo::sampling {

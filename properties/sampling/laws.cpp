@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "properties/campaign/metamorphic.hpp"
-#include "properties/sampling/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/sampling/operations.hpp"
 
 namespace kvo::sampling {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "properties/sampling/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/seeded/optimized/sampling/selecting_sampler.hpp"
 #include "properties/seeded/reference/sampling/pipeline.hpp"
 #include "properties/seeded/sampling/faults.hpp"

@@ -1,4 +1,10 @@
-// What the definitions say of each answer, whatever computed it.
+// The oracle of contract `sampling`: each answer by the definitions (ZF-92 to ZF-98), with the
+// exponential of the standard library.
+//
+// Judged   every operation that succeeds on numbers, -inf among them.
+// Skipped  NaN, infinity and results that are not finite; penalties inside `sample`.
+// Unseen   sets of top-p that differ by a probability below 1e-9, and which of the tokens that
+//          may be drawn is.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -9,7 +15,7 @@
 #include <set>
 #include <string>
 
-#include "properties/sampling/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/sampling/operations.hpp"
 

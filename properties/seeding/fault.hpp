@@ -10,7 +10,7 @@
 #include <optional>
 #include <string_view>
 
-#include "reference/contract/values/profile.hpp"
+#include "reference/contract/values/quirk.hpp"
 
 namespace kvo::seeding {
 

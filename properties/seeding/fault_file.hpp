@@ -35,7 +35,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/contract/values/profile.hpp"
+#include "reference/contract/values/quirk.hpp"
 
 namespace kvo::seeding {
 

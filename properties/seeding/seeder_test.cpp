@@ -263,7 +263,10 @@ class SeedTest : public testing::Test {
                 {"properties/x/faults.txt", "reference/x/cache.cpp"});
   }
 
-  std::filesystem::path root_ = std::filesystem::path(testing::TempDir()) / "kvo_seeder_test";
+  // Tests run at the same time, each in a folder of its own.
+  std::filesystem::path root_ =
+      std::filesystem::path(testing::TempDir()) /
+      ("kvo_seeder_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
 };
 
 TEST_F(SeedTest, WritesCopiesAndTables) {

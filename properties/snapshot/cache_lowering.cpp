@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "properties/snapshot/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/snapshot/lowering.hpp"
 #include "reference/snapshot/operations.hpp"
 

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "optimized/snapshot/subjects.hpp"
-#include "properties/snapshot/contract.hpp"
+#include "optimized/subjects.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/snapshot/operations.hpp"
 
 namespace kvo::snapshot {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "properties/campaign/laws.hpp"
-#include "properties/snapshot/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/snapshot/operations.hpp"
 
 namespace kvo::snapshot {

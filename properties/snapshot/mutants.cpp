@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "properties/contract_parts.hpp"
 #include "properties/seeded/optimized/snapshot/kv_cache.hpp"
 #include "properties/seeded/optimized/snapshot/prefix_trie.hpp"
 #include "properties/seeded/optimized/snapshot/ring_cache.hpp"
@@ -12,7 +13,6 @@
 #include "properties/seeded/reference/snapshot/recurrent_cache.hpp"
 #include "properties/seeded/reference/snapshot/rotating_cache.hpp"
 #include "properties/seeded/snapshot/faults.hpp"
-#include "properties/snapshot/contract.hpp"
 #include "reference/snapshot/trie_operations.hpp"
 
 namespace kvo::snapshot {

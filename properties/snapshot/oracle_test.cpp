@@ -1,6 +1,4 @@
 // Each clause of the history can fail: what a reference shows is spoilt before the oracle sees it.
-#include "properties/snapshot/oracle.hpp"
-
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -11,6 +9,7 @@
 #include "properties/campaign/generator.hpp"
 #include "properties/campaign/judged_cases.hpp"
 #include "properties/campaign/rules_case.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/contracts.hpp"
 #include "reference/snapshot/trie_operations.hpp"
 

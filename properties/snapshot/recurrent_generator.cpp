@@ -5,7 +5,7 @@
 #include <boost/describe/enum.hpp>
 
 #include "properties/campaign/script_generator.hpp"
-#include "properties/snapshot/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/snapshot/handles.hpp"
 #include "reference/contract/values/tags.hpp"
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "properties/snapshot/layer_history.hpp"
+#include "properties/snapshot/history.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 
 namespace kvo::snapshot {

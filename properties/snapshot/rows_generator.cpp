@@ -1,11 +1,615 @@
 // Random cases for snapshot.kv and snapshot.rotating.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
-#include "properties/snapshot/contract.hpp"
-#include "properties/snapshot/rows_script.hpp"
+#include <boost/describe/enum.hpp>
+
+#include "properties/campaign/generator.hpp"
+#include "properties/campaign/script_generator.hpp"
+#include "properties/contract_parts.hpp"
+#include "properties/snapshot/handles.hpp"
+#include "reference/contract/values/tags.hpp"
+#include "reference/snapshot/arrays.hpp"
 
 namespace kvo::snapshot {
+
+// States worth reaching.
+BOOST_DEFINE_FIXED_ENUM_CLASS(RowsLabel, std::uint8_t, kRewound, kRestored, kRestoredForward,
+                              kRestoreRefused, kMerged, kMergedWithNothing, kMergeRefused,
+                              kSplitInside, kSplitAtAnEdge, kClosedTwice, kUsedAfterClose,
+                              kUpdatedWithNothing, kMisfit, kAnotherType, kGrownBeyondAStep,
+                              kFreedWithSnapshots, kRestoredIntoAnotherCache, kReturnedPairReread,
+                              kRingWrapped, kChunkOnAWrappedRing, kFirstChunkBeyondTheWindow,
+                              kForeignWindow, kLongRingWrapped, kSplitAgain, kMergedAgain,
+                              kTakenOfARestoredCache, kForkedAndWritten, kSpreadRows,
+                              // Sizes.
+                              kMoreThan1024Tokens, kFiveHeads, kHeadsOf64Elements,
+                              kHalfWordsInRunsOf64, k65Snapshots,
+                              // Long lives.
+                              kWritesBeyond65536,
+                              // Planned orders.
+                              kChangedWhileAway, kMergedHalvesRestored, kRewoundUnderASnapshot,
+                              kClosedWhileRestored, kTailsOfTwoSnapshots, kMergedOfTwoShapes)
+
+// How a case stores rows, and of what sort they are.
+struct DrawnStorage {
+  StorageFormat format = {};
+  bool odd_rows = false;
+};
+
+constexpr std::int64_t kMostWindow = 65;
+constexpr std::int64_t kLongestWindow = 4096;
+
+class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> {
+  using S = RowsScript;
+  using Label = RowsLabel;
+
+ public:
+  /// A window of 0: all tokens are kept.
+  RowsScript(std::uint64_t seed, std::int64_t window, const DrawnStorage& storage, Scale scale)
+      : ScriptGenerator(seed),
+        storage_(storage),
+        odd_draw_(storage_draw(~seed)),
+        scale_(scale),
+        window_(window),
+        numbers_pairs_(draw().percent(12) && scale_ != Scale::kLong),
+        batch_(is_long() ? 1 : draw().between(1, 2)),
+        heads_(is_long() ? 1 : draw().between(1, 3)),
+        k_dim_(is_long() ? 1 : draw().size(1, 9)),
+        v_dim_(is_long() || draw().percent(70) ? k_dim_ : draw().size(1, 9)),
+        type_(draw().percent(75) ? DType::kF32 : DType::kF16) {
+    if (draw().percent(6)) type_ = draw().one_of({DType::kF8E4M3, DType::kF8E5M2});
+    if (scale_ == Scale::kLarge && !is_long()) grow();
+    if (is_narrow()) narrow();
+    if (scale_ != Scale::kLong) return;
+    batch_ = heads_ = k_dim_ = v_dim_ = 1;
+    plan_often(1);
+  }
+
+  std::optional<Op> next() override {
+    if (!begun_) return Op::of(New{});
+    if (scale_ == Scale::kLong && !has_plan() && !follows_plan() && !draw().percent(2))
+      return age();
+    return ScriptGenerator::next();
+  }
+
+  // Steps.
+  Op one() { return update(1); }
+  Op chunk() {
+    // About one time round, so that few operations wrap it.
+    if (is_long() && draw().percent(40)) return update(window_ + draw().between(-2, 2));
+    if (scale_ == Scale::kLong) return update(draw().between(2, 4));
+    if (scale_ == Scale::kLarge && draw().percent(30))
+      return update(draw().edge(8, kMostTokens / width()));
+    const std::int64_t most = window_ > 0 ? 2 * window_ + 3 : 48;
+    return update(draw().size(2, std::max<std::int64_t>(most, 3)));
+  }
+  // Past the growth step of 256 tokens.
+  Op long_chunk() { return scale_ == Scale::kLong ? one() : update(draw().between(200, 300)); }
+  Op nothing() { return update(0); }
+  Op misfit() {
+    if (window_ == 0 && draw().percent(30)) {  // one row for many tokens
+      Tensor k = rows(draw().between(2, 3), k_dim_, v_dim_, type_).first;
+      return Op::of(Update{std::move(k), rows(1, k_dim_, v_dim_, type_).second});
+    }
+    auto [k, v] = rows(draw().between(1, 3), k_dim_ + 1, v_dim_, type_);
+    return Op::of(Update{std::move(k), std::move(v)});
+  }
+  Op other_type() {
+    const DType other = type_ == DType::kF32 ? DType::kF16 : DType::kF32;  // a narrow one refuses
+    auto [k, v] = rows(draw().between(1, 3), k_dim_, v_dim_, other);
+    return Op::of(Update{std::move(k), std::move(v)});
+  }
+  Op state() { return Op::of(ShowState{}); }
+  Op offset() { return Op::of(Offset{}); }
+  Op free() { return Op::of(Free{}); }
+  Op take() {
+    if (numbers_pairs_) return reread();
+    const std::int64_t from = draw().percent(30) ? 0 : draw().between(-1, offset_ + 1);
+    return Op::of(Take{from});
+  }
+  Op rewind() { return Op::of(Restore{std::nullopt, draw().between(-1, offset_ + 1)}); }
+  Op restore() {
+    const Nullable<std::int64_t> handle = handles_.any(draw());
+    const Handles::Known* known = handles_.find(handle);
+    const std::int64_t end = known != nullptr ? known->to : offset_;
+    const std::int64_t begin = known != nullptr && draw().percent(70) ? known->from : 0;
+    return Op::of(Restore{handle, draw().percent(50) ? end : draw().between(begin - 1, end + 1)});
+  }
+  Op merge() { return Op::of(Merge{handles_.any(draw()), handles_.any(draw())}); }
+  Op split();
+  // Two that adjoin: one is split, and its halves are merged.
+  Op split_and_merge() {
+    const Nullable<std::int64_t> handle = handles_.any(draw());
+    const Handles::Known* known = handles_.find(handle);
+    if (known == nullptr || known->to - known->from < 2) return take();
+    merges_halves_ = true;
+    return Op::of(Split{handle, draw().between(known->from + 1, known->to - 1)});
+  }
+  // Leaves, comes back, and goes on.
+  Op away_and_back() {
+    if (numbers_pairs_) return reread();
+    away_ = true;
+    return Op::of(Take{0});
+  }
+  // Two caches come of one snapshot, each goes on, and both are seen again.
+  Op fork_and_write_both() {
+    if (numbers_pairs_) return reread();
+    forks_ = true;
+    return Op::of(Take{0});
+  }
+  Op close() { return Op::of(Close{handles_.some(draw())}); }
+  Op reread() {
+    if (numbers_pairs_) return Op::of(Reread{draw().between(1, std::max<std::int64_t>(pairs_, 1))});
+    return Op::of(Reread{handles_.some(draw())});
+  }
+  Op make();
+
+  static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
+      {30, "single token", &S::one, true},
+      {8, "chunk", &S::chunk},
+      {1, "long chunk", &S::long_chunk},
+      {1, "no tokens", &S::nothing},
+      {1, "misfit", &S::misfit},
+      {1, "other type", &S::other_type},
+      {6, "state", &S::state, true},
+      {3, "offset", &S::offset},
+      {1, "free", &S::free},
+      {10, "snapshot", &S::take, true},
+      {4, "rewind", &S::rewind},
+      {10, "restore", &S::restore},
+      {3, "merge", &S::merge},
+      {5, "split", &S::split},
+      {4, "split and merge", &S::split_and_merge},
+      {4, "away and back", &S::away_and_back},
+      {2, "fork and write both", &S::fork_and_write_both},
+      {3, "close", &S::close},
+      {6, "reread", &S::reread, true},
+      {1, "new", &S::make},
+  });
+
+  std::optional<Op> changed_while_away(std::size_t number);
+  std::optional<Op> merged_halves_restored(std::size_t number);
+  std::optional<Op> rewound_under_a_snapshot(std::size_t number);
+  std::optional<Op> closed_while_restored(std::size_t number);
+  std::optional<Op> tails_of_two_snapshots(std::size_t number);
+  std::optional<Op> merged_of_two_shapes(std::size_t number);
+
+  using Plan = ScriptPlan<S, Label>;
+  static constexpr std::array kPlans{
+      Plan{3, Label::kChangedWhileAway, 6, &S::changed_while_away},
+      Plan{3, Label::kMergedHalvesRestored, 7, &S::merged_halves_restored},
+      Plan{2, Label::kRewoundUnderASnapshot, 7, &S::rewound_under_a_snapshot},
+      Plan{2, Label::kClosedWhileRestored, 6, &S::closed_while_restored},
+      Plan{2, Label::kTailsOfTwoSnapshots, 7, &S::tails_of_two_snapshots},
+      Plan{1, Label::kMergedOfTwoShapes, 7, &S::merged_of_two_shapes}};
+
+  // What became of an operation.
+  void saw(const New& made, const Observation& seen) {
+    if (seen.error) return;
+    begun_ = true;
+    if (window_ > 0) live_window_ = made.max_size.value_or(window_);
+    ++caches_;
+    restored_ = false;
+    offset_ = 0;
+  }
+  void saw(const Update& update, const Observation& seen) {
+    const std::int64_t tokens = update.k.shape.size() > 2 ? update.k.shape[2] : 0;
+    const bool misfit = update.k.shape.size() > 3 && update.k.shape[3] != k_dim_;
+    if (misfit) reach(Label::kMisfit);
+    if (update.k.dtype != type_) reach(Label::kAnotherType);
+    if (seen.error) return;
+    if (update.spread.value_or(false) && update.k.elements() > 1) reach(Label::kSpreadRows);
+    if (update.keep.value_or(false)) ++pairs_;
+    if (tokens == 0) reach(Label::kUpdatedWithNothing);
+    if (tokens > 0) saw_sizes(tokens);
+    if (live_window_ > 0 && offset_ > live_window_ && tokens > 1)
+      reach(Label::kChunkOnAWrappedRing);
+    if (live_window_ > 0 && offset_ == 0 && tokens > live_window_)
+      reach(Label::kFirstChunkBeyondTheWindow);
+    if (offset_ / kGrowth != (offset_ + tokens) / kGrowth && offset_ > 0)
+      reach(Label::kGrownBeyondAStep);
+    offset_ += tokens;
+    if (live_window_ > 0 && offset_ > live_window_) reach(Label::kRingWrapped);
+    if (live_window_ > kMostWindow && offset_ > live_window_) reach(Label::kLongRingWrapped);
+  }
+  void saw(const Take& /*op*/, const Observation& seen) {
+    if (seen.error) return;
+    const auto& taken = seen.as<Numbered>();
+    pay();
+    saw_number(taken);
+    if ((follows_plan() || scale_ == Scale::kLong) && taken.handle.has_value())
+      last_ = *taken.handle;
+    handles_.remember(taken, live_window_);
+    taken_in_[taken.handle.value.value_or(0)] = caches_;
+    if (restored_ && taken.handle.has_value()) reach(Label::kTakenOfARestoredCache);
+    if (std::exchange(forks_, false) && taken.handle.has_value()) plan_fork(*taken.handle);
+    if (std::exchange(away_, false) && taken.handle.has_value()) {
+      plan(Restore{std::nullopt, draw().between(0, offset_)});
+      if (draw().percent(50)) plan(update(draw().between(1, 2)));
+      plan(Restore{taken.handle, offset_});
+      plan(update(1));
+      plan(ShowState{});
+    }
+  }
+  void saw(const Restore& restore, const Observation& seen) {
+    const bool closed = restore.handle.has_value() && handles_.is_closed(*restore.handle);
+    if (seen.error) {
+      if (closed) reach(Label::kUsedAfterClose);
+      return;
+    }
+    pay();
+    const auto& done = seen.as<Restore::Returns>();
+    const Handles::Known* known = handles_.find(restore.handle);
+    if (known != nullptr && known->window != live_window_) reach(Label::kForeignWindow);
+    if (!done.ok) return reach(Label::kRestoreRefused);
+    if (known == nullptr && done.offset < offset_) reach(Label::kRewound);
+    if (known != nullptr) reach(Label::kRestored);
+    restored_ = restored_ || known != nullptr;
+    if (known != nullptr && done.offset > offset_) reach(Label::kRestoredForward);
+    if (known != nullptr && taken_in_[*restore.handle] != caches_)
+      reach(Label::kRestoredIntoAnotherCache);
+    offset_ = done.offset;
+  }
+  void saw(const Merge& merge, const Observation& seen) {
+    if (seen.error) return reach(Label::kMergeRefused);
+    pay();
+    const auto& merged = seen.as<Numbered>();
+    saw_number(merged);
+    if (follows_plan() && merged.handle.has_value()) last_ = *merged.handle;
+    const bool both = merge.parent.has_value() && merge.child.has_value();
+    if (!both) reach(Label::kMergedWithNothing);
+    if (both && merged.handle.has_value()) reach(Label::kMerged);
+    if (both && (made_of_others_.contains(*merge.parent) || made_of_others_.contains(*merge.child)))
+      reach(Label::kMergedAgain);
+    if (both && merged.handle.has_value()) made_of_others_.insert(*merged.handle);
+    for (const auto& side : {merge.parent, merge.child})
+      if (side.has_value() && side != merged.handle) handles_.close(side);
+    handles_.remember(merged, live_window_);
+  }
+  void saw(const Split& split, const Observation& seen) {
+    const bool merges = std::exchange(merges_halves_, false);
+    if (seen.error) return;
+    const auto& halves = seen.as<Split::Returns>();
+    const bool inside = halves.parent.has_value() && halves.child.has_value();
+    if (inside) reach(Label::kSplitInside);
+    if (!inside && split.handle.has_value()) reach(Label::kSplitAtAnEdge);
+    if (inside && made_of_others_.contains(*split.handle)) reach(Label::kSplitAgain);
+    for (const auto& half : {halves.parent, halves.child})
+      if (inside) made_of_others_.insert(*half->handle);
+    if (inside) handles_.close(split.handle);
+    for (const auto& half : {halves.parent, halves.child})
+      if (half.has_value()) {
+        saw_number(*half);
+        handles_.remember(*half, live_window_);
+      }
+    if (inside && merges) plan(Merge{halves.parent->handle, halves.child->handle});
+  }
+  void saw(const Close& close, const Observation& seen) {
+    if (handles_.is_closed(close.handle) && seen.error) reach(Label::kClosedTwice);
+    handles_.close(close.handle);
+  }
+  void saw(const Free& /*op*/, const Observation& seen) {
+    if (seen.error) return;
+    if (!handles_.empty()) reach(Label::kFreedWithSnapshots);
+    offset_ = 0;
+  }
+  void saw(const Reread& /*op*/, const Observation& seen) {
+    if (std::exchange(forked_, false) && !seen.error) reach(Label::kForkedAndWritten);
+    if (!seen.error && !seen.as<Contents>().size) reach(Label::kReturnedPairReread);
+  }
+  void saw(const ShowState& /*op*/, const Observation& /*seen*/) { pay(); }
+  void saw(const Offset& /*nothing to follow*/, const Observation& /*seen*/) {}
+
+ private:
+  static constexpr std::int64_t kMostTokens = 2'049;  // of one element
+
+  [[nodiscard]] bool is_long() const { return window_ > kMostWindow; }
+  [[nodiscard]] std::int64_t width() const { return batch_ * heads_ * std::max(k_dim_, v_dim_); }
+  [[nodiscard]] bool is_narrow() const { return storage_.format.type != StorageType::kF32; }
+
+  void grow();
+  void narrow();
+  // All rows are shown, copied or looked at.
+  void pay() {
+    constexpr std::int64_t kAnyCost = 5'000;
+    const std::int64_t held = live_window_ > 0 ? std::min(live_window_, offset_) : offset_;
+    if (scale_ == Scale::kLarge) spend(static_cast<std::uint64_t>(kAnyCost + 8 * held * width()));
+  }
+  void saw_sizes(std::int64_t tokens);
+  void saw_number(const Numbered& seen) {
+    if (!seen.handle.has_value()) return;
+    if (*seen.handle > 64) reach(Label::k65Snapshots);
+  }
+
+  Op age();
+  // A snapshot of all, for a plan.
+  std::optional<Op> whole() {
+    if (numbers_pairs_) return std::nullopt;
+    last_.reset();
+    return Op::of(Take{0});
+  }
+  std::optional<Op> restored() {
+    const Handles::Known* known = last_ ? handles_.find(*last_) : nullptr;
+    if (known == nullptr) return std::nullopt;
+    return Op::of(Restore{*last_, known->to});
+  }
+  void plan_fork(std::int64_t number);
+  Op update(std::int64_t tokens) {
+    auto [k, v] = rows(tokens, k_dim_, v_dim_, type_);
+    std::optional<bool> keep;
+    if (numbers_pairs_) keep = draw().percent(60);
+    std::optional<bool> spread;
+    if (tokens > 1 && draw().percent(10)) spread = true;
+    return Op::of(Update{std::move(k), std::move(v), keep, spread});
+  }
+  std::pair<Tensor, Tensor> rows(std::int64_t tokens, std::int64_t k_dim, std::int64_t v_dim,
+                                 DType type);
+  static Tensor of_type(const Tensor& tensor, DType type) {
+    if (type == DType::kF32) return tensor;
+    Tensor cast = make_tensor(tensor.shape, type);
+    for (std::int64_t i = 0; i < tensor.elements(); ++i)
+      store_element(type, tensor.floats()[static_cast<std::size_t>(i)],
+                    cast.bytes.data() + static_cast<std::size_t>(i) * dtype_bytes(type));
+    return cast;
+  }
+
+  DrawnStorage storage_;
+  Draw odd_draw_;  // of odd rows
+  Scale scale_;
+  std::int64_t window_;
+  bool numbers_pairs_;
+  std::int64_t batch_;
+  std::int64_t heads_;
+  std::int64_t k_dim_;
+  std::int64_t v_dim_;
+  DType type_;
+  Tagger tagger_;
+  Handles handles_;
+  std::set<std::int64_t> made_of_others_;  // snapshots that a split or a merge made
+  std::map<std::int64_t, int> taken_in_;   // the cache, by its number, that a snapshot is of
+  bool begun_ = false;
+  bool merges_halves_ = false;
+  bool away_ = false;
+  bool forks_ = false;
+  bool forked_ = false;    // behind the next reread
+  bool restored_ = false;  // the cache, from a snapshot
+  int caches_ = 0;
+  std::int64_t live_window_ = 0;
+  std::int64_t offset_ = 0;
+  std::int64_t pairs_ = 0;
+  std::int64_t writes_ = 0;
+  // Of the plan that is followed.
+  std::optional<std::int64_t> last_;   // snapshot
+  std::optional<std::int64_t> first_;  // the one before
+  std::int64_t first_end_ = 0;
+};
+
+// Planned orders.
+// What a cache shares with a snapshot is overwritten, once round and more.
+std::optional<Op> RowsScript::changed_while_away(std::size_t number) {
+  switch (number) {
+    case 0:
+      return update(window_ > 0 ? live_window_ + 1 : 3);
+    case 1:
+      return whole();
+    case 2:
+      return window_ > 0 ? update(2 * live_window_ + 1) : Op::of(Free{});
+    case 3:
+      return restored();
+    case 4:
+      return update(1);
+    default:
+      return state();
+  }
+}
+
+std::optional<Op> RowsScript::merged_halves_restored(std::size_t number) {
+  switch (number) {
+    case 0:
+      return update(4);
+    case 1:
+      return whole();
+    case 2:
+      merges_halves_ = true;  // the merge comes of itself
+      return last_ ? std::optional(Op::of(Split{*last_, draw().between(1, 3)})) : std::nullopt;
+    case 3:
+      return Op::of(Free{});
+    case 4:
+      return restored();
+    case 5:
+      return update(1);
+    default:
+      return state();
+  }
+}
+
+// What is cut off and written anew stays what it was in the snapshot.
+std::optional<Op> RowsScript::rewound_under_a_snapshot(std::size_t number) {
+  switch (number) {
+    case 0:
+      return update(3);
+    case 1:
+      return whole();
+    case 2:
+      return Op::of(Restore{std::nullopt, std::max<std::int64_t>(offset_ - 2, 0)});
+    case 3:
+      return update(2);
+    case 4:
+      return last_ ? std::optional(Op::of(Reread{*last_})) : std::nullopt;
+    case 5:
+      return restored();
+    default:
+      return state();
+  }
+}
+
+std::optional<Op> RowsScript::closed_while_restored(std::size_t number) {
+  switch (number) {
+    case 0:
+      return update(3);
+    case 1:
+      return whole();
+    case 2:
+      return restored();
+    case 3:
+      return last_ ? std::optional(Op::of(Close{*last_})) : std::nullopt;
+    case 4:
+      return update(2);
+    default:
+      return state();
+  }
+}
+
+// The cache goes on behind the first of two snapshots, which the second one goes on behind, too.
+std::optional<Op> RowsScript::tails_of_two_snapshots(std::size_t number) {
+  switch (number) {
+    case 0:
+      return update(3);
+    case 1:
+      return whole();
+    case 2:
+      first_ = last_;
+      first_end_ = offset_;
+      return update(1);
+    case 3:
+      return whole();
+    case 4:
+      return first_ ? std::optional(Op::of(Restore{*first_, first_end_})) : std::nullopt;
+    case 5:
+      return update(1);
+    default:
+      return last_ ? std::optional(Op::of(Reread{*last_})) : std::nullopt;
+  }
+}
+
+// Two snapshots that adjoin, and whose keys alone differ in shape.
+std::optional<Op> RowsScript::merged_of_two_shapes(std::size_t number) {
+  switch (number) {
+    case 0:
+      return window_ > 0 ? std::nullopt : std::optional(update(3));
+    case 1:
+      return whole();
+    case 2:
+      first_ = last_;
+      first_end_ = offset_;
+      return Op::of(Free{});
+    case 3: {
+      auto [k, v] = rows(first_end_ + 2, k_dim_ + 1, v_dim_, type_);
+      return Op::of(Update{std::move(k), std::move(v)});
+    }
+    case 4:
+      last_.reset();
+      return Op::of(Take{first_end_});
+    case 5:
+      return first_ && last_ ? std::optional(Op::of(Merge{*first_, *last_})) : std::nullopt;
+    default:
+      return Op::of(Free{});
+  }
+}
+
+// Wide rows, or many.
+void RowsScript::grow() {
+  if (draw().percent(50)) {
+    batch_ = heads_ = k_dim_ = v_dim_ = 1;
+  } else {
+    batch_ = draw().percent(80) ? draw().between(1, 2) : draw().edge(4, 17);
+    heads_ = draw().edge(1, batch_ > 2 ? 3 : 17);
+    k_dim_ = draw().edge(8, 129);
+    v_dim_ = draw().percent(70) ? k_dim_ : draw().edge(1, 129);
+    while (width() > 512) {
+      if (heads_ > 1 && k_dim_ <= 64 && v_dim_ <= 64) {
+        heads_ /= 2;
+      } else {
+        k_dim_ = (k_dim_ + 1) / 2;
+        v_dim_ = (v_dim_ + 1) / 2;
+      }
+    }
+  }
+  type_ = draw().one_of({DType::kF32, DType::kF32, DType::kF16, DType::kF16, DType::kBF16,
+                         DType::kBF16, DType::kF8E4M3});
+}
+
+// Rows are f32, and of codes longer than a group where there are few.
+void RowsScript::narrow() {
+  type_ = DType::kF32;
+  if (!in_groups(storage_.format.type) || is_long() || scale_ == Scale::kLong ||
+      odd_draw_.percent(40))
+    return;
+  batch_ = 1;
+  heads_ = odd_draw_.between(1, 2);
+  k_dim_ = odd_draw_.between(33, 100);
+  v_dim_ = odd_draw_.percent(60) ? k_dim_ : odd_draw_.between(33, 100);
+}
+
+// A long life: a ring goes round, or a cache is rewound and written anew; now and then there is a
+// snapshot for a while.
+Op RowsScript::age() {
+  constexpr std::int64_t kTokens = 4;
+  if (window_ == 0 && offset_ > 2 * kTokens) return Op::of(Restore{std::nullopt, kTokens});
+  if (draw().percent(98)) return update(1);
+  if (last_) return Op::of(Close{*std::exchange(last_, std::nullopt)});
+  return Op::of(Take{0});
+}
+
+void RowsScript::plan_fork(std::int64_t number) {
+  const std::int64_t end = offset_;
+  const std::optional<std::int64_t> window =
+      window_ > 0 ? std::optional(live_window_) : std::nullopt;
+  for (int branch = 0; branch < 2; ++branch) {
+    plan(New{window});
+    plan(Restore{number, end});
+    plan(update(draw().between(1, 3)));
+    plan(Take{0});
+  }
+  plan(Reread{number});
+  plan(Restore{number, end});
+  forked_ = true;
+}
+
+std::pair<Tensor, Tensor> RowsScript::rows(std::int64_t tokens, std::int64_t k_dim,
+                                           std::int64_t v_dim, DType type) {
+  auto [k, unused] = tagger_.pair({batch_, heads_, tokens, k_dim});
+  auto [spare, v] = tagger_.pair({batch_, heads_, tokens, v_dim});
+  if (storage_.odd_rows) {
+    fill_oddly(odd_draw_, k);
+    fill_oddly(odd_draw_, v);
+  }
+  return {of_type(k, type), of_type(v, type)};
+}
+
+void RowsScript::saw_sizes(std::int64_t tokens) {
+  pay();
+  const DType kept = is_narrow() ? dtype_of(storage_.format.type) : type_;
+  if (tokens > 64 && dtype_bytes(kept) == 2 && k_dim_ >= 1) reach(Label::kHalfWordsInRunsOf64);
+  if (dtype_bytes(kept) == 1) reach(StorageLabel::kEightBitFloats);
+  reach_stored(storage_.format, k_dim_, storage_.odd_rows,
+               [&](StorageLabel label) { reach(label); });
+  if (offset_ + tokens > 1'024) reach(Label::kMoreThan1024Tokens);
+  if (++writes_ > 65'536) reach(Label::kWritesBeyond65536);
+  if (heads_ > 4) reach(Label::kFiveHeads);
+  if (k_dim_ >= 64) reach(Label::kHeadsOf64Elements);
+}
+
+Op RowsScript::split() {
+  const Nullable<std::int64_t> handle = handles_.any(draw());
+  const Handles::Known* known = handles_.find(handle);
+  if (known == nullptr) return Op::of(Split{handle, draw().between(-1, 5)});
+  return Op::of(Split{handle, draw().between(known->from - 1, known->to + 1)});
+}
+
+Op RowsScript::make() {
+  if (window_ == 0 || draw().percent(50)) return Op::of(New{});
+  return Op::of(New{draw().percent(5) ? draw().between(1, 3) : draw().size(1, kMostWindow)});
+}
+
 namespace {
 
 DrawnStorage some_storage(std::uint64_t seed, RowsConfig& config) {

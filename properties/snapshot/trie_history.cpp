@@ -1,13 +1,275 @@
-#include "properties/snapshot/trie_history.hpp"
+// The history of a prefix trie.
+//
+// Known are the sequences that were filed, the tokens fed to the layers, and what the model makes
+// of tokens. From that follow
+// begin    all layers hold the same beginning of the inputs, no more than is known of them;
+//          `remaining` is the rest, a snapshot is asked for where the known ends; layers that can
+//          go back keep what the inputs have in common with the session before.
+// state    the rows of the tokens fed, whatever came in between.
+// find     the longest prefix that was filed and, where nothing can have been evicted, no less.
+// tree     nodes are prefixes of what was filed, siblings begin with different tokens, the active
+//          path leads to tokens that the layers hold, snapshots hold the rows of their tokens,
+//          bytes are counted, times and marks are kept, and so is the limit.
+// Skipped  in profile original, from an eviction on what depends on the tree, until a look at it
+//          shows nothing wrong (MR-74); after an eviction that a null layer stops (MR-73).
+//          In both, what follows where the tokens fed are not those of the session.
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "properties/snapshot/layer_history.hpp"
-#include "properties/snapshot/tree_history.hpp"
+#include "properties/snapshot/history.hpp"
+#include "properties/snapshot/model_rows.hpp"
 #include "reference/contract/subject/dispatch.hpp"
+#include "reference/snapshot/trie.hpp"
 
 namespace kvo::snapshot {
+
+/// How many tokens two sequences begin with alike.
+[[nodiscard]] inline std::int64_t common_prefix(const Tokens& a, const Tokens& b) {
+  return std::ranges::mismatch(a, b).in1 - a.begin();
+}
+
+class FiledSequences {
+ public:
+  void add(Tokens sequence) { sequences_.insert(std::move(sequence)); }
+  void clear() { sequences_.clear(); }
+  /// Tokens of the longest prefix of `tokens` that one of the sequences begins with: sorted, it is
+  /// a neighbour.
+  [[nodiscard]] std::int64_t longest(const Tokens& tokens) const {
+    const auto behind = sequences_.lower_bound(tokens);
+    std::int64_t most = 0;
+    if (behind != sequences_.end()) most = common_prefix(tokens, *behind);
+    if (behind != sequences_.begin())
+      most = std::max(most, common_prefix(tokens, *std::prev(behind)));
+    return most;
+  }
+  [[nodiscard]] bool begins(const Tokens& tokens) const {
+    return longest(tokens) == std::ssize(tokens);
+  }
+  [[nodiscard]] const std::set<Tokens>& sequences() const { return sequences_; }
+
+ private:
+  std::set<Tokens> sequences_;
+};
+
+// ---- what a trie's tree must be like by what was filed ----
+
+/// What the history of a case says of the tree.
+struct TreeHistory {
+  const std::vector<LayerPlan>& layers;
+  const FiledSequences& filed;    ///< whatever is in the tree is a prefix of one of these
+  const FiledSequences& present;  ///< these are in the tree for sure
+  const Tokens& live;             ///< what the layers hold
+  /// Where the frontier ends; nothing: not known.
+  std::optional<std::int64_t> frontier = std::nullopt;
+  /// Sequences whose end a user marked; nothing: marks are not followed.
+  const std::set<Tokens>* marked = nullptr;
+  bool all_marks = false;                            ///< each of them is in the tree
+  bool just_closed = false;                          ///< the active path was used last
+  std::optional<std::int64_t> limit = std::nullopt;  ///< that evictions have kept
+  /// Nothing was evicted, and each session was filed before the next: what was left was kept.
+  bool all_kept = false;
+};
+
+namespace {
+
+using WrongTree = std::optional<std::string>;
+
+std::string node_name(std::size_t at) {
+  return "node " + std::to_string(at);
+}
+
+// MR-60: edges, ends, and what siblings begin with.
+WrongTree wrong_edges(const Tree::Returns& tree, const std::vector<Tokens>& sequences) {
+  std::set<std::pair<std::int64_t, std::int32_t>> begins;
+  for (std::size_t at = 0; at < tree.nodes.size(); ++at) {
+    const TreeNode& node = tree.nodes[at];
+    if (node.end != std::ssize(sequences[at])) return node_name(at) + " ends elsewhere";
+    if (at == 0) {
+      if (!node.tokens.empty()) return "the root has tokens";
+      continue;
+    }
+    if (node.tokens.empty()) return node_name(at) + " has no tokens";
+    if (!begins.emplace(*node.parent, node.tokens.front()).second)
+      return node_name(at) + " begins as a sibling does";
+  }
+  return std::nullopt;
+}
+
+WrongTree wrong_sequences(const std::vector<Tokens>& sequences, const TreeHistory& history) {
+  FiledSequences shown;
+  for (std::size_t at = 0; at < sequences.size(); ++at) {
+    if (!history.filed.begins(sequences[at]))
+      return node_name(at) + " stands for tokens that nobody filed";
+    shown.add(sequences[at]);
+  }
+  for (const Tokens& filed : history.present.sequences())
+    if (!shown.begins(filed))
+      return "a sequence of " + std::to_string(filed.size()) + " tokens is lost";
+  return std::nullopt;
+}
+
+// MR-61: it leads to tokens that the layers hold.
+WrongTree wrong_path(const Tree::Returns& tree, const std::vector<Tokens>& sequences,
+                     const TreeHistory& history) {
+  if (tree.nodes.empty())
+    return tree.active.empty() ? std::nullopt : WrongTree("a path without a tree");
+  if (tree.active.empty() || tree.active.front() != 0) return "the path does not begin at the root";
+  for (std::size_t i = 0; i < tree.active.size(); ++i) {
+    const std::int64_t at = tree.active[i];
+    if (at < 0 || at >= std::ssize(tree.nodes)) return "the path leads out of the tree";
+    if (i > 0 && tree.nodes[static_cast<std::size_t>(at)].parent !=
+                     Nullable<std::int64_t>(tree.active[i - 1]))
+      return "the path leaps";
+  }
+  const Tokens& frontier = sequences[static_cast<std::size_t>(tree.active.back())];
+  if (common_prefix(frontier, history.live) != std::ssize(frontier))
+    return "the frontier stands for tokens that the layers do not hold";
+  if (history.frontier && *history.frontier != std::ssize(frontier))
+    return "the frontier ends at " + std::to_string(frontier.size()) + ", what was filed at " +
+           std::to_string(*history.frontier);
+  return std::nullopt;
+}
+
+// MR-63: whoever was used, the nodes above were, too.
+WrongTree wrong_times(const Tree::Returns& tree, const TreeHistory& history) {
+  std::set<std::int64_t> times;
+  for (std::size_t at = 0; at < tree.nodes.size(); ++at) {
+    const TreeNode& node = tree.nodes[at];
+    times.insert(node.last_used);
+    if (at > 0 && tree.nodes[static_cast<std::size_t>(*node.parent)].last_used < node.last_used)
+      return node_name(at) + " was used after the one above";
+  }
+  if (times.empty()) return std::nullopt;
+  if (*times.begin() != 0 || *times.rbegin() != std::ssize(times) - 1) return "times are no ranks";
+  for (const std::int64_t at : tree.active)
+    if (history.just_closed &&
+        tree.nodes[static_cast<std::size_t>(at)].last_used != *times.rbegin())
+      return node_name(static_cast<std::size_t>(at)) + " was used last and is older";
+  return std::nullopt;
+}
+
+// MR-62, MR-74: rows of the tokens that lead to them, counted, and no more than may be.
+WrongTree wrong_snapshots(const Tree::Returns& tree, const std::vector<Tokens>& sequences,
+                          const TreeHistory& history) {
+  std::int64_t bytes = 0;
+  bool evictable = false;
+  for (std::size_t at = 0; at < tree.nodes.size(); ++at) {
+    const TreeNode& node = tree.nodes[at];
+    if (!node.snapshots.has_value()) continue;
+    if (node.snapshots->size() != history.layers.size())
+      return node_name(at) + " has not one snapshot a layer";
+    for (std::size_t i = 0; i < node.snapshots->size(); ++i) {
+      const auto& one = (*node.snapshots)[i];
+      if (!one.has_value()) continue;
+      if (auto words = wrong_snapshot(history.layers[i], *one, sequences[at]))
+        return node_name(at) + ", layer " + std::to_string(i) + ": " + *words;
+      bytes += one->size.value_or(0);
+      evictable =
+          evictable || (at > 0 && std::ranges::find(tree.active, static_cast<std::int64_t>(at)) ==
+                                      tree.active.end());
+    }
+  }
+  if (bytes != tree.paged_out_bytes)
+    return std::to_string(tree.paged_out_bytes) + " bytes are counted of " + std::to_string(bytes);
+  if (history.limit && bytes > *history.limit && evictable)
+    return std::to_string(bytes) + " bytes are kept where " + std::to_string(*history.limit) +
+           " are allowed";
+  return std::nullopt;
+}
+
+// How many tokens of a path the rows of one layer cover, from the first on without a gap.
+std::int64_t covered(const Tree::Returns& tree, const std::vector<std::int64_t>& path,
+                     std::size_t layer) {
+  std::int64_t end = 0;
+  for (const std::int64_t at : path) {
+    const auto& list = tree.nodes[static_cast<std::size_t>(at)].snapshots;
+    if (!list.has_value() || !(*list)[layer].has_value()) continue;
+    const Contents& one = *(*list)[layer];
+    if (one.from.value_or(0) <= end) end = std::max(end, one.to.value_or(*one.offset));
+  }
+  return end;
+}
+
+// MR-67: who leaves a path pages it out. A leaf is a restore point, and kv has all rows before it.
+WrongTree wrong_leaves(const Tree::Returns& tree, const TreeHistory& history) {
+  std::vector<bool> has_children(tree.nodes.size());
+  for (const TreeNode& node : tree.nodes)
+    if (node.parent.has_value()) has_children[static_cast<std::size_t>(*node.parent)] = true;
+  for (std::size_t at = 1; at < tree.nodes.size(); ++at) {
+    const bool active =
+        std::ranges::find(tree.active, static_cast<std::int64_t>(at)) != tree.active.end();
+    if (has_children[at] || active) continue;
+    std::vector<std::int64_t> path{static_cast<std::int64_t>(at)};
+    while (path.front() > 0)
+      path.insert(path.begin(), *tree.nodes[static_cast<std::size_t>(path.front())].parent);
+    for (std::size_t i = 0; i < history.layers.size(); ++i) {
+      if (history.layers[i].kind == LayerPlan::Kind::kNone) continue;
+      if (!tree.nodes[at].snapshots.has_value() || !(*tree.nodes[at].snapshots)[i].has_value())
+        return node_name(at) + " was left and has no snapshot of layer " + std::to_string(i);
+      if (history.layers[i].kind == LayerPlan::Kind::kKv &&
+          covered(tree, path, i) < tree.nodes[at].end)
+        return node_name(at) + ": layer " + std::to_string(i) + " lacks rows on the way there";
+    }
+  }
+  return std::nullopt;
+}
+
+WrongTree wrong_marks(const Tree::Returns& tree, const std::vector<Tokens>& sequences,
+                      const TreeHistory& history) {
+  if (history.marked == nullptr) return std::nullopt;
+  std::set<Tokens> shown;
+  for (std::size_t at = 0; at < tree.nodes.size(); ++at) {
+    if (!tree.nodes[at].user) continue;
+    shown.insert(sequences[at]);
+    if (!history.marked->contains(sequences[at])) return node_name(at) + " was never marked";
+  }
+  if (history.all_marks && shown.size() != history.marked->size()) return "a mark is lost";
+  return std::nullopt;
+}
+
+}  // namespace
+
+/// The sequence that leads to each node; nothing where parents are no tree in pre-order.
+std::optional<std::vector<Tokens>> sequences_of(const Tree::Returns& tree) {
+  std::vector<Tokens> sequences;
+  std::vector<std::int64_t> open;  // the path to the node before
+  for (std::size_t at = 0; at < tree.nodes.size(); ++at) {
+    const TreeNode& node = tree.nodes[at];
+    if (node.parent.has_value() != (at > 0)) return std::nullopt;
+    while (at > 0 && !open.empty() && open.back() != *node.parent) open.pop_back();
+    if (at > 0 && open.empty()) return std::nullopt;
+    Tokens sequence = at > 0 ? sequences[static_cast<std::size_t>(*node.parent)] : Tokens();
+    sequence.insert(sequence.end(), node.tokens.begin(), node.tokens.end());
+    sequences.push_back(std::move(sequence));
+    open.push_back(static_cast<std::int64_t>(at));
+  }
+  return sequences;
+}
+
+/// Words for the first thing that is wrong.
+/// Requires  sequences are sequences_of(tree).
+std::optional<std::string> wrong_tree(const Tree::Returns& tree,
+                                      const std::vector<Tokens>& sequences,
+                                      const TreeHistory& history) {
+  if (auto words = wrong_edges(tree, sequences)) return words;
+  if (auto words = wrong_sequences(sequences, history)) return words;
+  if (auto words = wrong_path(tree, sequences, history)) return words;
+  if (auto words = wrong_times(tree, history)) return words;
+  if (auto words = wrong_snapshots(tree, sequences, history)) return words;
+  if (history.all_kept)
+    if (auto words = wrong_leaves(tree, history)) return words;
+  return wrong_marks(tree, sequences, history);
+}
+
+// ---- the history ----
+
 namespace {
 
 // What is known of one trie.

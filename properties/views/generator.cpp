@@ -1,10 +1,11 @@
 // Random scripts for views.paged.
+#include "properties/campaign/generator.hpp"
+
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "properties/campaign/storage.hpp"
-#include "properties/views/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/views/paged_script.hpp"
 
 namespace kvo::views {

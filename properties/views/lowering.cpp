@@ -2,13 +2,14 @@
 // too small for all of them at their longest. A layer gets its rows in one append, and a commit
 // counts them; of a draft it counts what was not rejected, so that nothing is truncated. A sequence
 // ends by giving its blocks back.
+#include "properties/replay/lowering.hpp"
+
 #include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "properties/replay/storable.hpp"
-#include "properties/views/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/views/operations.hpp"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "properties/campaign/laws.hpp"
-#include "properties/views/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "properties/views/readings.hpp"
 #include "reference/views/operations.hpp"
 

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "properties/contract_parts.hpp"
 #include "properties/seeded/optimized/views/paged_views_cache.hpp"
 #include "properties/seeded/reference/views/paged_cache.hpp"
 #include "properties/seeded/views/faults.hpp"
-#include "properties/views/contract.hpp"
 #include "reference/views/operations.hpp"
 
 namespace kvo::views {

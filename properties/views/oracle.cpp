@@ -1,5 +1,11 @@
-#include "properties/views/oracle.hpp"
-
+// The oracle of contract `views`: what each layer was given, token by
+// token, says all that may be shown.
+//
+// Judged   every token of every view, packed view and contiguous piece, earlier views that are read
+//          again included; where they begin and are cut; lengths, limits and places; and that
+//          blocks come back: exactly while no cache was forked, afterwards within bounds.
+// Skipped  earlier views that are stale (MK-24), and what is_on_gpu says of mixed layers (MK-27).
+// Unseen   errors: what failed has changed nothing, but need not have failed.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -7,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "properties/contract_parts.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/contract/values/strided_view.hpp"
 #include "reference/views/operations.hpp"

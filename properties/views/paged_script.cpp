@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "properties/campaign/storage.hpp"
+#include "properties/campaign/generator.hpp"
 
 namespace kvo::views {
 

@@ -12,7 +12,7 @@
 #include <boost/describe/enum.hpp>
 
 #include "properties/campaign/script_generator.hpp"
-#include "properties/views/contract.hpp"
+#include "properties/contract_parts.hpp"
 #include "reference/contract/values/tags.hpp"
 #include "reference/views/operations.hpp"
 

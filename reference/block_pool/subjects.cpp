@@ -1,4 +1,4 @@
-#include "reference/block_pool/subjects.hpp"
+#include "reference/subjects.hpp"
 
 #include "reference/block_pool/operations.hpp"
 #include "reference/block_pool/stack_pool.hpp"

@@ -11,7 +11,7 @@
 
 #include "reference/cells/meta_operations.hpp"
 #include "reference/cells/recurrent_operations.hpp"
-#include "reference/cells/subjects.hpp"
+#include "reference/subjects.hpp"
 
 namespace kvo::cells {
 namespace {

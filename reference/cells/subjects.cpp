@@ -1,4 +1,4 @@
-#include "reference/cells/subjects.hpp"
+#include "reference/subjects.hpp"
 
 #include "reference/cells/meta_operations.hpp"
 #include "reference/cells/plain_kv_cache.hpp"

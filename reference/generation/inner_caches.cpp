@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "reference/generation/operated_cache.hpp"
 #include "reference/provider/contiguous_operations.hpp"
 #include "reference/provider/operated_provider.hpp"
 #include "reference/provider/paged_operations.hpp"

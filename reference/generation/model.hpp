@@ -26,11 +26,6 @@ class Model {
 /// Errors  kPrecondition: a size that no model has.
 [[nodiscard]] Result<std::unique_ptr<Model>> make_model(const ModelConfig& config);
 
-/// attention: two sums over what the caches show of every layer and head, in whole numbers, so that
-/// no machine and no order of additions gives another text. A row that is wrong, missing, doubled
-/// or in another place changes the logits.
-[[nodiscard]] std::unique_ptr<Model> make_attention_model(const ModelConfig& config);
-
 /// A cell as a whole number; what is none, or too large, counts as a number of its own.
 [[nodiscard]] std::int64_t whole(float cell);
 

@@ -4,9 +4,8 @@
 #include <numeric>
 #include <utility>
 
-#include "reference/generation/operated_cache.hpp"
+#include "reference/generation/inner_caches.hpp"
 #include "reference/layered/cache.hpp"
-#include "reference/positional/config.hpp"
 #include "reference/positional/operations.hpp"
 #include "reference/provider/paged_operations.hpp"
 #include "reference/provider/tensor_operations.hpp"

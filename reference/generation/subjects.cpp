@@ -1,9 +1,9 @@
-#include "reference/generation/subjects.hpp"
+#include "reference/subjects.hpp"
 
 #include <algorithm>
 
 #include "reference/contract/values/check.hpp"
-#include "reference/provider/subjects.hpp"
+#include "reference/generation/operations.hpp"
 #include "reference/sampling/pipeline.hpp"
 
 namespace kvo::generation {

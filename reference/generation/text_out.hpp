@@ -2,8 +2,10 @@
 // what a stream is sent of it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,15 @@
 #include "reference/generation/tokenizer.hpp"
 
 namespace kvo::generation {
+
+/// Where the stop string begins that ends the text, in bytes; nothing if none does (ZF-79).
+[[nodiscard]] std::optional<std::size_t> stop_in(std::string_view text,
+                                                 const std::vector<std::string>& stops,
+                                                 QuirkSet<Quirk> quirks);
+
+/// Bytes of a text that no further token can take back: its end may be the beginning of a stop
+/// string, or of a character (ZF-84, documented).
+[[nodiscard]] std::size_t settled(std::string_view text, const std::vector<std::string>& stops);
 
 /// Takes events; an error of it ends the call (ZF-85).
 using Stream = std::function<Status(std::string_view text, bool done)>;

@@ -1,4 +1,4 @@
-#include "reference/layered/subjects.hpp"
+#include "reference/subjects.hpp"
 
 #include "reference/layered/cache.hpp"
 #include "reference/layered/vector_cache.hpp"

@@ -1,4 +1,4 @@
-#include "reference/positional/subjects.hpp"
+#include "reference/subjects.hpp"
 
 #include <utility>
 

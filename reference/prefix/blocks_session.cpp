@@ -8,7 +8,6 @@
 
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/contract/subject/named_quirks.hpp"
-#include "reference/prefix/arguments.hpp"
 #include "reference/prefix/blocks_operations.hpp"
 #include "reference/prefix/keys_session.hpp"
 

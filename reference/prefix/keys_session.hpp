@@ -1,15 +1,33 @@
-// reference/prefix/keys_session.hpp: keys as logs show them.
+// reference/prefix/keys_session.hpp: what the sessions share: checks of arguments, and keys as logs
+// show them.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "reference/prefix/blocks_operations.hpp"
+#include "reference/prefix/cache.hpp"
 
 namespace kvo::prefix {
+
+/// Errors  kPrecondition: below 0 or beyond kMostTokens.
+[[nodiscard]] inline Status check_count(const char* name, std::int64_t value) {
+  if (value >= 0 && value <= kMostTokens) return {};
+  return fail(Code::kPrecondition, std::string(name) + ": " + std::to_string(value));
+}
+
+/// Errors  kOutOfRange: a number of the list is outside [begin, end).
+[[nodiscard]] inline Status check_numbers(const char* name, NumbersView numbers, std::int64_t begin,
+                                          std::int64_t end) {
+  for (const std::int64_t number : numbers)
+    if (number < begin || number >= end)
+      return fail(Code::kOutOfRange, std::string(name) + ": " + std::to_string(number));
+  return {};
+}
 
 /// Numbers keys 0, 1, 2 .. in the order in which a case first shows them (PX-10, PX-77). Only what
 /// an operation that succeeded has returned is numbered.

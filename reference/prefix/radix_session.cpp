@@ -9,7 +9,6 @@
 
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/contract/subject/named_quirks.hpp"
-#include "reference/prefix/arguments.hpp"
 #include "reference/prefix/keys_session.hpp"
 #include "reference/prefix/radix_operations.hpp"
 

@@ -1,4 +1,4 @@
-#include "reference/prefix/subjects.hpp"
+#include "reference/subjects.hpp"
 
 #include "reference/prefix/blocks_cache.hpp"
 #include "reference/prefix/operations.hpp"

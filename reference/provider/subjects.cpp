@@ -1,4 +1,4 @@
-#include "reference/provider/subjects.hpp"
+#include "reference/subjects.hpp"
 
 #include "reference/block_pool/stack_pool.hpp"
 #include "reference/contract/device/host_device.hpp"

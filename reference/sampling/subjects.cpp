@@ -1,4 +1,4 @@
-#include "reference/sampling/subjects.hpp"
+#include "reference/subjects.hpp"
 
 #include "reference/sampling/operations.hpp"
 #include "reference/sampling/pipeline.hpp"

@@ -133,6 +133,9 @@ struct MakeCaches {
   std::function<Status(const StorageFormat&)> stores = nullptr;
 };
 
+/// The references.
+[[nodiscard]] MakeCaches reference_caches();
+
 /// Whether caches can be made that store rows so.
 /// Errors  kOutOfRange: no format (values/numeric.hpp); kNotSupported: not by these caches.
 [[nodiscard]] Status can_store(const MakeCaches& make, const StorageFormat& format);

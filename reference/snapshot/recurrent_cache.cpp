@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reference/snapshot/usable.hpp"
+#include "reference/snapshot/held.hpp"
 
 namespace kvo::snapshot {
 

@@ -1,4 +1,4 @@
-#include "reference/snapshot/subjects.hpp"
+#include "reference/subjects.hpp"
 
 #include <memory>
 

@@ -1,4 +1,4 @@
-#include "reference/views/subjects.hpp"
+#include "reference/subjects.hpp"
 
 #include "reference/views/operations.hpp"
 #include "reference/views/paged_cache.hpp"

@@ -12,7 +12,7 @@
 #include <benchmark/benchmark.h>
 
 #include "optimized/sampling/selection.hpp"
-#include "optimized/sampling/subjects.hpp"
+#include "optimized/subjects.hpp"
 #include "reference/contract/values/check.hpp"
 #include "reference/sampling/pipeline.hpp"
 #include "tools/benchmarks/timed_in_turn.hpp"

@@ -14,9 +14,9 @@
 
 #include <benchmark/benchmark.h>
 
-#include "optimized/snapshot/subjects.hpp"
+#include "optimized/subjects.hpp"
 #include "reference/contract/values/check.hpp"
-#include "reference/snapshot/subjects.hpp"
+#include "reference/snapshot/cache.hpp"
 #include "tools/benchmarks/timed_in_turn.hpp"
 
 namespace kvo::snapshot {

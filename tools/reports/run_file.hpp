@@ -17,7 +17,7 @@
 
 #include "properties/runner/case_result.hpp"
 #include "reference/contract/describe/json.hpp"
-#include "reference/contract/values/profile.hpp"
+#include "reference/contract/values/quirk.hpp"
 #include "tools/reports/result_file.hpp"
 #include "traces/io/trace_error.hpp"
 

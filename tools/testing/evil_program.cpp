@@ -10,7 +10,7 @@
 
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/layered/cache.hpp"
-#include "reference/layered/subjects.hpp"
+#include "reference/subjects.hpp"
 #include "tools/kvo_main.hpp"
 #include "tools/testing/environment.hpp"
 #include "tools/testing/evil_deeds.hpp"

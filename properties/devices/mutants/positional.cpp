@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "cuda/jobs/build_mask.hpp"
-#include "cuda/jobs/put_cells.hpp"
-#include "cuda/positional/subjects.hpp"
+#include "cuda/jobs/cells.hpp"
+#include "cuda/subjects.hpp"
 #include "properties/devices/mutants/device_mutant.hpp"
 #include "properties/devices/mutants/faulty_device.hpp"
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "cuda/provider/kv_device_cache.hpp"
-#include "cuda/provider/subjects.hpp"
 #include "cuda/provider/tensor_device_cache.hpp"
+#include "cuda/subjects.hpp"
 #include "properties/devices/graphed_tensor.hpp"
 #include "properties/devices/mutants/device_mutant.hpp"
 #include "properties/devices/mutants/faulty_device.hpp"

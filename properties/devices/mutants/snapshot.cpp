@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "cuda/memory/device_subjects.hpp"
+#include "cuda/subjects.hpp"
 #include "properties/devices/mutants/device_mutant.hpp"
 #include "properties/seeded/cuda/snapshot/kv_device_cache.hpp"
 #include "properties/seeded/cuda/snapshot/ring_device_cache.hpp"

@@ -14,7 +14,6 @@
 #include "reference/contract/describe/operation.hpp"
 #include "reference/contract/subject/probe.hpp"
 #include "reference/contract/values/numeric.hpp"
-#include "reference/contract/values/profile.hpp"
 #include "reference/contract/values/quirk.hpp"
 #include "reference/contract/values/result.hpp"
 #include "reference/contract/values/schedule.hpp"

@@ -1,4 +1,4 @@
-// reference/contract/values/quirk.hpp: what sets profile original apart from documented.
+// reference/contract/values/quirk.hpp: the two profiles, and the quirks in which they differ.
 //
 // A contract lists its quirks once, one row each, with KVO_QUIRKS; the reference asks for each by
 // its enumerator. Names for people, `kvoracle list`, the docs, and the attribution of recorded logs
@@ -12,14 +12,17 @@
 #include <string>
 #include <string_view>
 
+#include <boost/describe/enum.hpp>
 #include <boost/preprocessor/punctuation/comma_if.hpp>
 #include <boost/preprocessor/seq/for_each_i.hpp>
 #include <boost/preprocessor/tuple/elem.hpp>
 #include <boost/preprocessor/variadic/to_seq.hpp>
 
-#include "reference/contract/values/profile.hpp"
-
 namespace kvo {
+
+/// `original` is what the followed system does, quirks included; `documented` what it promises.
+enum class Profile : std::uint8_t { kOriginal, kDocumented };
+BOOST_DESCRIBE_ENUM(Profile, kOriginal, kDocumented)
 
 /// One way in which the followed system does not do what it promises.
 struct QuirkInfo {

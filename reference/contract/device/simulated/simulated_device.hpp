@@ -14,8 +14,7 @@
 #include <vector>
 
 #include "reference/contract/device/device.hpp"
-#include "reference/contract/device/simulated/host_watch.hpp"
-#include "reference/contract/device/simulated/watched_buffers.hpp"
+#include "reference/contract/device/simulated/watched_memory.hpp"
 #include "reference/contract/device/streams.hpp"
 #include "reference/contract/values/schedule.hpp"
 
