@@ -161,7 +161,7 @@ class Results(unittest.TestCase):
         guards.write_table(file, old)
         out = io.StringIO()
         with mock.patch.multiple(guards, FILE=file, RENAMED=self.folder / "renamed.tsv",
-                                 quick_rows=lambda command: dict(rows)), \
+                                 OF_MACHINE=self.folder / "machine.tsv", quick_rows=lambda command: dict(rows)), \
                 mock.patch.object(sys, "argv", ["guards", "--program", "none", *words]), \
                 contextlib.redirect_stdout(out):
             try:
@@ -179,8 +179,14 @@ class Results(unittest.TestCase):
         self.assertEqual(self.run_main({"law a": "x, y", "law b": "x", "law c": "x"}, old, "--check")[0], 0)
 
     def test_write_replaces_the_computed_kinds_only(self):
-        self.assertEqual(self.run_main({"law b": "x"}, {"law a": "x", "bench a": "1.0"}, "--write"),
-                         (0, "", {"law b": "x", "bench a": "1.0"}))
+        self.assertEqual(self.run_main({"law b": "x"}, {"law a": "x", "rule a": "test 1"}, "--write"),
+                         (0, "", {"law b": "x", "rule a": "test 1"}))
+
+    def test_medians_of_this_machine_are_not_written_to_the_committed_file(self):
+        self.assertEqual(self.run_main({"bench b": "2.0", "law b": "x"}, {}, "--write")[2], {"law b": "x"})
+        self.assertEqual(guards.read_table(self.folder / "machine.tsv"), {"bench b": "2.0"})
+        self.assertEqual(self.run_main({"bench b": "2.2", "law b": "x"}, {"law b": "x"}, "--check")[:2],
+                         (1, "worse: bench b: was 2.0, is 2.2\n2 rows: 1 worse, 0 better, 0 new\n"))
 
 
 if __name__ == "__main__":
