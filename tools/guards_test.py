@@ -161,7 +161,7 @@ class Results(unittest.TestCase):
         guards.write_table(file, old)
         out = io.StringIO()
         with mock.patch.multiple(guards, FILE=file, RENAMED=self.folder / "renamed.tsv",
-                                 OF_MACHINE=self.folder / "machine.tsv", quick_rows=lambda command: dict(rows)), \
+                                 OF_MACHINE=self.folder / "machine.tsv", quick_rows=lambda command, steps: dict(rows)), \
                 mock.patch.object(sys, "argv", ["guards", "--program", "none", *words]), \
                 contextlib.redirect_stdout(out):
             try:
@@ -181,6 +181,16 @@ class Results(unittest.TestCase):
     def test_write_replaces_the_computed_kinds_only(self):
         self.assertEqual(self.run_main({"law b": "x"}, {"law a": "x", "rule a": "test 1"}, "--write"),
                          (0, "", {"law b": "x", "rule a": "test 1"}))
+
+    def test_only_some_steps_are_computed(self):
+        with contextlib.redirect_stderr(io.StringIO()):
+            found = guards.quick_rows(self.command(mutants={"judgements": []}), ["recorded", "mutants"])
+        self.assertEqual({name.split()[0] for name in found}, {"recorded"})
+        self.assertTrue(self.started().startswith("mutants --judges"))
+        with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as complaint:
+            with mock.patch.object(sys, "argv", ["guards", "--only", "rule"]):
+                guards.main()
+        self.assertIn("invalid choice: 'rule' (choose from 'rules'", complaint.getvalue())
 
     def test_medians_of_this_machine_are_not_written_to_the_committed_file(self):
         self.assertEqual(self.run_main({"bench b": "2.0", "law b": "x"}, {}, "--write")[2], {"law b": "x"})

@@ -8,6 +8,7 @@
 #include "properties/campaign/conform.hpp"
 #include "properties/campaign/quirk_attribution.hpp"
 #include "properties/campaign/random_case.hpp"
+#include "traces/io/trace_error.hpp"
 
 namespace kvo {
 namespace {
@@ -17,9 +18,8 @@ SoleJudge judge_of(const Law& law) {
   return law.name() == "recompute_equivalence" ? SoleJudge::kOracle : SoleJudge::kLaw;
 }
 
-JudgedAlone judged_by_cases(const std::vector<traces::Case>& cases, const Subject& subject,
-                            Profile profile, bool quirks_may_explain) {
-  JudgedAlone judged;
+void judge_by_cases(const std::vector<traces::Case>& cases, const Subject& subject, Profile profile,
+                    bool quirks_may_explain, JudgedAlone& judged) {
   for (const traces::Case& recorded : cases) {
     const traces::CaseHeader& header = recorded.header;
     if (header.kind != subject.kind || header.profile.value_or(profile) != profile) continue;
@@ -30,10 +30,9 @@ JudgedAlone judged_by_cases(const std::vector<traces::Case>& cases, const Subjec
     judged.operations += recorded.steps.size();
     if (!verdict.failed()) continue;
     judged.caught_by = header.name;
-    judged.difference = verdict.text();
-    break;
+    judged.difference = traces::excerpt(verdict.text());
+    return;
   }
-  return judged;
 }
 
 }  // namespace
@@ -75,10 +74,10 @@ std::optional<Kill> find_kill(const Contracts& contracts, const Subject& subject
 
 JudgedAlone judge_alone(const Contracts& contracts, const Subject& subject, SoleJudge judge,
                         const JudgeTerms& terms) {
+  JudgedAlone judged{.mutant = subject.name(), .profile = terms.profile, .judge = judge};
   if (judge == SoleJudge::kRecorded)
-    return judged_by_cases(terms.recorded, subject, terms.profile, true);
-  if (judge == SoleJudge::kRule) return judged_by_cases(terms.rules, subject, terms.profile, false);
-  JudgedAlone judged;
+    judge_by_cases(terms.recorded, subject, terms.profile, true, judged);
+  if (judge == SoleJudge::kRule) judge_by_cases(terms.rules, subject, terms.profile, false, judged);
   const Subject twin = subject;
   std::vector<const Law*> laws = contracts.laws_of(*subject.kind);
   std::erase_if(laws,
@@ -96,7 +95,7 @@ JudgedAlone judge_alone(const Contracts& contracts, const Subject& subject, Sole
         run.judgements, [](const Judgement& each) { return each.verdict.failed(); });
     if (failed == run.judgements.end()) continue;
     judged.caught_by = std::string(law.name());
-    judged.difference = failed->verdict.text();
+    judged.difference = traces::excerpt(failed->verdict.text());
     break;
   }
   return judged;

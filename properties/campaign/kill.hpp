@@ -64,13 +64,18 @@ struct JudgeTerms {
   std::vector<traces::Case> rules = {};     ///< of any kinds
 };
 
-/// What one judge found.
+/// What one judge found of a mutant.
 struct JudgedAlone {
-  std::optional<std::string> caught_by = std::nullopt;  ///< a law, or a recorded case
+  std::string mutant = {};
+  Profile profile = Profile::kOriginal;
+  SoleJudge judge = SoleJudge::kLockstep;
+  std::optional<std::string> caught_by = std::nullopt;  ///< a law, a recorded case, or `died`
   std::uint64_t cases = 0;
   std::uint64_t operations = 0;
   std::string difference = {};
 };
+BOOST_DESCRIBE_STRUCT(JudgedAlone, (),
+                      (mutant, profile, judge, caught_by, cases, operations, difference))
 
 /// Tries `subject` by one judge until it is caught. Only kLockstep uses the reference: for the
 /// other judges the subject is its own baseline, as if the reference had the same fault.

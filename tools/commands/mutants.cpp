@@ -207,19 +207,6 @@ std::vector<Prey> prey_of(const std::vector<const Mutant*>& mutants,
   return all;
 }
 
-/// A mutant before one judge.
-struct JudgedRecord {
-  std::string mutant = {};
-  Profile profile = Profile::kOriginal;
-  SoleJudge judge = SoleJudge::kLockstep;
-  std::optional<std::string> caught_by = std::nullopt;
-  std::uint64_t cases = 0;
-  std::uint64_t operations = 0;
-  std::string difference = {};
-};
-BOOST_DESCRIBE_STRUCT(JudgedRecord, (),
-                      (mutant, profile, judge, caught_by, cases, operations, difference))
-
 std::vector<traces::Case> cases_of(const Contracts& contracts,
                                    const std::vector<std::string>& paths) {
   std::vector<traces::Case> cases;
@@ -230,7 +217,7 @@ std::vector<traces::Case> cases_of(const Contracts& contracts,
   return cases;
 }
 
-void print_judges(const std::vector<JudgedRecord>& records) {
+void print_judges(const std::vector<JudgedAlone>& records) {
   using Align = Table::Align;
   std::vector<Table::Column> columns{{"mutant", Align::kLeft}, {"profile", Align::kLeft}};
   for (const SoleJudge judge : kSoleJudges) columns.push_back({word_of(judge), Align::kLeft});
@@ -238,7 +225,7 @@ void print_judges(const std::vector<JudgedRecord>& records) {
   for (std::size_t at = 0; at + kSoleJudges.size() <= records.size(); at += kSoleJudges.size()) {
     std::vector<std::string> cells{records[at].mutant, word_of(records[at].profile)};
     for (std::size_t judge = 0; judge < kSoleJudges.size(); ++judge) {
-      const JudgedRecord& record = records[at + judge];
+      const JudgedAlone& record = records[at + judge];
       cells.push_back(record.caught_by.value_or(record.cases > 0 ? "GOT AWAY" : "-"));
     }
     table.row(cells);
@@ -253,30 +240,22 @@ int run_judges(const Contracts& contracts, const std::vector<Prey>& chosen,
                    .most_cases = arguments.most_cases(),
                    .recorded = cases_of(contracts, arguments.logs),
                    .rules = cases_of(contracts, arguments.rules)};
-  const auto begun = [&](std::uint64_t index) {
-    const Prey& prey = chosen[index / kSoleJudges.size()];
-    return JudgedRecord{.mutant = prey.mutant->subject.name(),
-                        .profile = prey.profile,
-                        .judge = kSoleJudges[index % kSoleJudges.size()]};
-  };
   const auto answer = [&](std::uint64_t index) {
-    JudgedRecord record = begun(index);
-    terms.profile = record.profile;
-    const JudgedAlone judged = judge_alone(
-        contracts, chosen[index / kSoleJudges.size()].mutant->subject, record.judge, terms);
-    record.caught_by = judged.caught_by;
-    record.cases = judged.cases;
-    record.operations = judged.operations;
-    record.difference = traces::excerpt(judged.difference);
-    return Message{Message::Kind::kAnswer, packed(record)};
+    const Prey& prey = chosen[index / kSoleJudges.size()];
+    terms.profile = prey.profile;
+    return Message{Message::Kind::kAnswer,
+                   packed(judge_alone(contracts, prey.mutant->subject,
+                                      kSoleJudges[index % kSoleJudges.size()], terms))};
   };
   const auto died = [&](std::uint64_t index, const std::string& how) {
-    JudgedRecord record = begun(index);
-    record.caught_by = "died";
-    record.difference = how;
-    return packed(record);
+    const Prey& prey = chosen[index / kSoleJudges.size()];
+    return packed(JudgedAlone{.mutant = prey.mutant->subject.name(),
+                              .profile = prey.profile,
+                              .judge = kSoleJudges[index % kSoleJudges.size()],
+                              .caught_by = "died",
+                              .difference = how});
   };
-  std::vector<JudgedRecord> records;
+  std::vector<JudgedAlone> records;
   const std::uint64_t all = chosen.size() * kSoleJudges.size();
   Progress progress("judges", all);
   work_in_order(
@@ -290,7 +269,7 @@ int run_judges(const Contracts& contracts, const std::vector<Prey>& chosen,
        .lost = [&](std::uint64_t index, const Death& death) { return died(index, death.how); },
        .take =
            [&](std::uint64_t /*index*/, const std::string& text) {
-             records.push_back(unpacked<JudgedRecord>(text));
+             records.push_back(unpacked<JudgedAlone>(text));
              progress.advance();
              return true;
            },

