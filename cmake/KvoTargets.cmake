@@ -120,6 +120,20 @@ function(kvo_library name)
   kvo_export(${name} FILE_SET HEADERS DESTINATION "${KVO_INSTALLED_HEADERS}")
 endfunction()
 
+# kvo_embed(output header function file...)
+# Makes a source that defines `function`, declared in `header`: the files' names and bytes.
+function(kvo_embed output header function)
+  list(JOIN ARGN "," inputs)
+  add_custom_command(
+    OUTPUT "${output}"
+    COMMAND "${CMAKE_COMMAND}" "-DINPUTS=${inputs}" "-DROOT=${PROJECT_SOURCE_DIR}"
+            "-DHEADER=${header}" "-DFUNCTION=${function}" "-DOUTPUT=${output}"
+            -P "${PROJECT_SOURCE_DIR}/traces/embed.cmake"
+    DEPENDS ${ARGN} "${PROJECT_SOURCE_DIR}/traces/embed.cmake"
+    COMMENT "Embedding files for ${function}"
+    VERBATIM)
+endfunction()
+
 # A test program as so many CTest tests (default 1), each of which runs every n-th of its tests.
 function(kvo_whole_program name shards labels environment)
   if(NOT shards)

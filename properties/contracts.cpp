@@ -1,5 +1,7 @@
 #include "properties/contracts.hpp"
 
+#include <filesystem>
+
 #include "cuda/device/open.hpp"
 #include "cuda/subjects.hpp"
 #include "optimized/subjects.hpp"
@@ -98,6 +100,15 @@ std::vector<ContractRow> contract_rows() {
 const Contracts& contracts() {
   static const Contracts kContracts(contract_rows(), {}, cuda::open_device);
   return kContracts;
+}
+
+traces::TraceResult<traces::LogReader> open_log(const std::string& path,
+                                                const Contracts& contracts) {
+  if (!std::filesystem::exists(path))
+    for (const traces::EmbeddedFile& file : rule_case_files())
+      if (file.name == path)
+        return traces::LogReader::in_memory(path, file.text, contracts.kind_finder());
+  return traces::LogReader::open(path, contracts.kind_finder());
 }
 
 }  // namespace kvo

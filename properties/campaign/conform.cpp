@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "properties/campaign/quirk_attribution.hpp"
+#include "traces/log/case_notation.hpp"
 
 namespace kvo {
 namespace {
@@ -69,6 +70,19 @@ std::string sides_of(const Verdict& subject, const Verdict& reference) {
   return "subject, reference and recording all differ; the reference: " + reference.text();
 }
 
+// Where a rule case states what a subject does not do.
+std::string stated_at(const traces::CaseHeader& header, const traces::Step& step,
+                      const std::string& file) {
+  std::string text =
+      file + ":" + std::to_string(step.line) + ": " + traces::operation_text(step.op);
+  if (step.recorded)
+    if (const std::string answer = traces::answer_text(*step.recorded); !answer.empty())
+      text += " -> " + answer;
+  for (const std::string& rule : header.rules)
+    text += (&rule == header.rules.data() ? "; rules " : ", ") + rule;
+  return text;
+}
+
 using NextStep = std::function<traces::TraceResult<std::optional<traces::Step>>()>;
 
 NextStep steps_of(const traces::Case& recorded) {
@@ -79,18 +93,27 @@ NextStep steps_of(const traces::Case& recorded) {
   };
 }
 
+/// A case of a log that is judged by what the log says.
+struct JudgedCase {
+  const traces::CaseHeader& header;
+  const std::string& file;
+  NextStep next;
+};
+
 // Step by step as the log is read. The reference goes along for its opinion if nobody asked for it.
-traces::TraceResult<void> conform_original(const NextStep& next, const Setup& setup,
+traces::TraceResult<void> conform_original(const JudgedCase& judged, const Setup& setup,
                                            const Subject& reference,
                                            std::vector<const Subject*> subjects,
                                            CaseResult& result) {
   const bool asked_for = std::ranges::find(subjects, &reference) != subjects.end();
   if (!asked_for && !subjects.empty()) subjects.insert(subjects.begin(), &reference);
   Lockstep lockstep(nullptr, subjects, setup);
+  std::vector<traces::Step> stated;
   while (true) {
-    const auto step = next();
+    const auto step = judged.next();
     if (!step) return step.error();
     if (!*step) break;
+    if (judged.header.stated) stated.push_back(**step);
     const auto& recorded = (*step)->recorded;
     if (lockstep.worthwhile(true)) lockstep.step((*step)->op, recorded ? &*recorded : nullptr);
   }
@@ -101,10 +124,34 @@ traces::TraceResult<void> conform_original(const NextStep& next, const Setup& se
     const bool itself = participant.subject == &reference;
     if (itself && !asked_for) continue;
     add_result(result, participant);
-    if (participant.verdict.outcome == Outcome::kMismatch && !itself)
-      result.subjects.back().sides = sides_of(participant.verdict, opinion->verdict);
+    const Verdict& verdict = participant.verdict;
+    if (verdict.failed() && verdict.op_index < stated.size())
+      result.subjects.back().sides =
+          stated_at(judged.header, stated[verdict.op_index], judged.file);
+    else if (verdict.outcome == Outcome::kMismatch && !itself)
+      result.subjects.back().sides = sides_of(verdict, opinion->verdict);
   }
   return {};
+}
+
+// Whether a config stores rows in a type of its own choice.
+bool chooses_storage(const Record& config) {
+  const auto& fields = config.type().fields;
+  const auto storage = std::ranges::find(fields, "storage", &Field::name);
+  if (storage == fields.end()) return false;
+  const auto fresh = config.type().made();
+  return first_difference(*storage->type, storage->of(fresh.get()), storage->of(config.get()))
+      .has_value();
+}
+
+// Storage types are optional: a subject takes no part in a rule case whose storage it refuses.
+void leave_out_refused_storage(const traces::CaseHeader& header, CaseResult& result) {
+  if (!header.stated || !header.config || !chooses_storage(header.config)) return;
+  const std::string reference = header.kind->name() + "@reference";
+  std::erase_if(result.subjects, [&](const SubjectResult& one) {
+    return one.verdict.outcome == Outcome::kNotSupported && one.verdict.op_index == 0 &&
+           one.subject != reference;
+  });
 }
 
 // What else a schedule brings to light of subjects that draw from it; they are judged as before.
@@ -129,7 +176,8 @@ void add_schedules(const std::function<CaseResult(const Subject&, const Setup&)>
 }  // namespace
 
 Setup setup_of(const traces::CaseHeader& header, std::optional<Profile> profile) {
-  return {.profile = profile.value_or(header.profile.value_or(Profile::kOriginal)),
+  const Profile own = header.profile.value_or(Profile::kOriginal);
+  return {.profile = header.stated ? own : profile.value_or(own),
           .config = header.config,
           .schedule = header.schedule.value_or(schedule_of(case_seed(0, header.line)))};
 }
@@ -153,14 +201,16 @@ traces::TraceResult<std::optional<CaseResult>> conform_next(const Contracts& con
   CaseResult result{.name = found.name,
                     .kind = found.kind->name(),
                     .law = std::string(law != nullptr ? law->name() : agreement().name())};
-  const bool attributed = setup.profile == Profile::kDocumented && !found.kind->quirks.empty();
+  const bool attributed =
+      !found.stated && setup.profile == Profile::kDocumented && !found.kind->quirks.empty();
   const std::vector<const Subject*> subjects = choose(*found.kind);
   const bool again = options.schedules > 1 && setup.schedule.seed() &&
                      std::ranges::any_of(subjects, &Subject::scheduled);
   if (law == nullptr && !attributed && !again) {
-    const auto next = [&] { return log.next_step(); };
-    if (auto read = conform_original(next, setup, reference, subjects, result); !read)
+    const JudgedCase judged{found, log.name(), [&] { return log.next_step(); }};
+    if (auto read = conform_original(judged, setup, reference, subjects, result); !read)
       return read.error();
+    leave_out_refused_storage(found, result);
     return std::optional<CaseResult>(std::move(result));
   }
   const auto recorded = rest_of_case(log, found);
@@ -170,7 +220,7 @@ traces::TraceResult<std::optional<CaseResult>> conform_next(const Contracts& con
     if (law != nullptr) return conform_law(*law, reference, *recorded, judged, own, into);
     if (attributed) return conform_documented(reference, *recorded, judged, own, into);
     // The whole case is there: reading it cannot fail.
-    (void)conform_original(steps_of(*recorded), own, reference, judged, into);
+    (void)conform_original({found, log.name(), steps_of(*recorded)}, own, reference, judged, into);
   };
   conform(subjects, setup, result);
   const auto alone = [&](const Subject& subject, const Setup& own) {
@@ -178,8 +228,20 @@ traces::TraceResult<std::optional<CaseResult>> conform_next(const Contracts& con
     conform({&subject}, own, part);
     return part;
   };
+  leave_out_refused_storage(found, result);
   if (again) add_schedules(alone, subjects, setup, options.schedules, result);
   return std::optional<CaseResult>(std::move(result));
+}
+
+std::vector<Observation> observe_case(const traces::Case& script, const Subject& reference,
+                                      Profile profile) {
+  Setup setup = setup_of(script.header, profile);
+  setup.profile = profile;
+  const std::array<const Subject*, 1> only{&reference};
+  Lockstep lockstep(nullptr, only, setup);
+  std::vector<Observation> seen;
+  for (const traces::Step& step : script.steps) seen.push_back(lockstep.step(step.op));
+  return seen;
 }
 
 Verdict run_recorded(const traces::Case& recorded, const Subject& subject, const Setup& setup) {

@@ -40,6 +40,11 @@ struct ConformOptions {
     const Contracts& contracts, traces::LogReader& log, const ChooseSubjects& choose,
     const ConformOptions& options = {});
 
+/// Replays a recorded case or a rule case on a reference.
+/// Returns  what it observes in profile `profile`, of each operation
+[[nodiscard]] std::vector<Observation> observe_case(const traces::Case& script,
+                                                    const Subject& reference, Profile profile);
+
 /// How a subject comes out of a recorded case where only what was recorded judges.
 [[nodiscard]] Verdict run_recorded(const traces::Case& recorded, const Subject& subject,
                                    const Setup& setup);

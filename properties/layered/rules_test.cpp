@@ -1,4 +1,4 @@
-// Single rules of layered.vector, for every subject.
+// Rules of layered.vector whose values are computed, for every subject.
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -11,16 +11,7 @@
 namespace kvo::layered {
 namespace {
 
-class LayeredRules : public testing::TestWithParam<const Subject*> {
- protected:
-  // Cache 0 with one row of two elements in its only layer.
-  RulesCase with_a_row() {
-    RulesCase one(*GetParam(), Profile::kOriginal);
-    EXPECT_EQ(one.code(New{1, 1, 2}), "ok");
-    EXPECT_EQ(one.code(Append{0, 0, counting({2}, 1), counting({2}, -5)}), "ok");
-    return one;
-  }
-};
+class LayeredRules : public testing::TestWithParam<const Subject*> {};
 
 TEST_P(LayeredRules, EachHeadIsStoredByItself) {
   // Heads of 40: a second group of 8, whose largest is not that of the next head.
@@ -66,40 +57,6 @@ TEST_P(LayeredRules, RefusesAStorageThatThereIsNot) {
   }
 }
 
-// The capacity is the clone's from the beginning: nobody has looked at it before it is cleared.
-TEST_P(LayeredRules, AClonesGuaranteedCapacityIsItsLengthAlsoWhenClearedRS13RS15) {
-  RulesCase one = with_a_row();
-  ASSERT_EQ(one.values(Clone{0}).cache, 1U);
-  EXPECT_EQ(one.code(Clear{1}), "ok");
-  EXPECT_EQ(one.code(Pin{1, 0}), "ok");
-  EXPECT_EQ(one.values(Pinned{1, 0}).same, true);
-  EXPECT_EQ(one.code(Append{1, 0, counting({2}, 3), counting({2}, -7)}), "ok");
-  EXPECT_EQ(one.values(Pinned{1, 0}).same, true) << "as many elements as the clone had";
-  EXPECT_EQ(one.code(Append{1, 0, counting({2}, 9), counting({2}, -9)}), "ok");
-  EXPECT_EQ(one.values(Pinned{1, 0}).same, std::nullopt) << "more: nothing is promised";
-}
-
-TEST_P(LayeredRules, ACacheThatBecomesACloneHasItsCapacityRS16) {
-  RulesCase one = with_a_row();
-  EXPECT_EQ(one.code(New{1, 1, 2}), "ok");
-  EXPECT_EQ(one.code(CloneFrom{1, 0}), "ok");
-  EXPECT_EQ(one.code(Clear{1}), "ok");
-  EXPECT_EQ(one.code(Pin{1, 0}), "ok");
-  EXPECT_EQ(one.values(Pinned{1, 0}).same, true);
-}
-
-TEST_P(LayeredRules, TheReservedLengthIsNoLimitAndNowhereKeptRS3) {
-  RulesCase one(*GetParam(), Profile::kOriginal);
-  EXPECT_EQ(one.code(WithCapacity{1, 1, 2, 1}), "ok");
-  EXPECT_EQ(one.code(New{1, 1, 2}), "ok");
-  EXPECT_EQ(one.values(Debug{0}).text, one.values(Debug{1}).text);
-  for (int token = 0; token < 3; ++token) {
-    EXPECT_EQ(one.code(Append{0, 0, counting({2}, 1), counting({2}, -5)}), "ok");
-    EXPECT_EQ(one.code(Advance{0}), "ok");
-  }
-  EXPECT_EQ(one.values(Len{0}).len, 3U);
-}
-
 TEST_P(LayeredRules, AFailedAppendHasWrittenNothingRS5) {
   for (const Profile profile : {Profile::kOriginal, Profile::kDocumented}) {
     RulesCase one(*GetParam(), profile);
@@ -113,20 +70,6 @@ TEST_P(LayeredRules, AFailedAppendHasWrittenNothingRS5) {
     EXPECT_EQ(one.code(Append{0, 0, counting({2}, 7), counting({2}, 8)}), "precondition");
     EXPECT_EQ(one.values(Debug{0}).text, before);
   }
-}
-
-TEST_P(LayeredRules, LayersDoNotTouchEachOtherRS10RS18) {
-  RulesCase one(*GetParam(), Profile::kOriginal);
-  EXPECT_EQ(one.code(New{3, 1, 2}), "ok");
-  EXPECT_EQ(one.code(Append{0, 2, counting({2}, 1), counting({2}, -5)}), "ok");
-  EXPECT_EQ(one.code(Pin{0, 2}), "ok");
-  for (int token = 0; token < 40; ++token)
-    EXPECT_EQ(one.code(Append{0, 0, counting({2}, 9), counting({2}, -9)}), "ok");
-  EXPECT_EQ(one.code(Advance{0}), "ok");
-  EXPECT_EQ(one.values(Pinned{0, 2}).same, true) << "what was returned of a layer stays valid";
-  EXPECT_EQ(elements_of(one.values(Keys{0, 2}).k), std::vector<float>({1, 2}));
-  EXPECT_EQ(elements_of(one.values(Keys{0, 1}).k), std::vector<float>());
-  EXPECT_EQ(elements_of(one.values(Values{0, 0}).v).size(), 80U);
 }
 
 TEST_P(LayeredRules, RowsLieInTheirOrderBitForBitRS14) {

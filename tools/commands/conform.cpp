@@ -11,8 +11,10 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "properties/contracts.hpp"
 #include "tools/commands/campaign_options.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/exit_status.hpp"
 #include "tools/commands/program_name.hpp"
 #include "tools/commands/selection.hpp"
 #include "tools/commands/usage.hpp"
@@ -23,12 +25,14 @@
 #include "tools/workers/isolated.hpp"
 #include "tools/workers/pool.hpp"
 #include "traces/io/kept_input.hpp"
+#include "traces/log/cases.hpp"
 
 namespace kvo::tools {
 namespace {
 
 struct ConformArguments {
-  std::vector<std::string> logs;
+  std::vector<std::string> logs;  // none: the rule cases of this tree
+  bool update = false;
   std::vector<std::string> words;
   std::string law_name;
   std::optional<Profile> profile;  // absent: that of each case
@@ -164,8 +168,9 @@ class RecordedCases {
   void open(std::size_t log_number) {
     log_.reset();
     log_number_ = log_number;
-    if (log_number_ < arguments_.logs.size())
-      log_ = must(traces::LogReader::open(path(), contracts_.kind_finder()));
+    if (log_number_ >= arguments_.logs.size()) return;
+    log_ = must(open_log(path(), contracts_));
+    if (arguments_.profile) log_->only_profile(*arguments_.profile);
   }
 
   // True if case `index` is the next one, or its log has ended.
@@ -195,7 +200,44 @@ class RecordedCases {
   std::uint64_t next_ = 0;  // case of all logs that is read next
 };
 
-int run_conform(const Contracts& contracts, const ConformArguments& arguments) {
+// Rule cases: the file with documented answers as the reference gives them. A log: its cases whose
+// answers differ there, as text.
+void update(const Contracts& contracts, const std::string& path) {
+  const auto observe = [&](const traces::Case& script) {
+    return observe_case(script, contracts.reference_of(*script.header.kind),
+                        script.header.profile.value_or(Profile::kDocumented));
+  };
+  if (traces::holds_rule_cases(path)) {
+    const std::string text = must(traces::text_of(must(traces::TextSource::open(path))));
+    const std::string updated =
+        must(traces::updated_cases(path, text, contracts.kind_finder(), observe));
+    if (updated != text) write_text_file(path, updated);
+    return;
+  }
+  auto log = must(traces::LogReader::open(path, contracts.kind_finder()));
+  const CacheKind* kind = nullptr;
+  while (const auto recorded = must(log.next_whole_case())) {
+    const std::vector<Observation> documented = observe(*recorded);
+    const bool differs = !std::ranges::equal(
+        recorded->steps, documented, [](const traces::Step& step, const Observation& seen) {
+          return !step.recorded ||
+                 !observation_difference(*step.recorded, seen, {.wanted = Wanted::kRecorded});
+        });
+    if (!differs) continue;
+    if (kind != recorded->header.kind) print_out("kind " + recorded->header.kind->name() + "\n\n");
+    kind = recorded->header.kind;
+    print_out(traces::case_text(*recorded, &documented));
+  }
+}
+
+int run_conform(const Contracts& contracts, ConformArguments arguments) {
+  if (arguments.update) {
+    for (const std::string& path : arguments.logs) update(contracts, path);
+    return kExitConforms;
+  }
+  if (arguments.logs.empty())
+    for (const traces::EmbeddedFile& file : rule_case_files())
+      arguments.logs.emplace_back(file.name);
   catch_interruption();
   // Of what can be read only once each worker would take a part.
   for (const std::string& log : arguments.logs) must(traces::keep_input(log));
@@ -246,9 +288,15 @@ int run_conform(const Contracts& contracts, const ConformArguments& arguments) {
 
 Run declare_conform(CLI::App& app, const Contracts& contracts) {
   const auto arguments = std::make_shared<ConformArguments>();
-  app.add_option("logs", arguments->logs, "operation logs, plain or gzip; -: standard input")
-      ->type_name("FILE")
-      ->required();
+  CLI::Option* files =
+      app.add_option("logs", arguments->logs,
+                     "operation logs, plain or gzip, or rule cases (*.cases); -: standard input; "
+                     "none: all rule cases of kvoracle")
+          ->type_name("FILE");
+  app.add_flag("--update", arguments->update,
+               "write the documented answers of the references into files of rule cases; of a log, "
+               "print the cases whose documented answers differ")
+      ->needs(files);
   app.add_option("--subject", arguments->words, "contracts, caches or subjects; none: all")
       ->type_name("SUBJECT");
   app.add_option("--law", arguments->law_name, "the law whose script a log is (kvoracle list)")

@@ -36,7 +36,8 @@ std::set<std::string> cited_in(const std::string& room) {
   const std::filesystem::path root(KVO_SOURCE_ROOT);
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root / room)) {
     const auto extension = entry.path().extension();
-    if (extension != ".cpp" && extension != ".hpp" && extension != ".md") continue;
+    if (extension != ".cpp" && extension != ".hpp" && extension != ".md" && extension != ".cases")
+      continue;
     std::ostringstream text;
     text << std::ifstream(entry.path(), std::ios::binary).rdbuf();
     const std::string all = text.str();

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "properties/campaign/conform.hpp"
+#include "properties/contracts.hpp"
 #include "properties/runner/shrunk.hpp"
 #include "tools/commands/campaign_options.hpp"
 #include "tools/commands/commands.hpp"
@@ -117,7 +118,7 @@ int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {
   check_outputs({{"--output", arguments.output}, {"--json", arguments.json}}, {arguments.log});
   const Subject& subject = subject_named(contracts, arguments.subject);
   const traces::Case failing =
-      must(traces::read_case(arguments.log, arguments.case_name, contracts.kind_finder()));
+      must(traces::read_case(open_log(arguments.log, contracts), arguments.case_name));
   if (failing.header.kind != subject.kind)
     throw UsageError(fmt::format("{} is a case of {}, not of {}",
                                  traces::excerpt(failing.header.name), failing.header.kind->name(),

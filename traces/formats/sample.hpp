@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include "traces/io/embedded_file.hpp"
+
 namespace kvo::traces {
 
 /// Name of the sample in messages and options.
@@ -10,6 +12,9 @@ inline constexpr std::string_view kSampleName = "sample";
 
 /// traces/sample/conversation.jsonl: 300 requests in Mooncake's format, made by generate() with its
 /// default options. To be read with TextSource::in_memory.
-[[nodiscard]] std::string_view sample_trace();
+[[nodiscard]] std::span<const EmbeddedFile> sample_files();
+[[nodiscard]] inline std::string_view sample_trace() {
+  return sample_files().front().text;
+}
 
 }  // namespace kvo::traces

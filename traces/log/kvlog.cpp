@@ -6,6 +6,7 @@
 #include "reference/contract/describe/json.hpp"
 #include "reference/contract/describe/parse_json.hpp"
 #include "traces/formats/formats.hpp"
+#include "traces/log/cases.hpp"
 
 namespace kvo::traces {
 namespace {
@@ -108,7 +109,7 @@ std::optional<Observation> read_observation(const OpKind& kind, const json::valu
 }
 
 LogReader::LogReader(TextSource source, FindKind find)
-    : source_(std::move(source)), find_(std::move(find)) {}
+    : name_(source.name()), source_(std::move(source)), find_(std::move(find)) {}
 
 TraceResult<LogReader> LogReader::open(const std::string& path, FindKind find) {
   auto source = TextSource::open(path);
@@ -139,7 +140,26 @@ TraceResult<void> LogReader::fetch() {
   return {};
 }
 
+// The whole file is read before anything of it is given.
+TraceResult<void> LogReader::fetch_stated() {
+  if (stated_) return {};
+  const auto text = text_of(std::move(source_));
+  if (!text) return text.error();
+  auto cases = read_cases(name_, *text, find_);
+  if (!cases) return std::move(cases).error();
+  stated_ = std::move(*cases);
+  if (only_)
+    std::erase_if(*stated_, [&](const Case& each) { return each.header.profile != only_; });
+  return {};
+}
+
 TraceResult<std::optional<CaseHeader>> LogReader::next_case() {
+  if (holds_rule_cases(name_)) {
+    if (const auto read = fetch_stated(); !read) return read.error();
+    if (next_case_ == stated_->size()) return std::optional<CaseHeader>();
+    next_step_ = 0;
+    return std::optional<CaseHeader>((*stated_)[next_case_++].header);
+  }
   while (true) {
     if (const auto read = fetch(); !read) return read.error();
     if (!line_) return std::optional<CaseHeader>();
@@ -159,6 +179,11 @@ TraceResult<std::optional<CaseHeader>> LogReader::next_case() {
 }
 
 TraceResult<std::optional<Step>> LogReader::next_step() {
+  if (stated_) {
+    if (next_case_ == 0 || next_step_ == (*stated_)[next_case_ - 1].steps.size())
+      return std::optional<Step>();
+    return std::optional<Step>((*stated_)[next_case_ - 1].steps[next_step_++]);
+  }
   if (const auto read = fetch(); !read) return read.error();
   if (!line_ || line_->contains("kvlog")) return std::optional<Step>();
   auto step = read_step();
@@ -182,6 +207,7 @@ TraceResult<CaseHeader> LogReader::read_header() {
       !read_member(*line_, "case", header.name, fault) ||
       !read_member(*line_, "note", header.note, fault) ||
       !read_member(*line_, "tags", header.tags, fault) ||
+      !read_member(*line_, "rules", header.rules, fault) ||
       !read_member(*line_, "law", header.law, fault) ||
       !read_schedule(*line_, header.schedule, fault))
     return fault_error(source_.place(), "", fault);
@@ -243,13 +269,13 @@ TraceResult<std::optional<Case>> LogReader::next_whole_case(std::string_view nam
   }
 }
 
-TraceResult<Case> read_case(const std::string& path, std::string_view name, const FindKind& find) {
-  auto reader = LogReader::open(path, find);
-  if (!reader) return reader.error();
-  auto read = reader->next_whole_case(name);
+TraceResult<Case> read_case(TraceResult<LogReader> log, std::string_view name) {
+  if (!log) return log.error();
+  auto read = log->next_whole_case(name);
   if (!read) return std::move(read).error();
   if (*read) return std::move(**read);
-  return error_at({path, 0}, "case", name, name.empty() ? "the log has no case" : "no such case");
+  return error_at({log->name(), 0}, "case", name,
+                  name.empty() ? "the log has no case" : "no such case");
 }
 
 std::string header_line(const CaseHeader& header) {
@@ -263,6 +289,7 @@ std::string header_line(const CaseHeader& header) {
   line["case"] = header.name;
   line["note"] = header.note;
   if (!header.tags.empty()) line["tags"] = write_json(header.tags);
+  if (!header.rules.empty()) line["rules"] = write_json(header.rules);
   if (header.profile) line["profile"] = write_json(*header.profile);
   if (!header.law.empty()) line["law"] = header.law;
   if (header.schedule && header.schedule->seed())
@@ -281,6 +308,8 @@ std::string step_line(const Op& op, const std::optional<Observation>& recorded) 
 }
 
 std::vector<std::string> lines_of(const Case& written) {
+  if (written.header.stated)  // whose answers may be partial
+    return {"kind " + written.header.kind->name() + "\n" + case_text(written)};
   std::vector<std::string> lines{header_line(written.header)};
   for (const Step& step : written.steps) lines.push_back(step_line(step.op, step.recorded));
   return lines;

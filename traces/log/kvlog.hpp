@@ -28,18 +28,22 @@ struct CaseHeader {
   std::string version = {};  ///< that system's version
   std::string name = {};     ///< "case" in the log
   std::string note = {};
-  std::vector<std::string> tags = {};  ///< "quirk" marks cases recorded to go through a defect
+  std::vector<std::string> tags = {};   ///< "quirk" marks cases recorded to go through a defect
+  std::vector<std::string> rules = {};  ///< that the case is about: "PX-2"
   std::optional<Profile> profile = std::nullopt;  ///< of a generated script
   std::string law = {};                           ///< that the script breaks; of a generated one
   Record config = {};  ///< of the kind's config type; without a value: all defaults
   std::optional<Schedule> schedule = std::nullopt;  ///< of a device under the caches
-  std::uint64_t line = 0;                           ///< where it stood
+  std::uint64_t line = 0;                           ///< of the file
+  /// A rule case: what its steps must return is stated for `profile`, not recorded.
+  bool stated = false;
 };
 
 /// One operation of a script, with what was recorded of it, if anything was.
 struct Step {
   Op op;
   std::optional<Observation> recorded = std::nullopt;
+  std::uint64_t line = 0;  ///< of a file of rule cases
 };
 
 /// A whole case in memory, for shrinking and for tests.
@@ -51,7 +55,8 @@ struct Case {
 /// Finds a cache kind by contract and cache; null when there is none.
 using FindKind = std::function<const CacheKind*(std::string_view contract, std::string_view cache)>;
 
-/// Reads a log in constant memory: next_case(), then next_step() until it gives nothing.
+/// Reads a log in constant memory: next_case(), then next_step() until it gives nothing. A file of
+/// rule cases (cases.hpp) is read whole at the first call.
 class LogReader {
  public:
   /// Errors   as TextSource::open
@@ -71,22 +76,32 @@ class LogReader {
   /// log. Errors   as next_case
   [[nodiscard]] TraceResult<std::optional<Case>> next_whole_case(std::string_view name = {});
 
+  /// The name of the file.
+  [[nodiscard]] const std::string& name() const { return name_; }
+  /// Leaves out rule cases of the other profile.
+  void only_profile(Profile profile) { only_ = profile; }
+
  private:
+  TraceResult<void> fetch_stated();
   LogReader(TextSource source, FindKind find);
   TraceResult<void> fetch();
   TraceResult<CaseHeader> read_header();
   TraceResult<Step> read_step();
 
+  std::string name_;
   TextSource source_;
   FindKind find_;
   const CacheKind* kind_ = nullptr;
   std::optional<boost::json::object> line_;  // read and not yet given
+  std::optional<Profile> only_;
+  std::optional<std::vector<Case>> stated_;  // the cases of a file of rule cases, first to last
+  std::size_t next_case_ = 0;                // of them
+  std::size_t next_step_ = 0;
 };
 
 /// The case of that name, or the first one when `name` is empty, with all its steps.
 /// Errors   as LogReader; no such case
-[[nodiscard]] TraceResult<Case> read_case(const std::string& path, std::string_view name,
-                                          const FindKind& find);
+[[nodiscard]] TraceResult<Case> read_case(TraceResult<LogReader> log, std::string_view name);
 
 /// The "ret" object of a log line.
 [[nodiscard]] boost::json::object write_observation(const Observation& seen);
