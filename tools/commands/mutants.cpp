@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "properties/campaign/kill.hpp"
+#include "properties/contracts.hpp"
 #include "tools/commands/campaign_options.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/exit_status.hpp"
@@ -41,7 +42,6 @@ struct MutantsArguments {
   bool scripts = false;
   bool judges = false;
   std::vector<std::string> logs;
-  std::vector<std::string> rules;
   std::string json;
   std::string junit;
 
@@ -211,7 +211,7 @@ std::vector<traces::Case> cases_of(const Contracts& contracts,
                                    const std::vector<std::string>& paths) {
   std::vector<traces::Case> cases;
   for (const std::string& path : paths) {
-    auto log = must(traces::LogReader::open(path, contracts.kind_finder()));
+    auto log = must(open_log(path, contracts));
     while (auto read = must(log.next_whole_case())) cases.push_back(std::move(*read));
   }
   return cases;
@@ -236,10 +236,12 @@ void print_judges(const std::vector<JudgedAlone>& records) {
 // Each mutant before each judge. A judge whose process a mutant ends has caught it.
 int run_judges(const Contracts& contracts, const std::vector<Prey>& chosen,
                const MutantsArguments& arguments) {
+  std::vector<std::string> rules;
+  for (const traces::EmbeddedFile& file : rule_case_files()) rules.emplace_back(file.name);
   JudgeTerms terms{.seed = arguments.seed,
                    .most_cases = arguments.most_cases(),
                    .recorded = cases_of(contracts, arguments.logs),
-                   .rules = cases_of(contracts, arguments.rules)};
+                   .rules = cases_of(contracts, rules)};
   const auto answer = [&](std::uint64_t index) {
     const Prey& prey = chosen[index / kSoleJudges.size()];
     terms.profile = prey.profile;
@@ -291,9 +293,7 @@ int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
   if (!arguments.contract.empty()) words.push_back(arguments.contract);
   const std::vector<Prey> chosen = prey_of(chosen_mutants(contracts, words), arguments.profile);
   if (chosen.empty()) throw UsageError("none of these mutants shows in that profile");
-  std::vector<std::string> inputs = arguments.logs;
-  inputs.insert(inputs.end(), arguments.rules.begin(), arguments.rules.end());
-  check_reports(arguments.json, arguments.junit, inputs);
+  check_reports(arguments.json, arguments.junit, arguments.logs);
   catch_interruption();
   if (arguments.judges) return run_judges(contracts, chosen, arguments);
   std::vector<MutantRecord> records;
@@ -373,9 +373,6 @@ Run declare_mutants(CLI::App& app, const Contracts& contracts) {
       "--judges", arguments->judges,
       "judge each mutant by lock-step, oracle, laws, logs and rule cases, each of them alone");
   app.add_option("--logs", arguments->logs, "recorded logs that judge")
-      ->type_name("FILE")
-      ->needs(judges);
-  app.add_option("--rules", arguments->rules, "logs of rule cases that judge")
       ->type_name("FILE")
       ->needs(judges);
   app.add_flag("--scripts", arguments->scripts, "print the shrunk scripts")
