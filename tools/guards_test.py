@@ -60,6 +60,12 @@ class Compare(unittest.TestCase):
         self.assertEqual(len(complaints(old, {**old, "original logs a": "absent: prefix"})), 1)
         self.assertEqual(len(complaints(old, {**old, "documented logs a": "cases 9, PX-48 other 2"})), 1)
 
+    def test_a_contract_that_has_code_now_is_better(self):
+        old, new = {"documented logs a": "absent: a"}, {"documented logs a": "cases 9, mismatches 0"}
+        self.assertEqual(compared(old, new), {
+            "worse": [], "better": ["documented logs a: was absent: a, is cases 9, mismatches 0"], "new": []})
+        self.assertEqual(len(complaints(new, old)), 1)
+
     def test_allows_noise_of_benchmarks_and_of_the_mutation_score(self):
         old = {"bench a": "100.0", "mutation optimized": "score 90.3"}
         self.assertEqual(complaints(old, {"bench a": "104.9", "mutation optimized": "score 89.4"}), [])
