@@ -3,9 +3,11 @@
 // Source  mutation testing: DeMillo, Lipton, Sayward, Hints on test data selection, 1978.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
-#include <string_view>
+#include <string>
+#include <vector>
 
 #include "properties/campaign/contracts.hpp"
 #include "properties/runner/run_case.hpp"
@@ -40,5 +42,44 @@ struct Hunt {
 [[nodiscard]] std::optional<Kill> find_kill(const Contracts& contracts, const Subject& subject,
                                             std::uint64_t seed, std::uint64_t most_cases,
                                             Profile profile, const ShrinkOptions& shrink = {});
+
+/// What can catch a mutant without the help of the others.
+enum class SoleJudge : std::uint8_t {
+  kLockstep,  ///< agrees_with_reference, the only one that has the reference
+  kOracle,    ///< recompute_equivalence
+  kLaw,       ///< all other laws, in turns
+  kRecorded,  ///< recorded cases; in profile documented, where no quirks explain the difference
+  kRule,      ///< cases with the answers that the rules require in each profile
+};
+BOOST_DESCRIBE_ENUM(SoleJudge, kLockstep, kOracle, kLaw, kRecorded, kRule)
+inline constexpr std::array kSoleJudges{SoleJudge::kLockstep, SoleJudge::kOracle, SoleJudge::kLaw,
+                                        SoleJudge::kRecorded, SoleJudge::kRule};
+
+/// How far a judge searches.
+struct JudgeTerms {
+  std::uint64_t seed = 1;
+  std::uint64_t most_cases = 0;  ///< of each law
+  Profile profile = Profile::kOriginal;
+  std::vector<traces::Case> recorded = {};  ///< of any kinds
+  std::vector<traces::Case> rules = {};     ///< of any kinds
+};
+
+/// What one judge found of a mutant.
+struct JudgedAlone {
+  std::string mutant = {};
+  Profile profile = Profile::kOriginal;
+  SoleJudge judge = SoleJudge::kLockstep;
+  std::optional<std::string> caught_by = std::nullopt;  ///< a law, a recorded case, or `died`
+  std::uint64_t cases = 0;
+  std::uint64_t operations = 0;
+  std::string difference = {};
+};
+BOOST_DESCRIBE_STRUCT(JudgedAlone, (),
+                      (mutant, profile, judge, caught_by, cases, operations, difference))
+
+/// Tries `subject` by one judge until it is caught. Only kLockstep uses the reference: for the
+/// other judges the subject is its own baseline, as if the reference had the same fault.
+[[nodiscard]] JudgedAlone judge_alone(const Contracts& contracts, const Subject& subject,
+                                      SoleJudge judge, const JudgeTerms& terms);
 
 }  // namespace kvo

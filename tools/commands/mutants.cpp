@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "properties/campaign/kill.hpp"
+#include "properties/contracts.hpp"
 #include "tools/commands/campaign_options.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/exit_status.hpp"
@@ -34,13 +35,18 @@ struct MutantsArguments {
   std::vector<std::string> words;
   std::string contract;
   std::uint64_t seed = 1;
-  std::uint64_t cases = 20'000;
+  std::optional<std::uint64_t> cases;
   std::optional<Profile> profile;  // absent: each that a mutant shows in
   unsigned jobs = 1;
   Limits limits;
   bool scripts = false;
+  bool judges = false;
+  std::vector<std::string> logs;
   std::string json;
   std::string junit;
+
+  /// After which a mutant got away; of --judges, from each law.
+  [[nodiscard]] std::uint64_t most_cases() const { return cases.value_or(judges ? 400 : 20'000); }
 };
 
 /// A mutant in one profile.
@@ -93,7 +99,7 @@ MutantRecord hunted(const Contracts& contracts, const Prey& prey,
                     const MutantsArguments& arguments) {
   MutantRecord record = record_of(prey);
   const Hunt done =
-      hunt(contracts, prey.mutant->subject, arguments.seed, arguments.cases, prey.profile);
+      hunt(contracts, prey.mutant->subject, arguments.seed, arguments.most_cases(), prey.profile);
   record.cases = done.cases;
   record.operations = done.operations;
   const auto& kill = done.kill;
@@ -106,7 +112,7 @@ MutantRecord hunted(const Contracts& contracts, const Prey& prey,
 MutantRecord hunted_isolated(const Contracts& contracts, const Prey& prey,
                              const MutantsArguments& arguments) {
   MutantRecord record = record_of(prey);
-  while (!record.law && record.cases < arguments.cases) {
+  while (!record.law && record.cases < arguments.most_cases()) {
     const CasePlan plan =
         hunted_case(contracts, prey.mutant->subject, arguments.seed, record.cases, prey.profile);
     const CaseResult result = run_case_isolated(
@@ -118,8 +124,9 @@ MutantRecord hunted_isolated(const Contracts& contracts, const Prey& prey,
   return record;
 }
 
-std::string word_of(Profile profile) {
-  return enumerator_word(boost::describe::enum_to_string(profile, ""));
+template <class Enum>
+std::string word_of(Enum enumerator) {
+  return enumerator_word(boost::describe::enum_to_string(enumerator, ""));
 }
 
 void print_matrix(const std::vector<MutantRecord>& records, bool scripts) {
@@ -200,15 +207,97 @@ std::vector<Prey> prey_of(const std::vector<const Mutant*>& mutants,
   return all;
 }
 
+std::vector<traces::Case> cases_of(const Contracts& contracts,
+                                   const std::vector<std::string>& paths) {
+  std::vector<traces::Case> cases;
+  for (const std::string& path : paths) {
+    auto log = must(open_log(path, contracts));
+    while (auto read = must(log.next_whole_case())) cases.push_back(std::move(*read));
+  }
+  return cases;
+}
+
+void print_judges(const std::vector<JudgedAlone>& records) {
+  using Align = Table::Align;
+  std::vector<Table::Column> columns{{"mutant", Align::kLeft}, {"profile", Align::kLeft}};
+  for (const SoleJudge judge : kSoleJudges) columns.push_back({word_of(judge), Align::kLeft});
+  Table table(columns);
+  for (std::size_t at = 0; at + kSoleJudges.size() <= records.size(); at += kSoleJudges.size()) {
+    std::vector<std::string> cells{records[at].mutant, word_of(records[at].profile)};
+    for (std::size_t judge = 0; judge < kSoleJudges.size(); ++judge) {
+      const JudgedAlone& record = records[at + judge];
+      cells.push_back(record.caught_by.value_or(record.cases > 0 ? "GOT AWAY" : "-"));
+    }
+    table.row(cells);
+  }
+  print_out(table.text(0, output_columns()));
+}
+
+// Each mutant before each judge. A judge whose process a mutant ends has caught it.
+int run_judges(const Contracts& contracts, const std::vector<Prey>& chosen,
+               const MutantsArguments& arguments) {
+  std::vector<std::string> rules;
+  for (const traces::EmbeddedFile& file : rule_case_files()) rules.emplace_back(file.name);
+  JudgeTerms terms{.seed = arguments.seed,
+                   .most_cases = arguments.most_cases(),
+                   .recorded = cases_of(contracts, arguments.logs),
+                   .rules = cases_of(contracts, rules)};
+  const auto answer = [&](std::uint64_t index) {
+    const Prey& prey = chosen[index / kSoleJudges.size()];
+    terms.profile = prey.profile;
+    return Message{Message::Kind::kAnswer,
+                   packed(judge_alone(contracts, prey.mutant->subject,
+                                      kSoleJudges[index % kSoleJudges.size()], terms))};
+  };
+  const auto died = [&](std::uint64_t index, const std::string& how) {
+    const Prey& prey = chosen[index / kSoleJudges.size()];
+    return packed(JudgedAlone{.mutant = prey.mutant->subject.name(),
+                              .profile = prey.profile,
+                              .judge = kSoleJudges[index % kSoleJudges.size()],
+                              .caught_by = "died",
+                              .difference = how});
+  };
+  std::vector<JudgedAlone> records;
+  const std::uint64_t all = chosen.size() * kSoleJudges.size();
+  Progress progress("judges", all);
+  work_in_order(
+      0, all, arguments.jobs, arguments.limits,
+      {.answer = answer,
+       .isolated =
+           [&](std::uint64_t index, const Death* first) {
+             return died(index,
+                         first != nullptr ? first->how : "needs more memory than it may have");
+           },
+       .lost = [&](std::uint64_t index, const Death& death) { return died(index, death.how); },
+       .take =
+           [&](std::uint64_t /*index*/, const std::string& text) {
+             records.push_back(unpacked<JudgedAlone>(text));
+             progress.advance();
+             return true;
+           },
+       .waiting = [&] { progress.advance(0); }});
+  progress.clear();
+  if (interrupted()) {
+    print_error(fmt::format("interrupted after {} of {} judgements", records.size(), all));
+    return kExitInterrupted;
+  }
+  if (!arguments.json.empty())
+    write_result(arguments.json, "judges",
+                 {{"seed", arguments.seed}, {"judgements", write_json(records)}});
+  if (arguments.json != kStandardOutput) print_judges(records);
+  return kExitConforms;
+}
+
 int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
   std::vector<std::string> words = arguments.words;
   if (!arguments.contract.empty()) words.push_back(arguments.contract);
   const std::vector<Prey> chosen = prey_of(chosen_mutants(contracts, words), arguments.profile);
   if (chosen.empty()) throw UsageError("none of these mutants shows in that profile");
-  check_reports(arguments.json, arguments.junit, {});
+  check_reports(arguments.json, arguments.junit, arguments.logs);
+  catch_interruption();
+  if (arguments.judges) return run_judges(contracts, chosen, arguments);
   std::vector<MutantRecord> records;
   Progress progress("mutants", chosen.size());
-  catch_interruption();
   const auto answer = [&](std::uint64_t index) {
     return Message{Message::Kind::kAnswer, packed(hunted(contracts, chosen[index], arguments))};
   };
@@ -276,12 +365,21 @@ Run declare_mutants(CLI::App& app, const Contracts& contracts) {
       ->capture_default_str();
   app.add_option("--cases", arguments->cases, "cases after which a mutant got away")
       ->check(positive())
-      ->capture_default_str()
+      ->default_str("20000, with --judges 400 of each law")
       ->group(kExtentGroup);
   declare_profile(app, arguments->profile, "each that a mutant shows in");
   declare_workers(app, arguments->jobs, arguments->limits, true);
-  app.add_flag("--scripts", arguments->scripts, "print the shrunk scripts")->group(kRunningGroup);
+  CLI::Option* judges = app.add_flag(
+      "--judges", arguments->judges,
+      "judge each mutant by lock-step, oracle, laws, logs and rule cases, each of them alone");
+  app.add_option("--logs", arguments->logs, "recorded logs that judge")
+      ->type_name("FILE")
+      ->needs(judges);
+  app.add_flag("--scripts", arguments->scripts, "print the shrunk scripts")
+      ->excludes(judges)
+      ->group(kRunningGroup);
   declare_reports(app, arguments->json, arguments->junit);
+  app.get_option("--junit")->excludes(judges);
   return [&contracts, arguments] { return run_mutants(contracts, *arguments); };
 }
 

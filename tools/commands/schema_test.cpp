@@ -139,6 +139,7 @@ TEST_F(Schema, DescribesMutantsAndShrunkScripts) {
   ASSERT_EQ(failed.status, kExitDiffers);
   const std::string log = fs::directory_iterator(folder_ / "repros")->path().string();
   (void)described("shrink", {"shrink", log, "--subject", kMutant, "-o", "small.jsonl"});
+  (void)described("judges", {"mutants", kMutant, "--judges", "--cases", "60"});
 }
 
 TEST_F(Schema, DescribesGates) {
