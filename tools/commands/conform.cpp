@@ -2,6 +2,7 @@
 #include "properties/campaign/conform.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -230,7 +231,17 @@ void update(const Contracts& contracts, const std::string& path) {
   }
 }
 
+bool names_log(const std::string& word) {
+  std::error_code ignored;
+  return word == traces::kStandardInput || word.ends_with(".jsonl") || word.ends_with(".gz") ||
+         traces::holds_rule_cases(word) || std::filesystem::exists(word, ignored);
+}
+
 int run_conform(const Contracts& contracts, ConformArguments arguments) {
+  // `--subject NAME LOG`: an option with several words takes all that follow.
+  const auto first_log = std::ranges::find_if(arguments.words, names_log);
+  arguments.logs.insert(arguments.logs.end(), first_log, arguments.words.end());
+  arguments.words.erase(first_log, arguments.words.end());
   if (arguments.update) {
     for (const std::string& path : arguments.logs) update(contracts, path);
     return kExitConforms;
