@@ -237,6 +237,10 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"for (i, j) (1, 2) 3\nfree request i\nend", "4: 3: begins no (VALUE, VALUE)"},
         Refused{"0 times\nreset\nend", "4: 0: is not a number of turns from 1 to 100000"},
         Refused{"100000 times\n2 times\nreset\nend\nend", "6: reset: is after 100000 operations"},
+        Refused{"for i 1 2\nfor i 3 4\nreset\nend\nend", "5: i: is the variable of a loop around"},
+        Refused{"2 times\n2 times\n2 times\n2 times\n2 times\n2 times\n2 times\n2 times\n2 times\n"
+                "2 times\n2 times\n2 times\n2 times\n2 times\n2 times\n2 times\n2 times\nreset",
+                "20: 2: is in more than 16 loops"},
         Refused{"for i 9 to 1\nreset\nend", "4: end of the statement: is after a range that is"},
         Refused{"request tokens [5000000 times 1]", "4: 1: is after more than 4194304 elements"},
         Refused{"request tokens \"ab", "4: \"ab: is no string that ends in its line"},

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kMostOfCase = 100'000;
 constexpr std::size_t kMostOfFile = 1'000'000;
+constexpr std::size_t kMostLoops = 16;  // one in another
 
 constexpr std::array kProfiles{Profile::kOriginal, Profile::kDocumented};
 
@@ -160,6 +161,8 @@ class FileReader {
     std::vector<std::size_t> open;
     for (std::size_t at = begin; at < end; ++at) {
       if (is_loop(at)) open.push_back(at);
+      if (open.size() > kMostLoops)
+        refuse(at, "is in more than " + std::to_string(kMostLoops) + " loops");
       if (!begins(at, "end")) continue;
       if (open.empty()) refuse(at, "ends no loop");
       ends.emplace(open.back(), at);
@@ -186,6 +189,8 @@ class FileReader {
       const Token name = reader.next("a variable");
       if (name.kind != Token::Kind::kWord)
         throw Refusal{name.line, "", name.text, "is no name of a variable"};
+      if (variables_.contains(name.text))
+        throw Refusal{name.line, "", name.text, "is the variable of a loop around this one"};
       loop.names.push_back(name.text);
     } while (several && reader.take(","));
     if (several && !reader.take(")")) reader.refuse("", "is neither , nor )");
