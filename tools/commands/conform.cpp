@@ -234,7 +234,8 @@ void update(const Contracts& contracts, const std::string& path) {
 bool names_log(const std::string& word) {
   std::error_code ignored;
   return word == traces::kStandardInput || word.ends_with(".jsonl") || word.ends_with(".gz") ||
-         traces::holds_rule_cases(word) || std::filesystem::exists(word, ignored);
+         traces::holds_rule_cases(word) ||
+         (std::filesystem::exists(word, ignored) && !std::filesystem::is_directory(word, ignored));
 }
 
 int run_conform(const Contracts& contracts, ConformArguments arguments) {
