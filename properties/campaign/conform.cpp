@@ -240,6 +240,7 @@ std::vector<Observation> observe_case(const traces::Case& script, const Subject&
   const std::array<const Subject*, 1> only{&reference};
   Lockstep lockstep(nullptr, only, setup);
   std::vector<Observation> seen;
+  if (lockstep.participants().front().verdict.outcome == Outcome::kNotSupported) return seen;
   for (const traces::Step& step : script.steps) seen.push_back(lockstep.step(step.op));
   return seen;
 }

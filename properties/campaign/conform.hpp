@@ -41,7 +41,8 @@ struct ConformOptions {
     const ConformOptions& options = {});
 
 /// Replays a recorded case or a rule case on a reference.
-/// Returns  what it observes in profile `profile`, of each operation
+/// Returns  what it observes in profile `profile`, of each operation; nothing where it does not
+///          support the config
 [[nodiscard]] std::vector<Observation> observe_case(const traces::Case& script,
                                                     const Subject& reference, Profile profile);
 

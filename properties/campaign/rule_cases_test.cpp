@@ -254,6 +254,21 @@ INSTANTIATE_TEST_SUITE_P(
 
 // ---- Answers that are written by the reference ----
 
+std::vector<Observation> observe(const Case& script) {
+  return observe_case(script, contracts().reference_of(*script.header.kind),
+                      *script.header.profile);
+}
+
+TEST(UpdatedCases, AConfigThatTheReferenceRefusesIsNamed) {
+  const std::string text = std::string(kBlocks) +
+                           "case a\nconfig attention chunked_local, chunk 8, eagle true\n"
+                           "reset -> ?\n";
+  const auto updated = traces::updated_cases("a.cases", text, contracts().kind_finder(), observe);
+  ASSERT_FALSE(updated);
+  EXPECT_EQ(updated.error().text(),
+            "a.cases:3: case: a/documented: has a config that the reference does not support");
+}
+
 TEST(UpdatedCases, DocumentedAnswersAreThoseOfTheReference) {
   const std::string text = std::string(kBlocks) + R"(case a   # an empty prompt
 config num_blocks 8
@@ -263,10 +278,6 @@ match request tokens, max_length -1 -> precondition   # stays
 end
 state -> free 7, queue [1]
 )";
-  const auto observe = [](const Case& script) {
-    return observe_case(script, contracts().reference_of(*script.header.kind),
-                        *script.header.profile);
-  };
   const auto updated = traces::updated_cases("a.cases", text, contracts().kind_finder(), observe);
   ASSERT_TRUE(updated) << updated.error().text();
   EXPECT_EQ(*updated, std::string(kBlocks) + R"(case a   # an empty prompt

@@ -431,6 +431,9 @@ TraceResult<std::string> updated_cases(std::string_view name, std::string_view t
   std::map<std::size_t, Edit, std::greater<>> edits;  // by place, the last first
   for (const StatedCase& each : *stated) {
     const std::vector<Observation> seen = observe(each.written);
+    if (seen.size() < each.answers.size())
+      return error_at({name, each.written.header.line}, "case", each.written.header.name,
+                      "has a config that the reference does not support");
     for (std::size_t i = 0; i < each.answers.size(); ++i) {
       const Profile profile = *each.written.header.profile;
       const Answer& answer = answer_of(each, i);

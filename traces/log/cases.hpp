@@ -35,7 +35,8 @@ using ObserveCase = std::function<std::vector<Observation>(const Case&)>;
 
 /// The text with the answers that `observe` gives: of profile documented where they differ from
 /// what is written, and those that are written as `?`. Nothing else changes.
-/// Errors   as read_cases; turns of a loop that have different answers
+/// Errors   as read_cases; turns of a loop that have different answers; a case of which `observe`
+///          observes less than all operations
 [[nodiscard]] TraceResult<std::string> updated_cases(std::string_view name, std::string_view text,
                                                      const FindKind& find,
                                                      const ObserveCase& observe);
