@@ -54,9 +54,9 @@ class LayeredSession final : public DispatchSession<LayeredSession, Ops> {
   }
   template <class T>
   Result<Cache*> cache_of(const T& op) {
-    const auto found = slot(op.cache);
-    if (!found) return found.error();
-    return (*found)->cache.get();
+    Slot* const found = find(op.cache);
+    if (found == nullptr) return slots_.none(number_of(op.cache));
+    return found->cache.get();
   }
 
   Result<CacheNumber> operator()(const New& op) {
@@ -68,10 +68,10 @@ class LayeredSession final : public DispatchSession<LayeredSession, Ops> {
   Status operator()(const Append& op) {
     for (const Tensor* rows : {&op.k, &op.v})
       if (rows->dtype != DType::kF32) return fail(Code::kPrecondition, "rows are f32");
-    const auto found = slot(op.cache);
-    if (!found) return found.error();
-    const Status done = probe()([&] { return op.call(*(*found)->cache); });
-    if (done) (*found)->note_growth(op.layer);
+    Slot* const found = find(op.cache);
+    if (found == nullptr) return slots_.none(number_of(op.cache));
+    const Status done = probe()([&] { return op.call(*found->cache); });
+    if (done) found->note_growth(op.layer);
     return done;
   }
   Result<KeysOfLayer> operator()(const Keys& op) { return shown_side<KeysOfLayer>(op); }
@@ -117,7 +117,9 @@ class LayeredSession final : public DispatchSession<LayeredSession, Ops> {
     Slot* slot;
     std::array<const std::byte*, 2> data;  ///< base addresses of K and V
   };
-  Result<Slot*> slot(std::uint64_t number) { return slots_.at(static_cast<std::int64_t>(number)); }
+  static std::int64_t number_of(std::uint64_t cache) { return static_cast<std::int64_t>(cache); }
+  Slot* find(std::uint64_t cache) { return slots_.find(number_of(cache)); }
+  Result<Slot*> slot(std::uint64_t cache) { return slots_.at(number_of(cache)); }
   Result<Sides> find_sides(std::uint64_t cache, std::uint64_t layer) {
     const auto found = slot(cache);
     if (!found) return found.error();

@@ -32,19 +32,26 @@ inline constexpr std::size_t kMostErrorText = 4096;
 
 namespace detail {
 
+/// Results without members share one record.
+inline const Record& nothing() {
+  static const Record kNothing = Record::of(Nothing());
+  return kNothing;
+}
 template <class R>
 Observation observe(Result<R> result) {
   if (!result) return {.error = std::move(result).error()};
-  return {.returns = Record::of(std::move(*result))};
+  if constexpr (std::is_same_v<R, Nothing>)
+    return {.returns = nothing()};
+  else
+    return {.returns = Record::of(std::move(*result))};
 }
 template <class R>
 Observation observe(Answer<R> answer) {
   return {.error = std::move(answer.error), .returns = Record::of(std::move(answer.returns))};
 }
 inline Observation observe(const Status& status) {
-  static const Record kNothing = Record::of(Nothing());
   if (!status) return {.error = status.error()};
-  return {.returns = kNothing};
+  return {.returns = nothing()};
 }
 
 /// Whether a domain of an operation refuses values. Not constexpr: under the sanitizers addresses
