@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "properties/devices/mutants/faulty_device.hpp"
+#include "reference/contract/device/device.hpp"
 #include "reference/contract/device/jobs.hpp"
 
 namespace kvo::devices {
@@ -47,18 +47,21 @@ struct OffsetOf32Bits : OffsetCopy<Cell> {
 
 /// Launches `Faulty` where a row is to go to the position in a counter.
 template <template <class> class Faulty>
-class FaultyJobs final : public FaultyDevice {
+class FaultyJobs final : public ForwardingDevice {
  public:
-  using FaultyDevice::FaultyDevice;
-  [[nodiscard]] Status launch(const Job& job, Stream stream) override {
-    if (&job.type() == &kJobType<OffsetCopyJob>) return launch<std::uint32_t>(job, stream);
-    if (&job.type() == &kJobType<OffsetCopyHalfJob>) return launch<std::uint16_t>(job, stream);
+  using ForwardingDevice::ForwardingDevice;
+  [[nodiscard]] Status queue(const Work& work, Stream stream) override {
+    if (!work.job) return below_->queue(work, stream);
+    const Job& job = *work.job;
+    if (&job.type() == &kJobType<OffsetCopyJob>) return launch_faulty<std::uint32_t>(job, stream);
+    if (&job.type() == &kJobType<OffsetCopyHalfJob>)
+      return launch_faulty<std::uint16_t>(job, stream);
     return below_->launch(job, stream);
   }
 
  private:
   template <class Cell>
-  Status launch(const Job& job, Stream stream) {
+  Status launch_faulty(const Job& job, Stream stream) {
     return below_->launch(Faulty<Cell>{*static_cast<const OffsetCopy<Cell>*>(job.data())}, stream);
   }
 };

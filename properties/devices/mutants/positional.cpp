@@ -8,20 +8,22 @@
 #include "cuda/jobs/cells.hpp"
 #include "cuda/subjects.hpp"
 #include "properties/devices/mutants/device_mutant.hpp"
-#include "properties/devices/mutants/faulty_device.hpp"
+#include "reference/contract/device/device.hpp"
 
 namespace kvo::devices {
 namespace {
 
 // ---- Streams, events and waiting ----
 
-class ShiftsOnASecondStream final : public FaultyDevice {
+class ShiftsOnASecondStream final : public ForwardingDevice {
  public:
-  using FaultyDevice::FaultyDevice;
+  using ForwardingDevice::ForwardingDevice;
   ~ShiftsOnASecondStream() override {
     if (second_) (void)below_->destroy(*second_);
   }
-  Status launch(const Job& job, Stream stream) override {
+  Status queue(const Work& work, Stream stream) override {
+    if (!work.job) return below_->queue(work, stream);
+    const Job& job = *work.job;
     const std::string_view name = job.type().name;
     if (name != "rope_shift" && name != "add_shift") return below_->launch(job, stream);
     if (!second_) {
@@ -36,25 +38,28 @@ class ShiftsOnASecondStream final : public FaultyDevice {
   std::optional<Stream> second_;
 };
 
-class WaitsForNoUpload final : public FaultyDevice {
+class WaitsForNoUpload final : public ForwardingDevice {
  public:
-  using FaultyDevice::FaultyDevice;
-  Status wait(Stream /*stream*/, Event /*event*/) override { return {}; }
+  using ForwardingDevice::ForwardingDevice;
+  Result<std::uint64_t> control(const StreamCall& call) override {
+    if (call.kind == StreamCall::Kind::kWait) return std::uint64_t{0};
+    return below_->control(call);
+  }
 };
 
-class WaitsForWhatItReadsAlone final : public FaultyDevice {
+class WaitsForWhatItReadsAlone final : public ForwardingDevice {
  public:
-  using FaultyDevice::FaultyDevice;
-  Status to_host_async(std::span<std::byte> dst, DevicePtr src, Stream stream) override {
-    reads_ = true;
-    return below_->to_host_async(dst, src, stream);
+  using ForwardingDevice::ForwardingDevice;
+  Status queue(const Work& work, Stream stream) override {
+    reads_ = reads_ || work.kind == Work::Kind::kToHost;
+    return below_->queue(work, stream);
   }
-  Status synchronize(Stream stream) override {
-    if (!reads_) return {};
-    if (stream == Stream()) reads_ = false;
-    return below_->synchronize(stream);
+  Result<std::uint64_t> control(const StreamCall& call) override {
+    if (call.kind != StreamCall::Kind::kSynchronizeStream) return below_->control(call);
+    if (!reads_) return std::uint64_t{0};
+    if (call.stream == Stream()) reads_ = false;
+    return below_->control(call);
   }
-  using FaultyDevice::synchronize;
 
  private:
   bool reads_ = false;
@@ -64,10 +69,12 @@ class WaitsForWhatItReadsAlone final : public FaultyDevice {
 
 /// Launches a faulty job in place of each of some types.
 template <class... Faulty>
-class LaunchesOthers final : public FaultyDevice {
+class LaunchesOthers final : public ForwardingDevice {
  public:
-  using FaultyDevice::FaultyDevice;
-  Status launch(const Job& job, Stream stream) override {
+  using ForwardingDevice::ForwardingDevice;
+  Status queue(const Work& work, Stream stream) override {
+    if (!work.job) return below_->queue(work, stream);
+    const Job& job = *work.job;
     std::optional<Job> other;
     (replace<Faulty>(job, other), ...);
     return below_->launch(other.value_or(job), stream);

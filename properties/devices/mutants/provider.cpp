@@ -8,8 +8,8 @@
 #include "cuda/subjects.hpp"
 #include "properties/devices/graphed_tensor.hpp"
 #include "properties/devices/mutants/device_mutant.hpp"
-#include "properties/devices/mutants/faulty_device.hpp"
 #include "properties/devices/mutants/faulty_jobs.hpp"
+#include "reference/contract/device/device.hpp"
 #include "reference/contract/device/jobs.hpp"
 #include "reference/contract/values/check.hpp"
 #include "reference/provider/device_operations.hpp"
@@ -27,23 +27,28 @@ using provider::TensorOptions;
 // ---- faults of the device below a sound cache ----
 
 /// Nothing waits for an event.
-class EventWaitsDropped final : public FaultyDevice {
+class EventWaitsDropped final : public ForwardingDevice {
  public:
-  using FaultyDevice::FaultyDevice;
-  [[nodiscard]] Status wait(Stream /*stream*/, Event /*event*/) override { return {}; }
+  using ForwardingDevice::ForwardingDevice;
+  [[nodiscard]] Result<std::uint64_t> control(const StreamCall& call) override {
+    if (call.kind == StreamCall::Kind::kWait) return std::uint64_t{0};
+    return below_->control(call);
+  }
 };
 
 /// Launches of one kernel go to a stream of their own, which nothing orders with the others.
-class SecondStream : public FaultyDevice {
+class SecondStream : public ForwardingDevice {
  public:
   SecondStream(std::shared_ptr<Device> below, std::string_view kernel)
-      : FaultyDevice(std::move(below)), kernel_(kernel) {}
+      : ForwardingDevice(std::move(below)), kernel_(kernel) {}
   ~SecondStream() override {
     if (second_) (void)below_->destroy(*second_);
   }
   SecondStream(const SecondStream&) = delete;
   SecondStream& operator=(const SecondStream&) = delete;
-  [[nodiscard]] Status launch(const Job& job, Stream stream) override {
+  [[nodiscard]] Status queue(const Work& work, Stream stream) override {
+    if (!work.job) return below_->queue(work, stream);
+    const Job& job = *work.job;
     if (job.type().name != kernel_) return below_->launch(job, stream);
     if (!second_) {
       const auto made = below_->create_stream();

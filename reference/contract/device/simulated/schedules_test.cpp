@@ -86,8 +86,8 @@ TEST(DeviceSchedules, ThreadsOfAKernelRunInDrawnOrders) {
     SimulatedDevice device({.schedule = Schedule(seed)});
     const DevicePtr from = *device.alloc(64);
     const DevicePtr to = *device.alloc(32);
-    EXPECT_TRUE(device.launch_threads(
-        ToHalfJob{to.as<std::uint16_t>(), from.as<const std::uint32_t>(), 16}, 8, {}));
+    const ToHalfJob job{to.as<std::uint16_t>(), from.as<const std::uint32_t>(), 16};
+    EXPECT_TRUE(device.queue({.kind = Work::Kind::kJob, .job = job, .threads = 8}, {}));
     EXPECT_TRUE(device.synchronize(Stream()));
     EXPECT_EQ(device.counts().threads, 8);
     EXPECT_THAT(device.reports(), IsEmpty());
