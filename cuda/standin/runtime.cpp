@@ -143,38 +143,25 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 }
 
 const char* cudaGetErrorName(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "cudaSuccess";
-    case cudaErrorInvalidValue:
-      return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidConfiguration:
-      return "cudaErrorInvalidConfiguration";
-    case cudaErrorInvalidDeviceFunction:
-      return "cudaErrorInvalidDeviceFunction";
-    case cudaErrorNoDevice:
-      return "cudaErrorNoDevice";
-    case cudaErrorInvalidDevice:
-      return "cudaErrorInvalidDevice";
-    case cudaErrorNoKernelImageForDevice:
-      return "cudaErrorNoKernelImageForDevice";
-    case cudaErrorInvalidResourceHandle:
-      return "cudaErrorInvalidResourceHandle";
-    case cudaErrorIllegalAddress:
-      return "cudaErrorIllegalAddress";
-    case cudaErrorDevicesUnavailable:
-      return "cudaErrorDevicesUnavailable";
-    case cudaErrorStreamCaptureUnsupported:
-      return "cudaErrorStreamCaptureUnsupported";
-    case cudaErrorStreamCaptureUnjoined:
-      return "cudaErrorStreamCaptureUnjoined";
-    case cudaErrorNotSupported:
-      return "cudaErrorNotSupported";
-    default:
-      return "an error that the stand-in does not know";
-  }
+#define KVO_NAMED(code) std::pair(code, #code)
+  static constexpr std::array kNames{KVO_NAMED(cudaSuccess),
+                                     KVO_NAMED(cudaErrorInvalidValue),
+                                     KVO_NAMED(cudaErrorMemoryAllocation),
+                                     KVO_NAMED(cudaErrorInvalidConfiguration),
+                                     KVO_NAMED(cudaErrorInvalidDeviceFunction),
+                                     KVO_NAMED(cudaErrorNoDevice),
+                                     KVO_NAMED(cudaErrorInvalidDevice),
+                                     KVO_NAMED(cudaErrorNoKernelImageForDevice),
+                                     KVO_NAMED(cudaErrorInvalidResourceHandle),
+                                     KVO_NAMED(cudaErrorIllegalAddress),
+                                     KVO_NAMED(cudaErrorDevicesUnavailable),
+                                     KVO_NAMED(cudaErrorStreamCaptureUnsupported),
+                                     KVO_NAMED(cudaErrorStreamCaptureUnjoined),
+                                     KVO_NAMED(cudaErrorNotSupported)};
+#undef KVO_NAMED
+  for (const auto& [code, name] : kNames)
+    if (code == error) return name;
+  return "an error that the stand-in does not know";
 }
 
 const char* cudaGetErrorString(cudaError_t error) {
