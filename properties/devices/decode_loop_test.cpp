@@ -17,9 +17,7 @@ TEST_P(DecodeLoopTest, AgreesIn100SchedulesOfTheSimulatedDevice) {
     SCOPED_TRACE("schedule " + std::to_string(seed));
     const auto device =
         std::make_shared<SimulatedDevice>(SimulatedOptions{.schedule = Schedule(seed)});
-    replays += expect_decode_loop_to_agree(
-        GetParam(),
-        {device, [&]() -> const std::vector<DeviceReport>& { return device->reports(); }}, seed);
+    replays += expect_decode_loop_to_agree(GetParam(), watched(device, device), seed);
     EXPECT_TRUE(device->synchronize_all());
     EXPECT_TRUE(device->reports().empty());
     EXPECT_EQ(device->live(), 0U);

@@ -57,6 +57,30 @@ std::int64_t play_without_memory(const Subject& subject, std::uint64_t seed, Pro
 
 }  // namespace
 
+std::shared_ptr<SimulatedDevice> simulated(std::uint64_t seed) {
+  return std::make_shared<SimulatedDevice>(SimulatedOptions{.schedule = Schedule(seed)});
+}
+
+Result<WatchedDevice> open_schedule(std::uint64_t seed) {
+  const auto device = simulated(seed);
+  return watched(device, device);
+}
+
+void expect_kill(const std::string& fault,
+                 const std::function<std::string(std::uint64_t seed)>& shown_in) {
+  const auto first_kill = [&]() -> std::optional<Kill> {
+    constexpr std::uint64_t kSchedules = 200;
+    for (std::uint64_t seed = 0; seed < kSchedules; ++seed)
+      if (std::string shown = shown_in(seed); !shown.empty()) return Kill{seed, std::move(shown)};
+    return std::nullopt;
+  };
+  const auto kill = first_kill();
+  ASSERT_TRUE(kill) << fault;
+  testing::Test::RecordProperty("schedule", std::to_string(kill->schedule));
+  testing::Test::RecordProperty("verdict", kill->verdict);
+  EXPECT_EQ(first_kill(), kill);
+}
+
 Verdict play(const Subject& subject, std::uint64_t seed, Profile profile, Allocations allocations) {
   Case played(subject, seed, profile);
   const std::vector<const Subject*> subjects{&subject};

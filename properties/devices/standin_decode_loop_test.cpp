@@ -19,10 +19,7 @@ TEST_P(StandinDecodeLoopTest, AgreesIn100SchedulesOfTheStandIn) {
                                            .fresh = {.poison = true, .report_unwritten = true}}});
     ASSERT_TRUE(opened);
     replays += expect_decode_loop_to_agree(
-        GetParam(),
-        {cuda::OpenedCard::device_of(*opened),
-         [&]() -> const std::vector<DeviceReport>& { return (*opened)->reports(); }},
-        seed);
+        GetParam(), watched(cuda::OpenedCard::device_of(*opened), *opened), seed);
   }
   EXPECT_GT(replays, 1000);
   EXPECT_EQ(cuda::launch_counts().replays - before, replays);

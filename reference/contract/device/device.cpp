@@ -1,5 +1,6 @@
 #include "reference/contract/device/device.hpp"
 
+#include "reference/contract/values/check.hpp"
 #include "reference/contract/values/thrown.hpp"
 
 namespace kvo {
@@ -8,6 +9,27 @@ namespace {
 constexpr std::int64_t kCellBytes = sizeof(float);
 
 }  // namespace
+
+std::string_view Work::name() const {
+  switch (kind) {
+    case Kind::kToDevice:
+      return "copy to the device";
+    case Kind::kToHost:
+      return "copy to the host";
+    case Kind::kCopy:
+      return "copy";
+    case Kind::kFill:
+      return "fill";
+    case Kind::kJob:
+      return job->type().name;
+  }
+  KVO_CHECK(false);
+}
+
+Status Device::done(Call kind, Stream stream, Event event, Graph graph) {
+  const auto carried_out = control({kind, stream, event, graph});
+  return carried_out ? Status() : carried_out.error();
+}
 
 Status Device::to_device(DevicePtr dst, std::span<const std::byte> src) {
   const Status queued = to_device_async(dst, src, {});
