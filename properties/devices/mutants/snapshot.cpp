@@ -4,9 +4,9 @@
 #include <string>
 
 #include "cuda/subjects.hpp"
+#include "optimized/snapshot/row_caches.hpp"
 #include "properties/devices/mutants/device_mutant.hpp"
-#include "properties/seeded/cuda/snapshot/kv_device_cache.hpp"
-#include "properties/seeded/cuda/snapshot/ring_device_cache.hpp"
+#include "properties/seeded/cuda/snapshot/device_slots.hpp"
 #include "properties/seeded/devices/snapshot_devices/faults.hpp"
 #include "properties/seeding/faulty_subject.hpp"
 #include "reference/contract/values/check.hpp"
@@ -17,22 +17,9 @@ namespace {
 
 // The subject of a kind whose caches are seeded copies.
 Subject seeded_copy(const seeding::Fault& fault, const std::shared_ptr<Device>& device) {
-  namespace seeded = cuda::seeded;
-  using Quirks = QuirkSet<snapshot::Quirk>;
-  const snapshot::MakeCaches make{
-      .kv =
-          [device](const StorageFormat& storage, Quirks quirks) {
-            return std::make_unique<seeded::SnapshotKvDeviceCache>(device, storage, quirks);
-          },
-      .rotating =
-          [device](std::int64_t window, const StorageFormat& storage, Quirks quirks) {
-            return std::make_unique<seeded::SnapshotRingDeviceCache>(device, window, storage,
-                                                                     quirks);
-          },
-      .recurrent = nullptr,
-      .stores = seeded::device_stores};
   const std::vector<Subject> all =
-      snapshot::make_subjects("mutant:" + std::string(fault.name), std::string(fault.fault), make);
+      snapshot::make_subjects("mutant:" + std::string(fault.name), std::string(fault.fault),
+                              optimized::caches_over<cuda::seeded::DeviceSides>(device));
   const auto found = std::ranges::find(all, fault.kind,
                                        [](const Subject& subject) { return subject.kind->name(); });
   KVO_CHECK(found != all.end());
