@@ -32,9 +32,6 @@ class CudaDevice final : public Device {
   [[nodiscard]] Status queue(const Work& work, Stream stream) override;
   [[nodiscard]] Result<std::uint64_t> control(const StreamCall& call) override;
 
-  /// Buffers that were allocated and not given back.
-  [[nodiscard]] std::size_t live() const { return buffers_.size(); }
-
  private:
   [[nodiscard]] Status prepare();
   [[nodiscard]] bool inside(DevicePtr ptr, std::int64_t bytes) const;

@@ -444,4 +444,17 @@ std::int64_t expect_decode_loop_to_agree(const DecodeLoop& loop, const WatchedDe
   return replays;
 }
 
+std::int64_t expect_decode_loops_to_agree(
+    const DecodeLoop& loop, const std::function<Result<WatchedDevice>(std::uint64_t seed)>& open) {
+  std::int64_t replays = 0;
+  for (std::uint64_t seed = 0; seed < 100 && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE("script " + std::to_string(seed));
+    const auto opened = open(seed);
+    EXPECT_TRUE(opened);
+    if (opened) replays += expect_decode_loop_to_agree(loop, *opened, seed);
+  }
+  EXPECT_GT(replays, 1000);
+  return replays;
+}
+
 }  // namespace kvo::devices

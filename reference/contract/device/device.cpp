@@ -1,6 +1,7 @@
 #include "reference/contract/device/device.hpp"
 
-#include "reference/contract/values/check.hpp"
+#include <array>
+
 #include "reference/contract/values/thrown.hpp"
 
 namespace kvo {
@@ -11,19 +12,9 @@ constexpr std::int64_t kCellBytes = sizeof(float);
 }  // namespace
 
 std::string_view Work::name() const {
-  switch (kind) {
-    case Kind::kToDevice:
-      return "copy to the device";
-    case Kind::kToHost:
-      return "copy to the host";
-    case Kind::kCopy:
-      return "copy";
-    case Kind::kFill:
-      return "fill";
-    case Kind::kJob:
-      return job->type().name;
-  }
-  KVO_CHECK(false);
+  constexpr std::array<std::string_view, 4> kNames{"copy to the device", "copy to the host", "copy",
+                                                   "fill"};
+  return kind == Kind::kJob ? job->type().name : kNames.at(static_cast<std::size_t>(kind));
 }
 
 Status Device::done(Call kind, Stream stream, Event event, Graph graph) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "reference/contract/device/device.hpp"
@@ -43,7 +44,8 @@ struct SimulatedCounts {
 /// refused when it is queued is no report.
 class SimulatedDevice final : public Device {
  public:
-  explicit SimulatedDevice(SimulatedOptions options);
+  explicit SimulatedDevice(SimulatedOptions options)
+      : options_(std::move(options)), memory_(history_, reports_, options_.fresh) {}
   SimulatedDevice(const SimulatedDevice&) = delete;
   SimulatedDevice& operator=(const SimulatedDevice&) = delete;
 
@@ -55,11 +57,11 @@ class SimulatedDevice final : public Device {
 
   /// Waits for everything.
   [[nodiscard]] Status synchronize_all();
-  /// From now on every call fails.
-  void lose() { lost_ = true; }
 
   [[nodiscard]] const std::vector<DeviceReport>& reports() const { return reports_.all(); }
-  [[nodiscard]] const std::vector<std::uint32_t>& choices() const { return schedule_.taken(); }
+  [[nodiscard]] const std::vector<std::uint32_t>& choices() const {
+    return options_.schedule.taken();
+  }
   [[nodiscard]] const SimulatedCounts& counts() const { return counts_; }
   /// Buffers that were allocated and not given back.
   [[nodiscard]] std::size_t live() const { return memory_.live_buffers(); }
@@ -103,16 +105,12 @@ class SimulatedDevice final : public Device {
   void run_threads(WorkId id, const Queued& work);
   void report_host(WorkId id);
 
-  Schedule schedule_;
-  std::int64_t capacity_;
-  std::int64_t fail_alloc_;
-  std::int64_t lose_at_;
-  bool lost_ = false;
+  SimulatedOptions options_;
   std::int64_t calls_ = 0;
 
   History history_;
   ReportList reports_;
-  WatchedBuffers memory_{history_, reports_, {}};
+  WatchedBuffers memory_;
   HostWatch host_;
   StreamTable streams_;
   std::map<std::uint64_t, Lane> lanes_{{0, Lane()}};  ///< of streams
