@@ -10,9 +10,9 @@
 #include "cuda/provider/kv_device_cache.hpp"
 #include "cuda/provider/paged_device_cache.hpp"
 #include "cuda/provider/tensor_device_cache.hpp"
-#include "cuda/snapshot/kv_device_cache.hpp"
-#include "cuda/snapshot/ring_device_cache.hpp"
-#include "cuda/views/paged_device_cache.hpp"
+#include "cuda/snapshot/device_slots.hpp"
+#include "cuda/views/device_rows.hpp"
+#include "optimized/snapshot/row_caches.hpp"
 #include "reference/layered/operations.hpp"
 #include "reference/positional/operations.hpp"
 #include "reference/provider/contiguous_operations.hpp"
@@ -93,20 +93,8 @@ std::vector<Subject> snapshot_subjects(const std::string& variant, const OpenDev
   constexpr std::size_t kKinds = 2;
   const auto of_kind = [variant](std::size_t kind) {
     return [variant, kind](const std::shared_ptr<Device>& device) {
-      using Quirks = QuirkSet<snapshot::Quirk>;
-      const snapshot::MakeCaches make{
-          .kv =
-              [device](const StorageFormat& storage, Quirks quirks) {
-                return std::make_unique<SnapshotKvDeviceCache>(device, storage, quirks);
-              },
-          .rotating =
-              [device](std::int64_t window, const StorageFormat& storage, Quirks quirks) {
-                return std::make_unique<SnapshotRingDeviceCache>(device, window, storage, quirks);
-              },
-          .recurrent = nullptr,
-          .stores = device_stores};
       return snapshot::make_subjects(variant, "rows on a device, shared with snapshots",
-                                     make)[kind];
+                                     optimized::caches_over<DeviceSides>(device))[kind];
     };
   };
   std::vector<Subject> all;

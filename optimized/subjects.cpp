@@ -15,9 +15,8 @@
 #include "optimized/provider/contiguous_arena_cache.hpp"
 #include "optimized/provider/paged_arena_cache.hpp"
 #include "optimized/sampling/selecting_sampler.hpp"
-#include "optimized/snapshot/kv_cache.hpp"
 #include "optimized/snapshot/prefix_trie.hpp"
-#include "optimized/snapshot/ring_cache.hpp"
+#include "optimized/snapshot/slots.hpp"
 #include "optimized/views/paged_views_cache.hpp"
 #include "reference/block_pool/operations.hpp"
 #include "reference/cells/meta_operations.hpp"
@@ -68,16 +67,7 @@ std::vector<Subject> positional_subjects() {
 }
 
 snapshot::MakeCaches snapshot_caches(const LiveBytesPtr& live) {
-  using Quirks = QuirkSet<snapshot::Quirk>;
-  return {.kv =
-              [live](const StorageFormat& storage, Quirks quirks) {
-                return std::make_unique<SnapshotKvCache>(storage, quirks, live);
-              },
-          .rotating =
-              [live](std::int64_t window, const StorageFormat& storage, Quirks quirks) {
-                return std::make_unique<SnapshotRingCache>(window, storage, quirks, live);
-              },
-          .recurrent = nullptr};
+  return caches_over<SlotsPair>(live);
 }
 
 std::vector<Subject> snapshot_subjects() {

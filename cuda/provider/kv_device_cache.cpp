@@ -45,9 +45,10 @@ class Unwind {
 
 Result<std::unique_ptr<DeviceKv>> KvDeviceCache::make(const DeviceOptions& options,
                                                       QuirkSet<Quirk> quirks) {
-  auto made = make_as<KvDeviceCache>(options, quirks);
-  if (!made) return made.error();
-  return std::move(*made);
+  if (Status good = check(options, quirks); !good) return good.error();
+  auto cache = std::make_unique<KvDeviceCache>(options, quirks);
+  if (Status done = cache->allocate(); !done) return done.error();
+  return cache;
 }
 
 Status KvDeviceCache::check(const DeviceOptions& options, QuirkSet<Quirk> quirks) {
@@ -140,16 +141,12 @@ Status KvDeviceCache::append(std::int64_t layer, std::span<const float> k, std::
   const std::int64_t offset = pos * width_ * kFloatBytes;
   Status stored = staging_.carry_out([&]() -> Status {
     if (Status after = staging_.after_work(); !after) return after;
-    Status keys = upload(0, to.k + offset, k);
-    return keys ? upload(1, to.v + offset, v) : keys;
+    Status keys = staging_.upload(0, to.k + offset, std::as_bytes(k));
+    return keys ? staging_.upload(1, to.v + offset, std::as_bytes(v)) : keys;
   });
   if (!stored) return stored;
   if (advance(layer) && !has(Quirk::kHostAppendsUncounted)) counter_stale_ = true;
   return {};
-}
-
-Status KvDeviceCache::upload(std::size_t side, DevicePtr to, std::span<const float> row) {
-  return staging_.upload(side, to, std::as_bytes(row));
 }
 
 Status KvDeviceCache::append_gpu(std::int64_t layer, DevicePtr k, DevicePtr v) {

@@ -14,21 +14,11 @@ namespace kvo::cuda {
 /// one by one and with their arguments (`calls`): so rows are not gathered in one launch here, but
 /// K and V of the host are under way together, and rows on the device wait for nothing. A loop of
 /// decode steps without the contract's calls is a DecodeGraph.
-class KvDeviceCache : public provider::DeviceKv, public DecodeCache {
+class KvDeviceCache final : public provider::DeviceKv, public DecodeCache {
  public:
   /// Errors  as provider::MakeDevice says.
   static Result<std::unique_ptr<provider::DeviceKv>> make(const provider::DeviceOptions& options,
                                                           QuirkSet<provider::Quirk> quirks);
-  /// Checks the options; then a cache of that class allocates.
-  template <class Cache>
-  static Result<std::unique_ptr<Cache>> make_as(const provider::DeviceOptions& options,
-                                                QuirkSet<provider::Quirk> quirks) {
-    if (Status good = check(options, quirks); !good) return good.error();
-    auto cache = std::make_unique<Cache>(options, quirks);
-    if (Status done = cache->allocate(); !done) return done.error();
-    return cache;
-  }
-
   KvDeviceCache(const provider::DeviceOptions& options, QuirkSet<provider::Quirk> quirks);
 
   [[nodiscard]] Status append(std::int64_t layer, std::span<const float> k,
@@ -47,7 +37,7 @@ class KvDeviceCache : public provider::DeviceKv, public DecodeCache {
   [[nodiscard]] Result<DecodeStep> decode_step(std::span<const LayerRows> rows) override;
   [[nodiscard]] Status before_replay() override;
 
- protected:
+ private:
   struct Layer {
     DevicePtr k;
     DevicePtr v;
@@ -63,8 +53,6 @@ class KvDeviceCache : public provider::DeviceKv, public DecodeCache {
   [[nodiscard]] bool has(std::int64_t layer) const {
     return layer >= 0 && layer < std::ssize(layers_);
   }
-  /// Queues a row from the host to its place.
-  [[nodiscard]] virtual Status upload(std::size_t side, DevicePtr to, std::span<const float> row);
   /// Whether this append of `layer` completes the position.
   [[nodiscard]] bool completes(std::int64_t layer) const;
   /// Counts the position that `layer` now holds; true if that completed it.

@@ -133,7 +133,7 @@ class TensorDeviceCache : public provider::TensorBacked, public DecodeCache {
   [[nodiscard]] static DecodeStep::Row row(const Layer& layer, DevicePtr source, std::size_t side,
                                            const Piece& lane);
   [[nodiscard]] Status store_both(const Layer& layer, const Step& step);
-  [[nodiscard]] virtual Status store(const Layer& layer, const Step& step, std::size_t side);
+  [[nodiscard]] Status store(const Layer& layer, const Step& step, std::size_t side);
   /// Queues cells of the host to their place on the device.
   [[nodiscard]] Status upload(std::size_t side, DevicePtr to, std::span<const float> cells);
 

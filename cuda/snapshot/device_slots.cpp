@@ -12,11 +12,15 @@
 #include "cuda/jobs/ring_rows.hpp"
 #include "cuda/jobs/rows.hpp"
 #include "cuda/memory/staging.hpp"
+#include "reference/contract/values/thrown.hpp"
 
 namespace kvo::cuda {
 
 using snapshot::Array;
+using snapshot::Pair;
 using snapshot::RowForm;
+using snapshot::SidesChange;
+using snapshot::SlotsChange;
 
 Result<RowBlockPtr> RowBlock::make(const std::shared_ptr<Device>& device, const RowForm& form,
                                    std::int64_t capacity) {
@@ -26,7 +30,7 @@ Result<RowBlockPtr> RowBlock::make(const std::shared_ptr<Device>& device, const 
   if (!bytes) return fail(Code::kOutOfMemory, "device memory");
   auto cells = make_cells(device, *bytes / kCellBytes + 1);
   if (!cells) return cells.error();
-  return std::make_shared<RowBlock>(form, capacity, std::move(*cells));
+  return std::make_shared<RowBlock>(device, form, capacity, std::move(*cells));
 }
 
 RowRange RowRange::part(std::int64_t from, std::int64_t to) const {
@@ -34,15 +38,14 @@ RowRange RowRange::part(std::int64_t from, std::int64_t to) const {
     return std::clamp(at < 0 ? at + count : at, std::int64_t{0}, count);
   };
   const std::int64_t first = bound(from);
-  return {block, begin + first, std::max<std::int64_t>(bound(to) - first, 0)};
+  return {block, begin + first, std::max<std::int64_t>(bound(to) - first, 0), form};
 }
 
-Array RowRange::form() const {
-  const RowForm& rows = block->form();
+Array RowRange::array() const {
   Array made;
-  made.view.shape = {rows.batch, rows.heads, count, rows.dim};
+  made.view.shape = {form.batch, form.heads, count, form.dim};
   made.view.strides = {0, 0, 0, 0};
-  made.view.dtype = rows.type;
+  made.view.dtype = form.type;
   return made;
 }
 
@@ -65,23 +68,6 @@ Array ReadBack::array() const {
           .memory = bytes_};
 }
 
-Result<snapshot::Pair> read_rows(Device& device, const RowRange& k, const RowRange& v) {
-  const ReadBack keys(k.block->form(), k.count);
-  const ReadBack values(v.block->form(), v.count);
-  Status queued = keys.queue(device, k.block->row(k.begin));
-  if (queued) queued = values.queue(device, v.block->row(v.begin));
-  const Status done = device.synchronize(Stream());  // in any case: the memory goes
-  if (!queued) return error_of_device(queued.error());
-  if (!done) return error_of_device(done.error());
-  return snapshot::Pair{keys.array(), values.array()};
-}
-
-using snapshot::Array;
-using snapshot::Pair;
-using snapshot::RowForm;
-using snapshot::SidesChange;
-using snapshot::SlotsChange;
-
 namespace {
 
 constexpr std::int64_t kWidest = 16;
@@ -99,22 +85,6 @@ bool is_packed(const StridedView& view) {
 }
 
 }  // namespace
-
-Status holdable(const Array& k, const Array& v) {
-  for (const Array* array : {&k, &v})
-    if (dtype_bytes(array->view.dtype) < sizeof(std::uint16_t))
-      return fail(Code::kNotSupported,
-                  "dtype: " + std::string(dtype_name(array->view.dtype)) + " on a device");
-  return {};
-}
-
-Status device_stores(const StorageFormat& format) {
-  if (!in_groups(format.type) && dtype_bytes(dtype_of(format.type)) >= sizeof(std::uint16_t))
-    return {};
-  return fail(
-      Code::kNotSupported,
-      std::string("storage: ") + boost::describe::enum_to_string(format.type, "") + " on a device");
-}
 
 // ---- one side ----
 
@@ -217,6 +187,37 @@ void DeviceSlots::clear() noexcept {
 
 // ---- both ----
 
+Status DeviceSides::stores(const StorageFormat& format) {
+  if (!in_groups(format.type) && dtype_bytes(dtype_of(format.type)) >= sizeof(std::uint16_t))
+    return {};
+  return fail(
+      Code::kNotSupported,
+      std::string("storage: ") + boost::describe::enum_to_string(format.type, "") + " on a device");
+}
+
+Result<Pair> DeviceSides::encoded(const Array& k_rows, const Array& v_rows,
+                                  QuirkSet<snapshot::Quirk> quirks) const {
+  auto rows = snapshot::as_stored(storage_, k_rows, v_rows, quirks);
+  if (!rows) return rows;
+  for (const Array* array : {&rows->k, &rows->v})
+    if (dtype_bytes(array->view.dtype) < sizeof(std::uint16_t))
+      return fail(Code::kNotSupported,
+                  "dtype: " + std::string(dtype_name(array->view.dtype)) + " on a device");
+  return rows;
+}
+
+Pair DeviceSides::look(const RowRange& k_rows, const RowRange& v_rows) {
+  Device& device = *k_rows.block->device();
+  const ReadBack keys(k_rows.form, k_rows.count);
+  const ReadBack values(v_rows.form, v_rows.count);
+  Status queued = keys.queue(device, k_rows.block->row(k_rows.begin));
+  if (queued) queued = values.queue(device, v_rows.block->row(v_rows.begin));
+  const Status done = device.synchronize(Stream());  // in any case: the memory goes
+  for (const Status& status : {queued, done})
+    if (!status) demand(error_of_device(status.error()));
+  return {keys.array(), values.array()};
+}
+
 Result<Pair> DeviceSides::apply(const SidesChange& change, std::int64_t end) {
   Work work{.changes = {&change.k, &change.v}};
   for (const std::size_t which : {0U, 1U}) {
@@ -250,10 +251,12 @@ Result<Pair> DeviceSides::apply(const SidesChange& change, std::int64_t end) {
   return Pair{shown[0]->array(), shown[1]->array()};
 }
 
-Status DeviceSides::apply(const SidesChange& change, const RowRange& k, const RowRange& v) {
+Status DeviceSides::put_shared(const SidesChange& change, std::int64_t from, const RowRange& k_rows,
+                               const RowRange& v_rows) {
+  if (k_rows.count == v_rows.count && k.holds(k_rows, from) && v.holds(v_rows, from)) return {};
   Work work{.changes = {&change.k, &change.v}};
-  work.sources[0].rows = &k;
-  work.sources[1].rows = &v;
+  work.sources[0].rows = &k_rows;
+  work.sources[1].rows = &v_rows;
   if (Status ready = prepare(work); !ready) return ready;
   Status done = staging_.carry_out([&]() -> Status {
     for (const std::size_t which : {0U, 1U})
@@ -262,6 +265,30 @@ Status DeviceSides::apply(const SidesChange& change, const RowRange& k, const Ro
   });
   if (done) become(work);
   return done;
+}
+
+Result<RowRange> DeviceSides::joined(const RowRange& first, const RowRange& second,
+                                     const RowForm& form) const {
+  const std::int64_t count = first.count + second.count;
+  auto made = RowBlock::make(device_, form, count);
+  if (!made) return made.error();
+  RowBlock& block = **made;
+  block.used = count;
+  std::int64_t at = 0;
+  Status queued;
+  for (const RowRange* rows : {&first, &second}) {
+    const DType type = rows->form.type;
+    const DevicePtr from = rows->block->row(rows->begin);
+    if (queued && rows->count > 0 && form.bytes() > 0)
+      queued = type == form.type ? device_->copy(block.row(at), from, rows->count * form.bytes())
+                                 : device_->run(convert_cells(block.row(at), form.type, from, type,
+                                                              rows->count * form.elements()));
+    at += rows->count;
+  }
+  const Status done = device_->synchronize(Stream());
+  if (!queued) return error_of_device(queued.error());
+  if (!done) return error_of_device(done.error());
+  return RowRange{*made, 0, count, form};
 }
 
 Status DeviceSides::prepare(Work& work) {
@@ -329,12 +356,8 @@ Status DeviceSides::put(std::size_t which, const Work& work) {
 }
 
 void DeviceSides::become(Work& work) noexcept {
-  k_.become(*work.changes[0], std::move(work.rooms[0]));
-  v_.become(*work.changes[1], std::move(work.rooms[1]));
-}
-
-Result<Pair> DeviceSides::read(std::int64_t end) const {
-  return read_rows(*device_, k_.range(0, end), v_.range(0, end));
+  for (const std::size_t which : {0U, 1U})
+    side(which).become(*work.changes[which], std::move(work.rooms[which]));
 }
 
 }  // namespace kvo::cuda

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,7 +13,6 @@
 
 #include "cuda/memory/staging.hpp"
 #include "reference/contract/device/device.hpp"
-#include "reference/contract/values/thrown.hpp"
 #include "reference/snapshot/cache.hpp"
 #include "reference/snapshot/slots_change.hpp"
 
@@ -33,10 +31,11 @@ class RowBlock {
   [[nodiscard]] static Result<std::shared_ptr<RowBlock>> make(const std::shared_ptr<Device>& device,
                                                               const snapshot::RowForm& form,
                                                               std::int64_t capacity);
-  RowBlock(const snapshot::RowForm& form, std::int64_t capacity,
+  RowBlock(std::shared_ptr<Device> device, const snapshot::RowForm& form, std::int64_t capacity,
            std::shared_ptr<DeviceStorage> cells)
-      : form_(form), capacity_(capacity), cells_(std::move(cells)) {}
+      : device_(std::move(device)), form_(form), capacity_(capacity), cells_(std::move(cells)) {}
 
+  [[nodiscard]] const std::shared_ptr<Device>& device() const { return device_; }
   [[nodiscard]] const snapshot::RowForm& form() const { return form_; }
   [[nodiscard]] std::int64_t capacity() const { return capacity_; }
   [[nodiscard]] DevicePtr row(std::int64_t at) const { return cells_->ptr() + at * form_.bytes(); }
@@ -46,6 +45,7 @@ class RowBlock {
   const void* writer = nullptr;  ///< the slots that were written last; may be gone
 
  private:
+  std::shared_ptr<Device> device_;
   snapshot::RowForm form_;
   std::int64_t capacity_;
   std::shared_ptr<DeviceStorage> cells_;
@@ -57,11 +57,23 @@ struct RowRange {
   RowBlockPtr block;
   std::int64_t begin = 0;
   std::int64_t count = 0;
+  snapshot::RowForm form = {};  ///< that of the block
 
   /// Rows [from, to) of these, bounds as in MR-A2.
   [[nodiscard]] RowRange part(std::int64_t from, std::int64_t to) const;
   /// Shape and type of [B, H, count, D], and no elements.
-  [[nodiscard]] snapshot::Array form() const;
+  [[nodiscard]] snapshot::Array array() const;
+};
+
+/// The rows of a snapshot.
+class KeptRows {
+ public:
+  explicit KeptRows(RowRange rows) : rows_(std::move(rows)) {}
+  [[nodiscard]] const RowRange& rows() const { return rows_; }
+  void drop() { rows_ = {}; }
+
+ private:
+  RowRange rows_;
 };
 
 /// Rows on their way back to the host.
@@ -81,16 +93,6 @@ class ReadBack {
   std::shared_ptr<std::vector<std::byte>> bytes_;
 };
 
-/// Both sides as they are on the device. Errors  the device's own.
-[[nodiscard]] Result<snapshot::Pair> read_rows(Device& device, const RowRange& k,
-                                               const RowRange& v);
-
-/// Whether elements are of a type that jobs convert: f32, f16, bf16. Errors  kNotSupported.
-[[nodiscard]] Status holdable(const snapshot::Array& k, const snapshot::Array& v);
-
-/// Whether rows can be stored so: as f32, f16, bf16. Errors  kNotSupported.
-[[nodiscard]] Status device_stores(const StorageFormat& format);
-
 /// The slots of one side, keys or values.
 class DeviceSlots {
  public:
@@ -105,7 +107,7 @@ class DeviceSlots {
   /// Slots [begin, end), bounds as in MR-A2, to look at for the time of one call. Requires
   /// exists().
   [[nodiscard]] RowRange range(std::int64_t begin, std::int64_t end) const {
-    return RowRange{block_, begin_, size_}.part(begin, end);
+    return RowRange{block_, begin_, size_, form()}.part(begin, end);
   }
   /// The same for who keeps them: they will not change.
   [[nodiscard]] RowRange shared(std::int64_t begin, std::int64_t end);
@@ -143,35 +145,52 @@ class DeviceSlots {
   std::int64_t size_ = 0;
 };
 
-/// Both sides of a cache, which change together or not at all.
+/// The store of a cache on a device; optimized/snapshot/row_caches.hpp says what its members do.
+/// Rows are f32, f16 or bf16.
 class DeviceSides {
  public:
-  explicit DeviceSides(const std::shared_ptr<Device>& device,
-                       std::int64_t most = std::numeric_limits<std::int64_t>::max())
-      : device_(device), staging_(device), k_(device, most), v_(device, most) {}
+  using Memory = std::shared_ptr<Device>;
+  using RowRange = cuda::RowRange;
+  using KeptRows = cuda::KeptRows;
+  static constexpr bool kInPlace = false;
 
-  [[nodiscard]] const std::shared_ptr<Device>& device() const { return device_; }
-  [[nodiscard]] DeviceSlots& k() { return k_; }
-  [[nodiscard]] DeviceSlots& v() { return v_; }
-  [[nodiscard]] bool exists() const { return k_.exists(); }
-  [[nodiscard]] const snapshot::RowForm* k_form() const { return exists() ? &k_.form() : nullptr; }
-  [[nodiscard]] const snapshot::RowForm* v_form() const { return exists() ? &v_.form() : nullptr; }
-  [[nodiscard]] std::int64_t size() const { return k_.size(); }
-  [[nodiscard]] snapshot::SidesChange change() const { return {k_.change(), v_.change()}; }
+  DeviceSides(const StorageFormat& storage, const Memory& device, std::int64_t most)
+      : k(device, most), v(device, most), storage_(storage), device_(device), staging_(device) {}
 
-  /// Makes a change with rows of the host, and reads slots [0, end) of what came of it back, bounds
-  /// as in MR-A2. Errors  kOutOfMemory: nothing has changed; the device's own: what was to be
-  /// overwritten may be lost.
+  /// Errors  kNotSupported: a format that jobs do not convert.
+  [[nodiscard]] static Status stores(const StorageFormat& format);
+  [[nodiscard]] static bool encodes() { return true; }
+  /// Errors  as snapshot::as_stored; kNotSupported: elements that jobs do not convert.
+  [[nodiscard]] Result<snapshot::Pair> encoded(const snapshot::Array& k_rows,
+                                               const snapshot::Array& v_rows,
+                                               QuirkSet<snapshot::Quirk> quirks) const;
+  [[nodiscard]] bool exists() const { return k.exists(); }
+  [[nodiscard]] snapshot::SidesChange change() const { return {k.change(), v.change()}; }
+
+  /// Errors  kOutOfMemory: nothing has changed; the device's own: what was to be overwritten may be
+  /// lost.
   [[nodiscard]] Result<snapshot::Pair> apply(const snapshot::SidesChange& change, std::int64_t end);
-  /// Makes a change whose rows are these, on the device. Errors  as above.
-  [[nodiscard]] Status apply(const snapshot::SidesChange& change, const RowRange& k,
-                             const RowRange& v);
-  /// Slots [0, end) as they are on the device. Errors  the device's own.
-  [[nodiscard]] Result<snapshot::Pair> read(std::int64_t end) const;
-  void clear() noexcept {
-    k_.clear();
-    v_.clear();
+  /// Errors  as apply.
+  [[nodiscard]] Status put_shared(const snapshot::SidesChange& change, std::int64_t from,
+                                  const RowRange& k_rows, const RowRange& v_rows);
+  /// Throws ErrorThrown when the device fails.
+  [[nodiscard]] snapshot::Pair read(std::int64_t end) const {
+    return look(k.range(0, end), v.range(0, end));
   }
+  /// Throws ErrorThrown when the device fails.
+  [[nodiscard]] static snapshot::Pair look(const RowRange& k_rows, const RowRange& v_rows);
+  /// Errors  kOutOfMemory; the device's own.
+  [[nodiscard]] Result<RowRange> joined(const RowRange& first, const RowRange& second,
+                                        const snapshot::RowForm& form) const;
+  /// Rows after these are no copies that cost anything.
+  void forget_from(std::int64_t /*at*/) {}
+  void clear() noexcept {
+    k.clear();
+    v.clear();
+  }
+
+  DeviceSlots k;
+  DeviceSlots v;
 
  private:
   /// Rows that a side is given: bytes of the host in the order of [B, H, S, D], or of the device.
@@ -186,75 +205,15 @@ class DeviceSides {
     std::array<RowBlockPtr, 2> rooms = {};
     std::array<Source, 2> sources = {};
   };
-  [[nodiscard]] DeviceSlots& side(std::size_t which) { return which == 0 ? k_ : v_; }
+  [[nodiscard]] DeviceSlots& side(std::size_t which) { return which == 0 ? k : v; }
   [[nodiscard]] Status prepare(Work& work);
   [[nodiscard]] Status queue(std::size_t which, const Work& work);
   [[nodiscard]] Status put(std::size_t which, const Work& work);
   void become(Work& work) noexcept;
 
+  StorageFormat storage_;
   std::shared_ptr<Device> device_;
   Staging staging_;
-  DeviceSlots k_;
-  DeviceSlots v_;
-};
-
-/// What a read-back brought. Throws what demand() throws where it failed.
-[[nodiscard]] inline snapshot::Pair demanded(Result<snapshot::Pair> read) {
-  if (!read) demand(read.error());
-  return std::move(*read);
-}
-
-/// A snapshot of rows. `Issuer` sets the kinds apart (MR-5). It is taken in the same time whatever
-/// it holds: the rows stay where they are, on the device, and are read back when they are looked
-/// at.
-template <class Issuer>
-class RowsSnapshot final : public snapshot::Snapshot {
- public:
-  /// Where in the sequence its rows stand, and what a ring needs.
-  struct Place {
-    std::int64_t from = 0;
-    std::int64_t to = 0;
-    std::optional<std::int64_t> idx = std::nullopt;
-    std::int64_t window = 0;
-  };
-
-  RowsSnapshot(const Place& place, std::shared_ptr<Device> device, RowRange k, RowRange v,
-               QuirkSet<snapshot::Quirk> quirks)
-      : place_(place),
-        device_(std::move(device)),
-        k_(std::move(k)),
-        v_(std::move(v)),
-        quirks_(quirks) {}
-
-  /// Throws ErrorThrown when the device fails.
-  [[nodiscard]] snapshot::Content content() const override {
-    snapshot::Pair shown = demanded(read_rows(*device_, k_, v_));
-    return {.from = place_.from,
-            .to = place_.to,
-            .idx = place_.idx,
-            .first = std::move(shown.k),
-            .second = std::move(shown.v)};
-  }
-  [[nodiscard]] bool closed() const override { return closed_; }
-  [[nodiscard]] Status close() override {
-    if (closed_) return snapshot::closed_error(quirks_);
-    closed_ = true;
-    k_ = v_ = {};
-    return {};
-  }
-  /// Closed, but its content can still be looked at (MR-28, profile original).
-  void close_and_keep() { closed_ = true; }
-  [[nodiscard]] const Place& place() const { return place_; }
-  [[nodiscard]] const RowRange& k() const { return k_; }
-  [[nodiscard]] const RowRange& v() const { return v_; }
-
- private:
-  Place place_;
-  std::shared_ptr<Device> device_;
-  RowRange k_;
-  RowRange v_;
-  QuirkSet<snapshot::Quirk> quirks_;
-  bool closed_ = false;
 };
 
 }  // namespace kvo::cuda

@@ -18,7 +18,7 @@ void clear_rows(Block& block, std::int64_t begin, std::int64_t end) {
 
 }  // namespace
 
-RowRange Slots::range(std::int64_t begin, std::int64_t end) const {
+RowRange Slots::shared(std::int64_t begin, std::int64_t end) const {
   const std::int64_t first = bound(begin, size_);
   return RowRange{block_, begin_, std::min(size_, stored_), *form_}.part(
       first, std::max(bound(end, size_), first));
@@ -167,5 +167,39 @@ void Slots::enter(BlockPtr block) noexcept {
   --left->writers;
   give_up_if_sparse(left);
 }
+
+// ---- both sides, and the caches over them ----
+
+void SlotsPair::make(const snapshot::SidesChange& change) {
+  BlockPtr k_room = k.room_for(change.k);
+  BlockPtr v_room = v.room_for(change.v);
+  k.apply(change.k, std::move(k_room));
+  v.apply(change.v, std::move(v_room));
+}
+
+Status SlotsPair::put_shared(const snapshot::SidesChange& change, std::int64_t from,
+                             const RowRange& k_rows, const RowRange& v_rows) {
+  if (k.can_adopt(change.k, from, k_rows) && v.can_adopt(change.v, from, v_rows)) {
+    k.adopt(change.k, from, k_rows);
+    v.adopt(change.v, from, v_rows);
+  } else {
+    make(change);
+  }
+  return {};
+}
+
+Result<RowRange> SlotsPair::joined(const RowRange& first, const RowRange& second,
+                                   const RowForm& form) const {
+  const std::int64_t count = first.count + second.count;
+  RowRange all{std::make_shared<Block>(form, count, Block::Growth::kNone, k.live()), 0, count,
+               form};
+  put_rows(*all.block, 0, first.array(), 0, first.count);
+  put_rows(*all.block, first.count, second.array(), 0, second.count);
+  all.block->wrote(count);
+  return all;
+}
+
+template class SnapshotKv<SlotsPair>;
+template class SnapshotRing<SlotsPair>;
 
 }  // namespace kvo::optimized

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "optimized/snapshot/block.hpp"
+#include "optimized/snapshot/row_caches.hpp"
 #include "reference/snapshot/cache.hpp"
 
 namespace kvo::optimized {
@@ -34,11 +35,12 @@ class Slots {
   [[nodiscard]] bool exists() const { return form_.has_value(); }
   [[nodiscard]] const RowForm& form() const { return *form_; }
   [[nodiscard]] std::int64_t size() const { return size_; }
+  [[nodiscard]] const LiveBytesPtr& live() const { return live_; }
   /// Whether no slot is zero because nobody wrote it.
   [[nodiscard]] bool is_full() const { return stored_ == size_; }
   /// Slots [begin, end), bounds as in MR-A2; they must have been shown by a change.
-  [[nodiscard]] RowRange range(std::int64_t begin, std::int64_t end) const;
-  /// Slots [0, end), 0 <= end, as range() says, into an array that exists: nothing is allocated.
+  [[nodiscard]] RowRange shared(std::int64_t begin, std::int64_t end) const;
+  /// Slots [0, end), 0 <= end, as shared() says, into an array that exists: nothing is allocated.
   void show(std::int64_t end, snapshot::Array& out) const;
 
   [[nodiscard]] SlotsChange change() const;
@@ -81,19 +83,34 @@ class Slots {
   std::int64_t begin_ = 0;  ///< row of slot 0
 };
 
-/// Both sides of a cache, which change together or not at all.
+/// The store of a cache in host memory; row_caches.hpp says what its members do.
 struct SlotsPair {
+  using Memory = LiveBytesPtr;
+  using RowRange = optimized::RowRange;
+  using KeptRows = optimized::KeptRows;
+  static constexpr bool kInPlace = true;
+  static constexpr Status (*stores)(const StorageFormat&) = nullptr;  ///< all formats
+
+  RowEncoder encoder;
   Slots k;
   Slots v;
 
-  explicit SlotsPair(const LiveBytesPtr& live,
-                     std::int64_t most = std::numeric_limits<std::int64_t>::max())
-      : k(live, most), v(live, most) {}
+  SlotsPair(const StorageFormat& storage, const LiveBytesPtr& live, std::int64_t most)
+      : encoder(storage), k(live, most), v(live, most) {}
+  [[nodiscard]] bool encodes() const { return encoder.encodes(); }
+  [[nodiscard]] Result<snapshot::Pair> encoded(const snapshot::Array& k_rows,
+                                               const snapshot::Array& v_rows,
+                                               QuirkSet<snapshot::Quirk> quirks) {
+    return encoder.encoded(k_rows, v_rows, quirks);
+  }
   [[nodiscard]] bool exists() const { return k.exists(); }
+  [[nodiscard]] bool is_full() const { return k.is_full() && v.is_full(); }
   [[nodiscard]] snapshot::SidesChange change() const { return {k.change(), v.change()}; }
-  /// Slots [begin, end) of both.
-  [[nodiscard]] snapshot::Pair pair(std::int64_t begin, std::int64_t end) const {
-    return {k.range(begin, end).array(), v.range(begin, end).array()};
+  [[nodiscard]] snapshot::Pair read(std::int64_t end) const {
+    return look(k.shared(0, end), v.shared(0, end));
+  }
+  [[nodiscard]] static snapshot::Pair look(const RowRange& k_rows, const RowRange& v_rows) {
+    return {k_rows.array(), v_rows.array()};
   }
   /// Slots [0, end), 0 <= end, of both, into a pair that exists.
   void show(std::int64_t end, snapshot::Pair& out) const {
@@ -111,67 +128,28 @@ struct SlotsPair {
     v.put_in_place(at, v_row);
     return true;
   }
-  /// Throws std::bad_alloc; nothing has changed then.
-  void apply(const snapshot::SidesChange& change) {
-    BlockPtr k_room = k.room_for(change.k);
-    BlockPtr v_room = v.room_for(change.v);
-    k.apply(change.k, std::move(k_room));
-    v.apply(change.v, std::move(v_room));
+  [[nodiscard]] Result<snapshot::Pair> apply(const snapshot::SidesChange& change,
+                                             std::int64_t end) {
+    make(change);
+    return read(end);
   }
-  /// What slots from `at` on hold is not needed any more.
+  [[nodiscard]] Status put_shared(const snapshot::SidesChange& change, std::int64_t from,
+                                  const RowRange& k_rows, const RowRange& v_rows);
+  [[nodiscard]] Result<RowRange> joined(const RowRange& first, const RowRange& second,
+                                        const RowForm& form) const;
   void forget_from(std::int64_t at) {
     k.forget_from(at);
     v.forget_from(at);
   }
+  /// Throws std::bad_alloc; nothing has changed then.
+  void make(const snapshot::SidesChange& change);
   void clear() noexcept {
     k.clear();
     v.clear();
   }
 };
 
-/// A snapshot of rows. `Issuer` sets the kinds apart (MR-5). It is taken in the same time whatever
-/// it holds: the rows stay where they are.
-template <class Issuer>
-class RowsSnapshot final : public snapshot::Snapshot {
- public:
-  /// Where in the sequence its rows stand, and what a ring needs.
-  struct Place {
-    std::int64_t from = 0;
-    std::int64_t to = 0;
-    std::optional<std::int64_t> idx = std::nullopt;
-    std::int64_t window = 0;
-  };
-
-  RowsSnapshot(const Place& place, RowRange k, RowRange v, QuirkSet<snapshot::Quirk> quirks)
-      : place_(place), k_(std::move(k)), v_(std::move(v)), quirks_(quirks) {}
-
-  [[nodiscard]] snapshot::Content content() const override {
-    return {.from = place_.from,
-            .to = place_.to,
-            .idx = place_.idx,
-            .first = k().array(),
-            .second = v().array()};
-  }
-  [[nodiscard]] bool closed() const override { return closed_; }
-  [[nodiscard]] Status close() override {
-    if (closed_) return snapshot::closed_error(quirks_);
-    closed_ = true;
-    k_.drop();
-    v_.drop();
-    return {};
-  }
-  /// Closed, but its content can still be looked at (MR-28, profile original).
-  void close_and_keep() { closed_ = true; }
-  [[nodiscard]] const Place& place() const { return place_; }
-  [[nodiscard]] const RowRange& k() const { return k_.rows(); }
-  [[nodiscard]] const RowRange& v() const { return v_.rows(); }
-
- private:
-  Place place_;
-  KeptRows k_;
-  KeptRows v_;
-  QuirkSet<snapshot::Quirk> quirks_;
-  bool closed_ = false;
-};
+extern template class SnapshotKv<SlotsPair>;
+extern template class SnapshotRing<SlotsPair>;
 
 }  // namespace kvo::optimized

@@ -1,37 +1,53 @@
 #include "properties/devices/graphed_tensor.hpp"
 
+#include <memory>
 #include <span>
 #include <utility>
 
+#include "properties/seeded/cuda/decode/decode_graph.hpp"
+#include "properties/seeded/cuda/provider/tensor_device_cache.hpp"
 #include "reference/contract/device/recorded_device.hpp"
 #include "reference/contract/values/check.hpp"
+#include "reference/provider/tensor_operations.hpp"
 
 namespace kvo::devices {
-
-using provider::Rows;
-using provider::TensorOptions;
-
 namespace {
+
+namespace seeded = cuda::seeded;
+using provider::Rows;
 
 constexpr std::int64_t kFloatBytes = sizeof(float);
 
-}  // namespace
+/// Requires that the device of the options is a RecordedDevice, as that of a session is.
+class GraphedTensor final : public seeded::TensorDeviceCache {
+ public:
+  GraphedTensor(const provider::TensorOptions& options, QuirkSet<provider::Quirk> quirks)
+      : TensorDeviceCache(options, quirks),
+        suited_(options.num_layers == 1 && quirks.empty() && options.memory != nullptr),
+        recorded_(dynamic_cast<RecordedDevice*>(options.memory.get())) {}
+  ~GraphedTensor() override { drop_graph(); }
+  GraphedTensor(const GraphedTensor&) = delete;
+  GraphedTensor& operator=(const GraphedTensor&) = delete;
 
-GraphedTensor::GraphedTensor(std::unique_ptr<cuda::TensorDeviceCache> cache,
-                             const TensorOptions& options, QuirkSet<provider::Quirk> quirks)
-    : cache_(std::move(cache)),
-      suited_(options.num_layers == 1 && quirks.empty() && options.memory != nullptr),
-      memory_(options.memory) {}
+  [[nodiscard]] Status update(std::int64_t layer, const Rows& rows) override;
 
-GraphedTensor::~GraphedTensor() {
-  drop_graph();
-}
+ private:
+  [[nodiscard]] bool replayable(std::int64_t layer, const Rows& rows) const;
+  /// Captures a step with rows of that shape. False: the layer does not hold such rows.
+  [[nodiscard]] bool capture(const Shape& shape);
+  void drop_graph();
+
+  bool suited_;  ///< one layer, profile documented
+  RecordedDevice* recorded_;
+  Shape shape_;  ///< of the captured rows
+  seeded::LayerRows sources_;
+  std::unique_ptr<seeded::DecodeGraph> graph_;
+};
 
 void GraphedTensor::drop_graph() {
   graph_.reset();
-  auto* const recorded = dynamic_cast<RecordedDevice*>(memory_.get());
   for (DevicePtr* source : {&sources_.k, &sources_.v}) {
-    if (*source) (void)recorded->below().free(*source);
+    if (*source) (void)recorded_->below().free(*source);
     *source = {};
   }
 }
@@ -40,44 +56,51 @@ bool GraphedTensor::replayable(std::int64_t layer, const Rows& rows) const {
   if (!suited_ || layer != 0 || rows.k == nullptr || rows.v == nullptr) return false;
   if (!rows.k_device || !rows.v_device || rows.k->shape != rows.v->shape) return false;
   if (rows.k->shape.size() != 3 || rows.k->shape[1] != 1 || rows.k->bytes.empty()) return false;
-  const auto* const recorded = dynamic_cast<const RecordedDevice*>(memory_.get());
-  return recorded->faults().kernel == 0 && cache_->seq_len() < cache_->max_seq_len();
+  return recorded_->faults().kernel == 0 && seq_len() < max_seq_len();
 }
 
 bool GraphedTensor::capture(const Shape& shape) {
-  const auto step = cache_->decode_step(std::span(&sources_, 1));
+  const auto step = decode_step(std::span(&sources_, 1));
   const bool fits =
       step && std::ssize(step->rows) == 2 * shape[0] && step->rows.front().dim == shape[2];
   if (!fits) return false;
-  auto& below = dynamic_cast<RecordedDevice*>(memory_.get())->below();
-  for (DevicePtr* source : {&sources_.k, &sources_.v}) {
-    const auto made = below.alloc(shape[0] * shape[2] * kFloatBytes);
-    KVO_CHECK(made.has_value());
-    *source = *made;
-  }
-  auto captured = cuda::DecodeGraph::capture(*cache_, std::span(&sources_, 1),
-                                             cuda::DecodeGraph::Launches::kEach);
-  KVO_CHECK(captured.has_value());
-  graph_ = std::move(*captured);
+  for (DevicePtr* source : {&sources_.k, &sources_.v})
+    *source = recorded_->below().alloc(shape[0] * shape[2] * kFloatBytes).value();
+  graph_ = std::move(seeded::DecodeGraph::capture(*this, std::span(&sources_, 1),
+                                                  seeded::DecodeGraph::Launches::kEach)
+                         .value());
   shape_ = shape;
   return true;
 }
 
 Status GraphedTensor::update(std::int64_t layer, const Rows& rows) {
-  if (!replayable(layer, rows)) return cache_->update(layer, rows);
+  if (!replayable(layer, rows)) return TensorDeviceCache::update(layer, rows);
   // The first rows of a layer, and those of another shape, are for the cache to take or refuse.
-  if (!graph_ && !capture(rows.k->shape)) return cache_->update(layer, rows);
-  if (rows.k->shape != shape_) return cache_->update(layer, rows);
+  if (!graph_ && !capture(rows.k->shape)) return TensorDeviceCache::update(layer, rows);
+  if (rows.k->shape != shape_) return TensorDeviceCache::update(layer, rows);
   const std::int64_t bytes = shape_[0] * shape_[2] * kFloatBytes;
   for (const auto& [to, from] :
        {std::pair(sources_.k, rows.k_device), std::pair(sources_.v, rows.v_device)})
-    if (Status queued = memory_->copy_async(to, from, bytes, Stream()); !queued) return queued;
+    if (Status queued = recorded_->copy_async(to, from, bytes, Stream()); !queued) return queued;
   Status replayed = graph_->replay();
   if (!replayed && replayed.error() == fail(Code::kClosed)) {
     drop_graph();
-    return cache_->update(layer, rows);
+    return TensorDeviceCache::update(layer, rows);
   }
-  return replayed ? cache_->sync_counter() : replayed;
+  return replayed ? sync_counter() : replayed;
+}
+
+}  // namespace
+
+Subject graphed_tensor(const std::string& variant, const OpenDevice& open) {
+  const auto make =
+      [](const provider::TensorOptions& options,
+         QuirkSet<provider::Quirk> quirks) -> Result<std::unique_ptr<provider::TensorBacked>> {
+    auto made = GraphedTensor::make_as<GraphedTensor>(options, quirks);
+    if (!made) return made.error();
+    return std::move(*made);
+  };
+  return provider::make_tensor_subject(variant, "decode steps from a graph", make, open);
 }
 
 }  // namespace kvo::devices

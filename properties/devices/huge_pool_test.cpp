@@ -6,20 +6,13 @@
 #include <gtest/gtest.h>
 
 #include "cuda/subjects.hpp"
+#include "properties/devices/device_caches.hpp"
 #include "properties/devices/mutants/device_mutant.hpp"
-#include "reference/contract/device/simulated/simulated_device.hpp"
-#include "reference/contract/device/simulated/watched_subject.hpp"
 #include "reference/contract/values/strided_view.hpp"
 #include "reference/positional/operations.hpp"
 
 namespace kvo::devices {
 namespace {
-
-Result<WatchedDevice> open_huge() {
-  const auto device = std::make_shared<SimulatedDevice>(SimulatedOptions{.schedule = Schedule(1)});
-  return WatchedDevice{
-      device, [device]() -> const std::vector<DeviceReport>& { return device->reports(); }};
-}
 
 // Rows so wide that cell 2^14 begins at element 2^32; those before it are taken, but not written.
 constexpr std::int64_t kWidth = std::int64_t{1} << 18U;
@@ -35,7 +28,7 @@ Tensor wide_row(std::int64_t width) {
 
 // What a get shows of a row that was put behind 2^32 elements; broken invariants are failures.
 Tensor shown_behind_the_taken(const std::function<Subject(OpenDevice)>& over) {
-  const Subject subject = watched_subject(over, [](const kvo::Setup&) { return open_huge(); });
+  const Subject subject = watched_subject(over, [](const kvo::Setup&) { return open_schedule(1); });
   auto session = *subject.open(Setup{});
   Probe probe;
   const auto apply = [&](auto op) {
@@ -73,8 +66,8 @@ TEST(HugePool, IsWrittenAndReadBehindElement2To32) {
   const Tensor row = wide_row(kWidth);
   const std::vector<float> want(row.floats().begin(), row.floats().end());
   EXPECT_EQ(halves_as_floats(shown_behind_the_taken(sound)), want);
-  EXPECT_NE(halves_as_floats(shown_behind_the_taken(narrow_offsets_mutant().over)), want)
-      << narrow_offsets_mutant().fault;
+  EXPECT_NE(halves_as_floats(shown_behind_the_taken(far_mutant("positional.causal").over)), want)
+      << far_mutant("positional.causal").fault;
 }
 
 }  // namespace

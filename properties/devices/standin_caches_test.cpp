@@ -28,9 +28,7 @@ TEST_P(StandinCachesTest, AgreesIn100SchedulesOfTheStandIn) {
             {.device = {.schedule = Schedule(seed),
                         .fresh = {.poison = true, .report_unwritten = true}}});
         if (!opened) return opened.error();
-        return WatchedDevice{
-            cuda::OpenedCard::device_of(*opened),
-            [card = *opened]() -> const std::vector<DeviceReport>& { return card->reports(); }};
+        return watched(cuda::OpenedCard::device_of(*opened), *opened);
       },
       100);
   EXPECT_GT(launches() - before, GetParam().launches ? 300 : -1);

@@ -5,9 +5,8 @@
 #include <vector>
 
 #include "properties/contract_parts.hpp"
-#include "properties/seeded/optimized/snapshot/kv_cache.hpp"
 #include "properties/seeded/optimized/snapshot/prefix_trie.hpp"
-#include "properties/seeded/optimized/snapshot/ring_cache.hpp"
+#include "properties/seeded/optimized/snapshot/slots.hpp"
 #include "properties/seeded/reference/snapshot/kv_cache.hpp"
 #include "properties/seeded/reference/snapshot/make_trie.hpp"
 #include "properties/seeded/reference/snapshot/recurrent_cache.hpp"
@@ -35,16 +34,7 @@ MakeCaches seeded_reference_caches() {
 
 MakeCaches seeded_optimized_caches() {
   namespace seeded = optimized::seeded;
-  const auto live = std::make_shared<seeded::LiveBytes>();
-  return {.kv =
-              [live](const StorageFormat& storage, QuirkSet<Quirk> quirks) {
-                return std::make_unique<seeded::SnapshotKvCache>(storage, quirks, live);
-              },
-          .rotating =
-              [live](std::int64_t window, const StorageFormat& storage, QuirkSet<Quirk> quirks) {
-                return std::make_unique<seeded::SnapshotRingCache>(window, storage, quirks, live);
-              },
-          .recurrent = nullptr};
+  return seeded::caches_over<seeded::SlotsPair>(std::make_shared<seeded::LiveBytes>());
 }
 
 // One of each kind that there is.

@@ -1,30 +1,19 @@
 #include "reference/contract/device/simulated/report.hpp"
 
+#include <array>
 #include <utility>
-
-#include "reference/contract/values/check.hpp"
 
 namespace kvo {
 
 std::string_view report_name(DeviceReport::Kind kind) {
-  using Kind = DeviceReport::Kind;
-  switch (kind) {
-    case Kind::kUnwritten:
-      return "read of what nobody wrote";
-    case Kind::kRace:
-      return "race";
-    case Kind::kOutOfBounds:
-      return "out of bounds";
-    case Kind::kMisaligned:
-      return "misaligned";
-    case Kind::kUseAfterFree:
-      return "use after free";
-    case Kind::kOverlap:
-      return "overlapping copy";
-    case Kind::kHostTouched:
-      return "host memory touched too early";
-  }
-  KVO_CHECK(false);
+  constexpr std::array<std::string_view, 7> kNames{"read of what nobody wrote",
+                                                   "race",
+                                                   "out of bounds",
+                                                   "misaligned",
+                                                   "use after free",
+                                                   "overlapping copy",
+                                                   "host memory touched too early"};
+  return kNames.at(static_cast<std::size_t>(kind));
 }
 
 void ReportList::add(DeviceReport report) {

@@ -41,7 +41,6 @@ class HostWatch {
   [[nodiscard]] bool end(WorkId id);
   /// The copies that have begun and not ended.
   [[nodiscard]] std::vector<WorkId> watched() const;
-  void clear() { watched_.clear(); }
 
  private:
   struct Watched {
