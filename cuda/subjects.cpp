@@ -11,7 +11,7 @@
 #include "cuda/provider/paged_device_cache.hpp"
 #include "cuda/provider/tensor_device_cache.hpp"
 #include "cuda/snapshot/device_slots.hpp"
-#include "cuda/views/paged_device_cache.hpp"
+#include "cuda/views/device_rows.hpp"
 #include "optimized/snapshot/row_caches.hpp"
 #include "reference/layered/operations.hpp"
 #include "reference/positional/operations.hpp"

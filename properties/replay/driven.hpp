@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "properties/replay/lowering.hpp"
+#include "properties/replay/engine.hpp"
 #include "properties/replay/replay.hpp"
 
 namespace kvo::replay {

@@ -1,7 +1,7 @@
 // The step protocol, for a contract that appends sequence by sequence (provider.paged), for one
 // that appends a batch (positional.causal), and for one that cannot cut (layered.vector). A script
 // answers in place of a cache.
-#include "properties/replay/lowering.hpp"
+#include "properties/replay/engine.hpp"
 
 #include <functional>
 #include <memory>

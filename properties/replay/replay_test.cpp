@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "properties/contracts.hpp"
+#include "properties/replay/engine.hpp"
 #include "traces/figures/generate.hpp"
 
 namespace kvo {
