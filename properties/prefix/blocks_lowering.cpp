@@ -62,7 +62,7 @@ class BlocksStream final : public PrefixStream {
   void look_up(std::int64_t slot) override {
     MatchBlocks match{number(slot)};
     if (text(slot).size() > at(slot).prompt) match.max_length = at(slot).prompt - 1;
-    emit_then(std::move(match), [this, slot](const Observation& seen) {
+    emit_then(match, [this, slot](const Observation& seen) {
       hits_.clear();
       if (seen.error) return;
       const auto& hit = seen.as<MatchBlocks::Returns>();

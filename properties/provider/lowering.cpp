@@ -2,6 +2,7 @@
 // in one update, and truncate takes rows back.
 #include <algorithm>
 #include <cstdint>
+#include <tuple>
 #include <utility>
 #include <vector>
 

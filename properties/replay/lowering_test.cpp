@@ -415,14 +415,17 @@ struct Transcript {
   }
 };
 
-// The members of a policy that the JSON object has.
+// Moves the members of the policy that the JSON object has into it.
 template <class Policy>
-void read_members(const boost::json::object& from, Policy& policy) {
+void take_members(boost::json::object& from, Policy& policy) {
   boost::json::object all = write_json(policy).as_object();
-  for (const auto& [name, value] : from)
-    if (all.contains(name)) all[name] = value;
+  for (auto& [name, value] : all) {
+    if (!from.contains(name)) continue;
+    value = from.at(name);
+    from.erase(name);
+  }
   JsonFault fault;
-  KVO_CHECK(read_json(all, policy, fault));
+  EXPECT_TRUE(read_json(all, policy, fault)) << "lowerings.txt: " << fault.text();
 }
 
 std::vector<std::string> words_of(const std::string& text, const std::string& separator) {
@@ -438,11 +441,14 @@ std::vector<std::string> words_of(const std::string& text, const std::string& se
 void read_line(const std::string& word, const std::string& rest, Transcript& to) {
   const std::size_t last = rest.rfind(' ') + 1;
   if (word == "with") {
-    const boost::json::object members = boost::json::parse(rest).as_object();
-    read_members(members, to.input.schedule);
-    read_members(members, to.input.policy);
-    if (const auto* seed = members.if_contains("seed"))
+    boost::json::object members = boost::json::parse(rest).as_object();
+    take_members(members, to.input.schedule);
+    take_members(members, to.input.policy);
+    if (const auto* seed = members.if_contains("seed")) {
       to.input.seed = static_cast<std::uint64_t>(seed->as_int64());
+      members.erase("seed");
+    }
+    EXPECT_TRUE(members.empty()) << "lowerings.txt: " << boost::json::serialize(members);
   } else if (word == "request") {
     std::istringstream numbers(rest);
     Request& made = to.requests.emplace_back();
