@@ -11,10 +11,8 @@
 namespace kvo::cuda {
 
 using layered::Behaviour;
-using layered::Build;
 using layered::Cache;
 using layered::Geometry;
-using layered::Quirk;
 
 namespace {
 
@@ -32,22 +30,14 @@ Result<std::unique_ptr<Cache>> VectorDeviceCache::make(const std::shared_ptr<Dev
     return fail(Code::kNotSupported,
                 std::string("storage: ") +
                     boost::describe::enum_to_string(behaviour.storage.type, "") + " on a device");
-  if (!behaviour.quirks.has(Quirk::kSizesUnchecked)) {
-    const auto entry = layered::entry_elements(geometry, behaviour);
-    if (!entry) return entry.error();
-  }
-  std::uint64_t reserved = 0;
-  if (max_seq_len) {
-    const auto elements = layered::reserved_elements(geometry, *max_seq_len, behaviour);
-    if (!elements) return elements.error();
-    reserved = *elements;
-  }
+  const auto reserved = LayeredControl::elements_to_reserve(geometry, max_seq_len, behaviour);
+  if (!reserved) return reserved.error();
   auto cache = std::make_unique<VectorDeviceCache>(device, geometry, behaviour);
-  if (reserved == 0) return cache;
+  if (*reserved == 0) return cache;
   for (Layer& layer : cache->layers_) {
     for (Side& side : layer.sides) {
-      if (Status there = cache->reserve(side, reserved); !there) return there.error();
-      side.largest = reserved;
+      if (Status there = cache->reserve(side, *reserved); !there) return there.error();
+      side.largest = *reserved;
     }
   }
   return cache;
@@ -82,23 +72,6 @@ Status VectorDeviceCache::append(const layered::Append& op) {
   return {};
 }
 
-Status VectorDeviceCache::check(std::uint64_t layer, std::span<const float> k,
-                                std::span<const float> v) const {
-  if (!has(Quirk::kLayerAborts) && layer >= layers_.size()) return no_layer(layer);
-  const bool unchecked = has(Quirk::kLengthsUnchecked);
-  if (!unchecked || behaviour_.build == Build::kDebug) {
-    const auto entry = layered::entry_elements(geometry_, behaviour_);
-    if (!entry) return entry.error();
-    const Code code = unchecked ? Code::kPrecondition : Code::kBadShape;
-    if (k.size() != *entry) return fail(code, "k");
-    if (v.size() != *entry) return fail(code, "v");
-  }
-  if (layer >= layers_.size()) return no_layer(layer);
-  if (layers_[layer].pending > 0 && !has(Quirk::kSecondAppendTaken))
-    return fail(Code::kPrecondition, "appended");
-  return {};
-}
-
 Status VectorDeviceCache::copy(const DeviceStorage& to, const Side& from) const {
   if (from.size == 0) return {};
   Status queued = device_->copy(to.ptr(), from.cells->ptr(), bytes_of(from.size));
@@ -116,19 +89,7 @@ Status VectorDeviceCache::reserve(Side& side, std::uint64_t needed) const {
   return {};
 }
 
-Status VectorDeviceCache::advance() {
-  if (!has(Quirk::kAdvanceUnchecked) &&
-      std::ranges::any_of(layers_, [](const Layer& layer) { return layer.pending != 1; }))
-    return fail(Code::kPrecondition, "a layer lacks this token");
-  for (Layer& layer : layers_) layer.pending = 0;
-  ++len_;
-  return {};
-}
-
-Result<std::span<const std::byte>> VectorDeviceCache::side(std::uint64_t layer,
-                                                           std::size_t which) const {
-  if (layer >= layers_.size()) return no_layer(layer);
-  const Side& from = layers_[layer].sides[which];
+VectorDeviceCache::Shown VectorDeviceCache::shown(const Side& from) const {
   std::vector<float>& shown = from.shown;
   shown.reserve(from.largest);
   const std::size_t known = shown.size();
@@ -142,17 +103,6 @@ Result<std::span<const std::byte>> VectorDeviceCache::side(std::uint64_t layer,
     }
   }
   return std::as_bytes(std::span(shown));
-}
-
-void VectorDeviceCache::clear() {
-  for (Layer& layer : layers_) {
-    for (Side& side : layer.sides) {
-      side.size = 0;
-      side.shown.clear();
-    }
-    layer.pending = 0;
-  }
-  len_ = 0;
 }
 
 std::unique_ptr<Cache> VectorDeviceCache::clone() const {
@@ -170,11 +120,6 @@ std::unique_ptr<Cache> VectorDeviceCache::clone() const {
     }
   }
   return made;
-}
-
-Error VectorDeviceCache::no_layer(std::uint64_t layer) const {
-  return fail(has(Quirk::kLayerAborts) ? Code::kPrecondition : Code::kOutOfRange,
-              "layer " + std::to_string(layer) + " of " + std::to_string(layers_.size()));
 }
 
 }  // namespace kvo::cuda

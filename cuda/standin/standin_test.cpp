@@ -15,12 +15,6 @@ namespace {
 
 using testing::IsEmpty;
 
-/// Fresh memory of a card holds anything: what alloc does not zero is poison here, and reported.
-CardOptions with_schedule(std::uint64_t seed) {
-  return {
-      .device = {.schedule = Schedule(seed), .fresh = {.poison = true, .report_unwritten = true}}};
-}
-
 /// Fails the test over what the card has to say in the end.
 struct CheckedCard : OpenedCard {
   using OpenedCard::OpenedCard;
@@ -33,7 +27,7 @@ struct CheckedCard : OpenedCard {
   CheckedCard& operator=(const CheckedCard&) = delete;
 };
 Result<std::shared_ptr<Device>> checked_card(std::uint64_t seed) {
-  auto made = std::make_shared<CheckedCard>(with_schedule(seed));
+  auto made = std::make_shared<CheckedCard>(of_schedule(seed));
   auto device = CudaDevice::open();
   if (!device) return device.error();
   made->device = *device;
@@ -142,7 +136,7 @@ TEST(StandIn, OffsetsBeyondTwoToThe32CellsAreUsed) {
 }
 
 TEST(StandIn, WhatRacesOnACardIsReported) {
-  auto opened = *OpenedCard::open(with_schedule(1));
+  auto opened = *OpenedCard::open(of_schedule(1));
   const Stream second = *opened->device->create_stream();
   const DevicePtr cell = *opened->device->alloc(4);
   EXPECT_TRUE(opened->device->run(increment(cell, 1)));

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <limits>
 #include <new>
-#include <string>
 #include <utility>
 
 #include "optimized/memory/convert.hpp"
@@ -42,24 +41,15 @@ std::size_t cells_of(std::size_t bytes) {
 }  // namespace
 
 using layered::Behaviour;
-using layered::Build;
 using layered::Cache;
 using layered::Geometry;
-using layered::Quirk;
 
 Result<std::unique_ptr<Cache>> LayeredArenaCache::make(const Geometry& geometry,
                                                        std::optional<std::uint64_t> max_seq_len,
                                                        const Behaviour& behaviour) {
-  if (!behaviour.quirks.has(Quirk::kSizesUnchecked)) {
-    const auto entry = layered::entry_elements(geometry, behaviour);
-    if (!entry) return entry.error();
-  }
-  std::uint64_t reserved = 0;
-  if (max_seq_len) {
-    const auto elements = layered::reserved_elements(geometry, *max_seq_len, behaviour);
-    if (!elements) return elements.error();
-    reserved = layered::stored_bytes_of(geometry, *elements, behaviour.storage);
-  }
+  const auto elements = LayeredControl::elements_to_reserve(geometry, max_seq_len, behaviour);
+  if (!elements) return elements.error();
+  const std::size_t reserved = layered::stored_bytes_of(geometry, *elements, behaviour.storage);
   auto cache = std::make_unique<LayeredArenaCache>(geometry, behaviour);
   if (reserved == 0 || geometry.num_layers == 0) return cache;
   if (reserved <= kArenaCells * kCell / 2 / geometry.num_layers) {
@@ -103,23 +93,6 @@ void LayeredArenaCache::put(std::span<const float> entry, std::byte* to) const {
   } else {
     encode_rows(behaviour_.storage, geometry_.head_dim, entry, to);
   }
-}
-
-Status LayeredArenaCache::check(std::uint64_t layer, std::span<const float> k,
-                                std::span<const float> v) const {
-  if (!has(Quirk::kLayerAborts) && layer >= layers_.size()) return no_layer(layer);
-  const bool unchecked = has(Quirk::kLengthsUnchecked);
-  if (!unchecked || behaviour_.build == Build::kDebug) {
-    const auto entry = layered::entry_elements(geometry_, behaviour_);
-    if (!entry) return entry.error();
-    const Code code = unchecked ? Code::kPrecondition : Code::kBadShape;
-    if (k.size() != *entry) return fail(code, "k");
-    if (v.size() != *entry) return fail(code, "v");
-  }
-  if (layer >= layers_.size()) return no_layer(layer);
-  if (layers_[layer].pending > 0 && !has(Quirk::kSecondAppendTaken))
-    return fail(Code::kPrecondition, "appended");
-  return {};
 }
 
 void LayeredArenaCache::grow(std::uint64_t layer, std::array<std::size_t, 2> needed) {
@@ -186,30 +159,6 @@ void LayeredArenaCache::ask(Side& side, std::size_t pages) {
   side.ready = end;
 }
 
-Status LayeredArenaCache::advance() {
-  if (!has(Quirk::kAdvanceUnchecked) &&
-      std::ranges::any_of(layers_, [](const Layer& layer) { return layer.pending != 1; }))
-    return fail(Code::kPrecondition, "a layer lacks this token");
-  for (Layer& layer : layers_) layer.pending = 0;
-  ++len_;
-  return {};
-}
-
-Result<std::span<const std::byte>> LayeredArenaCache::side(std::uint64_t layer,
-                                                           std::size_t which) const {
-  if (layer >= layers_.size()) return no_layer(layer);
-  const Side& from = layers_[layer].sides[which];
-  return std::span<const std::byte>(from.bytes, from.size);
-}
-
-void LayeredArenaCache::clear() {
-  for (Layer& layer : layers_) {
-    for (Side& side : layer.sides) side.size = 0;
-    layer.pending = 0;
-  }
-  len_ = 0;
-}
-
 template <class BytesOf>
 void LayeredArenaCache::place_together(const BytesOf& bytes_of) {
   std::size_t cells = 0;
@@ -252,11 +201,6 @@ std::unique_ptr<Cache> LayeredArenaCache::clone() const {
     }
   }
   return copy;
-}
-
-Error LayeredArenaCache::no_layer(std::uint64_t layer) const {
-  return fail(has(Quirk::kLayerAborts) ? Code::kPrecondition : Code::kOutOfRange,
-              "layer " + std::to_string(layer) + " of " + std::to_string(layers_.size()));
 }
 
 }  // namespace kvo::optimized

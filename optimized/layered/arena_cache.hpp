@@ -6,11 +6,28 @@
 #include <utility>
 #include <vector>
 
+#include "optimized/layered/control.hpp"
 #include "optimized/memory/arena.hpp"
 #include "optimized/memory/pages.hpp"
 #include "reference/layered/cache.hpp"
 
 namespace kvo::optimized {
+
+/// K or V of a layer. Sizes are bytes.
+struct ArenaSide {
+  Buffer place = {};                       ///< of a short side, or placed with others
+  std::shared_ptr<Pages> pages = nullptr;  ///< of a longer one
+  std::byte* bytes = nullptr;
+  std::size_t size = 0;
+  std::size_t capacity = 0;
+  std::size_t ready = 0;  ///< bytes that can be written at once; at most `capacity`
+
+  void clear() { size = 0; }
+};
+struct ArenaLayer {
+  std::array<ArenaSide, 2> sides;  ///< K, V
+  std::uint64_t pending = 0;       ///< appends since the last advance or clear
+};
 
 /// Short sides are in arenas that all layers grow through: a growth costs one allocation, and no
 /// side moves because another one grew (RS-13). A side longer than a page has addresses of its own,
@@ -20,7 +37,7 @@ namespace kvo::optimized {
 /// The sides of a copy share one allocation, mostly that of the last copy that ended, with space
 /// for a quarter more; so do small sides that are reserved. A side that outgrows its place there is
 /// copied once more.
-class LayeredArenaCache final : public layered::Cache {
+class LayeredArenaCache final : public LayeredControl<LayeredArenaCache, ArenaLayer> {
  public:
   /// Errors  as of layered::entry_elements and layered::reserved_elements (RS-2).
   static Result<std::unique_ptr<layered::Cache>> make(const layered::Geometry& geometry,
@@ -30,51 +47,21 @@ class LayeredArenaCache final : public layered::Cache {
   /// A copy of a cache gets its `spare`.
   LayeredArenaCache(const layered::Geometry& geometry, const layered::Behaviour& behaviour,
                     std::shared_ptr<SpareMemory> spare = std::make_shared<SpareMemory>())
-      : geometry_(geometry),
-        behaviour_(behaviour),
-        layers_(geometry.num_layers),
-        spare_(std::move(spare)) {}
+      : LayeredControl(geometry, behaviour), spare_(std::move(spare)) {}
   ~LayeredArenaCache() override;
   LayeredArenaCache(const LayeredArenaCache&) = delete;
   LayeredArenaCache& operator=(const LayeredArenaCache&) = delete;
 
-  [[nodiscard]] layered::Geometry geometry() const override { return geometry_; }
   [[nodiscard]] Status append(const layered::Append& op) override;
-  [[nodiscard]] Status advance() override;
-  [[nodiscard]] Result<std::span<const std::byte>> k(const layered::Keys& op) const override {
-    return side(op.layer, 0);
-  }
-  [[nodiscard]] Result<std::span<const std::byte>> v(const layered::Values& op) const override {
-    return side(op.layer, 1);
-  }
-  [[nodiscard]] std::uint64_t len() const override { return len_; }
-  [[nodiscard]] Result<std::uint64_t> entry_size() const override {
-    return layered::entry_elements(geometry_, behaviour_);
-  }
-  void clear() override;
   [[nodiscard]] std::unique_ptr<layered::Cache> clone() const override;
+  [[nodiscard]] static Shown shown(const ArenaSide& from) {
+    return std::span<const std::byte>(from.bytes, from.size);
+  }
 
  private:
-  /// K or V of a layer. Sizes are bytes.
-  struct Side {
-    Buffer place = {};                       ///< of a short side, or placed with others
-    std::shared_ptr<Pages> pages = nullptr;  ///< of a longer one
-    std::byte* bytes = nullptr;
-    std::size_t size = 0;
-    std::size_t capacity = 0;
-    std::size_t ready = 0;  ///< bytes that can be written at once; at most `capacity`
-  };
-  struct Layer {
-    std::array<Side, 2> sides;  ///< K, V
-    std::uint64_t pending = 0;  ///< appends since the last advance or clear
-  };
+  using Side = ArenaSide;
+  using Layer = ArenaLayer;
 
-  [[nodiscard]] bool has(layered::Quirk quirk) const { return behaviour_.quirks.has(quirk); }
-  [[nodiscard]] Status check(std::uint64_t layer, std::span<const float> k,
-                             std::span<const float> v) const;
-  [[nodiscard]] Result<std::span<const std::byte>> side(std::uint64_t layer,
-                                                        std::size_t which) const;
-  [[nodiscard]] Error no_layer(std::uint64_t layer) const;
   /// Bytes that an entry takes.
   [[nodiscard]] std::size_t stored(std::span<const float> entry) const {
     return layered::stored_bytes_of(geometry_, entry.size(), behaviour_.storage);
@@ -96,10 +83,6 @@ class LayeredArenaCache final : public layered::Cache {
   /// Asks for the memory of the first so many pages of a side that has pages.
   static void ask(Side& side, std::size_t pages);
 
-  layered::Geometry geometry_;
-  layered::Behaviour behaviour_;
-  std::uint64_t len_ = 0;
-  std::vector<Layer> layers_;
   Arena arena_;
   std::shared_ptr<SpareMemory> spare_;
   std::weak_ptr<ArenaStorage> together_;  ///< what place_together took

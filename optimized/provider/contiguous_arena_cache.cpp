@@ -17,11 +17,8 @@ using provider::Rows;
 
 Result<std::unique_ptr<Contiguous>> ContiguousArenaCache::make(const ContiguousOptions& options,
                                                                QuirkSet<Quirk> quirks) {
-  if (Status good = check(options.storage); !good) return good.error();
-  const bool aborts = quirks.has(Quirk::kNegativeSizesAbort);
-  if (options.num_layers < 0)
-    return fail(aborts ? Code::kPrecondition : Code::kOutOfRange, "num_layers");
-  if (options.max_seq_len < 0 && !aborts) return fail(Code::kOutOfRange, "max_seq_len");
+  if (Status good = kvo::check(options.storage); !good) return good.error();
+  if (Status good = ContiguousControl::check(options, quirks); !good) return good.error();
   return std::make_unique<ContiguousArenaCache>(options, quirks);
 }
 
@@ -56,57 +53,34 @@ void ContiguousArenaCache::pin(Layer& layer, const Tensor& k, std::size_t cells)
   layer.dim = k.shape[2];
 }
 
-Status ContiguousArenaCache::update(std::int64_t layer, const Rows& rows) {
-  if (!has(layer)) return fail(Code::kOutOfRange, "layer");
-  if (rows.k == nullptr && has(Quirk::kNullAborts)) return fail(Code::kPrecondition, "k is null");
-  if (rows.k == nullptr || rows.k->shape.size() != 3) return fail(Code::kBadShape, "rank");
-  const std::int64_t batch = rows.k->shape[0];
-  const std::int64_t seq = rows.k->shape[1];
-  const std::int64_t dim = rows.k->shape[2];
-  Layer& to = layers_[static_cast<std::size_t>(layer)];
-
-  const bool pinned = to.k.storage != nullptr;
-  std::int64_t cells = 0;
-  std::int64_t end = 0;
-  if (pinned && batch != to.batch) return fail(Code::kBadShape, "batch");
-  if (pinned && dim != to.dim) return fail(Code::kBadShape, "dim");
-  if (!pinned && (__builtin_mul_overflow(batch, max_seq_len_, &cells) ||
-                  __builtin_mul_overflow(cells, dim, &cells)))
-    return size_error("max_seq_len");
-  if (cells < 0) return fail(Code::kPrecondition, "max_seq_len");
-  if (__builtin_add_overflow(to.cursor, seq, &end)) return size_error("seq");
-  if (end > max_seq_len_) {
-    if (!pinned && has(Quirk::kFullPins)) pin(to, *rows.k, cells_for(cells, dim));  // ZF-10
-    return fail(Code::kFull);
-  }
-  if (Status good = check_v(to, rows); !good) return good;
-  if (!pinned) pin(to, *rows.k, cells_for(cells, dim));
-
+Status ContiguousArenaCache::put(Layer& to, const Rows& rows, std::int64_t cells, bool full) {
+  if (!to.exists()) pin(to, *rows.k, cells_for(cells, rows.k->shape[2]));
+  if (full || rows.k->bytes.empty()) return {};
   if (is_narrow()) {
     store_narrow(to, rows);
-    to.cursor = end;
     return {};
   }
-  if (!rows.k->bytes.empty()) {
-    const std::int64_t run = seq * dim;
-    const std::int64_t stride = max_seq_len_ * dim;
-    const std::int64_t start = to.cursor * dim;
-    will_write({to.v.data() + start, stride}, batch, run);
-    copy_rows({to.k.data() + start, stride}, {rows.k->floats().data(), run}, batch, run);
-    copy_rows({to.v.data() + start, stride}, {rows.v->floats().data(), run}, batch, run);
-  }
-  to.cursor = end;
+  const std::int64_t batch = to.batch;
+  const std::int64_t run = rows.k->shape[1] * to.dim;
+  const std::int64_t stride = max_seq_len_ * to.dim;
+  const std::int64_t start = to.cursor * to.dim;
+  will_write({to.v.data() + start, stride}, batch, run);
+  copy_rows({to.k.data() + start, stride}, {rows.k->floats().data(), run}, batch, run);
+  copy_rows({to.v.data() + start, stride}, {rows.v->floats().data(), run}, batch, run);
+  return {};
+}
+
+void ContiguousArenaCache::stored(std::int64_t layer) const {
+  if (is_narrow()) return;
   // Most likely the next layer's token comes now, a row as this one.
   const Layer& next = layers_[layer + 1 < num_layers() ? static_cast<std::size_t>(layer) + 1 : 0];
   for (const Buffer* side : {&next.k, &next.v})
     if (side->storage && next.batch > 0)
       will_write({side->data() + next.cursor * next.dim, max_seq_len_ * next.dim}, next.batch,
                  next.dim);
-  return {};
 }
 
 void ContiguousArenaCache::store_narrow(const Layer& to, const Rows& rows) {
-  if (rows.k->bytes.empty()) return;
   const auto dim = static_cast<std::size_t>(to.dim);
   const std::size_t row_bytes = stored_bytes(storage_, dim);
   const std::size_t run = static_cast<std::size_t>(rows.k->shape[1]) * dim;
@@ -119,25 +93,7 @@ void ContiguousArenaCache::store_narrow(const Layer& to, const Rows& rows) {
   }
 }
 
-Status ContiguousArenaCache::check_v(const Layer& layer, const Rows& rows) const {
-  if (rows.v == nullptr)
-    return fail(has(Quirk::kNullAborts) ? Code::kPrecondition : Code::kBadShape, "v");
-  if (!has(Quirk::kContiguousVIgnored) && rows.v->shape != rows.k->shape)
-    return fail(Code::kBadShape, "v");
-  if (rows.v->bytes.size() < rows.k->bytes.size()) return fail(Code::kPrecondition, "v is short");
-  if (layer.cursor < 0 && rows.k->shape[0] > 0 && rows.k->shape[2] > 0)  // ZF-18
-    return fail(Code::kPrecondition, "cursor < 0");
-  return {};
-}
-
-Result<std::optional<KvPair>> ContiguousArenaCache::get(std::int64_t layer) {
-  if (!has(layer)) return std::nullopt;
-  const Layer& from = layers_[static_cast<std::size_t>(layer)];
-  if (from.cursor <= 0) {
-    if (from.cursor < 0 && from.batch > 0 && from.dim > 0)
-      return fail(Code::kPrecondition, "cursor < 0");
-    return std::nullopt;
-  }
+KvPair ContiguousArenaCache::shown(const Layer& from) {
   const Shape shape{from.batch, from.cursor, from.dim};
   const bool shares = from.batch == 1 || from.cursor == max_seq_len_;
   if (shares && is_narrow()) return KvPair{{shape, from.k_rows}, {shape, from.v_rows}};
@@ -179,30 +135,11 @@ KvPair ContiguousArenaCache::gather_narrow(const Layer& from) {
   return {{shape, shown(k, bytes, from.dim)}, {shape, shown(v, bytes, from.dim)}};
 }
 
-std::int64_t ContiguousArenaCache::seq_len() const {
-  return layers_.empty() ? 0 : layers_.front().cursor;
-}
-
-Status ContiguousArenaCache::reset() {
-  for (Layer& layer : layers_) layer.cursor = 0;
-  return {};
-}
-
-Status ContiguousArenaCache::truncate(std::int64_t n) {
-  if (n < 0 && !has(Quirk::kNegativeLengths)) n = 0;
-  for (Layer& layer : layers_) layer.cursor = std::min(layer.cursor, n);
-  return {};
-}
-
 std::optional<std::string> ContiguousArenaCache::broken_invariant() const {
-  for (const Layer& layer : layers_) {
+  for (const Layer& layer : layers_)
     for (const Buffer& side : {layer.k, layer.v})
       if (side.storage && !guard_holds(side.data(), layer.cells)) return "rows lie behind a buffer";
-    if (layer.cursor <= 0) continue;
-    if (!layer.k.storage || !layer.v.storage) return "a layer without buffers has positions";
-    if (layer.cursor > max_seq_len_) return "a cursor is past max_seq_len";
-  }
-  return std::nullopt;
+  return ContiguousControl::broken_invariant();
 }
 
 }  // namespace kvo::optimized

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
-#include <string>
-
-#include <boost/container/small_vector.hpp>
 
 #include "optimized/memory/convert.hpp"
 #include "reference/contract/values/check.hpp"
@@ -21,8 +18,6 @@ using provider::Quirk;
 using provider::Rows;
 
 namespace {
-
-constexpr std::int64_t kNull = -1;
 
 struct FloatSides {
   std::span<float> k;
@@ -41,26 +36,9 @@ FloatSides floats_of(const Sides& sides) {
 
 Result<std::unique_ptr<Paged>> PagedArenaCache::make(const PagedOptions& options,
                                                      QuirkSet<Quirk> quirks) {
-  if (!options.pool)
-    return quirks.has(Quirk::kNilPoolAborts) ? fail(Code::kPrecondition, "no pool")
-                                             : fail_other("nil_pool");
-  if (options.num_layers < 0 && quirks.has(Quirk::kNegativeLayersAbort))
-    return fail(Code::kPrecondition, "num_layers");
-  const bool too_many = options.num_layers > options.pool->geometry().num_layers;
-  if (options.num_layers < 0 || (too_many && !quirks.has(Quirk::kSurplusLayersAccepted)))
-    return fail(Code::kOutOfRange, "num_layers");
+  if (Status good = PagedControl::check(options, quirks); !good) return good.error();
   return std::make_unique<PagedArenaCache>(options, quirks);
 }
-
-PagedArenaCache::PagedArenaCache(const PagedOptions& options, QuirkSet<Quirk> quirks)
-    : pool_(options.pool),
-      owner_(options.owner),
-      quirks_(quirks),
-      pool_layers_(options.pool->geometry().num_layers),
-      block_size_(options.pool->geometry().block_size),
-      head_dim_(options.pool->geometry().head_dim),
-      storage_(options.pool->geometry().storage),
-      cursors_(static_cast<std::size_t>(options.num_layers)) {}
 
 template <class Visit>
 void PagedArenaCache::for_each_run(std::int64_t start, std::int64_t count, Visit&& visit) const {
@@ -71,85 +49,6 @@ void PagedArenaCache::for_each_run(std::int64_t start, std::int64_t count, Visit
     visit(Run{p, slot, run, entries_[entry]});
     p += run;
   }
-}
-
-Status PagedArenaCache::update(std::int64_t layer, const Rows& rows) {
-  if (Status good = check(layer, rows); !good) return good;
-  const std::int64_t seq = rows.k->shape[1];
-  std::int64_t& cursor = cursors_[static_cast<std::size_t>(layer)];
-  std::int64_t fits = seq;
-  // The pool's lock is only taken when a block is missing.
-  if (blocks_of(cursor + seq) > size_)
-    fits = std::min(seq, (size_ + pool_->available()) * block_size_ - cursor);
-  const bool pins = (fits == seq && seq > 0) || has(Quirk::kFailedAppendPins);
-  if (fits < seq && !has(Quirk::kDryAppendKeepsBlocks)) {
-    if (pins) pin(*rows.k);
-    return fail(Code::kExhausted);
-  }
-  if (Status good = check_copy(layer, rows, fits); !good) return good;
-  if (Status taken = extend(blocks_of(cursor + fits)); !taken) return taken;
-  if (pins) pin(*rows.k);
-  store(layer, rows, fits);
-  if (fits < seq) return fail(Code::kExhausted);
-  cursor += seq;
-  return {};
-}
-
-void PagedArenaCache::pin(const Tensor& k) {
-  channels_ = k.shape[0];
-  dim_ = k.shape[2];
-}
-
-Status PagedArenaCache::check(std::int64_t layer, const Rows& rows) const {
-  if (!has(layer)) return fail(Code::kOutOfRange, "layer");
-  if (rows.k == nullptr && has(Quirk::kNullAborts)) return fail(Code::kPrecondition, "k is null");
-  if (rows.k == nullptr || rows.k->shape.size() != 3) return fail(Code::kBadShape, "rank");
-  const Shape& shape = rows.k->shape;
-  std::int64_t width = 0;
-  if (__builtin_mul_overflow(shape[0], shape[2], &width) || width != head_dim_)
-    return fail(Code::kBadShape, "size");
-  if (in_groups(storage_.type) && shape[0] > 1 && shape[2] % storage_.group != 0)
-    return fail(Code::kBadShape, "dim: " + std::to_string(shape[2]) + " is no multiple of group");
-  if (channels_ != 0 && (shape[0] != channels_ || shape[2] != dim_))
-    return fail(Code::kBadShape, "layout");
-  if (rows.v == nullptr)
-    return fail(has(Quirk::kNullAborts) ? Code::kPrecondition : Code::kBadShape, "v");
-  if (!has(Quirk::kPagedVIgnored) && rows.v->shape != shape) return fail(Code::kBadShape, "v");
-  return {};
-}
-
-Status PagedArenaCache::check_copy(std::int64_t layer, const Rows& rows, std::int64_t fits) const {
-  if (fits == 0) return {};
-  if (layer >= pool_layers_) return fail(Code::kPrecondition, "pool layers");
-  const Shape& shape = rows.k->shape;
-  if (rows.v->elements() < ((shape[0] - 1) * shape[1] + fits) * shape[2])
-    return fail(Code::kPrecondition, "v is short");
-  const std::int64_t start = cursors_[static_cast<std::size_t>(layer)];
-  const auto first = entries_.begin() + start / block_size_;
-  const auto last = entries_.begin() + std::min(blocks_of(start + fits), size_);
-  if (first < last && std::find(first, last, kNull) != last)
-    return fail(Code::kPrecondition, "null entry");
-  return {};
-}
-
-Status PagedArenaCache::extend(std::int64_t blocks) {
-  if (blocks <= size_) return {};
-  // Blocks are taken before the table changes and after its memory is there: nothing to undo.
-  const auto size = static_cast<std::size_t>(size_);
-  boost::container::small_vector<std::int64_t, 16> taken(static_cast<std::size_t>(blocks) - size);
-  std::vector<std::int64_t> grown;
-  if (size + taken.size() > entries_.size()) {
-    std::size_t capacity = std::max<std::size_t>(1, entries_.size());
-    while (capacity < size + taken.size()) capacity *= 2;
-    grown.reserve(capacity);
-    grown.assign(entries_.begin(), entries_.end());
-    grown.resize(capacity, kNull);
-  }
-  if (Status done = pool_->alloc(owner_, {taken.data(), taken.size()}); !done) return done;
-  if (!grown.empty()) entries_ = std::move(grown);
-  std::ranges::copy(taken, entries_.begin() + size_);
-  size_ = blocks;
-  return {};
 }
 
 void PagedArenaCache::store(std::int64_t layer, const Rows& rows, std::int64_t count) {
@@ -173,7 +72,7 @@ void PagedArenaCache::store(std::int64_t layer, const Rows& rows, std::int64_t c
     will_write(sides.v.data() + to, head_dim_);
     put(sides.k.data() + to, k + run.position * dim, run.count);
     put(sides.v.data() + to, v + run.position * dim, run.count);
-    note_used(run);
+    note_used(run.block, run.slot + run.count);
     // Most likely the next layer's row of this token comes now, or the next token of the first one.
     const bool is_last = layer + 1 == pool_layers_;
     const std::int64_t next =
@@ -181,11 +80,6 @@ void PagedArenaCache::store(std::int64_t layer, const Rows& rows, std::int64_t c
     will_write(sides.k.data() + next, head_dim_);
     will_write(sides.v.data() + next, head_dim_);
   });
-}
-
-void PagedArenaCache::note_used(const Run& run) const {
-  const std::int64_t end = run.slot + run.count;
-  if (pool_->used(run.block) < end) pool_->set_used(run.block, end);
 }
 
 void PagedArenaCache::store_narrow(std::int64_t layer, const Rows& rows, std::int64_t count) {
@@ -211,7 +105,7 @@ void PagedArenaCache::store_narrow(std::int64_t layer, const Rows& rows, std::in
     const std::int64_t from = run.position * dim;
     encode_run(stored.k.data() + to, rows.k->floats().data() + from, run.count);
     encode_run(stored.v.data() + to, rows.v->floats().data() + from, run.count);
-    note_used(run);
+    note_used(run.block, run.slot + run.count);
   });
 }
 
@@ -281,53 +175,6 @@ KvPair PagedArenaCache::gather_narrow(std::int64_t layer, std::int64_t cursor) {
   };
   const Shape shape{channels_, cursor, dim_};
   return {{shape, shown(k)}, {shape, shown(v)}};
-}
-
-std::int64_t PagedArenaCache::seq_len() const {
-  return cursors_.empty() ? 0 : cursors_.front();
-}
-
-Status PagedArenaCache::truncate(std::int64_t n) {
-  n = std::max<std::int64_t>(n, 0);
-  const bool shortens = std::ranges::any_of(cursors_, [&](std::int64_t c) { return c > n; });
-  if (!shortens && !has(Quirk::kTruncateExtends)) return {};
-  const std::int64_t needed = blocks_of(n);
-  if (needed > static_cast<std::int64_t>(entries_.size()))
-    return fail(Code::kPrecondition, "n past the table");
-  if (Status done = cut(n, needed); !done) return done;
-  if (needed > 0 && !has(Quirk::kCutBlockKeepsUsed)) {  // ZF-39
-    const std::int64_t last = entries_[static_cast<std::size_t>(needed - 1)];
-    pool_->set_used(last, n - (needed - 1) * block_size_);
-  }
-  return {};
-}
-
-Status PagedArenaCache::cut(std::int64_t n, std::int64_t needed) {
-  if (needed < size_) {
-    const auto surplus = std::span<const std::int64_t>(entries_).subspan(
-        static_cast<std::size_t>(needed), static_cast<std::size_t>(size_ - needed));
-    if (std::ranges::find(surplus, kNull) != surplus.end())
-      return fail(Code::kPrecondition, "null entry");
-    pool_->free(owner_, surplus);
-  }
-  size_ = needed;
-  for (std::int64_t& cursor : cursors_) cursor = std::min(cursor, n);
-  if (n == 0) channels_ = dim_ = 0;
-  return {};
-}
-
-provider::ShownTable PagedArenaCache::table() const {
-  provider::ShownTable seen{.blocks = {}, .cursors = cursors_};
-  seen.blocks.reserve(static_cast<std::size_t>(size_));
-  for (const auto entry : std::span(entries_).first(static_cast<std::size_t>(size_)))
-    seen.blocks.push_back(entry == kNull ? std::nullopt : std::optional<std::int64_t>(entry));
-  return seen;
-}
-
-std::optional<std::string> PagedArenaCache::broken_invariant() const {
-  for (const std::int64_t cursor : cursors_)
-    if (blocks_of(cursor) > size_) return "a cursor is past the block table";
-  return std::nullopt;
 }
 
 }  // namespace kvo::optimized

@@ -11,14 +11,7 @@ struct StandinDecodeLoopTest : testing::TestWithParam<DecodeLoop> {};
 
 TEST_P(StandinDecodeLoopTest, AgreesIn100SchedulesOfTheStandIn) {
   const std::int64_t before = cuda::launch_counts().replays;
-  const std::int64_t replays =
-      expect_decode_loops_to_agree(GetParam(), [](std::uint64_t seed) -> Result<WatchedDevice> {
-        const auto opened = cuda::OpenedCard::open(
-            {.device = {.schedule = Schedule(seed),
-                        .fresh = {.poison = true, .report_unwritten = true}}});
-        if (!opened) return opened.error();
-        return watched(cuda::OpenedCard::device_of(*opened), *opened);
-      });
+  const std::int64_t replays = expect_decode_loops_to_agree(GetParam(), cuda::open_card);
   EXPECT_EQ(cuda::launch_counts().replays - before, replays);
 }
 

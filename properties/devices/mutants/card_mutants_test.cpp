@@ -12,18 +12,9 @@
 namespace kvo::devices {
 namespace {
 
-cuda::CardOptions in_schedule(std::uint64_t seed) {
-  return {
-      .device = {.schedule = Schedule(seed), .fresh = {.poison = true, .report_unwritten = true}}};
-}
-
 /// What random scripts of all caches show; empty: nothing.
 std::string shown_by_caches(std::uint64_t seed) {
-  const auto open = [seed](const Setup& /*setup*/) -> Result<WatchedDevice> {
-    auto opened = cuda::OpenedCard::open(in_schedule(seed));
-    if (!opened) return opened.error();
-    return watched(cuda::OpenedCard::device_of(*opened), *opened);
-  };
+  const auto open = [seed](const Setup& /*setup*/) { return cuda::open_card(seed); };
   for (const DeviceCaches& caches : device_caches())
     for (const Profile profile : {Profile::kOriginal, Profile::kDocumented}) {
       const Verdict verdict = play(watched_subject(caches.over, open), seed, profile);
@@ -80,7 +71,7 @@ std::string shown_by_a_large_launch(Device& device) {
 std::string shown_in(std::uint64_t seed) {
   if (std::string shown = shown_by_caches(seed); !shown.empty()) return shown;
   for (const auto& shown_by : {shown_by_a_graph, shown_by_a_large_fill, shown_by_a_large_launch}) {
-    const auto opened = cuda::OpenedCard::open(in_schedule(seed));
+    const auto opened = cuda::OpenedCard::open(cuda::of_schedule(seed));
     if (!opened) return opened.error().text();
     if (std::string shown = shown_by(*(*opened)->device); !shown.empty()) return shown;
     if (!(*opened)->reports().empty()) return (*opened)->reports().front().text;

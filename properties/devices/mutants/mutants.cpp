@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "properties/devices/graphed_tensor.hpp"
 #include "properties/devices/mutants/device_mutant.hpp"
 #include "properties/seeded/cuda/subjects.hpp"
 #include "properties/seeded/devices/far_cells/faults.hpp"

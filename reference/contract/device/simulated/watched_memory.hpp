@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "reference/contract/device/job.hpp"
-#include "reference/contract/device/simulated/history.hpp"
 #include "reference/contract/device/simulated/report.hpp"
 #include "reference/contract/device/streams.hpp"
 #include "reference/contract/values/result.hpp"

@@ -1,9 +1,9 @@
-#include "properties/devices/graphed_tensor.hpp"
-
+// Decode steps from a graph, under generated scripts.
 #include <memory>
 #include <span>
 #include <utility>
 
+#include "properties/devices/mutants/device_mutant.hpp"
 #include "properties/seeded/cuda/decode/decode_graph.hpp"
 #include "properties/seeded/cuda/provider/tensor_device_cache.hpp"
 #include "reference/contract/device/recorded_device.hpp"
