@@ -30,6 +30,15 @@ Generator generator(const CacheKind& kind, const std::vector<Label>& both,
   for (const Label label : both) made.original_labels.push_back(label_text(label));
   made.documented_labels = made.original_labels;
   for (const Label label : documented_only) made.documented_labels.push_back(label_text(label));
+  if (&kind == &kind_of(MemberKind::kEncoder)) return made;
+  made = with_orders<PositionalScript>(std::move(made));
+  // Orders that need a window, or an encoder beside other members.
+  const bool evicts = std::ranges::find(both, Label::k64EvictionsOfASequence) != both.end();
+  for (auto* labels : {&made.original_labels, &made.documented_labels})
+    std::erase_if(*labels, [&](std::string_view label) {
+      return (label == "refused while two evict" && !evicts) ||
+             (label == "put after unwinding" && &kind != &wrapper_kind());
+    });
   return made;
 }
 
@@ -37,10 +46,10 @@ Generator generator(const CacheKind& kind, const std::vector<Label>& both,
 std::vector<Label> causal_and(std::initializer_list<Label> more) {
   using enum Label;
   static constexpr std::array kOfOthers{
-      kWindowExceeded,         kRingOfCellsReused,    kEncoderReput,
-      kEncoderResultGivenUp,   kWrapperUnwound,       kChunkBoundaryCrossed,
-      kResumeRefused,          kMemberSelected,       kRemovalRefusedForTheWindow,
-      k64EvictionsOfASequence, kRefusedWhileTwoEvict, kPutAfterUnwinding};
+      kWindowExceeded,        kRingOfCellsReused, kEncoderReput,
+      kEncoderResultGivenUp,  kWrapperUnwound,    kChunkBoundaryCrossed,
+      kResumeRefused,         kMemberSelected,    kRemovalRefusedForTheWindow,
+      k64EvictionsOfASequence};
   std::vector<Label> labels;
   boost::mp11::mp_for_each<boost::describe::describe_enumerators<Label>>([&](auto one) {
     if (std::ranges::find(kOfOthers, one.value) == kOfOthers.end()) labels.push_back(one.value);
@@ -53,23 +62,22 @@ std::vector<Label> causal_and(std::initializer_list<Label> more) {
 
 std::vector<Generator> generators() {
   using enum Label;
-  const auto windowed = causal_and({kWindowExceeded, kRingOfCellsReused, kResumeRefused,
-                                    k64EvictionsOfASequence, kRefusedWhileTwoEvict});
-  return {
-      generator(kind_of(MemberKind::kCausal), causal_and({}), {kResumeRefused}),
-      generator(kind_of(MemberKind::kSwa), windowed, {kRemovalRefusedForTheWindow}),
-      generator(kind_of(MemberKind::kSwaMem), windowed, {kRemovalRefusedForTheWindow}),
-      generator(kind_of(MemberKind::kChunked), causal_and({kChunkBoundaryCrossed}),
-                {kResumeRefused}),
-      generator(kind_of(MemberKind::kEncoder),
-                {kEncoderReput, kReservePass, kEncoderResultGivenUp, kFiveLayers, kFourHeads,
-                 kHeadsOf64Elements},
-                {}),
-      generator(wrapper_kind(),
-                causal_and({kWindowExceeded, kRingOfCellsReused, kResumeRefused,
-                            k64EvictionsOfASequence, kRefusedWhileTwoEvict, kChunkBoundaryCrossed,
-                            kEncoderReput, kWrapperUnwound, kMemberSelected, kPutAfterUnwinding}),
-                {kRemovalRefusedForTheWindow})};
+  const auto windowed =
+      causal_and({kWindowExceeded, kRingOfCellsReused, kResumeRefused, k64EvictionsOfASequence});
+  return {generator(kind_of(MemberKind::kCausal), causal_and({}), {kResumeRefused}),
+          generator(kind_of(MemberKind::kSwa), windowed, {kRemovalRefusedForTheWindow}),
+          generator(kind_of(MemberKind::kSwaMem), windowed, {kRemovalRefusedForTheWindow}),
+          generator(kind_of(MemberKind::kChunked), causal_and({kChunkBoundaryCrossed}),
+                    {kResumeRefused}),
+          generator(kind_of(MemberKind::kEncoder),
+                    {kEncoderReput, kReservePass, kEncoderResultGivenUp, kFiveLayers, kFourHeads,
+                     kHeadsOf64Elements},
+                    {}),
+          generator(wrapper_kind(),
+                    causal_and({kWindowExceeded, kRingOfCellsReused, kResumeRefused,
+                                k64EvictionsOfASequence, kChunkBoundaryCrossed, kEncoderReput,
+                                kWrapperUnwound, kMemberSelected}),
+                    {kRemovalRefusedForTheWindow})};
 }
 
 }  // namespace kvo::positional

@@ -481,238 +481,58 @@ std::optional<Op> PositionalScript::middle_of(std::int64_t sequence) {
   return Op::of(Remove{sequence, all[at], all[at + 1]});
 }
 
-// The mask is built anew over cells that lie outside the range of its pass (OK-41).
-std::optional<Op> PositionalScript::copied_onto_then_seen_ahead(std::size_t number) {
-  switch (number) {
-    case 0:
-      choose_two();
-      return tokens_of(other_, draw().between(2, 3));
-    case 1:
-      return tokens_of(one_, draw().between(1, 3));
-    case 2:
-      return Op::of(CopyPrefix{other_, one_, next_position(other_)});
-    case 3:
-      return Op::of(SetCausal{.except = {0}});
-    case 4:
-      return tokens_of(one_, 1);
-    default:
-      return get();
+Op PositionalScript::overfill(std::int64_t gap) {
+  const auto ahead = static_cast<std::int32_t>(memory() + gap);
+  std::int32_t next = next_position(one_) + ahead;
+  StartForward pass{.positions = {next++, next_position(other_) + ahead}, .seqs = {one_, other_}};
+  while (std::ssize(pass.positions) <= cells_.pool()) {
+    pass.positions.push_back(next++);
+    pass.seqs.push_back(one_);
   }
+  return Op::of(std::move(pass));
 }
 
-std::optional<Op> PositionalScript::removed_then_seen_ahead(std::size_t number) {
-  switch (number) {
-    case 0:
-      choose_two();
-      return tokens_of(one_, draw().between(3, 5));
-    case 1:
-      return draw().percent(50)
-                 ? middle_of(one_)
-                 : std::optional(Op::of(Remove{one_, some_position(one_), kMaxPosition}));
-    case 2:
-      return Op::of(SetCausal{.except = {0}});
-    case 3:
-      return tokens_of(one_, 1);
-    default:
-      return get();
-  }
+Op PositionalScript::seen_batch(bool too_large) {
+  at_ = next_position(one_);
+  const std::int64_t tokens = too_large ? cells_.pool() + 1 : 1;
+  StartForward pass{.seqs = std::vector(static_cast<std::size_t>(tokens), one_)};
+  for (std::int32_t i = 0; i < tokens; ++i) pass.positions.push_back(at_ + i);
+  pass.multimodal = {0};
+  if (too_large) pass.positions.back() = std::max(at_ - 1, 0);
+  return Op::of(std::move(pass));
 }
 
-// Both sequences would give up all that they have, and the batch does not fit.
-std::optional<Op> PositionalScript::refused_while_two_evict(std::size_t number) {
-  constexpr std::int64_t kMostTokens = 300;
-  if (memory() == kMaxPosition || cells_.pool() >= kMostTokens) return std::nullopt;
-  switch (number) {
-    case 0: {
-      choose_two();
-      StartForward pass;
-      for (const std::int64_t each : {one_, other_})
-        for (std::int32_t i = 0; i < 2; ++i) {
-          pass.positions.push_back(next_position(each) + i);
-          pass.seqs.push_back(each);
-        }
-      return Op::of(std::move(pass));
-    }
-    case 1: {
-      const auto gap = static_cast<std::int32_t>(memory() + draw().between(0, 2));
-      StartForward pass;
-      std::int32_t next = next_position(one_) + gap;
-      pass.positions = {next++, next_position(other_) + gap};
-      pass.seqs = {one_, other_};
-      while (std::ssize(pass.positions) <= cells_.pool()) {
-        pass.positions.push_back(next++);
-        pass.seqs.push_back(one_);
-      }
-      return Op::of(std::move(pass));
-    }
-    case 2:
-      return Op::of(CanResume{one_, next_position(one_)});
-    case 3:
-      return Op::of(CanResume{other_, next_position(other_)});
-    case 4:
-      return tokens_of(other_, 1);
-    default:
-      return get();
-  }
-}
-
-std::optional<Op> PositionalScript::reserved_in_between(std::size_t number) {
-  switch (number) {
-    case 0:
-      choose_two();
-      return tokens_of(one_, 2);
-    case 1:
-      return tokens_of(one_, draw().between(1, 3), true);
-    case 2:
-      return Op::of(SetCausal{.except = {0}});
-    case 3:
-      return tokens_of(one_, 1);
-    default:
-      return get();
-  }
-}
-
-// Cells that two had are one's again, and may move (OK-67).
-std::optional<Op> PositionalScript::shared_then_moved(std::size_t number) {
-  switch (number) {
-    case 0:
-      choose_two();
-      return tokens_of(one_, 4);
-    case 1:
-      return Op::of(CopyPrefix{one_, other_, next_position(one_)});
-    case 2:
-      return Op::of(Remove{other_, 0, kMaxPosition});
-    case 3:
-      return middle_of(one_);
-    case 4:
-      return tokens_of(one_, 1);
-    default:
-      return get();
-  }
-}
-
-// Two go on from a prefix, each in cells of its own, and one of them ends.
-std::optional<Op> PositionalScript::shared_then_parted(std::size_t number) {
-  switch (number) {
-    case 0:
-      choose_two();
-      return tokens_of(one_, 3);
-    case 1:
-      return Op::of(CopyPrefix{one_, other_, next_position(one_) - 1});
-    case 2: {
-      StartForward pass{.positions = {next_position(one_), next_position(other_)},
-                        .seqs = {one_, other_}};
-      return Op::of(std::move(pass));
-    }
-    case 3:
-      return Op::of(Remove{one_, 0, kMaxPosition});
-    case 4:
-      return tokens_of(other_, 1);
-    default:
-      return get();
-  }
-}
-
-// More groups than a batch or a word has (OK-65).
-std::optional<Op> PositionalScript::many_groups_moved(std::size_t number) {
-  constexpr std::int64_t kGroups = 9;
-  constexpr std::int64_t kMostTokens = 200;
-  const std::int64_t tokens = kGroups * case_.init.max_batch + 3;
-  const auto& shift = case_.members.front().shift;
-  const bool moves = shift && shift->has_value() && (*shift)->kind != ShiftKind::kFail;
-  switch (number) {
-    case 0:
-      choose_two();
-      if (!moves || tokens > kMostTokens) return std::nullopt;
-      return tokens_of(one_, tokens);
-    case 1: {
-      const std::vector<std::int32_t> all = cells_.positions(one_);
-      if (std::ssize(all) < tokens) return std::nullopt;
-      return Op::of(Remove{one_, all[1], all[2]});
-    }
-    default:
-      return get();
-  }
-}
-
-// A batch that takes all cells but a few.
-std::optional<Op> PositionalScript::prefilled_at_once(std::size_t number) {
-  constexpr std::int64_t kMostTokens = 1'100;
-  switch (number) {
-    case 0:
-      choose_two();
-      if (scale_ != Scale::kLarge) return std::nullopt;
-      return tokens_of(one_, std::clamp<std::int64_t>(cells_.free() - 4, 1, kMostTokens));
-    case 1:
-      return middle_of(one_);
-    case 2:
-      return tokens_of(one_, 1);
-    default:
-      return get();
-  }
-}
-
-// A row of the mask for a sequence that is another one by its cells, more often than rows are kept.
-std::optional<Op> PositionalScript::many_rows_of_masks(std::size_t number) {
-  constexpr std::size_t kSeen = 132;  // operations whose masks nobody looks at
-  constexpr std::int64_t kEach = 3;
-  if (number == 0) {
-    choose_two();
-    if (scale_ == Scale::kSmall || cells_.free() < 2 * kEach) return std::nullopt;
-    StartForward pass;
-    for (std::int32_t i = 0; i < kEach; ++i)
-      for (const std::int64_t each : {one_, other_}) {
-        pass.positions.push_back(next_position(each) + i);
-        pass.seqs.push_back(each);
-      }
-    return Op::of(std::move(pass));
-  }
-  if (number % 2 == 1) {
-    if (draw().percent(50)) std::swap(one_, other_);
-    return Op::of(Remove{one_, std::max(next_position(one_) - 1, 0), kMaxPosition});
-  }
-  quiet_ = number < kSeen;
-  return tokens_of(one_, 1);
-}
-
-// A member behind the encoder has no room; the encoder's rows, which come with the next pass,
-// belong to the token that was refused (OK-83).
-std::optional<Op> PositionalScript::put_after_unwinding(std::size_t number) {
-  constexpr std::int64_t kMostTokens = 300;
-  const auto encoder = std::ranges::find(case_.members, MemberKind::kEncoder, &CacheConfig::cache) -
-                       case_.members.begin();
-  if (encoder + 1 >= std::ssize(case_.members) || encoder >= case_.layers ||
-      cells_.pool() >= kMostTokens)
-    return std::nullopt;
-  switch (number) {
-    case 0:
-    case 4: {
-      if (number == 0) choose_two();
-      at_ = next_position(one_);
-      const std::int64_t tokens = number == 0 ? 1 : cells_.pool() + 1;
-      StartForward pass{.seqs = std::vector(static_cast<std::size_t>(tokens), one_)};
-      for (std::int32_t i = 0; i < tokens; ++i) pass.positions.push_back(at_ + i);
-      pass.multimodal = {0};
-      // The token of the rows that are there comes once more, and takes them out.
-      if (number > 0) pass.positions.back() = std::max(at_ - 1, 0);
-      return Op::of(std::move(pass));
-    }
-    case 6:
-      return tokens_of(one_, 1);
-    case 1:
-    case 7:
-      return Op::of(SetLayerType{encoder});
-    case 2:
-    case 8:
-      return Op::of(SetLayer{encoder});
-    case 3:
-    case 9:
-      return put(encoder, false);
-    case 10:
-      return Op::of(Remove{one_, at_, kMaxPosition});
-    default:
-      return encoder_cached();
-  }
+std::span<const OrderWord> PositionalScript::order_words() {
+  using S = PositionalScript;
+  static constexpr auto kWords = std::to_array<OrderWord>({
+      order_word<&S::choose_two>("choose_two"),
+      order_word<&S::forward_of>("tokens"),
+      order_word<&S::reserve_of>("reserve"),
+      order_word<&S::middle_of>("remove_middle_of"),
+      order_word<&S::remove_some_tail>("remove_some_tail"),
+      order_word<&S::overfill>("overfill"),
+      order_word<&S::batch_with_rows>("batch_with_rows"),
+      order_word<&S::batch_too_large>("batch_too_large"),
+      order_word<&S::put_rows>("put_rows"),
+      order_word<&S::swap_sometimes>("swap_sometimes"),
+      order_word<&S::be_quiet>("be_quiet"),
+      order_word<&S::one_>("one"),
+      order_word<&S::other_>("other"),
+      order_word<&S::at_>("seen_position"),
+      order_word<&S::evicts>("evicts"),
+      order_word<&S::pool>("pool"),
+      order_word<&S::free>("free_cells"),
+      order_word<&S::is_large>("large"),
+      order_word<&S::is_small>("small"),
+      order_word<&S::held>("held"),
+      order_word<&S::held_position>("held_position"),
+      order_word<&S::next_of>("next"),
+      order_word<&S::max_batch>("max_batch"),
+      order_word<&S::moves>("moves"),
+      order_word<&S::encoder>("encoder"),
+      order_word<&S::has_encoder_before_a_member>("has_encoder_before_a_member"),
+  });
+  return kWords;
 }
 
 // ---- steps ----

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -66,18 +67,18 @@ void perturb(Draw& draw, StartForward& pass);
 [[nodiscard]] Record config_of(const DrawnCase& drawn, const CacheKind& kind);
 
 // States worth reaching.
-BOOST_DEFINE_FIXED_ENUM_CLASS(
-    Label, std::uint8_t, kWindowExceeded, kRingOfCellsReused, kSharedCells, kMiddleRemovalWithShift,
-    kKeptCellsBetweenMovedOnes, kFull, kFullAndRecovered, kEncoderReput, kEncoderResultGivenUp,
-    kWrapperUnwound, kRemovalRefusedForASharedCell, kNoShiftFunction, kReservePass,
-    kRowsSeeingAhead, kChunkBoundaryCrossed, kResumeRefused, kPaddingRoundedTheRange,
-    kShiftFunctionFailed, kMemberSelected, kRemovalRefusedForTheWindow, kMoreThan64Cells,
-    kMoreThan1024Cells, kMoreThan16Tokens, kMoreThan64Tokens, k65SequencesInABatch,
-    k65SequencesInACase, k64EvictionsOfASequence, kFiveLayers, kFiveLayersMoved, kFourHeads,
-    kHeadsOf64Elements, kHalfWordsInRunsOf64, kIdleFor256Passes, kIdleFor65536Passes,
-    kCopiedOntoThenSeenAhead, kRemovedThenSeenAhead, kRefusedWhileTwoEvict, kReservedInBetween,
-    kSharedThenMoved, kSharedThenParted, kManyGroupsMoved, kPrefilledAtOnce, kManyRowsOfMasks,
-    kPutAfterUnwinding, kEightBitFloats, kRowsOfCodes, kGroupsCutShort, kOddRows)
+BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kWindowExceeded, kRingOfCellsReused,
+                              kSharedCells, kMiddleRemovalWithShift, kKeptCellsBetweenMovedOnes,
+                              kFull, kFullAndRecovered, kEncoderReput, kEncoderResultGivenUp,
+                              kWrapperUnwound, kRemovalRefusedForASharedCell, kNoShiftFunction,
+                              kReservePass, kRowsSeeingAhead, kChunkBoundaryCrossed, kResumeRefused,
+                              kPaddingRoundedTheRange, kShiftFunctionFailed, kMemberSelected,
+                              kRemovalRefusedForTheWindow, kMoreThan64Cells, kMoreThan1024Cells,
+                              kMoreThan16Tokens, kMoreThan64Tokens, k65SequencesInABatch,
+                              k65SequencesInACase, k64EvictionsOfASequence, kFiveLayers,
+                              kFiveLayersMoved, kFourHeads, kHeadsOf64Elements,
+                              kHalfWordsInRunsOf64, kIdleFor256Passes, kIdleFor65536Passes,
+                              kEightBitFloats, kRowsOfCodes, kGroupsCutShort, kOddRows)
 
 class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Label> {
  public:
@@ -305,16 +306,54 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
   void choose_two();
   [[nodiscard]] std::int64_t memory() const;
 
-  std::optional<Op> copied_onto_then_seen_ahead(std::size_t number);
-  std::optional<Op> removed_then_seen_ahead(std::size_t number);
-  std::optional<Op> refused_while_two_evict(std::size_t number);
-  std::optional<Op> reserved_in_between(std::size_t number);
-  std::optional<Op> shared_then_moved(std::size_t number);
-  std::optional<Op> shared_then_parted(std::size_t number);
-  std::optional<Op> many_groups_moved(std::size_t number);
-  std::optional<Op> prefilled_at_once(std::size_t number);
-  std::optional<Op> many_rows_of_masks(std::size_t number);
-  std::optional<Op> put_after_unwinding(std::size_t number);
+  std::optional<Op> reserve_of(std::int64_t sequence, std::int64_t count) {
+    return tokens_of(sequence, count, true);
+  }
+  std::optional<Op> forward_of(std::int64_t sequence, std::int64_t count) {
+    return tokens_of(sequence, count);
+  }
+  Op remove_some_tail(std::int64_t sequence) {
+    return Op::of(Remove{sequence, some_position(sequence), kMaxPosition});
+  }
+  // One token of each sequence that is `gap` positions ahead, and more of the first than there are
+  // cells.
+  Op overfill(std::int64_t gap);
+  // The token whose rows an encoder gets, at_; or more tokens than there are cells, the last of
+  // which is that one again, and takes them out.
+  Op seen_batch(bool too_large);
+  Op batch_with_rows() { return seen_batch(false); }
+  Op batch_too_large() { return seen_batch(true); }
+  Op put_rows(std::int64_t member) { return put(member, false); }
+  void swap_sometimes() {
+    if (draw().percent(50)) std::swap(one_, other_);
+  }
+  void be_quiet() { quiet_ = true; }
+  [[nodiscard]] bool evicts() const { return memory() < kMaxPosition; }
+  [[nodiscard]] std::int64_t pool() const { return cells_.pool(); }
+  [[nodiscard]] std::int64_t free() const { return cells_.free(); }
+  [[nodiscard]] bool is_large() const { return scale_ == Scale::kLarge; }
+  [[nodiscard]] bool is_small() const { return scale_ == Scale::kSmall; }
+  [[nodiscard]] std::int64_t held(std::int64_t sequence) const {
+    return std::ssize(cells_.positions(sequence));
+  }
+  [[nodiscard]] std::int64_t held_position(std::int64_t sequence, std::int64_t index) const {
+    return cells_.positions(sequence)[static_cast<std::size_t>(index)];
+  }
+  [[nodiscard]] std::int64_t next_of(std::int64_t sequence) const {
+    return next_position(sequence);
+  }
+  [[nodiscard]] std::int64_t max_batch() const { return case_.init.max_batch; }
+  [[nodiscard]] bool moves() const {
+    const auto& shift = case_.members.front().shift;
+    return shift && shift->has_value() && (*shift)->kind != ShiftKind::kFail;
+  }
+  [[nodiscard]] std::int64_t encoder() const {
+    return std::ranges::find(case_.members, MemberKind::kEncoder, &CacheConfig::cache) -
+           case_.members.begin();
+  }
+  [[nodiscard]] bool has_encoder_before_a_member() const {
+    return encoder() + 1 < std::ssize(case_.members) && encoder() < case_.layers;
+  }
 
   // ---- What is known ----
 
@@ -429,11 +468,11 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
   std::uint64_t passes_ = 0;      // of a long life, those that had no room included
   std::array<Old, 2> old_{Old{kOldSequence, 65'536}, Old{kOldSequence + 1, 256}};
   bool visits_ = false;  // the pass that comes next names an old sequence
-  // Of the plan that is followed.
+  // Of the order that is followed.
   std::int64_t one_ = 0;
   std::int64_t other_ = 1;
   std::int32_t at_ = 0;
-  bool quiet_ = false;  // its pass brings no rows
+  bool quiet_ = false;  // its next pass brings no rows
 
  public:
   // A pass brings the rows of its layers along. Removals in the middle are the deepest operation.
@@ -457,18 +496,8 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
       Step{4, "configure late", &PositionalScript::set_config},
       Step{1, "close", &PositionalScript::close}};
 
-  using Plan = ScriptPlan<PositionalScript, Label>;
-  static constexpr std::array kPlans{
-      Plan{12, Label::kCopiedOntoThenSeenAhead, 6, &PositionalScript::copied_onto_then_seen_ahead},
-      Plan{12, Label::kRemovedThenSeenAhead, 5, &PositionalScript::removed_then_seen_ahead},
-      Plan{18, Label::kRefusedWhileTwoEvict, 6, &PositionalScript::refused_while_two_evict},
-      Plan{6, Label::kReservedInBetween, 5, &PositionalScript::reserved_in_between},
-      Plan{8, Label::kSharedThenMoved, 6, &PositionalScript::shared_then_moved},
-      Plan{8, Label::kSharedThenParted, 6, &PositionalScript::shared_then_parted},
-      Plan{12, Label::kManyGroupsMoved, 3, &PositionalScript::many_groups_moved},
-      Plan{14, Label::kPrefilledAtOnce, 4, &PositionalScript::prefilled_at_once},
-      Plan{5, Label::kManyRowsOfMasks, 142, &PositionalScript::many_rows_of_masks},
-      Plan{8, Label::kPutAfterUnwinding, 12, &PositionalScript::put_after_unwinding}};
+  static const CacheKind& order_kind() { return wrapper_kind(); }
+  static std::span<const OrderWord> order_words();
 };
 
 }  // namespace kvo::positional

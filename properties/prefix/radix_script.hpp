@@ -2,9 +2,11 @@
 // as a scheduler drives them, or both beside slots that are taken by hand.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,13 +32,8 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(RadixSeen, std::uint8_t, kWholeHit, kSplit, kNothi
                               kDepth64, k64Children, kHitOf1024Tokens, kSlotsBeyond1024, kPageOf16,
                               kRequestsBeyond32, kLockedBeyondOneByte, kLockedBeyondTwoBytes,
                               kHitsBeyondTwoBytes, kNodesBeyondTwoBytes)
-// Planned orders, and a life that is long.
-BOOST_DEFINE_FIXED_ENUM_CLASS(RadixLabel, std::uint8_t, kEvictedBetweenMatchAndLock,
-                              kSameContentTwice, kFullPoolOfPinned, kSplitUnderALock, kAroundAPage,
-                              kPromptPartedFromOutput, kOrderOfEviction, kResetWhileInUse,
-                              kResetUnderARequest, kEventsJoined, kSameTokensInNamespaces,
-                              kUnlockedTooOften, kFreedTwice, kFreedInAGroup, kTailEvictedFirst,
-                              kPreemptedAndResumed, kRestOfAPartialHit, kCountedBeyondTwoBytes)
+// A life that is long.
+BOOST_DEFINE_FIXED_ENUM_CLASS(RadixLabel, std::uint8_t, kCountedBeyondTwoBytes)
 
 /// A case's script.
 class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLabel> {
@@ -98,44 +95,8 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
       {20, "state", &S::state, true},
   });
 
-  // Planned orders.
-  std::optional<Op> evicted_between_match_and_lock(std::size_t number);
-  std::optional<Op> same_content_twice(std::size_t number);
-  std::optional<Op> full_pool_of_pinned(std::size_t number);
-  std::optional<Op> split_under_a_lock(std::size_t number);
-  std::optional<Op> around_a_page(std::size_t number);
-  std::optional<Op> prompt_parted_from_output(std::size_t number);
-  std::optional<Op> order_of_eviction(std::size_t number);
-  std::optional<Op> reset_while_in_use(std::size_t number);
-  std::optional<Op> reset_under_a_request(std::size_t number);
-  std::optional<Op> events_joined(std::size_t number);
-  std::optional<Op> same_tokens_in_namespaces(std::size_t number);
-  std::optional<Op> unlocked_too_often(std::size_t number);
-  std::optional<Op> freed_twice(std::size_t number);
-  std::optional<Op> freed_in_a_group(std::size_t number);
-  std::optional<Op> tail_evicted_first(std::size_t number);
-  std::optional<Op> preempted_and_resumed(std::size_t number);
-  std::optional<Op> rest_of_a_partial_hit(std::size_t number);
-
-  using Plan = ScriptPlan<S, Label>;
-  static constexpr std::array kPlans{
-      Plan{1, Label::kEvictedBetweenMatchAndLock, 7, &S::evicted_between_match_and_lock},
-      Plan{1, Label::kSameContentTwice, 6, &S::same_content_twice},
-      Plan{2, Label::kFullPoolOfPinned, 11, &S::full_pool_of_pinned},
-      Plan{2, Label::kSplitUnderALock, 8, &S::split_under_a_lock},
-      Plan{1, Label::kAroundAPage, 8, &S::around_a_page},
-      Plan{3, Label::kPromptPartedFromOutput, 12, &S::prompt_parted_from_output},
-      Plan{2, Label::kOrderOfEviction, 10, &S::order_of_eviction},
-      Plan{1, Label::kResetWhileInUse, 7, &S::reset_while_in_use},
-      Plan{1, Label::kResetUnderARequest, 8, &S::reset_under_a_request},
-      Plan{1, Label::kEventsJoined, 7, &S::events_joined},
-      Plan{1, Label::kSameTokensInNamespaces, 8, &S::same_tokens_in_namespaces},
-      Plan{1, Label::kUnlockedTooOften, 7, &S::unlocked_too_often},
-      Plan{1, Label::kFreedTwice, 9, &S::freed_twice},
-      Plan{2, Label::kFreedInAGroup, 9, &S::freed_in_a_group},
-      Plan{1, Label::kTailEvictedFirst, 9, &S::tail_evicted_first},
-      Plan{2, Label::kPreemptedAndResumed, 11, &S::preempted_and_resumed},
-      Plan{2, Label::kRestOfAPartialHit, 7, &S::rest_of_a_partial_hit}};
+  static const CacheKind& order_kind() { return radix_kind(); }
+  static std::span<const OrderWord> order_words();
 
   // What became of an operation.
   void observe(const MatchTokens& op, const Observation& seen);
@@ -209,12 +170,88 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
           (is_long() ? 0 : static_cast<std::uint64_t>(2 * in_tree_ + items + config_.slots)));
   }
 
-  // Parts of plans.
+  // Parts of orders. Texts are numbered: 0 text_, 1 other_.
   Tokens pages(std::int64_t count) { return texts_.fresh(tokens_for(count * config_.page_size)); }
-  Tokens first_pages(const Tokens& tokens, std::int64_t count) const;
-  std::optional<Op> request_of(std::int64_t& number, Tokens tokens);
-  Op match_of(Tokens tokens) { return Op::of(MatchTokens{.tokens = std::move(tokens)}); }
+  void draw_text(std::int64_t pages_of_it) { text_ = pages(pages_of_it); }
+  void draw_other(std::int64_t pages_of_it) { other_ = pages(pages_of_it); }
+  void continue_text(std::int64_t more_pages) {
+    other_ = text_;
+    for (const Token token : pages(more_pages)) other_.push_back(token);
+  }
+  [[nodiscard]] const Tokens& numbered(std::int64_t text) const {
+    return text == 0 ? text_ : other_;
+  }
+  // The beginning of text_.
+  [[nodiscard]] Tokens first(std::int64_t units) const {
+    return {text_.begin(), text_.begin() + std::min(std::ssize(text_), tokens_for(units))};
+  }
+  Op insert_numbered(std::int64_t text) { return insert_text(numbered(text)); }
+  Op insert_pages(std::int64_t count) { return insert_text(pages(count)); }
+  Op insert_fresh(std::int64_t tokens) { return insert_text(texts_.fresh(tokens)); }
+  Op insert_first(std::int64_t units) { return insert_text(first(units)); }
+  Op insert_by_priority(std::int64_t text, std::int64_t priority) {
+    return insert_by_hand({.tokens = numbered(text), .priority = priority});
+  }
+  Op insert_in(std::int64_t space) { return insert_by_hand(in_space(Insert{}, space)); }
+  Op match_in(std::int64_t space) { return Op::of(in_space(MatchTokens{}, space)); }
+  Op match_text() { return Op::of(MatchTokens{.tokens = text_}); }
+  Op match_first(std::int64_t units) { return Op::of(MatchTokens{.tokens = first(units)}); }
+  Op touch_numbered(std::int64_t text) { return Op::of(TouchTokens{.tokens = numbered(text)}); }
+  // text_ in a namespace: 0: extra key x; 1: an empty one; 2: that and a salt; 3: the salt alone;
+  // 4: extra key x and an empty salt.
+  template <class T>
+  T in_space(T what, std::int64_t space) const {
+    what.tokens = text_;
+    if (space != 3) what.extra = space == 0 || space == 4 ? "x" : "";
+    if (space >= 2) what.salt = space == 4 ? "" : "s";
+    return what;
+  }
+  void choose_newest() { node_ = newest_; }
+  std::optional<Op> file(std::int64_t& number, Tokens tokens) {
+    if (is_tree() || tokens.empty()) return std::nullopt;
+    number = next_number_++;
+    return Op::of(FileRequest{.request = number, .tokens = std::move(tokens)});
+  }
+  std::optional<Op> file_first(std::int64_t tokens) { return file(first_, texts_.fresh(tokens)); }
+  std::optional<Op> file_second(std::int64_t tokens) { return file(second_, texts_.fresh(tokens)); }
+  std::optional<Op> file_first_text() { return file(first_, text_); }
+  std::optional<Op> file_second_text() { return file(second_, text_); }
+  Op extend_all(std::int64_t request) {
+    return extend(request, std::ssize(requests_[request].tokens));
+  }
+  Op extend_rest(std::int64_t request) {
+    return extend(request, std::ssize(requests_[request].tokens) - requests_[request].row);
+  }
+  Op extend_more(std::int64_t request, std::int64_t more) {
+    return extend(request, more, texts_.fresh(more));
+  }
+  Op end_second() {
+    if (requests_[second_].has_row) return Op::of(Finish{.request = second_});
+    if (!requests_[second_].admitted) return state();
+    return Op::of(Withdraw{second_});
+  }
+  void forget_taken() { taken_.clear(); }
+  std::optional<Op> free_taken() {
+    if (taken_.empty()) return std::nullopt;
+    if (!rows_.empty() && rows_.back() == taken_) rows_.pop_back();
+    return Op::of(FreeSlots{taken_});
+  }
   [[nodiscard]] bool keeps() const { return !config_.disable; }
+  [[nodiscard]] bool has_events() const { return config_.events; }
+  [[nodiscard]] bool drives_by_hand() const { return drive_ != Drive::kRequests; }
+  [[nodiscard]] bool drives_both() const { return drive_ == Drive::kBoth; }
+  [[nodiscard]] bool has_admitted() const {
+    return std::ranges::any_of(requests_, [](const auto& one) { return one.second.admitted; });
+  }
+  [[nodiscard]] bool is_known(std::int64_t request) const { return requests_.contains(request); }
+  bool has_row(std::int64_t request) { return requests_[request].has_row; }
+  bool fills_row(std::int64_t request) {
+    return std::ssize(requests_[request].tokens) >= requests_[request].row;
+  }
+  [[nodiscard]] std::int64_t page_size() const { return config_.page_size; }
+  [[nodiscard]] std::int64_t tokens_of_pages(std::int64_t count) const {
+    return tokens_for(count * config_.page_size);
+  }
 
   RadixConfig config_;
   Texts texts_;
@@ -242,7 +279,7 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
   std::int64_t available_ = 0;  // at the last state
   std::int64_t in_tree_ = 0;    // units, about
   std::int64_t next_slot_ = 0;
-  // Of the plan that is followed.
+  // Of the order that is followed.
   Tokens text_;
   Tokens other_;
   std::int64_t node_ = 0;
