@@ -122,7 +122,7 @@ class DevicePair final : public Pair {
   DevicePair(const std::shared_ptr<Device>& device, traces::Random& random, Profile profile)
       : Pair(device, random, profile), heads_(drawn(random, 1, 3)), head_dim_(drawn(random, 1, 5)) {
     const QuirkSet<provider::Quirk> quirks(profile_);
-    cache_ = std::move(*cuda::KvDeviceCache::make_as<cuda::KvDeviceCache>(options(device), quirks));
+    cache_ = std::move(*cuda::KvDeviceCache::make_own(options(device), quirks));
     reference_ = std::move(*provider::DeviceCache::make(options(host_), quirks));
   }
   ~DevicePair() override {

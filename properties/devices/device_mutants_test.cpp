@@ -100,8 +100,8 @@ std::vector<float> far_row(const std::shared_ptr<Device>& device) {
   constexpr std::int64_t kWidth = std::int64_t{1} << 12U;
   constexpr std::int64_t kPosition = (std::int64_t{1} << 20U) + 3;
   constexpr std::int64_t kBytes = kWidth * static_cast<std::int64_t>(sizeof(float));
-  auto made = cuda::KvDeviceCache::make_as<cuda::KvDeviceCache>(
-      {device, 1, 2 * kPosition, 1, kWidth}, QuirkSet<provider::Quirk>(Profile::kDocumented));
+  auto made = cuda::KvDeviceCache::make_own({device, 1, 2 * kPosition, 1, kWidth},
+                                            QuirkSet<provider::Quirk>(Profile::kDocumented));
   EXPECT_TRUE(made);
   cuda::KvDeviceCache& cache = **made;
   EXPECT_TRUE(write_counter(*device, cache.counter(), kPosition));

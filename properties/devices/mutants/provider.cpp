@@ -18,8 +18,6 @@
 namespace kvo::devices {
 namespace {
 
-using provider::DeviceKv;
-using provider::DeviceOptions;
 using provider::Quirk;
 using provider::TensorBacked;
 using provider::TensorOptions;
@@ -90,19 +88,19 @@ DeviceMutant device_fault(std::string_view cache, std::string name, std::string 
 
 // ---- faults of provider.device ----
 
-/// Uploads rows on a stream that nobody waits for.
-class HostRowsNotWaitedFor final : public cuda::KvDeviceCache {
+/// Uploads rows on a stream that nothing waits for.
+class HostRowsNotWaitedFor final : public cuda::KvMemory {
  public:
-  using KvDeviceCache::KvDeviceCache;
+  using KvMemory::KvMemory;
   ~HostRowsNotWaitedFor() override {
     if (late_) (void)device_->destroy(*late_);
   }
   HostRowsNotWaitedFor(const HostRowsNotWaitedFor&) = delete;
   HostRowsNotWaitedFor& operator=(const HostRowsNotWaitedFor&) = delete;
 
- protected:
-  [[nodiscard]] Status upload(std::size_t /*side*/, DevicePtr to,
-                              std::span<const float> row) override {
+ private:
+  [[nodiscard]] Status upload_row(std::size_t /*side*/, DevicePtr to,
+                                  std::span<const float> row) override {
     if (!late_) {
       const auto made = device_->create_stream();
       if (!made) return made.error();
@@ -111,31 +109,27 @@ class HostRowsNotWaitedFor final : public cuda::KvDeviceCache {
     return device_->to_device_async(to, std::as_bytes(row), *late_);
   }
 
- private:
   std::optional<Stream> late_;
 };
 
-/// Forgets the counter on the device.
-class ResetKeepsTheCounter final : public cuda::KvDeviceCache {
+/// A reset does not set the counter on the device.
+class ResetKeepsTheCounter final : public cuda::KvMemory {
  public:
-  using KvDeviceCache::KvDeviceCache;
-  void reset() override {
-    const DevicePtr counter = std::exchange(counter_, {});
-    KvDeviceCache::reset();
-    counter_ = counter;
+  using KvMemory::KvMemory;
+  [[nodiscard]] Status write(std::int64_t value) override {
+    const bool first = !std::exchange(written_, true);
+    return first || value != 0 ? KvMemory::write(value) : Status();
   }
+
+ private:
+  bool written_ = false;
 };
 
 template <class Faulty>
 DeviceMutant kv_fault(std::string name, std::string fault, std::string origin) {
-  const auto make = [](const DeviceOptions& options,
-                       QuirkSet<Quirk> quirks) -> Result<std::unique_ptr<DeviceKv>> {
-    auto made = cuda::KvDeviceCache::make_as<Faulty>(options, quirks);
-    if (!made) return made.error();
-    return std::move(*made);
-  };
-  const auto over = [make, name, fault](const OpenDevice& open) {
-    return provider::make_device_subject("mutant:" + name, fault, make, open);
+  const auto over = [name, fault](const OpenDevice& open) {
+    return provider::make_device_subject("mutant:" + name, fault, cuda::KvCache<Faulty>::make,
+                                         open);
   };
   return {std::move(name), std::move(fault), std::move(origin), over};
 }
