@@ -145,19 +145,17 @@ class ScratchFreedBeforeUse final : public cuda::TensorDeviceCache {
   [[nodiscard]] Status store(const Layer& layer, const Step& step, std::size_t side) override {
     const Source& source = step.sources[side];
     if (!layer.half || !source.device) return TensorDeviceCache::store(layer, step, side);
-    for (const Piece& piece : step.pieces[side]) {
+    return step.lanes[side].each([&](const Lanes::Piece& piece) -> Status {
       const auto scratch = device_->alloc(piece.count * kHalf);
       if (!scratch) return scratch.error();
       const DevicePtr from = source.device + piece.packed * kFloat;
       const ToHalfJob convert{scratch->as<std::uint16_t>(), from.as<const std::uint32_t>(),
                               piece.count};
       Status done = device_->run(convert);
-      const DevicePtr to = layer.buffers[side]->ptr() + piece.stored * kHalf;
-      if (done) done = device_->copy(to, *scratch, piece.count * kHalf);
+      if (done) done = device_->copy(layer.at(side, piece.stored), *scratch, piece.count * kHalf);
       (void)device_->free(*scratch);
-      if (!done) return done;
-    }
-    return {};
+      return done;
+    });
   }
 };
 
