@@ -9,6 +9,7 @@
 
 #include "cuda/device/open.hpp"
 #include "cuda/jobs/launchers.hpp"
+#include "reference/contract/values/check.hpp"
 
 namespace kvo::cuda {
 namespace {
@@ -38,12 +39,21 @@ Error error_of(cudaError_t code) {
 
 Status status(cudaError_t code) {
   if (code == cudaSuccess) return {};
-  (void)cudaGetLastError();  // it is told here and not by a later launch
+  (void)cudaGetLastError();  // reported here and not by a later launch
   return error_of(code);
 }
 
 void* pointer(DevicePtr ptr) {
   return ptr.as<void>();
+}
+
+/// Stores what `make` makes under its number.
+template <class Handle, class Make>
+Status made(std::map<std::uint64_t, Handle*>& handles, std::uint64_t number, const Make& make) {
+  Handle* handle = nullptr;
+  Status done = status(make(&handle));
+  if (done) handles.emplace(number, handle);
+  return done;
 }
 
 struct Card {
@@ -101,7 +111,7 @@ Status CudaDevice::prepare() {
   return status(cudaStreamCreateWithFlags(&streams_[Stream().id], cudaStreamNonBlocking));
 }
 
-// Errors cannot be told any more.
+// A destructor returns no error.
 CudaDevice::~CudaDevice() {
   for (const auto& [id, stream] : streams_) (void)cudaStreamSynchronize(stream);
   for (const auto& [id, graph] : graphs_) (void)cudaGraphExecDestroy(graph);
@@ -147,148 +157,114 @@ bool CudaDevice::inside(DevicePtr ptr, std::int64_t bytes) const {
 
 // ---- queueing ----
 
-Status CudaDevice::begin(const Work& work, Stream stream) {
+Status CudaDevice::queue(const Work& work, Stream stream) {
+  const Launcher* launcher = nullptr;
+  if (work.job) {
+    launcher = find_launcher(work.job->type());
+    if (launcher == nullptr)
+      return fail(Code::kNotSupported, "no kernel of " + std::string(work.name()));
+  }
   if (Status found = table_.known(stream); !found) return found;
-  if (work.job && !work.job->points_to([&](DevicePtr ptr) { return inside(ptr, 0); }))
+  if (!work.inside([&](DevicePtr ptr, std::int64_t bytes) { return inside(ptr, bytes); }))
     return bad_pointer();
-  const bool writes = !work.job && work.kind != Work::Kind::kToHost;
-  const bool reads = work.kind == Work::Kind::kToHost || work.kind == Work::Kind::kCopy;
-  if (writes && !inside(work.dst, work.bytes)) return bad_pointer();
-  if (reads && !inside(work.src, work.bytes)) return bad_pointer();
-  const auto told = table_.captured(work, stream);
-  return told ? Status() : Status(told.error());
+  if (const auto captured = table_.captured(work, stream); !captured) return captured.error();
+  const auto bytes = work.bytes;
+  if (!work.job && bytes == 0) return {};
+  switch (work.kind) {
+    case Work::Kind::kToDevice:
+      return status(cudaMemcpyAsync(pointer(work.dst), work.host_src,
+                                    static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice,
+                                    streams_.at(stream.id)));
+    case Work::Kind::kToHost:
+      return status(cudaMemcpyAsync(work.host_dst, pointer(work.src),
+                                    static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost,
+                                    streams_.at(stream.id)));
+    case Work::Kind::kCopy:
+      return status(cudaMemcpyAsync(pointer(work.dst), pointer(work.src),
+                                    static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice,
+                                    streams_.at(stream.id)));
+    case Work::Kind::kFill:
+      return status(cudaMemsetAsync(pointer(work.dst), std::to_integer<int>(work.value),
+                                    static_cast<std::size_t>(bytes), streams_.at(stream.id)));
+    case Work::Kind::kJob:
+      return status(launcher->launch(work.job->data(), streams_.at(stream.id)));
+  }
+  KVO_CHECK(false);
 }
 
-Status CudaDevice::to_device_async(DevicePtr dst, std::span<const std::byte> src, Stream stream) {
-  if (Status begun = begin(Work::to_device(dst, src), stream); !begun) return begun;
-  if (src.empty()) return {};
-  return status(cudaMemcpyAsync(pointer(dst), src.data(), src.size(), cudaMemcpyHostToDevice,
-                                streams_.at(stream.id)));
+// ---- streams, events and graphs ----
+
+Result<std::uint64_t> CudaDevice::control(const StreamCall& call) {
+  const bool ends = call.kind == Call::kEndCapture && table_.capture() &&
+                    table_.capture()->origin() == call.stream;
+  auto number = table_.control(call);
+  if (!number && ends) (void)end_capture(call.stream, 0);
+  if (!number) return number;
+  Status done = carry_out(call, *number);
+  if (done) return number;
+  // What the runtime does not have, the table does not have either.
+  if (call.kind == Call::kCreateStream)
+    (void)table_.control({.kind = Call::kDestroyStream, .stream = {*number}});
+  if (call.kind == Call::kCreateEvent)
+    (void)table_.control({.kind = Call::kDestroyEvent, .event = {*number}});
+  if (call.kind == Call::kBeginCapture)
+    (void)table_.control({.kind = Call::kEndCapture, .stream = call.stream});
+  if (call.kind == Call::kEndCapture)
+    (void)table_.control({.kind = Call::kDestroyGraph, .graph = {*number}});
+  return done.error();
 }
 
-Status CudaDevice::to_host_async(std::span<std::byte> dst, DevicePtr src, Stream stream) {
-  if (Status begun = begin(Work::to_host(dst, src), stream); !begun) return begun;
-  if (dst.empty()) return {};
-  return status(cudaMemcpyAsync(dst.data(), pointer(src), dst.size(), cudaMemcpyDeviceToHost,
-                                streams_.at(stream.id)));
+Status CudaDevice::carry_out(const StreamCall& call, std::uint64_t number) {
+  const auto& [kind, stream, event, graph] = call;
+  switch (kind) {
+    case Call::kCreateStream:
+      return made(streams_, number, [](CUstream_st** out) {
+        return cudaStreamCreateWithFlags(out, cudaStreamNonBlocking);
+      });
+    case Call::kDestroyStream: {
+      auto* const handle = streams_.extract(stream.id).mapped();
+      const Status waited = status(cudaStreamSynchronize(handle));
+      const Status destroyed = status(cudaStreamDestroy(handle));
+      return waited ? destroyed : waited;
+    }
+    case Call::kCreateEvent:
+      return made(events_, number, [](CUevent_st** out) {
+        return cudaEventCreateWithFlags(out, cudaEventDisableTiming);
+      });
+    case Call::kDestroyEvent:
+      return status(cudaEventDestroy(events_.extract(event.id).mapped()));
+    case Call::kRecord:
+      return status(cudaEventRecord(events_.at(event.id), streams_.at(stream.id)));
+    case Call::kWait:
+      // Past; the runtime would refuse an event of an ended capture.
+      if (!table_.recorded(event)) return {};
+      return status(cudaStreamWaitEvent(streams_.at(stream.id), events_.at(event.id), 0));
+    case Call::kSynchronizeStream:
+      return status(cudaStreamSynchronize(streams_.at(stream.id)));
+    case Call::kSynchronizeEvent:
+      if (!table_.recorded(event)) return {};
+      return status(cudaEventSynchronize(events_.at(event.id)));
+    case Call::kBeginCapture:
+      // Relaxed: alloc and free of the same thread are no part of a capture and do not end it.
+      return status(cudaStreamBeginCapture(streams_.at(stream.id), cudaStreamCaptureModeRelaxed));
+    case Call::kEndCapture:
+      return end_capture(stream, number);
+    case Call::kReplay:
+      return status(cudaGraphLaunch(graphs_.at(graph.id), streams_.at(stream.id)));
+    case Call::kDestroyGraph:
+      return status(cudaGraphExecDestroy(graphs_.extract(graph.id).mapped()));
+  }
+  KVO_CHECK(false);
 }
 
-Status CudaDevice::copy_async(DevicePtr dst, DevicePtr src, std::int64_t bytes, Stream stream) {
-  if (Status begun = begin(Work::copy(dst, src, bytes), stream); !begun) return begun;
-  if (bytes == 0) return {};
-  return status(cudaMemcpyAsync(pointer(dst), pointer(src), static_cast<std::size_t>(bytes),
-                                cudaMemcpyDeviceToDevice, streams_.at(stream.id)));
-}
-
-Status CudaDevice::fill_async(DevicePtr dst, std::byte value, std::int64_t bytes, Stream stream) {
-  if (Status begun = begin(Work::fill(dst, value, bytes), stream); !begun) return begun;
-  if (bytes == 0) return {};
-  return status(cudaMemsetAsync(pointer(dst), std::to_integer<int>(value),
-                                static_cast<std::size_t>(bytes), streams_.at(stream.id)));
-}
-
-Status CudaDevice::launch(const Job& job, Stream stream) {
-  const Launcher* const launcher = find_launcher(job.type());
-  if (launcher == nullptr)
-    return fail(Code::kNotSupported, "no kernel of " + std::string(job.type().name));
-  if (Status begun = begin(Work::launch(job), stream); !begun) return begun;
-  return status(launcher->launch(job.data(), streams_.at(stream.id)));
-}
-
-// ---- streams and events ----
-
-Result<Stream> CudaDevice::create_stream() {
-  cudaStream_t made = nullptr;
-  if (Status done = status(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking)); !done)
-    return done.error();
-  const Stream stream = table_.add_stream();
-  streams_.emplace(stream.id, made);
-  return stream;
-}
-
-Status CudaDevice::destroy(Stream stream) {
-  if (Status removed = table_.remove(stream); !removed) return removed;
-  auto* const handle = streams_.extract(stream.id).mapped();
-  const Status waited = status(cudaStreamSynchronize(handle));
-  const Status destroyed = status(cudaStreamDestroy(handle));
-  return waited ? destroyed : waited;
-}
-
-Result<Event> CudaDevice::create_event() {
-  cudaEvent_t made = nullptr;
-  if (Status done = status(cudaEventCreateWithFlags(&made, cudaEventDisableTiming)); !done)
-    return done.error();
-  const Event event = table_.add_event();
-  events_.emplace(event.id, made);
-  return event;
-}
-
-Status CudaDevice::destroy(Event event) {
-  if (Status removed = table_.remove(event); !removed) return removed;
-  return status(cudaEventDestroy(events_.extract(event.id).mapped()));
-}
-
-Status CudaDevice::record(Event event, Stream stream) {
-  const auto told = table_.captured_record(event, stream);
-  if (!told) return told.error();
-  return status(cudaEventRecord(events_.at(event.id), streams_.at(stream.id)));
-}
-
-Status CudaDevice::wait(Stream stream, Event event) {
-  const auto told = table_.captured_wait(stream, event);
-  if (!told) return told.error();
-  if (!table_.stands(event)) return {};  // past; the runtime would refuse one of an ended capture
-  return status(cudaStreamWaitEvent(streams_.at(stream.id), events_.at(event.id), 0));
-}
-
-Status CudaDevice::synchronize(Stream stream) {
-  if (Status free = table_.waitable(stream); !free) return free;
-  return status(cudaStreamSynchronize(streams_.at(stream.id)));
-}
-
-Status CudaDevice::synchronize(Event event) {
-  if (Status free = table_.waitable(event); !free) return free;
-  if (!table_.stands(event)) return {};
-  return status(cudaEventSynchronize(events_.at(event.id)));
-}
-
-// ---- graphs ----
-
-Status CudaDevice::begin_capture(Stream stream) {
-  if (Status begun = table_.begin_capture(stream); !begun) return begun;
-  // Relaxed: alloc and free of the same thread are no part of a capture and do not end it.
-  Status begun =
-      status(cudaStreamBeginCapture(streams_.at(stream.id), cudaStreamCaptureModeRelaxed));
-  if (!begun) (void)table_.end_capture(stream);
-  return begun;
-}
-
-Result<Graph> CudaDevice::end_capture(Stream stream) {
-  if (Status found = table_.known(stream); !found) return found.error();
-  if (!table_.capture() || table_.capture()->origin() != stream) return fail_other("bad_capture");
-  const auto joined = table_.end_capture(stream);
+Status CudaDevice::end_capture(Stream stream, std::uint64_t graph) {
   cudaGraph_t captured = nullptr;
-  const Status ended = status(cudaStreamEndCapture(streams_.at(stream.id), &captured));
-  cudaGraphExec_t made = nullptr;
-  Status built = joined ? ended : Status(joined.error());
-  if (built) built = status(cudaGraphInstantiate(&made, captured, 0));
+  Status built = status(cudaStreamEndCapture(streams_.at(stream.id), &captured));
+  if (built && graph != 0)
+    built = made(graphs_, graph,
+                 [&](CUgraphExec_st** out) { return cudaGraphInstantiate(out, captured, 0); });
   if (captured != nullptr) (void)cudaGraphDestroy(captured);
-  if (!built) return built.error();
-  graphs_.emplace(next_graph_, made);
-  return Graph{next_graph_++};
-}
-
-Status CudaDevice::replay(Graph graph, Stream stream) {
-  const auto found = graphs_.find(graph.id);
-  if (found == graphs_.end()) return fail_other("bad_graph");
-  if (Status free = table_.waitable(stream); !free) return free;
-  return status(cudaGraphLaunch(found->second, streams_.at(stream.id)));
-}
-
-Status CudaDevice::destroy(Graph graph) {
-  const auto found = graphs_.extract(graph.id);
-  if (found.empty()) return fail_other("bad_graph");
-  return status(cudaGraphExecDestroy(found.mapped()));
+  return built;
 }
 
 }  // namespace kvo::cuda

@@ -29,43 +29,21 @@ class CudaDevice final : public Device {
 
   [[nodiscard]] Result<DevicePtr> alloc(std::int64_t bytes) override;
   [[nodiscard]] Status free(DevicePtr ptr) override;
-  [[nodiscard]] Status to_device_async(DevicePtr dst, std::span<const std::byte> src,
-                                       Stream stream) override;
-  [[nodiscard]] Status to_host_async(std::span<std::byte> dst, DevicePtr src,
-                                     Stream stream) override;
-  [[nodiscard]] Status copy_async(DevicePtr dst, DevicePtr src, std::int64_t bytes,
-                                  Stream stream) override;
-  [[nodiscard]] Status fill_async(DevicePtr dst, std::byte value, std::int64_t bytes,
-                                  Stream stream) override;
-  [[nodiscard]] Status launch(const Job& job, Stream stream) override;
-  [[nodiscard]] Result<Stream> create_stream() override;
-  [[nodiscard]] Status destroy(Stream stream) override;
-  [[nodiscard]] Result<Event> create_event() override;
-  [[nodiscard]] Status destroy(Event event) override;
-  [[nodiscard]] Status record(Event event, Stream stream) override;
-  [[nodiscard]] Status wait(Stream stream, Event event) override;
-  [[nodiscard]] Status synchronize(Stream stream) override;
-  [[nodiscard]] Status synchronize(Event event) override;
-  [[nodiscard]] Status begin_capture(Stream stream) override;
-  [[nodiscard]] Result<Graph> end_capture(Stream stream) override;
-  [[nodiscard]] Status replay(Graph graph, Stream stream) override;
-  [[nodiscard]] Status destroy(Graph graph) override;
-
-  /// Buffers that were allocated and not given back.
-  [[nodiscard]] std::size_t live() const { return buffers_.size(); }
+  [[nodiscard]] Status queue(const Work& work, Stream stream) override;
+  [[nodiscard]] Result<std::uint64_t> control(const StreamCall& call) override;
 
  private:
   [[nodiscard]] Status prepare();
   [[nodiscard]] bool inside(DevicePtr ptr, std::int64_t bytes) const;
-  /// The checks of all queued work; a capture is told of it.
-  [[nodiscard]] Status begin(const Work& work, Stream stream);
+  [[nodiscard]] Status carry_out(const StreamCall& call, std::uint64_t number);
+  /// Ends a capture that the table has ended. Graph 0: the runtime's graph is dropped.
+  [[nodiscard]] Status end_capture(Stream stream, std::uint64_t graph);
 
   std::map<std::uint64_t, std::int64_t> buffers_;  ///< bytes, by address
   StreamTable table_;
   std::map<std::uint64_t, CUstream_st*> streams_;
   std::map<std::uint64_t, CUevent_st*> events_;
   std::map<std::uint64_t, CUgraphExec_st*> graphs_;
-  std::uint64_t next_graph_ = 1;
   CUstream_st* zeroing_ = nullptr;  ///< what alloc uses: never captured
 };
 

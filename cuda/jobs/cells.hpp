@@ -23,47 +23,18 @@ struct FloatCell {
   [[nodiscard]] static KVO_HD constexpr std::uint32_t widen(Cell cell) { return cell; }
 };
 
-struct HalfCell {
-  using Cell = std::uint16_t;
-  [[nodiscard]] static KVO_HD constexpr Cell narrow(std::uint32_t bits) {
-    return half_of_float_bits(bits);
-  }
-  [[nodiscard]] static KVO_HD constexpr std::uint32_t widen(Cell cell) {
-    return float_of_half_bits(cell);
-  }
+template <class C, C (*kNarrow)(std::uint32_t), std::uint32_t (*kWiden)(C)>
+struct CellFormat {
+  using Cell = C;
+  [[nodiscard]] static KVO_HD constexpr Cell narrow(std::uint32_t bits) { return kNarrow(bits); }
+  [[nodiscard]] static KVO_HD constexpr std::uint32_t widen(Cell cell) { return kWiden(cell); }
 };
-
-struct BrainCell {
-  using Cell = std::uint16_t;
-  [[nodiscard]] static KVO_HD constexpr Cell narrow(std::uint32_t bits) {
-    return brain_of_float_bits(bits);
-  }
-  [[nodiscard]] static KVO_HD constexpr std::uint32_t widen(Cell cell) {
-    return float_of_brain_bits(cell);
-  }
-};
-
-/// What is too large becomes the largest finite value.
-struct E4m3Cell {
-  using Cell = std::uint8_t;
-  [[nodiscard]] static KVO_HD constexpr Cell narrow(std::uint32_t bits) {
-    return e4m3_of_float_bits(bits);
-  }
-  [[nodiscard]] static KVO_HD constexpr std::uint32_t widen(Cell cell) {
-    return float_of_e4m3_bits(cell);
-  }
-};
-
-/// The same.
-struct E5m2Cell {
-  using Cell = std::uint8_t;
-  [[nodiscard]] static KVO_HD constexpr Cell narrow(std::uint32_t bits) {
-    return e5m2_of_float_bits(bits);
-  }
-  [[nodiscard]] static KVO_HD constexpr std::uint32_t widen(Cell cell) {
-    return float_of_e5m2_bits(cell);
-  }
-};
+struct HalfCell : CellFormat<std::uint16_t, half_of_float_bits, float_of_half_bits> {};
+struct BrainCell : CellFormat<std::uint16_t, brain_of_float_bits, float_of_brain_bits> {};
+/// What is too large becomes the largest finite value. @{
+struct E4m3Cell : CellFormat<std::uint8_t, e4m3_of_float_bits, float_of_e4m3_bits> {};
+struct E5m2Cell : CellFormat<std::uint8_t, e5m2_of_float_bits, float_of_e5m2_bits> {};
+/// @}
 
 // std::bit_cast is no function of a device.
 [[nodiscard]] KVO_HD inline float float_of(std::uint32_t bits) {

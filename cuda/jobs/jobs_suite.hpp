@@ -5,21 +5,13 @@
 
 #include <gtest/gtest.h>
 
-#include "reference/contract/device/device.hpp"
+#include "reference/contract/device/device_suite.hpp"
 #include "reference/contract/values/random.hpp"
 
 namespace kvo::cuda {
 
 /// jobs_suite_test.cpp holds the tests; a program that has a device instantiates them for it.
-struct JobsSuite : testing::TestWithParam<OpenDevice> {
-  void SetUp() override {
-    auto opened = GetParam()();
-    if (!opened && opened.error() == fail(Code::kNotSupported))
-      GTEST_SKIP() << opened.error().text();
-    ASSERT_TRUE(opened) << opened.error().text();
-    device = *opened;
-  }
-
+struct JobsSuite : OnDevice {
   template <class T>
   DevicePtr put(const std::vector<T>& values) {
     const auto bytes = std::as_bytes(std::span(values));
@@ -45,7 +37,6 @@ struct JobsSuite : testing::TestWithParam<OpenDevice> {
            static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low) + 1));
   }
 
-  std::shared_ptr<Device> device;
   traces::Random random{11};
 };
 

@@ -56,13 +56,9 @@ Status KvMemory::upload(std::int64_t layer, std::int64_t pos, std::span<const fl
   const std::int64_t offset = pos * width_ * kCellBytes;
   return staging_.carry_out([&]() -> Status {
     if (Status after = staging_.after_work(); !after) return after;
-    Status keys = upload_row(0, k(layer) + offset, k_row);
-    return keys ? upload_row(1, v(layer) + offset, v_row) : keys;
+    Status keys = staging_.upload(0, k(layer) + offset, std::as_bytes(k_row));
+    return keys ? staging_.upload(1, v(layer) + offset, std::as_bytes(v_row)) : keys;
   });
-}
-
-Status KvMemory::upload_row(std::size_t side, DevicePtr to, std::span<const float> row) {
-  return staging_.upload(side, to, std::as_bytes(row));
 }
 
 Status KvMemory::launch(std::int64_t layer, DevicePtr k_row, DevicePtr v_row, bool last) {
@@ -71,10 +67,6 @@ Status KvMemory::launch(std::int64_t layer, DevicePtr k_row, DevicePtr v_row, bo
   if (done) done = device_->run(step.job({v(layer), v_row, width_}));
   if (done && last) done = device_->run(IncrementJob{counter().as<std::int32_t>(), 1});
   return done;
-}
-
-Status KvMemory::write(std::int64_t value) {
-  return write_counter(*device_, counter(), value);
 }
 
 Result<provider::PointerArrays> KvMemory::arrays(bool stored) {
@@ -112,6 +104,20 @@ DecodeStep KvMemory::step(std::span<const LayerRows> rows) const {
     step.rows.push_back({k(layer), rows[i].k, width_});
     step.rows.push_back({v(layer), rows[i].v, width_});
   }
+  return step;
+}
+
+Status KvDeviceCache::close() {
+  life_.reset();
+  return DeviceControl::close();
+}
+
+Result<DecodeStep> KvDeviceCache::decode_step(std::span<const LayerRows> rows) {
+  if (is_closed()) return fail(Code::kClosed);
+  if (std::ssize(rows) != num_layers()) return fail(Code::kOutOfRange, "layers");
+  if (!life_) life_ = std::make_shared<const char>();
+  DecodeStep step = memory_.step(rows);
+  step.life = life_;
   return step;
 }
 

@@ -9,7 +9,7 @@
 #include "cuda/device/open.hpp"
 #include "cuda/jobs/launchers.hpp"
 #include "cuda/standin/opened_card.hpp"
-#include "reference/contract/device/jobs.hpp"
+#include "reference/contract/device/device_suite.hpp"
 
 namespace kvo::cuda {
 namespace {
@@ -40,7 +40,7 @@ TEST(BadCard, OneOfAnOlderArchitecture) {
 TEST(BadCard, OneThatNoKernelIsCompiledFor) {
   auto opened = *OpenedCard::open({.no_kernel_image = true});
   const DevicePtr counter = *opened->device->alloc(4);
-  const Status done = opened->device->run(IncrementJob{counter.as<std::int32_t>(), 1});
+  const Status done = opened->device->run(increment(counter));
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error(), fail(Code::kNotSupported));
   EXPECT_THAT(done.error().text(), HasSubstr("cudaErrorNoKernelImageForDevice"));
@@ -79,9 +79,8 @@ Status play(Device& device) {
   if (Status done = device.to_device_async(*buffer, bytes, *stream); !done) return done;
   if (Status done = device.record(*event, *stream); !done) return done;
   if (Status done = device.wait({}, *event); !done) return done;
-  const IncrementJob job{counter->as<std::int32_t>(), 1};
   if (Status done = device.begin_capture(*stream); !done) return done;
-  const Status queued = device.launch(job, *stream);
+  const Status queued = device.launch(increment(*counter), *stream);
   const auto graph = device.end_capture(*stream);
   if (!queued) return queued;
   if (!graph) return graph.error();
@@ -144,8 +143,7 @@ TEST(BadCard, SizesThatItDoesNotHave) {
 TEST(BadCard, AKernelOutsideOfItsMemory) {
   auto opened = *OpenedCard::open();
   const DevicePtr cells = *opened->device->alloc(4);
-  EXPECT_TRUE(opened->device->run(
-      ToFloatJob{cells.as<std::uint32_t>(), cells.as<const std::uint16_t>(), 2}));
+  EXPECT_TRUE(opened->device->run(to_float(cells, cells, 2)));
   const Status done = opened->device->synchronize(Stream());
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error(), fail_other("bad_pointer"));

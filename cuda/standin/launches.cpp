@@ -85,7 +85,9 @@ cudaError_t launch_kernel(const void* kernel, const dim3& grid, const dim3& bloc
   ++launch_counts().kernels[registered->second];
   launch_counts().threads += threads;
   return on_card([&](SimulatedDevice& device) {
-    return device.launch_threads(Job(*found->type, arguments[0]), threads, {number_of(stream)});
+    return device.queue(
+        {.kind = Work::Kind::kJob, .job = Job(*found->type, arguments[0]), .threads = threads},
+        {number_of(stream)});
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include "cuda/device/cuda_device.hpp"
 #include "cuda/standin/card.hpp"
+#include "reference/contract/device/simulated/watched_subject.hpp"
 
 namespace kvo::cuda {
 
@@ -33,6 +34,19 @@ struct OpenedCard {
   Card card;
   std::shared_ptr<CudaDevice> device;  ///< goes before the card
 };
+
+/// A card that works by a schedule. Fresh memory of it holds poison, and reads of that are
+/// reported: alloc must zero it.
+inline CardOptions of_schedule(std::uint64_t seed) {
+  return {
+      .device = {.schedule = Schedule(seed), .fresh = {.poison = true, .report_unwritten = true}}};
+}
+/// The device of such a card, watched.
+inline Result<WatchedDevice> open_card(std::uint64_t seed) {
+  const auto opened = OpenedCard::open(of_schedule(seed));
+  if (!opened) return opened.error();
+  return watched(OpenedCard::device_of(*opened), *opened);
+}
 
 /// Prints, behind all tests, a line a kernel and one that begins with "stand-in:".
 class LaunchSummary final : public testing::Environment {

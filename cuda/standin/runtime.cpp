@@ -88,6 +88,7 @@ using kvo::Graph;
 using kvo::SimulatedDevice;
 using kvo::Status;
 using kvo::Stream;
+using Call = kvo::StreamCall::Kind;
 
 namespace {
 
@@ -96,6 +97,15 @@ Stream stream_of(cudaStream_t stream) {
 }
 Event event_of(cudaEvent_t event) {
   return {standin::number_of(event)};
+}
+/// A call of a stream or an event that returns nothing.
+cudaError_t control(const kvo::StreamCall& call, standin::During during = standin::During::kQueue) {
+  return standin::on_card(
+      [&](SimulatedDevice& device) -> Status {
+        const auto done = device.control(call);
+        return done ? Status() : done.error();
+      },
+      during);
 }
 std::span<const std::byte> bytes_at(const void* data, std::size_t count) {
   return {static_cast<const std::byte*>(data), count};
@@ -133,38 +143,25 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 }
 
 const char* cudaGetErrorName(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "cudaSuccess";
-    case cudaErrorInvalidValue:
-      return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidConfiguration:
-      return "cudaErrorInvalidConfiguration";
-    case cudaErrorInvalidDeviceFunction:
-      return "cudaErrorInvalidDeviceFunction";
-    case cudaErrorNoDevice:
-      return "cudaErrorNoDevice";
-    case cudaErrorInvalidDevice:
-      return "cudaErrorInvalidDevice";
-    case cudaErrorNoKernelImageForDevice:
-      return "cudaErrorNoKernelImageForDevice";
-    case cudaErrorInvalidResourceHandle:
-      return "cudaErrorInvalidResourceHandle";
-    case cudaErrorIllegalAddress:
-      return "cudaErrorIllegalAddress";
-    case cudaErrorDevicesUnavailable:
-      return "cudaErrorDevicesUnavailable";
-    case cudaErrorStreamCaptureUnsupported:
-      return "cudaErrorStreamCaptureUnsupported";
-    case cudaErrorStreamCaptureUnjoined:
-      return "cudaErrorStreamCaptureUnjoined";
-    case cudaErrorNotSupported:
-      return "cudaErrorNotSupported";
-    default:
-      return "an error that the stand-in does not know";
-  }
+#define KVO_NAMED(code) std::pair(code, #code)
+  static constexpr std::array kNames{KVO_NAMED(cudaSuccess),
+                                     KVO_NAMED(cudaErrorInvalidValue),
+                                     KVO_NAMED(cudaErrorMemoryAllocation),
+                                     KVO_NAMED(cudaErrorInvalidConfiguration),
+                                     KVO_NAMED(cudaErrorInvalidDeviceFunction),
+                                     KVO_NAMED(cudaErrorNoDevice),
+                                     KVO_NAMED(cudaErrorInvalidDevice),
+                                     KVO_NAMED(cudaErrorNoKernelImageForDevice),
+                                     KVO_NAMED(cudaErrorInvalidResourceHandle),
+                                     KVO_NAMED(cudaErrorIllegalAddress),
+                                     KVO_NAMED(cudaErrorDevicesUnavailable),
+                                     KVO_NAMED(cudaErrorStreamCaptureUnsupported),
+                                     KVO_NAMED(cudaErrorStreamCaptureUnjoined),
+                                     KVO_NAMED(cudaErrorNotSupported)};
+#undef KVO_NAMED
+  for (const auto& [code, name] : kNames)
+    if (code == error) return name;
+  return "an error that the stand-in does not know";
 }
 
 const char* cudaGetErrorString(cudaError_t error) {
@@ -227,19 +224,16 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* made, unsigned flags) {
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  return standin::on_card(
-      [&](SimulatedDevice& device) { return device.destroy(stream_of(stream)); });
+  return control({.kind = Call::kDestroyStream, .stream = stream_of(stream)});
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return standin::on_card(
-      [&](SimulatedDevice& device) { return device.synchronize(stream_of(stream)); },
-      standin::During::kWait);
+  return control({.kind = Call::kSynchronizeStream, .stream = stream_of(stream)},
+                 standin::During::kWait);
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
-  return standin::on_card(
-      [&](SimulatedDevice& device) { return device.wait(stream_of(stream), event_of(event)); });
+  return control({Call::kWait, stream_of(stream), event_of(event)});
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* made, unsigned /*flags*/) {
@@ -247,25 +241,22 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* made, unsigned /*flags*/) {
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  return standin::on_card([&](SimulatedDevice& device) { return device.destroy(event_of(event)); });
+  return control({.kind = Call::kDestroyEvent, .event = event_of(event)});
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return standin::on_card(
-      [&](SimulatedDevice& device) { return device.record(event_of(event), stream_of(stream)); });
+  return control({Call::kRecord, stream_of(stream), event_of(event)});
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return standin::on_card(
-      [&](SimulatedDevice& device) { return device.synchronize(event_of(event)); },
-      standin::During::kWait);
+  return control({.kind = Call::kSynchronizeEvent, .event = event_of(event)},
+                 standin::During::kWait);
 }
 
 // ---- graphs ----
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {
-  return standin::on_card(
-      [&](SimulatedDevice& device) { return device.begin_capture(stream_of(stream)); });
+  return control({.kind = Call::kBeginCapture, .stream = stream_of(stream)});
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* captured) {
@@ -300,9 +291,9 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   ++standin::launch_counts().replays;
-  return standin::on_card([&](SimulatedDevice& device) {
-    return device.replay(Graph{standin::number_of(graph)}, stream_of(stream));
-  });
+  return control({.kind = Call::kReplay,
+                  .stream = stream_of(stream),
+                  .graph = Graph{standin::number_of(graph)}});
 }
 
 }  // extern "C"

@@ -9,19 +9,11 @@
 #include "cuda/jobs/launchers.hpp"
 #include "cuda/standin/opened_card.hpp"
 #include "reference/contract/device/device_suite.hpp"
-#include "reference/contract/device/host_device.hpp"
-#include "reference/contract/device/jobs.hpp"
 
 namespace kvo::cuda {
 namespace {
 
 using testing::IsEmpty;
-
-/// Fresh memory of a card holds anything: what alloc does not zero is poison here, and reported.
-CardOptions with_schedule(std::uint64_t seed) {
-  return {
-      .device = {.schedule = Schedule(seed), .fresh = {.poison = true, .report_unwritten = true}}};
-}
 
 /// Fails the test over what the card has to say in the end.
 struct CheckedCard : OpenedCard {
@@ -35,7 +27,7 @@ struct CheckedCard : OpenedCard {
   CheckedCard& operator=(const CheckedCard&) = delete;
 };
 Result<std::shared_ptr<Device>> checked_card(std::uint64_t seed) {
-  auto made = std::make_shared<CheckedCard>(with_schedule(seed));
+  auto made = std::make_shared<CheckedCard>(of_schedule(seed));
   auto device = CudaDevice::open();
   if (!device) return device.error();
   made->device = *device;
@@ -54,55 +46,6 @@ INSTANTIATE_TEST_SUITE_P(StandIn, JobsSuite, testing::ValuesIn(cards(5)));
 const testing::Environment* const kSummary =
     testing::AddGlobalTestEnvironment(new LaunchSummary("jobs on the stand-in"));
 
-/// The same memory on two devices.
-struct Twins {
-  Device& card;
-  HostDevice host;
-  struct Memory {
-    DevicePtr card;
-    DevicePtr host;
-    std::size_t bytes;
-  };
-
-  template <class T>
-  Memory make(const std::vector<T>& values) {
-    const auto bytes = std::as_bytes(std::span(values));
-    const auto size = static_cast<std::int64_t>(bytes.size());
-    const Memory made{*card.alloc(size), *host.alloc(size), bytes.size()};
-    EXPECT_TRUE(card.to_device(made.card, bytes));
-    EXPECT_TRUE(host.to_device(made.host, bytes));
-    return made;
-  }
-  void run(const Job& on_card, const Job& on_host) {
-    const Status done = card.run(on_card);
-    EXPECT_TRUE(done) << done.error().text();
-    EXPECT_TRUE(host.run(on_host));
-  }
-  bool equal(const Memory& memory) {
-    std::vector<std::byte> on_card(memory.bytes);
-    std::vector<std::byte> on_host(memory.bytes);
-    EXPECT_TRUE(card.to_host(on_card, memory.card));
-    EXPECT_TRUE(host.to_host(on_host, memory.host));
-    return on_card == on_host;
-  }
-};
-
-template <class Cell>
-OffsetCopy<Cell> append(DevicePtr buffer, DevicePtr row, DevicePtr counter, std::int64_t dim,
-                        std::int64_t rows) {
-  return {buffer.as<Cell>(), row.as<const std::uint32_t>(), counter.as<const std::int32_t>(), dim,
-          rows};
-}
-IncrementJob count_up_by(DevicePtr counter, std::int32_t delta) {
-  return {counter.as<std::int32_t>(), delta};
-}
-ToHalfJob narrow(DevicePtr to, DevicePtr from, std::int64_t count) {
-  return {to.as<std::uint16_t>(), from.as<const std::uint32_t>(), count};
-}
-ToFloatJob widen(DevicePtr to, DevicePtr from, std::int64_t count) {
-  return {to.as<std::uint32_t>(), from.as<const std::uint16_t>(), count};
-}
-
 std::vector<std::uint32_t> any_bits(std::int64_t count, std::uint64_t seed) {
   traces::Random random(seed);
   std::vector<std::uint32_t> bits(static_cast<std::size_t>(count));
@@ -115,7 +58,7 @@ std::vector<std::uint32_t> any_bits(std::int64_t count, std::uint64_t seed) {
 TEST(StandIn, EveryJobLeavesWhatItLeavesOnTheHostIn100Schedules) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     auto card = *checked_card(seed);
-    Twins twins{*card, {}};
+    Twins twins{*card};
     traces::Random random(seed + 1000);
     const auto dim = static_cast<std::int64_t>(1 + random.below(600));
     const auto rows = static_cast<std::int64_t>(1 + random.below(4));
@@ -125,20 +68,21 @@ TEST(StandIn, EveryJobLeavesWhatItLeavesOnTheHostIn100Schedules) {
     const auto halves = twins.make(std::vector<std::uint16_t>(size, 0xDEADU));
     const auto counter = twins.make(std::vector<std::int32_t>{0});
     for (std::int64_t step = 0; step <= rows; ++step) {
-      twins.run(append<std::uint32_t>(floats.card, row.card, counter.card, dim, rows),
-                append<std::uint32_t>(floats.host, row.host, counter.host, dim, rows));
+      twins.run(row_at<std::uint32_t>(floats.card, row.card, counter.card, dim, rows),
+                row_at<std::uint32_t>(floats.host, row.host, counter.host, dim, rows));
       if (random.chance(50)) {
-        twins.run(append<std::uint16_t>(halves.card, row.card, counter.card, dim, rows),
-                  append<std::uint16_t>(halves.host, row.host, counter.host, dim, rows));
+        twins.run(row_at<std::uint16_t>(halves.card, row.card, counter.card, dim, rows),
+                  row_at<std::uint16_t>(halves.host, row.host, counter.host, dim, rows));
       }
       const auto delta = static_cast<std::int32_t>(random.below(2));
-      twins.run(count_up_by(counter.card, delta), count_up_by(counter.host, delta));
+      twins.run(increment(counter.card, delta), increment(counter.host, delta));
     }
     const std::int64_t count = static_cast<std::int64_t>(random.below(size + 1));
     if (random.chance(50)) {
-      twins.run(narrow(halves.card, floats.card, count), narrow(halves.host, floats.host, count));
+      twins.run(to_half(halves.card, floats.card, count), to_half(halves.host, floats.host, count));
     } else {
-      twins.run(widen(floats.card, halves.card, count), widen(floats.host, halves.host, count));
+      twins.run(to_float(floats.card, halves.card, count),
+                to_float(floats.host, halves.host, count));
     }
     EXPECT_TRUE(twins.equal(floats)) << seed;
     EXPECT_TRUE(twins.equal(halves)) << seed;
@@ -150,10 +94,10 @@ TEST(StandIn, EveryJobLeavesWhatItLeavesOnTheHostIn100Schedules) {
 TEST(StandIn, AGridGoesRoundWhereItIsSmallerThanTheJob) {
   constexpr std::int64_t kCount = kThreads * kMostBlocks + 5;
   auto card = *checked_card(1);
-  Twins twins{*card, {}};
+  Twins twins{*card};
   const auto from = twins.make(any_bits(kCount, 7));
   const auto to = twins.make(std::vector<std::uint16_t>(kCount, 0xDEADU));
-  twins.run(narrow(to.card, from.card, kCount), narrow(to.host, from.host, kCount));
+  twins.run(to_half(to.card, from.card, kCount), to_half(to.host, from.host, kCount));
   EXPECT_TRUE(twins.equal(to));
 }
 
@@ -175,7 +119,7 @@ TEST(StandIn, EachLaunchIsExecutedWithTheGridThatWasAskedFor) {
     auto opened = *OpenedCard::open();
     const DevicePtr from = *opened->device->alloc(1200);
     const DevicePtr to = *opened->device->alloc(600);
-    EXPECT_TRUE(opened->device->run(narrow(to, from, 300)));
+    EXPECT_TRUE(opened->device->run(to_half(to, from, 300)));
     EXPECT_TRUE(opened->device->synchronize(Stream()));
     EXPECT_EQ(opened->card.device().counts().jobs, 1);
     EXPECT_EQ(opened->card.device().counts().threads, 512) << "two blocks for 300 items";
@@ -186,28 +130,17 @@ TEST(StandIn, EachLaunchIsExecutedWithTheGridThatWasAskedFor) {
 TEST(StandIn, OffsetsBeyondTwoToThe32CellsAreUsed) {
   for (const std::int64_t cell :
        {std::int64_t{1} << 31U, std::int64_t{1} << 32U, (std::int64_t{1} << 37U) - 64}) {
-    auto card = *checked_card(static_cast<std::uint64_t>(cell));
-    constexpr std::int64_t kDim = 64;
-    const std::int64_t rows = cell / kDim + 1;
-    const DevicePtr buffer = *card->alloc(rows * kDim * 4);
-    const DevicePtr counter = *card->alloc(4);
-    const DevicePtr source = *card->alloc(kDim * 4);
-    const auto row = any_bits(kDim, 3);
-    EXPECT_TRUE(card->to_device(source, std::as_bytes(std::span(row))));
-    EXPECT_TRUE(write_counter(*card, counter, rows - 1));
-    EXPECT_TRUE(card->run(append<std::uint32_t>(buffer, source, counter, kDim, rows)));
-    std::vector<std::uint32_t> found(kDim);
-    EXPECT_TRUE(card->to_host(std::as_writable_bytes(std::span(found)), buffer + cell * 4));
-    EXPECT_EQ(found, row);
+    const auto card = *checked_card(static_cast<std::uint64_t>(cell));
+    EXPECT_TRUE(expect_far_row(*card, 64, cell / 64 + 1));
   }
 }
 
 TEST(StandIn, WhatRacesOnACardIsReported) {
-  auto opened = *OpenedCard::open(with_schedule(1));
+  auto opened = *OpenedCard::open(of_schedule(1));
   const Stream second = *opened->device->create_stream();
   const DevicePtr cell = *opened->device->alloc(4);
-  EXPECT_TRUE(opened->device->run(count_up_by(cell, 1)));
-  EXPECT_TRUE(opened->device->launch(count_up_by(cell, 1), second));
+  EXPECT_TRUE(opened->device->run(increment(cell, 1)));
+  EXPECT_TRUE(opened->device->launch(increment(cell, 1), second));
   EXPECT_TRUE(opened->card.device().synchronize_all());
   ASSERT_EQ(opened->reports().size(), 1U);
   EXPECT_EQ(opened->reports()[0].kind, DeviceReport::Kind::kRace);

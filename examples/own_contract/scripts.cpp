@@ -1,5 +1,6 @@
 // Where scripts of the contract come from: random ones for `check`, request traces for `run`.
 #include "properties/campaign/script_generator.hpp"
+#include "properties/replay/engine.hpp"
 #include "ring.hpp"
 
 namespace ring {
@@ -53,7 +54,8 @@ kvo::GeneratedCase make_case(const kvo::CaseTerms& terms) {
 // One sequence at a time, and without drafts: what a ring has evicted cannot be taken back.
 class Requests final : public kvo::replay::SequenceOps {
  public:
-  using SequenceOps::SequenceOps;
+  explicit Requests(const kvo::replay::LoweringInput& input)
+      : SequenceOps(input.with_slots(1).without_drafts()) {}
 
  private:
   void begin(std::int64_t /*slot*/) override { emit(Clear{}); }
@@ -65,16 +67,8 @@ class Requests final : public kvo::replay::SequenceOps {
   void end(std::int64_t /*slot*/) override {}
 };
 
-std::unique_ptr<kvo::OpStream> lower(const kvo::replay::LoweringInput& input) {
-  kvo::replay::LoweringInput one = input;
-  one.schedule.max_running = 1;
-  one.schedule.draft_every = 0;
-  return std::make_unique<Requests>(one);
-}
-
-kvo::Setup replay_setup(const kvo::replay::LoweringInput& input) {
-  return {.config =
-              kvo::Record::of(Config{static_cast<std::uint16_t>(input.schedule.chunk_tokens)})};
+Config replay_config(const kvo::replay::LoweringInput& input) {
+  return {static_cast<std::uint16_t>(input.schedule.chunk_tokens)};
 }
 
 }  // namespace
@@ -86,7 +80,9 @@ std::vector<kvo::Generator> generators() {
 }
 
 std::vector<kvo::replay::Lowering> lowerings() {
-  return {{.kind = &tokens_kind(), .setup = replay_setup, .lower = lower}};
+  return {{.kind = &tokens_kind(),
+           .setup = kvo::replay::setup_by<replay_config>,
+           .lower = kvo::replay::lower_by<Requests>}};
 }
 
 }  // namespace ring

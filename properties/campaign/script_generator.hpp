@@ -23,6 +23,7 @@
 #include <boost/describe/enumerators.hpp>
 
 #include "properties/campaign/generator.hpp"
+#include "properties/campaign/orders.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 
 namespace kvo {
@@ -87,6 +88,16 @@ template <DescribedEnum Label>
           .lives_long = CountsBeyondTwoBytes<Label>};
 }
 
+/// The generator, whose scripts are of class Script; it must reach the labels of its orders, too.
+template <class Script>
+[[nodiscard]] Generator with_orders(Generator made) {
+  for (const Order& order : Script::orders()) {
+    made.original_labels.push_back(order.label());
+    made.documented_labels.push_back(order.label());
+  }
+  return made;
+}
+
 /// A case without config, whose script is a Script of (terms).
 template <class Script>
 [[nodiscard]] GeneratedCase script_case(const CaseTerms& terms) {
@@ -118,6 +129,9 @@ struct ScriptPlan {
 ///   static constexpr std::array kSteps{ScriptStep<Derived>{..}, ..};
 ///   void observe(const T& operation, const Observation& seen);   for each T of Ops
 /// and may have
+///   static const CacheKind& order_kind();             whose orders it follows (orders.hpp)
+///   static std::span<const OrderWord> order_words();  what these may name
+/// or, in code,
 ///   static constexpr std::array kPlans{ScriptPlan<Derived, Label>{..}, ..};
 /// which are mixed into the steps of two cases in three. It may plan() operations that come next,
 /// reach() labels, and spend() the case's budget: where that is used up, the script ends. A
@@ -138,11 +152,16 @@ class ScriptGenerator : public OpStream {
     planned_.pop_front();
     return op;
   }
+  /// The orders that scripts of this class follow.
+  [[nodiscard]] static const Orders& orders() {
+    static const Orders kOrders = orders_of(Derived::order_kind(), Derived::order_words());
+    return kOrders;
+  }
   void observe(const Op& op, const Observation& seen, Labels& labels) final {
     labels_ = &labels;
     visit_op(Ops(), op,
              [&](const auto& operation) { static_cast<Derived&>(*this).observe(operation, seen); });
-    if (const auto label = std::exchange(completed_, std::nullopt)) reach(*label);
+    if (const auto label = std::exchange(completed_, std::nullopt)) labels.insert(*label);
     if constexpr (CountsBeyondTwoBytes<Label>) {
       constexpr std::uint64_t kTwoBytes = 0xFFFF;
       if (!seen.error && ++times_[&op.kind()] > kTwoBytes) reach(Label::kCountedBeyondTwoBytes);
@@ -174,7 +193,7 @@ class ScriptGenerator : public OpStream {
   [[nodiscard]] bool has_plan() const { return !planned_.empty(); }
 
   /// Whether one of kPlans is under way.
-  [[nodiscard]] bool follows_plan() const { return followed_.has_value(); }
+  [[nodiscard]] bool follows_plan() const { return followed_.has_value() || order_.has_value(); }
   /// How many of 100 drawn operations begin one of kPlans instead; else drawn for the case.
   void plan_often(std::uint64_t percent) { plan_percent_ = percent; }
 
@@ -206,24 +225,43 @@ class ScriptGenerator : public OpStream {
     most += kMostly * all;
   }
 
-  // The next operation of the plan that is under way, or that begins now.
+  static constexpr bool kFollowsOrders = requires { Derived::order_words(); };
+  static constexpr bool kFollowsPlans = requires { Derived::kPlans; };
+
+  // The next operation of the order that is under way, or that begins now.
   std::optional<Op> of_plan() {
-    if constexpr (requires { Derived::kPlans; }) {
+    if constexpr (kFollowsOrders || kFollowsPlans) {
       if (is_long()) return std::nullopt;
       if (!plan_percent_) plan_percent_ = draw_.one_of<std::uint64_t>({0, 3, 15});
-      if (!followed_) {
+      if (!follows_plan()) {
         if (!draw_.percent(*plan_percent_)) return std::nullopt;
-        std::vector<std::uint64_t> weights;
-        for (const auto& plan : Derived::kPlans) weights.push_back(plan.weight);
-        followed_ = Followed{.plan = draw_.weighted(weights)};
+        begin_order();
       }
-      const auto& plan = Derived::kPlans[followed_->plan];
-      auto op = (static_cast<Derived&>(*this).*plan.draw)(followed_->drawn++);
-      if (op && followed_->drawn == plan.operations) completed_ = plan.label;
-      if (!op || followed_->drawn == plan.operations) followed_.reset();
-      return op;
+      if constexpr (kFollowsOrders) {
+        auto op = order_->next({static_cast<Derived*>(this), &draw_});
+        if (op && order_->is_complete()) completed_ = order_->order().label();
+        if (!op || order_->is_complete()) order_.reset();
+        return op;
+      } else {
+        const auto& plan = Derived::kPlans[followed_->plan];
+        auto op = (static_cast<Derived&>(*this).*plan.draw)(followed_->drawn++);
+        if (op && followed_->drawn == plan.operations) completed_ = label_text(plan.label);
+        if (!op || followed_->drawn == plan.operations) followed_.reset();
+        return op;
+      }
     }
     return std::nullopt;
+  }
+
+  void begin_order() {
+    std::vector<std::uint64_t> weights;
+    if constexpr (kFollowsOrders) {
+      for (const Order& order : orders()) weights.push_back(order.weight());
+      order_.emplace(orders()[draw_.weighted(weights)]);
+    } else {
+      for (const auto& plan : Derived::kPlans) weights.push_back(plan.weight);
+      followed_ = Followed{.plan = draw_.weighted(weights)};
+    }
   }
 
   /// One of kPlans under way.
@@ -237,7 +275,9 @@ class ScriptGenerator : public OpStream {
   std::vector<std::uint64_t> weights_;
   std::optional<std::uint64_t> plan_percent_;
   std::optional<Followed> followed_;
-  std::optional<Label> completed_;  ///< of the plan whose last operation has been drawn
+  std::optional<FollowedOrder> order_;
+  std::optional<std::string_view>
+      completed_;  ///< label of the plan whose last operation has been drawn
   std::deque<Op> planned_;
   std::uint64_t spent_ = 0;
   std::map<const OpKind*, std::uint64_t> times_;  ///< that an operation has succeeded

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -27,37 +28,136 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(MetaLabel, std::uint8_t, kOwnerless, kOwnerlessKep
                               // Sizes.
                               kSequence255, kMoreThan64Cells, kMoreThan1024Cells,
                               k65CellsOfASequence, k1025CellsUsed, k65OwnersOfACell,
-                              kCountedBeyondTwoBytes,
-                              // Planned orders.
-                              kExtraSeenAgain, kAddedThenDivided, kOwnersOfAReusedCell,
-                              kFilledByCopies, kOneOfEqualExtremesRemoved, kManyOwners)
+                              kCountedBeyondTwoBytes)
+
+namespace {
 
 class MetaScript final : public ScriptGenerator<MetaScript, MetaOps, MetaLabel> {
   using S = MetaScript;
   using Label = MetaLabel;
 
  public:
-  MetaScript(const CaseTerms& terms, std::int64_t size);
+  MetaScript(const CaseTerms& terms, std::int64_t size)
+      : ScriptGenerator(terms), first_size_(size) {
+    const std::int64_t many = draw().percent(20) ? draw().between(4, 8) : draw().between(1, 4);
+    for (std::int64_t i = 0; i < many; ++i) sequences_.push_back(i);
+    if (draw().percent(25)) sequences_ = {0, 63, 64, 127, 128, 255};
+    if (is_long()) sequences_ = {0, 1};
+  }
 
-  std::optional<Op> next() override;
+  std::optional<Op> next() {
+    if (!begun_ && !has_plan()) return Op::of(NewTable{});
+    return ScriptGenerator::next();
+  }
 
   // Steps.
-  Op pos_set();
-  Op owner_add();
-  Op owner_rm();
-  Op owner_keep();
-  Op cell_rm();
-  Op pos_add();
-  Op pos_div();
-  Op ext_set();
-  Op copy();
-  Op paste();
-  Op reread();
+  Op pos_set() {
+    const std::int64_t cell = cell_that_is(false);
+    // In a long life, which is mostly this step, positions grow.
+    if (is_long() && cell >= 0 && cell < size_ && used(cell)) return Op::of(PosAdd{cell, 1});
+    if (draw().percent(70)) plan(OwnerAdd{cell, sequence()});
+    return Op::of(PosSet{cell, position()});
+  }
+  Op owner_add() {
+    const std::int64_t cell = used_cell();
+    return Op::of(OwnerAdd{
+        cell, draw().percent(1) ? draw().one_of<std::int64_t>({-1, kSequences}) : sequence()});
+  }
+  Op owner_rm() {
+    const std::int64_t cell = used_cell();
+    return Op::of(OwnerRm{cell, owner_of(cell)});
+  }
+  Op owner_keep() {
+    const std::int64_t cell = draw().percent(85) ? used_cell() : any_cell();
+    return Op::of(OwnerKeep{cell, draw().percent(60) ? owner_of(cell) : sequence()});
+  }
+  Op cell_rm() {
+    // Mostly the last one that is used, whose end must be found anew.
+    if (draw().percent(30))
+      for (std::int64_t cell = size_; cell-- > 0;)
+        if (used(cell)) return Op::of(CellRm{cell});
+    return Op::of(CellRm{used_cell()});
+  }
+  Op pos_add() {
+    return Op::of(PosAdd{used_cell(), static_cast<std::int32_t>(draw().between(-4, 6))});
+  }
+  Op pos_div() {
+    const std::int64_t d = draw().percent(2) ? 0 : draw().between(1, 4);
+    return Op::of(PosDiv{used_cell(), static_cast<std::int32_t>(d)});
+  }
+  Op ext_set() {
+    const auto number = [this] { return static_cast<std::int32_t>(draw().between(0, 9)); };
+    return Op::of(ExtSet{draw().percent(80) ? used_cell() : any_cell(), number(), number(),
+                         draw().percent(80) ? number() : -1});
+  }
+  Op copy() {
+    if (draw().percent(50)) {
+      const std::int64_t begin = draw().between(0, size_ - 1);
+      const std::int64_t most = std::min<std::int64_t>(size_ - begin, is_large() ? size_ : 4);
+      const std::int64_t n = draw().percent(2) ? size_ - begin + 1 : draw().between(0, most);
+      return Op::of(CopyCells{begin, n, std::nullopt});
+    }
+    const auto length =
+        static_cast<std::size_t>(draw().between(1, std::min<std::int64_t>(size_, 4)));
+    return Op::of(CopyCells{std::nullopt, std::nullopt, cell_list(length)});
+  }
+  Op paste() {
+    if (copies_.empty()) return copy();
+    const std::size_t handle = draw().below(copies_.size());
+    const auto number = static_cast<std::int64_t>(handle);
+    const std::size_t length = copies_[handle].size();
+    if (draw().percent(50))
+      return Op::of(
+          PasteCells{number, draw().between(0, size_ - std::ssize(copies_[handle])), std::nullopt});
+    return Op::of(PasteCells{number, std::nullopt, cell_list(draw().percent(97) ? length : 1)});
+  }
+  Op reread() {
+    if (copies_.empty()) return copy();
+    return Op::of(RereadCopy{static_cast<std::int64_t>(draw().below(copies_.size()))});
+  }
   Op reset() { return Op::of(ResetTable{}); }
   Op reset_shift() { return Op::of(ResetShift{}); }
-  Op resize();
-  Op ask_cell();
-  Op ask_sequence();
+  Op resize() {
+    return Op::of(Resize{draw().percent(5)
+                             ? draw().between(-1, 0)
+                             : draw().size(1, std::max<std::int64_t>(first_size_, 2))});
+  }
+  Op ask_cell() {
+    const std::int64_t cell = draw().percent(75) ? used_cell() : any_cell();
+    switch (draw().below(8)) {
+      case 0:
+        return Op::of(IsEmpty{cell});
+      case 1:
+        return Op::of(SeqCount{cell});
+      case 2:
+        return Op::of(SeqHas{cell, draw().percent(50) ? owner_of(cell) : sequence()});
+      case 3:
+        return Op::of(SeqGet{cell});
+      case 4:
+        return Op::of(PosGet{cell});
+      case 5:
+        return Op::of(GetShift{cell});
+      case 6:
+        return Op::of(PosIn{cell, static_cast<std::int32_t>(draw().between(-2, 4)),
+                            static_cast<std::int32_t>(draw().between(-1, 8))});
+      default:
+        return Op::of(ExtGet{cell});
+    }
+  }
+  Op ask_sequence() {
+    const std::int64_t of =
+        draw().percent(1) ? draw().one_of<std::int64_t>({-1, kSequences}) : sequence();
+    switch (draw().below(4)) {
+      case 0:
+        return Op::of(SeqPosMin{of});
+      case 1:
+        return Op::of(SeqPosMax{of});
+      case 2:
+        return Op::of(SeqPosGet{of});
+      default:
+        return Op::of(TokenAtOrBefore{of, static_cast<std::int32_t>(draw().between(-1, 12))});
+    }
+  }
   Op state() { return Op::of(ShowTable{}); }
   Op size() { return Op::of(Size{}); }
 
@@ -82,39 +182,141 @@ class MetaScript final : public ScriptGenerator<MetaScript, MetaOps, MetaLabel> 
       {12, "state", &S::state, true},
   });
 
-  // Planned orders.
-  std::optional<Op> extra_seen_again(std::size_t number);
-  std::optional<Op> added_then_divided(std::size_t number);
-  std::optional<Op> owners_of_a_reused_cell(std::size_t number);
-  std::optional<Op> filled_by_copies(std::size_t number);
-  std::optional<Op> one_of_equal_extremes(std::size_t number);
-  std::optional<Op> many_owners(std::size_t number);
-
-  static constexpr std::size_t kDoublings = 12;
-  static constexpr std::size_t kManyOwners = 70;
-  using Plan = ScriptPlan<S, Label>;
-  static constexpr std::array kPlans{
-      Plan{3, Label::kExtraSeenAgain, 5, &S::extra_seen_again},
-      Plan{3, Label::kAddedThenDivided, 5, &S::added_then_divided},
-      Plan{3, Label::kOwnersOfAReusedCell, 7, &S::owners_of_a_reused_cell},
-      Plan{2, Label::kFilledByCopies, 2 * kDoublings + 4, &S::filled_by_copies},
-      Plan{3, Label::kOneOfEqualExtremesRemoved, 8, &S::one_of_equal_extremes},
-      Plan{1, Label::kManyOwners, kManyOwners + 3, &S::many_owners}};
+  static const CacheKind& order_kind() { return meta_kind(); }
+  static std::span<const OrderWord> order_words() {
+    static constexpr auto kWords = std::to_array<OrderWord>({
+        order_word<&S::choose_used>("choose_used"),
+        order_word<&S::choose_empty>("choose_empty"),
+        order_word<&S::empty_by_owners>("empty_by_owners"),
+        order_word<&S::chosen_>("chosen"),
+        order_word<&S::is_used>("used"),
+        order_word<&S::pos_of>("pos_of"),
+        order_word<&S::is_owned>("owned"),
+        order_word<&S::position>("position"),
+        order_word<&S::sequence>("any_sequence"),
+        order_word<&S::first_sequence>("first_sequence"),
+        order_word<&S::last_sequence>("last_sequence"),
+        order_word<&S::size_>("cells"),
+        order_word<&S::copies>("copies"),
+    });
+    return kWords;
+  }
 
   // What became of an operation.
-  void observe(const NewTable& op, const Observation& seen);
-  void observe(const PosSet& op, const Observation& seen);
-  void observe(const OwnerAdd& op, const Observation& seen);
-  void observe(const OwnerRm& op, const Observation& seen);
-  void observe(const OwnerKeep& op, const Observation& seen);
-  void observe(const CellRm& op, const Observation& seen);
-  void observe(const PosAdd& op, const Observation& seen);
-  void observe(const PosDiv& op, const Observation& seen);
-  void observe(const CopyCells& op, const Observation& seen);
-  void observe(const PasteCells& op, const Observation& seen);
-  void observe(const ResetTable& op, const Observation& seen);
-  void observe(const ResetShift& op, const Observation& seen);
-  void observe(const Resize& op, const Observation& seen);
+  void observe(const NewTable& /*op*/, const Observation& seen) {
+    if (seen.error) return;
+    begun_ = true;
+    size_ = first_size_;
+    cells_.assign(static_cast<std::size_t>(size_), {});
+    copies_.clear();
+    if (size_ > 64) reach(Label::kMoreThan64Cells);
+    if (size_ > 1024) reach(Label::kMoreThan1024Cells);
+  }
+  void observe(const PosSet& op, const Observation& seen) {
+    pay(size_);
+    if (seen.error) return saw_refusal(seen);
+    at(op.cell).pos = op.pos;
+  }
+  void observe(const OwnerAdd& op, const Observation& seen) {
+    pay(size_);
+    const bool there = op.cell >= 0 && op.cell < size_ && at(op.cell).owners.contains(op.seq);
+    if (there) reach(Label::kOwnerAddedTwice);
+    if (seen.error) return saw_refusal(seen);
+    auto& owners = at(op.cell).owners;
+    owners.insert(op.seq);
+    if (owners.size() >= 3) reach(Label::kThreeOwners);
+    if (owners.size() > 64) reach(Label::k65OwnersOfACell);
+    if (op.seq == kSequences - 1) reach(Label::kSequence255);
+  }
+  void observe(const OwnerRm& op, const Observation& seen) {
+    pay(size_);
+    if (seen.error) return saw_refusal(seen);
+    at(op.cell).owners.erase(op.seq);
+    if (!seen.as<Emptied>().emptied) return;
+    reach(Label::kEmptiedByItsLastOwner);
+    empty(op.cell);
+  }
+  void observe(const OwnerKeep& op, const Observation& seen) {
+    pay(size_);
+    if (op.cell >= 0 && op.cell < size_ && used(op.cell) && at(op.cell).owners.empty())
+      reach(seen.error ? Label::kOwnerlessKeepRefused : Label::kOwnerlessKept);
+    if (seen.error) return saw_refusal(seen);
+    if (seen.as<Emptied>().emptied) {
+      reach(Label::kEmptiedForTheOneKept);
+      empty(op.cell);
+    } else if (at(op.cell).owners.contains(op.seq)) {
+      at(op.cell).owners = {op.seq};
+    }
+  }
+  void observe(const CellRm& op, const Observation& seen) {
+    pay(size_);
+    if (seen.error) return saw_refusal(seen);
+    if (at(op.cell).owners.empty()) reach(Label::kOwnerless);
+    empty(op.cell);
+  }
+  void observe(const PosAdd& op, const Observation& seen) {
+    pay(size_);
+    if (seen.error) return saw_refusal(seen);
+    Known& known = at(op.cell);
+    if (seen.as<Emptied>().emptied) {
+      reach(Label::kMovedBelowZero);
+      return empty(op.cell);
+    }
+    if (known.shifted) reach(Label::kShiftedTwice);
+    known.pos += op.delta;
+    known.shifted = true;
+  }
+  void observe(const PosDiv& op, const Observation& seen) {
+    pay(size_);
+    if (seen.error) return saw_refusal(seen);
+    Known& known = at(op.cell);
+    if (op.d > 1 && known.pos > 0) reach(Label::kDivided);
+    known.shifted = known.shifted || known.pos / op.d != known.pos;
+    known.pos /= op.d;
+  }
+  void observe(const CopyCells& op, const Observation& seen) {
+    std::vector<std::int64_t> cells = op.cells.value_or(std::vector<std::int64_t>());
+    for (std::int64_t i = 0; i < op.n.value_or(0); ++i) cells.push_back(*op.begin + i);
+    pay(size_ + 8 * std::ssize(cells));
+    const auto is_shifted = [this](std::int64_t cell) {
+      return cell >= 0 && cell < size_ && at(cell).shifted;
+    };
+    const bool shifted = std::ranges::any_of(cells, is_shifted);
+    if (shifted) reach(seen.error ? Label::kShiftedCopyRefused : Label::kShiftedCopied);
+    if (seen.error) return saw_refusal(seen);
+    std::vector<Known> copied;
+    for (const std::int64_t cell : cells) copied.push_back({at(cell).pos, false, at(cell).owners});
+    if (copied.empty()) reach(Label::kNoCellsCopied);
+    copies_.push_back(std::move(copied));
+  }
+  void observe(const PasteCells& op, const Observation& seen) {
+    pay(2 * size_);
+    if (seen.error) return saw_refusal(seen);
+    const auto& copied = copies_[static_cast<std::size_t>(op.handle)];
+    for (std::size_t i = 0; i < copied.size(); ++i) {
+      Known& known = at(op.cells ? (*op.cells)[i] : *op.begin + static_cast<std::int64_t>(i));
+      if (known.pos >= 0) reach(Label::kPastedOverUsed);
+      if (known.pos >= 0 && copied[i].pos < 0) reach(Label::kEmptyPastedOverUsed);
+      known.pos = copied[i].pos;
+      known.owners = copied[i].owners;
+    }
+  }
+  void observe(const ResetTable& /*op*/, const Observation& seen) {
+    pay(size_);
+    if (!seen.error) cells_.assign(static_cast<std::size_t>(size_), {});
+  }
+  void observe(const ResetShift& /*op*/, const Observation& seen) {
+    pay(size_);
+    if (seen.error) return;
+    for (Known& known : cells_) known.shifted = false;
+  }
+  void observe(const Resize& op, const Observation& seen) {
+    if (seen.error) return;
+    reach(Label::kResized);
+    size_ = op.n;
+    pay(size_);
+    cells_.assign(static_cast<std::size_t>(size_), {});
+  }
   void observe(const RereadCopy& /*op*/, const Observation& seen) {
     if (!seen.error) reach(Label::kCopyReread);
   }
@@ -122,8 +324,20 @@ class MetaScript final : public ScriptGenerator<MetaScript, MetaOps, MetaLabel> 
     pay(size_);
     if (!seen.error && seen.as<Value>().value >= 0) reach(Label::kTokenFound);
   }
-  void observe(const SeqPosGet& /*op*/, const Observation& seen);
-  void observe(const ShowTable& /*op*/, const Observation& seen);
+  void observe(const SeqPosGet& /*op*/, const Observation& seen) {
+    pay(4 * size_);
+    if (seen.error) return saw_refusal(seen);
+    const auto& entries = seen.as<SeqPosGet::Returns>().entries;
+    const auto same = [](const auto& a, const auto& b) { return a.pos == b.pos; };
+    if (std::ranges::adjacent_find(entries, same) != entries.end()) reach(Label::kEqualPositions);
+    if (entries.size() > 64) reach(Label::k65CellsOfASequence);
+  }
+  void observe(const ShowTable& /*op*/, const Observation& seen) {
+    constexpr std::int64_t kSequencesLookedAt = 64;  // 256, at a glance
+    pay(kSequencesLookedAt * size_);
+    if (seen.error) return;
+    if (seen.as<ShowTable::Returns>().used > 1024) reach(Label::k1025CellsUsed);
+  }
   template <OneOf<ExtSet, Size, IsEmpty, SeqCount, SeqHas, SeqGet, PosGet, GetShift, PosIn,
                   SeqPosMin, SeqPosMax, ExtGet>
                 T>
@@ -143,7 +357,12 @@ class MetaScript final : public ScriptGenerator<MetaScript, MetaOps, MetaLabel> 
   void saw_refusal(const Observation& seen) {
     if (seen.failed_with(Code::kPrecondition)) reach(Label::kMisused);
   }
-  void empty(std::int64_t cell);
+  void empty(std::int64_t cell) {
+    bool later = false;
+    for (std::int64_t i = cell + 1; i < size_ && !later; ++i) later = used(i);
+    if (!later) reach(Label::kLastUsedEmptied);
+    at(cell) = {};
+  }
   void pay(std::int64_t cells) {
     constexpr std::int64_t kAnyCost = 2'000;
     if (is_large()) spend(static_cast<std::uint64_t>(kAnyCost + cells));
@@ -151,16 +370,66 @@ class MetaScript final : public ScriptGenerator<MetaScript, MetaOps, MetaLabel> 
 
   [[nodiscard]] Known& at(std::int64_t cell) { return cells_[static_cast<std::size_t>(cell)]; }
   /// A cell: now and then one that does not exist.
-  std::int64_t any_cell();
+  std::int64_t any_cell() {
+    if (draw().percent(2)) return draw().one_of<std::int64_t>({-1, size_});
+    // Ends of words and tables, where there are many cells.
+    if (size_ > 64 && draw().percent(50)) return std::min(size_ - 1, draw().edge(4, size_));
+    return draw().between(0, size_ - 1);
+  }
   /// Mostly a cell that is used, or one that is empty.
-  std::int64_t cell_that_is(bool used);
+  std::int64_t cell_that_is(bool used_one) {
+    if (draw().percent(3)) return any_cell();
+    const std::int64_t from = any_cell();
+    for (std::int64_t i = 0; i < size_ && from >= 0; ++i)
+      if (const std::int64_t cell = (from + i) % size_; used(cell) == used_one) return cell;
+    return std::clamp<std::int64_t>(from, 0, size_ - 1);
+  }
   std::int64_t used_cell() { return cell_that_is(true); }
-  std::int64_t sequence();
-  std::int64_t owner_of(std::int64_t cell);
-  std::int32_t position();
+  std::int64_t sequence() { return sequences_[draw().below(sequences_.size())]; }
+  std::int64_t owner_of(std::int64_t cell) {
+    if (cell < 0 || cell >= size_ || at(cell).owners.empty() || draw().percent(3))
+      return sequence();
+    const auto& owners = at(cell).owners;
+    return *std::next(owners.begin(), static_cast<std::ptrdiff_t>(draw().below(owners.size())));
+  }
+  std::int32_t position() {
+    if (draw().percent(4)) return 1'000'000'000;
+    constexpr std::int32_t kFewPositions = 9;
+    return static_cast<std::int32_t>(draw().between(0, kFewPositions));
+  }
   [[nodiscard]] bool used(std::int64_t cell) { return at(cell).pos >= 0; }
   /// Cells of a copy or a paste: a list, most of them different.
-  std::vector<std::int64_t> cell_list(std::size_t length);
+  std::vector<std::int64_t> cell_list(std::size_t length) {
+    std::vector<std::int64_t> list;
+    const std::int64_t from = draw().between(0, size_ - 1);
+    const bool backwards = draw().percent(30);
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(length); ++i)
+      list.push_back((from + (backwards ? size_ - 1 - i % size_ : i)) % size_);
+    return list;
+  }
+
+  // ---- For orders ----
+  bool choose_used() {
+    chosen_ = used_cell();
+    return is_used(chosen_);
+  }
+  bool choose_empty() {
+    chosen_ = cell_that_is(false);
+    return chosen_ >= 0 && chosen_ < size_ && !used(chosen_);
+  }
+  bool is_used(std::int64_t cell) { return cell >= 0 && cell < size_ && used(cell); }
+  std::int64_t pos_of(std::int64_t cell) { return is_used(cell) ? at(cell).pos : 0; }
+  bool is_owned(std::int64_t cell, std::int64_t seq) {
+    return is_used(cell) && at(cell).owners.contains(seq);
+  }
+  Op empty_by_owners(std::int64_t cell) {
+    const auto& owners = at(cell).owners;
+    if (owners.size() == 1) return Op::of(OwnerRm{cell, *owners.begin()});
+    return Op::of(OwnerKeep{cell, owners.contains(200) ? 201 : 200});
+  }
+  std::int64_t first_sequence() { return sequences_.front(); }
+  std::int64_t last_sequence() { return sequences_.back(); }
+  [[nodiscard]] std::int64_t copies() const { return std::ssize(copies_); }
 
   std::int64_t size_ = 0;
   std::int64_t first_size_ = 0;
@@ -168,427 +437,8 @@ class MetaScript final : public ScriptGenerator<MetaScript, MetaOps, MetaLabel> 
   std::vector<std::int64_t> sequences_;  // those that most operations name
   std::vector<Known> cells_;
   std::vector<std::vector<Known>> copies_;
-  std::int64_t chosen_ = 0;  // cell of the plan that is followed
+  std::int64_t chosen_ = 0;  // cell of the order that is followed
 };
-
-namespace {
-
-constexpr std::int32_t kFewPositions = 9;
-
-}  // namespace
-
-MetaScript::MetaScript(const CaseTerms& terms, std::int64_t size)
-    : ScriptGenerator(terms), first_size_(size) {
-  const std::int64_t many = draw().percent(20) ? draw().between(4, 8) : draw().between(1, 4);
-  for (std::int64_t i = 0; i < many; ++i) sequences_.push_back(i);
-  if (draw().percent(25)) sequences_ = {0, 63, 64, 127, 128, 255};
-  if (is_long()) sequences_ = {0, 1};
-}
-
-std::optional<Op> MetaScript::next() {
-  if (!begun_ && !has_plan()) return Op::of(NewTable{});
-  return ScriptGenerator::next();
-}
-
-// ---- Steps ----
-
-Op MetaScript::pos_set() {
-  const std::int64_t cell = cell_that_is(false);
-  // In a long life, which is mostly this step, positions grow.
-  if (is_long() && cell >= 0 && cell < size_ && used(cell)) return Op::of(PosAdd{cell, 1});
-  if (draw().percent(70)) plan(OwnerAdd{cell, sequence()});
-  return Op::of(PosSet{cell, position()});
-}
-
-Op MetaScript::owner_add() {
-  const std::int64_t cell = used_cell();
-  return Op::of(OwnerAdd{
-      cell, draw().percent(1) ? draw().one_of<std::int64_t>({-1, kSequences}) : sequence()});
-}
-
-Op MetaScript::owner_rm() {
-  const std::int64_t cell = used_cell();
-  return Op::of(OwnerRm{cell, owner_of(cell)});
-}
-
-Op MetaScript::owner_keep() {
-  const std::int64_t cell = draw().percent(85) ? used_cell() : any_cell();
-  return Op::of(OwnerKeep{cell, draw().percent(60) ? owner_of(cell) : sequence()});
-}
-
-Op MetaScript::cell_rm() {
-  // Mostly the last one that is used, whose end must be found anew.
-  if (draw().percent(30))
-    for (std::int64_t cell = size_; cell-- > 0;)
-      if (used(cell)) return Op::of(CellRm{cell});
-  return Op::of(CellRm{used_cell()});
-}
-
-Op MetaScript::pos_add() {
-  return Op::of(PosAdd{used_cell(), static_cast<std::int32_t>(draw().between(-4, 6))});
-}
-
-Op MetaScript::pos_div() {
-  const std::int64_t d = draw().percent(2) ? 0 : draw().between(1, 4);
-  return Op::of(PosDiv{used_cell(), static_cast<std::int32_t>(d)});
-}
-
-Op MetaScript::ext_set() {
-  const auto number = [this] { return static_cast<std::int32_t>(draw().between(0, 9)); };
-  return Op::of(ExtSet{draw().percent(80) ? used_cell() : any_cell(), number(), number(),
-                       draw().percent(80) ? number() : -1});
-}
-
-Op MetaScript::copy() {
-  if (draw().percent(50)) {
-    const std::int64_t begin = draw().between(0, size_ - 1);
-    const std::int64_t most = std::min<std::int64_t>(size_ - begin, is_large() ? size_ : 4);
-    const std::int64_t n = draw().percent(2) ? size_ - begin + 1 : draw().between(0, most);
-    return Op::of(CopyCells{begin, n, std::nullopt});
-  }
-  const auto length = static_cast<std::size_t>(draw().between(1, std::min<std::int64_t>(size_, 4)));
-  return Op::of(CopyCells{std::nullopt, std::nullopt, cell_list(length)});
-}
-
-Op MetaScript::paste() {
-  if (copies_.empty()) return copy();
-  const std::size_t handle = draw().below(copies_.size());
-  const auto number = static_cast<std::int64_t>(handle);
-  const std::size_t length = copies_[handle].size();
-  if (draw().percent(50))
-    return Op::of(
-        PasteCells{number, draw().between(0, size_ - std::ssize(copies_[handle])), std::nullopt});
-  return Op::of(PasteCells{number, std::nullopt, cell_list(draw().percent(97) ? length : 1)});
-}
-
-Op MetaScript::reread() {
-  if (copies_.empty()) return copy();
-  return Op::of(RereadCopy{static_cast<std::int64_t>(draw().below(copies_.size()))});
-}
-
-Op MetaScript::resize() {
-  return Op::of(Resize{draw().percent(5) ? draw().between(-1, 0)
-                                         : draw().size(1, std::max<std::int64_t>(first_size_, 2))});
-}
-
-Op MetaScript::ask_cell() {
-  const std::int64_t cell = draw().percent(75) ? used_cell() : any_cell();
-  switch (draw().below(8)) {
-    case 0:
-      return Op::of(IsEmpty{cell});
-    case 1:
-      return Op::of(SeqCount{cell});
-    case 2:
-      return Op::of(SeqHas{cell, draw().percent(50) ? owner_of(cell) : sequence()});
-    case 3:
-      return Op::of(SeqGet{cell});
-    case 4:
-      return Op::of(PosGet{cell});
-    case 5:
-      return Op::of(GetShift{cell});
-    case 6:
-      return Op::of(PosIn{cell, static_cast<std::int32_t>(draw().between(-2, 4)),
-                          static_cast<std::int32_t>(draw().between(-1, 8))});
-    default:
-      return Op::of(ExtGet{cell});
-  }
-}
-
-Op MetaScript::ask_sequence() {
-  const std::int64_t of =
-      draw().percent(1) ? draw().one_of<std::int64_t>({-1, kSequences}) : sequence();
-  switch (draw().below(4)) {
-    case 0:
-      return Op::of(SeqPosMin{of});
-    case 1:
-      return Op::of(SeqPosMax{of});
-    case 2:
-      return Op::of(SeqPosGet{of});
-    default:
-      return Op::of(TokenAtOrBefore{of, static_cast<std::int32_t>(draw().between(-1, 12))});
-  }
-}
-
-// ---- Planned orders ----
-
-// A cell that is moved below 0 is used again.
-std::optional<Op> MetaScript::extra_seen_again(std::size_t number) {
-  if (number == 0) chosen_ = used_cell();
-  const bool there = chosen_ >= 0 && chosen_ < size_;
-  if (!there || (number < 2 && !used(chosen_))) return std::nullopt;
-  if (number == 0) return Op::of(ExtSet{chosen_, 1, 2, 3});
-  if (number == 1) return Op::of(PosAdd{chosen_, -at(chosen_).pos - 1});
-  if (used(chosen_) != (number > 2)) return std::nullopt;
-  if (number == 2) return Op::of(PosSet{chosen_, position()});
-  return number == 3 ? Op::of(ExtGet{chosen_}) : state();
-}
-
-std::optional<Op> MetaScript::added_then_divided(std::size_t number) {
-  if (number == 0) chosen_ = used_cell();
-  if (chosen_ < 0 || chosen_ >= size_ || !used(chosen_)) return std::nullopt;
-  if (number == 0) return Op::of(PosAdd{chosen_, 3});
-  if (number == 1) return Op::of(PosDiv{chosen_, 2});
-  if (number == 2) return Op::of(GetShift{chosen_});
-  return number == 3 ? Op::of(PosGet{chosen_}) : state();
-}
-
-// A cell is emptied, by one of the ways there are, and has other owners afterwards.
-std::optional<Op> MetaScript::owners_of_a_reused_cell(std::size_t number) {
-  if (number == 0) chosen_ = used_cell();
-  if (chosen_ < 0 || chosen_ >= size_) return std::nullopt;
-  if (number < 2 && !used(chosen_)) return std::nullopt;
-  const auto& owners = at(chosen_).owners;
-  if (number == 0)
-    return owners.contains(sequences_.front()) ? Op::of(SeqCount{chosen_})
-                                               : Op::of(OwnerAdd{chosen_, sequences_.front()});
-  if (number == 1) {
-    if (draw().percent(40)) return Op::of(CellRm{chosen_});
-    if (draw().percent(40)) return Op::of(PosAdd{chosen_, -at(chosen_).pos - 1});
-    if (owners.size() == 1) return Op::of(OwnerRm{chosen_, *owners.begin()});
-    return Op::of(OwnerKeep{chosen_, owners.contains(200) ? 201 : 200});
-  }
-  if (used(chosen_) != (number > 2)) return std::nullopt;
-  if (number == 2) return Op::of(PosSet{chosen_, position()});
-  if (number == 3) return Op::of(SeqHas{chosen_, sequences_.front()});
-  if (number == 4) return Op::of(OwnerAdd{chosen_, sequences_.back()});
-  return number == 5 ? Op::of(SeqPosMax{sequences_.front()}) : state();
-}
-
-// The first cells are copied behind themselves, until all there is room for are used.
-std::optional<Op> MetaScript::filled_by_copies(std::size_t number) {
-  if (number == 0) return Op::of(ResetTable{});
-  if (number == 1) return Op::of(PosSet{0, position()});
-  if (number == 2) return Op::of(OwnerAdd{0, sequence()});
-  const std::int64_t half = std::int64_t{1} << ((number - 3) / 2);
-  if (2 * half > size_ || number == 2 * kDoublings + 3) return state();
-  if (number % 2 == 1) return Op::of(CopyCells{0, half, std::nullopt});
-  if (copies_.empty() || std::ssize(copies_.back()) != half) return std::nullopt;
-  return Op::of(PasteCells{std::ssize(copies_) - 1, half, std::nullopt});
-}
-
-// Two cells of a sequence at its largest position, one of which goes.
-std::optional<Op> MetaScript::one_of_equal_extremes(std::size_t number) {
-  if (size_ < 2) return std::nullopt;
-  const std::int64_t seq = sequences_.front();
-  const std::int64_t cell = size_ - 1 - static_cast<std::int64_t>(number % 2);
-  if (number == 0) return Op::of(ResetTable{});
-  if (number == 1 || number == 2) {
-    plan(OwnerAdd{cell, seq});
-    return Op::of(PosSet{cell, 7});
-  }
-  if (number == 3) return Op::of(ExtSet{size_ - 1, 0, 0, 5});
-  if (number == 4) return Op::of(TokenAtOrBefore{seq, 8});
-  if (number == 5)
-    return draw().percent(50) ? Op::of(OwnerRm{size_ - 1, seq}) : Op::of(CellRm{size_ - 1});
-  return number == 6 ? Op::of(SeqPosMax{seq}) : Op::of(SeqPosGet{seq});
-}
-
-std::optional<Op> MetaScript::many_owners(std::size_t number) {
-  if (number == 0) chosen_ = cell_that_is(false);
-  if (chosen_ < 0 || chosen_ >= size_ || is_long()) return std::nullopt;
-  if (number == 0) return used(chosen_) ? std::nullopt : std::optional(Op::of(PosSet{chosen_, 1}));
-  if (!used(chosen_)) return std::nullopt;
-  if (number <= kManyOwners) {
-    const auto seq = static_cast<std::int64_t>(kSequences - static_cast<std::int64_t>(number) * 3);
-    return Op::of(OwnerAdd{chosen_, seq});
-  }
-  return number == kManyOwners + 1 ? Op::of(SeqCount{chosen_}) : state();
-}
-
-// ---- Following ----
-
-void MetaScript::empty(std::int64_t cell) {
-  bool later = false;
-  for (std::int64_t i = cell + 1; i < size_ && !later; ++i) later = used(i);
-  if (!later) reach(Label::kLastUsedEmptied);
-  at(cell) = {};
-}
-
-void MetaScript::observe(const NewTable& /*op*/, const Observation& seen) {
-  if (seen.error) return;
-  begun_ = true;
-  size_ = first_size_;
-  cells_.assign(static_cast<std::size_t>(size_), {});
-  copies_.clear();
-  if (size_ > 64) reach(Label::kMoreThan64Cells);
-  if (size_ > 1024) reach(Label::kMoreThan1024Cells);
-}
-
-void MetaScript::observe(const PosSet& op, const Observation& seen) {
-  pay(size_);
-  if (seen.error) return saw_refusal(seen);
-  at(op.cell).pos = op.pos;
-}
-
-void MetaScript::observe(const OwnerAdd& op, const Observation& seen) {
-  pay(size_);
-  const bool there = op.cell >= 0 && op.cell < size_ && at(op.cell).owners.contains(op.seq);
-  if (there) reach(Label::kOwnerAddedTwice);
-  if (seen.error) return saw_refusal(seen);
-  auto& owners = at(op.cell).owners;
-  owners.insert(op.seq);
-  if (owners.size() >= 3) reach(Label::kThreeOwners);
-  if (owners.size() > 64) reach(Label::k65OwnersOfACell);
-  if (op.seq == kSequences - 1) reach(Label::kSequence255);
-}
-
-void MetaScript::observe(const OwnerRm& op, const Observation& seen) {
-  pay(size_);
-  if (seen.error) return saw_refusal(seen);
-  at(op.cell).owners.erase(op.seq);
-  if (!seen.as<Emptied>().emptied) return;
-  reach(Label::kEmptiedByItsLastOwner);
-  empty(op.cell);
-}
-
-void MetaScript::observe(const OwnerKeep& op, const Observation& seen) {
-  pay(size_);
-  if (op.cell >= 0 && op.cell < size_ && used(op.cell) && at(op.cell).owners.empty())
-    reach(seen.error ? Label::kOwnerlessKeepRefused : Label::kOwnerlessKept);
-  if (seen.error) return saw_refusal(seen);
-  if (seen.as<Emptied>().emptied) {
-    reach(Label::kEmptiedForTheOneKept);
-    empty(op.cell);
-  } else if (at(op.cell).owners.contains(op.seq)) {
-    at(op.cell).owners = {op.seq};
-  }
-}
-
-void MetaScript::observe(const CellRm& op, const Observation& seen) {
-  pay(size_);
-  if (seen.error) return saw_refusal(seen);
-  if (at(op.cell).owners.empty()) reach(Label::kOwnerless);
-  empty(op.cell);
-}
-
-void MetaScript::observe(const PosAdd& op, const Observation& seen) {
-  pay(size_);
-  if (seen.error) return saw_refusal(seen);
-  Known& known = at(op.cell);
-  if (seen.as<Emptied>().emptied) {
-    reach(Label::kMovedBelowZero);
-    return empty(op.cell);
-  }
-  if (known.shifted) reach(Label::kShiftedTwice);
-  known.pos += op.delta;
-  known.shifted = true;
-}
-
-void MetaScript::observe(const PosDiv& op, const Observation& seen) {
-  pay(size_);
-  if (seen.error) return saw_refusal(seen);
-  Known& known = at(op.cell);
-  if (op.d > 1 && known.pos > 0) reach(Label::kDivided);
-  known.shifted = known.shifted || known.pos / op.d != known.pos;
-  known.pos /= op.d;
-}
-
-void MetaScript::observe(const CopyCells& op, const Observation& seen) {
-  std::vector<std::int64_t> cells = op.cells.value_or(std::vector<std::int64_t>());
-  for (std::int64_t i = 0; i < op.n.value_or(0); ++i) cells.push_back(*op.begin + i);
-  pay(size_ + 8 * std::ssize(cells));
-  const auto is_shifted = [this](std::int64_t cell) {
-    return cell >= 0 && cell < size_ && at(cell).shifted;
-  };
-  const bool shifted = std::ranges::any_of(cells, is_shifted);
-  if (shifted) reach(seen.error ? Label::kShiftedCopyRefused : Label::kShiftedCopied);
-  if (seen.error) return saw_refusal(seen);
-  std::vector<Known> copied;
-  for (const std::int64_t cell : cells) copied.push_back({at(cell).pos, false, at(cell).owners});
-  if (copied.empty()) reach(Label::kNoCellsCopied);
-  copies_.push_back(std::move(copied));
-}
-
-void MetaScript::observe(const PasteCells& op, const Observation& seen) {
-  pay(2 * size_);
-  if (seen.error) return saw_refusal(seen);
-  const auto& copied = copies_[static_cast<std::size_t>(op.handle)];
-  for (std::size_t i = 0; i < copied.size(); ++i) {
-    Known& known = at(op.cells ? (*op.cells)[i] : *op.begin + static_cast<std::int64_t>(i));
-    if (known.pos >= 0) reach(Label::kPastedOverUsed);
-    if (known.pos >= 0 && copied[i].pos < 0) reach(Label::kEmptyPastedOverUsed);
-    known.pos = copied[i].pos;
-    known.owners = copied[i].owners;
-  }
-}
-
-void MetaScript::observe(const ResetTable& /*op*/, const Observation& seen) {
-  pay(size_);
-  if (!seen.error) cells_.assign(static_cast<std::size_t>(size_), {});
-}
-
-void MetaScript::observe(const ResetShift& /*op*/, const Observation& seen) {
-  pay(size_);
-  if (seen.error) return;
-  for (Known& known : cells_) known.shifted = false;
-}
-
-void MetaScript::observe(const Resize& op, const Observation& seen) {
-  if (seen.error) return;
-  reach(Label::kResized);
-  size_ = op.n;
-  pay(size_);
-  cells_.assign(static_cast<std::size_t>(size_), {});
-}
-
-void MetaScript::observe(const SeqPosGet& /*op*/, const Observation& seen) {
-  pay(4 * size_);
-  if (seen.error) return saw_refusal(seen);
-  const auto& entries = seen.as<SeqPosGet::Returns>().entries;
-  const auto same = [](const auto& a, const auto& b) { return a.pos == b.pos; };
-  if (std::ranges::adjacent_find(entries, same) != entries.end()) reach(Label::kEqualPositions);
-  if (entries.size() > 64) reach(Label::k65CellsOfASequence);
-}
-
-void MetaScript::observe(const ShowTable& /*op*/, const Observation& seen) {
-  constexpr std::int64_t kSequencesLookedAt = 64;  // 256, at a glance
-  pay(kSequencesLookedAt * size_);
-  if (seen.error) return;
-  if (seen.as<ShowTable::Returns>().used > 1024) reach(Label::k1025CellsUsed);
-}
-
-// ---- Drawing ----
-
-std::int64_t MetaScript::any_cell() {
-  if (draw().percent(2)) return draw().one_of<std::int64_t>({-1, size_});
-  // Ends of words and tables, where there are many cells.
-  if (size_ > 64 && draw().percent(50)) return std::min(size_ - 1, draw().edge(4, size_));
-  return draw().between(0, size_ - 1);
-}
-
-std::int64_t MetaScript::cell_that_is(bool used_one) {
-  if (draw().percent(3)) return any_cell();
-  const std::int64_t from = any_cell();
-  for (std::int64_t i = 0; i < size_ && from >= 0; ++i)
-    if (const std::int64_t cell = (from + i) % size_; used(cell) == used_one) return cell;
-  return std::clamp<std::int64_t>(from, 0, size_ - 1);
-}
-
-std::int64_t MetaScript::sequence() {
-  return sequences_[draw().below(sequences_.size())];
-}
-
-std::int64_t MetaScript::owner_of(std::int64_t cell) {
-  if (cell < 0 || cell >= size_ || at(cell).owners.empty() || draw().percent(3)) return sequence();
-  const auto& owners = at(cell).owners;
-  return *std::next(owners.begin(), static_cast<std::ptrdiff_t>(draw().below(owners.size())));
-}
-
-std::int32_t MetaScript::position() {
-  if (draw().percent(4)) return 1'000'000'000;
-  return static_cast<std::int32_t>(draw().between(0, kFewPositions));
-}
-
-std::vector<std::int64_t> MetaScript::cell_list(std::size_t length) {
-  std::vector<std::int64_t> list;
-  const std::int64_t from = draw().between(0, size_ - 1);
-  const bool backwards = draw().percent(30);
-  for (std::int64_t i = 0; i < static_cast<std::int64_t>(length); ++i)
-    list.push_back((from + (backwards ? size_ - 1 - i % size_ : i)) % size_);
-  return list;
-}
-
-namespace {
 
 GeneratedCase make_meta(const CaseTerms& terms) {
   Draw draw(~terms.seed);
@@ -604,8 +454,8 @@ GeneratedCase make_meta(const CaseTerms& terms) {
 }  // namespace
 
 Generator meta_generator() {
-  return script_generator<MetaLabel>(meta_kind(), make_meta,
-                                     {MetaLabel::kOwnerlessKept, MetaLabel::kShiftedCopied}, {});
+  return with_orders<MetaScript>(script_generator<MetaLabel>(
+      meta_kind(), make_meta, {MetaLabel::kOwnerlessKept, MetaLabel::kShiftedCopied}, {}));
 }
 
 }  // namespace kvo::cells

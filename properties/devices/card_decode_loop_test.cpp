@@ -12,14 +12,11 @@ struct CardDecodeLoopTest : testing::TestWithParam<DecodeLoop> {};
 TEST_P(CardDecodeLoopTest, Agrees) {
   const auto opened = cuda::open_device();
   if (!opened) GTEST_SKIP() << opened.error().text();
-  const std::vector<DeviceReport> none;
-  std::int64_t replays = 0;
-  for (std::uint64_t seed = 0; seed < 100 && !HasFailure(); ++seed) {
-    SCOPED_TRACE("script " + std::to_string(seed));
-    replays += expect_decode_loop_to_agree(
-        GetParam(), {*opened, [&]() -> const std::vector<DeviceReport>& { return none; }}, seed);
-  }
-  EXPECT_GT(replays, 1000);
+  static const std::vector<DeviceReport> kNone;
+  (void)expect_decode_loops_to_agree(GetParam(), [&](std::uint64_t /*seed*/) {
+    return Result<WatchedDevice>({.device = *opened, .reports = []() -> auto& { return kNone; }
+});
+});
 }
 
 INSTANTIATE_TEST_SUITE_P(Loops, CardDecodeLoopTest, testing::ValuesIn(decode_loops()),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -34,5 +35,8 @@ struct DecodeLoop {
 [[nodiscard]] std::int64_t expect_decode_loop_to_agree(const DecodeLoop& loop,
                                                        const WatchedDevice& watched,
                                                        std::uint64_t seed);
+/// The same for 100 scripts, each on the device that `open` opens for it: expects replays, too.
+std::int64_t expect_decode_loops_to_agree(
+    const DecodeLoop& loop, const std::function<Result<WatchedDevice>(std::uint64_t seed)>& open);
 
 }  // namespace kvo::devices

@@ -23,6 +23,20 @@ struct Case {
   Labels labels = {};
 };
 
+// Draws operations and carries each out on the reference; `step(op, want, probe)` does so on a
+// subject. Ends where the script does, the reference has no memory, or `step` returns false.
+template <class Step>
+void each_operation(Case& played, Session& reference, const Step& step) {
+  Probe probe;
+  for (std::uint64_t i = 0; i < kOperations; ++i) {
+    const auto op = played.made.ops->next();
+    if (!op) return;
+    const Observation want = reference.apply(*op, probe);
+    if (want.failed_with(Code::kOutOfMemory) || !step(*op, want, probe)) return;
+    played.made.ops->observe(*op, want, played.labels);
+  }
+}
+
 // An operation that finds no memory on the device is tried again. Returns how many there were.
 std::int64_t play_without_memory(const Subject& subject, std::uint64_t seed, Profile profile) {
   Case played(subject, seed, profile);
@@ -33,29 +47,46 @@ std::int64_t play_without_memory(const Subject& subject, std::uint64_t seed, Pro
     ADD_FAILURE() << subject.name() << " cannot be opened";
     return failures;
   }
-  Probe probe;
-  for (std::uint64_t i = 0; i < kOperations; ++i) {
-    const auto op = played.made.ops->next();
-    if (!op) break;
-    const Observation want = (*reference)->apply(*op, probe);
-    if (want.failed_with(Code::kOutOfMemory)) break;
-    Observation got = (*session)->apply(*op, probe);
-    if (got.unsupported) break;
+  each_operation(played, **reference, [&](const Op& op, const Observation& want, Probe& probe) {
+    Observation got = (*session)->apply(op, probe);
+    if (got.unsupported) return false;
     if (got.failed_with(Code::kOutOfMemory)) {
       ++failures;
-      got = (*session)->apply(*op, probe);
+      got = (*session)->apply(op, probe);
     }
     const auto difference = observation_difference(want, got);
-    EXPECT_FALSE(difference) << subject.name() << ", seed " << seed << ", operation " << i << ": "
-                             << op->kind().name;
+    EXPECT_FALSE(difference) << subject.name() << ", seed " << seed << ": " << op.kind().name;
     EXPECT_EQ((*session)->broken_invariant(), std::nullopt);
-    if (difference) break;
-    played.made.ops->observe(*op, want, played.labels);
-  }
+    return !difference;
+  });
   return failures;
 }
 
 }  // namespace
+
+std::shared_ptr<SimulatedDevice> simulated(std::uint64_t seed) {
+  return std::make_shared<SimulatedDevice>(SimulatedOptions{.schedule = Schedule(seed)});
+}
+
+Result<WatchedDevice> open_schedule(std::uint64_t seed) {
+  const auto device = simulated(seed);
+  return watched(device, device);
+}
+
+void expect_kill(const std::string& fault,
+                 const std::function<std::string(std::uint64_t seed)>& shown_in) {
+  const auto first_kill = [&]() -> std::optional<Kill> {
+    constexpr std::uint64_t kSchedules = 200;
+    for (std::uint64_t seed = 0; seed < kSchedules; ++seed)
+      if (std::string shown = shown_in(seed); !shown.empty()) return Kill{seed, std::move(shown)};
+    return std::nullopt;
+  };
+  const auto kill = first_kill();
+  ASSERT_TRUE(kill) << fault;
+  testing::Test::RecordProperty("schedule", std::to_string(kill->schedule));
+  testing::Test::RecordProperty("verdict", kill->verdict);
+  EXPECT_EQ(first_kill(), kill);
+}
 
 Verdict play(const Subject& subject, std::uint64_t seed, Profile profile, Allocations allocations) {
   Case played(subject, seed, profile);
@@ -106,20 +137,15 @@ std::int64_t expect_answers(const Subject& subject, std::uint64_t seed, const Er
     EXPECT_EQ(session.error(), expected) << subject.name() << ", seed " << seed;
     return 1;
   }
-  Probe probe;
   std::int64_t errors = 0;
-  for (std::uint64_t i = 0; i < kOperations; ++i) {
-    const auto op = played.made.ops->next();
-    if (!op) break;
-    const Observation want = (*reference)->apply(*op, probe);
-    if (want.failed_with(Code::kOutOfMemory)) break;
-    const Observation got = (*session)->apply(*op, probe);
+  each_operation(played, **reference, [&](const Op& op, const Observation&, Probe& probe) {
+    const Observation got = (*session)->apply(op, probe);
     EXPECT_FALSE(got.failed_with(Code::kThrew)) << subject.name() << ", seed " << seed << ", "
-                                                << op->kind().name << ": " << got.error->text();
+                                                << op.kind().name << ": " << got.error->text();
     EXPECT_EQ((*session)->broken_invariant(), std::nullopt) << subject.name() << ", seed " << seed;
     if (got.error == expected) ++errors;
-    played.made.ops->observe(*op, want, played.labels);
-  }
+    return true;
+  });
   return errors;
 }
 

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "properties/runner/lockstep.hpp"
+#include "reference/contract/device/simulated/simulated_device.hpp"
 #include "reference/contract/device/simulated/watched_subject.hpp"
 
 namespace kvo::devices {
@@ -31,6 +33,22 @@ struct DeviceCaches {
 /// those of the host.
 [[nodiscard]] Verdict play(const Subject& subject, std::uint64_t seed, Profile profile,
                            Allocations allocations = Allocations::kSucceed);
+
+/// The simulated device of a schedule.
+[[nodiscard]] std::shared_ptr<SimulatedDevice> simulated(std::uint64_t seed);
+/// The same, watched.
+[[nodiscard]] Result<WatchedDevice> open_schedule(std::uint64_t seed);
+
+/// The first of some schedules that shows a fault, and what it shows.
+struct Kill {
+  std::uint64_t schedule = 0;
+  std::string verdict = {};
+  friend bool operator==(const Kill&, const Kill&) = default;
+};
+/// Looks in the schedules 0 to 199 for one in which `shown_in(seed)` returns a text that is not
+/// empty. Expects that there is one, twice the same.
+void expect_kill(const std::string& fault,
+                 const std::function<std::string(std::uint64_t seed)>& shown_in);
 
 /// Opens the device of a schedule.
 using OpenScheduled = std::function<Result<WatchedDevice>(std::uint64_t seed)>;

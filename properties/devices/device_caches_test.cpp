@@ -7,8 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include "reference/contract/device/simulated/simulated_device.hpp"
-
 namespace kvo::devices {
 namespace {
 
@@ -18,8 +16,7 @@ struct DeviceCachesTest : testing::TestWithParam<DeviceCaches> {
   Result<WatchedDevice> open(SimulatedOptions options) {
     const auto device = std::make_shared<SimulatedDevice>(std::move(options));
     devices.push_back(device);
-    return WatchedDevice{
-        device, [device]() -> const std::vector<DeviceReport>& { return device->reports(); }};
+    return watched(device, device);
   }
   void expect_no_reports() {
     for (const auto& device : devices) {

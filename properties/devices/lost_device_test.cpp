@@ -7,7 +7,6 @@
 
 #include "properties/devices/device_caches.hpp"
 #include "reference/contract/device/recorded_device.hpp"
-#include "reference/contract/device/simulated/simulated_device.hpp"
 
 namespace kvo::devices {
 namespace {
@@ -33,33 +32,23 @@ TEST_P(LostDeviceTest, EveryOperationAnswersAndOthersGoOn) {
     errors += expect_answers(subject, seed, fail_other("device_lost"));
   }
   EXPECT_GT(errors, 500);
-  expect_agreement(
-      GetParam(),
-      [](std::uint64_t seed) -> Result<WatchedDevice> {
-        const auto device =
-            std::make_shared<SimulatedDevice>(SimulatedOptions{.schedule = Schedule(seed)});
-        return WatchedDevice{
-            device, [device]() -> const std::vector<DeviceReport>& { return device->reports(); }};
-      },
-      8);
+  expect_agreement(GetParam(), open_schedule, 8);
 }
 
 TEST_P(LostDeviceTest, WhereACallFailsClosingGivesAllMemoryBack) {
   std::int64_t errors = 0;
   for (const std::int64_t k : losses()) {
-    const auto simulated = std::make_shared<SimulatedDevice>(
-        SimulatedOptions{.schedule = Schedule(static_cast<std::uint64_t>(k))});
-    const auto device =
-        std::make_shared<RecordedDevice>(simulated, RecordedDevice::Recording::kOff);
+    const auto below = simulated(static_cast<std::uint64_t>(k));
+    const auto device = std::make_shared<RecordedDevice>(below, RecordedDevice::Recording::kOff);
     device->set_faults({.memcpy = k});
     const Subject subject =
         GetParam().over([device]() -> Result<std::shared_ptr<Device>> { return device; });
     errors += expect_answers(subject, static_cast<std::uint64_t>(k), fail_other("memcpy_failed"));
-    EXPECT_TRUE(simulated->synchronize_all());
+    EXPECT_TRUE(below->synchronize_all());
     if (GetParam().gives_back) {
-      EXPECT_EQ(simulated->live(), 0U) << k;
+      EXPECT_EQ(below->live(), 0U) << k;
     }
-    EXPECT_TRUE(simulated->reports().empty()) << simulated->reports().front().text;
+    EXPECT_TRUE(below->reports().empty()) << below->reports().front().text;
   }
   EXPECT_GT(errors, 10) << "cases of a type that devices store";
 }

@@ -20,19 +20,7 @@ struct StandinCachesTest : testing::TestWithParam<DeviceCaches> {};
 
 TEST_P(StandinCachesTest, AgreesIn100SchedulesOfTheStandIn) {
   const std::int64_t before = launches();
-  expect_agreement(
-      GetParam(),
-      [](std::uint64_t seed) -> Result<WatchedDevice> {
-        // What alloc does not zero is poison, and reported.
-        auto opened = cuda::OpenedCard::open(
-            {.device = {.schedule = Schedule(seed),
-                        .fresh = {.poison = true, .report_unwritten = true}}});
-        if (!opened) return opened.error();
-        return WatchedDevice{
-            cuda::OpenedCard::device_of(*opened),
-            [card = *opened]() -> const std::vector<DeviceReport>& { return card->reports(); }};
-      },
-      100);
+  expect_agreement(GetParam(), cuda::open_card, 100);
   EXPECT_GT(launches() - before, GetParam().launches ? 300 : -1);
 }
 

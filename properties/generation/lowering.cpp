@@ -4,7 +4,6 @@
 //          request's, its text at most as many as the answer. Blocks of a trace that have one id
 //          are the same tokens, so that prompts share prefixes as those of the trace do.
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -17,7 +16,6 @@ namespace kvo::generation {
 namespace {
 
 using replay::LoweringInput;
-using replay::scaled;
 
 constexpr std::int64_t kVocab = 64;
 constexpr std::int64_t kDim = 8;
@@ -49,8 +47,8 @@ TokenizerConfig tokenizer() {
 }
 
 /// The tokens of a prompt as text.
-std::string prompt_of(const traces::Request& request, std::size_t number, std::int64_t scale) {
-  const std::int64_t length = std::max<std::int64_t>(scaled(request.input_tokens, scale), 1);
+std::string prompt_of(const traces::Request& request, std::size_t number, std::int64_t tokens) {
+  const std::int64_t length = std::max<std::int64_t>(tokens, 1);
   const std::int64_t blocks = std::ssize(request.block_ids);
   const std::int64_t block = blocks > 0 ? (length + blocks - 1) / blocks : length;
   std::string prompt;
@@ -65,60 +63,53 @@ std::string prompt_of(const traces::Request& request, std::size_t number, std::i
   return prompt;
 }
 
+template <class Call>
 class PromptOps final : public OpStream {
  public:
-  PromptOps(const LoweringInput& input, bool speculative)
-      : requests_(input.requests), scale_(input.schedule.scale), speculative_(speculative) {}
+  explicit PromptOps(const LoweringInput& input) : input_(input) {}
 
   [[nodiscard]] std::optional<Op> next() override {
     if (!std::exchange(begun_, true)) return Op::of(New{});
-    if (at_ == requests_.size()) return std::nullopt;
-    const traces::Request& request = requests_[at_];
+    if (at_ == input_.requests.size()) return std::nullopt;
+    const traces::Request& request = input_.requests[at_];
     SamplingConfig sampling{.temperature = 0};
-    sampling.max_new_tokens = std::max<std::int64_t>(scaled(request.output_tokens, scale_), 1);
-    std::string prompt = prompt_of(request, at_++, scale_);
-    if (speculative_) return Op::of(SpeculativeGenerate{std::move(prompt), std::move(sampling)});
-    return Op::of(Generate{std::move(prompt), std::move(sampling)});
+    sampling.max_new_tokens = std::max<std::int64_t>(input_.answer(request), 1);
+    std::string prompt = prompt_of(request, at_++, input_.prompt(request));
+    return Op::of(Call{std::move(prompt), std::move(sampling)});
   }
   void observe(const Op& /*op*/, const Observation& /*seen*/, Labels& /*labels*/) override {}
 
  private:
-  std::span<const traces::Request> requests_;
-  std::int64_t scale_;
-  bool speculative_;
+  LoweringInput input_;
   bool begun_ = false;
   std::size_t at_ = 0;
 };
 
-Setup text_setup(const LoweringInput& input) {
+GeneratorConfig text_config(const LoweringInput& input) {
   GeneratorConfig config;
   config.generator = sizes_of(input);
   config.model = model_of(input, 1);
   config.tokenizer = tokenizer();
-  // As servers do: prompts in chunks, and a slot that keeps what prompts begin with alike.
-  config.prefill = {
-      .chunk = std::max<std::int64_t>(scaled(input.schedule.chunk_tokens, input.schedule.scale), 1),
-      .keep_prefix = true};
-  return {.config = Record::of(std::move(config))};
+  // As servers do: prompts in chunks, and a slot that retains the common prefix of prompts.
+  config.prefill = {.chunk = std::max<std::int64_t>(
+                        replay::scaled(input.schedule.chunk_tokens, input.schedule.scale), 1),
+                    .keep_prefix = true};
+  return config;
 }
 
-/// The pool has room for all requests, of which the original loses each one's blocks.
-Setup paged_setup(const LoweringInput& input) {
-  auto config = text_setup(input).config_as<GeneratorConfig>();
+/// The pool holds all requests, for the original never frees their blocks.
+GeneratorConfig paged_config(const LoweringInput& input) {
+  GeneratorConfig config = text_config(input);
   std::int64_t blocks = 1;
-  for (const traces::Request& request : input.requests)
-    blocks += (scaled(request.input_tokens, input.schedule.scale) +
-               scaled(request.output_tokens, input.schedule.scale)) /
-                  kBlock +
-              2;
+  for (const traces::Request& request : input.requests) blocks += input.whole(request) / kBlock + 2;
   const std::int64_t bytes = blocks * 2 * input.policy.num_layers * kBlock * kDim * 4;
   config.prefill.reset();
   config.paged = {kDim, bytes / (std::int64_t{1} << 20U) + 1};
-  return {.config = Record::of(std::move(config))};
+  return config;
 }
 
 /// The draft is another model, which is right now and then.
-Setup speculative_setup(const LoweringInput& input) {
+SpeculativeConfig speculative_config(const LoweringInput& input) {
   SpeculativeConfig config;
   config.target = {sizes_of(input), model_of(input, 1)};
   config.draft = {sizes_of(input), model_of(input, 2)};
@@ -127,32 +118,29 @@ Setup speculative_setup(const LoweringInput& input) {
   // The original feeds its caches more than the text.
   for (GeneratorSizes* sizes : {&config.target.generator, &config.draft.generator})
     sizes->max_seq_len = 2 * sizes->max_seq_len + config.draft_len;
-  return {.config = Record::of(std::move(config))};
+  return config;
 }
 
-/// Attention looks at every row for every token.
+/// Attention reads every row for every token.
 double prompt_cost(const LoweringInput& input) {
-  constexpr double kMostLooks = 2e6;  // of one cache inside, of which there are many
-  double looks = 0;
+  constexpr double kMostReads = 2e6;  // of one nested cache, of which there are many
+  double reads = 0;
   for (const traces::Request& request : input.requests) {
-    const auto whole = static_cast<double>(scaled(request.input_tokens, input.schedule.scale) +
-                                           scaled(request.output_tokens, input.schedule.scale));
-    looks += whole * whole / 2;
+    const auto whole = static_cast<double>(input.whole(request));
+    reads += whole * whole / 2;
   }
-  return looks / kMostLooks;
-}
-
-template <bool kSpeculative>
-std::unique_ptr<OpStream> prompts(const LoweringInput& input) {
-  return std::make_unique<PromptOps>(input, kSpeculative);
+  return reads / kMostReads;
 }
 
 }  // namespace
 
 std::vector<replay::Lowering> lowerings() {
-  return {{&contiguous_kind(), text_setup, prompts<false>, prompt_cost},
-          {&paged_kind(), paged_setup, prompts<false>, prompt_cost},
-          {&speculative_kind(), speculative_setup, prompts<true>, prompt_cost}};
+  using replay::lower_by;
+  using replay::setup_by;
+  return {{&contiguous_kind(), setup_by<text_config>, lower_by<PromptOps<Generate>>, prompt_cost},
+          {&paged_kind(), setup_by<paged_config>, lower_by<PromptOps<Generate>>, prompt_cost},
+          {&speculative_kind(), setup_by<speculative_config>,
+           lower_by<PromptOps<SpeculativeGenerate>>, prompt_cost}};
 }
 
 }  // namespace kvo::generation

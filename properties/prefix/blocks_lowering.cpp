@@ -6,11 +6,9 @@
 // what allocate answers; windows let blocks go by PX-51.
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <utility>
 
 #include "properties/prefix/lowering.hpp"
-#include "reference/contract/subject/dispatch.hpp"
 #include "reference/prefix/blocks_operations.hpp"
 
 namespace kvo::prefix {
@@ -58,17 +56,19 @@ class BlocksStream final : public PrefixStream {
         users_(static_cast<std::size_t>(config_.num_blocks)) {}
 
  protected:
-  void heard(const Op& op, const Observation& seen, Labels& labels) override {
-    visit_op(BlocksOps(), op, [&](const auto& operation) { follow(operation, seen, labels); });
-  }
-
   void make(std::int64_t slot) override { emit(MakeRequest{number(slot), text(slot).tokens()}); }
 
   // A token that was decoded and has no row yet is known, but the schedule computes it later.
   void look_up(std::int64_t slot) override {
     MatchBlocks match{number(slot)};
     if (text(slot).size() > at(slot).prompt) match.max_length = at(slot).prompt - 1;
-    emit(std::move(match));
+    emit_then(match, [this, slot](const Observation& seen) {
+      hits_.clear();
+      if (seen.error) return;
+      const auto& hit = seen.as<MatchBlocks::Returns>();
+      if (hit.length == config_.block_size * std::ssize(hit.blocks) && found(slot, hit.length))
+        hits_ = hit.blocks;
+    });
   }
 
   void ask(std::int64_t slot, const Turn& turn) override {
@@ -84,7 +84,9 @@ class BlocksStream final : public PrefixStream {
       if (alone()) wanted.others_scheduled = false;
     }
     if (config_.eagle) wanted.lookahead = kLookahead;
-    emit(std::move(wanted));
+    const bool hit = wanted.hit_blocks.has_value();
+    emit_then(std::move(wanted),
+              [this, slot, hit](const Observation& seen) { allocated(slot, hit, seen); });
   }
 
   // What the table must be, with -1 for a block that has other rows than the request's.
@@ -103,7 +105,7 @@ class BlocksStream final : public PrefixStream {
     emit(ShowUsage{}, {usage()});
   }
 
-  void leave(std::int64_t slot, bool /*cancelled*/) override {
+  void leave(std::int64_t slot) override {
     Ids& table = tables_[static_cast<std::size_t>(slot)];
     for (const std::int64_t block : table) use(block, -1);
     table.clear();
@@ -128,36 +130,19 @@ class BlocksStream final : public PrefixStream {
     return config.num_blocks * config.block_size;
   }
 
-  // ---- What became of an operation: one overload each ----
-
-  void follow(const MatchBlocks& /*op*/, const Observation& seen, Labels& labels) {
-    hits_.clear();
-    if (seen.error) return;
-    const auto& hit = seen.as<MatchBlocks::Returns>();
-    if (hit.length == config_.block_size * std::ssize(hit.blocks) &&
-        found(asking(), hit.length, labels))
-      hits_ = hit.blocks;
-  }
-  // A refusal may have let blocks go (PX-26), but not where the whole sequence was asked for.
-  void follow(const Allocate& asked, const Observation& seen, Labels& labels) {
-    const std::int64_t slot = asking();
-    if (at(slot).let_in || !seen.error) let_go(slot, labels);
-    if (seen.error) return refused(slot, labels);
+  // A refusal may have freed blocks (PX-26), but not where the whole sequence was asked for.
+  void allocated(std::int64_t slot, bool hit, const Observation& seen) {
     const bool first = !at(slot).let_in;
-    const auto& allotted = seen.as<Allocate::Returns>();
+    if (!first || !seen.error) free_skipped(slot);
+    if (seen.error) return refused(slot);
+    const auto& result = seen.as<Allocate::Returns>();
     Ids& table = tables_[static_cast<std::size_t>(slot)];
-    if (first && asked.hit_blocks) adopt(slot, labels);
-    for (const std::int64_t block : allotted.blocks) use(block, 1);
-    table.insert(table.end(), allotted.blocks.begin(), allotted.blocks.end());
-    evicted(std::ssize(allotted.evicted), labels);
+    if (first && hit) adopt(slot);
+    for (const std::int64_t block : result.blocks) use(block, 1);
+    table.insert(table.end(), result.blocks.begin(), result.blocks.end());
+    evicted(std::ssize(result.evicted));
     settle(slot, granted(slot), first);
   }
-  // What the schedule does not depend on, or what is not emitted.
-  static void follow(
-      const OneOf<MakeRequest, Append, SetRequest, CacheTokens, Skip, FreeRequest, Pop, Take,
-                  TouchBlocks, Release, EvictBlocks, ResetBlocks, LookUp, ShowTable, CachedTokens,
-                  ShowUsage, RecordHits, ShowStatistics, TakeEvents, ShowBlocks> auto& /*op*/,
-      const Observation& /*seen*/, Labels& /*labels*/) {}
 
   // ---- Tables ----
 
@@ -181,7 +166,7 @@ class BlocksStream final : public PrefixStream {
     const auto blocks = static_cast<double>(config_.num_blocks - 1);
     return 1 - static_cast<double>(config_.num_blocks - 1 - used_) / blocks;
   }
-  void let_go(std::int64_t slot, Labels& labels) {
+  void free_skipped(std::int64_t slot) {
     Ids& table = tables_[static_cast<std::size_t>(slot)];
     const std::int64_t end = std::min(skipped_blocks(at(slot).rows), std::ssize(table));
     for (std::int64_t i = 0; i < end; ++i) {
@@ -189,13 +174,13 @@ class BlocksStream final : public PrefixStream {
       if (block == 0) continue;
       use(block, -1);
       block = 0;
-      labels.insert(kBehindWindow);
+      reach(kBehindWindow);
     }
   }
-  void adopt(std::int64_t slot, Labels& labels) {
+  void adopt(std::int64_t slot) {
     for (const std::int64_t block : hits_) use(block, 1);
     tables_[static_cast<std::size_t>(slot)] = hits_;
-    let_go(slot, labels);
+    free_skipped(slot);
   }
 
   // ---- Rows ----
@@ -249,29 +234,11 @@ class BlocksStream final : public PrefixStream {
   BlocksStatistics statistics_ = {};
 };
 
-double blocks_cost(const LoweringInput& input) {
-  return replay::cost_by(input, {.other_calls = 2, .rows_a_request = 1.2e5});
-}
-
-template <bool kWindowed>
-Lowering blocks_lowering(std::string_view name, std::int64_t windows) {
-  return {.kind = &blocks_kind(),
-          .setup =
-              [](const LoweringInput& input) {
-                return Setup{.config = Record::of(blocks_config(input, kWindowed))};
-              },
-          .lower = [](const LoweringInput& input) -> std::unique_ptr<OpStream> {
-            return std::make_unique<BlocksStream>(input, kWindowed);
-          },
-          .cost = blocks_cost,
-          .name = name,
-          .windows = windows};
-}
-
 }  // namespace
 
 std::vector<Lowering> blocks_lowerings() {
-  return {blocks_lowering<false>("full", 16), blocks_lowering<true>("window", 4)};
+  return {prefix_lowering<BlocksStream, blocks_config, false>(blocks_kind(), "full", 1.2e5, 16),
+          prefix_lowering<BlocksStream, blocks_config, true>(blocks_kind(), "window", 1.2e5, 4)};
 }
 
 }  // namespace kvo::prefix

@@ -31,24 +31,14 @@ bool PlacedRows::holds(std::int64_t place, std::uint64_t tag) const {
 }
 
 std::int64_t pool_tokens(const LoweringInput& input, bool ample) {
-  constexpr std::int64_t kPercent = 100;
-  std::vector<std::int64_t> lengths;
-  for (const replay::Request& request : input.requests)
-    lengths.push_back(replay::scaled(request.input_tokens, input.schedule.scale) +
-                      replay::scaled(request.output_tokens, input.schedule.scale) +
-                      input.schedule.draft_tokens);
-  std::ranges::sort(lengths, std::greater());
-  if (!ample)
-    lengths.resize(std::min(lengths.size(), static_cast<std::size_t>(input.schedule.max_running)));
-  std::int64_t sum = 0;
-  for (const std::int64_t length : lengths) sum += length;
+  const replay::Demand demand = replay::demand_of(input, 1);
+  const std::int64_t wanted = ample ? demand.all : demand.most;
   return std::min(kMostPlaces,
-                  std::max(input.longest_sequence(), sum / kPercent * input.policy.pool_percent));
+                  std::max(input.longest_sequence(), wanted / 100 * input.policy.pool_percent));
 }
 
 PrefixStream::PrefixStream(const LoweringInput& input, std::string name, std::int64_t places)
-    : LoweredOps(input),
-      requests_(input.requests),
+    : Engine(input),
       name_(std::move(name)),
       prompts_(input.requests, input.schedule.scale),
       hits_(input, prompts_.block()),
@@ -68,11 +58,6 @@ std::vector<Figure> PrefixStream::figures() const {
   return all;
 }
 
-void PrefixStream::observe(const Op& op, const Observation& seen, Labels& labels) {
-  if (std::exchange(cancelled_, false)) labels.insert(kCancelled);
-  heard(op, seen, labels);
-}
-
 void PrefixStream::lower(Step& step) {
   if (!step.begins.empty()) {
     begin(step.begins.front());
@@ -80,7 +65,6 @@ void PrefixStream::lower(Step& step) {
     return;
   }
   const Turn turn = step.turns.front();
-  asking_ = turn.slot;
   Running& own = at(turn.slot);
   if (turn.end) {
     // What the last look shows is judged before the request is gone.
@@ -97,25 +81,24 @@ void PrefixStream::lower(Step& step) {
 
 void PrefixStream::begin(std::int64_t slot) {
   const replay::Request& request = schedule().running(slot);
-  const auto index = static_cast<std::size_t>(&request - requests_.data());
+  const std::size_t index = request_of(slot);
   const bool unseen = !texts_.contains(index);
   if (unseen) texts_[index] = Text(prompts_.prompt(request));
   at(slot) = {.request = index,
-              .prompt = replay::scaled(request.input_tokens, schedule().policy().scale) +
-                        schedule().decoded_before(slot)};
+              .prompt = input().prompt(request) + schedule().decoded_before(slot)};
   order_.push_back(slot);
   if (unseen) make(slot);
 }
 
-bool PrefixStream::found(std::int64_t slot, std::int64_t tokens, Labels& labels) {
+bool PrefixStream::found(std::int64_t slot, std::int64_t tokens) {
   Running& own = at(slot);
   if (tokens < 0 || tokens > text(slot).size()) return false;
   hits_.count(own.request, tokens);
-  if (tokens > 0) labels.insert(kHit);
+  if (tokens > 0) reach(kHit);
   if (const auto before = preempted_.find(own.request); before != preempted_.end()) {
     resumed_tokens_ += before->second;
     resumed_hit_ += std::min(before->second, tokens);
-    if (tokens > 0) labels.insert(kResumed);
+    if (tokens > 0) reach(kResumed);
   }
   own.rows = own.hit = tokens;
   // One that was found in full has its last token computed anew, as far as the schedule can tell.
@@ -132,32 +115,32 @@ Turn PrefixStream::granted(std::int64_t slot) {
   return done;
 }
 
-void PrefixStream::refused(std::int64_t slot, Labels& labels) {
+void PrefixStream::refused(std::int64_t slot) {
   std::int64_t victim = slot;
   if (at(slot).let_in) {
     victim = *std::ranges::find_if(order_.rbegin(), order_.rend(), [&](std::int64_t other) {
       return at(other).let_in && !at(other).preempted;
     });
-    labels.insert(kThrownOut);
+    reach(kThrownOut);
     ++preemptions_;
   } else {
-    labels.insert(kWaits);
+    reach(kWaits);
   }
   const std::uint64_t before = schedule().given_up();
   at(victim).preempted = true;
-  preempt(victim, labels);
+  preempt(victim);
   at(victim).given_up = schedule().given_up() > before;
 }
 
-void PrefixStream::evicted(std::int64_t units, Labels& labels) {
+void PrefixStream::evicted(std::int64_t units) {
   evicted_ += units;
-  if (units > 0) labels.insert(kEvicted);
+  if (units > 0) reach(kEvicted);
 }
 
 void PrefixStream::end(const Turn& turn) {
   const Running own = at(turn.slot);
-  cancelled_ = !turn.read && !own.preempted;
-  leave(turn.slot, cancelled_);
+  if (!turn.read && !own.preempted) reach(kCancelled);
+  leave(turn.slot);
   std::erase(order_, turn.slot);
   if (own.preempted && !own.given_up) {
     if (own.let_in) preempted_[own.request] = own.rows;

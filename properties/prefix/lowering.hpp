@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "properties/replay/lowering.hpp"
+#include "properties/replay/engine.hpp"
 #include "properties/replay/prompt_tokens.hpp"
 #include "reference/prefix/cache.hpp"
 
@@ -90,13 +90,12 @@ inline constexpr std::int64_t kMostPlaces = std::int64_t{1} << 24U;
 }
 
 /// The stream of a kind, turn by turn.
-class PrefixStream : public replay::LoweredOps {
+class PrefixStream : public replay::Engine {
  public:
   /// `name`: what the names of figures begin with.
   PrefixStream(const replay::LoweringInput& input, std::string name, std::int64_t places);
 
   [[nodiscard]] std::vector<Figure> figures() const override;
-  void observe(const Op& op, const Observation& seen, Labels& labels) final;
 
  protected:
   void lower(replay::Step& step) final;
@@ -117,29 +116,27 @@ class PrefixStream : public replay::LoweredOps {
 
   /// The request is new.
   virtual void make(std::int64_t slot) = 0;
-  /// Emits the lookup, which found() answers.
+  /// Emits the lookup, whose result calls found().
   virtual void look_up(std::int64_t slot) = 0;
-  /// Emits what asks for the places of a turn; granted() or refused() answers.
+  /// Emits the request for the places of a turn, whose result calls granted() or refused().
   virtual void ask(std::int64_t slot, const replay::Turn& turn) = 0;
-  /// Emits a look at all places of a request that was let in.
+  /// Emits a look at all places of a request that has some.
   virtual void look(std::int64_t slot) = 0;
   /// The request leaves its slot, for good or `preempted`.
-  virtual void leave(std::int64_t slot, bool cancelled) = 0;
+  virtual void leave(std::int64_t slot) = 0;
   /// The case ends.
   virtual void close() = 0;
 
-  // ---- What a kind tells ----
+  // ---- What a kind reports ----
 
-  /// An operation was answered.
-  virtual void heard(const Op& op, const Observation& seen, Labels& labels) = 0;
   /// The lookup has found that many tokens. False where no lookup may find so many.
-  bool found(std::int64_t slot, std::int64_t tokens, Labels& labels);
-  /// The turn has its places. Returns it; it has been taken out of the step.
+  bool found(std::int64_t slot, std::int64_t tokens);
+  /// The turn has its places. Removes it from the step.
   replay::Turn granted(std::int64_t slot);
-  /// There is no room for the turn.
-  void refused(std::int64_t slot, Labels& labels);
+  /// The pool is too full for the turn.
+  void refused(std::int64_t slot);
   /// So many units lost what they held.
-  void evicted(std::int64_t units, Labels& labels);
+  void evicted(std::int64_t units);
 
   [[nodiscard]] Running& at(std::int64_t slot) { return running_[static_cast<std::size_t>(slot)]; }
   [[nodiscard]] Text& text(std::int64_t slot) { return texts_.at(at(slot).request); }
@@ -147,8 +144,6 @@ class PrefixStream : public replay::LoweredOps {
   [[nodiscard]] std::int64_t number(std::int64_t slot) {
     return static_cast<std::int64_t>(at(slot).request) % kMostRequests;
   }
-  /// The slot whose turn is under way.
-  [[nodiscard]] std::int64_t asking() const { return asking_; }
   [[nodiscard]] bool alone() const { return order_.size() < 2; }
   /// Whether the request of a slot has decoded all that the schedule takes for its prompt.
   [[nodiscard]] bool decodes(std::int64_t slot) { return at(slot).rows >= at(slot).prompt; }
@@ -159,7 +154,6 @@ class PrefixStream : public replay::LoweredOps {
   void begin(std::int64_t slot);
   void end(const replay::Turn& turn);
 
-  std::span<const replay::Request> requests_;
   std::string name_;
   replay::PromptTokens prompts_;
   replay::PrefixHits hits_;
@@ -168,14 +162,24 @@ class PrefixStream : public replay::LoweredOps {
   std::vector<std::int64_t> order_ = {};                ///< slots that run something, as they began
   std::map<std::size_t, Text> texts_ = {};              ///< of requests that have not ended
   std::map<std::size_t, std::int64_t> preempted_ = {};  ///< tokens that had places, by request
-  std::int64_t asking_ = 0;
-  bool cancelled_ = false;  ///< since the last operation
-  std::int64_t left_;       ///< requests that have not ended
+  std::int64_t left_;                                   ///< requests that have not ended
 
   std::int64_t preemptions_ = 0;
   std::int64_t resumed_tokens_ = 0;
   std::int64_t resumed_hit_ = 0;
   std::int64_t evicted_ = 0;
 };
+
+/// A lowering of a kind of the contract; `cost` as of replay::cost_by.
+template <class Stream, auto kConfig, bool kVariant>
+[[nodiscard]] replay::Lowering prefix_lowering(const CacheKind& kind, std::string_view name,
+                                               double rows_a_request, std::int64_t windows) {
+  return {.kind = &kind,
+          .setup = replay::setup_by<kConfig, kVariant>,
+          .lower = replay::lower_by<Stream, kVariant>,
+          .cost = replay::cost_by(2, rows_a_request),
+          .name = name,
+          .windows = windows};
+}
 
 }  // namespace kvo::prefix

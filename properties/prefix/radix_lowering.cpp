@@ -7,11 +7,9 @@
 // shows the row first, and what it shows is judged.
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <utility>
 
 #include "properties/prefix/lowering.hpp"
-#include "reference/contract/subject/dispatch.hpp"
 #include "reference/prefix/radix_operations.hpp"
 
 namespace kvo::prefix {
@@ -39,29 +37,24 @@ RadixConfig radix_config(const LoweringInput& input, bool paged) {
   return config;
 }
 
-LoweringInput without_drafts(LoweringInput input) {
-  input.schedule.draft_every = 0;
-  return input;
-}
-
 class RadixStream final : public PrefixStream {
  public:
   RadixStream(const LoweringInput& input, bool paged)
-      : PrefixStream(without_drafts(input), paged ? "pages: " : "tokens: ", places(input, paged)),
+      : PrefixStream(input.without_drafts(), paged ? "pages: " : "tokens: ", places(input, paged)),
         config_(radix_config(input, paged)) {}
 
  protected:
-  void heard(const Op& op, const Observation& seen, Labels& labels) override {
-    visit_op(RadixOps(), op, [&](const auto& operation) { follow(operation, seen, labels); });
-  }
-
   void make(std::int64_t slot) override {
     constexpr std::int64_t kPriorities = 3;
     FileRequest made{number(slot), text(slot).tokens()};
     if (config_.policy == Policy::kPriority) made.priority = number(slot) % kPriorities;
     emit(std::move(made));
   }
-  void look_up(std::int64_t slot) override { emit(Admit{number(slot)}); }
+  void look_up(std::int64_t slot) override {
+    emit_then(Admit{number(slot)}, [this, slot](const Observation& seen) {
+      if (!seen.error) (void)found(slot, seen.as<Admit::Returns>().length);
+    });
+  }
 
   // A token that has joined the request before a refusal does not join it again.
   void ask(std::int64_t slot, const Turn& turn) override {
@@ -72,10 +65,26 @@ class RadixStream final : public PrefixStream {
       text(slot).add(wanted.append);
     }
     wanted.tokens = std::min(turn.append, text(slot).size() - own.rows);
-    emit(std::move(wanted));
+    emit_then(std::move(wanted), [this, slot](const Observation& seen) {
+      if (seen.error) return refused(slot);
+      extended(slot, seen.as<Extend::Returns>());
+    });
   }
-  void look(std::int64_t slot) override { emit(ShowRow{number(slot)}); }
-  void leave(std::int64_t slot, bool /*cancelled*/) override {
+  // If a slot has another row than the request's, the row once more, with -1 there.
+  void look(std::int64_t slot) override {
+    emit_then(ShowRow{number(slot)}, [this, slot](const Observation& seen) {
+      if (seen.error) return;
+      ShowRow::Returns row = seen.as<ShowRow::Returns>();
+      row.slots.resize(static_cast<std::size_t>(at(slot).rows), -1);
+      for (std::int64_t position = 0; position < at(slot).rows; ++position)
+        if (std::int64_t& place = row.slots[static_cast<std::size_t>(position)];
+            !placed().holds(place, text(slot).tag(position)))
+          place = -1;
+      if (row.slots != seen.as<ShowRow::Returns>().slots)
+        emit(ShowRow{number(slot)}, std::move(row));
+    });
+  }
+  void leave(std::int64_t slot) override {
     const Running& own = at(slot);
     if (own.let_in)
       emit(Finish{number(slot), !own.preempted});
@@ -91,16 +100,8 @@ class RadixStream final : public PrefixStream {
     return config.slots + 2 * config.page_size;
   }
 
-  // ---- What became of an operation: one overload each ----
-
-  void follow(const Admit& /*op*/, const Observation& seen, Labels& labels) {
-    if (!seen.error) (void)found(asking(), seen.as<Admit::Returns>().length, labels);
-  }
-  void follow(const Extend& /*op*/, const Observation& seen, Labels& labels) {
-    const std::int64_t slot = asking();
-    if (seen.error) return refused(slot, labels);
-    const auto& got = seen.as<Extend::Returns>();
-    evicted(std::ssize(got.nodes), labels);
+  void extended(std::int64_t slot, const Extend::Returns& got) {
+    evicted(std::ssize(got.nodes));
     const bool first = !at(slot).let_in;
     const bool prompt = !decodes(slot);
     const Turn turn = granted(slot);
@@ -110,55 +111,15 @@ class RadixStream final : public PrefixStream {
     if (prompt) emit(Checkpoint{number(slot)});
     if (turn.read || first) look(slot);
   }
-  // The row once more, with -1 for a slot that has another row than the request's.
-  void follow(const ShowRow& asked, const Observation& seen, Labels& /*labels*/) {
-    if (seen.error || std::exchange(judged_, false)) return;
-    const std::int64_t slot = asking();
-    ShowRow::Returns row = seen.as<ShowRow::Returns>();
-    row.slots.resize(static_cast<std::size_t>(at(slot).rows), -1);
-    for (std::int64_t position = 0; position < at(slot).rows; ++position)
-      if (std::int64_t& place = row.slots[static_cast<std::size_t>(position)];
-          !placed().holds(place, text(slot).tag(position)))
-        place = -1;
-    if (row.slots == seen.as<ShowRow::Returns>().slots) return;
-    judged_ = true;
-    emit(ShowRow{asked.request}, std::move(row));
-  }
-  // What the schedule does not depend on, or what is not emitted.
-  static void follow(
-      const OneOf<MatchTokens, TouchTokens, Insert, EvictUnits, Lock, Unlock, ResetTree, AllSlots,
-                  AllocSlots, AllocExtend, AllocDecode, FreeSlots, FreeSegment, GroupBegin,
-                  GroupEnd, ClearSlots, MakeRoom, FileRequest, Checkpoint, Withdraw, Finish,
-                  ShowTree, TakeEvents> auto& /*op*/,
-      const Observation& /*seen*/, Labels& /*labels*/) {}
 
   RadixConfig config_;
-  bool judged_ = false;  ///< the next row is expected
 };
-
-double radix_cost(const LoweringInput& input) {
-  return replay::cost_by(input, {.other_calls = 2, .rows_a_request = 1.2e4});
-}
-
-template <bool kPaged>
-Lowering radix_lowering(std::string_view name, std::int64_t windows) {
-  return {.kind = &radix_kind(),
-          .setup =
-              [](const LoweringInput& input) {
-                return Setup{.config = Record::of(radix_config(input, kPaged))};
-              },
-          .lower = [](const LoweringInput& input) -> std::unique_ptr<OpStream> {
-            return std::make_unique<RadixStream>(input, kPaged);
-          },
-          .cost = radix_cost,
-          .name = name,
-          .windows = windows};
-}
 
 }  // namespace
 
 std::vector<Lowering> radix_lowerings() {
-  return {radix_lowering<false>("tokens", 16), radix_lowering<true>("pages", 4)};
+  return {prefix_lowering<RadixStream, radix_config, false>(radix_kind(), "tokens", 1.2e4, 16),
+          prefix_lowering<RadixStream, radix_config, true>(radix_kind(), "pages", 1.2e4, 4)};
 }
 
 }  // namespace kvo::prefix

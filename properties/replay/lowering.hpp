@@ -1,19 +1,15 @@
-// properties/replay/lowering.hpp: requests turned into operations of a cache, by a declared policy.
+// properties/replay/lowering.hpp: how requests become operations of a cache, by a declared policy.
 //
-// Policy: the steps of properties/replay/schedule.hpp; a slot is one cache, or one sequence of a
-// cache that holds several; every row carries tags of its own, each layer is appended and read in
-// turn. How a kind saves, cuts and ends a sequence stands in its contract's file.
+// Policy: the steps of properties/replay/schedule.hpp. properties/replay/engine.hpp carries them
+// out. The file of a contract says how its caches save, cut and end a sequence.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
-#include <deque>
+#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include <boost/describe/class.hpp>
 #include <boost/describe/enum.hpp>
@@ -21,9 +17,6 @@
 #include "properties/replay/schedule.hpp"
 #include "reference/contract/subject/op_stream.hpp"
 #include "reference/contract/subject/subject.hpp"
-#include "reference/contract/values/numeric.hpp"
-#include "reference/contract/values/tags.hpp"
-#include "reference/contract/values/tensor.hpp"
 
 namespace kvo::replay {
 
@@ -58,9 +51,39 @@ struct LoweringInput {
   /// that never forgets would know. Borrowed.
   std::span<const Request> earlier = {};
 
+  /// Tokens of a prompt, of an answer, and of both, at the scale of the input. @{
+  [[nodiscard]] std::int64_t prompt(const Request& request) const {
+    return scaled(request.input_tokens, schedule.scale);
+  }
+  [[nodiscard]] std::int64_t answer(const Request& request) const {
+    return scaled(request.output_tokens, schedule.scale);
+  }
+  [[nodiscard]] std::int64_t whole(const Request& request) const {
+    return prompt(request) + answer(request);
+  }
+  /// @}
   /// Most tokens that a sequence of these requests holds, a draft included.
   [[nodiscard]] std::int64_t longest_sequence() const;
+  /// Tokens of all requests; 2^62 at most.
+  [[nodiscard]] std::int64_t tokens() const;
+
+  /// The same input with at most so many slots.
+  [[nodiscard]] LoweringInput with_slots(std::int64_t most) const;
+  /// The same input without drafts.
+  [[nodiscard]] LoweringInput without_drafts() const;
 };
+
+/// Blocks of so many tokens that sequences of a case need.
+struct Demand {
+  std::int64_t longest = 0;  ///< of one sequence, with a draft
+  std::int64_t most = 0;     ///< of as many of the longest sequences as there are slots
+  std::int64_t all = 0;      ///< of all sequences
+};
+[[nodiscard]] Demand demand_of(const LoweringInput& input, std::int64_t block_size);
+
+/// The cost of which 1 is ten million tokens, 2^20 of them in one sequence, or a thousand million
+/// rows shown, whichever is most.
+[[nodiscard]] double usual_cost(const LoweringInput& input);
 
 /// How requests become operations of one cache kind. A kind may have several, each with cases of
 /// its own: the same requests on caches of another make.
@@ -69,8 +92,8 @@ struct Lowering {
   Setup (*setup)(const LoweringInput& input);
   std::unique_ptr<OpStream> (*lower)(const LoweringInput& input);
   /// What a replay of `input.requests` at `input.schedule.scale` costs: 1 is half a minute a
-  /// subject, on rows of sixteen elements. Null: usual_cost.
-  double (*cost)(const LoweringInput& input) = nullptr;
+  /// subject, on rows of sixteen elements.
+  std::function<double(const LoweringInput& input)> cost = usual_cost;
   /// Among several of the kind: "ring".
   std::string_view name = {};
   /// A case has so many times `requests_per_case`: what a cache keeps of earlier requests tells in
@@ -81,133 +104,30 @@ struct Lowering {
   [[nodiscard]] std::string full_name() const;
 };
 
-/// Tokens of all requests, prompts and answers, with each length divided by `scale`; 2^62 at most.
-[[nodiscard]] std::int64_t tokens_at(std::span<const Request> requests, std::int64_t scale);
-/// Rows that reads show and drafts copy, with each length divided by `scale`: what grows with the
-/// square of an answer.
-[[nodiscard]] double rows_shown_at(std::span<const Request> requests, const SchedulePolicy& policy,
-                                   std::int64_t scale);
-/// The cost of which 1 is ten million tokens, 2^20 of them in one sequence, or a thousand million
-/// rows shown, whichever is most.
-[[nodiscard]] double usual_cost(const LoweringInput& input);
-/// What a replay costs: each call works on all rows of its sequence.
-struct Cost {
-  double other_calls;     ///< of a request, beside its chunks and decoded tokens
-  double rows_a_request;  ///< that may be worked on, on average
-};
-/// In parts of that cost, and of that of 12,000 requests (Lowering::cost).
-[[nodiscard]] double cost_by(const LoweringInput& input, const Cost& cost);
+/// What a replay costs where each call works on all rows of its sequence, in parts of the cost of
+/// 12,000 requests: `other_calls` of a request beside its chunks and decoded tokens, and rows a
+/// request that may be worked on, on average.
+[[nodiscard]] std::function<double(const LoweringInput& input)> cost_by(double other_calls,
+                                                                        double rows_a_request);
+
+/// Lowering::setup from a function that returns a config.
+template <auto kConfig, auto... kArguments>
+[[nodiscard]] Setup setup_by(const LoweringInput& input) {
+  return {.config = Record::of(kConfig(input, kArguments...))};
+}
+/// Lowering::setup of a kind without a config.
+[[nodiscard]] inline Setup no_setup(const LoweringInput& /*input*/) {
+  return {};
+}
+/// Lowering::lower from a class of streams.
+template <class Stream, auto... kArguments>
+[[nodiscard]] std::unique_ptr<OpStream> lower_by(const LoweringInput& input) {
+  return std::make_unique<Stream>(input, kArguments...);
+}
 
 /// What lengths are divided by: the smallest power of two by which the lowering costs at most 1;
 /// traces::kMaxTokens if none does. Larger rows cost more, in proportion to the elements of all
 /// layers. `input.schedule.scale` plays no part.
 [[nodiscard]] std::int64_t scale_of(const Lowering& lowering, const LoweringInput& input);
-
-/// The flat keys and values of rows of `width` elements, from the first tag of each row.
-[[nodiscard]] std::pair<Tensor, Tensor> tagged_rows(std::span<const std::uint64_t> first_tags,
-                                                    std::int64_t width);
-
-/// Label of a case in which an append did not fit.
-inline constexpr std::string_view kPreempted = "sequence preempted for want of room";
-
-/// What lowerings share: the schedule, and a queue of operations that are emitted and not yet
-/// given.
-///
-/// Protocol. When the queue is empty, lower() is called with what is left of the step, or with the
-/// next one if nothing is. It emits operations, and takes out of the step what they do; observe()
-/// hears what became of each, may emit more, and takes out what was left in until then. If an
-/// append has failed, it calls preempt(): the sequence's end then takes the place of its turn, and
-/// the rest of the step is lowered. So a contract that appends sequence by sequence goes on behind
-/// the failed append, and one that appends a batch gives the batch again without the sequence.
-class LoweredOps : public OpStream {
- public:
-  explicit LoweredOps(const LoweringInput& input);
-
-  [[nodiscard]] std::optional<Op> next() final;
-  [[nodiscard]] const Observation* expected() const final {
-    return expected_ ? &*expected_ : nullptr;
-  }
-  void observe(const Op& /*op*/, const Observation& /*seen*/, Labels& /*labels*/) override {}
-
- protected:
-  /// Emits the first operations of the step, which is not empty, and takes out what they do. Called
-  /// again until the step is empty.
-  virtual void lower(Step& step) = 0;
-
-  template <class T>
-  void emit(T op) {
-    queue_.push_back({Op::of(std::move(op)), std::nullopt});
-  }
-  /// An operation that must return just this.
-  template <class T>
-  void emit(T op, typename T::Returns returns) {
-    queue_.push_back(
-        {Op::of(std::move(op)), Observation{.returns = Record::of(std::move(returns))}});
-  }
-  /// An append of the slot's sequence has failed: what was emitted is forgotten, and the sequence
-  /// ends (Schedule::preempt).
-  void preempt(std::int64_t slot, Labels& labels);
-
-  [[nodiscard]] Schedule& schedule() { return schedule_; }
-  [[nodiscard]] const LoweringPolicy& policy() const { return policy_; }
-  [[nodiscard]] Tagger& tagger() { return tagger_; }
-
- private:
-  struct Queued {
-    Op op;
-    std::optional<Observation> expected;
-  };
-
-  LoweringPolicy policy_;
-  Schedule schedule_;
-  Tagger tagger_;
-  std::deque<Queued> queue_;
-  std::optional<Observation> expected_;
-};
-
-/// A step sequence by sequence, one turn at a time: a failed append is known before the next
-/// sequence has its turn. Room never ends unless observe() says so.
-class SequenceOps : public LoweredOps {
- public:
-  using LoweredOps::LoweredOps;
-
- protected:
-  void lower(Step& step) final;
-
-  /// A new sequence takes the slot.
-  virtual void begin(std::int64_t slot) = 0;
-  virtual void append(std::int64_t slot, std::int64_t tokens) = 0;
-  /// A draft is appended next: what cannot be cut is saved.
-  virtual void save(std::int64_t /*slot*/) {}
-  /// Takes back the last tokens of a draft.
-  virtual void reject(std::int64_t slot, std::int64_t tokens) = 0;
-  virtual void read(std::int64_t slot) = 0;
-  virtual void end(std::int64_t slot) = 0;
-};
-
-/// What stands for a tag in a cache that stores elements of `type`: exact in that type, and other
-/// than what stands for its neighbours.
-[[nodiscard]] inline float storable(float tag, ElementType type) {
-  // The largest primes that f16 and bf16 count up to in ones: prime, so that no row size divides
-  // them.
-  constexpr float kMostF16 = 2039;
-  constexpr float kMostBf16 = 251;
-  if (type == ElementType::kF32) return tag;
-  return std::fmod(tag, type == ElementType::kF16 ? kMostF16 : kMostBf16);
-}
-
-/// The same for all elements of a tensor.
-inline void make_storable(std::span<float> tags, ElementType type) {
-  if (type == ElementType::kF32) return;
-  for (float& tag : tags) tag = storable(tag, type);
-}
-
-/// What a cache shows of such tags, in its own type.
-[[nodiscard]] inline Tensor as_stored(Tensor tags, ElementType type) {
-  make_storable(tags.floats(), type);
-  Tensor shown = make_tensor(tags.shape, dtype_of(static_cast<StorageType>(type)));
-  show_stored({static_cast<StorageType>(type)}, tags.floats(), shown.bytes.data());
-  return shown;
-}
 
 }  // namespace kvo::replay

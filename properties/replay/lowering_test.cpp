@@ -1,250 +1,521 @@
-// The step protocol, for a contract that appends sequence by sequence (provider.paged), for one
-// that appends a batch (positional.causal), and for one that cannot cut (layered.vector). A script
-// answers in place of a cache.
-#include "properties/replay/lowering.hpp"
-
-#include <functional>
-#include <memory>
+// Lowerings: what holds for all of them, the states to which the embedded trace leads their caches,
+// and transcripts of what they emit (properties/replay/lowerings.txt).
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include <boost/algorithm/string/join.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "properties/contract_parts.hpp"
-#include "properties/replay/driven.hpp"
-#include "reference/layered/cache.hpp"
-#include "reference/positional/operations.hpp"
-#include "reference/provider/paged_operations.hpp"
+#include "properties/contracts.hpp"
+#include "properties/replay/engine.hpp"
+#include "properties/replay/prompt_tokens.hpp"
+#include "properties/replay/replay.hpp"
+#include "reference/contract/describe/json.hpp"
+#include "traces/figures/generate.hpp"
+#include "traces/figures/statistics.hpp"
+#include "traces/formats/formats.hpp"
+#include "traces/formats/sample.hpp"
 
 namespace kvo::replay {
 namespace {
 
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::ElementsAreArray;
-using ::testing::Not;
-using Lines = std::vector<std::string>;
+using testing::ElementsAreArray;
+using testing::IsSupersetOf;
+using testing::Values;
+using testing::ValuesIn;
 
-const Lowering& paged_lowering() {
-  return lowering_of("provider.paged");
+/// Conversations in blocks of eight tokens.
+const std::vector<Request>& chats() {
+  static const auto kRequests = traces::generate({.requests = 120,
+                                                  .mean_turn_tokens = 20,
+                                                  .mean_output_tokens = 8,
+                                                  .system_prompts = 3,
+                                                  .mean_system_tokens = 30,
+                                                  .block_size = 8})
+                                    .value();
+  return kRequests;
 }
 
-std::string number(std::int64_t value) {
-  return std::to_string(value);
+/// The embedded trace.
+const std::vector<Request>& sample() {
+  static const auto kRequests = [] {
+    auto reader = traces::open_trace(
+        traces::TextSource::in_memory(std::string(traces::kSampleName), traces::sample_trace()),
+        "");
+    return traces::read_all(**reader).value();
+  }();
+  return kRequests;
 }
 
-// "update 1.0 x4": four tokens for layer 0 of cache 1; others by name and cache.
-std::string provider_text(const Op& op) {
-  if (const auto* made = op.as<provider::Update>())
-    return "update " + number(*made->cache) + "." + number(made->layer) + " x" +
-           number(made->k->shape[1]);
-  if (const auto* made = op.as<provider::Truncate>())
-    return "truncate " + number(*made->cache) + " to " + number(made->n);
-  if (const auto* made = op.as<provider::Get>())
-    return "get " + number(*made->cache) + "." + number(made->layer);
-  if (const auto* made = op.as<provider::SeqLen>()) return "seq_len " + number(*made->cache);
-  if (const auto* made = op.as<provider::Free>()) return "free " + number(*made->cache);
-  return "";
+/// The lowering with that full name. Requires  there is one.
+const Lowering& lowering_of(std::string_view full_name) {
+  return *std::ranges::find(contracts().lowerings(), full_name, &Lowering::full_name);
 }
 
-// "pass 0:4 0:5 1:0": sequence and position of every token. The first pass, a reserve one, and what
-// is the same for every pass are left out. "masks" is the read after a pass.
-std::string positional_text(const Op& op) {
-  if (const auto* made = op.as<positional::StartForward>(); made != nullptr && !made->reserve) {
-    std::string text = "pass";
-    for (std::size_t i = 0; i < made->seqs.size(); ++i)
-      text += " " + number(made->seqs[i]) + ":" + number(made->positions[i]);
-    return text;
-  }
-  if (const auto* made = op.as<positional::Remove>())
-    return "remove " + number(made->seq) + ":" + number(made->begin) +
-           (made->end == positional::kMaxPosition ? "-" : "-" + number(made->end));
-  if (const auto* made = op.as<positional::CopyPrefix>())
-    return "copy " + number(made->src) + ">" + number(made->dst) + " x" + number(made->len);
-  if (const auto* made = op.as<positional::CanResume>())
-    return "resume " + number(made->seq) + ":" + number(made->pos) + "?";
-  if (op.as<positional::Get>() != nullptr) return "get";
-  return "";
+/// A name as part of the name of a test.
+std::string test_name(std::string name) {
+  std::ranges::replace_if(
+      name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
 }
 
-std::string layered_text(const Op& op) {
-  if (const auto* made = op.as<layered::CloneFrom>())
-    return "clone " + std::to_string(made->source) + ">" + std::to_string(made->cache);
-  return op.as<layered::Advance>() != nullptr ? "advance" : "";
-}
-
-// What a lowering gives when `fails` of the operations, by their text, are answered by an error and
-// all others by success; can_resume is answered by `resumes`.
-struct Script {
-  std::string (*text)(const Op& op);
-  std::function<bool(const std::string& text)> fails = [](const std::string& /*text*/) {
-    return false;
-  };
-  bool resumes = true;
+/// A case of a lowering on the reference of its kind.
+struct Driven {
+  std::vector<std::string> lines = {};  ///< the operations
   Labels labels = {};
+  std::map<std::string, std::int64_t> figures = {};  ///< without the lowering's name
+};
 
-  Lines of(const Lowering& lowering, const LoweringInput& input) {
-    Lines lines;
-    const auto ops = lowering.lower(input);
-    std::int64_t layer = 0;
-    while (const auto op = ops->next()) {
-      std::string line = text(*op);
-      if (const auto* set = op->as<positional::SetLayer>()) layer = set->layer;
-      if (line == "get" && layer >= input.policy.num_layers) line = "masks";
-      Observation seen;
-      if (!line.empty() && fails(line)) seen.error = fail(Code::kExhausted);
-      if (!seen.error && op->as<positional::CanResume>() != nullptr)
-        seen.returns = Record::of(positional::CanResume::Returns{resumes});
-      ops->observe(*op, seen, labels);
-      if (!line.empty()) lines.push_back(line);
+/// "update cache=0 layer=1 k=1x2x8": members that are not null, tensors by shape, long lists by
+/// size.
+std::string line_of(const Op& op) {
+  constexpr std::size_t kLongest = 30;
+  std::string line(op.kind().name);
+  for (const auto& [name, value] : write_record(op.arguments())) {
+    std::string text = boost::json::serialize(value);
+    if (value.is_null()) continue;
+    if (const auto* tensor = value.if_object(); tensor != nullptr && tensor->contains("shape"))
+      text = boost::json::serialize(tensor->at("shape"));
+    else if (value.is_array() && text.size() > kLongest)
+      text = "x" + std::to_string(value.as_array().size());
+    line += " " + std::string(name) + "=" + text;
+  }
+  return line;
+}
+
+/// Runs a case. A test fails where an observation is not as the lowering expects. Operations that
+/// `fails` is true for fail without the cache.
+Driven driven(
+    std::string_view full_name, LoweringInput input, Profile profile = Profile::kDocumented,
+    const std::function<bool(const std::string& line)>& fails = [](const auto&) { return false; }) {
+  const Lowering& lowering = lowering_of(full_name);
+  input.profile = profile;
+  Setup setup = lowering.setup(input);
+  setup.profile = profile;
+  const auto session = std::move(*contracts().reference_of(*lowering.kind).open(setup));
+  const auto stream = lowering.lower(input);
+  Probe probe;
+  Driven all;
+  while (const auto op = stream->next()) {
+    const std::string& line = all.lines.emplace_back(line_of(*op));
+    Observation seen;
+    if (fails(line)) {
+      seen.error = fail(Code::kExhausted);
+    } else {
+      seen = session->apply(*op, probe);
+      if (const Observation* want = stream->expected()) {
+        EXPECT_EQ(observation_difference(*want, seen), std::nullopt) << op_text(*op);
+      }
     }
-    return lines;
+    stream->observe(*op, seen, all.labels);
+  }
+  for (const Figure& figure : stream->figures()) {
+    const std::size_t colon = figure.name.find(": ");
+    all.figures[figure.name.substr(colon == std::string::npos ? 0 : colon + 2)] = figure.value;
+  }
+  return all;
+}
+
+/// The labels of all cases that a replay of the sample has for a lowering.
+std::set<std::string> labels_of_sample(const Lowering& lowering, const ReplayOptions& options) {
+  const Replay replay(
+      contracts(), sample(),
+      {{.kind = lowering.kind, .reference = &contracts().reference_of(*lowering.kind)}}, options);
+  std::set<std::string> reached;
+  for (std::uint64_t index = 0; index < replay.cases(); ++index) {
+    const CasePlan plan = replay.plan(index);
+    if (!plan.name.starts_with(lowering.name)) continue;
+    const CaseResult result = run_case(plan, {.attempts = 0});
+    EXPECT_EQ(result.subjects.front().verdict.text(), "agrees") << plan.name;
+    reached.insert(result.labels.begin(), result.labels.end());
+  }
+  return reached;
+}
+
+std::vector<std::string> names_of_lowerings() {
+  std::vector<std::string> names;
+  for (const Lowering& one : contracts().lowerings()) names.push_back(one.full_name());
+  return names;
+}
+
+class EachLowering : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Each, EachLowering, ValuesIn(names_of_lowerings()),
+                         [](const auto& one) { return test_name(one.param); });
+
+TEST_P(EachLowering, TheSameRequestsGiveTheSameOperations) {
+  const LoweringInput input{.requests = chats(),
+                            .schedule = {.scale = 2},
+                            .policy = {.block_size = 4, .pool_percent = 40},
+                            .seed = 4};
+  const Driven once = driven(GetParam(), input);
+  EXPECT_GT(once.lines.size(), chats().size());
+  EXPECT_THAT(driven(GetParam(), input).lines, ElementsAreArray(once.lines));
+}
+
+// Alone, a faulty cache is its own judge: only the expectations of the lowering can fail.
+class FaultyJudge : public testing::TestWithParam<const char*> {};
+
+TEST_P(FaultyJudge, IsCaught) {
+  const Subject* subject = contracts().find_subject(GetParam());
+  ASSERT_NE(subject, nullptr);
+  const Replay replay(contracts(), chats(), {{.kind = subject->kind, .subjects = {subject}}},
+                      {.schedule = {.max_running = 4, .chunk_tokens = 16, .step_us = 200'000},
+                       .lowering = {.pool_percent = 20},
+                       .scale = 1,
+                       .seed = 4});
+  bool failed = false;
+  for (std::uint64_t index = 0; index < replay.cases() && !failed; ++index)
+    failed = run_case(replay.plan(index), {.attempts = 0}).subjects.front().verdict.failed();
+  EXPECT_TRUE(failed);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, FaultyJudge,
+    Values("cells.kv@mutant:removed_by_cell", "layered.vector@mutant:clear_keeps_rows",
+           "positional.causal@mutant:mask_starts_at_batch",
+           "positional.causal@mutant:one_owner_sees", "positional.causal@mutant:remove_by_cell",
+           "positional.swa@mutant:window_one_short", "positional.swa_mem@mutant:evicts_to_chunk",
+           "positional.chunked@mutant:chunk_starts_late", "prefix.blocks@mutant:pinned_stays_free",
+           "prefix.blocks@mutant:key_stays_in_index", "provider.paged@mutant:values_channel_minor",
+           "provider.paged@mutant:table_taken_for_run",
+           "provider.tensor@mutant:prefill_keeps_counter", "provider.device@mutant:heads_forgotten",
+           "snapshot.kv@mutant:merge_forgets_the_parent",
+           "snapshot.kv@mutant:snapshot_ignores_from", "snapshot.kv@mutant:split_shares_a_token",
+           "snapshot.recurrent@mutant:one_side_restored",
+           "snapshot.recurrent@mutant:offset_not_restored"),
+    [](const auto& one) { return test_name(one.param); });
+
+// ---- What caches find of prompts ----
+
+/// A lowering with figures of hits, and pools that evict nothing or much.
+struct Finding {
+  const char* name;
+  const char* hit;     ///< the figure; "NAME at best" is its bound
+  std::int64_t ample;  ///< percent
+  std::int64_t small;  ///< percent
+  std::uint64_t seed;  ///< of pools in proportion to all requests
+};
+
+class Finds : public testing::TestWithParam<Finding> {
+ protected:
+  static Driven of(const std::vector<Request>& requests, std::int64_t pool_percent,
+                   Profile profile = Profile::kDocumented, const SchedulePolicy& schedule = {}) {
+    return driven(GetParam().name,
+                  {.requests = requests,
+                   .schedule = schedule,
+                   .policy = {.block_size = 4, .pool_percent = pool_percent},
+                   .seed = GetParam().seed},
+                  profile);
+  }
+  const std::string hit_ = GetParam().hit;
+  const std::string best_ = hit_ + " at best";
+};
+
+TEST_P(Finds, LessInASmallPool) {
+  for (const Profile profile : {Profile::kOriginal, Profile::kDocumented}) {
+    Driven open = of(chats(), GetParam().ample, profile);
+    Driven seen = of(chats(), GetParam().small, profile);
+    EXPECT_GT(seen.figures["evictions"], 10);
+    EXPECT_EQ(open.figures["evictions"], 0);
+    EXPECT_GT(seen.figures[hit_], 0);
+    EXPECT_LT(seen.figures[hit_], open.figures[hit_]);
+    EXPECT_LE(open.figures[hit_], open.figures[best_]);
+    EXPECT_EQ(seen.figures[best_], open.figures[best_])
+        << "what is known does not depend on what was evicted";
+  }
+}
+
+TEST_P(Finds, NothingWithoutBlockIds) {
+  std::vector<Request> all = chats();
+  for (Request& one : all) one.block_ids.clear();
+  Driven seen = of(all, GetParam().ample);
+  EXPECT_EQ(seen.figures[hit_], 0);
+  EXPECT_EQ(seen.figures[best_], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Finds,
+                         Values(Finding{"prefix.blocks full", "prompt tokens hit", 200, 10, 5},
+                                Finding{"prefix.blocks window", "prompt tokens hit", 200, 10, 4},
+                                Finding{"prefix.radix tokens", "prompt tokens hit", 200, 10, 5},
+                                Finding{"prefix.radix pages", "prompt tokens hit", 200, 10, 4},
+                                Finding{"snapshot.trie kv", "tokens restored", 1'000'000, 20, 1},
+                                Finding{"snapshot.trie mixed", "tokens restored", 1'000'000, 20,
+                                        1}),
+                         [](const auto& one) { return test_name(one.param.name); });
+
+// Blocks, pages and requests that run at a time hide a part from the others.
+using FindsAll = Finds;
+TEST_P(FindsAll, OneByOneWithoutALimit) {
+  Driven seen = of(chats(), GetParam().ample, Profile::kDocumented,
+                   {.max_running = 1, .draft_every = 0, .cancel_every = 0});
+  EXPECT_GT(seen.figures[hit_], seen.figures["prompt tokens"] / 4);
+  EXPECT_EQ(seen.figures[hit_], seen.figures[best_]);
+}
+INSTANTIATE_TEST_SUITE_P(Each, FindsAll,
+                         Values(Finding{"prefix.radix tokens", "prompt tokens hit", 200, 10, 5},
+                                Finding{"snapshot.trie kv", "tokens restored", 1'000'000, 20, 1}),
+                         [](const auto& one) { return test_name(one.param.name); });
+
+TEST(PrefixHits, AtBestIsWhatTheTraceSaysHoweverItIsCut) {
+  traces::StatisticsCounter counter;
+  for (const Request& one : chats()) counter.add(one);
+  const auto wanted = counter.result();
+  ASSERT_GT(wanted.prefix_hits, 0U);
+  const CacheKind& kind = *lowering_of("prefix.blocks full").kind;
+  for (const std::int64_t per_case : {3, 1000}) {
+    const Replay replay(contracts(), chats(),
+                        {{.kind = &kind, .reference = &contracts().reference_of(kind)}},
+                        {.lowering = {.requests_per_case = per_case}, .scale = 1});
+    std::map<std::string, std::int64_t> sums;
+    for (std::uint64_t index = 0; index < replay.cases(); ++index)
+      for (const Figure& figure : run_case(replay.plan(index), {.attempts = 0}).figures)
+        sums[figure.name] += figure.value;
+    for (const std::string name : {"full: ", "window: "}) {
+      EXPECT_EQ(sums[name + "prompt blocks"], wanted.block_references) << per_case;
+      EXPECT_EQ(sums[name + "prompt blocks hit at best"], wanted.prefix_hits) << per_case;
+    }
+  }
+}
+
+TEST(PromptTokens, KnownIsTheLongestCommonBeginning) {
+  PromptTokens prompts(chats(), 1);
+  std::vector<Tokens> learnt;
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < chats().size(); ++i) {
+    const Tokens tokens = prompts.prompt(chats()[i]);
+    std::int64_t longest = 0;
+    for (const Tokens& other : learnt)
+      longest = std::max(longest, std::ranges::mismatch(tokens, other).in1 - tokens.begin());
+    EXPECT_EQ(prompts.known(chats()[i]), longest) << i;
+    // Every third prompt is learnt in part.
+    const auto part = static_cast<std::int64_t>(i % 3 == 2 ? tokens.size() / 2 : tokens.size());
+    prompts.learn(chats()[i], part);
+    learnt.emplace_back(tokens.begin(), tokens.begin() + part);
+    sum += longest;
+  }
+  EXPECT_GT(sum, 0);
+}
+
+TEST(PromptTokens, ScaledPromptsBeginAlikeAsFarAsTheirIdsDo) {
+  const std::vector<Request> all{{.input_tokens = 40, .block_ids = {7, 8, 9}},
+                                 {.input_tokens = 20, .block_ids = {7, 5}},
+                                 {.input_tokens = 16},
+                                 {.input_tokens = 16},
+                                 {.input_tokens = 32, .block_ids = {7, 8}}};
+  for (const std::int64_t scale : {1, 4, 64}) {
+    PromptTokens prompts(all, scale);
+    const Tokens first = prompts.prompt(all[0]);
+    const Tokens second = prompts.prompt(all[1]);
+    EXPECT_EQ(std::ssize(first), scaled(40, scale));
+    EXPECT_EQ(std::ranges::mismatch(first, second).in2 - second.begin(),
+              std::min(scaled(16, scale), std::ssize(second)));
+    EXPECT_NE(prompts.prompt(all[2]).front(), prompts.prompt(all[3]).front()) << "without ids";
+  }
+}
+
+/// A lowering, how often and how the sample is replayed, and labels that its cases reach.
+struct Reached {
+  std::string name;
+  std::uint64_t seeds;
+  bool varied;
+  std::int64_t scale;  ///< 0: the default
+  std::set<std::string_view> labels;
+
+  friend void PrintTo(const Reached& one, std::ostream* out) {  // NOLINT: GoogleTest's name
+    *out << one.name;
   }
 };
 
-// True for the first operation of that text.
-std::function<bool(const std::string&)> once(std::string wanted) {
-  return [wanted = std::move(wanted), done = false](const std::string& text) mutable {
-    return text == wanted && !std::exchange(done, true);
-  };
+class SampleOf : public testing::TestWithParam<Reached> {};
+
+TEST_P(SampleOf, TheSampleReachesEveryState) {
+  const Reached& want = GetParam();
+  std::set<std::string> reached;
+  for (std::uint64_t seed = 1; seed <= want.seeds; ++seed)
+    reached.merge(labels_of_sample(lowering_of(want.name),
+                                   {.varied = want.varied ? varying_members() : Members(),
+                                    .scale = want.scale,
+                                    .seed = seed}));
+  EXPECT_THAT(reached, IsSupersetOf(want.labels));
 }
 
-LoweringInput input_of(const std::vector<Request>& requests, SchedulePolicy schedule) {
-  return {.requests = requests, .schedule = schedule, .policy = {}, .seed = 1};
+const std::set<std::string_view> kOfPrefix{"prompt hit in part",
+                                           "places of another request taken",
+                                           "request not let in for want of room",
+                                           "running request preempted",
+                                           "preempted request hit what it had computed",
+                                           "request cancelled amid its prompt"};
+const std::set<std::string_view> kOfCells{"cache full, and room made", "context shifted",
+                                          "prefix copied from another sequence",
+                                          "prefix of the slot kept", kPreempted};
+const std::set<std::string_view> kOfTries{
+    "beginning of a prompt restored", "known beginning not restored in full",
+    "layer restored from a snapshot", "node evicted",
+    "prompt kept for a user",         "session closed amid its prompt"};
+
+std::set<std::string_view> with(std::set<std::string_view> labels, std::string_view label) {
+  labels.insert(label);
+  return labels;
 }
 
-constexpr SchedulePolicy kTwoSlots{
-    .max_running = 2, .chunk_tokens = 2, .draft_every = 0, .cancel_every = 0};
+INSTANTIATE_TEST_SUITE_P(
+    Each, SampleOf,
+    Values(Reached{"prefix.blocks full", 8, true, 32, kOfPrefix},
+           Reached{"prefix.blocks window", 8, true, 32, kOfPrefix},
+           Reached{"prefix.radix tokens", 8, true, 32, kOfPrefix},
+           Reached{"prefix.radix pages", 8, true, 32, kOfPrefix},
+           Reached{"cells.kv", 2, true, 0, kOfCells}, Reached{"cells.iswa", 2, true, 0, kOfCells},
+           Reached{"snapshot.kv",
+                   1,
+                   false,
+                   0,
+                   {"draft taken back without a snapshot", "sequence put away and brought back",
+                    "snapshot split", "snapshots merged"}},
+           Reached{"snapshot.rotating",
+                   1,
+                   false,
+                   0,
+                   {"draft taken back by a snapshot", "draft taken back without a snapshot",
+                    "ring full", "sequence put away and brought back"}},
+           Reached{"snapshot.recurrent",
+                   1,
+                   false,
+                   0,
+                   {"draft taken back by a snapshot", "sequence put away and brought back"}},
+           Reached{"snapshot.trie kv", 1, false, 0, kOfTries},
+           Reached{"snapshot.trie mixed", 1, false, 0,
+                   with(kOfTries, "snapshot taken where it was asked for")}),
+    [](const auto& one) { return test_name(one.param.name); });
 
-TEST(StepProtocol, SequenceWiseThoseBehindAFailedAppendHaveTheirTurn) {
-  Script script{.text = provider_text, .fails = once("update 0.0 x2")};
-  const std::vector<Request> requests{request(2, 0), request(2, 0)};
-  EXPECT_THAT(script.of(paged_lowering(), input_of(requests, kTwoSlots)),
-              ElementsAre("seq_len 0", "seq_len 1",   //
-                          "update 0.0 x2", "free 0",  // neither the other layer nor the read
-                          "update 1.0 x2", "update 1.1 x2", "get 1.0", "get 1.1", "seq_len 1",
-                          "get 1.0", "get 1.1", "seq_len 1", "free 1",
-                          "seq_len 0",  // once another one has ended, from the beginning
-                          "update 0.0 x2", "update 0.1 x2", "get 0.0", "get 0.1", "seq_len 0",
-                          "get 0.0", "get 0.1", "seq_len 0", "free 0"));
-  EXPECT_THAT(script.labels, ElementsAre(kPreempted));
+// ---- Transcripts ----
+
+/// A case of the file: what the lowering gets, and what it must emit.
+struct Transcript {
+  std::string name;
+  std::string lowering;
+  LoweringInput input = {};
+  std::vector<Request> requests = {};
+  std::vector<std::string> fails = {};  ///< each: the first operation that begins so fails
+  std::vector<std::string> only = {};   ///< names of the operations that are shown; none: all
+  std::vector<std::string> reaches = {};
+  std::map<std::string, std::int64_t> figures = {};
+  std::vector<std::string> lines = {};
+
+  friend void PrintTo(const Transcript& one, std::ostream* out) {  // NOLINT: GoogleTest's name
+    *out << one.name;
+  }
+};
+
+// Moves the members of the policy that the JSON object has into it.
+template <class Policy>
+void take_members(boost::json::object& from, Policy& policy) {
+  boost::json::object all = write_json(policy).as_object();
+  for (auto& [name, value] : all) {
+    if (!from.contains(name)) continue;
+    value = from.at(name);
+    from.erase(name);
+  }
+  JsonFault fault;
+  EXPECT_TRUE(read_json(all, policy, fault)) << "lowerings.txt: " << fault.text();
 }
 
-TEST(StepProtocol, BatchWiseTheBatchIsGivenAgainWithoutItsLastSequence) {
-  Script script{.text = positional_text, .fails = once("pass 0:2 0:3 1:2 1:3")};
-  const std::vector<Request> requests{request(4, 0), request(4, 0)};
-  EXPECT_THAT(
-      script.of(positional::lowerings().front(), input_of(requests, kTwoSlots)),
-      ElementsAre("masks", "pass 0:0 0:1 1:0 1:1", "masks",  //
-                  "pass 0:2 0:3 1:2 1:3", "remove 1:0-", "pass 0:2 0:3", "get", "get", "masks",
-                  "remove 0:0-",                          // for the next sequence of the slot
-                  "pass 0:0 0:1", "get", "get", "masks",  // with the read of the one that ended
-                  "pass 0:2 0:3", "get", "get", "masks"));
-  EXPECT_THAT(script.labels, Contains(kPreempted));
+std::vector<std::string> words_of(const std::string& text, const std::string& separator) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(separator, at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = end + separator.size();
+  }
+  return words;
 }
 
-TEST(StepProtocol, BatchWiseSlotsThatRunNothingLoseTheirTokensFirst) {
-  Script script{.text = positional_text, .fails = once("pass 1:2 1:3")};
-  const std::vector<Request> requests{request(2, 0), request(6, 0)};
-  EXPECT_THAT(script.of(positional::lowerings().front(), input_of(requests, kTwoSlots)),
-              ElementsAre("masks", "pass 0:0 0:1 1:0 1:1", "get", "get", "masks",  //
-                          "pass 1:2 1:3", "remove 0:0-", "pass 1:2 1:3", "get", "get", "masks",
-                          "pass 1:4 1:5", "get", "get", "masks"));
-  EXPECT_THAT(script.labels, Not(Contains(kPreempted)));
+void read_line(const std::string& word, const std::string& rest, Transcript& to) {
+  const std::size_t last = rest.rfind(' ') + 1;
+  if (word == "with") {
+    boost::json::object members = boost::json::parse(rest).as_object();
+    take_members(members, to.input.schedule);
+    take_members(members, to.input.policy);
+    if (const auto* seed = members.if_contains("seed")) {
+      to.input.seed = static_cast<std::uint64_t>(seed->as_int64());
+      members.erase("seed");
+    }
+    EXPECT_TRUE(members.empty()) << "lowerings.txt: " << boost::json::serialize(members);
+  } else if (word == "request") {
+    std::istringstream numbers(rest);
+    Request& made = to.requests.emplace_back();
+    numbers >> made.arrival_us >> made.input_tokens >> made.output_tokens;
+    for (std::uint64_t id = 0; numbers >> id;) made.block_ids.push_back(id);
+  } else if (word == "requests") {
+    to.requests = chats();
+  } else if (word == "fails") {
+    to.fails.push_back(rest);
+  } else if (word == "only") {
+    to.only = words_of(rest, " ");
+  } else if (word == "reaches") {
+    to.reaches.push_back(rest);
+  } else if (word == "figure") {
+    to.figures[rest.substr(0, last - 1)] = std::stoll(rest.substr(last));
+  } else if (word == ">") {
+    for (std::string& line : words_of(rest, "; ")) to.lines.push_back(std::move(line));
+  } else {
+    ADD_FAILURE() << "lowerings.txt has a line that begins with " << word;
+  }
 }
 
-TEST(StepProtocol, WhatDoesNotFitAloneIsGivenUp) {
-  const std::vector<Request> requests{request(2, 0)};
-  Script sequence{.text = provider_text,
-                  .fails = [](const std::string& text) { return text.starts_with("update"); }};
-  EXPECT_THAT(sequence.of(paged_lowering(), input_of(requests, kTwoSlots)),
-              ElementsAre("seq_len 0", "update 0.0 x2", "free 0"));
-  Script batch{.text = positional_text,
-               .fails = [](const std::string& text) { return text.starts_with("pass"); }};
-  EXPECT_THAT(batch.of(positional::lowerings().front(), input_of(requests, kTwoSlots)),
-              ElementsAre("masks", "pass 0:0 0:1"));
+std::vector<Transcript> transcripts() {
+  std::vector<Transcript> all;
+  std::ifstream file(KVO_LOWERINGS);
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    const std::size_t space = line.find(' ');
+    const std::string word = line.substr(0, space);
+    const std::string rest = line.substr(space + 1);
+    if (word == "case")
+      all.push_back({.name = rest, .lowering = rest.substr(0, rest.find(':'))});
+    else
+      read_line(word, rest, all.back());
+  }
+  return all;
 }
 
-// Seed 1 rejects some of the draft.
-TEST(StepProtocol, ADraftIsTakenBackInTheWayOfItsContract) {
-  const std::vector<Request> requests{request(1, 3)};
-  const SchedulePolicy drafts{.max_running = 1, .draft_every = 1, .draft_tokens = 8};
-  Schedule schedule(requests, drafts, 1);
-  ASSERT_TRUE(schedule.next() && schedule.next());
-  const Turn draft = schedule.step().turns.front();
-  ASSERT_TRUE(draft.draft);
-  const std::int64_t left = 1 + draft.append - draft.rejected;
+class TranscriptOf : public testing::TestWithParam<Transcript> {};
 
-  Script truncated{.text = provider_text};
-  EXPECT_THAT(truncated.of(paged_lowering(), input_of(requests, drafts)),
-              Contains("truncate 0 to " + number(left)));
-  Script removed{.text = positional_text};
-  EXPECT_THAT(removed.of(positional::lowerings().front(), input_of(requests, drafts)),
-              Contains("remove 0:" + number(left) + "-"));
-  Script cloned{.text = layered_text};
-  Lines lines = cloned.of(layered::lowerings().front(), input_of(requests, drafts));
-  lines.resize(11 + static_cast<std::size_t>(left) - 1);
-  Lines wanted{"advance", "clone 0>1"};
-  wanted.insert(wanted.end(), 8, "advance");
-  wanted.emplace_back("clone 1>0");
-  wanted.insert(wanted.end(), static_cast<std::size_t>(left) - 1, "advance");
-  EXPECT_THAT(lines, ElementsAreArray(wanted)) << "saved, appended, put back, the accepted anew";
+TEST_P(TranscriptOf, IsWhatTheLoweringEmits) {
+  const Transcript& want = GetParam();
+  LoweringInput input = want.input;
+  input.requests = want.requests;
+  std::vector<std::string> fails = want.fails;
+  Driven seen = driven(want.lowering, input, Profile::kDocumented, [&](const std::string& line) {
+    const auto found = std::ranges::find_if(
+        fails, [&](const std::string& begin) { return line.starts_with(begin); });
+    const bool due = found != fails.end();
+    if (due) fails.erase(found);
+    return due;
+  });
+  EXPECT_THAT(fails, testing::IsEmpty()) << "no such operation";
+  std::erase_if(seen.lines, [&](const std::string& line) {
+    return !want.only.empty() &&
+           std::ranges::find(want.only, line.substr(0, line.find(' '))) == want.only.end();
+  });
+  if (!want.lines.empty()) {
+    EXPECT_EQ(seen.lines, want.lines) << "now:\n" << boost::algorithm::join(seen.lines, "; ");
+  }
+  EXPECT_THAT(seen.labels, IsSupersetOf(want.reaches));
+  for (const auto& [name, value] : want.figures) EXPECT_EQ(seen.figures[name], value) << name;
 }
 
-TEST(StepProtocol, ACancelledSequenceEndsAfterItsFirstChunk) {
-  const std::vector<Request> requests{request(6, 2)};
-  SchedulePolicy cancelled = kTwoSlots;
-  cancelled.cancel_every = 1;
-  Script sequence{.text = provider_text};
-  EXPECT_THAT(sequence.of(paged_lowering(), input_of(requests, cancelled)),
-              ElementsAre("seq_len 0", "update 0.0 x2", "update 0.1 x2", "free 0"));
-  Script batch{.text = positional_text};
-  EXPECT_THAT(batch.of(positional::lowerings().front(), input_of(requests, cancelled)),
-              ElementsAre("masks", "pass 0:0 0:1", "masks"));
-}
-
-TEST(StepProtocol, APrefixThatIsThereIsNotAppended) {
-  // Blocks of two tokens; the second request comes while the first one runs.
-  std::vector<Request> requests{request(4, 1, {1, 2}), request(5, 0, {1, 2, 3})};
-  requests[1].arrival_us = kTwoSlots.step_us * 2;
-  Script copied{.text = positional_text};
-  EXPECT_THAT(copied.of(positional::lowerings().front(), input_of(requests, kTwoSlots)),
-              ElementsAre("masks", "pass 0:0 0:1", "masks", "pass 0:2 0:3", "get", "get", "masks",
-                          "copy 0>1 x3", "resume 1:3?", "pass 0:4 1:3 1:4", "get", "get", "masks"));
-  EXPECT_THAT(copied.labels, Contains("prefix copied from another sequence"));
-
-  Script evicted{.text = positional_text, .resumes = false};
-  EXPECT_THAT(
-      evicted.of(positional::lowerings().front(), input_of(requests, kTwoSlots)),
-      ElementsAre("masks", "pass 0:0 0:1", "masks", "pass 0:2 0:3", "get", "get", "masks",
-                  "copy 0>1 x3", "resume 1:3?", "remove 1:0-", "pass 0:4 1:0 1:1", "masks",
-                  "pass 1:2 1:3", "get", "get", "masks", "pass 1:4", "get", "get", "masks"));
-
-  requests[1].arrival_us = 1'000'000;
-  Script kept{.text = positional_text};
-  EXPECT_THAT(kept.of(positional::lowerings().front(), input_of(requests, kTwoSlots)),
-              ElementsAre("masks", "pass 0:0 0:1", "masks", "pass 0:2 0:3", "get", "get", "masks",
-                          "pass 0:4", "masks", "resume 0:3?", "remove 0:3-", "pass 0:3 0:4", "get",
-                          "get", "masks"));
-  EXPECT_THAT(kept.labels, Contains("prefix of the slot kept"));
-}
-
-// A longest sequence of 10 tokens gives a context of 6, of which an eighth, none, is kept.
-TEST(StepProtocol, ASequenceThatOutgrowsItsContextIsShiftedOrGivenUp) {
-  const SchedulePolicy policy{
-      .max_running = 1, .chunk_tokens = 1, .draft_every = 0, .draft_tokens = 1, .cancel_every = 0};
-  const std::vector<Request> requests{request(1, 8)};
-  Script shifted{.text = positional_text};
-  EXPECT_THAT(shifted.of(positional::lowerings().front(), input_of(requests, policy)),
-              Contains("remove 0:0-3"));
-  Script refused{.text = positional_text, .fails = once("remove 0:0-3")};
-  const Lines lines = refused.of(positional::lowerings().front(), input_of(requests, policy));
-  ASSERT_GE(lines.size(), 2U);
-  EXPECT_THAT(Lines(lines.end() - 2, lines.end()), ElementsAre("remove 0:0-3", "remove 0:0-"));
-  EXPECT_THAT(refused.labels, Contains("context shift refused"));
-}
+INSTANTIATE_TEST_SUITE_P(Each, TranscriptOf, ValuesIn(transcripts()), [](const auto& one) {
+  return test_name(one.param.lowering) + "_" + std::to_string(one.index);
+});
 
 }  // namespace
 }  // namespace kvo::replay

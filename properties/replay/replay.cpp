@@ -70,9 +70,7 @@ CasePlan Replay::plan(std::uint64_t index) const {
                   .fill_bytes = 0,
                   // Attention over whole histories costs far more than the replay itself: an
                   // oracle judges the first window beside the comparison, if that is short.
-                  .oracle = number == 0 && tokens_at(input.requests, kind.scale) <= kMostJudged
-                                ? kind.oracle
-                                : nullptr},
+                  .oracle = number == 0 && input.tokens() <= kMostJudged ? kind.oracle : nullptr},
       .baseline = kind.comparison.reference,
       .subjects = kind.comparison.subjects,
       .reference_of = reference_of_,

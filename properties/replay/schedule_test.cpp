@@ -1,3 +1,4 @@
+// What a schedule guarantees by itself; transcripts of lowerings (lowerings.txt) show its steps.
 #include "properties/replay/schedule.hpp"
 
 #include <algorithm>
@@ -41,25 +42,6 @@ std::vector<Request> many() {
   traces::GenerateOptions options;
   options.requests = 60;
   return traces::generate(options).value();
-}
-
-TEST(Schedule, AppendsAPromptInChunksAndThenTokenByToken) {
-  const SchedulePolicy policy{.chunk_tokens = 4, .draft_every = 0};
-  EXPECT_EQ(all_steps({request(10, 2)}, policy), (std::vector<Step>{{{0}, {append(0, 4)}},
-                                                                    {{}, {append(0, 4)}},
-                                                                    {{}, {append(0, 2, true)}},
-                                                                    {{}, {append(0, 1)}},
-                                                                    {{}, {append(0, 1)}},
-                                                                    {{}, {end(0, true)}}}));
-}
-
-TEST(Schedule, RequestsOfABurstArriveWithTheFirstOne) {
-  const std::vector<Request> requests{request(1, 0, 0), request(1, 0, 1'000'000),
-                                      request(1, 0, 2'000'000)};
-  const SchedulePolicy policy{.draft_every = 0, .cancel_every = 0, .burst = 2};
-  const std::vector<Step> steps = all_steps(requests, policy);
-  EXPECT_THAT(steps.front().begins, testing::ElementsAre(0, 1));
-  EXPECT_EQ(std::ranges::count_if(steps, [](const Step& step) { return !step.begins.empty(); }), 2);
 }
 
 // Follows every sequence through its turns; each must end with all tokens of its request.
@@ -116,24 +98,6 @@ TEST(Schedule, ARequestDoesNotBeginBeforeItArrives) {
   EXPECT_EQ(begun, 1U) << "the second one waits although a slot is free";
 }
 
-TEST(Schedule, APreemptedSequenceStartsOverOnceAnotherHasEnded) {
-  const std::vector<Request> requests{request(4, 0), request(4, 0)};
-  Schedule schedule(requests, {.max_running = 2, .chunk_tokens = 2}, 1);
-  ASSERT_TRUE(schedule.next());
-  ASSERT_EQ(schedule.step(), (Step{{0, 1}, {append(0, 2), append(1, 2)}}));
-  schedule.preempt(1);
-  EXPECT_EQ(schedule.step().turns, (std::deque{end(1, false), append(0, 2)}))
-      << "its end takes the place of its turn, and the rest stays";
-  ASSERT_TRUE(schedule.next());
-  EXPECT_EQ(schedule.step(), (Step{{}, {append(0, 2, true)}})) << "the slot is free, but waits";
-  ASSERT_TRUE(schedule.next());
-  EXPECT_EQ(schedule.step(), (Step{{}, {end(0, true)}}));
-  ASSERT_TRUE(schedule.next());
-  EXPECT_EQ(schedule.step(), (Step{{0}, {append(0, 2)}})) << "from the beginning";
-  EXPECT_EQ(schedule.preempted(), 1U);
-  EXPECT_EQ(schedule.given_up(), 0U);
-}
-
 TEST(Schedule, APreemptedSequenceMayKeepWhatItDecoded) {
   const std::vector<Request> requests{request(2, 4), request(2, 4)};
   Schedule schedule(requests, {.max_running = 2, .chunk_tokens = 2, .draft_every = 0}, 1);
@@ -162,69 +126,6 @@ TEST(Schedule, ATurnThatWasTakenOutIsPreemptedLikeOneThatWasNot) {
   EXPECT_EQ(schedule.step(), (Step{{}, {end(0, false), append(1, 2)}}));
   schedule.preempt(0);
   EXPECT_EQ(schedule.preempted(), 1U) << "what has ended is not preempted again";
-}
-
-TEST(Schedule, ASequenceThatDoesNotFitAloneIsGivenUp) {
-  const std::vector<Request> requests{request(4, 0)};
-  Schedule schedule(requests, {}, 1);
-  ASSERT_TRUE(schedule.next());
-  schedule.preempt(0);
-  EXPECT_EQ(schedule.step().turns, (std::deque{end(0, false)}));
-  EXPECT_FALSE(schedule.next());
-  EXPECT_EQ(schedule.given_up(), 1U);
-  EXPECT_EQ(schedule.preempted(), 0U);
-}
-
-// A sequence that ends later in the step still runs, and makes room at once.
-TEST(Schedule, WhatEndsLaterInTheStepStillRuns) {
-  const std::vector<Request> requests{request(4, 0), request(0, 0)};
-  Schedule schedule(requests, {.max_running = 2, .chunk_tokens = 2}, 1);
-  ASSERT_TRUE(schedule.next());
-  ASSERT_EQ(schedule.step().turns, (std::deque{append(0, 2), end(1, true)}));
-  schedule.preempt(0);
-  EXPECT_EQ(schedule.preempted(), 1U);
-  ASSERT_TRUE(schedule.next());
-  EXPECT_EQ(schedule.step(), (Step{{0}, {append(0, 2)}}));
-}
-
-TEST(Schedule, TokensThatAreThereAreNotAppended) {
-  const std::vector<Request> requests{request(10, 0)};
-  Schedule schedule(requests, {.chunk_tokens = 8}, 1);
-  ASSERT_TRUE(schedule.next());
-  ASSERT_EQ(schedule.step(), (Step{{0}, {append(0, 8)}}));
-  EXPECT_EQ(schedule.running(0), requests.front());
-  schedule.skip(0, 7);
-  EXPECT_EQ(schedule.step().turns, (std::deque{append(0, 3, true)})) << "what follows them";
-  ASSERT_TRUE(schedule.next());
-  EXPECT_EQ(schedule.step().turns, (std::deque{end(0, true)}));
-}
-
-TEST(Schedule, OfSoManyRequestsOneIsCancelledAmidItsPrompt) {
-  const SchedulePolicy policy{.max_running = 1, .chunk_tokens = 2, .cancel_every = 2};
-  const auto steps = all_steps({request(4, 2), request(4, 2)}, policy);
-  ASSERT_GE(steps.size(), 2U);
-  EXPECT_EQ(steps.end()[-2], (Step{{0}, {append(0, 2)}})) << "of the second only a first chunk";
-  EXPECT_EQ(steps.back(), (Step{{}, {end(0, false)}}));
-}
-
-TEST(Schedule, ACancelledSequenceWhosePrefixIsThereEndsAtOnce) {
-  const std::vector<Request> requests{request(4, 2)};
-  Schedule schedule(requests, {.chunk_tokens = 2, .cancel_every = 1}, 1);
-  ASSERT_TRUE(schedule.next());
-  schedule.skip(0, 1);
-  EXPECT_EQ(schedule.step().turns, (std::deque{end(0, false)}));
-  EXPECT_EQ(schedule.running(0), requests.front()) << "until the step is over";
-  EXPECT_FALSE(schedule.next());
-}
-
-TEST(Schedule, ASequenceThatIsGivenUpEndsForGood) {
-  const std::vector<Request> requests{request(4, 0), request(4, 0)};
-  Schedule schedule(requests, {.max_running = 2, .chunk_tokens = 2}, 1);
-  ASSERT_TRUE(schedule.next());
-  schedule.give_up(0);
-  EXPECT_EQ(schedule.step().turns, (std::deque{end(0, false), append(1, 2)}));
-  while (schedule.next()) EXPECT_TRUE(schedule.step().begins.empty());
-  EXPECT_EQ(schedule.given_up(), 1U);
 }
 
 TEST(Schedule, ScalingRoundsUp) {

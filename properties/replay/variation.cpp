@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include "properties/campaign/generator.hpp"
@@ -22,59 +23,34 @@ struct Member {
   void (*set)(Policies& policies, std::int64_t value);
 };
 
-// The mean size of a row is about that of the fixed shape, so that a replay takes as long.
-const std::array<Member, 10>& members() {
-  static const std::array<Member, 10> kMembers{
-      Member{"num_layers",
-             "num_layers",
-             {1, 1, 2, 4},
-             [](Policies& to, std::int64_t value) { to.lowering.num_layers = value; }},
-      Member{"num_heads",
-             "num_heads",
-             {1, 2, 2, 3},
-             [](Policies& to, std::int64_t value) { to.lowering.num_heads = value; }},
-      Member{"head_dim",
-             "head_dim",
-             {1, 3, 4, 8},
-             [](Policies& to, std::int64_t value) { to.lowering.head_dim = value; }},
-      Member{"block_size",
-             "block_size",
-             {2, 5, 16, 32},
-             [](Policies& to, std::int64_t value) { to.lowering.block_size = value; }},
-      Member{"storage",
-             "storage",
-             {0, 1, 0, 2},
-             [](Policies& to, std::int64_t value) {
-               to.lowering.storage = static_cast<ElementType>(value);
-             }},
-      Member{"mask",
-             "mask",
-             {0, 1, 0, 1},
-             [](Policies& to, std::int64_t value) {
-               to.lowering.mask = static_cast<ElementType>(value);
-             }},
-      // From a quiet hour to one in which more sequences come at once than a word has bits.
-      Member{"max_running",
-             "load",
-             {3, 8, 16, 72},
-             [](Policies& to, std::int64_t value) { to.schedule.max_running = value; }},
-      Member{"burst",
-             "load",
-             {1, 1, 8, 72},
-             [](Policies& to, std::int64_t value) { to.schedule.burst = value; }},
-      Member{"pool_percent",
-             "load",
-             {60, 40, 20, 5},
-             [](Policies& to, std::int64_t value) { to.lowering.pool_percent = value; }},
-      // The last one: how much a chunk may have depends on how many there are at a time.
-      Member{
-          "chunk_tokens", "chunk_tokens", {7, 16, 64, 200}, [](Policies& to, std::int64_t value) {
-            const std::int64_t most = kMostBatch / to.schedule.max_running;
-            to.schedule.chunk_tokens =
-                std::clamp<std::int64_t>(value, 1, std::max<std::int64_t>(most, 1));
-          }}};
-  return kMembers;
+template <auto kMember>
+void set_size(Policies& to, std::int64_t value) {
+  using Type = std::remove_reference_t<decltype(to.lowering.*kMember)>;
+  to.lowering.*kMember = static_cast<Type>(value);
 }
+template <auto kMember>
+void set_load(Policies& to, std::int64_t value) {
+  to.schedule.*kMember = value;
+}
+// The limit of a chunk depends on the number of sequences, which is set before.
+void set_chunk(Policies& to, std::int64_t value) {
+  const std::int64_t most = kMostBatch / to.schedule.max_running;
+  to.schedule.chunk_tokens = std::clamp<std::int64_t>(value, 1, std::max<std::int64_t>(most, 1));
+}
+
+// The mean size of a row is about that of the fixed shape, so that a replay takes as long. Loads go
+// from a quiet hour to one in which more sequences come at once than a word has bits.
+constexpr std::array<Member, 10> kMembers{
+    Member{"num_layers", "num_layers", {1, 1, 2, 4}, set_size<&LoweringPolicy::num_layers>},
+    Member{"num_heads", "num_heads", {1, 2, 2, 3}, set_size<&LoweringPolicy::num_heads>},
+    Member{"head_dim", "head_dim", {1, 3, 4, 8}, set_size<&LoweringPolicy::head_dim>},
+    Member{"block_size", "block_size", {2, 5, 16, 32}, set_size<&LoweringPolicy::block_size>},
+    Member{"storage", "storage", {0, 1, 0, 2}, set_size<&LoweringPolicy::storage>},
+    Member{"mask", "mask", {0, 1, 0, 1}, set_size<&LoweringPolicy::mask>},
+    Member{"max_running", "load", {3, 8, 16, 72}, set_load<&SchedulePolicy::max_running>},
+    Member{"burst", "load", {1, 1, 8, 72}, set_load<&SchedulePolicy::burst>},
+    Member{"pool_percent", "load", {60, 40, 20, 5}, set_size<&LoweringPolicy::pool_percent>},
+    Member{"chunk_tokens", "chunk_tokens", {7, 16, 64, 200}, set_chunk}};
 
 // Which of the values the case takes: a new order for each as many cases.
 std::size_t value_index(std::uint64_t seed, std::string_view lowering, std::string_view drawn_with,
@@ -94,7 +70,7 @@ std::size_t value_index(std::uint64_t seed, std::string_view lowering, std::stri
 const Members& varying_members() {
   static const Members kNames = [] {
     Members names;
-    for (const Member& member : members()) names.emplace(member.name);
+    for (const Member& member : kMembers) names.emplace(member.name);
     return names;
   }();
   return kNames;
@@ -103,7 +79,7 @@ const Members& varying_members() {
 Policies varied(const Policies& given, const Members& varied_members, std::uint64_t seed,
                 std::string_view lowering, std::uint64_t number) {
   Policies policies = given;
-  for (const Member& member : members()) {
+  for (const Member& member : kMembers) {
     if (!varied_members.contains(member.name)) continue;
     member.set(policies, member.values.at(value_index(seed, lowering, member.drawn_with, number)));
   }

@@ -14,13 +14,13 @@
 // only the reference says what must be seen.
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "properties/contract_parts.hpp"
+#include "properties/replay/engine.hpp"
 #include "properties/snapshot/lowering.hpp"
 #include "reference/snapshot/operations.hpp"
 
@@ -41,17 +41,14 @@ constexpr std::string_view kFull = "ring full";
 class CacheStream : public replay::SequenceOps {
  public:
   explicit CacheStream(const LoweringInput& input)
-      : SequenceOps(input), slots_(static_cast<std::size_t>(input.schedule.max_running)) {
+      : SequenceOps(input), sequences_(static_cast<std::size_t>(slots())) {
     emit(New{});
   }
 
-  void observe(const Op& /*op*/, const Observation& /*seen*/, Labels& labels) override {
-    labels.insert(reached_.begin(), reached_.end());
-    reached_.clear();
-  }
-
  protected:
-  /// A snapshot by its number, and the tokens that it stands for.
+  using Rows = std::span<const replay::TaggedRow>;
+
+  /// A snapshot by its number, and its tokens.
   struct Parked {
     std::int64_t handle;
     std::int64_t from;
@@ -59,24 +56,21 @@ class CacheStream : public replay::SequenceOps {
     [[nodiscard]] std::int64_t tokens() const { return to - from; }
   };
   struct Sequence {
-    std::int64_t length = 0;
     std::int64_t longest = 0;                    ///< that it was
-    std::vector<std::uint64_t> rows = {};        ///< the first tag of each token's row
     std::vector<Parked> parked = {};             ///< each begins where the one before ends
     std::optional<Parked> saved = std::nullopt;  ///< before the draft
   };
 
-  /// Emits what adds tokens to the cache. The rows are noted already.
-  virtual void add(const Sequence& sequence, std::span<const std::uint64_t> rows) = 0;
+  /// Emits what adds the last rows to the cache, which has `rows` then.
+  virtual void add(Rows rows, std::size_t before) = 0;
   /// Emits a look at all that the cache holds.
-  virtual void show(const Sequence& sequence) = 0;
+  virtual void show(Rows rows, std::int64_t longest) = 0;
   /// Whether tokens of a draft that begins now can be taken back without a snapshot.
-  [[nodiscard]] virtual bool rewinds(const Sequence& sequence) = 0;
-  [[nodiscard]] std::int64_t draft_tokens() { return schedule().policy().draft_tokens; }
+  [[nodiscard]] virtual bool rewinds(std::int64_t length) const = 0;
   /// Whether a snapshot may hold the last tokens alone.
   [[nodiscard]] virtual bool in_parts() const { return false; }
-  /// Elements of a row.
-  [[nodiscard]] virtual std::int64_t width() const = 0;
+  /// Tags of a token.
+  [[nodiscard]] virtual std::int64_t tags() const { return width(); }
 
   void begin(std::int64_t slot) final {
     if (current_ == slot) emit(New{});
@@ -84,70 +78,60 @@ class CacheStream : public replay::SequenceOps {
   }
   void append(std::int64_t slot, std::int64_t tokens) final {
     enter(slot);
-    Sequence& own = at(slot);
-    const std::size_t before = own.rows.size();
+    const std::size_t before = rows(slot).size();
     for (std::int64_t token = 0; token < tokens; ++token) {
-      own.rows.push_back(last_tag_ + 1);
-      last_tag_ += static_cast<std::uint64_t>(width());
+      rows(slot).push_back({last_tag_ + 1, static_cast<std::uint64_t>(policy().head_dim)});
+      last_tag_ += static_cast<std::uint64_t>(tags());
     }
-    own.length += tokens;
-    own.longest = std::max(own.longest, own.length);
-    add(own, std::span(own.rows).subspan(before));
+    at(slot).longest = std::max(at(slot).longest, length(slot));
+    add(rows(slot), before);
   }
   void save(std::int64_t slot) final {
     enter(slot);
     Sequence& own = at(slot);
     if (own.saved) emit(Close{own.saved->handle});
     own.saved.reset();
-    rewinds_ = rewinds(own);
-    if (!rewinds_ && own.length > 0) own.saved = {taken(0), 0, own.length};
-    draft_at_ = own.length;
+    rewinds_ = rewinds(length(slot));
+    draft_at_ = length(slot);
+    if (!rewinds_ && draft_at_ > 0) own.saved = {taken(0), 0, draft_at_};
   }
   void reject(std::int64_t slot, std::int64_t tokens) final {
-    Sequence& own = at(slot);
-    const std::int64_t accepted = own.length - tokens - draft_at_;
+    const std::int64_t left = length(slot) - tokens;
+    cut(slot, rewinds_ ? left : draft_at_);
     if (rewinds_) {
       reach(kRewound);
-      cut(own, own.length - tokens);
-      return restore(std::nullopt, own.length);
+      return restore(std::nullopt, left);
     }
-    cut(own, draft_at_);
-    if (own.saved) {
+    if (const auto& saved = at(slot).saved) {
       reach(kFromSnapshot);
-      restore(own.saved->handle, own.saved->to);
+      restore(saved->handle, saved->to);
     } else {
       emit(Free{});
     }
-    if (accepted > 0) append(slot, accepted);
+    if (left > draft_at_) append(slot, left - draft_at_);
   }
   void read(std::int64_t slot) final {
     enter(slot);
-    show(at(slot));
+    show(rows(slot), at(slot).longest);
   }
   void end(std::int64_t slot) final {
     enter(slot);
     Sequence& own = at(slot);
-    emit(Offset{}, {own.length});
+    emit(Offset{}, {length(slot)});
     if (in_parts() && !own.parked.empty()) {
-      put_away(own);
+      put_away(slot);
       split_last(own);
       bring_back(own);
-      show(own);
+      show(rows(slot), own.longest);
     }
     for (const Parked& one : own.parked) emit(Close{one.handle});
     if (own.saved) emit(Close{own.saved->handle});
     own = {};
+    cut(slot, 0);
   }
-
-  void reach(std::string_view label) { reached_.insert(label); }
 
  private:
-  Sequence& at(std::int64_t slot) { return slots_[static_cast<std::size_t>(slot)]; }
-
-  static void cut(Sequence& sequence, std::int64_t length) {
-    sequence.length = length;
-    sequence.rows.resize(static_cast<std::size_t>(length));
-  }
+  Sequence& at(std::int64_t slot) { return sequences_[static_cast<std::size_t>(slot)]; }
 
   // Numbers are given in order, one to each snapshot that holds something (MR-1).
   std::int64_t taken(std::int64_t from) {
@@ -160,7 +144,7 @@ class CacheStream : public replay::SequenceOps {
 
   void enter(std::int64_t slot) {
     if (current_ == slot) return;
-    if (current_ >= 0) put_away(at(current_));
+    if (current_ >= 0) put_away(current_);
     current_ = slot;
     if (!at(slot).parked.empty()) reach(kPutAway);
     bring_back(at(slot));
@@ -171,13 +155,13 @@ class CacheStream : public replay::SequenceOps {
     for (const Parked& one : sequence.parked) restore(one.handle, one.to);
   }
 
-  void put_away(Sequence& sequence) {
-    std::vector<Parked>& parked = sequence.parked;
+  void put_away(std::int64_t slot) {
+    std::vector<Parked>& parked = at(slot).parked;
     const std::int64_t from = in_parts() && !parked.empty() ? parked.back().to : 0;
-    if (sequence.length == from) return;
+    if (length(slot) == from) return;
     if (!in_parts())
       for (const Parked& one : std::exchange(parked, {})) emit(Close{one.handle});
-    parked.push_back({taken(from), from, sequence.length});
+    parked.push_back({taken(from), from, length(slot)});
     while (parked.size() > 1 && parked.back().tokens() >= parked[parked.size() - 2].tokens()) {
       reach(kMerged);
       const Parked last = parked.back();
@@ -198,63 +182,49 @@ class CacheStream : public replay::SequenceOps {
     sequence.parked.push_back({++last_handle_, middle, whole.to});
   }
 
-  std::vector<Sequence> slots_;
+  std::vector<Sequence> sequences_;
   std::int64_t current_ = -1;  ///< slot whose sequence is in the cache
   std::int64_t draft_at_ = 0;  ///< tokens before the draft
   bool rewinds_ = false;       ///< it is taken back without a snapshot
   std::int64_t last_handle_ = 0;
   std::uint64_t last_tag_ = 0;
-  Labels reached_ = {};
 };
+
+ShowState::Returns state_with(std::pair<Tensor, Tensor> tensors) {
+  return {std::vector<Nullable<Tensor>>{std::move(tensors.first), std::move(tensors.second)}};
+}
 
 // ---- kv, rotating ----
 
 /// Rows are tags by token, head and element.
 class RowsStream final : public CacheStream {
  public:
-  RowsStream(const LoweringInput& input, std::optional<std::int64_t> window)
-      : CacheStream(input), window_(window) {}
+  explicit RowsStream(const LoweringInput& input, bool ring = false) : CacheStream(input) {
+    if (ring) window_ = ring_window(input);
+  }
 
  protected:
-  void add(const Sequence& sequence, std::span<const std::uint64_t> rows) override {
-    auto [k, v] = tagged(rows);
+  [[nodiscard]] Shape shape(std::int64_t tokens) const override {
+    return {1, policy().num_heads, tokens, policy().head_dim};
+  }
+  [[nodiscard]] std::int64_t heads() const override { return policy().num_heads; }
+
+  void add(Rows rows, std::size_t before) override {
+    auto [k, v] = tensors(rows.subspan(before));
     emit(Update{.k = std::move(k), .v = std::move(v)});
-    if (window_ && sequence.length > *window_) reach(kFull);
+    if (window_ && std::ssize(rows) > *window_) reach(kFull);
   }
-  void show(const Sequence& sequence) override {
-    if (sequence.length == 0 || sequence.longest > window_.value_or(sequence.longest))
-      return emit(ShowState{});
-    auto [k, v] = tagged(sequence.rows);
-    emit(ShowState{}, {std::vector<Nullable<Tensor>>{std::move(k), std::move(v)}});
+  void show(Rows rows, std::int64_t longest) override {
+    if (rows.empty() || longest > window_.value_or(longest)) return emit(ShowState{});
+    emit(ShowState{}, state_with(tensors(rows)));
   }
-  [[nodiscard]] bool rewinds(const Sequence& sequence) override {
-    return !window_ || sequence.length + draft_tokens() <= *window_;
+  [[nodiscard]] bool rewinds(std::int64_t length) const override {
+    return !window_ || length + input().schedule.draft_tokens <= *window_;
   }
   [[nodiscard]] bool in_parts() const override { return !window_; }
-  [[nodiscard]] std::int64_t width() const override {
-    return policy().num_heads * policy().head_dim;
-  }
 
  private:
-  // [1, heads, tokens, dim]: what stands for a token is apart by head.
-  [[nodiscard]] std::pair<Tensor, Tensor> tagged(std::span<const std::uint64_t> first_tags) const {
-    const auto [heads, dim] = std::pair(policy().num_heads, policy().head_dim);
-    const Shape shape{1, heads, std::ssize(first_tags), dim};
-    std::pair<Tensor, Tensor> made{make_tensor(shape), make_tensor(shape)};
-    const auto [keys, values] = std::pair(made.first.floats(), made.second.floats());
-    std::size_t at = 0;
-    for (std::int64_t head = 0; head < heads; ++head) {
-      for (const std::uint64_t first : first_tags) {
-        for (std::int64_t i = head * dim; i < (head + 1) * dim; ++i, ++at) {
-          keys[at] = tag(first + static_cast<std::uint64_t>(i));
-          values[at] = -keys[at];
-        }
-      }
-    }
-    return made;
-  }
-
-  std::optional<std::int64_t> window_;  ///< absent: no ring
+  std::optional<std::int64_t> window_ = std::nullopt;  ///< absent: no ring
 };
 
 // ---- recurrent ----
@@ -268,89 +238,64 @@ class StateStream final : public CacheStream {
   using CacheStream::CacheStream;
 
  protected:
-  void add(const Sequence& sequence, std::span<const std::uint64_t> rows) override {
-    auto [conv, delta] = tagged(rows.back());
+  void add(Rows rows, std::size_t before) override {
+    auto [conv, delta] = state(rows);
     emit(ConvState{});
     emit(DeltaState{});
     emit(SetConvState{std::move(conv)});
     emit(SetDeltaState{std::move(delta)});
-    emit(Advance{std::ssize(rows)}, {sequence.length});
+    emit(Advance{std::ssize(rows.subspan(before))}, {std::ssize(rows)});
   }
-  void show(const Sequence& sequence) override {
-    if (sequence.length == 0) return emit(ShowState{});
-    auto [conv, delta] = tagged(sequence.rows.back());
-    emit(ShowState{}, {std::vector<Nullable<Tensor>>{std::move(conv), std::move(delta)}});
+  void show(Rows rows, std::int64_t /*longest*/) override {
+    if (rows.empty()) return emit(ShowState{});
+    emit(ShowState{}, state_with(state(rows)));
   }
-  [[nodiscard]] bool rewinds(const Sequence& /*sequence*/) override { return false; }
-  [[nodiscard]] std::int64_t width() const override { return conv_cells() + delta_cells(); }
+  [[nodiscard]] bool rewinds(std::int64_t /*length*/) const override { return false; }
+  [[nodiscard]] std::int64_t tags() const override {
+    return kConvTail * policy().head_dim + kHeadVDim * width();
+  }
 
  private:
-  [[nodiscard]] std::int64_t conv_cells() const { return kConvTail * policy().head_dim; }
-  [[nodiscard]] std::int64_t delta_cells() const {
-    return policy().num_heads * kHeadVDim * policy().head_dim;
-  }
-  [[nodiscard]] std::pair<Tensor, Tensor> tagged(std::uint64_t first) const {
+  [[nodiscard]] std::pair<Tensor, Tensor> state(Rows rows) const {
+    std::uint64_t next = rows.back().first;
     std::pair<Tensor, Tensor> made{
         make_tensor({1, kConvTail, policy().head_dim}),
         make_tensor({1, policy().num_heads, kHeadVDim, policy().head_dim})};
-    for (float& cell : made.first.floats()) cell = tag(first++);
-    for (float& cell : made.second.floats()) cell = tag(first++);
+    for (Tensor* side : {&made.first, &made.second})
+      for (float& cell : side->floats()) cell = tag(next++);
     return made;
   }
 };
 
-// A turn puts away, brings back, adds and looks.
-double cache_cost(const LoweringInput& input) {
-  return replay::cost_by(input, {.other_calls = 2, .rows_a_request = 1e4});
+RowsConfig ring_config(const LoweringInput& input) {
+  return {.max_size = ring_window(input)};
 }
-
-Setup no_setup(const LoweringInput& /*input*/) {
-  return {};
-}
-Setup ring_setup(const LoweringInput& input) {
-  return {.config = Record::of(RowsConfig{.max_size = ring_window(input)})};
-}
-Setup state_setup(const LoweringInput& input) {
-  return {.config = Record::of(RecurrentConfig{.conv_tail = kConvTail,
-                                               .conv_dim = input.policy.head_dim,
-                                               .num_v_heads = input.policy.num_heads,
-                                               .head_v_dim = kHeadVDim,
-                                               .head_k_dim = input.policy.head_dim})};
+RecurrentConfig state_config(const LoweringInput& input) {
+  return {.conv_tail = kConvTail,
+          .conv_dim = input.policy.head_dim,
+          .num_v_heads = input.policy.num_heads,
+          .head_v_dim = kHeadVDim,
+          .head_k_dim = input.policy.head_dim};
 }
 
 }  // namespace
 
 std::int64_t ring_window(const LoweringInput& input) {
   constexpr std::int64_t kLeast = 4;
-  const std::int64_t tokens = replay::tokens_at(input.requests, input.schedule.scale);
-  return std::max(kLeast, tokens / std::ssize(input.requests) / 2);
+  return std::max(kLeast, input.tokens() / std::ssize(input.requests) / 2);
 }
 
 std::vector<replay::Lowering> lowerings() {
-  std::vector<replay::Lowering> all = cache_lowerings();
+  using replay::lower_by;
+  using replay::setup_by;
+  // A turn puts away, brings back, adds and looks.
+  const auto cost = replay::cost_by(2, 1e4);
+  std::vector<replay::Lowering> all{
+      {&kv_kind(), replay::no_setup, lower_by<RowsStream>, cost},
+      {&rotating_kind(), setup_by<ring_config>, lower_by<RowsStream, true>, cost},
+      {&recurrent_kind(), setup_by<state_config>, lower_by<StateStream>, cost}};
   for (const replay::Lowering& trie : trie_lowerings()) all.push_back(trie);
   return all;
-}
-
-std::vector<replay::Lowering> cache_lowerings() {
-  return {{.kind = &kv_kind(),
-           .setup = no_setup,
-           .lower = [](const LoweringInput& input) -> std::unique_ptr<OpStream> {
-             return std::make_unique<RowsStream>(input, std::nullopt);
-           },
-           .cost = cache_cost},
-          {.kind = &rotating_kind(),
-           .setup = ring_setup,
-           .lower = [](const LoweringInput& input) -> std::unique_ptr<OpStream> {
-             return std::make_unique<RowsStream>(input, ring_window(input));
-           },
-           .cost = cache_cost},
-          {.kind = &recurrent_kind(),
-           .setup = state_setup,
-           .lower = [](const LoweringInput& input) -> std::unique_ptr<OpStream> {
-             return std::make_unique<StateStream>(input);
-           },
-           .cost = cache_cost}};
 }
 
 }  // namespace kvo::snapshot

@@ -8,8 +8,6 @@
 
 namespace kvo::snapshot {
 
-/// kv, rotating, recurrent.
-[[nodiscard]] std::vector<replay::Lowering> cache_lowerings();
 /// trie, on layers of two makes.
 [[nodiscard]] std::vector<replay::Lowering> trie_lowerings();
 

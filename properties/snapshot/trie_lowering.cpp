@@ -15,15 +15,16 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "properties/replay/engine.hpp"
 #include "properties/replay/prompt_tokens.hpp"
 #include "properties/snapshot/lowering.hpp"
 #include "properties/snapshot/model_rows.hpp"
 #include "reference/contract/describe/difference.hpp"
-#include "reference/contract/subject/dispatch.hpp"
 #include "reference/snapshot/trie_operations.hpp"
 
 namespace kvo::snapshot {
@@ -49,10 +50,8 @@ TrieConfig config_of(const LoweringInput& input, bool mixed) {
   PromptTokens prompts(input.requests, input.schedule.scale);
   std::int64_t tokens = 0;
   for (const Request& request : input.requests) {
-    const std::int64_t prompt = replay::scaled(request.input_tokens, input.schedule.scale);
-    tokens += prompt - prompts.known(request) +
-              replay::scaled(request.output_tokens, input.schedule.scale);
-    prompts.learn(request, prompt);
+    tokens += input.whole(request) - prompts.known(request);
+    prompts.learn(request, input.prompt(request));
   }
   TrieConfig config{.layers = {}};
   std::int64_t bytes = tokens * kRowBytes;
@@ -68,26 +67,17 @@ TrieConfig config_of(const LoweringInput& input, bool mixed) {
   return config;
 }
 
-LoweringInput one_at_a_time(LoweringInput input) {
-  input.schedule.max_running = 1;
-  input.schedule.draft_every = 0;
-  return input;
-}
-
-Tensor tensor_with(const Shape& shape, const std::vector<float>& cells) {
-  Tensor tensor = make_tensor(shape);
-  std::ranges::copy(cells, tensor.floats().begin());
-  return tensor;
+LayerState layer_state(std::int64_t held, Tensor first, Tensor second) {
+  return {held, std::vector<Nullable<Tensor>>{std::move(first), std::move(second)}};
 }
 
 // What a layer holds once the first tokens of a sequence were fed to it (MR-68).
 LayerState rows_of(const Tokens& sequence, std::int64_t held) {
-  std::vector<float> keys(sequence.begin(), sequence.begin() + held);
-  std::vector<float> values;
-  while (std::ssize(values) < held) values.push_back(static_cast<float>(values.size() + 1));
+  const std::vector<float> keys(sequence.begin(), sequence.begin() + held);
+  std::vector<float> values(keys.size());
+  std::iota(values.begin(), values.end(), 1.0F);
   const Shape shape{1, 1, held, 1};
-  std::vector<Nullable<Tensor>> state{tensor_with(shape, keys), tensor_with(shape, values)};
-  return {held, std::move(state)};
+  return layer_state(held, tensor_of(shape, keys), tensor_of(shape, values));
 }
 
 // The same of a recurrent layer.
@@ -99,25 +89,19 @@ LayerState state_of(const Tokens& sequence, std::int64_t held) {
     tail = {tail[1], token};
     sum = {sum[0] + token, sum[1] + 1};
   }
-  std::vector<Nullable<Tensor>> state{tensor_with({1, 2, 1}, tail), tensor_with({1, 1, 1, 2}, sum)};
-  return {held, std::move(state)};
+  return layer_state(held, tensor_of({1, 2, 1}, tail), tensor_of({1, 1, 1, 2}, sum));
 }
 
-class TrieStream final : public replay::LoweredOps {
+class TrieStream final : public replay::Engine {
  public:
   TrieStream(const LoweringInput& input, bool mixed)
-      : LoweredOps(one_at_a_time(input)),
+      : Engine(input.with_slots(1).without_drafts()),
         config_(config_of(input, mixed)),
         mixed_(mixed),
         documented_(input.profile == Profile::kDocumented),
         left_(std::ssize(input.requests)),
         prompts_(input.requests, input.schedule.scale) {
     emit(NewTrie{});
-  }
-
-  void observe(const Op& op, const Observation& seen, Labels& labels) override {
-    if (seen.error) return;
-    visit_op(TrieOps(), op, [&](const auto& operation) { follow(operation, seen, labels); });
   }
 
   [[nodiscard]] std::vector<Figure> figures() const override {
@@ -157,28 +141,23 @@ class TrieStream final : public replay::LoweredOps {
  private:
   static constexpr std::int64_t kSpecialEvery = 8;  ///< sessions
 
-  // ---- What became of an operation: one overload each ----
+  // ---- Results ----
 
-  void follow(const Begin& begin, const Observation& seen, Labels& labels) {
-    const auto& begun = seen.as<Begin::Returns>();
-    const std::int64_t prompt = std::ssize(begin.inputs);
-    fed_ = std::clamp<std::int64_t>(prompt - std::ssize(begun.remaining), 0, prompt);
-    begun_ = fed_;
-    asked_ = begun.snapshot_offset;
+  void begun(std::int64_t remaining, std::int64_t asked) {
+    fed_ = begun_ = std::clamp<std::int64_t>(prompt_ - remaining, 0, prompt_);
+    asked_ = asked;
     restored_tokens_ += fed_;
-    if (fed_ < known_) labels.insert(kLost);
+    if (fed_ < known_) reach(kLost);
     if (fed_ > 0) {
-      labels.insert(kRestored);
+      reach(kRestored);
       ++restored_sessions_;
-      if (fed_ < prompt) schedule().skip(slot_, fed_);
-      restored_ = true;
-      look();
+      if (fed_ < prompt_) schedule().skip(slot_, fed_);
+      look(true);
     }
-    emit(ShowUsage{});
+    show_usage();
   }
-  void follow(const LayerStates& /*op*/, const Observation& seen, Labels& /*labels*/) {
-    if (!std::exchange(restored_, false)) return;
-    const auto& layers = seen.as<LayerStates::Returns>().layers;
+  // Another conversation's rows, in what begin restored?
+  void compare(const std::vector<Nullable<LayerState>>& layers) {
     const auto foreign = [&](std::size_t layer, const LayerState& want) {
       return layer >= layers.size() ||
              first_difference(Nullable<LayerState>(want), layers[layer]).has_value();
@@ -187,21 +166,15 @@ class TrieStream final : public replay::LoweredOps {
         (mixed_ && foreign(layers.size() - 1, state_of(sequence_, fed_))))
       ++foreign_;
   }
-  void follow(const Keep& keep, const Observation& /*seen*/, Labels& labels) {
-    labels.insert(keep.user ? kUser : kAsked);
+  void show_usage() {
+    emit_then(ShowUsage{}, [this](const Observation& seen) {
+      if (seen.error) return;
+      usage_ = seen.as<ShowUsage::Returns>();
+      most_bytes_ = std::max(most_bytes_, usage_.paged_out_bytes);
+      if (usage_.evictions > 0) reach(kEvicted);
+      if (usage_.page_ins > 0) reach(kPagedIn);
+    });
   }
-  void follow(const ShowUsage& /*op*/, const Observation& seen, Labels& labels) {
-    usage_ = seen.as<ShowUsage::Returns>();
-    most_bytes_ = std::max(most_bytes_, usage_.paged_out_bytes);
-    if (usage_.evictions > 0) labels.insert(kEvicted);
-    if (usage_.page_ins > 0) labels.insert(kPagedIn);
-  }
-  void follow(const CloseSession& /*op*/, const Observation& /*seen*/, Labels& labels) const {
-    if (fed_ < prompt_) labels.insert(kCancelled);
-  }
-  // What the schedule does not depend on, or what is not emitted.
-  static void follow(const OneOf<NewTrie, Feed, Output, SetLimit, Enforce, Find, Tree> auto& /*op*/,
-                     const Observation& /*seen*/, Labels& /*labels*/) {}
 
   // ---- One session ----
 
@@ -216,7 +189,11 @@ class TrieStream final : public replay::LoweredOps {
     ++sessions_;
     sure_ = !mixed_ && (documented_ || usage_.evictions == 0);
     if (special()) emit(Find{sequence_});
-    emit(Begin{sequence_});
+    emit_then(Begin{sequence_}, [this](const Observation& seen) {
+      if (seen.error) return;
+      const auto& result = seen.as<Begin::Returns>();
+      begun(std::ssize(result.remaining), result.snapshot_offset);
+    });
   }
 
   [[nodiscard]] bool special() const { return sessions_ % kSpecialEvery == 0; }
@@ -247,14 +224,19 @@ class TrieStream final : public replay::LoweredOps {
     fed_ = end;
   }
   void keep(bool user) {
-    emit(Keep{user});
-    emit(ShowUsage{});
+    emit_then(Keep{user}, [this, user](const Observation& seen) {
+      if (!seen.error) reach(user ? kUser : kAsked);
+    });
+    show_usage();
   }
 
-  void look() {
-    if (!sure_ || fed_ == 0) return emit(LayerStates{});
-    emit(LayerStates{},
-         {std::vector<Nullable<LayerState>>(config_.layers.size(), rows_of(sequence_, fed_))});
+  void look(bool after_begin = false) {
+    const auto then = [this, after_begin](const Observation& seen) {
+      if (after_begin && !seen.error) compare(seen.as<LayerStates::Returns>().layers);
+    };
+    if (!sure_ || fed_ == 0) return emit_then(LayerStates{}, then);
+    emit_then(LayerStates{}, then,
+              {std::vector<Nullable<LayerState>>(config_.layers.size(), rows_of(sequence_, fed_))});
   }
 
   // What a trie without a limit would know does not depend on what this one restored.
@@ -262,9 +244,11 @@ class TrieStream final : public replay::LoweredOps {
     const std::int64_t chunk = schedule().policy().chunk_tokens;
     if (cancelled && fed_ == begun_) append(std::min(chunk, prompt_ - fed_));
     prompts_.learn(*request_, cancelled ? std::min(prompt_, known_ + chunk) : prompt_);
-    emit(CloseSession{});
+    emit_then(CloseSession{}, [this](const Observation& seen) {
+      if (!seen.error && fed_ < prompt_) reach(kCancelled);
+    });
     if (--left_ > 0) return;
-    emit(ShowUsage{});
+    show_usage();
     emit(Tree{});
   }
 
@@ -283,7 +267,6 @@ class TrieStream final : public replay::LoweredOps {
   std::int64_t asked_ = 0;   ///< where a snapshot is asked for; 0: nowhere
   std::int64_t known_ = 0;   ///< tokens that a trie without a limit would restore
   bool sure_ = false;        ///< the rules say what the layers hold
-  bool restored_ = false;    ///< the next look is at what begin restored
 
   ShowUsage::Returns usage_ = {};
   std::int64_t most_bytes_ = 0;
@@ -295,21 +278,12 @@ class TrieStream final : public replay::LoweredOps {
   std::int64_t known_tokens_ = 0;
 };
 
-double trie_cost(const LoweringInput& input) {
-  return replay::cost_by(input, {.other_calls = 6, .rows_a_request = 3e4});
-}
-
-template <bool kMixed>
-Lowering lowering(std::string_view name) {
+Lowering lowering(std::string_view name, Setup (*setup)(const LoweringInput& input),
+                  std::unique_ptr<OpStream> (*lower)(const LoweringInput& input)) {
   return {.kind = &trie_kind(),
-          .setup =
-              [](const LoweringInput& input) {
-                return Setup{.config = Record::of(config_of(input, kMixed))};
-              },
-          .lower = [](const LoweringInput& input) -> std::unique_ptr<OpStream> {
-            return std::make_unique<TrieStream>(input, kMixed);
-          },
-          .cost = trie_cost,
+          .setup = setup,
+          .lower = lower,
+          .cost = replay::cost_by(6, 3e4),
           .name = name,
           .windows = 16};
 }
@@ -317,7 +291,10 @@ Lowering lowering(std::string_view name) {
 }  // namespace
 
 std::vector<Lowering> trie_lowerings() {
-  return {lowering<false>("kv"), lowering<true>("mixed")};
+  using replay::lower_by;
+  using replay::setup_by;
+  return {lowering("kv", setup_by<config_of, false>, lower_by<TrieStream, false>),
+          lowering("mixed", setup_by<config_of, true>, lower_by<TrieStream, true>)};
 }
 
 }  // namespace kvo::snapshot

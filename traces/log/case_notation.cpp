@@ -117,7 +117,7 @@ class Scanner {
       return add(Token::Kind::kNumber, end, std::move(number));
     }
     if (text_.substr(at_, 2) == "->") return add(Token::Kind::kMark, at_ + 2, "->");
-    constexpr std::string_view kMarks = "[](){},|:?.+-*/%=";
+    constexpr std::string_view kMarks = "[](){},|:?.+-*/%=<>!";
     if (kMarks.find(c) == std::string_view::npos)
       throw Refusal{line_, "", std::string(1, c), "begins no word, number, string or comment"};
     if (c == '[' || c == '(' || c == '{') ++depth_;
@@ -337,6 +337,8 @@ std::int64_t StatementReader::factor(std::size_t depth) {
   }
   const bool negative = take("-");
   if (negative) put_variable();
+  const bool word = names_ != nullptr && !at_end() && tokens_[at_].kind == Token::Kind::kWord;
+  if (word) return negative ? -named(depth) : named(depth);
   if (at("(")) return -factor(depth + 1);
   if (at_end() || tokens_[at_].kind != Token::Kind::kNumber)
     refuse("", "is no integer and no loop variable");
@@ -352,6 +354,23 @@ std::int64_t StatementReader::factor(std::size_t depth) {
     refuse("", "is not a 64-bit integer");
   ++at_;
   return read;
+}
+
+// NAME, or NAME(ARGUMENT, ...).
+std::int64_t StatementReader::named(std::size_t depth) {
+  const std::string name = next("").text;
+  std::vector<std::int64_t> arguments;
+  if (take("(")) {
+    do arguments.push_back(sum(depth + 1));
+    while (take(","));
+    if (!take(")")) refuse("", "is neither , nor )");
+  }
+  const auto value = names_->value(name, arguments);
+  if (!value) {
+    --at_;
+    refuse("", "is after `" + name + "`, which has no value here");
+  }
+  return *value;
 }
 
 json::value StatementReader::number(const Type& type) {

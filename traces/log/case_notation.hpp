@@ -53,6 +53,15 @@ struct Refusal {
 /// Loop variables, by name: the tokens that replace them.
 using Variables = std::map<std::string, Tokens, std::less<>>;
 
+/// Values of words that an expression names, where these are not in the text.
+class Names {
+ public:
+  virtual ~Names() = default;
+  /// Of `name`, or of `name(arguments)`; nothing where there is no such value.
+  [[nodiscard]] virtual std::optional<std::int64_t> value(
+      std::string_view name, const std::vector<std::int64_t>& arguments) const = 0;
+};
+
 /// What an operation must return in one profile.
 struct Answer {
   Observation wanted = {};  ///< no returns: only the error, or its absence, counts
@@ -71,8 +80,8 @@ struct Answers {
 /// Reads one statement from left to right. Its methods throw Refusal.
 class StatementReader {
  public:
-  StatementReader(Tokens tokens, const Variables& variables)
-      : tokens_(std::move(tokens)), variables_(variables) {}
+  StatementReader(Tokens tokens, const Variables& variables, const Names* names = nullptr)
+      : tokens_(std::move(tokens)), variables_(variables), names_(names) {}
 
   [[nodiscard]] bool at_end() const { return at_ >= tokens_.size(); }
   [[nodiscard]] bool at(std::string_view word) const { return !at_end() && tokens_[at_].is(word); }
@@ -122,9 +131,11 @@ class StatementReader {
   std::int64_t sum(std::size_t depth);
   std::int64_t product(std::size_t depth);
   std::int64_t factor(std::size_t depth);
+  std::int64_t named(std::size_t depth);
 
   Tokens tokens_;
   const Variables& variables_;
+  const Names* names_;
   std::size_t at_ = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "reference/contract/device/device.hpp"
 
+#include <array>
+
 #include "reference/contract/values/thrown.hpp"
 
 namespace kvo {
@@ -8,6 +10,17 @@ namespace {
 constexpr std::int64_t kCellBytes = sizeof(float);
 
 }  // namespace
+
+std::string_view Work::name() const {
+  constexpr std::array<std::string_view, 4> kNames{"copy to the device", "copy to the host", "copy",
+                                                   "fill"};
+  return kind == Kind::kJob ? job->type().name : kNames.at(static_cast<std::size_t>(kind));
+}
+
+Status Device::done(Call kind, Stream stream, Event event, Graph graph) {
+  const auto carried_out = control({kind, stream, event, graph});
+  return carried_out ? Status() : carried_out.error();
+}
 
 Status Device::to_device(DevicePtr dst, std::span<const std::byte> src) {
   const Status queued = to_device_async(dst, src, {});

@@ -2,8 +2,6 @@
 
 #include <numeric>
 
-#include "reference/contract/device/jobs.hpp"
-
 namespace kvo {
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DeviceSuite);
@@ -27,16 +25,43 @@ Cells DeviceSuite::read(DevicePtr from, std::size_t count) {
   return values;
 }
 
-namespace {
+bool expect_far_row(Device& device, std::int64_t dim, std::int64_t rows) {
+  const std::int64_t row_bytes = dim * std::int64_t{sizeof(std::uint32_t)};
+  const auto buffer = device.alloc(rows * row_bytes);
+  if (!buffer) return false;
+  const DevicePtr source = *device.alloc(row_bytes);
+  const DevicePtr counter = *device.alloc(4);
+  Cells row(static_cast<std::size_t>(dim));
+  std::iota(row.begin(), row.end(), 1U);
+  EXPECT_TRUE(device.fill_async(*buffer, std::byte{0xAA}, rows * row_bytes, {}));
+  EXPECT_TRUE(device.to_device(source, std::as_bytes(std::span(row))));
+  EXPECT_TRUE(write_counter(device, counter, rows - 1));
+  EXPECT_TRUE(device.run(row_at(*buffer, source, counter, dim, rows)));
+  Cells found(row.size());
+  const auto bytes = std::as_writable_bytes(std::span(found));
+  EXPECT_TRUE(device.to_host(bytes, *buffer + (rows - 1) * row_bytes));
+  EXPECT_EQ(found, row);
+  EXPECT_TRUE(device.to_host(bytes, *buffer));
+  EXPECT_EQ(found, Cells(row.size(), 0xAAAAAAAAU));
+  for (const DevicePtr ptr : {*buffer, source, counter}) EXPECT_TRUE(device.free(ptr));
+  return true;
+}
 
-OffsetCopyJob row_at(DevicePtr buffer, DevicePtr source, DevicePtr counter, std::int64_t dim,
-                     std::int64_t rows) {
-  return {buffer.as<std::uint32_t>(), source.as<const std::uint32_t>(),
-          counter.as<const std::int32_t>(), dim, rows};
+void Twins::run(const Job& on_card, const Job& on_host) {
+  const Status done = card.run(on_card);
+  EXPECT_TRUE(done) << done.error().text();
+  EXPECT_TRUE(host.run(on_host));
 }
-IncrementJob count_up(DevicePtr counter) {
-  return {counter.as<std::int32_t>(), 1};
+
+bool Twins::equal(const Memory& memory) {
+  std::vector<std::byte> on_card(memory.bytes);
+  std::vector<std::byte> on_host(memory.bytes);
+  EXPECT_TRUE(card.to_host(on_card, memory.card));
+  EXPECT_TRUE(host.to_host(on_host, memory.host));
+  return on_card == on_host;
 }
+
+namespace {
 
 TEST_P(DeviceSuite, MemoryIsZeroedAndKeepsWhatIsWritten) {
   const DevicePtr ptr = cells(5);
@@ -58,6 +83,8 @@ TEST_P(DeviceSuite, AddressesOutsideOfLiveMemoryAreRefused) {
   const auto bytes = std::as_writable_bytes(std::span(three));
   EXPECT_EQ(device->to_device_async(ptr, bytes, {}).error(), bad);
   EXPECT_EQ(device->to_host_async(bytes, ptr, {}).error(), bad);
+  EXPECT_EQ(device->to_device_async(ptr + -1, bytes.first(1), {}).error(), bad);
+  EXPECT_EQ(device->to_device_async({}, bytes, {}).error(), bad);
   EXPECT_EQ(device->copy_async(other, ptr, 12, {}).error(), bad);
   EXPECT_EQ(device->copy_async(ptr, other, 12, {}).error(), bad);
   EXPECT_EQ(device->fill_async(ptr + 8, std::byte{}, 1, {}).error(), bad);
@@ -78,19 +105,31 @@ TEST_P(DeviceSuite, JobsDoWhatTheySay) {
   write(source, {0x3F800000U, 0xC0200000U});
   for (int step = 0; step < 4; ++step) {  // one step more than there is room
     ASSERT_TRUE(device->run(row_at(buffer, source, counter, 2, 3)));
-    ASSERT_TRUE(device->run(count_up(counter)));
+    ASSERT_TRUE(device->run(increment(counter)));
   }
   EXPECT_EQ(*read_counter(*device, counter), 4);
-  ASSERT_TRUE(
-      device->run(ToHalfJob{halves.as<std::uint16_t>(), source.as<const std::uint32_t>(), 2}));
+  ASSERT_TRUE(device->run(to_half(halves, source, 2)));
   EXPECT_EQ(read(halves, 1), Cells{0xC1003C00U});
-  ASSERT_TRUE(
-      device->run(ToFloatJob{buffer.as<std::uint32_t>(), halves.as<const std::uint16_t>(), 2}));
+  ASSERT_TRUE(device->run(to_float(buffer, halves, 2)));
   EXPECT_EQ(read(buffer, 6),
             (Cells{0x3F800000U, 0xC0200000U, 0x3F800000U, 0xC0200000U, 0x3F800000U, 0xC0200000U}));
-  ASSERT_TRUE(
-      device->run(ToFloatJob{buffer.as<std::uint32_t>(), halves.as<const std::uint16_t>(), 0}));
+  ASSERT_TRUE(device->run(to_float(buffer, halves, 0)));
   EXPECT_TRUE(device->synchronize(Stream()));
+}
+
+TEST_P(DeviceSuite, WorkOnAStreamTakesEffectInOrder) {
+  const Stream stream = *device->create_stream();
+  const DevicePtr from = cells(2);
+  const DevicePtr halves = cells(1);
+  const DevicePtr to = cells(2);
+  write(from, {0x3F800000U, 0x45001000U}, stream);  // 1, 2049
+  EXPECT_TRUE(device->launch(to_half(halves, from, 2), stream));
+  EXPECT_TRUE(device->copy_async(from, to, 8, stream));
+  EXPECT_TRUE(device->launch(to_float(to, halves, 2), stream));
+  EXPECT_TRUE(device->synchronize(stream));
+  EXPECT_EQ(read(to, 2), (Cells{0x3F800000U, 0x45000000U}));
+  EXPECT_EQ(read(from, 2), (Cells{0, 0}));
+  EXPECT_TRUE(device->destroy(stream));
 }
 
 TEST_P(DeviceSuite, StreamsRunOnTheirOwnAndWaitForEvents) {
@@ -127,9 +166,11 @@ TEST_P(DeviceSuite, UnknownNumbersAreRefused) {
   EXPECT_EQ(device->destroy(Stream()).error(), bad_stream) << "the default stream stays";
   EXPECT_EQ(device->destroy(stream).error(), bad_stream);
   EXPECT_EQ(device->synchronize(stream).error(), bad_stream);
+  EXPECT_EQ(device->to_device_async(ptr, {}, stream).error(), bad_stream);
+  EXPECT_EQ(device->to_host_async({}, ptr, stream).error(), bad_stream);
   EXPECT_EQ(device->copy_async(ptr, ptr, 0, stream).error(), bad_stream);
   EXPECT_EQ(device->fill_async(ptr, {}, 4, stream).error(), bad_stream);
-  EXPECT_EQ(device->launch(count_up(ptr), stream).error(), bad_stream);
+  EXPECT_EQ(device->launch(increment(ptr), stream).error(), bad_stream);
   EXPECT_EQ(device->record(event, {}).error(), bad_event);
   EXPECT_EQ(device->wait({}, event).error(), bad_event);
   EXPECT_EQ(device->synchronize(event).error(), bad_event);
@@ -147,7 +188,7 @@ TEST_P(DeviceSuite, AGraphIsReplayedAndTheCounterAdvances) {
   write(source, {1, 2});
   ASSERT_TRUE(device->begin_capture(stream));
   ASSERT_TRUE(device->launch(row_at(buffer, source, counter, 2, 4), stream));
-  ASSERT_TRUE(device->launch(count_up(counter), stream));
+  ASSERT_TRUE(device->launch(increment(counter), stream));
   const auto graph = device->end_capture(stream);
   ASSERT_TRUE(graph) << graph.error().text();
   EXPECT_EQ(*read_counter(*device, counter), 0) << "what is captured is not carried out";
@@ -172,12 +213,10 @@ TEST_P(DeviceSuite, ACaptureGoesOverStreamsThatWaitForItsEvents) {
   const DevicePtr halves = cells(1);
   const DevicePtr to = cells(2);
   ASSERT_TRUE(device->begin_capture(first));
-  const ToHalfJob down{halves.as<std::uint16_t>(), from.as<const std::uint32_t>(), 2};
-  const ToFloatJob up{to.as<std::uint32_t>(), halves.as<const std::uint16_t>(), 2};
-  ASSERT_TRUE(device->launch(down, first));
+  ASSERT_TRUE(device->launch(to_half(halves, from, 2), first));
   ASSERT_TRUE(device->record(fork, first));
   ASSERT_TRUE(device->wait(second, fork));
-  ASSERT_TRUE(device->launch(up, second));
+  ASSERT_TRUE(device->launch(to_float(to, halves, 2), second));
   ASSERT_TRUE(device->record(join, second));
   ASSERT_TRUE(device->wait(first, join));
   const auto graph = device->end_capture(first);
@@ -210,10 +249,10 @@ TEST_P(DeviceSuite, WhatACaptureCannotHoldIsRefused) {
   EXPECT_EQ(device->destroy(inside).error(), capturing);
   EXPECT_TRUE(device->synchronize(second)) << "others go on";
   ASSERT_TRUE(device->wait(second, inside));
-  ASSERT_TRUE(device->launch(count_up(ptr), second));
+  ASSERT_TRUE(device->launch(increment(ptr), second));
   EXPECT_EQ(device->end_capture(first).error(), bad_capture) << "nobody waits for the second";
   EXPECT_TRUE(device->synchronize(first));
-  EXPECT_TRUE(device->launch(count_up(ptr), second));
+  EXPECT_TRUE(device->launch(increment(ptr), second));
   EXPECT_TRUE(device->synchronize(second));
   EXPECT_EQ(*read_counter(*device, ptr), 1);
 }

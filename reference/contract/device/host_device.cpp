@@ -87,20 +87,13 @@ Status HostDevice::looked_up(const Job& job) {
 }
 
 Status HostDevice::copied(const Work& work) {
-  using Kind = Work::Kind;
-  std::byte* to = work.host_dst;
-  const std::byte* from = work.host_src;
-  if (work.kind != Kind::kToHost) {
-    to = host_address(work.dst, work.bytes, true);
-    if (to == nullptr) return bad_pointer();
-  }
-  if (work.kind == Kind::kToHost || work.kind == Kind::kCopy) {
-    from = host_address(work.src, work.bytes, false);
-    if (from == nullptr) return bad_pointer();
-  }
+  std::byte* const to = work.writes() ? host_address(work.dst, work.bytes, true) : work.host_dst;
+  const std::byte* const from =
+      work.reads() ? host_address(work.src, work.bytes, false) : work.host_src;
+  if ((work.writes() && to == nullptr) || (work.reads() && from == nullptr)) return bad_pointer();
   const auto bytes = static_cast<std::size_t>(work.bytes);
   if (bytes == 0) return {};
-  if (work.kind == Kind::kFill) {
+  if (work.kind == Work::Kind::kFill) {
     std::memset(to, std::to_integer<int>(work.value), bytes);
   } else {
     std::memmove(to, from, bytes);
@@ -108,82 +101,12 @@ Status HostDevice::copied(const Work& work) {
   return {};
 }
 
-Status HostDevice::to_device_async(DevicePtr dst, std::span<const std::byte> src, Stream stream) {
-  return queue(Work::to_device(dst, src), stream);
-}
-
-Status HostDevice::to_host_async(std::span<std::byte> dst, DevicePtr src, Stream stream) {
-  return queue(Work::to_host(dst, src), stream);
-}
-
-Status HostDevice::copy_async(DevicePtr dst, DevicePtr src, std::int64_t bytes, Stream stream) {
-  return queue(Work::copy(dst, src, bytes), stream);
-}
-
-Status HostDevice::fill_async(DevicePtr dst, std::byte value, std::int64_t bytes, Stream stream) {
-  return queue(Work::fill(dst, value, bytes), stream);
-}
-
-Status HostDevice::launch(const Job& job, Stream stream) {
-  return queue(Work::launch(job), stream);
-}
-
-Result<Stream> HostDevice::create_stream() {
-  return streams_.add_stream();
-}
-
-Status HostDevice::destroy(Stream stream) {
-  return streams_.remove(stream);
-}
-
-Result<Event> HostDevice::create_event() {
-  return streams_.add_event();
-}
-
-Status HostDevice::destroy(Event event) {
-  return streams_.remove(event);
-}
-
-Status HostDevice::record(Event event, Stream stream) {
-  const auto captured = streams_.captured_record(event, stream);
-  return captured ? Status() : captured.error();
-}
-
-Status HostDevice::wait(Stream stream, Event event) {
-  const auto captured = streams_.captured_wait(stream, event);
-  return captured ? Status() : captured.error();  // what was recorded has happened
-}
-
-Status HostDevice::synchronize(Stream stream) {
-  return streams_.waitable(stream);
-}
-
-Status HostDevice::synchronize(Event event) {
-  return streams_.waitable(event);
-}
-
-Status HostDevice::begin_capture(Stream stream) {
-  return streams_.begin_capture(stream);
-}
-
-Result<Graph> HostDevice::end_capture(Stream stream) {
-  auto work = streams_.end_capture(stream);
-  if (!work) return work.error();
-  graphs_.emplace(next_graph_, std::move(*work));
-  return Graph{next_graph_++};
-}
-
-Status HostDevice::replay(Graph graph, Stream stream) {
-  const auto found = graphs_.find(graph.id);
-  if (found == graphs_.end()) return fail_other("bad_graph");
-  if (Status free = streams_.waitable(stream); !free) return free;
-  for (const WorkNode& node : found->second)
-    if (Status done = carry_out(node.work); !done) return done;
-  return {};
-}
-
-Status HostDevice::destroy(Graph graph) {
-  return graphs_.erase(graph.id) == 1 ? Status() : fail_other("bad_graph");
+Result<std::uint64_t> HostDevice::control(const StreamCall& call) {
+  const auto done = streams_.control(call);
+  if (!done || call.kind != Call::kReplay) return done;
+  for (const WorkNode& node : streams_.work_of(call.graph))
+    if (Status carried = carry_out(node.work); !carried) return carried.error();
+  return done;
 }
 
 }  // namespace kvo

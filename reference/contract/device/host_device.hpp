@@ -19,34 +19,14 @@ class HostDevice final : public Device, private JobMemory {
 
   [[nodiscard]] Result<DevicePtr> alloc(std::int64_t bytes) override;
   [[nodiscard]] Status free(DevicePtr ptr) override;
-  [[nodiscard]] Status to_device_async(DevicePtr dst, std::span<const std::byte> src,
-                                       Stream stream) override;
-  [[nodiscard]] Status to_host_async(std::span<std::byte> dst, DevicePtr src,
-                                     Stream stream) override;
-  [[nodiscard]] Status copy_async(DevicePtr dst, DevicePtr src, std::int64_t bytes,
-                                  Stream stream) override;
-  [[nodiscard]] Status fill_async(DevicePtr dst, std::byte value, std::int64_t bytes,
-                                  Stream stream) override;
-  [[nodiscard]] Status launch(const Job& job, Stream stream) override;
-  [[nodiscard]] Result<Stream> create_stream() override;
-  [[nodiscard]] Status destroy(Stream stream) override;
-  [[nodiscard]] Result<Event> create_event() override;
-  [[nodiscard]] Status destroy(Event event) override;
-  [[nodiscard]] Status record(Event event, Stream stream) override;
-  [[nodiscard]] Status wait(Stream stream, Event event) override;
-  [[nodiscard]] Status synchronize(Stream stream) override;
-  [[nodiscard]] Status synchronize(Event event) override;
-  [[nodiscard]] Status begin_capture(Stream stream) override;
-  [[nodiscard]] Result<Graph> end_capture(Stream stream) override;
-  [[nodiscard]] Status replay(Graph graph, Stream stream) override;
-  [[nodiscard]] Status destroy(Graph graph) override;
+  [[nodiscard]] Status queue(const Work& work, Stream stream) override;
+  [[nodiscard]] Result<std::uint64_t> control(const StreamCall& call) override;
 
   /// Buffers that were allocated and not given back.
   [[nodiscard]] std::size_t live() const { return buffers_.size(); }
 
  private:
   [[nodiscard]] std::byte* host_address(DevicePtr ptr, std::int64_t bytes, bool written) override;
-  [[nodiscard]] Status queue(const Work& work, Stream stream);
   [[nodiscard]] Status carry_out(const Work& work);
   [[nodiscard]] Status copied(const Work& work);
   /// Runs a job that does not say what it touches. Errors  other:bad_pointer, too late to undo it.
@@ -56,8 +36,6 @@ class HostDevice final : public Device, private JobMemory {
   std::map<std::uint64_t, std::vector<std::byte>> buffers_;  ///< by address
   std::uint64_t next_address_ = std::uint64_t{1} << 36U;
   StreamTable streams_;
-  std::map<std::uint64_t, WorkGraph> graphs_;
-  std::uint64_t next_graph_ = 1;
 };
 
 }  // namespace kvo

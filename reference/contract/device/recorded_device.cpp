@@ -66,7 +66,7 @@ RecordedDevice::Transaction::~Transaction() {
   if (committed_) return;
   std::erase_if(device_.live_, [&](const Live& live) {
     const bool fresh = live.shown.where == Where::kBuffer && live.shown.buf >= next_;
-    if (fresh) (void)device_.device_->free(live.base);
+    if (fresh) (void)device_.below_->free(live.base);
     return fresh;
   });
   device_.faults_ = faults_;
@@ -78,22 +78,22 @@ RecordedDevice::Transaction::~Transaction() {
 RecordedDevice::Source::Source(RecordedDevice& device, Where name,
                                std::span<const std::byte> cells) {
   const auto size = static_cast<std::int64_t>(cells.size());
-  const auto made = device.device_->alloc(size);
+  const auto made = device.below_->alloc(size);
   if (!made) demand(made.error());
   device_ = &device;
   ptr_ = *made;
   device.keep({ptr_, size, {.where = name}});
-  const Status copied = device.device_->to_device(ptr_, cells);
+  const Status copied = device.below_->to_device(ptr_, cells);
   if (copied) return;
-  release();  // nobody destroys what was not made
+  release();  // no destructor runs after a throw
   demand(copied);
 }
 
 void RecordedDevice::Source::release() {
   if (device_ == nullptr) return;
   std::erase_if(device_->live_, [&](const Live& live) { return live.base == ptr_; });
-  (void)device_->device_->synchronize(Stream());
-  (void)device_->device_->free(ptr_);
+  (void)device_->below_->synchronize(Stream());
+  (void)device_->below_->free(ptr_);
 }
 
 void RecordedDevice::note(DeviceCall call, const Status& done) {
@@ -107,20 +107,12 @@ void RecordedDevice::keep(const Live& live) {
   live_.push_back(live);
 }
 
-template <class Run>
-Status RecordedDevice::carry_out(DeviceCall call, std::int64_t& fault, std::string_view reason,
-                                 Run&& run) {
-  const Status done = strikes(fault) ? Status(fail_other(std::string(reason))) : run();
-  note(std::move(call), done);
-  return done;
-}
-
 Result<DevicePtr> RecordedDevice::alloc(std::int64_t bytes) {
   const auto from_below = [&]() -> Result<DevicePtr> {
     const bool one = strikes(faults_.alloc);
     const bool row = !one && faults_.next_allocs > 0;
     if (row) --faults_.next_allocs;
-    return one || row ? Result<DevicePtr>(fail_other("alloc_failed")) : device_->alloc(bytes);
+    return one || row ? Result<DevicePtr>(fail_other("alloc_failed")) : below_->alloc(bytes);
   };
   const auto made = from_below();
   DeviceCall call{.fn = DeviceCallName::kAlloc, .size = bytes};
@@ -134,62 +126,50 @@ Result<DevicePtr> RecordedDevice::alloc(std::int64_t bytes) {
 
 Status RecordedDevice::free(DevicePtr ptr) {
   const DeviceCall call{.fn = DeviceCallName::kFree, .ptr = shown(ptr)};
-  return carry_out(call, faults_.free, "free_failed", [&] {
-    const Status done = device_->free(ptr);
-    if (done) std::erase_if(live_, [&](const Live& live) { return live.base == ptr; });
-    return done;
-  });
+  Status done = strikes(faults_.free) ? Status(fail_other("free_failed")) : below_->free(ptr);
+  if (done) std::erase_if(live_, [&](const Live& live) { return live.base == ptr; });
+  note(call, done);
+  return done;
 }
 
-Status RecordedDevice::to_device_async(DevicePtr dst, std::span<const std::byte> src,
-                                       Stream stream) {
-  const DeviceCall call{.fn = DeviceCallName::kMemcpy,
-                        .size = static_cast<std::int64_t>(src.size()),
-                        .dst = shown(dst),
-                        .src = kHost,
-                        .kind = 0};
-  return carry_out(call, faults_.memcpy, "memcpy_failed",
-                   [&] { return device_->to_device_async(dst, src, stream); });
-}
-
-Status RecordedDevice::to_host_async(std::span<std::byte> dst, DevicePtr src, Stream stream) {
-  const DeviceCall call{.fn = DeviceCallName::kMemcpy,
-                        .size = static_cast<std::int64_t>(dst.size()),
-                        .dst = kHost,
-                        .src = shown(src),
-                        .kind = 1};
-  return carry_out(call, faults_.memcpy, "memcpy_failed",
-                   [&] { return device_->to_host_async(dst, src, stream); });
-}
-
-Status RecordedDevice::copy_async(DevicePtr dst, DevicePtr src, std::int64_t bytes, Stream stream) {
-  const DeviceCall call{.fn = DeviceCallName::kMemcpy,
-                        .size = bytes,
-                        .dst = shown(dst),
-                        .src = shown(src),
-                        .kind = 2};
-  return carry_out(call, faults_.memcpy, "memcpy_failed",
-                   [&] { return device_->copy_async(dst, src, bytes, stream); });
-}
-
-Status RecordedDevice::launch(const Job& job, Stream stream) {
-  if (!kernels_) return fail(Code::kNotSupported, "kernels");
-  const auto run = [&] { return device_->launch(job, stream); };
-  DeviceCall call;
-  if (recording_) {
-    const HarnessWork ours;
-    const std::optional<DeviceCallName> name = call_name(job.type().name);
-    if (!name) return strikes(faults_.kernel) ? Status(fail_other("kernel_failed")) : run();
-    call.fn = *name;
-    for (const JobArgument& argument : job.arguments()) {
-      if (argument.is_pointer) {
-        member<ShownPtr>(call, argument.name) = shown(argument.pointer);
-      } else if (!argument.name.empty()) {
-        member<std::int64_t>(call, argument.name) = argument.number;
-      }
+std::optional<DeviceCall> RecordedDevice::call_of(const Work& work) const {
+  using Kind = Work::Kind;
+  if (work.kind != Kind::kJob)
+    return DeviceCall{.fn = DeviceCallName::kMemcpy,
+                      .size = work.bytes,
+                      .dst = work.kind == Kind::kToHost ? kHost : shown(work.dst),
+                      .src = work.kind == Kind::kToDevice ? kHost : shown(work.src),
+                      .kind = static_cast<std::int64_t>(work.kind)};
+  const std::optional<DeviceCallName> name = call_name(work.job->type().name);
+  if (!name) return std::nullopt;
+  DeviceCall call{.fn = *name};
+  for (const JobArgument& argument : work.job->arguments()) {
+    if (argument.is_pointer) {
+      member<ShownPtr>(call, argument.name) = shown(argument.pointer);
+    } else if (!argument.name.empty()) {
+      member<std::int64_t>(call, argument.name) = argument.number;
     }
   }
-  return carry_out(call, faults_.kernel, "kernel_failed", run);
+  return call;
+}
+
+Status RecordedDevice::queue(const Work& work, Stream stream) {
+  using Kind = Work::Kind;
+  static_assert(int(Kind::kToDevice) == 0 && int(Kind::kToHost) == 1 && int(Kind::kCopy) == 2,
+                "as logs number the kinds of copies");
+  const bool job = work.kind == Kind::kJob;
+  if (job && !kernels_) return fail(Code::kNotSupported, "kernels");
+  if (work.kind == Kind::kFill) return below_->queue(work, stream);
+  std::optional<DeviceCall> call;
+  if (recording_) {
+    const HarnessWork ours;
+    call = call_of(work);
+  }
+  Status done = strikes(job ? faults_.kernel : faults_.memcpy)
+                    ? Status(fail_other(job ? "kernel_failed" : "memcpy_failed"))
+                    : below_->queue(work, stream);
+  if (call) note(*call, done);
+  return done;
 }
 
 }  // namespace kvo

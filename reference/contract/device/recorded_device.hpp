@@ -8,7 +8,7 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
+#include <optional>
 #include <vector>
 
 #include "reference/contract/device/calls.hpp"
@@ -26,12 +26,12 @@ struct Faults {
 };
 
 /// Writes calls down, numbers buffers, and makes calls fail; everything else the device below does.
-class RecordedDevice final : public Device {
+class RecordedDevice final : public ForwardingDevice {
  public:
   enum class Recording : std::uint8_t { kOn, kOff };
   /// With kOff calls are made to fail, but not written down.
   explicit RecordedDevice(std::shared_ptr<Device> device, Recording recording = Recording::kOn)
-      : device_(std::move(device)), recording_(recording == Recording::kOn) {}
+      : ForwardingDevice(std::move(device)), recording_(recording == Recording::kOn) {}
 
   /// Forgets the calls so far.
   void begin() { calls_.clear(); }
@@ -42,7 +42,7 @@ class RecordedDevice final : public Device {
   void set_kernels(bool available) { kernels_ = available; }
   [[nodiscard]] bool kernels() const { return kernels_; }
   /// The device below: reading it is not recorded and does not fail.
-  [[nodiscard]] Device& below() { return *device_; }
+  [[nodiscard]] Device& below() { return *below_; }
 
   [[nodiscard]] ShownPtr shown(DevicePtr ptr) const;
   /// The numbers of the live buffers, ascending.
@@ -91,39 +91,7 @@ class RecordedDevice final : public Device {
 
   [[nodiscard]] Result<DevicePtr> alloc(std::int64_t bytes) override;
   [[nodiscard]] Status free(DevicePtr ptr) override;
-  [[nodiscard]] Status to_device_async(DevicePtr dst, std::span<const std::byte> src,
-                                       Stream stream) override;
-  [[nodiscard]] Status to_host_async(std::span<std::byte> dst, DevicePtr src,
-                                     Stream stream) override;
-  [[nodiscard]] Status copy_async(DevicePtr dst, DevicePtr src, std::int64_t bytes,
-                                  Stream stream) override;
-  [[nodiscard]] Status fill_async(DevicePtr dst, std::byte value, std::int64_t bytes,
-                                  Stream stream) override {
-    return device_->fill_async(dst, value, bytes, stream);
-  }
-  [[nodiscard]] Status launch(const Job& job, Stream stream) override;
-  [[nodiscard]] Result<Stream> create_stream() override { return device_->create_stream(); }
-  [[nodiscard]] Status destroy(Stream stream) override { return device_->destroy(stream); }
-  [[nodiscard]] Result<Event> create_event() override { return device_->create_event(); }
-  [[nodiscard]] Status destroy(Event event) override { return device_->destroy(event); }
-  [[nodiscard]] Status record(Event event, Stream stream) override {
-    return device_->record(event, stream);
-  }
-  [[nodiscard]] Status wait(Stream stream, Event event) override {
-    return device_->wait(stream, event);
-  }
-  [[nodiscard]] Status synchronize(Stream stream) override { return device_->synchronize(stream); }
-  [[nodiscard]] Status synchronize(Event event) override { return device_->synchronize(event); }
-  [[nodiscard]] Status begin_capture(Stream stream) override {
-    return device_->begin_capture(stream);
-  }
-  [[nodiscard]] Result<Graph> end_capture(Stream stream) override {
-    return device_->end_capture(stream);
-  }
-  [[nodiscard]] Status replay(Graph graph, Stream stream) override {
-    return device_->replay(graph, stream);
-  }
-  [[nodiscard]] Status destroy(Graph graph) override { return device_->destroy(graph); }
+  [[nodiscard]] Status queue(const Work& work, Stream stream) override;
 
  private:
   struct Live {
@@ -131,13 +99,12 @@ class RecordedDevice final : public Device {
     std::int64_t size = 0;  ///< bytes
     ShownPtr shown;
   };
-  /// Carries the call out, or fails it when `fault` says so, and writes it down.
-  template <class Run>
-  Status carry_out(DeviceCall call, std::int64_t& fault, std::string_view reason, Run&& run);
   void note(DeviceCall call, const Status& done);
   void keep(const Live& live);
 
-  std::shared_ptr<Device> device_;
+  /// How logs show the work; nothing for a kernel that they have no name for.
+  [[nodiscard]] std::optional<DeviceCall> call_of(const Work& work) const;
+
   bool recording_;
   std::vector<Live> live_;
   std::vector<DeviceCall> calls_;

@@ -13,53 +13,11 @@ Error capturing() {
 
 }  // namespace
 
-Work Work::to_device(DevicePtr dst, std::span<const std::byte> src) {
-  return {.kind = Kind::kToDevice,
-          .dst = dst,
-          .bytes = static_cast<std::int64_t>(src.size()),
-          .host_src = src.data()};
-}
-
-Work Work::to_host(std::span<std::byte> dst, DevicePtr src) {
-  return {.kind = Kind::kToHost,
-          .src = src,
-          .bytes = static_cast<std::int64_t>(dst.size()),
-          .host_dst = dst.data()};
-}
-
-Work Work::copy(DevicePtr dst, DevicePtr src, std::int64_t bytes) {
-  return {.kind = Kind::kCopy, .dst = dst, .src = src, .bytes = bytes};
-}
-
-Work Work::fill(DevicePtr dst, std::byte value, std::int64_t bytes) {
-  return {.kind = Kind::kFill, .dst = dst, .bytes = bytes, .value = value};
-}
-
-Work Work::launch(const Job& job, std::int64_t threads) {
-  return {.kind = Kind::kJob, .job = job, .threads = threads};
-}
-
-std::string_view Work::name() const {
-  switch (kind) {
-    case Kind::kToDevice:
-      return "copy to the device";
-    case Kind::kToHost:
-      return "copy to the host";
-    case Kind::kCopy:
-      return "copy";
-    case Kind::kFill:
-      return "fill";
-    case Kind::kJob:
-      return job->type().name;
-  }
-  KVO_CHECK(false);
-}
-
 void Capture::add(const Work& work, Stream stream) {
-  Tail& behind = tail(stream);
+  Tail& last = tail(stream);
   const std::size_t node = work_.size();
-  work_.push_back({work, behind.lane, {behind.nodes.begin(), behind.nodes.end()}});
-  behind.nodes = {node};
+  work_.push_back({work, last.lane, {last.nodes.begin(), last.nodes.end()}});
+  last.nodes = {node};
 }
 
 void Capture::record(Event event, Stream stream) {
@@ -81,65 +39,78 @@ bool Capture::joined() const {
   return true;
 }
 
-Stream StreamTable::add_stream() {
-  streams_.insert(next_id_);
-  return {next_id_++};
-}
-
-Event StreamTable::add_event() {
-  events_.insert(next_id_);
-  return {next_id_++};
-}
-
 Status StreamTable::known(Stream stream) const {
   return streams_.contains(stream.id) ? Status() : fail_other("bad_stream");
 }
 
-Status StreamTable::known(Event event) const {
-  return events_.contains(event.id) ? Status() : fail_other("bad_event");
-}
-
-Status StreamTable::waitable(Stream stream) const {
-  if (Status found = known(stream); !found) return found;
-  return capture_ && capture_->has(stream) ? Status(capturing()) : Status();
-}
-
-Status StreamTable::waitable(Event event) const {
-  if (Status found = known(event); !found) return found;
-  return capture_ && capture_->has(event) ? Status(capturing()) : Status();
-}
-
-Status StreamTable::remove(Stream stream) {
-  if (stream == Stream{}) return fail_other("bad_stream");
-  if (Status free = waitable(stream); !free) return free;
-  streams_.erase(stream.id);
-  return {};
-}
-
-Status StreamTable::remove(Event event) {
-  if (Status free = waitable(event); !free) return free;
-  events_.erase(event.id);
-  recorded_.erase(event.id);
-  return {};
-}
-
-bool StreamTable::stands(Event event) const {
+bool StreamTable::recorded(Event event) const {
   return recorded_.contains(event.id) || (capture_ && capture_->has(event));
 }
 
-Status StreamTable::begin_capture(Stream stream) {
-  if (Status found = known(stream); !found) return found;
-  if (capture_) return capturing();
-  capture_.emplace(stream);
+// What has no number, and what a capture holds.
+Status StreamTable::check(const StreamCall& call) const {
+  using Kind = StreamCall::Kind;
+  const Kind kind = call.kind;
+  const bool event = kind == Kind::kDestroyEvent || kind == Kind::kRecord || kind == Kind::kWait ||
+                     kind == Kind::kSynchronizeEvent;
+  const bool graph = kind == Kind::kReplay || kind == Kind::kDestroyGraph;
+  if (event && !events_.contains(call.event.id)) return fail_other("bad_event");
+  if (graph && !graphs_.contains(call.graph.id)) return fail_other("bad_graph");
+  if (kind == Kind::kDestroyStream && call.stream == Stream()) return fail_other("bad_stream");
+  if (Status found = known(call.stream); !found) return found;
+  const bool ends =
+      kind == Kind::kDestroyStream || kind == Kind::kSynchronizeStream || kind == Kind::kReplay;
+  const bool ends_event = kind == Kind::kDestroyEvent || kind == Kind::kSynchronizeEvent;
+  if (capture_ &&
+      ((ends && capture_->has(call.stream)) || (ends_event && capture_->has(call.event))))
+    return capturing();
   return {};
 }
 
-Result<WorkGraph> StreamTable::end_capture(Stream stream) {
-  if (Status found = known(stream); !found) return found.error();
-  if (!capture_ || capture_->origin() != stream) return fail_other("bad_capture");
+Result<std::uint64_t> StreamTable::control(const StreamCall& call) {
+  using Kind = StreamCall::Kind;
+  if (Status good = check(call); !good) return good.error();
+  switch (call.kind) {
+    case Kind::kCreateStream:
+      streams_.insert(next_id_);
+      return next_id_++;
+    case Kind::kDestroyStream:
+      streams_.erase(call.stream.id);
+      break;
+    case Kind::kCreateEvent:
+      events_.insert(next_id_);
+      return next_id_++;
+    case Kind::kDestroyEvent:
+      events_.erase(call.event.id);
+      recorded_.erase(call.event.id);
+      break;
+    case Kind::kRecord:
+      return record(call.event, call.stream);
+    case Kind::kWait:
+      return wait(call.stream, call.event);
+    case Kind::kBeginCapture:
+      if (capture_) return capturing();
+      capture_.emplace(call.stream);
+      break;
+    case Kind::kEndCapture:
+      if (!capture_ || capture_->origin() != call.stream) return fail_other("bad_capture");
+      return end_capture();
+    case Kind::kDestroyGraph:
+      graphs_.erase(call.graph.id);
+      break;
+    case Kind::kSynchronizeStream:
+    case Kind::kSynchronizeEvent:
+    case Kind::kReplay:
+      break;
+  }
+  return std::uint64_t{0};
+}
+
+Result<std::uint64_t> StreamTable::end_capture() {
   const Capture ended = *std::exchange(capture_, std::nullopt);
   if (!ended.joined()) return fail_other("bad_capture");
-  return ended.work();
+  graphs_.emplace(next_graph_, ended.work());
+  return next_graph_++;
 }
 
 Result<bool> StreamTable::captured(const Work& work, Stream stream) {
@@ -149,30 +120,23 @@ Result<bool> StreamTable::captured(const Work& work, Stream stream) {
   return true;
 }
 
-Result<bool> StreamTable::captured_record(Event event, Stream stream) {
-  if (Status found = known(event); !found) return found.error();
-  if (Status found = known(stream); !found) return found.error();
+std::uint64_t StreamTable::record(Event event, Stream stream) {
   if (capture_ && capture_->has(stream)) {
     recorded_.erase(event.id);
     capture_->record(event, stream);
-    return true;
+    return 1;
   }
   if (capture_) capture_->forget(event);
   recorded_.insert(event.id);
-  return false;
+  return 0;
 }
 
-Result<bool> StreamTable::captured_wait(Stream stream, Event event) {
-  if (Status found = known(event); !found) return found.error();
-  if (Status found = known(stream); !found) return found.error();
-  if (!capture_) return false;
-  if (capture_->has(event)) {
-    capture_->wait(stream, event);
-    return true;
-  }
-  if (!capture_->has(stream)) return false;
+Result<std::uint64_t> StreamTable::wait(Stream stream, Event event) {
+  const bool inside = capture_ && capture_->has(event);
+  if (inside) capture_->wait(stream, event);
+  if (inside || !capture_ || !capture_->has(stream)) return std::uint64_t{inside};
   if (recorded_.contains(event.id)) return capturing();
-  return true;  // never recorded: past
+  return std::uint64_t{1};  // never recorded: past
 }
 
 }  // namespace kvo

@@ -1,13 +1,12 @@
 // The schedules, the size and the failures of a simulated device.
 #include <array>
-#include <numeric>
 #include <set>
 #include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reference/contract/device/jobs.hpp"
+#include "reference/contract/device/device_suite.hpp"
 #include "reference/contract/device/simulated/simulated_device.hpp"
 
 namespace kvo {
@@ -15,10 +14,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-IncrementJob increment_by(DevicePtr counter, std::int32_t delta) {
-  return {counter.as<std::int32_t>(), delta};
-}
 
 /// Two streams write one cell, and nothing orders them: what is left shows the order.
 struct Outcome {
@@ -33,9 +28,9 @@ Outcome unordered_writes(Schedule schedule) {
   const Stream second = *device.create_stream();
   const DevicePtr cell = *device.alloc(4);
   EXPECT_TRUE(device.fill_async(cell, std::byte{1}, 4, first));
-  EXPECT_TRUE(device.launch(increment_by(cell, 1), first));
+  EXPECT_TRUE(device.launch(increment(cell, 1), first));
   EXPECT_TRUE(device.fill_async(cell, std::byte{2}, 4, second));
-  EXPECT_TRUE(device.launch(increment_by(cell, 2), second));
+  EXPECT_TRUE(device.launch(increment(cell, 2), second));
   EXPECT_TRUE(device.synchronize_all());
   Outcome outcome;
   outcome.left = *read_counter(device, cell);
@@ -71,8 +66,8 @@ TEST(DeviceSchedules, AnyListIsAScheduleAndTheEmptyOneKeepsTheOrder) {
 TEST(DeviceSchedules, WorkWaitsUntilTheHostDoes) {
   SimulatedDevice device({});
   const DevicePtr cell = *device.alloc(4);
-  EXPECT_TRUE(device.run(increment_by(cell, 1)));
-  EXPECT_TRUE(device.run(increment_by(cell, 1)));
+  EXPECT_TRUE(device.run(increment(cell, 1)));
+  EXPECT_TRUE(device.run(increment(cell, 1)));
   EXPECT_EQ(device.queued(), 2U);
   EXPECT_EQ(device.counts().jobs, 0);
   EXPECT_EQ(*read_counter(device, cell), 2);
@@ -86,8 +81,8 @@ TEST(DeviceSchedules, ThreadsOfAKernelRunInDrawnOrders) {
     SimulatedDevice device({.schedule = Schedule(seed)});
     const DevicePtr from = *device.alloc(64);
     const DevicePtr to = *device.alloc(32);
-    EXPECT_TRUE(device.launch_threads(
-        ToHalfJob{to.as<std::uint16_t>(), from.as<const std::uint32_t>(), 16}, 8, {}));
+    const ToHalfJob job = to_half(to, from, 16);
+    EXPECT_TRUE(device.queue({.kind = Work::Kind::kJob, .job = job, .threads = 8}, {}));
     EXPECT_TRUE(device.synchronize(Stream()));
     EXPECT_EQ(device.counts().threads, 8);
     EXPECT_THAT(device.reports(), IsEmpty());
@@ -107,7 +102,7 @@ TEST(DeviceSchedules, ReplaysOfOneGraphAreOrderedAndTwoGraphsAreNot) {
     std::array<Graph, 2> graphs;
     for (Graph& graph : graphs) {
       ASSERT_TRUE(device.begin_capture(first));
-      ASSERT_TRUE(device.launch(increment_by(cell, 1), first));
+      ASSERT_TRUE(device.launch(increment(cell, 1), first));
       graph = *device.end_capture(first);
     }
     EXPECT_TRUE(device.replay(graphs[0], first));
@@ -135,12 +130,12 @@ TEST(DeviceSchedules, BranchesOfAGraphRaceUnlessTheyAreJoined) {
     ASSERT_TRUE(device.begin_capture(first));
     ASSERT_TRUE(device.record(fork, first));
     ASSERT_TRUE(device.wait(second, fork));
-    ASSERT_TRUE(device.launch(increment_by(cell, 1), second));
+    ASSERT_TRUE(device.launch(increment(cell, 1), second));
     ASSERT_TRUE(device.record(join, second));
     if (waits) {
       ASSERT_TRUE(device.wait(first, join));
     }
-    ASSERT_TRUE(device.launch(increment_by(cell, 1), first));
+    ASSERT_TRUE(device.launch(increment(cell, 1), first));
     ASSERT_TRUE(device.wait(first, join));
     const Graph graph = *device.end_capture(first);
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(device.replay(graph, first));
@@ -154,7 +149,7 @@ TEST(DeviceSchedules, AGraphReplayedAfterItsBufferMovedIsAUseAfterFree) {
   const Stream stream = *device.create_stream();
   const DevicePtr cell = *device.alloc(4);
   ASSERT_TRUE(device.begin_capture(stream));
-  ASSERT_TRUE(device.launch(increment_by(cell, 1), stream));
+  ASSERT_TRUE(device.launch(increment(cell, 1), stream));
   const Graph graph = *device.end_capture(stream);
   ASSERT_TRUE(device.free(cell));
   ASSERT_TRUE(device.replay(graph, stream));
@@ -170,26 +165,8 @@ TEST(DeviceSchedules, OffsetsBeyondTwoToThe32CellsAreUsed) {
   constexpr std::int64_t kDim = 64;
   for (const std::int64_t cells :
        {std::int64_t{1} << 31U, std::int64_t{1} << 32U, (std::int64_t{1} << 37U) - kDim}) {
-    const std::int64_t rows = cells / kDim + 1;  // the last one begins at that cell
-    const DevicePtr buffer = *device.alloc(rows * kDim * 4);
-    const DevicePtr source = *device.alloc(kDim * 4);
-    const DevicePtr counter = *device.alloc(4);
-    std::vector<std::uint32_t> row(kDim);
-    std::iota(row.begin(), row.end(), 1U);
-    EXPECT_TRUE(device.fill_async(buffer, std::byte{0xAA}, rows * kDim * 4, {}));
-    EXPECT_TRUE(device.to_device(source, std::as_bytes(std::span(row))));
-    EXPECT_TRUE(write_counter(device, counter, rows - 1));
-    EXPECT_TRUE(
-        device.run(OffsetCopyJob{buffer.as<std::uint32_t>(), source.as<const std::uint32_t>(),
-                                 counter.as<const std::int32_t>(), kDim, rows}));
-    std::vector<std::uint32_t> found(kDim);
-    const auto bytes = std::as_writable_bytes(std::span(found));
-    EXPECT_TRUE(device.to_host(bytes, buffer + cells * 4));
-    EXPECT_EQ(found, row);
-    EXPECT_TRUE(device.to_host(bytes, buffer));
-    EXPECT_EQ(found, std::vector<std::uint32_t>(kDim, 0xAAAAAAAAU));
+    EXPECT_TRUE(expect_far_row(device, kDim, cells / kDim + 1));  // it begins at that cell
     EXPECT_LE(device.backed_bytes(), 1 << 15);
-    for (const DevicePtr ptr : {buffer, source, counter}) EXPECT_TRUE(device.free(ptr));
   }
   EXPECT_THAT(device.reports(), IsEmpty());
 }
@@ -217,13 +194,13 @@ TEST(DeviceSchedules, TheKthAllocFails) {
 TEST(DeviceSchedules, ALostDeviceFailsEveryCall) {
   SimulatedDevice device({.lose_at = 3});
   const DevicePtr ptr = *device.alloc(4);
-  EXPECT_TRUE(device.run(increment_by(ptr, 1)));
+  EXPECT_TRUE(device.run(increment(ptr, 1)));
   const Error lost = fail_other("device_lost");
   EXPECT_EQ(device.synchronize(Stream()).error(), lost);
   EXPECT_EQ(device.alloc(4).error(), lost);
   EXPECT_EQ(device.free(ptr).error(), lost);
   EXPECT_EQ(device.create_stream().error(), lost);
-  EXPECT_EQ(device.run(increment_by(ptr, 1)).error(), lost);
+  EXPECT_EQ(device.run(increment(ptr, 1)).error(), lost);
 }
 
 }  // namespace

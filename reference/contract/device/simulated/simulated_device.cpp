@@ -14,13 +14,6 @@ using Kind = Work::Kind;
 
 }  // namespace
 
-SimulatedDevice::SimulatedDevice(SimulatedOptions options)
-    : schedule_(std::move(options.schedule)),
-      capacity_(options.capacity),
-      fail_alloc_(options.fail_alloc),
-      lose_at_(options.lose_at),
-      memory_(history_, reports_, options.fresh) {}
-
 void SimulatedDevice::Point::join(const Point& other) {
   clock.join(other.clock);
   for (const WorkId id : other.work)
@@ -29,16 +22,16 @@ void SimulatedDevice::Point::join(const Point& other) {
 
 Status SimulatedDevice::begin_call() {
   ++calls_;
-  if (lose_at_ != 0 && calls_ >= lose_at_) lost_ = true;
-  return lost_ ? Status(fail_other("device_lost")) : Status();
+  const bool lost = options_.lose_at != 0 && calls_ >= options_.lose_at;
+  return lost ? Status(fail_other("device_lost")) : Status();
 }
 
 Result<DevicePtr> SimulatedDevice::alloc(std::int64_t bytes) {
   const HarnessWork ours;
   if (Status begun = begin_call(); !begun) return begun.error();
   ++counts_.allocs;
-  const bool fits = bytes >= 0 && bytes <= capacity_ - memory_.live_bytes();
-  if (!fits || counts_.allocs == fail_alloc_) return fail_other("alloc_failed");
+  const bool fits = bytes >= 0 && bytes <= options_.capacity - memory_.live_bytes();
+  if (!fits || counts_.allocs == options_.fail_alloc) return fail_other("alloc_failed");
   return memory_.alloc(bytes);
 }
 
@@ -50,53 +43,18 @@ Status SimulatedDevice::free(DevicePtr ptr) {
 
 // ---- queueing ----
 
-Status SimulatedDevice::to_device_async(DevicePtr dst, std::span<const std::byte> src,
-                                        Stream stream) {
-  return queue(Work::to_device(dst, src), stream);
-}
-
-Status SimulatedDevice::to_host_async(std::span<std::byte> dst, DevicePtr src, Stream stream) {
-  return queue(Work::to_host(dst, src), stream);
-}
-
-Status SimulatedDevice::copy_async(DevicePtr dst, DevicePtr src, std::int64_t bytes,
-                                   Stream stream) {
-  return queue(Work::copy(dst, src, bytes), stream);
-}
-
-Status SimulatedDevice::fill_async(DevicePtr dst, std::byte value, std::int64_t bytes,
-                                   Stream stream) {
-  return queue(Work::fill(dst, value, bytes), stream);
-}
-
-Status SimulatedDevice::launch(const Job& job, Stream stream) {
-  return queue(Work::launch(job), stream);
-}
-
-Status SimulatedDevice::launch_threads(const Job& job, std::int64_t threads, Stream stream) {
-  KVO_CHECK(threads >= 1);
-  return queue(Work::launch(job, threads), stream);
-}
-
-bool SimulatedDevice::inside(const Work& work) const {
-  if (work.job) return work.job->points_to([&](DevicePtr ptr) { return memory_.live(ptr, 0); });
-  const bool writes = work.kind != Kind::kToHost;
-  const bool reads = work.kind == Kind::kToHost || work.kind == Kind::kCopy;
-  return (!writes || memory_.live(work.dst, work.bytes)) &&
-         (!reads || memory_.live(work.src, work.bytes));
-}
-
 Status SimulatedDevice::queue(const Work& work, Stream stream) {
   const HarnessWork ours;
   if (Status begun = begin_call(); !begun) return begun;
   if (Status found = streams_.known(stream); !found) return found;
-  if (!inside(work)) return fail_other("bad_pointer");
+  const auto live = [&](DevicePtr ptr, std::int64_t bytes) { return memory_.live(ptr, bytes); };
+  if (!work.inside(live)) return fail_other("bad_pointer");
   const auto captured = streams_.captured(work, stream);
   if (!captured) return captured.error();
   if (*captured) return {};
-  Point& tail = tails_.at(stream.id);
-  const WorkId id = enqueue(work, tail, lanes_.at(stream.id), stream);
-  tail = {queued_.at(id).clock, {id}};
+  Lane& lane = lanes_.at(stream.id);
+  const WorkId id = enqueue(work, lane.tail, lane.number, stream);
+  lane.tail = {queued_.at(id).clock, {id}};
   maybe_run();
   return {};
 }
@@ -124,12 +82,12 @@ WorkId SimulatedDevice::enqueue(const Work& work, const Point& after, std::size_
 void SimulatedDevice::maybe_run() {
   constexpr std::uint32_t kAtOnce = 1;
   constexpr std::uint32_t kNow = 1;
-  if (!eagerness_) eagerness_ = schedule_.choose(4);  // 0: not before the host waits
+  if (!eagerness_) eagerness_ = options_.schedule.choose(4);  // 0: not before the host waits
   if (*eagerness_ == kAtOnce) {
     while (!ready_.empty()) run_ready(0);
   } else if (*eagerness_ != 0) {
-    while (!ready_.empty() && schedule_.choose(2) == kNow)
-      run_ready(schedule_.choose(ready_.size()));
+    while (!ready_.empty() && options_.schedule.choose(2) == kNow)
+      run_ready(options_.schedule.choose(ready_.size()));
   }
 }
 
@@ -137,7 +95,7 @@ void SimulatedDevice::run_until(const Point& point) {
   const auto waits = [&] {
     return std::ranges::any_of(point.work, [&](WorkId id) { return queued_.contains(id); });
   };
-  while (waits()) run_ready(schedule_.choose(ready_.size()));
+  while (waits()) run_ready(options_.schedule.choose(ready_.size()));
 }
 
 void SimulatedDevice::run_ready(std::size_t index) {
@@ -204,122 +162,77 @@ Status SimulatedDevice::wait_for(const Point& point) {
   return heard;
 }
 
-Status SimulatedDevice::synchronize(Stream stream) {
-  const HarnessWork ours;
-  if (Status begun = begin_call(); !begun) return begun;
-  if (Status free = streams_.waitable(stream); !free) return free;
-  return wait_for(tails_.at(stream.id));
-}
-
-Status SimulatedDevice::synchronize(Event event) {
-  const HarnessWork ours;
-  if (Status begun = begin_call(); !begun) return begun;
-  if (Status free = streams_.waitable(event); !free) return free;
-  return wait_for(events_[event.id]);
-}
-
 Status SimulatedDevice::synchronize_all() {
   const HarnessWork ours;
   if (Status begun = begin_call(); !begun) return begun;
   Point all;
-  for (const auto& [stream, tail] : tails_) all.join(tail);
+  for (const auto& [stream, lane] : lanes_) all.join(lane.tail);
   return wait_for(all);
 }
 
-// ---- streams and events ----
+// ---- streams, events and graphs ----
 
-Result<Stream> SimulatedDevice::create_stream() {
+Result<std::uint64_t> SimulatedDevice::control(const StreamCall& call) {
   const HarnessWork ours;
   if (Status begun = begin_call(); !begun) return begun.error();
-  const Stream made = streams_.add_stream();
-  lanes_.emplace(made.id, next_lane_++);
-  tails_.emplace(made.id, Point());
-  return made;
+  auto number = streams_.control(call);
+  if (!number) return number;
+  if (Status done = carry_out(call, *number); !done) return done.error();
+  return number;
 }
 
-Status SimulatedDevice::destroy(Stream stream) {
-  const HarnessWork ours;
-  if (Status begun = begin_call(); !begun) return begun;
-  if (Status removed = streams_.remove(stream); !removed) return removed;
-  Status waited = wait_for(tails_.at(stream.id));
-  tails_.erase(stream.id);
-  lanes_.erase(stream.id);
-  return waited;
+Status SimulatedDevice::carry_out(const StreamCall& call, std::uint64_t number) {
+  switch (call.kind) {
+    case Call::kCreateStream:
+      lanes_.emplace(number, Lane{.number = next_lane_++});
+      return {};
+    case Call::kDestroyStream:
+      return wait_for(lanes_.extract(call.stream.id).mapped().tail);
+    case Call::kDestroyEvent:
+      events_.erase(call.event.id);
+      return {};
+    case Call::kRecord:
+      events_[call.event.id] = number != 0 ? Point() : lanes_.at(call.stream.id).tail;
+      return {};
+    case Call::kWait:
+      if (number == 0) {
+        Point& tail = lanes_.at(call.stream.id).tail;
+        tail.join(events_[call.event.id]);
+        // A stream that waits again and again without work would remember all that it waited for.
+        std::erase_if(tail.work, [&](WorkId id) { return !queued_.contains(id); });
+      }
+      return {};
+    case Call::kSynchronizeStream:
+      return wait_for(lanes_.at(call.stream.id).tail);
+    case Call::kSynchronizeEvent:
+      return wait_for(events_[call.event.id]);
+    case Call::kReplay:
+      queue_replay(call.graph, call.stream);
+      return {};
+    case Call::kDestroyGraph:
+      graphs_.erase(call.graph.id);
+      return {};
+    default:  // the table has done it
+      return {};
+  }
 }
 
-Result<Event> SimulatedDevice::create_event() {
-  const HarnessWork ours;
-  if (Status begun = begin_call(); !begun) return begun.error();
-  return streams_.add_event();
-}
-
-Status SimulatedDevice::destroy(Event event) {
-  const HarnessWork ours;
-  if (Status begun = begin_call(); !begun) return begun;
-  if (Status removed = streams_.remove(event); !removed) return removed;
-  events_.erase(event.id);
-  return {};
-}
-
-Status SimulatedDevice::record(Event event, Stream stream) {
-  const HarnessWork ours;
-  if (Status begun = begin_call(); !begun) return begun;
-  const auto captured = streams_.captured_record(event, stream);
-  if (!captured) return captured.error();
-  events_[event.id] = *captured ? Point() : tails_.at(stream.id);
-  return {};
-}
-
-Status SimulatedDevice::wait(Stream stream, Event event) {
-  const HarnessWork ours;
-  if (Status begun = begin_call(); !begun) return begun;
-  const auto captured = streams_.captured_wait(stream, event);
-  if (!captured) return captured.error();
-  if (*captured) return {};
-  Point& tail = tails_.at(stream.id);
-  tail.join(events_[event.id]);
-  // A stream that waits again and again and is given no work would remember all that it waited for.
-  std::erase_if(tail.work, [&](WorkId id) { return !queued_.contains(id); });
-  return {};
-}
-
-// ---- graphs ----
-
-Status SimulatedDevice::begin_capture(Stream stream) {
-  const HarnessWork ours;
-  if (Status begun = begin_call(); !begun) return begun;
-  return streams_.begin_capture(stream);
-}
-
-Result<Graph> SimulatedDevice::end_capture(Stream stream) {
-  const HarnessWork ours;
-  if (Status begun = begin_call(); !begun) return begun.error();
-  auto work = streams_.end_capture(stream);
-  if (!work) return work.error();
-  graphs_.emplace(next_graph_, Captured{.work = std::move(*work)});
-  return Graph{next_graph_++};
-}
-
-Status SimulatedDevice::replay(Graph graph, Stream stream) {
-  const HarnessWork ours;
-  if (Status begun = begin_call(); !begun) return begun;
-  const auto found = graphs_.find(graph.id);
-  if (found == graphs_.end()) return fail_other("bad_graph");
-  if (Status free = streams_.waitable(stream); !free) return free;
-  Captured& captured = found->second;
-  // A card looks at no address now: what a graph does to freed memory is seen when it does it.
+// Like a card it checks no address now: an access to freed memory shows when it happens.
+void SimulatedDevice::queue_replay(Graph graph, Stream stream) {
+  const WorkGraph& work = streams_.work_of(graph);
+  Replayed& replayed = graphs_[graph.id];
   ++counts_.replays;
-  Point& tail = tails_.at(stream.id);
-  tail.join(captured.end);
-  if (captured.work.empty()) return {};
+  Lane& first = lanes_.at(stream.id);
+  first.tail.join(replayed.end);
+  if (work.empty()) return;
   Point end;
   std::vector<Point> done;
-  std::vector<bool> last(captured.work.size(), true);  // nothing of the graph comes behind it
-  for (const WorkNode& node : captured.work) {
-    if (node.lane != 0 && !captured.lanes.contains(node.lane))
-      captured.lanes.emplace(node.lane, next_lane_++);
-    const std::size_t lane = node.lane == 0 ? lanes_.at(stream.id) : captured.lanes.at(node.lane);
-    Point after = node.after.empty() ? tail : Point();
+  std::vector<bool> last(work.size(), true);  // nothing of the graph comes after it
+  for (const WorkNode& node : work) {
+    if (node.lane != 0 && !replayed.lanes.contains(node.lane))
+      replayed.lanes.emplace(node.lane, next_lane_++);
+    const std::size_t lane = node.lane == 0 ? first.number : replayed.lanes.at(node.lane);
+    Point after = node.after.empty() ? first.tail : Point();
     for (const std::size_t before : node.after) {
       after.join(done[before]);
       last[before] = false;
@@ -329,15 +242,8 @@ Status SimulatedDevice::replay(Graph graph, Stream stream) {
   }
   for (std::size_t node = 0; node < done.size(); ++node)
     if (last[node]) end.join(done[node]);
-  tail = captured.end = end;
+  first.tail = replayed.end = end;
   maybe_run();
-  return {};
-}
-
-Status SimulatedDevice::destroy(Graph graph) {
-  const HarnessWork ours;
-  if (Status begun = begin_call(); !begun) return begun;
-  return graphs_.erase(graph.id) == 1 ? Status() : fail_other("bad_graph");
 }
 
 // ---- how the threads of a kernel run ----
@@ -407,18 +313,16 @@ void SimulatedDevice::run_threads(WorkId id, const Queued& queued) {
   ThreadMemory memory({.work = id, .clock = &queued.clock}, memory_, history_, reports_);
   // A thread without items does nothing.
   const std::int64_t busy = std::min(threads, items);
+  const auto run = [&](std::int64_t thread) {
+    memory.enter(thread);
+    job.run_thread(thread, threads, memory);
+  };
   if (busy > kMostShuffled) {
-    for (std::int64_t thread = 0; thread < busy; ++thread) {
-      memory.enter(thread);
-      job.run_thread(thread, threads, memory);
-    }
+    for (std::int64_t thread = 0; thread < busy; ++thread) run(thread);
   } else {
     constexpr std::uint64_t kOrders = 8;
-    const std::uint32_t choice = busy < 2 ? 0 : schedule_.choose(kOrders);
-    for (const std::int64_t thread : drawn_order(busy, choice)) {
-      memory.enter(thread);
-      job.run_thread(thread, threads, memory);
-    }
+    const std::uint32_t choice = busy < 2 ? 0 : options_.schedule.choose(kOrders);
+    std::ranges::for_each(drawn_order(busy, choice), run);
   }
   if (memory.left()) failed_.insert(id);
 }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "reference/contract/device/device.hpp"
@@ -43,44 +44,24 @@ struct SimulatedCounts {
 /// refused when it is queued is no report.
 class SimulatedDevice final : public Device {
  public:
-  explicit SimulatedDevice(SimulatedOptions options);
+  explicit SimulatedDevice(SimulatedOptions options)
+      : options_(std::move(options)), memory_(history_, reports_, options_.fresh) {}
   SimulatedDevice(const SimulatedDevice&) = delete;
   SimulatedDevice& operator=(const SimulatedDevice&) = delete;
 
   [[nodiscard]] Result<DevicePtr> alloc(std::int64_t bytes) override;
   [[nodiscard]] Status free(DevicePtr ptr) override;
-  [[nodiscard]] Status to_device_async(DevicePtr dst, std::span<const std::byte> src,
-                                       Stream stream) override;
-  [[nodiscard]] Status to_host_async(std::span<std::byte> dst, DevicePtr src,
-                                     Stream stream) override;
-  [[nodiscard]] Status copy_async(DevicePtr dst, DevicePtr src, std::int64_t bytes,
-                                  Stream stream) override;
-  [[nodiscard]] Status fill_async(DevicePtr dst, std::byte value, std::int64_t bytes,
-                                  Stream stream) override;
-  /// A thread an item.
-  [[nodiscard]] Status launch(const Job& job, Stream stream) override;
-  /// As many threads as a grid has; each runs run_thread. Requires threads >= 1.
-  [[nodiscard]] Status launch_threads(const Job& job, std::int64_t threads, Stream stream);
-  [[nodiscard]] Result<Stream> create_stream() override;
-  [[nodiscard]] Status destroy(Stream stream) override;
-  [[nodiscard]] Result<Event> create_event() override;
-  [[nodiscard]] Status destroy(Event event) override;
-  [[nodiscard]] Status record(Event event, Stream stream) override;
-  [[nodiscard]] Status wait(Stream stream, Event event) override;
-  [[nodiscard]] Status synchronize(Stream stream) override;
-  [[nodiscard]] Status synchronize(Event event) override;
-  [[nodiscard]] Status begin_capture(Stream stream) override;
-  [[nodiscard]] Result<Graph> end_capture(Stream stream) override;
-  [[nodiscard]] Status replay(Graph graph, Stream stream) override;
-  [[nodiscard]] Status destroy(Graph graph) override;
+  /// A job has a thread an item, or as many as a grid has: each runs run_thread.
+  [[nodiscard]] Status queue(const Work& work, Stream stream) override;
+  [[nodiscard]] Result<std::uint64_t> control(const StreamCall& call) override;
 
   /// Waits for everything.
   [[nodiscard]] Status synchronize_all();
-  /// From now on every call fails.
-  void lose() { lost_ = true; }
 
   [[nodiscard]] const std::vector<DeviceReport>& reports() const { return reports_.all(); }
-  [[nodiscard]] const std::vector<std::uint32_t>& choices() const { return schedule_.taken(); }
+  [[nodiscard]] const std::vector<std::uint32_t>& choices() const {
+    return options_.schedule.taken();
+  }
   [[nodiscard]] const SimulatedCounts& counts() const { return counts_; }
   /// Buffers that were allocated and not given back.
   [[nodiscard]] std::size_t live() const { return memory_.live_buffers(); }
@@ -102,16 +83,19 @@ class SimulatedDevice final : public Device {
     std::size_t waits_for = 0;
     std::vector<WorkId> next = {};
   };
-  struct Captured {
-    WorkGraph work;
-    std::map<std::size_t, std::size_t> lanes = {};  ///< of its further streams
+  struct Lane {
+    std::size_t number = 0;
+    Point tail = {};
+  };
+  struct Replayed {
+    std::map<std::size_t, std::size_t> lanes = {};  ///< of the further streams of the graph
     Point end = {};                                 ///< of the newest replay
   };
 
   /// Counts a call. Errors  other:device_lost.
   [[nodiscard]] Status begin_call();
-  [[nodiscard]] Status queue(const Work& work, Stream stream);
-  [[nodiscard]] bool inside(const Work& work) const;
+  [[nodiscard]] Status carry_out(const StreamCall& call, std::uint64_t number);
+  void queue_replay(Graph graph, Stream stream);
   WorkId enqueue(const Work& work, const Point& after, std::size_t lane, Stream stream);
   void maybe_run();
   void run_until(const Point& point);
@@ -121,24 +105,18 @@ class SimulatedDevice final : public Device {
   void run_threads(WorkId id, const Queued& work);
   void report_host(WorkId id);
 
-  Schedule schedule_;
-  std::int64_t capacity_;
-  std::int64_t fail_alloc_;
-  std::int64_t lose_at_;
-  bool lost_ = false;
+  SimulatedOptions options_;
   std::int64_t calls_ = 0;
 
   History history_;
   ReportList reports_;
-  WatchedBuffers memory_{history_, reports_, {}};
+  WatchedBuffers memory_;
   HostWatch host_;
   StreamTable streams_;
-  std::map<std::uint64_t, std::size_t> lanes_{{0, 0}};  ///< of streams
+  std::map<std::uint64_t, Lane> lanes_{{0, Lane()}};  ///< of streams
   std::size_t next_lane_ = 1;
-  std::map<std::uint64_t, Point> tails_{{0, Point()}};  ///< of streams
   std::map<std::uint64_t, Point> events_;
-  std::map<std::uint64_t, Captured> graphs_;
-  std::uint64_t next_graph_ = 1;
+  std::map<std::uint64_t, Replayed> graphs_;
   Clock now_;  ///< what has happened before what the host does next
   std::map<WorkId, Queued> queued_;
   std::vector<WorkId> ready_;  ///< queued, and nothing before it is

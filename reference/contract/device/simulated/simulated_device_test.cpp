@@ -7,15 +7,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reference/contract/device/jobs.hpp"
+#include "reference/contract/device/device_suite.hpp"
 
 namespace kvo {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using ReportKind = DeviceReport::Kind;
+using Kinds = std::set<ReportKind>;
 using Words = std::vector<std::uint32_t>;
 
 /// A scenario is played on a device; what it leaves behind is looked at.
@@ -34,13 +34,18 @@ struct Bench {
     EXPECT_TRUE(device.to_host(std::as_writable_bytes(std::span(values)), from));
     return values;
   }
-  std::set<ReportKind> kinds() const {
-    std::set<ReportKind> found;
+  Kinds kinds() const {
+    Kinds found;
     for (const DeviceReport& report : device.reports()) found.insert(report.kind);
     return found;
   }
+  /// What was reported once all work is done.
+  Kinds waited() {
+    EXPECT_TRUE(device.synchronize_all());
+    return kinds();
+  }
   void run(DevicePtr counter, Stream stream) {
-    EXPECT_TRUE(device.launch(IncrementJob{counter.as<std::int32_t>(), 1}, stream));
+    EXPECT_TRUE(device.launch(increment(counter), stream));
   }
 
   SimulatedDevice device;
@@ -114,8 +119,7 @@ TEST(SimulatedDevice, ACounterThatWasNotResetIsRead) {
   Bench bench(poisoned());
   const DevicePtr counter = bench.words(1);
   bench.run(counter, {});
-  EXPECT_TRUE(bench.device.synchronize(Stream()));
-  EXPECT_THAT(bench.kinds(), ElementsAre(ReportKind::kUnwritten));
+  EXPECT_EQ(bench.waited(), Kinds{ReportKind::kUnwritten});
 }
 
 TEST(SimulatedDevice, CopiesOnTheDeviceCarryUnwrittenCellsAlong) {
@@ -127,7 +131,7 @@ TEST(SimulatedDevice, CopiesOnTheDeviceCarryUnwrittenCellsAlong) {
   EXPECT_EQ(bench.read(to, 1), Words{1});
   EXPECT_THAT(bench.device.reports(), IsEmpty());
   (void)bench.read(to, 2);
-  EXPECT_THAT(bench.kinds(), ElementsAre(ReportKind::kUnwritten));
+  EXPECT_EQ(bench.kinds(), Kinds{ReportKind::kUnwritten});
 }
 
 // ---- races ----
@@ -146,8 +150,7 @@ TEST(SimulatedDevice, AMissingEventWaitIsARaceWhateverTheOrder) {
     bench.run(bench.cell, bench.first);
     EXPECT_TRUE(bench.device.record(bench.event, bench.first));
     bench.run(bench.cell, bench.second);
-    EXPECT_TRUE(bench.device.synchronize_all());
-    EXPECT_THAT(bench.kinds(), ElementsAre(ReportKind::kRace)) << seed;
+    EXPECT_EQ(bench.waited(), Kinds{ReportKind::kRace}) << seed;
   }
 }
 
@@ -170,8 +173,7 @@ TEST(SimulatedDevice, AnEventStandsWhereItWasRecorded) {
   bench.run(bench.cell, bench.first);  // behind the event
   EXPECT_TRUE(bench.device.wait(bench.second, bench.event));
   bench.run(bench.cell, bench.second);
-  EXPECT_TRUE(bench.device.synchronize_all());
-  EXPECT_THAT(bench.kinds(), ElementsAre(ReportKind::kRace));
+  EXPECT_EQ(bench.waited(), Kinds{ReportKind::kRace});
 }
 
 TEST(SimulatedDevice, WaitingOnTheHostOrdersStreams) {
@@ -182,8 +184,7 @@ TEST(SimulatedDevice, WaitingOnTheHostOrdersStreams) {
   bench.run(bench.cell, bench.second);
   EXPECT_TRUE(bench.device.synchronize(bench.second));
   bench.run(bench.cell, {});
-  EXPECT_TRUE(bench.device.synchronize(Stream()));
-  EXPECT_THAT(bench.device.reports(), IsEmpty());
+  EXPECT_EQ(bench.waited(), Kinds());
 }
 
 TEST(SimulatedDevice, ReadsTogetherAreNoRaceAndAWriteBesideThemIs) {
@@ -221,11 +222,7 @@ TEST(SimulatedDevice, ARaceNamesBothStreamsAndTheCell) {
   const DevicePtr row = bench.words(2);
   const DevicePtr counter = bench.words(1);
   bench.write(counter, {3});
-  const OffsetCopyJob put{.buffer = cache.as<std::uint32_t>(),
-                          .source = row.as<const std::uint32_t>(),
-                          .counter = counter.as<const std::int32_t>(),
-                          .dim = 2,
-                          .max_seq_len = 4};
+  const OffsetCopyJob put = row_at(cache, row, counter, 2, 4);
   EXPECT_TRUE(bench.device.launch(put, Stream()));
   EXPECT_TRUE(bench.device.synchronize(Stream()));
   EXPECT_TRUE(bench.device.launch(put, Stream()));
@@ -245,12 +242,11 @@ TEST(SimulatedDevice, AccessesOutsideOfBuffersAreReportedAndDropped) {
   Bench bench;
   const DevicePtr cells = bench.words(3);
   EXPECT_TRUE(bench.device.run(cell_job(cells, 3, CellJob::Kind::kOwn)));
-  EXPECT_TRUE(bench.device.synchronize(Stream()));
-  EXPECT_THAT(bench.device.reports(), IsEmpty());
+  EXPECT_EQ(bench.waited(), Kinds());
   EXPECT_TRUE(bench.device.run(cell_job(cells, 4, CellJob::Kind::kOwn)));
   EXPECT_EQ(bench.device.synchronize(Stream()).error(), fail_other("bad_pointer"));
   EXPECT_TRUE(bench.device.synchronize(Stream())) << "it is said once";
-  EXPECT_THAT(bench.kinds(), ElementsAre(ReportKind::kOutOfBounds));
+  EXPECT_EQ(bench.kinds(), Kinds{ReportKind::kOutOfBounds});
   EXPECT_EQ(bench.read(cells, 3), (Words{2, 2, 2}));
 }
 
@@ -268,11 +264,9 @@ TEST(SimulatedDevice, WideAccessesMustBeAligned) {
   Bench bench;
   const DevicePtr cells = bench.words(4);
   EXPECT_TRUE(bench.device.run(cell_job(cells, 1, CellJob::Kind::kWide)));
-  EXPECT_TRUE(bench.device.synchronize(Stream()));
-  EXPECT_THAT(bench.device.reports(), IsEmpty());
+  EXPECT_EQ(bench.waited(), Kinds());
   EXPECT_TRUE(bench.device.run(cell_job(cells + 4, 1, CellJob::Kind::kWide)));
-  EXPECT_TRUE(bench.device.synchronize(Stream()));
-  EXPECT_THAT(bench.kinds(), ElementsAre(ReportKind::kMisaligned));
+  EXPECT_EQ(bench.waited(), Kinds{ReportKind::kMisaligned});
 }
 
 // ---- freed memory ----
@@ -284,7 +278,7 @@ TEST(SimulatedDevice, ScratchFreedBeforeTheHostHasWaited) {
     bench.run(scratch, {});
     EXPECT_TRUE(bench.device.free(scratch));
     (void)bench.device.synchronize(Stream());
-    EXPECT_THAT(bench.kinds(), ElementsAre(ReportKind::kUseAfterFree)) << seed;
+    EXPECT_EQ(bench.kinds(), Kinds{ReportKind::kUseAfterFree}) << seed;
   }
 }
 
@@ -303,11 +297,10 @@ TEST(SimulatedDevice, AJobWhoseBufferGoesWhileItIsQueuedReadsPoison) {
   Bench bench;
   const DevicePtr from = bench.words(1);
   const DevicePtr to = bench.words(1);
-  EXPECT_TRUE(
-      bench.device.run(ToFloatJob{to.as<std::uint32_t>(), from.as<const std::uint16_t>(), 1}));
+  EXPECT_TRUE(bench.device.run(to_float(to, from, 1)));
   EXPECT_TRUE(bench.device.free(from));
   EXPECT_EQ(bench.device.synchronize(Stream()).error(), fail_other("bad_pointer"));
-  EXPECT_THAT(bench.kinds(), ElementsAre(ReportKind::kUseAfterFree));
+  EXPECT_EQ(bench.kinds(), Kinds{ReportKind::kUseAfterFree});
   EXPECT_EQ(bench.read(to, 1), Words{0xFFFFE000U}) << "the poison is a NaN in binary16, too";
 }
 
@@ -317,11 +310,9 @@ TEST(SimulatedDevice, CopiesOntoThemselvesAreReported) {
   Bench bench;
   const DevicePtr cells = bench.words(4);
   EXPECT_TRUE(bench.device.copy(cells + 8, cells, 8));
-  EXPECT_TRUE(bench.device.synchronize(Stream()));
-  EXPECT_THAT(bench.device.reports(), IsEmpty());
+  EXPECT_EQ(bench.waited(), Kinds());
   EXPECT_TRUE(bench.device.copy(cells + 4, cells, 8));
-  EXPECT_TRUE(bench.device.synchronize(Stream()));
-  EXPECT_THAT(bench.kinds(), ElementsAre(ReportKind::kOverlap));
+  EXPECT_EQ(bench.waited(), Kinds{ReportKind::kOverlap});
 }
 
 // ---- host memory ----
@@ -333,8 +324,7 @@ TEST(SimulatedDevice, ASourceOnTheHostMustNotChangeBeforeTheWait) {
     Words source{1};
     EXPECT_TRUE(bench.device.to_device_async(cells, std::as_bytes(std::span(source)), {}));
     source[0] = 2;
-    EXPECT_TRUE(bench.device.synchronize(Stream()));
-    EXPECT_THAT(bench.kinds(), ElementsAre(ReportKind::kHostTouched)) << seed;
+    EXPECT_EQ(bench.waited(), Kinds{ReportKind::kHostTouched}) << seed;
     source[0] = 3;  // behind the wait it is the host's again
     EXPECT_TRUE(bench.device.synchronize(Stream()));
     EXPECT_EQ(bench.device.reports().size(), 1U);
@@ -353,8 +343,7 @@ TEST(SimulatedDevice, ATargetOnTheHostIsPoisonUntilTheWait) {
   EXPECT_THAT(bench.device.reports(), IsEmpty());
   EXPECT_TRUE(bench.device.to_host_async(std::as_writable_bytes(std::span(target)), cells, {}));
   target[0] = 5;
-  EXPECT_TRUE(bench.device.synchronize(Stream()));
-  EXPECT_THAT(bench.kinds(), ElementsAre(ReportKind::kHostTouched));
+  EXPECT_EQ(bench.waited(), Kinds{ReportKind::kHostTouched});
 }
 
 TEST(SimulatedDevice, ASourceThatIsGoneIsReported) {
@@ -365,8 +354,7 @@ TEST(SimulatedDevice, ASourceThatIsGoneIsReported) {
   EXPECT_TRUE(bench.device.to_device_async(cells, std::as_bytes(std::span(*source)), {}));
   std::ranges::fill(*source, 0xDDDDDDDDU);  // what some allocators do on free
   source.reset();
-  EXPECT_TRUE(bench.device.synchronize(Stream()));
-  EXPECT_THAT(bench.kinds(), ElementsAre(ReportKind::kHostTouched));
+  EXPECT_EQ(bench.waited(), Kinds{ReportKind::kHostTouched});
 }
 
 TEST(SimulatedDevice, StagingMemoryMayBeWrittenAndReadOnOneStream) {

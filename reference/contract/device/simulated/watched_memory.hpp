@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "reference/contract/device/job.hpp"
-#include "reference/contract/device/simulated/history.hpp"
 #include "reference/contract/device/simulated/report.hpp"
 #include "reference/contract/device/streams.hpp"
 #include "reference/contract/values/result.hpp"
@@ -41,7 +40,6 @@ class HostWatch {
   [[nodiscard]] bool end(WorkId id);
   /// The copies that have begun and not ended.
   [[nodiscard]] std::vector<WorkId> watched() const;
-  void clear() { watched_.clear(); }
 
  private:
   struct Watched {

@@ -36,10 +36,9 @@ class WatchedSession final : public Session {
 Result<WatchedDevice> open_simulated(const Setup& setup) {
   const auto device =
       std::make_shared<SimulatedDevice>(SimulatedOptions{.schedule = setup.schedule});
-  return WatchedDevice{
-      .device = device,
-      .reports = [device]() -> const std::vector<DeviceReport>& { return device->reports(); },
-      .choices = [device]() -> const std::vector<std::uint32_t>& { return device->choices(); }};
+  WatchedDevice made = watched(device, device);
+  made.choices = [device]() -> const std::vector<std::uint32_t>& { return device->choices(); };
+  return made;
 }
 
 Subject watched_subject(const std::function<Subject(OpenDevice)>& over, OpenWatched open) {

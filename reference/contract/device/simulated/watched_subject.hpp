@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "reference/contract/device/device.hpp"
@@ -19,6 +20,14 @@ struct WatchedDevice {
   /// What it drew of its schedule; null: it does not tell.
   std::function<const std::vector<std::uint32_t>&()> choices = nullptr;
 };
+/// A device whose reports are those of `source`, which it holds.
+template <class Source>
+[[nodiscard]] WatchedDevice watched(std::shared_ptr<Device> device,
+                                    const std::shared_ptr<Source>& source) {
+  return {std::move(device),
+          [source]() -> const std::vector<DeviceReport>& { return source->reports(); }};
+}
+
 /// Errors  as of OpenDevice.
 using OpenWatched = std::function<Result<WatchedDevice>(const Setup&)>;
 
