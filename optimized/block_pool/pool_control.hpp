@@ -1,7 +1,9 @@
 // optimized/block_pool/pool_control.hpp: which blocks of a pool are free, in any memory.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -65,6 +67,8 @@ class PoolControl : public block_pool::BlockPool {
   mutable SpinLock lock_;       ///< guards all below, and owners
   std::int64_t untouched_ = 0;  ///< the blocks from here on are below recycled_ on the stack
   std::vector<std::int64_t> recycled_;  ///< released; the top is last
+  /// Members of derived classes are in another line of the caches: threads write this one.
+  [[maybe_unused]] std::array<std::byte, 64> padding_ = {};
 };
 
 }  // namespace kvo::optimized

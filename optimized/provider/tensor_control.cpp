@@ -56,15 +56,15 @@ const TensorControl::Layer* TensorControl::find(std::int64_t layer) const {
 }
 
 TensorControl::Shown TensorControl::get(std::int64_t layer) {
-  const Layer* found = find(layer);
-  if (found == nullptr || !found->pinned || found->length == 0) return std::nullopt;
-  return show(*found, found->length);
+  const Layer* const of = find(layer);
+  const bool shows = of != nullptr && of->pinned && of->length != 0;
+  return shows ? show(*of, of->length) : Shown(std::nullopt);
 }
 
 TensorControl::Shown TensorControl::full_buffer(std::int64_t layer) {
-  const Layer* found = find(layer);
-  if (found == nullptr || !found->pinned || !found->gpu) return std::nullopt;
-  return show(*found, max_seq_len_);
+  const Layer* const of = find(layer);
+  const bool shows = of != nullptr && of->pinned && of->gpu;
+  return shows ? show(*of, max_seq_len_) : Shown(std::nullopt);
 }
 
 // The first positions of a layer: a view where they are together, else a copy, which is queued.
@@ -149,17 +149,16 @@ Status TensorControl::settle_counters() {
 }
 
 CounterPtrs TensorControl::counters() const {
-  return {gpu_counter_.cell ? gpu_counter_.cell->ptr() : DevicePtr(),
-          kv_seq_len_.cell ? kv_seq_len_.cell->ptr() : DevicePtr()};
+  const auto address = [](const Counter& of) { return of.cell ? of.cell->ptr() : DevicePtr(); };
+  return {address(gpu_counter_), address(kv_seq_len_)};
 }
 
 // ZF-63.
 Status TensorControl::reset() {
-  Status done = set_both(0);
-  if (!done) return done;
+  if (Status done = set_both(0); !done) return done;
   for (Layer& layer : layers_) layer.length = 0;
   ahead_ = false;
-  return done;
+  return {};
 }
 
 // ZF-64.
