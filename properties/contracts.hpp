@@ -19,9 +19,6 @@ namespace kvo {
 /// Their rule cases: reference/CONTRACT/cases/NAME.cases.
 [[nodiscard]] std::span<const traces::EmbeddedFile> rule_case_files();
 
-/// Their planned orders: properties/CONTRACT/orders.txt.
-[[nodiscard]] std::span<const traces::EmbeddedFile> order_files();
-
 /// The log or the file of rule cases `path`; where there is no such file, that of
 /// rule_case_files(). Errors   as LogReader::open
 [[nodiscard]] traces::TraceResult<traces::LogReader> open_log(const std::string& path,

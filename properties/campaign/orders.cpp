@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "properties/contracts.hpp"
 #include "reference/contract/describe/json.hpp"
 #include "reference/contract/describe/parse_json.hpp"
 #include "traces/log/case_notation.hpp"

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "properties/campaign/generator.hpp"
+#include "traces/io/embedded_file.hpp"
 #include "traces/io/trace_error.hpp"
 
 namespace kvo {
@@ -167,6 +168,8 @@ class FollowedOrder {
                                                       const CacheKind& kind,
                                                       std::span<const OrderWord> words);
 
+/// All files of orders: properties/CONTRACT/orders.txt.
+[[nodiscard]] std::span<const traces::EmbeddedFile> order_files();
 /// Those of the contract's orders.txt. A text that read_orders refuses ends the program.
 [[nodiscard]] Orders orders_of(const CacheKind& kind, std::span<const OrderWord> words);
 

@@ -45,7 +45,7 @@ class MetaScript final : public ScriptGenerator<MetaScript, MetaOps, MetaLabel> 
     if (is_long()) sequences_ = {0, 1};
   }
 
-  std::optional<Op> next() {
+  std::optional<Op> next() override {
     if (!begun_ && !has_plan()) return Op::of(NewTable{});
     return ScriptGenerator::next();
   }

@@ -1,11 +1,38 @@
+// Random scripts for prefix.blocks: requests as a scheduler drives them, and the pool by hand
+// beside it.
 #include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include <boost/describe/enum.hpp>
+
+#include "properties/campaign/script_generator.hpp"
 #include "properties/contract_parts.hpp"
-#include "properties/prefix/blocks_script.hpp"
+#include "properties/prefix/texts.hpp"
+#include "reference/prefix/blocks_operations.hpp"
 
 namespace kvo::prefix {
+
+// States worth reaching.
+BOOST_DEFINE_FIXED_ENUM_CLASS(
+    BlocksSeen, std::uint8_t, kPrefixHit, kHeldPromptLosesItsLastBlock, kHitOfNullBlocks,
+    kNullBlocksInATable, kEvictedOnHandingOut, kExhausted, kExhaustedUnderAWindow, kNothingFree,
+    kContentHeldTwice, kContentHeldThreeTimes, kResumedWithAHit, kFreeBlockIsHeld, kDraftHeadsHit,
+    kKeysLookAhead, kSaltedRequest, kRequestOfAnAdapter, kCachingOff, kResetDone, kResetRefused,
+    kStoredEvent, kStoredEventWithoutKeys, kRemovedEvent, kClearedEvent, kEvictedBySignedNumber,
+    kEvictOutOfRange, kTakeExhausted, kPoppedBlocksReleased, kExternalTokens, kFullSequenceRefused,
+    kDelayedCaching, kTakeOfAWrongCount, kLookupOfAnEmptyPrompt, kLookupBeyondTheKeys,
+    kChunkHitOnNothing, kHitsForATrackedRequest, kPoolOfOneBlock, kPoolBeyond1024Blocks,
+    kBlockBeyondTwoBytes, kRequestOf1024Tokens, kTableOf256Blocks, kBlockOf64Tokens, kHitOf64Blocks,
+    kRequestsBeyond64, kPinnedBeyondOneByte, kPinnedBeyondTwoBytes)
+// A life that is long.
+BOOST_DEFINE_FIXED_ENUM_CLASS(BlocksLabel, std::uint8_t, kCountedBeyondTwoBytes)
+
 namespace {
 
 bool has_null(const Ids& blocks) {
@@ -47,6 +74,618 @@ BlocksConfig draw_blocks_config(const CaseTerms& terms) {
   return config;
 }
 
+/// A case's script.
+class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, BlocksLabel> {
+  using S = BlocksScript;
+  using Label = BlocksLabel;
+  using Seen = BlocksSeen;
+
+ public:
+  BlocksScript(const CaseTerms& terms, const BlocksConfig& config)
+      : ScriptGenerator(terms),
+        config_(config),
+        texts_(config.block_size),
+        most_tokens_(is_large() ? config.max_model_len
+                                : std::min(config.max_model_len, 5 * config.block_size + 6)),
+        most_numbers_(is_large() ? draw().edge(4, 129) : draw().between(2, 6)),
+        pins_(is_long() && draw().percent(30)) {}
+
+  std::optional<Op> next() override {
+    if (requests_.empty() && !has_plan()) {
+      // All but the last blocks of a pool that takes more than two bytes to number.
+      if (config_.num_blocks > kTwoBytes) plan(Take{kTwoBytes - draw().between(0, 20)});
+      return make();
+    }
+    if (is_long() && pins_ && !has_plan() && draw().percent(80)) return touch();
+    return ScriptGenerator::next();
+  }
+
+  // Steps.
+  Op advance() {
+    const std::int64_t request = pick();
+    const Request& known = requests_[request];
+    if (!known.has_table) return admit(request);
+    const std::int64_t left = std::ssize(known.tokens) - known.computed;
+    if (left <= 0) return decode(request);
+    return with_flags({.request = request, .tokens = draw().between(1, left)});
+  }
+  Op make() {
+    const auto number = unused_number();
+    return number ? make(*number, texts_.next(draw(), most_tokens_)) : finish();
+  }
+  Op finish() {
+    const std::int64_t request = pick_running();
+    if (draw().percent(30)) plan(ShowBlocks{});
+    return Op::of(FreeRequest{request});
+  }
+  Op preempt() {
+    const std::int64_t request = pick_running();
+    plan(SetRequest{.request = request,
+                    .computed = 0,
+                    .status = RequestStatus::kPreempted,
+                    .preemptions = requests_[request].preemptions + 1});
+    return Op::of(FreeRequest{request});
+  }
+  Op append() {
+    const std::int64_t request = pick();
+    const std::int64_t room = config_.max_model_len - std::ssize(requests_[request].tokens);
+    return Op::of(Append{request, texts_.some(draw(), std::min(room, draw().between(0, 3)))});
+  }
+  Op set() {
+    const std::int64_t request = pick();
+    const Request& known = requests_[request];
+    SetRequest change{.request = request};
+    const auto tokens = std::ssize(known.tokens);
+    if (draw().percent(30)) change.computed = draw().between(0, tokens);
+    if (draw().percent(30)) change.in_flight = draw().between(0, known.computed);
+    if (draw().percent(40)) change.boundary = draw().between(0, tokens + config_.block_size);
+    if (draw().percent(30))
+      change.status = draw().one_of(
+          {RequestStatus::kWaiting, RequestStatus::kRunning, RequestStatus::kPreempted});
+    if (draw().percent(20)) change.preemptions = draw().between(0, 2);
+    return Op::of(std::move(change));
+  }
+  Op match() {
+    MatchBlocks what{.request = pick()};
+    if (draw().percent(40))
+      what.max_length = draw().between(-1, std::ssize(requests_[what.request].tokens) + 2);
+    return Op::of(std::move(what));
+  }
+  Op allocate() {
+    const std::int64_t request = pick();
+    const Request& known = requests_[request];
+    Allocate what{.request = request};
+    std::int64_t room = config_.max_model_len - known.computed;
+    if (known.computed == 0 && draw().percent(25) && room >= known.hit_length) {
+      what.hit_blocks = known.hits;
+      what.hit_tokens = known.hit_length;
+      room -= known.hit_length;
+    }
+    if (!config_.enable_caching && draw().percent(5)) {
+      what.hit_blocks = Ids{std::min<std::int64_t>(1, config_.num_blocks - 1)};
+      what.hit_tokens = config_.block_size;
+    }
+    if (known.computed == 0 && draw().percent(20)) {
+      what.external = std::min(std::max<std::int64_t>(room, 0), draw().between(0, 9));
+      room -= *what.external;
+    }
+    what.tokens = std::min(std::max<std::int64_t>(room, 0), draw().between(0, 9));
+    return with_flags(std::move(what));
+  }
+  Op cache() {
+    cached_next_ = pick_running();
+    return Op::of(ShowTable{*cached_next_});
+  }
+  Op skip() {
+    const std::int64_t request = pick_running();
+    return Op::of(Skip{request, draw().between(0, requests_[request].computed)});
+  }
+  Op pop() { return Op::of(Pop{pick_running()}); }
+  Op take() {
+    if (dry_ && !held_.empty() && (is_long() || draw().percent(50))) return release();
+    return Op::of(Take{draw().percent(8) ? free_ + draw().between(0, 1) : draw().between(0, 4)});
+  }
+  Op touch() {
+    if (seen_.empty()) return Op::of(Take{1});
+    // In a long life the same block is pinned again and again.
+    if (is_long()) return Op::of(TouchBlocks{{seen_.front()}});
+    Ids blocks;
+    for (std::int64_t more = draw().between(1, 3); more > 0; --more)
+      blocks.push_back(draw().percent(5) ? 0 : seen_[draw().below(seen_.size())]);
+    return Op::of(TouchBlocks{std::move(blocks)});
+  }
+  Op release() {
+    // In any order, but none twice in a list: no rule says which place would count.
+    Ids blocks;
+    const std::size_t start = held_.empty() ? 0 : draw().below(held_.size());
+    const std::int64_t most = draw().percent(20) ? std::ssize(held_) : draw().between(1, 4);
+    for (std::size_t i = 0; i < held_.size() && std::ssize(blocks) < most; ++i)
+      blocks.push_back(held_[(start + i) % held_.size()]);
+    if (draw().percent(50)) std::ranges::reverse(blocks);
+    Ids once;
+    for (const std::int64_t block : blocks)
+      if (std::ssize(once) > kOneByte || std::ranges::find(once, block) == once.end())
+        once.push_back(block);
+    if (std::ssize(once) > kOneByte) once.resize(kOneByte);
+    if (draw().percent(4)) once.push_back(0);
+    return Op::of(Release{std::move(once)});
+  }
+  Op evict() {
+    Ids blocks;
+    for (std::int64_t more = draw().between(0, 3); more > 0; --more) {
+      const std::int64_t last = config_.num_blocks - 1;
+      blocks.push_back(draw().percent(6)                     ? draw().between(-last - 2, last + 1)
+                       : draw().percent(30) || seen_.empty() ? draw().between(0, last)
+                                                             : seen_[draw().below(seen_.size())]);
+    }
+    return Op::of(EvictBlocks{std::move(blocks)});
+  }
+  Op reset() { return Op::of(ResetBlocks{}); }
+  Op look_up() { return Op::of(LookUp{draw().between(0, keys_)}); }
+  Op table() { return Op::of(ShowTable{pick()}); }
+  Op cached_tokens() { return Op::of(CachedTokens{pick()}); }
+  Op usage() { return Op::of(ShowUsage{}); }
+  Op record() { return Op::of(RecordHits{pick(), draw().between(0, 9)}); }
+  Op stats() { return Op::of(ShowStatistics{}); }
+  Op events() { return Op::of(TakeEvents{}); }
+  Op state() { return Op::of(ShowBlocks{}); }
+
+  static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
+      {60, "advance", &S::advance, true},
+      {14, "request", &S::make, true},
+      {8, "finish", &S::finish},
+      {3, "preempt", &S::preempt},
+      {4, "append", &S::append},
+      {3, "set", &S::set},
+      {6, "match", &S::match},
+      {6, "allocate", &S::allocate},
+      {3, "cache", &S::cache},
+      {3, "skip", &S::skip},
+      {2, "pop", &S::pop},
+      {4, "take", &S::take},
+      {3, "touch", &S::touch},
+      {6, "release", &S::release},
+      {3, "evict", &S::evict},
+      {2, "reset", &S::reset},
+      {2, "lookup", &S::look_up},
+      {3, "table", &S::table},
+      {3, "cached_tokens", &S::cached_tokens},
+      {2, "usage", &S::usage},
+      {2, "record", &S::record},
+      {2, "stats", &S::stats},
+      {4, "events", &S::events},
+      {20, "state", &S::state, true},
+  });
+
+  static const CacheKind& order_kind() { return blocks_kind(); }
+  static std::span<const OrderWord> order_words() {
+    static constexpr auto kWords = std::to_array<OrderWord>({
+        order_word<&S::draw_text>("text"),
+        order_word<&S::make_first_in>("make_first"),
+        order_word<&S::make_second_in>("make_second"),
+        order_word<&S::whole>("whole"),
+        order_word<&S::adopt>("adopt"),
+        order_word<&S::more>("more"),
+        order_word<&S::append_one>("append_one"),
+        order_word<&S::take_all>("take_all"),
+        order_word<&S::release_taken>("release_taken"),
+        order_word<&S::evict_first_block>("evict_first_block"),
+        order_word<&S::forget_taken>("forget_taken"),
+        order_word<&S::choose_taken>("choose_taken"),
+        order_word<&S::first_>("first"),
+        order_word<&S::second_>("second"),
+        order_word<&S::block_size>("block_size"),
+        order_word<&S::num_blocks>("num_blocks"),
+        order_word<&S::max_model_len>("max_model_len"),
+        order_word<&S::is_windowed>("windowed"),
+        order_word<&S::is_chunked>("chunked"),
+        order_word<&S::has_events>("events_on"),
+        order_word<&S::keeps_sparse_keys>("sparse"),
+        order_word<&S::window_end>("window_end"),
+        order_word<&S::computed_of>("computed"),
+        order_word<&S::hits_of>("hits"),
+        order_word<&S::text_length>("text_length"),
+    });
+    return kWords;
+  }
+
+  // What became of an operation.
+  // What became of an operation.
+  void observe(const MakeRequest& op, const Observation& seen) {
+    pay(std::ssize(op.tokens));
+    if (seen.error) return;
+    Request& known = requests_[op.request];
+    known = {.tokens = op.tokens, .has_table = known.has_table};
+    for (const std::int64_t key : seen.as<KeysOnly>().keys) keys_ = std::max(keys_, key + 1);
+    texts_.keep(op.tokens);
+    if (!op.salt.value_or("").empty()) reach(Seen::kSaltedRequest);
+    if (op.lora) reach(Seen::kRequestOfAnAdapter);
+    if (!config_.enable_caching) reach(Seen::kCachingOff);
+    if (config_.hash_lookahead > 0 && std::ssize(seen.as<KeysOnly>().keys) > 1)
+      reach(Seen::kKeysLookAhead);
+    if (config_.block_size >= 64) reach(Seen::kBlockOf64Tokens);
+    if (config_.num_blocks > kThousand) reach(Seen::kPoolBeyond1024Blocks);
+    if (config_.num_blocks == 1) reach(Seen::kPoolOfOneBlock);
+    if (std::ssize(op.tokens) >= kThousand) reach(Seen::kRequestOf1024Tokens);
+    if (requests_.size() > 64) reach(Seen::kRequestsBeyond64);
+  }
+  void observe(const Append& op, const Observation& seen) {
+    pay(std::ssize(op.tokens));
+    if (seen.error) return;
+    Tokens& tokens = requests_[op.request].tokens;
+    tokens.insert(tokens.end(), op.tokens.begin(), op.tokens.end());
+    for (const std::int64_t key : seen.as<KeysOnly>().keys) keys_ = std::max(keys_, key + 1);
+  }
+  void observe(const SetRequest& op, const Observation& seen) {
+    spend(kCost);
+    if (seen.error) return;
+    Request& known = requests_[op.request];
+    known.computed = op.computed.value_or(known.computed);
+    known.preemptions = op.preemptions.value_or(known.preemptions);
+  }
+  void observe(const MatchBlocks& op, const Observation& seen) {
+    const bool is_admitted = admitted_ == op.request;
+    Request& known = requests_[op.request];
+    if (seen.error) {
+      admitted_.reset();
+      const std::int64_t length = op.max_length.value_or(std::ssize(known.tokens) - 1);
+      reach(length < 0 ? Seen::kLookupOfAnEmptyPrompt : Seen::kLookupBeyondTheKeys);
+      return;
+    }
+    const auto& hit = seen.as<MatchBlocks::Returns>();
+    pay(std::ssize(known.tokens));
+    known.hits = hit.blocks;
+    known.hit_length = hit.length;
+    if (hit.length > 0) {
+      if (!has_null(hit.blocks)) reach(Seen::kPrefixHit);
+      if (has_null(hit.blocks)) reach(Seen::kHitOfNullBlocks);
+      const bool only_nulls = std::ranges::count(hit.blocks, 0) == std::ssize(hit.blocks);
+      if (only_nulls && config_.chunk) reach(Seen::kChunkHitOnNothing);
+      if (known.preemptions > 0) reach(Seen::kResumedWithAHit);
+      if (config_.eagle) reach(Seen::kDraftHeadsHit);
+      if (hit.length == std::ssize(known.tokens) - config_.block_size)
+        reach(Seen::kHeldPromptLosesItsLastBlock);
+      if (hit.blocks.size() >= 64) reach(Seen::kHitOf64Blocks);
+    }
+    if (!is_admitted) return;
+    if (std::ssize(known.tokens) > known.hit_length) {
+      if (draw().percent(8)) disturb();
+      plan(with_flags(admission(op.request)));
+    }
+    admitted_.reset();
+  }
+  void observe(const Allocate& op, const Observation& seen) {
+    Request& known = requests_[op.request];
+    pay(std::ssize(known.tokens));
+    if (seen.failed_with(Code::kExhausted)) {
+      reach(Seen::kExhausted);
+      if (config_.attention != Attention::kFull && known.has_table && known.computed > 0)
+        reach(Seen::kExhaustedUnderAWindow);
+      if (op.full_sequence.value_or(false)) reach(Seen::kFullSequenceRefused);
+      if (!follows_plan() && draw().percent(60)) plan_next(preempt());
+      return;
+    }
+    if (seen.error) {
+      if (known.has_table && op.hit_tokens.value_or(0) > 0) reach(Seen::kHitsForATrackedRequest);
+      return;
+    }
+    const auto& got = seen.as<AllottedBlocks>();
+    known.blocks = got.blocks;
+    known.has_table = true;
+    remember(got.blocks);
+    if (!got.evicted.empty()) reach(Seen::kEvictedOnHandingOut);
+    if (op.external.value_or(0) > 0) reach(Seen::kExternalTokens);
+    if (op.delay_caching.value_or(false)) reach(Seen::kDelayedCaching);
+    if (!follows_plan() && draw().percent(15)) return;
+    const std::int64_t computed =
+        known.computed + op.hit_tokens.value_or(0) + op.external.value_or(0) + op.tokens;
+    plan(SetRequest{.request = op.request,
+                    .computed = std::min(computed, std::ssize(known.tokens)),
+                    .status = RequestStatus::kRunning});
+  }
+  void observe(const ShowTable& op, const Observation& seen) {
+    const bool is_cached = std::exchange(cached_next_, std::nullopt) == op.request;
+    spend(kCost);
+    if (seen.error) return;
+    const Ids& blocks = seen.as<BlocksOnly>().blocks;
+    if (has_null(blocks)) reach(Seen::kNullBlocksInATable);
+    if (blocks.size() >= 256) reach(Seen::kTableOf256Blocks);
+    // Beyond the table's end there is nothing to register.
+    if (is_cached)
+      plan(CacheTokens{op.request, draw().between(0, std::ssize(blocks) * config_.block_size)});
+  }
+  void observe(const FreeRequest& op, const Observation& /*seen*/) {
+    pay(0);
+    requests_[op.request].has_table = false;
+  }
+  void observe(const Pop& op, const Observation& seen) {
+    pay(0);
+    if (seen.error) return;
+    requests_[op.request].has_table = false;
+    for (const std::int64_t block : seen.as<BlocksOnly>().blocks)
+      if (block != 0) held_.push_back(block);
+    if (seen.as<BlocksOnly>().blocks.empty()) return;
+    if (draw().percent(50)) plan(Release{seen.as<BlocksOnly>().blocks});
+  }
+  void observe(const Take& op, const Observation& seen) {
+    pay(op.count);
+    dry_ = seen.error.has_value();
+    if (seen.failed_with(Code::kExhausted)) reach(Seen::kTakeExhausted);
+    if (seen.failed_with(Code::kPrecondition)) reach(Seen::kTakeOfAWrongCount);
+    if (seen.error) return;
+    taken_ = seen.as<AllottedBlocks>().blocks;
+    held_.insert(held_.end(), taken_.begin(), taken_.end());
+    remember(taken_);
+  }
+  void observe(const TouchBlocks& op, const Observation& seen) {
+    pay(0);
+    if (seen.error || is_long()) return;
+    for (const std::int64_t block : op.blocks) {
+      if (block == 0) continue;
+      if (const auto owed = owed_.find(block); owed != owed_.end() && owed->second > 0)
+        --owed->second;
+      else
+        held_.push_back(block);
+    }
+  }
+  void observe(const Release& op, const Observation& seen) {
+    pay(0);
+    if (seen.error) return;
+    dry_ = false;
+    std::map<std::int64_t, std::int64_t> gone;
+    for (const std::int64_t block : op.blocks)
+      if (block != 0) ++gone[block];
+    std::erase_if(held_, [&](std::int64_t block) {
+      const auto at = gone.find(block);
+      return at != gone.end() && at->second > 0 && at->second-- > 0;
+    });
+    for (const auto& [block, left] : gone)
+      if (left > 0) owed_[block] += left;
+    if (op.blocks.size() > 1) reach(Seen::kPoppedBlocksReleased);
+  }
+  void observe(const EvictBlocks& op, const Observation& seen) {
+    pay(0);
+    if (seen.error) return reach(Seen::kEvictOutOfRange);
+    if (std::ranges::any_of(op.blocks, [](std::int64_t block) { return block < 0; }))
+      reach(Seen::kEvictedBySignedNumber);
+  }
+  void observe(const ResetBlocks& /*op*/, const Observation& seen) {
+    pay(0);
+    if (seen.error) return;
+    reach(seen.as<ResetBlocks::Returns>().done ? Seen::kResetDone : Seen::kResetRefused);
+  }
+  void observe(const TakeEvents& /*op*/, const Observation& seen) {
+    spend(kCost);
+    if (seen.error) return;
+    for (const ShownEvent& event : seen.as<TakeEvents::Returns>().events) {
+      if (event.kind == EventKind::kRemoved) reach(Seen::kRemovedEvent);
+      if (event.kind == EventKind::kCleared) reach(Seen::kClearedEvent);
+      if (event.kind != EventKind::kStored) continue;
+      reach(event.keys && event.keys->empty() ? Seen::kStoredEventWithoutKeys : Seen::kStoredEvent);
+    }
+  }
+  void observe(const ShowBlocks& /*op*/, const Observation& seen) {
+    pay(config_.num_blocks);
+    if (seen.error) return;
+    const auto& pool = seen.as<ShowBlocks::Returns>();
+    free_ = pool.free;
+    if (free_ == 0 && config_.num_blocks > 1) reach(Seen::kNothingFree);
+    for (const ShownHolders& holders : pool.cached) {
+      if (holders.blocks.size() > 1) reach(Seen::kContentHeldTwice);
+      if (holders.blocks.size() > 2) reach(Seen::kContentHeldThreeTimes);
+    }
+    for (const std::int64_t users : pool.refs) {
+      if (users > kOneByte) reach(Seen::kPinnedBeyondOneByte);
+      if (users > kTwoBytes) reach(Seen::kPinnedBeyondTwoBytes);
+    }
+    if (std::ranges::any_of(pool.queue, [&](std::int64_t block) {
+          return pool.keys[static_cast<std::size_t>(block)].has_value();
+        }))
+      reach(Seen::kFreeBlockIsHeld);
+  }
+  template <OneOf<CacheTokens, Skip, LookUp, CachedTokens, ShowUsage, RecordHits, ShowStatistics> T>
+  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {
+    spend(kCost);
+  }
+
+ private:
+  static constexpr std::uint64_t kCost = 50;  // of an operation, in cells
+
+  /// What the script knows of a request.
+  struct Request {
+    Tokens tokens = {};
+    std::int64_t computed = 0;
+    bool has_table = false;
+    bool is_running = false;
+    std::int64_t preemptions = 0;
+    Ids blocks = {};  ///< that it was handed out last
+    Ids hits = {};    ///< of its last match
+    std::int64_t hit_length = 0;
+  };
+
+  // Which request.
+  std::int64_t pick() {
+    auto at = requests_.begin();
+    std::advance(at, draw().below(requests_.size()));
+    return at->first;
+  }
+  std::int64_t pick_running() {
+    const std::int64_t drawn = pick();
+    for (auto at = requests_.lower_bound(drawn); at != requests_.end(); ++at)
+      if (at->second.has_table) return at->first;
+    return drawn;
+  }
+  // Steps.
+  Op make(std::int64_t request, Tokens tokens) {
+    MakeRequest what{.request = request, .tokens = std::move(tokens)};
+    if (draw().percent(8)) what.salt = draw().one_of<std::string>({"", "s"});
+    if (draw().percent(6)) what.lora = draw().one_of<std::string>({"", "l"});
+    if (what.lora && draw().percent(30)) what.lora_path = "/l";
+    if (draw().percent(4)) what.skip_reading = true;
+    return Op::of(std::move(what));
+  }
+  Op admit(std::int64_t request) {
+    if (requests_[request].computed != 0) return Op::of(SetRequest{request, 0});
+    admitted_ = request;
+    return Op::of(MatchBlocks{request});
+  }
+  Op decode(std::int64_t request) {
+    const std::int64_t room = config_.max_model_len - std::ssize(requests_[request].tokens);
+    if (room <= 0) return Op::of(FreeRequest{request});
+    const std::int64_t more = std::min(room, draw().percent(80) ? 1 : draw().between(2, 5));
+    plan(with_flags({.request = request, .tokens = more}));
+    return Op::of(Append{request, texts_.some(draw(), more)});
+  }
+  Op with_flags(Allocate allotment) {
+    const std::int64_t size = config_.block_size;
+    if (draw().percent(15)) allotment.lookahead = draw().between(0, 2 * size);
+    if (draw().percent(8)) allotment.delay_caching = true;
+    if (draw().percent(10)) allotment.full_sequence = true;
+    if (draw().percent(6)) allotment.reserved = draw().between(0, 3);
+    if (draw().percent(8)) allotment.others_scheduled = draw().percent(30);
+    return Op::of(std::move(allotment));
+  }
+  Allocate admission(std::int64_t request) {
+    const Request& known = requests_[request];
+    const std::int64_t left = std::ssize(known.tokens) - known.hit_length;
+    Allocate what{.request = request,
+                  .tokens = draw().percent(60) ? left : draw().between(1, left),
+                  .hit_blocks = known.hits,
+                  .hit_tokens = known.hit_length};
+    if (known.hits.empty() && draw().percent(50)) {
+      what.hit_blocks.reset();
+      what.hit_tokens.reset();
+    }
+    if (what.tokens < left && draw().percent(30))
+      what.external = draw().between(0, left - what.tokens);
+    return what;
+  }
+  // Between a lookup and its allocate comes what the scheduler must not do (PX-47).
+  void disturb() {
+    const auto hits = requests_[*admitted_].hits;
+    if (draw().percent(50)) plan(Take{draw().between(0, free_)});
+    if (draw().percent(50) && !hits.empty()) plan(EvictBlocks{{hits.back()}});
+    if (draw().percent(50)) plan(ShowBlocks{});
+  }
+  void remember(const Ids& blocks) {
+    constexpr std::size_t kMost = 32;
+    for (const std::int64_t block : blocks) {
+      if (block == 0) continue;
+      if (seen_.size() < kMost)
+        seen_.push_back(block);
+      else if (!is_long())
+        seen_[draw().below(kMost)] = block;
+      if (block > kTwoBytes) reach(Seen::kBlockBeyondTwoBytes);
+      if (std::ssize(blocks) > kThousand) break;
+    }
+  }
+  std::optional<std::int64_t> unused_number() {
+    if (std::ssize(requests_) < most_numbers_) return next_number_++;
+    const std::int64_t drawn = pick();
+    if (!requests_[drawn].has_table || draw().percent(1)) return drawn;
+    return std::nullopt;
+  }
+  void pay(std::int64_t items) {
+    spend(kCost + static_cast<std::uint64_t>(items + config_.num_blocks));
+  }
+
+  // Parts of orders.
+  void draw_text(std::int64_t tokens) {
+    text_ = texts_.fresh(std::clamp<std::int64_t>(tokens, 1, config_.max_model_len));
+  }
+  void forget_taken() { taken_.clear(); }
+  // A request of the text.
+  std::optional<Op> make_for_order(std::int64_t& number, MakeRequest what) {
+    number = unused_number().value_or(next_number_);
+    next_number_ = std::max(next_number_, number + 1);
+    if (requests_.contains(number) && requests_[number].has_table) return std::nullopt;
+    what.request = number;
+    what.tokens = text_;
+    return Op::of(std::move(what));
+  }
+  // 0: none; 1: a salt; 2: an adapter; 3: with a path; 4: the path alone.
+  static MakeRequest in_namespace(std::int64_t which) {
+    MakeRequest what;
+    if (which == 1) what.salt = "s";
+    if (which == 2 || which == 3) what.lora = "l";
+    if (which >= 3) what.lora_path = "/l";
+    return what;
+  }
+  std::optional<Op> make_first_in(std::int64_t which) {
+    return make_for_order(first_, in_namespace(which));
+  }
+  std::optional<Op> make_second_in(std::int64_t which) {
+    return make_for_order(second_, in_namespace(which));
+  }
+  // All of a request's tokens; what its match found is adopted, or not.
+  Op whole(std::int64_t request) {
+    return Op::of(Allocate{.request = request, .tokens = std::ssize(requests_[request].tokens)});
+  }
+  Op adopt(std::int64_t request) {
+    const Request& known = requests_[request];
+    return Op::of(Allocate{.request = request,
+                           .tokens = std::ssize(known.tokens) - known.hit_length,
+                           .hit_blocks = known.hits,
+                           .hit_tokens = known.hit_length});
+  }
+  std::optional<Op> append_one(std::int64_t request) {
+    if (std::ssize(requests_[request].tokens) >= config_.max_model_len) return std::nullopt;
+    return Op::of(Append{request, texts_.fresh(1)});
+  }
+  bool choose_taken() {
+    if (!taken_.empty()) second_ = taken_.front();
+    return !taken_.empty();
+  }
+  [[nodiscard]] std::int64_t block_size() const { return config_.block_size; }
+  [[nodiscard]] std::int64_t num_blocks() const { return config_.num_blocks; }
+  [[nodiscard]] std::int64_t max_model_len() const { return config_.max_model_len; }
+  [[nodiscard]] bool is_windowed() const { return config_.attention != Attention::kFull; }
+  [[nodiscard]] bool is_chunked() const { return config_.chunk && !config_.eagle; }
+  [[nodiscard]] bool has_events() const { return config_.events; }
+  [[nodiscard]] bool keeps_sparse_keys() const {
+    return config_.retention && config_.retention->has_value();
+  }
+  [[nodiscard]] std::int64_t window_end() const {
+    return config_.window.value_or(config_.chunk.value_or(1));
+  }
+  std::int64_t computed_of(std::int64_t request) { return requests_[request].computed; }
+  std::int64_t hits_of(std::int64_t request) { return requests_[request].hit_length; }
+  [[nodiscard]] std::int64_t text_length() const { return std::ssize(text_); }
+  Op more(std::int64_t request, std::int64_t tokens) {
+    const std::int64_t room = config_.max_model_len - requests_[request].computed;
+    return Op::of(Allocate{.request = request, .tokens = std::min(tokens, room)});
+  }
+  Op take_all(std::int64_t leave) { return Op::of(Take{std::max<std::int64_t>(free_ - leave, 0)}); }
+  Op release_taken() { return Op::of(Release{taken_}); }
+  std::optional<Op> evict_first_block(std::int64_t request) {
+    const Ids& blocks = requests_[request].blocks;
+    if (blocks.empty()) return std::nullopt;
+    return Op::of(EvictBlocks{{blocks.front()}});
+  }
+  std::int64_t window() const { return config_.window.value_or(1); }
+
+  BlocksConfig config_;
+  Texts texts_;
+  std::int64_t most_tokens_;   // of a prompt
+  std::int64_t most_numbers_;  // of requests at a time
+  std::map<std::int64_t, Request> requests_;
+  std::optional<std::int64_t> admitted_;     // its match is under way
+  std::optional<std::int64_t> cached_next_;  // its table is asked for
+  Ids held_;                                 // blocks pinned by hand, once each
+  Ids seen_;                                 // some blocks that were handed out
+  std::int64_t free_ = 0;                    // at the last state
+  std::int64_t keys_ = 0;                    // numbers of keys that were shown
+  std::int64_t next_number_ = 0;
+  bool dry_ = false;                           // a take found too few
+  std::map<std::int64_t, std::int64_t> owed_;  // blocks that were released too often
+  bool pins_ = false;                          // a long life of one block that many pin
+  // Of the order that is followed.
+  std::int64_t first_ = 0;
+  std::int64_t second_ = 0;
+  Tokens text_;
+  Ids taken_;
+};
+
 GeneratedCase make_blocks_case(const CaseTerms& terms) {
   BlocksConfig config = draw_blocks_config(terms);
   auto script = std::make_unique<BlocksScript>(terms, config);
@@ -56,822 +695,14 @@ GeneratedCase make_blocks_case(const CaseTerms& terms) {
 
 }  // namespace
 
-BlocksScript::BlocksScript(const CaseTerms& terms, const BlocksConfig& config)
-    : ScriptGenerator(terms),
-      config_(config),
-      texts_(config.block_size),
-      most_tokens_(is_large() ? config.max_model_len
-                              : std::min(config.max_model_len, 5 * config.block_size + 6)),
-      most_numbers_(is_large() ? draw().edge(4, 129) : draw().between(2, 6)),
-      pins_(is_long() && draw().percent(30)) {}
-
-std::optional<Op> BlocksScript::next() {
-  if (requests_.empty() && !has_plan()) {
-    // All but the last blocks of a pool that takes more than two bytes to number.
-    if (config_.num_blocks > kTwoBytes) plan(Take{kTwoBytes - draw().between(0, 20)});
-    return make();
-  }
-  if (is_long() && pins_ && !has_plan() && draw().percent(80)) return touch();
-  return ScriptGenerator::next();
-}
-
-// Which request.
-std::int64_t BlocksScript::pick() {
-  auto at = requests_.begin();
-  std::advance(at, draw().below(requests_.size()));
-  return at->first;
-}
-std::int64_t BlocksScript::pick_running() {
-  const std::int64_t drawn = pick();
-  for (auto at = requests_.lower_bound(drawn); at != requests_.end(); ++at)
-    if (at->second.has_table) return at->first;
-  return drawn;
-}
-std::optional<std::int64_t> BlocksScript::unused_number() {
-  if (std::ssize(requests_) < most_numbers_) return next_number_++;
-  const std::int64_t drawn = pick();
-  if (!requests_[drawn].has_table || draw().percent(1)) return drawn;
-  return std::nullopt;
-}
-
-// Steps.
-Op BlocksScript::make(std::int64_t request, Tokens tokens) {
-  MakeRequest what{.request = request, .tokens = std::move(tokens)};
-  if (draw().percent(8)) what.salt = draw().one_of<std::string>({"", "s"});
-  if (draw().percent(6)) what.lora = draw().one_of<std::string>({"", "l"});
-  if (what.lora && draw().percent(30)) what.lora_path = "/l";
-  if (draw().percent(4)) what.skip_reading = true;
-  return Op::of(std::move(what));
-}
-Op BlocksScript::make() {
-  const auto number = unused_number();
-  return number ? make(*number, texts_.next(draw(), most_tokens_)) : finish();
-}
-Op BlocksScript::advance() {
-  const std::int64_t request = pick();
-  const Request& known = requests_[request];
-  if (!known.has_table) return admit(request);
-  const std::int64_t left = std::ssize(known.tokens) - known.computed;
-  if (left <= 0) return decode(request);
-  return with_flags({.request = request, .tokens = draw().between(1, left)});
-}
-Op BlocksScript::admit(std::int64_t request) {
-  if (requests_[request].computed != 0) return Op::of(SetRequest{request, 0});
-  admitted_ = request;
-  return Op::of(MatchBlocks{request});
-}
-Op BlocksScript::decode(std::int64_t request) {
-  const std::int64_t room = config_.max_model_len - std::ssize(requests_[request].tokens);
-  if (room <= 0) return Op::of(FreeRequest{request});
-  const std::int64_t more = std::min(room, draw().percent(80) ? 1 : draw().between(2, 5));
-  plan(with_flags({.request = request, .tokens = more}));
-  return Op::of(Append{request, texts_.some(draw(), more)});
-}
-Op BlocksScript::with_flags(Allocate allotment) {
-  const std::int64_t size = config_.block_size;
-  if (draw().percent(15)) allotment.lookahead = draw().between(0, 2 * size);
-  if (draw().percent(8)) allotment.delay_caching = true;
-  if (draw().percent(10)) allotment.full_sequence = true;
-  if (draw().percent(6)) allotment.reserved = draw().between(0, 3);
-  if (draw().percent(8)) allotment.others_scheduled = draw().percent(30);
-  return Op::of(std::move(allotment));
-}
-Op BlocksScript::finish() {
-  const std::int64_t request = pick_running();
-  if (draw().percent(30)) plan(ShowBlocks{});
-  return Op::of(FreeRequest{request});
-}
-Op BlocksScript::preempt() {
-  const std::int64_t request = pick_running();
-  plan(SetRequest{.request = request,
-                  .computed = 0,
-                  .status = RequestStatus::kPreempted,
-                  .preemptions = requests_[request].preemptions + 1});
-  return Op::of(FreeRequest{request});
-}
-Op BlocksScript::append() {
-  const std::int64_t request = pick();
-  const std::int64_t room = config_.max_model_len - std::ssize(requests_[request].tokens);
-  return Op::of(Append{request, texts_.some(draw(), std::min(room, draw().between(0, 3)))});
-}
-Op BlocksScript::set() {
-  const std::int64_t request = pick();
-  const Request& known = requests_[request];
-  SetRequest change{.request = request};
-  const auto tokens = std::ssize(known.tokens);
-  if (draw().percent(30)) change.computed = draw().between(0, tokens);
-  if (draw().percent(30)) change.in_flight = draw().between(0, known.computed);
-  if (draw().percent(40)) change.boundary = draw().between(0, tokens + config_.block_size);
-  if (draw().percent(30))
-    change.status = draw().one_of(
-        {RequestStatus::kWaiting, RequestStatus::kRunning, RequestStatus::kPreempted});
-  if (draw().percent(20)) change.preemptions = draw().between(0, 2);
-  return Op::of(std::move(change));
-}
-Op BlocksScript::match() {
-  MatchBlocks what{.request = pick()};
-  if (draw().percent(40))
-    what.max_length = draw().between(-1, std::ssize(requests_[what.request].tokens) + 2);
-  return Op::of(std::move(what));
-}
-Op BlocksScript::allocate() {
-  const std::int64_t request = pick();
-  const Request& known = requests_[request];
-  Allocate what{.request = request};
-  std::int64_t room = config_.max_model_len - known.computed;
-  if (known.computed == 0 && draw().percent(25) && room >= known.hit_length) {
-    what.hit_blocks = known.hits;
-    what.hit_tokens = known.hit_length;
-    room -= known.hit_length;
-  }
-  if (!config_.enable_caching && draw().percent(5)) {
-    what.hit_blocks = Ids{std::min<std::int64_t>(1, config_.num_blocks - 1)};
-    what.hit_tokens = config_.block_size;
-  }
-  if (known.computed == 0 && draw().percent(20)) {
-    what.external = std::min(std::max<std::int64_t>(room, 0), draw().between(0, 9));
-    room -= *what.external;
-  }
-  what.tokens = std::min(std::max<std::int64_t>(room, 0), draw().between(0, 9));
-  return with_flags(std::move(what));
-}
-Op BlocksScript::cache() {
-  cached_next_ = pick_running();
-  return Op::of(ShowTable{*cached_next_});
-}
-Op BlocksScript::skip() {
-  const std::int64_t request = pick_running();
-  return Op::of(Skip{request, draw().between(0, requests_[request].computed)});
-}
-Op BlocksScript::pop() {
-  return Op::of(Pop{pick_running()});
-}
-Op BlocksScript::take() {
-  if (dry_ && !held_.empty() && (is_long() || draw().percent(50))) return release();
-  return Op::of(Take{draw().percent(8) ? free_ + draw().between(0, 1) : draw().between(0, 4)});
-}
-Op BlocksScript::touch() {
-  if (seen_.empty()) return Op::of(Take{1});
-  // In a long life the same block is pinned again and again.
-  if (is_long()) return Op::of(TouchBlocks{{seen_.front()}});
-  Ids blocks;
-  for (std::int64_t more = draw().between(1, 3); more > 0; --more)
-    blocks.push_back(draw().percent(5) ? 0 : seen_[draw().below(seen_.size())]);
-  return Op::of(TouchBlocks{std::move(blocks)});
-}
-Op BlocksScript::release() {
-  // In any order, but none twice in a list: no rule says which place would count.
-  Ids blocks;
-  const std::size_t start = held_.empty() ? 0 : draw().below(held_.size());
-  const std::int64_t most = draw().percent(20) ? std::ssize(held_) : draw().between(1, 4);
-  for (std::size_t i = 0; i < held_.size() && std::ssize(blocks) < most; ++i)
-    blocks.push_back(held_[(start + i) % held_.size()]);
-  if (draw().percent(50)) std::ranges::reverse(blocks);
-  Ids once;
-  for (const std::int64_t block : blocks)
-    if (std::ssize(once) > kOneByte || std::ranges::find(once, block) == once.end())
-      once.push_back(block);
-  if (std::ssize(once) > kOneByte) once.resize(kOneByte);
-  if (draw().percent(4)) once.push_back(0);
-  return Op::of(Release{std::move(once)});
-}
-Op BlocksScript::evict() {
-  Ids blocks;
-  for (std::int64_t more = draw().between(0, 3); more > 0; --more) {
-    const std::int64_t last = config_.num_blocks - 1;
-    blocks.push_back(draw().percent(6)                     ? draw().between(-last - 2, last + 1)
-                     : draw().percent(30) || seen_.empty() ? draw().between(0, last)
-                                                           : seen_[draw().below(seen_.size())]);
-  }
-  return Op::of(EvictBlocks{std::move(blocks)});
-}
-Op BlocksScript::look_up() {
-  return Op::of(LookUp{draw().between(0, keys_)});
-}
-
-// Between a lookup and its allocate comes what the scheduler must not do (PX-47).
-void BlocksScript::disturb() {
-  const auto hits = requests_[*admitted_].hits;
-  if (draw().percent(50)) plan(Take{draw().between(0, free_)});
-  if (draw().percent(50) && !hits.empty()) plan(EvictBlocks{{hits.back()}});
-  if (draw().percent(50)) plan(ShowBlocks{});
-}
-
-Allocate BlocksScript::admission(std::int64_t request) {
-  const Request& known = requests_[request];
-  const std::int64_t left = std::ssize(known.tokens) - known.hit_length;
-  Allocate what{.request = request,
-                .tokens = draw().percent(60) ? left : draw().between(1, left),
-                .hit_blocks = known.hits,
-                .hit_tokens = known.hit_length};
-  if (known.hits.empty() && draw().percent(50)) {
-    what.hit_blocks.reset();
-    what.hit_tokens.reset();
-  }
-  if (what.tokens < left && draw().percent(30))
-    what.external = draw().between(0, left - what.tokens);
-  return what;
-}
-
-void BlocksScript::remember(const Ids& blocks) {
-  constexpr std::size_t kMost = 32;
-  for (const std::int64_t block : blocks) {
-    if (block == 0) continue;
-    if (seen_.size() < kMost)
-      seen_.push_back(block);
-    else if (!is_long())
-      seen_[draw().below(kMost)] = block;
-    if (block > kTwoBytes) reach(Seen::kBlockBeyondTwoBytes);
-    if (std::ssize(blocks) > kThousand) break;
-  }
-}
-
-// What became of an operation.
-void BlocksScript::observe(const MakeRequest& op, const Observation& seen) {
-  pay(std::ssize(op.tokens));
-  if (seen.error) return;
-  Request& known = requests_[op.request];
-  known = {.tokens = op.tokens, .has_table = known.has_table};
-  for (const std::int64_t key : seen.as<KeysOnly>().keys) keys_ = std::max(keys_, key + 1);
-  texts_.keep(op.tokens);
-  if (!op.salt.value_or("").empty()) reach(Seen::kSaltedRequest);
-  if (op.lora) reach(Seen::kRequestOfAnAdapter);
-  if (!config_.enable_caching) reach(Seen::kCachingOff);
-  if (config_.hash_lookahead > 0 && std::ssize(seen.as<KeysOnly>().keys) > 1)
-    reach(Seen::kKeysLookAhead);
-  if (config_.block_size >= 64) reach(Seen::kBlockOf64Tokens);
-  if (config_.num_blocks > kThousand) reach(Seen::kPoolBeyond1024Blocks);
-  if (config_.num_blocks == 1) reach(Seen::kPoolOfOneBlock);
-  if (std::ssize(op.tokens) >= kThousand) reach(Seen::kRequestOf1024Tokens);
-  if (requests_.size() > 64) reach(Seen::kRequestsBeyond64);
-}
-void BlocksScript::observe(const Append& op, const Observation& seen) {
-  pay(std::ssize(op.tokens));
-  if (seen.error) return;
-  Tokens& tokens = requests_[op.request].tokens;
-  tokens.insert(tokens.end(), op.tokens.begin(), op.tokens.end());
-  for (const std::int64_t key : seen.as<KeysOnly>().keys) keys_ = std::max(keys_, key + 1);
-}
-void BlocksScript::observe(const SetRequest& op, const Observation& seen) {
-  spend(kCost);
-  if (seen.error) return;
-  Request& known = requests_[op.request];
-  known.computed = op.computed.value_or(known.computed);
-  known.preemptions = op.preemptions.value_or(known.preemptions);
-}
-void BlocksScript::observe(const MatchBlocks& op, const Observation& seen) {
-  const bool is_admitted = admitted_ == op.request;
-  Request& known = requests_[op.request];
-  if (seen.error) {
-    admitted_.reset();
-    const std::int64_t length = op.max_length.value_or(std::ssize(known.tokens) - 1);
-    reach(length < 0 ? Seen::kLookupOfAnEmptyPrompt : Seen::kLookupBeyondTheKeys);
-    return;
-  }
-  const auto& hit = seen.as<MatchBlocks::Returns>();
-  pay(std::ssize(known.tokens));
-  known.hits = hit.blocks;
-  known.hit_length = hit.length;
-  if (hit.length > 0) {
-    if (!has_null(hit.blocks)) reach(Seen::kPrefixHit);
-    if (has_null(hit.blocks)) reach(Seen::kHitOfNullBlocks);
-    const bool only_nulls = std::ranges::count(hit.blocks, 0) == std::ssize(hit.blocks);
-    if (only_nulls && config_.chunk) reach(Seen::kChunkHitOnNothing);
-    if (known.preemptions > 0) reach(Seen::kResumedWithAHit);
-    if (config_.eagle) reach(Seen::kDraftHeadsHit);
-    if (hit.length == std::ssize(known.tokens) - config_.block_size)
-      reach(Seen::kHeldPromptLosesItsLastBlock);
-    if (hit.blocks.size() >= 64) reach(Seen::kHitOf64Blocks);
-  }
-  if (!is_admitted) return;
-  if (std::ssize(known.tokens) > known.hit_length) {
-    if (draw().percent(8)) disturb();
-    plan(with_flags(admission(op.request)));
-  }
-  admitted_.reset();
-}
-void BlocksScript::observe(const Allocate& op, const Observation& seen) {
-  Request& known = requests_[op.request];
-  pay(std::ssize(known.tokens));
-  if (seen.failed_with(Code::kExhausted)) {
-    reach(Seen::kExhausted);
-    if (config_.attention != Attention::kFull && known.has_table && known.computed > 0)
-      reach(Seen::kExhaustedUnderAWindow);
-    if (op.full_sequence.value_or(false)) reach(Seen::kFullSequenceRefused);
-    if (!follows_plan() && draw().percent(60)) plan_next(preempt());
-    return;
-  }
-  if (seen.error) {
-    if (known.has_table && op.hit_tokens.value_or(0) > 0) reach(Seen::kHitsForATrackedRequest);
-    return;
-  }
-  const auto& got = seen.as<AllottedBlocks>();
-  known.blocks = got.blocks;
-  known.has_table = true;
-  remember(got.blocks);
-  if (!got.evicted.empty()) reach(Seen::kEvictedOnHandingOut);
-  if (op.external.value_or(0) > 0) reach(Seen::kExternalTokens);
-  if (op.delay_caching.value_or(false)) reach(Seen::kDelayedCaching);
-  if (!follows_plan() && draw().percent(15)) return;
-  const std::int64_t computed =
-      known.computed + op.hit_tokens.value_or(0) + op.external.value_or(0) + op.tokens;
-  plan(SetRequest{.request = op.request,
-                  .computed = std::min(computed, std::ssize(known.tokens)),
-                  .status = RequestStatus::kRunning});
-}
-void BlocksScript::observe(const ShowTable& op, const Observation& seen) {
-  const bool is_cached = std::exchange(cached_next_, std::nullopt) == op.request;
-  spend(kCost);
-  if (seen.error) return;
-  const Ids& blocks = seen.as<BlocksOnly>().blocks;
-  if (has_null(blocks)) reach(Seen::kNullBlocksInATable);
-  if (blocks.size() >= 256) reach(Seen::kTableOf256Blocks);
-  // Beyond the table's end there is nothing to register.
-  if (is_cached)
-    plan(CacheTokens{op.request, draw().between(0, std::ssize(blocks) * config_.block_size)});
-}
-void BlocksScript::observe(const FreeRequest& op, const Observation& /*seen*/) {
-  pay(0);
-  requests_[op.request].has_table = false;
-}
-void BlocksScript::observe(const Pop& op, const Observation& seen) {
-  pay(0);
-  if (seen.error) return;
-  requests_[op.request].has_table = false;
-  for (const std::int64_t block : seen.as<BlocksOnly>().blocks)
-    if (block != 0) held_.push_back(block);
-  if (seen.as<BlocksOnly>().blocks.empty()) return;
-  if (draw().percent(50)) plan(Release{seen.as<BlocksOnly>().blocks});
-}
-void BlocksScript::observe(const Take& op, const Observation& seen) {
-  pay(op.count);
-  dry_ = seen.error.has_value();
-  if (seen.failed_with(Code::kExhausted)) reach(Seen::kTakeExhausted);
-  if (seen.failed_with(Code::kPrecondition)) reach(Seen::kTakeOfAWrongCount);
-  if (seen.error) return;
-  taken_ = seen.as<AllottedBlocks>().blocks;
-  held_.insert(held_.end(), taken_.begin(), taken_.end());
-  remember(taken_);
-}
-void BlocksScript::observe(const TouchBlocks& op, const Observation& seen) {
-  pay(0);
-  if (seen.error || is_long()) return;
-  for (const std::int64_t block : op.blocks) {
-    if (block == 0) continue;
-    if (const auto owed = owed_.find(block); owed != owed_.end() && owed->second > 0)
-      --owed->second;
-    else
-      held_.push_back(block);
-  }
-}
-void BlocksScript::observe(const Release& op, const Observation& seen) {
-  pay(0);
-  if (seen.error) return;
-  dry_ = false;
-  std::map<std::int64_t, std::int64_t> gone;
-  for (const std::int64_t block : op.blocks)
-    if (block != 0) ++gone[block];
-  std::erase_if(held_, [&](std::int64_t block) {
-    const auto at = gone.find(block);
-    return at != gone.end() && at->second > 0 && at->second-- > 0;
-  });
-  for (const auto& [block, left] : gone)
-    if (left > 0) owed_[block] += left;
-  if (op.blocks.size() > 1) reach(Seen::kPoppedBlocksReleased);
-}
-void BlocksScript::observe(const EvictBlocks& op, const Observation& seen) {
-  pay(0);
-  if (seen.error) return reach(Seen::kEvictOutOfRange);
-  if (std::ranges::any_of(op.blocks, [](std::int64_t block) { return block < 0; }))
-    reach(Seen::kEvictedBySignedNumber);
-}
-void BlocksScript::observe(const ResetBlocks& /*op*/, const Observation& seen) {
-  pay(0);
-  if (seen.error) return;
-  reach(seen.as<ResetBlocks::Returns>().done ? Seen::kResetDone : Seen::kResetRefused);
-}
-void BlocksScript::observe(const TakeEvents& /*op*/, const Observation& seen) {
-  spend(kCost);
-  if (seen.error) return;
-  for (const ShownEvent& event : seen.as<TakeEvents::Returns>().events) {
-    if (event.kind == EventKind::kRemoved) reach(Seen::kRemovedEvent);
-    if (event.kind == EventKind::kCleared) reach(Seen::kClearedEvent);
-    if (event.kind != EventKind::kStored) continue;
-    reach(event.keys && event.keys->empty() ? Seen::kStoredEventWithoutKeys : Seen::kStoredEvent);
-  }
-}
-void BlocksScript::observe(const ShowBlocks& /*op*/, const Observation& seen) {
-  pay(config_.num_blocks);
-  if (seen.error) return;
-  const auto& pool = seen.as<ShowBlocks::Returns>();
-  free_ = pool.free;
-  if (free_ == 0 && config_.num_blocks > 1) reach(Seen::kNothingFree);
-  for (const ShownHolders& holders : pool.cached) {
-    if (holders.blocks.size() > 1) reach(Seen::kContentHeldTwice);
-    if (holders.blocks.size() > 2) reach(Seen::kContentHeldThreeTimes);
-  }
-  for (const std::int64_t users : pool.refs) {
-    if (users > kOneByte) reach(Seen::kPinnedBeyondOneByte);
-    if (users > kTwoBytes) reach(Seen::kPinnedBeyondTwoBytes);
-  }
-  if (std::ranges::any_of(pool.queue, [&](std::int64_t block) {
-        return pool.keys[static_cast<std::size_t>(block)].has_value();
-      }))
-    reach(Seen::kFreeBlockIsHeld);
-}
-
 Generator blocks_generator() {
-  Generator made = script_generator<BlocksLabel>(blocks_kind(), make_blocks_case, {}, {});
+  Generator made = with_orders<BlocksScript>(
+      script_generator<BlocksLabel>(blocks_kind(), make_blocks_case, {}, {}));
   add_states<BlocksSeen>(made,
                          {BlocksSeen::kEvictedBySignedNumber, BlocksSeen::kTakeOfAWrongCount,
                           BlocksSeen::kLookupOfAnEmptyPrompt, BlocksSeen::kLookupBeyondTheKeys,
                           BlocksSeen::kStoredEventWithoutKeys});
   return made;
-}
-
-// ---- planned orders of operations ----
-
-// Parts.
-Tokens BlocksScript::text_of(std::int64_t tokens) {
-  return texts_.fresh(std::clamp<std::int64_t>(tokens, 1, config_.max_model_len));
-}
-std::optional<Op> BlocksScript::make_for_plan(std::int64_t& number, MakeRequest what) {
-  number = unused_number().value_or(next_number_);
-  next_number_ = std::max(next_number_, number + 1);
-  if (requests_.contains(number) && requests_[number].has_table) return std::nullopt;
-  what.request = number;
-  what.tokens = text_;
-  return Op::of(std::move(what));
-}
-Op BlocksScript::whole(std::int64_t request, bool adopt) {
-  const Request& known = requests_[request];
-  if (!adopt) return Op::of(Allocate{.request = request, .tokens = std::ssize(known.tokens)});
-  return Op::of(Allocate{.request = request,
-                         .tokens = std::ssize(known.tokens) - known.hit_length,
-                         .hit_blocks = known.hits,
-                         .hit_tokens = known.hit_length});
-}
-Op BlocksScript::more(std::int64_t request, std::int64_t tokens) {
-  const std::int64_t room = config_.max_model_len - requests_[request].computed;
-  return Op::of(Allocate{.request = request, .tokens = std::min(tokens, room)});
-}
-std::optional<Op> BlocksScript::evict_first_block(std::int64_t request) {
-  const Ids& blocks = requests_[request].blocks;
-  if (blocks.empty()) return std::nullopt;
-  return Op::of(EvictBlocks{{blocks.front()}});
-}
-
-// What a lookup found is handed out to others before it is adopted (PX-47).
-std::optional<Op> BlocksScript::evicted_between_match_and_allocate(std::size_t number) {
-  switch (number) {
-    case 0:
-      text_ = text_of(2 * config_.block_size + 1);
-      return make_for_plan(first_);
-    case 1:
-      return whole(first_, false);
-    case 2:
-      return Op::of(FreeRequest{first_});
-    case 3:
-      return make_for_plan(second_);
-    case 5:
-      return Op::of(MatchBlocks{second_});
-    case 6:
-      return take_all(0);
-    case 7:
-      return release_taken();
-    case 8:
-      return whole(second_, true);
-    default:
-      return state();
-  }
-}
-
-// Two blocks carry one key, and the first of them loses it (PX-31, PX-24).
-std::optional<Op> BlocksScript::same_content_twice(std::size_t number) {
-  switch (number) {
-    case 0:
-      text_ = text_of(2 * config_.block_size + draw().between(0, 1));
-      return make_for_plan(first_);
-    case 1:
-      return whole(first_, false);
-    case 2:
-      return make_for_plan(second_);
-    case 3:
-      return whole(second_, false);
-    case 6:
-      return Op::of(FreeRequest{first_});
-    case 8:
-      return evict_first_block(first_);
-    case 4:
-    case 10:
-      return state();
-    default:
-      return Op::of(MatchBlocks{second_});
-  }
-}
-
-std::optional<Op> BlocksScript::full_pool_of_pinned(std::size_t number) {
-  switch (number) {
-    case 1:
-      return take_all(0);
-    case 2:
-      text_ = text_of(2 * config_.block_size);
-      return make_for_plan(first_);
-    case 3:
-      return Op::of(MatchBlocks{first_});
-    case 4:
-    case 6:
-      return whole(first_, true);
-    case 5:
-      return release_taken();
-    default:
-      return state();
-  }
-}
-
-// A request grows over the end of its window, or chunk, a token at a time (PX-50, PX-51).
-std::optional<Op> BlocksScript::around_the_window(std::size_t number) {
-  if (config_.attention == Attention::kFull) return std::nullopt;
-  const std::int64_t end = config_.window.value_or(config_.chunk.value_or(1));
-  switch (number) {
-    case 0:
-      text_ = text_of(end + 2 * config_.block_size + 1);
-      return make_for_plan(first_);
-    case 1:
-      return more(first_, std::max<std::int64_t>(end - 1, 1));
-    case 2:
-    case 4:
-    case 6:
-    case 8:
-      return Op::of(ShowTable{first_});
-    case 10:
-      return Op::of(Skip{first_, requests_[first_].computed});
-    case 11:
-      return state();
-    default:
-      return more(first_, number == 9 ? config_.block_size : 1);
-  }
-}
-
-// What lay behind the window is gone though nothing was handed out (PX-26a).
-std::optional<Op> BlocksScript::failed_allocate_under_a_window(std::size_t number) {
-  if (config_.attention == Attention::kFull) return std::nullopt;
-  const std::int64_t end = config_.window.value_or(config_.chunk.value_or(1));
-  switch (number) {
-    case 0:
-      text_ = text_of(std::min(end + 2 * config_.block_size, config_.max_model_len - 1));
-      return make_for_plan(first_);
-    case 1:
-      return whole(first_, false);
-    case 3:
-      return take_all(0);
-    case 4:
-      return Op::of(Allocate{.request = first_,
-                             .tokens = config_.max_model_len > requests_[first_].computed ? 1 : 0,
-                             .reserved = config_.num_blocks});
-    case 5:
-      return Op::of(ShowTable{first_});
-    case 7:
-      return release_taken();
-    case 8:
-      return more(first_, 1);
-    default:
-      return state();
-  }
-}
-
-std::optional<Op> BlocksScript::preempted_and_resumed(std::size_t number) {
-  switch (number) {
-    case 0:
-      text_ = text_of(3 * config_.block_size + draw().between(0, 1));
-      return make_for_plan(first_);
-    case 1:
-      return whole(first_, false);
-    case 2:
-      return Op::of(FreeRequest{first_});
-    case 3:
-      return Op::of(SetRequest{
-          .request = first_, .computed = 0, .status = RequestStatus::kPreempted, .preemptions = 1});
-    case 4:
-      return Op::of(Take{draw().between(0, 2)});
-    case 5:
-      return Op::of(MatchBlocks{first_});
-    case 6:
-      return whole(first_, true);
-    case 7:
-      return Op::of(RecordHits{first_, requests_[first_].hit_length});
-    default:
-      return state();
-  }
-}
-
-// What stays held of a sequence is a prefix (PX-7).
-std::optional<Op> BlocksScript::tail_evicted_first(std::size_t number) {
-  switch (number) {
-    case 0:
-      text_ = text_of(4 * config_.block_size + 1);
-      return make_for_plan(first_);
-    case 1:
-      return whole(first_, false);
-    case 2:
-      return Op::of(FreeRequest{first_});
-    case 3:
-      return state();
-    case 4:
-      return take_all(draw().between(1, 3));
-    case 5:
-      return make_for_plan(second_);
-    case 7:
-      return release_taken();
-    case 9:
-      return Op::of(Take{1});
-    default:
-      return Op::of(MatchBlocks{second_});
-  }
-}
-
-// A request reaches and leaves the end of a block (PX-2, PX-11, PX-30).
-std::optional<Op> BlocksScript::around_a_block(std::size_t number) {
-  switch (number) {
-    case 0:
-      text_ = text_of(std::min(draw().between(1, 3) * config_.block_size + draw().between(-2, 0),
-                               config_.max_model_len - 2));
-      return make_for_plan(first_);
-    case 1:
-      return whole(first_, false);
-    case 3:
-    case 6:
-      if (std::ssize(requests_[first_].tokens) >= config_.max_model_len) return std::nullopt;
-      return Op::of(Append{first_, texts_.fresh(1)});
-    case 4:
-    case 7:
-      return more(first_, 1);
-    case 8:
-      return state();
-    case 9:
-      return Op::of(FreeRequest{first_});
-    case 10:
-      return Op::of(MatchBlocks{first_});
-    default:
-      return Op::of(CachedTokens{first_});
-  }
-}
-
-std::optional<Op> BlocksScript::reset_while_in_use(std::size_t number) {
-  switch (number) {
-    case 0:
-      text_ = text_of(2 * config_.block_size + 1);
-      return make_for_plan(first_);
-    case 1:
-      return whole(first_, false);
-    case 3:
-      return Op::of(FreeRequest{first_});
-    case 2:
-    case 4:
-      return reset();
-    case 5:
-      return events();
-    case 6:
-      return stats();
-    case 7:
-      return Op::of(MatchBlocks{first_});
-    default:
-      return state();
-  }
-}
-
-// A block is released once too often, met at its turn, and put right again (PX-38).
-std::optional<Op> BlocksScript::released_twice(std::size_t number) {
-  switch (number) {
-    case 0:
-      taken_.clear();
-      return Op::of(Take{1});
-    case 1:
-      if (taken_.empty()) return std::nullopt;
-      second_ = taken_.front();
-      return release_taken();
-    case 2:
-      return Op::of(Release{{second_}});
-    case 4:
-      return take_all(0);
-    case 5:
-    case 7:
-      return Op::of(TouchBlocks{{second_}});
-    case 8:
-      return Op::of(Release{{second_}});
-    default:
-      return state();
-  }
-}
-
-// One of two blocks with a content goes (PX-40).
-std::optional<Op> BlocksScript::removed_while_held(std::size_t number) {
-  if (!config_.events) return std::nullopt;
-  switch (number) {
-    case 0:
-      text_ = text_of(config_.block_size);
-      return make_for_plan(first_);
-    case 1:
-      return whole(first_, false);
-    case 2:
-      return make_for_plan(second_);
-    case 3:
-      return whole(second_, false);
-    case 5:
-      return evict_first_block(first_);
-    case 7:
-      return evict_first_block(second_);
-    default:
-      return events();
-  }
-}
-
-// Equal tokens never meet where salt or adapter differ (PX-5, PX-12).
-std::optional<Op> BlocksScript::same_tokens_in_namespaces(std::size_t number) {
-  switch (number) {
-    case 0:
-      text_ = text_of(2 * config_.block_size + 1);
-      return make_for_plan(first_, {.salt = draw().percent(50) ? "s" : ""});
-    case 1:
-      return whole(first_, false);
-    case 2:
-      return make_for_plan(second_, {.salt = "s"});
-    case 4:
-      return make_for_plan(second_, {.lora = "l"});
-    case 6:
-      return make_for_plan(second_, {.lora = "l", .lora_path = "/l"});
-    case 8:
-      return make_for_plan(second_, {.lora_path = "/l"});
-    default:
-      return Op::of(MatchBlocks{second_});
-  }
-}
-
-// A block in use loses its key, and is not registered again (PX-36).
-std::optional<Op> BlocksScript::evicted_in_use(std::size_t number) {
-  switch (number) {
-    case 0:
-      text_ = text_of(std::min(2 * config_.block_size, config_.max_model_len - 1));
-      return make_for_plan(first_);
-    case 1:
-      return whole(first_, false);
-    case 2:
-      return evict_first_block(first_);
-    case 3:
-      return Op::of(CachedTokens{first_});
-    case 4:
-      if (std::ssize(requests_[first_].tokens) >= config_.max_model_len) return std::nullopt;
-      return Op::of(Append{first_, texts_.fresh(1)});
-    case 5:
-      return more(first_, 1);
-    case 6:
-      return Op::of(FreeRequest{first_});
-    default:
-      return state();
-  }
-}
-
-// A long prompt hits what was never stored (PX-57).
-std::optional<Op> BlocksScript::chunks_on_nothing(std::size_t number) {
-  if (!config_.chunk || config_.eagle) return std::nullopt;
-  switch (number) {
-    case 0:
-      text_ = text_of(2 * *config_.chunk + config_.block_size + 1);
-      return make_for_plan(first_);
-    case 2:
-      return whole(first_, true);
-    case 3:
-      return Op::of(ShowTable{first_});
-    case 4:
-      return Op::of(FreeRequest{first_});
-    default:
-      return Op::of(MatchBlocks{first_});
-  }
-}
-
-// Only the last blocks of segments keep keys (PX-55).
-std::optional<Op> BlocksScript::sparse_keys(std::size_t number) {
-  if (!config_.retention || !config_.retention->has_value()) return std::nullopt;
-  switch (number) {
-    case 0:
-      text_ = text_of(draw().between(2, 6) * config_.block_size + draw().between(0, 1));
-      return make_for_plan(first_);
-    case 1:
-      return Op::of(
-          SetRequest{.request = first_, .boundary = draw().between(0, std::ssize(text_))});
-    case 2:
-      return whole(first_, false);
-    case 3:
-      return events();
-    case 4:
-      return Op::of(FreeRequest{first_});
-    case 5:
-      return make_for_plan(second_);
-    case 6:
-      return Op::of(MatchBlocks{second_});
-    default:
-      return state();
-  }
 }
 
 }  // namespace kvo::prefix

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <deque>
 #include <functional>
-#include <limits>
 #include <set>
 #include <utility>
 
@@ -25,10 +24,10 @@ namespace json = boost::json;
 // Larger lists and tensors, and deeper brackets, are refused.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 22U;
 constexpr std::size_t kDeepest = 32;
+constexpr int kDecimal = 10;
+constexpr int kHexadecimal = 16;
 
 constexpr std::array<std::string_view, 2> kProfileWords{"original", "documented"};
-
-// ---- Tokens ----
 
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -344,8 +343,6 @@ std::int64_t StatementReader::factor(std::size_t depth) {
     refuse("", "is no integer and no loop variable");
   const std::string& digits = tokens_[at_].text;
   const bool hexadecimal = digits.starts_with("0x");
-  constexpr int kDecimal = 10;
-  constexpr int kHexadecimal = 16;
   const std::string text = (negative ? "-" : "") + digits.substr(hexadecimal ? 2 : 0);
   std::int64_t read = 0;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), read,
@@ -602,10 +599,9 @@ json::value StatementReader::any_value(std::size_t depth) {
     if (!take("}")) refuse("", "is neither , nor }");
     return out;
   }
-  for (const auto& [word, known] : {std::pair<std::string_view, json::value>{"true", true},
-                                    {"false", false},
-                                    {"null", nullptr}})
-    if (take(word)) return known;
+  if (take("true")) return true;
+  if (take("false")) return false;
+  if (take("null")) return nullptr;
   if (tokens_[at_].kind == Token::Kind::kString) return json::value(next("").text);
   return number(type_of<double>());
 }
@@ -803,7 +799,6 @@ std::string bits_text(const Tensor& tensor, std::size_t index) {
   std::uint32_t bits = 0;
   const std::size_t width = dtype_bytes(tensor.dtype);
   std::memcpy(&bits, tensor.bytes.data() + index * width, width);
-  constexpr int kHexadecimal = 16;
   std::array<char, 2 * sizeof bits> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), bits, kHexadecimal);
   return "0x" + std::string(text.data(), end.ptr);

@@ -102,7 +102,7 @@ Status HostDevice::copied(const Work& work) {
 }
 
 Result<std::uint64_t> HostDevice::control(const StreamCall& call) {
-  const auto done = streams_.control(call);
+  auto done = streams_.control(call);
   if (!done || call.kind != Call::kReplay) return done;
   for (const WorkNode& node : streams_.work_of(call.graph))
     if (Status carried = carry_out(node.work); !carried) return carried.error();

@@ -114,7 +114,7 @@ Result<DevicePtr> RecordedDevice::alloc(std::int64_t bytes) {
     if (row) --faults_.next_allocs;
     return one || row ? Result<DevicePtr>(fail_other("alloc_failed")) : below_->alloc(bytes);
   };
-  const auto made = from_below();
+  auto made = from_below();
   DeviceCall call{.fn = DeviceCallName::kAlloc, .size = bytes};
   if (made) call.buf = next_;
   note(call, made ? Status() : Status(made.error()));

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "reference/contract/values/check.hpp"
-
 namespace kvo {
 namespace {
 
