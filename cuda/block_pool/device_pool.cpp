@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "cuda/memory/staging.hpp"
 #include "reference/contract/values/check.hpp"
@@ -11,7 +10,6 @@
 namespace kvo::cuda {
 
 using block_pool::Geometry;
-using block_pool::Owner;
 using block_pool::Quirk;
 using block_pool::Side;
 using block_pool::Sizes;
@@ -34,49 +32,7 @@ Result<std::unique_ptr<block_pool::BlockPool>> DevicePool::make(
 
 DevicePool::DevicePool(const std::shared_ptr<Device>& device, const Geometry& geometry,
                        const Sizes& sizes, QuirkSet<Quirk> quirks)
-    : device_(device),
-      geometry_(geometry),
-      sizes_(sizes),
-      quirks_(quirks),
-      states_(static_cast<std::size_t>(sizes.blocks)),
-      free_(states_.size()) {
-  std::iota(free_.rbegin(), free_.rend(), 0);  // ZF-22
-}
-
-std::int64_t DevicePool::available() const {
-  const std::scoped_lock locked(lock_);
-  return static_cast<std::int64_t>(free_.size());
-}
-
-Status DevicePool::alloc(Owner owner, std::span<std::int64_t> blocks) {
-  const std::scoped_lock locked(lock_);
-  if (blocks.size() > free_.size()) return fail(Code::kExhausted);
-  for (std::int64_t& block : blocks) {
-    block = free_.back();
-    free_.pop_back();
-    State& state = states_[static_cast<std::size_t>(block)];
-    state.owner = owner;
-    if (!quirks_.has(Quirk::kAllocKeepsUsed)) state.used = 0;  // ZF-23
-  }
-  return {};
-}
-
-bool DevicePool::may_free(Owner owner, Owner holder) const {
-  if (holder == kFree) return quirks_.has(Quirk::kFreeTakesFreeBlocks);
-  return holder == owner || quirks_.has(Quirk::kFreeTakesForeignBlocks);
-}
-
-void DevicePool::free(Owner owner, std::span<const std::int64_t> blocks) {
-  const std::scoped_lock locked(lock_);
-  if (free_.capacity() - free_.size() < blocks.size())
-    free_.reserve(std::max(2 * free_.capacity(), free_.size() + blocks.size()));
-  for (const std::int64_t block : blocks) {
-    State& state = states_[static_cast<std::size_t>(block)];
-    if (!may_free(owner, state.owner)) continue;
-    state = {.used = 0, .owner = kFree};
-    free_.push_back(block);
-  }
-}
+    : PoolControl(geometry, sizes.blocks, quirks), device_(device), sizes_(sizes) {}
 
 DevicePtr DevicePool::rows(std::size_t side, std::int64_t layer) const {
   const std::int64_t block = geometry_.block_size * geometry_.head_dim;
@@ -113,16 +69,6 @@ void DevicePool::read(std::int64_t block, Side side, std::int64_t index, std::sp
                  [&](DevicePtr at, std::size_t first, std::size_t count) {
                    return device_->to_host(std::as_writable_bytes(out.subspan(first, count)), at);
                  });
-}
-
-std::optional<std::string> DevicePool::broken_invariant() const {
-  if (quirks_.has(Quirk::kFreeTakesFreeBlocks)) return std::nullopt;
-  const std::scoped_lock locked(lock_);
-  const auto owned =
-      std::ranges::count_if(states_, [](const State& s) { return s.owner != kFree; });
-  if (free_.size() + static_cast<std::size_t>(owned) != states_.size())
-    return "free and owned blocks do not add up";
-  return std::nullopt;
 }
 
 }  // namespace kvo::cuda

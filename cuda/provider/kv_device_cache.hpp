@@ -6,74 +6,73 @@
 
 #include "cuda/decode/decode_graph.hpp"
 #include "cuda/memory/staging.hpp"
-#include "reference/provider/device.hpp"
+#include "optimized/provider/device_control.hpp"
 
 namespace kvo::cuda {
 
-/// A buffer a layer and side, [max_seq_len][width]. The contract fixes which calls the device sees,
-/// one by one and with their arguments (`calls`): so rows are not gathered in one launch here, but
-/// K and V of the host are under way together, and rows on the device wait for nothing. A loop of
-/// decode steps without the contract's calls is a DecodeGraph.
-class KvDeviceCache final : public provider::DeviceKv, public DecodeCache {
+/// A buffer a layer and side, [max_seq_len][width], and the counter. The contract fixes which calls
+/// the device gets, one by one and with their arguments (`calls`): so rows are not gathered in one
+/// launch here. But K and V of the host are uploaded at once, and rows on the device wait for
+/// nothing.
+class KvMemory {
  public:
-  /// Errors  as provider::MakeDevice says.
-  static Result<std::unique_ptr<provider::DeviceKv>> make(const provider::DeviceOptions& options,
-                                                          QuirkSet<provider::Quirk> quirks);
-  KvDeviceCache(const provider::DeviceOptions& options, QuirkSet<provider::Quirk> quirks);
+  explicit KvMemory(const provider::DeviceOptions& options);
 
-  [[nodiscard]] Status append(std::int64_t layer, std::span<const float> k,
-                              std::span<const float> v, std::int64_t pos) override;
-  [[nodiscard]] Status append_gpu(std::int64_t layer, DevicePtr k, DevicePtr v) override;
-  [[nodiscard]] std::int64_t seq_len() const override { return length_; }
-  [[nodiscard]] Status sync_counter() override;
-  [[nodiscard]] DevicePtr counter() const override { return counter_; }
-  [[nodiscard]] provider::LayerPointers pointers(std::int64_t layer) const override;
-  [[nodiscard]] Result<provider::PointerArrays> pointer_arrays() override;
-  void reset() override;
-  /// A graph that was captured over the cache refuses to go on.
-  [[nodiscard]] Status close() override;
+  [[nodiscard]] Status allocate();
+  [[nodiscard]] Status upload(std::int64_t layer, std::int64_t pos, std::span<const float> k,
+                              std::span<const float> v);
+  [[nodiscard]] Status launch(std::int64_t layer, DevicePtr k, DevicePtr v, bool last);
+  [[nodiscard]] Status write(std::int64_t value) {
+    return write_counter(*device_, counter(), value);
+  }
+  [[nodiscard]] Result<std::int64_t> read() { return read_counter(*device_, counter()); }
+  [[nodiscard]] DevicePtr k(std::int64_t layer) const { return at(2 * layer); }
+  [[nodiscard]] DevicePtr v(std::int64_t layer) const { return at(2 * layer + 1); }
+  [[nodiscard]] DevicePtr counter() const { return at(2 * layers_); }
+  [[nodiscard]] Result<provider::PointerArrays> arrays(bool stored);
+  [[nodiscard]] Status close();
 
-  [[nodiscard]] const std::shared_ptr<Device>& device() const override { return device_; }
-  [[nodiscard]] Result<DecodeStep> decode_step(std::span<const LayerRows> rows) override;
-  [[nodiscard]] Status before_replay() override;
+  [[nodiscard]] const std::shared_ptr<Device>& device() const { return device_; }
+  /// A step of these rows, layer by layer.
+  [[nodiscard]] DecodeStep step(std::span<const LayerRows> rows) const;
 
  private:
-  struct Layer {
-    DevicePtr k;
-    DevicePtr v;
-    bool has_next = false;  ///< holds position `length_` already; never with kLastLayerAdvances
-  };
-
-  [[nodiscard]] static Status check(const provider::DeviceOptions& options,
-                                    QuirkSet<provider::Quirk> quirks);
-  [[nodiscard]] Status allocate();
-  /// The errors that append and append_gpu share, in order.
-  [[nodiscard]] Status check_open(std::int64_t layer) const;
-  [[nodiscard]] bool has(provider::Quirk quirk) const { return quirks_.has(quirk); }
-  [[nodiscard]] bool has(std::int64_t layer) const {
-    return layer >= 0 && layer < std::ssize(layers_);
+  [[nodiscard]] DevicePtr at(std::int64_t piece) const {
+    return pieces_[static_cast<std::size_t>(piece)];
   }
-  /// Whether this append of `layer` completes the position.
-  [[nodiscard]] bool completes(std::int64_t layer) const;
-  /// Counts the position that `layer` now holds; true if that completed it.
-  bool advance(std::int64_t layer);
-  void set_length(std::int64_t length);
-  /// Brings a stale counter to the length before it is used.
-  [[nodiscard]] Status refresh_counter();
+  /// Frees pieces in order. Returns  the first error.
+  [[nodiscard]] Status free(std::span<DevicePtr> pieces);
 
   std::shared_ptr<Device> device_;
   Staging staging_;
+  std::int64_t layers_;
   std::int64_t max_seq_len_;
   std::int64_t width_;
-  QuirkSet<provider::Quirk> quirks_;
-  std::vector<Layer> layers_;
-  DevicePtr counter_;
-  provider::PointerArrays arrays_;  ///< null with kArraysEachTime
-  std::int64_t length_ = 0;
-  bool counter_stale_ = false;  ///< to be set to the length before its next use
-  bool ahead_ = false;
-  bool closed_ = false;
-  std::shared_ptr<const char> life_;  ///< of the buffers, for graphs; null until one asks
+  /// K and V of each layer, the counter, and arrays once there are some; null after close.
+  std::vector<DevicePtr> pieces_;
+};
+
+/// A loop of decode steps without the contract's calls is a DecodeGraph. After close a graph that
+/// was captured over the cache returns kClosed.
+class KvDeviceCache final : public optimized::DeviceControl<KvMemory>, public DecodeCache {
+ public:
+  /// Errors  as provider::MakeDevice says.
+  static Result<std::unique_ptr<provider::DeviceKv>> make(const Options& options,
+                                                          QuirkSet<Quirk> quirks) {
+    auto made = make_as<KvDeviceCache>(options, quirks);
+    if (!made) return made.error();
+    return std::move(*made);
+  }
+  KvDeviceCache(const Options& options, QuirkSet<Quirk> quirks) : DeviceControl(options, quirks) {}
+
+  [[nodiscard]] Status close() override;
+  [[nodiscard]] const std::shared_ptr<Device>& device() const override { return memory_.device(); }
+  [[nodiscard]] Result<DecodeStep> decode_step(std::span<const LayerRows> rows) override;
+  [[nodiscard]] Status before_replay() override { return run_ahead(); }
+
+ private:
+  friend DeviceControl;
+  std::shared_ptr<const char> life_;  ///< of the buffers, for graphs; null until one is captured
 };
 
 }  // namespace kvo::cuda

@@ -1,231 +1,28 @@
 #include "cuda/provider/tensor_device_cache.hpp"
 
 #include <algorithm>
-#include <initializer_list>
-#include <limits>
+#include <array>
 #include <utility>
+#include <vector>
 
 #include "reference/contract/device/jobs.hpp"
 #include "reference/contract/values/numeric.hpp"
 
 namespace kvo::cuda {
 
-using provider::CounterPtrs;
-using provider::KvPair;
 using provider::Quirk;
-using provider::Rows;
-using provider::TensorBacked;
-using provider::TensorOptions;
 
-namespace {
-
-void give_back(std::array<std::shared_ptr<DeviceStorage>, 2>& buffers) {
-  for (const auto& buffer : buffers)
-    if (buffer) buffer->release();
-  buffers = {};
-}
-
-}  // namespace
-
-Status TensorDeviceCache::check(const TensorOptions& options, QuirkSet<Quirk> quirks) {
-  const bool unchecked = quirks.has(Quirk::kTensorSizesUnchecked);
-  if (options.num_layers < 0)
-    return fail(unchecked ? Code::kPrecondition : Code::kOutOfRange, "num_layers");
-  if (options.max_seq_len < 0 && !unchecked) return fail(Code::kOutOfRange, "max_seq_len");
-  return {};
-}
-
-Result<std::unique_ptr<TensorBacked>> TensorDeviceCache::make(const TensorOptions& options,
-                                                              QuirkSet<Quirk> quirks) {
+Result<std::unique_ptr<provider::TensorBacked>> TensorDeviceCache::make(
+    const provider::TensorOptions& options, QuirkSet<Quirk> quirks) {
   auto made = make_as<TensorDeviceCache>(options, quirks);
   if (!made) return made.error();
   return std::move(*made);
 }
 
-TensorDeviceCache::TensorDeviceCache(const TensorOptions& options, QuirkSet<Quirk> quirks)
-    : device_(options.memory),
-      staging_(device_),
-      max_seq_len_(options.max_seq_len),
-      half_(options.dtype == "fp16"),  // ZF-67
-      quirks_(quirks),
-      layers_(static_cast<std::size_t>(options.num_layers)) {
-  if (!options.stream || !device_) return;
-  for (Counter* counter : {&gpu_counter_, &kv_seq_len_}) {
-    auto made = DeviceStorage::make(device_, 1, sizeof(std::int32_t));
-    if (made) *counter = {.cell = std::move(*made), .held = 0};  // alloc zeroes
-  }
-  if (has(Quirk::kOneCounterAlone) || (gpu_counter_.cell && kv_seq_len_.cell)) return;
-  gpu_counter_ = {};
-  kv_seq_len_ = {};
-}
-
-// ---- queries: ZF-61, ZF-62 ----
-
-const TensorDeviceCache::Layer* TensorDeviceCache::find(std::int64_t layer) const {
-  const bool exists = layer >= 0 && layer < std::ssize(layers_);
-  return exists ? &layers_[static_cast<std::size_t>(layer)] : nullptr;
-}
-
-Result<std::optional<KvPair>> TensorDeviceCache::get(std::int64_t layer) {
-  const Layer* found = find(layer);
-  if (found == nullptr || !found->pinned || found->length == 0) return std::nullopt;
-  return show(*found, found->length);
-}
-
-Result<std::optional<KvPair>> TensorDeviceCache::full_buffer(std::int64_t layer) {
-  const Layer* found = find(layer);
-  if (found == nullptr || !found->pinned || !found->gpu) return std::nullopt;
-  return show(*found, max_seq_len_);
-}
-
-// The first positions of a layer: a view where they lie together, else a copy, which is queued.
-Result<std::optional<KvPair>> TensorDeviceCache::show(const Layer& layer, std::int64_t positions) {
-  if (positions < 0 && (layer.batch == 0 || layer.dim == 0)) return std::nullopt;  // ZF-2
-  const Shape shape{layer.batch, positions, layer.dim};
-  const auto cells = element_count(shape);
-  auto parts = pieces(layer.batch, layer.dim, 0, positions, layer.cells);
-  if (!cells || *cells > layer.cells || !parts)
-    return fail(Code::kPrecondition, "length " + std::to_string(positions));
-  if (parts->size() <= 1 || positions == max_seq_len_) parts = Pieces{{.count = *cells}};
-  const bool view = parts->size() == 1 && !layer.half;
-  if (view) parts->clear();  // nothing to copy
-  Buffers shown = view        ? layer.buffers
-                  : layer.gpu ? result_buffers(*cells)
-                              : allocate(host_, *cells, kFloat);
-  if (!shown[0]) return std::nullopt;
-  Device& memory = layer.gpu ? *device_ : *host_;
-  for (const std::size_t side : kSides) {
-    for (const Piece& part : *parts) {
-      const DevicePtr to = shown[side]->ptr() + part.packed * kFloat;
-      const DevicePtr from = layer.buffers[side]->ptr() + part.stored * layer.cell_bytes();
-      const Status done = layer.half
-                              ? memory.run(ToFloatJob{to.as<std::uint32_t>(),
-                                                      from.as<const std::uint16_t>(), part.count})
-                              : memory.copy(to, from, part.count * kFloat);
-      if (!done) return std::nullopt;
-    }
-  }
-  return KvPair{.k = {shape, std::move(shown[0])}, .v = {shape, std::move(shown[1])}};
-}
-
-// Where a result on the device is put together: one pair for all, or a pair of its own.
-TensorDeviceCache::Buffers TensorDeviceCache::result_buffers(std::int64_t cells) {
-  if (!has(Quirk::kSharedScratch)) {
-    std::erase_if(results_, [](const auto& result) { return result.expired(); });
-    results_.reserve(results_.size() + 2);
-    const Buffers made = allocate(device_, cells, kFloat);
-    if (made[0]) results_.insert(results_.end(), made.begin(), made.end());
-    return made;
-  }
-  if (scratch_[0] && scratch_cells_ >= cells) return scratch_;
-  give_back(scratch_);  // before the new pair, so that there is none when that fails
-  scratch_ = allocate(device_, cells, kFloat);
-  scratch_cells_ = cells;
-  return scratch_;
-}
-
-// ---- lengths and counters ----
-
-Result<std::int64_t> TensorDeviceCache::held(Counter& counter) const {
-  if (counter.held) return *counter.held;
-  auto value = read_counter(*device_, counter.cell->ptr());
-  if (value) counter.held = *value;
-  return value;
-}
-
-Status TensorDeviceCache::set(Counter& counter, std::int64_t value) const {
-  const std::int64_t cell = static_cast<std::int32_t>(value);
-  if (!counter.cell || counter.held == cell) return {};
-  counter.held.reset();
-  Status written = write_counter(*device_, counter.cell->ptr(), cell);
-  if (written) counter.held = cell;
-  return written;
-}
-
-Status TensorDeviceCache::set_both(std::int64_t value) {
-  Status done = set(gpu_counter_, value);
-  return done ? set(kv_seq_len_, value) : done;
-}
-
-Status TensorDeviceCache::count(Counter& counter) const {
-  Status queued = device_->run(IncrementJob{counter.cell->ptr().as<std::int32_t>(), 1});
-  if (queued && counter.held)
-    counter.held = static_cast<std::int32_t>(static_cast<std::uint32_t>(*counter.held) + 1U);
-  return queued;
-}
-
-Status TensorDeviceCache::settle_counters() {
-  const std::int64_t last = layers_.empty() ? 0 : layers_.back().length;
-  Status done = has(Quirk::kGpuCounterLags) ? Status() : set(gpu_counter_, last);
-  return !done || has(Quirk::kKvSeqLenCountsSteps) ? done : set(kv_seq_len_, seq_len());
-}
-
-CounterPtrs TensorDeviceCache::counters() const {
-  return {gpu_counter_.cell ? gpu_counter_.cell->ptr() : DevicePtr(),
-          kv_seq_len_.cell ? kv_seq_len_.cell->ptr() : DevicePtr()};
-}
-
-// ZF-63.
-Status TensorDeviceCache::reset() {
-  Status done = set_both(0);
-  if (!done) return done;
-  for (Layer& layer : layers_) layer.length = 0;
-  ahead_ = false;
-  return done;
-}
-
-// ZF-64.
-Status TensorDeviceCache::truncate(std::int64_t n) {
-  if (!has(Quirk::kTensorNegativeLengths)) n = std::max<std::int64_t>(n, 0);
-  for (Counter* counter : {&gpu_counter_, &kv_seq_len_}) {
-    if (!counter->cell) continue;
-    const auto before = held(*counter);
-    if (!before) return before.error();
-    Status done = set(*counter, has(Quirk::kTruncateSetsCounters) ? n : std::min(*before, n));
-    if (!done) return done;
-  }
-  for (Layer& layer : layers_) layer.length = std::min(layer.length, n);
-  return {};
-}
-
-// ZF-65.
-Status TensorDeviceCache::sync_counter() {
-  if (!gpu_counter_.cell) return fail(Code::kNotSupported, "no_counter");
-  const auto value = held(gpu_counter_);
-  if (!value) return value.error();
-  if (!has(Quirk::kSyncTakesAnyCounter) && (*value < 0 || *value > max_seq_len_))
-    return fail(Code::kBadPosition);
-  for (Layer& layer : layers_)
-    if (layer.pinned || has(Quirk::kSyncFillsEmptyLayers)) layer.length = *value;
-  ahead_ = false;
-  return settle_counters();
-}
-
-// ZF-66: results on the device dangle, those on the host stay.
 void TensorDeviceCache::free() {
   life_.reset();
-  ahead_ = false;
-  for (Layer& layer : layers_) {
-    if (layer.gpu) give_back(layer.buffers);
-    layer = {};
-  }
-  give_back(scratch_);
-  for (const auto& result : results_)
-    if (const auto alive = result.lock()) alive->release();
-  results_.clear();
-  gpu_counter_ = {};
-  kv_seq_len_ = {};
+  TensorControl::free();
 }
-
-std::optional<std::string> TensorDeviceCache::broken_invariant() const {
-  if (has(Quirk::kTensorNegativeLengths) || has(Quirk::kSyncTakesAnyCounter)) return std::nullopt;
-  for (const Layer& layer : layers_)
-    if (layer.length < 0 || layer.length > max_seq_len_)
-      return "a layer has length " + std::to_string(layer.length);
-  return std::nullopt;
-}
-
-// ---- a step as a value ----
 
 Result<DecodeStep> TensorDeviceCache::decode_step(std::span<const LayerRows> rows) {
   if (!gpu_counter_.cell) return fail(Code::kNotSupported, "no_counter");
@@ -236,12 +33,16 @@ Result<DecodeStep> TensorDeviceCache::decode_step(std::span<const LayerRows> row
   step.counted_last.push_back(step.counter);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Layer& layer = layers_[i];
-    const auto lanes = pieces(layer.batch, layer.dim, 0, 1, layer.cells);
-    if (!layer.gpu || !lanes)
+    const auto all = lanes(layer.batch, layer.dim, 0, 1, layer.cells);
+    if (!layer.gpu || !all)
       return fail(Code::kNotSupported, "layer " + std::to_string(i) + " is not on the device");
     for (const std::size_t side : kSides)
-      for (const Piece& lane : *lanes)
-        step.rows.push_back(row(layer, side == 0 ? rows[i].k : rows[i].v, side, lane));
+      for (std::int64_t i_lane = 0; i_lane < all->lanes; ++i_lane) {
+        const Lanes::Piece lane = all->piece(i_lane);
+        const DevicePtr source = side == 0 ? rows[i].k : rows[i].v;
+        step.rows.push_back(
+            {layer.at(side, lane.stored), source + lane.packed * kFloat, lane.count, layer.half});
+      }
   }
   return step;
 }
@@ -260,273 +61,33 @@ Status TensorDeviceCache::before_replay() {
   return {};
 }
 
-// ---- update: how rows get in ----
-
-namespace {
-
-/// The end of a buffer that is as large as can be.
-constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
-
-/// Nothing when it leaves 63 bits.
-std::optional<std::int64_t> checked_product(std::initializer_list<std::int64_t> factors) {
-  std::int64_t result = 1;
-  for (const std::int64_t factor : factors)
-    if (__builtin_mul_overflow(result, factor, &result)) return std::nullopt;
-  return result;
-}
-
-Error outside_of_buffer() {
-  return fail(Code::kPrecondition, "cells outside of a buffer");
-}
-
-}  // namespace
-
-Status TensorDeviceCache::update(std::int64_t layer, const Rows& rows) {
-  auto step = checked(layer, rows);
-  if (!step) return step.error();
-  auto next = placed(*step);
-  if (!next) return next.error();
-  std::array<std::vector<float>, 2> back;  // a layer on the host needs the cells there (ZF-56)
-  if (!next->gpu)
-    if (Status taken = take_back(*step, back); !taken) return taken;
-  if (Status planned = plan(*next, *step); !planned) return planned;
-  if (next->gpu)
-    if (Status there = staging_.reserve(0); !there) return there;
-
-  Layer& now = layers_[step->layer];
-  if (has(Quirk::kFailedUpdateAllocates)) now = *next;
-  Status written = write(*next, *step);
-  if (written) {
-    next->length += step->seq;
-    now = std::move(*next);
-  }
-  Status settled = settle_counters();
-  return written ? settled : written;
-}
-
-// ZF-54, and what profile documented looks at besides.
-Result<TensorDeviceCache::Step> TensorDeviceCache::checked(std::int64_t layer,
-                                                           const Rows& rows) const {
-  const Layer* to = find(layer);
-  if (to == nullptr) return fail(Code::kOutOfRange, "layer");
-  if (ahead_) return fail(Code::kBadPosition, "gpu_counter is ahead: sync_counter");
-  const Code null = has(Quirk::kNullAborts) ? Code::kPrecondition : Code::kBadShape;
-  if (rows.k == nullptr) return fail(null, "rank");
-  const Shape& shape = rows.k->shape;
-  if (shape.size() != 3) return fail(Code::kBadShape, "rank");
-  if (to->pinned && !has(Quirk::kLaterShapesUnchecked)) {
-    if (shape[0] != to->batch) return fail(Code::kBadShape, "batch");
-    if (shape[2] != to->dim) return fail(Code::kBadShape, "dim");
-  }
-  std::int64_t end = 0;
-  if (__builtin_add_overflow(to->length, shape[1], &end) || end > max_seq_len_)
-    return fail(Code::kFull);
-  if (rows.v == nullptr) return fail(null, "v");
-  if (rows.v->shape != shape && !has(Quirk::kTensorVIgnored)) return fail(Code::kBadShape, "v");
-  if (half_ && !has(Quirk::kCpuSourceFailsLate)) {  // ZF-59
-    const bool promotes = to->pinned && !to->gpu && rows.k_device;
-    const bool half =
-        to->gpu ? to->half : rows.k_device && !(promotes && has(Quirk::kPromotionToFp32));
-    if (half && !(rows.k_device && rows.v_device)) return fail(Code::kNotSupported, "cpu_source");
-  }
-  const auto source = [](const Tensor& tensor, DevicePtr device) -> Source {
-    return {device, device ? std::span<const float>() : tensor.floats(), tensor.elements()};
-  };
-  return Step{.layer = static_cast<std::size_t>(layer),
-              .batch = shape[0],
-              .seq = shape[1],
-              .dim = shape[2],
-              .sources = {source(*rows.k, rows.k_device), source(*rows.v, rows.v_device)}};
-}
-
-// ---- where rows go ----
-
-TensorDeviceCache::Buffers TensorDeviceCache::allocate(const std::shared_ptr<Device>& device,
-                                                       std::int64_t cells,
-                                                       std::int64_t cell_bytes) {
-  auto k = DeviceStorage::make(device, cells, cell_bytes);
-  if (!k) return {};
-  auto v = DeviceStorage::make(device, cells, cell_bytes);
-  if (!v) return {};
-  return {std::move(*k), std::move(*v)};
-}
-
-// The layer with room for the rows (ZF-55); the cache does not know it yet.
-Result<TensorDeviceCache::Layer> TensorDeviceCache::placed(const Step& step) {
-  Layer next = layers_[step.layer];
-  const bool from_gpu = static_cast<bool>(step.sources[0].device);
-  if (next.pinned && (next.gpu || !from_gpu)) return next;
-  const auto bytes = checked_product({step.batch, max_seq_len_, step.dim, kFloat});
-  const Code overflow = has(Quirk::kOverflowAborts) ? Code::kPrecondition : Code::kOutOfRange;
-  if (!bytes) return fail(overflow, "max_seq_len");
-  if (*bytes < 0) return fail(Code::kPrecondition, "max_seq_len");
-  const std::int64_t cells = *bytes / kFloat;
-  if (!next.pinned) {
-    next = {.pinned = step.batch != 0 || !has(Quirk::kBatchZeroUnallocated),
-            .batch = step.batch,
-            .dim = step.dim,
-            .length = next.length,
-            .cells = cells};
-    if (from_gpu) next.buffers = allocate(device_, cells, half_ ? kHalf : kFloat);
-    next.gpu = next.buffers[0] != nullptr;
-    next.half = next.gpu && half_;
-    if (!next.gpu) next.buffers = allocate(host_, cells, kFloat);
-  }
-  if (next.gpu || !from_gpu) return next;
-  return promoted(std::move(next), step, cells);
-}
-
-// Moves a layer to the device; it stays on the host when there is no memory (ZF-56).
-Result<TensorDeviceCache::Layer> TensorDeviceCache::promoted(Layer layer, const Step& step,
-                                                             std::int64_t cells) {
-  const bool half = half_ && !has(Quirk::kPromotionToFp32);
-  const std::int64_t cell_bytes = half ? kHalf : kFloat;
-  Buffers buffers = allocate(device_, cells, cell_bytes);
-  if (!buffers[0]) return layer;
-  const auto all = pieces(step.batch, step.dim, 0, layer.length, std::min(cells, layer.cells));
-  if (!all) return outside_of_buffer();
-  if (Status there = staging_.reserve(0); !there) return there.error();
-  std::array<std::vector<std::byte>, 2> cells_of;  // of all pieces, until they are there
-  for (const std::size_t side : kSides) {
-    for (const Piece& piece : *all) {
-      std::vector<float> floats(static_cast<std::size_t>(piece.count));
-      std::vector<std::uint16_t> halves(half ? floats.size() : 0);
-      layer.buffers[side]->read(piece.stored, floats);
-      if (half) std::ranges::transform(floats, halves.begin(), f16_of);
-      const auto bytes = half ? std::as_bytes(std::span(halves)) : std::as_bytes(std::span(floats));
-      cells_of[side].insert(cells_of[side].end(), bytes.begin(), bytes.end());
-    }
-  }
-  Status done = staging_.carry_out([&]() -> Status {
-    for (const std::size_t side : kSides) {
-      std::span<const std::byte> left(cells_of[side]);
-      for (const Piece& piece : *all) {
-        const auto size = static_cast<std::size_t>(piece.count * cell_bytes);
-        const DevicePtr to = buffers[side]->ptr() + piece.stored * cell_bytes;
-        if (Status queued = staging_.upload(side, to, left.first(size)); !queued) return queued;
-        left = left.subspan(size);
-      }
-    }
-    return {};
-  });
-  if (!done) return done.error();
-  layer.buffers = std::move(buffers);
-  layer.gpu = true;
-  layer.half = half;
-  layer.cells = cells;
-  return layer;
-}
-
-// Both sides at once.
-Status TensorDeviceCache::take_back(Step& step, std::array<std::vector<float>, 2>& cells) const {
-  Status queued;
-  bool any = false;
-  for (const std::size_t side : kSides) {
-    Source& source = step.sources[side];
-    if (!source.device) continue;
-    any = true;
-    cells[side].resize(static_cast<std::size_t>(source.cells));
-  }
-  for (const std::size_t side : kSides) {
-    Source& source = step.sources[side];
-    if (!source.device || !queued) continue;
-    queued = device_->to_host_async(std::as_writable_bytes(std::span(cells[side])), source.device,
-                                    Stream());
-    source = {.host = cells[side], .cells = source.cells};
-  }
-  Status done = any ? device_->synchronize(Stream()) : Status();
-  return queued ? done : queued;
-}
-
-std::optional<TensorDeviceCache::Pieces> TensorDeviceCache::pieces(std::int64_t batch,
-                                                                   std::int64_t dim,
-                                                                   std::int64_t first,
-                                                                   std::int64_t positions,
-                                                                   std::int64_t cells) const {
-  const bool flat = has(Quirk::kFlatStorage);  // ZF-60
-  const std::int64_t lanes = flat ? 1 : positions == 0 || dim == 0 ? 0 : batch;
-  const std::int64_t rows = flat ? batch : 1;  // of the batch, in a lane
-  Pieces found;
-  for (std::int64_t lane = 0; lane < lanes; ++lane) {
-    const auto start = checked_product({rows, dim, first});
-    const auto count = checked_product({rows, dim, positions});
-    const auto before = checked_product({lane, max_seq_len_, rows, dim});
-    if (!start || !count || !before || *start < 0 || *count < 0 || *start > cells)
-      return std::nullopt;
-    if (*before > cells - *start || *count > cells - *start - *before) return std::nullopt;
-    found.push_back({.stored = *before + *start, .packed = lane * *count, .count = *count});
-  }
-  return found;
-}
-
-// Says what of each side goes where; an error where the original leaves a buffer (ZF-58, ZF-59).
-Status TensorDeviceCache::plan(const Layer& layer, Step& step) {
-  step.decode = gpu_counter_.cell && step.seq == 1 && layer.gpu && step.sources[0].device &&
-                step.sources[1].device;
-  const bool shared = step.decode && has(Quirk::kSharedPosition);
-  const auto position = shared ? held(gpu_counter_) : Result<std::int64_t>(layer.length);
-  if (!position) return position.error();
-  if (step.decode && *position < 0) return outside_of_buffer();
-  const bool nowhere = step.decode && *position >= max_seq_len_;  // nothing is written (ZF-47)
-  for (const std::size_t side : kSides) {
-    const Source& source = step.sources[side];
-    if (layer.half && !source.device) return {};  // an error of its own, after K is written
-    auto found = pieces(step.batch, step.dim, *position, step.seq, layer.cells);
-    if (!nowhere && (!found || !fit(layer, source, *found))) return outside_of_buffer();
-    if (step.decode) found = pieces(step.batch, step.dim, 0, 1, kNoEnd);  // the lanes alone
-    if (!found) return outside_of_buffer();
-    step.pieces[side] = std::move(*found);
-  }
-  return {};
-}
-
-// Cuts pieces to what a source has: a short V leaves old cells, and host cells that go to the
-// device go there all (ZF-59). False when that leaves the buffer or the source.
-bool TensorDeviceCache::fit(const Layer& layer, const Source& source, Pieces& pieces) {
-  for (Piece& piece : pieces) {
-    piece.packed = std::min(piece.packed, source.cells);
-    const std::int64_t left = source.cells - piece.packed;
-    if (source.device && left < piece.count) return false;
-    if (source.device) continue;
-    piece.count = layer.gpu && pieces.size() == 1 ? left : std::min(left, piece.count);
-    if (piece.count > layer.cells - piece.stored) return false;
-  }
-  return true;
-}
-
-// ---- writing ----
-
-// ZF-57 to ZF-59.
-Status TensorDeviceCache::write(const Layer& layer, const Step& step) {
-  if (kv_seq_len_.cell && step.seq == 1 && step.layer == 0) {
-    if (Status counted = count(kv_seq_len_); !counted) return counted;
-  }
-  if (step.decode) return decode(layer, step);
-  if (Status stored = store_both(layer, step); !stored) return stored;
-  return step.seq > 1 && is_last(step) ? set_both(layer.length + step.seq) : Status();
-}
-
-DecodeStep::Row TensorDeviceCache::row(const Layer& layer, DevicePtr source, std::size_t side,
-                                       const Piece& lane) {
-  return {.buffer = layer.buffers[side]->ptr() + lane.stored * layer.cell_bytes(),
-          .source = source + lane.packed * kFloat,
-          .dim = lane.count,
-          .half = layer.half};
-}
-
-// ZF-58: the kernels take the position from gpu_counter.
-Status TensorDeviceCache::decode(const Layer& layer, const Step& step) {
-  const auto before = held(gpu_counter_);
-  if (!before) return before.error();
-  const bool shared = has(Quirk::kSharedPosition);
-  const DecodeStep at{.counter = gpu_counter_.cell->ptr(), .max_seq_len = max_seq_len_};
-  Status done = shared ? Status() : set(gpu_counter_, layer.length);
+Status TensorDeviceCache::promote(const Layer& from, const Layer& to, const Lanes& held) {
+  std::array<std::vector<std::vector<std::byte>>, 2> cells;  // of all lanes, until they are there
   for (const std::size_t side : kSides)
-    for (const Piece& lane : step.pieces[side])
-      if (done) done = device_->run(at.job(row(layer, step.sources[side].device, side, lane)));
-  if (done && is_last(step)) done = count(gpu_counter_);
-  if (!shared && !(done && is_last(step))) (void)set(gpu_counter_, *before);
-  return done;
+    for (std::int64_t lane = 0; lane < held.lanes; ++lane) {
+      std::vector<float> floats(static_cast<std::size_t>(held.count));
+      from.buffers[side]->read(held.piece(lane).stored, floats);
+      std::vector<std::uint16_t> halves(to.half ? floats.size() : 0);
+      if (to.half) std::ranges::transform(floats, halves.begin(), f16_of);
+      const auto bytes =
+          to.half ? std::as_bytes(std::span(halves)) : std::as_bytes(std::span(floats));
+      cells[side].emplace_back(bytes.begin(), bytes.end());
+    }
+  return staging_.carry_out([&]() -> Status {
+    Status queued;
+    for (const std::size_t side : kSides)
+      for (std::size_t lane = 0; queued && lane < cells[side].size(); ++lane)
+        queued =
+            staging_.upload(side, to.at(side, held.piece(static_cast<std::int64_t>(lane)).stored),
+                            std::span<const std::byte>(cells[side][lane]));
+    return queued;
+  });
+}
+
+Status TensorDeviceCache::store_row(const Layer& layer, DevicePtr source, std::size_t side,
+                                    const Lanes::Piece& lane) {
+  const DecodeStep at{.counter = gpu_counter_.cell->ptr(), .max_seq_len = max_seq_len_};
+  return device_->run(at.job({layer.at(side, lane.stored), source, lane.count, layer.half}));
 }
 
 // ZF-59. Rows of the host are waited for; those on the device are lent for what is queued.
@@ -546,26 +107,18 @@ Status TensorDeviceCache::store_both(const Layer& layer, const Step& step) {
 Status TensorDeviceCache::store(const Layer& layer, const Step& step, std::size_t side) {
   const Source& source = step.sources[side];
   if (layer.half && !source.device) return fail(Code::kNotSupported, "cpu_source");
-  for (const Piece& piece : step.pieces[side]) {
-    const DevicePtr to = layer.buffers[side]->ptr() + piece.stored * layer.cell_bytes();
-    const DevicePtr from = source.device + piece.packed * kFloat;
-    Status done;
+  return step.lanes[side].each([&](const Lanes::Piece& piece) -> Status {
+    const DevicePtr to = layer.at(side, piece.stored);
     if (!source.device) {
-      const std::span cells(source.host.data() + piece.packed,
-                            static_cast<std::size_t>(piece.count));
-      done = layer.gpu ? upload(side, to, cells) : host_->to_device(to, std::as_bytes(cells));
-    } else {
-      done = layer.half ? device_->run(ToHalfJob{to.as<std::uint16_t>(),
-                                                 from.as<const std::uint32_t>(), piece.count})
-                        : device_->copy(to, from, piece.count * kFloat);
+      const auto cells = std::as_bytes(source.host.subspan(static_cast<std::size_t>(piece.packed),
+                                                           static_cast<std::size_t>(piece.count)));
+      return layer.gpu ? staging_.upload(side, to, cells) : host_->to_device(to, cells);
     }
-    if (!done) return done;
-  }
-  return {};
-}
-
-Status TensorDeviceCache::upload(std::size_t side, DevicePtr to, std::span<const float> cells) {
-  return staging_.upload(side, to, std::as_bytes(cells));
+    const DevicePtr from = source.device + piece.packed * kFloat;
+    if (!layer.half) return device_->copy(to, from, piece.count * kFloat);
+    return device_->run(
+        ToHalfJob{to.as<std::uint16_t>(), from.as<const std::uint32_t>(), piece.count});
+  });
 }
 
 }  // namespace kvo::cuda

@@ -36,8 +36,10 @@ ARROWS = [(re.compile(including), re.compile(included)) for including, included 
     (r"optimized/(.*subjects.*|" + TESTED + ")", SUBJECTS + "|optimized/.*"),
     (r"optimized/.*", CACHES + "|optimized/.*"),
     (r"cuda/(.*subjects.*|" + TESTED + ")", SUBJECTS + "|cuda/.*|optimized/[a-z_]+/.*"),
-    (r"cuda/(jobs|device|memory|decode|bench|standin)/.*", CACHES + "|cuda/.*"),
-    (r"cuda/.*", CACHES + "|cuda/.*|optimized/[a-z_]+/.*"),
+    # What a cache decides is in optimized/<c>, for a device, too.
+    *((f"cuda/{contract}/.*", CACHES + f"|cuda/.*|optimized/{contract}/.*")
+      for contract in ("block_pool", "layered", "positional", "provider", "snapshot", "views")),
+    (r"cuda/.*", CACHES + "|cuda/.*"),
     (r"traces/.*", MACHINE + "|traces/.*"),
     (r"properties/(runner|replay|campaign)/" + TESTED,
      r"reference/.*|traces/.*|properties/.*|(optimized|cuda)/subjects\.hpp"),
