@@ -88,10 +88,13 @@ template <DescribedEnum Label>
           .lives_long = CountsBeyondTwoBytes<Label>};
 }
 
-/// The generator, whose scripts are of class Script; it must reach the labels of its orders, too.
+/// The generator, whose scripts are of class Script; it must reach the labels of its orders, too,
+/// but for those `of_others`: of kinds that share the class.
 template <class Script>
-[[nodiscard]] Generator with_orders(Generator made) {
+[[nodiscard]] Generator with_orders(Generator made,
+                                    const std::vector<std::string_view>& of_others = {}) {
   for (const Order& order : Script::orders()) {
+    if (std::ranges::find(of_others, order.label()) != of_others.end()) continue;
     made.original_labels.push_back(order.label());
     made.documented_labels.push_back(order.label());
   }

@@ -31,15 +31,12 @@ Generator generator(const CacheKind& kind, const std::vector<Label>& both,
   made.documented_labels = made.original_labels;
   for (const Label label : documented_only) made.documented_labels.push_back(label_text(label));
   if (&kind == &kind_of(MemberKind::kEncoder)) return made;
-  made = with_orders<PositionalScript>(std::move(made));
-  // Orders that need a window, or an encoder beside other members.
-  const bool evicts = std::ranges::find(both, Label::k64EvictionsOfASequence) != both.end();
-  for (auto* labels : {&made.original_labels, &made.documented_labels})
-    std::erase_if(*labels, [&](std::string_view label) {
-      return (label == "refused while two evict" && !evicts) ||
-             (label == "put after unwinding" && &kind != &wrapper_kind());
-    });
-  return made;
+  // Some need a window, or an encoder beside other members.
+  std::vector<std::string_view> of_others;
+  if (std::ranges::find(both, Label::k64EvictionsOfASequence) == both.end())
+    of_others.emplace_back("refused while two evict");
+  if (&kind != &wrapper_kind()) of_others.emplace_back("put after unwinding");
+  return with_orders<PositionalScript>(std::move(made), of_others);
 }
 
 // What a causal cache reaches, and more.

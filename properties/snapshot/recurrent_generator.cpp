@@ -16,8 +16,7 @@ namespace {
 BOOST_DEFINE_FIXED_ENUM_CLASS(StateLabel, std::uint8_t, kStateMade, kStateOfAnotherBatch,
                               kStateOfAnotherType, kOddShape, kHalfAState, kNothingToKeep,
                               kRestoredState, kRefusedElsewhere, kBackwards, kParentAlone,
-                              kSecondClose, kFreedState, kStatesOf64Elements, kAdvancesBeyond65536,
-                              kWrittenAfterASnapshot, kStateOfAClosedSnapshot)
+                              kSecondClose, kFreedState, kStatesOf64Elements, kAdvancesBeyond65536)
 
 class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, StateLabel> {
   using S = StateScript;
@@ -94,43 +93,17 @@ class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, Stat
       {1, "new", &S::make},
   });
 
-  // Planned orders.
-  // States are replaced while a snapshot has those before, and come back.
-  std::optional<Op> written_after_a_snapshot(std::size_t number) {
-    switch (number) {
-      case 0:
-        return tokens();
-      case 1:
-        return kept();
-      case 2:
-        return tokens();
-      case 3:
-        return restored();
-      default:
-        return state();
-    }
+  static const CacheKind& order_kind() { return recurrent_kind(); }
+  static std::span<const OrderWord> order_words() {
+    static constexpr auto kWords = std::to_array<OrderWord>({
+        order_word<&S::tokens>("tokens"),
+        order_word<&S::kept>("kept"),
+        order_word<&S::restored>("restored"),
+        order_word<&S::has_last>("has_last"),
+        order_word<&S::last>("last"),
+    });
+    return kWords;
   }
-  std::optional<Op> state_of_a_closed_snapshot(std::size_t number) {
-    switch (number) {
-      case 0:
-        return tokens();
-      case 1:
-        return kept();
-      case 2:
-        return Op::of(Free{});
-      case 3:
-        return restored();
-      case 4:
-        return last_ ? std::optional(Op::of(Close{*last_})) : std::nullopt;
-      default:
-        return state();
-    }
-  }
-
-  using Plan = ScriptPlan<S, Label>;
-  static constexpr std::array kPlans{
-      Plan{1, Label::kWrittenAfterASnapshot, 5, &S::written_after_a_snapshot},
-      Plan{1, Label::kStateOfAClosedSnapshot, 6, &S::state_of_a_closed_snapshot}};
 
   // What became of an operation.
   void observe(const New& /*op*/, const Observation& seen) {
@@ -221,6 +194,9 @@ class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, Stat
     return Op::of(Restore{*last_, known->to});
   }
 
+  [[nodiscard]] bool has_last() const { return last_.has_value(); }
+  [[nodiscard]] std::int64_t last() const { return last_.value_or(0); }
+
   StateSizes sizes_;
   Scale scale_;
   std::int64_t batch_;
@@ -229,7 +205,7 @@ class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, Stat
   bool begun_ = false;
   std::int64_t offset_ = 0;
   std::int64_t advances_ = 0;
-  std::optional<std::int64_t> last_;  // snapshot of the plan that is followed
+  std::optional<std::int64_t> last_;  // snapshot of the order that is followed
 };
 
 GeneratedCase make_state(const CaseTerms& terms) {
@@ -252,7 +228,8 @@ GeneratedCase make_state(const CaseTerms& terms) {
 }  // namespace
 
 Generator recurrent_generator() {
-  Generator made = script_generator<StateLabel>(recurrent_kind(), make_state, {}, {});
+  Generator made =
+      with_orders<StateScript>(script_generator<StateLabel>(recurrent_kind(), make_state, {}, {}));
   made.lives_long = true;
   return made;
 }

@@ -33,10 +33,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(RowsLabel, std::uint8_t, kRewound, kRestored, kRes
                               kMoreThan1024Tokens, kFiveHeads, kHeadsOf64Elements,
                               kHalfWordsInRunsOf64, k65Snapshots,
                               // Long lives.
-                              kWritesBeyond65536,
-                              // Planned orders.
-                              kChangedWhileAway, kMergedHalvesRestored, kRewoundUnderASnapshot,
-                              kClosedWhileRestored, kTailsOfTwoSnapshots, kMergedOfTwoShapes)
+                              kWritesBeyond65536)
 
 // How a case stores rows, and of what sort they are.
 struct DrawnStorage {
@@ -175,21 +172,26 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
       {1, "new", &S::make},
   });
 
-  std::optional<Op> changed_while_away(std::size_t number);
-  std::optional<Op> merged_halves_restored(std::size_t number);
-  std::optional<Op> rewound_under_a_snapshot(std::size_t number);
-  std::optional<Op> closed_while_restored(std::size_t number);
-  std::optional<Op> tails_of_two_snapshots(std::size_t number);
-  std::optional<Op> merged_of_two_shapes(std::size_t number);
-
-  using Plan = ScriptPlan<S, Label>;
-  static constexpr std::array kPlans{
-      Plan{3, Label::kChangedWhileAway, 6, &S::changed_while_away},
-      Plan{3, Label::kMergedHalvesRestored, 7, &S::merged_halves_restored},
-      Plan{2, Label::kRewoundUnderASnapshot, 7, &S::rewound_under_a_snapshot},
-      Plan{2, Label::kClosedWhileRestored, 6, &S::closed_while_restored},
-      Plan{2, Label::kTailsOfTwoSnapshots, 7, &S::tails_of_two_snapshots},
-      Plan{1, Label::kMergedOfTwoShapes, 7, &S::merged_of_two_shapes}};
+  static const CacheKind& order_kind() { return kv_kind(); }
+  static std::span<const OrderWord> order_words() {
+    static constexpr auto kWords = std::to_array<OrderWord>({
+        order_word<&S::update>("append"),
+        order_word<&S::whole>("whole"),
+        order_word<&S::restored>("restored"),
+        order_word<&S::merge_next_halves>("merge_next_halves"),
+        order_word<&S::remember_last>("remember_last"),
+        order_word<&S::forget_last>("forget_last"),
+        order_word<&S::update_of_another_shape>("append_of_another_shape"),
+        order_word<&S::has_last>("has_last"),
+        order_word<&S::last>("last"),
+        order_word<&S::first>("first"),
+        order_word<&S::first_end_>("first_end"),
+        order_word<&S::is_ring>("ring"),
+        order_word<&S::live_window_>("window"),
+        order_word<&S::offset_>("offset_of_cache"),
+    });
+    return kWords;
+  }
 
   // What became of an operation.
   void observe(const New& made, const Observation& seen) {
@@ -330,7 +332,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
   }
 
   Op age();
-  // A snapshot of all, for a plan.
+  // A snapshot of all, for an order.
   std::optional<Op> whole() {
     if (numbers_pairs_) return std::nullopt;
     last_.reset();
@@ -341,6 +343,20 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     if (known == nullptr) return std::nullopt;
     return Op::of(Restore{*last_, known->to});
   }
+  void merge_next_halves() { merges_halves_ = true; }
+  void remember_last() {
+    first_ = last_;
+    first_end_ = offset_;
+  }
+  void forget_last() { last_.reset(); }
+  Op update_of_another_shape(std::int64_t tokens) {
+    auto [k, v] = rows(tokens, k_dim_ + 1, v_dim_, type_);
+    return Op::of(Update{std::move(k), std::move(v)});
+  }
+  [[nodiscard]] bool has_last() const { return last_.has_value(); }
+  [[nodiscard]] std::int64_t last() const { return last_.value_or(0); }
+  [[nodiscard]] std::int64_t first() const { return first_.value_or(0); }
+  [[nodiscard]] bool is_ring() const { return window_ > 0; }
   void plan_fork(std::int64_t number);
   Op update(std::int64_t tokens) {
     auto [k, v] = rows(tokens, k_dim_, v_dim_, type_);
@@ -386,134 +402,11 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
   std::int64_t offset_ = 0;
   std::int64_t pairs_ = 0;
   std::int64_t writes_ = 0;
-  // Of the plan that is followed.
+  // Of the order that is followed.
   std::optional<std::int64_t> last_;   // snapshot
   std::optional<std::int64_t> first_;  // the one before
   std::int64_t first_end_ = 0;
 };
-
-// Planned orders.
-// What a cache shares with a snapshot is overwritten, once round and more.
-std::optional<Op> RowsScript::changed_while_away(std::size_t number) {
-  switch (number) {
-    case 0:
-      return update(window_ > 0 ? live_window_ + 1 : 3);
-    case 1:
-      return whole();
-    case 2:
-      return window_ > 0 ? update(2 * live_window_ + 1) : Op::of(Free{});
-    case 3:
-      return restored();
-    case 4:
-      return update(1);
-    default:
-      return state();
-  }
-}
-
-std::optional<Op> RowsScript::merged_halves_restored(std::size_t number) {
-  switch (number) {
-    case 0:
-      return update(4);
-    case 1:
-      return whole();
-    case 2:
-      merges_halves_ = true;  // the merge comes of itself
-      return last_ ? std::optional(Op::of(Split{*last_, draw().between(1, 3)})) : std::nullopt;
-    case 3:
-      return Op::of(Free{});
-    case 4:
-      return restored();
-    case 5:
-      return update(1);
-    default:
-      return state();
-  }
-}
-
-// What is cut off and written anew stays what it was in the snapshot.
-std::optional<Op> RowsScript::rewound_under_a_snapshot(std::size_t number) {
-  switch (number) {
-    case 0:
-      return update(3);
-    case 1:
-      return whole();
-    case 2:
-      return Op::of(Restore{std::nullopt, std::max<std::int64_t>(offset_ - 2, 0)});
-    case 3:
-      return update(2);
-    case 4:
-      return last_ ? std::optional(Op::of(Reread{*last_})) : std::nullopt;
-    case 5:
-      return restored();
-    default:
-      return state();
-  }
-}
-
-std::optional<Op> RowsScript::closed_while_restored(std::size_t number) {
-  switch (number) {
-    case 0:
-      return update(3);
-    case 1:
-      return whole();
-    case 2:
-      return restored();
-    case 3:
-      return last_ ? std::optional(Op::of(Close{*last_})) : std::nullopt;
-    case 4:
-      return update(2);
-    default:
-      return state();
-  }
-}
-
-// The cache goes on behind the first of two snapshots, which the second one goes on behind, too.
-std::optional<Op> RowsScript::tails_of_two_snapshots(std::size_t number) {
-  switch (number) {
-    case 0:
-      return update(3);
-    case 1:
-      return whole();
-    case 2:
-      first_ = last_;
-      first_end_ = offset_;
-      return update(1);
-    case 3:
-      return whole();
-    case 4:
-      return first_ ? std::optional(Op::of(Restore{*first_, first_end_})) : std::nullopt;
-    case 5:
-      return update(1);
-    default:
-      return last_ ? std::optional(Op::of(Reread{*last_})) : std::nullopt;
-  }
-}
-
-// Two snapshots that adjoin, and whose keys alone differ in shape.
-std::optional<Op> RowsScript::merged_of_two_shapes(std::size_t number) {
-  switch (number) {
-    case 0:
-      return window_ > 0 ? std::nullopt : std::optional(update(3));
-    case 1:
-      return whole();
-    case 2:
-      first_ = last_;
-      first_end_ = offset_;
-      return Op::of(Free{});
-    case 3: {
-      auto [k, v] = rows(first_end_ + 2, k_dim_ + 1, v_dim_, type_);
-      return Op::of(Update{std::move(k), std::move(v)});
-    }
-    case 4:
-      last_.reset();
-      return Op::of(Take{first_end_});
-    case 5:
-      return first_ && last_ ? std::optional(Op::of(Merge{*first_, *last_})) : std::nullopt;
-    default:
-      return Op::of(Free{});
-  }
-}
 
 // Wide rows, or many.
 void RowsScript::grow() {
@@ -650,19 +543,20 @@ std::vector<Generator> rows_generators() {
   const auto kv =
       label_texts_but({L::kRingWrapped, L::kChunkOnAWrappedRing, L::kFirstChunkBeyondTheWindow,
                        L::kForeignWindow, L::kLongRingWrapped});
-  const auto rotating =
-      label_texts_but({L::kSplitInside, L::kMergeRefused, L::kGrownBeyondAStep, L::kSplitAgain,
-                       L::kMergedAgain, L::kMergedHalvesRestored, L::kMergedOfTwoShapes});
-  return {with_storage_labels({.kind = &kv_kind(),
-                               .make = make_kv,
-                               .original_labels = kv,
-                               .documented_labels = kv,
-                               .lives_long = true}),
-          with_storage_labels({.kind = &rotating_kind(),
-                               .make = make_rotating,
-                               .original_labels = rotating,
-                               .documented_labels = rotating,
-                               .lives_long = true})};
+  const auto rotating = label_texts_but(
+      {L::kSplitInside, L::kMergeRefused, L::kGrownBeyondAStep, L::kSplitAgain, L::kMergedAgain});
+  return {with_storage_labels(with_orders<RowsScript>({.kind = &kv_kind(),
+                                                       .make = make_kv,
+                                                       .original_labels = kv,
+                                                       .documented_labels = kv,
+                                                       .lives_long = true})),
+          with_storage_labels(
+              with_orders<RowsScript>({.kind = &rotating_kind(),
+                                       .make = make_rotating,
+                                       .original_labels = rotating,
+                                       .documented_labels = rotating,
+                                       .lives_long = true},
+                                      {"merged halves restored", "merged of two shapes"}))};
 }
 
 std::vector<Generator> generators() {

@@ -1,5 +1,6 @@
 // Random scripts for snapshot.trie: sessions as an engine drives them.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 
@@ -43,10 +44,8 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(TrieLabel, std::uint8_t, kPrefixFound, kWholeInput
                               kNotClosed, kLimitHit, kThreeBranches, kRestorePointLost,
                               kEmptyInputs, kBeforeAnySession, kTenBranches, kEvicted, kPagedIn,
                               kLimitBelowASnapshot, kAskedAfterEviction, k65Nodes,
-                              kInputsOf1024Tokens, kSessionsBeyond16384, kRestoredAfterEviction,
-                              kLongestOfABranch, kLimitLoweredInASession, kEvictedAboveSeveral,
-                              kMergedAboveASplit, kFirstOfEqualsEvicted, kFedWithoutAnOutput,
-                              kRowsOfCodes, kEightBitFloats)
+                              kInputsOf1024Tokens, kSessionsBeyond16384, kRowsOfCodes,
+                              kEightBitFloats)
 
 class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> {
   using S = TrieScript;
@@ -131,195 +130,29 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
       {2, "enforce", &S::enforce},
   });
 
-  // Planned orders.
-  // All that a sequence left is evicted, and it comes again.
-  std::optional<Op> restored_after_eviction(std::size_t number) {
-    switch (number) {
-      case 0:
-        return begin(asked_ = some_tokens());
-      case 1:
-        return begin({one_token()});
-      case 2:
-        return Op::of(SetLimit{0});
-      case 3:
-        return Op::of(Enforce{});
-      case 4:
-        return Op::of(SetLimit{kPlenty});
-      case 5:
-        return begin(asked_);
-      default:
-        return tree();
-    }
+  static const CacheKind& order_kind() { return trie_kind(); }
+  static std::span<const OrderWord> order_words() {
+    static constexpr auto kWords = std::to_array<OrderWord>({
+        order_word<&S::draw_tokens>("draw_tokens"),
+        order_word<&S::new_tokens>("new_tokens"),
+        order_word<&S::extend>("extend"),
+        order_word<&S::remember>("remember"),
+        order_word<&S::begin_of>("begin_of"),
+        order_word<&S::begin_with>("begin_with"),
+        order_word<&S::begin_and_one>("begin_and_one"),
+        order_word<&S::begin_new>("begin_new"),
+        order_word<&S::begin_one_token>("begin_one_token"),
+        order_word<&S::feed_new>("feed_new"),
+        order_word<&S::output_new>("output_new"),
+        order_word<&S::leave_open>("leave_open"),
+        order_word<&S::ignore_asked>("ignore_asked"),
+        order_word<&S::shorten>("shorten"),
+        order_word<&S::find_tokens>("find_tokens"),
+        order_word<&S::bytes_>("bytes_held"),
+        order_word<&S::plenty>("plenty"),
+    });
+    return kWords;
   }
-  // Two sequences go on from one, and then it is asked for.
-  std::optional<Op> longest_of_a_branch(std::size_t number) {
-    switch (number) {
-      case 0:
-        return begin(asked_ = some_tokens());
-      case 1:
-      case 2:
-        return begin(and_one(asked_));
-      case 3:
-        return Op::of(Find{asked_});
-      case 4:
-        return begin(asked_);
-      default:
-        return tree();
-    }
-  }
-  std::optional<Op> limit_lowered_in_a_session(std::size_t number) {
-    switch (number) {
-      case 0:
-        asked_ = some_tokens();
-        return begin(asked_);
-      case 1:
-        left_open_next_ = true;
-        return begin(and_one(asked_));
-      case 2:
-        return Op::of(SetLimit{draw().between(0, bytes_)});
-      case 3:
-        return Op::of(Enforce{});
-      case 4:
-        return Op::of(LayerStates{});
-      case 5:
-        return begin(asked_);
-      default:
-        return tree();
-    }
-  }
-  // Two branches that a session which nobody closed has left without snapshots (MR-66, MR-67),
-  // under a node that has some.
-  std::optional<Op> evicted_above_several(std::size_t number) {
-    switch (number) {
-      case 0:
-        return Op::of(SetLimit{kPlenty});
-      case 1:
-        return begin({new_token(), new_token()});
-      case 2:
-        asked_ = known_.back();
-        return Op::of(Keep{true});
-      case 3:
-      case 6:
-        return begin(with(asked_, 1));
-      case 4:
-      case 7:
-        branch_ = known_.back();
-        [[fallthrough]];
-      case 5:
-      case 8:
-        left_open_next_ = ignores_next_ = true;
-        return begin(with(branch_, 1));
-      case 9:
-        return begin({new_token()});
-      case 10:
-        return Op::of(SetLimit{0});
-      case 11:
-        return Op::of(Enforce{});
-      default:
-        return tree();
-    }
-  }
-  // A node takes in the upper half of a split, of which some layers have no snapshot (MR-72): what
-  // it has ends before it does.
-  std::optional<Op> merged_above_a_split(std::size_t number) {
-    switch (number) {
-      case 0:
-        asked_ = {new_token(), new_token()};
-        split_ = with(asked_, 1);
-        branch_ = with(split_, 2);
-        return begin(branch_);
-      case 1:
-        return Op::of(SetLimit{0});
-      case 2:
-      case 10:
-        return Op::of(Enforce{});
-      case 3:
-      case 11:
-        return Op::of(SetLimit{kPlenty});
-      case 4:
-        return begin(with(asked_, 1));
-      case 5:
-        ignores_next_ = true;
-        return begin(with(split_, 1));
-      case 6:
-        return begin(branch_);
-      case 7:
-        return begin({new_token()});
-      case 9:
-        return Op::of(SetLimit{std::max<std::int64_t>(bytes_ - 1, 0)});
-      case 12:
-        return begin(with(split_, 1));
-      default:
-        return tree();
-    }
-  }
-  // Branches that agree in all that eviction looks at, but for their place (MR-74).
-  std::optional<Op> first_of_equals_evicted(std::size_t number) {
-    switch (number) {
-      case 0:
-        return begin({new_token(), new_token()});
-      case 1:
-        asked_ = known_.back();
-        return Op::of(Keep{true});
-      case 2:
-        return Op::of(SetLimit{0});
-      case 3:
-      case 12:
-        return Op::of(Enforce{});
-      case 4:
-        return Op::of(SetLimit{kPlenty});
-      case 5:
-      case 7:
-        left_open_next_ = true;
-        short_ = 1;
-        return begin(with(asked_, 1));
-      case 6:
-      case 8:
-        return Op::of(Keep{false});
-      case 9:
-        return begin({new_token()});
-      case 11:
-        return Op::of(SetLimit{std::max<std::int64_t>(bytes_ - 1, 0)});
-      default:
-        return tree();
-    }
-  }
-  // More tokens were evaluated than recorded (MR-71).
-  std::optional<Op> fed_without_an_output(std::size_t number) {
-    switch (number) {
-      case 0:
-        asked_ = with(some_tokens(), 1);
-        left_open_next_ = true;
-        return begin(asked_);
-      case 1:
-        return Op::of(Feed{{new_token()}});
-      case 2:
-        return Op::of(Keep{false});
-      case 3:
-        return Op::of(CloseSession{});
-      case 4:
-        return begin(asked_);
-      case 5:
-        return Op::of(Output{{new_token(), new_token()}});
-      case 6:
-      case 8:
-        return begin(asked_);
-      case 7:  // behind the end of a session
-        return Op::of(Feed{{new_token()}});
-      default:
-        return tree();
-    }
-  }
-
-  using Plan = ScriptPlan<S, Label>;
-  static constexpr std::array kPlans{
-      Plan{1, Label::kRestoredAfterEviction, 7, &S::restored_after_eviction},
-      Plan{1, Label::kLongestOfABranch, 6, &S::longest_of_a_branch},
-      Plan{1, Label::kLimitLoweredInASession, 7, &S::limit_lowered_in_a_session},
-      Plan{1, Label::kEvictedAboveSeveral, 13, &S::evicted_above_several},
-      Plan{1, Label::kMergedAboveASplit, 14, &S::merged_above_a_split},
-      Plan{1, Label::kFirstOfEqualsEvicted, 14, &S::first_of_equals_evicted},
-      Plan{1, Label::kFedWithoutAnOutput, 10, &S::fed_without_an_output}};
 
   // What became of an operation.
   void observe(const NewTrie& /*op*/, const Observation& seen) { begun_ = begun_ || !seen.error; }
@@ -431,7 +264,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     plan(Tree{});
     plan(ShowUsage{});
   }
-  // A session for a plan: the rest of it comes of itself.
+  // A session for an order: the rest of it comes of itself.
   Op begin(Tokens inputs) {
     cancelled_ = false;
     left_open_ = std::exchange(left_open_next_, false);
@@ -448,6 +281,31 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     for (; more > 0; --more) tokens.push_back(new_token());
     return tokens;
   }
+  // Sequences of an order, by number.
+  Tokens& numbered(std::int64_t number) { return sequences_[static_cast<std::size_t>(number)]; }
+  void draw_tokens(std::int64_t number) { numbered(number) = some_tokens(); }
+  void new_tokens(std::int64_t number, std::int64_t count) {
+    numbered(number) = with({}, static_cast<int>(count));
+  }
+  // A sequence becomes another one and new tokens.
+  void extend(std::int64_t number, std::int64_t from, std::int64_t more) {
+    numbered(number) = with(numbered(from), static_cast<int>(more));
+  }
+  void remember(std::int64_t number) { numbered(number) = known_.back(); }
+  Op begin_of(std::int64_t number) { return begin(numbered(number)); }
+  Op begin_with(std::int64_t number, std::int64_t more) {
+    return begin(with(numbered(number), static_cast<int>(more)));
+  }
+  Op begin_and_one(std::int64_t number) { return begin(and_one(numbered(number))); }
+  Op begin_new(std::int64_t count) { return begin(with({}, static_cast<int>(count))); }
+  Op begin_one_token() { return begin({one_token()}); }
+  Op feed_new(std::int64_t count) { return Op::of(Feed{with({}, static_cast<int>(count))}); }
+  Op output_new(std::int64_t count) { return Op::of(Output{with({}, static_cast<int>(count))}); }
+  Op find_tokens(std::int64_t number) { return Op::of(Find{numbered(number)}); }
+  void leave_open() { left_open_next_ = true; }
+  void ignore_asked() { ignores_next_ = true; }
+  void shorten() { short_ = 1; }
+  [[nodiscard]] std::int64_t plenty() const { return kPlenty; }
   // All tokens of all sessions may be looked at, and each layer has rows.
   void pay() {
     constexpr std::int64_t kAnyCost = 20'000;
@@ -487,10 +345,8 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   std::vector<Tokens> known_;
   std::int64_t sessions_ = 0;
   std::int64_t tokens_ = 0;  // of all inputs
-  // Of the plan that is followed.
-  Tokens asked_;
-  Tokens branch_;
-  Tokens split_;
+  // Of the order that is followed.
+  std::array<Tokens, 3> sequences_;
   std::int64_t new_tokens_ = 0;
   bool left_open_next_ = false;
   bool ignores_next_ = false;  // that a snapshot is asked for
@@ -507,7 +363,8 @@ GeneratedCase make_trie_case(const CaseTerms& terms) {
 }  // namespace
 
 Generator trie_generator() {
-  Generator made = script_generator<TrieLabel>(trie_kind(), make_trie_case, {}, {});
+  Generator made =
+      with_orders<TrieScript>(script_generator<TrieLabel>(trie_kind(), make_trie_case, {}, {}));
   made.lives_long = true;
   return made;
 }
