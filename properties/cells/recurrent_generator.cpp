@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -28,10 +29,13 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(RecurrentLabel, std::uint8_t, kPlaced, kSeveralSte
                               kStepTooLarge, kOlderKept, kBelowZero, kSharedStateStays, kAnyRemoved,
                               // Sizes.
                               kNineStatesInAStep, kMoreThan64States, kAllStates, kTailsOf16Tokens,
-                              kCountedBeyondTwoBytes,
-                              // Planned orders.
-                              kSharedThenParted, kTailsSwapped, kWentBackThenCopied,
-                              kCopiedThenWentBack, kTailKeptTogether, kKeptOfAShared)
+                              kCountedBeyondTwoBytes)
+
+namespace {
+
+std::int32_t position_of(std::int64_t number) {
+  return static_cast<std::int32_t>(number);
+}
 
 class RecurrentScript final
     : public ScriptGenerator<RecurrentScript, RecurrentOps, RecurrentLabel> {
@@ -39,7 +43,15 @@ class RecurrentScript final
   using Label = RecurrentLabel;
 
  public:
-  RecurrentScript(const CaseTerms& terms, const RecurrentConfig& config);
+  RecurrentScript(const CaseTerms& terms, const RecurrentConfig& config)
+      : ScriptGenerator(terms),
+        states_(config.n_seq_max),
+        snapshots_(config.n_rs_seq.value_or(0)),
+        explicit_percent_(draw().one_of<std::uint64_t>({0, 40, 90})),
+        perturb_percent_(draw().one_of<std::uint64_t>({0, 0, 4, 15})) {
+    for (std::int64_t seq = 0; seq < states_ && seq < 5; ++seq) sequences_.push_back(seq);
+    if (states_ > 5) sequences_.back() = states_ - 1;
+  }
 
   std::optional<Op> next() override {
     if (!begun_ && !has_plan()) return Op::of(NewRecurrent{});
@@ -48,14 +60,69 @@ class RecurrentScript final
 
   // Steps.
   Op one_token() { return tokens(sequence(), 1, least_ubatch()); }
-  Op decode();
-  Op seq_rm();
-  Op go_back();
-  Op seq_cp();
+  Op decode() {
+    if (is_long()) return one_token();
+    DecodeStates batch;
+    batch.pos = std::vector<std::int32_t>();
+    const std::int64_t most = is_large() && draw().percent(40) ? states_ : 4;
+    const std::int64_t count = draw().between(1, std::min(most, states_));
+    const std::int64_t first = draw().between(0, states_ - count);
+    const bool neighbours = draw().percent(60) || count > 4;
+    const std::int64_t share = draw().size(1, is_large() ? 40 : 6);
+    std::set<std::int64_t> done;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t seq = neighbours ? first + i : sequence();
+      if (!done.insert(seq).second) continue;
+      const std::int64_t from = max(seq) >= 0 ? max(seq) + 1 : draw().between(0, 2);
+      const std::int64_t tokens = draw().percent(60) ? share : draw().between(1, 4);
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        batch.pos.value->push_back(position_of(from + t));
+        batch.seqs.push_back({seq});
+      }
+    }
+    const auto all = std::ssize(batch.seqs);
+    batch.n_ubatch = draw().percent(50) ? all + draw().between(0, 2) : draw().between(1, 6);
+    if (!draw().percent(4)) batch.n_ubatch = std::max(batch.n_ubatch, least_ubatch());
+    if (!draw().percent(explicit_percent_)) batch.pos = std::nullopt;
+    if (draw().percent(perturb_percent_)) perturb(batch);
+    return Op::of(std::move(batch));
+  }
+  Op seq_rm() {
+    const std::int64_t seq = draw().percent(90) ? sequence() : stray();
+    const std::int32_t end = position_of(std::max<std::int64_t>(max(seq), 0) + 1);
+    const std::int32_t p0 = draw().percent(50) ? -1 : position_of(draw().between(0, end));
+    const std::int32_t p1 = draw().percent(60) ? -1 : position_of(draw().between(0, end + 1));
+    return Op::of(SeqRm{seq, p0, p1});
+  }
+  // Mostly as far as snapshots reach, or one more.
+  Op go_back() {
+    const std::int64_t seq = sequence();
+    if (max(seq) < 1) return seq_rm();
+    const std::int64_t least = std::max<std::int64_t>(1, max(seq) - snapshots_);
+    return Op::of(SeqRm{seq, position_of(draw().between(least, max(seq))), -1});
+  }
+  Op seq_cp() {
+    std::int64_t src = sequence();
+    std::int64_t dst = sequence();
+    if (src == dst && draw().percent(80)) dst = (src + 1) % states_;
+    if (draw().percent(2)) (draw().percent(50) ? src : dst) = stray();
+    return Op::of(SeqCp{src, dst, -1, -1});
+  }
   Op seq_keep() { return Op::of(SeqKeep{draw().percent(97) ? sequence() : stray()}); }
-  Op seq_add();
-  Op seq_div();
-  Op seq_pos();
+  Op seq_add() {
+    const std::int64_t seq = draw().percent(98) ? sequence() : stray();
+    const std::int32_t p0 = draw().percent(60) ? -1 : position_of(draw().between(0, 5));
+    return Op::of(
+        SeqAdd{seq, p0, draw().percent(70) ? -1 : p0 + 2, position_of(draw().between(-3, 4))});
+  }
+  Op seq_div() {
+    const std::int64_t seq = draw().percent(98) ? sequence() : stray();
+    const std::int32_t p0 = draw().percent(60) ? -1 : position_of(draw().between(0, 5));
+    return Op::of(SeqDiv{seq, p0, -1, draw().percent(2) ? 0 : position_of(draw().between(1, 3))});
+  }
+  Op seq_pos() {
+    return Op::of(SeqPos{draw().percent(85) ? sequence() : draw().between(-2, kSequences + 1)});
+  }
   Op clear() { return Op::of(Clear{draw().percent(50)}); }
   Op state() { return Op::of(ShowMemory{}); }
   Op make() { return Op::of(NewRecurrent{}); }
@@ -75,38 +142,133 @@ class RecurrentScript final
       {1, "new", &S::make},
   });
 
-  // Planned orders.
-  std::optional<Op> shared_then_parted(std::size_t number);
-  std::optional<Op> tails_swapped(std::size_t number);
-  std::optional<Op> went_back_then_copied(std::size_t number);
-  std::optional<Op> copied_then_went_back(std::size_t number);
-  std::optional<Op> tail_kept_together(std::size_t number);
-  std::optional<Op> kept_of_a_shared(std::size_t number);
-
-  using Plan = ScriptPlan<S, Label>;
-  static constexpr std::array kPlans{
-      Plan{2, Label::kSharedThenParted, 5, &S::shared_then_parted},
-      Plan{2, Label::kTailsSwapped, 6, &S::tails_swapped},
-      Plan{2, Label::kWentBackThenCopied, 6, &S::went_back_then_copied},
-      Plan{2, Label::kCopiedThenWentBack, 6, &S::copied_then_went_back},
-      Plan{2, Label::kTailKeptTogether, 3, &S::tail_kept_together},
-      Plan{1, Label::kKeptOfAShared, 6, &S::kept_of_a_shared}};
+  static const CacheKind& order_kind() { return recurrent_kind(); }
+  static std::span<const OrderWord> order_words() {
+    static constexpr auto kWords = std::to_array<OrderWord>({
+        order_word<&S::choose_one>("choose_one"),
+        order_word<&S::choose_two>("choose_two"),
+        order_word<&S::tokens>("tokens"),
+        order_word<&S::a_>("a"),
+        order_word<&S::b_>("b"),
+        order_word<&S::states_>("states"),
+        order_word<&S::snapshots_>("snapshots"),
+        order_word<&S::least_ubatch>("least_ubatch"),
+    });
+    return kWords;
+  }
 
   // What became of an operation.
-  void observe(const NewRecurrent& op, const Observation& seen);
-  void observe(const DecodeStates& op, const Observation& seen);
-  void observe(const SeqRm& op, const Observation& seen);
-  void observe(const SeqCp& op, const Observation& seen);
-  void observe(const SeqKeep& op, const Observation& seen);
-  void observe(const SeqAdd& op, const Observation& seen);
-  void observe(const SeqDiv& op, const Observation& seen);
-  void observe(const SeqPos& op, const Observation& seen);
-  void observe(const Clear& op, const Observation& seen);
-  void observe(const ShowMemory& op, const Observation& seen);
+  void observe(const NewRecurrent& /*op*/, const Observation& seen) {
+    if (seen.error) return;
+    begun_ = true;
+    exact_ = false;
+    max_.clear();
+    if (states_ > 64) reach(Label::kMoreThan64States);
+    if (states_ == kSequences) reach(Label::kAllStates);
+  }
+  void observe(const DecodeStates& op, const Observation& seen) {
+    const bool was_exact = exact_;
+    if (seen.failed_with(Code::kPrecondition)) return reach(Label::kUbatchTooSmall);
+    changed();
+    if (seen.failed_with(Code::kFull)) return reach(Label::kSharedBatchRefused);
+    if (seen.error) return reach(Label::kBatchRefused);
+    const auto& steps = seen.as<DecodeStates::Returns>().ubatches;
+    reach(Label::kPlaced);
+    if (steps.size() > 1) reach(Label::kSeveralSteps);
+    if (snapshots_ >= 15 && op.seqs.size() > 16) reach(Label::kTailsOf16Tokens);
+    for (const ShownStep& step : steps) {
+      pay(static_cast<std::int64_t>(op.seqs.size()) + states_);
+      if (step.zero >= 0) reach(Label::kRowCleared);
+      if (step.n > 8) reach(Label::kNineStatesInAStep);
+      if (std::ssize(step.rows) > op.n_ubatch) reach(Label::kStepTooLarge);
+      for (std::size_t x = 0; x < step.copy.size(); ++x)
+        if (step.copy[x] != step.head + static_cast<std::int64_t>(x) && step.copy[x] != step.zero)
+          reach(Label::kRowsExchanged);
+    }
+    if (!was_exact) return;
+    for (const auto& seqs : op.seqs) {
+      const std::int64_t tail = tails_[static_cast<std::size_t>(seqs.front())];
+      if (tail >= 0 && owners_[static_cast<std::size_t>(tail)] > 1) reach(Label::kTailLeft);
+    }
+  }
+  void observe(const SeqRm& op, const Observation& seen) {
+    if (seen.error) return reach(Label::kRefusedSequence);
+    const bool removed = seen.as<YesNo>().value;
+    const std::int64_t p = max(op.seq);
+    if (op.seq < 0 && removed && !max_.empty() && op.p0 <= 0) reach(Label::kAnyRemoved);
+    if (exact_ && op.seq >= 0 && p >= 0) {
+      const bool last = op.p1 < 0 || op.p1 > p;
+      if (op.p0 > 0 && op.p0 <= p && last)
+        reach(removed ? Label::kWentBack : Label::kWentBackTooFar);
+      if (op.p0 <= 0 && last && removed) reach(Label::kStateRemoved);
+      if (op.p0 < op.p1 && op.p1 >= 0 && op.p1 <= p)
+        reach(removed ? Label::kOlderKept : Label::kOlderRefused);
+    }
+    // Once more without a token in between.
+    if (removed && op.p0 > 1 && op.seq >= 0 && draw().percent(15)) {
+      reach(Label::kWentBackTwice);
+      plan(SeqRm{op.seq, op.p0 - 1, -1});
+    }
+    changed();
+  }
+  void observe(const SeqCp& op, const Observation& /*seen*/) {
+    if (op.src != op.dst && max(op.src) >= 0) reach(Label::kStateShared);
+    changed();
+  }
+  void observe(const SeqKeep& /*op*/, const Observation& seen) {
+    if (seen.error) return reach(Label::kRefusedSequence);
+    if (max_.size() > 1) reach(Label::kOneStateKept);
+    changed();
+  }
+  void observe(const SeqAdd& op, const Observation& seen) {
+    if (seen.failed_with(Code::kNotSupported)) return reach(Label::kSharedStateStays);
+    if (seen.error) return reach(Label::kRefusedSequence);
+    if (op.delta != 0 && max(op.seq) >= op.p0) reach(Label::kStateMoved);
+    changed();
+  }
+  void observe(const SeqDiv& op, const Observation& seen) {
+    if (seen.failed_with(Code::kNotSupported)) return reach(Label::kSharedStateStays);
+    if (seen.error) return reach(Label::kRefusedSequence);
+    if (op.d > 1 && max(op.seq) > 0 && max(op.seq) >= op.p0) reach(Label::kStateDivided);
+    changed();
+  }
+  void observe(const SeqPos& op, const Observation& seen) {
+    pay(states_);
+    if (seen.error) return reach(Label::kRefusedSequence);
+    if (seen.as<SeqPos::Returns>().min < -1) reach(Label::kBelowZero);
+    max_[op.seq] = seen.as<SeqPos::Returns>().max;
+  }
+  void observe(const Clear& /*op*/, const Observation& /*seen*/) {
+    if (!max_.empty()) reach(Label::kForgotten);
+    max_.clear();
+    changed();
+  }
+  void observe(const ShowMemory& /*op*/, const Observation& seen) {
+    pay(kSequences * states_ / 4);
+    if (seen.error) return;
+    const auto& shown = seen.as<ShowMemory::Returns>();
+    exact_ = true;
+    max_.clear();
+    for (const ShownSequence& one : shown.seqs) {
+      max_[one.seq] = one.max;
+      if (one.min < -1) reach(Label::kBelowZero);
+    }
+    tails_.clear();
+    owners_.clear();
+    for (const ShownState& cell : shown.cells) {
+      tails_.push_back(cell.tail);
+      owners_.push_back(cell.seqs.size());
+    }
+    if (shown.used == states_ && states_ > 1) reach(Label::kAllCellsUsed);
+  }
 
  private:
   // Something may have changed; mostly a look at it follows.
-  void changed();
+  void changed() {
+    pay(8 * states_);
+    exact_ = false;
+    if (!is_long() && draw().percent(is_large() ? 25 : 55)) plan(ShowMemory{});
+  }
   void pay(std::int64_t cells) {
     constexpr std::int64_t kAnyCost = 2'000;
     if (is_large()) spend(static_cast<std::uint64_t>(kAnyCost + cells));
@@ -120,9 +282,34 @@ class RecurrentScript final
   }
   /// An ubatch that LC-97 allows.
   [[nodiscard]] std::int64_t least_ubatch() const { return snapshots_ > 0 ? snapshots_ + 2 : 1; }
-  bool choose_two();
-  Op tokens(std::int64_t seq, std::int64_t count, std::int64_t n_ubatch);
-  void perturb(DecodeStates& batch);
+  void choose_one() { a_ = sequence(); }
+  bool choose_two() {
+    a_ = sequence();
+    b_ = sequence();
+    if (a_ == b_) b_ = (a_ + 1) % states_;
+    return a_ != b_;
+  }
+  Op tokens(std::int64_t seq, std::int64_t count, std::int64_t n_ubatch) {
+    DecodeStates batch;
+    batch.seqs.assign(static_cast<std::size_t>(count), {seq});
+    batch.n_ubatch = n_ubatch;
+    return Op::of(std::move(batch));
+  }
+  void perturb(DecodeStates& batch) {
+    const std::size_t i = draw().below(batch.seqs.size());
+    const std::uint64_t what = draw().below(4);
+    if (what == 0) {
+      batch.pos = std::nullopt;
+      batch.seqs.clear();
+    } else if (what == 1) {
+      batch.seqs[i] = {stray()};
+    } else if (what == 2 && states_ > 1) {
+      batch.pos = std::nullopt;
+      batch.seqs = {{0, 1}};
+    } else if (batch.pos.has_value()) {
+      (*batch.pos.value)[i] += 1;
+    }
+  }
 
   std::int64_t states_;
   std::int64_t snapshots_;
@@ -134,311 +321,9 @@ class RecurrentScript final
   std::vector<std::int64_t> tails_;
   std::vector<std::size_t> owners_;  // of each cell
   bool exact_ = false;               // nothing has changed since
-  std::int64_t a_ = 0;               // sequences of the plan that is followed
+  std::int64_t a_ = 0;               // sequences of the order that is followed
   std::int64_t b_ = 0;
 };
-
-namespace {
-
-std::int32_t position_of(std::int64_t number) {
-  return static_cast<std::int32_t>(number);
-}
-
-}  // namespace
-
-RecurrentScript::RecurrentScript(const CaseTerms& terms, const RecurrentConfig& config)
-    : ScriptGenerator(terms),
-      states_(config.n_seq_max),
-      snapshots_(config.n_rs_seq.value_or(0)),
-      explicit_percent_(draw().one_of<std::uint64_t>({0, 40, 90})),
-      perturb_percent_(draw().one_of<std::uint64_t>({0, 0, 4, 15})) {
-  for (std::int64_t seq = 0; seq < states_ && seq < 5; ++seq) sequences_.push_back(seq);
-  if (states_ > 5) sequences_.back() = states_ - 1;
-}
-
-// ---- Steps ----
-
-Op RecurrentScript::decode() {
-  if (is_long()) return one_token();
-  DecodeStates batch;
-  batch.pos = std::vector<std::int32_t>();
-  const std::int64_t most = is_large() && draw().percent(40) ? states_ : 4;
-  const std::int64_t count = draw().between(1, std::min(most, states_));
-  const std::int64_t first = draw().between(0, states_ - count);
-  const bool neighbours = draw().percent(60) || count > 4;
-  const std::int64_t share = draw().size(1, is_large() ? 40 : 6);
-  std::set<std::int64_t> done;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t seq = neighbours ? first + i : sequence();
-    if (!done.insert(seq).second) continue;
-    const std::int64_t from = max(seq) >= 0 ? max(seq) + 1 : draw().between(0, 2);
-    const std::int64_t tokens = draw().percent(60) ? share : draw().between(1, 4);
-    for (std::int64_t t = 0; t < tokens; ++t) {
-      batch.pos.value->push_back(position_of(from + t));
-      batch.seqs.push_back({seq});
-    }
-  }
-  const auto all = std::ssize(batch.seqs);
-  batch.n_ubatch = draw().percent(50) ? all + draw().between(0, 2) : draw().between(1, 6);
-  if (!draw().percent(4)) batch.n_ubatch = std::max(batch.n_ubatch, least_ubatch());
-  if (!draw().percent(explicit_percent_)) batch.pos = std::nullopt;
-  if (draw().percent(perturb_percent_)) perturb(batch);
-  return Op::of(std::move(batch));
-}
-
-void RecurrentScript::perturb(DecodeStates& batch) {
-  const std::size_t i = draw().below(batch.seqs.size());
-  const std::uint64_t what = draw().below(4);
-  if (what == 0) {
-    batch.pos = std::nullopt;
-    batch.seqs.clear();
-  } else if (what == 1) {
-    batch.seqs[i] = {stray()};
-  } else if (what == 2 && states_ > 1) {
-    batch.pos = std::nullopt;
-    batch.seqs = {{0, 1}};
-  } else if (batch.pos.has_value()) {
-    (*batch.pos.value)[i] += 1;
-  }
-}
-
-Op RecurrentScript::seq_rm() {
-  const std::int64_t seq = draw().percent(90) ? sequence() : stray();
-  const std::int32_t end = position_of(std::max<std::int64_t>(max(seq), 0) + 1);
-  const std::int32_t p0 = draw().percent(50) ? -1 : position_of(draw().between(0, end));
-  const std::int32_t p1 = draw().percent(60) ? -1 : position_of(draw().between(0, end + 1));
-  return Op::of(SeqRm{seq, p0, p1});
-}
-
-// Mostly as far as snapshots reach, or one more.
-Op RecurrentScript::go_back() {
-  const std::int64_t seq = sequence();
-  if (max(seq) < 1) return seq_rm();
-  const std::int64_t least = std::max<std::int64_t>(1, max(seq) - snapshots_);
-  return Op::of(SeqRm{seq, position_of(draw().between(least, max(seq))), -1});
-}
-
-Op RecurrentScript::seq_cp() {
-  std::int64_t src = sequence();
-  std::int64_t dst = sequence();
-  if (src == dst && draw().percent(80)) dst = (src + 1) % states_;
-  if (draw().percent(2)) (draw().percent(50) ? src : dst) = stray();
-  return Op::of(SeqCp{src, dst, -1, -1});
-}
-
-Op RecurrentScript::seq_add() {
-  const std::int64_t seq = draw().percent(98) ? sequence() : stray();
-  const std::int32_t p0 = draw().percent(60) ? -1 : position_of(draw().between(0, 5));
-  return Op::of(
-      SeqAdd{seq, p0, draw().percent(70) ? -1 : p0 + 2, position_of(draw().between(-3, 4))});
-}
-
-Op RecurrentScript::seq_div() {
-  const std::int64_t seq = draw().percent(98) ? sequence() : stray();
-  const std::int32_t p0 = draw().percent(60) ? -1 : position_of(draw().between(0, 5));
-  return Op::of(SeqDiv{seq, p0, -1, draw().percent(2) ? 0 : position_of(draw().between(1, 3))});
-}
-
-Op RecurrentScript::seq_pos() {
-  return Op::of(SeqPos{draw().percent(85) ? sequence() : draw().between(-2, kSequences + 1)});
-}
-
-// ---- Planned orders ----
-
-bool RecurrentScript::choose_two() {
-  a_ = sequence();
-  b_ = sequence();
-  if (a_ == b_) b_ = (a_ + 1) % states_;
-  return a_ != b_;
-}
-
-Op RecurrentScript::tokens(std::int64_t seq, std::int64_t count, std::int64_t n_ubatch) {
-  DecodeStates batch;
-  batch.seqs.assign(static_cast<std::size_t>(count), {seq});
-  batch.n_ubatch = n_ubatch;
-  return Op::of(std::move(batch));
-}
-
-std::optional<Op> RecurrentScript::shared_then_parted(std::size_t number) {
-  if (number == 0 && !choose_two()) return std::nullopt;
-  if (number == 0) return tokens(a_, 2, least_ubatch() + 1);
-  if (number == 1) return Op::of(SeqCp{a_, b_, -1, -1});
-  if (number == 2) return tokens(b_, 1, least_ubatch());
-  return number == 3 ? tokens(a_, 1, least_ubatch()) : state();
-}
-
-// The sequences of a batch have cells in another order than theirs.
-std::optional<Op> RecurrentScript::tails_swapped(std::size_t number) {
-  if (states_ < 3) return std::nullopt;
-  if (number == 0) return Op::of(Clear{});
-  const std::int64_t seq = 3 - static_cast<std::int64_t>(number);
-  if (number <= 3) return tokens(seq, 1, least_ubatch());
-  if (number == 5) return state();
-  DecodeStates batch;
-  batch.seqs = {{0}, {1}, {2}};
-  if (draw().percent(50)) batch.seqs.pop_back();
-  batch.n_ubatch = 3 * least_ubatch();
-  return Op::of(std::move(batch));
-}
-
-std::optional<Op> RecurrentScript::went_back_then_copied(std::size_t number) {
-  if (number == 0 && (!choose_two() || snapshots_ == 0)) return std::nullopt;
-  if (number == 0) return Op::of(SeqRm{a_, -1, -1});
-  if (number == 1) return tokens(a_, 3, least_ubatch() + 1);
-  if (number == 2) return Op::of(SeqRm{a_, 2, -1});
-  if (number == 3) return Op::of(SeqCp{a_, b_, -1, -1});
-  return number == 4 ? tokens(b_, 1, least_ubatch()) : tokens(a_, 1, least_ubatch());
-}
-
-std::optional<Op> RecurrentScript::copied_then_went_back(std::size_t number) {
-  if (number == 0 && (!choose_two() || snapshots_ == 0)) return std::nullopt;
-  if (number == 0) return Op::of(SeqRm{a_, -1, -1});
-  if (number == 1) return tokens(a_, 3, least_ubatch() + 1);
-  if (number == 2) return Op::of(SeqCp{a_, b_, -1, -1});
-  if (number == 3) return Op::of(SeqRm{a_, 2, -1});
-  return number == 4 ? tokens(b_, 1, least_ubatch()) : tokens(a_, 1, least_ubatch());
-}
-
-// Tokens that make more than one ubatch, the last of which keeps the end of each sequence.
-std::optional<Op> RecurrentScript::tail_kept_together(std::size_t number) {
-  if (snapshots_ == 0) return std::nullopt;
-  if (number == 0) a_ = sequence();
-  if (number == 0) return Op::of(SeqRm{a_, -1, -1});
-  if (number == 2) return state();
-  const std::int64_t n_ubatch = least_ubatch() + draw().between(0, 2);
-  return tokens(a_, n_ubatch + draw().between(1, snapshots_ + 1), n_ubatch);
-}
-
-std::optional<Op> RecurrentScript::kept_of_a_shared(std::size_t number) {
-  if (number == 0 && !choose_two()) return std::nullopt;
-  if (number == 0) return tokens(a_, 1, least_ubatch());
-  if (number == 1) return Op::of(SeqCp{a_, b_, -1, -1});
-  if (number == 2) return Op::of(SeqKeep{b_});
-  if (number == 3) return state();
-  return number == 4 ? tokens(a_, 1, least_ubatch()) : tokens(b_, 1, least_ubatch());
-}
-
-// ---- Following ----
-
-void RecurrentScript::changed() {
-  pay(8 * states_);
-  exact_ = false;
-  if (!is_long() && draw().percent(is_large() ? 25 : 55)) plan(ShowMemory{});
-}
-
-void RecurrentScript::observe(const NewRecurrent& /*op*/, const Observation& seen) {
-  if (seen.error) return;
-  begun_ = true;
-  exact_ = false;
-  max_.clear();
-  if (states_ > 64) reach(Label::kMoreThan64States);
-  if (states_ == kSequences) reach(Label::kAllStates);
-}
-
-void RecurrentScript::observe(const DecodeStates& op, const Observation& seen) {
-  const bool was_exact = exact_;
-  if (seen.failed_with(Code::kPrecondition)) return reach(Label::kUbatchTooSmall);
-  changed();
-  if (seen.failed_with(Code::kFull)) return reach(Label::kSharedBatchRefused);
-  if (seen.error) return reach(Label::kBatchRefused);
-  const auto& steps = seen.as<DecodeStates::Returns>().ubatches;
-  reach(Label::kPlaced);
-  if (steps.size() > 1) reach(Label::kSeveralSteps);
-  if (snapshots_ >= 15 && op.seqs.size() > 16) reach(Label::kTailsOf16Tokens);
-  for (const ShownStep& step : steps) {
-    pay(static_cast<std::int64_t>(op.seqs.size()) + states_);
-    if (step.zero >= 0) reach(Label::kRowCleared);
-    if (step.n > 8) reach(Label::kNineStatesInAStep);
-    if (std::ssize(step.rows) > op.n_ubatch) reach(Label::kStepTooLarge);
-    for (std::size_t x = 0; x < step.copy.size(); ++x)
-      if (step.copy[x] != step.head + static_cast<std::int64_t>(x) && step.copy[x] != step.zero)
-        reach(Label::kRowsExchanged);
-  }
-  if (!was_exact) return;
-  for (const auto& seqs : op.seqs) {
-    const std::int64_t tail = tails_[static_cast<std::size_t>(seqs.front())];
-    if (tail >= 0 && owners_[static_cast<std::size_t>(tail)] > 1) reach(Label::kTailLeft);
-  }
-}
-
-void RecurrentScript::observe(const SeqRm& op, const Observation& seen) {
-  if (seen.error) return reach(Label::kRefusedSequence);
-  const bool removed = seen.as<YesNo>().value;
-  const std::int64_t p = max(op.seq);
-  if (op.seq < 0 && removed && !max_.empty() && op.p0 <= 0) reach(Label::kAnyRemoved);
-  if (exact_ && op.seq >= 0 && p >= 0) {
-    const bool last = op.p1 < 0 || op.p1 > p;
-    if (op.p0 > 0 && op.p0 <= p && last) reach(removed ? Label::kWentBack : Label::kWentBackTooFar);
-    if (op.p0 <= 0 && last && removed) reach(Label::kStateRemoved);
-    if (op.p0 < op.p1 && op.p1 >= 0 && op.p1 <= p)
-      reach(removed ? Label::kOlderKept : Label::kOlderRefused);
-  }
-  // Once more without a token in between.
-  if (removed && op.p0 > 1 && op.seq >= 0 && draw().percent(15)) {
-    reach(Label::kWentBackTwice);
-    plan(SeqRm{op.seq, op.p0 - 1, -1});
-  }
-  changed();
-}
-
-void RecurrentScript::observe(const SeqCp& op, const Observation& /*seen*/) {
-  if (op.src != op.dst && max(op.src) >= 0) reach(Label::kStateShared);
-  changed();
-}
-
-void RecurrentScript::observe(const SeqKeep& /*op*/, const Observation& seen) {
-  if (seen.error) return reach(Label::kRefusedSequence);
-  if (max_.size() > 1) reach(Label::kOneStateKept);
-  changed();
-}
-
-void RecurrentScript::observe(const SeqAdd& op, const Observation& seen) {
-  if (seen.failed_with(Code::kNotSupported)) return reach(Label::kSharedStateStays);
-  if (seen.error) return reach(Label::kRefusedSequence);
-  if (op.delta != 0 && max(op.seq) >= op.p0) reach(Label::kStateMoved);
-  changed();
-}
-
-void RecurrentScript::observe(const SeqDiv& op, const Observation& seen) {
-  if (seen.failed_with(Code::kNotSupported)) return reach(Label::kSharedStateStays);
-  if (seen.error) return reach(Label::kRefusedSequence);
-  if (op.d > 1 && max(op.seq) > 0 && max(op.seq) >= op.p0) reach(Label::kStateDivided);
-  changed();
-}
-
-void RecurrentScript::observe(const SeqPos& op, const Observation& seen) {
-  pay(states_);
-  if (seen.error) return reach(Label::kRefusedSequence);
-  if (seen.as<SeqPos::Returns>().min < -1) reach(Label::kBelowZero);
-  max_[op.seq] = seen.as<SeqPos::Returns>().max;
-}
-
-void RecurrentScript::observe(const Clear& /*op*/, const Observation& /*seen*/) {
-  if (!max_.empty()) reach(Label::kForgotten);
-  max_.clear();
-  changed();
-}
-
-void RecurrentScript::observe(const ShowMemory& /*op*/, const Observation& seen) {
-  pay(kSequences * states_ / 4);
-  if (seen.error) return;
-  const auto& shown = seen.as<ShowMemory::Returns>();
-  exact_ = true;
-  max_.clear();
-  for (const ShownSequence& one : shown.seqs) {
-    max_[one.seq] = one.max;
-    if (one.min < -1) reach(Label::kBelowZero);
-  }
-  tails_.clear();
-  owners_.clear();
-  for (const ShownState& cell : shown.cells) {
-    tails_.push_back(cell.tail);
-    owners_.push_back(cell.seqs.size());
-  }
-  if (shown.used == states_ && states_ > 1) reach(Label::kAllCellsUsed);
-}
-
-namespace {
 
 GeneratedCase make_recurrent(const CaseTerms& terms) {
   Draw draw(~terms.seed);
@@ -458,9 +343,9 @@ GeneratedCase make_recurrent(const CaseTerms& terms) {
 
 Generator recurrent_generator() {
   using enum RecurrentLabel;
-  return script_generator<RecurrentLabel>(recurrent_kind(), make_recurrent,
-                                          {kStepTooLarge, kOlderKept, kBelowZero},
-                                          {kSharedStateStays, kAnyRemoved, kOlderRefused});
+  return with_orders<RecurrentScript>(script_generator<RecurrentLabel>(
+      recurrent_kind(), make_recurrent, {kStepTooLarge, kOlderKept, kBelowZero},
+      {kSharedStateStays, kAnyRemoved, kOlderRefused}));
 }
 
 }  // namespace kvo::cells
