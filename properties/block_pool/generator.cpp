@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include <boost/describe/enum.hpp>
@@ -24,7 +25,6 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kPoolExhausted, kDrained, kBl
                               kPoolReplaced, kThreadsOnOnePool, kBeyondAThousandBlocks,
                               kBlockBeyondTwoBytes, kBlockOfAThousandCells, kUsedBeyondFourBits,
                               kUsedBeyondOneByte, kReusedBeyondOneByte, kCountedBeyondTwoBytes,
-                              kDrainedFreedAndTakenInOrder, kFreedTwiceThenTakenTwice,
                               kNarrowCellWritten, kWriteIntoCodesRefused, kPoolOfCodes)
 
 // What the script knows of a block, from what was observed.
@@ -104,24 +104,14 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
     return Op::of(New{layers, positions, dim, megabytes});
   }
 
-  // An empty pool gets two blocks back, which come again, the last one first.
-  std::optional<Op> refill(std::size_t number) {
-    if (seen_.size() < 2) return std::nullopt;
-    if (number == 0) return Op::of(Drain{0});
-    if (number < 3) return Op::of(FreeBlock{seen_[number - 1]});
-    return number < 6 ? Op::of(Alloc{}) : Op::of(Available{});
+  static const CacheKind& order_kind() { return stack_kind(); }
+  static std::span<const OrderWord> order_words() {
+    static constexpr auto kWords = std::to_array<OrderWord>({
+        order_word<&S::seen_count>("seen_blocks"),
+        order_word<&S::seen_block>("seen"),
+    });
+    return kWords;
   }
-  std::optional<Op> free_twice(std::size_t number) {
-    if (seen_.empty()) return std::nullopt;
-    if (number < 2) return Op::of(FreeBlock{seen_.front()});
-    if (number == 2) return Op::of(Available{});
-    return number < 5 ? Op::of(Alloc{}) : Op::of(ReadBlock{seen_.front()});
-  }
-
-  static constexpr auto kPlans = std::to_array<ScriptPlan<S, Label>>({
-      {1, Label::kDrainedFreedAndTakenInOrder, 7, &S::refill},
-      {1, Label::kFreedTwiceThenTakenTwice, 6, &S::free_twice},
-  });
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {90, "alloc", &S::alloc, true},
       {75, "free_block", &S::free_block, true},
@@ -258,6 +248,12 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
   std::int64_t cap_ = 0;  // 0: no pool yet
   Geometry geometry_;
   std::map<std::int64_t, Known> blocks_;
+  // ---- For orders ----
+  [[nodiscard]] std::int64_t seen_count() const { return std::ssize(seen_); }
+  [[nodiscard]] std::int64_t seen_block(std::int64_t index) const {
+    return index < seen_count() ? seen_[static_cast<std::size_t>(index)] : 0;
+  }
+
   std::vector<std::int64_t> seen_;  // blocks handed out
   bool drained_ = false;            // more blocks are out than seen_ knows
   bool dry_ = false;                // the last alloc found no block
@@ -281,10 +277,11 @@ GeneratedCase stack_case(const CaseTerms& terms) {
 }  // namespace
 
 std::vector<Generator> generators() {
-  return {script_generator<Label>(stack_kind(), stack_case,
-                                  {Label::kBlockHandedOutTwice, Label::kMoreAvailableThanThereAre,
-                                   Label::kOldCountOfUsedPositionsHandedOut},
-                                  {})};
+  return {with_orders<StackScript>(
+      script_generator<Label>(stack_kind(), stack_case,
+                              {Label::kBlockHandedOutTwice, Label::kMoreAvailableThanThereAre,
+                               Label::kOldCountOfUsedPositionsHandedOut},
+                              {}))};
 }
 
 }  // namespace kvo::block_pool

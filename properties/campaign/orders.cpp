@@ -60,9 +60,11 @@ struct Order::Step {
   std::span<const OrderWord> words = {};
 };
 
-Order::Order(std::string label, std::uint64_t weight, std::vector<Step> steps)
+Order::Order(std::string label, std::uint64_t weight, std::optional<Profile> only,
+             std::vector<Step> steps)
     : label_(std::move(label)),
       weight_(weight),
+      only_(only),
       steps_(std::make_shared<const std::vector<Step>>(std::move(steps))) {}
 
 // ---- Reading ----
@@ -106,6 +108,9 @@ class OrderReader {
     if (!reader.take("weight")) reader.refuse("", "is not the expected `weight`");
     const std::int64_t weight = reader.integer();
     if (weight <= 0) refuse(header, "begins an order whose weight is not positive");
+    std::optional<Profile> only;
+    if (reader.take("original")) only = Profile::kOriginal;
+    if (reader.take("documented")) only = Profile::kDocumented;
     reader.expect_end();
     std::vector<Order::Step> steps;
     read_steps(steps);
@@ -118,7 +123,8 @@ class OrderReader {
     if (steps.empty() || steps.back().kind != Order::Step::Kind::kDraw ||
         !std::ranges::all_of(steps.back().choices, draws))
       refuse(header, "begins an order that does not end with an operation");
-    orders_.emplace_back(std::move(label), static_cast<std::uint64_t>(weight), std::move(steps));
+    orders_.emplace_back(std::move(label), static_cast<std::uint64_t>(weight), only,
+                         std::move(steps));
   }
 
   // Up to the next order, or to the `end` of `times`.

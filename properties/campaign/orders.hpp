@@ -4,7 +4,8 @@
 // in properties/CONTRACT/orders.txt, in the notation of docs/cases.md for operations:
 //
 //   kind cells.kv                        whose orders follow
-//   order shifted_then_saved weight 2    its label, and how often it is drawn beside the others
+//   order shifted_then_saved weight 2    its label, and how often it is drawn beside the others; in
+//                                        one profile only where `original` or `documented` follows
 //   choose_two                           calls a word of the script
 //   needs window > 0                     without it, the script gives the order up
 //   let n any(1, 3)                      a value for the rest of the order; `if` may follow
@@ -128,16 +129,19 @@ class Order {
  public:
   struct Step;
 
-  Order(std::string label, std::uint64_t weight, std::vector<Step> steps);
+  Order(std::string label, std::uint64_t weight, std::optional<Profile> only,
+        std::vector<Step> steps);
 
   /// Reached when its last operation was observed.
   [[nodiscard]] std::string_view label() const { return label_; }
   [[nodiscard]] std::uint64_t weight() const { return weight_; }
+  [[nodiscard]] bool is_of(Profile profile) const { return !only_ || *only_ == profile; }
 
  private:
   friend class FollowedOrder;
   std::string label_;
   std::uint64_t weight_;
+  std::optional<Profile> only_;
   std::shared_ptr<const std::vector<Step>> steps_;
 };
 using Orders = std::vector<Order>;

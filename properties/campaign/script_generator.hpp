@@ -95,8 +95,8 @@ template <class Script>
                                     const std::vector<std::string_view>& of_others = {}) {
   for (const Order& order : Script::orders()) {
     if (std::ranges::find(of_others, order.label()) != of_others.end()) continue;
-    made.original_labels.push_back(order.label());
-    made.documented_labels.push_back(order.label());
+    if (order.is_of(Profile::kOriginal)) made.original_labels.push_back(order.label());
+    if (order.is_of(Profile::kDocumented)) made.documented_labels.push_back(order.label());
   }
   return made;
 }
@@ -116,39 +116,25 @@ struct ScriptStep {
   bool always = false;
 };
 
-/// An order of operations that chance seldom finds. What observe() plans after one of them comes
-/// before the next, as rows come after a pass.
-template <class Script, class Label>
-struct ScriptPlan {
-  std::uint64_t weight;    ///< how often, beside the other plans
-  Label label;             ///< what it is; reached when its last operation was seen
-  std::size_t operations;  ///< how many it has
-  /// Its operation of that number, from 0, drawn when it is due; nothing where the script is not in
-  /// a state to go on: then the plan is given up.
-  std::optional<Op> (Script::*draw)(std::size_t number);
-};
-
 /// Base of the random scripts of a kind. Derived has
 ///   static constexpr std::array kSteps{ScriptStep<Derived>{..}, ..};
 ///   void observe(const T& operation, const Observation& seen);   for each T of Ops
 /// and may have
 ///   static const CacheKind& order_kind();             whose orders it follows (orders.hpp)
 ///   static std::span<const OrderWord> order_words();  what these may name
-/// or, in code,
-///   static constexpr std::array kPlans{ScriptPlan<Derived, Label>{..}, ..};
 /// which are mixed into the steps of two cases in three. It may plan() operations that come next,
 /// reach() labels, and spend() the case's budget: where that is used up, the script ends. A
 /// Label::kCountedBeyondTwoBytes is reached where an operation has succeeded more often than 16
 /// bits count.
 ///
-/// A case of Scale::kLong has no plans and is mostly one of its steps, usually the first.
+/// A case of Scale::kLong follows no orders and is mostly one of its steps, usually the first.
 template <class Derived, class Ops, class Label>
 class ScriptGenerator : public OpStream {
  public:
   [[nodiscard]] std::optional<Op> next() override {
     if (spent_ > kCaseBudget) return std::nullopt;
     if (planned_.empty()) {
-      if (auto op = of_plan()) return op;
+      if (auto op = of_order()) return op;
       return drawn();
     }
     Op op = std::move(planned_.front());
@@ -195,9 +181,9 @@ class ScriptGenerator : public OpStream {
   void plan_next(Op op) { planned_.push_front(std::move(op)); }
   [[nodiscard]] bool has_plan() const { return !planned_.empty(); }
 
-  /// Whether one of kPlans is under way.
-  [[nodiscard]] bool follows_plan() const { return followed_.has_value() || order_.has_value(); }
-  /// How many of 100 drawn operations begin one of kPlans instead; else drawn for the case.
+  /// Whether an order is under way.
+  [[nodiscard]] bool follows_plan() const { return order_.has_value(); }
+  /// How many of 100 drawn operations begin an order instead; else drawn for the case.
   void plan_often(std::uint64_t percent) { plan_percent_ = percent; }
 
   /// So many cells were looked at or copied.
@@ -228,56 +214,30 @@ class ScriptGenerator : public OpStream {
     most += kMostly * all;
   }
 
-  static constexpr bool kFollowsOrders = requires { Derived::order_words(); };
-  static constexpr bool kFollowsPlans = requires { Derived::kPlans; };
-
-  // The next operation of the order that is under way, or that begins now.
-  std::optional<Op> of_plan() {
-    if constexpr (kFollowsOrders || kFollowsPlans) {
+  // The next operation of the order that is under way, or that begins now. What observe() plans
+  // after one of them comes before the next, as rows come after a pass.
+  std::optional<Op> of_order() {
+    if constexpr (requires { Derived::order_words(); }) {
       if (is_long()) return std::nullopt;
       if (!plan_percent_) plan_percent_ = draw_.one_of<std::uint64_t>({0, 3, 15});
-      if (!follows_plan()) {
+      if (!order_) {
         if (!draw_.percent(*plan_percent_)) return std::nullopt;
-        begin_order();
+        std::vector<std::uint64_t> weights;
+        for (const Order& order : orders()) weights.push_back(order.weight());
+        order_.emplace(orders()[draw_.weighted(weights)]);
       }
-      if constexpr (kFollowsOrders) {
-        auto op = order_->next({static_cast<Derived*>(this), &draw_});
-        if (op && order_->is_complete()) completed_ = order_->order().label();
-        if (!op || order_->is_complete()) order_.reset();
-        return op;
-      } else {
-        const auto& plan = Derived::kPlans[followed_->plan];
-        auto op = (static_cast<Derived&>(*this).*plan.draw)(followed_->drawn++);
-        if (op && followed_->drawn == plan.operations) completed_ = label_text(plan.label);
-        if (!op || followed_->drawn == plan.operations) followed_.reset();
-        return op;
-      }
+      auto op = order_->next({static_cast<Derived*>(this), &draw_});
+      if (op && order_->is_complete()) completed_ = order_->order().label();
+      if (!op || order_->is_complete()) order_.reset();
+      return op;
     }
     return std::nullopt;
   }
-
-  void begin_order() {
-    std::vector<std::uint64_t> weights;
-    if constexpr (kFollowsOrders) {
-      for (const Order& order : orders()) weights.push_back(order.weight());
-      order_.emplace(orders()[draw_.weighted(weights)]);
-    } else {
-      for (const auto& plan : Derived::kPlans) weights.push_back(plan.weight);
-      followed_ = Followed{.plan = draw_.weighted(weights)};
-    }
-  }
-
-  /// One of kPlans under way.
-  struct Followed {
-    std::size_t plan = 0;
-    std::size_t drawn = 0;  ///< operations so far
-  };
 
   Draw draw_;
   Scale scale_ = Scale::kSmall;
   std::vector<std::uint64_t> weights_;
   std::optional<std::uint64_t> plan_percent_;
-  std::optional<Followed> followed_;
   std::optional<FollowedOrder> order_;
   std::optional<std::string_view>
       completed_;  ///< label of the plan whose last operation has been drawn

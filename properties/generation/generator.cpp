@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -359,7 +360,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(TextLabel, std::uint8_t, kText, kNoText, kFull, kE
                               kMixedBatch, kWrongStreams, kPoolLow, kPoolWhole, kNoPool, kRefused,
                               kVocabularyOfOne, kMany, kChunkedPrompt, kSharedPrefix,
                               kBeyondAHundredPositions, kTextOfAHundredBytes, kFiveLayers,
-                              kFiveHeads, kBeyondAHundredTokens, kCancelledThenRepeated)
+                              kFiveHeads, kBeyondAHundredTokens)
 
 class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLabel> {
   using S = TextScript;
@@ -395,19 +396,27 @@ class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLa
   Op available() { return Op::of(PoolAvailable{}); }
   Op drain() { return Op::of(PoolDrain{draw().between(0, 5)}); }
   Op again() { return Op::of(New{}); }
-
-  // A text that is given up half way, and the same request again.
-  std::optional<Op> repeat_cancelled(std::size_t number) {
-    if (number == 0) again_ = request();
-    spend(cost_of(again_, model_));
+  // A text that is cancelled, and the same request again.
+  Op cancelled() {
+    again_ = request();
     Generate op{again_.prompt, again_.sampling};
-    if (number == 0) op.cancel_after_forward = draw().between(0, 3);
+    op.cancel_after_forward = draw().between(0, 3);
+    spend(cost_of(again_, model_));
     return Op::of(std::move(op));
   }
+  Op repeated() {
+    spend(cost_of(again_, model_));
+    return Op::of(Generate{again_.prompt, again_.sampling});
+  }
 
-  static constexpr auto kPlans = std::to_array<ScriptPlan<S, Label>>({
-      {1, Label::kCancelledThenRepeated, 2, &S::repeat_cancelled},
-  });
+  static const CacheKind& order_kind() { return contiguous_kind(); }
+  static std::span<const OrderWord> order_words() {
+    static constexpr auto kWords = std::to_array<OrderWord>({
+        order_word<&S::cancelled>("cancelled"),
+        order_word<&S::repeated>("repeated"),
+    });
+    return kWords;
+  }
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {12, "generate", &S::generate, true},
       {8, "stream", &S::generate_stream},
@@ -511,7 +520,7 @@ class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLa
   RequestTerms terms_;
   ModelConfig model_;
   PrefillOption prefill_;
-  Request again_ = {};     ///< of a plan
+  Request again_ = {};     ///< that was cancelled
   std::string last_ = {};  ///< prompt
   bool shares_ = false;    ///< the last prompt begins as the one before it
 };
@@ -547,10 +556,11 @@ GeneratedCase make_text_case(const CacheKind& kind, const CaseTerms& terms) {
 using Others = std::initializer_list<TextLabel>;
 
 kvo::Generator text_generator(const CacheKind& kind, Others not_original, Others not_documented) {
-  return {.kind = &kind,
-          .make = [&kind](const CaseTerms& terms) { return make_text_case(kind, terms); },
-          .original_labels = label_texts_but(not_original),
-          .documented_labels = label_texts_but(not_documented)};
+  return with_orders<TextScript>(
+      {.kind = &kind,
+       .make = [&kind](const CaseTerms& terms) { return make_text_case(kind, terms); },
+       .original_labels = label_texts_but(not_original),
+       .documented_labels = label_texts_but(not_documented)});
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "properties/campaign/generator.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include <boost/describe/enum.hpp>
 
@@ -20,8 +21,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kLayersOfUnequalLength,
                               kWrongLengthRefused, kLayerOutOfRange, kSizeProductOverflows,
                               kPinnedAddressHeld, kAdvanceRefused, kSecondAppendOfATokenRefused,
                               kFiveLayers, kRowsOfAThousandCells, kBeyondAThousandTokens,
-                              kBeyondSixteenCaches, kClearedBeyondOneByte, kCountedBeyondTwoBytes,
-                              kClonedThenBothGrown, kClearedClonedAndGrown, kAdvancedBeyondOneByte)
+                              kBeyondSixteenCaches, kClearedBeyondOneByte, kCountedBeyondTwoBytes)
 
 constexpr std::uint64_t kMostLayers = 9;
 constexpr std::int64_t kMostHeads = 9;
@@ -124,31 +124,19 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
     return Op::of(WithCapacity{layers, heads, dim, tokens});
   }
 
-  // A clone, a row for each of the two, and what both then hold.
-  std::optional<Op> clone_and_grow(std::size_t number) {
-    if (number == 0) about_ = draw().below(caches_.size());
-    return grow_beside_clone(number);
+  static const CacheKind& order_kind() { return vector_kind(); }
+  static std::span<const OrderWord> order_words() {
+    static constexpr auto kWords = std::to_array<OrderWord>({
+        order_word<&S::choose_cache>("choose_cache"),
+        order_word<&S::row_of>("row"),
+        order_word<&S::about_>("chosen"),
+        order_word<&S::caches>("caches"),
+        order_word<&S::layers_of>("layers"),
+        order_word<&S::is_large>("large"),
+        order_word<&S::documented_>("documented"),
+    });
+    return kWords;
   }
-  std::optional<Op> clear_and_clone(std::size_t number) {
-    if (number > 0) return grow_beside_clone(number - 1);
-    about_ = draw().below(caches_.size());
-    return Op::of(Clear{about_});
-  }
-
-  // More tokens than a byte counts, which need no rows.
-  std::optional<Op> advance_often(std::size_t number) {
-    constexpr std::size_t kTokens = 256;
-    if (number == 0 && (!is_large() || documented_)) return std::nullopt;
-    if (number == 0) about_ = draw().below(caches_.size());
-    if (number < kTokens) return Op::of(Advance{about_});
-    return Op::of(Len{about_});
-  }
-
-  static constexpr auto kPlans = std::to_array<ScriptPlan<S, Label>>({
-      {10, Label::kClonedThenBothGrown, 5, &S::clone_and_grow},
-      {10, Label::kClearedClonedAndGrown, 6, &S::clear_and_clone},
-      {3, Label::kAdvancedBeyondOneByte, 257, &S::advance_often},
-  });
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {40, "append", &S::append, true},
       {10, "token", &S::token, true},
@@ -269,16 +257,13 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
     if (known.next_layer == 0 && held >= most_tokens_) return Op::of(Clear{cache});
     return row(cache, known.next_layer, known.entry(), known.entry());
   }
-  std::optional<Op> grow_beside_clone(std::size_t number) {
-    if (number == 0) {
-      copied_ = caches_.size();
-      return Op::of(Clone{about_});
-    }
-    if (copied_ >= caches_.size() || caches_[about_].geometry.num_layers == 0) return std::nullopt;
-    const std::int64_t entry = caches_[about_].entry();
-    if (number == 1) return row(about_, 0, entry, entry);
-    if (number == 2) return row(copied_, 0, entry, entry);
-    return Op::of(Values{number == 3 ? about_ : copied_, 0});
+  void choose_cache() { about_ = draw().below(caches_.size()); }
+  Op row_of(std::uint64_t cache) {
+    return row(cache, 0, caches_[cache].entry(), caches_[cache].entry());
+  }
+  [[nodiscard]] std::int64_t caches() const { return std::ssize(caches_); }
+  [[nodiscard]] std::uint64_t layers_of(std::uint64_t cache) const {
+    return caches_[cache].geometry.num_layers;
   }
   void spend_on(const Known& copied) {
     for (const std::uint64_t elements : copied.elements) spend(kAppendCost * elements);
@@ -333,8 +318,7 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
   std::int64_t new_caches_ = 1;    // made at first
   std::uint64_t most_tokens_ = 0;  // of a long life, in cells of a layer
   std::uint64_t cleared_ = 0;
-  std::uint64_t about_ = 0;   // cache of a plan
-  std::uint64_t copied_ = 0;  // its clone
+  std::uint64_t about_ = 0;  // cache of a plan
 };
 
 GeneratedCase make_case(const CaseTerms& terms) {
@@ -355,10 +339,9 @@ GeneratedCase make_case(const CaseTerms& terms) {
 }  // namespace
 
 std::vector<Generator> generators() {
-  return {with_storage_labels(script_generator<Label>(
-      vector_kind(), make_case,
-      {Label::kLayersOfUnequalLength, Label::kWrongLengthStored, Label::kAdvancedBeyondOneByte},
-      {Label::kAdvanceRefused, Label::kSecondAppendOfATokenRefused}))};
+  return {with_storage_labels(with_orders<VectorScript>(script_generator<Label>(
+      vector_kind(), make_case, {Label::kLayersOfUnequalLength, Label::kWrongLengthStored},
+      {Label::kAdvanceRefused, Label::kSecondAppendOfATokenRefused})))};
 }
 
 }  // namespace kvo::layered

@@ -1,5 +1,6 @@
 // Random scripts for provider.contiguous.
 #include <limits>
+#include <span>
 
 #include "properties/provider/provider_script.hpp"
 #include "reference/provider/contiguous_operations.hpp"
@@ -17,7 +18,6 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kUpdateWithoutPositions, kSizeProductOverflows, kLayerOutOfRange, kBeyondAThousandPositions,
     kPositionsOfAThousandCells, kBatchBeyondSixtyFour, kRowsOfACommonHeadSize, kFiveLayers,
     kBeyondSixteenCaches, kResultsBeyondOneByte, kEmptiedBeyondOneByte, kCountedBeyondTwoBytes,
-    kFilledCutByOneAndFilledAgain, kResultHeldWhileRowsAreReplaced, kEmptiedTwiceThenUsed,
     kWriteIntoCodesRefused, kCellRoundedThroughAResult)
 
 struct ContiguousLayer : KnownLayer {
@@ -82,11 +82,20 @@ class ContiguousScript final
     return Op::of(Update{cache, to, std::move(pair.k), std::move(pair.v)});
   }
 
-  static constexpr auto kPlans = std::to_array<ScriptPlan<S, Label>>({
-      {1, Label::kFilledCutByOneAndFilledAgain, 4, &S::fill_and_cut},
-      {1, Label::kResultHeldWhileRowsAreReplaced, 4, &S::hold_while_cut},
-      {1, Label::kEmptiedTwiceThenUsed, 4, &S::empty_twice},
-  });
+  static const CacheKind& order_kind() { return contiguous_kind(); }
+  static std::span<const OrderWord> order_words() {
+    static constexpr auto kWords = std::to_array<OrderWord>({
+        order_word<&S::choose_layer>("choose_layer"),
+        order_word<&S::rows_of_chosen>("rows"),
+        order_word<&S::chosen_cache>("chosen"),
+        order_word<&S::chosen_layer>("chosen_layer"),
+        order_word<&S::chosen_length>("length"),
+        order_word<&S::chosen_room>("room"),
+        order_word<&S::most_positions>("most_positions"),
+        order_word<&S::handle_count>("handles"),
+    });
+    return kWords;
+  }
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {50, "update", &S::update, true},
       {25, "get", &S::get, true},
@@ -190,10 +199,10 @@ class ContiguousScript final
 }  // namespace
 
 Generator contiguous_generator() {
-  return with_storage_labels(
+  return with_storage_labels(with_orders<ContiguousScript>(
       script_generator<Label>(contiguous_kind(), stored_case<ContiguousConfig, ContiguousScript>,
                               {Label::kFirstUpdateFullPinsTheShape, Label::kNegativeCursor},
-                              {Label::kFirstUpdateFullPinsNothing}));
+                              {Label::kFirstUpdateFullPinsNothing})));
 }
 
 }  // namespace kvo::provider

@@ -1,6 +1,7 @@
 // Random scripts for provider.device.
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include <boost/describe/enum.hpp>
 
@@ -23,8 +24,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kNewUndoneAfterAFailure, kFreeFailedWhileNewWasUndone, kCacheReplaced, kNoAllocator,
     kSizeRefused, kSizeProductOverflows, kCacheFull, kPositionRefused, kRowOfAWrongLengthRefused,
     kCellsOfAnEarlierSequence, kLayerOutOfRange, kNoCacheYet, kFiveLayers, kBeyondSixteenPositions,
-    kRowsOfAThousandCells, kEmptiedBeyondOneByte, kCountedBeyondTwoBytes, kFailedKernelThenReset,
-    kReplayedThenSynced)
+    kRowsOfAThousandCells, kEmptiedBeyondOneByte, kCountedBeyondTwoBytes)
 
 // What the script knows of the cache, from what was observed.
 struct Known {
@@ -156,29 +156,16 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
     return Op::of(InjectDevice{.memcpy_fail_at = draw().between(0, 3)});
   }
 
-  // A kernel that fails, and a reset in place of another try.
-  std::optional<Op> reset_after_failure(std::size_t number) {
-    if (!known_ || known_->closed) return std::nullopt;
-    if (number == 0) return Op::of(InjectDevice{.kernel_fail_at = draw().between(1, 2)});
-    if (number == 1) return row_on_device(known_->first_without());
-    if (number == 2) return Op::of(ResetDevice{});
-    if (number == 3) return row_on_device(0);
-    return Op::of(ReadBuffer{0});
+  static const CacheKind& order_kind() { return device_kind(); }
+  static std::span<const OrderWord> order_words() {
+    static constexpr auto kWords = std::to_array<OrderWord>({
+        order_word<&S::is_open>("open"),
+        order_word<&S::layers>("layers"),
+        order_word<&S::first_without>("first_without"),
+        order_word<&S::row_if_open>("row_on_device"),
+    });
+    return kWords;
   }
-  // Tokens of all layers on the device, as a replayed graph appends them, and the length after it.
-  std::optional<Op> sync_after_replays(std::size_t number) {
-    if (!known_ || known_->closed || known_->sizes.num_layers > 2) return std::nullopt;
-    constexpr std::size_t kRows = 4;
-    if (number < kRows) return row_on_device(known_->first_without());
-    if (number == kRows) return Op::of(ReadCounter{});
-    if (number == kRows + 1) return Op::of(SyncDeviceCounter{});
-    return Op::of(SeqLen{});
-  }
-
-  static constexpr auto kPlans = std::to_array<ScriptPlan<S, Label>>({
-      {1, Label::kFailedKernelThenReset, 5, &S::reset_after_failure},
-      {1, Label::kReplayedThenSynced, 7, &S::sync_after_replays},
-  });
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {60, "append", &S::append, true},
       {60, "token", &S::token, true},
@@ -307,6 +294,13 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
   }
   // Two buffers a layer, and the counter.
   std::int64_t some_buffer() { return draw().between(1, 2 * sizes_.num_layers + 1); }
+  // ---- For orders ----
+  [[nodiscard]] bool is_open() const { return known_ && !known_->closed; }
+  [[nodiscard]] std::int64_t layers() const { return known_ ? known_->sizes.num_layers : 0; }
+  [[nodiscard]] std::int64_t first_without() const { return known_ ? known_->first_without() : 0; }
+  std::optional<Op> row_if_open(std::int64_t to) {
+    return is_open() ? std::optional(row_on_device(to)) : std::nullopt;
+  }
   Op row_on_device(std::int64_t to) {
     std::vector<float> k(static_cast<std::size_t>(sizes_.num_heads * sizes_.head_dim));
     std::vector<float> v(k.size());
@@ -393,12 +387,12 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
 }  // namespace
 
 Generator device_generator() {
-  return script_generator<Label>(
+  return with_orders<DeviceScript>(script_generator<Label>(
       device_kind(), script_case<DeviceScript>,
       {Label::kLastLayerAloneAdvanced, Label::kLayerWrittenTwiceAtOnePosition,
        Label::kCounterAndLengthParted, Label::kRowDroppedByACounterPastTheEnd},
       {Label::kLayerRefusedThatHasThePosition, Label::kCounterBroughtToTheLengthBeforeItsUse,
-       Label::kPointerArraysMadeOnce});
+       Label::kPointerArraysMadeOnce}));
 }
 
 }  // namespace kvo::provider

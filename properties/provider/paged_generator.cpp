@@ -1,4 +1,6 @@
 // Random scripts for provider.paged.
+#include <span>
+
 #include "properties/provider/provider_script.hpp"
 #include "reference/provider/paged_operations.hpp"
 
@@ -23,9 +25,8 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kLayerOutOfRange, kCacheWithoutAPool, kSixteenBlocksInOneAppend, kBeyondAHundredBlocks,
     kBlocksOfSixteen, kBeyondAThousandPositions, kPositionsOfAThousandCells, kBatchBeyondSixtyFour,
     kRowsOfACommonHeadSize, kFiveLayers, kBeyondSixteenCaches, kResultsBeyondOneByte,
-    kEmptiedBeyondOneByte, kCountedBeyondTwoBytes, kCutToABoundaryAndAppendedAcross,
-    kFreedTwiceThenUsed, kRefusedByADryPoolThenServed, kAnotherLayoutBehindTheFirst,
-    kWriteIntoCodesRefused, kCellRoundedThroughAResult, kGroupsOverChannelsRefused)
+    kEmptiedBeyondOneByte, kCountedBeyondTwoBytes, kWriteIntoCodesRefused,
+    kCellRoundedThroughAResult, kGroupsOverChannelsRefused)
 
 struct Known {
   std::vector<KnownLayer> layers = {};
@@ -125,50 +126,6 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
   Op available() { return Op::of(Available{}); }
   Op read_block() { return Op::of(ReadBlock{block()}); }
 
-  // Cut where a block ends, and appended over the end of the next one.
-  std::optional<Op> cut_to_boundary(std::size_t number) {
-    if (planned_sequence(number) == nullptr) return std::nullopt;
-    const auto [cache, at] = planned();
-    const std::int64_t size = pool_.block_size;
-    const std::int64_t longest = known(cache)->longest();
-    if (number == 0 && longest < size) return std::nullopt;
-    if (number == 0) return Op::of(Truncate{cache, size * draw().between(1, longest / size)});
-    if (number == 1) return rows_for(cache, at, size + 1);
-    if (number == 2) return Op::of(Table{cache});
-    return Op::of(Get{cache, at, std::nullopt});
-  }
-  std::optional<Op> free_twice(std::size_t number) {
-    if (planned_sequence(number) == nullptr) return std::nullopt;
-    const auto [cache, at] = planned();
-    if (number < 2) return Op::of(Free{cache});
-    if (number == 2) return Op::of(Available{});
-    if (number == 3) return rows_for(cache, at, 1);
-    return Op::of(Get{cache, at, std::nullopt});
-  }
-  // A pool with one block, an append that needs more, one that does not, and all given back.
-  std::optional<Op> run_dry(std::size_t number) {
-    if (planned_sequence(number) == nullptr) return std::nullopt;
-    const auto [cache, at] = planned();
-    if (number == 0) return Op::of(DrainPool{1});
-    if (number == 1) return rows_for(cache, at, 3 * pool_.block_size);
-    if (number == 2) return rows_for(cache, at, 1);
-    if (number == 3) return Op::of(Get{cache, at, std::nullopt});
-    if (number == 4) return Op::of(Free{cache});
-    return Op::of(Available{});
-  }
-  // A new cache is given rows of one layout and then of another, which it takes if it could not
-  // take the first.
-  std::optional<Op> another_layout(std::size_t number) {
-    constexpr std::size_t kRefused = 3;
-    if (number == 0) {
-      fresh_ = std::ssize(all_known());
-      return Op::of(NewPaged{fresh_, 1});
-    }
-    if (known(fresh_, 0) == nullptr) return std::nullopt;
-    if (number < kRefused)
-      return rows_in(number == 1 ? 1 : pool_.head_dim, fresh_, 0, draw().between(1, 2));
-    return Op::of(Get{fresh_, 0, std::nullopt});
-  }
   // Rows of the layout that a cache is pinned to, without a fault.
   Op rows_for(std::int64_t cache, std::int64_t to, std::int64_t positions) {
     const std::int64_t held = known(cache)->channels;
@@ -179,12 +136,22 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     return Op::of(Update{cache, to, std::move(pair.k), std::move(pair.v)});
   }
 
-  static constexpr auto kPlans = std::to_array<ScriptPlan<S, Label>>({
-      {2, Label::kCutToABoundaryAndAppendedAcross, 4, &S::cut_to_boundary},
-      {1, Label::kFreedTwiceThenUsed, 5, &S::free_twice},
-      {1, Label::kRefusedByADryPoolThenServed, 6, &S::run_dry},
-      {1, Label::kAnotherLayoutBehindTheFirst, 4, &S::another_layout},
-  });
+  static const CacheKind& order_kind() { return paged_kind(); }
+  static std::span<const OrderWord> order_words() {
+    static constexpr auto kWords = std::to_array<OrderWord>({
+        order_word<&S::choose_sequence>("choose_sequence"),
+        order_word<&S::rows_of_sequence>("rows"),
+        order_word<&S::rows_of_layout>("rows_of_layout"),
+        order_word<&S::chosen_cache>("chosen"),
+        order_word<&S::chosen_layer>("chosen_layer"),
+        order_word<&S::longest>("longest"),
+        order_word<&S::has_first_layer>("has_first_layer"),
+        order_word<&S::caches>("caches"),
+        order_word<&S::block_size>("block_size"),
+        order_word<&S::head_dim>("head_dim"),
+    });
+    return kWords;
+  }
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {100, "update", &S::update, true},
       {40, "get", &S::get, true},
@@ -328,11 +295,26 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
   static constexpr std::uint64_t kPoolCost = 100'000;  // a mebibyte is cleared
   static constexpr std::int64_t kLongLength = 12;      // of a sequence in a long life
 
-  // As planned_layer, but paged caches pin no layer by itself.
-  KnownLayer* planned_sequence(std::size_t number) {
-    (void)planned_layer(number);
-    return known(planned().cache, planned().layer);
+  // ---- For orders ----
+  // As choose_layer, but no layer of a paged cache is pinned alone.
+  bool choose_sequence() {
+    (void)this->choose_layer();
+    return sequence() != nullptr;
   }
+  KnownLayer* sequence() { return known(this->chosen_cache(), this->chosen_layer()); }
+  std::optional<Op> rows_of_sequence(std::int64_t positions) {
+    if (sequence() == nullptr) return std::nullopt;
+    return rows_for(this->chosen_cache(), this->chosen_layer(), positions);
+  }
+  Op rows_of_layout(std::int64_t channels, std::int64_t cache) {
+    return rows_in(channels, cache, 0, draw().between(1, 2));
+  }
+  std::int64_t longest() { return known(this->chosen_cache())->longest(); }
+  bool has_first_layer(std::int64_t cache) { return known(cache, 0) != nullptr; }
+  std::int64_t caches() { return std::ssize(all_known()); }
+  [[nodiscard]] std::int64_t block_size() const { return pool_.block_size; }
+  [[nodiscard]] std::int64_t head_dim() const { return pool_.head_dim; }
+
   // Few layers, so that there are many blocks; or wide positions, as models have them.
   void draw_large_pool() {
     pool_.num_layers = draw().one_of<std::int64_t>({1, 1, 2, 5, 9});
@@ -417,18 +399,18 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
   std::int64_t cap_ = 0;              // 0: no pool yet
   std::map<std::int64_t, bool> out_;  // blocks seen, and whether they were out when last seen
   std::int64_t last_updated_ = -1;
-  std::int64_t fresh_ = 0;  // cache of a plan
 };
 
 }  // namespace
 
 Generator paged_generator() {
-  return with_storage_labels(script_generator<Label>(
+  return with_storage_labels(with_orders<PagedScript>(script_generator<Label>(
       paged_kind(), stored_case<PagedConfig, PagedScript>,
       {Label::kPoolExhaustedHalfWayThroughAnAppend, Label::kFreedBlockResurrectedByAnUpwardTruncate,
        Label::kNullEntryInTheTable, Label::kLayoutPinnedByAFailedAppend,
        Label::kBlockHandedOutTwice},
-      {Label::kAppendRefusedWholeByAPoolWithTooFewBlocks, Label::kLayoutNotPinnedByAFailedAppend}));
+      {Label::kAppendRefusedWholeByAPoolWithTooFewBlocks,
+       Label::kLayoutNotPinnedByAFailedAppend})));
 }
 
 }  // namespace kvo::provider

@@ -176,52 +176,30 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
   Op seq_len() { return Op::of(SeqLen{number()}); }
   Op num_layers() { return Op::of(NumLayers{number()}); }
 
-  // Plans for caches with room for a number of positions; Derived has
+  // Parts of orders. Derived has
   //   Op rows_for(std::int64_t cache, std::int64_t layer, std::int64_t positions);
-  // Filled to the last position, cut by one and filled again.
-  std::optional<Op> fill_and_cut(std::size_t number) {
-    const Layer* layer = planned_layer(number);
-    if (layer == nullptr) return std::nullopt;
-    const auto [cache, at] = about_;
-    const std::int64_t room = known(cache)->max_seq_len - layer->length;
-    switch (number) {
-      case 0:
-        if (room < 1 || room > most_positions_) return std::nullopt;
-        return static_cast<Derived&>(*this).rows_for(cache, at, room);
-      case 1:
-        return Op::of(Truncate{cache, layer->length - 1});
-      case 2:
-        return static_cast<Derived&>(*this).rows_for(cache, at, 1);
-      default:
-        return Op::of(Get{cache, at, std::nullopt});
-    }
+  /// Chooses a cache and a layer. False: there is no such layer that holds rows.
+  bool choose_layer() {
+    const std::int64_t cache = number();
+    about_ = {cache, layer(cache)};
+    return chosen() != nullptr;
   }
-  // A result that is held while its rows are cut off and others come in their place.
-  std::optional<Op> hold_while_cut(std::size_t number) {
-    const Layer* layer = planned_layer(number);
-    if (layer == nullptr || (number < 3 && layer->length < 1)) return std::nullopt;
-    const auto [cache, at] = about_;
-    switch (number) {
-      case 0:
-        held_ = std::ssize(handles_);
-        return Op::of(Get{cache, at, std::nullopt});
-      case 1:
-        return Op::of(Truncate{cache, layer->length - 1});
-      case 2:
-        return static_cast<Derived&>(*this).rows_for(cache, at, 1);
-      default:
-        return Op::of(Reread{held_});
-    }
+  std::optional<Op> rows_of_chosen(std::int64_t positions) {
+    if (chosen() == nullptr) return std::nullopt;
+    return static_cast<Derived&>(*this).rows_for(about_.cache, about_.layer, positions);
   }
-  // Emptied twice, then used again.
-  std::optional<Op> empty_twice(std::size_t number) {
-    const Layer* layer = planned_layer(number);
-    if (layer == nullptr) return std::nullopt;
-    const auto [cache, at] = about_;
-    if (number < 2) return Op::of(Reset{cache});
-    if (number == 2) return static_cast<Derived&>(*this).rows_for(cache, at, 1);
-    return Op::of(Get{cache, at, std::nullopt});
+  [[nodiscard]] std::int64_t chosen_cache() const { return about_.cache; }
+  [[nodiscard]] std::int64_t chosen_layer() const { return about_.layer; }
+  std::int64_t chosen_length() { return chosen() != nullptr ? chosen()->length : 0; }
+  std::int64_t chosen_room() {
+    const Known* there = known(about_.cache);
+    if constexpr (requires { there->max_seq_len; })
+      return there != nullptr ? there->max_seq_len - chosen_length() : 0;
+    else
+      return 0;
   }
+  [[nodiscard]] std::int64_t most_positions() const { return most_positions_; }
+  [[nodiscard]] std::int64_t handle_count() const { return std::ssize(handles_); }
 
   // What became of an operation.
   void observe(const Poke& /*op*/, const Observation& seen) {
@@ -347,13 +325,8 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
     std::int64_t cache = 0;
     std::int64_t layer = 0;
   };
-  [[nodiscard]] Planned planned() const { return about_; }
-  /// That layer, chosen at the first operation of a plan; null if there is none that holds rows.
-  Layer* planned_layer(std::size_t number) {
-    if (number == 0) {
-      const std::int64_t cache = this->number();
-      about_ = {cache, layer(cache)};
-    }
+  /// The layer that choose_layer() chose, if it holds rows.
+  Layer* chosen() {
     Layer* found = known(about_.cache, about_.layer);
     return found != nullptr && found->pinned() ? found : nullptr;
   }
@@ -452,7 +425,6 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
   std::int64_t most_positions_ = 33;
   std::uint64_t emptied_ = 0;
   Planned about_;
-  std::int64_t held_ = 0;  ///< result of a plan
   std::map<std::int64_t, Known> known_;
   std::vector<Handle> handles_;
 };

@@ -1,4 +1,6 @@
 // Random scripts for provider.tensor.
+#include <span>
+
 #include "properties/provider/provider_script.hpp"
 #include "reference/provider/tensor_operations.hpp"
 
@@ -20,8 +22,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kUpdateOfBatch0, kUsedAfterFree, kWholeBufferWithStaleRows, kCacheFull, kNullTensor,
     kLayerOutOfRange, kBeyondAThousandPositions, kPositionsOfAThousandCells, kBatchBeyondSixtyFour,
     kRowsOfACommonHeadSize, kFiveLayers, kBeyondSixteenCaches, kResultsBeyondOneByte,
-    kEmptiedBeyondOneByte, kCountedBeyondTwoBytes, kFilledCutByOneAndFilledAgain,
-    kResultHeldWhileRowsAreReplaced, kEmptiedTwiceThenUsed, kDecodedCutAndSynced)
+    kEmptiedBeyondOneByte, kCountedBeyondTwoBytes)
 
 struct TensorLayer : KnownLayer {
   bool from_host = false;  // where its first rows came from
@@ -132,26 +133,20 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     return Op::of(std::move(made));
   }
 
-  // Decode steps on the device, a cut, and the length that its counter then gives.
-  std::optional<Op> decode_cut_and_sync(std::size_t number) {
-    const TensorLayer* layer = planned_layer(number);
-    if (layer == nullptr) return std::nullopt;
-    const auto [cache, at] = planned();
-    constexpr std::size_t kDecodes = 3;
-    if (number < kDecodes) return rows_for(cache, at, 1);
-    if (number == kDecodes) return Op::of(Truncate{cache, layer->length - 1});
-    if (number == kDecodes + 1) return rows_for(cache, at, 1);
-    if (number == kDecodes + 2) return Op::of(Counters{cache});
-    if (number == kDecodes + 3) return Op::of(SyncTensorCounter{cache});
-    return Op::of(Get{cache, at, std::nullopt});
+  static const CacheKind& order_kind() { return tensor_kind(); }
+  static std::span<const OrderWord> order_words() {
+    static constexpr auto kWords = std::to_array<OrderWord>({
+        order_word<&S::choose_layer>("choose_layer"),
+        order_word<&S::rows_of_chosen>("rows"),
+        order_word<&S::chosen_cache>("chosen"),
+        order_word<&S::chosen_layer>("chosen_layer"),
+        order_word<&S::chosen_length>("length"),
+        order_word<&S::chosen_room>("room"),
+        order_word<&S::most_positions>("most_positions"),
+        order_word<&S::handle_count>("handles"),
+    });
+    return kWords;
   }
-
-  static constexpr auto kPlans = std::to_array<ScriptPlan<S, Label>>({
-      {1, Label::kFilledCutByOneAndFilledAgain, 4, &S::fill_and_cut},
-      {1, Label::kResultHeldWhileRowsAreReplaced, 4, &S::hold_while_cut},
-      {1, Label::kEmptiedTwiceThenUsed, 4, &S::empty_twice},
-      {1, Label::kDecodedCutAndSynced, 7, &S::decode_cut_and_sync},
-  });
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {50, "update", &S::update, true},
       {16, "forward", &S::forward, true},
@@ -358,7 +353,7 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
 }  // namespace
 
 Generator tensor_generator() {
-  return script_generator<Label>(
+  return with_orders<TensorScript>(script_generator<Label>(
       tensor_kind(), script_case<TensorScript>,
       {Label::kCounterBeyondTheLength, Label::kKvSeqLenIsNotTheLengthOfLayer0,
        Label::kDecodeStepAtTheSharedCounterLayerElsewhere, Label::kMemoryForOneCounterOnly,
@@ -366,7 +361,7 @@ Generator tensor_generator() {
        Label::kLayerOfNegativeLengthUsed, Label::kSyncGaveALengthToALayerWithoutRows,
        Label::kOtherBatchOrDimTaken, Label::kVOfAnotherShapeTaken},
       {Label::kFp16ResultReadAgainAfterAnotherGet, Label::kOtherBatchOrDimRefused,
-       Label::kVRefused});
+       Label::kVRefused}));
 }
 
 }  // namespace kvo::provider
