@@ -11,7 +11,7 @@
 
 #include "properties/prefix/lowering.hpp"
 #include "reference/contract/subject/dispatch.hpp"
-#include "reference/prefix/blocks_operations.hpp"
+#include "reference/prefix/blocks.hpp"
 
 namespace kvo::prefix {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "properties/campaign/script_generator.hpp"
 #include "properties/prefix/texts.hpp"
-#include "reference/prefix/blocks_operations.hpp"
+#include "reference/prefix/blocks.hpp"
 
 namespace kvo::prefix {
 

@@ -12,7 +12,7 @@
 
 #include "properties/prefix/lowering.hpp"
 #include "reference/contract/subject/dispatch.hpp"
-#include "reference/prefix/radix_operations.hpp"
+#include "reference/prefix/radix.hpp"
 
 namespace kvo::prefix {
 namespace {
