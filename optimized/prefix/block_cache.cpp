@@ -8,20 +8,19 @@
 
 namespace kvo::optimized {
 
-using prefix::Allotment;
+using prefix::Allocate;
 using prefix::Allotted;
 using prefix::Attention;
 using prefix::BlocksHit;
 using prefix::BlocksOptions;
-using prefix::BlocksRequest;
 using prefix::BlocksState;
 using prefix::BlocksStatistics;
 using prefix::EventKind;
 using prefix::Ids;
 using prefix::IdsView;
 using prefix::Key;
+using prefix::MakeRequest;
 using prefix::Quirk;
-using prefix::RequestChange;
 using prefix::Token;
 using prefix::TokensView;
 
@@ -86,13 +85,13 @@ void add_part(std::string& text, std::string_view part) {
 }
 
 // What says which namespace a request is of: two texts are equal exactly if the namespaces are.
-void write_root(std::string& text, const BlocksRequest& what) {
+void write_root(std::string& text, const MakeRequest& op) {
   text.clear();
-  if (what.lora) {
-    add_part(text, *what.lora);
-    add_part(text, what.lora_path);
+  if (op.lora) {
+    add_part(text, *op.lora);
+    add_part(text, op.lora_path ? std::string_view(*op.lora_path) : std::string_view());
   }
-  if (!what.salt.empty()) text.append("s").append(what.salt);
+  if (op.salt && !op.salt->empty()) text.append("s").append(*op.salt);
 }
 
 }  // namespace
@@ -151,9 +150,8 @@ std::span<const Key> PrefixBlockCache::names(std::span<const Id> keys) {
   return names_;
 }
 
-Result<std::span<const Key>> PrefixBlockCache::request(std::int64_t number,
-                                                       const BlocksRequest& what) {
-  const auto at = static_cast<std::size_t>(number);
+Result<std::span<const Key>> PrefixBlockCache::request(const MakeRequest& op) {
+  const auto at = static_cast<std::size_t>(op.request);
   if (at >= requests_.size()) {
     make_room(requests_, at + 1 - requests_.size());
     requests_.resize(at + 1);
@@ -161,29 +159,28 @@ Result<std::span<const Key>> PrefixBlockCache::request(std::int64_t number,
   std::unique_ptr<Request> fresh;
   if (!requests_[at]) fresh = std::make_unique<Request>();
   Request& request = fresh ? *fresh : *requests_[at];
-  const auto whole = static_cast<std::size_t>(whole_blocks(what.tokens.size()));
+  const auto whole = static_cast<std::size_t>(whole_blocks(op.tokens.size()));
   for (auto* list : {&fresh_, &request.keys}) {
     make_room(*list, whole - std::min(whole, list->size()));
   }
   hashes_.reserve(whole);
   names_.reserve(whole);
   fresh_.clear();
-  make_room(request.tokens,
-            what.tokens.size() - std::min(what.tokens.size(), request.tokens.size()));
+  make_room(request.tokens, op.tokens.size() - std::min(op.tokens.size(), request.tokens.size()));
   index_.reserve(whole);
-  write_root(root_text_, what);
+  write_root(root_text_, op);
   const Id root = index_.use_root(root_text_);
 
   const Id left = request.root;
   request.root = root;
   request.hash = ContentIndex::root_hash(root_text_);
-  add_keys(request, fresh_, what.tokens.data(), whole);
+  add_keys(request, fresh_, op.tokens.data(), whole);
   std::swap(request.keys, fresh_);
   for (auto key = fresh_.rbegin(); key != fresh_.rend(); ++key) index_.leave(*key);
   if (left != kNone) index_.leave(left);
-  request.tokens.assign(what.tokens.begin(), what.tokens.end());
-  request.prompt = std::ssize(what.tokens);
-  request.skip_reading = what.skip_reading;
+  request.tokens.assign(op.tokens.begin(), op.tokens.end());
+  request.prompt = std::ssize(op.tokens);
+  request.skip_reading = op.skip_reading.value_or(false);
   request.status = prefix::RequestStatus::kWaiting;
   request.computed = request.in_flight = request.preemptions = 0;
   request.boundary.reset();
@@ -209,14 +206,14 @@ Result<std::span<const Key>> PrefixBlockCache::append(std::int64_t number, Token
   return names(std::span<const Id>(request->keys).subspan(known));
 }
 
-Status PrefixBlockCache::set(std::int64_t number, const RequestChange& change) {
-  Request* const request = find(number);
+Status PrefixBlockCache::set(const prefix::SetRequest& op) {
+  Request* const request = find(op.request);
   if (request == nullptr) return never_made();
-  request->computed = change.computed.value_or(request->computed);
-  request->status = change.status.value_or(request->status);
-  request->in_flight = change.in_flight.value_or(request->in_flight);
-  request->preemptions = change.preemptions.value_or(request->preemptions);
-  if (change.boundary) request->boundary = change.boundary;
+  request->computed = op.computed.value_or(request->computed);
+  request->status = op.status.value_or(request->status);
+  request->in_flight = op.in_flight.value_or(request->in_flight);
+  request->preemptions = op.preemptions.value_or(request->preemptions);
+  if (op.boundary) request->boundary = op.boundary;
   return {};
 }
 
@@ -327,7 +324,7 @@ Status PrefixBlockCache::record(std::int64_t number, std::int64_t hits) {
   return {};
 }
 
-BlocksStatistics PrefixBlockCache::take_statistics() {
+BlocksStatistics PrefixBlockCache::stats() {
   return std::exchange(statistics_, {});
 }
 
@@ -448,13 +445,14 @@ bool PrefixBlockCache::front_is_wrong(std::int64_t count) const {
   return false;
 }
 
-Status PrefixBlockCache::check_hits(const Request& request, const Allotment& what) const {
-  const IdsView hits = what.hit_blocks;
-  if (what.hit_tokens != std::ssize(hits) * options_.block_size)
+Status PrefixBlockCache::check_hits(const Request& request, const Allocate& what) const {
+  const IdsView hits = hits_of(what);
+  if (what.hit_tokens.value_or(0) != std::ssize(hits) * options_.block_size)
     return refused("hit_tokens: not those of hit_blocks");
   if (!hits.empty() && (!options_.enable_caching || request.tracked))
     return refused("hit_blocks: not without caching, and not when running");
-  if ((!hits.empty() || what.external > 0) && !request.tracked && !request.table.empty())
+  if ((!hits.empty() || what.external.value_or(0) > 0) && !request.tracked &&
+      !request.table.empty())
     return refused("hit_blocks, external: the request has blocks");
   if (quirks_.has(Quirk::kStaleHitsAdopted)) return {};
   for (std::size_t i = 0; i < hits.size(); ++i)
@@ -465,37 +463,41 @@ Status PrefixBlockCache::check_hits(const Request& request, const Allotment& wha
 }
 
 // PX-26
-std::int64_t PrefixBlockCache::needed(const Request& request, const Allotment& what,
+std::int64_t PrefixBlockCache::needed(const Request& request, const Allocate& what,
                                       std::int64_t wanted, std::int64_t computed) const {
   const auto held = std::ssize(request.table);
   if (request.tracked) return std::max(wanted - held, std::int64_t{0});
   const std::int64_t skipped = rules_.skipped_blocks(computed);
+  const IdsView hits = hits_of(what);
   std::int64_t free_hits = 0;
-  for (std::int64_t i = skipped; i < std::ssize(what.hit_blocks); ++i) {
-    const auto block = static_cast<Block>(what.hit_blocks[static_cast<std::size_t>(i)]);
+  for (std::int64_t i = skipped; i < std::ssize(hits); ++i) {
+    const auto block = static_cast<Block>(hits[static_cast<std::size_t>(i)]);
     if (block != 0 && queue_.users(block) == 0) ++free_hits;
   }
-  const std::int64_t there = std::max(skipped, std::ssize(what.hit_blocks) + held);
+  const std::int64_t there = std::max(skipped, std::ssize(hits) + held);
   return std::max(wanted - there, std::int64_t{0}) + free_hits;
 }
 
-PrefixBlockCache::Plan PrefixBlockCache::plan(const Request& request, const Allotment& what) const {
+PrefixBlockCache::Plan PrefixBlockCache::plan(const Request& request, const Allocate& what) const {
   const std::int64_t most = options_.max_model_len;
+  const std::int64_t external = what.external.value_or(0);
+  const IdsView hits = hits_of(what);
   Plan made;
-  made.computed = request.computed + what.hit_tokens + what.external;
+  made.computed = request.computed + what.hit_tokens.value_or(0) + external;
   made.within = std::min(made.computed, most);
-  made.wanted = rules_.covering(std::min(made.within + what.tokens + what.lookahead, most));
-  made.adopts = !request.tracked && (!what.hit_blocks.empty() || what.external > 0);
+  made.wanted =
+      rules_.covering(std::min(made.within + what.tokens + what.lookahead.value_or(0), most));
+  made.adopts = !request.tracked && (!hits.empty() || external > 0);
   made.adopted = std::ssize(request.table);
   if (made.adopts) {
     made.skipped = rules_.skipped_blocks(made.computed);
-    made.adopted = std::max(made.skipped, std::ssize(what.hit_blocks));
+    made.adopted = std::max(made.skipped, std::ssize(hits));
   }
   made.loaded = made.adopted;
-  if (made.adopts && what.external > 0 && made.computed > rules_.skipped(made.computed))
+  if (made.adopts && external > 0 && made.computed > rules_.skipped(made.computed))
     made.loaded = std::max(made.adopted, rules_.covering(made.computed));
   made.length = std::max(made.loaded, made.wanted);
-  if (!what.delay_caching)
+  if (!what.delay_caching.value_or(false))
     made.keyed =
         std::min(rules_.whole(std::min(made.within + what.tokens, std::ssize(request.tokens))),
                  std::ssize(request.keys));
@@ -503,7 +505,7 @@ PrefixBlockCache::Plan PrefixBlockCache::plan(const Request& request, const Allo
   return made;
 }
 
-bool PrefixBlockCache::fits_whole(const Request& request, const Allotment& what, const Plan& plan,
+bool PrefixBlockCache::fits_whole(const Request& request, const Allocate& what, const Plan& plan,
                                   std::int64_t spared) const {
   const std::int64_t whole = std::min(std::ssize(request.tokens), options_.max_model_len);
   const std::int64_t blocks = rules_.admitted(rules_.covering(whole));
@@ -538,16 +540,18 @@ std::optional<Code> PrefixBlockCache::refusal(const Request& request, const Plan
   return std::nullopt;
 }
 
-Result<Allotted> PrefixBlockCache::allocate(std::int64_t number, const Allotment& what) {
-  Request* const request = find(number);
+Result<Allotted> PrefixBlockCache::allocate(const Allocate& what) {
+  Request* const request = find(what.request);
   if (request == nullptr) return refused("request: it was never made");
-  if (what.tokens == 0 && what.hit_tokens == 0 && what.external == 0)
+  if (what.tokens == 0 && what.hit_tokens.value_or(0) == 0 && what.external.value_or(0) == 0)
     return refused("tokens: there are none");
   if (const Status good = check_hits(*request, what); !good) return good.error();
   const Plan planned = plan(*request, what);
-  const bool enters = request->status != prefix::RequestStatus::kRunning && what.others_scheduled;
+  const bool enters =
+      request->status != prefix::RequestStatus::kRunning && what.others_scheduled.value_or(true);
   const std::int64_t spared = enters ? rules_.watermark() : 0;
-  if (what.full_sequence && !fits_whole(*request, what, planned, spared)) return none_left();
+  if (what.full_sequence.value_or(false) && !fits_whole(*request, what, planned, spared))
+    return none_left();
   make_room_for(*request, planned);
   const std::int64_t behind = std::max(planned.within - request->in_flight, std::int64_t{0});
   if (const Status good = check_letting_go(*request, behind); !good) return good.error();
@@ -560,8 +564,8 @@ Result<Allotted> PrefixBlockCache::allocate(std::int64_t number, const Allotment
   const std::int64_t asked = let_go(*request, behind)
                                  ? needed(*request, what, planned.wanted, planned.computed)
                                  : planned.asked;
-  if (asked + spared > queue_.free() - what.reserved) return none_left();
-  if (planned.skipped <= prefix::kMostUnits) adopt(*request, what.hit_blocks, planned.skipped);
+  if (asked + spared > queue_.free() - what.reserved.value_or(0)) return none_left();
+  if (planned.skipped <= prefix::kMostUnits) adopt(*request, hits_of(what), planned.skipped);
   if (const auto code = saved ? refusal(*request, planned) : std::nullopt) {
     queue_ = std::move(saved->first);
     request->table.swap(saved->second);

@@ -90,14 +90,13 @@ class PrefixBlockCache final : public prefix::BlockCache {
                    unsigned hash_bits = ContentIndex::kAllBits);
 
   [[nodiscard]] Result<std::span<const prefix::Key>> request(
-      std::int64_t request, const prefix::BlocksRequest& what) override;
+      const prefix::MakeRequest& op) override;
   [[nodiscard]] Result<std::span<const prefix::Key>> append(std::int64_t request,
                                                             prefix::TokensView tokens) override;
-  [[nodiscard]] Status set(std::int64_t request, const prefix::RequestChange& change) override;
+  [[nodiscard]] Status set(const prefix::SetRequest& op) override;
   [[nodiscard]] Result<prefix::BlocksHit> match(std::int64_t request,
                                                 std::optional<std::int64_t> max_length) override;
-  [[nodiscard]] Result<prefix::Allotted> allocate(std::int64_t request,
-                                                  const prefix::Allotment& allotment) override;
+  [[nodiscard]] Result<prefix::Allotted> allocate(const prefix::Allocate& op) override;
   [[nodiscard]] Status cache(std::int64_t request, std::int64_t tokens) override;
   [[nodiscard]] Status skip(std::int64_t request, std::int64_t computed) override;
   [[nodiscard]] Status free(std::int64_t request) override;
@@ -112,8 +111,8 @@ class PrefixBlockCache final : public prefix::BlockCache {
   [[nodiscard]] std::int64_t cached_tokens(std::int64_t request) const override;
   [[nodiscard]] std::int64_t free_blocks() const override { return queue_.free(); }
   [[nodiscard]] Status record(std::int64_t request, std::int64_t hits) override;
-  [[nodiscard]] prefix::BlocksStatistics take_statistics() override;
-  [[nodiscard]] std::span<const prefix::Event> take_events() override { return events_.take(); }
+  [[nodiscard]] prefix::BlocksStatistics stats() override;
+  [[nodiscard]] std::span<const prefix::Event> events() override { return events_.take(); }
   [[nodiscard]] prefix::BlocksState state() const override;
   [[nodiscard]] std::optional<std::string> broken_invariant() const override;
 
@@ -170,11 +169,11 @@ class PrefixBlockCache final : public prefix::BlockCache {
   [[nodiscard]] bool window_match(const Request& request, std::int64_t blocks);
   [[nodiscard]] bool chunk_match(const Request& request, std::int64_t max_length);
 
-  [[nodiscard]] Status check_hits(const Request& request, const prefix::Allotment& what) const;
-  [[nodiscard]] Plan plan(const Request& request, const prefix::Allotment& what) const;
-  [[nodiscard]] std::int64_t needed(const Request& request, const prefix::Allotment& what,
+  [[nodiscard]] Status check_hits(const Request& request, const prefix::Allocate& what) const;
+  [[nodiscard]] Plan plan(const Request& request, const prefix::Allocate& what) const;
+  [[nodiscard]] std::int64_t needed(const Request& request, const prefix::Allocate& what,
                                     std::int64_t wanted, std::int64_t computed) const;
-  [[nodiscard]] bool fits_whole(const Request& request, const prefix::Allotment& what,
+  [[nodiscard]] bool fits_whole(const Request& request, const prefix::Allocate& what,
                                 const Plan& plan, std::int64_t spared) const;
   void make_room_for(Request& request, const Plan& plan);
   [[nodiscard]] std::optional<Code> refusal(const Request& request, const Plan& plan) const;

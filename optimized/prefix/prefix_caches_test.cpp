@@ -17,7 +17,6 @@ namespace {
 using prefix::BlocksOptions;
 using prefix::Ids;
 using prefix::IdsView;
-using prefix::RadixOptions;
 using prefix::RequestStatus;
 using prefix::Token;
 using prefix::Tokens;
@@ -42,8 +41,8 @@ void live(PrefixBlockCache& a, PrefixBlockCache& b, std::uint64_t seed) {
     if (random.below(3) == 0) {
       ASSERT_TRUE(a.free(number) && b.free(number));
       const Tokens tokens = some_tokens(random, 24);
-      const auto keys = a.request(number, {.tokens = tokens});
-      const auto others = b.request(number, {.tokens = tokens});
+      const auto keys = a.request({.request = number, .tokens = tokens});
+      const auto others = b.request({.request = number, .tokens = tokens});
       ASSERT_EQ(keys->size(), others->size());
     }
     const auto hit = a.match(number, std::nullopt);
@@ -53,10 +52,10 @@ void live(PrefixBlockCache& a, PrefixBlockCache& b, std::uint64_t seed) {
     ASSERT_EQ(list_of(hit->blocks), list_of(other->blocks));
     const bool fresh = a.table(number).empty();
     const Ids blocks = fresh ? list_of(hit->blocks) : Ids();
-    const prefix::Allotment asked{
-        .tokens = 4, .hit_blocks = blocks, .hit_tokens = 2 * std::ssize(blocks)};
-    const auto got = a.allocate(number, asked);
-    const auto same = b.allocate(number, asked);
+    const prefix::Allocate asked{
+        .request = number, .tokens = 4, .hit_blocks = blocks, .hit_tokens = 2 * std::ssize(blocks)};
+    const auto got = a.allocate(asked);
+    const auto same = b.allocate(asked);
     ASSERT_EQ(got.has_value(), same.has_value());
     ASSERT_EQ(list_of(a.table(number)), list_of(b.table(number)));
     ASSERT_EQ(a.cached_tokens(number), b.cached_tokens(number));
@@ -91,19 +90,23 @@ TEST(PrefixBlockCache, AllocatesNothingOnceItHasSeenARoundOfRequests) {
       kDocumented);
   const auto round = [&](Token first) {
     for (std::int64_t number = 0; number < 8; ++number) {
-      Tokens tokens(120, first + static_cast<Token>(number % 4));
+      const prefix::MakeRequest made{.request = number,
+                                     .tokens = Tokens(120, first + static_cast<Token>(number % 4))};
+      prefix::Allocate asked{.request = number, .hit_blocks = Ids(100)};
       (void)cache.free(number);
       const auto spent = allocations([&] {
-        (void)cache.request(number, {.tokens = tokens});
+        (void)cache.request(made);
         const auto hit = cache.match(number, std::nullopt);
-        (void)cache.allocate(
-            number,
-            {.tokens = 120 - hit->length, .hit_blocks = hit->blocks, .hit_tokens = hit->length});
+        asked.tokens = 120 - hit->length;
+        asked.hit_blocks->assign(hit->blocks.begin(), hit->blocks.end());
+        asked.hit_tokens = hit->length;
+        (void)cache.allocate(asked);
         const Token token = 7;
         for (std::int64_t length = 121; length < 140; ++length) {
           (void)cache.append(number, {&token, 1});
-          (void)cache.set(number, {.computed = length - 1, .status = RequestStatus::kRunning});
-          (void)cache.allocate(number, {.tokens = 1});
+          (void)cache.set(
+              {.request = number, .computed = length - 1, .status = RequestStatus::kRunning});
+          (void)cache.allocate({.request = number, .tokens = 1});
         }
         (void)cache.free(number);
       });
@@ -120,10 +123,11 @@ TEST(PrefixRadixCache, AllocatesNothingOnceItHasSeenARoundOfRequests) {
   PrefixRadixCache cache({.page_size = 4, .slots = 400}, kDocumented);
   for (Token first = 0; first < 60; first += 4) {
     for (std::int64_t number = 0; number < 4; ++number) {
-      const Tokens tokens(120, first + static_cast<Token>(number % 2));
+      const prefix::FileRequest made{.request = number,
+                                     .tokens = Tokens(120, first + static_cast<Token>(number % 2))};
       const Token token = 9;
       const auto spent = allocations([&] {
-        ASSERT_TRUE(cache.request(number, {.tokens = tokens}));
+        ASSERT_TRUE(cache.request(made));
         const auto hit = cache.admit(number);
         ASSERT_TRUE(cache.extend(number, 120 - hit->length, {}));
         for (int i = 0; i < 20; ++i) ASSERT_TRUE(cache.extend(number, 1, {&token, 1}));
@@ -140,16 +144,16 @@ TEST(PrefixRadixCache, AllocatesNothingOnceItHasSeenARoundOfRequests) {
 TEST(PrefixRadixCache, SplitsKeepEveryTokenAndSlot) {
   for (const bool pairs : {false, true}) {
     traces::Random random(pairs ? 1 : 2);
-    PrefixRadixCache cache({.slots = 10, .pairs = pairs}, kDocumented);
+    PrefixRadixCache cache({.slots = 10, .eagle = pairs}, kDocumented);
     Tokens tokens(500);
     for (Token& token : tokens) token = static_cast<Token>(random.below(1'000'000));
     Ids slots(500);
     for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = static_cast<std::int64_t>(i) + 7;
     ASSERT_TRUE(cache.insert({.tokens = tokens, .slots = slots}));
     for (int step = 0; step < 300; ++step) {
-      const std::size_t length = 2 + random.below(499);
-      const auto hit = cache.match({.tokens = prefix::TokensView(tokens).first(length)});
-      const std::int64_t units = static_cast<std::int64_t>(length) - (pairs ? 1 : 0);
+      const auto length = static_cast<std::int64_t>(2 + random.below(499));
+      const auto hit = cache.match({.tokens = tokens, .limit = length});
+      const std::int64_t units = length - (pairs ? 1 : 0);
       ASSERT_EQ(hit->length, units);
       ASSERT_TRUE(std::ranges::equal(hit->slots, IdsView(slots).first(hit->slots.size())));
       ASSERT_EQ(cache.broken_invariant(), std::nullopt);

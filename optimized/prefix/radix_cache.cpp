@@ -6,20 +6,17 @@
 
 namespace kvo::optimized {
 
-using prefix::Checkpointed;
+using prefix::CheckpointReturns;
 using prefix::Extended;
 using prefix::Ids;
 using prefix::IdsView;
-using prefix::Inserted;
-using prefix::Insertion;
+using prefix::Insert;
+using prefix::InsertReturns;
 using prefix::Policy;
 using prefix::Quirk;
+using prefix::RadixConfig;
 using prefix::RadixEvicted;
 using prefix::RadixHit;
-using prefix::RadixLookup;
-using prefix::RadixOptions;
-using prefix::RadixRequest;
-using prefix::RadixState;
 using prefix::Row;
 using prefix::TokensView;
 
@@ -31,23 +28,23 @@ Error wrong(const char* why) {
 
 }  // namespace
 
-Result<std::unique_ptr<prefix::RadixCache>> PrefixRadixCache::make(const RadixOptions& options,
+Result<std::unique_ptr<prefix::RadixCache>> PrefixRadixCache::make(const RadixConfig& config,
                                                                    QuirkSet<Quirk> quirks) {
-  return std::make_unique<PrefixRadixCache>(options, quirks);
+  return std::make_unique<PrefixRadixCache>(config, quirks);
 }
 
-PrefixRadixCache::PrefixRadixCache(const RadixOptions& options, QuirkSet<Quirk> quirks)
-    : options_(options),
+PrefixRadixCache::PrefixRadixCache(const RadixConfig& config, QuirkSet<Quirk> quirks)
+    : config_(config),
       quirks_(quirks),
-      tree_(options, quirks),
-      slots_(options, quirks.has(Quirk::kFreesAnything)) {}
+      tree_(config, quirks),
+      slots_(config, quirks.has(Quirk::kFreesAnything)) {}
 
 // ---- The tree ----
 
 PrefixRadixCache::Id PrefixRadixCache::look_up(TokensView tokens, Namespaces::Id space,
                                                Ids* slots) {
   if (slots != nullptr) slots->clear();
-  if (options_.disable) return RadixTree::kRoot;
+  if (config_.disable) return RadixTree::kRoot;
   const Walk walk = tree_.find(tokens, space);
   if (walk.units == 0) return RadixTree::kRoot;
   RadixTree::Room room;
@@ -63,34 +60,34 @@ PrefixRadixCache::Id PrefixRadixCache::look_up(TokensView tokens, Namespaces::Id
   return node;
 }
 
-Result<RadixHit> PrefixRadixCache::match(const RadixLookup& what) {
-  const Id node = look_up(what.tokens, tree_.spaces().find(what.space), &shown_);
+Result<RadixHit> PrefixRadixCache::match(const prefix::MatchTokens& op) {
+  const Id node = look_up(looked_up(op), tree_.spaces().find(space_of(op)), &shown_);
   return RadixHit{std::ssize(shown_), tree_.number(node), shown_};
 }
 
-Status PrefixRadixCache::touch(const RadixLookup& what) {
-  (void)look_up(what.tokens, tree_.spaces().find(what.space), nullptr);
+Status PrefixRadixCache::touch(const prefix::TouchTokens& op) {
+  (void)look_up(looked_up(op), tree_.spaces().find(space_of(op)), nullptr);
   return {};
 }
 
-Result<Inserted> PrefixRadixCache::insert(const Insertion& what) {
-  if (options_.disable) return Inserted{};
-  const Walk walk = tree_.find(what.tokens, tree_.spaces().find(what.space));
-  if (what.slots && std::ssize(*what.slots) < walk.units) return wrong("slots: fewer than units");
+Result<InsertReturns> PrefixRadixCache::insert(const Insert& op) {
+  if (config_.disable) return InsertReturns{};
+  const Walk walk = tree_.find(op.tokens, tree_.spaces().find(space_of(op)));
+  if (op.slots && std::ssize(*op.slots) < walk.units) return wrong("slots: fewer than units");
   RadixTree::Room room;
   tree_.reserve(2, walk.units - walk.length);
   tree_.prepare(walk, room, true);
-  const Namespaces::Id space = tree_.spaces().use(what.space);
-  const Id node = tree_.insert(walk, room, {what.priority, what.inserted}, space,
-                               what.slots ? what.slots->data() : nullptr);
+  const Namespaces::Id space = tree_.spaces().use(space_of(op));
+  const Id node = tree_.insert(walk, room, {op.priority, op.inserted}, space,
+                               op.slots ? op.slots->data() : nullptr);
   tree_.spaces().leave(space);
-  return Inserted{walk.length, tree_.number(node)};
+  return InsertReturns{walk.length, tree_.number(node)};
 }
 
 void PrefixRadixCache::prepare_evict(std::int64_t units) {
   nodes_.clear();
   going_.clear();
-  if (options_.disable || units <= 0) return;
+  if (config_.disable || units <= 0) return;
   const std::size_t most = std::min(tree_.size(), static_cast<std::size_t>(units));
   optimized::make_room(nodes_, most);
   optimized::make_room(going_, most);
@@ -100,8 +97,8 @@ void PrefixRadixCache::prepare_evict(std::int64_t units) {
 
 // PX-70
 Result<std::int64_t> PrefixRadixCache::evict_until(std::int64_t units) {
-  if (options_.disable || units <= 0 || tree_.nothing_to_evict()) return 0;
-  if (options_.policy == Policy::kTlru) return wrong("policy: tlru cannot tell what goes first");
+  if (config_.disable || units <= 0 || tree_.nothing_to_evict()) return 0;
+  if (config_.policy == Policy::kTlru) return wrong("policy: tlru cannot tell what goes first");
   std::int64_t gone = 0;
   while (gone < units && !tree_.nothing_to_evict()) {
     const Id leaf = tree_.first_leaf();
@@ -181,8 +178,8 @@ PrefixRadixCache::Request* PrefixRadixCache::find(std::int64_t request) const {
   return at < requests_.size() ? requests_[at].get() : nullptr;
 }
 
-Status PrefixRadixCache::request(std::int64_t number, const RadixRequest& what) {
-  const auto at = static_cast<std::size_t>(number);
+Status PrefixRadixCache::request(const prefix::FileRequest& op) {
+  const auto at = static_cast<std::size_t>(op.request);
   if (at >= requests_.size()) {
     optimized::make_room(requests_, at + 1 - requests_.size());
     requests_.resize(at + 1);
@@ -192,13 +189,13 @@ Status PrefixRadixCache::request(std::int64_t number, const RadixRequest& what) 
   Request& request = fresh ? *fresh : *requests_[at];
   if (request.node) return wrong("request: it is admitted");
   optimized::make_room(request.tokens,
-                       what.tokens.size() - std::min(what.tokens.size(), request.tokens.size()));
-  const Namespaces::Id space = tree_.spaces().use(what.space);
+                       op.tokens.size() - std::min(op.tokens.size(), request.tokens.size()));
+  const Namespaces::Id space = tree_.spaces().use(space_of(op));
   if (request.space != Namespaces::kNone) tree_.spaces().leave(request.space);
   request.space = space;
-  request.tokens.assign(what.tokens.begin(), what.tokens.end());
-  request.prompt = std::ssize(what.tokens);
-  request.priority = what.priority;
+  request.tokens.assign(op.tokens.begin(), op.tokens.end());
+  request.prompt = std::ssize(op.tokens);
+  request.priority = op.priority;
   if (fresh) requests_[at] = std::move(fresh);
   return {};
 }
@@ -222,14 +219,14 @@ Result<Extended> PrefixRadixCache::extend(std::int64_t number, std::int64_t toke
   Request* const request = find(number);
   if (request == nullptr) return never_made();
   if (!request->node) return wrong("request: it is not admitted");
-  const bool paged = options_.page_size > 1;
-  const std::int64_t room = tokens + (paged ? options_.page_size : 0) - slots_.available();
+  const bool paged = config_.page_size > 1;
+  const std::int64_t room = tokens + (paged ? config_.page_size : 0) - slots_.available();
   const std::int64_t held = std::ssize(request->slots);
   optimized::make_room(request->tokens, append.size());
   prepare_evict(room);
   slots_.reserve(0);
   // More than all slots are refused for want of them, not of memory.
-  if (tokens <= slots_.available() + tree_.total() + options_.page_size) {
+  if (tokens <= slots_.available() + tree_.total() + config_.page_size) {
     optimized::make_room(request->slots, static_cast<std::size_t>(tokens));
     slots_.reserve_result(tokens);
   }
@@ -306,13 +303,13 @@ void PrefixRadixCache::file(Request& request, Filing& filing) noexcept {
   request.node = tree_.number(node);
 }
 
-Result<Checkpointed> PrefixRadixCache::checkpoint(std::int64_t number) {
+Result<CheckpointReturns> PrefixRadixCache::checkpoint(std::int64_t number) {
   Request* const request = find(number);
   if (request == nullptr) return never_made();
   if (!request->has_row) return wrong("request: it has no row");
   if (request->slots.size() > request->tokens.size())
     return wrong("request: it has more slots than tokens");
-  if (options_.disable) return Checkpointed{*request->node, request->protected_};
+  if (config_.disable) return CheckpointReturns{*request->node, request->protected_};
   if (const Status good = may_end(*request); !good) return good.error();
   Filing filing;
   prepare(*request, filing);
@@ -320,7 +317,7 @@ Result<Checkpointed> PrefixRadixCache::checkpoint(std::int64_t number) {
   if (!slots_.mark_free(part(*request, request->protected_, filing.walk.length)))
     return wrong("slots: one is not handed out");
   file(*request, filing);
-  return Checkpointed{*request->node, request->protected_};
+  return CheckpointReturns{*request->node, request->protected_};
 }
 
 Status PrefixRadixCache::withdraw(std::int64_t number) {
@@ -343,7 +340,7 @@ Status PrefixRadixCache::finish(std::int64_t number, bool keep) {
     return wrong("request: it has more slots than tokens");
   if (Status good = may_end(*request); !good) return good;
   const std::int64_t end = std::ssize(request->slots);
-  if (options_.disable) {
+  if (config_.disable) {
     if (Status done = slots_.free(part(*request, request->protected_, end)); !done) return done;
   } else {
     Filing filing;
@@ -374,8 +371,8 @@ Result<Row> PrefixRadixCache::row(std::int64_t number) const {
   return Row{request->slots, request->protected_, request->inserted, *request->node};
 }
 
-RadixState PrefixRadixCache::state() const {
-  RadixState state;
+prefix::ShowTreeReturns PrefixRadixCache::state() const {
+  prefix::ShowTreeReturns state;
   tree_.fill(state);
   state.available = slots_.available();
   state.free = slots_.free_list();

@@ -16,13 +16,13 @@ namespace kvo::optimized {
 /// makes room for it, then does it, so that nothing has to be taken back.
 class PrefixRadixCache final : public prefix::RadixCache {
  public:
-  static Result<std::unique_ptr<prefix::RadixCache>> make(const prefix::RadixOptions& options,
+  static Result<std::unique_ptr<prefix::RadixCache>> make(const prefix::RadixConfig& config,
                                                           QuirkSet<prefix::Quirk> quirks);
-  PrefixRadixCache(const prefix::RadixOptions& options, QuirkSet<prefix::Quirk> quirks);
+  PrefixRadixCache(const prefix::RadixConfig& config, QuirkSet<prefix::Quirk> quirks);
 
-  [[nodiscard]] Result<prefix::RadixHit> match(const prefix::RadixLookup& what) override;
-  [[nodiscard]] Status touch(const prefix::RadixLookup& what) override;
-  [[nodiscard]] Result<prefix::Inserted> insert(const prefix::Insertion& what) override;
+  [[nodiscard]] Result<prefix::RadixHit> match(const prefix::MatchTokens& op) override;
+  [[nodiscard]] Status touch(const prefix::TouchTokens& op) override;
+  [[nodiscard]] Result<prefix::InsertReturns> insert(const prefix::Insert& op) override;
   [[nodiscard]] Result<prefix::RadixEvicted> evict(std::int64_t units) override;
   [[nodiscard]] Result<std::int64_t> lock(std::int64_t node) override;
   [[nodiscard]] Result<std::int64_t> unlock(std::int64_t node) override;
@@ -50,19 +50,17 @@ class PrefixRadixCache final : public prefix::RadixCache {
   [[nodiscard]] Status clear() override;
   [[nodiscard]] Result<prefix::IdsView> make_room(std::int64_t slots) override;
 
-  [[nodiscard]] Status request(std::int64_t request, const prefix::RadixRequest& what) override;
+  [[nodiscard]] Status request(const prefix::FileRequest& op) override;
   [[nodiscard]] Result<prefix::RadixHit> admit(std::int64_t request) override;
   [[nodiscard]] Result<prefix::Extended> extend(std::int64_t request, std::int64_t tokens,
                                                 prefix::TokensView append) override;
-  [[nodiscard]] Result<prefix::Checkpointed> checkpoint(std::int64_t request) override;
+  [[nodiscard]] Result<prefix::CheckpointReturns> checkpoint(std::int64_t request) override;
   [[nodiscard]] Status withdraw(std::int64_t request) override;
   [[nodiscard]] Status finish(std::int64_t request, bool keep) override;
   [[nodiscard]] Result<prefix::Row> row(std::int64_t request) const override;
 
-  [[nodiscard]] std::span<const prefix::Event> take_events() override {
-    return tree_.take_events();
-  }
-  [[nodiscard]] prefix::RadixState state() const override;
+  [[nodiscard]] std::span<const prefix::Event> events() override { return tree_.take_events(); }
+  [[nodiscard]] prefix::ShowTreeReturns state() const override;
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     return tree_.broken_invariant();
   }
@@ -111,7 +109,7 @@ class PrefixRadixCache final : public prefix::RadixCache {
     return fail(Code::kPrecondition, "request: it was never made");
   }
 
-  prefix::RadixOptions options_;
+  prefix::RadixConfig config_;
   QuirkSet<prefix::Quirk> quirks_;
   RadixTree tree_;
   SlotPool slots_;

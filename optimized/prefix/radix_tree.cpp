@@ -10,9 +10,9 @@ namespace kvo::optimized {
 
 using prefix::EventKind;
 using prefix::Key;
-using prefix::NodeState;
 using prefix::Policy;
 using prefix::Quirk;
+using prefix::ShownNode;
 using prefix::Token;
 using prefix::TokensView;
 
@@ -35,8 +35,8 @@ void copy_units(const Run& from, std::size_t begin, Run& to, std::size_t wide) {
 
 }  // namespace
 
-RadixTree::RadixTree(const prefix::RadixOptions& options, QuirkSet<Quirk> quirks)
-    : options_(options), quirks_(quirks) {
+RadixTree::RadixTree(const prefix::RadixConfig& config, QuirkSet<Quirk> quirks)
+    : config_(config), quirks_(quirks) {
   nodes_.emplace_back();
   reset();
 }
@@ -46,7 +46,7 @@ RadixTree::~RadixTree() {
 }
 
 void RadixTree::reset() {
-  if (options_.events) events_.reserve(1, 0, 0);
+  if (config_.events) events_.reserve(1, 0, 0);
   for (Node& node : nodes_) {
     runs_.give(node.run);
     if (node.space != Namespaces::kNone) spaces_.leave(node.space);
@@ -60,14 +60,14 @@ void RadixTree::reset() {
   numbers_.clear();
   leaves_.clear();
   evictable_ = protected_ = total_ = 0;
-  if (options_.events) events_.begin(EventKind::kCleared);
+  if (config_.events) events_.begin(EventKind::kCleared);
 }
 
 // ---- Walks ----
 
 std::int64_t RadixTree::units_of(std::int64_t tokens) const {
-  const std::int64_t units = std::max<std::int64_t>(tokens - (options_.pairs ? 1 : 0), 0);
-  return units - units % options_.page_size;
+  const std::int64_t units = std::max<std::int64_t>(tokens - (config_.eagle ? 1 : 0), 0);
+  return units - units % config_.page_size;
 }
 
 std::uint32_t RadixTree::tag_of(Id parent, Namespaces::Id space, const Token* page) const {
@@ -89,7 +89,7 @@ RadixTree::Walk RadixTree::find(TokensView tokens, Namespaces::Id space) const {
   Walk walk;
   walk.units = units_of(std::ssize(tokens));
   if (walk.units == 0) return walk;
-  const std::int64_t wide = options_.pairs ? 1 : 0;
+  const std::int64_t wide = config_.eagle ? 1 : 0;
   walk.tokens = tokens.first(static_cast<std::size_t>(walk.units + wide));
   while (walk.length < walk.units) {
     const TokensView rest = walk.tokens.subspan(static_cast<std::size_t>(walk.length));
@@ -116,7 +116,7 @@ void RadixTree::reserve(std::size_t nodes, std::int64_t told) {
   leaves_.reserve(nodes_.size() + made - leaves_.leaves().size());
   edges_.reserve(nodes);
   numbers_.reserve(nodes);
-  if (options_.events)
+  if (config_.events)
     events_.reserve(2, static_cast<std::size_t>(told), static_cast<std::size_t>(told));
 }
 
@@ -180,7 +180,7 @@ RadixTree::Id RadixTree::split(Id id, std::int64_t units, Room& room) noexcept {
   const Id made = make();
   Node& rest = nodes_[id];
   Node& front = nodes_[made];
-  const std::size_t wide = options_.pairs ? 1 : 0;
+  const std::size_t wide = config_.eagle ? 1 : 0;
   const Run whole = rest.run;
   const auto cut = static_cast<std::size_t>(units);
   Run part = room.part->release();
@@ -219,9 +219,9 @@ RadixTree::Id RadixTree::split(Id id, std::int64_t units, Room& room) noexcept {
   hang_below(made, id);
   rest.tag = tag_of(made, rest.space, rest.run.tokens());
   edges_.add(rest.tag, id);
-  if (options_.events) {
+  if (config_.events) {
     front.hash = hash_before(made);
-    for (std::int64_t at = 0; at < units; at += options_.page_size)
+    for (std::int64_t at = 0; at < units; at += config_.page_size)
       front.hash = hash_behind(front.hash, {front.run.tokens() + at, page_tokens()});
   }
   return made;
@@ -259,7 +259,7 @@ RadixTree::Id RadixTree::insert(const Walk& walk, Room& room, const Use& use, Na
   hang_below(at, made);
   node.tag = tag_of(at, space, node.run.tokens());
   edges_.add(node.tag, made);
-  if (options_.events) tell_stored(made);
+  if (config_.events) tell_stored(made);
   evictable_ += node.units;
   total_ += node.units;
   list(made);
@@ -283,7 +283,7 @@ void RadixTree::write_slots(Id node, std::int64_t length, std::int64_t from,
 // PX-71: those that stand alike go by number.
 bool RadixTree::before(Id a, Id b) const {
   const auto standing = [&](const Node& node) -> std::pair<std::int64_t, std::int64_t> {
-    switch (options_.policy) {
+    switch (config_.policy) {
       case Policy::kLru:
         return {node.used, 0};
       case Policy::kMru:
@@ -297,7 +297,7 @@ bool RadixTree::before(Id a, Id b) const {
       case Policy::kPriority:
         return {node.priority, node.used};
       case Policy::kSlru:
-        return {node.hits < options_.slru_threshold ? 0 : 1, node.used};
+        return {node.hits < config_.slru_threshold.value_or(2) ? 0 : 1, node.used};
       case Policy::kTlru:
         break;
     }
@@ -357,7 +357,7 @@ void RadixTree::list_parent(Id leaf) noexcept {
 
 void RadixTree::drop(Id leaf) noexcept {
   Node& node = nodes_[leaf];
-  if (options_.events) tell_removed(leaf);
+  if (config_.events) tell_removed(leaf);
   runs_.give(node.run);
   spaces_.leave(node.space);
   node.space = Namespaces::kNone;
@@ -423,7 +423,7 @@ void RadixTree::tell_stored(Id id) noexcept {
   const bool first = node.parent == kRoot;
   if (first || !events_.last_is(EventKind::kStored) || events_.last_key() != key_of(node.hash))
     events_.begin(EventKind::kStored, first ? std::nullopt : std::optional<Key>(key_of(node.hash)));
-  for (std::int64_t at = 0; at < node.units; at += options_.page_size) {
+  for (std::int64_t at = 0; at < node.units; at += config_.page_size) {
     node.hash = hash_behind(node.hash, {node.run.tokens() + at, page_tokens()});
     events_.add_key(key_of(node.hash));
   }
@@ -434,7 +434,7 @@ void RadixTree::tell_removed(Id id) noexcept {
   if (!events_.last_is(EventKind::kRemoved)) events_.begin(EventKind::kRemoved);
   const Node& node = nodes_[id];
   ChainHash hash = hash_before(id);
-  for (std::int64_t at = 0; at < node.units; at += options_.page_size) {
+  for (std::int64_t at = 0; at < node.units; at += config_.page_size) {
     hash = hash_behind(hash, {node.run.tokens() + at, page_tokens()});
     events_.add_key(key_of(hash));
   }
@@ -457,7 +457,7 @@ void RadixTree::all_slots(prefix::Ids& to) const {
   }
 }
 
-void RadixTree::fill(prefix::RadixState& state) const {
+void RadixTree::fill(prefix::ShowTreeReturns& state) const {
   state.evictable = evictable_;
   state.protected_ = protected_;
   state.total = total_;
@@ -470,7 +470,7 @@ void RadixTree::fill(prefix::RadixState& state) const {
     state.nodes.push_back(
         {.node = node.number,
          .parent = nodes_[node.parent].number,
-         .tokens = {tokens, tokens + node.units + (options_.pairs ? 1 : 0)},
+         .tokens = {tokens, tokens + node.units + (config_.eagle ? 1 : 0)},
          .slots = {own, own + node.units},
          .lock = node.lock,
          .hits = node.hits,
@@ -478,7 +478,7 @@ void RadixTree::fill(prefix::RadixState& state) const {
          .extra = words.extra,
          .salt = words.salt.empty() ? std::nullopt : std::optional<std::string>(words.salt)});
   }
-  std::ranges::sort(state.nodes, {}, &NodeState::node);
+  std::ranges::sort(state.nodes, {}, &ShownNode::node);
   std::vector<Id> leaves = leaves_.leaves();
   std::ranges::sort(leaves, [&](Id a, Id b) { return before(a, b); });
   for (const Id leaf : leaves) state.leaves.push_back(nodes_[leaf].number);

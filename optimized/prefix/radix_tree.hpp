@@ -49,7 +49,7 @@ class RadixTree {
     std::int64_t inserted = 0;
   };
 
-  RadixTree(const prefix::RadixOptions& options, QuirkSet<prefix::Quirk> quirks);
+  RadixTree(const prefix::RadixConfig& config, QuirkSet<prefix::Quirk> quirks);
   ~RadixTree();
   RadixTree(const RadixTree&) = delete;
   RadixTree& operator=(const RadixTree&) = delete;
@@ -102,7 +102,7 @@ class RadixTree {
   [[nodiscard]] std::size_t size() const { return numbers_.size(); }
   void all_slots(prefix::Ids& to) const;
   [[nodiscard]] std::span<const prefix::Event> take_events() { return events_.take(); }
-  void fill(prefix::RadixState& state) const;
+  void fill(prefix::ShowTreeReturns& state) const;
   [[nodiscard]] std::optional<std::string> broken_invariant() const;
 
   [[nodiscard]] Namespaces& spaces() { return spaces_; }
@@ -147,11 +147,11 @@ class RadixTree {
   void tell_stored(Id node) noexcept;
   void tell_removed(Id node) noexcept;
   [[nodiscard]] std::size_t page_tokens() const {
-    return static_cast<std::size_t>(options_.page_size + (options_.pairs ? 1 : 0));
+    return static_cast<std::size_t>(config_.page_size + (config_.eagle ? 1 : 0));
   }
   [[nodiscard]] bool keeps_shells() const { return quirks_.has(prefix::Quirk::kGoneNodesLocked); }
 
-  prefix::RadixOptions options_;
+  prefix::RadixConfig config_;
   QuirkSet<prefix::Quirk> quirks_;
   RunPool runs_;
   std::vector<Node> nodes_;

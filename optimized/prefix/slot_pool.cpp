@@ -24,10 +24,10 @@ Error no_pages() {
 
 }  // namespace
 
-SlotPool::SlotPool(const prefix::RadixOptions& options, bool frees_anything)
-    : page_(options.page_size),
-      slots_(options.slots),
-      need_sort_(options.need_sort),
+SlotPool::SlotPool(const prefix::RadixConfig& config, bool frees_anything)
+    : page_(config.page_size),
+      slots_(config.slots),
+      need_sort_(config.need_sort),
       frees_anything_(frees_anything) {
   clear();
 }

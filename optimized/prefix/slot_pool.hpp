@@ -14,7 +14,7 @@ namespace kvo::optimized {
 
 class SlotPool {
  public:
-  SlotPool(const prefix::RadixOptions& options, bool frees_anything);
+  SlotPool(const prefix::RadixConfig& config, bool frees_anything);
 
   [[nodiscard]] std::int64_t available() const {
     return (std::ssize(staged_) + static_cast<std::int64_t>(free_.size())) * page_;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "properties/prefix/contents.hpp"
-#include "reference/prefix/blocks_operations.hpp"
+#include "reference/prefix/blocks.hpp"
 
 namespace kvo::prefix {
 

@@ -14,7 +14,7 @@
 #include "properties/campaign/script_generator.hpp"
 #include "properties/contract_parts.hpp"
 #include "properties/prefix/texts.hpp"
-#include "reference/prefix/blocks_operations.hpp"
+#include "reference/prefix/blocks.hpp"
 
 namespace kvo::prefix {
 

@@ -31,7 +31,7 @@
 #include "properties/prefix/block_accounts.hpp"
 #include "properties/prefix/contents.hpp"
 #include "properties/runner/oracle.hpp"
-#include "reference/prefix/blocks_operations.hpp"
+#include "reference/prefix/blocks.hpp"
 
 namespace kvo::prefix {
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "properties/prefix/lowering.hpp"
-#include "reference/prefix/blocks_operations.hpp"
+#include "reference/prefix/blocks.hpp"
 
 namespace kvo::prefix {
 namespace {

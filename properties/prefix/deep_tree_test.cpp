@@ -36,10 +36,13 @@ void walk_lock_and_evict(const MakeRadix& make) {
   const Tokens tokens(kDepth, 1);
   const auto taken = cache->alloc(kDepth).value();
   const Ids slots(taken.begin(), taken.end());
+  TouchTokens touch{.tokens = tokens};
   const auto filed = cache->insert({.tokens = tokens, .slots = slots}).value();
   // From the end: each lookup splits the node at the root, and passes no other.
-  for (std::size_t length = kDepth - 1; length > 0; --length)
-    ASSERT_TRUE(cache->touch({.tokens = TokensView(tokens).first(length)}));
+  for (std::int64_t length = kDepth - 1; length > 0; --length) {
+    touch.limit = length;
+    ASSERT_TRUE(cache->touch(touch));
+  }
   ASSERT_EQ(std::ssize(cache->state().nodes), kDepth);
   EXPECT_THAT(cache->match({.tokens = tokens})->slots, testing::ElementsAreArray(slots));
   EXPECT_THAT(*cache->all_slots(), testing::ElementsAreArray(slots));
@@ -62,9 +65,12 @@ TEST_P(DeepTree, IsGivenUp) {
     const auto cache = GetParam().second({.slots = kDepth}, {}).value();
     const Tokens tokens(kDepth, 1);
     const auto slots = cache->alloc(kDepth).value();
-    ASSERT_TRUE(cache->insert({.tokens = tokens, .slots = slots}));
-    for (std::size_t length = kDepth - 1; length > 0; --length)
-      ASSERT_TRUE(cache->touch({.tokens = TokensView(tokens).first(length)}));
+    ASSERT_TRUE(cache->insert({.tokens = tokens, .slots = Ids(slots.begin(), slots.end())}));
+    TouchTokens touch{.tokens = tokens};
+    for (std::int64_t length = kDepth - 1; length > 0; --length) {
+      touch.limit = length;
+      ASSERT_TRUE(cache->touch(touch));
+    }
   });
 }
 

@@ -29,7 +29,7 @@
 #include "properties/prefix/contents.hpp"
 #include "properties/prefix/tree_accounts.hpp"
 #include "properties/runner/oracle.hpp"
-#include "reference/prefix/radix_operations.hpp"
+#include "reference/prefix/radix.hpp"
 
 namespace kvo::prefix {
 

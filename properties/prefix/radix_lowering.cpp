@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "properties/prefix/lowering.hpp"
-#include "reference/prefix/radix_operations.hpp"
+#include "reference/prefix/radix.hpp"
 
 namespace kvo::prefix {
 namespace {

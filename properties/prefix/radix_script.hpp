@@ -14,7 +14,7 @@
 
 #include "properties/campaign/script_generator.hpp"
 #include "properties/prefix/texts.hpp"
-#include "reference/prefix/radix_operations.hpp"
+#include "reference/prefix/radix.hpp"
 
 namespace kvo::prefix {
 

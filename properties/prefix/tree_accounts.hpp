@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "properties/prefix/contents.hpp"
-#include "reference/prefix/radix_operations.hpp"
+#include "reference/prefix/radix.hpp"
 
 namespace kvo::prefix {
 

@@ -72,25 +72,24 @@ void BlockManager::add_keys(Text& text) {
   }
 }
 
-Result<std::span<const Key>> BlockManager::request(std::int64_t request,
-                                                   const BlocksRequest& what) {
+Result<std::span<const Key>> BlockManager::request(const MakeRequest& op) {
   Transaction undertaking(*this);
-  Text text{.tokens = {what.tokens.begin(), what.tokens.end()},
-            .prompt = std::ssize(what.tokens),
-            .salt = std::string(what.salt),
+  Text text{.tokens = op.tokens,
+            .prompt = std::ssize(op.tokens),
+            .salt = op.salt.value_or(""),
             .lora = std::nullopt,
-            .skip_reading = what.skip_reading,
+            .skip_reading = op.skip_reading.value_or(false),
             .keys = {}};
-  if (what.lora) text.lora.emplace(*what.lora, what.lora_path);
+  if (op.lora) text.lora.emplace(*op.lora, op.lora_path.value_or(""));
   add_keys(text);
   keys_ = text.keys;
-  if (const std::int64_t row = find(request); row >= 0) {
+  if (const std::int64_t row = find(op.request); row >= 0) {
     texts_.change(row) = std::move(text);
     progress_.change(row) = {};
   } else {
     holdings_.add({});
     progress_.add({});
-    rows_.emplace(request, texts_.add(std::move(text)));
+    rows_.emplace(op.request, texts_.add(std::move(text)));
   }
   undertaking.commit();
   return std::span<const Key>(keys_);
@@ -109,16 +108,16 @@ Result<std::span<const Key>> BlockManager::append(std::int64_t request, TokensVi
   return std::span<const Key>(keys_);
 }
 
-Status BlockManager::set(std::int64_t request, const RequestChange& change) {
-  const std::int64_t row = find(request);
-  if (row < 0) return no_request(request);
+Status BlockManager::set(const SetRequest& op) {
+  const std::int64_t row = find(op.request);
+  if (row < 0) return no_request(op.request);
   Transaction undertaking(*this);
   Progress& progress = progress_.change(row);
-  progress.computed = change.computed.value_or(progress.computed);
-  progress.status = change.status.value_or(progress.status);
-  progress.in_flight = change.in_flight.value_or(progress.in_flight);
-  progress.preemptions = change.preemptions.value_or(progress.preemptions);
-  if (change.boundary) progress.boundary = change.boundary;
+  progress.computed = op.computed.value_or(progress.computed);
+  progress.status = op.status.value_or(progress.status);
+  progress.in_flight = op.in_flight.value_or(progress.in_flight);
+  progress.preemptions = op.preemptions.value_or(progress.preemptions);
+  if (op.boundary) progress.boundary = op.boundary;
   undertaking.commit();
   return {};
 }
@@ -313,7 +312,7 @@ Status BlockManager::record(std::int64_t request, std::int64_t hits) {
   return {};
 }
 
-BlocksStatistics BlockManager::take_statistics() {
+BlocksStatistics BlockManager::stats() {
   return std::exchange(statistics_, {});
 }
 
@@ -357,51 +356,58 @@ Status BlockManager::let_go(std::int64_t row, std::int64_t computed) {
   return pool_.release(gone);
 }
 
-Result<Allotted> BlockManager::allocate(std::int64_t request, const Allotment& asked) {
-  const std::int64_t row = find(request);
-  if (row < 0) return misuse("request " + std::to_string(request) + " was never made");
-  if (asked.tokens == 0 && asked.hit_tokens == 0 && asked.external == 0)
+Result<Allotted> BlockManager::allocate(const Allocate& asked) {
+  const std::int64_t row = find(asked.request);
+  if (row < 0) return no_request(asked.request);
+  const std::int64_t hit_tokens = asked.hit_tokens.value_or(0);
+  const std::int64_t external = asked.external.value_or(0);
+  if (asked.tokens == 0 && hit_tokens == 0 && external == 0)
     return misuse("tokens: 0, and no hits");
   if (const Status may = may_adopt(row, asked); !may) return may.error();
   const std::int64_t most = options_.max_model_len;
-  const std::int64_t computed = progress_[row].computed + asked.hit_tokens + asked.external;  // T
+  const std::int64_t computed = progress_[row].computed + hit_tokens + external;  // T
   const std::int64_t within = std::min(computed, most);
-  const std::int64_t slots = std::min(within + asked.tokens + asked.lookahead, most);  // S
+  const std::int64_t slots =
+      std::min(within + asked.tokens + asked.lookahead.value_or(0), most);  // S
   blocks_.clear();
   evicted_.clear();
 
   const std::int64_t whole =
       std::min(ceil_blocks(std::min(std::ssize(texts_[row].tokens), most)), admission_cap());
-  if (asked.full_sequence && !enough(row, asked, within, whole, 0)) return fail(Code::kExhausted);
+  if (asked.full_sequence.value_or(false) && !enough(row, asked, within, whole, 0))
+    return fail(Code::kExhausted);
   Transaction undertaking(*this);
   Status done = let_go(row, std::max<std::int64_t>(within - progress_[row].in_flight, 0));
   if (!done) return done.error();
-  if (!enough(row, asked, computed, ceil_blocks(slots), asked.reserved)) {
+  if (!enough(row, asked, computed, ceil_blocks(slots), asked.reserved.value_or(0))) {
     undertaking.commit();
     return fail(Code::kExhausted);
   }
   done = adopt(row, asked, computed);
   if (done) done = extend(row, ceil_blocks(slots), blocks_);
-  if (done && !asked.delay_caching) done = register_blocks(row, within + asked.tokens);
+  if (done && !asked.delay_caching.value_or(false))
+    done = register_blocks(row, within + asked.tokens);
   if (!done) return done.error();
   undertaking.commit();
   return Allotted{blocks_, evicted_};
 }
 
 // What PX-28 refuses, and lists that do not fit the request (PX-47).
-Status BlockManager::may_adopt(std::int64_t row, const Allotment& asked) const {
+Status BlockManager::may_adopt(std::int64_t row, const Allocate& asked) const {
   const Holding& holding = holdings_[row];
   const Text& text = texts_[row];
-  const std::int64_t hits = std::ssize(asked.hit_blocks);
-  if (asked.hit_tokens != hits * options_.block_size)
-    return misuse("hit_tokens: " + std::to_string(asked.hit_tokens));
+  const IdsView hit_blocks = hits_of(asked);
+  const std::int64_t hits = std::ssize(hit_blocks);
+  if (const std::int64_t tokens = asked.hit_tokens.value_or(0);
+      tokens != hits * options_.block_size)
+    return misuse("hit_tokens: " + std::to_string(tokens));
   if (hits > 0 && !options_.enable_caching) return misuse("hit_blocks: no caching");
   if (hits > 0 && holding.registered) return misuse("hit_blocks: the request is running");
-  if ((hits > 0 || asked.external > 0) && !holding.registered && !holding.table.empty())
+  if ((hits > 0 || asked.external.value_or(0) > 0) && !holding.registered && !holding.table.empty())
     return misuse("hit_blocks, external: the request has blocks");
   if (quirks_.has(Quirk::kStaleHitsAdopted)) return {};
   for (std::int64_t i = 0; i < hits; ++i) {
-    const std::int64_t block = asked.hit_blocks[static_cast<std::size_t>(i)];
+    const std::int64_t block = hit_blocks[static_cast<std::size_t>(i)];
     if (block == 0) continue;
     const auto key = pool_[block].key;
     if (!key || i >= std::ssize(text.keys) ||
@@ -412,21 +418,23 @@ Status BlockManager::may_adopt(std::int64_t row, const Allotment& asked) const {
 }
 
 // PX-26, for a table of so many blocks.
-bool BlockManager::enough(std::int64_t row, const Allotment& asked, std::int64_t computed,
+bool BlockManager::enough(std::int64_t row, const Allocate& asked, std::int64_t computed,
                           std::int64_t blocks, std::int64_t reserved) const {
   const Holding& holding = holdings_[row];
   const std::int64_t length = std::ssize(holding.table);
-  const std::int64_t hits = std::ssize(asked.hit_blocks);
+  const IdsView hit_blocks = hits_of(asked);
+  const std::int64_t hits = std::ssize(hit_blocks);
   std::int64_t need = std::max<std::int64_t>(blocks - length, 0);
   if (!holding.registered) {
     const std::int64_t behind = floor_blocks(skipped(computed));
     need = std::max<std::int64_t>(blocks - std::max(behind, hits + length), 0);
     for (std::int64_t i = std::max<std::int64_t>(behind - length, 0); i < hits; ++i) {
-      const std::int64_t block = asked.hit_blocks[static_cast<std::size_t>(i)];
+      const std::int64_t block = hit_blocks[static_cast<std::size_t>(i)];
       if (block != 0 && pool_[block].refs == 0) ++need;
     }
   }
-  const bool enters = progress_[row].status != RequestStatus::kRunning && asked.others_scheduled;
+  const bool enters =
+      progress_[row].status != RequestStatus::kRunning && asked.others_scheduled.value_or(true);
   const auto kept_free = static_cast<std::int64_t>(
       enters ? std::floor(options_.watermark * static_cast<double>(options_.num_blocks)) : 0);
   return need + kept_free <= pool_.free() - reserved;
@@ -449,19 +457,21 @@ std::int64_t BlockManager::admission_cap() const {
 }
 
 // PX-27, PX-28, PX-53
-Status BlockManager::adopt(std::int64_t row, const Allotment& asked, std::int64_t computed) {
-  if ((asked.hit_blocks.empty() && asked.external == 0) || holdings_[row].registered) return {};
+Status BlockManager::adopt(std::int64_t row, const Allocate& asked, std::int64_t computed) {
+  const IdsView hit_blocks = hits_of(asked);
+  const bool loads = asked.external.value_or(0) > 0;
+  if ((hit_blocks.empty() && !loads) || holdings_[row].registered) return {};
   const std::int64_t behind = floor_blocks(skipped(computed));
   if (behind > kMostUnits) return misuse("computed: too many blocks");
   Holding& holding = holdings_.change(row);
   holding.table.assign(static_cast<std::size_t>(behind), 0);
-  const std::size_t left = std::min(static_cast<std::size_t>(behind), asked.hit_blocks.size());
-  for (const std::int64_t block : asked.hit_blocks.subspan(left)) {
+  const std::size_t left = std::min(static_cast<std::size_t>(behind), hit_blocks.size());
+  for (const std::int64_t block : hit_blocks.subspan(left)) {
     pool_.pin(block);
     holding.table.push_back(block);
   }
   holding.registered = std::ssize(holding.table);
-  if (asked.external == 0 || computed <= skipped(computed)) return {};
+  if (!loads || computed <= skipped(computed)) return {};
   Ids loaded;
   return extend(row, ceil_blocks(computed), loaded);
 }
@@ -481,7 +491,7 @@ Status BlockManager::extend(std::int64_t row, std::int64_t blocks, Ids& handed_o
 
 Status BlockManager::cache(std::int64_t request, std::int64_t tokens) {
   const std::int64_t row = find(request);
-  if (row < 0) return misuse("request " + std::to_string(request) + " was never made");
+  if (row < 0) return no_request(request);
   Transaction undertaking(*this);
   if (const Status done = register_blocks(row, tokens); !done) return done;
   undertaking.commit();

@@ -24,15 +24,13 @@ class BlockManager final : public BlockCache {
 
   BlockManager(const BlocksOptions& options, QuirkSet<Quirk> quirks);
 
-  [[nodiscard]] Result<std::span<const Key>> request(std::int64_t request,
-                                                     const BlocksRequest& what) override;
+  [[nodiscard]] Result<std::span<const Key>> request(const MakeRequest& op) override;
   [[nodiscard]] Result<std::span<const Key>> append(std::int64_t request,
                                                     TokensView tokens) override;
-  [[nodiscard]] Status set(std::int64_t request, const RequestChange& change) override;
+  [[nodiscard]] Status set(const SetRequest& op) override;
   [[nodiscard]] Result<BlocksHit> match(std::int64_t request,
                                         std::optional<std::int64_t> max_length) override;
-  [[nodiscard]] Result<Allotted> allocate(std::int64_t request,
-                                          const Allotment& allotment) override;
+  [[nodiscard]] Result<Allotted> allocate(const Allocate& op) override;
   [[nodiscard]] Status cache(std::int64_t request, std::int64_t tokens) override;
   [[nodiscard]] Status skip(std::int64_t request, std::int64_t computed) override;
   [[nodiscard]] Status free(std::int64_t request) override;
@@ -47,8 +45,8 @@ class BlockManager final : public BlockCache {
   [[nodiscard]] std::int64_t cached_tokens(std::int64_t request) const override;
   [[nodiscard]] std::int64_t free_blocks() const override { return pool_.free(); }
   [[nodiscard]] Status record(std::int64_t request, std::int64_t hits) override;
-  [[nodiscard]] BlocksStatistics take_statistics() override;
-  [[nodiscard]] std::span<const Event> take_events() override { return pool_.take_events(); }
+  [[nodiscard]] BlocksStatistics stats() override;
+  [[nodiscard]] std::span<const Event> events() override { return pool_.take_events(); }
   [[nodiscard]] BlocksState state() const override { return pool_.state(); }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override;
 
@@ -98,11 +96,11 @@ class BlockManager final : public BlockCache {
   [[nodiscard]] Status look_in_chunk(const Text& text, std::int64_t max_length);
 
   [[nodiscard]] std::int64_t skipped(std::int64_t tokens) const;
-  [[nodiscard]] Status may_adopt(std::int64_t row, const Allotment& asked) const;
-  [[nodiscard]] bool enough(std::int64_t row, const Allotment& asked, std::int64_t computed,
+  [[nodiscard]] Status may_adopt(std::int64_t row, const Allocate& asked) const;
+  [[nodiscard]] bool enough(std::int64_t row, const Allocate& asked, std::int64_t computed,
                             std::int64_t blocks, std::int64_t reserved) const;
   [[nodiscard]] std::int64_t admission_cap() const;
-  [[nodiscard]] Status adopt(std::int64_t row, const Allotment& asked, std::int64_t computed);
+  [[nodiscard]] Status adopt(std::int64_t row, const Allocate& asked, std::int64_t computed);
   [[nodiscard]] Status extend(std::int64_t row, std::int64_t blocks, Ids& handed_out);
   [[nodiscard]] Status register_blocks(std::int64_t row, std::int64_t tokens);
   [[nodiscard]] bool gets_key(const Text& text, const Progress& progress, std::int64_t block) const;

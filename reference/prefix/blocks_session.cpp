@@ -8,7 +8,7 @@
 
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/contract/subject/named_quirks.hpp"
-#include "reference/prefix/blocks_operations.hpp"
+#include "reference/prefix/blocks.hpp"
 #include "reference/prefix/keys_session.hpp"
 
 namespace kvo::prefix {
@@ -27,54 +27,21 @@ class BlocksSession final : public DispatchSession<BlocksSession, BlocksOps> {
   }
 
   template <class T>
-  [[nodiscard]] Result<BlockCache*> cache_of(const T& /*op*/) const {
+  [[nodiscard]] Result<BlockCache*> cache_of(const T& op) const {
+    Status checked;
+    if constexpr (std::same_as<T, Allocate>) checked = check_blocks(hits_of(op));
+    if constexpr (OneOf<T, TouchBlocks, Release>) checked = check_blocks(op.blocks);
+    if (!checked) return checked.error();
     return cache_.get();
   }
-  Result<KeysOnly> operator()(const MakeRequest& op) {
-    BlocksRequest what{.tokens = op.tokens,
-                       .salt = op.salt ? *op.salt : std::string_view(),
-                       .lora = std::nullopt,
-                       .lora_path = op.lora_path ? *op.lora_path : std::string_view(),
-                       .skip_reading = op.skip_reading.value_or(false)};
-    if (op.lora) what.lora = *op.lora;
-    return shown_keys(probe()([&] { return cache_->request(op.request, what); }));
-  }
-  Result<KeysOnly> operator()(const Append& op) {
+  template <OneOf<MakeRequest, Append> T>
+  Result<KeysOnly> operator()(const T& op) {
     return shown_keys(probe()([&] { return op.call(*cache_); }));
-  }
-  Status operator()(const SetRequest& op) {
-    const RequestChange change{.computed = op.computed,
-                               .status = op.status,
-                               .in_flight = op.in_flight,
-                               .boundary = op.boundary,
-                               .preemptions = op.preemptions};
-    return probe()([&] { return cache_->set(op.request, change); });
   }
   Result<MatchBlocks::Returns> operator()(const MatchBlocks& op) {
     MatchBlocks clamped = op;
     if (op.max_length) clamped.max_length = std::max<std::int64_t>(*op.max_length, -1);
     return call_method(clamped);
-  }
-  Result<AllottedBlocks> operator()(const Allocate& op) {
-    Allotment asked{.tokens = op.tokens,
-                    .hit_blocks = {},
-                    .hit_tokens = op.hit_tokens.value_or(0),
-                    .external = op.external.value_or(0),
-                    .lookahead = op.lookahead.value_or(0),
-                    .delay_caching = op.delay_caching.value_or(false),
-                    .full_sequence = op.full_sequence.value_or(false),
-                    .reserved = op.reserved.value_or(0),
-                    .others_scheduled = op.others_scheduled.value_or(true)};
-    if (op.hit_blocks) asked.hit_blocks = *op.hit_blocks;
-    if (const Status checked = check_blocks(asked.hit_blocks); !checked) return checked.error();
-    const auto allotted = probe()([&] { return cache_->allocate(op.request, asked); });
-    if (!allotted) return allotted.error();
-    return detail::record_of<AllottedBlocks>(*allotted);
-  }
-  template <OneOf<TouchBlocks, Release> T>
-  Result<Nothing> operator()(const T& op) {
-    if (const Status checked = check_blocks(op.blocks); !checked) return checked.error();
-    return call_method(op);
   }
   Result<LookUp::Returns> operator()(const LookUp& op) {
     const auto key = keys_.key(op.key);
@@ -86,11 +53,8 @@ class BlocksSession final : public DispatchSession<BlocksSession, BlocksOps> {
     if (options_.num_blocks == 1) return ShowUsage::Returns{0};
     return ShowUsage::Returns{1 - free / static_cast<double>(options_.num_blocks - 1)};
   }
-  Result<BlocksStatistics> operator()(const ShowStatistics& /*op*/) {
-    return probe()([&] { return cache_->take_statistics(); });
-  }
   Result<TakeEvents::Returns> operator()(const TakeEvents& /*op*/) {
-    const auto events = probe()([&] { return cache_->take_events(); });
+    const auto events = probe()([&] { return cache_->events(); });
     return TakeEvents::Returns{keys_.shown(events, options_.block_size)};
   }
   Result<ShowBlocks::Returns> operator()(const ShowBlocks& /*op*/) {

@@ -51,12 +51,12 @@ BlocksOptions windowed() {
 TEST(BlockManager, TellsEachRunOfBlocksThatGotKeys) {
   BlockManager blocks(windowed(), kDocumented);  // of two blocks the second one gets a key
   const Tokens tokens = tokens_from(10, 9);
-  const auto keys = blocks.request(0, {.tokens = tokens});
+  const auto keys = blocks.request({.request = 0, .tokens = tokens});
   ASSERT_TRUE(keys);
   const std::vector<Key> all(keys->begin(), keys->end());
   ASSERT_EQ(all.size(), 4U);
-  ASSERT_TRUE(blocks.allocate(0, {.tokens = 9}));
-  const auto events = blocks.take_events();
+  ASSERT_TRUE(blocks.allocate({.request = 0, .tokens = 9}));
+  const auto events = blocks.events();
   ASSERT_EQ(events.size(), 2U);
   EXPECT_THAT(events[0].keys, ElementsAre(all[1]));
   EXPECT_EQ(events[0].parent, all[0]);
@@ -73,14 +73,14 @@ TEST(BlockManager, TellsThatAKeyIsRemovedWhenNobodyCarriesIt) {
   BlockManager blocks(options, kDocumented);
   const Tokens tokens = tokens_from(10, 2);
   for (const std::int64_t request : {0, 1}) {
-    ASSERT_TRUE(blocks.request(request, {.tokens = tokens}));
-    ASSERT_TRUE(blocks.allocate(request, {.tokens = 2}));
+    ASSERT_TRUE(blocks.request({.request = request, .tokens = tokens}));
+    ASSERT_TRUE(blocks.allocate({.request = request, .tokens = 2}));
   }
-  (void)blocks.take_events();
+  (void)blocks.events();
   ASSERT_TRUE(blocks.evict(Ids{1}));
-  EXPECT_TRUE(blocks.take_events().empty());
+  EXPECT_TRUE(blocks.events().empty());
   ASSERT_TRUE(blocks.evict(Ids{2}));
-  EXPECT_EQ(blocks.take_events().size(), 1U);
+  EXPECT_EQ(blocks.events().size(), 1U);
 }
 
 TEST(BlockManager, RefusesToReleaseATableThatWasReleasedByHand) {
@@ -89,8 +89,8 @@ TEST(BlockManager, RefusesToReleaseATableThatWasReleasedByHand) {
   options.retention = std::nullopt;
   BlockManager blocks(options, kDocumented);
   const Tokens tokens = tokens_from(10, 4);
-  ASSERT_TRUE(blocks.request(0, {.tokens = tokens}));
-  ASSERT_TRUE(blocks.allocate(0, {.tokens = 4}));
+  ASSERT_TRUE(blocks.request({.request = 0, .tokens = tokens}));
+  ASSERT_TRUE(blocks.allocate({.request = 0, .tokens = 4}));
   ASSERT_TRUE(blocks.release(Ids{1}));
   EXPECT_TRUE(failed_with(blocks.free(0), Code::kPrecondition));
   EXPECT_THAT(blocks.table(0), ElementsAre(1, 2));
@@ -98,13 +98,13 @@ TEST(BlockManager, RefusesToReleaseATableThatWasReleasedByHand) {
 }
 
 TEST(RadixManager, UnlocksOnlyWhatIsLockedItself) {
-  RadixOptions options;
+  RadixConfig options;
   options.slots = 16;
   RadixManager radix(options, kDocumented);
   const Tokens tokens = tokens_from(10, 4);
   ASSERT_TRUE(radix.alloc(4));
   ASSERT_TRUE(radix.insert({.tokens = tokens, .slots = Ids{1, 2, 3, 4}}));
-  const auto front = radix.match({.tokens = std::span(tokens).first(2)});
+  const auto front = radix.match({.tokens = tokens, .limit = 2});
   ASSERT_TRUE(front);
   ASSERT_EQ(front->node, 2);
   ASSERT_TRUE(radix.lock(1));
@@ -114,12 +114,12 @@ TEST(RadixManager, UnlocksOnlyWhatIsLockedItself) {
 }
 
 TEST(RadixManager, KeepsNothingWhereItIsDisabled) {
-  RadixOptions options;
+  RadixConfig options;
   options.slots = 8;
   options.disable = true;
   RadixManager radix(options, kDocumented);
   const Tokens tokens = tokens_from(10, 4);
-  ASSERT_TRUE(radix.request(0, {.tokens = tokens}));
+  ASSERT_TRUE(radix.request({.request = 0, .tokens = tokens}));
   ASSERT_TRUE(radix.admit(0));
   ASSERT_TRUE(radix.extend(0, 4, {}));
   const auto kept = radix.checkpoint(0);
@@ -131,7 +131,7 @@ TEST(RadixManager, KeepsNothingWhereItIsDisabled) {
 }
 
 TEST(RadixManager, EvictsNothingWhoseSlotsAreFree) {
-  RadixOptions options;
+  RadixConfig options;
   options.slots = 8;
   RadixManager radix(options, kDocumented);
   const Tokens tokens = tokens_from(1, 2);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/prefix/blocks_operations.hpp"
+#include "reference/prefix/blocks.hpp"
 #include "reference/prefix/cache.hpp"
 
 namespace kvo::prefix {

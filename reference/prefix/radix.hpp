@@ -5,9 +5,13 @@
 //          node       a run of units below its parent, with a slot a unit; numbers count up and
 //                     are never used again. The root holds nothing (PX-60).
 //          row        the slots of a request: those that it matched, and its own behind them.
+// Errors   of every operation: kOutOfRange: a request of a number that there cannot be;
+//          kPrecondition: a count below 0 or beyond kMostTokens, a request never made.
 // Source   rules PX-60 to PX-88.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,6 +21,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reference/contract/subject/subject.hpp"
+#include "reference/prefix/blocks.hpp"
 #include "reference/prefix/cache.hpp"
 
 namespace kvo::prefix {
@@ -34,17 +40,134 @@ enum class Policy : std::uint8_t {
 };
 BOOST_DESCRIBE_ENUM(Policy, kLru, kMru, kFifo, kFilo, kLfu, kPriority, kSlru, kTlru)
 
-/// What a cache is made with; checked by options_of (operations.hpp).
-struct RadixOptions {
-  Policy policy = Policy::kLru;
-  std::int64_t slru_threshold = 2;  ///< hits from which a node is spared
-  std::int64_t page_size = 1;       ///< units, at least 1
-  std::int64_t slots = 0;           ///< of the pool, slot 0 not counted
-  bool pairs = false;               ///< eagle: units are pairs of tokens
-  bool disable = false;             ///< nothing is kept (PX-76)
-  bool events = false;              ///< whether events are kept; not with pairs
-  bool need_sort = false;           ///< what is freed waits to be sorted in (PX-80)
+struct SlotNumbers {
+  using Value = Ids;
+  static constexpr Domain kDomain{
+      .least = 0, .most = kMostTokens - 1, .outside = Code::kOutOfRange};
 };
+struct Priority {
+  using Value = std::int64_t;
+  static constexpr Domain kDomain{
+      .least = -kMostTokens, .most = kMostTokens - 1, .outside = Code::kOutOfRange};
+};
+
+/// The config of a case.
+KVO_RECORD(RadixConfig, (Policy, policy, "what is evicted first", Policy::kLru),
+           (std::optional<std::int64_t>, slru_threshold,
+            "hits from which slru spares a node; absent: 2"),
+           (std::int64_t, page_size, "units of a page", 1),
+           (std::int64_t, slots, "of the pool, slot 0 not counted"),
+           (bool, eagle, "draft heads: units are pairs of tokens"),
+           (bool, disable, "whether nothing is kept"), (bool, events, "whether events are kept"),
+           (bool, need_sort, "whether what is freed waits to be sorted in"))
+
+/// Errors  kNotSupported: sizes that make no sense or are beyond kMostUnits pages; eagle with
+///         events; tlru, without kTlruAborts.
+[[nodiscard]] Status check(const RadixConfig& config, QuirkSet<Quirk> quirks);
+
+KVO_RECORD(NodesOnly, (Ids, nodes, "nodes that were evicted, in order"))
+KVO_RECORD(SlotsOnly, (Ids, slots, "slots by number"))
+KVO_RECORD(Delta, (std::int64_t, delta, "change of the evictable units"))
+KVO_RECORD(FoundPrefix, (std::int64_t, length, "units"), (std::int64_t, node, "the last node"),
+           (Ids, slots, "one a unit"))
+KVO_OPERATION(MatchTokens, match, "The longest prefix that is held (PX-64).", FoundPrefix,
+              (Tokens, tokens, "what is looked up"),
+              (std::optional<std::string>, extra, "namespace; empty is one of its own"),
+              (std::optional<std::string>, salt, "namespace; empty or absent: none"),
+              (Maybe<Count>, limit, "tokens that count"))
+KVO_OPERATION(TouchTokens, touch, "A match without a result (PX-64).", Nothing,
+              (Tokens, tokens, "what is looked up"),
+              (std::optional<std::string>, extra, "namespace; empty is one of its own"),
+              (std::optional<std::string>, salt, "namespace; empty or absent: none"),
+              (Maybe<Count>, limit, "tokens that count"))
+KVO_RECORD(InsertReturns, (std::int64_t, length, "units that were there before"),
+           (Nullable<std::int64_t>, node, "the last node; null: nothing is kept"))
+KVO_OPERATION(Insert, insert, "Files tokens and their slots (PX-66).", InsertReturns,
+              (Tokens, tokens, "what is filed"),
+              (std::optional<Ids>, slots, "one a unit; absent: the tokens"),
+              (std::optional<std::string>, extra, "namespace; empty is one of its own"),
+              (std::optional<std::string>, salt, "namespace; empty or absent: none"),
+              (Priority, priority, "the higher is spared", 0, may_be_absent),
+              (Count, inserted, "units that this insert does not count as hits", 0, may_be_absent))
+KVO_RECORD(EvictUnitsReturns, (std::int64_t, tokens, "units that were freed"),
+           (Ids, nodes, "in order"))
+KVO_OPERATION(EvictUnits, evict, "Evicts leaves until so many units are free (PX-70).",
+              EvictUnitsReturns, (std::int64_t, tokens, "units; 0 or less: nothing"))
+KVO_OPERATION(Lock, lock, "Protects a node and all above it (PX-73).", Delta,
+              (std::int64_t, node, "number of the node"))
+KVO_OPERATION(Unlock, unlock, "Releases a lock (PX-73).", Delta,
+              (std::int64_t, node, "number of the node"))
+KVO_OPERATION(ResetTree, reset, "Drops the tree, not the slots (PX-75).", Nothing)
+KVO_OPERATION(AllSlots, all_slots, "The slots of all nodes, depth first (PX-77).", SlotsOnly)
+KVO_OPERATION(AllocSlots, alloc, "Takes slots (PX-80, PX-81).", SlotsOnly,
+              (Count, count, "slots; what is no whole page is dropped"))
+KVO_OPERATION(AllocExtend, alloc_extend, "Takes slots after rows that end in a page (PX-81).",
+              SlotsOnly, (Ids, prefix_lens, "tokens that each request has"),
+              (Ids, seq_lens, "tokens that it is to have"),
+              (Ids, last_slots, "its last slot; -1: none"))
+KVO_OPERATION(AllocDecode, alloc_decode, "Takes one slot for each request (PX-81).", SlotsOnly,
+              (Ids, seq_lens, "tokens of each request, the new one included"),
+              (Ids, last_slots, "its last slot; -1: none"))
+KVO_OPERATION(FreeSlots, free, "Frees slots (PX-80, PX-81).", Nothing,
+              (SlotNumbers, slots, "slots by number"))
+KVO_OPERATION(FreeSegment, free_segment, "Frees a part of a row (PX-80, PX-81).", Nothing,
+              (SlotNumbers, slots, "slots by number, in order of the row"),
+              (Count, start, "where they begin in the row"))
+KVO_OPERATION(GroupBegin, group_begin, "Defers what is freed (PX-82).", Nothing)
+KVO_OPERATION(GroupEnd, group_end, "Frees the slots that the group deferred (PX-82).", Nothing)
+KVO_OPERATION(ClearSlots, clear, "All slots are free, as at the start (PX-80).", Nothing)
+KVO_OPERATION(MakeRoom, make_room, "Evicts what is missing to so many free slots (PX-83).",
+              NodesOnly, (Count, tokens, "slots that are to be free"))
+KVO_OPERATION(FileRequest, request, "Makes a request (PX-86).", Nothing, (RequestNumber, request),
+              (Tokens, tokens, "its prompt"),
+              (std::optional<std::string>, extra, "namespace; empty is one of its own"),
+              (std::optional<std::string>, salt, "namespace; empty or absent: none"),
+              (Priority, priority, "the higher is spared", 0, may_be_absent))
+KVO_OPERATION(Admit, admit, "Looks a request up and locks what it hit (PX-86).", FoundPrefix,
+              (RequestNumber, request))
+KVO_RECORD(ExtendReturns, (std::optional<Ids>, slots, "the new ones; absent with an error"),
+           (Ids, nodes, "evicted to make room, also for an error"))
+KVO_OPERATION(Extend, extend, "Takes slots for a request's next tokens (PX-86).", ExtendReturns,
+              (RequestNumber, request), (Count, tokens, "how many"),
+              (Tokens, append, "output that joins the request first", Tokens(), may_be_absent))
+KVO_RECORD(CheckpointReturns, (std::int64_t, node, "the node that is locked now"),
+           (std::int64_t, protected_, "units of its row that are the tree's"))
+KVO_OPERATION(Checkpoint, checkpoint, "Files what a request has so far (PX-87).", CheckpointReturns,
+              (RequestNumber, request))
+KVO_OPERATION(Withdraw, withdraw, "Withdraws a request that has no row (PX-86).", Nothing,
+              (RequestNumber, request))
+KVO_OPERATION(Finish, finish, "Ends a request (PX-88).", Nothing, (RequestNumber, request),
+              (bool, keep, "whether its tokens are filed", true, may_be_absent))
+KVO_RECORD(ShowRowReturns, (Ids, slots, "slots by number"),
+           (std::int64_t, protected_, "slots that are the tree's"),
+           (std::int64_t, inserted, "units that it filed and counted"),
+           (std::int64_t, node, "the node that is locked"))
+KVO_OPERATION(ShowRow, row, "The slots of a request (PX-86).", ShowRowReturns,
+              (RequestNumber, request))
+KVO_RECORD(ShownNode, (std::int64_t, node, "number"),
+           (std::int64_t, parent, "number of the node above"),
+           (Tokens, tokens, "of its units; with pairs one more"), (Ids, slots, "one a unit"),
+           (std::int64_t, lock, "locks"), (std::int64_t, hits, "inserts that passed"),
+           (std::int64_t, priority, "the higher is spared"),
+           (Nullable<std::string>, extra, "namespace; null: none"),
+           (Nullable<std::string>, salt, "namespace; null: none"))
+KVO_RECORD(ShowTreeReturns, (std::int64_t, evictable, "units, a running sum"),
+           (std::int64_t, protected_, "units, a running sum"),
+           (std::int64_t, total, "slots in the tree"), (std::int64_t, available, "free slots"),
+           (Ids, free, "free slots, or pages, the next to be taken first"),
+           (Ids, staged, "slots, or pages, that are not sorted in yet"),
+           (std::vector<ShownNode>, nodes, "by number, without the root"),
+           (Ids, leaves, "those that may be evicted, the first to go first"))
+KVO_OPERATION(ShowTree, state, "Tree and free slots (PX-60, PX-77, PX-80).", ShowTreeReturns)
+
+#define KVO_PREFIX_RADIX_OPERATIONS                                                             \
+  prefix::MatchTokens, prefix::TouchTokens, prefix::Insert, prefix::EvictUnits, prefix::Lock,   \
+      prefix::Unlock, prefix::ResetTree, prefix::AllSlots, prefix::AllocSlots,                  \
+      prefix::AllocExtend, prefix::AllocDecode, prefix::FreeSlots, prefix::FreeSegment,         \
+      prefix::GroupBegin, prefix::GroupEnd, prefix::ClearSlots, prefix::MakeRoom,               \
+      prefix::FileRequest, prefix::Admit, prefix::Extend, prefix::Checkpoint, prefix::Withdraw, \
+      prefix::Finish, prefix::ShowRow, prefix::ShowTree
+using RadixOps = boost::mp11::mp_list<KVO_PREFIX_RADIX_OPERATIONS, TakeEvents>;
 
 /// Where keys part at the root (PX-63).
 struct Namespace {
@@ -52,43 +175,31 @@ struct Namespace {
   std::string_view salt = {};                            ///< empty: none
 };
 
-/// What is looked up (PX-64).
-struct RadixLookup {
-  TokensView tokens = {};
-  Namespace space = {};
-};
+/// The namespace of an operation.
+template <class Op>
+[[nodiscard]] Namespace space_of(const Op& op) {
+  Namespace space{.extra = std::nullopt, .salt = op.salt ? *op.salt : std::string_view()};
+  if (op.extra) space.extra = *op.extra;
+  return space;
+}
+/// The tokens that a lookup takes.
+template <class Op>
+[[nodiscard]] TokensView looked_up(const Op& op) {
+  const TokensView tokens = op.tokens;
+  return op.limit ? tokens.first(std::min(tokens.size(), static_cast<std::size_t>(*op.limit)))
+                  : tokens;
+}
 
-/// A prefix that is held.
+/// FoundPrefix with a view.
 struct RadixHit {
   std::int64_t length = 0;  ///< units
   std::int64_t node = 0;    ///< the last one
   IdsView slots = {};       ///< one a unit
 };
 
-/// What is inserted (PX-66).
-struct Insertion {
-  TokensView tokens = {};
-  std::optional<IdsView> slots = std::nullopt;  ///< at least a unit's each; absent: the tokens
-  Namespace space = {};
-  std::int64_t priority = 0;
-  std::int64_t inserted = 0;  ///< units whose nodes do not count this insert as a hit (PX-68)
-};
-
-struct Inserted {
-  std::int64_t length = 0;                          ///< units that were there before
-  std::optional<std::int64_t> node = std::nullopt;  ///< the last one; none where disabled
-};
-
 struct RadixEvicted {
   std::int64_t tokens = 0;  ///< units that went
   IdsView nodes = {};       ///< in order
-};
-
-/// A request as it is made (PX-86). Lists and words are the caller's.
-struct RadixRequest {
-  TokensView tokens = {};
-  Namespace space = {};
-  std::int64_t priority = 0;
 };
 
 /// What came of asking for slots for new tokens.
@@ -98,11 +209,6 @@ struct Extended {
   IdsView nodes = {};      ///< evicted to make room
 };
 
-struct Checkpointed {
-  std::int64_t node = 0;        ///< the one that is locked now
-  std::int64_t protected_ = 0;  ///< units of the row that are the tree's
-};
-
 struct Row {
   IdsView slots = {};
   std::int64_t protected_ = 0;
@@ -110,45 +216,22 @@ struct Row {
   std::int64_t node = 0;  ///< the one that is locked
 };
 
-struct NodeState {
-  std::int64_t node = 0;
-  std::int64_t parent = 0;
-  Tokens tokens = {};  ///< with pairs one more than units
-  Ids slots = {};
-  std::int64_t lock = 0;
-  std::int64_t hits = 0;
-  std::int64_t priority = 0;
-  std::optional<std::string> extra = std::nullopt;
-  std::optional<std::string> salt = std::nullopt;
-};
-
-/// Tree and allocator.
-struct RadixState {
-  std::int64_t evictable = 0;    ///< units, a running sum (PX-77)
-  std::int64_t protected_ = 0;   ///< units, a running sum
-  std::int64_t total = 0;        ///< slots in the tree
-  std::int64_t available = 0;    ///< slots in both lists
-  Ids free;                      ///< slots; pages where a page has several
-  Ids staged;                    ///< the same, freed and not sorted in yet
-  std::vector<NodeState> nodes;  ///< by number, without the root
-  Ids leaves;                    ///< those that may be evicted, the first to go first
-};
-
-/// A cache of the kind. Numbers of requests are in [0, kMostRequests), counts in [0, kMostTokens];
-/// slots are of any number, for nobody checks them (PX-85). Depth of the tree is not bounded.
-/// An error has changed nothing, but where `exhausted` says so.
+/// A cache of the kind. A method carries out the operation of its name. Numbers of requests are in
+/// [0, kMostRequests), counts in [0, kMostTokens]; slots are of any number, for nobody checks them
+/// (PX-85). Depth of the tree is not bounded. An error has changed nothing, but where `exhausted`
+/// says so.
 class RadixCache {
  public:
   virtual ~RadixCache() = default;
 
   /// The longest prefix that is held; locks nothing (PX-84), but may split (PX-64, PX-65).
   /// Errors  kOutOfMemory.
-  [[nodiscard]] virtual Result<RadixHit> match(const RadixLookup& what) = 0;
+  [[nodiscard]] virtual Result<RadixHit> match(const MatchTokens& op) = 0;
   /// The same, without an answer. Errors  kOutOfMemory.
-  [[nodiscard]] virtual Status touch(const RadixLookup& what) = 0;
+  [[nodiscard]] virtual Status touch(const TouchTokens& op) = 0;
   /// Files tokens and slots (PX-66 to PX-69, PX-74).
   /// Errors  kPrecondition: fewer slots than units.
-  [[nodiscard]] virtual Result<Inserted> insert(const Insertion& what) = 0;
+  [[nodiscard]] virtual Result<InsertReturns> insert(const Insert& op) = 0;
   /// Evicts leaves until so many units have gone (PX-70 to PX-72).
   /// Errors  kPrecondition: with kTlruAborts a policy that cannot tell; with kGoneNodesLocked a
   ///         leaf whose node has gone already.
@@ -193,7 +276,7 @@ class RadixCache {
   [[nodiscard]] virtual Result<IdsView> make_room(std::int64_t slots) = 0;
 
   /// Makes a request. Errors  kPrecondition: the number has one that was admitted.
-  [[nodiscard]] virtual Status request(std::int64_t request, const RadixRequest& what) = 0;
+  [[nodiscard]] virtual Status request(const FileRequest& op) = 0;
   /// Looks up all but its last token, and locks what it hit (PX-86).
   /// Errors  kPrecondition: it is admitted already.
   [[nodiscard]] virtual Result<RadixHit> admit(std::int64_t request) = 0;
@@ -203,7 +286,7 @@ class RadixCache {
                                                 TokensView append) = 0;
   /// Files what the request has (PX-87).
   /// Errors  kPrecondition: it has no row, or a longer one than tokens.
-  [[nodiscard]] virtual Result<Checkpointed> checkpoint(std::int64_t request) = 0;
+  [[nodiscard]] virtual Result<CheckpointReturns> checkpoint(std::int64_t request) = 0;
   /// Takes the lock of a request that has no row (PX-86). Errors  kPrecondition: not admitted, or
   /// it has a row.
   [[nodiscard]] virtual Status withdraw(std::int64_t request) = 0;
@@ -213,14 +296,24 @@ class RadixCache {
   [[nodiscard]] virtual Result<Row> row(std::int64_t request) const = 0;
 
   /// The events since the last time (PX-77).
-  [[nodiscard]] virtual std::span<const Event> take_events() = 0;
-  [[nodiscard]] virtual RadixState state() const = 0;
+  [[nodiscard]] virtual std::span<const Event> events() = 0;
+  [[nodiscard]] virtual ShowTreeReturns state() const = 0;
   /// Nothing, or the first broken invariant in words.
   [[nodiscard]] virtual std::optional<std::string> broken_invariant() const { return std::nullopt; }
 };
 
 /// Makes a cache; the options are sound. Errors  kNotSupported, kOutOfMemory.
-using MakeRadix = std::function<Result<std::unique_ptr<RadixCache>>(const RadixOptions& options,
+using MakeRadix = std::function<Result<std::unique_ptr<RadixCache>>(const RadixConfig& config,
                                                                     QuirkSet<Quirk> quirks)>;
 
+/// The cache kind `prefix.radix`.
+[[nodiscard]] const CacheKind& radix_kind();
+
+/// A subject whose caches come from `make`.
+[[nodiscard]] Subject make_radix_subject(std::string variant, std::string doc, MakeRadix make);
+
 }  // namespace kvo::prefix
+
+namespace kvo {
+KVO_DECLARE_OPERATIONS(KVO_PREFIX_RADIX_OPERATIONS)
+}  // namespace kvo

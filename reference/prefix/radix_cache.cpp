@@ -17,13 +17,13 @@ Error bad_state(std::int64_t request, const char* what) {
 
 }  // namespace
 
-Result<std::unique_ptr<RadixCache>> RadixManager::make(const RadixOptions& options,
+Result<std::unique_ptr<RadixCache>> RadixManager::make(const RadixConfig& config,
                                                        QuirkSet<Quirk> quirks) {
-  return std::make_unique<RadixManager>(options, quirks);
+  return std::make_unique<RadixManager>(config, quirks);
 }
 
-RadixManager::RadixManager(const RadixOptions& options, QuirkSet<Quirk> quirks)
-    : options_(options), quirks_(quirks), tree_(options, quirks), slots_(options, quirks) {}
+RadixManager::RadixManager(const RadixConfig& config, QuirkSet<Quirk> quirks)
+    : config_(config), quirks_(quirks), tree_(config, quirks), slots_(config, quirks) {}
 
 void RadixManager::commit() noexcept {
   tree_.commit();
@@ -42,41 +42,41 @@ void RadixManager::roll_back() noexcept {
 // ---- The tree ----
 
 // PX-64, PX-76: nothing to look up reaches the root without a walk.
-RadixTree::Reached RadixManager::look_up(const RadixLookup& what) {
-  if (options_.disable || tree_.units_of(std::ssize(what.tokens)) == 0)
+RadixTree::Reached RadixManager::look_up(TokensView tokens, const Namespace& space) {
+  if (config_.disable || tree_.units_of(std::ssize(tokens)) == 0)
     return {.node = tree_.root(), .length = 0};
-  return tree_.match(what);
+  return tree_.match(tokens, space);
 }
 
-Result<RadixHit> RadixManager::match(const RadixLookup& what) {
+Result<RadixHit> RadixManager::match(const MatchTokens& op) {
   Transaction undertaking(*this);
-  const auto reached = look_up(what);
+  const auto reached = look_up(looked_up(op), space_of(op));
   slots_out_ = tree_.slots_to(reached.node);
   undertaking.commit();
   return RadixHit{reached.length, reached.node, slots_out_};
 }
 
-Status RadixManager::touch(const RadixLookup& what) {
+Status RadixManager::touch(const TouchTokens& op) {
   Transaction undertaking(*this);
-  (void)look_up(what);
+  (void)look_up(looked_up(op), space_of(op));
   undertaking.commit();
   return {};
 }
 
-Result<Inserted> RadixManager::insert(const Insertion& what) {
-  if (options_.disable) return Inserted{};
-  if (what.slots && std::ssize(*what.slots) < tree_.units_of(std::ssize(what.tokens)))
+Result<InsertReturns> RadixManager::insert(const Insert& op) {
+  if (config_.disable) return InsertReturns{};
+  if (op.slots && std::ssize(*op.slots) < tree_.units_of(std::ssize(op.tokens)))
     return fail(Code::kPrecondition, "slots: fewer than units");
   Transaction undertaking(*this);
-  const auto reached = tree_.insert(what);
+  const auto reached = tree_.insert(op);
   undertaking.commit();
-  return Inserted{reached.length, reached.node};
+  return InsertReturns{reached.length, reached.node};
 }
 
 // PX-70. Returns  units; adds the nodes to the answer.
 Result<std::int64_t> RadixManager::evict_until(std::int64_t units) {
   nodes_out_.clear();
-  if (options_.disable || units <= 0) return 0;
+  if (config_.disable || units <= 0) return 0;
   std::int64_t gone = 0;
   Ids heap = tree_.leaves();
   while (gone < units) {
@@ -218,20 +218,19 @@ Result<std::int64_t> RadixManager::find_row(std::int64_t request) const {
   return found;
 }
 
-Status RadixManager::request(std::int64_t request, const RadixRequest& what) {
+Status RadixManager::request(const FileRequest& op) {
   Transaction undertaking(*this);
-  Text text{.tokens = {what.tokens.begin(), what.tokens.end()},
-            .prompt = std::ssize(what.tokens),
-            .extra = std::nullopt,
-            .salt = std::string(what.space.salt),
-            .priority = what.priority};
-  if (what.space.extra) text.extra.emplace(*what.space.extra);
-  if (const auto known = find(request)) {
-    if (holdings_[*known].node) return bad_state(request, "is admitted");
+  Text text{.tokens = op.tokens,
+            .prompt = std::ssize(op.tokens),
+            .extra = op.extra,
+            .salt = op.salt.value_or(""),
+            .priority = op.priority};
+  if (const auto known = find(op.request)) {
+    if (holdings_[*known].node) return bad_state(op.request, "is admitted");
     texts_.change(*known) = std::move(text);
   } else {
     holdings_.add({});
-    rows_.emplace(request, texts_.add(std::move(text)));
+    rows_.emplace(op.request, texts_.add(std::move(text)));
   }
   undertaking.commit();
   return {};
@@ -243,8 +242,7 @@ Result<RadixHit> RadixManager::admit(std::int64_t request) {
   if (holdings_[*found].node) return bad_state(request, "is admitted");
   Transaction undertaking(*this);
   const Text& text = texts_[*found];
-  const auto reached =
-      look_up({.tokens = from(text.tokens, 0, std::ssize(text.tokens) - 1), .space = text.space()});
+  const auto reached = look_up(from(text.tokens, 0, std::ssize(text.tokens) - 1), text.space());
   if (const auto locked = tree_.lock(reached.node); !locked) return locked.error();
   Holding& held = holdings_.change(*found);
   held = {.node = reached.node, .slots = tree_.slots_to(reached.node)};
@@ -263,8 +261,8 @@ Result<Extended> RadixManager::extend(std::int64_t request, std::int64_t tokens,
     Tokens& all = texts_.change(*found).tokens;
     all.insert(all.end(), append.begin(), append.end());
   }
-  const bool paged = options_.page_size > 1;
-  if (const Status done = room_for(tokens + (paged ? options_.page_size : 0)); !done)
+  const bool paged = config_.page_size > 1;
+  if (const Status done = room_for(tokens + (paged ? config_.page_size : 0)); !done)
     return done.error();
   const Ids& before = holdings_[*found].slots;
   const Ids begin{std::ssize(before)};
@@ -285,30 +283,30 @@ Result<Extended> RadixManager::extend(std::int64_t request, std::int64_t tokens,
 
 // PX-87
 Status RadixManager::file(const Text& text, Holding& held) {
-  if (options_.disable) return {};
+  if (config_.disable) return {};
   const TokensView key = from(text.tokens, 0, std::ssize(held.slots));
   const std::int64_t units = tree_.units_of(std::ssize(key));
-  const std::int64_t length = tree_
-                                  .insert({.tokens = key,
-                                           .slots = held.slots,
-                                           .space = text.space(),
-                                           .priority = text.priority,
-                                           .inserted = held.inserted})
-                                  .length;
+  Insert filed{.tokens = Tokens(key.begin(), key.end()),
+               .slots = held.slots,
+               .extra = text.extra,
+               .salt = text.salt,
+               .priority = text.priority,
+               .inserted = held.inserted};
+  const std::int64_t length = tree_.insert(filed).length;
   held.inserted = std::max(held.inserted, units);
   const TokensView prompt = from(text.tokens, 0, std::min(text.prompt, std::ssize(key)));
   const std::int64_t parted = tree_.units_of(std::ssize(prompt));
   const std::int64_t lifted = quirks_.has(Quirk::kPromptIsLifted) ? 1 : 0;
-  if (0 < parted && parted < units)
-    (void)tree_.insert({.tokens = prompt,
-                        .slots = held.slots,
-                        .space = text.space(),
-                        .priority = text.priority + lifted,
-                        .inserted = parted});
+  if (0 < parted && parted < units) {
+    filed.tokens.assign(prompt.begin(), prompt.end());
+    filed.priority += lifted;
+    filed.inserted = parted;
+    (void)tree_.insert(filed);
+  }
   if (Status done = slots_.free_segment(from(held.slots, held.protected_, length), held.protected_);
       !done)
     return done;
-  const auto reached = look_up({.tokens = key, .space = text.space()});
+  const auto reached = look_up(key, text.space());
   const Ids kept = tree_.slots_to(reached.node);
   for (std::int64_t i = held.protected_; i < std::min(units, std::ssize(kept)); ++i)
     held.slots[static_cast<std::size_t>(i)] = kept[static_cast<std::size_t>(i)];
@@ -319,7 +317,7 @@ Status RadixManager::file(const Text& text, Holding& held) {
   return {};
 }
 
-Result<Checkpointed> RadixManager::checkpoint(std::int64_t request) {
+Result<CheckpointReturns> RadixManager::checkpoint(std::int64_t request) {
   const auto found = find_row(request);
   if (!found) return found.error();
   const Text& text = texts_[*found];
@@ -329,7 +327,7 @@ Result<Checkpointed> RadixManager::checkpoint(std::int64_t request) {
   Holding& held = holdings_.change(*found);
   if (const Status done = file(text, held); !done) return done.error();
   undertaking.commit();
-  return Checkpointed{*held.node, held.protected_};
+  return CheckpointReturns{*held.node, held.protected_};
 }
 
 Status RadixManager::withdraw(std::int64_t request) {
@@ -356,7 +354,7 @@ Status RadixManager::finish(std::int64_t request, bool keep) {
   if (keep)
     if (Status done = file(text, held); !done) return done;
   const IdsView own = from(held.slots, held.protected_, std::ssize(held.slots));
-  if (Status done = options_.disable ? slots_.free(own) : slots_.free_segment(own, held.protected_);
+  if (Status done = config_.disable ? slots_.free(own) : slots_.free_segment(own, held.protected_);
       !done)
     return done;
   if (const auto unlocked = tree_.unlock(*held.node); !unlocked) return unlocked.error();
@@ -372,8 +370,8 @@ Result<Row> RadixManager::row(std::int64_t request) const {
   return Row{held.slots, held.protected_, held.inserted, *held.node};
 }
 
-RadixState RadixManager::state() const {
-  RadixState state = tree_.state();
+ShowTreeReturns RadixManager::state() const {
+  ShowTreeReturns state = tree_.state();
   state.available = slots_.available();
   state.free.assign(slots_.free_pages().begin(), slots_.free_pages().end());
   state.staged = slots_.staged_pages();

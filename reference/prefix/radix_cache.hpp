@@ -18,14 +18,14 @@ namespace kvo::prefix {
 /// A tree, an allocator, and requests over both.
 class RadixManager final : public RadixCache {
  public:
-  static Result<std::unique_ptr<RadixCache>> make(const RadixOptions& options,
+  static Result<std::unique_ptr<RadixCache>> make(const RadixConfig& config,
                                                   QuirkSet<Quirk> quirks);
 
-  RadixManager(const RadixOptions& options, QuirkSet<Quirk> quirks);
+  RadixManager(const RadixConfig& config, QuirkSet<Quirk> quirks);
 
-  [[nodiscard]] Result<RadixHit> match(const RadixLookup& what) override;
-  [[nodiscard]] Status touch(const RadixLookup& what) override;
-  [[nodiscard]] Result<Inserted> insert(const Insertion& what) override;
+  [[nodiscard]] Result<RadixHit> match(const MatchTokens& op) override;
+  [[nodiscard]] Status touch(const TouchTokens& op) override;
+  [[nodiscard]] Result<InsertReturns> insert(const Insert& op) override;
   [[nodiscard]] Result<RadixEvicted> evict(std::int64_t units) override;
   [[nodiscard]] Result<std::int64_t> lock(std::int64_t node) override;
   [[nodiscard]] Result<std::int64_t> unlock(std::int64_t node) override;
@@ -41,16 +41,16 @@ class RadixManager final : public RadixCache {
   [[nodiscard]] Status group_end() override;
   [[nodiscard]] Status clear() override;
   [[nodiscard]] Result<IdsView> make_room(std::int64_t slots) override;
-  [[nodiscard]] Status request(std::int64_t request, const RadixRequest& what) override;
+  [[nodiscard]] Status request(const FileRequest& op) override;
   [[nodiscard]] Result<RadixHit> admit(std::int64_t request) override;
   [[nodiscard]] Result<Extended> extend(std::int64_t request, std::int64_t tokens,
                                         TokensView append) override;
-  [[nodiscard]] Result<Checkpointed> checkpoint(std::int64_t request) override;
+  [[nodiscard]] Result<CheckpointReturns> checkpoint(std::int64_t request) override;
   [[nodiscard]] Status withdraw(std::int64_t request) override;
   [[nodiscard]] Status finish(std::int64_t request, bool keep) override;
   [[nodiscard]] Result<Row> row(std::int64_t request) const override;
-  [[nodiscard]] std::span<const Event> take_events() override { return tree_.take_events(); }
-  [[nodiscard]] RadixState state() const override;
+  [[nodiscard]] std::span<const Event> events() override { return tree_.take_events(); }
+  [[nodiscard]] ShowTreeReturns state() const override;
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     return tree_.broken_invariant();
   }
@@ -80,14 +80,14 @@ class RadixManager final : public RadixCache {
   [[nodiscard]] Result<std::int64_t> find(std::int64_t request) const;
   /// The same. Errors  kPrecondition: it has no row.
   [[nodiscard]] Result<std::int64_t> find_row(std::int64_t request) const;
-  [[nodiscard]] RadixTree::Reached look_up(const RadixLookup& what);
+  [[nodiscard]] RadixTree::Reached look_up(TokensView tokens, const Namespace& space);
   [[nodiscard]] Result<std::int64_t> evict_until(std::int64_t units);
   [[nodiscard]] Status room_for(std::int64_t slots);
   [[nodiscard]] Status file(const Text& text, Holding& held);
   /// Keeps what was taken, or the error kExhausted, which may have sorted lists.
   [[nodiscard]] Result<IdsView> taken(const Status& done, Transaction<RadixManager>& undertaking);
 
-  RadixOptions options_;
+  RadixConfig config_;
   QuirkSet<Quirk> quirks_;
   RadixTree tree_;
   SlotPool slots_;

@@ -10,7 +10,7 @@
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/contract/subject/named_quirks.hpp"
 #include "reference/prefix/keys_session.hpp"
-#include "reference/prefix/radix_operations.hpp"
+#include "reference/prefix/radix.hpp"
 
 namespace kvo::prefix {
 namespace {
@@ -34,20 +34,13 @@ Status check_growth(IdsView prefixes, IdsView lengths, IdsView last) {
   return {};
 }
 
-template <class Op>
-Namespace space_of(const Op& op) {
-  Namespace space{.extra = std::nullopt, .salt = op.salt ? *op.salt : std::string_view()};
-  if (op.extra) space.extra = *op.extra;
-  return space;
-}
-
 class RadixSession final : public DispatchSession<RadixSession, RadixOps> {
  public:
-  explicit RadixSession(const RadixOptions& options) : options_(options) {}
+  explicit RadixSession(const RadixConfig& config) : config_(config) {}
 
   /// Errors  as of MakeRadix.
   Status open(const MakeRadix& make, QuirkSet<Quirk> quirks) {
-    auto made = make(options_, quirks);
+    auto made = make(config_, quirks);
     if (!made) return made.error();
     cache_ = std::move(*made);
     return {};
@@ -56,25 +49,6 @@ class RadixSession final : public DispatchSession<RadixSession, RadixOps> {
   template <class T>
   [[nodiscard]] Result<RadixCache*> cache_of(const T& /*op*/) const {
     return cache_.get();
-  }
-  Result<FoundPrefix> operator()(const MatchTokens& op) {
-    const auto hit = probe()([&] { return cache_->match(lookup(op)); });
-    if (!hit) return hit.error();
-    return detail::record_of<FoundPrefix>(*hit);
-  }
-  Status operator()(const TouchTokens& op) {
-    return probe()([&] { return cache_->touch(lookup(op)); });
-  }
-  Result<Insert::Returns> operator()(const Insert& op) {
-    Insertion what{.tokens = op.tokens,
-                   .slots = std::nullopt,
-                   .space = space_of(op),
-                   .priority = op.priority,
-                   .inserted = op.inserted};
-    if (op.slots) what.slots = *op.slots;
-    const auto done = probe()([&] { return cache_->insert(what); });
-    if (!done) return done.error();
-    return detail::record_of<Insert::Returns>(*done);
   }
   Result<SlotsOnly> operator()(const AllocExtend& op) {
     if (const Status checked = check_growth(op.prefix_lens, op.seq_lens, op.last_slots); !checked)
@@ -88,10 +62,6 @@ class RadixSession final : public DispatchSession<RadixSession, RadixOps> {
       return checked.error();
     return call_method(op);
   }
-  Status operator()(const FileRequest& op) {
-    const RadixRequest what{.tokens = op.tokens, .space = space_of(op), .priority = op.priority};
-    return probe()([&] { return cache_->request(op.request, what); });
-  }
   Answer<Extend::Returns> operator()(const Extend& op) {
     const auto done = probe()([&] { return op.call(*cache_); });
     if (!done) return {.error = done.error()};
@@ -103,22 +73,8 @@ class RadixSession final : public DispatchSession<RadixSession, RadixOps> {
     return answer;
   }
   Result<TakeEvents::Returns> operator()(const TakeEvents& /*op*/) {
-    const auto events = probe()([&] { return cache_->take_events(); });
-    return TakeEvents::Returns{keys_.shown(events, options_.page_size)};
-  }
-  Result<ShowTree::Returns> operator()(const ShowTree& /*op*/) {
-    RadixState state = probe()([&] { return cache_->state(); });
-    ShowTree::Returns returns{.evictable = state.evictable,
-                              .protected_ = state.protected_,
-                              .total = state.total,
-                              .available = state.available,
-                              .free = std::move(state.free),
-                              .staged = std::move(state.staged),
-                              .nodes = {},
-                              .leaves = std::move(state.leaves)};
-    for (NodeState& node : state.nodes)
-      returns.nodes.push_back(detail::record_of<ShownNode>(std::move(node)));
-    return returns;
+    const auto events = probe()([&] { return cache_->events(); });
+    return TakeEvents::Returns{keys_.shown(events, config_.page_size)};
   }
 
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
@@ -128,15 +84,7 @@ class RadixSession final : public DispatchSession<RadixSession, RadixOps> {
  private:
   static constexpr std::int64_t kLeast = 1;
 
-  template <class Op>
-  [[nodiscard]] static RadixLookup lookup(const Op& op) {
-    TokensView tokens = op.tokens;
-    if (op.limit)
-      tokens = tokens.first(std::min(tokens.size(), static_cast<std::size_t>(*op.limit)));
-    return {.tokens = tokens, .space = space_of(op)};
-  }
-
-  RadixOptions options_;
+  RadixConfig config_;
   std::unique_ptr<RadixCache> cache_;
   KeyNumbers keys_;
 };
@@ -147,21 +95,14 @@ Error not_offered(const char* what) {
 
 }  // namespace
 
-Result<RadixOptions> options_of(const RadixConfig& config, QuirkSet<Quirk> quirks) {
+Status check(const RadixConfig& config, QuirkSet<Quirk> quirks) {
   if (config.policy == Policy::kTlru && !quirks.has(Quirk::kTlruAborts))
     return not_offered("policy: tlru");
   if (config.page_size < 1 || config.page_size > kMostTokens) return not_offered("page_size");
   if (!check_count("", config.slots) || config.slots / config.page_size > kMostUnits)
     return not_offered("slots");
   if (config.eagle && config.events) return not_offered("eagle with events");
-  return RadixOptions{.policy = config.policy,
-                      .slru_threshold = config.slru_threshold.value_or(2),
-                      .page_size = config.page_size,
-                      .slots = config.slots,
-                      .pairs = config.eagle,
-                      .disable = config.disable,
-                      .events = config.events,
-                      .need_sort = config.need_sort};
+  return {};
 }
 
 const CacheKind& radix_kind() {
@@ -182,9 +123,9 @@ Subject make_radix_subject(std::string variant, std::string doc, MakeRadix make)
           .open = [make = std::move(make)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
             const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
             if (!quirks) return quirks.error();
-            const auto options = options_of(setup.config_as<RadixConfig>(), *quirks);
-            if (!options) return options.error();
-            auto session = std::make_unique<RadixSession>(*options);
+            const auto config = setup.config_as<RadixConfig>();
+            if (const Status checked = check(config, *quirks); !checked) return checked.error();
+            auto session = std::make_unique<RadixSession>(config);
             if (const Status made = session->open(make, *quirks); !made) return made.error();
             return std::unique_ptr<Session>(std::move(session));
           }};

@@ -4,10 +4,10 @@
 
 namespace kvo::prefix {
 
-SlotPool::SlotPool(const RadixOptions& options, QuirkSet<Quirk> quirks)
-    : page_size_(options.page_size),
-      pages_(options.slots / options.page_size),
-      need_sort_(options.need_sort),
+SlotPool::SlotPool(const RadixConfig& config, QuirkSet<Quirk> quirks)
+    : page_size_(config.page_size),
+      pages_(config.slots / config.page_size),
+      need_sort_(config.need_sort),
       quirks_(quirks),
       lists_(at_the_start()) {}
 

@@ -15,7 +15,7 @@ namespace kvo::prefix {
 /// for good after commit().
 class SlotPool {
  public:
-  SlotPool(const RadixOptions& options, QuirkSet<Quirk> quirks);
+  SlotPool(const RadixConfig& config, QuirkSet<Quirk> quirks);
 
   /// Free slots.
   [[nodiscard]] std::int64_t available() const;

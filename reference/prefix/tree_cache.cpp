@@ -19,8 +19,8 @@ std::vector<T> cut(const std::vector<T>& all, std::int64_t begin, std::int64_t e
 
 }  // namespace
 
-RadixTree::RadixTree(const RadixOptions& options, QuirkSet<Quirk> quirks)
-    : options_(options), quirks_(quirks) {
+RadixTree::RadixTree(const RadixConfig& config, QuirkSet<Quirk> quirks)
+    : config_(config), quirks_(quirks) {
   reset();
   commit();
 }
@@ -44,18 +44,18 @@ void RadixTree::roll_back() noexcept {
 void RadixTree::reset() {
   const std::int64_t root = add_node({}, {});
   totals_ = {.root = root, .clock = totals_.clock};
-  if (options_.events) events_.add({.kind = EventKind::kCleared});
+  if (config_.events) events_.add({.kind = EventKind::kCleared});
 }
 
 // ---- Walks ----
 
 std::int64_t RadixTree::units_of(std::int64_t tokens) const {
-  const std::int64_t units = std::max<std::int64_t>(tokens - (options_.pairs ? 1 : 0), 0);
-  return units / options_.page_size * options_.page_size;
+  const std::int64_t units = std::max<std::int64_t>(tokens - (config_.eagle ? 1 : 0), 0);
+  return units / config_.page_size * config_.page_size;
 }
 
 TokensView RadixTree::first_page(TokensView tokens) const {
-  return tokens.first(static_cast<std::size_t>(options_.page_size + (options_.pairs ? 1 : 0)));
+  return tokens.first(static_cast<std::size_t>(config_.page_size + (config_.eagle ? 1 : 0)));
 }
 
 std::optional<std::int64_t> RadixTree::child_of(std::int64_t parent, const Namespace& space,
@@ -80,15 +80,16 @@ std::int64_t RadixTree::common_units(const Run& run, TokensView rest) const {
   return units_of(differ.in1 - run.tokens.begin());
 }
 
-RadixTree::Reached RadixTree::walk(const RadixLookup& what, const Insertion* insertion) {
+RadixTree::Reached RadixTree::walk(TokensView tokens, const Namespace& space,
+                                   const Insert* insertion) {
   const std::int64_t now = totals_.clock++;
-  const std::int64_t units = units_of(std::ssize(what.tokens));
+  const std::int64_t units = units_of(std::ssize(tokens));
   const auto whole =
-      what.tokens.first(static_cast<std::size_t>(units > 0 && options_.pairs ? units + 1 : units));
+      tokens.first(static_cast<std::size_t>(units > 0 && config_.eagle ? units + 1 : units));
   Reached at{.node = root(), .length = 0};
   while (at.length < units) {
     const TokensView rest = whole.subspan(static_cast<std::size_t>(at.length));
-    const auto found = child_of(at.node, what.space, first_page(rest));
+    const auto found = child_of(at.node, space, first_page(rest));
     if (!found) break;
     std::int64_t child = *found;
     const std::int64_t common = common_units(runs_[child], rest);
@@ -106,8 +107,8 @@ RadixTree::Reached RadixTree::walk(const RadixLookup& what, const Insertion* ins
   return at;
 }
 
-RadixTree::Reached RadixTree::match(const RadixLookup& what) {
-  return walk(what, nullptr);
+RadixTree::Reached RadixTree::match(TokensView tokens, const Namespace& space) {
+  return walk(tokens, space, nullptr);
 }
 
 Ids RadixTree::slots_to(std::int64_t node) const {
@@ -126,8 +127,8 @@ std::int64_t RadixTree::add_node(Run run, Mark mark) {
 
 // PX-65: a new node takes the first units; the node stays below it with the rest.
 std::int64_t RadixTree::split(std::int64_t node, std::int64_t units) {
-  const std::int64_t wide = options_.pairs ? 1 : 0;
-  const std::int64_t pages = units / options_.page_size;
+  const std::int64_t wide = config_.eagle ? 1 : 0;
+  const std::int64_t pages = units / config_.page_size;
   Run& rest = runs_.change(node);
   Run front{.parent = rest.parent,
             .units = units,
@@ -140,7 +141,7 @@ std::int64_t RadixTree::split(std::int64_t node, std::int64_t units) {
   rest.units -= units;
   rest.tokens = cut(rest.tokens, units, std::ssize(rest.tokens));
   rest.slots = cut(rest.slots, units, std::ssize(rest.slots));
-  if (options_.events) {
+  if (config_.events) {
     front.keys = cut(rest.keys, 0, pages);
     rest.keys = cut(rest.keys, pages, std::ssize(rest.keys));
   }
@@ -162,34 +163,33 @@ std::int64_t RadixTree::split(std::int64_t node, std::int64_t units) {
 // ---- Inserts ----
 
 // PX-68
-void RadixTree::count_hit(std::int64_t node, std::int64_t end, const Insertion& what) {
-  if (end > what.inserted) ++marks_.change(node).hits;
+void RadixTree::count_hit(std::int64_t node, std::int64_t end, const Insert& op) {
+  if (end > op.inserted) ++marks_.change(node).hits;
 }
 
-RadixTree::Reached RadixTree::insert(const Insertion& what) {
-  Reached at = walk({.tokens = what.tokens, .space = what.space}, &what);
-  if (at.length < units_of(std::ssize(what.tokens))) at.node = add_leaf(at, what);
+RadixTree::Reached RadixTree::insert(const Insert& op) {
+  Reached at = walk(op.tokens, space_of(op), &op);
+  if (at.length < units_of(std::ssize(op.tokens))) at.node = add_leaf(at, op);
   return at;
 }
 
 // What is left of an insert becomes one node below where its walk ended (PX-66).
-std::int64_t RadixTree::add_leaf(const Reached& at, const Insertion& what) {
-  const std::int64_t end = units_of(std::ssize(what.tokens));
-  const auto begin = what.tokens.begin() + at.length;
+std::int64_t RadixTree::add_leaf(const Reached& at, const Insert& op) {
+  const std::int64_t end = units_of(std::ssize(op.tokens));
+  const auto begin = op.tokens.begin() + at.length;
   Run run{.parent = at.node,
           .units = end - at.length,
-          .tokens = Tokens(begin, what.tokens.begin() + end + (options_.pairs ? 1 : 0)),
+          .tokens = Tokens(begin, op.tokens.begin() + end + (config_.eagle ? 1 : 0)),
           .slots = {},
           .keys = {},
           .children = {},
-          .extra = std::nullopt,
-          .salt = std::string(what.space.salt)};
-  if (what.space.extra) run.extra.emplace(*what.space.extra);
-  if (what.slots)
-    run.slots.assign(what.slots->begin() + at.length, what.slots->begin() + end);
+          .extra = op.extra,
+          .salt = op.salt.value_or("")};
+  if (op.slots)
+    run.slots.assign(op.slots->begin() + at.length, op.slots->begin() + end);
   else
     run.slots.assign(begin, begin + run.units);
-  if (options_.events) {
+  if (config_.events) {
     run.keys = page_keys(run);
     tell_stored(run);
   }
@@ -197,10 +197,10 @@ std::int64_t RadixTree::add_leaf(const Reached& at, const Insertion& what) {
   const std::int64_t used = totals_.clock++;
   const std::int64_t created = totals_.clock++;
   const std::int64_t node =
-      add_node(std::move(run), {.priority = what.priority, .used = used, .created = created});
-  count_hit(node, end, what);
+      add_node(std::move(run), {.priority = op.priority, .used = used, .created = created});
+  count_hit(node, end, op);
   runs_.change(at.node).children.push_back(node);
-  set_child(at.node, what.space, first_page(runs_[node].tokens), node);
+  set_child(at.node, space_of(op), first_page(runs_[node].tokens), node);
   totals_.evictable += units;
   list(node);
   list(at.node);
@@ -217,7 +217,7 @@ void RadixTree::list(std::int64_t node) {
 // PX-71: what is smaller goes first; nodes that stand alike go by number.
 std::tuple<std::int64_t, std::int64_t, std::int64_t> RadixTree::standing(std::int64_t node) const {
   const Mark& mark = marks_[node];
-  switch (options_.policy) {
+  switch (config_.policy) {
     case Policy::kLru:
       return {mark.used, 0, node};
     case Policy::kMru:
@@ -231,7 +231,7 @@ std::tuple<std::int64_t, std::int64_t, std::int64_t> RadixTree::standing(std::in
     case Policy::kPriority:
       return {mark.priority, mark.used, node};
     case Policy::kSlru:
-      return {mark.hits < options_.slru_threshold ? 0 : 1, mark.used, node};
+      return {mark.hits < config_.slru_threshold.value_or(2) ? 0 : 1, mark.used, node};
     case Policy::kTlru:
       break;
   }
@@ -259,13 +259,13 @@ std::optional<std::int64_t> RadixTree::pop_first(Ids& heap) const {
 }
 
 Result<Ids> RadixTree::remove(std::int64_t leaf, Ids& heap) {
-  if (options_.policy == Policy::kTlru)
+  if (config_.policy == Policy::kTlru)
     return fail(Code::kPrecondition, "policy: tlru cannot tell what goes first");
   if (marks_[leaf].gone)
     return fail(Code::kPrecondition, "node " + std::to_string(leaf) + " has gone already");
   Run run = runs_[leaf];
   const std::int64_t parent = run.parent;
-  if (options_.events) tell_removed(run);
+  if (config_.events) tell_removed(run);
   set_child(parent, {.extra = run.extra, .salt = run.salt}, first_page(run.tokens), std::nullopt);
   std::erase(runs_.change(parent).children, leaf);
   Run& shell = runs_.change(leaf);
@@ -334,8 +334,8 @@ Ids RadixTree::all_slots() const {
   return slots;
 }
 
-RadixState RadixTree::state() const {
-  RadixState state;
+ShowTreeReturns RadixTree::state() const {
+  ShowTreeReturns state;
   state.evictable = totals_.evictable;
   state.protected_ = totals_.protected_;
   for (std::int64_t i = root() + 1; i < runs_.size(); ++i) {
@@ -379,7 +379,7 @@ std::optional<std::string> RadixTree::broken_invariant() const {
 
 // PX-77: the keys of a node's pages, chained to that of the page before it.
 std::vector<Key> RadixTree::page_keys(const Run& run) {
-  const std::int64_t size = options_.page_size;
+  const std::int64_t size = config_.page_size;
   const std::vector<Key>& above = runs_[run.parent].keys;
   std::int64_t key = above.empty() ? -1 : static_cast<std::int64_t>(above.back().low);
   std::vector<Key> keys;

@@ -18,7 +18,7 @@ namespace kvo::prefix {
 /// and for good after commit(). Requires  no use of a tree that is disabled.
 class RadixTree {
  public:
-  RadixTree(const RadixOptions& options, QuirkSet<Quirk> quirks);
+  RadixTree(const RadixConfig& config, QuirkSet<Quirk> quirks);
 
   struct Reached {
     std::int64_t node = 0;
@@ -29,11 +29,11 @@ class RadixTree {
   /// Whole pages of what a number of tokens makes, in units (PX-62, PX-78).
   [[nodiscard]] std::int64_t units_of(std::int64_t tokens) const;
   /// PX-64. Requires  units of the tokens above 0.
-  [[nodiscard]] Reached match(const RadixLookup& what);
+  [[nodiscard]] Reached match(TokensView tokens, const Namespace& space);
   /// The slots from the root to a node.
   [[nodiscard]] Ids slots_to(std::int64_t node) const;
   /// PX-66. Requires  a slot for each unit.
-  Reached insert(const Insertion& what);
+  Reached insert(const Insert& op);
 
   /// The leaf that goes first, at the front of a heap, which it leaves; none: all have gone.
   [[nodiscard]] std::optional<std::int64_t> pop_first(Ids& heap) const;
@@ -52,7 +52,7 @@ class RadixTree {
   [[nodiscard]] Ids all_slots() const;
   [[nodiscard]] std::span<const Event> take_events();
   /// All but what the allocator knows.
-  [[nodiscard]] RadixState state() const;
+  [[nodiscard]] ShowTreeReturns state() const;
   [[nodiscard]] std::optional<std::string> broken_invariant() const;
 
   void commit() noexcept;
@@ -99,12 +99,12 @@ class RadixTree {
                  std::optional<std::int64_t> child);
   [[nodiscard]] TokensView first_page(TokensView tokens) const;
   /// PX-64, PX-67; of an insertion, what it counts on its way.
-  [[nodiscard]] Reached walk(const RadixLookup& what, const Insertion* insertion);
+  [[nodiscard]] Reached walk(TokensView tokens, const Namespace& space, const Insert* insertion);
   [[nodiscard]] std::int64_t common_units(const Run& run, TokensView rest) const;
   std::int64_t add_node(Run run, Mark mark);
   std::int64_t split(std::int64_t node, std::int64_t units);
-  std::int64_t add_leaf(const Reached& at, const Insertion& what);
-  void count_hit(std::int64_t node, std::int64_t end, const Insertion& what);
+  std::int64_t add_leaf(const Reached& at, const Insert& op);
+  void count_hit(std::int64_t node, std::int64_t end, const Insert& op);
   [[nodiscard]] std::vector<Key> page_keys(const Run& run);
   void tell_stored(const Run& run);
   void tell_removed(const Run& run);
@@ -115,7 +115,7 @@ class RadixTree {
       std::int64_t node) const;
   [[nodiscard]] bool goes_later(std::int64_t a, std::int64_t b) const;
 
-  RadixOptions options_;
+  RadixConfig config_;
   QuirkSet<Quirk> quirks_;
   Journaled<Run> runs_;    ///< [node]
   Journaled<Mark> marks_;  ///< [node]

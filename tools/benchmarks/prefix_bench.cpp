@@ -50,7 +50,7 @@ void decode(benchmark::State& state, const MakeBlocks& make) {
 
 void admit(benchmark::State& state, const MakeRadix& make) {
   const auto cache = with_leaves(make, state.range(0), 2 * kLong);
-  KVO_CHECK(cache->request(0, {.tokens = tokens_of(-1, kLong)}).has_value());
+  KVO_CHECK(cache->request({.request = 0, .tokens = tokens_of(-1, kLong)}).has_value());
   const auto life = [&] {
     const auto hit = cache->admit(0);
     KVO_CHECK(hit.has_value());
@@ -66,11 +66,12 @@ void admit(benchmark::State& state, const MakeRadix& make) {
 void evict(benchmark::State& state, const MakeRadix& make) {
   const auto cache = with_leaves(make, state.range(0), 0);
   std::int64_t number = state.range(0);
+  Insert leaf{.slots = Ids(kLeaf)};
   for (auto _ : state) {
-    const Tokens tokens = tokens_of(number++, kLeaf);
+    leaf.tokens = tokens_of(number++, kLeaf);
     state.SetIterationTime(seconds([&] {
       KVO_CHECK(cache->evict(1).has_value());
-      insert(*cache, tokens, kReadNothing);
+      insert(*cache, leaf, kReadNothing);
     }));
   }
 }

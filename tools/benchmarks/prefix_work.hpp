@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "reference/contract/values/check.hpp"
-#include "reference/prefix/cache.hpp"
+#include "reference/prefix/blocks.hpp"
+#include "reference/prefix/radix.hpp"
 
 namespace kvo::prefix {
 
@@ -48,31 +49,34 @@ inline std::unique_ptr<BlockCache> with_blocks(const MakeBlocks& make, std::int6
 /// Looks a request up and allots it so many tokens.
 template <class Read>
 void allot(BlockCache& cache, std::int64_t request, std::int64_t length, const Read& read) {
+  static Allocate op{.hit_blocks = Ids()};  // keeps its memory
   const auto hit = cache.match(request, std::nullopt);
   KVO_CHECK(hit.has_value());
   read(hit->blocks);
-  const auto got = cache.allocate(
-      request,
-      {.tokens = length - hit->length, .hit_blocks = hit->blocks, .hit_tokens = hit->length});
+  op.request = request;
+  op.tokens = length - hit->length;
+  op.hit_blocks->assign(hit->blocks.begin(), hit->blocks.end());
+  op.hit_tokens = hit->length;
+  const auto got = cache.allocate(op);
   KVO_CHECK(got.has_value());
   read(got->blocks);
 }
 
 /// Fills the cache with long requests of contents of their own. Those that take turns, at most
-/// kTurns, keep their numbers 0, 1, ..; the others share one. Gives the tokens of the former.
-inline std::vector<Tokens> fill_with_requests(BlockCache& cache, std::int64_t blocks) {
+/// kTurns, keep their numbers 0, 1, ..; the others share one. Returns the former.
+inline std::vector<MakeRequest> fill_with_requests(BlockCache& cache, std::int64_t blocks) {
   const std::int64_t count = blocks / (kLong / kSize);
   const std::int64_t apart = std::max<std::int64_t>(count / kTurns, 1);
   const std::int64_t turns = std::min(count, kTurns);
-  std::vector<Tokens> known;
+  std::vector<MakeRequest> known;
   for (std::int64_t i = 0; i < count; ++i) {
-    const Tokens tokens = tokens_of(i, kLong);
     const bool turn = i % apart == 0 && std::ssize(known) < turns;
     const std::int64_t number = turn ? std::ssize(known) : turns;
-    KVO_CHECK(cache.request(number, {.tokens = tokens}).has_value());
+    MakeRequest op{.request = number, .tokens = tokens_of(i, kLong)};
+    KVO_CHECK(cache.request(op).has_value());
     allot(cache, number, kLong, kReadNothing);
     KVO_CHECK(cache.free(number).has_value());
-    if (turn) known.push_back(tokens);
+    if (turn) known.push_back(std::move(op));
   }
   return known;
 }
@@ -81,10 +85,10 @@ inline std::vector<Tokens> fill_with_requests(BlockCache& cache, std::int64_t bl
 inline void begin_steps(BlockCache& cache) {
   for (std::int64_t i = 0; i < kTurns; ++i) {
     KVO_CHECK(cache.free(i).has_value());
-    KVO_CHECK(cache.request(i, {.tokens = tokens_of(i, kPrompt)}).has_value());
+    KVO_CHECK(cache.request({.request = i, .tokens = tokens_of(i, kPrompt)}).has_value());
     allot(cache, i, kPrompt, kReadNothing);
-    const RequestChange running{.computed = kPrompt, .status = RequestStatus::kRunning};
-    KVO_CHECK(cache.set(i, running).has_value());
+    const SetRequest running{.request = i, .computed = kPrompt, .status = RequestStatus::kRunning};
+    KVO_CHECK(cache.set(running).has_value());
   }
 }
 
@@ -94,27 +98,32 @@ void step(BlockCache& cache, std::int64_t length, const Read& read) {
   const Token token = 7;
   for (std::int64_t i = 0; i < kTurns; ++i) {
     KVO_CHECK(cache.append(i, {&token, 1}).has_value());
-    const auto got = cache.allocate(i, {.tokens = 1});
+    const auto got = cache.allocate({.request = i, .tokens = 1});
     KVO_CHECK(got.has_value());
     read(got->blocks);
-    KVO_CHECK(cache.set(i, {.computed = length}).has_value());
+    KVO_CHECK(cache.set({.request = i, .computed = length}).has_value());
   }
 }
 
 /// Files tokens under slots that are taken for them.
 template <class Read>
-void insert(RadixCache& cache, const Tokens& tokens, const Read& read) {
-  const auto slots = cache.alloc(std::ssize(tokens));
+void insert(RadixCache& cache, Insert& op, const Read& read) {
+  const auto slots = cache.alloc(std::ssize(op.tokens));
   KVO_CHECK(slots.has_value());
   read(*slots);
-  KVO_CHECK(cache.insert({.tokens = tokens, .slots = *slots}).has_value());
+  if (!op.slots) op.slots.emplace();
+  op.slots->assign(slots->begin(), slots->end());
+  KVO_CHECK(cache.insert(op).has_value());
 }
 
 /// A tree with so many leaves of kLeaf tokens, and room for some more tokens.
 inline std::unique_ptr<RadixCache> with_leaves(const MakeRadix& make, std::int64_t leaves,
                                                std::int64_t more) {
   auto cache = make({.page_size = kSize, .slots = leaves * kLeaf + more}, {}).value();
-  for (std::int64_t i = 0; i < leaves; ++i) insert(*cache, tokens_of(i, kLeaf), kReadNothing);
+  for (std::int64_t i = 0; i < leaves; ++i) {
+    Insert leaf{.tokens = tokens_of(i, kLeaf)};
+    insert(*cache, leaf, kReadNothing);
+  }
   return cache;
 }
 

@@ -101,7 +101,7 @@ class Schema : public testing::Test {
   fs::path folder_;
 };
 
-const std::string kMutant = "layered.vector@mutant:clear_keeps_rows";
+const std::string kMutant = "layered.vector@mutant:values_in_wrong_layer";
 
 TEST_F(Schema, DescribesCampaigns) {
   const auto fine = described("check", {"check", "layered", "--cases", "40", "--timings"});

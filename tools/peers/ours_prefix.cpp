@@ -18,13 +18,12 @@ auto adder(Sum* sum) {
 // Requests that are held but for their end take turns; `whole_life`: each is made anew.
 Measured requests(std::int64_t blocks, bool whole_life) {
   const auto cache = prefix::with_blocks(optimized::PrefixBlockCache::make, blocks);
-  const std::vector<prefix::Tokens> known = prefix::fill_with_requests(*cache, blocks);
+  const std::vector<prefix::MakeRequest> known = prefix::fill_with_requests(*cache, blocks);
   Work work;
   for (int round = 0; round < 4; ++round)
     for (std::int64_t i = 0; i < std::ssize(known); ++i)
       work.call(round > 0, [&](Sum* sum) {
-        if (whole_life)
-          KVO_CHECK(cache->request(i, {.tokens = known[static_cast<std::size_t>(i)]}).has_value());
+        if (whole_life) KVO_CHECK(cache->request(known[static_cast<std::size_t>(i)]).has_value());
         prefix::allot(*cache, i, prefix::kLong, adder(sum));
         KVO_CHECK(cache->free(i).has_value());
       });
@@ -46,12 +45,13 @@ Measured steps() {
 // A lookup of a long request, which is locked and let go again.
 Measured lookup(std::int64_t leaves) {
   const auto cache = prefix::with_leaves(optimized::PrefixRadixCache::make, leaves, prefix::kLong);
-  const prefix::Tokens tokens = prefix::tokens_of(leaves, prefix::kLong);
-  prefix::insert(*cache, tokens, prefix::kReadNothing);
+  prefix::Insert filed{.tokens = prefix::tokens_of(leaves, prefix::kLong)};
+  prefix::insert(*cache, filed, prefix::kReadNothing);
+  const prefix::MatchTokens op{.tokens = filed.tokens};
   Work work;
   for (int i = 0; i <= 200; ++i)
     work.call(i > 0, [&](Sum* sum) {
-      const auto hit = cache->match({.tokens = tokens}).value();
+      const auto hit = cache->match(op).value();
       adder(sum)(hit.slots);
       const std::int64_t node = hit.node;
       KVO_CHECK(cache->lock(node).has_value());
@@ -67,10 +67,11 @@ Measured evict(std::int64_t leaves) {
   }
   Work work;
   for (std::int64_t i = 0; i < 2 * leaves; ++i) {
-    const prefix::Tokens tokens = prefix::tokens_of(leaves + i, prefix::kLeaf);
+    prefix::Insert leaf{.tokens = prefix::tokens_of(leaves + i, prefix::kLeaf),
+                        .slots = prefix::Ids(prefix::kLeaf)};
     work.call(i >= leaves, [&](Sum* sum) {
       KVO_CHECK(cache->evict(1).has_value());
-      prefix::insert(*cache, tokens, adder(sum));
+      prefix::insert(*cache, leaf, adder(sum));
     });
   }
   return work.measured();
