@@ -72,12 +72,13 @@ Status PrefixRadixCache::touch(const prefix::TouchTokens& op) {
 
 Result<InsertReturns> PrefixRadixCache::insert(const Insert& op) {
   if (config_.disable) return InsertReturns{};
-  const Walk walk = tree_.find(op.tokens, tree_.spaces().find(space_of(op)));
+  const prefix::Namespace named = space_of(op);
+  const Walk walk = tree_.find(op.tokens, tree_.spaces().find(named));
   if (op.slots && std::ssize(*op.slots) < walk.units) return wrong("slots: fewer than units");
   RadixTree::Room room;
   tree_.reserve(2, walk.units - walk.length);
   tree_.prepare(walk, room, true);
-  const Namespaces::Id space = tree_.spaces().use(space_of(op));
+  const Namespaces::Id space = tree_.spaces().use(named);
   const Id node = tree_.insert(walk, room, {op.priority, op.inserted}, space,
                                op.slots ? op.slots->data() : nullptr);
   tree_.spaces().leave(space);

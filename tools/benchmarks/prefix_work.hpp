@@ -96,12 +96,15 @@ inline void begin_steps(BlockCache& cache) {
 template <class Read>
 void step(BlockCache& cache, std::int64_t length, const Read& read) {
   const Token token = 7;
+  Allocate slot{.tokens = 1};
+  SetRequest computed{.computed = length};
   for (std::int64_t i = 0; i < kTurns; ++i) {
+    slot.request = computed.request = i;
     KVO_CHECK(cache.append(i, {&token, 1}).has_value());
-    const auto got = cache.allocate({.request = i, .tokens = 1});
+    const auto got = cache.allocate(slot);
     KVO_CHECK(got.has_value());
     read(got->blocks);
-    KVO_CHECK(cache.set({.request = i, .computed = length}).has_value());
+    KVO_CHECK(cache.set(computed).has_value());
   }
 }
 
