@@ -1,12 +1,748 @@
+// Random scripts for prefix.radix: the tree by hand, requests as a scheduler drives them, or both
+// beside slots that are taken by hand.
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include <boost/describe/enum.hpp>
+
+#include "properties/campaign/script_generator.hpp"
 #include "properties/contract_parts.hpp"
-#include "properties/prefix/radix_script.hpp"
+#include "properties/prefix/texts.hpp"
+#include "reference/prefix/radix.hpp"
 
 namespace kvo::prefix {
 namespace {
+// States worth reaching.
+BOOST_DEFINE_FIXED_ENUM_CLASS(RadixSeen, std::uint8_t, kWholeHit, kSplit, kNothingHeld,
+                              kHeldTokensInserted, kEvictedByLru, kEvictedByMru, kEvictedByFifo,
+                              kEvictedByFilo, kEvictedByLfu, kEvictedByPriority, kEvictedBySlru,
+                              kEvictedByTlru, kEvictedMoreThanAsked, kParentEvictedAfterItsChild,
+                              kNothingToEvict, kLocked, kLockedBranch, kRequestInANamespace,
+                              kExtendExhausted, kExtendEvicts, kWithdrawn, kFinishedWithoutKeeping,
+                              kStagedSlots, kNothingAvailable, kDisabled, kPairs, kStoredEvent,
+                              kRemovedEvent, kClearedEvent, kEventOfSeveralPages,
+                              kSegmentWithinAPage, kSecondGroup, kAllSlotsOfAnEmptyTree,
+                              kPagesByHand, kPagesNotSupported, kAllocExhausted, kNodeOf256Tokens,
+                              kDepth64, k64Children, kHitOf1024Tokens, kSlotsBeyond1024, kPageOf16,
+                              kRequestsBeyond32, kLockedBeyondOneByte, kLockedBeyondTwoBytes,
+                              kHitsBeyondTwoBytes, kNodesBeyondTwoBytes)
+// A life that is long.
+BOOST_DEFINE_FIXED_ENUM_CLASS(RadixLabel, std::uint8_t, kCountedBeyondTwoBytes)
+
+RadixSeen evicted_by(Policy policy) {
+  switch (policy) {
+    case Policy::kMru:
+      return RadixSeen::kEvictedByMru;
+    case Policy::kFifo:
+      return RadixSeen::kEvictedByFifo;
+    case Policy::kFilo:
+      return RadixSeen::kEvictedByFilo;
+    case Policy::kLfu:
+      return RadixSeen::kEvictedByLfu;
+    case Policy::kPriority:
+      return RadixSeen::kEvictedByPriority;
+    case Policy::kSlru:
+      return RadixSeen::kEvictedBySlru;
+    default:
+      return RadixSeen::kEvictedByLru;
+  }
+}
+
+/// A case's script.
+class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLabel> {
+  using S = RadixScript;
+  using Label = RadixLabel;
+  using Seen = RadixSeen;
+
+ public:
+  RadixScript(const CaseTerms& terms, const RadixConfig& config)
+      : ScriptGenerator(terms),
+        config_(config),
+        texts_(config.page_size),
+        drive_(draw().one_of({Drive::kTree, Drive::kRequests, Drive::kBoth})),
+        owns_slots_(draw().percent(60)),
+        documented_(terms.profile == Profile::kDocumented),
+        most_tokens_(is_large()  ? std::max<std::int64_t>(config.slots / 3, 1)
+                     : is_long() ? 3 * config.page_size
+                                 : std::max<std::int64_t>(config.slots / 2, 2)),
+        most_requests_(is_large() ? draw().edge(4, 129) : draw().between(2, 5)),
+        next_slot_(config.slots) {
+    if (is_large() && is_tree() && draw().percent(30)) most_tokens_ = 2'100;
+    if (is_large() && draw().percent(50)) shape_ = draw().one_of({Shape::kDeep, Shape::kWide});
+    // What is disabled has no tree that a request could be filed in.
+    if (config_.disable) drive_ = Drive::kTree;
+    if (!is_tree() || documented_) owns_slots_ = true;
+    if (!is_long()) return;
+    // A plain life, or one of many nodes; the others count one thing up.
+    if (draw().percent(70))
+      theme_ = draw().percent(50) ? Theme::kInserts : Theme::kLocks;
+    else
+      theme_ = draw().percent(50) ? Theme::kChurn : Theme::kAny;
+    if (theme_ == Theme::kAny) return;
+    drive_ = Drive::kTree;
+    owns_slots_ = false;
+  }
+
+  std::optional<Op> next() override {
+    if (has_plan() || theme_ == Theme::kAny || draw().percent(8)) return ScriptGenerator::next();
+    if (theme_ == Theme::kChurn && std::ssize(nodes_) > 8) return reset();
+    if (theme_ == Theme::kChurn) return insert_text(texts_.fresh(tokens_for(config_.page_size)));
+    if (theme_ == Theme::kInserts || nodes_.empty())
+      return insert_text(Tokens(static_cast<std::size_t>(tokens_for(config_.page_size)), 1));
+    return Op::of(Lock{*nodes_.begin()});
+  }
+
+  // Steps. One that does not fit how the case is driven draws another.
+  Op advance() {
+    if (is_tree()) return draw().percent(60) ? insert() : match();
+    if (shape_ == Shape::kWide && std::ssize(requests_) < most_requests_ && draw().percent(70))
+      return request();
+    const auto number = pick(false);
+    return number ? step(*number) : request();
+  }
+  Op request() {
+    if (is_tree()) return insert();
+    if (std::ssize(requests_) >= most_requests_) return step(*pick(false));
+    const std::int64_t number = new_number();
+    if (const auto at = requests_.find(number); at != requests_.end() && at->second.admitted)
+      return step(number);
+    FileRequest what{.request = number, .tokens = drawn_text()};
+    if (shape_ == Shape::kWide) what.tokens = texts_.fresh(draw().between(1, 5));
+    if (what.tokens.empty()) what.tokens = texts_.some(draw(), 1);
+    if (draw().percent(20)) what.priority = draw().between(-1, 3);
+    return Op::of(in_namespace(std::move(what)));
+  }
+  Op finish() {
+    const auto number = pick(true);
+    if (!number) return advance();
+    Finish what{.request = *number};
+    if (draw().percent(40)) what.keep = draw().percent(40);
+    return Op::of(std::move(what));
+  }
+  Op withdraw() {
+    for (const auto& [number, known] : requests_)
+      if (known.admitted && !known.has_row) return Op::of(Withdraw{number});
+    return advance();
+  }
+  Op row() {
+    const auto number = pick(true);
+    return number ? Op::of(ShowRow{*number}) : advance();
+  }
+  // The tree.
+  Op insert() {
+    if (drive_ == Drive::kRequests) return advance();
+    if (shape_ == Shape::kWide) return insert_text(texts_.fresh(tokens_for(config_.page_size)));
+    if (shape_ == Shape::kDeep && draw().percent(70)) {
+      if (std::ssize(deepest_) > most_tokens_) deepest_.clear();
+      const std::int64_t more =
+          deepest_.empty() ? tokens_for(config_.page_size) : config_.page_size;
+      for (const Token token : texts_.fresh(more)) deepest_.push_back(token);
+      return insert_text(deepest_);
+    }
+    Insert what = in_namespace(Insert{.tokens = drawn_text()});
+    if (draw().percent(20)) what.priority = draw().between(-1, 3);
+    if (draw().percent(20)) what.inserted = draw().between(0, std::ssize(what.tokens));
+    return insert_by_hand(std::move(what));
+  }
+  Op match() {
+    MatchTokens what = in_namespace(MatchTokens{.tokens = drawn_text()});
+    if (draw().percent(15)) what.limit = draw().between(0, std::ssize(what.tokens) + 1);
+    return Op::of(std::move(what));
+  }
+  Op touch() {
+    TouchTokens what = in_namespace(TouchTokens{.tokens = drawn_text()});
+    if (draw().percent(15)) what.limit = draw().between(0, std::ssize(what.tokens) + 1);
+    return Op::of(std::move(what));
+  }
+  Op evict() { return evict_units(draw().percent(15) ? config_.slots : draw().between(-1, 6)); }
+  Op make_room() {
+    if (counts_up() || (documented_ && !owns_slots_)) return state();
+    return Op::of(MakeRoom{draw().between(0, config_.slots + 1)});
+  }
+  Op lock() {
+    if (nodes_.empty()) return advance();
+    auto at = nodes_.begin();
+    std::advance(at, draw().below(nodes_.size()));
+    return Op::of(Lock{*at});
+  }
+  Op unlock() {
+    if (locks_.empty()) return lock();
+    return Op::of(Unlock{locks_[draw().below(locks_.size())]});
+  }
+  Op reset() {
+    if (counts_up()) return state();
+    if (in_group_) return group();
+    if (draw().percent(60)) plan(ClearSlots{});
+    return Op::of(ResetTree{});
+  }
+  Op all_slots() { return Op::of(AllSlots{}); }
+  // Slots by hand.
+  Op alloc() {
+    if (drive_ != Drive::kBoth) return advance();
+    return Op::of(AllocSlots{draw().percent(8) ? config_.slots : draw().between(0, 9)});
+  }
+  Op alloc_extend() {
+    if (drive_ != Drive::kBoth || (config_.page_size == 1 && !draw().percent(5))) return alloc();
+    AllocExtend what;
+    called_ = rows_for_call(3);
+    for (const std::int64_t row : called_) {
+      const Ids slots = row < 0 ? Ids{} : rows_[static_cast<std::size_t>(row)];
+      what.prefix_lens.push_back(std::ssize(slots));
+      what.seq_lens.push_back(std::ssize(slots) + draw().size(0, 2 * config_.page_size + 1));
+      what.last_slots.push_back(slots.empty() ? -1 : slots.back());
+    }
+    return Op::of(std::move(what));
+  }
+  Op alloc_decode() {
+    if (drive_ != Drive::kBoth || (config_.page_size == 1 && !draw().percent(5))) return alloc();
+    AllocDecode what;
+    called_ = rows_for_call(5);
+    for (const std::int64_t row : called_) {
+      const Ids slots = row < 0 ? Ids{} : rows_[static_cast<std::size_t>(row)];
+      what.seq_lens.push_back(std::ssize(slots) + 1);
+      what.last_slots.push_back(slots.empty() ? -1 : slots.back());
+    }
+    return Op::of(std::move(what));
+  }
+  Op free_slots() {
+    if (rows_.empty()) return alloc();
+    const std::size_t at = draw().below(rows_.size());
+    Ids slots = std::move(rows_[at]);
+    rows_.erase(rows_.begin() + static_cast<std::ptrdiff_t>(at));
+    if (draw().percent(30)) std::ranges::reverse(slots);
+    return Op::of(FreeSlots{std::move(slots)});
+  }
+  Op free_segment() {
+    if (rows_.empty()) return alloc();
+    Ids& row = rows_[draw().below(rows_.size())];
+    const std::int64_t size = config_.page_size;
+    if (size > 1 && row.size() > 1 && draw().percent(8))
+      return Op::of(FreeSegment{Ids(row.begin() + 1, row.end()), 1});
+    const std::int64_t start = draw().between(0, std::ssize(row) / size) * size;
+    FreeSegment what{Ids(row.begin() + start, row.end()), start};
+    row.resize(static_cast<std::size_t>(start));
+    return Op::of(std::move(what));
+  }
+  Op group() {
+    if (!in_group_ || draw().percent(8)) return Op::of(GroupBegin{});
+    return Op::of(GroupEnd{});
+  }
+  Op events() { return Op::of(TakeEvents{}); }
+  Op state() { return Op::of(ShowTree{}); }
+
+  static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
+      {60, "advance", &S::advance, true},
+      {16, "request", &S::request, true},
+      {5, "finish", &S::finish},
+      {3, "withdraw", &S::withdraw},
+      {4, "row", &S::row},
+      {24, "insert", &S::insert, true},
+      {16, "match", &S::match},
+      {4, "touch", &S::touch},
+      {10, "evict", &S::evict},
+      {3, "make_room", &S::make_room},
+      {8, "lock", &S::lock},
+      {6, "unlock", &S::unlock},
+      {1, "reset", &S::reset},
+      {3, "all_slots", &S::all_slots},
+      {6, "alloc", &S::alloc},
+      {6, "alloc_extend", &S::alloc_extend},
+      {4, "alloc_decode", &S::alloc_decode},
+      {6, "free", &S::free_slots},
+      {5, "free_segment", &S::free_segment},
+      {3, "group", &S::group},
+      {4, "events", &S::events},
+      {20, "state", &S::state, true},
+  });
+
+  static const CacheKind& order_kind() { return radix_kind(); }
+  static std::span<const OrderWord> order_words() {
+    static constexpr auto kWords = std::to_array<OrderWord>({
+        order_word<&S::text>("text"),
+        order_word<&S::swap>("swap"),
+        order_word<&S::lengthen>("lengthen"),
+        order_word<&S::insert_first>("insert_first"),
+        order_word<&S::insert_fresh>("insert_fresh"),
+        order_word<&S::insert_ranked>("insert_ranked"),
+        order_word<&S::insert_in>("insert_in"),
+        order_word<&S::match_first>("match_first"),
+        order_word<&S::match_in>("match_in"),
+        order_word<&S::touch_text>("touch_text"),
+        order_word<&S::request_first>("request_first"),
+        order_word<&S::request_second>("request_second"),
+        order_word<&S::extend_fresh>("extend_fresh"),
+        order_word<&S::evict_units>("evict_units"),
+        order_word<&S::free_taken>("free_taken"),
+        order_word<&S::free_slots>("free_some"),
+        order_word<&S::free_segment>("free_some_segment"),
+        order_word<&S::finish>("finish_some"),
+        order_word<&S::first_>("first"),
+        order_word<&S::second_>("second"),
+        order_word<&S::newest_>("newest"),
+        order_word<&S::in_tree_>("in_tree"),
+        order_word<&S::available_>("available"),
+        order_word<&S::in_group_>("in_group"),
+        order_word<&S::page>("page"),
+        order_word<&S::is_tree>("tree"),
+        order_word<&S::both>("both"),
+        order_word<&S::by_hand>("by_hand"),
+        order_word<&S::keeps>("keeps"),
+        order_word<&S::has_events>("has_events"),
+        order_word<&S::exists>("exists"),
+        order_word<&S::admitted>("admitted"),
+        order_word<&S::has_row>("has_row"),
+        order_word<&S::row_of>("row_of"),
+        order_word<&S::length>("length"),
+        order_word<&S::left>("left"),
+        order_word<&S::admitted_requests>("admitted_requests"),
+    });
+    return kWords;
+  }
+
+  // What became of an operation.
+  // The tree.
+  void observe(const MatchTokens& op, const Observation& seen) {
+    pay(std::ssize(op.tokens));
+    if (config_.eagle) reach(Seen::kPairs);
+    if (seen.error) return;
+    const auto& hit = seen.as<FoundPrefix>();
+    if (config_.disable) return reach(Seen::kDisabled);
+    if (hit.length == 0) return reach(Seen::kNothingHeld);
+    if (hit.node > newest_) reach(Seen::kSplit);
+    if (hit.length == units(std::ssize(op.tokens))) reach(Seen::kWholeHit);
+    if (hit.length > kThousand) reach(Seen::kHitOf1024Tokens);
+    met(hit.node);
+  }
+  void observe(const TouchTokens& op, const Observation& /*seen*/) { pay(std::ssize(op.tokens)); }
+  void observe(const Insert& op, const Observation& seen) {
+    pay(std::ssize(op.tokens));
+    const std::int64_t offered = std::exchange(offered_, 0);
+    if (seen.error) return;
+    const auto& put = seen.as<Insert::Returns>();
+    texts_.keep(op.tokens);
+    in_tree_ += units(std::ssize(op.tokens)) - put.length;
+    if (config_.page_size >= 16) reach(Seen::kPageOf16);
+    if (put.length > 0) reach(Seen::kHeldTokensInserted);
+    // The tree has slots for what it held; the others are its own now (PX-74).
+    const auto held = put.node.has_value() ? std::min(put.length, offered) : offered;
+    const Ids slots = op.slots.value_or(Ids());
+    if (held > 0) plan(FreeSlots{Ids(slots.begin(), slots.begin() + held)});
+    if (put.node.has_value() && units(std::ssize(op.tokens)) >= config_.page_size) met(*put.node);
+  }
+  void observe(const EvictUnits& op, const Observation& seen) {
+    pay(0);
+    if (seen.failed_with(Code::kPrecondition)) return reach(Seen::kEvictedByTlru);
+    if (seen.error) return;
+    const auto& went = seen.as<EvictUnits::Returns>();
+    evicted(op.tokens, went.tokens, went.nodes);
+  }
+  void observe(const MakeRoom& op, const Observation& seen) {
+    pay(0);
+    if (!seen.error) evicted(op.tokens, 0, seen.as<NodesOnly>().nodes);
+  }
+  void observe(const Lock& op, const Observation& seen) {
+    pay(0);
+    if (seen.error) return;
+    if (seen.as<Delta>().delta < 0) reach(Seen::kLocked);
+    if (is_long()) return;
+    if (const auto owed = owed_.find(op.node); owed != owed_.end() && owed->second > 0)
+      --owed->second;
+    else
+      locks_.push_back(op.node);
+  }
+  void observe(const Unlock& op, const Observation& seen) {
+    pay(0);
+    if (seen.error) return;
+    if (const auto at = std::ranges::find(locks_, op.node); at != locks_.end())
+      locks_.erase(at);
+    else
+      ++owed_[op.node];
+  }
+  void observe(const ResetTree& /*op*/, const Observation& seen) {
+    pay(0);
+    if (seen.error) return;
+    nodes_.clear();
+    locks_.clear();
+    owed_.clear();
+    rows_.clear();
+    in_tree_ = 0;
+    // Those that were admitted hold nodes that are no more; some are asked to end (PX-79).
+    for (const auto& [number, known] : requests_)
+      if (known.has_row && draw().percent(30)) plan(Finish{.request = number});
+    requests_.clear();
+  }
+  void observe(const AllSlots& /*op*/, const Observation& seen) {
+    pay(0);
+    if (seen.error || seen.as<SlotsOnly>().slots.empty()) reach(Seen::kAllSlotsOfAnEmptyTree);
+  }
+  // Slots by hand.
+  void observe(const AllocSlots& op, const Observation& seen) {
+    pay(op.count);
+    auto what = std::exchange(inserted_next_, std::nullopt);
+    taken_.clear();
+    if (seen.failed_with(Code::kExhausted)) {
+      reach(Seen::kAllocExhausted);
+      if (what && draw().percent(60)) plan(EvictUnits{op.count});
+    }
+    if (seen.error) return;
+    taken_ = seen.as<SlotsOnly>().slots;
+    if (what) {
+      offered_ = std::ssize(taken_);
+      what->slots = taken_;
+      plan(std::move(*what));
+    } else if (!taken_.empty()) {
+      rows_.push_back(taken_);
+    }
+  }
+  void observe(const AllocExtend& op, const Observation& seen) {
+    pay(0);
+    if (seen.failed_with(Code::kNotSupported)) reach(Seen::kPagesNotSupported);
+    if (seen.failed_with(Code::kExhausted)) reach(Seen::kAllocExhausted);
+    if (!seen.error) grow(op.seq_lens, seen.as<SlotsOnly>().slots);
+  }
+  void observe(const AllocDecode& op, const Observation& seen) {
+    pay(0);
+    if (!seen.error) grow(op.seq_lens, seen.as<SlotsOnly>().slots);
+  }
+  void observe(const FreeSlots& op, const Observation& /*seen*/) { pay(std::ssize(op.slots)); }
+  void observe(const FreeSegment& op, const Observation& seen) {
+    pay(std::ssize(op.slots));
+    if (seen.error && op.start % config_.page_size != 0) reach(Seen::kSegmentWithinAPage);
+  }
+  void observe(const GroupBegin& /*op*/, const Observation& seen) {
+    pay(0);
+    if (seen.error) return reach(Seen::kSecondGroup);
+    in_group_ = true;
+  }
+  void observe(const GroupEnd& /*op*/, const Observation& seen) {
+    pay(0);
+    if (!seen.error) in_group_ = false;
+  }
+  // Requests.
+  void observe(const FileRequest& op, const Observation& seen) {
+    pay(std::ssize(op.tokens));
+    if (seen.error) return;
+    requests_[op.request] = {.tokens = op.tokens};
+    texts_.keep(op.tokens);
+    if (op.extra || op.salt) reach(Seen::kRequestInANamespace);
+    if (requests_.size() > 32) reach(Seen::kRequestsBeyond32);
+  }
+  void observe(const Admit& op, const Observation& seen) {
+    Request& known = requests_[op.request];
+    pay(std::ssize(known.tokens));
+    if (seen.error) return;
+    const auto& hit = seen.as<FoundPrefix>();
+    known.admitted = true;
+    known.row = hit.length;
+    if (hit.length > 0) met(hit.node);
+  }
+  void observe(const Extend& op, const Observation& seen) {
+    Request& known = requests_[op.request];
+    pay(std::ssize(known.tokens));
+    if (seen.error && !seen.failed_with(Code::kExhausted)) return;
+    known.tokens.insert(known.tokens.end(), op.append.begin(), op.append.end());
+    // Evicted nodes are reported with the error, too.
+    if (seen.returns) {
+      const Ids& nodes = seen.as<Extend::Returns>().nodes;
+      if (!nodes.empty()) reach(Seen::kExtendEvicts);
+      evicted(0, 0, nodes);
+    }
+    if (seen.error) {
+      reach(Seen::kExtendExhausted);
+      if (draw().percent(40)) plan(known.has_row ? finish() : withdraw());
+      return;
+    }
+    known.has_row = true;
+    known.row += op.tokens;
+  }
+  void observe(const Withdraw& op, const Observation& seen) {
+    pay(0);
+    if (seen.error) return;
+    requests_[op.request].admitted = false;
+    reach(Seen::kWithdrawn);
+  }
+  void observe(const Finish& op, const Observation& seen) {
+    pay(0);
+    if (seen.error) return;
+    if (!op.keep) reach(Seen::kFinishedWithoutKeeping);
+    const auto known = requests_.find(op.request);
+    if (known == requests_.end()) return;
+    texts_.keep(std::move(known->second.tokens));
+    requests_.erase(known);
+  }
+  void observe(const TakeEvents& /*op*/, const Observation& seen) {
+    pay(0);
+    if (seen.error) return;
+    for (const ShownEvent& event : seen.as<TakeEvents::Returns>().events) {
+      if (event.kind == EventKind::kRemoved) reach(Seen::kRemovedEvent);
+      if (event.kind == EventKind::kCleared) reach(Seen::kClearedEvent);
+      if (event.kind == EventKind::kStored) reach(Seen::kStoredEvent);
+      if (event.keys && event.keys->size() > 1) reach(Seen::kEventOfSeveralPages);
+    }
+  }
+  void observe(const ShowTree& /*op*/, const Observation& seen) {
+    pay(config_.slots);
+    if (seen.error) return;
+    const auto& tree = seen.as<ShowTree::Returns>();
+    available_ = tree.available;
+    in_tree_ = tree.total;
+    if (!tree.staged.empty()) reach(Seen::kStagedSlots);
+    if (tree.available == 0) reach(Seen::kNothingAvailable);
+    if (config_.slots > kThousand) reach(Seen::kSlotsBeyond1024);
+    nodes_.clear();
+    std::map<std::int64_t, std::int64_t> children;
+    std::map<std::int64_t, std::int64_t> depths;
+    for (const ShownNode& node : tree.nodes) {
+      met(node.node);
+      if (++children[node.parent] > 64) reach(Seen::k64Children);
+      if (node.lock > 1) reach(Seen::kLockedBranch);
+      if (node.lock > kOneByte) reach(Seen::kLockedBeyondOneByte);
+      if (node.lock > kTwoBytes) reach(Seen::kLockedBeyondTwoBytes);
+      if (node.hits > kTwoBytes) reach(Seen::kHitsBeyondTwoBytes);
+      if (node.tokens.size() >= 256) reach(Seen::kNodeOf256Tokens);
+      if (const std::int64_t depth = depths[node.node] = depths[node.parent] + 1; depth >= 64)
+        reach(Seen::kDepth64);
+    }
+  }
+  template <OneOf<ClearSlots, Checkpoint, ShowRow> T>
+  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {
+    pay(0);
+  }
+
+ private:
+  /// How a case is driven.
+  enum class Drive : std::uint8_t { kTree, kRequests, kBoth };
+  /// What a long life is mostly made of.
+  enum class Theme : std::uint8_t { kAny, kInserts, kLocks, kChurn };
+  /// How a large tree grows.
+  enum class Shape : std::uint8_t { kAny, kDeep, kWide };
+
+  struct Request {
+    Tokens tokens = {};
+    bool admitted = false;
+    bool has_row = false;
+    std::int64_t row = 0;  ///< slots in it, or units that its admission hit
+  };
+
+  [[nodiscard]] bool is_tree() const { return drive_ == Drive::kTree; }
+  /// Whether the nodes must stay for as long as the case lives.
+  [[nodiscard]] bool counts_up() const {
+    return theme_ == Theme::kInserts || theme_ == Theme::kLocks;
+  }
+  // Requests.
+  std::optional<std::int64_t> pick(bool with_row) {
+    if (requests_.empty()) return std::nullopt;
+    auto at = requests_.begin();
+    std::advance(at, draw().below(requests_.size()));
+    for (; with_row && at != requests_.end(); ++at)
+      if (at->second.has_row) break;
+    if (at == requests_.end()) return std::nullopt;
+    return at->first;
+  }
+  std::int64_t new_number() {
+    for (const auto& [number, known] : requests_)
+      if (!known.admitted && draw().percent(30)) return number;
+    return is_long() && next_number_ > 40 ? draw().between(0, 40) : next_number_++;
+  }
+  Op step(std::int64_t request) {
+    const Request& known = requests_[request];
+    if (!known.admitted) return Op::of(Admit{request});
+    const std::int64_t left = std::ssize(known.tokens) - known.row;
+    if (left > 0) return extend(request, draw().percent(60) ? left : draw().between(1, left));
+    if (draw().percent(40)) return Op::of(Checkpoint{request});
+    if (std::ssize(known.tokens) > 2 * most_tokens_ || draw().percent(15))
+      return Op::of(Finish{.request = request});
+    const std::int64_t more = draw().percent(80) ? 1 : draw().between(2, 5);
+    return extend(request, more, texts_.some(draw(), more));
+  }
+  Op extend(std::int64_t request, std::int64_t tokens, Tokens append = {}) {
+    Extend what{.request = request, .tokens = tokens};
+    if (!append.empty()) what.append = std::move(append);
+    return Op::of(std::move(what));
+  }
+  Tokens drawn_text() { return texts_.next(draw(), most_tokens_); }
+  template <class T>
+  T in_namespace(T what) {
+    if (draw().percent(8)) what.extra = draw().one_of<std::string>({"", "x"});
+    if (draw().percent(8)) what.salt = draw().one_of<std::string>({"", "s"});
+    return what;
+  }
+  Op insert_by_hand(Insert what) {
+    if (!owns_slots_) {
+      if (draw().percent(40)) return Op::of(std::move(what));
+      what.slots.emplace();
+      // Whole pages of their own, from beyond the pool: nobody else hands these out.
+      const std::int64_t size = config_.page_size;
+      next_slot_ = (next_slot_ / size + 1) * size;
+      for (std::int64_t more = units(std::ssize(what.tokens)); more > 0; --more)
+        what.slots->push_back(next_slot_++);
+      if (is_long()) next_slot_ = config_.slots;
+      return Op::of(std::move(what));
+    }
+    const std::int64_t wanted =
+        units(std::ssize(what.tokens)) / config_.page_size * config_.page_size;
+    what.tokens.resize(static_cast<std::size_t>(tokens_for(wanted)));
+    inserted_next_ = std::move(what);
+    return Op::of(AllocSlots{wanted});
+  }
+  Op insert_text(Tokens tokens) { return insert_by_hand({.tokens = std::move(tokens)}); }
+  Op evict_units(std::int64_t units) {
+    if (counts_up() || (documented_ && !owns_slots_)) return state();
+    return Op::of(EvictUnits{units});
+  }
+  // Sizes (PX-78).
+  std::int64_t units(std::int64_t tokens) const {
+    return config_.eagle ? std::max<std::int64_t>(tokens - 1, 0) : tokens;
+  }
+  std::int64_t tokens_for(std::int64_t units) const {
+    return config_.eagle && units > 0 ? units + 1 : units;
+  }
+  Ids rows_for_call(std::int64_t most) {
+    Ids rows;
+    const std::int64_t start = draw().between(0, std::max<std::int64_t>(std::ssize(rows_) - 1, 0));
+    for (std::int64_t i = start; i < std::ssize(rows_) && std::ssize(rows) < most; ++i)
+      if (draw().percent(70)) rows.push_back(i);
+    if (rows.empty() || draw().percent(30)) rows.push_back(-1);
+    return rows;
+  }
+  void gone(const Ids& nodes) {
+    for (const std::int64_t node : nodes) nodes_.erase(node);
+    if (nodes.size() > 1) reach(Seen::kParentEvictedAfterItsChild);
+  }
+  // Nodes.
+  void met(std::int64_t node) {
+    nodes_.insert(node);
+    newest_ = std::max(newest_, node);
+    if (node > kTwoBytes) reach(Seen::kNodesBeyondTwoBytes);
+  }
+  void evicted(std::int64_t asked, std::int64_t units, const Ids& nodes) {
+    if (asked > 0 && nodes.empty() && !nodes_.empty()) reach(Seen::kNothingToEvict);
+    if (nodes.empty()) return;
+    reach(evicted_by(config_.policy));
+    if (units > asked) reach(Seen::kEvictedMoreThanAsked);
+    in_tree_ = std::max<std::int64_t>(in_tree_ - units, 0);
+    gone(nodes);
+  }
+  void grow(const Ids& lengths, const Ids& slots) {
+    auto from = slots.begin();
+    for (std::size_t i = 0; i < called_.size(); ++i) {
+      const std::int64_t row = called_[i];
+      Ids& grown = row < 0 ? rows_.emplace_back() : rows_[static_cast<std::size_t>(row)];
+      const auto to = from + (lengths[i] - std::ssize(grown));
+      grown.insert(grown.end(), from, to);
+      from = to;
+    }
+    reach(Seen::kPagesByHand);
+  }
+  void pay(std::int64_t items) {
+    constexpr std::uint64_t kCost = 50;  // of an operation, in cells
+    spend(kCost +
+          (is_long() ? 0 : static_cast<std::uint64_t>(2 * in_tree_ + items + config_.slots)));
+  }
+
+  // ---- For orders ----
+  Tokens fresh(std::int64_t units) { return texts_.fresh(tokens_for(units)); }
+  void text(std::int64_t units) { text_ = fresh(units); }
+  void swap() { std::swap(text_, other_); }
+  void lengthen(std::int64_t units) {
+    for (const Token token : texts_.fresh(units)) text_.push_back(token);
+  }
+  Tokens first_of_text(std::int64_t units) const {
+    return {text_.begin(), text_.begin() + std::min(std::ssize(text_), tokens_for(units))};
+  }
+  Op insert_first(std::int64_t units) { return insert_text(first_of_text(units)); }
+  Op insert_fresh(std::int64_t units, std::int64_t priority) {
+    return insert_by_hand({.tokens = fresh(units), .priority = priority});
+  }
+  Op insert_ranked(std::int64_t priority) {
+    return insert_by_hand({.tokens = text_, .priority = priority});
+  }
+  static std::optional<std::string> name_of(std::int64_t index, const char* other) {
+    if (index == 0) return std::nullopt;
+    return index == 1 ? "" : other;
+  }
+  Op insert_in(std::int64_t extra, std::int64_t salt) {
+    return insert_by_hand(
+        {.tokens = text_, .extra = name_of(extra, "x"), .salt = name_of(salt, "s")});
+  }
+  Op match_first(std::int64_t units) { return Op::of(MatchTokens{.tokens = first_of_text(units)}); }
+  Op match_in(std::int64_t extra, std::int64_t salt) {
+    return Op::of(
+        MatchTokens{.tokens = text_, .extra = name_of(extra, "x"), .salt = name_of(salt, "s")});
+  }
+  Op touch_text() { return Op::of(TouchTokens{.tokens = text_}); }
+  std::optional<Op> request_of(std::int64_t& number) {
+    if (is_tree() || text_.empty()) return std::nullopt;
+    number = next_number_++;
+    return Op::of(FileRequest{.request = number, .tokens = text_});
+  }
+  std::optional<Op> request_first() { return request_of(first_); }
+  std::optional<Op> request_second() { return request_of(second_); }
+  Op extend_fresh(std::int64_t tokens) { return extend(first_, tokens, texts_.fresh(tokens)); }
+  std::optional<Op> free_taken() {
+    if (taken_.empty()) return std::nullopt;
+    if (!rows_.empty() && rows_.back() == taken_) rows_.pop_back();
+    return Op::of(FreeSlots{taken_});
+  }
+  const Request& known(std::int64_t request) const {
+    static const Request kNone;
+    const auto at = requests_.find(request);
+    return at == requests_.end() ? kNone : at->second;
+  }
+  bool exists(std::int64_t request) const { return requests_.contains(request); }
+  bool admitted(std::int64_t request) const { return known(request).admitted; }
+  bool has_row(std::int64_t request) const { return known(request).has_row; }
+  std::int64_t row_of(std::int64_t request) const { return known(request).row; }
+  std::int64_t length(std::int64_t request) const { return std::ssize(known(request).tokens); }
+  std::int64_t left(std::int64_t request) const { return length(request) - row_of(request); }
+  std::int64_t admitted_requests() const {
+    return std::ranges::count_if(requests_, [](const auto& one) { return one.second.admitted; });
+  }
+  std::int64_t page() const { return config_.page_size; }
+  bool both() const { return drive_ == Drive::kBoth; }
+  bool by_hand() const { return drive_ != Drive::kRequests; }
+  bool keeps() const { return !config_.disable; }
+  bool has_events() const { return config_.events; }
+
+  RadixConfig config_;
+  Texts texts_;
+  Drive drive_;
+  Theme theme_ = Theme::kAny;
+  Shape shape_ = Shape::kAny;
+  Tokens deepest_;  // with Shape::kDeep, what was inserted last
+  /// Whether the tree's slots come from the allocator. Else nothing takes or frees slots, but for
+  /// what eviction gives back: in profile documented that is misuse, and nothing is evicted.
+  bool owns_slots_;
+  bool documented_;
+  std::int64_t most_tokens_;    // of a prompt
+  std::int64_t most_requests_;  // at a time
+  std::map<std::int64_t, Request> requests_;
+  std::int64_t next_number_ = 0;
+  std::set<std::int64_t> nodes_;               // that are there
+  std::int64_t newest_ = 0;                    // node of the highest number
+  Ids locks_;                                  // by hand
+  std::map<std::int64_t, std::int64_t> owed_;  // nodes that were unlocked too often
+  std::vector<Ids> rows_;                      // slots taken by hand
+  Ids called_;                           // rows that the next answer belongs to, -1: a new one
+  std::optional<Insert> inserted_next_;  // as soon as it has slots
+  std::int64_t offered_ = 0;             // slots of the last insert that were taken for it
+  bool in_group_ = false;
+  std::int64_t available_ = 0;  // at the last state
+  std::int64_t in_tree_ = 0;    // units, about
+  std::int64_t next_slot_ = 0;
+  // Of the order that is followed.
+  Tokens text_;
+  Tokens other_;
+  std::int64_t first_ = 0;
+  std::int64_t second_ = 0;
+  Ids taken_;
+};
 
 RadixConfig draw_radix_config(const CaseTerms& terms) {
   Draw draw(~terms.seed);
@@ -41,259 +777,6 @@ GeneratedCase make_radix_case(const CaseTerms& terms) {
 
 }  // namespace
 
-RadixScript::RadixScript(const CaseTerms& terms, const RadixConfig& config)
-    : ScriptGenerator(terms),
-      config_(config),
-      texts_(config.page_size),
-      drive_(draw().one_of({Drive::kTree, Drive::kRequests, Drive::kBoth})),
-      owns_slots_(draw().percent(60)),
-      documented_(terms.profile == Profile::kDocumented),
-      most_tokens_(is_large()  ? std::max<std::int64_t>(config.slots / 3, 1)
-                   : is_long() ? 3 * config.page_size
-                               : std::max<std::int64_t>(config.slots / 2, 2)),
-      most_requests_(is_large() ? draw().edge(4, 129) : draw().between(2, 5)),
-      next_slot_(config.slots) {
-  if (is_large() && is_tree() && draw().percent(30)) most_tokens_ = 2'100;
-  if (is_large() && draw().percent(50)) shape_ = draw().one_of({Shape::kDeep, Shape::kWide});
-  // What is disabled has no tree that a request could be filed in.
-  if (config_.disable) drive_ = Drive::kTree;
-  if (!is_tree() || documented_) owns_slots_ = true;
-  if (!is_long()) return;
-  // A plain life, or one of many nodes; the others count one thing up.
-  if (draw().percent(70))
-    theme_ = draw().percent(50) ? Theme::kInserts : Theme::kLocks;
-  else
-    theme_ = draw().percent(50) ? Theme::kChurn : Theme::kAny;
-  if (theme_ == Theme::kAny) return;
-  drive_ = Drive::kTree;
-  owns_slots_ = false;
-}
-
-std::optional<Op> RadixScript::next() {
-  if (has_plan() || theme_ == Theme::kAny || draw().percent(8)) return ScriptGenerator::next();
-  if (theme_ == Theme::kChurn && std::ssize(nodes_) > 8) return reset();
-  if (theme_ == Theme::kChurn) return insert_text(texts_.fresh(tokens_for(config_.page_size)));
-  if (theme_ == Theme::kInserts || nodes_.empty())
-    return insert_text(Tokens(static_cast<std::size_t>(tokens_for(config_.page_size)), 1));
-  return Op::of(Lock{*nodes_.begin()});
-}
-
-// Sizes (PX-78).
-std::int64_t RadixScript::units(std::int64_t tokens) const {
-  return config_.eagle ? std::max<std::int64_t>(tokens - 1, 0) : tokens;
-}
-std::int64_t RadixScript::tokens_for(std::int64_t units) const {
-  return config_.eagle && units > 0 ? units + 1 : units;
-}
-
-template <class T>
-T RadixScript::in_namespace(T what) {
-  if (draw().percent(8)) what.extra = draw().one_of<std::string>({"", "x"});
-  if (draw().percent(8)) what.salt = draw().one_of<std::string>({"", "s"});
-  return what;
-}
-
-// Requests.
-std::optional<std::int64_t> RadixScript::pick(bool with_row) {
-  if (requests_.empty()) return std::nullopt;
-  auto at = requests_.begin();
-  std::advance(at, draw().below(requests_.size()));
-  for (; with_row && at != requests_.end(); ++at)
-    if (at->second.has_row) break;
-  if (at == requests_.end()) return std::nullopt;
-  return at->first;
-}
-std::int64_t RadixScript::new_number() {
-  for (const auto& [number, known] : requests_)
-    if (!known.admitted && draw().percent(30)) return number;
-  return is_long() && next_number_ > 40 ? draw().between(0, 40) : next_number_++;
-}
-Op RadixScript::request() {
-  if (is_tree()) return insert();
-  if (std::ssize(requests_) >= most_requests_) return step(*pick(false));
-  const std::int64_t number = new_number();
-  if (const auto at = requests_.find(number); at != requests_.end() && at->second.admitted)
-    return step(number);
-  FileRequest what{.request = number, .tokens = text()};
-  if (shape_ == Shape::kWide) what.tokens = texts_.fresh(draw().between(1, 5));
-  if (what.tokens.empty()) what.tokens = texts_.some(draw(), 1);
-  if (draw().percent(20)) what.priority = draw().between(-1, 3);
-  return Op::of(in_namespace(std::move(what)));
-}
-Op RadixScript::advance() {
-  if (is_tree()) return draw().percent(60) ? insert() : match();
-  if (shape_ == Shape::kWide && std::ssize(requests_) < most_requests_ && draw().percent(70))
-    return request();
-  const auto number = pick(false);
-  return number ? step(*number) : request();
-}
-Op RadixScript::step(std::int64_t request) {
-  const Request& known = requests_[request];
-  if (!known.admitted) return Op::of(Admit{request});
-  const std::int64_t left = std::ssize(known.tokens) - known.row;
-  if (left > 0) return extend(request, draw().percent(60) ? left : draw().between(1, left));
-  if (draw().percent(40)) return Op::of(Checkpoint{request});
-  if (std::ssize(known.tokens) > 2 * most_tokens_ || draw().percent(15))
-    return Op::of(Finish{.request = request});
-  const std::int64_t more = draw().percent(80) ? 1 : draw().between(2, 5);
-  return extend(request, more, texts_.some(draw(), more));
-}
-Op RadixScript::extend(std::int64_t request, std::int64_t tokens, Tokens append) {
-  Extend what{.request = request, .tokens = tokens};
-  if (!append.empty()) what.append = std::move(append);
-  return Op::of(std::move(what));
-}
-Op RadixScript::finish() {
-  const auto number = pick(true);
-  if (!number) return advance();
-  Finish what{.request = *number};
-  if (draw().percent(40)) what.keep = draw().percent(40);
-  return Op::of(std::move(what));
-}
-Op RadixScript::withdraw() {
-  for (const auto& [number, known] : requests_)
-    if (known.admitted && !known.has_row) return Op::of(Withdraw{number});
-  return advance();
-}
-Op RadixScript::row() {
-  const auto number = pick(true);
-  return number ? Op::of(ShowRow{*number}) : advance();
-}
-
-// The tree.
-Op RadixScript::insert() {
-  if (drive_ == Drive::kRequests) return advance();
-  if (shape_ == Shape::kWide) return insert_text(texts_.fresh(tokens_for(config_.page_size)));
-  if (shape_ == Shape::kDeep && draw().percent(70)) {
-    if (std::ssize(deepest_) > most_tokens_) deepest_.clear();
-    const std::int64_t more = deepest_.empty() ? tokens_for(config_.page_size) : config_.page_size;
-    for (const Token token : texts_.fresh(more)) deepest_.push_back(token);
-    return insert_text(deepest_);
-  }
-  Insert what = in_namespace(Insert{.tokens = text()});
-  if (draw().percent(20)) what.priority = draw().between(-1, 3);
-  if (draw().percent(20)) what.inserted = draw().between(0, std::ssize(what.tokens));
-  return insert_by_hand(std::move(what));
-}
-Op RadixScript::insert_text(Tokens tokens) {
-  return insert_by_hand({.tokens = std::move(tokens)});
-}
-Op RadixScript::insert_by_hand(Insert what) {
-  if (!owns_slots_) {
-    if (draw().percent(40)) return Op::of(std::move(what));
-    what.slots.emplace();
-    // Whole pages of their own, from beyond the pool: nobody else hands these out.
-    const std::int64_t size = config_.page_size;
-    next_slot_ = (next_slot_ / size + 1) * size;
-    for (std::int64_t more = units(std::ssize(what.tokens)); more > 0; --more)
-      what.slots->push_back(next_slot_++);
-    if (is_long()) next_slot_ = config_.slots;
-    return Op::of(std::move(what));
-  }
-  const std::int64_t wanted =
-      units(std::ssize(what.tokens)) / config_.page_size * config_.page_size;
-  what.tokens.resize(static_cast<std::size_t>(tokens_for(wanted)));
-  inserted_next_ = std::move(what);
-  return Op::of(AllocSlots{wanted});
-}
-Op RadixScript::match() {
-  MatchTokens what = in_namespace(MatchTokens{.tokens = text()});
-  if (draw().percent(15)) what.limit = draw().between(0, std::ssize(what.tokens) + 1);
-  return Op::of(std::move(what));
-}
-Op RadixScript::touch() {
-  TouchTokens what = in_namespace(TouchTokens{.tokens = text()});
-  if (draw().percent(15)) what.limit = draw().between(0, std::ssize(what.tokens) + 1);
-  return Op::of(std::move(what));
-}
-Op RadixScript::evict_units(std::int64_t units) {
-  if (counts_up() || (documented_ && !owns_slots_)) return state();
-  return Op::of(EvictUnits{units});
-}
-Op RadixScript::evict() {
-  return evict_units(draw().percent(15) ? config_.slots : draw().between(-1, 6));
-}
-Op RadixScript::make_room() {
-  if (counts_up() || (documented_ && !owns_slots_)) return state();
-  return Op::of(MakeRoom{draw().between(0, config_.slots + 1)});
-}
-Op RadixScript::lock() {
-  if (nodes_.empty()) return advance();
-  auto at = nodes_.begin();
-  std::advance(at, draw().below(nodes_.size()));
-  return Op::of(Lock{*at});
-}
-Op RadixScript::unlock() {
-  if (locks_.empty()) return lock();
-  return Op::of(Unlock{locks_[draw().below(locks_.size())]});
-}
-Op RadixScript::reset() {
-  if (counts_up()) return state();
-  if (in_group_) return group();
-  if (draw().percent(60)) plan(ClearSlots{});
-  return Op::of(ResetTree{});
-}
-
-// Slots by hand.
-Op RadixScript::alloc() {
-  if (drive_ != Drive::kBoth) return advance();
-  return Op::of(AllocSlots{draw().percent(8) ? config_.slots : draw().between(0, 9)});
-}
-Ids RadixScript::rows_for_call(std::int64_t most) {
-  Ids rows;
-  const std::int64_t start = draw().between(0, std::max<std::int64_t>(std::ssize(rows_) - 1, 0));
-  for (std::int64_t i = start; i < std::ssize(rows_) && std::ssize(rows) < most; ++i)
-    if (draw().percent(70)) rows.push_back(i);
-  if (rows.empty() || draw().percent(30)) rows.push_back(-1);
-  return rows;
-}
-Op RadixScript::alloc_extend() {
-  if (drive_ != Drive::kBoth || (config_.page_size == 1 && !draw().percent(5))) return alloc();
-  AllocExtend what;
-  called_ = rows_for_call(3);
-  for (const std::int64_t row : called_) {
-    const Ids slots = row < 0 ? Ids{} : rows_[static_cast<std::size_t>(row)];
-    what.prefix_lens.push_back(std::ssize(slots));
-    what.seq_lens.push_back(std::ssize(slots) + draw().size(0, 2 * config_.page_size + 1));
-    what.last_slots.push_back(slots.empty() ? -1 : slots.back());
-  }
-  return Op::of(std::move(what));
-}
-Op RadixScript::alloc_decode() {
-  if (drive_ != Drive::kBoth || (config_.page_size == 1 && !draw().percent(5))) return alloc();
-  AllocDecode what;
-  called_ = rows_for_call(5);
-  for (const std::int64_t row : called_) {
-    const Ids slots = row < 0 ? Ids{} : rows_[static_cast<std::size_t>(row)];
-    what.seq_lens.push_back(std::ssize(slots) + 1);
-    what.last_slots.push_back(slots.empty() ? -1 : slots.back());
-  }
-  return Op::of(std::move(what));
-}
-Op RadixScript::free_slots() {
-  if (rows_.empty()) return alloc();
-  const std::size_t at = draw().below(rows_.size());
-  Ids slots = std::move(rows_[at]);
-  rows_.erase(rows_.begin() + static_cast<std::ptrdiff_t>(at));
-  if (draw().percent(30)) std::ranges::reverse(slots);
-  return Op::of(FreeSlots{std::move(slots)});
-}
-Op RadixScript::free_segment() {
-  if (rows_.empty()) return alloc();
-  Ids& row = rows_[draw().below(rows_.size())];
-  const std::int64_t size = config_.page_size;
-  if (size > 1 && row.size() > 1 && draw().percent(8))
-    return Op::of(FreeSegment{Ids(row.begin() + 1, row.end()), 1});
-  const std::int64_t start = draw().between(0, std::ssize(row) / size) * size;
-  FreeSegment what{Ids(row.begin() + start, row.end()), start};
-  row.resize(static_cast<std::size_t>(start));
-  return Op::of(std::move(what));
-}
-Op RadixScript::group() {
-  if (!in_group_ || draw().percent(8)) return Op::of(GroupBegin{});
-  return Op::of(GroupEnd{});
-}
-
 Generator radix_generator() {
   Generator made =
       with_orders<RadixScript>(script_generator<RadixLabel>(radix_kind(), make_radix_case, {}, {}));
@@ -303,58 +786,6 @@ Generator radix_generator() {
 
 std::vector<Generator> generators() {
   return {blocks_generator(), radix_generator()};
-}
-
-std::span<const OrderWord> RadixScript::order_words() {
-  static constexpr auto kWords = std::to_array<OrderWord>({
-      order_word<&S::draw_text>("text"),
-      order_word<&S::draw_other>("other"),
-      order_word<&S::continue_text>("continue_text"),
-      order_word<&S::insert_numbered>("insert_text"),
-      order_word<&S::insert_pages>("insert_pages"),
-      order_word<&S::insert_fresh>("insert_fresh"),
-      order_word<&S::insert_first>("insert_first"),
-      order_word<&S::insert_by_priority>("insert_by_priority"),
-      order_word<&S::insert_in>("insert_in"),
-      order_word<&S::match_in>("match_in"),
-      order_word<&S::match_text>("match_text"),
-      order_word<&S::match_first>("match_first"),
-      order_word<&S::touch_numbered>("touch_text"),
-      order_word<&S::choose_newest>("choose_newest"),
-      order_word<&S::file_first>("file_first"),
-      order_word<&S::file_second>("file_second"),
-      order_word<&S::file_first_text>("file_first_text"),
-      order_word<&S::file_second_text>("file_second_text"),
-      order_word<&S::extend_all>("extend_all"),
-      order_word<&S::extend_rest>("extend_rest"),
-      order_word<&S::extend_more>("extend_more"),
-      order_word<&S::end_second>("end_second"),
-      order_word<&S::forget_taken>("forget_taken"),
-      order_word<&S::free_taken>("free_taken"),
-      order_word<&S::evict_units>("evict_units"),
-      order_word<&S::row>("any_row"),
-      order_word<&S::free_slots>("any_free"),
-      order_word<&S::free_segment>("any_free_segment"),
-      order_word<&S::finish>("any_finish"),
-      order_word<&S::is_tree>("tree"),
-      order_word<&S::keeps>("keeps"),
-      order_word<&S::has_events>("events_on"),
-      order_word<&S::drives_by_hand>("by_hand"),
-      order_word<&S::drives_both>("by_both"),
-      order_word<&S::has_admitted>("has_admitted"),
-      order_word<&S::is_known>("known"),
-      order_word<&S::has_row>("has_row"),
-      order_word<&S::fills_row>("fills_row"),
-      order_word<&S::page_size>("page_size"),
-      order_word<&S::tokens_of_pages>("tokens_of_pages"),
-      order_word<&S::first_>("first"),
-      order_word<&S::second_>("second"),
-      order_word<&S::node_>("chosen"),
-      order_word<&S::in_tree_>("in_tree"),
-      order_word<&S::available_>("available"),
-      order_word<&S::in_group_>("in_group"),
-  });
-  return kWords;
 }
 
 }  // namespace kvo::prefix
