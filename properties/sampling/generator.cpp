@@ -124,9 +124,8 @@ class SamplingScript final : public ScriptGenerator<SamplingScript, Ops, Samplin
     look_at_ids(op.generated, std::ssize(op.logits));
     if (op.penalty < 0) reach(Label::kPenaltyBelowZero);
   }
-  void observe(const Softmax& op, const Observation& /*seen*/) { look_at(op.logits); }
-  void observe(const Argmax& op, const Observation& /*seen*/) { look_at(op.logits); }
-  void observe(const SampleFromDistribution& op, const Observation& /*seen*/) {
+  template <OneOf<Softmax, Argmax, SampleFromDistribution> T>
+  void observe(const T& op, const Observation& /*seen*/) {
     look_at(op.logits);
   }
   void observe(const Sample& op, const Observation& seen) {

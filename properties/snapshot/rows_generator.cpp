@@ -395,11 +395,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     last_.reset();
     return Op::of(Take{0});
   }
-  std::optional<Op> restored() {
-    const Handles::Known* known = last_ ? handles_.find(*last_) : nullptr;
-    if (known == nullptr) return std::nullopt;
-    return Op::of(Restore{*last_, known->to});
-  }
+  std::optional<Op> restored() { return handles_.restored(last_); }
   void merge_next_halves() { merges_halves_ = true; }
   void remember_last() {
     first_ = last_;
