@@ -124,12 +124,24 @@ class SamplingScript final : public ScriptGenerator<SamplingScript, Ops, Samplin
     look_at_ids(op.generated, std::ssize(op.logits));
     if (op.penalty < 0) reach(Label::kPenaltyBelowZero);
   }
-  void observe(const Softmax& op, const Observation& /*seen*/) { look_at(op.logits); }
-  void observe(const Argmax& op, const Observation& /*seen*/) { look_at(op.logits); }
-  void observe(const SampleFromDistribution& op, const Observation& /*seen*/) {
+  template <OneOf<Softmax, Argmax, SampleFromDistribution> T>
+  void observe(const T& op, const Observation& /*seen*/) {
     look_at(op.logits);
   }
-  void observe(const Sample& op, const Observation& seen);
+  void observe(const Sample& op, const Observation& seen) {
+    const Shape& shape = op.logits.shape;
+    spend(kCost * static_cast<std::uint64_t>(op.logits.elements()));
+    if (shape.size() != 3) return reach(Label::kRankRefused);
+    if (op.logits.dtype == DType::kI32) return reach(Label::kIntegersRefused);
+    if (shape[0] == 0 || shape[1] == 0) return reach(Label::kNoPosition);
+    if (shape[2] == 0)
+      return reach(seen.error ? Label::kEmptyVocabulary : Label::kTokenOfAnEmptyVocabulary);
+    if (shape[0] > 1) reach(Label::kSeveralRows);
+    if (shape[1] > 1) reach(Label::kSeveralPositions);
+    look_at_temperature(op.sampling.temperature);
+    if (op.logits.dtype != DType::kF32) return reach(Label::kHalfPrecision);
+    if (!seen.error) look_at_choice(op, seen.as<Token>().token);
+  }
   void observe(const DefaultSamplingConfig& /*op*/, const Observation& /*seen*/) {}
 
  private:
@@ -253,56 +265,39 @@ class SamplingScript final : public ScriptGenerator<SamplingScript, Ops, Samplin
         reach(Label::kPenaltyCompounds);
     }
   }
-  void look_at_choice(const Sample& op, std::int64_t token);
+  void look_at_choice(const Sample& op, std::int64_t token) {
+    const SamplingConfig& config = op.sampling;
+    const std::int64_t vocabulary = op.logits.shape[2];
+    const std::span<const float> row =
+        op.logits.floats().subspan(static_cast<std::size_t>((op.logits.shape[1] - 1) * vocabulary),
+                                   static_cast<std::size_t>(vocabulary));
+    const bool selects = config.top_k > 0 && config.top_k < vocabulary;
+    if (config.temperature <= 0) {
+      reach(penalty_is_on(config) ? Label::kGreedyWithPenalty : Label::kGreedy);
+      const bool has_number = std::ranges::any_of(row, [](float v) { return v > -kInfinity; });
+      if (!penalty_is_on(config) && token == 0 && has_number && std::isnan(row[0]))
+        reach(Label::kNanWins);
+      return;
+    }
+    constexpr std::int64_t kTwoBytes = 0xFFFF;
+    if (selects && token > kTwoBytes) reach(Label::kSelectedBeyondTwoBytes);
+    if (selects && vocabulary >= 700) reach(Label::kSelectedOfThousand);
+    if (selects && config.top_p > 0 && config.top_p < 1 && penalty_is_on(config))
+      reach(Label::kAllSteps);
+    if (selects && config.temperature > 1e200) reach(Label::kHugeTemperature);
+    if (!selects || !penalty_is_on(config)) return;
+    for (const std::int64_t id : op.generated) {
+      if (id < 0 || id >= vocabulary) continue;
+      const double before = row[static_cast<std::size_t>(id)];
+      const double after = penalized(before, config.repetition_penalty);
+      if (after != before && after / config.temperature == before / config.temperature)
+        reach(Label::kQuotientsRunTogether);
+    }
+  }
 
   std::int64_t odd_percent_;  // how many values are no plain numbers
   std::int64_t levels_;       // how many different plain numbers there are
 };
-
-void SamplingScript::observe(const Sample& op, const Observation& seen) {
-  const Shape& shape = op.logits.shape;
-  spend(kCost * static_cast<std::uint64_t>(op.logits.elements()));
-  if (shape.size() != 3) return reach(Label::kRankRefused);
-  if (op.logits.dtype == DType::kI32) return reach(Label::kIntegersRefused);
-  if (shape[0] == 0 || shape[1] == 0) return reach(Label::kNoPosition);
-  if (shape[2] == 0)
-    return reach(seen.error ? Label::kEmptyVocabulary : Label::kTokenOfAnEmptyVocabulary);
-  if (shape[0] > 1) reach(Label::kSeveralRows);
-  if (shape[1] > 1) reach(Label::kSeveralPositions);
-  look_at_temperature(op.sampling.temperature);
-  if (op.logits.dtype != DType::kF32) return reach(Label::kHalfPrecision);
-  if (!seen.error) look_at_choice(op, seen.as<Token>().token);
-}
-
-void SamplingScript::look_at_choice(const Sample& op, std::int64_t token) {
-  const SamplingConfig& config = op.sampling;
-  const std::int64_t vocabulary = op.logits.shape[2];
-  const std::span<const float> row =
-      op.logits.floats().subspan(static_cast<std::size_t>((op.logits.shape[1] - 1) * vocabulary),
-                                 static_cast<std::size_t>(vocabulary));
-  const bool selects = config.top_k > 0 && config.top_k < vocabulary;
-  if (config.temperature <= 0) {
-    reach(penalty_is_on(config) ? Label::kGreedyWithPenalty : Label::kGreedy);
-    const bool has_number = std::ranges::any_of(row, [](float v) { return v > -kInfinity; });
-    if (!penalty_is_on(config) && token == 0 && has_number && std::isnan(row[0]))
-      reach(Label::kNanWins);
-    return;
-  }
-  constexpr std::int64_t kTwoBytes = 0xFFFF;
-  if (selects && token > kTwoBytes) reach(Label::kSelectedBeyondTwoBytes);
-  if (selects && vocabulary >= 700) reach(Label::kSelectedOfThousand);
-  if (selects && config.top_p > 0 && config.top_p < 1 && penalty_is_on(config))
-    reach(Label::kAllSteps);
-  if (selects && config.temperature > 1e200) reach(Label::kHugeTemperature);
-  if (!selects || !penalty_is_on(config)) return;
-  for (const std::int64_t id : op.generated) {
-    if (id < 0 || id >= vocabulary) continue;
-    const double before = row[static_cast<std::size_t>(id)];
-    const double after = penalized(before, config.repetition_penalty);
-    if (after != before && after / config.temperature == before / config.temperature)
-      reach(Label::kQuotientsRunTogether);
-  }
-}
 
 }  // namespace
 

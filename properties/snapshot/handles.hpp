@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "properties/campaign/generator.hpp"
@@ -56,6 +57,12 @@ class Handles {
     if (number.has_value() && known_.contains(*number)) known_[*number].closed = true;
   }
   [[nodiscard]] bool empty() const { return known_.empty(); }
+  /// The whole snapshot, restored; nothing without one.
+  [[nodiscard]] std::optional<Op> restored(const std::optional<std::int64_t>& number) const {
+    const Known* known = number ? find(*number) : nullptr;
+    if (known == nullptr) return std::nullopt;
+    return Op::of(Restore{*number, known->to});
+  }
 
  private:
   std::map<std::int64_t, Known> known_;

@@ -188,11 +188,7 @@ class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, Stat
     last_.reset();
     return Op::of(Take{0});
   }
-  std::optional<Op> restored() {
-    const Handles::Known* known = last_ ? handles_.find(*last_) : nullptr;
-    if (known == nullptr) return std::nullopt;
-    return Op::of(Restore{*last_, known->to});
-  }
+  std::optional<Op> restored() { return handles_.restored(last_); }
 
   [[nodiscard]] bool has_last() const { return last_.has_value(); }
   [[nodiscard]] std::int64_t last() const { return last_.value_or(0); }

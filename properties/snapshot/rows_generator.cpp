@@ -121,7 +121,12 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     return Op::of(Restore{handle, draw().percent(50) ? end : draw().between(begin - 1, end + 1)});
   }
   Op merge() { return Op::of(Merge{handles_.any(draw()), handles_.any(draw())}); }
-  Op split();
+  Op split() {
+    const Nullable<std::int64_t> handle = handles_.any(draw());
+    const Handles::Known* known = handles_.find(handle);
+    if (known == nullptr) return Op::of(Split{handle, draw().between(-1, 5)});
+    return Op::of(Split{handle, draw().between(known->from - 1, known->to + 1)});
+  }
   // Two that adjoin: one is split, and its halves are merged.
   Op split_and_merge() {
     const Nullable<std::int64_t> handle = handles_.any(draw());
@@ -147,7 +152,10 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     if (numbers_pairs_) return Op::of(Reread{draw().between(1, std::max<std::int64_t>(pairs_, 1))});
     return Op::of(Reread{handles_.some(draw())});
   }
-  Op make();
+  Op make() {
+    if (window_ == 0 || draw().percent(50)) return Op::of(New{});
+    return Op::of(New{draw().percent(5) ? draw().between(1, 3) : draw().size(1, kMostWindow)});
+  }
 
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {30, "single token", &S::one, true},
@@ -317,32 +325,77 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
   [[nodiscard]] std::int64_t width() const { return batch_ * heads_ * std::max(k_dim_, v_dim_); }
   [[nodiscard]] bool is_narrow() const { return storage_.format.type != StorageType::kF32; }
 
-  void grow();
-  void narrow();
+  // Wide rows, or many.
+  void grow() {
+    if (draw().percent(50)) {
+      batch_ = heads_ = k_dim_ = v_dim_ = 1;
+    } else {
+      batch_ = draw().percent(80) ? draw().between(1, 2) : draw().edge(4, 17);
+      heads_ = draw().edge(1, batch_ > 2 ? 3 : 17);
+      k_dim_ = draw().edge(8, 129);
+      v_dim_ = draw().percent(70) ? k_dim_ : draw().edge(1, 129);
+      while (width() > 512) {
+        if (heads_ > 1 && k_dim_ <= 64 && v_dim_ <= 64) {
+          heads_ /= 2;
+        } else {
+          k_dim_ = (k_dim_ + 1) / 2;
+          v_dim_ = (v_dim_ + 1) / 2;
+        }
+      }
+    }
+    type_ = draw().one_of({DType::kF32, DType::kF32, DType::kF16, DType::kF16, DType::kBF16,
+                           DType::kBF16, DType::kF8E4M3});
+  }
+  // Rows are f32, and of codes longer than a group where there are few.
+  void narrow() {
+    type_ = DType::kF32;
+    if (!in_groups(storage_.format.type) || is_long() || scale_ == Scale::kLong ||
+        odd_draw_.percent(40))
+      return;
+    batch_ = 1;
+    heads_ = odd_draw_.between(1, 2);
+    k_dim_ = odd_draw_.between(33, 100);
+    v_dim_ = odd_draw_.percent(60) ? k_dim_ : odd_draw_.between(33, 100);
+  }
   // All rows are shown, copied or looked at.
   void pay() {
     constexpr std::int64_t kAnyCost = 5'000;
     const std::int64_t held = live_window_ > 0 ? std::min(live_window_, offset_) : offset_;
     if (scale_ == Scale::kLarge) spend(static_cast<std::uint64_t>(kAnyCost + 8 * held * width()));
   }
-  void saw_sizes(std::int64_t tokens);
+  void saw_sizes(std::int64_t tokens) {
+    pay();
+    const DType kept = is_narrow() ? dtype_of(storage_.format.type) : type_;
+    if (tokens > 64 && dtype_bytes(kept) == 2 && k_dim_ >= 1) reach(Label::kHalfWordsInRunsOf64);
+    if (dtype_bytes(kept) == 1) reach(StorageLabel::kEightBitFloats);
+    reach_stored(storage_.format, k_dim_, storage_.odd_rows,
+                 [&](StorageLabel label) { reach(label); });
+    if (offset_ + tokens > 1'024) reach(Label::kMoreThan1024Tokens);
+    if (++writes_ > 65'536) reach(Label::kWritesBeyond65536);
+    if (heads_ > 4) reach(Label::kFiveHeads);
+    if (k_dim_ >= 64) reach(Label::kHeadsOf64Elements);
+  }
   void saw_number(const Numbered& seen) {
     if (!seen.handle.has_value()) return;
     if (*seen.handle > 64) reach(Label::k65Snapshots);
   }
 
-  Op age();
+  // A long life: a ring goes round, or a cache is rewound and written anew; now and then there is a
+  // snapshot for a while.
+  Op age() {
+    constexpr std::int64_t kTokens = 4;
+    if (window_ == 0 && offset_ > 2 * kTokens) return Op::of(Restore{std::nullopt, kTokens});
+    if (draw().percent(98)) return update(1);
+    if (last_) return Op::of(Close{*std::exchange(last_, std::nullopt)});
+    return Op::of(Take{0});
+  }
   // A snapshot of all, for an order.
   std::optional<Op> whole() {
     if (numbers_pairs_) return std::nullopt;
     last_.reset();
     return Op::of(Take{0});
   }
-  std::optional<Op> restored() {
-    const Handles::Known* known = last_ ? handles_.find(*last_) : nullptr;
-    if (known == nullptr) return std::nullopt;
-    return Op::of(Restore{*last_, known->to});
-  }
+  std::optional<Op> restored() { return handles_.restored(last_); }
   void merge_next_halves() { merges_halves_ = true; }
   void remember_last() {
     first_ = last_;
@@ -357,7 +410,20 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
   [[nodiscard]] std::int64_t last() const { return last_.value_or(0); }
   [[nodiscard]] std::int64_t first() const { return first_.value_or(0); }
   [[nodiscard]] bool is_ring() const { return window_ > 0; }
-  void plan_fork(std::int64_t number);
+  void plan_fork(std::int64_t number) {
+    const std::int64_t end = offset_;
+    const std::optional<std::int64_t> window =
+        window_ > 0 ? std::optional(live_window_) : std::nullopt;
+    for (int branch = 0; branch < 2; ++branch) {
+      plan(New{window});
+      plan(Restore{number, end});
+      plan(update(draw().between(1, 3)));
+      plan(Take{0});
+    }
+    plan(Reread{number});
+    plan(Restore{number, end});
+    forked_ = true;
+  }
   Op update(std::int64_t tokens) {
     auto [k, v] = rows(tokens, k_dim_, v_dim_, type_);
     std::optional<bool> keep;
@@ -367,7 +433,15 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     return Op::of(Update{std::move(k), std::move(v), keep, spread});
   }
   std::pair<Tensor, Tensor> rows(std::int64_t tokens, std::int64_t k_dim, std::int64_t v_dim,
-                                 DType type);
+                                 DType type) {
+    auto [k, unused] = tagger_.pair({batch_, heads_, tokens, k_dim});
+    auto [spare, v] = tagger_.pair({batch_, heads_, tokens, v_dim});
+    if (storage_.odd_rows) {
+      fill_oddly(odd_draw_, k);
+      fill_oddly(odd_draw_, v);
+    }
+    return {of_type(k, type), of_type(v, type)};
+  }
   static Tensor of_type(const Tensor& tensor, DType type) {
     if (type == DType::kF32) return tensor;
     Tensor cast = make_tensor(tensor.shape, type);
@@ -407,101 +481,6 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
   std::optional<std::int64_t> first_;  // the one before
   std::int64_t first_end_ = 0;
 };
-
-// Wide rows, or many.
-void RowsScript::grow() {
-  if (draw().percent(50)) {
-    batch_ = heads_ = k_dim_ = v_dim_ = 1;
-  } else {
-    batch_ = draw().percent(80) ? draw().between(1, 2) : draw().edge(4, 17);
-    heads_ = draw().edge(1, batch_ > 2 ? 3 : 17);
-    k_dim_ = draw().edge(8, 129);
-    v_dim_ = draw().percent(70) ? k_dim_ : draw().edge(1, 129);
-    while (width() > 512) {
-      if (heads_ > 1 && k_dim_ <= 64 && v_dim_ <= 64) {
-        heads_ /= 2;
-      } else {
-        k_dim_ = (k_dim_ + 1) / 2;
-        v_dim_ = (v_dim_ + 1) / 2;
-      }
-    }
-  }
-  type_ = draw().one_of({DType::kF32, DType::kF32, DType::kF16, DType::kF16, DType::kBF16,
-                         DType::kBF16, DType::kF8E4M3});
-}
-
-// Rows are f32, and of codes longer than a group where there are few.
-void RowsScript::narrow() {
-  type_ = DType::kF32;
-  if (!in_groups(storage_.format.type) || is_long() || scale_ == Scale::kLong ||
-      odd_draw_.percent(40))
-    return;
-  batch_ = 1;
-  heads_ = odd_draw_.between(1, 2);
-  k_dim_ = odd_draw_.between(33, 100);
-  v_dim_ = odd_draw_.percent(60) ? k_dim_ : odd_draw_.between(33, 100);
-}
-
-// A long life: a ring goes round, or a cache is rewound and written anew; now and then there is a
-// snapshot for a while.
-Op RowsScript::age() {
-  constexpr std::int64_t kTokens = 4;
-  if (window_ == 0 && offset_ > 2 * kTokens) return Op::of(Restore{std::nullopt, kTokens});
-  if (draw().percent(98)) return update(1);
-  if (last_) return Op::of(Close{*std::exchange(last_, std::nullopt)});
-  return Op::of(Take{0});
-}
-
-void RowsScript::plan_fork(std::int64_t number) {
-  const std::int64_t end = offset_;
-  const std::optional<std::int64_t> window =
-      window_ > 0 ? std::optional(live_window_) : std::nullopt;
-  for (int branch = 0; branch < 2; ++branch) {
-    plan(New{window});
-    plan(Restore{number, end});
-    plan(update(draw().between(1, 3)));
-    plan(Take{0});
-  }
-  plan(Reread{number});
-  plan(Restore{number, end});
-  forked_ = true;
-}
-
-std::pair<Tensor, Tensor> RowsScript::rows(std::int64_t tokens, std::int64_t k_dim,
-                                           std::int64_t v_dim, DType type) {
-  auto [k, unused] = tagger_.pair({batch_, heads_, tokens, k_dim});
-  auto [spare, v] = tagger_.pair({batch_, heads_, tokens, v_dim});
-  if (storage_.odd_rows) {
-    fill_oddly(odd_draw_, k);
-    fill_oddly(odd_draw_, v);
-  }
-  return {of_type(k, type), of_type(v, type)};
-}
-
-void RowsScript::saw_sizes(std::int64_t tokens) {
-  pay();
-  const DType kept = is_narrow() ? dtype_of(storage_.format.type) : type_;
-  if (tokens > 64 && dtype_bytes(kept) == 2 && k_dim_ >= 1) reach(Label::kHalfWordsInRunsOf64);
-  if (dtype_bytes(kept) == 1) reach(StorageLabel::kEightBitFloats);
-  reach_stored(storage_.format, k_dim_, storage_.odd_rows,
-               [&](StorageLabel label) { reach(label); });
-  if (offset_ + tokens > 1'024) reach(Label::kMoreThan1024Tokens);
-  if (++writes_ > 65'536) reach(Label::kWritesBeyond65536);
-  if (heads_ > 4) reach(Label::kFiveHeads);
-  if (k_dim_ >= 64) reach(Label::kHeadsOf64Elements);
-}
-
-Op RowsScript::split() {
-  const Nullable<std::int64_t> handle = handles_.any(draw());
-  const Handles::Known* known = handles_.find(handle);
-  if (known == nullptr) return Op::of(Split{handle, draw().between(-1, 5)});
-  return Op::of(Split{handle, draw().between(known->from - 1, known->to + 1)});
-}
-
-Op RowsScript::make() {
-  if (window_ == 0 || draw().percent(50)) return Op::of(New{});
-  return Op::of(New{draw().percent(5) ? draw().between(1, 3) : draw().size(1, kMostWindow)});
-}
 
 namespace {
 
