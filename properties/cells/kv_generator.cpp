@@ -75,7 +75,7 @@ void draw_rest(Draw& draw, Config& config) {
   if (draw.percent(25)) config.non_causal = draw.one_of({NonCausal::kSwaOnly, NonCausal::kSwaFull});
 }
 
-KvConfig kv_config(Draw& draw, Sizes sizes, bool unified, bool& real) {
+KvConfig draw_kv_config(Draw& draw, Sizes sizes, bool unified, bool& real) {
   KvConfig config{.size = sizes.cells, .n_seq_max = sizes.n_seq_max, .unified = unified};
   if (draw.percent(15)) {
     config.n_pad = draw.one_of<std::int64_t>({2, 32, 256});
@@ -91,7 +91,7 @@ KvConfig kv_config(Draw& draw, Sizes sizes, bool unified, bool& real) {
   return config;
 }
 
-IswaConfig iswa_config(Draw& draw, const Sizes& sizes, bool unified, Scale scale) {
+IswaConfig draw_iswa_config(Draw& draw, const Sizes& sizes, bool unified, Scale scale) {
   IswaConfig config{.size = sizes.cells,
                     .size_swa = sizes.window_cells,
                     .n_seq_max = sizes.n_seq_max,
@@ -112,11 +112,11 @@ KvCase draw_case(Draw& draw, bool pair, Scale scale) {
   const bool unified = draw.percent(60);
   const Sizes sizes = draw_sizes(draw, unified, scale);
   if (pair) {
-    const IswaConfig config = iswa_config(draw, sizes, unified, scale);
+    const IswaConfig config = draw_iswa_config(draw, sizes, unified, scale);
     drawn.options = kv_options(config);
     drawn.config = Record::of(config);
   } else {
-    const KvConfig config = kv_config(draw, sizes, unified, drawn.real);
+    const KvConfig config = draw_kv_config(draw, sizes, unified, drawn.real);
     drawn.options = kv_options(config);
     drawn.config = Record::of(config);
   }
