@@ -14,7 +14,7 @@ foreach(input IN LISTS inputs)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")
   list(LENGTH arrays number)
   cmake_path(RELATIVE_PATH input BASE_DIRECTORY "${ROOT}" OUTPUT_VARIABLE name)
-  list(APPEND arrays "constexpr char kFile${number}[] = {\n    ${bytes}}")
+  list(APPEND arrays "  static constexpr char kFile${number}[] = {\n    ${bytes}}")
   list(APPEND rows "    {\"${name}\", {kFile${number}, sizeof kFile${number}}},\n")
 endforeach()
 list(JOIN arrays "$<SEMICOLON>\n" arrays)
@@ -25,13 +25,10 @@ file(WRITE "${OUTPUT}" "#include <array>
 
 #include \"${HEADER}\"
 
-namespace {
-
+std::span<const kvo::traces::EmbeddedFile> ${FUNCTION}() {
 ${arrays}
-constexpr std::array<kvo::traces::EmbeddedFile, ${count}> kFiles{{
+  static constexpr std::array<kvo::traces::EmbeddedFile, ${count}> kFiles{{
 ${rows}}};
-
-}  // namespace
-
-std::span<const kvo::traces::EmbeddedFile> ${FUNCTION}() { return kFiles; }
+  return kFiles;
+}
 ")

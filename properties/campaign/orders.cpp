@@ -16,26 +16,6 @@ using traces::Tokens;
 
 namespace {
 
-/// An operation, or a call of a word.
-struct Target {
-  struct Argument {
-    const Field* field;
-    Tokens value;
-  };
-  const OpKind* operation = nullptr;
-  Record fixed = {};                    ///< arguments that are the same each time
-  std::vector<Argument> computed = {};  ///< the others
-  const OrderWord* word = nullptr;      ///< where `operation` is null
-  std::vector<Tokens> arguments = {};   ///< of the word
-};
-
-/// One of the alternatives of a step.
-struct Choice {
-  Target target;
-  Tokens condition = {};  ///< empty: always
-  std::optional<Target> otherwise = {};
-};
-
 const traces::Variables& no_variables() {
   static const traces::Variables kNone;
   return kNone;
@@ -51,6 +31,26 @@ std::string names_of(std::span<const OrderWord> words, bool OrderWord::*use) {
 }  // namespace
 
 struct Order::Step {
+  /// An operation, or a call of a word.
+  struct Target {
+    struct Argument {
+      const Field* field;
+      Tokens value;
+    };
+    const OpKind* operation = nullptr;
+    Record fixed = {};                    ///< arguments that are the same each time
+    std::vector<Argument> computed = {};  ///< the others
+    const OrderWord* word = nullptr;      ///< where `operation` is null
+    std::vector<Tokens> arguments = {};   ///< of the word
+  };
+
+  /// One of the alternatives of a step.
+  struct Choice {
+    Target target;
+    Tokens condition = {};  ///< empty: always
+    std::optional<Target> otherwise = {};
+  };
+
   enum class Kind : std::uint8_t { kNeeds, kLet, kDraw };
   Kind kind;
   Tokens expression = {};            ///< of kNeeds and kLet
@@ -70,6 +70,9 @@ Order::Order(std::string label, std::uint64_t weight, std::optional<Profile> onl
 // ---- Reading ----
 
 namespace {
+
+using Target = Order::Step::Target;
+using Choice = Order::Step::Choice;
 
 class OrderReader {
  public:

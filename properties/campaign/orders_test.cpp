@@ -15,7 +15,7 @@ namespace kvo {
 namespace {
 
 // Words as a script has them.
-struct Script {
+struct SomeScript {
   std::int64_t cells = 8;
   bool full = false;
   bool begun = false;
@@ -32,23 +32,23 @@ struct Script {
 
   static std::span<const OrderWord> words() {
     static constexpr auto kWords = std::to_array<OrderWord>({
-        order_word<&Script::cells>("cells"),
-        order_word<&Script::full>("full"),
-        order_word<&Script::begin>("begin"),
-        order_word<&Script::half>("half"),
-        order_word<&Script::twice>("twice"),
-        order_word<&Script::rows_of>("rows_of"),
+        order_word<&SomeScript::cells>("cells"),
+        order_word<&SomeScript::full>("full"),
+        order_word<&SomeScript::begin>("begin"),
+        order_word<&SomeScript::half>("half"),
+        order_word<&SomeScript::twice>("twice"),
+        order_word<&SomeScript::rows_of>("rows_of"),
     });
     return kWords;
   }
 };
 
 traces::TraceResult<Orders> read(const std::string& text) {
-  return read_orders("orders.txt", text, cells::kv_kind(), Script::words());
+  return read_orders("orders.txt", text, cells::kv_kind(), SomeScript::words());
 }
 
 // The operations of the first order, as text.
-std::vector<std::string> drawn(const std::string& steps, Script script = {},
+std::vector<std::string> drawn(const std::string& steps, SomeScript script = {},
                                std::uint64_t seed = 1) {
   const Orders orders = read("kind cells.kv\norder one weight 1\n" + steps).value();
   FollowedOrder followed(orders.front());
