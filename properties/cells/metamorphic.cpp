@@ -1,6 +1,10 @@
 // The metamorphic laws of contract `cells`.
-#include "properties/campaign/laws.hpp"
 #include "properties/campaign/metamorphic.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "properties/campaign/laws.hpp"
 #include "properties/contract_parts.hpp"
 #include "reference/cells/operations.hpp"
 #include "reference/contract/subject/named_quirks.hpp"
