@@ -299,7 +299,7 @@ class SnapshotRing final : public RowsCache<SnapshotRing<Store>, Store> {
   [[nodiscard]] Result<Shown> add(const Array& k, const Array& v) {
     auto shown = std::make_shared<Pair>();
     if constexpr (Store::kInPlace) {
-      // Most tokens come one by one, and take a slot that nobody else sees.
+      // Most tokens come one by one, and take a slot that is not shared.
       const std::int64_t slot = idx_ < window_ ? idx_ : 0;
       const std::int64_t size = store_.k.size();
       const bool stays = size == window_ || (size < window_ && offset_ < size);

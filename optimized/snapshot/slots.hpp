@@ -48,7 +48,7 @@ class Slots {
   void forget_from(std::int64_t at) { stored_ = std::min(stored_, at); }
 
   /// Whether one row could be put at slot `at` by a copy and nothing else: as a new one behind
-  /// those that are stored, or over one that nobody else sees.
+  /// those that are stored, or over one that is not shared.
   [[nodiscard]] bool takes_in_place(std::int64_t at, const snapshot::Array& row) const;
   /// Puts it.
   void put_in_place(std::int64_t at, const snapshot::Array& row) noexcept;

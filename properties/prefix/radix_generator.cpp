@@ -577,7 +577,7 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     if (!owns_slots_) {
       if (draw().percent(40)) return Op::of(std::move(what));
       what.slots.emplace();
-      // Whole pages of their own, from beyond the pool: nobody else hands these out.
+      // Whole pages of their own, from beyond the pool: the allocator never returns these.
       const std::int64_t size = config_.page_size;
       next_slot_ = (next_slot_ / size + 1) * size;
       for (std::int64_t more = units(std::ssize(what.tokens)); more > 0; --more)

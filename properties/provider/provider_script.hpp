@@ -178,6 +178,20 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
 
   // Parts of orders. Derived has
   //   Op rows_for(std::int64_t cache, std::int64_t layer, std::int64_t positions);
+  /// What orders about a layer may name.
+  static constexpr auto layer_words() {
+    using S = ProviderScript;
+    return std::to_array<OrderWord>({
+        order_word<&S::choose_layer>("choose_layer"),
+        order_word<&S::rows_of_chosen>("rows"),
+        order_word<&S::chosen_cache>("chosen"),
+        order_word<&S::chosen_layer>("chosen_layer"),
+        order_word<&S::chosen_length>("length"),
+        order_word<&S::chosen_room>("room"),
+        order_word<&S::most_positions>("most_positions"),
+        order_word<&S::handle_count>("handles"),
+    });
+  }
   /// Chooses a cache and a layer. False: there is no such layer that holds rows.
   bool choose_layer() {
     const std::int64_t cache = number();

@@ -135,16 +135,7 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
 
   static const CacheKind& order_kind() { return tensor_kind(); }
   static std::span<const OrderWord> order_words() {
-    static constexpr auto kWords = std::to_array<OrderWord>({
-        order_word<&S::choose_layer>("choose_layer"),
-        order_word<&S::rows_of_chosen>("rows"),
-        order_word<&S::chosen_cache>("chosen"),
-        order_word<&S::chosen_layer>("chosen_layer"),
-        order_word<&S::chosen_length>("length"),
-        order_word<&S::chosen_room>("room"),
-        order_word<&S::most_positions>("most_positions"),
-        order_word<&S::handle_count>("handles"),
-    });
+    static constexpr auto kWords = S::layer_words();
     return kWords;
   }
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({

@@ -217,7 +217,7 @@ struct Row {
 };
 
 /// A cache of the kind. A method carries out the operation of its name. Numbers of requests are in
-/// [0, kMostRequests), counts in [0, kMostTokens]; slots are of any number, for nobody checks them
+/// [0, kMostRequests), counts in [0, kMostTokens]; slots are of any number: they are not checked
 /// (PX-85). Depth of the tree is not bounded. An error has changed nothing, but where `exhausted`
 /// says so.
 class RadixCache {

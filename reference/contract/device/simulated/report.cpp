@@ -42,7 +42,7 @@ History::Set History::with(Set set, WorkId last, const Clock& clock) {
 }
 
 std::string_view report_name(DeviceReport::Kind kind) {
-  constexpr std::array<std::string_view, 7> kNames{"read of what nobody wrote",
+  constexpr std::array<std::string_view, 7> kNames{"read of unwritten memory",
                                                    "race",
                                                    "out of bounds",
                                                    "misaligned",

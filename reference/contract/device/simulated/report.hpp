@@ -77,7 +77,7 @@ class History {
 /// A fault of those who use a device. It may do no harm in the order that was drawn.
 struct DeviceReport {
   enum class Kind : std::uint8_t {
-    kUnwritten,     ///< a read of what nobody wrote
+    kUnwritten,     ///< a read of unwritten memory
     kRace,          ///< two pieces of work, or two threads of one, and nothing orders them
     kOutOfBounds,   ///< an access outside of every buffer
     kMisaligned,    ///< an address that is no multiple of the size of the access

@@ -89,7 +89,7 @@ CellJob cell_job(DevicePtr cells, std::int64_t count, CellJob::Kind kind) {
   return {cells.as<std::uint32_t>(), count, kind};
 }
 
-// ---- reads of what nobody wrote ----
+// ---- reads of unwritten memory ----
 
 TEST(SimulatedDevice, PoisonIsWhatFreshMemoryHoldsWhereItIsAskedFor) {
   Bench bench({.fresh = {.poison = true}});
@@ -112,7 +112,7 @@ TEST(SimulatedDevice, ReadsOfWhatNobodyWroteAreReported) {
   ASSERT_EQ(bench.device.reports().size(), 1U);
   EXPECT_EQ(bench.device.reports()[0].off, 4);
   EXPECT_EQ(bench.device.reports()[0].text,
-            "read of what nobody wrote: #3 copy to the host on stream 0 (buffer 0 at byte 4)");
+            "read of unwritten memory: #3 copy to the host on stream 0 (buffer 0 at byte 4)");
 }
 
 TEST(SimulatedDevice, ACounterThatWasNotResetIsRead) {
