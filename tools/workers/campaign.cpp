@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tools/commands/usage.hpp"
 #include "tools/reports/console.hpp"
@@ -108,9 +109,7 @@ class Taking {
       throw FileError(
           fmt::format("{}: cannot make it: {}", options_.repro_folder, failed.message()));
     std::string path = (fs::path(options_.repro_folder) / name).string();
-    auto file = must(traces::OutputFile::open(path));
-    for (const std::string& line : lines) must(file.write(line + "\n"));
-    must(file.commit());
+    write_text_file(path, fmt::format("{}\n", fmt::join(lines, "\n")));
     subject.repro = std::move(path);
   }
 
