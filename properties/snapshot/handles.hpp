@@ -49,9 +49,9 @@ class Handles {
   }
   void remember(const Numbered& seen, std::int64_t window = 0) {
     if (!seen.handle.has_value()) return;
-    const std::int64_t end = seen.to.value_or(seen.offset.value_or(0));
+    const std::int64_t end = seen.shown.to.value_or(seen.shown.offset.value_or(0));
     // Merged unchecked, one may begin behind its end (MR-15).
-    known_[*seen.handle] = {std::min(seen.from.value_or(0), end), end, false, window};
+    known_[*seen.handle] = {std::min(seen.shown.from.value_or(0), end), end, false, window};
   }
   void close(const Nullable<std::int64_t>& number) {
     if (number.has_value() && known_.contains(*number)) known_[*number].closed = true;

@@ -71,13 +71,13 @@ Variation gone_and_restored(const Drawn& drawn) {
     if (taken == nullptr || (!states && last == nullptr)) continue;
     any = true;
     if (states) {
-      varied.insert(Op::of(SetConvState{plus_one(*taken->conv)}));
+      varied.insert(Op::of(SetConvState{plus_one(*taken->shown.conv)}));
       varied.insert(Op::of(Advance{3}));
-      varied.insert(Op::of(Restore{taken->handle, *taken->offset}));
+      varied.insert(Op::of(Restore{taken->handle, *taken->shown.offset}));
     } else {
       varied.insert(Op::of(*last));
       varied.insert(Op::of(*last));
-      varied.insert(Op::of(Restore{taken->handle, *taken->to}));
+      varied.insert(Op::of(Restore{taken->handle, *taken->shown.to}));
     }
   }
   return any ? varied : Variation();
@@ -155,12 +155,13 @@ Variation split_and_merged(const Drawn& drawn) {
     varied.pair(at, numbers.named(drawn.script[at]), without_numbers);
     numbers.observe(drawn.seen[at]);
     const Numbered* taken = taken_by(drawn, at);
-    if (taken == nullptr || *taken->to - *taken->from < 2) continue;
+    if (taken == nullptr || *taken->shown.to - *taken->shown.from < 2) continue;
     any = true;
     const std::int64_t whole = numbers.number_of(*taken->handle);
     const std::int64_t before = numbers.skip();
     const std::int64_t behind = numbers.skip();
-    varied.insert(Op::of(Split{whole, *taken->from + cut_of(at, *taken->to - *taken->from)}));
+    varied.insert(Op::of(
+        Split{whole, *taken->shown.from + cut_of(at, *taken->shown.to - *taken->shown.from)}));
     varied.insert(Op::of(Merge{before, behind}));
     numbers.becomes(*taken->handle, numbers.skip());
   }
@@ -182,16 +183,7 @@ const MetamorphicLaw& halves() {
 Observation as_contents(const Observation& seen) {
   const auto* one = seen.returns ? seen.returns.get_if<Numbered>() : nullptr;
   if (one == nullptr) return seen;
-  return {.error = seen.error,
-          .returns = Record::of(Contents{.from = one->from,
-                                         .to = one->to,
-                                         .idx = one->idx,
-                                         .offset = one->offset,
-                                         .size = one->size,
-                                         .k = one->k,
-                                         .v = one->v,
-                                         .conv = one->conv,
-                                         .delta = one->delta})};
+  return {.error = seen.error, .returns = Record::of(one->shown)};
 }
 
 // Whatever comes behind them, snapshots that nobody took over are read again at the end.
@@ -230,7 +222,7 @@ const MetamorphicLaw& lasting() {
 void restore_anew(Variation& varied, std::optional<std::int64_t> window, std::int64_t number,
                   const Numbered& taken) {
   varied.insert(Op::of(New{window}));
-  varied.insert(Op::of(Restore{number, taken.to ? *taken.to : *taken.offset}));
+  varied.insert(Op::of(Restore{number, taken.shown.to ? *taken.shown.to : *taken.shown.offset}));
 }
 
 // Behind every snapshot of all that is live a second cache comes of it, other rows are written
@@ -254,12 +246,12 @@ Variation forked_and_written(const Drawn& drawn) {
     if (const auto* update = op.as<Update>(); update && drawn.succeeded(at)) last = update;
     const Numbered* taken = taken_by(drawn, at);
     if (taken == nullptr || (!states && last == nullptr)) continue;
-    if (&drawn.kind == &kv_kind() && *taken->from > 0) continue;  // not all that is live
+    if (&drawn.kind == &kv_kind() && *taken->shown.from > 0) continue;  // not all that is live
     any = true;
     const std::int64_t number = numbers.number_of(*taken->handle);
     restore_anew(varied, window, number, *taken);
     if (states) {
-      varied.insert(Op::of(SetConvState{plus_one(*taken->conv)}));
+      varied.insert(Op::of(SetConvState{plus_one(*taken->shown.conv)}));
       varied.insert(Op::of(Advance{3}));
     } else {
       varied.insert(Op::of(Update{plus_one(last->k), plus_one(last->v)}));

@@ -98,17 +98,17 @@ TEST(SnapshotHistory, SeesAnotherRowOfKv) {
 }
 
 TEST(SnapshotHistory, SeesAnotherSnapshotOfKv) {
-  five_tokens().refuses(Take{1}, [](auto& shown) { change(*shown.k); });
+  five_tokens().refuses(Take{1}, [](auto& shown) { change(*shown.shown.k); });
   five_tokens().refuses(Take{1}, [](auto& shown) { shown.handle = 2; });
-  five_tokens().refuses(Take{1}, [](auto& shown) { shown.from = 2; });
-  five_tokens().refuses(Take{1}, [](auto& shown) { --*shown.size; });
+  five_tokens().refuses(Take{1}, [](auto& shown) { shown.shown.from = 2; });
+  five_tokens().refuses(Take{1}, [](auto& shown) { --*shown.shown.size; });
   five_tokens().refuses(Reread{2}, [](auto& shown) { change(*shown.v); });
-  five_tokens().refuses(Split{1, 2}, [](auto& shown) { change(*shown.child.value->k); });
+  five_tokens().refuses(Split{1, 2}, [](auto& shown) { change(*shown.child.value->shown.k); });
   five_tokens().refuses(Split{1, 5}, [](auto& shown) { std::swap(shown.parent, shown.child); });
   five_tokens().refuses(Merge{std::nullopt, 1}, [](auto& shown) { shown = Numbered(); });
   JudgedCase merged = five_tokens();
   merged.accepts(Split{1, 2});
-  merged.refuses(Merge{3, 4}, [](auto& shown) { shown.from = 2; });
+  merged.refuses(Merge{3, 4}, [](auto& shown) { shown.shown.from = 2; });
 }
 
 TEST(SnapshotHistory, SeesAWrongRestoreOfKv) {
@@ -169,9 +169,9 @@ TEST(SnapshotHistory, SeesAnotherWindow) {
   });
   wrapped_ring().refuses(tokens(7, 2), [](auto& shown) { change(shown.v); });
   wrapped_ring().refuses(ShowState{}, change_first_state);
-  wrapped_ring().refuses(Take{0}, [](auto& shown) { shown.idx = 3; });
-  wrapped_ring().refuses(Take{0}, [](auto& shown) { change(*shown.v); });
-  wrapped_ring().refuses(Take{0}, [](auto& shown) { shown.to = 5; });
+  wrapped_ring().refuses(Take{0}, [](auto& shown) { shown.shown.idx = 3; });
+  wrapped_ring().refuses(Take{0}, [](auto& shown) { change(*shown.shown.v); });
+  wrapped_ring().refuses(Take{0}, [](auto& shown) { shown.shown.to = 5; });
   wrapped_ring().refuses(Offset{}, [](auto& shown) { shown.offset = 4; });
 }
 
@@ -227,7 +227,7 @@ TEST(SnapshotHistory, SeesRowsThatAreNotAsTheyAreStored) {
     const Update given = tokens(9.7F, 2);
     JudgedCase judged = fresh();
     judged.accepts(given);
-    judged.refuses(Take{0}, [](auto& shown) { *shown.size = 2 * 2 * sizeof(float); });
+    judged.refuses(Take{0}, [](auto& shown) { *shown.shown.size = 2 * 2 * sizeof(float); });
     fresh().refuses(given, [&](auto& shown) { shown.k = given.k; });
     const Tensor halves = make_tensor({1, 1, 1, 1}, DType::kF16);
     fresh().refuses_success(Update{halves, halves}, {halves, halves});
@@ -253,8 +253,8 @@ TEST(SnapshotHistory, SeesAnotherState) {
   state_of_three_tokens().refuses(ConvState{}, [](auto& shown) { change(shown.conv); });
   state_of_three_tokens().refuses(DeltaState{}, [](auto& shown) { change(shown.delta); });
   state_of_three_tokens().refuses(ShowState{}, change_first_state);
-  state_of_three_tokens().refuses(Take{0}, [](auto& shown) { change(*shown.conv); });
-  state_of_three_tokens().refuses(Take{0}, [](auto& shown) { shown.offset = 0; });
+  state_of_three_tokens().refuses(Take{0}, [](auto& shown) { change(*shown.shown.conv); });
+  state_of_three_tokens().refuses(Take{0}, [](auto& shown) { shown.shown.offset = 0; });
   state_of_three_tokens().refuses(Advance{1}, [](auto& shown) { shown.offset = 3; });
   state_of_three_tokens().refuses_success(Advance{-1}, {2});
   state_of_three_tokens().refuses_success(SetDeltaState{counting({1, 2}, 1)});

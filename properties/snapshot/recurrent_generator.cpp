@@ -212,13 +212,9 @@ GeneratedCase make_state(const CaseTerms& terms) {
     sizes = {draw.edge(1, 9), draw.edge(16, 257), draw.edge(1, 9), draw.edge(1, 33),
              draw.edge(16, 129)};
   if (terms.scale == Scale::kLong) sizes = {1, 1, 1, 1, 1};
-  return {.setup = {.profile = terms.profile,
-                    .config = Record::of(RecurrentConfig{.conv_tail = sizes.conv_tail,
-                                                         .conv_dim = sizes.conv_dim,
-                                                         .num_v_heads = sizes.num_v_heads,
-                                                         .head_v_dim = sizes.head_v_dim,
-                                                         .head_k_dim = sizes.head_k_dim})},
-          .ops = std::make_unique<StateScript>(terms.seed, sizes, terms.scale)};
+  return {
+      .setup = {.profile = terms.profile, .config = Record::of(RecurrentConfig{.sizes = sizes})},
+      .ops = std::make_unique<StateScript>(terms.seed, sizes, terms.scale)};
 }
 
 }  // namespace

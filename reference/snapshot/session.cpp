@@ -57,19 +57,6 @@ Result<std::unique_ptr<Cache>> make_ring(const MakeCaches& make, std::int64_t wi
   return make.rotating(std::max(window, kLeast), storage, quirks);
 }
 
-Numbered numbered(std::int64_t number, Contents shown) {
-  return {.handle = number,
-          .from = shown.from,
-          .to = shown.to,
-          .idx = shown.idx,
-          .offset = shown.offset,
-          .size = shown.size,
-          .k = std::move(shown.k),
-          .v = std::move(shown.v),
-          .conv = std::move(shown.conv),
-          .delta = std::move(shown.delta)};
-}
-
 // Every second element of a wider array, as where keys and values lie by turns.
 Array spread_out(const Tensor& tensor) {
   if (tensor.bytes.empty()) return array_of(tensor);
@@ -207,7 +194,7 @@ class CacheSession : public ProbedSession {
     if (snapshot == nullptr) return {};
     auto known = std::ranges::find(snapshots_, snapshot);
     if (known == snapshots_.end()) known = snapshots_.insert(snapshots_.end(), snapshot);
-    return numbered(known - snapshots_.begin() + 1, shown(snapshot->content()));
+    return {known - snapshots_.begin() + 1, shown(snapshot->content())};
   }
 
   MakeOne make_;
@@ -334,14 +321,6 @@ const CacheKind& recurrent_kind() {
   return kKind;
 }
 
-StateSizes sizes_of(const RecurrentConfig& config) {
-  return {.conv_tail = config.conv_tail.value_or(0),
-          .conv_dim = config.conv_dim.value_or(0),
-          .num_v_heads = config.num_v_heads.value_or(0),
-          .head_v_dim = config.head_v_dim.value_or(0),
-          .head_k_dim = config.head_k_dim.value_or(0)};
-}
-
 std::vector<Subject> make_subjects(const std::string& variant, const std::string& doc,
                                    const MakeCaches& make) {
   const auto kv = [make](const Setup& setup, QuirkSet<Quirk> quirks) -> MakeOne {
@@ -359,7 +338,7 @@ std::vector<Subject> make_subjects(const std::string& variant, const std::string
     };
   };
   const auto recurrent = [make](const Setup& setup, QuirkSet<Quirk> quirks) -> MakeOne {
-    const StateSizes sizes = sizes_of(setup.config_as<RecurrentConfig>());
+    const StateSizes sizes = setup.config_as<RecurrentConfig>().sizes;
     return [make, quirks,
             sizes](std::optional<std::int64_t> /*max_size*/) -> Result<std::unique_ptr<Cache>> {
       return make.recurrent(sizes, quirks);
