@@ -20,7 +20,7 @@
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/contract/values/tensor.hpp"
 #include "reference/snapshot/operations.hpp"
-#include "reference/snapshot/trie_operations.hpp"
+#include "reference/snapshot/trie.hpp"
 
 namespace kvo::snapshot {
 

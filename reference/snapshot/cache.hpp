@@ -133,6 +133,14 @@ struct MakeCaches {
   std::function<Status(const StorageFormat&)> stores = nullptr;
 };
 
+/// What makes these caches.
+template <class Kv, class Rotating, class Recurrent>
+[[nodiscard]] MakeCaches caches_of() {
+  return {.kv = [](const auto&... with) { return std::make_unique<Kv>(with...); },
+          .rotating = [](const auto&... with) { return std::make_unique<Rotating>(with...); },
+          .recurrent = [](const auto&... with) { return std::make_unique<Recurrent>(with...); }};
+}
+
 /// The references.
 [[nodiscard]] MakeCaches reference_caches();
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -141,6 +142,14 @@ KVO_RECORD(RecurrentConfig, (RecordedTensors, recorded), (StateSizes, sizes))
       snapshot::Advance
 using RowsOps = boost::mp11::mp_list<KVO_SNAPSHOT_OPERATIONS>;
 using RecurrentOps = boost::mp11::mp_list<KVO_SNAPSHOT_OPERATIONS, KVO_SNAPSHOT_STATE_OPERATIONS>;
+
+/// What scripts look at in the session of a case.
+class ShownCase {
+ public:
+  virtual ~ShownCase() = default;
+  [[nodiscard]] virtual const Cache* cache() const = 0;                      ///< null: none
+  [[nodiscard]] virtual std::span<const SnapshotPtr> snapshots() const = 0;  ///< 1 comes first
+};
 
 [[nodiscard]] const CacheKind& kv_kind();
 [[nodiscard]] const CacheKind& rotating_kind();
