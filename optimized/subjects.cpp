@@ -27,7 +27,7 @@
 #include "reference/provider/contiguous_operations.hpp"
 #include "reference/provider/paged_operations.hpp"
 #include "reference/sampling/operations.hpp"
-#include "reference/snapshot/trie_operations.hpp"
+#include "reference/snapshot/trie.hpp"
 #include "reference/views/operations.hpp"
 
 namespace kvo::optimized {
