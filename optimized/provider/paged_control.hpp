@@ -22,6 +22,7 @@ namespace kvo::optimized {
 template <class Self>
 class PagedControl : public provider::Paged {
  public:
+  using KvPair = provider::KvPair;
   using Quirk = provider::Quirk;
   using Rows = provider::Rows;
 

@@ -3,7 +3,7 @@
 #include <span>
 
 #include "properties/provider/provider_script.hpp"
-#include "reference/provider/contiguous_operations.hpp"
+#include "reference/provider/contiguous.hpp"
 
 namespace kvo::provider {
 namespace {

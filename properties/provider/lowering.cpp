@@ -8,12 +8,12 @@
 
 #include "properties/contract_parts.hpp"
 #include "properties/replay/engine.hpp"
-#include "reference/provider/contiguous_operations.hpp"
-#include "reference/provider/device_operations.hpp"
+#include "reference/provider/contiguous.hpp"
+#include "reference/provider/device.hpp"
 #include "reference/provider/operations.hpp"
-#include "reference/provider/paged_operations.hpp"
-#include "reference/provider/tensor_operations.hpp"
-#include "reference/provider/tracing_operations.hpp"
+#include "reference/provider/paged.hpp"
+#include "reference/provider/tensor.hpp"
+#include "reference/provider/tracing.hpp"
 
 namespace kvo::provider {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "properties/campaign/laws.hpp"
 #include "properties/contract_parts.hpp"
-#include "reference/provider/contiguous_operations.hpp"
-#include "reference/provider/paged_operations.hpp"
-#include "reference/provider/tensor_operations.hpp"
-#include "reference/provider/tracing_operations.hpp"
+#include "reference/provider/contiguous.hpp"
+#include "reference/provider/paged.hpp"
+#include "reference/provider/tensor.hpp"
+#include "reference/provider/tracing.hpp"
 
 namespace kvo::provider {
 namespace {

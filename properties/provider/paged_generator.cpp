@@ -2,7 +2,7 @@
 #include <span>
 
 #include "properties/provider/provider_script.hpp"
-#include "reference/provider/paged_operations.hpp"
+#include "reference/provider/paged.hpp"
 
 namespace kvo::provider {
 namespace {

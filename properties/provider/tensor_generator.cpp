@@ -2,7 +2,7 @@
 #include <span>
 
 #include "properties/provider/provider_script.hpp"
-#include "reference/provider/tensor_operations.hpp"
+#include "reference/provider/tensor.hpp"
 
 namespace kvo::provider {
 namespace {
