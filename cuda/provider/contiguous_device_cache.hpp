@@ -33,7 +33,7 @@ class ContiguousDeviceCache final
       const std::shared_ptr<Device>& device, const provider::ContiguousOptions& options,
       QuirkSet<Quirk> quirks) {
     if (Status good = store_f32_only(options.storage); !good) return good.error();
-    if (Status good = ContiguousControl::check(options, quirks); !good) return good.error();
+    if (Status good = provider::check(options, quirks); !good) return good.error();
     return std::make_unique<ContiguousDeviceCache>(device, options, quirks);
   }
 

@@ -23,7 +23,7 @@ class PagedDeviceCache final : public optimized::PagedControl<PagedDeviceCache> 
   /// Errors  as provider::MakePaged says; kNotSupported: the pool is no DevicePool.
   static Result<std::unique_ptr<provider::Paged>> make(const provider::PagedOptions& options,
                                                        QuirkSet<Quirk> quirks) {
-    if (Status good = PagedControl::check(options, quirks); !good) return good.error();
+    if (Status good = provider::check(options, quirks); !good) return good.error();
     const auto* const pool = dynamic_cast<const DevicePool*>(options.pool.get());
     if (pool == nullptr) return fail(Code::kNotSupported, "pool: its blocks are not on a device");
     return std::make_unique<PagedDeviceCache>(*pool, options, quirks);

@@ -38,7 +38,7 @@ class ContiguousArenaCache final
   static Result<std::unique_ptr<provider::Contiguous>> make(
       const provider::ContiguousOptions& options, QuirkSet<Quirk> quirks) {
     if (Status good = kvo::check(options.storage); !good) return good.error();
-    if (Status good = ContiguousControl::check(options, quirks); !good) return good.error();
+    if (Status good = provider::check(options, quirks); !good) return good.error();
     return std::make_unique<ContiguousArenaCache>(options, quirks);
   }
 

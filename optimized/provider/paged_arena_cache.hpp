@@ -22,7 +22,7 @@ class PagedArenaCache final : public PagedControl<PagedArenaCache> {
   /// Errors  as provider::MakePaged says.
   static Result<std::unique_ptr<provider::Paged>> make(const provider::PagedOptions& options,
                                                        QuirkSet<Quirk> quirks) {
-    if (Status good = PagedControl::check(options, quirks); !good) return good.error();
+    if (Status good = provider::check(options, quirks); !good) return good.error();
     return std::make_unique<PagedArenaCache>(options, quirks);
   }
 

@@ -21,7 +21,7 @@
 #include "reference/contract/device/host_device.hpp"
 #include "reference/contract/device/jobs.hpp"
 #include "reference/contract/values/numeric.hpp"
-#include "reference/provider/tensor.hpp"
+#include "reference/provider/tensor_parts.hpp"
 
 namespace kvo::optimized {
 
@@ -29,7 +29,7 @@ namespace kvo::optimized {
 /// counters as long as it alone moves them: so a decode step with rows on the device is its
 /// launches, and waits for nothing. Lanes are numbers, not lists: a step allocates nothing. A
 /// derived class moves the cells.
-class TensorControl : public provider::TensorBacked {
+class TensorControl : public provider::TensorBacked, protected provider::TensorParts {
  public:
   using KvPair = provider::KvPair;
   using Quirk = provider::Quirk;
@@ -112,10 +112,10 @@ class TensorControl : public provider::TensorBacked {
   void free() override {
     ahead_ = false;
     for (Layer& layer : layers_) {
-      if (layer.gpu) give_back(layer.buffers);
+      if (layer.gpu) release(layer.buffers);
       layer = {};
     }
-    give_back(scratch_);
+    release(scratch_);
     for (const auto& result : results_)
       if (const auto alive = result.lock()) alive->release();
     results_.clear();
@@ -131,28 +131,10 @@ class TensorControl : public provider::TensorBacked {
   }
 
  protected:
-  static constexpr std::int64_t kFloat = 4;  ///< bytes of a cell
-  static constexpr std::int64_t kHalf = 2;
   static constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
-  static constexpr std::array<std::size_t, 2> kSides{0, 1};  ///< K, V
-
-  using Buffers = std::array<std::shared_ptr<DeviceStorage>, 2>;  ///< both or none
   struct Counter {
     std::shared_ptr<DeviceStorage> cell = nullptr;
     std::optional<std::int64_t> held = std::nullopt;  ///< its value, where the host knows it
-  };
-  struct Layer {
-    bool pinned = false;
-    bool gpu = false;   ///< the buffers are on the device
-    bool half = false;  ///< and hold fp16
-    std::int64_t batch = 0;
-    std::int64_t dim = 0;
-    std::int64_t length = 0;  ///< positions
-    std::int64_t cells = 0;   ///< of each buffer
-    Buffers buffers = {};
-    [[nodiscard]] DevicePtr at(std::size_t side, std::int64_t cell) const {
-      return buffers[side]->ptr() + cell * (half ? kHalf : kFloat);
-    }
   };
   /// Cells that are moved: some positions of each lane.
   struct Lanes {
@@ -181,12 +163,6 @@ class TensorControl : public provider::TensorBacked {
       return done;
     }
   };
-  /// The cells of K or V, on the device or, where that is null, on the host.
-  struct Source {
-    DevicePtr device = {};
-    std::span<const float> host = {};
-    std::int64_t cells = 0;
-  };
   /// An update that passed the checks.
   struct Step {
     std::size_t layer = 0;
@@ -213,15 +189,6 @@ class TensorControl : public provider::TensorBacked {
     gpu_counter_ = {};
     kv_seq_len_ = {};
   }
-  /// Errors  as provider::MakeTensor says.
-  [[nodiscard]] static Status check(const provider::TensorOptions& options,
-                                    QuirkSet<Quirk> quirks) {
-    const bool unchecked = quirks.has(Quirk::kTensorSizesUnchecked);
-    if (options.num_layers < 0)
-      return fail(unchecked ? Code::kPrecondition : Code::kOutOfRange, "num_layers");
-    if (options.max_seq_len < 0 && !unchecked) return fail(Code::kOutOfRange, "max_seq_len");
-    return {};
-  }
   [[nodiscard]] bool has(Quirk quirk) const { return quirks_.has(quirk); }
 
   // ---- Memory. Errors of the device ----
@@ -243,10 +210,10 @@ class TensorControl : public provider::TensorBacked {
     Lanes found{.lanes = flat ? 1 : positions == 0 || dim == 0 ? 0 : batch};
     if (found.lanes == 0) return found;
     const std::int64_t rows = flat ? batch : 1;  // of the batch, in a lane
-    const auto start = checked_product({rows, dim, first});
-    const auto count = checked_product({rows, dim, positions});
-    const auto stride = checked_product({max_seq_len_, rows, dim});
-    const auto last = checked_product({found.lanes - 1, max_seq_len_, rows, dim});
+    const auto start = product({rows, dim, first});
+    const auto count = product({rows, dim, positions});
+    const auto stride = product({max_seq_len_, rows, dim});
+    const auto last = product({found.lanes - 1, max_seq_len_, rows, dim});
     if (!start || !count || !last || *start < 0 || *count < 0 || *start > cells)
       return std::nullopt;
     if (*last > cells - *start || *count > cells - *start - *last) return std::nullopt;
@@ -280,76 +247,31 @@ class TensorControl : public provider::TensorBacked {
   bool ahead_ = false;  ///< the counters may be ahead of the lengths
 
  private:
-  static void give_back(Buffers& buffers) {
-    for (const auto& buffer : buffers)
-      if (buffer) buffer->release();
-    buffers = {};
-  }
-  static Error outside_of_buffer() {
-    return fail(Code::kPrecondition, "cells outside of a buffer");
-  }
-  /// Nothing when it leaves 63 bits.
-  static std::optional<std::int64_t> checked_product(std::initializer_list<std::int64_t> factors) {
-    std::int64_t result = 1;
-    for (const std::int64_t factor : factors)
-      if (__builtin_mul_overflow(result, factor, &result)) return std::nullopt;
-    return result;
-  }
   [[nodiscard]] const Layer* find(std::int64_t layer) const {
     const bool exists = layer >= 0 && layer < std::ssize(layers_);
     return exists ? &layers_[static_cast<std::size_t>(layer)] : nullptr;
   }
   [[nodiscard]] bool is_last(const Step& step) const { return step.layer + 1 == layers_.size(); }
-  /// Two buffers; none when there is no memory for both.
-  [[nodiscard]] static Buffers allocate(const std::shared_ptr<Device>& device, std::int64_t cells,
-                                        std::int64_t cell_bytes) {
-    auto k = DeviceStorage::make(device, cells, cell_bytes);
-    if (!k) return {};
-    auto v = DeviceStorage::make(device, cells, cell_bytes);
-    if (!v) return {};
-    return {std::move(*k), std::move(*v)};
-  }
-
   // An update, in this order; what allocates comes before anything changes.
   // ZF-54, and what profile documented looks at besides.
   [[nodiscard]] Result<Step> checked(std::int64_t layer, const Rows& rows) const {
     const Layer* to = find(layer);
     if (to == nullptr) return fail(Code::kOutOfRange, "layer");
     if (ahead_) return fail(Code::kBadPosition, "gpu_counter is ahead: sync_counter");
-    const Code null = has(Quirk::kNullAborts) ? Code::kPrecondition : Code::kBadShape;
-    if (rows.k == nullptr) return fail(null, "rank");
+    if (Status good = check(rows, *to, max_seq_len_, half_, quirks_); !good) return good.error();
     const Shape& shape = rows.k->shape;
-    if (shape.size() != 3) return fail(Code::kBadShape, "rank");
-    if (to->pinned && !has(Quirk::kLaterShapesUnchecked)) {
-      if (shape[0] != to->batch) return fail(Code::kBadShape, "batch");
-      if (shape[2] != to->dim) return fail(Code::kBadShape, "dim");
-    }
-    std::int64_t end = 0;
-    if (__builtin_add_overflow(to->length, shape[1], &end) || end > max_seq_len_)
-      return fail(Code::kFull);
-    if (rows.v == nullptr) return fail(null, "v");
-    if (rows.v->shape != shape && !has(Quirk::kTensorVIgnored)) return fail(Code::kBadShape, "v");
-    if (half_ && !has(Quirk::kCpuSourceFailsLate)) {  // ZF-59
-      const bool promotes = to->pinned && !to->gpu && rows.k_device;
-      const bool half =
-          to->gpu ? to->half : rows.k_device && !(promotes && has(Quirk::kPromotionToFp32));
-      if (half && !(rows.k_device && rows.v_device)) return fail(Code::kNotSupported, "cpu_source");
-    }
-    const auto source = [](const Tensor& tensor, DevicePtr device) -> Source {
-      return {device, device ? std::span<const float>() : tensor.floats(), tensor.elements()};
-    };
     return Step{.layer = static_cast<std::size_t>(layer),
                 .batch = shape[0],
                 .seq = shape[1],
                 .dim = shape[2],
-                .sources = {source(*rows.k, rows.k_device), source(*rows.v, rows.v_device)}};
+                .sources = sources_of(rows)};
   }
   // The layer with room for the rows (ZF-55); the cache does not know it yet.
   [[nodiscard]] Result<Layer> placed(const Step& step) {
     Layer next = layers_[step.layer];
     const bool from_gpu = static_cast<bool>(step.sources[0].device);
     if (next.pinned && (next.gpu || !from_gpu)) return next;
-    const auto bytes = checked_product({step.batch, max_seq_len_, step.dim, kFloat});
+    const auto bytes = product({step.batch, max_seq_len_, step.dim, kFloat});
     const Code overflow = has(Quirk::kOverflowAborts) ? Code::kPrecondition : Code::kOutOfRange;
     if (!bytes) return fail(overflow, "max_seq_len");
     if (*bytes < 0) return fail(Code::kPrecondition, "max_seq_len");
@@ -377,7 +299,7 @@ class TensorControl : public provider::TensorBacked {
     next.buffers = allocate(device_, cells, next.half ? kHalf : kFloat);
     if (!next.buffers[0]) return layer;
     const auto held = lanes(step.batch, step.dim, 0, layer.length, std::min(cells, layer.cells));
-    if (!held) return outside_of_buffer();
+    if (!held) return outside();
     if (Status there = prepare(); !there) return there.error();
     if (Status done = promote(layer, next, *held); !done) return done.error();
     return next;
@@ -411,7 +333,7 @@ class TensorControl : public provider::TensorBacked {
     const bool shared = step.decode && has(Quirk::kSharedPosition);
     const auto position = shared ? held(gpu_counter_) : Result<std::int64_t>(layer.length);
     if (!position) return position.error();
-    if (step.decode && *position < 0) return outside_of_buffer();
+    if (step.decode && *position < 0) return outside();
     const bool nowhere = step.decode && *position >= max_seq_len_;  // nothing is written (ZF-47)
     for (const std::size_t side : kSides) {
       const Source& source = step.sources[side];
@@ -424,12 +346,12 @@ class TensorControl : public provider::TensorBacked {
       const auto fits = [&](const Lanes::Piece& piece) -> Status {
         if (piece.count > layer.cells - piece.stored ||
             (source.device && piece.count < found->count))
-          return outside_of_buffer();
+          return outside();
         return {};
       };
-      if (!nowhere && (!found || !found->each(fits))) return outside_of_buffer();
+      if (!nowhere && (!found || !found->each(fits))) return outside();
       if (step.decode) found = lanes(step.batch, step.dim, 0, 1, kNoEnd);  // the lanes alone
-      if (!found) return outside_of_buffer();
+      if (!found) return outside();
       step.lanes[side] = *found;
     }
     return {};
@@ -497,7 +419,7 @@ class TensorControl : public provider::TensorBacked {
       return made;
     }
     if (scratch_[0] && scratch_cells_ >= cells) return scratch_;
-    give_back(scratch_);  // before the new pair, so that there is none when that fails
+    release(scratch_);  // before the new pair, so that there is none when that fails
     scratch_ = allocate(device_, cells, kFloat);
     scratch_cells_ = cells;
     return scratch_;

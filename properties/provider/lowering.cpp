@@ -13,7 +13,7 @@
 #include "reference/provider/operations.hpp"
 #include "reference/provider/paged.hpp"
 #include "reference/provider/tensor.hpp"
-#include "reference/provider/tracing.hpp"
+#include "reference/provider/tracing_operations.hpp"
 
 namespace kvo::provider {
 namespace {

@@ -2,7 +2,7 @@
 #include <set>
 
 #include "properties/provider/provider_script.hpp"
-#include "reference/provider/tracing.hpp"
+#include "reference/provider/tracing_operations.hpp"
 
 namespace kvo::provider {
 namespace {

@@ -9,7 +9,7 @@
 #include "reference/positional/operations.hpp"
 #include "reference/provider/paged.hpp"
 #include "reference/provider/tensor.hpp"
-#include "reference/provider/tracing.hpp"
+#include "reference/provider/tracing_operations.hpp"
 #include "reference/snapshot/operations.hpp"
 #include "reference/views/operations.hpp"
 

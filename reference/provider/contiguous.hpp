@@ -30,6 +30,15 @@ struct ContiguousOptions {
   StorageFormat storage = {};    ///< of rows
 };
 
+/// Errors  as MakeContiguous says of sizes (ZF-8).
+[[nodiscard]] inline Status check(const ContiguousOptions& options, QuirkSet<Quirk> quirks) {
+  const bool aborts = quirks.has(Quirk::kNegativeSizesAbort);
+  if (options.num_layers < 0)
+    return fail(aborts ? Code::kPrecondition : Code::kOutOfRange, "num_layers");
+  if (options.max_seq_len < 0 && !aborts) return fail(Code::kOutOfRange, "max_seq_len");
+  return {};
+}
+
 /// Makes a cache.
 /// Errors  kOutOfRange: as check() says of the storage; a size is negative; with
 ///         kNegativeSizesAbort kPrecondition for num_layers alone (ZF-8). kNotSupported: it stores

@@ -17,10 +17,7 @@ class ContiguousCache : public Contiguous {
   static Result<std::unique_ptr<Contiguous>> make(const ContiguousOptions& options,
                                                   QuirkSet<Quirk> quirks) {
     if (Status good = check(options.storage); !good) return good.error();
-    const bool aborts = quirks.has(Quirk::kNegativeSizesAbort);  // ZF-8
-    if (options.num_layers < 0)
-      return fail(aborts ? Code::kPrecondition : Code::kOutOfRange, "num_layers");
-    if (options.max_seq_len < 0 && !aborts) return fail(Code::kOutOfRange, "max_seq_len");
+    if (Status good = check(options, quirks); !good) return good.error();
     return std::make_unique<ContiguousCache>(options, quirks);
   }
 
@@ -35,9 +32,7 @@ class ContiguousCache : public Contiguous {
   }
   [[nodiscard]] Status update(std::int64_t layer, const Rows& rows) override {
     if (!has(layer)) return fail(Code::kOutOfRange, "layer");
-    if (rows.k == nullptr && quirks_.has(Quirk::kNullAborts))
-      return fail(Code::kPrecondition, "k is null");
-    if (rows.k == nullptr || rows.k->shape.size() != 3) return fail(Code::kBadShape, "rank");
+    if (Status good = check_k(rows, quirks_); !good) return good;
     const std::int64_t batch = rows.k->shape[0];
     const std::int64_t seq = rows.k->shape[1];
     const std::int64_t dim = rows.k->shape[2];
@@ -137,11 +132,8 @@ class ContiguousCache : public Contiguous {
   }
   /// Whether V can be copied into `layer` with K's sizes (ZF-9.7, ZF-11, ZF-18).
   [[nodiscard]] Status check_v(const Layer& layer, const Rows& rows) const {
-    if (rows.v == nullptr && quirks_.has(Quirk::kNullAborts))
-      return fail(Code::kPrecondition, "v is null");
-    if (rows.v == nullptr) return fail(Code::kBadShape, "v");
-    if (rows.v->shape != rows.k->shape && !quirks_.has(Quirk::kContiguousVIgnored))
-      return fail(Code::kBadShape, "v");
+    if (Status good = provider::check_v(rows, quirks_, Quirk::kContiguousVIgnored); !good)
+      return good;
     if (rows.v->elements() < rows.k->elements()) return fail(Code::kPrecondition, "v is short");
     if (layer.cursor < 0 && layer.batch > 0 && layer.dim > 0)
       return fail(Code::kPrecondition, "the cursor is negative");

@@ -158,6 +158,21 @@ using DeviceOps = boost::mp11::mp_list<NewDevice, Append, AppendGpu, SeqLen, Poi
 /// The cache kind `provider.device`.
 [[nodiscard]] const CacheKind& device_kind();
 
+/// Errors  as MakeDevice says of options (ZF-42).
+[[nodiscard]] inline Status check(const DeviceOptions& options, QuirkSet<Quirk> quirks) {
+  if (!options.memory) return fail_other("nil_allocator");
+  for (const auto& [size, name] :
+       {std::pair(options.num_layers, "num_layers"), std::pair(options.max_seq_len, "max_seq_len"),
+        std::pair(options.num_heads, "num_heads"), std::pair(options.head_dim, "head_dim")})
+    if (size <= 0) return fail(Code::kOutOfRange, name);
+  const std::array<std::int64_t, 4> bytes{options.max_seq_len, options.num_heads, options.head_dim,
+                                          sizeof(float)};
+  if (!element_count(bytes))
+    return fail(quirks.has(Quirk::kOverflowAborts) ? Code::kPrecondition : Code::kOutOfRange,
+                "max_seq_len");
+  return {};
+}
+
 /// Makes a cache.
 /// Errors  other:nil_allocator; kOutOfRange with the name of a size that is not positive (ZF-42);
 ///         kOutOfRange "max_seq_len", with kOverflowAborts kPrecondition: a product overflows;

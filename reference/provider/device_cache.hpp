@@ -16,14 +16,7 @@ class DeviceCache : public DeviceKv {
   /// Errors  as MakeDevice says.
   static Result<std::unique_ptr<DeviceKv>> make(const DeviceOptions& options,
                                                 QuirkSet<Quirk> quirks) {
-    if (!options.memory) return fail_other("nil_allocator");
-    if (options.num_layers <= 0) return fail(Code::kOutOfRange, "num_layers");
-    if (options.max_seq_len <= 0) return fail(Code::kOutOfRange, "max_seq_len");
-    if (options.num_heads <= 0) return fail(Code::kOutOfRange, "num_heads");
-    if (options.head_dim <= 0) return fail(Code::kOutOfRange, "head_dim");
-    if (!buffer_bytes(options))
-      return fail(quirks.has(Quirk::kOverflowAborts) ? Code::kPrecondition : Code::kOutOfRange,
-                  "max_seq_len");
+    if (Status good = check(options, quirks); !good) return good.error();
     auto cache = std::make_unique<DeviceCache>(options, quirks);
     if (const Status done = cache->allocate(); !done) return done.error();
     return cache;
@@ -160,12 +153,6 @@ class DeviceCache : public DeviceKv {
     DevicePtr newest = {};
     std::vector<DevicePtr> rest = {};
   };
-
-  /// Bytes of one buffer, or nothing when there is no such number.
-  static std::optional<std::int64_t> buffer_bytes(const DeviceOptions& options) {
-    const std::array sizes{options.max_seq_len, options.num_heads, options.head_dim, kCellBytes};
-    return element_count(sizes);
-  }
 
   struct Layer {
     DevicePtr k;

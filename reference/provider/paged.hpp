@@ -48,6 +48,19 @@ struct PagedOptions {
   block_pool::Owner owner = block_pool::kNoCache;  ///< the cache's own number at the pool
 };
 
+/// Errors  as MakePaged says.
+[[nodiscard]] inline Status check(const PagedOptions& options, QuirkSet<Quirk> quirks) {
+  if (!options.pool)
+    return quirks.has(Quirk::kNilPoolAborts) ? fail(Code::kPrecondition, "no pool")
+                                             : fail_other("nil_pool");
+  if (options.num_layers < 0 && quirks.has(Quirk::kNegativeLayersAbort))
+    return fail(Code::kPrecondition, "num_layers");
+  const bool too_many = options.num_layers > options.pool->geometry().num_layers;
+  if (options.num_layers < 0 || (too_many && !quirks.has(Quirk::kSurplusLayersAccepted)))
+    return fail(Code::kOutOfRange, "num_layers");
+  return {};
+}
+
 /// Makes a cache.
 /// Errors  other:nil_pool, with kNilPoolAborts kPrecondition; kOutOfRange: negative num_layers,
 /// with

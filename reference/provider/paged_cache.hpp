@@ -16,15 +16,7 @@ class PagedCache : public Paged {
  public:
   /// Errors  as MakePaged says.
   static Result<std::unique_ptr<Paged>> make(const PagedOptions& options, QuirkSet<Quirk> quirks) {
-    if (!options.pool)
-      return quirks.has(Quirk::kNilPoolAborts) ? fail(Code::kPrecondition, "no pool")
-                                               : fail_other("nil_pool");
-    if (options.num_layers < 0)
-      return fail(quirks.has(Quirk::kNegativeLayersAbort) ? Code::kPrecondition : Code::kOutOfRange,
-                  "num_layers");
-    if (options.num_layers > options.pool->geometry().num_layers &&
-        !quirks.has(Quirk::kSurplusLayersAccepted))
-      return fail(Code::kOutOfRange, "num_layers");
+    if (Status good = check(options, quirks); !good) return good.error();
     return std::make_unique<PagedCache>(options, quirks);
   }
 
@@ -39,8 +31,8 @@ class PagedCache : public Paged {
     return static_cast<std::int64_t>(cursors_.size());
   }
   [[nodiscard]] Status update(std::int64_t layer, const Rows& rows) override {
-    if (Status good = check_k(layer, rows); !good) return good;
-    if (Status good = check_v(rows); !good) return good;
+    if (Status good = check_layout(layer, rows); !good) return good;
+    if (Status good = check_v(rows, quirks_, Quirk::kPagedVIgnored); !good) return good;
     const std::int64_t seq = rows.k->shape[1];
     std::int64_t& cursor = cursors_[static_cast<std::size_t>(layer)];
     // The pool runs dry behind this many positions (ZF-30).
@@ -125,11 +117,9 @@ class PagedCache : public Paged {
     }
   };
 
-  [[nodiscard]] Status check_k(std::int64_t layer, const Rows& rows) const {
+  [[nodiscard]] Status check_layout(std::int64_t layer, const Rows& rows) const {
     if (!has(layer)) return fail(Code::kOutOfRange, "layer");
-    if (rows.k == nullptr && quirks_.has(Quirk::kNullAborts))
-      return fail(Code::kPrecondition, "k is null");
-    if (rows.k == nullptr || rows.k->shape.size() != 3) return fail(Code::kBadShape, "rank");
+    if (Status good = check_k(rows, quirks_); !good) return good;
     const std::int64_t channels = rows.k->shape[0];
     const std::int64_t dim = rows.k->shape[2];
     std::int64_t width = 0;
@@ -140,14 +130,6 @@ class PagedCache : public Paged {
       return fail(Code::kBadShape, "dim: " + std::to_string(dim) + " is no multiple of group");
     if (channels_ != 0 && (channels != channels_ || dim != dim_))
       return fail(Code::kBadShape, "layout");
-    return {};
-  }
-  [[nodiscard]] Status check_v(const Rows& rows) const {
-    if (rows.v == nullptr && quirks_.has(Quirk::kNullAborts))
-      return fail(Code::kPrecondition, "v is null");
-    if (rows.v == nullptr) return fail(Code::kBadShape, "v");
-    if (rows.v->shape != rows.k->shape && !quirks_.has(Quirk::kPagedVIgnored))
-      return fail(Code::kBadShape, "v");
     return {};
   }
   /// How the original aborts when it copies the first `fits` positions (ZF-33, ZF-34, ZF-40).

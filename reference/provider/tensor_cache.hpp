@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -21,20 +20,17 @@
 #include "reference/contract/device/host_device.hpp"
 #include "reference/contract/device/jobs.hpp"
 #include "reference/contract/values/numeric.hpp"
-#include "reference/provider/tensor.hpp"
+#include "reference/provider/tensor_parts.hpp"
 
 namespace kvo::provider {
 
 /// The shortest cache that keeps the contract, over any device.
-class TensorCache : public TensorBacked {
+class TensorCache : public TensorBacked, TensorParts {
  public:
   /// Errors  as MakeTensor says.
   static Result<std::unique_ptr<TensorBacked>> make(const TensorOptions& options,
                                                     QuirkSet<Quirk> quirks) {
-    const bool unchecked = quirks.has(Quirk::kTensorSizesUnchecked);
-    if (options.num_layers < 0)
-      return fail(unchecked ? Code::kPrecondition : Code::kOutOfRange, "num_layers");
-    if (options.max_seq_len < 0 && !unchecked) return fail(Code::kOutOfRange, "max_seq_len");
+    if (Status good = check(options, quirks); !good) return good.error();
     return std::make_unique<TensorCache>(options, quirks);
   }
 
@@ -151,38 +147,16 @@ class TensorCache : public TensorBacked {
   }
 
  private:
-  static constexpr std::int64_t kFloat = 4;  ///< bytes of a cell
-  static constexpr std::int64_t kHalf = 2;
-
-  static constexpr std::array<std::size_t, 2> kSides{0, 1};  ///< K, V
   /// The end of a buffer that is as large as can be.
   static constexpr std::int64_t kAnywhere = std::numeric_limits<std::int64_t>::max();
 
   using Buffer = std::shared_ptr<DeviceStorage>;
-  using Buffers = std::array<Buffer, 2>;  ///< both or none
-  struct Layer {
-    bool pinned = false;
-    bool gpu = false;   ///< the buffers are on the device
-    bool half = false;  ///< and hold fp16
-    std::int64_t batch = 0;
-    std::int64_t dim = 0;
-    std::int64_t length = 0;  ///< positions
-    std::int64_t cells = 0;   ///< of each buffer
-    Buffers buffers = {};
-    [[nodiscard]] std::int64_t cell_bytes() const { return half ? kHalf : kFloat; }
-  };
   struct Piece {
     std::int64_t stored = 0;  ///< its first cell in the buffer
     std::int64_t packed = 0;
     std::int64_t count = 0;  ///< cells
   };
   using Pieces = std::vector<Piece>;
-  /// The cells of K or V, on the device or, where that is null, on the host.
-  struct Source {
-    DevicePtr device = {};
-    std::span<const float> host = {};
-    std::int64_t cells = 0;
-  };
   /// An update that passed the checks.
   struct Step {
     std::size_t layer = 0;
@@ -194,19 +168,6 @@ class TensorCache : public TensorBacked {
     bool decode = false;  ///< written by the kernels of ZF-58
   };
 
-  static void release(Buffers& buffers) {
-    for (const auto& buffer : buffers)
-      if (buffer) buffer->release();
-    buffers = {};
-  }
-  /// Nothing when it leaves 63 bits.
-  static std::optional<std::int64_t> product(std::initializer_list<std::int64_t> factors) {
-    std::int64_t result = 1;
-    for (const std::int64_t factor : factors)
-      if (__builtin_mul_overflow(result, factor, &result)) return std::nullopt;
-    return result;
-  }
-  static Error outside() { return fail(Code::kPrecondition, "cells outside of a buffer"); }
   [[nodiscard]] bool has(Quirk quirk) const { return quirks_.has(quirk); }
   [[nodiscard]] const Layer* find(std::int64_t layer) const {
     const bool exists = layer >= 0 && layer < std::ssize(layers_);
@@ -234,48 +195,18 @@ class TensorCache : public TensorBacked {
     }
     return found;
   }
-  /// Two buffers; none when there is no memory for both.
-  [[nodiscard]] static Buffers allocate(const std::shared_ptr<Device>& memory, std::int64_t cells,
-                                        std::int64_t cell_bytes) {
-    auto k = DeviceStorage::make(memory, cells, cell_bytes);
-    if (!k) return {};
-    auto v = DeviceStorage::make(memory, cells, cell_bytes);
-    if (!v) return {};
-    return {std::move(*k), std::move(*v)};
-  }
-
   // An update, in this order; everything that allocates comes before anything changes.
   // ZF-54, and what profile documented looks at besides.
   [[nodiscard]] Result<Step> checked(std::int64_t layer, const Rows& rows) const {
     const Layer* to = find(layer);
     if (to == nullptr) return fail(Code::kOutOfRange, "layer");
-    const Code null = has(Quirk::kNullAborts) ? Code::kPrecondition : Code::kBadShape;
-    if (rows.k == nullptr) return fail(null, "rank");
+    if (Status good = check(rows, *to, max_seq_len_, half_, quirks_); !good) return good.error();
     const Shape& shape = rows.k->shape;
-    if (shape.size() != 3) return fail(Code::kBadShape, "rank");
-    if (to->pinned && !has(Quirk::kLaterShapesUnchecked)) {
-      if (shape[0] != to->batch) return fail(Code::kBadShape, "batch");
-      if (shape[2] != to->dim) return fail(Code::kBadShape, "dim");
-    }
-    std::int64_t end = 0;
-    if (__builtin_add_overflow(to->length, shape[1], &end) || end > max_seq_len_)
-      return fail(Code::kFull);
-    if (rows.v == nullptr) return fail(null, "v");
-    if (rows.v->shape != shape && !has(Quirk::kTensorVIgnored)) return fail(Code::kBadShape, "v");
-    if (half_ && !has(Quirk::kCpuSourceFailsLate)) {  // ZF-59
-      const bool promotes = to->pinned && !to->gpu && rows.k_device;
-      const bool half =
-          to->gpu ? to->half : rows.k_device && !(promotes && has(Quirk::kPromotionToFp32));
-      if (half && !(rows.k_device && rows.v_device)) return fail(Code::kNotSupported, "cpu_source");
-    }
-    const auto source = [](const Tensor& tensor, DevicePtr device) -> Source {
-      return {device, device ? std::span<const float>() : tensor.floats(), tensor.elements()};
-    };
     return Step{.layer = static_cast<std::size_t>(layer),
                 .batch = shape[0],
                 .seq = shape[1],
                 .dim = shape[2],
-                .sources = {source(*rows.k, rows.k_device), source(*rows.v, rows.v_device)}};
+                .sources = sources_of(rows)};
   }
   // The layer with room for the rows (ZF-55); the cache does not know it yet.
   [[nodiscard]] Result<Layer> placed(const Step& step) const {
@@ -387,7 +318,7 @@ class TensorCache : public TensorBacked {
   }
   [[nodiscard]] Job row_job(const Layer& layer, const Step& step, std::size_t side,
                             const Piece& lane) const {
-    const DevicePtr to = layer.buffers[side]->ptr() + lane.stored * layer.cell_bytes();
+    const DevicePtr to = layer.at(side, lane.stored);
     const auto* from = (step.sources[side].device + lane.packed * kFloat).as<const std::uint32_t>();
     const auto* counter = gpu_counter_->ptr().as<const std::int32_t>();
     if (layer.half)
@@ -399,7 +330,7 @@ class TensorCache : public TensorBacked {
     const Source& source = step.sources[side];
     if (layer.half && !source.device) return fail(Code::kNotSupported, "cpu_source");
     for (const Piece& piece : step.pieces[side]) {
-      const DevicePtr to = layer.buffers[side]->ptr() + piece.stored * layer.cell_bytes();
+      const DevicePtr to = layer.at(side, piece.stored);
       const DevicePtr from = source.device + piece.packed * kFloat;
       Status done;
       if (!source.device) {
@@ -435,7 +366,7 @@ class TensorCache : public TensorBacked {
     for (const std::size_t side : kSides) {
       for (const Piece& part : *parts) {
         const DevicePtr to = shown[side]->ptr() + part.packed * kFloat;
-        const DevicePtr from = layer.buffers[side]->ptr() + part.stored * layer.cell_bytes();
+        const DevicePtr from = layer.at(side, part.stored);
         const Status done = layer.half
                                 ? memory.run(ToFloatJob{to.as<std::uint32_t>(),
                                                         from.as<const std::uint16_t>(), part.count})

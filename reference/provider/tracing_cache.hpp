@@ -11,7 +11,7 @@
 #include "reference/provider/contiguous_cache.hpp"
 #include "reference/provider/paged_cache.hpp"
 #include "reference/provider/tensor_cache.hpp"
-#include "reference/provider/tracing.hpp"
+#include "reference/provider/tracing_operations.hpp"
 
 namespace kvo::provider {
 

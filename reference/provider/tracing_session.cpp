@@ -7,7 +7,7 @@
 #include "reference/provider/operated_provider.hpp"
 #include "reference/provider/paged.hpp"
 #include "reference/provider/shared_session.hpp"
-#include "reference/provider/tracing.hpp"
+#include "reference/provider/tracing_operations.hpp"
 
 namespace kvo::provider {
 

@@ -1,4 +1,4 @@
-// reference/provider/tracing.hpp: the cache kind `provider.tracing`.
+// reference/provider/tracing_operations.hpp: the cache kind `provider.tracing`.
 //
 // A provider in front of another one that writes down what goes through, for a tracing compiler. A
 // session holds several; `new` with the number of an earlier one replaces it.
@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include <boost/json/fwd.hpp>
+#include <boost/json/value.hpp>
 
 #include "reference/block_pool/operations.hpp"
 #include "reference/provider/operations.hpp"
