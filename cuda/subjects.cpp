@@ -16,7 +16,7 @@
 #include "reference/layered/operations.hpp"
 #include "reference/positional/operations.hpp"
 #include "reference/provider/contiguous.hpp"
-#include "reference/provider/device.hpp"
+#include "reference/provider/device_operations.hpp"
 #include "reference/provider/paged.hpp"
 #include "reference/provider/tensor.hpp"
 #include "reference/snapshot/operations.hpp"

@@ -8,7 +8,7 @@
 #include "properties/campaign/script_generator.hpp"
 #include "properties/contract_parts.hpp"
 #include "reference/contract/values/tags.hpp"
-#include "reference/provider/device.hpp"
+#include "reference/provider/device_operations.hpp"
 
 namespace kvo::provider {
 namespace {

@@ -9,7 +9,7 @@
 #include "properties/contract_parts.hpp"
 #include "properties/replay/engine.hpp"
 #include "reference/provider/contiguous.hpp"
-#include "reference/provider/device.hpp"
+#include "reference/provider/device_operations.hpp"
 #include "reference/provider/operations.hpp"
 #include "reference/provider/paged.hpp"
 #include "reference/provider/tensor.hpp"

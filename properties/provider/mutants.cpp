@@ -15,7 +15,7 @@
 #include "properties/seeded/reference/provider/tensor_cache.hpp"
 #include "reference/contract/device/host_device.hpp"
 #include "reference/provider/contiguous.hpp"
-#include "reference/provider/device.hpp"
+#include "reference/provider/device_operations.hpp"
 #include "reference/provider/paged.hpp"
 #include "reference/provider/tensor.hpp"
 

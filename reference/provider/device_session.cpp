@@ -3,7 +3,7 @@
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/contract/subject/named_quirks.hpp"
 #include "reference/contract/values/thrown.hpp"
-#include "reference/provider/device.hpp"
+#include "reference/provider/device_operations.hpp"
 
 namespace kvo::provider {
 namespace {
