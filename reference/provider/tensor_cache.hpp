@@ -19,6 +19,7 @@
 
 #include "reference/contract/device/host_device.hpp"
 #include "reference/contract/device/jobs.hpp"
+#include "reference/contract/values/mark.hpp"
 #include "reference/contract/values/numeric.hpp"
 #include "reference/provider/tensor_parts.hpp"
 
@@ -228,6 +229,8 @@ class TensorCache : public TensorBacked, TensorParts {
       next.gpu = next.buffers[0] != nullptr;
       next.half = next.gpu && half_;
       if (!next.gpu) next.buffers = allocate(host_, cells, kFloat);
+      if (!next.gpu && from_gpu)
+        KVO_MARK("provider.tensor", "gpu allocation failed layer fell back to the cpu");
     }
     if (next.gpu || !from_gpu) return next;
     return promoted(std::move(next), step, cells);
@@ -251,6 +254,7 @@ class TensorCache : public TensorBacked, TensorParts {
         if (const Status done = memory_->to_device(to, bytes); !done) return done.error();
       }
     }
+    KVO_MARK("provider.tensor", "cpu layer promoted");
     layer.buffers = std::move(buffers);
     layer.gpu = true;
     layer.half = half;
@@ -306,6 +310,8 @@ class TensorCache : public TensorBacked, TensorParts {
   [[nodiscard]] Status decode(const Layer& layer, const Step& step) {
     const auto held = read_counter(*memory_, gpu_counter_->ptr());
     if (!held) return held.error();
+    if (*held != layer.length)
+      KVO_MARK("provider.tensor", "decode step at the shared counter layer elsewhere");
     const bool shared = has(Quirk::kSharedPosition);
     Status done = shared ? Status() : set(gpu_counter_, layer.length);
     for (const std::size_t side : kSides)
