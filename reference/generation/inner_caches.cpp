@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
-#include "reference/provider/contiguous_operations.hpp"
+#include "reference/provider/contiguous.hpp"
 #include "reference/provider/operated_provider.hpp"
-#include "reference/provider/paged_operations.hpp"
-#include "reference/provider/tensor_operations.hpp"
+#include "reference/provider/paged.hpp"
+#include "reference/provider/tensor.hpp"
 
 namespace kvo::generation {
 namespace {
