@@ -369,7 +369,9 @@ int run_check(const Contracts& contracts, CheckArguments& arguments, const CLI::
   arguments.report.laws = true;
   arguments.report.result = "check";
   arguments.report.profile = arguments.profile;
-  if (std::string note = left_out_text(contracts, cases.comparisons()); !note.empty())
+  const bool named = std::ranges::any_of(
+      arguments.words, [](const std::string& word) { return word.find('@') != word.npos; });
+  if (std::string note = left_out_text(contracts, cases.comparisons()); !named && !note.empty())
     arguments.report.notes = {std::move(note)};
   set_extent(arguments);
   KeptCampaign kept(contracts, arguments, cases);
