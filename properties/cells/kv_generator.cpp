@@ -497,7 +497,7 @@ class KvScript final : public ScriptGenerator<KvScript, Ops, KvLabel> {
     if (seen.error) return;
     const auto& shown = seen.as<ShowState::Returns>();
     seen_ = {.exact = true, .extremes = {}, .used = {}};
-    for (const ShownSequence& one : shown.seqs) seen_.extremes[one.seq] = {one.min, one.max};
+    for (const ShownSequence& one : shown.seqs) seen_.extremes[one.seq] = one.extremes;
     for (const auto* half : {&shown.streams, shown.streams_swa ? &*shown.streams_swa : nullptr}) {
       if (half == nullptr) continue;
       seen_.used.assign(static_cast<std::size_t>(drawn_.narrow()), false);

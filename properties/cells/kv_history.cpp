@@ -332,8 +332,7 @@ Oracle::Words KvHistory::observe(const SeqPos& op, const Observation& seen) {
   if (seen.error) return skip();
   const auto extremes = halves_.back().extremes(static_cast<std::int32_t>(op.seq));
   if (!extremes) return skip();
-  const auto& shown = seen.as<SeqPos::Returns>();
-  return judged(shown.min == extremes->min && shown.max == extremes->max
+  return judged(seen.as<SeqPos::Returns>() == *extremes
                     ? Words()
                     : Words("the extremes are not those of the sequence's cells"));
 }
@@ -443,7 +442,7 @@ Oracle::Words KvHistory::wrong_extremes(const ShowState::Returns& shown) {
   if (extremes.size() != shown.seqs.size()) return "not the sequences that have cells are shown";
   for (const ShownSequence& seq : shown.seqs) {
     const auto its = extremes.find(seq.seq);
-    if (its == extremes.end() || its->second != Extremes{seq.min, seq.max})
+    if (its == extremes.end() || its->second != seq.extremes)
       return "extremes of sequence " + std::to_string(seq.seq) + " are not those of its cells";
   }
   return std::nullopt;

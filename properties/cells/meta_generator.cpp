@@ -336,7 +336,7 @@ class MetaScript final : public ScriptGenerator<MetaScript, MetaOps, MetaLabel> 
     constexpr std::int64_t kSequencesLookedAt = 64;  // 256, at a glance
     pay(kSequencesLookedAt * size_);
     if (seen.error) return;
-    if (seen.as<ShowTable::Returns>().used > 1024) reach(Label::k1025CellsUsed);
+    if (seen.as<ShowTable::Returns>().table.used > 1024) reach(Label::k1025CellsUsed);
   }
   template <OneOf<ExtSet, Size, IsEmpty, SeqCount, SeqHas, SeqGet, PosGet, GetShift, PosIn,
                   SeqPosMin, SeqPosMax, ExtGet>

@@ -205,17 +205,15 @@ class MetaHistory final : public Oracle {
   }
   Words observe(const ShowTable& /*op*/, const Observation& seen) {
     const auto& shown = seen.as<ShowTable::Returns>();
-    const ShownTable table{shown.cells, shown.used, shown.used_min, shown.used_end,
-                           shown.has_shift};
-    if (auto words = HalfHistory::wrong_figures({table})) return words;
-    if (!is_same(shown.cells, shown_cells(cells_))) return "cells are not what was done to them";
-    if (shown.has_shift != has_shift_) return "shifts are pending, or not";
+    if (auto words = HalfHistory::wrong_figures({shown.table})) return words;
+    if (!is_same(shown.table.cells, shown_cells(cells_))) return "cells are not what was done to them";
+    if (shown.table.has_shift != has_shift_) return "shifts are pending, or not";
     std::set<std::int32_t> owners;
     for (const TableCell& cell : cells_) owners.insert(cell.owners.begin(), cell.owners.end());
     if (owners.size() != shown.seqs.size()) return "not the sequences that have cells are shown";
     for (const ShownSequence& seq : shown.seqs) {
       const auto entries = entries_of(seq.seq);
-      if (entries.empty() || entries.front().pos != seq.min || entries.back().pos != seq.max)
+      if (entries.empty() || seq.extremes != Extremes{entries.front().pos, entries.back().pos})
         return "extremes of sequence " + std::to_string(seq.seq) + " are not those of its cells";
     }
     return std::nullopt;

@@ -250,8 +250,8 @@ class RecurrentScript final
     exact_ = true;
     max_.clear();
     for (const ShownSequence& one : shown.seqs) {
-      max_[one.seq] = one.max;
-      if (one.min < -1) reach(Label::kBelowZero);
+      max_[one.seq] = one.extremes.max;
+      if (one.extremes.min < -1) reach(Label::kBelowZero);
     }
     tails_.clear();
     owners_.clear();

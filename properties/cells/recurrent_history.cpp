@@ -65,7 +65,7 @@ class RecurrentHistory final : public Oracle {
     if (extremes.size() != shown.seqs.size()) return "not the sequences that have cells are shown";
     for (const ShownSequence& seq : shown.seqs) {
       const auto its = extremes.find(seq.seq);
-      if (its == extremes.end() || its->second != Extremes{seq.min, seq.max})
+      if (its == extremes.end() || its->second != seq.extremes)
         return "extremes of sequence " + std::to_string(seq.seq) + " are not those of its cells";
     }
     extremes_ = std::move(extremes);
@@ -76,7 +76,7 @@ class RecurrentHistory final : public Oracle {
     if (!extremes_) return std::nullopt;
     const auto its = extremes_->find(seq);
     const Extremes want = its != extremes_->end() ? its->second : Extremes();
-    if (want == Extremes{shown.min, shown.max}) return std::nullopt;
+    if (want == shown) return std::nullopt;
     return "the extremes are not those that were shown last";
   }
 

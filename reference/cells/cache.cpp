@@ -7,16 +7,6 @@
 namespace kvo::cells {
 namespace {
 
-Error out_of_range(std::string_view field, std::int64_t value, std::int64_t low,
-                   std::int64_t high) {
-  return fail(Code::kOutOfRange, fmt::format("{} {} is not in [{}, {}]", field, value, low, high));
-}
-
-Status check_in(std::string_view field, std::int64_t value, std::int64_t low, std::int64_t high) {
-  if (value < low || value > high) return out_of_range(field, value, low, high);
-  return {};
-}
-
 Status check_cells(const KvOptions& options, std::string_view field, std::int64_t size) {
   if (const Status checked = check_in(field, size, 1, kMostCells); !checked) return checked;
   if (size * options.streams() > kMostCells)

@@ -5,13 +5,9 @@
 namespace kvo::cells {
 
 Status check_options(const RecurrentOptions& options) {
-  if (options.n_seq_max < 1 || options.n_seq_max > kSequences)
-    return fail(Code::kOutOfRange,
-                fmt::format("n_seq_max {} is not in [1, {}]", options.n_seq_max, kSequences));
-  if (options.n_rs_seq < 0 || options.n_rs_seq > kMostTokens)
-    return fail(Code::kOutOfRange,
-                fmt::format("n_rs_seq {} is not in [0, {}]", options.n_rs_seq, kMostTokens));
-  return {};
+  if (const Status checked = check_in("n_seq_max", options.n_seq_max, 1, kSequences); !checked)
+    return checked;
+  return check_in("n_rs_seq", options.n_rs_seq, 0, kMostTokens);
 }
 
 Status RecurrentMemory::named(std::int64_t seq) const {
@@ -39,7 +35,8 @@ Result<bool> RecurrentMemory::seq_rm(std::int64_t seq, std::int32_t p0, std::int
   return true;
 }
 
-void RecurrentMemory::seq_cp(std::int64_t src, std::int64_t dst) {
+void RecurrentMemory::seq_cp(std::int64_t src, std::int64_t dst, std::int32_t /*p0*/,
+                             std::int32_t /*p1*/) {
   if (src == dst || !named(src) || !named(dst)) return;
   do_seq_cp(static_cast<std::int32_t>(src), static_cast<std::int32_t>(dst));
 }

@@ -41,8 +41,7 @@ Status CellTable::copyable(std::span<const std::int64_t> cells) const {
 }
 
 Status CellTable::resize(std::int64_t n) {
-  if (n < 1 || n > kMostCells)
-    return fail(Code::kOutOfRange, fmt::format("n {} is not in [1, {}]", n, kMostCells));
+  if (const Status checked = check_in("n", n, 1, kMostCells); !checked) return checked;
   do_resize(n);
   return {};
 }
