@@ -43,8 +43,8 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
         documented_(terms.profile == Profile::kDocumented),
         storage_(storage) {}
 
-  std::optional<Op> next() override {
-    return cap_ == 0 && !has_plan() ? make() : ScriptGenerator::next();
+  std::optional<Op> choose() override {
+    return cap_ == 0 && !has_plan() ? make() : ScriptGenerator::choose();
   }
 
   // Steps.

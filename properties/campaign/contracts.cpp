@@ -147,7 +147,8 @@ void Contracts::add(const ContractRow& row) {
     kinds_.push_back(reference.kind);
     listed_.push_back(&subjects_.emplace_back(std::move(reference)));
   }
-  append(generators_, row.generators);
+  if (row.generators != nullptr)
+    for (Generator& generator : row.generators()) add(std::move(generator));
   append(lowerings_, row.lowerings);
   append(mutants_, row.mutants);
   if (row.device_mutants != nullptr)
@@ -161,6 +162,22 @@ void Contracts::add(const ContractRow& row) {
         LockstepLaw::Terms{.oracle = row.oracle, .compare = false}));
   if (row.laws != nullptr)
     for (const Law* law : row.laws()) add(*law);
+}
+
+// Its scripts follow the reference of the kind, whose marks they must reach.
+void Contracts::add(Generator generator) {
+  generator.make = [make = std::move(generator.make),
+                    &reference = reference_of(*generator.kind)](const CaseTerms& terms) {
+    GeneratedCase made = make(terms);
+    made.ops->follow(reference, made.setup);
+    return made;
+  };
+  for (const Mark& mark : marks()) {
+    if (!mark.is_of(generator.kind->name())) continue;
+    if (mark.profile != Profile::kDocumented) generator.original_labels.push_back(mark.text);
+    if (mark.profile != Profile::kOriginal) generator.documented_labels.push_back(mark.text);
+  }
+  generators_.push_back(std::move(generator));
 }
 
 void Contracts::add(const Law& law) {

@@ -120,6 +120,7 @@ class Contracts {
 
  private:
   void add(const ContractRow& row);
+  void add(Generator generator);
   void add(const Law& law);
   /// Lists the references over what they can have inside.
   void compose();

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "properties/campaign/script_generator.hpp"
+#include "properties/runner/pulse.hpp"
+#include "reference/contract/values/check.hpp"
 
 namespace kvo {
 
@@ -35,6 +37,37 @@ std::int64_t Draw::edge(std::int64_t low, std::int64_t most) {
   while ((std::int64_t{2} << last) <= most) ++last;
   const std::int64_t power = std::int64_t{1} << between(first, last);
   return std::clamp(power + between(-1, 1), std::min(low, most), most);
+}
+
+void DrawnOps::follow(const Subject& reference, const Setup& setup) {
+  reference_ = &reference;
+  setup_ = setup;
+}
+
+std::optional<Op> DrawnOps::next() {
+  KVO_CHECK(reference_ != nullptr);
+  if (session_ == nullptr && !ended_) {
+    tell(*reference_, 0);
+    if (auto opened = reference_->open(setup_))
+      session_ = std::move(*opened);
+    else
+      ended_ = true;
+  }
+  if (ended_) return std::nullopt;
+  auto op = choose();
+  if (!op) return op;
+  tell(*reference_, operations_++, &op->kind());
+  recorded_marks = &labels_;
+  const Observation seen = session_->apply(*op, probe_);
+  recorded_marks = nullptr;
+  ended_ = seen.failed_with(Code::kOutOfMemory) || seen.failed_with(Code::kThrew);
+  learn(*op, seen);
+  return op;
+}
+
+void DrawnOps::observe(const Op& /*op*/, const Observation& /*seen*/, Labels& labels) {
+  if (std::exchange(shown_, labels_.size()) == labels_.size()) return;
+  labels.insert(labels_.begin(), labels_.end());
 }
 
 OddValues::OddValues(std::uint64_t seed)

@@ -1,6 +1,7 @@
-// properties/campaign/generator.hpp: random scripts, drawn from what the judge has shown so far.
+// properties/campaign/generator.hpp: random scripts, drawn from what the reference does.
 //
-// A generator is an endless OpStream. Swarm weights make cases unlike each other: each case
+// A script is drawn against a session of the kind's reference that is its own: it is a function of
+// its seed, whatever the subjects do. Swarm weights make cases unlike each other: each case
 // switches some operations off and favours others.
 #pragma once
 
@@ -8,6 +9,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -78,10 +80,47 @@ class OddValues {
 [[nodiscard]] std::vector<std::uint64_t> swarm(Draw& draw, std::vector<std::uint64_t> usual,
                                                std::uint64_t always_first = 0);
 
+/// Operations that are drawn one by one, each carried out at once on a session of the reference
+/// that the script has for itself. What runs the script has nothing to tell it.
+class DrawnOps : public OpStream {
+ public:
+  /// Says which reference it is. To be called once, before next(). `reference` must live as long.
+  void follow(const Subject& reference, const Setup& setup);
+
+  /// The next operation. None follows where the reference does not take the setup, after an
+  /// operation that it has no memory for or throws at, or where the script ends by itself.
+  [[nodiscard]] std::optional<Op> next() final;
+  /// Adds the states that the script has reached since the last call.
+  void observe(const Op& op, const Observation& seen, Labels& labels) final;
+
+ protected:
+  [[nodiscard]] virtual std::optional<Op> choose() = 0;
+  /// What the reference observed of the operation that choose() gave last.
+  virtual void learn(const Op& op, const Observation& seen) = 0;
+  /// The session of the reference, as what its contract lets scripts look at.
+  /// Requires  it is a T; an operation was chosen.
+  template <class T>
+  [[nodiscard]] T& reference() const {
+    return dynamic_cast<T&>(*session_);
+  }
+  /// The case has gone through this state. To be called from learn().
+  void reach(std::string_view state) { labels_.insert(state); }
+
+ private:
+  const Subject* reference_ = nullptr;
+  Setup setup_;
+  std::unique_ptr<Session> session_;
+  Probe probe_;
+  std::uint64_t operations_ = 0;
+  Labels labels_;
+  std::size_t shown_ = 0;  ///< how many of them there were when observe() was called last
+  bool ended_ = false;
+};
+
 /// A random case: its setup, and its endless operations.
 struct GeneratedCase {
   Setup setup;
-  std::unique_ptr<OpStream> ops;
+  std::unique_ptr<DrawnOps> ops;
 };
 
 /// How far a case goes. Most are small: quick, and their scripts shrink well.

@@ -1,8 +1,8 @@
 // properties/campaign/script_generator.hpp: what random scripts of all kinds share.
 //
 // A script is a weighted table of named steps, each of which draws one operation, and one overload
-// of observe() for each operation of the kind, which follows what became of it. An operation that
-// the script says nothing about does not compile.
+// of observe() for each operation of the kind, which follows what the reference made of it. An
+// operation that the script says nothing about does not compile.
 #pragma once
 
 #include <algorithm>
@@ -129,9 +129,16 @@ struct ScriptStep {
 ///
 /// A case of Scale::kLong follows no orders and is mostly one of its steps, usually the first.
 template <class Derived, class Ops, class Label>
-class ScriptGenerator : public OpStream {
+class ScriptGenerator : public DrawnOps {
  public:
-  [[nodiscard]] std::optional<Op> next() override {
+  /// The orders that scripts of this class follow.
+  [[nodiscard]] static const Orders& orders() {
+    static const Orders kOrders = orders_of(Derived::order_kind(), Derived::order_words());
+    return kOrders;
+  }
+
+ protected:
+  [[nodiscard]] std::optional<Op> choose() override {
     if (spent_ > kCaseBudget) return std::nullopt;
     if (planned_.empty()) {
       if (auto op = of_order()) return op;
@@ -141,24 +148,16 @@ class ScriptGenerator : public OpStream {
     planned_.pop_front();
     return op;
   }
-  /// The orders that scripts of this class follow.
-  [[nodiscard]] static const Orders& orders() {
-    static const Orders kOrders = orders_of(Derived::order_kind(), Derived::order_words());
-    return kOrders;
-  }
-  void observe(const Op& op, const Observation& seen, Labels& labels) final {
-    labels_ = &labels;
+  void learn(const Op& op, const Observation& seen) final {
     visit_op(Ops(), op,
              [&](const auto& operation) { static_cast<Derived&>(*this).observe(operation, seen); });
-    if (const auto label = std::exchange(completed_, std::nullopt)) labels.insert(*label);
+    if (const auto label = std::exchange(completed_, std::nullopt)) DrawnOps::reach(*label);
     if constexpr (CountsBeyondTwoBytes<Label>) {
       constexpr std::uint64_t kTwoBytes = 0xFFFF;
       if (!seen.error && ++times_[&op.kind()] > kTwoBytes) reach(Label::kCountedBeyondTwoBytes);
     }
-    labels_ = nullptr;
   }
 
- protected:
   explicit ScriptGenerator(std::uint64_t seed) : draw_(seed) {}
   explicit ScriptGenerator(const CaseTerms& terms) : draw_(terms.seed), scale_(terms.scale) {}
 
@@ -193,7 +192,7 @@ class ScriptGenerator : public OpStream {
   /// from observe().
   template <DescribedEnum State>
   void reach(State state) {
-    labels_->insert(label_text(state));
+    DrawnOps::reach(label_text(state));
   }
 
  private:
@@ -244,7 +243,6 @@ class ScriptGenerator : public OpStream {
   std::deque<Op> planned_;
   std::uint64_t spent_ = 0;
   std::map<const OpKind*, std::uint64_t> times_;  ///< that an operation has succeeded
-  Labels* labels_ = nullptr;
 };
 
 }  // namespace kvo

@@ -193,9 +193,9 @@ class KvScript final : public ScriptGenerator<KvScript, Ops, KvLabel> {
         several_percent_(draw().one_of<std::uint64_t>({0, 0, 25})),
         not_causal_percent_(draw().one_of<std::uint64_t>({0, 0, 20})) {}
 
-  std::optional<Op> next() override {
+  std::optional<Op> choose() override {
     if (!begun_ && !has_plan()) return Op::of(New{});
-    return ScriptGenerator::next();
+    return ScriptGenerator::choose();
   }
 
   // Steps.
@@ -342,7 +342,7 @@ class KvScript final : public ScriptGenerator<KvScript, Ops, KvLabel> {
   static const CacheKind& order_kind() { return kv_kind(); }
   static std::span<const OrderWord> order_words() {
     static constexpr auto kWords = std::to_array<OrderWord>({
-        order_word<&S::choose>("choose"),
+        order_word<&S::choose_one>("choose"),
         order_word<&S::choose_two>("choose_two"),
         order_word<&S::tokens>("tokens"),
         order_word<&S::tokens_that_do_not_fit>("tokens_that_do_not_fit"),
@@ -740,7 +740,7 @@ class KvScript final : public ScriptGenerator<KvScript, Ops, KvLabel> {
   }
 
   // ---- For orders ----
-  void choose() { (void)choose_two(); }
+  void choose_one() { (void)choose_two(); }
   bool choose_two() {
     a_ = sequence();
     b_ = a_;

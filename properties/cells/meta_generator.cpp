@@ -45,9 +45,9 @@ class MetaScript final : public ScriptGenerator<MetaScript, MetaOps, MetaLabel> 
     if (is_long()) sequences_ = {0, 1};
   }
 
-  std::optional<Op> next() override {
+  std::optional<Op> choose() override {
     if (!begun_ && !has_plan()) return Op::of(NewTable{});
-    return ScriptGenerator::next();
+    return ScriptGenerator::choose();
   }
 
   // Steps.

@@ -53,9 +53,9 @@ class RecurrentScript final
     if (states_ > 5) sequences_.back() = states_ - 1;
   }
 
-  std::optional<Op> next() override {
+  std::optional<Op> choose() override {
     if (!begun_ && !has_plan()) return Op::of(NewRecurrent{});
-    return ScriptGenerator::next();
+    return ScriptGenerator::choose();
   }
 
   // Steps.

@@ -56,9 +56,9 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
     if (is_large() && draw().percent(20)) new_caches_ = draw().between(17, 40);
   }
 
-  std::optional<Op> next() override {
+  std::optional<Op> choose() override {
     const bool more = std::ssize(caches_) < new_caches_ && !has_plan() && !follows_plan();
-    return more ? make() : ScriptGenerator::next();
+    return more ? make() : ScriptGenerator::choose();
   }
 
   // Steps.

@@ -95,11 +95,11 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
     if (scale_ == Scale::kLong) plan_often(1);
   }
 
-  std::optional<Op> next() override {
+  std::optional<Op> choose() override {
     // Now and then a script forgets init.
     if (!initialized_ && !has_plan() && !draw().percent(1)) plan_init();
     while (true) {
-      std::optional<Op> op = lives_on() ? age() : ScriptGenerator::next();
+      std::optional<Op> op = lives_on() ? age() : ScriptGenerator::choose();
       // What a kind does not offer is drawn again.
       if (!op || kind_.operation(op->kind().name) != nullptr) return op;
     }

@@ -90,14 +90,14 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
         most_numbers_(is_large() ? draw().edge(4, 129) : draw().between(2, 6)),
         pins_(is_long() && draw().percent(30)) {}
 
-  std::optional<Op> next() override {
+  std::optional<Op> choose() override {
     if (requests_.empty() && !has_plan()) {
       // All but the last blocks of a pool that takes more than two bytes to number.
       if (config_.num_blocks > kTwoBytes) plan(Take{kTwoBytes - draw().between(0, 20)});
       return make();
     }
     if (is_long() && pins_ && !has_plan() && draw().percent(80)) return touch();
-    return ScriptGenerator::next();
+    return ScriptGenerator::choose();
   }
 
   // Steps.

@@ -89,8 +89,8 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     owns_slots_ = false;
   }
 
-  std::optional<Op> next() override {
-    if (has_plan() || theme_ == Theme::kAny || draw().percent(8)) return ScriptGenerator::next();
+  std::optional<Op> choose() override {
+    if (has_plan() || theme_ == Theme::kAny || draw().percent(8)) return ScriptGenerator::choose();
     if (theme_ == Theme::kChurn && std::ssize(nodes_) > 8) return reset();
     if (theme_ == Theme::kChurn) return insert_text(texts_.fresh(tokens_for(config_.page_size)));
     if (theme_ == Theme::kInserts || nodes_.empty())

@@ -73,10 +73,10 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
     }
   }
 
-  std::optional<Op> next() override {
+  std::optional<Op> choose() override {
     return !known_ && !has_plan() && !follows_plan() && draw().percent(92)
                ? make()
-               : ScriptGenerator::next();
+               : ScriptGenerator::choose();
   }
 
   // Steps.

@@ -61,10 +61,10 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     channels_ = some_channels();
   }
 
-  std::optional<Op> next() override {
+  std::optional<Op> choose() override {
     const bool too_early = cap_ == 0 && !has_plan();
     if (too_early && draw().percent(all_known().empty() ? 99 : 50)) return make_pool();
-    return ProviderScript::next();
+    return ProviderScript::choose();
   }
 
   // Steps.

@@ -138,11 +138,11 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
  public:
   using Layer = typename decltype(Known::layers)::value_type;
 
-  [[nodiscard]] std::optional<Op> next() override {
+  [[nodiscard]] std::optional<Op> choose() override {
     if (!this->has_plan() && !this->follows_plan() && std::ssize(known_) < most_caches_ &&
         draw().percent(known_.empty() ? 98 : 15))
       return static_cast<Derived&>(*this).make(std::ssize(known_));
-    return Base::next();
+    return Base::choose();
   }
 
   /// Cells that are made, lent, copied and kept for one of K.

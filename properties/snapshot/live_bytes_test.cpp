@@ -8,6 +8,7 @@
 
 #include "optimized/subjects.hpp"
 #include "properties/contract_parts.hpp"
+#include "properties/contracts.hpp"
 #include "reference/snapshot/operations.hpp"
 
 namespace kvo::snapshot {
@@ -52,7 +53,7 @@ TEST(LiveBytes, GoBackToZeroWhenAllIsFreedAndClosed) {
     for (std::uint64_t seed = 0; seed < kCases; ++seed) {
       SCOPED_TRACE(generator.kind->name() + ", seed " + std::to_string(seed));
       const Profile profile = seed % 2 == 0 ? Profile::kDocumented : Profile::kOriginal;
-      GeneratedCase drawn = generator.make({seed, profile});
+      GeneratedCase drawn = contracts().generator_of(*generator.kind)->make({seed, profile});
       for (const Subject& subject :
            make_subjects("optimized", "", optimized::snapshot_caches(live))) {
         if (subject.kind != generator.kind) continue;

@@ -29,11 +29,11 @@ class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, Stat
     if (scale_ == Scale::kLong) plan_often(1);
   }
 
-  std::optional<Op> next() override {
+  std::optional<Op> choose() override {
     if (!begun_) return Op::of(New{});
     if (scale_ == Scale::kLong && !has_plan() && !follows_plan() && !draw().percent(2))
       return Op::of(Advance{1});
-    return ScriptGenerator::next();
+    return ScriptGenerator::choose();
   }
 
   // Steps.

@@ -70,11 +70,11 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     plan_often(1);
   }
 
-  std::optional<Op> next() override {
+  std::optional<Op> choose() override {
     if (!begun_) return Op::of(New{});
     if (scale_ == Scale::kLong && !has_plan() && !follows_plan() && !draw().percent(2))
       return age();
-    return ScriptGenerator::next();
+    return ScriptGenerator::choose();
   }
 
   // Steps.

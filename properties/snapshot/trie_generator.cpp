@@ -65,10 +65,10 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     if (scale_ == Scale::kLong) plan_often(0);
   }
 
-  std::optional<Op> next() override {
+  std::optional<Op> choose() override {
     if (!begun_) return Op::of(NewTrie{});
     if (scale_ == Scale::kLong && !has_plan() && !draw().percent(1)) return session();
-    return ScriptGenerator::next();
+    return ScriptGenerator::choose();
   }
 
   // Steps.

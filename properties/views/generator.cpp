@@ -84,11 +84,11 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
     if (is_large() && draw().percent(20)) forks_ = draw().edge(32, 300);
   }
 
-  std::optional<Op> next() override {
+  std::optional<Op> choose() override {
     if (!has_plan() && !follows_plan() &&
         (known_.empty() || (std::ssize(known_) < most_caches_ && draw().percent(8))))
       return Op::of(New{std::ssize(known_)});
-    return ScriptGenerator::next();
+    return ScriptGenerator::choose();
   }
 
   // Steps.
@@ -108,7 +108,7 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
       plan(Commit{cache, tokens});
     else
       plan(Commit{cache, draw().between(0, tokens)});
-    if (!draw().percent(is_long() ? 1 : 10)) return *ScriptGenerator::next();
+    if (!draw().percent(is_long() ? 1 : 10)) return *ScriptGenerator::choose();
     return append_to(cache, layers.front(), tokens);
   }
   Op append() {

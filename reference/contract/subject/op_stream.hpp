@@ -10,16 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include <boost/container/flat_set.hpp>
 #include <boost/describe/class.hpp>
 #include <boost/describe/enum.hpp>
 
 #include "reference/contract/describe/operation.hpp"
+#include "reference/contract/values/mark.hpp"
 
 namespace kvo {
-
-/// Names of the states that a case went through: "pool ran dry half-way". String literals only.
-using Labels = boost::container::flat_set<std::string_view>;
 
 /// How a figure of several cases comes from theirs.
 enum class Fold : std::uint8_t { kSum, kMost };
