@@ -22,8 +22,7 @@ namespace {
 /// Config and habits of one case.
 struct KvCase {
   Record config;
-  KvOptions options;  ///< what the config asks for
-  bool real = false;
+  KvOptions options;                         ///< what the config asks for
   std::vector<std::int64_t> sequences = {};  ///< those that most operations name
   std::int32_t first_position = 0;           ///< where new sequences begin, if not at 0
 
@@ -75,7 +74,7 @@ void draw_rest(Draw& draw, Config& config) {
   if (draw.percent(25)) config.non_causal = draw.one_of({NonCausal::kSwaOnly, NonCausal::kSwaFull});
 }
 
-KvConfig draw_kv_config(Draw& draw, Sizes sizes, bool unified, bool& real) {
+KvConfig draw_kv_config(Draw& draw, Sizes sizes, bool unified) {
   KvConfig config{.size = sizes.cells, .n_seq_max = sizes.n_seq_max, .unified = unified};
   if (draw.percent(15)) {
     config.n_pad = draw.one_of<std::int64_t>({2, 32, 256});
@@ -86,8 +85,7 @@ KvConfig draw_kv_config(Draw& draw, Sizes sizes, bool unified, bool& real) {
     config.n_swa = sizes.window;
   }
   draw_rest(draw, config);
-  real = draw.percent(8);
-  if (real) config.real = true;
+  if (draw.percent(8)) config.real = true;
   return config;
 }
 
@@ -111,15 +109,9 @@ KvCase draw_case(Draw& draw, bool pair, Scale scale) {
   KvCase drawn;
   const bool unified = draw.percent(60);
   const Sizes sizes = draw_sizes(draw, unified, scale);
-  if (pair) {
-    const IswaConfig config = draw_iswa_config(draw, sizes, unified, scale);
-    drawn.options = kv_options(config);
-    drawn.config = Record::of(config);
-  } else {
-    const KvConfig config = draw_kv_config(draw, sizes, unified, drawn.real);
-    drawn.options = kv_options(config);
-    drawn.config = Record::of(config);
-  }
+  drawn.config = pair ? Record::of(draw_iswa_config(draw, sizes, unified, scale))
+                      : Record::of(draw_kv_config(draw, sizes, unified));
+  drawn.options = kv_options(pair ? iswa_kind() : kv_kind(), {.config = drawn.config}, {});
   for (std::int64_t seq = 0; seq < sizes.n_seq_max; ++seq)
     if (drawn.sequences.size() < 4) drawn.sequences.push_back(seq);
   if (sizes.n_seq_max > 4) drawn.sequences.back() = sizes.n_seq_max - 1;
@@ -218,7 +210,7 @@ class KvScript final : public ScriptGenerator<KvScript, Ops, KvLabel> {
     if (draw().percent(not_causal_percent_) && std::ssize(batch.seqs) <= batch.n_ubatch)
       batch.causal = false;
     if (draw().percent(5)) batch.causal = batch.causal.value_or(true);
-    if (drawn_.real && draw().percent(20)) batch.abort_at = draw().between(0, 2);
+    if (options().real && draw().percent(20)) batch.abort_at = draw().between(0, 2);
     if (draw().percent(perturb_percent_) && batch.causal.value_or(true)) perturb(batch);
     return Op::of(std::move(batch));
   }

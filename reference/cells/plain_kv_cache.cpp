@@ -249,13 +249,13 @@ class PlainHalf {
   /// Whether all cells of seq in range are so.
   template <class IsSo>
   [[nodiscard]] bool all(std::int32_t seq, const Range& range, IsSo&& is_so) const {
-    return std::ranges::all_of(cells_of(seq, range),
-                               [&](std::int64_t i) { return is_so(stream_of(seq).table.at(i)); });
+    return std::ranges::all_of(stream_of(seq).table.cells, [&](const PlainCell& cell) {
+      return !cell.has(seq) || !range.has(cell.pos) || is_so(cell);
+    });
   }
   /// LC-41.
   void share(std::int32_t src, std::int32_t dst, const Range& range) {
-    for (const std::int64_t i : cells_of(src, range))
-      stream_of(src).table.at(i).owners |= owner(dst);
+    each(src, range, [&](std::int64_t i) { stream_of(src).table.at(i).owners |= owner(dst); });
   }
   /// Whether a cell would have been below 0 before its pending shift (LC-66).
   [[nodiscard]] bool shifted_from_below(std::int32_t seq) const {
@@ -292,14 +292,15 @@ class PlainHalf {
   void move(std::int32_t seq, const Range& range, std::int32_t delta) {
     PlainStream& stream = stream_of(seq);
     std::optional<std::int64_t> lowest;
-    for (const std::int64_t i : cells_of(seq, range))
+    each(seq, range, [&](std::int64_t i) {
       if (stream.table.move(i, delta, false) && !lowest) lowest = i;
+    });
     stream.head = lowest.value_or(0);
   }
   /// LC-44.
   void divide(std::int32_t seq, const Range& range, std::int32_t d) {
-    for (const std::int64_t i : cells_of(seq, range))
-      stream_of(seq).table.divide(i, d, has(Quirk::kDivisionTurnsBack));
+    const bool turn_back = has(Quirk::kDivisionTurnsBack);
+    each(seq, range, [&](std::int64_t i) { stream_of(seq).table.divide(i, d, turn_back); });
   }
   /// LC-45; whether anything was pending.
   bool update() {
@@ -420,13 +421,13 @@ class PlainHalf {
   [[nodiscard]] const PlainStream& stream_of(std::int32_t seq) const {
     return streams_[stream_number(seq)];
   }
-  /// The cells of seq in range, ascending.
-  [[nodiscard]] std::vector<std::int64_t> cells_of(std::int32_t seq, const Range& range) const {
+  /// Calls change(i) for each cell i of seq in range, ascending. It allocates nothing, so that no
+  /// half changes alone.
+  template <class Change>
+  void each(std::int32_t seq, const Range& range, Change&& change) {
     const PlainCells& table = stream_of(seq).table;
-    std::vector<std::int64_t> cells;
-    for (std::int64_t i = 0; i < table.size(); ++i)
-      if (table.at(i).has(seq) && range.has(table.at(i).pos)) cells.push_back(i);
-    return cells;
+    for (std::int64_t i = 0; i < size_; ++i)
+      if (table.at(i).has(seq) && range.has(table.at(i).pos)) change(i);
   }
   /// Where a search for n cells begins (LC-35).
   [[nodiscard]] std::int64_t search_begin(const PlainStream& stream, std::int64_t n) const {
