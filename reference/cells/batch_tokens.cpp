@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "reference/contract/values/mark.hpp"
+
 namespace kvo::cells {
 namespace {
 
@@ -36,7 +38,10 @@ bool go_on(const std::vector<std::int32_t>& positions, std::int64_t max, QuirkSe
   const std::int64_t span = std::int64_t{*different.rbegin()} - *different.begin() + 1;
   if (span != static_cast<std::int64_t>(different.size())) return false;
   if (!quirks.has(Quirk::kNegativePosition) && *different.begin() < 0) return false;
-  return quirks.has(Quirk::kRepeatedPositions) || different.size() == positions.size();
+  if (different.size() == positions.size()) return true;
+  if (!quirks.has(Quirk::kRepeatedPositions)) return false;
+  KVO_MARK_IN(Profile::kOriginal, "cells.kv cells.iswa", "repeated position");
+  return true;
 }
 
 // Whether no two sets overlap without one containing the other.

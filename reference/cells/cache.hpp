@@ -180,6 +180,8 @@ class KvCache {
   }
   /// Errors  kPrecondition: seq is not in [0, sequences()).
   [[nodiscard]] Status named(std::int64_t seq) const;
+  /// Errors  kNotSupported: documented, can_shift is false.
+  [[nodiscard]] Status check_shift() const;
 
   KvOptions options_;
 };

@@ -9,6 +9,7 @@
 #include "reference/cells/batch_tokens.hpp"
 #include "reference/cells/plain_caches.hpp"
 #include "reference/cells/plain_cells.hpp"
+#include "reference/contract/values/mark.hpp"
 
 namespace kvo::cells {
 namespace {
@@ -154,7 +155,10 @@ class PlainHalf {
       }
     }
     for (std::size_t s = 0; s < streams_.size(); ++s) {
-      if (!has(Quirk::kRehearsalPurges)) streams_[s].table = before[s].table;
+      if (!has(Quirk::kRehearsalPurges))
+        streams_[s].table = before[s].table;
+      else if (found.size() < ubatches.size() && streams_[s].table.used() < before[s].table.used())
+        KVO_MARK_IN(Profile::kOriginal, "cells.kv cells.iswa", "purged by a refused batch");
       if (!has(Quirk::kHeadsOfOtherStreams)) streams_[s].head = before[s].head;
     }
     if (found.size() < ubatches.size()) return std::nullopt;
@@ -166,9 +170,11 @@ class PlainHalf {
     for (std::size_t i = 0; i < ubatch.size(); ++i) {
       const Token& token = token_of(tokens, ubatch[i]);
       PlainCell& cell = stream_of(token.primary).table.at(slots[i]);
-      if (!cell.empty())
+      if (!cell.empty()) {
+        KVO_MARK("cells.kv cells.iswa", "used cell taken");
         for (const std::int32_t seq : list_of(cell.owners))
           lost[seq] = std::max(lost.try_emplace(seq, cell.pos).first->second, cell.pos);
+      }
       cell = {.used = true, .pos = token.pos};
       for (const std::int32_t seq : token.seqs) cell.owners |= owner(seq);
     }
@@ -242,6 +248,7 @@ class PlainHalf {
     for (PlainStream& stream : streams_)
       for (std::int64_t i = 0; i < size_; ++i)
         if (range.has(stream.table.at(i).pos)) {
+          KVO_MARK("cells.kv cells.iswa", "removed from any");
           stream.table.remove(i);
           lower_head(stream, i);
         }
@@ -255,7 +262,12 @@ class PlainHalf {
   }
   /// LC-41.
   void share(std::int32_t src, std::int32_t dst, const Range& range) {
-    each(src, range, [&](std::int64_t i) { stream_of(src).table.at(i).owners |= owner(dst); });
+    each(src, range, [&](std::int64_t i) {
+      KVO_MARK("cells.kv cells.iswa", "cells shared");
+      if (dst >= options_.n_seq_max)
+        KVO_MARK_IN(Profile::kOriginal, "cells.kv cells.iswa", "copied beyond most");
+      stream_of(src).table.at(i).owners |= owner(dst);
+    });
   }
   /// Whether a cell would have been below 0 before its pending shift (LC-66).
   [[nodiscard]] bool shifted_from_below(std::int32_t seq) const {
@@ -273,6 +285,7 @@ class PlainHalf {
     for (std::int64_t i = 0; i < size_; ++i) {
       const PlainCell& cell = from.table.at(i);
       if (!cell.has(src)) continue;
+      KVO_MARK("cells.kv cells.iswa", "stream copied");
       to.table.at(i) = {.used = true, .pos = cell.pos, .shift = cell.shift, .owners = owner(dst)};
       if (cell.shift != 0) to.table.has_shift = true;
     }
@@ -285,7 +298,10 @@ class PlainHalf {
     for (std::size_t s = 0; s < streams_.size(); ++s) {
       if (has(Quirk::kKeepsOtherStreams) && s != stream_number(seq)) continue;
       for (std::int64_t i = 0; i < size_; ++i)
-        if (streams_[s].table.keep_owner(i, seq)) lower_head(streams_[s], i);
+        if (streams_[s].table.keep_owner(i, seq)) {
+          KVO_MARK("cells.kv cells.iswa", "one kept");
+          lower_head(streams_[s], i);
+        }
     }
   }
   /// LC-43.
@@ -293,7 +309,9 @@ class PlainHalf {
     PlainStream& stream = stream_of(seq);
     std::optional<std::int64_t> lowest;
     each(seq, range, [&](std::int64_t i) {
-      if (stream.table.move(i, delta, false) && !lowest) lowest = i;
+      if (!stream.table.move(i, delta, false)) return;
+      KVO_MARK("cells.kv cells.iswa", "moved below zero");
+      if (!lowest) lowest = i;
     });
     stream.head = lowest.value_or(0);
   }
@@ -320,6 +338,7 @@ class PlainHalf {
   /// LC-47.
   void clear(bool data) {
     for (PlainStream& stream : streams_) {
+      if (!data && stream.table.used() > 0) KVO_MARK("cells.kv cells.iswa", "rows kept by clear");
       stream.table.reset();
       stream.head = 0;
       if (data) std::ranges::fill(stream.rows, PlainRow());
@@ -554,8 +573,10 @@ class PlainKv final : public KvCache {
     for (PlainHalf& half : halves_) half.remove(seq, range);
   }
   Status do_seq_share(std::int32_t src, std::int32_t dst, const Range& range) override {
-    if (debug() && !all(src, range, [&](const PlainCell& cell) { return !cell.has(dst); }))
+    if (debug() && !all(src, range, [&](const PlainCell& cell) { return !cell.has(dst); })) {
+      KVO_MARK_IN(Profile::kOriginal, "cells.kv cells.iswa", "assertion");
       return refused("a cell has dst already");
+    }
     for (PlainHalf& half : halves_) half.share(src, dst, range);
     return {};
   }
@@ -580,6 +601,8 @@ class PlainKv final : public KvCache {
       return is_int32(std::int64_t{cell.pos} + delta) && is_int32(std::int64_t{cell.shift} + delta);
     };
     if (!all(seq, range, stays_in_type)) return refused("a position or shift overflows");
+    if (!can_shift() && !all(seq, range, [](const PlainCell&) { return false; }))
+      KVO_MARK_IN(Profile::kOriginal, "cells.iswa", "halves of different sizes move");
     for (PlainHalf& half : halves_) half.move(seq, range, delta);
     return {};
   }
@@ -621,6 +644,7 @@ class PlainKv final : public KvCache {
       halves_ = std::move(next);
       return fail_other("restore_failed");
     }
+    if (state.partial) KVO_MARK("cells.iswa", "window half restored");
     for (std::size_t h = 0; h < next.size(); ++h) next[h].write_loaded(rows[h]);
     halves_ = std::move(next);
     return {};
@@ -645,6 +669,7 @@ class PlainKv final : public KvCache {
   [[nodiscard]] Status check_alone(std::int32_t seq, const Range& range) const {
     const auto is_alone = [](const PlainCell& cell) { return cell.owners.count() == 1; };
     if (has(Quirk::kOthersMoveAlong) || all(seq, range, is_alone)) return {};
+    KVO_MARK_IN(Profile::kDocumented, "cells.kv cells.iswa", "shared move refused");
     return fail(Code::kNotSupported, "a cell in range has other owners");
   }
   /// Errors  kFull (LC-37, LC-69).
@@ -670,7 +695,8 @@ class PlainKv final : public KvCache {
   }
   Status decode_tokens(Halves& halves, const std::vector<Token>& tokens, const Batch& batch,
                        const SeeUbatch& see) const {
-    for (PlainHalf& half : halves) half.update();
+    for (PlainHalf& half : halves)
+      if (half.update()) KVO_MARK("cells.kv cells.iswa", "moved before a decode");
     const auto planned = plan(halves, tokens, batch.n_ubatch);
     if (!planned) return planned.error();
     for (std::size_t u = 0; u < planned->ubatches.size(); ++u) {
@@ -681,6 +707,7 @@ class PlainKv final : public KvCache {
         halves[h].place(tokens, ubatch, *slots.back());
       }
       if (batch.abort_at && std::cmp_equal(*batch.abort_at, u)) {
+        KVO_MARK("cells.kv", "interrupted");
         for (PlainHalf& half : halves) take_out(half, tokens, ubatch);
         return fail_other("aborted");
       }

@@ -4,6 +4,7 @@
 
 #include "reference/cells/batch_tokens.hpp"
 #include "reference/cells/plain_caches.hpp"
+#include "reference/contract/values/mark.hpp"
 
 namespace kvo::cells {
 namespace {
@@ -38,7 +39,10 @@ class PlainRecurrent final : public RecurrentMemory {
     }
     return found;
   }
-  void clear(bool /*data*/) override { memory_ = fresh(options().n_seq_max); }
+  void clear(bool /*data*/) override {
+    if (memory_.used > 0) KVO_MARK("cells.recurrent", "forgotten");
+    memory_ = fresh(options().n_seq_max);
+  }
   [[nodiscard]] ShownStates shown() const override {
     ShownStates states{.head = memory_.head, .used = memory_.used, .rollback = memory_.rollback};
     for (std::int64_t i = 0; i < memory_.size(); ++i) {
@@ -85,7 +89,11 @@ class PlainRecurrent final : public RecurrentMemory {
     if (range.begin == 0 && range.end == kMaxPosition) memory_.back(seq) = 0;
     if (Cell* cell = tail_in(seq, range); cell != nullptr && range.begin > 0) {
       const std::int64_t back = cell->pos - (range.begin - 1);
-      if (memory_.back(seq) != 0 || back > options().n_rs_seq) return false;
+      if (memory_.back(seq) != 0 || back > options().n_rs_seq) {
+        KVO_MARK("cells.recurrent", "went back too far");
+        return false;
+      }
+      KVO_MARK("cells.recurrent", "went back");
       cell->pos = range.begin - 1;
       memory_.back(seq) = back;
       if (!has(Quirk::kOthersStayAhead))
@@ -96,6 +104,7 @@ class PlainRecurrent final : public RecurrentMemory {
         range.end <= memory_.at(tail).pos)
       return false;
     if (tail_in(seq, range) == nullptr) return true;
+    KVO_MARK("cells.recurrent", "state removed");
     memory_.tail(seq) = -1;
     if (memory_.leave(tail, seq)) memory_.head = std::min(memory_.head, tail);
     return true;
@@ -111,7 +120,8 @@ class PlainRecurrent final : public RecurrentMemory {
   void do_seq_keep(std::int32_t seq) override {
     Memory next = memory_;
     for (std::int32_t other = 0; other < next.size(); ++other)
-      if (other != seq) next.tail(other) = -1;
+      if (other != seq && std::exchange(next.tail(other), -1) >= 0)
+        KVO_MARK("cells.recurrent", "one state kept");
     for (std::int64_t i = next.size(); i-- > 0;) {
       Cell& cell = next.at(i);
       if (cell.owners.contains(seq)) {
@@ -127,10 +137,12 @@ class PlainRecurrent final : public RecurrentMemory {
   Status do_seq_add(std::int32_t seq, const Range& range, std::int32_t delta) override {
     Cell* cell = tail_in(seq, range);
     if (cell == nullptr) return {};
-    if (cell->owners.size() > 1 && !has(Quirk::kSharedStateMoves))
-      return fail(Code::kNotSupported, "the state is shared");
+    if (const Status checked = check_alone(*cell); !checked) return checked;
     const std::int64_t pos = std::int64_t{cell->pos} + delta;
     if (pos > kMaxPosition) return refused("the position overflows");
+    KVO_MARK("cells.recurrent", "state moved");
+    if (pos < -1 && has(Quirk::kStateBelowZero))
+      KVO_MARK_IN(Profile::kOriginal, "cells.recurrent", "below zero");
     if (pos < 0 && !has(Quirk::kStateBelowZero))
       do_seq_rm(seq, kAllPositions);
     else
@@ -140,9 +152,9 @@ class PlainRecurrent final : public RecurrentMemory {
   Status do_seq_div(std::int32_t seq, const Range& range, std::int32_t d) override {
     Cell* cell = tail_in(seq, range);
     if (cell == nullptr) return {};
-    if (cell->owners.size() > 1 && !has(Quirk::kSharedStateMoves))
-      return fail(Code::kNotSupported, "the state is shared");
+    if (const Status checked = check_alone(*cell); !checked) return checked;
     if (d < 1) return refused("d is below 1");
+    if (cell->pos > 0) KVO_MARK("cells.recurrent", "state divided");
     cell->pos /= d;
     return {};
   }
@@ -191,6 +203,7 @@ class PlainRecurrent final : public RecurrentMemory {
         if (old < 0 || at(old).owners.size() > 1) {
           tail(seq) = free;
           if (old >= 0) {
+            KVO_MARK("cells.recurrent", "tail left");
             at(free) = {at(old).pos, {seq}, at(old).src};
             at(old).owners.erase(seq);
           }
@@ -239,6 +252,7 @@ class PlainRecurrent final : public RecurrentMemory {
       std::vector<std::int64_t> copy;
       for (std::int64_t i = low; i <= high; ++i) {
         Cell& cell = at(i);
+        if (cell.src >= 0 && cell.src != i) KVO_MARK("cells.recurrent", "rows exchanged");
         copy.push_back(cell.src < 0 ? zero : cell.src);
         cell.src = i;
         if (!cell.owners.empty())
@@ -255,6 +269,12 @@ class PlainRecurrent final : public RecurrentMemory {
     return {.cells = std::vector<Cell>(size),
             .tails = std::vector<std::int64_t>(size, -1),
             .rollback = std::vector<std::int64_t>(size)};
+  }
+  /// Errors  kNotSupported: the state is shared (LC-98).
+  [[nodiscard]] Status check_alone(const Cell& cell) const {
+    if (cell.owners.size() <= 1 || has(Quirk::kSharedStateMoves)) return {};
+    KVO_MARK_IN(Profile::kDocumented, "cells.recurrent", "shared state stays");
+    return fail(Code::kNotSupported, "the state is shared");
   }
   /// The tail of seq, if its position is in range; or null.
   [[nodiscard]] Cell* tail_in(std::int32_t seq, const Range& range) {

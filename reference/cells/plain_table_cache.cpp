@@ -2,6 +2,7 @@
 
 #include "reference/cells/plain_caches.hpp"
 #include "reference/cells/plain_cells.hpp"
+#include "reference/contract/values/mark.hpp"
 
 namespace kvo::cells {
 namespace {
@@ -35,11 +36,17 @@ class PlainTable final : public CellTable {
   bool do_seq_keep(std::int64_t cell, std::int32_t seq) override {
     return table_.keep_owner(cell, seq);
   }
-  void do_rm(std::int64_t cell) override { table_.remove(cell); }
+  void do_rm(std::int64_t cell) override {
+    if (table_.at(cell).owners.none()) KVO_MARK("cells.meta", "ownerless");
+    table_.remove(cell);
+  }
   bool do_pos_add(std::int64_t cell, std::int32_t delta) override {
-    return table_.move(cell, delta, has(Quirk::kExtraOutlivesPosition));
+    if (table_.move(cell, delta, has(Quirk::kExtraOutlivesPosition))) return true;
+    if (table_.at(cell).shift != delta) KVO_MARK("cells.meta", "shifted twice");
+    return false;
   }
   void do_pos_div(std::int64_t cell, std::int32_t d) override {
+    if (d > 1 && table_.at(cell).pos > 0) KVO_MARK("cells.meta", "divided");
     table_.divide(cell, d, has(Quirk::kDivisionTurnsBack));
   }
   void do_ext_set(std::int64_t cell, const Extra& extra) override { table_.at(cell).extra = extra; }
@@ -94,6 +101,8 @@ class PlainTable final : public CellTable {
     for (std::size_t j = 0; j < cells.size(); ++j) {
       const CopiedCell& saved = from.cells[j];
       PlainCell& cell = table_.at(cells[j]);
+      if (cell.used) KVO_MARK("cells.meta", "pasted over used");
+      if (cell.used && saved.pos < 0) KVO_MARK("cells.meta", "empty pasted over used");
       cell.used = saved.pos >= 0;
       cell.pos = saved.pos;
       cell.extra = saved.extra;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "reference/contract/values/mark.hpp"
+
 namespace kvo::cells {
 
 Status check_options(const RecurrentOptions& options) {
@@ -31,7 +33,11 @@ Result<bool> RecurrentMemory::seq_rm(std::int64_t seq, std::int32_t p0, std::int
   if (has(Quirk::kAnyIsNeverRemoved)) return false;
   if (range.begin >= range.end) return true;
   if (range.begin != 0 || range.end != kMaxPosition) return false;
-  for (std::int32_t each = 0; each < options_.n_seq_max; ++each) do_seq_rm(each, range);
+  for (std::int32_t each = 0; each < options_.n_seq_max; ++each) {
+    if (seq_pos(each) != Extremes())
+      KVO_MARK_IN(Profile::kDocumented, "cells.recurrent", "any removed");
+    do_seq_rm(each, range);
+  }
   return true;
 }
 
