@@ -133,9 +133,9 @@ void keep_tails(std::vector<Share>& shares, const EqualSplit& how) {
     const std::size_t rest = share.group->left.size() - share.taken;
     return rest == 0 || rest >= keep;
   };
-  const auto kept = std::ranges::find_if_not(shares, whole) - shares.begin();
-  shares.resize(static_cast<std::size_t>(std::max<std::ptrdiff_t>(kept, 1)));
-  if (kept > 0) return;
+  const auto whole_shares = std::ranges::find_if_not(shares, whole) - shares.begin();
+  shares.resize(static_cast<std::size_t>(std::max<std::ptrdiff_t>(whole_shares, 1)));
+  if (whole_shares > 0) return;
   Share& first = shares.front();
   const std::size_t left = first.group->left.size();
   first.taken = static_cast<std::int64_t>(left) <= how.n_ubatch ? left : left - keep;
