@@ -22,10 +22,10 @@
 #include "reference/layered/operations.hpp"
 #include "reference/positional/operations.hpp"
 #include "reference/prefix/operations.hpp"
-#include "reference/provider/contiguous_operations.hpp"
-#include "reference/provider/paged_operations.hpp"
+#include "reference/provider/contiguous.hpp"
+#include "reference/provider/paged.hpp"
 #include "reference/sampling/operations.hpp"
-#include "reference/snapshot/trie_operations.hpp"
+#include "reference/snapshot/trie.hpp"
 #include "reference/views/operations.hpp"
 
 namespace kvo::optimized {

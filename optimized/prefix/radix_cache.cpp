@@ -17,7 +17,7 @@ using prefix::Quirk;
 using prefix::RadixConfig;
 using prefix::RadixEvicted;
 using prefix::RadixHit;
-using prefix::Row;
+using prefix::ShowRowReturns;
 using prefix::TokensView;
 
 namespace {
@@ -365,11 +365,11 @@ Status PrefixRadixCache::finish(std::int64_t number, bool keep) {
   return {};
 }
 
-Result<Row> PrefixRadixCache::row(std::int64_t number) const {
+Result<ShowRowReturns> PrefixRadixCache::row(std::int64_t number) const {
   const Request* const request = find(number);
   if (request == nullptr) return never_made();
   if (!request->has_row) return wrong("request: it has no row");
-  return Row{request->slots, request->protected_, request->inserted, *request->node};
+  return ShowRowReturns{request->slots, request->protected_, request->inserted, *request->node};
 }
 
 prefix::ShowTreeReturns PrefixRadixCache::state() const {

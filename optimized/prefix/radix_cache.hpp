@@ -57,7 +57,7 @@ class PrefixRadixCache final : public prefix::RadixCache {
   [[nodiscard]] Result<prefix::CheckpointReturns> checkpoint(std::int64_t request) override;
   [[nodiscard]] Status withdraw(std::int64_t request) override;
   [[nodiscard]] Status finish(std::int64_t request, bool keep) override;
-  [[nodiscard]] Result<prefix::Row> row(std::int64_t request) const override;
+  [[nodiscard]] Result<prefix::ShowRowReturns> row(std::int64_t request) const override;
 
   [[nodiscard]] std::span<const prefix::Event> events() override { return tree_.take_events(); }
   [[nodiscard]] prefix::ShowTreeReturns state() const override;

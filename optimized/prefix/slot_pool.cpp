@@ -1,6 +1,7 @@
 #include "optimized/prefix/slot_pool.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "optimized/memory/growth.hpp"
 
@@ -76,8 +77,11 @@ std::int64_t SlotPool::hand_out() noexcept {
   return unit;
 }
 
-void SlotPool::add_page(std::int64_t page) {
-  for (std::int64_t slot = 0; slot < page_; ++slot) result_.push_back(page * page_ + slot);
+// Slots in a row. Requires  space in result_.
+void SlotPool::add_slots(std::int64_t first, std::int64_t count) noexcept {
+  const auto end = static_cast<std::ptrdiff_t>(result_.size());
+  result_.resize(result_.size() + static_cast<std::size_t>(count));
+  std::iota(result_.begin() + end, result_.end(), first);
 }
 
 void SlotPool::reserve_result(std::int64_t count) {
@@ -90,7 +94,7 @@ Result<IdsView> SlotPool::alloc(std::int64_t count) {
   reserve_result(units * page_ <= available() ? units * page_ : 0);
   sort_for(units);
   if (units > static_cast<std::int64_t>(free_.size())) return exhausted();
-  for (std::int64_t i = 0; i < units; ++i) add_page(hand_out());
+  for (std::int64_t i = 0; i < units; ++i) add_slots(hand_out() * page_, page_);
   return IdsView(result_);
 }
 
@@ -109,12 +113,9 @@ Result<IdsView> SlotPool::alloc_extend(IdsView prefixes, IdsView lengths, IdsVie
   for (std::size_t i = 0; i < prefixes.size(); ++i) {
     std::int64_t at = prefixes[i];
     const std::int64_t open = std::min(lengths[i], whole(at) * page_);
-    for (std::int64_t slot = last[i] + 1; at < open; ++at, ++slot) result_.push_back(slot);
-    while (at < lengths[i]) {
-      std::int64_t slot = hand_out() * page_;
-      for (const std::int64_t end = std::min(at + page_, lengths[i]); at < end; ++at, ++slot)
-        result_.push_back(slot);
-    }
+    add_slots(last[i] + 1, open - at);
+    for (at = open; at < lengths[i]; at += page_)
+      add_slots(hand_out() * page_, std::min(page_, lengths[i] - at));
   }
   return IdsView(result_);
 }

@@ -52,7 +52,7 @@ class SlotPool {
   [[nodiscard]] std::int64_t unit_of(std::int64_t slot) const;
   void sort_for(std::int64_t wanted);
   [[nodiscard]] std::int64_t hand_out() noexcept;
-  void add_page(std::int64_t page);
+  void add_slots(std::int64_t first, std::int64_t count) noexcept;
   /// Whether each is handed out, and none there twice; all are marked as free then.
   [[nodiscard]] bool all_out(prefix::IdsView slots, std::size_t step);
   void mark(std::int64_t unit, bool out) noexcept;

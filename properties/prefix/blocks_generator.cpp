@@ -14,7 +14,7 @@
 #include "properties/campaign/script_generator.hpp"
 #include "properties/contract_parts.hpp"
 #include "properties/prefix/texts.hpp"
-#include "reference/prefix/blocks.hpp"
+#include "reference/prefix/blocks_cache.hpp"
 
 namespace kvo::prefix {
 
@@ -91,10 +91,11 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
         pins_(is_long() && draw().percent(30)) {}
 
   std::optional<Op> choose() override {
-    if (requests_.empty() && !has_plan()) {
+    spend(static_cast<std::uint64_t>(kCost + config_.num_blocks));
+    if (next_number_ == 0 && !has_plan()) {
       // All but the last blocks of a pool that takes more than two bytes to number.
       if (config_.num_blocks > kTwoBytes) plan(Take{kTwoBytes - draw().between(0, 20)});
-      return make();
+      return make(next_number_++, texts_.next(draw(), most_tokens_));
     }
     if (is_long() && pins_ && !has_plan() && draw().percent(80)) return touch();
     return ScriptGenerator::choose();
@@ -103,9 +104,8 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
   // Steps.
   Op advance() {
     const std::int64_t request = pick();
-    const Request& known = requests_[request];
-    if (!known.has_table) return admit(request);
-    const std::int64_t left = std::ssize(known.tokens) - known.computed;
+    if (!has_table(request)) return admit(request);
+    const std::int64_t left = length(request) - computed(request);
     if (left <= 0) return decode(request);
     return with_flags({.request = request, .tokens = draw().between(1, left)});
   }
@@ -123,21 +123,20 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
     plan(SetRequest{.request = request,
                     .computed = 0,
                     .status = RequestStatus::kPreempted,
-                    .preemptions = requests_[request].preemptions + 1});
+                    .preemptions = manager().progress(request).preemptions + 1});
     return Op::of(FreeRequest{request});
   }
   Op append() {
     const std::int64_t request = pick();
-    const std::int64_t room = config_.max_model_len - std::ssize(requests_[request].tokens);
+    const std::int64_t room = config_.max_model_len - length(request);
     return Op::of(Append{request, texts_.some(draw(), std::min(room, draw().between(0, 3)))});
   }
   Op set() {
     const std::int64_t request = pick();
-    const Request& known = requests_[request];
     SetRequest change{.request = request};
-    const auto tokens = std::ssize(known.tokens);
+    const std::int64_t tokens = length(request);
     if (draw().percent(30)) change.computed = draw().between(0, tokens);
-    if (draw().percent(30)) change.in_flight = draw().between(0, known.computed);
+    if (draw().percent(30)) change.in_flight = draw().between(0, computed(request));
     if (draw().percent(40)) change.boundary = draw().between(0, tokens + config_.block_size);
     if (draw().percent(30))
       change.status = draw().one_of(
@@ -147,25 +146,24 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
   }
   Op match() {
     MatchBlocks what{.request = pick()};
-    if (draw().percent(40))
-      what.max_length = draw().between(-1, std::ssize(requests_[what.request].tokens) + 2);
+    if (draw().percent(40)) what.max_length = draw().between(-1, length(what.request) + 2);
     return Op::of(std::move(what));
   }
   Op allocate() {
     const std::int64_t request = pick();
-    const Request& known = requests_[request];
+    const bool is_new = computed(request) == 0;
     Allocate what{.request = request};
-    std::int64_t room = config_.max_model_len - known.computed;
-    if (known.computed == 0 && draw().percent(25) && room >= known.hit_length) {
-      what.hit_blocks = known.hits;
-      what.hit_tokens = known.hit_length;
-      room -= known.hit_length;
+    std::int64_t room = config_.max_model_len - computed(request);
+    if (const auto& hit = hits_[request]; is_new && draw().percent(25) && room >= hit.length) {
+      what.hit_blocks = hit.blocks;
+      what.hit_tokens = hit.length;
+      room -= hit.length;
     }
     if (!config_.enable_caching && draw().percent(5)) {
       what.hit_blocks = Ids{std::min<std::int64_t>(1, config_.num_blocks - 1)};
       what.hit_tokens = config_.block_size;
     }
-    if (known.computed == 0 && draw().percent(20)) {
+    if (is_new && draw().percent(20)) {
       what.external = std::min(std::max<std::int64_t>(room, 0), draw().between(0, 9));
       room -= *what.external;
     }
@@ -178,57 +176,55 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
   }
   Op skip() {
     const std::int64_t request = pick_running();
-    return Op::of(Skip{request, draw().between(0, requests_[request].computed)});
+    return Op::of(Skip{request, draw().between(0, computed(request))});
   }
   Op pop() { return Op::of(Pop{pick_running()}); }
   Op take() {
-    if (dry_ && !held_.empty() && (is_long() || draw().percent(50))) return release();
-    return Op::of(Take{draw().percent(8) ? free_ + draw().between(0, 1) : draw().between(0, 4)});
+    const std::int64_t free = manager().free_blocks();
+    if (free < 4 && !held().empty() && (is_long() || draw().percent(50))) return release();
+    return Op::of(Take{draw().percent(8) ? free + draw().between(0, 1) : draw().between(0, 4)});
   }
   Op touch() {
-    if (seen_.empty()) return Op::of(Take{1});
+    if (config_.num_blocks == 1) return Op::of(Take{1});
     // In a long life the same block is pinned again and again.
-    if (is_long()) return Op::of(TouchBlocks{{seen_.front()}});
+    if (is_long()) return Op::of(TouchBlocks{{1}});
     Ids blocks;
     for (std::int64_t more = draw().between(1, 3); more > 0; --more)
-      blocks.push_back(draw().percent(5) ? 0 : seen_[draw().below(seen_.size())]);
+      blocks.push_back(draw().percent(5) ? 0 : some_block());
     return Op::of(TouchBlocks{std::move(blocks)});
   }
   Op release() {
     // In any order, but none twice in a list: no rule says which place would count.
-    Ids blocks;
-    const std::size_t start = held_.empty() ? 0 : draw().below(held_.size());
-    const std::int64_t most = draw().percent(20) ? std::ssize(held_) : draw().between(1, 4);
-    for (std::size_t i = 0; i < held_.size() && std::ssize(blocks) < most; ++i)
-      blocks.push_back(held_[(start + i) % held_.size()]);
+    Ids blocks = held();
+    const std::int64_t most = draw().percent(20) ? kOneByte : draw().between(1, 4);
+    if (!blocks.empty()) {
+      const auto start = static_cast<std::ptrdiff_t>(draw().below(blocks.size()));
+      std::ranges::rotate(blocks, blocks.begin() + start);
+      blocks.resize(static_cast<std::size_t>(std::min(std::ssize(blocks), most)));
+    }
     if (draw().percent(50)) std::ranges::reverse(blocks);
-    Ids once;
-    for (const std::int64_t block : blocks)
-      if (std::ssize(once) > kOneByte || std::ranges::find(once, block) == once.end())
-        once.push_back(block);
-    if (std::ssize(once) > kOneByte) once.resize(kOneByte);
-    if (draw().percent(4)) once.push_back(0);
-    return Op::of(Release{std::move(once)});
+    if (draw().percent(4)) blocks.push_back(0);
+    return Op::of(Release{std::move(blocks)});
   }
   Op evict() {
     Ids blocks;
     for (std::int64_t more = draw().between(0, 3); more > 0; --more) {
       const std::int64_t last = config_.num_blocks - 1;
-      blocks.push_back(draw().percent(6)                     ? draw().between(-last - 2, last + 1)
-                       : draw().percent(30) || seen_.empty() ? draw().between(0, last)
-                                                             : seen_[draw().below(seen_.size())]);
+      blocks.push_back(draw().percent(6)                 ? draw().between(-last - 2, last + 1)
+                       : draw().percent(30) || last == 0 ? draw().between(0, last)
+                                                         : some_block());
     }
     return Op::of(EvictBlocks{std::move(blocks)});
   }
   Op reset() { return Op::of(ResetBlocks{}); }
-  Op look_up() { return Op::of(LookUp{draw().between(0, keys_)}); }
-  Op table() { return Op::of(ShowTable{pick()}); }
-  Op cached_tokens() { return Op::of(CachedTokens{pick()}); }
   Op usage() { return Op::of(ShowUsage{}); }
-  Op record() { return Op::of(RecordHits{pick(), draw().between(0, 9)}); }
   Op stats() { return Op::of(ShowStatistics{}); }
   Op events() { return Op::of(TakeEvents{}); }
   Op state() { return Op::of(ShowBlocks{}); }
+  Op look_up() { return Op::of(LookUp{draw().between(0, manager().keys())}); }
+  Op table() { return Op::of(ShowTable{pick()}); }
+  Op cached_tokens() { return Op::of(CachedTokens{pick()}); }
+  Op record() { return Op::of(RecordHits{pick(), draw().between(0, 9)}); }
 
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {60, "advance", &S::advance, true},
@@ -282,7 +278,7 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
         order_word<&S::has_events>("events_on"),
         order_word<&S::keeps_sparse_keys>("sparse"),
         order_word<&S::window_end>("window_end"),
-        order_word<&S::computed_of>("computed"),
+        order_word<&S::computed>("computed"),
         order_word<&S::hits_of>("hits"),
         order_word<&S::text_length>("text_length"),
     });
@@ -290,13 +286,9 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
   }
 
   // What became of an operation.
-  // What became of an operation.
   void observe(const MakeRequest& op, const Observation& seen) {
-    pay(std::ssize(op.tokens));
     if (seen.error) return;
-    Request& known = requests_[op.request];
-    known = {.tokens = op.tokens, .has_table = known.has_table};
-    for (const std::int64_t key : seen.as<KeysOnly>().keys) keys_ = std::max(keys_, key + 1);
+    hits_.erase(op.request);
     texts_.keep(op.tokens);
     if (!op.salt.value_or("").empty()) reach(Seen::kSaltedRequest);
     if (op.lora) reach(Seen::kRequestOfAnAdapter);
@@ -307,85 +299,64 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
     if (config_.num_blocks > kThousand) reach(Seen::kPoolBeyond1024Blocks);
     if (config_.num_blocks == 1) reach(Seen::kPoolOfOneBlock);
     if (std::ssize(op.tokens) >= kThousand) reach(Seen::kRequestOf1024Tokens);
-    if (requests_.size() > 64) reach(Seen::kRequestsBeyond64);
-  }
-  void observe(const Append& op, const Observation& seen) {
-    pay(std::ssize(op.tokens));
-    if (seen.error) return;
-    Tokens& tokens = requests_[op.request].tokens;
-    tokens.insert(tokens.end(), op.tokens.begin(), op.tokens.end());
-    for (const std::int64_t key : seen.as<KeysOnly>().keys) keys_ = std::max(keys_, key + 1);
-  }
-  void observe(const SetRequest& op, const Observation& seen) {
-    spend(kCost);
-    if (seen.error) return;
-    Request& known = requests_[op.request];
-    known.computed = op.computed.value_or(known.computed);
-    known.preemptions = op.preemptions.value_or(known.preemptions);
+    if (manager().requests().size() > 64) reach(Seen::kRequestsBeyond64);
   }
   void observe(const MatchBlocks& op, const Observation& seen) {
     const bool is_admitted = admitted_ == op.request;
-    Request& known = requests_[op.request];
     if (seen.error) {
       admitted_.reset();
-      const std::int64_t length = op.max_length.value_or(std::ssize(known.tokens) - 1);
-      reach(length < 0 ? Seen::kLookupOfAnEmptyPrompt : Seen::kLookupBeyondTheKeys);
+      const std::int64_t most = op.max_length.value_or(length(op.request) - 1);
+      reach(most < 0 ? Seen::kLookupOfAnEmptyPrompt : Seen::kLookupBeyondTheKeys);
       return;
     }
-    const auto& hit = seen.as<MatchBlocks::Returns>();
-    pay(std::ssize(known.tokens));
-    known.hits = hit.blocks;
-    known.hit_length = hit.length;
+    const auto& hit = hits_[op.request] = seen.as<MatchBlocks::Returns>();
     if (hit.length > 0) {
       if (!has_null(hit.blocks)) reach(Seen::kPrefixHit);
       if (has_null(hit.blocks)) reach(Seen::kHitOfNullBlocks);
       const bool only_nulls = std::ranges::count(hit.blocks, 0) == std::ssize(hit.blocks);
       if (only_nulls && config_.chunk) reach(Seen::kChunkHitOnNothing);
-      if (known.preemptions > 0) reach(Seen::kResumedWithAHit);
+      if (manager().progress(op.request).preemptions > 0) reach(Seen::kResumedWithAHit);
       if (config_.eagle) reach(Seen::kDraftHeadsHit);
-      if (hit.length == std::ssize(known.tokens) - config_.block_size)
+      if (hit.length == length(op.request) - config_.block_size)
         reach(Seen::kHeldPromptLosesItsLastBlock);
       if (hit.blocks.size() >= 64) reach(Seen::kHitOf64Blocks);
     }
     if (!is_admitted) return;
-    if (std::ssize(known.tokens) > known.hit_length) {
+    if (length(op.request) > hit.length) {
       if (draw().percent(8)) disturb();
       plan(with_flags(admission(op.request)));
     }
     admitted_.reset();
   }
   void observe(const Allocate& op, const Observation& seen) {
-    Request& known = requests_[op.request];
-    pay(std::ssize(known.tokens));
     if (seen.failed_with(Code::kExhausted)) {
       reach(Seen::kExhausted);
-      if (config_.attention != Attention::kFull && known.has_table && known.computed > 0)
+      if (config_.attention != Attention::kFull && has_table(op.request) &&
+          computed(op.request) > 0)
         reach(Seen::kExhaustedUnderAWindow);
       if (op.full_sequence.value_or(false)) reach(Seen::kFullSequenceRefused);
       if (!follows_plan() && draw().percent(60)) plan_next(preempt());
       return;
     }
     if (seen.error) {
-      if (known.has_table && op.hit_tokens.value_or(0) > 0) reach(Seen::kHitsForATrackedRequest);
+      if (has_table(op.request) && op.hit_tokens.value_or(0) > 0)
+        reach(Seen::kHitsForATrackedRequest);
       return;
     }
     const auto& got = seen.as<AllottedBlocks>();
-    known.blocks = got.blocks;
-    known.has_table = true;
-    remember(got.blocks);
+    handed_out(got.blocks);
     if (!got.evicted.empty()) reach(Seen::kEvictedOnHandingOut);
     if (op.external.value_or(0) > 0) reach(Seen::kExternalTokens);
     if (op.delay_caching.value_or(false)) reach(Seen::kDelayedCaching);
     if (!follows_plan() && draw().percent(15)) return;
-    const std::int64_t computed =
-        known.computed + op.hit_tokens.value_or(0) + op.external.value_or(0) + op.tokens;
+    const std::int64_t end =
+        computed(op.request) + op.hit_tokens.value_or(0) + op.external.value_or(0) + op.tokens;
     plan(SetRequest{.request = op.request,
-                    .computed = std::min(computed, std::ssize(known.tokens)),
+                    .computed = std::min(end, length(op.request)),
                     .status = RequestStatus::kRunning});
   }
   void observe(const ShowTable& op, const Observation& seen) {
     const bool is_cached = std::exchange(cached_next_, std::nullopt) == op.request;
-    spend(kCost);
     if (seen.error) return;
     const Ids& blocks = seen.as<BlocksOnly>().blocks;
     if (has_null(blocks)) reach(Seen::kNullBlocksInATable);
@@ -394,68 +365,30 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
     if (is_cached)
       plan(CacheTokens{op.request, draw().between(0, std::ssize(blocks) * config_.block_size)});
   }
-  void observe(const FreeRequest& op, const Observation& /*seen*/) {
-    pay(0);
-    requests_[op.request].has_table = false;
-  }
-  void observe(const Pop& op, const Observation& seen) {
-    pay(0);
-    if (seen.error) return;
-    requests_[op.request].has_table = false;
-    for (const std::int64_t block : seen.as<BlocksOnly>().blocks)
-      if (block != 0) held_.push_back(block);
-    if (seen.as<BlocksOnly>().blocks.empty()) return;
+  void observe(const Pop& /*op*/, const Observation& seen) {
+    if (seen.error || seen.as<BlocksOnly>().blocks.empty()) return;
     if (draw().percent(50)) plan(Release{seen.as<BlocksOnly>().blocks});
   }
-  void observe(const Take& op, const Observation& seen) {
-    pay(op.count);
-    dry_ = seen.error.has_value();
+  void observe(const Take& /*op*/, const Observation& seen) {
     if (seen.failed_with(Code::kExhausted)) reach(Seen::kTakeExhausted);
     if (seen.failed_with(Code::kPrecondition)) reach(Seen::kTakeOfAWrongCount);
     if (seen.error) return;
     taken_ = seen.as<AllottedBlocks>().blocks;
-    held_.insert(held_.end(), taken_.begin(), taken_.end());
-    remember(taken_);
-  }
-  void observe(const TouchBlocks& op, const Observation& seen) {
-    pay(0);
-    if (seen.error || is_long()) return;
-    for (const std::int64_t block : op.blocks) {
-      if (block == 0) continue;
-      if (const auto owed = owed_.find(block); owed != owed_.end() && owed->second > 0)
-        --owed->second;
-      else
-        held_.push_back(block);
-    }
+    handed_out(taken_);
   }
   void observe(const Release& op, const Observation& seen) {
-    pay(0);
-    if (seen.error) return;
-    dry_ = false;
-    std::map<std::int64_t, std::int64_t> gone;
-    for (const std::int64_t block : op.blocks)
-      if (block != 0) ++gone[block];
-    std::erase_if(held_, [&](std::int64_t block) {
-      const auto at = gone.find(block);
-      return at != gone.end() && at->second > 0 && at->second-- > 0;
-    });
-    for (const auto& [block, left] : gone)
-      if (left > 0) owed_[block] += left;
-    if (op.blocks.size() > 1) reach(Seen::kPoppedBlocksReleased);
+    if (!seen.error && op.blocks.size() > 1) reach(Seen::kPoppedBlocksReleased);
   }
   void observe(const EvictBlocks& op, const Observation& seen) {
-    pay(0);
     if (seen.error) return reach(Seen::kEvictOutOfRange);
     if (std::ranges::any_of(op.blocks, [](std::int64_t block) { return block < 0; }))
       reach(Seen::kEvictedBySignedNumber);
   }
   void observe(const ResetBlocks& /*op*/, const Observation& seen) {
-    pay(0);
     if (seen.error) return;
     reach(seen.as<ResetBlocks::Returns>().done ? Seen::kResetDone : Seen::kResetRefused);
   }
   void observe(const TakeEvents& /*op*/, const Observation& seen) {
-    spend(kCost);
     if (seen.error) return;
     for (const ShownEvent& event : seen.as<TakeEvents::Returns>().events) {
       if (event.kind == EventKind::kRemoved) reach(Seen::kRemovedEvent);
@@ -465,11 +398,9 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
     }
   }
   void observe(const ShowBlocks& /*op*/, const Observation& seen) {
-    pay(config_.num_blocks);
     if (seen.error) return;
     const auto& pool = seen.as<ShowBlocks::Returns>();
-    free_ = pool.free;
-    if (free_ == 0 && config_.num_blocks > 1) reach(Seen::kNothingFree);
+    if (pool.free == 0 && config_.num_blocks > 1) reach(Seen::kNothingFree);
     for (const ShownHolders& holders : pool.cached) {
       if (holders.blocks.size() > 1) reach(Seen::kContentHeldTwice);
       if (holders.blocks.size() > 2) reach(Seen::kContentHeldThreeTimes);
@@ -483,36 +414,59 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
         }))
       reach(Seen::kFreeBlockIsHeld);
   }
-  template <OneOf<CacheTokens, Skip, LookUp, CachedTokens, ShowUsage, RecordHits, ShowStatistics> T>
-  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {
-    spend(kCost);
-  }
+  template <OneOf<Append, SetRequest, CacheTokens, Skip, FreeRequest, TouchBlocks, LookUp,
+                  CachedTokens, ShowUsage, RecordHits, ShowStatistics>
+                T>
+  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
-  static constexpr std::uint64_t kCost = 50;  // of an operation, in cells
+  static constexpr std::int64_t kCost = 50;  // of an operation, in cells
 
-  /// What the script knows of a request.
-  struct Request {
-    Tokens tokens = {};
-    std::int64_t computed = 0;
-    bool has_table = false;
-    bool is_running = false;
-    std::int64_t preemptions = 0;
-    Ids blocks = {};  ///< that it was handed out last
-    Ids hits = {};    ///< of its last match
-    std::int64_t hit_length = 0;
-  };
+  // The reference, and what it says of a request; nothing of one that was never made.
+  [[nodiscard]] const BlockManager& manager() const {
+    return dynamic_cast<const BlockManager&>(reference<ShowsCache<BlockCache>>().shown());
+  }
+  [[nodiscard]] std::int64_t length(std::int64_t request) const {
+    return std::ssize(manager().text(request).tokens);
+  }
+  [[nodiscard]] std::int64_t computed(std::int64_t request) const {
+    return manager().progress(request).computed;
+  }
+  [[nodiscard]] bool has_table(std::int64_t request) const {
+    return !manager().table(request).empty();
+  }
+  // Blocks that are pinned by hand.
+  [[nodiscard]] Ids held() const {
+    const BlockPool& pool = manager().pool();
+    Ids users;
+    for (std::int64_t block = 0; block < pool.count(); ++block) users.push_back(pool[block].refs);
+    for (const auto& [request, row] : manager().requests())
+      for (const std::int64_t block : manager().table(request))
+        --users[static_cast<std::size_t>(block)];
+    Ids blocks;
+    for (std::int64_t block = 1; block < pool.count(); ++block)
+      if (users[static_cast<std::size_t>(block)] > 0) blocks.push_back(block);
+    return blocks;
+  }
+  // Mostly one that a request has; else one of the first, which are handed out first.
+  std::int64_t some_block() {
+    const IdsView table = manager().table(pick());
+    if (!table.empty() && draw().percent(60)) return table[draw().below(table.size())];
+    constexpr std::int64_t kMost = 32;
+    return draw().between(1, std::min(config_.num_blocks - 1, kMost));
+  }
 
   // Which request.
   std::int64_t pick() {
-    auto at = requests_.begin();
-    std::advance(at, draw().below(requests_.size()));
+    auto at = manager().requests().begin();
+    std::advance(at, draw().below(manager().requests().size()));
     return at->first;
   }
   std::int64_t pick_running() {
+    const auto& requests = manager().requests();
     const std::int64_t drawn = pick();
-    for (auto at = requests_.lower_bound(drawn); at != requests_.end(); ++at)
-      if (at->second.has_table) return at->first;
+    for (auto at = requests.lower_bound(drawn); at != requests.end(); ++at)
+      if (has_table(at->first)) return at->first;
     return drawn;
   }
   // Steps.
@@ -525,12 +479,12 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
     return Op::of(std::move(what));
   }
   Op admit(std::int64_t request) {
-    if (requests_[request].computed != 0) return Op::of(SetRequest{request, 0});
+    if (computed(request) != 0) return Op::of(SetRequest{request, 0});
     admitted_ = request;
     return Op::of(MatchBlocks{request});
   }
   Op decode(std::int64_t request) {
-    const std::int64_t room = config_.max_model_len - std::ssize(requests_[request].tokens);
+    const std::int64_t room = config_.max_model_len - length(request);
     if (room <= 0) return Op::of(FreeRequest{request});
     const std::int64_t more = std::min(room, draw().percent(80) ? 1 : draw().between(2, 5));
     plan(with_flags({.request = request, .tokens = more}));
@@ -546,13 +500,13 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
     return Op::of(std::move(allotment));
   }
   Allocate admission(std::int64_t request) {
-    const Request& known = requests_[request];
-    const std::int64_t left = std::ssize(known.tokens) - known.hit_length;
+    const auto& hit = hits_[request];
+    const std::int64_t left = length(request) - hit.length;
     Allocate what{.request = request,
                   .tokens = draw().percent(60) ? left : draw().between(1, left),
-                  .hit_blocks = known.hits,
-                  .hit_tokens = known.hit_length};
-    if (known.hits.empty() && draw().percent(50)) {
+                  .hit_blocks = hit.blocks,
+                  .hit_tokens = hit.length};
+    if (hit.blocks.empty() && draw().percent(50)) {
       what.hit_blocks.reset();
       what.hit_tokens.reset();
     }
@@ -562,31 +516,19 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
   }
   // Between a lookup and its allocate comes what the scheduler must not do (PX-47).
   void disturb() {
-    const auto hits = requests_[*admitted_].hits;
-    if (draw().percent(50)) plan(Take{draw().between(0, free_)});
+    const Ids& hits = hits_[*admitted_].blocks;
+    if (draw().percent(50)) plan(Take{draw().between(0, manager().free_blocks())});
     if (draw().percent(50) && !hits.empty()) plan(EvictBlocks{{hits.back()}});
     if (draw().percent(50)) plan(ShowBlocks{});
   }
-  void remember(const Ids& blocks) {
-    constexpr std::size_t kMost = 32;
-    for (const std::int64_t block : blocks) {
-      if (block == 0) continue;
-      if (seen_.size() < kMost)
-        seen_.push_back(block);
-      else if (!is_long())
-        seen_[draw().below(kMost)] = block;
-      if (block > kTwoBytes) reach(Seen::kBlockBeyondTwoBytes);
-      if (std::ssize(blocks) > kThousand) break;
-    }
+  void handed_out(const Ids& blocks) {
+    if (!blocks.empty() && std::ranges::max(blocks) > kTwoBytes) reach(Seen::kBlockBeyondTwoBytes);
   }
   std::optional<std::int64_t> unused_number() {
-    if (std::ssize(requests_) < most_numbers_) return next_number_++;
+    if (std::ssize(manager().requests()) < most_numbers_) return next_number_++;
     const std::int64_t drawn = pick();
-    if (!requests_[drawn].has_table || draw().percent(1)) return drawn;
+    if (!has_table(drawn) || draw().percent(1)) return drawn;
     return std::nullopt;
-  }
-  void pay(std::int64_t items) {
-    spend(kCost + static_cast<std::uint64_t>(items + config_.num_blocks));
   }
 
   // Parts of orders.
@@ -598,7 +540,7 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
   std::optional<Op> make_for_order(std::int64_t& number, MakeRequest what) {
     number = unused_number().value_or(next_number_);
     next_number_ = std::max(next_number_, number + 1);
-    if (requests_.contains(number) && requests_[number].has_table) return std::nullopt;
+    if (has_table(number)) return std::nullopt;
     what.request = number;
     what.tokens = text_;
     return Op::of(std::move(what));
@@ -619,17 +561,17 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
   }
   // All of a request's tokens; what its match found is adopted, or not.
   Op whole(std::int64_t request) {
-    return Op::of(Allocate{.request = request, .tokens = std::ssize(requests_[request].tokens)});
+    return Op::of(Allocate{.request = request, .tokens = length(request)});
   }
   Op adopt(std::int64_t request) {
-    const Request& known = requests_[request];
+    const auto& hit = hits_[request];
     return Op::of(Allocate{.request = request,
-                           .tokens = std::ssize(known.tokens) - known.hit_length,
-                           .hit_blocks = known.hits,
-                           .hit_tokens = known.hit_length});
+                           .tokens = length(request) - hit.length,
+                           .hit_blocks = hit.blocks,
+                           .hit_tokens = hit.length});
   }
   std::optional<Op> append_one(std::int64_t request) {
-    if (std::ssize(requests_[request].tokens) >= config_.max_model_len) return std::nullopt;
+    if (length(request) >= config_.max_model_len) return std::nullopt;
     return Op::of(Append{request, texts_.fresh(1)});
   }
   bool choose_taken() {
@@ -648,37 +590,33 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
   [[nodiscard]] std::int64_t window_end() const {
     return config_.window.value_or(config_.chunk.value_or(1));
   }
-  std::int64_t computed_of(std::int64_t request) { return requests_[request].computed; }
-  std::int64_t hits_of(std::int64_t request) { return requests_[request].hit_length; }
+  std::int64_t hits_of(std::int64_t request) { return hits_[request].length; }
   [[nodiscard]] std::int64_t text_length() const { return std::ssize(text_); }
   Op more(std::int64_t request, std::int64_t tokens) {
-    const std::int64_t room = config_.max_model_len - requests_[request].computed;
+    const std::int64_t room = config_.max_model_len - computed(request);
     return Op::of(Allocate{.request = request, .tokens = std::min(tokens, room)});
   }
-  Op take_all(std::int64_t leave) { return Op::of(Take{std::max<std::int64_t>(free_ - leave, 0)}); }
+  Op take_all(std::int64_t leave) {
+    return Op::of(Take{std::max<std::int64_t>(manager().free_blocks() - leave, 0)});
+  }
   Op release_taken() { return Op::of(Release{taken_}); }
+  // The first block of its table; of its last match, where it has none.
   std::optional<Op> evict_first_block(std::int64_t request) {
-    const Ids& blocks = requests_[request].blocks;
+    const IdsView table = manager().table(request);
+    const IdsView blocks = table.empty() ? IdsView(hits_[request].blocks) : table;
     if (blocks.empty()) return std::nullopt;
     return Op::of(EvictBlocks{{blocks.front()}});
   }
-  std::int64_t window() const { return config_.window.value_or(1); }
 
   BlocksConfig config_;
   Texts texts_;
-  std::int64_t most_tokens_;   // of a prompt
-  std::int64_t most_numbers_;  // of requests at a time
-  std::map<std::int64_t, Request> requests_;
-  std::optional<std::int64_t> admitted_;     // its match is under way
-  std::optional<std::int64_t> cached_next_;  // its table is asked for
-  Ids held_;                                 // blocks pinned by hand, once each
-  Ids seen_;                                 // some blocks that were handed out
-  std::int64_t free_ = 0;                    // at the last state
-  std::int64_t keys_ = 0;                    // numbers of keys that were shown
+  std::int64_t most_tokens_;                           // of a prompt
+  std::int64_t most_numbers_;                          // of requests at a time
+  std::map<std::int64_t, MatchBlocks::Returns> hits_;  // of the last match, by request
+  std::optional<std::int64_t> admitted_;               // its match is under way
+  std::optional<std::int64_t> cached_next_;            // its table is asked for
   std::int64_t next_number_ = 0;
-  bool dry_ = false;                           // a take found too few
-  std::map<std::int64_t, std::int64_t> owed_;  // blocks that were released too often
-  bool pins_ = false;                          // a long life of one block that many pin
+  bool pins_ = false;  // a long life of one block that many pin
   // Of the order that is followed.
   std::int64_t first_ = 0;
   std::int64_t second_ = 0;

@@ -1,10 +1,9 @@
 // The oracle of contract `prefix`, from the definitions alone.
 //
 // Who put which tokens where says what a lookup may find, what may be handed out, and what all
-// figures come to; see blocks_history.hpp and radix_history.hpp. Unit: an answer.
+// figures come to; see blocks_history.cpp and radix_history.cpp. Unit: an answer.
 #include "properties/contract_parts.hpp"
-#include "properties/prefix/blocks_history.hpp"
-#include "properties/prefix/radix_history.hpp"
+#include "properties/prefix/history.hpp"
 #include "reference/contract/subject/named_quirks.hpp"
 #include "reference/prefix/operations.hpp"
 
@@ -13,10 +12,8 @@ namespace kvo::prefix {
 std::unique_ptr<Oracle> history_oracle(const CacheKind& kind, const Setup& setup) {
   const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
   if (!quirks) return nullptr;
-  if (&kind == &blocks_kind())
-    return std::make_unique<BlocksHistory>(setup.config_as<BlocksConfig>(), *quirks);
-  if (&kind == &radix_kind())
-    return std::make_unique<RadixHistory>(setup.config_as<RadixConfig>(), *quirks);
+  if (&kind == &blocks_kind()) return blocks_history(setup.config_as<BlocksConfig>(), *quirks);
+  if (&kind == &radix_kind()) return radix_history(setup.config_as<RadixConfig>(), *quirks);
   return nullptr;
 }
 

@@ -14,44 +14,31 @@
 #include "properties/campaign/script_generator.hpp"
 #include "properties/contract_parts.hpp"
 #include "properties/prefix/texts.hpp"
-#include "reference/prefix/radix.hpp"
+#include "reference/prefix/radix_cache.hpp"
 
 namespace kvo::prefix {
 namespace {
 // States worth reaching.
-BOOST_DEFINE_FIXED_ENUM_CLASS(RadixSeen, std::uint8_t, kWholeHit, kSplit, kNothingHeld,
-                              kHeldTokensInserted, kEvictedByLru, kEvictedByMru, kEvictedByFifo,
-                              kEvictedByFilo, kEvictedByLfu, kEvictedByPriority, kEvictedBySlru,
-                              kEvictedByTlru, kEvictedMoreThanAsked, kParentEvictedAfterItsChild,
-                              kNothingToEvict, kLocked, kLockedBranch, kRequestInANamespace,
-                              kExtendExhausted, kExtendEvicts, kWithdrawn, kFinishedWithoutKeeping,
-                              kStagedSlots, kNothingAvailable, kDisabled, kPairs, kStoredEvent,
-                              kRemovedEvent, kClearedEvent, kEventOfSeveralPages,
-                              kSegmentWithinAPage, kSecondGroup, kAllSlotsOfAnEmptyTree,
-                              kPagesByHand, kPagesNotSupported, kAllocExhausted, kNodeOf256Tokens,
-                              kDepth64, k64Children, kHitOf1024Tokens, kSlotsBeyond1024, kPageOf16,
+BOOST_DEFINE_FIXED_ENUM_CLASS(RadixSeen, std::uint8_t, kWholeHit, kNothingHeld, kHeldTokensInserted,
+                              kEvictedByLru, kEvictedByMru, kEvictedByFifo, kEvictedByFilo,
+                              kEvictedByLfu, kEvictedByPriority, kEvictedBySlru, kEvictedByTlru,
+                              kEvictedMoreThanAsked, kParentEvictedAfterItsChild, kNothingToEvict,
+                              kLocked, kLockedBranch, kRequestInANamespace, kExtendExhausted,
+                              kExtendEvicts, kWithdrawn, kFinishedWithoutKeeping, kStagedSlots,
+                              kNothingAvailable, kDisabled, kPairs, kStoredEvent, kRemovedEvent,
+                              kClearedEvent, kEventOfSeveralPages, kSegmentWithinAPage,
+                              kSecondGroup, kAllSlotsOfAnEmptyTree, kPagesByHand,
+                              kPagesNotSupported, kAllocExhausted, kNodeOf256Tokens, kDepth64,
+                              k64Children, kHitOf1024Tokens, kSlotsBeyond1024, kPageOf16,
                               kRequestsBeyond32, kLockedBeyondOneByte, kLockedBeyondTwoBytes,
                               kHitsBeyondTwoBytes, kNodesBeyondTwoBytes)
 // A life that is long.
 BOOST_DEFINE_FIXED_ENUM_CLASS(RadixLabel, std::uint8_t, kCountedBeyondTwoBytes)
 
+// The states are in the order of the policies.
 RadixSeen evicted_by(Policy policy) {
-  switch (policy) {
-    case Policy::kMru:
-      return RadixSeen::kEvictedByMru;
-    case Policy::kFifo:
-      return RadixSeen::kEvictedByFifo;
-    case Policy::kFilo:
-      return RadixSeen::kEvictedByFilo;
-    case Policy::kLfu:
-      return RadixSeen::kEvictedByLfu;
-    case Policy::kPriority:
-      return RadixSeen::kEvictedByPriority;
-    case Policy::kSlru:
-      return RadixSeen::kEvictedBySlru;
-    default:
-      return RadixSeen::kEvictedByLru;
-  }
+  return static_cast<RadixSeen>(static_cast<int>(RadixSeen::kEvictedByLru) +
+                                static_cast<int>(policy));
 }
 
 /// A case's script.
@@ -90,17 +77,21 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
   }
 
   std::optional<Op> choose() override {
+    if (!std::exchange(has_begun_, true)) return state();
+    spend(static_cast<std::uint64_t>(
+        kCost + (is_long() ? 0 : 2 * std::max<std::int64_t>(tree().units(), 0) + config_.slots)));
     if (has_plan() || theme_ == Theme::kAny || draw().percent(8)) return ScriptGenerator::choose();
-    if (theme_ == Theme::kChurn && std::ssize(nodes_) > 8) return reset();
+    if (theme_ == Theme::kChurn && tree().newest() - tree().root() > 8) return reset();
     if (theme_ == Theme::kChurn) return insert_text(texts_.fresh(tokens_for(config_.page_size)));
-    if (theme_ == Theme::kInserts || nodes_.empty())
+    const auto node = node_from(tree().root() + 1);
+    if (theme_ == Theme::kInserts || !node)
       return insert_text(Tokens(static_cast<std::size_t>(tokens_for(config_.page_size)), 1));
-    return Op::of(Lock{*nodes_.begin()});
+    return Op::of(Lock{*node});
   }
 
   // Steps. One that does not fit how the case is driven draws another.
   Op advance() {
-    if (is_tree()) return draw().percent(60) ? insert() : match();
+    if (is_tree()) return draw().percent(60) ? insert() : look_up<MatchTokens>();
     if (shape_ == Shape::kWide && std::ssize(requests_) < most_requests_ && draw().percent(70))
       return request();
     const auto number = pick(false);
@@ -110,8 +101,7 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     if (is_tree()) return insert();
     if (std::ssize(requests_) >= most_requests_) return step(*pick(false));
     const std::int64_t number = new_number();
-    if (const auto at = requests_.find(number); at != requests_.end() && at->second.admitted)
-      return step(number);
+    if (admitted(number)) return step(number);
     FileRequest what{.request = number, .tokens = drawn_text()};
     if (shape_ == Shape::kWide) what.tokens = texts_.fresh(draw().between(1, 5));
     if (what.tokens.empty()) what.tokens = texts_.some(draw(), 1);
@@ -126,8 +116,8 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     return Op::of(std::move(what));
   }
   Op withdraw() {
-    for (const auto& [number, known] : requests_)
-      if (known.admitted && !known.has_row) return Op::of(Withdraw{number});
+    for (const std::int64_t number : requests_)
+      if (admitted(number) && !has_row(number)) return Op::of(Withdraw{number});
     return advance();
   }
   Op row() {
@@ -150,13 +140,9 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     if (draw().percent(20)) what.inserted = draw().between(0, std::ssize(what.tokens));
     return insert_by_hand(std::move(what));
   }
-  Op match() {
-    MatchTokens what = in_namespace(MatchTokens{.tokens = drawn_text()});
-    if (draw().percent(15)) what.limit = draw().between(0, std::ssize(what.tokens) + 1);
-    return Op::of(std::move(what));
-  }
-  Op touch() {
-    TouchTokens what = in_namespace(TouchTokens{.tokens = drawn_text()});
+  template <OneOf<MatchTokens, TouchTokens> T>
+  Op look_up() {
+    T what = in_namespace(T{.tokens = drawn_text()});
     if (draw().percent(15)) what.limit = draw().between(0, std::ssize(what.tokens) + 1);
     return Op::of(std::move(what));
   }
@@ -166,22 +152,22 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     return Op::of(MakeRoom{draw().between(0, config_.slots + 1)});
   }
   Op lock() {
-    if (nodes_.empty()) return advance();
-    auto at = nodes_.begin();
-    std::advance(at, draw().below(nodes_.size()));
-    return Op::of(Lock{*at});
+    const auto node = node_from(draw().between(tree().root() + 1, tree().newest()));
+    return node ? Op::of(Lock{*node}) : advance();
   }
   Op unlock() {
-    if (locks_.empty()) return lock();
-    return Op::of(Unlock{locks_[draw().below(locks_.size())]});
+    if (is_long()) return lock();
+    const Ids nodes = locked_by_hand();
+    return nodes.empty() ? lock() : Op::of(Unlock{nodes[draw().below(nodes.size())]});
   }
   Op reset() {
     if (counts_up()) return state();
-    if (in_group_) return group();
+    if (in_group()) return group();
     if (draw().percent(60)) plan(ClearSlots{});
     return Op::of(ResetTree{});
   }
   Op all_slots() { return Op::of(AllSlots{}); }
+  Op events() { return Op::of(TakeEvents{}); }
   // Slots by hand.
   Op alloc() {
     if (drive_ != Drive::kBoth) return advance();
@@ -230,10 +216,9 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     return Op::of(std::move(what));
   }
   Op group() {
-    if (!in_group_ || draw().percent(8)) return Op::of(GroupBegin{});
+    if (!in_group() || draw().percent(8)) return Op::of(GroupBegin{});
     return Op::of(GroupEnd{});
   }
-  Op events() { return Op::of(TakeEvents{}); }
   Op state() { return Op::of(ShowTree{}); }
 
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
@@ -243,8 +228,8 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
       {3, "withdraw", &S::withdraw},
       {4, "row", &S::row},
       {24, "insert", &S::insert, true},
-      {16, "match", &S::match},
-      {4, "touch", &S::touch},
+      {16, "match", &S::look_up<MatchTokens>},
+      {4, "touch", &S::look_up<TouchTokens>},
       {10, "evict", &S::evict},
       {3, "make_room", &S::make_room},
       {8, "lock", &S::lock},
@@ -284,10 +269,10 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
         order_word<&S::finish>("finish_some"),
         order_word<&S::first_>("first"),
         order_word<&S::second_>("second"),
-        order_word<&S::newest_>("newest"),
-        order_word<&S::in_tree_>("in_tree"),
-        order_word<&S::available_>("available"),
-        order_word<&S::in_group_>("in_group"),
+        order_word<&S::newest>("newest"),
+        order_word<&S::in_tree>("in_tree"),
+        order_word<&S::available>("available"),
+        order_word<&S::in_group>("in_group"),
         order_word<&S::page>("page"),
         order_word<&S::is_tree>("tree"),
         order_word<&S::both>("both"),
@@ -297,7 +282,6 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
         order_word<&S::exists>("exists"),
         order_word<&S::admitted>("admitted"),
         order_word<&S::has_row>("has_row"),
-        order_word<&S::row_of>("row_of"),
         order_word<&S::length>("length"),
         order_word<&S::left>("left"),
         order_word<&S::admitted_requests>("admitted_requests"),
@@ -308,82 +292,51 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
   // What became of an operation.
   // The tree.
   void observe(const MatchTokens& op, const Observation& seen) {
-    pay(std::ssize(op.tokens));
     if (config_.eagle) reach(Seen::kPairs);
     if (seen.error) return;
     const auto& hit = seen.as<FoundPrefix>();
     if (config_.disable) return reach(Seen::kDisabled);
     if (hit.length == 0) return reach(Seen::kNothingHeld);
-    if (hit.node > newest_) reach(Seen::kSplit);
     if (hit.length == units(std::ssize(op.tokens))) reach(Seen::kWholeHit);
     if (hit.length > kThousand) reach(Seen::kHitOf1024Tokens);
-    met(hit.node);
   }
-  void observe(const TouchTokens& op, const Observation& /*seen*/) { pay(std::ssize(op.tokens)); }
   void observe(const Insert& op, const Observation& seen) {
-    pay(std::ssize(op.tokens));
-    const std::int64_t offered = std::exchange(offered_, 0);
     if (seen.error) return;
     const auto& put = seen.as<Insert::Returns>();
     texts_.keep(op.tokens);
-    in_tree_ += units(std::ssize(op.tokens)) - put.length;
     if (config_.page_size >= 16) reach(Seen::kPageOf16);
     if (put.length > 0) reach(Seen::kHeldTokensInserted);
     // The tree has slots for what it held; the others are its own now (PX-74).
-    const auto held = put.node.has_value() ? std::min(put.length, offered) : offered;
-    const Ids slots = op.slots.value_or(Ids());
+    const Ids slots = owns_slots_ ? op.slots.value_or(Ids()) : Ids();
+    const auto held =
+        put.node.has_value() ? std::min(put.length, std::ssize(slots)) : std::ssize(slots);
     if (held > 0) plan(FreeSlots{Ids(slots.begin(), slots.begin() + held)});
-    if (put.node.has_value() && units(std::ssize(op.tokens)) >= config_.page_size) met(*put.node);
   }
   void observe(const EvictUnits& op, const Observation& seen) {
-    pay(0);
     if (seen.failed_with(Code::kPrecondition)) return reach(Seen::kEvictedByTlru);
     if (seen.error) return;
     const auto& went = seen.as<EvictUnits::Returns>();
     evicted(op.tokens, went.tokens, went.nodes);
   }
   void observe(const MakeRoom& op, const Observation& seen) {
-    pay(0);
     if (!seen.error) evicted(op.tokens, 0, seen.as<NodesOnly>().nodes);
   }
-  void observe(const Lock& op, const Observation& seen) {
-    pay(0);
-    if (seen.error) return;
-    if (seen.as<Delta>().delta < 0) reach(Seen::kLocked);
-    if (is_long()) return;
-    if (const auto owed = owed_.find(op.node); owed != owed_.end() && owed->second > 0)
-      --owed->second;
-    else
-      locks_.push_back(op.node);
-  }
-  void observe(const Unlock& op, const Observation& seen) {
-    pay(0);
-    if (seen.error) return;
-    if (const auto at = std::ranges::find(locks_, op.node); at != locks_.end())
-      locks_.erase(at);
-    else
-      ++owed_[op.node];
+  void observe(const Lock& /*op*/, const Observation& seen) {
+    if (!seen.error && seen.as<Delta>().delta < 0) reach(Seen::kLocked);
   }
   void observe(const ResetTree& /*op*/, const Observation& seen) {
-    pay(0);
     if (seen.error) return;
-    nodes_.clear();
-    locks_.clear();
-    owed_.clear();
     rows_.clear();
-    in_tree_ = 0;
     // Those that were admitted hold nodes that are no more; some are asked to end (PX-79).
-    for (const auto& [number, known] : requests_)
-      if (known.has_row && draw().percent(30)) plan(Finish{.request = number});
+    for (const std::int64_t number : requests_)
+      if (has_row(number) && draw().percent(30)) plan(Finish{.request = number});
     requests_.clear();
   }
   void observe(const AllSlots& /*op*/, const Observation& seen) {
-    pay(0);
     if (seen.error || seen.as<SlotsOnly>().slots.empty()) reach(Seen::kAllSlotsOfAnEmptyTree);
   }
   // Slots by hand.
   void observe(const AllocSlots& op, const Observation& seen) {
-    pay(op.count);
     auto what = std::exchange(inserted_next_, std::nullopt);
     taken_.clear();
     if (seen.failed_with(Code::kExhausted)) {
@@ -393,7 +346,6 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     if (seen.error) return;
     taken_ = seen.as<SlotsOnly>().slots;
     if (what) {
-      offered_ = std::ssize(taken_);
       what->slots = taken_;
       plan(std::move(*what));
     } else if (!taken_.empty()) {
@@ -401,83 +353,47 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     }
   }
   void observe(const AllocExtend& op, const Observation& seen) {
-    pay(0);
     if (seen.failed_with(Code::kNotSupported)) reach(Seen::kPagesNotSupported);
     if (seen.failed_with(Code::kExhausted)) reach(Seen::kAllocExhausted);
     if (!seen.error) grow(op.seq_lens, seen.as<SlotsOnly>().slots);
   }
   void observe(const AllocDecode& op, const Observation& seen) {
-    pay(0);
     if (!seen.error) grow(op.seq_lens, seen.as<SlotsOnly>().slots);
   }
-  void observe(const FreeSlots& op, const Observation& /*seen*/) { pay(std::ssize(op.slots)); }
   void observe(const FreeSegment& op, const Observation& seen) {
-    pay(std::ssize(op.slots));
     if (seen.error && op.start % config_.page_size != 0) reach(Seen::kSegmentWithinAPage);
   }
   void observe(const GroupBegin& /*op*/, const Observation& seen) {
-    pay(0);
-    if (seen.error) return reach(Seen::kSecondGroup);
-    in_group_ = true;
-  }
-  void observe(const GroupEnd& /*op*/, const Observation& seen) {
-    pay(0);
-    if (!seen.error) in_group_ = false;
+    if (seen.error) reach(Seen::kSecondGroup);
   }
   // Requests.
   void observe(const FileRequest& op, const Observation& seen) {
-    pay(std::ssize(op.tokens));
     if (seen.error) return;
-    requests_[op.request] = {.tokens = op.tokens};
+    requests_.insert(op.request);
     texts_.keep(op.tokens);
     if (op.extra || op.salt) reach(Seen::kRequestInANamespace);
     if (requests_.size() > 32) reach(Seen::kRequestsBeyond32);
   }
-  void observe(const Admit& op, const Observation& seen) {
-    Request& known = requests_[op.request];
-    pay(std::ssize(known.tokens));
-    if (seen.error) return;
-    const auto& hit = seen.as<FoundPrefix>();
-    known.admitted = true;
-    known.row = hit.length;
-    if (hit.length > 0) met(hit.node);
-  }
   void observe(const Extend& op, const Observation& seen) {
-    Request& known = requests_[op.request];
-    pay(std::ssize(known.tokens));
-    if (seen.error && !seen.failed_with(Code::kExhausted)) return;
-    known.tokens.insert(known.tokens.end(), op.append.begin(), op.append.end());
     // Evicted nodes are reported with the error, too.
     if (seen.returns) {
       const Ids& nodes = seen.as<Extend::Returns>().nodes;
       if (!nodes.empty()) reach(Seen::kExtendEvicts);
       evicted(0, 0, nodes);
     }
-    if (seen.error) {
-      reach(Seen::kExtendExhausted);
-      if (draw().percent(40)) plan(known.has_row ? finish() : withdraw());
-      return;
-    }
-    known.has_row = true;
-    known.row += op.tokens;
+    if (!seen.failed_with(Code::kExhausted)) return;
+    reach(Seen::kExtendExhausted);
+    if (draw().percent(40)) plan(has_row(op.request) ? finish() : withdraw());
   }
-  void observe(const Withdraw& op, const Observation& seen) {
-    pay(0);
-    if (seen.error) return;
-    requests_[op.request].admitted = false;
-    reach(Seen::kWithdrawn);
+  void observe(const Withdraw& /*op*/, const Observation& seen) {
+    if (!seen.error) reach(Seen::kWithdrawn);
   }
   void observe(const Finish& op, const Observation& seen) {
-    pay(0);
     if (seen.error) return;
     if (!op.keep) reach(Seen::kFinishedWithoutKeeping);
-    const auto known = requests_.find(op.request);
-    if (known == requests_.end()) return;
-    texts_.keep(std::move(known->second.tokens));
-    requests_.erase(known);
+    if (requests_.erase(op.request) > 0) texts_.keep(manager().text(op.request).tokens);
   }
   void observe(const TakeEvents& /*op*/, const Observation& seen) {
-    pay(0);
     if (seen.error) return;
     for (const ShownEvent& event : seen.as<TakeEvents::Returns>().events) {
       if (event.kind == EventKind::kRemoved) reach(Seen::kRemovedEvent);
@@ -487,19 +403,15 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     }
   }
   void observe(const ShowTree& /*op*/, const Observation& seen) {
-    pay(config_.slots);
     if (seen.error) return;
-    const auto& tree = seen.as<ShowTree::Returns>();
-    available_ = tree.available;
-    in_tree_ = tree.total;
-    if (!tree.staged.empty()) reach(Seen::kStagedSlots);
-    if (tree.available == 0) reach(Seen::kNothingAvailable);
+    const auto& shown = seen.as<ShowTree::Returns>();
+    if (!shown.staged.empty()) reach(Seen::kStagedSlots);
+    if (shown.available == 0) reach(Seen::kNothingAvailable);
     if (config_.slots > kThousand) reach(Seen::kSlotsBeyond1024);
-    nodes_.clear();
+    if (tree().newest() > kTwoBytes) reach(Seen::kNodesBeyondTwoBytes);
     std::map<std::int64_t, std::int64_t> children;
     std::map<std::int64_t, std::int64_t> depths;
-    for (const ShownNode& node : tree.nodes) {
-      met(node.node);
+    for (const ShownNode& node : shown.nodes) {
       if (++children[node.parent] > 64) reach(Seen::k64Children);
       if (node.lock > 1) reach(Seen::kLockedBranch);
       if (node.lock > kOneByte) reach(Seen::kLockedBeyondOneByte);
@@ -510,10 +422,9 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
         reach(Seen::kDepth64);
     }
   }
-  template <OneOf<ClearSlots, Checkpoint, ShowRow> T>
-  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {
-    pay(0);
-  }
+  template <
+      OneOf<TouchTokens, Unlock, FreeSlots, GroupEnd, ClearSlots, Admit, Checkpoint, ShowRow> T>
+  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   /// How a case is driven.
@@ -523,13 +434,34 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
   /// How a large tree grows.
   enum class Shape : std::uint8_t { kAny, kDeep, kWide };
 
-  struct Request {
-    Tokens tokens = {};
-    bool admitted = false;
-    bool has_row = false;
-    std::int64_t row = 0;  ///< slots in it, or units that its admission hit
-  };
+  static constexpr std::int64_t kCost = 50;  // of an operation, in cells
 
+  // The reference.
+  [[nodiscard]] const RadixManager& manager() const {
+    return dynamic_cast<const RadixManager&>(reference<ShowsCache<RadixCache>>().shown());
+  }
+  [[nodiscard]] const RadixTree& tree() const { return manager().tree(); }
+  // The first node of the tree from that number on, then from the lowest one on.
+  [[nodiscard]] std::optional<std::int64_t> node_from(std::int64_t first) const {
+    const std::int64_t count = tree().newest() - tree().root();
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t node = tree().root() + 1 + (first - tree().root() - 1 + i) % count;
+      if (tree().has(node)) return node;
+    }
+    return std::nullopt;
+  }
+  // Nodes that have more locks than requests lock them.
+  [[nodiscard]] Ids locked_by_hand() const {
+    std::map<std::int64_t, std::int64_t> locks;
+    for (std::int64_t node = tree().root() + 1; node <= tree().newest(); ++node)
+      locks[node] = tree().own_locks(node);
+    for (const std::int64_t request : requests_)
+      if (const auto node = manager().holding(request).node) --locks[*node];
+    Ids nodes;
+    for (const auto& [node, more] : locks)
+      if (more > 0) nodes.push_back(node);
+    return nodes;
+  }
   [[nodiscard]] bool is_tree() const { return drive_ == Drive::kTree; }
   /// Whether the nodes must stay for as long as the case lives.
   [[nodiscard]] bool counts_up() const {
@@ -540,23 +472,20 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     if (requests_.empty()) return std::nullopt;
     auto at = requests_.begin();
     std::advance(at, draw().below(requests_.size()));
-    for (; with_row && at != requests_.end(); ++at)
-      if (at->second.has_row) break;
-    if (at == requests_.end()) return std::nullopt;
-    return at->first;
+    while (with_row && at != requests_.end() && !has_row(*at)) ++at;
+    return at != requests_.end() ? std::optional(*at) : std::nullopt;
   }
   std::int64_t new_number() {
-    for (const auto& [number, known] : requests_)
-      if (!known.admitted && draw().percent(30)) return number;
+    for (const std::int64_t number : requests_)
+      if (!admitted(number) && draw().percent(30)) return number;
     return is_long() && next_number_ > 40 ? draw().between(0, 40) : next_number_++;
   }
   Op step(std::int64_t request) {
-    const Request& known = requests_[request];
-    if (!known.admitted) return Op::of(Admit{request});
-    const std::int64_t left = std::ssize(known.tokens) - known.row;
-    if (left > 0) return extend(request, draw().percent(60) ? left : draw().between(1, left));
+    if (!admitted(request)) return Op::of(Admit{request});
+    if (const std::int64_t more = left(request); more > 0)
+      return extend(request, draw().percent(60) ? more : draw().between(1, more));
     if (draw().percent(40)) return Op::of(Checkpoint{request});
-    if (std::ssize(known.tokens) > 2 * most_tokens_ || draw().percent(15))
+    if (length(request) > 2 * most_tokens_ || draw().percent(15))
       return Op::of(Finish{.request = request});
     const std::int64_t more = draw().percent(80) ? 1 : draw().between(2, 5);
     return extend(request, more, texts_.some(draw(), more));
@@ -611,23 +540,12 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     if (rows.empty() || draw().percent(30)) rows.push_back(-1);
     return rows;
   }
-  void gone(const Ids& nodes) {
-    for (const std::int64_t node : nodes) nodes_.erase(node);
-    if (nodes.size() > 1) reach(Seen::kParentEvictedAfterItsChild);
-  }
-  // Nodes.
-  void met(std::int64_t node) {
-    nodes_.insert(node);
-    newest_ = std::max(newest_, node);
-    if (node > kTwoBytes) reach(Seen::kNodesBeyondTwoBytes);
-  }
   void evicted(std::int64_t asked, std::int64_t units, const Ids& nodes) {
-    if (asked > 0 && nodes.empty() && !nodes_.empty()) reach(Seen::kNothingToEvict);
+    if (asked > 0 && nodes.empty() && in_tree() > 0) reach(Seen::kNothingToEvict);
     if (nodes.empty()) return;
     reach(evicted_by(config_.policy));
     if (units > asked) reach(Seen::kEvictedMoreThanAsked);
-    in_tree_ = std::max<std::int64_t>(in_tree_ - units, 0);
-    gone(nodes);
+    if (nodes.size() > 1) reach(Seen::kParentEvictedAfterItsChild);
   }
   void grow(const Ids& lengths, const Ids& slots) {
     auto from = slots.begin();
@@ -640,12 +558,6 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     }
     reach(Seen::kPagesByHand);
   }
-  void pay(std::int64_t items) {
-    constexpr std::uint64_t kCost = 50;  // of an operation, in cells
-    spend(kCost +
-          (is_long() ? 0 : static_cast<std::uint64_t>(2 * in_tree_ + items + config_.slots)));
-  }
-
   // ---- For orders ----
   Tokens fresh(std::int64_t units) { return texts_.fresh(tokens_for(units)); }
   void text(std::int64_t units) { text_ = fresh(units); }
@@ -690,20 +602,22 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     if (!rows_.empty() && rows_.back() == taken_) rows_.pop_back();
     return Op::of(FreeSlots{taken_});
   }
-  const Request& known(std::int64_t request) const {
-    static const Request kNone;
-    const auto at = requests_.find(request);
-    return at == requests_.end() ? kNone : at->second;
-  }
   bool exists(std::int64_t request) const { return requests_.contains(request); }
-  bool admitted(std::int64_t request) const { return known(request).admitted; }
-  bool has_row(std::int64_t request) const { return known(request).has_row; }
-  std::int64_t row_of(std::int64_t request) const { return known(request).row; }
-  std::int64_t length(std::int64_t request) const { return std::ssize(known(request).tokens); }
-  std::int64_t left(std::int64_t request) const { return length(request) - row_of(request); }
-  std::int64_t admitted_requests() const {
-    return std::ranges::count_if(requests_, [](const auto& one) { return one.second.admitted; });
+  bool admitted(std::int64_t request) const { return manager().holding(request).node.has_value(); }
+  bool has_row(std::int64_t request) const { return manager().holding(request).has_row; }
+  std::int64_t length(std::int64_t request) const {
+    return std::ssize(manager().text(request).tokens);
   }
+  std::int64_t left(std::int64_t request) const {
+    return length(request) - std::ssize(manager().holding(request).slots);
+  }
+  std::int64_t admitted_requests() const {
+    return std::ranges::count_if(requests_, [&](auto request) { return admitted(request); });
+  }
+  std::int64_t newest() const { return tree().newest(); }
+  std::int64_t in_tree() const { return tree().units(); }
+  std::int64_t available() const { return manager().slots().available(); }
+  bool in_group() const { return manager().slots().in_group(); }
   std::int64_t page() const { return config_.page_size; }
   bool both() const { return drive_ == Drive::kBoth; }
   bool by_hand() const { return drive_ != Drive::kRequests; }
@@ -720,21 +634,14 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
   /// what eviction gives back: in profile documented that is misuse, and nothing is evicted.
   bool owns_slots_;
   bool documented_;
-  std::int64_t most_tokens_;    // of a prompt
-  std::int64_t most_requests_;  // at a time
-  std::map<std::int64_t, Request> requests_;
+  std::int64_t most_tokens_;         // of a prompt
+  std::int64_t most_requests_;       // at a time
+  std::set<std::int64_t> requests_;  // that were made and have not ended
   std::int64_t next_number_ = 0;
-  std::set<std::int64_t> nodes_;               // that are there
-  std::int64_t newest_ = 0;                    // node of the highest number
-  Ids locks_;                                  // by hand
-  std::map<std::int64_t, std::int64_t> owed_;  // nodes that were unlocked too often
-  std::vector<Ids> rows_;                      // slots taken by hand
+  bool has_begun_ = false;
+  std::vector<Ids> rows_;                // slots taken by hand
   Ids called_;                           // rows that the next answer belongs to, -1: a new one
   std::optional<Insert> inserted_next_;  // as soon as it has slots
-  std::int64_t offered_ = 0;             // slots of the last insert that were taken for it
-  bool in_group_ = false;
-  std::int64_t available_ = 0;  // at the last state
-  std::int64_t in_tree_ = 0;    // units, about
   std::int64_t next_slot_ = 0;
   // Of the order that is followed.
   Tokens text_;

@@ -57,32 +57,19 @@ Ids TreeAccounts::slots(const Path& path, std::int64_t pages) const {
   return all;
 }
 
-std::optional<std::int64_t> TreeAccounts::lock(std::int64_t node) {
+std::optional<std::int64_t> TreeAccounts::count_locks(std::int64_t node, std::int64_t change) {
   if (node == root_) return 0;
   const auto end = ends_.find(node);
-  if (end == ends_.end()) return std::nullopt;
-  ++pages_.at(end->second).own_locks;
-  std::int64_t delta = 0;
-  for (Content page = end->second; page != kNoContent; page = at(page).above)
-    if (pages_.at(page).locks++ == 0) {
-      ++locked_pages_;
-      delta -= page_size_;
-    }
-  return delta;
-}
-
-std::optional<std::int64_t> TreeAccounts::unlock(std::int64_t node) {
-  if (node == root_) return 0;
-  const auto end = ends_.find(node);
-  if (end == ends_.end() || at(end->second).own_locks == 0) return std::nullopt;
-  --pages_.at(end->second).own_locks;
-  std::int64_t delta = 0;
-  for (Content page = end->second; page != kNoContent; page = at(page).above)
-    if (--pages_.at(page).locks == 0) {
-      --locked_pages_;
-      delta += page_size_;
-    }
-  return delta;
+  if (end == ends_.end() || at(end->second).own_locks + change < 0) return std::nullopt;
+  pages_.at(end->second).own_locks += change;
+  const std::int64_t before = locked_pages_;
+  for (Content page = end->second; page != kNoContent; page = at(page).above) {
+    std::int64_t& locks = pages_.at(page).locks;
+    locked_pages_ -= locks > 0 ? 1 : 0;
+    locks += change;
+    locked_pages_ += locks > 0 ? 1 : 0;
+  }
+  return (before - locked_pages_) * page_size_;
 }
 
 Path TreeAccounts::run(Content end) const {

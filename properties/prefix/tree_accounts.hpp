@@ -37,9 +37,11 @@ class TreeAccounts {
   [[nodiscard]] Ids slots(const Path& path, std::int64_t pages) const;
 
   /// By how much the evictable units change (PX-73); nothing where there is no such node.
-  [[nodiscard]] std::optional<std::int64_t> lock(std::int64_t node);
+  [[nodiscard]] std::optional<std::int64_t> lock(std::int64_t node) { return count_locks(node, 1); }
   /// The same; nothing also where nobody has locked that very node.
-  [[nodiscard]] std::optional<std::int64_t> unlock(std::int64_t node);
+  [[nodiscard]] std::optional<std::int64_t> unlock(std::int64_t node) {
+    return count_locks(node, -1);
+  }
   /// Takes a leaf out, and adds its slots. Words where it is no leaf, or locked (PX-70).
   [[nodiscard]] Words remove(std::int64_t node, Ids& slots);
   /// Whether there is a leaf that may go.
@@ -65,6 +67,7 @@ class TreeAccounts {
   };
 
   [[nodiscard]] const Page& at(Content page) const { return pages_.at(page); }
+  std::optional<std::int64_t> count_locks(std::int64_t node, std::int64_t change);
   [[nodiscard]] bool is_leaf(Content end) const { return at(end).below == 0; }
   /// Pages of the node that ends there, last first.
   [[nodiscard]] Path run(Content end) const;

@@ -64,6 +64,7 @@ class StackSession final : public DispatchSession<StackSession, Ops> {
       : make_(std::move(make)), storage_(storage), quirks_(quirks) {}
 
   [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
+    if (!pool_ && op.as<New>() == nullptr) return {.error = fail(Code::kPrecondition, "no pool")};
     Observation seen = DispatchSession::apply(op, probe);
     // A storage type that a pool lacks is no fault of it.
     seen.unsupported |= op.as<New>() != nullptr && seen.failed_with(Code::kNotSupported);
@@ -75,8 +76,9 @@ class StackSession final : public DispatchSession<StackSession, Ops> {
   }
 
   template <class T>
-  [[nodiscard]] Result<BlockPool*> cache_of(const T& /*op*/) const {
-    if (!pool_) return no_pool();
+  [[nodiscard]] Result<BlockPool*> cache_of(const T& op) const {
+    if constexpr (requires { has(op.block); })
+      if (!has(op.block)) return no_block();
     return pool_.get();
   }
   Result<New::Returns> operator()(const New& op) {
@@ -90,7 +92,6 @@ class StackSession final : public DispatchSession<StackSession, Ops> {
     return New::Returns{pool_->cap(), op.num_layers * op.block_size * op.head_dim};
   }
   Result<Alloc::Returns> operator()(const Alloc& /*op*/) {
-    if (!pool_) return no_pool();
     std::int64_t block = 0;
     const Status done = probe()([&] { return pool_->alloc(kNoCache, {&block, 1}); });
     if (!done) return done.error();
@@ -98,7 +99,6 @@ class StackSession final : public DispatchSession<StackSession, Ops> {
     return Alloc::Returns{block, pool_->used(block)};
   }
   Status operator()(const FreeBlock& op) {
-    if (!pool_) return no_pool();
     if (!op.block.has_value() && !quirks_.has(Quirk::kFreeNullAborts)) return {};  // ZF-24
     if (!op.block.has_value() || !has(*op.block)) return no_block();
     probe()([&] { pool_->free(kNoCache, {&*op.block, 1}); });
@@ -108,7 +108,6 @@ class StackSession final : public DispatchSession<StackSession, Ops> {
     return {};
   }
   Result<Drain::Returns> operator()(const Drain& op) {
-    if (!pool_) return no_pool();
     const std::int64_t leave = std::max<std::int64_t>(op.leave, 0);
     const std::int64_t taken = std::max<std::int64_t>(pool_->available() - leave, 0);
     std::vector<std::int64_t> blocks(static_cast<std::size_t>(taken));
@@ -117,14 +116,7 @@ class StackSession final : public DispatchSession<StackSession, Ops> {
     for (const std::int64_t block : blocks) out_[static_cast<std::size_t>(block)] = true;
     return Drain::Returns{taken, blocks.empty() ? -1 : blocks.back()};
   }
-  Status operator()(const SetUsed& op) {
-    if (!pool_) return no_pool();
-    if (!has(op.block)) return no_block();
-    probe()([&] { pool_->set_used(op.block, op.used); });
-    return {};
-  }
   Status operator()(const WriteBlock& op) {
-    if (!pool_) return no_pool();
     const Geometry geometry = pool_->geometry();
     const std::int64_t side = geometry.num_layers * geometry.block_size * geometry.head_dim;
     if (!has(op.block) || op.index < 0 || op.index >= side) return no_block();
@@ -133,12 +125,10 @@ class StackSession final : public DispatchSession<StackSession, Ops> {
     return {};
   }
   Result<ReadBlock::Returns> operator()(const ReadBlock& op) {
-    if (!pool_) return no_pool();
     if (!has(op.block)) return no_block();
     return probe()([&] { return read_block(*pool_, op.block); });
   }
   Result<Concurrent::Returns> operator()(const Concurrent& op) {
-    if (!pool_) return no_pool();
     if (std::min({op.workers, op.iterations, op.hold}) < 0 || op.workers > kMostWorkers ||
         op.iterations > kMostIterations || op.hold > kMostHeld ||
         op.workers * op.iterations * op.hold > kMostAllocs)
@@ -152,7 +142,6 @@ class StackSession final : public DispatchSession<StackSession, Ops> {
 
  private:
   [[nodiscard]] bool has(std::int64_t block) const { return block >= 0 && block < pool_->cap(); }
-  static Error no_pool() { return fail(Code::kPrecondition, "no pool"); }
   static Error no_block() { return fail(Code::kPrecondition, "no such block or cell"); }
 
   MakePool make_;

@@ -53,6 +53,18 @@ std::int64_t BlockManager::find(std::int64_t request) const {
   return found != rows_.end() ? found->second : -1;
 }
 
+const BlockManager::Text& BlockManager::text(std::int64_t request) const {
+  static const Text kNone;
+  const std::int64_t row = find(request);
+  return row >= 0 ? texts_[row] : kNone;
+}
+
+const BlockManager::Progress& BlockManager::progress(std::int64_t request) const {
+  static const Progress kNone;
+  const std::int64_t row = find(request);
+  return row >= 0 ? progress_[row] : kNone;
+}
+
 // PX-10 to PX-13: the keys that the tokens have and the list does not.
 void BlockManager::add_keys(Text& text) {
   if (!options_.enable_caching) return;
@@ -207,10 +219,7 @@ std::optional<std::int64_t> BlockManager::lookup(const Key& key) const {
 Status BlockManager::skip(std::int64_t request, std::int64_t computed) {
   const std::int64_t row = find(request);
   if (row < 0) return no_request(request);
-  Transaction undertaking(*this);
-  if (Status done = let_go(row, computed); !done) return done;
-  undertaking.commit();
-  return {};
+  return transact(*this, [&] { return let_go(row, computed); });
 }
 
 Status BlockManager::free(std::int64_t request) {
@@ -240,9 +249,8 @@ Result<Allotted> BlockManager::take(std::int64_t count) {
   if (count > pool_.free()) return fail(Code::kExhausted);
   blocks_.clear();
   evicted_.clear();
-  Transaction undertaking(*this);
-  if (const Status done = pool_.hand_out(count, blocks_, evicted_); !done) return done.error();
-  undertaking.commit();
+  const Status done = transact(*this, [&] { return pool_.hand_out(count, blocks_, evicted_); });
+  if (!done) return done.error();
   return Allotted{blocks_, evicted_};
 }
 
@@ -254,10 +262,7 @@ Status BlockManager::touch(IdsView blocks) {
 }
 
 Status BlockManager::release(IdsView blocks) {
-  Transaction undertaking(*this);
-  if (Status done = pool_.release(blocks); !done) return done;
-  undertaking.commit();
-  return {};
+  return transact(*this, [&] { return pool_.release(blocks); });
 }
 
 Result<IdsView> BlockManager::evict(IdsView blocks) {
@@ -492,10 +497,7 @@ Status BlockManager::extend(std::int64_t row, std::int64_t blocks, Ids& handed_o
 Status BlockManager::cache(std::int64_t request, std::int64_t tokens) {
   const std::int64_t row = find(request);
   if (row < 0) return no_request(request);
-  Transaction undertaking(*this);
-  if (const Status done = register_blocks(row, tokens); !done) return done;
-  undertaking.commit();
-  return {};
+  return transact(*this, [&] { return register_blocks(row, tokens); });
 }
 
 // PX-30

@@ -53,7 +53,6 @@ class BlockManager final : public BlockCache {
   void commit() noexcept;
   void roll_back() noexcept;
 
- private:
   /// What a request says, and what follows from that.
   struct Text {
     Tokens tokens;
@@ -71,6 +70,15 @@ class BlockManager final : public BlockCache {
     std::optional<std::int64_t> boundary;
     std::int64_t preemptions = 0;
   };
+
+  // What scripts look at. A request that was never made is empty.
+  [[nodiscard]] const std::map<std::int64_t, std::int64_t>& requests() const { return rows_; }
+  [[nodiscard]] const Text& text(std::int64_t request) const;
+  [[nodiscard]] const Progress& progress(std::int64_t request) const;
+  [[nodiscard]] std::int64_t keys() const { return std::ssize(contents_); }
+  [[nodiscard]] const BlockPool& pool() const { return pool_; }
+
+ private:
   /// What a request holds.
   struct Holding {
     Ids table;
@@ -79,10 +87,6 @@ class BlockManager final : public BlockCache {
   /// What a key stands for: the block before it, its tokens, and extras (PX-10, PX-12, PX-13).
   using Content = std::tuple<std::int64_t, Tokens, std::string,
                              std::optional<std::pair<std::string, std::string>>>;
-  struct Wanted {
-    std::int64_t computed = 0;  ///< tokens with rows once the hits are adopted: T
-    std::int64_t slots = 0;     ///< tokens that the table is to reach: S
-  };
 
   [[nodiscard]] std::int64_t floor_blocks(std::int64_t tokens) const;
   [[nodiscard]] std::int64_t ceil_blocks(std::int64_t tokens) const;

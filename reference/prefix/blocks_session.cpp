@@ -7,24 +7,17 @@
 #include <vector>
 
 #include "reference/contract/subject/dispatch.hpp"
-#include "reference/contract/subject/named_quirks.hpp"
 #include "reference/prefix/blocks.hpp"
 #include "reference/prefix/keys_session.hpp"
 
 namespace kvo::prefix {
 namespace {
 
-class BlocksSession final : public DispatchSession<BlocksSession, BlocksOps> {
+class BlocksSession final : public DispatchSession<BlocksSession, BlocksOps>,
+                            public ShowsCache<BlockCache> {
  public:
-  explicit BlocksSession(const BlocksOptions& options) : options_(options) {}
-
-  /// Errors  as of MakeBlocks.
-  Status open(const MakeBlocks& make, QuirkSet<Quirk> quirks) {
-    auto made = make(options_, quirks);
-    if (!made) return made.error();
-    cache_ = std::move(*made);
-    return {};
-  }
+  BlocksSession(const BlocksOptions& options, std::unique_ptr<BlockCache> cache)
+      : options_(options), cache_(std::move(cache)) {}
 
   template <class T>
   [[nodiscard]] Result<BlockCache*> cache_of(const T& op) const {
@@ -73,6 +66,7 @@ class BlocksSession final : public DispatchSession<BlocksSession, BlocksOps> {
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     return cache_->broken_invariant();
   }
+  [[nodiscard]] const BlockCache& shown() const override { return *cache_; }
 
  private:
   [[nodiscard]] Status check_blocks(IdsView blocks) const {
@@ -145,18 +139,8 @@ const CacheKind& blocks_kind() {
 }
 
 Subject make_blocks_subject(std::string variant, std::string doc, MakeBlocks make) {
-  return {.kind = &blocks_kind(),
-          .variant = std::move(variant),
-          .doc = std::move(doc),
-          .open = [make = std::move(make)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
-            const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
-            if (!quirks) return quirks.error();
-            const auto options = options_of(setup.config_as<BlocksConfig>(), *quirks);
-            if (!options) return options.error();
-            auto session = std::make_unique<BlocksSession>(*options);
-            if (const Status made = session->open(make, *quirks); !made) return made.error();
-            return std::unique_ptr<Session>(std::move(session));
-          }};
+  return keyed_subject<BlocksSession, BlocksConfig>(blocks_kind(), std::move(variant),
+                                                    std::move(doc), std::move(make), options_of);
 }
 
 }  // namespace kvo::prefix

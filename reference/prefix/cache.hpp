@@ -72,4 +72,12 @@ struct Event {
   Tokens tokens = {};                        ///< of stored
 };
 
+/// A session that shows its cache, for random scripts.
+template <class Cache>
+class ShowsCache {
+ public:
+  virtual ~ShowsCache() = default;
+  [[nodiscard]] virtual const Cache& shown() const = 0;
+};
+
 }  // namespace kvo::prefix

@@ -72,4 +72,13 @@ class Transaction {
   State* state_;
 };
 
+/// Does an operation whose changes stay if its result is no error.
+template <class State, class Work>
+auto transact(State& state, const Work& work) {
+  Transaction transaction(state);
+  auto done = work();
+  if (done) transaction.commit();
+  return done;
+}
+
 }  // namespace kvo::prefix

@@ -4,11 +4,14 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "reference/contract/subject/named_quirks.hpp"
 #include "reference/prefix/blocks.hpp"
 #include "reference/prefix/cache.hpp"
 
@@ -70,5 +73,23 @@ class KeyNumbers {
   std::map<Key, std::int64_t> numbers_;
   std::vector<Key> keys_;
 };
+
+/// A subject of a kind whose caches come from `make`. `checked` says what they are made with, of a
+/// config and quirks, or why not. A Session is made from that and the cache.
+template <class Session, class Config, class Make, class Checked>
+[[nodiscard]] Subject keyed_subject(const CacheKind& kind, std::string variant, std::string doc,
+                                    Make make, Checked checked) {
+  const auto open = [make = std::move(make),
+                     checked](const Setup& setup) -> Result<std::unique_ptr<kvo::Session>> {
+    const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
+    if (!quirks) return quirks.error();
+    const auto options = checked(setup.config_as<Config>(), *quirks);
+    if (!options) return options.error();
+    auto cache = make(*options, *quirks);
+    if (!cache) return cache.error();
+    return std::make_unique<Session>(*options, std::move(*cache));
+  };
+  return {.kind = &kind, .variant = std::move(variant), .doc = std::move(doc), .open = open};
+}
 
 }  // namespace kvo::prefix

@@ -61,9 +61,10 @@ KVO_RECORD(RadixConfig, (Policy, policy, "what is evicted first", Policy::kLru),
            (bool, disable, "whether nothing is kept"), (bool, events, "whether events are kept"),
            (bool, need_sort, "whether what is freed waits to be sorted in"))
 
+/// The config, if a cache can be made with it.
 /// Errors  kNotSupported: sizes that make no sense or are beyond kMostUnits pages; eagle with
 ///         events; tlru, without kTlruAborts.
-[[nodiscard]] Status check(const RadixConfig& config, QuirkSet<Quirk> quirks);
+[[nodiscard]] Result<RadixConfig> checked(const RadixConfig& config, QuirkSet<Quirk> quirks);
 
 KVO_RECORD(NodesOnly, (Ids, nodes, "nodes that were evicted, in order"))
 KVO_RECORD(SlotsOnly, (Ids, slots, "slots by number"))
@@ -209,13 +210,6 @@ struct Extended {
   IdsView nodes = {};      ///< evicted to make room
 };
 
-struct Row {
-  IdsView slots = {};
-  std::int64_t protected_ = 0;
-  std::int64_t inserted = 0;
-  std::int64_t node = 0;  ///< the one that is locked
-};
-
 /// A cache of the kind. A method carries out the operation of its name. Numbers of requests are in
 /// [0, kMostRequests), counts in [0, kMostTokens]; slots are of any number: they are not checked
 /// (PX-85). Depth of the tree is not bounded. An error has changed nothing, but where `exhausted`
@@ -293,7 +287,7 @@ class RadixCache {
   /// Ends a request; `keep` files it first (PX-88). Errors  as checkpoint.
   [[nodiscard]] virtual Status finish(std::int64_t request, bool keep) = 0;
   /// Errors  kPrecondition: it has no row.
-  [[nodiscard]] virtual Result<Row> row(std::int64_t request) const = 0;
+  [[nodiscard]] virtual Result<ShowRowReturns> row(std::int64_t request) const = 0;
 
   /// The events since the last time (PX-77).
   [[nodiscard]] virtual std::span<const Event> events() = 0;

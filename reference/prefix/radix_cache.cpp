@@ -92,27 +92,17 @@ Result<std::int64_t> RadixManager::evict_until(std::int64_t units) {
 }
 
 Result<RadixEvicted> RadixManager::evict(std::int64_t units) {
-  Transaction undertaking(*this);
-  const auto gone = evict_until(units);
+  const auto gone = transact(*this, [&] { return evict_until(units); });
   if (!gone) return gone.error();
-  undertaking.commit();
   return RadixEvicted{*gone, nodes_out_};
 }
 
 Result<std::int64_t> RadixManager::lock(std::int64_t node) {
-  Transaction undertaking(*this);
-  const auto delta = tree_.lock(node);
-  if (!delta) return delta.error();
-  undertaking.commit();
-  return *delta;
+  return transact(*this, [&] { return tree_.lock(node); });
 }
 
 Result<std::int64_t> RadixManager::unlock(std::int64_t node) {
-  Transaction undertaking(*this);
-  const auto delta = tree_.unlock(node);
-  if (!delta) return delta.error();
-  undertaking.commit();
-  return *delta;
+  return transact(*this, [&] { return tree_.unlock(node); });
 }
 
 Status RadixManager::reset() {
@@ -157,24 +147,15 @@ Result<IdsView> RadixManager::alloc_decode(IdsView lengths, IdsView last) {
 }
 
 Status RadixManager::free(IdsView slots) {
-  Transaction undertaking(*this);
-  if (Status done = slots_.free(slots); !done) return done;
-  undertaking.commit();
-  return {};
+  return transact(*this, [&] { return slots_.free(slots); });
 }
 
 Status RadixManager::free_segment(IdsView slots, std::int64_t start) {
-  Transaction undertaking(*this);
-  if (Status done = slots_.free_segment(slots, start); !done) return done;
-  undertaking.commit();
-  return {};
+  return transact(*this, [&] { return slots_.free_segment(slots, start); });
 }
 
 Status RadixManager::group_begin() {
-  Transaction undertaking(*this);
-  if (Status done = slots_.group_begin(); !done) return done;
-  undertaking.commit();
-  return {};
+  return transact(*this, [&] { return slots_.group_begin(); });
 }
 
 Status RadixManager::group_end() {
@@ -198,9 +179,8 @@ Status RadixManager::room_for(std::int64_t slots) {
 }
 
 Result<IdsView> RadixManager::make_room(std::int64_t slots) {
-  Transaction undertaking(*this);
-  if (const Status done = room_for(slots); !done) return done.error();
-  undertaking.commit();
+  const Status done = transact(*this, [&] { return room_for(slots); });
+  if (!done) return done.error();
   return IdsView(nodes_out_);
 }
 
@@ -210,6 +190,18 @@ Result<std::int64_t> RadixManager::find(std::int64_t request) const {
   const auto found = rows_.find(request);
   if (found == rows_.end()) return bad_state(request, "was never made");
   return found->second;
+}
+
+const RadixManager::Text& RadixManager::text(std::int64_t request) const {
+  static const Text kNone;
+  const auto found = find(request);
+  return found ? texts_[*found] : kNone;
+}
+
+const RadixManager::Holding& RadixManager::holding(std::int64_t request) const {
+  static const Holding kNone;
+  const auto found = find(request);
+  return found ? holdings_[*found] : kNone;
 }
 
 Result<std::int64_t> RadixManager::find_row(std::int64_t request) const {
@@ -323,10 +315,9 @@ Result<CheckpointReturns> RadixManager::checkpoint(std::int64_t request) {
   const Text& text = texts_[*found];
   if (std::ssize(holdings_[*found].slots) > std::ssize(text.tokens))
     return bad_state(request, "has more slots than tokens");
-  Transaction undertaking(*this);
   Holding& held = holdings_.change(*found);
-  if (const Status done = file(text, held); !done) return done.error();
-  undertaking.commit();
+  const Status done = transact(*this, [&] { return file(text, held); });
+  if (!done) return done.error();
   return CheckpointReturns{*held.node, held.protected_};
 }
 
@@ -363,11 +354,11 @@ Status RadixManager::finish(std::int64_t request, bool keep) {
   return {};
 }
 
-Result<Row> RadixManager::row(std::int64_t request) const {
+Result<ShowRowReturns> RadixManager::row(std::int64_t request) const {
   const auto found = find_row(request);
   if (!found) return found.error();
   const Holding& held = holdings_[*found];
-  return Row{held.slots, held.protected_, held.inserted, *held.node};
+  return ShowRowReturns{held.slots, held.protected_, held.inserted, *held.node};
 }
 
 ShowTreeReturns RadixManager::state() const {

@@ -48,7 +48,7 @@ class RadixManager final : public RadixCache {
   [[nodiscard]] Result<CheckpointReturns> checkpoint(std::int64_t request) override;
   [[nodiscard]] Status withdraw(std::int64_t request) override;
   [[nodiscard]] Status finish(std::int64_t request, bool keep) override;
-  [[nodiscard]] Result<Row> row(std::int64_t request) const override;
+  [[nodiscard]] Result<ShowRowReturns> row(std::int64_t request) const override;
   [[nodiscard]] std::span<const Event> events() override { return tree_.take_events(); }
   [[nodiscard]] ShowTreeReturns state() const override;
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
@@ -58,7 +58,6 @@ class RadixManager final : public RadixCache {
   void commit() noexcept;
   void roll_back() noexcept;
 
- private:
   struct Text {
     Tokens tokens;
     std::int64_t prompt = 0;  ///< tokens of the prompt
@@ -75,6 +74,13 @@ class RadixManager final : public RadixCache {
     std::int64_t inserted = 0;
   };
 
+  // What scripts look at. A request that was never made is empty.
+  [[nodiscard]] const Text& text(std::int64_t request) const;
+  [[nodiscard]] const Holding& holding(std::int64_t request) const;
+  [[nodiscard]] const RadixTree& tree() const { return tree_; }
+  [[nodiscard]] const SlotPool& slots() const { return slots_; }
+
+ private:
   /// The number of a request in the tables below.
   /// Errors  kPrecondition: it was never made.
   [[nodiscard]] Result<std::int64_t> find(std::int64_t request) const;

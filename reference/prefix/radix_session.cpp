@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "reference/contract/subject/dispatch.hpp"
-#include "reference/contract/subject/named_quirks.hpp"
 #include "reference/prefix/keys_session.hpp"
 #include "reference/prefix/radix.hpp"
 
@@ -34,17 +33,11 @@ Status check_growth(IdsView prefixes, IdsView lengths, IdsView last) {
   return {};
 }
 
-class RadixSession final : public DispatchSession<RadixSession, RadixOps> {
+class RadixSession final : public DispatchSession<RadixSession, RadixOps>,
+                           public ShowsCache<RadixCache> {
  public:
-  explicit RadixSession(const RadixConfig& config) : config_(config) {}
-
-  /// Errors  as of MakeRadix.
-  Status open(const MakeRadix& make, QuirkSet<Quirk> quirks) {
-    auto made = make(config_, quirks);
-    if (!made) return made.error();
-    cache_ = std::move(*made);
-    return {};
-  }
+  RadixSession(const RadixConfig& config, std::unique_ptr<RadixCache> cache)
+      : config_(config), cache_(std::move(cache)) {}
 
   template <class T>
   [[nodiscard]] Result<RadixCache*> cache_of(const T& /*op*/) const {
@@ -80,6 +73,7 @@ class RadixSession final : public DispatchSession<RadixSession, RadixOps> {
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     return cache_->broken_invariant();
   }
+  [[nodiscard]] const RadixCache& shown() const override { return *cache_; }
 
  private:
   static constexpr std::int64_t kLeast = 1;
@@ -95,14 +89,14 @@ Error not_offered(const char* what) {
 
 }  // namespace
 
-Status check(const RadixConfig& config, QuirkSet<Quirk> quirks) {
+Result<RadixConfig> checked(const RadixConfig& config, QuirkSet<Quirk> quirks) {
   if (config.policy == Policy::kTlru && !quirks.has(Quirk::kTlruAborts))
     return not_offered("policy: tlru");
   if (config.page_size < 1 || config.page_size > kMostTokens) return not_offered("page_size");
   if (!check_count("", config.slots) || config.slots / config.page_size > kMostUnits)
     return not_offered("slots");
   if (config.eagle && config.events) return not_offered("eagle with events");
-  return {};
+  return config;
 }
 
 const CacheKind& radix_kind() {
@@ -117,18 +111,8 @@ const CacheKind& radix_kind() {
 }
 
 Subject make_radix_subject(std::string variant, std::string doc, MakeRadix make) {
-  return {.kind = &radix_kind(),
-          .variant = std::move(variant),
-          .doc = std::move(doc),
-          .open = [make = std::move(make)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
-            const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
-            if (!quirks) return quirks.error();
-            const auto config = setup.config_as<RadixConfig>();
-            if (const Status checked = check(config, *quirks); !checked) return checked.error();
-            auto session = std::make_unique<RadixSession>(config);
-            if (const Status made = session->open(make, *quirks); !made) return made.error();
-            return std::unique_ptr<Session>(std::move(session));
-          }};
+  return keyed_subject<RadixSession, RadixConfig>(radix_kind(), std::move(variant), std::move(doc),
+                                                  std::move(make), checked);
 }
 
 }  // namespace kvo::prefix

@@ -21,6 +21,7 @@ class SlotPool {
   [[nodiscard]] std::int64_t available() const;
   [[nodiscard]] const std::deque<std::int64_t>& free_pages() const { return lists_.free; }
   [[nodiscard]] const Ids& staged_pages() const { return lists_.staged; }
+  [[nodiscard]] bool in_group() const { return lists_.in_group; }
 
   /// Each adds the slots that it takes to `slots`.
   /// Errors  kExhausted: what was staged may have been sorted in; alloc_extend and alloc_decode

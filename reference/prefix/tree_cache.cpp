@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "reference/contract/values/check.hpp"
+#include "reference/contract/values/mark.hpp"
 
 namespace kvo::prefix {
 namespace {
@@ -127,6 +128,7 @@ std::int64_t RadixTree::add_node(Run run, Mark mark) {
 
 // PX-65: a new node takes the first units; the node stays below it with the rest.
 std::int64_t RadixTree::split(std::int64_t node, std::int64_t units) {
+  KVO_MARK("prefix.radix", "split");
   const std::int64_t wide = config_.eagle ? 1 : 0;
   const std::int64_t pages = units / config_.page_size;
   Run& rest = runs_.change(node);

@@ -14,7 +14,7 @@
 
 namespace kvo::prefix {
 
-/// Nodes by number, those that have gone included. What calls change is taken back by roll_back(),
+/// Nodes by number, evicted ones included. What calls change is taken back by roll_back(),
 /// and for good after commit(). Requires  no use of a tree that is disabled.
 class RadixTree {
  public:
@@ -35,7 +35,7 @@ class RadixTree {
   /// PX-66. Requires  a slot for each unit.
   Reached insert(const Insert& op);
 
-  /// The leaf that goes first, at the front of a heap, which it leaves; none: all have gone.
+  /// The leaf that goes first, at the front of a heap, which it leaves; none: there is none.
   [[nodiscard]] std::optional<std::int64_t> pop_first(Ids& heap) const;
   /// The leaves that may be evicted, as a heap (PX-70).
   [[nodiscard]] Ids leaves() const;
@@ -54,6 +54,12 @@ class RadixTree {
   /// All but what the allocator knows.
   [[nodiscard]] ShowTreeReturns state() const;
   [[nodiscard]] std::optional<std::string> broken_invariant() const;
+
+  // What scripts look at. Nodes since the last reset have numbers from root() + 1 to newest().
+  [[nodiscard]] std::int64_t newest() const { return runs_.size() - 1; }
+  [[nodiscard]] bool has(std::int64_t node) const { return !marks_[node].gone; }
+  [[nodiscard]] std::int64_t own_locks(std::int64_t node) const { return marks_[node].own_locks; }
+  [[nodiscard]] std::int64_t units() const { return totals_.evictable + totals_.protected_; }
 
   void commit() noexcept;
   void roll_back() noexcept;
