@@ -41,6 +41,10 @@ class Draw {
   [[nodiscard]] std::int64_t size(std::int64_t low, std::int64_t most);
   /// 2^k - 1, 2^k or 2^k + 1, from k = 2 on, for a scale between `low` and `most`, each as likely.
   [[nodiscard]] std::int64_t edge(std::int64_t low, std::int64_t most);
+  /// About 2^8, 2^15, 2^16 or 2^31: where narrow integers end.
+  [[nodiscard]] std::int64_t border() {
+    return (std::int64_t{1} << one_of({8, 15, 16, 31})) + between(-1, 1);
+  }
   /// One of the values, each as likely.
   template <class T>
   [[nodiscard]] T one_of(std::initializer_list<T> values) {

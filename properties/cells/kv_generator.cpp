@@ -127,7 +127,8 @@ bool may_be_together(std::int64_t a, std::int64_t b) {
 }
 
 std::int32_t int32_of(std::int64_t number) {
-  return static_cast<std::int32_t>(std::min<std::int64_t>(number, kMaxPosition));
+  return static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(number, -std::int64_t{kMaxPosition} - 1, kMaxPosition));
 }
 
 }  // namespace
@@ -237,6 +238,7 @@ class KvScript final : public ScriptGenerator<KvScript, Ops, KvLabel> {
     std::int64_t delta = draw().between(-4, 4);
     // As engines close a gap.
     if (draw().percent(40) && p0 > 0) delta = -draw().between(1, std::min<std::int64_t>(p0, 9));
+    if (draw().percent(3)) delta = draw().percent(60) ? draw().border() : -draw().border();
     return Op::of(SeqAdd{seq, p0, p1, int32_of(delta)});
   }
   Op seq_div() {

@@ -76,7 +76,9 @@ class MetaScript final : public ScriptGenerator<MetaScript, MetaOps, MetaLabel> 
     return Op::of(CellRm{used_cell()});
   }
   Op pos_add() {
-    return Op::of(PosAdd{used_cell(), static_cast<std::int32_t>(draw().between(-4, 6))});
+    const std::int64_t cell = used_cell();
+    const std::int64_t delta = draw().percent(3) ? draw().border() - 2 : draw().between(-4, 6);
+    return Op::of(PosAdd{cell, static_cast<std::int32_t>(delta)});
   }
   Op pos_div() {
     const std::int64_t d = draw().percent(2) ? 0 : draw().between(1, 4);
@@ -326,7 +328,8 @@ class MetaScript final : public ScriptGenerator<MetaScript, MetaOps, MetaLabel> 
     return its.empty() || draw().percent(3) ? sequence() : its[draw().below(its.size())];
   }
   std::int32_t position() {
-    if (draw().percent(4)) return 1'000'000'000;
+    if (draw().percent(2)) return 1'000'000'000;
+    if (draw().percent(2)) return static_cast<std::int32_t>(draw().border() - 2);
     constexpr std::int32_t kFewPositions = 9;
     return static_cast<std::int32_t>(draw().between(0, kFewPositions));
   }
