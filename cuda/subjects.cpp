@@ -15,10 +15,10 @@
 #include "optimized/snapshot/row_caches.hpp"
 #include "reference/layered/operations.hpp"
 #include "reference/positional/operations.hpp"
-#include "reference/provider/contiguous_operations.hpp"
+#include "reference/provider/contiguous.hpp"
 #include "reference/provider/device_operations.hpp"
-#include "reference/provider/paged_operations.hpp"
-#include "reference/provider/tensor_operations.hpp"
+#include "reference/provider/paged.hpp"
+#include "reference/provider/tensor.hpp"
 #include "reference/snapshot/operations.hpp"
 #include "reference/views/operations.hpp"
 

@@ -3,9 +3,7 @@
 #include <memory>
 
 #include "optimized/block_pool/arena_pool.hpp"
-#include "optimized/cells/kv_cells_cache.hpp"
-#include "optimized/cells/meta_table.hpp"
-#include "optimized/cells/recurrent_cells.hpp"
+#include "optimized/cells/caches.hpp"
 #include "optimized/layered/arena_cache.hpp"
 #include "optimized/positional/causal_cache.hpp"
 #include "optimized/positional/encoder_cache.hpp"
@@ -24,10 +22,10 @@
 #include "reference/layered/operations.hpp"
 #include "reference/positional/operations.hpp"
 #include "reference/prefix/operations.hpp"
-#include "reference/provider/contiguous_operations.hpp"
-#include "reference/provider/paged_operations.hpp"
+#include "reference/provider/contiguous.hpp"
+#include "reference/provider/paged.hpp"
 #include "reference/sampling/operations.hpp"
-#include "reference/snapshot/trie_operations.hpp"
+#include "reference/snapshot/trie.hpp"
 #include "reference/views/operations.hpp"
 
 namespace kvo::optimized {
@@ -106,13 +104,13 @@ std::vector<Subject> prefix_subjects() {
 
 std::vector<Subject> cells_subjects() {
   return {cells::make_meta_subject("optimized", "bitmaps, and each sequence's cells by position",
-                                   CellsMetaTable::make),
+                                   make_cells_table),
           cells::make_subject(cells::kv_kind(), "optimized",
-                              "bitmaps, and each sequence's cells by position", KvCellsCache::make),
+                              "bitmaps, and each sequence's cells by position", make_kv_cells),
           cells::make_subject(cells::iswa_kind(), "optimized",
-                              "bitmaps, and each sequence's cells by position", KvCellsCache::make),
+                              "bitmaps, and each sequence's cells by position", make_kv_cells),
           cells::make_recurrent_subject("optimized", "sets of bits; nothing is rehearsed",
-                                        RecurrentCells::make)};
+                                        make_recurrent_cells)};
 }
 
 }  // namespace kvo::optimized

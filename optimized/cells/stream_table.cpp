@@ -441,8 +441,9 @@ void StreamTable::reread(std::int32_t seq) noexcept {
   held.settle();
 }
 
-std::int32_t StreamTable::add(std::int32_t seq, const cells::Range& range,
-                              std::int32_t delta) noexcept {
+template <class NewPos>
+std::int32_t StreamTable::move_range(std::int32_t seq, const cells::Range& range, bool turn_back,
+                                     NewPos&& new_pos) noexcept {
   const std::size_t low = of(seq).index_of(range.begin);
   const std::size_t count = of(seq).between(range.begin, range.end).size();
   if (count == 0) return kNone;
@@ -454,7 +455,8 @@ std::int32_t StreamTable::add(std::int32_t seq, const cells::Range& range,
   for (CellAt& each : moved) {
     Cell& cell = at(each.cell);
     if (cell.owner == kSeveral) others.insert(set_of(each.cell));
-    if (each.pos + delta < 0) {
+    const std::int32_t pos = new_pos(each.pos);
+    if (pos < 0) {
       // Those that fall below 0 come first.
       forget(each.cell);
       set_shift(each.cell, 0);
@@ -462,9 +464,8 @@ std::int32_t StreamTable::add(std::int32_t seq, const cells::Range& range,
       ++emptied;
       continue;
     }
-    each.pos += delta;
-    cell.pos = each.pos;
-    set_shift(each.cell, cell.shift + delta);
+    set_shift(each.cell, cell.shift + (turn_back ? each.pos - pos : pos - each.pos));
+    cell.pos = each.pos = pos;
     if (windowed_) refresh(each.cell);
   }
   its(seq).erase(low, low + emptied);
@@ -474,25 +475,14 @@ std::int32_t StreamTable::add(std::int32_t seq, const cells::Range& range,
   return lowest;
 }
 
+std::int32_t StreamTable::add(std::int32_t seq, const cells::Range& range,
+                              std::int32_t delta) noexcept {
+  return move_range(seq, range, false, [&](std::int32_t pos) { return pos + delta; });
+}
+
 void StreamTable::divide(std::int32_t seq, const cells::Range& range, std::int32_t d,
                          bool turn_back) noexcept {
-  const std::size_t low = of(seq).index_of(range.begin);
-  const std::size_t count = of(seq).between(range.begin, range.end).size();
-  if (count == 0) return;
-  OwnerSet others;
-  has_shift_ = true;
-  for (CellAt& each : its(seq).unsettled().subspan(low, count)) {
-    Cell& cell = at(each.cell);
-    if (cell.owner == kSeveral) others.insert(set_of(each.cell));
-    const std::int32_t fall = each.pos - each.pos / d;
-    each.pos -= fall;
-    cell.pos = each.pos;
-    set_shift(each.cell, turn_back ? cell.shift + fall : cell.shift - fall);
-    if (windowed_) refresh(each.cell);
-  }
-  its(seq).settle();
-  others.erase(seq);
-  others.each([&](std::int32_t other) { reread(other); });
+  move_range(seq, range, turn_back, [&](std::int32_t pos) { return pos / d; });
 }
 
 void StreamTable::copy(const StreamTable& from, std::int32_t src, std::int32_t dst) {

@@ -250,6 +250,11 @@ class StreamTable {
   [[nodiscard]] std::int64_t protected_from(std::int32_t seq) const;
   /// Brings the usable cells up to date with the extremes of sequences.
   void catch_up() noexcept;
+  /// Moves the cells of a sequence in range to new_pos(pos), for all owners; the lowest cell that
+  /// was emptied. Shifts change by as much, or by the opposite with `turn_back`.
+  template <class NewPos>
+  std::int32_t move_range(std::int32_t seq, const cells::Range& range, bool turn_back,
+                          NewPos&& new_pos) noexcept;
   /// Brings the positions of a sequence up to date with its cells.
   void reread(std::int32_t seq) noexcept;
 

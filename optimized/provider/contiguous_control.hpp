@@ -28,8 +28,7 @@ class ContiguousControl : public provider::Contiguous {
   [[nodiscard]] std::int64_t num_layers() const override { return std::ssize(layers_); }
   [[nodiscard]] Status update(std::int64_t layer, const Rows& rows) override {
     if (!has(layer)) return fail(Code::kOutOfRange, "layer");
-    if (rows.k == nullptr && has(Quirk::kNullAborts)) return fail(Code::kPrecondition, "k is null");
-    if (rows.k == nullptr || rows.k->shape.size() != 3) return fail(Code::kBadShape, "rank");
+    if (Status good = provider::check_k(rows, quirks_); !good) return good;
     const std::int64_t batch = rows.k->shape[0];
     const std::int64_t dim = rows.k->shape[2];
     Layer& to = layers_[static_cast<std::size_t>(layer)];
@@ -90,15 +89,6 @@ class ContiguousControl : public provider::Contiguous {
         max_seq_len_(options.max_seq_len),
         quirks_(quirks) {}
 
-  /// Errors  as provider::MakeContiguous says of sizes.
-  [[nodiscard]] static Status check(const provider::ContiguousOptions& options,
-                                    QuirkSet<Quirk> quirks) {
-    const bool aborts = quirks.has(Quirk::kNegativeSizesAbort);
-    if (options.num_layers < 0)
-      return fail(aborts ? Code::kPrecondition : Code::kOutOfRange, "num_layers");
-    if (options.max_seq_len < 0 && !aborts) return fail(Code::kOutOfRange, "max_seq_len");
-    return {};
-  }
   [[nodiscard]] bool has(Quirk quirk) const { return quirks_.has(quirk); }
   [[nodiscard]] bool has(std::int64_t layer) const { return layer >= 0 && layer < num_layers(); }
 
@@ -112,10 +102,8 @@ class ContiguousControl : public provider::Contiguous {
     return fail(has(Quirk::kOverflowAborts) ? Code::kPrecondition : Code::kOutOfRange, what);
   }
   [[nodiscard]] Status check_v(const Layer& layer, const Rows& rows) const {
-    if (rows.v == nullptr)
-      return fail(has(Quirk::kNullAborts) ? Code::kPrecondition : Code::kBadShape, "v");
-    if (!has(Quirk::kContiguousVIgnored) && rows.v->shape != rows.k->shape)
-      return fail(Code::kBadShape, "v");
+    if (Status good = provider::check_v(rows, quirks_, Quirk::kContiguousVIgnored); !good)
+      return good;
     if (rows.v->bytes.size() < rows.k->bytes.size()) return fail(Code::kPrecondition, "v is short");
     if (layer.cursor < 0 && rows.k->shape[0] > 0 && rows.k->shape[2] > 0)  // ZF-18
       return fail(Code::kPrecondition, "cursor < 0");

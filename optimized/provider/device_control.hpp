@@ -32,17 +32,7 @@ class DeviceControl : public provider::DeviceKv {
   template <class Cache>
   [[nodiscard]] static Result<std::unique_ptr<Cache>> make_as(const Options& options,
                                                               QuirkSet<Quirk> quirks) {
-    if (!options.memory) return fail_other("nil_allocator");
-    for (const auto& [size, name] :
-         {std::pair(options.num_layers, "num_layers"),
-          std::pair(options.max_seq_len, "max_seq_len"), std::pair(options.num_heads, "num_heads"),
-          std::pair(options.head_dim, "head_dim")})
-      if (size <= 0) return fail(Code::kOutOfRange, name);
-    const std::array<std::int64_t, 4> sizes{options.max_seq_len, options.num_heads,
-                                            options.head_dim, sizeof(float)};
-    if (!element_count(sizes))
-      return fail(quirks.has(Quirk::kOverflowAborts) ? Code::kPrecondition : Code::kOutOfRange,
-                  "max_seq_len");
+    if (Status good = provider::check(options, quirks); !good) return good.error();
     auto cache = std::make_unique<Cache>(options, quirks);
     if (Status done = cache->memory_.allocate(); !done) return done.error();
     return cache;

@@ -22,6 +22,7 @@ namespace kvo::optimized {
 template <class Self>
 class PagedControl : public provider::Paged {
  public:
+  using KvPair = provider::KvPair;
   using Quirk = provider::Quirk;
   using Rows = provider::Rows;
 
@@ -89,19 +90,6 @@ class PagedControl : public provider::Paged {
         storage_(options.pool->geometry().storage),
         cursors_(static_cast<std::size_t>(options.num_layers)) {}
 
-  /// Errors  as provider::MakePaged says.
-  [[nodiscard]] static Status check(const provider::PagedOptions& options, QuirkSet<Quirk> quirks) {
-    if (!options.pool)
-      return quirks.has(Quirk::kNilPoolAborts) ? fail(Code::kPrecondition, "no pool")
-                                               : fail_other("nil_pool");
-    if (options.num_layers < 0 && quirks.has(Quirk::kNegativeLayersAbort))
-      return fail(Code::kPrecondition, "num_layers");
-    const bool too_many = options.num_layers > options.pool->geometry().num_layers;
-    if (options.num_layers < 0 || (too_many && !quirks.has(Quirk::kSurplusLayersAccepted)))
-      return fail(Code::kOutOfRange, "num_layers");
-    return {};
-  }
-
   /// Takes blocks until the table has so many.
   [[nodiscard]] Status extend(std::int64_t blocks) {
     if (blocks <= size_) return {};
@@ -157,8 +145,7 @@ class PagedControl : public provider::Paged {
   }
   [[nodiscard]] Status check(std::int64_t layer, const Rows& rows) const {
     if (!has(layer)) return fail(Code::kOutOfRange, "layer");
-    if (rows.k == nullptr && has(Quirk::kNullAborts)) return fail(Code::kPrecondition, "k is null");
-    if (rows.k == nullptr || rows.k->shape.size() != 3) return fail(Code::kBadShape, "rank");
+    if (Status good = provider::check_k(rows, quirks_); !good) return good;
     const Shape& shape = rows.k->shape;
     std::int64_t width = 0;
     if (__builtin_mul_overflow(shape[0], shape[2], &width) || width != head_dim_)
@@ -167,10 +154,7 @@ class PagedControl : public provider::Paged {
       return fail(Code::kBadShape, "dim: " + std::to_string(shape[2]) + " is no multiple of group");
     if (channels_ != 0 && (shape[0] != channels_ || shape[2] != dim_))
       return fail(Code::kBadShape, "layout");
-    if (rows.v == nullptr)
-      return fail(has(Quirk::kNullAborts) ? Code::kPrecondition : Code::kBadShape, "v");
-    if (!has(Quirk::kPagedVIgnored) && rows.v->shape != shape) return fail(Code::kBadShape, "v");
-    return {};
+    return provider::check_v(rows, quirks_, Quirk::kPagedVIgnored);
   }
   /// How the original aborts when it copies `fits` positions (ZF-33, ZF-34, ZF-40).
   [[nodiscard]] Status check_copy(std::int64_t layer, const Rows& rows, std::int64_t fits) const {

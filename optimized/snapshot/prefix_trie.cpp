@@ -8,7 +8,7 @@
 namespace kvo::optimized {
 namespace {
 
-using snapshot::Begun;
+using snapshot::Begin;
 using snapshot::Cache;
 using snapshot::Quirk;
 using snapshot::SnapshotPtr;
@@ -84,11 +84,11 @@ std::int64_t RadixPrefixTrie::matched(std::span<const std::int32_t> tokens) cons
   return tree_.root() != nullptr ? PrefixTree::matched(*tree_.root(), tokens) : 0;
 }
 
-snapshot::Found RadixPrefixTrie::find(const Tokens& tokens) const {
+snapshot::Find::Returns RadixPrefixTrie::find(const Tokens& tokens) const {
   if (tree_.root() == nullptr) return {};
   const PrefixWalk found = PrefixTree::walk(*tree_.root(), tokens);
   (void)tree_.numbered();
-  snapshot::Found shown{.path = {}, .matched = found.matched};
+  snapshot::Find::Returns shown{.path = {}, .matched = found.matched};
   for (const PrefixNode* node : found.path) shown.path.push_back(node->number);
   return shown;
 }
@@ -136,7 +136,7 @@ void RadixPrefixTrie::close_list(PrefixNode& node) {
 // ---- Session ----
 
 // MR-66
-Result<Begun> RadixPrefixTrie::begin(const Tokens& inputs) {
+Result<Begin::Returns> RadixPrefixTrie::begin(const Tokens& inputs) {
   if (open_ && !quirks_.has(Quirk::kBeginForgets) && offset() > frontier().end)
     if (const Status closed = close(); !closed) return closed.error();
   if (tree_.root() == nullptr) {
@@ -153,7 +153,7 @@ Result<Begun> RadixPrefixTrie::begin(const Tokens& inputs) {
   const std::int64_t prefix = offset();
   snapshot_offset_ = prefix < found.matched ? found.matched : 0;
   const auto rest = std::min<std::int64_t>(prefix, std::ssize(inputs));
-  return Begun{Tokens(inputs.begin() + rest, inputs.end()), snapshot_offset_};
+  return Begin::Returns{Tokens(inputs.begin() + rest, inputs.end()), snapshot_offset_};
 }
 
 void RadixPrefixTrie::output(const Tokens& tokens) {
@@ -390,22 +390,24 @@ Status RadixPrefixTrie::evict(PrefixNode& node) {
 // ---- What is shown ----
 
 snapshot::TreeView RadixPrefixTrie::tree() const {
-  snapshot::TreeView view{.nodes = {}, .active = {}, .paged_out_bytes = paged_out_};
+  snapshot::TreeView view{.shown = {.paged_out_bytes = paged_out_}};
   std::vector<std::int64_t> times;
   for (const PrefixNode* node : tree_.numbered()) times.push_back(node->last_used);
   std::ranges::sort(times);
   times.erase(std::unique(times.begin(), times.end()), times.end());
   for (const PrefixNode* node : tree_.numbered()) {
     const auto tokens = node->tokens.tokens();
-    view.nodes.push_back(
+    view.shown.nodes.push_back(
         {.parent = node->parent ? std::optional(node->parent->number) : std::nullopt,
          .tokens = Tokens(tokens.begin(), tokens.end()),
          .end = node->end,
          .user = node->user,
-         .last_used = std::ranges::lower_bound(times, node->last_used) - times.begin(),
-         .snapshots = node->snapshots ? std::optional(node->snapshots->list) : std::nullopt});
+         .last_used = std::ranges::lower_bound(times, node->last_used) - times.begin()});
+    view.snapshots.emplace_back();
+    if (node->snapshots) view.snapshots.back() = node->snapshots->list;
   }
-  for (const PrefixNode* node : active_) view.active.push_back(node->lost ? -1 : node->number);
+  for (const PrefixNode* node : active_)
+    view.shown.active.push_back(node->lost ? -1 : node->number);
   return view;
 }
 

@@ -34,15 +34,15 @@ class RadixPrefixTrie final : public snapshot::PrefixTrie {
   [[nodiscard]] std::span<const std::unique_ptr<snapshot::Cache>> layers() const override {
     return layers_;
   }
-  [[nodiscard]] Result<snapshot::Begun> begin(const snapshot::Tokens& inputs) override;
+  [[nodiscard]] Result<snapshot::Begin::Returns> begin(const snapshot::Tokens& inputs) override;
   void output(const snapshot::Tokens& tokens) override;
   [[nodiscard]] Result<std::int64_t> snapshot(bool user) override;
   [[nodiscard]] Status close() override;
   void set_limit(std::int64_t bytes) override { limit_ = bytes; }
   [[nodiscard]] Status enforce() override { return evict(); }
-  [[nodiscard]] snapshot::Found find(const snapshot::Tokens& tokens) const override;
+  [[nodiscard]] snapshot::Find::Returns find(const snapshot::Tokens& tokens) const override;
   [[nodiscard]] snapshot::TreeView tree() const override;
-  [[nodiscard]] snapshot::Usage usage() const override {
+  [[nodiscard]] snapshot::ShowUsage::Returns usage() const override {
     return {paged_out_, evictions_, page_ins_};
   }
 

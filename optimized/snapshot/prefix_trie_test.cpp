@@ -219,19 +219,19 @@ TEST(RadixPrefixTrie, AChainOfAHundredThousandNodesIsWalkedInLoops) {
   }
   const Tokens all = counted(kDepth);
   EXPECT_EQ(trie.matched(all), kDepth);
-  const snapshot::Found found = trie.find(all);
+  const snapshot::Find::Returns found = trie.find(all);
   EXPECT_EQ(std::ssize(found.path), kDepth + 1);
   EXPECT_EQ(found.path.back(), kDepth);
-  EXPECT_EQ(std::ssize(trie.tree().active), kDepth + 1);
+  EXPECT_EQ(std::ssize(trie.tree().shown.active), kDepth + 1);
   open_session(trie, Tokens{-1});  // all of them leave the path, and enter the index
-  EXPECT_EQ(trie.tree().paged_out_bytes, kDepth * 4);
+  EXPECT_EQ(trie.tree().shown.paged_out_bytes, kDepth * 4);
   const auto again = trie.begin(all);
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->remaining, Tokens{kDepth - 1});
   open_session(trie, Tokens{-1});
   trie.set_limit(0);
   EXPECT_TRUE(trie.enforce().has_value());
-  EXPECT_EQ(trie.tree().paged_out_bytes, 0);
+  EXPECT_EQ(trie.tree().shown.paged_out_bytes, 0);
 }
 
 TEST(RadixPrefixTrie, OfEqualsTheFirstInPreOrderIsEvicted) {
@@ -242,15 +242,15 @@ TEST(RadixPrefixTrie, OfEqualsTheFirstInPreOrderIsEvicted) {
   }
   const auto left = [&] {
     Tokens tokens;
-    for (const snapshot::NodeView& node : trie.tree().nodes)
+    for (const snapshot::TreeNode& node : trie.tree().shown.nodes)
       if (node.end == 3) tokens.push_back(node.tokens.back());
     return tokens;
   };
   ASSERT_THAT(left(), ElementsAre(3, 4, 5));
-  trie.set_limit(trie.tree().paged_out_bytes - 1);
+  trie.set_limit(trie.tree().shown.paged_out_bytes - 1);
   EXPECT_TRUE(trie.enforce().has_value());
   EXPECT_THAT(left(), ElementsAre(4, 5));
-  trie.set_limit(trie.tree().paged_out_bytes - 1);
+  trie.set_limit(trie.tree().shown.paged_out_bytes - 1);
   EXPECT_TRUE(trie.enforce().has_value());
   EXPECT_THAT(left(), ElementsAre(5));
 }

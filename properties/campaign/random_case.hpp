@@ -10,9 +10,9 @@
 
 namespace kvo {
 
-/// The scale of the nth case of a kind under a law, from 0. Large ones come early and regularly,
-/// long ones seldom, and only where a law judges each operation once: so a campaign of any length
-/// has its share of each.
+/// The scale of the nth case of a kind under a law, from 0. Large ones come early and regularly. Of
+/// long ones the first comes early, the others are rare, and only where a law judges each operation
+/// once: so a campaign of any length has its share of each.
 [[nodiscard]] Scale scale_of(const Law& law, std::uint64_t nth);
 
 /// A case of `law` for `subjects` of one kind, drawn from (seed, index, scale). Its baseline is the

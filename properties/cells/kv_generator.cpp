@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -15,6 +14,7 @@
 #include "properties/campaign/script_generator.hpp"
 #include "properties/contract_parts.hpp"
 #include "reference/cells/operations.hpp"
+#include "reference/cells/session.hpp"
 
 namespace kvo::cells {
 namespace {
@@ -22,8 +22,7 @@ namespace {
 /// Config and habits of one case.
 struct KvCase {
   Record config;
-  KvOptions options;  ///< what the config asks for
-  bool real = false;
+  KvOptions options;                         ///< what the config asks for
   std::vector<std::int64_t> sequences = {};  ///< those that most operations name
   std::int32_t first_position = 0;           ///< where new sequences begin, if not at 0
 
@@ -75,7 +74,7 @@ void draw_rest(Draw& draw, Config& config) {
   if (draw.percent(25)) config.non_causal = draw.one_of({NonCausal::kSwaOnly, NonCausal::kSwaFull});
 }
 
-KvConfig draw_kv_config(Draw& draw, Sizes sizes, bool unified, bool& real) {
+KvConfig draw_kv_config(Draw& draw, Sizes sizes, bool unified) {
   KvConfig config{.size = sizes.cells, .n_seq_max = sizes.n_seq_max, .unified = unified};
   if (draw.percent(15)) {
     config.n_pad = draw.one_of<std::int64_t>({2, 32, 256});
@@ -86,8 +85,7 @@ KvConfig draw_kv_config(Draw& draw, Sizes sizes, bool unified, bool& real) {
     config.n_swa = sizes.window;
   }
   draw_rest(draw, config);
-  real = draw.percent(8);
-  if (real) config.real = true;
+  if (draw.percent(8)) config.real = true;
   return config;
 }
 
@@ -111,15 +109,9 @@ KvCase draw_case(Draw& draw, bool pair, Scale scale) {
   KvCase drawn;
   const bool unified = draw.percent(60);
   const Sizes sizes = draw_sizes(draw, unified, scale);
-  if (pair) {
-    const IswaConfig config = draw_iswa_config(draw, sizes, unified, scale);
-    drawn.options = kv_options(config);
-    drawn.config = Record::of(config);
-  } else {
-    const KvConfig config = draw_kv_config(draw, sizes, unified, drawn.real);
-    drawn.options = kv_options(config);
-    drawn.config = Record::of(config);
-  }
+  drawn.config = pair ? Record::of(draw_iswa_config(draw, sizes, unified, scale))
+                      : Record::of(draw_kv_config(draw, sizes, unified));
+  drawn.options = kv_options(pair ? iswa_kind() : kv_kind(), {.config = drawn.config}, {});
   for (std::int64_t seq = 0; seq < sizes.n_seq_max; ++seq)
     if (drawn.sequences.size() < 4) drawn.sequences.push_back(seq);
   if (sizes.n_seq_max > 4) drawn.sequences.back() = sizes.n_seq_max - 1;
@@ -138,45 +130,21 @@ std::int32_t int32_of(std::int64_t number) {
   return static_cast<std::int32_t>(std::min<std::int64_t>(number, kMaxPosition));
 }
 
-bool repeats_a_position(const Decode& op) {
-  std::set<std::pair<std::int64_t, std::int32_t>> seen;
-  for (std::size_t i = 0; i < op.seqs.size() && op.pos.has_value(); ++i)
-    for (const std::int64_t seq : std::set(op.seqs[i].begin(), op.seqs[i].end()))
-      if (!seen.insert({seq, (*op.pos)[i]}).second) return true;
-  return false;
-}
-
-bool has_overlapping_sets(const Decode& op) {
-  std::set<std::set<std::int64_t>> sets;
-  for (const auto& seqs : op.seqs) sets.insert({seqs.begin(), seqs.end()});
-  for (const auto& a : sets)
-    for (const auto& b : sets) {
-      const bool overlap =
-          std::ranges::any_of(a, [&](std::int64_t seq) { return b.contains(seq); });
-      if (overlap && !std::ranges::includes(a, b) && !std::ranges::includes(b, a)) return true;
-    }
-  return false;
-}
-
 }  // namespace
 
-// States worth reaching.
-BOOST_DEFINE_FIXED_ENUM_CLASS(
-    KvState, std::uint8_t, kFull, kFullAndRecovered, kInvalidBatch, kSeveralUbatches,
-    kSearchWrapped, kUsedCellTaken, kTokenOfSeveral, kCellsShared, kStreamCopied, kStandardWindow,
-    kChunkedWindow, kSymmetricWindow, kNotCausal, kNotCausalInPart, kDistanceBias, kMovedBelowZero,
-    kMovedBeforeADecode, kRemovedFromAny, kOneKept, kRestored, kRestoredElsewhere, kRestoreFailed,
-    kWholeRestored, kAlteredStateLoaded, kRowsKeptByClear, kFound, kFoundAdjacent,
-    kNotFoundAdjacent, kMisused,
-    // In one profile or kind.
-    kAssertion, kCopiedBeyondMost, kUbatchTooLarge, kRepeatedPosition, kOverlappingSets,
-    kPurgedByARefusedBatch, kPartCopyRefused, kSharedMoveRefused, kInterrupted, kSearchedTheWindow,
-    kWindowHalfRestored, kHalvesOfDifferentSizesMove, kHalvesOfDifferentSizesStay)
-
-// Sizes.
-BOOST_DEFINE_FIXED_ENUM_CLASS(KvLabel, std::uint8_t, kMoreThan64Cells, kMoreThan1024Cells,
-                              kMaskBeyond256Cells, kMaskOfAPart, k65Tokens, kNineSequencesInABatch,
-                              k65Sequences, kPositionsBeyondABillion, kCountedBeyondTwoBytes)
+// States worth reaching besides those that are marked in the reference.
+BOOST_DEFINE_FIXED_ENUM_CLASS(KvLabel, std::uint8_t, kFull, kFullAndRecovered, kInvalidBatch,
+                              kSeveralUbatches, kSearchWrapped, kTokenOfSeveral, kStandardWindow,
+                              kChunkedWindow, kSymmetricWindow, kNotCausal, kNotCausalInPart,
+                              kDistanceBias, kRestored, kRestoredElsewhere, kRestoreFailed,
+                              kWholeRestored, kAlteredStateLoaded, kFound, kFoundAdjacent,
+                              kNotFoundAdjacent, kMisused,
+                              // In one profile.
+                              kUbatchTooLarge, kOverlappingSets,
+                              // Sizes.
+                              kMoreThan64Cells, kMoreThan1024Cells, kMaskBeyond256Cells,
+                              kMaskOfAPart, k65Tokens, kNineSequencesInABatch, k65Sequences,
+                              kPositionsBeyondABillion, kCountedBeyondTwoBytes)
 
 namespace {
 
@@ -194,7 +162,7 @@ class KvScript final : public ScriptGenerator<KvScript, Ops, KvLabel> {
         not_causal_percent_(draw().one_of<std::uint64_t>({0, 0, 20})) {}
 
   std::optional<Op> choose() override {
-    if (!begun_ && !has_plan()) return Op::of(New{});
+    if (cache_ == nullptr && !has_plan()) return Op::of(New{});
     return ScriptGenerator::choose();
   }
 
@@ -218,7 +186,7 @@ class KvScript final : public ScriptGenerator<KvScript, Ops, KvLabel> {
     if (draw().percent(not_causal_percent_) && std::ssize(batch.seqs) <= batch.n_ubatch)
       batch.causal = false;
     if (draw().percent(5)) batch.causal = batch.causal.value_or(true);
-    if (drawn_.real && draw().percent(20)) batch.abort_at = draw().between(0, 2);
+    if (options().real && draw().percent(20)) batch.abort_at = draw().between(0, 2);
     if (draw().percent(perturb_percent_) && batch.causal.value_or(true)) perturb(batch);
     return Op::of(std::move(batch));
   }
@@ -362,124 +330,63 @@ class KvScript final : public ScriptGenerator<KvScript, Ops, KvLabel> {
   }
 
   // What became of an operation.
-  void observe(const New& /*op*/, const Observation& seen) {
-    if (seen.error) return;
-    begun_ = true;
-    seen_ = {.exact = false, .extremes = {}, .used = {}};
+  void observe(const New& /*op*/, const Observation& /*seen*/) {
+    cache_ = reference<ShowsCache<KvCache>>().shown_cache();
     saved_.clear();
-    moved_ = recovers_ = was_full_ = false;
+    recovers_ = was_full_ = false;
     if (options().size > 64) reach(Label::kMoreThan64Cells);
     if (options().size > 1024) reach(Label::kMoreThan1024Cells);
   }
   void observe(const Decode& op, const Observation& seen) {
-    const bool was_exact = seen_.exact;
     const std::int64_t tokens = std::ssize(op.seqs);
-    const std::size_t before = seen_.in_all;
     was_full_ = false;
     if (seen.failed_with(Code::kPrecondition)) return saw_refusal(seen);
     constexpr std::int64_t kPasses = 12;
     changed(kPasses * drawn_.all_cells() + tokens * (drawn_.narrow() + options().size));
     if (seen.error && seen.error->code_text() == "other:invalid_batch")
-      return reach(KvState::kInvalidBatch);
-    if (moved_) reach(KvState::kMovedBeforeADecode);
-    moved_ = false;
+      return reach(Label::kInvalidBatch);
     if (seen.failed_with(Code::kFull)) {
       saw_full();
-      before_full_ = before;
-      compares_full_ = was_exact;
       return plan_next(Op::of(ShowState{}));
     }
-    if (seen.error) return reach(KvState::kInterrupted);
-    if (std::exchange(recovers_, false)) reach(KvState::kFullAndRecovered);
+    if (seen.error) return;
+    if (std::exchange(recovers_, false)) reach(Label::kFullAndRecovered);
     saw_batch(op);
     const auto& ubatches = seen.as<Decode::Returns>().ubatches;
     if (!ubatches) return;
-    if (ubatches->size() > 1) reach(KvState::kSeveralUbatches);
-    for (const ShownUbatch& ubatch : *ubatches) {
-      saw_ubatch(ubatch, op);
-      if (!was_exact || ubatches->size() != 1 || !options().unified) continue;
-      for (const std::int32_t slot : ubatch.slots_swa.value_or(ubatch.slots))
-        if (seen_.used[static_cast<std::size_t>(slot)]) reach(KvState::kUsedCellTaken);
-    }
+    if (ubatches->size() > 1) reach(Label::kSeveralUbatches);
+    for (const ShownUbatch& ubatch : *ubatches) saw_ubatch(ubatch, op);
   }
   void observe(const FindSlot& op, const Observation& seen) {
     pay(4 * drawn_.all_cells());
-    if (op.swa.value_or(false)) reach(KvState::kSearchedTheWindow);
     const bool adjacent = op.cont.value_or(false);
-    if (seen.failed_with(Code::kFull) && adjacent) reach(KvState::kNotFoundAdjacent);
-    if (!seen.error) reach(adjacent ? KvState::kFoundAdjacent : KvState::kFound);
+    if (seen.failed_with(Code::kFull) && adjacent) reach(Label::kNotFoundAdjacent);
+    if (!seen.error) reach(adjacent ? Label::kFoundAdjacent : Label::kFound);
   }
-  void observe(const SeqRm& op, const Observation& seen) {
+  template <OneOf<SeqRm, SeqCp, SeqKeep, SeqAdd, SeqDiv, Clear, UpdatePending> T>
+  void observe(const T& /*op*/, const Observation& seen) {
     if (seen.error) return saw_refusal(seen);
-    if (op.seq < 0 && seen_.in_all > 0) reach(KvState::kRemovedFromAny);
     changed(2 * drawn_.all_cells());
   }
-  void observe(const SeqCp& op, const Observation& seen) {
-    if (seen.failed_with(Code::kNotSupported)) return reach(KvState::kPartCopyRefused);
-    const bool misuse = op.src < 0 || op.dst < 0 || op.src >= kSequences || op.dst >= kSequences;
-    const bool beyond_most = op.src >= options().n_seq_max || op.dst >= options().n_seq_max;
-    if (seen.error && options().unified && !misuse && !beyond_most) reach(KvState::kAssertion);
-    if (seen.error) return saw_refusal(seen);
-    if (op.dst >= options().n_seq_max && extremes(op.src).max >= 0)
-      reach(KvState::kCopiedBeyondMost);
-    if (!options().unified && op.src != op.dst && extremes(op.src).max >= 0)
-      reach(KvState::kStreamCopied);
-    changed(2 * drawn_.all_cells());
-  }
-  void observe(const SeqKeep& /*op*/, const Observation& seen) {
-    if (seen.error) return saw_refusal(seen);
-    if (seen_.extremes.size() > 1) reach(KvState::kOneKept);
-    changed(2 * drawn_.all_cells());
-  }
-  void observe(const SeqAdd& op, const Observation& seen) {
-    if (seen.error) return saw_move_refused(seen);
-    const Extremes of = extremes(op.seq);
-    const bool moves = op.delta != 0 && op.p0 <= of.max && (op.p1 < 0 || op.p1 > of.min);
-    if (moves && of.max >= 0) {
-      moved_ = true;
-      if (!moves_at_all()) reach(KvState::kHalvesOfDifferentSizesMove);
-      if (op.p0 <= of.min && of.min + op.delta < 0) reach(KvState::kMovedBelowZero);
-    }
-    changed(2 * drawn_.all_cells());
-  }
-  void observe(const SeqDiv& op, const Observation& seen) {
-    if (seen.error) return saw_move_refused(seen);
-    if (op.d > 1 && extremes(op.seq).max > 0) moved_ = true;
-    changed(2 * drawn_.all_cells());
-  }
-  void observe(const SeqPos& op, const Observation& seen) {
+  void observe(const SeqPos& /*op*/, const Observation& seen) {
     pay(drawn_.all_cells());
-    if (seen.error) return saw_refusal(seen);
-    const auto& of = seen.as<SeqPos::Returns>();
-    seen_.extremes[op.seq] = {of.min, of.max};
-  }
-  void observe(const Clear& op, const Observation& seen) {
-    if (seen.error) return;
-    if (!op.data && seen_.in_all > 0) reach(KvState::kRowsKeptByClear);
-    seen_.extremes.clear();
-    changed(drawn_.all_cells());
-  }
-  void observe(const UpdatePending& /*op*/, const Observation& /*seen*/) {
-    moved_ = false;
-    changed(2 * drawn_.all_cells());
+    saw_refusal(seen);
   }
   void observe(const StateSave& op, const Observation& seen) {
     pay(3 * drawn_.all_cells());
     if (seen.error) return saw_refusal(seen);
     saved_.push_back({op.seq, op.partial.value_or(false)});
-    seen_.exact = false;  // documented, an update came first
   }
   void observe(const StateLoad& op, const Observation& seen) {
     load_failed_ = seen.error && seen.error->code == Code::kOther;
-    if (load_failed_) reach(KvState::kRestoreFailed);
+    if (load_failed_) reach(Label::kRestoreFailed);
     if (!load_failed_ && seen.error) return saw_refusal(seen);
     changed(4 * drawn_.all_cells());
     if (seen.error) return;
     const Saved& saved = saved_[static_cast<std::size_t>(op.handle)];
-    reach(op.seq < 0 ? KvState::kWholeRestored : KvState::kRestored);
-    if (op.seq >= 0 && op.seq != saved.seq) reach(KvState::kRestoredElsewhere);
-    if (saved.partial) reach(KvState::kWindowHalfRestored);
-    if (saved.altered) reach(KvState::kAlteredStateLoaded);
+    reach(op.seq < 0 ? Label::kWholeRestored : Label::kRestored);
+    if (op.seq >= 0 && op.seq != saved.seq) reach(Label::kRestoredElsewhere);
+    if (saved.altered) reach(Label::kAlteredStateLoaded);
   }
   void observe(const StateEdit& op, const Observation& seen) {
     if (seen.error) return saw_refusal(seen);
@@ -491,27 +398,9 @@ class KvScript final : public ScriptGenerator<KvScript, Ops, KvLabel> {
     if (draw().percent(70)) plan(load);
   }
   void observe(const ShowRows& /*op*/, const Observation& /*seen*/) { pay(6 * drawn_.all_cells()); }
-  void observe(const ShowState& /*op*/, const Observation& seen) {
+  void observe(const ShowState& /*op*/, const Observation& /*seen*/) {
     constexpr std::int64_t kSequencesLookedAt = 32;  // 256, at a glance
     pay(kSequencesLookedAt * drawn_.all_cells());
-    if (seen.error) return;
-    const auto& shown = seen.as<ShowState::Returns>();
-    seen_ = {.exact = true, .extremes = {}, .used = {}};
-    for (const ShownSequence& one : shown.seqs) seen_.extremes[one.seq] = {one.min, one.max};
-    for (const auto* half : {&shown.streams, shown.streams_swa ? &*shown.streams_swa : nullptr}) {
-      if (half == nullptr) continue;
-      seen_.used.assign(static_cast<std::size_t>(drawn_.narrow()), false);
-      for (const ShownTable& table : *half) {
-        seen_.in_all += table.cells.size();
-        for (const ShownCell& cell : table.cells) {
-          seen_.shared = seen_.shared || cell.seqs.size() > 1;
-          if (cell.cell < drawn_.narrow()) seen_.used[static_cast<std::size_t>(cell.cell)] = true;
-        }
-      }
-    }
-    if (seen_.shared) reach(KvState::kCellsShared);
-    if (compares_full_ && seen_.in_all < before_full_) reach(KvState::kPurgedByARefusedBatch);
-    compares_full_ = false;
   }
   void observe(const CanShift& /*op*/, const Observation& /*seen*/) {}
 
@@ -521,20 +410,9 @@ class KvScript final : public ScriptGenerator<KvScript, Ops, KvLabel> {
     bool partial = false;
     bool altered = false;
   };
-  // What the last `state` showed.
-  struct Seen {
-    bool exact = false;  ///< nothing has changed since
-    std::map<std::int64_t, Extremes> extremes = {};
-    std::vector<bool> used = {};  ///< [cell] of any stream, in the narrow half
-    std::size_t in_all = 0;       ///< cells of all tables
-    bool shared = false;          ///< a cell has several owners
-  };
-
   // Something may have changed; mostly a look at it follows.
   void changed(std::int64_t cost) {
     pay(cost);
-    seen_.exact = false;
-    compares_full_ = false;
     if (is_long() || !draw().percent(is_large() ? 15 : 55)) return;
     plan(ShowState{});
     if (draw().percent(25)) plan(ShowRows{});
@@ -544,10 +422,10 @@ class KvScript final : public ScriptGenerator<KvScript, Ops, KvLabel> {
     if (is_large()) spend(static_cast<std::uint64_t>(kAnyCost + cells));
   }
   void saw_refusal(const Observation& seen) {
-    if (seen.failed_with(Code::kPrecondition)) reach(KvState::kMisused);
+    if (seen.failed_with(Code::kPrecondition)) reach(Label::kMisused);
   }
   void saw_full() {
-    reach(KvState::kFull);
+    reach(Label::kFull);
     was_full_ = recovers_ = true;
     if (follows_plan() || is_long() || !draw().percent(60)) return;
     // An engine makes room.
@@ -560,42 +438,34 @@ class KvScript final : public ScriptGenerator<KvScript, Ops, KvLabel> {
     std::set<std::int64_t> named;
     for (const auto& seqs : op.seqs) {
       named.insert(seqs.begin(), seqs.end());
-      if (seqs.size() > 1) reach(KvState::kTokenOfSeveral);
+      if (seqs.size() > 1) reach(Label::kTokenOfSeveral);
     }
     if (named.size() > 8) reach(Label::kNineSequencesInABatch);
     if (*named.rbegin() > 64) reach(Label::k65Sequences);
     if (!op.causal.value_or(true))
-      reach(options().non_causal == NonCausal::kAll ? KvState::kNotCausal
-                                                    : KvState::kNotCausalInPart);
-    if (options().alibi) reach(KvState::kDistanceBias);
-    if (repeats_a_position(op)) reach(KvState::kRepeatedPosition);
-    if (has_overlapping_sets(op)) reach(KvState::kOverlappingSets);
+      reach(options().non_causal == NonCausal::kAll ? Label::kNotCausal : Label::kNotCausalInPart);
+    if (options().alibi) reach(Label::kDistanceBias);
+    // As perturb() makes them.
+    if (op.seqs.front() == std::vector<std::int64_t>{0, 1} &&
+        op.seqs.back() == std::vector<std::int64_t>{1, 2})
+      reach(Label::kOverlappingSets);
     constexpr std::int32_t kBillion = 1'000'000'000;
     if (op.pos.has_value() && (*op.pos)[0] >= kBillion) reach(Label::kPositionsBeyondABillion);
     if (drawn_.has_window() && extremes(op.seqs[0][0]).max >= window()) saw_window();
   }
   void saw_ubatch(const ShownUbatch& ubatch, const Decode& op) {
-    if (std::ssize(ubatch.rows) > op.n_ubatch) reach(KvState::kUbatchTooLarge);
+    if (std::ssize(ubatch.rows) > op.n_ubatch) reach(Label::kUbatchTooLarge);
     if (options().unified && !std::ranges::is_sorted(ubatch.slots_swa.value_or(ubatch.slots)))
-      reach(KvState::kSearchWrapped);
+      reach(Label::kSearchWrapped);
     constexpr std::int64_t kLeastMask = 256;
     if (ubatch.n_kv > kLeastMask) reach(Label::kMaskBeyond256Cells);
     if (ubatch.n_kv < options().size) reach(Label::kMaskOfAPart);
   }
   void saw_window() {
-    if (options().window.type == WindowType::kStandard) reach(KvState::kStandardWindow);
-    if (options().window.type == WindowType::kChunked) reach(KvState::kChunkedWindow);
-    if (options().window.type == WindowType::kSymmetric) reach(KvState::kSymmetricWindow);
+    if (options().window.type == WindowType::kStandard) reach(Label::kStandardWindow);
+    if (options().window.type == WindowType::kChunked) reach(Label::kChunkedWindow);
+    if (options().window.type == WindowType::kSymmetric) reach(Label::kSymmetricWindow);
   }
-  void saw_move_refused(const Observation& seen) {
-    if (seen.failed_with(Code::kNotSupported))
-      reach(moves_at_all() ? KvState::kSharedMoveRefused : KvState::kHalvesOfDifferentSizesStay);
-    saw_refusal(seen);
-  }
-  [[nodiscard]] bool moves_at_all() const {
-    return !drawn_.options.size_window || *drawn_.options.size_window == drawn_.options.size;
-  }
-
   // ---- Drawing ----
   [[nodiscard]] const KvOptions& options() const { return drawn_.options; }
   /// A sequence of the case.
@@ -607,10 +477,10 @@ class KvScript final : public ScriptGenerator<KvScript, Ops, KvLabel> {
   /// Whether an argument is to be one that is refused.
   [[nodiscard]] bool stray() { return draw().percent(1); }
   [[nodiscard]] Extremes extremes(std::int64_t seq) const {
-    const auto found = seen_.extremes.find(seq);
-    return found == seen_.extremes.end() ? Extremes() : found->second;
+    const auto found = cache_->seq_pos(seq);
+    return found ? *found : Extremes();
   }
-  /// Where the next token of a sequence goes, as far as is known.
+  /// Where the next token of a sequence goes.
   std::int32_t next_position(std::int64_t seq) {
     const std::int64_t max = extremes(seq).max;
     if (max >= 0) return int32_of(max + 1);
@@ -786,16 +656,12 @@ class KvScript final : public ScriptGenerator<KvScript, Ops, KvLabel> {
   std::uint64_t perturb_percent_;   // batches out of the ordinary
   std::uint64_t several_percent_;   // batches with tokens of several sequences
   std::uint64_t not_causal_percent_;
-  bool begun_ = false;
-  Seen seen_;
+  KvCache* cache_ = nullptr;  // of the reference
   std::vector<Saved> saved_;
-  bool was_full_ = false;        // the last decode had no room
-  bool load_failed_ = false;     // the last load
-  bool moved_ = false;           // positions, since the last update
-  bool recovers_ = false;        // a decode had no room, and none succeeded since
-  std::size_t before_full_ = 0;  // cells before the batch that had no room
-  bool compares_full_ = false;
-  std::int64_t a_ = 0;  // sequences of the plan that is followed
+  bool was_full_ = false;     // the last decode had no room
+  bool load_failed_ = false;  // the last load
+  bool recovers_ = false;     // a decode had no room, and none succeeded since
+  std::int64_t a_ = 0;        // sequences of the plan that is followed
   std::int64_t b_ = 0;
 };
 
@@ -806,52 +672,17 @@ GeneratedCase make_kv(const CaseTerms& terms, bool pair) {
   return {std::move(setup), std::make_unique<KvScript>(terms, std::move(drawn))};
 }
 
-using States = std::vector<KvState>;
-
-// All labels but some states.
-std::vector<std::string_view> all_but(States others, const States& more) {
-  others.insert(others.end(), more.begin(), more.end());
-  std::vector<std::string_view> texts = label_texts_but<KvLabel>({});
-  boost::mp11::mp_for_each<boost::describe::describe_enumerators<KvState>>([&](auto one) {
-    if (std::ranges::find(others, one.value) == others.end())
-      texts.push_back(label_text(one.value));
-  });
-  return texts;
-}
-
-Generator generator(const CacheKind& kind, bool pair, const States& of_the_other) {
-  using enum KvState;
-  const States original_only{kAssertion,
-                             kCopiedBeyondMost,
-                             kUbatchTooLarge,
-                             kRepeatedPosition,
-                             kOverlappingSets,
-                             kPurgedByARefusedBatch,
-                             kHalvesOfDifferentSizesMove};
-  const States documented_only{kPartCopyRefused, kSharedMoveRefused, kHalvesOfDifferentSizesStay};
-  return with_orders<KvScript>(
-      {.kind = &kind,
-       .make = [pair](const CaseTerms& terms) { return make_kv(terms, pair); },
-       .original_labels = all_but(documented_only, of_the_other),
-       .documented_labels = all_but(original_only, of_the_other),
-       .lives_long = true});
+Generator generator(const CacheKind& kind, bool pair) {
+  return with_orders<KvScript>(script_generator<KvLabel>(
+      kind, [pair](const CaseTerms& terms) { return make_kv(terms, pair); },
+      {KvLabel::kUbatchTooLarge, KvLabel::kOverlappingSets}, {}));
 }
 
 }  // namespace
 
-std::vector<Generator> kv_generators() {
-  using enum KvState;
-  return {generator(kv_kind(), false,
-                    {kSearchedTheWindow, kWindowHalfRestored, kHalvesOfDifferentSizesMove,
-                     kHalvesOfDifferentSizesStay}),
-          generator(iswa_kind(), true, {kInterrupted})};
-}
-
 std::vector<Generator> generators() {
-  std::vector<Generator> all{meta_generator()};
-  for (Generator& one : kv_generators()) all.push_back(std::move(one));
-  all.push_back(recurrent_generator());
-  return all;
+  return {meta_generator(), generator(kv_kind(), false), generator(iswa_kind(), true),
+          recurrent_generator()};
 }
 
 }  // namespace kvo::cells

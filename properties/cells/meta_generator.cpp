@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -14,17 +13,15 @@
 #include "properties/campaign/script_generator.hpp"
 #include "properties/contract_parts.hpp"
 #include "reference/cells/meta_operations.hpp"
+#include "reference/cells/session.hpp"
 
 namespace kvo::cells {
 
-// States worth reaching.
-BOOST_DEFINE_FIXED_ENUM_CLASS(MetaLabel, std::uint8_t, kOwnerless, kOwnerlessKept,
-                              kOwnerlessKeepRefused, kThreeOwners, kEmptiedByItsLastOwner,
-                              kEmptiedForTheOneKept, kMovedBelowZero, kDivided, kShiftedTwice,
-                              kShiftedCopied, kShiftedCopyRefused, kPastedOverUsed,
-                              kEmptyPastedOverUsed, kCopyReread, kEqualPositions, kTokenFound,
-                              kResized, kMisused, kOwnerAddedTwice, kNoCellsCopied,
-                              kLastUsedEmptied,
+// States worth reaching besides those that are marked in the reference.
+BOOST_DEFINE_FIXED_ENUM_CLASS(MetaLabel, std::uint8_t, kThreeOwners, kEmptiedByItsLastOwner,
+                              kEmptiedForTheOneKept, kMovedBelowZero, kShiftedCopied,
+                              kShiftedCopyRefused, kCopyReread, kEqualPositions, kTokenFound,
+                              kResized, kMisused, kNoCellsCopied, kLastUsedEmptied,
                               // Sizes.
                               kSequence255, kMoreThan64Cells, kMoreThan1024Cells,
                               k65CellsOfASequence, k1025CellsUsed, k65OwnersOfACell,
@@ -46,7 +43,7 @@ class MetaScript final : public ScriptGenerator<MetaScript, MetaOps, MetaLabel> 
   }
 
   std::optional<Op> choose() override {
-    if (!begun_ && !has_plan()) return Op::of(NewTable{});
+    if (table_ == nullptr && !has_plan()) return Op::of(NewTable{});
     return ScriptGenerator::choose();
   }
 
@@ -54,7 +51,7 @@ class MetaScript final : public ScriptGenerator<MetaScript, MetaOps, MetaLabel> 
   Op pos_set() {
     const std::int64_t cell = cell_that_is(false);
     // In a long life, which is mostly this step, positions grow.
-    if (is_long() && cell >= 0 && cell < size_ && used(cell)) return Op::of(PosAdd{cell, 1});
+    if (is_long() && used(cell)) return Op::of(PosAdd{cell, 1});
     if (draw().percent(70)) plan(OwnerAdd{cell, sequence()});
     return Op::of(PosSet{cell, position()});
   }
@@ -74,7 +71,7 @@ class MetaScript final : public ScriptGenerator<MetaScript, MetaOps, MetaLabel> 
   Op cell_rm() {
     // Mostly the last one that is used, whose end must be found anew.
     if (draw().percent(30))
-      for (std::int64_t cell = size_; cell-- > 0;)
+      for (std::int64_t cell = cells(); cell-- > 0;)
         if (used(cell)) return Op::of(CellRm{cell});
     return Op::of(CellRm{used_cell()});
   }
@@ -92,23 +89,24 @@ class MetaScript final : public ScriptGenerator<MetaScript, MetaOps, MetaLabel> 
   }
   Op copy() {
     if (draw().percent(50)) {
-      const std::int64_t begin = draw().between(0, size_ - 1);
-      const std::int64_t most = std::min<std::int64_t>(size_ - begin, is_large() ? size_ : 4);
-      const std::int64_t n = draw().percent(2) ? size_ - begin + 1 : draw().between(0, most);
+      const std::int64_t begin = draw().between(0, cells() - 1);
+      const std::int64_t most = std::min<std::int64_t>(cells() - begin, is_large() ? cells() : 4);
+      const std::int64_t n = draw().percent(2) ? cells() - begin + 1 : draw().between(0, most);
       return Op::of(CopyCells{begin, n, std::nullopt});
     }
     const auto length =
-        static_cast<std::size_t>(draw().between(1, std::min<std::int64_t>(size_, 4)));
+        static_cast<std::size_t>(draw().between(1, std::min<std::int64_t>(cells(), 4)));
     return Op::of(CopyCells{std::nullopt, std::nullopt, cell_list(length)});
   }
   Op paste() {
     if (copies_.empty()) return copy();
     const std::size_t handle = draw().below(copies_.size());
     const auto number = static_cast<std::int64_t>(handle);
-    const std::size_t length = copies_[handle].size();
-    if (draw().percent(50))
-      return Op::of(
-          PasteCells{number, draw().between(0, size_ - std::ssize(copies_[handle])), std::nullopt});
+    const std::size_t length = copies_[handle];
+    if (draw().percent(50)) {
+      const std::int64_t last = cells() - static_cast<std::int64_t>(length);
+      return Op::of(PasteCells{number, draw().between(0, last), std::nullopt});
+    }
     return Op::of(PasteCells{number, std::nullopt, cell_list(draw().percent(97) ? length : 1)});
   }
   Op reread() {
@@ -189,144 +187,71 @@ class MetaScript final : public ScriptGenerator<MetaScript, MetaOps, MetaLabel> 
         order_word<&S::choose_empty>("choose_empty"),
         order_word<&S::empty_by_owners>("empty_by_owners"),
         order_word<&S::chosen_>("chosen"),
-        order_word<&S::is_used>("used"),
+        order_word<&S::used>("used"),
         order_word<&S::pos_of>("pos_of"),
         order_word<&S::is_owned>("owned"),
         order_word<&S::position>("position"),
         order_word<&S::sequence>("any_sequence"),
         order_word<&S::first_sequence>("first_sequence"),
         order_word<&S::last_sequence>("last_sequence"),
-        order_word<&S::size_>("cells"),
+        order_word<&S::cells>("cells"),
         order_word<&S::copies>("copies"),
     });
     return kWords;
   }
 
   // What became of an operation.
-  void observe(const NewTable& /*op*/, const Observation& seen) {
-    if (seen.error) return;
-    begun_ = true;
-    size_ = first_size_;
-    cells_.assign(static_cast<std::size_t>(size_), {});
+  void observe(const NewTable& /*op*/, const Observation& /*seen*/) {
+    table_ = reference<ShowsCache<CellTable>>().shown_cache();
     copies_.clear();
-    if (size_ > 64) reach(Label::kMoreThan64Cells);
-    if (size_ > 1024) reach(Label::kMoreThan1024Cells);
-  }
-  void observe(const PosSet& op, const Observation& seen) {
-    pay(size_);
-    if (seen.error) return saw_refusal(seen);
-    at(op.cell).pos = op.pos;
+    if (cells() > 64) reach(Label::kMoreThan64Cells);
+    if (cells() > 1024) reach(Label::kMoreThan1024Cells);
   }
   void observe(const OwnerAdd& op, const Observation& seen) {
-    pay(size_);
-    const bool there = op.cell >= 0 && op.cell < size_ && at(op.cell).owners.contains(op.seq);
-    if (there) reach(Label::kOwnerAddedTwice);
-    if (seen.error) return saw_refusal(seen);
-    auto& owners = at(op.cell).owners;
-    owners.insert(op.seq);
-    if (owners.size() >= 3) reach(Label::kThreeOwners);
-    if (owners.size() > 64) reach(Label::k65OwnersOfACell);
+    if (failed(seen)) return;
+    const std::int64_t owners = *table_->seq_count(op.cell);
+    if (owners >= 3) reach(Label::kThreeOwners);
+    if (owners > 64) reach(Label::k65OwnersOfACell);
     if (op.seq == kSequences - 1) reach(Label::kSequence255);
   }
   void observe(const OwnerRm& op, const Observation& seen) {
-    pay(size_);
-    if (seen.error) return saw_refusal(seen);
-    at(op.cell).owners.erase(op.seq);
-    if (!seen.as<Emptied>().emptied) return;
-    reach(Label::kEmptiedByItsLastOwner);
-    empty(op.cell);
+    emptied(op.cell, seen, Label::kEmptiedByItsLastOwner);
   }
   void observe(const OwnerKeep& op, const Observation& seen) {
-    pay(size_);
-    if (op.cell >= 0 && op.cell < size_ && used(op.cell) && at(op.cell).owners.empty())
-      reach(seen.error ? Label::kOwnerlessKeepRefused : Label::kOwnerlessKept);
-    if (seen.error) return saw_refusal(seen);
-    if (seen.as<Emptied>().emptied) {
-      reach(Label::kEmptiedForTheOneKept);
-      empty(op.cell);
-    } else if (at(op.cell).owners.contains(op.seq)) {
-      at(op.cell).owners = {op.seq};
-    }
-  }
-  void observe(const CellRm& op, const Observation& seen) {
-    pay(size_);
-    if (seen.error) return saw_refusal(seen);
-    if (at(op.cell).owners.empty()) reach(Label::kOwnerless);
-    empty(op.cell);
+    emptied(op.cell, seen, Label::kEmptiedForTheOneKept);
   }
   void observe(const PosAdd& op, const Observation& seen) {
-    pay(size_);
-    if (seen.error) return saw_refusal(seen);
-    Known& known = at(op.cell);
-    if (seen.as<Emptied>().emptied) {
-      reach(Label::kMovedBelowZero);
-      return empty(op.cell);
-    }
-    if (known.shifted) reach(Label::kShiftedTwice);
-    known.pos += op.delta;
-    known.shifted = true;
+    emptied(op.cell, seen, Label::kMovedBelowZero);
   }
-  void observe(const PosDiv& op, const Observation& seen) {
-    pay(size_);
-    if (seen.error) return saw_refusal(seen);
-    Known& known = at(op.cell);
-    if (op.d > 1 && known.pos > 0) reach(Label::kDivided);
-    known.shifted = known.shifted || known.pos / op.d != known.pos;
-    known.pos /= op.d;
+  void observe(const CellRm& op, const Observation& seen) {
+    if (!failed(seen)) reach_end(op.cell);
   }
   void observe(const CopyCells& op, const Observation& seen) {
-    std::vector<std::int64_t> cells = op.cells.value_or(std::vector<std::int64_t>());
-    for (std::int64_t i = 0; i < op.n.value_or(0); ++i) cells.push_back(*op.begin + i);
-    pay(size_ + 8 * std::ssize(cells));
+    std::vector<std::int64_t> copied = op.cells.value_or(std::vector<std::int64_t>());
+    for (std::int64_t i = 0; i < op.n.value_or(0); ++i) copied.push_back(*op.begin + i);
+    pay(8 * std::ssize(copied));
     const auto is_shifted = [this](std::int64_t cell) {
-      return cell >= 0 && cell < size_ && at(cell).shifted;
+      const auto shift = table_->get_shift(cell);
+      return shift && *shift != 0;
     };
-    const bool shifted = std::ranges::any_of(cells, is_shifted);
-    if (shifted) reach(seen.error ? Label::kShiftedCopyRefused : Label::kShiftedCopied);
-    if (seen.error) return saw_refusal(seen);
-    std::vector<Known> copied;
-    for (const std::int64_t cell : cells) copied.push_back({at(cell).pos, false, at(cell).owners});
+    if (std::ranges::any_of(copied, is_shifted))
+      reach(seen.error ? Label::kShiftedCopyRefused : Label::kShiftedCopied);
+    if (failed(seen)) return;
     if (copied.empty()) reach(Label::kNoCellsCopied);
-    copies_.push_back(std::move(copied));
+    copies_.push_back(copied.size());
   }
-  void observe(const PasteCells& op, const Observation& seen) {
-    pay(2 * size_);
-    if (seen.error) return saw_refusal(seen);
-    const auto& copied = copies_[static_cast<std::size_t>(op.handle)];
-    for (std::size_t i = 0; i < copied.size(); ++i) {
-      Known& known = at(op.cells ? (*op.cells)[i] : *op.begin + static_cast<std::int64_t>(i));
-      if (known.pos >= 0) reach(Label::kPastedOverUsed);
-      if (known.pos >= 0 && copied[i].pos < 0) reach(Label::kEmptyPastedOverUsed);
-      known.pos = copied[i].pos;
-      known.owners = copied[i].owners;
-    }
-  }
-  void observe(const ResetTable& /*op*/, const Observation& seen) {
-    pay(size_);
-    if (!seen.error) cells_.assign(static_cast<std::size_t>(size_), {});
-  }
-  void observe(const ResetShift& /*op*/, const Observation& seen) {
-    pay(size_);
-    if (seen.error) return;
-    for (Known& known : cells_) known.shifted = false;
-  }
-  void observe(const Resize& op, const Observation& seen) {
-    if (seen.error) return;
-    reach(Label::kResized);
-    size_ = op.n;
-    pay(size_);
-    cells_.assign(static_cast<std::size_t>(size_), {});
+  void observe(const Resize& /*op*/, const Observation& seen) {
+    if (!failed(seen)) reach(Label::kResized);
   }
   void observe(const RereadCopy& /*op*/, const Observation& seen) {
     if (!seen.error) reach(Label::kCopyReread);
   }
   void observe(const TokenAtOrBefore& /*op*/, const Observation& seen) {
-    pay(size_);
-    if (!seen.error && seen.as<Value>().value >= 0) reach(Label::kTokenFound);
+    if (!failed(seen) && seen.as<Value>().value >= 0) reach(Label::kTokenFound);
   }
   void observe(const SeqPosGet& /*op*/, const Observation& seen) {
-    pay(4 * size_);
-    if (seen.error) return saw_refusal(seen);
+    pay(3 * cells());
+    if (failed(seen)) return;
     const auto& entries = seen.as<SeqPosGet::Returns>().entries;
     const auto same = [](const auto& a, const auto& b) { return a.pos == b.pos; };
     if (std::ranges::adjacent_find(entries, same) != entries.end()) reach(Label::kEqualPositions);
@@ -334,110 +259,114 @@ class MetaScript final : public ScriptGenerator<MetaScript, MetaOps, MetaLabel> 
   }
   void observe(const ShowTable& /*op*/, const Observation& seen) {
     constexpr std::int64_t kSequencesLookedAt = 64;  // 256, at a glance
-    pay(kSequencesLookedAt * size_);
-    if (seen.error) return;
-    if (seen.as<ShowTable::Returns>().used > 1024) reach(Label::k1025CellsUsed);
+    pay(kSequencesLookedAt * cells());
+    if (seen.as<ShowTable::Returns>().table.used > 1024) reach(Label::k1025CellsUsed);
   }
-  template <OneOf<ExtSet, Size, IsEmpty, SeqCount, SeqHas, SeqGet, PosGet, GetShift, PosIn,
-                  SeqPosMin, SeqPosMax, ExtGet>
+  template <OneOf<PosSet, PosDiv, PasteCells, ResetTable, ResetShift, ExtSet, Size, IsEmpty,
+                  SeqCount, SeqHas, SeqGet, PosGet, GetShift, PosIn, SeqPosMin, SeqPosMax, ExtGet>
                 T>
-  void observe(const T& /*nothing to follow*/, const Observation& seen) {
-    saw_refusal(seen);
-    pay(size_);
+  void observe(const T& /*op*/, const Observation& seen) {
+    (void)failed(seen);
   }
 
  private:
-  // What is known of a cell.
-  struct Known {
-    std::int32_t pos = -1;  // -1: empty
-    bool shifted = false;
-    std::set<std::int64_t> owners = {};
-  };
-
-  void saw_refusal(const Observation& seen) {
+  /// Whether an operation failed, after it was paid for.
+  bool failed(const Observation& seen) {
+    pay(cells());
     if (seen.failed_with(Code::kPrecondition)) reach(Label::kMisused);
+    return seen.error.has_value();
   }
-  void empty(std::int64_t cell) {
+  /// Follows an operation that may have emptied its cell.
+  void emptied(std::int64_t cell, const Observation& seen, Label label) {
+    if (failed(seen) || !seen.as<Emptied>().emptied) return;
+    reach(label);
+    reach_end(cell);
+  }
+  void reach_end(std::int64_t cell) {
     bool later = false;
-    for (std::int64_t i = cell + 1; i < size_ && !later; ++i) later = used(i);
+    for (std::int64_t i = cell + 1; i < cells() && !later; ++i) later = used(i);
     if (!later) reach(Label::kLastUsedEmptied);
-    at(cell) = {};
   }
   void pay(std::int64_t cells) {
     constexpr std::int64_t kAnyCost = 2'000;
     if (is_large()) spend(static_cast<std::uint64_t>(kAnyCost + cells));
   }
 
-  [[nodiscard]] Known& at(std::int64_t cell) { return cells_[static_cast<std::size_t>(cell)]; }
+  [[nodiscard]] std::int64_t cells() const { return table_->size(); }
+  [[nodiscard]] bool used(std::int64_t cell) const {
+    const auto empty = table_->is_empty(cell);
+    return empty && !*empty;
+  }
+  /// Ascending.
+  [[nodiscard]] std::vector<std::int64_t> owners(std::int64_t cell) const {
+    std::vector<std::int64_t> owners;
+    for (std::int64_t seq = 0; used(cell) && std::ssize(owners) < *table_->seq_count(cell); ++seq)
+      if (*table_->seq_has(cell, seq)) owners.push_back(seq);
+    return owners;
+  }
   /// A cell: now and then one that does not exist.
   std::int64_t any_cell() {
-    if (draw().percent(2)) return draw().one_of<std::int64_t>({-1, size_});
+    if (draw().percent(2)) return draw().one_of<std::int64_t>({-1, cells()});
     // Ends of words and tables, where there are many cells.
-    if (size_ > 64 && draw().percent(50)) return std::min(size_ - 1, draw().edge(4, size_));
-    return draw().between(0, size_ - 1);
+    if (cells() > 64 && draw().percent(50)) return std::min(cells() - 1, draw().edge(4, cells()));
+    return draw().between(0, cells() - 1);
   }
   /// Mostly a cell that is used, or one that is empty.
   std::int64_t cell_that_is(bool used_one) {
     if (draw().percent(3)) return any_cell();
     const std::int64_t from = any_cell();
-    for (std::int64_t i = 0; i < size_ && from >= 0; ++i)
-      if (const std::int64_t cell = (from + i) % size_; used(cell) == used_one) return cell;
-    return std::clamp<std::int64_t>(from, 0, size_ - 1);
+    for (std::int64_t i = 0; i < cells() && from >= 0; ++i)
+      if (const std::int64_t cell = (from + i) % cells(); used(cell) == used_one) return cell;
+    return std::clamp<std::int64_t>(from, 0, cells() - 1);
   }
   std::int64_t used_cell() { return cell_that_is(true); }
   std::int64_t sequence() { return sequences_[draw().below(sequences_.size())]; }
   std::int64_t owner_of(std::int64_t cell) {
-    if (cell < 0 || cell >= size_ || at(cell).owners.empty() || draw().percent(3))
-      return sequence();
-    const auto& owners = at(cell).owners;
-    return *std::next(owners.begin(), static_cast<std::ptrdiff_t>(draw().below(owners.size())));
+    const std::vector<std::int64_t> its = owners(cell);
+    return its.empty() || draw().percent(3) ? sequence() : its[draw().below(its.size())];
   }
   std::int32_t position() {
     if (draw().percent(4)) return 1'000'000'000;
     constexpr std::int32_t kFewPositions = 9;
     return static_cast<std::int32_t>(draw().between(0, kFewPositions));
   }
-  [[nodiscard]] bool used(std::int64_t cell) { return at(cell).pos >= 0; }
   /// Cells of a copy or a paste: a list, most of them different.
   std::vector<std::int64_t> cell_list(std::size_t length) {
     std::vector<std::int64_t> list;
-    const std::int64_t from = draw().between(0, size_ - 1);
+    const std::int64_t from = draw().between(0, cells() - 1);
     const bool backwards = draw().percent(30);
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(length); ++i)
-      list.push_back((from + (backwards ? size_ - 1 - i % size_ : i)) % size_);
+      list.push_back((from + (backwards ? cells() - 1 - i % cells() : i)) % cells());
     return list;
   }
 
   // ---- For orders ----
   bool choose_used() {
     chosen_ = used_cell();
-    return is_used(chosen_);
+    return used(chosen_);
   }
   bool choose_empty() {
     chosen_ = cell_that_is(false);
-    return chosen_ >= 0 && chosen_ < size_ && !used(chosen_);
+    return chosen_ >= 0 && chosen_ < cells() && !used(chosen_);
   }
-  bool is_used(std::int64_t cell) { return cell >= 0 && cell < size_ && used(cell); }
-  std::int64_t pos_of(std::int64_t cell) { return is_used(cell) ? at(cell).pos : 0; }
+  std::int64_t pos_of(std::int64_t cell) { return used(cell) ? *table_->pos_get(cell) : 0; }
   bool is_owned(std::int64_t cell, std::int64_t seq) {
-    return is_used(cell) && at(cell).owners.contains(seq);
+    return used(cell) && *table_->seq_has(cell, seq);
   }
   Op empty_by_owners(std::int64_t cell) {
-    const auto& owners = at(cell).owners;
-    if (owners.size() == 1) return Op::of(OwnerRm{cell, *owners.begin()});
-    return Op::of(OwnerKeep{cell, owners.contains(200) ? 201 : 200});
+    const std::vector<std::int64_t> its = owners(cell);
+    if (its.size() == 1) return Op::of(OwnerRm{cell, its.front()});
+    return Op::of(OwnerKeep{cell, is_owned(cell, 200) ? 201 : 200});
   }
   std::int64_t first_sequence() { return sequences_.front(); }
   std::int64_t last_sequence() { return sequences_.back(); }
   [[nodiscard]] std::int64_t copies() const { return std::ssize(copies_); }
 
-  std::int64_t size_ = 0;
-  std::int64_t first_size_ = 0;
-  bool begun_ = false;
+  std::int64_t first_size_;
+  CellTable* table_ = nullptr;           // of the reference
   std::vector<std::int64_t> sequences_;  // those that most operations name
-  std::vector<Known> cells_;
-  std::vector<std::vector<Known>> copies_;
-  std::int64_t chosen_ = 0;  // cell of the order that is followed
+  std::vector<std::size_t> copies_;      // cells of each
+  std::int64_t chosen_ = 0;              // cell of the order that is followed
 };
 
 GeneratedCase make_meta(const CaseTerms& terms) {
@@ -454,8 +383,8 @@ GeneratedCase make_meta(const CaseTerms& terms) {
 }  // namespace
 
 Generator meta_generator() {
-  return with_orders<MetaScript>(script_generator<MetaLabel>(
-      meta_kind(), make_meta, {MetaLabel::kOwnerlessKept, MetaLabel::kShiftedCopied}, {}));
+  return with_orders<MetaScript>(
+      script_generator<MetaLabel>(meta_kind(), make_meta, {MetaLabel::kShiftedCopied}, {}));
 }
 
 }  // namespace kvo::cells

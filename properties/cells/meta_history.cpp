@@ -1,15 +1,14 @@
 // The history of a table of cells.
 //
 // Known are position, shift, owners and extra data of every cell, from what was set, moved,
-// divided, copied and pasted; each answer must be what they say (LC-2 to LC-23). The quirks of
-// profile original are followed.
+// divided, copied and pasted. Each operation has the result that follows from them (LC-2 to LC-23).
+// The quirks of profile original are followed.
 #include <algorithm>
 #include <set>
 #include <vector>
 
-#include "properties/cells/half_history.hpp"
 #include "properties/cells/history.hpp"
-#include "properties/runner/oracle.hpp"
+#include "reference/contract/describe/difference.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 
 namespace kvo::cells {
@@ -26,24 +25,22 @@ struct TableCell {
     return used && owners.contains(static_cast<std::int32_t>(seq));
   }
 };
+using TableCells = std::vector<TableCell>;
 
-// The cells of a copy or table as they are shown.
-std::vector<ShownCell> shown_cells(const std::vector<TableCell>& cells) {
-  std::vector<ShownCell> all;
+// Cells as they are shown.
+ShownTable shown(const TableCells& cells) {
+  ShownTable table;
   for (std::size_t i = 0; i < cells.size(); ++i)
     if (cells[i].used)
-      all.push_back({.cell = static_cast<std::int64_t>(i),
-                     .pos = cells[i].pos,
-                     .shift = cells[i].shift,
-                     .seqs = {cells[i].owners.begin(), cells[i].owners.end()}});
-  return all;
-}
-
-bool is_same(const std::vector<ShownCell>& a, const std::vector<ShownCell>& b) {
-  return std::ranges::equal(a, b, [](const ShownCell& one, const ShownCell& other) {
-    return one.cell == other.cell && one.pos == other.pos && one.shift == other.shift &&
-           one.seqs == other.seqs;
-  });
+      table.cells.push_back({.cell = static_cast<std::int64_t>(i),
+                             .pos = cells[i].pos,
+                             .shift = cells[i].shift,
+                             .seqs = {cells[i].owners.begin(), cells[i].owners.end()}});
+  if (table.cells.empty()) return table;
+  table.used = std::ssize(table.cells);
+  table.used_min = table.cells.front().cell;
+  table.used_end = table.cells.back().cell + 1;
+  return table;
 }
 
 class MetaHistory final : public Oracle {
@@ -51,57 +48,55 @@ class MetaHistory final : public Oracle {
   MetaHistory(std::int64_t size, QuirkSet<Quirk> quirks) : size_(size), quirks_(quirks) {}
 
   [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
-    Words words;
-    if (seen.unsupported) return words;
+    if (seen.unsupported) return std::nullopt;
     if (seen.error) return skip();
-    visit_op(MetaOps(), op, [&](const auto& operation) { words = observe(operation, seen); });
+    Words words;
+    visit_op(MetaOps(), op, [&]<class T>(const T& operation) {
+      if constexpr (std::is_void_v<decltype(follow(operation))>) {
+        follow(operation);
+      } else {
+        const typename T::Returns want = follow(operation);
+        if (const auto found = first_difference(want, seen.as<typename T::Returns>()))
+          words = "by the history of the cells " + found->text();
+      }
+    });
     return judged(words);
   }
 
  private:
   // ---- What changes: the operations have succeeded ----
 
-  Words observe(const NewTable& /*op*/, const Observation& /*seen*/) {
+  void follow(const NewTable& /*op*/) {
     copies_.clear();
-    return empty_all(size_);
+    empty_all(size_);
   }
-  Words observe(const ResetTable& /*op*/, const Observation& /*seen*/) {
-    return empty_all(std::ssize(cells_));
-  }
-  Words observe(const Resize& op, const Observation& /*seen*/) { return empty_all(op.n); }
-  Words observe(const ResetShift& /*op*/, const Observation& /*seen*/) {
+  void follow(const ResetTable& /*op*/) { empty_all(std::ssize(cells_)); }
+  void follow(const Resize& op) { empty_all(op.n); }
+  void follow(const ResetShift& /*op*/) {
     for (TableCell& cell : cells_) cell.shift = 0;
     has_shift_ = false;
-    return std::nullopt;
   }
-  Words observe(const PosSet& op, const Observation& /*seen*/) {
+  void follow(const PosSet& op) {
     at(op.cell).used = true;
     at(op.cell).pos = op.pos;
-    return std::nullopt;
   }
-  Words observe(const OwnerAdd& op, const Observation& /*seen*/) {
-    at(op.cell).owners.insert(static_cast<std::int32_t>(op.seq));
-    return std::nullopt;
-  }
-  Words observe(const OwnerRm& op, const Observation& seen) {
+  void follow(const OwnerAdd& op) { at(op.cell).owners.insert(static_cast<std::int32_t>(op.seq)); }
+  Emptied follow(const OwnerRm& op) {
     at(op.cell).owners.erase(static_cast<std::int32_t>(op.seq));
     const bool emptied = at(op.cell).owners.empty();
     if (emptied) at(op.cell) = {};
-    return must_be(emptied, seen.as<Emptied>().emptied);
+    return {emptied};
   }
-  Words observe(const OwnerKeep& op, const Observation& seen) {
+  Emptied follow(const OwnerKeep& op) {
     TableCell& cell = at(op.cell);
     const bool emptied = cell.used && !cell.owners.empty() && !cell.has(op.seq);
     if (emptied) cell = {};
     if (cell.has(op.seq)) cell.owners = {static_cast<std::int32_t>(op.seq)};
-    return must_be(emptied, seen.as<Emptied>().emptied);
+    return {emptied};
   }
-  Words observe(const CellRm& op, const Observation& /*seen*/) {
-    at(op.cell) = {};
-    return std::nullopt;
-  }
+  void follow(const CellRm& op) { at(op.cell) = {}; }
   // The key is to be turned by as much as its position moves (LC-15, LC-16).
-  Words observe(const PosAdd& op, const Observation& seen) {
+  Emptied follow(const PosAdd& op) {
     TableCell& cell = at(op.cell);
     cell.pos += op.delta;
     cell.shift += op.delta;
@@ -109,35 +104,31 @@ class MetaHistory final : public Oracle {
     const bool emptied = cell.pos < 0;
     if (emptied)
       cell = {.extra = quirks_.has(Quirk::kExtraOutlivesPosition) ? cell.extra : Extra()};
-    return must_be(emptied, seen.as<Emptied>().emptied);
+    return {emptied};
   }
-  Words observe(const PosDiv& op, const Observation& /*seen*/) {
+  void follow(const PosDiv& op) {
     TableCell& cell = at(op.cell);
     const std::int64_t moved = cell.pos / op.d - cell.pos;
     cell.pos += moved;
     cell.shift += quirks_.has(Quirk::kDivisionTurnsBack) ? -moved : moved;
     has_shift_ = true;
-    return std::nullopt;
   }
-  Words observe(const ExtSet& op, const Observation& /*seen*/) {
-    at(op.cell).extra = {op.x, op.y, op.token};
-    return std::nullopt;
-  }
+  void follow(const ExtSet& op) { at(op.cell).extra = {op.x, op.y, op.token}; }
 
   // ---- Copies ----
 
-  Words observe(const CopyCells& op, const Observation& seen) {
-    std::vector<TableCell>& copy = copies_.emplace_back();
+  CopyCells::Returns follow(const CopyCells& op) {
+    TableCells& copy = copies_.emplace_back();
     if (op.cells)
       for (const std::int64_t cell : *op.cells) copy.push_back(at(cell));
     else
       for (std::int64_t i = 0; i < op.n.value_or(0); ++i)
         copy.push_back(at(op.begin.value_or(0) + i));
     for (TableCell& cell : copy) cell.shift = 0;
-    return must_be(std::ssize(copies_) - 1, seen.as<CopyCells::Returns>().handle);
+    return {std::ssize(copies_) - 1};
   }
-  Words observe(const PasteCells& op, const Observation& /*seen*/) {
-    const std::vector<TableCell>& copy = copies_[static_cast<std::size_t>(op.handle)];
+  void follow(const PasteCells& op) {
+    const TableCells& copy = copies_[static_cast<std::size_t>(op.handle)];
     for (std::size_t i = 0; i < copy.size(); ++i) {
       TableCell& to =
           at(op.cells ? (*op.cells)[i] : op.begin.value_or(0) + static_cast<std::int64_t>(i));
@@ -145,93 +136,55 @@ class MetaHistory final : public Oracle {
       to = copy[i];
       to.shift = shift;
     }
-    return std::nullopt;
   }
-  Words observe(const RereadCopy& op, const Observation& seen) {
-    const auto& shown = seen.as<ShownTable>();
-    if (!is_same(shown.cells, shown_cells(copies_[static_cast<std::size_t>(op.handle)])))
-      return "a copy does not hold what was copied";
-    return quirks_.has(Quirk::kCopyCountsNothing) ? std::nullopt
-                                                  : HalfHistory::wrong_figures({shown});
+  ShownTable follow(const RereadCopy& op) {
+    ShownTable copy = shown(copies_[static_cast<std::size_t>(op.handle)]);
+    if (quirks_.has(Quirk::kCopyCountsNothing)) copy.used = copy.used_min = copy.used_end = 0;
+    return copy;
   }
 
   // ---- What is asked ----
 
-  Words observe(const Size& /*op*/, const Observation& seen) {
-    return must_be(std::ssize(cells_), seen.as<Value>().value);
+  Value follow(const Size& /*op*/) { return {std::ssize(cells_)}; }
+  YesNo follow(const IsEmpty& op) { return {!at(op.cell).used}; }
+  Value follow(const SeqCount& op) { return {std::ssize(at(op.cell).owners)}; }
+  YesNo follow(const SeqHas& op) { return {at(op.cell).has(op.seq)}; }
+  Value follow(const SeqGet& op) {
+    const auto& owners = at(op.cell).owners;
+    return {owners.empty() ? -1 : *owners.begin()};
   }
-  Words observe(const IsEmpty& op, const Observation& seen) {
-    return must_be(!at(op.cell).used, seen.as<YesNo>().value);
-  }
-  Words observe(const SeqCount& op, const Observation& seen) {
-    return must_be(std::ssize(at(op.cell).owners), seen.as<Value>().value);
-  }
-  Words observe(const SeqHas& op, const Observation& seen) {
-    return must_be(at(op.cell).has(op.seq), seen.as<YesNo>().value);
-  }
-  Words observe(const SeqGet& op, const Observation& seen) {
-    return must_be(true, at(op.cell).has(seen.as<Value>().value));
-  }
-  Words observe(const PosGet& op, const Observation& seen) {
-    return must_be(at(op.cell).pos, seen.as<Value>().value);
-  }
-  Words observe(const GetShift& op, const Observation& seen) {
-    return must_be(at(op.cell).shift, seen.as<Value>().value);
-  }
-  Words observe(const PosIn& op, const Observation& seen) {
+  Value follow(const PosGet& op) { return {at(op.cell).pos}; }
+  Value follow(const GetShift& op) { return {at(op.cell).shift}; }
+  YesNo follow(const PosIn& op) {
     const TableCell& cell = at(op.cell);
     const bool counts = cell.used || quirks_.has(Quirk::kEmptyIsMinusOne);
-    return must_be(counts && op.p0 <= cell.pos && cell.pos < op.p1, seen.as<YesNo>().value);
+    return {counts && op.p0 <= cell.pos && cell.pos < op.p1};
   }
-  Words observe(const SeqPosMin& op, const Observation& seen) {
-    const auto entries = entries_of(op.seq);
-    return must_be(entries.empty() ? -1 : entries.front().pos, seen.as<Value>().value);
-  }
-  Words observe(const SeqPosMax& op, const Observation& seen) {
-    const auto entries = entries_of(op.seq);
-    return must_be(entries.empty() ? -1 : entries.back().pos, seen.as<Value>().value);
-  }
-  Words observe(const SeqPosGet& op, const Observation& seen) {
-    return must_be(true, seen.as<SeqPosGet::Returns>().entries == entries_of(op.seq));
-  }
-  Words observe(const TokenAtOrBefore& op, const Observation& seen) {
+  Value follow(const SeqPosMin& op) { return {extremes_of(op.seq).min}; }
+  Value follow(const SeqPosMax& op) { return {extremes_of(op.seq).max}; }
+  SeqPosGet::Returns follow(const SeqPosGet& op) { return {entries_of(op.seq)}; }
+  Value follow(const TokenAtOrBefore& op) {
     std::int64_t token = -1;
     for (const PositionEntry& entry : entries_of(op.seq))
       if (entry.pos <= op.pos) token = at(entry.cell).extra.token;
-    return must_be(token, seen.as<Value>().value);
+    return {token};
   }
-  Words observe(const ExtGet& op, const Observation& seen) {
-    return must_be(true, seen.as<Extra>() == at(op.cell).extra);
-  }
-  Words observe(const ShowTable& /*op*/, const Observation& seen) {
-    const auto& shown = seen.as<ShowTable::Returns>();
-    const ShownTable table{shown.cells, shown.used, shown.used_min, shown.used_end,
-                           shown.has_shift};
-    if (auto words = HalfHistory::wrong_figures({table})) return words;
-    if (!is_same(shown.cells, shown_cells(cells_))) return "cells are not what was done to them";
-    if (shown.has_shift != has_shift_) return "shifts are pending, or not";
+  Extra follow(const ExtGet& op) { return at(op.cell).extra; }
+  ShowTable::Returns follow(const ShowTable& /*op*/) {
+    ShowTable::Returns all{.table = shown(cells_)};
+    all.table.has_shift = has_shift_;
     std::set<std::int32_t> owners;
     for (const TableCell& cell : cells_) owners.insert(cell.owners.begin(), cell.owners.end());
-    if (owners.size() != shown.seqs.size()) return "not the sequences that have cells are shown";
-    for (const ShownSequence& seq : shown.seqs) {
-      const auto entries = entries_of(seq.seq);
-      if (entries.empty() || entries.front().pos != seq.min || entries.back().pos != seq.max)
-        return "extremes of sequence " + std::to_string(seq.seq) + " are not those of its cells";
-    }
-    return std::nullopt;
+    for (const std::int32_t seq : owners) all.seqs.push_back({seq, extremes_of(seq)});
+    return all;
   }
 
   // ---- What follows ----
 
   [[nodiscard]] TableCell& at(std::int64_t cell) { return cells_[static_cast<std::size_t>(cell)]; }
-  Words empty_all(std::int64_t size) {
+  void empty_all(std::int64_t size) {
     cells_.assign(static_cast<std::size_t>(size), {});
     has_shift_ = false;
-    return std::nullopt;
-  }
-  [[nodiscard]] static Words must_be(std::int64_t want, std::int64_t got) {
-    if (want == got) return std::nullopt;
-    return "the answer is " + std::to_string(got) + ", the cells say " + std::to_string(want);
   }
   /// By position, then cell (LC-6).
   [[nodiscard]] std::vector<PositionEntry> entries_of(std::int64_t seq) const {
@@ -242,12 +195,16 @@ class MetaHistory final : public Oracle {
     std::ranges::stable_sort(entries, {}, &PositionEntry::pos);
     return entries;
   }
+  [[nodiscard]] Extremes extremes_of(std::int64_t seq) const {
+    const auto entries = entries_of(seq);
+    return entries.empty() ? Extremes() : Extremes{entries.front().pos, entries.back().pos};
+  }
 
   std::int64_t size_;
   QuirkSet<Quirk> quirks_;
-  std::vector<TableCell> cells_ = {};
+  TableCells cells_ = {};
   bool has_shift_ = false;
-  std::vector<std::vector<TableCell>> copies_ = {};
+  std::vector<TableCells> copies_ = {};
 };
 
 }  // namespace

@@ -17,10 +17,8 @@ bool has_rows(const CacheKind& kind) {
 }
 
 KvOptions options_of(const Drawn& drawn) {
-  KvOptions options = &drawn.kind == &iswa_kind() ? kv_options(drawn.setup.config_as<IswaConfig>())
-                                                  : kv_options(drawn.setup.config_as<KvConfig>());
-  if (const auto quirks = quirks_of<Quirk>(drawn.setup, kQuirkRows)) options.quirks = *quirks;
-  return options;
+  const auto quirks = quirks_of<Quirk>(drawn.setup, kQuirkRows);
+  return kv_options(drawn.kind, drawn.setup, quirks ? *quirks : QuirkSet<Quirk>());
 }
 
 // ---- a_b_a ----

@@ -6,12 +6,8 @@
 
 #include "properties/contract_parts.hpp"
 #include "properties/seeded/cells/faults.hpp"
-#include "properties/seeded/optimized/cells/kv_cells_cache.hpp"
-#include "properties/seeded/optimized/cells/meta_table.hpp"
-#include "properties/seeded/optimized/cells/recurrent_cells.hpp"
-#include "properties/seeded/reference/cells/plain_kv_cache.hpp"
-#include "properties/seeded/reference/cells/plain_recurrent_cache.hpp"
-#include "properties/seeded/reference/cells/plain_table_cache.hpp"
+#include "properties/seeded/optimized/cells/caches.hpp"
+#include "properties/seeded/reference/cells/plain_caches.hpp"
 #include "reference/cells/meta_operations.hpp"
 #include "reference/cells/recurrent_operations.hpp"
 
@@ -28,9 +24,9 @@ std::vector<Subject> copies(std::string_view room, const std::string& variant,
                        make_recurrent_subject(variant, doc, std::move(recurrent))};
   };
   if (room == "optimized")
-    return all(optimized::seeded::CellsMetaTable::make, optimized::seeded::KvCellsCache::make,
-               optimized::seeded::RecurrentCells::make);
-  return all(seeded::PlainTable::make, seeded::PlainKv::make, seeded::PlainRecurrent::make);
+    return all(optimized::seeded::make_cells_table, optimized::seeded::make_kv_cells,
+               optimized::seeded::make_recurrent_cells);
+  return all(seeded::make_plain_table, seeded::make_plain_kv, seeded::make_plain_recurrent);
 }
 
 }  // namespace

@@ -11,16 +11,8 @@ namespace kvo::cells {
 std::unique_ptr<Oracle> history_oracle(const CacheKind& kind, const Setup& setup) {
   const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
   if (!quirks) return nullptr;
-  if (&kind == &kv_kind()) {
-    KvOptions options = kv_options(setup.config_as<KvConfig>());
-    options.quirks = *quirks;
-    return kv_history(options);
-  }
-  if (&kind == &iswa_kind()) {
-    KvOptions options = kv_options(setup.config_as<IswaConfig>());
-    options.quirks = *quirks;
-    return kv_history(options);
-  }
+  if (&kind == &kv_kind() || &kind == &iswa_kind())
+    return kv_history(kv_options(kind, setup, *quirks));
   if (&kind == &meta_kind()) return meta_history(setup.config_as<MetaConfig>().size, *quirks);
   if (&kind == &recurrent_kind())
     return recurrent_history(setup.config_as<RecurrentConfig>(), *quirks);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -15,18 +14,16 @@
 #include "properties/campaign/script_generator.hpp"
 #include "properties/contract_parts.hpp"
 #include "reference/cells/recurrent_operations.hpp"
+#include "reference/cells/session.hpp"
 
 namespace kvo::cells {
 
-// States worth reaching.
+// States worth reaching besides those that are marked in the reference.
 BOOST_DEFINE_FIXED_ENUM_CLASS(RecurrentLabel, std::uint8_t, kPlaced, kSeveralSteps, kBatchRefused,
-                              kSharedBatchRefused, kUbatchTooSmall, kStateShared, kTailLeft,
-                              kRowCleared, kRowsExchanged, kWentBack, kWentBackTooFar,
-                              kWentBackTwice, kOlderRefused, kStateRemoved, kOneStateKept,
-                              kStateMoved, kStateDivided, kRefusedSequence, kForgotten,
-                              kAllCellsUsed,
+                              kSharedBatchRefused, kUbatchTooSmall, kStateShared, kRowCleared,
+                              kWentBackTwice, kOlderRefused, kRefusedSequence, kAllCellsUsed,
                               // In one profile.
-                              kStepTooLarge, kOlderKept, kBelowZero, kSharedStateStays, kAnyRemoved,
+                              kStepTooLarge, kOlderKept,
                               // Sizes.
                               kNineStatesInAStep, kMoreThan64States, kAllStates, kTailsOf16Tokens,
                               kCountedBeyondTwoBytes)
@@ -54,7 +51,7 @@ class RecurrentScript final
   }
 
   std::optional<Op> choose() override {
-    if (!begun_ && !has_plan()) return Op::of(NewRecurrent{});
+    if (memory_ == nullptr && !has_plan()) return Op::of(NewRecurrent{});
     return ScriptGenerator::choose();
   }
 
@@ -158,16 +155,12 @@ class RecurrentScript final
   }
 
   // What became of an operation.
-  void observe(const NewRecurrent& /*op*/, const Observation& seen) {
-    if (seen.error) return;
-    begun_ = true;
-    exact_ = false;
-    max_.clear();
+  void observe(const NewRecurrent& /*op*/, const Observation& /*seen*/) {
+    memory_ = reference<ShowsCache<RecurrentMemory>>().shown_cache();
     if (states_ > 64) reach(Label::kMoreThan64States);
     if (states_ == kSequences) reach(Label::kAllStates);
   }
   void observe(const DecodeStates& op, const Observation& seen) {
-    const bool was_exact = exact_;
     if (seen.failed_with(Code::kPrecondition)) return reach(Label::kUbatchTooSmall);
     changed();
     if (seen.failed_with(Code::kFull)) return reach(Label::kSharedBatchRefused);
@@ -181,29 +174,13 @@ class RecurrentScript final
       if (step.zero >= 0) reach(Label::kRowCleared);
       if (step.n > 8) reach(Label::kNineStatesInAStep);
       if (std::ssize(step.rows) > op.n_ubatch) reach(Label::kStepTooLarge);
-      for (std::size_t x = 0; x < step.copy.size(); ++x)
-        if (step.copy[x] != step.head + static_cast<std::int64_t>(x) && step.copy[x] != step.zero)
-          reach(Label::kRowsExchanged);
-    }
-    if (!was_exact) return;
-    for (const auto& seqs : op.seqs) {
-      const std::int64_t tail = tails_[static_cast<std::size_t>(seqs.front())];
-      if (tail >= 0 && owners_[static_cast<std::size_t>(tail)] > 1) reach(Label::kTailLeft);
     }
   }
   void observe(const SeqRm& op, const Observation& seen) {
     if (seen.error) return reach(Label::kRefusedSequence);
     const bool removed = seen.as<YesNo>().value;
-    const std::int64_t p = max(op.seq);
-    if (op.seq < 0 && removed && !max_.empty() && op.p0 <= 0) reach(Label::kAnyRemoved);
-    if (exact_ && op.seq >= 0 && p >= 0) {
-      const bool last = op.p1 < 0 || op.p1 > p;
-      if (op.p0 > 0 && op.p0 <= p && last)
-        reach(removed ? Label::kWentBack : Label::kWentBackTooFar);
-      if (op.p0 <= 0 && last && removed) reach(Label::kStateRemoved);
-      if (op.p0 < op.p1 && op.p1 >= 0 && op.p1 <= p)
-        reach(removed ? Label::kOlderKept : Label::kOlderRefused);
-    }
+    if (op.seq >= 0 && op.p0 < op.p1 && op.p1 >= 0 && op.p1 <= max(op.seq))
+      reach(removed ? Label::kOlderKept : Label::kOlderRefused);
     // Once more without a token in between.
     if (removed && op.p0 > 1 && op.seq >= 0 && draw().percent(15)) {
       reach(Label::kWentBackTwice);
@@ -215,58 +192,21 @@ class RecurrentScript final
     if (op.src != op.dst && max(op.src) >= 0) reach(Label::kStateShared);
     changed();
   }
-  void observe(const SeqKeep& /*op*/, const Observation& seen) {
-    if (seen.error) return reach(Label::kRefusedSequence);
-    if (max_.size() > 1) reach(Label::kOneStateKept);
-    changed();
+  template <OneOf<SeqKeep, SeqAdd, SeqDiv, Clear> T>
+  void observe(const T& /*op*/, const Observation& seen) {
+    if (seen.failed_with(Code::kPrecondition)) reach(Label::kRefusedSequence);
+    if (!seen.error) changed();
   }
-  void observe(const SeqAdd& op, const Observation& seen) {
-    if (seen.failed_with(Code::kNotSupported)) return reach(Label::kSharedStateStays);
-    if (seen.error) return reach(Label::kRefusedSequence);
-    if (op.delta != 0 && max(op.seq) >= op.p0) reach(Label::kStateMoved);
-    changed();
-  }
-  void observe(const SeqDiv& op, const Observation& seen) {
-    if (seen.failed_with(Code::kNotSupported)) return reach(Label::kSharedStateStays);
-    if (seen.error) return reach(Label::kRefusedSequence);
-    if (op.d > 1 && max(op.seq) > 0 && max(op.seq) >= op.p0) reach(Label::kStateDivided);
-    changed();
-  }
-  void observe(const SeqPos& op, const Observation& seen) {
-    pay(states_);
-    if (seen.error) return reach(Label::kRefusedSequence);
-    if (seen.as<SeqPos::Returns>().min < -1) reach(Label::kBelowZero);
-    max_[op.seq] = seen.as<SeqPos::Returns>().max;
-  }
-  void observe(const Clear& /*op*/, const Observation& /*seen*/) {
-    if (!max_.empty()) reach(Label::kForgotten);
-    max_.clear();
-    changed();
-  }
+  void observe(const SeqPos& /*op*/, const Observation& /*seen*/) { pay(states_); }
   void observe(const ShowMemory& /*op*/, const Observation& seen) {
     pay(kSequences * states_ / 4);
-    if (seen.error) return;
-    const auto& shown = seen.as<ShowMemory::Returns>();
-    exact_ = true;
-    max_.clear();
-    for (const ShownSequence& one : shown.seqs) {
-      max_[one.seq] = one.max;
-      if (one.min < -1) reach(Label::kBelowZero);
-    }
-    tails_.clear();
-    owners_.clear();
-    for (const ShownState& cell : shown.cells) {
-      tails_.push_back(cell.tail);
-      owners_.push_back(cell.seqs.size());
-    }
-    if (shown.used == states_ && states_ > 1) reach(Label::kAllCellsUsed);
+    if (seen.as<ShowMemory::Returns>().used == states_ && states_ > 1) reach(Label::kAllCellsUsed);
   }
 
  private:
   // Something may have changed; mostly a look at it follows.
   void changed() {
     pay(8 * states_);
-    exact_ = false;
     if (!is_long() && draw().percent(is_large() ? 25 : 55)) plan(ShowMemory{});
   }
   void pay(std::int64_t cells) {
@@ -276,10 +216,7 @@ class RecurrentScript final
 
   std::int64_t sequence() { return sequences_[draw().below(sequences_.size())]; }
   std::int64_t stray() { return draw().percent(40) ? -1 : states_; }
-  [[nodiscard]] std::int64_t max(std::int64_t seq) const {
-    const auto found = max_.find(seq);
-    return found == max_.end() ? -1 : found->second;
-  }
+  [[nodiscard]] std::int64_t max(std::int64_t seq) const { return memory_->seq_pos(seq).max; }
   /// An ubatch that LC-97 allows.
   [[nodiscard]] std::int64_t least_ubatch() const { return snapshots_ > 0 ? snapshots_ + 2 : 1; }
   void choose_one() { a_ = sequence(); }
@@ -316,12 +253,8 @@ class RecurrentScript final
   std::uint64_t explicit_percent_;
   std::uint64_t perturb_percent_;
   std::vector<std::int64_t> sequences_;  // those that most operations name
-  bool begun_ = false;
-  std::map<std::int64_t, std::int64_t> max_;  // position of each state, from the last `state`
-  std::vector<std::int64_t> tails_;
-  std::vector<std::size_t> owners_;  // of each cell
-  bool exact_ = false;               // nothing has changed since
-  std::int64_t a_ = 0;               // sequences of the order that is followed
+  RecurrentMemory* memory_ = nullptr;    // of the reference
+  std::int64_t a_ = 0;                   // sequences of the order that is followed
   std::int64_t b_ = 0;
 };
 
@@ -344,8 +277,7 @@ GeneratedCase make_recurrent(const CaseTerms& terms) {
 Generator recurrent_generator() {
   using enum RecurrentLabel;
   return with_orders<RecurrentScript>(script_generator<RecurrentLabel>(
-      recurrent_kind(), make_recurrent, {kStepTooLarge, kOlderKept, kBelowZero},
-      {kSharedStateStays, kAnyRemoved, kOlderRefused}));
+      recurrent_kind(), make_recurrent, {kStepTooLarge, kOlderKept}, {kOlderRefused}));
 }
 
 }  // namespace kvo::cells

@@ -6,7 +6,6 @@
 //         their own, in a row (LC-90 to LC-94).
 // Skipped positions below 0, and in profile original `used` (state_below_zero).
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -38,15 +37,14 @@ class RecurrentHistory final : public Oracle {
     if (std::ssize(shown.cells) != cells_ || std::ssize(shown.rollback) != cells_)
       return "not every cell is shown";
     std::int64_t used = 0;
-    std::map<std::int64_t, Extremes> extremes;
+    ExtremesOfCells extremes;
     for (const ShownState& cell : shown.cells) {
       if (!cell.seqs.empty()) ++used;
       if (cell.seqs.empty() && cell.pos >= 0)
         return "cell " + std::to_string(cell.cell) + " has a position, and is nobody's";
       for (const std::int32_t seq : cell.seqs) {
         if (cell.pos < 0) return std::nullopt;
-        Extremes& its = extremes.try_emplace(seq, Extremes{cell.pos, cell.pos}).first->second;
-        its = {std::min(its.min, cell.pos), std::max(its.max, cell.pos)};
+        extremes.add(seq, cell.pos);
       }
     }
     if (counts_used_ && shown.used != used)
@@ -55,38 +53,26 @@ class RecurrentHistory final : public Oracle {
     for (std::int64_t seq = 0; seq < cells_; ++seq) {
       const std::int64_t tail = shown.cells[static_cast<std::size_t>(seq)].tail;
       if (tail < -1 || tail >= cells_) return "a tail is no cell";
-      if ((tail >= 0) != extremes.contains(seq))
+      if ((tail >= 0) != (extremes.of(seq) != Extremes()))
         return "sequence " + std::to_string(seq) + " has a state and no tail, or the reverse";
       if (tail < 0) continue;
       const auto& owners = shown.cells[static_cast<std::size_t>(tail)].seqs;
       if (std::ranges::find(owners, seq) == owners.end())
         return "the tail of sequence " + std::to_string(seq) + " is another's cell";
     }
-    if (extremes.size() != shown.seqs.size()) return "not the sequences that have cells are shown";
-    for (const ShownSequence& seq : shown.seqs) {
-      const auto its = extremes.find(seq.seq);
-      if (its == extremes.end() || its->second != Extremes{seq.min, seq.max})
-        return "extremes of sequence " + std::to_string(seq.seq) + " are not those of its cells";
-    }
+    if (auto words = extremes.wrong(shown.seqs)) return words;
     extremes_ = std::move(extremes);
     return std::nullopt;
   }
 
   [[nodiscard]] Words wrong_extremes(std::int64_t seq, const SeqPos::Returns& shown) const {
-    if (!extremes_) return std::nullopt;
-    const auto its = extremes_->find(seq);
-    const Extremes want = its != extremes_->end() ? its->second : Extremes();
-    if (want == Extremes{shown.min, shown.max}) return std::nullopt;
+    if (!extremes_ || extremes_->of(seq) == shown) return std::nullopt;
     return "the extremes are not those that were shown last";
   }
 
   [[nodiscard]] Words wrong_steps(const DecodeStates& op,
                                   const DecodeStates::Returns& shown) const {
-    std::set<std::int32_t> rows;
-    std::int64_t count = 0;
     for (const ShownStep& step : shown.ubatches) {
-      rows.insert(step.rows.begin(), step.rows.end());
-      count += std::ssize(step.rows);
       std::set<std::int64_t> sequences;
       for (const std::int32_t row : step.rows) {
         if (row < 0 || row >= std::ssize(op.seqs)) return "an ubatch has a token of no batch";
@@ -96,14 +82,12 @@ class RecurrentHistory final : public Oracle {
         return "there is not one cell for each sequence of an ubatch";
       if (std::ssize(step.copy) != step.n) return "not every cell of an ubatch has a state";
     }
-    if (count != std::ssize(op.seqs) || count != std::ssize(rows))
-      return "not every token of the batch is in one ubatch";
-    return std::nullopt;
+    return wrong_rows(shown.ubatches, op.seqs.size());
   }
 
   std::int64_t cells_;
   bool counts_used_;
-  std::optional<std::map<std::int64_t, Extremes>> extremes_ = std::nullopt;  ///< while they hold
+  std::optional<ExtremesOfCells> extremes_ = std::nullopt;  ///< while they hold
 };
 
 }  // namespace

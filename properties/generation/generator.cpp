@@ -496,7 +496,7 @@ class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLa
     for (std::int64_t count = draw().between(0, 3); count > 0; --count) all.push_back(request());
     return all;
   }
-  void told(const std::optional<Error>& error) {
+  void told(const auto& error) {
     if (!error) return;
     if (error->code == Code::kFull) reach(Label::kFull);
     if (error->code == Code::kExhausted) reach(Label::kExhausted);

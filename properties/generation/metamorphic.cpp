@@ -1,6 +1,7 @@
 // The metamorphic laws of contract `generation`.
 #include "properties/campaign/metamorphic.hpp"
 
+#include <array>
 #include <string>
 #include <utility>
 
@@ -69,14 +70,6 @@ Variation streamed(const Drawn& drawn) {
   return varied.pairs.empty() ? Variation() : varied;
 }
 
-const MetamorphicLaw& streaming() {
-  static const MetamorphicLaw kLaw(
-      "streamed_is_returned", "the pieces that a stream is sent are the text that is returned",
-      kLongScript,
-      {.how = "same script, streamed", .applies = has_generators, .transformation = streamed});
-  return kLaw;
-}
-
 // ---- batch_does_not_show ----
 
 Variation batched(const Drawn& drawn) {
@@ -102,19 +95,20 @@ Variation batched(const Drawn& drawn) {
   return varied.pairs.empty() ? Variation() : varied;
 }
 
-const MetamorphicLaw& batching() {
-  static const MetamorphicLaw kLaw("batch_does_not_show",
-                                   "a request of a batch ends as it does alone", kLongScript,
-                                   {.how = "as the second request of a batch",
-                                    .applies = has_generators,
-                                    .transformation = batched});
-  return kLaw;
-}
-
 }  // namespace
 
 std::vector<const Law*> laws() {
-  return {&streaming(), &batching()};
+  static const std::array kLaws{
+      MetamorphicLaw(
+          "streamed_is_returned", "the pieces that a stream is sent are the text that is returned",
+          kLongScript,
+          {.how = "same script, streamed", .applies = has_generators, .transformation = streamed}),
+      MetamorphicLaw("batch_does_not_show", "a request of a batch ends as it does alone",
+                     kLongScript,
+                     {.how = "as the second request of a batch",
+                      .applies = has_generators,
+                      .transformation = batched})};
+  return {&kLaws[0], &kLaws[1]};
 }
 
 }  // namespace kvo::generation

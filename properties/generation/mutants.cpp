@@ -12,7 +12,7 @@
 #include "properties/seeded/reference/provider/contiguous_cache.hpp"
 #include "reference/contract/values/check.hpp"
 #include "reference/generation/operations.hpp"
-#include "reference/provider/contiguous_operations.hpp"
+#include "reference/provider/contiguous.hpp"
 #include "reference/subjects.hpp"
 
 namespace kvo::generation {

@@ -80,13 +80,15 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
     plan(Advance{cache});
     return Op::of(Len{cache});
   }
-  Op advance() { return Op::of(Advance{number()}); }
-  Op keys() { return of_layer<Keys>(); }
-  Op values() { return of_layer<Values>(); }
-  Op len() { return Op::of(Len{number()}); }
-  Op is_empty() { return Op::of(IsEmpty{number()}); }
-  Op num_layers() { return Op::of(NumLayers{number()}); }
-  Op entry_size() { return Op::of(EntrySize{number()}); }
+  template <class T>
+  Op of_cache() {
+    return Op::of(T{number()});
+  }
+  template <class T>
+  Op of_layer() {
+    const std::uint64_t cache = number();
+    return Op::of(T{cache, layer(cache)});
+  }
   Op clear() {
     // In a long life most_tokens_ says when.
     return is_long() && draw().percent(97) ? next_of_token() : Op::of(Clear{number()});
@@ -97,8 +99,6 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
   }
   Op clone_from() { return Op::of(CloneFrom{number(), number()}); }
   Op debug() { return Op::of(Debug{number(), draw().percent(50)}); }
-  Op pin() { return of_layer<Pin>(); }
-  Op pinned() { return of_layer<Pinned>(); }
   Op make() {
     if (is_long()) {
       if (!caches_.empty() && draw().percent(97)) return next_of_token();
@@ -140,19 +140,19 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {40, "append", &S::append, true},
       {10, "token", &S::token, true},
-      {2, "advance", &S::advance},
-      {6, "k", &S::keys, true},
-      {6, "v", &S::values, true},
-      {3, "len", &S::len},
-      {2, "is_empty", &S::is_empty},
-      {1, "num_layers", &S::num_layers},
-      {2, "entry_size", &S::entry_size},
+      {2, "advance", &S::of_cache<Advance>},
+      {6, "k", &S::of_layer<Keys>, true},
+      {6, "v", &S::of_layer<Values>, true},
+      {3, "len", &S::of_cache<Len>},
+      {2, "is_empty", &S::of_cache<IsEmpty>},
+      {1, "num_layers", &S::of_cache<NumLayers>},
+      {2, "entry_size", &S::of_cache<EntrySize>},
       {3, "clear", &S::clear},
       {2, "clone", &S::clone},
       {2, "clone_from", &S::clone_from},
       {2, "debug", &S::debug},
-      {4, "pin", &S::pin},
-      {5, "pinned", &S::pinned},
+      {4, "pin", &S::of_layer<Pin>},
+      {5, "pinned", &S::of_layer<Pinned>},
       {2, "new", &S::make},
   });
 
@@ -283,11 +283,6 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
   std::uint64_t layer(std::uint64_t cache) {
     const std::uint64_t layers = cache < caches_.size() ? caches_[cache].geometry.num_layers : 0;
     return layers > 0 && draw().percent(95) ? draw().below(layers) : layers + draw().below(2);
-  }
-  template <class T>
-  Op of_layer() {
-    const std::uint64_t cache = number();
-    return Op::of(T{cache, layer(cache)});
   }
   Op row(std::uint64_t cache, std::uint64_t to, std::int64_t k, std::int64_t v) {
     constexpr std::int64_t kMostElements = std::int64_t{1} << 15U;

@@ -280,18 +280,6 @@ class InChunks {
   Variation variation_;
 };
 
-const MetamorphicLaw& chunks() {
-  static const MetamorphicLaw kLaw(
-      "prefill_in_chunks", "rows that are given in two parts show the same as given at once",
-      kLongScript,
-      {.how = "rows appended in two parts",
-       // Bounded memory evicts at the beginning of each pass, by its lowest position (OK-18): two
-       // passes rightly evict more than one.
-       .applies = is_causal,
-       .transformation = [](const Drawn& drawn) { return InChunks(drawn).make(); }});
-  return kLaw;
-}
-
 // ---- placement_does_not_show ----
 
 // Cells that the pool has at least (OK-14).
@@ -354,20 +342,6 @@ Variation in_other_cells(const Drawn& drawn) {
   return variation;
 }
 
-const MetamorphicLaw& placement() {
-  static const MetamorphicLaw kLaw(
-      "placement_does_not_show", "which blocks or cells hold the rows does not show", kLongScript,
-      {.how = "other cells in use",
-       .applies =
-           [](const CacheKind& kind) {
-             const auto member_kind = member_kind_of(kind);
-             return kind.contract == kind_of(MemberKind::kCausal).contract && member_kind &&
-                    *member_kind != MemberKind::kEncoder;
-           },
-       .transformation = in_other_cells});
-  return kLaw;
-}
-
 // ---- order_of_independent_sequences ----
 
 // Sequences get the numbers in reverse.
@@ -393,17 +367,6 @@ Variation renamed(const Drawn& drawn) {
   return variation;
 }
 
-const MetamorphicLaw& order() {
-  static const MetamorphicLaw kLaw(
-      "order_of_independent_sequences",
-      "what is done to one cache or sequence does not depend on when others are used, or on names",
-      kLongScript,
-      {.how = "with other sequence numbers",
-       .applies = [](const CacheKind& kind) { return kind.contract == wrapper_kind().contract; },
-       .transformation = renamed});
-  return kLaw;
-}
-
 // ---- a_b_a ----
 
 // Before each pass another sequence has one, and is removed.
@@ -422,20 +385,42 @@ Variation visited(const Drawn& drawn) {
   return any ? variation : Variation();
 }
 
-const MetamorphicLaw& back_again() {
-  static const MetamorphicLaw kLaw(
-      "a_b_a", "what is added and taken back again leaves no trace", kLongScript,
-      {.how = "with an append and a rollback inserted",
-       // With bounded memory any pass evicts from all sequences (OK-19).
-       .applies = is_causal,
-       .transformation = visited});
-  return kLaw;
-}
-
 }  // namespace
 
 std::vector<const Law*> laws() {
-  return {&chunks(), &placement(), &order(), &back_again()};
+  static const std::array kLaws{
+      MetamorphicLaw("prefill_in_chunks",
+                     "rows that are given in two parts show the same as given at once", kLongScript,
+                     {.how = "rows appended in two parts",
+                      // Bounded memory evicts at the beginning of each pass, by its lowest position
+                      // (OK-18): two passes rightly evict more than one.
+                      .applies = is_causal,
+                      .transformation = [](const Drawn& drawn) { return InChunks(drawn).make(); }}),
+      MetamorphicLaw("placement_does_not_show", "which blocks or cells hold the rows does not show",
+                     kLongScript,
+                     {.how = "other cells in use",
+                      .applies =
+                          [](const CacheKind& kind) {
+                            const auto member_kind = member_kind_of(kind);
+                            return kind.contract == kind_of(MemberKind::kCausal).contract &&
+                                   member_kind && *member_kind != MemberKind::kEncoder;
+                          },
+                      .transformation = in_other_cells}),
+      MetamorphicLaw(
+          "order_of_independent_sequences",
+          "what is done to one cache or sequence does not depend on when others are used, or on "
+          "names",
+          kLongScript,
+          {.how = "with other sequence numbers",
+           .applies =
+               [](const CacheKind& kind) { return kind.contract == wrapper_kind().contract; },
+           .transformation = renamed}),
+      MetamorphicLaw("a_b_a", "what is added and taken back again leaves no trace", kLongScript,
+                     {.how = "with an append and a rollback inserted",
+                      // With bounded memory any pass evicts from all sequences (OK-19).
+                      .applies = is_causal,
+                      .transformation = visited})};
+  return {&kLaws[0], &kLaws[1], &kLaws[2], &kLaws[3]};
 }
 
 }  // namespace kvo::positional

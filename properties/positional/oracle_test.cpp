@@ -1,5 +1,8 @@
-#include <array>
+#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <map>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -84,34 +87,20 @@ TEST(PositionalHistory, AgreesWithWhatAReferenceShows) {
   EXPECT_EQ(judged.counts().skipped, 0U);
 }
 
-TEST(PositionalHistory, MissesARow) {
-  EXPECT_TRUE(shifted().get([](Tensor&, Tensor&, Tensor& mask) {
-    mask.floats()[0] = -std::numeric_limits<float>::infinity();
-  }));
-}
-
-TEST(PositionalHistory, SeesARowTooMany) {
-  EXPECT_TRUE(shifted().get([](Tensor&, Tensor&, Tensor& mask) {
-    for (float& element : mask.floats()) element = 0;
-  }));
-}
-
-TEST(PositionalHistory, SeesAKeyThatWasNotMoved) {
-  EXPECT_TRUE(shifted().get([](Tensor& k, Tensor&, Tensor&) { k.floats()[2] += 1; }));
-}
-
-TEST(PositionalHistory, SeesAnotherValue) {
-  EXPECT_TRUE(shifted().get([](Tensor&, Tensor& v, Tensor&) { v.floats()[0] -= 1; }));
-}
-
-TEST(PositionalHistory, SeesANan) {
-  EXPECT_TRUE(shifted().get([](Tensor&, Tensor& v, Tensor&) {
-    v.floats()[0] = std::numeric_limits<float>::quiet_NaN();
-  }));
-}
-
-TEST(PositionalHistory, RefusesShapesThatDoNotFit) {
-  EXPECT_TRUE(shifted().get([](Tensor&, Tensor&, Tensor& mask) { mask = make_tensor({1, 1}); }));
+TEST(PositionalHistory, FindsWhatIsSpoilt) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  using Spoil = void (*)(Tensor & k, Tensor & v, Tensor & mask);
+  const std::map<std::string_view, Spoil> spoils{
+      {"a row missing", [](Tensor&, Tensor&, Tensor& mask) { mask.floats()[0] = -kInf; }},
+      {"a row too many",
+       [](Tensor&, Tensor&, Tensor& mask) { std::ranges::fill(mask.floats(), 0.0F); }},
+      {"a key that was not moved", [](Tensor& k, Tensor&, Tensor&) { k.floats()[2] += 1; }},
+      {"another value", [](Tensor&, Tensor& v, Tensor&) { v.floats()[0] -= 1; }},
+      {"a NaN", [](Tensor&, Tensor& v, Tensor&) { v.floats()[0] = std::nanf(""); }},
+      {"another shape", [](Tensor&, Tensor&, Tensor& mask) {
+         mask = make_tensor({1, 1});
+       }}};
+  for (const auto& [name, spoil] : spoils) EXPECT_TRUE(shifted().get(spoil)) << name;
 }
 
 TEST(PositionalHistory, SkipsASequenceThatAFailedRemoveLeft) {

@@ -84,7 +84,7 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
   BlocksScript(const CaseTerms& terms, const BlocksConfig& config)
       : ScriptGenerator(terms),
         config_(config),
-        texts_(config.block_size),
+        texts_(config.block_size, terms.seed),
         most_tokens_(is_large() ? config.max_model_len
                                 : std::min(config.max_model_len, 5 * config.block_size + 6)),
         most_numbers_(is_large() ? draw().edge(4, 129) : draw().between(2, 6)),

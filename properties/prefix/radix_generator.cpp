@@ -51,7 +51,7 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
   RadixScript(const CaseTerms& terms, const RadixConfig& config)
       : ScriptGenerator(terms),
         config_(config),
-        texts_(config.page_size),
+        texts_(config.page_size, terms.seed),
         drive_(draw().one_of({Drive::kTree, Drive::kRequests, Drive::kBoth})),
         owns_slots_(draw().percent(60)),
         documented_(terms.profile == Profile::kDocumented),

@@ -1,20 +1,51 @@
 #include "properties/prefix/texts.hpp"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <utility>
 
 namespace kvo::prefix {
+namespace {
+
+constexpr Token kLargest = std::numeric_limits<Token>::max();
+
+/// Ids of texts that begin alike, and what comes before the ids of fresh ones.
+struct TokenIds {
+  std::array<Token, 3> alphabet;
+  Token before_fresh;
+};
+
+// Around 2^8, 2^15, 2^16 and 2^31: equal in their low bits, or on both sides of a sign.
+constexpr std::array kRareIds{
+    TokenIds{{0, 1 << 8, 1 << 9}, (1 << 8) - 3}, TokenIds{{0, 1 << 16, 1 << 17}, (1 << 16) - 3},
+    TokenIds{{(1 << 15) - 1, 1 << 15, (1 << 16) - 1}, (1 << 15) - 3},
+    TokenIds{{kLargest, kLargest - (1 << 16), 1 << 30}, kLargest - (1 << 24)}};
+
+}  // namespace
+
+Texts::Texts(std::int64_t unit, std::uint64_t seed) : unit_(unit) {
+  Draw draw(~seed);
+  constexpr std::uint64_t kRarePercent = 25;
+  const TokenIds ids = draw.percent(kRarePercent) ? kRareIds[draw.below(kRareIds.size())]
+                                                  : TokenIds{{0, 1, 2}, 1'000};
+  alphabet_ = ids.alphabet;
+  last_fresh_ = ids.before_fresh;
+}
 
 Tokens Texts::some(Draw& draw, std::int64_t count) const {
-  constexpr std::int64_t kAlphabet = 3;
   Tokens tokens;
-  for (; count > 0; --count) tokens.push_back(static_cast<Token>(draw.below(kAlphabet)));
+  for (; count > 0; --count) tokens.push_back(alphabet_[draw.below(alphabet_.size())]);
   return tokens;
 }
 
 Tokens Texts::fresh(std::int64_t count) {
   Tokens tokens;
-  for (; count > 0; --count) tokens.push_back(++last_fresh_);
+  for (; count > 0; --count) {
+    do ++last_fresh_;
+    while (std::ranges::find(alphabet_, last_fresh_) != alphabet_.end());
+    tokens.push_back(last_fresh_);
+  }
   return tokens;
 }
 

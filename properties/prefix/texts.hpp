@@ -1,6 +1,7 @@
 // properties/prefix/texts.hpp: prompts that begin alike.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -29,8 +30,9 @@ void add_states(Generator& generator, std::initializer_list<State> original_only
 /// unit: what is shared is told by few tokens.
 class Texts {
  public:
-  /// unit: tokens of a block or page.
-  explicit Texts(std::int64_t unit) : unit_(unit) {}
+  /// unit: tokens of a block or page. In some cases token ids differ in their high bits alone, or
+  /// are as large as they can be.
+  Texts(std::int64_t unit, std::uint64_t seed);
 
   /// 0 to `most` tokens: mostly the beginning of an earlier text, and something else behind it.
   [[nodiscard]] Tokens next(Draw& draw, std::int64_t most);
@@ -43,12 +45,12 @@ class Texts {
 
  private:
   static constexpr std::size_t kMost = 12;
-  static constexpr Token kFirstFresh = 1'000;
 
   std::int64_t unit_;
+  std::array<Token, 3> alphabet_;
   std::vector<Tokens> known_ = {};
   std::size_t kept_ = 0;
-  Token last_fresh_ = kFirstFresh;
+  Token last_fresh_;
 };
 
 }  // namespace kvo::prefix

@@ -5,7 +5,7 @@
 
 #include "properties/campaign/script_generator.hpp"
 #include "properties/contract_parts.hpp"
-#include "reference/provider/context_operations.hpp"
+#include "reference/provider/context.hpp"
 
 namespace kvo::provider {
 namespace {

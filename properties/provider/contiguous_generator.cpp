@@ -3,7 +3,7 @@
 #include <span>
 
 #include "properties/provider/provider_script.hpp"
-#include "reference/provider/contiguous_operations.hpp"
+#include "reference/provider/contiguous.hpp"
 
 namespace kvo::provider {
 namespace {
@@ -93,9 +93,9 @@ class ContiguousScript final
       {8, "reread", &S::reread},
       {8, "poke", &S::poke},
       {12, "truncate", &S::truncate},
-      {3, "reset", &S::reset},
-      {4, "seq_len", &S::seq_len},
-      {1, "num_layers", &S::num_layers},
+      {3, "reset", &S::of_cache<Reset>},
+      {4, "seq_len", &S::of_cache<SeqLen>},
+      {1, "num_layers", &S::of_cache<NumLayers>},
       {2, "new", &S::again},
   });
 

@@ -104,18 +104,16 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
       for (std::int64_t to = first + 1; to < sizes_.num_layers; ++to) plan(append_to(to));
     return append_to(first);
   }
-  Op seq_len() { return Op::of(SeqLen{}); }
+  template <class T>
+  Op plain() {
+    return Op::of(T{});
+  }
   Op pointers() { return Op::of(Pointers{layer()}); }
-  Op counter_ptr() { return Op::of(CounterPtr{}); }
-  Op read_counter() { return Op::of(ReadCounter{}); }
-  Op arrays() { return Op::of(DevicePointerArrays{}); }
   Op read_buffer() { return Op::of(ReadBuffer{layer()}); }
-  Op live_buffers() { return Op::of(LiveBuffers{}); }
   Op sync() {
     plan(SeqLen{});
     return Op::of(SyncDeviceCounter{});
   }
-  Op reset() { return Op::of(ResetDevice{}); }
   Op close() {
     if (rarely()) return append();
     if (draw().percent(40)) plan(LiveBuffers{});
@@ -169,15 +167,15 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {60, "append", &S::append, true},
       {60, "token", &S::token, true},
-      {6, "seq_len", &S::seq_len},
+      {6, "seq_len", &S::plain<SeqLen>},
       {4, "pointers", &S::pointers},
-      {2, "counter_ptr", &S::counter_ptr},
-      {10, "read_counter", &S::read_counter},
-      {10, "device_pointer_arrays", &S::arrays},
+      {2, "counter_ptr", &S::plain<CounterPtr>},
+      {10, "read_counter", &S::plain<ReadCounter>},
+      {10, "device_pointer_arrays", &S::plain<DevicePointerArrays>},
       {18, "read_buffer", &S::read_buffer},
-      {8, "live_buffers", &S::live_buffers},
+      {8, "live_buffers", &S::plain<LiveBuffers>},
       {12, "sync_counter", &S::sync},
-      {6, "reset", &S::reset},
+      {6, "reset", &S::plain<ResetDevice>},
       {6, "close", &S::close},
       {3, "new with a failure", &S::fail_new},
       {5, "device_pointer_arrays with a failure", &S::fail_arrays},

@@ -8,11 +8,11 @@
 
 #include "properties/contract_parts.hpp"
 #include "properties/replay/engine.hpp"
-#include "reference/provider/contiguous_operations.hpp"
+#include "reference/provider/contiguous.hpp"
 #include "reference/provider/device_operations.hpp"
 #include "reference/provider/operations.hpp"
-#include "reference/provider/paged_operations.hpp"
-#include "reference/provider/tensor_operations.hpp"
+#include "reference/provider/paged.hpp"
+#include "reference/provider/tensor.hpp"
 #include "reference/provider/tracing_operations.hpp"
 
 namespace kvo::provider {

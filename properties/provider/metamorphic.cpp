@@ -10,9 +10,9 @@
 
 #include "properties/campaign/laws.hpp"
 #include "properties/contract_parts.hpp"
-#include "reference/provider/contiguous_operations.hpp"
-#include "reference/provider/paged_operations.hpp"
-#include "reference/provider/tensor_operations.hpp"
+#include "reference/provider/contiguous.hpp"
+#include "reference/provider/paged.hpp"
+#include "reference/provider/tensor.hpp"
 #include "reference/provider/tracing_operations.hpp"
 
 namespace kvo::provider {

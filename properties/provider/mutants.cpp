@@ -14,10 +14,10 @@
 #include "properties/seeded/reference/provider/paged_cache.hpp"
 #include "properties/seeded/reference/provider/tensor_cache.hpp"
 #include "reference/contract/device/host_device.hpp"
-#include "reference/provider/contiguous_operations.hpp"
+#include "reference/provider/contiguous.hpp"
 #include "reference/provider/device_operations.hpp"
-#include "reference/provider/paged_operations.hpp"
-#include "reference/provider/tensor_operations.hpp"
+#include "reference/provider/paged.hpp"
+#include "reference/provider/tensor.hpp"
 
 namespace kvo::provider {
 namespace {

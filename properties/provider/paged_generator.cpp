@@ -2,7 +2,7 @@
 #include <span>
 
 #include "properties/provider/provider_script.hpp"
-#include "reference/provider/paged_operations.hpp"
+#include "reference/provider/paged.hpp"
 
 namespace kvo::provider {
 namespace {
@@ -113,8 +113,6 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     if (draw().percent(10)) n = draw().between(-2, 0);
     return Op::of(Truncate{cache, n});
   }
-  Op table() { return Op::of(Table{number()}); }
-  Op free() { return Op::of(Free{number()}); }
   Op drain() {
     if (is_long() && draw().percent(97)) return update();
     return Op::of(DrainPool{draw().between(-1, 4)});
@@ -156,18 +154,18 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
       {100, "update", &S::update, true},
       {40, "get", &S::get, true},
       {28, "truncate", &S::cut},
-      {12, "table", &S::table},
-      {6, "reset", &S::reset},
-      {10, "free", &S::free},
+      {12, "table", &S::of_cache<Table>},
+      {6, "reset", &S::of_cache<Reset>},
+      {10, "free", &S::of_cache<Free>},
       {6, "drain", &S::drain},
       {6, "free_block", &S::free_block},
       {4, "alloc", &S::alloc},
       {6, "available", &S::available},
       {8, "read_block", &S::read_block},
       {6, "reread", &S::reread},
-      {4, "seq_len", &S::seq_len},
+      {4, "seq_len", &S::of_cache<SeqLen>},
       {4, "poke", &S::poke},
-      {2, "num_layers", &S::num_layers},
+      {2, "num_layers", &S::of_cache<NumLayers>},
       {2, "new", &S::again},
       {1, "new_pool", &S::make_pool},
   });

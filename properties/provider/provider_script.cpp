@@ -98,23 +98,6 @@ float RowDraw::cell() {
   return draw_.one_of<float>({ordinary, -ordinary, std::numeric_limits<float>::quiet_NaN(), -0.0F});
 }
 
-void Poison::put(std::int64_t from, std::int64_t to) {
-  begin_ = from;
-  end_ = to;
-  dead_ = false;
-}
-
-void Poison::cut(std::int64_t n) {
-  if (n < end_) dead_ = true;
-  begin_ = std::max(begin_, n);
-}
-
-bool Poison::overwritten(std::int64_t from, std::int64_t to) {
-  if (!dead_ || from >= end_ || to <= begin_) return false;
-  end_ = begin_;
-  return true;
-}
-
 std::vector<Generator> generators() {
   return {contiguous_generator(), paged_generator(),   device_generator(),
           tensor_generator(),     tracing_generator(), context_generator()};

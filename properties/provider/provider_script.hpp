@@ -83,38 +83,21 @@ class RowDraw {
   std::uint32_t nans_ = 0;
 };
 
-/// Cells that were poisoned and then cut off must never show again, not even once rows lie there.
-class Poison {
- public:
-  /// Positions [from, to) hold poison.
-  void put(std::int64_t from, std::int64_t to);
-  void cut(std::int64_t n);
-  /// True if rows in [from, to) replace poison that had been cut off.
-  [[nodiscard]] bool overwritten(std::int64_t from, std::int64_t to);
-
- private:
-  std::int64_t begin_ = 0;  // [begin_, end_) is poisoned
-  std::int64_t end_ = 0;
-  bool dead_ = false;
-};
-
 /// What a script knows of a layer, from what was observed.
 struct KnownLayer {
   std::int64_t length = 0;
   std::int64_t batch = -1;  ///< the sizes that it is pinned to; -1: none yet
   std::int64_t dim = 0;
-  std::uint64_t updates = 0;  ///< tried
-  Poison poison = {};
+  std::uint64_t updates = 0;      ///< tried
+  std::int64_t poison_begin = 0;  ///< [poison_begin, poison_end) held NaNs when it was written
+  std::int64_t poison_end = 0;
 
   [[nodiscard]] bool pinned() const { return batch >= 0; }
   void pin(const Shape& shape) {
     batch = shape[0];
     dim = shape[2];
   }
-  void cut(std::int64_t n) {
-    length = std::min(length, n);
-    poison.cut(n);
-  }
+  void cut(std::int64_t n) { length = std::min(length, n); }
 };
 
 /// A result that a script may look at again.
@@ -172,9 +155,11 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
     const std::int64_t cache = number();
     return Op::of(Truncate{cache, end(cache)});
   }
-  Op reset() { return Op::of(Reset{number()}); }
-  Op seq_len() { return Op::of(SeqLen{number()}); }
-  Op num_layers() { return Op::of(NumLayers{number()}); }
+  /// An operation about a whole cache.
+  template <class T>
+  Op of_cache() {
+    return Op::of(T{number()});
+  }
 
   // Parts of orders. Derived has
   //   Op rows_for(std::int64_t cache, std::int64_t layer, std::int64_t positions);
@@ -397,9 +382,14 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
     if (known_.size() > 16) reach(Label::kBeyondSixteenCaches);
     for (const Layer& other : there.layers)
       if (other.length != layer.length) reach(Label::kLayersAtDifferentLengths);
-    if (layer.poison.overwritten(start, layer.length))
+    // What was cut off must never show again, not even once other rows are there.
+    if (start < layer.poison_end && layer.length > layer.poison_begin) {
       reach(Label::kPoisonedRowTruncatedAndOverwritten);
-    if (k.elements() > 0 && std::isnan(k.floats().front())) layer.poison.put(start, layer.length);
+      layer.poison_end = layer.poison_begin;
+    }
+    if (k.elements() == 0 || !std::isnan(k.floats().front())) return;
+    layer.poison_begin = start;
+    layer.poison_end = layer.length;
   }
   /// Rows went into a cache.
   void stored(const Tensor& k) {

@@ -6,8 +6,8 @@
 #include "properties/campaign/metamorphic.hpp"
 #include "properties/campaign/rules_case.hpp"
 #include "properties/contracts.hpp"
-#include "reference/provider/contiguous_operations.hpp"
-#include "reference/provider/paged_operations.hpp"
+#include "reference/provider/contiguous.hpp"
+#include "reference/provider/paged.hpp"
 
 namespace kvo::provider {
 namespace {

@@ -2,7 +2,7 @@
 #include <span>
 
 #include "properties/provider/provider_script.hpp"
-#include "reference/provider/tensor_operations.hpp"
+#include "reference/provider/tensor.hpp"
 
 namespace kvo::provider {
 namespace {
@@ -10,8 +10,7 @@ namespace {
 // States worth reaching.
 BOOST_DEFINE_FIXED_ENUM_CLASS(
     Label, std::uint8_t, kCounterBeyondTheLength, kKvSeqLenIsNotTheLengthOfLayer0,
-    kDecodeStepAtTheSharedCounterLayerElsewhere, kMemoryForOneCounterOnly, kNoMemoryForTheCounters,
-    kCpuLayerPromoted, kGpuAllocationFailedLayerFellBackToTheCpu, kKernelFailedInADecodeStep,
+    kMemoryForOneCounterOnly, kNoMemoryForTheCounters, kKernelFailedInADecodeStep,
     kFp16WithACpuSourceRefused, kFp16ScratchOverwrittenByALaterGet,
     kFp16ResultReadAgainAfterAnotherGet, kScratchGrownEarlierResultDangling,
     kResultDanglingAfterFree, kConversionFailedLayerLooksAbsent,
@@ -25,9 +24,8 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kEmptiedBeyondOneByte, kCountedBeyondTwoBytes)
 
 struct TensorLayer : KnownLayer {
-  bool from_host = false;  // where its first rows came from
-  bool on_gpu = false;     // certain
-  bool cut_off = false;    // rows behind the length
+  bool on_gpu = false;   // certain
+  bool cut_off = false;  // rows behind the length
 };
 
 struct Known {
@@ -94,7 +92,6 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     plan(Reread{std::ssize(handles())});
     return Op::of(Get{cache, layer(cache), std::nullopt});
   }
-  Op counters() { return Op::of(Counters{number()}); }
   Op sync() {
     const std::int64_t cache = number();
     plan(SyncTensorCounter{cache});
@@ -102,9 +99,8 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
   }
   Op free() {
     // In a long life hardly ever, else no cache would grow old.
-    return is_long() && draw().percent(97) ? seq_len() : Op::of(FreeTensor{number()});
+    return is_long() && draw().percent(97) ? of_cache<SeqLen>() : Op::of(FreeTensor{number()});
   }
-  Op max_seq_len() { return Op::of(MaxSeqLen{number()}); }
   // Failures, and what they are meant for.
   Op inject() {
     if (is_long() && draw().percent(97)) return update_of(number());
@@ -147,12 +143,12 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
       {6, "reread after another get", &S::disturbed},
       {2, "poke", &S::poke},
       {8, "truncate", &S::truncate},
-      {2, "reset", &S::reset},
-      {2, "seq_len", &S::seq_len},
-      {8, "counters", &S::counters},
+      {2, "reset", &S::of_cache<Reset>},
+      {2, "seq_len", &S::of_cache<SeqLen>},
+      {8, "counters", &S::of_cache<Counters>},
       {3, "sync_counter", &S::sync},
       {2, "free", &S::free},
-      {1, "max_seq_len", &S::max_seq_len},
+      {1, "max_seq_len", &S::of_cache<MaxSeqLen>},
       {7, "inject", &S::inject},
       {2, "new", &S::again},
   });
@@ -172,19 +168,11 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     TensorLayer* layer = updated(update);
     if (layer == nullptr) return;
     Known& there = *known(update.cache);
-    const auto counter = std::exchange(there.counter, std::nullopt);
+    there.counter.reset();
     if (!layer->pinned()) spend_on_buffers(update.k->shape, there.max_seq_len);
     if (seen.error) return saw_refusal(update, *layer, *seen.error);
     saw_layout(update, *layer);
-    const std::int64_t start = layer->length;
-    const bool gpu = update.k_device == Place::kGpu;
-    const bool decode = update.k->shape[1] == 1 && update.v_device == Place::kGpu && gpu;
-    if (layer->on_gpu && decode && counter && *counter != start)
-      reach(Label::kDecodeStepAtTheSharedCounterLayerElsewhere);
-    if (gpu && !there.starved) layer->on_gpu = true;
-    if (layer->from_host && layer->on_gpu) reach(Label::kCpuLayerPromoted);
-    if (gpu && there.starved && !there.half && draw().percent(50))
-      plan_next(Op::of(GetFullBuffer{update.cache, update.layer}));
+    if (update.k_device == Place::kGpu && !there.starved) layer->on_gpu = true;
     added(there, *layer, *update.k);
     if (there.freed) reach(Label::kUsedAfterFree);
   }
@@ -204,14 +192,10 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     TensorLayer* layer = known(full.cache, full.layer);
     if (layer == nullptr || seen.error) return;
     const auto& found = seen.as<Found>();
-    if (found.found) {
-      layer->on_gpu = true;
-      if (layer->from_host) reach(Label::kCpuLayerPromoted);
-      if (layer->cut_off) reach(Label::kWholeBufferWithStaleRows);
-      keep(full.cache, full.layer, found);
-    } else if (layer->pinned() && !layer->from_host && !known(full.cache)->half) {
-      reach(Label::kGpuAllocationFailedLayerFellBackToTheCpu);
-    }
+    if (!found.found) return;
+    layer->on_gpu = true;
+    if (layer->cut_off) reach(Label::kWholeBufferWithStaleRows);
+    keep(full.cache, full.layer, found);
   }
   void observe(const Reread& reread, const Observation& seen) {
     if (seen.error) return;
@@ -307,7 +291,6 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     if (shape[0] > 1 && shape[1] > 0 && layer.length > 0) reach(Label::kLaterRowsOfABatchAbove1);
     if (layer.pinned() || (shape[0] == 0 && !documented())) return;
     layer.pin(shape);
-    layer.from_host = update.k_device != Place::kGpu;
   }
   void saw_refusal(const UpdateTensor& update, TensorLayer& layer, const Error& error) {
     const Shape& shape = update.k->shape;
@@ -347,10 +330,10 @@ Generator tensor_generator() {
   return with_orders<TensorScript>(script_generator<Label>(
       tensor_kind(), script_case<TensorScript>,
       {Label::kCounterBeyondTheLength, Label::kKvSeqLenIsNotTheLengthOfLayer0,
-       Label::kDecodeStepAtTheSharedCounterLayerElsewhere, Label::kMemoryForOneCounterOnly,
-       Label::kFp16ScratchOverwrittenByALaterGet, Label::kScratchGrownEarlierResultDangling,
-       Label::kLayerOfNegativeLengthUsed, Label::kSyncGaveALengthToALayerWithoutRows,
-       Label::kOtherBatchOrDimTaken, Label::kVOfAnotherShapeTaken},
+       Label::kMemoryForOneCounterOnly, Label::kFp16ScratchOverwrittenByALaterGet,
+       Label::kScratchGrownEarlierResultDangling, Label::kLayerOfNegativeLengthUsed,
+       Label::kSyncGaveALengthToALayerWithoutRows, Label::kOtherBatchOrDimTaken,
+       Label::kVOfAnotherShapeTaken},
       {Label::kFp16ResultReadAgainAfterAnotherGet, Label::kOtherBatchOrDimRefused,
        Label::kVRefused}));
 }

@@ -101,8 +101,8 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
       {6, "reread", &S::reread},
       {2, "poke", &S::poke},
       {8, "truncate", &S::truncate},
-      {3, "reset", &S::reset},
-      {3, "seq_len", &S::seq_len},
+      {3, "reset", &S::of_cache<Reset>},
+      {3, "seq_len", &S::of_cache<SeqLen>},
       {2, "new", &S::again},
   });
 

@@ -51,6 +51,7 @@ struct Shrunk {
   static constexpr bool kLean = true;
   std::string law = {};  ///< the simplest one that it fails
   std::uint64_t operations = 0;
+  bool cut_short = false;   ///< a smaller one was not looked for: its time was over
   Verdict verdict = {};     ///< agrees where the subject does not answer alike each time
   std::string config = {};  ///< what is not default, as JSON
   /// Which operation stored what differs: "21 is k[batch 1, position 0, dim 0] of op 3 update".
@@ -62,7 +63,8 @@ struct Shrunk {
   std::vector<ScriptLine> script = {};  ///< where there are many: those up to the verdict's
 };
 BOOST_DESCRIBE_STRUCT(Shrunk, (),
-                      (law, operations, verdict, config, origins, inside, schedule, rules, script))
+                      (law, operations, cut_short, verdict, config, origins, inside, schedule,
+                       rules, script))
 
 /// How one subject came out of a case.
 struct SubjectResult {

@@ -15,6 +15,14 @@ namespace {
 
 using One = std::array<const Subject*, 1>;
 
+std::optional<Judge::Clock::time_point> end_of(const ShrinkOptions& options) {
+  if (options.time.count() <= 0) return std::nullopt;
+  return Judge::Clock::now() + std::chrono::duration_cast<Judge::Clock::duration>(options.time);
+}
+
+// Of one script, however many there are.
+constexpr std::chrono::duration<double> kLeastTime{0.1};
+
 // The simplest list of choices with which the script still fails. True if it got simpler.
 bool shrink_choices(CasePlan& plan, const std::function<bool()>& fails) {
   std::vector<std::uint32_t> choices = plan.setup.schedule.given();
@@ -95,8 +103,9 @@ class Shrinking {
         subject_(subject),
         simpler_(plan),
         trial_{std::move(script), plan.setup.config},
+        until_(end_of(options)),
         judge_([this](const Shrinkable& candidate) { return fails_alike(candidate); },
-               options.attempts) {
+               options.attempts, until_) {
     if (!judge_.may_ask()) return;
     first_ = options.judge(plan, subject, trial_.script);
     // A smaller script, or schedule, that fails otherwise is likely to tell of another fault.
@@ -124,6 +133,7 @@ class Shrinking {
   }
   [[nodiscard]] const Script& script() const { return trial_.script; }
   [[nodiscard]] const CasePlan& simpler() const { return simpler_; }
+  [[nodiscard]] bool is_late() const { return judge_.is_late(); }
 
  private:
   Verdict verdict_of(const Shrinkable& candidate, const Subject& subject) {
@@ -185,7 +195,7 @@ class Shrinking {
           return read.outcome == Outcome::kMismatch && !read.differs_in_error() &&
                  control_keeps(candidate);
         },
-        options_.attempts);
+        options_.attempts, until_);
     for (std::size_t cut = 1; cut <= kMostCuts && cut < script.size(); ++cut)
       for (const Op& query : queries) {
         Script candidate = without(script, script.size() - cut, script.size());
@@ -201,6 +211,7 @@ class Shrinking {
   const Subject& subject_;
   CasePlan simpler_;
   Shrinkable trial_;
+  std::optional<Judge::Clock::time_point> until_;
   Judge judge_;
   std::optional<Subject> control_;
   Verdict first_;
@@ -281,6 +292,9 @@ CaseResult run_case(const CasePlan& plan, const ShrinkOptions& shrink) {
                     .operations = run.operations,
                     .labels = {run.labels.begin(), run.labels.end()},
                     .figures = std::move(run.figures)};
+  const auto end = end_of(shrink);
+  auto failed = std::ranges::count_if(run.judgements,
+                                      [](const Judgement& one) { return one.verdict.failed(); });
   for (const Judgement& judgement : run.judgements) {
     SubjectResult& subject = result.subjects.emplace_back(result_of(judgement));
     if (!judgement.verdict.failed()) continue;
@@ -293,7 +307,11 @@ CaseResult run_case(const CasePlan& plan, const ShrinkOptions& shrink) {
     }
     const std::uint64_t last =
         plan.law->needs_whole_script() ? run.operations - 1 : judgement.verdict.op_index;
-    add_shrunk(simplest_case(guilty, *judgement.subject, script_until(plan, last), shrink),
+    ShrinkOptions share = shrink;
+    if (end)
+      share.time = std::max<std::chrono::duration<double>>(
+          (*end - Judge::Clock::now()) / double(failed--), kLeastTime);
+    add_shrunk(simplest_case(guilty, *judgement.subject, script_until(plan, last), share),
                *judgement.subject, subject);
   }
   return result;
@@ -315,7 +333,8 @@ Smaller smaller_case(const CasePlan& plan, const Subject& subject, Script script
   return {.plan = shrinking.simpler(),
           .script = shrinking.script(),
           .before = shrinking.before(),
-          .verdict = shrink.judge(shrinking.simpler(), subject, shrinking.script())};
+          .verdict = shrink.judge(shrinking.simpler(), subject, shrinking.script()),
+          .cut_short = shrinking.is_late()};
 }
 
 }  // namespace kvo

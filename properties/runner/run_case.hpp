@@ -1,6 +1,7 @@
 // properties/runner/run_case.hpp: one case from its plan to its verdicts, shrunk scripts included.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -50,6 +51,8 @@ struct CasePlan {
 struct ShrinkOptions {
   std::uint64_t attempts = 20'000;  ///< most scripts to run; 0 keeps the script as it is
   bool without_memory = true;       ///< false: not of a subject that lacks memory
+  /// What the scripts of a case may take together; 0: any time.
+  std::chrono::duration<double> time{0};
   /// Whoever expects the subject to end the process judges in another one.
   std::function<Verdict(const CasePlan&, const Subject&, const Script&)> judge = run_script;
 };
@@ -72,6 +75,7 @@ struct Smaller {
   Script script;
   Verdict before;  ///< of the script as it was
   Verdict verdict = {};
+  bool cut_short = false;  ///< time was over before nothing helped any more
 };
 
 /// The smallest script found that `subject` fails with the symptom that it fails `script` with.

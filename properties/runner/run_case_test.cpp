@@ -16,7 +16,7 @@
 #include "reference/contract/subject/probe.hpp"
 #include "reference/layered/cache.hpp"
 #include "reference/positional/operations.hpp"
-#include "reference/provider/paged_operations.hpp"
+#include "reference/provider/paged.hpp"
 
 namespace kvo {
 namespace {

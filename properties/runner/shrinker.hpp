@@ -6,8 +6,10 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -64,17 +66,20 @@ struct Shrinkable {
   Record config = {};  ///< none: the script alone
 };
 
-/// Decides whether trials fail, within a budget of operations. An attempt costs those of its script
-/// and a fixed number.
+/// Decides whether trials fail, within a budget of operations and of time. An attempt costs the
+/// operations of its script and a fixed number.
 class Judge {
  public:
   using Fails = std::function<bool(const Shrinkable&)>;
-  /// `fails` must be deterministic. `attempts`: the most attempts with short scripts.
-  Judge(Fails fails, std::uint64_t attempts)
-      : fails_(std::move(fails)), left_(attempts * kOperationsOfAttempt) {}
+  using Clock = std::chrono::steady_clock;
+  /// `fails` must be deterministic. `attempts`: the most attempts with short scripts. `until`: when
+  /// the time is over; absent: never.
+  Judge(Fails fails, std::uint64_t attempts, std::optional<Clock::time_point> until = std::nullopt)
+      : fails_(std::move(fails)), left_(attempts * kOperationsOfAttempt), until_(until) {}
 
   /// Once it is false no trial is said to fail, and none need be made.
-  [[nodiscard]] bool may_ask() const { return left_ > 0; }
+  [[nodiscard]] bool may_ask() const { return left_ > 0 && !is_late(); }
+  [[nodiscard]] bool is_late() const { return until_ && Clock::now() >= *until_; }
   bool operator()(const Shrinkable& trial);
   /// Puts `candidate` in the place of `trial` if it fails. True if so.
   bool replaces(Shrinkable& trial, Shrinkable candidate);
@@ -87,6 +92,7 @@ class Judge {
 
   Fails fails_;
   std::uint64_t left_;
+  std::optional<Clock::time_point> until_;
 };
 
 /// Makes the script and the config of a failing trial smaller until no pass helps, or the budget is

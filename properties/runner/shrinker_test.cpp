@@ -15,7 +15,7 @@
 #include "reference/contract/values/tags.hpp"
 #include "reference/layered/cache.hpp"
 #include "reference/positional/operations.hpp"
-#include "reference/snapshot/trie_operations.hpp"
+#include "reference/snapshot/trie.hpp"
 
 namespace kvo {
 namespace {

@@ -331,6 +331,7 @@ Shrunk shrunk_of(const Smaller& smaller, const Subject& subject, bool run) {
   Shrunk shrunk{
       .law = std::string(plan.law->name()),
       .operations = smaller.script.size(),
+      .cut_short = smaller.cut_short,
       .verdict = verdict,
       .config = config_text(plan.setup.config),
       .origins = origins_of(smaller.script, verdict),
@@ -387,7 +388,8 @@ Smaller simplest_case(const CasePlan& plan, const Subject& subject, Script scrip
   if (simplest(plan, script) == nullptr) simpler = plan;
   Smaller smaller = smaller_case(simpler, subject, std::move(script), shrink);
   // A smaller script may fail a law that the whole one kept.
-  while (smaller.verdict.failed() && simplest(smaller.plan, smaller.script) != nullptr)
+  while (!smaller.cut_short && smaller.verdict.failed() &&
+         simplest(smaller.plan, smaller.script) != nullptr)
     smaller = smaller_case(simpler, subject, smaller.script, shrink);
   return smaller;
 }

@@ -271,11 +271,11 @@ RowsConfig ring_config(const LoweringInput& input) {
   return {.max_size = ring_window(input)};
 }
 RecurrentConfig state_config(const LoweringInput& input) {
-  return {.conv_tail = kConvTail,
-          .conv_dim = input.policy.head_dim,
-          .num_v_heads = input.policy.num_heads,
-          .head_v_dim = kHeadVDim,
-          .head_k_dim = input.policy.head_dim};
+  return {.sizes = {.conv_tail = kConvTail,
+                    .conv_dim = input.policy.head_dim,
+                    .num_v_heads = input.policy.num_heads,
+                    .head_v_dim = kHeadVDim,
+                    .head_k_dim = input.policy.head_dim}};
 }
 
 }  // namespace

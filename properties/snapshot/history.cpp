@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "reference/contract/values/strided_view.hpp"
@@ -77,6 +78,13 @@ TokenRows TokenRows::newest(std::int64_t most) const {
   return part(std::max<std::int64_t>(count() - most, 0), count());
 }
 
+void TokenRows::widen(const TokenRows& more, const Update::Returns* shown) {
+  for (auto [side, given, got] :
+       {std::tuple(&k, more.k.type, shown != nullptr ? shown->k.dtype : more.k.type),
+        std::tuple(&v, more.v.type, shown != nullptr ? shown->v.dtype : more.v.type)})
+    if (got == given && wider(given, side->type)) *side = side->cast(given);
+}
+
 void TokenRows::append(const TokenRows& more) {
   for (auto side : {&TokenRows::k, &TokenRows::v}) {
     const Side cast = (more.*side).cast((this->*side).type);
@@ -96,17 +104,35 @@ Words JudgedAnswers::judge(const Observation& want, const Observation& seen) {
   return "by the history " + difference->text();
 }
 
-Words JudgedAnswers::wrong(std::string words) {
-  judged();
-  return words;
-}
-
 LayerHistory::Used LayerHistory::use(const Nullable<std::int64_t>& number) {
   if (!number.has_value()) return {};
   if (*number < 1 || *number >= next_number()) return {.error = Code::kPrecondition};
   Kept& kept = known(*number);
   if (kept.life == Kept::Life::kClosed) return {.error = closed_code()};
   return {.kept = &kept, .unknown = kept.life == Kept::Life::kUnknown};
+}
+
+LayerHistory::Sides LayerHistory::use(const Merge& op) {
+  Sides sides{use(op.parent), use(op.child)};
+  for (const Used* side : {&sides.child, &sides.parent})
+    if (side->error && sides.error != Code::kPrecondition) sides.error = side->error;
+  return sides;
+}
+
+void LayerHistory::Sides::lose() const {
+  for (const Used* side : {&parent, &child})
+    if (side->kept != nullptr) side->kept->life = Kept::Life::kUnknown;
+}
+
+std::optional<Code> LayerHistory::refusal_of(const Update& op) const {
+  const auto any = [&](const auto& is) { return is(op.k) || is(op.v); };
+  if (any([](const Tensor& side) { return side.dtype == DType::kI32; })) return Code::kPrecondition;
+  if (any([&](const Tensor& side) {
+        return side.shape.size() != kArrayAxes ||
+               (storage_.type != StorageType::kF32 && side.dtype != DType::kF32);
+      }))
+    return has(Quirk::kMisfitIsSilent) ? Code::kPrecondition : Code::kBadShape;
+  return std::nullopt;
 }
 
 Tensor LayerHistory::as_shown(const Tensor& rows) const {
@@ -131,11 +157,28 @@ std::int64_t LayerHistory::bytes_of(const TokenRows& rows) const {
 
 void LayerHistory::remember(const Numbered& seen, Kept kept) {
   if (!seen.handle.has_value() || *seen.handle != next_number()) return;
-  kept.contents = contents_of(seen);
+  kept.contents = seen.shown;
   snapshots_.push_back(std::move(kept));
 }
 
-void LayerHistory::remember_pair(const Observation& seen, bool changes) {
+Numbered LayerHistory::add(Kept kept, std::int64_t from, std::int64_t to,
+                           std::optional<std::int64_t> idx) {
+  auto [k, v] = kept.rows->shown(
+      static_cast<std::size_t>(kept.rows->count() - idx.value_or(kept.rows->count())));
+  Numbered one{next_number(),
+               {.from = from,
+                .to = to,
+                .idx = idx,
+                .size = bytes_of(*kept.rows),
+                .k = std::move(k),
+                .v = std::move(v)}};
+  remember(one, std::move(kept));
+  return one;
+}
+
+void LayerHistory::remember_pair(const Update& op, const Observation& seen, bool changes) {
+  pair_.reset();
+  if (op.keep.value_or(false)) pair_ = std::ssize(pairs_) + 1;
   if (seen.error) return;
   const auto& shown = seen.as<Update::Returns>();
   if (shown.handle) pairs_[*shown.handle] = {{.k = shown.k, .v = shown.v}, changes};
@@ -165,62 +208,30 @@ Words LayerHistory::observe(const Reread& op, const Observation& seen) {
 }
 
 Words LayerHistory::saw_whole(const Merge& op, const Observation& seen) {
-  if (!begun_) return must_fail(Code::kPrecondition, seen);
-  const Used parent = use(op.parent);
-  const Used child = use(op.child);
-  for (const Used* side : {&parent, &child})
-    if (side->error && *side->error == Code::kPrecondition)
-      return must_fail(Code::kPrecondition, seen);
-  for (const Used* side : {&parent, &child})
-    if (side->error) return must_fail(*side->error, seen);
+  const Sides sides = use(op);
+  const auto& [parent, child, error] = sides;
+  if (error) return must_fail(*error, seen);
   const bool itself = parent.kept != nullptr && parent.kept == child.kept;
   const bool lost = parent.kept != nullptr && child.kept == nullptr;
   if (parent.unknown || child.unknown || (itself && has(Quirk::kSecondCloseAborts)) ||
       (lost && has(Quirk::kMergeDestroysParent))) {
-    for (const Used* side : {&parent, &child})
-      if (side->kept != nullptr) side->kept->life = Kept::Life::kUnknown;
+    sides.lose();
     return skip();
   }
   if (itself) return must_fail(Code::kBadPosition, seen);
-  if (lost) return must_show(numbered_as(*op.parent, parent.kept->contents), seen);
+  if (lost) return must_show(Numbered{op.parent, parent.kept->contents}, seen);
   if (parent.kept != nullptr) parent.kept->life = Kept::Life::kClosed;
-  return must_show(
-      child.kept != nullptr ? numbered_as(*op.child, child.kept->contents) : Numbered(), seen);
+  return must_show(child.kept != nullptr ? Numbered{op.child, child.kept->contents} : Numbered(),
+                   seen);
 }
 
 Words LayerHistory::saw_whole(const Split& op, const Observation& seen) {
-  if (!begun_) return must_fail(Code::kPrecondition, seen);
   const Used whole = use(op.handle);
   if (whole.error) return must_fail(*whole.error, seen);
   if (whole.unknown) return skip();
   Split::Returns halves;
-  if (whole.kept != nullptr) halves.child = numbered_as(*op.handle, whole.kept->contents);
+  if (whole.kept != nullptr) halves.child = Numbered{op.handle, whole.kept->contents};
   return must_show(std::move(halves), seen);
-}
-
-Numbered numbered_as(std::int64_t number, const Contents& contents) {
-  return {.handle = number,
-          .from = contents.from,
-          .to = contents.to,
-          .idx = contents.idx,
-          .offset = contents.offset,
-          .size = contents.size,
-          .k = contents.k,
-          .v = contents.v,
-          .conv = contents.conv,
-          .delta = contents.delta};
-}
-
-Contents contents_of(const Numbered& seen) {
-  return {.from = seen.from,
-          .to = seen.to,
-          .idx = seen.idx,
-          .offset = seen.offset,
-          .size = seen.size,
-          .k = seen.k,
-          .v = seen.v,
-          .conv = seen.conv,
-          .delta = seen.delta};
 }
 
 }  // namespace kvo::snapshot

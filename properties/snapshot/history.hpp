@@ -5,18 +5,22 @@
 // what each operation must answer, and says nothing where a quirk has been at work.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "properties/runner/oracle.hpp"
+#include "reference/contract/subject/dispatch.hpp"
 #include "reference/contract/values/tensor.hpp"
 #include "reference/snapshot/operations.hpp"
-#include "reference/snapshot/trie_operations.hpp"
+#include "reference/snapshot/trie.hpp"
 
 namespace kvo::snapshot {
 
@@ -53,7 +57,13 @@ struct TokenRows {  // NOLINT(bugprone-exception-escape): as Tensor
   }
   /// The newest, `most` at most.
   [[nodiscard]] TokenRows newest(std::int64_t most) const;
-  /// `more` behind, cast to the types of these.
+  /// As tensors, which begin with token `first` and go round.
+  [[nodiscard]] std::pair<Tensor, Tensor> shown(std::size_t first = 0) const {
+    return {k.shown(first), v.shown(first)};
+  }
+  /// Takes the types of `more` that are wider, but only those that `shown` has, if it is given.
+  void widen(const TokenRows& more, const Update::Returns* shown = nullptr);
+  /// Adds `more` at the end, cast to the types of these.
   void append(const TokenRows& more);
   /// Whether B, H and D are alike, of keys and of values.
   [[nodiscard]] bool alike(const TokenRows& other) const {
@@ -79,8 +89,31 @@ class JudgedAnswers : public Oracle {
     return judge({.error = fail(code)}, seen);
   }
   [[nodiscard]] Words judge(const Observation& want, const Observation& seen);
-  /// A judged answer that is wrong.
-  [[nodiscard]] Words wrong(std::string words);
+
+  bool begun_ = false;  ///< there is a cache
+  bool lost_ = false;   ///< nothing is known of it
+};
+
+/// Calls the overload `observe` of Derived for the type of an operation. The first of Ops makes the
+/// cache. Without a cache every other operation fails.
+template <class Derived, class Ops, std::derived_from<JudgedAnswers> Base>
+class History : public Base {
+ public:
+  using Base::Base;
+  [[nodiscard]] Words check(const Op& op, const Observation& seen) final {
+    Words words;
+    if (seen.unsupported) return words;
+    visit_op(Ops(), op, [&]<class T>(const T& operation) {
+      constexpr bool kMakes = std::is_same_v<T, boost::mp11::mp_front<Ops>>;
+      if (!kMakes && !this->begun_)
+        words = this->must_fail(Code::kPrecondition, seen);
+      else if (!kMakes && this->lost_)
+        words = this->skip();
+      else
+        words = static_cast<Derived&>(*this).observe(operation, seen);
+    });
+    return words;
+  }
 };
 
 /// What a history leaves open about a ring.
@@ -114,37 +147,64 @@ class LayerHistory : public JudgedAnswers {
     bool unknown = false;  ///< whether it is closed
   };
   [[nodiscard]] Used use(const Nullable<std::int64_t>& number);
+  /// The snapshots of a merge, and the error of the first that has one; kPrecondition goes first.
+  struct Sides {
+    Used parent;
+    Used child;
+    std::optional<Code> error = std::nullopt;
+    /// Whether they are closed is not known any more.
+    void lose() const;
+  };
+  [[nodiscard]] Sides use(const Merge& op);
   [[nodiscard]] bool has(Quirk quirk) const { return quirks_.has(quirk); }
   [[nodiscard]] Code closed_code() const { return closed_error(quirks_).code; }
   [[nodiscard]] std::int64_t next_number() const { return std::ssize(snapshots_) + 1; }
   /// Whether a cache can be made that stores rows as the case says.
   [[nodiscard]] bool can_store() const { return kvo::check(storage_).has_value(); }
-  /// Whether rows are of a type that is not taken: only f32 is encoded.
-  [[nodiscard]] bool takes_not(const Update& op) const {
-    return storage_.type != StorageType::kF32 &&
-           (op.k.dtype != DType::kF32 || op.v.dtype != DType::kF32);
-  }
+  /// Why tensors are no rows that a cache takes, whatever it holds: only f32 is encoded.
+  [[nodiscard]] std::optional<Code> refusal_of(const Update& op) const;
   /// Rows of four axes, which are taken, as the cache shows them.
   [[nodiscard]] Tensor as_shown(const Tensor& rows) const;
   /// Bytes that are held of rows (MR-A7).
   [[nodiscard]] std::int64_t bytes_of(const TokenRows& rows) const;
   /// Gives a snapshot that was shown the next number; nothing where the number is another.
   void remember(const Numbered& seen, Kept kept);
+  /// Gives kept.rows the next number. Returns  what must be shown.
+  Numbered add(Kept kept, std::int64_t from, std::int64_t to,
+               std::optional<std::int64_t> idx = std::nullopt);
   [[nodiscard]] Kept& known(std::int64_t number) {
     return snapshots_[static_cast<std::size_t>(number - 1)];
   }
   /// The pair that an update returned; `changes` if later updates may write to it (MR-23).
-  void remember_pair(const Observation& seen, bool changes);
-  [[nodiscard]] std::int64_t next_pair() const { return std::ssize(pairs_) + 1; }
+  void remember_pair(const Update& op, const Observation& seen, bool changes);
+  /// The last update must return these rows, and their number if it was requested.
+  [[nodiscard]] Words must_return(std::pair<Tensor, Tensor> rows, const Observation& seen) {
+    return must_show(Update::Returns{std::move(rows.first), std::move(rows.second), pair_}, seen);
+  }
+  [[nodiscard]] Words must_have_state(Nullable<Tensor> first, Nullable<Tensor> second,
+                                      const Observation& seen) {
+    return must_show(
+        ShowState::Returns{std::vector<Nullable<Tensor>>{std::move(first), std::move(second)}},
+        seen);
+  }
+
+  /// The cache holds nothing, and all is known of it.
+  virtual void clear() = 0;
+  [[nodiscard]] Words begin_empty(const Observation& seen) {
+    begun_ = true;
+    clear();
+    return must_succeed(seen);
+  }
 
   // Operations that all kinds have.
+  [[nodiscard]] Words observe(const Free& /*op*/, const Observation& seen) {
+    return begin_empty(seen);
+  }
   [[nodiscard]] Words observe(const Close& op, const Observation& seen);
   [[nodiscard]] Words observe(const Reread& op, const Observation& seen);
   /// Merge and split of snapshots that hold a whole state (MR-28, MR-29, MR-49).
   [[nodiscard]] Words saw_whole(const Merge& op, const Observation& seen);
   [[nodiscard]] Words saw_whole(const Split& op, const Observation& seen);
-
-  bool begun_ = false;  ///< there is a cache
 
  private:
   struct KeptPair {  // NOLINT(bugprone-exception-escape): as Tensor
@@ -156,11 +216,8 @@ class LayerHistory : public JudgedAnswers {
   StorageFormat storage_;
   std::vector<Kept> snapshots_ = {};
   std::map<std::int64_t, KeptPair> pairs_ = {};
+  std::optional<std::int64_t> pair_ = std::nullopt;  ///< number of the last update's
 };
-
-/// Contents with their number.
-[[nodiscard]] Numbered numbered_as(std::int64_t number, const Contents& contents);
-[[nodiscard]] Contents contents_of(const Numbered& seen);
 
 // One for each kind.
 [[nodiscard]] std::unique_ptr<Oracle> kv_history(const RowsConfig& config, QuirkSet<Quirk> quirks);

@@ -4,56 +4,36 @@
 #include <utility>
 
 #include "properties/snapshot/history.hpp"
-#include "reference/contract/subject/dispatch.hpp"
 
 namespace kvo::snapshot {
 namespace {
 
-class KvHistory final : public LayerHistory {
+class KvHistory final : public History<KvHistory, RowsOps, LayerHistory> {
  public:
   KvHistory(const RowsConfig& config, QuirkSet<Quirk> quirks)
-      : LayerHistory(quirks, config.rows.format()) {}
+      : History(quirks, config.rows.format()) {}
 
-  [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
-    Words words;
-    if (seen.unsupported) return words;
-    visit_op(RowsOps(), op, [&](const auto& operation) { words = observe(operation, seen); });
-    return words;
-  }
-
- private:
   using LayerHistory::observe;
   Words observe(const New& /*op*/, const Observation& seen) {
-    if (!can_store()) return must_fail(Code::kOutOfRange, seen);
-    begun_ = true;
-    clear();
-    return must_succeed(seen);
+    return can_store() ? begin_empty(seen) : must_fail(Code::kOutOfRange, seen);
   }
   Words observe(const Update& op, const Observation& seen);
   Words observe(const ShowState& /*op*/, const Observation& seen) {
-    if (!begun_) return must_fail(Code::kPrecondition, seen);
     if (unknown_) return skip();
     if (!live_) return must_show(ShowState::Returns(), seen);
-    return must_show(
-        ShowState::Returns{std::vector<Nullable<Tensor>>{live_->k.shown(), live_->v.shown()}},
-        seen);
+    return must_have_state(live_->k.shown(), live_->v.shown(), seen);
   }
   Words observe(const Offset& /*op*/, const Observation& seen) {
-    if (!begun_) return must_fail(Code::kPrecondition, seen);
     return unknown_ ? skip() : must_show(Offset::Returns{offset()}, seen);
-  }
-  Words observe(const Free& /*op*/, const Observation& seen) {
-    if (!begun_) return must_fail(Code::kPrecondition, seen);
-    clear();
-    return must_succeed(seen);
   }
   Words observe(const Take& op, const Observation& seen);
   Words observe(const Restore& op, const Observation& seen);
   Words observe(const Merge& op, const Observation& seen);
   Words observe(const Split& op, const Observation& seen);
 
+ private:
   [[nodiscard]] std::int64_t offset() const { return live_ ? live_->count() : 0; }
-  void clear() {
+  void clear() override {
     live_.reset();
     unknown_ = false;
   }
@@ -76,65 +56,47 @@ class KvHistory final : public LayerHistory {
 
 // MR-10
 Words KvHistory::observe(const Update& op, const Observation& seen) {
-  const auto number = op.keep.value_or(false) ? std::optional(next_pair()) : std::nullopt;
-  remember_pair(seen, false);
-  if (!begun_ || op.k.dtype == DType::kI32 || op.v.dtype == DType::kI32)
-    return must_fail(Code::kPrecondition, seen);
+  remember_pair(op, seen, false);
+  if (const auto code = refusal_of(op)) return must_fail(*code, seen);
   const bool silent = has(Quirk::kMisfitIsSilent);
-  if (op.k.shape.size() != kArrayAxes || op.v.shape.size() != kArrayAxes || takes_not(op))
-    return must_fail(silent ? Code::kPrecondition : Code::kBadShape, seen);
   if (unknown_) return skip();
   if (!are_rows(op.k, op.v)) return silent ? lost_track() : must_fail(Code::kBadShape, seen);
   const TokenRows rows = TokenRows::of(as_shown(op.k), as_shown(op.v));
   if (live_ && !live_->alike(rows)) return silent ? lost_track() : must_fail(Code::kBadShape, seen);
   if (rows.count() == 0 && !live_) {
     if (has(Quirk::kNothingMakesABuffer)) return lost_track();
-    return must_show(Update::Returns{rows.k.shown(), rows.v.shown(), number}, seen);
+    return must_return(rows.shown(), seen);
   }
   if (widens(rows)) {
     if (!has(Quirk::kTypeWidens)) return must_fail(Code::kBadShape, seen);
     // Either type may come of it: the one that is shown.
-    if (seen.error) return wrong("rows of a wider type are refused");
-    const auto& shown = seen.as<Update::Returns>();
-    for (auto [side, given, got] : {std::tuple(&live_->k, rows.k.type, shown.k.dtype),
-                                    std::tuple(&live_->v, rows.v.type, shown.v.dtype)})
-      if (got == given && wider(given, side->type)) *side = side->cast(given);
+    if (seen.error) return judged("rows of a wider type are refused");
+    live_->widen(rows, &seen.as<Update::Returns>());
   }
-  TokenRows whole = live_.value_or(TokenRows{rows.k.part(0, 0), rows.v.part(0, 0)});
-  whole.append(rows);
-  live_ = std::move(whole);
-  return must_show(Update::Returns{live_->k.shown(), live_->v.shown(), number}, seen);
+  if (!live_) live_ = rows.part(0, 0);
+  live_->append(rows);
+  return must_return(live_->shown(), seen);
 }
 
 // MR-12
 Words KvHistory::observe(const Take& op, const Observation& seen) {
-  if (!begun_) return must_fail(Code::kPrecondition, seen);
   if (unknown_) {
     if (seen.error) return skip();
-    const auto& taken = seen.as<Numbered>();
+    const Contents& taken = seen.as<Numbered>().shown;
     Kept kept;
     if (taken.k && taken.v && taken.from && taken.to && are_rows(*taken.k, *taken.v) &&
         taken.k->shape[kTokenAxis] == *taken.to - *taken.from)
       kept.rows = TokenRows::of(*taken.k, *taken.v);
-    remember(taken, std::move(kept));
+    remember(seen.as<Numbered>(), std::move(kept));
     return skip();
   }
   if (!live_ || offset() <= op.from) return must_show(Numbered(), seen);
   const std::int64_t from = std::max<std::int64_t>(op.from, 0);
-  Kept kept{.rows = live_->part(from, offset())};
-  const Numbered want{.handle = next_number(),
-                      .from = from,
-                      .to = offset(),
-                      .size = bytes_of(*kept.rows),
-                      .k = kept.rows->k.shown(),
-                      .v = kept.rows->v.shown()};
-  remember(want, std::move(kept));
-  return must_show(want, seen);
+  return must_show(add({.rows = live_->part(from, offset())}, from, offset()), seen);
 }
 
 // MR-13, MR-14
 Words KvHistory::observe(const Restore& op, const Observation& seen) {
-  if (!begun_) return must_fail(Code::kPrecondition, seen);
   const Used used = use(op.handle);
   if (used.error) return must_fail(*used.error, seen);
   if (unknown_ || used.unknown || (used.kept != nullptr && !used.kept->rows)) return lost_track();
@@ -154,8 +116,7 @@ Words KvHistory::restored(const Kept& kept, const Restore& op, const Observation
     if (has(misfit ? Quirk::kMisfitIsSilent : Quirk::kTypeWidens)) return lost_track();
     return must_fail(Code::kBadShape, seen);
   }
-  TokenRows whole =
-      live_ ? live_->part(0, from) : TokenRows{kept.rows->k.part(0, 0), kept.rows->v.part(0, 0)};
+  TokenRows whole = live_ ? live_->part(0, from) : kept.rows->part(0, 0);
   whole.append(*kept.rows);
   if (below) {  // whatever was answered is what happened
     if (!seen.error && seen.as<Restore::Returns>().ok) live_ = whole.part(0, op.target);
@@ -167,21 +128,16 @@ Words KvHistory::restored(const Kept& kept, const Restore& op, const Observation
 
 // MR-15
 Words KvHistory::observe(const Merge& op, const Observation& seen) {
-  if (!begun_) return must_fail(Code::kPrecondition, seen);
-  const Used parent = use(op.parent);
-  const Used child = use(op.child);
-  for (const Used* side : {&parent, &child})
-    if (side->error && *side->error == Code::kPrecondition) return must_fail(*side->error, seen);
-  for (const Used* side : {&parent, &child})
-    if (side->error) return must_fail(*side->error, seen);
+  const Sides sides = use(op);
+  const auto& [parent, child, error] = sides;
+  if (error) return must_fail(*error, seen);
   Kept* alone = parent.kept == nullptr ? child.kept : child.kept == nullptr ? parent.kept : nullptr;
   const bool both = parent.kept != nullptr && child.kept != nullptr;
   const bool adjoin = both && parent.kept->contents.to == child.kept->contents.from;
   if (both && parent.kept == child.kept)
     return must_fail(has(Quirk::kMergeUnchecked) ? closed_code() : Code::kBadPosition, seen);
   const auto unsure = [&] {
-    for (const Used* side : {&parent, &child})
-      if (side->kept != nullptr) side->kept->life = Kept::Life::kUnknown;
+    sides.lose();
     if (!seen.error) remember(seen.as<Numbered>(), {});
     return skip();
   };
@@ -190,31 +146,21 @@ Words KvHistory::observe(const Merge& op, const Observation& seen) {
     return unsure();
   if (!both && alone == nullptr) return must_show(Numbered(), seen);
   if (!both)
-    return must_show(numbered_as(alone == parent.kept ? *op.parent : *op.child, alone->contents),
-                     seen);
+    return must_show(Numbered{alone == parent.kept ? op.parent : op.child, alone->contents}, seen);
   if (!adjoin) return must_fail(Code::kBadPosition, seen);
   if (!parent.kept->rows || !child.kept->rows) return unsure();
   if (!parent.kept->rows->alike(*child.kept->rows))
     return has(Quirk::kMisfitIsSilent) ? unsure() : must_fail(Code::kBadShape, seen);
-  Kept kept{.rows = parent.kept->rows};
-  for (auto side : {&TokenRows::k, &TokenRows::v})
-    if (const DType type = ((*child.kept->rows).*side).type; wider(type, ((*kept.rows).*side).type))
-      (*kept.rows).*side = ((*kept.rows).*side).cast(type);
-  kept.rows->append(*child.kept->rows);
-  const Numbered want{.handle = next_number(),
-                      .from = parent.kept->contents.from,
-                      .to = child.kept->contents.to,
-                      .size = bytes_of(*kept.rows),
-                      .k = kept.rows->k.shown(),
-                      .v = kept.rows->v.shown()};
+  TokenRows rows = *parent.kept->rows;
+  rows.widen(*child.kept->rows);
+  rows.append(*child.kept->rows);
   parent.kept->life = child.kept->life = Kept::Life::kClosed;
-  remember(want, std::move(kept));
-  return must_show(want, seen);
+  return must_show(
+      add({.rows = std::move(rows)}, *parent.kept->contents.from, *child.kept->contents.to), seen);
 }
 
 // MR-16
 Words KvHistory::observe(const Split& op, const Observation& seen) {
-  if (!begun_) return must_fail(Code::kPrecondition, seen);
   const Used whole = use(op.handle);
   if (whole.error) return must_fail(*whole.error, seen);
   Split::Returns halves;
@@ -229,21 +175,13 @@ Words KvHistory::observe(const Split& op, const Observation& seen) {
     return skip();
   }
   if (!inside) {
-    (op.at <= *contents.from ? halves.child : halves.parent) = numbered_as(*op.handle, contents);
+    (op.at <= *contents.from ? halves.child : halves.parent) = Numbered{op.handle, contents};
     return must_show(std::move(halves), seen);
   }
   const TokenRows rows = *whole.kept->rows;
   whole.kept->life = Kept::Life::kClosed;
   const auto half = [&](std::int64_t from, std::int64_t to) {
-    Kept kept{.rows = rows.part(from - *contents.from, to - *contents.from)};
-    Numbered one{.handle = next_number(),
-                 .from = from,
-                 .to = to,
-                 .size = bytes_of(*kept.rows),
-                 .k = kept.rows->k.shown(),
-                 .v = kept.rows->v.shown()};
-    remember(one, std::move(kept));
-    return one;
+    return add({.rows = rows.part(from - *contents.from, to - *contents.from)}, from, to);
   };
   halves.parent = half(*contents.from, op.at);
   halves.child = half(op.at, *contents.to);

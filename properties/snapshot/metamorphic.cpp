@@ -25,6 +25,10 @@ const Numbered* taken_by(const Drawn& drawn, std::size_t at) {
   return taken != nullptr && taken->handle.has_value() ? taken : nullptr;
 }
 
+std::int64_t end_of(const Contents& taken) {
+  return taken.to ? *taken.to : *taken.offset;
+}
+
 // A script whose rows have one type and one shape but for the tokens, and whose snapshots are the
 // only numbered things: more updates in between change nothing but what they write.
 bool is_plain(const Drawn& drawn) {
@@ -44,23 +48,47 @@ bool is_plain(const Drawn& drawn) {
   });
 }
 
-// ---- a_b_a ----
-
-Tensor plus_one(Tensor tensor) {
-  if (tensor.dtype == DType::kF32)
-    for (float& cell : tensor.floats()) cell += 1;
-  return tensor;
+bool has_states(const Drawn& drawn) {
+  return &drawn.kind == &recurrent_kind();
 }
 
-// Behind every snapshot the cache goes on, and comes back by it.
-Variation gone_and_restored(const Drawn& drawn) {
-  Variation varied;
-  const bool states = &drawn.kind == &recurrent_kind();
-  // A second close of a state may see that it was restored (MR-48).
+// A plain script in which nothing shows that a snapshot was restored. A second close of a state may
+// (MR-48).
+bool may_restore_more(const Drawn& drawn) {
   const bool closes =
       std::ranges::any_of(drawn.script, [](const Op& op) { return op.as<Close>() != nullptr; });
-  if (!is_plain(drawn) || (states && closes && drawn.setup.profile == Profile::kOriginal))
-    return {};
+  return is_plain(drawn) &&
+         !(has_states(drawn) && closes && drawn.setup.profile == Profile::kOriginal);
+}
+
+// Of the kinds that have one cache.
+bool is_of_one_cache(const CacheKind& kind) {
+  return &kind == &kv_kind() || &kind == &rotating_kind() || &kind == &recurrent_kind();
+}
+
+// Other rows than those of the snapshot, or of the last update.
+void write_others(Variation& varied, const Contents& taken, const Update* last) {
+  const auto plus_one = [](Tensor tensor) {
+    if (tensor.dtype == DType::kF32)
+      for (float& cell : tensor.floats()) cell += 1;
+    return tensor;
+  };
+  if (taken.conv) {
+    varied.insert(Op::of(SetConvState{plus_one(*taken.conv)}));
+    varied.insert(Op::of(Advance{3}));
+  } else {
+    const Op update = Op::of(Update{plus_one(last->k), plus_one(last->v)});
+    varied.insert(update);
+    varied.insert(update);
+  }
+}
+
+// ---- a_b_a ----
+
+// After every snapshot the cache continues, and comes back by it.
+Variation gone_and_restored(const Drawn& drawn) {
+  Variation varied;
+  if (!may_restore_more(drawn)) return {};
   const Update* last = nullptr;
   bool any = false;
   for (std::size_t at = 0; at < drawn.script.size(); ++at) {
@@ -68,30 +96,20 @@ Variation gone_and_restored(const Drawn& drawn) {
     varied.pair(at, op);
     if (const auto* update = op.as<Update>(); update && drawn.succeeded(at)) last = update;
     const Numbered* taken = taken_by(drawn, at);
-    if (taken == nullptr || (!states && last == nullptr)) continue;
+    if (taken == nullptr || (!has_states(drawn) && last == nullptr)) continue;
     any = true;
-    if (states) {
-      varied.insert(Op::of(SetConvState{plus_one(*taken->conv)}));
-      varied.insert(Op::of(Advance{3}));
-      varied.insert(Op::of(Restore{taken->handle, *taken->offset}));
-    } else {
-      varied.insert(Op::of(*last));
-      varied.insert(Op::of(*last));
-      varied.insert(Op::of(Restore{taken->handle, *taken->to}));
-    }
+    write_others(varied, taken->shown, last);
+    varied.insert(Op::of(Restore{taken->handle, end_of(taken->shown)}));
   }
   return any ? varied : Variation();
 }
 
 const MetamorphicLaw& back_again() {
-  static const MetamorphicLaw kLaw(
-      "a_b_a", "what is added and taken back again leaves no trace", kLongScript,
-      {.how = "with an append and a restore inserted",
-       .applies =
-           [](const CacheKind& kind) {
-             return &kind == &kv_kind() || &kind == &rotating_kind() || &kind == &recurrent_kind();
-           },
-       .transformation = gone_and_restored});
+  static const MetamorphicLaw kLaw("a_b_a", "what is added and taken back again leaves no trace",
+                                   kLongScript,
+                                   {.how = "with an append and a restore inserted",
+                                    .applies = is_of_one_cache,
+                                    .transformation = gone_and_restored});
   return kLaw;
 }
 
@@ -137,7 +155,7 @@ class Renumbered {
   void becomes(std::int64_t drawn, std::int64_t number) { numbers_[drawn] = number; }
 
  private:
-  static constexpr std::int64_t kUnknown = 1 << 20;  // nobody's in either script
+  static constexpr std::int64_t kUnknown = 1 << 20;  // no snapshot's in either script
   void remember(const Numbered& one) {
     if (one.handle.has_value() && !numbers_.contains(*one.handle)) numbers_[*one.handle] = next_++;
   }
@@ -155,12 +173,13 @@ Variation split_and_merged(const Drawn& drawn) {
     varied.pair(at, numbers.named(drawn.script[at]), without_numbers);
     numbers.observe(drawn.seen[at]);
     const Numbered* taken = taken_by(drawn, at);
-    if (taken == nullptr || *taken->to - *taken->from < 2) continue;
+    if (taken == nullptr || *taken->shown.to - *taken->shown.from < 2) continue;
     any = true;
     const std::int64_t whole = numbers.number_of(*taken->handle);
     const std::int64_t before = numbers.skip();
     const std::int64_t behind = numbers.skip();
-    varied.insert(Op::of(Split{whole, *taken->from + cut_of(at, *taken->to - *taken->from)}));
+    varied.insert(Op::of(
+        Split{whole, *taken->shown.from + cut_of(at, *taken->shown.to - *taken->shown.from)}));
     varied.insert(Op::of(Merge{before, behind}));
     numbers.becomes(*taken->handle, numbers.skip());
   }
@@ -182,19 +201,10 @@ const MetamorphicLaw& halves() {
 Observation as_contents(const Observation& seen) {
   const auto* one = seen.returns ? seen.returns.get_if<Numbered>() : nullptr;
   if (one == nullptr) return seen;
-  return {.error = seen.error,
-          .returns = Record::of(Contents{.from = one->from,
-                                         .to = one->to,
-                                         .idx = one->idx,
-                                         .offset = one->offset,
-                                         .size = one->size,
-                                         .k = one->k,
-                                         .v = one->v,
-                                         .conv = one->conv,
-                                         .delta = one->delta})};
+  return {.error = seen.error, .returns = Record::of(one->shown)};
 }
 
-// Whatever comes behind them, snapshots that nobody took over are read again at the end.
+// Whatever comes after them, snapshots that no merge or split took over are read again at the end.
 Variation read_at_the_end(const Drawn& drawn) {
   Variation varied;
   std::set<std::int64_t> given_up;
@@ -212,15 +222,12 @@ Variation read_at_the_end(const Drawn& drawn) {
 }
 
 const MetamorphicLaw& lasting() {
-  static const MetamorphicLaw kLaw(
-      "snapshots_do_not_change", "what a snapshot holds does not depend on what is done later",
-      kLongScript,
-      {.how = "snapshot read at the end",
-       .applies =
-           [](const CacheKind& kind) {
-             return &kind == &kv_kind() || &kind == &rotating_kind() || &kind == &recurrent_kind();
-           },
-       .transformation = read_at_the_end});
+  static const MetamorphicLaw kLaw("snapshots_do_not_change",
+                                   "what a snapshot holds does not depend on what is done later",
+                                   kLongScript,
+                                   {.how = "snapshot read at the end",
+                                    .applies = is_of_one_cache,
+                                    .transformation = read_at_the_end});
   return kLaw;
 }
 
@@ -230,17 +237,13 @@ const MetamorphicLaw& lasting() {
 void restore_anew(Variation& varied, std::optional<std::int64_t> window, std::int64_t number,
                   const Numbered& taken) {
   varied.insert(Op::of(New{window}));
-  varied.insert(Op::of(Restore{number, taken.to ? *taken.to : *taken.offset}));
+  varied.insert(Op::of(Restore{number, end_of(taken.shown)}));
 }
 
-// Behind every snapshot of all that is live a second cache comes of it, other rows are written
-// there, and kept; then a third one goes on in the place of the first.
+// After every snapshot of all that is live a second cache comes of it. Other rows are written
+// there, and a snapshot holds them. Then a third one continues in the place of the first.
 Variation forked_and_written(const Drawn& drawn) {
-  const bool states = &drawn.kind == &recurrent_kind();
-  const bool closes =
-      std::ranges::any_of(drawn.script, [](const Op& op) { return op.as<Close>() != nullptr; });
-  if (!is_plain(drawn) || (states && closes && drawn.setup.profile == Profile::kOriginal))
-    return {};
+  if (!may_restore_more(drawn)) return {};
   Variation varied;
   Renumbered numbers;
   std::optional<std::int64_t> window;
@@ -253,18 +256,12 @@ Variation forked_and_written(const Drawn& drawn) {
     if (const auto* made = op.as<New>(); made && drawn.succeeded(at)) window = made->max_size;
     if (const auto* update = op.as<Update>(); update && drawn.succeeded(at)) last = update;
     const Numbered* taken = taken_by(drawn, at);
-    if (taken == nullptr || (!states && last == nullptr)) continue;
-    if (&drawn.kind == &kv_kind() && *taken->from > 0) continue;  // not all that is live
+    if (taken == nullptr || (!has_states(drawn) && last == nullptr)) continue;
+    if (&drawn.kind == &kv_kind() && *taken->shown.from > 0) continue;  // not all that is live
     any = true;
     const std::int64_t number = numbers.number_of(*taken->handle);
     restore_anew(varied, window, number, *taken);
-    if (states) {
-      varied.insert(Op::of(SetConvState{plus_one(*taken->conv)}));
-      varied.insert(Op::of(Advance{3}));
-    } else {
-      varied.insert(Op::of(Update{plus_one(last->k), plus_one(last->v)}));
-      varied.insert(Op::of(Update{plus_one(last->k), plus_one(last->v)}));
-    }
+    write_others(varied, taken->shown, last);
     varied.insert(Op::of(Take{-1}));
     (void)numbers.skip();
     varied.pair(at, Op::of(Reread{number}), as_contents);
@@ -277,10 +274,7 @@ const MetamorphicLaw& forks() {
   static const MetamorphicLaw kLaw(
       "fork_then_write", "what is written on one branch does not show on the other", kLongScript,
       {.how = "after a write to another branch",
-       .applies =
-           [](const CacheKind& kind) {
-             return &kind == &kv_kind() || &kind == &rotating_kind() || &kind == &recurrent_kind();
-           },
+       .applies = is_of_one_cache,
        .transformation = forked_and_written});
   return kLaw;
 }

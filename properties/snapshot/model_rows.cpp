@@ -109,18 +109,8 @@ WrongRows wrong_window(const LayerPlan& ring, const Contents& contents, const To
   return wrong_order(ring, contents, path);
 }
 
-WrongRows wrong_sums(const Tensor& conv, const Tensor& delta, const Tokens& fed) {
-  float last = 0;
-  float before = 0;
-  float sum = 0;
-  for (const std::int32_t token : fed) {
-    before = std::exchange(last, static_cast<float>(token));
-    sum += static_cast<float>(token);
-  }
-  const std::vector<float> tail{before, last};
-  const std::vector<float> sums{sum, static_cast<float>(fed.size())};
-  if (conv == tensor_of({1, 2, 1}, tail) && delta == tensor_of({1, 1, 1, 2}, sums))
-    return std::nullopt;
+WrongRows wrong_sums(const Tensor& conv, const Tensor& delta, std::span<const std::int32_t> fed) {
+  if (std::pair(conv, delta) == state_after(fed)) return std::nullopt;
   return "the recurrent state is not that of " + std::to_string(fed.size()) + " tokens";
 }
 
@@ -143,6 +133,16 @@ std::int64_t LayerPlan::most_bytes(std::int64_t tokens) const {
   if (kind == Kind::kNone || tokens == 0) return 0;
   if (kind == Kind::kState) return kStateBytes;
   return tokens * 2 * static_cast<std::int64_t>(stored_bytes(storage, 1));
+}
+
+std::pair<Tensor, Tensor> state_after(std::span<const std::int32_t> fed) {
+  std::vector<float> tail{0, 0};
+  std::vector<float> sum{0, 0};
+  for (const std::int32_t token : fed) {
+    tail = {tail[1], static_cast<float>(token)};
+    sum = {sum[0] + tail[1], sum[1] + 1};
+  }
+  return {tensor_of({1, 2, 1}, tail), tensor_of({1, 1, 1, 2}, sum)};
 }
 
 std::optional<std::string> wrong_state(const LayerPlan& layer, const LayerState& state,
@@ -187,7 +187,7 @@ std::optional<std::string> wrong_snapshot(const LayerPlan& layer, const Contents
     return wrong_range(layer, *first, *second, *contents.from, *end, path);
   if (layer.kind == LayerPlan::Kind::kRing) return wrong_window(layer, contents, path);
   if (*end > std::ssize(path)) return std::nullopt;
-  return wrong_sums(*first, *second, Tokens(path.begin(), path.begin() + *end));
+  return wrong_sums(*first, *second, std::span(path).first(static_cast<std::size_t>(*end)));
 }
 
 }  // namespace kvo::snapshot

@@ -4,10 +4,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
-#include <vector>
+#include <utility>
 
-#include "reference/snapshot/trie_operations.hpp"
+#include "reference/snapshot/trie.hpp"
 
 namespace kvo::snapshot {
 
@@ -28,6 +29,9 @@ struct LayerPlan {
   /// The most that a snapshot of so many tokens counts for.
   [[nodiscard]] std::int64_t most_bytes(std::int64_t tokens) const;
 };
+
+/// The state of a recurrent layer that was fed tokens: the last two, their sum and their number.
+[[nodiscard]] std::pair<Tensor, Tensor> state_after(std::span<const std::int32_t> fed);
 
 /// Words if a layer does not hold what the model made of the tokens fed.
 [[nodiscard]] std::optional<std::string> wrong_state(const LayerPlan& layer,

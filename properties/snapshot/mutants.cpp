@@ -12,25 +12,10 @@
 #include "properties/seeded/reference/snapshot/recurrent_cache.hpp"
 #include "properties/seeded/reference/snapshot/rotating_cache.hpp"
 #include "properties/seeded/snapshot/faults.hpp"
-#include "reference/snapshot/trie_operations.hpp"
+#include "reference/snapshot/trie.hpp"
 
 namespace kvo::snapshot {
 namespace {
-
-MakeCaches seeded_reference_caches() {
-  return {.kv =
-              [](const StorageFormat& storage, QuirkSet<Quirk> quirks) {
-                return std::make_unique<seeded::KvCache>(storage, quirks);
-              },
-          .rotating =
-              [](std::int64_t window, const StorageFormat& storage, QuirkSet<Quirk> quirks) {
-                return std::make_unique<seeded::RotatingCache>(window, storage, quirks);
-              },
-          .recurrent =
-              [](const StateSizes& sizes, QuirkSet<Quirk> quirks) {
-                return std::make_unique<seeded::RecurrentCache>(sizes, quirks);
-              }};
-}
 
 MakeCaches seeded_optimized_caches() {
   namespace seeded = optimized::seeded;
@@ -41,7 +26,9 @@ MakeCaches seeded_optimized_caches() {
 std::vector<Subject> copies(std::string_view room, const std::string& variant,
                             const std::string& doc) {
   const bool fast = room == "optimized";
-  MakeCaches caches = fast ? seeded_optimized_caches() : seeded_reference_caches();
+  MakeCaches caches =
+      fast ? seeded_optimized_caches()
+           : caches_of<seeded::KvCache, seeded::RotatingCache, seeded::RecurrentCache>();
   std::vector<Subject> all = make_subjects(variant, doc, caches);
   if (fast) caches.recurrent = make_state_cache;
   all.push_back(make_trie_subject(variant, doc, caches,

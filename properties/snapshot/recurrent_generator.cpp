@@ -4,9 +4,8 @@
 
 #include <boost/describe/enum.hpp>
 
-#include "properties/campaign/script_generator.hpp"
 #include "properties/contract_parts.hpp"
-#include "properties/snapshot/handles.hpp"
+#include "properties/snapshot/cache_script.hpp"
 #include "reference/contract/values/tags.hpp"
 
 namespace kvo::snapshot {
@@ -16,27 +15,21 @@ namespace {
 BOOST_DEFINE_FIXED_ENUM_CLASS(StateLabel, std::uint8_t, kStateMade, kStateOfAnotherBatch,
                               kStateOfAnotherType, kOddShape, kHalfAState, kNothingToKeep,
                               kRestoredState, kRefusedElsewhere, kBackwards, kParentAlone,
-                              kSecondClose, kFreedState, kStatesOf64Elements, kAdvancesBeyond65536)
+                              kFreedState, kStatesOf64Elements, kAdvancesBeyond65536)
 
-class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, StateLabel> {
+class StateScript final : public CacheScript<StateScript, RecurrentOps, StateLabel> {
   using S = StateScript;
   using Label = StateLabel;
 
  public:
   StateScript(std::uint64_t seed, const StateSizes& sizes, Scale scale)
-      : ScriptGenerator(seed), sizes_(sizes), scale_(scale), batch_(draw().between(1, 2)) {
+      : CacheScript(seed, scale), sizes_(sizes), batch_(draw().between(1, 2)) {
     if (scale_ == Scale::kLarge && draw().percent(30)) batch_ = draw().edge(4, 17);
     if (scale_ == Scale::kLong) plan_often(1);
   }
 
-  std::optional<Op> choose() override {
-    if (!begun_) return Op::of(New{});
-    if (scale_ == Scale::kLong && !has_plan() && !follows_plan() && !draw().percent(2))
-      return Op::of(Advance{1});
-    return ScriptGenerator::choose();
-  }
-
   // Steps.
+  Op age() { return Op::of(Advance{1}); }
   Op conv() { return Op::of(ConvState{batch(), type()}); }
   Op delta() { return Op::of(DeltaState{batch(), type()}); }
   // What a layer does with tokens: asks for both states, replaces them, and counts.
@@ -57,20 +50,15 @@ class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, Stat
   }
   Op advance() { return Op::of(Advance{draw().percent(90) ? draw().size(0, 9) : -1}); }
   Op update() { return Op::of(Update{rows({1, 1, draw().between(0, 2), 2}), rows({1, 1, 1, 2})}); }
-  Op state() { return Op::of(ShowState{}); }
-  Op offset() { return Op::of(Offset{}); }
-  Op free() { return Op::of(Free{}); }
   Op take() { return Op::of(Take{draw().between(-1, 3)}); }
   Op restore() {
-    const Nullable<std::int64_t> handle = handles_.any(draw());
-    const Handles::Known* known = handles_.find(handle);
-    const std::int64_t end = known != nullptr ? known->to : offset_;
+    const Nullable<std::int64_t> handle = any();
+    const auto range = range_of(handle);
+    const std::int64_t end = range ? range->to : offset_;
     return Op::of(Restore{handle, draw().percent(75) ? end : draw().between(end - 1, end + 1)});
   }
-  Op merge() { return Op::of(Merge{handles_.any(draw()), handles_.any(draw())}); }
-  Op split() { return Op::of(Split{handles_.any(draw()), draw().between(-1, 4)}); }
-  Op close() { return Op::of(Close{handles_.some(draw())}); }
-  Op reread() { return Op::of(Reread{handles_.some(draw())}); }
+  Op split() { return Op::of(Split{any(), draw().between(-1, 4)}); }
+  Op reread() { return Op::of(Reread{some()}); }
   Op make() { return Op::of(New{}); }
 
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
@@ -106,27 +94,22 @@ class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, Stat
   }
 
   // What became of an operation.
-  void observe(const New& /*op*/, const Observation& seen) {
-    begun_ = begun_ || !seen.error;
-    offset_ = 0;
-  }
-  void observe(const ConvState& op, const Observation& seen) { asked(op.batch, op.dtype, seen); }
-  void observe(const DeltaState& op, const Observation& seen) { asked(op.batch, op.dtype, seen); }
+  void observe(const New& /*op*/, const Observation& seen) { begun_ = begun_ || !seen.error; }
+  void observe(const ConvState& op, const Observation& /*seen*/) { asked(op.batch, op.dtype); }
+  void observe(const DeltaState& op, const Observation& /*seen*/) { asked(op.batch, op.dtype); }
   void observe(const SetConvState& op, const Observation& /*seen*/) {
     if (op.v.has_value() && op.v->shape.size() != 3) reach(Label::kOddShape);
   }
   void observe(const SetDeltaState& op, const Observation& /*seen*/) {
     if (op.v.has_value() && op.v->shape.size() != 4) reach(Label::kOddShape);
   }
-  void observe(const Advance& op, const Observation& seen) {
+  void observe(const Advance& op, const Observation& /*seen*/) {
     if (op.n < 0) reach(Label::kBackwards);
-    if (!seen.error) offset_ = seen.as<Offset::Returns>().offset;
     if (++advances_ > 65'536) reach(Label::kAdvancesBeyond65536);
   }
   void observe(const Take& /*op*/, const Observation& seen) {
     if (seen.error) return reach(Label::kHalfAState);
     if (!seen.as<Numbered>().handle.has_value()) return reach(Label::kNothingToKeep);
-    handles_.remember(seen.as<Numbered>());
     if (follows_plan()) last_ = *seen.as<Numbered>().handle;
     pay();
   }
@@ -135,27 +118,20 @@ class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, Stat
     const auto& done = seen.as<Restore::Returns>();
     if (!done.ok) reach(Label::kRefusedElsewhere);
     if (done.ok && restore.handle.has_value()) reach(Label::kRestoredState);
-    offset_ = done.offset;
   }
   void observe(const Merge& merge, const Observation& seen) {
-    if (seen.error) return;
-    if (merge.parent.has_value() && !merge.child.has_value()) reach(Label::kParentAlone);
-    if (merge.parent != seen.as<Numbered>().handle) handles_.close(merge.parent);
-  }
-  void observe(const Close& close, const Observation& /*seen*/) {
-    if (handles_.is_closed(close.handle)) reach(Label::kSecondClose);
-    handles_.close(close.handle);
+    if (!seen.error && merge.parent.has_value() && !merge.child.has_value())
+      reach(Label::kParentAlone);
   }
   void observe(const Free& /*op*/, const Observation& seen) {
     if (!seen.error && offset_ > 0) reach(Label::kFreedState);
-    offset_ = 0;
   }
   void observe(const ShowState& /*op*/, const Observation& /*seen*/) { pay(); }
-  template <OneOf<Update, Offset, Split, Reread> T>
+  template <OneOf<Update, Offset, Split, Close, Reread> T>
   void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
-  void asked(std::int64_t batch, StorageType type, const Observation& /*seen*/) {
+  void asked(std::int64_t batch, StorageType type) {
     reach(Label::kStateMade);
     if (sizes_.conv_dim >= 64 && sizes_.head_k_dim >= 64) reach(Label::kStatesOf64Elements);
     pay();
@@ -188,20 +164,15 @@ class StateScript final : public ScriptGenerator<StateScript, RecurrentOps, Stat
     last_.reset();
     return Op::of(Take{0});
   }
-  std::optional<Op> restored() { return handles_.restored(last_); }
+  std::optional<Op> restored() { return last_restored(); }
 
   [[nodiscard]] bool has_last() const { return last_.has_value(); }
   [[nodiscard]] std::int64_t last() const { return last_.value_or(0); }
 
   StateSizes sizes_;
-  Scale scale_;
   std::int64_t batch_;
   Tagger tagger_;
-  Handles handles_;
-  bool begun_ = false;
-  std::int64_t offset_ = 0;
   std::int64_t advances_ = 0;
-  std::optional<std::int64_t> last_;  // snapshot of the order that is followed
 };
 
 GeneratedCase make_state(const CaseTerms& terms) {
@@ -212,13 +183,9 @@ GeneratedCase make_state(const CaseTerms& terms) {
     sizes = {draw.edge(1, 9), draw.edge(16, 257), draw.edge(1, 9), draw.edge(1, 33),
              draw.edge(16, 129)};
   if (terms.scale == Scale::kLong) sizes = {1, 1, 1, 1, 1};
-  return {.setup = {.profile = terms.profile,
-                    .config = Record::of(RecurrentConfig{.conv_tail = sizes.conv_tail,
-                                                         .conv_dim = sizes.conv_dim,
-                                                         .num_v_heads = sizes.num_v_heads,
-                                                         .head_v_dim = sizes.head_v_dim,
-                                                         .head_k_dim = sizes.head_k_dim})},
-          .ops = std::make_unique<StateScript>(terms.seed, sizes, terms.scale)};
+  return {
+      .setup = {.profile = terms.profile, .config = Record::of(RecurrentConfig{.sizes = sizes})},
+      .ops = std::make_unique<StateScript>(terms.seed, sizes, terms.scale)};
 }
 
 }  // namespace

@@ -4,43 +4,29 @@
 #include <utility>
 
 #include "properties/snapshot/history.hpp"
-#include "reference/contract/subject/dispatch.hpp"
 
 namespace kvo::snapshot {
 namespace {
 
-class RingHistory final : public LayerHistory {
+class RingHistory final : public History<RingHistory, RowsOps, LayerHistory> {
  public:
   RingHistory(const RowsConfig& config, QuirkSet<Quirk> quirks)
-      : LayerHistory(quirks, config.rows.format()), config_window_(config.max_size.value_or(0)) {}
+      : History(quirks, config.rows.format()), config_window_(config.max_size.value_or(0)) {}
 
-  [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
-    Words words;
-    if (seen.unsupported) return words;
-    visit_op(RowsOps(), op, [&](const auto& operation) { words = observe(operation, seen); });
-    return words;
-  }
-
- private:
   using LayerHistory::observe;
   Words observe(const New& op, const Observation& seen);
   Words observe(const Update& op, const Observation& seen);
   Words observe(const ShowState& /*op*/, const Observation& seen);
   Words observe(const Offset& /*op*/, const Observation& seen) {
-    if (!begun_) return must_fail(Code::kPrecondition, seen);
     return odd_window() ? skip() : must_show(Offset::Returns{offset_}, seen);
-  }
-  Words observe(const Free& /*op*/, const Observation& seen) {
-    if (!begun_) return must_fail(Code::kPrecondition, seen);
-    clear();
-    return must_succeed(seen);
   }
   Words observe(const Take& op, const Observation& seen);
   Words observe(const Restore& op, const Observation& seen);
   Words observe(const Merge& op, const Observation& seen) { return saw_whole(op, seen); }
   Words observe(const Split& op, const Observation& seen) { return saw_whole(op, seen); }
 
-  void clear() {
+ private:
+  void clear() override {
     live_.reset();
     offset_ = 0;
     wrapped_ = false;
@@ -48,12 +34,9 @@ class RingHistory final : public LayerHistory {
   }
   [[nodiscard]] bool odd_window() const { return window_ < 1; }
   [[nodiscard]] bool known() const { return doubt_ == Doubt::kNone && !odd_window(); }
-  Words added_nothing(const TokenRows& rows, std::optional<std::int64_t> number,
-                      const Observation& seen);
-  Words added_one(const TokenRows& rows, std::optional<std::int64_t> number,
-                  const Observation& seen);
-  Words added_chunk(const TokenRows& rows, std::optional<std::int64_t> number,
-                    const Observation& seen);
+  Words added_nothing(const TokenRows& rows, const Observation& seen);
+  Words added_one(const TokenRows& rows, const Observation& seen);
+  Words added_chunk(const TokenRows& rows, const Observation& seen);
   /// What is live, in the order of time, or one that goes round if that is what is shown.
   [[nodiscard]] std::pair<Tensor, Tensor> in_the_order_of(const Tensor& k, const Tensor& v) const;
 
@@ -68,78 +51,64 @@ class RingHistory final : public LayerHistory {
 // MR-27: a window of no token.
 Words RingHistory::observe(const New& op, const Observation& seen) {
   const std::int64_t window = op.max_size.value_or(config_window_);
-  if (!can_store()) return must_fail(Code::kOutOfRange, seen);
-  if (window < 1 && !has(Quirk::kAnyWindow)) return must_fail(Code::kOutOfRange, seen);
-  begun_ = true;
+  if (!can_store() || (window < 1 && !has(Quirk::kAnyWindow)))
+    return must_fail(Code::kOutOfRange, seen);
   window_ = window;
-  clear();
-  return must_succeed(seen);
+  return begin_empty(seen);
 }
 
 Words RingHistory::observe(const Update& op, const Observation& seen) {
-  if (!begun_ || op.k.dtype == DType::kI32 || op.v.dtype == DType::kI32)
-    return must_fail(Code::kPrecondition, seen);
-  const bool silent = has(Quirk::kMisfitIsSilent);
-  if (op.k.shape.size() != kArrayAxes || op.v.shape.size() != kArrayAxes || takes_not(op))
-    return must_fail(silent ? Code::kPrecondition : Code::kBadShape, seen);
-  const auto number = op.keep.value_or(false) ? std::optional(next_pair()) : std::nullopt;
-  remember_pair(seen, op.k.shape[kTokenAxis] > 1 && has(Quirk::kLiveChunk));
+  if (const auto code = refusal_of(op)) return must_fail(*code, seen);
+  remember_pair(op, seen, op.k.shape[kTokenAxis] > 1 && has(Quirk::kLiveChunk));
   const bool fits = are_rows(op.k, op.v);
   const TokenRows rows = fits ? TokenRows::of(as_shown(op.k), as_shown(op.v)) : TokenRows();
   if (!fits || (live_ && !live_->alike(rows))) {
-    if (!silent) return must_fail(Code::kBadShape, seen);
+    if (!has(Quirk::kMisfitIsSilent)) return must_fail(Code::kBadShape, seen);
     offset_ += op.k.shape[kTokenAxis];
     doubt_ = Doubt::kAll;
     return skip();
   }
-  if (rows.count() == 0) return added_nothing(rows, number, seen);
+  if (rows.count() == 0) return added_nothing(rows, seen);
   offset_ += rows.count();
   if (odd_window() || doubt_ == Doubt::kAll) return skip();
-  return rows.count() > 1 ? added_chunk(rows, number, seen) : added_one(rows, number, seen);
+  return rows.count() > 1 ? added_chunk(rows, seen) : added_one(rows, seen);
 }
 
 // MR-22 with L = 0
-Words RingHistory::added_nothing(const TokenRows& rows, std::optional<std::int64_t> number,
-                                 const Observation& seen) {
+Words RingHistory::added_nothing(const TokenRows& rows, const Observation& seen) {
   if (has(Quirk::kNothingMovesTheRing)) {
     if (doubt_ == Doubt::kNone) doubt_ = Doubt::kShort;
     if (!live_) live_ = rows;
     return skip();
   }
   if (!known()) return skip();
-  if (!live_) return must_show(Update::Returns{rows.k.shown(), rows.v.shown(), number}, seen);
-  if (seen.error) return wrong("rows that fit are refused");
+  if (!live_) return must_return(rows.shown(), seen);
+  if (seen.error) return judged("rows that fit are refused");
   const auto& shown = seen.as<Update::Returns>();
-  auto [k, v] = in_the_order_of(shown.k, shown.v);
-  return must_show(Update::Returns{std::move(k), std::move(v), number}, seen);
+  return must_return(in_the_order_of(shown.k, shown.v), seen);
 }
 
 // MR-22: the newest tokens, as many as the window at most.
-Words RingHistory::added_one(const TokenRows& rows, std::optional<std::int64_t> number,
-                             const Observation& seen) {
+Words RingHistory::added_one(const TokenRows& rows, const Observation& seen) {
   if (!known()) return skip();
-  if (seen.error) return wrong("rows that fit are refused");
+  if (seen.error) return judged("rows that fit are refused");
   const auto& shown = seen.as<Update::Returns>();
-  if (!live_) live_ = TokenRows{rows.k.part(0, 0), rows.v.part(0, 0)};
+  if (!live_) live_ = rows.part(0, 0);
   // A buffer that grows takes the wider type, one that does not keeps its own.
-  for (auto [side, given, got] : {std::tuple(&live_->k, rows.k.type, shown.k.dtype),
-                                  std::tuple(&live_->v, rows.v.type, shown.v.dtype)})
-    if (got == given && wider(given, side->type)) *side = side->cast(given);
+  live_->widen(rows, &shown);
   wrapped_ = wrapped_ || live_->count() >= window_;
   live_->append(rows);
   live_ = live_->newest(window_);
-  auto [k, v] = in_the_order_of(shown.k, shown.v);
-  return must_show(Update::Returns{std::move(k), std::move(v), number}, seen);
+  return must_return(in_the_order_of(shown.k, shown.v), seen);
 }
 
 // MR-21: one less than the window of those before, and all the new ones behind.
-Words RingHistory::added_chunk(const TokenRows& rows, std::optional<std::int64_t> number,
-                               const Observation& seen) {
-  if (seen.error) return wrong("rows that fit are refused");
+Words RingHistory::added_chunk(const TokenRows& rows, const Observation& seen) {
+  if (seen.error) return judged("rows that fit are refused");
   if (doubt_ == Doubt::kShort || (wrapped_ && has(Quirk::kChunkDropsOlder))) {
     // How many of the older ones are left is the quirk's; the new ones are there.
     const auto& shown = seen.as<Update::Returns>();
-    if (!are_rows(shown.k, shown.v)) return wrong("a chunk shows keys and values that differ");
+    if (!are_rows(shown.k, shown.v)) return judged("a chunk shows keys and values that differ");
     TokenRows all = TokenRows::of(shown.k, shown.v);
     TokenRows wanted = rows;
     wanted.k = wanted.k.cast(all.k.type);
@@ -148,23 +117,19 @@ Words RingHistory::added_chunk(const TokenRows& rows, std::optional<std::int64_t
     live_ = std::move(all);
     wrapped_ = false;
     doubt_ = live_->count() >= window_ ? Doubt::kNone : Doubt::kShort;
-    return must_show(
-        Update::Returns{wanted.k.shown(), wanted.v.shown(), number},
+    return must_return(
+        wanted.shown(),
         {.returns = Record::of(Update::Returns{newest.k.shown(), newest.v.shown(), shown.handle})});
   }
-  TokenRows older =
-      live_ ? live_->newest(window_ - 1) : TokenRows{rows.k.part(0, 0), rows.v.part(0, 0)};
-  for (auto side : {&TokenRows::k, &TokenRows::v})
-    if (const DType type = (rows.*side).type; wider(type, (older.*side).type))
-      older.*side = (older.*side).cast(type);
-  older.append(rows);
-  live_ = std::move(older);
+  live_ = live_ ? live_->newest(window_ - 1) : rows.part(0, 0);
+  live_->widen(rows);
+  live_->append(rows);
   wrapped_ = false;
-  return must_show(Update::Returns{live_->k.shown(), live_->v.shown(), number}, seen);
+  return must_return(live_->shown(), seen);
 }
 
 std::pair<Tensor, Tensor> RingHistory::in_the_order_of(const Tensor& k, const Tensor& v) const {
-  std::pair<Tensor, Tensor> ordered{live_->k.shown(), live_->v.shown()};
+  std::pair<Tensor, Tensor> ordered = live_->shown();
   if (!wrapped_ || ordered == std::pair(k, v) || !are_rows(k, v)) return ordered;
   const TokenRows shown = TokenRows::of(k, v);
   if (!live_->alike(shown) || shown.count() != live_->count()) return ordered;
@@ -172,31 +137,26 @@ std::pair<Tensor, Tensor> RingHistory::in_the_order_of(const Tensor& k, const Te
     if (*live_->k.tokens[first] != *shown.k.tokens.front() ||
         *live_->v.tokens[first] != *shown.v.tokens.front())
       continue;
-    std::pair<Tensor, Tensor> round{live_->k.shown(first), live_->v.shown(first)};
-    if (round == std::pair(k, v)) return round;
+    if (auto round = live_->shown(first); round == std::pair(k, v)) return round;
   }
   return ordered;
 }
 
 // MR-24
 Words RingHistory::observe(const ShowState& /*op*/, const Observation& seen) {
-  if (!begun_) return must_fail(Code::kPrecondition, seen);
   if (!known()) return skip();
-  if (!live_ || seen.error || !seen.as<ShowState::Returns>().state.has_value() ||
-      seen.as<ShowState::Returns>().state->size() != 2) {
-    if (!live_) return must_show(ShowState::Returns(), seen);
-    return wrong("what was added is not shown");
-  }
+  if (!live_) return must_show(ShowState::Returns(), seen);
+  if (seen.error || !seen.as<ShowState::Returns>().state.has_value() ||
+      seen.as<ShowState::Returns>().state->size() != 2)
+    return judged("what was added is not shown");
   const auto& state = *seen.as<ShowState::Returns>().state;
-  if (!state[0].has_value() || !state[1].has_value()) return wrong("keys or values are not shown");
+  if (!state[0].has_value() || !state[1].has_value()) return judged("keys or values are not shown");
   auto [k, v] = in_the_order_of(*state[0], *state[1]);
-  return must_show(ShowState::Returns{std::vector<Nullable<Tensor>>{std::move(k), std::move(v)}},
-                   seen);
+  return must_have_state(std::move(k), std::move(v), seen);
 }
 
 // MR-25: with idx, the slot behind the newest, the order of time is known.
 Words RingHistory::observe(const Take& op, const Observation& seen) {
-  if (!begun_) return must_fail(Code::kPrecondition, seen);
   Kept kept{.window = window_, .wrapped = wrapped_, .doubt = doubt_};
   if (!known()) {
     kept.doubt = odd_window() ? Doubt::kAll : doubt_;
@@ -205,27 +165,17 @@ Words RingHistory::observe(const Take& op, const Observation& seen) {
     return skip();
   }
   if (!live_ || offset_ <= op.from) return must_show(Numbered(), seen);
-  if (seen.error) return wrong("a snapshot is refused");
+  if (seen.error) return judged("a snapshot is refused");
   const std::int64_t count = live_->count();
   std::int64_t idx = count;
-  if (const auto& shown = seen.as<Numbered>().idx; wrapped_ && shown && *shown > 0)
+  if (const auto& shown = seen.as<Numbered>().shown.idx; wrapped_ && shown && *shown > 0)
     idx = std::min(*shown, count);
-  const auto first = static_cast<std::size_t>(count - idx);
   kept.rows = live_;
-  const Numbered want{.handle = next_number(),
-                      .from = op.from,
-                      .to = offset_,
-                      .idx = idx,
-                      .size = bytes_of(*live_),
-                      .k = live_->k.shown(first),
-                      .v = live_->v.shown(first)};
-  remember(want, std::move(kept));
-  return must_show(want, seen);
+  return must_show(add(std::move(kept), op.from, offset_, idx), seen);
 }
 
 // MR-26, MR-27
 Words RingHistory::observe(const Restore& op, const Observation& seen) {
-  if (!begun_) return must_fail(Code::kPrecondition, seen);
   const Used used = use(op.handle);
   if (used.error) return must_fail(*used.error, seen);
   const bool lower = used.kept == nullptr && op.target < offset_;
@@ -243,10 +193,9 @@ Words RingHistory::observe(const Restore& op, const Observation& seen) {
   }
   const Kept& kept = *used.kept;
   const std::int64_t end = *kept.contents.to;
-  if (op.target < 0 || op.target > end || (op.target < end && end > window_))
-    return must_show(Restore::Returns{false, offset_}, seen);
   const bool foreign = kept.window != window_;
-  if (foreign && !has(Quirk::kForeignWindow))
+  if (op.target < 0 || op.target > end || (op.target < end && end > window_) ||
+      (foreign && !has(Quirk::kForeignWindow)))
     return must_show(Restore::Returns{false, offset_}, seen);
   doubt_ = foreign || !kept.rows ? Doubt::kAll : kept.doubt;
   live_ = kept.rows;

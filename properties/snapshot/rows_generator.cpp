@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,7 +13,7 @@
 #include "properties/campaign/generator.hpp"
 #include "properties/campaign/script_generator.hpp"
 #include "properties/contract_parts.hpp"
-#include "properties/snapshot/handles.hpp"
+#include "properties/snapshot/cache_script.hpp"
 #include "reference/contract/values/tags.hpp"
 #include "reference/snapshot/arrays.hpp"
 
@@ -27,8 +26,8 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(RowsLabel, std::uint8_t, kRewound, kRestored, kRes
                               kUpdatedWithNothing, kMisfit, kAnotherType, kGrownBeyondAStep,
                               kFreedWithSnapshots, kRestoredIntoAnotherCache, kReturnedPairReread,
                               kRingWrapped, kChunkOnAWrappedRing, kFirstChunkBeyondTheWindow,
-                              kForeignWindow, kLongRingWrapped, kSplitAgain, kMergedAgain,
-                              kTakenOfARestoredCache, kForkedAndWritten, kSpreadRows,
+                              kLongRingWrapped, kSplitAgain, kMergedAgain, kTakenOfARestoredCache,
+                              kForkedAndWritten, kSpreadRows,
                               // Sizes.
                               kMoreThan1024Tokens, kFiveHeads, kHeadsOf64Elements,
                               kHalfWordsInRunsOf64, k65Snapshots,
@@ -44,44 +43,46 @@ struct DrawnStorage {
 constexpr std::int64_t kMostWindow = 65;
 constexpr std::int64_t kLongestWindow = 4096;
 
-class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> {
+class RowsScript final : public CacheScript<RowsScript, RowsOps, RowsLabel> {
   using S = RowsScript;
   using Label = RowsLabel;
 
  public:
   /// A window of 0: all tokens are kept.
   RowsScript(std::uint64_t seed, std::int64_t window, const DrawnStorage& storage, Scale scale)
-      : ScriptGenerator(seed),
+      : CacheScript(seed, scale),
         storage_(storage),
         odd_draw_(storage_draw(~seed)),
-        scale_(scale),
         window_(window),
         numbers_pairs_(draw().percent(12) && scale_ != Scale::kLong),
-        batch_(is_long() ? 1 : draw().between(1, 2)),
-        heads_(is_long() ? 1 : draw().between(1, 3)),
-        k_dim_(is_long() ? 1 : draw().size(1, 9)),
-        v_dim_(is_long() || draw().percent(70) ? k_dim_ : draw().size(1, 9)),
+        batch_(has_long_ring() ? 1 : draw().between(1, 2)),
+        heads_(has_long_ring() ? 1 : draw().between(1, 3)),
+        k_dim_(has_long_ring() ? 1 : draw().size(1, 9)),
+        v_dim_(has_long_ring() || draw().percent(70) ? k_dim_ : draw().size(1, 9)),
         type_(draw().percent(75) ? DType::kF32 : DType::kF16) {
     if (draw().percent(6)) type_ = draw().one_of({DType::kF8E4M3, DType::kF8E5M2});
-    if (scale_ == Scale::kLarge && !is_long()) grow();
+    if (scale_ == Scale::kLarge && !has_long_ring()) grow();
     if (is_narrow()) narrow();
     if (scale_ != Scale::kLong) return;
     batch_ = heads_ = k_dim_ = v_dim_ = 1;
     plan_often(1);
   }
 
-  std::optional<Op> choose() override {
-    if (!begun_) return Op::of(New{});
-    if (scale_ == Scale::kLong && !has_plan() && !follows_plan() && !draw().percent(2))
-      return age();
-    return ScriptGenerator::choose();
+  // A long life: a ring goes round, or a cache is rewound and written anew; now and then there is a
+  // snapshot for a while.
+  Op age() {
+    constexpr std::int64_t kTokens = 4;
+    if (window_ == 0 && offset_ > 2 * kTokens) return Op::of(Restore{std::nullopt, kTokens});
+    if (draw().percent(98)) return update(1);
+    if (last_) return Op::of(Close{*std::exchange(last_, std::nullopt)});
+    return Op::of(Take{0});
   }
 
   // Steps.
   Op one() { return update(1); }
   Op chunk() {
     // About one time round, so that few operations wrap it.
-    if (is_long() && draw().percent(40)) return update(window_ + draw().between(-2, 2));
+    if (has_long_ring() && draw().percent(40)) return update(window_ + draw().between(-2, 2));
     if (scale_ == Scale::kLong) return update(draw().between(2, 4));
     if (scale_ == Scale::kLarge && draw().percent(30))
       return update(draw().edge(8, kMostTokens / width()));
@@ -96,17 +97,13 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
       Tensor k = rows(draw().between(2, 3), k_dim_, v_dim_, type_).first;
       return Op::of(Update{std::move(k), rows(1, k_dim_, v_dim_, type_).second});
     }
-    auto [k, v] = rows(draw().between(1, 3), k_dim_ + 1, v_dim_, type_);
-    return Op::of(Update{std::move(k), std::move(v)});
+    return update_of_another_shape(draw().between(1, 3));
   }
   Op other_type() {
     const DType other = type_ == DType::kF32 ? DType::kF16 : DType::kF32;  // a narrow one refuses
     auto [k, v] = rows(draw().between(1, 3), k_dim_, v_dim_, other);
     return Op::of(Update{std::move(k), std::move(v)});
   }
-  Op state() { return Op::of(ShowState{}); }
-  Op offset() { return Op::of(Offset{}); }
-  Op free() { return Op::of(Free{}); }
   Op take() {
     if (numbers_pairs_) return reread();
     const std::int64_t from = draw().percent(30) ? 0 : draw().between(-1, offset_ + 1);
@@ -114,26 +111,24 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
   }
   Op rewind() { return Op::of(Restore{std::nullopt, draw().between(-1, offset_ + 1)}); }
   Op restore() {
-    const Nullable<std::int64_t> handle = handles_.any(draw());
-    const Handles::Known* known = handles_.find(handle);
-    const std::int64_t end = known != nullptr ? known->to : offset_;
-    const std::int64_t begin = known != nullptr && draw().percent(70) ? known->from : 0;
+    const Nullable<std::int64_t> handle = any();
+    const auto range = range_of(handle);
+    const std::int64_t end = range ? range->to : offset_;
+    const std::int64_t begin = range && draw().percent(70) ? range->from : 0;
     return Op::of(Restore{handle, draw().percent(50) ? end : draw().between(begin - 1, end + 1)});
   }
-  Op merge() { return Op::of(Merge{handles_.any(draw()), handles_.any(draw())}); }
   Op split() {
-    const Nullable<std::int64_t> handle = handles_.any(draw());
-    const Handles::Known* known = handles_.find(handle);
-    if (known == nullptr) return Op::of(Split{handle, draw().between(-1, 5)});
-    return Op::of(Split{handle, draw().between(known->from - 1, known->to + 1)});
+    const Nullable<std::int64_t> handle = any();
+    const auto range = range_of(handle).value_or(Range{0, 4});
+    return Op::of(Split{handle, draw().between(range.from - 1, range.to + 1)});
   }
   // Two that adjoin: one is split, and its halves are merged.
   Op split_and_merge() {
-    const Nullable<std::int64_t> handle = handles_.any(draw());
-    const Handles::Known* known = handles_.find(handle);
-    if (known == nullptr || known->to - known->from < 2) return take();
+    const Nullable<std::int64_t> handle = any();
+    const auto range = range_of(handle);
+    if (!range || range->to - range->from < 2) return take();
     merges_halves_ = true;
-    return Op::of(Split{handle, draw().between(known->from + 1, known->to - 1)});
+    return Op::of(Split{handle, draw().between(range->from + 1, range->to - 1)});
   }
   // Leaves, comes back, and goes on.
   Op away_and_back() {
@@ -147,10 +142,9 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     forks_ = true;
     return Op::of(Take{0});
   }
-  Op close() { return Op::of(Close{handles_.some(draw())}); }
   Op reread() {
     if (numbers_pairs_) return Op::of(Reread{draw().between(1, std::max<std::int64_t>(pairs_, 1))});
-    return Op::of(Reread{handles_.some(draw())});
+    return Op::of(Reread{some()});
   }
   Op make() {
     if (window_ == 0 || draw().percent(50)) return Op::of(New{});
@@ -206,9 +200,8 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     if (seen.error) return;
     begun_ = true;
     if (window_ > 0) live_window_ = made.max_size.value_or(window_);
-    ++caches_;
+    taken_before_ = snapshots();
     restored_ = false;
-    offset_ = 0;
   }
   void observe(const Update& update, const Observation& seen) {
     const std::int64_t tokens = update.k.shape.size() > 2 ? update.k.shape[2] : 0;
@@ -226,19 +219,16 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
       reach(Label::kFirstChunkBeyondTheWindow);
     if (offset_ / kGrowth != (offset_ + tokens) / kGrowth && offset_ > 0)
       reach(Label::kGrownBeyondAStep);
-    offset_ += tokens;
-    if (live_window_ > 0 && offset_ > live_window_) reach(Label::kRingWrapped);
-    if (live_window_ > kMostWindow && offset_ > live_window_) reach(Label::kLongRingWrapped);
+    const bool wrapped = live_window_ > 0 && offset_ + tokens > live_window_;
+    if (wrapped) reach(Label::kRingWrapped);
+    if (wrapped && live_window_ > kMostWindow) reach(Label::kLongRingWrapped);
   }
   void observe(const Take& /*op*/, const Observation& seen) {
     if (seen.error) return;
     const auto& taken = seen.as<Numbered>();
     pay();
-    saw_number(taken);
     if ((follows_plan() || scale_ == Scale::kLong) && taken.handle.has_value())
       last_ = *taken.handle;
-    handles_.remember(taken, live_window_);
-    taken_in_[taken.handle.value.value_or(0)] = caches_;
     if (restored_ && taken.handle.has_value()) reach(Label::kTakenOfARestoredCache);
     if (std::exchange(forks_, false) && taken.handle.has_value()) plan_fork(*taken.handle);
     if (std::exchange(away_, false) && taken.handle.has_value()) {
@@ -250,29 +240,26 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     }
   }
   void observe(const Restore& restore, const Observation& seen) {
-    const bool closed = restore.handle.has_value() && handles_.is_closed(*restore.handle);
     if (seen.error) {
-      if (closed) reach(Label::kUsedAfterClose);
+      if (is_closed(restore.handle)) reach(Label::kUsedAfterClose);
       return;
     }
     pay();
     const auto& done = seen.as<Restore::Returns>();
-    const Handles::Known* known = handles_.find(restore.handle);
-    if (known != nullptr && known->window != live_window_) reach(Label::kForeignWindow);
     if (!done.ok) return reach(Label::kRestoreRefused);
-    if (known == nullptr && done.offset < offset_) reach(Label::kRewound);
-    if (known != nullptr) reach(Label::kRestored);
-    restored_ = restored_ || known != nullptr;
-    if (known != nullptr && done.offset > offset_) reach(Label::kRestoredForward);
-    if (known != nullptr && taken_in_[*restore.handle] != caches_)
-      reach(Label::kRestoredIntoAnotherCache);
-    offset_ = done.offset;
+    if (!restore.handle.has_value()) {
+      if (done.offset < offset_) reach(Label::kRewound);
+      return;
+    }
+    reach(Label::kRestored);
+    restored_ = true;
+    if (done.offset > offset_) reach(Label::kRestoredForward);
+    if (*restore.handle <= taken_before_) reach(Label::kRestoredIntoAnotherCache);
   }
   void observe(const Merge& merge, const Observation& seen) {
     if (seen.error) return reach(Label::kMergeRefused);
     pay();
     const auto& merged = seen.as<Numbered>();
-    saw_number(merged);
     if (follows_plan() && merged.handle.has_value()) last_ = *merged.handle;
     const bool both = merge.parent.has_value() && merge.child.has_value();
     if (!both) reach(Label::kMergedWithNothing);
@@ -280,9 +267,6 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     if (both && (made_of_others_.contains(*merge.parent) || made_of_others_.contains(*merge.child)))
       reach(Label::kMergedAgain);
     if (both && merged.handle.has_value()) made_of_others_.insert(*merged.handle);
-    for (const auto& side : {merge.parent, merge.child})
-      if (side.has_value() && side != merged.handle) handles_.close(side);
-    handles_.remember(merged, live_window_);
   }
   void observe(const Split& split, const Observation& seen) {
     const bool merges = std::exchange(merges_halves_, false);
@@ -294,22 +278,13 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     if (inside && made_of_others_.contains(*split.handle)) reach(Label::kSplitAgain);
     for (const auto& half : {halves.parent, halves.child})
       if (inside) made_of_others_.insert(*half->handle);
-    if (inside) handles_.close(split.handle);
-    for (const auto& half : {halves.parent, halves.child})
-      if (half.has_value()) {
-        saw_number(*half);
-        handles_.remember(*half, live_window_);
-      }
     if (inside && merges) plan(Merge{halves.parent->handle, halves.child->handle});
   }
   void observe(const Close& close, const Observation& seen) {
-    if (handles_.is_closed(close.handle) && seen.error) reach(Label::kClosedTwice);
-    handles_.close(close.handle);
+    if (seen.error && is_closed(close.handle)) reach(Label::kClosedTwice);
   }
   void observe(const Free& /*op*/, const Observation& seen) {
-    if (seen.error) return;
-    if (!handles_.empty()) reach(Label::kFreedWithSnapshots);
-    offset_ = 0;
+    if (!seen.error && snapshots() > 0) reach(Label::kFreedWithSnapshots);
   }
   void observe(const Reread& /*op*/, const Observation& seen) {
     if (std::exchange(forked_, false) && !seen.error) reach(Label::kForkedAndWritten);
@@ -321,7 +296,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
  private:
   static constexpr std::int64_t kMostTokens = 2'049;  // of one element
 
-  [[nodiscard]] bool is_long() const { return window_ > kMostWindow; }
+  [[nodiscard]] bool has_long_ring() const { return window_ > kMostWindow; }
   [[nodiscard]] std::int64_t width() const { return batch_ * heads_ * std::max(k_dim_, v_dim_); }
   [[nodiscard]] bool is_narrow() const { return storage_.format.type != StorageType::kF32; }
 
@@ -349,7 +324,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
   // Rows are f32, and of codes longer than a group where there are few.
   void narrow() {
     type_ = DType::kF32;
-    if (!in_groups(storage_.format.type) || is_long() || scale_ == Scale::kLong ||
+    if (!in_groups(storage_.format.type) || has_long_ring() || scale_ == Scale::kLong ||
         odd_draw_.percent(40))
       return;
     batch_ = 1;
@@ -362,6 +337,7 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     constexpr std::int64_t kAnyCost = 5'000;
     const std::int64_t held = live_window_ > 0 ? std::min(live_window_, offset_) : offset_;
     if (scale_ == Scale::kLarge) spend(static_cast<std::uint64_t>(kAnyCost + 8 * held * width()));
+    if (snapshots() > 64) reach(Label::k65Snapshots);
   }
   void saw_sizes(std::int64_t tokens) {
     pay();
@@ -375,27 +351,14 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
     if (heads_ > 4) reach(Label::kFiveHeads);
     if (k_dim_ >= 64) reach(Label::kHeadsOf64Elements);
   }
-  void saw_number(const Numbered& seen) {
-    if (!seen.handle.has_value()) return;
-    if (*seen.handle > 64) reach(Label::k65Snapshots);
-  }
 
-  // A long life: a ring goes round, or a cache is rewound and written anew; now and then there is a
-  // snapshot for a while.
-  Op age() {
-    constexpr std::int64_t kTokens = 4;
-    if (window_ == 0 && offset_ > 2 * kTokens) return Op::of(Restore{std::nullopt, kTokens});
-    if (draw().percent(98)) return update(1);
-    if (last_) return Op::of(Close{*std::exchange(last_, std::nullopt)});
-    return Op::of(Take{0});
-  }
   // A snapshot of all, for an order.
   std::optional<Op> whole() {
     if (numbers_pairs_) return std::nullopt;
     last_.reset();
     return Op::of(Take{0});
   }
-  std::optional<Op> restored() { return handles_.restored(last_); }
+  std::optional<Op> restored() { return last_restored(); }
   void merge_next_halves() { merges_halves_ = true; }
   void remember_last() {
     first_ = last_;
@@ -453,7 +416,6 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
 
   DrawnStorage storage_;
   Draw odd_draw_;  // of odd rows
-  Scale scale_;
   std::int64_t window_;
   bool numbers_pairs_;
   std::int64_t batch_;
@@ -462,23 +424,18 @@ class RowsScript final : public ScriptGenerator<RowsScript, RowsOps, RowsLabel> 
   std::int64_t v_dim_;
   DType type_;
   Tagger tagger_;
-  Handles handles_;
   std::set<std::int64_t> made_of_others_;  // snapshots that a split or a merge made
-  std::map<std::int64_t, int> taken_in_;   // the cache, by its number, that a snapshot is of
-  bool begun_ = false;
+  std::int64_t taken_before_ = 0;          // snapshots, before the cache was made
   bool merges_halves_ = false;
   bool away_ = false;
   bool forks_ = false;
-  bool forked_ = false;    // behind the next reread
+  bool forked_ = false;    // after the next reread
   bool restored_ = false;  // the cache, from a snapshot
-  int caches_ = 0;
   std::int64_t live_window_ = 0;
-  std::int64_t offset_ = 0;
   std::int64_t pairs_ = 0;
   std::int64_t writes_ = 0;
   // Of the order that is followed.
-  std::optional<std::int64_t> last_;   // snapshot
-  std::optional<std::int64_t> first_;  // the one before
+  std::optional<std::int64_t> first_;  // snapshot before the last one
   std::int64_t first_end_ = 0;
 };
 
@@ -519,9 +476,8 @@ using L = RowsLabel;
 }  // namespace
 
 std::vector<Generator> rows_generators() {
-  const auto kv =
-      label_texts_but({L::kRingWrapped, L::kChunkOnAWrappedRing, L::kFirstChunkBeyondTheWindow,
-                       L::kForeignWindow, L::kLongRingWrapped});
+  const auto kv = label_texts_but({L::kRingWrapped, L::kChunkOnAWrappedRing,
+                                   L::kFirstChunkBeyondTheWindow, L::kLongRingWrapped});
   const auto rotating = label_texts_but(
       {L::kSplitInside, L::kMergeRefused, L::kGrownBeyondAStep, L::kSplitAgain, L::kMergedAgain});
   return {with_storage_labels(with_orders<RowsScript>({.kind = &kv_kind(),

@@ -4,55 +4,31 @@
 #include <utility>
 
 #include "properties/snapshot/history.hpp"
-#include "reference/contract/subject/dispatch.hpp"
 
 namespace kvo::snapshot {
 namespace {
 
-class StateHistory final : public LayerHistory {
+class StateHistory final : public History<StateHistory, RecurrentOps, LayerHistory> {
  public:
   StateHistory(const RecurrentConfig& config, QuirkSet<Quirk> quirks)
-      : LayerHistory(quirks),
-        conv_{.expected = {1, config.conv_tail.value_or(0), config.conv_dim.value_or(0)}},
-        delta_{.expected = {1, config.num_v_heads.value_or(0), config.head_v_dim.value_or(0),
-                            config.head_k_dim.value_or(0)}} {}
-
-  [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
-    Words words;
-    if (seen.unsupported) return words;
-    visit_op(RecurrentOps(), op, [&](const auto& operation) { words = observe(operation, seen); });
-    return words;
-  }
-
- private:
-  struct Part {  // NOLINT(bugprone-exception-escape): as Tensor
-    Shape expected;
-    std::optional<Tensor> value = std::nullopt;
-    bool unknown = false;  ///< a quirk may have put something else there
-  };
+      : History(quirks),
+        conv_{.expected = {1, config.sizes.conv_tail, config.sizes.conv_dim}},
+        delta_{.expected = {1, config.sizes.num_v_heads, config.sizes.head_v_dim,
+                            config.sizes.head_k_dim}} {}
 
   using LayerHistory::observe;
-  Words observe(const New& /*op*/, const Observation& seen) {
-    begun_ = true;
-    clear();
-    return must_succeed(seen);
-  }
+  Words observe(const New& /*op*/, const Observation& seen) { return begin_empty(seen); }
   Words observe(const Update& op, const Observation& seen) {
-    const auto number = op.keep.value_or(false) ? std::optional(next_pair()) : std::nullopt;
-    remember_pair(seen, false);
-    if (!begun_ || op.k.dtype == DType::kI32 || op.v.dtype == DType::kI32)
+    remember_pair(op, seen, false);
+    if (op.k.dtype == DType::kI32 || op.v.dtype == DType::kI32)
       return must_fail(Code::kPrecondition, seen);
-    return must_show(Update::Returns{op.k, op.v, number}, seen);
+    return must_return({op.k, op.v}, seen);
   }
   Words observe(const ConvState& op, const Observation& seen) {
-    return asked(
-        op, conv_, seen, [&] { return seen.as<ConvState::Returns>().conv; },
-        [](Tensor state) { return Record::of(ConvState::Returns{std::move(state)}); });
+    return asked(op, conv_, &ConvState::Returns::conv, seen);
   }
   Words observe(const DeltaState& op, const Observation& seen) {
-    return asked(
-        op, delta_, seen, [&] { return seen.as<DeltaState::Returns>().delta; },
-        [](Tensor state) { return Record::of(DeltaState::Returns{std::move(state)}); });
+    return asked(op, delta_, &DeltaState::Returns::delta, seen);
   }
   Words observe(const SetConvState& op, const Observation& seen) { return put(op.v, conv_, seen); }
   Words observe(const SetDeltaState& op, const Observation& seen) {
@@ -61,31 +37,35 @@ class StateHistory final : public LayerHistory {
   Words observe(const Advance& op, const Observation& seen);
   Words observe(const ShowState& /*op*/, const Observation& seen);
   Words observe(const Offset& /*op*/, const Observation& seen) {
-    if (!begun_) return must_fail(Code::kPrecondition, seen);
     return must_show(Offset::Returns{offset_}, seen);
-  }
-  Words observe(const Free& /*op*/, const Observation& seen) {
-    if (!begun_) return must_fail(Code::kPrecondition, seen);
-    clear();
-    return must_succeed(seen);
   }
   Words observe(const Take& /*op*/, const Observation& seen);
   Words observe(const Restore& op, const Observation& seen);
   Words observe(const Merge& op, const Observation& seen) { return saw_whole(op, seen); }
   Words observe(const Split& op, const Observation& seen) { return saw_whole(op, seen); }
 
-  void clear() {
-    for (Part* part : {&conv_, &delta_}) {
-      part->value.reset();
-      part->unknown = false;
-    }
+ private:
+  struct Part {  // NOLINT(bugprone-exception-escape): as Tensor
+    Shape expected;
+    std::optional<Tensor> value = std::nullopt;
+    bool unknown = false;  ///< a quirk may have put something else there
+  };
+
+  /// Both parts become what is given.
+  void put_both(std::optional<Tensor> conv, std::optional<Tensor> delta) {
+    conv_.value = std::move(conv);
+    delta_.value = std::move(delta);
+    conv_.unknown = delta_.unknown = false;
+  }
+  void clear() override {
+    put_both(std::nullopt, std::nullopt);
     offset_ = 0;
   }
   /// Whether what is there, if it is, is what is asked for.
   [[nodiscard]] static bool fits(const Part& part, std::int64_t batch, DType type);
-  template <class Question, class Shown, class Returned>
-  Words asked(const Question& op, Part& part, const Observation& seen, const Shown& shown,
-              const Returned& returned);
+  template <class Question>
+  Words asked(const Question& op, Part& part, Tensor Question::Returns::*shown,
+              const Observation& seen);
   Words put(const Nullable<Tensor>& state, Part& part, const Observation& seen);
 
   Part conv_;
@@ -104,10 +84,9 @@ bool StateHistory::fits(const Part& part, std::int64_t batch, DType type) {
 }
 
 // MR-40: what is there is shown; what is not there is made of zeros, both parts at once.
-template <class Question, class Shown, class Returned>
-Words StateHistory::asked(const Question& op, Part& part, const Observation& seen,
-                          const Shown& shown, const Returned& returned) {
-  if (!begun_) return must_fail(Code::kPrecondition, seen);
+template <class Question>
+Words StateHistory::asked(const Question& op, Part& part, Tensor Question::Returns::*shown,
+                          const Observation& seen) {
   if (in_groups(op.dtype)) return must_fail(Code::kPrecondition, seen);
   const DType dtype = dtype_of(op.dtype);
   const std::int64_t batch = std::max<std::int64_t>(op.batch, 1);
@@ -118,19 +97,20 @@ Words StateHistory::asked(const Question& op, Part& part, const Observation& see
     if (!has(Quirk::kStateIsWiped)) return must_fail(Code::kBadShape, seen);
     conv_.unknown = delta_.unknown = true;
     if (!seen.error) {
-      part.value = shown();
+      part.value = seen.as<typename Question::Returns>().*shown;
       part.unknown = false;
     }
     return skip();
   }
   for (Part* one : {&conv_, &delta_})
     if (!one->value) one->value = make_tensor(with_batch(one->expected, batch), dtype);
-  return judge({.returns = returned(*part.value)}, seen);
+  typename Question::Returns returns;
+  returns.*shown = *part.value;
+  return must_show(std::move(returns), seen);
 }
 
 // MR-41
 Words StateHistory::put(const Nullable<Tensor>& state, Part& part, const Observation& seen) {
-  if (!begun_) return must_fail(Code::kPrecondition, seen);
   if (!state.has_value()) return must_succeed(seen);
   if (state->dtype == DType::kI32) return must_fail(Code::kPrecondition, seen);
   const bool fits = state->shape.size() == part.expected.size() &&
@@ -143,7 +123,6 @@ Words StateHistory::put(const Nullable<Tensor>& state, Part& part, const Observa
 
 // MR-42
 Words StateHistory::observe(const Advance& op, const Observation& seen) {
-  if (!begun_) return must_fail(Code::kPrecondition, seen);
   if (op.n < 0) {
     if (!has(Quirk::kAdvancesBackwards)) return must_fail(Code::kOutOfRange, seen);
     if (!seen.error) offset_ = seen.as<Offset::Returns>().offset;
@@ -157,24 +136,19 @@ Words StateHistory::observe(const Advance& op, const Observation& seen) {
 
 // MR-44
 Words StateHistory::observe(const ShowState& /*op*/, const Observation& seen) {
-  if (!begun_) return must_fail(Code::kPrecondition, seen);
   if (conv_.unknown || delta_.unknown) {
     if (seen.error || !seen.as<ShowState::Returns>().state.has_value() ||
         seen.as<ShowState::Returns>().state->size() != 2)
-      return wrong("no list of two");
+      return judged("no list of two");
     const auto& state = *seen.as<ShowState::Returns>().state;
-    conv_.value = state[0].value;
-    delta_.value = state[1].value;
-    conv_.unknown = delta_.unknown = false;
+    put_both(state[0].value, state[1].value);
     return skip();
   }
-  return must_show(ShowState::Returns{std::vector<Nullable<Tensor>>{conv_.value, delta_.value}},
-                   seen);
+  return must_have_state(conv_.value, delta_.value, seen);
 }
 
 // MR-45
 Words StateHistory::observe(const Take& /*op*/, const Observation& seen) {
-  if (!begun_) return must_fail(Code::kPrecondition, seen);
   if (conv_.unknown || delta_.unknown) {
     if (!seen.error) remember(seen.as<Numbered>(), {});
     return skip();
@@ -182,18 +156,17 @@ Words StateHistory::observe(const Take& /*op*/, const Observation& seen) {
   if (!conv_.value && !delta_.value) return must_show(Numbered(), seen);
   if (!conv_.value || !delta_.value) return must_fail(Code::kPrecondition, seen);
   const Numbered want{
-      .handle = next_number(),
-      .offset = offset_,
-      .size = static_cast<std::int64_t>(conv_.value->bytes.size() + delta_.value->bytes.size()),
-      .conv = conv_.value,
-      .delta = delta_.value};
+      next_number(),
+      {.offset = offset_,
+       .size = static_cast<std::int64_t>(conv_.value->bytes.size() + delta_.value->bytes.size()),
+       .conv = conv_.value,
+       .delta = delta_.value}};
   remember(want, {});
   return must_show(want, seen);
 }
 
 // MR-46, MR-47: at its own offset and nowhere else.
 Words StateHistory::observe(const Restore& op, const Observation& seen) {
-  if (!begun_) return must_fail(Code::kPrecondition, seen);
   const Used used = use(op.handle);
   if (used.error) return must_fail(*used.error, seen);
   if (used.kept == nullptr) return must_show(Restore::Returns{op.target == offset_, offset_}, seen);
@@ -201,9 +174,7 @@ Words StateHistory::observe(const Restore& op, const Observation& seen) {
   bool done = exact;
   if (used.unknown) done = !seen.error && seen.as<Restore::Returns>().ok;
   if (done) {
-    conv_.value = used.kept->contents.conv;
-    delta_.value = used.kept->contents.delta;
-    conv_.unknown = delta_.unknown = false;
+    put_both(used.kept->contents.conv, used.kept->contents.delta);
     offset_ = op.target;
   }
   return used.unknown ? skip() : must_show(Restore::Returns{exact, offset_}, seen);

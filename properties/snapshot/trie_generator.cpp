@@ -9,7 +9,7 @@
 #include "properties/campaign/generator.hpp"
 #include "properties/campaign/script_generator.hpp"
 #include "properties/contract_parts.hpp"
-#include "reference/snapshot/trie_operations.hpp"
+#include "reference/snapshot/trie.hpp"
 
 namespace kvo::snapshot {
 
@@ -40,9 +40,8 @@ namespace {
 
 // States worth reaching.
 BOOST_DEFINE_FIXED_ENUM_CLASS(TrieLabel, std::uint8_t, kPrefixFound, kWholeInputsFound,
-                              kSnapshotAskedFor, kBranched, kPagedOut, kUserMarked, kCancelled,
-                              kNotClosed, kLimitHit, kThreeBranches, kRestorePointLost,
-                              kEmptyInputs, kBeforeAnySession, kTenBranches, kEvicted, kPagedIn,
+                              kSnapshotAskedFor, kPagedOut, kUserMarked, kCancelled, kNotClosed,
+                              kLimitHit, kRestorePointLost, kEmptyInputs, kBeforeAnySession,
                               kLimitBelowASnapshot, kAskedAfterEviction, k65Nodes,
                               kInputsOf1024Tokens, kSessionsBeyond16384, kRowsOfCodes,
                               kEightBitFloats)
@@ -166,9 +165,6 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     const auto& begun = seen.as<Begin::Returns>();
     const auto held = static_cast<std::int64_t>(begin.inputs.size() - begun.remaining.size());
     if (held > 0) reach(Label::kPrefixFound);
-    const auto alike = std::ranges::mismatch(begin.inputs, live_).in1 - begin.inputs.begin();
-    if (held > alike) reach(Label::kPagedIn);
-    live_ = begin.inputs;
     if (held > 0 && begun.remaining.size() == 1) reach(Label::kWholeInputsFound);
     if (begun.snapshot_offset > 0) reach(Label::kSnapshotAskedFor);
     if (begun.snapshot_offset > 0 && held == 0) reach(Label::kRestorePointLost);
@@ -179,16 +175,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
     const auto& tree = seen.as<Tree::Returns>();
     pay();
     if (tree.nodes.size() > 64) reach(Label::k65Nodes);
-    std::map<std::int64_t, int> children;
-    for (const TreeNode& node : tree.nodes) {
-      if (node.parent.has_value()) ++children[*node.parent];
-      if (node.user) reach(Label::kUserMarked);
-    }
-    for (const auto& [parent, count] : children) {
-      if (count > 1) reach(Label::kBranched);
-      if (count > 2) reach(Label::kThreeBranches);
-      if (count > 9) reach(Label::kTenBranches);
-    }
+    if (std::ranges::any_of(tree.nodes, &TreeNode::user)) reach(Label::kUserMarked);
     bytes_ = tree.paged_out_bytes;
     if (tree.paged_out_bytes > 0) reach(Label::kPagedOut);
     if (tree.paged_out_bytes > 0 && in_groups(storage_.type)) reach(Label::kRowsOfCodes);
@@ -213,13 +200,7 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   void observe(const Feed& /*op*/, const Observation& /*seen*/) {
     if (left_open_) reach(Label::kNotClosed);
   }
-  void observe(const ShowUsage& /*op*/, const Observation& seen) {
-    if (seen.error) return;
-    const auto& usage = seen.as<ShowUsage::Returns>();
-    if (usage.evictions > 0) reach(Label::kEvicted);
-    if (usage.page_ins > 0) reach(Label::kPagedIn);
-  }
-  template <OneOf<Keep, Output, LayerStates> T>
+  template <OneOf<Keep, Output, LayerStates, ShowUsage> T>
   void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
@@ -341,7 +322,6 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   int short_ = 0;  // sessions to come that are short
   Tokens inputs_;
   std::vector<Tokens> next_inputs_;  // the last one first
-  Tokens live_;                      // inputs of the session before
   std::vector<Tokens> known_;
   std::int64_t sessions_ = 0;
   std::int64_t tokens_ = 0;  // of all inputs

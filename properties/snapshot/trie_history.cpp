@@ -29,9 +29,10 @@
 #include "reference/snapshot/trie.hpp"
 
 namespace kvo::snapshot {
+namespace {
 
 /// How many tokens two sequences begin with alike.
-[[nodiscard]] inline std::int64_t common_prefix(const Tokens& a, const Tokens& b) {
+[[nodiscard]] std::int64_t common_prefix(const Tokens& a, const Tokens& b) {
   return std::ranges::mismatch(a, b).in1 - a.begin();
 }
 
@@ -42,11 +43,10 @@ class FiledSequences {
   /// Tokens of the longest prefix of `tokens` that one of the sequences begins with: sorted, it is
   /// a neighbour.
   [[nodiscard]] std::int64_t longest(const Tokens& tokens) const {
-    const auto behind = sequences_.lower_bound(tokens);
+    const auto next = sequences_.lower_bound(tokens);
     std::int64_t most = 0;
-    if (behind != sequences_.end()) most = common_prefix(tokens, *behind);
-    if (behind != sequences_.begin())
-      most = std::max(most, common_prefix(tokens, *std::prev(behind)));
+    if (next != sequences_.end()) most = common_prefix(tokens, *next);
+    if (next != sequences_.begin()) most = std::max(most, common_prefix(tokens, *std::prev(next)));
     return most;
   }
   [[nodiscard]] bool begins(const Tokens& tokens) const {
@@ -58,226 +58,45 @@ class FiledSequences {
   std::set<Tokens> sequences_;
 };
 
-// ---- what a trie's tree must be like by what was filed ----
+/// A tree as it is shown.
+struct ShownTree {
+  const Tree::Returns& tree;
+  std::vector<Tokens> sequences = {};  ///< that lead to each node
 
-/// What the history of a case says of the tree.
-struct TreeHistory {
-  const std::vector<LayerPlan>& layers;
-  const FiledSequences& filed;    ///< whatever is in the tree is a prefix of one of these
-  const FiledSequences& present;  ///< these are in the tree for sure
-  const Tokens& live;             ///< what the layers hold
-  /// Where the frontier ends; nothing: not known.
-  std::optional<std::int64_t> frontier = std::nullopt;
-  /// Sequences whose end a user marked; nothing: marks are not followed.
-  const std::set<Tokens>* marked = nullptr;
-  bool all_marks = false;                            ///< each of them is in the tree
-  bool just_closed = false;                          ///< the active path was used last
-  std::optional<std::int64_t> limit = std::nullopt;  ///< that evictions have kept
-  /// Nothing was evicted, and each session was filed before the next: what was left was kept.
-  bool all_kept = false;
+  /// Nothing where parents are no tree in pre-order.
+  [[nodiscard]] static std::optional<ShownTree> of(const Tree::Returns& tree);
+  [[nodiscard]] std::int64_t count() const { return std::ssize(tree.nodes); }
+  [[nodiscard]] const TreeNode& node(std::int64_t at) const {
+    return tree.nodes[static_cast<std::size_t>(at)];
+  }
+  [[nodiscard]] const Tokens& sequence(std::int64_t at) const {
+    return sequences[static_cast<std::size_t>(at)];
+  }
+  [[nodiscard]] bool is_active(std::int64_t at) const {
+    return std::ranges::find(tree.active, at) != tree.active.end();
+  }
 };
 
-namespace {
-
-using WrongTree = std::optional<std::string>;
-
-std::string node_name(std::size_t at) {
-  return "node " + std::to_string(at);
-}
-
-// MR-60: edges, ends, and what siblings begin with.
-WrongTree wrong_edges(const Tree::Returns& tree, const std::vector<Tokens>& sequences) {
-  std::set<std::pair<std::int64_t, std::int32_t>> begins;
-  for (std::size_t at = 0; at < tree.nodes.size(); ++at) {
-    const TreeNode& node = tree.nodes[at];
-    if (node.end != std::ssize(sequences[at])) return node_name(at) + " ends elsewhere";
-    if (at == 0) {
-      if (!node.tokens.empty()) return "the root has tokens";
-      continue;
-    }
-    if (node.tokens.empty()) return node_name(at) + " has no tokens";
-    if (!begins.emplace(*node.parent, node.tokens.front()).second)
-      return node_name(at) + " begins as a sibling does";
-  }
-  return std::nullopt;
-}
-
-WrongTree wrong_sequences(const std::vector<Tokens>& sequences, const TreeHistory& history) {
-  FiledSequences shown;
-  for (std::size_t at = 0; at < sequences.size(); ++at) {
-    if (!history.filed.begins(sequences[at]))
-      return node_name(at) + " stands for tokens that nobody filed";
-    shown.add(sequences[at]);
-  }
-  for (const Tokens& filed : history.present.sequences())
-    if (!shown.begins(filed))
-      return "a sequence of " + std::to_string(filed.size()) + " tokens is lost";
-  return std::nullopt;
-}
-
-// MR-61: it leads to tokens that the layers hold.
-WrongTree wrong_path(const Tree::Returns& tree, const std::vector<Tokens>& sequences,
-                     const TreeHistory& history) {
-  if (tree.nodes.empty())
-    return tree.active.empty() ? std::nullopt : WrongTree("a path without a tree");
-  if (tree.active.empty() || tree.active.front() != 0) return "the path does not begin at the root";
-  for (std::size_t i = 0; i < tree.active.size(); ++i) {
-    const std::int64_t at = tree.active[i];
-    if (at < 0 || at >= std::ssize(tree.nodes)) return "the path leads out of the tree";
-    if (i > 0 && tree.nodes[static_cast<std::size_t>(at)].parent !=
-                     Nullable<std::int64_t>(tree.active[i - 1]))
-      return "the path leaps";
-  }
-  const Tokens& frontier = sequences[static_cast<std::size_t>(tree.active.back())];
-  if (common_prefix(frontier, history.live) != std::ssize(frontier))
-    return "the frontier stands for tokens that the layers do not hold";
-  if (history.frontier && *history.frontier != std::ssize(frontier))
-    return "the frontier ends at " + std::to_string(frontier.size()) + ", what was filed at " +
-           std::to_string(*history.frontier);
-  return std::nullopt;
-}
-
-// MR-63: whoever was used, the nodes above were, too.
-WrongTree wrong_times(const Tree::Returns& tree, const TreeHistory& history) {
-  std::set<std::int64_t> times;
-  for (std::size_t at = 0; at < tree.nodes.size(); ++at) {
-    const TreeNode& node = tree.nodes[at];
-    times.insert(node.last_used);
-    if (at > 0 && tree.nodes[static_cast<std::size_t>(*node.parent)].last_used < node.last_used)
-      return node_name(at) + " was used after the one above";
-  }
-  if (times.empty()) return std::nullopt;
-  if (*times.begin() != 0 || *times.rbegin() != std::ssize(times) - 1) return "times are no ranks";
-  for (const std::int64_t at : tree.active)
-    if (history.just_closed &&
-        tree.nodes[static_cast<std::size_t>(at)].last_used != *times.rbegin())
-      return node_name(static_cast<std::size_t>(at)) + " was used last and is older";
-  return std::nullopt;
-}
-
-// MR-62, MR-74: rows of the tokens that lead to them, counted, and no more than may be.
-WrongTree wrong_snapshots(const Tree::Returns& tree, const std::vector<Tokens>& sequences,
-                          const TreeHistory& history) {
-  std::int64_t bytes = 0;
-  bool evictable = false;
-  for (std::size_t at = 0; at < tree.nodes.size(); ++at) {
-    const TreeNode& node = tree.nodes[at];
-    if (!node.snapshots.has_value()) continue;
-    if (node.snapshots->size() != history.layers.size())
-      return node_name(at) + " has not one snapshot a layer";
-    for (std::size_t i = 0; i < node.snapshots->size(); ++i) {
-      const auto& one = (*node.snapshots)[i];
-      if (!one.has_value()) continue;
-      if (auto words = wrong_snapshot(history.layers[i], *one, sequences[at]))
-        return node_name(at) + ", layer " + std::to_string(i) + ": " + *words;
-      bytes += one->size.value_or(0);
-      evictable =
-          evictable || (at > 0 && std::ranges::find(tree.active, static_cast<std::int64_t>(at)) ==
-                                      tree.active.end());
-    }
-  }
-  if (bytes != tree.paged_out_bytes)
-    return std::to_string(tree.paged_out_bytes) + " bytes are counted of " + std::to_string(bytes);
-  if (history.limit && bytes > *history.limit && evictable)
-    return std::to_string(bytes) + " bytes are kept where " + std::to_string(*history.limit) +
-           " are allowed";
-  return std::nullopt;
-}
-
-// How many tokens of a path the rows of one layer cover, from the first on without a gap.
-std::int64_t covered(const Tree::Returns& tree, const std::vector<std::int64_t>& path,
-                     std::size_t layer) {
-  std::int64_t end = 0;
-  for (const std::int64_t at : path) {
-    const auto& list = tree.nodes[static_cast<std::size_t>(at)].snapshots;
-    if (!list.has_value() || !(*list)[layer].has_value()) continue;
-    const Contents& one = *(*list)[layer];
-    if (one.from.value_or(0) <= end) end = std::max(end, one.to.value_or(*one.offset));
-  }
-  return end;
-}
-
-// MR-67: who leaves a path pages it out. A leaf is a restore point, and kv has all rows before it.
-WrongTree wrong_leaves(const Tree::Returns& tree, const TreeHistory& history) {
-  std::vector<bool> has_children(tree.nodes.size());
-  for (const TreeNode& node : tree.nodes)
-    if (node.parent.has_value()) has_children[static_cast<std::size_t>(*node.parent)] = true;
-  for (std::size_t at = 1; at < tree.nodes.size(); ++at) {
-    const bool active =
-        std::ranges::find(tree.active, static_cast<std::int64_t>(at)) != tree.active.end();
-    if (has_children[at] || active) continue;
-    std::vector<std::int64_t> path{static_cast<std::int64_t>(at)};
-    while (path.front() > 0)
-      path.insert(path.begin(), *tree.nodes[static_cast<std::size_t>(path.front())].parent);
-    for (std::size_t i = 0; i < history.layers.size(); ++i) {
-      if (history.layers[i].kind == LayerPlan::Kind::kNone) continue;
-      if (!tree.nodes[at].snapshots.has_value() || !(*tree.nodes[at].snapshots)[i].has_value())
-        return node_name(at) + " was left and has no snapshot of layer " + std::to_string(i);
-      if (history.layers[i].kind == LayerPlan::Kind::kKv &&
-          covered(tree, path, i) < tree.nodes[at].end)
-        return node_name(at) + ": layer " + std::to_string(i) + " lacks rows on the way there";
-    }
-  }
-  return std::nullopt;
-}
-
-WrongTree wrong_marks(const Tree::Returns& tree, const std::vector<Tokens>& sequences,
-                      const TreeHistory& history) {
-  if (history.marked == nullptr) return std::nullopt;
-  std::set<Tokens> shown;
-  for (std::size_t at = 0; at < tree.nodes.size(); ++at) {
-    if (!tree.nodes[at].user) continue;
-    shown.insert(sequences[at]);
-    if (!history.marked->contains(sequences[at])) return node_name(at) + " was never marked";
-  }
-  if (history.all_marks && shown.size() != history.marked->size()) return "a mark is lost";
-  return std::nullopt;
-}
-
-}  // namespace
-
-/// The sequence that leads to each node; nothing where parents are no tree in pre-order.
-std::optional<std::vector<Tokens>> sequences_of(const Tree::Returns& tree) {
-  std::vector<Tokens> sequences;
+std::optional<ShownTree> ShownTree::of(const Tree::Returns& tree) {
+  ShownTree shown{tree};
   std::vector<std::int64_t> open;  // the path to the node before
-  for (std::size_t at = 0; at < tree.nodes.size(); ++at) {
-    const TreeNode& node = tree.nodes[at];
+  for (std::int64_t at = 0; at < shown.count(); ++at) {
+    const TreeNode& node = shown.node(at);
     if (node.parent.has_value() != (at > 0)) return std::nullopt;
     while (at > 0 && !open.empty() && open.back() != *node.parent) open.pop_back();
     if (at > 0 && open.empty()) return std::nullopt;
-    Tokens sequence = at > 0 ? sequences[static_cast<std::size_t>(*node.parent)] : Tokens();
+    Tokens sequence = at > 0 ? shown.sequence(*node.parent) : Tokens();
     sequence.insert(sequence.end(), node.tokens.begin(), node.tokens.end());
-    sequences.push_back(std::move(sequence));
-    open.push_back(static_cast<std::int64_t>(at));
+    shown.sequences.push_back(std::move(sequence));
+    open.push_back(at);
   }
-  return sequences;
+  return shown;
 }
-
-/// Words for the first thing that is wrong.
-/// Requires  sequences are sequences_of(tree).
-std::optional<std::string> wrong_tree(const Tree::Returns& tree,
-                                      const std::vector<Tokens>& sequences,
-                                      const TreeHistory& history) {
-  if (auto words = wrong_edges(tree, sequences)) return words;
-  if (auto words = wrong_sequences(sequences, history)) return words;
-  if (auto words = wrong_path(tree, sequences, history)) return words;
-  if (auto words = wrong_times(tree, history)) return words;
-  if (auto words = wrong_snapshots(tree, sequences, history)) return words;
-  if (history.all_kept)
-    if (auto words = wrong_leaves(tree, history)) return words;
-  return wrong_marks(tree, sequences, history);
-}
-
-// ---- the history ----
-
-namespace {
 
 // What is known of one trie.
 struct TrieKnown {
   std::vector<LayerPlan> layers_ = {};
-  bool begun_ = false;   ///< there is a trie
-  bool rooted_ = false;  ///< with a root
-  bool lost_ = false;    ///< nothing is known any more, until there is a new one
+  bool rooted_ = false;  ///< the trie has a root
   // The session.
   Tokens sequence_ = {};
   Tokens fed_ = {};  ///< what the layers hold
@@ -301,29 +120,15 @@ struct TrieKnown {
   ShowUsage::Returns usage_ = {};  ///< as shown last
 };
 
-class TrieHistory final : public JudgedAnswers, private TrieKnown {
+class TrieHistory final : public History<TrieHistory, TrieOps, JudgedAnswers>, private TrieKnown {
  public:
   TrieHistory(TrieConfig config, QuirkSet<Quirk> quirks)
       : config_(std::move(config)), quirks_(quirks) {}
 
-  [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
-    Words words;
-    if (seen.unsupported) return words;
-    visit_op(TrieOps(), op, [&](const auto& operation) {
-      if constexpr (std::is_same_v<decltype(operation), const NewTrie&>)
-        words = observe(operation, seen);
-      else if (!begun_)
-        words = must_fail(Code::kPrecondition, seen);
-      else
-        words = lost_ ? skip() : observe(operation, seen);
-    });
-    return words;
-  }
   [[nodiscard]] std::vector<std::string> explain(std::span<const Op> script,
                                                  const Observation& want,
                                                  const Observation& got) const override;
 
- private:
   // ---- Operations ----
 
   Words observe(const NewTrie& op, const Observation& seen);
@@ -346,6 +151,7 @@ class TrieHistory final : public JudgedAnswers, private TrieKnown {
   Words observe(const Tree& op, const Observation& seen);
   Words observe(const ShowUsage& op, const Observation& seen);
 
+ private:
   // ---- What follows from them ----
 
   [[nodiscard]] bool has(Quirk quirk) const { return quirks_.has(quirk); }
@@ -378,6 +184,15 @@ class TrieHistory final : public JudgedAnswers, private TrieKnown {
   Words begun_at(const Begin& op, const Observation& seen, std::int64_t at_least);
   [[nodiscard]] Words wrong_begin(const Begin& op, const Begin::Returns& begun,
                                   std::int64_t at_least) const;
+
+  // ---- What is wrong with a tree ----
+
+  [[nodiscard]] Words wrong_sequences(const ShownTree& shown) const;
+  [[nodiscard]] Words wrong_path(const ShownTree& shown) const;
+  [[nodiscard]] Words wrong_times(const ShownTree& shown) const;
+  [[nodiscard]] Words wrong_snapshots(const ShownTree& shown) const;
+  [[nodiscard]] Words wrong_leaves(const ShownTree& shown) const;
+  [[nodiscard]] Words wrong_marks(const ShownTree& shown) const;
 
   TrieConfig config_;
   QuirkSet<Quirk> quirks_;
@@ -426,7 +241,9 @@ Words TrieHistory::observe(const NewTrie& /*op*/, const Observation& seen) {
     layer->storage = storage;
     layers.push_back(*layer);
   }
-  static_cast<TrieKnown&>(*this) = {.layers_ = std::move(layers), .begun_ = true, .lost_ = odd};
+  static_cast<TrieKnown&>(*this) = {.layers_ = std::move(layers)};
+  begun_ = true;
+  lost_ = odd;
   limit_ = config_.limit_bytes;
   return must_succeed(seen);
 }
@@ -473,7 +290,7 @@ Words TrieHistory::observe(const Begin& op, const Observation& seen) {
   if (offset() > frontier_.value_or(0)) left_behind_ = true;
   may_have_kept();
   if (seen.error && (null_layer_aborts() || tree_doubtful_)) return lose_track();
-  if (seen.error) return wrong("a session cannot begin");
+  if (seen.error) return judged("a session cannot begin");
   // What it has in common with the session before, on the active path.
   std::int64_t at_least = 0;
   if (frontier_ && rewinds_everywhere())
@@ -499,8 +316,7 @@ Words TrieHistory::begun_at(const Begin& op, const Observation& seen, std::int64
   if (fed_.empty()) rows_doubtful_ = false;
   may_have_evicted();
   if (doubtful) return skip();
-  judged();
-  return words;
+  return judged(std::move(words));
 }
 
 // MR-66, MR-67: the inputs as far as they are known, all of them but the last.
@@ -583,29 +399,28 @@ Words TrieHistory::observe(const Enforce& /*op*/, const Observation& seen) {
 
 // MR-65
 Words TrieHistory::observe(const Find& op, const Observation& seen) {
-  if (seen.error) return wrong("a search fails");
+  if (seen.error) return judged("a search fails");
   if (tree_doubtful_) return skip();
   const auto& found = seen.as<Find::Returns>();
   const std::int64_t most = filed_.longest(op.tokens);
   const std::int64_t least = present_.longest(op.tokens);
   if (found.matched < least || found.matched > most)
-    return wrong(std::to_string(found.matched) + " tokens are found of " + std::to_string(most));
+    return judged(std::to_string(found.matched) + " tokens are found of " + std::to_string(most));
   if (found.path.empty() == rooted_ || (rooted_ && found.path.front() != 0) ||
       !std::ranges::is_sorted(found.path))
-    return wrong("what is found is no path from the root");
+    return judged("what is found is no path from the root");
   if (nodes_ && rooted_) {
     const std::int64_t last = found.path.back();
     const bool exists = last < std::ssize(*nodes_);
     if (!exists ||
         common_prefix((*nodes_)[static_cast<std::size_t>(last)], op.tokens) != found.matched)
-      return wrong("the path does not lead to what is found");
+      return judged("the path does not lead to what is found");
   }
-  judged();
-  return std::nullopt;
+  return judged();
 }
 
 Words TrieHistory::observe(const LayerStates& /*op*/, const Observation& seen) {
-  if (seen.error) return wrong("a look at the layers fails");
+  if (seen.error) return judged("a look at the layers fails");
   const auto& shown = seen.as<LayerStates::Returns>().layers;
   Words words;
   if (shown.size() != layers_.size()) words = "there is not one state a layer";
@@ -620,59 +435,185 @@ Words TrieHistory::observe(const LayerStates& /*op*/, const Observation& seen) {
     rows_doubtful_ = words.has_value();
     return skip();
   }
-  judged();
-  return words;
+  return judged(std::move(words));
+}
+
+// ---- The tree ----
+
+std::string node_name(std::int64_t at) {
+  return "node " + std::to_string(at);
+}
+
+// MR-60: edges, ends, and what siblings begin with.
+Words wrong_edges(const ShownTree& shown) {
+  std::set<std::pair<std::int64_t, std::int32_t>> begins;
+  for (std::int64_t at = 0; at < shown.count(); ++at) {
+    const TreeNode& node = shown.node(at);
+    if (node.end != std::ssize(shown.sequence(at))) return node_name(at) + " ends elsewhere";
+    if (at == 0) {
+      if (!node.tokens.empty()) return "the root has tokens";
+      continue;
+    }
+    if (node.tokens.empty()) return node_name(at) + " has no tokens";
+    if (!begins.emplace(*node.parent, node.tokens.front()).second)
+      return node_name(at) + " begins as a sibling does";
+  }
+  return std::nullopt;
+}
+
+Words TrieHistory::wrong_sequences(const ShownTree& shown) const {
+  FiledSequences all;
+  for (std::int64_t at = 0; at < shown.count(); ++at) {
+    if (!filed_.begins(shown.sequence(at)))
+      return node_name(at) + " is for tokens that were never filed";
+    all.add(shown.sequence(at));
+  }
+  for (const Tokens& filed : present_.sequences())
+    if (!all.begins(filed))
+      return "a sequence of " + std::to_string(filed.size()) + " tokens is lost";
+  return std::nullopt;
+}
+
+// MR-61: it leads to tokens that the layers hold.
+Words TrieHistory::wrong_path(const ShownTree& shown) const {
+  const auto& active = shown.tree.active;
+  if (shown.count() == 0) return active.empty() ? std::nullopt : Words("a path without a tree");
+  if (active.empty() || active.front() != 0) return "the path does not begin at the root";
+  for (std::size_t i = 0; i < active.size(); ++i) {
+    if (active[i] < 0 || active[i] >= shown.count()) return "the path leads out of the tree";
+    if (i > 0 && shown.node(active[i]).parent != Nullable<std::int64_t>(active[i - 1]))
+      return "the path leaps";
+  }
+  const Tokens& frontier = shown.sequence(active.back());
+  if (common_prefix(frontier, fed_) != std::ssize(frontier))
+    return "the frontier is for tokens that the layers do not hold";
+  if (frontier_ && *frontier_ != std::ssize(frontier))
+    return "the frontier ends at " + std::to_string(frontier.size()) + ", what was filed at " +
+           std::to_string(*frontier_);
+  return std::nullopt;
+}
+
+// MR-63: when a node was used, the nodes above were used, too.
+Words TrieHistory::wrong_times(const ShownTree& shown) const {
+  std::set<std::int64_t> times;
+  for (std::int64_t at = 0; at < shown.count(); ++at) {
+    times.insert(shown.node(at).last_used);
+    if (at > 0 && shown.node(*shown.node(at).parent).last_used < shown.node(at).last_used)
+      return node_name(at) + " was used after the one above";
+  }
+  if (times.empty()) return std::nullopt;
+  if (*times.begin() != 0 || *times.rbegin() != std::ssize(times) - 1) return "times are no ranks";
+  for (const std::int64_t at : shown.tree.active)
+    if (just_closed_ && shown.node(at).last_used != *times.rbegin())
+      return node_name(at) + " was used last and is older";
+  return std::nullopt;
+}
+
+// MR-62, MR-74: rows of the tokens that lead to them, counted, and no more than is allowed.
+Words TrieHistory::wrong_snapshots(const ShownTree& shown) const {
+  std::int64_t bytes = 0;
+  bool evictable = false;
+  for (std::int64_t at = 0; at < shown.count(); ++at) {
+    const auto& list = shown.node(at).snapshots;
+    if (!list.has_value()) continue;
+    if (list->size() != layers_.size()) return node_name(at) + " has not one snapshot a layer";
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      const auto& one = (*list)[i];
+      if (!one.has_value()) continue;
+      if (auto words = wrong_snapshot(layers_[i], *one, shown.sequence(at)))
+        return node_name(at) + ", layer " + std::to_string(i) + ": " + *words;
+      bytes += one->size.value_or(0);
+      evictable = evictable || (at > 0 && !shown.is_active(at));
+    }
+  }
+  if (bytes != shown.tree.paged_out_bytes)
+    return std::to_string(shown.tree.paged_out_bytes) + " bytes are counted of " +
+           std::to_string(bytes);
+  if (limit_kept_ && bytes > limit_ && evictable)
+    return std::to_string(bytes) + " bytes are held where " + std::to_string(limit_) +
+           " are allowed";
+  return std::nullopt;
+}
+
+// How many tokens of the path to a node the rows of one layer cover, from the first without a gap.
+std::int64_t covered(const ShownTree& shown, std::int64_t at, std::size_t layer) {
+  std::int64_t end = at > 0 ? covered(shown, *shown.node(at).parent, layer) : 0;
+  const auto& list = shown.node(at).snapshots;
+  if (!list.has_value() || !(*list)[layer].has_value()) return end;
+  const Contents& one = *(*list)[layer];
+  if (one.from.value_or(0) <= end) end = std::max(end, one.to.value_or(*one.offset));
+  return end;
+}
+
+// MR-67: who leaves a path pages it out. A leaf is a restore point, and kv has all rows before it.
+Words TrieHistory::wrong_leaves(const ShownTree& shown) const {
+  std::set<std::int64_t> parents;
+  for (const TreeNode& node : shown.tree.nodes) parents.insert(node.parent.value.value_or(-1));
+  for (std::int64_t at = 1; at < shown.count(); ++at) {
+    if (parents.contains(at) || shown.is_active(at)) continue;
+    const auto& list = shown.node(at).snapshots;
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      if (layers_[i].kind == LayerPlan::Kind::kNone) continue;
+      if (!list.has_value() || !(*list)[i].has_value())
+        return node_name(at) + " was left and has no snapshot of layer " + std::to_string(i);
+      if (layers_[i].kind == LayerPlan::Kind::kKv && covered(shown, at, i) < shown.node(at).end)
+        return node_name(at) + ": layer " + std::to_string(i) + " lacks rows on the way there";
+    }
+  }
+  return std::nullopt;
+}
+
+Words TrieHistory::wrong_marks(const ShownTree& shown) const {
+  if (has(Quirk::kUserLeafGrows) || has(Quirk::kUserNodeMerged)) return std::nullopt;
+  std::set<Tokens> marked;
+  for (std::int64_t at = 0; at < shown.count(); ++at) {
+    if (!shown.node(at).user) continue;
+    marked.insert(shown.sequence(at));
+    if (!marked_.contains(shown.sequence(at))) return node_name(at) + " was never marked";
+  }
+  if (!evicted_ && marked.size() != marked_.size()) return "a mark is lost";
+  return std::nullopt;
 }
 
 Words TrieHistory::observe(const Tree& /*op*/, const Observation& seen) {
-  if (seen.error) return wrong("a look at the tree fails");
+  if (seen.error) return judged("a look at the tree fails");
   const auto& tree = seen.as<Tree::Returns>();
-  const bool marks = !has(Quirk::kUserLeafGrows) && !has(Quirk::kUserNodeMerged);
-  auto sequences = sequences_of(tree);
-  Words words = "nodes are not in pre-order";
-  if (sequences)
-    words = wrong_tree(tree, *sequences,
-                       {.layers = layers_,
-                        .filed = filed_,
-                        .present = present_,
-                        .live = fed_,
-                        .frontier = frontier_,
-                        .marked = marks ? &marked_ : nullptr,
-                        .all_marks = !evicted_,
-                        .just_closed = just_closed_,
-                        .limit = limit_kept_ ? std::optional(limit_) : std::nullopt,
-                        .all_kept = !evicted_ && !left_behind_});
+  auto shown = ShownTree::of(tree);
+  Words words = shown ? wrong_edges(*shown) : "nodes are not in pre-order";
+  if (!words) words = wrong_sequences(*shown);
+  if (!words) words = wrong_path(*shown);
+  if (!words) words = wrong_times(*shown);
+  if (!words) words = wrong_snapshots(*shown);
+  if (!words && !evicted_ && !left_behind_) words = wrong_leaves(*shown);
+  if (!words) words = wrong_marks(*shown);
   if (!words && tree.nodes.empty() == rooted_) words = "a tree without a root, or too soon";
   const bool doubtful = tree_doubtful_;
   if (!words) {
     tree_doubtful_ = false;
     filed_.clear();
     present_.clear();
-    for (const Tokens& sequence : *sequences) {
+    for (const Tokens& sequence : shown->sequences) {
       filed_.add(sequence);
       present_.add(sequence);
     }
     most_bytes_ = tree.paged_out_bytes;
-    nodes_ = std::move(sequences);
+    nodes_ = std::move(shown->sequences);
   }
-  if (doubtful) return skip();
-  judged();
-  return words;
+  return doubtful ? skip() : judged(std::move(words));
 }
 
 // MR-75
 Words TrieHistory::observe(const ShowUsage& /*op*/, const Observation& seen) {
-  if (seen.error) return wrong("a look at what it came to fails");
+  if (seen.error) return judged("a look at what it came to fails");
   const auto before = std::exchange(usage_, seen.as<ShowUsage::Returns>());
   if (usage_.evictions < before.evictions || usage_.page_ins < before.page_ins)
-    return wrong("what was counted is counted no more");
-  if (usage_.evictions > 0 && !evicted_) return wrong("something is evicted within the limit");
+    return judged("what was counted is counted no more");
+  if (usage_.evictions > 0 && !evicted_) return judged("something is evicted within the limit");
   if (tree_doubtful_) return skip();
   if (usage_.paged_out_bytes < 0 || usage_.paged_out_bytes > most_bytes_)
-    return wrong(std::to_string(usage_.paged_out_bytes) + " bytes are kept, " +
-                 std::to_string(most_bytes_) + " can be at most");
-  judged();
-  return std::nullopt;
+    return judged(std::to_string(usage_.paged_out_bytes) + " bytes are kept, " +
+                  std::to_string(most_bytes_) + " can be at most");
+  return judged();
 }
 
 }  // namespace

@@ -25,7 +25,7 @@
 #include "properties/snapshot/lowering.hpp"
 #include "properties/snapshot/model_rows.hpp"
 #include "reference/contract/describe/difference.hpp"
-#include "reference/snapshot/trie_operations.hpp"
+#include "reference/snapshot/trie.hpp"
 
 namespace kvo::snapshot {
 namespace {
@@ -67,8 +67,8 @@ TrieConfig config_of(const LoweringInput& input, bool mixed) {
   return config;
 }
 
-LayerState layer_state(std::int64_t held, Tensor first, Tensor second) {
-  return {held, std::vector<Nullable<Tensor>>{std::move(first), std::move(second)}};
+LayerState layer_state(std::int64_t held, std::pair<Tensor, Tensor> state) {
+  return {held, std::vector<Nullable<Tensor>>{std::move(state.first), std::move(state.second)}};
 }
 
 // What a layer holds once the first tokens of a sequence were fed to it (MR-68).
@@ -77,19 +77,12 @@ LayerState rows_of(const Tokens& sequence, std::int64_t held) {
   std::vector<float> values(keys.size());
   std::iota(values.begin(), values.end(), 1.0F);
   const Shape shape{1, 1, held, 1};
-  return layer_state(held, tensor_of(shape, keys), tensor_of(shape, values));
+  return layer_state(held, {tensor_of(shape, keys), tensor_of(shape, values)});
 }
 
 // The same of a recurrent layer.
 LayerState state_of(const Tokens& sequence, std::int64_t held) {
-  std::vector<float> tail{0, 0};
-  std::vector<float> sum{0, 0};
-  for (std::int64_t i = 0; i < held; ++i) {
-    const auto token = static_cast<float>(sequence[static_cast<std::size_t>(i)]);
-    tail = {tail[1], token};
-    sum = {sum[0] + token, sum[1] + 1};
-  }
-  return layer_state(held, tensor_of({1, 2, 1}, tail), tensor_of({1, 1, 1, 2}, sum));
+  return layer_state(held, state_after(std::span(sequence).first(static_cast<std::size_t>(held))));
 }
 
 class TrieStream final : public replay::Engine {

@@ -3,15 +3,16 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
-#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include <boost/describe/enum.hpp>
 
+#include "properties/campaign/metamorphic.hpp"
 #include "properties/campaign/script_generator.hpp"
 #include "properties/contract_parts.hpp"
 #include "reference/contract/values/tags.hpp"
@@ -20,52 +21,28 @@
 namespace kvo::views {
 namespace {
 
-/// States worth reaching.
-BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kFull, kPoolRanDry, kWrittenAfterAPoolThatRanDry,
-                              kAppendOfNothing, kAppendAcrossABorder, kAppendUpToABorder, kMisfit,
-                              kLayerOutOfRange, kPendingReplaced, kPendingReplacedByFewer,
-                              kCommittedAll, kCommittedInPart, kCommittedNothing, kCommitOfTooMuch,
-                              kTruncatedInsideABlock, kTruncatedAtABlockBoundary,
-                              kTruncatedPendingTokens, kTruncateBeyondTheLength, kNegativeTruncate,
-                              kWrittenBehindATruncate, kUsedAfterFree, kFreedTwice, kManyBlocks,
-                              kPackedManyBlocks, kNothingPackedOnAGpu, kContiguousInOneBlock,
-                              kContiguousInManyBlocks, kContiguousRefused, kEarlierViewsLive,
-                              kEarlierViewsShowNewRows, kEarlierViewsStale, kForkedBetweenBlocks,
-                              kForkedInsideABlock, kForkRefused, kForkFoundThePoolDry,
-                              kWrittenIntoASharedBlock, kTwoCachesOnOnePool, kHalves, kMixedDevices,
-                              kAppendsStacked, kRestKept, kViewsCommittedOnly, kViewsOfWholeBlocks,
-                              kPackedByLength, kCountedBeyondTwoBytes)
-
-/// Sizes and counts beyond which something may break.
-BOOST_DEFINE_FIXED_ENUM_CLASS(SizeLabel, std::uint8_t, kFiveLayers, kSixteenBlocksInOneAppend,
-                              kBeyondAHundredBlocks, kBeyondAThousandTokens, kRowsOfAThousandCells,
-                              kHeadsOfACommonSize, kBeyondAHundredCaches, kViewsBeyondOneByte,
-                              kTruncatedBeyondOneByte)
+/// States worth reaching, and sizes and counts beyond which something may break.
+BOOST_DEFINE_FIXED_ENUM_CLASS(
+    Label, std::uint8_t, kFull, kPoolRanDry, kWrittenAfterAPoolThatRanDry, kAppendOfNothing,
+    kAppendAcrossABorder, kAppendUpToABorder, kMisfit, kLayerOutOfRange, kPendingReplaced,
+    kPendingReplacedByFewer, kCommittedAll, kCommittedInPart, kCommittedNothing, kCommitOfTooMuch,
+    kTruncatedInsideABlock, kTruncatedAtABlockBoundary, kTruncatedPendingTokens,
+    kTruncateBeyondTheLength, kNegativeTruncate, kWrittenBehindATruncate, kUsedAfterFree,
+    kManyBlocks, kPackedManyBlocks, kNothingPackedOnAGpu, kContiguousInOneBlock,
+    kContiguousInManyBlocks, kContiguousRefused, kEarlierViewsLive, kEarlierViewsShowNewRows,
+    kEarlierViewsStale, kForkedBetweenBlocks, kForkedInsideABlock, kForkRefused,
+    kForkFoundThePoolDry, kTwoCachesOnOnePool, kHalves, kMixedDevices, kAppendsStacked, kRestKept,
+    kViewsCommittedOnly, kViewsOfWholeBlocks, kPackedByLength, kCountedBeyondTwoBytes, kFiveLayers,
+    kSixteenBlocksInOneAppend, kBeyondAHundredBlocks, kBeyondAThousandTokens, kRowsOfAThousandCells,
+    kHeadsOfACommonSize, kBeyondAHundredCaches, kViewsBeyondOneByte, kTruncatedBeyondOneByte)
 
 /// Head dimensions that kernels have copies of their own for.
 constexpr std::initializer_list<std::int64_t> kHeadSizes{32, 64, 80, 96, 128};
 
-/// What a script knows of a cache: committed tokens, and pending ones by layer.
-struct Known {
+/// What a cache held before the operation that was drawn last.
+struct Before {
   std::int64_t seq_len = 0;
-  std::vector<std::int64_t> pending = {};
-  bool closed = false;
-  bool cut = false;         ///< truncated, and not written since
-  std::int64_t shared = 0;  ///< tokens in blocks that others may hold, too
-
-  [[nodiscard]] std::int64_t least_pending() const { return std::ranges::min(pending); }
-  [[nodiscard]] std::int64_t held(std::int64_t layer) const {
-    return seq_len + pending[static_cast<std::size_t>(layer)];
-  }
-};
-
-/// Views that got a number: of positions `begin` to `end` of a layer.
-struct Numbered {
-  std::int64_t cache = 0;
-  std::int64_t layer = 0;
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-  bool rewritten = false;
+  std::vector<std::int64_t> pending = {};  ///< [layer]
 };
 
 /// Random operations on up to a few hundred caches of one pool.
@@ -85,19 +62,21 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   }
 
   std::optional<Op> choose() override {
-    if (!has_plan() && !follows_plan() &&
-        (known_.empty() || (std::ssize(known_) < most_caches_ && draw().percent(8))))
-      return Op::of(New{std::ssize(known_)});
-    return ScriptGenerator::choose();
+    const bool adds = !has_plan() && !follows_plan() &&
+                      (caches() == 0 || (caches() < most_caches_ && draw().percent(8)));
+    std::optional<Op> op = adds ? Op::of(New{caches()}) : ScriptGenerator::choose();
+    if (const Followed* held = op ? known(integer_of(*op, "cache")) : nullptr)
+      before_ = {held->seq_len, held->pending};
+    return op;
   }
 
   // Steps.
   // Rows for all layers, what attention reads of them, and a commit.
   Op step() {
     const std::int64_t cache = number();
-    const Known* there = known(cache);
-    if (is_long() && there != nullptr && there->seq_len >= options_.max_seq_len)
-      return Op::of(Truncate{cache, draw().percent(50) ? 0 : draw().between(0, there->seq_len)});
+    const std::int64_t length = length_of(cache);
+    if (is_long() && known(cache) != nullptr && length >= options_.max_seq_len)
+      return Op::of(Truncate{cache, draw().percent(50) ? 0 : draw().between(0, length)});
     const std::int64_t tokens = some_tokens(cache);
     std::vector<std::int64_t> layers;
     for (std::int64_t i = 0; i < options_.num_layers; ++i) layers.push_back(i);
@@ -142,8 +121,8 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   }
   Op commit() {
     const std::int64_t cache = number();
-    const Known* there = known(cache);
-    const std::int64_t most = there == nullptr ? 0 : there->least_pending();
+    const Followed* held = known(cache);
+    const std::int64_t most = held == nullptr ? 0 : std::ranges::min(held->pending);
     if (config_.robustness.value_or(false) && draw().percent(30))
       return Op::of(Commit{cache, draw().one_of({std::int64_t{-1}, most + 1, most + 3})});
     return Op::of(Commit{cache, draw().percent(50) ? most : draw().between(0, most)});
@@ -158,13 +137,12 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   }
   Op contiguous() { return contiguous_of(number()); }
   Op reread() {
-    const auto last = std::ssize(numbered_);
+    const std::int64_t last = views_numbered();
     return Op::of(Reread{draw().percent(2) ? last + 1 : draw().between(1, last)});
   }
   Op truncate() {
     const std::int64_t cache = number();
-    const Known* there = known(cache);
-    const std::int64_t length = there == nullptr ? 0 : there->seq_len;
+    const std::int64_t length = length_of(cache);
     const std::int64_t size = options_.block_size;
     std::int64_t to = draw().between(0, length);
     if (draw().percent(25)) to = std::max<std::int64_t>(0, length - draw().between(1, 2));
@@ -178,13 +156,12 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
     if (rarely()) return step();
     if (forks_ > 0 && draw().percent(30)) return many_forks();
     const std::int64_t from = number();
-    const Known* there = known(from);
-    const std::int64_t length = there == nullptr ? 0 : there->seq_len;
+    const std::int64_t length = length_of(from);
     const std::int64_t size = options_.block_size;
     std::int64_t tokens = draw().percent(50) ? length : draw().between(0, length);
     if (draw().percent(30)) tokens = size * draw().between(0, length / size);
     if (draw().percent(5)) tokens = draw().one_of({std::int64_t{-1}, length + 1});
-    const std::int64_t made = draw().percent(80) ? std::ssize(known_) : number();
+    const std::int64_t made = draw().percent(80) ? caches() : number();
     return Op::of(Fork{std::min<std::int64_t>(made, 5), from, tokens});
   }
   Op again() { return rarely() ? step() : Op::of(New{number()}); }
@@ -205,7 +182,7 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
         order_word<&S::length_of>("length"),
         order_word<&S::caches>("caches"),
         order_word<&S::views_numbered>("views_numbered"),
-        order_word<&S::free_blocks_>("blocks_free"),
+        order_word<&S::blocks_free>("blocks_free"),
         order_word<&S::block_size>("block_size"),
         order_word<&S::kv_dim>("kv_dim"),
         order_word<&S::max_tokens>("max_seq_len_of_case"),
@@ -236,7 +213,7 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   // What became of an operation.
   void observe(const New& made, const Observation& seen) {
     if (seen.error) return;
-    known_[made.cache.value_or(0)] = fresh();
+    cut_.erase(made.cache.value_or(0));
     if (options_.storage.type == StorageType::kF16) reach(Label::kHalves);
     const auto gpus = std::ranges::count(options_.devices, Device::kGpu, &Placement::device);
     if (gpus > 0 && gpus < options_.num_layers) reach(Label::kMixedDevices);
@@ -248,21 +225,15 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
     if (seen.error) return;
     if (fork.tokens > 0) reach(inside ? Label::kForkedInsideABlock : Label::kForkedBetweenBlocks);
     const std::int64_t whole = fork.tokens - fork.tokens % options_.block_size;
-    Known& from = *known(fork.from);
-    from.shared = std::max(from.shared, whole);
-    Known made = fresh();
-    made.seq_len = fork.tokens;
-    made.shared = whole;
-    if (known_.size() > 100) reach(SizeLabel::kBeyondAHundredCaches);
+    if (caches() > 100) reach(Label::kBeyondAHundredCaches);
     spend(static_cast<std::uint64_t>(options_.num_layers * fork.tokens / options_.block_size + 1) *
           kForkCost);
     const std::int64_t number = fork.cache.value_or(0);
-    known_[number] = std::move(made);
+    cut_.erase(number);
     if (whole > 0 && options_.block_size > 1 && !follows_plan() && draw().percent(50))
       part_ways(number, fork.from, whole);
   }
   void observe(const Append& append, const Observation& seen) {
-    Known* there = known(append.cache);
     if (seen.failed_with(Code::kFull)) reach(Label::kFull);
     if (seen.failed_with(Code::kBadShape)) reach(Label::kMisfit);
     if (seen.failed_with(Code::kOutOfRange)) reach(Label::kLayerOutOfRange);
@@ -275,21 +246,17 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
     if (!seen.error && append.k.elements() > 0)
       reach_stored(options_.storage, options_.head_dim, odd_rows_,
                    [&](StorageLabel label) { reach(label); });
-    if (!seen.error) appended(*there, append, seen.as<Append::Returns>());
+    if (!seen.error) appended(append, seen.as<Append::Returns>());
   }
   void observe(const Commit& commit, const Observation& seen) {
     if (seen.failed_with(Code::kBadPosition)) reach(Label::kCommitOfTooMuch);
-    Known* there = known(commit.cache);
-    if (seen.error || there->closed) return;
-    const std::int64_t most = there->least_pending();
+    if (seen.error || known(commit.cache)->closed) return;
+    const std::int64_t most = std::ranges::min(before_.pending);
     if (most > 0)
       reach(commit.n == 0      ? Label::kCommittedNothing
             : commit.n == most ? Label::kCommittedAll
                                : Label::kCommittedInPart);
-    there->seq_len += commit.n;
-    for (std::int64_t& pending : there->pending)
-      pending = options_.commit_keeps_rest ? pending - commit.n : 0;
-    if (there->least_pending() > 0) reach(Label::kRestKept);
+    if (std::ranges::min(known(commit.cache)->pending) > 0) reach(Label::kRestKept);
   }
   void observe(const ContiguousKv& asked, const Observation& seen) {
     if (seen.error) return reach(Label::kContiguousRefused);
@@ -301,12 +268,12 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
     const auto& shown = seen.as<ShowViews::Returns>();
     spend_on(shown.views);
     if (shown.views.size() > 2) reach(Label::kManyBlocks);
-    if (shown.views.size() > 100) reach(SizeLabel::kBeyondAHundredBlocks);
-    const Known* there = known(asked.cache);
-    remember(asked.cache, asked.layer, shown.views, shown.handle);
+    if (shown.views.size() > 100) reach(Label::kBeyondAHundredBlocks);
+    note_handle(shown.handle);
     const std::int64_t end =
         shown.views.empty() ? 0 : shown.views.back().start + shown.views.back().length;
-    if (has(asked.layer) && end < there->held(asked.layer)) reach(Label::kViewsCommittedOnly);
+    if (has(asked.layer) && end < known(asked.cache)->held(asked.layer))
+      reach(Label::kViewsCommittedOnly);
   }
   void observe(const ShowPacked& asked, const Observation& seen) {
     if (seen.error) return;
@@ -319,48 +286,34 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
     if (by_length && !shown.views.empty() && options_.num_kv_heads > 1 &&
         shown.views.back().length < options_.block_size)
       reach(Label::kPackedByLength);
-    const Known* there = known(asked.cache);
-    if (has(asked.layer) && there->held(asked.layer) > 0 && shown.views.empty() &&
+    if (has(asked.layer) && known(asked.cache)->held(asked.layer) > 0 && shown.views.empty() &&
         options_.devices[static_cast<std::size_t>(asked.layer)].device == Device::kGpu)
       reach(Label::kNothingPackedOnAGpu);
   }
   void observe(const Reread& asked, const Observation& seen) {
     if (seen.error) return;
     const auto& shown = seen.as<Reread::Returns>();
-    const Numbered& views = numbered_[static_cast<std::size_t>(asked.handle - 1)];
     spend_on(shown.views);
     if (shown.stale) return reach(Label::kEarlierViewsStale);
     if (shown.views.empty()) return;
-    reach(views.rewritten ? Label::kEarlierViewsShowNewRows : Label::kEarlierViewsLive);
+    reach(rewritten_.contains(asked.handle) ? Label::kEarlierViewsShowNewRows
+                                            : Label::kEarlierViewsLive);
   }
   void observe(const Truncate& truncate, const Observation& seen) {
-    Known* there = known(truncate.cache);
-    if (seen.error || there->closed) return;
+    if (seen.error || known(truncate.cache)->closed) return;
     if (truncate.n < 0) reach(Label::kNegativeTruncate);
-    if (truncate.n > there->seq_len) reach(Label::kTruncateBeyondTheLength);
-    if (std::ranges::max(there->pending) > 0) reach(Label::kTruncatedPendingTokens);
+    if (truncate.n > before_.seq_len) reach(Label::kTruncateBeyondTheLength);
+    if (std::ranges::max(before_.pending) > 0) reach(Label::kTruncatedPendingTokens);
     const std::int64_t to = std::max<std::int64_t>(truncate.n, 0);
-    if (to < there->seq_len) {
+    if (to < before_.seq_len) {
       reach(to % options_.block_size == 0 ? Label::kTruncatedAtABlockBoundary
                                           : Label::kTruncatedInsideABlock);
-      there->seq_len = to;
-      there->cut = true;
+      cut_.insert(truncate.cache.value_or(0));
     }
-    std::ranges::fill(there->pending, 0);
     constexpr std::int64_t kOneByte = 0xFF;
-    if (++truncated_ > kOneByte) reach(SizeLabel::kTruncatedBeyondOneByte);
+    if (++truncated_ > kOneByte) reach(Label::kTruncatedBeyondOneByte);
   }
-  void observe(const Free& free, const Observation& seen) {
-    Known* there = known(free.cache);
-    if (seen.error) return;
-    if (there->closed) reach(Label::kFreedTwice);
-    *there = fresh();
-    there->closed = true;
-  }
-  void observe(const FreeBlocks& /*op*/, const Observation& seen) {
-    if (!seen.error) free_blocks_ = seen.as<FreeBlocks::Returns>().n;
-  }
-  template <OneOf<LayerDevice, IsOnGpu, MaxSeqLen, SeqLen> T>
+  template <OneOf<Free, FreeBlocks, LayerDevice, IsOnGpu, MaxSeqLen, SeqLen> T>
   void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
@@ -378,36 +331,33 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   // Many caches that hold what one of them holds.
   Op many_forks() {
     const std::int64_t from = number();
-    const Known* there = known(from);
-    const std::int64_t length = there == nullptr ? 0 : there->seq_len;
+    const std::int64_t length = length_of(from);
     const std::int64_t tokens = length - length % options_.block_size;
-    const std::int64_t first = std::ssize(known_);
+    const std::int64_t first = caches();
     for (std::int64_t i = 1; i < forks_; ++i) plan(Fork{first + i, from, tokens});
     return Op::of(Fork{first, from, tokens});
   }
   bool choose_cache() {
     about_ = number();
     about_layer_ = draw().between(0, options_.num_layers - 1);
-    const Known* there = known(about_);
-    return there != nullptr && !there->closed;
+    const Followed* held = known(about_);
+    return held != nullptr && !held->closed;
   }
   Op put(std::int64_t cache, std::int64_t tokens) { return append_to(cache, about_layer_, tokens); }
   Op show_views(std::int64_t cache) { return Op::of(ShowViews{cache, about_layer_, keep()}); }
   std::int64_t length_of(std::int64_t cache) {
-    const Known* there = known(cache);
-    return there != nullptr ? there->seq_len : 0;
+    const Followed* held = known(cache);
+    return held != nullptr ? held->seq_len : 0;
   }
-  [[nodiscard]] std::int64_t caches() const { return std::ssize(known_); }
-  [[nodiscard]] std::int64_t views_numbered() const { return std::ssize(numbered_); }
+  [[nodiscard]] CachesOfCase& made() const { return reference<CachesOfCase>(); }
+  [[nodiscard]] std::int64_t caches() const { return made().count; }
+  [[nodiscard]] std::int64_t views_numbered() const { return std::ssize(made().numbered); }
+  [[nodiscard]] std::int64_t blocks_free() const { return made().pool->free_blocks(); }
   [[nodiscard]] std::int64_t block_size() const { return options_.block_size; }
   [[nodiscard]] std::int64_t kv_dim() const { return options_.kv_dim(); }
   [[nodiscard]] std::int64_t max_tokens() const { return options_.max_seq_len; }
-  [[nodiscard]] Known fresh() const {
-    return {.pending = std::vector<std::int64_t>(static_cast<std::size_t>(options_.num_layers))};
-  }
-  Known* known(const std::optional<std::int64_t>& cache) {
-    const auto found = known_.find(cache.value_or(0));
-    return found != known_.end() ? &found->second : nullptr;
+  [[nodiscard]] const Followed* known(const std::optional<std::int64_t>& cache) const {
+    return made().caches.find(cache.value_or(0));
   }
   [[nodiscard]] bool has(std::int64_t layer) const {
     return layer >= 0 && layer < options_.num_layers;
@@ -417,7 +367,7 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
 
   // The number of a cache, mostly of one that there is.
   std::int64_t number() {
-    const auto last = std::ssize(known_) - 1;
+    const std::int64_t last = caches() - 1;
     if (last > 8 && draw().percent(60)) return draw().between(0, 2);  // so that some grow
     return draw().percent(98) ? draw().between(0, last) : draw().between(-1, 6);
   }
@@ -427,13 +377,12 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   }
   std::optional<bool> keep() {
     constexpr std::int64_t kMany = 300;  // all are looked through at every append
-    if (std::ssize(numbered_) > kMany && draw().percent(98)) return std::nullopt;
+    if (views_numbered() > kMany && draw().percent(98)) return std::nullopt;
     return draw().percent(40) ? std::optional(true) : std::nullopt;
   }
   // How many tokens come: a few, what fills a block or the sequence, or more than fits.
   std::int64_t some_tokens(std::int64_t cache) {
-    const Known* there = known(cache);
-    const std::int64_t length = there == nullptr ? 0 : there->seq_len;
+    const std::int64_t length = length_of(cache);
     const std::int64_t room = options_.max_seq_len - length;
     const std::int64_t size = options_.block_size;
     if (is_long() && draw().percent(95)) return 1;
@@ -465,7 +414,7 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
     return Op::of(Append{cache, layer, std::move(k), std::move(v), keep()});
   }
   Op contiguous_of(std::int64_t cache) {
-    const Known* there = known(cache);
+    const Followed* there = known(cache);
     const std::int64_t layer = this->layer();
     const std::int64_t held = there != nullptr && has(layer) ? there->held(layer) : 0;
     std::int64_t length = std::min(held, draw().between(0, options_.block_size));
@@ -489,42 +438,40 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
 
   // ---- What follows from what was seen ----
 
-  void appended(Known& there, const Append& append, const Append::Returns& returns) {
+  void appended(const Append& append, const Append::Returns& returns) {
     const std::int64_t tokens = append.k.shape[0];
     const std::int64_t size = options_.block_size;
     const std::int64_t end = returns.start + tokens;
     constexpr std::int64_t kThousand = 1'024;
     spend(kAppendCost * static_cast<std::uint64_t>(append.k.elements()));
-    if (tokens > 16 * size) reach(SizeLabel::kSixteenBlocksInOneAppend);
-    if (end > kThousand) reach(SizeLabel::kBeyondAThousandTokens);
-    if (options_.kv_dim() > kThousand) reach(SizeLabel::kRowsOfAThousandCells);
-    if (append.layer >= 4) reach(SizeLabel::kFiveLayers);
+    if (tokens > 16 * size) reach(Label::kSixteenBlocksInOneAppend);
+    if (end > kThousand) reach(Label::kBeyondAThousandTokens);
+    if (options_.kv_dim() > kThousand) reach(Label::kRowsOfAThousandCells);
+    if (append.layer >= 4) reach(Label::kFiveLayers);
     if (std::ranges::find(kHeadSizes, options_.head_dim) != kHeadSizes.end() &&
         options_.num_kv_heads > 1)
-      reach(SizeLabel::kHeadsOfACommonSize);
-    std::int64_t& pending = there.pending[static_cast<std::size_t>(append.layer)];
+      reach(Label::kHeadsOfACommonSize);
+    const std::int64_t cache = append.cache.value_or(0);
+    const std::int64_t pending = before_.pending[static_cast<std::size_t>(append.layer)];
     if (tokens == 0) reach(Label::kAppendOfNothing);
     if (returns.views.size() > 1) reach(Label::kAppendAcrossABorder);
     if (tokens > 0 && end % size == 0) reach(Label::kAppendUpToABorder);
-    if (returns.start > there.seq_len) reach(Label::kAppendsStacked);
-    if (pending > 0 && returns.start == there.seq_len)
+    if (returns.start > before_.seq_len) reach(Label::kAppendsStacked);
+    if (pending > 0 && returns.start == before_.seq_len)
       reach(tokens < pending ? Label::kPendingReplacedByFewer : Label::kPendingReplaced);
     if (!returns.views.empty() && returns.views.front().start < returns.start)
       reach(Label::kViewsOfWholeBlocks);
-    if (tokens > 0 && std::exchange(there.cut, false)) reach(Label::kWrittenBehindATruncate);
-    if (tokens > 0 && returns.start < there.shared) {
-      if (returns.start % size != 0) reach(Label::kWrittenIntoASharedBlock);
-      there.shared = returns.start - returns.start % size;
-    }
+    if (tokens > 0 && cut_.erase(cache) > 0) reach(Label::kWrittenBehindATruncate);
     if (std::exchange(dry_, false)) reach(Label::kWrittenAfterAPoolThatRanDry);
-    const std::int64_t cache = append.cache.value_or(0);
     if (std::exchange(last_, cache) != cache && end > size) reach(Label::kTwoCachesOnOnePool);
-    for (Numbered& views : numbered_)
-      if (views.cache == cache && views.layer == append.layer && views.begin < end &&
-          returns.start < views.end)
-        views.rewritten = true;
-    pending = end - there.seq_len;
-    remember(append.cache, append.layer, returns.views, returns.handle);
+    for (std::int64_t i = 0; i < views_numbered(); ++i) {
+      const NumberedViews& views = made().numbered[static_cast<std::size_t>(i)];
+      if (i + 1 != returns.handle && views.life == known(cache)->life &&
+          views.layer == append.layer && views.reaches(returns.start) &&
+          views.views.front().start < end)
+        rewritten_.insert(i + 1);
+    }
+    note_handle(returns.handle);
   }
   // One of two caches goes back into a block that both hold, and goes on differently.
   void part_ways(std::int64_t one, std::int64_t other, std::int64_t shared) {
@@ -537,14 +484,9 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
     plan(ShowViews{one, layer});
     plan(ShowViews{other, layer});
   }
-  void remember(const std::optional<std::int64_t>& cache, std::int64_t layer,
-                const std::vector<ShownView>& views, const std::optional<std::int64_t>& handle) {
-    if (!handle) return;
+  void note_handle(const std::optional<std::int64_t>& handle) {
     constexpr std::int64_t kOneByte = 0xFF;
-    if (*handle > kOneByte) reach(SizeLabel::kViewsBeyondOneByte);
-    const std::int64_t begin = views.empty() ? 0 : views.front().start;
-    const std::int64_t end = views.empty() ? 0 : views.back().start + views.back().length;
-    numbered_.push_back({cache.value_or(0), layer, begin, end});
+    if (handle.value_or(0) > kOneByte) reach(Label::kViewsBeyondOneByte);
   }
 
   Config config_;
@@ -553,15 +495,15 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   OddValues odd_values_;
   bool odd_rows_;  // all are hard on narrow types
   std::int64_t most_caches_;
-  std::map<std::int64_t, Known> known_;
-  std::vector<Numbered> numbered_;
+  Before before_;
+  std::set<std::int64_t> cut_;        // caches that were truncated, and not written since
+  std::set<std::int64_t> rewritten_;  // views by number, some of whose rows were replaced
   std::int64_t last_ = 0;
   bool dry_ = false;
   std::int64_t forks_ = 0;  // that come at once, in some large cases
   std::int64_t truncated_ = 0;
   std::int64_t about_ = 0;  // cache of a plan
   std::int64_t about_layer_ = 0;
-  std::int64_t free_blocks_ = 0;  // when last asked for
 };
 
 // Wide rows, many layers or many blocks.
@@ -644,13 +586,8 @@ GeneratedCase make_paged_case(const CaseTerms& terms) {
 }  // namespace
 
 std::vector<Generator> generators() {
-  Generator made =
-      with_orders<PagedScript>(script_generator<Label>(paged_kind(), make_paged_case, {}, {}));
-  for (auto* labels : {&made.original_labels, &made.documented_labels}) {
-    const auto sizes = label_texts_but<SizeLabel>({});
-    labels->insert(labels->end(), sizes.begin(), sizes.end());
-  }
-  return {with_storage_labels(std::move(made))};
+  return {with_storage_labels(
+      with_orders<PagedScript>(script_generator<Label>(paged_kind(), make_paged_case, {}, {})))};
 }
 
 }  // namespace kvo::views

@@ -18,11 +18,13 @@ TEST(CellsBadInput, WindowHalvesOfAnyConfigHaveCellsInRange) {
   for (const std::int64_t size : {std::int64_t{1}, kMostCells})
     for (const std::int64_t n_ubatch : {-kHuge, std::int64_t{0}, kHuge})
       for (const std::int32_t n_swa : {1, kMaxPosition}) {
-        const KvOptions options = kv_options(IswaConfig{.size = size,
-                                                        .n_seq_max = 256,
-                                                        .n_swa = n_swa,
-                                                        .swa_type = WindowType::kStandard,
-                                                        .n_ubatch = n_ubatch});
+        const kvo::Setup setup{.profile = Profile::kDocumented,
+                               .config = Record::of(IswaConfig{.size = size,
+                                                               .n_seq_max = 256,
+                                                               .n_swa = n_swa,
+                                                               .swa_type = WindowType::kStandard,
+                                                               .n_ubatch = n_ubatch})};
+        const KvOptions options = kv_options(iswa_kind(), setup, {});
         EXPECT_TRUE(check_options(options).has_value()) << *options.size_window;
       }
 }

@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "reference/contract/values/mark.hpp"
+
 namespace kvo::cells {
 namespace {
 
@@ -36,7 +38,10 @@ bool go_on(const std::vector<std::int32_t>& positions, std::int64_t max, QuirkSe
   const std::int64_t span = std::int64_t{*different.rbegin()} - *different.begin() + 1;
   if (span != static_cast<std::int64_t>(different.size())) return false;
   if (!quirks.has(Quirk::kNegativePosition) && *different.begin() < 0) return false;
-  return quirks.has(Quirk::kRepeatedPositions) || different.size() == positions.size();
+  if (different.size() == positions.size()) return true;
+  if (!quirks.has(Quirk::kRepeatedPositions)) return false;
+  KVO_MARK_IN(Profile::kOriginal, "cells.kv cells.iswa", "repeated position");
+  return true;
 }
 
 // Whether no two sets overlap without one containing the other.
@@ -128,9 +133,9 @@ void keep_tails(std::vector<Share>& shares, const EqualSplit& how) {
     const std::size_t rest = share.group->left.size() - share.taken;
     return rest == 0 || rest >= keep;
   };
-  const auto kept = std::ranges::find_if_not(shares, whole) - shares.begin();
-  shares.resize(static_cast<std::size_t>(std::max<std::ptrdiff_t>(kept, 1)));
-  if (kept > 0) return;
+  const auto whole_shares = std::ranges::find_if_not(shares, whole) - shares.begin();
+  shares.resize(static_cast<std::size_t>(std::max<std::ptrdiff_t>(whole_shares, 1)));
+  if (whole_shares > 0) return;
   Share& first = shares.front();
   const std::size_t left = first.group->left.size();
   first.taken = static_cast<std::int64_t>(left) <= how.n_ubatch ? left : left - keep;

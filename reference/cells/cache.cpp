@@ -4,18 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "reference/contract/values/mark.hpp"
+
 namespace kvo::cells {
 namespace {
-
-Error out_of_range(std::string_view field, std::int64_t value, std::int64_t low,
-                   std::int64_t high) {
-  return fail(Code::kOutOfRange, fmt::format("{} {} is not in [{}, {}]", field, value, low, high));
-}
-
-Status check_in(std::string_view field, std::int64_t value, std::int64_t low, std::int64_t high) {
-  if (value < low || value > high) return out_of_range(field, value, low, high);
-  return {};
-}
 
 Status check_cells(const KvOptions& options, std::string_view field, std::int64_t size) {
   if (const Status checked = check_in(field, size, 1, kMostCells); !checked) return checked;
@@ -103,6 +95,7 @@ Result<std::vector<std::int32_t>> KvCache::find_slot(const Batch& batch, Half ha
   if (const Status checked = check_batch(batch); !checked) return checked.error();
   if (!batch.positions) return refused("find_slot without positions");
   if (half == Half::kWindow && !is_pair()) return refused("no window half");
+  if (half == Half::kWindow) KVO_MARK("cells.iswa", "searched the window");
   if (!options_.unified &&
       std::ranges::adjacent_find(batch.sequences, std::not_equal_to()) != batch.sequences.end())
     return refused("find_slot of several sequences in streams");
@@ -132,6 +125,7 @@ Status KvCache::seq_cp(std::int64_t src, std::int64_t dst, std::int32_t p0, std:
       if (!counts_as_full(p0, size) || !counts_as_full(p1, size))
         return refused(fmt::format("range {}, {} is not full", p0, p1));
   } else if (p0 > 0 || (p1 >= 0 && !covers(from, p1))) {
+    KVO_MARK_IN(Profile::kDocumented, "cells.kv cells.iswa", "part copy refused");
     return fail(Code::kNotSupported, fmt::format("range {}, {} leaves out some of it", p0, p1));
   }
   return do_seq_copy(from, to);
@@ -143,12 +137,17 @@ Status KvCache::seq_keep(std::int64_t seq) {
   return {};
 }
 
+Status KvCache::check_shift() const {
+  if (can_shift() || has(Quirk::kUnequalHalvesMove)) return {};
+  KVO_MARK_IN(Profile::kDocumented, "cells.iswa", "halves of different sizes stay");
+  return fail(Code::kNotSupported, "the halves have different sizes");
+}
+
 Status KvCache::seq_add(std::int64_t seq, std::int32_t p0, std::int32_t p1, std::int32_t delta) {
   if (const Status checked = named(seq); !checked) return checked;
   const Range range = range_of(p0, p1);
   if (delta == 0 || range.begin == range.end) return {};
-  if (!can_shift() && !has(Quirk::kUnequalHalvesMove))
-    return fail(Code::kNotSupported, "the halves have different sizes");
+  if (const Status checked = check_shift(); !checked) return checked;
   return do_seq_add(static_cast<std::int32_t>(seq), range, delta);
 }
 
@@ -157,8 +156,7 @@ Status KvCache::seq_div(std::int64_t seq, std::int32_t p0, std::int32_t p1, std:
   const Range range = range_of(p0, p1);
   if (d == 1 || range.begin == range.end) return {};
   if (d < 1 && !has(Quirk::kDivisorUnchecked)) return refused(fmt::format("d {}", d));
-  if (!can_shift() && !has(Quirk::kUnequalHalvesMove))
-    return fail(Code::kNotSupported, "the halves have different sizes");
+  if (const Status checked = check_shift(); !checked) return checked;
   return do_seq_div(static_cast<std::int32_t>(seq), range, d);
 }
 

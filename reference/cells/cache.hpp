@@ -30,13 +30,10 @@ class PlacedUbatch {
 };
 using SeeUbatch = std::function<void(const PlacedUbatch&)>;
 
-/// The rows of a stream, a cell each: their tags, and the position that the key is turned to. Never
-/// written: 0, 0, 0 (LC-46).
-struct StreamRows {
-  std::vector<std::int64_t> k = {};
-  std::vector<std::int64_t> rot = {};
-  std::vector<std::int64_t> v = {};
-};
+/// The rows of a stream, a cell each (LC-46).
+KVO_RECORD(StreamRows, (std::vector<std::int64_t>, k, "tag of the key, by cell; 0: never written"),
+           (std::vector<std::int64_t>, rot, "position that the key is turned to, by cell"),
+           (std::vector<std::int64_t>, v, "tag of the value, by cell; 0: never written"))
 
 /// A cell of a saved state, with its row.
 struct SavedCell {
@@ -53,6 +50,13 @@ struct SavedState {
   bool partial = false;                  ///< of the window half alone
   std::vector<SavedStream> base = {};    ///< [stream]; empty in a partial state
   std::vector<SavedStream> window = {};  ///< [stream]; empty without that half
+
+  [[nodiscard]] std::size_t cell_count() const {
+    std::size_t cells = 0;
+    for (const auto* half : {&base, &window})
+      for (const SavedStream& stream : *half) cells += stream.size();
+    return cells;
+  }
 };
 
 /// What a state takes in a file, with `layers` layers a half (LC-72).
@@ -69,6 +73,7 @@ struct KvOptions {
   std::int64_t n_pad = 1;
   bool alibi = false;
   NonCausal non_causal = NonCausal::kAll;
+  bool real = false;  ///< sessions show no ubatches
 
   [[nodiscard]] std::int64_t streams() const { return unified ? 1 : n_seq_max; }
 };
@@ -175,6 +180,8 @@ class KvCache {
   }
   /// Errors  kPrecondition: seq is not in [0, sequences()).
   [[nodiscard]] Status named(std::int64_t seq) const;
+  /// Errors  kNotSupported: documented, can_shift is false.
+  [[nodiscard]] Status check_shift() const;
 
   KvOptions options_;
 };

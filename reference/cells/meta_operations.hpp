@@ -79,21 +79,13 @@ KVO_OPERATION(TokenAtOrBefore, token_at_or_before,
               "The token of a sequence at or before there (LC-19).", Value, (SequenceNumber, seq),
               (std::int32_t, pos, "position"))
 
-KVO_DESCRIBE(PositionEntry, (pos, "position"), (cell, "cell, from 0"))
-
 KVO_RECORD(SeqPosGetReturns,
            (std::vector<PositionEntry>, entries, "positions and cells, ascending"))
 KVO_OPERATION(SeqPosGet, seq_pos_get, "The cells of a sequence, by position (LC-6).",
               SeqPosGetReturns, (SequenceNumber, seq))
 KVO_OPERATION(ExtGet, ext_get, "The extra data of a used cell (LC-18).", Extra, (CellNumber, cell))
 
-KVO_DESCRIBE(Extra, (x, "column in an image"), (y, "row in an image"), (token, "token; -1: none"))
-
-KVO_RECORD(ShowTableReturns, (std::vector<ShownCell>, cells, "cells that are not empty, ascending"),
-           (std::int64_t, used, "cells that are used"),
-           (std::int64_t, used_min, "first used cell; 0 if none"),
-           (std::int64_t, used_end, "cell after the last used one; 0 if none"),
-           (bool, has_shift, "whether shifts are pending"),
+KVO_RECORD(ShowTableReturns, (ShownTable, table),
            (std::vector<ShownSequence>, seqs, "sequences that have positions"))
 KVO_OPERATION(ShowTable, state, "The table, and all extremes.", ShowTableReturns)
 

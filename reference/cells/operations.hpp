@@ -15,31 +15,13 @@
 
 namespace kvo::cells {
 
-struct SequenceNumber {
-  using Value = std::int64_t;
-  static constexpr Domain kDomain{.meaning = "sequence"};
-};
-
-KVO_DESCRIBE(ShownCell, (cell, "cell of its stream, from 0"), (pos, "position"),
-             (shift, "positions that its key is still to be turned by"),
-             (seqs, "owners, ascending"))
-KVO_DESCRIBE(ShownTable, (cells, "cells that are not empty, ascending"),
-             (used, "cells that are used"), (used_min, "first used cell; 0 if none"),
-             (used_end, "cell after the last used one; 0 if none"),
-             (has_shift, "whether shifts are pending"))
-
-/// A sequence and its extremes.
-KVO_RECORD(ShownSequence, (SequenceNumber, seq),
-           (std::int64_t, min, "smallest position; -1 if none", -1),
-           (std::int64_t, max, "largest position; -1 if none", -1))
-
 /// The sequences that `extremes_of(seq)` says something of, ascending.
 template <class ExtremesOf>
 std::vector<ShownSequence> sequences_shown(ExtremesOf&& extremes_of) {
   std::vector<ShownSequence> shown;
   for (std::int64_t seq = 0; seq < kSequences; ++seq) {
     const Extremes e = extremes_of(seq);
-    if (e != Extremes()) shown.push_back({seq, e.min, e.max});
+    if (e != Extremes()) shown.push_back({seq, e});
   }
   return shown;
 }
@@ -108,9 +90,7 @@ KVO_OPERATION(SeqDiv, seq_div, "Divides positions of a sequence (LC-44, LC-98)."
               (std::int32_t, p0, "first position of the range; below 0: 0", -1),
               (std::int32_t, p1, "position after the last of the range; below 0: all", -1),
               (std::int32_t, d, "what positions are divided by", 1))
-KVO_RECORD(SeqPosReturns, (std::int64_t, min, "smallest position; -1 if none", -1),
-           (std::int64_t, max, "largest position; -1 if none", -1))
-KVO_OPERATION(SeqPos, seq_pos, "The extremes of a sequence (LC-4, LC-68).", SeqPosReturns,
+KVO_OPERATION(SeqPos, seq_pos, "The extremes of a sequence (LC-4, LC-68).", Extremes,
               (SequenceNumber, seq))
 KVO_OPERATION(CanShift, can_shift, "Whether positions can be moved (LC-68).", YesNo)
 KVO_OPERATION(Clear, clear, "Empties all cells (LC-47).", Nothing,
@@ -140,10 +120,6 @@ KVO_OPERATION(StateEdit, state_edit,
                "saved cell that is altered, from 0; absent: none"),
               (std::optional<std::int32_t>, pos, "its position; absent: as before"),
               (std::optional<std::vector<std::int64_t>>, seqs, "its owners; absent: as before"))
-
-KVO_DESCRIBE(StreamRows, (k, "tag of the key, by cell; 0: never written"),
-             (rot, "position that the key is turned to, by cell"),
-             (v, "tag of the value, by cell; 0: never written"))
 
 KVO_RECORD(ShowRowsReturns, (std::vector<StreamRows>, streams, "rows of each stream"),
            (std::optional<std::vector<StreamRows>>, streams_swa,
@@ -217,8 +193,8 @@ class BatchSequences {
 };
 
 /// What a case of either kind is made with (LC-1, LC-67).
-[[nodiscard]] KvOptions kv_options(const KvConfig& config);
-[[nodiscard]] KvOptions kv_options(const IswaConfig& config);
+[[nodiscard]] KvOptions kv_options(const CacheKind& kind, const Setup& setup,
+                                   QuirkSet<Quirk> quirks);
 
 /// A subject of either kind whose caches come from `make`.
 [[nodiscard]] Subject make_subject(const CacheKind& kind, std::string variant, std::string doc,

@@ -2,16 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "reference/contract/values/mark.hpp"
+
 namespace kvo::cells {
 
 Status check_options(const RecurrentOptions& options) {
-  if (options.n_seq_max < 1 || options.n_seq_max > kSequences)
-    return fail(Code::kOutOfRange,
-                fmt::format("n_seq_max {} is not in [1, {}]", options.n_seq_max, kSequences));
-  if (options.n_rs_seq < 0 || options.n_rs_seq > kMostTokens)
-    return fail(Code::kOutOfRange,
-                fmt::format("n_rs_seq {} is not in [0, {}]", options.n_rs_seq, kMostTokens));
-  return {};
+  if (const Status checked = check_in("n_seq_max", options.n_seq_max, 1, kSequences); !checked)
+    return checked;
+  return check_in("n_rs_seq", options.n_rs_seq, 0, kMostTokens);
 }
 
 Status RecurrentMemory::named(std::int64_t seq) const {
@@ -35,11 +33,16 @@ Result<bool> RecurrentMemory::seq_rm(std::int64_t seq, std::int32_t p0, std::int
   if (has(Quirk::kAnyIsNeverRemoved)) return false;
   if (range.begin >= range.end) return true;
   if (range.begin != 0 || range.end != kMaxPosition) return false;
-  for (std::int32_t each = 0; each < options_.n_seq_max; ++each) do_seq_rm(each, range);
+  for (std::int32_t each = 0; each < options_.n_seq_max; ++each) {
+    if (seq_pos(each) != Extremes())
+      KVO_MARK_IN(Profile::kDocumented, "cells.recurrent", "any removed");
+    do_seq_rm(each, range);
+  }
   return true;
 }
 
-void RecurrentMemory::seq_cp(std::int64_t src, std::int64_t dst) {
+void RecurrentMemory::seq_cp(std::int64_t src, std::int64_t dst, std::int32_t /*p0*/,
+                             std::int32_t /*p1*/) {
   if (src == dst || !named(src) || !named(dst)) return;
   do_seq_cp(static_cast<std::int32_t>(src), static_cast<std::int32_t>(dst));
 }

@@ -34,20 +34,16 @@ struct PlacedStates {
 using SeeStates = std::function<void(const PlacedStates&)>;
 
 /// A cell of recurrent memory, for comparison.
-struct ShownState {
-  std::int64_t cell = 0;
-  std::int64_t pos = -1;
-  std::vector<std::int32_t> seqs = {};  ///< ascending
-  std::int64_t src = -1;
-  std::int64_t tail = -1;  ///< the cell with the state of the sequence that has the cell's number
-};
-
-struct ShownStates {
-  std::vector<ShownState> cells = {};
-  std::int64_t head = 0;
-  std::int64_t used = 0;
-  std::vector<std::int64_t> rollback = {};  ///< [sequence]
-};
+KVO_RECORD(ShownState, (std::int64_t, cell, "cell, from 0"),
+           (std::int64_t, pos, "position; -1: none", -1),
+           (std::vector<std::int32_t>, seqs, "owners, ascending"),
+           (std::int64_t, src, "row that the state comes from; -1: none", -1),
+           (std::int64_t, tail, "cell with the state of the sequence of this number; -1: none", -1))
+KVO_RECORD(ShownStates, (std::vector<ShownState>, cells, "all cells"),
+           (std::int64_t, head, "where the search begins"),
+           (std::int64_t, used, "cells with owners"),
+           (std::vector<std::int64_t>, rollback, "snapshots that each sequence is to go back by"),
+           (std::vector<ShownSequence>, seqs, "sequences that have positions"))
 
 /// One state a sequence (LC-90 to LC-98). The public calls refuse misuse, whatever the memory, and
 /// hand the rest to do_*.
@@ -62,8 +58,8 @@ class RecurrentMemory {
   [[nodiscard]] Status decode(const Batch& batch, const SeeStates& see);
   /// LC-95, LC-96; false: refused, nothing changed.
   [[nodiscard]] Result<bool> seq_rm(std::int64_t seq, std::int32_t p0, std::int32_t p1);
-  /// LC-92; nothing for a sequence that does not exist.
-  void seq_cp(std::int64_t src, std::int64_t dst);
+  /// LC-92, whatever the range; nothing for a sequence that does not exist.
+  void seq_cp(std::int64_t src, std::int64_t dst, std::int32_t p0, std::int32_t p1);
   /// LC-98.
   [[nodiscard]] Status seq_keep(std::int64_t seq);
   /// LC-98. Errors  kNotSupported: documented, the state is shared. @{
@@ -75,6 +71,7 @@ class RecurrentMemory {
   [[nodiscard]] virtual Extremes seq_pos(std::int64_t seq) const = 0;
   virtual void clear(bool data) = 0;
 
+  /// Without `seqs`.
   [[nodiscard]] virtual ShownStates shown() const = 0;
   /// Walks the internal state; nothing, or the first broken invariant in words.
   [[nodiscard]] virtual std::optional<std::string> broken_invariant() const { return std::nullopt; }

@@ -35,16 +35,7 @@ KVO_OPERATION(DecodeStates, decode, "Gives each sequence of a batch its cell (LC
               (std::vector<std::vector<std::int64_t>>, seqs, "sequences of each token"),
               (std::int64_t, n_ubatch, "tokens of an ubatch at most", 1))
 
-KVO_DESCRIBE(ShownState, (cell, "cell, from 0"), (pos, "position; -1: none"),
-             (seqs, "owners, ascending"), (src, "row that the state comes from; -1: none"),
-             (tail, "cell with the state of the sequence of this number; -1: none"))
-
-KVO_RECORD(ShowMemoryReturns, (std::vector<ShownState>, cells, "all cells"),
-           (std::int64_t, head, "where the search begins"),
-           (std::int64_t, used, "cells with owners"),
-           (std::vector<std::int64_t>, rollback, "snapshots that each sequence is to go back by"),
-           (std::vector<ShownSequence>, seqs, "sequences that have positions"))
-KVO_OPERATION(ShowMemory, state, "All cells, and all extremes.", ShowMemoryReturns)
+KVO_OPERATION(ShowMemory, state, "All cells, and all extremes.", ShownStates)
 
 /// The config of a `recurrent` (LC-90).
 KVO_RECORD(RecurrentConfig, (std::optional<Build>, build, "release or debug; no difference here"),

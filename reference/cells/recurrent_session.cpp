@@ -1,38 +1,20 @@
 // The kind `cells.recurrent`. Its session shows where the states of a batch were placed.
 #include "reference/cells/recurrent_operations.hpp"
-#include "reference/contract/subject/dispatch.hpp"
-#include "reference/contract/subject/named_quirks.hpp"
+#include "reference/cells/session.hpp"
 
 namespace kvo::cells {
 namespace {
 
-Error no_memory() {
-  return fail(Code::kPrecondition, "no memory");
-}
-
-class RecurrentSession final : public DispatchSession<RecurrentSession, RecurrentOps> {
+class RecurrentSession final
+    : public OneCacheSession<RecurrentSession, RecurrentOps, RecurrentMemory, RecurrentOptions> {
  public:
-  RecurrentSession(MakeRecurrent make, const RecurrentOptions& options)
-      : make_(std::move(make)), options_(options) {}
+  using OneCacheSession::OneCacheSession;
 
-  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
-    return memory_ ? memory_->broken_invariant() : std::nullopt;
-  }
-
-  template <class T>
-  [[nodiscard]] Result<RecurrentMemory*> cache_of(const T& /*op*/) const {
-    if (!memory_) return no_memory();
-    return memory_.get();
-  }
   Result<NewRecurrent::Returns> operator()(const NewRecurrent& /*op*/) {
-    if (const Status checked = check_options(options_); !checked) return checked.error();
-    auto made = probe()([&] { return make_(options_); });
-    if (!made) return made.error();
-    memory_ = std::move(*made);
+    if (const Status made = make_cache(); !made) return made.error();
     return NewRecurrent::Returns{true};
   }
   Result<DecodeStates::Returns> operator()(const DecodeStates& op) {
-    if (!memory_) return no_memory();
     const BatchSequences sequences(op.seqs);
     Batch batch = sequences.batch();
     if (op.pos.has_value()) batch.positions = *op.pos;
@@ -46,27 +28,15 @@ class RecurrentSession final : public DispatchSession<RecurrentSession, Recurren
                                 placed.zero,
                                 {placed.copy.begin(), placed.copy.end()}});
     };
-    const Status done = probe()([&] { return memory_->decode(batch, see); });
+    const Status done = probe()([&] { return cache().decode(batch, see); });
     if (!done) return done.error();
     return shown;
   }
-  Status operator()(const SeqCp& op) {
-    if (!memory_) return no_memory();
-    probe()([&] { memory_->seq_cp(op.src, op.dst); });
-    return {};
-  }
   Result<ShowMemory::Returns> operator()(const ShowMemory& /*op*/) {
-    if (!memory_) return no_memory();
-    ShownStates states = memory_->shown();
-    return ShowMemory::Returns{
-        std::move(states.cells), states.head, states.used, std::move(states.rollback),
-        sequences_shown([&](std::int64_t seq) { return memory_->seq_pos(seq); })};
+    ShownStates shown = cache().shown();
+    shown.seqs = sequences_shown([&](std::int64_t seq) { return cache().seq_pos(seq); });
+    return shown;
   }
-
- private:
-  MakeRecurrent make_;
-  RecurrentOptions options_;
-  std::unique_ptr<RecurrentMemory> memory_;
 };
 
 }  // namespace
@@ -83,16 +53,12 @@ const CacheKind& recurrent_kind() {
 }
 
 Subject make_recurrent_subject(std::string variant, std::string doc, MakeRecurrent make) {
-  return {.kind = &recurrent_kind(),
-          .variant = std::move(variant),
-          .doc = std::move(doc),
-          .open = [make = std::move(make)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
-            const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
-            if (!quirks) return quirks.error();
-            const auto config = setup.config_as<RecurrentConfig>();
-            return std::make_unique<RecurrentSession>(
-                make, RecurrentOptions{*quirks, config.n_seq_max, config.n_rs_seq.value_or(0)});
-          }};
+  return subject_of<RecurrentSession>(
+      recurrent_kind(), std::move(variant), std::move(doc), std::move(make),
+      [](const Setup& setup, QuirkSet<Quirk> quirks) {
+        const auto& config = setup.config_as<RecurrentConfig>();
+        return RecurrentOptions{quirks, config.n_seq_max, config.n_rs_seq.value_or(0)};
+      });
 }
 
 }  // namespace kvo::cells

@@ -1,22 +1,13 @@
-// The kinds `cells.kv` and `cells.iswa`, and how operations reach a cache: one overload each.
+// The kinds `cells.kv` and `cells.iswa`. Their session shows batches and saves states.
+#include "reference/cells/session.hpp"
+
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "reference/cells/operations.hpp"
-#include "reference/contract/subject/dispatch.hpp"
-#include "reference/contract/subject/named_quirks.hpp"
 
 namespace kvo::cells {
 namespace {
-
-constexpr std::size_t kMostStates = 4096;          // saved in a case
-constexpr std::int64_t kMostSavedCells = 1 << 20;  // of all of them together
-
-Error no_cache() {
-  return fail(Code::kPrecondition, "no cache");
-}
 
 ShownUbatch::Visible visible_cells(std::span<const float> mask, std::size_t cells) {
   ShownUbatch::Visible visible;
@@ -58,39 +49,18 @@ ShownUbatch show(const PlacedUbatch& ubatch, bool is_pair) {
   return shown;
 }
 
-std::int64_t cells_of(const SavedState& state) {
-  std::size_t cells = 0;
-  for (const auto* half : {&state.base, &state.window})
-    for (const SavedStream& stream : *half) cells += stream.size();
-  return static_cast<std::int64_t>(cells);
-}
-
-class KvSession final : public DispatchSession<KvSession, Ops> {
+class KvSession final : public OneCacheSession<KvSession, Ops, KvCache, KvOptions> {
  public:
-  KvSession(MakeKv make, const KvOptions& options, bool real)
-      : make_(std::move(make)), options_(options), real_(real) {}
+  using OneCacheSession::OneCacheSession;
 
-  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
-    return cache_ ? cache_->broken_invariant() : std::nullopt;
-  }
-
-  template <class T>
-  [[nodiscard]] Result<KvCache*> cache_of(const T& /*op*/) const {
-    if (!cache_) return no_cache();
-    return cache_.get();
-  }
   Result<New::Returns> operator()(const New& /*op*/) {
-    if (const Status checked = check_options(options_); !checked) return checked.error();
-    auto made = probe()([&] { return make_(options_); });
-    if (!made) return made.error();
-    cache_ = std::move(*made);
+    if (const Status made = make_cache(); !made) return made.error();
     states_.clear();
-    return New::Returns{options_.size, options_.size_window, options_.streams(),
-                        cache_->can_shift()};
+    return New::Returns{options().size, options().size_window, options().streams(),
+                        cache().can_shift()};
   }
   Result<Decode::Returns> operator()(const Decode& op) {
-    if (!cache_) return no_cache();
-    if (op.abort_at && !real_) return refused("abort_at without real");
+    if (op.abort_at && !options().real) return refused("abort_at without real");
     const BatchSequences sequences(op.seqs);
     Batch batch = sequences.batch();
     if (op.pos.has_value()) batch.positions = *op.pos;
@@ -99,49 +69,41 @@ class KvSession final : public DispatchSession<KvSession, Ops> {
     batch.abort_at = op.abort_at;
     std::vector<ShownUbatch> ubatches;
     const SeeUbatch see = [&](const PlacedUbatch& ubatch) {
-      if (real_) return;
-      ShownUbatch shown = show(ubatch, cache_->is_pair());
+      if (options().real) return;
+      ShownUbatch shown = show(ubatch, cache().is_pair());
       const HarnessWork work;
       ubatches.push_back(std::move(shown));
     };
-    const Status done = probe()([&] { return cache_->decode(batch, see); });
+    const Status done = probe()([&] { return cache().decode(batch, see); });
     if (!done) return done.error();
-    if (real_) return Decode::Returns{};
+    if (options().real) return Decode::Returns{};
     return Decode::Returns{std::move(ubatches)};
   }
   Result<FindSlot::Returns> operator()(const FindSlot& op) {
-    if (!cache_) return no_cache();
     const BatchSequences sequences(op.seqs);
     Batch batch = sequences.batch();
     batch.positions = op.pos;
     const Half half = op.swa.value_or(false) ? Half::kWindow : Half::kBase;
-    auto slots = probe()([&] { return cache_->find_slot(batch, half, op.cont.value_or(false)); });
+    auto slots = probe()([&] { return cache().find_slot(batch, half, op.cont.value_or(false)); });
     if (!slots) return slots.error();
     return FindSlot::Returns{std::move(*slots)};
   }
   Result<StateSave::Returns> operator()(const StateSave& op) {
-    if (!cache_) return no_cache();
-    std::int64_t held = 0;
-    for (const SavedState& state : states_) held += cells_of(state);
-    if (states_.size() == kMostStates || held > kMostSavedCells)
-      return refused("too many saved states");
-    auto state = probe()([&] { return cache_->state_save(op.seq, op.partial.value_or(false)); });
+    if (const Status space = states_.has_space(); !space) return space.error();
+    auto state = probe()([&] { return cache().state_save(op.seq, op.partial.value_or(false)); });
     if (!state) return state.error();
-    const std::int64_t bytes = bytes_of(*state, cache_->is_pair() ? 1 : 2);
-    states_.push_back(std::move(*state));
-    return StateSave::Returns{static_cast<std::int64_t>(states_.size()) - 1, bytes};
+    const std::int64_t bytes = bytes_of(*state, cache().is_pair() ? 1 : 2);
+    return StateSave::Returns{states_.add(std::move(*state)), bytes};
   }
   Status operator()(const StateLoad& op) {
-    if (!cache_) return no_cache();
-    const SavedState* state = find(op.handle);
-    if (state == nullptr) return no_state(op.handle);
-    return probe()([&] { return cache_->state_load(*state, op.seq, op.partial.value_or(false)); });
+    const auto state = states_.find(op.handle);
+    if (!state) return state.error();
+    return probe()([&] { return cache().state_load(**state, op.seq, op.partial.value_or(false)); });
   }
   Status operator()(const StateEdit& op) {
-    if (!cache_) return no_cache();
-    SavedState* state = find(op.handle);
-    if (state == nullptr) return no_state(op.handle);
-    auto& streams = op.swa.value_or(false) ? state->window : state->base;
+    const auto state = states_.find(op.handle);
+    if (!state) return state.error();
+    auto& streams = op.swa.value_or(false) ? (*state)->window : (*state)->base;
     if (op.stream < 0 || op.stream >= std::ssize(streams))
       return refused(fmt::format("stream {}", op.stream));
     SavedStream& cells = streams[static_cast<std::size_t>(op.stream)];
@@ -159,41 +121,28 @@ class KvSession final : public DispatchSession<KvSession, Ops> {
     return {};
   }
   Result<ShowRows::Returns> operator()(const ShowRows& /*op*/) {
-    if (!cache_) return no_cache();
-    ShowRows::Returns shown{.streams = cache_->rows(Half::kBase)};
-    if (cache_->is_pair()) shown.streams_swa = cache_->rows(Half::kWindow);
+    ShowRows::Returns shown{.streams = cache().rows(Half::kBase)};
+    if (cache().is_pair()) shown.streams_swa = cache().rows(Half::kWindow);
     return shown;
   }
   Result<ShowState::Returns> operator()(const ShowState& /*op*/) {
-    if (!cache_) return no_cache();
-    ShowState::Returns shown{.streams = cache_->tables(Half::kBase)};
-    if (cache_->is_pair()) shown.streams_swa = cache_->tables(Half::kWindow);
+    ShowState::Returns shown{.streams = cache().tables(Half::kBase)};
+    if (cache().is_pair()) shown.streams_swa = cache().tables(Half::kWindow);
     shown.seqs = sequences_shown([&](std::int64_t seq) {
-      const auto extremes = cache_->seq_pos(seq);
+      const auto extremes = cache().seq_pos(seq);
       return extremes ? *extremes : Extremes();
     });
     return shown;
   }
 
  private:
-  [[nodiscard]] SavedState* find(std::int64_t handle) {
-    if (handle < 0 || handle >= std::ssize(states_)) return nullptr;
-    return &states_[static_cast<std::size_t>(handle)];
-  }
-  static Error no_state(std::int64_t handle) {
-    return refused(fmt::format("no saved state {}", handle));
-  }
-
-  MakeKv make_;
-  KvOptions options_;
-  bool real_;
-  std::unique_ptr<KvCache> cache_;
-  std::vector<SavedState> states_;  // [handle]
+  NumberedCells<SavedState> states_;
 };
 
 template <class Config>
-KvOptions common_options(const Config& config) {
-  return {.build = config.build.value_or(Build::kRelease),
+KvOptions common_options(const Config& config, QuirkSet<Quirk> quirks) {
+  return {.quirks = quirks,
+          .build = config.build.value_or(Build::kRelease),
           .size = config.size,
           .n_seq_max = config.n_seq_max.value_or(1),
           .unified = config.unified.value_or(true),
@@ -225,15 +174,17 @@ BatchSequences::BatchSequences(const std::vector<std::vector<std::int64_t>>& lis
   }
 }
 
-KvOptions kv_options(const KvConfig& config) {
-  KvOptions options = common_options(config);
+KvOptions kv_options(const CacheKind& kind, const Setup& setup, QuirkSet<Quirk> quirks) {
+  if (&kind == &iswa_kind()) {
+    const auto& config = setup.config_as<IswaConfig>();
+    KvOptions options = common_options(config, quirks);
+    options.size_window = window_cells(config, options);
+    return options;
+  }
+  const auto& config = setup.config_as<KvConfig>();
+  KvOptions options = common_options(config, quirks);
   options.n_pad = config.n_pad.value_or(1);
-  return options;
-}
-
-KvOptions kv_options(const IswaConfig& config) {
-  KvOptions options = common_options(config);
-  options.size_window = window_cells(config, options);
+  options.real = config.real.value_or(false);
   return options;
 }
 
@@ -261,20 +212,10 @@ const CacheKind& iswa_kind() {
 }
 
 Subject make_subject(const CacheKind& kind, std::string variant, std::string doc, MakeKv make) {
-  return {.kind = &kind,
-          .variant = std::move(variant),
-          .doc = std::move(doc),
-          .open = [&kind,
-                   make = std::move(make)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
-            const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
-            if (!quirks) return quirks.error();
-            const bool is_pair = &kind == &iswa_kind();
-            KvOptions options = is_pair ? kv_options(setup.config_as<IswaConfig>())
-                                        : kv_options(setup.config_as<KvConfig>());
-            options.quirks = *quirks;
-            const bool real = !is_pair && setup.config_as<KvConfig>().real.value_or(false);
-            return std::make_unique<KvSession>(make, options, real);
-          }};
+  return subject_of<KvSession>(kind, std::move(variant), std::move(doc), std::move(make),
+                               [&kind](const Setup& setup, QuirkSet<Quirk> quirks) {
+                                 return kv_options(kind, setup, quirks);
+                               });
 }
 
 }  // namespace kvo::cells

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "reference/contract/values/mark.hpp"
+
 namespace kvo::cells {
 namespace {
 
@@ -41,8 +43,7 @@ Status CellTable::copyable(std::span<const std::int64_t> cells) const {
 }
 
 Status CellTable::resize(std::int64_t n) {
-  if (n < 1 || n > kMostCells)
-    return fail(Code::kOutOfRange, fmt::format("n {} is not in [1, {}]", n, kMostCells));
+  if (const Status checked = check_in("n", n, 1, kMostCells); !checked) return checked;
   do_resize(n);
   return {};
 }
@@ -58,11 +59,12 @@ Status CellTable::pos_set(std::int64_t cell, std::int32_t pos) {
 Status CellTable::seq_add(std::int64_t cell, std::int64_t seq) {
   if (const Status checked = owned(cell, seq); !checked) return checked;
   const auto owner = static_cast<std::int32_t>(seq);
-  if (!do_seq_has(cell, owner)) {
-    do_seq_add(cell, owner);
-  } else if (!has(Quirk::kOwnerAddedTwice) || build_ == Build::kDebug) {
+  if (do_seq_has(cell, owner)) {
+    KVO_MARK("cells.meta", "owner added twice");
+    if (has(Quirk::kOwnerAddedTwice) && build_ == Build::kRelease) return {};
     return refused(fmt::format("cell {} has sequence {}", cell, seq));
   }
+  do_seq_add(cell, owner);
   return {};
 }
 
@@ -77,7 +79,11 @@ Result<bool> CellTable::seq_keep(std::int64_t cell, std::int64_t seq) {
   if (const Status checked = in_table(cell); !checked) return checked.error();
   if (const Status checked = sequence_exists(seq); !checked) return checked.error();
   if (do_pos(cell) >= 0 && do_seq_count(cell) == 0) {
-    if (has(Quirk::kOwnerlessCellIsKept) && build_ == Build::kRelease) return false;
+    if (has(Quirk::kOwnerlessCellIsKept) && build_ == Build::kRelease) {
+      KVO_MARK_IN(Profile::kOriginal, "cells.meta", "ownerless kept");
+      return false;
+    }
+    KVO_MARK("cells.meta", "ownerless keep refused");
     return refused(fmt::format("cell {} has no owner", cell));
   }
   return do_seq_keep(cell, static_cast<std::int32_t>(seq));

@@ -14,12 +14,9 @@
 namespace kvo::cells {
 
 /// Extra data of a cell.
-struct Extra {
-  std::int32_t x = 0;
-  std::int32_t y = 0;
-  std::int32_t token = -1;
-  friend bool operator==(const Extra&, const Extra&) = default;
-};
+KVO_RECORD_WITH((friend bool operator==(const Extra&, const Extra&) = default;), Extra,
+                (std::int32_t, x, "column in an image"), (std::int32_t, y, "row in an image"),
+                (std::int32_t, token, "token; -1: none", -1))
 
 /// A cell of a copy.
 struct CopiedCell {
@@ -34,20 +31,24 @@ struct CellCopy {
   std::int64_t used = 0;
   std::int64_t used_min = 0;
   std::int64_t used_end = 0;
+
+  [[nodiscard]] std::size_t cell_count() const { return cells.size(); }
 };
 
 /// A position of a sequence, and the cell that has it.
-struct PositionEntry {
-  std::int32_t pos = 0;
-  std::int64_t cell = 0;
-  friend bool operator==(const PositionEntry&, const PositionEntry&) = default;
-};
+KVO_RECORD_WITH((friend bool operator==(const PositionEntry&, const PositionEntry&) = default;),
+                PositionEntry, (std::int32_t, pos, "position"),
+                (std::int64_t, cell, "cell, from 0"))
 
 struct TableOptions {
   QuirkSet<Quirk> quirks = QuirkSet<Quirk>(Profile::kOriginal);
   Build build = Build::kRelease;
   std::int64_t size = 0;  ///< 1 to kMostCells
 };
+/// Errors  kOutOfRange.
+[[nodiscard]] inline Status check_options(const TableOptions& options) {
+  return check_in("size", options.size, 1, kMostCells);
+}
 
 /// One table of cells (LC-2 to LC-24). The public calls refuse misuse, whatever the table, and hand
 /// the rest to do_*. A cell must be in [0, size), a sequence in [0, kSequences).

@@ -20,6 +20,11 @@ bool Window::masks(std::int64_t p0, std::int64_t p1) const {
   return false;
 }
 
+Status check_in(std::string_view field, std::int64_t value, std::int64_t low, std::int64_t high) {
+  if (value >= low && value <= high) return {};
+  return fail(Code::kOutOfRange, fmt::format("{} {} is not in [{}, {}]", field, value, low, high));
+}
+
 Status check_batch(const Batch& batch) {
   if (batch.n_ubatch < 1) return refused(fmt::format("n_ubatch {}", batch.n_ubatch));
   if (batch.tokens() > static_cast<std::size_t>(kMostTokens) ||

@@ -21,11 +21,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include <boost/describe/enum.hpp>
-
 #include "reference/cells/quirks.hpp"
+#include "reference/contract/describe/describe.hpp"
 #include "reference/contract/values/result.hpp"
 
 namespace kvo::cells {
@@ -64,29 +64,31 @@ struct Window {
   [[nodiscard]] bool masks(std::int64_t p0, std::int64_t p1) const;
 };
 
-/// Positions of a sequence, -1 if it has none (LC-4).
-struct Extremes {
-  std::int64_t min = -1;
-  std::int64_t max = -1;
-  friend bool operator==(const Extremes&, const Extremes&) = default;
+struct SequenceNumber {
+  using Value = std::int64_t;
+  static constexpr Domain kDomain{.meaning = "sequence"};
 };
+
+/// Positions of a sequence (LC-4).
+KVO_RECORD_WITH((static constexpr bool kInline = true;
+                 friend bool operator==(const Extremes&, const Extremes&) = default;),
+                Extremes, (std::int64_t, min, "smallest position; -1 if none", -1),
+                (std::int64_t, max, "largest position; -1 if none", -1))
+/// A sequence and its extremes.
+KVO_RECORD(ShownSequence, (SequenceNumber, seq), (Extremes, extremes))
 
 /// A cell that is not empty, as a table shows it.
-struct ShownCell {
-  std::int64_t cell = 0;
-  std::int64_t pos = 0;
-  std::int64_t shift = 0;
-  std::vector<std::int32_t> seqs = {};  ///< ascending
-};
-
-/// A table of cells, for comparison.
-struct ShownTable {
-  std::vector<ShownCell> cells = {};  ///< those that are not empty, ascending
-  std::int64_t used = 0;              ///< cells that are used (LC-3)
-  std::int64_t used_min = 0;          ///< the first used cell
-  std::int64_t used_end = 0;          ///< behind the last used cell
-  bool has_shift = false;
-};
+KVO_RECORD(ShownCell, (std::int64_t, cell, "cell of its stream, from 0"),
+           (std::int64_t, pos, "position"),
+           (std::int64_t, shift, "positions that its key is still to be turned by"),
+           (std::vector<std::int32_t>, seqs, "owners, ascending"))
+/// A table of cells, for comparison (LC-3).
+KVO_RECORD_WITH((static constexpr bool kInline = true;), ShownTable,
+                (std::vector<ShownCell>, cells, "cells that are not empty, ascending"),
+                (std::int64_t, used, "cells that are used"),
+                (std::int64_t, used_min, "first used cell; 0 if none"),
+                (std::int64_t, used_end, "cell after the last used one; 0 if none"),
+                (bool, has_shift, "whether shifts are pending"))
 
 /// Positions [begin, end), begin at least 0.
 struct Range {
@@ -127,6 +129,10 @@ struct Batch {
 [[nodiscard]] inline bool is_int32(std::int64_t number) {
   return number == static_cast<std::int32_t>(number);
 }
+
+/// Errors  kOutOfRange: the value of a field is not in [low, high].
+[[nodiscard]] Status check_in(std::string_view field, std::int64_t value, std::int64_t low,
+                              std::int64_t high);
 
 /// What answers an operation that the contract leaves undefined.
 [[nodiscard]] inline Error refused(std::string detail) {

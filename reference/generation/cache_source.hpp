@@ -26,14 +26,18 @@ class CacheSource {
   /// Errors  as of the cache's construction.
   [[nodiscard]] virtual Result<std::unique_ptr<provider::Provider>> make() = 0;
   /// Gives what a cache holds back to where it came from. Errors  as of the cache.
-  [[nodiscard]] virtual Status give_back(provider::Provider& cache) = 0;
+  [[nodiscard]] virtual Status give_back(provider::Provider& /*cache*/) { return {}; }
   /// Positions that a cache takes at most, whoever else has a part of its pool.
   [[nodiscard]] virtual std::int64_t most_positions() const = 0;
   /// The pool behind the caches, or nothing where there is none. Errors  as of the pool.
-  [[nodiscard]] virtual Result<std::optional<PoolState>> pool() = 0;
+  [[nodiscard]] virtual Result<std::optional<PoolState>> pool() {
+    return std::optional<PoolState>();
+  }
   /// Takes and keeps blocks until `leave` are free; returns how many it took.
   /// Errors  kPrecondition: there is no pool.
-  [[nodiscard]] virtual Result<std::int64_t> drain(std::int64_t leave) = 0;
+  [[nodiscard]] virtual Result<std::int64_t> drain(std::int64_t /*leave*/) {
+    return fail(Code::kPrecondition, "no pool");
+  }
   /// Of the caches; nothing, or the first broken invariant in words.
   [[nodiscard]] virtual std::optional<std::string> broken_invariant() const { return std::nullopt; }
 };

@@ -116,7 +116,7 @@ Status Generator::run_over(Slot& slot, const Request& request, const Context& co
       if (ends && !quirks_.has(Quirk::kFullLosesText)) break;
       return at_stage(logits.error(), prefill ? "prefill" : "decode");
     }
-    const auto token = parts_.sampler.sample(view_of(*logits), request.sampling, out.ids(), random);
+    const auto token = parts_.choose(view_of(*logits), request.sampling, out.ids(), random);
     if (!token) return at_stage(token.error(), prefill ? "sample_prefill" : "sample");
     if (has(stops, *token)) break;
     const auto ended = out.add(*token);

@@ -29,24 +29,26 @@ using sampling::SamplingConfig;
 /// What draws of a call begin with: it draws as if it were the only one.
 inline constexpr std::uint64_t kDrawSeed = 1;
 
-/// Whether somebody who waits for a call has given up; looked at between forwards.
+/// Chooses the next token by logits, as sampling::Sampler::sample.
+using ChooseToken = std::function<Result<std::int64_t>(
+    const StridedView& logits, const SamplingConfig& sampling,
+    std::span<const std::int64_t> generated, sampling::Random& random)>;
+
+/// Whether a call is cancelled; looked at between forwards.
 struct Context {
   bool cancelled = false;
 };
 
 /// One prompt and how it is to be gone on with.
-struct Request {
-  std::string prompt;
-  SamplingConfig sampling;
-};
-KVO_DESCRIBE(Request, (prompt, "text"), (sampling, "how tokens are chosen, and when it ends"))
+KVO_RECORD(Request, (std::string, prompt, "text"),
+           (SamplingConfig, sampling, "how tokens are chosen, and when it ends"))
 
 /// What a generator works with; all of it outlives the generator.
 struct Parts {
   Model& model;
   Tokenizer& tokenizer;
   CacheSource& caches;
-  const sampling::Sampler& sampler;
+  const ChooseToken& choose;
 };
 
 /// Ids that end a text: those of the config and the EOS id (ZF-77.4).

@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
-#include "reference/provider/contiguous_operations.hpp"
+#include "reference/provider/contiguous.hpp"
 #include "reference/provider/operated_provider.hpp"
-#include "reference/provider/paged_operations.hpp"
-#include "reference/provider/tensor_operations.hpp"
+#include "reference/provider/paged.hpp"
+#include "reference/provider/tensor.hpp"
 
 namespace kvo::generation {
 namespace {
@@ -34,14 +34,7 @@ class PlainSource final : public CacheSource {
     if (!made) return made.error();
     return std::make_unique<provider::OperatedProvider>(inner_, tensor_, false);
   }
-  [[nodiscard]] Status give_back(provider::Provider& /*cache*/) override { return {}; }
   [[nodiscard]] std::int64_t most_positions() const override { return sizes_.max_seq_len; }
-  [[nodiscard]] Result<std::optional<PoolState>> pool() override {
-    return std::optional<PoolState>();
-  }
-  [[nodiscard]] Result<std::int64_t> drain(std::int64_t /*leave*/) override {
-    return fail(Code::kPrecondition, "no pool");
-  }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     return inner_->broken_invariant();
   }
@@ -149,14 +142,7 @@ class BoundedSource final : public CacheSource {
     }
     return std::make_unique<BoundedCache>(*store_, sizes_);
   }
-  [[nodiscard]] Status give_back(provider::Provider& /*cache*/) override { return {}; }
   [[nodiscard]] std::int64_t most_positions() const override { return sizes_.max_seq_len; }
-  [[nodiscard]] Result<std::optional<PoolState>> pool() override {
-    return std::optional<PoolState>();
-  }
-  [[nodiscard]] Result<std::int64_t> drain(std::int64_t /*leave*/) override {
-    return fail(Code::kPrecondition, "no pool");
-  }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     return store_ ? store_->broken_invariant() : std::nullopt;
   }

@@ -107,14 +107,11 @@ struct InnerSubjects {
 /// The references of contract `provider`.
 [[nodiscard]] InnerSubjects reference_caches();
 
-/// A subject of `kind`, one of the first three, over such caches.
+/// A subject of `kind`, one of the first four, over such caches.
 [[nodiscard]] Subject make_generator_subject(const CacheKind& kind, const std::string& variant,
                                              const std::string& doc,
                                              const sampling::MakeSampler& make_sampler,
                                              const InnerSubjects& inner);
-[[nodiscard]] Subject make_speculative_subject(const std::string& variant, const std::string& doc,
-                                               const sampling::MakeSampler& make_sampler,
-                                               const InnerSubjects& inner);
 
 [[nodiscard]] Subject make_tracker_subject(const std::string& variant, const std::string& doc);
 

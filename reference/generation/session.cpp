@@ -27,22 +27,6 @@ namespace kvo::generation {
 /// Of the references of contract `provider`, those that a generation can show.
 inline constexpr std::array kInnerQuirks = provider::kTracingQuirks;
 
-/// The quirks of a case, each contract's for itself; those of its caches are left to their setup.
-struct Quirks {
-  QuirkSet<Quirk> own;
-  QuirkSet<sampling::Quirk> of_sampling;
-};
-
-/// `rows` are all that the kind lists. Errors  kNotSupported: a name that no row has.
-[[nodiscard]] inline Result<Quirks> quirks_of_case(const Setup& setup,
-                                                   std::span<const QuirkInfo> rows) {
-  const auto own = quirks_of<Quirk>(setup, kQuirkRows, rows);
-  if (!own) return own.error();
-  const auto of_sampling = quirks_of<sampling::Quirk>(setup, sampling::kQuirkRows, rows);
-  if (!of_sampling) return of_sampling.error();
-  return Quirks{*own, *of_sampling};
-}
-
 namespace {
 
 /// What a stream is sent, and what it does then.
@@ -76,16 +60,53 @@ BatchResult ended(const Error& error) {
   return result;
 }
 
+template <class Returns>
+Answer<Returns> answer_of(const Result<std::string>& text) {
+  if (!text) return {.error = text.error()};
+  return {.returns = {.text = valid_utf8(*text)}};
+}
+
+Error no_generator() {
+  return fail(Code::kPrecondition, "no generator");
+}
+
+/// What sessions of both kinds of generators have.
+template <class Config>
+struct CaseParts {
+  CaseParts(const sampling::MakeSampler& make_sampler, Setup its_setup, QuirkSet<Quirk> its_quirks,
+            QuirkSet<sampling::Quirk> of_sampling)
+      : setup(std::move(its_setup)),
+        config(setup.config_as<Config>()),
+        quirks(its_quirks),
+        choose([this, sampler = std::shared_ptr<sampling::Sampler>(make_sampler(of_sampling))](
+                   const StridedView& logits, const SamplingConfig& sampling,
+                   std::span<const std::int64_t> generated, sampling::Random& random) {
+          auto token = sampler->sample(logits, sampling, generated, random);
+          if (token) steps.chose(*token);
+          return token;
+        }) {}
+  CaseParts(const CaseParts&) = delete;
+  CaseParts& operator=(const CaseParts&) = delete;
+
+  Setup setup;
+  Config config;
+  QuirkSet<Quirk> quirks;
+  StepLog steps;
+  ChooseToken choose;
+  ProbeSlot slot;
+  Countdown countdown{std::nullopt};
+};
+
 /// What `new` makes: a generator with all that it works on.
 struct Made {
   Made(std::unique_ptr<Model> its_model, std::unique_ptr<Tokenizer> its_tokenizer,
-       std::unique_ptr<CacheSource> its_caches, const sampling::Sampler& sampler, StepLog& steps,
-       const GeneratorConfig& config, QuirkSet<Quirk> quirks)
-      : model(std::move(its_model), steps),
+       std::unique_ptr<CacheSource> its_caches, CaseParts<GeneratorConfig>& parts)
+      : model(std::move(its_model), parts.steps),
         tokenizer(std::move(its_tokenizer)),
         caches(std::move(its_caches)),
-        generator({.model = model, .tokenizer = tokenizer, .caches = *caches, .sampler = sampler},
-                  config.generator, config.prefill.value_or(PrefillOption()), quirks) {}
+        generator(
+            {.model = model, .tokenizer = tokenizer, .caches = *caches, .choose = parts.choose},
+            parts.config.generator, parts.config.prefill.value_or(PrefillOption()), parts.quirks) {}
 
   WatchedModel model;
   WatchedTokenizer tokenizer;
@@ -93,49 +114,42 @@ struct Made {
   Generator generator;
 };
 
-class GeneratorSession final : public DispatchSession<GeneratorSession, GeneratorOps> {
+class GeneratorSession final : public DispatchSession<GeneratorSession, GeneratorOps>,
+                               public CaseParts<GeneratorConfig> {
  public:
-  GeneratorSession(InnerSubjects inner, const sampling::MakeSampler& make_sampler, Setup setup,
-                   const Quirks& quirks)
-      : inner_(std::move(inner)),
-        setup_(std::move(setup)),
-        config_(setup_.config_as<GeneratorConfig>()),
-        quirks_(quirks.own),
-        sampler_(make_sampler(quirks.of_sampling), steps_) {}
+  template <class... Arguments>
+  explicit GeneratorSession(InnerSubjects inner, Arguments&&... parts)
+      : CaseParts(std::forward<Arguments>(parts)...), inner_(std::move(inner)) {}
 
-  [[nodiscard]] std::span<const WorkStep> steps() const override { return steps_.steps(); }
+  [[nodiscard]] std::span<const WorkStep> steps() const override {
+    return CaseParts::steps.steps();
+  }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     return made_ ? made_->caches->broken_invariant() : std::nullopt;
   }
 
   Status operator()(const New& /*op*/) {
-    probe_.set(probe());
+    slot.set(probe());
     made_.reset();
-    auto model = make_model(config_.model);
+    auto model = make_model(config.model);
     if (!model) return model.error();
     auto caches = make_caches();
     if (!caches) return caches.error();
-    made_ = std::make_unique<Made>(std::move(*model), make_tokenizer(config_.tokenizer),
-                                   std::move(*caches), sampler_, steps_, config_, quirks_);
+    made_ = std::make_unique<Made>(std::move(*model), make_tokenizer(config.tokenizer),
+                                   std::move(*caches), *this);
     return {};
   }
   Answer<Generate::Returns> operator()(const Generate& op) {
     if (!made_) return {no_generator()};
-    Countdown countdown(op.cancel_after_forward);
-    watch(countdown);
-    const auto text = made_->generator.generate({op.prompt, op.sampling}, countdown.context());
-    Answer<Generate::Returns> answer;
-    if (text)
-      answer.returns.text = valid_utf8(*text);
-    else
-      answer.error = text.error();
+    begin(op.cancel_after_forward);
+    auto answer = answer_of<Generate::Returns>(
+        made_->generator.generate({op.prompt, op.sampling}, countdown.context()));
     show_effort(answer.returns);
     return answer;
   }
   Answer<GenerateStream::Returns> operator()(const GenerateStream& op) {
     if (!made_) return {no_generator()};
-    Countdown countdown(op.cancel_after_forward);
-    watch(countdown);
+    begin(op.cancel_after_forward);
     EventLog log(countdown, op.cancel_at_event, op.fail_at_event);
     const Status done = made_->generator.generate_stream({op.prompt, op.sampling},
                                                          countdown.context(), log.stream());
@@ -147,8 +161,7 @@ class GeneratorSession final : public DispatchSession<GeneratorSession, Generato
   }
   Answer<BatchReturns> operator()(const BatchGenerate& op) {
     if (!made_) return {no_generator()};
-    Countdown countdown(std::nullopt);
-    watch(countdown);
+    begin(std::nullopt);
     Answer<BatchReturns> answer;
     for (const auto& text : made_->generator.batch_generate(op.requests, countdown.context()))
       answer.returns.results.push_back(text ? BatchResult{.text = valid_utf8(*text)}
@@ -160,8 +173,7 @@ class GeneratorSession final : public DispatchSession<GeneratorSession, Generato
     constexpr std::int64_t kMostStreams = 4096;
     if (!made_) return {no_generator()};
     if (op.streams < 0 || op.streams > kMostStreams) return {fail(Code::kPrecondition, "streams")};
-    Countdown countdown(std::nullopt);
-    watch(countdown);
+    begin(std::nullopt);
     std::vector<EventLog> logs(static_cast<std::size_t>(op.streams),
                                EventLog(countdown, std::nullopt, std::nullopt));
     std::vector<Stream> streams;
@@ -179,7 +191,7 @@ class GeneratorSession final : public DispatchSession<GeneratorSession, Generato
   }
   Result<PoolAvailable::Returns> operator()(const PoolAvailable& /*op*/) {
     if (!made_) return no_generator();
-    probe_.set(probe());
+    slot.set(probe());
     const auto pool = made_->caches->pool();
     if (!pool) return pool.error();
     if (!*pool) return PoolAvailable::Returns{};
@@ -187,59 +199,52 @@ class GeneratorSession final : public DispatchSession<GeneratorSession, Generato
   }
   Result<PoolDrain::Returns> operator()(const PoolDrain& op) {
     if (!made_) return no_generator();
-    probe_.set(probe());
+    slot.set(probe());
     const auto taken = made_->caches->drain(op.leave);
     if (!taken) return taken.error();
     return PoolDrain::Returns{*taken};
   }
 
  private:
-  static Error no_generator() { return fail(Code::kPrecondition, "no generator"); }
-
   /// ZF-75, ZF-76.
   Result<std::unique_ptr<CacheSource>> make_caches() {
-    const GeneratorSizes& sizes = config_.generator;
+    const GeneratorSizes& sizes = config.generator;
     const CacheSizes wanted{.num_layers = sizes.num_layers,
                             .max_seq_len = sizes.max_seq_len,
-                            .dim = config_.model.dim,
-                            .dtype = config_.kv_dtype};
-    const bool tensor = config_.engine == Engine::kUploader;
-    if (config_.paged.head_dim > 0 && config_.paged.max_memory_mb > 0) {
-      auto paged = paged_caches(inner_.paged, setup_, wanted, config_.paged, probe_);
-      if (!paged && !quirks_.has(Quirk::kPagedOptionSwallowed)) return paged.error();
+                            .dim = config.model.dim,
+                            .dtype = config.kv_dtype};
+    const bool tensor = config.engine == Engine::kUploader;
+    if (config.paged.head_dim > 0 && config.paged.max_memory_mb > 0) {
+      auto paged = paged_caches(inner_.paged, setup, wanted, config.paged, slot);
+      if (!paged && !quirks.has(Quirk::kPagedOptionSwallowed)) return paged.error();
       if (paged) return without_fp16(std::move(paged));
     }
-    if (tensor) return tensor_caches(inner_.tensor, setup_, wanted, probe_);
-    return without_fp16(contiguous_caches(inner_.contiguous, setup_, wanted, probe_));
+    if (tensor) return tensor_caches(inner_.tensor, setup, wanted, slot);
+    return without_fp16(contiguous_caches(inner_.contiguous, setup, wanted, slot));
   }
   Result<std::unique_ptr<CacheSource>> without_fp16(Result<std::unique_ptr<CacheSource>> caches) {
-    if (caches && config_.kv_dtype == "fp16" && !quirks_.has(Quirk::kFp16Ignored))
+    if (caches && config.kv_dtype == "fp16" && !quirks.has(Quirk::kFp16Ignored))
       return fail(Code::kNotSupported, "fp16");
     return caches;
   }
 
-  void watch(Countdown& countdown) {
-    probe_.set(probe());
-    steps_.clear();
-    made_->model.watch([&countdown] { countdown.forward_ended(); });
+  void begin(std::optional<std::int64_t> cancel_after) {
+    slot.set(probe());
+    CaseParts::steps.clear();
+    countdown = Countdown(cancel_after);
+    made_->model.watch([this] { countdown.forward_ended(); });
     made_->tokenizer.watch();
   }
   template <class Returns>
   void show_effort(Returns& returns) {
     made_->model.watch_ended();
-    if (setup_.profile == Profile::kDocumented) return;
+    if (setup.profile == Profile::kDocumented) return;
     returns.forwards = made_->model.forwards();
     returns.decode_calls = made_->tokenizer.calls();
     returns.tokens = made_->tokenizer.last();
   }
 
   InnerSubjects inner_;
-  Setup setup_;
-  GeneratorConfig config_;
-  QuirkSet<Quirk> quirks_;
-  StepLog steps_;
-  WatchedSampler sampler_;
-  ProbeSlot probe_;
   std::unique_ptr<Made> made_;
 };
 
@@ -280,29 +285,6 @@ const CacheKind& tensor_kind() {
   return kKind;
 }
 
-Subject make_generator_subject(const CacheKind& kind, const std::string& variant,
-                               const std::string& doc, const sampling::MakeSampler& make_sampler,
-                               const InnerSubjects& inner) {
-  Subject subject{
-      .kind = &kind,
-      .variant = variant,
-      .doc = doc,
-      .open = [inner, make_sampler](const Setup& setup) -> Result<std::unique_ptr<Session>> {
-        const auto quirks = quirks_of_case(setup, kRows);
-        if (!quirks) return quirks.error();
-        return std::make_unique<GeneratorSession>(inner, make_sampler, setup, *quirks);
-      }};
-  subject.over = [&kind, variant, doc, make_sampler, inner](const Subject& cache) {
-    InnerSubjects other = inner;
-    Subject& place = &kind == &paged_kind()    ? other.paged
-                     : &kind == &tensor_kind() ? other.tensor
-                                               : other.contiguous;
-    place = cache;
-    return make_generator_subject(kind, variant, doc, make_sampler, other);
-  };
-  return subject;
-}
-
 // ---- speculative decoding ----
 
 namespace {
@@ -321,16 +303,17 @@ struct Side {
 /// What `new` makes.
 struct Pair {
   Pair(std::unique_ptr<Side> its_draft, std::unique_ptr<Side> its_target,
-       const SpeculativeConfig& config, const sampling::Sampler& sampler, QuirkSet<Quirk> quirks)
+       CaseParts<SpeculativeConfig>& parts)
       : draft(std::move(its_draft)),
         target(std::move(its_target)),
-        tokenizer(make_tokenizer(config.tokenizer)),
+        tokenizer(make_tokenizer(parts.config.tokenizer)),
         generator({.draft = draft->part(),
                    .target = target->part(),
                    .tokenizer = tokenizer,
-                   .sampler = sampler},
-                  config.draft_len, config.adaptive.value_or(std::nullopt).value.value_or(true),
-                  quirks) {}
+                   .choose = parts.choose},
+                  parts.config.draft_len,
+                  parts.config.adaptive.value_or(std::nullopt).value.value_or(true), parts.quirks) {
+  }
 
   std::unique_ptr<Side> draft;
   std::unique_ptr<Side> target;
@@ -338,17 +321,16 @@ struct Pair {
   SpeculativeGenerator generator;
 };
 
-class SpeculativeSession final : public DispatchSession<SpeculativeSession, SpeculativeOps> {
+class SpeculativeSession final : public DispatchSession<SpeculativeSession, SpeculativeOps>,
+                                 public CaseParts<SpeculativeConfig> {
  public:
-  SpeculativeSession(Subject inner, const sampling::MakeSampler& make_sampler, Setup setup,
-                     const Quirks& quirks)
-      : inner_(std::move(inner)),
-        setup_(std::move(setup)),
-        config_(setup_.config_as<SpeculativeConfig>()),
-        quirks_(quirks.own),
-        sampler_(make_sampler(quirks.of_sampling), steps_) {}
+  template <class... Arguments>
+  explicit SpeculativeSession(Subject inner, Arguments&&... parts)
+      : CaseParts(std::forward<Arguments>(parts)...), inner_(std::move(inner)) {}
 
-  [[nodiscard]] std::span<const WorkStep> steps() const override { return steps_.steps(); }
+  [[nodiscard]] std::span<const WorkStep> steps() const override {
+    return CaseParts::steps.steps();
+  }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     if (!made_) return std::nullopt;
     if (auto broken = made_->draft->caches->broken_invariant()) return broken;
@@ -356,36 +338,31 @@ class SpeculativeSession final : public DispatchSession<SpeculativeSession, Spec
   }
 
   Status operator()(const New& /*op*/) {
-    probe_.set(probe());
+    slot.set(probe());
     made_.reset();
-    auto draft = make_side(config_.draft, "draft ");
+    auto draft = make_side(config.draft, "draft ");
     if (!draft) return draft.error();
-    auto target = make_side(config_.target, "target ");
+    auto target = make_side(config.target, "target ");
     if (!target) return target.error();
-    made_ =
-        std::make_unique<Pair>(std::move(*draft), std::move(*target), config_, sampler_, quirks_);
+    made_ = std::make_unique<Pair>(std::move(*draft), std::move(*target), *this);
     return {};
   }
   Answer<SpeculativeGenerate::Returns> operator()(const SpeculativeGenerate& op) {
-    if (!made_) return {fail(Code::kPrecondition, "no generator")};
-    probe_.set(probe());
+    if (!made_) return {no_generator()};
+    slot.set(probe());
     const bool by_target = op.cancel_after_target_forward.has_value();
-    Countdown countdown(by_target ? op.cancel_after_target_forward : op.cancel_after_forward);
-    made_->draft->model.watch([&] {
+    countdown = Countdown(by_target ? op.cancel_after_target_forward : op.cancel_after_forward);
+    made_->draft->model.watch([this, by_target] {
       if (!by_target) countdown.forward_ended();
     });
-    made_->target->model.watch([&] { countdown.forward_ended(); });
+    made_->target->model.watch([this] { countdown.forward_ended(); });
     made_->tokenizer.watch();
-    steps_.clear();
-    const auto text = made_->generator.generate({op.prompt, op.sampling}, countdown.context());
+    CaseParts::steps.clear();
+    auto answer = answer_of<SpeculativeGenerate::Returns>(
+        made_->generator.generate({op.prompt, op.sampling}, countdown.context()));
     made_->draft->model.watch_ended();
     made_->target->model.watch_ended();
-    Answer<SpeculativeGenerate::Returns> answer;
-    if (text)
-      answer.returns.text = valid_utf8(*text);
-    else
-      answer.error = text.error();
-    if (setup_.profile == Profile::kDocumented) return answer;
+    if (setup.profile == Profile::kDocumented) return answer;
     answer.returns.draft_forwards = made_->draft->model.forwards();
     answer.returns.target_forwards = made_->target->model.forwards();
     answer.returns.decode_calls = made_->tokenizer.calls();
@@ -393,39 +370,32 @@ class SpeculativeSession final : public DispatchSession<SpeculativeSession, Spec
     return answer;
   }
   Result<Verify::Returns> operator()(const Verify& op) {
-    const Ids none;
-    const Ids& draft = op.draft.has_value() ? *op.draft : none;
-    const Ids& stop = op.stop.has_value() ? *op.stop : none;
-    steps_.clear();
+    const Ids draft = op.draft.value.value_or(Ids());
+    const Ids stop = op.stop.value.value_or(Ids());
+    CaseParts::steps.clear();
     if (!op.logits.has_value()) return Verify::Returns{};
     if (op.logits->dtype != DType::kF32) return fail(Code::kPrecondition, "logits are f32");
-    const auto right = quirks_.has(Quirk::kFirstDraftUnverified)
-                           ? verified_but_first(*op.logits, draft, stop, sampler_)
-                           : verified(*op.logits, draft, stop, sampler_);
+    const auto right = quirks.has(Quirk::kFirstDraftUnverified)
+                           ? verified_but_first(*op.logits, draft, stop, choose)
+                           : verified(*op.logits, draft, stop, choose);
     if (!right) return right.error();
     return Verify::Returns{right->accepted, right->bonus};
   }
 
  private:
-  Result<std::unique_ptr<Side>> make_side(const SpeculativeSide& config, std::string_view who) {
-    auto model = make_model(config.model);
+  Result<std::unique_ptr<Side>> make_side(const SpeculativeSide& side, std::string_view who) {
+    auto model = make_model(side.model);
     if (!model) return model.error();
-    const CacheSizes wanted{.num_layers = config.generator.num_layers,
-                            .max_seq_len = config.generator.max_seq_len,
-                            .dim = config.model.dim};
-    auto caches = contiguous_caches(inner_, setup_, wanted, probe_);
+    const CacheSizes wanted{.num_layers = side.generator.num_layers,
+                            .max_seq_len = side.generator.max_seq_len,
+                            .dim = side.model.dim};
+    auto caches = contiguous_caches(inner_, setup, wanted, slot);
     if (!caches) return caches.error();
-    return std::make_unique<Side>(
-        Side{WatchedModel(std::move(*model), steps_, who), std::move(*caches), config.generator});
+    return std::make_unique<Side>(Side{WatchedModel(std::move(*model), CaseParts::steps, who),
+                                       std::move(*caches), side.generator});
   }
 
   Subject inner_;
-  Setup setup_;
-  SpeculativeConfig config_;
-  QuirkSet<Quirk> quirks_;
-  StepLog steps_;
-  WatchedSampler sampler_;
-  ProbeSlot probe_;
   std::unique_ptr<Pair> made_;
 };
 
@@ -479,22 +449,32 @@ const CacheKind& adaptive_kind() {
   return kKind;
 }
 
-Subject make_speculative_subject(const std::string& variant, const std::string& doc,
-                                 const sampling::MakeSampler& make_sampler,
-                                 const InnerSubjects& inner) {
+Subject make_generator_subject(const CacheKind& kind, const std::string& variant,
+                               const std::string& doc, const sampling::MakeSampler& make_sampler,
+                               const InnerSubjects& inner) {
   Subject subject{
-      .kind = &speculative_kind(),
+      .kind = &kind,
       .variant = variant,
       .doc = doc,
-      .open = [inner, make_sampler](const Setup& setup) -> Result<std::unique_ptr<Session>> {
-        const auto quirks = quirks_of_case(setup, kSpeculativeRows);
-        if (!quirks) return quirks.error();
-        return std::make_unique<SpeculativeSession>(inner.contiguous, make_sampler, setup, *quirks);
+      .open = [&kind, inner, make_sampler](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+        // Each contract has its own; those of caches are left to their setup.
+        const auto own = quirks_of<Quirk>(setup, kQuirkRows, kind.quirks);
+        if (!own) return own.error();
+        const auto of_sampling =
+            quirks_of<sampling::Quirk>(setup, sampling::kQuirkRows, kind.quirks);
+        if (!of_sampling) return of_sampling.error();
+        if (&kind == &speculative_kind())
+          return std::make_unique<SpeculativeSession>(inner.contiguous, make_sampler, setup, *own,
+                                                      *of_sampling);
+        return std::make_unique<GeneratorSession>(inner, make_sampler, setup, *own, *of_sampling);
       }};
-  subject.over = [variant, doc, make_sampler, inner](const Subject& cache) {
+  subject.over = [&kind, variant, doc, make_sampler, inner](const Subject& cache) {
     InnerSubjects other = inner;
-    other.contiguous = cache;
-    return make_speculative_subject(variant, doc, make_sampler, other);
+    Subject& place = &kind == &paged_kind()    ? other.paged
+                     : &kind == &tensor_kind() ? other.tensor
+                                               : other.contiguous;
+    place = cache;
+    return make_generator_subject(kind, variant, doc, make_sampler, other);
   };
   return subject;
 }

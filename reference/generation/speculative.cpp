@@ -78,7 +78,7 @@ class Call {
     if (context_.cancelled && !has(Quirk::kCancelIsNoError)) return fail_other("canceled");
     const auto logits = parts_.target.model.forward(*ids, target_);
     if (!logits) return at_stage(logits.error(), "target_prefill");
-    const auto first = target_token(*logits, rows_of(*logits) - 1, parts_.sampler);
+    const auto first = target_token(*logits, rows_of(*logits) - 1, parts_.choose);
     if (!first) return at_stage(first.error(), "target_prefill");
     return emit(*first);
   }
@@ -111,7 +111,7 @@ class Call {
     std::int64_t fed = out_.ids().back();
     while (drafts_ && std::ssize(draft) < most && (draft.empty() || !is_in(stops_, fed))) {
       const auto logits = parts_.draft.model.forward(std::span(&fed, 1), draft_);
-      const auto guess = logits ? target_token(*logits, rows_of(*logits) - 1, parts_.sampler)
+      const auto guess = logits ? target_token(*logits, rows_of(*logits) - 1, parts_.choose)
                                 : Result<std::int64_t>(logits.error());
       if (!guess) {
         if (draft_may_not_fail()) return at_stage(guess.error(), "draft");
@@ -135,7 +135,7 @@ class Call {
       logits = verify(draft);
     }
     if (!logits) return failed(logits.error(), "decode");
-    const auto right = verified(*logits, draft, stops_, parts_.sampler);
+    const auto right = verified(*logits, draft, stops_, parts_.choose);
     if (!right) return at_stage(right.error(), "decode");
     if (const Status done = emit_all(*right); !done) return done;
     if (ended_) return {};
@@ -175,7 +175,7 @@ class Call {
     if (!draft) return draft.error();
     const auto logits = parts_.target.model.forward(*draft, target_);
     if (!logits) return failed(logits.error(), "verify");
-    const auto right = verified_but_first(*logits, *draft, stops_, parts_.sampler);
+    const auto right = verified_but_first(*logits, *draft, stops_, parts_.choose);
     if (!right) return at_stage(right.error(), "verify");
     if (const Status done = emit_all(*right); !done) return done;
     if (ended_) return {};
@@ -225,21 +225,21 @@ class Call {
 }  // namespace
 
 Result<std::int64_t> target_token(const Tensor& logits, std::int64_t row,
-                                  const sampling::Sampler& sampler) {
+                                  const ChooseToken& choose) {
   static const SamplingConfig kGreedy{.temperature = 0};
   sampling::Random random(0);  // greedy choices draw nothing
-  if (logits.shape.size() != 3) return sampler.sample(view_of(logits), kGreedy, {}, random);
+  if (logits.shape.size() != 3) return choose(view_of(logits), kGreedy, {}, random);
   if (row < 0 || row >= logits.shape[1]) return fail(Code::kBadShape, "row");
   const auto vocab = static_cast<std::size_t>(logits.shape[2]);
   const auto cells = logits.floats().subspan(static_cast<std::size_t>(row) * vocab, vocab);
-  return sampler.sample(view_of(tensor_of({1, 1, logits.shape[2]}, cells)), kGreedy, {}, random);
+  return choose(view_of(tensor_of({1, 1, logits.shape[2]}, cells)), kGreedy, {}, random);
 }
 
 Result<Verified> verified(const Tensor& logits, const Ids& draft, const Ids& stops,
-                          const sampling::Sampler& sampler) {
+                          const ChooseToken& choose) {
   Verified right;
   for (std::int64_t row = 0; row < rows_of(logits); ++row) {
-    const auto token = target_token(logits, row, sampler);
+    const auto token = target_token(logits, row, choose);
     if (!token) return token.error();
     if (row == std::ssize(draft) || draft[static_cast<std::size_t>(row)] != *token) {
       right.bonus = *token;
@@ -252,10 +252,10 @@ Result<Verified> verified(const Tensor& logits, const Ids& draft, const Ids& sto
 }
 
 Result<Verified> verified_but_first(const Tensor& logits, const Ids& draft, const Ids& stops,
-                                    const sampling::Sampler& sampler) {
+                                    const ChooseToken& choose) {
   Verified right;
   for (std::int64_t row = 0; row < std::min(rows_of(logits), std::ssize(draft)); ++row) {
-    const auto token = target_token(logits, row, sampler);
+    const auto token = target_token(logits, row, choose);
     if (!token) return token.error();
     const auto next = static_cast<std::size_t>(row) + 1;
     right.accepted.push_back(draft[next - 1]);

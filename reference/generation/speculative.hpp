@@ -21,19 +21,18 @@ struct Verified {
 };
 
 /// The target's token by row `row` of logits [1, rows, vocab]: the first of the largest.
-/// Errors  as of a greedy Sampler::sample; kBadShape: no such row.
+/// Errors  as of a greedy choice; kBadShape: no such row.
 [[nodiscard]] Result<std::int64_t> target_token(const Tensor& logits, std::int64_t row,
-                                                const sampling::Sampler& sampler);
+                                                const ChooseToken& choose);
 
 /// Compares a draft with logits whose row i stands before draft token i (ZF-104, documented).
 /// Errors  as target_token.
 [[nodiscard]] Result<Verified> verified(const Tensor& logits, const Ids& draft, const Ids& stops,
-                                        const sampling::Sampler& sampler);
+                                        const ChooseToken& choose);
 /// The same with logits whose row i stands behind draft token i, so that nothing says whether the
 /// first one is right: it is accepted (ZF-104). Errors  as target_token.
 [[nodiscard]] Result<Verified> verified_but_first(const Tensor& logits, const Ids& draft,
-                                                  const Ids& stops,
-                                                  const sampling::Sampler& sampler);
+                                                  const Ids& stops, const ChooseToken& choose);
 
 /// A model with what it works on.
 struct SpeculativePart {
@@ -47,7 +46,7 @@ struct SpeculativeParts {
   SpeculativePart draft;
   SpeculativePart target;
   Tokenizer& tokenizer;
-  const sampling::Sampler& sampler;
+  const ChooseToken& choose;
 };
 
 /// Documented: returns what Generator of the target returns for a greedy request, whatever the

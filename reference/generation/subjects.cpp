@@ -27,8 +27,8 @@ std::vector<Subject> references() {
   for (const CacheKind* kind : {&contiguous_kind(), &paged_kind(), &tensor_kind()})
     all.push_back(make_generator_subject(*kind, "reference", "the loop by the rules",
                                          sampling::make_pipeline, inner));
-  all.push_back(
-      make_speculative_subject("reference", "round by round", sampling::make_pipeline, inner));
+  all.push_back(make_generator_subject(speculative_kind(), "reference", "round by round",
+                                       sampling::make_pipeline, inner));
   all.push_back(make_tracker_subject("reference", "the last outcomes, counted"));
   return all;
 }

@@ -58,37 +58,20 @@ Result<bool> TextOut::add(std::int64_t id) {
 }
 
 Result<bool> TextOut::look() {
-  if (stream_ != nullptr && quirks_.has(Quirk::kStreamLeaks)) return send_all();
-  return look_for_stop();
-}
-
-Result<bool> TextOut::look_for_stop() {
-  const bool hides = quirks_.has(Quirk::kStopHidesDecodeError);
-  if (hides && stream_ == nullptr && stops_.empty()) return false;
+  // ZF-84: all that is there is sent.
+  const bool leaks = stream_ != nullptr && quirks_.has(Quirk::kStreamLeaks);
+  const bool hides = stream_ == nullptr && quirks_.has(Quirk::kStopHidesDecodeError);
+  if (hides && stops_.empty()) return false;
   const auto text = tokenizer_.decode(ids_);
-  if (!text) {
-    if (hides && stream_ == nullptr) return false;
-    return text.error();
-  }
+  if (!text) return hides ? Result<bool>(false) : text.error();
   if (const auto stop = stop_in(*text, stops_, quirks_)) {
     if (const Status done = end_at(*text, *stop); !done) return done.error();
     return true;
   }
-  if (stream_ != nullptr)
-    if (const Status done = send_until(*text, settled(*text, stops_)); !done) return done.error();
-  return false;
-}
-
-// ZF-84: stop strings in order of the list, and all that is there is sent.
-Result<bool> TextOut::send_all() {
-  const auto text = tokenizer_.decode(ids_);
-  if (!text) return text.error();
-  if (const auto stop = stop_in(*text, stops_, quirks_)) {
-    if (const Status done = end_at(*text, *stop); !done) return done.error();
-    return true;
-  }
-  if (const Status done = send_until(*text, text->size()); !done) return done.error();
-  sent_ = text->size();  // also when the text has shrunk
+  if (stream_ == nullptr) return false;
+  const std::size_t end = leaks ? text->size() : settled(*text, stops_);
+  if (const Status done = send_until(*text, end); !done) return done.error();
+  if (leaks) sent_ = end;  // also when the text has shrunk
   return false;
 }
 

@@ -53,8 +53,6 @@ class TextOut {
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:
-  [[nodiscard]] Result<bool> look_for_stop();
-  [[nodiscard]] Result<bool> send_all();
   /// The text ends before byte `end`.
   [[nodiscard]] Status end_at(std::string_view text, std::size_t end);
   /// Sends what lies between what has been sent and byte `end`, if anything does.

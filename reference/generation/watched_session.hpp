@@ -16,7 +16,6 @@
 #include "reference/generation/model.hpp"
 #include "reference/generation/operations.hpp"
 #include "reference/generation/tokenizer.hpp"
-#include "reference/sampling/sampler.hpp"
 
 namespace kvo::generation {
 
@@ -69,49 +68,6 @@ class WatchedModel final : public Model {
   std::string_view who_;
   std::vector<Forward> forwards_;
   std::function<void()> ended_;
-};
-
-/// A sampler whose choices are written down; the steps of sampling are the other one's.
-class WatchedSampler final : public sampling::Sampler {
- public:
-  WatchedSampler(std::unique_ptr<sampling::Sampler> sampler, StepLog& steps)
-      : sampler_(std::move(sampler)), steps_(&steps) {}
-
-  void apply_temperature(std::span<double> logits, double temperature) const override {
-    sampler_->apply_temperature(logits, temperature);
-  }
-  void apply_top_k(std::span<double> logits, std::int64_t k) const override {
-    sampler_->apply_top_k(logits, k);
-  }
-  void apply_top_p(std::span<double> logits, double p) const override {
-    sampler_->apply_top_p(logits, p);
-  }
-  void apply_repetition_penalty(std::span<double> logits, std::span<const std::int64_t> generated,
-                                double penalty) const override {
-    sampler_->apply_repetition_penalty(logits, generated, penalty);
-  }
-  [[nodiscard]] std::vector<double> softmax(std::span<const double> logits) const override {
-    return sampler_->softmax(logits);
-  }
-  [[nodiscard]] std::int64_t argmax(std::span<const double> logits) const override {
-    return sampler_->argmax(logits);
-  }
-  [[nodiscard]] Result<std::int64_t> sample_from_distribution(
-      std::span<const double> logits, sampling::Random& random) const override {
-    return sampler_->sample_from_distribution(logits, random);
-  }
-  [[nodiscard]] Result<std::int64_t> sample(const StridedView& logits,
-                                            const sampling::SamplingConfig& config,
-                                            std::span<const std::int64_t> generated,
-                                            sampling::Random& random) const override {
-    auto token = sampler_->sample(logits, config, generated, random);
-    if (token) steps_->chose(*token);
-    return token;
-  }
-
- private:
-  std::unique_ptr<sampling::Sampler> sampler_;
-  StepLog* steps_;
 };
 
 /// A tokenizer whose decodings are counted.

@@ -54,9 +54,9 @@ class LayeredSession final : public DispatchSession<LayeredSession, Ops> {
   }
   template <class T>
   Result<Cache*> cache_of(const T& op) {
-    Slot* const found = find(op.cache);
-    if (found == nullptr) return slots_.none(number_of(op.cache));
-    return found->cache.get();
+    const auto found = slot(op.cache);
+    if (!found) return found.error();
+    return (*found)->cache.get();
   }
 
   Result<CacheNumber> operator()(const New& op) {
@@ -68,10 +68,10 @@ class LayeredSession final : public DispatchSession<LayeredSession, Ops> {
   Status operator()(const Append& op) {
     for (const Tensor* rows : {&op.k, &op.v})
       if (rows->dtype != DType::kF32) return fail(Code::kPrecondition, "rows are f32");
-    Slot* const found = find(op.cache);
-    if (found == nullptr) return slots_.none(number_of(op.cache));
-    const Status done = probe()([&] { return op.call(*found->cache); });
-    if (done) found->note_growth(op.layer);
+    const auto found = slot(op.cache);
+    if (!found) return found.error();
+    const Status done = probe()([&] { return op.call(*(*found)->cache); });
+    if (done) (*found)->note_growth(op.layer);
     return done;
   }
   Result<KeysOfLayer> operator()(const Keys& op) { return shown_side<KeysOfLayer>(op); }
@@ -117,9 +117,7 @@ class LayeredSession final : public DispatchSession<LayeredSession, Ops> {
     Slot* slot;
     std::array<const std::byte*, 2> data;  ///< base addresses of K and V
   };
-  static std::int64_t number_of(std::uint64_t cache) { return static_cast<std::int64_t>(cache); }
-  Slot* find(std::uint64_t cache) { return slots_.find(number_of(cache)); }
-  Result<Slot*> slot(std::uint64_t cache) { return slots_.at(number_of(cache)); }
+  Result<Slot*> slot(std::uint64_t cache) { return slots_.at(static_cast<std::int64_t>(cache)); }
   Result<Sides> find_sides(std::uint64_t cache, std::uint64_t layer) {
     const auto found = slot(cache);
     if (!found) return found.error();
@@ -166,12 +164,10 @@ class LayeredSession final : public DispatchSession<LayeredSession, Ops> {
   NumberedCaches<Slot> slots_;
 };
 
-Result<Behaviour> behaviour_of(const Setup& setup) {
-  const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
-  if (!quirks) return quirks.error();
+Behaviour behaviour_of(const Setup& setup, QuirkSet<Quirk> quirks) {
   const auto config = setup.config_as<Config>();
   Behaviour behaviour{.build = config.build.value_or(Build::kRelease),
-                      .quirks = *quirks,
+                      .quirks = quirks,
                       .storage = config.rows.format()};
   // Rows of any length, of heads of any size, have no groups: the followed cache stores f32.
   if (behaviour.storage.type != StorageType::kF32)
@@ -193,14 +189,12 @@ const CacheKind& vector_kind() {
 }
 
 Subject make_subject(std::string variant, std::string doc, MakeCache make) {
-  return {.kind = &vector_kind(),
-          .variant = std::move(variant),
-          .doc = std::move(doc),
-          .open = [make = std::move(make)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
-            const auto behaviour = behaviour_of(setup);
-            if (!behaviour) return behaviour.error();
-            return std::make_unique<LayeredSession>(make, *behaviour);
-          }};
+  return subject_of<Quirk>(
+      vector_kind(), std::move(variant), std::move(doc),
+      [make = std::move(make)](const Setup& setup, QuirkSet<Quirk> quirks) {
+        return std::make_unique<LayeredSession>(make, behaviour_of(setup, quirks));
+      },
+      kQuirkRows);
 }
 
 }  // namespace kvo::layered

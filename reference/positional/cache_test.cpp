@@ -20,22 +20,8 @@ std::string code_of(const Status& done) {
   return done ? "ok" : done.error().code_text();
 }
 
-std::unique_ptr<Cache> causal(Profile profile) {
-  return std::move(
-      *CausalCache::make({.quirks = QuirkSet<Quirk>(profile), .members = {MemberOptions{}}}));
-}
-
-TEST(PositionalContract, RefusesStorageOfIntegers) {
-  for (const Profile profile : {Profile::kOriginal, Profile::kDocumented}) {
-    const auto cache = causal(profile);
-    EXPECT_EQ(code_of(cache->init({.capacity = 4, .storage = {StorageType::kQ8, 48}})),
-              "precondition");
-    EXPECT_EQ(code_of(cache->init({.capacity = 4})), "ok") << "nothing has changed";
-  }
-}
-
 TEST(PositionalContract, RefusesRowsWhoseValuesDoNotFillTheShapeOK50) {
-  const auto cache = causal(Profile::kOriginal);
+  const auto cache = std::move(*CausalCache::make({.members = {MemberOptions{}}}));
   const std::vector<std::int32_t> positions{0, 1};
   const std::vector<std::int64_t> sequences{0, 0};
   ASSERT_EQ(code_of(cache->init({.capacity = 4})), "ok");

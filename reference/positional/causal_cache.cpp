@@ -4,8 +4,15 @@
 #include <set>
 #include <utility>
 
+#include "reference/contract/values/mark.hpp"
+
 namespace kvo::positional {
 namespace {
+
+// Kinds whose scripts must reach a mark.
+constexpr char kAny[] =  // NOLINT: an argument of a template
+    "positional.causal positional.swa positional.swa_mem positional.chunked positional.wrapper";
+constexpr char kWindowed[] = "positional.swa positional.swa_mem positional.wrapper";  // NOLINT
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -106,7 +113,8 @@ void CausalCache::evict(State& next, const Lows& lows) const {
                                     ? std::int64_t{low->second}  // OK-18
                                     : std::int64_t{1} + std::max(0, next.last_position(sequence));
     for (Cell& cell : next.cells)  // OK-19
-      if (cell.position < newest - memory_) cell.owners.erase(sequence);
+      if (cell.position < newest - memory_ && cell.owners.erase(sequence) > 0)
+        KVO_MARK(kWindowed, "window exceeded");
     next.record(sequence);
   }
 }
@@ -157,7 +165,11 @@ Status CausalCache::start(State& next, const Batch& batch) const {
                                    std::to_string(next.cells.size()) + " cells");
     if (batch.positions.empty()) return refused("positions: none");  // OK-29
     insert(next, pass);
+    for (const std::size_t cell : pass.targets)
+      if (!state_.cells[cell].owners.empty()) KVO_MARK(kWindowed, "ring of cells reused");
     const std::int64_t padding = effective().cache_padding;  // OK-25
+    if (pass.range.low % padding != 0 || (pass.range.high + 1) % padding != 0)
+      KVO_MARK(kAny, "padding rounded the range");
     pass.range.low -= pass.range.low % padding;
     pass.range.high = rounded_up(pass.range.high + 1, padding) - 1;
   }
@@ -212,6 +224,8 @@ std::shared_ptr<const Tensor> CausalCache::mask(const State& state, const Pass& 
         made->bytes.insert(made->bytes.end(), hidden.bytes.begin(), hidden.bytes.end());
     for (const Run& run : owned.at(pass.sequences[row])) {
       const std::int64_t from = std::max(first, run.position);
+      if (options_.chunk > 0 && from > run.position)
+        KVO_MARK("positional.chunked positional.wrapper", "chunk boundary crossed");
       const std::int64_t end = std::min(last + 1, run.position + run.length);
       const std::int64_t column = run.cell + from - run.position - pass.range.low;
       if (from < end) std::fill_n(columns + column * bytes, (end - from) * bytes, std::byte{0});
@@ -296,6 +310,7 @@ Status CausalCache::do_copy_prefix(std::int64_t source, std::int64_t target, std
     // OK-54: the original looks for the source after the target is gone, even if both are one.
     if (shares && (source != target || !has(Quirk::kCopyOntoItselfEmpties)))
       cell.owners.insert(target);
+    if (shares && source != target) KVO_MARK(kAny, "shared cells");
   }
   next.record(target);
   std::swap(state_, next);
@@ -381,8 +396,11 @@ Status CausalCache::shift_keys(State& next, std::int64_t sequence, std::int32_t 
       if (moved(c)) trimmed.extend(c);
     if (trimmed.empty()) continue;
     std::vector<std::int32_t> offsets;
-    for (std::int64_t c = trimmed.low; c <= trimmed.high; ++c)
+    for (std::int64_t c = trimmed.low; c <= trimmed.high; ++c) {
       offsets.push_back(moved(c) ? begin - end : 0);
+      if (!moved(c) && next.owns(sequence, static_cast<std::size_t>(c)))
+        KVO_MARK(kAny, "kept cells between moved ones");
+    }
     for (const auto& [number, layer] : next.layers) {
       const std::size_t width = row_elements(*layer.k);
       const std::byte* const rows = row_of(*layer.k, static_cast<std::size_t>(trimmed.low));

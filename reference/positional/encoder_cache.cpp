@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "reference/contract/values/mark.hpp"
+
 namespace kvo::positional {
 namespace {
 
@@ -63,7 +65,8 @@ Status EncoderCache::do_put(const Rows& k, const Rows& v) {
   }
   layers_.insert_or_assign(layer_, std::move(layer));  // OK-73
   if (reserve_) return {};                             // OK-76
-  stored_ = remembered_;                               // OK-72
+  if (!fresh) KVO_MARK("positional.encoder positional.wrapper", "encoder reput");
+  stored_ = remembered_;  // OK-72
   cached_ = true;
   return {};
 }

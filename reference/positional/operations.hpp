@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,27 +20,20 @@ KVO_DESCRIBE(BackendConfig, (cache_padding, "cells that a visible range is round
              (mask_dtype, "element type of masks"))
 
 /// The config of one cache, and of a wrapper's members. Absent numbers are 0.
-struct CacheConfig {
-  std::optional<MemberKind> cache = std::nullopt;
-  std::optional<std::int32_t> window = std::nullopt;
-  std::optional<std::int32_t> memory = std::nullopt;
-  std::optional<std::int32_t> chunk = std::nullopt;
-  std::optional<Nullable<ShiftConfig>> shift = std::nullopt;
-  std::optional<BackendConfig> backend = std::nullopt;
-};
-KVO_DESCRIBE(CacheConfig, (cache, "which cache a wrapper's member is; absent elsewhere"),
-             (window, "positions before a token that it sees"),
-             (memory, "positions before the newest that are kept; absent: the window"),
-             (chunk, "positions of a chunk"), (shift, "the shift function; null or absent: none"),
-             (backend, "what the backend asks for; absent in members"))
+KVO_RECORD(CacheConfig,
+           (std::optional<MemberKind>, cache,
+            "which cache a wrapper's member is; absent elsewhere"),
+           (std::optional<std::int32_t>, window, "positions before a token that it sees"),
+           (std::optional<std::int32_t>, memory,
+            "positions before the newest that are kept; absent: the window"),
+           (std::optional<std::int32_t>, chunk, "positions of a chunk"),
+           (std::optional<Nullable<ShiftConfig>>, shift,
+            "the shift function; null or absent: none"),
+           (std::optional<BackendConfig>, backend, "what the backend asks for; absent in members"))
 
 /// The config of a wrapper.
-struct WrapperConfig {
-  std::vector<CacheConfig> caches;
-  std::optional<BackendConfig> backend = std::nullopt;
-};
-KVO_DESCRIBE(WrapperConfig, (caches, "the members, in order"),
-             (backend, "what the backend asks for, of all of them"))
+KVO_RECORD(WrapperConfig, (std::vector<CacheConfig>, caches, "the members, in order"),
+           (std::optional<BackendConfig>, backend, "what the backend asks for, of all of them"))
 
 /// The cache that a kind other than the wrapper is; nothing for the wrapper.
 [[nodiscard]] std::optional<MemberKind> member_kind_of(const CacheKind& kind);
@@ -146,6 +140,11 @@ KVO_OPERATION(Close, close, "Releases layer contexts (OK-69).", Nothing)
       positional::SetCausal, positional::CopyPrefix, positional::CanResume, positional::Remove, \
       positional::EncoderCached, positional::Close
 using Ops = boost::mp11::mp_list<KVO_POSITIONAL_OPERATIONS>;
+
+/// What a session has made. Random scripts look at that of a reference.
+struct CacheOfCase {
+  std::unique_ptr<Cache> cache;
+};
 
 /// The six cache kinds: `positional.causal`, ..., `positional.wrapper`.
 [[nodiscard]] const CacheKind& kind_of(MemberKind member_kind);

@@ -23,7 +23,7 @@ Nullable<Tensor> shown(const std::optional<StridedView>& view) {
   return materialize(*view);
 }
 
-class PositionalSession final : public DispatchSession<PositionalSession, Ops> {
+class PositionalSession final : public DispatchSession<PositionalSession, Ops>, public CacheOfCase {
  public:
   PositionalSession(const CacheKind& kind, const Setup& setup, QuirkSet<Quirk> quirks) {
     options_.quirks = quirks;
@@ -39,12 +39,12 @@ class PositionalSession final : public DispatchSession<PositionalSession, Ops> {
   Status open(const MakeCache& make) {
     auto made = make(options_);
     if (!made) return made.error();
-    cache_ = std::move(*made);
+    cache = std::move(*made);
     return {};
   }
 
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
-    return cache_->broken_invariant();
+    return cache->broken_invariant();
   }
 
   /// A cache need not store rows in every type.
@@ -56,39 +56,39 @@ class PositionalSession final : public DispatchSession<PositionalSession, Ops> {
 
   template <class T>
   [[nodiscard]] Result<Cache*> cache_of(const T& /*op*/) const {
-    return cache_.get();
+    return cache.get();
   }
   Status operator()(const SetConfig& op) {
     const BackendConfig config{op.cache_padding, op.permuted_v, op.mask_dtype};
-    return probe()([&] { return cache_->set_config(config, op.target); });
+    return probe()([&] { return cache->set_config(config, op.target); });
   }
   Status operator()(const Init& op) {
     const InitOptions arguments{op.max_sequences, op.capacity, op.max_batch, storage_of(op)};
-    return probe()([&] { return cache_->init(arguments); });
+    return probe()([&] { return cache->init(arguments); });
   }
   Status operator()(const StartForward& op) {
     Batch batch{.positions = op.positions, .sequences = op.seqs, .reserve = op.reserve};
     if (op.multimodal) batch.multimodal = *op.multimodal;
-    return probe()([&] { return cache_->start_forward(batch); });
+    return probe()([&] { return cache->start_forward(batch); });
   }
   Status operator()(const Put& op) {
     const auto k = rows_of(op.k);
     const auto v = rows_of(op.v);
     if (!k) return k.error();
     if (!v) return v.error();
-    return probe()([&] { return cache_->put(*k, *v); });
+    return probe()([&] { return cache->put(*k, *v); });
   }
   Result<Get::Returns> operator()(const Get& /*op*/) {
-    const auto seen = probe()([&] { return cache_->get(); });
+    const auto seen = probe()([&] { return cache->get(); });
     if (!seen) return seen.error();
     return Get::Returns{shown(seen->k), shown(seen->v), shown(seen->mask)};
   }
   Status operator()(const SetCausal& op) {
-    return probe()([&] { return cache_->set_causal(op.except, op.ctx.value_or(true)); });
+    return probe()([&] { return cache->set_causal(op.except, op.ctx.value_or(true)); });
   }
   Answer<Remove::Returns> operator()(const Remove& op) {
     calls_.clear();
-    const Status done = probe()([&] { return cache_->remove(op.seq, op.begin, op.end); });
+    const Status done = probe()([&] { return cache->remove(op.seq, op.begin, op.end); });
     Answer<Remove::Returns> answer;
     if (!done) answer.error = done.error();
     if (!calls_.empty()) answer.returns.shift_calls = calls_;
@@ -112,7 +112,6 @@ class PositionalSession final : public DispatchSession<PositionalSession, Ops> {
   }
 
   CacheOptions options_;
-  std::unique_ptr<Cache> cache_;
   std::vector<ShiftCall> calls_;
 };
 

@@ -13,16 +13,11 @@ enum class ShiftKind : std::uint8_t { kAdd, kRope, kFail };
 BOOST_DESCRIBE_ENUM(ShiftKind, kAdd, kRope, kFail)
 
 /// "shift" of a config.
-struct ShiftConfig {
-  ShiftKind kind = ShiftKind::kAdd;
-  std::optional<float> scale = std::nullopt;          ///< add: per position; absent: 1
-  std::optional<float> base = std::nullopt;           ///< rope: of the angles; absent: 10000
-  std::optional<std::string> message = std::nullopt;  ///< fail: the error's words
-};
-KVO_DESCRIBE(ShiftConfig, (kind, "add, rope, or fail: every call is an error"),
-             (scale, "of add, per position; absent: 1"),
-             (base, "of rope, of the angles; absent: 10000"),
-             (message, "of fail, the error's words"))
+KVO_RECORD(ShiftConfig,
+           (ShiftKind, kind, "add, rope, or fail: every call is an error", ShiftKind::kAdd),
+           (std::optional<float>, scale, "of add, per position; absent: 1"),
+           (std::optional<float>, base, "of rope, of the angles; absent: 10000"),
+           (std::optional<std::string>, message, "of fail, the error's words"))
 
 /// The function of a config. add: key + scale * offset, in f32. rope: rotates the pairs (d, d + n)
 /// of a head of 2n elements by offset * base^(-d/n); an odd last element stays. fail: {kOther,

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "reference/contract/values/mark.hpp"
+
 namespace kvo::positional {
 namespace {
 
@@ -77,6 +79,7 @@ Status WrapperCache::do_start_forward(const Batch& batch) {
         (void)std::visit(unwind, members[j]);
       }
     const bool full = failed_with(done, Code::kFull);
+    if (full && i > 0) KVO_MARK("positional.wrapper", "wrapper unwound");
     if (full && has(Quirk::kStartHalfUnwound)) std::swap(members_, members);  // OK-84
     return done;
   }

@@ -50,4 +50,11 @@ class WrapperCache : public Cache {
   std::int64_t selected_ = 0;
 };
 
+/// A member of a reference, which is the only one of a cache of its own; null for an encoder.
+[[nodiscard]] inline const CausalCache* causal_member(const Cache& cache, std::size_t member) {
+  const auto* wrapper = dynamic_cast<const WrapperCache*>(&cache);
+  return wrapper != nullptr ? std::get_if<CausalCache>(&wrapper->members()[member])
+                            : dynamic_cast<const CausalCache*>(&cache);
+}
+
 }  // namespace kvo::positional

@@ -33,6 +33,24 @@ struct Rows {
   DevicePtr v_device = {};
 };
 
+/// Errors  kBadShape "rank": K has not three axes; the same where K is null, with kNullAborts
+///         kPrecondition.
+[[nodiscard]] inline Status check_k(const Rows& rows, QuirkSet<Quirk> quirks) {
+  if (rows.k == nullptr && quirks.has(Quirk::kNullAborts))
+    return fail(Code::kPrecondition, "k is null");
+  if (rows.k == nullptr || rows.k->shape.size() != 3) return fail(Code::kBadShape, "rank");
+  return {};
+}
+/// Errors  kBadShape "v": V has not the shape of K, unless `ignored`; V is null, with kNullAborts
+///         kPrecondition.
+[[nodiscard]] inline Status check_v(const Rows& rows, QuirkSet<Quirk> quirks, Quirk ignored) {
+  if (rows.v == nullptr && quirks.has(Quirk::kNullAborts))
+    return fail(Code::kPrecondition, "v is null");
+  if (rows.v == nullptr || (rows.v->shape != rows.k->shape && !quirks.has(ignored)))
+    return fail(Code::kBadShape, "v");
+  return {};
+}
+
 /// What a layer holds: [batch, cursor, dim] each.
 struct KvPair {
   TensorView k;

@@ -1,6 +1,7 @@
 // How operations of `provider.context` reach the helpers.
 #include "reference/contract/subject/dispatch.hpp"
-#include "reference/provider/context_operations.hpp"
+#include "reference/contract/subject/named_quirks.hpp"
+#include "reference/provider/context.hpp"
 
 namespace kvo::provider {
 namespace {
@@ -97,14 +98,12 @@ const CacheKind& context_kind() {
 }
 
 Subject make_context_subject(std::string variant, std::string doc, MakeContext make) {
-  return {.kind = &context_kind(),
-          .variant = std::move(variant),
-          .doc = std::move(doc),
-          .open = [make = std::move(make)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
-            const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
-            if (!quirks) return quirks.error();
-            return std::make_unique<ContextSession>(make, *quirks);
-          }};
+  return subject_of<Quirk>(
+      context_kind(), std::move(variant), std::move(doc),
+      [make = std::move(make)](const Setup& /*setup*/, QuirkSet<Quirk> quirks) {
+        return std::make_unique<ContextSession>(make, quirks);
+      },
+      kQuirkRows);
 }
 
 }  // namespace kvo::provider

@@ -1,16 +1,16 @@
 // How operations of `provider.contiguous` reach a cache.
-#include "reference/contract/subject/dispatch.hpp"
-#include "reference/provider/contiguous_operations.hpp"
+#include "reference/provider/contiguous.hpp"
+#include "reference/provider/shared_session.hpp"
 
 namespace kvo::provider {
 namespace {
 
 class ContiguousSession final
-    : public DispatchSession<ContiguousSession, ContiguousOps, SharedOps> {
+    : public DispatchSession<ContiguousSession, ContiguousOps, SharedSession<Contiguous>> {
  public:
   ContiguousSession(MakeContiguous make, const StorageFormat& storage, QuirkSet<Quirk> quirks)
       : make_(std::move(make)), quirks_(quirks) {
-    set_storage(storage);
+    storage_ = storage;
   }
 
   [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
@@ -19,36 +19,15 @@ class ContiguousSession final
     seen.unsupported |= op.as<NewContiguous>() != nullptr && seen.failed_with(Code::kNotSupported);
     return seen;
   }
-
-  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
-    return caches_.broken_invariant();
-  }
-
-  using SharedOps::operator();
+  using SharedSession::operator();
   Status operator()(const NewContiguous& op) {
-    const std::int64_t number = op.cache.value_or(0);
-    if (!caches_.may_have(number)) return no_cache(op.cache);
-    auto made = probe()([&] { return make_({op.num_layers, op.max_seq_len, storage()}, quirks_); });
-    if (!made) return made.error();
-    caches_.put(number, std::move(*made));
-    return {};
-  }
-  Result<Number> operator()(const NumLayers& op) {
-    const auto* cache = caches_.find(op.cache.value_or(0));
-    if (cache == nullptr) return no_cache(op.cache);
-    return Number{probe()([&] { return (*cache)->num_layers(); })};
+    const ContiguousOptions options{op.num_layers, op.max_seq_len, storage_};
+    return put(op, [&] { return probe()([&] { return make_(options, quirks_); }); });
   }
 
  private:
-  using SharedOps::find;
-  Provider* find(std::int64_t cache) override {
-    const auto* found = caches_.find(cache);
-    return found != nullptr ? found->get() : nullptr;
-  }
-
   MakeContiguous make_;
   QuirkSet<Quirk> quirks_;
-  NumberedCaches<std::unique_ptr<Contiguous>> caches_;
 };
 
 }  // namespace
@@ -66,19 +45,17 @@ const CacheKind& contiguous_kind() {
 }
 
 Subject make_contiguous_subject(std::string variant, std::string doc, MakeContiguous make) {
-  return {.kind = &contiguous_kind(),
-          .variant = std::move(variant),
-          .doc = std::move(doc),
-          .open = [make = std::move(make)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
-            const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
-            if (!quirks) return quirks.error();
-            const auto config = setup.config_as<ContiguousConfig>();
-            return std::make_unique<ContiguousSession>(make, config.rows.format(), *quirks);
-          }};
+  return subject_of<Quirk>(
+      contiguous_kind(), std::move(variant), std::move(doc),
+      [make = std::move(make)](const Setup& setup, QuirkSet<Quirk> quirks) {
+        const auto config = setup.config_as<ContiguousConfig>();
+        return std::make_unique<ContiguousSession>(make, config.rows.format(), quirks);
+      },
+      kQuirkRows);
 }
 
 }  // namespace kvo::provider
 
 namespace kvo {
-KVO_DEFINE_OPERATIONS(KVO_CONTIGUOUS_OPERATIONS)
+KVO_DEFINE_OPERATIONS(KVO_SHARED_OPERATIONS, KVO_CONTIGUOUS_OPERATIONS)
 }  // namespace kvo

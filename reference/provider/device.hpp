@@ -9,11 +9,12 @@
 // Source   rules ZF-42 to ZF-52.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
+#include <utility>
 
 #include "reference/provider/cache.hpp"
 
@@ -75,7 +76,26 @@ class DeviceKv {
   [[nodiscard]] virtual Status close() = 0;
 };
 
+/// Errors  as MakeDevice says of options (ZF-42).
+[[nodiscard]] inline Status check(const DeviceOptions& options, QuirkSet<Quirk> quirks) {
+  if (!options.memory) return fail_other("nil_allocator");
+  for (const auto& [size, name] :
+       {std::pair(options.num_layers, "num_layers"), std::pair(options.max_seq_len, "max_seq_len"),
+        std::pair(options.num_heads, "num_heads"), std::pair(options.head_dim, "head_dim")})
+    if (size <= 0) return fail(Code::kOutOfRange, name);
+  const std::array<std::int64_t, 4> bytes{options.max_seq_len, options.num_heads, options.head_dim,
+                                          sizeof(float)};
+  if (!element_count(bytes))
+    return fail(quirks.has(Quirk::kOverflowAborts) ? Code::kPrecondition : Code::kOutOfRange,
+                "max_seq_len");
+  return {};
+}
+
 /// Makes a cache.
 /// Errors  other:nil_allocator; kOutOfRange with the name of a size that is not positive (ZF-42);
+///         kOutOfRange "max_seq_len", with kOverflowAborts kPrecondition: a product overflows;
+///         those of the memory, after everything was given back (ZF-43).
+using MakeDevice = std::function<Result<std::unique_ptr<DeviceKv>>(const DeviceOptions& options,
+                                                                   QuirkSet<Quirk> quirks)>;
 
 }  // namespace kvo::provider

@@ -1,6 +1,7 @@
-// reference/provider/device_operations.hpp: the operations of `provider.device`, described.
+// reference/provider/device_operations.hpp: the operations of `provider.device`.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -91,11 +92,6 @@ using DeviceOps = boost::mp11::mp_list<NewDevice, Append, AppendGpu, SeqLen, Poi
 
 /// The cache kind `provider.device`.
 [[nodiscard]] const CacheKind& device_kind();
-
-///         kOutOfRange "max_seq_len", with kOverflowAborts kPrecondition: a product overflows;
-///         those of the memory, after everything was given back (ZF-43).
-using MakeDevice = std::function<Result<std::unique_ptr<DeviceKv>>(const DeviceOptions& options,
-                                                                   QuirkSet<Quirk> quirks)>;
 
 /// A subject whose caches come from `make` and lie in the memory of `make_memory`.
 [[nodiscard]] Subject make_device_subject(std::string variant, std::string doc, MakeDevice make,

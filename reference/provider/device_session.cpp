@@ -1,6 +1,7 @@
 // How operations of `provider.device` reach a cache.
 #include "reference/contract/device/recorded_device.hpp"
 #include "reference/contract/subject/dispatch.hpp"
+#include "reference/contract/subject/named_quirks.hpp"
 #include "reference/contract/values/thrown.hpp"
 #include "reference/provider/device_operations.hpp"
 
@@ -171,17 +172,15 @@ const CacheKind& device_kind() {
 
 Subject make_device_subject(std::string variant, std::string doc, MakeDevice make,
                             OpenDevice make_memory) {
-  return {.kind = &device_kind(),
-          .variant = std::move(variant),
-          .doc = std::move(doc),
-          .open = [make = std::move(make), make_memory = std::move(make_memory)](
-                      const Setup& setup) -> Result<std::unique_ptr<Session>> {
-            const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
-            if (!quirks) return quirks.error();
-            auto memory = make_memory();
-            if (!memory) return memory.error();
-            return std::make_unique<DeviceSession>(make, *quirks, std::move(*memory));
-          }};
+  return subject_of<Quirk>(
+      device_kind(), std::move(variant), std::move(doc),
+      [make = std::move(make), make_memory = std::move(make_memory)](
+          const Setup& /*setup*/, QuirkSet<Quirk> quirks) -> Result<std::unique_ptr<Session>> {
+        auto memory = make_memory();
+        if (!memory) return memory.error();
+        return std::make_unique<DeviceSession>(make, quirks, std::move(*memory));
+      },
+      kQuirkRows);
 }
 
 }  // namespace kvo::provider

@@ -8,7 +8,7 @@
 
 #include "reference/contract/values/check.hpp"
 #include "reference/provider/operations.hpp"
-#include "reference/provider/tensor_operations.hpp"
+#include "reference/provider/tensor.hpp"
 
 namespace kvo::provider {
 namespace {

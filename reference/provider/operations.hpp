@@ -10,8 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/contract/subject/dispatch.hpp"
-#include "reference/contract/subject/named_quirks.hpp"
+#include "reference/contract/subject/subject.hpp"
 #include "reference/contract/values/numeric.hpp"
 #include "reference/provider/cache.hpp"
 
@@ -65,40 +64,6 @@ KVO_OPERATION(SeqLen, seq_len, "The cursor of layer 0 (ZF-15, ZF-36, ZF-63).", N
               (Maybe<CacheHandle>, cache))
 KVO_OPERATION(NumLayers, num_layers, "The number of layers (ZF-8, ZF-36).", Number,
               (Maybe<CacheHandle>, cache))
-
-/// The results of queries that a case may look at again, and what the shared operations do.
-/// Sessions inherit it and answer find(); `using SharedOps::operator();` brings its overloads in.
-class SharedOps : public ProbedSession {
- public:
-  Status operator()(const Update& op);
-  Result<Found> operator()(const Get& op);
-  Result<Again> operator()(const Reread& op);
-  Status operator()(const Poke& op);
-  /// The provider of an operation's `cache`. Errors  kPrecondition: there is none.
-  template <class T>
-  [[nodiscard]] Result<Provider*> cache_of(const T& op) {
-    Provider* const cache = find(op.cache);
-    if (cache == nullptr) return no_cache(op.cache);
-    return cache;
-  }
-
- protected:
-  /// The format in which the caches store rows.
-  void set_storage(const StorageFormat& storage) { storage_ = storage; }
-  [[nodiscard]] const StorageFormat& storage() const { return storage_; }
-  /// The cache of that number, or null.
-  [[nodiscard]] virtual Provider* find(std::int64_t cache) = 0;
-  [[nodiscard]] Provider* find(const std::optional<std::int64_t>& cache) {
-    return find(cache.value_or(0));
-  }
-  /// Shows a pair as the answer of a query, with a handle when `keep`.
-  [[nodiscard]] Found show(const std::optional<KvPair>& pair, bool keep);
-  [[nodiscard]] static Error no_cache(const std::optional<std::int64_t>& cache);
-
- private:
-  StorageFormat storage_;
-  std::vector<KvPair> kept_;
-};
 
 #define KVO_SHARED_OPERATIONS                                                            \
   provider::Update, provider::Get, provider::Reread, provider::Poke, provider::Truncate, \

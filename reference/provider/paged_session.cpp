@@ -1,8 +1,8 @@
 // How operations of `provider.paged` reach a cache and its pool.
 #include <algorithm>
 
-#include "reference/contract/subject/dispatch.hpp"
-#include "reference/provider/paged_operations.hpp"
+#include "reference/provider/paged.hpp"
+#include "reference/provider/shared_session.hpp"
 
 namespace kvo::provider {
 namespace {
@@ -11,7 +11,7 @@ using block_pool::BlockPool;
 using block_pool::kNoCache;
 using PoolQuirks = QuirkSet<block_pool::Quirk>;
 
-class PagedSession final : public DispatchSession<PagedSession, PagedOps, SharedOps> {
+class PagedSession final : public DispatchSession<PagedSession, PagedOps, SharedSession<Paged>> {
  public:
   PagedSession(block_pool::MakePool make_pool, MakePaged make, const StorageFormat& storage,
                PoolQuirks pool_quirks, QuirkSet<Quirk> quirks)
@@ -19,7 +19,7 @@ class PagedSession final : public DispatchSession<PagedSession, PagedOps, Shared
         make_(std::move(make)),
         pool_quirks_(pool_quirks),
         quirks_(quirks) {
-    set_storage(storage);
+    storage_ = storage;
   }
 
   [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
@@ -32,47 +32,27 @@ class PagedSession final : public DispatchSession<PagedSession, PagedOps, Shared
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
     if (pool_)
       if (auto broken = pool_->broken_invariant()) return broken;
-    return caches_.broken_invariant();
+    return SharedSession::broken_invariant();
   }
-
-  using SharedOps::operator();
+  using SharedSession::cache_of;
+  [[nodiscard]] Result<BlockPool*> cache_of(const block_pool::Available& /*op*/) {
+    if (!pool_) return no_pool();
+    return pool_.get();
+  }
+  using SharedSession::operator();
   Result<NewPool::Returns> operator()(const NewPool& op) {
     const block_pool::Geometry geometry{op.num_layers, op.block_size, op.head_dim, op.max_memory_mb,
-                                        storage()};
+                                        storage_};
     auto made = probe()([&] { return make_pool_(geometry, pool_quirks_); });
     if (!made) return made.error();
     pool_ = std::move(*made);
     return NewPool::Returns{pool_->cap()};
   }
   Status operator()(const NewPaged& op) {
-    const std::int64_t number = op.cache.value_or(0);
-    if (!caches_.may_have(number)) return no_cache(op.cache);
     const PagedOptions options{pool_, op.num_layers, last_owner_ + 1};
-    auto made = probe()([&] { return make_(options, quirks_); });
-    if (!made) return made.error();
-    caches_.put(number, std::move(*made));
-    ++last_owner_;
-    return {};
-  }
-  Status operator()(const Free& op) {
-    Paged* cache = paged(op.cache);
-    if (cache == nullptr) return no_cache(op.cache);
-    return probe()([&] { return cache->free(); });
-  }
-  Result<NumLayers::Returns> operator()(const NumLayers& op) {
-    Paged* cache = paged(op.cache);
-    if (cache == nullptr) return no_cache(op.cache);
-    return Number{probe()([&] { return cache->num_layers(); })};
-  }
-  Result<Table::Returns> operator()(const Table& op) {
-    Paged* cache = paged(op.cache);
-    if (cache == nullptr) return no_cache(op.cache);
-    return probe()([&] { return cache->table(); });
-  }
-
-  Result<block_pool::Number> operator()(const block_pool::Available& /*op*/) {
-    if (!pool_) return no_pool();
-    return block_pool::Number{probe()([&] { return pool_->available(); })};
+    Status done = put(op, [&] { return probe()([&] { return make_(options, quirks_); }); });
+    if (done) ++last_owner_;
+    return done;
   }
   Result<block_pool::Alloc::Returns> operator()(const block_pool::Alloc& /*op*/) {
     if (!pool_) return no_pool();
@@ -104,12 +84,6 @@ class PagedSession final : public DispatchSession<PagedSession, PagedOps, Shared
   }
 
  private:
-  using SharedOps::find;
-  Provider* find(std::int64_t cache) override { return paged(cache); }
-  Paged* paged(const std::optional<std::int64_t>& cache) {
-    const auto* found = caches_.find(cache.value_or(0));
-    return found != nullptr ? found->get() : nullptr;
-  }
   [[nodiscard]] bool has(std::int64_t block) const { return block >= 0 && block < pool_->cap(); }
   static Error no_pool() { return fail(Code::kPrecondition, "no pool"); }
   static Error no_block() { return fail(Code::kPrecondition, "no such block"); }
@@ -119,7 +93,6 @@ class PagedSession final : public DispatchSession<PagedSession, PagedOps, Shared
   PoolQuirks pool_quirks_;
   QuirkSet<Quirk> quirks_;
   std::shared_ptr<BlockPool> pool_;
-  NumberedCaches<std::unique_ptr<Paged>> caches_;
   block_pool::Owner last_owner_ = kNoCache;
 };
 
@@ -138,20 +111,18 @@ const CacheKind& paged_kind() {
 
 Subject make_paged_subject(std::string variant, std::string doc, block_pool::MakePool make_pool,
                            MakePaged make) {
-  return {.kind = &paged_kind(),
-          .variant = std::move(variant),
-          .doc = std::move(doc),
-          .open = [make_pool = std::move(make_pool),
-                   make = std::move(make)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
-            const auto of_pool =
-                quirks_of<block_pool::Quirk>(setup, block_pool::kQuirkRows, kQuirkRows);
-            if (!of_pool) return of_pool.error();
-            const auto quirks = quirks_of<Quirk>(setup, kQuirkRows, block_pool::kQuirkRows);
-            if (!quirks) return quirks.error();
-            const auto config = setup.config_as<PagedConfig>();
-            return std::make_unique<PagedSession>(make_pool, make, config.rows.format(), *of_pool,
-                                                  *quirks);
-          }};
+  return subject_of<Quirk>(
+      paged_kind(), std::move(variant), std::move(doc),
+      [make_pool = std::move(make_pool), make = std::move(make)](
+          const Setup& setup, QuirkSet<Quirk> quirks) -> Result<std::unique_ptr<Session>> {
+        const auto of_pool =
+            quirks_of<block_pool::Quirk>(setup, block_pool::kQuirkRows, kQuirkRows);
+        if (!of_pool) return of_pool.error();
+        const auto config = setup.config_as<PagedConfig>();
+        return std::make_unique<PagedSession>(make_pool, make, config.rows.format(), *of_pool,
+                                              quirks);
+      },
+      kQuirkRows, block_pool::kQuirkRows);
 }
 
 }  // namespace kvo::provider

@@ -2,16 +2,16 @@
 
 #include "reference/block_pool/stack_pool.hpp"
 #include "reference/contract/device/host_device.hpp"
+#include "reference/provider/context.hpp"
 #include "reference/provider/context_cache.hpp"
-#include "reference/provider/context_operations.hpp"
+#include "reference/provider/contiguous.hpp"
 #include "reference/provider/contiguous_cache.hpp"
-#include "reference/provider/contiguous_operations.hpp"
 #include "reference/provider/device_cache.hpp"
 #include "reference/provider/device_operations.hpp"
+#include "reference/provider/paged.hpp"
 #include "reference/provider/paged_cache.hpp"
-#include "reference/provider/paged_operations.hpp"
+#include "reference/provider/tensor.hpp"
 #include "reference/provider/tensor_cache.hpp"
-#include "reference/provider/tensor_operations.hpp"
 #include "reference/provider/tracing_cache.hpp"
 
 namespace kvo::provider {

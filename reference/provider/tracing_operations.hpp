@@ -1,7 +1,16 @@
-// reference/provider/tracing_operations.hpp: the operations of `provider.tracing`, described.
+// reference/provider/tracing_operations.hpp: the cache kind `provider.tracing`.
+//
+// A provider in front of another one that writes down what goes through, for a tracing compiler. A
+// session holds several; `new` with the number of an earlier one replaces it.
+//
+// Words    object   a tensor with an identity; the operations give objects numbers.
+//          slot     the tracer's number for an object: frozen ones first, then as they are seen.
+// Source   rules ZF-68 to ZF-71.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,17 +20,42 @@
 
 #include "reference/block_pool/operations.hpp"
 #include "reference/provider/operations.hpp"
-#include "reference/provider/tracing.hpp"
 
 namespace kvo::provider {
 
-KVO_DESCRIBE(TraceOp, (op, "KVCacheAppendK, KVCacheAppendV, KVCacheGetK or KVCacheGetV"),
-             (inputs, "slots that it reads"), (output, "slot that it makes"),
-             (layer, "layer, counted from 0"))
-KVO_DESCRIBE(TraceLog, (ops, "traced operations: name, input slots, output slot, layer"),
-             (next_slot, "slot that the next traced tensor gets"), (shapes, "shape of each slot"),
-             (frozen_slots, "slots of the frozen tensors"),
-             (opaque, "whether the trace holds operations it cannot explain"))
+/// A slot and the shape that its tensor had when it was first seen: [3,[1,2,2]] in logs.
+struct SlotShape {
+  std::int64_t slot = 0;
+  std::vector<std::int64_t> shape = {};
+
+  [[nodiscard]] boost::json::value to_json() const;
+  bool from_json(const boost::json::value& in);
+  friend bool operator==(const SlotShape&, const SlotShape&) = default;
+};
+
+/// One traced operation.
+KVO_RECORD(TraceOp, (std::string, op, "KVCacheAppendK, KVCacheAppendV, KVCacheGetK or KVCacheGetV"),
+           (std::vector<std::int64_t>, inputs, "slots that it reads"),
+           (std::int64_t, output, "slot that it makes"), (LayerNumber, layer))
+/// Everything traced since the tracer was made.
+KVO_RECORD(TraceLog,
+           (std::vector<TraceOp>, ops, "traced operations: name, input slots, output slot, layer"),
+           (std::int64_t, next_slot, "slot that the next traced tensor gets"),
+           (std::vector<SlotShape>, shapes, "shape of each slot"),
+           (std::vector<std::int64_t>, frozen_slots, "slots of the frozen tensors"),
+           (bool, opaque, "whether the trace holds operations it cannot explain"))
+
+/// A tracer over a provider. A tensor's identity is its address, so tensors that were traced must
+/// live as long as the tracer (ZF-71). An update or query that the real provider refuses leaves no
+/// trace (ZF-68, ZF-69).
+class Tracing : public Provider {
+ public:
+  [[nodiscard]] virtual TraceLog trace() const = 0;
+};
+
+/// Puts a tracer in front of it; frozen tensors get the first slots.
+using MakeTracing = std::function<Result<std::unique_ptr<Tracing>>(
+    std::unique_ptr<Provider> real, const std::vector<const Tensor*>& frozen)>;
 
 KVO_OPERATION(
     NewTracing, new_,

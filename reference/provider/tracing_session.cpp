@@ -2,11 +2,11 @@
 #include <map>
 
 #include "reference/contract/describe/json.hpp"
-#include "reference/contract/subject/dispatch.hpp"
 #include "reference/contract/subject/inner.hpp"
-#include "reference/provider/contiguous_operations.hpp"
+#include "reference/provider/contiguous.hpp"
 #include "reference/provider/operated_provider.hpp"
-#include "reference/provider/paged_operations.hpp"
+#include "reference/provider/paged.hpp"
+#include "reference/provider/shared_session.hpp"
 #include "reference/provider/tracing_operations.hpp"
 
 namespace kvo::provider {
@@ -26,7 +26,18 @@ bool SlotShape::from_json(const json::value& in) {
 
 namespace {
 
-class TracingSession final : public DispatchSession<TracingSession, TracingOps, SharedOps> {
+struct TracingEntry {
+  std::map<std::int64_t, Tensor> objects = {};  ///< as long as the tracer
+  std::unique_ptr<Tracing> cache = nullptr;
+
+  Tracing* operator->() const { return cache.get(); }
+  const Tensor* object(std::int64_t id, const Tensor* rows) {
+    return rows != nullptr ? &(objects[id] = *rows) : nullptr;
+  }
+};
+
+class TracingSession final
+    : public DispatchSession<TracingSession, TracingOps, SharedSession<Tracing, TracingEntry>> {
  public:
   TracingSession(MakeTracing make, MakeReal make_real, TracingConfig real, QuirkSet<Quirk> quirks,
                  QuirkSet<block_pool::Quirk> pool_quirks)
@@ -36,70 +47,42 @@ class TracingSession final : public DispatchSession<TracingSession, TracingOps, 
         quirks_(quirks),
         pool_quirks_(pool_quirks) {}
 
-  [[nodiscard]] std::optional<std::string> broken_invariant() const override {
-    return caches_.broken_invariant();
-  }
-
-  using SharedOps::operator();
+  using SharedSession::operator();
   Status operator()(const NewTracing& op) {
-    const std::int64_t number = op.cache.value_or(0);
-    if (!caches_.may_have(number)) return no_cache(op.cache);
-    Made made;
-    std::vector<const Tensor*> frozen;
-    for (const auto& shape : op.frozen_shapes) {  // nobody looks at their cells
-      Tensor& object = made.objects[static_cast<std::int64_t>(frozen.size())];
-      object.shape.assign(shape.begin(), shape.end());
-      frozen.push_back(&object);
-    }
-    auto cache = probe()([&]() -> Result<std::unique_ptr<Tracing>> {
-      auto real = make_real_(real_, quirks_, pool_quirks_);
-      if (!real) return real.error();
-      return make_(std::move(*real), frozen);
+    return put(op, [&]() -> Result<TracingEntry> {
+      TracingEntry made;
+      std::vector<const Tensor*> frozen;
+      for (const auto& shape : op.frozen_shapes) {  // their cells are never read
+        Tensor& object = made.objects[std::ssize(frozen)];
+        object.shape.assign(shape.begin(), shape.end());
+        frozen.push_back(&object);
+      }
+      auto cache = probe()([&]() -> Result<std::unique_ptr<Tracing>> {
+        auto real = make_real_(real_, quirks_, pool_quirks_);
+        if (!real) return real.error();
+        return make_(std::move(*real), frozen);
+      });
+      if (!cache) return cache.error();
+      made.cache = std::move(*cache);
+      return made;
     });
-    if (!cache) return cache.error();
-    made.cache = std::move(*cache);
-    caches_.put(number, std::move(made));
-    return {};
   }
   Status operator()(const UpdateTraced& op) {
-    Made* made = caches_.find(op.cache.value_or(0));
-    if (made == nullptr) return no_cache(op.cache);
-    for (const Nullable<Tensor>* rows : {&op.k, &op.v})
-      if (rows->has_value() && (*rows)->dtype != DType::kF32)
-        return fail(Code::kPrecondition, "rows are f32");
-    const Rows rows{.k = made->object(op.k_id, op.k), .v = made->object(op.v_id, op.v)};
-    return probe()([&] { return made->cache->update(op.layer, rows); });
-  }
-  Result<TraceLog> operator()(const Trace& op) {
-    const Made* made = caches_.find(op.cache.value_or(0));
-    if (made == nullptr) return no_cache(op.cache);
-    return probe()([&] { return made->cache->trace(); });
+    const auto to = caches_.at(op.cache.value_or(0));
+    if (!to) return to.error();
+    auto rows = rows_of(op);
+    if (!rows) return rows.error();
+    rows->k = (*to)->object(op.k_id, rows->k);
+    rows->v = (*to)->object(op.v_id, rows->v);
+    return probe()([&] { return (*to)->cache->update(op.layer, *rows); });
   }
 
  private:
-  struct Made {
-    std::map<std::int64_t, Tensor> objects = {};  ///< kept alive as long as the tracer
-    std::unique_ptr<Tracing> cache = nullptr;
-
-    Tracing* operator->() const { return cache.get(); }
-
-    const Tensor* object(std::int64_t id, const Nullable<Tensor>& rows) {
-      return rows.has_value() ? &(objects[id] = *rows) : nullptr;
-    }
-  };
-
-  using SharedOps::find;
-  Provider* find(std::int64_t cache) override {
-    const Made* found = caches_.find(cache);
-    return found != nullptr ? found->cache.get() : nullptr;
-  }
-
   MakeTracing make_;
   MakeReal make_real_;
   TracingConfig real_;
   QuirkSet<Quirk> quirks_;
   QuirkSet<block_pool::Quirk> pool_quirks_;
-  NumberedCaches<Made> caches_;
 };
 
 /// A session of the subject inside, with the probe that its caches are called through. The tracer's
@@ -150,18 +133,16 @@ MakeReal real_inside(const Subject& cache, const Setup& setup, const MakeReal& m
 /// A subject whose real providers are those that `real` gives for a setup.
 Subject tracing_over(const std::string& variant, const std::string& doc, const MakeTracing& make,
                      const std::function<MakeReal(const Setup&)>& real) {
-  return {.kind = &tracing_kind(),
-          .variant = variant,
-          .doc = doc,
-          .open = [=](const Setup& setup) -> Result<std::unique_ptr<Session>> {
-            const auto of_pool =
-                quirks_of<block_pool::Quirk>(setup, block_pool::kQuirkRows, kQuirkRows);
-            if (!of_pool) return of_pool.error();
-            const auto quirks = quirks_of<Quirk>(setup, kQuirkRows, block_pool::kQuirkRows);
-            if (!quirks) return quirks.error();
-            return std::make_unique<TracingSession>(
-                make, real(setup), setup.config_as<TracingConfig>(), *quirks, *of_pool);
-          }};
+  return subject_of<Quirk>(
+      tracing_kind(), variant, doc,
+      [=](const Setup& setup, QuirkSet<Quirk> quirks) -> Result<std::unique_ptr<Session>> {
+        const auto of_pool =
+            quirks_of<block_pool::Quirk>(setup, block_pool::kQuirkRows, kQuirkRows);
+        if (!of_pool) return of_pool.error();
+        return std::make_unique<TracingSession>(make, real(setup), setup.config_as<TracingConfig>(),
+                                                quirks, *of_pool);
+      },
+      kQuirkRows, block_pool::kQuirkRows);
 }
 
 }  // namespace

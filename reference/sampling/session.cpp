@@ -77,14 +77,12 @@ const CacheKind& pipeline_kind() {
 }
 
 Subject make_subject(std::string variant, std::string doc, MakeSampler make) {
-  return {.kind = &pipeline_kind(),
-          .variant = std::move(variant),
-          .doc = std::move(doc),
-          .open = [make = std::move(make)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
-            const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
-            if (!quirks) return quirks.error();
-            return std::make_unique<PipelineSession>(make(*quirks));
-          }};
+  return subject_of<Quirk>(
+      pipeline_kind(), std::move(variant), std::move(doc),
+      [make = std::move(make)](const Setup& /*setup*/, QuirkSet<Quirk> quirks) {
+        return std::make_unique<PipelineSession>(make(quirks));
+      },
+      kQuirkRows);
 }
 
 }  // namespace kvo::sampling

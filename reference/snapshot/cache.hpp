@@ -17,6 +17,7 @@
 #include <optional>
 #include <utility>
 
+#include "reference/contract/describe/describe.hpp"
 #include "reference/contract/values/result.hpp"
 #include "reference/snapshot/arrays.hpp"
 #include "reference/snapshot/quirks.hpp"
@@ -108,13 +109,12 @@ class StateCache : public Cache {
 };
 
 /// Sizes of a recurrent state (section 5 of the rules).
-struct StateSizes {
-  std::int64_t conv_tail = 0;
-  std::int64_t conv_dim = 0;
-  std::int64_t num_v_heads = 0;
-  std::int64_t head_v_dim = 0;
-  std::int64_t head_k_dim = 0;
-};
+KVO_RECORD_WITH((static constexpr bool kInline = true;), StateSizes,
+                (std::int64_t, conv_tail, "tokens that a convolution keeps", 0, may_be_absent),
+                (std::int64_t, conv_dim, "elements of a token there", 0, may_be_absent),
+                (std::int64_t, num_v_heads, "heads of the delta state", 0, may_be_absent),
+                (std::int64_t, head_v_dim, "its rows a head", 0, may_be_absent),
+                (std::int64_t, head_k_dim, "its columns a head", 0, may_be_absent))
 
 /// A cache of such a state, for the tries of all variants: nothing of it could be faster.
 [[nodiscard]] std::unique_ptr<StateCache> make_state_cache(const StateSizes& sizes,
@@ -132,6 +132,14 @@ struct MakeCaches {
   /// Whether its caches can store a format, kNotSupported if not; null: every one.
   std::function<Status(const StorageFormat&)> stores = nullptr;
 };
+
+/// What makes these caches.
+template <class Kv, class Rotating, class Recurrent>
+[[nodiscard]] MakeCaches caches_of() {
+  return {.kv = [](const auto&... with) { return std::make_unique<Kv>(with...); },
+          .rotating = [](const auto&... with) { return std::make_unique<Rotating>(with...); },
+          .recurrent = [](const auto&... with) { return std::make_unique<Recurrent>(with...); }};
+}
 
 /// The references.
 [[nodiscard]] MakeCaches reference_caches();

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -34,7 +35,8 @@ constexpr AxisNames axes_named(std::string_view member) {
 
 /// What a snapshot holds, or a pair that an update returned: then k and v alone.
 KVO_RECORD_WITH(
-    (static constexpr AxisNames axes(std::string_view member) { return axes_named(member); }),
+    (static constexpr bool kInline = true;
+     static constexpr AxisNames axes(std::string_view member) { return axes_named(member); }),
     Contents, (Maybe<FirstToken>, from), (std::optional<std::int64_t>, to, "token after the last"),
     (std::optional<std::int64_t>, idx, "slot of a ring that is written next"),
     (std::optional<std::int64_t>, offset, "tokens seen"),
@@ -42,18 +44,12 @@ KVO_RECORD_WITH(
     (std::optional<Tensor>, v, "values"), (std::optional<Tensor>, conv, "convolution state"),
     (std::optional<Tensor>, delta, "delta state"))
 
-/// A snapshot with its number; without a snapshot the number is null and stands alone.
-KVO_RECORD_WITH(
-    (static constexpr AxisNames axes(std::string_view member) { return axes_named(member); }),
-    Numbered,
-    (Nullable<std::int64_t>, handle,
-     "number of the snapshot; the same object keeps it; null: none"),
-    (Maybe<FirstToken>, from), (std::optional<std::int64_t>, to, "token after the last"),
-    (std::optional<std::int64_t>, idx, "slot of a ring that is written next"),
-    (std::optional<std::int64_t>, offset, "tokens seen"),
-    (std::optional<std::int64_t>, size, "bytes"), (std::optional<Tensor>, k, "keys"),
-    (std::optional<Tensor>, v, "values"), (std::optional<Tensor>, conv, "convolution state"),
-    (std::optional<Tensor>, delta, "delta state"))
+/// A snapshot with its number. Without a snapshot the number is null, and nothing is shown.
+KVO_RECORD(Numbered,
+           (Nullable<std::int64_t>, handle,
+            "number of the snapshot; the same object keeps it; null: none"),
+           (Contents, shown))
+
 KVO_OPERATION(New, new_,
               "Makes a fresh cache in the place of the one that was; snapshots live on (MR-3).",
               Nothing,
@@ -124,24 +120,18 @@ KVO_OPERATION_WITH((static constexpr auto kAxes = kDeltaAxes;), SetDeltaState, s
 KVO_OPERATION(Advance, advance, "Counts tokens of a recurrent state (MR-42).", Offset::Returns,
               (std::int64_t, n, "tokens"))
 
-/// The config of a case; what describes the tensors only is not looked at.
-KVO_RECORD(RowsConfig, (std::optional<std::int64_t>, B, "sequences; not used"),
-           (std::optional<std::int64_t>, H, "heads; not used"),
-           (std::optional<std::int64_t>, Dk, "elements of a key; not used"),
-           (std::optional<std::int64_t>, Dv, "elements of a value; not used"),
-           (std::optional<std::string>, dtype, "element type; not used"),
+/// What recorded configs say of the tensors of a case.
+KVO_RECORD_WITH((static constexpr bool kInline = true;), RecordedTensors,
+                (std::optional<std::int64_t>, B, "sequences; not used"),
+                (std::optional<std::int64_t>, H, "heads; not used"),
+                (std::optional<std::int64_t>, Dk, "elements of a key; not used"),
+                (std::optional<std::int64_t>, Dv, "elements of a value; not used"),
+                (std::optional<std::string>, dtype, "element type; not used"))
+/// The configs of a case.
+KVO_RECORD(RowsConfig, (RecordedTensors, recorded),
            (std::optional<std::int64_t>, max_size, "window of a ring, in tokens"),
            (RowStorage, rows))
-KVO_RECORD(RecurrentConfig, (std::optional<std::int64_t>, B, "sequences; not used"),
-           (std::optional<std::int64_t>, H, "heads; not used"),
-           (std::optional<std::int64_t>, Dk, "elements of a key; not used"),
-           (std::optional<std::int64_t>, Dv, "elements of a value; not used"),
-           (std::optional<std::string>, dtype, "element type; not used"),
-           (std::optional<std::int64_t>, conv_tail, "tokens that a convolution keeps"),
-           (std::optional<std::int64_t>, conv_dim, "elements of a token there"),
-           (std::optional<std::int64_t>, num_v_heads, "heads of the delta state"),
-           (std::optional<std::int64_t>, head_v_dim, "its rows a head"),
-           (std::optional<std::int64_t>, head_k_dim, "its columns a head"))
+KVO_RECORD(RecurrentConfig, (RecordedTensors, recorded), (StateSizes, sizes))
 
 #define KVO_SNAPSHOT_OPERATIONS                                                             \
   snapshot::New, snapshot::Update, snapshot::ShowState, snapshot::Offset, snapshot::Free,   \
@@ -152,6 +142,14 @@ KVO_RECORD(RecurrentConfig, (std::optional<std::int64_t>, B, "sequences; not use
       snapshot::Advance
 using RowsOps = boost::mp11::mp_list<KVO_SNAPSHOT_OPERATIONS>;
 using RecurrentOps = boost::mp11::mp_list<KVO_SNAPSHOT_OPERATIONS, KVO_SNAPSHOT_STATE_OPERATIONS>;
+
+/// What scripts look at in the session of a case.
+class ShownCase {
+ public:
+  virtual ~ShownCase() = default;
+  [[nodiscard]] virtual const Cache* cache() const = 0;                      ///< null: none
+  [[nodiscard]] virtual std::span<const SnapshotPtr> snapshots() const = 0;  ///< 1 comes first
+};
 
 [[nodiscard]] const CacheKind& kv_kind();
 [[nodiscard]] const CacheKind& rotating_kind();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reference/contract/values/mark.hpp"
 #include "reference/snapshot/held.hpp"
 
 namespace kvo::snapshot {
@@ -18,6 +19,7 @@ class RecurrentCache::Own final : public Snapshot {
   [[nodiscard]] Status close() override {
     const bool unnoticed =
         quirks_.has(Quirk::kSharedReference) && *conv_.holders > 0 && *delta_.holders > 0;
+    if (closed_) KVO_MARK("snapshot.recurrent", "second close");
     if (closed_ && !unnoticed) return closed_error(quirks_);
     closed_ = true;
     --*conv_.holders;

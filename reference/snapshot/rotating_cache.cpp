@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reference/contract/values/mark.hpp"
+
 namespace kvo::snapshot {
 namespace {
 
@@ -132,6 +134,7 @@ Result<bool> RotatingCache::restore(const SnapshotPtr& snapshot, std::int64_t ta
   const std::int64_t end = *content.to;
   if (target > end || (target < end && end > window_)) return false;
   const bool foreign = dynamic_cast<const Own&>(*snapshot).window() != window_;
+  if (foreign) KVO_MARK("snapshot.rotating", "foreign window");
   if (foreign && !quirks_.has(Quirk::kForeignWindow)) return false;
   buffer_ = std::make_shared<Pair>(Pair{content.first, content.second});
   offset_ = end;

@@ -11,15 +11,16 @@
 
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/contract/subject/named_quirks.hpp"
-#include "reference/snapshot/trie_operations.hpp"
+#include "reference/snapshot/trie.hpp"
 
 namespace kvo::snapshot {
 namespace {
 
 constexpr std::int64_t kMostNumbered = 1 << 16;
 
-// Makes the cache of a case again: `max_size` is that of the operation, if it says one.
-using MakeOne = std::function<Result<std::unique_ptr<Cache>>(std::optional<std::int64_t> max_size)>;
+// Makes the cache of a case; `max_size` is that of the operation, if it says one.
+using MakeCache = std::function<Result<std::unique_ptr<Cache>>(
+    const Setup&, std::optional<std::int64_t> max_size, QuirkSet<Quirk>)>;
 
 // Keys and values, or conv and delta, as operations show them; null where there is no buffer.
 Nullable<std::vector<Nullable<Tensor>>> shown(const std::optional<State>& state) {
@@ -57,19 +58,6 @@ Result<std::unique_ptr<Cache>> make_ring(const MakeCaches& make, std::int64_t wi
   return make.rotating(std::max(window, kLeast), storage, quirks);
 }
 
-Numbered numbered(std::int64_t number, Contents shown) {
-  return {.handle = number,
-          .from = shown.from,
-          .to = shown.to,
-          .idx = shown.idx,
-          .offset = shown.offset,
-          .size = shown.size,
-          .k = std::move(shown.k),
-          .v = std::move(shown.v),
-          .conv = std::move(shown.conv),
-          .delta = std::move(shown.delta)};
-}
-
 // Every second element of a wider array, as where keys and values lie by turns.
 Array spread_out(const Tensor& tensor) {
   if (tensor.bytes.empty()) return array_of(tensor);
@@ -86,27 +74,44 @@ Array spread_out(const Tensor& tensor) {
   return array;
 }
 
-// The operations that all kinds have.
-class CacheSession : public ProbedSession {
+// A case with one cache, of the operations of its kind.
+template <class Ops>
+class CacheSession final : public DispatchSession<CacheSession<Ops>, Ops>, public ShownCase {
+  using Base = DispatchSession<CacheSession, Ops>;
+  using Base::probe;
+
  public:
+  CacheSession(Setup setup, MakeCache make, QuirkSet<Quirk> quirks)
+      : setup_(std::move(setup)), make_(std::move(make)), quirks_(quirks) {}
+
+  /// A cache need not hold rows of every type, nor store them in every one.
+  [[nodiscard]] Observation apply(const Op& op, Probe& given) override {
+    if (!cache_ && op.as<New>() == nullptr) return {.error = fail(Code::kPrecondition, "no cache")};
+    Observation seen = Base::apply(op, given);
+    const bool takes_a_type = op.as<Update>() != nullptr || op.as<New>() != nullptr;
+    seen.unsupported |= takes_a_type && seen.failed_with(Code::kNotSupported);
+    return seen;
+  }
+
+  [[nodiscard]] const Cache* cache() const override { return cache_.get(); }
+  [[nodiscard]] std::span<const SnapshotPtr> snapshots() const override { return snapshots_; }
+
   template <class T>
   [[nodiscard]] Result<Cache*> cache_of(const T& /*op*/) const {
-    if (!cache_) return no_cache();
     return cache_.get();
   }
   Status operator()(const New& op) {
-    auto made = probe()([&] { return make_(op.max_size); });
+    auto made = probe()([&] { return make_(setup_, op.max_size, quirks_); });
     if (!made) return made.error();
     cache_ = std::move(*made);
     return {};
   }
   Result<Update::Returns> operator()(const Update& op) {
-    if (!cache_) return no_cache();
     if (std::ssize(pairs_) == kMostNumbered) return too_many();
     if (!is_float(op.k) || !is_float(op.v)) return no_float();
     const bool spread = op.spread.value_or(false);
-    const Array k = spread ? spread_out(op.k) : kept(op.k);
-    const Array v = spread ? spread_out(op.v) : kept(op.v);
+    const Array k = spread ? spread_out(op.k) : array_of(op.k);
+    const Array v = spread ? spread_out(op.v) : array_of(op.v);
     auto seen = probe()([&] { return cache_->update(k, v); });
     if (!seen) return seen.error();
     Update::Returns returns{shown((*seen)->k), shown((*seen)->v)};
@@ -117,18 +122,15 @@ class CacheSession : public ProbedSession {
     return returns;
   }
   Result<ShowState::Returns> operator()(const ShowState& /*op*/) {
-    if (!cache_) return no_cache();
     const auto state = probe()([&] { return cache_->state(); });
     return ShowState::Returns{shown(state)};
   }
   Result<Numbered> operator()(const Take& op) {
-    if (!cache_) return no_cache();
     auto taken = probe()([&] { return cache_->snapshot(op.from); });
     if (!taken) return taken.error();
     return number(*taken);
   }
   Result<Restore::Returns> operator()(const Restore& op) {
-    if (!cache_) return no_cache();
     const auto snapshot = find(op.handle);
     if (!snapshot) return snapshot.error();
     const auto done = probe()([&] { return cache_->restore(*snapshot, op.target); });
@@ -136,7 +138,6 @@ class CacheSession : public ProbedSession {
     return Restore::Returns{*done, cache_->offset()};
   }
   Result<Numbered> operator()(const Merge& op) {
-    if (!cache_) return no_cache();
     const auto parent = find(op.parent);
     if (!parent) return parent.error();
     const auto child = find(op.child);
@@ -146,18 +147,13 @@ class CacheSession : public ProbedSession {
     return number(*merged);
   }
   Result<Split::Returns> operator()(const Split& op) {
-    if (!cache_) return no_cache();
     const auto snapshot = find(op.handle);
     if (!snapshot) return snapshot.error();
     auto halves = probe()([&] { return cache_->split(*snapshot, op.at); });
     if (!halves) return halves.error();
-    const auto half = [&](const SnapshotPtr& one) -> Nullable<Numbered> {
-      if (one == nullptr) return std::nullopt;
-      return number(one);
-    };
     Split::Returns returns;
-    returns.parent = half(halves->first);
-    returns.child = half(halves->second);
+    if (halves->first) returns.parent = number(halves->first);
+    if (halves->second) returns.child = number(halves->second);
     return returns;
   }
   Status operator()(const Close& op) {
@@ -177,18 +173,20 @@ class CacheSession : public ProbedSession {
     return shown(probe()([&] { return (*snapshot)->content(); }));
   }
 
- protected:
-  void set_up(MakeOne make, QuirkSet<Quirk> quirks) {
-    make_ = std::move(make);
-    quirks_ = quirks;
+  // Of states.
+  Result<ConvState::Returns> operator()(const ConvState& op) {
+    return part_of_state(op, &StateCache::conv_state);
   }
-  [[nodiscard]] Cache* cache() { return cache_.get(); }
-  [[nodiscard]] static Error no_cache() { return fail(Code::kPrecondition, "no cache"); }
-  /// Whether its elements are of a type that caches hold.
-  [[nodiscard]] static bool is_float(const Tensor& tensor) { return tensor.dtype != DType::kI32; }
-  [[nodiscard]] static Error no_float() { return fail(Code::kPrecondition, "dtype"); }
-  /// What the cache may keep: the operation's tensor is its own.
-  [[nodiscard]] static Array kept(const Tensor& tensor) { return array_of(tensor); }
+  Result<DeltaState::Returns> operator()(const DeltaState& op) {
+    return part_of_state(op, &StateCache::delta_state);
+  }
+  Status operator()(const SetConvState& op) { return put(op.v, &StateCache::set_conv_state); }
+  Status operator()(const SetDeltaState& op) { return put(op.v, &StateCache::set_delta_state); }
+  Result<Offset::Returns> operator()(const Advance& op) {
+    const Status done = probe()([&] { return state().advance(op.n); });
+    if (!done) return done.error();
+    return Offset::Returns{cache_->offset()};
+  }
 
  private:
   [[nodiscard]] static Error too_many() {
@@ -197,6 +195,9 @@ class CacheSession : public ProbedSession {
   [[nodiscard]] static Error no_handle(std::int64_t number) {
     return fail(Code::kPrecondition, "no handle " + std::to_string(number));
   }
+  /// Whether its elements are of a type that caches hold.
+  [[nodiscard]] static bool is_float(const Tensor& tensor) { return tensor.dtype != DType::kI32; }
+  [[nodiscard]] static Error no_float() { return fail(Code::kPrecondition, "dtype"); }
   [[nodiscard]] Result<SnapshotPtr> find(const Nullable<std::int64_t>& number) const {
     if (!number.has_value()) return SnapshotPtr();
     if (*number < 1 || *number > std::ssize(snapshots_)) return no_handle(*number);
@@ -207,73 +208,32 @@ class CacheSession : public ProbedSession {
     if (snapshot == nullptr) return {};
     auto known = std::ranges::find(snapshots_, snapshot);
     if (known == snapshots_.end()) known = snapshots_.insert(snapshots_.end(), snapshot);
-    return numbered(known - snapshots_.begin() + 1, shown(snapshot->content()));
+    return {known - snapshots_.begin() + 1, shown(snapshot->content())};
+  }
+  // A recurrent case makes no other caches.
+  [[nodiscard]] StateCache& state() { return static_cast<StateCache&>(*cache_); }
+  template <class Question>
+  Result<typename Question::Returns> part_of_state(const Question& op,
+                                                   Result<Array> (StateCache::*part)(std::int64_t,
+                                                                                     DType)) {
+    if (in_groups(op.dtype)) return no_float();
+    const auto seen = probe()([&] { return (state().*part)(op.batch, dtype_of(op.dtype)); });
+    if (!seen) return seen.error();
+    return typename Question::Returns{materialize(seen->view)};
+  }
+  Status put(const Nullable<Tensor>& part, Status (StateCache::*set)(const Array&)) {
+    if (!part.has_value()) return {};
+    if (!is_float(*part)) return no_float();
+    const Array array = array_of(*part);
+    return probe()([&] { return (state().*set)(array); });
   }
 
-  MakeOne make_;
+  Setup setup_;
+  MakeCache make_;
   QuirkSet<Quirk> quirks_;
   std::unique_ptr<Cache> cache_ = nullptr;
   std::vector<SnapshotPtr> snapshots_ = {};
   std::vector<std::shared_ptr<const Pair>> pairs_ = {};
-};
-
-class RowsSession final : public DispatchSession<RowsSession, RowsOps, CacheSession> {
- public:
-  RowsSession(MakeOne make, QuirkSet<Quirk> quirks) { set_up(std::move(make), quirks); }
-
-  /// A cache need not hold rows of every type, nor store them in every one.
-  [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
-    Observation seen = DispatchSession::apply(op, probe);
-    const bool takes_a_type = op.as<Update>() != nullptr || op.as<New>() != nullptr;
-    seen.unsupported |= takes_a_type && seen.failed_with(Code::kNotSupported);
-    return seen;
-  }
-};
-
-class RecurrentSession final
-    : public DispatchSession<RecurrentSession, RecurrentOps, CacheSession> {
- public:
-  RecurrentSession(MakeOne make, QuirkSet<Quirk> quirks) { set_up(std::move(make), quirks); }
-
-  using CacheSession::operator();
-  Result<ConvState::Returns> operator()(const ConvState& op) {
-    if (!state()) return no_cache();
-    if (in_groups(op.dtype)) return no_float();
-    const auto seen = probe()([&] { return state()->conv_state(op.batch, dtype_of(op.dtype)); });
-    if (!seen) return seen.error();
-    return ConvState::Returns{materialize(seen->view)};
-  }
-  Result<DeltaState::Returns> operator()(const DeltaState& op) {
-    if (!state()) return no_cache();
-    if (in_groups(op.dtype)) return no_float();
-    const auto seen = probe()([&] { return state()->delta_state(op.batch, dtype_of(op.dtype)); });
-    if (!seen) return seen.error();
-    return DeltaState::Returns{materialize(seen->view)};
-  }
-  Status operator()(const SetConvState& op) {
-    if (!state()) return no_cache();
-    if (!op.v.has_value()) return {};
-    if (!is_float(*op.v)) return no_float();
-    const Array array = kept(*op.v);
-    return probe()([&] { return state()->set_conv_state(array); });
-  }
-  Status operator()(const SetDeltaState& op) {
-    if (!state()) return no_cache();
-    if (!op.v.has_value()) return {};
-    if (!is_float(*op.v)) return no_float();
-    const Array array = kept(*op.v);
-    return probe()([&] { return state()->set_delta_state(array); });
-  }
-  Result<Offset::Returns> operator()(const Advance& op) {
-    if (!state()) return no_cache();
-    const Status done = probe()([&] { return state()->advance(op.n); });
-    if (!done) return done.error();
-    return Offset::Returns{state()->offset()};
-  }
-
- private:
-  // A recurrent case makes no other caches.
-  [[nodiscard]] StateCache* state() { return static_cast<StateCache*>(cache()); }
 };
 
 using Q = Quirk;
@@ -289,16 +249,17 @@ constexpr std::array kRecurrentQuirks = rows_of(
     kQuirkRows, std::array{Q::kSecondCloseAborts, Q::kSharedReference, Q::kMergeDestroysParent,
                            Q::kStateIsWiped, Q::kStateUnchecked, Q::kAdvancesBackwards});
 
-template <class TheSession>
+// A subject whose session is a TheSession of (setup, made..., quirks).
+template <class TheSession, class... Made>
 Subject subject(const CacheKind& kind, const std::string& variant, const std::string& doc,
-                std::function<MakeOne(const Setup&, QuirkSet<Quirk>)> make) {
+                const Made&... made) {
   return {.kind = &kind,
           .variant = variant,
           .doc = doc,
-          .open = [make = std::move(make)](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+          .open = [=](const Setup& setup) -> Result<std::unique_ptr<Session>> {
             const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
             if (!quirks) return quirks.error();
-            return std::make_unique<TheSession>(make(setup, *quirks), *quirks);
+            return std::make_unique<TheSession>(setup, made..., *quirks);
           }};
 }
 
@@ -334,41 +295,24 @@ const CacheKind& recurrent_kind() {
   return kKind;
 }
 
-StateSizes sizes_of(const RecurrentConfig& config) {
-  return {.conv_tail = config.conv_tail.value_or(0),
-          .conv_dim = config.conv_dim.value_or(0),
-          .num_v_heads = config.num_v_heads.value_or(0),
-          .head_v_dim = config.head_v_dim.value_or(0),
-          .head_k_dim = config.head_k_dim.value_or(0)};
-}
-
 std::vector<Subject> make_subjects(const std::string& variant, const std::string& doc,
                                    const MakeCaches& make) {
-  const auto kv = [make](const Setup& setup, QuirkSet<Quirk> quirks) -> MakeOne {
-    const StorageFormat storage = setup.config_as<RowsConfig>().rows.format();
-    return [make, storage, quirks](std::optional<std::int64_t> /*max_size*/) {
-      return make_kv(make, storage, quirks);
-    };
+  using MaxSize = std::optional<std::int64_t>;
+  const auto kv = [make](const Setup& setup, MaxSize /*max_size*/, QuirkSet<Quirk> quirks) {
+    return make_kv(make, setup.config_as<RowsConfig>().rows.format(), quirks);
   };
-  const auto rotating = [make](const Setup& setup, QuirkSet<Quirk> quirks) -> MakeOne {
+  const auto ring = [make](const Setup& setup, MaxSize max_size, QuirkSet<Quirk> quirks) {
     const auto config = setup.config_as<RowsConfig>();
-    const std::int64_t window = config.max_size.value_or(0);
-    const StorageFormat storage = config.rows.format();
-    return [make, storage, quirks, window](std::optional<std::int64_t> max_size) {
-      return make_ring(make, max_size.value_or(window), storage, quirks);
-    };
+    if (!max_size) max_size = config.max_size.value_or(0);
+    return make_ring(make, *max_size, config.rows.format(), quirks);
   };
-  const auto recurrent = [make](const Setup& setup, QuirkSet<Quirk> quirks) -> MakeOne {
-    const StateSizes sizes = sizes_of(setup.config_as<RecurrentConfig>());
-    return [make, quirks,
-            sizes](std::optional<std::int64_t> /*max_size*/) -> Result<std::unique_ptr<Cache>> {
-      return make.recurrent(sizes, quirks);
-    };
+  const auto state = [make](const Setup& setup, MaxSize /*max_size*/, QuirkSet<Quirk> quirks) {
+    return make.recurrent(setup.config_as<RecurrentConfig>().sizes, quirks);
   };
-  std::vector<Subject> all{subject<RowsSession>(kv_kind(), variant, doc, kv),
-                           subject<RowsSession>(rotating_kind(), variant, doc, rotating)};
+  std::vector<Subject> all{subject<CacheSession<RowsOps>>(kv_kind(), variant, doc, kv),
+                           subject<CacheSession<RowsOps>>(rotating_kind(), variant, doc, ring)};
   if (make.recurrent)
-    all.push_back(subject<RecurrentSession>(recurrent_kind(), variant, doc, recurrent));
+    all.push_back(subject<CacheSession<RecurrentOps>>(recurrent_kind(), variant, doc, state));
   return all;
 }
 
@@ -432,8 +376,8 @@ Status feed_state(StateCache& layer, const Tokens& tokens) {
 
 class TrieSession final : public DispatchSession<TrieSession, TrieOps> {
  public:
-  TrieSession(TrieConfig config, MakeCaches make, MakeTrie make_trie, QuirkSet<Quirk> quirks)
-      : config_(std::move(config)),
+  TrieSession(const Setup& setup, MakeCaches make, MakeTrie make_trie, QuirkSet<Quirk> quirks)
+      : config_(setup.config_as<TrieConfig>()),
         make_(std::move(make)),
         make_trie_(std::move(make_trie)),
         quirks_(quirks) {}
@@ -456,11 +400,11 @@ class TrieSession final : public DispatchSession<TrieSession, TrieOps> {
     trie_ = probe()([&] { return make_trie_(std::move(layers), config_.limit_bytes, quirks_); });
     return {};
   }
-  Result<Begin::Returns> operator()(const Begin& op) {
-    if (!trie_) return no_trie();
-    auto begun = probe()([&] { return trie_->begin(op.inputs); });
-    if (!begun) return begun.error();
-    return Begin::Returns{std::move(begun->remaining), begun->snapshot_offset, offsets()};
+  template <OneOf<Begin, CloseSession> T>
+  Result<typename T::Returns> operator()(const T& op) {
+    auto done = call_method(op);
+    if (done) done->offsets = offsets();
+    return done;
   }
   Result<OffsetsOnly> operator()(const Feed& op) {
     if (!trie_) return no_trie();
@@ -477,59 +421,37 @@ class TrieSession final : public DispatchSession<TrieSession, TrieOps> {
     }
     return OffsetsOnly{offsets()};
   }
-  Result<OffsetsOnly> operator()(const CloseSession& /*op*/) {
-    if (!trie_) return no_trie();
-    if (const Status done = probe()([&] { return trie_->close(); }); !done) return done.error();
-    return OffsetsOnly{offsets()};
-  }
   Result<LayerStates::Returns> operator()(const LayerStates& /*op*/) {
     if (!trie_) return no_trie();
     LayerStates::Returns returns;
     for (const auto& layer : trie_->layers()) {
-      if (layer)
-        returns.layers.emplace_back(LayerState{layer->offset(), shown(layer->state())});
-      else
-        returns.layers.emplace_back(std::nullopt);
+      auto& state = returns.layers.emplace_back(std::nullopt);
+      if (layer) state = LayerState{layer->offset(), shown(layer->state())};
     }
     return returns;
   }
   Result<Tree::Returns> operator()(const Tree& /*op*/) {
     if (!trie_) return no_trie();
     TreeView view = probe()([&] { return trie_->tree(); });
-    Tree::Returns returns{
-        .nodes = {}, .active = std::move(view.active), .paged_out_bytes = view.paged_out_bytes};
-    for (NodeView& node : view.nodes)
-      returns.nodes.push_back({.parent = node.parent,
-                               .tokens = std::move(node.tokens),
-                               .end = node.end,
-                               .user = node.user,
-                               .last_used = node.last_used,
-                               .snapshots = contents(node.snapshots)});
-    return returns;
+    for (std::size_t at = 0; at < view.snapshots.size(); ++at)
+      view.shown.nodes[at].snapshots = contents(view.snapshots[at]);
+    return std::move(view.shown);
   }
 
  private:
   [[nodiscard]] static Error no_trie() { return fail(Code::kPrecondition, "no trie"); }
   [[nodiscard]] Offsets offsets() const {
     Offsets all;
-    for (const auto& layer : trie_->layers()) {
-      if (layer)
-        all.emplace_back(layer->offset());
-      else
-        all.emplace_back(std::nullopt);
-    }
+    for (const auto& layer : trie_->layers())
+      all.push_back(layer ? Nullable(layer->offset()) : std::nullopt);
     return all;
   }
   static Nullable<std::vector<Nullable<Contents>>> contents(
       const std::optional<std::vector<SnapshotPtr>>& snapshots) {
     if (!snapshots) return std::nullopt;
     std::vector<Nullable<Contents>> all;
-    for (const SnapshotPtr& one : *snapshots) {
-      if (one)
-        all.emplace_back(shown(one->content()));
-      else
-        all.emplace_back(std::nullopt);
-    }
+    for (const SnapshotPtr& one : *snapshots)
+      all.push_back(one ? Nullable(shown(one->content())) : std::nullopt);
     return all;
   }
 
@@ -555,15 +477,7 @@ const CacheKind& trie_kind() {
 
 Subject make_trie_subject(const std::string& variant, const std::string& doc,
                           const MakeCaches& make, const MakeTrie& make_trie) {
-  return {.kind = &trie_kind(),
-          .variant = variant,
-          .doc = doc,
-          .open = [make, make_trie](const Setup& setup) -> Result<std::unique_ptr<Session>> {
-            const auto quirks = quirks_of<Quirk>(setup, kQuirkRows);
-            if (!quirks) return quirks.error();
-            return std::make_unique<TrieSession>(setup.config_as<TrieConfig>(), make, make_trie,
-                                                 *quirks);
-          }};
+  return subject<TrieSession>(trie_kind(), variant, doc, make, make_trie);
 }
 
 }  // namespace kvo::snapshot

@@ -6,7 +6,7 @@
 #include "reference/snapshot/make_trie.hpp"
 #include "reference/snapshot/recurrent_cache.hpp"
 #include "reference/snapshot/rotating_cache.hpp"
-#include "reference/snapshot/trie_operations.hpp"
+#include "reference/snapshot/trie.hpp"
 
 namespace kvo::snapshot {
 
@@ -15,13 +15,7 @@ std::unique_ptr<StateCache> make_state_cache(const StateSizes& sizes, QuirkSet<Q
 }
 
 MakeCaches reference_caches() {
-  return {.kv = [](const StorageFormat& storage,
-                   QuirkSet<Quirk> quirks) { return std::make_unique<KvCache>(storage, quirks); },
-          .rotating =
-              [](std::int64_t window, const StorageFormat& storage, QuirkSet<Quirk> quirks) {
-                return std::make_unique<RotatingCache>(window, storage, quirks);
-              },
-          .recurrent = make_state_cache};
+  return caches_of<KvCache, RotatingCache, RecurrentCache>();
 }
 
 std::vector<Subject> references() {

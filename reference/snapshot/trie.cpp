@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "reference/contract/values/mark.hpp"
 #include "reference/snapshot/make_trie.hpp"
 
 namespace kvo::snapshot {
@@ -83,7 +84,7 @@ class Trie final : public PrefixTrie {
       : layers_(std::move(layers)), limit_(limit), quirks_(quirks) {}
 
   [[nodiscard]] std::span<const std::unique_ptr<Cache>> layers() const override { return layers_; }
-  [[nodiscard]] Result<Begun> begin(const Tokens& inputs) override;
+  [[nodiscard]] Result<Begin::Returns> begin(const Tokens& inputs) override;
   void output(const Tokens& tokens) override {
     sequence_.insert(sequence_.end(), tokens.begin(), tokens.end());
   }
@@ -91,9 +92,11 @@ class Trie final : public PrefixTrie {
   [[nodiscard]] Status close() override;
   void set_limit(std::int64_t bytes) override { limit_ = bytes; }
   [[nodiscard]] Status enforce() override { return evict(); }
-  [[nodiscard]] Found find(const Tokens& tokens) const override;
+  [[nodiscard]] Find::Returns find(const Tokens& tokens) const override;
   [[nodiscard]] TreeView tree() const override;
-  [[nodiscard]] Usage usage() const override { return {paged_out_, evictions_, page_ins_}; }
+  [[nodiscard]] ShowUsage::Returns usage() const override {
+    return {paged_out_, evictions_, page_ins_};
+  }
 
  private:
   struct Walk {
@@ -156,12 +159,12 @@ Trie::Walk Trie::walk(const NodePtr& from, const Tokens& tokens) {
   return found;
 }
 
-Found Trie::find(const Tokens& tokens) const {
+Find::Returns Trie::find(const Tokens& tokens) const {
   if (root_ == nullptr) return {};
   const Walk found = walk(root_, tokens);
   std::map<const Node*, std::int64_t> numbers;
   number(*root_, numbers);
-  Found shown{.path = {}, .matched = found.matched};
+  Find::Returns shown{.path = {}, .matched = found.matched};
   for (const NodePtr& node : found.path) shown.path.push_back(numbers.at(node.get()));
   return shown;
 }
@@ -169,7 +172,7 @@ Found Trie::find(const Tokens& tokens) const {
 // ---- Session ----
 
 // MR-66
-Result<Begun> Trie::begin(const Tokens& inputs) {
+Result<Begin::Returns> Trie::begin(const Tokens& inputs) {
   if (open_ && !quirks_.has(Quirk::kBeginForgets) && offset() > frontier().end)
     if (const Status closed = close(); !closed) return closed.error();
   if (root_ == nullptr) {
@@ -185,7 +188,7 @@ Result<Begun> Trie::begin(const Tokens& inputs) {
   const std::int64_t prefix = offset();
   snapshot_offset_ = prefix < found.matched ? found.matched : 0;
   const auto rest = std::min<std::int64_t>(prefix, std::ssize(inputs));
-  return Begun{Tokens(inputs.begin() + rest, inputs.end()), snapshot_offset_};
+  return Begin::Returns{Tokens(inputs.begin() + rest, inputs.end()), snapshot_offset_};
 }
 
 // MR-67.2
@@ -240,6 +243,7 @@ void Trie::page_in(const std::vector<NodePtr>& path, std::int64_t matched) {
       if (layers_[i]->offset() >= goal) continue;
       if (!restored(*layers_[i], snapshot, goal)) return;
       ++page_ins_;
+      KVO_MARK("snapshot.trie", "paged in");
     }
   }
 }
@@ -303,6 +307,9 @@ void Trie::advance_to(std::int64_t end) {
   if (&last == root_.get() || !last.children.empty() || last.has_snapshot() || marked) {
     last.children.push_back(std::make_shared<Node>(
         Node{.tokens = rest, .end = end, .parent = &last, .last_used = last.last_used}));
+    if (last.children.size() > 1) KVO_MARK("snapshot.trie", "branched");
+    if (last.children.size() > 2) KVO_MARK("snapshot.trie", "three branches");
+    if (last.children.size() > 9) KVO_MARK("snapshot.trie", "ten branches");
     active_.push_back(last.children.back());
   } else {
     last.tokens.insert(last.tokens.end(), rest.begin(), rest.end());
@@ -417,6 +424,7 @@ Status Trie::evict() {
     if (node == nullptr) break;
     if (Status done = evict(*node); !done) return done;
     ++evictions_;
+    KVO_MARK("snapshot.trie", "evicted");
   }
   return {};
 }
@@ -439,7 +447,7 @@ void Trie::number(const Node& node, std::map<const Node*, std::int64_t>& numbers
 }
 
 TreeView Trie::tree() const {
-  TreeView view{.nodes = {}, .active = {}, .paged_out_bytes = paged_out_};
+  TreeView view{.shown = {.paged_out_bytes = paged_out_}};
   if (root_ == nullptr) return view;
   std::map<const Node*, std::int64_t> numbers;
   number(*root_, numbers);
@@ -449,17 +457,18 @@ TreeView Trie::tree() const {
     nodes[static_cast<std::size_t>(at)] = node;
     times.insert(node->last_used);
   }
-  for (const Node* node : nodes)
-    view.nodes.push_back(
+  for (const Node* node : nodes) {
+    view.shown.nodes.push_back(
         {.parent = node->parent ? std::optional(numbers.at(node->parent)) : std::nullopt,
          .tokens = node->tokens,
          .end = node->end,
          .user = node->user,
-         .last_used = std::distance(times.begin(), times.find(node->last_used)),
-         .snapshots = node->snapshots});
+         .last_used = std::distance(times.begin(), times.find(node->last_used))});
+    view.snapshots.push_back(node->snapshots);
+  }
   for (const NodePtr& node : active_) {
     const auto known = numbers.find(node.get());
-    view.active.push_back(known != numbers.end() ? known->second : -1);
+    view.shown.active.push_back(known != numbers.end() ? known->second : -1);
   }
   return view;
 }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,7 +13,7 @@
 
 #include "reference/contract/describe/operation.hpp"
 #include "reference/contract/describe/storage.hpp"
-#include "reference/contract/subject/subject.hpp"
+#include "reference/contract/subject/dispatch.hpp"
 #include "reference/views/cache.hpp"
 
 namespace kvo::views {
@@ -123,6 +124,45 @@ KVO_RECORD(Config, (std::int64_t, num_layers, "layers", 1),
       views::ShowPacked, views::Reread, views::LayerDevice, views::IsOnGpu, views::MaxSeqLen,   \
       views::SeqLen, views::Truncate, views::Free, views::FreeBlocks
 using Ops = boost::mp11::mp_list<KVO_VIEWS_OPERATIONS>;
+
+/// A cache of a case, and what its layers hold. That follows from the rules and from what
+/// succeeded: it says which earlier views are stale (MK-24), and which commits are the caller's
+/// error (MK-18).
+struct Followed {
+  std::unique_ptr<Cache> cache;
+  std::uint64_t life = 0;  ///< another one for each cache that was made
+  std::int64_t seq_len = 0;
+  std::vector<std::int64_t> pending;  ///< [layer]
+  bool shares = false;                ///< it was forked, or is a fork
+  bool closed = false;
+
+  Cache* operator->() const { return cache.get(); }
+  /// Tokens of a layer that there is.
+  [[nodiscard]] std::int64_t held(std::int64_t layer) const {
+    return seq_len + pending[static_cast<std::size_t>(layer)];
+  }
+};
+
+/// Views that got a number.
+struct NumberedViews {
+  std::uint64_t life = 0;  ///< of their cache
+  std::int64_t layer = 0;
+  std::vector<View> views = {};
+  bool stale = false;
+
+  /// Whether they show that position, or one after it.
+  [[nodiscard]] bool reaches(std::int64_t position) const {
+    return !views.empty() && views.back().start + views.back().length > position;
+  }
+};
+
+/// What a session of the kind has made. Random scripts look at that of a reference.
+struct CachesOfCase {
+  std::unique_ptr<Pool> pool;
+  NumberedCaches<Followed> caches;
+  std::int64_t count = 0;  ///< numbers that a cache has
+  std::vector<NumberedViews> numbered;
+};
 
 /// The cache kind `views.paged`.
 [[nodiscard]] const CacheKind& paged_kind();

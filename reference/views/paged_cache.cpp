@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "reference/contract/values/mark.hpp"
+
 namespace kvo::views {
 
 std::shared_ptr<Block> Blocks::take() {
@@ -49,6 +51,8 @@ Result<Appended> PagedCache::append(std::int64_t layer, const Tensor& k, const T
   Table table = to.table;
   table.resize(std::min(needed, table.size()));
   if (copies) table[first] = copy_of(*table[first]);
+  if (copies && start % options_.block_size != 0)
+    KVO_MARK("views.paged", "written into a shared block");
   while (table.size() < needed) table.push_back(blocks_->take());
   // Behind the last token there is none to show in its block.
   const bool whole = options_.append_views_blocks && n > 0;
@@ -177,6 +181,7 @@ void PagedCache::truncate(std::int64_t tokens) {
 }
 
 void PagedCache::free() {
+  if (closed_) KVO_MARK("views.paged", "freed twice");
   truncate(0);
   closed_ = true;
 }

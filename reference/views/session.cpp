@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "reference/contract/subject/dispatch.hpp"
 #include "reference/contract/values/check.hpp"
 #include "reference/contract/values/strided_view.hpp"
 #include "reference/views/operations.hpp"
@@ -10,36 +9,17 @@
 namespace kvo::views {
 namespace {
 
-constexpr std::size_t kMostKept = 1 << 16;
+constexpr std::size_t kMostNumbered = 1 << 16;
 
-// What a layer holds follows from the rules and from what succeeded: it says which earlier views
-// are stale (MK-24), and which commits are the caller's error (MK-18).
-struct Followed {
-  std::unique_ptr<Cache> cache;
-  std::uint64_t life = 0;  ///< another one for each cache that was made
-  std::int64_t seq_len = 0;
-  std::vector<std::int64_t> pending;  ///< [layer]
-  bool shares = false;                ///< it was forked, or is a fork
-  bool closed = false;
-  Cache* operator->() const { return cache.get(); }
-};
-
-struct Kept {
-  std::uint64_t life = 0;
-  std::int64_t layer = 0;
-  std::vector<View> views = {};
-  bool stale = false;
-};
-
-class PagedSession final : public DispatchSession<PagedSession, Ops> {
+class PagedSession final : public DispatchSession<PagedSession, Ops>, public CachesOfCase {
  public:
   PagedSession(MakePool make, Options options, bool robustness)
       : make_(std::move(make)), options_(std::move(options)), robustness_(robustness) {}
 
   [[nodiscard]] std::optional<std::string> broken_invariant() const override {
-    if (pool_)
-      if (auto broken = pool_->broken_invariant()) return broken;
-    return caches_.broken_invariant();
+    if (pool)
+      if (auto broken = pool->broken_invariant()) return broken;
+    return caches.broken_invariant();
   }
 
   // A cache whose memory does not know the storage type says nothing about the rules.
@@ -56,63 +36,68 @@ class PagedSession final : public DispatchSession<PagedSession, Ops> {
   }
   Status operator()(const New& op) {
     const std::int64_t number = op.cache.value_or(0);
-    if (!caches_.may_have(number)) return caches_.none(number);
+    if (!caches.may_have(number)) return caches.none(number);
     if (Status good = check(options_); !good) return good;
     // The pool of the case comes with its first cache, or not at all.
-    std::unique_ptr<Pool> pool;
-    if (!pool_) {
+    std::unique_ptr<Pool> first;
+    if (!pool) {
       auto made = probe()([&] { return make_(options_); });
       if (!made) return made.error();
-      pool = std::move(*made);
+      first = std::move(*made);
     }
-    auto cache = probe()([&] { return (pool ? pool : pool_)->make_cache(); });
-    if (pool) pool_ = std::move(pool);
+    auto cache = probe()([&] { return (first ? first : pool)->make_cache(); });
+    if (first) pool = std::move(first);
     put(number, std::move(cache), 0, false);
     return {};
   }
   Status operator()(const Fork& op) {
     const std::int64_t number = op.cache.value_or(0);
-    Followed* from = caches_.find(op.from);
-    if (from == nullptr) return caches_.none(op.from);
-    if (!caches_.may_have(number)) return caches_.none(number);
+    Followed* from = caches.find(op.from);
+    if (from == nullptr) return caches.none(op.from);
+    if (!caches.may_have(number)) return caches.none(number);
     auto made = probe()([&] { return (*from)->fork(op.tokens); });
     if (!made) return made.error();
     from->shares = true;
     put(number, std::move(*made), op.tokens, true);
     return {};
   }
-  Result<Append::Returns> operator()(const Append& op) {
-    Followed* cache = find(op.cache);
-    if (cache == nullptr) return none(op.cache);
-    if (kept_.size() == kMostKept) return too_many();
+  Result<Reread::Returns> operator()(const Reread& op) {
+    if (op.handle < 1 || op.handle > std::ssize(numbered))
+      return fail(Code::kPrecondition, "no handle " + std::to_string(op.handle));
+    const NumberedViews& earlier = numbered[static_cast<std::size_t>(op.handle - 1)];
+    if (earlier.stale) return Reread::Returns{.stale = true};
+    return Reread::Returns{.views = shown(earlier.views)};
+  }
+  Result<Number> operator()(const FreeBlocks& /*op*/) {
+    if (!pool) return fail(Code::kPrecondition, "no pool");
+    return Number{probe()([&] { return pool->free_blocks(); })};
+  }
+  Result<Append::Returns> on(Followed& cache, const Append& op) {
+    if (numbered.size() == kMostNumbered) return too_many();
     if (op.k.dtype != DType::kF32 || op.v.dtype != DType::kF32)
       return fail(Code::kPrecondition, "rows are f32");
-    const auto done = probe()([&] { return (*cache)->append(op.layer, op.k, op.v); });
+    const auto done = probe()([&] { return cache->append(op.layer, op.k, op.v); });
     if (!done) return done.error();
-    follow_append(*cache, op.layer, op.k.shape[0]);
+    follow_append(cache, op.layer, op.k.shape[0]);
     Append::Returns returns{.start = done->start, .views = shown(done->views)};
-    returns.handle = keep(op.keep, *cache, op.layer, done->views);
+    returns.handle = keep(op.keep, cache, op.layer, done->views);
     return returns;
   }
-  Status operator()(const Commit& op) {
-    Followed* cache = find(op.cache);
-    if (cache == nullptr) return none(op.cache);
-    const std::int64_t most = std::ranges::min(cache->pending);
-    if (!robustness_ && !cache->closed && (op.n < 0 || op.n > most))
+  Status on(Followed& cache, const Commit& op) {
+    const std::int64_t most = std::ranges::min(cache.pending);
+    if (!robustness_ && !cache.closed && (op.n < 0 || op.n > most))
       return fail(Code::kPrecondition, "n: MK-18");
-    if (Status done = probe()([&] { return (*cache)->commit(op.n); }); !done) return done;
-    if (cache->closed) return {};
-    cache->seq_len += op.n;
-    for (std::int64_t& pending : cache->pending)
+    if (Status done = probe()([&] { return cache->commit(op.n); }); !done) return done;
+    if (cache.closed) return {};
+    cache.seq_len += op.n;
+    for (std::int64_t& pending : cache.pending)
       pending = options_.commit_keeps_rest ? pending - op.n : 0;
-    find_stale(*cache);
+    find_stale(cache);
     return {};
   }
-  Result<ContiguousKv::Returns> operator()(const ContiguousKv& op) {
-    Followed* cache = find(op.cache);
-    if (cache == nullptr) return none(op.cache);
+  Result<ContiguousKv::Returns> on(Followed& cache, const ContiguousKv& op) {
     const auto found =
-        probe()([&] { return (*cache)->contiguous_kv(op.layer, op.kv_len, op.kv_dim); });
+        probe()([&] { return cache->contiguous_kv(op.layer, op.kv_len, op.kv_dim); });
     if (!found) return found.error();
     ContiguousKv::Returns returns;
     if (op.kv_len > options_.block_size) returns.ok = found->has_value();
@@ -120,74 +105,58 @@ class PagedSession final : public DispatchSession<PagedSession, Ops> {
       returns.k = rows((*found)->k, op.kv_len);
       returns.v = rows((*found)->v, op.kv_len);
     } else if (!returns.ok.has_value()) {
-      read_instead(*cache, op, returns);
+      read_instead(cache, op, returns);
     }
-    // Views do not show pending tokens then, so that nothing stands in for what is not offered.
-    if (options_.views_committed_only && op.kv_len > cache->seq_len) returns.k = returns.v = {};
+    // Views do not show pending tokens then, so that nothing replaces what is not offered.
+    if (options_.views_committed_only && op.kv_len > cache.seq_len) returns.k = returns.v = {};
     return returns;
   }
-  Result<ShowViews::Returns> operator()(const ShowViews& op) {
-    Followed* cache = find(op.cache);
-    if (cache == nullptr) return none(op.cache);
-    if (kept_.size() == kMostKept) return too_many();
-    const auto found = probe()([&] { return (*cache)->views(op.layer); });
-    return ShowViews::Returns{shown(found), keep(op.keep, *cache, op.layer, found)};
+  Result<ShowViews::Returns> on(Followed& cache, const ShowViews& op) {
+    if (numbered.size() == kMostNumbered) return too_many();
+    const auto found = probe()([&] { return cache->views(op.layer); });
+    return ShowViews::Returns{shown(found), keep(op.keep, cache, op.layer, found)};
   }
-  Result<ShowPacked::Returns> operator()(const ShowPacked& op) {
-    Followed* cache = find(op.cache);
-    if (cache == nullptr) return none(op.cache);
-    const auto found = probe()([&] { return (*cache)->views_packed(op.layer); });
+  Result<ShowPacked::Returns> on(Followed& cache, const ShowPacked& op) {
+    const auto found = probe()([&] { return cache->views_packed(op.layer); });
     ShowPacked::Returns returns;
     for (const PackedView& view : found) returns.views.push_back(shown(view));
     return returns;
   }
-  Result<Reread::Returns> operator()(const Reread& op) {
-    if (op.handle < 1 || op.handle > std::ssize(kept_))
-      return fail(Code::kPrecondition, "no handle " + std::to_string(op.handle));
-    const Kept& kept = kept_[static_cast<std::size_t>(op.handle - 1)];
-    if (kept.stale) return Reread::Returns{.stale = true};
-    return Reread::Returns{.views = shown(kept.views)};
-  }
-  Result<LayerDevice::Returns> operator()(const LayerDevice& op) {
-    Followed* cache = find(op.cache);
-    if (cache == nullptr) return none(op.cache);
+  Result<LayerDevice::Returns> on(Followed& cache, const LayerDevice& op) {
     if (op.layer < 0 || op.layer >= options_.num_layers)
       return fail(Code::kPrecondition, "layer: MK-14");
-    const Placement at = probe()([&] { return (*cache)->layer_device(op.layer); });
+    const Placement at = probe()([&] { return cache->layer_device(op.layer); });
     return LayerDevice::Returns{at.device, at.gpu};
   }
-  Result<IsOnGpu::Returns> operator()(const IsOnGpu& op) {
-    Followed* cache = find(op.cache);
-    if (cache == nullptr) return none(op.cache);
-    const bool on_gpu = probe()([&] { return (*cache)->is_on_gpu(); });
-    const auto count = std::ranges::count(options_.devices, Device::kGpu, &Placement::device);
+  Result<IsOnGpu::Returns> on(Followed& cache, const IsOnGpu& /*op*/) {
+    const bool on_gpu = probe()([&] { return cache->is_on_gpu(); });
+    const auto gpus = std::ranges::count(options_.devices, Device::kGpu, &Placement::device);
     IsOnGpu::Returns returns;
-    if (count == 0 || count == options_.num_layers) returns.on_gpu = on_gpu;
+    if (gpus == 0 || gpus == options_.num_layers) returns.on_gpu = on_gpu;
     return returns;
   }
-  Status operator()(const Truncate& op) {
-    Followed* cache = find(op.cache);
-    if (cache == nullptr) return none(op.cache);
-    probe()([&] { (*cache)->truncate(op.n); });
-    cut(*cache, op.n);
+  Status on(Followed& cache, const Truncate& op) {
+    probe()([&] { cache->truncate(op.n); });
+    cut(cache, op.n);
     return {};
   }
-  Status operator()(const Free& op) {
-    Followed* cache = find(op.cache);
-    if (cache == nullptr) return none(op.cache);
-    probe()([&] { (*cache)->free(); });
-    cut(*cache, 0);
-    cache->closed = true;
+  Status on(Followed& cache, const Free& /*op*/) {
+    probe()([&] { cache->free(); });
+    cut(cache, 0);
+    cache.closed = true;
     return {};
   }
-  Result<Number> operator()(const FreeBlocks& /*op*/) {
-    if (!pool_) return fail(Code::kPrecondition, "no pool");
-    return Number{probe()([&] { return pool_->free_blocks(); })};
+  /// An operation on a cache, which the session follows.
+  template <class T>
+  auto operator()(const T& op) -> decltype(this->on(std::declval<Followed&>(), op)) {
+    Followed* const cache = find(op.cache);
+    if (cache == nullptr) return none(op.cache);
+    return on(*cache, op);
   }
 
  private:
   Followed* find(const std::optional<std::int64_t>& cache) {
-    return caches_.find(cache.value_or(0));
+    return caches.find(cache.value_or(0));
   }
   static Error none(const std::optional<std::int64_t>& cache) {
     return NumberedCaches<Followed>::none(cache.value_or(0));
@@ -197,10 +166,13 @@ class PagedSession final : public DispatchSession<PagedSession, Ops> {
   // ---- What follows from an operation that succeeded ----
 
   void put(std::int64_t number, std::unique_ptr<Cache> cache, std::int64_t tokens, bool shares) {
-    if (Followed* old = caches_.find(number)) cut(*old, 0);
-    caches_.put(number,
-                {std::move(cache), ++last_life_, tokens,
-                 std::vector<std::int64_t>(static_cast<std::size_t>(options_.num_layers)), shares});
+    if (Followed* old = caches.find(number))
+      cut(*old, 0);
+    else
+      ++count;
+    caches.put(number,
+               {std::move(cache), ++last_life_, tokens,
+                std::vector<std::int64_t>(static_cast<std::size_t>(options_.num_layers)), shares});
   }
   void follow_append(Followed& cache, std::int64_t layer, std::int64_t n) {
     KVO_CHECK(layer >= 0 && layer < options_.num_layers);
@@ -210,9 +182,8 @@ class PagedSession final : public DispatchSession<PagedSession, Ops> {
     // The block that it goes on in may have moved (MK-31).
     const std::int64_t block = start - start % options_.block_size;
     if (cache.shares && start != block)
-      for (Kept& kept : kept_)
-        if (kept.life == cache.life && kept.layer == layer && reaches(kept, block))
-          kept.stale = true;
+      for (NumberedViews& one : numbered)
+        if (one.life == cache.life && one.layer == layer && one.reaches(block)) one.stale = true;
     find_stale(cache);
   }
   void cut(Followed& cache, std::int64_t tokens) {
@@ -221,18 +192,12 @@ class PagedSession final : public DispatchSession<PagedSession, Ops> {
     find_stale(cache);
   }
   void find_stale(const Followed& cache) {
-    for (Kept& kept : kept_) {
+    for (NumberedViews& one : numbered) {
       // A layer that there is not shows nothing (MK-14).
-      const bool shows = kept.layer >= 0 && kept.layer < options_.num_layers;
-      if (kept.life != cache.life || !shows) continue;
-      const auto held = cache.seq_len + cache.pending[static_cast<std::size_t>(kept.layer)];
-      if (reaches(kept, held)) kept.stale = true;
+      const bool shows = one.layer >= 0 && one.layer < options_.num_layers;
+      if (one.life != cache.life || !shows) continue;
+      if (one.reaches(cache.held(one.layer))) one.stale = true;
     }
-  }
-  // Whether views show that position, or anything behind.
-  [[nodiscard]] static bool reaches(const Kept& kept, std::int64_t position) {
-    return std::ranges::any_of(
-        kept.views, [&](const View& view) { return view.start + view.length > position; });
   }
 
   // ---- What is shown ----
@@ -240,8 +205,8 @@ class PagedSession final : public DispatchSession<PagedSession, Ops> {
   std::optional<std::int64_t> keep(const std::optional<bool>& asked, const Followed& cache,
                                    std::int64_t layer, std::span<const View> views) {
     if (!asked.value_or(false)) return std::nullopt;
-    kept_.push_back({cache.life, layer, {views.begin(), views.end()}});
-    return std::ssize(kept_);
+    numbered.push_back({cache.life, layer, {views.begin(), views.end()}});
+    return std::ssize(numbered);
   }
   [[nodiscard]] Tensor rows(const std::byte* data, std::int64_t tokens) const {
     KVO_CHECK(tokens >= 0);
@@ -289,10 +254,7 @@ class PagedSession final : public DispatchSession<PagedSession, Ops> {
   MakePool make_;
   Options options_;
   bool robustness_;
-  std::unique_ptr<Pool> pool_;
-  NumberedCaches<Followed> caches_;
   std::uint64_t last_life_ = 0;
-  std::vector<Kept> kept_;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "properties/runner/pulse.hpp"
 #include "reference/contract/describe/type.hpp"
+#include "tools/reports/found_or_added.hpp"
 #include "tools/reports/quantities.hpp"
 
 namespace kvo::tools {
@@ -67,9 +68,7 @@ Bytes bytes_of(const Op& op, const Observation& seen) {
 using DurationsOf = std::vector<std::pair<std::string, Durations>>;
 
 void merge(DurationsOf& into, const std::string& op, const Durations& more) {
-  auto known = std::ranges::find(into, op, &DurationsOf::value_type::first);
-  if (known == into.end()) known = into.insert(into.end(), {op, {}});
-  known->second.merge(more);
+  found_or_added(into, {op, {}}, &DurationsOf::value_type::first).second.merge(more);
 }
 
 std::vector<TimingRecord> timings_of(const DurationsOf& durations) {
@@ -121,14 +120,6 @@ CaseResult Bench::verified() {
   return result;
 }
 
-Bench::Cell& Bench::cell_of(const std::string& subject, const Line& line) {
-  const auto known = std::ranges::find_if(cells_, [&](const Cell& cell) {
-    return cell.subject == subject && cell.op == line.op && cell.cold == line.cold;
-  });
-  if (known != cells_.end()) return *known;
-  return cells_.emplace_back(Cell{.subject = subject, .op = line.op, .cold = line.cold});
-}
-
 Bench::Pass Bench::pass(const CasePlan& plan, const Subject& subject) {
   allocation_gate.fill_bytes = 0;
   // Where memory lies makes a difference of a tenth and more: it is to be that of a pass, not of a
@@ -154,15 +145,13 @@ Bench::Pass Bench::pass(const CasePlan& plan, const Subject& subject) {
     const bool cold = ++operations * kTimes <= operations_;
     const Bytes bytes = bytes_of(*op, seen);
     const std::string name = row_name(*op, bytes.all);
-    auto line = std::ranges::find_if(
-        lines, [&](const Line& one) { return one.cold == cold && one.op == name; });
-    if (line == lines.end()) line = lines.insert(lines.end(), {.op = name, .cold = cold});
-    line->own.add(nanoseconds, bytes.all);
-    line->allocations += allocation_gate.count - allocations;
+    Line& line = found_or_added(lines, {.op = name, .cold = cold}, &Line::op, &Line::cold);
+    line.own.add(nanoseconds, bytes.all);
+    line.allocations += allocation_gate.count - allocations;
     if (bytes.all == 0) continue;
     LimitMemory& memory = cold ? cold_memory : *warm_memory_;
-    line->copied.add(memory.copied(bytes.all), bytes.all);
-    if (bytes.given == 0) line->cleared.add(memory.cleared(bytes.all), bytes.all);
+    line.copied.add(memory.copied(bytes.all), bytes.all);
+    if (bytes.given == 0) line.cleared.add(memory.cleared(bytes.all), bytes.all);
   }
   return lines;
 }
@@ -174,7 +163,8 @@ void Bench::add(const std::string& subject, const Pass& first, const Pass& secon
         pass, [&](const Line& one) { return one.cold == line.cold && one.op == line.op; });
   };
   for (const Line& line : first) {
-    Cell& cell = cell_of(subject, line);
+    Cell& cell = found_or_added(cells_, {.subject = subject, .op = line.op, .cold = line.cold},
+                                &Cell::subject, &Cell::op, &Cell::cold);
     const std::uint64_t own = line.own.total_nanoseconds();
     cell.durations.merge(line.own);
     cell.allocations += line.allocations;

@@ -106,7 +106,6 @@ class Bench {
   using Pass = std::vector<Line>;
 
   [[nodiscard]] Pass pass(const CasePlan& plan, const Subject& subject);
-  Cell& cell_of(const std::string& subject, const Line& line);
   void add(const std::string& subject, const Pass& first, const Pass& second,
            const Pass& reference);
 

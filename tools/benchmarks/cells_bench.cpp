@@ -16,8 +16,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include "optimized/cells/kv_cells_cache.hpp"
-#include "reference/cells/plain_kv_cache.hpp"
+#include "optimized/cells/caches.hpp"
+#include "reference/cells/plain_caches.hpp"
 #include "reference/contract/values/check.hpp"
 #include "tools/benchmarks/timed_in_turn.hpp"
 
@@ -199,7 +199,7 @@ constexpr std::int64_t kMany = 4'096;
 template <class Work>
 void both(const char* name, const Work& work, void (*args)(benchmark::internal::Benchmark*),
           std::int64_t most = kMany) {
-  tools::register_both(name, work, cells::PlainKv::make, optimized::KvCellsCache::make,
+  tools::register_both(name, work, cells::make_plain_kv, optimized::make_kv_cells,
                        [=](benchmark::internal::Benchmark* one, bool is_optimized) {
                          one->Apply(args)->UseManualTime()->Iterations(is_optimized ? most : kFew);
                        });
@@ -210,7 +210,7 @@ void decoded(benchmark::State& state, const cells::MakeKv& make) {
   decode(state, make, kWritten);
 }
 void set_memory(benchmark::State& state) {
-  decode(state, optimized::KvCellsCache::make, Written::kBytes);
+  decode(state, optimized::make_kv_cells, Written::kBytes);
 }
 BENCHMARK(set_memory)->Apply(batches)->UseManualTime()->Iterations(kFew * 4);
 

@@ -17,7 +17,7 @@
 #include "properties/runner/pulse.hpp"
 #include "reference/contract/values/tags.hpp"
 #include "reference/layered/cache.hpp"
-#include "reference/provider/contiguous_operations.hpp"
+#include "reference/provider/contiguous.hpp"
 #include "tools/workers/process.hpp"
 
 namespace kvo {

@@ -78,19 +78,10 @@ std::string limit_text(const BenchRow& row, const std::optional<Ratios::Middle>&
 
 std::string table_of(const std::vector<BenchRow>& rows, double clock,
                      const BenchArguments& arguments) {
-  using Align = Table::Align;
-  Table table({{"load", Align::kLeft},
-               {"subject", Align::kLeft},
-               {"operation, bytes", Align::kLeft},
-               {"calls", Align::kRight, 5},
-               {"median", Align::kRight},
-               {"worst", Align::kRight, 4},
-               {"rate", Align::kRight, 3},
-               {"allocations a call", Align::kRight, 7},
-               {"/ memcpy", Align::kRight, 2},
-               {"/ memset", Align::kRight, 6},
-               {"/ reference", Align::kRight},
-               {"second pass / first", Align::kRight, 1}});
+  Table table({column("load"), column("subject"), column("operation, bytes"), numbers("calls", 5),
+               numbers("median"), numbers("worst", 4), numbers("rate", 3),
+               numbers("allocations a call", 7), numbers("/ memcpy", 2), numbers("/ memset", 6),
+               numbers("/ reference"), numbers("second pass / first", 1)});
   for (const BenchRow& row : rows) {
     if (!arguments.all && row.payload_bytes == 0) continue;
     if (row.cold != arguments.cold) continue;

@@ -109,6 +109,16 @@ void declare_campaign(CLI::App& app, CampaignArguments& arguments, bool all_work
       ->check(not_negative())
       ->capture_default_str()
       ->group(kRunningGroup);
+  app.add_option_function<double>(
+         "--shrink-time",
+         [&arguments](double seconds) {
+           arguments.campaign.shrink_time = std::chrono::duration<double>(seconds);
+         },
+         "that the failing scripts of a case may take to be made smaller; 0: any")
+      ->type_name("SECONDS")
+      ->check(not_negative())
+      ->default_str(fmt::format("{}", arguments.campaign.shrink_time.count()))
+      ->group(kRunningGroup);
 }
 
 std::string repeat_command(const CLI::App& app, std::uint64_t seed, std::uint64_t index) {

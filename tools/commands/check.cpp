@@ -179,6 +179,21 @@ void print_states(const std::vector<States>& all, std::uint64_t cases, bool by_n
                                            "\n");
 }
 
+// Subjects of the chosen caches that take part only where they are named, in words; empty: none.
+std::string left_out_text(const Contracts& contracts, const std::vector<Comparison>& chosen) {
+  constexpr std::size_t kFew = 3;
+  std::vector<std::string> names;
+  for (const Comparison& comparison : chosen)
+    for (const Subject* subject : contracts.subjects_without_card(*comparison.kind))
+      if (subject->on_request &&
+          std::ranges::find(comparison.subjects, subject) == comparison.subjects.end())
+        names.push_back(subject->name());
+  if (names.empty()) return "";
+  return fmt::format("not tried unless named: {}",
+                     names.size() > kFew ? fmt::format("'*@cuda-sim' of {} caches", names.size())
+                                         : fmt::format("{}", fmt::join(names, ", ")));
+}
+
 JunitSuite junit_suite(const std::vector<States>& all) {
   JunitSuite suite{"states that matter"};
   for (const States& states : all) {
@@ -354,6 +369,10 @@ int run_check(const Contracts& contracts, CheckArguments& arguments, const CLI::
   arguments.report.laws = true;
   arguments.report.result = "check";
   arguments.report.profile = arguments.profile;
+  const bool named = std::ranges::any_of(
+      arguments.words, [](const std::string& word) { return word.find('@') != word.npos; });
+  if (std::string note = left_out_text(contracts, cases.comparisons()); !named && !note.empty())
+    arguments.report.notes = {std::move(note)};
   set_extent(arguments);
   KeptCampaign kept(contracts, arguments, cases);
   const Campaign campaign = kept.run();

@@ -20,6 +20,7 @@
 #include "tools/commands/selection.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/reports/console.hpp"
+#include "tools/reports/found_or_added.hpp"
 #include "tools/reports/json_file.hpp"
 #include "tools/reports/progress.hpp"
 #include "tools/reports/quantities.hpp"
@@ -64,23 +65,16 @@ BOOST_DESCRIBE_STRUCT(QuirkSummary, (), (rule, quirk, cases, first))
 
 void count(const CaseResult& conformed, std::vector<QuirkSummary>& summaries) {
   for (const Attribution& seen : conformed.attributions) {
-    auto known = std::ranges::find(summaries, seen.quirk, &QuirkSummary::quirk);
-    if (known == summaries.end())
-      known = summaries.insert(
-          summaries.end(), {seen.rule, seen.quirk, 0,
-                            fmt::format("{}, op {} {}", conformed.name, seen.op_index, seen.op)});
-    ++known->cases;
+    const std::string where = fmt::format("{}, op {} {}", conformed.name, seen.op_index, seen.op);
+    ++found_or_added(summaries, {seen.rule, seen.quirk, 0, where}, &QuirkSummary::quirk).cases;
   }
 }
 
 void print_quirks(std::vector<QuirkSummary> summaries) {
   if (summaries.empty()) return;
   std::ranges::sort(summaries, {}, &QuirkSummary::rule);
-  using Align = Table::Align;
-  Table table({{"rule", Align::kLeft},
-               {"quirk of the recorded system", Align::kLeft},
-               {"cases", Align::kRight},
-               {"first seen in", Align::kLeft, 1}});
+  Table table({column("rule"), column("quirk of the recorded system"), numbers("cases"),
+               column("first seen in", 1)});
   for (const QuirkSummary& row : summaries)
     table.row({row.rule, row.quirk, count_text(row.cases), printable(row.first, 120)});
   print_out("The logs differ from profile documented by:\n" + table.text(0, output_columns()) +

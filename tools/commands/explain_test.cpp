@@ -17,8 +17,8 @@
 #include "tools/commands/exit_status.hpp"
 #include "tools/commands/rules_text.hpp"
 #include "tools/reports/glossary.hpp"
-#include "tools/testing/campaign_fixture.hpp"
 #include "tools/testing/command_runner.hpp"
+#include "tools/testing/command_test.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -119,23 +119,22 @@ std::vector<std::string> titles_of(const std::string& out) {
   return titles;
 }
 
-class ExplainTables : public Campaign {};
+using ExplainTables = CommandTest;
 
 TEST_F(ExplainTables, KnowEveryTitleOnTheScreen) {
   for (const char* name : {"a.jsonl", "b.jsonl"})
-    ASSERT_EQ(run({"check", "layered", "--cases", "30", "--timings", "-o", path(name)}).status,
+    ASSERT_EQ(run("check layered --cases 30 --timings -o " + std::string(name)).status,
               kExitConforms);
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"check", "layered", "--cases", "12", "--timings"},
-        {"bench", "layered", "--quick", "--rounds", "1", "--all"},
-        {"gate", "a.jsonl", "b.jsonl", "--all", "--slower", "1000"},
-        {"mutants", "layered.vector@mutant:clear_keeps_rows"}}) {
-    const std::vector<std::string> titles = titles_of(run(words).out);
-    EXPECT_GT(titles.size(), 4U) << words.front();
+  for (const std::string line :
+       {"check layered --cases 12 --timings", "bench layered --quick --rounds 1 --all",
+        "gate a.jsonl b.jsonl --all --slower 1000",
+        "mutants layered.vector@mutant:clear_keeps_rows"}) {
+    const std::vector<std::string> titles = titles_of(run(line).out);
+    EXPECT_GT(titles.size(), 4U) << line;
     for (const std::string& title : titles)
       EXPECT_TRUE(std::ranges::any_of(
           terms(), [&](const Term& term) { return same_name(term.name, title); }))
-          << words.front() << " shows '" << title << "'";
+          << line << " shows '" << title << "'";
   }
 }
 

@@ -142,17 +142,16 @@ const Section& section_named(const std::vector<Section>& all, std::string_view t
 std::string overview_text(const Contracts& contracts, const std::vector<Section>& all,
                           const Paint& paint) {
   constexpr std::size_t kScreen = 80;
-  using Align = Table::Align;
   std::vector<std::pair<std::string_view, std::vector<std::string>>> rows;
   for (const CacheKind* kind : contracts.kinds()) {
     if (rows.empty() || rows.back().first != kind->contract) rows.push_back({kind->contract, {}});
     rows.back().second.emplace_back(kind->cache);
   }
-  Table table({{"contract"},
-               {"subjects", Align::kRight},
-               {"laws", Align::kRight},
-               {"mutants", Align::kRight},
-               {"states", Align::kRight},
+  Table table({column("contract"),
+               numbers("subjects"),
+               numbers("laws"),
+               numbers("mutants"),
+               numbers("states"),
                {.title = "caches", .wraps = true}});
   for (const auto& row : rows) {
     const std::string_view contract = row.first;

@@ -1,5 +1,6 @@
 // tools/commands/mutants.cpp: `kvoracle mutants`: the kill matrix of the seeded faults.
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -124,20 +125,42 @@ MutantRecord hunted_isolated(const Contracts& contracts, const Prey& prey,
   return record;
 }
 
+// What is found of each of so many, in order, in worker processes. Fewer where it is interrupted.
+template <class Record>
+std::vector<Record> records_of(
+    const char* what, std::uint64_t count, const MutantsArguments& arguments,
+    const std::function<Record(std::uint64_t index)>& answer,
+    const std::function<Record(std::uint64_t index, const Death* first)>& isolated,
+    const std::function<Record(std::uint64_t index, const Death& death)>& lost) {
+  std::vector<Record> records;
+  Progress progress(what, count);
+  const auto take = [&](std::uint64_t /*index*/, const std::string& text) {
+    records.push_back(unpacked<Record>(text));
+    progress.advance();
+    return true;
+  };
+  work_in_order(
+      0, count, arguments.jobs, arguments.limits,
+      {.answer =
+           [&](std::uint64_t index) {
+             return Message{Message::Kind::kAnswer, packed(answer(index))};
+           },
+       .isolated = [&](std::uint64_t index,
+                       const Death* first) { return packed(isolated(index, first)); },
+       .lost = [&](std::uint64_t index, const Death& death) { return packed(lost(index, death)); },
+       .take = take,
+       .waiting = [&] { progress.advance(0); }});
+  return records;
+}
+
 template <class Enum>
 std::string word_of(Enum enumerator) {
   return enumerator_word(boost::describe::enum_to_string(enumerator, ""));
 }
 
 void print_matrix(const std::vector<MutantRecord>& records, bool scripts) {
-  using Align = Table::Align;
-  Table table({{"mutant", Align::kLeft},
-               {"profile", Align::kLeft, 5},
-               {"origin", Align::kLeft, 4},
-               {"caught by", Align::kLeft},
-               {"cases", Align::kRight, 2},
-               {"operations", Align::kRight, 3},
-               {"shrunk to", Align::kRight, 1}});
+  Table table({column("mutant"), column("profile", 5), column("origin", 4), column("caught by"),
+               numbers("cases", 2), numbers("operations", 3), numbers("shrunk to", 1)});
   const Paint paint(stdout);
   for (const MutantRecord& record : records)
     table.row({record.mutant, word_of(record.profile),
@@ -218,9 +241,8 @@ std::vector<traces::Case> cases_of(const Contracts& contracts,
 }
 
 void print_judges(const std::vector<JudgedAlone>& records) {
-  using Align = Table::Align;
-  std::vector<Table::Column> columns{{"mutant", Align::kLeft}, {"profile", Align::kLeft}};
-  for (const SoleJudge judge : kSoleJudges) columns.push_back({word_of(judge), Align::kLeft});
+  std::vector<Table::Column> columns{column("mutant"), column("profile")};
+  for (const SoleJudge judge : kSoleJudges) columns.push_back(column(word_of(judge)));
   Table table(columns);
   for (std::size_t at = 0; at + kSoleJudges.size() <= records.size(); at += kSoleJudges.size()) {
     std::vector<std::string> cells{records[at].mutant, word_of(records[at].profile)};
@@ -245,38 +267,22 @@ int run_judges(const Contracts& contracts, const std::vector<Prey>& chosen,
   const auto answer = [&](std::uint64_t index) {
     const Prey& prey = chosen[index / kSoleJudges.size()];
     terms.profile = prey.profile;
-    return Message{Message::Kind::kAnswer,
-                   packed(judge_alone(contracts, prey.mutant->subject,
-                                      kSoleJudges[index % kSoleJudges.size()], terms))};
+    return judge_alone(contracts, prey.mutant->subject, kSoleJudges[index % kSoleJudges.size()],
+                       terms);
   };
-  const auto died = [&](std::uint64_t index, const std::string& how) {
+  const auto died = [&](std::uint64_t index, const Death* death) {
     const Prey& prey = chosen[index / kSoleJudges.size()];
-    return packed(JudgedAlone{.mutant = prey.mutant->subject.name(),
-                              .profile = prey.profile,
-                              .judge = kSoleJudges[index % kSoleJudges.size()],
-                              .caught_by = "died",
-                              .difference = how});
+    return JudgedAlone{
+        .mutant = prey.mutant->subject.name(),
+        .profile = prey.profile,
+        .judge = kSoleJudges[index % kSoleJudges.size()],
+        .caught_by = "died",
+        .difference = death != nullptr ? death->how : "needs more memory than it may have"};
   };
-  std::vector<JudgedAlone> records;
   const std::uint64_t all = chosen.size() * kSoleJudges.size();
-  Progress progress("judges", all);
-  work_in_order(
-      0, all, arguments.jobs, arguments.limits,
-      {.answer = answer,
-       .isolated =
-           [&](std::uint64_t index, const Death* first) {
-             return died(index,
-                         first != nullptr ? first->how : "needs more memory than it may have");
-           },
-       .lost = [&](std::uint64_t index, const Death& death) { return died(index, death.how); },
-       .take =
-           [&](std::uint64_t /*index*/, const std::string& text) {
-             records.push_back(unpacked<JudgedAlone>(text));
-             progress.advance();
-             return true;
-           },
-       .waiting = [&] { progress.advance(0); }});
-  progress.clear();
+  const auto records = records_of<JudgedAlone>(
+      "judges", all, arguments, answer, died,
+      [&](std::uint64_t index, const Death& death) { return died(index, &death); });
   if (interrupted()) {
     print_error(fmt::format("interrupted after {} of {} judgements", records.size(), all));
     return kExitInterrupted;
@@ -296,31 +302,18 @@ int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
   check_reports(arguments.json, arguments.junit, arguments.logs);
   catch_interruption();
   if (arguments.judges) return run_judges(contracts, chosen, arguments);
-  std::vector<MutantRecord> records;
-  Progress progress("mutants", chosen.size());
-  const auto answer = [&](std::uint64_t index) {
-    return Message{Message::Kind::kAnswer, packed(hunted(contracts, chosen[index], arguments))};
-  };
-  const auto isolated = [&](std::uint64_t index, const Death* /*first*/) {
-    return packed(hunted_isolated(contracts, chosen[index], arguments));
-  };
   const auto lost = [&](std::uint64_t index, const Death& death) {
     MutantRecord record = record_of(chosen[index]);
     record.difference = death.how;
-    return packed(record);
+    return record;
   };
-  const auto take = [&](std::uint64_t /*index*/, const std::string& text) {
-    records.push_back(unpacked<MutantRecord>(text));
-    progress.advance();
-    return true;
-  };
-  work_in_order(
-      0, chosen.size(), arguments.jobs, arguments.limits,
-      {.answer = answer, .isolated = isolated, .lost = lost, .take = take, .waiting = [&] {
-         progress.advance(0);
-       }});
-  progress.clear();
-
+  const auto records = records_of<MutantRecord>(
+      "mutants", chosen.size(), arguments,
+      [&](std::uint64_t index) { return hunted(contracts, chosen[index], arguments); },
+      [&](std::uint64_t index, const Death* /*first*/) {
+        return hunted_isolated(contracts, chosen[index], arguments);
+      },
+      lost);
   const auto caught = static_cast<std::uint64_t>(std::ranges::count_if(
       records, [](const MutantRecord& record) { return record.law.has_value(); }));
   std::uint64_t longest = 0;

@@ -1,7 +1,6 @@
 // Every command that is printed to repeat a failure does: of each mutant, by each law, in both
 // profiles.
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <sstream>
 #include <string>
@@ -11,8 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "properties/contracts.hpp"
-#include "tools/commands/exit_status.hpp"
-#include "tools/testing/command_runner.hpp"
+#include "tools/testing/command_test.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -65,23 +63,7 @@ std::string name_of(const testing::TestParamInfo<Trial>& info) {
   return name;
 }
 
-class Repeat : public testing::TestWithParam<Trial> {
- protected:
-  Repeat()
-      : folder_(std::filesystem::path(testing::TempDir()) /
-                ("repeat_" + name_of({GetParam(), 0}))) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  ~Repeat() override { std::filesystem::remove_all(folder_); }
-
-  [[nodiscard]] Finished run(const std::vector<std::string>& words) const {
-    return run_kvoracle(words, {.folder = folder_.string()});
-  }
-
- private:
-  std::filesystem::path folder_;
-};
+class Repeat : public CommandTest, public testing::WithParamInterface<Trial> {};
 
 // The words of each command that is said to repeat something, and whom it concerns. What a subject
 // of a device does that reads host memory of others is said not to repeat.
@@ -101,25 +83,16 @@ std::map<std::vector<std::string>, std::string> commands(const std::string& out)
     varies = varies || line.find(kVaries) != std::string::npos;
     const std::size_t at = line.find(kMarker);
     if (at == std::string::npos || varies) continue;
-    std::istringstream text(line.substr(at + kMarker.size()));
-    std::vector<std::string> words;
-    for (std::string word; text >> word;) words.push_back(word);
-    all[words] = subject;
+    all[words_of(line.substr(at + kMarker.size()))] = subject;
   }
   return all;
 }
 
 TEST_P(Repeat, EachFailureIsRepeatedByItsCommand) {
   const auto& [kind, law, profile] = GetParam();
-  std::vector<std::string> words{"check",
-                                 "--law",
-                                 std::string(law->name()),
-                                 "--seed",
-                                 "2",
-                                 "--cases",
-                                 "24",  // no long life is among them
-                                 "--shrink-attempts",
-                                 "10"};
+  std::vector<std::string> words =  // no long life is among so few cases
+      words_of("check --law " + std::string(law->name()) +
+               " --seed 2 --cases 24 --shrink-attempts 10");
   if (profile == Profile::kDocumented) words.insert(words.end(), {"--profile", "documented"});
   for (const Mutant* mutant : mutants_of(*kind, *law)) words.push_back(mutant->subject.name());
   const Finished found = run(words);

@@ -12,8 +12,7 @@
 #include <rapidjson/schema.h>
 #include <rapidjson/stringbuffer.h>
 
-#include "tools/commands/exit_status.hpp"
-#include "tools/testing/command_runner.hpp"
+#include "tools/testing/command_test.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -23,15 +22,11 @@ namespace json = boost::json;
 using testing::IsEmpty;
 using testing::Not;
 
-std::string text_of(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 const json::object& schema() {
-  static const json::value kSchema =
-      json::parse(text_of(KVO_SOURCE_ROOT "/docs/schema/kvoracle.schema.json"));
+  static const json::value kSchema = [] {
+    std::ifstream file(KVO_SOURCE_ROOT "/docs/schema/kvoracle.schema.json");
+    return json::parse(file);
+  }();
   return kSchema.get_object();
 }
 
@@ -70,110 +65,94 @@ void expect_described(const std::string& name, const std::string& text) {
   EXPECT_EQ(complaint(schema(), text), "") << "none or several of the definitions describe it";
 }
 
-class Schema : public testing::Test {
+class Schema : public CommandTest {
  protected:
-  Schema()
-      : folder_(fs::path(testing::TempDir()) /
-                (std::string("kvoracle_schema_") +
-                 testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  ~Schema() override { fs::remove_all(folder_); }
-
   /// The result of a command.
-  [[nodiscard]] std::string result(std::vector<std::string> words) const {
-    words.insert(words.end(), {"--json", "-"});
-    const Finished done = run_kvoracle(words, {.folder = folder_.string()});
+  [[nodiscard]] std::string result(const std::string& line) const {
+    const Finished done = run(line + " --json -");
     EXPECT_LE(done.status, kExitCrashed) << done.err;
     return done.out;
   }
   /// The same, described by the schema under its name.
-  json::object described(const std::string& name, const std::vector<std::string>& words) const {
-    const std::string text = result(words);
+  json::object described(const std::string& name, const std::string& line) const {
+    const std::string text = result(line);
     const json::object parsed = json::parse(text).as_object();
     EXPECT_EQ(parsed.at("format_version"), 2);
     EXPECT_EQ(parsed.at("result"), name.c_str());
     expect_described(name, text);
     return parsed;
   }
-
-  fs::path folder_;
 };
 
 const std::string kMutant = "layered.vector@mutant:values_in_wrong_layer";
 
 TEST_F(Schema, DescribesCampaigns) {
-  const auto fine = described("check", {"check", "layered", "--cases", "40", "--timings"});
+  const auto fine = described("check", "check layered --cases 40 --timings");
   EXPECT_THAT(fine.at("timings").as_array(), Not(IsEmpty()));
-  const auto faulty = described("check", {"check", kMutant, "--cases", "90"});
+  const auto faulty = described("check", "check " + kMutant + " --cases 90");
   EXPECT_THAT(faulty.at("failures").as_array(), Not(IsEmpty()));
   EXPECT_TRUE(faulty.at("failures").at(0).at("result").as_object().contains("shrunk"));
-  (void)described("run", {"run", "--requests", "10", "--scale", "128"});
-  const auto plain = described("run", {"run", "--requests", "10", "--subject", "layered"});
+  (void)described("run", "run --requests 10 --scale 128");
+  const auto plain = described("run", "run --requests 10 --subject layered");
   EXPECT_THAT(plain.at("figures").as_array(), IsEmpty());
-  const auto told =
-      described("run", {"run", "--requests", "10", "--subject", "snapshot.trie", "--no-timings"});
+  const auto told = described("run", "run --requests 10 --subject snapshot.trie --no-timings");
   EXPECT_THAT(told.at("figures").as_array(), Not(IsEmpty()));
 }
 
 TEST_F(Schema, DescribesWhatLogsShow) {
-  const std::string log = std::string(KVO_LOGS) + "/positional.jsonl.gz";
-  const auto documented = described("conform", {"conform", log, "--profile", "documented"});
+  fs::copy_file(KVO_LOGS "/positional.jsonl.gz", folder_ / "log");
+  const auto documented = described("conform", "conform log --profile documented");
   EXPECT_THAT(documented.at("quirks").as_array(), Not(IsEmpty()));
-  (void)described("conform", {"conform", log, "--subject", "layered"});
-  std::ofstream(folder_ / "odd.jsonl")
-      << R"({"kvlog":1,"contract":"positional","cache":"swa","config":{"window":-1},"case":"odd"})"
-      << "\n"
-      << R"({"op":"close","args":{},"ret":{}})"
-      << "\n";
-  const auto odd = described("conform", {"conform", "odd.jsonl"});
+  (void)described("conform", "conform log --subject layered");
+  (void)file(
+      "odd.jsonl",
+      R"({"kvlog":1,"contract":"positional","cache":"swa","config":{"window":-1},"case":"odd"}
+{"op":"close","args":{},"ret":{}}
+)");
+  const auto odd = described("conform", "conform odd.jsonl");
   EXPECT_THAT(odd.at("unsupported").as_array(), Not(IsEmpty()));
 }
 
 TEST_F(Schema, DescribesMutantsAndShrunkScripts) {
-  const auto matrix = described("mutants", {"mutants", "--contract", "layered", "--cases", "3"});
+  const auto matrix = described("mutants", "mutants --contract layered --cases 3");
   EXPECT_THAT(matrix.at("mutants").as_array(), Not(IsEmpty()));
-  const Finished failed = run_kvoracle({"check", kMutant, "--cases", "90", "--repros", "repros"},
-                                       {.folder = folder_.string()});
-  ASSERT_EQ(failed.status, kExitDiffers);
-  const std::string log = fs::directory_iterator(folder_ / "repros")->path().string();
-  (void)described("shrink", {"shrink", log, "--subject", kMutant, "-o", "small.jsonl"});
-  (void)described("judges", {"mutants", kMutant, "--judges", "--cases", "60"});
+  ASSERT_EQ(run("check " + kMutant + " --cases 90 --repros repros").status, kExitDiffers);
+  const std::string log =
+      "repros/" + fs::directory_iterator(path("repros"))->path().filename().string();
+  (void)described("shrink", "shrink " + log + " --subject " + kMutant + " -o small.jsonl");
+  (void)described("judges", "mutants " + kMutant + " --judges --cases 60");
 }
 
 TEST_F(Schema, DescribesGates) {
   for (const char* name : {"a", "b"})
-    (void)result({"check", "layered", "--cases", "80", "--timings", "-o", name});
-  const auto same = described("gate", {"gate", "a", "b", "--slower", "9000"});
+    (void)result("check layered --cases 80 --timings -o " + std::string(name));
+  const auto same = described("gate", "gate a b --slower 9000");
   EXPECT_THAT(same.at("regressions").as_array(), IsEmpty());
   EXPECT_THAT(same.at("timings").as_array(), Not(IsEmpty()));
-  (void)result({"check", kMutant, "--cases", "8", "--shrink-attempts", "0", "-o", "few"});
-  const auto worse = described("gate", {"gate", "a", "few"});
+  (void)result("check " + kMutant + " --cases 8 --shrink-attempts 0 -o few");
+  const auto worse = described("gate", "gate a few");
   EXPECT_THAT(worse.at("regressions").as_array(), Not(IsEmpty()));
 }
 
 TEST_F(Schema, DescribesBenches) {
-  const auto bench = described("bench", {"bench", "layered", "--quick", "--rounds", "6"});
+  const auto bench = described("bench", "bench layered --quick --rounds 6");
   EXPECT_THAT(bench.at("rows").as_array(), Not(IsEmpty()));
 }
 
 TEST_F(Schema, DescribesListsAndTraces) {
-  (void)described("list", {"list"});
+  (void)described("list", "list");
   for (const char* contract : {"layered", "provider", "block_pool", "positional"})
-    (void)described("list_contract", {"list", "--contract", contract});
-  (void)described("trace_info", {"trace", "info"});
-  std::ofstream(folder_ / "odd.jsonl")
-      << R"({"timestamp":0,"input_length":600,"output_length":5,"hash_ids":[1]})"
-      << "\n";
-  const auto odd = described("trace_info", {"trace", "info", "odd.jsonl"});
+    (void)described("list_contract", "list --contract " + std::string(contract));
+  (void)described("trace_info", "trace info");
+  (void)file("odd.jsonl", R"({"timestamp":0,"input_length":600,"output_length":5,"hash_ids":[1]})");
+  const auto odd = described("trace_info", "trace info odd.jsonl");
   EXPECT_THAT(odd.at("findings").as_array(), Not(IsEmpty()));
 }
 
 TEST_F(Schema, DescribesTheLinesOfRunFiles) {
-  const auto lines_of = [&](const std::vector<std::string>& words) {
-    (void)run_kvoracle(words, {.folder = folder_.string()});
-    std::istringstream text(text_of(folder_ / words.back()));
+  const auto lines_of = [&](const std::string& words) {
+    (void)run(words + " -o run --overwrite");
+    std::istringstream text(read("run"));
     std::size_t lines = 0;
     bool repeated = false;
     for (std::string line; std::getline(text, line); ++lines) {
@@ -183,15 +162,14 @@ TEST_F(Schema, DescribesTheLinesOfRunFiles) {
     EXPECT_GT(lines, 1U);
     return repeated;
   };
-  EXPECT_TRUE(lines_of({"check", kMutant, "--cases", "90", "-o", "check.jsonl"}));
-  EXPECT_FALSE(lines_of({"run", "--requests", "10", "--subject", "layered", "-o", "run.jsonl"}));
-  EXPECT_FALSE(
-      lines_of({"run", "--requests", "10", "--subject", "snapshot", "-o", "figures.jsonl"}));
+  EXPECT_TRUE(lines_of("check " + kMutant + " --cases 90"));
+  EXPECT_FALSE(lines_of("run --requests 10 --subject layered"));
+  EXPECT_FALSE(lines_of("run --requests 10 --subject snapshot"));
 }
 
 // A schema that allows everything would pass the tests above.
 TEST_F(Schema, AllowsNothingElse) {
-  const json::object list = json::parse(result({"list"})).as_object();
+  const json::object list = json::parse(result("list")).as_object();
   const auto refused = [&](const char* what, auto change) {
     json::object changed = list;
     change(changed);
@@ -208,28 +186,26 @@ TEST_F(Schema, AllowsNothingElse) {
 }
 
 TEST_F(Schema, ResultsSayWhatMadeThem) {
-  const std::vector<std::string> words{"check", "layered", "--cases", "8"};
+  const std::string words = "check layered --cases 8";
   const json::object one = json::parse(result(words)).as_object();
   EXPECT_EQ(one.at("command"),
             (json::array{"kvoracle", "check", "layered", "--cases", "8", "--json", "-"}));
   const json::object& environment = one.at("environment").as_object();
   EXPECT_EQ("kvoracle " + std::string(environment.at("kvoracle").as_string()) + "\n",
-            run_kvoracle({"--version"}).out);
+            run("--version").out);
   EXPECT_GT(environment.at("cores").as_int64(), 0);
   EXPECT_THAT(environment.at("compiler").as_string(), Not(IsEmpty()));
   EXPECT_EQ(result(words), result(words));
 }
 
 TEST_F(Schema, WordsThatAreNoTextGiveJsonAllTheSame) {
-  const std::string text = result({"trace", "info", "/dev/null\xe9"});
+  const std::string text = result("trace info /dev/null\xe9");
   EXPECT_EQ(text, "") << "no such file";
-  std::ofstream(folder_ / "trac\xe9")
-      << R"({"timestamp":0,"input_length":5,"output_length":5,"hash_ids":[1]})"
-      << "\n";
-  const auto info = described("trace_info", {"trace", "info", "trac\xe9"});
+  (void)file("trac\xe9", R"({"timestamp":0,"input_length":5,"output_length":5,"hash_ids":[1]})");
+  const auto info = described("trace_info", "trace info trac\xe9");
   EXPECT_EQ(info.at("trace"), "trac<0xe9>");
-  fs::copy_file(std::string(KVO_LOGS) + "/layered.jsonl.gz", folder_ / "log\xe9");
-  const auto conformed = described("conform", {"conform", "log\xe9", "--subject", kMutant});
+  fs::copy_file(KVO_LOGS "/layered.jsonl.gz", folder_ / "log\xe9");
+  const auto conformed = described("conform", "conform log\xe9 --subject " + kMutant);
   EXPECT_THAT(conformed.at("failures").as_array(), Not(IsEmpty()));
 }
 

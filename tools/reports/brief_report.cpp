@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "tools/reports/console.hpp"
+#include "tools/reports/found_or_added.hpp"
 #include "tools/reports/quantities.hpp"
 
 namespace kvo::tools {
@@ -64,12 +65,11 @@ std::vector<BriefRow> rows_of(const std::vector<SubjectSummary>& subjects) {
   std::vector<BriefRow> rows;
   for (const SubjectSummary& subject : subjects) {
     const std::string contract = contract_of(subject.subject);
-    auto row = std::ranges::find(rows, contract, &BriefRow::contract);
-    if (row == rows.end()) row = rows.insert(rows.end(), {contract});
-    if (is_reference(subject.subject)) row->cases += subject.cases;
-    row->operations += subject.operations;
+    BriefRow& row = found_or_added(rows, {contract}, &BriefRow::contract);
+    if (is_reference(subject.subject)) row.cases += subject.cases;
+    row.operations += subject.operations;
     if (subject.time_ratio && is_beside_reference(subject.subject))
-      row->ratios.push_back(*subject.time_ratio);
+      row.ratios.push_back(*subject.time_ratio);
   }
   return rows;
 }
@@ -130,12 +130,8 @@ std::string verdict_line(const Summary& summary, const std::vector<SubjectSummar
 }
 
 std::string contracts_table(const std::vector<SubjectSummary>& subjects) {
-  using Align = Table::Align;
-  Table table({{"contract", Align::kLeft},
-               {"cases", Align::kRight},
-               {"operations", Align::kRight, 2},
-               {"time / reference", Align::kRight},
-               {"slowest operation", Align::kLeft, 1}});
+  Table table({column("contract"), numbers("cases"), numbers("operations", 2),
+               numbers("time / reference"), column("slowest operation", 1)});
   for (const BriefRow& row : rows_of(subjects))
     table.row({row.contract, count_text(row.cases), count_text(row.operations),
                median_text(row.ratios), slowest_text(subjects, row.contract)});

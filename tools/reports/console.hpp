@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tools/reports/json_file.hpp"
@@ -118,5 +119,13 @@ class Table {
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
+
+/// A column of text, and one of numbers, for tables.
+[[nodiscard]] inline Table::Column column(std::string title, int spare = 0) {
+  return {std::move(title), Table::Align::kLeft, spare};
+}
+[[nodiscard]] inline Table::Column numbers(std::string title, int spare = 0) {
+  return {std::move(title), Table::Align::kRight, spare};
+}
 
 }  // namespace kvo::tools

@@ -43,7 +43,8 @@ std::vector<std::string> failure_text(const FailedCase& found, const SubjectResu
     lines.push_back("  " + line);
   if (!result.shrunk) return lines;
   const Shrunk& shrunk = *result.shrunk;
-  lines.push_back(fmt::format("shrunk to {}: {}", count_text(shrunk.operations, "operation"),
+  lines.push_back(fmt::format("shrunk to {}{}: {}", count_text(shrunk.operations, "operation"),
+                              shrunk.cut_short ? ", not fully (--shrink-time)" : "",
                               shrunk.verdict.failed() ? verdict_text(shrunk.verdict)
                                                       : "run again, the subject agreed; it does "
                                                         "not answer alike each time"));

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "tools/reports/found_or_added.hpp"
 #include "tools/reports/paired_ratios.hpp"
 #include "tools/reports/quantities.hpp"
 #include "tools/reports/summary.hpp"
@@ -118,20 +119,13 @@ void look_at_failures(const RunRecord& baseline, const RunRecord& current, GateR
 // ---- Times ----
 
 struct Times {
-  std::vector<double> before;  // logarithms of ratios
-  std::vector<double> now;
-  std::vector<double> growth;
-  std::vector<double> noise;
+  std::string subject;
+  std::string op;
+  std::vector<double> before = {};  // logarithms of ratios
+  std::vector<double> now = {};
+  std::vector<double> growth = {};
+  std::vector<double> noise = {};
 };
-
-using TimesOf = std::vector<std::pair<Pair, Times>>;
-
-Times& times_of(TimesOf& all, const std::string& subject, const std::string& op) {
-  const auto known = std::ranges::find_if(all, [&](const auto& row) {
-    return row.first == Pair{subject, op};
-  });
-  return known != all.end() ? known->second : all.emplace_back(Pair{subject, op}, Times{}).second;
-}
 
 const SubjectResult* agreeing(const CaseResult& record, const std::string& name) {
   const auto found = std::ranges::find(record.subjects, name, &SubjectResult::subject);
@@ -182,7 +176,7 @@ bool are_one_case(const CaseResult& one, const CaseResult& other) {
 }
 
 void add_case(const CaseResult& before, const CaseResult& now, const CaseResult* again,
-              TimesOf& all) {
+              std::vector<Times>& all) {
   if (!are_one_case(before, now)) return;
   if (again != nullptr && !are_one_case(before, *again)) again = nullptr;
   for (const SubjectResult& subject : now.subjects) {
@@ -194,7 +188,7 @@ void add_case(const CaseResult& before, const CaseResult& now, const CaseResult*
       const auto one = ratio_in(before, name, op);
       const auto other = ratio_in(now, name, op);
       if (!one || !other) continue;
-      Times& times = times_of(all, name, op);
+      Times& times = found_or_added(all, {name, op}, &Times::subject, &Times::op);
       times.before.push_back(*one);
       times.now.push_back(*other);
       times.growth.push_back(*other - *one);
@@ -204,9 +198,9 @@ void add_case(const CaseResult& before, const CaseResult& now, const CaseResult*
   }
 }
 
-GateTiming timing_of(const Pair& name, const Times& times, const GateTerms& terms) {
-  GateTiming timing{.subject = name.first,
-                    .op = name.second,
+GateTiming timing_of(const Times& times, const GateTerms& terms) {
+  GateTiming timing{.subject = times.subject,
+                    .op = times.op,
                     .cases = times.growth.size(),
                     .before = std::exp(median(times.before)),
                     .now = std::exp(median(times.now)),
@@ -228,13 +222,13 @@ void look_at_times(const RunRecord& baseline, const RunRecord& current, const Ru
     result.untimed = "the runs have other cases: options or seeds differ";
     return;
   }
-  TimesOf all;
+  std::vector<Times> all;
   const std::size_t cases = std::min(baseline.cases.size(), current.cases.size());
   const bool repeats = again != nullptr && same_cases(baseline.header, again->header);
   for (std::size_t i = 0; i < cases; ++i)
     add_case(baseline.cases[i], current.cases[i],
              repeats && i < again->cases.size() ? &again->cases[i] : nullptr, all);
-  for (const auto& [name, times] : all) result.timings.push_back(timing_of(name, times, terms));
+  for (const Times& times : all) result.timings.push_back(timing_of(times, terms));
   if (all.empty()) result.untimed = "no case has times in both that are long enough to tell";
   std::vector<std::optional<double>> probabilities;
   for (const GateTiming& timing : result.timings) probabilities.push_back(timing.probability);
@@ -310,52 +304,32 @@ class Causes {
     return regression == Regression::kFewerCases || regression == Regression::kFewerOperations;
   }
 
-  // The cause of that name, or a new one.
-  Cause& cause_of(Regression regression, const std::string& name, bool& fresh) {
+  // Those of the cause of that name, which may be new.
+  std::vector<std::string>& parts_of(Regression regression, const std::string& name) {
     const auto known = std::ranges::find_if(causes_, [&](const Cause& one) {
       return one.line.name == name && (one.line.regression == regression ||
                                        (is_fewer(one.line.regression) && is_fewer(regression)));
     });
-    fresh = known == causes_.end();
-    return fresh ? causes_.emplace_back(Cause{{regression, name, {}}, {}}) : *known;
+    if (known != causes_.end()) return known->parts;
+    return causes_.emplace_back(Cause{{regression, name, {}}, {}}).parts;
   }
 
   void add(const GateFinding& finding) {
-    bool fresh = true;
-    switch (finding.regression) {
-      case Regression::kFailure:
-        causes_.push_back({finding, {}});
-        return;
-      case Regression::kSubjectGone:
-        if (!gone_.contains(kind_of(finding.name))) {
-          causes_.push_back({finding, {}});
-          return;
-        }
-        if (Cause& cause = cause_of(Regression::kSubjectGone, kind_of(finding.name), fresh); fresh)
-          cause.parts.push_back(gone_text(cause.line.name));
-        return;
-      case Regression::kFewerCases:
-      case Regression::kFewerOperations: {
-        Cause& cause = shorter_.empty()
-                           ? cause_of(finding.regression, finding.name, fresh)
-                           : cause_of(Regression::kFewerCases, "the current run", fresh);
-        if (shorter_.empty())
-          cause.parts.push_back(finding.what);
-        else if (fresh)
-          cause.parts.push_back(shorter_);
-        return;
-      }
-      case Regression::kStateLost:
-        if (!gone_.contains(finding.name))
-          cause_of(Regression::kStateLost, finding.name, fresh)
-              .parts.push_back(finding.what.substr(kNeverReached.size()));
-        return;
-      case Regression::kSlower: {
-        Cause& cause = cause_of(Regression::kSlower, finding.name, fresh);
-        cause.parts.push_back(fresh ? finding.what
-                                    : finding.what.substr(0, finding.what.find(" the time")));
-        return;
-      }
+    const auto& [regression, name, what] = finding;
+    const std::string kind = kind_of(name);
+    const bool absent = gone_.contains(kind);
+    if (regression == Regression::kStateLost && absent) return;
+    if (regression == Regression::kFailure || (regression == Regression::kSubjectGone && !absent)) {
+      causes_.push_back({finding, {}});
+    } else if (regression == Regression::kSubjectGone) {
+      parts_of(regression, kind) = {gone_text(kind)};
+    } else if (is_fewer(regression) && !shorter_.empty()) {
+      parts_of(Regression::kFewerCases, "the current run") = {shorter_};
+    } else {
+      std::vector<std::string>& parts = parts_of(regression, name);
+      const bool more = regression == Regression::kSlower && !parts.empty();
+      const std::size_t begin = regression == Regression::kStateLost ? kNeverReached.size() : 0;
+      parts.push_back(what.substr(begin, more ? what.find(" the time") : what.size()));
     }
   }
 

@@ -66,15 +66,8 @@ std::string gate_text(const GateResult& result, bool all) {
   const Paint paint(stdout);
   std::string text;
   if (all && !result.timings.empty()) {
-    using Align = Table::Align;
-    Table table({{"subject", Align::kLeft},
-                 {"operation", Align::kLeft},
-                 {"cases", Align::kRight, 3},
-                 {"before", Align::kRight, 2},
-                 {"now", Align::kRight, 2},
-                 {"factor", Align::kRight},
-                 {"noise", Align::kRight, 1},
-                 {"", Align::kLeft}});
+    Table table({column("subject"), column("operation"), numbers("cases", 3), numbers("before", 2),
+                 numbers("now", 2), numbers("factor"), numbers("noise", 1), column("")});
     for (const GateTiming& timing : result.timings)
       table.row({timing.subject, op_text(timing), count_text(timing.cases),
                  ratio_text(timing.before), ratio_text(timing.now), ratio_text(timing.factor),

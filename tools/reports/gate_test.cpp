@@ -61,6 +61,12 @@ void fail(SubjectResult& subject, const std::string& op) {
                      .difference = {.place = "n", .want = "1", .got = "2"}};
 }
 
+// The same run, in which so many times as long is spent in the first operation of a subject.
+RunRecord slowed(RunRecord run, std::uint64_t factor) {
+  for (CaseResult& record : run.cases) record.subjects[kOwn].timings[0].total_nanoseconds *= factor;
+  return run;
+}
+
 GateResult gated(const RunRecord& baseline, const RunRecord& current) {
   return compare_runs(baseline, current, nullptr, {});
 }
@@ -199,8 +205,7 @@ TEST(Gate, LessThatWasReachedIsWorse) {
 }
 
 TEST(Gate, TwiceTheTimeNamesSubjectOperationAndFactor) {
-  RunRecord current = a_run();
-  for (CaseResult& record : current.cases) record.subjects[kOwn].timings[0].total_nanoseconds *= 2;
+  const RunRecord current = slowed(a_run(), 2);
   const GateResult result = gated(a_run(), current);
   EXPECT_THAT(result.findings,
               Contains(is(Regression::kSlower, "a.b@own", "append takes 2.00x the time of the")));
@@ -238,9 +243,7 @@ TEST(Gate, WhatASecondRunOfTheBaselineShowsIsNoise) {
 TEST(Gate, TooFewCasesSayNothingOfTimes) {
   RunRecord baseline = a_run();
   baseline.cases.resize(5);
-  RunRecord current = baseline;
-  for (CaseResult& record : current.cases) record.subjects[kOwn].timings[0].total_nanoseconds *= 4;
-  const GateResult result = gated(baseline, current);
+  const GateResult result = gated(baseline, slowed(baseline, 4));
   EXPECT_THAT(result.findings, IsEmpty());
   EXPECT_EQ(result.timings[1].probability, std::nullopt);
   EXPECT_THAT(gate_text(result, true), HasSubstr("too few cases to tell"));
@@ -253,9 +256,7 @@ TEST(Gate, CallsThatAreTooShortAreNotCompared) {
     for (SubjectResult& subject : record.subjects)
       for (TimingRecord& timing : subject.timings)
         timing.histogram = {{.bucket = 100, .count = timing.total_nanoseconds / 150}};
-  RunRecord current = baseline;
-  for (CaseResult& record : current.cases) record.subjects[kOwn].timings[0].total_nanoseconds *= 4;
-  const GateResult result = gated(baseline, current);
+  const GateResult result = gated(baseline, slowed(baseline, 4));
   EXPECT_THAT(result.timings, IsEmpty());
   EXPECT_THAT(result.findings, IsEmpty());
   EXPECT_THAT(gate_text(result, false), HasSubstr("long enough to tell"));

@@ -7,17 +7,21 @@
 #include <vector>
 
 #include "properties/campaign/contracts.hpp"
+#include "traces/io/embedded_file.hpp"
 
 namespace kvo::tools {
 
 /// A word of the output that no contract defines: a column, an outcome, an error code.
 struct Term {
-  std::string_view name;
-  std::string_view sort;  ///< "column of run and check"
-  std::string_view text;  ///< one or two sentences
+  std::string name;
+  std::string sort;  ///< "column of run and check"
+  std::string text;  ///< one or two sentences
 };
 
-[[nodiscard]] std::span<const Term> terms();
+/// Those of terms.txt.
+[[nodiscard]] const std::vector<Term>& terms();
+/// That file.
+[[nodiscard]] std::span<const traces::EmbeddedFile> term_files();
 
 /// A name, and one thing that it means.
 struct Meaning {

@@ -63,10 +63,25 @@ std::int64_t Progress::elapsed_ns() const {
 void Progress::advance(std::uint64_t more) {
   done_.fetch_add(more, std::memory_order_relaxed);
   const std::int64_t now = elapsed_ns();
+  if (std::string line = said_at(now); !line.empty()) {
+    clear();
+    print_error(line);
+  }
   const std::int64_t between = on_ ? kBetweenDrawsNs : kBetweenLinesNs;
   std::int64_t due = next_draw_ns_.load(std::memory_order_relaxed);
   // Of the threads that find a drawing due, one draws.
   if (now >= due && next_draw_ns_.compare_exchange_strong(due, now + between)) draw();
+}
+
+std::string Progress::said_at(std::int64_t now) {
+  const std::scoped_lock lock(screen_);
+  return !later_.empty() && now >= say_at_ns_ ? std::exchange(later_, {}) : "";
+}
+
+void Progress::say_later(std::string line, std::chrono::nanoseconds after) {
+  const std::scoped_lock lock(screen_);
+  later_ = std::move(line);
+  say_at_ns_ = elapsed_ns() + after.count();
 }
 
 void Progress::clear() {

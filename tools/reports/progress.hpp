@@ -39,6 +39,9 @@ class Progress {
 
   /// With 0 only the time has gone on.
   void advance(std::uint64_t more = 1);
+  /// Prints a line on standard error some seconds from now, unless the command ends before: who
+  /// waits reads it early, and who does not wait reads it in the result.
+  void say_later(std::string line, std::chrono::nanoseconds after = std::chrono::seconds(5));
   /// Takes the line off the screen until the next advance, so that something else can be printed.
   void clear();
 
@@ -46,6 +49,7 @@ class Progress {
   using Clock = std::chrono::steady_clock;
   [[nodiscard]] std::int64_t elapsed_ns() const;
   void draw();
+  [[nodiscard]] std::string said_at(std::int64_t now);
 
   std::string what_;
   ProgressEnd end_;
@@ -54,7 +58,9 @@ class Progress {
   std::atomic<std::uint64_t> done_ = 0;
   std::atomic<std::int64_t> next_draw_ns_;
   std::mutex screen_;
-  bool shown_ = false;  // guarded by screen_
+  bool shown_ = false;          // guarded by screen_
+  std::string later_;           // the same; empty: nothing
+  std::int64_t say_at_ns_ = 0;  // the same
 };
 
 }  // namespace kvo::tools

@@ -1,5 +1,7 @@
 #include "tools/reports/progress.hpp"
 
+#include <chrono>
+
 #include <gtest/gtest.h>
 
 namespace kvo::tools {
@@ -54,6 +56,19 @@ TEST(Progress, ShowsNothingWhereThereIsNoTerminal) {
     progress.clear();
   }
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Progress, SaysALineLaterAndOnce) {
+  Progress progress("cases", 10);
+  progress.say_later("first failure", std::chrono::hours(1));
+  testing::internal::CaptureStderr();
+  progress.advance();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  progress.say_later("first failure", {});
+  testing::internal::CaptureStderr();
+  progress.advance();
+  progress.advance();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "kvoracle: first failure\n");
 }
 
 }  // namespace

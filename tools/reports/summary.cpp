@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tools/benchmarks/memory_speed.hpp"
+#include "tools/reports/found_or_added.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -36,9 +37,8 @@ FailureSummary failure_of(const CaseResult& record, const SubjectResult& subject
 // One a subject.
 void keep_first(std::vector<FailureSummary>& firsts, const CaseResult& record,
                 const SubjectResult& subject) {
-  const bool known = std::ranges::any_of(
-      firsts, [&](const FailureSummary& one) { return one.result.subject == subject.subject; });
-  if (!known) firsts.push_back(failure_of(record, subject));
+  (void)found_or_added(firsts, failure_of(record, subject),
+                       [](const FailureSummary& one) { return one.result.subject; });
 }
 
 // What a reader has to look through.
@@ -53,34 +53,17 @@ std::size_t length_of(const FailureSummary& failure) {
 
 }  // namespace
 
-LawVerdict& LawVerdicts::row_of(const std::string& subject, const std::string& law) {
-  const auto known = std::ranges::find_if(
-      rows_, [&](const LawVerdict& row) { return row.subject == subject && row.law == law; });
-  return known != rows_.end() ? *known
-                              : rows_.emplace_back(LawVerdict{.subject = subject, .law = law});
-}
-
 void LawVerdicts::add(const CaseResult& record) {
   for (const SubjectResult& subject : record.subjects) {
-    LawVerdict& row = row_of(subject.subject, record.law);
+    LawVerdict& row =
+        found_or_added(rows_, LawVerdict{.subject = subject.subject, .law = record.law},
+                       &LawVerdict::subject, &LawVerdict::law);
     ++row.cases;
     row.judged += says_something(subject) ? 1 : 0;
     row.failed += subject.verdict.failed() ? 1 : 0;
     row.died += subject.verdict.outcome == Outcome::kDied ? 1 : 0;
     for (const TimingRecord& timing : subject.timings) row.nanoseconds += timing.total_nanoseconds;
   }
-}
-
-Summary::Total& Summary::total_of(const std::string& subject) {
-  const auto known = std::ranges::find_if(
-      totals_, [&](const Total& total) { return total.counts.subject == subject; });
-  if (known != totals_.end()) return *known;
-  return totals_.emplace_back(Total{{.subject = subject}, {}, {}});
-}
-
-LawSummary& Summary::law_of(const std::string& law) {
-  const auto known = std::ranges::find(laws_, law, &LawSummary::law);
-  return known != laws_.end() ? *known : laws_.emplace_back(LawSummary{.law = law});
 }
 
 void Summary::add_failure(const CaseResult& record, const SubjectResult& subject) {
@@ -105,15 +88,13 @@ void Summary::add_failure(const CaseResult& record, const SubjectResult& subject
 }
 
 void Summary::add_figure(const std::string& kind, const Figure& figure) {
-  const auto known = std::ranges::find_if(figures_, [&](const FigureSummary& one) {
-    return one.kind == kind && one.figure == figure.name;
-  });
-  if (known == figures_.end())
-    figures_.push_back({kind, figure.name, figure.value, figure.fold, figure.of});
-  else if (figure.fold == Fold::kMost)
-    known->value = std::max(known->value, figure.value);
-  else
-    known->value += figure.value;
+  const bool most = figure.fold == Fold::kMost;
+  const std::int64_t least = most ? std::numeric_limits<std::int64_t>::min() : 0;
+  std::int64_t& value =
+      found_or_added(figures_, FigureSummary{kind, figure.name, least, figure.fold, figure.of},
+                     &FigureSummary::kind, &FigureSummary::figure)
+          .value;
+  value = most ? std::max(value, figure.value) : value + figure.value;
 }
 
 void Summary::add_times(Total& total, const SubjectResult& subject,
@@ -121,14 +102,13 @@ void Summary::add_times(Total& total, const SubjectResult& subject,
   std::uint64_t own = 0;
   std::uint64_t others = 0;
   for (const TimingRecord& timing : subject.timings) {
-    auto known = std::ranges::find(total.operations, timing.op, &OperationTotal::op);
-    if (known == total.operations.end())
-      known = total.operations.insert(total.operations.end(), {timing.op, {}, {}});
-    known->durations.merge(durations_of(timing));
+    OperationTotal& known =
+        found_or_added(total.operations, {timing.op, {}, {}}, &OperationTotal::op);
+    known.durations.merge(durations_of(timing));
     if (reference == nullptr) continue;
     const auto same = std::ranges::find(reference->timings, timing.op, &TimingRecord::op);
     if (same == reference->timings.end()) continue;
-    known->ratios.add_times(timing.total_nanoseconds, same->total_nanoseconds);
+    known.ratios.add_times(timing.total_nanoseconds, same->total_nanoseconds);
     own += timing.total_nanoseconds;
     others += same->total_nanoseconds;
   }
@@ -139,7 +119,7 @@ void Summary::add(const CaseResult& record) {
   ++cases_;
   if (!record.subjects.empty()) ++played_cases_;
   law_verdicts_.add(record);
-  LawSummary& law = law_of(record.law);
+  LawSummary& law = found_or_added(laws_, LawSummary{.law = record.law}, &LawSummary::law);
   ++law.cases;
   law.operations += record.operations;
   bool failed = false;
@@ -148,7 +128,8 @@ void Summary::add(const CaseResult& record) {
   for (const SubjectResult& subject : record.subjects) {
     law.evidence.add(subject.evidence);
     law.vacuous = law.vacuous && !says_something(subject);
-    Total& total = total_of(subject.subject);
+    Total& total = found_or_added(totals_, Total{{.subject = subject.subject}, {}, {}},
+                                  [](const Total& one) { return one.counts.subject; });
     const Outcome outcome = subject.verdict.outcome;
     ++total.counts.cases;
     total.counts.operations += record.operations;

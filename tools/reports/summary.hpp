@@ -115,8 +115,6 @@ class LawVerdicts {
   [[nodiscard]] const std::vector<LawVerdict>& rows() const { return rows_; }
 
  private:
-  LawVerdict& row_of(const std::string& subject, const std::string& law);
-
   std::vector<LawVerdict> rows_;
 };
 
@@ -165,11 +163,8 @@ class Summary {
     std::vector<OperationTotal> operations;
     Ratios ratios;
   };
-  Total& total_of(const std::string& subject);
   static void add_times(Total& total, const SubjectResult& subject, const SubjectResult* reference);
   void add_failure(const CaseResult& record, const SubjectResult& subject);
-
-  LawSummary& law_of(const std::string& law);
   void add_figure(const std::string& kind, const Figure& figure);
 
   std::vector<Total> totals_;

@@ -12,6 +12,7 @@
 #include "tools/reports/brief_report.hpp"
 #include "tools/reports/console.hpp"
 #include "tools/reports/failure_text.hpp"
+#include "tools/reports/found_or_added.hpp"
 #include "tools/reports/json_file.hpp"
 #include "tools/reports/quantities.hpp"
 #include "tools/reports/result_file.hpp"
@@ -19,7 +20,6 @@
 namespace kvo::tools {
 namespace {
 
-using Align = Table::Align;
 using State = JunitTest::State;
 
 // Text is wrapped at so many columns.
@@ -33,14 +33,9 @@ std::string optional_ratio(const std::optional<float>& ratio,
 }
 
 std::string subjects_table(const std::vector<SubjectSummary>& subjects) {
-  Table table({{"subject", Align::kLeft},
-               {"cases", Align::kRight, 1},
-               {"operations", Align::kRight, 3},
-               {"mismatches", Align::kRight},
-               {"broken", Align::kRight},
-               {"died", Align::kRight},
-               {"not supported", Align::kRight, 2},
-               {"time / reference", Align::kRight, 4}});
+  Table table({column("subject"), numbers("cases", 1), numbers("operations", 3),
+               numbers("mismatches"), numbers("broken"), numbers("died"),
+               numbers("not supported", 2), numbers("time / reference", 4)});
   const Paint paint(stdout);
   const auto faults = [&](std::uint64_t count) {
     return count == 0 ? "0" : paint(Colour::kRed, count_text(count));
@@ -55,16 +50,9 @@ std::string subjects_table(const std::vector<SubjectSummary>& subjects) {
 }
 
 std::string timings_table(const std::vector<SubjectSummary>& subjects) {
-  Table table({{"subject", Align::kLeft},
-               {"operation", Align::kLeft},
-               {"count", Align::kRight, 3},
-               {"total", Align::kRight, 5},
-               {"median", Align::kRight},
-               {"99 %", Align::kRight, 2},
-               {"payload", Align::kRight, 6},
-               {"rate", Align::kRight, 4},
-               {"/ reference", Align::kRight, 1},
-               {"/ memcpy", Align::kRight, 7}});
+  Table table({column("subject"), column("operation"), numbers("count", 3), numbers("total", 5),
+               numbers("median"), numbers("99 %", 2), numbers("payload", 6), numbers("rate", 4),
+               numbers("/ reference", 1), numbers("/ memcpy", 7)});
   for (const SubjectSummary& subject : subjects) {
     for (const OperationSummary& row : subject.timings) {
       const bool view = row.ratio_to_memcpy && *row.ratio_to_memcpy < kViewOverMemcpy;
@@ -86,15 +74,10 @@ std::string timings_table(const std::vector<SubjectSummary>& subjects) {
 }
 
 std::string laws_table(const std::vector<LawSummary>& laws) {
-  Table table({{"law", Align::kLeft},
-               {"cases", Align::kRight},
-               {"operations", Align::kRight, 2},
-               {"compared", Align::kRight, 1},
-               {"rows judged", Align::kRight, 1},
-               {"rows skipped", Align::kRight, 3},
-               {"failures injected", Align::kRight, 1},
-               {"retried, deferred, skipped", Align::kRight, 4},
-               {"", Align::kLeft}});
+  Table table({column("law"), numbers("cases"), numbers("operations", 2), numbers("compared", 1),
+               numbers("rows judged", 1), numbers("rows skipped", 3),
+               numbers("failures injected", 1), numbers("retried, deferred, skipped", 4),
+               column("")});
   const Paint paint(stdout);
   const auto ways = [](const Evidence& evidence) {
     if (evidence.failures == 0) return std::string();
@@ -111,10 +94,7 @@ std::string laws_table(const std::vector<LawSummary>& laws) {
 
 std::string figures_table(const std::vector<FigureSummary>& figures) {
   constexpr double kPercent = 100;
-  Table table({{"cache", Align::kLeft},
-               {"figure", Align::kLeft},
-               {"value", Align::kRight},
-               {"share", Align::kRight, 1}});
+  Table table({column("cache"), column("figure"), numbers("value"), numbers("share", 1)});
   for (const FigureSummary& figure : figures)
     table.row({figure.kind, printable(figure.figure),
                figure.value < 0 ? fmt::to_string(figure.value)
@@ -297,9 +277,8 @@ JunitTest test_of(const Reporting& of, const LawVerdict& verdict) {
 std::vector<JunitSuite> junit_suites(const Reporting& of) {
   std::vector<JunitSuite> suites;
   for (const LawVerdict& verdict : of.summary.law_verdicts()) {
-    auto known = std::ranges::find(suites, verdict.subject, &JunitSuite::name);
-    if (known == suites.end()) known = suites.insert(suites.end(), {verdict.subject, {}});
-    known->tests.push_back(test_of(of, verdict));
+    found_or_added(suites, {verdict.subject}, &JunitSuite::name)
+        .tests.push_back(test_of(of, verdict));
   }
   suites.insert(suites.end(), of.options.suites.begin(), of.options.suites.end());
   return suites;

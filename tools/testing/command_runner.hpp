@@ -30,9 +30,7 @@ struct TimedSignal {
   std::function<bool()> when = {};
 };
 
-struct RunOptions {
-  std::string input = {};                     ///< bytes on standard input
-  std::string output_to = {};                 ///< file for standard output instead of Finished::out
+struct ProgramOptions {
   std::string folder = {};                    ///< to run in; empty: the current one
   std::chrono::seconds limit{120};            ///< killed (SIGKILL) after that
   std::vector<std::string> environment = {};  ///< "NAME=value", added to the one of the test
@@ -42,11 +40,12 @@ struct RunOptions {
 
 /// Runs `kvoracle ARGUMENTS...`.
 [[nodiscard]] Finished run_kvoracle(const std::vector<std::string>& arguments,
-                                    const RunOptions& options = {});
+                                    const ProgramOptions& options = {});
 
 /// Runs any program; the first word is its path. Returns when the program has ended, even if
 /// processes that it left behind hold its outputs open.
-[[nodiscard]] Finished run_program(std::vector<std::string> words, const RunOptions& options = {});
+[[nodiscard]] Finished run_program(std::vector<std::string> words,
+                                   const ProgramOptions& options = {});
 
 /// The path of the built command, for shells.
 [[nodiscard]] std::string kvoracle_path();

@@ -101,6 +101,14 @@ void throw_long_what() {
   throw Thrown(kText.c_str());
 }
 
+void exit_somehow() {
+  _exit(kSomeStatus);
+}
+
+constexpr Deed few(std::string_view name, void (*act)(), int times) {
+  return {.name = name, .act = act, .times = times};
+}
+
 constexpr std::array kDeeds{
     Deed{"crash", crash},
     Deed{"abort", [] { std::abort(); }},
@@ -108,7 +116,7 @@ constexpr std::array kDeeds{
     Deed{"sys", [] { (void)raise(SIGSYS); }},
     Deed{"exit", [] { std::exit(0); }},              // NOLINT: one thread
     Deed{"quick_exit", [] { std::quick_exit(0); }},  // NOLINT: one thread
-    Deed{"_exit", [] { _exit(kSomeStatus); }},
+    Deed{"_exit", exit_somehow},
     Deed{"kill_self", [] { (void)kill(getpid(), SIGKILL); }},
     Deed{"term_self", [] { (void)kill(getpid(), SIGTERM); }},
     Deed{"overflow_stack", [] { (void)deeper(0); }},
@@ -122,30 +130,15 @@ constexpr std::array kDeeds{
     Deed{"crash_always", crash, When::kOperation},
     Deed{"open_crash", crash, When::kOpen},
     Deed{"dtor_crash", crash, When::kDestroy},
-    Deed{"hang", [] { sleep_long(); }},
+    Deed{"hang", sleep_long},
     Deed{"loop", compute_long},
-    Deed{"open_hang", [] { sleep_long(); }, When::kOpen},
+    Deed{"open_hang", sleep_long, When::kOpen},
     Deed{"dtor_loop", compute_long, When::kDestroy},
-    Deed{"crash_once",
-         [] {
-           if (falls_due("crash_once", 1)) crash();
-         }},
-    Deed{"crash_twice",
-         [] {
-           if (falls_due("crash_twice", 2)) crash();
-         }},
-    Deed{"exit_once",
-         [] {
-           if (falls_due("exit_once", 1)) _exit(kSomeStatus);
-         }},
-    Deed{"hang_once",
-         [] {
-           if (falls_due("hang_once", 1)) sleep_long();
-         }},
-    Deed{"delayed_thread",
-         [] {
-           if (falls_due("delayed_thread", 1)) crash_later();
-         }},
+    few("crash_once", crash, 1),
+    few("crash_twice", crash, 2),
+    few("exit_once", exit_somehow, 1),
+    few("hang_once", sleep_long, 1),
+    few("delayed_thread", crash_later, 1),
     Deed{"delayed_always", crash_soon},
     Deed{"crash_random", crash_at_random},
     Deed{"throw_int", [] { throw 42; }},  // NOLINT: on purpose
@@ -158,6 +151,10 @@ constexpr std::array kDeeds{
 
 std::span<const Deed> deadly_deeds() {
   return kDeeds;
+}
+
+void act(const Deed& deed) {
+  if (deed.times == 0 || falls_due(deed.name, deed.times)) deed.act();
 }
 
 bool falls_due(std::string_view name, int times) {

@@ -25,6 +25,7 @@ struct Deed {
   void (*act)();
   When when = When::kAdvance;
   bool lies = false;  ///< `advance` reports an error after the deed, the reference does not
+  int times = 0;      ///< that it is done, over all processes; 0: any number
 };
 
 /// Deeds that end or block a process.
@@ -32,6 +33,8 @@ struct Deed {
 /// Deeds about what a process shares with others: descriptors, processes, files, memory, limits.
 [[nodiscard]] std::span<const Deed> sly_deeds();
 
+/// Does the deed, unless it was done so many times.
+void act(const Deed& deed);
 /// Whether a deed is due: the first `times` calls of that name, over all processes.
 [[nodiscard]] bool falls_due(std::string_view name, int times);
 /// Whether this is the first call in this process, not counting the one that it was forked from.

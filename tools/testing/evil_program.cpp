@@ -41,7 +41,7 @@ void alter(const Append& arguments) {
 Observation observed(const Deed& deed, const kvo::Op& op) {
   return kvo::dispatch(boost::mp11::mp_list<Advance>(), op,
                        [&](const Advance& /*arguments*/) -> kvo::Status {
-                         deed.act();
+                         kvo::tools::act(deed);
                          if (deed.name == "say_out_of_memory")
                            return kvo::fail(kvo::Code::kOutOfMemory, "memory");
                          if (deed.lies) return kvo::fail(kvo::Code::kPrecondition, "a lie");
@@ -56,11 +56,11 @@ class Evil final : public kvo::Session {
   Evil(const Evil&) = delete;
   Evil& operator=(const Evil&) = delete;
   ~Evil() override {
-    if (deed_.when == When::kDestroy) deed_.act();
+    if (deed_.when == When::kDestroy) kvo::tools::act(deed_);
   }
 
   [[nodiscard]] Observation apply(const kvo::Op& op, kvo::Probe& probe) override {
-    if (deed_.when == When::kOperation) deed_.act();
+    if (deed_.when == When::kOperation) kvo::tools::act(deed_);
     if (deed_.when == When::kAdvance && op.as<Advance>() != nullptr) {
       Observation seen = observed(deed_, op);
       if (seen.error) return seen;
@@ -86,7 +86,7 @@ class Evil final : public kvo::Session {
 kvo::Subject evil(const Deed& deed) {
   return {&kvo::layered::vector_kind(), std::string(deed.name), "does what no cache may",
           [&deed](const kvo::Setup& setup) -> kvo::Result<std::unique_ptr<kvo::Session>> {
-            if (deed.when == When::kOpen) deed.act();
+            if (deed.when == When::kOpen) kvo::tools::act(deed);
             auto sound = kvo::layered::references().front().open(setup);
             if (!sound) return sound.error();
             return std::make_unique<Evil>(std::move(*sound), deed);

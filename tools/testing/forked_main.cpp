@@ -1,14 +1,10 @@
 #include "tools/testing/forked_main.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <string_view>
-#include <system_error>
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -38,28 +34,6 @@ struct Answer {
   std::uint64_t peak_bytes = 0;
 };
 BOOST_DESCRIBE_STRUCT(Answer, (), (status, peak_bytes))
-
-int nameless_file() {
-  const int file = memfd_create("captured", 0);
-  if (file < 0) throw std::system_error(errno, std::generic_category(), "memfd_create");
-  return file;
-}
-
-void empty(int file) {
-  (void)!ftruncate(file, 0);
-  (void)lseek(file, 0, SEEK_SET);
-}
-
-std::string text_of(int file) {
-  std::string all;
-  std::array<char, 65'536> part{};
-  off_t at = 0;
-  for (ssize_t got = 1; got > 0; at += got) {
-    got = pread(file, part.data(), part.size(), at);
-    if (got > 0) all.append(part.data(), static_cast<std::size_t>(got));
-  }
-  return all;
-}
 
 std::uint64_t peak_bytes(int whose) {
   rusage usage{};
@@ -92,19 +66,12 @@ Message answer(std::string_view text, int out, int err) {
 
 }  // namespace
 
-ForkedMain::ForkedMain() : out_(nameless_file()), err_(nameless_file()) {}
-
-ForkedMain::~ForkedMain() {
-  (void)close(out_);
-  (void)close(err_);
-}
-
 Forked ForkedMain::run(const std::vector<std::string>& arguments, unsigned most_seconds) {
-  empty(out_);
-  empty(err_);
+  out_.clear();
+  err_.clear();
   if (!child_)
     child_ = std::make_unique<Process>(
-        [this](std::string_view request) { return answer(request, out_, err_); },
+        [this](std::string_view request) { return answer(request, out_.file(), err_.file()); },
         Limits{.silence = {}, .memory_bytes = 0});
   Request request{.words = {"kvoracle"}, .most_seconds = most_seconds};
   request.words.insert(request.words.end(), arguments.begin(), arguments.end());
@@ -118,8 +85,8 @@ Forked ForkedMain::run(const std::vector<std::string>& arguments, unsigned most_
     forked.death = child_->death().how;
     child_.reset();
   }
-  forked.out = text_of(out_);
-  forked.err = text_of(err_);
+  forked.out = out_.text();
+  forked.err = err_.text();
   return forked;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/testing/captured.hpp"
 #include "tools/workers/process.hpp"
 
 namespace kvo::tools {
@@ -24,11 +25,6 @@ struct Forked {
 /// take most of the time under a sanitizer.
 class ForkedMain {
  public:
-  ForkedMain();
-  ~ForkedMain();
-  ForkedMain(const ForkedMain&) = delete;
-  ForkedMain& operator=(const ForkedMain&) = delete;
-
   /// Runs `kvoracle ARGUMENTS..` for so many seconds at most.
   /// Requires  this process has one thread.
   [[nodiscard]] Forked run(const std::vector<std::string>& arguments, unsigned most_seconds);
@@ -36,8 +32,8 @@ class ForkedMain {
   void end() { child_.reset(); }
 
  private:
-  int out_;
-  int err_;
+  Captured out_;
+  Captured err_;
   std::unique_ptr<Process> child_;
 };
 

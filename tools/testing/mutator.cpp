@@ -1,7 +1,6 @@
 #include "tools/testing/mutator.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,30 +10,10 @@
 namespace kvo::tools {
 namespace {
 
-constexpr std::array<std::string_view, 24> kNumbers{"0",
-                                                    "-0.0",
-                                                    "1",
-                                                    "-1",
-                                                    "0.5",
-                                                    "63",
-                                                    "4096",
-                                                    "16777216",
-                                                    "16777217",
-                                                    "250000000",
-                                                    "2147483647",
-                                                    "-2147483648",
-                                                    "4294967296",
-                                                    "1099511627776",
-                                                    "4611686018427387904",
-                                                    "9223372036854775807",
-                                                    "-9223372036854775808",
-                                                    "18446744073709551615",
-                                                    "18446744073709551616",
-                                                    "1e300",
-                                                    "1e400",
-                                                    "1e-400",
-                                                    "null",
-                                                    "\"nan\""};
+constexpr std::string_view kNumbers =
+    "0 -0.0 1 -1 0.5 63 4096 16777216 16777217 250000000 2147483647 -2147483648 4294967296 "
+    "1099511627776 4611686018427387904 9223372036854775807 -9223372036854775808 "
+    "18446744073709551615 18446744073709551616 1e300 1e400 1e-400 null \"nan\"";
 
 struct Part {
   std::size_t begin;
@@ -43,7 +22,7 @@ struct Part {
 
 // The longest runs of characters that `belongs` says.
 template <class Belongs>
-std::vector<Part> runs(const std::string& text, const Belongs& belongs) {
+std::vector<Part> runs(std::string_view text, const Belongs& belongs) {
   std::vector<Part> found;
   for (std::size_t at = 0; at < text.size();) {
     std::size_t end = at;
@@ -131,14 +110,15 @@ void Mutator::damage_bytes(std::string& text) {
 }
 
 void Mutator::damage_number(std::string& text) {
+  static const std::vector<Part> kExtremes = runs(kNumbers, [](char c) { return c != ' '; });
   const std::vector<Part> numbers = runs(text, is_of_number);
   if (numbers.empty()) return;
   const Part& number = numbers[below(numbers.size())];
   const bool any = below(2) == 0;
   const Part& other = numbers[below(numbers.size())];
-  text.replace(number.begin, number.size,
-               any ? std::string(kNumbers.at(below(kNumbers.size())))
-                   : text.substr(other.begin, other.size));
+  if (!any) return void(text.replace(number.begin, number.size, text, other.begin, other.size));
+  const Part& extreme = kExtremes[below(kExtremes.size())];
+  text.replace(number.begin, number.size, kNumbers, extreme.begin, extreme.size);
 }
 
 void Mutator::damage_word(std::string& text) {

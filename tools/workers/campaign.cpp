@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tools/commands/usage.hpp"
 #include "tools/reports/console.hpp"
@@ -19,13 +20,24 @@ namespace kvo::tools {
 namespace {
 
 // Asks for another process where memory is lacking: others may have used up that of this one.
-Message message_of(std::uint64_t index, const CasePlan& plan, std::uint64_t attempts,
-                   bool isolated) {
-  CaseResult result = run_case(plan, {.attempts = attempts, .without_memory = !isolated});
+Message message_of(std::uint64_t index, const CasePlan& plan, const CampaignOptions& options) {
+  CaseResult result = run_case(plan, {.attempts = options.shrink_attempts,
+                                      .without_memory = !options.limits.isolated,
+                                      .time = options.shrink_time});
   result.index = index;
   const bool again = std::ranges::any_of(
       result.subjects, [](const SubjectResult& one) { return one.verdict.lacks_memory(); });
   return {again ? Message::Kind::kAgain : Message::Kind::kAnswer, packed(result)};
+}
+
+// The first subject of a case that fails, and how; empty: none does.
+std::string failure_of(const CaseResult& record) {
+  for (const SubjectResult& one : record.subjects)
+    if (one.verdict.failed())
+      return fmt::format("first failure: {} in {}, by law {}: {}{}; the campaign goes on",
+                         one.subject, record.name, one.last_law(record.law),
+                         one.last_verdict().text(), one.repro ? ": " + *one.repro : "");
+  return "";
 }
 
 /// Puts what the processes answered into files and words.
@@ -97,9 +109,7 @@ class Taking {
       throw FileError(
           fmt::format("{}: cannot make it: {}", options_.repro_folder, failed.message()));
     std::string path = (fs::path(options_.repro_folder) / name).string();
-    auto file = must(traces::OutputFile::open(path));
-    for (const std::string& line : lines) must(file.write(line + "\n"));
-    must(file.commit());
+    write_text_file(path, fmt::format("{}\n", fmt::join(lines, "\n")));
     subject.repro = std::move(path);
   }
 
@@ -121,9 +131,17 @@ Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
                                             : RunFile::Existing::kRefused;
   if (!options.output.empty()) file = must(RunFile::open(options.output, header, existing));
   Taking taking(options, plan);
+  std::optional<std::uint64_t> total;
+  if (options.cases != CampaignOptions::kEndless) total = options.cases;
+  Progress progress("cases", total, options.seconds);
+  bool failed = false;
   const auto add = [&](CaseResult& record) {
     taking.count(record);
     campaign.summary.add(record);
+    if (std::string first = failed ? "" : failure_of(record); !first.empty()) {
+      failed = true;
+      progress.say_later(std::move(first));
+    }
     if (seen) seen(record);
   };
   if (file)
@@ -133,16 +151,15 @@ Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
     return options.seconds <= 0 || spent.count() < options.seconds;
   };
-  std::optional<std::uint64_t> total;
-  if (options.cases != CampaignOptions::kEndless) total = options.cases;
-  Progress progress("cases", total, options.seconds);
   const auto answer = [&](std::uint64_t index) {
-    return message_of(index, taking.plan(index), options.shrink_attempts, options.limits.isolated);
+    return message_of(index, taking.plan(index), options);
   };
   const auto isolated = [&](std::uint64_t index, const Death* first) {
-    return packed(run_case_isolated(
-        index, taking.plan(index),
-        {.shrink_attempts = options.shrink_attempts, .limits = options.limits, .first = first}));
+    return packed(run_case_isolated(index, taking.plan(index),
+                                    {.shrink_attempts = options.shrink_attempts,
+                                     .shrink_time = options.shrink_time,
+                                     .limits = options.limits,
+                                     .first = first}));
   };
   const auto lost = [&](std::uint64_t index, const Death& death) {
     return packed(lost_case(index, death, plan(index).subjects));

@@ -1,6 +1,7 @@
 // tools/workers/campaign.hpp: many cases, in several processes, into one summary and one run file.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -22,8 +23,9 @@ struct CampaignOptions {
   bool overwrite = false;   ///< replace it
   std::string repro_folder = "kvoracle-failures";
   std::uint64_t shrink_attempts = 20'000;
-  bool timings = true;  ///< are in the run file
-  Limits limits = {};   ///< of a process
+  std::chrono::duration<double> shrink_time{10};  ///< of the failing scripts of a case; 0: any
+  bool timings = true;                            ///< are in the run file
+  Limits limits = {};                             ///< of a process
 
   static constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 };

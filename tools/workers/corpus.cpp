@@ -17,6 +17,7 @@
 #include "tools/commands/program_name.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/reports/console.hpp"
+#include "tools/reports/found_or_added.hpp"
 #include "traces/log/kvlog.hpp"
 
 namespace kvo::tools {
@@ -81,11 +82,6 @@ bool among(const std::vector<const Law*>& laws, const Law& law, const CacheKind&
 }
 
 }  // namespace
-
-bool CorpusCampaign::same_cases(const CorpusCampaign& other) const {
-  return seed == other.seed && profile == other.profile && schedules == other.schedules &&
-         subjects == other.subjects && laws == other.laws;
-}
 
 Corpus::Corpus(const std::string& folder, const Contracts& contracts)
     : contracts_(contracts), folder_(folder) {
@@ -205,7 +201,7 @@ std::vector<CasePlan> Corpus::replays(const std::vector<Comparison>& comparisons
 
 std::uint64_t Corpus::next_case(const CorpusCampaign& campaign) const {
   for (const CorpusCampaign& known : state_.campaigns)
-    if (known.same_cases(campaign)) return known.next;
+    if (known.what_decides() == campaign.what_decides()) return known.next;
   return 0;
 }
 
@@ -234,10 +230,7 @@ void Corpus::found(CaseResult& record, std::uint64_t index, std::uint64_t nth) {
   keep_case(record, index, nth);
   for (SubjectResult& subject : record.subjects)
     if (subject.verdict.failed()) keep_failure(record, subject, true);
-  const auto known = std::ranges::find_if(
-      state_.campaigns, [&](const CorpusCampaign& one) { return one.same_cases(campaign_); });
-  CorpusCampaign& own =
-      known != state_.campaigns.end() ? *known : state_.campaigns.emplace_back(campaign_);
+  CorpusCampaign& own = found_or_added(state_.campaigns, campaign_, &CorpusCampaign::what_decides);
   own.next = std::max(own.next, index + 1);
   if (Clock::now() - saved_ >= kBetweenSaves) save();
 }

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -52,7 +53,10 @@ struct CorpusCampaign {
   std::vector<std::string> laws = {};
   std::uint64_t next = 0;  ///< index of the first case that was not tried
 
-  [[nodiscard]] bool same_cases(const CorpusCampaign& other) const;
+  /// Campaigns that have this in common have the same cases.
+  [[nodiscard]] auto what_decides() const {
+    return std::tie(seed, profile, schedules, subjects, laws);
+  }
 };
 BOOST_DESCRIBE_STRUCT(CorpusCampaign, (), (seed, profile, schedules, subjects, laws, next))
 

@@ -15,12 +15,6 @@ namespace {
 
 constexpr std::array kFatal{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
 extern "C" void kvo_on_fatal_signal(int number) {
   const auto say = [](std::string_view text) {
     (void)!write(STDERR_FILENO, text.data(), text.size());
@@ -36,7 +30,7 @@ extern "C" void kvo_on_fatal_signal(int number) {
 }  // namespace
 
 void catch_crashes(void (*handler)(int number)) {
-  if (kSanitized) return;
+  if (kIsSanitized) return;
   static std::array<std::byte, std::size_t{64} << 10U> memory;
   stack_t stack{};
   stack.ss_sp = memory.data();

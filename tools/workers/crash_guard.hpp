@@ -5,6 +5,13 @@
 
 namespace kvo::tools {
 
+/// Whether a sanitizer is linked, which says by itself how a process crashed.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kIsSanitized = true;
+#else
+inline constexpr bool kIsSanitized = false;
+#endif
+
 /// Calls `handler` for each signal of which a process dies by itself, on a stack of its own where
 /// that of this thread overflows. For the whole process. Sanitizers catch these themselves and say
 /// more: does nothing with them.

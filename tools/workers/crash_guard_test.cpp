@@ -15,9 +15,7 @@ using testing::ExitedWithCode;
 class CrashGuardDeathTest : public testing::Test {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "the sanitizer handles signals itself";
-#endif
+    if (kIsSanitized) GTEST_SKIP() << "the sanitizer handles signals itself";
     testing::GTEST_FLAG(death_test_style) = "threadsafe";
   }
 };

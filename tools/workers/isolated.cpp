@@ -188,6 +188,7 @@ class Isolation {
     Smaller smaller = simplest_case(
         plan_, subject, script,
         {.attempts = std::min(how_.shrink_attempts, hung ? kMostHungAttempts : kMostAttempts),
+         .time = how_.shrink_time,
          .judge = judge});
     // On a busy machine what is slow looks as if it hung.
     if (hung)

@@ -2,6 +2,7 @@
 // own.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -38,6 +39,7 @@ void name_frames(CaseResult& result);
 /// How cases are isolated.
 struct Isolating {
   std::uint64_t shrink_attempts = 0;
+  std::chrono::duration<double> shrink_time{0};  ///< of the script of each subject; 0: any
   Limits limits = {};
   /// The death of the process that the subjects shared; null: there was none. A death that does not
   /// repeat is reported as such.

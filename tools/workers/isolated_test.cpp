@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,7 +18,7 @@
 #include "properties/contracts.hpp"
 #include "reference/contract/subject/op_stream.hpp"
 #include "reference/layered/cache.hpp"
-#include "tools/testing/sanitized.hpp"
+#include "tools/workers/crash_guard.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -26,32 +27,42 @@ using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 
-// The reference, but before each advance something is done; if that is false, advance fails.
+/// Before an operation; false: the operation fails.
+using Deed = std::function<bool(const Op& op)>;
+
+// A correct cache, but before each operation something is done.
 class Doing final : public Session {
  public:
-  Doing(std::unique_ptr<Session> sound, bool (*deed)()) : sound_(std::move(sound)), deed_(deed) {}
+  Doing(std::unique_ptr<Session> correct, Deed deed)
+      : correct_(std::move(correct)), deed_(std::move(deed)) {}
   [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
-    if (op.as<layered::Advance>() != nullptr && !deed_())
-      return {.error = fail(Code::kFull, "cache")};
-    return sound_->apply(op, probe);
+    if (!deed_(op)) return {.error = fail(Code::kFull, "cache")};
+    return correct_->apply(op, probe);
   }
 
  private:
-  std::unique_ptr<Session> sound_;
-  bool (*deed_)();
+  std::unique_ptr<Session> correct_;
+  Deed deed_;
 };
 
 const Subject& sound() {
   return *contracts().find_subject("layered.vector@reference");
 }
 
-Subject doing(bool (*deed)()) {
-  return {sound().kind, "doing", "dies of an advance",
-          [deed](const Setup& setup) -> Result<std::unique_ptr<Session>> {
-            auto opened = sound().open(setup);
+// Each session has a copy of the deed.
+Subject doing(const Subject& correct, const Deed& deed) {
+  return {correct.kind, "doing", "does something before its operations",
+          [&correct, deed](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+            auto opened = correct.open(setup);
             if (!opened) return opened.error();
             return std::make_unique<Doing>(std::move(*opened), deed);
           }};
+}
+
+Subject doing(bool (*before_advance)()) {
+  return doing(sound(), [=](const Op& op) {
+    return op.as<layered::Advance>() == nullptr || before_advance();
+  });
 }
 
 CasePlan plan_of(const Subject& baseline, std::vector<const Subject*> subjects) {
@@ -100,39 +111,12 @@ TEST(Isolated, ASubjectWithoutABaselineThatDiesHasItsScriptToo) {
 
 constexpr double kSilence = kIsSanitized ? 0.5 : 0.1;  // seconds
 
-/// What a session does in its third operation.
-enum class Deed : std::uint8_t { kCrash, kExit, kHang };
-
-// The reference of any kind until its third operation.
-class Dying final : public Session {
- public:
-  Dying(std::unique_ptr<Session> sound, Deed deed) : sound_(std::move(sound)), deed_(deed) {}
-  [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
-    if (++operations_ == 3) {
-      if (deed_ == Deed::kCrash) std::abort();
-      if (deed_ == Deed::kExit) _exit(0);
-      while (true) pause();
-    }
-    return sound_->apply(op, probe);
-  }
-
- private:
-  std::unique_ptr<Session> sound_;
-  Deed deed_;
-  int operations_ = 0;
-};
-
-Subject dying(const Subject& sound, Deed deed) {
-  return {sound.kind, "dying", "dies of its third operation",
-          [&sound, deed](const Setup& setup) -> Result<std::unique_ptr<Session>> {
-            auto opened = sound.open(setup);
-            if (!opened) return opened.error();
-            return std::make_unique<Dying>(std::move(*opened), deed);
-          }};
-}
-
-void expect_evidence(const Subject& reference, Deed deed, const std::string& how) {
-  const Subject subject = dying(reference, deed);
+// `die` ends the process in the third operation.
+void expect_evidence(const Subject& reference, void (*die)(), const std::string& how) {
+  const Subject subject = doing(reference, [=, operations = 0](const Op& /*op*/) mutable {
+    if (++operations == 3) die();
+    return true;
+  });
   const Law& law = *contracts().find_law("agrees_with_reference");
   CasePlan plan =
       random_case(contracts(), law, {&subject}, 1, 0, Profile::kOriginal, Scale::kSmall);
@@ -141,7 +125,7 @@ void expect_evidence(const Subject& reference, Deed deed, const std::string& how
   const std::string guilty{script_until(plan, 2).back().kind().name};
   const CaseResult answer =
       run_case_isolated(0, plan,
-                        {.shrink_attempts = deed == Deed::kHang ? 1U : 30U,
+                        {.shrink_attempts = how.starts_with("hung") ? 1U : 30U,
                          .limits = {.silence = std::chrono::duration<double>(kSilence)}});
   SCOPED_TRACE(plan.kind->name() + " " + how);
   const SubjectResult& died = answer.subjects.back();
@@ -166,9 +150,15 @@ class EveryKind : public testing::TestWithParam<const CacheKind*> {};
 
 TEST_P(EveryKind, ADeathHasItsOperationScriptAndLog) {
   const Subject& reference = contracts().reference_of(*GetParam());
-  expect_evidence(reference, Deed::kCrash, kIsSanitized ? "" : "crashed (SIGABRT)");
-  expect_evidence(reference, Deed::kExit, "exited with status 0");
-  expect_evidence(reference, Deed::kHang, "hung (no answer for ");
+  expect_evidence(reference, std::abort, kIsSanitized ? "" : "crashed (SIGABRT)");
+  expect_evidence(
+      reference, [] { _exit(0); }, "exited with status 0");
+  expect_evidence(
+      reference,
+      [] {
+        while (true) pause();
+      },
+      "hung (no answer for ");
 }
 
 std::vector<const CacheKind*> generated_kinds() {

@@ -12,10 +12,9 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "tools/commands/exit_status.hpp"
-#include "tools/testing/campaign_fixture.hpp"
+#include "tools/testing/command_test.hpp"
 #include "tools/testing/environment.hpp"
 #include "tools/testing/xml_reader.hpp"
 
@@ -77,59 +76,37 @@ struct Job {
 // Each writes its files to the current folder.
 Job check_job() {
   return {"check",
-          {"check", "layered", "positional.causal", "--cases", "300", "--jobs", "2", "--json",
-           "result", "--junit", "junit", "-o", "run"},
-          true,
-          true};
+          words_of("check layered positional.causal --cases 300 --jobs 2 --json result --junit "
+                   "junit -o run"),
+          true, true};
 }
 Job run_job() {
   return {"run",
-          {"run", "--requests", "120", "--requests-per-case", "2", "--scale", "64", "--subject",
-           "provider", "--jobs", "2", "--no-timings", "--json", "result", "--junit", "junit", "-o",
-           "run"},
-          true,
-          true};
+          words_of("run --requests 120 --requests-per-case 2 --scale 64 --subject provider --jobs "
+                   "2 --no-timings --json result --junit junit -o run"),
+          true, true};
 }
 Job conform_job() {
-  Words words{"conform"};
+  Words words = words_of("conform --jobs 2 --json result --junit junit");
   for (const char* log : {"cells", "layered", "positional", "prefix", "provider", "snapshot"})
     words.push_back(std::string(KVO_LOGS) + "/" + log + ".jsonl.gz");
-  words.insert(words.end(), {"--jobs", "2", "--json", "result", "--junit", "junit"});
   return {"conform", words};
 }
 Job mutants_job() {
   return {"mutants",
-          {"mutants", "layered.vector@mutant:c*", "--jobs", "2", "--json", "result", "--junit",
-           "junit"}};
+          words_of("mutants layered.vector@mutant:c* --jobs 2 --json result --junit junit")};
 }
 Job corpus_job() {
-  return {
-      "corpus",
-      {"check", "layered", "layered.vector@mutant:clear_keeps_rows", "--cases", "40", "--jobs", "2",
-       "--shrink-attempts", "50", "--corpus", "kept", "--json", "result", "--junit", "junit"}};
+  return {"corpus",
+          words_of("check layered layered.vector@mutant:clear_keeps_rows --cases 40 --jobs 2 "
+                   "--shrink-attempts 50 --corpus kept --json result --junit junit")};
 }
 
-class Kill : public Campaign {
+class Kill : public CommandTest {
  protected:
-  Kill() {
-    fs::remove(folder_);
-    folder_ += "_" + std::to_string(getpid());
-    empty_folder();
-    mark_ = "KILL_RUN=" + folder_.filename().string();
-  }
-
   [[nodiscard]] Finished start(Words words, std::vector<TimedSignal> signals = {}) const {
     words.insert(words.begin(), kvoracle_path());
-    Finished done = run_program(std::move(words), {.folder = folder_.string(),
-                                                   .environment = {mark_},
-                                                   .own_group = true,
-                                                   .signals = std::move(signals)});
-    EXPECT_THAT(left_behind(mark_), IsEmpty()) << "processes were left behind";
-    return done;
-  }
-  void empty_folder() const {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
+    return run_group(std::move(words), {.signals = std::move(signals)});
   }
 
   // Whole, or not there.
@@ -249,7 +226,6 @@ class Kill : public Campaign {
   std::string errors_ = {};
   std::vector<std::string> cases_ = {};
   json::object result_ = {};
-  std::string mark_;
 };
 
 TEST_F(Kill, OfCheck) {
@@ -274,15 +250,17 @@ TEST_F(Kill, OfACampaignWithACorpus) {
 
 TEST_F(Kill, OfShrink) {
   const std::string mutant = "layered.vector@mutant:clear_keeps_rows";
-  const Words check{
-      "check", mutant,     "--law",  "agrees_with_reference", "--cases", "120", "--shrink-attempts",
-      "0",     "--repros", "scripts"};
-  ASSERT_EQ(start(check).status, kExitDiffers);
+  ASSERT_EQ(start(words_of("check " + mutant +
+                           " --law agrees_with_reference --cases 120 "
+                           "--shrink-attempts 0 --repros scripts"))
+                .status,
+            kExitDiffers);
   std::string longest;
   for (const std::string& name : names_with(".jsonl"))
     if (longest.empty() || fs::file_size(name) > fs::file_size(longest)) longest = name;
   ASSERT_FALSE(longest.empty());
-  const std::string script = (fs::path(testing::TempDir()) / (mark_ + ".jsonl")).string();
+  const std::string script =
+      (fs::path(testing::TempDir()) / (folder_.filename().string() + ".jsonl")).string();
   fs::copy_file(longest, script, fs::copy_options::overwrite_existing);
   try_out({"shrink",
            {"shrink", script, "--subject", mutant, "-o", "run_shrunk", "--json", "result"},

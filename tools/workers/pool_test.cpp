@@ -20,27 +20,32 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// All answers, in the order in which they were taken.
+// What is taken, in order.
+std::vector<std::string> taken_of(Work work, std::uint64_t first, std::uint64_t last, unsigned jobs,
+                                  const Limits& limits = {}) {
+  std::vector<std::string> taken;
+  work.take = [&](std::uint64_t index, const std::string& text) {
+    EXPECT_EQ(index, first + taken.size());
+    taken.push_back(text);
+    return true;
+  };
+  work_in_order(first, last, jobs, limits, work);
+  return taken;
+}
+
 std::vector<std::string> answers(std::uint64_t first, std::uint64_t last, unsigned jobs,
                                  const std::function<std::string(std::uint64_t, bool)>& answer,
-                                 Limits limits = {}) {
-  std::vector<std::string> taken;
-  work_in_order(
-      first, last, jobs, limits,
+                                 const Limits& limits = {}) {
+  return taken_of(
       {.answer =
            [&](std::uint64_t index) {
              return Message{Message::Kind::kAnswer, answer(index, false)};
            },
-       .isolated = [&](std::uint64_t index, const Death* /*first*/) { return answer(index, true); },
+       .isolated = [&](std::uint64_t index, const Death*) { return answer(index, true); },
        .lost = [](std::uint64_t index,
                   const Death& death) { return std::to_string(index) + " " + death.how; },
-       .take =
-           [&](std::uint64_t index, const std::string& text) {
-             EXPECT_EQ(index, first + taken.size());
-             taken.push_back(text);
-             return true;
-           }});
-  return taken;
+       .take = nullptr},
+      first, last, jobs, limits);
 }
 
 TEST(Pool, AnswersComeInOrderWhateverTheirNumber) {
@@ -97,26 +102,19 @@ TEST(Pool, ACaseWhoseWorkerDiesIsIsolated) {
 // Answers of the process that answers each case.
 std::vector<std::string> processes(Message::Kind kind,
                                    const std::function<std::uint64_t()>& generation,
-                                   Limits limits = {}) {
-  std::vector<std::string> taken;
-  work_in_order(
-      0, 4, 1, limits,
+                                   const Limits& limits = {}) {
+  return taken_of(
       {.answer =
            [&](std::uint64_t index) {
              return Message{index == 1 ? kind : Message::Kind::kAnswer, std::to_string(getpid())};
            },
-       .isolated =
-           [](std::uint64_t, const Death* first) {
-             return std::string(first == nullptr ? "isolated" : "died");
-           },
+       .isolated = [](std::uint64_t, const Death* first) -> std::string {
+         return first == nullptr ? "isolated" : "died";
+       },
        .lost = nullptr,
-       .take =
-           [&](std::uint64_t, const std::string& text) {
-             taken.push_back(text);
-             return true;
-           },
-       .generation = generation});
-  return taken;
+       .take = nullptr,
+       .generation = generation},
+      0, 4, 1, limits);
 }
 
 TEST(Pool, AProcessThatIsUsedUpIsReplaced) {

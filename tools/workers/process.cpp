@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "reference/contract/subject/probe.hpp"
 #include "tools/commands/usage.hpp"
 
 namespace kvo::tools {
@@ -124,6 +125,7 @@ Process::Process(const Answer& answer, Limits limits, std::unique_ptr<Framing> f
   (void)spared();
   (void)std::fflush(nullptr);  // or both processes would print it
   const pid_t parent = getpid();
+  (void)CallClock::now();  // its rate is measured once, for all processes
   pid_ = fork();
   if (pid_ < 0) system_fault("fork");
   if (pid_ == 0) {

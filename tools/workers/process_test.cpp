@@ -15,7 +15,7 @@
 
 #include "reference/contract/subject/subject.hpp"
 #include "tools/commands/usage.hpp"
-#include "tools/testing/sanitized.hpp"
+#include "tools/workers/crash_guard.hpp"
 
 namespace kvo::tools {
 namespace {

@@ -28,12 +28,10 @@ namespace kvo::tools {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // reserves terabytes of addresses
 std::uint64_t used_bytes() {
   return __sanitizer_get_current_allocated_bytes();
 }
 #else
-constexpr bool kSanitized = false;
 // Addresses in use; 0 where the system does not say.
 std::uint64_t used_bytes() {
   std::uint64_t pages = 0;
@@ -76,7 +74,7 @@ void give_up_privilege() {
 void limit_memory(std::uint64_t bytes) {
   if (bytes == 0) return;
   const std::uint64_t most = used_bytes() + bytes;
-  if (kSanitized) {
+  if (kIsSanitized) {  // a sanitizer reserves terabytes of addresses
     heap_limit_bytes = most;
     return;
   }

@@ -8,7 +8,7 @@
 #include "properties/seeded/cuda/provider/tensor_device_cache.hpp"
 #include "reference/contract/device/recorded_device.hpp"
 #include "reference/contract/values/check.hpp"
-#include "reference/provider/tensor_operations.hpp"
+#include "reference/provider/tensor.hpp"
 
 namespace kvo::devices {
 namespace {

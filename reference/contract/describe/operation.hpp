@@ -119,7 +119,7 @@ class Op {
 /// Everything a caller can see of one operation. On an error some operations still return values
 /// (the calls to a device): then both members are set.
 struct Observation {
-  std::optional<Error> error = std::nullopt;
+  PossibleError error = {};
   Record returns = {};
   bool unsupported = false;  ///< the session does not know the operation; not a fault
 

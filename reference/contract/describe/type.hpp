@@ -153,8 +153,7 @@ class Record {
       : type_(&type), value_(std::move(value)) {}
   template <class T>
   [[nodiscard]] static Record of(T value) {
-    const Type& type = type_of<T>();
-    return {type, type.owned(new T(std::move(value)))};
+    return {type_of<T>(), std::make_shared<T>(std::move(value))};
   }
 
   [[nodiscard]] explicit operator bool() const { return value_ != nullptr; }

@@ -1,6 +1,8 @@
 // reference/contract/subject/dispatch.hpp: sessions: from an operation to one overload.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <exception>
@@ -112,21 +114,26 @@ concept OneOf = (std::same_as<T, Ts> || ...);
 /// overload does not compile. False if `op` is none of Ops.
 template <class... Ops, class Visitor>
 bool visit_op(boost::mp11::mp_list<Ops...> /*ops*/, const Op& op, Visitor&& visitor) {
-  const auto attempt = [&]<class T>(const T* arguments) {
-    if (arguments != nullptr) visitor(*arguments);
-    return arguments != nullptr;
-  };
-  return (attempt(op.as<Ops>()) || ...);
+  static const std::array<const OpKind*, sizeof...(Ops)> kKinds{&op_kind<Ops>()...};
+  const auto at = static_cast<std::size_t>(std::ranges::find(kKinds, &op.kind()) - kKinds.begin());
+  if (at == kKinds.size()) return false;
+  boost::mp11::mp_with_index<sizeof...(Ops)>(at, [&](auto index) {
+    using T = boost::mp11::mp_at_c<boost::mp11::mp_list<Ops...>, index>;
+    visitor(*static_cast<const T*>(op.arguments().get()));
+  });
+  return true;
 }
 
 /// Carries out an operation by the visitor's overload for its type, which returns Status,
 /// Result<Returns> or Answer<Returns>. What it throws becomes an observation.
 template <class... Ops, class Visitor>
 Observation dispatch(boost::mp11::mp_list<Ops...> ops, const Op& op, Visitor&& visitor) {
-  Observation seen{.error = fail(Code::kNotSupported, std::string(op.kind().name)),
-                   .unsupported = true};
+  Observation seen;
   try {
-    visit_op(ops, op, [&](const auto& arguments) { seen = detail::observe(visitor(arguments)); });
+    const bool known = visit_op(
+        ops, op, [&](const auto& arguments) { seen = detail::observe(visitor(arguments)); });
+    if (!known)
+      seen = {.error = fail(Code::kNotSupported, std::string(op.kind().name)), .unsupported = true};
   } catch (...) {
     return detail::observe_exception();
   }

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "reference/contract/subject/subject.hpp"
 #include "reference/contract/values/quirk.hpp"
@@ -46,6 +48,22 @@ Result<QuirkSet<Quirk>> quirks_of(const Setup& setup, std::span<const QuirkInfo>
     }
   }
   return quirks;
+}
+
+/// A subject whose sessions are what `open(setup, quirks)` returns, with the quirks of quirks_of.
+template <class Quirk, class Open>
+[[nodiscard]] Subject subject_of(const CacheKind& kind, std::string variant, std::string doc,
+                                 Open open, std::span<const QuirkInfo> rows,
+                                 std::span<const QuirkInfo> others = {}) {
+  return {.kind = &kind,
+          .variant = std::move(variant),
+          .doc = std::move(doc),
+          .open = [open = std::move(open), rows,
+                   others](const Setup& setup) -> Result<std::unique_ptr<Session>> {
+            const auto quirks = quirks_of<Quirk>(setup, rows, others);
+            if (!quirks) return quirks.error();
+            return open(setup, *quirks);
+          }};
 }
 
 }  // namespace kvo

@@ -63,9 +63,9 @@ struct MarkText {
 template <MarkText kinds, MarkText text, int kProfile = -1>
 struct MarkedPlace {
   static inline const bool kListed = [] {
-    marks().push_back(
-        {kinds.view(), text.view(),
-         kProfile < 0 ? std::nullopt : std::optional(static_cast<Profile>(kProfile))});
+    Mark mark{kinds.view(), text.view()};
+    if constexpr (kProfile >= 0) mark.profile = static_cast<Profile>(kProfile);
+    marks().push_back(mark);
     return true;
   }();
   static void pass() {

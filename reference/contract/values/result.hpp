@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,6 +42,34 @@ struct Error {
   friend bool operator==(const Error& a, const Error& b) {
     return a.code == b.code && (a.code != Code::kOther || a.reason == b.reason);
   }
+};
+
+/// An error or none, as an optional of it, in the size of a pointer: most results have none.
+class PossibleError {
+ public:
+  PossibleError() = default;
+  PossibleError(std::nullopt_t /*none*/) {}                            // NOLINT: as an optional
+  PossibleError(Error error) : error_(new Error(std::move(error))) {}  // NOLINT: as an optional
+  PossibleError(std::optional<Error> error)                            // NOLINT: as an optional
+      : error_(error ? new Error(*std::move(error)) : nullptr) {}
+  PossibleError(const PossibleError& other) : error_(other ? new Error(*other) : nullptr) {}
+  PossibleError(PossibleError&&) noexcept = default;
+  PossibleError& operator=(const PossibleError& other) { return *this = PossibleError(other); }
+  PossibleError& operator=(PossibleError&&) noexcept = default;
+  ~PossibleError() = default;
+
+  [[nodiscard]] bool has_value() const { return error_ != nullptr; }
+  explicit operator bool() const { return has_value(); }
+  Error& operator*() { return *error_; }
+  const Error& operator*() const { return *error_; }
+  Error* operator->() { return error_.get(); }
+  const Error* operator->() const { return error_.get(); }
+  friend bool operator==(const PossibleError& a, const PossibleError& b) {
+    return a && b ? *a == *b : a.has_value() == b.has_value();
+  }
+
+ private:
+  std::unique_ptr<Error> error_;
 };
 
 /// The error of a log's code; an unknown code is {kOther, that text}.
