@@ -68,7 +68,12 @@ Result<InsertReturns> RadixManager::insert(const Insert& op) {
   if (op.slots && std::ssize(*op.slots) < tree_.units_of(std::ssize(op.tokens)))
     return fail(Code::kPrecondition, "slots: fewer than units");
   Transaction undertaking(*this);
-  const auto reached = tree_.insert(op);
+  const auto reached =
+      tree_.insert({.tokens = op.tokens,
+                    .slots = op.slots ? std::optional<IdsView>(*op.slots) : std::nullopt,
+                    .space = space_of(op),
+                    .priority = op.priority,
+                    .inserted = op.inserted});
   undertaking.commit();
   return InsertReturns{reached.length, reached.node};
 }
@@ -278,19 +283,18 @@ Status RadixManager::file(const Text& text, Holding& held) {
   if (config_.disable) return {};
   const TokensView key = from(text.tokens, 0, std::ssize(held.slots));
   const std::int64_t units = tree_.units_of(std::ssize(key));
-  Insert filed{.tokens = Tokens(key.begin(), key.end()),
-               .slots = held.slots,
-               .extra = text.extra,
-               .salt = text.salt,
-               .priority = text.priority,
-               .inserted = held.inserted};
+  RadixTree::Filing filed{.tokens = key,
+                          .slots = held.slots,
+                          .space = text.space(),
+                          .priority = text.priority,
+                          .inserted = held.inserted};
   const std::int64_t length = tree_.insert(filed).length;
   held.inserted = std::max(held.inserted, units);
   const TokensView prompt = from(text.tokens, 0, std::min(text.prompt, std::ssize(key)));
   const std::int64_t parted = tree_.units_of(std::ssize(prompt));
   const std::int64_t lifted = quirks_.has(Quirk::kPromptIsLifted) ? 1 : 0;
   if (0 < parted && parted < units) {
-    filed.tokens.assign(prompt.begin(), prompt.end());
+    filed.tokens = prompt;
     filed.priority += lifted;
     filed.inserted = parted;
     (void)tree_.insert(filed);

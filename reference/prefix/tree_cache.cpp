@@ -82,7 +82,7 @@ std::int64_t RadixTree::common_units(const Run& run, TokensView rest) const {
 }
 
 RadixTree::Reached RadixTree::walk(TokensView tokens, const Namespace& space,
-                                   const Insert* insertion) {
+                                   const Filing* insertion) {
   const std::int64_t now = totals_.clock++;
   const std::int64_t units = units_of(std::ssize(tokens));
   const auto whole =
@@ -165,28 +165,29 @@ std::int64_t RadixTree::split(std::int64_t node, std::int64_t units) {
 // ---- Inserts ----
 
 // PX-68
-void RadixTree::count_hit(std::int64_t node, std::int64_t end, const Insert& op) {
+void RadixTree::count_hit(std::int64_t node, std::int64_t end, const Filing& op) {
   if (end > op.inserted) ++marks_.change(node).hits;
 }
 
-RadixTree::Reached RadixTree::insert(const Insert& op) {
-  Reached at = walk(op.tokens, space_of(op), &op);
+RadixTree::Reached RadixTree::insert(const Filing& op) {
+  Reached at = walk(op.tokens, op.space, &op);
   if (at.length < units_of(std::ssize(op.tokens))) at.node = add_leaf(at, op);
   return at;
 }
 
 // What is left of an insert becomes one node below where its walk ended (PX-66).
-std::int64_t RadixTree::add_leaf(const Reached& at, const Insert& op) {
+std::int64_t RadixTree::add_leaf(const Reached& at, const Filing& op) {
   const std::int64_t end = units_of(std::ssize(op.tokens));
   const auto begin = op.tokens.begin() + at.length;
+  const auto& [extra, salt] = op.space;
   Run run{.parent = at.node,
           .units = end - at.length,
           .tokens = Tokens(begin, op.tokens.begin() + end + (config_.eagle ? 1 : 0)),
           .slots = {},
           .keys = {},
           .children = {},
-          .extra = op.extra,
-          .salt = op.salt.value_or("")};
+          .extra = std::optional<std::string>(extra),
+          .salt = std::string(salt)};
   if (op.slots)
     run.slots.assign(op.slots->begin() + at.length, op.slots->begin() + end);
   else
@@ -202,7 +203,7 @@ std::int64_t RadixTree::add_leaf(const Reached& at, const Insert& op) {
       add_node(std::move(run), {.priority = op.priority, .used = used, .created = created});
   count_hit(node, end, op);
   runs_.change(at.node).children.push_back(node);
-  set_child(at.node, space_of(op), first_page(runs_[node].tokens), node);
+  set_child(at.node, op.space, first_page(runs_[node].tokens), node);
   totals_.evictable += units;
   list(node);
   list(at.node);

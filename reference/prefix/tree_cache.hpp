@@ -25,6 +25,15 @@ class RadixTree {
     std::int64_t length = 0;  ///< units from the root
   };
 
+  /// What an insert files, and what it counts on its way. The lists are the caller's.
+  struct Filing {
+    TokensView tokens;
+    std::optional<IdsView> slots;  ///< one a unit; none: the tokens
+    Namespace space;
+    std::int64_t priority = 0;
+    std::int64_t inserted = 0;
+  };
+
   [[nodiscard]] std::int64_t root() const { return totals_.root; }
   /// Whole pages of what a number of tokens makes, in units (PX-62, PX-78).
   [[nodiscard]] std::int64_t units_of(std::int64_t tokens) const;
@@ -33,7 +42,7 @@ class RadixTree {
   /// The slots from the root to a node.
   [[nodiscard]] Ids slots_to(std::int64_t node) const;
   /// PX-66. Requires  a slot for each unit.
-  Reached insert(const Insert& op);
+  Reached insert(const Filing& op);
 
   /// The leaf that goes first, at the front of a heap, which it leaves; none: there is none.
   [[nodiscard]] std::optional<std::int64_t> pop_first(Ids& heap) const;
@@ -105,12 +114,12 @@ class RadixTree {
                  std::optional<std::int64_t> child);
   [[nodiscard]] TokensView first_page(TokensView tokens) const;
   /// PX-64, PX-67; of an insertion, what it counts on its way.
-  [[nodiscard]] Reached walk(TokensView tokens, const Namespace& space, const Insert* insertion);
+  [[nodiscard]] Reached walk(TokensView tokens, const Namespace& space, const Filing* insertion);
   [[nodiscard]] std::int64_t common_units(const Run& run, TokensView rest) const;
   std::int64_t add_node(Run run, Mark mark);
   std::int64_t split(std::int64_t node, std::int64_t units);
-  std::int64_t add_leaf(const Reached& at, const Insert& op);
-  void count_hit(std::int64_t node, std::int64_t end, const Insert& op);
+  std::int64_t add_leaf(const Reached& at, const Filing& op);
+  void count_hit(std::int64_t node, std::int64_t end, const Filing& op);
   [[nodiscard]] std::vector<Key> page_keys(const Run& run);
   void tell_stored(const Run& run);
   void tell_removed(const Run& run);
