@@ -4,8 +4,6 @@
 #include <string>
 #include <utility>
 
-#include <boost/describe/enum_to_string.hpp>
-
 #include "reference/contract/values/thrown.hpp"
 
 namespace kvo::cuda {
@@ -26,10 +24,7 @@ Result<std::unique_ptr<Cache>> VectorDeviceCache::make(const std::shared_ptr<Dev
                                                        const Geometry& geometry,
                                                        std::optional<std::uint64_t> max_seq_len,
                                                        const Behaviour& behaviour) {
-  if (behaviour.storage.type != StorageType::kF32)
-    return fail(Code::kNotSupported,
-                std::string("storage: ") +
-                    boost::describe::enum_to_string(behaviour.storage.type, "") + " on a device");
+  if (behaviour.storage.type != StorageType::kF32) return not_on_device(behaviour.storage.type);
   const auto reserved = LayeredControl::elements_to_reserve(geometry, max_seq_len, behaviour);
   if (!reserved) return reserved.error();
   auto cache = std::make_unique<VectorDeviceCache>(device, geometry, behaviour);
