@@ -35,18 +35,11 @@ struct BuildMask {
     memory.store(mask + i, sees(i / columns, low + i % columns, memory) ? Cell(0) : kHidden);
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::of("mask", mask),
-            JobArgument::of("positions", positions),
-            JobArgument::of("sequences", sequences),
-            JobArgument::of("ahead", ahead),
-            JobArgument::of("cell_positions", cell_positions),
-            JobArgument::of("owners", owners),
-            JobArgument::of("tokens", tokens),
-            JobArgument::of("low", low),
-            JobArgument::of("columns", columns),
-            JobArgument::of("words", words),
-            JobArgument::of("window", window),
-            JobArgument::of("chunk", chunk)};
+    return named_arguments(
+        "mask positions sequences ahead cell_positions owners tokens low columns words window "
+        "chunk",
+        {mask, positions, sequences, ahead, cell_positions, owners, tokens, low, columns, words,
+         window, chunk});
   }
 
  private:

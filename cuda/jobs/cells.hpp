@@ -102,8 +102,7 @@ struct Convert {
     memory.store(to + at, To::narrow(From::widen(memory.load(from + at))));
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::of("to", to), JobArgument::of("from", from),
-            JobArgument::of("count", count)};
+    return named_arguments("to from count", {to, from, count});
   }
 
  private:
@@ -204,9 +203,9 @@ struct PutCells {
     memory.store(cells + cell * width + i % width, to);
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::rows("cells", cells, width), JobArgument::rows("rows", rows, width),
-            JobArgument::of("targets", targets), JobArgument::of("count", count),
-            JobArgument::of("width", width)};
+    return named_arguments(
+        "cells rows targets count width",
+        {JobArgument(cells, width), JobArgument(rows, width), targets, count, width});
   }
 };
 
@@ -233,12 +232,9 @@ struct PutColumns {
                  Format::narrow(memory.load(rows + row * width + line)));
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::rows("columns", columns, cells),
-            JobArgument::rows("rows", rows, width),
-            JobArgument::of("targets", targets),
-            JobArgument::of("count", count),
-            JobArgument::of("width", width),
-            JobArgument::of("cells", cells)};
+    return named_arguments(
+        "columns rows targets count width cells",
+        {JobArgument(columns, cells), JobArgument(rows, width), targets, count, width, cells});
   }
 };
 
@@ -322,14 +318,9 @@ struct RopeShift {
     memory.store(first + half, y);
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::rows("keys", keys, heads * dim),
-            JobArgument::of("moved", moved),
-            JobArgument::of("turns", turns),
-            JobArgument::of("cells", cells),
-            JobArgument::of("heads", heads),
-            JobArgument::of("dim", dim),
-            JobArgument::of("half", half),
-            JobArgument::of("all", all)};
+    return named_arguments(
+        "keys moved turns cells heads dim half all",
+        {JobArgument(keys, heads * dim), moved, turns, cells, heads, dim, half, all});
   }
 
  private:
@@ -370,13 +361,9 @@ struct AddShift {
   }
   [[nodiscard]] JobArguments arguments() const {
     const auto bits = [](float value) { return std::int64_t{bits_of(value)}; };
-    return {JobArgument::rows("keys", keys, width),
-            JobArgument::of("moved", moved),
-            JobArgument::of("cells", cells),
-            JobArgument::of("width", width),
-            JobArgument::of("all", all),
-            JobArgument::of("kept", bits(kept)),
-            JobArgument::of("added", bits(added))};
+    return named_arguments(
+        "keys moved cells width all kept added",
+        {JobArgument(keys, width), moved, cells, width, all, bits(kept), bits(added)});
   }
 };
 

@@ -8,7 +8,6 @@
 
 #include "cuda/jobs/build_mask.hpp"
 #include "cuda/jobs/cells.hpp"
-#include "cuda/jobs/ring_rows.hpp"
 #include "cuda/jobs/rows.hpp"
 #include "reference/contract/values/strided_view.hpp"
 
@@ -117,25 +116,17 @@ TEST_P(JobsSuite, RowsArePackedHeadByHead) {
   }
 }
 
-TEST_P(JobsSuite, ARingIsWrittenRoundItsEndAndReadInOrder) {
+TEST_P(JobsSuite, ARingIsReadInOrderRoundItsEnd) {
   for (const std::int64_t row : kRowBytes) {
     const std::int64_t capacity = draw(2, 8);
     const std::int64_t count = draw(1, capacity);
     const std::int64_t first = (std::int64_t{1} << 33U) + draw(0, 9);
-    const Bytes rows = numbered(count * row);
-    Bytes wanted = old_bytes(capacity * row);
-    RingRows ring{.ring = put(wanted),
-                  .rows = put(rows),
-                  .capacity = capacity,
-                  .row_bytes = row,
-                  .first = first,
-                  .count = count};
-    run(ring.write());
-    for (std::int64_t r = 0; r < count; ++r) put_row(wanted, (first + r) % capacity, rows, r, row);
-    EXPECT_EQ(get<std::uint8_t>(ring.ring, wanted.size()), wanted) << row;
-    ring.rows = put(old_bytes(count * row));
-    run(ring.linearise());
-    EXPECT_EQ(get<std::uint8_t>(ring.rows, rows.size()), rows) << row;
+    const Bytes ring = numbered(capacity * row);
+    Bytes wanted = old_bytes((count + 1) * row);
+    const DevicePtr rows = put(wanted);
+    run(move_rows<false>(rows, put(ring), RingPlace{capacity}, row, first, count));
+    for (std::int64_t r = 0; r < count; ++r) put_row(wanted, r, ring, (first + r) % capacity, row);
+    EXPECT_EQ(get<std::uint8_t>(rows, wanted.size()), wanted) << row;
   }
 }
 
@@ -247,6 +238,9 @@ std::vector<KeysCase> keys_cases() {
       for (const bool all : {false, true}) cases.push_back({dtype, dim, all});
   return cases;
 }
+ShiftKeys shift_of(const KeysCase& one, DevicePtr keys, DevicePtr moved) {
+  return {one.dtype, keys, moved, KeysCase::kCells, KeysCase::kHeads, one.dim, one.all};
+}
 Bytes stored_keys(const KeysCase& one) {
   const std::int64_t count = KeysCase::kCells * KeysCase::kHeads * one.dim;
   Bytes keys = old_bytes(count * static_cast<std::int64_t>(dtype_bytes(one.dtype)));
@@ -264,9 +258,7 @@ TEST_P(JobsSuite, KeysAreTurnedAsInDoublePrecisionOnTheHost) {
       turns.push_back({std::cos(angle), std::sin(angle)});
     }
     Bytes wanted = stored_keys(one);
-    const ShiftKeys shift{one.dtype,        put(wanted),      put(Bytes{0, 1, 1, 0}),
-                          KeysCase::kCells, KeysCase::kHeads, one.dim,
-                          one.all};
+    const ShiftKeys shift = shift_of(one, put(wanted), put(Bytes{0, 1, 1, 0}));
     run(shift.turned(put(turns)));
     for (std::int64_t row = 0; row < KeysCase::kCells * KeysCase::kHeads; ++row) {
       const std::int64_t cell = row / KeysCase::kHeads;
@@ -288,9 +280,7 @@ TEST_P(JobsSuite, KeysAreAddedTo) {
   constexpr float kAdded = -1.0F / 3.0F;
   for (const KeysCase& one : keys_cases()) {
     Bytes wanted = stored_keys(one);
-    const ShiftKeys shift{one.dtype,        put(wanted),      put(Bytes{0, 1, 1, 0}),
-                          KeysCase::kCells, KeysCase::kHeads, one.dim,
-                          one.all};
+    const ShiftKeys shift = shift_of(one, put(wanted), put(Bytes{0, 1, 1, 0}));
     run(shift.added(kKept, kAdded));
     const std::int64_t width = KeysCase::kHeads * one.dim;
     for (std::int64_t i = 0; i < KeysCase::kCells * width; ++i) {

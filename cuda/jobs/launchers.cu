@@ -5,7 +5,6 @@
 #include "cuda/jobs/build_mask.hpp"
 #include "cuda/jobs/cells.hpp"
 #include "cuda/jobs/launchers.hpp"
-#include "cuda/jobs/ring_rows.hpp"
 #include "cuda/jobs/rows.hpp"
 #include "reference/contract/device/jobs.hpp"
 
@@ -42,16 +41,12 @@ void add_units(std::vector<Launcher>& table) {
                              row<Rows<std::uint16_t>>(), row<Rows<std::uint8_t>>()});
 }
 
-/// By one cell an item: one of them is a byte.
-template <class To, class From>
-void add_small_conversion(std::vector<Launcher>& table) {
-  table.push_back(row<Convert<To, From, Scalar>>());
-}
-
-/// By eight cells an item, and by one.
+/// By eight cells an item, unless one of them is a byte, and by one.
 template <class To, class From>
 void add_conversion(std::vector<Launcher>& table) {
-  table.insert(table.end(), {row<Convert<To, From, Wide>>(), row<Convert<To, From, Scalar>>()});
+  if constexpr (sizeof(typename To::Cell) > 1 && sizeof(typename From::Cell) > 1)
+    table.push_back(row<Convert<To, From, Wide>>());
+  table.push_back(row<Convert<To, From, Scalar>>());
 }
 
 /// Those of jobs that convert to a storage type or from one.
@@ -79,7 +74,6 @@ std::vector<Launcher> make_table() {
   add_units<GatherPaged>(table);
   add_units<CopyBlocks>(table);
   add_units<PackHeadMajor>(table);
-  add_units<RingWrite>(table);
   add_units<RingLinearise>(table);
   add_conversion<HalfCell, FloatCell>(table);
   add_conversion<BrainCell, FloatCell>(table);
@@ -87,10 +81,10 @@ std::vector<Launcher> make_table() {
   add_conversion<BrainCell, HalfCell>(table);
   add_conversion<FloatCell, BrainCell>(table);
   add_conversion<HalfCell, BrainCell>(table);
-  add_small_conversion<E4m3Cell, FloatCell>(table);
-  add_small_conversion<E5m2Cell, FloatCell>(table);
-  add_small_conversion<FloatCell, E4m3Cell>(table);
-  add_small_conversion<FloatCell, E5m2Cell>(table);
+  add_conversion<E4m3Cell, FloatCell>(table);
+  add_conversion<E5m2Cell, FloatCell>(table);
+  add_conversion<FloatCell, E4m3Cell>(table);
+  add_conversion<FloatCell, E5m2Cell>(table);
   add_format<FloatCell>(table);
   add_format<HalfCell>(table);
   add_format<BrainCell>(table);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string_view>
 
 #include "reference/contract/device/job.hpp"
@@ -53,13 +54,9 @@ struct AppendRows {
     memory.store(buffer + to, memory.load(rows + i));
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::rows("buffer", buffer, width),
-            JobArgument::rows("rows", rows, width),
-            JobArgument::of("batch", batch),
-            JobArgument::of("seq", seq),
-            JobArgument::of("width", width),
-            JobArgument::of("first", first),
-            JobArgument::of("max_seq", max_seq)};
+    return named_arguments(
+        "buffer rows batch seq width first max_seq",
+        {JobArgument(buffer, width), JobArgument(rows, width), batch, seq, width, first, max_seq});
   }
 };
 
@@ -96,9 +93,8 @@ struct AppendLayers {
     memory.store(memory.load(buffers + i / dim) + position * dim + i % dim, cell_of<Cell>(bits));
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::of("buffers", buffers), JobArgument::of("sources", sources),
-            JobArgument::of("counter", counter), JobArgument::of("count", count),
-            JobArgument::of("dim", dim),         JobArgument::of("max_seq_len", max_seq_len)};
+    return named_arguments("buffers sources counter count dim max_seq_len",
+                           {buffers, sources, counter, count, dim, max_seq_len});
   }
 };
 
@@ -120,8 +116,7 @@ struct CopyBlocks {
     memory.store(pool + to * units + i % units, memory.load(pool + from * units + i % units));
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::of("pool", pool), JobArgument::of("pairs", pairs),
-            JobArgument::of("count", count), JobArgument::of("units", units)};
+    return named_arguments("pool pairs count units", {pool, pairs, count, units});
   }
 };
 
@@ -135,75 +130,84 @@ struct CopyBlocks {
                   });
 }
 
-/// Where the position lies: blocks of the pool are numbered, and the table says which holds the
-/// positions from n * block on. Widths are counted in units.
-struct PagedPlace {
-  const std::int32_t* table;  ///< [blocks of the sequence]
-  std::int64_t block;         ///< positions of one
+/// Rows to their places in a buffer, to[place of first + r] = from[r], or from there:
+/// to[r] = from[place of first + r]. No two rows have one place. Widths are counted in units.
+template <class Place, bool kInto, class Unit>
+struct MoveRows {
+  static constexpr std::string_view kName = Place::name(kInto);
+  Unit* to;
+  const Unit* from;
+  Place place;
   std::int64_t width;
-
-  template <class Memory>
-  [[nodiscard]] KVO_HD constexpr std::int64_t of(std::int64_t position, Memory& memory) const {
-    const std::int64_t number = memory.load(table + position / block);
-    return (number * block + position % block) * width;
-  }
-};
-
-/// pool[place of first + r] = rows[r].
-template <class Unit>
-struct AppendPaged {
-  static constexpr std::string_view kName = "append_paged";
-  Unit* pool;        ///< [blocks, block, width]
-  const Unit* rows;  ///< [count, width]
-  PagedPlace place;
   std::int64_t first;  ///< position of the first row
   std::int64_t count;
 
-  [[nodiscard]] KVO_HD constexpr std::int64_t items() const { return count * place.width; }
+  [[nodiscard]] KVO_HD constexpr std::int64_t items() const { return count * width; }
   template <class Memory>
   KVO_HD constexpr void run(std::int64_t i, Memory& memory) const {
-    const std::int64_t to = place.of(first + i / place.width, memory) + i % place.width;
-    memory.store(pool + to, memory.load(rows + i));
+    const std::int64_t at = place.of(first + i / width, memory) * width + i % width;
+    memory.store(to + (kInto ? at : i), memory.load(from + (kInto ? i : at)));
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::rows("pool", pool, place.width),
-            JobArgument::rows("rows", rows, place.width, first),
-            JobArgument::of("table", place.table),
-            JobArgument::of("block", place.block),
-            JobArgument::of("width", place.width),
-            JobArgument::of("first", first),
-            JobArgument::of("count", count)};
+    const std::optional<std::int64_t> none;
+    const JobArgument target(to, width, kInto ? none : first);
+    const JobArgument source(from, width, kInto ? first : none);
+    if constexpr (requires { place.table; })
+      return named_arguments("to from width first count block table",
+                             {target, source, width, first, count, place.size, place.table});
+    else
+      return named_arguments("to from width first count capacity",
+                             {target, source, width, first, count, place.size});
   }
 };
 
-/// rows[r] = pool[place of first + r].
+/// The same with widths in bytes.
+template <bool kInto, class Place>
+[[nodiscard]] Job move_rows(DevicePtr to, DevicePtr from, const Place& place,
+                            std::int64_t row_bytes, std::int64_t first, std::int64_t count) {
+  return in_units(
+      {to.address, from.address, static_cast<std::uint64_t>(row_bytes)},
+      [&]<class Unit>(Unit /*unit*/, std::int64_t bytes) {
+        return Job(MoveRows<Place, kInto, Unit>{to.as<Unit>(), from.as<const Unit>(), place,
+                                                row_bytes / bytes, first, count});
+      });
+}
+
+/// Blocks of a pool are numbered, and the table says which holds the positions from n * size on.
+struct PagedPlace {
+  const std::int32_t* table;  ///< [blocks of the sequence]
+  std::int64_t size;          ///< positions of a block
+
+  template <class Memory>
+  [[nodiscard]] KVO_HD constexpr std::int64_t of(std::int64_t position, Memory& memory) const {
+    const std::int64_t number = memory.load(table + position / size);
+    return number * size + position % size;
+  }
+  static constexpr std::string_view name(bool into) {
+    return into ? "append_paged" : "gather_paged";
+  }
+};
+
+/// Positions go round a ring.
+struct RingPlace {
+  std::int64_t size;  ///< rows
+
+  template <class Memory>
+  [[nodiscard]] KVO_HD constexpr std::int64_t of(std::int64_t position, Memory& /*memory*/) const {
+    return position % size;
+  }
+  static constexpr std::string_view name(bool /*into*/) { return "ring_linearise"; }
+};
+
+// As launchers.cu lists them.
 template <class Unit>
-struct GatherPaged {
-  static constexpr std::string_view kName = "gather_paged";
-  Unit* rows;        ///< [count, width]
-  const Unit* pool;  ///< [blocks, block, width]
-  PagedPlace place;
-  std::int64_t first;
-  std::int64_t count;
+using AppendPaged = MoveRows<PagedPlace, true, Unit>;
+template <class Unit>
+using GatherPaged = MoveRows<PagedPlace, false, Unit>;
+template <class Unit>
+using RingLinearise = MoveRows<RingPlace, false, Unit>;
 
-  [[nodiscard]] KVO_HD constexpr std::int64_t items() const { return count * place.width; }
-  template <class Memory>
-  KVO_HD constexpr void run(std::int64_t i, Memory& memory) const {
-    const std::int64_t from = place.of(first + i / place.width, memory) + i % place.width;
-    memory.store(rows + i, memory.load(pool + from));
-  }
-  [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::rows("rows", rows, place.width, first),
-            JobArgument::rows("pool", pool, place.width),
-            JobArgument::of("table", place.table),
-            JobArgument::of("block", place.block),
-            JobArgument::of("width", place.width),
-            JobArgument::of("first", first),
-            JobArgument::of("count", count)};
-  }
-};
-
-/// Both with widths in bytes. Block: positions of one.
+/// Rows to the blocks of a pool and from there, with widths in bytes. Block: positions of one.
 struct PagedRows {
   DevicePtr pool;
   DevicePtr rows;
@@ -214,24 +218,14 @@ struct PagedRows {
   std::int64_t count = 0;
 
   [[nodiscard]] Job append() const {
-    return in_units({pool.address, rows.address, static_cast<std::uint64_t>(row_bytes)},
-                    [&]<class Unit>(Unit /*unit*/, std::int64_t bytes) {
-                      return Job(AppendPaged<Unit>{pool.as<Unit>(), rows.as<const Unit>(),
-                                                   place(bytes), first, count});
-                    });
+    return move_rows<true>(pool, rows, place(), row_bytes, first, count);
   }
   [[nodiscard]] Job gather() const {
-    return in_units({pool.address, rows.address, static_cast<std::uint64_t>(row_bytes)},
-                    [&]<class Unit>(Unit /*unit*/, std::int64_t bytes) {
-                      return Job(GatherPaged<Unit>{rows.as<Unit>(), pool.as<const Unit>(),
-                                                   place(bytes), first, count});
-                    });
+    return move_rows<false>(rows, pool, place(), row_bytes, first, count);
   }
 
  private:
-  [[nodiscard]] PagedPlace place(std::int64_t bytes) const {
-    return {table.as<const std::int32_t>(), block, row_bytes / bytes};
-  }
+  [[nodiscard]] PagedPlace place() const { return {table.as<const std::int32_t>(), block}; }
 };
 
 /// to[h, first + s] = from[s, h].
@@ -257,10 +251,8 @@ struct PackHeadMajor {
                  memory.load(from + (s * heads + h) * dim + d));
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::of("to", to),          JobArgument::of("from", from),
-            JobArgument::of("seq", seq),        JobArgument::of("heads", heads),
-            JobArgument::of("dim", dim),        JobArgument::of("first", first),
-            JobArgument::of("max_seq", max_seq)};
+    return named_arguments("to from seq heads dim first max_seq",
+                           {to, from, seq, heads, dim, first, max_seq});
   }
 };
 

@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include <boost/describe/enum_to_string.hpp>
-
 #include "cuda/memory/staging.hpp"
 #include "optimized/layered/control.hpp"
 #include "reference/contract/values/thrown.hpp"
@@ -49,10 +47,7 @@ class VectorDeviceCache final : public optimized::LayeredControl<VectorDeviceCac
                                                       const Geometry& geometry,
                                                       std::optional<std::uint64_t> max_seq_len,
                                                       const Behaviour& behaviour) {
-    if (behaviour.storage.type != StorageType::kF32)
-      return fail(Code::kNotSupported,
-                  std::string("storage: ") +
-                      boost::describe::enum_to_string(behaviour.storage.type, "") + " on a device");
+    if (behaviour.storage.type != StorageType::kF32) return not_on_device(behaviour.storage.type);
     const auto reserved = LayeredControl::elements_to_reserve(geometry, max_seq_len, behaviour);
     if (!reserved) return reserved.error();
     auto cache = std::make_unique<VectorDeviceCache>(device, geometry, behaviour);

@@ -18,17 +18,20 @@ Error error_of_device(const Error& error) {
   return error;
 }
 
+Error not_on_device(StorageType type, std::string_view what) {
+  return fail(Code::kNotSupported, std::string(what) + ": " +
+                                       boost::describe::enum_to_string(type, "") + " on a device");
+}
+
 Status store_f32_only(const StorageFormat& storage) {
   if (Status good = check(storage); !good) return good;
   if (storage.type == StorageType::kF32) return {};
-  return fail(Code::kNotSupported, std::string("storage: ") +
-                                       boost::describe::enum_to_string(storage.type, "") +
-                                       " on a device");
+  return not_on_device(storage.type);
 }
 
 Result<std::shared_ptr<DeviceStorage>> make_cells(const std::shared_ptr<Device>& device,
-                                                  std::int64_t count) {
-  auto made = DeviceStorage::make(device, count, kCellBytes);
+                                                  std::int64_t count, std::int64_t cell_bytes) {
+  auto made = DeviceStorage::make(device, count, cell_bytes);
   if (made) return made;
   // No card has as many bytes as overflow.
   if (made.error() == fail(Code::kPrecondition)) return fail(Code::kOutOfMemory, "device memory");

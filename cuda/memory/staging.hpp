@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "reference/contract/device/device.hpp"
@@ -16,6 +17,9 @@ namespace kvo::cuda {
 /// has not, and any other error as it is.
 [[nodiscard]] Error error_of_device(const Error& error);
 
+/// kNotSupported: "storage: kQ8 on a device". `what` has the type: a storage or a dtype.
+[[nodiscard]] Error not_on_device(StorageType type, std::string_view what = "storage");
+
 /// Of a cache that stores rows in f32 alone.
 /// Errors  kOutOfRange: as check() says of the format; kNotSupported: another type.
 [[nodiscard]] Status store_f32_only(const StorageFormat& storage);
@@ -23,10 +27,11 @@ namespace kvo::cuda {
 /// Bytes of an f32 or i32 cell.
 inline constexpr std::int64_t kCellBytes = sizeof(float);
 
-/// Zeroed device memory of `count` f32 or i32 cells. Requires count >= 0.
-/// Errors  kOutOfMemory; the device's own.
+/// Zeroed device memory of `count` cells, f32 or i32 unless they have other sizes. Requires count
+/// >= 0. Errors  kOutOfMemory; the device's own.
 [[nodiscard]] Result<std::shared_ptr<DeviceStorage>> make_cells(
-    const std::shared_ptr<Device>& device, std::int64_t count);
+    const std::shared_ptr<Device>& device, std::int64_t count,
+    std::int64_t cell_bytes = kCellBytes);
 
 /// Cells in host memory: `lanes` runs of `run` cells, each `stride` cells behind the one before.
 struct HostLanes {

@@ -7,8 +7,6 @@
 #include <optional>
 #include <string>
 
-#include <boost/describe/enum_to_string.hpp>
-
 #include "cuda/jobs/build_mask.hpp"
 #include "cuda/jobs/cells.hpp"
 #include "optimized/positional/causal_cache.hpp"
@@ -38,11 +36,7 @@ Result<std::shared_ptr<DeviceStorage>> make_elements(const std::shared_ptr<Devic
                                                      const Shape& shape, DType dtype) {
   const std::optional<std::int64_t> count = element_count(shape);
   if (!count) return no_memory();
-  auto made = DeviceStorage::make(device, std::max<std::int64_t>(*count, 1), bytes_of(dtype));
-  if (made) return made;
-  // No card has as many bytes as overflow.
-  if (made.error() == fail(Code::kPrecondition)) return no_memory();
-  return error_of_device(made.error());
+  return make_cells(device, std::max<std::int64_t>(*count, 1), bytes_of(dtype));
 }
 
 }  // namespace
@@ -62,9 +56,7 @@ void PositionalDeviceStore::attempt(const Work& work) noexcept {
 
 Status PositionalDeviceStore::check(const StorageFormat& storage) const {
   if (!in_groups(storage.type)) return {};
-  return fail(
-      Code::kNotSupported,
-      std::string("dtype: ") + boost::describe::enum_to_string(storage.type, "") + " on a device");
+  return not_on_device(storage.type, "dtype");
 }
 
 void PositionalDeviceStore::set_layer(std::int64_t layer) noexcept {

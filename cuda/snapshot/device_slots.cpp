@@ -6,10 +6,7 @@
 #include <string>
 #include <utility>
 
-#include <boost/describe/enum_to_string.hpp>
-
 #include "cuda/jobs/cells.hpp"
-#include "cuda/jobs/ring_rows.hpp"
 #include "cuda/jobs/rows.hpp"
 #include "cuda/memory/staging.hpp"
 #include "reference/contract/values/thrown.hpp"
@@ -76,6 +73,15 @@ std::int64_t aligned(std::int64_t bytes) {
   return (bytes + kWidest - 1) / kWidest * kWidest;
 }
 
+// Queues the copy of `count` rows, whose elements become those of `form`.
+Status copy_rows(Device& device, DevicePtr to, const RowForm& form, const RowBlock& of,
+                 std::int64_t first, std::int64_t count) {
+  if (form.type != of.form().type)
+    return device.run(
+        convert_cells(to, form.type, of.row(first), of.form().type, count * form.elements()));
+  return device.copy(to, of.row(first), count * form.bytes());
+}
+
 // Whether the elements lie one behind the other.
 bool is_packed(const StridedView& view) {
   std::int64_t stride = 1;
@@ -129,13 +135,8 @@ Status DeviceSlots::move(const SlotsChange& change, const RowBlockPtr& room) {
   if (change.kept() == 0 || form().bytes() == 0) return {};
   const bool turned = behind.size() > 0 && behind.begin == 0 && front.end == size_;
   if (turned && form() == change.form()) {
-    const RingRows ring{.ring = block_->row(begin_),
-                        .rows = room->row(0),
-                        .capacity = size_,
-                        .row_bytes = form().bytes(),
-                        .first = front.begin,
-                        .count = change.kept()};
-    return device_->run(ring.linearise());
+    return device_->run(move_rows<false>(room->row(0), block_->row(begin_), RingPlace{size_},
+                                         form().bytes(), front.begin, change.kept()));
   }
   Status copied = copy_part(front, *room, 0);
   return copied ? copy_part(behind, *room, front.size()) : copied;
@@ -159,12 +160,7 @@ Status DeviceSlots::copy_part(const SlotsChange::Part& part, RowBlock& room,
   const std::int64_t rows =
       std::clamp<std::int64_t>(block_->used - begin_ - part.begin, 0, part.size());
   if (rows == 0) return {};
-  const DevicePtr from = block_->row(begin_ + part.begin);
-  const RowForm& form = room.form();
-  if (form.type != block_->form().type)
-    return device_->run(
-        convert_cells(room.row(at), form.type, from, block_->form().type, rows * form.elements()));
-  return device_->copy(room.row(at), from, rows * form.bytes());
+  return copy_rows(*device_, room.row(at), room.form(), *block_, begin_ + part.begin, rows);
 }
 
 void DeviceSlots::become(const SlotsChange& change, RowBlockPtr room) noexcept {
@@ -190,9 +186,7 @@ void DeviceSlots::clear() noexcept {
 Status DeviceSides::stores(const StorageFormat& format) {
   if (!in_groups(format.type) && dtype_bytes(dtype_of(format.type)) >= sizeof(std::uint16_t))
     return {};
-  return fail(
-      Code::kNotSupported,
-      std::string("storage: ") + boost::describe::enum_to_string(format.type, "") + " on a device");
+  return not_on_device(format.type);
 }
 
 Result<Pair> DeviceSides::encoded(const Array& k_rows, const Array& v_rows,
@@ -238,8 +232,7 @@ Result<Pair> DeviceSides::apply(const SidesChange& change, std::int64_t end) {
     shown[which].emplace(one.form(), seen);
   }
   Status done = staging_.carry_out([&]() -> Status {
-    for (const std::size_t which : {0U, 1U})
-      if (Status queued = queue(which, work); !queued) return queued;
+    if (Status queued = queue(work); !queued) return queued;
     for (const std::size_t which : {0U, 1U}) {
       const DevicePtr first = side(which).slot(*work.changes[which], work.rooms[which], 0);
       if (Status queued = shown[which]->queue(*device_, first); !queued) return queued;
@@ -258,11 +251,7 @@ Status DeviceSides::put_shared(const SidesChange& change, std::int64_t from, con
   work.sources[0].rows = &k_rows;
   work.sources[1].rows = &v_rows;
   if (Status ready = prepare(work); !ready) return ready;
-  Status done = staging_.carry_out([&]() -> Status {
-    for (const std::size_t which : {0U, 1U})
-      if (Status queued = queue(which, work); !queued) return queued;
-    return {};
-  });
+  Status done = staging_.carry_out([&] { return queue(work); });
   if (done) become(work);
   return done;
 }
@@ -277,12 +266,8 @@ Result<RowRange> DeviceSides::joined(const RowRange& first, const RowRange& seco
   std::int64_t at = 0;
   Status queued;
   for (const RowRange* rows : {&first, &second}) {
-    const DType type = rows->form.type;
-    const DevicePtr from = rows->block->row(rows->begin);
     if (queued && rows->count > 0 && form.bytes() > 0)
-      queued = type == form.type ? device_->copy(block.row(at), from, rows->count * form.bytes())
-                                 : device_->run(convert_cells(block.row(at), form.type, from, type,
-                                                              rows->count * form.elements()));
+      queued = copy_rows(*device_, block.row(at), form, *rows->block, rows->begin, rows->count);
     at += rows->count;
   }
   const Status done = device_->synchronize(Stream());
@@ -308,11 +293,14 @@ Status DeviceSides::prepare(Work& work) {
   return staging_.reserve(bytes);
 }
 
-Status DeviceSides::queue(std::size_t which, const Work& work) {
-  const SlotsChange& change = *work.changes[which];
-  if (Status moved = side(which).move(change, work.rooms[which]); !moved) return moved;
-  if (!change.puts() || change.form().bytes() == 0) return {};
-  return put(which, work);
+Status DeviceSides::queue(const Work& work) {
+  Status queued;
+  for (const std::size_t which : {0U, 1U}) {
+    const SlotsChange& change = *work.changes[which];
+    if (queued) queued = side(which).move(change, work.rooms[which]);
+    if (queued && change.puts() && change.form().bytes() > 0) queued = put(which, work);
+  }
+  return queued;
 }
 
 Status DeviceSides::put(std::size_t which, const Work& work) {

@@ -207,7 +207,7 @@ class DeviceSides {
   };
   [[nodiscard]] DeviceSlots& side(std::size_t which) { return which == 0 ? k : v; }
   [[nodiscard]] Status prepare(Work& work);
-  [[nodiscard]] Status queue(std::size_t which, const Work& work);
+  [[nodiscard]] Status queue(const Work& work);
   [[nodiscard]] Status put(std::size_t which, const Work& work);
   void become(Work& work) noexcept;
 

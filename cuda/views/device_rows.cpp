@@ -6,8 +6,6 @@
 #include <string>
 #include <utility>
 
-#include <boost/describe/enum_to_string.hpp>
-
 #include "cuda/jobs/cells.hpp"
 #include "cuda/jobs/rows.hpp"
 #include "reference/contract/values/thrown.hpp"
@@ -188,11 +186,7 @@ Status DeviceViewRows::pack_side(std::size_t side, std::span<const Number> table
 
 Result<std::unique_ptr<views::Pool>> make_paged_views(const std::shared_ptr<kvo::Device>& device,
                                                       const Options& options) {
-  const StorageType type = options.storage.type;
-  if (in_groups(type))
-    return fail(
-        Code::kNotSupported,
-        std::string("storage: ") + boost::describe::enum_to_string(type, "") + " on a device");
+  if (in_groups(options.storage.type)) return not_on_device(options.storage.type);
   return std::make_unique<optimized::PagedViewsPool<DeviceViewRows>>(
       options, std::make_shared<DeviceBlockStore>(device, options));
 }

@@ -119,35 +119,30 @@ struct Half {
   }
 };
 
-struct E4m3 {
+/// A float of 8 bits, whose cells are `Type`'s; what is above kMost, the bits of a float, is
+/// limited.
+template <class Type, std::int32_t kMost>
+struct SmallFloat {
   using Cell = std::uint8_t;
-  using Type = Narrow<3, 7>;
   static HWY_INLINE IntLanes narrow(IntLanes bits) {
-    constexpr std::int32_t kMost = 0x43E00000;  // 448
     const IntLanes magnitude = hn::And(bits, ints(kMagnitude));
     const IntLanes sign = hn::And(logical_right<24>(bits), ints(0x80));
     const IntLanes cell = hn::Or(Type::narrow(magnitude, kMost), sign);
     return hn::IfThenElse(hn::Gt(magnitude, ints(kInfinity)), ints(0x7F), cell);
   }
+};
+
+struct E4m3 : SmallFloat<Narrow<3, 7>, 0x43E00000> {  // 448
   static HWY_INLINE IntLanes widen(IntLanes cells) {
     const IntLanes magnitude = hn::And(cells, ints(0x7F));
     const IntLanes sign = hn::ShiftLeft<24>(hn::And(cells, ints(0x80)));
-    const IntLanes value =
-        hn::IfThenElse(hn::Eq(magnitude, ints(0x7F)), ints(0x7FC00000), Type::widen(magnitude));
+    const IntLanes value = hn::IfThenElse(hn::Eq(magnitude, ints(0x7F)), ints(0x7FC00000),
+                                          Narrow<3, 7>::widen(magnitude));
     return hn::Or(value, sign);
   }
 };
 
-struct E5m2 {
-  using Cell = std::uint8_t;
-  using Type = Narrow<2, 15>;
-  static HWY_INLINE IntLanes narrow(IntLanes bits) {
-    constexpr std::int32_t kMost = 0x47600000;  // 57344
-    const IntLanes magnitude = hn::And(bits, ints(kMagnitude));
-    const IntLanes sign = hn::And(logical_right<24>(bits), ints(0x80));
-    const IntLanes cell = hn::Or(Type::narrow(magnitude, kMost), sign);
-    return hn::IfThenElse(hn::Gt(magnitude, ints(kInfinity)), ints(0x7F), cell);
-  }
+struct E5m2 : SmallFloat<Narrow<2, 15>, 0x47600000> {  // 57344
   static HWY_INLINE IntLanes widen(IntLanes cells) { return Half::widen(hn::ShiftLeft<8>(cells)); }
 };
 
@@ -229,36 +224,6 @@ void widen_all(const std::byte* HWY_RESTRICT from, std::size_t count, float* HWY
   std::memcpy(rest.data(), cells + i, (count - i) * sizeof(Cell));
   hn::StoreU(load_cells<Type>(rest.data()), tag, made.data());
   std::copy_n(made.begin(), count - i, to + i);
-}
-
-void encode_here(StorageType type, std::span<const float> from, std::byte* to) {
-  switch (type) {
-    case StorageType::kF16:
-      return narrow_all<Half>(from.data(), from.size(), to);
-    case StorageType::kBf16:
-      return narrow_all<Brain>(from.data(), from.size(), to);
-    case StorageType::kF8E4m3:
-      return narrow_all<E4m3>(from.data(), from.size(), to);
-    case StorageType::kF8E5m2:
-      return narrow_all<E5m2>(from.data(), from.size(), to);
-    default:
-      if (!from.empty()) std::memcpy(to, from.data(), from.size_bytes());
-  }
-}
-
-void decode_here(StorageType type, const std::byte* from, std::span<float> to) {
-  switch (type) {
-    case StorageType::kF16:
-      return widen_all<Half>(from, to.size(), to.data());
-    case StorageType::kBf16:
-      return widen_all<Brain>(from, to.size(), to.data());
-    case StorageType::kF8E4m3:
-      return widen_all<E4m3>(from, to.size(), to.data());
-    case StorageType::kF8E5m2:
-      return widen_all<E5m2>(from, to.size(), to.data());
-    default:
-      if (!to.empty()) std::memcpy(to.data(), from, to.size_bytes());
-  }
 }
 
 // ---- Rows of codes that share scales ----
@@ -663,24 +628,55 @@ void decode_groups(std::size_t most, std::size_t dim, const std::byte* from,
       decode_group<kFour, kOffset>(from, std::min(most, dim - first), rows.data() + row + first);
 }
 
-void encode_groups_here(const StorageFormat& format, std::size_t dim, std::span<const float> rows,
-                        std::byte* to) {
-  const auto group = static_cast<std::size_t>(format.group);
-  if (format.type == StorageType::kQ8)
-    return format.offset ? encode_all<false, true>(group, dim, rows, to)
-                         : encode_all<false, false>(group, dim, rows, to);
-  return format.offset ? encode_all<true, true>(group, dim, rows, to)
-                       : encode_all<true, false>(group, dim, rows, to);
+// ---- By type ----
+
+template <bool kIsFour, bool kHasOffset>
+struct Codes {
+  static constexpr bool kFour = kIsFour;
+  static constexpr bool kOffset = kHasOffset;
+};
+
+/// Calls visit(Type()) of the type that elements are stored in, unless that is f32.
+template <class Visit>
+void visit_type(const StorageFormat& format, const Visit& visit) {
+  switch (format.type) {
+    case StorageType::kF32:
+      return;
+    case StorageType::kF16:
+      return visit(Half());
+    case StorageType::kBf16:
+      return visit(Brain());
+    case StorageType::kF8E4m3:
+      return visit(E4m3());
+    case StorageType::kF8E5m2:
+      return visit(E5m2());
+    case StorageType::kQ8:
+      return format.offset ? visit(Codes<false, true>()) : visit(Codes<false, false>());
+    case StorageType::kQ4:
+      return format.offset ? visit(Codes<true, true>()) : visit(Codes<true, false>());
+  }
 }
 
-void decode_groups_here(const StorageFormat& format, std::size_t dim, const std::byte* from,
-                        std::span<float> rows) {
+void encode_here(const StorageFormat& format, std::size_t dim, std::span<const float> rows,
+                 std::byte* to) {
   const auto group = static_cast<std::size_t>(format.group);
-  if (format.type == StorageType::kQ8)
-    return format.offset ? decode_groups<false, true>(group, dim, from, rows)
-                         : decode_groups<false, false>(group, dim, from, rows);
-  return format.offset ? decode_groups<true, true>(group, dim, from, rows)
-                       : decode_groups<true, false>(group, dim, from, rows);
+  visit_type(format, [&]<class Type>(Type /*type*/) {
+    if constexpr (requires { Type::kFour; })
+      encode_all<Type::kFour, Type::kOffset>(group, dim, rows, to);
+    else
+      narrow_all<Type>(rows.data(), rows.size(), to);
+  });
+}
+
+void decode_here(const StorageFormat& format, std::size_t dim, const std::byte* from,
+                 std::span<float> rows) {
+  const auto group = static_cast<std::size_t>(format.group);
+  visit_type(format, [&]<class Type>(Type /*type*/) {
+    if constexpr (requires { Type::kFour; })
+      decode_groups<Type::kFour, Type::kOffset>(group, dim, from, rows);
+    else
+      widen_all<Type>(from, rows.size(), rows.data());
+  });
 }
 
 }  // namespace
@@ -692,32 +688,23 @@ namespace kvo::optimized {
 
 HWY_EXPORT(encode_here);
 HWY_EXPORT(decode_here);
-HWY_EXPORT(encode_groups_here);
-HWY_EXPORT(decode_groups_here);
-
-namespace {
-
-// Types without groups: rows need no bounds.
-void encode_floats(StorageType type, std::span<const float> from, std::byte* to) {
-  HWY_DYNAMIC_DISPATCH(encode_here)(type, from, to);
-}
-
-void decode_floats(StorageType type, const std::byte* from, std::span<float> to) {
-  HWY_DYNAMIC_DISPATCH(decode_here)(type, from, to);
-}
-
-}  // namespace
 
 void encode_rows(const StorageFormat& format, std::size_t dim, std::span<const float> rows,
                  std::byte* to) {
-  if (!in_groups(format.type)) return encode_floats(format.type, rows, to);
-  HWY_DYNAMIC_DISPATCH(encode_groups_here)(format, dim, rows, to);
+  if (rows.empty()) return;
+  if (format.type == StorageType::kF32)
+    std::memcpy(to, rows.data(), rows.size_bytes());
+  else
+    HWY_DYNAMIC_DISPATCH(encode_here)(format, dim, rows, to);
 }
 
 void decode_rows(const StorageFormat& format, std::size_t dim, const std::byte* from,
                  std::span<float> rows) {
-  if (!in_groups(format.type)) return decode_floats(format.type, from, rows);
-  HWY_DYNAMIC_DISPATCH(decode_groups_here)(format, dim, from, rows);
+  if (rows.empty()) return;
+  if (format.type == StorageType::kF32)
+    std::memcpy(rows.data(), from, rows.size_bytes());
+  else
+    HWY_DYNAMIC_DISPATCH(decode_here)(format, dim, from, rows);
 }
 
 }  // namespace kvo::optimized

@@ -430,20 +430,6 @@ std::vector<DecodeLoop> decode_loops() {
   return all;
 }
 
-std::int64_t expect_decode_loop_to_agree(const DecodeLoop& loop, const WatchedDevice& watched,
-                                         std::uint64_t seed) {
-  std::int64_t replays = 0;
-  {
-    Script script(loop, watched, seed);
-    EXPECT_TRUE(script.captured());
-    if (!script.captured()) return 0;
-    script.play();
-    replays = script.replays();
-  }
-  for (const DeviceReport& report : watched.reports()) ADD_FAILURE() << report.text;
-  return replays;
-}
-
 std::int64_t expect_decode_loops_to_agree(
     const DecodeLoop& loop, const std::function<Result<WatchedDevice>(std::uint64_t seed)>& open) {
   std::int64_t replays = 0;
@@ -451,7 +437,14 @@ std::int64_t expect_decode_loops_to_agree(
     SCOPED_TRACE("script " + std::to_string(seed));
     const auto opened = open(seed);
     EXPECT_TRUE(opened);
-    if (opened) replays += expect_decode_loop_to_agree(loop, *opened, seed);
+    if (!opened) continue;
+    {
+      Script script(loop, *opened, seed);
+      EXPECT_TRUE(script.captured());
+      if (script.captured()) script.play();
+      replays += script.replays();
+    }
+    for (const DeviceReport& report : opened->reports()) ADD_FAILURE() << report.text;
   }
   EXPECT_GT(replays, 1000);
   return replays;

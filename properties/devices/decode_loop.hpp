@@ -31,11 +31,8 @@ struct DecodeLoop {
 /// Captures a decode step of a cache on the device and plays a random script: replays, also past
 /// max_seq_len, steps and rows of the host between them, truncate, reset, sync_counter, and the end
 /// of the cache while the graph lives. Expects counters, lengths and contents of the reference, and
-/// no report. What is wrong fails the GoogleTest test that calls it. Returns the replays.
-[[nodiscard]] std::int64_t expect_decode_loop_to_agree(const DecodeLoop& loop,
-                                                       const WatchedDevice& watched,
-                                                       std::uint64_t seed);
-/// The same for 100 scripts, each on the device that `open` opens for it: expects replays, too.
+/// no report, in each of 100 scripts, on the device that `open` opens for it. What is wrong fails
+/// the GoogleTest test that calls it. Returns the replays.
 std::int64_t expect_decode_loops_to_agree(
     const DecodeLoop& loop, const std::function<Result<WatchedDevice>(std::uint64_t seed)>& open);
 

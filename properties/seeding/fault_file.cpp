@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iomanip>
 #include <map>
 #include <ranges>
+#include <sstream>
 #include <utility>
 
 namespace kvo::seeding {
@@ -199,12 +201,9 @@ class Reader {
 };
 
 std::string literal_of(std::string_view text) {
-  std::string literal = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') literal += '\\';
-    literal += c;
-  }
-  return literal + "\"";
+  std::ostringstream literal;
+  literal << std::quoted(text);
+  return literal.str();
 }
 
 }  // namespace
@@ -217,21 +216,15 @@ std::string_view trimmed(std::string_view text) {
 
 std::string in_one_line(std::string_view text) {
   std::string line;
-  while (!(text = trimmed(text)).empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    line += (line.empty() ? "" : " ") + std::string(trimmed(text.substr(0, end)));
-    text.remove_prefix(end);
-  }
+  for (const auto part : std::views::split(text, '\n'))
+    if (const auto words = trimmed({part.begin(), part.end()}); !words.empty())
+      line += (line.empty() ? "" : " ") + std::string(words);
   return line;
 }
 
 FaultFile parse_faults(std::string_view path, std::string_view text) {
   Reader reader(path);
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    reader.read(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  for (const auto line : std::views::split(text, '\n')) reader.read({line.begin(), line.end()});
   return std::move(reader).finish();
 }
 

@@ -161,18 +161,4 @@ TraceStatistics StatisticsCounter::result() const {
   return statistics;
 }
 
-TraceResult<TraceStatistics> count_statistics(
-    Reader& reader, std::span<const std::uint64_t> lru_capacities_blocks) {
-  StatisticsCounter counter(lru_capacities_blocks);
-  for (;;) {
-    const auto request = reader.next();
-    if (!request) return request.error();
-    if (!*request) break;
-    counter.add(**request);
-  }
-  TraceStatistics statistics = counter.result();
-  statistics.skipped = reader.skipped();
-  return statistics;
-}
-
 }  // namespace kvo::traces

@@ -13,7 +13,6 @@
 
 #include "traces/formats/reader.hpp"
 #include "traces/formats/request.hpp"
-#include "traces/io/trace_error.hpp"
 
 namespace kvo::traces {
 
@@ -118,10 +117,5 @@ class StatisticsCounter {
   std::vector<std::size_t> blocks_;  // of the request that is added
   std::vector<FlatLru> caches_;
 };
-
-/// Counts what is left in `reader`.
-/// Errors   as Reader::next
-[[nodiscard]] TraceResult<TraceStatistics> count_statistics(
-    Reader& reader, std::span<const std::uint64_t> lru_capacities_blocks = {});
 
 }  // namespace kvo::traces

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "traces/formats/formats.hpp"
 #include "traces/formats/sample.hpp"
+#include "traces/io/test_files.hpp"
 
 namespace kvo::traces {
 
@@ -14,9 +14,7 @@ namespace {
 
 TraceStatistics statistics_of(const std::vector<Request>& requests,
                               const std::vector<std::uint64_t>& capacities = {}) {
-  StatisticsCounter counter(capacities);
-  for (const auto& request : requests) counter.add(request);
-  return counter.result();
+  return test::result_of(StatisticsCounter(capacities), requests);
 }
 
 TEST(Statistics, OfNoRequestsAreZero) {
@@ -76,9 +74,7 @@ TEST(FlatLru, OfNoCapacityEvictsEverything) {
 }
 
 TEST(FlatLru, WithRoomForAllHasTheHitsOfAnEndlessCache) {
-  auto reader = open_trace(TextSource::in_memory("sample", sample_trace())).value();
-  const std::vector<std::uint64_t> capacities{1'000'000};
-  const auto all = count_statistics(*reader, capacities).value();
+  const auto all = statistics_of(test::requests_in(sample_trace()), {1'000'000});
   ASSERT_EQ(all.lru.size(), 1u);
   EXPECT_EQ(all.lru[0].hits, all.prefix_hits);
   EXPECT_EQ(all.lru[0].evictions, 0u);
@@ -88,9 +84,7 @@ TEST(Statistics, TextHasALineAFigure) {
   const std::string content =
       "{\"timestamp\": 0, \"input_length\": 1024, \"output_length\": 3, \"hash_ids\": [1, 2]}\n"
       "{\"timestamp\": 1500, \"input_length\": 600, \"output_length\": 4, \"hash_ids\": [1, 3]}\n";
-  auto reader = open_trace(TextSource::in_memory("t", content)).value();
-  const std::vector<std::uint64_t> capacities{2};
-  EXPECT_EQ(text(count_statistics(*reader, capacities).value()),
+  EXPECT_EQ(text(statistics_of(test::requests_in(content), {2})),
             "requests            2\n"
             "input               mean 812.0, median 812, max 1,024 tokens\n"
             "output              mean 3.5, median 3.5, max 4 tokens\n"
@@ -100,13 +94,10 @@ TEST(Statistics, TextHasALineAFigure) {
             "flat lru            2 blocks: 1 hit, 1 eviction\n");
 }
 
-TEST(Statistics, CarryWhatTheReaderSkipped) {
-  const std::string content =
-      "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n1,m,2,0,2,x\n";
-  auto reader = open_trace(TextSource::in_memory("t", content)).value();
-  const auto all = count_statistics(*reader).value();
-  EXPECT_EQ(all.requests, 0u);
-  EXPECT_EQ(all.skipped.failed, 1u);
+TEST(Statistics, TextSaysWhatTheReaderSkipped) {
+  TraceStatistics statistics;
+  statistics.skipped.failed = 1'200;
+  EXPECT_NE(text(statistics).find("skipped             1,200 failed\n"), std::string::npos);
 }
 
 }  // namespace

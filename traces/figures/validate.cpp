@@ -147,14 +147,4 @@ Validation Validator::result() const {
   return all;
 }
 
-TraceResult<Validation> validate(Reader& reader, const ValidateOptions& options) {
-  Validator validator(options);
-  for (;;) {
-    const auto request = reader.next();
-    if (!request) return request.error();
-    if (!*request) return validator.result();
-    validator.add(**request);
-  }
-}
-
 }  // namespace kvo::traces

@@ -15,9 +15,7 @@
 #include <boost/describe/enum.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 
-#include "traces/formats/reader.hpp"
 #include "traces/formats/request.hpp"
-#include "traces/io/trace_error.hpp"
 
 namespace kvo::traces {
 
@@ -106,9 +104,5 @@ class Validator {
   std::optional<std::int64_t> last_arrival_us_;
   boost::unordered_flat_map<std::uint64_t, Seen> seen_;
 };
-
-/// Validates what is left in `reader`.
-/// Errors   as Reader::next
-[[nodiscard]] TraceResult<Validation> validate(Reader& reader, const ValidateOptions& options = {});
 
 }  // namespace kvo::traces

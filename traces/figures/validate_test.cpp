@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "traces/formats/formats.hpp"
+#include "traces/io/test_files.hpp"
 
 namespace kvo::traces {
 
@@ -21,9 +21,7 @@ Request request(std::uint64_t line, std::int64_t input_tokens, std::vector<std::
 }
 
 Validation validation_of(const std::vector<Request>& requests, std::size_t max_findings = 20) {
-  Validator validator({.block_size = 10, .max_findings = max_findings});
-  for (const auto& each : requests) validator.add(each);
-  return validator.result();
+  return test::result_of(Validator({.block_size = 10, .max_findings = max_findings}), requests);
 }
 
 std::vector<std::string> texts(const Validation& validation) {
@@ -136,16 +134,6 @@ TEST(Validate, SurvivesTheLargestLengthsAndABlockSizeOfZero) {
   Validator validator({.block_size = 0});
   validator.add(request(1, kMaxTokens, {0, 1}));
   EXPECT_EQ(validator.result().count(FindingKind::kBlockCount), 1u);
-}
-
-TEST(Validate, ReadsATraceAndPassesOnItsErrors) {
-  const std::string good =
-      R"({"timestamp": 1, "input_length": 600, "output_length": 3, "hash_ids": [4]})";
-  auto reader = open_trace(TextSource::in_memory("t", good)).value();
-  EXPECT_EQ(validate(*reader)->count(FindingKind::kBlockCount), 1u);
-  const std::string cut = good + "\n{";
-  reader = open_trace(TextSource::in_memory("t", cut)).value();
-  EXPECT_EQ(validate(*reader).error().line, 2u);
 }
 
 }  // namespace

@@ -3,161 +3,104 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
+#include <string>
 #include <utility>
 
-#include "traces/formats/field_values.hpp"
-#include "traces/io/csv_rows.hpp"
+#include "traces/formats/csv_reader.hpp"
 
 namespace kvo::traces {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> kColumns{"TIMESTAMP", "ContextTokens", "GeneratedTokens"};
-constexpr std::int64_t kNanosecondsPerMicrosecond = 1000;
+constexpr CsvColumns kAzureColumns{"TIMESTAMP", "ContextTokens", "GeneratedTokens"};
 
-/// Takes text apart from its beginning.
-class Scanner {
- public:
-  explicit Scanner(std::string_view text) : rest_(text) {}
+bool is_decimal(char c) {
+  return c >= '0' && c <= '9';
+}
 
-  /// Exactly `digits` digits.
-  std::optional<int> number(int digits) {
-    int value = 0;
-    for (int i = 0; i < digits; ++i) {
-      if (rest_.empty() || rest_.front() < '0' || rest_.front() > '9') return std::nullopt;
-      value = value * 10 + (rest_.front() - '0');
-      rest_.remove_prefix(1);
+/// The numbers in a text of that form, in order: `form` has 0 for any digit, and a blank for a
+/// blank or T. Nothing if the text has another form.
+std::optional<std::array<int, 6>> numbers_in(std::string_view text, std::string_view form) {
+  std::array<int, 6> numbers{};
+  std::size_t at = 0;
+  if (text.size() != form.size()) return std::nullopt;
+  for (std::size_t i = 0; i < form.size(); ++i) {
+    if (form[i] == '0') {
+      if (!is_decimal(text[i])) return std::nullopt;
+      numbers.at(at) = numbers.at(at) * 10 + (text[i] - '0');
+    } else {
+      if (text[i] != form[i] && (form[i] != ' ' || text[i] != 'T')) return std::nullopt;
+      ++at;
     }
-    return value;
   }
-
-  /// One of the characters of `any`, or 0.
-  char one_of(std::string_view any) {
-    if (rest_.empty() || any.find(rest_.front()) == std::string_view::npos) return '\0';
-    const char found = rest_.front();
-    rest_.remove_prefix(1);
-    return found;
-  }
-
-  [[nodiscard]] bool at_end() const { return rest_.empty(); }
-
- private:
-  std::string_view rest_;
-};
-
-std::optional<std::chrono::sys_days> scan_date(Scanner& scanner) {
-  const auto year = scanner.number(4);
-  if (!year || scanner.one_of("-") == '\0') return std::nullopt;
-  const auto month = scanner.number(2);
-  if (!month || scanner.one_of("-") == '\0') return std::nullopt;
-  const auto day = scanner.number(2);
-  if (!day || *year < 1970 || *year > 2199) return std::nullopt;
-  const std::chrono::year_month_day date(std::chrono::year(*year),
-                                         std::chrono::month(static_cast<unsigned>(*month)),
-                                         std::chrono::day(static_cast<unsigned>(*day)));
-  if (!date.ok()) return std::nullopt;
-  return std::chrono::sys_days(date);
+  return numbers;
 }
 
-std::optional<std::chrono::minutes> scan_hours_and_minutes(Scanner& scanner) {
-  const auto hour = scanner.number(2);
-  if (!hour || scanner.one_of(":") == '\0') return std::nullopt;
-  const auto minute = scanner.number(2);
-  if (!minute || *hour > 23 || *minute > 59) return std::nullopt;
-  return std::chrono::hours(*hour) + std::chrono::minutes(*minute);
+/// Nanoseconds of ".digits", which are taken from the text; 0 without them.
+std::optional<std::int64_t> take_fraction(std::string_view& text) {
+  constexpr std::size_t kDigits = 9;
+  if (!text.starts_with('.')) return 0;
+  std::string digits;
+  for (text.remove_prefix(1); !text.empty() && is_decimal(text.front()); text.remove_prefix(1))
+    digits += text.front();
+  if (digits.empty() || digits.size() > kDigits) return std::nullopt;
+  digits.resize(kDigits, '0');
+  return std::atoll(digits.c_str());
 }
 
-std::optional<std::chrono::nanoseconds> scan_seconds(Scanner& scanner) {
-  const auto second = scanner.number(2);
-  if (!second || *second > 59) return std::nullopt;
-  std::int64_t fraction = 0;
-  if (scanner.one_of(".") != '\0') {
-    std::int64_t unit = 100'000'000;
-    auto digit = scanner.number(1);
-    if (!digit) return std::nullopt;
-    for (; digit && unit != 0; digit = scanner.number(1)) {
-      fraction += *digit * unit;
-      unit /= 10;
-    }
-    if (digit) return std::nullopt;
-  }
-  return std::chrono::seconds(*second) + std::chrono::nanoseconds(fraction);
+/// Minutes that a zone is ahead of UTC.
+std::optional<int> minutes_of_zone(std::string_view zone) {
+  if (zone.empty() || zone == "Z") return 0;
+  const auto ahead = numbers_in(zone.substr(1), "00:00");
+  if (!ahead || (*ahead)[0] > 23 || (*ahead)[1] > 59) return std::nullopt;
+  const int minutes = (*ahead)[0] * 60 + (*ahead)[1];
+  if (zone.front() == '+') return minutes;
+  return zone.front() == '-' ? std::optional(-minutes) : std::nullopt;
 }
-
-/// What the zone is ahead of UTC.
-std::optional<std::chrono::minutes> scan_zone(Scanner& scanner) {
-  if (scanner.at_end() || scanner.one_of("Z") != '\0') return std::chrono::minutes(0);
-  const char sign = scanner.one_of("+-");
-  const auto offset = scan_hours_and_minutes(scanner);
-  if (sign == '\0' || !offset) return std::nullopt;
-  return sign == '+' ? *offset : -*offset;
-}
-
-class AzureReader final : public Reader {
- public:
-  explicit AzureReader(CsvTable table) : table_(std::move(table)) {}
-
- protected:
-  TraceResult<std::optional<Request>> read_next() override {
-    const auto more = table_.next();
-    if (!more) return more.error();
-    if (!*more) return std::optional<Request>();
-    const Place place = table_.place();
-    const auto stamp = parse_stamp_ns(table_.cell(0));
-    if (!stamp) {
-      const auto text = table_.cell(0);
-      return error_at(place, kColumns[0], text,
-                      text.empty() ? "missing" : "not a stamp YYYY-MM-DD HH:MM:SS.digits");
-    }
-    const auto input = parse_tokens(place, kColumns[1], table_.cell(1));
-    if (!input) return input.error();
-    const auto output = parse_tokens(place, kColumns[2], table_.cell(2));
-    if (!output) return output.error();
-    if (!first_ns_) first_ns_ = *stamp;
-    return std::optional(Request{.arrival_us = microseconds_since_first(*stamp),
-                                 .input_tokens = *input,
-                                 .output_tokens = *output,
-                                 .block_ids = {},
-                                 .line = place.line});
-  }
-
- private:
-  [[nodiscard]] std::int64_t microseconds_since_first(std::int64_t stamp_ns) const {
-    const std::int64_t ns = stamp_ns - *first_ns_;
-    // Rounded down also below zero, so that equal steps stay in order.
-    const bool below = ns % kNanosecondsPerMicrosecond < 0;
-    return ns / kNanosecondsPerMicrosecond - (below ? 1 : 0);
-  }
-
-  CsvTable table_;
-  std::optional<std::int64_t> first_ns_;
-};
 
 }  // namespace
 
 std::optional<std::int64_t> parse_stamp_ns(std::string_view text) {
-  Scanner scanner(text);
-  const auto date = scan_date(scanner);
-  if (!date || scanner.one_of(" T") == '\0') return std::nullopt;
-  const auto minutes = scan_hours_and_minutes(scanner);
-  if (!minutes || scanner.one_of(":") == '\0') return std::nullopt;
-  const auto seconds = scan_seconds(scanner);
-  if (!seconds) return std::nullopt;
-  const auto zone = scan_zone(scanner);
-  if (!zone || !scanner.at_end()) return std::nullopt;
-  const std::chrono::nanoseconds since = date->time_since_epoch() + *minutes + *seconds - *zone;
+  namespace chrono = std::chrono;
+  constexpr std::string_view kForm = "0000-00-00 00:00:00";
+  const auto stamp = numbers_in(text.substr(0, kForm.size()), kForm);
+  if (!stamp) return std::nullopt;
+  text.remove_prefix(kForm.size());
+  const auto fraction = take_fraction(text);
+  const auto ahead = minutes_of_zone(text);
+  const auto [y, mon, d, h, min, sec] = *stamp;
+  const chrono::year_month_day date(chrono::year(y), chrono::month(static_cast<unsigned>(mon)),
+                                    chrono::day(static_cast<unsigned>(d)));
+  if (!fraction || !ahead || !date.ok() || y < 1970 || y > 2199 || h > 23 || min > 59 || sec > 59)
+    return std::nullopt;
+  const chrono::nanoseconds since = chrono::sys_days(date).time_since_epoch() + chrono::hours(h) +
+                                    chrono::minutes(min - *ahead) + chrono::seconds(sec) +
+                                    chrono::nanoseconds(*fraction);
   return since.count();
 }
 
 bool looks_like_azure(std::string_view first_line) {
-  return first_line.find(kColumns[1]) != std::string_view::npos &&
-         first_line.find(kColumns[2]) != std::string_view::npos;
+  return has_token_columns(first_line, kAzureColumns);
 }
 
 TraceResult<std::unique_ptr<Reader>> open_azure(TextSource source) {
-  auto table = CsvTable::open(std::move(source), kColumns);
-  if (!table) return table.error();
-  return std::unique_ptr<Reader>(std::make_unique<AzureReader>(std::move(*table)));
+  return open_csv(
+      std::move(source), kAzureColumns,
+      [first = std::optional<std::int64_t>()](
+          Place place, std::string_view column,
+          std::string_view cell) mutable -> TraceResult<std::int64_t> {
+        const auto stamp = parse_stamp_ns(cell);
+        if (!stamp)
+          return error_at(place, column, cell,
+                          cell.empty() ? "missing" : "not a stamp YYYY-MM-DD HH:MM:SS.digits");
+        if (!first) first = stamp;
+        // Rounded down also below zero, so that equal steps stay in order.
+        return std::chrono::floor<std::chrono::microseconds>(
+                   std::chrono::nanoseconds(*stamp - *first))
+            .count();
+      },
+      false);
 }
 
 }  // namespace kvo::traces

@@ -21,7 +21,6 @@
 #include <fmt/ranges.h>
 
 #include "traces/formats/field_values.hpp"
-#include "traces/io/output_file.hpp"
 
 namespace kvo::traces {
 
@@ -183,27 +182,6 @@ std::string to_mooncake_line(const Request& request) {
                      request.arrival_us / kMicrosecondsPerMillisecond, kInputLength,
                      request.input_tokens, kOutputLength, request.output_tokens, kHashIds,
                      fmt::join(request.block_ids, ", "));
-}
-
-TraceResult<void> write_mooncake(const std::string& path, std::span<const Request> requests) {
-  auto file = OutputFile::open(path);
-  if (!file) return file.error();
-  std::uint64_t line = 0;
-  for (const Request& request : requests) {
-    const Place place{path, ++line};
-    if (request.arrival_us < 0) {
-      return error_at(place, kTimestamp, fmt::format("{} us", request.arrival_us), "below zero");
-    }
-    for (const auto& [field, tokens] : {std::pair{kInputLength, request.input_tokens},
-                                        std::pair{kOutputLength, request.output_tokens}}) {
-      if (const auto checked = check_tokens(place, field, tokens); !checked) {
-        return checked.error();
-      }
-    }
-    auto written = file->write(to_mooncake_line(request) + '\n');
-    if (!written) return written;
-  }
-  return file->commit();
 }
 
 }  // namespace kvo::traces

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,11 +27,5 @@ namespace kvo::traces {
 /// One line of a trace, without its end. `line` is not written, microseconds below a millisecond
 /// are cut off.
 [[nodiscard]] std::string to_mooncake_line(const Request& request);
-
-/// Writes a trace to `path`, whole or not at all.
-/// Errors   as OutputFile; a request that could not be read back: before the beginning of the
-///          trace, or tokens out of range. The line is that of the new file.
-[[nodiscard]] TraceResult<void> write_mooncake(const std::string& path,
-                                               std::span<const Request> requests);
 
 }  // namespace kvo::traces

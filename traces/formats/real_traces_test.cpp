@@ -27,11 +27,13 @@ class RealTrace : public testing::Test {
 
   [[nodiscard]] TraceStatistics statistics(
       const std::vector<std::uint64_t>& capacities = {}) const {
-    return count_statistics(*open_trace(path_).value(), capacities).value();
+    return test::result_of(StatisticsCounter(capacities), requests());
   }
 
-  [[nodiscard]] Validation validation() const {
-    return validate(*open_trace(path_).value()).value();
+  [[nodiscard]] Validation validation() const { return test::result_of(Validator(), requests()); }
+
+  [[nodiscard]] std::vector<Request> requests() const {
+    return read_all(*open_trace(path_).value()).value();
   }
 
   std::string path_;

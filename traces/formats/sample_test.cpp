@@ -28,8 +28,7 @@ TEST(Sample, IsByteForByteWhatTheGeneratorMakes) {
 }
 
 TEST(Sample, IsSoundAndSmall) {
-  auto reader = open_trace(TextSource::in_memory(std::string(kSampleName), sample_trace())).value();
-  const auto found = validate(*reader).value();
+  const auto found = test::result_of(Validator(), test::requests_in(sample_trace()));
   EXPECT_EQ(found.requests, 300u);
   EXPECT_EQ(found.errors() + found.warnings(), 0u);
   EXPECT_LT(sample_trace().size(), std::size_t{150} << 10);
@@ -37,8 +36,7 @@ TEST(Sample, IsSoundAndSmall) {
 
 TEST(Sample, HasTheseFigures) {
   const std::vector<std::uint64_t> capacities{50, 200};
-  auto reader = open_trace(TextSource::in_memory(std::string(kSampleName), sample_trace())).value();
-  EXPECT_EQ(text(count_statistics(*reader, capacities).value()),
+  EXPECT_EQ(text(test::result_of(StatisticsCounter(capacities), test::requests_in(sample_trace()))),
             "requests            300\n"
             "input               mean 2,937.4, median 2,073.5, max 18,283 tokens\n"
             "output              mean 237.6, median 119.5, max 2,488 tokens\n"

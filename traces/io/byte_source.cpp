@@ -21,11 +21,6 @@ constexpr std::size_t kPackedBytes = std::size_t{64} << 10;
 constexpr int kGzipOnly = 16 + MAX_WBITS;
 constexpr std::array<char, 2> kMagic{'\x1f', '\x8b'};
 
-TraceError system_error(const std::string& name, std::string_view doing, int code) {
-  return error_at({name}, {}, {},
-                  std::string(doing) + ": " + std::generic_category().message(code));
-}
-
 struct CloseFile {
   void operator()(std::FILE* file) const { (void)std::fclose(file); }
 };

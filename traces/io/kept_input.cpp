@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <span>
@@ -15,10 +14,6 @@
 namespace kvo::traces {
 namespace {
 
-TraceError failure(const std::string& name, std::string_view doing) {
-  return error_at({name}, {}, {}, fmt::format("{}: {}", doing, std::strerror(errno)));
-}
-
 // Again after a signal.
 template <class Call>
 ssize_t persistently(const Call& call) {
@@ -30,12 +25,12 @@ ssize_t persistently(const Call& call) {
 // Into a file without a name, which goes with the last process that has it open.
 TraceResult<int> copy_all(const std::string& name, int from) {
   const int kept = memfd_create("input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (kept < 0) return failure(name, "cannot keep it");
+  if (kept < 0) return system_error(name, "cannot keep it", errno);
   std::array<char, 65'536> part;  // NOLINT: written by read
   std::size_t total = 0;
   while (true) {
     const ssize_t got = persistently([&] { return read(from, part.data(), part.size()); });
-    if (got < 0) return failure(name, "cannot read");
+    if (got < 0) return system_error(name, "cannot read", errno);
     if (got == 0) {
       // Whoever has it open as well cannot change it.
       (void)fcntl(kept, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);
@@ -47,7 +42,7 @@ TraceResult<int> copy_all(const std::string& name, int from) {
     std::span<const char> rest(part.data(), static_cast<std::size_t>(got));
     while (!rest.empty()) {
       const ssize_t put = persistently([&] { return write(kept, rest.data(), rest.size()); });
-      if (put <= 0) return failure(name, "cannot keep it");
+      if (put <= 0) return system_error(name, "cannot keep it", errno);
       rest = rest.subspan(static_cast<std::size_t>(put));
     }
   }
@@ -56,7 +51,7 @@ TraceResult<int> copy_all(const std::string& name, int from) {
 TraceResult<int> copy_of(const std::string& path) {
   if (path == kStandardInput) return copy_all(shown_name(path), STDIN_FILENO);
   const int from = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (from < 0) return failure(path, "cannot open");
+  if (from < 0) return system_error(path, "cannot open", errno);
   auto kept = copy_all(path, from);
   (void)close(from);
   return kept;
@@ -83,7 +78,7 @@ class KeptBytes final : public ByteSource {
 
   TraceResult<std::size_t> read(std::span<char> out) override {
     const ssize_t got = persistently([&] { return pread(file_, out.data(), out.size(), at_); });
-    if (got < 0) return failure(name_, "cannot read");
+    if (got < 0) return system_error(name_, "cannot read", errno);
     at_ += got;
     return static_cast<std::size_t>(got);
   }

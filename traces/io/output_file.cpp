@@ -16,11 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr int kAttempts = 100;
 
-TraceError system_error(const std::string& name, std::string_view doing, int code) {
-  return error_at({name}, {}, {},
-                  std::string(doing) + ": " + std::generic_category().message(code));
-}
-
 /// Creates a file that nobody else has, or gives nullptr and errno; `path` becomes its name. What a
 /// killed process has left, even one of the same number, is not in the way.
 std::FILE* create_beside(const std::string& target, std::string& path) {

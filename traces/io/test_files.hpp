@@ -49,6 +49,13 @@ class TempFolder {
 /// The first error of such a trace as text; "no error" without one.
 [[nodiscard]] std::string error_in(std::string_view content, std::string_view format = {});
 
+/// What `counter` says of requests.
+template <class Counter>
+[[nodiscard]] auto result_of(Counter counter, const std::vector<Request>& requests) {
+  for (const Request& request : requests) counter.add(request);
+  return counter.result();
+}
+
 /// The error of a result as text; "no error" without one.
 template <class T>
 [[nodiscard]] std::string error_text(const TraceResult<T>& result) {

@@ -180,14 +180,10 @@ TEST(TextSource, GivesTheSameErrorAgain) {
   EXPECT_NE(first, "no error");
 }
 
-TEST(TextSource, MissingFileIsAnError) {
+TEST(TextSource, MissingFileAndFolderAreErrors) {
   const TempFolder folder;
   EXPECT_EQ(open_error(folder.path("none")),
             folder.path("none") + ": cannot open: No such file or directory");
-}
-
-TEST(TextSource, FolderIsAnError) {
-  const TempFolder folder;
   EXPECT_EQ(open_error(folder.path("")), folder.path("") + ": cannot open: Is a directory");
 }
 

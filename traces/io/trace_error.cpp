@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <stdexcept>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -42,6 +43,11 @@ TraceError error_at(Place place, std::string_view field, std::string_view value,
                     .field = excerpt(field),
                     .value = excerpt(value),
                     .message = std::string(message)};
+}
+
+TraceError system_error(std::string_view file, std::string_view doing, int code) {
+  return error_at({file}, {}, {},
+                  fmt::format("{}: {}", doing, std::generic_category().message(code)));
 }
 
 std::string excerpt(std::string_view text) {

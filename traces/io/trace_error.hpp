@@ -45,6 +45,9 @@ struct Place {
 [[nodiscard]] TraceError error_at(Place place, std::string_view field, std::string_view value,
                                   std::string_view message);
 
+/// An error of a file in the system's words: "cannot read: Input/output error".
+[[nodiscard]] TraceError system_error(std::string_view file, std::string_view doing, int code);
+
 /// At most 60 bytes of `text` on one line: control characters and bytes beyond ASCII as \xNN, the
 /// rest cut off and replaced by "...".
 [[nodiscard]] std::string excerpt(std::string_view text);

@@ -4,16 +4,15 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <deque>
 #include <functional>
 #include <set>
 #include <utility>
 
+#include "reference/contract/describe/element.hpp"
 #include "reference/contract/describe/json.hpp"
 #include "reference/contract/describe/parse_json.hpp"
 #include "reference/contract/values/numeric.hpp"
-#include "reference/contract/values/strided_view.hpp"
 #include "traces/io/trace_error.hpp"
 
 namespace kvo::traces {
@@ -247,6 +246,19 @@ Record record_of(const json::object& members, const Type& type, std::uint64_t li
 
 // ---- Reading ----
 
+namespace {
+
+// Elements with commas between them, up to `end`.
+template <class Each>
+void read_until(StatementReader& reader, std::string_view end, const Each& each) {
+  if (reader.take(end)) return;
+  do each();
+  while (reader.take(","));
+  if (!reader.take(end)) reader.refuse("", "is neither , nor " + std::string(end));
+}
+
+}  // namespace
+
 void StatementReader::refuse(std::string_view field, const std::string& problem) const {
   const bool ended = at_end();
   const Token& last = ended ? tokens_.back() : tokens_[at_];
@@ -438,10 +450,7 @@ json::value StatementReader::list(const Type& type, Missing missing) {
     return out;
   }
   if (!take("[")) refuse("", "is no list in [ ]");
-  if (take("]")) return out;
-  do add_elements(*type.element, missing, out);
-  while (take(","));
-  if (!take("]")) refuse("", "is neither , nor ]");
+  read_until(*this, "]", [&] { add_elements(*type.element, missing, out); });
   return out;
 }
 
@@ -507,11 +516,7 @@ json::object StatementReader::members(const Type& type, json::object base) {
 std::vector<std::int64_t> StatementReader::shape() {
   std::vector<std::int64_t> sizes;
   if (!take("[")) refuse("shape", "is no list of sizes in [ ]");
-  if (!take("]")) {
-    do sizes.push_back(integer());
-    while (take(","));
-    if (!take("]")) refuse("shape", "is neither , nor ]");
-  }
+  read_until(*this, "]", [&] { sizes.push_back(integer()); });
   if (element_count(sizes).value_or(kMostElements + 1) > kMostElements)
     refuse("shape", "is after a shape of more than " + std::to_string(kMostElements) + " elements");
   return sizes;
@@ -527,19 +532,16 @@ void StatementReader::add_rows(std::size_t depth, std::vector<std::int64_t>& sha
   if (!known) shape.push_back(0);
   const std::size_t before = data.size();
   std::int64_t rows = 0;
-  if (!at("]")) {
-    do {
-      if (at("[")) {
-        add_rows(depth + 1, shape, data);
-        ++rows;
-        continue;
-      }
-      if (depth + 1 < shape.size()) refuse("", "is no list in [ ]");
-      add_elements(element, Missing::kDefault, data);
-      rows = static_cast<std::int64_t>(data.size() - before);
-    } while (take(","));
-  }
-  if (!take("]")) refuse("", "is neither , nor ]");
+  read_until(*this, "]", [&] {
+    if (at("[")) {
+      add_rows(depth + 1, shape, data);
+      ++rows;
+      return;
+    }
+    if (depth + 1 < shape.size()) refuse("", "is no list in [ ]");
+    add_elements(element, Missing::kDefault, data);
+    rows = static_cast<std::int64_t>(data.size() - before);
+  });
   if (known && shape[depth] != rows)
     refuse("", "is after a row of " + std::to_string(rows) + " where others have " +
                    std::to_string(shape[depth]));
@@ -583,20 +585,15 @@ json::value StatementReader::any_value(std::size_t depth) {
   if (at_end()) refuse("", "must be followed by a value");
   if (take("[")) {
     json::array out;
-    if (take("]")) return out;
-    do out.push_back(any_value(depth + 1));
-    while (take(","));
-    if (!take("]")) refuse("", "is neither , nor ]");
+    read_until(*this, "]", [&] { out.push_back(any_value(depth + 1)); });
     return out;
   }
   if (take("{")) {
     json::object out;
-    if (take("}")) return out;
-    do {
+    read_until(*this, "}", [&] {
       const std::string name = next("a name").text;
       out[name] = any_value(depth + 1);
-    } while (take(","));
-    if (!take("}")) refuse("", "is neither , nor }");
+    });
     return out;
   }
   if (take("true")) return true;
@@ -787,23 +784,6 @@ std::string number_text(Number value) {
   return written(double{value});
 }
 
-double element_value(const Tensor& tensor, std::size_t index) {
-  const std::byte* at = tensor.bytes.data() + index * dtype_bytes(tensor.dtype);
-  if (tensor.dtype != DType::kI32) return double{load_element(tensor.dtype, at)};
-  std::int32_t whole = 0;
-  std::memcpy(&whole, at, sizeof whole);
-  return whole;
-}
-
-std::string bits_text(const Tensor& tensor, std::size_t index) {
-  std::uint32_t bits = 0;
-  const std::size_t width = dtype_bytes(tensor.dtype);
-  std::memcpy(&bits, tensor.bytes.data() + index * width, width);
-  std::array<char, 2 * sizeof bits> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), bits, kHexadecimal);
-  return "0x" + std::string(text.data(), end.ptr);
-}
-
 // The elements of a tensor in nested brackets.
 std::string rows_text(const Tensor& tensor, const Elements& elements, std::size_t axis,
                       std::size_t begin) {
@@ -851,7 +831,7 @@ std::string tensor_text(const Tensor& tensor) {
   std::string text = type + rows_text(tensor, elements, 0, 0);
   if (reads_back(text, tensor)) return text;
   const Elements bits{elements.count, [](std::size_t /*i*/) { return std::nan(""); },
-                      [&](std::size_t i) { return bits_text(tensor, i); }};
+                      [&](std::size_t i) { return hexadecimal(element_bits(tensor, i)); }};
   return type + "bits " + rows_text(tensor, bits, 0, 0);
 }
 

@@ -315,12 +315,4 @@ std::vector<std::string> lines_of(const Case& written) {
   return lines;
 }
 
-TraceResult<void> write_case(const std::string& path, const Case& written) {
-  auto file = OutputFile::open(path);
-  if (!file) return file.error();
-  for (const std::string& line : lines_of(written))
-    if (auto done = file->write(line + "\n"); !done) return done;
-  return file->commit();
-}
-
 }  // namespace kvo::traces

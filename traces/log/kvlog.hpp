@@ -115,8 +115,4 @@ class LogReader {
 [[nodiscard]] std::string step_line(const Op& op, const std::optional<Observation>& recorded);
 [[nodiscard]] std::vector<std::string> lines_of(const Case& written);
 
-/// Writes a whole log; the file appears complete or not at all.
-/// Errors   as OutputFile
-[[nodiscard]] TraceResult<void> write_case(const std::string& path, const Case& written);
-
 }  // namespace kvo::traces

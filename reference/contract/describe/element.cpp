@@ -11,24 +11,9 @@
 namespace kvo {
 namespace {
 
-template <class Bits>
-Bits bits_at(const Tensor& tensor, std::size_t index) {
-  Bits bits = 0;
-  std::memcpy(&bits, tensor.bytes.data() + index * sizeof bits, sizeof bits);
-  return bits;
-}
-
-template <class Bits>
-std::string hexadecimal(Bits bits) {
-  constexpr int kBase = 16;
-  std::array<char, sizeof bits * 2> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), bits, kBase);
-  return "0x" + std::string(text.data(), end.ptr);
-}
-
 // `bits` are those of the type that the value is stored in.
-template <class Number, class Bits>
-std::string value_text(Number value, Bits bits) {
+template <class Number>
+std::string value_text(Number value, std::uint64_t bits) {
   if (std::isnan(value)) return "nan (bits " + hexadecimal(bits) + ")";
   constexpr std::size_t kLongest = 32;
   std::array<char, kLongest> text{};
@@ -74,23 +59,30 @@ std::string double_text(double value) {
   return value_text(value, std::bit_cast<std::uint64_t>(value));
 }
 
+std::string hexadecimal(std::uint64_t bits) {
+  constexpr int kBase = 16;
+  std::array<char, sizeof bits * 2> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), bits, kBase);
+  return "0x" + std::string(text.data(), end.ptr);
+}
+
+std::uint32_t element_bits(const Tensor& tensor, std::size_t index) {
+  std::uint32_t bits = 0;
+  const std::size_t width = dtype_bytes(tensor.dtype);
+  std::memcpy(&bits, tensor.bytes.data() + index * width, width);
+  return bits;
+}
+
+double element_value(const Tensor& tensor, std::size_t index) {
+  const std::byte* at = tensor.bytes.data() + index * dtype_bytes(tensor.dtype);
+  if (tensor.dtype != DType::kI32) return double{load_element(tensor.dtype, at)};
+  return std::bit_cast<std::int32_t>(element_bits(tensor, index));
+}
+
 std::string element_text(const Tensor& tensor, std::size_t index) {
-  if (tensor.dtype == DType::kI32)
-    return std::to_string(std::bit_cast<std::int32_t>(bits_at<std::uint32_t>(tensor, index)));
-  const float value =
-      load_element(tensor.dtype, tensor.bytes.data() + index * dtype_bytes(tensor.dtype));
-  switch (tensor.dtype) {
-    case DType::kI32:
-    case DType::kF32:
-      return float_text(value);
-    case DType::kF16:
-    case DType::kBF16:
-      return value_text(value, bits_at<std::uint16_t>(tensor, index));
-    case DType::kF8E4M3:
-    case DType::kF8E5M2:
-      return value_text(value, bits_at<std::uint8_t>(tensor, index));
-  }
-  return {};
+  const double value = element_value(tensor, index);
+  if (tensor.dtype == DType::kI32) return std::to_string(static_cast<std::int32_t>(value));
+  return value_text(static_cast<float>(value), element_bits(tensor, index));
 }
 
 std::string coordinates(const Shape& shape, std::size_t index, AxisNames axes) {

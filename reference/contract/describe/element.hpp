@@ -1,6 +1,8 @@
 // reference/contract/describe/element.hpp: elements of tensors as people read them.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -14,8 +16,14 @@ namespace kvo {
 [[nodiscard]] std::string float_text(float value);
 [[nodiscard]] std::string double_text(double value);
 
-/// Element `index` of a tensor, counted in memory order.
+/// "0x7fc00001"
+[[nodiscard]] std::string hexadecimal(std::uint64_t bits);
+
+/// Element `index` of a tensor, counted in memory order: its bits, its value, and that as text. @{
+[[nodiscard]] std::uint32_t element_bits(const Tensor& tensor, std::size_t index);
+[[nodiscard]] double element_value(const Tensor& tensor, std::size_t index);
 [[nodiscard]] std::string element_text(const Tensor& tensor, std::size_t index);
+/// @}
 
 /// "[batch 0, position 3, dim 1]": the coordinates of element `index` of a tensor.
 [[nodiscard]] std::string coordinates(const Shape& shape, std::size_t index, AxisNames axes);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "reference/contract/describe/difference.hpp"
+#include "reference/contract/describe/element.hpp"
 #include "reference/contract/describe/utf8.hpp"
 #include "reference/contract/values/strided_view.hpp"
 
@@ -43,26 +44,16 @@ void store(DType dtype, double value, std::byte* at) {
   std::memcpy(at, &whole, sizeof whole);
 }
 
-std::uint32_t bits_at(const Tensor& tensor, std::size_t index) {
-  std::uint32_t bits = 0;
-  const std::size_t width = dtype_bytes(tensor.dtype);
-  std::memcpy(&bits, tensor.bytes.data() + index * width, width);
-  return bits;
-}
-
 // The value of one element, and whether writing it as a number keeps every bit.
 struct Shown {
   json::value number;
   bool exact;
 };
 Shown shown(const Tensor& tensor, std::size_t index) {
-  const std::uint32_t bits = bits_at(tensor, index);
-  if (tensor.dtype == DType::kI32) return {std::bit_cast<std::int32_t>(bits), true};
-  const float value =
-      load_element(tensor.dtype, tensor.bytes.data() + index * dtype_bytes(tensor.dtype));
+  const double value = element_value(tensor, index);
   // Read as a number, an infinity is the largest finite value of f8.
   const bool limited = tensor.dtype == DType::kF8E5M2 && std::isinf(value);
-  return {float_to_json(value), !std::isnan(value) && !limited};
+  return {number_to_json(value), !std::isnan(value) && !limited};
 }
 
 }  // namespace
@@ -309,7 +300,7 @@ json::value write_tensor(const Tensor& tensor) {
     return out;
   }
   data.clear();
-  for (std::size_t i = 0; i < count; ++i) data.push_back(bits_at(tensor, i));
+  for (std::size_t i = 0; i < count; ++i) data.push_back(element_bits(tensor, i));
   out["bits"] = std::move(data);
   return out;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "reference/contract/describe/difference.hpp"
+#include "reference/contract/describe/element.hpp"
 
 namespace kvo {
 namespace {
@@ -44,23 +45,6 @@ class Draft {
   std::shared_ptr<void> value_;
 };
 
-void collect_tensors(const Type& type, void* value, std::vector<Tensor*>& found) {
-  switch (type.type_class) {
-    case TypeClass::kTensor:
-      found.push_back(&detail::to<Tensor>(value));
-      break;
-    case TypeClass::kOptional:
-    case TypeClass::kNullable:
-      if (void* held = type.held(value)) collect_tensors(*type.element, held, found);
-      break;
-    case TypeClass::kRecord:
-      for (const Field& field : type.fields) collect_tensors(*field.type, field.of(value), found);
-      break;
-    default:
-      break;
-  }
-}
-
 struct FoundInteger {
   std::string_view name;
   const Type* type;
@@ -93,7 +77,10 @@ void collect_integers(std::string_view name, const Type& type, void* value,
 
 std::vector<Tensor*> tensors_of(const Record& record, const Draft& draft) {
   std::vector<Tensor*> found;
-  collect_tensors(record.type(), draft.get(), found);
+  for_each_tensor(record.type(), draft.get(),
+                  [&](std::string_view /*place*/, const Tensor& tensor, AxisNames /*axes*/) {
+                    found.push_back(const_cast<Tensor*>(&tensor));  // NOLINT: the draft's own
+                  });
   return found;
 }
 

@@ -20,7 +20,7 @@ struct DoubleJob {
   }
   [[nodiscard]] bool touch(JobMemory& memory) { return memory.map(cells, 0, count); }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::of("cells", cells), JobArgument::of("count", count)};
+    return named_arguments("cells count", {cells, count});
   }
 };
 

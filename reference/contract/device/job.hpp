@@ -16,11 +16,13 @@
 // of its own has a launcher for each JobType.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <new>
 #include <optional>
 #include <span>
@@ -28,6 +30,7 @@
 #include <type_traits>
 
 #include "reference/contract/device/portable.hpp"
+#include "reference/contract/values/check.hpp"
 
 namespace kvo {
 
@@ -59,26 +62,38 @@ struct JobArgument {
   std::int64_t width = 0;                                     ///< elements of a row; 0: no rows
   std::optional<std::int64_t> first_position = std::nullopt;  ///< of row 0
 
+  JobArgument() = default;
+  JobArgument(std::int64_t value) : number(value) {}  // NOLINT: arguments are listed
+  /// A pointer, or one to rows of so many elements. `first`: the position of row 0, where rows
+  /// ascend.
   template <class T>
-  static JobArgument of(std::string_view name, T* pointer) {
-    JobArgument made{.name = name, .is_pointer = true};
-    made.pointer = {reinterpret_cast<std::uint64_t>(pointer)};
-    if constexpr (!std::is_void_v<T>) made.element_bytes = sizeof(T);
-    return made;
-  }
-  static JobArgument of(std::string_view name, std::int64_t number) {
-    return {.name = name, .number = number};
-  }
-  /// A pointer to rows of so many elements. `first`: the position of row 0, where rows ascend.
-  template <class T>
-  static JobArgument rows(std::string_view name, T* pointer, std::int64_t width,
-                          std::optional<std::int64_t> first = std::nullopt) {
-    JobArgument made = of(name, pointer);
-    made.width = width;
-    made.first_position = first;
-    return made;
-  }
+  JobArgument(T* to, std::int64_t row = 0,  // NOLINT: the same
+              std::optional<std::int64_t> first = std::nullopt)
+      : is_pointer(true),
+        pointer{reinterpret_cast<std::uint64_t>(to)},
+        element_bytes(sizeof(T)),
+        width(row),
+        first_position(first) {}
 };
+
+inline constexpr std::size_t kMostJobArguments = 12;
+using JobArguments = std::array<JobArgument, kMostJobArguments>;  ///< those without name are none
+
+/// Arguments and their names, with blanks between them. Requires  a name for each.
+inline JobArguments named_arguments(std::string_view names,
+                                    std::initializer_list<JobArgument> arguments) {
+  JobArguments made;
+  auto next = made.begin();
+  for (const JobArgument& argument : arguments) {
+    const std::size_t end = std::min(names.find(' '), names.size());
+    KVO_CHECK(end > 0);
+    *next = argument;
+    next++->name = names.substr(0, end);
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+  KVO_CHECK(names.empty());
+  return made;
+}
 
 /// Device memory that the host can reach: where touch() maps the pointers of a job to.
 class JobMemory {
@@ -147,9 +162,6 @@ KVO_HD constexpr void run_thread(const T& job, std::int64_t thread, std::int64_t
                                  Memory& memory) {
   for (std::int64_t i = thread; i < job.items(); i += threads) job.run(i, memory);
 }
-
-inline constexpr std::size_t kMostJobArguments = 12;
-using JobArguments = std::array<JobArgument, kMostJobArguments>;  ///< those without name are none
 
 template <class T>
 concept IsJob = std::is_trivially_copyable_v<T> &&

@@ -51,9 +51,8 @@ struct OffsetCopy {
     return memory.map(source, 0, dim) && memory.map(buffer, first, dim);
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::rows("dst", buffer, dim, 0), JobArgument::of("src", source),
-            JobArgument::of("counter", counter), JobArgument::of("dim", dim),
-            JobArgument::of("max_seq_len", max_seq_len)};
+    return named_arguments("dst src counter dim max_seq_len",
+                           {JobArgument(buffer, dim, 0), source, counter, dim, max_seq_len});
   }
 };
 using OffsetCopyJob = OffsetCopy<std::uint32_t>;
@@ -73,51 +72,35 @@ struct IncrementJob {
   }
   [[nodiscard]] bool touch(JobMemory& memory) { return memory.map(counter, 0, 1); }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::of("counter", counter), JobArgument::of("delta", std::int64_t{delta})};
+    return named_arguments("counter delta", {counter, std::int64_t{delta}});
   }
 };
 
-/// binary16 cells from binary32 cells: to nearest, ties to even.
-struct ToHalfJob {
-  static constexpr std::string_view kName = "to_half";
-  std::uint16_t* to;          ///< [count]
-  const std::uint32_t* from;  ///< [count], bits
+/// Cells of binary16 from those of binary32, to nearest, ties to even; or the other way, exactly.
+template <class To, class From>
+struct ConversionJob {
+  static constexpr std::string_view kName = sizeof(To) < sizeof(From) ? "to_half" : "to_float";
+  To* to;            ///< [count], bits
+  const From* from;  ///< [count], bits
   std::int64_t count;
 
   [[nodiscard]] KVO_HD constexpr std::int64_t items() const { return count; }
   template <class Memory>
   KVO_HD constexpr void run(std::int64_t i, Memory& memory) const {
-    memory.store(to + i, half_of_float_bits(memory.load(from + i)));
+    if constexpr (sizeof(To) < sizeof(From))
+      memory.store(to + i, half_of_float_bits(memory.load(from + i)));
+    else
+      memory.store(to + i, float_of_half_bits(memory.load(from + i)));
   }
   [[nodiscard]] bool touch(JobMemory& memory) {
     return memory.map(to, 0, count) && memory.map(from, 0, count);
   }
   [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::of("dst", to), JobArgument::of("src", from),
-            JobArgument::of("size", count)};
+    return named_arguments("dst src size", {to, from, count});
   }
 };
-
-/// binary32 cells from binary16 cells, exactly.
-struct ToFloatJob {
-  static constexpr std::string_view kName = "to_float";
-  std::uint32_t* to;          ///< [count], bits
-  const std::uint16_t* from;  ///< [count]
-  std::int64_t count;
-
-  [[nodiscard]] KVO_HD constexpr std::int64_t items() const { return count; }
-  template <class Memory>
-  KVO_HD constexpr void run(std::int64_t i, Memory& memory) const {
-    memory.store(to + i, float_of_half_bits(memory.load(from + i)));
-  }
-  [[nodiscard]] bool touch(JobMemory& memory) {
-    return memory.map(to, 0, count) && memory.map(from, 0, count);
-  }
-  [[nodiscard]] JobArguments arguments() const {
-    return {JobArgument::of("dst", to), JobArgument::of("src", from),
-            JobArgument::of("size", count)};
-  }
-};
+using ToHalfJob = ConversionJob<std::uint16_t, std::uint32_t>;
+using ToFloatJob = ConversionJob<std::uint32_t, std::uint16_t>;
 
 static_assert(IsJob<OffsetCopyJob> && IsJob<OffsetCopyHalfJob> && IsJob<IncrementJob> &&
               IsJob<ToHalfJob> && IsJob<ToFloatJob>);

@@ -31,12 +31,14 @@ std::uint16_t quieted(std::uint16_t bits, std::uint16_t infinity, std::uint16_t 
   return (bits & 0x7FFFU) > infinity ? static_cast<std::uint16_t>(bits | quiet) : bits;
 }
 
-// Every f32 at, just below and just above the places where a rounding to the narrower type changes.
-template <class Wide, class Check>
-void for_every_edge(Wide&& wide, Check&& check) {
-  for (std::uint32_t pattern = 0; pattern + 1 < 0x7FFFU; ++pattern) {
-    const float low = wide(static_cast<std::uint16_t>(pattern));
-    const float high = wide(static_cast<std::uint16_t>(pattern + 1));
+// Every f32 at, just below and just above the places where a rounding to the narrower type, whose
+// patterns Bits hold, changes.
+template <class Bits, class Check>
+void for_every_edge(float (*wide)(Bits), Check&& check) {
+  constexpr std::uint32_t kPositive = (std::numeric_limits<Bits>::max() / 2) + 1U;
+  for (std::uint32_t pattern = 0; pattern + 1 < kPositive; ++pattern) {
+    const float low = wide(static_cast<Bits>(pattern));
+    const float high = wide(static_cast<Bits>(pattern + 1));
     if (!std::isfinite(low) || !std::isfinite(high)) continue;
     const auto middle = static_cast<float>((double{low} + double{high}) / 2);
     for (const float edge : {low, middle, high})
@@ -45,10 +47,11 @@ void for_every_edge(Wide&& wide, Check&& check) {
   }
 }
 
-TEST(Half, EveryPatternComesBack) {
+TEST(SixteenBits, EveryPatternComesBack) {
   for (std::uint32_t pattern = 0; pattern < kPatterns; ++pattern) {
     const auto bits = static_cast<std::uint16_t>(pattern);
     ASSERT_EQ(f16_of(f32_of_f16(bits)), quieted(bits, 0x7C00U, 0x200U)) << pattern;
+    ASSERT_EQ(bf16_of(f32_of_bf16(bits)), quieted(bits, 0x7F80U, 0x40U)) << pattern;
   }
 }
 
@@ -94,13 +97,6 @@ TEST(Half, TheCompilerRoundsTheSame) {
   }
 }
 #endif
-
-TEST(Bfloat, EveryPatternComesBack) {
-  for (std::uint32_t pattern = 0; pattern < kPatterns; ++pattern) {
-    const auto bits = static_cast<std::uint16_t>(pattern);
-    ASSERT_EQ(bf16_of(f32_of_bf16(bits)), quieted(bits, 0x7F80U, 0x40U)) << pattern;
-  }
-}
 
 TEST(Bfloat, IsTheNearerNeighbourAndEvenOnATie) {
   for_every_edge(f32_of_bf16, [&](float value) {
@@ -179,15 +175,7 @@ std::uint8_t nearest(const F8Type& type, float value) {
 
 TEST_P(F8, IsTheNearestValueEvenOnATieAndLimited) {
   std::vector<float> tried{0.0F, 1e-40F, 1e-20F, 3e38F};
-  for (int code = 0; code + 1 < 128; ++code) {
-    const float low = GetParam().wide(static_cast<std::uint8_t>(code));
-    const float high = GetParam().wide(static_cast<std::uint8_t>(code + 1));
-    if (!std::isfinite(low) || !std::isfinite(high)) continue;
-    const float middle = (low + high) / 2;
-    for (const float edge : {low, middle, high})
-      for (const float value : {std::nextafter(edge, -1.0F), edge, std::nextafter(edge, 1e38F)})
-        tried.push_back(value);
-  }
+  for_every_edge(GetParam().wide, [&](float value) { tried.push_back(value); });
   for (const float edge : {448.0F, 464.0F, 480.0F, 57344.0F, 61440.0F, 65536.0F})
     for (const float value : {std::nextafter(edge, 0.0F), edge, std::nextafter(edge, 1e38F)})
       tried.push_back(value);

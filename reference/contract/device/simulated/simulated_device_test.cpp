@@ -82,7 +82,7 @@ struct CellJob {
     }
   }
   [[nodiscard]] bool touch(JobMemory& memory) { return memory.map(cells, 0, count); }
-  [[nodiscard]] JobArguments arguments() const { return {JobArgument::of("cells", cells)}; }
+  [[nodiscard]] JobArguments arguments() const { return named_arguments("cells", {cells}); }
 };
 
 CellJob cell_job(DevicePtr cells, std::int64_t count, CellJob::Kind kind) {
