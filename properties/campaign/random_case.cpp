@@ -41,7 +41,7 @@ bool is_refused(const std::vector<const Subject*>& judged, const Subject* refere
 
 Scale scale_of(const Law& law, std::uint64_t nth) {
   constexpr std::uint64_t kLongEvery = 256;
-  constexpr std::uint64_t kFirstLong = 4;
+  constexpr std::uint64_t kFirstLong = 12;
   constexpr std::uint64_t kLargeEvery = 6;
   if (law.lives_long() && nth % kLongEvery == kFirstLong) return Scale::kLong;
   return nth % kLargeEvery == kLargeEvery - 1 ? Scale::kLarge : Scale::kSmall;

@@ -88,7 +88,7 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
         most_tokens_(is_large() ? config.max_model_len
                                 : std::min(config.max_model_len, 5 * config.block_size + 6)),
         most_numbers_(is_large() ? draw().edge(4, 129) : draw().between(2, 6)),
-        pins_(is_long() && draw().percent(30)) {}
+        pins_(is_long() && draw().percent(50)) {}
 
   std::optional<Op> choose() override {
     spend(static_cast<std::uint64_t>(kCost + config_.num_blocks));
@@ -97,7 +97,7 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
       if (config_.num_blocks > kTwoBytes) plan(Take{kTwoBytes - draw().between(0, 20)});
       return make(next_number_++, texts_.next(draw(), most_tokens_));
     }
-    if (is_long() && pins_ && !has_plan() && draw().percent(80)) return touch();
+    if (is_long() && pins_ && !has_plan() && draw().percent(97)) return touch();
     return ScriptGenerator::choose();
   }
 
