@@ -67,11 +67,8 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     if (!is_tree() || documented_) owns_slots_ = true;
     if (!is_long()) return;
     // A plain life, or one of many nodes; the others count one thing up.
-    if (draw().percent(70))
-      theme_ = draw().percent(50) ? Theme::kInserts : Theme::kLocks;
-    else
-      theme_ = draw().percent(50) ? Theme::kChurn : Theme::kAny;
-    if (theme_ == Theme::kAny) return;
+    if (draw().percent(10)) return;
+    theme_ = draw().one_of({Theme::kInserts, Theme::kLocks, Theme::kChurn});
     drive_ = Drive::kTree;
     owns_slots_ = false;
   }
