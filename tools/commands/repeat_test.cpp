@@ -92,7 +92,7 @@ TEST_P(Repeat, EachFailureIsRepeatedByItsCommand) {
   const auto& [kind, law, profile] = GetParam();
   std::vector<std::string> words =  // no long life is among so few cases
       words_of("check --law " + std::string(law->name()) +
-               " --seed 2 --cases 24 --shrink-attempts 10");
+               " --seed 2 --cases 12 --shrink-attempts 10");
   if (profile == Profile::kDocumented) words.insert(words.end(), {"--profile", "documented"});
   for (const Mutant* mutant : mutants_of(*kind, *law)) words.push_back(mutant->subject.name());
   const Finished found = run(words);
