@@ -311,7 +311,7 @@ DrawnCase draw_case(Draw& draw, const CacheKind& kind, Scale scale) {
     shrink(draw, drawn);
     return drawn;
   }
-  // Sequence numbers are names: what init is told bounds neither them nor their count (OK-26).
+  // Sequence numbers are names: the arguments of init bound neither them nor their count (OK-26).
   const std::int64_t count =
       draw.percent(50) ? drawn.init.max_sequences : few(draw, kMostSequences);
   const std::int64_t first = draw.percent(97) ? draw.between(0, 1) : draw.one_of({-1, 1000});

@@ -544,7 +544,8 @@ class BlocksHistory final : public History<BlocksHistory, BlocksOps, BlocksConfi
       return std::nullopt;
     }
     for (const std::int64_t key : event.keys.value_or(Ids())) {
-      if (key < 0 || key >= std::ssize(keys_)) return "an event has a key that nobody has";
+      if (key < 0 || key >= std::ssize(keys_))
+        return "an event has a key that no block was stored under";
       if (event.kind == EventKind::kStored)
         ++told_[key];
       else if (told_[key] == 0)
@@ -580,9 +581,9 @@ class BlocksHistory final : public History<BlocksHistory, BlocksOps, BlocksConfi
  private:
   BlockAccounts blocks_{config_.num_blocks};
   Contents contents_ = {};
-  std::vector<KeyMeaning> keys_ = {};                         ///< [number]
-  std::unordered_map<Content, std::int64_t> numbers_ = {};    ///< of keys
-  std::map<std::int64_t, std::int64_t> by_hand_ = {};         ///< [block], users that are nobody's
+  std::vector<KeyMeaning> keys_ = {};                       ///< [number]
+  std::unordered_map<Content, std::int64_t> numbers_ = {};  ///< of keys
+  std::map<std::int64_t, std::int64_t> by_hand_ = {};       ///< [block], users that are no request
   std::unordered_map<std::int64_t, std::int64_t> told_ = {};  ///< [key], by events
   BlocksStatistics sums_ = {};
 };

@@ -1,11 +1,12 @@
 // The history of a tree of token runs over a pool of slots.
 //
-// Known are what was put, with its slots, who has locked what, and which slots are handed out.
-// What is evicted first is not: what is told is taken, if it may go. Judged
-// hits      are the longest prefix that was put and not evicted since, in whole pages; their slots
+// Known are what was put, with its slots, the locks of each node, and which slots are handed out.
+// The order of eviction is not known: a node that the cache reports as evicted is accepted if it
+// may be evicted. Judged hits      are the longest prefix that was put and not evicted since, in
+// whole pages; their slots
 //           are those that were put, and still hold the rows of these tokens (PX-64 to PX-66).
-// eviction  takes leaves that nobody has locked, so that a prefix stays; as many as are asked for
-//           and no leaf more, and fewer only where no other may go (PX-70, PX-72, PX-83).
+// eviction  takes leaves without a lock, so that a prefix stays; as many as are asked for and no
+//           leaf more, and fewer only where no other may be evicted (PX-70, PX-72, PX-83).
 // slots     those that are handed out were free, and go on where a page is open; they are refused
 //           only where too few are free (PX-80, PX-81).
 // figures   evictable and protected units are all that was put; free slots and those handed out are

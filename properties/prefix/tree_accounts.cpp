@@ -160,7 +160,7 @@ TreeAccounts::Words TreeAccounts::compare(const ShowTree::Returns& shown, Conten
     if (is_leaf(end) && at(end).locks == 0) leaves.insert(node);
   if (shown.leaves.size() != leaves.size() ||
       leaves != std::set(shown.leaves.begin(), shown.leaves.end()))
-    return "leaves that may go are not those that nobody has locked";
+    return "the evictable leaves are not the leaves without a lock";
   return std::nullopt;
 }
 

@@ -38,7 +38,7 @@ class TreeAccounts {
 
   /// By how much the evictable units change (PX-73); nothing where there is no such node.
   [[nodiscard]] std::optional<std::int64_t> lock(std::int64_t node) { return count_locks(node, 1); }
-  /// The same; nothing also where nobody has locked that very node.
+  /// The same; nothing also where that very node has no lock.
   [[nodiscard]] std::optional<std::int64_t> unlock(std::int64_t node) {
     return count_locks(node, -1);
   }

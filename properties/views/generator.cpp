@@ -39,7 +39,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
 /// Head dimensions that kernels have copies of their own for.
 constexpr std::initializer_list<std::int64_t> kHeadSizes{32, 64, 80, 96, 128};
 
-/// What a cache held before the operation that was drawn last.
+/// What a cache held before the newest operation of the script.
 struct Before {
   std::int64_t seq_len = 0;
   std::vector<std::int64_t> pending = {};  ///< [layer]
