@@ -35,8 +35,11 @@ std::int64_t Draw::edge(std::int64_t low, std::int64_t most) {
   while ((std::int64_t{2} << first) <= low) ++first;
   std::int64_t last = first;
   while ((std::int64_t{2} << last) <= most) ++last;
-  const std::int64_t power = std::int64_t{1} << between(first, last);
-  return std::clamp(power + between(-1, 1), std::min(low, most), most);
+  constexpr std::uint64_t kFartherPercent = 20;
+  const std::int64_t scale = between(first, last);
+  const std::int64_t beyond =
+      percent(kFartherPercent) ? std::int64_t{1} << (scale / 2) : between(-1, 1);
+  return std::clamp((std::int64_t{1} << scale) + beyond, std::min(low, most), most);
 }
 
 void DrawnOps::follow(const Subject& reference, const Setup& setup) {

@@ -45,6 +45,7 @@ struct Sizes {
 
 Sizes draw_sizes(Draw& draw, bool unified, Scale scale) {
   Sizes sizes{.cells = draw.between(3, 10), .n_seq_max = draw.between(1, 4)};
+  if (draw.percent(2)) sizes.n_seq_max = draw.edge(62, 129);
   sizes.window = static_cast<std::int32_t>(draw.between(1, 5));
   if (draw.percent(8)) sizes.cells = draw.size(1, 33);
   if (scale == Scale::kLong) {

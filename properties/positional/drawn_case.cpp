@@ -82,7 +82,9 @@ Init draw_init(Draw& draw, const DrawnCase& drawn) {
   for (const CacheConfig& member : drawn.members)
     memory =
         std::max<std::int64_t>({memory, member.memory.value_or(0), member.window.value_or(0) + 1});
-  Init init{.max_sequences = few(draw, kMostSequences),
+  constexpr std::uint64_t kManySequencesPercent = 2;
+  Init init{.max_sequences = draw.percent(kManySequencesPercent) ? draw.edge(62, 129)
+                                                                 : few(draw, kMostSequences),
             .capacity = size(draw, 3, 12, kMostCapacity),
             .max_batch = size(draw, 1, 6, kMostBatch),
             .dtype = draw.one_of({StorageType::kF32, StorageType::kF32, StorageType::kF32,

@@ -125,7 +125,7 @@ TEST(PositionalHistory, JudgesTheLastPutOfAnEncoder) {
 }
 
 TEST(PositionalHistory, JudgesMostRowsOfRandomCases) {
-  constexpr std::uint64_t kCases = 60;
+  constexpr std::uint64_t kCases = 240;
   constexpr int kOperations = 60;
   for (const CacheKind* kind : contracts().kinds()) {
     if (kind->contract != "positional") continue;

@@ -145,6 +145,17 @@ bool drop_tail(Shrinkable& trial, Judge& fails) {
   return any;
 }
 
+/// The middle, all but a few operations of either end, then all but more: what is set up is set up
+/// early, and what leads to the failure is near it. A short candidate costs little.
+bool drop_middle(Shrinkable& trial, Judge& fails) {
+  constexpr std::size_t kFewest = 16;
+  const Script& script = trial.script;
+  for (std::size_t rest = kFewest; rest < script.size() / 2; rest *= 2)
+    for (const std::size_t head : {std::size_t{0}, rest})
+      if (fails.replaces(trial, without(script, head, script.size() - rest - head))) return true;
+  return false;
+}
+
 /// Cuts the script off early and ends it with a query: a difference often shows long before the
 /// operation that first found it.
 bool end_with_query(Shrinkable& trial, Judge& fails, const Script& queries) {
@@ -712,7 +723,8 @@ bool shrink_long(Shrinkable& trial, Judge& fails) {
   return fails.apart(kRuns * trial.script.size(), [&] {
     bool any = false;
     for (bool helped = true; helped && trial.script.size() >= kLong && fails.may_ask();) {
-      helped = drop_named(trial, fails);
+      helped = drop_middle(trial, fails);
+      helped = drop_named(trial, fails) || helped;
       helped = drop_values(trial, fails) || helped;
       helped = drop_operations(trial, fails, 1 + trial.script.size() / kChunks) || helped;
       helped = drop_tail(trial, fails) || helped;

@@ -2,7 +2,7 @@
 //
 // Operations are total, so any of them may be left out. The passes of shrinker.cpp follow each
 // other until none of them helps: a script that is shrunk again stays as it is. A long script first
-// loses large parts: all operations that name one cache, and chunks of many operations.
+// loses its middle, or large parts: all operations that name one cache, and chunks of many.
 #pragma once
 
 #include <algorithm>

@@ -201,6 +201,22 @@ TEST(Shrinker, EndsSoonWhereItMayAskNoMore) {
   EXPECT_EQ(small.size(), kLong);
 }
 
+TEST(Shrinker, ALongScriptIsRunAFewTimesOnly) {
+  constexpr std::size_t kLong = 60'000;
+  Script script(kLong, Op::of(layered::Len{0}));
+  script.front() = Op::of(layered::New{1, 1, 1});
+  script[kLong - 40] = Op::of(layered::Advance{0});
+  std::size_t operations = 0;
+  const auto fails = [&](const Script& s) {
+    operations += s.size();
+    return s.size() > 1 && s.front().as<layered::New>() != nullptr &&
+           std::ranges::any_of(s,
+                               [](const Op& op) { return op.as<layered::Advance>() != nullptr; });
+  };
+  EXPECT_EQ(shrink_script(script, fails).size(), 2U);
+  EXPECT_LT(operations, 2 * kLong);
+}
+
 struct Ratio {
   double ratio = 0;
 };

@@ -58,7 +58,6 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
         odd_rows_(odd_rows),
         most_caches_(draw().percent(50) ? 1 : draw().between(2, 4)) {
     if (is_long() && draw().percent(80)) most_caches_ = 1;
-    if (is_large() && draw().percent(20)) forks_ = draw().edge(32, 300);
   }
 
   std::optional<Op> choose() override {
@@ -154,7 +153,6 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   Op free() { return rarely() ? step() : Op::of(Free{number()}); }
   Op fork() {
     if (rarely()) return step();
-    if (forks_ > 0 && draw().percent(30)) return many_forks();
     const std::int64_t from = number();
     const std::int64_t length = length_of(from);
     const std::int64_t size = options_.block_size;
@@ -328,15 +326,6 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
     for (const ShownView& view : views) tokens += view.length;
     spend(kShownCost * static_cast<std::uint64_t>(tokens * options_.kv_dim()));
   }
-  // Many caches that hold what one of them holds.
-  Op many_forks() {
-    const std::int64_t from = number();
-    const std::int64_t length = length_of(from);
-    const std::int64_t tokens = length - length % options_.block_size;
-    const std::int64_t first = caches();
-    for (std::int64_t i = 1; i < forks_; ++i) plan(Fork{first + i, from, tokens});
-    return Op::of(Fork{first, from, tokens});
-  }
   bool choose_cache() {
     about_ = number();
     about_layer_ = draw().between(0, options_.num_layers - 1);
@@ -500,7 +489,6 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
   std::set<std::int64_t> rewritten_;  // views by number, some of whose rows were replaced
   std::int64_t last_ = 0;
   bool dry_ = false;
-  std::int64_t forks_ = 0;  // that come at once, in some large cases
   std::int64_t truncated_ = 0;
   std::int64_t about_ = 0;  // cache of a plan
   std::int64_t about_layer_ = 0;

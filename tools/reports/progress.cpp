@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <ranges>
 #include <utility>
 
 #include <fmt/format.h>
@@ -63,9 +64,10 @@ std::int64_t Progress::elapsed_ns() const {
 void Progress::advance(std::uint64_t more) {
   done_.fetch_add(more, std::memory_order_relaxed);
   const std::int64_t now = elapsed_ns();
-  if (std::string line = said_at(now); !line.empty()) {
+  if (const auto lines = said_at(now); !lines.empty()) {
     clear();
-    print_error(line);
+    print_error(lines.front());
+    for (const std::string& line : lines | std::views::drop(1)) print_note(line);
   }
   const std::int64_t between = on_ ? kBetweenDrawsNs : kBetweenLinesNs;
   std::int64_t due = next_draw_ns_.load(std::memory_order_relaxed);
@@ -73,14 +75,15 @@ void Progress::advance(std::uint64_t more) {
   if (now >= due && next_draw_ns_.compare_exchange_strong(due, now + between)) draw();
 }
 
-std::string Progress::said_at(std::int64_t now) {
+std::vector<std::string> Progress::said_at(std::int64_t now) {
   const std::scoped_lock lock(screen_);
-  return !later_.empty() && now >= say_at_ns_ ? std::exchange(later_, {}) : "";
+  return !later_.empty() && now >= say_at_ns_ ? std::exchange(later_, {})
+                                              : std::vector<std::string>();
 }
 
-void Progress::say_later(std::string line, std::chrono::nanoseconds after) {
+void Progress::say_later(std::vector<std::string> lines, std::chrono::nanoseconds after) {
   const std::scoped_lock lock(screen_);
-  later_ = std::move(line);
+  later_ = std::move(lines);
   say_at_ns_ = elapsed_ns() + after.count();
 }
 

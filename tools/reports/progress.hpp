@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kvo::tools {
 
@@ -39,9 +40,10 @@ class Progress {
 
   /// With 0 only the time has gone on.
   void advance(std::uint64_t more = 1);
-  /// Prints a line on standard error some seconds from now, unless the command ends before: who
-  /// waits reads it early, and who does not wait reads it in the result.
-  void say_later(std::string line, std::chrono::nanoseconds after = std::chrono::seconds(5));
+  /// Prints lines on standard error some seconds from now, unless the command ends before: who
+  /// waits reads them early, and who does not wait reads them in the result.
+  void say_later(std::vector<std::string> lines,
+                 std::chrono::nanoseconds after = std::chrono::seconds(2));
   /// Takes the line off the screen until the next advance, so that something else can be printed.
   void clear();
 
@@ -49,7 +51,7 @@ class Progress {
   using Clock = std::chrono::steady_clock;
   [[nodiscard]] std::int64_t elapsed_ns() const;
   void draw();
-  [[nodiscard]] std::string said_at(std::int64_t now);
+  [[nodiscard]] std::vector<std::string> said_at(std::int64_t now);
 
   std::string what_;
   ProgressEnd end_;
@@ -58,9 +60,9 @@ class Progress {
   std::atomic<std::uint64_t> done_ = 0;
   std::atomic<std::int64_t> next_draw_ns_;
   std::mutex screen_;
-  bool shown_ = false;          // guarded by screen_
-  std::string later_;           // the same; empty: nothing
-  std::int64_t say_at_ns_ = 0;  // the same
+  bool shown_ = false;              // guarded by screen_
+  std::vector<std::string> later_;  // the same; empty: nothing
+  std::int64_t say_at_ns_ = 0;      // the same
 };
 
 }  // namespace kvo::tools

@@ -58,17 +58,17 @@ TEST(Progress, ShowsNothingWhereThereIsNoTerminal) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-TEST(Progress, SaysALineLaterAndOnce) {
+TEST(Progress, SaysLinesLaterAndOnce) {
   Progress progress("cases", 10);
-  progress.say_later("first failure", std::chrono::hours(1));
+  progress.say_later({"first failure", "  its law"}, std::chrono::hours(1));
   testing::internal::CaptureStderr();
   progress.advance();
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
-  progress.say_later("first failure", {});
+  progress.say_later({"first failure", "  its law"}, {});
   testing::internal::CaptureStderr();
   progress.advance();
   progress.advance();
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "kvoracle: first failure\n");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "kvoracle: first failure\n  its law\n");
 }
 
 }  // namespace

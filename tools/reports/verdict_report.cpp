@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "properties/runner/law.hpp"
 #include "tools/commands/exit_status.hpp"
@@ -198,27 +199,32 @@ std::string cause_line(const FailureSummary& failure) {
                      result.repro ? ": " + *result.repro : "");
 }
 
+// A failure as a block of lines that are fit to print; the first begins with `failed`.
+std::vector<std::string> block_of(const Reporting& of, const Cause& cause,
+                                  std::string_view failed) {
+  const FailureSummary& failure = *cause.shown;
+  std::vector<std::string> block{fmt::format("{} {} in {}", failed, failure.result.subject,
+                                             count_text(failure.cases, "case"))};
+  for (const std::string& line : failure_lines(of, failure))
+    block.push_back("  " +
+                    (line.starts_with(kRepeatWith) ? printable_command(line) : printable(line)));
+  for (const FailureSummary* other : cause.others)
+    block.push_back(printable(fmt::format(
+        "  law {} fails alike in {}{}", other->result.last_law(other->law),
+        count_text(other->cases, "case"), other->result.repro ? ": " + *other->result.repro : "")));
+  return block;
+}
+
 void print_failures(const Reporting& of) {
   const Summary& summary = of.summary;
-  const Paint paint(stdout);
+  const std::string failed = Paint(stdout)(Colour::kRed, "FAILED");
   std::map<std::string, std::size_t> whole;
   std::vector<std::string> further;
-  for (const auto& [failure, others] : causes_of(summary)) {
-    if (whole[failure->result.subject]++ >= kMostWhole) {
-      further.push_back(cause_line(*failure));
-      continue;
-    }
-    print_out(fmt::format("\n{} {} in {}\n", paint(Colour::kRed, "FAILED"), failure->result.subject,
-                          count_text(failure->cases, "case")));
-    std::vector<std::string> lines = failure_lines(of, *failure);
-    for (const FailureSummary* other : others)
-      lines.push_back(fmt::format("law {} fails alike in {}{}", other->result.last_law(other->law),
-                                  count_text(other->cases, "case"),
-                                  other->result.repro ? ": " + *other->result.repro : ""));
-    for (const std::string& line : lines)
-      print_out(fmt::format(
-          "  {}\n", line.starts_with(kRepeatWith) ? printable_command(line) : printable(line)));
-  }
+  for (const Cause& cause : causes_of(summary))
+    if (whole[cause.shown->result.subject]++ < kMostWhole)
+      print_out(fmt::format("\n{}\n", fmt::join(block_of(of, cause, failed), "\n")));
+    else
+      further.push_back(cause_line(*cause.shown));
   if (!further.empty()) print_out("\nfurther failures of these subjects:\n");
   for (const std::string& line : further) print_out(fmt::format("  {}\n", printable(line)));
   if (summary.failures().size() == Summary::kMostFailures)
@@ -301,6 +307,17 @@ int status_of(const Summary& summary, const ReportOptions& options, bool unjudge
 }
 
 }  // namespace
+
+std::vector<std::string> first_failure(const Contracts& contracts, const Summary& summary,
+                                       Profile profile) {
+  const std::vector<Cause> causes = causes_of(summary);
+  if (causes.empty()) return {};
+  ReportOptions options;
+  options.profile = profile;
+  auto block = block_of({contracts, summary, options}, causes.front(), "FAILED");
+  block.insert(block.begin(), "first failure; the campaign goes on:");
+  return block;
+}
 
 bool ReportOptions::text() const {
   return json != kStandardOutput && junit != kStandardOutput;

@@ -32,6 +32,11 @@ struct ReportOptions {
   [[nodiscard]] bool text() const;
 };
 
+/// The first of the failures of a campaign that goes on, with the command that repeats it: lines.
+/// Empty: there is none.
+[[nodiscard]] std::vector<std::string> first_failure(const Contracts& contracts,
+                                                     const Summary& summary, Profile profile);
+
 /// Prints the table of subjects, the failures with the command that repeats each, and writes files.
 /// `facts` are further members of the JSON. Returns the exit status that the summary calls for: 2
 /// for a law that judged nothing, and where there was no case.

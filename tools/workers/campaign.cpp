@@ -30,16 +30,6 @@ Message message_of(std::uint64_t index, const CasePlan& plan, const CampaignOpti
   return {again ? Message::Kind::kAgain : Message::Kind::kAnswer, packed(result)};
 }
 
-// The first subject of a case that fails, and how; empty: none does.
-std::string failure_of(const CaseResult& record) {
-  for (const SubjectResult& one : record.subjects)
-    if (one.verdict.failed())
-      return fmt::format("first failure: {} in {}, by law {}: {}{}; the campaign goes on",
-                         one.subject, record.name, one.last_law(record.law),
-                         one.last_verdict().text(), one.repro ? ": " + *one.repro : "");
-  return "";
-}
-
 /// Puts what the processes answered into files and words.
 class Taking {
  public:
@@ -134,14 +124,12 @@ Campaign run_campaign(const RunHeader& header, const CampaignOptions& options,
   std::optional<std::uint64_t> total;
   if (options.cases != CampaignOptions::kEndless) total = options.cases;
   Progress progress("cases", total, options.seconds);
-  bool failed = false;
   const auto add = [&](CaseResult& record) {
     taking.count(record);
+    const bool first = campaign.summary.failed() == 0;
     campaign.summary.add(record);
-    if (std::string first = failed ? "" : failure_of(record); !first.empty()) {
-      failed = true;
-      progress.say_later(std::move(first));
-    }
+    if (first && campaign.summary.failed() > 0 && options.first_failure)
+      progress.say_later(options.first_failure(campaign.summary));
     if (seen) seen(record);
   };
   if (file)

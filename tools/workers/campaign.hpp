@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "properties/runner/run_case.hpp"
 #include "tools/reports/run_file.hpp"
@@ -23,9 +24,11 @@ struct CampaignOptions {
   bool overwrite = false;   ///< replace it
   std::string repro_folder = "kvoracle-failures";
   std::uint64_t shrink_attempts = 20'000;
-  std::chrono::duration<double> shrink_time{10};  ///< of the failing scripts of a case; 0: any
-  bool timings = true;                            ///< are in the run file
-  Limits limits = {};                             ///< of a process
+  std::chrono::duration<double> shrink_time{8};  ///< of the failing scripts of a case; 0: any
+  bool timings = true;                           ///< are in the run file
+  Limits limits = {};                            ///< of a process
+  /// Says the first failure, of a summary that has no other; null: it is said at the end alone.
+  std::function<std::vector<std::string>(const Summary&)> first_failure = nullptr;
 
   static constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 };
