@@ -187,7 +187,7 @@ void fill_shared_file() {
 void raise_limit() {
   const rlimit none{RLIM_INFINITY, RLIM_INFINITY};
   (void)setrlimit(RLIMIT_AS, &none);
-  take(1536 * kMiB);
+  take(768 * kMiB);
 }
 
 // Shared memory of the harness: mappings without a file, and of memfd_create.
