@@ -52,7 +52,7 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
         odd_rows_(odd_rows),
         documented_(terms.profile == Profile::kDocumented),
         odd_values_(terms.seed) {
-    if (is_long()) most_tokens_ = draw().one_of<std::uint64_t>({8, 300, 5'000});
+    if (is_long()) most_tokens_ = draw().one_of<std::uint64_t>({8, 300, 1'500, 5'000});
     if (is_large() && draw().percent(20)) new_caches_ = draw().between(17, 40);
   }
 

@@ -174,6 +174,7 @@ constexpr std::array kGrowths{
              drawn.init.max_batch = draw.edge(16, 257);
              if (draw.percent(60)) widen(draw, drawn, draw.percent(50) ? 1'025 : 129);
              enlarge_pool(draw, drawn, draw.percent(50) ? 2'049 : 257);
+             if (draw.percent(20)) drawn.init.capacity += 1'024;
            }},
     Growth{25, "sequences",
            [](Draw& draw, DrawnCase& drawn) {

@@ -43,7 +43,7 @@ class Progress {
   /// Prints lines on standard error some seconds from now, unless the command ends before: who
   /// waits reads them early, and who does not wait reads them in the result.
   void say_later(std::vector<std::string> lines,
-                 std::chrono::nanoseconds after = std::chrono::seconds(2));
+                 std::chrono::nanoseconds after = std::chrono::seconds(5));
   /// Takes the line off the screen until the next advance, so that something else can be printed.
   void clear();
 

@@ -24,7 +24,7 @@ struct CampaignOptions {
   bool overwrite = false;   ///< replace it
   std::string repro_folder = "kvoracle-failures";
   std::uint64_t shrink_attempts = 20'000;
-  std::chrono::duration<double> shrink_time{8};  ///< of the failing scripts of a case; 0: any
+  std::chrono::duration<double> shrink_time{5};  ///< of the failing scripts of a case; 0: any
   bool timings = true;                           ///< are in the run file
   Limits limits = {};                            ///< of a process
   /// Says the first failure, of a summary that has no other; null: it is said at the end alone.
