@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <ranges>
 #include <utility>
 
 #include <fmt/format.h>
@@ -67,7 +66,7 @@ void Progress::advance(std::uint64_t more) {
   if (const auto lines = said_at(now); !lines.empty()) {
     clear();
     print_error(lines.front());
-    for (const std::string& line : lines | std::views::drop(1)) print_note(line);
+    for (std::size_t i = 1; i < lines.size(); ++i) print_note(lines[i]);
   }
   const std::int64_t between = on_ ? kBetweenDrawsNs : kBetweenLinesNs;
   std::int64_t due = next_draw_ns_.load(std::memory_order_relaxed);
