@@ -40,7 +40,7 @@ class Draw {
   /// where blocks, words and growth steps end.
   [[nodiscard]] std::int64_t size(std::int64_t low, std::int64_t most);
   /// 2^k - 1, 2^k or 2^k + 1, from k = 2 on, for a scale between `low` and `most`, each as likely;
-  /// now and then 2^k + 2^(k / 2), one part beyond what is divided into as many as a part has.
+  /// now and then 2^k + 2^(k / 2), such as 64 * 64 + 64: beyond the edge of two levels of words.
   [[nodiscard]] std::int64_t edge(std::int64_t low, std::int64_t most);
   /// About 2^8, 2^15, 2^16 or 2^31: where narrow integers end.
   [[nodiscard]] std::int64_t border() {

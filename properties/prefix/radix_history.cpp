@@ -2,8 +2,8 @@
 //
 // Known are what was put, with its slots, the locks of each node, and which slots are handed out.
 // The order of eviction is not known: a node that the cache reports as evicted is accepted if it
-// may be evicted. Judged hits      are the longest prefix that was put and not evicted since, in
-// whole pages; their slots
+// may be evicted. Judged:
+// hits      are the longest prefix that was put and not evicted since, in whole pages; their slots
 //           are those that were put, and still hold the rows of these tokens (PX-64 to PX-66).
 // eviction  takes leaves without a lock, so that a prefix stays; as many as are asked for and no
 //           leaf more, and fewer only where no other may be evicted (PX-70, PX-72, PX-83).

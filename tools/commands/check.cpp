@@ -374,9 +374,7 @@ int run_check(const Contracts& contracts, CheckArguments& arguments, const CLI::
   if (std::string note = left_out_text(contracts, cases.comparisons()); !named && !note.empty())
     arguments.report.notes = {std::move(note)};
   set_extent(arguments);
-  arguments.campaign.first_failure = [&](const Summary& summary) {
-    return first_failure(contracts, summary, arguments.profile);
-  };
+  arguments.campaign.first_failure = first_failure_text(contracts, arguments.profile);
   KeptCampaign kept(contracts, arguments, cases);
   const Campaign campaign = kept.run();
   const auto states = states_of(contracts, cases, campaign.summary, arguments.profile);

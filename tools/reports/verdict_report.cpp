@@ -308,15 +308,17 @@ int status_of(const Summary& summary, const ReportOptions& options, bool unjudge
 
 }  // namespace
 
-std::vector<std::string> first_failure(const Contracts& contracts, const Summary& summary,
-                                       Profile profile) {
-  const std::vector<Cause> causes = causes_of(summary);
-  if (causes.empty()) return {};
-  ReportOptions options;
-  options.profile = profile;
-  auto block = block_of({contracts, summary, options}, causes.front(), "FAILED");
-  block.insert(block.begin(), "first failure; the campaign goes on:");
-  return block;
+std::function<std::vector<std::string>(const Summary&)> first_failure_text(
+    const Contracts& contracts, Profile profile) {
+  return [&contracts, profile](const Summary& summary) {
+    const std::vector<Cause> causes = causes_of(summary);
+    if (causes.empty()) return std::vector<std::string>();
+    ReportOptions options;
+    options.profile = profile;
+    auto block = block_of({contracts, summary, options}, causes.front(), "FAILED");
+    block.insert(block.begin(), "first failure; the campaign goes on:");
+    return block;
+  };
 }
 
 bool ReportOptions::text() const {

@@ -1,6 +1,7 @@
 // tools/reports/verdict_report.hpp: a summary as people and programs read it.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,10 +33,10 @@ struct ReportOptions {
   [[nodiscard]] bool text() const;
 };
 
-/// The first of the failures of a campaign that goes on, with the command that repeats it: lines.
-/// Empty: there is none.
-[[nodiscard]] std::vector<std::string> first_failure(const Contracts& contracts,
-                                                     const Summary& summary, Profile profile);
+/// Says the first failure of a summary, of a campaign that goes on, with the command that repeats
+/// it: lines, none where nothing failed. `contracts` must live as long.
+[[nodiscard]] std::function<std::vector<std::string>(const Summary&)> first_failure_text(
+    const Contracts& contracts, Profile profile);
 
 /// Prints the table of subjects, the failures with the command that repeats each, and writes files.
 /// `facts` are further members of the JSON. Returns the exit status that the summary calls for: 2
