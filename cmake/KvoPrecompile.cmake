@@ -35,10 +35,14 @@ endif()
 
 # kvo_unite(target): its sources are compiled 32 at a time, for what they include and instantiate alike
 # takes most of their time (8 at a time take half as long again). Names of unnamed namespaces must then
-# differ within the target. The precompiled headers' conditions hold here, too: with a compiler cache,
-# where sources are compiled again and again, each is compiled alone.
+# differ within the target. With a compiler cache, where sources are compiled again and again, each is
+# compiled alone.
+set(KVO_UNITE OFF)
+if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(KVO_UNITE ON)
+endif()
 function(kvo_unite name)
-  if(KVO_PRECOMPILE)
+  if(KVO_UNITE)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 32)
   endif()
 endfunction()
@@ -46,7 +50,7 @@ endfunction()
 # kvo_unite_folders(target sources): those of a folder are compiled together, for the same reason.
 # Names of unnamed namespaces must differ within a folder.
 function(kvo_unite_folders name)
-  if(NOT KVO_PRECOMPILE)
+  if(NOT KVO_UNITE)
     return()
   endif()
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)

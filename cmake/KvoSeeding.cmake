@@ -43,8 +43,8 @@ function(kvo_seeded_library name)
   target_compile_options(${name} PRIVATE -Wpedantic -w)  # the first for precompiled headers only
   kvo_precompile(${name} kvo_precompiled_untimed)
   kvo_unite_folders(${name} ${copies})
-  target_include_directories(${name} PUBLIC
-    "$<BUILD_INTERFACE:${CMAKE_CURRENT_BINARY_DIR}/${name}>" "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
+  target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
+  target_include_directories(${name} SYSTEM PUBLIC "$<BUILD_INTERFACE:${CMAKE_CURRENT_BINARY_DIR}/${name}>")
   target_link_libraries(${name} PUBLIC ${A_DEPS})
   target_compile_features(${name} PUBLIC cxx_std_20)
   kvo_export(${name})  # the archive, because mutants link it; the headers of the copies are ours

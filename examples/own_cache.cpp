@@ -22,7 +22,7 @@ class OwnCache final : public kvo::layered::Cache {
   explicit OwnCache(const kvo::layered::Geometry& geometry)
       : geometry_(geometry), k_(geometry.num_layers), v_(geometry.num_layers) {}
 
-  kvo::layered::Geometry geometry() const override { return geometry_; }
+  [[nodiscard]] kvo::layered::Geometry geometry() const override { return geometry_; }
   Status append(const kvo::layered::Append& op) override {
     if (op.layer >= k_.size()) return kvo::fail(kvo::Code::kPrecondition, "layer");
     std::ranges::copy(op.k.floats(), std::back_inserter(k_[op.layer]));
@@ -33,21 +33,24 @@ class OwnCache final : public kvo::layered::Cache {
     ++len_;
     return {};
   }
-  Result<std::span<const std::byte>> k(const kvo::layered::Keys& op) const override {
+  [[nodiscard]] Result<std::span<const std::byte>> k(const kvo::layered::Keys& op) const override {
     return side(k_, op.layer);
   }
-  Result<std::span<const std::byte>> v(const kvo::layered::Values& op) const override {
+  [[nodiscard]] Result<std::span<const std::byte>> v(
+      const kvo::layered::Values& op) const override {
     return side(v_, op.layer);
   }
-  std::uint64_t len() const override { return len_; }
-  Result<std::uint64_t> entry_size() const override {
+  [[nodiscard]] std::uint64_t len() const override { return len_; }
+  [[nodiscard]] Result<std::uint64_t> entry_size() const override {
     return geometry_.num_kv_heads * geometry_.head_dim;
   }
   void clear() override {
     for (auto& layer : k_) layer.clear();  // and not v_
     len_ = 0;
   }
-  std::unique_ptr<Cache> clone() const override { return std::make_unique<OwnCache>(*this); }
+  [[nodiscard]] std::unique_ptr<Cache> clone() const override {
+    return std::make_unique<OwnCache>(*this);
+  }
 
  private:
   using Layers = std::vector<std::vector<float>>;

@@ -25,6 +25,7 @@ file(WRITE "${OUTPUT}" "#include <array>
 
 #include \"${HEADER}\"
 
+// NOLINTNEXTLINE(readability-function-size): a table
 std::span<const kvo::traces::EmbeddedFile> ${FUNCTION}() {
 ${arrays}
   static constexpr std::array<kvo::traces::EmbeddedFile, ${count}> kFiles{{

@@ -116,8 +116,8 @@ BenchLine measured(Device& device, const Line& line, int repetitions, Stream str
   };
   const Pair times = in_turn(device, repetitions, line.launches, work, copy, stream);
   constexpr double kGiga = 1e9;
-  const double bytes = static_cast<double>((line.written + line.read) * line.launches);
-  const double copied = static_cast<double>(2 * line.read * line.launches);
+  const auto bytes = static_cast<double>((line.written + line.read) * line.launches);
+  const auto copied = static_cast<double>(2 * line.read * line.launches);
   return BenchLine{.work = line.work,
                    .launches = line.launches,
                    .bytes = bytes,

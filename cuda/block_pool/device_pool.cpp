@@ -30,9 +30,9 @@ Result<std::unique_ptr<block_pool::BlockPool>> DevicePool::make(
   return pool;
 }
 
-DevicePool::DevicePool(const std::shared_ptr<Device>& device, const Geometry& geometry,
-                       const Sizes& sizes, QuirkSet<Quirk> quirks)
-    : PoolControl(geometry, sizes.blocks, quirks), device_(device), sizes_(sizes) {}
+DevicePool::DevicePool(std::shared_ptr<Device> device, const Geometry& geometry, const Sizes& sizes,
+                       QuirkSet<Quirk> quirks)
+    : PoolControl(geometry, sizes.blocks, quirks), device_(std::move(device)), sizes_(sizes) {}
 
 DevicePtr DevicePool::rows(std::size_t side, std::int64_t layer) const {
   const std::int64_t block = geometry_.block_size * geometry_.head_dim;

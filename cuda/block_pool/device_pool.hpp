@@ -19,7 +19,7 @@ class DevicePool final : public optimized::PoolControl {
                                                              const block_pool::Geometry& geometry,
                                                              QuirkSet<block_pool::Quirk> quirks);
 
-  DevicePool(const std::shared_ptr<Device>& device, const block_pool::Geometry& geometry,
+  DevicePool(std::shared_ptr<Device> device, const block_pool::Geometry& geometry,
              const block_pool::Sizes& sizes, QuirkSet<block_pool::Quirk> quirks);
 
   [[nodiscard]] block_pool::Sides sides(std::int64_t /*block*/) override { return {}; }

@@ -84,7 +84,8 @@ class LayeredArenaCache final : public LayeredControl<LayeredArenaCache, ArenaLa
     const std::span<const float> v = op.v.floats();
     if (Status good = check(layer, k, v); !good) return good;
     Layer& to = layers_[layer];
-    auto& [keys, values] = to.sides;
+    Side& keys = to.sides[0];
+    Side& values = to.sides[1];
     const std::size_t k_bytes = stored(k);
     const std::size_t v_bytes = stored(v);
     if (keys.ready - keys.size < k_bytes || values.ready - values.size < v_bytes)

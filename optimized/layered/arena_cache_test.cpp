@@ -110,7 +110,7 @@ TEST(LayeredArenaCache, ALongSideStaysWhereItIs) {
   }
 }
 
-#if !defined(KVO_ADDRESS_SANITIZER) && !defined(__SANITIZE_THREAD__)
+#ifndef KVO_SANITIZED
 // Status 0: all that was appended is there after the memory has run out, too.
 [[noreturn]] void fill_memory() {
   constexpr std::size_t kRoom = std::size_t{160} << 20U;

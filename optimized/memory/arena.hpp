@@ -134,10 +134,11 @@ struct Rows2d {
 /// writes a row in each of many places, which the processor cannot foresee. Null asks for none, and
 /// cells that nobody has do no harm. Inlined, since g++ leaves calls out that only ask.
 [[gnu::always_inline]] inline void will_write(const float* begin, std::int64_t cells) {
-  constexpr std::int64_t kMost = 256;
+  constexpr std::int64_t kMostCells = 256;
   constexpr std::int64_t kLine = 16;
   if (begin == nullptr) return;
-  for (std::int64_t i = 0; i < cells && i < kMost; i += kLine) __builtin_prefetch(begin + i, 1);
+  for (std::int64_t i = 0; i < cells && i < kMostCells; i += kLine)
+    __builtin_prefetch(begin + i, 1);
 }
 /// The same for the first rows of some; copy_rows sees to the others.
 [[gnu::always_inline]] inline void will_write(Rows2d<float> to, std::int64_t rows,

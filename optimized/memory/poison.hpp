@@ -3,17 +3,7 @@
 
 #include <cstddef>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define KVO_ADDRESS_SANITIZER 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define KVO_ADDRESS_SANITIZER 1
-#endif
-
-#ifdef KVO_ADDRESS_SANITIZER
-#include <sanitizer/asan_interface.h>
-#endif
+#include "reference/contract/values/sanitizers.hpp"
 
 namespace kvo::optimized {
 

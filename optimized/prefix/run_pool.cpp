@@ -24,7 +24,7 @@ RunPool::~RunPool() {
 
 Run RunPool::kept(std::size_t size_log, std::size_t units) noexcept {
   std::byte* const memory = kept_[size_log];
-  std::memcpy(&kept_[size_log], memory, sizeof memory);
+  std::memcpy(&kept_[size_log], memory, sizeof(std::byte*));
   return {.memory = memory, .units = units, .size_log = static_cast<std::uint8_t>(size_log)};
 }
 
@@ -49,7 +49,7 @@ Run RunPool::take(std::size_t units) {
 
 void RunPool::give(Run& run) noexcept {
   if (run.memory == nullptr) return;
-  std::memcpy(run.memory, &kept_[run.size_log], sizeof run.memory);
+  std::memcpy(run.memory, &kept_[run.size_log], sizeof(std::byte*));
   kept_[run.size_log] = run.memory;
   run = {};
 }

@@ -35,7 +35,7 @@ TEST(FlatIndex, FindsAllThatStrayedWhenOneBeforeThemGoes) {
   for (FlatIndex::Id gone = 0; gone < 8; ++gone) {
     index.remove(15, gone);
     for (FlatIndex::Id id = 0; id < 8; ++id)
-      EXPECT_EQ(index.find(15, [&](auto found) { return found == id; }),
+      EXPECT_EQ(index.find(15, [id = id](auto found) { return found == id; }),
                 id > gone ? id : FlatIndex::kNone);
   }
   EXPECT_EQ(index.size(), 0U);
@@ -72,7 +72,7 @@ TEST(FlatIndex, AgreesWithAListOverManyChanges) {
   }
   ASSERT_EQ(index.size(), there.size());
   for (const auto& [tag, id] : there)
-    EXPECT_EQ(index.find(tag, [&](auto found) { return found == id; }), id);
+    EXPECT_EQ(index.find(tag, [id = id](auto found) { return found == id; }), id);
 }
 
 TEST(ContentIndex, TellsCollidingContentsApart) {

@@ -195,9 +195,9 @@ TEST_F(Caches, CodesCostWhatTheyTake) {
     const auto cache = kv(storage);
     add(*cache, 0, 10, 33);
     add(*cache, 10, 1, 33);
-    EXPECT_EQ(live_->now(), 11 * 2 * kHeads * kRow);
+    EXPECT_EQ(live_->now(), 11L * 2 * kHeads * kRow);
     const SnapshotPtr kept = cache->snapshot(4).value();
-    EXPECT_EQ(snapshot::size_of(kept), 7 * 2 * kHeads * kRow);
+    EXPECT_EQ(snapshot::size_of(kept), 7L * 2 * kHeads * kRow);
     EXPECT_EQ(snapshot::shown(kept->content().first).shape, (Shape{1, kHeads, 7, 33}));
   }
   EXPECT_EQ(live_->now(), 0);

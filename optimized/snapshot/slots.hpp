@@ -89,6 +89,7 @@ struct SlotsPair {
   using RowRange = optimized::RowRange;
   using KeptRows = optimized::KeptRows;
   static constexpr bool kInPlace = true;
+  // NOLINTNEXTLINE(readability-identifier-naming): a function in other stores
   static constexpr Status (*stores)(const StorageFormat&) = nullptr;  ///< all formats
 
   RowEncoder encoder;

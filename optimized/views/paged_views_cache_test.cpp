@@ -57,7 +57,7 @@ TEST(PagedViewsCache, ViewsOfDifferentLayersAndSequencesNeverAlias) {
   const Tensor rows = numbered_rows(300, 8);
   for (const std::int64_t layer : {0, 1}) ASSERT_TRUE(one->append(layer, rows, rows).has_value());
   ASSERT_TRUE(one->commit(300).has_value());
-  const std::unique_ptr<views::Cache> other = std::move(one->fork(100).value());
+  const std::unique_ptr<views::Cache> other = one->fork(100).value();
   const Tensor more = numbered_rows(40, 8);
   for (const std::int64_t layer : {0, 1}) ASSERT_TRUE(other->append(layer, more, more).has_value());
   std::map<const std::byte*, int> shown;
@@ -85,7 +85,7 @@ TEST(PagedViewsCache, BlocksDoNotMoveAndAllComeBack) {
     seen.clear();
     for (const views::View& view : views) seen.push_back(view.k);
   }
-  const std::unique_ptr<views::Cache> fork = std::move(cache->fork(50'000).value());
+  const std::unique_ptr<views::Cache> fork = cache->fork(50'000).value();
   cache->free();
   EXPECT_LT(pool->free_blocks(), before);
   fork->free();

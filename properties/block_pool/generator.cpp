@@ -67,7 +67,7 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
   }
   Op write() {
     const std::int64_t side = geometry_.num_layers * geometry_.block_size * geometry_.head_dim;
-    const std::int64_t edge = draw().one_of<std::int64_t>({0, geometry_.head_dim, side - 1});
+    const auto edge = draw().one_of<std::int64_t>({0, geometry_.head_dim, side - 1});
     const std::int64_t index = draw().percent(4)    ? draw().one_of<std::int64_t>({-1, side})
                                : draw().percent(50) ? edge
                                                     : draw().between(0, side - 1);
@@ -269,7 +269,7 @@ GeneratedCase stack_case(const CaseTerms& terms) {
     storage = draw_narrow_storage(draw);
     Config config;
     set_storage(draw, config.rows, storage);
-    setup.config = Record::of(std::move(config));
+    setup.config = Record::of(config);
   }
   return {.setup = std::move(setup), .ops = std::make_unique<StackScript>(terms, storage)};
 }

@@ -41,7 +41,7 @@ std::vector<Observation> observed(const CasePlan& plan, const Script& script) {
 /// The script without some of its operations, drawn one by one.
 Script thinned(const Script& script, std::uint64_t seed, std::uint64_t index) {
   Draw draw(~case_seed(seed, index));
-  const std::uint64_t percent = draw.one_of<std::uint64_t>({0, 3, 10, 30});
+  const auto percent = draw.one_of<std::uint64_t>({0, 3, 10, 30});
   Script rest;
   for (const Op& op : script)
     if (!draw.percent(percent)) rest.push_back(op);

@@ -52,15 +52,15 @@ Hunt hunt(const Contracts& contracts, const Subject& subject, std::uint64_t seed
   Hunt hunted;
   for (std::uint64_t index = 0; index < most_cases; ++index) {
     const CasePlan plan = hunted_case(contracts, subject, seed, index, profile);
-    CaseResult result = run_case(plan, shrink);
+    const CaseResult result = run_case(plan, shrink);
     ++hunted.cases;
     hunted.operations += result.operations;
-    SubjectResult& judged = result.subjects.back();
+    const SubjectResult& judged = result.subjects.back();
     if (!judged.shrunk) continue;
     hunted.kill = Kill{.law = judged.shrunk->law,
                        .cases = hunted.cases,
                        .operations = hunted.operations,
-                       .result = std::move(judged)};
+                       .result = judged};
     break;
   }
   return hunted;

@@ -211,7 +211,7 @@ Variation owner_by_owner(const Drawn& drawn, const Owners& owners) {
 }
 
 Tensor axis_range(const Tensor& tensor, std::size_t axis, std::int64_t begin, std::int64_t end) {
-  const Tensor head = cut_axis(tensor, axis, end);
+  Tensor head = cut_axis(tensor, axis, end);
   if (begin == 0) return head;
   // The entries before `begin` are taken out of every block of the axes before.
   std::size_t inner = dtype_bytes(tensor.dtype);

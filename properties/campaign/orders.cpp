@@ -270,7 +270,7 @@ class OrderReader {
   static bool is_function(const Token& token) {
     return token.is("any") || token.is("min") || token.is("max");
   }
-  bool is_value(const Token& token) const {
+  [[nodiscard]] bool is_value(const Token& token) const {
     if (token.kind != Token::Kind::kWord) return false;
     const auto word = std::ranges::find(words_, token.text, &OrderWord::name);
     return is_function(token) || variables_.contains(token.text) ||

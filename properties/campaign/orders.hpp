@@ -63,8 +63,10 @@ WordResult word_result(Given given) {
     return {.value = static_cast<std::int64_t>(given)};
   else if constexpr (std::is_same_v<Given, Op>)
     return {.operation = std::move(given)};
-  else
-    return {.possible = given.has_value(), .operation = std::move(given)};
+  else {
+    const bool possible = given.has_value();
+    return {.possible = possible, .operation = std::move(given)};
+  }
 }
 
 template <auto member, class Script, class Given, class... Arguments>

@@ -24,7 +24,7 @@ struct SomeScript {
     begun = size > 0;
     return begun;
   }
-  std::int64_t half() const { return cells / 2; }
+  [[nodiscard]] std::int64_t half() const { return cells / 2; }
   std::int64_t twice(std::int64_t number) { return 2 * number; }
   std::optional<Op> rows_of(std::int64_t number) {
     return number > 0 ? std::optional(Op::of(cells::ShowRows{})) : std::nullopt;

@@ -78,6 +78,7 @@ QuirkAttribution explain(const traces::Case& recorded) {
 // "1 can_resume OK-55 anything_resumes"
 std::vector<std::string> texts(const std::vector<Attribution>& partings) {
   std::vector<std::string> all;
+  all.reserve(partings.size());
   for (const Attribution& parting : partings)
     all.push_back(std::to_string(parting.op_index) + " " + parting.op + " " + parting.rule + " " +
                   parting.quirk);

@@ -18,7 +18,7 @@ namespace kvo {
 class RulesCase {
  public:
   RulesCase(const Subject& subject, Profile profile, Record config = {})
-      : session_(std::move(*subject.open({.profile = profile, .config = std::move(config)}))) {}
+      : session_(*subject.open({.profile = profile, .config = std::move(config)})) {}
 
   /// Carries out an operation; the answer has an error or the values.
   template <class T>

@@ -78,11 +78,11 @@ concept CountsBeyondTwoBytes = requires {
 /// long if there is a Label::kCountedBeyondTwoBytes.
 template <DescribedEnum Label>
 [[nodiscard]] Generator script_generator(const CacheKind& kind,
-                                         std::function<GeneratedCase(const CaseTerms& terms)> make,
+                                         const std::function<GeneratedCase(const CaseTerms&)>& make,
                                          std::initializer_list<Label> original_only,
                                          std::initializer_list<Label> documented_only) {
   return {.kind = &kind,
-          .make = std::move(make),
+          .make = make,
           .original_labels = label_texts_but(documented_only),
           .documented_labels = label_texts_but(original_only),
           .lives_long = CountsBeyondTwoBytes<Label>};

@@ -521,7 +521,7 @@ class HalfHistory {
       if (cell.has(seq) && range.has(cell.pos)) change(*stream, cell);
   }
   [[nodiscard]] Words compare_known(Stream& stream,
-                                    const std::map<std::int64_t, ShownCell>& shown) {
+                                    const std::map<std::int64_t, ShownCell>& shown) const {
     for (std::int64_t i = 0; i < size_; ++i) {
       const KnownCell& known = stream.cells[static_cast<std::size_t>(i)];
       const auto cell = shown.find(i);
@@ -602,7 +602,7 @@ class KvHistory final : public Oracle {
   [[nodiscard]] std::vector<std::string> explain(std::span<const Op> script,
                                                  const Observation& want,
                                                  const Observation& got) const override {
-    const Decode* op = script.back().as<Decode>();
+    const auto* op = script.back().as<Decode>();
     if (op == nullptr || halves_.empty() || lost_ || (want.error && got.error)) return {};
     const auto tokens = tokens_of(*op);
     const auto placed = [](const Observation& seen) {

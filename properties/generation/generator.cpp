@@ -367,9 +367,12 @@ class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLa
   using Label = TextLabel;
 
  public:
-  TextScript(const CaseTerms& terms, RequestTerms requests, const ModelConfig& model,
+  TextScript(const CaseTerms& terms, RequestTerms requests, ModelConfig model,
              PrefillOption prefill)
-      : ScriptGenerator(terms), terms_(std::move(requests)), model_(model), prefill_(prefill) {
+      : ScriptGenerator(terms),
+        terms_(std::move(requests)),
+        model_(std::move(model)),
+        prefill_(prefill) {
     plan(New{});
   }
 

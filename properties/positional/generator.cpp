@@ -657,6 +657,7 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
   Op set_config() { return Op::of(draw_set_config(draw(), case_)); }
   Op underlying_cache() { return Op::of(UnderlyingCache{}); }
   Op encoder_cached() { return Op::of(EncoderCached{}); }
+  // NOLINTNEXTLINE(readability-make-member-function-const): a step of a table of such functions
   Op init_again() { return Op::of(case_.init); }
   // After it nothing is left to live.
   Op close() { return scale_ == Scale::kLong ? get() : Op::of(Close{}); }

@@ -82,7 +82,7 @@ TEST_P(PositionalRules, StoredRowsDoNotDependOnPassesOK46) {
       EXPECT_EQ(pieces.code(StartForward{{token}, {0}}), "ok");
       const auto one = [&](const Tensor& rows) {
         return tensor_of({1, 2, kDim}, rows.floats().subspan(
-                                           static_cast<std::size_t>(token * 2 * kDim), 2 * kDim));
+                                           static_cast<std::size_t>(2 * kDim * token), 2 * kDim));
       };
       EXPECT_EQ(pieces.code(Put{one(all.k), one(all.v)}), "ok");
     }

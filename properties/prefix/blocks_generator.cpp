@@ -142,12 +142,12 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
       change.status = draw().one_of(
           {RequestStatus::kWaiting, RequestStatus::kRunning, RequestStatus::kPreempted});
     if (draw().percent(20)) change.preemptions = draw().between(0, 2);
-    return Op::of(std::move(change));
+    return Op::of(change);
   }
   Op match() {
     MatchBlocks what{.request = pick()};
     if (draw().percent(40)) what.max_length = draw().between(-1, length(what.request) + 2);
-    return Op::of(std::move(what));
+    return Op::of(what);
   }
   Op allocate() {
     const std::int64_t request = pick();
@@ -199,7 +199,7 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
     const std::int64_t most = draw().percent(20) ? kOneByte : draw().between(1, 4);
     if (!blocks.empty()) {
       const auto start = static_cast<std::ptrdiff_t>(draw().below(blocks.size()));
-      std::ranges::rotate(blocks, blocks.begin() + start);
+      std::rotate(blocks.begin(), blocks.begin() + start, blocks.end());
       blocks.resize(static_cast<std::size_t>(std::min(std::ssize(blocks), most)));
     }
     if (draw().percent(50)) std::ranges::reverse(blocks);
@@ -627,7 +627,7 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
 GeneratedCase make_blocks_case(const CaseTerms& terms) {
   BlocksConfig config = draw_blocks_config(terms);
   auto script = std::make_unique<BlocksScript>(terms, config);
-  return {.setup = {.profile = terms.profile, .config = Record::of(std::move(config))},
+  return {.setup = {.profile = terms.profile, .config = Record::of(config)},
           .ops = std::move(script)};
 }
 

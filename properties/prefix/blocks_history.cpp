@@ -400,7 +400,7 @@ class BlocksHistory final : public History<BlocksHistory, BlocksOps, BlocksConfi
   }
 
   std::vector<std::string> explain(std::span<const Op> script, const Observation& want,
-                                   const Observation& got) const {
+                                   const Observation& got) const override {
     const Op& op = script.back();
     if (lost_ || want.error || got.error) return {};
     std::vector<std::string> lines;

@@ -48,6 +48,10 @@ class History : public Oracle {
   bool lost_ = false;  ///< nothing more can be said, but by an overload of `look`
 
  private:
+  Known* known_of(const auto& op) {
+    const auto found = requests_.find(op.request);
+    return found != requests_.end() ? &found->second : nullptr;
+  }
   template <class T>
   Words route(const T& op, const Observation& seen) {
     auto& self = static_cast<Derived&>(*this);
@@ -59,8 +63,8 @@ class History : public Oracle {
     };
     const auto call = [&](const auto&... results) -> Words {
       if constexpr (requires(Known & known) { self.observe(op, results..., known); }) {
-        const auto known = requests_.find(op.request);
-        return known != requests_.end() ? self.observe(op, results..., known->second) : skip();
+        Known* const known = known_of(op);
+        return known ? self.observe(op, results..., *known) : skip();
       } else {
         return self.observe(op, results...);
       }

@@ -110,7 +110,7 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     if (!number) return advance();
     Finish what{.request = *number};
     if (draw().percent(40)) what.keep = draw().percent(40);
-    return Op::of(std::move(what));
+    return Op::of(what);
   }
   Op withdraw() {
     for (const std::int64_t number : requests_)
@@ -523,10 +523,10 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     return Op::of(EvictUnits{units});
   }
   // Sizes (PX-78).
-  std::int64_t units(std::int64_t tokens) const {
+  [[nodiscard]] std::int64_t units(std::int64_t tokens) const {
     return config_.eagle ? std::max<std::int64_t>(tokens - 1, 0) : tokens;
   }
-  std::int64_t tokens_for(std::int64_t units) const {
+  [[nodiscard]] std::int64_t tokens_for(std::int64_t units) const {
     return config_.eagle && units > 0 ? units + 1 : units;
   }
   Ids rows_for_call(std::int64_t most) {
@@ -562,7 +562,7 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
   void lengthen(std::int64_t units) {
     for (const Token token : texts_.fresh(units)) text_.push_back(token);
   }
-  Tokens first_of_text(std::int64_t units) const {
+  [[nodiscard]] Tokens first_of_text(std::int64_t units) const {
     return {text_.begin(), text_.begin() + std::min(std::ssize(text_), tokens_for(units))};
   }
   Op insert_first(std::int64_t units) { return insert_text(first_of_text(units)); }
@@ -599,27 +599,31 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     if (!rows_.empty() && rows_.back() == taken_) rows_.pop_back();
     return Op::of(FreeSlots{taken_});
   }
-  bool exists(std::int64_t request) const { return requests_.contains(request); }
-  bool admitted(std::int64_t request) const { return manager().holding(request).node.has_value(); }
-  bool has_row(std::int64_t request) const { return manager().holding(request).has_row; }
-  std::int64_t length(std::int64_t request) const {
+  [[nodiscard]] bool exists(std::int64_t request) const { return requests_.contains(request); }
+  [[nodiscard]] bool admitted(std::int64_t request) const {
+    return manager().holding(request).node.has_value();
+  }
+  [[nodiscard]] bool has_row(std::int64_t request) const {
+    return manager().holding(request).has_row;
+  }
+  [[nodiscard]] std::int64_t length(std::int64_t request) const {
     return std::ssize(manager().text(request).tokens);
   }
-  std::int64_t left(std::int64_t request) const {
+  [[nodiscard]] std::int64_t left(std::int64_t request) const {
     return length(request) - std::ssize(manager().holding(request).slots);
   }
-  std::int64_t admitted_requests() const {
+  [[nodiscard]] std::int64_t admitted_requests() const {
     return std::ranges::count_if(requests_, [&](auto request) { return admitted(request); });
   }
-  std::int64_t newest() const { return tree().newest(); }
-  std::int64_t in_tree() const { return tree().units(); }
-  std::int64_t available() const { return manager().slots().available(); }
-  bool in_group() const { return manager().slots().in_group(); }
-  std::int64_t page() const { return config_.page_size; }
-  bool both() const { return drive_ == Drive::kBoth; }
-  bool by_hand() const { return drive_ != Drive::kRequests; }
-  bool keeps() const { return !config_.disable; }
-  bool has_events() const { return config_.events; }
+  [[nodiscard]] std::int64_t newest() const { return tree().newest(); }
+  [[nodiscard]] std::int64_t in_tree() const { return tree().units(); }
+  [[nodiscard]] std::int64_t available() const { return manager().slots().available(); }
+  [[nodiscard]] bool in_group() const { return manager().slots().in_group(); }
+  [[nodiscard]] std::int64_t page() const { return config_.page_size; }
+  [[nodiscard]] bool both() const { return drive_ == Drive::kBoth; }
+  [[nodiscard]] bool by_hand() const { return drive_ != Drive::kRequests; }
+  [[nodiscard]] bool keeps() const { return !config_.disable; }
+  [[nodiscard]] bool has_events() const { return config_.events; }
 
   RadixConfig config_;
   Texts texts_;
@@ -675,7 +679,7 @@ RadixConfig draw_radix_config(const CaseTerms& terms) {
 GeneratedCase make_radix_case(const CaseTerms& terms) {
   RadixConfig config = draw_radix_config(terms);
   auto script = std::make_unique<RadixScript>(terms, config);
-  return {.setup = {.profile = terms.profile, .config = Record::of(std::move(config))},
+  return {.setup = {.profile = terms.profile, .config = Record::of(config)},
           .ops = std::move(script)};
 }
 

@@ -94,7 +94,7 @@ void RowDraw::poison(Tensor& tensor) {
 }
 
 float RowDraw::cell() {
-  const float ordinary = static_cast<float>(draw_.between(100'000, 200'000));
+  const auto ordinary = static_cast<float>(draw_.between(100'000, 200'000));
   return draw_.one_of<float>({ordinary, -ordinary, std::numeric_limits<float>::quiet_NaN(), -0.0F});
 }
 

@@ -265,8 +265,7 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     if (!inject.malloc_fail) return;
     for (auto& [number, known] : all_known()) known.starved = true;
   }
-  template <OneOf<MaxSeqLen> T>
-  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
+  void observe(const MaxSeqLen& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   Op update_of(std::int64_t cache) {

@@ -60,9 +60,9 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
   using S = TracingScript;
 
  public:
-  TracingScript(const CaseTerms& terms, TracingConfig real)
+  TracingScript(const CaseTerms& terms, const TracingConfig& real)
       : ProviderScript(terms),
-        real_(std::move(real)),
+        real_(real),
         batch_(real_.pool ? 1 : some_batch(5)),
         dim_(real_.pool ? real_.pool->head_dim : some_dim(9, batch_)) {}
 
@@ -212,7 +212,7 @@ GeneratedCase make_case(const CaseTerms& terms) {
   Draw draw(~terms.seed);
   TracingConfig real = random_real(draw, terms.scale);
   return {.setup = {.profile = terms.profile, .config = Record::of(real)},
-          .ops = std::make_unique<TracingScript>(terms, std::move(real))};
+          .ops = std::make_unique<TracingScript>(terms, real)};
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ Driven driven(
   input.profile = profile;
   Setup setup = lowering.setup(input);
   setup.profile = profile;
-  const auto session = std::move(*contracts().reference_of(*lowering.kind).open(setup));
+  const auto session = *contracts().reference_of(*lowering.kind).open(setup);
   const auto stream = lowering.lower(input);
   Probe probe;
   Driven all;

@@ -9,12 +9,13 @@
 #include <new>
 
 #include "reference/contract/subject/probe.hpp"
+#include "reference/contract/values/sanitizers.hpp"
 
 namespace {
 
 constexpr int kFill = 0xfe;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef KVO_SANITIZED
 bool fits_heap(std::size_t bytes) {
   constexpr std::size_t kSmall = std::size_t{16} << 10U;  // to ask costs more than these are worth
   const std::size_t limit = kvo::heap_limit_bytes.load(std::memory_order_relaxed);

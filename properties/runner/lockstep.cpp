@@ -10,10 +10,7 @@
 #include "properties/runner/pulse.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/contract/values/check.hpp"
-
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#endif
+#include "reference/contract/values/sanitizers.hpp"
 
 namespace kvo {
 namespace {
@@ -21,7 +18,7 @@ namespace {
 constexpr std::size_t kGuardBytes = 64;
 constexpr std::byte kGuard{0xA5};
 
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef KVO_ADDRESS_SANITIZER
 // Who touches a guard crashes there, whether it writes or reads.
 void set(std::span<std::byte> bytes) {
   ASAN_POISON_MEMORY_REGION(bytes.data(), bytes.size());

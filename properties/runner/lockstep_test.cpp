@@ -24,6 +24,7 @@
 #include "reference/contract/describe/element.hpp"
 #include "reference/contract/values/check.hpp"
 #include "reference/contract/values/numeric.hpp"
+#include "reference/contract/values/sanitizers.hpp"
 #include "reference/layered/cache.hpp"
 #include "reference/layered/vector_cache.hpp"
 
@@ -265,7 +266,7 @@ TEST(Lockstep, InvariantsOfALongScriptAreLookedAtLessOften) {
   Subject watched = reference();
   watched.variant = "watched";
   watched.open = [&looks](const kvo::Setup& setup) -> Result<std::unique_ptr<Session>> {
-    return std::make_unique<Watched>(std::move(*reference().open(setup)), looks);
+    return std::make_unique<Watched>(*reference().open(setup), looks);
   };
   const std::array<const Subject*, 1> subjects{&watched};
   Lockstep lockstep(&reference(), subjects, {});
@@ -342,7 +343,7 @@ TEST(Lockstep, ASubjectThatChangesItsArgumentsHarmsNobodyElse) {
   EXPECT_EQ(append.as<layered::Append>()->k, tensor_of({2}, row)) << "a script holds it";
 }
 
-#ifndef __SANITIZE_ADDRESS__  // the sanitizer ends the process there
+#ifndef KVO_ADDRESS_SANITIZER  // the sanitizer ends the process there
 TEST(Lockstep, ASubjectThatWritesBehindItsArgumentsIsBroken) {
   const Subject subject =
       harmful([](float* keys, std::size_t count) { const_cast<volatile float*>(keys)[count] = 7; });

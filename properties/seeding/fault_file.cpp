@@ -5,7 +5,6 @@
 #include <charconv>
 #include <iomanip>
 #include <map>
-#include <ranges>
 #include <sstream>
 #include <utility>
 
@@ -24,6 +23,18 @@ std::vector<std::string> words_of(std::string_view text) {
     text.remove_prefix(end);
   }
   return words;
+}
+
+/// What is between the marks: nothing of an empty text.
+std::vector<std::string_view> parts_of(std::string_view text, char mark) {
+  std::vector<std::string_view> parts;
+  if (text.empty()) return parts;
+  for (std::size_t end = text.find(mark); end != text.npos; end = text.find(mark)) {
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  parts.push_back(text);
+  return parts;
 }
 
 /// A number of 1 or more.
@@ -173,8 +184,8 @@ class Reader {
         complain(row_line_, longest, "longest_script is a number of operations, 1 or more");
     }
     row.laws = once_["laws"];
-    for (const auto part : std::views::split(row.laws, ',')) {
-      const std::vector<std::string> words = words_of({part.begin(), part.end()});
+    for (const std::string_view part : parts_of(row.laws, ',')) {
+      const std::vector<std::string> words = words_of(part);
       if (words.size() != 2 || !number_of_text(words.back()))
         complain(row_line_, row.laws, "laws are names with a number of cases: \"a_b_a 100, ..\"");
     }
@@ -216,15 +227,15 @@ std::string_view trimmed(std::string_view text) {
 
 std::string in_one_line(std::string_view text) {
   std::string line;
-  for (const auto part : std::views::split(text, '\n'))
-    if (const auto words = trimmed({part.begin(), part.end()}); !words.empty())
+  for (const std::string_view part : parts_of(text, '\n'))
+    if (const auto words = trimmed(part); !words.empty())
       line += (line.empty() ? "" : " ") + std::string(words);
   return line;
 }
 
 FaultFile parse_faults(std::string_view path, std::string_view text) {
   Reader reader(path);
-  for (const auto line : std::views::split(text, '\n')) reader.read({line.begin(), line.end()});
+  for (const std::string_view line : parts_of(text, '\n')) reader.read(line);
   return std::move(reader).finish();
 }
 

@@ -202,10 +202,11 @@ TEST(SnapshotHistory, RefusesAnEmptySnapshotMergedWithItself) {
 // ---- rotating ----
 
 // Six single tokens, or more or fewer, in a ring of four; snapshot 1 is of the wrapped ring.
-Script wrapped_ring(Profile profile = Profile::kDocumented, float last = 6) {
+Script wrapped_ring(Profile profile = Profile::kDocumented, int last = 6) {
   Script script =
       Script(rotating_kind(), Record::of(RowsConfig{.max_size = 4}), profile).then(New{});
-  for (float token = 1; token <= last; ++token) script = script.then(tokens(token, 1));
+  for (int token = 1; token <= last; ++token)
+    script = script.then(tokens(static_cast<float>(token), 1));
   return script.then(Take{0});
 }
 
@@ -223,7 +224,7 @@ TEST(SnapshotHistory, SeesAnyChangeOfAWindow) {
 TEST(SnapshotHistory, AWindowMayGoRoundButNotBeforeItWraps) {
   const auto round = [](auto& shown) {
     for (Tensor* side : {&shown.k, &shown.v})
-      std::ranges::rotate(side->floats(), side->floats().begin() + 1);
+      std::rotate(side->floats().begin(), side->floats().begin() + 1, side->floats().end());
   };
   Script(rotating_kind(), Record::of(RowsConfig{.max_size = 4}))
       .then(New{}, tokens(1, 3))

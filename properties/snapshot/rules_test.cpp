@@ -47,7 +47,7 @@ TEST(SnapshotRules, RowsAreStoredAsTheConfigSays) {
         const Numbered taken = cache.values(Take{0});
         EXPECT_EQ(*taken.shown.k, stored_and_shown(format, k));
         EXPECT_EQ(*taken.shown.size,
-                  2 * 2 * 3 * static_cast<std::int64_t>(stored_bytes(format, 40)));
+                  2L * 2 * 3 * static_cast<std::int64_t>(stored_bytes(format, 40)));
         EXPECT_EQ(cache.code(Free{}), "ok");
         EXPECT_TRUE(cache.values(Restore{1, 3}).ok);
         EXPECT_EQ(*(*cache.values(ShowState{}).state)[0], stored_and_shown(format, k));

@@ -201,7 +201,7 @@ class TrieHistory final : public History<TrieHistory, TrieOps, JudgedAnswers>, p
 // A session that holds less than it was to: which tokens went, and whose they were.
 std::vector<std::string> TrieHistory::explain(std::span<const Op> script, const Observation& want,
                                               const Observation& got) const {
-  const Begin* begin = script.back().as<Begin>();
+  const auto* begin = script.back().as<Begin>();
   if (begin == nullptr || want.error || got.error) return {};
   const auto held = [&](const Observation& seen) {
     return std::ssize(begin->inputs) - std::ssize(seen.as<Begin::Returns>().remaining);

@@ -33,8 +33,8 @@ TEST(CellsBadInput, MasksAreBounded) {
   std::unique_ptr<Session> session;
   for (const Subject& subject : references())
     if (subject.kind == &kv_kind())
-      session = std::move(*subject.open(
-          {.profile = Profile::kDocumented, .config = Record::of(KvConfig{.size = kMostCells})}));
+      session = *subject.open(
+          {.profile = Profile::kDocumented, .config = Record::of(KvConfig{.size = kMostCells})});
   Probe probe;
   const auto decoded = [&](std::int64_t tokens) {
     Decode batch;

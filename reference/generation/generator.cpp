@@ -72,7 +72,7 @@ Result<Generator::Slot> Generator::slot() {
   return Slot{.cache = std::move(*cache)};
 }
 
-Status Generator::cut_to_prefix(Slot& slot, const Ids& prompt) {
+Status Generator::cut_to_prefix(Slot& slot, const Ids& prompt) const {
   if (!prefill_.keep_prefix) return {};
   const auto part = std::ranges::mismatch(slot.tokens, prompt).in1 - slot.tokens.begin();
   const auto alike = std::min(part, std::ssize(prompt) - 1);
@@ -143,9 +143,10 @@ std::vector<Status> Generator::batch_generate_stream(const std::vector<Request>&
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (streams.size() == requests.size())
       ends.push_back(generate_stream(requests[i], context, streams[i]));
+    else if (quirks_.has(Quirk::kWrongStreamsCancel))
+      ends.emplace_back(fail_other("canceled"));
     else
-      ends.push_back(quirks_.has(Quirk::kWrongStreamsCancel) ? fail_other("canceled")
-                                                             : fail(Code::kBadShape, "streams"));
+      ends.emplace_back(fail(Code::kBadShape, "streams"));
   }
   return ends;
 }

@@ -110,7 +110,7 @@ class Generator {
   /// Cuts a slot that was kept to what it has in common with `prompt`, which keeps a token at least
   /// to be fed.
   /// Errors  of the cache.
-  [[nodiscard]] Status cut_to_prefix(Slot& slot, const Ids& prompt);
+  [[nodiscard]] Status cut_to_prefix(Slot& slot, const Ids& prompt) const;
   /// Feeds tokens, those of a prompt in chunks; the logits behind the last ones. After an error the
   /// slot holds what was fed before the last chunk.
   /// Errors  of model and cache; documented: other:canceled, looked at before each forward.

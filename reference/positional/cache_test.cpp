@@ -21,7 +21,7 @@ std::string code_of(const Status& done) {
 }
 
 TEST(PositionalContract, RefusesRowsWhoseValuesDoNotFillTheShapeOK50) {
-  const auto cache = std::move(*CausalCache::make({.members = {MemberOptions{}}}));
+  const auto cache = *CausalCache::make({.members = {MemberOptions{}}});
   const std::vector<std::int32_t> positions{0, 1};
   const std::vector<std::int64_t> sequences{0, 0};
   ASSERT_EQ(code_of(cache->init({.capacity = 4})), "ok");

@@ -181,7 +181,7 @@ std::optional<MemberKind> member_kind_of(const CacheKind& kind) {
 
 std::vector<CacheConfig> members_of(const CacheKind& kind, const Setup& setup) {
   if (const auto member_kind = member_kind_of(kind)) {
-    CacheConfig only = setup.config_as<CacheConfig>();
+    auto only = setup.config_as<CacheConfig>();
     only.cache = member_kind;
     return {only};
   }

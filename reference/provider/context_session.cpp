@@ -65,7 +65,7 @@ class ContextSession final : public DispatchSession<ContextSession, ContextOps> 
   }
 
  private:
-  std::shared_ptr<Provider> provider(Stored kind) const {
+  [[nodiscard]] std::shared_ptr<Provider> provider(Stored kind) const {
     switch (kind) {
       case Stored::kKv:
         return kv_;

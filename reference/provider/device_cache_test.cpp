@@ -23,7 +23,7 @@ struct DeviceCacheTest : testing::Test {
   std::unique_ptr<DeviceKv> cache;
 
   // One layer of three positions of one cell.
-  void open(Profile profile) { cache = std::move(*make_cache({device, 1, 3, 1, 1}, profile)); }
+  void open(Profile profile) { cache = *make_cache({device, 1, 3, 1, 1}, profile); }
   void set_counter(std::int32_t value) {
     EXPECT_TRUE(host->to_device(cache->counter(), std::as_bytes(std::span(&value, 1))));
   }

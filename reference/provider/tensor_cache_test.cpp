@@ -38,7 +38,7 @@ struct TensorCacheTest : testing::Test {
   std::unique_ptr<TensorBacked> cache;
 
   void open(Profile profile, const std::string& dtype = "", std::int64_t layers = 1) {
-    cache = std::move(*make_cache({layers, 4, dtype, true, device}, profile));
+    cache = *make_cache({layers, 4, dtype, true, device}, profile);
   }
   // Keys on the device, from `first` on in steps of one. They are the values, too.
   Status update(const Shape& shape, float first, std::int64_t layer = 0) {
@@ -53,7 +53,7 @@ struct TensorCacheTest : testing::Test {
   static constexpr auto kAlloc = DeviceCallName::kAlloc;
   static constexpr auto kFree = DeviceCallName::kFree;
   static constexpr auto kToFloat = DeviceCallName::kToFloat;
-  std::vector<DeviceCallName> calls() const {
+  [[nodiscard]] std::vector<DeviceCallName> calls() const {
     std::vector<DeviceCallName> names;
     for (const DeviceCall& call : device->calls()) names.push_back(call.fn);
     return names;

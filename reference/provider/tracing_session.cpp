@@ -43,7 +43,7 @@ class TracingSession final
                  QuirkSet<block_pool::Quirk> pool_quirks)
       : make_(std::move(make)),
         make_real_(std::move(make_real)),
-        real_(std::move(real)),
+        real_(real),
         quirks_(quirks),
         pool_quirks_(pool_quirks) {}
 

@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -131,9 +130,10 @@ replay::Replay replay_of(const Contracts& contracts, const RunArguments& argumen
 // "lengths divided by 16", or "by 16 to 256" when kinds differ
 std::string scales_text(const replay::Replay& replay) {
   const auto [least, most] =
-      std::ranges::minmax(replay.kinds() | std::views::transform(&replay::ReplayedKind::scale));
-  return least == most ? fmt::format("lengths divided by {}", least)
-                       : fmt::format("lengths divided by {} to {}", least, most);
+      std::ranges::minmax_element(replay.kinds(), {}, &replay::ReplayedKind::scale);
+  return least->scale == most->scale
+             ? fmt::format("lengths divided by {}", least->scale)
+             : fmt::format("lengths divided by {} to {}", least->scale, most->scale);
 }
 
 // Told in run files, so that none is resumed with another trace of the same name.

@@ -74,7 +74,7 @@ class Schema : public CommandTest {
     return done.out;
   }
   /// The same, described by the schema under its name.
-  json::object described(const std::string& name, const std::string& line) const {
+  [[nodiscard]] json::object described(const std::string& name, const std::string& line) const {
     const std::string text = result(line);
     const json::object parsed = json::parse(text).as_object();
     EXPECT_EQ(parsed.at("format_version"), 2);

@@ -36,8 +36,8 @@ TEST(UnknownWord, NamesWhatThereIs) {
 }
 
 TEST(UnknownWord, NamesFewOfMany) {
-  std::vector<std::string> many;
-  for (int i = 0; i < 300; ++i) many.push_back("name" + std::to_string(i));
+  std::vector<std::string> many(300);
+  for (std::size_t i = 0; i < many.size(); ++i) many[i] = "name" + std::to_string(i);
   EXPECT_STREQ(unknown_word("law", "x", std::span(many).first(2)).what(),
                "unknown law 'x'. There are: name0, name1");
   const std::string text = unknown_word("contract", "nane7" + std::string(5'000, 'x'), many).what();

@@ -29,7 +29,7 @@ class Captured {
     all.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
     return all;
   }
-  void clear() {
+  void clear() const {
     (void)!ftruncate(file_, 0);
     (void)lseek(file_, 0, SEEK_SET);
   }

@@ -28,6 +28,9 @@ namespace kvo::tools {
 
 /// Runs commands in a folder that is removed after the test.
 class CommandTest : public testing::Test {
+ public:
+  ~CommandTest() override { std::filesystem::remove_all(folder_); }
+
  protected:
   CommandTest() {
     std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
@@ -36,7 +39,6 @@ class CommandTest : public testing::Test {
               ("kvoracle_" + name + "_" + std::to_string(getpid()));
     empty_folder();
   }
-  ~CommandTest() override { std::filesystem::remove_all(folder_); }
 
   void empty_folder() const {
     std::filesystem::remove_all(folder_);

@@ -144,7 +144,9 @@ std::string Mutator::damaged_gzip(std::string_view text) {
       packed += packed.substr(0, position(packed));
       break;
     default:
-      packed[below(packed.size())] ^= static_cast<char>(1 << below(8));
+      const int bit = 1 << below(8);
+      char& changed = packed[below(packed.size())];
+      changed = static_cast<char>(changed ^ bit);
   }
   return packed;
 }

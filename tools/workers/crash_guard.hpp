@@ -3,10 +3,12 @@
 // their own.
 #pragma once
 
+#include "reference/contract/values/sanitizers.hpp"
+
 namespace kvo::tools {
 
 /// Whether a sanitizer is linked, which says by itself how a process crashed.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef KVO_SANITIZED
 inline constexpr bool kIsSanitized = true;
 #else
 inline constexpr bool kIsSanitized = false;

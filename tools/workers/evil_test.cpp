@@ -78,12 +78,15 @@ std::vector<Row> rows() {
 class Evil : public CommandTest, public testing::WithParamInterface<Row> {
  protected:
   Evil() { fs::create_directories(folder_ / "marks"); }
+
+ public:
   ~Evil() override {
     // A subject may have left files that their owner must not touch.
     std::error_code failed;
     fs::permissions(folder_ / "kvoracle-failures", fs::perms::owner_all, failed);
   }
 
+ protected:
   [[nodiscard]] Finished run(std::vector<std::string> words, const std::string& name = "",
                              std::vector<TimedSignal> signals = {}) const {
     words.insert(words.begin(), KVO_EVIL_PROGRAM);

@@ -76,7 +76,7 @@ void add_death(SubjectResult& result, const Death& death) {
 class Isolation {
  public:
   Isolation(std::uint64_t index, const CasePlan& plan, const Isolating& how)
-      : index_(index), plan_(plan), how_(how), limits_(how.limits), first_(how.first) {
+      : plan_(plan), how_(how), limits_(how.limits), first_(how.first) {
     limits_.quiet = true;
     result_ = {.index = index,
                .name = plan.name,
@@ -248,7 +248,6 @@ class Isolation {
                 {.plan = plan_, .script = script_of(nullptr, verdict), .before = verdict});
   }
 
-  std::uint64_t index_;
   const CasePlan& plan_;
   const Isolating& how_;
   Limits limits_;

@@ -311,7 +311,7 @@ bool interrupted() {
 void catch_interruption() {
   struct sigaction action {};
   action.sa_handler = kvo_on_interruption;
-  action.sa_flags = SA_RESETHAND;  // the second one ends at once
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one ends at once
   (void)sigemptyset(&action.sa_mask);
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};

@@ -243,9 +243,9 @@ TEST(Process, CannotRaiseItsMemoryLimit) {
 
 TEST(Process, AThreadThatCrashesIsToldOfWhoStartedIt) {
   if (kIsSanitized) GTEST_SKIP() << "the sanitizer handles signals itself";
-  static const CacheKind kind{"some", "cache", "", {}};
-  const Subject starter{&kind, "starter", "", nullptr};
-  const Subject other{&kind, "other", "", nullptr};
+  static const CacheKind kKind{"some", "cache", "", {}};
+  const Subject starter{&kKind, "starter", "", nullptr};
+  const Subject other{&kKind, "other", "", nullptr};
   const Ended outcome = outcome_of([&](auto) -> Message {
     tell(starter, 3);
     std::thread([] {

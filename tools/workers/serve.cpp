@@ -27,7 +27,7 @@
 namespace kvo::tools {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef KVO_SANITIZED
 std::uint64_t used_bytes() {
   return __sanitizer_get_current_allocated_bytes();
 }

@@ -66,9 +66,9 @@ bool GraphedTensor::capture(const Shape& shape) {
   if (!fits) return false;
   for (DevicePtr* source : {&sources_.k, &sources_.v})
     *source = recorded_->below().alloc(shape[0] * shape[2] * kFloatBytes).value();
-  graph_ = std::move(seeded::DecodeGraph::capture(*this, std::span(&sources_, 1),
-                                                  seeded::DecodeGraph::Launches::kEach)
-                         .value());
+  graph_ = seeded::DecodeGraph::capture(*this, std::span(&sources_, 1),
+                                        seeded::DecodeGraph::Launches::kEach)
+               .value();
   shape_ = shape;
   return true;
 }

@@ -11,8 +11,7 @@
 #include "reference/contract/describe/storage.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 
-namespace kvo {
-namespace records_test {
+namespace kvo::records_test {
 
 struct Level {
   using Value = std::int64_t;
@@ -131,5 +130,4 @@ TEST(DispatchSession, CopiesWhatASpanRefersTo) {
   EXPECT_EQ(first.as<Range>().first, 5);
 }
 
-}  // namespace records_test
-}  // namespace kvo
+}  // namespace kvo::records_test

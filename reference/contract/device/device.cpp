@@ -12,9 +12,9 @@ constexpr std::int64_t kCellBytes = sizeof(float);
 }  // namespace
 
 std::string_view Work::name() const {
-  constexpr std::array<std::string_view, 4> kNames{"copy to the device", "copy to the host", "copy",
+  constexpr std::array<std::string_view, 4> kKinds{"copy to the device", "copy to the host", "copy",
                                                    "fill"};
-  return kind == Kind::kJob ? job->type().name : kNames.at(static_cast<std::size_t>(kind));
+  return kind == Kind::kJob ? job->type().name : kKinds.at(static_cast<std::size_t>(kind));
 }
 
 Status Device::done(Call kind, Stream stream, Event event, Graph graph) {

@@ -35,7 +35,9 @@ struct RecordedDeviceTest : testing::Test {
     EXPECT_TRUE(device.to_device(ptr, std::as_bytes(std::span(&value, 1))));
     return ptr;
   }
-  std::string last_call() { return boost::json::serialize(write_json(device.calls().back())); }
+  [[nodiscard]] std::string last_call() const {
+    return boost::json::serialize(write_json(device.calls().back()));
+  }
 };
 
 Error bad_pointer() {
@@ -141,7 +143,7 @@ TEST_F(RecordedDeviceTest, KernelsAreShownByTheNamesOfTheirArguments) {
 }
 
 TEST_F(RecordedDeviceTest, OffsetMemcpyWritesWhereTheCounterSays) {  // ZF-47
-  const DevicePtr buffer = *device.alloc(3 * 2 * 4);
+  const DevicePtr buffer = *device.alloc(3L * 2 * 4);
   const DevicePtr source = with({7, 8});
   const DevicePtr position = counter(1);
   ASSERT_TRUE(device.run(row_at(buffer, source, position, 2, 3)));
@@ -149,7 +151,7 @@ TEST_F(RecordedDeviceTest, OffsetMemcpyWritesWhereTheCounterSays) {  // ZF-47
 }
 
 TEST_F(RecordedDeviceTest, OffsetMemcpyPastTheEndDoesNothing) {  // ZF-47
-  const DevicePtr buffer = *device.alloc(2 * 2 * 4);
+  const DevicePtr buffer = *device.alloc(2L * 2 * 4);
   const DevicePtr source = with({7, 8});
   EXPECT_TRUE(device.run(row_at(buffer, source, counter(2), 2, 2)));
   EXPECT_EQ(floats(buffer, 4), (std::vector<float>{0, 0, 0, 0}));
@@ -161,8 +163,8 @@ TEST_F(RecordedDeviceTest, OffsetMemcpyPastTheEndDoesNothing) {  // ZF-47
 
 TEST_F(RecordedDeviceTest, HalvesRoundToNearestEvenAndComeBackExactly) {  // ZF-67
   const DevicePtr source = with({2049, 2051, 65520, 0.1F});
-  const DevicePtr halves = *device.alloc(4 * 2);
-  const DevicePtr back = *device.alloc(4 * 4);
+  const DevicePtr halves = *device.alloc(4L * 2);
+  const DevicePtr back = *device.alloc(4L * 4);
   ASSERT_TRUE(device.run(to_half(halves, source, 4)));
   ASSERT_TRUE(device.run(to_float(back, halves, 4)));
   EXPECT_THAT(floats(back, 4), ElementsAre(2048.0F, 2052.0F, std::numeric_limits<float>::infinity(),

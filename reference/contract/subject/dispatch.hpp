@@ -165,7 +165,7 @@ class DispatchSession : public Base {
     if (kChecks)
       if (auto error = argument_error(op)) return {.error = std::move(error)};
     return dispatch(Ops(), op, [this](const auto& arguments) {
-      Derived& session = static_cast<Derived&>(*this);
+      auto& session = static_cast<Derived&>(*this);
       if constexpr (requires { session(arguments); })
         return session(arguments);
       else

@@ -15,11 +15,6 @@
 #include <x86intrin.h>
 #endif
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-// Of the sanitizers' runtime; gcc has no header for it.
-extern "C" std::size_t __sanitizer_get_current_allocated_bytes();  // NOLINT: their name
-#endif
-
 namespace kvo {
 
 /// Per-thread switch of the allocator hook (tools and tests link it; without it nothing is
@@ -69,7 +64,8 @@ class CallClock {
   }
   [[nodiscard]] static std::uint64_t nanoseconds(std::uint64_t ticks) {
     const double each = nanoseconds_a_tick();
-    return each > 0 ? static_cast<std::uint64_t>(static_cast<double>(ticks) * each + 0.5) : ticks;
+    const double above = static_cast<double>(ticks) * each + 0.5;  // cut off, it is rounded
+    return each > 0 ? static_cast<std::uint64_t>(above) : ticks;
   }
 
  private:

@@ -34,7 +34,7 @@ std::vector<double> weights(const Attended& attended, std::span<const double> qu
     logits[row] += product * scale;
   }
   const auto largest = std::ranges::max_element(logits);
-  const double most = largest == logits.end() ? kUnseen : *largest;
+  const double most = largest == logits.end() ? double{kUnseen} : *largest;
   for (double& logit : logits) logit = logit == kUnseen ? 0 : exponential(logit - most);
   return logits;
 }

@@ -415,7 +415,7 @@ TEST(Storage, ErrorsOfFloatsStayWithinTheBound) {
   for (const StorageType type : {StorageType::kF32, StorageType::kF16, StorageType::kBf16,
                                  StorageType::kF8E4m3, StorageType::kF8E5m2})
     for (int i = 0; i < 2'000; ++i) {
-      const float value =
+      const auto value =
           std::bit_cast<float>(static_cast<std::uint32_t>(random.below(std::uint64_t{1} << 32U)));
       const Values one{i % 2 == 0 ? value : std::fmod(value, 400.0F)};
       const double bound = error_bound({type}, one);

@@ -59,8 +59,8 @@ class QuirkSet {
 }  // namespace kvo
 
 #define KVO_QUIRK_ENUMERATOR(r, data, i, row) BOOST_PP_COMMA_IF(i) BOOST_PP_TUPLE_ELEM(0, row)
-#define KVO_QUIRK_STRING_(text) #text
-#define KVO_QUIRK_STRING(text) KVO_QUIRK_STRING_(text)
+#define KVO_QUIRK_TEXT(text) #text
+#define KVO_QUIRK_STRING(text) KVO_QUIRK_TEXT(text)
 #define KVO_QUIRK_INFO(r, data, i, row)                                         \
   BOOST_PP_COMMA_IF(i)                                                          \
   ::kvo::QuirkInfo {                                                            \
