@@ -43,7 +43,7 @@ TEST_P(ContiguousRules, RowsAreStoredEachByItselfInItsType) {
       config.rows.group = format.group;
       config.rows.offset = format.offset;
     }
-    RulesCase cache(*GetParam(), Profile::kDocumented, Record::of(std::move(config)));
+    RulesCase cache(*GetParam(), Profile::kDocumented, Record::of(config));
     const std::string made = cache.code(NewContiguous{{}, 1, 4});
     if (made == "not_supported") continue;  // on a device
     EXPECT_EQ(made, "ok");
