@@ -4,8 +4,11 @@ include(GoogleTest)
 
 # Warnings for our own code. Headers of others come from imported targets and so are system headers.
 add_library(kvo_warnings INTERFACE)
+# Untimed sources go without where another preset warns of them (KVO_UNTIMED_WARNINGS): they take a
+# twentieth of the time to compile.
+set(warned "$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<BOOL:$<TARGET_PROPERTY:KVO_UNWARNED>>>>")
 target_compile_options(kvo_warnings INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion>
+  $<${warned}:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${KVO_WERROR}>>:-Werror>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wconversion>
   $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${KVO_WERROR}>>:--Werror=all-warnings>)
@@ -55,8 +58,11 @@ endfunction()
 function(kvo_untimed_target name)
   separate_arguments(flags UNIX_COMMAND "${KVO_UNTIMED_FLAGS}")
   target_compile_options(${name} PRIVATE ${flags})
+  if(NOT KVO_UNTIMED_WARNINGS)
+    set_target_properties(${name} PROPERTIES KVO_UNWARNED ON)
+  endif()
 endfunction()
-# One of which not even the harness's speed depends: tests, and what reads the command line.
+# One of which not even the harness's speed depends: a test.
 function(kvo_unoptimized_target name)
   kvo_untimed_target(${name})
   target_compile_options(${name} PRIVATE -O0)
@@ -77,14 +83,14 @@ function(kvo_export name)
     ${ARGN})
 endfunction()
 
-# kvo_library(name [SOURCES ...] [UNTIMED ...] [HEADERS ...] [DEPS ...] [UNOPTIMIZED]
-#             [PRECOMPILED set])
+# kvo_library(name [SOURCES ...] [UNTIMED ...] [HEADERS ...] [DEPS ...] [PRECOMPILED set])
 # A static library; without sources a header-only one. Headers and archive are in the package.
 # UNTIMED: further sources, whose speed nobody measures (sessions, generators, laws). They are
 # compiled with KVO_UNTIMED_FLAGS: a quarter less time to compile in release, a third in dev.
-# UNOPTIMIZED: not even those. PRECOMPILED: the headers that they use (KvoPrecompile.cmake).
+# Not without any optimization: of an inline function the linker takes the first copy that it meets,
+# also for the harness. PRECOMPILED: the headers that they use (KvoPrecompile.cmake).
 function(kvo_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 A "UNOPTIMIZED" "PRECOMPILED" "SOURCES;UNTIMED;HEADERS;DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 A "" "PRECOMPILED" "SOURCES;UNTIMED;HEADERS;DEPS")
   if(NOT A_PRECOMPILED)
     set(A_PRECOMPILED kvo_precompiled_untimed)
   endif()
@@ -101,11 +107,7 @@ function(kvo_library name)
     endif()
     if(A_UNTIMED)
       add_library(${name}_untimed OBJECT ${A_UNTIMED})
-      if(A_UNOPTIMIZED)
-        kvo_unoptimized_target(${name}_untimed)
-      else()
-        kvo_untimed_target(${name}_untimed)
-      endif()
+      kvo_untimed_target(${name}_untimed)
       kvo_precompile(${name}_untimed ${A_PRECOMPILED})
       kvo_unite(${name}_untimed)
       target_include_directories(${name}_untimed PRIVATE "${PROJECT_SOURCE_DIR}")

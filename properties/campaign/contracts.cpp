@@ -169,7 +169,7 @@ void Contracts::add(Generator generator) {
   generator.make = [make = std::move(generator.make),
                     &reference = reference_of(*generator.kind)](const CaseTerms& terms) {
     GeneratedCase made = make(terms);
-    made.ops->follow(reference, made.setup);
+    made.ops->follow(reference, made.setup, terms.scale);
     return made;
   };
   for (const Mark& mark : marks()) {

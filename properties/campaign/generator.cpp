@@ -42,9 +42,21 @@ std::int64_t Draw::edge(std::int64_t low, std::int64_t most) {
   return std::clamp((std::int64_t{1} << scale) + beyond, std::min(low, most), most);
 }
 
-void DrawnOps::follow(const Subject& reference, const Setup& setup) {
+void DrawnOps::follow(const Subject& reference, const Setup& setup, Scale scale) {
   reference_ = &reference;
   setup_ = setup;
+  is_long_ = scale == Scale::kLong;
+}
+
+std::optional<Op> DrawnOps::of_long_life() {
+  if (again_ == 0) {
+    auto op = operations_ + kAskedAgain < kLongLife ? choose() : std::nullopt;
+    if (op && first_.size() < kAskedAgain) first_.push_back(*op);
+    if (op) return op;
+    std::ranges::stable_partition(
+        first_, [](const Op& one) { return !one.kind().returns->fields.empty(); });
+  }
+  return again_ < first_.size() ? std::optional(first_[again_++]) : std::nullopt;
 }
 
 std::optional<Op> DrawnOps::next() {
@@ -57,7 +69,7 @@ std::optional<Op> DrawnOps::next() {
       ended_ = true;
   }
   if (ended_) return std::nullopt;
-  auto op = choose();
+  auto op = is_long_ ? of_long_life() : choose();
   if (!op) return op;
   tell(*reference_, operations_++, &op->kind());
   recorded_marks = &labels_;

@@ -85,15 +85,29 @@ class OddValues {
 [[nodiscard]] std::vector<std::uint64_t> swarm(Draw& draw, std::vector<std::uint64_t> usual,
                                                std::uint64_t always_first = 0);
 
+/// How far a case goes. Most are small: quick, and their scripts shrink well.
+enum class Scale : std::uint8_t {
+  kSmall,  ///< sizes of a few, short scripts
+  kLarge,  ///< sizes over scales up to thousands, longer scripts; both as far as kCaseBudget goes
+  kLong,   ///< tiny rows and kLongLife cheap operations: counters wrap, what is idle grows old
+};
+
+/// Operations of a long life: beyond 2^16 of one sort.
+inline constexpr std::uint64_t kLongLife = 100'000;
+/// So many of its operations, from its first ones, come once more at its end: something old is
+/// asked for.
+inline constexpr std::uint64_t kAskedAgain = 64;
+
 /// Operations that are drawn one by one, each carried out at once on a session of the reference
 /// that the script has for itself. What runs the script has nothing to tell it.
 class DrawnOps : public OpStream {
  public:
   /// Says which reference it is. To be called once, before next(). `reference` must live as long.
-  void follow(const Subject& reference, const Setup& setup);
+  void follow(const Subject& reference, const Setup& setup, Scale scale);
 
   /// The next operation. None follows where the reference does not take the setup, after an
-  /// operation that it has no memory for or throws at, or where the script ends by itself.
+  /// operation that it has no memory for or throws at, or where the script ends by itself. A long
+  /// life ends with its first operations, those that return something before the others.
   [[nodiscard]] std::optional<Op> next() final;
   /// Adds the states that the script has reached since the last call.
   void observe(const Op& op, const Observation& seen, Labels& labels) final;
@@ -112,8 +126,13 @@ class DrawnOps : public OpStream {
   void reach(std::string_view state) { labels_.insert(state); }
 
  private:
+  [[nodiscard]] std::optional<Op> of_long_life();
+
   const Subject* reference_ = nullptr;
   Setup setup_;
+  bool is_long_ = false;
+  std::vector<Op> first_;  ///< operations of a long life
+  std::size_t again_ = 0;  ///< how many of them were asked again
   std::unique_ptr<Session> session_;
   Probe probe_;
   std::uint64_t operations_ = 0;
@@ -128,15 +147,6 @@ struct GeneratedCase {
   std::unique_ptr<DrawnOps> ops;
 };
 
-/// How far a case goes. Most are small: quick, and their scripts shrink well.
-enum class Scale : std::uint8_t {
-  kSmall,  ///< sizes of a few, short scripts
-  kLarge,  ///< sizes over scales up to thousands, longer scripts; both as far as kCaseBudget goes
-  kLong,   ///< tiny rows and kLongLife cheap operations: counters wrap, what is idle grows old
-};
-
-/// Operations of a long life: beyond 2^16 of one sort.
-inline constexpr std::uint64_t kLongLife = 100'000;
 /// What a case may cost, in cells that a plain reference looks at or copies. Each generator knows
 /// what its operations cost there (ScriptGenerator::spend).
 inline constexpr std::uint64_t kCaseBudget = 8'000'000;

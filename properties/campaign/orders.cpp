@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "reference/contract/describe/json.hpp"
 #include "reference/contract/describe/parse_json.hpp"
 #include "traces/log/case_notation.hpp"
@@ -74,24 +76,29 @@ namespace {
 using Target = Order::Step::Target;
 using Choice = Order::Step::Choice;
 
+// The lines of a kind, with their numbers: those of others are empty.
+std::string lines_of(const CacheKind& kind, std::string_view text) {
+  std::string ours;
+  bool is_ours = false;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    const bool begins = line.starts_with("kind ");
+    if (begins) is_ours = fmt::format("{} ", line).find(" " + kind.name() + " ") != line.npos;
+    if (is_ours && !begins) ours += line;
+    ours += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return ours;
+}
+
 class OrderReader {
  public:
   OrderReader(std::string_view text, const CacheKind& kind, std::span<const OrderWord> words)
-      : kind_(kind), words_(words), statements_(traces::statements_of(text)) {}
+      : kind_(kind), words_(words), statements_(traces::statements_of(lines_of(kind, text))) {}
 
   Orders orders() {
-    while (at_ < statements_.size()) {
-      StatementReader reader(statements_[at_], no_variables());
-      if (reader.take("kind")) {
-        ours_ = false;
-        while (!reader.at_end()) ours_ = reader.joined("a kind") == kind_.name() || ours_;
-        ++at_;
-      } else if (ours_) {
-        read_order();
-      } else {
-        ++at_;
-      }
-    }
+    while (at_ < statements_.size()) read_order();
     return std::move(orders_);
   }
 
@@ -134,9 +141,7 @@ class OrderReader {
   void read_steps(std::vector<Order::Step>& steps) {
     while (at_ < statements_.size()) {
       const Tokens& statement = statements_[at_];
-      if (statement.front().is("order") || statement.front().is("kind") ||
-          statement.front().is("end"))
-        return;
+      if (statement.front().is("order") || statement.front().is("end")) return;
       if (statement.front().is("for") || (statement.size() == 2 && statement[1].is("times")))
         read_repeated(steps);
       else
@@ -288,7 +293,6 @@ class OrderReader {
   std::span<const OrderWord> words_;
   std::vector<Tokens> statements_;
   std::size_t at_ = 0;
-  bool ours_ = false;
   std::set<std::string> variables_;
   Orders orders_;
 };

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "properties/contracts.hpp"
@@ -98,6 +101,28 @@ TEST(RandomCase, ACacheInsideLimitsTheOneAroundIt) {
   const auto opened = Inner::open(inner, {}, slot);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error(), fail(Code::kNotSupported));
+}
+
+TEST(RandomCase, ALongLifeAsksAtItsEndWhatItAskedFirst) {
+  const auto text = [](const Op& op) {
+    return std::string(op.kind().name) + boost::json::serialize(write_record(op.arguments()));
+  };
+  for (const char* name : {"layered.vector", "prefix.blocks", "snapshot.kv"}) {
+    const Subject& reference = *contracts().find_subject(std::string(name) + "@reference");
+    const CasePlan plan = random_case(contracts(), *contracts().find_law("agrees_with_reference"),
+                                      {&reference}, 1, 0, Profile::kOriginal, Scale::kLong);
+    std::vector<Op> all;
+    const auto ops = plan.ops();
+    while (auto op = ops->next()) all.push_back(std::move(*op));
+    ASSERT_GT(all.size(), kLongLife / 2) << name;
+    std::vector<std::string> first;
+    std::vector<std::string> last;
+    for (std::uint64_t i = 0; i < kAskedAgain; ++i) {
+      first.push_back(text(all[i]));
+      last.push_back(text(all[all.size() - 1 - i]));
+    }
+    EXPECT_THAT(last, testing::UnorderedElementsAreArray(first)) << name;
+  }
 }
 
 }  // namespace

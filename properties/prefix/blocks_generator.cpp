@@ -29,7 +29,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kDelayedCaching, kTakeOfAWrongCount, kLookupOfAnEmptyPrompt, kLookupBeyondTheKeys,
     kChunkHitOnNothing, kHitsForATrackedRequest, kPoolOfOneBlock, kPoolBeyond1024Blocks,
     kBlockBeyondTwoBytes, kRequestOf1024Tokens, kTableOf256Blocks, kBlockOf64Tokens, kHitOf64Blocks,
-    kRequestsBeyond64, kPinnedBeyondOneByte, kPinnedBeyondTwoBytes)
+    kHitOf100000Blocks, kRequestsBeyond64, kPinnedBeyondOneByte, kPinnedBeyondTwoBytes)
 // A life that is long.
 BOOST_DEFINE_FIXED_ENUM_CLASS(BlocksLabel, std::uint8_t, kCountedBeyondTwoBytes)
 
@@ -39,17 +39,25 @@ bool has_null(const Ids& blocks) {
   return std::ranges::find(blocks, 0) != blocks.end();
 }
 
+constexpr std::int64_t kCrowd = 100'000;  // blocks, each of its own content
+
 BlocksConfig draw_blocks_config(const CaseTerms& terms) {
   Draw draw(~terms.seed);
   const bool is_large = terms.scale == Scale::kLarge;
   BlocksConfig config;
   config.block_size = is_large ? draw.size(1, 65) : draw.between(1, 4);
-  const std::int64_t size = config.block_size;
   config.num_blocks = is_large ? draw.edge(64, 4'097) : draw.between(3, 20);
   if (draw.percent(2)) config.num_blocks = draw.between(1, 2);
   if (is_large && draw.percent(6)) config.num_blocks = kTwoBytes + draw.between(2, 40);
   config.max_model_len = is_large ? draw.edge(64, 2'049) : draw.between(4, 48);
-  const std::uint64_t attention = draw.below(10);
+  const bool is_crowded = config.num_blocks > kTwoBytes && draw.percent(40);
+  if (is_crowded) {
+    config.block_size = 1;
+    config.max_model_len = kCrowd + draw.between(1, 40);
+    config.num_blocks = config.max_model_len + draw.between(2, 40);
+  }
+  const std::int64_t size = config.block_size;
+  const std::uint64_t attention = is_crowded ? 0 : draw.below(10);
   if (attention >= 5 && attention < 8) {
     config.attention = Attention::kSlidingWindow;
     config.window = draw.between(1, 4 * size + 2);
@@ -85,14 +93,17 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
       : ScriptGenerator(terms),
         config_(config),
         texts_(config.block_size, terms.seed),
-        most_tokens_(is_large() ? config.max_model_len
+        most_tokens_(is_large() ? std::min(config.max_model_len, 2 * kThousand)
                                 : std::min(config.max_model_len, 5 * config.block_size + 6)),
         most_numbers_(is_large() ? draw().edge(4, 129) : draw().between(2, 6)),
         pins_(is_long() && draw().percent(50)) {}
 
   std::optional<Op> choose() override {
-    spend(static_cast<std::uint64_t>(kCost + config_.num_blocks));
+    constexpr std::int64_t kOfCrowd = 8;  // to show so many blocks costs more than a cell each
+    const std::int64_t times = config_.max_model_len > kCrowd ? kOfCrowd : 1;
+    spend(static_cast<std::uint64_t>(kCost + config_.num_blocks * times));
     if (next_number_ == 0 && !has_plan()) {
+      if (config_.max_model_len > kCrowd) return make_crowd();
       // All but the last blocks of a pool that takes more than two bytes to number.
       if (config_.num_blocks > kTwoBytes) plan(Take{kTwoBytes - draw().between(0, 20)});
       return make(next_number_++, texts_.next(draw(), most_tokens_));
@@ -320,6 +331,7 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
       if (hit.length == length(op.request) - config_.block_size)
         reach(Seen::kHeldPromptLosesItsLastBlock);
       if (hit.blocks.size() >= 64) reach(Seen::kHitOf64Blocks);
+      if (std::ssize(hit.blocks) >= kCrowd) reach(Seen::kHitOf100000Blocks);
     }
     if (!is_admitted) return;
     if (length(op.request) > hit.length) {
@@ -470,6 +482,16 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
     return drawn;
   }
   // Steps.
+  // As many contents as there are blocks, each asked for again.
+  Op make_crowd() {
+    const Tokens tokens = texts_.fresh(config_.max_model_len);
+    plan(Allocate{.request = 0, .tokens = config_.max_model_len});
+    plan(FreeRequest{0});
+    plan(MakeRequest{.request = 1, .tokens = tokens});
+    plan(MatchBlocks{1});
+    next_number_ = 2;
+    return Op::of(MakeRequest{.request = 0, .tokens = tokens});
+  }
   Op make(std::int64_t request, Tokens tokens) {
     MakeRequest what{.request = request, .tokens = std::move(tokens)};
     if (draw().percent(8)) what.salt = draw().one_of<std::string>({"", "s"});

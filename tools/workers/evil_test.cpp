@@ -101,7 +101,7 @@ class Evil : public CommandTest, public testing::WithParamInterface<Row> {
                                const std::string& name = "") const {
     const std::vector<std::string> words =
         words_of("check " + subject + " layered.vector@optimized --law agrees_with_reference " +
-                 "--jobs 2 --shrink-attempts 30 --json result --junit junit -o run --cases " +
+                 "--jobs 2 --shrink-attempts 10 --json result --junit junit -o run --cases " +
                  std::to_string(cases));
     return run(words, name);
   }
