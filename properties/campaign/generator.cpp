@@ -53,8 +53,8 @@ std::optional<Op> DrawnOps::of_long_life() {
     auto op = operations_ + kAskedAgain < kLongLife ? choose() : std::nullopt;
     if (op && first_.size() < kAskedAgain) first_.push_back(*op);
     if (op) return op;
-    std::ranges::stable_partition(
-        first_, [](const Op& one) { return !one.kind().returns->fields.empty(); });
+    std::stable_partition(first_.begin(), first_.end(),
+                          [](const Op& one) { return !one.kind().returns->fields.empty(); });
   }
   return again_ < first_.size() ? std::optional(first_[again_++]) : std::nullopt;
 }
