@@ -1,8 +1,10 @@
-// The session, which carries operations to a ring, and the reference: a list of tokens.
+// The session, which carries operations to a ring, and the reference: a list of tokens. Its marks
+// are states that random cases must reach, or they have proved little.
 #include "ring.hpp"
 
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/contract/subject/named_quirks.hpp"
+#include "reference/contract/values/mark.hpp"
 
 namespace ring {
 namespace {
@@ -12,8 +14,13 @@ class ListRing final : public Ring {
   ListRing(std::size_t capacity, Quirks quirks) : capacity_(capacity), quirks_(quirks) {}
 
   kvo::Status push(std::span<const float> tokens, WhenFull when_full) override {
-    if (tokens_.size() + tokens.size() > capacity_ && when_full == WhenFull::kRefuse)  // RING-2
+    const bool fits = tokens_.size() + tokens.size() <= capacity_;
+    if (!fits && when_full == WhenFull::kRefuse) {  // RING-2
+      KVO_MARK("ring.tokens", "refused");
       return kvo::fail(kvo::Code::kFull);
+    }
+    if (!fits && !tokens_.empty()) KVO_MARK("ring.tokens", "wrapped");
+    if (tokens.size() > capacity_) KVO_MARK("ring.tokens", "long push");
     std::vector<float> all = tokens_;  // takes its place when nothing can fail any more
     all.insert(all.end(), tokens.begin(), tokens.end());
     if (tokens.size() > capacity_ && quirks_.has(Quirk::kLongPushEmpties)) all.clear();  // RING-3
@@ -23,7 +30,10 @@ class ListRing final : public Ring {
     return {};
   }
   std::vector<float> window() const override { return tokens_; }
-  void clear() override { tokens_.clear(); }  // RING-4
+  void clear() override {  // RING-4
+    if (tokens_.size() == capacity_) KVO_MARK("ring.tokens", "full ring cleared");
+    tokens_.clear();
+  }
 
  private:
   std::size_t capacity_;

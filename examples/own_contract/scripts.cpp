@@ -6,27 +6,9 @@
 namespace ring {
 namespace {
 
-/// States that a campaign must reach, or it has proved little.
-enum class Label : std::uint8_t { kWrapped, kRefused, kLongPush, kFullRingCleared };
-BOOST_DESCRIBE_ENUM(Label, kWrapped, kRefused, kLongPush, kFullRingCleared)
-
-class RandomScript final : public kvo::ScriptGenerator<RandomScript, Ops, Label> {
+class RandomScript final : public kvo::ScriptGenerator<RandomScript, Ops> {
  public:
-  RandomScript(std::uint64_t seed, std::int64_t capacity)
-      : ScriptGenerator(seed), capacity_(capacity) {}
-
-  void observe(const Push& op, const kvo::Observation& seen) {
-    const std::int64_t count = op.tokens.elements();
-    if (seen.error) return reach(Label::kRefused);
-    if (count > capacity_) reach(Label::kLongPush);
-    if (held_ > 0 && held_ + count > capacity_) reach(Label::kWrapped);
-  }
-  void observe(const Window& /*op*/, const kvo::Observation& seen) {
-    if (!seen.error) held_ = seen.as<Window::Returns>().tokens.elements();
-  }
-  void observe(const Clear& /*op*/, const kvo::Observation& /*seen*/) {
-    if (held_ == capacity_) reach(Label::kFullRingCleared);
-  }
+  explicit RandomScript(const kvo::CaseTerms& terms) : ScriptGenerator(terms) {}
 
   kvo::Op push() {
     const WhenFull when_full = draw().percent(70) ? WhenFull::kEvict : WhenFull::kRefuse;
@@ -40,15 +22,13 @@ class RandomScript final : public kvo::ScriptGenerator<RandomScript, Ops, Label>
        {2, "the ring is cleared", &RandomScript::clear}}};
 
  private:
-  std::int64_t capacity_;
-  std::int64_t held_ = 0;  // when last looked at
   kvo::Tagger tagger_;
 };
 
 kvo::GeneratedCase make_case(const kvo::CaseTerms& terms) {
   const std::int64_t capacity = kvo::Draw(terms.seed).size(1, 16);
   return {.setup = {terms.profile, kvo::Record::of(Config{static_cast<std::uint16_t>(capacity)})},
-          .ops = std::make_unique<RandomScript>(terms.seed, capacity)};
+          .ops = std::make_unique<RandomScript>(terms)};
 }
 
 // One sequence at a time, and without drafts: what a ring has evicted cannot be taken back.
@@ -74,9 +54,7 @@ Config replay_config(const kvo::replay::LoweringInput& input) {
 }  // namespace
 
 std::vector<kvo::Generator> generators() {
-  const auto labels = kvo::label_texts(
-      {Label::kWrapped, Label::kRefused, Label::kLongPush, Label::kFullRingCleared});
-  return {{&tokens_kind(), make_case, labels, labels}};
+  return {{&tokens_kind(), make_case}};
 }
 
 std::vector<kvo::replay::Lowering> lowerings() {

@@ -209,8 +209,6 @@ class StackScript final : public ScriptGenerator<StackScript, Ops, Label> {
     if (read.used > kFourBits) reach(Label::kUsedBeyondFourBits);
     if (read.used > kOneByte) reach(Label::kUsedBeyondOneByte);
   }
-  template <OneOf<SetUsed, Cap, BlockSize> T>
-  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   static constexpr std::int64_t kDrainCost = 16;  // of a block, in cells

@@ -162,10 +162,10 @@ struct CaseTerms {
 struct Generator {
   const CacheKind* kind;
   std::function<GeneratedCase(const CaseTerms& terms)> make;
-  /// States that matter: a campaign that never reached one of them proved little. The two lists are
-  /// for profile original and documented.
-  std::vector<std::string_view> original_labels;
-  std::vector<std::string_view> documented_labels;
+  /// States that matter, beside the marks of the reference: a campaign that never reached one of
+  /// them proved little. The two lists are for profile original and documented.
+  std::vector<std::string_view> original_labels = {};
+  std::vector<std::string_view> documented_labels = {};
   bool lives_long = false;  ///< it draws cases of Scale::kLong
 
   [[nodiscard]] const std::vector<std::string_view>& labels(Profile profile) const {

@@ -118,8 +118,9 @@ struct ScriptStep {
 
 /// Base of the random scripts of a kind. Derived has
 ///   static constexpr std::array kSteps{ScriptStep<Derived>{..}, ..};
-///   void observe(const T& operation, const Observation& seen);   for each T of Ops
 /// and may have
+///   void observe(const T& operation, const Observation& seen);   public; for each T of Ops that it
+///                                     learns something from
 ///   static const CacheKind& order_kind();             whose orders it follows (orders.hpp)
 ///   static std::span<const OrderWord> order_words();  what these may name
 /// which are mixed into the steps of two cases in three. It may plan() operations that come next,
@@ -128,7 +129,7 @@ struct ScriptStep {
 /// bits count.
 ///
 /// A case of Scale::kLong follows no orders and is mostly one of its steps, usually the first.
-template <class Derived, class Ops, class Label>
+template <class Derived, class Ops, class Label = void>
 class ScriptGenerator : public DrawnOps {
  public:
   /// The orders that scripts of this class follow.
@@ -149,8 +150,10 @@ class ScriptGenerator : public DrawnOps {
     return op;
   }
   void learn(const Op& op, const Observation& seen) final {
-    visit_op(Ops(), op,
-             [&](const auto& operation) { static_cast<Derived&>(*this).observe(operation, seen); });
+    visit_op(Ops(), op, [&](const auto& operation) {
+      auto& self = static_cast<Derived&>(*this);
+      if constexpr (requires { self.observe(operation, seen); }) self.observe(operation, seen);
+    });
     if (const auto label = std::exchange(completed_, std::nullopt)) DrawnOps::reach(*label);
     if constexpr (CountsBeyondTwoBytes<Label>) {
       constexpr std::uint64_t kTwoBytes = 0xFFFF;

@@ -405,7 +405,6 @@ class KvScript final : public ScriptGenerator<KvScript, Ops, KvLabel> {
     constexpr std::int64_t kSequencesLookedAt = 32;  // 256, at a glance
     pay(kSequencesLookedAt * drawn_.all_cells());
   }
-  void observe(const CanShift& /*op*/, const Observation& /*seen*/) {}
 
  private:
   struct Saved {

@@ -224,7 +224,6 @@ class DraftScript final : public ScriptGenerator<DraftScript, SpeculativeOps, Dr
   });
 
   // What became of an operation.
-  void observe(const New& /*op*/, const Observation& /*seen*/) {}
   void observe(const SpeculativeGenerate& op, const Observation& seen) {
     if (op.cancel_after_forward || op.cancel_after_target_forward) reach(Label::kCancelled);
     if (seen.error) {
@@ -475,7 +474,6 @@ class TextScript final : public ScriptGenerator<TextScript, GeneratorOps, TextLa
     if (*pool.n < kLow) reach(Label::kPoolLow);
     if (*pool.n == *pool.cap) reach(Label::kPoolWhole);
   }
-  void observe(const PoolDrain& /*op*/, const Observation& /*seen*/) {}
 
  private:
   /// Where prefixes are kept, prompts often begin as the one before.

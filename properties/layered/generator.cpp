@@ -234,8 +234,6 @@ class VectorScript final : public ScriptGenerator<VectorScript, Ops, Label> {
     if (!seen.error && seen.as<Pinned::Returns>().same.has_value())
       reach(Label::kPinnedAddressHeld);
   }
-  template <OneOf<Len, IsEmpty, NumLayers, Debug, Pin> T>
-  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   static constexpr std::uint64_t kAppendCost = 4;

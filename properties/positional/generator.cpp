@@ -163,8 +163,6 @@ class PositionalScript final : public ScriptGenerator<PositionalScript, Ops, Lab
     for (const auto* tensor : {&shown.k, &shown.v, &shown.mask})
       if (tensor->has_value()) pay(2 * (*tensor)->elements());
   }
-  void observe(const OneOf<SetConfig, UnderlyingCache, Close> auto& /*op*/,
-               const Observation& /*seen*/) {}
 
  private:
   // The storage type of rows that were put.

@@ -426,10 +426,6 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
         }))
       reach(Seen::kFreeBlockIsHeld);
   }
-  template <OneOf<Append, SetRequest, CacheTokens, Skip, FreeRequest, TouchBlocks, LookUp,
-                  CachedTokens, ShowUsage, RecordHits, ShowStatistics>
-                T>
-  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   static constexpr std::int64_t kCost = 50;  // of an operation, in cells

@@ -419,9 +419,6 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
         reach(Seen::kDepth64);
     }
   }
-  template <
-      OneOf<TouchTokens, Unlock, FreeSlots, GroupEnd, ClearSlots, Admit, Checkpoint, ShowRow> T>
-  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   /// How a case is driven.

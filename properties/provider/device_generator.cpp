@@ -271,7 +271,6 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
   void observe(const T& /*nothing to follow*/, const Observation& seen) {
     (void)is_there(seen);
   }
-  void observe(const InjectDevice& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   void draw_large_sizes() {

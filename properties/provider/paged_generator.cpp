@@ -286,7 +286,6 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     if (!seen.error)
       spend(static_cast<std::uint64_t>(static_cast<std::int64_t>(kQueryCost) * pool_cells()));
   }
-  void observe(const Available& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   static constexpr std::uint64_t kPoolCost = 100'000;  // a mebibyte is cleared

@@ -205,8 +205,6 @@ class ProviderScript : public ScriptGenerator<Derived, Ops, Label> {
     if (seen.error) return;
     for (Handle& handle : handles_) handle.poked = true;
   }
-  void observe(const SeqLen& /*nothing to follow*/, const Observation& /*seen*/) {}
-  void observe(const NumLayers& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  protected:
   explicit ProviderScript(const CaseTerms& terms, const CaseStorage& storage = {})

@@ -265,7 +265,6 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     if (!inject.malloc_fail) return;
     for (auto& [number, known] : all_known()) known.starved = true;
   }
-  void observe(const MaxSeqLen& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   Op update_of(std::int64_t cache) {

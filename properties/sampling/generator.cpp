@@ -142,7 +142,6 @@ class SamplingScript final : public ScriptGenerator<SamplingScript, Ops, Samplin
     if (op.logits.dtype != DType::kF32) return reach(Label::kHalfPrecision);
     if (!seen.error) look_at_choice(op, seen.as<Token>().token);
   }
-  void observe(const DefaultSamplingConfig& /*op*/, const Observation& /*seen*/) {}
 
  private:
   [[nodiscard]] static std::int64_t kept(const Observation& seen) {

@@ -127,8 +127,6 @@ class StateScript final : public CacheScript<StateScript, RecurrentOps, StateLab
     if (!seen.error && offset_ > 0) reach(Label::kFreedState);
   }
   void observe(const ShowState& /*op*/, const Observation& /*seen*/) { pay(); }
-  template <OneOf<Update, Offset, Split, Close, Reread> T>
-  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   void asked(std::int64_t batch, StorageType type) {

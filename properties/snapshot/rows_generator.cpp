@@ -291,7 +291,6 @@ class RowsScript final : public CacheScript<RowsScript, RowsOps, RowsLabel> {
     if (!seen.error && !seen.as<Contents>().size) reach(Label::kReturnedPairReread);
   }
   void observe(const ShowState& /*op*/, const Observation& /*seen*/) { pay(); }
-  void observe(const Offset& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   static constexpr std::int64_t kMostTokens = 2'049;  // of one element

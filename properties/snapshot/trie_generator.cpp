@@ -200,8 +200,6 @@ class TrieScript final : public ScriptGenerator<TrieScript, TrieOps, TrieLabel> 
   void observe(const Feed& /*op*/, const Observation& /*seen*/) {
     if (left_open_) reach(Label::kNotClosed);
   }
-  template <OneOf<Keep, Output, LayerStates, ShowUsage> T>
-  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   static constexpr std::int64_t kSmall = 1 << 20;

@@ -311,8 +311,6 @@ class PagedScript final : public ScriptGenerator<PagedScript, Ops, Label> {
     constexpr std::int64_t kOneByte = 0xFF;
     if (++truncated_ > kOneByte) reach(Label::kTruncatedBeyondOneByte);
   }
-  template <OneOf<Free, FreeBlocks, LayerDevice, IsOnGpu, MaxSeqLen, SeqLen> T>
-  void observe(const T& /*nothing to follow*/, const Observation& /*seen*/) {}
 
  private:
   static constexpr std::uint64_t kAppendCost = 8;  // of a cell of K
