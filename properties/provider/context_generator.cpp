@@ -11,13 +11,13 @@ namespace kvo::provider {
 namespace {
 
 // States worth reaching.
-BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kContextShadowedByAnotherCache,
+BOOST_DEFINE_FIXED_ENUM_CLASS(ContextLabel, std::uint8_t, kContextShadowedByAnotherCache,
                               kContextShadowedByANullCache, kTypedNullFound,
                               kNullContiguousCacheNotFound, kAnotherElementTypeNotFound,
                               kStoredCacheIsNotContiguous, kNothingStored,
                               kOtherCacheRefusedAsAContiguousOne)
 
-class ContextScript final : public ScriptGenerator<ContextScript, ContextOps, Label> {
+class ContextScript final : public ScriptGenerator<ContextScript, ContextOps, ContextLabel> {
   using S = ContextScript;
 
  public:
@@ -51,7 +51,7 @@ class ContextScript final : public ScriptGenerator<ContextScript, ContextOps, La
     if (!seen.error) stored_.push_back({with.kind, false});
   }
   void observe(const WithKvCache& with, const Observation& seen) {
-    if (seen.error) return reach(Label::kOtherCacheRefusedAsAContiguousOne);
+    if (seen.error) return reach(ContextLabel::kOtherCacheRefusedAsAContiguousOne);
     stored_.push_back({with.kind, true});
   }
   void observe(const WithCacheNested& with, const Observation& seen) {
@@ -59,26 +59,26 @@ class ContextScript final : public ScriptGenerator<ContextScript, ContextOps, La
   }
   void observe(const GetCache& /*op*/, const Observation& seen) {
     if (seen.error) return;
-    if (stored_.empty()) return reach(Label::kNothingStored);
+    if (stored_.empty()) return reach(ContextLabel::kNothingStored);
     const bool found = seen.as<GetCache::Returns>().found;
     const Entry& inner = stored_.back();
     const bool null = inner.kind == Stored::kNil;
     const bool hidden = std::ranges::any_of(
         stored_.begin(), stored_.end() - 1,
         [&](const Entry& outer) { return outer.kind != Stored::kNil && outer.kind != inner.kind; });
-    if (hidden && found && !null) reach(Label::kContextShadowedByAnotherCache);
-    if (hidden && !found) reach(Label::kContextShadowedByANullCache);
-    if (null && found) reach(Label::kTypedNullFound);
-    if (null && inner.typed && !found) reach(Label::kNullContiguousCacheNotFound);
+    if (hidden && found && !null) reach(ContextLabel::kContextShadowedByAnotherCache);
+    if (hidden && !found) reach(ContextLabel::kContextShadowedByANullCache);
+    if (null && found) reach(ContextLabel::kTypedNullFound);
+    if (null && inner.typed && !found) reach(ContextLabel::kNullContiguousCacheNotFound);
   }
   void observe(const GetCacheOtherType& /*op*/, const Observation& seen) {
     if (!seen.error && !stored_.empty() && !seen.as<GetCacheOtherType::Returns>().found)
-      reach(Label::kAnotherElementTypeNotFound);
+      reach(ContextLabel::kAnotherElementTypeNotFound);
   }
   void observe(const GetKvCache& /*op*/, const Observation& seen) {
     if (!seen.error && !stored_.empty() && stored_.back().kind == Stored::kPaged &&
         !seen.as<GetKvCache::Returns>().found)
-      reach(Label::kStoredCacheIsNotContiguous);
+      reach(ContextLabel::kStoredCacheIsNotContiguous);
   }
 
  private:
@@ -95,8 +95,9 @@ class ContextScript final : public ScriptGenerator<ContextScript, ContextOps, La
 }  // namespace
 
 Generator context_generator() {
-  return script_generator<Label>(context_kind(), script_case<ContextScript>,
-                                 {Label::kTypedNullFound}, {Label::kNullContiguousCacheNotFound});
+  return script_generator<ContextLabel>(context_kind(), script_case<ContextScript>,
+                                        {ContextLabel::kTypedNullFound},
+                                        {ContextLabel::kNullContiguousCacheNotFound});
 }
 
 }  // namespace kvo::provider

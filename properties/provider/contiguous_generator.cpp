@@ -10,7 +10,7 @@ namespace {
 
 // States worth reaching.
 BOOST_DEFINE_FIXED_ENUM_CLASS(
-    Label, std::uint8_t, kCacheFullExactly, kFirstUpdateFullPinsTheShape,
+    ContiguousLabel, std::uint8_t, kCacheFullExactly, kFirstUpdateFullPinsTheShape,
     kFirstUpdateFullPinsNothing, kGetIsAView, kGetIsCompacted, kViewShowsALaterOverwrite,
     kCellWrittenThroughAView, kPoisonedRowTruncatedAndOverwritten, kLayersAtDifferentLengths,
     kVRefused, kNullTensor, kNegativeTruncate, kNegativeCursor, kTruncateBeyondTheLength,
@@ -25,14 +25,14 @@ struct ContiguousLayer : KnownLayer {
   std::optional<std::pair<std::int64_t, std::int64_t>> refused_full = std::nullopt;
 };
 
-struct Known {
+struct ContiguousKnown {
   std::int64_t max_seq_len = 0;
   std::vector<ContiguousLayer> layers = {};
   bool was_reset = false;
 };
 
 class ContiguousScript final
-    : public ProviderScript<ContiguousScript, ContiguousOps, Label, Known> {
+    : public ProviderScript<ContiguousScript, ContiguousOps, ContiguousLabel, ContiguousKnown> {
   using S = ContiguousScript;
 
  public:
@@ -110,36 +110,37 @@ class ContiguousScript final
   void observe(const Update& update, const Observation& seen) {
     ContiguousLayer* layer = updated(update);
     if (layer == nullptr) return;
-    const Known& there = *known(update.cache);
+    const ContiguousKnown& there = *known(update.cache);
     if (!layer->pinned()) spend_on_buffers(update.k->shape, there.max_seq_len);
     if (seen.error) return saw_refusal(there, *layer, update, *seen.error);
     const Shape& shape = update.k->shape;
     if (layer->refused_full && *layer->refused_full != std::pair{shape[0], shape[2]} &&
         documented())
-      reach(Label::kFirstUpdateFullPinsNothing);
+      reach(ContiguousLabel::kFirstUpdateFullPinsNothing);
     layer->pin(shape);
     added(there, *layer, *update.k);
     stored(*update.k);
-    if (shape[1] == 0) reach(Label::kUpdateWithoutPositions);
-    if (layer->length == there.max_seq_len) reach(Label::kCacheFullExactly);
+    if (shape[1] == 0) reach(ContiguousLabel::kUpdateWithoutPositions);
+    if (layer->length == there.max_seq_len) reach(ContiguousLabel::kCacheFullExactly);
   }
   void observe(const Get& get, const Observation& seen) {
-    if (seen.error) return reach(Label::kNegativeCursor);
+    if (seen.error) return reach(ContiguousLabel::kNegativeCursor);
     const auto& found = seen.as<Found>();
     if (!found.found) return;
     const bool view = found.k->shape[0] == 1 || found.k->shape[1] == known(get.cache)->max_seq_len;
-    reach(view ? Label::kGetIsAView : Label::kGetIsCompacted);
+    reach(view ? ContiguousLabel::kGetIsAView : ContiguousLabel::kGetIsCompacted);
     keep(get.cache, get.layer, found);
   }
   void observe(const Reread& reread, const Observation& seen) {
     if (seen.error) return;
     const Handle& handle = handles()[static_cast<std::size_t>(reread.handle)];
     spend_on(handle);
-    if (handle.orphan) reach(Label::kResultReadAfterItsCacheWasReplaced);
-    if (!handle.poked && *seen.as<Again>().k != handle.k) reach(Label::kViewShowsALaterOverwrite);
+    if (handle.orphan) reach(ContiguousLabel::kResultReadAfterItsCacheWasReplaced);
+    if (!handle.poked && *seen.as<Again>().k != handle.k)
+      reach(ContiguousLabel::kViewShowsALaterOverwrite);
   }
   void observe(const Poke& poke, const Observation& seen) {
-    if (!seen.error) reach(Label::kCellWrittenThroughAView);
+    if (!seen.error) reach(ContiguousLabel::kCellWrittenThroughAView);
     saw_poke(seen);
     ProviderScript::observe(poke, seen);
   }
@@ -149,16 +150,16 @@ class ContiguousScript final
     bool longer = false;
     for (ContiguousLayer& layer : known(truncate.cache)->layers) {
       longer = longer || layer.length > n;
-      if (n > 0 && n < layer.length) reach(Label::kTruncatedBetweenRows);
+      if (n > 0 && n < layer.length) reach(ContiguousLabel::kTruncatedBetweenRows);
       layer.cut(n);
     }
-    if (!longer) reach(Label::kTruncateBeyondTheLength);
-    if (truncate.n < 0) reach(Label::kNegativeTruncate);
+    if (!longer) reach(ContiguousLabel::kTruncateBeyondTheLength);
+    if (truncate.n < 0) reach(ContiguousLabel::kNegativeTruncate);
   }
   void observe(const Reset& reset, const Observation& seen) {
     if (seen.error) return;
     emptied();
-    Known& there = *known(reset.cache);
+    ContiguousKnown& there = *known(reset.cache);
     for (ContiguousLayer& layer : there.layers) {
       layer.cut(0);
       layer.length = 0;  // it may have been negative
@@ -167,20 +168,21 @@ class ContiguousScript final
   }
 
  private:
-  void saw_refusal(const Known& there, ContiguousLayer& layer, const Update& update,
+  void saw_refusal(const ContiguousKnown& there, ContiguousLayer& layer, const Update& update,
                    const Error& error) {
     const Shape& shape = update.k->shape;
     if (error.code == Code::kFull && !layer.pinned() && !layer.refused_full)
       layer.refused_full = {shape[0], shape[2]};
     if (error.code == Code::kBadShape && layer.refused_full && !layer.pinned() && !documented())
-      reach(Label::kFirstUpdateFullPinsTheShape);
+      reach(ContiguousLabel::kFirstUpdateFullPinsTheShape);
     if (error.code == Code::kBadShape && there.was_reset && layer.pinned() && shape[2] != layer.dim)
-      reach(Label::kResetThenUpdateWithOtherDimRefused);
-    if (error.detail == "max_seq_len" || error.detail == "seq") reach(Label::kSizeProductOverflows);
-    if (layer.length < 0) reach(Label::kNegativeCursor);
+      reach(ContiguousLabel::kResetThenUpdateWithOtherDimRefused);
+    if (error.detail == "max_seq_len" || error.detail == "seq")
+      reach(ContiguousLabel::kSizeProductOverflows);
+    if (layer.length < 0) reach(ContiguousLabel::kNegativeCursor);
     if (layer.length >= 0 && update.v.has_value() && update.v->shape != shape &&
         error.code != Code::kFull)
-      reach(Label::kVRefused);
+      reach(ContiguousLabel::kVRefused);
   }
 
   std::int64_t batch_;  // what most layers of the case are pinned to
@@ -190,10 +192,10 @@ class ContiguousScript final
 }  // namespace
 
 Generator contiguous_generator() {
-  return with_storage_labels(with_orders<ContiguousScript>(
-      script_generator<Label>(contiguous_kind(), stored_case<ContiguousConfig, ContiguousScript>,
-                              {Label::kFirstUpdateFullPinsTheShape, Label::kNegativeCursor},
-                              {Label::kFirstUpdateFullPinsNothing})));
+  return with_storage_labels(with_orders<ContiguousScript>(script_generator<ContiguousLabel>(
+      contiguous_kind(), stored_case<ContiguousConfig, ContiguousScript>,
+      {ContiguousLabel::kFirstUpdateFullPinsTheShape, ContiguousLabel::kNegativeCursor},
+      {ContiguousLabel::kFirstUpdateFullPinsNothing})));
 }
 
 }  // namespace kvo::provider

@@ -15,7 +15,7 @@ namespace {
 
 // States worth reaching. Half-way: K was written, V was not.
 BOOST_DEFINE_FIXED_ENUM_CLASS(
-    Label, std::uint8_t, kLayerAppendedOutOfOrder, kLastLayerAloneAdvanced,
+    DeviceLabel, std::uint8_t, kLayerAppendedOutOfOrder, kLastLayerAloneAdvanced,
     kLayerWrittenTwiceAtOnePosition, kLayerRefusedThatHasThePosition, kCopyFailedHalfWay,
     kKernelFailedHalfWay, kNoKernels, kCounterAndLengthParted,
     kCounterBroughtToTheLengthBeforeItsUse, kRowDroppedByACounterPastTheEnd, kZeroingFailedInReset,
@@ -27,7 +27,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kRowsOfAThousandCells, kEmptiedBeyondOneByte, kCountedBeyondTwoBytes)
 
 // What the script knows of the cache, from what was observed.
-struct Known {
+struct DeviceKnown {
   NewDevice sizes = {};
   std::int64_t length = 0;
   std::vector<bool> held = {};               // layers written at the position `length`
@@ -49,7 +49,7 @@ std::size_t failed_calls(const std::vector<DeviceCall>& calls) {
       calls, [](const DeviceCall& call) { return call.error.value_or(false); }));
 }
 
-class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label> {
+class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, DeviceLabel> {
   using S = DeviceScript;
 
  public:
@@ -189,20 +189,20 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
   // What became of an operation.
   void observe(const NewDevice& made, const Observation& seen) {
     if (!seen.error) {
-      if (known_) reach(Label::kCacheReplaced);
-      known_ = Known{.sizes = made,
-                     .held = std::vector<bool>(static_cast<std::size_t>(made.num_layers))};
+      if (known_) reach(DeviceLabel::kCacheReplaced);
+      known_ = DeviceKnown{.sizes = made,
+                           .held = std::vector<bool>(static_cast<std::size_t>(made.num_layers))};
       spend(static_cast<std::uint64_t>(made.num_layers) * side_cells());
       return;
     }
-    if (made.nil_allocator) reach(Label::kNoAllocator);
+    if (made.nil_allocator) reach(DeviceLabel::kNoAllocator);
     const auto& calls = seen.as<Calls>().calls;
-    if (calls.size() > 1) reach(Label::kNewUndoneAfterAFailure);
-    if (failed_calls(calls) > 1) reach(Label::kFreeFailedWhileNewWasUndone);
+    if (calls.size() > 1) reach(DeviceLabel::kNewUndoneAfterAFailure);
+    if (failed_calls(calls) > 1) reach(DeviceLabel::kFreeFailedWhileNewWasUndone);
     if (seen.error->code != Code::kOutOfRange && seen.error->code != Code::kPrecondition) return;
     const bool huge = made.max_seq_len == std::numeric_limits<std::int64_t>::max();
-    reach(huge && seen.error->detail == "max_seq_len" ? Label::kSizeProductOverflows
-                                                      : Label::kSizeRefused);
+    reach(huge && seen.error->detail == "max_seq_len" ? DeviceLabel::kSizeProductOverflows
+                                                      : DeviceLabel::kSizeRefused);
   }
   void observe(const Append& append, const Observation& seen) {
     if (is_there(seen)) saw_append(append.layer, false, seen);
@@ -212,7 +212,7 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
   }
   void observe(const SeqLen& /*op*/, const Observation& seen) {
     if (!is_there(seen) || seen.error) return;
-    if (seen.as<Number>().n != known_->length) reach(Label::kCounterAndLengthParted);
+    if (seen.as<Number>().n != known_->length) reach(DeviceLabel::kCounterAndLengthParted);
     known_->set_length(seen.as<Number>().n);
   }
   void observe(const ReadCounter& /*op*/, const Observation& seen) {
@@ -221,11 +221,11 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
   void observe(const DevicePointerArrays& /*op*/, const Observation& seen) {
     if (!is_there(seen)) return;
     if (seen.error && seen.error->reason == "alloc_failed")
-      reach(Label::kAllocationOfThePointerArraysFailed);
+      reach(DeviceLabel::kAllocationOfThePointerArraysFailed);
     if (seen.error && seen.error->reason == "memcpy_failed")
-      reach(Label::kCopyIntoThePointerArraysFailed);
+      reach(DeviceLabel::kCopyIntoThePointerArraysFailed);
     if (!seen.error && seen.as<DevicePointerArrays::Returns>().calls.empty())
-      reach(Label::kPointerArraysMadeOnce);
+      reach(DeviceLabel::kPointerArraysMadeOnce);
   }
   void observe(const ReadBuffer& read, const Observation& seen) {
     if (!seen.error) spend(kReadCost * side_cells());
@@ -234,18 +234,18 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
     const auto filled = [](float cell) { return cell != 0; };
     if (buffer.found && !known_->held[static_cast<std::size_t>(read.layer)] &&
         std::ranges::any_of(buffer.k->floats(), filled))
-      reach(Label::kCellsOfAnEarlierSequence);
+      reach(DeviceLabel::kCellsOfAnEarlierSequence);
   }
   void observe(const LiveBuffers& /*op*/, const Observation& seen) {
     if (is_there(seen) && known_->closed && !seen.as<LiveBuffers::Returns>().bufs.empty())
-      reach(Label::kBuffersLeftAfterClose);
+      reach(DeviceLabel::kBuffersLeftAfterClose);
   }
   void observe(const SyncDeviceCounter& /*op*/, const Observation& seen) {
     if (!is_there(seen)) return;
     known_->counter.reset();
-    if (known_->closed && seen.error) reach(Label::kClosedCacheUsed);
+    if (known_->closed && seen.error) reach(DeviceLabel::kClosedCacheUsed);
     if (documented_ && seen.as<Calls>().calls.size() > 1)
-      reach(Label::kCounterBroughtToTheLengthBeforeItsUse);
+      reach(DeviceLabel::kCounterBroughtToTheLengthBeforeItsUse);
   }
   void observe(const ResetDevice& /*op*/, const Observation& seen) {
     if (!is_there(seen)) return;
@@ -253,9 +253,9 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
     known_->set_length(0);
     known_->was_reset = true;
     constexpr std::uint64_t kOneByte = 0xFF;
-    if (++emptied_ > kOneByte) reach(Label::kEmptiedBeyondOneByte);
+    if (++emptied_ > kOneByte) reach(DeviceLabel::kEmptiedBeyondOneByte);
     if (failed_calls(seen.as<Calls>().calls) == 0) return;
-    reach(Label::kZeroingFailedInReset);
+    reach(DeviceLabel::kZeroingFailedInReset);
     if (!draw().percent(70)) return;
     plan(ReadCounter{});
     plan(append());
@@ -263,8 +263,8 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
   void observe(const Close& /*op*/, const Observation& seen) {
     if (!is_there(seen)) return;
     known_->counter.reset();
-    if (known_->closed) reach(Label::kClosedTwice);
-    if (seen.error) reach(Label::kFreeFailedInClose);
+    if (known_->closed) reach(DeviceLabel::kClosedTwice);
+    if (seen.error) reach(DeviceLabel::kFreeFailedInClose);
     known_->closed = true;
   }
   template <OneOf<Pointers, CounterPtr> T>
@@ -321,47 +321,48 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
 
   // Whether there is a cache that the operation was about.
   bool is_there(const Observation& seen) {
-    if (!known_ && seen.error) reach(Label::kNoCacheYet);
+    if (!known_ && seen.error) reach(DeviceLabel::kNoCacheYet);
     return known_.has_value();
   }
   void saw_append(std::int64_t layer, bool gpu, const Observation& seen) {
     const auto counter = std::exchange(known_->counter, std::nullopt);
     const auto& calls = seen.as<Calls>().calls;
     const auto index = static_cast<std::size_t>(layer);
-    if (known_->closed && seen.error) reach(Label::kClosedCacheUsed);
-    if (layer < 0 || layer >= known_->sizes.num_layers) return reach(Label::kLayerOutOfRange);
+    if (known_->closed && seen.error) reach(DeviceLabel::kClosedCacheUsed);
+    if (layer < 0 || layer >= known_->sizes.num_layers) return reach(DeviceLabel::kLayerOutOfRange);
     if (documented_ && gpu && !calls.empty() && calls.front().fn == DeviceCallName::kMemcpy)
-      reach(Label::kCounterBroughtToTheLengthBeforeItsUse);
+      reach(DeviceLabel::kCounterBroughtToTheLengthBeforeItsUse);
     if (seen.error) return saw_refusal(index, *seen.error, calls);
     if (gpu && counter && *counter >= known_->sizes.max_seq_len)
-      reach(Label::kRowDroppedByACounterPastTheEnd);
-    if (layer != known_->first_without()) reach(Label::kLayerAppendedOutOfOrder);
-    if (known_->held[index]) reach(Label::kLayerWrittenTwiceAtOnePosition);
+      reach(DeviceLabel::kRowDroppedByACounterPastTheEnd);
+    if (layer != known_->first_without()) reach(DeviceLabel::kLayerAppendedOutOfOrder);
+    if (known_->held[index]) reach(DeviceLabel::kLayerWrittenTwiceAtOnePosition);
     known_->held[index] = true;
     const bool last = layer + 1 == known_->sizes.num_layers;
     const bool all = std::ranges::find(known_->held, false) == known_->held.end();
-    if (last && !all && !documented_) reach(Label::kLastLayerAloneAdvanced);
+    if (last && !all && !documented_) reach(DeviceLabel::kLastLayerAloneAdvanced);
     if (documented_ ? all : last) known_->set_length(known_->length + 1);
     constexpr std::int64_t kSixteen = 16;
     constexpr std::int64_t kThousand = 1'024;
     const std::int64_t width = known_->sizes.num_heads * known_->sizes.head_dim;
     spend(kAppendCost * static_cast<std::uint64_t>(width));
-    if (layer >= 4) reach(Label::kFiveLayers);
-    if (known_->length > kSixteen) reach(Label::kBeyondSixteenPositions);
-    if (width > kThousand) reach(Label::kRowsOfAThousandCells);
+    if (layer >= 4) reach(DeviceLabel::kFiveLayers);
+    if (known_->length > kSixteen) reach(DeviceLabel::kBeyondSixteenPositions);
+    if (width > kThousand) reach(DeviceLabel::kRowsOfAThousandCells);
   }
   void saw_refusal(std::size_t layer, const Error& error, const std::vector<DeviceCall>& calls) {
     if (error.reason == "memcpy_failed" && calls.size() == 2 && !calls.front().error &&
         calls.front().fn == DeviceCallName::kMemcpy)
-      reach(Label::kCopyFailedHalfWay);
+      reach(DeviceLabel::kCopyFailedHalfWay);
     if (error.reason == "kernel_failed" && calls.size() == 2 &&
         calls.back().fn == DeviceCallName::kOffsetMemcpy)
-      reach(Label::kKernelFailedHalfWay);
-    if (error.detail == "kernels") reach(Label::kNoKernels);
-    if (error.code == Code::kFull) reach(Label::kCacheFull);
-    if (error.code == Code::kBadShape) reach(Label::kRowOfAWrongLengthRefused);
+      reach(DeviceLabel::kKernelFailedHalfWay);
+    if (error.detail == "kernels") reach(DeviceLabel::kNoKernels);
+    if (error.code == Code::kFull) reach(DeviceLabel::kCacheFull);
+    if (error.code == Code::kBadShape) reach(DeviceLabel::kRowOfAWrongLengthRefused);
     if (error.code == Code::kBadPosition)
-      reach(known_->held[layer] ? Label::kLayerRefusedThatHasThePosition : Label::kPositionRefused);
+      reach(known_->held[layer] ? DeviceLabel::kLayerRefusedThatHasThePosition
+                                : DeviceLabel::kPositionRefused);
   }
 
   [[nodiscard]] std::uint64_t side_cells() const {
@@ -377,19 +378,19 @@ class DeviceScript final : public ScriptGenerator<DeviceScript, DeviceOps, Label
   std::uint64_t gpu_percent_;  // appends with rows on the device
   NewDevice sizes_;            // of all caches of the case
   OddValues odd_values_;
-  std::optional<Known> known_;
+  std::optional<DeviceKnown> known_;
   std::uint64_t emptied_ = 0;
 };
 
 }  // namespace
 
 Generator device_generator() {
-  return with_orders<DeviceScript>(script_generator<Label>(
+  return with_orders<DeviceScript>(script_generator<DeviceLabel>(
       device_kind(), script_case<DeviceScript>,
-      {Label::kLastLayerAloneAdvanced, Label::kLayerWrittenTwiceAtOnePosition,
-       Label::kCounterAndLengthParted, Label::kRowDroppedByACounterPastTheEnd},
-      {Label::kLayerRefusedThatHasThePosition, Label::kCounterBroughtToTheLengthBeforeItsUse,
-       Label::kPointerArraysMadeOnce}));
+      {DeviceLabel::kLastLayerAloneAdvanced, DeviceLabel::kLayerWrittenTwiceAtOnePosition,
+       DeviceLabel::kCounterAndLengthParted, DeviceLabel::kRowDroppedByACounterPastTheEnd},
+      {DeviceLabel::kLayerRefusedThatHasThePosition,
+       DeviceLabel::kCounterBroughtToTheLengthBeforeItsUse, DeviceLabel::kPointerArraysMadeOnce}));
 }
 
 }  // namespace kvo::provider

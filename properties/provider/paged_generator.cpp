@@ -14,7 +14,7 @@ using block_pool::ReadBlock;
 
 // States worth reaching.
 BOOST_DEFINE_FIXED_ENUM_CLASS(
-    Label, std::uint8_t, kPoolExhaustedHalfWayThroughAnAppend,
+    PagedLabel, std::uint8_t, kPoolExhaustedHalfWayThroughAnAppend,
     kAppendRefusedWholeByAPoolWithTooFewBlocks, kAppendContinuedAfterExhaustion,
     kTruncatedAtABlockBoundary, kTruncatedInsideABlock, kTruncateBeyondTheLength, kNegativeTruncate,
     kFreedBlockResurrectedByAnUpwardTruncate, kNullEntryInTheTable, kLayoutPinnedByAFailedAppend,
@@ -28,7 +28,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(
     kEmptiedBeyondOneByte, kCountedBeyondTwoBytes, kWriteIntoCodesRefused,
     kCellRoundedThroughAResult, kGroupsOverChannelsRefused)
 
-struct Known {
+struct PagedKnown {
   std::vector<KnownLayer> layers = {};
   std::int64_t channels = 0;                // 0: no successful update yet
   std::optional<std::int64_t> failed = {};  // channels of a failed update, nothing being pinned
@@ -45,7 +45,7 @@ struct Known {
   }
 };
 
-class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Known> {
+class PagedScript final : public ProviderScript<PagedScript, PagedOps, PagedLabel, PagedKnown> {
   using S = PagedScript;
 
  public:
@@ -84,7 +84,7 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
   }
   Op update() {
     const std::int64_t cache = number();
-    const Known* there = known(cache);
+    const PagedKnown* there = known(cache);
     std::int64_t channels = draw().percent(90) ? channels_ : some_channels();
     if (there != nullptr && there->channels > 0 && draw().percent(93)) channels = there->channels;
     const std::int64_t size = pool_.block_size;
@@ -103,7 +103,7 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
   // At the edges of blocks and of the length, or anything between.
   Op cut() {
     const std::int64_t cache = number();
-    const Known* there = known(cache);
+    const PagedKnown* there = known(cache);
     const std::int64_t longest = there == nullptr ? 0 : there->longest();
     const std::int64_t size = pool_.block_size;
     std::int64_t n = draw().between(0, longest);
@@ -180,9 +180,9 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     for (auto& [number, cache] : all_known()) cache.blocks.clear();
   }
   void observe(const NewPaged& made, const Observation& seen) {
-    if (cap_ == 0) reach(Label::kCacheWithoutAPool);
+    if (cap_ == 0) reach(PagedLabel::kCacheWithoutAPool);
     if (seen.error) {
-      if (made.num_layers > pool_.num_layers) reach(Label::kLayerBeyondThePool);
+      if (made.num_layers > pool_.num_layers) reach(PagedLabel::kLayerBeyondThePool);
       return;
     }
     remember(made.cache,
@@ -191,28 +191,28 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
   void observe(const Update& update, const Observation& seen) {
     KnownLayer* layer = updated(update);
     if (layer == nullptr) return;
-    Known& there = *known(update.cache);
+    PagedKnown& there = *known(update.cache);
     if (seen.error) return saw_refusal(there, update, *seen.error);
     const Shape& shape = update.k->shape;
-    if (shape[1] == 0) return reach(Label::kUpdateWithoutPositions);
+    if (shape[1] == 0) return reach(PagedLabel::kUpdateWithoutPositions);
     if (there.failed && *there.failed != shape[0] && documented())
-      reach(Label::kLayoutNotPinnedByAFailedAppend);
+      reach(PagedLabel::kLayoutNotPinnedByAFailedAppend);
     if (there.emptied && there.channels != shape[0])
-      reach(Label::kOtherLayoutAfterEverythingWasFreed);
-    if (shape[0] > 1) reach(Label::kSeveralChannels);
-    if (there.dry) reach(Label::kAppendContinuedAfterExhaustion);
+      reach(PagedLabel::kOtherLayoutAfterEverythingWasFreed);
+    if (shape[0] > 1) reach(PagedLabel::kSeveralChannels);
+    if (there.dry) reach(PagedLabel::kAppendContinuedAfterExhaustion);
     there.channels = shape[0];
     there.failed = std::nullopt;
     there.emptied = there.dry = false;
     const std::int64_t blocks = shape[1] / pool_.block_size;
-    if (blocks > 16) reach(Label::kSixteenBlocksInOneAppend);
-    if (layer->length + shape[1] > 100 * pool_.block_size) reach(Label::kBeyondAHundredBlocks);
-    if (blocks > 0 && pool_.block_size >= 16) reach(Label::kBlocksOfSixteen);
+    if (blocks > 16) reach(PagedLabel::kSixteenBlocksInOneAppend);
+    if (layer->length + shape[1] > 100 * pool_.block_size) reach(PagedLabel::kBeyondAHundredBlocks);
+    if (blocks > 0 && pool_.block_size >= 16) reach(PagedLabel::kBlocksOfSixteen);
     added(there, *layer, *update.k);
     stored(*update.k);
     const std::int64_t number = update.cache.value_or(0);
     if (number != last_updated_ && there.longest() > pool_.block_size && last_updated_ >= 0)
-      reach(Label::kTwoCachesInterleavedOnOnePool);
+      reach(PagedLabel::kTwoCachesInterleavedOnOnePool);
     last_updated_ = number;
   }
   void observe(const Poke& poke, const Observation& seen) {
@@ -223,15 +223,15 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     if (!seen.error) keep(get.cache, get.layer, seen.as<Found>());
   }
   void observe(const Truncate& truncate, const Observation& seen) {
-    Known* there = known(truncate.cache);
+    PagedKnown* there = known(truncate.cache);
     if (there == nullptr) return;
     const std::int64_t n = std::max<std::int64_t>(truncate.n, 0);
-    if (truncate.n < 0) reach(Label::kNegativeTruncate);
-    if (n > there->longest()) reach(Label::kTruncateBeyondTheLength);
+    if (truncate.n < 0) reach(PagedLabel::kNegativeTruncate);
+    if (n > there->longest()) reach(PagedLabel::kTruncateBeyondTheLength);
     if (seen.error) return;
     if (n > 0 && n < there->longest())
-      reach(n % pool_.block_size == 0 ? Label::kTruncatedAtABlockBoundary
-                                      : Label::kTruncatedInsideABlock);
+      reach(n % pool_.block_size == 0 ? PagedLabel::kTruncatedAtABlockBoundary
+                                      : PagedLabel::kTruncatedInsideABlock);
     there->cut(n);
     there->dry = false;
     if (n == 0) there->emptied = there->emptied || there->channels > 0;
@@ -241,7 +241,7 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
   void observe(const Reset& reset, const Observation& seen) { saw_free(reset.cache, seen); }
   void observe(const Free& free, const Observation& seen) { saw_free(free.cache, seen); }
   void observe(const Table& table, const Observation& seen) {
-    Known* there = known(table.cache);
+    PagedKnown* there = known(table.cache);
     if (there == nullptr || seen.error) return;
     const auto& returns = seen.as<Table::Returns>();
     there->blocks.clear();
@@ -250,34 +250,35 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
       null_entry = null_entry || !block.has_value();
       if (!block.has_value()) continue;
       if (!there->blocks.empty() && *block != there->blocks.back() + 1)
-        reach(Label::kTableOutOfOrder);
+        reach(PagedLabel::kTableOutOfOrder);
       there->blocks.push_back(*block);
       out_[*block] = true;
     }
     const auto held = std::ssize(returns.blocks) * pool_.block_size;
     const bool more_than_needed = held >= there->longest() + pool_.block_size;
-    if (null_entry) reach(Label::kNullEntryInTheTable);
+    if (null_entry) reach(PagedLabel::kNullEntryInTheTable);
     if (there->stretched && more_than_needed && !null_entry)
-      reach(Label::kFreedBlockResurrectedByAnUpwardTruncate);
+      reach(PagedLabel::kFreedBlockResurrectedByAnUpwardTruncate);
     if (there->dry && more_than_needed && !documented())
-      reach(Label::kPoolExhaustedHalfWayThroughAnAppend);
+      reach(PagedLabel::kPoolExhaustedHalfWayThroughAnAppend);
   }
   void observe(const Alloc& /*op*/, const Observation& seen) {
     if (seen.error) return;
     const std::int64_t block = seen.as<Alloc::Returns>().block;
-    if (out_.contains(block) && out_[block] && !documented()) reach(Label::kBlockHandedOutTwice);
+    if (out_.contains(block) && out_[block] && !documented())
+      reach(PagedLabel::kBlockHandedOutTwice);
     out_[block] = true;
   }
   void observe(const FreeBlock& free, const Observation& seen) {
     if (seen.error || !free.block.has_value()) return;
     for (const auto& [number, cache] : all_known())
       if (std::ranges::find(cache.blocks, *free.block) != cache.blocks.end())
-        reach(Label::kBlockOfACacheFreedByOthers);
-    if (out_.contains(*free.block) && !out_[*free.block]) reach(Label::kBlockFreedTwice);
+        reach(PagedLabel::kBlockOfACacheFreedByOthers);
+    if (out_.contains(*free.block) && !out_[*free.block]) reach(PagedLabel::kBlockFreedTwice);
     out_[*free.block] = false;
   }
   void observe(const DrainPool& /*op*/, const Observation& seen) {
-    if (!seen.error) reach(Label::kDrained);
+    if (!seen.error) reach(PagedLabel::kDrained);
   }
   void observe(const Reread& reread, const Observation& seen) {
     if (!seen.error) spend_on(handles()[static_cast<std::size_t>(reread.handle)]);
@@ -361,27 +362,27 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
     }
     return draw().percent(20) ? draw().one_of<std::int64_t>({-1, cap_}) : draw().between(0, 5);
   }
-  void saw_refusal(Known& there, const Update& update, const Error& error) {
+  void saw_refusal(PagedKnown& there, const Update& update, const Error& error) {
     const Shape& shape = update.k->shape;
-    if (error.detail.starts_with("dim: ")) return reach(Label::kGroupsOverChannelsRefused);
-    if (error.detail == "layer beyond the pool") reach(Label::kLayerBeyondThePool);
+    if (error.detail.starts_with("dim: ")) return reach(PagedLabel::kGroupsOverChannelsRefused);
+    if (error.detail == "layer beyond the pool") reach(PagedLabel::kLayerBeyondThePool);
     if (error.code == Code::kExhausted) {
       there.dry = true;
-      if (documented()) reach(Label::kAppendRefusedWholeByAPoolWithTooFewBlocks);
+      if (documented()) reach(PagedLabel::kAppendRefusedWholeByAPoolWithTooFewBlocks);
       plan(Table{update.cache});
       const bool in_last = there.longest() % pool_.block_size != 0;
-      if (!documented() && in_last) reach(Label::kPoolExhaustedHalfWayThroughAnAppend);
+      if (!documented() && in_last) reach(PagedLabel::kPoolExhaustedHalfWayThroughAnAppend);
     } else if (update.v.has_value() && update.v->shape != shape && error.detail != "size") {
-      reach(Label::kVRefused);
+      reach(PagedLabel::kVRefused);
     }
     if (there.channels > 0) return;
-    if (error.detail == "layout" && there.failed) reach(Label::kLayoutPinnedByAFailedAppend);
+    if (error.detail == "layout" && there.failed) reach(PagedLabel::kLayoutPinnedByAFailedAppend);
     if (error.detail != "size" && !there.failed) there.failed = shape[0];
   }
   void saw_free(const std::optional<std::int64_t>& cache, const Observation& seen) {
-    Known* there = known(cache);
+    PagedKnown* there = known(cache);
     if (there == nullptr) return;
-    if (seen.error) return reach(Label::kNullEntryInTheTable);
+    if (seen.error) return reach(PagedLabel::kNullEntryInTheTable);
     emptied();
     for (const std::int64_t block : there->blocks) out_[block] = false;
     there->blocks.clear();
@@ -400,13 +401,13 @@ class PagedScript final : public ProviderScript<PagedScript, PagedOps, Label, Kn
 }  // namespace
 
 Generator paged_generator() {
-  return with_storage_labels(with_orders<PagedScript>(script_generator<Label>(
+  return with_storage_labels(with_orders<PagedScript>(script_generator<PagedLabel>(
       paged_kind(), stored_case<PagedConfig, PagedScript>,
-      {Label::kPoolExhaustedHalfWayThroughAnAppend, Label::kFreedBlockResurrectedByAnUpwardTruncate,
-       Label::kNullEntryInTheTable, Label::kLayoutPinnedByAFailedAppend,
-       Label::kBlockHandedOutTwice},
-      {Label::kAppendRefusedWholeByAPoolWithTooFewBlocks,
-       Label::kLayoutNotPinnedByAFailedAppend})));
+      {PagedLabel::kPoolExhaustedHalfWayThroughAnAppend,
+       PagedLabel::kFreedBlockResurrectedByAnUpwardTruncate, PagedLabel::kNullEntryInTheTable,
+       PagedLabel::kLayoutPinnedByAFailedAppend, PagedLabel::kBlockHandedOutTwice},
+      {PagedLabel::kAppendRefusedWholeByAPoolWithTooFewBlocks,
+       PagedLabel::kLayoutNotPinnedByAFailedAppend})));
 }
 
 }  // namespace kvo::provider

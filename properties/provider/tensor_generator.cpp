@@ -9,7 +9,7 @@ namespace {
 
 // States worth reaching.
 BOOST_DEFINE_FIXED_ENUM_CLASS(
-    Label, std::uint8_t, kCounterBeyondTheLength, kKvSeqLenIsNotTheLengthOfLayer0,
+    TensorLabel, std::uint8_t, kCounterBeyondTheLength, kKvSeqLenIsNotTheLengthOfLayer0,
     kMemoryForOneCounterOnly, kNoMemoryForTheCounters, kKernelFailedInADecodeStep,
     kFp16WithACpuSourceRefused, kFp16ScratchOverwrittenByALaterGet,
     kFp16ResultReadAgainAfterAnotherGet, kScratchGrownEarlierResultDangling,
@@ -28,7 +28,7 @@ struct TensorLayer : KnownLayer {
   bool cut_off = false;  // rows behind the length
 };
 
-struct Known {
+struct TensorKnown {
   std::int64_t max_seq_len = 0;
   bool has_device = false;
   bool half = false;
@@ -39,7 +39,8 @@ struct Known {
   std::vector<TensorLayer> layers = {};
 };
 
-class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label, Known> {
+class TensorScript final
+    : public ProviderScript<TensorScript, TensorOps, TensorLabel, TensorKnown> {
   using S = TensorScript;
 
  public:
@@ -70,7 +71,7 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
   // One update of each layer in turn: what an engine does.
   Op forward() {
     const std::int64_t cache = number();
-    const Known* there = known(cache);
+    const TensorKnown* there = known(cache);
     if (there == nullptr || there->layers.empty()) return update_of(cache);
     const std::int64_t positions = draw().percent(70) ? 1 : draw().between(2, 3);
     const bool fits = draw().percent(85);
@@ -112,7 +113,7 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
   }
 
   Op rows_for(std::int64_t cache, std::int64_t to, std::int64_t positions) {
-    const Known* there = known(cache);
+    const TensorKnown* there = known(cache);
     const TensorLayer* layer = known(cache, to);
     Shape shape{draw().percent(96) ? batch_ : draw().between(0, 3), positions,
                 draw().percent(96) ? dim_ : draw().between(0, 3)};
@@ -167,26 +168,26 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
   void observe(const UpdateTensor& update, const Observation& seen) {
     TensorLayer* layer = updated(update);
     if (layer == nullptr) return;
-    Known& there = *known(update.cache);
+    TensorKnown& there = *known(update.cache);
     there.counter.reset();
     if (!layer->pinned()) spend_on_buffers(update.k->shape, there.max_seq_len);
     if (seen.error) return saw_refusal(update, *layer, *seen.error);
     saw_layout(update, *layer);
     if (update.k_device == Place::kGpu && !there.starved) layer->on_gpu = true;
     added(there, *layer, *update.k);
-    if (there.freed) reach(Label::kUsedAfterFree);
+    if (there.freed) reach(TensorLabel::kUsedAfterFree);
   }
   void observe(const Get& get, const Observation& seen) {
     const TensorLayer* layer = known(get.cache, get.layer);
     if (layer == nullptr) return;
     if (seen.error) {
-      if (layer->length < 0) reach(Label::kLayerOfNegativeLengthUsed);
+      if (layer->length < 0) reach(TensorLabel::kLayerOfNegativeLengthUsed);
       return;
     }
     const auto& found = seen.as<Found>();
     if (found.found) return keep(get.cache, get.layer, found);
     if (layer->pinned() && layer->length > 0 && known(get.cache)->half)
-      reach(Label::kConversionFailedLayerLooksAbsent);
+      reach(TensorLabel::kConversionFailedLayerLooksAbsent);
   }
   void observe(const GetFullBuffer& full, const Observation& seen) {
     TensorLayer* layer = known(full.cache, full.layer);
@@ -194,7 +195,7 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     const auto& found = seen.as<Found>();
     if (!found.found) return;
     layer->on_gpu = true;
-    if (layer->cut_off) reach(Label::kWholeBufferWithStaleRows);
+    if (layer->cut_off) reach(TensorLabel::kWholeBufferWithStaleRows);
     keep(full.cache, full.layer, found);
   }
   void observe(const Reread& reread, const Observation& seen) {
@@ -203,19 +204,19 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     const Handle& handle = handles()[static_cast<std::size_t>(reread.handle)];
     spend_on(handle);
     if (again.dangling)
-      return reach(handle.orphan ? Label::kResultDanglingAfterFree
-                                 : Label::kScratchGrownEarlierResultDangling);
+      return reach(handle.orphan ? TensorLabel::kResultDanglingAfterFree
+                                 : TensorLabel::kScratchGrownEarlierResultDangling);
     const TensorLayer* layer = known(handle.cache, handle.layer);
     if (handle.orphan || handle.poked || layer == nullptr || !known(handle.cache)->half) return;
     const bool changed = *again.k != handle.k;
     if (changed && layer->updates == handle.updates)
-      reach(Label::kFp16ScratchOverwrittenByALaterGet);
+      reach(TensorLabel::kFp16ScratchOverwrittenByALaterGet);
     if (!changed && layer->on_gpu && &handle != &handles().back())
-      reach(Label::kFp16ResultReadAgainAfterAnotherGet);
+      reach(TensorLabel::kFp16ResultReadAgainAfterAnotherGet);
   }
   void observe(const Truncate& truncate, const Observation& seen) {
     if (seen.error) return;
-    if (truncate.n < 0) reach(Label::kNegativeTruncate);
+    if (truncate.n < 0) reach(TensorLabel::kNegativeTruncate);
     cut(truncate.cache, documented() ? std::max<std::int64_t>(truncate.n, 0) : truncate.n);
   }
   void observe(const Reset& reset, const Observation& seen) {
@@ -224,34 +225,34 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     cut(reset.cache, 0);
   }
   void observe(const Counters& counters, const Observation& seen) {
-    Known* there = known(counters.cache);
+    TensorKnown* there = known(counters.cache);
     if (there == nullptr || seen.error) return;
     const auto& held = seen.as<Counters::Returns>();
     there->counter = held.gpu_counter.value;
     if (there->starved && !there->freed && !there->counter)
-      reach(held.kv_seq_len.has_value() ? Label::kMemoryForOneCounterOnly
-                                        : Label::kNoMemoryForTheCounters);
+      reach(held.kv_seq_len.has_value() ? TensorLabel::kMemoryForOneCounterOnly
+                                        : TensorLabel::kNoMemoryForTheCounters);
     if (there->layers.empty()) return;
     const auto longest = std::ranges::max(there->layers, {}, &TensorLayer::length).length;
-    if (there->counter.value_or(0) > longest) reach(Label::kCounterBeyondTheLength);
+    if (there->counter.value_or(0) > longest) reach(TensorLabel::kCounterBeyondTheLength);
     if (held.kv_seq_len.has_value() && *held.kv_seq_len != there->layers.front().length)
-      reach(Label::kKvSeqLenIsNotTheLengthOfLayer0);
+      reach(TensorLabel::kKvSeqLenIsNotTheLengthOfLayer0);
   }
   void observe(const SyncTensorCounter& sync, const Observation& seen) {
-    Known* there = known(sync.cache);
+    TensorKnown* there = known(sync.cache);
     if (there == nullptr) return;
-    if (seen.error && seen.error->detail == "no_counter") reach(Label::kSyncWithoutACounter);
+    if (seen.error && seen.error->detail == "no_counter") reach(TensorLabel::kSyncWithoutACounter);
     if (seen.error || !there->counter) return;
     const std::int64_t counter = *there->counter;
     for (TensorLayer& layer : there->layers) {
       if (documented() && !layer.pinned()) continue;
-      if (!layer.pinned() && counter > 0) reach(Label::kSyncGaveALengthToALayerWithoutRows);
+      if (!layer.pinned() && counter > 0) reach(TensorLabel::kSyncGaveALengthToALayerWithoutRows);
       layer.length = counter;
     }
   }
   void observe(const FreeTensor& free, const Observation& seen) {
     if (seen.error) return;
-    Known& there = *known(free.cache);
+    TensorKnown& there = *known(free.cache);
     there.freed = true;
     there.counter.reset();
     for (TensorLayer& layer : there.layers) {
@@ -282,11 +283,12 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
   // The shapes of an update that was taken.
   void saw_layout(const UpdateTensor& update, TensorLayer& layer) {
     const Shape& shape = update.k->shape;
-    if (update.v->shape != shape) reach(Label::kVOfAnotherShapeTaken);
-    if (shape[0] == 0) reach(Label::kUpdateOfBatch0);
+    if (update.v->shape != shape) reach(TensorLabel::kVOfAnotherShapeTaken);
+    if (shape[0] == 0) reach(TensorLabel::kUpdateOfBatch0);
     if (layer.pinned() && (layer.batch != shape[0] || layer.dim != shape[2]))
-      reach(Label::kOtherBatchOrDimTaken);
-    if (shape[0] > 1 && shape[1] > 0 && layer.length > 0) reach(Label::kLaterRowsOfABatchAbove1);
+      reach(TensorLabel::kOtherBatchOrDimTaken);
+    if (shape[0] > 1 && shape[1] > 0 && layer.length > 0)
+      reach(TensorLabel::kLaterRowsOfABatchAbove1);
     if (layer.pinned() || (shape[0] == 0 && !documented())) return;
     layer.pin(shape);
   }
@@ -294,12 +296,13 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     const Shape& shape = update.k->shape;
     const bool gpu = update.k_device == Place::kGpu && update.v_device == Place::kGpu;
     if (error.reason == "kernel_failed" && shape[1] == 1 && gpu)
-      reach(Label::kKernelFailedInADecodeStep);
-    if (error.detail == "cpu_source") reach(Label::kFp16WithACpuSourceRefused);
-    if (error.detail == "batch" || error.detail == "dim") reach(Label::kOtherBatchOrDimRefused);
-    if (error.detail == "v") reach(Label::kVRefused);
-    if (error.code == Code::kFull) reach(Label::kCacheFull);
-    if (layer.length < 0) reach(Label::kLayerOfNegativeLengthUsed);
+      reach(TensorLabel::kKernelFailedInADecodeStep);
+    if (error.detail == "cpu_source") reach(TensorLabel::kFp16WithACpuSourceRefused);
+    if (error.detail == "batch" || error.detail == "dim")
+      reach(TensorLabel::kOtherBatchOrDimRefused);
+    if (error.detail == "v") reach(TensorLabel::kVRefused);
+    if (error.code == Code::kFull) reach(TensorLabel::kCacheFull);
+    if (layer.length < 0) reach(TensorLabel::kLayerOfNegativeLengthUsed);
     // The original keeps what a failed first update has allocated.
     if (!documented() && !layer.pinned() &&
         (error.reason == "kernel_failed" || error.detail == "cpu_source"))
@@ -311,10 +314,10 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
     for (TensorLayer& layer : known(cache)->layers) {
       longer = longer || layer.length > n;
       layer.cut_off = layer.cut_off || layer.length > n;
-      if (n > 0 && n < layer.length) reach(Label::kTruncatedInside);
+      if (n > 0 && n < layer.length) reach(TensorLabel::kTruncatedInside);
       layer.cut(n);
     }
-    if (!longer) reach(Label::kTruncateBeyondTheLength);
+    if (!longer) reach(TensorLabel::kTruncateBeyondTheLength);
   }
 
   std::int64_t batch_;  // what most layers of the case are pinned to
@@ -325,15 +328,15 @@ class TensorScript final : public ProviderScript<TensorScript, TensorOps, Label,
 }  // namespace
 
 Generator tensor_generator() {
-  return with_orders<TensorScript>(script_generator<Label>(
+  return with_orders<TensorScript>(script_generator<TensorLabel>(
       tensor_kind(), script_case<TensorScript>,
-      {Label::kCounterBeyondTheLength, Label::kKvSeqLenIsNotTheLengthOfLayer0,
-       Label::kMemoryForOneCounterOnly, Label::kFp16ScratchOverwrittenByALaterGet,
-       Label::kScratchGrownEarlierResultDangling, Label::kLayerOfNegativeLengthUsed,
-       Label::kSyncGaveALengthToALayerWithoutRows, Label::kOtherBatchOrDimTaken,
-       Label::kVOfAnotherShapeTaken},
-      {Label::kFp16ResultReadAgainAfterAnotherGet, Label::kOtherBatchOrDimRefused,
-       Label::kVRefused}));
+      {TensorLabel::kCounterBeyondTheLength, TensorLabel::kKvSeqLenIsNotTheLengthOfLayer0,
+       TensorLabel::kMemoryForOneCounterOnly, TensorLabel::kFp16ScratchOverwrittenByALaterGet,
+       TensorLabel::kScratchGrownEarlierResultDangling, TensorLabel::kLayerOfNegativeLengthUsed,
+       TensorLabel::kSyncGaveALengthToALayerWithoutRows, TensorLabel::kOtherBatchOrDimTaken,
+       TensorLabel::kVOfAnotherShapeTaken},
+      {TensorLabel::kFp16ResultReadAgainAfterAnotherGet, TensorLabel::kOtherBatchOrDimRefused,
+       TensorLabel::kVRefused}));
 }
 
 }  // namespace kvo::provider

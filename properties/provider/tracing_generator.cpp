@@ -8,7 +8,7 @@ namespace kvo::provider {
 namespace {
 
 // States worth reaching.
-BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kTracedOverAContiguousCache,
+BOOST_DEFINE_FIXED_ENUM_CLASS(TracingLabel, std::uint8_t, kTracedOverAContiguousCache,
                               kTracedOverAPagedCache, kTracedOverATensorCache,
                               kTracedTensorSeenTwice, kKAndVAreTheSameObject, kFrozenTensorAppended,
                               kRefusedUpdateLeftNoTrace, kTensorOfARefusedUpdateTracedLater,
@@ -19,7 +19,7 @@ BOOST_DEFINE_FIXED_ENUM_CLASS(Label, std::uint8_t, kTracedOverAContiguousCache,
                               kResultsBeyondOneByte, kEmptiedBeyondOneByte, kCountedBeyondTwoBytes)
 
 // What the script knows of a tracer.
-struct Known {
+struct TracingKnown {
   std::vector<KnownLayer> layers = {};
   std::map<std::int64_t, Shape> traced = {};  // objects with the shape that was seen first
   std::set<std::int64_t> refused = {};        // objects of refused updates
@@ -56,7 +56,8 @@ TracingConfig random_real(Draw& draw, Scale scale) {
   return real;
 }
 
-class TracingScript final : public ProviderScript<TracingScript, TracingOps, Label, Known> {
+class TracingScript final
+    : public ProviderScript<TracingScript, TracingOps, TracingLabel, TracingKnown> {
   using S = TracingScript;
 
  public:
@@ -109,58 +110,59 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
   // What became of an operation.
   using ProviderScript::observe;
   void observe(const NewTracing& made, const Observation& seen) {
-    if (seen.error) return reach(Label::kRealCacheRefused);
-    Known fresh{.layers = std::vector<KnownLayer>(static_cast<std::size_t>(real_.num_layers)),
-                .frozen = std::ssize(made.frozen_shapes)};
+    if (seen.error) return reach(TracingLabel::kRealCacheRefused);
+    TracingKnown fresh{
+        .layers = std::vector<KnownLayer>(static_cast<std::size_t>(real_.num_layers)),
+        .frozen = std::ssize(made.frozen_shapes)};
     for (std::int64_t id = 0; id < fresh.frozen; ++id) {
       const auto& shape = made.frozen_shapes[static_cast<std::size_t>(id)];
       fresh.traced[id].assign(shape.begin(), shape.end());
     }
     if (real_.pool) spend(kPoolCost);
     next_object_ = std::max(next_object_, fresh.frozen);
-    if (known(made.cache) != nullptr) reach(Label::kTracerReplaced);
+    if (known(made.cache) != nullptr) reach(TracingLabel::kTracerReplaced);
     remember(made.cache, std::move(fresh));
-    reach(real_.real == Real::kKv      ? Label::kTracedOverAContiguousCache
-          : real_.real == Real::kPaged ? Label::kTracedOverAPagedCache
-                                       : Label::kTracedOverATensorCache);
+    reach(real_.real == Real::kKv      ? TracingLabel::kTracedOverAContiguousCache
+          : real_.real == Real::kPaged ? TracingLabel::kTracedOverAPagedCache
+                                       : TracingLabel::kTracedOverATensorCache);
   }
   void observe(const UpdateTraced& update, const Observation& seen) {
-    Known* there = known(update.cache);
+    TracingKnown* there = known(update.cache);
     if (there == nullptr) return;
     KnownLayer* layer = updated(update);
     if (seen.error) {
-      if (seen.error->code == Code::kExhausted) reach(Label::kPoolOfTheRealCacheExhausted);
+      if (seen.error->code == Code::kExhausted) reach(TracingLabel::kPoolOfTheRealCacheExhausted);
       there->failed = true;
       there->refused.insert({update.k_id, update.v_id});
       return;
     }
     there->ops += 2;
     if (layer != nullptr) layer->length += update.k->shape[1];
-    if (update.k_id == update.v_id) reach(Label::kKAndVAreTheSameObject);
+    if (update.k_id == update.v_id) reach(TracingLabel::kKAndVAreTheSameObject);
     see(*there, update.k_id, update.k->shape);
     if (update.k_id != update.v_id) see(*there, update.v_id, update.v->shape);
   }
   void observe(const Get& get, const Observation& seen) {
-    Known* there = known(get.cache);
+    TracingKnown* there = known(get.cache);
     if (there == nullptr || seen.error) return;
     const auto& found = seen.as<Found>();
     keep(get.cache, get.layer, found);
     there->missed = there->missed || !found.found;
     if (!found.found) return;
     there->ops += 2;
-    if (++there->gets > 1) reach(Label::kSecondQueryIsTwoMoreTensors);
+    if (++there->gets > 1) reach(TracingLabel::kSecondQueryIsTwoMoreTensors);
   }
   void observe(const Trace& trace, const Observation& seen) {
-    Known* there = known(trace.cache);
+    TracingKnown* there = known(trace.cache);
     if (there == nullptr || seen.error) return;
     constexpr std::int64_t kThousand = 1'024;
     const std::int64_t traced = std::ssize(seen.as<TraceLog>().ops);
     spend(static_cast<std::uint64_t>(traced) * kTracedCost);
-    if (traced > kThousand) reach(Label::kBeyondAThousandTensorsTraced);
+    if (traced > kThousand) reach(TracingLabel::kBeyondAThousandTensorsTraced);
     if (traced == there->ops) {
-      if (there->failed) reach(Label::kRefusedUpdateLeftNoTrace);
-      if (there->missed) reach(Label::kQueryThatFoundNothingLeftNoTrace);
-      if (there->forwarded) reach(Label::kResetAndTruncateForwardedUntraced);
+      if (there->failed) reach(TracingLabel::kRefusedUpdateLeftNoTrace);
+      if (there->missed) reach(TracingLabel::kQueryThatFoundNothingLeftNoTrace);
+      if (there->forwarded) reach(TracingLabel::kResetAndTruncateForwardedUntraced);
     }
     there->failed = there->missed = there->forwarded = false;
   }
@@ -186,18 +188,18 @@ class TracingScript final : public ProviderScript<TracingScript, TracingOps, Lab
                                                   : next_object_++;
   }
   // An object that a successful update has shown to the tracer.
-  void see(Known& there, std::int64_t id, const Shape& shape) {
+  void see(TracingKnown& there, std::int64_t id, const Shape& shape) {
     const auto seen = there.traced.find(id);
-    if (id < there.frozen) reach(Label::kFrozenTensorAppended);
+    if (id < there.frozen) reach(TracingLabel::kFrozenTensorAppended);
     if (seen != there.traced.end()) {
-      reach(Label::kTracedTensorSeenTwice);
-      if (seen->second != shape) reach(Label::kTensorSeenAgainWithAnotherShape);
+      reach(TracingLabel::kTracedTensorSeenTwice);
+      if (seen->second != shape) reach(TracingLabel::kTensorSeenAgainWithAnotherShape);
       return;
     }
     there.traced[id] = shape;
-    if (there.refused.contains(id)) reach(Label::kTensorOfARefusedUpdateTracedLater);
+    if (there.refused.contains(id)) reach(TracingLabel::kTensorOfARefusedUpdateTracedLater);
   }
-  static void cut(Known& there, std::int64_t n) {
+  static void cut(TracingKnown& there, std::int64_t n) {
     for (KnownLayer& layer : there.layers) layer.cut(n);
     there.forwarded = true;
   }
@@ -218,7 +220,7 @@ GeneratedCase make_case(const CaseTerms& terms) {
 }  // namespace
 
 Generator tracing_generator() {
-  return script_generator<Label>(tracing_kind(), make_case, {}, {});
+  return script_generator<TracingLabel>(tracing_kind(), make_case, {}, {});
 }
 
 }  // namespace kvo::provider

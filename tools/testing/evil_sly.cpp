@@ -187,7 +187,7 @@ void fill_shared_file() {
 void raise_limit() {
   const rlimit none{RLIM_INFINITY, RLIM_INFINITY};
   (void)setrlimit(RLIMIT_AS, &none);
-  take(768 * kMiB);
+  take(192 * kMiB);  // of the 128 that a case may have
 }
 
 // Shared memory of the harness: mappings without a file, and of memfd_create.

@@ -90,7 +90,7 @@ class Evil : public CommandTest, public testing::WithParamInterface<Row> {
   [[nodiscard]] Finished run(std::vector<std::string> words, const std::string& name = "",
                              std::vector<TimedSignal> signals = {}) const {
     words.insert(words.begin(), KVO_EVIL_PROGRAM);
-    words.insert(words.end(), {"--case-memory", "512"});
+    words.insert(words.end(), {"--case-memory", "128"});
     if (signals.empty()) words.insert(words.end(), {"--operation-timeout", "1"});
     return run_group(std::move(words),
                      {.limit = kLimit,

@@ -18,6 +18,7 @@
 
 #include <array>
 #include <concepts>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,7 +28,6 @@
 
 #include <boost/describe.hpp>
 #include <boost/mp11.hpp>
-#include <boost/pfr/tuple_size.hpp>
 #include <boost/preprocessor/comparison/greater.hpp>
 #include <boost/preprocessor/control/if.hpp>
 #include <boost/preprocessor/punctuation/comma_if.hpp>
@@ -109,10 +109,30 @@ struct Nullable {  // NOLINT(bugprone-exception-escape): as Tensor
 template <class T>
 using Members = boost::describe::describe_members<T, boost::describe::mod_public>;
 
+namespace detail {
+/// Initializes any member.
+template <std::size_t kIndex>
+struct AnyMember {
+  template <class T>
+  operator T&() const;  // NOLINT: implicit on purpose, and never defined
+  template <class T>
+  operator T&&() const;  // NOLINT: as above
+};
+
+/// Whether an aggregate has so many members and more.
+template <class T, std::size_t... kIndices>
+constexpr bool has_more_members(std::index_sequence<kIndices...> /*described*/) {
+  return requires {
+    T{AnyMember<kIndices>()..., AnyMember<sizeof...(kIndices)>()};
+  };
+}
+}  // namespace detail
+
 /// Every member is described: a forgotten field is a compile error wherever a record is used.
 template <class T>
 concept Described = std::is_aggregate_v<T> && boost::describe::has_describe_members<T>::value &&
-                    boost::mp11::mp_size<Members<T>>::value == boost::pfr::tuple_size_v<T>;
+    !detail::has_more_members<T>(
+        std::make_index_sequence<boost::mp11::mp_size<Members<T>>::value>());
 
 template <class T>
 concept DescribedEnum = std::is_enum_v<T> && boost::describe::has_describe_enumerators<T>::value;

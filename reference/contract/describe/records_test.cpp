@@ -23,6 +23,26 @@ struct Levels {
   static constexpr Domain kDomain{.meaning = "levels", .least = -1};
 };
 
+// A record whose last or first member is not described.
+template <class Member>
+struct LastForgotten {
+  std::int64_t first;
+  Member last;
+  BOOST_DESCRIBE_CLASS(LastForgotten, (), (first), (), ())
+};
+template <class Member>
+struct FirstForgotten {
+  Member first;
+  std::int64_t last;
+  BOOST_DESCRIBE_CLASS(FirstForgotten, (), (last), (), ())
+};
+template <class... Member>
+constexpr bool kFound = ((!Described<LastForgotten<Member>> &&
+                          !Described<FirstForgotten<Member>>)&&...);
+static_assert(
+    kFound<bool, float, std::string, Tensor, std::vector<std::string>, std::optional<Tensor>,
+           Nullable<std::int64_t>, std::optional<std::vector<std::int64_t>>>);
+
 KVO_RECORD(Total, (std::int64_t, total, "sum"))
 KVO_RECORD(Range, (std::vector<std::int64_t>, all, "numbers"), (std::int64_t, first, "the first"))
 KVO_RECORD(Settings, (std::int64_t, size, "size", 3), (RowStorage, rows), (bool, last, "last"))
