@@ -3,11 +3,13 @@
 
 #include <array>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "properties/contracts.hpp"
 #include "reference/cells/operations.hpp"
 #include "traces/log/case_notation.hpp"
 
@@ -145,6 +147,27 @@ TEST(Orders, RefuseATextWithLineAndWord) {
     ASSERT_FALSE(orders) << refused.steps;
     EXPECT_NE(orders.error().text().find(refused.says), std::string::npos) << refused.steps << "\n"
                                                                            << orders.error().text();
+  }
+}
+
+// Lines of an unknown kind would be nobody's orders.
+TEST(Orders, OfTheTreeAreOfKnownKinds) {
+  std::set<std::string, std::less<>> known;
+  for (const CacheKind* kind : contracts().kinds()) known.insert(kind->name());
+  for (const traces::EmbeddedFile& file : order_files()) {
+    std::istringstream text{std::string(file.text)};
+    bool is_of_a_kind = false;
+    for (std::string line; std::getline(text, line);) {
+      std::istringstream words(line);
+      std::string word;
+      if (!(words >> word) || word.front() == '#') continue;
+      if (word != "kind") {
+        EXPECT_TRUE(is_of_a_kind) << file.name << ": " << line;
+        continue;
+      }
+      is_of_a_kind = true;
+      while (words >> word) EXPECT_TRUE(known.contains(word)) << file.name << ": " << line;
+    }
   }
 }
 
