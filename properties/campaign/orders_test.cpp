@@ -150,7 +150,7 @@ TEST(Orders, RefuseATextWithLineAndWord) {
   }
 }
 
-// Lines of an unknown kind would be nobody's orders.
+// Orders of an unknown kind are never read.
 TEST(Orders, OfTheTreeAreOfKnownKinds) {
   std::set<std::string, std::less<>> known;
   for (const CacheKind* kind : contracts().kinds()) known.insert(kind->name());
