@@ -119,7 +119,8 @@ struct AnyMember {
   operator T&&() const;  // NOLINT: as above
 };
 
-/// Whether an aggregate has so many members and more.
+/// Whether an aggregate has more members than indices are given. A last member that cannot be
+/// copied is not seen: a record has none, for records are copied.
 template <class T, std::size_t... kIndices>
 constexpr bool has_more_members(std::index_sequence<kIndices...> /*described*/) {
   return requires {
