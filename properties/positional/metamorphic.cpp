@@ -282,17 +282,23 @@ class InChunks {
 
 // ---- placement_does_not_show ----
 
-// Cells that the pool has at least (OK-14).
+// Cells that each member has at least (OK-14). Memory that may be as long as the capacity counts as
+// not bounded (OK-11, OK-12).
 std::int64_t least_cells(const Drawn& drawn) {
-  const CacheConfig config = members_of(drawn.kind, drawn.setup).front();
+  std::int64_t least = 0;
   for (std::size_t at = 0; at < drawn.script.size(); ++at) {
     const auto* init = drawn.script[at].as<Init>();
     if (init == nullptr || !drawn.succeeded(at)) continue;
-    const std::int64_t window = config.window.value_or(0);
-    return init->max_sequences *
-           (window > 0 ? std::min<std::int64_t>(window, init->capacity) : init->capacity);
+    least = std::numeric_limits<std::int64_t>::max();
+    for (const CacheConfig& member : members_of(drawn.kind, drawn.setup)) {
+      const std::int64_t memory = std::max(member.window.value_or(0), member.memory.value_or(0));
+      const bool bounded = memory > 0 && memory + 1 < init->capacity;
+      const std::int64_t rows =
+          memory > 0 ? std::min<std::int64_t>(memory, init->capacity) : init->capacity;
+      least = std::min(least, init->max_sequences * rows + (bounded ? init->max_batch : 0));
+    }
   }
-  return 0;
+  return least;
 }
 
 // The Canonical that leaves of an observation what does not tell cells; nothing to compare: null.
@@ -309,37 +315,80 @@ bool belongs_to_pass(const Op& op) {
          op.as<SetCausal>() != nullptr;
 }
 
-// While the first pass takes its cells somebody else holds the first ones, and leaves after it.
+// The highest position that each sequence had in any pass.
+class Newest {
+ public:
+  // Whether a pass only goes on from there.
+  [[nodiscard]] bool goes_on(const StartForward& pass) const {
+    for (std::size_t row = 0; row < pass.seqs.size(); ++row) {
+      const auto found = newest_.find(pass.seqs[row]);
+      if (found != newest_.end() && pass.positions[row] <= found->second) return false;
+    }
+    return true;
+  }
+  void follow(const Op& op) {
+    if (const auto* pass = op.as<StartForward>()) {
+      for (std::size_t row = 0; row < pass->seqs.size(); ++row)
+        raise(pass->seqs[row], pass->positions[row]);
+    } else if (const auto* copy = op.as<CopyPrefix>(); copy && newest_.contains(copy->src)) {
+      raise(copy->dst, newest_.at(copy->src));
+    }
+  }
+
+ private:
+  void raise(std::int64_t sequence, std::int64_t position) {
+    std::int64_t& newest = newest_.try_emplace(sequence, position).first->second;
+    newest = std::max(newest, position);
+  }
+
+  std::map<std::int64_t, std::int64_t> newest_;
+};
+
+// While a pass takes its cells another sequence holds the first ones that are free, and is removed
+// after it: each pass that leaves room for that even if nothing had been removed before. With
+// bounded memory any pass evicts from all sequences (OK-19): no more than a pass of new positions
+// does itself.
 Variation in_other_cells(const Drawn& drawn) {
-  std::size_t first = 0;
-  while (first < drawn.script.size() && started_pass(drawn, first) == nullptr) ++first;
-  if (first == drawn.script.size()) return {};
-  const std::int64_t room =
-      least_cells(drawn) - std::ssize(drawn.script[first].as<StartForward>()->seqs);
-  if (room < 1) return {};
+  std::int64_t room = least_cells(drawn);
   const std::int64_t other = unused_sequence(drawn.script);
   const bool permuted_v = permutes_v(drawn);
   Variation variation;
   WrittenLayers written;
+  Newest newest;
+  bool any = false;
   bool holds = false;
+  bool converts_again = false;
   for (std::size_t at = 0; at < drawn.script.size(); ++at) {
     const Op& op = drawn.script[at];
-    if (at == first)
-      variation.insert(
-          pass_of(other, std::min<std::int64_t>(room, 1 + std::ssize(drawn.script) % 4)));
-    if (std::exchange(holds, at == first || (holds && belongs_to_pass(op))) && !holds)
+    if (const auto* init = op.as<Init>())
+      converts_again = in_groups(init->dtype) && drawn.setup.profile == Profile::kOriginal;
+    if (holds && !belongs_to_pass(op)) {
       variation.insert(removal_of(other));
+      holds = false;
+    }
+    if (const StartForward* pass = started_pass(drawn, at)) {
+      room -= std::ssize(pass->seqs);
+      holds = room > 0 && (is_causal(drawn.kind) || newest.goes_on(*pass));
+      const auto wanted = static_cast<std::int64_t>((at + drawn.script.size()) % 4) + 1;
+      if (holds) variation.insert(pass_of(other, std::min(room, wanted)));
+      any = any || holds;
+    }
+    if (drawn.succeeded(at)) newest.follow(op);
     if (drawn.succeeded(at) || op.as<Remove>() != nullptr) written.follow(op);
     if (auto canonical = without_cells(op, written, permuted_v))
       variation.pair(at, op, std::move(*canonical));
     else
       variation.insert(op);
-    // OK-67: what the original removes before it meets a shared cell depends on their order. OK-69:
-    // after close the rows are gone.
-    if (op.as<Remove>() != nullptr && drawn.seen[at].failed_with(Code::kOther)) break;
+    // OK-67: what the original removes before it meets a shared cell depends on their order. OK-65:
+    // which rows it converts again depends on the cells between. OK-69: after close the rows are
+    // gone.
+    const auto* remove = op.as<Remove>();
+    if (remove != nullptr && (drawn.seen[at].failed_with(Code::kOther) ||
+                              (converts_again && remove->end != kMaxPosition)))
+      break;
     if (op.as<Close>() != nullptr && drawn.succeeded(at)) break;
   }
-  return variation;
+  return any ? std::move(variation) : Variation();
 }
 
 // ---- order_of_independent_sequences ----
