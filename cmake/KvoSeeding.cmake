@@ -30,8 +30,11 @@ endfunction()
 
 # kvo_seeded_library(name FAULTS files SOURCES files [DEPS ...])
 # A static library of such copies, .hpp and .cpp, that are linked beside their sources. Targets that
-# link it include its headers as "properties/seeded/<file>".
+# link it include its headers as "properties/seeded/<file>". Nothing without KVO_MUTANTS.
 function(kvo_seeded_library name)
+  if(NOT KVO_MUTANTS)
+    return()
+  endif()
   cmake_parse_arguments(PARSE_ARGV 1 A "" "" "FAULTS;SOURCES;DEPS")
   kvo_check_arguments(kvo_seeded_library ${name})
   kvo_seeded_copies(copies ${name} beside FAULTS ${A_FAULTS} SOURCES ${A_SOURCES})

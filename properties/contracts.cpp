@@ -9,6 +9,13 @@
 #include "properties/devices/mutants/device_mutant.hpp"
 #include "reference/subjects.hpp"
 
+// A list of seeded faults, which a build may leave out.
+#ifdef KVO_WITHOUT_MUTANTS
+#define KVO_SEEDED(list) nullptr
+#else
+#define KVO_SEEDED(list) list  // NOLINT(bugprone-macro-parentheses): a lambda, too
+#endif
+
 namespace kvo {
 
 // NOLINTNEXTLINE(readability-function-size): a table
@@ -21,12 +28,12 @@ std::vector<ContractRow> contract_rows() {
        .generators = layered::generators,
        .lowerings = layered::lowerings,
        .laws = layered::laws,
-       .mutants = layered::mutants},
+       .mutants = KVO_SEEDED(layered::mutants)},
       {.name = "block_pool",
        .references = block_pool::references,
        .optimized = optimized::block_pool_subjects,
        .generators = block_pool::generators,
-       .mutants = block_pool::mutants},
+       .mutants = KVO_SEEDED(block_pool::mutants)},
       {.name = "provider",
        .references = provider::references,
        .optimized = optimized::provider_subjects,
@@ -34,8 +41,8 @@ std::vector<ContractRow> contract_rows() {
        .generators = provider::generators,
        .lowerings = provider::lowerings,
        .laws = provider::laws,
-       .mutants = provider::mutants,
-       .device_mutants = [] { return devices::device_mutants("provider"); }},
+       .mutants = KVO_SEEDED(provider::mutants),
+       .device_mutants = KVO_SEEDED([] { return devices::device_mutants("provider"); })},
       {.name = "positional",
        .references = positional::references,
        .optimized = optimized::positional_subjects,
@@ -44,8 +51,8 @@ std::vector<ContractRow> contract_rows() {
        .lowerings = positional::lowerings,
        .oracle = positional::history_oracle,
        .laws = positional::laws,
-       .mutants = positional::mutants,
-       .device_mutants = [] { return devices::device_mutants("positional"); }},
+       .mutants = KVO_SEEDED(positional::mutants),
+       .device_mutants = KVO_SEEDED([] { return devices::device_mutants("positional"); })},
       {.name = "snapshot",
        .references = snapshot::references,
        .optimized = optimized::snapshot_subjects,
@@ -54,21 +61,21 @@ std::vector<ContractRow> contract_rows() {
        .lowerings = snapshot::lowerings,
        .oracle = snapshot::history_oracle,
        .laws = snapshot::laws,
-       .mutants = snapshot::mutants,
-       .device_mutants = [] { return devices::device_mutants("snapshot"); }},
+       .mutants = KVO_SEEDED(snapshot::mutants),
+       .device_mutants = KVO_SEEDED([] { return devices::device_mutants("snapshot"); })},
       {.name = "sampling",
        .references = sampling::references,
        .optimized = optimized::sampling_subjects,
        .generators = sampling::generators,
        .laws = sampling::laws,
-       .mutants = sampling::mutants},
+       .mutants = KVO_SEEDED(sampling::mutants)},
       {.name = "generation",
        .references = generation::references,
        .generators = generation::generators,
        .lowerings = generation::lowerings,
        .oracle = generation::recompute_oracle,
        .laws = generation::laws,
-       .mutants = generation::mutants},
+       .mutants = KVO_SEEDED(generation::mutants)},
       {.name = "views",
        .references = views::references,
        .optimized = optimized::views_subjects,
@@ -77,7 +84,7 @@ std::vector<ContractRow> contract_rows() {
        .lowerings = views::lowerings,
        .oracle = views::history_oracle,
        .laws = views::laws,
-       .mutants = views::mutants},
+       .mutants = KVO_SEEDED(views::mutants)},
       {.name = "prefix",
        .references = prefix::references,
        .optimized = optimized::prefix_subjects,
@@ -85,7 +92,7 @@ std::vector<ContractRow> contract_rows() {
        .lowerings = prefix::lowerings,
        .oracle = prefix::history_oracle,
        .laws = prefix::laws,
-       .mutants = prefix::mutants},
+       .mutants = KVO_SEEDED(prefix::mutants)},
       {.name = "cells",
        .references = cells::references,
        .optimized = optimized::cells_subjects,
@@ -93,7 +100,7 @@ std::vector<ContractRow> contract_rows() {
        .lowerings = cells::lowerings,
        .oracle = cells::history_oracle,
        .laws = cells::laws,
-       .mutants = cells::mutants},
+       .mutants = KVO_SEEDED(cells::mutants)},
   };
 }
 

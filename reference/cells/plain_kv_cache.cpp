@@ -262,12 +262,13 @@ class PlainHalf {
   }
   /// LC-41.
   void share(std::int32_t src, std::int32_t dst, const Range& range) {
-    each(src, range, [&](std::int64_t i) {
+    for (PlainCell& cell : stream_of(src).table.cells) {
+      if (!cell.has(src) || !range.has(cell.pos)) continue;
       KVO_MARK("cells.kv cells.iswa", "cells shared");
       if (dst >= options_.n_seq_max)
         KVO_MARK_IN(Profile::kOriginal, "cells.kv cells.iswa", "copied beyond most");
-      stream_of(src).table.at(i).owners |= owner(dst);
-    });
+      cell.owners |= owner(dst);
+    }
   }
   /// Whether a cell would have been below 0 before its pending shift (LC-66).
   [[nodiscard]] bool shifted_from_below(std::int32_t seq) const {

@@ -207,6 +207,7 @@ std::uint64_t median_length(const std::vector<MutantRecord>& records) {
 
 std::vector<const Mutant*> chosen_mutants(const Contracts& contracts,
                                           const std::vector<std::string>& words) {
+  check_has_mutants(contracts);
   std::vector<const Mutant*> chosen;
   std::vector<std::string> idle = words;
   std::vector<std::string> names;

@@ -26,6 +26,7 @@ std::vector<const Subject*> meant_by(const Contracts& contracts, const std::stri
   if (meant.empty())
     if (const Subject* composed = contracts.find_subject(word)) meant.push_back(composed);
   if (meant.empty()) {
+    if (word.find("@mutant:") != std::string::npos) check_has_mutants(contracts);
     std::vector<std::string> names;
     if (has_variant(word)) {
       for (const Subject* subject : contracts.subjects()) names.push_back(subject->name());
@@ -62,6 +63,13 @@ std::vector<Comparison> compared(const Contracts& contracts,
 }
 
 }  // namespace
+
+void check_has_mutants(const Contracts& contracts) {
+  if (contracts.mutants().empty())
+    throw UsageError(
+        "this build has no mutants; ./tools/test builds them, and so does CMake with "
+        "-DKVO_MUTANTS=ON");
+}
 
 bool means(const std::string& word, const Subject& subject) {
   const auto matches = [&](const std::string& name) {

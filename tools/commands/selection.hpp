@@ -33,6 +33,9 @@ namespace kvo::tools {
 /// The names of all contracts, and of their caches.
 [[nodiscard]] std::vector<std::string> kind_words(const Contracts& contracts);
 
+/// Throws  UsageError: the build left the seeded faults out (KVO_MUTANTS).
+void check_has_mutants(const Contracts& contracts);
+
 /// The names of all subjects of some comparisons, references included, in order.
 [[nodiscard]] std::vector<std::string> subject_names(const std::vector<Comparison>& comparisons);
 

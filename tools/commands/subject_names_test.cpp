@@ -11,6 +11,8 @@
 #include "properties/campaign/contracts.hpp"
 #include "properties/contracts.hpp"
 #include "tools/commands/exit_status.hpp"
+#include "tools/commands/selection.hpp"
+#include "tools/commands/usage.hpp"
 #include "tools/kvo_main.hpp"
 
 namespace kvo {
@@ -78,6 +80,23 @@ TEST(Names, OfComposedSubjectsMayHaveASlash) {
       return;
     }
   FAIL() << "none is composed";
+}
+
+// As ./tools/run builds the command.
+TEST(Names, OfMutantsAreRefusedWithAReasonByABuildWithoutThem) {
+  std::vector<ContractRow> rows = contract_rows();
+  for (ContractRow& row : rows) {
+    row.mutants = nullptr;
+    row.device_mutants = nullptr;
+  }
+  const Contracts without(std::move(rows));
+  try {
+    (void)tools::select_subjects(without, {"provider.paged@mutant:runs_start_over"});
+    FAIL() << "nothing was thrown";
+  } catch (const tools::UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("this build has no mutants"));
+  }
+  EXPECT_NO_THROW(tools::check_has_mutants(contracts()));
 }
 
 }  // namespace
