@@ -23,6 +23,15 @@ void append(std::vector<T>& all, std::vector<T> (*more)()) {
   all.insert(all.end(), std::make_move_iterator(made.begin()), std::make_move_iterator(made.end()));
 }
 
+// Kinds of a row without generators get plain ones.
+std::vector<Generator> generators_of(const ContractRow& row) {
+  if (row.generators != nullptr) return row.generators();
+  std::vector<Generator> plain;
+  for (const Subject& reference : row.references())
+    plain.push_back(plain_generator(*reference.kind));
+  return plain;
+}
+
 // "cuda-sim" over simulated devices, which report, and "cuda" over those that `card` opens. Both
 // are slow, or may be absent: they are on request.
 void append_devices(std::vector<Subject>& all, DeviceSubjects devices, const OpenDevice& card) {
@@ -147,8 +156,7 @@ void Contracts::add(const ContractRow& row) {
     kinds_.push_back(reference.kind);
     listed_.push_back(&subjects_.emplace_back(std::move(reference)));
   }
-  if (row.generators != nullptr)
-    for (Generator& generator : row.generators()) add(std::move(generator));
+  for (Generator& generator : generators_of(row)) add(std::move(generator));
   append(lowerings_, row.lowerings);
   append(mutants_, row.mutants);
   if (row.device_mutants != nullptr)

@@ -173,6 +173,12 @@ struct Generator {
   }
 };
 
+/// A generator for any kind. Config and arguments are drawn from their types and domains: integers
+/// from their bounds up, and now and then one step outside; handles among the first few; lists and
+/// tensors of a few sizes, a tag in each cell of a tensor. A kind whose arguments depend on each
+/// other finds more with a generator of its own.
+[[nodiscard]] Generator plain_generator(const CacheKind& kind);
+
 /// Independent seed of case `index` in a run of `seed`.
 [[nodiscard]] std::uint64_t case_seed(std::uint64_t seed, std::uint64_t index);
 

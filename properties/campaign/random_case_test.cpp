@@ -2,6 +2,7 @@
 #include "properties/campaign/random_case.hpp"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -123,6 +124,53 @@ TEST(RandomCase, ALongLifeAsksAtItsEndWhatItAskedFirst) {
     }
     EXPECT_THAT(last, testing::UnorderedElementsAreArray(first)) << name;
   }
+}
+
+// What a contract without generators gets. Here for all kinds, whose records have members of all
+// types.
+class PlainScripts : public testing::TestWithParam<const CacheKind*> {};
+
+TEST_P(PlainScripts, AreDrawnFromTheDeclarationsOfAnyKind) {
+  const CacheKind& kind = *GetParam();
+  const auto script_of = [&](std::uint64_t seed) {
+    GeneratedCase made = plain_generator(kind).make({.seed = seed});
+    made.ops->follow(contracts().reference_of(kind), made.setup, Scale::kSmall);
+    std::vector<std::string> script;
+    while (script.size() < kCases) {
+      const auto op = made.ops->next();
+      if (!op) break;
+      script.push_back(op_text(*op));
+    }
+    return script;
+  };
+  std::set<std::string> kinds;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    const std::vector<std::string> script = script_of(seed);
+    EXPECT_EQ(script, script_of(seed)) << "the same each time";
+    for (const std::string& op : script) kinds.insert(op.substr(0, op.find(',')));
+  }
+  // A config that the reference refuses has no script.
+  if (!kinds.empty()) EXPECT_GT(kinds.size() * 2, kind.operations.size());
+}
+INSTANTIATE_TEST_SUITE_P(Each, PlainScripts, testing::ValuesIn(contracts().kinds()),
+                         [](const auto& info) {
+                           std::string name = info.param->name();
+                           std::ranges::replace(name, '.', '_');
+                           return name;
+                         });
+
+TEST(PlainGenerator, KeepsToDomainsAndNowAndThenLeavesThem) {
+  const CacheKind& kind = *contracts().find_kind("prefix", "radix");
+  std::uint64_t inside = 0;
+  std::uint64_t outside = 0;
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    GeneratedCase made = plain_generator(kind).make({.seed = seed});
+    made.ops->follow(contracts().reference_of(kind), made.setup, Scale::kSmall);
+    for (std::uint64_t at = 0; at < kCases; ++at)
+      if (const auto op = made.ops->next()) ++(argument_error(*op) ? outside : inside);
+  }
+  EXPECT_GT(outside, 0U);
+  EXPECT_GT(inside, 10 * outside);
 }
 
 }  // namespace

@@ -229,7 +229,7 @@ Result<std::int64_t> target_token(const Tensor& logits, std::int64_t row,
   static const SamplingConfig kGreedy{.temperature = 0};
   sampling::Random random(0);  // greedy choices draw nothing
   if (logits.shape.size() != 3) return choose(view_of(logits), kGreedy, {}, random);
-  if (row < 0 || row >= logits.shape[1]) return fail(Code::kBadShape, "row");
+  if (row < 0 || row >= logits.shape[1] || logits.shape[0] < 1) return fail(Code::kBadShape, "row");
   const auto vocab = static_cast<std::size_t>(logits.shape[2]);
   const auto cells = logits.floats().subspan(static_cast<std::size_t>(row) * vocab, vocab);
   return choose(view_of(tensor_of({1, 1, logits.shape[2]}, cells)), kGreedy, {}, random);
