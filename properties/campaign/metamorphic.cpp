@@ -181,6 +181,23 @@ Op with_renamed(const Op& op, std::string_view member,
   return {op.kind(), *with_integer(op.arguments(), {member, *value}, to)};
 }
 
+bool NewNumbers::knows(const Op& op) const {
+  return std::ranges::all_of(members_, [&](std::string_view member) {
+    const auto number = integer_of(op, member);
+    return !number || numbers_.contains(*number);
+  });
+}
+
+Op NewNumbers::named(Op op) const {
+  constexpr std::int64_t kOfNothing = 1 << 20;
+  for (const std::string_view member : members_)
+    op = with_renamed(op, member, [&](std::int64_t number) {
+      const auto known = numbers_.find(number);
+      return known != numbers_.end() ? known->second : number + kOfNothing;
+    });
+  return op;
+}
+
 Variation owner_by_owner(const Drawn& drawn, const Owners& owners) {
   std::map<std::int64_t, std::int64_t> owner_of_handle;
   std::vector<std::pair<std::int64_t, std::size_t>> order;  // owner and index
@@ -200,12 +217,11 @@ Variation owner_by_owner(const Drawn& drawn, const Owners& owners) {
   if (all.size() < 2) return {};
   std::ranges::stable_sort(order, std::greater(), [](const auto& item) { return item.first; });
   Variation varied;
-  std::map<std::int64_t, std::int64_t> renumbered;
+  static constexpr std::array<std::string_view, 1> kMembers{"handle"};
+  NewNumbers handles(kMembers, owners.first_handle);
   for (const auto& [owner, at] : order) {
-    const auto number = [&](std::int64_t handle) { return renumbered.at(handle); };
-    varied.pair(at, with_renamed(drawn.script[at], "handle", number), owners.without_handle);
-    if (const auto given = owners.handle(drawn.seen[at]))
-      renumbered.emplace(*given, owners.first_handle + std::ssize(renumbered));
+    varied.pair(at, handles.named(drawn.script[at]), owners.without_handle);
+    if (const auto given = owners.handle(drawn.seen[at])) handles.made(*given);
   }
   return varied;
 }

@@ -10,7 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -102,6 +104,35 @@ class MetamorphicLaw final : public Law {
 /// The operation with that member changed by `renamed`; as it is if integer_of finds nothing.
 [[nodiscard]] Op with_renamed(const Op& op, std::string_view member,
                               const std::function<std::int64_t(std::int64_t)>& renamed);
+
+/// What a contract numbers as it is made has other numbers in a variation: they come in order
+/// there.
+class NewNumbers {
+ public:
+  /// `members`: of operations, that name one of them. They must live as long.
+  NewNumbers(std::span<const std::string_view> members, std::int64_t first)
+      : members_(members), next_(first) {}
+
+  /// Whether all that an operation of the drawn script names has a number.
+  [[nodiscard]] bool knows(const Op& op) const;
+  /// The operation by the new numbers; what has none is named by a number of nothing in either
+  /// script.
+  [[nodiscard]] Op named(Op op) const;
+  /// What the drawn script made has the next number, unless it has one.
+  void made(std::int64_t drawn) {
+    if (!numbers_.contains(drawn)) numbers_[drawn] = next_++;
+  }
+  /// What it made is there as something else.
+  void becomes(std::int64_t drawn, std::int64_t number) { numbers_[drawn] = number; }
+  /// The next number, of what the variation alone makes.
+  [[nodiscard]] std::int64_t skip() { return next_++; }
+  [[nodiscard]] std::int64_t of(std::int64_t drawn) const { return numbers_.at(drawn); }
+
+ private:
+  std::span<const std::string_view> members_;
+  std::map<std::int64_t, std::int64_t> numbers_;
+  std::int64_t next_;
+};
 
 /// Whom the operations of a script are about: caches, or sequences, that share nothing.
 struct Owners {

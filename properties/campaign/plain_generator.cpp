@@ -115,7 +115,7 @@ class PlainValues {
 
 class PlainScript final : public DrawnOps {
  public:
-  PlainScript(const CacheKind& kind, PlainValues values) : kind_(kind), values_(std::move(values)) {
+  PlainScript(const CacheKind& kind, const PlainValues& values) : kind_(kind), values_(values) {
     weights_ = swarm(values_.draw(), std::vector<std::uint64_t>(kind.operations.size(), 10));
   }
 
@@ -137,8 +137,7 @@ Generator plain_generator(const CacheKind& kind) {
   return {.kind = &kind, .make = [&kind](const CaseTerms& terms) {
             PlainValues values(terms.seed, terms.scale);
             Setup setup{.profile = terms.profile, .config = values.record(*kind.config)};
-            return GeneratedCase{std::move(setup),
-                                 std::make_unique<PlainScript>(kind, std::move(values))};
+            return GeneratedCase{std::move(setup), std::make_unique<PlainScript>(kind, values)};
           }};
 }
 

@@ -27,43 +27,25 @@ Observation without_number(const Observation& seen) {
   return {.error = seen.error, .returns = Record::of(CacheNumber())};
 }
 
-// A script that is put together anew: caches get the numbers that come, and are named by them.
-class Renumbered {
- public:
-  explicit Renumbered(const Drawn& drawn) : drawn_(drawn) {}
+// A script that is put together anew, and the numbers of its caches.
+struct Renumbered {
+  explicit Renumbered(const Drawn& of) : drawn(of) {}
 
-  // Whether the caches that an operation names are there.
-  [[nodiscard]] bool knows(const Op& op) const {
-    return std::ranges::all_of(std::array{"cache", "source"}, [&](const char* member) {
-      const auto number = integer_of(op, member);
-      return !number || numbers_.contains(*number);
-    });
-  }
   // Adds operation `at` of the drawn script; what it is compared by is left to `paired`.
   void add(std::size_t at, bool paired = true) {
-    const auto renamed = [&](std::int64_t number) { return numbers_.at(number); };
-    const Op op =
-        with_renamed(with_renamed(drawn_.script[at], "cache", renamed), "source", renamed);
-    const auto made = made_by(drawn_, at);
+    const auto made = made_by(drawn, at);
     if (paired)
-      variation.pair(at, op, made ? Canonical(without_number) : nullptr);
+      variation.pair(at, numbers.named(drawn.script[at]),
+                     made ? Canonical(without_number) : nullptr);
     else
-      variation.insert(op);
-    if (made) numbers_[*made] = next_++;
+      variation.insert(numbers.named(drawn.script[at]));
+    if (made) numbers.made(*made);
   }
-  // The number that a cache of the drawn script has here.
-  [[nodiscard]] std::int64_t number_of(std::uint64_t drawn) const {
-    return numbers_.at(static_cast<std::int64_t>(drawn));
-  }
-  // That of the next cache that is made, by nobody in the drawn script.
-  [[nodiscard]] std::int64_t skip_number() { return next_++; }
 
+  static constexpr std::array<std::string_view, 2> kMembers{"cache", "source"};
+  const Drawn& drawn;
+  NewNumbers numbers{kMembers, 0};
   Variation variation;
-
- private:
-  const Drawn& drawn_;
-  std::map<std::int64_t, std::int64_t> numbers_;
-  std::int64_t next_ = 0;
 };
 
 // ---- order_of_independent_sequences ----
@@ -108,7 +90,7 @@ Variation family_by_family(const Drawn& drawn) {
   // The last one first, so that a script without any turns is changed, too.
   for (auto family = members.rbegin(); family != members.rend(); ++family)
     for (const std::size_t at : family->second)
-      if (script.knows(drawn.script[at])) script.add(at);
+      if (script.numbers.knows(drawn.script[at])) script.add(at);
   return std::move(script.variation);
 }
 
@@ -132,15 +114,16 @@ Variation changed_and_copied_back(const Drawn& drawn) {
   bool any = false;
   for (std::size_t at = 0; at < drawn.script.size(); ++at) {
     const Op& op = drawn.script[at];
-    if (!script.knows(op)) continue;
+    if (!script.numbers.knows(op)) continue;
     // A copy promises other capacities (RS-15), so addresses may move.
     const bool addresses = op.as<Pin>() != nullptr || op.as<Pinned>() != nullptr;
     script.add(at, !addresses);
     const auto* append = op.as<Append>();
     if (append == nullptr || !drawn.succeeded(at)) continue;
     any = true;
-    const auto cache = static_cast<std::uint64_t>(script.number_of(append->cache));
-    const auto kept = static_cast<std::uint64_t>(script.skip_number());
+    const auto cache =
+        static_cast<std::uint64_t>(script.numbers.of(static_cast<std::int64_t>(append->cache)));
+    const auto kept = static_cast<std::uint64_t>(script.numbers.skip());
     Append again = *append;
     again.cache = cache;
     script.variation.insert(Op::of(Clone{.cache = cache}));

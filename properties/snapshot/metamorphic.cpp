@@ -16,7 +16,7 @@
 namespace kvo::snapshot {
 namespace {
 
-constexpr std::array kHandleMembers{"handle", "parent", "child"};
+constexpr std::array<std::string_view, 3> kHandleMembers{"handle", "parent", "child"};
 
 // The number that operation `at` gave to a snapshot that it took, if it took one.
 const Numbered* taken_by(const Drawn& drawn, std::size_t at) {
@@ -131,51 +131,31 @@ Observation without_numbers(const Observation& seen) {
   return seen;
 }
 
-// The snapshots of a varied script by the numbers that they have in the drawn one.
-class Renumbered {
- public:
-  [[nodiscard]] Op named(Op op) const {
-    for (const char* member : kHandleMembers)
-      op = with_renamed(op, member, [&](std::int64_t number) {
-        const auto known = numbers_.find(number);
-        return known != numbers_.end() ? known->second : number + kUnknown;
-      });
-    return op;
-  }
-  // Those that an operation showed first get the numbers that come.
-  void observe(const Observation& seen) {
-    if (!seen.returns || seen.error) return;
-    if (const auto* one = seen.returns.get_if<Numbered>()) remember(*one);
-    if (const auto* halves = seen.returns.get_if<Split::Returns>())
-      for (const Nullable<Numbered>& half : {halves->parent, halves->child})
-        if (half.has_value()) remember(*half);
-  }
-  [[nodiscard]] std::int64_t number_of(std::int64_t drawn) const { return numbers_.at(drawn); }
-  [[nodiscard]] std::int64_t skip() { return next_++; }
-  void becomes(std::int64_t drawn, std::int64_t number) { numbers_[drawn] = number; }
-
- private:
-  static constexpr std::int64_t kUnknown = 1 << 20;  // no snapshot's in either script
-  void remember(const Numbered& one) {
-    if (one.handle.has_value() && !numbers_.contains(*one.handle)) numbers_[*one.handle] = next_++;
-  }
-  std::map<std::int64_t, std::int64_t> numbers_;
-  std::int64_t next_ = 1;
-};
+// Snapshots that an operation showed first get the numbers that come.
+void number_shown(const Observation& seen, NewNumbers& numbers) {
+  const auto made = [&](const Numbered& one) {
+    if (one.handle.has_value()) numbers.made(*one.handle);
+  };
+  if (!seen.returns || seen.error) return;
+  if (const auto* one = seen.returns.get_if<Numbered>()) made(*one);
+  if (const auto* halves = seen.returns.get_if<Split::Returns>())
+    for (const Nullable<Numbered>& half : {halves->parent, halves->child})
+      if (half.has_value()) made(*half);
+}
 
 // Every snapshot of two tokens or more is split, and its halves take its place as one.
 Variation split_and_merged(const Drawn& drawn) {
   if (!is_plain(drawn)) return {};
   Variation varied;
-  Renumbered numbers;
+  NewNumbers numbers(kHandleMembers, 1);
   bool any = false;
   for (std::size_t at = 0; at < drawn.script.size(); ++at) {
     varied.pair(at, numbers.named(drawn.script[at]), without_numbers);
-    numbers.observe(drawn.seen[at]);
+    number_shown(drawn.seen[at], numbers);
     const Numbered* taken = taken_by(drawn, at);
     if (taken == nullptr || *taken->shown.to - *taken->shown.from < 2) continue;
     any = true;
-    const std::int64_t whole = numbers.number_of(*taken->handle);
+    const std::int64_t whole = numbers.of(*taken->handle);
     const std::int64_t before = numbers.skip();
     const std::int64_t behind = numbers.skip();
     varied.insert(Op::of(
@@ -212,7 +192,7 @@ Variation read_at_the_end(const Drawn& drawn) {
     varied.insert(op);
     if (op.as<Merge>() == nullptr && op.as<Split>() == nullptr && op.as<Close>() == nullptr)
       continue;
-    for (const char* member : kHandleMembers)
+    for (const std::string_view member : kHandleMembers)
       if (const auto number = integer_of(op, member)) given_up.insert(*number);
   }
   for (std::size_t at = 0; at < drawn.script.size(); ++at)
@@ -245,21 +225,21 @@ void restore_anew(Variation& varied, std::optional<std::int64_t> window, std::in
 Variation forked_and_written(const Drawn& drawn) {
   if (!may_restore_more(drawn)) return {};
   Variation varied;
-  Renumbered numbers;
+  NewNumbers numbers(kHandleMembers, 1);
   std::optional<std::int64_t> window;
   const Update* last = nullptr;
   bool any = false;
   for (std::size_t at = 0; at < drawn.script.size(); ++at) {
     const Op& op = drawn.script[at];
     varied.pair(at, numbers.named(op), without_numbers);
-    numbers.observe(drawn.seen[at]);
+    number_shown(drawn.seen[at], numbers);
     if (const auto* made = op.as<New>(); made && drawn.succeeded(at)) window = made->max_size;
     if (const auto* update = op.as<Update>(); update && drawn.succeeded(at)) last = update;
     const Numbered* taken = taken_by(drawn, at);
     if (taken == nullptr || (!has_states(drawn) && last == nullptr)) continue;
     if (&drawn.kind == &kv_kind() && *taken->shown.from > 0) continue;  // not all that is live
     any = true;
-    const std::int64_t number = numbers.number_of(*taken->handle);
+    const std::int64_t number = numbers.of(*taken->handle);
     restore_anew(varied, window, number, *taken);
     write_others(varied, taken->shown, last);
     varied.insert(Op::of(Take{-1}));
