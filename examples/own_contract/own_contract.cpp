@@ -147,7 +147,7 @@ struct RingSession final : kvo::DispatchSession<RingSession, Ops> {
   std::unique_ptr<Ring> ring;
 };
 template <class Made>
-kvo::Subject subject(std::string variant, std::string doc) {
+kvo::Subject cache(std::string variant, std::string doc) {
   const auto open = [](const kvo::Setup& setup,
                        Quirks quirks) -> kvo::Result<std::unique_ptr<kvo::Session>> {
     return std::make_unique<RingSession>(
@@ -176,7 +176,7 @@ Config replay_config(const kvo::replay::LoweringInput& input) {
 
 std::vector<kvo::Mutant> mutants() {
   const std::string fault = "a push that must be refused evicts instead";
-  return {{subject<NeverRefuses>("mutant:never_refuses", fault), fault, "an unread option"}};
+  return {{cache<NeverRefuses>("mutant:never_refuses", fault), fault, "an unread option"}};
 }
 std::vector<kvo::replay::Lowering> lowerings() {
   return {{.kind = &tokens_kind(),
@@ -188,12 +188,11 @@ std::vector<kvo::replay::Lowering> lowerings() {
 
 // The row has no generators: random scripts are drawn from the declarations above.
 int main(int argc, char** argv) {
-  using namespace ring;
   return kvo::main(
       argc, argv, {},
       {{.name = "ring",
-        .references = [] { return std::vector{subject<ListRing>("reference", "a list")}; },
-        .optimized = [] { return std::vector{subject<IndexRing>("optimized", "an array")}; },
-        .lowerings = lowerings,
-        .mutants = mutants}});
+        .references = [] { return std::vector{ring::cache<ring::ListRing>("reference", "list")}; },
+        .optimized = [] { return std::vector{ring::cache<ring::IndexRing>("optimized", "array")}; },
+        .lowerings = ring::lowerings,
+        .mutants = ring::mutants}});
 }
