@@ -332,6 +332,7 @@ int run_list(const Contracts& contracts, const ListOptions& options) {
   std::vector<Section> all = sections(contracts);
   const std::vector<std::string> lists(kListNames.begin(), kListNames.end());
   const auto [list, contract] = choice_of(options, lists);
+  if (list == "mutants") check_has_mutants(contracts);
   std::vector<const CacheKind*> kinds;
   if (!contract.empty()) kinds = kinds_named(contracts, contract, lists);
   if (list.empty() && !contract.empty()) {

@@ -193,7 +193,8 @@ std::vector<std::string> notes_of(const Contracts& contracts, const RunArguments
     notes.push_back(fmt::format("not replayed: {} (requests say nothing about {})",
                                 fmt::join(names, ", "), names.size() == 1 ? "it" : "them"));
   if (arguments.words.empty() && !arguments.generate)
-    notes.emplace_back("replayed only if named by --subject: '*@cuda', '*@cuda-sim', mutants");
+    notes.push_back(fmt::format("replayed only if named by --subject: '*@cuda', '*@cuda-sim'{}",
+                                contracts.mutants().empty() ? "" : ", mutants"));
   notes.emplace_back("details: --timings, --subjects, --figures, --json FILE");
   return notes;
 }
