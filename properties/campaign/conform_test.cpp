@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "properties/contracts.hpp"
+#include "reference/block_pool/operations.hpp"
 #include "reference/layered/cache.hpp"
 
 namespace kvo {
@@ -169,6 +170,58 @@ TEST(LogReader, NamesFileLineFieldAndValueOfWhatItRefuses) {
   EXPECT_EQ(error_of(with_header(R"({"op":"len","args":{}})")),
             "log:2: args: {}: has no field \"cache\"");
   EXPECT_EQ(error_of(R"({"op":"len","args":{"cache":0}})").substr(0, 12), "log:1: kvlog");
+}
+
+// A case whose arguments refer to results: block 0 is taken, then block 1.
+std::string referring(const std::string& line) {
+  return R"({"kvlog":1,"contract":"block_pool","cache":"stack","references":true})"
+         "\n"
+         R"({"op":"new","args":{"num_layers":1,"block_size":1,"head_dim":1,"max_memory_mb":1}})"
+         "\n"
+         R"({"op":"alloc"})"
+         "\n"
+         R"({"op":"alloc"})"
+         "\n" +
+         line + "\n";
+}
+
+TEST(LogReader, AnArgumentMayReferToAResult) {
+  const std::string text =
+      referring(R"({"op":"set_used","args":{"block":{"result":2,"member":"block"},"used":1}})");
+  auto log = log_of(text);
+  const auto read = log.next_whole_case();
+  ASSERT_TRUE(read.has_value()) << read.error().text();
+  const auto* op = (*read)->steps.back().op.as<block_pool::SetUsed>();
+  ASSERT_NE(op, nullptr);
+  const auto seen =
+      observe_case(**read, contracts().reference_of(*(*read)->header.kind), Profile::kOriginal);
+  EXPECT_EQ(op->block, seen[2].as<block_pool::Alloc::Returns>().block);
+  EXPECT_NE(op->block, seen[1].as<block_pool::Alloc::Returns>().block);
+}
+
+TEST(LogReader, NamesThePlaceOfAReferenceToNothing) {
+  const auto error_of_block = [](const std::string& block) {
+    return error_of(referring(R"({"op":"free_block","args":{"block":)" + block + "}}"));
+  };
+  EXPECT_EQ(error_of_block(R"({"result":3,"member":"block"})"),
+            "log:5: args.block: 3: refers to an operation that has not run: this is operation 3");
+  EXPECT_EQ(error_of_block(R"({"result":0,"member":"block"})"),
+            "log:5: args.block: 0: operation 0, new, returned no single block as 'block'");
+  EXPECT_EQ(error_of_block(R"({"result":1,"member":"wing"})"),
+            "log:5: args.block: 1: operation 1, alloc, returned no single block as 'wing'");
+  EXPECT_EQ(error_of_block(R"({"result":1,"member":"block","wing":0})"),
+            "log:5: args.block.wing: 0: is no member of a reference: result, member, at");
+  EXPECT_EQ(
+      error_of(with_header(R"({"op":"len","args":{"cache":{"result":0,"member":"cache"}}})")),
+      "log:2: args.cache: {\"result\":0,\"member\":\"cache\"}: refers to a result: the header "
+      "of the case must have \"references\": true");
+}
+
+TEST(LogReader, NamesTheErrorThatAReferredOperationReturned) {
+  const std::string before = referring(R"({"op":"drain","args":{"leave":0}})");
+  EXPECT_EQ(error_of(before + R"({"op":"alloc"})" + "\n" +
+                     R"({"op":"free_block","args":{"block":{"result":4,"member":"block"}}})"),
+            "log:7: args.block: 4: operation 4, alloc, returned an error: exhausted");
 }
 
 TEST(LogReader, RefusesJsonThatStopsInTheMiddle) {

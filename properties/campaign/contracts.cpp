@@ -1,6 +1,7 @@
 #include "properties/campaign/contracts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <iterator>
 #include <span>
@@ -8,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "properties/campaign/conform.hpp"
 #include "properties/campaign/laws.hpp"
 #include "properties/runner/run_case.hpp"
 #include "reference/contract/device/simulated/watched_subject.hpp"
@@ -205,9 +207,18 @@ const CacheKind* Contracts::find_kind(std::string_view contract, std::string_vie
 }
 
 traces::FindKind Contracts::kind_finder() const {
-  return [this](std::string_view contract, std::string_view cache) {
-    return find_kind(contract, cache);
-  };
+  return {[this](std::string_view contract, std::string_view cache) {
+            return find_kind(contract, cache);
+          },
+          [this](const traces::CaseHeader& header) -> traces::Answerer {
+            const std::array<const Subject*, 1> only{&reference_of(*header.kind)};
+            auto lockstep =
+                std::make_shared<Lockstep>(nullptr, only, setup_of(header, std::nullopt));
+            return [lockstep](const Op& op) {
+              if (lockstep->worthwhile()) return lockstep->step(op);
+              return Observation{.error = fail(Code::kNotSupported)};
+            };
+          }};
 }
 
 const Subject* Contracts::find_subject(std::string_view name) const {

@@ -1,9 +1,13 @@
 // Scripts for a kind that says nothing but what its operations are.
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "properties/campaign/generator.hpp"
+#include "reference/contract/describe/handles.hpp"
 #include "reference/contract/values/tags.hpp"
 
 namespace kvo {
@@ -20,6 +24,15 @@ class PlainValues {
     std::shared_ptr<void> made = type.made();
     fill_fields(type, made.get());
     return {type, std::move(made)};
+  }
+  /// Handles that were returned are what handles are drawn from, mostly.
+  void learn(const Record& returned) {
+    constexpr std::size_t kMostKnown = 64;
+    for (const Handle& handle : handles_of(returned)) {
+      std::vector<std::int64_t>& known = handles_[handle.of];
+      if (known.size() == kMostKnown) known.erase(known.begin());
+      known.push_back(handle.value);
+    }
   }
 
  private:
@@ -82,7 +95,12 @@ class PlainValues {
     const std::int64_t least = domain.least < 0 && most >= 0
                                    ? std::max<std::int64_t>(domain.least, 0)
                                    : std::max(domain.least, first);
-    if (!domain.handle_of.empty()) return std::min(least + draw_.between(0, kHandles), most);
+    if (!domain.handle_of.empty()) {
+      const auto known = handles_.find(domain.handle_of);
+      if (known != handles_.end() && draw_.percent(80))
+        return known->second[draw_.below(known->second.size())];
+      return std::min(least + draw_.between(0, kHandles), most);
+    }
     if (!draw_.percent(kEdgePercent)) return std::min(least + draw_.size(0, most_), most);
     if (draw_.percent(50)) return least > first ? least - 1 : least;
     if (domain.is_bounded()) return most < last ? most + 1 : most;
@@ -111,6 +129,7 @@ class PlainValues {
   Draw draw_;
   std::int64_t most_;  // of a size
   Tagger tagger_;
+  std::map<std::string_view, std::vector<std::int64_t>> handles_;  // returned, by what they are of
 };
 
 class PlainScript final : public DrawnOps {
@@ -124,7 +143,7 @@ class PlainScript final : public DrawnOps {
     const OpKind& kind = *kind_.operations[values_.draw().weighted(weights_)];
     return Op(kind, values_.record(*kind.arguments));
   }
-  void learn(const Op& /*op*/, const Observation& /*seen*/) override {}
+  void learn(const Op& /*op*/, const Observation& seen) override { values_.learn(seen.returns); }
 
   const CacheKind& kind_;
   PlainValues values_;

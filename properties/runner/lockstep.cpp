@@ -202,8 +202,13 @@ bool Lockstep::lead(const Op& op, const Op& lent, const Observation* recorded) {
   return true;
 }
 
+const Op& Lockstep::lend(const Op& op) {
+  payload_bytes_ = payload_bytes(op.arguments().type(), op.arguments().get());
+  return arguments_.lend(op);
+}
+
 const Observation& Lockstep::step(const Op& op, const Observation* recorded) {
-  const Op& lent = arguments_.lend(op);
+  const Op& lent = lend(op);
   reference_wants_memory_ = false;
   if (recorded != nullptr) want_ = *recorded;
   wanted_ = recorded != nullptr ? Wanted::kRecorded : Wanted::kComputed;
@@ -225,7 +230,7 @@ bool Lockstep::fails(const Op& op, std::int64_t allocation) {
   KVO_CHECK(baseline_ && participants_.size() == 1);
   Participant& participant = participants_.front();
   if (!participant.live()) return false;
-  const Op& lent = arguments_.lend(op);
+  const Op& lent = lend(op);
   bool failed = false;
   Observation got = attempt(participant, lent, allocation, failed);
   if (failed) {
@@ -282,7 +287,7 @@ Observation Lockstep::attempt(Participant& participant, const Op& op, std::int64
   const std::uint64_t nanoseconds = participant.probe.take_nanoseconds();
   failed = came_to_it && got.failed_with(Code::kOutOfMemory);
   if (!failed) {
-    std::size_t bytes = payload_bytes(op.arguments().type(), op.arguments().get());
+    std::size_t bytes = payload_bytes_;
     if (got.returns) bytes += payload_bytes(got.returns.type(), got.returns.get());
     participant.timings.add(op.kind(), nanoseconds, bytes);
   }

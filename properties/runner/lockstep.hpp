@@ -119,6 +119,8 @@ class Lockstep {
  private:
   [[nodiscard]] static Participant opened(const Subject& subject, const Setup& setup,
                                           MakeOracle oracle);
+  /// The operation with arguments of its own.
+  const Op& lend(const Op& op);
   /// What a participant observes; one that harms what it was lent is out.
   Observation observe(Participant& participant, const Op& op, Allocations allocations);
   /// The same, with that allocation failing; -1: none. `failed`: it came to that, and the operation
@@ -137,6 +139,7 @@ class Lockstep {
 
   LockstepOptions options_;
   LentArguments arguments_;
+  std::size_t payload_bytes_ = 0;  ///< of the arguments
   std::optional<Participant> baseline_;
   std::vector<Participant> participants_;
   std::uint64_t operations_ = 0;

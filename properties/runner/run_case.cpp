@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "properties/runner/linked_script.hpp"
 #include "properties/runner/shrunk.hpp"
 #include "reference/contract/describe/shrink.hpp"
 
@@ -107,6 +108,7 @@ class Shrinking {
         judge_([this](const Shrinkable& candidate) { return fails_alike(candidate); },
                options.attempts, until_) {
     if (!judge_.may_ask()) return;
+    link();
     first_ = options.judge(plan, subject, trial_.script);
     // A smaller script, or schedule, that fails otherwise is likely to tell of another fault.
     control_ = control_of(plan, subject);
@@ -123,12 +125,17 @@ class Shrinking {
     const Script queries = simplest_queries(simpler_.kind->operations);
     set_symptom(first_);
     simplify(queries);
-    do {
+    while (judge_.may_ask()) {
       // Other queries would give other symptoms.
       Script alike = queries;
       std::erase_if(alike, [&](const Op& query) { return query.kind().name != op_; });
-      shrink_trial(trial_, judge_, alike);
-    } while (judge_.may_ask() && (simplify(queries) || shrink_schedule()));
+      const bool smaller = shrink_trial(trial_, judge_, alike);
+      simpler_.setup.config = trial_.config;
+      trial_.script = linked_.resolved(trial_.script, simpler_.setup);
+      // Arguments that were made simpler refer to results again.
+      if (smaller && link()) continue;
+      if (!simplify(queries) && !shrink_schedule()) break;
+    }
     simpler_.setup.config = trial_.config;
   }
   [[nodiscard]] const Script& script() const { return trial_.script; }
@@ -136,9 +143,15 @@ class Shrinking {
   [[nodiscard]] bool is_late() const { return judge_.is_late(); }
 
  private:
+  // True if arguments refer to results.
+  bool link() {
+    if (!options_.follows_handles || simpler_.baseline == nullptr) return false;
+    linked_ = LinkedScript(*simpler_.baseline, simpler_.setup, trial_.script);
+    return linked_.links();
+  }
   Verdict verdict_of(const Shrinkable& candidate, const Subject& subject) {
     simpler_.setup.config = candidate.config;
-    return options_.judge(simpler_, subject, candidate.script);
+    return options_.judge(simpler_, subject, linked_.resolved(candidate.script, simpler_.setup));
   }
   void set_symptom(const Verdict& verdict) {
     symptom_ = verdict.symptom();
@@ -211,6 +224,7 @@ class Shrinking {
   const Subject& subject_;
   CasePlan simpler_;
   Shrinkable trial_;
+  LinkedScript linked_;
   std::optional<Judge::Clock::time_point> until_;
   Judge judge_;
   std::optional<Subject> control_;

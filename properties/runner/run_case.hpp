@@ -53,6 +53,9 @@ struct ShrinkOptions {
   bool without_memory = true;       ///< false: not of a subject that lacks memory
   /// What the scripts of a case may take together; 0: any time.
   std::chrono::duration<double> time{0};
+  /// Whether arguments follow the handles that the baseline returns in a smaller script
+  /// (LinkedScript). The baseline then runs in this process.
+  bool follows_handles = true;
   /// Whoever expects the subject to end the process judges in another one.
   std::function<Verdict(const CasePlan&, const Subject&, const Script&)> judge = run_script;
 };

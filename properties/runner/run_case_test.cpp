@@ -10,12 +10,14 @@
 
 #include "properties/campaign/conform.hpp"
 #include "properties/contracts.hpp"
+#include "properties/runner/linked_script.hpp"
 #include "properties/runner/shrunk.hpp"
 #include "reference/block_pool/operations.hpp"
 #include "reference/contract/describe/operation.hpp"
 #include "reference/contract/subject/probe.hpp"
 #include "reference/layered/cache.hpp"
 #include "reference/positional/operations.hpp"
+#include "reference/prefix/blocks.hpp"
 #include "reference/provider/paged.hpp"
 
 namespace kvo {
@@ -178,6 +180,36 @@ std::uint64_t quiet_seed(const Subject& subject) {
   for (std::uint64_t seed = 1; seed < 100; ++seed)
     if (!run_script(plan_of(subject, Schedule(seed)), subject, script()).failed()) return seed;
   return 0;
+}
+
+// What an operation frees follows the block that it was given, where others are missing.
+TEST(LinkedScript, HandlesFollowWhatTheReferenceReturns) {
+  const Subject& reference = contracts().reference_of(block_pool::stack_kind());
+  const Script script{Op::of(block_pool::New{1, 1, 1, 1}), Op::of(block_pool::Alloc{}),
+                      Op::of(block_pool::Alloc{}), Op::of(block_pool::FreeBlock{1}),
+                      Op::of(block_pool::SetUsed{7, 1})};
+  const LinkedScript linked(reference, {}, script);
+  const Script fewer = linked.resolved(without(script, 1, 1), {});
+  ASSERT_EQ(fewer.size(), 4U);
+  EXPECT_EQ(*fewer[2].as<block_pool::FreeBlock>()->block, 0);
+  EXPECT_EQ(fewer[3].as<block_pool::SetUsed>()->block, 7);  // refers to nothing
+  const Script none = linked.resolved(without(script, 1, 2), {});
+  EXPECT_EQ(*none[1].as<block_pool::FreeBlock>()->block, 1);
+}
+
+TEST(LinkedScript, AListFollowsAWholeResult) {
+  const Subject& reference = contracts().reference_of(prefix::blocks_kind());
+  prefix::BlocksConfig config;
+  config.num_blocks = 9;
+  config.max_model_len = 9;
+  const kvo::Setup setup{.config = Record::of(config)};
+  const Script script{Op::of(prefix::Take{2}), Op::of(prefix::Take{3}),
+                      Op::of(prefix::Release{{3, 4, 5}}), Op::of(prefix::Release{{2, 1}})};
+  const LinkedScript linked(reference, setup, script);
+  const Script fewer = linked.resolved(without(script, 0, 1), setup);
+  ASSERT_EQ(fewer.size(), 3U);
+  EXPECT_EQ(fewer[1].as<prefix::Release>()->blocks, prefix::Ids({1, 2, 3}));
+  EXPECT_EQ(fewer[2].as<prefix::Release>()->blocks, prefix::Ids({2, 1}));
 }
 
 TEST(Schedules, ALaterOneBringsTheFaultToLightAndIsShrunk) {

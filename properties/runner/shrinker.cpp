@@ -441,53 +441,6 @@ bool drop_range(Shrinkable& trial, Judge& fails, const Range& range) {
   return replaces_with_integers(trial, fails, base, fewer, fewer);
 }
 
-// From operation `begin` on, numbers of `names` from `bound` on get smaller by `less`.
-Script renumbered_after(Script script, std::size_t begin, const Names& names, std::int64_t bound,
-                        std::int64_t less) {
-  return changed(
-      std::move(script),
-      [&](const NamedInteger& one) {
-        return names.contains(one.first) && one.second >= bound ? one.second - less : one.second;
-      },
-      begin);
-}
-
-// From where on numbers may get smaller: after the first ones that are free in operations from
-// `begin` on.
-Values bounds_of(const Script& script, std::size_t begin, const Names& names) {
-  constexpr std::int64_t kMostFree = 3;
-  Values used;
-  for (std::size_t i = begin; i < script.size(); ++i)
-    for (const auto& [name, value] : all_integers_of(script[i].arguments()))
-      if (names.contains(name)) used.insert(value);
-  if (used.empty()) return {};
-  Values bounds{1};
-  for (std::int64_t free = 0, found = 0; free < *used.rbegin() && found < kMostFree; ++free) {
-    if (used.contains(free)) continue;
-    bounds.insert(free);
-    ++found;
-  }
-  return bounds;
-}
-
-// Fields of several names may name what one operation made: "handle", "parent", "child".
-std::vector<Names> subsets(const Names& names) {
-  constexpr std::size_t kMostNames = 5;
-  const std::vector<std::string_view> all(names.begin(), names.end());
-  std::vector<Names> found;
-  found.reserve(all.size());
-  for (const std::string_view name : all) found.push_back({name});
-  if (all.size() > 1) found.push_back(names);
-  for (std::size_t chosen = 1;
-       all.size() <= kMostNames && chosen + 1 < std::size_t{1} << all.size(); ++chosen) {
-    Names among;
-    for (std::size_t bit = 0; bit < all.size(); ++bit)
-      if ((chosen >> bit & 1U) != 0) among.insert(all[bit]);
-    if (among.size() > 1) found.push_back(std::move(among));
-  }
-  return found;
-}
-
 // lower_together, once.
 bool lower_once(Shrinkable& trial, Judge& fails) {
   constexpr std::size_t kMostOperations = 128;
@@ -584,23 +537,6 @@ bool drop_values(Shrinkable& trial, Judge& fails) {
         count -= end - begin;
       }
   }
-  return any;
-}
-
-/// Drops operations that gave numbers to what they made: higher numbers get smaller.
-bool drop_numbered(Shrinkable& trial, Judge& fails) {
-  bool any = false;
-  for (const Names& among : subsets(numbering(trial.script)))
-    for (std::size_t size = std::max<std::size_t>(trial.script.size() / 2, 1); size > 0; size /= 2)
-      for (std::size_t end = trial.script.size(); end > 0 && fails.may_ask();) {
-        const std::size_t begin = end > size ? end - size : 0;
-        const auto less = static_cast<std::int64_t>(end - begin);
-        const Script rest = without(trial.script, begin, end - begin);
-        any |= std::ranges::any_of(bounds_of(rest, begin, among), [&](std::int64_t bound) {
-          return fails.replaces(trial, renumbered_after(rest, begin, among, bound + less, less));
-        });
-        end = begin;
-      }
   return any;
 }
 
@@ -749,8 +685,7 @@ bool shrink_once(Shrinkable& trial, Judge& fails, const Script& queries) {
   helped = cut_axes(trial, fails) || helped;
   helped = make_elements_plain(trial, fails) || helped;
   return helped || drop_values(trial, fails) || scale_together(trial, fails) ||
-         lower_together(trial, fails) || drop_numbered(trial, fails) ||
-         drop_and_swap(trial, fails) || drop_several(trial, fails);
+         lower_together(trial, fails) || drop_and_swap(trial, fails) || drop_several(trial, fails);
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ namespace kvo::block_pool {
 
 struct BlockNumber {
   using Value = std::int64_t;
-  static constexpr Domain kDomain{.meaning = "block, counted from 0 in its pool"};
+  static constexpr Domain kDomain{.meaning = "block, counted from 0 in its pool",
+                                  .handle_of = "block"};
 };
 
 KVO_RECORD(Number, (std::int64_t, n, "how many, or at most how many"))
@@ -29,9 +30,9 @@ KVO_OPERATION(New, new_, "Makes a pool in the place of the earlier one (ZF-20)."
 KVO_RECORD(AllocReturns, (BlockNumber, block), (std::int64_t, used, "positions written in a block"))
 KVO_OPERATION(Alloc, alloc, "Takes the block on top of the stack (ZF-23).", AllocReturns)
 KVO_OPERATION(FreeBlock, free_block, "Gives a block back (ZF-24).", Nothing,
-              (Nullable<std::int64_t>, block, "block, counted from 0 in its pool"))
+              (OrNull<BlockNumber>, block))
 KVO_RECORD(DrainReturns, (std::int64_t, taken, "blocks that were taken"),
-           (std::int64_t, last, "block that was taken last; -1 if none"))
+           (BlockNumber, last, "block that was taken last; -1 if none"))
 KVO_OPERATION(Drain, drain, "Takes blocks until `leave` are available (ZF-23).", DrainReturns,
               (std::int64_t, leave, "blocks to leave free"))
 KVO_OPERATION(SetUsed, set_used, "Writes the count of used positions of a block (ZF-21).", Nothing,

@@ -14,6 +14,7 @@
 
 namespace kvo::cells {
 
+using CopyNumber = HandleOf<"copy">;
 struct CellNumber {
   using Value = std::int64_t;
   static constexpr Domain kDomain{.meaning = "cell, from 0"};
@@ -41,20 +42,20 @@ KVO_OPERATION(PosDiv, pos_div, "Divides the position of a used cell (LC-16).", N
 KVO_OPERATION(ExtSet, ext_set, "Writes the extra data of a cell (LC-18).", Nothing,
               (CellNumber, cell), (std::int32_t, x, "column in an image"),
               (std::int32_t, y, "row in an image"), (std::int32_t, token, "token; -1: none", -1))
-KVO_RECORD(CopyCellsReturns, (std::int64_t, handle, "number of the copy, from 0"))
+KVO_RECORD(CopyCellsReturns, (CopyNumber, handle, "number of the copy, from 0"))
 KVO_OPERATION(CopyCells, copy, "Copies cells as a table of its own (LC-21).", CopyCellsReturns,
               (std::optional<std::int64_t>, begin, "first cell; absent with `cells`"),
               (std::optional<std::int64_t>, n, "cells from there on; absent with `cells`"),
               (std::optional<std::vector<std::int64_t>>, cells,
                "cells in the order of the copy; absent with `begin`"))
 KVO_OPERATION(PasteCells, paste, "Puts a copy's cells into the table (LC-22).", Nothing,
-              (std::int64_t, handle, "number of the copy"),
+              (CopyNumber, handle, "number of the copy"),
               (std::optional<std::int64_t>, begin,
                "first cell that is written; absent with `cells`"),
               (std::optional<std::vector<std::int64_t>>, cells,
                "cells that are written, one a cell of the copy; absent with `begin`"))
 KVO_OPERATION(RereadCopy, reread, "A copy as a table (LC-21).", ShownTable,
-              (std::int64_t, handle, "number of the copy"))
+              (CopyNumber, handle, "number of the copy"))
 KVO_OPERATION(ResetTable, reset, "Empties all cells (LC-5).", Nothing)
 KVO_OPERATION(ResetShift, reset_shift, "Forgets all shifts (LC-17).", Nothing)
 KVO_OPERATION(Resize, resize, "Empties all cells, and changes how many (LC-5).", Nothing,

@@ -15,6 +15,8 @@
 
 namespace kvo::cells {
 
+using StateNumber = HandleOf<"state">;
+
 /// The sequences that `extremes_of(seq)` says something of, ascending.
 template <class ExtremesOf>
 std::vector<ShownSequence> sequences_shown(ExtremesOf&& extremes_of) {
@@ -98,20 +100,20 @@ KVO_OPERATION(Clear, clear, "Empties all cells (LC-47).", Nothing,
 KVO_RECORD(UpdatePendingReturns, (bool, updated, "whether anything was pending"))
 KVO_OPERATION(UpdatePending, update, "Applies pending copies and shifts to rows (LC-45).",
               UpdatePendingReturns)
-KVO_RECORD(StateSaveReturns, (std::int64_t, handle, "number of the saved state, from 0"),
+KVO_RECORD(StateSaveReturns, (StateNumber, handle, "number of the saved state, from 0"),
            (std::int64_t, bytes, "size of the state, in bytes"))
 KVO_OPERATION(StateSave, state_save, "Saves cells and rows (LC-70 to LC-72).", StateSaveReturns,
               (std::int64_t, seq, "sequence; -1: all"),
               (std::optional<bool>, partial, "whether only the window half; absent: false"))
 KVO_OPERATION(StateLoad, state_load, "Loads a saved state (LC-73 to LC-76).", Nothing,
-              (std::int64_t, handle, "number of the saved state"),
+              (StateNumber, handle, "number of the saved state"),
               (std::int64_t, seq, "sequence that gets it; -1: the whole cache"),
               (std::optional<bool>, partial,
                "whether it is of the window half alone; absent: false"))
 KVO_OPERATION(StateEdit, state_edit,
               "Makes a saved state lie: its cells become `cells`, and one of them gets another "
               "position and other owners. No call of the followed system; logs of it have none.",
-              Nothing, (std::int64_t, handle, "number of the saved state"),
+              Nothing, (StateNumber, handle, "number of the saved state"),
               (std::optional<bool>, swa, "whether in the window half; absent: false"),
               (std::int64_t, stream, "stream of the state"),
               (std::optional<std::int64_t>, cells,

@@ -31,6 +31,11 @@ BOOST_DESCRIBE_ENUM(Attention, kFull, kSlidingWindow, kChunkedLocal)
 enum class RequestStatus : std::uint8_t { kWaiting, kRunning, kPreempted };
 BOOST_DESCRIBE_ENUM(RequestStatus, kWaiting, kRunning, kPreempted)
 
+using BlockNumber = HandleOf<"block">;
+using KeyNumber = HandleOf<"key">;
+using BlockNumbers = ListOf<BlockNumber>;
+using ReturnedKeys = ListOf<KeyNumber>;
+
 /// The config of a case.
 KVO_RECORD(BlocksConfig, (std::int64_t, num_blocks, "blocks, the null block included", 1),
            (std::int64_t, block_size, "tokens of a block", 1),
@@ -72,9 +77,9 @@ struct BlocksOptions {
 ///         with chunks, without kDraftsInChunks.
 [[nodiscard]] Result<BlocksOptions> options_of(const BlocksConfig& config, QuirkSet<Quirk> quirks);
 
-KVO_RECORD(KeysOnly, (Ids, keys, "keys, numbered in order of appearance"))
-KVO_RECORD(BlocksOnly, (Ids, blocks, "blocks by number"))
-KVO_RECORD(AllottedBlocks, (Ids, blocks, "blocks that were handed out"),
+KVO_RECORD(KeysOnly, (ReturnedKeys, keys, "keys, numbered in order of appearance"))
+KVO_RECORD(BlocksOnly, (BlockNumbers, blocks, "blocks by number"))
+KVO_RECORD(AllottedBlocks, (BlockNumbers, blocks, "blocks that were handed out"),
            (Ids, evicted, "blocks that lost a key thereby, in order"))
 
 /// An event as logs show it.
@@ -100,7 +105,7 @@ KVO_OPERATION(SetRequest, set, "Changes what a scheduler would (PX-42).", Nothin
               (Maybe<Count>, in_flight, "tokens of steps under way"),
               (Maybe<Count>, boundary, "token up to which blocks keep keys"),
               (Maybe<Count>, preemptions, "times that it was preempted"))
-KVO_RECORD(MatchBlocksReturns, (Ids, blocks, "hit blocks, null blocks among them"),
+KVO_RECORD(MatchBlocksReturns, (BlockNumbers, blocks, "hit blocks, null blocks among them"),
            (std::int64_t, length, "tokens"))
 KVO_OPERATION(MatchBlocks, match, "The longest prefix that is held (PX-20 to PX-24).",
               MatchBlocksReturns, (RequestNumber, request),
@@ -108,7 +113,7 @@ KVO_OPERATION(MatchBlocks, match, "The longest prefix that is held (PX-20 to PX-
                "tokens of the longest hit; absent: all but the last"))
 KVO_OPERATION(Allocate, allocate, "Hands out slots to a request (PX-25).", AllottedBlocks,
               (RequestNumber, request), (Count, tokens, "new tokens"),
-              (std::optional<Ids>, hit_blocks, "blocks of a match that are adopted"),
+              (Maybe<BlockNumbers>, hit_blocks, "blocks of a match that are adopted"),
               (Maybe<Count>, hit_tokens, "block_size times their number"),
               (Maybe<Count>, external, "tokens that are loaded from elsewhere"),
               (Maybe<Count>, lookahead, "places for draft tokens"),
@@ -128,18 +133,18 @@ KVO_OPERATION(Pop, pop, "Takes a request's blocks from it, pinned (PX-33).", Blo
 KVO_OPERATION(Take, take, "Hands out blocks to no request (PX-38).", AllottedBlocks,
               (Count, count, "how many"))
 KVO_OPERATION(TouchBlocks, touch, "Pins blocks (PX-29).", Nothing,
-              (Ids, blocks, "blocks by number"))
+              (BlockNumbers, blocks, "blocks by number"))
 KVO_OPERATION(Release, release, "Releases blocks in the order given (PX-34).", Nothing,
-              (Ids, blocks, "blocks by number"))
+              (BlockNumbers, blocks, "blocks by number"))
 KVO_RECORD(EvictBlocksReturns, (Ids, evicted, "those that carried a key"))
 KVO_OPERATION(EvictBlocks, evict, "Takes the keys of blocks off (PX-36).", EvictBlocksReturns,
-              (Ids, blocks, "blocks by number"))
+              (BlockNumbers, blocks, "blocks by number"))
 KVO_RECORD(ResetBlocksReturns, (bool, done, "whether it did"))
 KVO_OPERATION(ResetBlocks, reset, "Takes all keys off, if no block is in use (PX-37).",
               ResetBlocksReturns)
-KVO_RECORD(LookUpReturns, (Nullable<std::int64_t>, block, "block by number; null: none"))
+KVO_RECORD(LookUpReturns, (OrNull<BlockNumber>, block, "block by number; null: none"))
 KVO_OPERATION(LookUp, lookup, "The first block that carries a key (PX-16).", LookUpReturns,
-              (std::int64_t, key, "key by number; one that was never seen is carried by no block"))
+              (KeyNumber, key, "key by number; one that was never seen is carried by no block"))
 KVO_OPERATION(ShowTable, table, "The blocks of a request (PX-43).", BlocksOnly,
               (RequestNumber, request))
 KVO_RECORD(CachedTokensReturns, (std::int64_t, tokens, "tokens from its start"))

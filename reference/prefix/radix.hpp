@@ -43,8 +43,10 @@ BOOST_DESCRIBE_ENUM(Policy, kLru, kMru, kFifo, kFilo, kLfu, kPriority, kSlru, kT
 struct SlotNumbers {
   using Value = Ids;
   static constexpr Domain kDomain{
-      .least = 0, .most = kMostTokens - 1, .outside = Code::kOutOfRange};
+      .least = 0, .most = kMostTokens - 1, .outside = Code::kOutOfRange, .handle_of = "slot"};
 };
+using ReturnedSlots = ListOf<HandleOf<"slot">>;
+using NodeNumber = HandleOf<"node">;
 struct Priority {
   using Value = std::int64_t;
   static constexpr Domain kDomain{
@@ -67,10 +69,10 @@ KVO_RECORD(RadixConfig, (Policy, policy, "what is evicted first", Policy::kLru),
 [[nodiscard]] Result<RadixConfig> checked(const RadixConfig& config, QuirkSet<Quirk> quirks);
 
 KVO_RECORD(NodesOnly, (Ids, nodes, "nodes that were evicted, in order"))
-KVO_RECORD(SlotsOnly, (Ids, slots, "slots by number"))
+KVO_RECORD(SlotsOnly, (ReturnedSlots, slots, "slots by number"))
 KVO_RECORD(Delta, (std::int64_t, delta, "change of the evictable units"))
-KVO_RECORD(FoundPrefix, (std::int64_t, length, "units"), (std::int64_t, node, "the last node"),
-           (Ids, slots, "one a unit"))
+KVO_RECORD(FoundPrefix, (std::int64_t, length, "units"), (NodeNumber, node, "the last node"),
+           (ReturnedSlots, slots, "one a unit"))
 KVO_OPERATION(MatchTokens, match, "The longest prefix that is held (PX-64).", FoundPrefix,
               (Tokens, tokens, "what is looked up"),
               (std::optional<std::string>, extra, "namespace; empty is one of its own"),
@@ -82,10 +84,10 @@ KVO_OPERATION(TouchTokens, touch, "A match without a result (PX-64).", Nothing,
               (std::optional<std::string>, salt, "namespace; empty or absent: none"),
               (Maybe<Count>, limit, "tokens that count"))
 KVO_RECORD(InsertReturns, (std::int64_t, length, "units that were there before"),
-           (Nullable<std::int64_t>, node, "the last node; null: nothing is kept"))
+           (OrNull<NodeNumber>, node, "the last node; null: nothing is kept"))
 KVO_OPERATION(Insert, insert, "Files tokens and their slots (PX-66).", InsertReturns,
               (Tokens, tokens, "what is filed"),
-              (std::optional<Ids>, slots, "one a unit; absent: the tokens"),
+              (Maybe<ReturnedSlots>, slots, "one a unit; absent: the tokens"),
               (std::optional<std::string>, extra, "namespace; empty is one of its own"),
               (std::optional<std::string>, salt, "namespace; empty or absent: none"),
               (Priority, priority, "the higher is spared", 0, may_be_absent),
@@ -95,9 +97,9 @@ KVO_RECORD(EvictUnitsReturns, (std::int64_t, tokens, "units that were freed"),
 KVO_OPERATION(EvictUnits, evict, "Evicts leaves until so many units are free (PX-70).",
               EvictUnitsReturns, (std::int64_t, tokens, "units; 0 or less: nothing"))
 KVO_OPERATION(Lock, lock, "Protects a node and all above it (PX-73).", Delta,
-              (std::int64_t, node, "number of the node"))
+              (NodeNumber, node, "number of the node"))
 KVO_OPERATION(Unlock, unlock, "Releases a lock (PX-73).", Delta,
-              (std::int64_t, node, "number of the node"))
+              (NodeNumber, node, "number of the node"))
 KVO_OPERATION(ResetTree, reset, "Drops the tree, not the slots (PX-75).", Nothing)
 KVO_OPERATION(AllSlots, all_slots, "The slots of all nodes, depth first (PX-77).", SlotsOnly)
 KVO_OPERATION(AllocSlots, alloc, "Takes slots (PX-80, PX-81).", SlotsOnly,
@@ -105,10 +107,10 @@ KVO_OPERATION(AllocSlots, alloc, "Takes slots (PX-80, PX-81).", SlotsOnly,
 KVO_OPERATION(AllocExtend, alloc_extend, "Takes slots after rows that end in a page (PX-81).",
               SlotsOnly, (Ids, prefix_lens, "tokens that each request has"),
               (Ids, seq_lens, "tokens that it is to have"),
-              (Ids, last_slots, "its last slot; -1: none"))
+              (ReturnedSlots, last_slots, "its last slot; -1: none"))
 KVO_OPERATION(AllocDecode, alloc_decode, "Takes one slot for each request (PX-81).", SlotsOnly,
               (Ids, seq_lens, "tokens of each request, the new one included"),
-              (Ids, last_slots, "its last slot; -1: none"))
+              (ReturnedSlots, last_slots, "its last slot; -1: none"))
 KVO_OPERATION(FreeSlots, free, "Frees slots (PX-80, PX-81).", Nothing,
               (SlotNumbers, slots, "slots by number"))
 KVO_OPERATION(FreeSegment, free_segment, "Frees a part of a row (PX-80, PX-81).", Nothing,
@@ -126,12 +128,12 @@ KVO_OPERATION(FileRequest, request, "Makes a request (PX-86).", Nothing, (Reques
               (Priority, priority, "the higher is spared", 0, may_be_absent))
 KVO_OPERATION(Admit, admit, "Looks a request up and locks what it hit (PX-86).", FoundPrefix,
               (RequestNumber, request))
-KVO_RECORD(ExtendReturns, (std::optional<Ids>, slots, "the new ones; absent with an error"),
+KVO_RECORD(ExtendReturns, (Maybe<ReturnedSlots>, slots, "the new ones; absent with an error"),
            (Ids, nodes, "evicted to make room, also for an error"))
 KVO_OPERATION(Extend, extend, "Takes slots for a request's next tokens (PX-86).", ExtendReturns,
               (RequestNumber, request), (Count, tokens, "how many"),
               (Tokens, append, "output that joins the request first", Tokens(), may_be_absent))
-KVO_RECORD(CheckpointReturns, (std::int64_t, node, "the node that is locked now"),
+KVO_RECORD(CheckpointReturns, (NodeNumber, node, "the node that is locked now"),
            (std::int64_t, protected_, "units of its row that are the tree's"))
 KVO_OPERATION(Checkpoint, checkpoint, "Files what a request has so far (PX-87).", CheckpointReturns,
               (RequestNumber, request))
@@ -139,10 +141,10 @@ KVO_OPERATION(Withdraw, withdraw, "Withdraws a request that has no row (PX-86)."
               (RequestNumber, request))
 KVO_OPERATION(Finish, finish, "Ends a request (PX-88).", Nothing, (RequestNumber, request),
               (bool, keep, "whether its tokens are filed", true, may_be_absent))
-KVO_RECORD(ShowRowReturns, (Ids, slots, "slots by number"),
+KVO_RECORD(ShowRowReturns, (ReturnedSlots, slots, "slots by number"),
            (std::int64_t, protected_, "slots that are the tree's"),
            (std::int64_t, inserted, "units that it filed and counted"),
-           (std::int64_t, node, "the node that is locked"))
+           (NodeNumber, node, "the node that is locked"))
 KVO_OPERATION(ShowRow, row, "The slots of a request (PX-86).", ShowRowReturns,
               (RequestNumber, request))
 KVO_RECORD(ShownNode, (std::int64_t, node, "number"),

@@ -17,6 +17,7 @@
 
 namespace kvo::snapshot {
 
+using SnapshotNumber = HandleOf<"snapshot">;
 struct FirstToken {
   using Value = std::int64_t;
   static constexpr Domain kDomain{.meaning = "first token, counted from 0"};
@@ -46,7 +47,7 @@ KVO_RECORD_WITH(
 
 /// A snapshot with its number. Without a snapshot the number is null, and nothing is shown.
 KVO_RECORD(Numbered,
-           (Nullable<std::int64_t>, handle,
+           (OrNull<SnapshotNumber>, handle,
             "number of the snapshot; the same object keeps it; null: none"),
            (Contents, shown))
 
@@ -57,8 +58,7 @@ KVO_OPERATION(New, new_,
                "window of a ring; absent: that of the config"))
 KVO_RECORD_WITH((static constexpr auto kAxes = kRowAxes;), UpdateReturns, (Tensor, k, "keys"),
                 (Tensor, v, "values"),
-                (std::optional<std::int64_t>, handle,
-                 "number of the returned pair, to read it again"))
+                (Maybe<SnapshotNumber>, handle, "number of the returned pair, to read it again"))
 KVO_OPERATION_WITH((static constexpr auto kAxes = kRowAxes;
                     static constexpr std::pair<std::string_view, std::string_view> kToldBy{
                         "keep", "handle"};),
@@ -84,23 +84,23 @@ KVO_RECORD(RestoreReturns, (bool, ok, "false: refused, nothing has changed"),
 KVO_OPERATION(Restore, restore,
               "Goes to a number of tokens, by a snapshot or without (MR-13, MR-14, MR-26, MR-27, "
               "MR-46, MR-47).",
-              RestoreReturns, (Nullable<std::int64_t>, handle, "number of a snapshot; null: none"),
+              RestoreReturns, (OrNull<SnapshotNumber>, handle, "number of a snapshot; null: none"),
               (std::int64_t, target, "tokens"))
 KVO_OPERATION(Merge, merge, "Makes one snapshot of two and takes both over (MR-15, MR-28, MR-49).",
               Numbered,
-              (Nullable<std::int64_t>, parent, "number of the snapshot in front; null: none"),
-              (Nullable<std::int64_t>, child, "number of the snapshot after it; null: none"))
+              (OrNull<SnapshotNumber>, parent, "number of the snapshot in front; null: none"),
+              (OrNull<SnapshotNumber>, child, "number of the snapshot after it; null: none"))
 KVO_RECORD(SplitReturns, (Nullable<Numbered>, parent, "what stands before; null: nothing"),
            (Nullable<Numbered>, child, "the rest; null: nothing"))
 KVO_OPERATION(Split, split, "Makes two snapshots of one and takes it over (MR-16, MR-29, MR-49).",
-              SplitReturns, (Nullable<std::int64_t>, handle, "number of a snapshot; null: none"),
+              SplitReturns, (OrNull<SnapshotNumber>, handle, "number of a snapshot; null: none"),
               (std::int64_t, at, "token that the second one begins with"))
 KVO_OPERATION(Close, close, "Gives a snapshot up (MR-4, MR-48).", Nothing,
-              (std::int64_t, handle, "number of the snapshot"))
+              (SnapshotNumber, handle, "number of the snapshot"))
 KVO_OPERATION(Reread, reread,
               "Looks again at a snapshot, or at rows that an update returned where the case has no "
               "snapshot (MR-3, MR-23).",
-              Contents, (std::int64_t, handle, "number of the snapshot or pair"))
+              Contents, (SnapshotNumber, handle, "number of the snapshot or pair"))
 KVO_RECORD_WITH((static constexpr auto kAxes = kConvAxes;), ConvStateReturns,
                 (Tensor, conv, "convolution state"))
 KVO_OPERATION(ConvState, conv_state, "The convolution state, made if it is missing (MR-40).",

@@ -20,6 +20,7 @@ namespace kvo::views {
 
 using CacheHandle = CacheOfCase<std::int64_t>;
 using LayerNumber = LayerOfModel<std::int64_t>;
+using ViewsNumber = HandleOf<"views">;
 
 inline constexpr std::array<std::string_view, 2> kRowAxes{"position", "channel"};
 inline constexpr std::array<std::string_view, 3> kPackedAxes{"head", "position", "dim"};
@@ -39,7 +40,7 @@ KVO_OPERATION(Fork, fork, "Makes a cache with the first committed tokens of anot
               (CacheHandle, from, "the cache that is forked"), (std::int64_t, tokens, "tokens"))
 KVO_RECORD(AppendReturns, (std::int64_t, start, "position of the first token"),
            (std::vector<ShownView>, views, "the tokens, cut where blocks end"),
-           (std::optional<std::int64_t>, handle, "number of these views, to read them again"))
+           (Maybe<ViewsNumber>, handle, "number of these views, to read them again"))
 KVO_OPERATION_WITH((static constexpr auto kAxes = kRowAxes;), Append, append,
                    "Writes tokens of one layer after the committed ones (MK-2, MK-10 to MK-16).",
                    AppendReturns, (Maybe<CacheHandle>, cache), (LayerNumber, layer),
@@ -59,7 +60,7 @@ KVO_OPERATION(ContiguousKv, contiguous_kv,
               (std::int64_t, kv_len, "tokens"),
               (std::int64_t, kv_dim, "elements of a token: num_kv_heads * head_dim"))
 KVO_RECORD(ShowViewsReturns, (std::vector<ShownView>, views, "in order of positions"),
-           (std::optional<std::int64_t>, handle, "number of these views, to read them again"))
+           (Maybe<ViewsNumber>, handle, "number of these views, to read them again"))
 KVO_OPERATION(ShowViews, views, "All that a layer holds, block by block (MK-5, MK-19).",
               ShowViewsReturns, (Maybe<CacheHandle>, cache), (LayerNumber, layer),
               (std::optional<bool>, keep, "whether the views get a number"))
@@ -76,7 +77,7 @@ KVO_RECORD(RereadReturns, (bool, stale, "whether they reach beyond what the laye
            (std::vector<ShownView>, views, "as they show now; none if stale"))
 KVO_OPERATION(Reread, reread,
               "Looks through earlier views again, unless they are stale (MK-15, MK-24).",
-              RereadReturns, (std::int64_t, handle, "number of the views"))
+              RereadReturns, (ViewsNumber, handle, "number of the views"))
 KVO_RECORD(LayerDeviceReturns, (Device, device, "where it is stored", Device::kCpu),
            (std::int64_t, gpu, "number of the GPU; 0 on a CPU"))
 KVO_OPERATION(LayerDevice, layer_device, "Where a layer is stored (MK-7, MK-26).",

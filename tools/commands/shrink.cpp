@@ -73,7 +73,8 @@ ShrunkLog shrink(const ShrinkArguments& arguments, const CasePlan& plan, const S
   const auto judge = [&](const CasePlan& tried, const Subject& judged, const Script& candidate) {
     return run_script_isolated(tried, judged, candidate, arguments.limits);
   };
-  return shrink_with({.attempts = arguments.attempts, .judge = judge}, plan, subject, script);
+  return shrink_with({.attempts = arguments.attempts, .follows_handles = false, .judge = judge},
+                     plan, subject, script);
 }
 
 // A difference from what was recorded where subject and reference agree; nothing if there is none.

@@ -189,6 +189,7 @@ class Isolation {
         plan_, subject, script,
         {.attempts = std::min(how_.shrink_attempts, hung ? kMostHungAttempts : kMostAttempts),
          .time = how_.shrink_time,
+         .follows_handles = false,
          .judge = judge});
     // On a busy machine what is slow looks as if it hung.
     if (hung)

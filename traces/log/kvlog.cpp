@@ -52,6 +52,52 @@ void tell_flags(const OpKind& kind, const json::object& line, json::value& args)
       args.get_object()[field.name] = ret->get_object().contains(field.told_by);
 }
 
+// {"result": 12, "member": "block", "at": 0}: what an operation of the case returned.
+bool read_reference(const json::value& in, ResultReference& out, JsonFault& fault) {
+  const json::object& from = in.get_object();
+  std::optional<std::uint64_t> at;
+  for (const auto& member : from)
+    if (const auto key = member.key(); key != "result" && key != "member" && key != "at") {
+      detail::fault_at(fault, member.value(), "is no member of a reference: result, member, at");
+      return detail::fault_inside(fault, key);
+    }
+  if (!read_member(from, "result", out.operation, fault) ||
+      !read_member(from, "member", out.member, fault) || !read_member(from, "at", at, fault))
+    return false;
+  if (at) out.of = *at;
+  return true;
+}
+
+bool is_reference(const json::value& value) {
+  return value.is_object() && value.get_object().contains("result");
+}
+
+// Takes the references out of arguments that may be handles, and leaves a number in their place,
+// or an empty list.
+bool take_references(const OpKind& kind, json::value& args, std::vector<ResultReference>& found,
+                     JsonFault& fault) {
+  if (!args.is_object()) return true;
+  for (const Field& field : kind.arguments->fields) {
+    json::value* value = args.get_object().if_contains(field.name);
+    if (value == nullptr || field.domain == nullptr || field.domain->handle_of.empty()) continue;
+    const bool is_list = field.type->value_type().type_class == TypeClass::kList;
+    const auto take = [&](json::value& one, std::optional<std::size_t> at) {
+      ResultReference& reference = found.emplace_back();
+      reference.argument = field.name;
+      reference.at = at;
+      if (!read_reference(one, reference, fault)) return detail::fault_inside(fault, field.name);
+      one = is_list && !at ? json::value(json::array()) : json::value(0);
+      return true;
+    };
+    if (is_reference(*value) && !take(*value, std::nullopt)) return false;
+    if (!value->is_array()) continue;
+    json::array& elements = value->get_array();
+    for (std::size_t i = 0; i < elements.size(); ++i)
+      if (is_reference(elements[i]) && !take(elements[i], i)) return false;
+  }
+  return true;
+}
+
 // What another file of this project is, by its first line; empty: it may be a log.
 std::string other_file(std::string_view line) {
   const auto has = [&](std::string_view word) { return line.find(word) != std::string_view::npos; };
@@ -209,6 +255,7 @@ TraceResult<CaseHeader> LogReader::read_header() {
       !read_member(*line_, "tags", header.tags, fault) ||
       !read_member(*line_, "rules", header.rules, fault) ||
       !read_member(*line_, "law", header.law, fault) ||
+      !read_member(*line_, "references", header.references, fault) ||
       !read_schedule(*line_, header.schedule, fault))
     return fault_error(source_.place(), "", fault);
   if (const json::value* profile = line_->if_contains("profile");
@@ -227,7 +274,51 @@ TraceResult<CaseHeader> LogReader::read_header() {
     header.config = read_record(*config, *header.kind->config, fault);
     if (!header.config) return fault_error(source_.place(), "config", fault);
   }
+  answered_.clear();
+  answer_ = header.references && find_.open() ? find_.open()(header) : nullptr;
   return header;
+}
+
+TraceResult<Record> LogReader::read_arguments(const OpKind& kind, json::value args) {
+  JsonFault fault;
+  std::vector<ResultReference> references;
+  if (answer_ && !take_references(kind, args, references, fault))
+    return fault_error(source_.place(), "args", fault);
+  Record arguments = read_record(args, *kind.arguments, fault);
+  if (!arguments && !answer_ && take_references(kind, args, references, fault) &&
+      !references.empty())
+    fault.problem = "refers to a result: the header of the case must have \"references\": true";
+  if (!arguments) return fault_error(source_.place(), "args", fault);
+  return resolved(kind, std::move(arguments), references);
+}
+
+TraceResult<Record> LogReader::resolved(const OpKind& kind, Record arguments,
+                                        const std::vector<ResultReference>& references) const {
+  for (const ResultReference& reference : references) {
+    const auto refused = [&](const std::string& problem) {
+      return error_at(source_.place(), "args." + reference.argument,
+                      std::to_string(reference.operation), problem);
+    };
+    if (reference.operation >= answered_.size())
+      return refused("refers to an operation that has not run: this is operation " +
+                     std::to_string(answered_.size()));
+    const Answered& source = answered_[reference.operation];
+    const std::string returned = "operation " + std::to_string(reference.operation) + ", " +
+                                 std::string(source.op) + ", returned ";
+    if (source.error) return refused(returned + "an error: " + source.error->text());
+    const Domain& domain =
+        *std::ranges::find(kind.arguments->fields, reference.argument, &Field::name)->domain;
+    for (const Handle& handle : source.handles)
+      if (handle.member == reference.member && handle.of != domain.handle_of)
+        return refused(returned + "a " + std::string(handle.of) + " there, not a " +
+                       std::string(domain.handle_of));
+    auto changed = with_result(arguments, reference, source.handles);
+    if (!changed)
+      return refused(returned + "no single " + std::string(domain.handle_of) + " as '" +
+                     reference.member + "'");
+    arguments = std::move(*changed);
+  }
+  return arguments;
 }
 
 TraceResult<Step> LogReader::read_step() {
@@ -243,9 +334,13 @@ TraceResult<Step> LogReader::read_step() {
     return error_at(source_.place(), "op", name, "is no operation of " + kind_->name());
   json::value* args = line_->if_contains("args");
   if (args != nullptr) tell_flags(*kind, *line_, *args);
-  Record arguments = read_record(args != nullptr ? *args : json::object(), *kind->arguments, fault);
-  if (!arguments) return fault_error(source_.place(), "args", fault);
-  Step step{Op(*kind, std::move(arguments))};
+  auto arguments = read_arguments(*kind, args != nullptr ? *args : json::object());
+  if (!arguments) return std::move(arguments).error();
+  Step step{Op(*kind, std::move(*arguments))};
+  if (answer_) {
+    const Observation seen = answer_(step.op);
+    answered_.push_back({kind->name, seen.error, handles_of(seen.returns)});
+  }
   if (const json::value* ret = line_->if_contains("ret")) {
     step.recorded = read_observation(*kind, *ret, fault);
     if (!step.recorded) return fault_error(source_.place(), "ret", fault);

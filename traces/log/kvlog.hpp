@@ -14,6 +14,7 @@
 
 #include <boost/json.hpp>
 
+#include "reference/contract/describe/handles.hpp"
 #include "reference/contract/describe/json.hpp"
 #include "reference/contract/subject/subject.hpp"
 #include "traces/io/output_file.hpp"
@@ -35,6 +36,7 @@ struct CaseHeader {
   Record config = {};  ///< of the kind's config type; without a value: all defaults
   std::optional<Schedule> schedule = std::nullopt;  ///< of a device under the caches
   std::uint64_t line = 0;                           ///< of the file
+  bool references = false;                          ///< arguments may refer to results
   /// A rule case: what its steps must return is stated for `profile`, not recorded.
   bool stated = false;
 };
@@ -52,8 +54,28 @@ struct Case {
   std::vector<Step> steps = {};
 };
 
-/// Finds a cache kind by contract and cache; null when there is none.
-using FindKind = std::function<const CacheKind*(std::string_view contract, std::string_view cache)>;
+/// Carries out the operations of a case, one by one.
+using Answerer = std::function<Observation(const Op& op)>;
+
+/// Finds a cache kind by contract and cache; null when there is none. `open` starts who answers for
+/// arguments that refer to results; without it they are errors.
+class FindKind {
+ public:
+  using Find = std::function<const CacheKind*(std::string_view contract, std::string_view cache)>;
+  using Open = std::function<Answerer(const CaseHeader& header)>;
+  template <class Callable>
+  FindKind(Callable find, Open open = nullptr)  // NOLINT: reads as a function
+      : find_(std::move(find)), open_(std::move(open)) {}
+  [[nodiscard]] const CacheKind* operator()(std::string_view contract,
+                                            std::string_view cache) const {
+    return find_(contract, cache);
+  }
+  [[nodiscard]] const Open& open() const { return open_; }
+
+ private:
+  Find find_;
+  Open open_;
+};
 
 /// Reads a log in constant memory: next_case(), then next_step() until it gives nothing. A file of
 /// rule cases (cases.hpp) is read whole at the first call.
@@ -67,7 +89,8 @@ class LogReader {
   /// at the end of the log. Errors   the file's; a line that is no JSON object or stops in the
   /// middle; an operation before
   ///          the first header; a missing or ill-typed member; an unknown contract, cache or
-  ///          operation. Each names file, line and field.
+  ///          operation; an argument that refers to an operation that has not run, or returned no
+  ///          such handle. Each names file, line and field.
   [[nodiscard]] TraceResult<std::optional<CaseHeader>> next_case();
   /// The next operation of the current case, or nothing at its end.
   /// Errors   as next_case
@@ -87,6 +110,10 @@ class LogReader {
   TraceResult<void> fetch();
   TraceResult<CaseHeader> read_header();
   TraceResult<Step> read_step();
+  /// The arguments of an operation with what they refer to.
+  TraceResult<Record> read_arguments(const OpKind& kind, boost::json::value args);
+  TraceResult<Record> resolved(const OpKind& kind, Record arguments,
+                               const std::vector<ResultReference>& references) const;
 
   std::string name_;
   TextSource source_;
@@ -97,6 +124,14 @@ class LogReader {
   std::optional<std::vector<Case>> stated_;  // the cases of a file of rule cases, first to last
   std::size_t next_case_ = 0;                // of them
   std::size_t next_step_ = 0;
+  /// Of a case whose arguments may refer to results: who answers, and what has been returned.
+  struct Answered {
+    std::string_view op;
+    PossibleError error;
+    std::vector<Handle> handles;
+  };
+  Answerer answer_;
+  std::vector<Answered> answered_;
 };
 
 /// The case of that name, or the first one when `name` is empty, with all its steps.

@@ -106,6 +106,13 @@ struct Nullable {  // NOLINT(bugprone-exception-escape): as Tensor
   friend bool operator==(const Nullable&, const Nullable&) = default;
 };
 
+/// A domain whose value may be null.
+template <DomainType D>
+struct OrNull {
+  using Value = Nullable<typename D::Value>;
+  static constexpr const Domain& kDomain = D::kDomain;
+};
+
 template <class T>
 using Members = boost::describe::describe_members<T, boost::describe::mod_public>;
 

@@ -7,12 +7,14 @@
 // arguments, the choice of the cache, names of axes and documentation derive from the constant.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "reference/contract/values/result.hpp"
 
@@ -45,6 +47,23 @@ concept DomainType = requires {
   D::kDomain.least;
 };
 
+/// A word as an argument of a template.
+template <std::size_t kSize>
+struct Word {
+  char letters[kSize];  // NOLINT(cppcoreguidelines-avoid-c-arrays): of a template
+  constexpr Word(const char (&text)[kSize]) {  // NOLINT: reads as a word
+    for (std::size_t i = 0; i < kSize; ++i) letters[i] = text[i];
+  }
+  [[nodiscard]] constexpr std::string_view text() const { return {letters, kSize - 1}; }
+};
+
+/// What a cache chooses to identify something by: HandleOf<"block">.
+template <Word kWhat>
+struct HandleOf {
+  using Value = std::int64_t;
+  static constexpr Domain kDomain{.handle_of = kWhat.text()};
+};
+
 /// Domains of several contracts, whose integers differ in type. @{
 template <class Int>
 struct CacheOfCase {
@@ -59,12 +78,18 @@ struct LayerOfModel {
 };
 /// @}
 
-/// A domain whose value may be absent.
+/// A domain whose value may be absent, and one of lists of its values. @{
 template <DomainType D>
 struct Maybe {
   using Value = std::optional<typename D::Value>;
   static constexpr const Domain& kDomain = D::kDomain;
 };
+template <DomainType D>
+struct ListOf {
+  using Value = std::vector<typename D::Value>;
+  static constexpr const Domain& kDomain = D::kDomain;
+};
+/// @}
 
 namespace detail {
 template <class T>

@@ -33,8 +33,24 @@ std::string enumerator_word(std::string_view enumerator) {
   return word;
 }
 
+namespace {
+bool may_hold_payload(const Type& type) {
+  switch (type.type_class) {
+    case TypeClass::kTensor:
+    case TypeClass::kList:
+      return true;
+    case TypeClass::kOptional:
+    case TypeClass::kNullable:
+      return may_hold_payload(*type.element);
+    default:
+      return type.holds_payload;
+  }
+}
+}  // namespace
+
 void detail::add_field(Type& type, const Field& field) {
   type.fields.push_back(field);
+  type.holds_payload |= may_hold_payload(*field.type);
   if (field.name.ends_with('_')) type.fields.back().name.remove_suffix(1);
   const TypeClass held = field.type->value_type().type_class;
   if (held != TypeClass::kTensor && held != TypeClass::kList) type.fields.back().axes = {};
@@ -45,6 +61,7 @@ void detail::add_inline(Type& type, const Type& member, std::size_t offset) {
     field.offset += offset;
     type.fields.push_back(field);
   }
+  type.holds_payload |= member.holds_payload;
 }
 
 std::shared_ptr<void> Type::owned(void* value) const {
@@ -107,6 +124,7 @@ std::size_t payload_bytes(const Type& type, const void* value) {
       return detail::to<Tensor>(value).bytes.size();
     case TypeClass::kRecord: {
       std::size_t sum = 0;
+      if (!type.holds_payload) return sum;
       for (const Field& field : type.fields) sum += payload_bytes(*field.type, field.of(value));
       return sum;
     }

@@ -82,6 +82,8 @@ struct Type {
   double recorded_tolerance = 0;
   /// Of kRecord: JSON leaves out members whose value is that of a new record.
   bool lean = false;
+  /// Of kRecord: whether payload_bytes may be more than 0.
+  bool holds_payload = false;
 
   void* (*make)() = nullptr;  ///< a default value, for `destroy`
   void* (*copy)(const void*) = nullptr;
