@@ -68,7 +68,16 @@ std::optional<Op> DrawnOps::next() {
     else
       ended_ = true;
   }
-  if (ended_) return std::nullopt;
+  constexpr int kMostLeftOut = 64;  // one after the other
+  for (int left_out = 0; !ended_; ++left_out) {
+    bool leaves_out = false;
+    auto op = drawn(leaves_out);
+    if (!op || !leaves_out || left_out == kMostLeftOut) return op;
+  }
+  return std::nullopt;
+}
+
+std::optional<Op> DrawnOps::drawn(bool& leaves_out) {
   auto op = is_long_ ? of_long_life() : choose();
   if (!op) return op;
   tell(*reference_, operations_++, &op->kind());
@@ -77,6 +86,7 @@ std::optional<Op> DrawnOps::next() {
   recorded_marks = nullptr;
   ended_ = seen.failed_with(Code::kOutOfMemory) || seen.failed_with(Code::kThrew);
   learn(*op, seen);
+  leaves_out = outside_ && seen.error && outside_(*op, *seen.error);
   return op;
 }
 

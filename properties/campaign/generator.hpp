@@ -105,6 +105,11 @@ class DrawnOps : public OpStream {
   /// Says which reference it is. To be called once, before next(). `reference` must live as long.
   void follow(const Subject& reference, const Setup& setup, Scale scale);
 
+  /// Leaves out operations that the reference refuses and `outside` holds of: they are outside of
+  /// what a cache takes. To be called before next().
+  using Outside = std::function<bool(const Op& op, const Error& refusal)>;
+  void leave_out(Outside outside) { outside_ = std::move(outside); }
+
   /// The next operation. None follows where the reference does not take the setup, after an
   /// operation that it has no memory for or throws at, or where the script ends by itself. A long
   /// life ends with its first operations, those that return something before the others.
@@ -127,8 +132,11 @@ class DrawnOps : public OpStream {
 
  private:
   [[nodiscard]] std::optional<Op> of_long_life();
+  /// The next operation, left out or not. `leaves_out`: it is.
+  [[nodiscard]] std::optional<Op> drawn(bool& leaves_out);
 
   const Subject* reference_ = nullptr;
+  Outside outside_;
   Setup setup_;
   bool is_long_ = false;
   std::vector<Op> first_;  ///< operations of a long life

@@ -24,7 +24,12 @@ struct Alone {
 
 Alone run_alone(const CasePlan& plan, const Subject& subject, const Script& script) {
   const std::array<const Subject*, 1> one{&subject};
-  Lockstep lockstep(nullptr, one, plan.setup, {.invariants_every = plan.options.invariants_every});
+  // The law knows the errors of the rules alone.
+  const bool settles = plan.baseline != nullptr && subject.conventions.any();
+  Lockstep lockstep(settles ? plan.baseline : nullptr, one, plan.setup,
+                    {.invariants_every = plan.options.invariants_every,
+                     .compare = !settles,
+                     .returns_answers = settles});
   Alone alone;
   for (const Op& op : script) {
     if (!lockstep.worthwhile()) break;

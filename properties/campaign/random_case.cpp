@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -38,6 +39,20 @@ bool is_refused(const std::vector<const Subject*>& judged, const Subject* refere
 }
 
 }  // namespace
+
+DrawnOps::Outside outside_of(std::vector<const Subject*> judged, const Subject* reference) {
+  std::erase(judged, reference);
+  const auto accepts = [](const Subject* subject) {
+    return std::ranges::any_of(subject->conventions.refusals,
+                               [](const RefusalConvention& row) { return !row.given; });
+  };
+  if (judged.empty() || !std::ranges::all_of(judged, accepts)) return nullptr;
+  return [judged = std::move(judged)](const Op& op, const Error& refusal) {
+    return std::ranges::all_of(judged, [&](const Subject* subject) {
+      return may_answer(subject->conventions, op.kind().name, refusal, std::nullopt);
+    });
+  };
+}
 
 Scale scale_of(const Law& law, std::uint64_t nth) {
   constexpr std::uint64_t kLongEvery = 256;
@@ -77,8 +92,11 @@ CasePlan random_case(const Contracts& contracts, const Law& law,
                 .subjects = std::move(judged),
                 .reference_of = contracts.reference_finder(),
                 .history = contracts.oracle_of(kind)};
-  plan.ops = [generator, terms, operations = drawn_length(law, terms)] {
-    return std::make_unique<FirstOps>(generator->make(terms).ops, operations);
+  plan.ops = [generator, terms, operations = drawn_length(law, terms),
+              outside = outside_of(plan.subjects, reference)] {
+    auto ops = generator->make(terms).ops;
+    ops->leave_out(outside);
+    return std::make_unique<FirstOps>(std::move(ops), operations);
   };
   return plan;
 }

@@ -20,11 +20,16 @@ namespace kvo {
 /// Subjects that the law does not concern, or that refuse the setup, take no part. If all of them
 /// but the reference refuse it, the case is drawn again, up to 100 times: the draw is still a
 /// function of (seed, index, scale) for any subjects among which one accepts it.
-/// Requires  the kind has a generator.
+/// Operations that the conventions of all these subjects accept although the rules refuse them are
+/// not drawn. Requires  the kind has a generator.
 [[nodiscard]] CasePlan random_case(const Contracts& contracts, const Law& law,
                                    const std::vector<const Subject*>& subjects, std::uint64_t seed,
                                    std::uint64_t index, Profile profile,
                                    Scale scale = Scale::kSmall);
+
+/// What all subjects but the reference carry out although the rules refuse it; null: nothing.
+[[nodiscard]] DrawnOps::Outside outside_of(std::vector<const Subject*> judged,
+                                           const Subject* reference);
 
 /// The labels of a kind that `reached` lacks.
 [[nodiscard]] std::vector<std::string_view> missing_labels(const Generator& generator,

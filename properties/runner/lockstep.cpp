@@ -216,9 +216,10 @@ const Observation& Lockstep::step(const Op& op, const Observation* recorded) {
   for (Participant& participant : participants_) {
     if (!participant.live()) continue;
     Observation got = observe(participant, lent, options_.allocations);
+    if (participant.live() && known) settle(participant, op, want_, got);
     if (participant.live())
       judge(participant, op, known && options_.compare ? &want_ : nullptr, got);
-    if (!known) want_ = std::move(got);
+    if (!known || options_.returns_answers) want_ = std::move(got);
     known = true;
     if (participant.live() && invariants_are_due()) look_at_invariants(participant, op);
   }
@@ -240,7 +241,7 @@ bool Lockstep::fails(const Op& op, std::int64_t allocation) {
   }
   reference_wants_memory_ = false;
   wanted_ = Wanted::kComputed;
-  (void)lead(op, lent, nullptr);
+  if (lead(op, lent, nullptr) && participant.live()) settle(participant, op, want_, got);
   if (participant.live()) judge(participant, op, options_.compare ? &want_ : nullptr, got);
   if (participant.live()) look_at_invariants(participant, op);
   ++operations_;
@@ -294,6 +295,18 @@ Observation Lockstep::attempt(Participant& participant, const Op& op, std::int64
   if (auto harm = arguments_.damage())
     out(participant, op, {.outcome = Outcome::kBroken, .reason = std::move(*harm)});
   return got;
+}
+
+void Lockstep::settle(Participant& participant, const Op& op, const Observation& want,
+                      Observation& got) {
+  const Conventions& conventions = participant.subject->conventions;
+  if (!conventions.any()) return;
+  if (want.error && !got.error &&
+      may_answer(conventions, op.kind().name, *want.error, std::nullopt))
+    return out(participant, op,
+               {.outcome = Outcome::kEnded,
+                .reason = "carried out what the rules refuse, as its conventions allow"});
+  got = as_promised(conventions, op.kind(), want, std::move(got));
 }
 
 void Lockstep::judge(Participant& participant, const Op& op, const Observation* want,

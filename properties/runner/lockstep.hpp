@@ -70,6 +70,8 @@ struct LockstepOptions {
   std::size_t fill_bytes = std::size_t{1} << 20U;  ///< of each allocation; 0 where time is measured
   MakeOracle oracle = nullptr;                     ///< one for each participant
   bool compare = true;                             ///< with the baseline or the record
+  /// step() returns what the last participant observed, with its conventions applied.
+  bool returns_answers = false;
 };
 
 /// Sessions of several subjects, driven through one script.
@@ -96,7 +98,7 @@ class Lockstep {
 
   /// Carries out one operation on everybody who is live and judges what they observe: by
   /// `recorded`, else by the baseline, else by the first participant. Who fails is out.
-  /// Returns what had to be observed.
+  /// Returns what had to be observed, but for returns_answers.
   const Observation& step(const Op& op, const Observation* recorded = nullptr);
 
   /// Tries an operation on the one participant with its `allocation`-th allocation, from 0,
@@ -129,6 +131,9 @@ class Lockstep {
                       bool& failed);
   /// Observes and judges the baseline. False where there is none left.
   bool lead(const Op& op, const Op& lent, const Observation* recorded);
+  /// Puts what conventions allow in the promised form. A participant that lawfully carried out what
+  /// had to be refused is out.
+  void settle(Participant& participant, const Op& op, const Observation& want, Observation& got);
   void judge(Participant& participant, const Op& op, const Observation* want,
              const Observation& got);
   [[nodiscard]] bool may_want_memory(const Participant& participant, const Observation* want);

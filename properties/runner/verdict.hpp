@@ -18,9 +18,10 @@ enum class Outcome : std::uint8_t {
   kOutOfMemory,   ///< the environment ran out; says nothing about the subject
   kVacuous,       ///< the law found nothing to judge
   kDied,          ///< its process crashed, ended or hung
+  kEnded,         ///< a convention lets its state differ from here on; it agreed before
 };
 BOOST_DESCRIBE_ENUM(Outcome, kAgrees, kMismatch, kBroken, kNotSupported, kOutOfMemory, kVacuous,
-                    kDied)
+                    kDied, kEnded)
 
 /// Whether a subject is at fault.
 [[nodiscard]] constexpr bool failed(Outcome outcome) {

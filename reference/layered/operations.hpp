@@ -32,8 +32,13 @@ KVO_RECORD(Emptiness, (bool, is_empty, "whether no token was counted"))
 KVO_RECORD(LayerCount, (Size, num_layers, "layers"))
 KVO_RECORD(Entry, (Size, entry_size, "elements of one token's K in one layer"))
 KVO_RECORD(Text, (std::string, text, "text"))
-KVO_RECORD(Sameness, (std::optional<bool>, same,
-                      "whether the addresses are unchanged; absent where nothing is promised"))
+struct SameAddresses {
+  using Value = std::optional<bool>;
+  static constexpr Domain kDomain{
+      .meaning = "whether the addresses are unchanged; absent where nothing is promised",
+      .depends_on_addresses = true};
+};
+KVO_RECORD(Sameness, (SameAddresses, same))
 
 KVO_OPERATION(New, new_, "Makes a cache of empty layers (RS-1).", CacheNumber,
               (Size, num_layers, "layers"), (Size, num_kv_heads, "heads of K and V"),

@@ -18,6 +18,7 @@
 #include "tools/commands/campaign_options.hpp"
 #include "tools/commands/card.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/conventions.hpp"
 #include "tools/commands/exit_status.hpp"
 #include "tools/commands/not_negative.hpp"
 #include "tools/commands/program_name.hpp"
@@ -39,6 +40,7 @@ struct BenchArguments {
   bool quick = false;
   bool all = false;
   bool cold = false;
+  std::vector<std::string> conventions;
   std::string output;
   bool overwrite = false;
   std::string json;
@@ -144,6 +146,7 @@ boost::json::object json_of(const BenchRow& row, double clock) {
 std::vector<Comparison> comparisons_of(const Contracts& contracts,
                                        const BenchArguments& arguments) {
   std::vector<Comparison> all = select_subjects(contracts, arguments.words);
+  apply_conventions(contracts, arguments.conventions, all);
   for (Comparison& comparison : all)
     std::erase_if(comparison.subjects,
                   [](const Subject* subject) { return subject->inside || subject->on_request; });
@@ -169,15 +172,17 @@ std::vector<Bench> benches_of(const Contracts& contracts, const BenchArguments& 
   return benches;
 }
 
-RunHeader header_of(const BenchArguments& arguments) {
-  return {.kvoracle = std::string(kVersion),
-          .command = "bench",
-          .seed = 1,
-          .profile = arguments.profile,
-          .subjects = {},
-          .options = {{"quick", arguments.quick},
-                      {"rounds", arguments.rounds},
-                      {"words", write_json(arguments.words)}}};
+RunHeader header_of(const Contracts& contracts, const BenchArguments& arguments) {
+  RunHeader header{.kvoracle = std::string(kVersion),
+                   .command = "bench",
+                   .seed = 1,
+                   .profile = arguments.profile,
+                   .subjects = {},
+                   .options = {{"quick", arguments.quick},
+                               {"rounds", arguments.rounds},
+                               {"words", write_json(arguments.words)}}};
+  add_conventions(header.options, comparisons_of(contracts, arguments));
+  return header;
 }
 
 // Why the times of a load say nothing; no text where all subjects carry it out as they should.
@@ -225,7 +230,7 @@ int run_bench(const Contracts& contracts, const BenchArguments& arguments) {
   std::optional<RunFile> file;
   if (!arguments.output.empty())
     file = must(RunFile::open(
-        arguments.output, header_of(arguments),
+        arguments.output, header_of(contracts, arguments),
         arguments.overwrite ? RunFile::Existing::kReplaced : RunFile::Existing::kRefused));
   catch_interruption();
   const double clock = clock_cost();
@@ -267,6 +272,7 @@ Run declare_bench(CLI::App& app, const Contracts& contracts) {
                  "contracts, caches or subjects; none: all that have no other cache inside")
       ->type_name("SUBJECT");
   declare_profile(app, arguments->profile);
+  declare_conventions(app, arguments->conventions);
   app.add_flag("--quick", arguments->quick, "two loads, in less than a minute")
       ->group(kExtentGroup);
   app.add_option("--rounds", arguments->rounds, "passes over all subjects, in alternating order")

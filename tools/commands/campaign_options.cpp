@@ -10,6 +10,7 @@
 #include <fnmatch.h>
 
 #include "reference/contract/describe/utf8.hpp"
+#include "tools/commands/conventions.hpp"
 #include "tools/commands/exit_status.hpp"
 #include "tools/commands/not_negative.hpp"
 #include "tools/commands/program_name.hpp"
@@ -93,6 +94,7 @@ void declare_campaign(CLI::App& app, CampaignArguments& arguments, bool all_work
       ->capture_default_str();
   declare_profile(app, arguments.profile);
   declare_schedules(app, arguments.schedules);
+  declare_conventions(app, arguments.conventions);
   declare_workers(app, arguments.campaign.jobs, arguments.campaign.limits, all_workers);
   add_output(app, "--output,-o", arguments.campaign.output,
              "run file: JSON Lines, appended case by case");

@@ -24,10 +24,11 @@ struct CampaignArguments {
   std::uint64_t seed = 1;
   Profile profile = Profile::kOriginal;
   std::uint64_t schedules = 1;
+  std::vector<std::string> conventions = {};  ///< files
 };
 
-/// Declares --seed --jobs --profile --schedules --output --resume --json --repros and what a case
-/// may use. `all_workers`: by default there is a worker for each core.
+/// Declares --seed --jobs --profile --schedules --conventions --output --resume --json --repros and
+/// what a case may use. `all_workers`: by default there is a worker for each core.
 void declare_campaign(CLI::App& app, CampaignArguments& arguments, bool all_workers = false);
 
 /// Options of these groups do not change what a case is.

@@ -14,6 +14,7 @@
 #include "tools/commands/campaign_options.hpp"
 #include "tools/commands/card.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/conventions.hpp"
 #include "tools/commands/exit_status.hpp"
 #include "tools/commands/not_negative.hpp"
 #include "tools/commands/program_name.hpp"
@@ -44,7 +45,9 @@ class RandomCases {
   RandomCases(const Contracts& contracts, const CheckArguments& arguments, const CLI::App& app)
       : contracts_(contracts), arguments_(arguments), app_(app) {
     laws_ = choose_laws(contracts, arguments.law_names);
-    for (Comparison& comparison : select_subjects(contracts, arguments.words)) {
+    std::vector<Comparison> chosen = select_subjects(contracts, arguments.words);
+    apply_conventions(contracts, arguments.conventions, chosen);
+    for (Comparison& comparison : chosen) {
       std::vector<const Law*> apply = applicable(comparison);
       if (contracts.generator_of(*comparison.kind) == nullptr || apply.empty()) continue;
       comparisons_.push_back(std::move(comparison));
@@ -96,6 +99,7 @@ class RandomCases {
     boost::json::array names;
     for (const Law* law : laws_) names.emplace_back(law->name());
     header.options["laws"] = std::move(names);
+    add_conventions(header.options, comparisons_);
     if (arguments_.schedules > 1) header.options["schedules"] = arguments_.schedules;
     if (first > 0) header.options["first"] = first;
     return header;

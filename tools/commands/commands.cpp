@@ -20,6 +20,7 @@ constexpr std::array kCommands{
     Command{"conform", "replay recorded logs", declare_conform},
     Command{"mutants", "kill matrix of the seeded faults", declare_mutants},
     Command{"shrink", "the smallest script of a log that a subject fails", declare_shrink},
+    Command{"learn", "in what a cache lawfully differs: its conventions", declare_learn},
     Command{"bench", "how fast caches are, beside their reference and memcpy", declare_bench},
     Command{"gate", "whether a run is worse than an earlier one: for CI", declare_gate},
     Command{"list", "contracts, caches, operations, subjects, laws and trace formats",

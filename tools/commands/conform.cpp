@@ -15,6 +15,7 @@
 #include "properties/contracts.hpp"
 #include "tools/commands/campaign_options.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/conventions.hpp"
 #include "tools/commands/exit_status.hpp"
 #include "tools/commands/program_name.hpp"
 #include "tools/commands/selection.hpp"
@@ -39,6 +40,7 @@ struct ConformArguments {
   std::string law_name;
   std::optional<Profile> profile;  // absent: that of each case
   std::uint64_t schedules = 1;
+  std::vector<std::string> conventions;
   ReportOptions report;
   unsigned jobs = 1;
   Limits limits;
@@ -89,6 +91,7 @@ class RecordedCases {
         arguments_(arguments),
         comparisons_(select_subjects(contracts, arguments.words)),
         with_reference_(means_references(contracts, arguments.words)) {
+    apply_conventions(contracts, arguments.conventions, comparisons_);
     options_.profile = arguments.profile;
     options_.schedules = arguments.schedules;
     if (!arguments.law_name.empty()) options_.law = &law_named(contracts, arguments.law_name);
@@ -313,6 +316,7 @@ Run declare_conform(CLI::App& app, const Contracts& contracts) {
       ->group(kRunningGroup);
   declare_schedules(app, arguments->schedules);
   declare_profile(app, arguments->profile, "that of the log, else original");
+  declare_conventions(app, arguments->conventions);
   declare_workers(app, arguments->jobs, arguments->limits);
   return [&contracts, arguments] { return run_conform(contracts, *arguments); };
 }

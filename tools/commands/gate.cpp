@@ -53,6 +53,12 @@ void refuse_unlike(const RunRecord& baseline, const RunRecord& other, const std:
                                 printable(baseline.header.command)));
   if (baseline.header.profile != other.header.profile)
     throw FileError(fmt::format("{}: profile: is not that of the baseline", printable(path)));
+  const auto conventions = [](const RunRecord& run) {
+    const boost::json::value* found = run.header.options.if_contains("conventions");
+    return found != nullptr ? *found : boost::json::value();
+  };
+  if (conventions(baseline) != conventions(other))
+    throw FileError(fmt::format("{}: conventions: are not those of the baseline", printable(path)));
 }
 
 int run_gate(const GateArguments& arguments) {

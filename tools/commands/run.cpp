@@ -19,6 +19,7 @@
 #include "tools/commands/campaign_options.hpp"
 #include "tools/commands/card.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/conventions.hpp"
 #include "tools/commands/not_negative.hpp"
 #include "tools/commands/program_name.hpp"
 #include "tools/commands/selection.hpp"
@@ -108,8 +109,10 @@ void check_size(const replay::Policies& policies) {
 
 // With --generate a name is that of the cache inside of a subject.
 std::vector<Comparison> comparisons_of(const Contracts& contracts, const RunArguments& arguments) {
-  if (!arguments.generate) return select_subjects(contracts, arguments.words);
-  return select_inside(contracts, arguments.words);
+  std::vector<Comparison> chosen = arguments.generate ? select_inside(contracts, arguments.words)
+                                                      : select_subjects(contracts, arguments.words);
+  apply_conventions(contracts, arguments.conventions, chosen);
+  return chosen;
 }
 
 replay::Replay replay_of(const Contracts& contracts, const RunArguments& arguments) {
@@ -175,6 +178,7 @@ RunHeader header_of(const RunArguments& arguments, const replay::Replay& replay)
                    .profile = arguments.profile,
                    .subjects = subject_names(comparisons),
                    .options = provenance(arguments, replay)};
+  add_conventions(header.options, comparisons);
   if (arguments.schedules > 1) header.options["schedules"] = arguments.schedules;
   return header;
 }

@@ -119,6 +119,7 @@ TEST_F(Schema, DescribesMutantsAndShrunkScripts) {
   ASSERT_EQ(run("check " + kMutant + " --cases 90 --repros repros").status, kExitDiffers);
   const std::string log =
       "repros/" + fs::directory_iterator(path("repros"))->path().filename().string();
+  (void)described("learn", "learn layered.vector@optimized --cases 20 -o mine.conventions");
   (void)described("shrink", "shrink " + log + " --subject " + kMutant + " -o small.jsonl");
   (void)described("judges", "mutants " + kMutant + " --judges --cases 60");
 }

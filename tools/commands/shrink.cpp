@@ -13,6 +13,7 @@
 #include "properties/runner/shrunk.hpp"
 #include "tools/commands/campaign_options.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/conventions.hpp"
 #include "tools/commands/exit_status.hpp"
 #include "tools/commands/not_negative.hpp"
 #include "tools/commands/usage.hpp"
@@ -34,6 +35,7 @@ struct ShrinkArguments {
   std::uint64_t attempts = 100'000;
   std::optional<Profile> profile;         // absent: that of the case
   std::optional<std::uint64_t> schedule;  // absent: that of the case
+  std::vector<std::string> conventions;
   unsigned jobs = 1;
   Limits limits;
 };
@@ -117,7 +119,8 @@ CasePlan plan_of(const Contracts& contracts, const ShrinkArguments& arguments,
 int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {
   catch_interruption();
   check_outputs({{"--output", arguments.output}, {"--json", arguments.json}}, {arguments.log});
-  const Subject& subject = subject_named(contracts, arguments.subject);
+  const Subject& subject = with_conventions(contracts, arguments.conventions,
+                                            subject_named(contracts, arguments.subject));
   const traces::Case failing =
       must(traces::read_case(open_log(arguments.log, contracts), arguments.case_name));
   if (failing.header.kind != subject.kind)
@@ -193,6 +196,7 @@ Run declare_shrink(CLI::App& app, const Contracts& contracts) {
       ->check(not_negative())
       ->group(kExtentGroup);
   declare_profile(app, arguments->profile, "that of the log, else original");
+  declare_conventions(app, arguments->conventions);
   declare_workers(app, arguments->jobs, arguments->limits);
   return [&contracts, arguments] { return run_shrink(contracts, *arguments); };
 }

@@ -17,7 +17,8 @@ std::optional<float> ratio(std::uint64_t part, std::uint64_t whole) {
 // Whether an outcome rests on anything: a failure speaks for itself.
 bool says_something(const SubjectResult& subject) {
   const Evidence& evidence = subject.evidence;
-  const bool agrees = subject.verdict.outcome == Outcome::kAgrees;
+  const bool agrees = subject.verdict.outcome == Outcome::kAgrees ||
+                      subject.verdict.outcome == Outcome::kEnded;
   return subject.verdict.failed() ||
          (agrees && evidence.compared + evidence.rows_judged + evidence.failures > 0);
 }
@@ -138,6 +139,7 @@ void Summary::add(const CaseResult& record) {
     total.counts.died += outcome == Outcome::kDied ? 1 : 0;
     died_ += outcome == Outcome::kDied ? 1 : 0;
     total.counts.not_supported += outcome == Outcome::kNotSupported ? 1 : 0;
+    total.counts.ended += outcome == Outcome::kEnded ? 1 : 0;
     total.counts.out_of_memory += outcome == Outcome::kOutOfMemory ? 1 : 0;
     out_of_memory_ += outcome == Outcome::kOutOfMemory ? 1 : 0;
     const std::string reference = reference_name(subject.subject);

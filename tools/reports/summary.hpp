@@ -44,6 +44,7 @@ struct SubjectSummary {
   std::uint64_t broken = 0;
   std::uint64_t died = 0;  ///< its process crashed, ended or hung
   std::uint64_t not_supported = 0;
+  std::uint64_t ended = 0;  ///< by a convention, before the end of the script
   std::uint64_t out_of_memory = 0;
   std::optional<float> time_ratio = std::nullopt;  ///< as ratio_to_reference, of whole cases
   std::optional<float> ratio_low = std::nullopt;
@@ -51,7 +52,7 @@ struct SubjectSummary {
   std::vector<OperationSummary> timings = {};
 };
 BOOST_DESCRIBE_STRUCT(SubjectSummary, (),
-                      (subject, cases, operations, mismatches, broken, died, not_supported,
+                      (subject, cases, operations, mismatches, broken, died, not_supported, ended,
                        out_of_memory, time_ratio, ratio_low, ratio_high, timings))
 
 /// What the verdicts of one law rest on.

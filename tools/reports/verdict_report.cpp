@@ -160,6 +160,11 @@ std::vector<std::string> failure_lines(const Reporting& of, const FailureSummary
   return lines;
 }
 
+// Whether only the answer to a refused call differs.
+bool may_be_convention(const Verdict& verdict) {
+  return verdict.differs_in_error() && !verdict.difference.want.starts_with("no error");
+}
+
 /// Failures of one subject with one symptom: that of the simplest law, and the others.
 struct Cause {
   const FailureSummary* shown = nullptr;
@@ -186,6 +191,10 @@ std::vector<Cause> causes_of(const Summary& summary) {
       known->others.push_back(other);
     }
   }
+  // Faults first: lawful differences would hide them.
+  std::stable_partition(causes.begin(), causes.end(), [](const Cause& cause) {
+    return !may_be_convention(cause.shown->result.last_verdict());
+  });
   return causes;
 }
 
@@ -220,13 +229,27 @@ void print_failures(const Reporting& of) {
   const std::string failed = Paint(stdout)(Colour::kRed, "FAILED");
   std::map<std::string, std::size_t> whole;
   std::vector<std::string> further;
-  for (const Cause& cause : causes_of(summary))
+  const std::vector<Cause> causes = causes_of(summary);
+  for (const Cause& cause : causes)
     if (whole[cause.shown->result.subject]++ < kMostWhole)
       print_out(fmt::format("\n{}\n", fmt::join(block_of(of, cause, failed), "\n")));
     else
       further.push_back(cause_line(*cause.shown));
   if (!further.empty()) print_out("\nfurther failures of these subjects:\n");
   for (const std::string& line : further) print_out(fmt::format("  {}\n", printable(line)));
+  for (const auto& [subject, shown] : whole)
+    if (const Subject* judged = of.contracts.find_subject(subject);
+        judged != nullptr && judged->guest && !judged->conventions.any() &&
+        std::ranges::any_of(causes, [&, subject = subject](const Cause& cause) {
+          return cause.shown->result.subject == subject &&
+                 may_be_convention(cause.shown->result.last_verdict());
+        }))
+      print_out("\n" +
+                wrapped(fmt::format("{} answers calls that the rules refuse in its own way. If "
+                                    "that is lawful: {} learn {}",
+                                    subject, program_name(), subject),
+                        output_columns(), 2) +
+                "\n");
   if (summary.failures().size() == Summary::kMostFailures)
     print_out(fmt::format("\nat most {} kinds of failures are shown; {} failed\n",
                           Summary::kMostFailures, count_text(summary.failed(), "case")));
@@ -344,6 +367,18 @@ std::vector<std::string> too_few_judged(const std::vector<SubjectSummary>& subje
   return lines;
 }
 
+// Cases that a convention ends early judge only what comes before.
+std::vector<std::string> ended_early(const std::vector<SubjectSummary>& subjects) {
+  std::vector<std::string> lines;
+  for (const SubjectSummary& subject : subjects)
+    if (subject.ended > 0)
+      lines.push_back(fmt::format(
+          "{}: {} of {} ended at a call that the rules refuse and its "
+          "conventions allow; it agreed before",
+          subject.subject, count_text(subject.ended), count_text(subject.cases, "case")));
+  return lines;
+}
+
 void print_brief(const Reporting& of, const std::vector<SubjectSummary>& subjects) {
   print_out(verdict_line(of.summary, subjects) + "\n" + contracts_table(subjects) + "\n");
   if (const std::string slower = slower_text(slower_operations(subjects)); !slower.empty())
@@ -359,6 +394,8 @@ void print_tables(const Reporting& of, const std::vector<SubjectSummary>& subjec
   if (options.laws) print_out("\n" + laws_table(summary.laws()));
   if (const auto figures = summary.figures(); options.figures && !figures.empty())
     print_out("\n" + figures_table(figures));
+  for (const std::string& line : ended_early(subjects))
+    print_out(wrapped(line, std::min(output_columns(), kBriefColumns), 2) + "\n");
   for (const std::string& note : options.notes)
     print_out(wrapped(printable(note), std::min(output_columns(), kBriefColumns), 2) + "\n");
   print_failures(of);

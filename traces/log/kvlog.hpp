@@ -57,8 +57,8 @@ struct Case {
 /// Carries out the operations of a case, one by one.
 using Answerer = std::function<Observation(const Op& op)>;
 
-/// Finds a cache kind by contract and cache; null when there is none. `open` starts who answers for
-/// arguments that refer to results; without it they are errors.
+/// Finds a cache kind by contract and cache; null when there is none. `open` opens a session for a
+/// case whose arguments refer to results; without it such arguments are errors.
 class FindKind {
  public:
   using Find = std::function<const CacheKind*(std::string_view contract, std::string_view cache)>;
@@ -124,7 +124,7 @@ class LogReader {
   std::optional<std::vector<Case>> stated_;  // the cases of a file of rule cases, first to last
   std::size_t next_case_ = 0;                // of them
   std::size_t next_step_ = 0;
-  /// Of a case whose arguments may refer to results: who answers, and what has been returned.
+  /// Of a case whose arguments may refer to results: the session, and what it has returned.
   struct Answered {
     std::string_view op;
     PossibleError error;

@@ -33,6 +33,8 @@ struct Domain {
   /// What an earlier operation made and the value identifies: "cache"; empty: it is no handle.
   std::string_view handle_of = {};
   AxisNames axes = {};  ///< of its tensors
+  /// Whether it depends on addresses: caches whose results are copies answer otherwise.
+  bool depends_on_addresses = false;
 
   [[nodiscard]] constexpr bool is_bounded() const {
     return least != std::numeric_limits<std::int64_t>::min() ||

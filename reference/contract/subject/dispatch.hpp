@@ -56,6 +56,13 @@ inline Observation observe(const Status& status) {
   return {.returns = nothing()};
 }
 
+/// The place of an operation's kind among Ops; their number if it is none of them.
+template <class... Ops>
+std::size_t index_of(boost::mp11::mp_list<Ops...> /*ops*/, const Op& op) {
+  static const std::array<const OpKind*, sizeof...(Ops)> kKinds{&op_kind<Ops>()...};
+  return static_cast<std::size_t>(std::ranges::find(kKinds, &op.kind()) - kKinds.begin());
+}
+
 /// Whether a domain of an operation refuses values. Not constexpr: under the sanitizers addresses
 /// cannot be compared at compile time.
 template <class T>
@@ -113,10 +120,9 @@ concept OneOf = (std::same_as<T, Ts> || ...);
 /// Calls visit(arguments) with the arguments of `op`, whatever its type. A visitor that lacks an
 /// overload does not compile. False if `op` is none of Ops.
 template <class... Ops, class Visitor>
-bool visit_op(boost::mp11::mp_list<Ops...> /*ops*/, const Op& op, Visitor&& visitor) {
-  static const std::array<const OpKind*, sizeof...(Ops)> kKinds{&op_kind<Ops>()...};
-  const auto at = static_cast<std::size_t>(std::ranges::find(kKinds, &op.kind()) - kKinds.begin());
-  if (at == kKinds.size()) return false;
+bool visit_op(boost::mp11::mp_list<Ops...> ops, const Op& op, Visitor&& visitor) {
+  const std::size_t at = detail::index_of(ops, op);
+  if (at == sizeof...(Ops)) return false;
   boost::mp11::mp_with_index<sizeof...(Ops)>(at, [&](auto index) {
     using T = boost::mp11::mp_at_c<boost::mp11::mp_list<Ops...>, index>;
     visitor(*static_cast<const T*>(op.arguments().get()));
@@ -128,16 +134,17 @@ bool visit_op(boost::mp11::mp_list<Ops...> /*ops*/, const Op& op, Visitor&& visi
 /// Result<Returns> or Answer<Returns>. What it throws becomes an observation.
 template <class... Ops, class Visitor>
 Observation dispatch(boost::mp11::mp_list<Ops...> ops, const Op& op, Visitor&& visitor) {
-  Observation seen;
+  const std::size_t at = detail::index_of(ops, op);
+  if (at == sizeof...(Ops))
+    return {.error = fail(Code::kNotSupported, std::string(op.kind().name)), .unsupported = true};
   try {
-    const bool known = visit_op(
-        ops, op, [&](const auto& arguments) { seen = detail::observe(visitor(arguments)); });
-    if (!known)
-      seen = {.error = fail(Code::kNotSupported, std::string(op.kind().name)), .unsupported = true};
+    return boost::mp11::mp_with_index<sizeof...(Ops)>(at, [&](auto index) -> Observation {
+      using T = boost::mp11::mp_at_c<boost::mp11::mp_list<Ops...>, index>;
+      return detail::observe(visitor(*static_cast<const T*>(op.arguments().get())));
+    });
   } catch (...) {
     return detail::observe_exception();
   }
-  return seen;
 }
 
 /// A session that calls its caches through probe().

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "reference/contract/describe/operation.hpp"
+#include "reference/contract/subject/conventions.hpp"
 #include "reference/contract/subject/probe.hpp"
 #include "reference/contract/values/numeric.hpp"
 #include "reference/contract/values/quirk.hpp"
@@ -110,9 +111,10 @@ struct Subject {
   /// Where its rows are compared with a baseline's by less than their bits; one row an operation.
   /// Oracles, which go by bits, judge it only where there is none.
   std::vector<Tolerance> tolerances = {};
-  bool scheduled = false;   ///< its sessions draw from the setup's schedule
-  bool on_request = false;  ///< takes part only where somebody names it
-  bool guest = false;       ///< none of this tree's
+  Conventions conventions = {};  ///< in what it lawfully differs; judged by them where compared
+  bool scheduled = false;        ///< its sessions draw from the setup's schedule
+  bool on_request = false;       ///< takes part only where somebody names it
+  bool guest = false;            ///< none of this tree's
   /// Whether it promises that a failed allocation changes nothing. False: the law
   /// `failed_allocation_changes_nothing` leaves it out.
   bool survives_failed_allocation = true;

@@ -1,0 +1,197 @@
+// tools/commands/learn.cpp: `kvoracle learn`: in what a cache lawfully differs from its contract.
+#include "properties/campaign/learn.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "tools/commands/campaign_options.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/commands/exit_status.hpp"
+#include "tools/commands/not_negative.hpp"
+#include "tools/commands/program_name.hpp"
+#include "tools/commands/usage.hpp"
+#include "tools/reports/console.hpp"
+#include "tools/reports/json_file.hpp"
+#include "tools/reports/quantities.hpp"
+#include "tools/reports/result_file.hpp"
+#include "tools/workers/isolated.hpp"
+#include "traces/log/case_notation.hpp"
+#include "traces/log/conventions_file.hpp"
+
+namespace kvo::tools {
+namespace {
+
+struct LearnArguments {
+  std::string subject;
+  std::string output;
+  std::string json;
+  SurveyTerms terms;
+  unsigned jobs = 1;
+  Limits limits;
+};
+
+/// A convention with the shortest script found that shows it.
+struct Proof {
+  std::string convention;
+  std::uint64_t case_index = 0;
+  std::vector<std::string> script = {};
+};
+BOOST_DESCRIBE_STRUCT(Proof, (), (convention, case_index, script))
+
+std::string profile_word(Profile profile) {
+  return enumerator_word(boost::describe::enum_to_string(profile, ""));
+}
+
+const Subject& learning_subject(const Contracts& contracts, const std::string& name) {
+  const Subject* subject = contracts.find_subject(name);
+  if (subject == nullptr) {
+    std::vector<std::string> known;
+    for (const Subject* one : contracts.subjects()) known.push_back(one->name());
+    throw unknown_word("subject", name, known);
+  }
+  if (subject == &contracts.reference_of(*subject->kind))
+    throw UsageError(
+        fmt::format("{} is what others are compared with: name another subject", name));
+  if (contracts.generator_of(*subject->kind) == nullptr)
+    throw UsageError(fmt::format("{} has no random cases", subject->kind->name()));
+  return *subject;
+}
+
+// What make() gives in a process of its own. Throws UsageError: it died.
+template <class T>
+T made_isolated(const LearnArguments& arguments, const std::function<T()>& make) {
+  auto made = in_process<T>(arguments.limits, make);
+  if (const auto* death = std::get_if<Death>(&made))
+    throw UsageError(fmt::format("{} {}: `{} check {}` shows where", arguments.subject, death->how,
+                                 program_name(), arguments.subject));
+  return std::get<T>(std::move(made));
+}
+
+// The script that leads to a convention, made smaller on the subject with all the others.
+Proof proof_of(const Contracts& contracts, const Subject& subject, const LearnArguments& arguments,
+               const Survey& survey, const Learned& learned, const LearnedConvention& shown) {
+  constexpr std::uint64_t kAttempts = 2'000;
+  Subject without = subject;
+  without.conventions = learned.conventions();
+  std::erase_if(without.conventions.refusals, [&](const RefusalConvention& row) {
+    return traces::convention_text(row) == traces::convention_text(shown.row);
+  });
+  Subject surveyed = subject;
+  surveyed.conventions = survey.rounds[shown.shown.round];
+  CasePlan plan = surveyed_case(contracts, surveyed, arguments.terms, shown.shown.first_case);
+  plan.subjects = {&without};
+  Proof proof{traces::convention_text(shown.row), shown.shown.first_case};
+  const Smaller smaller =
+      smaller_case(plan, without, script_until(plan, shown.shown.first_op),
+                   {.attempts = kAttempts, .time = std::chrono::duration<double>(1)});
+  for (const Op& op : smaller.script) proof.script.push_back(traces::operation_text(op));
+  return proof;
+}
+
+std::string answers_text(const SurveyedRefusal& refusal) {
+  std::string text =
+      fmt::format("{}, where the rules refuse it as {}{}: ", refusal.operation, refusal.wanted,
+                  refusal.because.empty() ? "" : " (" + refusal.because + ")");
+  for (const SurveyedAnswer& answer : refusal.answers)
+    text += fmt::format("{}{} {}", &answer == &refusal.answers.front() ? "" : ", ",
+                        answer.given.value_or("carried out"), count_text(answer.times, "time"));
+  return text;
+}
+
+void print_proofs(const Learned& learned, const std::vector<Proof>& proofs) {
+  for (const Proof& proof : proofs) {
+    print_out(printable(proof.convention) + "\n");
+    for (const std::string& line : proof.script) print_out("    " + printable(line, 120) + "\n");
+  }
+  if (learned.copies) print_out("copies\n");
+}
+
+int run_learn(const Contracts& contracts, const LearnArguments& arguments) {
+  catch_interruption();
+  check_outputs({{"--output", arguments.output}, {"--json", arguments.json}}, {});
+  const Subject& subject = learning_subject(contracts, arguments.subject);
+  const auto survey = made_isolated<Survey>(
+      arguments, [&] { return survey_of(contracts, subject, arguments.terms); });
+  if (survey.cases == 0) throw UsageError(arguments.subject + " takes part in no random case");
+  const Learned learned = learned_from(survey);
+  const auto proofs = made_isolated<std::vector<Proof>>(arguments, [&] {
+    std::vector<Proof> all;
+    for (const LearnedConvention& one : learned.refusals)
+      all.push_back(proof_of(contracts, subject, arguments, survey, learned, one));
+    return all;
+  });
+  std::vector<std::string> undecided;
+  for (const SurveyedRefusal& refusal : learned.undecided)
+    undecided.push_back(answers_text(refusal));
+  const std::string text =
+      traces::conventions_text({.kind = subject.kind, .conventions = learned.conventions()});
+  if (arguments.json != "-") {
+    print_out(fmt::format("{}, profile {}: {}, {}\n", arguments.subject,
+                          profile_word(arguments.terms.profile), count_text(survey.cases, "case"),
+                          count_text(survey.operations, "operation")));
+    print_out(
+        fmt::format("{}\n", count_text(proofs.size() + (learned.copies ? 1 : 0), "convention")));
+    print_proofs(learned, proofs);
+    for (const std::string& line : undecided)
+      print_out(wrapped("no convention: " + printable(line, 300), output_columns(), 2) + "\n");
+    if (survey.ended > 0)
+      print_out(fmt::format("{} of {} ended at a call that the rules refuse\n",
+                            count_text(survey.ended), count_text(survey.cases, "case")));
+    if (survey.differing > 0)
+      print_out(fmt::format("{} of {} differ in something that no convention allows\n",
+                            count_text(survey.differing), count_text(survey.cases, "case")));
+  }
+  if (!arguments.output.empty()) {
+    write_text_file(arguments.output, text);
+    print_error(fmt::format("judge by them: {} check {} --profile {} --conventions {}",
+                            program_name(), arguments.subject,
+                            profile_word(arguments.terms.profile), shell_word(arguments.output)));
+  }
+  const bool explained = survey.differing == 0 && learned.undecided.empty();
+  if (!arguments.json.empty())
+    write_result(arguments.json, "learn",
+                 {{"subject", arguments.subject},
+                  {"profile", profile_word(arguments.terms.profile)},
+                  {"seed", arguments.terms.seed},
+                  {"cases", survey.cases},
+                  {"operations", survey.operations},
+                  {"differing_cases", survey.differing},
+                  {"copies", learned.copies},
+                  {"conventions", write_json(proofs)},
+                  {"no_convention", write_json(undecided)},
+                  {"explained", explained}});
+  return explained ? kExitConforms : kExitDiffers;
+}
+
+}  // namespace
+
+Run declare_learn(CLI::App& app, const Contracts& contracts) {
+  const auto arguments = std::make_shared<LearnArguments>();
+  app.add_option("subject", arguments->subject, "the cache, as layered.vector@mine")
+      ->type_name("SUBJECT")
+      ->required();
+  app.add_option("--output,-o", arguments->output, "file for the conventions")
+      ->type_name("FILE")
+      ->group(kRunningGroup);
+  app.add_option("--json", arguments->json, "write what was learned as JSON; - for standard output")
+      ->type_name("FILE")
+      ->group(kRunningGroup);
+  app.add_option("--seed", arguments->terms.seed, "the same seed gives the same cases")
+      ->check(not_negative())
+      ->capture_default_str();
+  app.add_option("--cases", arguments->terms.cases, "random cases")
+      ->check(positive())
+      ->capture_default_str()
+      ->group(kExtentGroup);
+  declare_profile(app, arguments->terms.profile);
+  declare_workers(app, arguments->jobs, arguments->limits);
+  return [&contracts, arguments] { return run_learn(contracts, *arguments); };
+}
+
+}  // namespace kvo::tools

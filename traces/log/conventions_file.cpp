@@ -1,0 +1,146 @@
+#include "traces/log/conventions_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace kvo::traces {
+namespace {
+
+// What only the harness says of a subject.
+constexpr std::array<std::string_view, 3> kWordsOfTheHarness{"not_supported", "out_of_memory",
+                                                             "threw"};
+
+bool is_code(std::string_view word) {
+  constexpr std::string_view kOther = "other:";
+  return word.starts_with(kOther) || error_of_code(word).code != Code::kOther;
+}
+
+// The words of a line, and the text behind ": ".
+struct Line {
+  std::vector<std::string_view> words;
+  std::string_view because;
+};
+
+Line line_of(std::string_view text) {
+  Line line;
+  constexpr std::string_view kBecause = ": ";
+  if (const std::size_t at = text.find(kBecause); at != std::string_view::npos) {
+    line.because = text.substr(at + kBecause.size());
+    text = text.substr(0, at);
+  }
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    if (end > 0) line.words.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return line;
+}
+
+/// Reads the lines of a file into the conventions of its kinds.
+class ConventionsReader {
+ public:
+  ConventionsReader(TextSource source, const FindKind& find)
+      : source_(std::move(source)), find_(find) {}
+
+  TraceResult<std::vector<KindConventions>> read() {
+    while (true) {
+      const auto text = source_.next_line();
+      if (!text) return text.error();
+      if (!*text) return std::move(kinds_);
+      if ((**text).empty() || (**text).front() == '#') continue;
+      if (const auto done = add(line_of(**text)); !done) return done.error();
+    }
+  }
+
+ private:
+  TraceResult<void> add(const Line& line) {
+    const std::string_view name = line.words.empty() ? "" : line.words.front();
+    if (name == "kind") return begin_kind(line);
+    if (kinds_.empty()) return refused("kind", name, "must come before the first convention");
+    if (name == "copies" && line.words.size() == 1) {
+      kinds_.back().conventions.copies = true;
+      return {};
+    }
+    const bool refuses = name == "refuses" && line.words.size() == 5 && line.words[3] == "as";
+    if (!refuses && !(name == "accepts" && line.words.size() == 3))
+      return refused("", name,
+                     "is no convention: refuses OPERATION CODE as CODE, accepts OPERATION CODE, "
+                     "copies");
+    return add_refusal(line, refuses);
+  }
+
+  TraceResult<void> begin_kind(const Line& line) {
+    const std::string_view name = line.words.size() == 2 ? line.words[1] : "";
+    const std::size_t dot = std::min(name.find('.'), name.size());
+    const CacheKind* kind = find_(name.substr(0, dot), name.substr(std::min(dot + 1, name.size())));
+    if (kind == nullptr) return refused("kind", name, "is no known contract and cache");
+    if (std::ranges::find(kinds_, kind, &KindConventions::kind) != kinds_.end())
+      return refused("kind", name, "is there twice");
+    kinds_.push_back({.kind = kind});
+    return {};
+  }
+
+  TraceResult<void> add_refusal(const Line& line, bool refuses) {
+    const std::string_view operation = line.words[1];
+    const std::string_view wanted = line.words[2];
+    KindConventions& own = kinds_.back();
+    if (own.kind->operation(operation) == nullptr)
+      return refused("operation", operation, "is no operation of " + own.kind->name());
+    if (!is_code(wanted)) return refused("code", wanted, "is no error code");
+    RefusalConvention row{.operation = std::string(operation),
+                          .wanted = std::string(wanted),
+                          .because = std::string(line.because)};
+    if (refuses) {
+      row.given = std::string(line.words[4]);
+      if (!is_code(*row.given)) return refused("code", *row.given, "is no error code");
+      if (std::ranges::find(kWordsOfTheHarness, *row.given) != kWordsOfTheHarness.end())
+        return refused("code", *row.given, "is no class that a cache may choose");
+    }
+    for (const RefusalConvention& other : own.conventions.refusals)
+      if (other.operation == row.operation && other.wanted == row.wanted &&
+          other.because == row.because && (other.given == row.given || !other.given || !row.given))
+        return refused("", convention_text(row),
+                       "contradicts an earlier row: " + convention_text(other));
+    own.conventions.refusals.push_back(std::move(row));
+    return {};
+  }
+
+  [[nodiscard]] TraceError refused(std::string_view field, std::string_view value,
+                                   std::string_view problem) const {
+    return error_at(source_.place(), field, value, problem);
+  }
+
+  TextSource source_;
+  const FindKind& find_;
+  std::vector<KindConventions> kinds_;
+};
+
+}  // namespace
+
+TraceResult<std::vector<KindConventions>> read_conventions(std::string name, std::string_view text,
+                                                           const FindKind& find) {
+  return ConventionsReader(TextSource::in_memory(std::move(name), text), find).read();
+}
+
+std::string convention_text(const RefusalConvention& row) {
+  const std::string because = row.because.empty() ? "" : ": " + row.because;
+  if (!row.given) return fmt::format("accepts {} {}{}", row.operation, row.wanted, because);
+  return fmt::format("refuses {} {} as {}{}", row.operation, row.wanted, *row.given, because);
+}
+
+std::string conventions_text(const KindConventions& written) {
+  std::vector<std::string> rows;
+  for (const RefusalConvention& row : written.conventions.refusals)
+    rows.push_back(convention_text(row));
+  if (written.conventions.copies) rows.emplace_back("copies");
+  std::ranges::sort(rows);
+  std::string text = "kind " + written.kind->name() + "\n";
+  for (const std::string& row : rows) text += row + "\n";
+  return text;
+}
+
+}  // namespace kvo::traces

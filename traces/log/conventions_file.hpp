@@ -1,0 +1,41 @@
+// traces/log/conventions_file.hpp: conventions as text, one row a line.
+//
+//   kind layered.vector                              whose conventions follow
+//   refuses append out_of_range as precondition      the class of an error
+//   refuses append precondition as bad_position: no layer #
+//                                                    the same, only for errors of that text
+//   accepts new out_of_range: sizes overflow         carries out what the rules refuse
+//   copies                                           results are copies
+// Empty lines and lines that begin with '#' say nothing.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reference/contract/subject/conventions.hpp"
+#include "traces/log/kvlog.hpp"
+
+namespace kvo::traces {
+
+/// The conventions of one kind.
+struct KindConventions {
+  const CacheKind* kind = nullptr;
+  Conventions conventions = {};
+};
+
+/// Reads a file of conventions.
+/// Errors  as TextSource; no kind before the first row; an unknown kind, convention, operation or
+///         code; two rows about one error that contradict each other. Each names file, line and
+///         field.
+[[nodiscard]] TraceResult<std::vector<KindConventions>> read_conventions(std::string name,
+                                                                         std::string_view text,
+                                                                         const FindKind& find);
+
+/// The rows of a kind as text, sorted.
+[[nodiscard]] std::string conventions_text(const KindConventions& written);
+
+/// One row without its end: "refuses append out_of_range as precondition".
+[[nodiscard]] std::string convention_text(const RefusalConvention& row);
+
+}  // namespace kvo::traces
