@@ -47,8 +47,8 @@ void join_lists(std::vector<ResultReference>& references,
 
 }  // namespace
 
-LinkedScript::LinkedScript(const Subject& reference, const Setup& setup, const Script& script)
-    : reference_(&reference), script_(script) {
+LinkedScript::LinkedScript(const Subject& reference, const Setup& setup, Script script)
+    : reference_(&reference), script_(std::move(script)) {
   const std::array<const Subject*, 1> only{&reference};
   Lockstep lockstep(nullptr, only, setup);
   std::map<std::pair<std::string_view, std::int64_t>, Source> sources;

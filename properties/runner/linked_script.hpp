@@ -17,7 +17,7 @@ namespace kvo {
 class LinkedScript {
  public:
   /// Runs the script on `reference`, which must outlive this.
-  LinkedScript(const Subject& reference, const Setup& setup, const Script& script);
+  LinkedScript(const Subject& reference, const Setup& setup, Script script);
   LinkedScript() = default;  ///< links nothing
 
   /// Whether an argument refers to a result.

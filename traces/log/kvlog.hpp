@@ -112,8 +112,8 @@ class LogReader {
   TraceResult<Step> read_step();
   /// The arguments of an operation with what they refer to.
   TraceResult<Record> read_arguments(const OpKind& kind, boost::json::value args);
-  TraceResult<Record> resolved(const OpKind& kind, Record arguments,
-                               const std::vector<ResultReference>& references) const;
+  [[nodiscard]] TraceResult<Record> resolved(const OpKind& kind, Record arguments,
+                                             const std::vector<ResultReference>& references) const;
 
   std::string name_;
   TextSource source_;
