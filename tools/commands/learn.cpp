@@ -131,7 +131,7 @@ int run_learn(const Contracts& contracts, const LearnArguments& arguments) {
     undecided.push_back(answers_text(refusal));
   const std::string text =
       traces::conventions_text({.kind = subject.kind, .conventions = learned.conventions()});
-  if (arguments.json != "-") {
+  if (arguments.json != kStandardOutput && arguments.output != kStandardOutput) {
     print_out(fmt::format("{}, profile {}: {}, {}\n", arguments.subject,
                           profile_word(arguments.terms.profile), count_text(survey.cases, "case"),
                           count_text(survey.operations, "operation")));
@@ -148,7 +148,9 @@ int run_learn(const Contracts& contracts, const LearnArguments& arguments) {
                             count_text(survey.differing), count_text(survey.cases, "case")));
   }
   if (!arguments.output.empty()) {
-    write_text_file(arguments.output, text);
+    write_text_file(arguments.output,
+                    fmt::format("# {}, profile {}, seed {}\n{}", arguments.subject,
+                                profile_word(arguments.terms.profile), arguments.terms.seed, text));
     print_error(fmt::format("judge by them: {} check {} --profile {} --conventions {}",
                             program_name(), arguments.subject,
                             profile_word(arguments.terms.profile), shell_word(arguments.output)));

@@ -17,8 +17,8 @@ std::optional<float> ratio(std::uint64_t part, std::uint64_t whole) {
 // Whether an outcome rests on anything: a failure speaks for itself.
 bool says_something(const SubjectResult& subject) {
   const Evidence& evidence = subject.evidence;
-  const bool agrees = subject.verdict.outcome == Outcome::kAgrees ||
-                      subject.verdict.outcome == Outcome::kEnded;
+  const bool agrees =
+      subject.verdict.outcome == Outcome::kAgrees || subject.verdict.outcome == Outcome::kEnded;
   return subject.verdict.failed() ||
          (agrees && evidence.compared + evidence.rows_judged + evidence.failures > 0);
 }

@@ -64,8 +64,8 @@ void add_death(SubjectResult& result, const Death& death) {
   if (!death.frames.empty()) result.frames = death.frames;
   if (death.report.empty()) return;
   auto& trace = result.trace.emplace();
-  constexpr std::size_t kMostLines = 40;
-  for (std::size_t i = 0; i < death.report.size() && trace.size() < kMostLines;) {
+  constexpr std::size_t kMostTraceLines = 40;
+  for (std::size_t i = 0; i < death.report.size() && trace.size() < kMostTraceLines;) {
     const std::size_t end = std::min(death.report.find('\n', i), death.report.size());
     trace.push_back(death.report.substr(i, end - i));
     i = end + 1;

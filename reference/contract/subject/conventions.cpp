@@ -11,7 +11,7 @@ std::string because_of(const Error& error) {
   bool in_number = false;
   for (const char c : error.detail) {
     const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
-    if (!digit) text += c;
+    if (!digit) text += std::iscntrl(static_cast<unsigned char>(c)) != 0 ? ' ' : c;
     if (digit && !in_number) text += '#';
     in_number = digit;
   }
