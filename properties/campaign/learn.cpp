@@ -6,6 +6,7 @@
 
 #include "properties/campaign/random_case.hpp"
 #include "reference/contract/subject/conventions.hpp"
+#include "traces/log/conventions_file.hpp"
 
 namespace kvo {
 namespace {
@@ -48,6 +49,10 @@ class Surveyor {
       const Observation got = judged.apply(*op, probe_);
       ++survey_.operations;
       if (!goes_on(*op, want, got)) return;
+      if (judged.broken_invariant()) {
+        ++survey_.differing;
+        return;
+      }
       ops->observe(*op, want, unused);
       ++at_;
     }
@@ -104,10 +109,15 @@ bool is_as_wanted(const SurveyedRefusal& refusal) {
   return refusal.answers.size() == 1 && refusal.answers.front().given == refusal.wanted;
 }
 
-// Whether a cache may choose the answer: the harness alone says these words.
-bool may_be_chosen(const SurveyedAnswer& answer) {
-  return answer.given != "not_supported" && answer.given != "out_of_memory" &&
-         answer.given != "threw";
+// Whether all answers may be conventions: none is a word that the harness alone says, and each is a
+// refusal where the call must not be carried out.
+bool may_be_chosen(const SurveyedRefusal& refusal) {
+  return std::ranges::all_of(refusal.answers, [&](const SurveyedAnswer& answer) {
+    if (answer.given == refusal.wanted) return true;
+    if (!answer.given) return traces::may_be_accepted(refusal.wanted);
+    return answer.given != "not_supported" && answer.given != "out_of_memory" &&
+           answer.given != "threw";
+  });
 }
 
 }  // namespace
@@ -121,7 +131,7 @@ CasePlan surveyed_case(const Contracts& contracts, const Subject& subject, const
   CasePlan plan =
       random_case(contracts, law, {&reference, &subject}, terms.seed, index, terms.profile,
                   index % kLargeEvery == 0 ? Scale::kLarge : Scale::kSmall);
-  if (index % kPlainEvery != kPlainEvery - 1) return plan;
+  if (!terms.plain || index % kPlainEvery != kPlainEvery - 1) return plan;
   // Generators seldom draw calls that make no sense. Plain scripts are full of them.
   static constexpr std::uint64_t kOperations = 30;
   plan.ops = [&reference, setup = plan.setup, seed = case_seed(terms.seed, index),
@@ -176,7 +186,7 @@ Learned learned_from(const Survey& survey) {
                            std::ranges::any_of(refusal.answers, [](const SurveyedAnswer& answer) {
                              return !answer.given;
                            });
-    if (others > 1 || also_done || !std::ranges::all_of(refusal.answers, may_be_chosen)) {
+    if (others > 1 || also_done || !may_be_chosen(refusal)) {
       learned.undecided.push_back(refusal);
       continue;
     }

@@ -54,6 +54,7 @@ struct SurveyTerms {
   Profile profile = Profile::kOriginal;
   std::uint64_t seed = 1;
   std::uint64_t cases = 2'000;
+  bool plain = true;  ///< whether some scripts are plain: calls in any order, most of no use
 };
 
 /// The index-th case of a survey.

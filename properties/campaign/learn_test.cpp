@@ -302,9 +302,12 @@ TEST(ConventionsFile, NamesFileLineAndFieldOfWhatItRefuses) {
   EXPECT_EQ(refusal_of_row("accepts append wrong"), "c.txt:2: code: wrong: is no error code");
   EXPECT_EQ(refusal_of_row("refuses append full as threw"),
             "c.txt:2: code: threw: is no class that a cache may choose");
-  EXPECT_EQ(refusal_of_row("accepts append full\nrefuses append full as closed"),
-            "c.txt:3: refuses append full as closed: contradicts an earlier row: accepts append "
-            "full");
+  EXPECT_EQ(refusal_of_row("accepts append bad_shape\nrefuses append bad_shape as closed"),
+            "c.txt:3: refuses append bad_shape as closed: contradicts an earlier row: accepts "
+            "append bad_shape");
+  EXPECT_EQ(refusal_of_row("accepts append exhausted"),
+            "c.txt:2: code: exhausted: is no error that a cache may ignore: out_of_range, "
+            "bad_shape, bad_position, precondition");
 }
 
 }  // namespace

@@ -73,6 +73,17 @@ T made_isolated(const LearnArguments& arguments, const std::function<T()>& make)
   return std::get<T>(std::move(made));
 }
 
+// A cache that crashes at calls of no use is surveyed without them.
+Survey surveyed(const Contracts& contracts, const Subject& subject, LearnArguments& arguments) {
+  const auto survey = [&] { return survey_of(contracts, subject, arguments.terms); };
+  auto made = in_process<Survey>(arguments.limits, survey);
+  if (auto* whole = std::get_if<Survey>(&made)) return std::move(*whole);
+  print_note(fmt::format("{} {} at calls that make no sense: they are left out", arguments.subject,
+                         std::get<Death>(made).how));
+  arguments.terms.plain = false;
+  return made_isolated<Survey>(arguments, survey);
+}
+
 // The script that leads to a convention, made smaller on the subject with all the others.
 Proof proof_of(const Contracts& contracts, const Subject& subject, const LearnArguments& arguments,
                const Survey& survey, const Learned& learned, const LearnedConvention& shown) {
@@ -112,12 +123,11 @@ void print_proofs(const Learned& learned, const std::vector<Proof>& proofs) {
   if (learned.copies) print_out("copies\n");
 }
 
-int run_learn(const Contracts& contracts, const LearnArguments& arguments) {
+int run_learn(const Contracts& contracts, LearnArguments& arguments) {
   catch_interruption();
   check_outputs({{"--output", arguments.output}, {"--json", arguments.json}}, {});
   const Subject& subject = learning_subject(contracts, arguments.subject);
-  const auto survey = made_isolated<Survey>(
-      arguments, [&] { return survey_of(contracts, subject, arguments.terms); });
+  const Survey survey = surveyed(contracts, subject, arguments);
   if (survey.cases == 0) throw UsageError(arguments.subject + " takes part in no random case");
   const Learned learned = learned_from(survey);
   const auto proofs = made_isolated<std::vector<Proof>>(arguments, [&] {

@@ -91,6 +91,10 @@ class ConventionsReader {
     if (own.kind->operation(operation) == nullptr)
       return refused("operation", operation, "is no operation of " + own.kind->name());
     if (!is_code(wanted)) return refused("code", wanted, "is no error code");
+    if (!refuses && !may_be_accepted(wanted))
+      return refused("code", wanted,
+                     "is no error that a cache may ignore: out_of_range, bad_shape, bad_position, "
+                     "precondition");
     RefusalConvention row{.operation = std::string(operation),
                           .wanted = std::string(wanted),
                           .because = std::string(line.because)};
@@ -124,6 +128,12 @@ class ConventionsReader {
 TraceResult<std::vector<KindConventions>> read_conventions(std::string name, std::string_view text,
                                                            const FindKind& find) {
   return ConventionsReader(TextSource::in_memory(std::move(name), text), find).read();
+}
+
+bool may_be_accepted(std::string_view code) {
+  constexpr std::array<std::string_view, 4> kOfCallers{"out_of_range", "bad_shape", "bad_position",
+                                                       "precondition"};
+  return std::ranges::find(kOfCallers, code) != kOfCallers.end();
 }
 
 std::string convention_text(const RefusalConvention& row) {

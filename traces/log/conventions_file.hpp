@@ -32,6 +32,10 @@ struct KindConventions {
                                                                          std::string_view text,
                                                                          const FindKind& find);
 
+/// Whether a cache may carry out what the rules refuse with this code: calls that no engine makes.
+/// Not for a lack of space, and not for reasons of one contract.
+[[nodiscard]] bool may_be_accepted(std::string_view code);
+
 /// The rows of a kind as text, sorted.
 [[nodiscard]] std::string conventions_text(const KindConventions& written);
 
