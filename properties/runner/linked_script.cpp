@@ -11,13 +11,6 @@
 namespace kvo {
 namespace {
 
-/// Where a handle came from last.
-struct Source {
-  std::uint64_t operation = 0;
-  std::string member = {};
-  std::optional<std::size_t> at = std::nullopt;
-};
-
 // A list that is a whole result stays so, whatever its length.
 void join_lists(std::vector<ResultReference>& references,
                 const std::vector<std::vector<Handle>>& returned) {
@@ -51,22 +44,26 @@ LinkedScript::LinkedScript(const Subject& reference, const Setup& setup, Script 
     : reference_(&reference), script_(std::move(script)) {
   const std::array<const Subject*, 1> only{&reference};
   Lockstep lockstep(nullptr, only, setup);
-  std::map<std::pair<std::string_view, std::int64_t>, Source> sources;
+  // Where a handle came from last, by what it identifies and its value.
+  std::map<std::pair<std::string_view, std::int64_t>, ResultReference> sources;
   std::vector<std::vector<Handle>> returned;
   for (const Op& op : script_) {
     if (!lockstep.worthwhile()) break;
     Link link{.number = returned.size()};
     for (const Handle& handle : handles_of(op.arguments()))
-      if (const auto source = sources.find({handle.of, handle.value}); source != sources.end())
-        link.references.push_back({handle.member, handle.at, source->second.operation,
-                                   source->second.member, source->second.at});
+      if (const auto source = sources.find({handle.of, handle.value}); source != sources.end()) {
+        ResultReference& follows = link.references.emplace_back(source->second);
+        follows.argument = handle.member;
+        follows.at = handle.at;
+      }
     join_lists(link.references, returned);
     any_ |= !link.references.empty();
     const Observation& seen = lockstep.step(op);
     returned.push_back(handles_of(seen.returns));
     for (const Handle& handle : returned.back())
       if (handle.value >= 0)  // -1 stands for none
-        sources[{handle.of, handle.value}] = {link.number, handle.member, handle.at};
+        sources[{handle.of, handle.value}] = {
+            .operation = link.number, .member = handle.member, .of = handle.at};
     links_.insert_or_assign(op.arguments().get(), std::move(link));
   }
 }

@@ -46,11 +46,15 @@ bool is_same_file(const std::string& one, const std::string& other) {
 
 void declare_workers(CLI::App& app, unsigned& jobs, Limits& limits, bool all) {
   if (all) jobs = std::clamp(std::thread::hardware_concurrency(), 1U, kMostJobs);
-  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
   app.add_option("--jobs,-j", jobs, "worker processes; results do not depend on it")
       ->check(CLI::Range(1U, kMostJobs))
       ->default_str(all ? "one for each core" : std::to_string(jobs))
       ->group(kRunningGroup);
+  declare_limits(app, limits);
+}
+
+void declare_limits(CLI::App& app, Limits& limits) {
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
   app.add_option_function<double>(
          "--operation-timeout",
          [&limits](double seconds) { limits.silence = std::chrono::duration<double>(seconds); },

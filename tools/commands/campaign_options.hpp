@@ -38,6 +38,8 @@ inline constexpr const char* kRunningGroup = "How it runs, and where results go"
 /// Declares --jobs and what a process may use; the default is `jobs`, or with `all` one for each
 /// core.
 void declare_workers(CLI::App& app, unsigned& jobs, Limits& limits, bool all = false);
+/// Declares what a process may use.
+void declare_limits(CLI::App& app, Limits& limits);
 
 /// The command that runs case `index` of a campaign alone: what was given of the options that
 /// decide what a case is, the seed, and the index.

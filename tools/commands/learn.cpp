@@ -15,7 +15,9 @@
 #include "tools/commands/exit_status.hpp"
 #include "tools/commands/not_negative.hpp"
 #include "tools/commands/program_name.hpp"
+#include "tools/commands/selection.hpp"
 #include "tools/commands/usage.hpp"
+#include "tools/commands/word_option.hpp"
 #include "tools/reports/console.hpp"
 #include "tools/reports/json_file.hpp"
 #include "tools/reports/quantities.hpp"
@@ -32,7 +34,6 @@ struct LearnArguments {
   std::string output;
   std::string json;
   SurveyTerms terms;
-  unsigned jobs = 1;
   Limits limits;
 };
 
@@ -44,23 +45,14 @@ struct Proof {
 };
 BOOST_DESCRIBE_STRUCT(Proof, (), (convention, case_index, script))
 
-std::string profile_word(Profile profile) {
-  return enumerator_word(boost::describe::enum_to_string(profile, ""));
-}
-
 const Subject& learning_subject(const Contracts& contracts, const std::string& name) {
-  const Subject* subject = contracts.find_subject(name);
-  if (subject == nullptr) {
-    std::vector<std::string> known;
-    for (const Subject* one : contracts.subjects()) known.push_back(one->name());
-    throw unknown_word("subject", name, known);
-  }
-  if (subject == &contracts.reference_of(*subject->kind))
+  const Subject& subject = subject_named(contracts, name);
+  if (&subject == &contracts.reference_of(*subject.kind))
     throw UsageError(
         fmt::format("{} is what others are compared with: name another subject", name));
-  if (contracts.generator_of(*subject->kind) == nullptr)
-    throw UsageError(fmt::format("{} has no random cases", subject->kind->name()));
-  return *subject;
+  if (contracts.generator_of(*subject.kind) == nullptr)
+    throw UsageError(fmt::format("{} has no random cases", subject.kind->name()));
+  return subject;
 }
 
 // What make() gives in a process of its own. Throws UsageError: it died.
@@ -143,7 +135,7 @@ int run_learn(const Contracts& contracts, LearnArguments& arguments) {
       traces::conventions_text({.kind = subject.kind, .conventions = learned.conventions()});
   if (arguments.json != kStandardOutput && arguments.output != kStandardOutput) {
     print_out(fmt::format("{}, profile {}: {}, {}\n", arguments.subject,
-                          profile_word(arguments.terms.profile), count_text(survey.cases, "case"),
+                          word_of(arguments.terms.profile), count_text(survey.cases, "case"),
                           count_text(survey.operations, "operation")));
     print_out(
         fmt::format("{}\n", count_text(proofs.size() + (learned.copies ? 1 : 0), "convention")));
@@ -160,16 +152,16 @@ int run_learn(const Contracts& contracts, LearnArguments& arguments) {
   if (!arguments.output.empty()) {
     write_text_file(arguments.output,
                     fmt::format("# {}, profile {}, seed {}\n{}", arguments.subject,
-                                profile_word(arguments.terms.profile), arguments.terms.seed, text));
+                                word_of(arguments.terms.profile), arguments.terms.seed, text));
     print_error(fmt::format("judge by them: {} check {} --profile {} --conventions {}",
-                            program_name(), arguments.subject,
-                            profile_word(arguments.terms.profile), shell_word(arguments.output)));
+                            program_name(), arguments.subject, word_of(arguments.terms.profile),
+                            shell_word(arguments.output)));
   }
   const bool explained = survey.differing == 0 && learned.undecided.empty();
   if (!arguments.json.empty())
     write_result(arguments.json, "learn",
                  {{"subject", arguments.subject},
-                  {"profile", profile_word(arguments.terms.profile)},
+                  {"profile", word_of(arguments.terms.profile)},
                   {"seed", arguments.terms.seed},
                   {"cases", survey.cases},
                   {"operations", survey.operations},
@@ -202,7 +194,7 @@ Run declare_learn(CLI::App& app, const Contracts& contracts) {
       ->capture_default_str()
       ->group(kExtentGroup);
   declare_profile(app, arguments->terms.profile);
-  declare_workers(app, arguments->jobs, arguments->limits);
+  declare_limits(app, arguments->limits);
   return [&contracts, arguments] { return run_learn(contracts, *arguments); };
 }
 

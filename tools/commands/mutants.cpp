@@ -19,6 +19,7 @@
 #include "tools/commands/program_name.hpp"
 #include "tools/commands/selection.hpp"
 #include "tools/commands/usage.hpp"
+#include "tools/commands/word_option.hpp"
 #include "tools/reports/console.hpp"
 #include "tools/reports/failure_text.hpp"
 #include "tools/reports/json_file.hpp"
@@ -151,11 +152,6 @@ std::vector<Record> records_of(
        .take = take,
        .waiting = [&] { progress.advance(0); }});
   return records;
-}
-
-template <class Enum>
-std::string word_of(Enum enumerator) {
-  return enumerator_word(boost::describe::enum_to_string(enumerator, ""));
 }
 
 void print_matrix(const std::vector<MutantRecord>& records, bool scripts) {

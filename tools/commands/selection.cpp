@@ -14,6 +14,10 @@ bool has_variant(const std::string& word) {
   return word.find('@') != std::string::npos;
 }
 
+bool is_mutant(const std::string& word) {
+  return word.find("@mutant:") != std::string::npos;
+}
+
 std::vector<const Subject*> meant_by(const Contracts& contracts, const std::string& word) {
   std::vector<const Subject*> meant;
   for (const Subject* subject : contracts.subjects())
@@ -26,7 +30,7 @@ std::vector<const Subject*> meant_by(const Contracts& contracts, const std::stri
   if (meant.empty())
     if (const Subject* composed = contracts.find_subject(word)) meant.push_back(composed);
   if (meant.empty()) {
-    if (word.find("@mutant:") != std::string::npos) check_has_mutants(contracts);
+    if (is_mutant(word)) check_has_mutants(contracts);
     std::vector<std::string> names;
     if (has_variant(word)) {
       for (const Subject* subject : contracts.subjects()) names.push_back(subject->name());
@@ -94,6 +98,14 @@ std::vector<std::string> kind_words(const Contracts& contracts) {
     words.push_back(kind->name());
   }
   return words;
+}
+
+const Subject& subject_named(const Contracts& contracts, const std::string& name) {
+  if (const Subject* found = contracts.find_subject(name)) return *found;
+  if (is_mutant(name)) check_has_mutants(contracts);
+  std::vector<std::string> known;
+  for (const Subject* subject : contracts.subjects()) known.push_back(subject->name());
+  throw unknown_word("subject", name, known);
 }
 
 std::vector<Comparison> select_subjects(const Contracts& contracts,

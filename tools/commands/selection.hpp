@@ -14,6 +14,10 @@ namespace kvo::tools {
 /// fnmatch(3), behind an @ or before: "*.paged@*", "layered.*".
 [[nodiscard]] bool means(const std::string& word, const Subject& subject);
 
+/// The one subject of that whole name, mutants included.
+/// Throws UsageError: there is none.
+[[nodiscard]] const Subject& subject_named(const Contracts& contracts, const std::string& name);
+
 /// What the words mean, as above; mutants only by words with an @, and any subject over any other
 /// that it can have inside by its whole name. None at all means every subject that is no mutant.
 /// Throws UsageError for a word that means nothing.

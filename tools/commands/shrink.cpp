@@ -16,6 +16,7 @@
 #include "tools/commands/conventions.hpp"
 #include "tools/commands/exit_status.hpp"
 #include "tools/commands/not_negative.hpp"
+#include "tools/commands/selection.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/reports/console.hpp"
 #include "tools/reports/json_file.hpp"
@@ -39,13 +40,6 @@ struct ShrinkArguments {
   unsigned jobs = 1;
   Limits limits;
 };
-
-const Subject& subject_named(const Contracts& contracts, const std::string& name) {
-  if (const Subject* found = contracts.find_subject(name)) return *found;
-  std::vector<std::string> known;
-  for (const Subject* subject : contracts.subjects()) known.push_back(subject->name());
-  throw unknown_word("subject", name, known);
-}
 
 /// A shrunk log, as it is printed.
 struct ShrunkLog {

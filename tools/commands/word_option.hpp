@@ -8,8 +8,17 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <boost/describe/enum_to_string.hpp>
+
+#include "reference/contract/describe/describe.hpp"
 
 namespace kvo::tools {
+
+/// The word of an enumerator, as options and logs have it.
+template <class Enum>
+[[nodiscard]] std::string word_of(Enum enumerator) {
+  return enumerator_word(boost::describe::enum_to_string(enumerator, ""));
+}
 
 /// Declares `name`, which takes a key of `words`; `set` gets what it stands for. (CLI11's
 /// transformers would put the number of an enumerator in the place of the word, in messages, too.)

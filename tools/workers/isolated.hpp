@@ -45,7 +45,7 @@ struct Isolating {
   /// repeat is reported as such.
   const Death* first = nullptr;
   /// Runs the case for the subjects of that plan alone, or the baseline; null: run_case. Where
-  /// there is one, a baseline that is no subject is not told.
+  /// there is one, a baseline that is no subject is not reported.
   std::function<CaseResult(const CasePlan& alone)> run = nullptr;
 };
 

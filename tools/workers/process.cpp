@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <fstream>
 #include <new>
 #include <random>
@@ -20,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "properties/runner/pulse.hpp"
 #include "reference/contract/subject/probe.hpp"
 #include "tools/commands/usage.hpp"
 
@@ -332,6 +334,9 @@ Message answered(const std::function<Message()>& make, Message::Kind no_memory) 
     free_reserve();
     return {no_memory, "a case needs more memory than it may have (--case-memory)"};
   } catch (const std::exception& error) {
+    // A guest shares this memory and may have overwritten it. Then this is a death, and isolated
+    // processes show whether the baseline alone fails as well.
+    if (told_pulse != nullptr && told_pulse->guest) std::terminate();
     return {Message::Kind::kFault, error.what()};
   }
 }

@@ -149,6 +149,7 @@ void end_strays();
 void free_reserve();
 
 /// What `make` gives as a message: exceptions become faults, std::bad_alloc the kind `no_memory`.
+/// An exception of the harness ends a process that has opened a guest.
 [[nodiscard]] Message answered(const std::function<Message()>& make,
                                Message::Kind no_memory = Message::Kind::kFileFault);
 /// Throws what a message says of a fault.
