@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "properties/campaign/quirk_attribution.hpp"
+#include "properties/runner/led_reference.hpp"
 #include "traces/log/case_notation.hpp"
 
 namespace kvo {
@@ -197,13 +198,17 @@ traces::TraceResult<std::optional<CaseResult>> conform_next(const Contracts& con
       return traces::error_at({found.name, found.line}, "law", found.law, "is no known law");
   }
   const Setup setup = setup_of(found, options.profile);
-  const Subject& reference = contracts.reference_of(*found.kind);
   CaseResult result{.name = found.name,
                     .kind = found.kind->name(),
                     .law = std::string(law != nullptr ? law->name() : agreement().name())};
   const bool attributed =
       !found.stated && setup.profile == Profile::kDocumented && !found.kind->quirks.empty();
-  const std::vector<const Subject*> subjects = choose(*found.kind);
+  std::vector<const Subject*> subjects = choose(*found.kind);
+  const Subject* chooser = chooser_among(subjects);
+  const Subject& followed = contracts.reference_of(*found.kind);
+  const Subject reference_of_chooser = chooser != nullptr ? led_by(followed, *chooser) : Subject();
+  const Subject& reference = chooser != nullptr ? reference_of_chooser : followed;
+  if (chooser != nullptr) std::ranges::replace(subjects, &followed, &reference);
   const bool again = options.schedules > 1 && setup.schedule.seed() &&
                      std::ranges::any_of(subjects, &Subject::scheduled);
   if (law == nullptr && !attributed && !again) {

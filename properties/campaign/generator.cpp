@@ -80,13 +80,15 @@ std::optional<Op> DrawnOps::next() {
 std::optional<Op> DrawnOps::drawn(bool& leaves_out) {
   auto op = is_long_ ? of_long_life() : choose();
   if (!op) return op;
+  leaves_out = outside_ && outside_(*op, nullptr);
+  if (leaves_out) return op;
   tell(*reference_, operations_++, &op->kind());
   recorded_marks = &labels_;
   const Observation seen = session_->apply(*op, probe_);
   recorded_marks = nullptr;
   ended_ = seen.failed_with(Code::kOutOfMemory) || seen.failed_with(Code::kThrew);
   learn(*op, seen);
-  leaves_out = outside_ && seen.error && outside_(*op, *seen.error);
+  leaves_out = outside_ && seen.error && outside_(*op, &*seen.error);
   return op;
 }
 

@@ -105,9 +105,10 @@ class DrawnOps : public OpStream {
   /// Says which reference it is. To be called once, before next(). `reference` must live as long.
   void follow(const Subject& reference, const Setup& setup, Scale scale);
 
-  /// Leaves out operations that the reference refuses and `outside` holds of: they are outside of
-  /// what a cache takes. To be called before next().
-  using Outside = std::function<bool(const Op& op, const Error& refusal)>;
+  /// Leaves out operations that `outside` holds of: they are outside of what a cache takes. It is
+  /// asked of each operation, and again with the error if the reference refuses it. To be called
+  /// before next().
+  using Outside = std::function<bool(const Op& op, const Error* refusal)>;
   void leave_out(Outside outside) { outside_ = std::move(outside); }
 
   /// The next operation. None follows where the reference does not take the setup, after an
@@ -125,7 +126,7 @@ class DrawnOps : public OpStream {
   /// Requires  it is a T; an operation was chosen.
   template <class T>
   [[nodiscard]] T& reference() const {
-    return dynamic_cast<T&>(*session_);
+    return dynamic_cast<T&>(session_->shown_session());
   }
   /// The case has gone through this state. To be called from learn().
   void reach(std::string_view state) { labels_.insert(state); }

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "properties/runner/led_reference.hpp"
 #include "reference/contract/values/check.hpp"
 
 namespace kvo {
@@ -21,7 +22,8 @@ std::uint64_t drawn_length(const Law& law, const CaseTerms& terms) {
 }
 
 bool refuses(const Subject& subject, const Setup& setup) {
-  return subject.refuses && subject.refuses(setup);
+  return (subject.refuses && subject.refuses(setup)) ||
+         may_refuse(subject.conventions, *subject.kind, setup);
 }
 
 // Whether every subject but the reference refuses a case: it would compare nothing, and another one
@@ -42,14 +44,12 @@ bool is_refused(const std::vector<const Subject*>& judged, const Subject* refere
 
 DrawnOps::Outside outside_of(std::vector<const Subject*> judged, const Subject* reference) {
   std::erase(judged, reference);
-  const auto accepts = [](const Subject* subject) {
-    return std::ranges::any_of(subject->conventions.refusals,
-                               [](const RefusalConvention& row) { return !row.given; });
-  };
-  if (judged.empty() || !std::ranges::all_of(judged, accepts)) return nullptr;
-  return [judged = std::move(judged)](const Op& op, const Error& refusal) {
+  const auto any = [](const Subject* subject) { return subject->conventions.any(); };
+  if (judged.empty() || !std::ranges::all_of(judged, any)) return nullptr;
+  return [judged = std::move(judged)](const Op& op, const Error* refusal) {
     return std::ranges::all_of(judged, [&](const Subject* subject) {
-      return may_answer(subject->conventions, op.kind().name, refusal, std::nullopt);
+      if (refusal == nullptr) return is_outside(subject->conventions, *subject->kind, op);
+      return may_answer(subject->conventions, op.kind().name, *refusal, std::nullopt);
     });
   };
 }
@@ -92,9 +92,11 @@ CasePlan random_case(const Contracts& contracts, const Law& law,
                 .subjects = std::move(judged),
                 .reference_of = contracts.reference_finder(),
                 .history = contracts.oracle_of(kind)};
-  plan.ops = [generator, terms, operations = drawn_length(law, terms),
-              outside = outside_of(plan.subjects, reference)] {
+  lead(plan);
+  plan.ops = [generator, terms, operations = drawn_length(law, terms), setup = plan.setup,
+              led = plan.led, outside = outside_of(plan.subjects, reference)] {
     auto ops = generator->make(terms).ops;
+    if (led != nullptr) ops->follow(*led, setup, terms.scale);
     ops->leave_out(outside);
     return std::make_unique<FirstOps>(std::move(ops), operations);
   };

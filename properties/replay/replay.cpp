@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "properties/runner/led_reference.hpp"
+
 namespace kvo::replay {
 namespace {
 
@@ -77,6 +79,7 @@ CasePlan Replay::plan(std::uint64_t index) const {
       .history = kind.oracle};
   plan.setup.profile = options_.profile;
   plan.setup.schedule = schedule_of(case_seed(options_.seed, index));
+  lead(plan);
   plan.ops = [input, lowering = kind.lowering] { return lowering->lower(input); };
   return plan;
 }

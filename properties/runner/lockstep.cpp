@@ -184,6 +184,9 @@ Lockstep::Participant Lockstep::opened(const Subject& subject, const Setup& setu
   auto session = subject.open(setup);
   if (session) {
     participant.session = std::move(*session);
+    if (subject.conventions.any())
+      participant.settlement =
+          std::make_unique<Settlement>(subject.conventions, *subject.kind, setup);
     if (oracle != nullptr && subject.tolerances.empty())
       participant.oracle = oracle(*subject.kind, setup);
   } else {
@@ -299,14 +302,10 @@ Observation Lockstep::attempt(Participant& participant, const Op& op, std::int64
 
 void Lockstep::settle(Participant& participant, const Op& op, const Observation& want,
                       Observation& got) {
-  const Conventions& conventions = participant.subject->conventions;
-  if (!conventions.any()) return;
-  if (want.error && !got.error &&
-      may_answer(conventions, op.kind().name, *want.error, std::nullopt))
-    return out(participant, op,
-               {.outcome = Outcome::kEnded,
-                .reason = "carried out what the rules refuse, as its conventions allow"});
-  got = as_promised(conventions, op.kind(), want, std::move(got));
+  if (participant.settlement == nullptr) return;
+  got = participant.settlement->settled(op, want, std::move(got));
+  if (const char* reason = participant.settlement->ends(op, want, got))
+    out(participant, op, {.outcome = Outcome::kEnded, .reason = reason});
 }
 
 void Lockstep::judge(Participant& participant, const Op& op, const Observation* want,

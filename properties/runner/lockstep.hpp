@@ -81,6 +81,7 @@ class Lockstep {
     const Subject* subject = nullptr;
     std::unique_ptr<Session> session = nullptr;
     std::unique_ptr<Oracle> oracle = nullptr;
+    std::unique_ptr<Settlement> settlement = nullptr;  ///< by its conventions; null: it has none
     Probe probe = {};
     Timings timings = {};
     Verdict verdict = {};

@@ -30,6 +30,8 @@ struct CasePlan {
   std::vector<const Law*> simpler_laws = {};
   LockstepOptions options = {};
   const Subject* baseline = nullptr;  ///< the reference; null: only oracles and records judge
+  /// Keeps the baseline alive where the plan made it (lead).
+  std::shared_ptr<const Subject> led = nullptr;
   std::vector<const Subject*> subjects = {};
   /// The reference of a kind, for reports on caches inside of subjects; null: none are made.
   std::function<const Subject&(const CacheKind&)> reference_of = nullptr;

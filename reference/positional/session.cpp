@@ -5,6 +5,7 @@
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/contract/subject/named_quirks.hpp"
 #include "reference/positional/operations.hpp"
+#include "reference/positional/visible_rows.hpp"
 
 namespace kvo::positional {
 namespace {
@@ -130,7 +131,10 @@ CacheKind kind(std::string_view cache, std::string_view doc, Names... without) {
 }
 
 CacheKind causal_kind(std::string_view cache, std::string_view doc) {
-  return kind(cache, doc, SetLayerType::kName, UnderlyingCache::kName, EncoderCached::kName);
+  CacheKind made =
+      kind(cache, doc, SetLayerType::kName, UnderlyingCache::kName, EncoderCached::kName);
+  made.conventions = kOwnCells;
+  return made;
 }
 
 }  // namespace

@@ -34,9 +34,32 @@ void BlockPool::dequeue(std::int64_t block) {
   --free_;
 }
 
+void BlockPool::prefer(Ids blocks) {
+  preferred_ = std::move(blocks);
+  passed_ = 0;
+}
+
+std::int64_t BlockPool::next_free() {
+  while (passed_ < preferred_.size()) {
+    const std::int64_t block = preferred_[passed_++];
+    if (block > 0 && block < count() && blocks_[block].queued) return block;
+  }
+  return blocks_[0].after;
+}
+
+std::optional<std::int64_t> BlockPool::holder(std::int64_t key) const {
+  const Ids& all = holders(key);
+  const auto preferred = [&](std::int64_t block) {
+    return std::ranges::find(preferred_, block) != preferred_.end();
+  };
+  if (all.size() > 1)
+    if (const auto found = std::ranges::find_if(all, preferred); found != all.end()) return *found;
+  return all.empty() ? std::nullopt : std::optional(all.front());
+}
+
 Status BlockPool::hand_out(std::int64_t count, Ids& blocks, Ids& evicted) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t front = blocks_[0].after;
+    const std::int64_t front = next_free();
     if (blocks_[front].refs != 0)
       return fail(Code::kPrecondition, "block " + std::to_string(front) + " has users");
     dequeue(front);

@@ -36,6 +36,11 @@ class BlockPool {
   /// joins `evicted` (PX-14, PX-35). Requires  count <= free().
   /// Errors  kPrecondition: one of them has a count other than 0; roll back then.
   [[nodiscard]] Status hand_out(std::int64_t count, Ids& blocks, Ids& evicted);
+  /// Until the next time, hands out these where they are free, in this order, before others, and
+  /// says that they carry a key before others that do.
+  void prefer(Ids blocks);
+  /// The block that a lookup of the key finds: a preferred one, else the first (PX-16).
+  [[nodiscard]] std::optional<std::int64_t> holder(std::int64_t key) const;
   /// PX-29.
   void pin(std::int64_t block);
   /// PX-34. Errors  without kCountsBelowZero kPrecondition: more often than its count; roll back
@@ -60,12 +65,16 @@ class BlockPool {
  private:
   void enqueue(std::int64_t block, std::int64_t before, std::int64_t after);
   void dequeue(std::int64_t block);
+  /// The block that is handed out next.
+  [[nodiscard]] std::int64_t next_free();
 
   bool enable_caching_;
   bool keeps_events_;
   QuirkSet<Quirk> quirks_;
   Journaled<Block> blocks_;
   Journaled<Ids> holders_;  ///< [key]
+  Ids preferred_;
+  std::size_t passed_ = 0;  ///< preferred blocks that were handed out, or were not free
   std::int64_t free_ = 0;
   std::vector<Event> events_;
   std::vector<Event> taken_;  ///< by the last take_events

@@ -290,6 +290,10 @@ class BlockCache {
   /// The events since the last time (PX-40).
   [[nodiscard]] virtual std::span<const Event> events() = 0;
 
+  /// Where the next call may choose, prefers these blocks: of the free ones that are handed out, in
+  /// this order, and of those that carry a key. Of references; others may ignore it.
+  virtual void prefer(Ids /*blocks*/) {}
+
   [[nodiscard]] virtual BlocksState state() const = 0;
   /// Nothing, or the first broken invariant in words.
   [[nodiscard]] virtual std::optional<std::string> broken_invariant() const { return std::nullopt; }

@@ -210,8 +210,7 @@ Status BlockManager::look_in_chunk(const Text& text, std::int64_t max_length) {
 }
 
 std::optional<std::int64_t> BlockManager::lookup(const Key& key) const {
-  const Ids& holders = pool_.holders(static_cast<std::int64_t>(key.low));
-  return holders.empty() ? std::nullopt : std::optional(holders.front());
+  return pool_.holder(static_cast<std::int64_t>(key.low));
 }
 
 // ---- Letting go, and the pool by hand ----

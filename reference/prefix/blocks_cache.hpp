@@ -17,7 +17,7 @@
 namespace kvo::prefix {
 
 /// Requests with their tables, and what their blocks contain. A key is the number of its content.
-class BlockManager final : public BlockCache {
+class BlockManager : public BlockCache {
  public:
   static Result<std::unique_ptr<BlockCache>> make(const BlocksOptions& options,
                                                   QuirkSet<Quirk> quirks);
@@ -49,6 +49,8 @@ class BlockManager final : public BlockCache {
   [[nodiscard]] std::span<const Event> events() override { return pool_.take_events(); }
   [[nodiscard]] BlocksState state() const override { return pool_.state(); }
   [[nodiscard]] std::optional<std::string> broken_invariant() const override;
+
+  void prefer(Ids blocks) override { pool_.prefer(std::move(blocks)); }
 
   void commit() noexcept;
   void roll_back() noexcept;

@@ -1,11 +1,13 @@
 // What a session of kind `prefix.blocks` does beside calling its cache: it numbers keys and checks
 // block numbers.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "reference/contract/describe/handles.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/prefix/blocks.hpp"
 #include "reference/prefix/keys_session.hpp"
@@ -67,6 +69,20 @@ class BlocksSession final : public DispatchSession<BlocksSession, BlocksOps>,
     return cache_->broken_invariant();
   }
   [[nodiscard]] const BlockCache& shown() const override { return *cache_; }
+  // Blocks for loaded tokens are not returned (PX-27), but are in the table.
+  void follow(const Op& op, const Observation& answer, Session& chooser) override {
+    Ids blocks;
+    const auto add = [&](const Observation& seen) {
+      for (const Handle& handle : handles_of(seen.returns)) blocks.push_back(handle.value);
+    };
+    const auto* allotted = op.as<Allocate>();
+    if (allotted != nullptr && allotted->external && !answer.error) {
+      Probe unused;
+      add(chooser.apply(Op::of(ShowTable{allotted->request}), unused));
+    }
+    if (!answer.error) add(answer);
+    cache_->prefer(std::move(blocks));
+  }
 
  private:
   [[nodiscard]] Status check_blocks(IdsView blocks) const {
@@ -81,6 +97,31 @@ class BlocksSession final : public DispatchSession<BlocksSession, BlocksOps>,
   std::unique_ptr<BlockCache> cache_;
   KeyNumbers keys_;
 };
+
+// Lists whose order shows how a cache chooses.
+Observation without_block_order(const Op& /*op*/, const Observation& seen) {
+  const auto sorted = [](auto returns) {
+    if constexpr (requires { returns.queue; }) {
+      std::ranges::sort(returns.queue);
+      for (ShownHolders& one : returns.cached) std::ranges::sort(one.blocks);
+    } else {
+      std::ranges::sort(returns.evicted);
+    }
+    return Observation{.returns = Record::of(std::move(returns))};
+  };
+  const Type& type = seen.returns.type();
+  if (&type == &type_of<ShowBlocks::Returns>()) return sorted(seen.as<ShowBlocks::Returns>());
+  if (&type == &type_of<AllottedBlocks>()) return sorted(seen.as<AllottedBlocks>());
+  return seen;
+}
+
+constexpr std::array<ConventionInfo, 1> kBlocksConventions{
+    {{.name = "own_blocks",
+      .rules = "PX-7, PX-14, PX-16, PX-34, PX-35",
+      .sentence = "chooses which free block it hands out and evicts, and which of several equal "
+                  "blocks a lookup finds",
+      .relation = CanonicalRelation<without_block_order>::make,
+      .chooses = true}}};
 
 Error refused(const std::string& what) {
   return fail(Code::kNotSupported, what);
@@ -134,7 +175,8 @@ const CacheKind& blocks_kind() {
                                .doc = "a pool of blocks found by chained keys (vLLM)",
                                .operations = op_kinds(BlocksOps()),
                                .config = &type_of<BlocksConfig>(),
-                               .quirks = kRows};
+                               .quirks = kRows,
+                               .conventions = kBlocksConventions};
   return kKind;
 }
 

@@ -291,6 +291,10 @@ class RadixCache {
   /// Errors  kPrecondition: it has no row.
   [[nodiscard]] virtual Result<ShowRowReturns> row(std::int64_t request) const = 0;
 
+  /// In the next call, takes these slots, or the pages that they are in, before other free ones. Of
+  /// references; others may ignore it.
+  virtual void prefer(IdsView /*slots*/) {}
+
   /// The events since the last time (PX-77).
   [[nodiscard]] virtual std::span<const Event> events() = 0;
   [[nodiscard]] virtual ShowTreeReturns state() const = 0;

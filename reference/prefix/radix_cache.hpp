@@ -16,7 +16,7 @@
 namespace kvo::prefix {
 
 /// A tree, an allocator, and requests over both.
-class RadixManager final : public RadixCache {
+class RadixManager : public RadixCache {
  public:
   static Result<std::unique_ptr<RadixCache>> make(const RadixConfig& config,
                                                   QuirkSet<Quirk> quirks);
@@ -79,6 +79,7 @@ class RadixManager final : public RadixCache {
   [[nodiscard]] const Holding& holding(std::int64_t request) const;
   [[nodiscard]] const RadixTree& tree() const { return tree_; }
   [[nodiscard]] const SlotPool& slots() const { return slots_; }
+  void prefer(IdsView slots) override { slots_.prefer(slots); }
 
  private:
   /// The number of a request in the tables below.

@@ -1,12 +1,14 @@
 // What a session of kind `prefix.radix` does beside calling its cache: it checks lists, finds the
 // namespace, and numbers keys.
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "reference/contract/describe/handles.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/prefix/keys_session.hpp"
 #include "reference/prefix/radix.hpp"
@@ -74,6 +76,13 @@ class RadixSession final : public DispatchSession<RadixSession, RadixOps>,
     return cache_->broken_invariant();
   }
   [[nodiscard]] const RadixCache& shown() const override { return *cache_; }
+  void follow(const Op& /*op*/, const Observation& answer, Session& /*chooser*/) override {
+    Ids slots;
+    if (!answer.error)
+      for (const Handle& handle : handles_of(answer.returns))
+        if (handle.of == "slot") slots.push_back(handle.value);
+    cache_->prefer(slots);
+  }
 
  private:
   static constexpr std::int64_t kLeast = 1;
@@ -82,6 +91,23 @@ class RadixSession final : public DispatchSession<RadixSession, RadixOps>,
   std::unique_ptr<RadixCache> cache_;
   KeyNumbers keys_;
 };
+
+// Lists whose order shows which slots go next.
+Observation without_slot_order(const Op& op, const Observation& seen) {
+  if (op.as<ShowTree>() == nullptr) return seen;
+  ShowTreeReturns tree = seen.as<ShowTreeReturns>();
+  tree.free.insert(tree.free.end(), tree.staged.begin(), tree.staged.end());
+  tree.staged.clear();
+  std::ranges::sort(tree.free);
+  return {.returns = Record::of(std::move(tree))};
+}
+
+constexpr std::array<ConventionInfo, 1> kRadixConventions{
+    {{.name = "own_slots",
+      .rules = "PX-80, PX-81",
+      .sentence = "chooses which free slots, or pages, it hands out",
+      .relation = CanonicalRelation<without_slot_order>::make,
+      .chooses = true}}};
 
 Error not_offered(const char* what) {
   return fail(Code::kNotSupported, what);
@@ -106,7 +132,8 @@ const CacheKind& radix_kind() {
                                .doc = "a tree of token runs over a pool of slots (SGLang)",
                                .operations = op_kinds(RadixOps()),
                                .config = &type_of<RadixConfig>(),
-                               .quirks = kRows};
+                               .quirks = kRows,
+                               .conventions = kRadixConventions};
   return kKind;
 }
 

@@ -44,10 +44,23 @@ void SlotPool::sort_in() {
   std::ranges::sort(lists.free);
 }
 
+void SlotPool::prefer(IdsView slots) {
+  preferred_.clear();
+  for (const std::int64_t slot : slots) preferred_.push_back(page_of(slot));
+}
+
 std::int64_t SlotPool::take() {
   Lists& lists = change();
-  const std::int64_t page = lists.free.front();
-  lists.free.pop_front();
+  auto next = lists.free.begin();
+  while (!preferred_.empty()) {
+    const auto found = std::ranges::find(lists.free, preferred_.front());
+    preferred_.pop_front();
+    if (found == lists.free.end()) continue;
+    next = found;
+    break;
+  }
+  const std::int64_t page = *next;
+  lists.free.erase(next);
   if (page >= 0 && page <= pages_) lists.out[static_cast<std::size_t>(page)] = true;
   return page;
 }

@@ -23,6 +23,8 @@ class SlotPool {
   [[nodiscard]] const Ids& staged_pages() const { return lists_.staged; }
   [[nodiscard]] bool in_group() const { return lists_.in_group; }
 
+  /// Until the next time, takes the pages of these slots before others, if they are free.
+  void prefer(IdsView slots);
   /// Each adds the slots that it takes to `slots`.
   /// Errors  kExhausted: what was staged may have been sorted in; alloc_extend and alloc_decode
   ///         kNotSupported: pages of one slot.
@@ -67,6 +69,7 @@ class SlotPool {
   bool need_sort_;
   QuirkSet<Quirk> quirks_;
   Lists lists_;
+  std::deque<std::int64_t> preferred_;  ///< pages
   std::optional<Lists> before_;
 };
 

@@ -1,4 +1,9 @@
 // How operations of `provider.contiguous` reach a cache.
+#include <array>
+#include <map>
+#include <memory>
+#include <utility>
+
 #include "reference/provider/contiguous.hpp"
 #include "reference/provider/shared_session.hpp"
 
@@ -30,6 +35,59 @@ class ContiguousSession final
   QuirkSet<Quirk> quirks_;
 };
 
+// A result keeps the rows that it was returned with.
+class CopiedResults final : public Relation {
+ public:
+  [[nodiscard]] Observation settled(const Op& op, const Observation& want,
+                                    Observation got) override {
+    if (want.error) return got;
+    if (op.as<Get>() != nullptr) {
+      const auto& found = want.as<Found>();
+      if (found.handle) returned_[*found.handle] = {.k = found.k, .v = found.v};
+    } else if (const auto* again = op.as<Reread>(); again != nullptr && !got.error) {
+      const auto kept = returned_.find(again->handle);
+      if (kept != returned_.end() && !first_difference(kept->second, got.as<Again>())) return want;
+    }
+    return got;
+  }
+
+ private:
+  std::map<std::int64_t, Again> returned_;
+};
+
+// After a reset any batch and dim are allowed, where the rules hold on to those of before.
+class ForgottenShapes final : public Relation {
+ public:
+  [[nodiscard]] Observation settled(const Op& op, const Observation& want,
+                                    Observation got) override {
+    if (op.as<Reset>() != nullptr && !want.error) any_reset_ = true;
+    return got;
+  }
+  [[nodiscard]] bool ends(const Op& op, const Observation& want,
+                          const Observation& got) const override {
+    return any_reset_ && op.as<Update>() != nullptr && want.failed_with(Code::kBadShape) &&
+           !got.error;
+  }
+
+ private:
+  bool any_reset_ = false;
+};
+
+constexpr std::array<ConventionInfo, 2> kContiguousConventions{
+    {{.name = "copies",
+      .rules = "ZF-14",
+      .sentence =
+          "returns copies: a result keeps the rows that it was returned with, and `poke` is "
+          "not drawn",
+      .relation = [](const CacheKind& /*kind*/, const Setup& /*setup*/)
+          -> std::unique_ptr<Relation> { return std::make_unique<CopiedResults>(); },
+      .outside = [](const Op& op) { return op.as<Poke>() != nullptr; }},
+     {.name = "reset_forgets_shapes",
+      .rules = "ZF-16",
+      .sentence = "accepts another batch or dim after a reset: the case ends there",
+      .relation = [](const CacheKind& /*kind*/, const Setup& /*setup*/)
+          -> std::unique_ptr<Relation> { return std::make_unique<ForgottenShapes>(); }}}};
+
 }  // namespace
 
 const CacheKind& contiguous_kind() {
@@ -40,7 +98,8 @@ const CacheKind& contiguous_kind() {
       .doc = "one buffer a layer, made by its first update (zerfoo KVCache)",
       .operations = op_kinds(ContiguousOps()),
       .config = &type_of<ContiguousConfig>(),
-      .quirks = kRows};
+      .quirks = kRows,
+      .conventions = kContiguousConventions};
   return kKind;
 }
 

@@ -265,13 +265,117 @@ Subject subject(const CacheKind& kind, const std::string& variant, const std::st
 
 }  // namespace
 
+namespace {
+
+// Pairs of the rows of K and V, in an order that does not depend on their places; each of the
+// batch and each head by itself. Tensors that do not fit each other stay as they are.
+void sort_rows(Tensor& k, Tensor& v) {
+  if (k.shape.size() != 4 || v.shape.size() != 4 ||
+      !std::equal(k.shape.begin(), k.shape.end() - 1, v.shape.begin()))
+    return;
+  const auto rows = static_cast<std::size_t>(k.shape[2]);
+  const std::size_t all = rows * static_cast<std::size_t>(k.shape[0] * k.shape[1]);
+  if (all == 0) return;
+  const std::array<std::size_t, 2> bytes{k.bytes.size() / all, v.bytes.size() / all};
+  for (std::size_t begin = 0; begin < all; begin += rows) {
+    std::vector<std::vector<std::byte>> pairs;
+    for (std::size_t row = begin; row < begin + rows; ++row) {
+      std::vector<std::byte>& pair = pairs.emplace_back();
+      for (const auto& [tensor, size] : {std::pair(&k, bytes[0]), std::pair(&v, bytes[1])})
+        pair.insert(pair.end(), tensor->bytes.begin() + std::ptrdiff_t(row * size),
+                    tensor->bytes.begin() + std::ptrdiff_t((row + 1) * size));
+    }
+    std::ranges::sort(pairs);
+    for (std::size_t row = begin; row < begin + rows; ++row) {
+      const std::vector<std::byte>& pair = pairs[row - begin];
+      std::copy_n(pair.begin(), bytes[0], k.bytes.begin() + std::ptrdiff_t(row * bytes[0]));
+      std::copy_n(pair.begin() + std::ptrdiff_t(bytes[0]), bytes[1],
+                  v.bytes.begin() + std::ptrdiff_t(row * bytes[1]));
+    }
+  }
+}
+
+void sort_rows(Contents& shown) {
+  shown.idx.reset();
+  if (shown.k && shown.v) sort_rows(*shown.k, *shown.v);
+}
+
+Observation without_row_order(const Op& op, const Observation& seen) {
+  const auto sorted = [&](auto returns, const auto& sort) {
+    sort(returns);
+    return Observation{.returns = Record::of(std::move(returns))};
+  };
+  if (op.as<Update>() != nullptr)
+    return sorted(seen.as<UpdateReturns>(), [](UpdateReturns& one) { sort_rows(one.k, one.v); });
+  if (op.as<ShowState>() != nullptr)
+    return sorted(seen.as<ShowStateReturns>(), [](ShowStateReturns& one) {
+      if (!one.state.value || one.state.value->size() != 2) return;
+      std::optional<Tensor>& k = one.state.value->front().value;
+      std::optional<Tensor>& v = one.state.value->back().value;
+      if (k && v) sort_rows(*k, *v);
+    });
+  if (op.as<Split>() != nullptr)
+    return sorted(seen.as<SplitReturns>(), [](SplitReturns& one) {
+      for (Nullable<Numbered>* part : {&one.parent, &one.child})
+        if (part->value) sort_rows(part->value->shown);
+    });
+  if (op.as<Take>() != nullptr || op.as<Merge>() != nullptr)
+    return sorted(seen.as<Numbered>(), [](Numbered& one) { sort_rows(one.shown); });
+  if (op.as<Reread>() != nullptr)
+    return sorted(seen.as<Contents>(), [](Contents& one) { sort_rows(one); });
+  return seen;
+}
+
+// What comes of rows of another type than those before. Only a difference at that update counts: a
+// later one may be a fault.
+class OneType final : public Relation {
+ public:
+  [[nodiscard]] Observation settled(const Op& op, const Observation& /*want*/,
+                                    Observation got) override {
+    const auto* update = op.as<Update>();
+    mixes_ = update != nullptr && (update->k.dtype != type_.value_or(update->k.dtype) ||
+                                   update->v.dtype != update->k.dtype);
+    if (update != nullptr) type_ = update->k.dtype;
+    return got;
+  }
+  [[nodiscard]] bool ends(const Op& /*op*/, const Observation& want,
+                          const Observation& got) const override {
+    return mixes_ && observation_difference(want, got).has_value();
+  }
+
+ private:
+  std::optional<DType> type_;
+  bool mixes_ = false;
+};
+
+constexpr ConventionInfo kOneType{
+    .name = "rows_of_one_type",
+    .rules = "MR-A4, MR-22",
+    .sentence =
+        "promises nothing for an update with rows of another type than before: the case "
+        "ends there",
+    .relation = [](const CacheKind& /*kind*/, const Setup& /*setup*/) -> std::unique_ptr<Relation> {
+      return std::make_unique<OneType>();
+    }};
+
+constexpr std::array<ConventionInfo, 1> kKvConventions{{kOneType}};
+constexpr std::array<ConventionInfo, 2> kRotatingConventions{
+    {{.name = "rows_in_any_order",
+      .rules = "MR-20, MR-21, MR-22, MR-25",
+      .sentence = "shows the rows of a ring in an order of its own, K and V alike",
+      .relation = CanonicalRelation<without_row_order>::make},
+     kOneType}};
+
+}  // namespace
+
 const CacheKind& kv_kind() {
   static const CacheKind kKind{.contract = "snapshot",
                                .cache = "kv",
                                .doc = "all tokens of a layer (mlxrunner's KVCache)",
                                .operations = op_kinds(RowsOps()),
                                .config = &type_of<RowsConfig>(),
-                               .quirks = kKvQuirks};
+                               .quirks = kKvQuirks,
+                               .conventions = kKvConventions};
   return kKind;
 }
 
@@ -281,7 +385,8 @@ const CacheKind& rotating_kind() {
                                .doc = "the newest tokens in a ring (mlxrunner's RotatingKVCache)",
                                .operations = op_kinds(RowsOps()),
                                .config = &type_of<RowsConfig>(),
-                               .quirks = kRotatingQuirks};
+                               .quirks = kRotatingQuirks,
+                               .conventions = kRotatingConventions};
   return kKind;
 }
 

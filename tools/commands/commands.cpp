@@ -21,6 +21,7 @@ constexpr std::array kCommands{
     Command{"mutants", "kill matrix of the seeded faults", declare_mutants},
     Command{"shrink", "the smallest script of a log that a subject fails", declare_shrink},
     Command{"learn", "in what a cache lawfully differs: its conventions", declare_learn},
+    Command{"diff", "where two caches part, or caches of several engines", declare_diff},
     Command{"bench", "how fast caches are, beside their reference and memcpy", declare_bench},
     Command{"gate", "whether a run is worse than an earlier one: for CI", declare_gate},
     Command{"list", "contracts, caches, operations, subjects, laws and trace formats",

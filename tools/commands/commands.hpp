@@ -47,6 +47,7 @@ Run declare_conform(CLI::App& app, const Contracts& contracts);
 Run declare_explain(CLI::App& app, const Contracts& contracts);
 Run declare_gate(CLI::App& app, const Contracts& contracts);
 Run declare_help(CLI::App& app, const Contracts& contracts);
+Run declare_diff(CLI::App& app, const Contracts& contracts);
 Run declare_learn(CLI::App& app, const Contracts& contracts);
 Run declare_list(CLI::App& app, const Contracts& contracts);
 Run declare_mutants(CLI::App& app, const Contracts& contracts);

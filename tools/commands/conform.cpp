@@ -97,6 +97,11 @@ class RecordedCases {
     if (!arguments.law_name.empty()) options_.law = &law_named(contracts, arguments.law_name);
   }
 
+  /// Those of the subjects.
+  [[nodiscard]] std::vector<ShownConventions> conventions() const {
+    return shown_conventions(comparisons_);
+  }
+
   /// What a process answers of a case; no text behind the last one. Throws FileError.
   Message answer(std::uint64_t index) {
     auto result = conform(index, [this](const CacheKind& kind) { return subjects_of(kind); });
@@ -287,6 +292,7 @@ int run_conform(const Contracts& contracts, ConformArguments arguments) {
   if (arguments.profile == Profile::kDocumented) facts["quirks"] = write_json(quirks);
   ReportOptions options_of_report = arguments.report;
   options_of_report.result = "conform";
+  options_of_report.conventions = cases.conventions();
   options_of_report.profile = arguments.profile.value_or(Profile::kOriginal);
   const int status = report(contracts, summary, options_of_report, std::move(facts));
   campaign.summary = std::move(summary);

@@ -1,7 +1,6 @@
 #include "tools/commands/conventions.hpp"
 
 #include <deque>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -11,12 +10,10 @@
 #include "traces/log/conventions_file.hpp"
 
 namespace kvo::tools {
-namespace {
 
-using ByKind = std::map<const CacheKind*, Conventions>;
-
-ByKind conventions_of(const Contracts& contracts, const std::vector<std::string>& files) {
-  ByKind all;
+std::map<const CacheKind*, Conventions> conventions_of(const Contracts& contracts,
+                                                       const std::vector<std::string>& files) {
+  std::map<const CacheKind*, Conventions> all;
   for (const std::string& file : files) {
     const std::string text = must(traces::text_of(must(traces::TextSource::open(file))));
     for (traces::KindConventions& one :
@@ -28,10 +25,13 @@ ByKind conventions_of(const Contracts& contracts, const std::vector<std::string>
   return all;
 }
 
+namespace {
+
 const Subject* copy_with(const Subject& subject, const Conventions& conventions) {
   static std::deque<Subject> copies;  // do not move
   Subject& copy = copies.emplace_back(subject);
   copy.conventions = conventions;
+  if (conventions.has(kNoPromiseAfterFailedAllocation)) copy.survives_failed_allocation = false;
   return &copy;
 }
 
@@ -54,6 +54,10 @@ void apply_conventions(const Contracts& contracts, const std::vector<std::string
     bool any = false;
     for (Comparison& comparison : comparisons) {
       if (comparison.kind != kind) continue;
+      if (chooses(conventions, *kind) && comparison.subjects.size() > 1)
+        throw UsageError(fmt::format(
+            "--conventions: {} chooses by itself, so that it is judged alone: name one subject",
+            kind->name()));
       for (const Subject*& subject : comparison.subjects) {
         subject = copy_with(*subject, conventions);
         any = true;
@@ -61,6 +65,16 @@ void apply_conventions(const Contracts& contracts, const std::vector<std::string
     }
     if (!any) throw no_subject(*kind);
   }
+}
+
+std::vector<ShownConventions> shown_conventions(const std::vector<Comparison>& comparisons) {
+  std::vector<ShownConventions> all;
+  for (const Comparison& comparison : comparisons)
+    for (const Subject* subject : comparison.subjects)
+      if (subject->conventions.any())
+        all.push_back({subject->name(), std::string(subject->kind->contract),
+                       traces::convention_rows(subject->conventions)});
+  return all;
 }
 
 void add_conventions(boost::json::object& options, const std::vector<Comparison>& comparisons) {

@@ -9,9 +9,11 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tools/commands/campaign_options.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/diff.hpp"
 #include "tools/commands/exit_status.hpp"
 #include "tools/commands/not_negative.hpp"
 #include "tools/commands/program_name.hpp"
@@ -47,9 +49,6 @@ BOOST_DESCRIBE_STRUCT(Proof, (), (convention, case_index, script))
 
 const Subject& learning_subject(const Contracts& contracts, const std::string& name) {
   const Subject& subject = subject_named(contracts, name);
-  if (&subject == &contracts.reference_of(*subject.kind))
-    throw UsageError(
-        fmt::format("{} is what others are compared with: name another subject", name));
   if (contracts.generator_of(*subject.kind) == nullptr)
     throw UsageError(fmt::format("{} has no random cases", subject.kind->name()));
   return subject;
@@ -76,26 +75,72 @@ Survey surveyed(const Contracts& contracts, const Subject& subject, LearnArgumen
   return made_isolated<Survey>(arguments, survey);
 }
 
-// The script that leads to a convention, made smaller on the subject with all the others.
-Proof proof_of(const Contracts& contracts, const Subject& subject, const LearnArguments& arguments,
-               const Survey& survey, const Learned& learned, const LearnedConvention& shown) {
-  constexpr std::uint64_t kAttempts = 2'000;
-  Subject without = subject;
-  without.conventions = learned.conventions();
-  std::erase_if(without.conventions.refusals, [&](const RefusalConvention& row) {
-    return traces::convention_text(row) == traces::convention_text(shown.row);
-  });
-  Subject surveyed = subject;
-  surveyed.conventions = survey.rounds[shown.shown.round];
-  CasePlan plan = surveyed_case(contracts, surveyed, arguments.terms, shown.shown.first_case);
-  plan.subjects = {&without};
-  Proof proof{traces::convention_text(shown.row), shown.shown.first_case};
-  const Smaller smaller =
-      smaller_case(plan, without, script_until(plan, shown.shown.first_op),
-                   {.attempts = kAttempts, .time = std::chrono::duration<double>(1)});
-  for (const Op& op : smaller.script) proof.script.push_back(traces::operation_text(op));
-  return proof;
-}
+/// Makes the proofs of one subject's conventions.
+class Prover {
+ public:
+  Prover(const Contracts& contracts, const Subject& subject, const SurveyTerms& terms,
+         const Survey& survey, const Learned& learned)
+      : contracts_(contracts),
+        subject_(subject),
+        terms_(terms),
+        survey_(survey),
+        all_(learned.conventions()) {}
+
+  [[nodiscard]] Proof of(const LearnedConvention& shown) const {
+    Subject without = subject_;
+    without.conventions = all_;
+    std::erase_if(without.conventions.refusals, [&](const RefusalConvention& row) {
+      return traces::convention_text(row) == traces::convention_text(shown.row);
+    });
+    return surveyed(traces::convention_text(shown.row), without, shown.shown.round,
+                    shown.shown.case_index, shown.shown.op_index);
+  }
+  [[nodiscard]] Proof of(const SurveyedName& shown) const {
+    Subject without = subject_;
+    without.conventions = all_;
+    std::erase(without.conventions.named, shown.name);
+    if (shown.name != kNoPromiseAfterFailedAllocation)
+      return surveyed(shown.name, without, shown.round, shown.case_index, shown.op_index);
+    CasePlan plan = failing_case(contracts_, without, terms_, shown.case_index);
+    return proof(shown.name, std::move(plan), without, shown.case_index, script_of(plan));
+  }
+
+ private:
+  // The script that leads there, made smaller on the subject with all other conventions.
+  [[nodiscard]] Proof surveyed(const std::string& name, const Subject& without, std::uint64_t round,
+                               std::uint64_t number, std::uint64_t op) const {
+    Subject as_surveyed = subject_;
+    as_surveyed.conventions = survey_.rounds[round];
+    CasePlan plan = surveyed_case(contracts_, as_surveyed, terms_, number);
+    Script script = script_until(plan, op);
+    if (!chooses(without.conventions, *without.kind) && plan.led != nullptr) {
+      plan.led.reset();
+      plan.baseline = &contracts_.reference_of(*subject_.kind);
+    }
+    return proof(name, std::move(plan), without, number, std::move(script));
+  }
+  static Proof proof(const std::string& name, CasePlan plan, const Subject& without,
+                     std::uint64_t number, Script script) {
+    constexpr std::uint64_t kAttempts = 2'000;
+    plan.subjects = {&without};
+    Proof made{name, number};
+    const Smaller smaller =
+        smaller_case(plan, without, std::move(script),
+                     {.attempts = kAttempts, .time = std::chrono::duration<double>(1)});
+    for (const Op& op : smaller.script) made.script.push_back(traces::operation_text(op));
+    return made;
+  }
+  static Script script_of(const CasePlan& plan) {
+    constexpr std::uint64_t kAll = 1'000;
+    return script_until(plan, kAll);
+  }
+
+  const Contracts& contracts_;
+  const Subject& subject_;
+  const SurveyTerms& terms_;
+  const Survey& survey_;
+  Conventions all_;
+};
 
 std::string answers_text(const SurveyedRefusal& refusal) {
   std::string text =
@@ -112,20 +157,43 @@ void print_proofs(const Learned& learned, const std::vector<Proof>& proofs) {
     print_out(printable(proof.convention) + "\n");
     for (const std::string& line : proof.script) print_out("    " + printable(line, 120) + "\n");
   }
-  if (learned.copies) print_out("copies\n");
+  for (const std::string& operation : learned.without) print_out("without " + operation + "\n");
+  for (const ConfigConvention& row : learned.configs)
+    print_out(printable(fmt::format("config {} only {}\n", row.member, fmt::join(row.only, " "))));
+}
+
+// Beside what random cases show: whether failed allocations leave something behind.
+void add_failed_allocations(const Contracts& contracts, const Subject& subject,
+                            const LearnArguments& arguments, Learned& learned) {
+  using Found = std::vector<std::uint64_t>;  // none, or one
+  const auto made = in_process<Found>(arguments.limits, [&] {
+    const auto shown =
+        failed_allocation_shows(contracts, subject, learned.conventions(), arguments.terms);
+    return shown ? Found{*shown} : Found();
+  });
+  if (const auto* found = std::get_if<Found>(&made); found != nullptr && !found->empty())
+    learned.named.push_back({std::string(kNoPromiseAfterFailedAllocation), 0, found->front(), 0});
 }
 
 int run_learn(const Contracts& contracts, LearnArguments& arguments) {
   catch_interruption();
   check_outputs({{"--output", arguments.output}, {"--json", arguments.json}}, {});
   const Subject& subject = learning_subject(contracts, arguments.subject);
+  if (&subject == &contracts.reference_of(*subject.kind)) {
+    if (!arguments.output.empty())
+      throw UsageError("--output: a reference has quirks, and no conventions");
+    return report_quirks(contracts, subject, arguments.terms.seed, arguments.terms.cases,
+                         arguments.json, arguments.limits);
+  }
   const Survey survey = surveyed(contracts, subject, arguments);
   if (survey.cases == 0) throw UsageError(arguments.subject + " takes part in no random case");
-  const Learned learned = learned_from(survey);
+  Learned learned = learned_from(survey);
+  add_failed_allocations(contracts, subject, arguments, learned);
   const auto proofs = made_isolated<std::vector<Proof>>(arguments, [&] {
     std::vector<Proof> all;
-    for (const LearnedConvention& one : learned.refusals)
-      all.push_back(proof_of(contracts, subject, arguments, survey, learned, one));
+    const Prover prover(contracts, subject, arguments.terms, survey, learned);
+    for (const LearnedConvention& one : learned.refusals) all.push_back(prover.of(one));
+    for (const SurveyedName& one : learned.named) all.push_back(prover.of(one));
     return all;
   });
   std::vector<std::string> undecided;
@@ -137,14 +205,23 @@ int run_learn(const Contracts& contracts, LearnArguments& arguments) {
     print_out(fmt::format("{}, profile {}: {}, {}\n", arguments.subject,
                           word_of(arguments.terms.profile), count_text(survey.cases, "case"),
                           count_text(survey.operations, "operation")));
-    print_out(
-        fmt::format("{}\n", count_text(proofs.size() + (learned.copies ? 1 : 0), "convention")));
+    print_out(fmt::format(
+        "{}\n",
+        count_text(proofs.size() + learned.without.size() + learned.configs.size(), "convention")));
     print_proofs(learned, proofs);
     for (const std::string& line : undecided)
       print_out(wrapped("no convention: " + printable(line, 300), output_columns(), 2) + "\n");
     if (survey.ended > 0)
       print_out(fmt::format("{} of {} ended at a call that the rules refuse\n",
                             count_text(survey.ended), count_text(survey.cases, "case")));
+    for (const SurveyedOperation& one : survey.operations_asked)
+      if (one.missing > 0 && one.answered > 0)
+        print_out(fmt::format("{} of {} ended at {}, which the cache does not support there\n",
+                              count_text(one.missing), count_text(survey.cases, "case"),
+                              one.operation));
+    if (survey.refused_configs > 0)
+      print_out(fmt::format("not opened with the config of {}\n",
+                            count_text(survey.refused_configs, "case")));
     if (survey.differing > 0)
       print_out(fmt::format("{} of {} differ in something that no convention allows\n",
                             count_text(survey.differing), count_text(survey.cases, "case")));
@@ -166,7 +243,8 @@ int run_learn(const Contracts& contracts, LearnArguments& arguments) {
                   {"cases", survey.cases},
                   {"operations", survey.operations},
                   {"differing_cases", survey.differing},
-                  {"copies", learned.copies},
+                  {"without", write_json(learned.without)},
+                  {"configs", write_json(learned.configs)},
                   {"conventions", write_json(proofs)},
                   {"no_convention", write_json(undecided)},
                   {"explained", explained}});
@@ -177,7 +255,8 @@ int run_learn(const Contracts& contracts, LearnArguments& arguments) {
 
 Run declare_learn(CLI::App& app, const Contracts& contracts) {
   const auto arguments = std::make_shared<LearnArguments>();
-  app.add_option("subject", arguments->subject, "the cache, as layered.vector@mine")
+  app.add_option("subject", arguments->subject,
+                 "the cache, as layered.vector@mine; of a reference: its quirks")
       ->type_name("SUBJECT")
       ->required();
   app.add_option("--output,-o", arguments->output, "file for the conventions")

@@ -235,6 +235,15 @@ std::string quirks_text(std::span<const QuirkInfo> quirks, const Paint& paint) {
                      table.text(4, output_columns()));
 }
 
+/// The conventions that caches of a kind may have.
+std::string conventions_text(const CacheKind& kind, const Paint& paint) {
+  Table table({{""}, {""}, kText});
+  for (const ConventionInfo* info : named_conventions(kind))
+    table.row({std::string(info->name), std::string(info->rules), std::string(info->sentence)});
+  return fmt::format("\n  {}  what `learn` may find, beside classes of errors\n{}",
+                     paint(Colour::kBold, "conventions"), table.text(4, output_columns()));
+}
+
 json::array fields_json(const Type& record) {
   json::array out;
   for (const Field& field : record.fields) {
@@ -259,6 +268,10 @@ json::object kind_json(const Contracts& contracts, const CacheKind& kind) {
   json::array quirks;
   for (const QuirkInfo& quirk : kind.quirks)
     quirks.push_back({{"rule", quirk.rule}, {"name", quirk.name()}, {"sentence", quirk.sentence}});
+  json::array conventions;
+  for (const ConventionInfo* info : named_conventions(kind))
+    conventions.push_back(
+        {{"name", info->name}, {"rules", info->rules}, {"sentence", info->sentence}});
   return {{"name", kind.name()},
           {"contract", kind.contract},
           {"cache", kind.cache},
@@ -266,7 +279,8 @@ json::object kind_json(const Contracts& contracts, const CacheKind& kind) {
           {"variants", json::value_from(variants_of(contracts, kind))},
           {"operations", std::move(operations)},
           {"config", fields_json(*kind.config)},
-          {"quirks", std::move(quirks)}};
+          {"quirks", std::move(quirks)},
+          {"conventions", std::move(conventions)}};
 }
 
 /// The cache of that name, or every cache of the contract of that name. `lists`: other words that
@@ -339,7 +353,7 @@ int run_list(const Contracts& contracts, const ListOptions& options) {
     json::array& caches = out["caches"].emplace_array();
     for (const CacheKind* kind : kinds) {
       text += (text.empty() ? "" : "\n") + kind_text(contracts, *kind, paint) +
-              quirks_text(kind->quirks, paint);
+              quirks_text(kind->quirks, paint) + conventions_text(*kind, paint);
       caches.push_back(kind_json(contracts, *kind));
     }
   } else {

@@ -1,5 +1,6 @@
 // tools/commands/mutants.cpp: `kvoracle mutants`: the kill matrix of the seeded faults.
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "properties/contracts.hpp"
 #include "tools/commands/campaign_options.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/conventions.hpp"
 #include "tools/commands/exit_status.hpp"
 #include "tools/commands/not_negative.hpp"
 #include "tools/commands/program_name.hpp"
@@ -44,6 +46,7 @@ struct MutantsArguments {
   bool scripts = false;
   bool judges = false;
   std::vector<std::string> logs;
+  std::vector<std::string> conventions;
   std::string json;
   std::string junit;
 
@@ -291,10 +294,29 @@ int run_judges(const Contracts& contracts, const std::vector<Prey>& chosen,
   return kExitConforms;
 }
 
+// Mutants of kinds in the files are judged under their conventions, as `copies`.
+void give_conventions(const Contracts& contracts, const std::vector<std::string>& files,
+                      std::vector<const Mutant*>& mutants, std::deque<Mutant>& copies) {
+  for (const auto& [kind, conventions] : conventions_of(contracts, files)) {
+    bool any = false;
+    for (const Mutant*& mutant : mutants) {
+      if (mutant->subject.kind != kind) continue;
+      Mutant& copy = copies.emplace_back(*mutant);
+      copy.subject.conventions = conventions;
+      mutant = &copy;
+      any = true;
+    }
+    if (!any) throw UsageError(fmt::format("--conventions: no mutant of {}", kind->name()));
+  }
+}
+
 int run_mutants(const Contracts& contracts, const MutantsArguments& arguments) {
   std::vector<std::string> words = arguments.words;
   if (!arguments.contract.empty()) words.push_back(arguments.contract);
-  const std::vector<Prey> chosen = prey_of(chosen_mutants(contracts, words), arguments.profile);
+  std::vector<const Mutant*> mutants = chosen_mutants(contracts, words);
+  std::deque<Mutant> copies;
+  give_conventions(contracts, arguments.conventions, mutants, copies);
+  const std::vector<Prey> chosen = prey_of(mutants, arguments.profile);
   if (chosen.empty()) throw UsageError("none of these mutants shows in that profile");
   check_reports(arguments.json, arguments.junit, arguments.logs);
   catch_interruption();
@@ -362,6 +384,7 @@ Run declare_mutants(CLI::App& app, const Contracts& contracts) {
   CLI::Option* judges = app.add_flag(
       "--judges", arguments->judges,
       "judge each mutant by lock-step, oracle, laws, logs and rule cases, each of them alone");
+  declare_conventions(app, arguments->conventions);
   app.add_option("--logs", arguments->logs, "recorded logs that judge")
       ->type_name("FILE")
       ->needs(judges);

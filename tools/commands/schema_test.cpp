@@ -120,6 +120,10 @@ TEST_F(Schema, DescribesMutantsAndShrunkScripts) {
   const std::string log =
       "repros/" + fs::directory_iterator(path("repros"))->path().filename().string();
   (void)described("learn", "learn layered.vector@optimized --cases 20 -o mine.conventions");
+  (void)described("diff",
+                  "diff provider.paged@reference provider.paged@reference --cases 20 "
+                  "--other-profile documented");
+  (void)described("diff", "diff");
   (void)described("shrink", "shrink " + log + " --subject " + kMutant + " -o small.jsonl");
   (void)described("judges", "mutants " + kMutant + " --judges --cases 60");
 }

@@ -10,6 +10,7 @@
 
 #include "properties/campaign/conform.hpp"
 #include "properties/contracts.hpp"
+#include "properties/runner/led_reference.hpp"
 #include "properties/runner/shrunk.hpp"
 #include "tools/commands/campaign_options.hpp"
 #include "tools/commands/commands.hpp"
@@ -99,15 +100,17 @@ CasePlan plan_of(const Contracts& contracts, const ShrinkArguments& arguments,
                  const Subject& subject, const traces::CaseHeader& header) {
   std::string law = arguments.law_name.empty() ? header.law : arguments.law_name;
   if (law.empty() || law == agreement().name()) law = "agrees_with_reference";
-  return {.kind = subject.kind,
-          .name = header.name,
-          .note = header.note,
-          .setup = setup_of(header, arguments),
-          .law = &law_named(contracts, law),
-          .baseline = &contracts.reference_of(*subject.kind),
-          .subjects = {&subject},
-          .reference_of = contracts.reference_finder(),
-          .history = contracts.oracle_of(*subject.kind)};
+  CasePlan plan{.kind = subject.kind,
+                .name = header.name,
+                .note = header.note,
+                .setup = setup_of(header, arguments),
+                .law = &law_named(contracts, law),
+                .baseline = &contracts.reference_of(*subject.kind),
+                .subjects = {&subject},
+                .reference_of = contracts.reference_finder(),
+                .history = contracts.oracle_of(*subject.kind)};
+  lead(plan);
+  return plan;
 }
 
 int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {

@@ -255,6 +255,29 @@ void print_failures(const Reporting& of) {
                           Summary::kMostFailures, count_text(summary.failed(), "case")));
 }
 
+// The verdict on each subject that has conventions: how many, and its faults.
+void print_verdicts(const Reporting& of) {
+  constexpr std::size_t kMostRows = 6;
+  const std::vector<Cause> causes = causes_of(of.summary);
+  for (const ShownConventions& shown : of.options.conventions) {
+    std::vector<std::string> faults;
+    for (const Cause& cause : causes)
+      if (cause.shown->result.subject == shown.subject)
+        faults.push_back(cause.shown->result.last_verdict().text());
+    const std::size_t rows = shown.rows.size();
+    std::string text =
+        fmt::format("{} {} to {}, profile {}, under {}: {}", shown.subject,
+                    faults.empty() ? "conforms" : "does not conform", shown.contract,
+                    of.options.profile == Profile::kOriginal ? "original" : "documented",
+                    count_text(rows, "convention"),
+                    fmt::join(std::span(shown.rows).first(std::min(rows, kMostRows)), "; "));
+    if (rows > kMostRows) text += fmt::format("; and {} more", rows - kMostRows);
+    if (!faults.empty())
+      text += fmt::format(". {}: {}", count_text(faults.size(), "fault"), faults.front());
+    print_out("\n" + wrapped(printable(text, 2'000), output_columns(), 2) + "\n");
+  }
+}
+
 void print_firsts(const std::vector<FailureSummary>& firsts, std::string_view what) {
   for (const FailureSummary& first : firsts)
     print_out(fmt::format("\n{} {} case {}\n  {}\n", first.result.subject, what,
@@ -399,6 +422,7 @@ void print_tables(const Reporting& of, const std::vector<SubjectSummary>& subjec
   for (const std::string& note : options.notes)
     print_out(wrapped(printable(note), std::min(output_columns(), kBriefColumns), 2) + "\n");
   print_failures(of);
+  print_verdicts(of);
   print_firsts(summary.unsupported(), "does not support");
   if (options.memory_matters) print_firsts(summary.without_memory(), "was out of memory in");
   if (options.brief) return;
@@ -431,6 +455,7 @@ int report(const Contracts& contracts, const Summary& summary, const ReportOptio
                             summary.without_memory().front().name));
   // Last: what cannot be written must not keep what can be read.
   if (!options.json.empty()) {
+    if (!options.conventions.empty()) facts["conventions"] = write_json(options.conventions);
     facts["cases"] = summary.cases();
     facts["failed_cases"] = summary.failed();
     facts["subjects"] = verdicts_json(subjects);

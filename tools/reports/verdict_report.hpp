@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include <boost/describe/class.hpp>
 #include <boost/json.hpp>
 
 #include "properties/campaign/contracts.hpp"
@@ -14,20 +15,29 @@
 
 namespace kvo::tools {
 
+/// The conventions that a subject is judged under.
+struct ShownConventions {
+  std::string subject;
+  std::string contract;
+  std::vector<std::string> rows = {};  ///< as a file of conventions says them
+};
+BOOST_DESCRIBE_STRUCT(ShownConventions, (), (subject, contract, rows))
+
 struct ReportOptions {
-  bool timings = false;                  ///< times were measured: they are in JSON and JUnit
-  bool timings_table = false;            ///< where it is brief, too: a row an operation and subject
-  bool brief = false;                    ///< one screen: the verdict and a line a contract
-  bool subjects = false;                 ///< also where it is brief, the table of subjects
-  bool figures = true;                   ///< the table of figures
-  std::vector<std::string> notes = {};   ///< lines below the tables
-  Profile profile = Profile::kOriginal;  ///< named in the repeat commands
-  bool laws = false;                     ///< a further table: what the verdict of each law rests on
-  bool memory_matters = true;            ///< a case that runs out of memory makes the command fail
-  std::string json;                      ///< also write JSON there; empty: no, "-": instead of text
-  std::string junit;                     ///< the same for JUnit
-  std::vector<JunitSuite> suites = {};   ///< of JUnit beside those of the subjects
-  std::string_view result;               ///< the command; the JSON's definition in the schema
+  bool timings = false;                 ///< times were measured: they are in JSON and JUnit
+  bool timings_table = false;           ///< where it is brief, too: a row an operation and subject
+  bool brief = false;                   ///< one screen: the verdict and a line a contract
+  bool subjects = false;                ///< also where it is brief, the table of subjects
+  bool figures = true;                  ///< the table of figures
+  std::vector<std::string> notes = {};  ///< lines below the tables
+  std::vector<ShownConventions> conventions = {};  ///< of subjects that have any
+  Profile profile = Profile::kOriginal;            ///< named in the repeat commands
+  bool laws = false;                    ///< a further table: what the verdict of each law rests on
+  bool memory_matters = true;           ///< a case that runs out of memory makes the command fail
+  std::string json;                     ///< also write JSON there; empty: no, "-": instead of text
+  std::string junit;                    ///< the same for JUnit
+  std::vector<JunitSuite> suites = {};  ///< of JUnit beside those of the subjects
+  std::string_view result;              ///< the command; the JSON's definition in the schema
 
   /// Whether people are told on standard output.
   [[nodiscard]] bool text() const;

@@ -12,6 +12,7 @@
 
 #include "properties/campaign/conform.hpp"
 #include "properties/campaign/random_case.hpp"
+#include "properties/runner/led_reference.hpp"
 #include "reference/contract/describe/parse_json.hpp"
 #include "tools/commands/campaign_options.hpp"
 #include "tools/commands/program_name.hpp"
@@ -74,6 +75,7 @@ CasePlan plan_of(const Contracts& contracts, const traces::Case& script, const L
                 .history = contracts.oracle_of(*script.header.kind),
                 .ops = [ops = std::move(ops)] { return std::make_unique<ListedOps>(ops); }};
   if (!law.judges_reference()) std::erase(plan.subjects, plan.baseline);
+  lead(plan);
   return plan;
 }
 

@@ -86,7 +86,8 @@ class Isolation {
 
   CaseResult run() {
     const bool judged = std::ranges::find(plan_.subjects, plan_.baseline) != plan_.subjects.end();
-    if (plan_.baseline != nullptr) run_baseline(judged);
+    // One that makes the choices of a subject runs that subject, too.
+    if (plan_.baseline != nullptr && plan_.led == nullptr) run_baseline(judged);
     for (const Subject* subject : plan_.subjects)
       if (subject != plan_.baseline) run_subject(*subject);
     if (first_ != nullptr && !dies_) tell_first();
@@ -115,7 +116,7 @@ class Isolation {
   // Where the baseline has memory enough for the case.
   void fault_if_used_up(Verdict& verdict, const Subject& subject) const {
     if (!used_up(verdict) || baseline_used_up_ || plan_.baseline == nullptr ||
-        plan_.baseline == &subject)
+        plan_.baseline == &subject || plan_.led != nullptr)
       return;
     verdict.outcome = Outcome::kBroken;
     verdict.reason += "; the baseline alone does not";

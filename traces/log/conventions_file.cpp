@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <utility>
 
+#include <boost/json.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace kvo::traces {
 namespace {
@@ -19,7 +22,7 @@ bool is_code(std::string_view word) {
   return word.starts_with(kOther) || error_of_code(word).code != Code::kOther;
 }
 
-// The words of a line, and the text behind ": ".
+// The words of a line, which may be in quotes, and the text behind ": ".
 struct Line {
   std::vector<std::string_view> words;
   std::string_view because;
@@ -27,17 +30,29 @@ struct Line {
 
 Line line_of(std::string_view text) {
   Line line;
-  constexpr std::string_view kBecause = ": ";
-  if (const std::size_t at = text.find(kBecause); at != std::string_view::npos) {
-    line.because = text.substr(at + kBecause.size());
-    text = text.substr(0, at);
-  }
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    if (end > 0) line.words.push_back(text.substr(0, end));
+    const bool quoted = text.front() == '"' && text.find('"', 1) != text.npos;
+    if (quoted) text.remove_prefix(1);
+    std::size_t end = std::min(text.find(quoted ? '"' : ' '), text.size());
+    const bool last = !quoted && end > 0 && text[end - 1] == ':';
+    if (end > 0) line.words.push_back(text.substr(0, last ? end - 1 : end));
     text.remove_prefix(std::min(end + 1, text.size()));
+    if (quoted && text.starts_with(": ")) {
+      line.because = text.substr(2);
+      break;
+    }
+    if (!last) continue;
+    line.because = text;
+    break;
   }
   return line;
+}
+
+std::string names_of(const CacheKind& kind) {
+  std::string names;
+  for (const ConventionInfo* info : named_conventions(kind))
+    names += (names.empty() ? "" : ", ") + std::string(info->name);
+  return names;
 }
 
 /// Reads the lines of a file into the conventions of its kinds.
@@ -61,15 +76,16 @@ class ConventionsReader {
     const std::string_view name = line.words.empty() ? "" : line.words.front();
     if (name == "kind") return begin_kind(line);
     if (kinds_.empty()) return refused("kind", name, "must come before the first convention");
-    if (name == "copies" && line.words.size() == 1) {
-      kinds_.back().conventions.copies = true;
-      return {};
-    }
+    if (line.words.size() == 1 && line.because.empty()) return add_named(name);
+    if (name == "config" && line.words.size() >= 4 && line.words[2] == "only")
+      return add_config(line);
+    if (name == "without" && line.words.size() == 2) return add_without(line.words[1]);
     const bool refuses = name == "refuses" && line.words.size() == 5 && line.words[3] == "as";
     if (!refuses && !(name == "accepts" && line.words.size() == 3))
       return refused("", name,
                      "is no convention: refuses OPERATION CODE as CODE, accepts OPERATION CODE, "
-                     "copies");
+                     "without OPERATION, config MEMBER only VALUE .., " +
+                         names_of(*kinds_.back().kind));
     return add_refusal(line, refuses);
   }
 
@@ -81,6 +97,47 @@ class ConventionsReader {
     if (std::ranges::find(kinds_, kind, &KindConventions::kind) != kinds_.end())
       return refused("kind", name, "is there twice");
     kinds_.push_back({.kind = kind});
+    return {};
+  }
+
+  TraceResult<void> add_named(std::string_view name) {
+    KindConventions& own = kinds_.back();
+    if (find_convention(*own.kind, name) == nullptr)
+      return refused("", name,
+                     "is no convention of " + own.kind->name() + ": " + names_of(*own.kind));
+    if (!own.conventions.has(name)) own.conventions.named.emplace_back(name);
+    return {};
+  }
+
+  TraceResult<void> add_config(const Line& line) {
+    KindConventions& own = kinds_.back();
+    const auto& fields = own.kind->config->fields;
+    if (std::ranges::find(fields, line.words[1], &Field::name) == fields.end())
+      return refused("config", line.words[1], "is no member of the config of " + own.kind->name());
+    ConfigConvention row{.member = std::string(line.words[1])};
+    for (const ConfigConvention& other : own.conventions.configs)
+      if (other.member == row.member)
+        return refused("config", row.member, "is limited by an earlier row");
+    for (const std::string_view value : std::span(line.words).subspan(3)) {
+      boost::system::error_code failed;
+      (void)boost::json::parse(value, failed);
+      if (failed && value != "default")
+        return refused(row.member, value, "is neither 'default' nor JSON without spaces");
+      row.only.emplace_back(value);
+    }
+    own.conventions.configs.push_back(std::move(row));
+    return {};
+  }
+
+  TraceResult<void> add_without(std::string_view operation) {
+    KindConventions& own = kinds_.back();
+    if (own.kind->operation(operation) == nullptr)
+      return refused("operation", operation, "is no operation of " + own.kind->name());
+    for (const RefusalConvention& row : own.conventions.refusals)
+      if (row.operation == operation)
+        return refused("", fmt::format("without {}", operation),
+                       "contradicts an earlier row: " + convention_text(row));
+    own.conventions.without.emplace_back(operation);
     return {};
   }
 
@@ -104,6 +161,9 @@ class ConventionsReader {
       if (std::ranges::find(kWordsOfTheHarness, *row.given) != kWordsOfTheHarness.end())
         return refused("code", *row.given, "is no class that a cache may choose");
     }
+    if (std::ranges::find(own.conventions.without, operation) != own.conventions.without.end())
+      return refused("", convention_text(row),
+                     fmt::format("contradicts an earlier row: without {}", operation));
     for (const RefusalConvention& other : own.conventions.refusals)
       if (other.operation == row.operation && other.wanted == row.wanted &&
           other.because == row.because && (other.given == row.given || !other.given || !row.given))
@@ -138,18 +198,28 @@ bool may_be_accepted(std::string_view code) {
 
 std::string convention_text(const RefusalConvention& row) {
   const std::string because = row.because.empty() ? "" : ": " + row.because;
-  if (!row.given) return fmt::format("accepts {} {}{}", row.operation, row.wanted, because);
-  return fmt::format("refuses {} {} as {}{}", row.operation, row.wanted, *row.given, because);
+  // Codes of the kind other:.. are sentences.
+  const auto code = [](const std::string& text) {
+    return text.find(' ') != text.npos ? '"' + text + '"' : text;
+  };
+  if (!row.given) return fmt::format("accepts {} {}{}", row.operation, code(row.wanted), because);
+  return fmt::format("refuses {} {} as {}{}", row.operation, code(row.wanted), code(*row.given),
+                     because);
+}
+
+std::vector<std::string> convention_rows(const Conventions& conventions) {
+  std::vector<std::string> rows = conventions.named;
+  for (const RefusalConvention& row : conventions.refusals) rows.push_back(convention_text(row));
+  for (const ConfigConvention& row : conventions.configs)
+    rows.push_back(fmt::format("config {} only {}", row.member, fmt::join(row.only, " ")));
+  for (const std::string& operation : conventions.without) rows.push_back("without " + operation);
+  std::ranges::sort(rows);
+  return rows;
 }
 
 std::string conventions_text(const KindConventions& written) {
-  std::vector<std::string> rows;
-  for (const RefusalConvention& row : written.conventions.refusals)
-    rows.push_back(convention_text(row));
-  if (written.conventions.copies) rows.emplace_back("copies");
-  std::ranges::sort(rows);
   std::string text = "kind " + written.kind->name() + "\n";
-  for (const std::string& row : rows) text += row + "\n";
+  for (const std::string& row : convention_rows(written.conventions)) text += row + "\n";
   return text;
 }
 

@@ -5,8 +5,10 @@
 //   refuses append precondition as bad_position: no layer #
 //                                                    the same, only for errors of that text
 //   accepts new out_of_range: sizes overflow         carries out what the rules refuse
-//   copies                                           results are copies
-// Empty lines and lines that begin with '#' say nothing.
+//   config attention only default "full"             the values of a member of configs
+//   without remove                                   an operation that the cache lacks
+//   copies                                           a convention by name (named_conventions)
+// A code that contains a blank is in quotes. Empty lines and lines that begin with '#' say nothing.
 #pragma once
 
 #include <string>
@@ -35,6 +37,9 @@ struct KindConventions {
 /// Whether a cache may carry out what the rules refuse with this code: calls that no engine makes.
 /// Not for a lack of space, and not for reasons of one contract.
 [[nodiscard]] bool may_be_accepted(std::string_view code);
+
+/// The rows of conventions, sorted.
+[[nodiscard]] std::vector<std::string> convention_rows(const Conventions& conventions);
 
 /// The rows of a kind as text, sorted.
 [[nodiscard]] std::string conventions_text(const KindConventions& written);

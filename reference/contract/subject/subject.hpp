@@ -59,6 +59,12 @@ class Session {
   /// What the last operation did over the caches inside, the step under way included; valid until
   /// the next operation. Empty where nothing is told.
   [[nodiscard]] virtual std::span<const WorkStep> steps() const { return {}; }
+  /// Makes the choices that `answer` shows in the next apply() of `op`, where the rules leave them
+  /// to a cache (ConventionInfo::chooses). `answer` is that of `chooser`, another cache in the same
+  /// case, which may be asked queries.
+  virtual void follow(const Op& /*op*/, const Observation& /*answer*/, Session& /*chooser*/) {}
+  /// The session that scripts look at.
+  [[nodiscard]] virtual Session& shown_session() { return *this; }
   /// What was drawn of the setup's schedule so far; empty where nothing is told.
   [[nodiscard]] virtual std::vector<std::uint32_t> choices() const { return {}; }
 };
@@ -69,8 +75,9 @@ struct CacheKind {
   std::string_view cache;     ///< "paged"
   std::string_view doc;
   std::vector<const OpKind*> operations;
-  const Type* config = &type_of<Nothing>();  ///< the described record of a case's config
-  std::span<const QuirkInfo> quirks = {};    ///< those of the contract that concern it
+  const Type* config = &type_of<Nothing>();          ///< the described record of a case's config
+  std::span<const QuirkInfo> quirks = {};            ///< those of the contract that concern it
+  std::span<const ConventionInfo> conventions = {};  ///< beside general_conventions()
   /// Whether an operation that ran out of memory can be repeated. Not where it changes several
   /// caches in turn.
   bool repeatable = true;
