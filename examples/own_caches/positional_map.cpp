@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -221,9 +222,8 @@ class MapCache final : public positional::Cache {
     std::vector<const Row*> rows;
     for (const auto& [number, sequence] : sequences_)
       for (const auto& [position, row] : sequence) rows.push_back(row.get());
-    std::ranges::sort(rows);
-    const auto same = std::ranges::unique(rows);
-    return std::ssize(rows) - (fault_ == kSharedRowsCountTwice ? 0 : std::ssize(same));
+    if (fault_ == kSharedRowsCountTwice) return std::ssize(rows);
+    return std::ssize(std::set<const Row*>(rows.begin(), rows.end()));
   }
   // The mask of the pass.
   void look() {

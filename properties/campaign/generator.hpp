@@ -102,7 +102,7 @@ inline constexpr std::uint64_t kAskedAgain = 64;
 /// that the script has for itself. What runs the script has nothing to tell it.
 class DrawnOps : public OpStream {
  public:
-  /// Says which reference it is. To be called once, before next(). `reference` must live as long.
+  /// Says which reference it is; the last call before next() counts. `reference` must live as long.
   void follow(const Subject& reference, const Setup& setup, Scale scale);
 
   /// Leaves out operations that `outside` holds of: they are outside of what a cache takes. It is

@@ -292,11 +292,8 @@ SharedTable shared_table(const Sharing& sharing, Profile profile) {
       for (const Op& op : answer.ops) operations.push_back(traces::operation_text(op));
     }
     ++table.scripts;
-    std::vector<std::string> offered = row.answers;
-    std::erase(offered, "not offered");
-    std::ranges::sort(offered);
-    const auto same = std::ranges::unique(offered);
-    offered.erase(same.begin(), same.end());
+    std::set<std::string> offered(row.answers.begin(), row.answers.end());
+    offered.erase("not offered");
     if (offered.size() < 2) {
       ++table.alike;
       continue;
