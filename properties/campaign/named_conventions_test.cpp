@@ -4,7 +4,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <new>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -260,6 +263,42 @@ TEST(NamedConventions, ConfigsThatACacheRefusesAreNotDrawn) {
     EXPECT_THAT(plan.subjects, Contains(&subject));
     EXPECT_TRUE(subject.open(plan.setup).has_value());
   }
+}
+
+// ---- failed allocations ----
+
+/// Allocates when the work is done already.
+class Careless final : public Session {
+ public:
+  explicit Careless(std::unique_ptr<Session> inner) : inner_(std::move(inner)) {}
+  [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
+    Observation seen = inner_->apply(op, probe);
+    try {
+      log_.emplace_back(op.kind().name);
+      log_.shrink_to_fit();
+    } catch (const std::bad_alloc&) {
+      return {.error = fail(Code::kOutOfMemory)};
+    }
+    return seen;
+  }
+
+ private:
+  std::unique_ptr<Session> inner_;
+  std::vector<std::string> log_;
+};
+
+TEST(NamedConventions, APromiseAfterFailedAllocationsIsMissed) {
+  const Subject& reference = contracts().reference_of(snapshot::kv_kind());
+  Subject subject = reference;
+  subject.variant = "careless";
+  subject.open = [&reference](const kvo::Setup& setup) -> Result<std::unique_ptr<Session>> {
+    auto opened = reference.open(setup);
+    if (!opened) return opened.error();
+    return std::make_unique<Careless>(std::move(*opened));
+  };
+  EXPECT_TRUE(failed_allocation_shows(contracts(), subject, {}, kTerms).has_value());
+  subject.open = reference.open;
+  EXPECT_FALSE(failed_allocation_shows(contracts(), subject, {}, kTerms).has_value());
 }
 
 // ---- what is declared ----

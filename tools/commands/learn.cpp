@@ -102,7 +102,9 @@ class Prover {
     if (shown.name != kNoPromiseAfterFailedAllocation)
       return surveyed(shown.name, without, shown.round, shown.case_index, shown.op_index);
     CasePlan plan = failing_case(contracts_, without, terms_, shown.case_index);
-    return proof(shown.name, std::move(plan), without, shown.case_index, script_of(plan));
+    constexpr std::uint64_t kAll = 1'000;
+    Script script = script_until(plan, kAll);
+    return proof(shown.name, std::move(plan), without, shown.case_index, std::move(script));
   }
 
  private:
@@ -129,10 +131,6 @@ class Prover {
                      {.attempts = kAttempts, .time = std::chrono::duration<double>(1)});
     for (const Op& op : smaller.script) made.script.push_back(traces::operation_text(op));
     return made;
-  }
-  static Script script_of(const CasePlan& plan) {
-    constexpr std::uint64_t kAll = 1'000;
-    return script_until(plan, kAll);
   }
 
   const Contracts& contracts_;
@@ -188,7 +186,9 @@ int run_learn(const Contracts& contracts, LearnArguments& arguments) {
   const Survey survey = surveyed(contracts, subject, arguments);
   if (survey.cases == 0) throw UsageError(arguments.subject + " takes part in no random case");
   Learned learned = learned_from(survey);
-  add_failed_allocations(contracts, subject, arguments, learned);
+  // A cache with another difference may show that one in the order of these cases.
+  if (survey.differing == 0 && learned.undecided.empty())
+    add_failed_allocations(contracts, subject, arguments, learned);
   const auto proofs = made_isolated<std::vector<Proof>>(arguments, [&] {
     std::vector<Proof> all;
     const Prover prover(contracts, subject, arguments.terms, survey, learned);
