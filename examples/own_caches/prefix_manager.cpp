@@ -388,6 +388,8 @@ Subject make_own(std::string variant, int fault) {
       std::move(variant), "least recently used blocks",
       [fault](const BlocksOptions& options,
               QuirkSet<Quirk> /*quirks*/) -> Result<std::unique_ptr<BlockCache>> {
+        if (options.attention != Attention::kFull || options.eagle || options.hash_lookahead != 0)
+          return fail(Code::kNotSupported, "attention, eagle, hash_lookahead");
         return std::make_unique<Manager>(options, fault);
       });
   made.survives_failed_allocation = false;

@@ -274,8 +274,10 @@ class Careless final : public Session {
   [[nodiscard]] Observation apply(const Op& op, Probe& probe) override {
     Observation seen = inner_->apply(op, probe);
     try {
-      log_.emplace_back(op.kind().name);
-      log_.shrink_to_fit();
+      probe([&] {
+        log_.emplace_back(op.kind().name);
+        log_.shrink_to_fit();
+      });
     } catch (const std::bad_alloc&) {
       return {.error = fail(Code::kOutOfMemory)};
     }
