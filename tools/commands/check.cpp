@@ -377,6 +377,7 @@ int run_check(const Contracts& contracts, CheckArguments& arguments, const CLI::
       arguments.words, [](const std::string& word) { return word.find('@') != word.npos; });
   if (std::string note = left_out_text(contracts, cases.comparisons()); !named && !note.empty())
     arguments.report.notes = {std::move(note)};
+  arguments.report.convention_files = arguments.conventions;
   arguments.report.conventions = shown_conventions(cases.comparisons());
   set_extent(arguments);
   arguments.campaign.first_failure = first_failure_text(contracts, arguments.profile);

@@ -160,12 +160,15 @@ class RecordedCases {
                    std::optional<std::uint64_t> schedule = std::nullopt) const {
     constexpr std::size_t kMostTyped = 500;  // a longer name is not typed
     if (!subject.verdict.failed() || name.size() > kMostTyped) return;
-    subject.repeat =
-        fmt::format("{} shrink {} --case {} --subject {}{}{}{}", program_name(), shell_word(path()),
-                    shell_word(name), shell_word(subject.subject),
-                    schedule ? fmt::format(" --schedule {}", *schedule) : "",
-                    options_.law != nullptr ? " --law " + arguments_.law_name : "",
-                    arguments_.profile == Profile::kDocumented ? " --profile documented" : "");
+    std::string files;
+    for (const std::string& file : arguments_.conventions)
+      files += " --conventions " + shell_word(file);
+    subject.repeat = fmt::format(
+        "{} shrink {} --case {} --subject {}{}{}{}{}", program_name(), shell_word(path()),
+        shell_word(name), shell_word(subject.subject),
+        schedule ? fmt::format(" --schedule {}", *schedule) : "",
+        options_.law != nullptr ? " --law " + arguments_.law_name : "",
+        arguments_.profile == Profile::kDocumented ? " --profile documented" : "", files);
   }
 
   void open(std::size_t log_number) {

@@ -213,6 +213,7 @@ int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::Ap
   arguments.campaign.cases = replay.cases();
   arguments.report.profile = arguments.profile;
   arguments.report.result = "run";
+  arguments.report.convention_files = arguments.conventions;
   arguments.report.conventions = shown_conventions(comparisons_of(contracts, arguments));
   arguments.report.notes = notes_of(contracts, arguments, replay);
   std::uint64_t offset = 0;

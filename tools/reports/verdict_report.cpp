@@ -141,9 +141,12 @@ std::string repeat_text(const FailureSummary& failure, const ReportOptions& opti
   if (!result.repro) return result.repeat.value_or("");
   const std::string law = result.last_law(failure.law);
   const bool plain = law == agreement().name();  // as logs are compared
-  return fmt::format("{} conform {} --subject {}{}{}", program_name(), shell_word(*result.repro),
+  std::string files;
+  for (const std::string& file : options.convention_files)
+    files += " --conventions " + shell_word(file);
+  return fmt::format("{} conform {} --subject {}{}{}{}", program_name(), shell_word(*result.repro),
                      result.subject, plain ? "" : " --law " + law,
-                     options.profile == Profile::kDocumented ? " --profile documented" : "");
+                     options.profile == Profile::kDocumented ? " --profile documented" : "", files);
 }
 
 std::string_view law_doc(const Contracts& contracts, const std::string& name) {

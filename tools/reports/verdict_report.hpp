@@ -30,6 +30,7 @@ struct ReportOptions {
   bool subjects = false;                ///< also where it is brief, the table of subjects
   bool figures = true;                  ///< the table of figures
   std::vector<std::string> notes = {};  ///< lines below the tables
+  std::vector<std::string> convention_files = {};  ///< named in the repeat commands
   std::vector<ShownConventions> conventions = {};  ///< of subjects that have any
   Profile profile = Profile::kOriginal;            ///< named in the repeat commands
   bool laws = false;                    ///< a further table: what the verdict of each law rests on
