@@ -85,7 +85,7 @@ TEST_P(OwnCaches, AreGreenUnderTheirConventions) {
   subject.conventions = learned.conventions();
   const std::uint64_t first = seed_of_today();
   for (std::uint64_t seed = first; seed < first + 2; ++seed) {
-    const Judged green = judged(subject, seed, 150);
+    const Judged green = judged(subject, seed, 100);
     fmt::print("{}: seed {}, {} cases, {} operations compared, {} cases ended\n", subject.name(),
                seed, green.cases, green.compared, green.ended);
     EXPECT_FALSE(green.failure.has_value())
@@ -111,7 +111,7 @@ TEST_P(OwnCaches, FaultsAreNotLearnedAndAreFoundSoon) {
   std::vector<std::uint64_t> operations;
   for (std::size_t fault = 1; fault <= cache.faults.size(); ++fault) {
     Subject faulty = cache.make("own", static_cast<int>(fault));
-    const kvo::Conventions learned = learned_of(faulty, 60).conventions();
+    const kvo::Conventions learned = learned_of(faulty, 40).conventions();
     for (const kvo::RefusalConvention& row : learned.refusals)
       EXPECT_TRUE(is_among(row, lawful))
           << cache.faults[fault - 1] << ": " << kvo::traces::convention_text(row);
