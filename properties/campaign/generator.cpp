@@ -60,6 +60,21 @@ std::optional<Op> DrawnOps::of_long_life() {
 }
 
 std::optional<Op> DrawnOps::next() {
+  return given_ < ahead_.size() ? ahead_[given_++] : next_drawn();
+}
+
+std::span<const Op> DrawnOps::ahead(std::size_t most) {
+  ahead_.erase(ahead_.begin(), ahead_.begin() + static_cast<std::ptrdiff_t>(given_));
+  given_ = 0;
+  while (ahead_.size() < most) {
+    auto op = next_drawn();
+    if (!op) break;
+    ahead_.push_back(*std::move(op));
+  }
+  return std::span(ahead_).first(std::min(most, ahead_.size()));
+}
+
+std::optional<Op> DrawnOps::next_drawn() {
   KVO_CHECK(reference_ != nullptr);
   if (session_ == nullptr && !ended_) {
     tell(*reference_, 0);
@@ -86,7 +101,8 @@ std::optional<Op> DrawnOps::drawn(bool& leaves_out) {
   recorded_marks = &labels_;
   const Observation seen = session_->apply(*op, probe_);
   recorded_marks = nullptr;
-  ended_ = seen.failed_with(Code::kOutOfMemory) || seen.failed_with(Code::kThrew);
+  ended_ = seen.failed_with(Code::kOutOfMemory) || seen.failed_with(Code::kThrew) ||
+           seen.failed_with(Code::kDied);
   learn(*op, seen);
   leaves_out = outside_ && seen.error && outside_(*op, &*seen.error);
   return op;

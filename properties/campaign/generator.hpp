@@ -115,6 +115,7 @@ class DrawnOps : public OpStream {
   /// operation that it has no memory for or throws at, or where the script ends by itself. A long
   /// life ends with its first operations, those that return something before the others.
   [[nodiscard]] std::optional<Op> next() final;
+  [[nodiscard]] std::span<const Op> ahead(std::size_t most) final;
   /// Adds the states that the script has reached since the last call.
   void observe(const Op& op, const Observation& seen, Labels& labels) final;
 
@@ -133,6 +134,7 @@ class DrawnOps : public OpStream {
 
  private:
   [[nodiscard]] std::optional<Op> of_long_life();
+  [[nodiscard]] std::optional<Op> next_drawn();
   /// The next operation, left out or not. `leaves_out`: it is.
   [[nodiscard]] std::optional<Op> drawn(bool& leaves_out);
 
@@ -145,6 +147,8 @@ class DrawnOps : public OpStream {
   std::unique_ptr<Session> session_;
   Probe probe_;
   std::uint64_t operations_ = 0;
+  std::vector<Op> ahead_;  ///< drawn by ahead()
+  std::size_t given_ = 0;  ///< how many of them next() has given
   Labels labels_;
   std::size_t shown_ = 0;  ///< how many of them there were when observe() was called last
   bool ended_ = false;

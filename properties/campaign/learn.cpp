@@ -189,7 +189,7 @@ bool may_be_chosen(const SurveyedRefusal& refusal) {
     if (answer.given == refusal.wanted) return true;
     if (!answer.given) return traces::may_be_accepted(refusal.wanted);
     return answer.given != "not_supported" && answer.given != "out_of_memory" &&
-           answer.given != "threw";
+           answer.given != "threw" && answer.given != "died";
   });
 }
 

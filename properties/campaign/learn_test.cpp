@@ -98,6 +98,24 @@ TEST(ConventionsFile, ReadsWhatItWrites) {
   EXPECT_EQ(traces::conventions_text(read->front()), text);
 }
 
+TEST(ConventionsFile, AMemberOfAConfigIsLimitedOrCountedOtherwise) {
+  const auto read_rows = [](const std::string& rows) {
+    const std::string text = "kind positional.swa\n" + rows;
+    const auto read = traces::read_conventions("c.txt", text, contracts().kind_finder());
+    return read ? traces::conventions_text(read->front()) : read.error().text();
+  };
+  const std::string rows = "config shift only default\nconfig window plus -1\n";
+  EXPECT_EQ(read_rows(rows), "kind positional.swa\n" + rows);
+  EXPECT_EQ(read_rows("config window plus 0\n"),
+            "c.txt:2: window: 0: is no whole number from -1000 to 1000 but 0");
+  EXPECT_EQ(read_rows("config window plus 1x\n"),
+            "c.txt:2: window: 1x: is no whole number from -1000 to 1000 but 0");
+  EXPECT_EQ(read_rows("config shift plus 1\n"),
+            "c.txt:2: config: shift: is no number of something");
+  EXPECT_EQ(read_rows("config window plus 1\nconfig window only 4\n"),
+            "c.txt:3: config: window: has an earlier row");
+}
+
 TEST(ConventionsFile, NamesFileLineAndFieldOfWhatItRefuses) {
   const auto refusal_of_row = [](const std::string& row) {
     return refusal_of_file("kind layered.vector\n" + row + "\n");
@@ -109,8 +127,9 @@ TEST(ConventionsFile, NamesFileLineAndFieldOfWhatItRefuses) {
   EXPECT_EQ(refusal_of_row("kind layered.vector"), "c.txt:2: kind: layered.vector: is there twice");
   EXPECT_EQ(refusal_of_row("flies high"),
             "c.txt:2: flies: is no convention: refuses OPERATION CODE as CODE, accepts OPERATION "
-            "CODE, without OPERATION, config MEMBER only VALUE .., copies, ends_after_refusal, "
-            "no_promise_after_failed_allocation, arguments_in_bounds");
+            "CODE, without OPERATION, config MEMBER only VALUE .., config MEMBER plus NUMBER, "
+            "copies, ends_after_refusal, no_promise_after_failed_allocation, "
+            "arguments_in_bounds");
   EXPECT_EQ(refusal_of_row("own_blocks"),
             "c.txt:2: own_blocks: is no convention of layered.vector: copies, ends_after_refusal, "
             "no_promise_after_failed_allocation, arguments_in_bounds");

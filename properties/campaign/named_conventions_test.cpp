@@ -242,6 +242,29 @@ TEST(NamedConventions, AnOperationThatIsMissingIsNotDrawn) {
   while (const auto op = ops->next()) EXPECT_EQ(op->as<snapshot::Merge>(), nullptr);
 }
 
+TEST(NamedConventions, AWindowMayCountTheTokenItself) {
+  const CacheKind& swa = *contracts().find_kind("positional", "swa");
+  const Subject& reference = contracts().reference_of(swa);
+  Subject subject = reference;
+  subject.variant = "counts_itself";
+  subject.open = [&reference, &swa](const kvo::Setup& setup) {
+    return reference.open(setup_of_cache({.configs = {{"window", {}, -1}}}, swa, setup));
+  };
+  const Law& law = *contracts().find_law("agrees_with_reference");
+  const auto failures = [&](const Subject& judged) {
+    int failed = 0;
+    for (std::uint64_t index = 0; index < 20; ++index) {
+      const CasePlan plan =
+          random_case(contracts(), law, {&judged}, 11, index, Profile::kDocumented, Scale::kSmall);
+      for (const SubjectResult& one : run_case(plan, {.attempts = 0}).subjects)
+        failed += one.verdict.failed() ? 1 : 0;
+    }
+    return failed;
+  };
+  EXPECT_GT(failures(subject), 0);
+  EXPECT_EQ(failures(with_conventions(subject, {.configs = {{"window", {}, 1}}})), 0);
+}
+
 TEST(NamedConventions, ConfigsThatACacheRefusesAreNotDrawn) {
   const Subject& reference = contracts().reference_of(prefix::blocks_kind());
   Subject subject = reference;

@@ -38,11 +38,21 @@ LawRun LockstepLaw::run(const CasePlan& plan, const Subject* baseline,
   options.compare = terms_.compare;
   Lockstep lockstep(baseline, subjects, plan.setup, options);
   LawRun result;
+  constexpr std::size_t kBatch = 64;
+  const bool batches = std::ranges::any_of(subjects, &Subject::takes_batches);
+  std::size_t expected = 0;  // operations that subjects were told of and that were not run yet
   while (lockstep.worthwhile()) {
+    if (batches && expected == 0) {
+      const auto known = ops.ahead(kBatch);
+      lockstep.expect(known);
+      expected = known.size();
+    }
+    expected -= expected > 0 ? 1 : 0;
     const auto op = ops.next();
     if (!op) break;
     ops.observe(*op, lockstep.step(*op, ops.expected()), result.labels);
   }
+  lockstep.end();
   result.operations = lockstep.operations();
   result.figures = ops.figures();
   if (baseline != nullptr && std::ranges::find(subjects, baseline) == subjects.end())

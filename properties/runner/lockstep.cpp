@@ -205,6 +205,23 @@ bool Lockstep::lead(const Op& op, const Op& lent, const Observation* recorded) {
   return true;
 }
 
+void Lockstep::expect(std::span<const Op> ops) {
+  for (Participant& participant : participants_)
+    if (participant.live() && participant.subject->takes_batches) participant.session->expect(ops);
+}
+
+void Lockstep::end() {
+  for (Participant& participant : participants_) {
+    if (!participant.live()) continue;
+    tell(*participant.subject, operations_);
+    if (auto how = participant.session->end())
+      participant.verdict = {.outcome = Outcome::kDied,
+                             .op_index = operations_,
+                             .op = "close",
+                             .reason = *std::move(how)};
+  }
+}
+
 const Op& Lockstep::lend(const Op& op) {
   payload_bytes_ = payload_bytes(op.arguments().type(), op.arguments().get());
   return arguments_.lend(op);
@@ -313,6 +330,8 @@ void Lockstep::judge(Participant& participant, const Op& op, const Observation* 
   if (got.failed_with(Code::kThrew))
     return out(participant, op,
                {.outcome = Outcome::kBroken, .reason = "threw: " + got.error->detail});
+  if (got.failed_with(Code::kDied))
+    return out(participant, op, {.outcome = Outcome::kDied, .reason = got.error->detail});
   if (got.failed_with(Code::kOutOfMemory) && may_want_memory(participant, want))
     return out(participant, op,
                {.outcome = Outcome::kOutOfMemory,

@@ -97,6 +97,10 @@ class Lockstep {
   Lockstep& operator=(const Lockstep&) = delete;
   ~Lockstep();
 
+  /// Tells those who take batches what follows (Session::expect).
+  void expect(std::span<const Op> ops);
+  /// The case is over for those who are live (Session::end).
+  void end();
   /// Carries out one operation on everybody who is live and judges what they observe: by
   /// `recorded`, else by the baseline, else by the first participant. Who fails is out.
   /// Returns what had to be observed, but for returns_answers.

@@ -380,7 +380,7 @@ int run_check(const Contracts& contracts, CheckArguments& arguments, const CLI::
   arguments.report.convention_files = arguments.conventions;
   arguments.report.conventions = shown_conventions(cases.comparisons());
   set_extent(arguments);
-  arguments.campaign.first_failure = first_failure_text(contracts, arguments.profile);
+  arguments.campaign.first_failure = first_failure_text(contracts, arguments.report);
   KeptCampaign kept(contracts, arguments, cases);
   const Campaign campaign = kept.run();
   const auto states = states_of(contracts, cases, campaign.summary, arguments.profile);

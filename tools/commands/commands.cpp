@@ -28,6 +28,8 @@ constexpr std::array kCommands{
             declare_list},
     Command{"explain", "what a rule, law, state, column or error code means", declare_explain},
     Command{"trace", "figures of a request trace, or a made-up one", declare_trace},
+    Command{"adapter", "caches of this program, or of yours, over the protocol of adapters",
+            declare_adapter},
     Command{"help", "the options of a command", declare_help},
     Command{"completion", "a script with which a shell completes command lines",
             declare_completion},

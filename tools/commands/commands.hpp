@@ -40,6 +40,7 @@ struct Command {
 /// The lists that `kvoracle list` can show.
 [[nodiscard]] std::span<const std::string_view> list_names();
 
+Run declare_adapter(CLI::App& app, const Contracts& contracts);
 Run declare_bench(CLI::App& app, const Contracts& contracts);
 Run declare_check(CLI::App& app, const Contracts& contracts);
 Run declare_completion(CLI::App& app, const Contracts& contracts);

@@ -29,10 +29,7 @@ namespace {
 
 const Subject* copy_with(const Subject& subject, const Conventions& conventions) {
   static std::deque<Subject> copies;  // do not move
-  Subject& copy = copies.emplace_back(subject);
-  copy.conventions = conventions;
-  if (conventions.has(kNoPromiseAfterFailedAllocation)) copy.survives_failed_allocation = false;
-  return &copy;
+  return &copies.emplace_back(kvo::with_conventions(subject, conventions));
 }
 
 UsageError no_subject(const CacheKind& kind) {

@@ -9,10 +9,10 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "tools/commands/campaign_options.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/convention_table.hpp"
 #include "tools/commands/diff.hpp"
 #include "tools/commands/exit_status.hpp"
 #include "tools/commands/not_negative.hpp"
@@ -35,6 +35,7 @@ struct LearnArguments {
   std::string subject;
   std::string output;
   std::string json;
+  std::string markdown;
   SurveyTerms terms;
   Limits limits;
 };
@@ -157,7 +158,7 @@ void print_proofs(const Learned& learned, const std::vector<Proof>& proofs) {
   }
   for (const std::string& operation : learned.without) print_out("without " + operation + "\n");
   for (const ConfigConvention& row : learned.configs)
-    print_out(printable(fmt::format("config {} only {}\n", row.member, fmt::join(row.only, " "))));
+    print_out(printable(traces::convention_text(row)) + "\n");
 }
 
 // Beside what random cases show: whether failed allocations leave something behind.
@@ -175,11 +176,15 @@ void add_failed_allocations(const Contracts& contracts, const Subject& subject,
 
 int run_learn(const Contracts& contracts, LearnArguments& arguments) {
   catch_interruption();
-  check_outputs({{"--output", arguments.output}, {"--json", arguments.json}}, {});
+  check_outputs({{"--output", arguments.output},
+                 {"--json", arguments.json},
+                 {"--markdown", arguments.markdown}},
+                {});
   const Subject& subject = learning_subject(contracts, arguments.subject);
   if (&subject == &contracts.reference_of(*subject.kind)) {
-    if (!arguments.output.empty())
-      throw UsageError("--output: a reference has quirks, and no conventions");
+    if (!arguments.output.empty() || !arguments.markdown.empty())
+      throw UsageError(fmt::format("{}: a reference has quirks, and no conventions",
+                                   arguments.output.empty() ? "--markdown" : "--output"));
     return report_quirks(contracts, subject, arguments.terms.seed, arguments.terms.cases,
                          arguments.json, arguments.limits);
   }
@@ -201,7 +206,9 @@ int run_learn(const Contracts& contracts, LearnArguments& arguments) {
     undecided.push_back(answers_text(refusal));
   const std::string text =
       traces::conventions_text({.kind = subject.kind, .conventions = learned.conventions()});
-  if (arguments.json != kStandardOutput && arguments.output != kStandardOutput) {
+  const bool prints = arguments.json != kStandardOutput && arguments.output != kStandardOutput &&
+                      arguments.markdown != kStandardOutput;
+  if (prints) {
     print_out(fmt::format("{}, profile {}: {}, {}\n", arguments.subject,
                           word_of(arguments.terms.profile), count_text(survey.cases, "case"),
                           count_text(survey.operations, "operation")));
@@ -234,6 +241,16 @@ int run_learn(const Contracts& contracts, LearnArguments& arguments) {
                             program_name(), arguments.subject, word_of(arguments.terms.profile),
                             shell_word(arguments.output)));
   }
+  std::vector<ConventionRow> table;
+  if (!arguments.json.empty() || !arguments.markdown.empty()) {
+    const Subject system = system_of(contracts, *subject.kind);
+    const auto shown = made_isolated<Survey>(
+        arguments, [&] { return survey_of(contracts, system, arguments.terms); });
+    table = convention_table(survey, learned.conventions(), shown);
+  }
+  if (!arguments.markdown.empty())
+    write_text_file(arguments.markdown, convention_markdown(arguments.subject, *subject.kind,
+                                                            arguments.terms.profile, table));
   const bool explained = survey.differing == 0 && learned.undecided.empty();
   if (!arguments.json.empty())
     write_result(arguments.json, "learn",
@@ -245,6 +262,7 @@ int run_learn(const Contracts& contracts, LearnArguments& arguments) {
                   {"differing_cases", survey.differing},
                   {"without", write_json(learned.without)},
                   {"configs", write_json(learned.configs)},
+                  {"table", write_json(table)},
                   {"conventions", write_json(proofs)},
                   {"no_convention", write_json(undecided)},
                   {"explained", explained}});
@@ -260,6 +278,10 @@ Run declare_learn(CLI::App& app, const Contracts& contracts) {
       ->type_name("SUBJECT")
       ->required();
   app.add_option("--output,-o", arguments->output, "file for the conventions")
+      ->type_name("FILE")
+      ->group(kRunningGroup);
+  app.add_option("--markdown", arguments->markdown,
+                 "write a table of the cache beside the system that its reference follows")
       ->type_name("FILE")
       ->group(kRunningGroup);
   app.add_option("--json", arguments->json, "write what was learned as JSON; - for standard output")

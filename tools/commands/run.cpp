@@ -223,7 +223,7 @@ int run_trace(const Contracts& contracts, RunArguments& arguments, const CLI::Ap
       throw UsageError(fmt::format("--case {}: there are {} cases", offset, replay.cases()));
     arguments.campaign.cases = 1;
   }
-  arguments.campaign.first_failure = first_failure_text(contracts, arguments.profile);
+  arguments.campaign.first_failure = first_failure_text(contracts, arguments.report);
   const Campaign campaign =
       run_campaign(header_of(arguments, replay), arguments.campaign, [&](std::uint64_t index) {
         CasePlan plan = replay.plan(index + offset);

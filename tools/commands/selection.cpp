@@ -1,14 +1,21 @@
 #include "tools/commands/selection.hpp"
 
 #include <algorithm>
+#include <deque>
+#include <map>
 
 #include <fmt/format.h>
 #include <fnmatch.h>
 
+#include "tools/adapters/adapter.hpp"
+#include "tools/adapters/library.hpp"
 #include "tools/reports/console.hpp"
 
 namespace kvo::tools {
 namespace {
+
+constexpr std::string_view kExec = "exec:";
+constexpr std::string_view kLib = "lib:";
 
 bool has_variant(const std::string& word) {
   return word.find('@') != std::string::npos;
@@ -18,8 +25,34 @@ bool is_mutant(const std::string& word) {
   return word.find("@mutant:") != std::string::npos;
 }
 
-std::vector<const Subject*> meant_by(const Contracts& contracts, const std::string& word) {
+// The subjects of "KIND@exec:COMMAND", "CONTRACT@lib:PATH", "@exec:COMMAND". Each program is
+// started once.
+std::vector<const Subject*> from_outside(const Contracts& contracts, const std::string& word) {
+  static std::map<std::string, std::deque<Subject>> known;  // do not move
+  const std::size_t at = word.find('@');
+  if (at == std::string::npos) return {};
+  const std::string variant = word.substr(at + 1);
+  const bool is_command = variant.starts_with(kExec);
+  if (!is_command && !variant.starts_with(kLib)) return {};
+  const std::string program = variant.substr(is_command ? kExec.size() : kLib.size());
+  if (program.empty()) throw UsageError(fmt::format("'{}': nothing to start", printable(word)));
+  auto [found, is_new] = known.try_emplace(variant);
+  if (is_new)
+    for (Subject& subject : is_command ? subjects_of_adapter(contracts, program)
+                                       : subjects_of_library(contracts, program))
+      found->second.push_back(std::move(subject));
+  const std::string kind = word.substr(0, at);
   std::vector<const Subject*> meant;
+  for (const Subject& subject : found->second)
+    if (kind.empty() || means(kind, subject)) meant.push_back(&subject);
+  if (meant.empty())
+    throw UsageError(fmt::format("{}: it has no cache '{}'", variant, printable(kind)));
+  return meant;
+}
+
+std::vector<const Subject*> meant_by(const Contracts& contracts, const std::string& word) {
+  std::vector<const Subject*> meant = from_outside(contracts, word);
+  if (!meant.empty()) return meant;
   for (const Subject* subject : contracts.subjects())
     if (means(word, *subject) && (has_variant(word) || !subject->on_request))
       meant.push_back(subject);
@@ -101,6 +134,9 @@ std::vector<std::string> kind_words(const Contracts& contracts) {
 }
 
 const Subject& subject_named(const Contracts& contracts, const std::string& name) {
+  const auto outside = from_outside(contracts, name);
+  if (outside.size() > 1) throw UsageError(fmt::format("'{}': name its kind", printable(name)));
+  if (!outside.empty()) return *outside.front();
   if (const Subject* found = contracts.find_subject(name)) return *found;
   if (is_mutant(name)) check_has_mutants(contracts);
   std::vector<std::string> known;

@@ -145,7 +145,7 @@ std::string repeat_text(const FailureSummary& failure, const ReportOptions& opti
   for (const std::string& file : options.convention_files)
     files += " --conventions " + shell_word(file);
   return fmt::format("{} conform {} --subject {}{}{}{}", program_name(), shell_word(*result.repro),
-                     result.subject, plain ? "" : " --law " + law,
+                     shell_word(result.subject), plain ? "" : " --law " + law,
                      options.profile == Profile::kDocumented ? " --profile documented" : "", files);
 }
 
@@ -358,12 +358,10 @@ int status_of(const Summary& summary, const ReportOptions& options, bool unjudge
 }  // namespace
 
 std::function<std::vector<std::string>(const Summary&)> first_failure_text(
-    const Contracts& contracts, Profile profile) {
-  return [&contracts, profile](const Summary& summary) {
+    const Contracts& contracts, const ReportOptions& options) {
+  return [&contracts, options](const Summary& summary) {
     const std::vector<Cause> causes = causes_of(summary);
     if (causes.empty()) return std::vector<std::string>();
-    ReportOptions options;
-    options.profile = profile;
     auto block = block_of({contracts, summary, options}, causes.front(), "FAILED");
     block.insert(block.begin(), "first failure; the campaign goes on:");
     return block;

@@ -47,7 +47,7 @@ struct ReportOptions {
 /// Says the first failure of a summary, of a campaign that goes on, with the command that repeats
 /// it: lines, none where nothing failed. `contracts` must live as long.
 [[nodiscard]] std::function<std::vector<std::string>(const Summary&)> first_failure_text(
-    const Contracts& contracts, Profile profile);
+    const Contracts& contracts, const ReportOptions& options);
 
 /// Prints the table of subjects, the failures with the command that repeats each, and writes files.
 /// `facts` are further members of the JSON. Returns the exit status that the summary calls for: 2

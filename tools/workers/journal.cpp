@@ -25,6 +25,7 @@ class WritingOps final : public OpStream {
     if (op) write(traces::step_line(*op, std::nullopt) + "\n");
     return op;
   }
+  [[nodiscard]] std::span<const Op> ahead(std::size_t most) override { return ops_->ahead(most); }
   [[nodiscard]] const Observation* expected() const override { return ops_->expected(); }
   void observe(const Op& op, const Observation& seen, Labels& labels) override {
     ops_->observe(op, seen, labels);

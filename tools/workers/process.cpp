@@ -62,13 +62,6 @@ std::string signal_text(int number) {
   return fmt::format("crashed (SIG{})", name != nullptr ? name : "?");
 }
 
-std::string how_it_ended(const siginfo_t& end) {
-  if (end.si_code == CLD_EXITED) return fmt::format("exited with status {}", end.si_status);
-  if (end.si_status == SIGKILL)
-    return "was killed (SIGKILL), by itself, by another process or for want of memory";
-  return signal_text(end.si_status);
-}
-
 // From "==17==ERROR: AddressSanitizer: ..." on; empty where no sanitizer has reported.
 std::string sanitizer_report(const std::string& text) {
   for (const char* begin : {"==ERROR: ", "WARNING: ThreadSanitizer", "runtime error: "})
@@ -150,6 +143,13 @@ Process::~Process() {
   if (pid_ > 0) (void)dies();
   for (const int file : {requests_, answers_, errors_}) (void)close(file);
   (void)munmap(page_, sizeof(SharedPage));
+}
+
+std::string how_it_ended(const siginfo_t& end) {
+  if (end.si_code == CLD_EXITED) return fmt::format("exited with status {}", end.si_status);
+  if (end.si_status == SIGKILL)
+    return "was killed (SIGKILL), by itself, by another process or for want of memory";
+  return signal_text(end.si_status);
 }
 
 bool write_all(int file, const std::string& bytes) {
@@ -292,6 +292,13 @@ Process::State Process::wait() {
     entries.clear();
     add_to(entries);
   }
+}
+
+void spare(pid_t child, bool spared_from_now_on) {
+  if (spared_from_now_on)
+    spared().insert(child);
+  else
+    spared().erase(child);
 }
 
 void end_strays() {

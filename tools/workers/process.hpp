@@ -17,6 +17,7 @@
 
 #include <boost/json.hpp>
 #include <poll.h>
+#include <signal.h>  // NOLINT: siginfo_t is POSIX
 #include <sys/types.h>
 
 #include "properties/runner/pulse.hpp"
@@ -142,6 +143,11 @@ struct Interrupted : std::exception {
 /// is written, to the last byte of standard output.
 void catch_interruption();
 
+/// "crashed (SIGSEGV)", "exited with status 0", of a process as waitid(2) reports it.
+[[nodiscard]] std::string how_it_ended(const siginfo_t& end);
+
+/// Whether end_strays leaves a child of this process alone, which is not a Process.
+void spare(pid_t child, bool spared_from_now_on);
 /// Ends what subjects have started and left behind.
 void end_strays();
 

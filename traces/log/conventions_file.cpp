@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdlib>
 #include <optional>
 #include <span>
 #include <utility>
@@ -14,12 +16,18 @@ namespace kvo::traces {
 namespace {
 
 // What only the harness says of a subject.
-constexpr std::array<std::string_view, 3> kWordsOfTheHarness{"not_supported", "out_of_memory",
-                                                             "threw"};
+constexpr std::array<std::string_view, 4> kWordsOfTheHarness{"not_supported", "out_of_memory",
+                                                             "threw", "died"};
 
 bool is_code(std::string_view word) {
   constexpr std::string_view kOther = "other:";
   return word.starts_with(kOther) || error_of_code(word).code != Code::kOther;
+}
+
+constexpr std::int64_t kMostPlus = 1'000;
+
+bool is_count(const Type& type) {
+  return type.type_class == TypeClass::kInteger || (type.is_optional() && is_count(*type.element));
 }
 
 // The words of a line, which may be in quotes, and the text behind ": ".
@@ -79,12 +87,14 @@ class ConventionsReader {
     if (line.words.size() == 1 && line.because.empty()) return add_named(name);
     if (name == "config" && line.words.size() >= 4 && line.words[2] == "only")
       return add_config(line);
+    if (name == "config" && line.words.size() == 4 && line.words[2] == "plus")
+      return add_config(line);
     if (name == "without" && line.words.size() == 2) return add_without(line.words[1]);
     const bool refuses = name == "refuses" && line.words.size() == 5 && line.words[3] == "as";
     if (!refuses && !(name == "accepts" && line.words.size() == 3))
       return refused("", name,
                      "is no convention: refuses OPERATION CODE as CODE, accepts OPERATION CODE, "
-                     "without OPERATION, config MEMBER only VALUE .., " +
+                     "without OPERATION, config MEMBER only VALUE .., config MEMBER plus NUMBER, " +
                          names_of(*kinds_.back().kind));
     return add_refusal(line, refuses);
   }
@@ -112,12 +122,25 @@ class ConventionsReader {
   TraceResult<void> add_config(const Line& line) {
     KindConventions& own = kinds_.back();
     const auto& fields = own.kind->config->fields;
-    if (std::ranges::find(fields, line.words[1], &Field::name) == fields.end())
+    const auto field = std::ranges::find(fields, line.words[1], &Field::name);
+    if (field == fields.end())
       return refused("config", line.words[1], "is no member of the config of " + own.kind->name());
     ConfigConvention row{.member = std::string(line.words[1])};
     for (const ConfigConvention& other : own.conventions.configs)
-      if (other.member == row.member)
-        return refused("config", row.member, "is limited by an earlier row");
+      if (other.member == row.member) return refused("config", row.member, "has an earlier row");
+    if (line.words[2] == "plus") {
+      const std::string_view number = line.words[3];
+      const auto [end, failed] =
+          std::from_chars(number.data(), number.data() + number.size(), row.plus);
+      if (failed != std::errc() || end != number.data() + number.size() || row.plus == 0 ||
+          std::abs(row.plus) > kMostPlus)
+        return refused(row.member, number,
+                       fmt::format("is no whole number from -{0} to {0} but 0", kMostPlus));
+      if (!is_count(*field->type))
+        return refused("config", row.member, "is no number of something");
+      own.conventions.configs.push_back(std::move(row));
+      return {};
+    }
     for (const std::string_view value : std::span(line.words).subspan(3)) {
       boost::system::error_code failed;
       (void)boost::json::parse(value, failed);
@@ -207,11 +230,15 @@ std::string convention_text(const RefusalConvention& row) {
                      because);
 }
 
+std::string convention_text(const ConfigConvention& row) {
+  if (row.plus != 0) return fmt::format("config {} plus {}", row.member, row.plus);
+  return fmt::format("config {} only {}", row.member, fmt::join(row.only, " "));
+}
+
 std::vector<std::string> convention_rows(const Conventions& conventions) {
   std::vector<std::string> rows = conventions.named;
   for (const RefusalConvention& row : conventions.refusals) rows.push_back(convention_text(row));
-  for (const ConfigConvention& row : conventions.configs)
-    rows.push_back(fmt::format("config {} only {}", row.member, fmt::join(row.only, " ")));
+  for (const ConfigConvention& row : conventions.configs) rows.push_back(convention_text(row));
   for (const std::string& operation : conventions.without) rows.push_back("without " + operation);
   std::ranges::sort(rows);
   return rows;

@@ -6,6 +6,7 @@
 //                                                    the same, only for errors of that text
 //   accepts new out_of_range: sizes overflow         carries out what the rules refuse
 //   config attention only default "full"             the values of a member of configs
+//   config window plus 1                             what the cache counts beyond the rules
 //   without remove                                   an operation that the cache lacks
 //   copies                                           a convention by name (named_conventions)
 // A code that contains a blank is in quotes. Empty lines and lines that begin with '#' say nothing.
@@ -46,5 +47,6 @@ struct KindConventions {
 
 /// One row without its end: "refuses append out_of_range as precondition".
 [[nodiscard]] std::string convention_text(const RefusalConvention& row);
+[[nodiscard]] std::string convention_text(const ConfigConvention& row);
 
 }  // namespace kvo::traces

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -38,6 +39,22 @@ std::optional<double> number_of(const json::value& in) {
   return std::nullopt;
 }
 
+// The NaN of "nan", and how another one is written: "nan:2143289345", a float by its bits.
+constexpr std::uint32_t kUsualNan = 0x7FC00000U;
+constexpr std::string_view kNanOfBits = "nan:";
+
+bool read_nan(const json::value& in, float& out) {
+  if (!in.is_string()) return false;
+  std::string_view text = in.get_string();
+  if (!text.starts_with(kNanOfBits)) return false;
+  text.remove_prefix(kNanOfBits.size());
+  std::uint32_t bits = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), bits);
+  if (failed != std::errc() || end != text.data() + text.size()) return false;
+  out = std::bit_cast<float>(bits);
+  return std::isnan(out);
+}
+
 void store(DType dtype, double value, std::byte* at) {
   if (dtype != DType::kI32) return store_element(dtype, static_cast<float>(value), at);
   const auto whole = static_cast<std::int32_t>(value);
@@ -72,6 +89,10 @@ json::value number_to_json(double value) {
 }
 
 json::value float_to_json(float value) {
+  // A float that is another NaN than the usual one, in the place of a tensor's "bits".
+  if (std::isnan(value) && std::bit_cast<std::uint32_t>(value) != kUsualNan)
+    return json::string(std::string(kNanOfBits) +
+                        std::to_string(std::bit_cast<std::uint32_t>(value)));
   return number_to_json(static_cast<double>(value));
 }
 
@@ -193,10 +214,25 @@ bool read_data(const json::array& in, Tensor& out, JsonFault& fault) {
 // Work on an empty tensor may still go round its other axes: they are bounded, too.
 constexpr std::int64_t kMostEmptyRows = std::int64_t{1} << 24U;
 
+// Of a tensor whose bytes are in shared memory.
+bool read_shared(const json::value& offset, const std::vector<std::int64_t>& sizes, Tensor& out,
+                 JsonFault& fault) {
+  const auto at = json::try_value_to<std::size_t>(offset);
+  const auto count = element_count(sizes);
+  const std::size_t width = dtype_bytes(out.dtype);
+  constexpr auto kMost = static_cast<std::int64_t>(std::size_t{1} << 40U);
+  if (!at || !count || *count > kMost) return detail::fault_at(fault, offset, "is no offset");
+  const auto bytes = tensor_memory->at(*at, static_cast<std::size_t>(*count) * width);
+  if (bytes.empty()) return detail::fault_at(fault, offset, "is outside of the memory");
+  out.shape.assign(sizes.begin(), sizes.end());
+  out.bytes.assign(bytes.begin(), bytes.end());
+  return true;
+}
+
 bool read_tensor(const json::value& in, Tensor& out, JsonFault& fault) {
   if (!in.is_object()) return detail::fault_at(fault, in, "is not a tensor");
   const json::object& object = in.get_object();
-  if (!no_unknown_member(object, {"shape", "data", "bits", "dtype"}, fault)) return false;
+  if (!no_unknown_member(object, {"shape", "data", "bits", "dtype", "at"}, fault)) return false;
   out.dtype = DType::kF32;
   if (const json::value* dtype = object.if_contains("dtype")) {
     const auto known = dtype->is_string() ? dtype_of_name(dtype->get_string()) : std::nullopt;
@@ -208,6 +244,8 @@ bool read_tensor(const json::value& in, Tensor& out, JsonFault& fault) {
   const json::value* shape = object.if_contains("shape");
   if (shape == nullptr) return detail::fault_at(fault, in, "has no field \"shape\"");
   if (!read_json(*shape, sizes, fault)) return detail::fault_inside(fault, "shape");
+  if (const json::value* offset = object.if_contains("at"); offset && tensor_memory)
+    return read_shared(*offset, sizes, out, fault) || detail::fault_inside(fault, "at");
   const json::value* bits = object.if_contains("bits");
   const json::value* data = bits != nullptr ? bits : object.if_contains("data");
   if (data == nullptr || !data->is_array())
@@ -283,6 +321,14 @@ json::value write_integer(const Type& type, const void* value) {
 }
 
 json::value write_tensor(const Tensor& tensor) {
+  json::object out;
+  out["shape"] = json::array(tensor.shape.begin(), tensor.shape.end());
+  if (tensor.dtype != DType::kF32) out["dtype"] = dtype_name(tensor.dtype);
+  if (tensor_memory != nullptr)
+    if (const auto offset = tensor_memory->put(tensor.bytes)) {
+      out["at"] = *offset;
+      return out;
+    }
   const auto count = static_cast<std::size_t>(tensor.elements());
   json::array data;
   data.reserve(count);
@@ -292,9 +338,6 @@ json::value write_tensor(const Tensor& tensor) {
     exact = exact && element.exact;
     data.push_back(std::move(element.number));
   }
-  json::object out;
-  out["shape"] = json::array(tensor.shape.begin(), tensor.shape.end());
-  if (tensor.dtype != DType::kF32) out["dtype"] = dtype_name(tensor.dtype);
   if (exact) {
     out["data"] = std::move(data);
     return out;
@@ -317,6 +360,7 @@ bool read_json(const json::value& in, const Type& type, void* out, JsonFault& fa
       return read_integer(in, type, out, fault);
     case TypeClass::kFloat:
     case TypeClass::kDouble: {
+      if (type.type_class == TypeClass::kFloat && read_nan(in, detail::to<float>(out))) return true;
       const auto number = number_of(in);
       if (!number) return detail::fault_at(fault, in, "is not a number");
       if (type.type_class == TypeClass::kDouble) detail::to<double>(out) = *number;

@@ -4,6 +4,9 @@
 // payload JSON cannot hold makes the writer use "bits" (the raw bit patterns) instead of "data".
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -43,6 +46,23 @@ template <class T>
 
 /// The members of a record whose value is not that of a new record of this type.
 [[nodiscard]] boost::json::object write_changed(const Type& type, const void* value);
+
+/// Memory that two processes share, for the bytes of tensors in the place of text.
+class TensorMemory {
+ public:
+  TensorMemory() = default;
+  TensorMemory(const TensorMemory&) = delete;
+  TensorMemory& operator=(const TensorMemory&) = delete;
+  virtual ~TensorMemory() = default;
+  /// Copies bytes there. Returns  their offset; nothing: they do not fit, or text is as good.
+  [[nodiscard]] virtual std::optional<std::size_t> put(std::span<const std::byte> bytes) = 0;
+  /// What the other process has put there; empty: it is outside of the memory.
+  [[nodiscard]] virtual std::span<const std::byte> at(std::size_t offset,
+                                                      std::size_t bytes) const = 0;
+};
+/// That of the JSON that this thread reads and writes: tensors then may have "at", an offset, in
+/// the place of "data". Null: none.
+inline thread_local TensorMemory* tensor_memory = nullptr;  // NOLINT: of the JSON under way
 
 /// A record of `type`, or none with the fault filled in.
 [[nodiscard]] Record read_record(const boost::json::value& in, const Type& type, JsonFault& fault);

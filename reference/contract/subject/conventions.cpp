@@ -127,6 +127,32 @@ std::vector<std::string> config_values(const CacheKind& kind, const Setup& setup
   return values;
 }
 
+namespace {
+
+// What a member counts for the cache; nothing where `value` is not counted.
+std::optional<std::int64_t> counted(const std::string& value, std::int64_t plus) {
+  const auto counts = boost::json::try_value_to<std::int64_t>(boost::json::parse(value));
+  if (!counts || *counts <= 0) return std::nullopt;
+  return *counts + plus;
+}
+
+}  // namespace
+
+Setup setup_of_cache(const Conventions& conventions, const CacheKind& kind, Setup setup) {
+  for (const ConfigConvention& row : conventions.configs) {
+    if (row.plus == 0 || !setup.config) continue;
+    boost::json::object members = write_changed(*kind.config, setup.config.get());
+    const auto* value = members.if_contains(row.member);
+    if (value == nullptr) continue;
+    const auto counts = counted(boost::json::serialize(*value), row.plus);
+    if (!counts) continue;
+    members[row.member] = *counts;
+    JsonFault fault;
+    if (Record changed = read_record(members, *kind.config, fault)) setup.config = changed;
+  }
+  return setup;
+}
+
 bool may_refuse(const Conventions& conventions, const CacheKind& kind, const Setup& setup) {
   if (conventions.configs.empty()) return false;
   const std::vector<std::string> values = config_values(kind, setup);
@@ -135,7 +161,8 @@ bool may_refuse(const Conventions& conventions, const CacheKind& kind, const Set
     const auto field = std::ranges::find(fields, row.member, &Field::name);
     if (field == fields.end()) return false;
     const std::string& value = values[static_cast<std::size_t>(field - fields.begin())];
-    return std::ranges::find(row.only, value) == row.only.end();
+    if (row.plus == 0) return std::ranges::find(row.only, value) == row.only.end();
+    return value != "default" && counted(value, row.plus).value_or(1) < 1;
   });
 }
 

@@ -6,6 +6,7 @@
 // lost or foreign rows, lengths and counts are not in it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -84,10 +85,12 @@ KVO_RECORD(RefusalConvention, (std::string, operation, "name of the operation"),
            (std::optional<std::string>, given,
             "code that the cache gives; absent: it carries the operation out"))
 
-/// With which configs of a case a cache can be opened.
+/// With which configs of a case a cache can be opened, or what it counts in a member.
 KVO_RECORD(ConfigConvention, (std::string, member, "of the config"),
            (std::vector<std::string>, only,
-            "its values, as JSON; 'default' for that of a config without the member"))
+            "its values, as JSON; 'default' for that of a config without the member; empty: any"),
+           (std::int64_t, plus,
+            "what the cache counts beyond the rules: a value above 0 is that much larger for it"))
 
 /// The conventions of a cache.
 KVO_RECORD_WITH((bool any() const {
@@ -103,7 +106,11 @@ KVO_RECORD_WITH((bool any() const {
 /// The value of each member of a config as ConfigConvention says it, in their order.
 [[nodiscard]] std::vector<std::string> config_values(const CacheKind& kind, const Setup& setup);
 
-/// Whether the conventions let the cache refuse the setup.
+/// `setup` as the cache is opened with it: ConfigConvention::plus is added to its members.
+[[nodiscard]] Setup setup_of_cache(const Conventions& conventions, const CacheKind& kind,
+                                   Setup setup);
+
+/// Whether the conventions let the cache refuse the setup, or leave it no value above 0.
 [[nodiscard]] bool may_refuse(const Conventions& conventions, const CacheKind& kind,
                               const Setup& setup);
 

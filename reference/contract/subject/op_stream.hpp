@@ -1,10 +1,13 @@
 // reference/contract/subject/op_stream.hpp: where scripts come from, seen from the runner.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,6 +40,9 @@ class OpStream {
   virtual ~OpStream() = default;
   /// The next operation, or nothing at the end.
   [[nodiscard]] virtual std::optional<Op> next() = 0;
+  /// What next() will give next, as far as that does not depend on what is observed: at most `most`
+  /// operations, valid until next().
+  [[nodiscard]] virtual std::span<const Op> ahead(std::size_t /*most*/) { return {}; }
   /// What must be observed of the operation that next() gave last, if the stream knows: it then
   /// judges every subject, the reference too. Valid until next().
   [[nodiscard]] virtual const Observation* expected() const { return nullptr; }
@@ -56,6 +62,9 @@ class FirstOps final : public OpStream {
     --left_;
     return all_->next();
   }
+  [[nodiscard]] std::span<const Op> ahead(std::size_t most) override {
+    return all_->ahead(std::min<std::size_t>(most, left_));
+  }
   [[nodiscard]] const Observation* expected() const override { return all_->expected(); }
   void observe(const Op& op, const Observation& seen, Labels& labels) override {
     all_->observe(op, seen, labels);
@@ -74,6 +83,9 @@ class ListedOps final : public OpStream {
   [[nodiscard]] std::optional<Op> next() override {
     if (at_ == ops_.size()) return std::nullopt;
     return ops_[at_++];
+  }
+  [[nodiscard]] std::span<const Op> ahead(std::size_t most) override {
+    return std::span(ops_).subspan(at_, std::min(most, ops_.size() - at_));
   }
   void observe(const Op& /*op*/, const Observation& /*seen*/, Labels& /*labels*/) override {}
 

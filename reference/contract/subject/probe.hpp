@@ -87,8 +87,12 @@ class Probe {
     return std::forward<Call>(call)();
   }
 
+  /// Adds the time of a call that another process measured.
+  void add_nanoseconds(std::uint64_t nanoseconds) { elsewhere_ += nanoseconds; }
   /// Nanoseconds spent in calls since the last take.
-  std::uint64_t take_nanoseconds() { return CallClock::nanoseconds(std::exchange(ticks_, 0)); }
+  std::uint64_t take_nanoseconds() {
+    return CallClock::nanoseconds(std::exchange(ticks_, 0)) + std::exchange(elsewhere_, 0);
+  }
 
  private:
   class Scope {
@@ -111,6 +115,7 @@ class Probe {
   };
 
   std::uint64_t ticks_ = 0;
+  std::uint64_t elsewhere_ = 0;  // nanoseconds
 };
 
 }  // namespace kvo

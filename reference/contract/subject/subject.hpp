@@ -2,6 +2,7 @@
 // driven.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -54,6 +55,11 @@ class Session {
   /// Carries out one operation. Never throws: a failed allocation is kOutOfMemory with the state as
   /// before, any other exception kThrew.
   [[nodiscard]] virtual Observation apply(const Op& op, Probe& probe) = 0;
+  /// The next operations, in order, unless the case ends before them: a session may carry them out
+  /// now and give the answers in apply(). Called only where all earlier ones were applied.
+  virtual void expect(std::span<const Op> /*ops*/) {}
+  /// Ends the case, before the session is destroyed: nothing, or how the subject died of that.
+  [[nodiscard]] virtual std::optional<std::string> end() { return std::nullopt; }
   /// Walks the caches' internal state; nothing, or the first broken invariant in words.
   [[nodiscard]] virtual std::optional<std::string> broken_invariant() const { return std::nullopt; }
   /// What the last operation did over the caches inside, the step under way included; valid until
@@ -122,6 +128,7 @@ struct Subject {
   bool scheduled = false;        ///< its sessions draw from the setup's schedule
   bool on_request = false;       ///< takes part only where somebody names it
   bool guest = false;            ///< none of this tree's
+  bool takes_batches = false;    ///< Session::expect makes its sessions faster
   /// Whether it promises that a failed allocation changes nothing. False: the law
   /// `failed_allocation_changes_nothing` leaves it out.
   bool survives_failed_allocation = true;
@@ -139,6 +146,17 @@ struct Subject {
     return nullptr;
   }
 };
+
+/// `subject` judged by these conventions.
+[[nodiscard]] inline Subject with_conventions(Subject subject, const Conventions& conventions) {
+  subject.conventions = conventions;
+  if (conventions.has(kNoPromiseAfterFailedAllocation)) subject.survives_failed_allocation = false;
+  if (std::ranges::any_of(conventions.configs, [](const auto& row) { return row.plus != 0; }))
+    subject.open = [open = subject.open, conventions, kind = subject.kind](const Setup& setup) {
+      return open(setup_of_cache(conventions, *kind, setup));
+    };
+  return subject;
+}
 
 /// Whether `outer` can have caches of `inner` inside.
 [[nodiscard]] inline bool can_stand_over(const Subject& outer, const Subject& inner) {

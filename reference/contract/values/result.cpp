@@ -7,7 +7,7 @@
 namespace kvo {
 namespace {
 
-constexpr std::array<std::pair<Code, std::string_view>, 10> kCodes{{
+constexpr std::array<std::pair<Code, std::string_view>, 11> kCodes{{
     {Code::kFull, "full"},
     {Code::kNotSupported, "not_supported"},
     {Code::kOutOfRange, "out_of_range"},
@@ -18,6 +18,7 @@ constexpr std::array<std::pair<Code, std::string_view>, 10> kCodes{{
     {Code::kPrecondition, "precondition"},
     {Code::kOutOfMemory, "out_of_memory"},
     {Code::kThrew, "threw"},
+    {Code::kDied, "died"},
 }};
 
 constexpr std::string_view kOtherPrefix = "other:";

@@ -28,6 +28,7 @@ enum class Code : std::uint8_t {
   kOther,         ///< a reason of one contract, named by Error::reason
   kOutOfMemory,   ///< an allocation failed; the state is as before the call
   kThrew,         ///< the subject threw or broke an invariant; its state is unknown
+  kDied,          ///< the subject's own process crashed, ended, hung or gave no answer
 };
 
 struct Error {

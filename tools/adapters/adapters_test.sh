@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# tools/adapters/adapters_test.sh KVORACLE LANGUAGE: caches in a language are sound under their learned
+# conventions, and a fault of each is reported with a script of six operations or fewer.
+# KVO_ADAPTER_CASES: random cases (default: 200). Exit status 77: the language is not here.
+set -euo pipefail
+kvoracle=$(readlink -f -- "$1")
+language=$2
+root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../.." && pwd -P)
+cases=${KVO_ADAPTER_CASES:-200}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+needs() {
+  command -v "$1" >/dev/null || {
+    echo "skipped: no $1"
+    exit 77
+  }
+}
+
+# tried KIND SOUND FAULTY [CONVENTIONS]: two variants.
+tried() {
+  local kind=$1 sound=$2 faulty=$3 given=()
+  if (($# > 3)); then
+    given=(--conventions "$4")
+  fi
+  "$kvoracle" check "$kind@$sound" --profile documented "${given[@]}" --cases "$cases" >report 2>&1 || {
+    cat report
+    return 1
+  }
+  local status=0
+  "$kvoracle" check "$kind@$faulty" --profile documented "${given[@]}" --cases 40 >report 2>/dev/null ||
+    status=$?
+  local operations
+  operations=$(sed -n 's/^ *shrunk to \([0-9]*\) operations\{0,1\}:.*/\1/p' report | sort -n | head -n 1)
+  echo "$kind in $language: sound over $cases cases; the script of its fault has ${operations:-no} operations"
+  if ((status != 1 || ${operations:-99} > 6)); then
+    cat report
+    return 1
+  fi
+}
+
+learned() {
+  "$kvoracle" learn "$1" --profile documented -o conventions >learned 2>&1 || {
+    cat learned
+    return 1
+  }
+}
+
+case $language in
+  python)
+    needs python3
+    export PYTHONPATH=$root/tools/adapters/python/src
+    python3 -m unittest discover -q -s "$root/tools/adapters/python/tests"
+    layered="exec:python3 $root/examples/adapters/python/layered_lists.py"
+    blocks="exec:python3 $root/examples/adapters/python/prefix_manager.py"
+    learned "layered.vector@$layered"
+    tried layered.vector "$layered" "$layered stores_keys_as_values" conventions
+    tried prefix.blocks "$blocks" "$blocks whole_prompt_is_hit"
+    ;;
+  c)
+    needs cc
+    flags=(-std=c11 -Wall -Wextra -Werror -O2 -shared -fPIC -I "$root/tools/adapters/c")
+    cc "${flags[@]}" "$root/examples/adapters/c/layered_arrays.c" -o sound.so
+    cc "${flags[@]}" -DFAULT "$root/examples/adapters/c/layered_arrays.c" -o faulty.so
+    learned layered.vector@lib:./sound.so
+    tried layered.vector lib:./sound.so lib:./faulty.so conventions
+    ;;
+  all_kinds) # the references of this program, as an adapter
+    mapfile -t all < <("$kvoracle" list subjects | grep -oE '^ *[a-z_]+\.[a-z_]+@reference ' | tr -d ' ' | sort -u)
+    "$kvoracle" check "@exec:$kvoracle adapter serve ${all[*]}" --law agrees_with_reference \
+      --cases $((10 * ${#all[@]})) >report 2>&1 || {
+      cat report
+      exit 1
+    }
+    echo "${#all[@]} kinds, the same as their references"
+    ;;
+  *)
+    echo "no language $language" >&2
+    exit 2
+    ;;
+esac
