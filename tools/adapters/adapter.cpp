@@ -86,6 +86,7 @@ class Adapter {
     if (hung_) deadline = std::min(deadline, kAfterAHang);
     if (auto death = child_->ask(line_, deadline)) {
       hung_ = hung_ || death->starts_with("hung");
+      last_death_ = *death;
       return death;
     }
     boost::system::error_code failure;
@@ -106,13 +107,15 @@ class Adapter {
 
   /// Ends the process: what it said is no answer.
   [[nodiscard]] std::string refuse(const std::string& problem) {
-    return child_->refuse("its adapter " + problem);
+    return last_death_ = child_->refuse("its adapter " + problem);
   }
   void stop() {
     child_.reset();
     memory_.reset();
   }
 
+  /// How its process died last.
+  [[nodiscard]] const std::string& last_death() const { return last_death_; }
   [[nodiscard]] const Greeting& greeting() const { return greeting_; }
   [[nodiscard]] const AdapterDeadlines& deadlines() const { return deadlines_; }
   [[nodiscard]] SharedMemory* memory() { return greeting_.memory ? memory_.get() : nullptr; }
@@ -135,6 +138,7 @@ class Adapter {
   std::int64_t case_ = 0;
   std::string line_;
   bool hung_ = false;
+  std::string last_death_;
 };
 
 json::object described(const Op& op) {
@@ -232,7 +236,7 @@ class AdapterSession final : public Session {
   }
 
   [[nodiscard]] Answer asked(const Op& op) {
-    if (!lives()) return {died(dead_.empty() ? "its process is gone" : dead_)};
+    if (!lives()) return {died(dead_.empty() ? "in another case: " + adapter_->last_death() : dead_)};
     if (auto refusal = refusals_.of(op)) return {refused(*std::move(refusal))};
     const TensorsIn memory(in_memory());
     json::object request = described(op);

@@ -66,6 +66,15 @@ case $language in
     learned layered.vector@lib:./sound.so
     tried layered.vector lib:./sound.so lib:./faulty.so conventions
     ;;
+  go)
+    needs go
+    export GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local
+    (cd "$root/tools/adapters/go/kvoracle" && go vet ./... && go test ./...)
+    (cd "$root/examples/adapters/go" && go vet ./... && go build -o "$work/caches" .)
+    learned layered.vector@exec:./caches
+    tried layered.vector exec:./caches "exec:./caches stores_keys_as_values" conventions
+    tried prefix.blocks exec:./caches "exec:./caches whole_prompt_is_hit"
+    ;;
   all_kinds) # the references of this program, as an adapter
     mapfile -t all < <("$kvoracle" list subjects | grep -oE '^ *[a-z_]+\.[a-z_]+@reference ' | tr -d ' ' | sort -u)
     "$kvoracle" check "@exec:$kvoracle adapter serve ${all[*]}" --law agrees_with_reference \

@@ -12,11 +12,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>  // NOLINT: kill is POSIX
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "properties/runner/pulse.hpp"
 #include "tools/workers/process.hpp"
 
 namespace kvo::tools {
@@ -62,6 +64,17 @@ void close_file(int& file) {
   _exit(127);
 }
 
+// A worker and its child take turns: on one processor each wakes the other in a fifth of the time
+// that it takes on two. The child inherits this.
+void stay_on_this_processor() {
+  const int here = sched_getcpu();
+  if (told_pulse == nullptr || here < 0) return;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(here, &one);
+  (void)sched_setaffinity(0, sizeof one, &one);
+}
+
 }  // namespace
 
 Child::Child(const std::string& command, const SharedMemory& memory) {
@@ -71,6 +84,7 @@ Child::Child(const std::string& command, const SharedMemory& memory) {
   std::array<std::array<int, 2>, 3> pipes{};
   for (auto& pipe : pipes)
     if (pipe2(pipe.data(), O_CLOEXEC) != 0) system_fault("pipe");
+  stay_on_this_processor();
   const pid_t parent = getpid();
   // A shell between the two would end with a status of its own where the program crashes.
   const bool simple = command.find_first_of(";&|<>()$`\n#=") == std::string::npos;

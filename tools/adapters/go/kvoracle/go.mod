@@ -1,0 +1,3 @@
+module kvoracle
+
+go 1.20
