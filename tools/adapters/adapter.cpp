@@ -236,7 +236,8 @@ class AdapterSession final : public Session {
   }
 
   [[nodiscard]] Answer asked(const Op& op) {
-    if (!lives()) return {died(dead_.empty() ? "in another case: " + adapter_->last_death() : dead_)};
+    if (!lives())
+      return {died(dead_.empty() ? "in another case: " + adapter_->last_death() : dead_)};
     if (auto refusal = refusals_.of(op)) return {refused(*std::move(refusal))};
     const TensorsIn memory(in_memory());
     json::object request = described(op);

@@ -52,8 +52,8 @@ case $language in
     needs python3
     export PYTHONPATH=$root/tools/adapters/python/src
     python3 -m unittest discover -q -s "$root/tools/adapters/python/tests"
-    layered="exec:python3 $root/examples/adapters/python/layered_lists.py"
-    blocks="exec:python3 $root/examples/adapters/python/prefix_manager.py"
+    layered="exec:python3 $root/examples/adapters/python/layered_vector.py"
+    blocks="exec:python3 $root/examples/adapters/python/prefix_blocks.py"
     learned "layered.vector@$layered"
     tried layered.vector "$layered" "$layered stores_keys_as_values" conventions
     tried prefix.blocks "$blocks" "$blocks whole_prompt_is_hit"
@@ -61,8 +61,8 @@ case $language in
   c)
     needs cc
     flags=(-std=c11 -Wall -Wextra -Werror -O2 -shared -fPIC -I "$root/tools/adapters/c")
-    cc "${flags[@]}" "$root/examples/adapters/c/layered_arrays.c" -o sound.so
-    cc "${flags[@]}" -DFAULT "$root/examples/adapters/c/layered_arrays.c" -o faulty.so
+    cc "${flags[@]}" "$root/examples/adapters/c/layered_vector.c" -o sound.so
+    cc "${flags[@]}" -DFAULT "$root/examples/adapters/c/layered_vector.c" -o faulty.so
     learned layered.vector@lib:./sound.so
     tried layered.vector lib:./sound.so lib:./faulty.so conventions
     ;;

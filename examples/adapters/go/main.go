@@ -11,5 +11,5 @@ import (
 var fault = append(os.Args, "")[1]
 
 func main() {
-	kvoracle.Serve("caches", "1", layeredSlices, prefixManager)
+	kvoracle.Serve("caches", "1", layeredVector, prefixBlocks)
 }

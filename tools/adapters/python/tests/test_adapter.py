@@ -29,6 +29,7 @@ class Cache:
     def wrong(self): return {}["x"]
     def nothing(self): pass
     def list(self, x): return {"x": x}
+    def keyword(self, from_): return {"from": from_}
     def infinite(self): return {"x": float("inf")}
 
 serve({"test.kind": Cache}, system="s", version="v", operations={"test.kind": ["twice"]})
@@ -81,6 +82,7 @@ class AdapterTest(unittest.TestCase):
         self.assertEqual(self.call("panic"), {"ret": {"panic": "index"}})
         self.assertEqual(self.call("wrong"), {"threw": "KeyError: 'x'"})
         self.assertEqual(self.call("nothing"), {"ret": {}})
+        self.assertEqual(self.call("keyword", **{"from": 3}), {"ret": {"from": 3}})
         self.assertEqual(self.call("infinite"), {"ret": {"x": "inf"}})
         self.assertEqual(self.call("lacking"), {"unsupported": True})
         self.assertEqual(self.call("list", x=["nan:2143289345", 1, "inf"])["ret"], {"x": ["nan:2143289345", 1, "inf"]})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import faulthandler
 import json
+import keyword
 import math
 import os
 import signal
@@ -38,6 +39,10 @@ class NotSupported(Refused):
 
     def __init__(self, detail: str = "") -> None:
         super().__init__("not_supported", detail)
+
+
+class Unsupported(Exception):
+    """Raised by a method: the cache has no such operation. The case ends, which is no fault."""
 
 
 class Panic(Exception):
@@ -145,7 +150,10 @@ class _Server:
         method = getattr(cache, name, None) or getattr(cache, name + "_", None)
         if method is None:
             return {"unsupported": True}
-        arguments = {key: _given(one, self._memory) for key, one in request["args"].items()}
+        arguments = {
+            key + "_" if keyword.iskeyword(key) else key: _given(one, self._memory)
+            for key, one in request["args"].items()
+        }
         begin = time.perf_counter_ns()
         try:
             returned = method(**arguments)
@@ -154,6 +162,8 @@ class _Server:
             if refusal.detail:
                 ret["detail"] = refusal.detail
             return {"ret": ret, "ns": time.perf_counter_ns() - begin}
+        except Unsupported:
+            return {"unsupported": True}
         except Panic as panic:
             return {"ret": {"panic": str(panic)}, "ns": time.perf_counter_ns() - begin}
         except Exception as error:  # whatever the cache lets escape is a finding

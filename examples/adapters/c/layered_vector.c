@@ -1,7 +1,7 @@
 /* A cache of kind layered.vector in C: two growing arrays a layer.
  *
- *   cc -O2 -shared -fPIC -I tools/adapters/c layered_arrays.c -o layered_arrays.so
- *   kvoracle check layered.vector@lib:./layered_arrays.so --profile documented
+ *   cc -O2 -shared -fPIC -I tools/adapters/c layered_vector.c -o layered_vector.so
+ *   kvoracle check layered.vector@lib:./layered_vector.so --profile documented
  *
  * With -DFAULT the values of every second token are those of its keys. */
 #include <stdlib.h>

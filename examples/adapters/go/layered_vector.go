@@ -20,7 +20,7 @@ type cache struct {
 
 type caches struct{ all []*cache }
 
-var layeredSlices = kvoracle.Kind{
+var layeredVector = kvoracle.Kind{
 	Name: "layered.vector",
 	Open: func(config json.RawMessage, _ string) (any, error) {
 		if strings.Contains(string(config), "storage") {

@@ -34,7 +34,7 @@ type own struct {
 	registered int64 // blocks that were looked at for keys; -1: none were
 }
 
-var prefixManager = kvoracle.Kind{
+var prefixBlocks = kvoracle.Kind{
 	Name:       "prefix.blocks",
 	Open:       openManager,
 	Operations: strings.Fields("request append set match allocate cache free table usage cached_tokens take release touch"),

@@ -1,0 +1,545 @@
+#include "tools/adapters/project.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+#include <boost/algorithm/string/replace.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "reference/contract/describe/json.hpp"
+
+namespace kvo::tools {
+namespace {
+
+// ---- what all languages say of an operation ----
+
+std::string camel(std::string_view name) {
+  std::string out;
+  bool upper = true;
+  for (const char c : name) {
+    if (c != '_') out += upper ? static_cast<char>(std::toupper(c)) : c;
+    upper = c == '_';
+  }
+  return out;
+}
+
+bool may_be_left_out(const Field& field) {
+  return field.may_be_absent();
+}
+
+// "layer, counted from 0", with axes and bounds.
+std::string meaning_of(const Field& field) {
+  const bool own = !field.meaning.empty();
+  std::string text(own ? field.meaning : field.domain != nullptr ? field.domain->meaning : "");
+  if (field.type->value_type().type_class == TypeClass::kTensor && !field.axes.empty())
+    text += fmt::format("{}[{}]", text.empty() ? "" : " ", fmt::join(field.axes, ", "));
+  if (field.domain != nullptr && field.domain->is_bounded()) {
+    constexpr auto kNone = std::numeric_limits<std::int64_t>::max();
+    text += fmt::format("; {} or more", field.domain->least);
+    if (field.domain->most != kNone) text += fmt::format(", {} at most", field.domain->most);
+  }
+  return text;
+}
+
+/// A record inside of arguments or results, which needs a name.
+struct Named {
+  std::string name;
+  const Type* type;
+};
+
+// All records inside of `type`, innermost first, by the names that they get.
+void add_records(const Type& type, const std::string& name, std::vector<Named>& all) {
+  if (type.element != nullptr) return add_records(*type.element, name, all);
+  if (type.type_class != TypeClass::kRecord) return;
+  for (const Field& field : type.fields) add_records(*field.type, name + camel(field.name), all);
+  all.push_back({name, &type});
+}
+
+std::vector<Named> records_of(const OpKind& op) {
+  std::vector<Named> all;
+  add_records(*op.arguments, camel(op.name) + "Arguments", all);
+  add_records(*op.returns, camel(op.name) + "Returns", all);
+  return all;
+}
+
+std::string words_of(const Type& type) {
+  std::string words;
+  for (const Enumerator& one : type.enumerators)
+    words += fmt::format("{}\"{}\"", words.empty() ? "" : ", ", one.word);
+  return words;
+}
+
+/// One language: how it writes types and operations.
+struct Language {
+  std::string_view name;
+  std::string_view operations;  ///< name of the file with the operations
+  std::string (*operations_text)(const CacheKind& kind);
+  std::vector<ProjectFile> (*others)(const CacheKind& kind);
+};
+
+std::string_view part(std::string_view path) {
+  for (const traces::EmbeddedFile& file : project_parts())
+    if (file.name == path) return file.text;
+  KVO_CHECK(false);
+  return {};
+}
+
+bool has_part(std::string_view path) {
+  return std::ranges::find(project_parts(), path, &traces::EmbeddedFile::name) !=
+         project_parts().end();
+}
+
+// The files of a folder, to be written below `to`.
+std::vector<ProjectFile> parts_of(std::string_view folder, const std::string& to) {
+  std::vector<ProjectFile> files;
+  for (const traces::EmbeddedFile& file : project_parts())
+    if (file.name.starts_with(folder))
+      files.push_back({to + std::string(file.name.substr(folder.size())), std::string(file.text)});
+  return files;
+}
+
+std::string ci_text(std::string_view build, std::string_view subject) {
+  return fmt::format(R"(name: kvoracle
+on: [push, pull_request]
+jobs:
+  check:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - run: {}
+      - run: kvoracle check "{}" --profile documented --cases 1000 --junit check.xml
+)",
+                     build, subject);
+}
+
+std::string readme_text(const CacheKind& kind, std::string_view build, std::string_view subject,
+                        std::string_view where) {
+  return fmt::format(R"(# A cache of kind {0}
+
+```
+{1}
+kvoracle check "{2}" --profile documented --cases 200
+kvoracle learn "{2}" --profile documented -o conventions
+```
+The cache is in {3}. `kvoracle list {0}` explains the operations, `kvoracle explain RULE` a rule.
+`learn` finds in what the cache lawfully differs; `check --conventions conventions` then reports its faults alone.
+)",
+                     kind.name(), build, subject, where);
+}
+
+// As examples name it: layeredVector.
+std::string go_variable(const CacheKind& kind) {
+  return std::string(kind.contract) + camel(kind.cache);
+}
+
+// The small cache of a kind if there is one, else an empty one.
+std::string example_or(const CacheKind& kind, std::string_view language, std::string_view ending,
+                       std::string empty) {
+  const std::string path =
+      fmt::format("examples/adapters/{}/{}_{}{}", language, kind.contract, kind.cache, ending);
+  if (has_part(path)) return std::string(part(path));
+  boost::replace_all(empty, "KIND", kind.name());
+  boost::replace_all(empty, "VARIABLE", go_variable(kind));
+  return empty;
+}
+
+// ---- Python ----
+
+std::string python_type(const Type& type, const std::string& name) {
+  switch (type.type_class) {
+    case TypeClass::kBool:
+      return "bool";
+    case TypeClass::kInteger:
+      return "int";
+    case TypeClass::kFloat:
+    case TypeClass::kDouble:
+      return "float";
+    case TypeClass::kString:
+      return "str";
+    case TypeClass::kTensor:
+      return "Tensor";
+    case TypeClass::kEnum:
+      return "Literal[" + words_of(type) + "]";
+    case TypeClass::kRecord:
+      return name;
+    case TypeClass::kList:
+      return "list[" + python_type(*type.element, name) + "]";
+    case TypeClass::kOptional:
+    case TypeClass::kNullable:
+      return python_type(*type.element, name) + " | None";
+    case TypeClass::kCustom:
+      return "Any";
+  }
+  return "Any";
+}
+
+std::string python_value(const boost::json::value& value) {
+  if (value.is_bool()) return value.get_bool() ? "True" : "False";
+  if (value.is_null()) return "None";
+  return boost::json::serialize(value);
+}
+
+constexpr std::array<std::string_view, 35> kPythonKeywords{
+    "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
+    "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
+    "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
+    "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield"};
+
+// The runtime library knows a keyword with '_', too.
+std::string python_name(std::string_view name) {
+  const bool keyword = std::ranges::find(kPythonKeywords, name) != kPythonKeywords.end();
+  return std::string(name) + (keyword ? "_" : "");
+}
+
+// A class; where a member is a keyword, a call that makes one.
+std::string python_record(const Named& record) {
+  const bool keywords = std::ranges::any_of(record.type->fields, [](const Field& field) {
+    return python_name(field.name) != field.name;
+  });
+  std::string text = keywords
+                         ? fmt::format("\n\n{0} = TypedDict(\n    \"{0}\",\n    {{\n", record.name)
+                         : fmt::format("\n\nclass {}(TypedDict):\n", record.name);
+  for (const Field& field : record.type->fields) {
+    const std::string type = python_type(*field.type, record.name + camel(field.name));
+    text += keywords ? fmt::format("        \"{}\": \"{}\",  # {}\n", field.name, type,
+                                   meaning_of(field))
+                     : fmt::format("    {}: {}  # {}\n", field.name, type, meaning_of(field));
+  }
+  return text + (keywords ? "    },\n)\n" : "");
+}
+
+std::string python_operations(const CacheKind& kind) {
+  std::string records;
+  std::string methods;
+  for (const OpKind* op : kind.operations) {
+    for (const Named& one : records_of(*op)) {
+      if (one.type == op->arguments || one.type->fields.empty()) continue;
+      records += python_record(one);
+    }
+    std::string arguments;
+    std::string documents;
+    const auto fresh = op->arguments->made();
+    for (const bool absent : {false, true})  // Python wants those with a default last
+      for (const Field& field : op->arguments->fields) {
+        if (may_be_left_out(field) != absent) continue;
+        const std::string type =
+            python_type(*field.type, camel(op->name) + "Arguments" + camel(field.name));
+        arguments += fmt::format(", {}: {}", python_name(field.name), type);
+        if (absent)
+          arguments += " = " + (field.type->is_optional()
+                                    ? "None"
+                                    : python_value(write_json(*field.type, field.of(fresh.get()))));
+        documents +=
+            fmt::format("            {}  {}\n", python_name(field.name), meaning_of(field));
+      }
+    const bool returns = !op->returns->fields.empty();
+    methods += fmt::format("\n    def {}(self{}) -> {}:\n        \"\"\"{}\n", python_name(op->name),
+                           arguments, returns ? camel(op->name) + "Returns" : "None", op->doc);
+    if (!documents.empty()) methods += "\n        Arguments\n" + documents;
+    if (returns) methods += "\n        Returns\n";
+    for (const Field& field : op->returns->fields)
+      methods += fmt::format("            {}  {}\n", field.name, meaning_of(field));
+    methods += "        \"\"\"\n        raise Unsupported\n";
+  }
+  return fmt::format(
+      R"("""The operations of {}. A class that derives from Operations overrides those that it has."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+from kvoracle import Tensor, Unsupported
+{}
+
+class Operations:
+    """A method that refuses a call raises Refused(code, detail)."""
+{})",
+      kind.name(), records, methods);
+}
+
+std::vector<ProjectFile> python_files(const CacheKind& kind) {
+  std::vector<ProjectFile> files = parts_of("tools/adapters/python/src/kvoracle/", "kvoracle/");
+  files.push_back({"cache.py", example_or(kind, "python", ".py", R"("""A cache of kind KIND."""
+
+from kvoracle import NotSupported, Refused, serve
+from operations import Operations
+
+
+class Cache(Operations):
+    """The caches of one case. Override the operations that yours has."""
+
+    def __init__(self, config: dict, profile: str) -> None:
+        self.config = config
+
+
+if __name__ == "__main__":
+    serve({"KIND": Cache}, system="mine", version="0.1")
+)")});
+  files.push_back({"conftest.py", "pytest_plugins = [\"kvoracle.pytest_plugin\"]\n"});
+  files.push_back(
+      {"test_cache.py", R"("""Needs the command kvoracle; without it, the test is skipped."""
+
+
+def test_the_cache_agrees_with_its_reference(kvoracle_check):
+    kvoracle_check("cache.py", cases=200)
+)"});
+  const std::string subject = kind.name() + "@exec:python3 cache.py";
+  files.push_back({"README.md", readme_text(kind, "python3 -m py_compile cache.py", subject,
+                                            "cache.py. operations.py documents its methods")});
+  files.push_back({".github/workflows/kvoracle.yml", ci_text("python3 --version", subject)});
+  return files;
+}
+
+// ---- Go ----
+
+std::string go_type(const Type& type, const std::string& name) {
+  switch (type.type_class) {
+    case TypeClass::kBool:
+      return "bool";
+    case TypeClass::kInteger:
+      return type.is_signed ? "int64" : "uint64";
+    case TypeClass::kFloat:
+    case TypeClass::kDouble:
+      return "kvoracle.Number";
+    case TypeClass::kString:
+    case TypeClass::kEnum:
+      return "string";
+    case TypeClass::kTensor:
+      return "kvoracle.Tensor";
+    case TypeClass::kRecord:
+      return name;
+    case TypeClass::kList:
+      return "[]" + go_type(*type.element, name);
+    case TypeClass::kOptional:
+    case TypeClass::kNullable:
+      return type.element->type_class == TypeClass::kNullable ? go_type(*type.element, name)
+                                                              : "*" + go_type(*type.element, name);
+    case TypeClass::kCustom:
+      return "any";
+  }
+  return "any";
+}
+
+std::string go_operations(const CacheKind& kind) {
+  std::string types;
+  std::string methods;
+  for (const OpKind* op : kind.operations) {
+    for (const Named& one : records_of(*op)) {
+      if (one.type->fields.empty()) continue;
+      types += fmt::format("\n// {} is of operation {}.\ntype {} struct {{\n", one.name, op->name,
+                           one.name);
+      for (const Field& field : one.type->fields) {
+        const Type& value = field.type->value_type();
+        const std::string words =
+            value.type_class == TypeClass::kEnum ? "; one of " + words_of(value) : "";
+        types += fmt::format("\t// {}{}\n\t{} {} `json:\"{}{}\"`\n", meaning_of(field), words,
+                             camel(field.name), go_type(*field.type, one.name + camel(field.name)),
+                             field.name, field.type->is_optional() ? ",omitempty" : "");
+      }
+      types += "}\n";
+    }
+    methods += fmt::format(
+        "\t// {}: {}\n\t{}({}) {}\n", camel(op->name), op->doc, camel(op->name),
+        op->arguments->fields.empty() ? "" : camel(op->name) + "Arguments",
+        op->returns->fields.empty() ? "error" : "(" + camel(op->name) + "Returns, error)");
+  }
+  const bool uses = types.find("kvoracle.") != std::string::npos;
+  return fmt::format(
+      "package main\n\n{}// Operations has the operations of {}. A cache may lack some.\n"
+      "type Operations interface {{\n{}}}\n{}",
+      uses ? "import \"kvoracle\"\n\n" : "", kind.name(), methods, types);
+}
+
+std::vector<ProjectFile> go_files(const CacheKind& kind) {
+  std::vector<ProjectFile> files = parts_of("tools/adapters/go/kvoracle/", "kvoracle/");
+  files.push_back({"cache.go", example_or(kind, "go", ".go", R"(package main
+
+import (
+	"encoding/json"
+
+	"kvoracle"
+)
+
+// Cache has the caches of one case. Its methods are those of Operations that it has.
+type Cache struct {
+	config json.RawMessage
+}
+
+var VARIABLE = kvoracle.Kind{
+	Name: "KIND",
+	Open: func(config json.RawMessage, _ string) (any, error) {
+		return &Cache{config}, nil
+	},
+}
+)")});
+  const std::string variable = go_variable(kind);
+  files.push_back({"main.go", fmt::format(R"(// Command cache answers kvoracle.
+package main
+
+import (
+	"os"
+
+	"kvoracle"
+)
+
+// The name of a fault that the cache is to have: for a first look at what kvoracle reports.
+var fault = append(os.Args, "")[1]
+
+func main() {{
+	kvoracle.Serve("mine", "0.1", {})
+}}
+)",
+                                          variable)});
+  files.push_back({"go.mod",
+                   "module cache\n\ngo 1.20\n\nrequire kvoracle v0.0.0\n\n"
+                   "replace kvoracle => ./kvoracle\n"});
+  files.push_back({"cache_test.go", R"(package main
+
+import (
+	"os/exec"
+	"testing"
+)
+
+func TestTheCacheAgreesWithItsReference(t *testing.T) {
+	command, err := exec.LookPath("kvoracle")
+	if err != nil {
+		t.Skip("no command kvoracle")
+	}
+	report, err := exec.Command(command, "check", "@exec:go run .", "--profile", "documented", "--cases", "200").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, report)
+	}
+}
+)"});
+  const std::string subject = kind.name() + "@exec:./cache";
+  files.push_back({"README.md", readme_text(kind, "go build -o cache .", subject,
+                                            "cache.go. operations.go documents its methods")});
+  files.push_back({".github/workflows/kvoracle.yml", ci_text("go build -o cache .", subject)});
+  return files;
+}
+
+// ---- C and C++ ----
+
+std::string c_operations(const CacheKind& kind) {
+  std::string text = fmt::format(
+      "/* The operations of {}: their numbers in the greeting, and the places of their arguments\n"
+      " * and results. */\n#ifndef OPERATIONS_H\n#define OPERATIONS_H\n\nenum operation {{\n",
+      kind.name());
+  std::string members;
+  std::string names;
+  for (const OpKind* op : kind.operations) {
+    std::string constant = "OP_" + std::string(op->name);
+    std::ranges::transform(constant, constant.begin(),
+                           [](unsigned char c) { return std::toupper(c); });
+    text += fmt::format("  {}, /* {} */\n", constant, op->doc);
+    names += fmt::format("{}\\\"{}\\\"", names.empty() ? "" : ",", op->name);
+    const auto add = [&](const Type& type, std::string_view what) {
+      for (std::size_t i = 0; i < type.fields.size(); ++i) {
+        const Field& field = type.fields[i];
+        const Type& value = field.type->value_type();
+        const std::string words =
+            value.type_class == TypeClass::kEnum ? "; number of the word: " + words_of(value) : "";
+        members +=
+            fmt::format(" *   {:<9} {}  {}  {}{}{}\n", what, i, field.name, field.type->word(),
+                        meaning_of(field).empty() ? "" : "; " + meaning_of(field), words);
+      }
+    };
+    members += fmt::format(" * {}: {}\n", op->name, op->doc);
+    add(*op->arguments, "argument");
+    add(*op->returns, "result");
+  }
+  return text + "};\n\n/* For the greeting. */\n#define OPERATION_NAMES \"" + names + "\"\n\n/*\n" +
+         members + " */\n#endif\n";
+}
+
+constexpr std::string_view kEmptyC = R"(/* A cache of kind KIND. */
+#include <stdlib.h>
+
+#include "kvoracle.h"
+#include "operations.h"
+
+typedef struct caches {
+  int unused; /* what one case has */
+} caches;
+
+static void* open_case(const char* kind, const char* profile, const char* config) {
+  (void)kind, (void)profile, (void)config;
+  return calloc(1, sizeof(caches));
+}
+
+static void close_case(void* opened) { free(opened); }
+
+static void call(void* opened, uint32_t operation, const kvoracle_value* arguments,
+                 kvoracle_answer* answer) {
+  (void)opened, (void)arguments;
+  switch (operation) { /* one case for each operation of operations.h */
+    default: answer->error = "not_supported";
+  }
+}
+
+const kvoracle_library* kvoracle_library_of(void) {
+  static const kvoracle_library library = {
+      KVORACLE_VERSION,
+      "{\"system\":\"mine\",\"version\":\"0.1\",\"kinds\":[{\"kind\":\"KIND\",\"operations\":["
+      OPERATION_NAMES "]}]}",
+      open_case, call, close_case};
+  return &library;
+}
+)";
+
+std::vector<ProjectFile> c_project(const CacheKind& kind, const std::string& file,
+                                   std::string_view compile, std::string text) {
+  std::vector<ProjectFile> files{
+      {"kvoracle.h", std::string(part("tools/adapters/c/kvoracle.h"))},
+      {file, std::move(text)},
+      {"Makefile",
+       fmt::format(
+           "cache.so: {0} kvoracle.h operations.h\n\t{1} -O2 -Wall -Wextra -shared -fPIC {0} -o "
+           "$@\n\ntest: cache.so\n\tkvoracle check \"{2}@lib:./cache.so\" --profile documented "
+           "--cases 200\n",
+           file, compile, kind.name())}};
+  const std::string subject = kind.name() + "@lib:./cache.so";
+  files.push_back({"README.md", readme_text(kind, "make", subject,
+                                            file + ". operations.h documents the operations")});
+  files.push_back({".github/workflows/kvoracle.yml", ci_text("make", subject)});
+  return files;
+}
+
+std::vector<ProjectFile> c_files(const CacheKind& kind) {
+  return c_project(kind, "cache.c", "$(CC) -std=c11",
+                   example_or(kind, "c", ".c", std::string(kEmptyC)));
+}
+
+std::vector<ProjectFile> cpp_files(const CacheKind& kind) {
+  return c_project(kind, "cache.cpp", "$(CXX) -std=c++17",
+                   example_or(kind, "cpp", ".cpp", std::string(kEmptyC)));
+}
+
+constexpr std::array<Language, 4> kLanguages{
+    {{"python", "operations.py", python_operations, python_files},
+     {"go", "operations.go", go_operations, go_files},
+     {"c", "operations.h", c_operations, c_files},
+     {"cpp", "operations.h", c_operations, cpp_files}}};
+
+}  // namespace
+
+std::span<const std::string_view> project_languages() {
+  static const auto kNames = [] {
+    std::array<std::string_view, kLanguages.size()> names;
+    std::ranges::transform(kLanguages, names.begin(), &Language::name);
+    return names;
+  }();
+  return kNames;
+}
+
+std::vector<ProjectFile> adapter_project(std::string_view language, const CacheKind& kind) {
+  const Language& found = *std::ranges::find(kLanguages, language, &Language::name);
+  std::vector<ProjectFile> files = found.others(kind);
+  files.push_back({std::string(found.operations), found.operations_text(kind)});
+  return files;
+}
+
+}  // namespace kvo::tools

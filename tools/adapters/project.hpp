@@ -1,0 +1,30 @@
+// tools/adapters/project.hpp: the beginning of an adapter, as files.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reference/contract/subject/subject.hpp"
+#include "traces/io/embedded_file.hpp"
+
+namespace kvo::tools {
+
+struct ProjectFile {
+  std::string path;  ///< below the project's directory
+  std::string text;
+};
+
+/// The languages that there are beginnings in: "python", "go", "c", "cpp".
+[[nodiscard]] std::span<const std::string_view> project_languages();
+
+/// A project with a cache of the kind: its operations with their documentation, a small cache or an
+/// empty one, a test, a step of CI, and the runtime library. Requires  one of project_languages().
+[[nodiscard]] std::vector<ProjectFile> adapter_project(std::string_view language,
+                                                       const CacheKind& kind);
+
+/// The runtime libraries and the small caches.
+[[nodiscard]] std::span<const traces::EmbeddedFile> project_parts();
+
+}  // namespace kvo::tools

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# tools/adapters/projects_test.sh KVORACLE: `adapter new` gives projects that are formatted, that compile,
+# and that check runs, in each language that is here and for each kind of cache.
+set -euo pipefail
+kvoracle=$(readlink -f -- "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+export PATH=$(dirname "$kvoracle"):$PATH
+mapfile -t kinds < <("$kvoracle" list subjects | grep -oE '^ *[a-z_]+\.[a-z_]+@reference ' |
+  tr -d ' ' | sed 's/@reference//' | sort -u)
+for language in python go c cpp; do
+  for kind in "${kinds[@]}"; do
+    "$kvoracle" adapter new --language "$language" --contract "$kind" "$language/$kind" >/dev/null
+  done
+done
+
+here=()
+if command -v python3 >/dev/null; then
+  here+=(python)
+  for project in python/*; do
+    (cd "$project" && python3 -B -c 'import operations; operations.Operations()')
+  done
+fi
+if command -v go >/dev/null; then
+  here+=(go)
+  export GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local
+  test -z "$(gofmt -l go)" || {
+    gofmt -d go | head -n 40
+    exit 1
+  }
+  for kind in layered.vector prefix.blocks positional.causal cells.kv provider.device; do
+    (cd "go/$kind" && go vet ./... && go build -o cache .)
+  done
+fi
+if command -v cc >/dev/null; then
+  here+=(c)
+  for project in c/*; do make -s -C "$project" CC="cc -Werror" cache.so; done
+fi
+if command -v c++ >/dev/null; then
+  here+=(cpp)
+  for kind in layered.vector cells.kv; do make -s -C "cpp/$kind" CXX="c++ -Werror" cache.so; done
+fi
+
+# What each README says first, where there is a small cache.
+tried() {
+  cd "$work/$1/$2"
+  "$kvoracle" learn "$2@$3" --profile documented --cases 100 -o conventions >report 2>&1 || {
+    cat report
+    exit 1
+  }
+}
+for kind in layered.vector prefix.blocks; do
+  [[ " ${here[*]} " != *" python "* ]] || tried python "$kind" 'exec:python3 cache.py'
+  [[ " ${here[*]} " != *" go "* ]] || tried go "$kind" exec:./cache
+done
+[[ " ${here[*]} " != *" c "* ]] || tried c layered.vector lib:./cache.so
+echo "${#kinds[@]} kinds in ${here[*]}"
