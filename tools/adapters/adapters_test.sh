@@ -75,6 +75,19 @@ case $language in
     tried layered.vector exec:./caches "exec:./caches stores_keys_as_values" conventions
     tried prefix.blocks exec:./caches "exec:./caches whole_prompt_is_hit"
     ;;
+  rust)
+    needs cargo
+    export CARGO_TARGET_DIR=$work/target CARGO_NET_OFFLINE=true
+    mkdir -p tools examples # cargo writes lock files
+    cp -r "$root/tools/adapters" tools
+    cp -r "$root/examples/adapters" examples
+    (cd "$work/tools/adapters/rust/kvoracle" && cargo test -q)
+    (cd "$work/examples/adapters/rust" && cargo build -q --release)
+    caches=exec:target/release/caches
+    learned layered.vector@$caches
+    tried layered.vector $caches "$caches stores_keys_as_values" conventions
+    tried prefix.blocks $caches "$caches whole_prompt_is_hit"
+    ;;
   all_kinds) # the references of this program, as an adapter
     mapfile -t all < <("$kvoracle" list subjects | grep -oE '^ *[a-z_]+\.[a-z_]+@reference ' | tr -d ' ' | sort -u)
     "$kvoracle" check "@exec:$kvoracle adapter serve ${all[*]}" --law agrees_with_reference \

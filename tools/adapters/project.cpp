@@ -124,8 +124,10 @@ std::string readme_text(const CacheKind& kind, std::string_view build, std::stri
 kvoracle check "{2}" --profile documented --cases 200
 kvoracle learn "{2}" --profile documented -o conventions
 ```
-The cache is in {3}. `kvoracle list {0}` explains the operations, `kvoracle explain RULE` a rule.
-`learn` finds in what the cache lawfully differs; `check --conventions conventions` then reports its faults alone.
+The cache is in {3}. `kvoracle list {0}` explains the operations,
+`kvoracle explain RULE` a rule.
+`learn` finds in what the cache lawfully differs. With `--conventions conventions`, `check` then
+reports its faults alone.
 )",
                      kind.name(), build, subject, where);
 }
@@ -245,7 +247,10 @@ std::string python_operations(const CacheKind& kind) {
     methods += "        \"\"\"\n        raise Unsupported\n";
   }
   return fmt::format(
-      R"("""The operations of {}. A class that derives from Operations overrides those that it has."""
+      R"("""The operations of {}.
+
+A class that derives from Operations overrides those that it has.
+"""
 
 from __future__ import annotations
 
@@ -408,7 +413,9 @@ func TestTheCacheAgreesWithItsReference(t *testing.T) {
 	if err != nil {
 		t.Skip("no command kvoracle")
 	}
-	report, err := exec.Command(command, "check", "@exec:go run .", "--profile", "documented", "--cases", "200").CombinedOutput()
+	arguments := []string{"check", "@exec:go run .", "--profile", "documented", "--cases", "200"}
+	check := exec.Command(command, arguments...)
+	report, err := check.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, report)
 	}
@@ -418,6 +425,91 @@ func TestTheCacheAgreesWithItsReference(t *testing.T) {
   files.push_back({"README.md", readme_text(kind, "go build -o cache .", subject,
                                             "cache.go. operations.go documents its methods")});
   files.push_back({".github/workflows/kvoracle.yml", ci_text("go build -o cache .", subject)});
+  return files;
+}
+
+// ---- Rust ----
+
+std::string rust_operations(const CacheKind& kind) {
+  std::string text =
+      fmt::format("//! The operations of {}, by name.\n#![allow(dead_code)]\n", kind.name());
+  for (const OpKind* op : kind.operations) {
+    text += fmt::format("\n/// {}\n", op->doc);
+    const auto add = [&](const Type& type, std::string_view what) {
+      if (!type.fields.empty()) text += fmt::format("///\n/// {}:\n", what);
+      for (const Field& field : type.fields) {
+        const Type& value = field.type->value_type();
+        text +=
+            fmt::format("/// - `{}`, {}{}{}{}\n", field.name, value.word(),
+                        may_be_left_out(field) ? ", optional" : "",
+                        meaning_of(field).empty() ? "" : ": " + meaning_of(field),
+                        value.type_class == TypeClass::kEnum ? "; one of " + words_of(value) : "");
+      }
+    };
+    add(*op->arguments, "Arguments");
+    add(*op->returns, "Results");
+    std::string constant(op->name);
+    std::ranges::transform(constant, constant.begin(),
+                           [](unsigned char c) { return std::toupper(c); });
+    text += fmt::format("pub const {}: &str = \"{}\";\n", constant, op->name);
+  }
+  return text;
+}
+
+std::vector<ProjectFile> rust_files(const CacheKind& kind) {
+  std::vector<ProjectFile> files = parts_of("tools/adapters/rust/kvoracle/", "kvoracle/");
+  const std::string path =
+      fmt::format("examples/adapters/rust/src/{}_{}.rs", kind.contract, kind.cache);
+  std::string text = has_part(path) ? std::string(part(path)) : R"(//! A cache of kind KIND.
+
+use kvoracle::{Arguments, Cache, Json, Kind, Refusal};
+
+pub const KIND: Kind = Kind { name: "KIND_NAME", open, operations: &[], conventions: &[] };
+
+/// The caches of one case.
+struct Caches;
+
+fn open(_config: &Arguments, _profile: &str) -> Result<Box<dyn Cache>, String> {
+    Ok(Box::new(Caches))
+}
+
+impl Cache for Caches {
+    fn call(&mut self, operation: &str, _arguments: &Arguments) -> Result<Json, Refusal> {
+        match operation {
+            // One arm for each operation of operations.rs.
+            _ => Err(Refusal::Unsupported),
+        }
+    }
+}
+)";
+  boost::replace_all(text, "KIND_NAME", kind.name());
+  boost::replace_all(text, "of kind KIND.", "of kind " + kind.name() + ".");
+  files.push_back({"src/cache.rs", std::move(text)});
+  files.push_back({"src/main.rs", R"(mod cache;
+mod operations;
+
+/// Whether the cache is to have a fault: for a first look at what kvoracle reports.
+pub fn has(fault: &str) -> bool {
+    std::env::args().nth(1).as_deref() == Some(fault)
+}
+
+fn main() {
+    kvoracle::serve("mine", "0.1", &[cache::KIND]);
+}
+)"});
+  files.push_back({"Cargo.toml", R"([package]
+name = "cache"
+version = "0.1.0"
+edition = "2021"
+
+[dependencies]
+kvoracle = { path = "kvoracle" }
+)"});
+  const std::string subject = kind.name() + "@exec:target/release/cache";
+  files.push_back(
+      {"README.md", readme_text(kind, "cargo build --release", subject,
+                                "src/cache.rs. src/operations.rs documents the operations")});
+  files.push_back({".github/workflows/kvoracle.yml", ci_text("cargo build --release", subject)});
   return files;
 }
 
@@ -518,9 +610,10 @@ std::vector<ProjectFile> cpp_files(const CacheKind& kind) {
                    example_or(kind, "cpp", ".cpp", std::string(kEmptyC)));
 }
 
-constexpr std::array<Language, 4> kLanguages{
+constexpr std::array<Language, 5> kLanguages{
     {{"python", "operations.py", python_operations, python_files},
      {"go", "operations.go", go_operations, go_files},
+     {"rust", "src/operations.rs", rust_operations, rust_files},
      {"c", "operations.h", c_operations, c_files},
      {"cpp", "operations.h", c_operations, cpp_files}}};
 

@@ -16,7 +16,7 @@ struct ProjectFile {
   std::string text;
 };
 
-/// The languages that there are beginnings in: "python", "go", "c", "cpp".
+/// The languages that there are beginnings in: "python", "go", "rust", "c", "cpp".
 [[nodiscard]] std::span<const std::string_view> project_languages();
 
 /// A project with a cache of the kind: its operations with their documentation, a small cache or an

@@ -9,7 +9,7 @@ cd "$work"
 export PATH=$(dirname "$kvoracle"):$PATH
 mapfile -t kinds < <("$kvoracle" list subjects | grep -oE '^ *[a-z_]+\.[a-z_]+@reference ' |
   tr -d ' ' | sed 's/@reference//' | sort -u)
-for language in python go c cpp; do
+for language in python go rust c cpp; do
   for kind in "${kinds[@]}"; do
     "$kvoracle" adapter new --language "$language" --contract "$kind" "$language/$kind" >/dev/null
   done
@@ -33,6 +33,13 @@ if command -v go >/dev/null; then
     (cd "go/$kind" && go vet ./... && go build -o cache .)
   done
 fi
+if command -v cargo >/dev/null; then
+  here+=(rust)
+  export CARGO_NET_OFFLINE=true
+  for kind in cells.kv layered.vector; do
+    (cd "rust/$kind" && cargo build -q --release)
+  done
+fi
 if command -v cc >/dev/null; then
   here+=(c)
   for project in c/*; do make -s -C "$project" CC="cc -Werror" cache.so; done
@@ -54,5 +61,6 @@ for kind in layered.vector prefix.blocks; do
   [[ " ${here[*]} " != *" python "* ]] || tried python "$kind" 'exec:python3 cache.py'
   [[ " ${here[*]} " != *" go "* ]] || tried go "$kind" exec:./cache
 done
+[[ " ${here[*]} " != *" rust "* ]] || tried rust layered.vector exec:target/release/cache
 [[ " ${here[*]} " != *" c "* ]] || tried c layered.vector lib:./cache.so
 echo "${#kinds[@]} kinds in ${here[*]}"

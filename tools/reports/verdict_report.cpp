@@ -258,11 +258,27 @@ void print_failures(const Reporting& of) {
                           Summary::kMostFailures, count_text(summary.failed(), "case")));
 }
 
+constexpr double kMostUnsupported = 0.1;
+
+double unsupported_share(const SubjectSummary& subject) {
+  return static_cast<double>(subject.not_supported) /
+         std::max(static_cast<double>(subject.cases), 1.0);
+}
+
+// A subject that takes no part in many cases.
+bool lacks_verdict(const SubjectSummary& subject) {
+  constexpr std::uint64_t kLeastCases = 10;
+  return subject.cases >= kLeastCases && unsupported_share(subject) > kMostUnsupported;
+}
+
 // The verdict on each subject that has conventions: how many, and its faults.
 void print_verdicts(const Reporting& of) {
   constexpr std::size_t kMostRows = 6;
   const std::vector<Cause> causes = causes_of(of.summary);
+  const std::vector<SubjectSummary> subjects = of.summary.subjects(false);
   for (const ShownConventions& shown : of.options.conventions) {
+    const auto judged = std::ranges::find(subjects, shown.subject, &SubjectSummary::subject);
+    if (judged != subjects.end() && lacks_verdict(*judged)) continue;
     std::vector<std::string> faults;
     for (const Cause& cause : causes)
       if (cause.shown->result.subject == shown.subject)
@@ -372,22 +388,17 @@ bool ReportOptions::text() const {
   return json != kStandardOutput && junit != kStandardOutput;
 }
 
-// A subject that takes no part in many cases has no verdict: why, a line a subject.
+// Of subjects without a verdict: why, a line a subject.
 std::vector<std::string> too_few_judged(const std::vector<SubjectSummary>& subjects) {
-  constexpr double kMostUnsupported = 0.1;
-  constexpr std::uint64_t kLeastCases = 10;
   constexpr double kPercent = 100;
   std::vector<std::string> lines;
-  for (const SubjectSummary& subject : subjects) {
-    const auto cases = static_cast<double>(subject.cases);
-    const double share = static_cast<double>(subject.not_supported) / std::max(cases, 1.0);
-    if (subject.cases < kLeastCases || share <= kMostUnsupported) continue;
-    lines.push_back(fmt::format(
-        "{}: no verdict: {} of {} ({:.0f} %) ended because the subject answered not_supported, "
-        "and at most {:.0f} % may",
-        subject.subject, count_text(subject.not_supported), count_text(subject.cases, "case"),
-        kPercent * share, kPercent * kMostUnsupported));
-  }
+  for (const SubjectSummary& subject : subjects)
+    if (lacks_verdict(subject))
+      lines.push_back(fmt::format(
+          "{}: no verdict: {} of {} ({:.0f} %) ended because the subject answered not_supported, "
+          "and at most {:.0f} % may",
+          subject.subject, count_text(subject.not_supported), count_text(subject.cases, "case"),
+          kPercent * unsupported_share(subject), kPercent * kMostUnsupported));
   return lines;
 }
 

@@ -102,7 +102,7 @@ Corpus::Corpus(const std::string& folder, const Contracts& contracts)
   read_scripts(contracts);
   for (const CorpusScript& script : state_.scripts)
     for (const std::string& alike : script.alike) failures_.emplace(script.subject, alike);
-  save();  // what cannot be written is told before hours are spent
+  save();  // what cannot be written is reported before hours are spent
 }
 
 void Corpus::Unlock::operator()(DIR* folder) const {
@@ -172,7 +172,7 @@ void Corpus::read_scripts(const Contracts& contracts) {
     if (const auto read = read_cases(path, contracts, scripts_); !read)
       print_error(fmt::format("{}; what follows there is left out", read.error().text()));
   }
-  // Whoever removes a script wants its failure to be told again.
+  // Whoever removes a script wants its failure to be reported again.
   std::erase_if(state_.scripts,
                 [&](const CorpusScript& script) { return !files_.contains(script.file); });
 }
