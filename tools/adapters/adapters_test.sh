@@ -40,6 +40,26 @@ tried() {
   fi
 }
 
+# program KIND FAULTY LANGUAGE CACHE FILE: the failing script of the last report as a program.
+program() {
+  local log
+  log=$(sed -n 's/.*repeat with: kvoracle conform \([^ ]*\) .*/\1/p' report | head -n 1)
+  "$kvoracle" shrink "$log" --subject "$1@$2" --profile documented --conventions conventions \
+    --as "$3" --cache "$4" -o "$5" 2>/dev/null || true # its status says that the script fails
+}
+
+# fails_and_passes FAULTY SOUND: two commands that run a program.
+fails_and_passes() {
+  if eval "$1" >faulty.txt 2>&1; then
+    echo "the program does not fail on the faulty cache"
+    return 1
+  fi
+  eval "$2" >sound.txt 2>&1 || {
+    cat sound.txt
+    return 1
+  }
+}
+
 learned() {
   "$kvoracle" learn "$1" --profile documented -o conventions >learned 2>&1 || {
     cat learned
@@ -56,6 +76,12 @@ case $language in
     blocks="exec:python3 $root/examples/adapters/python/prefix_blocks.py"
     learned "layered.vector@$layered"
     tried layered.vector "$layered" "$layered stores_keys_as_values" conventions
+    export PYTHONPATH=$PYTHONPATH:$work:$root/examples/adapters/python
+    echo 'import layered_vector as own, sys
+Cache = lambda config, profile: own.Caches(config, profile, "".join(sys.argv[1:]))' >cache.py
+    program layered.vector "$layered stores_keys_as_values" python cache:Cache shrunk.py
+    fails_and_passes 'python3 shrunk.py stores_keys_as_values' 'python3 shrunk.py'
+    grep -q AssertionError faulty.txt
     tried prefix.blocks "$blocks" "$blocks whole_prompt_is_hit"
     ;;
   c)
@@ -73,6 +99,12 @@ case $language in
     (cd "$root/examples/adapters/go" && go vet ./... && go build -o "$work/caches" .)
     learned layered.vector@exec:./caches
     tried layered.vector exec:./caches "exec:./caches stores_keys_as_values" conventions
+    cp -r "$root/tools/adapters" "$root/examples/adapters/go" .
+    sed -i "s|=> .*|=> $work/adapters/go/kvoracle|" go/go.mod
+    program layered.vector 'exec:./caches stores_keys_as_values' go '' go/shrunk_test.go
+    sed -i 's/^var fault = .*/var fault = os.Getenv("FAULT")/' go/main.go
+    fails_and_passes '(cd go && FAULT=stores_keys_as_values go test ./...)' '(cd go && go test ./...)'
+    grep -q 'want {"v"' faulty.txt
     tried prefix.blocks exec:./caches "exec:./caches whole_prompt_is_hit"
     ;;
   rust)
@@ -86,6 +118,13 @@ case $language in
     caches=exec:target/release/caches
     learned layered.vector@$caches
     tried layered.vector $caches "$caches stores_keys_as_values" conventions
+    program layered.vector "$caches stores_keys_as_values" rust crate::layered_vector::KIND shrunk.rs
+    cat shrunk.rs >>examples/adapters/rust/src/main.rs
+    sed -i 's/std::env::args().nth(1).as_deref()/std::env::var("FAULT").ok().as_deref()/' \
+      examples/adapters/rust/src/main.rs
+    fails_and_passes '(cd examples/adapters/rust && FAULT=stores_keys_as_values cargo test -q)' \
+      '(cd examples/adapters/rust && cargo test -q)'
+    grep -q 'shrunk ... FAILED\|shrunk --- FAILED\|panicked' faulty.txt
     tried prefix.blocks $caches "$caches whole_prompt_is_hit"
     ;;
   all_kinds) # the references of this program, as an adapter

@@ -16,16 +16,6 @@ namespace {
 
 // ---- what all languages say of an operation ----
 
-std::string camel(std::string_view name) {
-  std::string out;
-  bool upper = true;
-  for (const char c : name) {
-    if (c != '_') out += upper ? static_cast<char>(std::toupper(c)) : c;
-    upper = c == '_';
-  }
-  return out;
-}
-
 bool may_be_left_out(const Field& field) {
   return field.may_be_absent();
 }
@@ -54,14 +44,15 @@ struct Named {
 void add_records(const Type& type, const std::string& name, std::vector<Named>& all) {
   if (type.element != nullptr) return add_records(*type.element, name, all);
   if (type.type_class != TypeClass::kRecord) return;
-  for (const Field& field : type.fields) add_records(*field.type, name + camel(field.name), all);
+  for (const Field& field : type.fields)
+    add_records(*field.type, name + member_name(field.name), all);
   all.push_back({name, &type});
 }
 
 std::vector<Named> records_of(const OpKind& op) {
   std::vector<Named> all;
-  add_records(*op.arguments, camel(op.name) + "Arguments", all);
-  add_records(*op.returns, camel(op.name) + "Returns", all);
+  add_records(*op.arguments, member_name(op.name) + "Arguments", all);
+  add_records(*op.returns, member_name(op.name) + "Returns", all);
   return all;
 }
 
@@ -134,7 +125,7 @@ reports its faults alone.
 
 // As examples name it: layeredVector.
 std::string go_variable(const CacheKind& kind) {
-  return std::string(kind.contract) + camel(kind.cache);
+  return std::string(kind.contract) + member_name(kind.cache);
 }
 
 // The small cache of a kind if there is one, else an empty one.
@@ -184,18 +175,6 @@ std::string python_value(const boost::json::value& value) {
   return boost::json::serialize(value);
 }
 
-constexpr std::array<std::string_view, 35> kPythonKeywords{
-    "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
-    "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
-    "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
-    "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield"};
-
-// The runtime library knows a keyword with '_', too.
-std::string python_name(std::string_view name) {
-  const bool keyword = std::ranges::find(kPythonKeywords, name) != kPythonKeywords.end();
-  return std::string(name) + (keyword ? "_" : "");
-}
-
 // A class; where a member is a keyword, a call that makes one.
 std::string python_record(const Named& record) {
   const bool keywords = std::ranges::any_of(record.type->fields, [](const Field& field) {
@@ -205,7 +184,7 @@ std::string python_record(const Named& record) {
                          ? fmt::format("\n\n{0} = TypedDict(\n    \"{0}\",\n    {{\n", record.name)
                          : fmt::format("\n\nclass {}(TypedDict):\n", record.name);
   for (const Field& field : record.type->fields) {
-    const std::string type = python_type(*field.type, record.name + camel(field.name));
+    const std::string type = python_type(*field.type, record.name + member_name(field.name));
     text += keywords ? fmt::format("        \"{}\": \"{}\",  # {}\n", field.name, type,
                                    meaning_of(field))
                      : fmt::format("    {}: {}  # {}\n", field.name, type, meaning_of(field));
@@ -228,7 +207,7 @@ std::string python_operations(const CacheKind& kind) {
       for (const Field& field : op->arguments->fields) {
         if (may_be_left_out(field) != absent) continue;
         const std::string type =
-            python_type(*field.type, camel(op->name) + "Arguments" + camel(field.name));
+            python_type(*field.type, member_name(op->name) + "Arguments" + member_name(field.name));
         arguments += fmt::format(", {}: {}", python_name(field.name), type);
         if (absent)
           arguments += " = " + (field.type->is_optional()
@@ -238,8 +217,9 @@ std::string python_operations(const CacheKind& kind) {
             fmt::format("            {}  {}\n", python_name(field.name), meaning_of(field));
       }
     const bool returns = !op->returns->fields.empty();
-    methods += fmt::format("\n    def {}(self{}) -> {}:\n        \"\"\"{}\n", python_name(op->name),
-                           arguments, returns ? camel(op->name) + "Returns" : "None", op->doc);
+    methods +=
+        fmt::format("\n    def {}(self{}) -> {}:\n        \"\"\"{}\n", python_name(op->name),
+                    arguments, returns ? member_name(op->name) + "Returns" : "None", op->doc);
     if (!documents.empty()) methods += "\n        Arguments\n" + documents;
     if (returns) methods += "\n        Returns\n";
     for (const Field& field : op->returns->fields)
@@ -341,15 +321,16 @@ std::string go_operations(const CacheKind& kind) {
         const std::string words =
             value.type_class == TypeClass::kEnum ? "; one of " + words_of(value) : "";
         types += fmt::format("\t// {}{}\n\t{} {} `json:\"{}{}\"`\n", meaning_of(field), words,
-                             camel(field.name), go_type(*field.type, one.name + camel(field.name)),
-                             field.name, field.type->is_optional() ? ",omitempty" : "");
+                             member_name(field.name),
+                             go_type(*field.type, one.name + member_name(field.name)), field.name,
+                             field.type->is_optional() ? ",omitempty" : "");
       }
       types += "}\n";
     }
     methods += fmt::format(
-        "\t// {}: {}\n\t{}({}) {}\n", camel(op->name), op->doc, camel(op->name),
-        op->arguments->fields.empty() ? "" : camel(op->name) + "Arguments",
-        op->returns->fields.empty() ? "error" : "(" + camel(op->name) + "Returns, error)");
+        "\t// {}: {}\n\t{}({}) {}\n", member_name(op->name), op->doc, member_name(op->name),
+        op->arguments->fields.empty() ? "" : member_name(op->name) + "Arguments",
+        op->returns->fields.empty() ? "error" : "(" + member_name(op->name) + "Returns, error)");
   }
   const bool uses = types.find("kvoracle.") != std::string::npos;
   return fmt::format(
@@ -618,6 +599,26 @@ constexpr std::array<Language, 5> kLanguages{
      {"cpp", "operations.h", c_operations, cpp_files}}};
 
 }  // namespace
+
+std::string python_name(std::string_view name) {
+  constexpr std::array<std::string_view, 35> kPythonKeywords{
+      "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
+      "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
+      "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
+      "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield"};
+  const bool keyword = std::ranges::find(kPythonKeywords, name) != kPythonKeywords.end();
+  return std::string(name) + (keyword ? "_" : "");
+}
+
+std::string member_name(std::string_view name) {
+  std::string out;
+  bool upper = true;
+  for (const char c : name) {
+    if (c != '_') out += upper ? static_cast<char>(std::toupper(c)) : c;
+    upper = c == '_';
+  }
+  return out;
+}
 
 std::span<const std::string_view> project_languages() {
   static const auto kNames = [] {

@@ -24,6 +24,12 @@ struct ProjectFile {
 [[nodiscard]] std::vector<ProjectFile> adapter_project(std::string_view language,
                                                        const CacheKind& kind);
 
+/// A name in the way of Go: WithCapacity for with_capacity.
+[[nodiscard]] std::string member_name(std::string_view name);
+
+/// The name of an argument in Python: that of a keyword ends with '_'.
+[[nodiscard]] std::string python_name(std::string_view name);
+
 /// The runtime libraries and the small caches.
 [[nodiscard]] std::span<const traces::EmbeddedFile> project_parts();
 

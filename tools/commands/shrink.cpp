@@ -12,6 +12,7 @@
 #include "properties/contracts.hpp"
 #include "properties/runner/led_reference.hpp"
 #include "properties/runner/shrunk.hpp"
+#include "tools/adapters/program.hpp"
 #include "tools/commands/campaign_options.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/conventions.hpp"
@@ -32,6 +33,8 @@ struct ShrinkArguments {
   std::string case_name;
   std::string subject;
   std::string law_name;  // empty: that of the case
+  std::string language;  // of a program; empty: a log
+  std::string cache;
   std::string output = "-";
   std::string json;
   std::uint64_t attempts = 100'000;
@@ -113,6 +116,21 @@ CasePlan plan_of(const Contracts& contracts, const ShrinkArguments& arguments,
   return plan;
 }
 
+// The shrunk log as a program, which wants what the baseline returns.
+std::string as_program(const Contracts& contracts, const ShrinkArguments& arguments,
+                       const CasePlan& plan, const ShrunkLog& shrunk, const std::string& lines) {
+  const traces::Case failing = must(traces::read_case(
+      traces::LogReader::in_memory("shrunk log", lines, contracts.kind_finder()), ""));
+  if (failing.steps.empty()) throw UsageError("--as: the case fails without an operation");
+  Setup setup = plan.setup;
+  setup.config = failing.header.config;
+  const auto session = plan.baseline->open(setup).value();
+  Probe probe;
+  Observation want;
+  for (const traces::Step& step : failing.steps) want = session->apply(step.op, probe);
+  return program_text(arguments.language, failing, setup, want, shrunk.difference, arguments.cache);
+}
+
 int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {
   catch_interruption();
   check_outputs({{"--output", arguments.output}, {"--json", arguments.json}}, {arguments.log});
@@ -144,7 +162,10 @@ int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {
                     subject.name(), printable(plan.name)));
     return kExitConforms;
   }
-  write_text_file(arguments.output, fmt::format("{}\n", fmt::join(shrunk->lines, "\n")));
+  const std::string lines = fmt::format("{}\n", fmt::join(shrunk->lines, "\n"));
+  write_text_file(arguments.output, arguments.language.empty()
+                                        ? lines
+                                        : as_program(contracts, arguments, plan, *shrunk, lines));
   if (!arguments.json.empty())
     write_result(arguments.json, "shrink",
                  {{"subject", subject.name()},
@@ -179,6 +200,13 @@ Run declare_shrink(CLI::App& app, const Contracts& contracts) {
   app.add_option("--output,-o", arguments->output, "file for the shrunk log; - for standard output")
       ->type_name("FILE")
       ->capture_default_str()
+      ->group(kRunningGroup);
+  app.add_option("--as", arguments->language, "write a program that fails, in this language")
+      ->check(CLI::IsMember(
+          std::vector<std::string>(program_languages().begin(), program_languages().end())))
+      ->group(kRunningGroup);
+  app.add_option("--cache", arguments->cache,
+                 "of --as: where the program gets the cache from, in Python MODULE:CLASS")
       ->group(kRunningGroup);
   app.add_option("--json", arguments->json, "write the verdict as JSON; - for standard output")
       ->type_name("FILE")

@@ -159,6 +159,26 @@ impl Tensor {
     }
 }
 
+/// Opens a case of a kind, with its config as JSON: for tests that a script became.
+pub fn open(kind: &Kind, config: &str, profile: &str) -> Result<Box<dyn Cache>, String> {
+    (kind.open)(&Arguments(&Json::parse(config)?), profile)
+}
+
+/// Carries out one operation, with its arguments as JSON. Returns the results as JSON, of a refusal
+/// `{"error":CODE}`.
+pub fn call(cache: &mut dyn Cache, operation: &str, arguments: &str) -> String {
+    match Json::parse(arguments).map(|arguments| cache.call(operation, &Arguments(&arguments))) {
+        Ok(Ok(returns)) => returns.to_string(),
+        Ok(Err(Refusal::Code(code, _))) => Json::object([("error", Json::Text(code.into()))]).to_string(),
+        other => Json::object([("error", Json::Text(format!("{:?}", other.err())))]).to_string(),
+    }
+}
+
+/// Whether two texts of JSON are one value.
+pub fn same(returned: &str, want: &str) -> bool {
+    matches!((Json::parse(returned), Json::parse(want)), (Ok(a), Ok(b)) if a == b)
+}
+
 struct Server<'a> {
     system: &'a str,
     version: &'a str,
@@ -226,10 +246,11 @@ impl Server<'_> {
         let Some(Json::Integer(number)) = request.get("case") else { return fault("no case") };
         let Some(cache) = self.cases.get_mut(number) else { return fault("no such case") };
         match request.get("batch").and_then(Json::as_list) {
-            Some(batch) => {
-                one("batch", Json::List(batch.iter().map(|each| Json::Object(call(cache.as_mut(), each))).collect()))
-            }
-            None => call(cache.as_mut(), request),
+            Some(batch) => one(
+                "batch",
+                Json::List(batch.iter().map(|each| Json::Object(answered(cache.as_mut(), each))).collect()),
+            ),
+            None => answered(cache.as_mut(), request),
         }
     }
 
@@ -278,7 +299,7 @@ impl Server<'_> {
     }
 }
 
-fn call(cache: &mut dyn Cache, request: &Json) -> Answer {
+fn answered(cache: &mut dyn Cache, request: &Json) -> Answer {
     let (Some(operation), Some(arguments)) = (request.get("op").and_then(Json::as_str), request.get("args")) else {
         return fault("no op or no args");
     };

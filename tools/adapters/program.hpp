@@ -1,0 +1,25 @@
+// tools/adapters/program.hpp: a failing script as a program in the language of its cache.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "reference/contract/subject/subject.hpp"
+#include "traces/log/kvlog.hpp"
+
+namespace kvo::tools {
+
+/// The languages of programs: "python", "pytest", "go", "rust", and "text" for people.
+[[nodiscard]] std::span<const std::string_view> program_languages();
+
+/// A program that carries out the operations of a case on a cache of its reader, and fails if the
+/// last one does not return `want`.
+/// `difference`: how it failed, for the comment at its head. `cache`: where the program gets the
+/// cache from, in Python "MODULE:CLASS"; empty: as in projects of `adapter new`.
+/// Requires  one of program_languages(); the case has an operation.
+[[nodiscard]] std::string program_text(std::string_view language, const traces::Case& failing,
+                                       const Setup& setup, const Observation& want,
+                                       const std::string& difference, const std::string& cache);
+
+}  // namespace kvo::tools
