@@ -84,13 +84,19 @@ Cache = lambda config, profile: own.Caches(config, profile, "".join(sys.argv[1:]
     grep -q AssertionError faulty.txt
     tried prefix.blocks "$blocks" "$blocks whole_prompt_is_hit"
     ;;
-  c)
-    needs cc
-    flags=(-std=c11 -Wall -Wextra -Werror -O2 -shared -fPIC -I "$root/tools/adapters/c")
-    cc "${flags[@]}" "$root/examples/adapters/c/layered_vector.c" -o sound.so
-    cc "${flags[@]}" -DFAULT "$root/examples/adapters/c/layered_vector.c" -o faulty.so
-    learned layered.vector@lib:./sound.so
-    tried layered.vector lib:./sound.so lib:./faulty.so conventions
+  c | cpp)
+    compiler=(cc -std=gnu11)
+    [[ $language == c ]] || compiler=(c++ -std=c++17)
+    needs "${compiler[0]}"
+    for cache in layered_vector prefix_blocks; do
+      for fault in sound FAULT; do
+        "${compiler[@]}" -Wall -Wextra -Werror -O2 -shared -fPIC -I "$root/tools/adapters/c" -D$fault \
+          "$root/examples/adapters/$language/$cache.$language" -o $cache.$fault.so
+      done
+    done
+    learned layered.vector@lib:./layered_vector.sound.so
+    tried layered.vector lib:./layered_vector.sound.so lib:./layered_vector.FAULT.so conventions
+    tried prefix.blocks lib:./prefix_blocks.sound.so lib:./prefix_blocks.FAULT.so
     ;;
   go)
     needs go

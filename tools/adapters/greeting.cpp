@@ -14,9 +14,9 @@ namespace {
 
 UsageError refused_greeting(const std::string& name, std::string_view member,
                             const std::string& value, const std::string& problem) {
-  constexpr std::size_t kMostShown = 120;
+  constexpr std::size_t kMostOfValue = 120;
   return UsageError(fmt::format("greeting of {}: {}: '{}': {}", name, member,
-                                printable(value.substr(0, kMostShown)), problem));
+                                printable(value.substr(0, kMostOfValue)), problem));
 }
 
 }  // namespace

@@ -582,7 +582,7 @@ std::vector<ProjectFile> c_project(const CacheKind& kind, const std::string& fil
 }
 
 std::vector<ProjectFile> c_files(const CacheKind& kind) {
-  return c_project(kind, "cache.c", "$(CC) -std=c11",
+  return c_project(kind, "cache.c", "$(CC) -std=gnu11",
                    example_or(kind, "c", ".c", std::string(kEmptyC)));
 }
 

@@ -46,7 +46,7 @@ if command -v cc >/dev/null; then
 fi
 if command -v c++ >/dev/null; then
   here+=(cpp)
-  for kind in layered.vector cells.kv; do make -s -C "cpp/$kind" CXX="c++ -Werror" cache.so; done
+  for kind in layered.vector prefix.blocks cells.kv; do make -s -C "cpp/$kind" CXX="c++ -Werror" cache.so; done
 fi
 
 # What each README says first, where there is a small cache.
@@ -63,4 +63,5 @@ for kind in layered.vector prefix.blocks; do
 done
 [[ " ${here[*]} " != *" rust "* ]] || tried rust layered.vector exec:target/release/cache
 [[ " ${here[*]} " != *" c "* ]] || tried c layered.vector lib:./cache.so
+[[ " ${here[*]} " != *" cpp "* ]] || tried cpp layered.vector lib:./cache.so
 echo "${#kinds[@]} kinds in ${here[*]}"
