@@ -1,5 +1,5 @@
-// A cache of kind layered.vector in C++: two vectors a layer. With -DFAULT the values of every second
-// token are those of its keys.
+// A cache of kind layered.vector in C++: two vectors a layer. With -DFAULT the values of every
+// second token are those of its keys.
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -38,12 +38,26 @@ struct Caches {
   }
 };
 
-enum Operation { kNew, kWithCapacity, kAppend, kAdvance, kK, kV, kLen, kIsEmpty, kNumLayers, kEntrySize, kClear, kClone };
+enum Operation {
+  kNew,
+  kWithCapacity,
+  kAppend,
+  kAdvance,
+  kK,
+  kV,
+  kLen,
+  kIsEmpty,
+  kNumLayers,
+  kEntrySize,
+  kClear,
+  kClone
+};
 
 constexpr const char* kGreeting =
-    R"({"system":"vectors","version":"1","kinds":[{"kind":"layered.vector","conventions":["config storage only default"],)"
-    R"("operations":["new","with_capacity","append","advance","k","v","len","is_empty","num_layers","entry_size",)"
-    R"("clear","clone"]}]})";
+    R"({"system":"vectors","version":"1","kinds":[{"kind":"layered.vector",)"
+    R"("conventions":["config storage only default"],"operations":["new",)"
+    R"("with_capacity","append","advance","k","v","len","is_empty","num_layers",)"
+    R"("entry_size","clear","clone"]}]})";
 
 // False: the product is too large.
 bool multiplied(std::uint64_t a, std::uint64_t b, std::uint64_t& product) {
@@ -77,7 +91,8 @@ const char* append(Cache& to, Rows& rows, const kvoracle_tensor& k, const kvorac
   return nullptr;
 }
 
-void call(void* opened, std::uint32_t operation, const kvoracle_value* arguments, kvoracle_answer* answer) {
+void call(void* opened, std::uint32_t operation, const kvoracle_value* arguments,
+          kvoracle_answer* answer) {
   auto& own = *static_cast<Caches*>(opened);
   static constexpr kvoracle_value kNothing = {};
   answer->returns = &kNothing;
@@ -97,22 +112,41 @@ void call(void* opened, std::uint32_t operation, const kvoracle_value* arguments
     rows = &cache.layers[layer];
   }
   switch (operation) {
-    case kAppend: answer->error = append(cache, *rows, arguments[2].as.tensor, arguments[3].as.tensor); return;
-    case kAdvance: ++cache.length; return;
-    case kK: answer->returns = own.flat(rows->k); return;
-    case kV: answer->returns = own.flat(rows->v); return;
-    case kLen: answer->returns = own.number(cache.length); return;
-    case kIsEmpty: answer->returns = own.number(cache.length == 0 ? 1 : 0, KVORACLE_BOOLEAN); return;
-    case kNumLayers: answer->returns = own.number(cache.layers.size()); return;
-    case kEntrySize: answer->returns = own.number(cache.width); return;
-    case kClear: cache = {std::vector<Rows>(cache.layers.size()), cache.width, 0}; return;
+    case kAppend:
+      answer->error = append(cache, *rows, arguments[2].as.tensor, arguments[3].as.tensor);
+      return;
+    case kAdvance:
+      ++cache.length;
+      return;
+    case kK:
+      answer->returns = own.flat(rows->k);
+      return;
+    case kV:
+      answer->returns = own.flat(rows->v);
+      return;
+    case kLen:
+      answer->returns = own.number(cache.length);
+      return;
+    case kIsEmpty:
+      answer->returns = own.number(cache.length == 0 ? 1 : 0, KVORACLE_BOOLEAN);
+      return;
+    case kNumLayers:
+      answer->returns = own.number(cache.layers.size());
+      return;
+    case kEntrySize:
+      answer->returns = own.number(cache.width);
+      return;
+    case kClear:
+      cache = {std::vector<Rows>(cache.layers.size()), cache.width, 0};
+      return;
     case kClone: {
       const Cache copy = cache;
       own.all.push_back(copy);
       answer->returns = own.number(own.all.size() - 1);
       return;
     }
-    default: answer->error = "not_supported";
+    default:
+      answer->error = "not_supported";
   }
 }
 

@@ -1,5 +1,5 @@
-// A block manager of kind prefix.blocks in C++: full attention, and the least recently used block goes
-// first. With -DFAULT a whole prompt may be hit.
+// A block manager of kind prefix.blocks in C++: full attention, and the least recently used block
+// goes first. With -DFAULT a whole prompt may be hit.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -20,14 +20,28 @@ using Number = std::int64_t;
 using Numbers = std::vector<Number>;
 
 enum Operation {
-  kRequest, kAppend, kSet, kMatch, kAllocate, kCache, kFree, kTable, kUsage, kCachedTokens, kTake, kRelease, kTouch
+  kRequest,
+  kAppend,
+  kSet,
+  kMatch,
+  kAllocate,
+  kCache,
+  kFree,
+  kTable,
+  kUsage,
+  kCachedTokens,
+  kTake,
+  kRelease,
+  kTouch
 };
 
 constexpr const char* kGreeting =
-    R"({"system":"manager","version":"1","kinds":[{"kind":"prefix.blocks","operations":["request","append","set",)"
-    R"("match","allocate","cache","free","table","usage","cached_tokens","take","release","touch"],"conventions":[)"
-    R"("own_blocks","config attention only default","config eagle only default",)"
-    R"("config hash_lookahead only default","config watermark only default"]}]})";
+    R"({"system":"manager","version":"1","kinds":[{"kind":"prefix.blocks",)"
+    R"("operations":["request","append","set","match","allocate","cache","free",)"
+    R"("table","usage","cached_tokens","take","release","touch"],)"
+    R"("conventions":["own_blocks","config attention only default",)"
+    R"("config eagle only default","config hash_lookahead only default",)"
+    R"("config watermark only default"]}]})";
 
 // A refusal: its code.
 struct Refused {
@@ -81,13 +95,15 @@ class Manager {
         longest_(std::atoll(member(config, "max_model_len").c_str())),
         caching_(member(config, "enable_caching") != "false"),
         blocks_(static_cast<std::size_t>(std::atoll(member(config, "num_blocks").c_str()))) {
-    for (Number block = count() - 1; block > 0; --block) at(block).place = free_.insert(free_.end(), block);
+    for (Number block = count() - 1; block > 0; --block)
+      at(block).place = free_.insert(free_.end(), block);
   }
 
   const kvoracle_value* call(Operation operation, const kvoracle_value* a) {
     returns_ = {};
     switch (operation) {
-      case kRequest: return make(a);
+      case kRequest:
+        return make(a);
       case kAppend: {
         Request& own = find(a);
         const Numbers more = numbers(a[1]);
@@ -99,9 +115,13 @@ class Manager {
         own.computed = integer(a[1], own.computed);
         return returns_;
       }
-      case kMatch: return match(a);
-      case kAllocate: return allocate(a);
-      case kCache: hold(find(a), integer(a[1])); return returns_;
+      case kMatch:
+        return match(a);
+      case kAllocate:
+        return allocate(a);
+      case kCache:
+        hold(find(a), integer(a[1]));
+        return returns_;
       case kFree:
         if (const auto found = requests_.find(integer(a[0])); found != requests_.end()) {
           Numbers table = std::exchange(found->second.table, {});
@@ -110,11 +130,13 @@ class Manager {
           drop(table);
         }
         return returns_;
-      case kTable: return list(0, table(a));
+      case kTable:
+        return list(0, table(a));
       case kUsage:
         returns_[0].type = KVORACLE_NUMBER;
         returns_[0].as.number =
-            count() > 1 ? 1 - static_cast<double>(free_.size()) / static_cast<double>(count() - 1) : 0;
+            count() > 1 ? 1 - static_cast<double>(free_.size()) / static_cast<double>(count() - 1)
+                        : 0;
         return returns_;
       case kCachedTokens: {
         Number depth = 0;
@@ -128,7 +150,8 @@ class Manager {
         (void)list(0, hand_out(integer(a[0]), evicted));
         return list(1, evicted);
       }
-      case kRelease: return release(numbers(a[0]));
+      case kRelease:
+        return release(numbers(a[0]));
       case kTouch: {
         const Numbers blocks = numbers(a[0]);
         check(blocks);
@@ -140,7 +163,8 @@ class Manager {
   }
 
  private:
-  using Content = std::tuple<Number, Numbers, std::string, std::optional<std::pair<std::string, std::string>>>;
+  using Content =
+      std::tuple<Number, Numbers, std::string, std::optional<std::pair<std::string, std::string>>>;
 
   Block& at(Number block) { return blocks_[static_cast<std::size_t>(block)]; }
   [[nodiscard]] Number count() const { return static_cast<Number>(blocks_.size()); }
@@ -191,8 +215,8 @@ class Manager {
     while (caching_ && (length(own.keys) + 1) * size_ <= length(own.tokens)) {
       const Number block = length(own.keys);
       const auto begin = own.tokens.begin() + block * size_;
-      Content content(block > 0 ? own.keys.back() : -1, Numbers(begin, begin + size_), block == 0 ? own.salt : "",
-                      own.lora);
+      Content content(block > 0 ? own.keys.back() : -1, Numbers(begin, begin + size_),
+                      block == 0 ? own.salt : "", own.lora);
       const auto next = static_cast<Number>(keys_.size());
       own.keys.push_back(keys_.try_emplace(std::move(content), next).first->second);
       depths_[own.keys.back()] = block + 1;
@@ -227,10 +251,12 @@ class Manager {
     const Number external = integer(a[4]);
     const bool adopts = !hits.empty() || external > 0;
     if ((tokens == 0 && hit_tokens == 0 && external == 0) || hit_tokens != length(hits) * size_ ||
-        (!hits.empty() && (!caching_ || own.registered)) || (adopts && !own.registered && !own.table.empty()))
+        (!hits.empty() && (!caching_ || own.registered)) ||
+        (adopts && !own.registered && !own.table.empty()))
       throw Refused{"precondition"};
     for (std::size_t i = 0; i < hits.size(); ++i)
-      if (hits[i] != 0 && (i >= own.keys.size() || at(hits[i]).key != own.keys[i])) throw Refused{"precondition"};
+      if (hits[i] != 0 && (i >= own.keys.size() || at(hits[i]).key != own.keys[i]))
+        throw Refused{"precondition"};
     const Number computed = own.computed + hit_tokens + external;
     const Number slots = std::min(std::min(computed, longest_) + tokens + integer(a[5]), longest_);
     if ((integer(a[7]) != 0 && !fits(own, hits, std::min(length(own.tokens), longest_), 0)) ||
@@ -334,14 +360,16 @@ void* open_case(const char* /*kind*/, const char* /*profile*/, const char* text)
     const std::string value = member(config, name);
     return value.empty() || value == usual;
   };
-  const bool known = is("attention", "\"full\"") && is("eagle", "false") && is("hash_lookahead", "0") &&
-                     is("watermark", "0") && is("retention", "");
+  const bool known = is("attention", "\"full\"") && is("eagle", "false") &&
+                     is("hash_lookahead", "0") && is("watermark", "0") && is("retention", "");
   return known ? new Manager(config) : nullptr;
 }
 
-void call(void* cache, std::uint32_t operation, const kvoracle_value* arguments, kvoracle_answer* answer) {
+void call(void* cache, std::uint32_t operation, const kvoracle_value* arguments,
+          kvoracle_answer* answer) {
   try {
-    answer->returns = static_cast<Manager*>(cache)->call(static_cast<Operation>(operation), arguments);
+    answer->returns =
+        static_cast<Manager*>(cache)->call(static_cast<Operation>(operation), arguments);
   } catch (const Refused& refused) {
     answer->error = refused.code;
   }
@@ -350,7 +378,8 @@ void call(void* cache, std::uint32_t operation, const kvoracle_value* arguments,
 }  // namespace
 
 const kvoracle_library* kvoracle_library_of() {
-  static const kvoracle_library kLibrary = {KVORACLE_VERSION, kGreeting, open_case, call,
-                                            [](void* cache) { delete static_cast<Manager*>(cache); }};
+  static const kvoracle_library kLibrary = {
+      KVORACLE_VERSION, kGreeting, open_case, call,
+      [](void* cache) { delete static_cast<Manager*>(cache); }};
   return &kLibrary;
 }
