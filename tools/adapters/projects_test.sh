@@ -3,6 +3,7 @@
 # and that check runs, in each language that is here and for each kind of cache.
 set -euo pipefail
 kvoracle=$(readlink -f -- "$1")
+root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../.." && pwd -P)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -64,4 +65,22 @@ done
 [[ " ${here[*]} " != *" rust "* ]] || tried rust layered.vector exec:target/release/cache
 [[ " ${here[*]} " != *" c "* ]] || tried c layered.vector lib:./cache.so
 [[ " ${here[*]} " != *" cpp "* ]] || tried cpp layered.vector lib:./cache.so
+
+# The walk of docs/own-cache.md.
+if [[ " ${here[*]} " == *" python "* ]]; then
+  mkdir "$work/walk"
+  cd "$work/walk"
+  while read -r line; do
+    status=0
+    eval "$line" >"$work/walk/report" 2>&1 || status=$?
+    ((status <= 1)) || {
+      cat "$work/walk/report"
+      exit 1
+    }
+    cat "$work/walk/report" >>"$work/walk/reports"
+  done < <(sed -n '/^## In another language/,$p' "$root/docs/own-cache.md" | sed -n '/^```$/,/^```$/{/^```$/d;p}')
+  tr -s ' \n' ' ' <"$work/walk/reports" >"$work/walk/words"
+  grep -q 'cache.py conforms to layered, profile documented, under' "$work/walk/words"
+  grep -q 'shrunk to 3 operations: op 2, v: ' "$work/walk/words"
+fi
 echo "${#kinds[@]} kinds in ${here[*]}"
