@@ -12,6 +12,9 @@ mapfile -t kinds < <("$kvoracle" list subjects | grep -oE '^ *[a-z_]+\.[a-z_]+@r
   tr -d ' ' | sed 's/@reference//' | sort -u)
 for language in python go rust c cpp; do
   for kind in "${kinds[@]}"; do
+    # Types of all contracts are in Python and Go.
+    [[ $language == python || $language == go || " layered.vector prefix.blocks positional.causal cells.kv " == *" $kind "* ]] ||
+      continue
     "$kvoracle" adapter new --language "$language" --contract "$kind" "$language/$kind" >/dev/null
   done
 done
@@ -30,7 +33,7 @@ if command -v go >/dev/null; then
     gofmt -d go | head -n 40
     exit 1
   }
-  for kind in layered.vector prefix.blocks positional.causal cells.kv provider.device; do
+  for kind in layered.vector prefix.blocks cells.kv; do
     (cd "go/$kind" && go vet ./... && go build -o cache .)
   done
 fi
@@ -43,7 +46,9 @@ if command -v cargo >/dev/null; then
 fi
 if command -v cc >/dev/null; then
   here+=(c)
-  for project in c/*; do make -s -C "$project" CC="cc -Werror" cache.so; done
+  for kind in layered.vector prefix.blocks positional.causal cells.kv; do
+    make -s -C "c/$kind" CC="cc -Werror" cache.so
+  done
 fi
 if command -v c++ >/dev/null; then
   here+=(cpp)
@@ -53,7 +58,7 @@ fi
 # What each README says first, where there is a small cache.
 tried() {
   cd "$work/$1/$2"
-  "$kvoracle" learn "$2@$3" --profile documented --cases 100 -o conventions >report 2>&1 || {
+  "$kvoracle" learn "$2@$3" --profile documented --cases 40 -o conventions >report 2>&1 || {
     cat report
     exit 1
   }
