@@ -57,12 +57,12 @@ bool misbehaves(const std::string& how, const std::string& id, const std::string
   if (is("writes_one_long_line"))
     for (const std::string part(std::size_t{1} << 20U, 'x'); std::cout << part;) continue;
   if (is("answers_without_end"))
-    while (std::cout) say(id, ",\"ret\":{\"cache\":0}");
+    while (std::cout) say(id, R"(,"ret":{"cache":0})");
   if (is("closes_its_output")) {
     (void)close(STDOUT_FILENO);
     sleep(600);
   }
-  if (is("answers_another_request")) say("999", ",\"ret\":{\"cache\":0}");
+  if (is("answers_another_request")) say("999", R"(,"ret":{"cache":0})");
   if (is("answers_another_operation")) say(id, R"(,"ret":{"len":3})");
   if (is("answers_nothing")) say(id, "");
   if (is("has_an_infinite_number")) say(id, R"(,"ret":{"cache":"nan"})");
@@ -88,8 +88,8 @@ bool misbehaves(const std::string& how, const std::string& id, const std::string
       if (more == nullptr) std::abort();
       std::memset(more, 1, size);
     }
-  if (is("dies_at_len") && line.find("\"len\"") != std::string::npos) std::_Exit(9);
-  const bool makes = line.find("\"new\"") != std::string::npos;
+  if (is("dies_at_len") && line.find(R"("len")") != std::string::npos) std::_Exit(9);
+  const bool makes = line.find(R"("new")") != std::string::npos;
   if (is("dies_at_len")) say(id, makes ? R"(,"ret":{"cache":0})" : R"(,"ret":{})");
   return known;
 }

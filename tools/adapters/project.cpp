@@ -508,7 +508,7 @@ std::string c_operations(const CacheKind& kind) {
     std::ranges::transform(constant, constant.begin(),
                            [](unsigned char c) { return std::toupper(c); });
     text += fmt::format("  {}, /* {} */\n", constant, op->doc);
-    names += fmt::format("{}\\\"{}\\\"", names.empty() ? "" : ",", op->name);
+    names += fmt::format(R"({}\"{}\")", names.empty() ? "" : ",", op->name);
     const auto add = [&](const Type& type, std::string_view what) {
       for (std::size_t i = 0; i < type.fields.size(); ++i) {
         const Field& field = type.fields[i];
