@@ -65,11 +65,11 @@ class Adapter {
     JsonFault fault;
     Greeting greeting;
     const json::value* said = answer.if_contains("hello");
-    if (said == nullptr) return refuse("its first answer has no member hello");
-    if (!read_json(*said, greeting, fault)) return refuse("greeting: " + fault.text());
+    if (said == nullptr) return refuse("has no valid greeting: no member hello");
+    if (!read_json(*said, greeting, fault)) return refuse("has no valid greeting: " + fault.text());
     if (greeting.protocol != kProtocol)
-      return refuse(
-          fmt::format("greeting: protocol: {}: this is version {}", greeting.protocol, kProtocol));
+      return refuse(fmt::format("has no valid greeting: protocol: {}: this is version {}",
+                                greeting.protocol, kProtocol));
     greeting_ = std::move(greeting);
     if (greeting_.stacks) child_->gives_stacks();
     return std::nullopt;
@@ -362,7 +362,7 @@ std::vector<Subject> subjects_of_adapter(const Contracts& contracts, const std::
                                          const AdapterDeadlines& deadlines) {
   const auto adapter = std::make_shared<Adapter>(command, deadlines);
   if (const auto death = adapter->start())
-    throw UsageError(fmt::format("exec:{}: {}", command, *death));
+    throw UsageError(fmt::format("exec:{}: no greeting: {}", command, *death));
   adapter->stop();
   std::vector<Subject> subjects =
       greeted_subjects(contracts, adapter->greeting(), "exec:" + command);

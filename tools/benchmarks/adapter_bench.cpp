@@ -38,18 +38,24 @@ std::unique_ptr<Session> opened(const Subject& subject, std::uint64_t width) {
   return session;
 }
 
+void carry_out(benchmark::State& state, Session& session, const std::vector<Op>& ops,
+               bool batches) {
+  Probe probe;
+  for (auto _ : state) {
+    if (batches) session.expect(ops);
+    for (const Op& op : ops) {
+      const Observation seen = session.apply(op, probe);
+      if (seen.error) return state.SkipWithError(seen.error->text().c_str());
+      benchmark::DoNotOptimize(seen);
+    }
+  }
+}
+
 // Queries that return a number.
 void small(benchmark::State& state, const Subject& subject, bool batches) {
   const auto session = opened(subject, 1);
   const std::vector<Op> ops(kBatch, Op::of(layered::Len{0}));
-  Probe probe;
-  for (auto _ : state) {
-    if (batches) session->expect(ops);
-    for (const Op& op : ops) {
-      const Observation seen = session->apply(op, probe);
-      if (seen.error) return state.SkipWithError(seen.error->text().c_str());
-    }
-  }
+  carry_out(state, *session, ops, batches);
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kBatch));
 }
 
@@ -65,15 +71,7 @@ void rows(benchmark::State& state, const Subject& subject, bool batches) {
     ops.push_back(Op::of(layered::Append{0, 0, row, row}));
     ops.push_back(Op::of(layered::Keys{0, 0}));
   }
-  Probe probe;
-  for (auto _ : state) {
-    if (batches) session->expect(ops);
-    for (const Op& op : ops) {
-      const Observation seen = session->apply(op, probe);
-      if (seen.error) return state.SkipWithError(seen.error->text().c_str());
-      benchmark::DoNotOptimize(seen);
-    }
-  }
+  carry_out(state, *session, ops, batches);
   // K and V there, K back.
   state.SetBytesProcessed(state.iterations() *
                           static_cast<std::int64_t>(kRows * 3 * kWidth * sizeof(float)));
