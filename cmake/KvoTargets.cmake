@@ -70,7 +70,8 @@ endfunction()
 include(KvoPrecompile)
 
 # Puts a target into the package: kvo_tools is kvoracle::tools there, and in this tree too. Further
-# arguments go to install(TARGETS). Installed headers are included as they are here, from the root.
+# arguments go to install(TARGETS). Installed headers are <kvoracle/..>, and include each other as they do here,
+# from the root.
 function(kvo_export name)
   string(REGEX REPLACE "^kvo_" "" short "${name}")
   set_target_properties(${name} PROPERTIES EXPORT_NAME "${short}")
@@ -79,7 +80,7 @@ function(kvo_export name)
   install(TARGETS ${name} EXPORT kvoracle
     ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
     OBJECTS DESTINATION "${CMAKE_INSTALL_LIBDIR}/kvoracle"
-    INCLUDES DESTINATION "${KVO_INSTALLED_HEADERS}"
+    INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" "${KVO_INSTALLED_HEADERS}"
     ${ARGN})
 endfunction()
 

@@ -37,9 +37,10 @@ case $case in
     rm -rf "${folder:?}"
     gives 0 "$KVO_CMAKE" --install "$KVO_BUILD" --prefix "$prefix"
     for file in bin/kvoracle share/kvoracle/kvoracle.schema.json share/man/man1/kvoracle.1 \
-      share/bash-completion/completions/kvoracle; do
+      share/bash-completion/completions/kvoracle share/doc/kvoracle/docs/rules/layered.md; do
       [[ -s $prefix/$file ]] || fail "not installed: $file"
     done
+    (($(du -sm "$prefix" | cut -f 1) <= 100)) || fail "the package has $(du -sh "$prefix")"
     ;;
   target)
     # ./tools/run builds the target `installed`, and README.md installs after it.
@@ -60,7 +61,8 @@ case $case in
       printf 'cmake_minimum_required(VERSION 3.25)\nproject(mine CXX)\n'
       sed -n '/^```cmake/,/^```$/{/^```/d;p}' "$examples/../README.md"
     } >"$folder/readme/mine/CMakeLists.txt"
-    cp "$examples/own_cache.cpp" "$folder/readme/mine/mine.cpp"
+    # The tree's own sources have its headers without the name of the package.
+    sed -E 's|^#include "([a-z]+/.*)"|#include <kvoracle/\1>|' "$examples/own_cache.cpp" >"$folder/readme/mine/mine.cpp"
     gives 0 "$KVO_CMAKE" -S "$folder/readme/mine" -B "$folder/readme/build" -G "$KVO_GENERATOR" \
       -DCMAKE_CXX_COMPILER="$KVO_CXX" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Debug
     gives 0 "$KVO_CMAKE" --build "$folder/readme/build"

@@ -5,12 +5,12 @@
 //         RING-2  A push that does not fit evicts the oldest tokens, or is refused with kFull.
 //         RING-3  A push longer than the ring leaves its last tokens.
 //         RING-4  After clear the ring is as if new.
-#include "properties/replay/engine.hpp"
-#include "reference/contract/subject/dispatch.hpp"
-#include "reference/contract/subject/named_quirks.hpp"
-#include "reference/contract/values/mark.hpp"
-#include "reference/contract/values/tags.hpp"
-#include "tools/kvo_main.hpp"
+#include <kvoracle/properties/replay/engine.hpp>
+#include <kvoracle/reference/contract/subject/dispatch.hpp>
+#include <kvoracle/reference/contract/subject/named_quirks.hpp>
+#include <kvoracle/reference/contract/values/mark.hpp>
+#include <kvoracle/reference/contract/values/tags.hpp>
+#include <kvoracle/tools/kvo_main.hpp>
 
 namespace ring {
 

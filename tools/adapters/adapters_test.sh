@@ -100,6 +100,12 @@ Cache = lambda config, profile: own.Caches(config, profile, "".join(sys.argv[1:]
     done
     learned layered.vector@lib:./layered_vector.sound.so
     tried layered.vector lib:./layered_vector.sound.so lib:./layered_vector.FAULT.so conventions
+    program layered.vector lib:./layered_vector.FAULT.so $language '' shrunk.$language
+    for fault in sound FAULT; do
+      "${compiler[@]}" -Wall -Wextra -Werror -I "$root/tools/adapters/c" -D$fault shrunk.$language \
+        "$root/examples/adapters/$language/layered_vector.$language" -o shrunk.$fault
+    done
+    fails_and_passes ./shrunk.FAULT ./shrunk.sound
     tried prefix.blocks lib:./prefix_blocks.sound.so lib:./prefix_blocks.FAULT.so
     ;;
   go)

@@ -1,10 +1,8 @@
 #include "tools/adapters/library.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <memory>
-#include <memory_resource>
 #include <optional>
 #include <utility>
 
@@ -14,111 +12,13 @@
 #include "reference/contract/describe/parse_json.hpp"
 #include "tools/adapters/c/kvoracle.h"
 #include "tools/adapters/greeting.hpp"
+#include "tools/adapters/library_values.hpp"
 #include "tools/adapters/refusals.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/workers/process.hpp"
 
 namespace kvo::tools {
 namespace {
-
-// ---- from records to values ----
-
-/// Memory for the values of one call.
-class Values {
- public:
-  [[nodiscard]] const kvoracle_value* of_members(const Type& type, const void* record) {
-    auto* values = made<kvoracle_value>(type.fields.size());
-    for (std::size_t i = 0; i < type.fields.size(); ++i)
-      values[i] = of(*type.fields[i].type, type.fields[i].of(record));
-    return values;
-  }
-  void clear() { memory_.release(); }
-
- private:
-  template <class T>
-  [[nodiscard]] T* made(std::size_t count) {
-    return static_cast<T*>(memory_.allocate(std::max<std::size_t>(count, 1) * sizeof(T)));
-  }
-
-  [[nodiscard]] kvoracle_value of(const Type& type, const void* value) {
-    kvoracle_value out{};
-    switch (type.type_class) {
-      case TypeClass::kBool:
-        out.type = KVORACLE_BOOLEAN;
-        out.as.integer = kvo::detail::to<bool>(value) ? 1 : 0;
-        break;
-      case TypeClass::kInteger:
-        out.type = KVORACLE_INTEGER;
-        out.as.integer = integer_at(type, value);
-        break;
-      case TypeClass::kEnum:
-        out.type = KVORACLE_INTEGER;
-        out.as.integer =
-            std::ranges::find(type.enumerators, integer_at(type, value), &Enumerator::value) -
-            type.enumerators.begin();
-        break;
-      case TypeClass::kFloat:
-        out.type = KVORACLE_NUMBER;
-        out.as.number = static_cast<double>(kvo::detail::to<float>(value));
-        break;
-      case TypeClass::kDouble:
-        out.type = KVORACLE_NUMBER;
-        out.as.number = kvo::detail::to<double>(value);
-        break;
-      case TypeClass::kString:
-        return text(kvo::detail::to<std::string>(value));
-      case TypeClass::kCustom:
-        return text(boost::json::serialize(type.to_json(value)));
-      case TypeClass::kTensor:
-        return tensor(kvo::detail::to<Tensor>(value));
-      case TypeClass::kRecord:
-        out.type = KVORACLE_RECORD;
-        out.as.list = {of_members(type, value), type.fields.size()};
-        break;
-      case TypeClass::kList:
-        return list(type, value);
-      case TypeClass::kOptional:
-      case TypeClass::kNullable:
-        if (const void* held = type.held_by(value)) return of(*type.element, held);
-        break;
-    }
-    return out;
-  }
-  [[nodiscard]] kvoracle_value text(const std::string& words) {
-    char* copy = made<char>(words.size() + 1);
-    std::memcpy(copy, words.c_str(), words.size() + 1);
-    kvoracle_value out{};
-    out.type = KVORACLE_TEXT;
-    out.as.text = {copy, words.size()};
-    return out;
-  }
-  [[nodiscard]] static kvoracle_value tensor(const Tensor& from) {
-    kvoracle_value out{};
-    out.type = KVORACLE_TENSOR;
-    out.as.tensor = {from.shape.data(), from.shape.size(), from.bytes.data(),
-                     static_cast<kvoracle_dtype>(from.dtype)};
-    return out;
-  }
-  [[nodiscard]] kvoracle_value list(const Type& type, const void* value) {
-    kvoracle_value out{};
-    const std::size_t size = type.length(value);
-    if (type.element->type_class == TypeClass::kInteger) {
-      auto* integers = made<std::int64_t>(size);
-      for (std::size_t i = 0; i < size; ++i)
-        integers[i] = integer_at(*type.element, type.element_at(value, i));
-      out.type = KVORACLE_INTEGERS;
-      out.as.integers = {integers, size};
-      return out;
-    }
-    auto* values = made<kvoracle_value>(size);
-    for (std::size_t i = 0; i < size; ++i) values[i] = of(*type.element, type.element_at(value, i));
-    out.type = KVORACLE_LIST;
-    out.as.list = {values, size};
-    return out;
-  }
-
-  std::pmr::monotonic_buffer_resource memory_{std::size_t{16} << 10U};
-};
 
 // ---- from values to records ----
 
@@ -296,7 +196,7 @@ class LibrarySession final : public Session {
   void* cache_;
   Refusals refusals_;
   std::vector<std::uint32_t> numbers_;  // [operation of the kind], in the greeting
-  Values values_;
+  LibraryValues values_;
 };
 
 Greeting greeting_of(const std::string& path) {

@@ -10,6 +10,7 @@
 
 #include "reference/contract/describe/element.hpp"
 #include "reference/contract/describe/json.hpp"
+#include "tools/adapters/c_program.hpp"
 #include "tools/adapters/project.hpp"
 #include "traces/log/case_notation.hpp"
 
@@ -216,7 +217,8 @@ fn shrunk() {{
       rust_text(json::serialize(want)));
 }
 
-constexpr std::array<std::string_view, 5> kPrograms{"python", "pytest", "go", "rust", "text"};
+constexpr std::array<std::string_view, 7> kPrograms{"python", "pytest", "go",  "rust",
+                                                    "c",      "cpp",    "text"};
 
 }  // namespace
 
@@ -227,6 +229,8 @@ std::span<const std::string_view> program_languages() {
 std::string program_text(std::string_view language, const traces::Case& failing, const Setup& setup,
                          const Observation& want, const std::string& difference,
                          const std::string& cache) {
+  if (language == "c" || language == "cpp")
+    return c_program(failing, setup, want, heading(failing, difference));
   const json::object returns = wanted(want);
   if (language == "go") return go_program(failing, setup, returns, difference, cache);
   if (language == "rust") return rust_program(failing, setup, returns, difference, cache);

@@ -10,7 +10,7 @@
 
 namespace kvo::tools {
 
-/// The languages of programs: "python", "pytest", "go", "rust", and "text" for people.
+/// The languages of programs: "python", "pytest", "go", "rust", "c", "cpp", and "text" for people.
 [[nodiscard]] std::span<const std::string_view> program_languages();
 
 /// A program that carries out the operations of a case on a cache of its reader, and fails if the

@@ -20,6 +20,7 @@ constexpr std::array kCommands{
     Command{"conform", "replay recorded logs", declare_conform},
     Command{"mutants", "kill matrix of the seeded faults", declare_mutants},
     Command{"shrink", "the smallest script of a log that a subject fails", declare_shrink},
+    Command{"record", "what a cache answers to random operations, as a log", declare_record},
     Command{"learn", "in what a cache lawfully differs: its conventions", declare_learn},
     Command{"diff", "where two caches part, or caches of several engines", declare_diff},
     Command{"bench", "how fast caches are, beside their reference and memcpy", declare_bench},
