@@ -67,6 +67,13 @@ BOOST_DESCRIBE_STRUCT(Shrunk, (),
                        rules, script))
 
 /// How one subject came out of a case.
+/// A shared library of a process, and by how much the addresses in it are moved there.
+struct LoadedLibrary {
+  std::string path = {};
+  std::uint64_t moved_by = 0;
+};
+BOOST_DESCRIBE_STRUCT(LoadedLibrary, (), (path, moved_by))
+
 struct SubjectResult {
   static constexpr bool kLean = true;
   std::string subject = {};
@@ -85,6 +92,8 @@ struct SubjectResult {
   /// the same code in the process that receives the result.
   std::optional<std::vector<std::string>> log = std::nullopt;
   std::optional<std::vector<std::uint64_t>> frames = std::nullopt;
+  /// Of frames: the library of the subject, which the process that receives the result lacks.
+  std::optional<LoadedLibrary> library = std::nullopt;
   std::vector<TimingRecord> timings = {};
 
   /// Whether a shrunk script repeats the failure.
@@ -102,7 +111,7 @@ struct SubjectResult {
 };
 BOOST_DESCRIBE_STRUCT(SubjectResult, (),
                       (subject, verdict, evidence, sides, schedule, shrunk, repro, repeat, trace,
-                       log, frames, timings))
+                       log, frames, library, timings))
 
 /// A difference between a recorded log and profile documented that a quirk explains.
 struct Attribution {

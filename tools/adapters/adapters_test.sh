@@ -76,6 +76,13 @@ case $language in
     needs python3
     export PYTHONPATH=$root/tools/adapters/python/src
     python3 -m unittest discover -q -s "$root/tools/adapters/python/tests"
+    for checker in 'mypy --cache-dir /dev/null src' 'ruff check --no-cache' 'ruff format --no-cache --check'; do
+      if command -v "${checker%% *}" >/dev/null; then
+        (cd "$root/tools/adapters/python" && $checker)
+      else
+        echo "skipped: no ${checker%% *}"
+      fi
+    done
     layered="exec:python3 $root/examples/adapters/python/layered_vector.py"
     blocks="exec:python3 $root/examples/adapters/python/prefix_blocks.py"
     learned "layered.vector@$layered"
@@ -106,6 +113,14 @@ Cache = lambda config, profile: own.Caches(config, profile, "".join(sys.argv[1:]
         "$root/examples/adapters/$language/layered_vector.$language" -o shrunk.$fault
     done
     fails_and_passes ./shrunk.FAULT ./shrunk.sound
+    # A crash has its place in the source.
+    sed -E 's/case (ADVANCE|kAdvance):/& __builtin_trap();/' "$root/examples/adapters/$language/layered_vector.$language" >crashes.$language
+    "${compiler[@]}" -g -shared -fPIC -I "$root/tools/adapters/c" crashes.$language -o crashes.so
+    "$kvoracle" check layered.vector@lib:./crashes.so --profile documented --conventions conventions --cases 3 >report 2>&1 || true
+    grep -q 'crashed (SIGILL)' report && grep -q "call.* at .*/crashes.$language:" report || {
+      cat report
+      exit 1
+    }
     tried prefix.blocks lib:./prefix_blocks.sound.so lib:./prefix_blocks.FAULT.so
     ;;
   go)
@@ -126,22 +141,20 @@ Cache = lambda config, profile: own.Caches(config, profile, "".join(sys.argv[1:]
   rust)
     needs cargo
     export CARGO_TARGET_DIR=$work/target CARGO_NET_OFFLINE=true
-    mkdir -p tools examples # cargo writes lock files
-    cp -r "$root/tools/adapters" tools
-    cp -r "$root/examples/adapters" examples
-    (cd "$work/tools/adapters/rust/kvoracle" && cargo test -q)
-    (cd "$work/examples/adapters/rust" && cargo build -q --release)
-    caches=exec:target/release/caches
-    learned layered.vector@$caches
-    tried layered.vector $caches "$caches stores_keys_as_values" conventions
-    program layered.vector "$caches stores_keys_as_values" rust crate::layered_vector::KIND shrunk.rs
-    cat shrunk.rs >>examples/adapters/rust/src/main.rs
-    sed -i 's/std::env::args().nth(1).as_deref()/std::env::var("FAULT").ok().as_deref()/' \
-      examples/adapters/rust/src/main.rs
-    fails_and_passes '(cd examples/adapters/rust && FAULT=stores_keys_as_values cargo test -q)' \
-      '(cd examples/adapters/rust && cargo test -q)'
+    for kind in layered.vector prefix.blocks; do
+      "$kvoracle" adapter new --language rust --contract $kind $kind >/dev/null
+      (cd $kind && cargo build -q --release && cp "$work/target/release/cache" "$work/$kind.cache")
+    done
+    (cd layered.vector/kvoracle && cargo test -q)
+    ! command -v rustfmt >/dev/null || (cd layered.vector && cargo fmt --all --check)
+    learned layered.vector@exec:./layered.vector.cache
+    tried layered.vector exec:./layered.vector.cache "exec:./layered.vector.cache stores_keys_as_values" conventions
+    program layered.vector "exec:./layered.vector.cache stores_keys_as_values" rust '' shrunk.rs
+    cat shrunk.rs >>layered.vector/src/main.rs
+    sed -i 's/std::env::args().nth(1).as_deref()/std::env::var("FAULT").ok().as_deref()/' layered.vector/src/main.rs
+    fails_and_passes '(cd layered.vector && FAULT=stores_keys_as_values cargo test -q)' '(cd layered.vector && cargo test -q)'
     grep -q 'shrunk ... FAILED\|shrunk --- FAILED\|panicked' faulty.txt
-    tried prefix.blocks $caches "$caches whole_prompt_is_hit"
+    tried prefix.blocks exec:./prefix.blocks.cache "exec:./prefix.blocks.cache whole_prompt_is_hit"
     ;;
   all_kinds) # the references of this program, as an adapter
     mapfile -t all < <("$kvoracle" list subjects | grep -oE '^ *[a-z_]+\.[a-z_]+@reference ' | tr -d ' ' | sort -u)

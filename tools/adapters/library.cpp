@@ -136,24 +136,25 @@ class Reader {
 
 struct Loaded {
   const kvoracle_library* library = nullptr;
-  std::string fault;  ///< why there is none
+  void* handle = nullptr;  ///< of dlopen(3)
+  std::string fault;       ///< why there is none
 };
 
 Loaded loaded(const std::string& path) {
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return {nullptr, dlerror()};
+  if (handle == nullptr) return {.fault = dlerror()};
   using Of = const kvoracle_library* (*)();
   const auto of = reinterpret_cast<Of>(dlsym(handle, "kvoracle_library_of"));  // NOLINT: POSIX
-  if (of == nullptr) return {nullptr, "it exports no kvoracle_library_of"};
+  if (of == nullptr) return {.fault = "it exports no kvoracle_library_of"};
   const kvoracle_library* library = of();
-  if (library == nullptr) return {nullptr, "kvoracle_library_of returned NULL"};
+  if (library == nullptr) return {.fault = "kvoracle_library_of returned NULL"};
   if (library->version != KVORACLE_VERSION)
-    return {nullptr, fmt::format("it has version {} of kvoracle.h, this is version {}",
+    return {.fault = fmt::format("it has version {} of kvoracle.h, this is version {}",
                                  library->version, KVORACLE_VERSION)};
   if (library->greeting == nullptr || library->open == nullptr || library->call == nullptr ||
       library->close == nullptr)
-    return {nullptr, "it leaves a member of kvoracle_library NULL"};
-  return {library, ""};
+    return {.fault = "it leaves a member of kvoracle_library NULL"};
+  return {library, handle, ""};
 }
 
 class LibrarySession final : public Session {
@@ -242,6 +243,7 @@ std::vector<Subject> subjects_of_library(const Contracts& contracts, const std::
       auto [found, is_new] = known.try_emplace(path);
       if (is_new) found->second = loaded(path);
       if (found->second.library == nullptr) return fail(Code::kNotSupported, found->second.fault);
+      tell_library(path, found->second.handle);
       const std::string config =
           boost::json::serialize(setup.config ? write_record(setup.config) : boost::json::object());
       const char* profile = setup.profile == Profile::kDocumented ? "documented" : "original";

@@ -134,8 +134,8 @@ std::string example_or(const CacheKind& kind, std::string_view language, std::st
   const std::string path =
       fmt::format("examples/adapters/{}/{}_{}{}", language, kind.contract, kind.cache, ending);
   if (has_part(path)) return std::string(part(path));
-  boost::replace_all(empty, "KIND", kind.name());
-  boost::replace_all(empty, "VARIABLE", go_variable(kind));
+  boost::replace_all(empty, "@KIND@", kind.name());
+  boost::replace_all(empty, "@VARIABLE@", go_variable(kind));
   return empty;
 }
 
@@ -247,7 +247,7 @@ class Operations:
 
 std::vector<ProjectFile> python_files(const CacheKind& kind) {
   std::vector<ProjectFile> files = parts_of("tools/adapters/python/src/kvoracle/", "kvoracle/");
-  files.push_back({"cache.py", example_or(kind, "python", ".py", R"("""A cache of kind KIND."""
+  files.push_back({"cache.py", example_or(kind, "python", ".py", R"("""A cache of kind @KIND@."""
 
 from kvoracle import NotSupported, Refused, serve
 from operations import Operations
@@ -261,7 +261,7 @@ class Cache(Operations):
 
 
 if __name__ == "__main__":
-    serve({"KIND": Cache}, system="mine", version="0.1")
+    serve({"@KIND@": Cache}, system="mine", version="0.1")
 )")});
   files.push_back({"conftest.py", "pytest_plugins = [\"kvoracle.pytest_plugin\"]\n"});
   files.push_back(
@@ -354,8 +354,8 @@ type Cache struct {
 	config json.RawMessage
 }
 
-var VARIABLE = kvoracle.Kind{
-	Name: "KIND",
+var @VARIABLE@ = kvoracle.Kind{
+	Name: "@KIND@",
 	Open: func(config json.RawMessage, _ string) (any, error) {
 		return &Cache{config}, nil
 	},
@@ -411,60 +411,111 @@ func TestTheCacheAgreesWithItsReference(t *testing.T) {
 
 // ---- Rust ----
 
-std::string rust_operations(const CacheKind& kind) {
-  std::string text =
-      fmt::format("//! The operations of {}, by name.\n#![allow(dead_code)]\n", kind.name());
-  for (const OpKind* op : kind.operations) {
-    text += fmt::format("\n/// {}\n", op->doc);
-    const auto add = [&](const Type& type, std::string_view what) {
-      if (!type.fields.empty()) text += fmt::format("///\n/// {}:\n", what);
-      for (const Field& field : type.fields) {
-        const Type& value = field.type->value_type();
-        text +=
-            fmt::format("/// - `{}`, {}{}{}{}\n", field.name, value.word(),
-                        may_be_left_out(field) ? ", optional" : "",
-                        meaning_of(field).empty() ? "" : ": " + meaning_of(field),
-                        value.type_class == TypeClass::kEnum ? "; one of " + words_of(value) : "");
-      }
-    };
-    add(*op->arguments, "Arguments");
-    add(*op->returns, "Results");
-    std::string constant(op->name);
-    std::ranges::transform(constant, constant.begin(),
-                           [](unsigned char c) { return std::toupper(c); });
-    text += fmt::format("pub const {}: &str = \"{}\";\n", constant, op->name);
+std::string rust_name(std::string_view name) {
+  constexpr std::array<std::string_view, 9> kRustKeywords{"box",  "loop", "match", "move", "ref",
+                                                          "type", "use",  "where", "yield"};
+  return (std::ranges::find(kRustKeywords, name) != kRustKeywords.end() ? "r#" : "") +
+         std::string(name);
+}
+
+std::string rust_type(const Type& type, const std::string& name) {
+  switch (type.type_class) {
+    case TypeClass::kBool:
+      return "bool";
+    case TypeClass::kInteger:
+      return type.is_signed ? "i64" : "u64";
+    case TypeClass::kFloat:
+    case TypeClass::kDouble:
+      return "f64";
+    case TypeClass::kString:
+    case TypeClass::kEnum:
+      return "String";
+    case TypeClass::kTensor:
+      return "Tensor";
+    case TypeClass::kRecord:
+      return name;
+    case TypeClass::kList:
+      return "Vec<" + rust_type(*type.element, name) + ">";
+    case TypeClass::kOptional:
+    case TypeClass::kNullable:
+      return type.element->type_class == TypeClass::kNullable
+                 ? rust_type(*type.element, name)
+                 : "Option<" + rust_type(*type.element, name) + ">";
+    case TypeClass::kCustom:
+      return "Json";
   }
-  return text;
+  return "Json";
+}
+
+// " = 0", of a member that may be left out; nothing where that is None.
+std::string rust_default(const Field& field, const void* fresh) {
+  if (!may_be_left_out(field) || field.type->is_optional()) return "";
+  const boost::json::value value = write_json(*field.type, field.of(fresh));
+  if (value.is_string()) return fmt::format(" = {}.into()", boost::json::serialize(value));
+  if (value.is_array() && value.get_array().empty()) return " = Vec::new()";
+  const bool number =
+      field.type->type_class == TypeClass::kFloat || field.type->type_class == TypeClass::kDouble;
+  return fmt::format(" = {}{}", boost::json::serialize(value),
+                     number && !value.is_double() ? ".0" : "");
+}
+
+std::string rust_operations(const CacheKind& kind) {
+  std::string records;
+  std::string methods;
+  for (const OpKind* op : kind.operations) {
+    for (const Named& one : records_of(*op)) {
+      if (one.type->fields.empty()) continue;
+      records += fmt::format("\nkvoracle::record! {{\n    /// Of operation {}.\n    {} {{\n",
+                             op->name, one.name);
+      const auto fresh = one.type->made();
+      for (const Field& field : one.type->fields) {
+        const Type& value = field.type->value_type();
+        std::string meaning = meaning_of(field);
+        if (value.type_class == TypeClass::kEnum) meaning += "; one of " + words_of(value);
+        if (!meaning.empty()) records += fmt::format("        /// {}\n", meaning);
+        records += fmt::format("        {}: {}{},\n", rust_name(field.name),
+                               rust_type(*field.type, one.name + member_name(field.name)),
+                               rust_default(field, fresh.get()));
+      }
+      records += "    }\n}\n";
+    }
+    const auto of = [&](const Type& type, const char* what) {
+      return type.fields.empty() ? "()" : member_name(op->name) + what;
+    };
+    methods += fmt::format("    /// {}\n    {}({}) -> {};\n", op->doc, rust_name(op->name),
+                           of(*op->arguments, "Arguments"), of(*op->returns, "Returns"));
+  }
+  std::vector<std::string_view> used;
+  for (const std::string_view type : {"Json", "Tensor"})
+    if (records.find(type) != std::string::npos) used.push_back(type);
+  const std::string uses =
+      used.size() == 2 ? "{Json, Tensor}" : fmt::format("{}", fmt::join(used, ""));
+  return fmt::format(
+      "//! The operations of {}. A cache implements `Operations`.\n#![allow(dead_code)]\n{}\n"
+      "kvoracle::operations! {{\n{}}}\n{}",
+      kind.name(), used.empty() ? "" : fmt::format("\nuse kvoracle::{};\n", uses), methods,
+      records);
 }
 
 std::vector<ProjectFile> rust_files(const CacheKind& kind) {
   std::vector<ProjectFile> files = parts_of("tools/adapters/rust/kvoracle/", "kvoracle/");
-  const std::string path =
-      fmt::format("examples/adapters/rust/src/{}_{}.rs", kind.contract, kind.cache);
-  std::string text = has_part(path) ? std::string(part(path)) : R"(//! A cache of kind KIND.
+  std::string text = example_or(kind, "rust", ".rs", R"(//! A cache of kind @KIND@.
 
-use kvoracle::{Arguments, Cache, Json, Kind, Refusal};
+use crate::operations::{ByName, Operations};
+use kvoracle::{Arguments, Cache, Kind};
 
-pub const KIND: Kind = Kind { name: "KIND_NAME", open, operations: &[], conventions: &[] };
+pub const KIND: Kind = Kind { name: "@KIND@", open, operations: &[], conventions: &[] };
 
 /// The caches of one case.
 struct Caches;
 
 fn open(_config: &Arguments, _profile: &str) -> Result<Box<dyn Cache>, String> {
-    Ok(Box::new(Caches))
+    Ok(Box::new(ByName(Caches)))
 }
 
-impl Cache for Caches {
-    fn call(&mut self, operation: &str, _arguments: &Arguments) -> Result<Json, Refusal> {
-        match operation {
-            // One arm for each operation of operations.rs.
-            _ => Err(Refusal::Unsupported),
-        }
-    }
-}
-)";
-  boost::replace_all(text, "KIND_NAME", kind.name());
-  boost::replace_all(text, "of kind KIND.", "of kind " + kind.name() + ".");
+/// Here are the methods of those operations that the cache has.
+impl Operations for Caches {}
+)");
   files.push_back({"src/cache.rs", std::move(text)});
   files.push_back({"src/main.rs", R"(mod cache;
 mod operations;
@@ -489,7 +540,7 @@ kvoracle = { path = "kvoracle" }
   const std::string subject = kind.name() + "@exec:target/release/cache";
   files.push_back(
       {"README.md", readme_text(kind, "cargo build --release", subject,
-                                "src/cache.rs. src/operations.rs documents the operations")});
+                                "src/cache.rs. src/operations.rs documents its methods")});
   files.push_back({".github/workflows/kvoracle.yml", ci_text("cargo build --release", subject)});
   return files;
 }
@@ -528,7 +579,7 @@ std::string c_operations(const CacheKind& kind) {
          members + " */\n#endif\n";
 }
 
-constexpr std::string_view kEmptyC = R"(/* A cache of kind KIND. */
+constexpr std::string_view kEmptyC = R"(/* A cache of kind @KIND@. */
 #include <stdlib.h>
 
 #include "kvoracle.h"
@@ -556,7 +607,7 @@ static void call(void* opened, uint32_t operation, const kvoracle_value* argumen
 const kvoracle_library* kvoracle_library_of(void) {
   static const kvoracle_library library = {
       KVORACLE_VERSION,
-      "{\"system\":\"mine\",\"version\":\"0.1\",\"kinds\":[{\"kind\":\"KIND\",\"operations\":["
+      "{\"system\":\"mine\",\"version\":\"0.1\",\"kinds\":[{\"kind\":\"@KIND@\",\"operations\":["
       OPERATION_NAMES "]}]}",
       open_case, call, close_case};
   return &library;

@@ -40,9 +40,7 @@ fi
 if command -v cargo >/dev/null; then
   here+=(rust)
   export CARGO_NET_OFFLINE=true
-  for kind in cells.kv layered.vector; do
-    (cd "rust/$kind" && cargo build -q --release)
-  done
+  (cd rust/cells.kv && cargo build -q --release)
 fi
 if command -v cc >/dev/null; then
   here+=(c)
@@ -67,12 +65,14 @@ for kind in layered.vector prefix.blocks; do
   [[ " ${here[*]} " != *" python "* ]] || tried python "$kind" 'exec:python3 cache.py'
   [[ " ${here[*]} " != *" go "* ]] || tried go "$kind" exec:./cache
 done
-[[ " ${here[*]} " != *" rust "* ]] || tried rust layered.vector exec:target/release/cache
 [[ " ${here[*]} " != *" c "* ]] || tried c layered.vector lib:./cache.so
 [[ " ${here[*]} " != *" cpp "* ]] || tried cpp layered.vector lib:./cache.so
 
-# The walk of docs/own-cache.md.
-if [[ " ${here[*]} " == *" python "* ]]; then
+# The walks of docs/own-cache.md: in each language its commands find the fault.
+while read -r begin; do
+  language=$(sed -E 's/.* -l ([a-z]+) .*/\1/' <<<"$begin")
+  [[ " ${here[*]} " == *" $language "* ]] || continue
+  rm -rf "$work/walk"
   mkdir "$work/walk"
   cd "$work/walk"
   while read -r line; do
@@ -83,9 +83,9 @@ if [[ " ${here[*]} " == *" python "* ]]; then
       exit 1
     }
     cat "$work/walk/report" >>"$work/walk/reports"
-  done < <(sed -n '/^## In another language/,$p' "$root/docs/own-cache.md" | sed -n '/^```$/,/^```$/{/^```$/d;p}')
+  done < <(sed -n "/^$begin\$/,/^\`\`\`/{/^\`/d;p}" "$root/docs/own-cache.md")
   tr -s ' \n' ' ' <"$work/walk/reports" >"$work/walk/words"
-  grep -q 'cache.py conforms to layered, profile documented, under' "$work/walk/words"
+  grep -q ' conforms to layered, profile documented, under' "$work/walk/words"
   grep -q 'shrunk to 3 operations: op 2, v: ' "$work/walk/words"
-fi
+done < <(grep '^kvoracle adapter new -l [a-z]* -c' "$root/docs/own-cache.md")
 echo "${#kinds[@]} kinds in ${here[*]}"

@@ -59,12 +59,14 @@ void small(benchmark::State& state, const Subject& subject, bool batches) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kBatch));
 }
 
-// A row of 64 KiB is appended and read again: one copy each way.
-void rows(benchmark::State& state, const Subject& subject, bool batches) {
-  constexpr std::uint64_t kWidth = 16 * 1024;
+constexpr std::uint64_t kWidth = 16 * 1024;  // 64 KiB
+
+// A row is appended and read again: one copy each way.
+void rows(benchmark::State& state, const Subject& subject, bool batches,
+          std::uint64_t width = kWidth) {
   constexpr std::size_t kRows = 8;  // a batch fits into the shared memory
-  const auto session = opened(subject, kWidth);
-  const Tensor row = tensor_of({kWidth}, std::vector<float>(kWidth, 1));
+  const auto session = opened(subject, width);
+  const Tensor row = tensor_of({static_cast<std::int64_t>(width)}, std::vector<float>(width, 1));
   std::vector<Op> ops;
   for (std::size_t i = 0; i < kRows; ++i) {
     ops.push_back(Op::of(layered::Clear{0}));
@@ -74,7 +76,7 @@ void rows(benchmark::State& state, const Subject& subject, bool batches) {
   carry_out(state, *session, ops, batches);
   // K and V there, K back.
   state.SetBytesProcessed(state.iterations() *
-                          static_cast<std::int64_t>(kRows * 3 * kWidth * sizeof(float)));
+                          static_cast<std::int64_t>(kRows * 3 * width * sizeof(float)));
 }
 
 void copied(benchmark::State& state) {
@@ -102,6 +104,14 @@ BENCHMARK_CAPTURE(rows, child, in_a_child(), false)
     ->UseRealTime();
 BENCHMARK_CAPTURE(rows, batch, in_a_child(), true)
     ->Name("64 KiB rows, adapter in batches")
+    ->UseRealTime();
+// The same operations without a payload: what remains of the others is what tensors cost.
+BENCHMARK_CAPTURE(rows, process_empty, in_process_cache(), false, 1)->Name("rows of 1, in process");
+BENCHMARK_CAPTURE(rows, child_empty, in_a_child(), false, 1)
+    ->Name("rows of 1, adapter one by one")
+    ->UseRealTime();
+BENCHMARK_CAPTURE(rows, batch_empty, in_a_child(), true, 1)
+    ->Name("rows of 1, adapter in batches")
     ->UseRealTime();
 
 }  // namespace

@@ -62,7 +62,7 @@ grep '^  shrunk to' "$work/readme"
 grep -qF "$(grep '^shrunk to' "$root/README.md")" "$work/readme"
 
 # The walk of docs/own-cache.md.
-sed -n '/^## In another language/,$p' "$root/docs/own-cache.md" | sed -n '/^```$/,/^```$/{/^```$/d;p}' >"$there/work/walk.sh"
+sed -n '/^kvoracle adapter new -l python -c/,/^```/{/^`/d;p}' "$root/docs/own-cache.md" >"$there/work/walk.sh"
 inside "sh walk.sh" >"$work/walk" 2>&1 || true # the last command reports a fault
 grep -q 'shrunk to 3 operations: op 2, v: ' <(tr -s ' \n' ' ' <"$work/walk") || {
   cat "$work/walk"
@@ -78,7 +78,7 @@ if command -v cc >/dev/null; then
   inside "kvoracle learn layered.vector@lib:./cache.so --profile documented --cases 100 -o c.conventions >/dev/null"
   inside "kvoracle check layered.vector@lib:./cache.so --profile documented --cases 50 --conventions c.conventions"
   inside "kvoracle check layered.vector@lib:./crashing_cache.so --profile documented --cases 5 --conventions c.conventions" >"$work/crash" 2>&1 || true
-  grep -m 1 'crashed (SIGILL)' "$work/crash" || {
+  grep -m 1 "crashed (SIGILL)" "$work/crash" || { # functions have no names here: there is no /proc
     cat "$work/crash"
     exit 1
   }

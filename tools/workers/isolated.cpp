@@ -62,6 +62,7 @@ Limits attempt_limits(Limits limits, std::chrono::duration<double> silence = kAt
 // What is known of a death beside its verdict.
 void add_death(SubjectResult& result, const Death& death) {
   if (!death.frames.empty()) result.frames = death.frames;
+  result.library = death.library;
   if (death.report.empty()) return;
   auto& trace = result.trace.emplace();
   constexpr std::size_t kMostTraceLines = 40;

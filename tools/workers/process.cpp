@@ -222,6 +222,11 @@ Process::State Process::dies(const std::string& how, bool hung) {
         std::min<std::uint64_t>(page_->frame_count.load(), SharedPage::kMostFrames);
     for (std::uint64_t i = 0; i < count; ++i)
       death.frames.push_back(reinterpret_cast<std::uintptr_t>(page_->frames[i]));  // NOLINT
+    if (page_->library_path.front() != '\0') {
+      const auto& path = page_->library_path;
+      death.library.emplace(LoadedLibrary{{path.begin(), std::ranges::find(path, '\0')},
+                                          page_->library_moved_by.load()});
+    }
     if (page_->elsewhere.load()) {
       death.how += " in a thread that it had started";
       const auto& name = page_->pulse.thread_starter;

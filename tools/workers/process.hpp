@@ -20,6 +20,7 @@
 #include <signal.h>  // NOLINT: siginfo_t is POSIX
 #include <sys/types.h>
 
+#include "properties/runner/case_result.hpp"
 #include "properties/runner/pulse.hpp"
 #include "reference/contract/describe/json.hpp"
 #include "reference/contract/describe/parse_json.hpp"
@@ -47,8 +48,9 @@ struct Death {
   bool hung = false;                 ///< it was ended for its silence
   bool late = false;                 ///< found after the operation that is guilty may have ended
   bool killed = false;               ///< by SIGKILL, and not by us
-  std::vector<std::uint64_t> frames = {};  ///< of the crash, innermost first
-  std::string report = {};                 ///< of a sanitizer, from its standard error
+  std::vector<std::uint64_t> frames = {};               ///< of the crash, innermost first
+  std::optional<LoadedLibrary> library = std::nullopt;  ///< that the subject is in
+  std::string report = {};                              ///< of a sanitizer, from its standard error
 };
 
 /// The memory that a process shares with the one that watches it.
@@ -60,6 +62,8 @@ struct SharedPage {
   std::atomic<bool> elsewhere = false;  ///< the crash is in a thread that a subject started
   std::atomic<std::uint64_t> frame_count = 0;
   std::array<void*, kMostFrames> frames = {};
+  std::atomic<std::uint64_t> library_moved_by = 0;
+  std::array<char, 1024> library_path = {};  ///< empty: no library
 };
 
 /// A process in a group of its own. It ends with this process, whatever ends it, and with the
@@ -114,6 +118,12 @@ class Process {
   std::optional<Clock::time_point> closed_ = std::nullopt;  ///< since when there is no answer pipe
   std::optional<Death> death_;
 };
+
+/// Says that this process has loaded a library for a subject, so that frames in it can be named
+/// after a crash. `handle`: of dlopen(3).
+void tell_library(const std::string& path, void* handle);
+/// By how much the addresses of a loaded library are moved. `handle`: of dlopen(3).
+[[nodiscard]] std::uint64_t moved_by(void* handle);
 
 /// False where the file takes no more.
 [[nodiscard]] bool write_all(int file, const std::string& bytes);

@@ -6,8 +6,10 @@
 #include <fstream>
 #include <vector>
 
+#include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <link.h>
 #include <linux/capability.h>
 #include <signal.h>  // NOLINT: sigaction is POSIX
 #include <sys/mman.h>
@@ -146,6 +148,18 @@ void answer_with(int file, const std::string& bytes) {
 }
 
 }  // namespace
+
+std::uint64_t moved_by(void* handle) {
+  link_map* map = nullptr;
+  return dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 ? map->l_addr : 0;
+}
+
+void tell_library(const std::string& path, void* handle) {
+  if (shared_page == nullptr || path.size() >= shared_page->library_path.size()) return;
+  shared_page->library_moved_by = moved_by(handle);
+  std::ranges::copy(path, shared_page->library_path.begin());
+  shared_page->library_path.at(path.size()) = '\0';
+}
 
 void free_reserve() {
   reserve = std::vector<char>();

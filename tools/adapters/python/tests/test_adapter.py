@@ -62,30 +62,41 @@ class AdapterTest(unittest.TestCase):
         return answer
 
     def open(self, **config):
-        return self.ask(open={"case": 1, "kind": "test.kind", "profile": "documented", "config": config})
+        return self.ask(
+            open={"case": 1, "kind": "test.kind", "profile": "documented", "config": config}
+        )
 
     def test_greeting(self):
         greeting = self.ask(hello={"protocol": 1})["hello"]
         self.assertEqual(greeting["protocol"], 1)
-        self.assertEqual(greeting["kinds"], [{"kind": "test.kind", "conventions": [], "operations": ["twice"]}])
+        self.assertEqual(
+            greeting["kinds"], [{"kind": "test.kind", "conventions": [], "operations": ["twice"]}]
+        )
         self.assertFalse(greeting["memory"])
 
     def test_answers(self):
-        self.assertEqual(self.open(storage="f16"), {"error": "not_supported", "detail": "f32 alone"})
+        self.assertEqual(
+            self.open(storage="f16"), {"error": "not_supported", "detail": "f32 alone"}
+        )
         self.assertEqual(self.open(), {})
         self.assertEqual(
             self.call("twice", k={"shape": [2], "data": [1, 2]}),
             {"ret": {"k": {"shape": [2], "data": [2.0, 4.0]}}},
         )
         self.assertEqual(self.call("new"), {"ret": {"first": 1}})
-        self.assertEqual(self.call("full"), {"ret": {"error": "full", "detail": "no space", "left": 3}})
+        self.assertEqual(
+            self.call("full"), {"ret": {"error": "full", "detail": "no space", "left": 3}}
+        )
         self.assertEqual(self.call("panic"), {"ret": {"panic": "index"}})
         self.assertEqual(self.call("wrong"), {"threw": "KeyError: 'x'"})
         self.assertEqual(self.call("nothing"), {"ret": {}})
         self.assertEqual(self.call("keyword", **{"from": 3}), {"ret": {"from": 3}})
         self.assertEqual(self.call("infinite"), {"ret": {"x": "inf"}})
         self.assertEqual(self.call("lacking"), {"unsupported": True})
-        self.assertEqual(self.call("list", x=["nan:2143289345", 1, "inf"])["ret"], {"x": ["nan:2143289345", 1, "inf"]})
+        self.assertEqual(
+            self.call("list", x=["nan:2143289345", 1, "inf"])["ret"],
+            {"x": ["nan:2143289345", 1, "inf"]},
+        )
         self.assertEqual(self.call("nothing", extra=1)["threw"][:9], "TypeError")
 
     def test_a_batch(self):

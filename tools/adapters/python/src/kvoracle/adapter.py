@@ -13,7 +13,8 @@ import struct
 import sys
 import time
 import traceback
-from typing import Any, BinaryIO, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO, Callable
 
 from .tensor import Memory, Tensor, json_of_tensor, tensor_of_json
 
@@ -74,7 +75,8 @@ def _shown(value: Any, memory: Memory | None) -> Any:
     if isinstance(value, Tensor):
         return json_of_tensor(value, memory)
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value) if value == value else f"nan:{struct.unpack('<I', struct.pack('<f', value))[0]}"
+        bits = struct.unpack("<I", struct.pack("<f", value))[0]
+        return f"nan:{bits}" if math.isnan(value) else str(value)
     if isinstance(value, Mapping):
         return {name: _shown(one, memory) for name, one in value.items()}
     if isinstance(value, (list, tuple)):

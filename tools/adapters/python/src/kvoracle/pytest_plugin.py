@@ -1,4 +1,7 @@
-"""A pytest fixture that drives a cache: `def test_cache(kvoracle_check): kvoracle_check("mine.py")`."""
+"""A pytest fixture that drives a cache.
+
+Use  `def test_cache(kvoracle_check): kvoracle_check("mine.py")`
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from typing import Callable, Sequence
+from collections.abc import Sequence
+from typing import Callable
 
 import pytest
 

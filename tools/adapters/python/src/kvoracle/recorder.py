@@ -8,7 +8,8 @@ import itertools
 import json
 import keyword
 import threading
-from typing import Any, Callable, Mapping, TypeVar
+from collections.abc import Mapping
+from typing import Any, Callable, TypeVar
 
 from .adapter import Refused, _shown
 
@@ -30,7 +31,8 @@ def record(
 
     Each instance becomes a case of the log at `path`, which is appended to. Each call from outside
     becomes a line with its arguments by name and its results: a mapping or a dataclass. Calls that
-    the class makes of its own methods are left out. `close_record()` of an instance writes its case.
+    the class makes of its own methods are left out. `close_record()` of an instance writes its
+    case.
 
     config      of the case, or a function that gives it for an instance
     operations  names of operations by method; absent: public methods have the names of operations
@@ -49,7 +51,8 @@ def record(
             }
         for method, operation in names.items():
             setattr(cls, method, _recorded(getattr(cls, method), operation))
-        begin = cls.__init__
+        members: Any = cls
+        begin = members.__init__
 
         @functools.wraps(begin)
         def opened(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -69,8 +72,8 @@ def record(
             }
             self._kvoracle_lines.append(header)
 
-        setattr(cls, "__init__", opened)
-        setattr(cls, "close_record", _write)
+        members.__init__ = opened
+        members.close_record = _write
         return cls
 
     return decorated

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import struct
 from array import array
-from typing import Any, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 _BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i32": 4, "f8_e4m3": 1, "f8_e5m2": 1}
 _CODES = {1: "B", 2: "H", 4: "I"}
@@ -19,13 +20,13 @@ def _bytes_of(dtype: str) -> int:
 
 def _float_of_bits(dtype: str, bits: int) -> float:
     if dtype == "f32":
-        return struct.unpack("<f", struct.pack("<I", bits))[0]
+        return float(struct.unpack("<f", struct.pack("<I", bits))[0])
     if dtype == "f16":
-        return struct.unpack("<e", struct.pack("<H", bits))[0]
+        return float(struct.unpack("<e", struct.pack("<H", bits))[0])
     if dtype == "bf16":
-        return struct.unpack("<f", struct.pack("<I", bits << 16))[0]
+        return float(struct.unpack("<f", struct.pack("<I", bits << 16))[0])
     if dtype == "i32":
-        return struct.unpack("<i", struct.pack("<I", bits))[0]
+        return float(struct.unpack("<i", struct.pack("<I", bits))[0])
     exponent_bits, bias = (4, 7) if dtype == "f8_e4m3" else (5, 15)
     mantissa_bits = 7 - exponent_bits
     sign = -1.0 if bits & 0x80 else 1.0
@@ -46,11 +47,11 @@ _F8_BITS: dict[str, dict[float, int]] = {}
 def _bits_of_float(dtype: str, value: float) -> int:
     """The bits of a value that the type can hold."""
     if dtype == "f32":
-        return struct.unpack("<I", struct.pack("<f", value))[0]
+        return int(struct.unpack("<I", struct.pack("<f", value))[0])
     if dtype == "f16":
-        return struct.unpack("<H", struct.pack("<e", value))[0]
+        return int(struct.unpack("<H", struct.pack("<e", value))[0])
     if dtype == "bf16":
-        return struct.unpack("<I", struct.pack("<f", value))[0] >> 16
+        return int(struct.unpack("<I", struct.pack("<f", value))[0]) >> 16
     if dtype == "i32":
         return int(value) & 0xFFFFFFFF
     if dtype not in _F8_BITS:
@@ -71,7 +72,7 @@ class Tensor:
 
     __slots__ = ("shape", "dtype", "bits")
 
-    def __init__(self, shape: Sequence[int], bits: array, dtype: str = "f32") -> None:
+    def __init__(self, shape: Sequence[int], bits: array[int], dtype: str = "f32") -> None:
         _bytes_of(dtype)
         if math.prod(shape) != len(bits):
             raise ValueError(f"shape {list(shape)} does not fit {len(bits)} elements")
@@ -115,10 +116,14 @@ class Tensor:
         count = self.shape[0]
         width = len(self.bits) // count if count else 0
         rest = self.shape[1:]
-        return [Tensor(rest, self.bits[i * width : (i + 1) * width], self.dtype) for i in range(count)]
+        return [
+            Tensor(rest, self.bits[i * width : (i + 1) * width], self.dtype) for i in range(count)
+        ]
 
     @classmethod
-    def stacked(cls, rows: Sequence[Tensor], rest: Sequence[int] = (), dtype: str = "f32") -> Tensor:
+    def stacked(
+        cls, rows: Sequence[Tensor], rest: Sequence[int] = (), dtype: str = "f32"
+    ) -> Tensor:
         """The tensor whose rows() these are; `rest` is the shape of a row where there is none."""
         bits = array(_CODES[_BYTES[rows[0].dtype if rows else dtype]])
         for row in rows:

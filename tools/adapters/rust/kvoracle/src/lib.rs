@@ -1,8 +1,10 @@
 //! Lets kvoracle drive a KV cache that is written in Rust. Needs the standard library alone.
 //!
-//! A cache implements [`Cache`]; [`serve`] answers kvoracle until it has no more requests.
+//! A cache implements [`Cache`], by hand or from declared [`operations!`]; [`serve`] answers kvoracle until it has
+//! no more requests.
 
 mod json;
+mod value;
 
 pub use json::Json;
 use std::any::Any;
@@ -11,6 +13,7 @@ use std::io::{BufRead, Write};
 use std::os::fd::FromRawFd;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::time::Instant;
+pub use value::{insert, member, Value};
 
 /// Why a call has no results.
 #[derive(Debug, PartialEq)]
@@ -48,6 +51,11 @@ pub struct Kind {
 pub struct Arguments<'a>(&'a Json);
 
 impl Arguments<'_> {
+    /// All of them as a declared [`record!`].
+    pub fn read<T: Value>(&self) -> Result<T, Refusal> {
+        T::read(self.0).map_err(Refusal::Fault)
+    }
+
     /// A member; None if it is absent or null.
     pub fn optional(&self, name: &str) -> Option<&Json> {
         self.0.get(name).filter(|value| **value != Json::Null)
@@ -87,7 +95,7 @@ impl Arguments<'_> {
     }
 
     pub fn tensor(&self, name: &str) -> Result<Tensor, Refusal> {
-        Tensor::read(self.member(name)?).map_err(|why| Refusal::Fault(format!("{name}: {why}")))
+        Tensor::parse(self.member(name)?).map_err(|why| Refusal::Fault(format!("{name}: {why}")))
     }
 }
 
@@ -120,7 +128,7 @@ impl Tensor {
         self.bits.iter().map(|bits| f32::from_bits(*bits)).collect()
     }
 
-    fn read(text: &Json) -> Result<Tensor, String> {
+    fn parse(text: &Json) -> Result<Tensor, String> {
         let dtype = text.get("dtype").and_then(Json::as_str).unwrap_or("f32").to_string();
         let shape = text.get("shape").and_then(Json::as_list).ok_or("no shape")?;
         let shape: Vec<usize> = shape
