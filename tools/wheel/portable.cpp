@@ -7,7 +7,7 @@
 
 #include <fmt/format-inl.h>  // defines what libfmt.so holds
 #include <hwy/targets.h>
-#include <signal.h>
+#include <signal.h>  // NOLINT: of POSIX
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
