@@ -29,6 +29,8 @@ constexpr std::array kCommands{
             declare_list},
     Command{"explain", "what a rule, law, state, column or error code means", declare_explain},
     Command{"trace", "figures of a request trace, or a made-up one", declare_trace},
+    Command{"probe", "a model whose tokens show what the KV cache of an engine held",
+            declare_probe},
     Command{"adapter", "caches of this program, or of yours, over the protocol of adapters",
             declare_adapter},
     Command{"help", "the options of a command", declare_help},

@@ -54,6 +54,7 @@ Run declare_list(CLI::App& app, const Contracts& contracts);
 Run declare_mutants(CLI::App& app, const Contracts& contracts);
 Run declare_run(CLI::App& app, const Contracts& contracts);
 Run declare_shrink(CLI::App& app, const Contracts& contracts);
+Run declare_probe(CLI::App& app, const Contracts& contracts);
 Run declare_record(CLI::App& app, const Contracts& contracts);
 Run declare_trace(CLI::App& app, const Contracts& contracts);
 

@@ -1,0 +1,94 @@
+// reference/probe/rows.hpp: what a correct KV cache holds for the probe, and the next token.
+//
+// Words    row       what one token stores in all layers and heads: in K a sign, in V two bits.
+//          cell      the part of a row in one layer and one head.
+//          position  index of a row in the text, counted from 0.
+// Rule     A value token x at position m reads, in each layer, row n = m - look_back(x) by head:
+//            read(layer, head) = sign(layer, head, n) * bits(layer, head, n)
+//          The row stores bits(0, head) = those of x, and in each later layer what the next head
+//          read one layer before: bits(layer, head) = read(layer - 1, head + 1).
+//          The reads of the last layer are the bits of the token that follows.
+//          A row that is missing, outside of the window or void reads as 0.
+// Source   docs/probe.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "reference/probe/tables.hpp"
+
+namespace kvo::probe {
+
+/// Which cells were read. A cell of a void or evicted row holds nothing and does not count.
+class Coverage {
+ public:
+  void add(std::size_t layer, std::size_t head, std::size_t position);
+  [[nodiscard]] bool has(std::size_t layer, std::size_t head, std::size_t position) const;
+  [[nodiscard]] std::size_t cells() const;
+
+ private:
+  std::vector<std::uint16_t> heads_;  // by position: bit kHeads * layer + head
+};
+
+/// A part of a row.
+struct Part {
+  std::optional<std::size_t> layer = std::nullopt;  ///< none: all layers
+  std::optional<std::size_t> head = std::nullopt;   ///< none: all heads
+  bool keys = true;
+  bool values = true;
+};
+
+/// The rows of one text. A copy is a fork.
+class Rows {
+ public:
+  /// Requires  `tables` outlives the rows.
+  explicit Rows(const Tables& tables) : Rows(tables, tables.shape().window) {}
+  /// With another window than the model has, as a wrong cache would.
+  Rows(const Tables& tables, std::optional<std::size_t> window)
+      : tables_(&tables), window_(window) {}
+
+  /// Appends the rows of `tokens`; adds the cells that they read to `coverage`.
+  /// Requires  tokens < Shape::kVocabulary.
+  void extend(std::span<const Token> tokens, Coverage* coverage = nullptr);
+  /// The token that follows the last row, by what this row read when it was appended.
+  /// Requires  a row.
+  [[nodiscard]] Token next() const;
+  /// Appends next() so many times. Returns  the appended tokens.
+  std::vector<Token> generate(std::size_t count, Coverage* coverage = nullptr);
+
+  /// Keeps the rows of the first `count` positions.
+  void crop(std::size_t count);
+  /// Removes the rows of positions [first, last); later rows move down to close the gap.
+  /// Requires  first <= last <= size().
+  void shift_out(std::size_t first, std::size_t last);
+  /// Loses the rows of positions [first, last); all other rows keep their positions.
+  /// Requires  first <= last <= size().
+  void evict(std::size_t first, std::size_t last);
+  /// Puts a part of row `source` of `from` into row `position`. The position inside of K becomes
+  /// `position`, too.
+  /// Requires  both rows exist.
+  void overwrite(std::size_t position, const Rows& from, std::size_t source, const Part& part = {});
+
+  /// The number of positions.
+  [[nodiscard]] std::size_t size() const { return rows_.size(); }
+  /// Requires  position < size().
+  [[nodiscard]] Token token(std::size_t position) const { return rows_[position].token; }
+
+ private:
+  struct Row {
+    PerLayer<PerHead<Bits>> bits;
+    PerLayer<PerHead<Bit>> sign;
+    PerHead<Bits> last_reads;
+    Token token;
+  };
+  [[nodiscard]] bool can_read(std::size_t position, std::size_t distance) const;
+
+  const Tables* tables_;
+  std::optional<std::size_t> window_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace kvo::probe

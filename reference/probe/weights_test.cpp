@@ -1,0 +1,259 @@
+// The weights do what the rules say: shown by a forward pass in double precision.
+#include "reference/probe/weights.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "reference/probe/rows.hpp"
+
+namespace kvo::probe {
+namespace {
+
+constexpr std::size_t kDims[] = {64, 128};
+
+TEST(ProbeAmplitudes, FindOneDistanceAlone) {
+  for (const std::size_t dim : kDims) {
+    const Amplitudes& amplitudes = amplitudes_of(dim);
+    EXPECT_EQ(score_at(amplitudes, 0), 1);
+    double largest = 0;
+    for (std::size_t distance = 1; distance < amplitudes.positions; ++distance)
+      largest = std::max(largest, std::abs(score_at(amplitudes, distance)));
+    EXPECT_NEAR(largest, amplitudes.rho, 1e-12);
+    for (const Pair& pair : amplitudes.pairs) EXPECT_GE(pair.amplitude, 0);
+  }
+}
+
+TEST(ProbeAmplitudes, FrequenciesAreThoseOfRope) {
+  for (const std::size_t dim : kDims) {
+    const Amplitudes& amplitudes = amplitudes_of(dim);
+    for (std::size_t i = 0; i < amplitudes.pairs.size(); ++i) {
+      const double exact =
+          std::pow(amplitudes.theta, -2 * static_cast<double>(i) / static_cast<double>(dim));
+      EXPECT_DOUBLE_EQ(amplitudes.pairs[i].frequency, exact);
+    }
+  }
+}
+
+// Digits of each type, and the exponent of its smallest normal number.
+struct Format {
+  StorageType type;
+  int digits;
+  int least;
+};
+constexpr Format kFormats[] = {
+    {StorageType::kF32, 24, -126}, {StorageType::kBf16, 8, -126}, {StorageType::kF16, 11, -14}};
+
+// Units of the last digit of a double between `value` and the nearest number at which rounding
+// goes the other way.
+double slack(double value, const Format& format) {
+  if (value == 0) return INFINITY;
+  const int last_digit = std::max(std::ilogb(value), format.least) - (format.digits - 1);
+  const double scaled = std::ldexp(std::abs(value), -last_digit);
+  const double to_tie = std::abs(scaled - std::floor(scaled) - 0.5);
+  return std::ldexp(to_tie, last_digit - std::ilogb(value) + 52);
+}
+
+TEST(ProbeWeights, NoPhasorDependsOnTheMathsLibrary) {
+  // cos and sin of a good library are off by less than one unit in the last digit.
+  for (const std::size_t dim : kDims)
+    for (const Pair& pair : amplitudes_of(dim).pairs)
+      for (std::size_t distance = 0; distance < Shape::kPositions; ++distance) {
+        const double angle = -(pair.frequency * static_cast<double>(distance));
+        for (const double value : {std::cos(angle), std::sin(angle)})
+          for (const Format& format : kFormats)
+            ASSERT_GT(slack(value, format), 2)
+                << "distance " << distance << " frequency " << pair.frequency;
+      }
+}
+
+TEST(ProbeWeights, RoundedOnceToTheNearestTiesToEven) {
+  const double above_tie = 1 + std::ldexp(1, -8) + std::ldexp(1, -40);  // f32 rounds it to the tie
+  EXPECT_EQ(rounded(above_tie, StorageType::kBf16), 1 + std::ldexp(1, -7));
+  EXPECT_EQ(rounded(1 + std::ldexp(1, -8), StorageType::kBf16), 1);
+  EXPECT_EQ(rounded(-1 - 3 * std::ldexp(1, -11), StorageType::kF16), -1 - std::ldexp(1, -9));
+  EXPECT_EQ(rounded(std::ldexp(3, -26), StorageType::kF16), std::ldexp(4, -26));
+  EXPECT_EQ(rounded(0.1, StorageType::kF32), 0.1F);
+  for (int i = 0; i < 1000; ++i) {
+    const double value =
+        (static_cast<double>(mix({1, static_cast<std::uint64_t>(i)}) >> 11U)) * 1e-14;
+    const auto as_float = static_cast<float>(value);
+    EXPECT_EQ(rounded(as_float, StorageType::kBf16), f32_of_bf16(bf16_of(as_float)));
+    EXPECT_EQ(rounded(as_float, StorageType::kF16), f32_of_f16(f16_of(as_float)));
+  }
+}
+
+TEST(ProbeWeights, TensorsHaveTheNamesAndShapesOfLlama) {
+  std::map<std::string, std::pair<std::size_t, std::size_t>> shapes;
+  for (const Tensor& tensor : tensors_of({.head_dim = 128}))
+    shapes[tensor.name()] = {tensor.rows, tensor.columns};
+  EXPECT_EQ(shapes.size(), 39U);
+  const auto is = [&](const char* name, std::size_t rows, std::size_t columns) {
+    EXPECT_EQ(shapes.at(name), std::pair(rows, columns)) << name;
+  };
+  is("model.embed_tokens.weight", 4416, 512);
+  is("model.layers.0.self_attn.q_proj.weight", 1024, 512);
+  is("model.layers.1.self_attn.k_proj.weight", 512, 512);
+  is("model.layers.2.self_attn.v_proj.weight", 512, 512);
+  is("model.layers.3.self_attn.o_proj.weight", 512, 1024);
+  is("model.layers.3.input_layernorm.weight", 1, 512);
+  is("model.layers.3.post_attention_layernorm.weight", 1, 512);
+  is("model.layers.3.mlp.gate_proj.weight", 128, 512);
+  is("model.layers.3.mlp.up_proj.weight", 128, 512);
+  is("model.layers.3.mlp.down_proj.weight", 512, 128);
+  is("model.norm.weight", 1, 512);
+  is("lm_head.weight", 4416, 512);
+}
+
+TEST(ProbeWeights, EveryEmbeddingHasOneLength) {
+  const Tables tables({.head_dim = 128});
+  const Weights weights(tables);
+  const Tensor embedding = tensors_of(tables.shape()).front();
+  for (std::size_t token = 0; token < embedding.rows; ++token) {
+    double square = 0;
+    for (const double value : weights.row(embedding, token)) square += value * value;
+    ASSERT_NEAR(square, 380, 1e-9) << "token " << token;
+  }
+}
+
+// ---- a forward pass ----
+
+using Vector = std::vector<double>;
+
+/// A matrix without its zeroes.
+class Matrix {
+ public:
+  Matrix(const Weights& weights, const Tensor& tensor) : rows_(tensor.rows) {
+    for (std::size_t row = 0; row < tensor.rows; ++row) {
+      const Vector full = weights.row(tensor, row);
+      for (std::size_t column = 0; column < full.size(); ++column)
+        if (full[column] != 0) rows_[row].emplace_back(column, full[column]);
+    }
+  }
+  [[nodiscard]] Vector operator*(const Vector& input) const {
+    Vector output;
+    for (const auto& row : rows_) {
+      double sum = 0;
+      for (const auto& [column, weight] : row) sum += weight * input[column];
+      output.push_back(sum);
+    }
+    return output;
+  }
+
+ private:
+  std::vector<std::vector<std::pair<std::size_t, double>>> rows_;
+};
+
+Vector normed(const Vector& input) {
+  double square = 0;
+  for (const double value : input) square += value * value;
+  const double rms = std::sqrt(square / static_cast<double>(input.size()));
+  Vector output = input;
+  for (double& value : output) value /= rms;
+  return output;
+}
+
+/// Llama without its MLP, which is 0.
+class Forward {
+ public:
+  explicit Forward(const Tables& tables) : dim_(tables.shape().head_dim) {
+    const Weights weights(tables);
+    for (const Tensor& tensor : tensors_of(tables.shape())) {
+      if (tensor.kind == Kind::kEmbedding)
+        for (std::size_t row = 0; row < tensor.rows; ++row)
+          embedding_.push_back(weights.row(tensor, row));
+      if (!tensor.is_norm()) matrices_.emplace(tensor.name(), Matrix(weights, tensor));
+    }
+  }
+
+  // The logits that follow `token` at the next position.
+  Vector step(Token token) {
+    const std::size_t position = keys_[0].size();
+    Vector hidden = embedding_[token];
+    for (std::size_t layer = 0; layer < Shape::kLayers; ++layer) {
+      const std::string name = "model.layers." + std::to_string(layer) + ".self_attn.";
+      const Vector input = normed(hidden);
+      const Vector query = turned(matrices_.at(name + "q_proj.weight") * input, position);
+      keys_[layer].push_back(turned(matrices_.at(name + "k_proj.weight") * input, position));
+      values_[layer].push_back(matrices_.at(name + "v_proj.weight") * input);
+      const Vector change = matrices_.at(name + "o_proj.weight") * attended(layer, query);
+      for (std::size_t i = 0; i < hidden.size(); ++i) hidden[i] += change[i];
+    }
+    return matrices_.at("lm_head.weight") * normed(hidden);
+  }
+
+ private:
+  [[nodiscard]] Vector turned(Vector heads, std::size_t position) const {
+    for (std::size_t begin = 0; begin < heads.size(); begin += dim_)
+      for (std::size_t i = 0; i < dim_ / 2; ++i) {
+        const double frequency =
+            std::pow(Shape::kRopeTheta, -2 * static_cast<double>(i) / static_cast<double>(dim_));
+        const double angle = frequency * static_cast<double>(position);
+        double& first = heads[begin + i];
+        double& second = heads[begin + dim_ / 2 + i];
+        const double kept_first = first;
+        first = first * std::cos(angle) - second * std::sin(angle);
+        second = kept_first * std::sin(angle) + second * std::cos(angle);
+      }
+    return heads;
+  }
+  [[nodiscard]] Vector attended(std::size_t layer, const Vector& query) const {
+    Vector output(Shape::kQueryHeads * dim_);
+    for (std::size_t query_head = 0; query_head < Shape::kQueryHeads; ++query_head) {
+      const std::size_t begin = query_head / 2 * dim_;
+      Vector scores;
+      for (const Vector& key : keys_[layer]) {
+        double score = 0;
+        for (std::size_t i = 0; i < dim_; ++i)
+          score += query[query_head * dim_ + i] * key[begin + i];
+        scores.push_back(score / std::sqrt(static_cast<double>(dim_)));
+      }
+      const double largest = *std::ranges::max_element(scores);
+      double sum = 0;
+      for (double& score : scores) sum += score = std::exp(score - largest);
+      for (std::size_t row = 0; row < scores.size(); ++row)
+        for (std::size_t i = 0; i < dim_; ++i)
+          output[query_head * dim_ + i] += scores[row] / sum * values_[layer][row][begin + i];
+    }
+    return output;
+  }
+
+  std::size_t dim_;
+  std::vector<Vector> embedding_;
+  std::map<std::string, Matrix> matrices_;
+  PerLayer<std::vector<Vector>> keys_;
+  PerLayer<std::vector<Vector>> values_;
+};
+
+TEST(ProbeWeights, AForwardPassGivesTheTokensOfTheRows) {
+  for (const std::size_t dim : kDims) {
+    const Tables tables({.head_dim = dim});
+    Forward forward(tables);
+    Rows rows(tables);
+    Token token = kBegin;
+    for (std::size_t position = 0; position < 120; ++position) {
+      const Vector logits = forward.step(token);
+      rows.extend({&token, 1});
+      const auto best = static_cast<std::size_t>(std::ranges::max_element(logits) - logits.begin());
+      ASSERT_EQ(best, rows.next()) << "head_dim " << dim << " position " << position;
+      Vector sorted = logits;
+      std::ranges::nth_element(sorted, sorted.begin() + 1, std::greater<>());
+      EXPECT_GT(logits[best] - sorted[1], 39) << "the right token leads by 40";
+      // As a prompt: classes 4 to 6, a sink and a byte. Then as a generation.
+      token = position == 50   ? kSink
+              : position == 51 ? kFirstByte
+              : position < 80  ? static_cast<Token>(kFirstValue + kValues * (4 + position % 3) +
+                                                   mix({3, position}) % kValues)
+                               : rows.next();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kvo::probe
