@@ -1,4 +1,5 @@
-// tools/commands/probe.cpp: `kvoracle probe model` and `kvoracle probe answers`.
+// tools/commands/probe.cpp: `kvoracle probe model`, `answers`, `check` and `serve`.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -10,13 +11,20 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "tools/commands/campaign_options.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/exit_status.hpp"
+#include "tools/commands/not_negative.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/commands/word_option.hpp"
 #include "tools/probe/answers.hpp"
+#include "tools/probe/check.hpp"
 #include "tools/probe/checkpoint.hpp"
+#include "tools/probe/fault_server.hpp"
 #include "tools/reports/console.hpp"
+#include "tools/reports/json_file.hpp"
+#include "tools/reports/quantities.hpp"
+#include "tools/reports/result_file.hpp"
 #include "traces/io/text_source.hpp"
 
 namespace kvo::tools {
@@ -129,11 +137,150 @@ Run declare_probe_answers(CLI::App& app, const Contracts& /*contracts*/) {
   return [arguments] { return run_probe_answers(*arguments); };
 }
 
+// ---- check ----
+
+struct CheckArguments {
+  std::string url;
+  std::vector<std::string> headers;
+  std::string key_file;
+  double timeout = 60;
+  std::string json;
+  ProbeOptions options;
+};
+
+// "Name: value"; the key of a file goes into the header that OpenAI's interface has for it.
+HttpHeaders headers_of(const CheckArguments& arguments) {
+  HttpHeaders headers;
+  for (const std::string& line : arguments.headers) {
+    const std::size_t colon = line.find(':');
+    if (colon == 0 || colon == line.npos || line.find_first_of("\r\n") != line.npos)
+      throw UsageError(fmt::format("--header '{}': 'NAME: VALUE' is needed", printable(line)));
+    const std::size_t begin = line.find_first_not_of(' ', colon + 1);
+    headers.emplace_back(line.substr(0, colon), begin == line.npos ? "" : line.substr(begin));
+  }
+  if (arguments.key_file.empty()) return headers;
+  auto source = must(traces::TextSource::open(arguments.key_file));
+  const auto key = must(source.next_line());
+  if (!key) throw FileError(fmt::format("{}: has no key", printable(arguments.key_file)));
+  headers.emplace_back("Authorization", "Bearer " + std::string(*key));
+  return headers;
+}
+
+std::string verdict_text(const ProbeReport& report) {
+  std::string text = fmt::format(
+      "{} in {}, {}; {:.0f} % of all (layer, head, row) cells read; a fault of reuse would change "
+      "{}\n",
+      report.wrong_requests == 0
+          ? "no wrong token"
+          : fmt::format("wrong tokens in {}", count_text(report.wrong_requests, "request")),
+      count_text(report.requests, "request"), count_text(report.tokens, "token"),
+      100 * static_cast<double>(report.cells_read) /
+          static_cast<double>(std::max<std::uint64_t>(report.cells, 1)),
+      count_text(report.telling, "request"));
+  for (const WrongAnswer& wrong : report.wrong)
+    text += fmt::format("{}: request {} ({}), token {}: want {}, got {}: {}\n",
+                        word_of(wrong.cause), wrong.request, wrong.plan, wrong.token, wrong.want,
+                        wrong.got, printable(wrong.evidence));
+  if (report.failed_requests > 0)
+    text += fmt::format("no answer to {}: {}\n", count_text(report.failed_requests, "request"),
+                        printable(report.failure));
+  return text;
+}
+
+int run_probe_check(CheckArguments& arguments) {
+  check_outputs({{"--json", arguments.json}}, {});
+  arguments.options.endpoint = endpoint_of(arguments.url);
+  arguments.options.headers = headers_of(arguments);
+  arguments.options.timeout = std::chrono::duration<double>(arguments.timeout);
+  const ProbeReport report = probe_engine(arguments.options);
+  if (arguments.json != kStandardOutput) print_out(verdict_text(report));
+  if (!arguments.json.empty())
+    write_result(arguments.json, "probe", write_json(report).get_object());
+  if (report.wrong_requests > 0) return kExitDiffers;
+  return report.failed_requests > 0 || report.telling == 0 ? kExitUsage : kExitConforms;
+}
+
+Run declare_probe_check(CLI::App& app, const Contracts& /*contracts*/) {
+  const auto arguments = std::make_shared<CheckArguments>();
+  ProbeOptions& options = arguments->options;
+  constexpr std::size_t kLeastLength = 64;
+  constexpr std::size_t kMostTokens = 256;
+  constexpr std::size_t kMostAtOnce = 64;
+  app.add_option("url", arguments->url, "of an engine that serves the probe: http://HOST:PORT/v1")
+      ->type_name("URL")
+      ->required();
+  app.add_option("--requests", options.requests, "at least so many, in whole plans")
+      ->check(positive())
+      ->capture_default_str()
+      ->group(kExtentGroup);
+  app.add_option("--longest", options.limits.longest, "tokens of the longest prompt")
+      ->check(CLI::Range(kLeastLength, probe::Shape::kPositions / 2))
+      ->type_name("TOKENS")
+      ->capture_default_str();
+  app.add_option("--tokens", options.limits.tokens, "that each request generates")
+      ->check(CLI::Range(std::size_t{1}, kMostTokens))
+      ->capture_default_str();
+  app.add_option("--at-once", options.limits.at_once, "requests that are sent together")
+      ->check(CLI::Range(std::size_t{1}, kMostAtOnce))
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "the same seed gives the same texts")
+      ->check(not_negative())
+      ->capture_default_str();
+  app.add_option("--model", options.model, "name of the model at the engine")
+      ->capture_default_str();
+  app.add_option("--header", arguments->headers, "a further line of each request: 'NAME: VALUE'")
+      ->type_name("LINE");
+  app.add_option("--api-key-file", arguments->key_file, "file with a key for the engine")
+      ->type_name("FILE");
+  app.add_option("--timeout", arguments->timeout, "of a request")
+      ->check(positive())
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->group(kRunningGroup);
+  app.add_option("--json", arguments->json, "write the verdict as JSON; - for standard output")
+      ->type_name("FILE")
+      ->group(kRunningGroup);
+  return [arguments] { return run_probe_check(*arguments); };
+}
+
+// ---- serve ----
+
+struct ServeArguments {
+  std::uint16_t port = 0;
+  std::string fault = "none";
+  std::uint64_t seed = 1;
+};
+
+Run declare_probe_serve(CLI::App& app, const Contracts& /*contracts*/) {
+  const auto arguments = std::make_shared<ServeArguments>();
+  const auto faults = server_faults();
+  app.add_option("--port", arguments->port, "of the loopback interface; 0: any")
+      ->capture_default_str();
+  app.add_option("--fault", arguments->fault, "of its cache")
+      ->check(CLI::IsMember(std::vector<std::string>(faults.begin(), faults.end())))
+      ->capture_default_str();
+  app.add_option("--seed", arguments->seed, "of what it draws at random")
+      ->check(not_negative())
+      ->capture_default_str();
+  return [arguments]() -> int {
+    FaultServer server(arguments->fault, arguments->seed);
+    serve_http(
+        arguments->port,
+        [](std::uint16_t port) { print_out(fmt::format("http://127.0.0.1:{}/v1\n", port)); },
+        [&](const std::string& path, const std::string& body) {
+          return server.answer(path, body);
+        });
+  };
+}
+
 constexpr std::array kProbeCommands{
     Command{"model", "writes a model whose tokens show what its KV cache held",
             declare_probe_model},
     Command{"answers", "compares tokens that an engine generated with the right ones",
             declare_probe_answers},
+    Command{"check", "whether an engine that serves the probe keeps its rows right",
+            declare_probe_check},
+    Command{"serve", "an engine for tests, whose cache has a fault", declare_probe_serve},
 };
 
 }  // namespace

@@ -1,0 +1,75 @@
+// tools/probe/check.hpp: sends the probe's texts to an engine, and says what a wrong token is due
+// to.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reference/contract/describe/describe.hpp"
+#include "reference/probe/tables.hpp"
+#include "tools/probe/http.hpp"
+#include "tools/probe/plans.hpp"
+
+namespace kvo::tools {
+
+/// How the engine is asked.
+struct ProbeOptions {
+  Endpoint endpoint;            ///< of an interface like OpenAI's: it gets POST /completions
+  std::string model = "probe";  ///< name of the model there
+  HttpHeaders headers;
+  std::chrono::duration<double> timeout{60};  ///< of a request
+  std::size_t requests = 256;                 ///< at least so many, in whole plans
+  std::uint64_t seed = 1;
+  PlanLimits limits;
+  probe::Shape shape;
+};
+
+/// Why an answer is wrong.
+enum class Cause : std::uint8_t {
+  kMemory,      ///< a fault of the cache makes these tokens, or it is right without sharing
+  kArithmetic,  ///< it is as wrong without sharing
+  kNeither,     ///< it is wrong in another way without sharing
+};
+BOOST_DESCRIBE_ENUM(Cause, kMemory, kArithmetic, kNeither)
+
+struct WrongAnswer {
+  std::uint64_t request = 0;  ///< counted from 0
+  std::string plan;
+  std::uint64_t token = 0;  ///< the first wrong one, counted from 0
+  std::uint32_t want = 0;
+  std::uint32_t got = 0;
+  Cause cause = Cause::kNeither;
+  std::string evidence;  ///< in words
+};
+BOOST_DESCRIBE_STRUCT(WrongAnswer, (), (request, plan, token, want, got, cause, evidence))
+
+struct ProbeReport {
+  std::uint64_t requests = 0;  ///< with an answer
+  std::uint64_t tokens = 0;    ///< of these answers
+  std::uint64_t telling = 0;   ///< requests that a fault of reuse would have changed
+  std::uint64_t cells = 0;     ///< (layer, head, row) that there were
+  std::uint64_t cells_read = 0;
+  std::uint64_t wrong_requests = 0;
+  std::vector<WrongAnswer> wrong;     ///< the first 20
+  std::uint64_t failed_requests = 0;  ///< without an answer
+  std::string failure;                ///< the first one, in words
+};
+BOOST_DESCRIBE_STRUCT(ProbeReport, (),
+                      (requests, tokens, telling, cells, cells_read, wrong_requests, wrong,
+                       failed_requests, failure))
+
+/// Runs plans of all kinds in turn. Stops early after 8 requests in a row that failed.
+/// Throws UsageError: there is no server, or it serves another model, draws tokens at random, lacks
+///         the token that begins a text, or puts something before it.
+[[nodiscard]] ProbeReport probe_engine(const ProbeOptions& options);
+
+/// Tokens as text: one character each. A token that begins a text is left out.
+[[nodiscard]] std::string probe_text(const ProbeTokens& tokens);
+/// The tokens of a text; nothing if it has a character that is no value token.
+[[nodiscard]] std::optional<ProbeTokens> tokens_of_text(std::string_view text);
+
+}  // namespace kvo::tools
