@@ -22,7 +22,8 @@ constexpr std::size_t kFirstKeySign = kFirstTokenBit + kBitsPerLayer;
 constexpr std::size_t kFirstReadBit = kFirstKeySign + Shape::kLayers * Shape::kHeads;
 constexpr std::size_t kFirstPhasor = kFirstReadBit + Shape::kLayers * kBitsPerLayer;
 
-constexpr double kConstantValue = 16;  // far above the bits, so that rounding a norm hits all alike
+// Most of the length of the hidden vector: reads of 0 change the rms by a few percent only.
+constexpr double kConstantValue = 16;
 constexpr double kKeyLength = 4;       // of each pair of a key
 constexpr double kScore = 144;         // of the row that is read
 constexpr double kLogit = 40;          // by which the right token leads
@@ -198,7 +199,8 @@ void Weights::output(std::size_t layer, std::size_t output, Row row) const {
       }
 }
 
-// A read of 0 counts as half of -1, so that each bit of the value leads by half of a logit or more.
+// A half is taken off each read, so that 0 counts as a cleared bit. One wrong bit costs kLogit or
+// more, and so does a wrong class.
 void Weights::head(Token token, Row row) const {
   const Meaning& meaning = (*tables_)[token];
   if (!meaning.is_value) return;

@@ -6,7 +6,7 @@
 // Shapes   as in Hugging Face's Llama: [outputs, inputs]; a norm is [hidden].
 // Numbers  Weights are computed in double and rounded once, ties to even. Sums and products have
 //          one order, and cos and sin are the only functions that the C library may round in its
-//          own way. rows_test.cpp shows that no such difference can reach a rounded weight.
+//          own way. weights_test.cpp shows that no such difference can reach a rounded weight.
 // Source   docs/probe.md.
 #pragma once
 

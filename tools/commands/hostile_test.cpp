@@ -152,6 +152,7 @@ TEST(Hostile, TracesOfTheCorpus) {
   for (const std::string& path : corpus("traces"))
     expect_sound_ends(path, ++turn,
                       {{"trace", "info", path},
+                       {"probe", "answers", path},
                        run_words(path, "layered", folder),
                        run_words(path, "positional.causal", folder)});
 }
@@ -166,6 +167,7 @@ TEST(Hostile, LinesLongerThanAnyMayBe) {
          {folder.write(name, text), folder.write(name + ".gz", traces::test::gzipped(text))}) {
       expect_sound_end(path, joined({"conform", path}, kLimits));
       expect_sound_end(path, {"trace", "info", path});
+      expect_sound_end(path, {"probe", "answers", path});
     }
   };
   both("name", header + filler + "\"}\n" + R"({"op":"len","args":{"cache":0},"ret":{"len":1}})");

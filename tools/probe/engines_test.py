@@ -3,7 +3,8 @@
 `kvoracle probe answers` judges them.
 
 Engines are transformers (with torch), and llama.cpp (xllamacpp), each if it is installed. Prints a line per
-model. Ends with status 1 if a token is wrong, and with 77 if no engine is there.
+model. Ends with status 1 if a token is wrong or a planted fault does not show, and with 77 if no engine is there.
+PROMPTS (40) is the number of golden prompts per model, and of made ones.
 """
 import gzip
 import json
@@ -68,26 +69,34 @@ def llama_cpp_answers(folder, prompts):
         yield [FIRST_VALUE + ord(character) - 0x4E00 for character in answer["choices"][0]["text"]]
 
 
-def judge(kvoracle, engine, options, answers, count):
-    """Whether every token of `engine` on one model is right."""
+def with_stale_rows(prompt):
+    """The prompt with other tokens at positions 1 to 16: their rows are those of another text."""
+    stale = [FIRST_VALUE + 5 * token % VALUES for token in prompt[1:min(17, len(prompt) - 1)]]
+    return prompt[:1] + stale + prompt[1 + len(stale):]
+
+
+def judge(kvoracle, engine, options, answers, prompts, sent):
+    """Whether the tokens that an engine generates after `sent` are right after `prompts`."""
     with tempfile.TemporaryDirectory(prefix="kvoracle_engines_") as name:
         folder = pathlib.Path(name)
         subprocess.run([kvoracle, "probe", "model", folder / "model", *options], check=True, stdout=subprocess.DEVNULL)
-        prompts = prompts_for(options, count)
         with open(folder / "answers", "w", encoding="utf-8") as file:
-            for prompt, tokens in zip(prompts, answers(folder / "model", prompts)):
+            for prompt, tokens in zip(prompts, answers(folder / "model", sent)):
                 if len(tokens) != GENERATED:
                     raise SystemExit(f"{engine} {' '.join(options)}: {len(tokens)} tokens, {GENERATED} are expected")
                 print(json.dumps({"prompt": prompt, "continuation": tokens}), file=file)
         window = options[options.index("--window"):][:2] if "--window" in options else []
-        judged = subprocess.run([kvoracle, "probe", "answers", "-", *window], stdin=open(folder / "answers", "rb"),
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        with open(folder / "answers", "rb") as file:
+            judged = subprocess.run([kvoracle, "probe", "answers", "-", *window], stdin=file, stdout=subprocess.PIPE,
+                                    stderr=subprocess.STDOUT, text=True, check=False)
     print(f"{engine} {' '.join(options)}: {judged.stdout.strip()}", flush=True)
+    if judged.returncode > 1:
+        raise SystemExit(f"kvoracle probe answers: status {judged.returncode}")
     return judged.returncode == 0
 
 
 def main(kvoracle, count="40"):
-    right = []
+    sound = []
     for engine, module, models, answers in (("transformers", "transformers", HF, transformers_answers),
                                             ("llama.cpp", "xllamacpp", GGUF, llama_cpp_answers)):
         try:
@@ -97,8 +106,14 @@ def main(kvoracle, count="40"):
         except ImportError as missing:
             print(f"skipped: {engine}: {missing}")
             continue
-        right += [judge(kvoracle, engine, options, answers, int(count)) for options in models]
-    return 77 if not right else 0 if all(right) else 1
+        for options in models:
+            prompts = prompts_for(options, int(count))
+            sound.append(judge(kvoracle, engine, options, answers, prompts, prompts))
+        # A fault must show, or the agreement above means nothing.
+        print("with stale rows, which must differ: ", end="", flush=True)
+        prompts = prompts_for(models[0], 4)
+        sound.append(not judge(kvoracle, engine, models[0], answers, prompts, list(map(with_stale_rows, prompts))))
+    return 77 if not sound else 0 if all(sound) else 1
 
 
 if __name__ == "__main__":
