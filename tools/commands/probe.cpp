@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -168,11 +169,11 @@ HttpHeaders headers_of(const CheckArguments& arguments) {
 
 std::string verdict_text(const ProbeReport& report) {
   std::string text = fmt::format(
-      "{} in {}, {}; {:.0f} % of all (layer, head, row) cells read; a fault of reuse would change "
+      "{} {}, {}; {:.0f} % of all (layer, head, row) cells read; a fault of reuse would change "
       "{}\n",
       report.wrong_requests == 0
-          ? "no wrong token"
-          : fmt::format("wrong tokens in {}", count_text(report.wrong_requests, "request")),
+          ? "no wrong token in"
+          : fmt::format("wrong tokens in {} of", count_text(report.wrong_requests)),
       count_text(report.requests, "request"), count_text(report.tokens, "token"),
       100 * static_cast<double>(report.cells_read) /
           static_cast<double>(std::max<std::uint64_t>(report.cells, 1)),
@@ -266,7 +267,10 @@ Run declare_probe_serve(CLI::App& app, const Contracts& /*contracts*/) {
     FaultServer server(arguments->fault, arguments->seed);
     serve_http(
         arguments->port,
-        [](std::uint16_t port) { print_out(fmt::format("http://127.0.0.1:{}/v1\n", port)); },
+        [](std::uint16_t port) {
+          print_out(fmt::format("http://127.0.0.1:{}/v1\n", port));
+          (void)std::fflush(stdout);
+        },
         [&](const std::string& path, const std::string& body) {
           return server.answer(path, body);
         });

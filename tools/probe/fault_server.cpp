@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -17,23 +18,23 @@ using probe::Rows;
 using probe::Token;
 
 constexpr std::size_t kBlock = 16;
-constexpr std::size_t kMostKept = 64;
+constexpr std::size_t kMostStored = 64;
 constexpr std::size_t kMostTokens = 4096;
 
-constexpr std::array<std::string_view, 9> kFaults{
-    "none",          "stale_tail", "lost_prefix", "foreign_block", "moved_rows",
-    "rows_off_by_1", "rounding",   "sampling",    "no_begin",
+constexpr std::array<std::string_view, 8> kFaults{
+    "none",       "stale_tail",    "lost_prefix", "foreign_block",
+    "moved_rows", "rows_off_by_1", "rounding",    "sampling",
 };
 
 HttpAnswer refused(std::string_view why) {
   return {400, json::serialize(json::object{{"error", why}}), ""};
 }
 
-std::size_t alike(const ProbeTokens& a, const ProbeTokens& b) {
+std::size_t alike(std::span<const Token> a, std::span<const Token> b) {
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
-// Ids as they are, a text behind the token that begins it.
+// Ids as they are, a text after the token that begins it.
 std::optional<ProbeTokens> prompt_of(const json::value& prompt) {
   if (prompt.is_string()) {
     auto tokens = tokens_of_text(prompt.get_string());
@@ -57,24 +58,25 @@ FaultServer::FaultServer(std::string_view fault, std::uint64_t seed) : fault_(fa
 
 Rows FaultServer::begin_of(const ProbeTokens& prompt, bool shares) const {
   Rows rows(tables_);
-  const Kept* best = nullptr;
+  const Stored* best = nullptr;
   std::size_t most = 0;
-  for (const Kept& kept : kept_)
-    if (const std::size_t common = alike(prompt, kept.tokens); common >= most) {
+  for (const Stored& stored : stored_)
+    if (const std::size_t common = alike(prompt, stored.tokens); common > most) {
       most = common;
-      best = &kept;
+      best = &stored;
     }
   if (!shares || best == nullptr) return rows;
   std::size_t reused = std::min(most, prompt.size() - 1) / kBlock * kBlock;
   if (has("moved_rows") && most + kBlock < prompt.size()) {
-    const ProbeTokens wanted(prompt.begin() + static_cast<std::ptrdiff_t>(most),
-                             prompt.begin() + static_cast<std::ptrdiff_t>(most + kBlock));
+    const auto rest = std::span(prompt).subspan(most);
+    const auto wanted = rest.first(kBlock);
     const auto found = std::search(best->tokens.begin() + static_cast<std::ptrdiff_t>(most),
                                    best->tokens.end(), wanted.begin(), wanted.end());
     if (found != best->tokens.end()) {
       const auto at = static_cast<std::size_t>(found - best->tokens.begin());
+      const auto same = alike(rest, std::span(best->tokens).subspan(at));
       rows = best->rows;
-      rows.crop(at + kBlock);
+      rows.crop(at + std::min(same, rest.size() - 1));
       rows.shift_out(most, at);
       return rows;
     }
@@ -87,11 +89,14 @@ Rows FaultServer::begin_of(const ProbeTokens& prompt, bool shares) const {
   if (reused > 1 && has("rows_off_by_1")) {
     rows.shift_out(1, 2);  // the prompt goes on one position too early
   }
-  if (has("foreign_block") && reused >= 2 * kBlock)
-    for (const Kept& kept : kept_)
-      if (&kept != best && kept.tokens.size() >= 2 * kBlock)
-        for (std::size_t position = kBlock; position < 2 * kBlock; ++position)
-          rows.overwrite(position, kept.rows, position);
+  if (has("foreign_block") && reused >= 2 * kBlock) {
+    const auto other = std::ranges::find_if(stored_, [&](const Stored& stored) {
+      return &stored != best && stored.rows.size() >= 2 * kBlock;
+    });
+    if (other != stored_.end())
+      for (std::size_t position = kBlock; position < 2 * kBlock; ++position)
+        rows.overwrite(position, other->rows, position);
+  }
   return rows;
 }
 
@@ -111,7 +116,6 @@ HttpAnswer FaultServer::answer(const std::string& path, const std::string& body)
   const bool shares = share == nullptr || !share->is_bool() || share->get_bool();
 
   const std::lock_guard lock(mutex_);
-  if (has("no_begin") && prompt->size() > 1) prompt->erase(prompt->begin());
   Rows rows = begin_of(*prompt, shares);
   const std::size_t done = rows.size() + (has("rows_off_by_1") && rows.size() > 0 ? 1 : 0);
   rows.extend(std::span(*prompt).subspan(done));
@@ -123,8 +127,8 @@ HttpAnswer FaultServer::answer(const std::string& path, const std::string& body)
   if (shares) {
     ProbeTokens all = *prompt;
     all.insert(all.end(), tokens.begin(), tokens.end());
-    kept_.push_back({std::move(all), std::move(rows)});
-    if (kept_.size() > kMostKept) kept_.erase(kept_.begin());
+    stored_.push_back({std::move(all), std::move(rows)});
+    if (stored_.size() > kMostStored) stored_.erase(stored_.begin());
   }
   const json::object choice{
       {"index", 0}, {"text", probe_text(tokens)}, {"finish_reason", "length"}};

@@ -28,7 +28,7 @@ class FaultServer {
   [[nodiscard]] HttpAnswer answer(const std::string& path, const std::string& body);
 
  private:
-  struct Kept {
+  struct Stored {
     std::vector<probe::Token> tokens;
     probe::Rows rows;
   };
@@ -40,7 +40,7 @@ class FaultServer {
   std::uint64_t seed_;
   probe::Tables tables_;
   std::mutex mutex_;
-  std::vector<Kept> kept_;
+  std::vector<Stored> stored_;
   std::uint64_t answered_ = 0;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -13,7 +14,7 @@
 namespace kvo::tools {
 
 /// A text that the engine has answered, and the rows that are right for it.
-struct ToldText {
+struct AnsweredText {
   std::size_t request;  ///< its number
   std::vector<probe::Token> tokens;
   probe::Rows rows;
@@ -22,14 +23,14 @@ struct ToldText {
 /// A fault that a cache may have with a request, and the tokens that it would make.
 struct Hypothesis {
   std::string_view fault;  ///< "stale tail", "lost prefix", ..
-  std::string detail;      ///< "rows 48 to 63 of request 3"
+  std::string detail;      ///< what is wrong: "rows 48 to 63 of request 3"
   std::vector<probe::Token> tokens;
 };
 
-/// Calls `visit` with each fault that the earlier texts allow, until it returns true. `all` false:
-/// only the first one of each kind and text.
-void each_hypothesis(const probe::Tables& tables, const ProbeRequest& request,
-                     const std::vector<ToldText>& told, bool all,
+/// Calls `visit` with each fault that other texts allow, until it returns true. `number`: of the
+/// request, whose own text is no other. `all` false: only the first one of each kind and text.
+void each_hypothesis(const probe::Tables& tables, const ProbeRequest& request, std::size_t number,
+                     const std::deque<AnsweredText>& answered, bool all,
                      const std::function<bool(const Hypothesis& hypothesis)>& visit);
 
 }  // namespace kvo::tools

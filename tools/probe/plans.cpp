@@ -126,11 +126,11 @@ Waves chat(Drawer& draw) {
   ProbeRequest turn = draw.request(draw.length(draw.limits().longest / 3));
   for (int i = 0; i < 3; ++i) {
     waves.push_back({turn});
-    Text told = turn.prompt;
+    Text so_far = turn.prompt;
     const Text answer = draw.answer(turn);
-    told.insert(told.end(), answer.begin(), answer.end());
-    const std::size_t size = told.size() + draw.length(draw.limits().longest / 6);
-    turn = draw.request(size, std::move(told));
+    so_far.insert(so_far.end(), answer.begin(), answer.end());
+    const std::size_t size = so_far.size() + draw.length(draw.limits().longest / 6);
+    turn = draw.request(size, std::move(so_far));
   }
   return waves;
 }

@@ -1,0 +1,217 @@
+#include "tools/probe/check.hpp"
+
+#include <array>
+#include <future>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <boost/json.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tools/commands/usage.hpp"
+#include "tools/probe/fault_server.hpp"
+
+namespace kvo::tools {
+namespace {
+
+using testing::HasSubstr;
+
+// A server of this process, until its end.
+std::uint16_t port_of(const HttpHandler& handler) {
+  auto port = std::make_shared<std::promise<std::uint16_t>>();
+  std::thread([port, handler] {
+    serve_http(
+        0, [&](std::uint16_t at) { port->set_value(at); }, handler);
+  }).detach();
+  return port->get_future().get();
+}
+
+ProbeOptions options_for(const HttpHandler& handler) {
+  ProbeOptions options;
+  options.endpoint = {"127.0.0.1", std::to_string(port_of(handler)), "/v1"};
+  options.requests = 160;
+  options.limits.longest = 512;
+  options.timeout = std::chrono::duration<double>(20);
+  return options;
+}
+
+HttpHandler with_fault(std::string_view fault) {
+  const auto server = std::make_shared<FaultServer>(fault, 1);
+  return [server](const std::string& path, const std::string& body) {
+    return server->answer(path, body);
+  };
+}
+
+class ProbeFault : public testing::TestWithParam<std::string_view> {};
+
+// What a fault of the server is called where it is found.
+const std::map<std::string_view, std::string_view>& names() {
+  static const std::map<std::string_view, std::string_view> kNames{
+      {"stale_tail", "stale tail"},
+      {"lost_prefix", "lost prefix"},
+      {"foreign_block", "foreign block"},
+      {"moved_rows", "moved rows"},
+      {"rows_off_by_1", "rows one position off"},
+  };
+  return kNames;
+}
+
+TEST_P(ProbeFault, IsFoundAndNamed) {
+  const std::string_view fault = GetParam();
+  const ProbeReport report = probe_engine(options_for(with_fault(fault)));
+  EXPECT_EQ(report.failed_requests, 0U) << report.failure;
+  EXPECT_GE(report.requests, 160U);
+  EXPECT_GT(report.telling, 100U);
+  EXPECT_GT(2 * report.cells_read, report.cells);
+  if (fault == "none") {
+    EXPECT_EQ(report.wrong_requests, 0U);
+    return;
+  }
+  ASSERT_GT(report.wrong_requests, 0U);
+  std::size_t named = 0;
+  for (const WrongAnswer& wrong : report.wrong) {
+    if (fault == "rounding")
+      EXPECT_EQ(wrong.cause, Cause::kArithmetic) << wrong.evidence;
+    else if (fault == "sampling")
+      EXPECT_EQ(wrong.cause, Cause::kNeither) << wrong.evidence;
+    else
+      EXPECT_EQ(wrong.cause, Cause::kMemory) << wrong.evidence;
+    const auto name = names().find(fault);
+    named += name != names().end() && wrong.evidence.starts_with(name->second) ? 1 : 0;
+  }
+  // One wrong token may have several causes.
+  if (names().contains(fault)) EXPECT_GT(2 * named, report.wrong.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, ProbeFault, testing::ValuesIn(server_faults()),
+                         [](const auto& each) { return std::string(each.param); });
+
+TEST(ProbeEngine, TextIsSentWhereTokensAreRefused) {
+  const HttpHandler inner = with_fault("none");
+  const auto options = options_for([inner](const std::string& path, const std::string& body) {
+    if (body.find("\"prompt\":[") != body.npos) return HttpAnswer{400, "{}", ""};
+    return inner(path, body);
+  });
+  const ProbeReport report = probe_engine(options);
+  EXPECT_EQ(report.wrong_requests + report.failed_requests, 0U) << report.failure;
+  EXPECT_GE(report.requests, 160U);
+}
+
+TEST(ProbeEngine, AnEngineThatAnswersNoMoreEndsTheRun) {
+  const HttpHandler inner = with_fault("none");
+  const auto answered = std::make_shared<std::atomic<int>>(0);
+  const auto options = options_for([=](const std::string& path, const std::string& body) {
+    return ++*answered > 20 ? HttpAnswer{429, "slow down", ""} : inner(path, body);
+  });
+  const ProbeReport report = probe_engine(options);
+  EXPECT_EQ(report.wrong_requests, 0U);
+  EXPECT_GE(report.failed_requests, 8U);
+  EXPECT_LE(report.failed_requests, 16U);
+  EXPECT_THAT(report.failure, HasSubstr("status 429: slow down"));
+}
+
+struct BadServer {
+  const char* name;
+  HttpAnswer answer;
+  const char* said;
+};
+
+class BadEngine : public testing::TestWithParam<BadServer> {};
+
+TEST_P(BadEngine, IsRefusedInOneLine) {
+  auto options = options_for([](const std::string&, const std::string&) {
+    if (GetParam().answer.status == 0) std::this_thread::sleep_for(std::chrono::seconds(5));
+    return GetParam().answer.status == 0 ? HttpAnswer{200, "late", ""} : GetParam().answer;
+  });
+  options.timeout = std::chrono::duration<double>(GetParam().answer.status == 0 ? 0.3 : 10);
+  try {
+    (void)probe_engine(options);
+    ADD_FAILURE() << "it was accepted";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(GetParam().said));
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    EXPECT_LT(std::string(error.what()).size(), 600U);
+  }
+}
+
+std::string text_answer(const std::string& text) {
+  return boost::json::serialize(
+      boost::json::object{{"choices", boost::json::array{boost::json::object{{"text", text}}}}});
+}
+
+const std::string kEight = probe_text({272, 273, 274, 275, 276, 277, 278, 279});
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, BadEngine,
+    testing::Values(
+        BadServer{"Fails", {500, "out of\nmemory", ""}, "status 500: out of"},
+        BadServer{"SaysNoJson", {200, "<html>", ""}, "no JSON: <html>"},
+        BadServer{"HasNoChoices", {200, R"({"choices":[]})", ""}, "no choices: "},
+        BadServer{"HasNoText", {200, R"({"choices":[{}]})", ""}, "no text: "},
+        BadServer{"TellsStories",
+                  {200, text_answer("Once upon"), ""},
+                  "other text than the probe's: Once upon"},
+        BadServer{
+            "StopsEarly", {200, text_answer(probe_text({272, 273})), ""}, "2 tokens, 8 were asked"},
+        BadServer{"ServesAnother", {200, text_answer(kEight), ""}, "serves another model"},
+        BadServer{"IsEndless",
+                  {200, std::string(std::size_t{17} << 20U, 'x'), ""},
+                  "no whole answer: body limit exceeded"},
+        BadServer{"IsSilent", {0, "", ""}, "no whole answer: The socket was closed"}),
+    [](const auto& each) { return std::string(each.param.name); });
+
+TEST(ProbeEngine, NobodyThere) {
+  ProbeOptions options;
+  options.endpoint = endpoint_of("http://127.0.0.1:1/v1");
+  EXPECT_THROW((void)probe_engine(options), UsageError);
+}
+
+TEST(ProbeText, HasACharacterForEachValue) {
+  const ProbeTokens tokens{272, 400, 2000, 4367};
+  EXPECT_EQ(tokens_of_text(probe_text(tokens)), tokens);
+  EXPECT_EQ(probe_text({1, 272, 20}), probe_text({272}));
+  EXPECT_EQ(tokens_of_text(""), ProbeTokens());
+  for (const char* text : {"abc", "\xE4\xB8", "\xE4\xB8\x7F", "\xE3\xBF\xBF", "\xE5\xB8\x80"})
+    EXPECT_FALSE(tokens_of_text(text)) << text;
+}
+
+TEST(Endpoint, IsReadFromAnUrl) {
+  const Endpoint whole = endpoint_of("http://[::1]:8080/a/v1/");
+  EXPECT_EQ(whole.host, "::1");
+  EXPECT_EQ(whole.port, "8080");
+  EXPECT_EQ(whole.path, "/a/v1");
+  EXPECT_EQ(endpoint_of("http://host").port, "80");
+  for (const char* url : {"https://host", "host:80", "http://", "http://host:", "http://host:x",
+                          "http://host:70000", "http://:80/v1"})
+    EXPECT_THROW((void)endpoint_of(url), UsageError) << url;
+}
+
+TEST(ProbePlan, HasTextsWithinItsLimits) {
+  const probe::Tables tables;
+  for (const std::size_t longest : {64U, 200U, 1024U}) {
+    const PlanLimits limits{.longest = longest, .tokens = 4, .at_once = 3};
+    traces::Random random(longest);
+    traces::Random same(longest);
+    for (std::size_t kind = 0; kind < plan_kinds().size(); ++kind) {
+      const ProbePlan plan = draw_plan(kind, tables, limits, random);
+      const ProbePlan again = draw_plan(kind, tables, limits, same);
+      ASSERT_EQ(plan.waves.size(), again.waves.size());
+      for (std::size_t wave = 0; wave < plan.waves.size(); ++wave)
+        for (std::size_t i = 0; i < plan.waves[wave].size(); ++i) {
+          const ProbeTokens& prompt = plan.waves[wave][i].prompt;
+          EXPECT_EQ(prompt, again.waves[wave][i].prompt);
+          EXPECT_EQ(prompt.front(), probe::kBegin) << plan.kind;
+          EXPECT_LE(prompt.size(), longest) << plan.kind;
+          EXPECT_GE(prompt.size(), 21U) << plan.kind;
+          // 2^class is beyond the begin of the text.
+          EXPECT_GT(std::size_t{1} << tables[prompt.back()].token_class, prompt.size() - 1);
+        }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kvo::tools
