@@ -1,8 +1,10 @@
 // tools/commands/schema_test.cpp: what commands write for programs, against docs/schema.
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <boost/json.hpp>
@@ -12,6 +14,7 @@
 #include <rapidjson/schema.h>
 #include <rapidjson/stringbuffer.h>
 
+#include "tools/probe/fault_server.hpp"
 #include "tools/testing/command_test.hpp"
 
 namespace kvo::tools {
@@ -126,6 +129,20 @@ TEST_F(Schema, DescribesMutantsAndShrunkScripts) {
   (void)described("diff", "diff");
   (void)described("shrink", "shrink " + log + " --subject " + kMutant + " -o small.jsonl");
   (void)described("judges", "mutants " + kMutant + " --judges --cases 60");
+}
+
+TEST_F(Schema, DescribesProbes) {
+  static FaultServer server("lost_prefix", 1);  // its thread ends with the process
+  std::promise<std::uint16_t> port;
+  std::thread([&port] {
+    serve_http(
+        0, [&port](std::uint16_t at) { port.set_value(at); },
+        [](const std::string& path, const std::string& body) { return server.answer(path, body); });
+  }).detach();
+  const auto probe =
+      described("probe", "probe check http://127.0.0.1:" + std::to_string(port.get_future().get()) +
+                             "/v1 --requests 30 --longest 100");
+  EXPECT_THAT(probe.at("wrong").as_array(), Not(IsEmpty()));
 }
 
 TEST_F(Schema, DescribesGates) {

@@ -48,7 +48,7 @@ class Drawer {
     return request(text(size, std::move(begin)));
   }
   // What must follow a request.
-  Text answer(const ProbeRequest& request) const {
+  [[nodiscard]] Text answer(const ProbeRequest& request) const {
     probe::Rows rows(tables_);
     rows.extend(request.prompt);
     return rows.generate(request.tokens);
