@@ -73,7 +73,12 @@ class Engine {
     const json::object& first = choice->get_object();
     for (const char* member : {"token_ids", "tokens"})
       if (const json::value* ids = first.if_contains(member))
-        if (const auto tokens = json::try_value_to<ProbeTokens>(*ids)) return {*tokens, ""};
+        if (auto tokens = json::try_value_to<ProbeTokens>(*ids)) {
+          for (const Token token : *tokens)
+            if (token >= probe::Shape::kVocabulary)
+              return {{}, fmt::format("token {}: the probe has 0 to 4415", token)};
+          return {*std::move(tokens), ""};
+        }
     const json::value* words = first.if_contains("text");
     if (words == nullptr || !words->is_string()) return {{}, "no text: " + shown(text)};
     const auto tokens = tokens_of_text(words->get_string());
@@ -135,8 +140,7 @@ class Check {
                        ": answers the same text in two ways: it must take the likeliest token");
     throw UsageError(
         fmt::format("{}: serves another model than `kvoracle probe model` writes, or lacks the "
-                    "token that begins "
-                    "a text: want {}, got {}",
+                    "token that begins a text: want {}, got {}",
                     where, json::serialize(json::value_from(want)),
                     json::serialize(json::value_from(given.tokens))));
   }
