@@ -156,6 +156,9 @@ INSTANTIATE_TEST_SUITE_P(
                   "other text than the probe's: Once upon"},
         BadServer{
             "StopsEarly", {200, text_answer(probe_text({272, 273})), ""}, "2 tokens, 8 were asked"},
+        BadServer{"HasOtherTokens",
+                  {200, R"({"choices":[{"token_ids":[1,2,3,4,5,6,7,4416]}]})", ""},
+                  "token 4416: the probe has 0 to 4415"},
         BadServer{"ServesAnother", {200, text_answer(kEight), ""}, "serves another model"},
         BadServer{"IsEndless",
                   {200, std::string(std::size_t{17} << 20U, 'x'), ""},
