@@ -182,6 +182,11 @@ std::string verdict_text(const ProbeReport& report) {
     text += fmt::format("{}: request {} ({}), token {}: want {}, got {}: {}\n",
                         word_of(wrong.cause), wrong.request, wrong.plan, wrong.token, wrong.want,
                         wrong.got, printable(wrong.evidence));
+  if (!report.shrunk.empty())
+    text += fmt::format("shrunk to {}, one after the other, of which the last is wrong:\n",
+                        count_text(report.shrunk.size(), "request"));
+  for (const ShrunkRequest& request : report.shrunk)
+    text += boost::json::serialize(write_json(request)) + "\n";
   if (report.failed_requests > 0)
     text += fmt::format("no answer to {}: {}\n", count_text(report.failed_requests, "request"),
                         printable(report.failure));

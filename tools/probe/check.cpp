@@ -12,6 +12,7 @@
 #include "reference/contract/describe/parse_json.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/probe/hypotheses.hpp"
+#include "tools/probe/smaller_plan.hpp"
 #include "tools/reports/console.hpp"
 
 namespace kvo::tools {
@@ -110,7 +111,9 @@ class Check {
       const ProbePlan plan = draw_plan(kind % kinds, tables_, options_.limits, random_);
       for (const auto& wave : plan.waves)
         if (in_a_row_ < kMostInARow) send(plan, wave);
+      plan_begin_ = sent_;
     }
+    if (!failing_.empty()) shrink();
     return std::move(report_);
   }
 
@@ -155,9 +158,11 @@ class Check {
     const std::size_t first = sent_;
     sent_ += wave.size();
     for (std::size_t i = 0; i < wave.size(); ++i) keep(wave[i], answers[i], first + i);
+    requests_.insert(requests_.end(), wave.begin(), wave.end());
     for (std::size_t i = 0; i < wave.size(); ++i)
       if (answers[i].failure.empty()) judge(plan, wave[i], answers[i].tokens, first + i);
     while (answered_.size() > kMostAnswered) answered_.pop_front();
+    while (requests_.size() > kMostAnswered) requests_.pop_front();
   }
 
   void keep(const ProbeRequest& request, const EngineAnswer& answer, std::size_t number) {
@@ -203,6 +208,12 @@ class Check {
                       .want = want[at],
                       .got = got[at]};
     explain(request, want, got, wrong);
+    if (wrong.cause == Cause::kMemory && failing_.empty()) {
+      failing_.assign(requests_.begin(), requests_.end());
+      const auto own = failing_.end() - static_cast<std::ptrdiff_t>(sent_ - number);
+      std::rotate(own, own + 1, failing_.end());
+      of_its_plan_ = std::min<std::size_t>(sent_ - plan_begin_, failing_.size());
+    }
     report_.wrong.push_back(std::move(wrong));
   }
 
@@ -240,11 +251,45 @@ class Check {
     }
   }
 
+  // The requests of its plan, or those before them, too.
+  void shrink() {
+    constexpr std::size_t kAttempts = 150;
+    constexpr int kOthers = 2;
+    std::uint64_t number = 0;
+    ProbeRequests repeats;
+    const auto wrong = [&](const ProbeRequests& requests) {
+      for (int i = 0; i < kOthers; ++i) {
+        ProbeRequests fresh = with_other_values(requests, ++number);
+        EngineAnswer last;
+        for (const ProbeRequest& request : fresh) {
+          last = engine_.ask(request, true);
+          if (!last.failure.empty()) return false;
+        }
+        if (last.tokens == right_answer(tables_, fresh.back())) continue;
+        repeats = std::move(fresh);
+        return true;
+      }
+      return false;
+    };
+    const ProbeRequests own(failing_.end() - static_cast<std::ptrdiff_t>(of_its_plan_),
+                            failing_.end());
+    if (wrong(own))
+      (void)smaller_requests(own, kAttempts, wrong);
+    else if (wrong(failing_))
+      (void)smaller_requests(failing_, kAttempts, wrong);
+    for (ProbeRequest& request : repeats)
+      report_.shrunk.push_back({std::move(request.prompt), request.tokens});
+  }
+
   const ProbeOptions& options_;
   probe::Tables tables_;
   Engine engine_;
   traces::Random random_;
   std::deque<AnsweredText> answered_;  // the last ones
+  std::deque<ProbeRequest> requests_;  // the last ones
+  ProbeRequests failing_;              // up to the first answer of cause memory
+  std::size_t of_its_plan_ = 0;        // of these, the last ones
+  std::size_t plan_begin_ = 0;         // number of the plan's first request
   std::size_t sent_ = 0;
   std::size_t in_a_row_ = 0;  // requests that failed
   ProbeReport report_;

@@ -47,6 +47,13 @@ struct WrongAnswer {
 };
 BOOST_DESCRIBE_STRUCT(WrongAnswer, (), (request, plan, token, want, got, cause, evidence))
 
+/// A request of a shrunk plan.
+struct ShrunkRequest {
+  ProbeTokens prompt;
+  std::uint64_t tokens = 0;  ///< that it generates
+};
+BOOST_DESCRIBE_STRUCT(ShrunkRequest, (), (prompt, tokens))
+
 struct ProbeReport {
   std::uint64_t requests = 0;  ///< with an answer
   std::uint64_t tokens = 0;    ///< of these answers
@@ -54,12 +61,15 @@ struct ProbeReport {
   std::uint64_t cells = 0;     ///< (layer, head, row) that there were
   std::uint64_t cells_read = 0;
   std::uint64_t wrong_requests = 0;
-  std::vector<WrongAnswer> wrong;     ///< the first 20
+  std::vector<WrongAnswer> wrong;  ///< the first 20
+  /// Sent one after the other, with values that the engine does not know, the last of these is
+  /// wrong, as the first wrong answer of cause memory was. Empty: none of them repeats.
+  std::vector<ShrunkRequest> shrunk;
   std::uint64_t failed_requests = 0;  ///< without an answer
   std::string failure;                ///< the first one, in words
 };
 BOOST_DESCRIBE_STRUCT(ProbeReport, (),
-                      (requests, tokens, telling, cells, cells_read, wrong_requests, wrong,
+                      (requests, tokens, telling, cells, cells_read, wrong_requests, wrong, shrunk,
                        failed_requests, failure))
 
 /// Runs plans of all kinds in turn. Stops early after 8 requests in a row that failed.

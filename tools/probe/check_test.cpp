@@ -83,7 +83,11 @@ TEST_P(ProbeFault, IsFoundAndNamed) {
     named += name != names().end() && wrong.evidence.starts_with(name->second) ? 1 : 0;
   }
   // One wrong token may have several causes.
-  if (names().contains(fault)) EXPECT_GT(2 * named, report.wrong.size());
+  if (!names().contains(fault)) return;
+  EXPECT_GT(2 * named, report.wrong.size());
+  EXPECT_GE(report.shrunk.size(), fault == "stale_tail" ? 1U : 2U);  // any text has a tail
+  EXPECT_LE(report.shrunk.size(), 3U);
+  for (const ShrunkRequest& request : report.shrunk) EXPECT_LE(request.prompt.size(), 100U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, ProbeFault, testing::ValuesIn(server_faults()),
