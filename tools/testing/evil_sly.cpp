@@ -29,7 +29,8 @@ namespace fs = std::filesystem;
 constexpr int kMostFiles = 256;
 constexpr int kMostChildren = 8;  // of all processes of a test
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
-constexpr std::size_t kPiece = 64 * kMiB;
+// No divisor of what a case may have (128 MiB): a last piece would fit or not by a few pages.
+constexpr std::size_t kPiece = 48 * kMiB;
 
 // ---- Descriptors ----
 
