@@ -98,6 +98,12 @@ ProbeTokens right_answer(const probe::Tables& tables, const ProbeRequest& reques
   return rows.generate(request.tokens);
 }
 
+// How many tokens are the same at the same place. Requires  as many of each.
+std::size_t right_tokens(const ProbeTokens& want, const ProbeTokens& got) {
+  return std::inner_product(want.begin(), want.end(), got.begin(), std::size_t{0}, std::plus<>(),
+                            std::equal_to<>());
+}
+
 /// A run over all plans.
 class Check {
  public:
@@ -135,8 +141,7 @@ class Check {
                                           options_.endpoint.port, options_.endpoint.path);
     if (!given.failure.empty()) throw UsageError(fmt::format("{}: {}", where, given.failure));
     const ProbeTokens want = right_answer(tables_, request);
-    const std::size_t right = std::inner_product(want.begin(), want.end(), given.tokens.begin(),
-                                                 std::size_t{0}, std::plus<>(), std::equal_to<>());
+    const std::size_t right = right_tokens(want, given.tokens);
     if (2 * right > want.size()) return;
     if (engine_.ask(request, false).tokens != given.tokens)
       throw UsageError(where +
@@ -222,8 +227,7 @@ class Check {
   void explain(const ProbeRequest& request, const ProbeTokens& want, const ProbeTokens& got,
                WrongAnswer& wrong) const {
     constexpr std::size_t kByChance = 2;
-    const std::size_t right = std::inner_product(want.begin(), want.end(), got.begin(),
-                                                 std::size_t{0}, std::plus<>(), std::equal_to<>());
+    const std::size_t right = right_tokens(want, got);
     std::string fault;
     each_hypothesis(tables_, request, wrong.request, answered_, true, [&](const Hypothesis& one) {
       if (one.tokens != got) return false;

@@ -170,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadServer{"IsSilent", {0, "", ""}, "no whole answer: The socket was closed"}),
     [](const auto& each) { return std::string(each.param.name); });
 
-TEST(ProbeEngine, NobodyThere) {
+TEST(ProbeEngine, NoServerIsRefused) {
   ProbeOptions options;
   options.endpoint = endpoint_of("http://127.0.0.1:1/v1");
   EXPECT_THROW((void)probe_engine(options), UsageError);

@@ -30,10 +30,6 @@ HttpAnswer refused(std::string_view why) {
   return {400, json::serialize(json::object{{"error", why}}), ""};
 }
 
-std::size_t alike(std::span<const Token> a, std::span<const Token> b) {
-  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
-}
-
 // Ids as they are, a text after the token that begins it.
 std::optional<ProbeTokens> prompt_of(const json::value& prompt) {
   if (prompt.is_string()) {
@@ -61,7 +57,7 @@ Rows FaultServer::begin_of(const ProbeTokens& prompt, bool shares) const {
   const Stored* best = nullptr;
   std::size_t most = 0;
   for (const Stored& stored : stored_)
-    if (const std::size_t common = alike(prompt, stored.tokens); common > most) {
+    if (const std::size_t common = common_prefix(prompt, stored.tokens); common > most) {
       most = common;
       best = &stored;
     }
@@ -74,7 +70,7 @@ Rows FaultServer::begin_of(const ProbeTokens& prompt, bool shares) const {
                                    best->tokens.end(), wanted.begin(), wanted.end());
     if (found != best->tokens.end()) {
       const auto at = static_cast<std::size_t>(found - best->tokens.begin());
-      const auto same = alike(rest, std::span(best->tokens).subspan(at));
+      const auto same = common_prefix(rest, std::span(best->tokens).subspan(at));
       rows = best->rows;
       rows.crop(at + std::min(same, rest.size() - 1));
       rows.shift_out(most, at);

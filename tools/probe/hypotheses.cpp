@@ -16,10 +16,6 @@ using Texts = std::span<const Token>;
 
 constexpr std::array<std::size_t, 5> kBlockSizes{16, 32, 64, 128, 256};
 
-std::size_t common_prefix(Texts a, Texts b) {
-  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
-}
-
 std::string rows_text(std::size_t first, std::size_t last, std::size_t request) {
   return fmt::format("rows {} to {} of request {}", first, last - 1, request);
 }

@@ -170,6 +170,10 @@ constexpr std::array kPlanKinds{
 
 }  // namespace
 
+std::size_t common_prefix(std::span<const Token> a, std::span<const Token> b) {
+  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
 std::vector<std::string_view> plan_kinds() {
   std::vector<std::string_view> names;
   for (const PlanKind& kind : kPlanKinds) names.push_back(kind.name);
