@@ -9,6 +9,7 @@
 
 #include "cuda/device/open.hpp"
 #include "cuda/jobs/launchers.hpp"
+#include "reference/contract/subject/probe.hpp"
 #include "reference/contract/values/check.hpp"
 
 namespace kvo::cuda {
@@ -121,9 +122,12 @@ CudaDevice::~CudaDevice() {
   if (zeroing_ != nullptr) (void)cudaStreamDestroy(zeroing_);
 }
 
+// What the table of buffers, streams and events allocates is not the cache's to run out of.
+
 // ---- memory ----
 
 Result<DevicePtr> CudaDevice::alloc(std::int64_t bytes) {
+  const HarnessWork ours;
   if (bytes < 0) return fail_other("alloc_failed");
   const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));
   void* made = nullptr;
@@ -140,6 +144,7 @@ Result<DevicePtr> CudaDevice::alloc(std::int64_t bytes) {
 }
 
 Status CudaDevice::free(DevicePtr ptr) {
+  const HarnessWork ours;
   const auto found = buffers_.find(ptr.address);
   if (found == buffers_.end()) return bad_pointer();
   if (Status done = status(cudaFree(pointer(ptr))); !done) return done;
@@ -158,6 +163,7 @@ bool CudaDevice::inside(DevicePtr ptr, std::int64_t bytes) const {
 // ---- queueing ----
 
 Status CudaDevice::queue(const Work& work, Stream stream) {
+  const HarnessWork ours;
   const Launcher* launcher = nullptr;
   if (work.job) {
     launcher = find_launcher(work.job->type());
@@ -195,6 +201,7 @@ Status CudaDevice::queue(const Work& work, Stream stream) {
 // ---- streams, events and graphs ----
 
 Result<std::uint64_t> CudaDevice::control(const StreamCall& call) {
+  const HarnessWork ours;
   const bool ends = call.kind == Call::kEndCapture && table_.capture() &&
                     table_.capture()->origin() == call.stream;
   auto number = table_.control(call);

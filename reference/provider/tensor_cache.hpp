@@ -367,19 +367,26 @@ class TensorCache : public TensorBacked, TensorParts {
     Buffers shown = view        ? layer.buffers
                     : layer.gpu ? result_buffers(*cells)
                                 : allocate(host_, *cells, kFloat);
-    if (!shown[0]) return std::nullopt;
     Device& memory = layer.gpu ? *memory_ : *host_;
+    bool copied = shown[0] != nullptr;
     for (const std::size_t side : kSides) {
       for (const Piece& part : *parts) {
+        if (!copied) break;
         const DevicePtr to = shown[side]->ptr() + part.packed * kFloat;
         const DevicePtr from = layer.at(side, part.stored);
-        const Status done = layer.half
-                                ? memory.run(ToFloatJob{to.as<std::uint32_t>(),
-                                                        from.as<const std::uint16_t>(), part.count})
-                                : memory.copy(to, from, part.count * kFloat);
-        if (!done) return std::nullopt;
+        copied =
+            bool(layer.half ? memory.run(ToFloatJob{to.as<std::uint32_t>(),
+                                                    from.as<const std::uint16_t>(), part.count})
+                            : memory.copy(to, from, part.count * kFloat));
       }
     }
+    // The last thing done: nothing may throw after it. Without memory there is no pair any more.
+    if (layer.gpu && !view && has(Quirk::kSharedScratch) && shown[0] != scratch_[0]) {
+      release(scratch_);
+      scratch_ = shown;
+      scratch_cells_ = *cells;
+    }
+    if (!copied) return std::nullopt;
     return KvPair{.k = {shape, std::move(shown[0])}, .v = {shape, std::move(shown[1])}};
   }
   // Where a result on the device is put together: one pair for all, or a pair of its own.
@@ -392,10 +399,7 @@ class TensorCache : public TensorBacked, TensorParts {
       return made;
     }
     if (scratch_[0] && scratch_cells_ >= cells) return scratch_;
-    release(scratch_);  // before the new pair, so that there is none when that fails
-    scratch_ = allocate(memory_, cells, kFloat);
-    scratch_cells_ = cells;
-    return scratch_;
+    return allocate(memory_, cells, kFloat);
   }
 
   /// A counter that does not exist is left alone.

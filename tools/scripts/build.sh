@@ -39,12 +39,12 @@ configure() {
   cmake "${fresh[@]}" --preset "$1" -S "$root" 2>&1 | follow "configure $1" "$3"
 }
 
-# build PRESET [TARGET]: shows how far it is; when it fails, shows the log and returns 1.
-# Without TARGET: what the build preset names.
+# build PRESET [TARGETS]: shows how far it is; when it fails, shows the log and returns 1.
+# TARGETS: one word or several; without: what the build preset names.
 build() {
   local preset=$1 folder=$root/build/${1/#command/release} targets=()
   local log=$folder.log
-  if [[ -n ${2:-} ]]; then targets=(--target "$2"); fi
+  if [[ -n ${2:-} ]]; then read -ra targets <<<"--target $2"; fi
   mkdir -p "$root/build"
   : >"$log"
   if ! configure "$preset" "$folder" "$log" ||

@@ -73,6 +73,12 @@ void give_up_privilege() {
   (void)syscall(SYS_capset, &header, sets.data());
 }
 
+// The driver of a card reserves terabytes of addresses and writes to few of them.
+int memory_limit() {
+  const auto is_there = [](const char* file) { return access(file, F_OK) == 0; };
+  return is_there("/dev/nvidiactl") || is_there("/dev/dxg") ? RLIMIT_DATA : RLIMIT_AS;
+}
+
 void limit_memory(std::uint64_t bytes) {
   if (bytes == 0) return;
   const std::uint64_t most = used_bytes() + bytes;
@@ -80,8 +86,8 @@ void limit_memory(std::uint64_t bytes) {
     heap_limit_bytes = most;
     return;
   }
-  const rlimit addresses{most, most};
-  (void)setrlimit(RLIMIT_AS, &addresses);
+  const rlimit memory{most, most};
+  (void)setrlimit(memory_limit(), &memory);
   const rlimit file{bytes, bytes};  // a file in memory counts as no address
   (void)setrlimit(RLIMIT_FSIZE, &file);
 }
@@ -124,7 +130,7 @@ std::vector<std::uint64_t> condition(int own_file) {
                                  has_children, has_timer};
   for (const int number : {SIGSEGV, SIGABRT, SIGTERM})
     all.push_back(sigismember(&blocked, number) == 1);
-  for (const auto kind : {RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE}) {
+  for (const auto kind : {RLIMIT_AS, RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_NOFILE}) {
     rlimit limit{};
     (void)getrlimit(kind, &limit);
     all.insert(all.end(), {limit.rlim_cur, limit.rlim_max});
