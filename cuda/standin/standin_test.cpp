@@ -1,4 +1,5 @@
 // CudaDevice and the objects that nvcc made, executed without a card.
+#include <memory>
 #include <numeric>
 #include <set>
 
@@ -9,6 +10,7 @@
 #include "cuda/jobs/launchers.hpp"
 #include "cuda/standin/opened_card.hpp"
 #include "reference/contract/device/device_suite.hpp"
+#include "reference/contract/subject/probe.hpp"
 
 namespace kvo::cuda {
 namespace {
@@ -144,6 +146,27 @@ TEST(StandIn, WhatRacesOnACardIsReported) {
   EXPECT_TRUE(opened->card.device().synchronize_all());
   ASSERT_EQ(opened->reports().size(), 1U);
   EXPECT_EQ(opened->reports()[0].kind, DeviceReport::Kind::kRace);
+}
+
+// Else an allocation that fails amid a launch would be a cache's, which has changed things by then.
+TEST(StandIn, WhatTheTablesOfTheDeviceAllocateIsNoWorkOfTheCache) {
+  auto opened = *OpenedCard::open();
+  Device& device = *opened->device;
+  const std::uint64_t before = allocation_gate.count;
+  Probe probe;
+  probe([&] {
+    const DevicePtr cell = *device.alloc(4);
+    const Stream stream = *device.create_stream();
+    const Event event = *device.create_event();
+    EXPECT_TRUE(device.run(increment(cell, 1)));
+    EXPECT_TRUE(device.record(event, Stream()));
+    EXPECT_TRUE(device.wait(stream, event));
+    EXPECT_TRUE(device.synchronize(stream));
+    EXPECT_TRUE(device.free(cell));
+  });
+  EXPECT_EQ(allocation_gate.count, before);
+  probe([] { (void)std::make_unique<int>(); });
+  EXPECT_GT(allocation_gate.count, before) << "the hook is not linked";
 }
 
 }  // namespace
