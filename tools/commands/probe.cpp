@@ -198,6 +198,7 @@ int run_probe_check(CheckArguments& arguments) {
   arguments.options.endpoint = endpoint_of(arguments.url);
   arguments.options.headers = headers_of(arguments);
   arguments.options.timeout = std::chrono::duration<double>(arguments.timeout);
+  arguments.options.salt = fmt::format("alone {}", arguments.options.seed);
   const ProbeReport report = probe_engine(arguments.options);
   if (arguments.json != kStandardOutput) print_out(verdict_text(report));
   if (!arguments.json.empty())

@@ -9,11 +9,9 @@
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
-#include "reference/contract/describe/parse_json.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/probe/hypotheses.hpp"
 #include "tools/probe/smaller_plan.hpp"
-#include "tools/reports/console.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -21,76 +19,6 @@ namespace {
 namespace json = boost::json;
 using probe::Rows;
 using probe::Token;
-
-constexpr std::uint32_t kFirstCharacter = 0x4E00;  // of the first value token
-constexpr std::size_t kMostShown = 120;
-
-std::string shown(const std::string& text) {
-  return printable(text.substr(0, kMostShown));
-}
-
-/// What an engine answered: tokens, or why there are none.
-struct EngineAnswer {
-  ProbeTokens tokens;
-  std::string failure;
-};
-
-/// An engine behind an interface like OpenAI's.
-class Engine {
- public:
-  explicit Engine(const ProbeOptions& options) : options_(options) {}
-
-  /// `shares`: whether it may use rows of other requests.
-  [[nodiscard]] EngineAnswer ask(const ProbeRequest& request, bool shares) const {
-    json::object body{{"model", options_.model}, {"max_tokens", request.tokens},
-                      {"temperature", 0},        {"seed", 0},
-                      {"ignore_eos", true},      {"return_token_ids", true},
-                      {"cache_prompt", shares}};
-    if (as_text_)
-      body["prompt"] = probe_text(request.prompt);
-    else
-      body["prompt"] = json::value_from(request.prompt);
-    if (!shares) body["cache_salt"] = fmt::format("alone {}", options_.seed);
-    const HttpAnswer answer = post_json(options_.endpoint, "/completions", json::serialize(body),
-                                        options_.headers, options_.timeout);
-    if (!answer.failure.empty()) return {{}, answer.failure};
-    if (answer.status != 200)
-      return {{}, fmt::format("status {}: {}", answer.status, shown(answer.body))};
-    EngineAnswer given = read(answer.body);
-    if (given.failure.empty() && given.tokens.size() != request.tokens)
-      given.failure = fmt::format("{} tokens, {} were asked", given.tokens.size(), request.tokens);
-    return given;
-  }
-  void send_text() { as_text_ = true; }
-  [[nodiscard]] bool sends_text() const { return as_text_; }
-
- private:
-  static EngineAnswer read(const std::string& text) {
-    boost::system::error_code failed;
-    const json::value answer = parse_json(text, failed);
-    if (failed) return {{}, fmt::format("no JSON: {}", shown(text))};
-    const json::value* choice = answer.find_pointer("/choices/0", failed);
-    if (choice == nullptr || !choice->is_object()) return {{}, "no choices: " + shown(text)};
-    const json::object& first = choice->get_object();
-    for (const char* member : {"token_ids", "tokens"})
-      if (const json::value* ids = first.if_contains(member))
-        if (auto tokens = json::try_value_to<ProbeTokens>(*ids)) {
-          for (const Token token : *tokens)
-            if (token >= probe::Shape::kVocabulary)
-              return {{}, fmt::format("token {}: the probe has 0 to 4415", token)};
-          return {*std::move(tokens), ""};
-        }
-    const json::value* words = first.if_contains("text");
-    if (words == nullptr || !words->is_string()) return {{}, "no text: " + shown(text)};
-    const auto tokens = tokens_of_text(words->get_string());
-    if (!tokens)
-      return {{}, "other text than the probe's: " + shown(std::string(words->get_string()))};
-    return {*tokens, ""};
-  }
-
-  const ProbeOptions& options_;
-  bool as_text_ = false;
-};
 
 ProbeTokens right_answer(const probe::Tables& tables, const ProbeRequest& request) {
   Rows rows(tables);
@@ -300,36 +228,6 @@ class Check {
 };
 
 }  // namespace
-
-std::string probe_text(const std::vector<Token>& tokens) {
-  std::string text;
-  for (const Token token : tokens) {
-    if (token < probe::kFirstValue || token >= probe::kFirstPad) continue;
-    const std::uint32_t code =
-        kFirstCharacter + token - probe::kFirstValue;  // three bytes of UTF-8
-    for (const std::uint32_t byte :
-         {0xE0U | code >> 12U, 0x80U | (code >> 6U & 0x3FU), 0x80U | (code & 0x3FU)})
-      text += static_cast<char>(byte);
-  }
-  return text;
-}
-
-std::optional<std::vector<Token>> tokens_of_text(std::string_view text) {
-  std::vector<Token> tokens;
-  if (text.size() % 3 != 0) return std::nullopt;
-  for (std::size_t at = 0; at < text.size(); at += 3) {
-    const auto byte = [&](std::size_t i) {
-      return static_cast<std::uint32_t>(static_cast<unsigned char>(text[at + i]));
-    };
-    if (byte(0) >> 4U != 0xEU || byte(1) >> 6U != 2 || byte(2) >> 6U != 2) return std::nullopt;
-    const std::uint32_t code =
-        (byte(0) & 0xFU) << 12U | (byte(1) & 0x3FU) << 6U | (byte(2) & 0x3FU);
-    if (code < kFirstCharacter || code >= kFirstCharacter + probe::kFirstPad - probe::kFirstValue)
-      return std::nullopt;
-    tokens.push_back(code - kFirstCharacter + probe::kFirstValue);
-  }
-  return tokens;
-}
 
 ProbeReport probe_engine(const ProbeOptions& options) {
   return Check(options).run();

@@ -2,27 +2,21 @@
 // to.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "reference/contract/describe/describe.hpp"
 #include "reference/probe/tables.hpp"
-#include "tools/probe/http.hpp"
+#include "tools/probe/engine.hpp"
 #include "tools/probe/plans.hpp"
 
 namespace kvo::tools {
 
-/// How the engine is asked.
-struct ProbeOptions {
-  Endpoint endpoint;            ///< of an interface like OpenAI's: it gets POST /completions
-  std::string model = "probe";  ///< name of the model there
-  HttpHeaders headers;
-  std::chrono::duration<double> timeout{60};  ///< of a request
-  std::size_t requests = 256;                 ///< at least so many, in whole plans
+/// How an engine is tested.
+struct ProbeOptions : EngineOptions {
+  std::size_t requests = 256;  ///< at least so many, in whole plans
   std::uint64_t seed = 1;
   PlanLimits limits;
   probe::Shape shape;
@@ -76,10 +70,5 @@ BOOST_DESCRIBE_STRUCT(ProbeReport, (),
 /// Throws UsageError: there is no server, or it serves another model, draws tokens at random, lacks
 ///         the token that begins a text, or puts something before it.
 [[nodiscard]] ProbeReport probe_engine(const ProbeOptions& options);
-
-/// Tokens as text: one character each. A token that begins a text is left out.
-[[nodiscard]] std::string probe_text(const ProbeTokens& tokens);
-/// The tokens of a text; nothing if it has a character that is no value token.
-[[nodiscard]] std::optional<ProbeTokens> tokens_of_text(std::string_view text);
 
 }  // namespace kvo::tools

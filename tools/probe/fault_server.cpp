@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "reference/contract/describe/parse_json.hpp"
-#include "tools/probe/check.hpp"
+#include "tools/probe/engine.hpp"
 
 namespace kvo::tools {
 namespace {
