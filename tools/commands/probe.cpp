@@ -1,4 +1,4 @@
-// tools/commands/probe.cpp: `kvoracle probe model`, `answers`, `check` and `serve`.
+// tools/commands/probe.cpp: `kvoracle probe model`, `answers`, `check`, `plan` and `serve`.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -16,16 +16,19 @@
 #include "tools/commands/commands.hpp"
 #include "tools/commands/exit_status.hpp"
 #include "tools/commands/not_negative.hpp"
+#include "tools/commands/program_name.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/commands/word_option.hpp"
 #include "tools/probe/answers.hpp"
 #include "tools/probe/check.hpp"
 #include "tools/probe/checkpoint.hpp"
 #include "tools/probe/fault_server.hpp"
+#include "tools/probe/probe_report.hpp"
 #include "tools/reports/console.hpp"
 #include "tools/reports/json_file.hpp"
 #include "tools/reports/quantities.hpp"
 #include "tools/reports/result_file.hpp"
+#include "tools/reports/run_file.hpp"
 #include "traces/io/text_source.hpp"
 
 namespace kvo::tools {
@@ -146,6 +149,9 @@ struct CheckArguments {
   std::string key_file;
   double timeout = 60;
   std::string json;
+  std::string junit;
+  std::string output;
+  bool overwrite = false;
   ProbeOptions options;
 };
 
@@ -167,59 +173,76 @@ HttpHeaders headers_of(const CheckArguments& arguments) {
   return headers;
 }
 
-std::string verdict_text(const ProbeReport& report) {
-  std::string text = fmt::format(
-      "{} {}, {}; {:.0f} % of all (layer, head, row) cells read; a fault of reuse would change "
-      "{}\n",
-      report.wrong_requests == 0
-          ? "no wrong token in"
-          : fmt::format("wrong tokens in {} of", count_text(report.wrong_requests)),
-      count_text(report.requests, "request"), count_text(report.tokens, "token"),
-      100 * static_cast<double>(report.cells_read) /
-          static_cast<double>(std::max<std::uint64_t>(report.cells, 1)),
-      count_text(report.telling, "request"));
-  for (const WrongAnswer& wrong : report.wrong)
-    text += fmt::format("{}: request {} ({}), token {}: want {}, got {}: {}\n",
-                        word_of(wrong.cause), wrong.request, wrong.plan, wrong.token, wrong.want,
-                        wrong.got, printable(wrong.evidence));
-  if (!report.shrunk.empty())
-    text += fmt::format("shrunk to {}, one after the other, of which the last is wrong:\n",
-                        count_text(report.shrunk.size(), "request"));
-  for (const ShrunkRequest& request : report.shrunk)
-    text += boost::json::serialize(write_json(request)) + "\n";
-  if (report.failed_requests > 0)
-    text += fmt::format("no answer to {}: {}\n", count_text(report.failed_requests, "request"),
-                        printable(report.failure));
-  return text;
+// What decides what is sent, without headers: they may hold a key. "kvoracle probe check URL ..".
+ProbeRepeat repeat_of(const CLI::App& app, const ProbeOptions& options) {
+  const std::string given =
+      fmt::format("{} probe {}{} --seed {}", program_name(), app.get_name(),
+                  given_options(app, {"--header", "--plan-number"}), options.seed);
+  return {.run = options.plan_number
+                     ? fmt::format("{} --plan-number {}", given, *options.plan_number)
+                     : fmt::format("{} --requests {}", given, options.requests),
+          .plan = given};
 }
 
-int run_probe_check(CheckArguments& arguments) {
-  check_outputs({{"--json", arguments.json}}, {});
-  arguments.options.endpoint = endpoint_of(arguments.url);
-  arguments.options.headers = headers_of(arguments);
-  arguments.options.timeout = std::chrono::duration<double>(arguments.timeout);
-  arguments.options.salt = fmt::format("alone {}", arguments.options.seed);
-  const ProbeReport report = probe_engine(arguments.options);
-  if (arguments.json != kStandardOutput) print_out(verdict_text(report));
+RunHeader header_of(const ProbeOptions& options) {
+  return {.kvoracle = std::string(kVersion),
+          .command = "probe check",
+          .seed = options.seed,
+          .subjects = {kProbedEngine},
+          .options = {{"requests", options.requests},
+                      {"plan_number", write_json(options.plan_number)},
+                      {"control", options.control},
+                      {"longest", options.limits.longest},
+                      {"tokens", options.limits.tokens},
+                      {"at_once", options.limits.at_once},
+                      {"window", write_json(options.shape.window)}}};
+}
+
+int run_probe_check(CheckArguments& arguments, const CLI::App& app) {
+  if (arguments.output == kStandardOutput)
+    throw UsageError("--output -: a run file cannot be standard output");
+  check_outputs(
+      {{"--output", arguments.output}, {"--json", arguments.json}, {"--junit", arguments.junit}},
+      {arguments.key_file});
+  ProbeOptions& options = arguments.options;
+  options.endpoint = endpoint_of(arguments.url);
+  options.headers = headers_of(arguments);
+  options.timeout = std::chrono::duration<double>(arguments.timeout);
+  const ProbeRepeat repeat = repeat_of(app, options);
+  std::optional<RunFile> file;
+  if (!arguments.output.empty())
+    file = must(RunFile::open(
+        arguments.output, header_of(options),
+        arguments.overwrite ? RunFile::Existing::kReplaced : RunFile::Existing::kRefused));
+  std::vector<PlanResult> plans;
+  const ProbeReport report = probe_engine(options, [&](const PlanResult& plan) {
+    if (file) must(file->append(probe_case(plan, plans.size(), options.seed, repeat)));
+    plans.push_back(plan);
+  });
+  if (file) must(file->finish());
+  if (arguments.json != kStandardOutput && arguments.junit != kStandardOutput)
+    print_out(probe_report_text(report, repeat));
   if (!arguments.json.empty())
     write_result(arguments.json, "probe", write_json(report).get_object());
+  if (!arguments.junit.empty())
+    write_junit(arguments.junit, program_name() + " probe check",
+                probe_suites(report, plans, repeat));
   if (report.wrong_requests > 0) return kExitDiffers;
   return report.failed_requests > 0 || report.telling == 0 ? kExitUsage : kExitConforms;
 }
 
-Run declare_probe_check(CLI::App& app, const Contracts& /*contracts*/) {
-  const auto arguments = std::make_shared<CheckArguments>();
-  ProbeOptions& options = arguments->options;
+// What plans depend on.
+void declare_plans(CLI::App& app, ProbeOptions& options) {
   constexpr std::size_t kLeastLength = 64;
   constexpr std::size_t kMostTokens = 256;
   constexpr std::size_t kMostAtOnce = 64;
-  app.add_option("url", arguments->url, "of an engine that serves the probe: http://HOST:PORT/v1")
-      ->type_name("URL")
-      ->required();
   app.add_option("--requests", options.requests, "at least so many, in whole plans")
       ->check(positive())
       ->capture_default_str()
       ->group(kExtentGroup);
+  app.add_option("--plan-number", options.plan_number, "only this plan, as reports number it")
+      ->check(not_negative())
+      ->type_name("N");
   app.add_option("--longest", options.limits.longest, "tokens of the longest prompt")
       ->check(CLI::Range(kLeastLength, probe::Shape::kPositions / 2))
       ->type_name("TOKENS")
@@ -233,6 +256,17 @@ Run declare_probe_check(CLI::App& app, const Contracts& /*contracts*/) {
   app.add_option("--seed", options.seed, "the same seed gives the same texts")
       ->check(not_negative())
       ->capture_default_str();
+}
+
+Run declare_probe_check(CLI::App& app, const Contracts& /*contracts*/) {
+  const auto arguments = std::make_shared<CheckArguments>();
+  ProbeOptions& options = arguments->options;
+  app.add_option("url", arguments->url, "of an engine that serves the probe: http://HOST:PORT/v1")
+      ->type_name("URL")
+      ->required();
+  declare_plans(app, options);
+  app.add_flag("--control", options.control,
+               "send each request without sharing, too: only what differs is a fault of memory");
   app.add_option("--model", options.model, "name of the model at the engine")
       ->capture_default_str();
   app.add_option("--header", arguments->headers, "a further line of each request: 'NAME: VALUE'")
@@ -244,10 +278,42 @@ Run declare_probe_check(CLI::App& app, const Contracts& /*contracts*/) {
       ->type_name("SECONDS")
       ->capture_default_str()
       ->group(kRunningGroup);
-  app.add_option("--json", arguments->json, "write the verdict as JSON; - for standard output")
-      ->type_name("FILE")
+  add_output(app, "--output,-o", arguments->output,
+             "run file: JSON Lines, appended plan by plan, for kvoracle gate");
+  app.add_flag("--overwrite", arguments->overwrite, "replace a run file that is there")
       ->group(kRunningGroup);
-  return [arguments] { return run_probe_check(*arguments); };
+  declare_reports(app, arguments->json, arguments->junit);
+  return [arguments, &app] { return run_probe_check(*arguments, app); };
+}
+
+// ---- plan ----
+
+struct PlanArguments {
+  std::string json;
+  ProbeOptions options;
+};
+
+int run_probe_plan(const PlanArguments& arguments) {
+  check_outputs({{"--json", arguments.json}}, {});
+  const ProbeReport report = probe_plans(arguments.options);
+  if (arguments.json != kStandardOutput) print_out(probe_plans_text(report));
+  if (!arguments.json.empty())
+    write_result(arguments.json, "probe_plan",
+                 {{"requests", report.requests},
+                  {"tokens", report.tokens},
+                  {"telling", report.telling},
+                  {"cells", report.cells},
+                  {"cells_read", report.cells_read},
+                  {"faults", write_json(report.faults)},
+                  {"coverage", write_json(report.coverage)}});
+  return report.telling == 0 ? kExitUsage : kExitConforms;
+}
+
+Run declare_probe_plan(CLI::App& app, const Contracts& /*contracts*/) {
+  const auto arguments = std::make_shared<PlanArguments>();
+  declare_plans(app, arguments->options);
+  add_output(app, "--json", arguments->json, "write the result as JSON; - for standard output");
+  return [arguments] { return run_probe_plan(*arguments); };
 }
 
 // ---- serve ----
@@ -290,6 +356,8 @@ constexpr std::array kProbeCommands{
             declare_probe_answers},
     Command{"check", "whether an engine that serves the probe keeps its rows right",
             declare_probe_check},
+    Command{"plan", "shows which rows and faults the texts of check would reach",
+            declare_probe_plan},
     Command{"serve", "an engine for tests, whose cache has a fault", declare_probe_serve},
 };
 

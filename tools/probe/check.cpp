@@ -1,9 +1,11 @@
 #include "tools/probe/check.hpp"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include <boost/json.hpp>
@@ -18,7 +20,7 @@ namespace {
 
 namespace json = boost::json;
 using probe::Rows;
-using probe::Token;
+using probe::Shape;
 
 ProbeTokens right_answer(const probe::Tables& tables, const ProbeRequest& request) {
   Rows rows(tables);
@@ -32,22 +34,70 @@ std::size_t right_tokens(const ProbeTokens& want, const ProbeTokens& got) {
                             std::equal_to<>());
 }
 
+// The first token that differs. Requires  one does.
+std::size_t first_wrong(const ProbeTokens& want, const ProbeTokens& got) {
+  return static_cast<std::size_t>(std::ranges::mismatch(want, got).in1 - want.begin());
+}
+
+// One short text, alone: who answers this wrongly serves no probe. Tokens are sent as text if the
+// engine refuses ids.
+void recognize(Engine& engine, const ProbeOptions& options) {
+  const probe::Tables tables(options.shape);
+  traces::Random random(options.seed);
+  const ProbeRequest request =
+      draw_plan(0, tables, {.longest = 64, .tokens = 8}, random).waves[0][0];
+  EngineAnswer given = engine.ask(request, false);
+  if (given.failure.starts_with("status 4")) {
+    engine.send_text();
+    const EngineAnswer again = engine.ask(request, false);
+    if (again.failure.empty()) given = again;
+  }
+  const std::string where = fmt::format("http://{}:{}{}/completions", options.endpoint.host,
+                                        options.endpoint.port, options.endpoint.path);
+  if (!given.failure.empty()) throw UsageError(fmt::format("{}: {}", where, given.failure));
+  const ProbeTokens want = right_answer(tables, request);
+  if (2 * right_tokens(want, given.tokens) > want.size()) return;
+  if (engine.ask(request, false).tokens != given.tokens)
+    throw UsageError(where +
+                     ": answers the same text in two ways: it must take the likeliest token");
+  throw UsageError(
+      fmt::format("{}: serves another model than `kvoracle probe model` writes, or lacks the "
+                  "token that begins a text: want {}, got {}",
+                  where, json::serialize(json::value_from(want)),
+                  json::serialize(json::value_from(given.tokens))));
+}
+
+/// Answers a request; `shares`: whether with rows of other requests.
+using Ask = std::function<EngineAnswer(const ProbeRequest& request, bool shares)>;
+
 /// A run over all plans.
 class Check {
  public:
-  explicit Check(const ProbeOptions& options)
-      : options_(options), tables_(options.shape), engine_(options), random_(options.seed) {}
+  Check(const ProbeOptions& options, Ask ask, PlanDone done)
+      : options_(options),
+        tables_(options.shape),
+        ask_(std::move(ask)),
+        done_(std::move(done)),
+        faults_(probe_faults(options.shape.window.has_value())) {
+    for (const ProbeFault& fault : faults_)
+      report_.faults.push_back({.fault = std::string(fault.name)});
+    for (std::size_t layer = 0; layer < Shape::kLayers; ++layer)
+      for (std::size_t head = 0; head < Shape::kHeads; ++head)
+        for (std::size_t i = 0; i + 1 < kRanges.size(); ++i)
+          report_.coverage.push_back(
+              {.layer = layer, .head = head, .first = kRanges[i], .last = kRanges[i + 1] - 1});
+    if (options.control) report_.control_wrong = 0;
+  }
 
   ProbeReport run() {
-    recognize();
-    const std::size_t kinds = plan_kinds().size();
-    for (std::size_t kind = 0; sent_ < options_.requests && in_a_row_ < kMostInARow; ++kind) {
-      const ProbePlan plan = draw_plan(kind % kinds, tables_, options_.limits, random_);
-      for (const auto& wave : plan.waves)
-        if (in_a_row_ < kMostInARow) send(plan, wave);
-      plan_begin_ = sent_;
+    if (options_.plan_number) {
+      send_plan(*options_.plan_number);
+    } else {
+      for (std::size_t number = 0; sent_ < options_.requests && !is_over(); ++number)
+        send_plan(number);
     }
     if (!failing_.empty()) shrink();
+    std::erase_if(report_.coverage, [](const CellCount& count) { return count.cells == 0; });
     return std::move(report_);
   }
 
@@ -55,173 +105,248 @@ class Check {
   static constexpr std::size_t kMostInARow = 8;
   static constexpr std::size_t kMostAnswered = 64;
   static constexpr std::size_t kMostWrong = 20;
+  // Positions at which the parts of the coverage begin. Row 0 holds nothing.
+  static constexpr std::array<std::size_t, 8> kRanges{1,    16,   64,    256,
+                                                      1024, 4096, 16384, Shape::kPositions};
 
-  // One short text, alone: who answers this wrongly serves no probe.
-  void recognize() {
-    ProbeRequest request = draw_plan(0, tables_, {.longest = 64, .tokens = 8}, random_).waves[0][0];
-    EngineAnswer given = engine_.ask(request, false);
-    if (given.failure.starts_with("status 4")) {
-      engine_.send_text();
-      const EngineAnswer again = engine_.ask(request, false);
-      if (again.failure.empty()) given = again;
-    }
-    const std::string where = fmt::format("http://{}:{}{}/completions", options_.endpoint.host,
-                                          options_.endpoint.port, options_.endpoint.path);
-    if (!given.failure.empty()) throw UsageError(fmt::format("{}: {}", where, given.failure));
-    const ProbeTokens want = right_answer(tables_, request);
-    const std::size_t right = right_tokens(want, given.tokens);
-    if (2 * right > want.size()) return;
-    if (engine_.ask(request, false).tokens != given.tokens)
-      throw UsageError(where +
-                       ": answers the same text in two ways: it must take the likeliest token");
-    throw UsageError(
-        fmt::format("{}: serves another model than `kvoracle probe model` writes, or lacks the "
-                    "token that begins a text: want {}, got {}",
-                    where, json::serialize(json::value_from(want)),
-                    json::serialize(json::value_from(given.tokens))));
+  struct Judged {
+    ProbeRequest request;
+    ProbeTokens got;
+    std::size_t number;
+    std::size_t wave_end;  // number of the first request after its wave
+  };
+
+  [[nodiscard]] bool is_over() const { return in_a_row_ >= kMostInARow; }
+
+  // A plan depends on the seed and its number alone.
+  void send_plan(std::size_t number) {
+    traces::Random random(probe::mix({options_.seed, number}));
+    const ProbePlan plan =
+        draw_plan(number % plan_kinds().size(), tables_, options_.limits, random);
+    plan_ = {.number = number, .kind = plan.kind};
+    plan_waves_ = 0;
+    std::vector<Judged> judged;
+    for (const auto& wave : plan.waves)
+      if (!is_over()) send(wave, judged);
+    // Texts that are asked alone may take the place of rows that the plan shares.
+    for (const Judged& one : judged) judge(one);
+    if (done_) done_(plan_);
   }
 
-  void send(const ProbePlan& plan, const std::vector<ProbeRequest>& wave) {
+  [[nodiscard]] std::vector<EngineAnswer> ask_at_once(const std::vector<ProbeRequest>& wave) const {
     std::vector<EngineAnswer> answers(wave.size());
-    {
-      std::vector<std::jthread> threads;
-      for (std::size_t i = 0; i < wave.size(); ++i)
-        threads.emplace_back([&, i] { answers[i] = engine_.ask(wave[i], true); });
-    }
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < wave.size(); ++i)
+      threads.emplace_back([&, i] { answers[i] = ask_(wave[i], true); });
+    threads.clear();
+    return answers;
+  }
+
+  void send(const std::vector<ProbeRequest>& wave, std::vector<Judged>& judged) {
+    std::vector<EngineAnswer> answers = ask_at_once(wave);
     const std::size_t first = sent_;
     sent_ += wave.size();
-    for (std::size_t i = 0; i < wave.size(); ++i) keep(wave[i], answers[i], first + i);
-    requests_.insert(requests_.end(), wave.begin(), wave.end());
-    for (std::size_t i = 0; i < wave.size(); ++i)
-      if (answers[i].failure.empty()) judge(plan, wave[i], answers[i].tokens, first + i);
-    while (answered_.size() > kMostAnswered) answered_.pop_front();
-    while (requests_.size() > kMostAnswered) requests_.pop_front();
-  }
-
-  void keep(const ProbeRequest& request, const EngineAnswer& answer, std::size_t number) {
-    if (!answer.failure.empty()) {
-      ++in_a_row_;
-      if (report_.failed_requests++ == 0)
-        report_.failure = fmt::format("request {}: {}", number, answer.failure);
-      return;
+    plan_.requests += wave.size();
+    for (std::size_t i = 0; i < wave.size(); ++i) {
+      if (!is_answered(answers[i], first + i)) continue;
+      AnsweredText& given =
+          answered_.emplace_back(AnsweredText{first + i, wave[i].prompt, Rows(tables_)});
+      given.tokens.insert(given.tokens.end(), answers[i].tokens.begin(), answers[i].tokens.end());
+      given.rows.extend(given.tokens);
+      judged.push_back({wave[i], std::move(answers[i].tokens), first + i, sent_});
     }
-    in_a_row_ = 0;
-    AnsweredText& given =
-        answered_.emplace_back(AnsweredText{number, request.prompt, Rows(tables_)});
-    given.tokens.insert(given.tokens.end(), answer.tokens.begin(), answer.tokens.end());
-    given.rows.extend(given.tokens);
+    while (answered_.size() > kMostAnswered) answered_.pop_front();
+    waves_.push_back({first, wave});
+    ++plan_waves_;
+    while (sent_ - waves_.front().first > kMostAnswered && waves_.size() > plan_waves_)
+      waves_.pop_front();
   }
 
-  void judge(const ProbePlan& plan, const ProbeRequest& request, const ProbeTokens& got,
-             std::size_t number) {
+  bool is_answered(const EngineAnswer& answer, std::size_t number) {
+    if (answer.failure.empty()) {
+      in_a_row_ = 0;
+      return true;
+    }
+    ++in_a_row_;
+    const std::string failure = fmt::format("request {}: {}", number, answer.failure);
+    if (report_.failed_requests++ == 0) report_.failure = failure;
+    if (plan_.failed_requests++ == 0) plan_.failure = failure;
+    return false;
+  }
+
+  void judge(const Judged& judged) {
+    const ProbeTokens want = add_answer(judged);
+    add_shown({tables_, judged.request, judged.number, judged.wave_end, want, answered_});
+    std::optional<EngineAnswer> alone;
+    if (options_.control) {
+      alone = ask_(judged.request, false);
+      if (!is_answered(*alone, judged.number)) return;
+      *report_.control_wrong += alone->tokens == want ? 0 : 1;
+    }
+    if (judged.got != want) add_wrong(judged, want, alone);
+  }
+
+  // Counts what the right answer reads. Returns  it.
+  ProbeTokens add_answer(const Judged& judged) {
     probe::Coverage coverage;
     Rows rows(tables_);
-    rows.extend(request.prompt, &coverage);
-    const ProbeTokens want = rows.generate(request.tokens, &coverage);
+    rows.extend(judged.request.prompt, &coverage);
+    ProbeTokens want = rows.generate(judged.request.tokens, &coverage);
     ++report_.requests;
     report_.tokens += want.size();
-    report_.cells_read += coverage.cells();
-    report_.cells += (rows.size() - 1) * probe::Shape::kLayers * probe::Shape::kHeads;
-    bool telling = false;
-    each_hypothesis(tables_, request, number, answered_, false, [&](const Hypothesis& hypothesis) {
-      telling = hypothesis.tokens != want;
-      return telling;
-    });
-    report_.telling += telling ? 1 : 0;
-    if (got != want) add_wrong(plan, request, number, want, got);
+    plan_.tokens += want.size();
+    for (CellCount& count : report_.coverage)
+      for (std::size_t at = count.first; at < std::min(count.last + 1, rows.size()); ++at) {
+        ++count.cells;
+        ++report_.cells;
+        const bool read = coverage.has(count.layer, count.head, at);
+        count.read += read ? 1 : 0;
+        report_.cells_read += read ? 1 : 0;
+      }
+    return want;
   }
 
-  void add_wrong(const ProbePlan& plan, const ProbeRequest& request, std::size_t number,
-                 const ProbeTokens& want, const ProbeTokens& got) {
-    if (report_.wrong_requests++ >= kMostWrong) return;
-    const auto at = static_cast<std::size_t>(std::ranges::mismatch(want, got).in1 - want.begin());
-    WrongAnswer wrong{.request = number,
-                      .plan = std::string(plan.kind),
+  void add_shown(const JudgedAnswer& right) {
+    const std::vector<bool> shown = faults_that_show(right);
+    bool telling = false;
+    for (std::size_t i = 0; i < faults_.size(); ++i) {
+      if (!shown[i]) continue;
+      ++report_.faults[i].requests;
+      telling |= faults_[i].of_reuse;
+      if (std::ranges::find(plan_.shown, faults_[i].name) == plan_.shown.end())
+        plan_.shown.push_back(faults_[i].name);
+    }
+    report_.telling += telling ? 1 : 0;
+  }
+
+  void add_wrong(const Judged& judged, const ProbeTokens& want,
+                 const std::optional<EngineAnswer>& control) {
+    const std::size_t at = first_wrong(want, judged.got);
+    WrongAnswer wrong{.request = judged.number,
+                      .plan = std::string(plan_.kind),
+                      .plan_number = plan_.number,
                       .token = at,
                       .want = want[at],
-                      .got = got[at]};
-    explain(request, want, got, wrong);
-    if (wrong.cause == Cause::kMemory && failing_.empty()) {
-      failing_.assign(requests_.begin(), requests_.end());
-      const auto own = failing_.end() - static_cast<std::ptrdiff_t>(sent_ - number);
-      std::rotate(own, own + 1, failing_.end());
-      of_its_plan_ = std::min<std::size_t>(sent_ - plan_begin_, failing_.size());
-    }
+                      .got = judged.got[at]};
+    const bool is_shown = report_.wrong_requests++ < kMostWrong;
+    std::optional<Explanation> found;
+    if (is_shown)
+      found =
+          explain({tables_, judged.request, judged.number, judged.wave_end, judged.got, answered_});
+    set_cause(judged, want, control, found, wrong);
+    ++(wrong.cause == Cause::kMemory       ? report_.memory
+       : wrong.cause == Cause::kArithmetic ? report_.arithmetic
+                                           : report_.neither);
+    if (wrong.cause == Cause::kMemory && failing_.empty()) set_failing(judged.number);
+    if (plan_.wrong_requests++ == 0) plan_.wrong = wrong;
+    if (!is_shown) return;
+    for (FaultCount& count : report_.faults) count.named += count.fault == wrong.fault ? 1 : 0;
     report_.wrong.push_back(std::move(wrong));
   }
 
-  // By a fault that makes these very tokens, and by the same text without rows of others. Among
-  // thousands of faults one makes a wrong token or two by chance.
-  void explain(const ProbeRequest& request, const ProbeTokens& want, const ProbeTokens& got,
-               WrongAnswer& wrong) const {
+  // By a fault that gives these very tokens, and by the same text without rows of others. Among
+  // thousands of faults one gives a wrong token or two by chance.
+  void set_cause(const Judged& judged, const ProbeTokens& want,
+                 const std::optional<EngineAnswer>& control,
+                 const std::optional<Explanation>& found, WrongAnswer& wrong) const {
     constexpr std::size_t kByChance = 2;
-    const std::size_t right = right_tokens(want, got);
-    std::string fault;
-    each_hypothesis(tables_, request, wrong.request, answered_, true, [&](const Hypothesis& one) {
-      if (one.tokens != got) return false;
-      fault = fmt::format("{}: {} would give these tokens", one.fault, one.detail);
-      return true;
-    });
-    const EngineAnswer alone = engine_.ask(request, false);
-    const EngineAnswer again = engine_.ask(request, false);
+    const EngineAnswer alone = control ? *control : ask_(judged.request, false);
+    const EngineAnswer again = ask_(judged.request, false);
     const std::string failure = alone.failure + again.failure;
+    const bool is_named = found && !found->fault.empty();
+    const std::string unknown = found && !is_named ? ", and no known fault gives it" : "";
+    // Where the text goes wrong without sharing; nowhere: after its end.
+    const std::size_t at = alone.tokens == want ? want.size() : first_wrong(want, alone.tokens);
+    const bool is_named_alone = is_named && !options_.control && found->wrong_tokens > kByChance;
     if (!failure.empty()) {
-      wrong.evidence = "no answer when it is asked alone: " + failure;
+      wrong.evidence = "is wrong; the text has no answer when it is asked alone: " + failure;
     } else if (alone.tokens != again.tokens) {
-      wrong.evidence = "alone it answers in two ways";
-    } else if (alone.tokens == want) {
+      wrong.evidence = "is wrong; alone, the text is answered in two ways";
+    } else if (wrong.token < at || is_named_alone) {
       wrong.cause = Cause::kMemory;
-      wrong.evidence = fault.empty() ? "right when it is asked alone" : fault;
-    } else if (!fault.empty() && want.size() - right > kByChance) {
-      wrong.cause = Cause::kMemory;
-      wrong.evidence = fault + "; it is wrong alone, too";
-    } else if (alone.tokens == got) {
+      wrong.evidence = is_named ? fault_text(*found) : "is right when the text is asked alone";
+      if (wrong.token >= at) wrong.evidence += "; it is wrong alone, too";
+      if (is_named) wrong.fault = found->fault;
+      if (is_named) wrong.also = found->also;
+    } else if (wrong.token > at || alone.tokens[at] == wrong.got) {
       wrong.cause = Cause::kArithmetic;
-      wrong.evidence = "no known fault makes these tokens, and alone it answers alike";
+      wrong.evidence = fmt::format("is wrong; alone, the text goes wrong {}{}",
+                                   wrong.token > at ? "earlier" : "in the same way", unknown);
     } else {
-      wrong.evidence = "no known fault makes these tokens, and alone it answers otherwise";
+      wrong.evidence = "is wrong, and otherwise when the text is asked alone" + unknown;
     }
   }
+  static std::string fault_text(const Explanation& found) {
+    std::string text =
+        fmt::format("is the one that {} would give ({}; {}", found.what, found.fault, found.when);
+    if (found.alike > 0) text += fmt::format("; or {} others", found.alike);
+    return text + ")";
+  }
 
-  // The requests of its plan, or those before them, too.
+  // The waves up to that of the request, which becomes the last of its wave.
+  void set_failing(std::size_t number) {
+    std::size_t later = waves_.size();
+    for (const auto& [first, wave] : waves_) {
+      failing_.push_back(wave);
+      --later;
+      if (number >= first + wave.size()) continue;
+      const auto own = failing_.back().begin() + static_cast<std::ptrdiff_t>(number - first);
+      std::rotate(own, own + 1, failing_.back().end());
+      break;
+    }
+    failing_of_plan_ = plan_waves_ - later;
+  }
+
+  // The requests of its plan, or those before them, too; one after the other, or in waves.
   void shrink() {
     constexpr std::size_t kAttempts = 150;
     constexpr int kOthers = 2;
     std::uint64_t number = 0;
-    ProbeRequests repeats;
-    const auto wrong = [&](const ProbeRequests& requests) {
+    ProbeWaves repeats;
+    const auto wrong = [&](const ProbeWaves& waves) {
       for (int i = 0; i < kOthers; ++i) {
-        ProbeRequests fresh = with_other_values(requests, ++number);
-        EngineAnswer last;
-        for (const ProbeRequest& request : fresh) {
-          last = engine_.ask(request, true);
-          if (!last.failure.empty()) return false;
+        ProbeWaves fresh = with_other_values(waves, ++number);
+        std::vector<EngineAnswer> last;
+        for (const auto& wave : fresh) {
+          last = ask_at_once(wave);
+          for (const EngineAnswer& answer : last)
+            if (!answer.failure.empty()) return false;
         }
-        if (last.tokens == right_answer(tables_, fresh.back())) continue;
-        repeats = std::move(fresh);
-        return true;
+        for (std::size_t j = 0; j < last.size(); ++j)
+          if (last[j].tokens != right_answer(tables_, fresh.back()[j])) {
+            repeats = std::move(fresh);
+            return true;
+          }
       }
       return false;
     };
-    const ProbeRequests own(failing_.end() - static_cast<std::ptrdiff_t>(of_its_plan_),
-                            failing_.end());
-    if (wrong(own))
-      (void)smaller_requests(own, kAttempts, wrong);
-    else if (wrong(failing_))
-      (void)smaller_requests(failing_, kAttempts, wrong);
-    for (ProbeRequest& request : repeats)
-      report_.shrunk.push_back({std::move(request.prompt), request.tokens});
+    const ProbeWaves own(failing_.end() - static_cast<std::ptrdiff_t>(failing_of_plan_),
+                         failing_.end());
+    for (const ProbeWaves& waves : {one_by_one(own), one_by_one(failing_), own, failing_}) {
+      if (!wrong(waves)) continue;
+      (void)smaller_waves(waves, kAttempts, wrong);
+      break;
+    }
+    for (std::size_t wave = 0; wave < repeats.size(); ++wave)
+      for (ProbeRequest& request : repeats[wave])
+        report_.shrunk.push_back({wave, std::move(request.prompt), request.tokens});
   }
 
   const ProbeOptions& options_;
   probe::Tables tables_;
-  Engine engine_;
-  traces::Random random_;
+  Ask ask_;
+  PlanDone done_;
+  std::vector<ProbeFault> faults_;
   std::deque<AnsweredText> answered_;  // the last ones
-  std::deque<ProbeRequest> requests_;  // the last ones
-  ProbeRequests failing_;              // up to the first answer of cause memory
-  std::size_t of_its_plan_ = 0;        // of these, the last ones
-  std::size_t plan_begin_ = 0;         // number of the plan's first request
+  struct Wave {
+    std::size_t first;  // number of its first request
+    std::vector<ProbeRequest> requests;
+  };
+  std::deque<Wave> waves_;           // the last ones
+  ProbeWaves failing_;               // up to the first answer of cause memory
+  std::size_t failing_of_plan_ = 0;  // of these, the last ones
+  PlanResult plan_;                  // that is sent
+  std::size_t plan_waves_ = 0;       // of it, sent so far
   std::size_t sent_ = 0;
   std::size_t in_a_row_ = 0;  // requests that failed
   ProbeReport report_;
@@ -229,8 +354,24 @@ class Check {
 
 }  // namespace
 
-ProbeReport probe_engine(const ProbeOptions& options) {
-  return Check(options).run();
+ProbeReport probe_engine(const ProbeOptions& options, const PlanDone& done) {
+  Engine engine(options);
+  recognize(engine, options);
+  return Check(
+             options,
+             [&](const ProbeRequest& request, bool shares) { return engine.ask(request, shares); },
+             done)
+      .run();
+}
+
+ProbeReport probe_plans(const ProbeOptions& options) {
+  const probe::Tables tables(options.shape);
+  return Check(options,
+               [&](const ProbeRequest& request, bool /*shares*/) {
+                 return EngineAnswer{right_answer(tables, request), ""};
+               },
+               {})
+      .run();
 }
 
 }  // namespace kvo::tools

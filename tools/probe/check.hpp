@@ -4,7 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reference/contract/describe/describe.hpp"
@@ -18,6 +21,9 @@ namespace kvo::tools {
 struct ProbeOptions : EngineOptions {
   std::size_t requests = 256;  ///< at least so many, in whole plans
   std::uint64_t seed = 1;
+  std::optional<std::size_t> plan_number = std::nullopt;  ///< only this plan, counted from 0
+  /// Each request is also sent without sharing. Only what differs from that is a fault of memory.
+  bool control = false;
   PlanLimits limits;
   probe::Shape shape;
 };
@@ -32,21 +38,45 @@ BOOST_DESCRIBE_ENUM(Cause, kMemory, kArithmetic, kNeither)
 
 struct WrongAnswer {
   std::uint64_t request = 0;  ///< counted from 0
-  std::string plan;
+  std::string plan;           ///< its kind
+  std::uint64_t plan_number = 0;
   std::uint64_t token = 0;  ///< the first wrong one, counted from 0
   std::uint32_t want = 0;
   std::uint32_t got = 0;
   Cause cause = Cause::kNeither;
-  std::string evidence;  ///< in words
+  std::string fault;              ///< of probe_faults(): that gives these tokens; empty: none does
+  std::vector<std::string> also;  ///< other faults that give them, too
+  std::string evidence;           ///< what "request R, token T" begins
 };
-BOOST_DESCRIBE_STRUCT(WrongAnswer, (), (request, plan, token, want, got, cause, evidence))
+BOOST_DESCRIBE_STRUCT(WrongAnswer, (),
+                      (request, plan, plan_number, token, want, got, cause, fault, also, evidence))
 
 /// A request of a shrunk plan.
 struct ShrunkRequest {
+  std::uint64_t wave = 0;  ///< requests of one wave are sent at once
   ProbeTokens prompt;
   std::uint64_t tokens = 0;  ///< that it generates
 };
-BOOST_DESCRIBE_STRUCT(ShrunkRequest, (), (prompt, tokens))
+BOOST_DESCRIBE_STRUCT(ShrunkRequest, (), (wave, prompt, tokens))
+
+/// A fault of probe_faults().
+struct FaultCount {
+  std::string fault;
+  std::uint64_t requests = 0;  ///< whose answers it would change
+  std::uint64_t named = 0;     ///< of the wrong answers shown: those that it gives
+};
+BOOST_DESCRIBE_STRUCT(FaultCount, (), (fault, requests, named))
+
+/// Cells of one layer and head at the positions `first` to `last`, of all requests.
+struct CellCount {
+  std::uint64_t layer = 0;
+  std::uint64_t head = 0;
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  std::uint64_t cells = 0;
+  std::uint64_t read = 0;
+};
+BOOST_DESCRIBE_STRUCT(CellCount, (), (layer, head, first, last, cells, read))
 
 struct ProbeReport {
   std::uint64_t requests = 0;  ///< with an answer
@@ -54,21 +84,46 @@ struct ProbeReport {
   std::uint64_t telling = 0;   ///< requests that a fault of reuse would have changed
   std::uint64_t cells = 0;     ///< (layer, head, row) that there were
   std::uint64_t cells_read = 0;
+  std::vector<FaultCount> faults;
+  std::vector<CellCount> coverage;
   std::uint64_t wrong_requests = 0;
-  std::vector<WrongAnswer> wrong;  ///< the first 20
-  /// Sent one after the other, with values that the engine does not know, the last of these is
-  /// wrong, as the first wrong answer of cause memory was. Empty: none of them repeats.
+  std::uint64_t memory = 0;      ///< of these: wrong by memory
+  std::uint64_t arithmetic = 0;  ///< by arithmetic
+  std::uint64_t neither = 0;
+  std::optional<std::uint64_t> control_wrong = std::nullopt;  ///< requests wrong without sharing
+  std::vector<WrongAnswer> wrong;                             ///< the first 20
+  /// With values that the engine does not know, a request of the last wave is wrong, as the first
+  /// wrong answer of cause memory was. Empty: this does not repeat.
   std::vector<ShrunkRequest> shrunk;
   std::uint64_t failed_requests = 0;  ///< without an answer
   std::string failure;                ///< the first one, in words
 };
 BOOST_DESCRIBE_STRUCT(ProbeReport, (),
-                      (requests, tokens, telling, cells, cells_read, wrong_requests, wrong, shrunk,
+                      (requests, tokens, telling, cells, cells_read, faults, coverage,
+                       wrong_requests, memory, arithmetic, neither, control_wrong, wrong, shrunk,
                        failed_requests, failure))
 
-/// Runs plans of all kinds in turn. Stops early after 8 requests in a row that failed.
+/// What came of one plan.
+struct PlanResult {
+  std::size_t number = 0;
+  std::string_view kind;
+  std::uint64_t requests = 0;  ///< that were sent
+  std::uint64_t tokens = 0;    ///< of the answers
+  std::uint64_t wrong_requests = 0;
+  std::uint64_t failed_requests = 0;
+  std::vector<std::string_view> shown;  ///< faults that would change an answer
+  std::optional<WrongAnswer> wrong;     ///< the first one
+  std::string failure;                  ///< the first one
+};
+using PlanDone = std::function<void(const PlanResult& result)>;
+
+/// Runs plans of all kinds in turn, and calls `done` after each of them. Stops early after 8
+/// requests in a row that failed.
 /// Throws UsageError: there is no server, or it serves another model, draws tokens at random, lacks
 ///         the token that begins a text, or puts something before it.
-[[nodiscard]] ProbeReport probe_engine(const ProbeOptions& options);
+[[nodiscard]] ProbeReport probe_engine(const ProbeOptions& options, const PlanDone& done = {});
+
+/// What the plans would show: the report on an engine that answers rightly. Asks no engine.
+[[nodiscard]] ProbeReport probe_plans(const ProbeOptions& options);
 
 }  // namespace kvo::tools
