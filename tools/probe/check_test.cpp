@@ -1,9 +1,12 @@
 #include "tools/probe/check.hpp"
 
 #include <array>
+#include <atomic>
+#include <condition_variable>
 #include <future>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -11,6 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "reference/contract/describe/json.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/probe/fault_server.hpp"
 
@@ -117,6 +121,125 @@ TEST(ProbeEngine, AnEngineThatAnswersNoMoreEndsTheRun) {
   EXPECT_GE(report.failed_requests, 8U);
   EXPECT_LE(report.failed_requests, 16U);
   EXPECT_THAT(report.failure, HasSubstr("status 429: slow down"));
+}
+
+// As a cache of 4 bits makes some tokens wrong: one bit of some last tokens, shared or not.
+HttpHandler with_noise(std::string_view fault) {
+  const HttpHandler inner = with_fault(fault);
+  return [inner](const std::string& path, const std::string& body) {
+    HttpAnswer answer = inner(path, body);
+    boost::json::value given = boost::json::parse(answer.body);
+    const auto prompt = boost::json::value_to<ProbeTokens>(boost::json::parse(body).at("prompt"));
+    if (probe::mix({prompt.size(), prompt.back()}) % 3 != 0 || prompt.size() <= 64) return answer;
+    boost::json::value& text = given.at("choices").at(0).at("text");
+    ProbeTokens tokens = tokens_of_text(text.as_string()).value();
+    tokens.back() ^= 1U;
+    text = probe_text(tokens);
+    answer.body = boost::json::serialize(given);
+    return answer;
+  };
+}
+
+TEST(ProbeEngine, AControlSeparatesNoiseFromMemory) {
+  for (const std::string_view fault : {"none", "lost_prefix"}) {
+    ProbeOptions options = options_for(with_noise(fault));
+    options.control = true;
+    options.requests = 60;
+    const ProbeReport report = probe_engine(options);
+    EXPECT_EQ(report.failed_requests, 0U) << report.failure;
+    EXPECT_GT(report.control_wrong, 8U);
+    EXPECT_GT(report.arithmetic, 4U);
+    EXPECT_EQ(report.memory > 0, fault != "none");
+    EXPECT_EQ(report.neither, 0U);
+    for (const WrongAnswer& wrong : report.wrong)
+      EXPECT_EQ(wrong.cause == Cause::kArithmetic, wrong.token == options.limits.tokens - 1)
+          << wrong.request << ' ' << wrong.evidence;
+  }
+}
+
+TEST(ProbeEngine, APlanAloneIsThePlanOfTheRun) {
+  ProbeOptions options = options_for(with_fault("lost_prefix"));
+  options.requests = 60;
+  std::vector<PlanResult> plans;
+  const ProbeReport whole = probe_engine(options, [&](const PlanResult& plan) {
+    EXPECT_EQ(plan.number, plans.size());
+    plans.push_back(plan);
+  });
+  ASSERT_FALSE(whole.wrong.empty());
+  const WrongAnswer& first = whole.wrong.front();
+  std::size_t before = 0;
+  for (std::size_t i = 0; i < first.plan_number; ++i) before += plans[i].requests;
+  options = options_for(with_fault("lost_prefix"));
+  options.plan_number = first.plan_number;
+  const ProbeReport alone = probe_engine(options);
+  EXPECT_EQ(alone.requests, plans[first.plan_number].requests);
+  ASSERT_FALSE(alone.wrong.empty());
+  EXPECT_EQ(alone.wrong.front().request + before, first.request);
+  EXPECT_EQ(alone.wrong.front().token, first.token);
+  EXPECT_EQ(alone.wrong.front().got, first.got);
+  EXPECT_EQ(alone.wrong.front().evidence, first.evidence);
+}
+
+// Answers wrongly what it answers at the same time as another request.
+TEST(ProbeEngine, AFaultOfRequestsAtOnceIsShrunkToAWave) {
+  struct Crowd {
+    std::mutex mutex;
+    std::condition_variable changed;
+    int inside = 0;
+    int met = 0;
+  };
+  const HttpHandler inner = with_fault("none");
+  const auto crowd = std::make_shared<Crowd>();
+  ProbeOptions options = options_for([=](const std::string& path, const std::string& body) {
+    HttpAnswer answer = inner(path, body);
+    std::unique_lock lock(crowd->mutex);
+    if (++crowd->inside > 1) ++crowd->met;
+    const int met = crowd->met;
+    crowd->changed.notify_all();
+    const bool meets = crowd->changed.wait_for(
+        lock, std::chrono::milliseconds(40), [&] { return crowd->inside > 1 || crowd->met > met; });
+    --crowd->inside;
+    if (!meets) return answer;
+    boost::json::value given = boost::json::parse(answer.body);
+    boost::json::value& text = given.at("choices").at(0).at("text");
+    ProbeTokens tokens = tokens_of_text(text.as_string()).value();
+    tokens.front() ^= 1U;
+    text = probe_text(tokens);
+    answer.body = boost::json::serialize(given);
+    return answer;
+  });
+  options.requests = 4;
+  options.limits.longest = 100;
+  const ProbeReport report = probe_engine(options);
+  EXPECT_GE(report.wrong_requests, 2U);
+  EXPECT_EQ(report.memory, report.wrong_requests);
+  ASSERT_GE(report.shrunk.size(), 2U);
+  EXPECT_LE(report.shrunk.size(), 3U);
+  EXPECT_EQ(report.shrunk.back().wave, 0U);
+  EXPECT_LE(report.shrunk.back().prompt.size(), 30U);
+}
+
+TEST(ProbePlans, ShowWhatTheyWouldReadWithoutAnEngine) {
+  ProbeOptions options;
+  options.requests = 100;
+  options.limits.longest = 300;
+  const ProbeReport report = probe_plans(options);
+  EXPECT_EQ(write_json(report), write_json(probe_plans(options)));
+  EXPECT_GE(report.requests, 100U);
+  EXPECT_EQ(report.wrong_requests + report.failed_requests, 0U);
+  for (const FaultCount& fault : report.faults) EXPECT_GT(fault.requests, 0U) << fault.fault;
+  std::uint64_t cells = 0;
+  std::uint64_t read = 0;
+  for (const CellCount& count : report.coverage) {
+    EXPECT_GT(2 * count.read, count.cells) << count.first;
+    cells += count.cells;
+    read += count.read;
+  }
+  EXPECT_EQ(cells, report.cells);
+  EXPECT_EQ(read, report.cells_read);
+  // Texts that share nothing show no fault of reuse before others were sent.
+  options.plan_number = 0;
+  EXPECT_LT(probe_plans(options).telling, 4U);
 }
 
 struct BadServer {

@@ -235,7 +235,7 @@ class FaultSearch {
   void at_moments(std::size_t after, const Plant& plant, const What& what) {
     std::vector<Moment> moments = moments_;
     if (std::ranges::find(moments, after, &Moment::at) == moments.end())
-      moments.push_back({after, "when they are written"});
+      moments.push_back({after, "as it is written"});
     for (const Moment& moment : moments) {
       if (moment.at < after || enough()) continue;
       Rows rows = right(moment.at);
