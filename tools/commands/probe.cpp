@@ -1,9 +1,12 @@
 // tools/commands/probe.cpp: `kvoracle probe model`, `answers`, `check` and `serve`.
+#include "tools/commands/probe.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -140,17 +143,8 @@ Run declare_probe_answers(CLI::App& app, const Contracts& /*contracts*/) {
 
 // ---- check ----
 
-struct CheckArguments {
-  std::string url;
-  std::vector<std::string> headers;
-  std::string key_file;
-  double timeout = 60;
-  std::string json;
-  ProbeOptions options;
-};
-
 // "Name: value"; the key of a file goes into the header that OpenAI's interface has for it.
-HttpHeaders headers_of(const CheckArguments& arguments) {
+HttpHeaders headers_of(const EngineArguments& arguments) {
   HttpHeaders headers;
   for (const std::string& line : arguments.headers) {
     const std::size_t colon = line.find(':');
@@ -190,21 +184,38 @@ std::string verdict_text(const ProbeReport& report) {
   if (report.failed_requests > 0)
     text += fmt::format("no answer to {}: {}\n", count_text(report.failed_requests, "request"),
                         printable(report.failure));
+  if (report.retried > 0)
+    text += fmt::format("{} sent again, because the engine was busy\n",
+                        count_text(report.retried, "request"));
+  for (const std::string& left_out : report.skipped)
+    text += "skipped: " + printable(left_out) + "\n";
   return text;
 }
 
+std::vector<std::size_t> kinds_of(const std::vector<std::string>& words) {
+  const std::vector<std::string> known = plan_words();
+  std::vector<std::size_t> kinds;
+  for (const std::string& word : words) {
+    const auto found = std::ranges::find(known, word);
+    if (found == known.end()) throw unknown_word("plan", word, known);
+    kinds.push_back(static_cast<std::size_t>(found - known.begin()));
+  }
+  return kinds;
+}
+
+struct CheckArguments : EngineArguments {
+  std::vector<std::string> plans;
+};
+
 int run_probe_check(CheckArguments& arguments) {
   check_outputs({{"--json", arguments.json}}, {});
-  arguments.options.endpoint = endpoint_of(arguments.url);
-  arguments.options.headers = headers_of(arguments);
-  arguments.options.timeout = std::chrono::duration<double>(arguments.timeout);
-  arguments.options.salt = fmt::format("alone {}", arguments.options.seed);
-  const ProbeReport report = probe_engine(arguments.options);
-  if (arguments.json != kStandardOutput) print_out(verdict_text(report));
-  if (!arguments.json.empty())
-    write_result(arguments.json, "probe", write_json(report).get_object());
-  if (report.wrong_requests > 0) return kExitDiffers;
-  return report.failed_requests > 0 || report.telling == 0 ? kExitUsage : kExitConforms;
+  ProbeOptions& options = arguments.options;
+  if (!arguments.plans.empty()) options.kinds = kinds_of(arguments.plans);
+  const auto window = options.shape.window;
+  if (window && 2 * options.limits.tokens >= *window)
+    throw UsageError(fmt::format("--window {}: answers have {} tokens, fewer than {} are needed",
+                                 *window, options.limits.tokens, *window / 2));
+  return end_of_probe(probe_engine(engine_options(arguments)), arguments.json);
 }
 
 Run declare_probe_check(CLI::App& app, const Contracts& /*contracts*/) {
@@ -212,7 +223,6 @@ Run declare_probe_check(CLI::App& app, const Contracts& /*contracts*/) {
   ProbeOptions& options = arguments->options;
   constexpr std::size_t kLeastLength = 64;
   constexpr std::size_t kMostTokens = 256;
-  constexpr std::size_t kMostAtOnce = 64;
   app.add_option("url", arguments->url, "of an engine that serves the probe: http://HOST:PORT/v1")
       ->type_name("URL")
       ->required();
@@ -220,6 +230,9 @@ Run declare_probe_check(CLI::App& app, const Contracts& /*contracts*/) {
       ->check(positive())
       ->capture_default_str()
       ->group(kExtentGroup);
+  app.add_option("--plans", arguments->plans, "kinds of plans, with commas; none: all")
+      ->delimiter(',')
+      ->type_name("PLAN");
   app.add_option("--longest", options.limits.longest, "tokens of the longest prompt")
       ->check(CLI::Range(kLeastLength, probe::Shape::kPositions / 2))
       ->type_name("TOKENS")
@@ -227,23 +240,10 @@ Run declare_probe_check(CLI::App& app, const Contracts& /*contracts*/) {
   app.add_option("--tokens", options.limits.tokens, "that each request generates")
       ->check(CLI::Range(std::size_t{1}, kMostTokens))
       ->capture_default_str();
-  app.add_option("--at-once", options.limits.at_once, "requests that are sent together")
-      ->check(CLI::Range(std::size_t{1}, kMostAtOnce))
-      ->capture_default_str();
   app.add_option("--seed", options.seed, "the same seed gives the same texts")
       ->check(not_negative())
       ->capture_default_str();
-  app.add_option("--model", options.model, "name of the model at the engine")
-      ->capture_default_str();
-  app.add_option("--header", arguments->headers, "a further line of each request: 'NAME: VALUE'")
-      ->type_name("LINE");
-  app.add_option("--api-key-file", arguments->key_file, "file with a key for the engine")
-      ->type_name("FILE");
-  app.add_option("--timeout", arguments->timeout, "of a request")
-      ->check(positive())
-      ->type_name("SECONDS")
-      ->capture_default_str()
-      ->group(kRunningGroup);
+  declare_engine(app, *arguments);
   app.add_option("--json", arguments->json, "write the verdict as JSON; - for standard output")
       ->type_name("FILE")
       ->group(kRunningGroup);
@@ -256,6 +256,7 @@ struct ServeArguments {
   std::uint16_t port = 0;
   std::string fault = "none";
   std::uint64_t seed = 1;
+  probe::Shape shape;
 };
 
 Run declare_probe_serve(CLI::App& app, const Contracts& /*contracts*/) {
@@ -266,11 +267,12 @@ Run declare_probe_serve(CLI::App& app, const Contracts& /*contracts*/) {
   app.add_option("--fault", arguments->fault, "of its cache")
       ->check(CLI::IsMember(std::vector<std::string>(faults.begin(), faults.end())))
       ->capture_default_str();
+  declare_window(app, arguments->shape.window);
   app.add_option("--seed", arguments->seed, "of what it draws at random")
       ->check(not_negative())
       ->capture_default_str();
   return [arguments]() -> int {
-    FaultServer server(arguments->fault, arguments->seed);
+    FaultServer server(arguments->fault, arguments->seed, arguments->shape);
     serve_http(
         arguments->port,
         [](std::uint16_t port) {
@@ -294,6 +296,63 @@ constexpr std::array kProbeCommands{
 };
 
 }  // namespace
+
+std::vector<CLI::Option*> declare_engine(CLI::App& app, EngineArguments& arguments) {
+  ProbeOptions& options = arguments.options;
+  constexpr std::size_t kMostAtOnce = 64;
+  constexpr std::size_t kMostRetries = 100;
+  std::vector<CLI::Option*> declared;
+  const auto add = [&](const char* name, auto& value, const char* doc, const char* type) {
+    declared.push_back(app.add_option(name, value, doc)->type_name(type));
+    return declared.back();
+  };
+  add("--at-once", options.limits.at_once, "requests that are sent together", "N")
+      ->check(CLI::Range(std::size_t{1}, kMostAtOnce))
+      ->capture_default_str();
+  add("--model", options.model, "name of the model at the engine", "NAME")->capture_default_str();
+  declare_window(app, options.shape.window);
+  declared.push_back(app.get_option("--window"));
+  add("--header", arguments.headers, "a further line of each request: 'NAME: VALUE'", "LINE");
+  add("--api-key-file", arguments.key_file, "file with a key for the engine", "FILE");
+  add("--ca-file", options.ca_file, "certificates (PEM) that https trusts; default: the system's",
+      "FILE");
+  declared.push_back(
+      app.add_flag("--stream", options.stream, "let answers come token by token, as events"));
+  add("--timeout", arguments.timeout, "of a request, to the end of its answer", "SECONDS")
+      ->check(positive())
+      ->capture_default_str()
+      ->group(kRunningGroup);
+  add("--retries", options.retries, "of a request that a busy engine refuses (429, 503)", "N")
+      ->check(CLI::Range(std::size_t{0}, kMostRetries))
+      ->capture_default_str()
+      ->group(kRunningGroup);
+  add("--sent-at-most", options.most_sent,
+      "requests in all, those that explain and shrink a wrong answer included; default: 20,000 "
+      "and 4 times those of the run",
+      "N")
+      ->check(positive())
+      ->group(kRunningGroup);
+  return declared;
+}
+
+const ProbeOptions& engine_options(EngineArguments& arguments) {
+  constexpr std::uint64_t kToShrink = 20'000;
+  ProbeOptions& options = arguments.options;
+  options.endpoint = endpoint_of(arguments.url);
+  options.headers = headers_of(arguments);
+  options.timeout = std::chrono::duration<double>(arguments.timeout);
+  options.salt = fmt::format("alone {}", options.seed);
+  constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+  if (options.most_sent == kUnlimited) options.most_sent = 4 * options.requests + kToShrink;
+  return options;
+}
+
+int end_of_probe(const ProbeReport& report, const std::string& json) {
+  if (json != kStandardOutput) print_out(verdict_text(report));
+  if (!json.empty()) write_result(json, "probe", write_json(report).get_object());
+  if (report.wrong_requests > 0) return kExitDiffers;
+  return report.failed_requests > 0 || report.telling == 0 ? kExitUsage : kExitConforms;
+}
 
 Run declare_probe(CLI::App& app, const Contracts& contracts) {
   return declare_group(app, kProbeCommands, contracts);

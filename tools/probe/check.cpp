@@ -1,6 +1,7 @@
 #include "tools/probe/check.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <numeric>
@@ -32,22 +33,39 @@ std::size_t right_tokens(const ProbeTokens& want, const ProbeTokens& got) {
                             std::equal_to<>());
 }
 
+// What must come back of a request's answer: of a dropped one the begin.
+bool is_right(const probe::Tables& tables, const ProbeRequest& request, const ProbeTokens& got) {
+  ProbeTokens want = right_answer(tables, request);
+  if (request.manner.drop_after) want.resize(std::min(want.size(), got.size()));
+  return want == got;
+}
+
 /// A run over all plans.
 class Check {
  public:
-  explicit Check(const ProbeOptions& options)
-      : options_(options), tables_(options.shape), engine_(options), random_(options.seed) {}
+  /// `plans`: none for drawn ones.
+  Check(const ProbeOptions& options, PlanSource* plans)
+      : options_(options),
+        tables_(options.shape),
+        engine_(options),
+        drawn_(tables_, options.limits, options.seed, options.kinds,
+               [this] { return engine_.save_failure(); }),
+        plans_(plans != nullptr ? *plans : drawn_) {}
 
   ProbeReport run() {
     recognize();
-    const std::size_t kinds = plan_kinds().size();
-    for (std::size_t kind = 0; sent_ < options_.requests && in_a_row_ < kMostInARow; ++kind) {
-      const ProbePlan plan = draw_plan(kind % kinds, tables_, options_.limits, random_);
-      for (const auto& wave : plan.waves)
-        if (in_a_row_ < kMostInARow) send(plan, wave);
+    while (sent_ < options_.requests && in_a_row_ < kMostInARow) {
+      const std::optional<ProbePlan> plan = plans_.next();
+      if (!plan) break;
+      for (const auto& wave : plan->waves)
+        if (in_a_row_ < kMostInARow) send(*plan, wave);
       plan_begin_ = sent_;
     }
     if (!failing_.empty()) shrink();
+    report_.sent = engine_.counts().sent;
+    report_.retried = engine_.counts().retried;
+    report_.dropped = engine_.counts().dropped;
+    report_.skipped = plans_.skipped();
     return std::move(report_);
   }
 
@@ -58,19 +76,16 @@ class Check {
 
   // One short text, alone: who answers this wrongly serves no probe.
   void recognize() {
-    ProbeRequest request = draw_plan(0, tables_, {.longest = 64, .tokens = 8}, random_).waves[0][0];
-    EngineAnswer given = engine_.ask(request, false);
-    if (given.failure.starts_with("status 4")) {
-      engine_.send_text();
-      const EngineAnswer again = engine_.ask(request, false);
-      if (again.failure.empty()) given = again;
-    }
-    const std::string where = fmt::format("http://{}:{}{}/completions", options_.endpoint.host,
-                                          options_.endpoint.port, options_.endpoint.path);
+    traces::Random random(~options_.seed);
+    const ProbeRequest request =
+        draw_plan(0, tables_, {.longest = 64, .tokens = 8}, random).waves[0][0];
+    const EngineAnswer given = engine_.meet(request);
+    const std::string where = engine_.where();
     if (!given.failure.empty()) throw UsageError(fmt::format("{}: {}", where, given.failure));
     const ProbeTokens want = right_answer(tables_, request);
     const std::size_t right = right_tokens(want, given.tokens);
     if (2 * right > want.size()) return;
+    if (!given.misread.empty()) throw UsageError(fmt::format("{}: {}", where, given.misread));
     if (engine_.ask(request, false).tokens != given.tokens)
       throw UsageError(where +
                        ": answers the same text in two ways: it must take the likeliest token");
@@ -84,16 +99,26 @@ class Check {
   void send(const ProbePlan& plan, const std::vector<ProbeRequest>& wave) {
     std::vector<EngineAnswer> answers(wave.size());
     {
+      std::atomic<std::size_t> next = 0;
       std::vector<std::jthread> threads;
-      for (std::size_t i = 0; i < wave.size(); ++i)
-        threads.emplace_back([&, i] { answers[i] = engine_.ask(wave[i], true); });
+      while (threads.size() < std::min(wave.size(), plan.at_once))
+        threads.emplace_back([&] {
+          for (std::size_t i = next++; i < wave.size(); i = next++)
+            answers[i] = engine_.ask(wave[i], true);
+        });
     }
+    for (std::size_t i = 0; i < wave.size(); ++i)
+      if (!answers[i].misread.empty() && !is_right(tables_, wave[i], answers[i].tokens))
+        answers[i].failure = answers[i].misread;
     const std::size_t first = sent_;
     sent_ += wave.size();
     for (std::size_t i = 0; i < wave.size(); ++i) keep(wave[i], answers[i], first + i);
     requests_.insert(requests_.end(), wave.begin(), wave.end());
-    for (std::size_t i = 0; i < wave.size(); ++i)
-      if (answers[i].failure.empty()) judge(plan, wave[i], answers[i].tokens, first + i);
+    for (std::size_t i = 0; i < wave.size(); ++i) {
+      const bool dropped = wave[i].manner.drop_after && answers[i].tokens.empty();
+      if (answers[i].failure.empty() && !dropped)
+        judge(plan, {wave[i].prompt, answers[i].tokens.size()}, answers[i].tokens, first + i);
+    }
     while (answered_.size() > kMostAnswered) answered_.pop_front();
     while (requests_.size() > kMostAnswered) requests_.pop_front();
   }
@@ -183,8 +208,9 @@ class Check {
     }
   }
 
-  // The requests of its plan, or those before them, too.
+  // The requests of its plan, or those before them, too; without pauses.
   void shrink() {
+    for (ProbeRequest& request : failing_) request.manner.pause = {};
     constexpr std::size_t kAttempts = 150;
     constexpr int kOthers = 2;
     std::uint64_t number = 0;
@@ -197,7 +223,7 @@ class Check {
           last = engine_.ask(request, true);
           if (!last.failure.empty()) return false;
         }
-        if (last.tokens == right_answer(tables_, fresh.back())) continue;
+        if (is_right(tables_, fresh.back(), last.tokens)) continue;
         repeats = std::move(fresh);
         return true;
       }
@@ -216,7 +242,8 @@ class Check {
   const ProbeOptions& options_;
   probe::Tables tables_;
   Engine engine_;
-  traces::Random random_;
+  DrawnPlans drawn_;
+  PlanSource& plans_;
   std::deque<AnsweredText> answered_;  // the last ones
   std::deque<ProbeRequest> requests_;  // the last ones
   ProbeRequests failing_;              // up to the first answer of cause memory
@@ -230,7 +257,11 @@ class Check {
 }  // namespace
 
 ProbeReport probe_engine(const ProbeOptions& options) {
-  return Check(options).run();
+  return Check(options, nullptr).run();
+}
+
+ProbeReport probe_engine(const ProbeOptions& options, PlanSource& plans) {
+  return Check(options, &plans).run();
 }
 
 }  // namespace kvo::tools

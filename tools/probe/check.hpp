@@ -19,6 +19,7 @@ struct ProbeOptions : EngineOptions {
   std::size_t requests = 256;  ///< at least so many, in whole plans
   std::uint64_t seed = 1;
   PlanLimits limits;
+  std::vector<std::size_t> kinds = all_plan_kinds();  ///< of plans
   probe::Shape shape;
 };
 
@@ -61,14 +62,20 @@ struct ProbeReport {
   std::vector<ShrunkRequest> shrunk;
   std::uint64_t failed_requests = 0;  ///< without an answer
   std::string failure;                ///< the first one, in words
+  std::uint64_t sent = 0;             ///< in all, with those of explaining and shrinking
+  std::uint64_t retried = 0;          ///< of these, because the engine was busy
+  std::uint64_t dropped = 0;          ///< of these, before the whole answer had come
+  std::vector<std::string> skipped;   ///< what was not sent and why
 };
 BOOST_DESCRIBE_STRUCT(ProbeReport, (),
                       (requests, tokens, telling, cells, cells_read, wrong_requests, wrong, shrunk,
-                       failed_requests, failure))
+                       failed_requests, failure, sent, retried, dropped, skipped))
 
-/// Runs plans of all kinds in turn. Stops early after 8 requests in a row that failed.
+/// Runs plans of the chosen kinds in turn. Stops early after 8 requests in a row that failed.
 /// Throws UsageError: there is no server, or it serves another model, draws tokens at random, lacks
 ///         the token that begins a text, or puts something before it.
 [[nodiscard]] ProbeReport probe_engine(const ProbeOptions& options);
+/// The same with plans of another source, until its end.
+[[nodiscard]] ProbeReport probe_engine(const ProbeOptions& options, PlanSource& plans);
 
 }  // namespace kvo::tools
