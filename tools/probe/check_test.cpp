@@ -13,6 +13,9 @@
 
 #include "tools/commands/usage.hpp"
 #include "tools/probe/fault_server.hpp"
+#include "tools/probe/trace_plans.hpp"
+#include "traces/formats/formats.hpp"
+#include "traces/formats/sample.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -277,6 +280,36 @@ TEST(ProbePlans, AWindowIsChecked) {
   const ProbeReport report = probe_engine(options);
   EXPECT_EQ(report.wrong_requests + report.failed_requests, 0U) << report.failure;
   EXPECT_GT(report.telling, 100U);
+}
+
+// ---- Traces ----
+
+ProbeReport report_of_sample(std::string_view fault) {
+  auto reader = traces::open_trace(
+      traces::TextSource::in_memory("sample", std::string(traces::sample_trace())));
+  auto requests = traces::read_all(**reader).value();
+  requests.resize(100);
+  ProbeOptions options = options_for(with_fault(fault));
+  options.requests = requests.size();
+  const probe::Tables tables;
+  TracePlans plans(tables, std::move(requests), {.longest = 512}, 1);
+  return probe_engine(options, plans);
+}
+
+TEST(ProbeTrace, ASoundEngineHasNoWrongToken) {
+  const ProbeReport report = report_of_sample("none");
+  EXPECT_EQ(report.wrong_requests + report.failed_requests, 0U) << report.failure;
+  EXPECT_EQ(report.requests, 100U);
+  EXPECT_GT(report.telling, 80U);
+}
+
+TEST(ProbeTrace, AFaultIsFoundAndNamed) {
+  const ProbeReport report = report_of_sample("lost_prefix");
+  ASSERT_GT(report.wrong_requests, 10U);
+  EXPECT_EQ(report.wrong.front().plan, "trace");
+  EXPECT_EQ(report.wrong.front().cause, Cause::kMemory);
+  EXPECT_THAT(report.wrong.front().evidence, HasSubstr("lost prefix"));
+  EXPECT_EQ(report.shrunk.size(), 2U);
 }
 
 TEST(ProbeText, HasACharacterForEachValue) {
