@@ -127,7 +127,7 @@ void declare_campaign(CLI::App& app, CampaignArguments& arguments, bool all_work
       ->group(kRunningGroup);
 }
 
-std::string given_options(const CLI::App& app, std::initializer_list<std::string_view> without) {
+std::string given_options(const CLI::App& app, const std::vector<std::string_view>& without) {
   std::string words;
   std::string options;
   for (const CLI::Option* option : app.get_options()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <numeric>
@@ -39,24 +40,24 @@ std::size_t first_wrong(const ProbeTokens& want, const ProbeTokens& got) {
   return static_cast<std::size_t>(std::ranges::mismatch(want, got).in1 - want.begin());
 }
 
-// One short text, alone: who answers this wrongly serves no probe. Tokens are sent as text if the
-// engine refuses ids.
-void recognize(Engine& engine, const ProbeOptions& options) {
-  const probe::Tables tables(options.shape);
-  traces::Random random(options.seed);
+// What must come back of a request's answer: of a dropped one the begin.
+bool is_right(const probe::Tables& tables, const ProbeRequest& request, const ProbeTokens& got) {
+  ProbeTokens want = right_answer(tables, request);
+  if (request.manner.drop_after) want.resize(std::min(want.size(), got.size()));
+  return want == got;
+}
+
+// One short text, alone: who answers this wrongly serves no probe.
+void recognize(const probe::Tables& tables, Engine& engine, std::uint64_t seed) {
+  traces::Random random(~seed);
   const ProbeRequest request =
       draw_plan(0, tables, {.longest = 64, .tokens = 8}, random).waves[0][0];
-  EngineAnswer given = engine.ask(request, false);
-  if (given.failure.starts_with("status 4")) {
-    engine.send_text();
-    const EngineAnswer again = engine.ask(request, false);
-    if (again.failure.empty()) given = again;
-  }
-  const std::string where = fmt::format("http://{}:{}{}/completions", options.endpoint.host,
-                                        options.endpoint.port, options.endpoint.path);
+  const EngineAnswer given = engine.meet(request);
+  const std::string where = engine.where();
   if (!given.failure.empty()) throw UsageError(fmt::format("{}: {}", where, given.failure));
   const ProbeTokens want = right_answer(tables, request);
   if (2 * right_tokens(want, given.tokens) > want.size()) return;
+  if (!given.misread.empty()) throw UsageError(fmt::format("{}: {}", where, given.misread));
   if (engine.ask(request, false).tokens != given.tokens)
     throw UsageError(where +
                      ": answers the same text in two ways: it must take the likeliest token");
@@ -73,9 +74,9 @@ using Ask = std::function<EngineAnswer(const ProbeRequest& request, bool shares)
 /// A run over all plans.
 class Check {
  public:
-  Check(const ProbeOptions& options, Ask ask, PlanDone done)
+  Check(const ProbeOptions& options, const probe::Tables& tables, Ask ask, PlanDone done)
       : options_(options),
-        tables_(options.shape),
+        tables_(tables),
         ask_(std::move(ask)),
         done_(std::move(done)),
         faults_(probe_faults(options.shape.window.has_value())) {
@@ -89,14 +90,14 @@ class Check {
     if (options.control) report_.control_wrong = 0;
   }
 
-  ProbeReport run() {
-    if (options_.plan_number) {
-      send_plan(*options_.plan_number);
-    } else {
-      for (std::size_t number = 0; sent_ < options_.requests && !is_over(); ++number)
-        send_plan(number);
+  ProbeReport run(PlanSource& plans) {
+    while (sent_ < options_.requests && !is_over()) {
+      const std::optional<ProbePlan> plan = plans.next();
+      if (!plan) break;
+      send_plan(*plan);
     }
     if (!failing_.empty()) shrink();
+    report_.skipped = plans.skipped();
     std::erase_if(report_.coverage, [](const CellCount& count) { return count.cells == 0; });
     return std::move(report_);
   }
@@ -118,42 +119,47 @@ class Check {
 
   [[nodiscard]] bool is_over() const { return in_a_row_ >= kMostInARow; }
 
-  // A plan depends on the seed and its number alone.
-  void send_plan(std::size_t number) {
-    traces::Random random(probe::mix({options_.seed, number}));
-    const ProbePlan plan =
-        draw_plan(number % plan_kinds().size(), tables_, options_.limits, random);
-    plan_ = {.number = number, .kind = plan.kind};
+  void send_plan(const ProbePlan& plan) {
+    plan_ = {.number = plan.number, .kind = plan.kind};
     plan_waves_ = 0;
     std::vector<Judged> judged;
     for (const auto& wave : plan.waves)
-      if (!is_over()) send(wave, judged);
+      if (!is_over()) send(plan, wave, judged);
     // Texts that are asked alone may take the place of rows that the plan shares.
-    for (const Judged& one : judged) judge(one);
+    for (const Judged& one : judged) judge(plan, one);
     if (done_) done_(plan_);
   }
 
-  [[nodiscard]] std::vector<EngineAnswer> ask_at_once(const std::vector<ProbeRequest>& wave) const {
+  [[nodiscard]] std::vector<EngineAnswer> ask_wave(const std::vector<ProbeRequest>& wave,
+                                                   std::size_t at_once) const {
     std::vector<EngineAnswer> answers(wave.size());
+    std::atomic<std::size_t> next = 0;
     std::vector<std::jthread> threads;
-    for (std::size_t i = 0; i < wave.size(); ++i)
-      threads.emplace_back([&, i] { answers[i] = ask_(wave[i], true); });
+    while (threads.size() < std::min(wave.size(), at_once))
+      threads.emplace_back([&] {
+        for (std::size_t i = next++; i < wave.size(); i = next++) answers[i] = ask_(wave[i], true);
+      });
     threads.clear();
     return answers;
   }
 
-  void send(const std::vector<ProbeRequest>& wave, std::vector<Judged>& judged) {
-    std::vector<EngineAnswer> answers = ask_at_once(wave);
+  void send(const ProbePlan& plan, const std::vector<ProbeRequest>& wave,
+            std::vector<Judged>& judged) {
+    std::vector<EngineAnswer> answers = ask_wave(wave, plan.at_once);
     const std::size_t first = sent_;
     sent_ += wave.size();
     plan_.requests += wave.size();
     for (std::size_t i = 0; i < wave.size(); ++i) {
-      if (!is_answered(answers[i], first + i)) continue;
+      EngineAnswer& answer = answers[i];
+      if (!answer.misread.empty() && !is_right(tables_, wave[i], answer.tokens))
+        answer.failure = answer.misread;
+      if (!is_answered(answer, first + i)) continue;
       AnsweredText& given =
           answered_.emplace_back(AnsweredText{first + i, wave[i].prompt, Rows(tables_)});
-      given.tokens.insert(given.tokens.end(), answers[i].tokens.begin(), answers[i].tokens.end());
+      given.tokens.insert(given.tokens.end(), answer.tokens.begin(), answer.tokens.end());
       given.rows.extend(given.tokens);
-      judged.push_back({wave[i], std::move(answers[i].tokens), first + i, sent_});
+      if (!wave[i].manner.drop_after || !answer.tokens.empty())
+        judged.push_back({{wave[i].prompt, answer.tokens.size()}, answer.tokens, first + i, sent_});
     }
     while (answered_.size() > kMostAnswered) answered_.pop_front();
     waves_.push_back({first, wave});
@@ -174,7 +180,7 @@ class Check {
     return false;
   }
 
-  void judge(const Judged& judged) {
+  void judge(const ProbePlan& plan, const Judged& judged) {
     const ProbeTokens want = add_answer(judged);
     add_shown({tables_, judged.request, judged.number, judged.wave_end, want, answered_});
     std::optional<EngineAnswer> alone;
@@ -183,7 +189,7 @@ class Check {
       if (!is_answered(*alone, judged.number)) return;
       *report_.control_wrong += alone->tokens == want ? 0 : 1;
     }
-    if (judged.got != want) add_wrong(judged, want, alone);
+    if (judged.got != want) add_wrong(plan, judged, want, alone);
   }
 
   // Counts what the right answer reads. Returns  it.
@@ -219,7 +225,7 @@ class Check {
     report_.telling += telling ? 1 : 0;
   }
 
-  void add_wrong(const Judged& judged, const ProbeTokens& want,
+  void add_wrong(const ProbePlan& plan, const Judged& judged, const ProbeTokens& want,
                  const std::optional<EngineAnswer>& control) {
     const std::size_t at = first_wrong(want, judged.got);
     WrongAnswer wrong{.request = judged.number,
@@ -237,7 +243,7 @@ class Check {
     ++(wrong.cause == Cause::kMemory       ? report_.memory
        : wrong.cause == Cause::kArithmetic ? report_.arithmetic
                                            : report_.neither);
-    if (wrong.cause == Cause::kMemory && failing_.empty()) set_failing(judged.number);
+    if (wrong.cause == Cause::kMemory && failing_.empty()) set_failing(plan, judged.number);
     if (plan_.wrong_requests++ == 0) plan_.wrong = wrong;
     if (!is_shown) return;
     for (FaultCount& count : report_.faults) count.named += count.fault == wrong.fault ? 1 : 0;
@@ -284,7 +290,8 @@ class Check {
   }
 
   // The waves up to that of the request, which becomes the last of its wave.
-  void set_failing(std::size_t number) {
+  void set_failing(const ProbePlan& plan, std::size_t number) {
+    failing_at_once_ = plan.at_once;
     std::size_t later = waves_.size();
     for (const auto& [first, wave] : waves_) {
       failing_.push_back(wave);
@@ -297,8 +304,11 @@ class Check {
     failing_of_plan_ = plan_waves_ - later;
   }
 
-  // The requests of its plan, or those before them, too; one after the other, or in waves.
+  // The requests of its plan, or those before them, too; one after the other, or in waves. Without
+  // pauses.
   void shrink() {
+    for (auto& wave : failing_)
+      for (ProbeRequest& request : wave) request.manner.pause = {};
     constexpr std::size_t kAttempts = 150;
     constexpr int kOthers = 2;
     std::uint64_t number = 0;
@@ -308,12 +318,12 @@ class Check {
         ProbeWaves fresh = with_other_values(waves, ++number);
         std::vector<EngineAnswer> last;
         for (const auto& wave : fresh) {
-          last = ask_at_once(wave);
+          last = ask_wave(wave, failing_at_once_);
           for (const EngineAnswer& answer : last)
             if (!answer.failure.empty()) return false;
         }
         for (std::size_t j = 0; j < last.size(); ++j)
-          if (last[j].tokens != right_answer(tables_, fresh.back()[j])) {
+          if (!is_right(tables_, fresh.back()[j], last[j].tokens)) {
             repeats = std::move(fresh);
             return true;
           }
@@ -333,7 +343,7 @@ class Check {
   }
 
   const ProbeOptions& options_;
-  probe::Tables tables_;
+  const probe::Tables& tables_;
   Ask ask_;
   PlanDone done_;
   std::vector<ProbeFault> faults_;
@@ -344,6 +354,7 @@ class Check {
   };
   std::deque<Wave> waves_;           // the last ones
   ProbeWaves failing_;               // up to the first answer of cause memory
+  std::size_t failing_at_once_ = 0;  // of each wave
   std::size_t failing_of_plan_ = 0;  // of these, the last ones
   PlanResult plan_;                  // that is sent
   std::size_t plan_waves_ = 0;       // of it, sent so far
@@ -352,26 +363,45 @@ class Check {
   ProbeReport report_;
 };
 
+ProbeReport ask_engine(const ProbeOptions& options, const probe::Tables& tables, Engine& engine,
+                       PlanSource& plans, const PlanDone& done) {
+  recognize(tables, engine, options.seed);
+  const Ask ask = [&](const ProbeRequest& request, bool shares) {
+    return engine.ask(request, shares);
+  };
+  ProbeReport report = Check(options, tables, ask, done).run(plans);
+  report.sent = engine.counts().sent;
+  report.retried = engine.counts().retried;
+  report.dropped = engine.counts().dropped;
+  return report;
+}
+
 }  // namespace
 
-ProbeReport probe_engine(const ProbeOptions& options, const PlanDone& done) {
+ProbeReport probe_engine(const ProbeOptions& options, PlanSource& plans, const PlanDone& done) {
   Engine engine(options);
-  recognize(engine, options);
-  return Check(
-             options,
-             [&](const ProbeRequest& request, bool shares) { return engine.ask(request, shares); },
-             done)
-      .run();
+  return ask_engine(options, probe::Tables(options.shape), engine, plans, done);
+}
+
+ProbeReport probe_engine(const ProbeOptions& options, const PlanDone& done) {
+  const probe::Tables tables(options.shape);
+  Engine engine(options);
+  DrawnPlans plans(tables, options.limits, options.seed, options.kinds, options.plan_number,
+                   [&] { return engine.save_failure(); });
+  return ask_engine(options, tables, engine, plans, done);
 }
 
 ProbeReport probe_plans(const ProbeOptions& options) {
   const probe::Tables tables(options.shape);
-  return Check(options,
-               [&](const ProbeRequest& request, bool /*shares*/) {
-                 return EngineAnswer{right_answer(tables, request), ""};
-               },
-               {})
-      .run();
+  DrawnPlans plans(tables, options.limits, options.seed, options.kinds, options.plan_number,
+                   [] { return ""; });
+  const Ask right = [&](const ProbeRequest& request, bool /*shares*/) {
+    EngineAnswer answer{right_answer(tables, request), ""};
+    if (const auto& most = request.manner.drop_after; most && *most < answer.tokens.size())
+      answer.tokens.resize(*most);
+    return answer;
+  };
+  return Check(options, tables, right, {}).run(plans);
 }
 
 }  // namespace kvo::tools

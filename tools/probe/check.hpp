@@ -25,6 +25,7 @@ struct ProbeOptions : EngineOptions {
   /// Each request is also sent without sharing. Only what differs from that is a fault of memory.
   bool control = false;
   PlanLimits limits;
+  std::vector<std::size_t> kinds = all_plan_kinds();  ///< of plans
   probe::Shape shape;
 };
 
@@ -97,11 +98,15 @@ struct ProbeReport {
   std::vector<ShrunkRequest> shrunk;
   std::uint64_t failed_requests = 0;  ///< without an answer
   std::string failure;                ///< the first one, in words
+  std::uint64_t sent = 0;             ///< in all, with those of explaining and shrinking
+  std::uint64_t retried = 0;          ///< of these, because the engine was busy
+  std::uint64_t dropped = 0;          ///< of these, before the whole answer had come
+  std::vector<std::string> skipped;   ///< what was not sent and why
 };
 BOOST_DESCRIBE_STRUCT(ProbeReport, (),
                       (requests, tokens, telling, cells, cells_read, faults, coverage,
                        wrong_requests, memory, arithmetic, neither, control_wrong, wrong, shrunk,
-                       failed_requests, failure))
+                       failed_requests, failure, sent, retried, dropped, skipped))
 
 /// What came of one plan.
 struct PlanResult {
@@ -117,11 +122,14 @@ struct PlanResult {
 };
 using PlanDone = std::function<void(const PlanResult& result)>;
 
-/// Runs plans of all kinds in turn, and calls `done` after each of them. Stops early after 8
+/// Runs plans of the chosen kinds in turn, and calls `done` after each of them. Stops early after 8
 /// requests in a row that failed.
 /// Throws UsageError: there is no server, or it serves another model, draws tokens at random, lacks
 ///         the token that begins a text, or puts something before it.
 [[nodiscard]] ProbeReport probe_engine(const ProbeOptions& options, const PlanDone& done = {});
+/// The same with plans of another source, until its end.
+[[nodiscard]] ProbeReport probe_engine(const ProbeOptions& options, PlanSource& plans,
+                                       const PlanDone& done = {});
 
 /// What the plans would show: the report on an engine that answers rightly. Asks no engine.
 [[nodiscard]] ProbeReport probe_plans(const ProbeOptions& options);

@@ -87,7 +87,12 @@ std::string probe_report_text(const ProbeReport& report, const ProbeRepeat& repe
   text += shrunk_text(report.shrunk);
   if (report.failed_requests > 0)
     text += unanswered_text(report.failed_requests, report.failure) + "\n";
-  if (!report.wrong.empty()) {
+  if (report.retried > 0)
+    text += fmt::format("{} sent again, because the engine was busy\n",
+                        count_text(report.retried, "request"));
+  for (const std::string& left_out : report.skipped)
+    text += "skipped: " + printable(left_out) + "\n";
+  if (!report.wrong.empty() && !repeat.plan.empty()) {
     const std::uint64_t plan = report.wrong.front().plan_number;
     text += fmt::format("plan {} alone: {}\n", plan, printable_command(repeat.of_plan(plan)));
   }
@@ -134,7 +139,8 @@ std::vector<JunitSuite> probe_suites(const ProbeReport& report,
       if (test->message.empty()) test->message = line;
       if (test->state != State::kFailed) test->state = state;
       test->details.push_back(line);
-      test->details.push_back(std::string(kRepeatWith) + repeat.of_plan(plan.number));
+      if (!repeat.plan.empty())
+        test->details.push_back(std::string(kRepeatWith) + repeat.of_plan(plan.number));
     };
     if (plan.wrong) add(State::kFailed, wrong_text(*plan.wrong));
     if (plan.failed_requests > 0)

@@ -14,7 +14,7 @@ namespace kvo::tools {
 /// Commands that repeat a run.
 struct ProbeRepeat {
   std::string run;
-  std::string plan;  ///< only plans; their number follows
+  std::string plan = {};  ///< one plan, whose number follows; empty: none can be
   [[nodiscard]] std::string of_plan(std::uint64_t number) const;
 };
 
