@@ -103,8 +103,9 @@ class PlanSource {
 /// limits and the kinds.
 class DrawnPlans : public PlanSource {
  public:
-  /// `kinds`: of plan_kinds(), at least one. `only`: the number of the only plan. `saves_slots`: why the engine cannot save the rows of
-  /// a slot; empty: it can. It is asked where a plan needs this.
+  /// `kinds`: of plan_kinds(), at least one. `only`: the number of the only plan. `saves_slots`:
+  /// why the engine cannot save the rows of a slot; empty: it can. It is asked where a plan needs
+  /// this.
   /// Requires  `tables` outlives the plans.
   DrawnPlans(const probe::Tables& tables, const PlanLimits& limits, std::uint64_t seed,
              std::vector<std::size_t> kinds, std::optional<std::size_t> only,
