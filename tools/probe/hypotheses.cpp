@@ -274,6 +274,7 @@ class FaultSearch {
       for (const std::size_t end :
            ends_after(other.common, std::min(size_, other.text->tokens.size()))) {
         if (enough()) return;
+        if (!of_shared_text && end < kLeastBlock) continue;
         tell(Rows(other.text->rows, end), end, "prefix reuse", [&] {
           return fmt::format("{} {}", rows_text(other.common, end),
                              of_request(other.text->request));
@@ -517,13 +518,14 @@ class FaultSearch {
     for (const Moment& moment : moments_) {
       if (enough()) return;
       Rows rows = right(moment.at);
-      rows.evict(0, 1);
+      for (std::size_t place = 0; place < moment.at; ++place)
+        if (probe::is_sink(text_[place])) rows.evict(place, place + 1);
       const Fit fit = fit_of(rows, moment.at, false);
       if (shows_) {
         shown_ = fit.certain < (Shape::kBits * Shape::kHeads - 1) * next_.size();
       } else if (kOneIn * fit.different <= fit.certain && fit.surprising > 0 &&
                  fit.certain >= kLeastBits * next_.size()) {
-        fits("a cache without the row of the sink", moment.when);
+        fits("a cache without the row of a sink", moment.when);
       }
     }
   }
