@@ -9,11 +9,19 @@
 //          read one layer before: bits(layer, head) = read(layer - 1, head + 1).
 //          The reads of the last layer are the bits of the token that follows.
 //          A row that is missing, outside of the window or void reads as 0.
+// Faults   A key is found at the position that it carries. Of two rows of different signs at one
+//          position a head reads the sum; two rows of one sign that differ give an unknown read.
+//          A cell that was written for another head or layer reads weaker (Tables::overlap).
+//          A query head that must find nothing finds a sink. Without one it reads other rows. A
+//          read of -1 then still clears a bit (99 of 100 times: weights_test); any other read is
+//          unknown.
 // Source   docs/probe.md.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -33,12 +41,16 @@ class Coverage {
   std::vector<std::uint16_t> heads_;  // by position: bit kHeads * layer + head
 };
 
-/// A part of a row.
+/// A part of a row, and where it comes from.
 struct Part {
   std::optional<std::size_t> layer = std::nullopt;  ///< none: all layers
   std::optional<std::size_t> head = std::nullopt;   ///< none: all heads
   bool keys = true;
   bool values = true;
+  std::optional<std::size_t> from_layer = std::nullopt;  ///< none: the same layer
+  std::optional<std::size_t> from_head = std::nullopt;   ///< none: the same head
+  /// That the keys carry, as of a row that was not turned by RoPE; none: that of their place.
+  std::optional<std::size_t> key_position = std::nullopt;
 };
 
 /// The rows of one text. A copy is a fork.
@@ -49,6 +61,8 @@ class Rows {
   /// With another window than the model has, as a wrong cache would.
   Rows(const Tables& tables, std::optional<std::size_t> window)
       : tables_(&tables), window_(window) {}
+  /// The first `count` rows of `from`.
+  Rows(const Rows& from, std::size_t count);
 
   /// Appends the rows of `tokens`; adds the cells that they read to `coverage`.
   /// Requires  tokens < Shape::kVocabulary.
@@ -56,6 +70,10 @@ class Rows {
   /// The token that follows the last row, by what this row read when it was appended.
   /// Requires  a row.
   [[nodiscard]] Token next() const;
+  /// The bits of the value of next() that are certain: all of them, unless a fault made an unknown
+  /// read, or one that is neither clearly set nor clearly cleared.
+  /// Requires  a row.
+  [[nodiscard]] Token certain_bits() const;
   /// Appends next() so many times. Returns  the appended tokens.
   std::vector<Token> generate(std::size_t count, Coverage* coverage = nullptr);
 
@@ -67,8 +85,7 @@ class Rows {
   /// Loses the rows of positions [first, last); all other rows keep their positions.
   /// Requires  first <= last <= size().
   void evict(std::size_t first, std::size_t last);
-  /// Puts a part of row `source` of `from` into row `position`. The position inside of K becomes
-  /// `position`, too.
+  /// Puts a part of row `source` of `from` into row `position`.
   /// Requires  both rows exist.
   void overwrite(std::size_t position, const Rows& from, std::size_t source, const Part& part = {});
 
@@ -78,17 +95,35 @@ class Rows {
   [[nodiscard]] Token token(std::size_t position) const { return rows_[position].token; }
 
  private:
+  using Read = std::array<std::int8_t, Shape::kBits>;  // in units of 1 / kWhole
+  static constexpr int kWhole = 32;
+  static constexpr int kMost = 127;
+  static constexpr std::int8_t kUnknown = -128;
   struct Row {
-    PerLayer<PerHead<Bits>> bits;
-    PerLayer<PerHead<Bit>> sign;
-    PerHead<Bits> last_reads;
+    PerLayer<PerHead<Read>> values;
+    PerLayer<PerHead<Bit>> sign;  // in K at the position of the row; 0: no head finds it there
+    PerHead<Read> last_reads;
     Token token;
+    bool sees_sink;
+    bool has_stray;
   };
-  [[nodiscard]] bool can_read(std::size_t position, std::size_t distance) const;
+  /// A cell whose key carries another position than that of its place.
+  struct Stray {
+    std::size_t place;
+    std::size_t layer;
+    std::size_t head;
+    Bit sign;
+  };
+  [[nodiscard]] bool sees(std::size_t position, std::size_t place) const;
+  [[nodiscard]] Read read(std::size_t layer, std::size_t head, std::size_t position,
+                          std::size_t distance) const;
+  void lose_keys(std::size_t place, const Part& part);
 
   const Tables* tables_;
   std::optional<std::size_t> window_;
   std::vector<Row> rows_;
+  std::vector<std::size_t> sinks_;            // their places, in order
+  std::multimap<std::size_t, Stray> strays_;  // by position
 };
 
 }  // namespace kvo::probe

@@ -130,6 +130,7 @@ TEST(ProbeTables, AWindowLimitsHowFarATokenReads) {
 
 TEST(ProbeRows, DoWhatTheSlowOnesDo) {
   const Tables tables;
+  std::size_t uncertain = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     Draws draws(seed);
     const auto window = seed % 4 == 0 ? std::optional<std::size_t>(20) : std::nullopt;
@@ -157,9 +158,15 @@ TEST(ProbeRows, DoWhatTheSlowOnesDo) {
       rows.extend({&token, 1});
       slow.append(token);
       ASSERT_EQ(rows.size(), slow.next_position);
-      ASSERT_EQ(rows.next(), slow.next()) << "seed " << seed << " step " << step;
+      // The slow rows need no sink.
+      const Token different = (rows.next() - kFirstValue) ^ (slow.next() - kFirstValue);
+      ASSERT_EQ(different & (rows.certain_bits() | ~(kValues - 1)), 0U)
+          << "seed " << seed << " step " << step;
+      uncertain += rows.certain_bits() == kValues - 1 ? 0 : 1;
+      EXPECT_TRUE(window || rows.certain_bits() == kValues - 1);
     }
   }
+  EXPECT_LT(uncertain, 300U) << "of 600 with a window";
 }
 
 TEST(ProbeRows, ExtendInOneCallOrTokenByToken) {
@@ -317,6 +324,41 @@ TEST(ProbeRows, AWholeRowOfItselfIsNoFault) {
   for (std::size_t position = 0; position < 100; ++position)
     same.overwrite(position, rows, position);
   EXPECT_EQ(rows.generate(60), same.generate(60));
+}
+
+TEST(ProbeRows, ARowIsFoundAtThePositionInItsKey) {
+  const Tables tables;
+  Rows right(tables);
+  right.extend(full_text(64));
+  const auto answer = [](Rows rows) {
+    const Token token = kFirstValue + kValues * 6;
+    rows.extend({&token, 1});
+    return rows.generate(40);
+  };
+  Rows late = right;
+  for (std::size_t at = 1; at < 64; ++at) late.overwrite(at, right, at, {.key_position = at + 1});
+  EXPECT_NE(answer(late), answer(right));
+  // They follow when rows before them are removed, and end with their row.
+  Rows shifted = late;
+  shifted.shift_out(10, 11);
+  Rows again = right;
+  again.shift_out(10, 11);
+  const Rows whole = again;
+  for (std::size_t at = 1; at < 63; ++at) again.overwrite(at, whole, at, {.key_position = at + 1});
+  EXPECT_EQ(answer(shifted), answer(again));
+  late.evict(1, 64);
+  Rows lost = right;
+  lost.evict(1, 64);
+  EXPECT_EQ(answer(late), answer(lost));
+  // A row that gets a key of its position is found there alone.
+  Rows back = shifted;
+  for (std::size_t at = 1; at < 63; ++at) back.overwrite(at, whole, at);
+  EXPECT_EQ(answer(back), answer(whole));
+  EXPECT_EQ(answer(Rows(right, 50)), [&] {
+    Rows cropped = right;
+    cropped.crop(50);
+    return answer(cropped);
+  }());
 }
 
 }  // namespace

@@ -6,9 +6,10 @@
 namespace kvo::probe {
 namespace {
 
-// The first number after the seed says what a number is drawn for; weights.cpp has a third one.
+// The first number after the seed says what a number is drawn for.
 constexpr std::uint64_t kForLookBack = 11;
 constexpr std::uint64_t kForSign = 12;
+constexpr std::uint64_t kForPattern = 77;
 
 // Distances below `reach` at which caches have edges: the token itself, the sizes of blocks and
 // buffers, the farthest row.
@@ -40,6 +41,10 @@ std::uint64_t mix(std::initializer_list<std::uint64_t> numbers) {
   return state;
 }
 
+Bit pattern(const Shape& shape, std::size_t layer, std::size_t head, std::size_t dim) {
+  return sign_of(mix({shape.seed, kForPattern, layer, head, dim}));
+}
+
 Tables::Tables(const Shape& shape) : shape_(shape), meanings_(Shape::kVocabulary) {
   for (std::size_t token_class = 0; token_class < kClasses; ++token_class) {
     const std::size_t classes_reach = std::size_t{1} << token_class;
@@ -62,6 +67,16 @@ Tables::Tables(const Shape& shape) : shape_(shape), meanings_(Shape::kVocabulary
           meaning.sign[layer][head] = sign_of(mix({shape.seed, kForSign, layer, head, token}));
       }
     }
+  }
+  const std::size_t half = shape.head_dim / Shape::kBits;
+  for (std::size_t dim = 0; dim < shape.head_dim; ++dim) {
+    std::array<Bit, kCells> signs{};
+    for (std::size_t cell = 0; cell < kCells; ++cell)
+      signs[cell] = pattern(shape, cell / Shape::kHeads, cell % Shape::kHeads, dim);
+    for (std::size_t cell = 0; cell < kCells; ++cell)
+      for (std::size_t other = 0; other < kCells; ++other)
+        overlaps_[cell][other][dim / half] +=
+            static_cast<float>(signs[cell] * signs[other]) / static_cast<float>(half);
   }
 }
 

@@ -68,6 +68,9 @@ using Bits = std::array<Bit, Shape::kBits>;
   return (number & 1U) != 0 ? Bit{1} : Bit{-1};
 }
 
+/// Sign by which V of a head repeats a bit in dimension `dim`.
+[[nodiscard]] Bit pattern(const Shape& shape, std::size_t layer, std::size_t head, std::size_t dim);
+
 /// What a token does.
 struct Meaning {
   bool is_value = false;
@@ -86,9 +89,17 @@ class Tables {
   [[nodiscard]] const Shape& shape() const { return shape_; }
   /// Requires  token < Shape::kVocabulary.
   [[nodiscard]] const Meaning& operator[](Token token) const { return meanings_[token]; }
+  /// What a head reads of a bit that was written for another head or layer: the mean product of
+  /// both patterns, from -1 to 1. Cells are numbered kHeads * layer + head.
+  [[nodiscard]] float overlap(std::size_t cell, std::size_t other, std::size_t bit) const {
+    return overlaps_[cell][other][bit];
+  }
 
  private:
+  static constexpr std::size_t kCells = Shape::kLayers * Shape::kHeads;
+
   Shape shape_;
+  std::array<std::array<std::array<float, Shape::kBits>, kCells>, kCells> overlaps_{};
   std::vector<Meaning> meanings_;  // [kVocabulary]
 };
 

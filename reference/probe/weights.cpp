@@ -28,7 +28,6 @@ constexpr double kKeyLength = 4;       // of each pair of a key
 constexpr double kScore = 144;         // of the row that is read
 constexpr double kLogit = 40;          // by which the right token leads
 constexpr std::size_t kSinkPairs = 3;  // the slowest ones: RoPE hardly turns them
-constexpr std::uint64_t kForPattern = 77;
 
 double class_code(std::size_t token_class, std::size_t bit) {
   return sign_of(token_class >> bit);
@@ -125,11 +124,6 @@ double Weights::rms(std::size_t layer) const {
   return std::sqrt((square_ + static_cast<double>(kBitsPerLayer * layer)) / Shape::kHidden);
 }
 
-// Signs by which V repeats a bit over half of a head.
-double Weights::pattern(std::size_t layer, std::size_t head, std::size_t dim) const {
-  return sign_of(mix({tables_->shape().seed, kForPattern, layer, head, dim}));
-}
-
 void Weights::embedding(Token token, Row row) const {
   const Meaning& meaning = (*tables_)[token];
   row[kConstant] = kConstantValue;
@@ -184,7 +178,7 @@ void Weights::value(std::size_t layer, std::size_t output, Row row) const {
   const std::size_t bit = dim / (dim_ / 2);
   const std::size_t source =
       layer == 0 ? token_bit(head, bit) : read_bit(layer - 1, (head + 1) % Shape::kHeads, bit);
-  row[source] = rms(layer) * pattern(layer, head, dim);
+  row[source] = rms(layer) * pattern(tables_->shape(), layer, head, dim);
 }
 
 // The mean over half of a head of the first query head, less that of the second.
@@ -193,7 +187,8 @@ void Weights::output(std::size_t layer, std::size_t output, Row row) const {
   for (std::size_t head = 0; head < Shape::kHeads; ++head)
     for (std::size_t dim = 0; dim < dim_; ++dim)
       if (output == read_bit(layer, head, dim / half)) {
-        const double share = pattern(layer, head, dim) / static_cast<double>(half);
+        const double share =
+            pattern(tables_->shape(), layer, head, dim) / static_cast<double>(half);
         row[2 * head * dim_ + dim] = share;
         row[(2 * head + 1) * dim_ + dim] = -share;
       }

@@ -77,7 +77,6 @@ class Weights {
   [[nodiscard]] std::size_t phasor(std::size_t head, std::size_t pair, bool sine) const;
 
   [[nodiscard]] double rms(std::size_t layer) const;
-  [[nodiscard]] double pattern(std::size_t layer, std::size_t head, std::size_t dim) const;
   void embedding(Token token, Row row) const;
   void query(std::size_t layer, std::size_t output, Row row) const;
   void key(std::size_t layer, std::size_t output, Row row) const;

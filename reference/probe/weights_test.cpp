@@ -2,9 +2,12 @@
 #include "reference/probe/weights.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -159,42 +162,67 @@ Vector normed(const Vector& input) {
   return output;
 }
 
-/// Llama without its MLP, which is 0.
+/// Llama without its MLP, which is 0. A copy has a cache of its own.
 class Forward {
  public:
   explicit Forward(const Tables& tables) : dim_(tables.shape().head_dim) {
     const Weights weights(tables);
+    auto model = std::make_shared<Model>();
     for (const Tensor& tensor : tensors_of(tables.shape())) {
       if (tensor.kind == Kind::kEmbedding)
         for (std::size_t row = 0; row < tensor.rows; ++row)
-          embedding_.push_back(weights.row(tensor, row));
-      if (!tensor.is_norm()) matrices_.emplace(tensor.name(), Matrix(weights, tensor));
+          model->embedding.push_back(weights.row(tensor, row));
+      if (!tensor.is_norm()) model->matrices.emplace(tensor.name(), Matrix(weights, tensor));
     }
+    model_ = std::move(model);
   }
 
   // The logits that follow `token` at the next position.
   Vector step(Token token) {
-    const std::size_t position = keys_[0].size();
-    Vector hidden = embedding_[token];
+    const auto position = static_cast<double>(keys_[0].size());
+    Vector hidden = model_->embedding[token];
     for (std::size_t layer = 0; layer < Shape::kLayers; ++layer) {
       const std::string name = "model.layers." + std::to_string(layer) + ".self_attn.";
       const Vector input = normed(hidden);
-      const Vector query = turned(matrices_.at(name + "q_proj.weight") * input, position);
-      keys_[layer].push_back(turned(matrices_.at(name + "k_proj.weight") * input, position));
-      values_[layer].push_back(matrices_.at(name + "v_proj.weight") * input);
-      const Vector change = matrices_.at(name + "o_proj.weight") * attended(layer, query);
+      const Vector query = turned(model_->matrices.at(name + "q_proj.weight") * input, position);
+      keys_[layer].push_back(turned(model_->matrices.at(name + "k_proj.weight") * input, position));
+      values_[layer].push_back(model_->matrices.at(name + "v_proj.weight") * input);
+      const Vector change = model_->matrices.at(name + "o_proj.weight") * attended(layer, query);
       for (std::size_t i = 0; i < hidden.size(); ++i) hidden[i] += change[i];
     }
-    return matrices_.at("lm_head.weight") * normed(hidden);
+    return model_->matrices.at("lm_head.weight") * normed(hidden);
+  }
+
+  // As Rows::evict.
+  void evict(std::size_t first, std::size_t last) {
+    for (std::size_t row = first; row < last; ++row) lost_.insert(row);
+  }
+  // As Rows::overwrite.
+  void overwrite(std::size_t position, const Forward& from, std::size_t source, const Part& part) {
+    lost_.erase(position);
+    const double turn =
+        static_cast<double>(part.key_position.value_or(position)) - static_cast<double>(source);
+    for (std::size_t layer = 0; layer < Shape::kLayers; ++layer)
+      for (std::size_t head = 0; head < Shape::kHeads; ++head) {
+        if (part.layer.value_or(layer) != layer || part.head.value_or(head) != head) continue;
+        const std::size_t from_layer = part.from_layer.value_or(layer);
+        const std::size_t begin = part.from_head.value_or(head) * dim_;
+        const Vector key = turned(from.keys_[from_layer][source], turn);
+        const Vector& value = from.values_[from_layer][source];
+        for (std::size_t i = 0; i < dim_; ++i) {
+          if (part.keys) keys_[layer][position][head * dim_ + i] = key[begin + i];
+          if (part.values) values_[layer][position][head * dim_ + i] = value[begin + i];
+        }
+      }
   }
 
  private:
-  [[nodiscard]] Vector turned(Vector heads, std::size_t position) const {
+  [[nodiscard]] Vector turned(Vector heads, double position) const {
     for (std::size_t begin = 0; begin < heads.size(); begin += dim_)
       for (std::size_t i = 0; i < dim_ / 2; ++i) {
         const double frequency =
             std::pow(Shape::kRopeTheta, -2 * static_cast<double>(i) / static_cast<double>(dim_));
-        const double angle = frequency * static_cast<double>(position);
+        const double angle = frequency * position;
         double& first = heads[begin + i];
         double& second = heads[begin + dim_ / 2 + i];
         const double kept_first = first;
@@ -208,28 +236,39 @@ class Forward {
     for (std::size_t query_head = 0; query_head < Shape::kQueryHeads; ++query_head) {
       const std::size_t begin = query_head / 2 * dim_;
       Vector scores;
-      for (const Vector& key : keys_[layer]) {
+      for (std::size_t row = 0; row < keys_[layer].size(); ++row) {
         double score = 0;
         for (std::size_t i = 0; i < dim_; ++i)
-          score += query[query_head * dim_ + i] * key[begin + i];
-        scores.push_back(score / std::sqrt(static_cast<double>(dim_)));
+          score += query[query_head * dim_ + i] * keys_[layer][row][begin + i];
+        scores.push_back(lost_.contains(row) ? -INFINITY
+                                             : score / std::sqrt(static_cast<double>(dim_)));
       }
       const double largest = *std::ranges::max_element(scores);
       double sum = 0;
       for (double& score : scores) sum += score = std::exp(score - largest);
+      constexpr double kNothing = 1e-12;
       for (std::size_t row = 0; row < scores.size(); ++row)
-        for (std::size_t i = 0; i < dim_; ++i)
+        for (std::size_t i = 0; scores[row] > kNothing * sum && i < dim_; ++i)
           output[query_head * dim_ + i] += scores[row] / sum * values_[layer][row][begin + i];
     }
     return output;
   }
 
+  struct Model {
+    std::vector<Vector> embedding;
+    std::map<std::string, Matrix> matrices;
+  };
+
   std::size_t dim_;
-  std::vector<Vector> embedding_;
-  std::map<std::string, Matrix> matrices_;
+  std::shared_ptr<const Model> model_;
   PerLayer<std::vector<Vector>> keys_;
   PerLayer<std::vector<Vector>> values_;
+  std::set<std::size_t> lost_;
 };
+
+Token likeliest(const Vector& logits) {
+  return static_cast<Token>(std::ranges::max_element(logits) - logits.begin());
+}
 
 TEST(ProbeWeights, AForwardPassGivesTheTokensOfTheRows) {
   for (const std::size_t dim : kDims) {
@@ -240,7 +279,7 @@ TEST(ProbeWeights, AForwardPassGivesTheTokensOfTheRows) {
     for (std::size_t position = 0; position < 120; ++position) {
       const Vector logits = forward.step(token);
       rows.extend({&token, 1});
-      const auto best = static_cast<std::size_t>(std::ranges::max_element(logits) - logits.begin());
+      const Token best = likeliest(logits);
       ASSERT_EQ(best, rows.next()) << "head_dim " << dim << " position " << position;
       Vector sorted = logits;
       std::ranges::nth_element(sorted, sorted.begin() + 1, std::greater<>());
@@ -253,6 +292,149 @@ TEST(ProbeWeights, AForwardPassGivesTheTokensOfTheRows) {
                                : rows.next();
     }
   }
+}
+
+// ---- faults ----
+
+// Reads stay inside of the text. The last token reaches each row, and so does what follows.
+std::vector<Token> text_of(std::uint64_t seed, std::size_t size) {
+  std::vector<Token> text{kBegin};
+  while (text.size() < size) {
+    const std::size_t inside = std::bit_width(text.size()) - 1;
+    const std::size_t token_class = text.size() + 1 == size ? inside + 1 : inside;
+    text.push_back(static_cast<Token>(kFirstValue + kValues * token_class +
+                                      mix({seed, text.size()}) % kValues));
+  }
+  return text;
+}
+
+/// A text in the cache of a forward pass, and as rows.
+struct Both {
+  Forward forward;
+  Rows rows;
+  Vector logits = {};
+
+  Both(const Tables& tables, const Forward& empty, const std::vector<Token>& text)
+      : forward(empty), rows(tables) {
+    for (const Token token : text) append(token);
+  }
+  void append(Token token) {
+    logits = forward.step(token);
+    rows.extend({&token, 1});
+  }
+  void overwrite(std::size_t position, const Both& from, std::size_t source, const Part& part) {
+    forward.overwrite(position, from.forward, source, part);
+    rows.overwrite(position, from.rows, source, part);
+  }
+  void evict(std::size_t first, std::size_t last) {
+    forward.evict(first, last);
+    rows.evict(first, last);
+  }
+};
+
+// Certain bits in which the token differs; beyond these, the class.
+Token wrong_bits(const Rows& rows, Token token) {
+  const Token different = (token - kFirstValue) ^ (rows.next() - kFirstValue);
+  return different & (rows.certain_bits() | ~(kValues - 1));
+}
+
+/// `plant` gets a cache, the same without the fault, and that of another text.
+struct PlantedFault {
+  const char* name;
+  void (*plant)(Both& cache, const Both& right, const Both& other);
+};
+
+constexpr std::size_t kFirst = 10;  // the faulty rows
+constexpr std::size_t kLast = 30;
+
+const std::vector<PlantedFault> kFaults{
+    {"no fault", [](Both&, const Both&, const Both&) {}},
+    {"foreign rows",
+     [](Both& cache, const Both&, const Both& other) {
+       for (std::size_t at = kFirst; at < kLast; ++at) cache.overwrite(at, other, at, {});
+     }},
+    {"rows of other positions",
+     [](Both& cache, const Both&, const Both& other) {
+       for (std::size_t at = kFirst; at < kLast; ++at) cache.overwrite(at, other, at + 20, {});
+     }},
+    {"rows that carry other positions",
+     [](Both& cache, const Both&, const Both& other) {
+       for (std::size_t at = kFirst; at < kLast; ++at)
+         cache.overwrite(at, other, at + 20, {.key_position = at + 20});
+     }},
+    {"keys one position too late, in one layer",
+     [](Both& cache, const Both& right, const Both&) {
+       for (std::size_t at = 1; at < kLast; ++at)
+         cache.overwrite(at, right, at, {.layer = 3, .values = false, .key_position = at + 1});
+     }},
+    {"lost rows", [](Both& cache, const Both&, const Both&) { cache.evict(kFirst, kLast); }},
+    {"swapped heads",
+     [](Both& cache, const Both& right, const Both&) {
+       for (std::size_t at = 1; at < kLast; ++at) {
+         cache.overwrite(at, right, at, {.head = 0, .from_head = 2});
+         cache.overwrite(at, right, at, {.head = 2, .from_head = 0});
+       }
+     }},
+    {"swapped layers",
+     [](Both& cache, const Both& right, const Both&) {
+       for (std::size_t at = 1; at < kLast; ++at) {
+         cache.overwrite(at, right, at, {.layer = 1, .from_layer = 3});
+         cache.overwrite(at, right, at, {.layer = 3, .from_layer = 1});
+       }
+     }},
+    {"swapped values",
+     [](Both& cache, const Both& right, const Both&) {
+       for (std::size_t at = kFirst; at < kLast; ++at)
+         cache.overwrite(at, right, kFirst + kLast - 1 - at, {.keys = false});
+     }},
+};
+
+TEST(ProbeWeights, AFaultInTheCacheGivesTheTokensOfTheRows) {
+  const Tables tables;
+  const Forward empty(tables);
+  const Both right(tables, empty, text_of(1, 50));
+  const Both other(tables, empty, text_of(2, 50));
+  for (const PlantedFault& fault : kFaults) {
+    Both cache = right;
+    fault.plant(cache, right, other);
+    Rows healthy = right.rows;
+    std::size_t certain = 0;
+    std::size_t differs = 0;
+    for (int step = 0; step < 20; ++step) {
+      const Token got = likeliest(cache.logits);
+      certain += static_cast<std::size_t>(std::popcount(cache.rows.certain_bits()));
+      ASSERT_EQ(wrong_bits(cache.rows, got), 0U) << fault.name << ", token " << step;
+      differs += got == healthy.next() ? 0 : 1;
+      cache.append(got);
+      healthy.extend({&got, 1});
+    }
+    EXPECT_GT(certain, 140U) << fault.name << ": of 160";
+    EXPECT_EQ(differs > 2, &fault != &kFaults.front()) << fault.name << ' ' << differs;
+  }
+}
+
+TEST(ProbeWeights, WithoutASinkAClearedBitStays) {
+  const Tables tables;
+  const Forward empty(tables);
+  std::size_t certain = 0;
+  std::size_t set = 0;
+  std::size_t wrong = 0;
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    Both cache(tables, empty, text_of(seed, 45 + 5 * seed));
+    EXPECT_EQ(cache.rows.certain_bits(), 0xFFU);
+    cache.evict(0, 1);
+    cache.append(likeliest(cache.logits));
+    for (int step = 0; step < 16; ++step) {
+      const Token got = likeliest(cache.logits);
+      certain += static_cast<std::size_t>(std::popcount(cache.rows.certain_bits()));
+      set += static_cast<std::size_t>(std::popcount(wrong_bits(cache.rows, got)));
+      wrong += got == cache.rows.next() ? 0 : 1;
+      cache.append(got);
+    }
+  }
+  EXPECT_GT(certain, 100U) << "of 512";
+  EXPECT_LE(100 * set, 2 * certain);
+  EXPECT_GT(wrong, 32U) << "of 64 tokens";
 }
 
 }  // namespace

@@ -127,13 +127,14 @@ void declare_campaign(CLI::App& app, CampaignArguments& arguments, bool all_work
       ->group(kRunningGroup);
 }
 
-std::string repeat_command(const CLI::App& app, std::uint64_t seed, std::uint64_t index) {
+std::string given_options(const CLI::App& app, const std::vector<std::string_view>& without) {
   std::string words;
   std::string options;
   for (const CLI::Option* option : app.get_options()) {
     const bool decides =
         option->get_group() != kExtentGroup && option->get_group() != kRunningGroup;
     if (option->count() == 0 || !decides || option->check_name("--seed")) continue;
+    if (std::ranges::find(without, option->get_name()) != without.end()) continue;
     for (const std::string& value : option->results()) {
       if (option->get_positional())
         words += " " + shell_word(value);
@@ -143,8 +144,12 @@ std::string repeat_command(const CLI::App& app, std::uint64_t seed, std::uint64_
         options += " " + option->get_name() + " " + shell_word(value);
     }
   }
-  return fmt::format("{} {}{}{} --seed {} --case {}", program_name(), app.get_name(), words,
-                     options, seed, index);
+  return words + options;
+}
+
+std::string repeat_command(const CLI::App& app, std::uint64_t seed, std::uint64_t index) {
+  return fmt::format("{} {}{} --seed {} --case {}", program_name(), app.get_name(),
+                     given_options(app), seed, index);
 }
 
 void check_files(const CampaignArguments& arguments, const std::vector<std::string>& inputs) {

@@ -41,6 +41,10 @@ void declare_workers(CLI::App& app, unsigned& jobs, Limits& limits, bool all = f
 /// Declares what a process may use.
 void declare_limits(CLI::App& app, Limits& limits);
 
+/// What was given of the arguments and options that decide what a case is, but for --seed and those
+/// named in `without`: as words of a shell, each after a space.
+[[nodiscard]] std::string given_options(const CLI::App& app,
+                                        const std::vector<std::string_view>& without = {});
 /// The command that runs case `index` of a campaign alone: what was given of the options that
 /// decide what a case is, the seed, and the index.
 [[nodiscard]] std::string repeat_command(const CLI::App& app, std::uint64_t seed,

@@ -1,9 +1,12 @@
-// tools/commands/probe.cpp: `kvoracle probe model`, `answers`, `check` and `serve`.
+// tools/commands/probe.cpp: `kvoracle probe model`, `answers`, `check`, `plan` and `serve`.
+#include "tools/commands/probe.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,16 +19,19 @@
 #include "tools/commands/commands.hpp"
 #include "tools/commands/exit_status.hpp"
 #include "tools/commands/not_negative.hpp"
+#include "tools/commands/program_name.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/commands/word_option.hpp"
 #include "tools/probe/answers.hpp"
 #include "tools/probe/check.hpp"
 #include "tools/probe/checkpoint.hpp"
 #include "tools/probe/fault_server.hpp"
+#include "tools/probe/probe_report.hpp"
 #include "tools/reports/console.hpp"
 #include "tools/reports/json_file.hpp"
 #include "tools/reports/quantities.hpp"
 #include "tools/reports/result_file.hpp"
+#include "tools/reports/run_file.hpp"
 #include "traces/io/text_source.hpp"
 
 namespace kvo::tools {
@@ -40,6 +46,14 @@ void declare_window(CLI::App& app, std::optional<std::size_t>& window) {
   app.add_option("--window", window, "of a sliding attention, in tokens; default: none")
       ->check(CLI::Range(kLeastWindow, probe::Shape::kPositions))
       ->type_name("TOKENS");
+}
+
+CLI::Option* declare_at_once(CLI::App& app, ProbeOptions& options) {
+  constexpr std::size_t kMostAtOnce = 64;
+  return app.add_option("--at-once", options.limits.at_once, "requests that are sent together")
+      ->check(CLI::Range(std::size_t{1}, kMostAtOnce))
+      ->type_name("N")
+      ->capture_default_str();
 }
 
 // ---- model ----
@@ -140,17 +154,8 @@ Run declare_probe_answers(CLI::App& app, const Contracts& /*contracts*/) {
 
 // ---- check ----
 
-struct CheckArguments {
-  std::string url;
-  std::vector<std::string> headers;
-  std::string key_file;
-  double timeout = 60;
-  std::string json;
-  ProbeOptions options;
-};
-
 // "Name: value"; the key of a file goes into the header that OpenAI's interface has for it.
-HttpHeaders headers_of(const CheckArguments& arguments) {
+HttpHeaders headers_of(const EngineArguments& arguments) {
   HttpHeaders headers;
   for (const std::string& line : arguments.headers) {
     const std::size_t colon = line.find(':');
@@ -167,58 +172,37 @@ HttpHeaders headers_of(const CheckArguments& arguments) {
   return headers;
 }
 
-std::string verdict_text(const ProbeReport& report) {
-  std::string text = fmt::format(
-      "{} {}, {}; {:.0f} % of all (layer, head, row) cells read; a fault of reuse would change "
-      "{}\n",
-      report.wrong_requests == 0
-          ? "no wrong token in"
-          : fmt::format("wrong tokens in {} of", count_text(report.wrong_requests)),
-      count_text(report.requests, "request"), count_text(report.tokens, "token"),
-      100 * static_cast<double>(report.cells_read) /
-          static_cast<double>(std::max<std::uint64_t>(report.cells, 1)),
-      count_text(report.telling, "request"));
-  for (const WrongAnswer& wrong : report.wrong)
-    text += fmt::format("{}: request {} ({}), token {}: want {}, got {}: {}\n",
-                        word_of(wrong.cause), wrong.request, wrong.plan, wrong.token, wrong.want,
-                        wrong.got, printable(wrong.evidence));
-  if (!report.shrunk.empty())
-    text += fmt::format("shrunk to {}, one after the other, of which the last is wrong:\n",
-                        count_text(report.shrunk.size(), "request"));
-  for (const ShrunkRequest& request : report.shrunk)
-    text += boost::json::serialize(write_json(request)) + "\n";
-  if (report.failed_requests > 0)
-    text += fmt::format("no answer to {}: {}\n", count_text(report.failed_requests, "request"),
-                        printable(report.failure));
-  return text;
+std::vector<std::size_t> kinds_of(const std::vector<std::string>& words) {
+  const std::vector<std::string> known = plan_words();
+  std::vector<std::size_t> kinds;
+  for (const std::string& word : words) {
+    const auto found = std::ranges::find(known, word);
+    if (found == known.end()) throw unknown_word("plan", word, known);
+    kinds.push_back(static_cast<std::size_t>(found - known.begin()));
+  }
+  return kinds;
 }
 
-int run_probe_check(CheckArguments& arguments) {
-  check_outputs({{"--json", arguments.json}}, {});
-  arguments.options.endpoint = endpoint_of(arguments.url);
-  arguments.options.headers = headers_of(arguments);
-  arguments.options.timeout = std::chrono::duration<double>(arguments.timeout);
-  const ProbeReport report = probe_engine(arguments.options);
-  if (arguments.json != kStandardOutput) print_out(verdict_text(report));
-  if (!arguments.json.empty())
-    write_result(arguments.json, "probe", write_json(report).get_object());
-  if (report.wrong_requests > 0) return kExitDiffers;
-  return report.failed_requests > 0 || report.telling == 0 ? kExitUsage : kExitConforms;
-}
+// What plans depend on.
+struct PlanArguments {
+  std::vector<std::string> kinds;
+  std::string json;
+  ProbeOptions options;
+};
 
-Run declare_probe_check(CLI::App& app, const Contracts& /*contracts*/) {
-  const auto arguments = std::make_shared<CheckArguments>();
-  ProbeOptions& options = arguments->options;
+void declare_plans(CLI::App& app, std::vector<std::string>& kinds, ProbeOptions& options) {
   constexpr std::size_t kLeastLength = 64;
   constexpr std::size_t kMostTokens = 256;
-  constexpr std::size_t kMostAtOnce = 64;
-  app.add_option("url", arguments->url, "of an engine that serves the probe: http://HOST:PORT/v1")
-      ->type_name("URL")
-      ->required();
   app.add_option("--requests", options.requests, "at least so many, in whole plans")
       ->check(positive())
       ->capture_default_str()
       ->group(kExtentGroup);
+  app.add_option("--plans", kinds, "kinds of plans, with commas; none: all")
+      ->delimiter(',')
+      ->type_name("PLAN");
+  app.add_option("--plan-number", options.plan_number, "only this plan, as reports number it")
+      ->check(not_negative())
+      ->type_name("N");
   app.add_option("--longest", options.limits.longest, "tokens of the longest prompt")
       ->check(CLI::Range(kLeastLength, probe::Shape::kPositions / 2))
       ->type_name("TOKENS")
@@ -226,27 +210,112 @@ Run declare_probe_check(CLI::App& app, const Contracts& /*contracts*/) {
   app.add_option("--tokens", options.limits.tokens, "that each request generates")
       ->check(CLI::Range(std::size_t{1}, kMostTokens))
       ->capture_default_str();
-  app.add_option("--at-once", options.limits.at_once, "requests that are sent together")
-      ->check(CLI::Range(std::size_t{1}, kMostAtOnce))
-      ->capture_default_str();
   app.add_option("--seed", options.seed, "the same seed gives the same texts")
       ->check(not_negative())
       ->capture_default_str();
-  app.add_option("--model", options.model, "name of the model at the engine")
-      ->capture_default_str();
-  app.add_option("--header", arguments->headers, "a further line of each request: 'NAME: VALUE'")
-      ->type_name("LINE");
-  app.add_option("--api-key-file", arguments->key_file, "file with a key for the engine")
-      ->type_name("FILE");
-  app.add_option("--timeout", arguments->timeout, "of a request")
-      ->check(positive())
-      ->type_name("SECONDS")
-      ->capture_default_str()
+}
+
+// Throws UsageError.
+void set_plans(const std::vector<std::string>& kinds, ProbeOptions& options) {
+  if (!kinds.empty()) options.kinds = kinds_of(kinds);
+  const auto window = options.shape.window;
+  if (window && 2 * options.limits.tokens >= *window)
+    throw UsageError(fmt::format("--window {}: answers have {} tokens, fewer than {} are needed",
+                                 *window, options.limits.tokens, *window / 2));
+}
+
+struct CheckArguments : EngineArguments {
+  std::vector<std::string> plans;
+  std::string output;
+  bool overwrite = false;
+};
+
+RunHeader header_of(const ProbeOptions& options) {
+  return {.kvoracle = std::string(kVersion),
+          .command = "probe check",
+          .seed = options.seed,
+          .subjects = {kProbedEngine},
+          .options = {{"requests", options.requests},
+                      {"plans", write_json(options.kinds)},
+                      {"plan_number", write_json(options.plan_number)},
+                      {"control", options.control},
+                      {"longest", options.limits.longest},
+                      {"tokens", options.limits.tokens},
+                      {"at_once", options.limits.at_once},
+                      {"window", write_json(options.shape.window)}}};
+}
+
+int run_probe_check(CheckArguments& arguments, const CLI::App& app) {
+  if (arguments.output == kStandardOutput)
+    throw UsageError("--output -: a run file cannot be standard output");
+  check_outputs(
+      {{"--output", arguments.output}, {"--json", arguments.json}, {"--junit", arguments.junit}},
+      {arguments.key_file});
+  set_plans(arguments.plans, arguments.options);
+  const ProbeOptions& options = engine_options(arguments);
+  const std::string given = repeat_probe(app, options.seed, {"--plan-number"});
+  const ProbeRepeat repeat{
+      .run = options.plan_number ? fmt::format("{} --plan-number {}", given, *options.plan_number)
+                                 : fmt::format("{} --requests {}", given, options.requests),
+      .plan = given};
+  std::optional<RunFile> file;
+  if (!arguments.output.empty())
+    file = must(RunFile::open(
+        arguments.output, header_of(options),
+        arguments.overwrite ? RunFile::Existing::kReplaced : RunFile::Existing::kRefused));
+  std::vector<PlanResult> plans;
+  const ProbeReport report = probe_engine(options, [&](const PlanResult& plan) {
+    if (file) must(file->append(probe_case(plan, plans.size(), options.seed, repeat)));
+    plans.push_back(plan);
+  });
+  if (file) must(file->finish());
+  return end_of_probe(report, plans, repeat, arguments.json, arguments.junit);
+}
+
+Run declare_probe_check(CLI::App& app, const Contracts& /*contracts*/) {
+  const auto arguments = std::make_shared<CheckArguments>();
+  ProbeOptions& options = arguments->options;
+  app.add_option("url", arguments->url, "of an engine that serves the probe: http://HOST:PORT/v1")
+      ->type_name("URL")
+      ->required();
+  declare_plans(app, arguments->plans, options);
+  app.add_flag("--control", options.control,
+               "send each request without sharing, too: only what differs is a fault of memory");
+  declare_engine(app, *arguments);
+  add_output(app, "--output,-o", arguments->output,
+             "run file: JSON Lines, appended plan by plan, for kvoracle gate");
+  app.add_flag("--overwrite", arguments->overwrite, "replace a run file that is there")
       ->group(kRunningGroup);
-  app.add_option("--json", arguments->json, "write the verdict as JSON; - for standard output")
-      ->type_name("FILE")
-      ->group(kRunningGroup);
-  return [arguments] { return run_probe_check(*arguments); };
+  declare_reports(app, arguments->json, arguments->junit);
+  return [arguments, &app] { return run_probe_check(*arguments, app); };
+}
+
+// ---- plan ----
+
+int run_probe_plan(PlanArguments& arguments) {
+  check_outputs({{"--json", arguments.json}}, {});
+  set_plans(arguments.kinds, arguments.options);
+  const ProbeReport report = probe_plans(arguments.options);
+  if (arguments.json != kStandardOutput) print_out(probe_plans_text(report));
+  if (!arguments.json.empty())
+    write_result(arguments.json, "probe_plan",
+                 {{"requests", report.requests},
+                  {"tokens", report.tokens},
+                  {"telling", report.telling},
+                  {"cells", report.cells},
+                  {"cells_read", report.cells_read},
+                  {"faults", write_json(report.faults)},
+                  {"coverage", write_json(report.coverage)}});
+  return report.telling == 0 ? kExitUsage : kExitConforms;
+}
+
+Run declare_probe_plan(CLI::App& app, const Contracts& /*contracts*/) {
+  const auto arguments = std::make_shared<PlanArguments>();
+  declare_plans(app, arguments->kinds, arguments->options);
+  declare_at_once(app, arguments->options);
+  declare_window(app, arguments->options.shape.window);
+  add_output(app, "--json", arguments->json, "write the result as JSON; - for standard output");
+  return [arguments] { return run_probe_plan(*arguments); };
 }
 
 // ---- serve ----
@@ -255,6 +324,7 @@ struct ServeArguments {
   std::uint16_t port = 0;
   std::string fault = "none";
   std::uint64_t seed = 1;
+  probe::Shape shape;
 };
 
 Run declare_probe_serve(CLI::App& app, const Contracts& /*contracts*/) {
@@ -265,11 +335,12 @@ Run declare_probe_serve(CLI::App& app, const Contracts& /*contracts*/) {
   app.add_option("--fault", arguments->fault, "of its cache")
       ->check(CLI::IsMember(std::vector<std::string>(faults.begin(), faults.end())))
       ->capture_default_str();
+  declare_window(app, arguments->shape.window);
   app.add_option("--seed", arguments->seed, "of what it draws at random")
       ->check(not_negative())
       ->capture_default_str();
   return [arguments]() -> int {
-    FaultServer server(arguments->fault, arguments->seed);
+    FaultServer server(arguments->fault, arguments->seed, arguments->shape);
     serve_http(
         arguments->port,
         [](std::uint16_t port) {
@@ -289,10 +360,78 @@ constexpr std::array kProbeCommands{
             declare_probe_answers},
     Command{"check", "whether an engine that serves the probe keeps its rows right",
             declare_probe_check},
+    Command{"plan", "shows which rows and faults the texts of check would reach",
+            declare_probe_plan},
     Command{"serve", "an engine for tests, whose cache has a fault", declare_probe_serve},
 };
 
 }  // namespace
+
+std::vector<CLI::Option*> declare_engine(CLI::App& app, EngineArguments& arguments) {
+  ProbeOptions& options = arguments.options;
+  constexpr std::size_t kMostRetries = 100;
+  std::vector<CLI::Option*> declared;
+  const auto add = [&](const char* name, auto& value, const char* doc, const char* type) {
+    declared.push_back(app.add_option(name, value, doc)->type_name(type));
+    return declared.back();
+  };
+  declared.push_back(declare_at_once(app, options));
+  add("--model", options.model, "name of the model at the engine", "NAME")->capture_default_str();
+  declare_window(app, options.shape.window);
+  declared.push_back(app.get_option("--window"));
+  add("--header", arguments.headers, "a further line of each request: 'NAME: VALUE'", "LINE");
+  add("--api-key-file", arguments.key_file, "file with a key for the engine", "FILE");
+  add("--ca-file", options.ca_file, "certificates (PEM) that https trusts; default: the system's",
+      "FILE");
+  declared.push_back(
+      app.add_flag("--stream", options.stream, "let answers come token by token, as events"));
+  add("--timeout", arguments.timeout, "of a request, to the end of its answer", "SECONDS")
+      ->check(positive())
+      ->capture_default_str()
+      ->group(kRunningGroup);
+  add("--retries", options.retries, "of a request that a busy engine refuses (429, 503)", "N")
+      ->check(CLI::Range(std::size_t{0}, kMostRetries))
+      ->capture_default_str()
+      ->group(kRunningGroup);
+  add("--sent-at-most", options.most_sent,
+      "requests in all, those that explain and shrink a wrong answer included; default: 20,000 "
+      "and 4 times those of the run",
+      "N")
+      ->check(positive())
+      ->group(kRunningGroup);
+  return declared;
+}
+
+const ProbeOptions& engine_options(EngineArguments& arguments) {
+  constexpr std::uint64_t kToShrink = 20'000;
+  ProbeOptions& options = arguments.options;
+  options.endpoint = endpoint_of(arguments.url);
+  options.headers = headers_of(arguments);
+  options.timeout = std::chrono::duration<double>(arguments.timeout);
+  options.salt = fmt::format("alone {}", options.seed);
+  constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+  if (options.most_sent == kUnlimited) options.most_sent = 4 * options.requests + kToShrink;
+  return options;
+}
+
+std::string repeat_probe(const CLI::App& app, std::uint64_t seed,
+                         std::vector<std::string_view> without) {
+  without.push_back("--header");  // may hold a key
+  const std::string group = app.get_name() == "run" ? "" : "probe ";
+  return fmt::format("{} {}{}{} --seed {}", program_name(), group, app.get_name(),
+                     given_options(app, without), seed);
+}
+
+int end_of_probe(const ProbeReport& report, const std::vector<PlanResult>& plans,
+                 const ProbeRepeat& repeat, const std::string& json, const std::string& junit) {
+  if (json != kStandardOutput && junit != kStandardOutput)
+    print_out(probe_report_text(report, repeat));
+  if (!json.empty()) write_result(json, "probe", write_json(report).get_object());
+  if (!junit.empty())
+    write_junit(junit, program_name() + " probe check", probe_suites(report, plans, repeat));
+  if (report.wrong_requests > 0) return kExitDiffers;
+  return report.failed_requests > 0 || report.telling == 0 ? kExitUsage : kExitConforms;
+}
 
 Run declare_probe(CLI::App& app, const Contracts& contracts) {
   return declare_group(app, kProbeCommands, contracts);

@@ -1,5 +1,6 @@
 // tools/commands/run.cpp: `kvoracle run`: a request trace replayed on caches, contents compared.
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -21,10 +22,12 @@
 #include "tools/commands/commands.hpp"
 #include "tools/commands/conventions.hpp"
 #include "tools/commands/not_negative.hpp"
+#include "tools/commands/probe.hpp"
 #include "tools/commands/program_name.hpp"
 #include "tools/commands/selection.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/commands/word_option.hpp"
+#include "tools/probe/trace_plans.hpp"
 #include "tools/reports/console.hpp"
 #include "tools/reports/quantities.hpp"
 #include "tools/reports/trace_findings.hpp"
@@ -45,6 +48,8 @@ struct RunArguments : CampaignArguments {
   std::vector<std::pair<const CLI::Option*, std::string>> pins;  // the member that each one pins
   std::optional<std::uint64_t> only_case;
   replay::ReplayOptions replay;
+  EngineArguments engine;
+  std::size_t longest = TraceLimits().longest;
 };
 
 // What is replayed: the file, or the embedded sample.
@@ -249,6 +254,66 @@ const std::map<std::string, replay::ElementType>& element_types() {
   return kTypes;
 }
 
+// ---- The same requests, sent to an engine that serves the probe ----
+
+constexpr const char* kEngineGroup = "An engine that serves the probe (with --endpoint)";
+constexpr std::array kAlsoOfEngines{"trace",  "--format", "--requests", "--scale",
+                                    "--seed", "--strict", "--json",     "--junit"};
+
+// Throws UsageError for an option that chooses or measures caches.
+void check_options_of_engines(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() > 0 && option->get_group() != kEngineGroup &&
+        std::ranges::find(kAlsoOfEngines, name) == kAlsoOfEngines.end())
+      throw UsageError(name + ": has no meaning with --endpoint");
+  }
+}
+
+int run_engine(RunArguments& arguments, const CLI::App& app) {
+  check_options_of_engines(app);
+  check_reports(arguments.report.json, arguments.report.junit, {arguments.trace});
+  ProbeOptions& options = arguments.engine.options;
+  options.seed = arguments.seed;
+  std::vector<traces::Request> requests = read_requests(arguments);
+  std::ranges::stable_sort(requests, {}, &traces::Request::arrival_us);
+  if (arguments.replay.requests > 0)
+    requests.resize(std::min(requests.size(), static_cast<std::size_t>(arguments.replay.requests)));
+  options.requests = requests.size();
+  (void)engine_options(arguments.engine);
+  const probe::Tables tables(options.shape);
+  TraceLimits limits{.scale = arguments.replay.scale,
+                     .longest = arguments.longest,
+                     .at_once = options.limits.at_once};
+  if (options.shape.window) limits.tokens = std::min(limits.tokens, *options.shape.window / 2 - 1);
+  TracePlans plans(tables, std::move(requests), limits, arguments.seed);
+  std::vector<PlanResult> done;
+  const ProbeReport report =
+      probe_engine(options, plans, [&](const PlanResult& plan) { done.push_back(plan); });
+  if (arguments.report.text())
+    print_out(
+        fmt::format("{}: {}, lengths divided by {}\n",
+                    printable(arguments.trace.empty() ? "embedded sample" : trace_name(arguments)),
+                    count_text(options.requests, "request"), plans.scale()));
+  return end_of_probe(report, done, {.run = repeat_probe(app, arguments.seed)},
+                      arguments.report.json, arguments.report.junit);
+}
+
+void declare_engine_of_run(CLI::App& app, RunArguments& arguments) {
+  CLI::Option* const endpoint =
+      app.add_option("--endpoint", arguments.engine.url,
+                     "send the requests to this engine, which serves the probe, and compare tokens")
+          ->type_name("URL");
+  std::vector<CLI::Option*> others = declare_engine(app, arguments.engine);
+  others.push_back(
+      app.add_option("--longest", arguments.longest, "tokens of the longest prompt that is sent")
+          ->check(CLI::Range(std::size_t{64}, probe::Shape::kPositions - TraceLimits().tokens))
+          ->type_name("TOKENS")
+          ->capture_default_str());
+  endpoint->group(kEngineGroup);
+  for (CLI::Option* option : others) option->group(kEngineGroup)->needs(endpoint);
+}
+
 constexpr const char* kByCase = "by case";
 
 // Without the option each case has a value of its own.
@@ -359,7 +424,11 @@ Run declare_run(CLI::App& app, const Contracts& contracts) {
   arguments->report.brief = true;
   arguments->report.figures = false;
   declare_campaign(app, *arguments);
-  return [&contracts, &app, arguments] { return run_trace(contracts, *arguments, app); };
+  declare_engine_of_run(app, *arguments);
+  return [&contracts, &app, arguments] {
+    return arguments->engine.url.empty() ? run_trace(contracts, *arguments, app)
+                                         : run_engine(*arguments, app);
+  };
 }
 
 }  // namespace kvo::tools

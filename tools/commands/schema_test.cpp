@@ -141,8 +141,14 @@ TEST_F(Schema, DescribesProbes) {
   }).detach();
   const auto probe =
       described("probe", "probe check http://127.0.0.1:" + std::to_string(port.get_future().get()) +
-                             "/v1 --requests 30 --longest 100");
+                             "/v1 --requests 30 --longest 100 --control -o run");
   EXPECT_THAT(probe.at("wrong").as_array(), Not(IsEmpty()));
+  EXPECT_THAT(probe.at("shrunk").as_array(), Not(IsEmpty()));
+  EXPECT_TRUE(probe.contains("control_wrong"));
+  (void)described("probe_plan", "probe plan --requests 30 --longest 100");
+  std::istringstream lines(read("run"));
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_EQ(complaint(schema(), line), "") << line.substr(0, 2'000);
 }
 
 TEST_F(Schema, DescribesGates) {

@@ -1,96 +1,27 @@
 #include "tools/probe/check.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
-#include "reference/contract/describe/parse_json.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/probe/hypotheses.hpp"
 #include "tools/probe/smaller_plan.hpp"
-#include "tools/reports/console.hpp"
 
 namespace kvo::tools {
 namespace {
 
 namespace json = boost::json;
 using probe::Rows;
-using probe::Token;
-
-constexpr std::uint32_t kFirstCharacter = 0x4E00;  // of the first value token
-constexpr std::size_t kMostShown = 120;
-
-std::string shown(const std::string& text) {
-  return printable(text.substr(0, kMostShown));
-}
-
-/// What an engine answered: tokens, or why there are none.
-struct EngineAnswer {
-  ProbeTokens tokens;
-  std::string failure;
-};
-
-/// An engine behind an interface like OpenAI's.
-class Engine {
- public:
-  explicit Engine(const ProbeOptions& options) : options_(options) {}
-
-  /// `shares`: whether it may use rows of other requests.
-  [[nodiscard]] EngineAnswer ask(const ProbeRequest& request, bool shares) const {
-    json::object body{{"model", options_.model}, {"max_tokens", request.tokens},
-                      {"temperature", 0},        {"seed", 0},
-                      {"ignore_eos", true},      {"return_token_ids", true},
-                      {"cache_prompt", shares}};
-    if (as_text_)
-      body["prompt"] = probe_text(request.prompt);
-    else
-      body["prompt"] = json::value_from(request.prompt);
-    if (!shares) body["cache_salt"] = fmt::format("alone {}", options_.seed);
-    const HttpAnswer answer = post_json(options_.endpoint, "/completions", json::serialize(body),
-                                        options_.headers, options_.timeout);
-    if (!answer.failure.empty()) return {{}, answer.failure};
-    if (answer.status != 200)
-      return {{}, fmt::format("status {}: {}", answer.status, shown(answer.body))};
-    EngineAnswer given = read(answer.body);
-    if (given.failure.empty() && given.tokens.size() != request.tokens)
-      given.failure = fmt::format("{} tokens, {} were asked", given.tokens.size(), request.tokens);
-    return given;
-  }
-  void send_text() { as_text_ = true; }
-  [[nodiscard]] bool sends_text() const { return as_text_; }
-
- private:
-  static EngineAnswer read(const std::string& text) {
-    boost::system::error_code failed;
-    const json::value answer = parse_json(text, failed);
-    if (failed) return {{}, fmt::format("no JSON: {}", shown(text))};
-    const json::value* choice = answer.find_pointer("/choices/0", failed);
-    if (choice == nullptr || !choice->is_object()) return {{}, "no choices: " + shown(text)};
-    const json::object& first = choice->get_object();
-    for (const char* member : {"token_ids", "tokens"})
-      if (const json::value* ids = first.if_contains(member))
-        if (auto tokens = json::try_value_to<ProbeTokens>(*ids)) {
-          for (const Token token : *tokens)
-            if (token >= probe::Shape::kVocabulary)
-              return {{}, fmt::format("token {}: the probe has 0 to 4415", token)};
-          return {*std::move(tokens), ""};
-        }
-    const json::value* words = first.if_contains("text");
-    if (words == nullptr || !words->is_string()) return {{}, "no text: " + shown(text)};
-    const auto tokens = tokens_of_text(words->get_string());
-    if (!tokens)
-      return {{}, "other text than the probe's: " + shown(std::string(words->get_string()))};
-    return {*tokens, ""};
-  }
-
-  const ProbeOptions& options_;
-  bool as_text_ = false;
-};
+using probe::Shape;
 
 ProbeTokens right_answer(const probe::Tables& tables, const ProbeRequest& request) {
   Rows rows(tables);
@@ -104,22 +35,70 @@ std::size_t right_tokens(const ProbeTokens& want, const ProbeTokens& got) {
                             std::equal_to<>());
 }
 
+// The first token that differs. Requires  one does.
+std::size_t first_wrong(const ProbeTokens& want, const ProbeTokens& got) {
+  return static_cast<std::size_t>(std::ranges::mismatch(want, got).in1 - want.begin());
+}
+
+// What must come back of a request's answer: of a dropped one the begin.
+bool is_right(const probe::Tables& tables, const ProbeRequest& request, const ProbeTokens& got) {
+  ProbeTokens want = right_answer(tables, request);
+  if (request.manner.drop_after) want.resize(std::min(want.size(), got.size()));
+  return want == got;
+}
+
+// One short text, alone: who answers this wrongly serves no probe.
+void recognize(const probe::Tables& tables, Engine& engine, std::uint64_t seed) {
+  traces::Random random(~seed);
+  const ProbeRequest request =
+      draw_plan(0, tables, {.longest = 64, .tokens = 8}, random).waves[0][0];
+  const EngineAnswer given = engine.meet(request);
+  const std::string where = engine.where();
+  if (!given.failure.empty()) throw UsageError(fmt::format("{}: {}", where, given.failure));
+  const ProbeTokens want = right_answer(tables, request);
+  if (2 * right_tokens(want, given.tokens) > want.size()) return;
+  if (!given.misread.empty()) throw UsageError(fmt::format("{}: {}", where, given.misread));
+  if (engine.ask(request, false).tokens != given.tokens)
+    throw UsageError(where +
+                     ": answers the same text in two ways: it must take the likeliest token");
+  throw UsageError(
+      fmt::format("{}: serves another model than `kvoracle probe model` writes, or lacks the "
+                  "token that begins a text: want {}, got {}",
+                  where, json::serialize(json::value_from(want)),
+                  json::serialize(json::value_from(given.tokens))));
+}
+
+/// Answers a request; `shares`: whether with rows of other requests.
+using Ask = std::function<EngineAnswer(const ProbeRequest& request, bool shares)>;
+
 /// A run over all plans.
 class Check {
  public:
-  explicit Check(const ProbeOptions& options)
-      : options_(options), tables_(options.shape), engine_(options), random_(options.seed) {}
+  Check(const ProbeOptions& options, const probe::Tables& tables, Ask ask, PlanDone done)
+      : options_(options),
+        tables_(tables),
+        ask_(std::move(ask)),
+        done_(std::move(done)),
+        faults_(probe_faults(options.shape.window.has_value())) {
+    for (const ProbeFault& fault : faults_)
+      report_.faults.push_back({.fault = std::string(fault.name)});
+    for (std::size_t layer = 0; layer < Shape::kLayers; ++layer)
+      for (std::size_t head = 0; head < Shape::kHeads; ++head)
+        for (std::size_t i = 0; i + 1 < kRanges.size(); ++i)
+          report_.coverage.push_back(
+              {.layer = layer, .head = head, .first = kRanges[i], .last = kRanges[i + 1] - 1});
+    if (options.control) report_.control_wrong = 0;
+  }
 
-  ProbeReport run() {
-    recognize();
-    const std::size_t kinds = plan_kinds().size();
-    for (std::size_t kind = 0; sent_ < options_.requests && in_a_row_ < kMostInARow; ++kind) {
-      const ProbePlan plan = draw_plan(kind % kinds, tables_, options_.limits, random_);
-      for (const auto& wave : plan.waves)
-        if (in_a_row_ < kMostInARow) send(plan, wave);
-      plan_begin_ = sent_;
+  ProbeReport run(PlanSource& plans) {
+    while (sent_ < options_.requests && !is_over()) {
+      const std::optional<ProbePlan> plan = plans.next();
+      if (!plan) break;
+      send_plan(*plan);
     }
     if (!failing_.empty()) shrink();
+    report_.skipped = plans.skipped();
+    std::erase_if(report_.coverage, [](const CellCount& count) { return count.cells == 0; });
     return std::move(report_);
   }
 
@@ -127,212 +106,302 @@ class Check {
   static constexpr std::size_t kMostInARow = 8;
   static constexpr std::size_t kMostAnswered = 64;
   static constexpr std::size_t kMostWrong = 20;
+  // Positions at which the parts of the coverage begin. Row 0 holds nothing.
+  static constexpr std::array<std::size_t, 8> kRanges{1,    16,   64,    256,
+                                                      1024, 4096, 16384, Shape::kPositions};
 
-  // One short text, alone: who answers this wrongly serves no probe.
-  void recognize() {
-    ProbeRequest request = draw_plan(0, tables_, {.longest = 64, .tokens = 8}, random_).waves[0][0];
-    EngineAnswer given = engine_.ask(request, false);
-    if (given.failure.starts_with("status 4")) {
-      engine_.send_text();
-      const EngineAnswer again = engine_.ask(request, false);
-      if (again.failure.empty()) given = again;
-    }
-    const std::string where = fmt::format("http://{}:{}{}/completions", options_.endpoint.host,
-                                          options_.endpoint.port, options_.endpoint.path);
-    if (!given.failure.empty()) throw UsageError(fmt::format("{}: {}", where, given.failure));
-    const ProbeTokens want = right_answer(tables_, request);
-    const std::size_t right = right_tokens(want, given.tokens);
-    if (2 * right > want.size()) return;
-    if (engine_.ask(request, false).tokens != given.tokens)
-      throw UsageError(where +
-                       ": answers the same text in two ways: it must take the likeliest token");
-    throw UsageError(
-        fmt::format("{}: serves another model than `kvoracle probe model` writes, or lacks the "
-                    "token that begins a text: want {}, got {}",
-                    where, json::serialize(json::value_from(want)),
-                    json::serialize(json::value_from(given.tokens))));
+  struct Judged {
+    ProbeRequest request;
+    ProbeTokens got;
+    std::size_t number;
+    std::size_t wave_end;  // number of the first request after its wave
+  };
+
+  [[nodiscard]] bool is_over() const { return in_a_row_ >= kMostInARow; }
+
+  void send_plan(const ProbePlan& plan) {
+    plan_ = {.number = plan.number, .kind = plan.kind};
+    plan_waves_ = 0;
+    std::vector<Judged> judged;
+    for (const auto& wave : plan.waves)
+      if (!is_over()) send(plan, wave, judged);
+    // Texts that are asked alone may take the place of rows that the plan shares.
+    for (const Judged& one : judged) judge(plan, one);
+    if (done_) done_(plan_);
   }
 
-  void send(const ProbePlan& plan, const std::vector<ProbeRequest>& wave) {
+  [[nodiscard]] std::vector<EngineAnswer> ask_wave(const std::vector<ProbeRequest>& wave,
+                                                   std::size_t at_once) const {
     std::vector<EngineAnswer> answers(wave.size());
-    {
-      std::vector<std::jthread> threads;
-      for (std::size_t i = 0; i < wave.size(); ++i)
-        threads.emplace_back([&, i] { answers[i] = engine_.ask(wave[i], true); });
-    }
+    std::atomic<std::size_t> next = 0;
+    std::vector<std::jthread> threads;
+    while (threads.size() < std::min(wave.size(), at_once))
+      threads.emplace_back([&] {
+        for (std::size_t i = next++; i < wave.size(); i = next++) answers[i] = ask_(wave[i], true);
+      });
+    threads.clear();
+    return answers;
+  }
+
+  void send(const ProbePlan& plan, const std::vector<ProbeRequest>& wave,
+            std::vector<Judged>& judged) {
+    std::vector<EngineAnswer> answers = ask_wave(wave, plan.at_once);
     const std::size_t first = sent_;
     sent_ += wave.size();
-    for (std::size_t i = 0; i < wave.size(); ++i) keep(wave[i], answers[i], first + i);
-    requests_.insert(requests_.end(), wave.begin(), wave.end());
-    for (std::size_t i = 0; i < wave.size(); ++i)
-      if (answers[i].failure.empty()) judge(plan, wave[i], answers[i].tokens, first + i);
-    while (answered_.size() > kMostAnswered) answered_.pop_front();
-    while (requests_.size() > kMostAnswered) requests_.pop_front();
-  }
-
-  void keep(const ProbeRequest& request, const EngineAnswer& answer, std::size_t number) {
-    if (!answer.failure.empty()) {
-      ++in_a_row_;
-      if (report_.failed_requests++ == 0)
-        report_.failure = fmt::format("request {}: {}", number, answer.failure);
-      return;
+    plan_.requests += wave.size();
+    for (std::size_t i = 0; i < wave.size(); ++i) {
+      EngineAnswer& answer = answers[i];
+      if (!answer.misread.empty() && !is_right(tables_, wave[i], answer.tokens))
+        answer.failure = answer.misread;
+      if (!is_answered(answer, first + i)) continue;
+      AnsweredText& given =
+          answered_.emplace_back(AnsweredText{first + i, wave[i].prompt, Rows(tables_)});
+      given.tokens.insert(given.tokens.end(), answer.tokens.begin(), answer.tokens.end());
+      given.rows.extend(given.tokens);
+      if (!wave[i].manner.drop_after || !answer.tokens.empty())
+        judged.push_back({{wave[i].prompt, answer.tokens.size()}, answer.tokens, first + i, sent_});
     }
-    in_a_row_ = 0;
-    AnsweredText& given =
-        answered_.emplace_back(AnsweredText{number, request.prompt, Rows(tables_)});
-    given.tokens.insert(given.tokens.end(), answer.tokens.begin(), answer.tokens.end());
-    given.rows.extend(given.tokens);
+    while (answered_.size() > kMostAnswered) answered_.pop_front();
+    waves_.push_back({first, wave});
+    ++plan_waves_;
+    while (sent_ - waves_.front().first > kMostAnswered && waves_.size() > plan_waves_)
+      waves_.pop_front();
   }
 
-  void judge(const ProbePlan& plan, const ProbeRequest& request, const ProbeTokens& got,
-             std::size_t number) {
+  bool is_answered(const EngineAnswer& answer, std::size_t number) {
+    if (answer.failure.empty()) {
+      in_a_row_ = 0;
+      return true;
+    }
+    ++in_a_row_;
+    const std::string failure = fmt::format("request {}: {}", number, answer.failure);
+    if (report_.failed_requests++ == 0) report_.failure = failure;
+    if (plan_.failed_requests++ == 0) plan_.failure = failure;
+    return false;
+  }
+
+  void judge(const ProbePlan& plan, const Judged& judged) {
+    const ProbeTokens want = add_answer(judged);
+    add_shown({tables_, judged.request, judged.number, judged.wave_end, want, answered_});
+    std::optional<EngineAnswer> alone;
+    if (options_.control) {
+      alone = ask_(judged.request, false);
+      if (!is_answered(*alone, judged.number)) return;
+      *report_.control_wrong += alone->tokens == want ? 0 : 1;
+    }
+    if (judged.got != want) add_wrong(plan, judged, want, alone);
+  }
+
+  // Counts what the right answer reads. Returns  it.
+  ProbeTokens add_answer(const Judged& judged) {
     probe::Coverage coverage;
     Rows rows(tables_);
-    rows.extend(request.prompt, &coverage);
-    const ProbeTokens want = rows.generate(request.tokens, &coverage);
+    rows.extend(judged.request.prompt, &coverage);
+    ProbeTokens want = rows.generate(judged.request.tokens, &coverage);
     ++report_.requests;
     report_.tokens += want.size();
-    report_.cells_read += coverage.cells();
-    report_.cells += (rows.size() - 1) * probe::Shape::kLayers * probe::Shape::kHeads;
-    bool telling = false;
-    each_hypothesis(tables_, request, number, answered_, false, [&](const Hypothesis& hypothesis) {
-      telling = hypothesis.tokens != want;
-      return telling;
-    });
-    report_.telling += telling ? 1 : 0;
-    if (got != want) add_wrong(plan, request, number, want, got);
+    plan_.tokens += want.size();
+    for (CellCount& count : report_.coverage)
+      for (std::size_t at = count.first; at < std::min(count.last + 1, rows.size()); ++at) {
+        ++count.cells;
+        ++report_.cells;
+        const bool read = coverage.has(count.layer, count.head, at);
+        count.read += read ? 1 : 0;
+        report_.cells_read += read ? 1 : 0;
+      }
+    return want;
   }
 
-  void add_wrong(const ProbePlan& plan, const ProbeRequest& request, std::size_t number,
-                 const ProbeTokens& want, const ProbeTokens& got) {
-    if (report_.wrong_requests++ >= kMostWrong) return;
-    const auto at = static_cast<std::size_t>(std::ranges::mismatch(want, got).in1 - want.begin());
-    WrongAnswer wrong{.request = number,
-                      .plan = std::string(plan.kind),
+  void add_shown(const JudgedAnswer& right) {
+    const std::vector<bool> shown = faults_that_show(right);
+    bool telling = false;
+    for (std::size_t i = 0; i < faults_.size(); ++i) {
+      if (!shown[i]) continue;
+      ++report_.faults[i].requests;
+      telling |= faults_[i].of_reuse;
+      if (std::ranges::find(plan_.shown, faults_[i].name) == plan_.shown.end())
+        plan_.shown.push_back(faults_[i].name);
+    }
+    report_.telling += telling ? 1 : 0;
+  }
+
+  void add_wrong(const ProbePlan& plan, const Judged& judged, const ProbeTokens& want,
+                 const std::optional<EngineAnswer>& control) {
+    const std::size_t at = first_wrong(want, judged.got);
+    WrongAnswer wrong{.request = judged.number,
+                      .plan = std::string(plan_.kind),
+                      .plan_number = plan_.number,
                       .token = at,
                       .want = want[at],
-                      .got = got[at]};
-    explain(request, want, got, wrong);
-    if (wrong.cause == Cause::kMemory && failing_.empty()) {
-      failing_.assign(requests_.begin(), requests_.end());
-      const auto own = failing_.end() - static_cast<std::ptrdiff_t>(sent_ - number);
-      std::rotate(own, own + 1, failing_.end());
-      of_its_plan_ = std::min<std::size_t>(sent_ - plan_begin_, failing_.size());
-    }
+                      .got = judged.got[at]};
+    const bool is_shown = report_.wrong_requests++ < kMostWrong;
+    std::optional<Explanation> found;
+    if (is_shown)
+      found =
+          explain({tables_, judged.request, judged.number, judged.wave_end, judged.got, answered_});
+    set_cause(judged, want, control, found, wrong);
+    ++(wrong.cause == Cause::kMemory       ? report_.memory
+       : wrong.cause == Cause::kArithmetic ? report_.arithmetic
+                                           : report_.neither);
+    if (wrong.cause == Cause::kMemory && failing_.empty()) set_failing(plan, judged.number);
+    if (plan_.wrong_requests++ == 0) plan_.wrong = wrong;
+    if (!is_shown) return;
+    for (FaultCount& count : report_.faults) count.named += count.fault == wrong.fault ? 1 : 0;
     report_.wrong.push_back(std::move(wrong));
   }
 
-  // By a fault that makes these very tokens, and by the same text without rows of others. Among
-  // thousands of faults one makes a wrong token or two by chance.
-  void explain(const ProbeRequest& request, const ProbeTokens& want, const ProbeTokens& got,
-               WrongAnswer& wrong) const {
+  // By a fault that gives these very tokens, and by the same text without rows of others. Among
+  // thousands of faults one gives a wrong token or two by chance.
+  void set_cause(const Judged& judged, const ProbeTokens& want,
+                 const std::optional<EngineAnswer>& control,
+                 const std::optional<Explanation>& found, WrongAnswer& wrong) const {
     constexpr std::size_t kByChance = 2;
-    const std::size_t right = right_tokens(want, got);
-    std::string fault;
-    each_hypothesis(tables_, request, wrong.request, answered_, true, [&](const Hypothesis& one) {
-      if (one.tokens != got) return false;
-      fault = fmt::format("{}: {} would give these tokens", one.fault, one.detail);
-      return true;
-    });
-    const EngineAnswer alone = engine_.ask(request, false);
-    const EngineAnswer again = engine_.ask(request, false);
+    const EngineAnswer alone = control ? *control : ask_(judged.request, false);
+    const EngineAnswer again = ask_(judged.request, false);
     const std::string failure = alone.failure + again.failure;
+    const bool is_named = found && !found->fault.empty();
+    const std::string unknown = found && !is_named ? ", and no known fault gives it" : "";
+    // Where the text goes wrong without sharing; nowhere: after its end.
+    const std::size_t at = alone.tokens == want ? want.size() : first_wrong(want, alone.tokens);
+    const bool is_named_alone = is_named && !options_.control && found->wrong_tokens > kByChance;
     if (!failure.empty()) {
-      wrong.evidence = "no answer when it is asked alone: " + failure;
+      wrong.evidence = "is wrong; the text has no answer when it is asked alone: " + failure;
     } else if (alone.tokens != again.tokens) {
-      wrong.evidence = "alone it answers in two ways";
-    } else if (alone.tokens == want) {
+      wrong.evidence = "is wrong; alone, the text is answered in two ways";
+    } else if (wrong.token < at || is_named_alone) {
       wrong.cause = Cause::kMemory;
-      wrong.evidence = fault.empty() ? "right when it is asked alone" : fault;
-    } else if (!fault.empty() && want.size() - right > kByChance) {
-      wrong.cause = Cause::kMemory;
-      wrong.evidence = fault + "; it is wrong alone, too";
-    } else if (alone.tokens == got) {
+      wrong.evidence = is_named ? fault_text(*found) : "is right when the text is asked alone";
+      if (wrong.token >= at) wrong.evidence += "; it is wrong alone, too";
+      if (is_named) wrong.fault = found->fault;
+      if (is_named) wrong.also = found->also;
+    } else if (wrong.token > at || alone.tokens[at] == wrong.got) {
       wrong.cause = Cause::kArithmetic;
-      wrong.evidence = "no known fault makes these tokens, and alone it answers alike";
+      wrong.evidence = fmt::format("is wrong; alone, the text goes wrong {}{}",
+                                   wrong.token > at ? "earlier" : "in the same way", unknown);
     } else {
-      wrong.evidence = "no known fault makes these tokens, and alone it answers otherwise";
+      wrong.evidence = "is wrong, and otherwise when the text is asked alone" + unknown;
     }
   }
+  static std::string fault_text(const Explanation& found) {
+    std::string text =
+        fmt::format("is the one that {} would give ({}; {}", found.what, found.fault, found.when);
+    if (found.alike > 0) text += fmt::format("; or {} others", found.alike);
+    return text + ")";
+  }
 
-  // The requests of its plan, or those before them, too.
+  // The waves up to that of the request, which becomes the last of its wave.
+  void set_failing(const ProbePlan& plan, std::size_t number) {
+    failing_at_once_ = plan.at_once;
+    std::size_t later = waves_.size();
+    for (const auto& [first, wave] : waves_) {
+      failing_.push_back(wave);
+      --later;
+      if (number >= first + wave.size()) continue;
+      const auto own = failing_.back().begin() + static_cast<std::ptrdiff_t>(number - first);
+      std::rotate(own, own + 1, failing_.back().end());
+      break;
+    }
+    failing_of_plan_ = plan_waves_ - later;
+  }
+
+  // The requests of its plan, or those before them, too; one after the other, or in waves. Without
+  // pauses.
   void shrink() {
+    for (auto& wave : failing_)
+      for (ProbeRequest& request : wave) request.manner.pause = {};
     constexpr std::size_t kAttempts = 150;
     constexpr int kOthers = 2;
     std::uint64_t number = 0;
-    ProbeRequests repeats;
-    const auto wrong = [&](const ProbeRequests& requests) {
+    ProbeWaves repeats;
+    const auto wrong = [&](const ProbeWaves& waves) {
       for (int i = 0; i < kOthers; ++i) {
-        ProbeRequests fresh = with_other_values(requests, ++number);
-        EngineAnswer last;
-        for (const ProbeRequest& request : fresh) {
-          last = engine_.ask(request, true);
-          if (!last.failure.empty()) return false;
+        ProbeWaves fresh = with_other_values(waves, ++number);
+        std::vector<EngineAnswer> last;
+        for (const auto& wave : fresh) {
+          last = ask_wave(wave, failing_at_once_);
+          for (const EngineAnswer& answer : last)
+            if (!answer.failure.empty()) return false;
         }
-        if (last.tokens == right_answer(tables_, fresh.back())) continue;
-        repeats = std::move(fresh);
-        return true;
+        for (std::size_t j = 0; j < last.size(); ++j)
+          if (!is_right(tables_, fresh.back()[j], last[j].tokens)) {
+            repeats = std::move(fresh);
+            return true;
+          }
       }
       return false;
     };
-    const ProbeRequests own(failing_.end() - static_cast<std::ptrdiff_t>(of_its_plan_),
-                            failing_.end());
-    if (wrong(own))
-      (void)smaller_requests(own, kAttempts, wrong);
-    else if (wrong(failing_))
-      (void)smaller_requests(failing_, kAttempts, wrong);
-    for (ProbeRequest& request : repeats)
-      report_.shrunk.push_back({std::move(request.prompt), request.tokens});
+    const ProbeWaves own(failing_.end() - static_cast<std::ptrdiff_t>(failing_of_plan_),
+                         failing_.end());
+    for (const ProbeWaves& waves : {one_by_one(own), one_by_one(failing_), own, failing_}) {
+      if (!wrong(waves)) continue;
+      (void)smaller_waves(waves, kAttempts, wrong);
+      break;
+    }
+    for (std::size_t wave = 0; wave < repeats.size(); ++wave)
+      for (ProbeRequest& request : repeats[wave])
+        report_.shrunk.push_back({wave, std::move(request.prompt), request.tokens});
   }
 
   const ProbeOptions& options_;
-  probe::Tables tables_;
-  Engine engine_;
-  traces::Random random_;
+  const probe::Tables& tables_;
+  Ask ask_;
+  PlanDone done_;
+  std::vector<ProbeFault> faults_;
   std::deque<AnsweredText> answered_;  // the last ones
-  std::deque<ProbeRequest> requests_;  // the last ones
-  ProbeRequests failing_;              // up to the first answer of cause memory
-  std::size_t of_its_plan_ = 0;        // of these, the last ones
-  std::size_t plan_begin_ = 0;         // number of the plan's first request
+  struct Wave {
+    std::size_t first;  // number of its first request
+    std::vector<ProbeRequest> requests;
+  };
+  std::deque<Wave> waves_;           // the last ones
+  ProbeWaves failing_;               // up to the first answer of cause memory
+  std::size_t failing_at_once_ = 0;  // of each wave
+  std::size_t failing_of_plan_ = 0;  // of these, the last ones
+  PlanResult plan_;                  // that is sent
+  std::size_t plan_waves_ = 0;       // of it, sent so far
   std::size_t sent_ = 0;
   std::size_t in_a_row_ = 0;  // requests that failed
   ProbeReport report_;
 };
 
+ProbeReport ask_engine(const ProbeOptions& options, const probe::Tables& tables, Engine& engine,
+                       PlanSource& plans, const PlanDone& done) {
+  recognize(tables, engine, options.seed);
+  const Ask ask = [&](const ProbeRequest& request, bool shares) {
+    return engine.ask(request, shares);
+  };
+  ProbeReport report = Check(options, tables, ask, done).run(plans);
+  report.sent = engine.counts().sent;
+  report.retried = engine.counts().retried;
+  report.dropped = engine.counts().dropped;
+  return report;
+}
+
 }  // namespace
 
-std::string probe_text(const std::vector<Token>& tokens) {
-  std::string text;
-  for (const Token token : tokens) {
-    if (token < probe::kFirstValue || token >= probe::kFirstPad) continue;
-    const std::uint32_t code =
-        kFirstCharacter + token - probe::kFirstValue;  // three bytes of UTF-8
-    for (const std::uint32_t byte :
-         {0xE0U | code >> 12U, 0x80U | (code >> 6U & 0x3FU), 0x80U | (code & 0x3FU)})
-      text += static_cast<char>(byte);
-  }
-  return text;
+ProbeReport probe_engine(const ProbeOptions& options, PlanSource& plans, const PlanDone& done) {
+  Engine engine(options);
+  return ask_engine(options, probe::Tables(options.shape), engine, plans, done);
 }
 
-std::optional<std::vector<Token>> tokens_of_text(std::string_view text) {
-  std::vector<Token> tokens;
-  if (text.size() % 3 != 0) return std::nullopt;
-  for (std::size_t at = 0; at < text.size(); at += 3) {
-    const auto byte = [&](std::size_t i) {
-      return static_cast<std::uint32_t>(static_cast<unsigned char>(text[at + i]));
-    };
-    if (byte(0) >> 4U != 0xEU || byte(1) >> 6U != 2 || byte(2) >> 6U != 2) return std::nullopt;
-    const std::uint32_t code =
-        (byte(0) & 0xFU) << 12U | (byte(1) & 0x3FU) << 6U | (byte(2) & 0x3FU);
-    if (code < kFirstCharacter || code >= kFirstCharacter + probe::kFirstPad - probe::kFirstValue)
-      return std::nullopt;
-    tokens.push_back(code - kFirstCharacter + probe::kFirstValue);
-  }
-  return tokens;
+ProbeReport probe_engine(const ProbeOptions& options, const PlanDone& done) {
+  const probe::Tables tables(options.shape);
+  Engine engine(options);
+  DrawnPlans plans(tables, options.limits, options.seed, options.kinds, options.plan_number,
+                   [&] { return engine.save_failure(); });
+  return ask_engine(options, tables, engine, plans, done);
 }
 
-ProbeReport probe_engine(const ProbeOptions& options) {
-  return Check(options).run();
+ProbeReport probe_plans(const ProbeOptions& options) {
+  const probe::Tables tables(options.shape);
+  DrawnPlans plans(tables, options.limits, options.seed, options.kinds, options.plan_number,
+                   [] { return ""; });
+  const Ask right = [&](const ProbeRequest& request, bool /*shares*/) {
+    EngineAnswer answer{right_answer(tables, request), ""};
+    if (const auto& most = request.manner.drop_after; most && *most < answer.tokens.size())
+      answer.tokens.resize(*most);
+    return answer;
+  };
+  return Check(options, tables, right, {}).run(plans);
 }
 
 }  // namespace kvo::tools

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "reference/contract/describe/parse_json.hpp"
-#include "tools/probe/check.hpp"
+#include "tools/probe/engine.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -44,13 +44,22 @@ std::optional<ProbeTokens> prompt_of(const json::value& prompt) {
   return known ? std::optional(*ids) : std::nullopt;
 }
 
+json::array choices(const ProbeTokens& tokens, const json::value& end) {
+  return {json::object{{"index", 0}, {"text", probe_text(tokens)}, {"finish_reason", end}}};
+}
+
+std::string event(std::string_view data) {
+  return fmt::format("data: {}\n\n", data);
+}
+
 }  // namespace
 
 std::vector<std::string_view> server_faults() {
   return {kFaults.begin(), kFaults.end()};
 }
 
-FaultServer::FaultServer(std::string_view fault, std::uint64_t seed) : fault_(fault), seed_(seed) {}
+FaultServer::FaultServer(std::string_view fault, std::uint64_t seed, const probe::Shape& shape)
+    : fault_(fault), seed_(seed), tables_(shape) {}
 
 Rows FaultServer::begin_of(const ProbeTokens& prompt, bool shares) const {
   Rows rows(tables_);
@@ -126,9 +135,17 @@ HttpAnswer FaultServer::answer(const std::string& path, const std::string& body)
     stored_.push_back({std::move(all), std::move(rows)});
     if (stored_.size() > kMostStored) stored_.erase(stored_.begin());
   }
-  const json::object choice{
-      {"index", 0}, {"text", probe_text(tokens)}, {"finish_reason", "length"}};
-  return {200, json::serialize(json::object{{"choices", json::array{choice}}}), ""};
+  const json::object usage{{"prompt_tokens", prompt->size()}};
+  const json::value* stream = request.if_contains("stream");
+  if (stream == nullptr || *stream != true)
+    return {200,
+            json::serialize(json::object{{"choices", choices(tokens, "length")}, {"usage", usage}}),
+            ""};
+  std::string events;
+  for (const Token token : tokens)
+    events += event(json::serialize(json::object{{"choices", choices({token}, nullptr)}}));
+  events += event(json::serialize(json::object{{"choices", json::array()}, {"usage", usage}}));
+  return {200, events + event("[DONE]"), "", "text/event-stream"};
 }
 
 }  // namespace kvo::tools

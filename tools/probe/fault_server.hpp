@@ -22,9 +22,10 @@ namespace kvo::tools {
 class FaultServer {
  public:
   /// Requires  fault is one of server_faults().
-  FaultServer(std::string_view fault, std::uint64_t seed);
+  FaultServer(std::string_view fault, std::uint64_t seed, const probe::Shape& shape = {});
 
-  /// Answers POST .../completions; status 400 names what is wrong with a request.
+  /// Answers POST .../completions, as one JSON or as events; status 400 names what is wrong with
+  /// a request.
   [[nodiscard]] HttpAnswer answer(const std::string& path, const std::string& body);
 
  private:

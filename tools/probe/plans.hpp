@@ -1,8 +1,15 @@
 // tools/probe/plans.hpp: requests that make an engine share, keep and drop rows of the probe.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,16 +20,31 @@ namespace kvo::tools {
 
 using ProbeTokens = std::vector<probe::Token>;
 
+/// What is done with the rows of a llama-server's slot.
+enum class SlotAction : std::uint8_t { kNone, kSave, kRestore };
+
+/// How a request is sent, if not at once and to its end.
+struct Manner {
+  std::chrono::milliseconds pause{0};  ///< before it
+  /// The connection ends when so many tokens have come; 0: before the first one.
+  std::optional<std::size_t> drop_after = {};
+  std::optional<std::size_t> slot = {};   ///< that must serve it, in a llama-server
+  SlotAction before = SlotAction::kNone;  ///< with this slot
+};
+
 /// A text, and how many tokens the engine must generate after it.
 struct ProbeRequest {
   ProbeTokens prompt;
   std::size_t tokens = 0;
+  Manner manner = {};
 };
 
 /// Requests in waves: those of a wave are sent at once, a wave when the one before has its answers.
 struct ProbePlan {
-  std::string_view kind;  ///< one of plan_kinds()
+  std::string_view kind;  ///< one of plan_kinds(), or another name
   std::vector<std::vector<ProbeRequest>> waves;
+  std::size_t at_once = std::numeric_limits<std::size_t>::max();  ///< of a wave
+  std::size_t number = 0;                                         ///< in its source
 };
 
 struct PlanLimits {
@@ -37,11 +59,71 @@ struct PlanLimits {
 
 /// What plans are about: "a, b, a", "middle deleted", ..
 [[nodiscard]] std::vector<std::string_view> plan_kinds();
+/// The same as words of an option: "a-b-a", "middle-deleted", ..
+[[nodiscard]] std::vector<std::string> plan_words();
+/// The numbers of all kinds.
+[[nodiscard]] std::vector<std::size_t> all_plan_kinds();
 
 /// A plan of the given kind. Lengths are often one more or less than whole blocks of 16 to 256.
-/// The last token of a prompt is of a class that reaches each row.
-/// Requires  kind < plan_kinds().size(), limits.longest >= 64.
+/// The last token of a prompt is of a class that reaches each row. If the tables have a window,
+/// there are sinks in it, and some tokens read its first row.
+/// Requires  kind < plan_kinds().size(), limits.longest >= 64, and with a window
+///           2 * limits.tokens < window.
 [[nodiscard]] ProbePlan draw_plan(std::size_t kind, const probe::Tables& tables,
                                   const PlanLimits& limits, traces::Random& random);
+
+/// The tokens of a text, one by one.
+class TextDrawer {
+ public:
+  /// Requires  `tables` outlives it.
+  explicit TextDrawer(const probe::Tables& tables);
+
+  /// A token for a position after the first one, drawn from `random`: mostly of a class that
+  /// reaches far, none beyond the begin of the text. A sink where a window needs one.
+  [[nodiscard]] probe::Token token(std::size_t position, traces::Random& random) const;
+  /// A last token for a text of so many: of a class that reaches all of them.
+  [[nodiscard]] probe::Token last(std::size_t size, traces::Random& random) const;
+
+ private:
+  std::optional<std::size_t> window_;
+  ProbeTokens far_;  // the values that read the first row of the window
+};
+
+/// Where plans come from.
+class PlanSource {
+ public:
+  virtual ~PlanSource() = default;
+  /// The next plan; nothing if there is none.
+  [[nodiscard]] virtual std::optional<ProbePlan> next() = 0;
+  /// What was left out and why, in words.
+  [[nodiscard]] virtual std::vector<std::string> skipped() const = 0;
+};
+
+/// Plans of chosen kinds in turn, without an end. A plan depends on its number, the seed, the
+/// limits and the kinds.
+class DrawnPlans : public PlanSource {
+ public:
+  /// `kinds`: of plan_kinds(), at least one. `only`: the number of the only plan. `saves_slots`:
+  /// why the engine cannot save the rows of a slot; empty: it can. It is asked where a plan needs
+  /// this.
+  /// Requires  `tables` outlives the plans.
+  DrawnPlans(const probe::Tables& tables, const PlanLimits& limits, std::uint64_t seed,
+             std::vector<std::size_t> kinds, std::optional<std::size_t> only,
+             std::function<std::string()> saves_slots);
+
+  [[nodiscard]] std::optional<ProbePlan> next() override;
+  [[nodiscard]] std::vector<std::string> skipped() const override { return skipped_; }
+
+ private:
+  const probe::Tables& tables_;
+  PlanLimits limits_;
+  std::uint64_t seed_;
+  std::vector<std::size_t> kinds_;
+  std::optional<std::size_t> only_;
+  std::function<std::string()> saves_slots_;
+  std::size_t next_ = 0;              // number, with those of rounds that leave a kind out
+  std::set<std::size_t> impossible_;  // of the kinds
+  std::vector<std::string> skipped_;
+};
 
 }  // namespace kvo::tools

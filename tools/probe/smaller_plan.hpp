@@ -11,20 +11,24 @@
 
 namespace kvo::tools {
 
-/// Requests that are sent one after the other.
-using ProbeRequests = std::vector<ProbeRequest>;
+/// Requests in waves, as in ProbePlan.
+using ProbeWaves = std::vector<std::vector<ProbeRequest>>;
 
-/// Whether the last of some requests is answered wrongly.
-using LastIsWrong = std::function<bool(const ProbeRequests& requests)>;
+/// Each request in a wave of its own.
+[[nodiscard]] ProbeWaves one_by_one(const ProbeWaves& waves);
+
+/// Whether a request of the last wave is answered wrongly.
+using LastIsWrong = std::function<bool(const ProbeWaves& waves)>;
 
 /// The same requests with other values: an engine knows none of them, and they share with each
 /// other what they shared before.
-[[nodiscard]] ProbeRequests with_other_values(ProbeRequests requests, std::uint64_t number);
+[[nodiscard]] ProbeWaves with_other_values(ProbeWaves waves, std::uint64_t number);
 
 /// Leaves out requests, cuts the same positions out of all prompts, and generates fewer tokens, as
-/// long as the last answer is wrong. Asks `wrong` about at most `attempts` lists.
-/// Requires  wrong(requests).
-[[nodiscard]] ProbeRequests smaller_requests(ProbeRequests requests, std::size_t attempts,
-                                             const LastIsWrong& wrong);
+/// long as the last wave is answered wrongly. The last request of it stays. Asks `wrong` about at
+/// most `attempts` plans.
+/// Requires  wrong(waves).
+[[nodiscard]] ProbeWaves smaller_waves(ProbeWaves waves, std::size_t attempts,
+                                       const LastIsWrong& wrong);
 
 }  // namespace kvo::tools

@@ -18,6 +18,9 @@ boost::json::array& command_words() {
   return words;
 }
 
+// Its value may be a key, which is not for results.
+constexpr std::string_view kSecretOption = "--header";
+
 // As Linux names it; null where it has no name for it.
 boost::json::value processor_name() {
   std::ifstream file("/proc/cpuinfo");
@@ -47,7 +50,14 @@ boost::json::object environment_json() {
 
 void set_command_words(int argc, const char* const* argv) {
   command_words().clear();
-  for (int i = 1; i < argc; ++i) command_words().emplace_back(argv[i]);
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const std::string_view before = i > 1 ? argv[i - 1] : "";
+    const bool is_header = before == kSecretOption || word.starts_with(kSecretOption);
+    const std::size_t colon = is_header ? word.find(':') : word.npos;
+    command_words().emplace_back(colon == word.npos ? std::string(word)
+                                                    : std::string(word.substr(0, colon)) + ": ...");
+  }
 }
 
 void write_result(const std::string& path, std::string_view result,

@@ -13,7 +13,8 @@ namespace kvo::tools {
 /// member that comes, goes or changes its meaning raises it.
 inline constexpr std::int64_t kFormatVersion = 2;
 
-/// The words of the command line, for results. To be called once, before any thread is started.
+/// The words of the command line, for results; of a --header its name alone. To be called once,
+/// before any thread is started.
 void set_command_words(int argc, const char* const* argv);
 
 /// Writes a result as write_json_file does, behind the members that all results have:
