@@ -1,24 +1,29 @@
 #!/usr/bin/env python3
 """tools/probe/engines_test.py KVORACLE [PROMPTS]: real engines answer prompts on written models, and
-`kvoracle probe answers` judges them.
+`kvoracle probe answers` judges them. Then servers of these engines serve a model to `kvoracle probe check`.
 
-Engines are transformers (with torch), and llama.cpp (xllamacpp), each if it is installed. Prints a line per
-model. Ends with status 1 if a token is wrong or a planted fault does not show, and with 77 if no engine is there.
-PROMPTS (40) is the number of golden prompts per model, and of made ones.
+Engines are transformers (with torch), llama.cpp (xllamacpp) and mlx-lm, each if it is installed. Prints a line per
+model and server. Ends with status 1 if a token is wrong or a planted fault does not show, and with 77 if no engine is
+there. PROMPTS (40) is the number of golden prompts per model, and of made ones.
 """
+import contextlib
+import functools
 import gzip
 import json
+import os
 import pathlib
 import random
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 GOLDEN = pathlib.Path(__file__).with_name("golden_answers.jsonl.gz")
 BEGIN, SINK, FIRST_VALUE, VALUES = 1, 3, 272, 256
 GENERATED = 48
 HF = [["--dtype", dtype, "--head-dim", dim] for dim in ("64", "128") for dtype in ("bf16", "f32")]
-HF += [["--dtype", dtype, "--window", "256"] for dtype in ("bf16", "f32")]
+HF += [["--dtype", dtype, "--window", "256"] for dtype in ("bf16", "f32")]  # HF[0], [2], [4]: bf16
 GGUF = [["--format", "gguf", "--dtype", dtype, "--head-dim", dim] for dim in ("64", "128") for dtype in ("f16", "f32")]
 
 
@@ -58,15 +63,29 @@ def transformers_answers(folder, prompts):
         yield text[0, len(prompt):].tolist()
 
 
-def llama_cpp_answers(folder, prompts):
+def llama_server(folder):
     import xllamacpp
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(folder / "probe.gguf")
     parameters.n_ctx, parameters.n_parallel, parameters.n_gpu_layers, parameters.verbosity = 8192, 2, 0, 0
-    server = xllamacpp.Server(parameters)
+    return xllamacpp.Server(parameters)
+
+
+def llama_cpp_answers(folder, prompts):
+    server = llama_server(folder)
     for prompt in prompts:
         answer = server.handle_completions({"prompt": prompt, "n_predict": GENERATED, "temperature": 0})
         yield [FIRST_VALUE + ord(character) - 0x4E00 for character in answer["choices"][0]["text"]]
+
+
+def mlx_answers(folder, prompts, **cache):
+    import mlx.core
+    import mlx_lm
+    from mlx_lm.generate import generate_step
+    model, _ = mlx_lm.load(str(folder))
+    for prompt in prompts:
+        steps = generate_step(mlx.core.array(prompt), model, max_tokens=GENERATED, **cache)
+        yield [int(token) for token, _ in steps]
 
 
 def with_stale_rows(prompt):
@@ -75,11 +94,15 @@ def with_stale_rows(prompt):
     return prompt[:1] + stale + prompt[1 + len(stale):]
 
 
+def written(kvoracle, folder, options):
+    subprocess.run([kvoracle, "probe", "model", folder, *options], check=True, stdout=subprocess.DEVNULL)
+
+
 def judge(kvoracle, engine, options, answers, prompts, sent):
     """Whether the tokens that an engine generates after `sent` are right after `prompts`."""
     with tempfile.TemporaryDirectory(prefix="kvoracle_engines_") as name:
         folder = pathlib.Path(name)
-        subprocess.run([kvoracle, "probe", "model", folder / "model", *options], check=True, stdout=subprocess.DEVNULL)
+        written(kvoracle, folder / "model", options)
         with open(folder / "answers", "w", encoding="utf-8") as file:
             for prompt, tokens in zip(prompts, answers(folder / "model", sent)):
                 if len(tokens) != GENERATED:
@@ -95,16 +118,91 @@ def judge(kvoracle, engine, options, answers, prompts, sent):
     return judged.returncode == 0
 
 
-def main(kvoracle, count="40"):
-    sound = []
-    for engine, module, models, answers in (("transformers", "transformers", HF, transformers_answers),
-                                            ("llama.cpp", "xllamacpp", GGUF, llama_cpp_answers)):
+@contextlib.contextmanager
+def serving(command):
+    """The address at which a command serves that takes --port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    with tempfile.TemporaryFile("w+") as log, subprocess.Popen(
+            [sys.executable, *map(str, command), "--port", str(port)], stdout=log, stderr=log, env=environment) as server:
+        try:
+            while True:
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
+                if server.poll() is not None:
+                    log.seek(0)
+                    raise SystemExit(f"{command}: {log.read()[-2000:]}")
+                time.sleep(0.2)
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            server.terminate()
+
+
+@contextlib.contextmanager
+def llama_serving(folder):
+    server = llama_server(folder)
+    yield server.listening_address + "/v1"
+    del server
+
+
+def adapter(folder, *options):
+    return serving([pathlib.Path(__file__).with_name("serve_transformers.py"), folder, *options])
+
+
+def mlx_serving(folder, *options):
+    return serving(["-m", "mlx_lm", "server", "--model", folder, *options])
+
+
+def check(kvoracle, engine, options, serve, arguments):
+    """The status of `kvoracle probe check` on a server, and what it prints."""
+    with tempfile.TemporaryDirectory(prefix="kvoracle_engines_") as name:
+        folder = pathlib.Path(name) / "model"
+        written(kvoracle, folder, options)
+        with serve(folder) as url:
+            checked = subprocess.run(
+                [kvoracle, "probe", "check", url, "--timeout", "300", "--model", "default_model", *arguments],
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    print(f"{engine} {' '.join(options)}: {checked.stdout.strip()}", flush=True)
+    if checked.returncode > 1:
+        raise SystemExit(f"kvoracle probe check: status {checked.returncode}")
+    return checked.returncode, checked.stdout
+
+
+TORCH, LLAMA, MLX = ["torch", "transformers"], ["xllamacpp"], ["mlx_lm"]
+ENGINES = [
+    ("transformers", TORCH, HF, transformers_answers),
+    ("llama.cpp", LLAMA, GGUF, llama_cpp_answers),
+    ("mlx-lm", MLX, [HF[0], HF[2]], mlx_answers),
+    ("mlx-lm, 8 bit", MLX, [HF[0]], functools.partial(mlx_answers, kv_bits=8, quantized_kv_start=0)),
+    ("mlx-lm, rotating", MLX, [HF[4]], functools.partial(mlx_answers, max_kv_size=512)),
+]
+SERVERS = [
+    ("transformers, DynamicCache", TORCH, HF[0], adapter),
+    ("transformers, StaticCache", TORCH, HF[2], lambda folder: adapter(folder, "--static", 512)),
+    ("transformers, paged", TORCH, HF[0], lambda folder: adapter(folder, "--paged", 100)),
+    ("llama-server", LLAMA, GGUF[0], llama_serving),
+    ("mlx_lm.server", MLX, HF[0], mlx_serving),
+    ("mlx_lm.server, 8 bit", MLX, HF[0], lambda folder: mlx_serving(folder, "--kv-bits", 8, "--quantized-kv-start", 0)),
+]
+
+
+def missing(modules):
+    """The first of the modules that is not there, in words."""
+    for module in modules:
         try:
             __import__(module)
-            if engine == "transformers":
-                __import__("torch")
-        except ImportError as missing:
-            print(f"skipped: {engine}: {missing}")
+        except ImportError as failure:
+            return str(failure)
+    return None
+
+
+def main(kvoracle, count="40"):
+    sound = []
+    for engine, modules, models, answers in ENGINES:
+        if lacks := missing(modules):
+            print(f"skipped: {engine}: {lacks}")
             continue
         for options in models:
             prompts = prompts_for(options, int(count))
@@ -113,6 +211,17 @@ def main(kvoracle, count="40"):
         print("with stale rows, which must differ: ", end="", flush=True)
         prompts = prompts_for(models[0], 4)
         sound.append(not judge(kvoracle, engine, models[0], answers, prompts, list(map(with_stale_rows, prompts))))
+    for engine, modules, options, serve in SERVERS:
+        if lacks := missing(modules):
+            print(f"skipped: {engine}: {lacks}")
+            continue
+        sound.append(check(kvoracle, engine, options, serve, ["--requests", "42", "--longest", "256"])[0] == 0)
+    if not missing(TORCH):
+        print("with a stale row, which must be named: ", end="", flush=True)
+        status, text = check(kvoracle, "transformers, DynamicCache", HF[0],
+                             lambda folder: adapter(folder, "--stale-rows", 1),
+                             ["--requests", "8", "--longest", "64", "--tokens", "6"])
+        sound.append(status == 1 and "stale tail" in text)
     return 77 if not sound else 0 if all(sound) else 1
 
 
