@@ -183,7 +183,4 @@ class Cache {
 /// Makes a cache.
 using MakeCache = std::function<std::unique_ptr<Cache>(const CacheOptions& options)>;
 
-/// The references: a list of layers, or a pair of lists.
-[[nodiscard]] std::unique_ptr<Cache> make_layer_cache(const CacheOptions& options);
-
 }  // namespace kvo::dynamic

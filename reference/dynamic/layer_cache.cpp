@@ -1,46 +1,13 @@
 #include "reference/dynamic/layer_cache.hpp"
 
 namespace kvo::dynamic {
-
-// ---- What a cache does not offer ----
-
 namespace {
 
-Error not_offered() {
-  return fail(Code::kNotSupported, "this cache does not have it");
+Error not_in_a_pair() {
+  return fail(Code::kNotSupported, "a pair of caches does not have it");
 }
 
 }  // namespace
-
-Status Cache::early_initialization(std::int64_t /*batch_size*/, std::int64_t /*num_heads*/,
-                                   std::int64_t /*head_dim*/) {
-  return not_offered();
-}
-Status Cache::layer_offload(std::int64_t /*layer*/) {
-  return not_offered();
-}
-Status Cache::layer_prefetch(std::int64_t /*layer*/) {
-  return not_offered();
-}
-Result<Rows> Cache::update_conv_state(std::int64_t /*layer*/, const Tensor& /*state*/,
-                                      std::optional<std::int64_t> /*conv_kernel_size*/) {
-  return not_offered();
-}
-Result<Rows> Cache::get_conv_state(std::int64_t /*layer*/) const {
-  return not_offered();
-}
-Result<Rows> Cache::update_recurrent_state(std::int64_t /*layer*/, const Tensor& /*state*/) {
-  return not_offered();
-}
-Result<Rows> Cache::get_recurrent_state(std::int64_t /*layer*/) const {
-  return not_offered();
-}
-Result<bool> Cache::has_previous_state(std::optional<std::int64_t> /*layer*/) const {
-  return not_offered();
-}
-Result<std::vector<Flag>> Cache::is_updated() const {
-  return not_offered();
-}
 
 // ---- ListsCache ----
 
@@ -183,7 +150,7 @@ PairCache::PairCache(const CacheOptions& options)
       cross_layers_(static_cast<std::size_t>(lists_.back().count())) {}
 
 Result<std::size_t> PairCache::list_of(std::optional<Side> side) const {
-  if (!side) return not_offered();
+  if (!side) return not_in_a_pair();
   return *side == Side::kSelf ? 0 : 1;
 }
 
@@ -192,7 +159,7 @@ Status PairCache::takes_changes() const {
 }
 
 Result<Properties> PairCache::props() const {
-  if (quirks_.has(Quirk::kPairLacksMethods)) return not_offered();
+  if (quirks_.has(Quirk::kPairLacksMethods)) return not_in_a_pair();
   return lists_.front().properties();
 }
 
@@ -209,7 +176,7 @@ void PairCache::activate_past_recording() {
 
 Status PairCache::early_initialization(std::int64_t batch_size, std::int64_t num_heads,
                                        std::int64_t head_dim) {
-  if (quirks_.has(Quirk::kPairLacksMethods)) return not_offered();
+  if (quirks_.has(Quirk::kPairLacksMethods)) return not_in_a_pair();
   return ListsCache::early_initialization(batch_size, num_heads, head_dim);
 }
 

@@ -105,4 +105,7 @@ class PairCache final : public ListsCache {
   std::size_t cross_layers_;  ///< that there were when the pair was made
 };
 
+/// The references: a list of layers, or a pair of lists.
+[[nodiscard]] std::unique_ptr<Cache> make_layer_cache(const CacheOptions& options);
+
 }  // namespace kvo::dynamic

@@ -1,5 +1,6 @@
 #include "reference/subjects.hpp"
 
+#include "reference/dynamic/layer_cache.hpp"
 #include "reference/dynamic/operations.hpp"
 
 namespace kvo::dynamic {
