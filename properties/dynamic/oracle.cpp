@@ -125,7 +125,7 @@ class HistoryOracle final : public Oracle {
     if (!op.k.has_value()) return skip();
     if (layer->way == Way::kNone) return "an update of a layer without keys";
     remember(op, returns, *layer);
-    if (layer->lost || !fits(*layer, *op.k) || form_ == Form::kQuantizedFp8) {
+    if (layer->lost || !fits(*layer, op) || form_ == Form::kQuantizedFp8) {
       layer->lost = true;
       return skip();
     }
@@ -149,6 +149,9 @@ class HistoryOracle final : public Oracle {
         layer->way == Way::kQuantized)
       return skip();
     if (layer->way == Way::kFull) return shows(*layer, layer->length(), returns.k, returns.v);
+    if (layer->way == Way::kStaticSliding && original_ && returns.k.has_value() &&
+        !alike(layer->tokens.back().k, *returns.k))
+      return skip();  // the first tokens serve all rows of buffers that were there before
     if (layer->way != Way::kSliding) return shows_buffers(*layer, returns.k, returns.v);
     if (layer->stored == 0) return skip();
     return shows(*layer, layer->stored, returns.k, returns.v);
@@ -247,9 +250,16 @@ class HistoryOracle final : public Oracle {
     for (Layers& list : lists_)
       for (History& layer : list) layer.lost = true;
   }
-  /// Whether tokens have the batch of those before.
-  [[nodiscard]] static bool fits(const History& layer, const Tensor& k) {
-    return layer.tokens.empty() || layer.tokens.back().k.shape[0] == k.shape[0];
+  /// Whether two tensors differ in tokens only.
+  [[nodiscard]] static bool alike(const Tensor& one, const Tensor& other) {
+    Shape shape = one.shape;
+    shape[2] = other.shape[2];
+    return shape == other.shape;
+  }
+  /// Whether tokens have the sizes of those before.
+  [[nodiscard]] static bool fits(const History& layer, const Update& op) {
+    return layer.tokens.empty() ||
+           (alike(layer.tokens.back().k, *op.k) && alike(layer.tokens.back().v, *op.v));
   }
   void crop(History& layer, std::int64_t removed) {
     if (layer.way == Way::kNone || layer.lost) return;

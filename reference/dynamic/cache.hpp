@@ -42,8 +42,8 @@ struct KeysValues {
 /// What a layer stores; a static layer's whole buffers, the residual part of a quantized one.
 struct LayerState {
   bool initialized = false;
-  Rows k;
-  Rows v;
+  Rows k = nullptr;
+  Rows v = nullptr;
 };
 
 /// Sizes of the mask for the next tokens (HF-12, HF-22, HF-33, HF-38).
@@ -63,7 +63,7 @@ struct Flag {
 
 /// HF-5.
 struct Properties {
-  std::vector<Flag> is_sliding;  ///< [layer]
+  std::vector<Flag> is_sliding = {};  ///< [layer]
   bool is_croppable = false;
   bool is_compileable = false;
   bool is_initialized = false;

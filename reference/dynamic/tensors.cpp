@@ -54,7 +54,7 @@ Tensor empty() {
 Result<Tensor> zeros(const Shape& shape) {
   const auto count = element_count(shape);
   if (!count || *count > kMostElements)
-    return fail(Code::kPrecondition, "a tensor of more than 2^26 elements");
+    return fail(Code::kPrecondition, "a tensor of more than 2^24 elements");
   return make_tensor(shape);
 }
 
@@ -129,7 +129,7 @@ Result<Tensor> repeat_rows(const Tensor& tensor, std::int64_t repeats) {
   if (repeats < 0)
     return fail(Code::kOutOfRange, "repeats " + std::to_string(repeats) + ", at least 0");
   if (tensor.shape[0] > 0 && repeats > kMostElements / tensor.shape[0])
-    return fail(Code::kPrecondition, "more than 2^26 rows");
+    return fail(Code::kPrecondition, "more than 2^24 rows");
   std::vector<std::int64_t> rows;
   for (std::int64_t row = 0; row < tensor.shape[0]; ++row)
     rows.insert(rows.end(), static_cast<std::size_t>(repeats), row);

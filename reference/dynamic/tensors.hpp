@@ -15,7 +15,7 @@
 
 namespace kvo::dynamic {
 
-inline constexpr std::int64_t kMostElements = std::int64_t{1} << 26U;
+inline constexpr std::int64_t kMostElements = std::int64_t{1} << 24U;
 inline constexpr std::size_t kLastAxis = 1;
 inline constexpr std::size_t kTokenAxis = 2;
 
