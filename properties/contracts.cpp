@@ -101,6 +101,13 @@ std::vector<ContractRow> contract_rows() {
        .oracle = cells::history_oracle,
        .laws = cells::laws,
        .mutants = KVO_SEEDED(cells::mutants)},
+      {.name = "dynamic",
+       .references = dynamic::references,
+       .generators = dynamic::generators,
+       .lowerings = dynamic::lowerings,
+       .oracle = dynamic::history_oracle,
+       .laws = dynamic::laws,
+       .mutants = KVO_SEEDED(dynamic::mutants)},
   };
 }
 

@@ -36,3 +36,6 @@ namespace kvo::prefix {
 namespace kvo::cells {
 [[nodiscard]] std::vector<Subject> references();
 }
+namespace kvo::dynamic {
+[[nodiscard]] std::vector<Subject> references();
+}

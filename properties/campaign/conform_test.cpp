@@ -52,8 +52,8 @@ TEST(Conform, TheRecordedLogsReplayOnEverySubject) {
   const std::filesystem::path shared(KVO_SHARED_DATA);
   if (!std::filesystem::exists(shared / "vectors"))
     GTEST_SKIP() << "no folder of recorded logs: set KVO_SHARED_DATA";
-  for (const char* contract :
-       {"layered", "provider", "positional", "snapshot", "generation", "prefix", "cells"})
+  for (const char* contract : {"layered", "provider", "positional", "snapshot", "generation",
+                               "prefix", "cells", "dynamic"})
     for (const auto& entry : std::filesystem::directory_iterator(shared / "vectors" / contract))
       EXPECT_GT(conforming_cases(entry.path().string()), 0U);
 }
