@@ -162,7 +162,8 @@ Vector normed(const Vector& input) {
 /// Llama without its MLP, which is 0.
 class Forward {
  public:
-  explicit Forward(const Tables& tables) : dim_(tables.shape().head_dim) {
+  explicit Forward(const Tables& tables)
+      : dim_(tables.shape().head_dim), window_(tables.shape().window.value_or(Shape::kPositions)) {
     const Weights weights(tables);
     for (const Tensor& tensor : tensors_of(tables.shape())) {
       if (tensor.kind == Kind::kEmbedding)
@@ -208,7 +209,9 @@ class Forward {
     for (std::size_t query_head = 0; query_head < Shape::kQueryHeads; ++query_head) {
       const std::size_t begin = query_head / 2 * dim_;
       Vector scores;
-      for (const Vector& key : keys_[layer]) {
+      const std::size_t first = keys_[layer].size() - std::min(keys_[layer].size(), window_);
+      for (std::size_t row = first; row < keys_[layer].size(); ++row) {
+        const Vector& key = keys_[layer][row];
         double score = 0;
         for (std::size_t i = 0; i < dim_; ++i)
           score += query[query_head * dim_ + i] * key[begin + i];
@@ -219,12 +222,14 @@ class Forward {
       for (double& score : scores) sum += score = std::exp(score - largest);
       for (std::size_t row = 0; row < scores.size(); ++row)
         for (std::size_t i = 0; i < dim_; ++i)
-          output[query_head * dim_ + i] += scores[row] / sum * values_[layer][row][begin + i];
+          output[query_head * dim_ + i] +=
+              scores[row] / sum * values_[layer][first + row][begin + i];
     }
     return output;
   }
 
   std::size_t dim_;
+  std::size_t window_;
   std::vector<Vector> embedding_;
   std::map<std::string, Matrix> matrices_;
   PerLayer<std::vector<Vector>> keys_;
@@ -252,6 +257,35 @@ TEST(ProbeWeights, AForwardPassGivesTheTokensOfTheRows) {
                                                    mix({3, position}) % kValues)
                                : rows.next();
     }
+  }
+}
+
+// docs/probe.md: with --past-window tokens look back past the window, and read nothing there.
+TEST(ProbeWeights, AForwardPassWithAWindowGivesTheTokensOfTheRows) {
+  constexpr std::size_t kWindow = 20;
+  for (const bool past : {false, true}) {
+    const Tables tables({.window = kWindow, .past_window = past});
+    Forward forward(tables);
+    Rows rows(tables);
+    Rows too_long(tables, kWindow + 1);
+    Token token = kBegin;
+    std::size_t shown = 0;
+    for (std::size_t position = 0; position < 120; ++position) {
+      const Vector logits = forward.step(token);
+      rows.extend({&token, 1});
+      too_long.extend({&token, 1});
+      const auto best = static_cast<std::size_t>(std::ranges::max_element(logits) - logits.begin());
+      ASSERT_EQ(best, rows.next()) << "past " << past << " position " << position;
+      Vector sorted = logits;
+      std::ranges::nth_element(sorted, sorted.begin() + 1, std::greater<>());
+      EXPECT_GT(logits[best] - sorted[1], 39) << "the right token leads by 40";
+      shown += rows.next() == too_long.next() ? 0 : 1;
+      token = position % (kWindow / 4) == kWindow / 4 - 1
+                  ? kSink
+                  : static_cast<Token>(kFirstValue + kValues * (4 + position % 3) +
+                                       mix({5, position}) % kValues);
+    }
+    EXPECT_EQ(shown > 0, past) << shown << " tokens show a window that is one too long";
   }
 }
 

@@ -236,7 +236,8 @@ class Check {
     else if (wrong(failing_))
       (void)smaller_requests(failing_, kAttempts, wrong);
     for (ProbeRequest& request : repeats)
-      report_.shrunk.push_back({std::move(request.prompt), request.tokens});
+      report_.shrunk.push_back(
+          {std::move(request.prompt), request.tokens, request.manner.drop_after});
   }
 
   const ProbeOptions& options_;

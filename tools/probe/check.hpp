@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,9 +46,10 @@ BOOST_DESCRIBE_STRUCT(WrongAnswer, (), (request, plan, token, want, got, cause, 
 /// A request of a shrunk plan.
 struct ShrunkRequest {
   ProbeTokens prompt;
-  std::uint64_t tokens = 0;  ///< that it generates
+  std::uint64_t tokens = 0;                         ///< that it generates
+  std::optional<std::uint64_t> dropped_after = {};  ///< tokens; absent: it gets the whole answer
 };
-BOOST_DESCRIBE_STRUCT(ShrunkRequest, (), (prompt, tokens))
+BOOST_DESCRIBE_STRUCT(ShrunkRequest, (), (prompt, tokens, dropped_after))
 
 struct ProbeReport {
   std::uint64_t requests = 0;  ///< with an answer
