@@ -13,8 +13,9 @@ constexpr std::uint64_t kForPattern = 77;
 
 // Distances below `reach` at which caches have edges: the token itself, the sizes of blocks and
 // buffers, the farthest row.
-std::vector<std::uint32_t> edges_below(std::uint32_t reach) {
+std::vector<std::uint32_t> edges_below(std::uint32_t reach, const Shape& shape) {
   std::set<std::uint32_t> edges{0, 1, 2, reach / 2, reach - 2, reach - 1, 4095, 4096};
+  if (shape.past_window) edges.insert(static_cast<std::uint32_t>(*shape.window - 1));
   for (std::uint32_t size = 16; size <= 2048; size *= 2) edges.insert({size - 1, size, size + 1});
   return {edges.begin(), edges.lower_bound(reach)};
 }
@@ -48,9 +49,9 @@ Bit pattern(const Shape& shape, std::size_t layer, std::size_t head, std::size_t
 Tables::Tables(const Shape& shape) : shape_(shape), meanings_(Shape::kVocabulary) {
   for (std::size_t token_class = 0; token_class < kClasses; ++token_class) {
     const std::size_t classes_reach = std::size_t{1} << token_class;
-    const auto reach =
-        static_cast<std::uint32_t>(std::min(classes_reach, shape.window.value_or(classes_reach)));
-    const std::vector<std::uint32_t> edges = edges_below(reach);
+    const std::size_t most = shape.window.value_or(classes_reach) + (shape.past_window ? 2 : 0);
+    const auto reach = static_cast<std::uint32_t>(std::min(classes_reach, most));
+    const std::vector<std::uint32_t> edges = edges_below(reach, shape);
     for (std::size_t value = 0; value < kValues; ++value) {
       const std::size_t token = kFirstValue + token_class * kValues + value;
       Meaning& meaning = meanings_[token];

@@ -38,6 +38,9 @@ struct Shape {
   std::size_t head_dim = 64;                         ///< 64 or 128
   std::optional<std::size_t> window = std::nullopt;  ///< of the attention, in tokens
   std::uint64_t seed = 1;                            ///< of all tables
+  /// Whether tokens look back up to two rows past the window, where they read nothing: a window
+  /// that is too long then shows.
+  bool past_window = false;
 };
 
 inline constexpr Token kBegin = 1;  ///< begins a text

@@ -165,7 +165,8 @@ Vector normed(const Vector& input) {
 /// Llama without its MLP, which is 0. A copy has a cache of its own.
 class Forward {
  public:
-  explicit Forward(const Tables& tables) : dim_(tables.shape().head_dim) {
+  explicit Forward(const Tables& tables)
+      : dim_(tables.shape().head_dim), window_(tables.shape().window.value_or(Shape::kPositions)) {
     const Weights weights(tables);
     auto model = std::make_shared<Model>();
     for (const Tensor& tensor : tensors_of(tables.shape())) {
@@ -236,7 +237,8 @@ class Forward {
     for (std::size_t query_head = 0; query_head < Shape::kQueryHeads; ++query_head) {
       const std::size_t begin = query_head / 2 * dim_;
       Vector scores;
-      for (std::size_t row = 0; row < keys_[layer].size(); ++row) {
+      const std::size_t first = keys_[layer].size() - std::min(keys_[layer].size(), window_);
+      for (std::size_t row = first; row < keys_[layer].size(); ++row) {
         double score = 0;
         for (std::size_t i = 0; i < dim_; ++i)
           score += query[query_head * dim_ + i] * keys_[layer][row][begin + i];
@@ -249,7 +251,8 @@ class Forward {
       constexpr double kNothing = 1e-12;
       for (std::size_t row = 0; row < scores.size(); ++row)
         for (std::size_t i = 0; scores[row] > kNothing * sum && i < dim_; ++i)
-          output[query_head * dim_ + i] += scores[row] / sum * values_[layer][row][begin + i];
+          output[query_head * dim_ + i] +=
+              scores[row] / sum * values_[layer][first + row][begin + i];
     }
     return output;
   }
@@ -260,6 +263,7 @@ class Forward {
   };
 
   std::size_t dim_;
+  std::size_t window_;
   std::shared_ptr<const Model> model_;
   PerLayer<std::vector<Vector>> keys_;
   PerLayer<std::vector<Vector>> values_;
@@ -435,6 +439,35 @@ TEST(ProbeWeights, WithoutASinkAClearedBitStays) {
   EXPECT_GT(certain, 100U) << "of 512";
   EXPECT_LE(100 * set, 2 * certain);
   EXPECT_GT(wrong, 32U) << "of 64 tokens";
+}
+
+// docs/probe.md: with --past-window tokens look back past the window, and read nothing there.
+TEST(ProbeWeights, AForwardPassWithAWindowGivesTheTokensOfTheRows) {
+  constexpr std::size_t kWindow = 20;
+  for (const bool past : {false, true}) {
+    const Tables tables({.window = kWindow, .past_window = past});
+    Forward forward(tables);
+    Rows rows(tables);
+    Rows too_long(tables, kWindow + 1);
+    Token token = kBegin;
+    std::size_t shown = 0;
+    for (std::size_t position = 0; position < 120; ++position) {
+      const Vector logits = forward.step(token);
+      rows.extend({&token, 1});
+      too_long.extend({&token, 1});
+      const auto best = static_cast<std::size_t>(std::ranges::max_element(logits) - logits.begin());
+      ASSERT_EQ(best, rows.next()) << "past " << past << " position " << position;
+      Vector sorted = logits;
+      std::ranges::nth_element(sorted, sorted.begin() + 1, std::greater<>());
+      EXPECT_GT(logits[best] - sorted[1], 39) << "the right token leads by 40";
+      shown += rows.next() == too_long.next() ? 0 : 1;
+      token = position % (kWindow / 4) == kWindow / 4 - 1
+                  ? kSink
+                  : static_cast<Token>(kFirstValue + kValues * (4 + position % 3) +
+                                       mix({5, position}) % kValues);
+    }
+    EXPECT_EQ(shown > 0, past) << shown << " tokens show a window that is one too long";
+  }
 }
 
 }  // namespace

@@ -42,10 +42,17 @@ namespace files = std::filesystem;
 // Below 8 a window would have no place for sinks.
 constexpr std::size_t kLeastWindow = 8;
 
-void declare_window(CLI::App& app, std::optional<std::size_t>& window) {
-  app.add_option("--window", window, "of a sliding attention, in tokens; default: none")
-      ->check(CLI::Range(kLeastWindow, probe::Shape::kPositions))
-      ->type_name("TOKENS");
+// Returns  the options.
+std::array<CLI::Option*, 2> declare_window(CLI::App& app, probe::Shape& shape) {
+  CLI::Option* const window =
+      app.add_option("--window", shape.window, "of a sliding attention, in tokens; default: none")
+          ->check(CLI::Range(kLeastWindow, probe::Shape::kPositions))
+          ->type_name("TOKENS");
+  CLI::Option* const past =
+      app.add_flag("--past-window", shape.past_window,
+                   "tokens look past the window, too, so that one that is too long shows")
+          ->needs(window);
+  return {window, past};
 }
 
 CLI::Option* declare_at_once(CLI::App& app, ProbeOptions& options) {
@@ -112,7 +119,7 @@ Run declare_probe_model(CLI::App& app, const Contracts& /*contracts*/) {
       ->check(CLI::IsMember(std::vector<std::size_t>{64, 128}))
       ->type_name("64|128")
       ->capture_default_str();
-  declare_window(app, arguments->shape.window);
+  declare_window(app, arguments->shape);
   return [arguments] { return run_probe_model(*arguments); };
 }
 
@@ -148,7 +155,7 @@ Run declare_probe_answers(CLI::App& app, const Contracts& /*contracts*/) {
                  "JSON Lines with prompt and continuation, plain or gzip; -: standard input")
       ->type_name("FILE")
       ->required();
-  declare_window(app, arguments->shape.window);
+  declare_window(app, arguments->shape);
   return [arguments] { return run_probe_answers(*arguments); };
 }
 
@@ -313,7 +320,7 @@ Run declare_probe_plan(CLI::App& app, const Contracts& /*contracts*/) {
   const auto arguments = std::make_shared<PlanArguments>();
   declare_plans(app, arguments->kinds, arguments->options);
   declare_at_once(app, arguments->options);
-  declare_window(app, arguments->options.shape.window);
+  declare_window(app, arguments->options.shape);
   add_output(app, "--json", arguments->json, "write the result as JSON; - for standard output");
   return [arguments] { return run_probe_plan(*arguments); };
 }
@@ -335,7 +342,7 @@ Run declare_probe_serve(CLI::App& app, const Contracts& /*contracts*/) {
   app.add_option("--fault", arguments->fault, "of its cache")
       ->check(CLI::IsMember(std::vector<std::string>(faults.begin(), faults.end())))
       ->capture_default_str();
-  declare_window(app, arguments->shape.window);
+  declare_window(app, arguments->shape);
   app.add_option("--seed", arguments->seed, "of what it draws at random")
       ->check(not_negative())
       ->capture_default_str();
@@ -377,8 +384,7 @@ std::vector<CLI::Option*> declare_engine(CLI::App& app, EngineArguments& argumen
   };
   declared.push_back(declare_at_once(app, options));
   add("--model", options.model, "name of the model at the engine", "NAME")->capture_default_str();
-  declare_window(app, options.shape.window);
-  declared.push_back(app.get_option("--window"));
+  for (CLI::Option* option : declare_window(app, options.shape)) declared.push_back(option);
   add("--header", arguments.headers, "a further line of each request: 'NAME: VALUE'", "LINE");
   add("--api-key-file", arguments.key_file, "file with a key for the engine", "FILE");
   add("--ca-file", options.ca_file, "certificates (PEM) that https trusts; default: the system's",

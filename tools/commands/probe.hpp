@@ -25,7 +25,7 @@ struct EngineArguments {
 };
 
 /// Declares --at-once --model --header --api-key-file --ca-file --stream --timeout --retries
-/// --sent-at-most --window. Returns  these options.
+/// --sent-at-most --window --past-window. Returns  these options.
 std::vector<CLI::Option*> declare_engine(CLI::App& app, EngineArguments& arguments);
 
 /// The options, checked.

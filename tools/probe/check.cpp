@@ -339,7 +339,8 @@ class Check {
     }
     for (std::size_t wave = 0; wave < repeats.size(); ++wave)
       for (ProbeRequest& request : repeats[wave])
-        report_.shrunk.push_back({wave, std::move(request.prompt), request.tokens});
+        report_.shrunk.push_back(
+            {wave, std::move(request.prompt), request.tokens, request.manner.drop_after});
   }
 
   const ProbeOptions& options_;

@@ -56,9 +56,10 @@ BOOST_DESCRIBE_STRUCT(WrongAnswer, (),
 struct ShrunkRequest {
   std::uint64_t wave = 0;  ///< requests of one wave are sent at once
   ProbeTokens prompt;
-  std::uint64_t tokens = 0;  ///< that it generates
+  std::uint64_t tokens = 0;                         ///< that it generates
+  std::optional<std::uint64_t> dropped_after = {};  ///< tokens; absent: it gets the whole answer
 };
-BOOST_DESCRIBE_STRUCT(ShrunkRequest, (), (wave, prompt, tokens))
+BOOST_DESCRIBE_STRUCT(ShrunkRequest, (), (wave, prompt, tokens, dropped_after))
 
 /// A fault of probe_faults().
 struct FaultCount {

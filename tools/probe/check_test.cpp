@@ -379,12 +379,13 @@ TEST(ProbePlans, KindsThatTheEngineLacksAreSkippedByName) {
   EXPECT_THAT(plans.skipped(), testing::ElementsAre("save and restore: status 501"));
 }
 
-// docs/probe.md: tokens of a window read its first row, so a window that is one too short shows.
+// docs/probe.md: a window that is one token too short or too long shows.
 TEST(ProbePlans, TextsOfAWindowReadItsFirstRow) {
   constexpr std::size_t kWindow = 64;
-  const probe::Tables tables({.window = kWindow});
+  const probe::Tables tables({.window = kWindow, .past_window = true});
   traces::Random random(1);
-  std::size_t shown = 0;
+  std::size_t too_short = 0;
+  std::size_t too_long = 0;
   std::size_t longer = 0;
   for (std::size_t kind = 0; kind < plan_kinds().size(); ++kind)
     for (const auto& wave : draw_plan(kind, tables, {.longest = 400}, random).waves)
@@ -396,10 +397,12 @@ TEST(ProbePlans, TextsOfAWindowReadItsFirstRow) {
           return rows.generate(request.tokens);
         };
         ++longer;
-        shown += answer(kWindow) == answer(kWindow - 1) ? 0 : 1;
+        too_short += answer(kWindow) == answer(kWindow - 1) ? 0 : 1;
+        too_long += answer(kWindow) == answer(kWindow + 1) ? 0 : 1;
       }
   EXPECT_GT(longer, 50U);
-  EXPECT_GT(10 * shown, 9 * longer) << shown << " of " << longer;
+  EXPECT_GT(10 * too_short, 9 * longer) << too_short << " of " << longer;
+  EXPECT_GT(10 * too_long, 9 * longer) << too_long << " of " << longer;
 }
 
 TEST(ProbePlans, AWindowIsChecked) {

@@ -218,7 +218,8 @@ std::string Engine::act_on_slot(const Manner& manner) const {
 }
 
 std::string Engine::save_failure() const {
-  return act_on_slot({.slot = 0, .before = SlotAction::kSave});
+  const std::string failure = act_on_slot({.slot = 0, .before = SlotAction::kSave});
+  return failure.empty() ? "" : "the engine saves no slots: " + failure;
 }
 
 std::string Engine::misread(std::size_t read, std::size_t sent) const {

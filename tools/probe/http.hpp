@@ -51,7 +51,8 @@ struct HttpAnswer {
 struct HttpOptions {
   Endpoint endpoint;
   HttpHeaders headers;
-  std::chrono::duration<double> timeout{60};  ///< from the name's look-up to the last byte
+  /// From the name's look-up to the last byte. The system's resolver may take longer to give up.
+  std::chrono::duration<double> timeout{60};
   /// Certificates (PEM) that are trusted; empty: those of the system. Another server than one with
   /// such a certificate for the endpoint's host is refused.
   std::string ca_file;

@@ -319,7 +319,8 @@ ProbePlan draw_plan(std::size_t kind, const probe::Tables& tables, const PlanLim
 TextDrawer::TextDrawer(const probe::Tables& tables) : window_(tables.shape().window) {
   if (!window_) return;
   for (Token token = probe::kFirstValue; token < probe::kFirstPad; ++token)
-    if (std::ranges::count(tables[token].look_back, *window_ - 1) > 0) far_.push_back(token);
+    for (const std::size_t distance : {*window_ - 1, *window_})
+      if (std::ranges::count(tables[token].look_back, distance) > 0) far_.push_back(token);
 }
 
 Token TextDrawer::token(std::size_t position, traces::Random& random) const {

@@ -66,7 +66,7 @@ struct PlanLimits {
 
 /// A plan of the given kind. Lengths are often one more or less than whole blocks of 16 to 256.
 /// The last token of a prompt is of a class that reaches each row. If the tables have a window,
-/// there are sinks in it, and some tokens read its first row.
+/// there are sinks in it, and some tokens look back to its first row.
 /// Requires  kind < plan_kinds().size(), limits.longest >= 64, and with a window
 ///           2 * limits.tokens < window.
 [[nodiscard]] ProbePlan draw_plan(std::size_t kind, const probe::Tables& tables,
@@ -86,7 +86,7 @@ class TextDrawer {
 
  private:
   std::optional<std::size_t> window_;
-  ProbeTokens far_;  // the values that read the first row of the window
+  ProbeTokens far_;  // the values that look back to the first row of the window, or one more
 };
 
 /// Where plans come from.
