@@ -249,7 +249,8 @@ RunHeader header_of(const ProbeOptions& options) {
                       {"longest", options.limits.longest},
                       {"tokens", options.limits.tokens},
                       {"at_once", options.limits.at_once},
-                      {"window", write_json(options.shape.window)}}};
+                      {"window", write_json(options.shape.window)},
+                      {"past_window", options.shape.past_window}}};
 }
 
 int run_probe_check(CheckArguments& arguments, const CLI::App& app) {
