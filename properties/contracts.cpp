@@ -101,6 +101,13 @@ std::vector<ContractRow> contract_rows() {
        .oracle = cells::history_oracle,
        .laws = cells::laws,
        .mutants = KVO_SEEDED(cells::mutants)},
+      {.name = "mlx_lm",
+       .references = mlx_lm::references,
+       .generators = mlx_lm::generators,
+       .lowerings = mlx_lm::lowerings,
+       .oracle = mlx_lm::history_oracle,
+       .laws = mlx_lm::laws,
+       .mutants = KVO_SEEDED(mlx_lm::mutants)},
   };
 }
 

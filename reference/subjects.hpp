@@ -36,3 +36,6 @@ namespace kvo::prefix {
 namespace kvo::cells {
 [[nodiscard]] std::vector<Subject> references();
 }
+namespace kvo::mlx_lm {
+[[nodiscard]] std::vector<Subject> references();
+}
