@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "properties/campaign/laws.hpp"
@@ -156,7 +158,14 @@ std::optional<std::int64_t> made_by(const Observation& seen) {
   return std::nullopt;
 }
 
-// After some updates a deep copy takes the place of the cache.
+Tensor plus_one(Tensor tensor) {
+  if (tensor.dtype == DType::kF32)
+    for (float& cell : tensor.floats()) cell += 1;
+  return tensor;
+}
+
+// After some updates a deep copy takes the place of the cache, which then loses what it was given
+// and gets something else.
 Variation copies_go_on(const Drawn& drawn) {
   if (!shares_nothing(drawn)) return {};
   Variation varied;
@@ -172,8 +181,14 @@ Variation copies_go_on(const Drawn& drawn) {
     if ((update == nullptr && set == nullptr) || !drawn.succeeded(at) || at % 2 == 1) continue;
     const auto cache = static_cast<std::size_t>(update != nullptr ? update->cache : set->cache);
     if (cache >= numbers.size() || next >= 2'000) continue;
-    varied.insert(Op::of(Copy{numbers[cache], true}));
-    numbers[cache] = next++;
+    const std::int64_t left = std::exchange(numbers[cache], next++);
+    varied.insert(Op::of(Copy{left, true}));
+    if (set != nullptr) {
+      varied.insert(Op::of(Set{left, set->idx, plus_one(set->v)}));
+    } else {
+      varied.insert(Op::of(Trim{left, update->k.shape[2]}));
+      varied.insert(Op::of(Update{left, plus_one(update->k), plus_one(update->v)}));
+    }
     any = true;
   }
   return any ? varied : Variation();

@@ -40,7 +40,7 @@ void PromptLru::Store::evict_one() {
          (queues[from].empty() || queues[from].size() < queues[from + 1].size()))
     ++from;
   const Tokens tokens = queues[from].front();
-  queues[from].pop_front();
+  queues[from].erase(queues[from].begin());
   drop(tokens);
 }
 

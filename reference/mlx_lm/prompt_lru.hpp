@@ -6,7 +6,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -44,7 +43,7 @@ class PromptLru final : public PromptStore {
   };
   struct Store {
     Node root = {};
-    std::array<std::deque<Tokens>, kRoles> queues = {};  ///< oldest first
+    std::array<std::vector<Tokens>, kRoles> queues = {};  ///< oldest first
     std::int64_t nbytes = 0;
 
     /// Takes the entry out of the tree, with the nodes that lead to no other.
