@@ -111,3 +111,11 @@ namespace kvo::dynamic {
 [[nodiscard]] std::vector<const Law*> laws();
 [[nodiscard]] std::vector<Mutant> mutants();
 }  // namespace kvo::dynamic
+
+namespace kvo::mlx_lm {
+[[nodiscard]] std::vector<Generator> generators();
+[[nodiscard]] std::vector<replay::Lowering> lowerings();
+[[nodiscard]] std::unique_ptr<Oracle> history_oracle(const CacheKind& kind, const Setup& setup);
+[[nodiscard]] std::vector<const Law*> laws();
+[[nodiscard]] std::vector<Mutant> mutants();
+}  // namespace kvo::mlx_lm

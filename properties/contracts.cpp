@@ -108,6 +108,13 @@ std::vector<ContractRow> contract_rows() {
        .oracle = dynamic::history_oracle,
        .laws = dynamic::laws,
        .mutants = KVO_SEEDED(dynamic::mutants)},
+      {.name = "mlx_lm",
+       .references = mlx_lm::references,
+       .generators = mlx_lm::generators,
+       .lowerings = mlx_lm::lowerings,
+       .oracle = mlx_lm::history_oracle,
+       .laws = mlx_lm::laws,
+       .mutants = KVO_SEEDED(mlx_lm::mutants)},
   };
 }
 

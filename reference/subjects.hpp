@@ -39,3 +39,6 @@ namespace kvo::cells {
 namespace kvo::dynamic {
 [[nodiscard]] std::vector<Subject> references();
 }
+namespace kvo::mlx_lm {
+[[nodiscard]] std::vector<Subject> references();
+}

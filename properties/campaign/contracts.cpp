@@ -201,8 +201,10 @@ void Contracts::add(const Law& law) {
 }
 
 const CacheKind* Contracts::find_kind(std::string_view contract, std::string_view cache) const {
+  std::string name(cache);  // logs write batch-kv for batch_kv
+  std::ranges::replace(name, '-', '_');
   for (const CacheKind* kind : kinds_)
-    if (kind->contract == contract && kind->cache == cache) return kind;
+    if (kind->contract == contract && kind->cache == name) return kind;
   return nullptr;
 }
 

@@ -818,9 +818,8 @@ std::string tensor_text(const Tensor& tensor) {
                           [&](std::size_t i) { return element_value(tensor, i); },
                           [&](std::size_t i) {
                             const double value = element_value(tensor, i);
-                            return tensor.dtype == DType::kI32
-                                       ? number_text(value)
-                                       : number_text(static_cast<float>(value));
+                            return is_whole(tensor.dtype) ? number_text(value)
+                                                          : number_text(static_cast<float>(value));
                           }};
   const bool rows = tensor.shape.size() != 1;
   if (elements.count == 0 && rows) return type + "filled " + shape + " with 0";

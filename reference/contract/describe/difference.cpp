@@ -227,6 +227,22 @@ std::optional<Difference> held_difference(std::string_view place, const Type& ty
   return Difference{std::string(place), held_text(wanted), held_text(there)};
 }
 
+// The first member or element in which two values of a custom type differ.
+Difference json_difference(std::string_view place, const boost::json::value& want,
+                           const boost::json::value& got) {
+  if (want.is_object() && got.is_object())
+    for (const auto& member : want.get_object())
+      if (const auto* other = got.get_object().if_contains(member.key());
+          other != nullptr && *other != member.value())
+        return json_difference(inside(place, member.key()), member.value(), *other);
+  if (want.is_array() && got.is_array() && want.get_array().size() == got.get_array().size())
+    for (std::size_t i = 0; i < want.get_array().size(); ++i)
+      if (want.get_array()[i] != got.get_array()[i])
+        return json_difference(std::string(place) + "[" + std::to_string(i) + "]",
+                               want.get_array()[i], got.get_array()[i]);
+  return {std::string(place), boost::json::serialize(want), boost::json::serialize(got)};
+}
+
 std::optional<Difference> difference_at(std::string_view place, const Type& type, const void* want,
                                         const void* got, const Terms& terms) {
   switch (type.type_class) {
@@ -245,7 +261,7 @@ std::optional<Difference> difference_at(std::string_view place, const Type& type
       return whole(place, type, want, got);
     case TypeClass::kCustom:
       if (type.equal(want, got)) return std::nullopt;
-      return whole(place, type, want, got);
+      return json_difference(place, type.to_json(want), type.to_json(got));
     default:  // values without padding
       if (std::memcmp(want, got, type.size) == 0 || is_close(type, want, got, terms.tolerance))
         return std::nullopt;

@@ -75,13 +75,15 @@ std::uint32_t element_bits(const Tensor& tensor, std::size_t index) {
 
 double element_value(const Tensor& tensor, std::size_t index) {
   const std::byte* at = tensor.bytes.data() + index * dtype_bytes(tensor.dtype);
-  if (tensor.dtype != DType::kI32) return double{load_element(tensor.dtype, at)};
-  return std::bit_cast<std::int32_t>(element_bits(tensor, index));
+  if (!is_whole(tensor.dtype)) return double{load_element(tensor.dtype, at)};
+  const std::uint32_t bits = element_bits(tensor, index);
+  return tensor.dtype == DType::kI32 ? static_cast<double>(std::bit_cast<std::int32_t>(bits))
+                                     : static_cast<double>(bits);
 }
 
 std::string element_text(const Tensor& tensor, std::size_t index) {
   const double value = element_value(tensor, index);
-  if (tensor.dtype == DType::kI32) return std::to_string(static_cast<std::int32_t>(value));
+  if (is_whole(tensor.dtype)) return std::to_string(static_cast<std::int64_t>(value));
   return value_text(static_cast<float>(value), element_bits(tensor, index));
 }
 

@@ -56,9 +56,9 @@ bool read_nan(const json::value& in, float& out) {
 }
 
 void store(DType dtype, double value, std::byte* at) {
-  if (dtype != DType::kI32) return store_element(dtype, static_cast<float>(value), at);
-  const auto whole = static_cast<std::int32_t>(value);
-  std::memcpy(at, &whole, sizeof whole);
+  if (!is_whole(dtype)) return store_element(dtype, static_cast<float>(value), at);
+  const auto whole = static_cast<std::int64_t>(value);
+  std::memcpy(at, &whole, dtype_bytes(dtype));
 }
 
 // The value of one element, and whether writing it as a number keeps every bit.
@@ -198,14 +198,25 @@ bool read_bits(const json::array& in, Tensor& out, JsonFault& fault) {
   return true;
 }
 
+// Whether a number is one of a dtype without fractions.
+bool is_in_range(DType dtype, double value) {
+  const double least =
+      dtype == DType::kI32 ? double{std::numeric_limits<std::int32_t>::min()} : 0.0;
+  const double most = dtype == DType::kBool  ? 1.0
+                      : dtype == DType::kI32 ? double{std::numeric_limits<std::int32_t>::max()}
+                                             : double{std::numeric_limits<std::uint32_t>::max()};
+  return value >= least && value <= most && value == std::trunc(value);
+}
+
 bool read_data(const json::array& in, Tensor& out, JsonFault& fault) {
   for (std::size_t i = 0; i < in.size(); ++i) {
     const auto value = number_of(in[i]);
     if (!value) return detail::fault_at(fault, in[i], "is not a number");
-    if (out.dtype == DType::kI32 &&
-        !(*value >= std::numeric_limits<std::int32_t>::min() &&
-          *value <= std::numeric_limits<std::int32_t>::max() && *value == std::trunc(*value)))
-      return detail::fault_at(fault, in[i], "is not a 32-bit integer");
+    if (is_whole(out.dtype) && !is_in_range(out.dtype, *value))
+      return detail::fault_at(fault, in[i],
+                              out.dtype == DType::kBool  ? "is neither 0 nor 1"
+                              : out.dtype == DType::kI32 ? "is not a 32-bit integer"
+                                                         : "is not an unsigned 32-bit integer");
     store(out.dtype, *value, out.bytes.data() + i * dtype_bytes(out.dtype));
   }
   return true;
@@ -237,7 +248,8 @@ bool read_tensor(const json::value& in, Tensor& out, JsonFault& fault) {
   if (const json::value* dtype = object.if_contains("dtype")) {
     const auto known = dtype->is_string() ? dtype_of_name(dtype->get_string()) : std::nullopt;
     if (!known)
-      return detail::fault_at(fault, *dtype, "is no dtype: f32, f16, bf16, i32, f8_e4m3, f8_e5m2");
+      return detail::fault_at(fault, *dtype,
+                              "is no dtype: f32, f16, bf16, i32, f8_e4m3, f8_e5m2, u32, bool");
     out.dtype = *known;
   }
   std::vector<std::int64_t> sizes;

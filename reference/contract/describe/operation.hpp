@@ -132,7 +132,7 @@ struct Observation {
 };
 
 /// Errors by code, values as of first_difference. Values beside an error count when both sides have
-/// them.
+/// them. A recorded exception of Python agrees with any error.
 [[nodiscard]] std::optional<Difference> observation_difference(const Observation& want,
                                                                const Observation& got,
                                                                const Exactness& exactness = {});

@@ -70,9 +70,11 @@ float load_element(DType dtype, const std::byte* from) {
       std::memcpy(&byte, from, sizeof(byte));
       return f32_of_f8_e5m2(byte);
     case DType::kI32:
+    case DType::kU32:
+    case DType::kBool:
       break;
   }
-  KVO_CHECK(dtype != DType::kI32);
+  KVO_CHECK(!is_whole(dtype));
   return 0;
 }
 
@@ -90,9 +92,11 @@ void store_element(DType dtype, float value, std::byte* to) {
     case DType::kF8E5M2:
       return store(f8_e5m2_of(value));
     case DType::kI32:
+    case DType::kU32:
+    case DType::kBool:
       break;
   }
-  KVO_CHECK(dtype != DType::kI32);
+  KVO_CHECK(!is_whole(dtype));
 }
 
 }  // namespace kvo

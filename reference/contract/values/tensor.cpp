@@ -15,12 +15,14 @@ struct DTypeRow {
   std::string_view name;
   std::size_t bytes;
 };
-constexpr std::array<DTypeRow, 6> kDTypes{{{DType::kF32, "f32", 4},
+constexpr std::array<DTypeRow, 8> kDTypes{{{DType::kF32, "f32", 4},
                                            {DType::kF16, "f16", 2},
                                            {DType::kBF16, "bf16", 2},
                                            {DType::kI32, "i32", 4},
                                            {DType::kF8E4M3, "f8_e4m3", 1},
-                                           {DType::kF8E5M2, "f8_e5m2", 1}}};
+                                           {DType::kF8E5M2, "f8_e5m2", 1},
+                                           {DType::kU32, "u32", 4},
+                                           {DType::kBool, "bool", 1}}};
 
 const DTypeRow& row(DType dtype) {
   return kDTypes.at(static_cast<std::size_t>(dtype));
@@ -30,6 +32,10 @@ const DTypeRow& row(DType dtype) {
 
 std::size_t dtype_bytes(DType dtype) {
   return row(dtype).bytes;
+}
+
+bool is_whole(DType dtype) {
+  return dtype == DType::kI32 || dtype == DType::kU32 || dtype == DType::kBool;
 }
 
 std::string_view dtype_name(DType dtype) {

@@ -16,11 +16,13 @@
 
 namespace kvo {
 
-enum class DType : std::uint8_t { kF32, kF16, kBF16, kI32, kF8E4M3, kF8E5M2 };
+enum class DType : std::uint8_t { kF32, kF16, kBF16, kI32, kF8E4M3, kF8E5M2, kU32, kBool };
 
-/// Bytes of one element: 4, 2, 2, 4, 1, 1.
+/// Bytes of one element: 4, 2, 2, 4, 1, 1, 4, 1.
 [[nodiscard]] std::size_t dtype_bytes(DType dtype);
-/// "f32", "f16", "bf16", "i32", "f8_e4m3", "f8_e5m2": as written in logs.
+/// Whether elements are numbers without a fraction: i32, u32, and bool, which is 0 or 1.
+[[nodiscard]] bool is_whole(DType dtype);
+/// "f32", "f16", "bf16", "i32", "f8_e4m3", "f8_e5m2", "u32", "bool": as written in logs.
 [[nodiscard]] std::string_view dtype_name(DType dtype);
 [[nodiscard]] std::optional<DType> dtype_of_name(std::string_view name);
 
