@@ -38,6 +38,44 @@ std::size_t Coverage::cells() const {
   return count;
 }
 
+void FoundCells::add(Bit sign, const Read& values) {
+  if (sign == 0) return;
+  std::optional<Read>& found = by_sign_[sign > 0 ? 1 : 0];
+  if (!found) found = values;
+  for (std::size_t bit = 0; bit < Shape::kBits; ++bit)
+    if ((*found)[bit] != values[bit]) (*found)[bit] = kUnknown;
+}
+
+Read FoundCells::read(bool sees_sink) const {
+  constexpr int kMost = 127;
+  Read read{};
+  for (std::size_t bit = 0; bit < Shape::kBits; ++bit) {
+    const int plus = by_sign_[1].value_or(Read{})[bit];
+    const int minus = by_sign_[0].value_or(Read{})[bit];
+    const int both = std::clamp(plus - minus, -kMost, kMost);
+    const bool known = plus != kUnknown && minus != kUnknown;
+    read[bit] = static_cast<std::int8_t>(known && (sees_sink || both <= -kWhole) ? both : kUnknown);
+  }
+  return read;
+}
+
+PerHead<Read> values_of(const Meaning& meaning, std::size_t layer, const PerHead<Read>& reads) {
+  PerHead<Read> values{};
+  for (std::size_t head = 0; head < Shape::kHeads; ++head)
+    for (std::size_t bit = 0; bit < Shape::kBits; ++bit)
+      values[head][bit] = layer == 0 ? static_cast<std::int8_t>(kWhole * meaning.bits[head][bit])
+                                     : reads[(head + 1) % Shape::kHeads][bit];
+  return values;
+}
+
+Token token_after(const Meaning& meaning, const PerHead<Read>& reads) {
+  Token value = 0;
+  for (std::size_t head = 0; head < Shape::kHeads; ++head)
+    for (std::size_t bit = 0; bit < Shape::kBits; ++bit)
+      if (reads[head][bit] > kWhole / 2) value |= 1U << (Shape::kBits * head + bit);
+  return kFirstValue + kValues * meaning.token_class + value;
+}
+
 Rows::Rows(const Rows& from, std::size_t count)
     : tables_(from.tables_),
       window_(from.window_),
@@ -52,31 +90,17 @@ bool Rows::sees(std::size_t position, std::size_t place) const {
   return place <= position && (!window_ || position - place < *window_);
 }
 
-Rows::Read Rows::read(std::size_t layer, std::size_t head, std::size_t position,
-                      std::size_t distance) const {
-  std::array<std::optional<Read>, 2> by_sign;
+Read Rows::read(std::size_t layer, std::size_t head, std::size_t position,
+                std::size_t distance) const {
+  FoundCells found;
   const auto find = [&](std::size_t place, Bit sign) {
-    if (sign == 0 || !sees(position, place)) return;
-    const Read& values = rows_[place].values[layer][head];
-    std::optional<Read>& found = by_sign[sign > 0 ? 1 : 0];
-    if (!found) found = values;
-    for (std::size_t bit = 0; bit < Shape::kBits; ++bit)
-      if ((*found)[bit] != values[bit]) (*found)[bit] = kUnknown;
+    if (sees(position, place)) found.add(sign, rows_[place].values[layer][head]);
   };
   if (distance <= position) find(position - distance, rows_[position - distance].sign[layer][head]);
   for (auto [one, end] = strays_.equal_range(position - distance); one != end; ++one)
     if (one->second.layer == layer && one->second.head == head)
       find(one->second.place, one->second.sign);
-  Read read{};
-  for (std::size_t bit = 0; bit < Shape::kBits; ++bit) {
-    const int plus = by_sign[1].value_or(Read{})[bit];
-    const int minus = by_sign[0].value_or(Read{})[bit];
-    const int both = std::clamp(plus - minus, -kMost, kMost);
-    const bool known = plus != kUnknown && minus != kUnknown;
-    read[bit] = static_cast<std::int8_t>(
-        known && (rows_[position].sees_sink || both <= -kWhole) ? both : kUnknown);
-  }
-  return read;
+  return found.read(rows_[position].sees_sink);
 }
 
 void Rows::extend(std::span<const Token> tokens, Coverage* coverage) {
@@ -92,12 +116,7 @@ void Rows::extend(std::span<const Token> tokens, Coverage* coverage) {
                      .has_stray = false});
     PerHead<Read> reads{};
     for (std::size_t layer = 0; layer < Shape::kLayers; ++layer) {
-      PerHead<Read>& values = rows_.back().values[layer];
-      for (std::size_t head = 0; head < Shape::kHeads; ++head)
-        for (std::size_t bit = 0; bit < Shape::kBits; ++bit)
-          values[head][bit] = layer == 0
-                                  ? static_cast<std::int8_t>(kWhole * meaning.bits[head][bit])
-                                  : reads[(head + 1) % Shape::kHeads][bit];
+      rows_.back().values[layer] = values_of(meaning, layer, reads);
       for (std::size_t head = 0; head < Shape::kHeads; ++head) {
         const std::size_t distance = meaning.look_back[head];
         reads[head] = {};
@@ -113,12 +132,7 @@ void Rows::extend(std::span<const Token> tokens, Coverage* coverage) {
 }
 
 Token Rows::next() const {
-  const Row& last = rows_.back();
-  Token value = 0;
-  for (std::size_t head = 0; head < Shape::kHeads; ++head)
-    for (std::size_t bit = 0; bit < Shape::kBits; ++bit)
-      if (last.last_reads[head][bit] > kWhole / 2) value |= 1U << (Shape::kBits * head + bit);
-  return kFirstValue + kValues * (*tables_)[last.token].token_class + value;
+  return token_after((*tables_)[rows_.back().token], rows_.back().last_reads);
 }
 
 Token Rows::certain_bits() const {

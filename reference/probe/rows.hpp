@@ -41,6 +41,28 @@ class Coverage {
   std::vector<std::uint16_t> heads_;  // by position: bit kHeads * layer + head
 };
 
+/// What a head reads of V: a bit is kWhole or -kWhole, weaker or stronger where a fault adds up.
+using Read = std::array<std::int8_t, Shape::kBits>;
+inline constexpr int kWhole = 32;
+inline constexpr std::int8_t kUnknown = -128;
+
+/// The cells that the two query heads of a KV head find.
+class FoundCells {
+ public:
+  /// A cell with this sign in K, and V; 0: no head finds it.
+  void add(Bit sign, const Read& values);
+  [[nodiscard]] Read read(bool sees_sink) const;
+
+ private:
+  std::array<std::optional<Read>, 2> by_sign_;  // +1 last
+};
+
+/// V that a token stores in a layer. `reads`: what it read one layer before.
+[[nodiscard]] PerHead<Read> values_of(const Meaning& meaning, std::size_t layer,
+                                      const PerHead<Read>& reads);
+/// The token that follows one that read this in the last layer.
+[[nodiscard]] Token token_after(const Meaning& meaning, const PerHead<Read>& reads);
+
 /// A part of a row, and where it comes from.
 struct Part {
   std::optional<std::size_t> layer = std::nullopt;  ///< none: all layers
@@ -95,10 +117,6 @@ class Rows {
   [[nodiscard]] Token token(std::size_t position) const { return rows_[position].token; }
 
  private:
-  using Read = std::array<std::int8_t, Shape::kBits>;  // in units of 1 / kWhole
-  static constexpr int kWhole = 32;
-  static constexpr int kMost = 127;
-  static constexpr std::int8_t kUnknown = -128;
   struct Row {
     PerLayer<PerHead<Read>> values;
     PerLayer<PerHead<Bit>> sign;  // in K at the position of the row; 0: no head finds it there

@@ -20,13 +20,14 @@
 #include "tools/commands/exit_status.hpp"
 #include "tools/commands/not_negative.hpp"
 #include "tools/commands/program_name.hpp"
+#include "tools/commands/selection.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/commands/word_option.hpp"
 #include "tools/probe/answers.hpp"
 #include "tools/probe/check.hpp"
 #include "tools/probe/checkpoint.hpp"
-#include "tools/probe/fault_server.hpp"
 #include "tools/probe/probe_report.hpp"
+#include "tools/probe/serve/server.hpp"
 #include "tools/reports/console.hpp"
 #include "tools/reports/json_file.hpp"
 #include "tools/reports/quantities.hpp"
@@ -159,6 +160,41 @@ Run declare_probe_answers(CLI::App& app, const Contracts& /*contracts*/) {
   return [arguments] { return run_probe_answers(*arguments); };
 }
 
+// ---- an engine over a cache, of check and serve ----
+
+struct ServedArguments {
+  std::string cache;  // a subject, or a kind for its reference
+  std::string fault = "none";
+  std::size_t rows = 4096;
+};
+
+void declare_served(CLI::App& app, ServedArguments& arguments, const char* doc) {
+  constexpr std::size_t kLeastRows = 256;
+  constexpr std::size_t kMostRows = 65'536;
+  std::vector<std::string> faults;
+  for (const ServerFault& fault : server_faults()) faults.emplace_back(fault.name);
+  app.add_option("--cache", arguments.cache, doc)->type_name("SUBJECT");
+  app.add_option("--fault", arguments.fault, "of what is read in this cache")
+      ->check(CLI::IsMember(faults))
+      ->type_name("FAULT")
+      ->capture_default_str();
+  app.add_option("--rows", arguments.rows, "that this cache has space for")
+      ->check(CLI::Range(kLeastRows, kMostRows))
+      ->capture_default_str();
+}
+
+// Throws UsageError as ProbeServer does, and for a subject that there is not.
+std::shared_ptr<ProbeServer> server_of(const ServedArguments& arguments, const Contracts& contracts,
+                                       std::uint64_t seed, const probe::Shape& shape) {
+  constexpr std::size_t kBlock = ServedCache::kBlock;
+  const bool kind_only = arguments.cache.find('@') == std::string::npos;
+  const Subject& cache =
+      subject_named(contracts, arguments.cache + (kind_only ? "@reference" : ""));
+  const auto fault = std::ranges::find(server_faults(), arguments.fault, &ServerFault::name);
+  return std::make_shared<ProbeServer>(
+      ServerOptions{&cache, &*fault, seed, (arguments.rows + kBlock - 1) / kBlock * kBlock, shape});
+}
+
 // ---- check ----
 
 // "Name: value"; the key of a file goes into the header that OpenAI's interface has for it.
@@ -232,6 +268,7 @@ void set_plans(const std::vector<std::string>& kinds, ProbeOptions& options) {
 }
 
 struct CheckArguments : EngineArguments {
+  ServedArguments served;
   std::vector<std::string> plans;
   std::string output;
   bool overwrite = false;
@@ -253,13 +290,27 @@ RunHeader header_of(const ProbeOptions& options) {
                       {"past_window", options.shape.past_window}}};
 }
 
-int run_probe_check(CheckArguments& arguments, const CLI::App& app) {
+// Throws UsageError: neither an engine's URL nor a cache, and as server_of.
+void choose_engine(CheckArguments& arguments, const Contracts& contracts) {
+  ProbeOptions& options = arguments.options;
+  if (arguments.served.cache.empty() && arguments.url.empty())
+    throw UsageError("the URL of an engine, or --cache, is needed");
+  if (arguments.served.cache.empty()) return;
+  options.name = arguments.served.cache;
+  options.transport = [server = server_of(arguments.served, contracts, options.seed,
+                                          options.shape)](const HttpRequest& request) {
+    return server->answer(request.path, request.body);
+  };
+}
+
+int run_probe_check(CheckArguments& arguments, const CLI::App& app, const Contracts& contracts) {
   if (arguments.output == kStandardOutput)
     throw UsageError("--output -: a run file cannot be standard output");
   check_outputs(
       {{"--output", arguments.output}, {"--json", arguments.json}, {"--junit", arguments.junit}},
       {arguments.key_file});
   set_plans(arguments.plans, arguments.options);
+  choose_engine(arguments, contracts);
   const ProbeOptions& options = engine_options(arguments);
   const std::string given = repeat_probe(app, options.seed, {"--plan-number"});
   const ProbeRepeat repeat{
@@ -280,12 +331,15 @@ int run_probe_check(CheckArguments& arguments, const CLI::App& app) {
   return end_of_probe(report, plans, repeat, arguments.json, arguments.junit);
 }
 
-Run declare_probe_check(CLI::App& app, const Contracts& /*contracts*/) {
+Run declare_probe_check(CLI::App& app, const Contracts& contracts) {
   const auto arguments = std::make_shared<CheckArguments>();
   ProbeOptions& options = arguments->options;
-  app.add_option("url", arguments->url, "of an engine that serves the probe: http://HOST:PORT/v1")
-      ->type_name("URL")
-      ->required();
+  auto* url = app.add_option("url", arguments->url,
+                             "of an engine that serves the probe: http://HOST:PORT/v1")
+                  ->type_name("URL");
+  declare_served(app, arguments->served,
+                 "in the place of URL: an engine over this cache, in this process");
+  url->excludes("--cache");
   declare_plans(app, arguments->plans, options);
   app.add_flag("--control", options.control,
                "send each request without sharing, too: only what differs is a fault of memory");
@@ -295,7 +349,7 @@ Run declare_probe_check(CLI::App& app, const Contracts& /*contracts*/) {
   app.add_flag("--overwrite", arguments->overwrite, "replace a run file that is there")
       ->group(kRunningGroup);
   declare_reports(app, arguments->json, arguments->junit);
-  return [arguments, &app] { return run_probe_check(*arguments, app); };
+  return [arguments, &app, &contracts] { return run_probe_check(*arguments, app, contracts); };
 }
 
 // ---- plan ----
@@ -329,26 +383,35 @@ Run declare_probe_plan(CLI::App& app, const Contracts& /*contracts*/) {
 // ---- serve ----
 
 struct ServeArguments {
+  ServedArguments served{.cache = "prefix.blocks"};
   std::uint16_t port = 0;
-  std::string fault = "none";
   std::uint64_t seed = 1;
   probe::Shape shape;
+  bool lists_faults = false;
 };
 
-Run declare_probe_serve(CLI::App& app, const Contracts& /*contracts*/) {
+int list_faults() {
+  Table table({{"fault"}, {"no."}, {"verdict"}, {.title = "what goes wrong", .wraps = true}});
+  for (const ServerFault& fault : server_faults())
+    table.row({std::string(fault.name), fault.number > 0 ? std::to_string(fault.number) : "",
+               std::string(verdict_on(fault.harm)), std::string(fault.doc)});
+  print_out(table.text(0, output_columns()));
+  return kExitConforms;
+}
+
+Run declare_probe_serve(CLI::App& app, const Contracts& contracts) {
   const auto arguments = std::make_shared<ServeArguments>();
-  const auto faults = server_faults();
   app.add_option("--port", arguments->port, "of the loopback interface; 0: any")
       ->capture_default_str();
-  app.add_option("--fault", arguments->fault, "of its cache")
-      ->check(CLI::IsMember(std::vector<std::string>(faults.begin(), faults.end())))
-      ->capture_default_str();
+  declare_served(app, arguments->served, "that its rows are stored in");
   declare_window(app, arguments->shape);
-  app.add_option("--seed", arguments->seed, "of what it draws at random")
+  app.add_option("--seed", arguments->seed, "of what a fault changes")
       ->check(not_negative())
       ->capture_default_str();
-  return [arguments]() -> int {
-    FaultServer server(arguments->fault, arguments->seed, arguments->shape);
+  app.add_flag("--list-faults", arguments->lists_faults, "print all faults instead");
+  return [arguments, &contracts]() -> int {
+    if (arguments->lists_faults) return list_faults();
+    const auto server = server_of(arguments->served, contracts, arguments->seed, arguments->shape);
     serve_http(
         arguments->port,
         [](std::uint16_t port) {
@@ -356,7 +419,7 @@ Run declare_probe_serve(CLI::App& app, const Contracts& /*contracts*/) {
           (void)std::fflush(stdout);
         },
         [&](const std::string& path, const std::string& body) {
-          return server.answer(path, body);
+          return server->answer(path, body);
         });
   };
 }
@@ -370,7 +433,7 @@ constexpr std::array kProbeCommands{
             declare_probe_check},
     Command{"plan", "shows which rows and faults the texts of check would reach",
             declare_probe_plan},
-    Command{"serve", "an engine for tests, whose cache has a fault", declare_probe_serve},
+    Command{"serve", "an engine for tests, over a cache of a contract", declare_probe_serve},
 };
 
 }  // namespace
@@ -412,7 +475,7 @@ std::vector<CLI::Option*> declare_engine(CLI::App& app, EngineArguments& argumen
 const ProbeOptions& engine_options(EngineArguments& arguments) {
   constexpr std::uint64_t kToShrink = 20'000;
   ProbeOptions& options = arguments.options;
-  options.endpoint = endpoint_of(arguments.url);
+  if (!options.transport) options.endpoint = endpoint_of(arguments.url);
   options.headers = headers_of(arguments);
   options.timeout = std::chrono::duration<double>(arguments.timeout);
   options.salt = fmt::format("alone {}", options.seed);

@@ -14,8 +14,8 @@
 #include <rapidjson/schema.h>
 #include <rapidjson/stringbuffer.h>
 
-#include "tools/probe/fault_server.hpp"
 #include "tools/testing/command_test.hpp"
+#include "tools/testing/probe_server.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -132,12 +132,14 @@ TEST_F(Schema, DescribesMutantsAndShrunkScripts) {
 }
 
 TEST_F(Schema, DescribesProbes) {
-  static FaultServer server("lost_prefix", 1);  // its thread ends with the process
+  static const auto server = server_with_fault("lost_prefix");  // its thread ends with the process
   std::promise<std::uint16_t> port;
   std::thread([&port] {
     serve_http(
         0, [&port](std::uint16_t at) { port.set_value(at); },
-        [](const std::string& path, const std::string& body) { return server.answer(path, body); });
+        [](const std::string& path, const std::string& body) {
+          return server->answer(path, body);
+        });
   }).detach();
   const auto probe =
       described("probe", "probe check http://127.0.0.1:" + std::to_string(port.get_future().get()) +

@@ -135,6 +135,7 @@ Transport http_transport(const HttpOptions& options) {
 }
 
 std::string Engine::where() const {
+  if (!options_.name.empty()) return options_.name;
   return url_of(options_.endpoint) + (own_ ? "/completion" : "/completions");
 }
 

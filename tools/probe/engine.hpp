@@ -15,19 +15,21 @@
 
 namespace kvo::tools {
 
-/// Where an engine is, and what it is asked with.
-struct EngineOptions : HttpOptions {
-  std::string model = "probe";  ///< its name at the engine
-  std::string salt = "alone";   ///< names the cache of a request that uses no rows of others
-  bool stream = false;          ///< answers come token by token, as server-sent events
-  std::size_t retries = 4;      ///< of a request that is answered with status 429 or 503
-  /// Sent in all, those that look for the interface, retries and shrinking included.
-  std::uint64_t most_sent = std::numeric_limits<std::uint64_t>::max();
-};
-
 /// Sends a request to an engine, and returns its answer. Several threads may call it. If it does
 /// not send bodies in pieces, the answer has the body.
 using Transport = std::function<HttpAnswer(const HttpRequest& request)>;
+
+/// Where an engine is, and what it is asked with.
+struct EngineOptions : HttpOptions {
+  Transport transport = nullptr;  ///< null: HTTP to the endpoint
+  std::string name;               ///< of the engine, in messages; empty: its URL
+  std::string model = "probe";    ///< its name at the engine
+  std::string salt = "alone";     ///< names the cache of a request that uses no rows of others
+  bool stream = false;            ///< answers come token by token, as server-sent events
+  std::size_t retries = 4;        ///< of a request that is answered with status 429 or 503
+  /// Sent in all, those that look for the interface, retries and shrinking included.
+  std::uint64_t most_sent = std::numeric_limits<std::uint64_t>::max();
+};
 
 /// Over a connection of its own for each request. Throws FileError as HttpClient does.
 [[nodiscard]] Transport http_transport(const HttpOptions& options);
@@ -52,7 +54,8 @@ struct EngineCounts {
 class Engine {
  public:
   /// Throws FileError as http_transport does.
-  explicit Engine(const EngineOptions& options) : Engine(options, http_transport(options)) {}
+  explicit Engine(const EngineOptions& options)
+      : Engine(options, options.transport ? options.transport : http_transport(options)) {}
   Engine(EngineOptions options, Transport transport)
       : options_(std::move(options)), transport_(std::move(transport)) {}
 
