@@ -262,16 +262,18 @@ class Check {
     const bool is_named = found && !found->fault.empty();
     const std::string unknown = found && !is_named ? ", and no known fault gives it" : "";
     // Where the text goes wrong without sharing; nowhere: after its end.
-    const std::size_t at = alone.tokens == want ? want.size() : first_wrong(want, alone.tokens);
+    const std::size_t at = !failure.empty()       ? 0
+                           : alone.tokens == want ? want.size()
+                                                  : first_wrong(want, alone.tokens);
     const bool is_named_alone = is_named && !options_.control && found->wrong_tokens > kByChance;
-    if (!failure.empty()) {
+    if (!failure.empty() && !is_named_alone) {
       wrong.evidence = "is wrong; the text has no answer when it is asked alone: " + failure;
-    } else if (alone.tokens != again.tokens) {
+    } else if (failure.empty() && alone.tokens != again.tokens) {
       wrong.evidence = "is wrong; alone, the text is answered in two ways";
     } else if (wrong.token < at || is_named_alone) {
       wrong.cause = Cause::kMemory;
       wrong.evidence = is_named ? fault_text(*found) : "is right when the text is asked alone";
-      if (wrong.token >= at) wrong.evidence += "; it is wrong alone, too";
+      if (failure.empty() && wrong.token >= at) wrong.evidence += "; it is wrong alone, too";
       if (is_named) wrong.fault = found->fault;
       if (is_named) wrong.also = found->also;
     } else if (wrong.token > at || alone.tokens[at] == wrong.got) {
@@ -367,7 +369,11 @@ class Check {
 ProbeReport ask_engine(const ProbeOptions& options, const probe::Tables& tables, Engine& engine,
                        PlanSource& plans, const PlanDone& done) {
   recognize(tables, engine, options.seed);
+  if (options.control && !engine.can_ask_alone())
+    throw UsageError(engine.where() + ": takes no request without rows of others: no --control");
   const Ask ask = [&](const ProbeRequest& request, bool shares) {
+    if (!shares && !engine.can_ask_alone())
+      return EngineAnswer{{}, "the engine has no member for it"};
     return engine.ask(request, shares);
   };
   ProbeReport report = Check(options, tables, ask, done).run(plans);

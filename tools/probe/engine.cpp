@@ -141,32 +141,36 @@ std::string Engine::where() const {
 
 EngineAnswer Engine::meet(const ProbeRequest& request) {
   EngineAnswer first;
-  for (const bool own : {false, true})
+  for (const auto& [own, plain] : {std::pair(false, false), {false, true}, {true, false}})
     for (const bool as_text : {false, true}) {
       own_ = own;
+      plain_ = plain;
       as_text_ = as_text;
       EngineAnswer given = ask(request, false);
       if (given.failure.empty()) return given;
       if (first.failure.empty()) first = given;
       if (!refuses(first)) return first;
     }
-  own_ = as_text_ = false;
+  own_ = plain_ = as_text_ = false;
   if (first.failure.starts_with("status 404") && !options_.endpoint.path.ends_with(kV1))
     first.failure += " (does the URL lack /v1?)";
   return first;
 }
 
 std::string Engine::body_of(const ProbeRequest& request, bool shares, bool stream) const {
-  json::object body{
-      {"temperature", 0}, {"seed", 0}, {"ignore_eos", true}, {"cache_prompt", shares}};
+  json::object body{{"temperature", 0}, {"seed", 0}};
+  if (!plain_) {
+    body["ignore_eos"] = true;
+    body["cache_prompt"] = shares;
+  }
   if (own_) {
     body["n_predict"] = request.tokens;
     body["return_tokens"] = true;
   } else {
     body["model"] = options_.model;
     body["max_tokens"] = request.tokens;
-    body["return_token_ids"] = true;
-    if (!shares) body["cache_salt"] = options_.salt;
+    if (!plain_) body["return_token_ids"] = true;
+    if (!plain_ && !shares) body["cache_salt"] = options_.salt;
   }
   if (stream) {
     body["stream"] = true;

@@ -59,9 +59,9 @@ class Engine {
   Engine(EngineOptions options, Transport transport)
       : options_(std::move(options)), transport_(std::move(transport)) {}
 
-  /// Finds how the engine takes prompts: token ids or text, POST /completions or llama-server's
-  /// own /completion. Returns  its answer without rows of other requests; if it takes none, why it
-  /// refuses the first way.
+  /// Finds how the engine takes prompts: token ids or text, POST /completions with or without the
+  /// members that OpenAI's interface lacks, or llama-server's own /completion. Returns  its answer
+  /// without rows of other requests; if it takes none, why it refuses the first way.
   [[nodiscard]] EngineAnswer meet(const ProbeRequest& request);
 
   /// The tokens that follow a prompt, as many as the request says, or fewer if it is dropped.
@@ -71,6 +71,8 @@ class Engine {
   /// Why the engine cannot save the rows of slot 0; empty: it has saved them.
   [[nodiscard]] std::string save_failure() const;
 
+  /// Whether it can be asked without rows of other requests.
+  [[nodiscard]] bool can_ask_alone() const { return !plain_; }
   [[nodiscard]] EngineCounts counts() const { return {sent_, retried_, dropped_}; }
   /// Where completions are asked: a URL.
   [[nodiscard]] std::string where() const;
@@ -84,7 +86,8 @@ class Engine {
   EngineOptions options_;
   Transport transport_;
   bool as_text_ = false;
-  bool own_ = false;  // llama-server's interface
+  bool own_ = false;    // llama-server's interface
+  bool plain_ = false;  // OpenAI's members alone: there is no way to ask without sharing
   mutable std::atomic<std::uint64_t> sent_ = 0;
   mutable std::atomic<std::uint64_t> retried_ = 0;
   mutable std::atomic<std::uint64_t> dropped_ = 0;

@@ -311,6 +311,21 @@ TEST(Engine, LlamaServersOwnInterfaceIsFound) {
   EXPECT_THAT(engine.where(), testing::EndsWith("/completion"));
 }
 
+// As transformers serve, which takes text and the members of OpenAI's interface alone.
+TEST(Engine, OneThatRefusesFurtherMembersIsAskedWithoutThem) {
+  Engine engine(options_at(1), [](const HttpRequest& request) -> HttpAnswer {
+    const json::object body = json::parse(request.body).as_object();
+    for (const char* other : {"cache_prompt", "cache_salt", "ignore_eos", "return_token_ids"})
+      if (body.contains(other)) return {422, "Unexpected fields", ""};
+    return {body.at("prompt").is_string() ? 200U : 422U, completion(kFour), ""};
+  });
+  const EngineAnswer given = engine.meet(kRequest);
+  EXPECT_EQ(given.failure, "");
+  EXPECT_EQ(given.tokens, kFour);
+  EXPECT_FALSE(engine.can_ask_alone());
+  EXPECT_EQ(engine.counts().sent, 4U);
+}
+
 TEST(Engine, APathThatIsNowhereIsNamed) {
   EngineOptions options =
       options_at(serve_script([](Peer& peer) { peer.send(http_bytes(404, "not here")); }));
