@@ -392,28 +392,25 @@ class TensorControl : public provider::TensorBacked, protected provider::TensorP
     const bool together = parts->lanes <= 1 || positions == max_seq_len_;
     if (together) *parts = {.lanes = 1, .count = *cells};
     const bool view = together && !layer.half;
+    KvPair pair{.k = {shape, nullptr}, .v = {shape, nullptr}};  // before a pair is released
     Buffers shown = view        ? layer.buffers
                     : layer.gpu ? result_buffers(*cells)
                                 : allocate(host_, *cells, kFloat);
+    if (!shown[0]) return std::nullopt;
     Device& memory = layer.gpu ? *device_ : *host_;
-    bool copied = shown[0] != nullptr;
-    for (const std::size_t side : kSides)
-      if (copied && !view)
-        copied = bool(parts->each([&](const Lanes::Piece& part) {
-          const DevicePtr to = shown[side]->ptr() + part.packed * kFloat;
-          const DevicePtr from = layer.at(side, part.stored);
-          if (!layer.half) return memory.copy(to, from, part.count * kFloat);
-          return memory.run(
-              ToFloatJob{to.as<std::uint32_t>(), from.as<const std::uint16_t>(), part.count});
-        }));
-    // The last thing done: nothing may throw after it. Without memory there is no pair any more.
-    if (layer.gpu && !view && has(Quirk::kSharedScratch) && shown[0] != scratch_[0]) {
-      release(scratch_);
-      scratch_ = shown;
-      scratch_cells_ = *cells;
+    for (const std::size_t side : kSides) {
+      const Status copied = view ? Status() : parts->each([&](const Lanes::Piece& part) {
+        const DevicePtr to = shown[side]->ptr() + part.packed * kFloat;
+        const DevicePtr from = layer.at(side, part.stored);
+        if (!layer.half) return memory.copy(to, from, part.count * kFloat);
+        return memory.run(
+            ToFloatJob{to.as<std::uint32_t>(), from.as<const std::uint16_t>(), part.count});
+      });
+      if (!copied) return std::nullopt;
     }
-    if (!copied) return std::nullopt;
-    return KvPair{.k = {shape, std::move(shown[0])}, .v = {shape, std::move(shown[1])}};
+    pair.k.storage = std::move(shown[0]);
+    pair.v.storage = std::move(shown[1]);
+    return pair;
   }
   // Where a result on the device is put together: one pair for all, or a pair of its own.
   [[nodiscard]] Buffers result_buffers(std::int64_t cells) {
@@ -425,7 +422,9 @@ class TensorControl : public provider::TensorBacked, protected provider::TensorP
       return made;
     }
     if (scratch_[0] && scratch_cells_ >= cells) return scratch_;
-    return allocate(device_, cells, kFloat);
+    scratch_ = allocate(device_, cells, kFloat, &scratch_);
+    scratch_cells_ = cells;
+    return scratch_;
   }
 
   [[nodiscard]] Status set_both(std::int64_t value) {

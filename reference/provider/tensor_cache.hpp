@@ -363,31 +363,27 @@ class TensorCache : public TensorBacked, TensorParts {
       return fail(Code::kPrecondition, "length " + std::to_string(positions));
     if (parts->size() <= 1 || positions == max_seq_len_) parts = Pieces{{.count = *cells}};
     const bool view = parts->size() == 1 && !layer.half;
-    if (view) parts->clear();  // nothing to copy
+    if (view) parts->clear();                                   // nothing to copy
+    KvPair pair{.k = {shape, nullptr}, .v = {shape, nullptr}};  // before a pair is released
     Buffers shown = view        ? layer.buffers
                     : layer.gpu ? result_buffers(*cells)
                                 : allocate(host_, *cells, kFloat);
+    if (!shown[0]) return std::nullopt;
     Device& memory = layer.gpu ? *memory_ : *host_;
-    bool copied = shown[0] != nullptr;
     for (const std::size_t side : kSides) {
       for (const Piece& part : *parts) {
-        if (!copied) break;
         const DevicePtr to = shown[side]->ptr() + part.packed * kFloat;
         const DevicePtr from = layer.at(side, part.stored);
-        copied =
-            bool(layer.half ? memory.run(ToFloatJob{to.as<std::uint32_t>(),
-                                                    from.as<const std::uint16_t>(), part.count})
-                            : memory.copy(to, from, part.count * kFloat));
+        const Status done = layer.half
+                                ? memory.run(ToFloatJob{to.as<std::uint32_t>(),
+                                                        from.as<const std::uint16_t>(), part.count})
+                                : memory.copy(to, from, part.count * kFloat);
+        if (!done) return std::nullopt;
       }
     }
-    // The last thing done: nothing may throw after it. Without memory there is no pair any more.
-    if (layer.gpu && !view && has(Quirk::kSharedScratch) && shown[0] != scratch_[0]) {
-      release(scratch_);
-      scratch_ = shown;
-      scratch_cells_ = *cells;
-    }
-    if (!copied) return std::nullopt;
-    return KvPair{.k = {shape, std::move(shown[0])}, .v = {shape, std::move(shown[1])}};
+    pair.k.storage = std::move(shown[0]);
+    pair.v.storage = std::move(shown[1]);
+    return pair;
   }
   // Where a result on the device is put together: one pair for all, or a pair of its own.
   [[nodiscard]] Buffers result_buffers(std::int64_t cells) {
@@ -399,7 +395,9 @@ class TensorCache : public TensorBacked, TensorParts {
       return made;
     }
     if (scratch_[0] && scratch_cells_ >= cells) return scratch_;
-    return allocate(memory_, cells, kFloat);
+    scratch_ = allocate(memory_, cells, kFloat, &scratch_);
+    scratch_cells_ = cells;
+    return scratch_;
   }
 
   /// A counter that does not exist is left alone.

@@ -41,14 +41,16 @@ class TensorParts {
     std::int64_t cells = 0;
   };
 
-  /// Two buffers; none when there is no memory for both.
+  /// Two buffers; none when there is no memory for both. `old` are released before: the host may
+  /// lack memory, which must change nothing, only until then.
   [[nodiscard]] static Buffers allocate(const std::shared_ptr<Device>& memory, std::int64_t cells,
-                                        std::int64_t cell_bytes) {
-    auto k = DeviceStorage::make(memory, cells, cell_bytes);
-    if (!k) return {};
-    auto v = DeviceStorage::make(memory, cells, cell_bytes);
-    if (!v) return {};
-    return {std::move(*k), std::move(*v)};
+                                        std::int64_t cell_bytes, Buffers* old = nullptr) {
+    Buffers made;
+    for (auto& buffer : made) buffer = std::make_shared<DeviceStorage>(memory);
+    if (old != nullptr) release(*old);
+    for (const auto& buffer : made)
+      if (!buffer->allocate(cells, cell_bytes)) return {};
+    return made;
   }
   static void release(Buffers& buffers) {
     for (const auto& buffer : buffers)

@@ -175,7 +175,7 @@ void declare_served(CLI::App& app, ServedArguments& arguments, const char* doc) 
   for (const ServerFault& fault : server_faults()) faults.emplace_back(fault.name);
   app.add_option("--cache", arguments.cache, doc)->type_name("SUBJECT");
   app.add_option("--fault", arguments.fault, "of what is read in this cache")
-      ->check(CLI::IsMember(faults))
+      ->check(CLI::IsMember(faults).description(""))
       ->type_name("FAULT")
       ->capture_default_str();
   app.add_option("--rows", arguments.rows, "that this cache has space for")

@@ -47,14 +47,19 @@ Status write_counter(Device& device, DevicePtr counter, std::int64_t value) {
 Result<std::shared_ptr<DeviceStorage>> DeviceStorage::make(std::shared_ptr<Device> device,
                                                            std::int64_t count,
                                                            std::int64_t cell_bytes) {
+  auto storage = std::make_shared<DeviceStorage>(std::move(device));
+  if (const Status done = storage->allocate(count, cell_bytes); !done) return done.error();
+  return storage;
+}
+
+Status DeviceStorage::allocate(std::int64_t count, std::int64_t cell_bytes) {
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(count, cell_bytes, &bytes))
     return fail(Code::kPrecondition, "bytes overflow");
-  auto storage = std::make_shared<DeviceStorage>(std::move(device));
-  const auto ptr = storage->device_->alloc(bytes);
+  const auto ptr = device_->alloc(bytes);
   if (!ptr) return ptr.error();
-  storage->ptr_ = *ptr;
-  return storage;
+  ptr_ = *ptr;
+  return {};
 }
 
 void DeviceStorage::release() {

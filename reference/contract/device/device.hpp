@@ -234,7 +234,10 @@ class DeviceStorage final : public Storage {
   /// Errors  kPrecondition: the product overflows; and those of Device::alloc.
   static Result<std::shared_ptr<DeviceStorage>> make(std::shared_ptr<Device> device,
                                                      std::int64_t count, std::int64_t cell_bytes);
+  /// Without memory, until allocate().
   explicit DeviceStorage(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  /// Requires that it has no memory. Errors  as of make.
+  [[nodiscard]] Status allocate(std::int64_t count, std::int64_t cell_bytes);
   ~DeviceStorage() override { release(); }
 
   /// Waits for the default stream and gives the memory back; views on it dangle from now on. Errors
