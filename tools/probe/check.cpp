@@ -96,7 +96,7 @@ class Check {
       if (!plan) break;
       send_plan(*plan);
     }
-    if (!failing_.empty()) shrink();
+    if (!failing_.empty() && options_.shrink_attempts > 0) shrink();
     report_.skipped = plans.skipped();
     std::erase_if(report_.coverage, [](const CellCount& count) { return count.cells == 0; });
     return std::move(report_);
@@ -311,7 +311,6 @@ class Check {
   void shrink() {
     for (auto& wave : failing_)
       for (ProbeRequest& request : wave) request.manner.pause = {};
-    constexpr std::size_t kAttempts = 150;
     constexpr int kOthers = 2;
     std::uint64_t number = 0;
     ProbeWaves repeats;
@@ -336,7 +335,7 @@ class Check {
                          failing_.end());
     for (const ProbeWaves& waves : {one_by_one(own), one_by_one(failing_), own, failing_}) {
       if (!wrong(waves)) continue;
-      (void)smaller_waves(waves, kAttempts, wrong);
+      (void)smaller_waves(waves, options_.shrink_attempts, wrong);
       break;
     }
     for (std::size_t wave = 0; wave < repeats.size(); ++wave)

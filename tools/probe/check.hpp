@@ -24,6 +24,7 @@ struct ProbeOptions : EngineOptions {
   std::optional<std::size_t> plan_number = std::nullopt;  ///< only this plan, counted from 0
   /// Each request is also sent without sharing. Only what differs from that is a fault of memory.
   bool control = false;
+  std::size_t shrink_attempts = 150;  ///< smaller plans that are tried
   PlanLimits limits;
   std::vector<std::size_t> kinds = all_plan_kinds();  ///< of plans
   probe::Shape shape;

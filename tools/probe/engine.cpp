@@ -143,6 +143,7 @@ EngineAnswer Engine::meet(const ProbeRequest& request) {
   EngineAnswer first;
   for (const auto& [own, plain] : {std::pair(false, false), {false, true}, {true, false}})
     for (const bool as_text : {false, true}) {
+      if (plain && first.failure.starts_with("status 404")) continue;  // no member is at fault
       own_ = own;
       plain_ = plain;
       as_text_ = as_text;

@@ -42,6 +42,7 @@ ProbeOptions short_run(std::size_t requests) {
   ProbeOptions options;
   options.requests = requests;
   options.limits = {.longest = 96, .tokens = 16, .at_once = 1};
+  options.shrink_attempts = 5;
   return options;
 }
 
