@@ -43,7 +43,8 @@ class Scene {
     while (begin.size() < size) {
       const std::size_t at = begin.size();
       const bool sink = at == 0 || (window && at % (*window / 4) == 0);
-      begin.push_back(sink ? probe::kBegin : value(at, number, std::bit_width(at) - 1));
+      begin.push_back(sink ? probe::kBegin
+                           : value(at, number, static_cast<int>(std::bit_width(at)) - 1));
     }
     return begin;
   }
