@@ -24,7 +24,7 @@ bool sees_all(const CacheKind& kind) {
          kind.cache != "arrays";
 }
 
-// Whether no two caches hold the same arrays, and nobody looks at an array again.
+// Whether each array belongs to one cache alone, and no operation reads an array again.
 bool shares_nothing(const Drawn& drawn) {
   for (std::size_t at = 0; at < drawn.script.size(); ++at) {
     const Op& op = drawn.script[at];
