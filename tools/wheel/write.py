@@ -15,6 +15,7 @@ import zipfile
 
 PYTHON = pathlib.Path(__file__).resolve().parents[1] / "adapters" / "python"
 GLIBC = (2, 28)
+SHIPPED = (".py", ".typed", ".conventions")
 
 
 def main(program: str, folder: str) -> int:
@@ -40,7 +41,10 @@ def write_wheel(program: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     name, version = project["name"], project["version"]
     tag = f"py3-none-manylinux_{GLIBC[0]}_{GLIBC[1]}_x86_64"
     info = f"{name}-{version}.dist-info"
-    files = {f"{name}/{path.name}": path.read_bytes() for path in sorted((PYTHON / "src" / name).iterdir()) if path.is_file()}
+    library = PYTHON / "src"
+    files = {str(path.relative_to(library)): path.read_bytes()
+             for folder in (name, f"{name}/systems", f"{name}/systems/*") for path in sorted(library.glob(f"{folder}/*"))
+             if path.is_file() and path.suffix in SHIPPED}
     files[f"{name}-{version}.data/scripts/kvoracle"] = program.read_bytes()
     extras = project["optional-dependencies"]
     files[f"{info}/METADATA"] = "".join(f"{line}\n" for line in [

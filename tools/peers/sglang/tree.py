@@ -14,8 +14,10 @@ from array import array
 
 import torch
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-import stand_in  # noqa: E402
+PEERS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(PEERS), str(PEERS.parent / "adapters" / "python" / "src")]
+import work  # noqa: E402
+from kvoracle.systems import stand_in  # noqa: E402
 
 stand_in.only("sglang", sys.argv[1],
               [f"sglang.srt.mem_cache.{name}" for name in (
@@ -46,14 +48,14 @@ class Tree:
 
 
 def key(number, count):
-    return RadixKey(array("q", stand_in.tokens_of(number, count)), None)
+    return RadixKey(array("q", work.tokens_of(number, count)), None)
 
 
 def lookup(leaves):
     made = Tree(leaves)
     its = key(leaves, LONG)
     made.insert(its)
-    read, times = stand_in.Sum(), []
+    read, times = work.Sum(), []
     for number in range(201):
         begin = time.perf_counter_ns()
         hit = made.tree.match_prefix(MatchPrefixParams(key=its))
@@ -72,7 +74,7 @@ def evict(leaves):
     made = Tree(leaves)
     while made.pool.alloc(SIZE) is not None:
         pass
-    read, times = stand_in.Sum(), []
+    read, times = work.Sum(), []
     for number in range(2 * leaves):
         its = key(leaves + number, LEAF)
         begin = time.perf_counter_ns()
@@ -88,9 +90,9 @@ def evict(leaves):
 
 def main():
     torch.set_num_threads(1)
-    work, leaves = sys.argv[2], int(sys.argv[3])
+    name, leaves = sys.argv[2], int(sys.argv[3])
     with torch.inference_mode():
-        times, read = {"lookup": lookup, "evict": evict}[work](leaves)
+        times, read = {"lookup": lookup, "evict": evict}[name](leaves)
     print(json.dumps({"ns": statistics.median(times), "check": read.value}))
 
 

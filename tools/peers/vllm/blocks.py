@@ -12,8 +12,10 @@ import statistics
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-import stand_in  # noqa: E402
+PEERS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(PEERS), str(PEERS.parent / "adapters" / "python" / "src")]
+import work  # noqa: E402
+from kvoracle.systems import stand_in  # noqa: E402
 
 stand_in.only("vllm", sys.argv[1],
               ["vllm.v1.core.", "vllm.v1.request", "vllm.v1.kv_cache_", "vllm.v1.metrics.stats",
@@ -62,12 +64,12 @@ def requests(blocks, whole_life):
     apart, turns = max(count // TURNS, 1), min(count, TURNS)
     known = []
     for i in range(count):
-        its = request(i, stand_in.tokens_of(i, LONG))
+        its = request(i, work.tokens_of(i, LONG))
         allot(manager, its, LONG)
         manager.free(its)
         if i % apart == 0 and len(known) < turns:
-            known.append(request(i, stand_in.tokens_of(i, LONG)))
-    read, times = stand_in.Sum(), []
+            known.append(request(i, work.tokens_of(i, LONG)))
+    read, times = work.Sum(), []
     for number in range(4):
         for at, its in enumerate(known):
             tokens = its.all_token_ids[:]
@@ -87,9 +89,9 @@ def requests(blocks, whole_life):
 
 def steps():
     manager = make(TURNS * MOST // SIZE)
-    read, times = stand_in.Sum(), []
+    read, times = work.Sum(), []
     for number in range(3):
-        running = [request(i, stand_in.tokens_of(i, PROMPT)) for i in range(TURNS)]
+        running = [request(i, work.tokens_of(i, PROMPT)) for i in range(TURNS)]
         for its in running:
             allot(manager, its, PROMPT)
             its.num_computed_tokens, its.status = PROMPT, RequestStatus.RUNNING
@@ -112,8 +114,8 @@ def steps():
 
 
 def main():
-    work, more = sys.argv[2], sys.argv[3:]
-    times, read = steps() if work == "steps" else requests(int(more[0]), work == "life")
+    name, more = sys.argv[2], sys.argv[3:]
+    times, read = steps() if name == "steps" else requests(int(more[0]), name == "life")
     print(json.dumps({"ns": statistics.median(times), "check": read.value}))
 
 

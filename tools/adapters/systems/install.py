@@ -1,0 +1,115 @@
+"""Puts a release of an engine where its adapter can drive it, without what the engine needs on a card.
+
+    python3 -m kvoracle.systems.install SYSTEM[==VERSION] [--into DIR]
+
+prints the command of its adapter, for `kvoracle check "@exec:COMMAND"`. Of a wheel only the Python files and the metadata are
+unpacked, unchanged. Engines that need torch share one environment. What is there is not fetched again. DIR: default
+$KVO_SYSTEMS, else ~/.cache/kvoracle/systems. Exit status: 0 printed, 2 the release cannot be had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import zipfile
+from typing import Callable, NamedTuple
+
+TORCH = ["torch==2.15.0", "numpy"]
+
+
+class Absent(Exception):
+    """A release cannot be had; says why."""
+
+
+def default_folder() -> pathlib.Path:
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+    return pathlib.Path(os.environ.get("KVO_SYSTEMS") or cache / "kvoracle" / "systems")
+
+
+def _pip(python: str, *words: str | pathlib.Path) -> None:
+    done = subprocess.run([python, "-m", "pip", "--quiet", "--disable-pip-version-check", *map(str, words)], stdout=sys.stderr)
+    if done.returncode:
+        raise Absent(f"pip {' '.join(map(str, words))} fails")
+
+
+def sources(into: pathlib.Path, package: str, version: str) -> pathlib.Path:
+    """The Python files of a wheel and its metadata, unpacked into a folder of their own."""
+    made = into / f"{package}-{version}"
+    if made.exists():
+        return made
+    part = into / f"{package}-{version}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    _pip(sys.executable, "download", "--no-deps", "--only-binary", ":all:", "-d", part / "wheel", f"{package}=={version}")
+    for wheel in (part / "wheel").iterdir():
+        with zipfile.ZipFile(wheel) as files:
+            kept = [each for each in files.namelist() if each.endswith((".py", ".dist-info/METADATA"))]
+            files.extractall(part, kept)
+    shutil.rmtree(part / "wheel")
+    part.rename(made)
+    return made
+
+
+def environment(into: pathlib.Path, name: str, wanted: list[str]) -> str:
+    """The interpreter of a virtual environment that has these releases."""
+    made = into / name
+    python, installed = made / "bin" / "python", made / "installed.txt"
+    text = "\n".join(wanted)
+    if not installed.exists() or installed.read_text() != text:
+        shutil.rmtree(made, ignore_errors=True)
+        if subprocess.run([sys.executable, "-m", "venv", made], stdout=sys.stderr).returncode:
+            raise Absent("no venv")
+        _pip(str(python), "install", *wanted)
+        installed.write_text(text)
+    return str(python)
+
+
+class System(NamedTuple):
+    version: str
+    """The pinned release."""
+    command: Callable[[pathlib.Path, str], list[str]]
+    """Installs a release and gives the words that start its adapter."""
+
+
+def _from_wheel(package: str, torch: bool = False) -> Callable[[pathlib.Path, str], list[str]]:
+    def command(into: pathlib.Path, version: str) -> list[str]:
+        folder = sources(into, package, version)
+        python = environment(into, "torch", TORCH) if torch else sys.executable
+        library = pathlib.Path(__file__).absolute().parents[2] / "python" / "src"
+        if not (library / "kvoracle").is_dir():
+            library = pathlib.Path(__file__).absolute().parents[2]
+        return ["env", f"PYTHONPATH={library}", python, "-m", f"kvoracle.systems.{package.replace('-', '_')}",
+                "--folder", str(folder)]
+    return command
+
+
+SYSTEMS = {
+    "vllm": System("0.33.0", _from_wheel("vllm")),
+    "sglang": System("0.5.23", _from_wheel("sglang", torch=True)),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("system", metavar="SYSTEM[==VERSION]", help=", ".join(SYSTEMS))
+    parser.add_argument("--into", type=pathlib.Path, default=default_folder())
+    given = parser.parse_args()
+    name, _, version = given.system.partition("==")
+    if name not in SYSTEMS:
+        print(f"no system {name}; there are {', '.join(SYSTEMS)}", file=sys.stderr)
+        return 2
+    given.into.mkdir(parents=True, exist_ok=True)
+    try:
+        print(shlex.join(SYSTEMS[name].command(given.into.resolve(), version or SYSTEMS[name].version)))
+    except Absent as why:
+        print(f"{given.system}: {why}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
