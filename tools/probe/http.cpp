@@ -1,17 +1,19 @@
 #include "tools/probe/http.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cerrno>
+#include <climits>
 #include <thread>
-#include <type_traits>
 
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/ssl.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/beast/core.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/error.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
-#include <boost/beast/ssl.hpp>
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include "tools/commands/usage.hpp"
 #include "tools/reports/console.hpp"
@@ -25,142 +27,186 @@ namespace http = beast::http;
 using boost::system::error_code;
 
 constexpr std::uint64_t kMostBody = std::uint64_t{16} << 20U;
+constexpr std::size_t kPiece = 16384;
 
-using Plain = beast::tcp_stream;
-using Secure = beast::ssl_stream<beast::tcp_stream>;
+using Clock = std::chrono::steady_clock;
 
-/// One request. Each step begins the next one; the deadline ends all of them.
-template <class Stream>
-class Exchange {
- public:
-  template <class... Context>
-  Exchange(const HttpOptions& options, const HttpRequest& request, Context&... tls)
-      : options_(options),
-        asked_(request),
-        stream_(context_, tls...),
-        resolver_(context_),
-        patience_(context_),
-        request_(http::verb::post, request.path, 11) {
-    request_.set(http::field::host, options.endpoint.host + ":" + options.endpoint.port);
-    request_.set(http::field::content_type, "application/json");
-    request_.set(http::field::connection, "close");
-    for (const auto& [name, value] : options.headers) request_.set(name, value);
-    request_.body() = request.body;
-    request_.prepare_payload();
-    parser_.body_limit(kMostBody);
+error_code error_of_system(int number) {
+  return {number, asio::error::get_system_category()};
+}
+
+/// A socket whose every step ends at a deadline, with timed_out.
+struct Socket {
+  using lowest_layer_type = Socket;  // what a TLS stream asks for
+  using executor_type = asio::ip::tcp::socket::executor_type;
+  executor_type get_executor() { return tcp.get_executor(); }
+  Socket& lowest_layer() { return *this; }
+
+  void connect(const asio::ip::tcp::endpoint& place, error_code& failed) {
+    (void)tcp.close(failed);
+    (void)tcp.open(place.protocol(), failed);
+    if (!failed) (void)tcp.non_blocking(true, failed);
+    if (failed) return;
+    if (::connect(tcp.native_handle(), place.data(), static_cast<socklen_t>(place.size())) == 0)
+      return;
+    failed = error_of_system(errno);
+    if (failed != asio::error::in_progress) return;
+    wait(POLLOUT, failed);
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (!failed && ::getsockopt(tcp.native_handle(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 &&
+        error != 0)
+      failed = error_of_system(error);
+  }
+  template <class Buffers>
+  std::size_t read_some(const Buffers& buffers, error_code& failed) {
+    return patiently(POLLIN, failed, [&] { return tcp.read_some(buffers, failed); });
+  }
+  template <class Buffers>
+  std::size_t write_some(const Buffers& buffers, error_code& failed) {
+    return patiently(POLLOUT, failed, [&] { return tcp.write_some(buffers, failed); });
+  }
+  template <class Step>
+  std::size_t patiently(short events, error_code& failed, const Step& step) {
+    while (true) {
+      failed = Clock::now() < deadline ? error_code() : asio::error::timed_out;
+      const std::size_t bytes = failed ? 0 : step();
+      if (failed != asio::error::would_block) return bytes;
+      wait(events, failed);
+      if (failed) return 0;
+    }
+  }
+  void wait(short events, error_code& failed) {
+    pollfd asked{.fd = tcp.native_handle(), .events = events, .revents = 0};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const int ready = ::poll(&asked, 1, static_cast<int>(std::clamp<long>(left, 0, INT_MAX)));
+    failed = {};
+    if (ready == 0) failed = asio::error::timed_out;
+    if (ready < 0 && errno != EINTR) failed = error_of_system(errno);
   }
 
-  HttpAnswer run() {
-    resolver_.async_resolve(options_.endpoint.host, options_.endpoint.port,
-                            [&](error_code failed, const auto& found) {
-                              if (failed) return end("no such host", failed);
-                              connect(found);
-                            });
+  asio::ip::tcp::socket tcp;
+  Clock::time_point deadline;
+};
+
+/// One request over a connection of its own.
+class Exchange {
+ public:
+  Exchange(const HttpOptions& options, asio::ssl::context* tls) : options_(options) {
+    if (tls != nullptr) tls_.emplace(socket_, *tls);
+  }
+
+  HttpAnswer run(const HttpRequest& request) {
     constexpr std::chrono::duration<double> kMost = std::chrono::hours(24 * 365);
-    context_.run_for(
-        std::chrono::duration_cast<std::chrono::milliseconds>(std::min(options_.timeout, kMost)));
-    if (!ended_)
-      answer_.failure = fmt::format("no whole answer in {:g} s", options_.timeout.count());
-    if (!answer_.failure.empty()) answer_.status = 0;
-    return std::move(answer_);
+    const auto timeout =
+        std::chrono::duration_cast<Clock::duration>(std::min(options_.timeout, kMost));
+    const Clock::time_point end = Clock::now() + timeout;
+    socket_.deadline = end;
+    if (connect() && greet() && write(request)) {
+      if (request.patience) socket_.deadline = std::min(end, Clock::now() + *request.patience);
+      read(request);
+    }
+    if (answer_.failure.empty()) return std::move(answer_);
+    if (Clock::now() >= end)
+      return {.failure = fmt::format("no whole answer in {:g} s", options_.timeout.count())};
+    if (Clock::now() >= socket_.deadline) return {};
+    return {.failure = std::move(answer_.failure)};
   }
 
  private:
-  void connect(const asio::ip::tcp::resolver::results_type& found) {
-    beast::get_lowest_layer(stream_).async_connect(
-        found, [&](error_code failed, const auto& /*endpoint*/) {
-          if (failed) return end("no connection", failed);
-          greet();
-        });
-  }
-  void greet() {
-    if constexpr (std::is_same_v<Stream, Secure>) {
-      SSL* const session = stream_.native_handle();
-      const std::string& host = options_.endpoint.host;
-      // A certificate for another host is refused; servers with several choose by the name.
-      error_code no_address;
-      (void)asio::ip::make_address(host, no_address);
-      if (SSL_set1_host(session, host.c_str()) != 1 ||
-          (no_address && SSL_set_tlsext_host_name(session, host.c_str()) != 1))
-        return end("no secure connection",
-                   error_code(static_cast<int>(ERR_get_error()), asio::error::get_ssl_category()));
-      stream_.async_handshake(asio::ssl::stream_base::client, [&, session](error_code failed) {
-        const long verified = SSL_get_verify_result(session);
-        if (failed && verified != X509_V_OK)
-          return fail(fmt::format("no secure connection: certificate: {}",
-                                  X509_verify_cert_error_string(verified)));
-        if (failed) return end("no secure connection", failed);
-        write();
-      });
-    } else {
-      write();
+  bool connect() {
+    error_code failed;
+    const auto found = asio::ip::tcp::resolver(context_).resolve(options_.endpoint.host,
+                                                                 options_.endpoint.port, failed);
+    if (failed) return end("no such host", failed);
+    for (const auto& entry : found) {
+      socket_.connect(entry.endpoint(), failed);
+      if (!failed) return true;
     }
+    return end("no connection", failed);
   }
-  void write() {
-    http::async_write(stream_, request_, [&](error_code failed, std::size_t /*bytes*/) {
-      if (failed) return end("the connection ended", failed);
-      if (asked_.patience) {
-        patience_.expires_after(*asked_.patience);
-        patience_.async_wait([&](error_code stopped) {
-          if (stopped) return;
-          answer_ = {};
-          done();
-        });
-      }
-      read_header();
-    });
+  bool greet() {
+    if (!tls_) return true;
+    SSL* const session = tls_->native_handle();
+    const std::string& host = options_.endpoint.host;
+    // A certificate for another host is refused; servers with several choose by the name.
+    error_code failed;
+    error_code no_address;
+    (void)asio::ip::make_address(host, no_address);
+    if (SSL_set1_host(session, host.c_str()) != 1 ||
+        (no_address && SSL_set_tlsext_host_name(session, host.c_str()) != 1))
+      failed = error_code(static_cast<int>(ERR_get_error()), asio::error::get_ssl_category());
+    else
+      (void)tls_->handshake(asio::ssl::stream_base::client, failed);
+    const long verified = SSL_get_verify_result(session);
+    if (failed && verified != X509_V_OK)
+      return fail(fmt::format("no secure connection: certificate: {}",
+                              X509_verify_cert_error_string(verified)));
+    return !failed || end("no secure connection", failed);
   }
-  void read_header() {
-    http::async_read_header(stream_, buffer_, parser_,
-                            [&](error_code failed, std::size_t /*bytes*/) {
-                              if (failed) return end("no whole answer", failed);
-                              const auto& header = parser_.get();
-                              answer_.status = header.result_int();
-                              answer_.content_type = header[http::field::content_type];
-                              answer_.retry_after = header[http::field::retry_after];
-                              read_body();
-                            });
+  bool write(const HttpRequest& request) {
+    std::string text = fmt::format(
+        "POST {} HTTP/1.1\r\nHost: {}:{}\r\nContent-Type: application/json\r\n"
+        "Connection: close\r\nContent-Length: {}\r\n",
+        request.path, options_.endpoint.host, options_.endpoint.port, request.body.size());
+    for (const auto& [name, value] : options_.headers)
+      text += fmt::format("{}: {}\r\n", name, value);
+    text += "\r\n" + request.body;
+    error_code failed;
+    const auto bytes = asio::buffer(text);
+    for (std::size_t sent = 0; sent < text.size() && !failed;)
+      sent += tls_ ? tls_->write_some(bytes + sent, failed)
+                   : socket_.write_some(asio::const_buffers_1(bytes + sent), failed);
+    return !failed || end("the connection ended", failed);
   }
-  void read_body() {
-    if (parser_.is_done()) return done();
-    auto& body = parser_.get().body();
-    body.data = piece_.data();
-    body.size = piece_.size();
-    http::async_read_some(stream_, buffer_, parser_, [&](error_code failed, std::size_t /*bytes*/) {
-      if (failed && failed != http::error::need_buffer) return end("no whole answer", failed);
-      const std::string_view piece(piece_.data(), piece_.size() - parser_.get().body().size);
-      if (asked_.on_piece == nullptr || answer_.status != 200)
+  bool read(const HttpRequest& request) {
+    beast::flat_buffer buffer;
+    http::response_parser<http::string_body> parser;
+    parser.eager(true);
+    parser.body_limit(kMostBody);
+    while (!parser.is_done()) {
+      const asio::mutable_buffer space = buffer.prepare(kPiece);
+      error_code failed;
+      buffer.commit(tls_ ? tls_->read_some(space, failed)
+                         : socket_.read_some(asio::mutable_buffers_1(space), failed));
+      if (failed == asio::error::eof && parser.got_some())
+        parser.put_eof(failed = {});
+      else if (!failed)
+        take(parser, buffer, failed);
+      if (failed) return end("no whole answer", failed);
+      if (!parser.is_header_done()) continue;
+      const auto& header = parser.get();
+      answer_.status = header.result_int();
+      answer_.content_type = header[http::field::content_type];
+      answer_.retry_after = header[http::field::retry_after];
+      const std::string piece = std::exchange(parser.get().body(), {});
+      if (request.on_piece == nullptr || answer_.status != 200)
         answer_.body += piece;
-      else if (!piece.empty() && !asked_.on_piece(piece))
-        return done();
-      read_body();
-    });
+      else if (!piece.empty() && !request.on_piece(piece))
+        break;
+    }
+    return true;
+  }
+  static void take(http::response_parser<http::string_body>& parser, beast::flat_buffer& buffer,
+                   error_code& failed) {
+    while (buffer.size() > 0 && !parser.is_done() && !failed)
+      buffer.consume(parser.put(buffer.data(), failed));
+    if (failed == http::error::need_more) failed = {};
   }
 
-  void end(std::string_view what, error_code failed) {
-    fail(fmt::format("{}: {}", what, failed.message()));
+  bool end(std::string_view what, error_code failed) {
+    return fail(fmt::format("{}: {}", what, failed.message()));
   }
-  void fail(std::string failure) {
+  bool fail(std::string failure) {
     answer_.failure = std::move(failure);
-    done();
-  }
-  void done() {
-    ended_ = true;
-    context_.stop();
+    return false;
   }
 
   const HttpOptions& options_;
-  const HttpRequest& asked_;
   asio::io_context context_;
-  Stream stream_;
-  asio::ip::tcp::resolver resolver_;
-  asio::steady_timer patience_;
-  http::request<http::string_body> request_;
-  beast::flat_buffer buffer_;
-  http::response_parser<http::buffer_body> parser_;
-  std::array<char, 16384> piece_{};
+  Socket socket_{asio::ip::tcp::socket(context_), {}};
+  std::optional<asio::ssl::stream<Socket&>> tls_;
   HttpAnswer answer_;
-  bool ended_ = false;
 };
 
 void answer_connection(asio::ip::tcp::socket socket, const HttpHandler& handler) {
@@ -244,8 +290,7 @@ HttpClient::HttpClient(HttpOptions options) : options_(std::move(options)) {
 }
 
 HttpAnswer HttpClient::send(const HttpRequest& request) const {
-  if (tls_ == nullptr) return Exchange<Plain>(options_, request).run();
-  return Exchange<Secure>(options_, request, tls_->context).run();
+  return Exchange(options_, tls_ ? &tls_->context : nullptr).run(request);
 }
 
 void serve_http(std::uint16_t port, const std::function<void(std::uint16_t)>& ready,
