@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 using traces::test::TempFolder;
 using Words = std::vector<std::string>;
 
-constexpr unsigned kMostSeconds = 20;
+constexpr unsigned kMostSeconds = kIsSanitized ? 60 : 20;
 constexpr std::uint64_t kMostBytes = std::uint64_t{768} << 20U;
 constexpr std::size_t kMostError = 2'048;
 constexpr std::size_t kMostOutput = std::size_t{64} << 10U;
