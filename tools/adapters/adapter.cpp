@@ -356,16 +356,26 @@ Result<std::unique_ptr<Session>> opened(const std::shared_ptr<Adapter>& adapter,
                                           death ? "open: " + *death : "");
 }
 
-}  // namespace
-
-std::vector<Subject> subjects_of_adapter(const Contracts& contracts, const std::string& command,
-                                         const AdapterDeadlines& deadlines) {
-  const auto adapter = std::make_shared<Adapter>(command, deadlines);
+std::shared_ptr<Adapter> greeted(const std::string& command, const AdapterDeadlines& deadlines) {
+  auto adapter = std::make_shared<Adapter>(command, deadlines);
   if (const auto death = adapter->start())
     throw UsageError(fmt::format("exec:{}: no greeting: {}", command, *death));
   adapter->stop();
-  std::vector<Subject> subjects =
-      greeted_subjects(contracts, adapter->greeting(), "exec:" + command);
+  return adapter;
+}
+
+}  // namespace
+
+Greeting greeting_of_adapter(const std::string& command, const AdapterDeadlines& deadlines) {
+  return greeted(command, deadlines)->greeting();
+}
+
+std::vector<Subject> subjects_of_adapter(const Contracts& contracts, const std::string& command,
+                                         const AdapterDeadlines& deadlines,
+                                         const std::string& variant) {
+  const auto adapter = greeted(command, deadlines);
+  std::vector<Subject> subjects = greeted_subjects(contracts, adapter->greeting(),
+                                                   variant.empty() ? "exec:" + command : variant);
   for (Subject& subject : subjects) {
     subject.open = [adapter, kind = subject.kind](const Setup& setup) {
       return opened(adapter, *kind, setup);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "properties/campaign/contracts.hpp"
+#include "tools/adapters/greeting.hpp"
 
 namespace kvo::tools {
 
@@ -21,12 +22,19 @@ struct AdapterDeadlines {
   std::chrono::duration<double> operation{10};
 };
 
-/// The subjects that the adapter run by `command` has, one a kind, by the variant "exec:COMMAND".
+/// The subjects that the adapter run by `command` has, one a kind. `variant` names them; empty:
+/// "exec:COMMAND".
 /// They start it when a session is opened, once in each process, and again after it has died.
 /// Throws  UsageError: it gives no greeting; another version of the protocol; a kind, an operation
 ///         or a row of conventions that there is not.
 [[nodiscard]] std::vector<Subject> subjects_of_adapter(const Contracts& contracts,
                                                        const std::string& command,
-                                                       const AdapterDeadlines& deadlines = {});
+                                                       const AdapterDeadlines& deadlines = {},
+                                                       const std::string& variant = {});
+
+/// What the adapter says of itself. Throws UsageError: it gives no greeting, or another version of
+/// the protocol.
+[[nodiscard]] Greeting greeting_of_adapter(const std::string& command,
+                                           const AdapterDeadlines& deadlines = {});
 
 }  // namespace kvo::tools

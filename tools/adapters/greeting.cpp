@@ -54,6 +54,7 @@ std::vector<Subject> greeted_subjects(const Contracts& contracts, const Greeting
                  .variant = name,
                  .doc = fmt::format("{} {}", greeting.system, greeting.version)};
     made.survives_failed_allocation = false;
+    made.conventions_of = greeting.conventions_of;
     subjects.push_back(with_conventions(std::move(made), conventions));
   }
   return subjects;

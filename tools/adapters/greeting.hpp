@@ -21,6 +21,8 @@ KVO_RECORD(Greeting, (std::int64_t, protocol, "version of the protocol", 1, may_
            (std::string, system, "what is driven: \"vllm\""),
            (std::string, version, "of the system"),
            (std::vector<GreetedKind>, kinds, "whose caches it has"),
+           (std::string, conventions_of, "the version whose conventions it has; empty: of this one",
+            "", may_be_absent),
            (bool, memory, "whether it takes tensors in shared memory", false, may_be_absent),
            (bool, batches, "whether it takes several operations in a line", false, may_be_absent),
            (bool, stacks, "whether SIGUSR1 makes it write its stacks to standard error", false,

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "properties/campaign/random_case.hpp"
+#include "tools/adapters/systems.hpp"
 #include "tools/commands/campaign_options.hpp"
 #include "tools/commands/card.hpp"
 #include "tools/commands/commands.hpp"
@@ -181,6 +182,19 @@ void print_states(const std::vector<States>& all, std::uint64_t cases, bool by_n
                                                            fmt::join(states.missing, "; ")),
                                                output_columns(), 2) +
                                            "\n");
+}
+
+// Of releases that are not known: what differs may be their own way, and no fault.
+std::vector<std::string> drift_texts(const std::vector<Comparison>& chosen) {
+  std::vector<std::string> texts;
+  for (const Comparison& comparison : chosen)
+    for (const Subject* subject : comparison.subjects)
+      if (!subject->conventions_of.empty())
+        texts.push_back(
+            fmt::format("{} is {}, no known release, and is judged by the conventions of {}: what "
+                        "differs may be drift between the releases, and no fault",
+                        subject->name(), subject->doc, subject->conventions_of));
+  return texts;
 }
 
 // Subjects of the chosen caches that take part only where they are named, in words; empty: none.
@@ -373,10 +387,13 @@ int run_check(const Contracts& contracts, CheckArguments& arguments, const CLI::
   arguments.report.laws = true;
   arguments.report.result = "check";
   arguments.report.profile = arguments.profile;
-  const bool named = std::ranges::any_of(
-      arguments.words, [](const std::string& word) { return word.find('@') != word.npos; });
+  const bool named = std::ranges::any_of(arguments.words, [](const std::string& word) {
+    return word.find('@') != word.npos || find_system(word) != nullptr;
+  });
   if (std::string note = left_out_text(contracts, cases.comparisons()); !named && !note.empty())
     arguments.report.notes = {std::move(note)};
+  for (std::string& note : drift_texts(cases.comparisons()))
+    arguments.report.notes.push_back(std::move(note));
   arguments.report.convention_files = arguments.conventions;
   arguments.report.conventions = shown_conventions(cases.comparisons());
   set_extent(arguments);

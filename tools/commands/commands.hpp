@@ -43,6 +43,8 @@ struct Command {
 Run declare_adapter(CLI::App& app, const Contracts& contracts);
 Run declare_bench(CLI::App& app, const Contracts& contracts);
 Run declare_check(CLI::App& app, const Contracts& contracts);
+Run declare_drift(CLI::App& app, const Contracts& contracts);
+Run declare_doctor(CLI::App& app, const Contracts& contracts);
 Run declare_completion(CLI::App& app, const Contracts& contracts);
 Run declare_conform(CLI::App& app, const Contracts& contracts);
 Run declare_explain(CLI::App& app, const Contracts& contracts);

@@ -44,6 +44,7 @@ struct DiffArguments {
   std::uint64_t seed = 1;
   std::uint64_t cases = 400;
   std::optional<std::int64_t> window;
+  double shrink_time = 1;  // seconds, of each sort of difference
   std::string json;
   Limits limits;
 };
@@ -154,7 +155,8 @@ class Differ {
     constexpr std::uint64_t kAttempts = 2'000;
     const Smaller smaller =
         smaller_case(plan, second_, std::move(script),
-                     {.attempts = kAttempts, .time = std::chrono::duration<double>(1)});
+                     {.attempts = kAttempts,
+                      .time = std::chrono::duration<double>(arguments_.shrink_time)});
     parting.difference = smaller.verdict.text();
     for (const Op& op : smaller.script) parting.script.push_back(traces::operation_text(op));
   }
@@ -416,6 +418,11 @@ Run declare_diff(CLI::App& app, const Contracts& contracts) {
       ->capture_default_str();
   app.add_option("--cases", arguments->cases, "random cases of two caches of a kind")
       ->check(positive())
+      ->capture_default_str()
+      ->group(kExtentGroup);
+  app.add_option("--shrink-time", arguments->shrink_time,
+                 "seconds in which the script of a difference is made smaller")
+      ->check(not_negative())
       ->capture_default_str()
       ->group(kExtentGroup);
   declare_profile(app, arguments->profile);

@@ -9,6 +9,7 @@
 
 #include "tools/adapters/adapter.hpp"
 #include "tools/adapters/library.hpp"
+#include "tools/adapters/systems.hpp"
 #include "tools/reports/console.hpp"
 
 namespace kvo::tools {
@@ -25,21 +26,28 @@ bool is_mutant(const std::string& word) {
   return word.find("@mutant:") != std::string::npos;
 }
 
-// The subjects of "KIND@exec:COMMAND", "CONTRACT@lib:PATH", "@exec:COMMAND". Each program is
-// started once.
+// What a variant names outside of this program, started once.
+std::vector<Subject> started(const Contracts& contracts, const std::string& variant) {
+  if (const System* system = find_system(variant))
+    return subjects_of_adapter(contracts, command_of(*system), {}, variant);
+  const bool is_command = variant.starts_with(kExec);
+  const std::string program = variant.substr(is_command ? kExec.size() : kLib.size());
+  if (program.empty()) throw UsageError(fmt::format("'{}': nothing to start", printable(variant)));
+  return is_command ? subjects_of_adapter(contracts, program)
+                    : subjects_of_library(contracts, program);
+}
+
+// The subjects of "KIND@exec:COMMAND", "CONTRACT@lib:PATH", "@exec:COMMAND", "KIND@vllm", "vllm".
 std::vector<const Subject*> from_outside(const Contracts& contracts, const std::string& word) {
   static std::map<std::string, std::deque<Subject>> known;  // do not move
-  const std::size_t at = word.find('@');
+  const std::size_t at = find_system(word) == nullptr ? word.find('@') : 0;
   if (at == std::string::npos) return {};
-  const std::string variant = word.substr(at + 1);
-  const bool is_command = variant.starts_with(kExec);
-  if (!is_command && !variant.starts_with(kLib)) return {};
-  const std::string program = variant.substr(is_command ? kExec.size() : kLib.size());
-  if (program.empty()) throw UsageError(fmt::format("'{}': nothing to start", printable(word)));
+  const std::string variant = word.substr(word.starts_with('@') || at > 0 ? at + 1 : 0);
+  if (!variant.starts_with(kExec) && !variant.starts_with(kLib) && find_system(variant) == nullptr)
+    return {};
   auto [found, is_new] = known.try_emplace(variant);
   if (is_new)
-    for (Subject& subject : is_command ? subjects_of_adapter(contracts, program)
-                                       : subjects_of_library(contracts, program))
+    for (Subject& subject : started(contracts, variant))
       found->second.push_back(std::move(subject));
   const std::string kind = word.substr(0, at);
   std::vector<const Subject*> meant;

@@ -125,6 +125,8 @@ struct Subject {
   /// Oracles, which go by bits, judge it only where there is none.
   std::vector<Tolerance> tolerances = {};
   Conventions conventions = {};  ///< in what it lawfully differs; judged by them where compared
+  /// The release that these conventions are of, where the subject is another one; empty: its own.
+  std::string conventions_of = {};
   bool scheduled = false;        ///< its sessions draw from the setup's schedule
   bool on_request = false;       ///< takes part only where somebody names it
   bool guest = false;            ///< none of this tree's

@@ -6,6 +6,7 @@ import argparse
 import importlib.metadata
 import importlib.util
 import pathlib
+import re
 import sys
 from typing import NamedTuple
 
@@ -14,6 +15,14 @@ class Found(NamedTuple):
     folder: pathlib.Path
     """Holds the package's own folder."""
     version: str
+
+
+def nearest(version: str, known: list[str]) -> str:
+    """Of the known releases, in ascending order, the newest that is not newer than `version`, else the oldest."""
+    def parts(text: str) -> list[int]:
+        return [int(part) for part in re.findall(r"\d+", text)]
+    older = [each for each in known if parts(each) <= parts(version)]
+    return older[-1] if older else known[0]
 
 
 def find(package: str, arguments: list[str] | None = None) -> Found:

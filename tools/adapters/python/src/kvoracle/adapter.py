@@ -181,6 +181,7 @@ def serve(
     system: str,
     version: str,
     conventions: Mapping[str, Sequence[str]] | None = None,
+    conventions_of: str = "",
     operations: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Answers the harness on standard input until it ends.
@@ -189,6 +190,7 @@ def serve(
                  profile; it may raise NotSupported. Operations are its methods, by name.
     system       what is driven, and its version
     conventions  of each kind, rows as of a file of conventions
+    conventions_of  the release whose conventions these are, where they are not of this one
     operations   of each kind, those that its caches have; a kind that is left out has all
 
     What the program prints goes to standard error: standard output is the harness's.
@@ -201,6 +203,7 @@ def serve(
         "protocol": PROTOCOL,
         "system": system,
         "version": version,
+        "conventions_of": conventions_of,
         "kinds": [
             {
                 "kind": kind,

@@ -1,0 +1,142 @@
+"""In what releases of an engine differ, and since which release.
+
+    kvoracle drift SYSTEM --from A --to B
+
+Installs releases side by side (systems/install.py), runs `kvoracle diff` on the caches of A and of a later release, and finds for
+each sort of difference the first release that has it, by bisection. Exit status: 0 no difference, 1 differences, 2 a release
+cannot be had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from typing import Any, NamedTuple
+
+from kvoracle.systems import install
+
+
+SHRINK_TIME = 20
+"""Seconds for each sort of difference."""
+
+
+class Difference(NamedTuple):
+    kind: str
+    what: str
+    since: str
+    """The first release that has it."""
+    before: str
+    """The last one that has not."""
+    example: str
+    script: list[str]
+
+
+def parts(version: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", version)]
+
+
+def releases(package: str, first: str, last: str) -> list[str]:
+    """Of the package index, from `first` to `last`, ascending. Pre-releases and corrections of one minor release but the
+    last are left out."""
+    done = subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", "index", "versions", package],
+                          capture_output=True, text=True)
+    listed = re.search(r"Available versions: (.*)", done.stdout)
+    if listed is None:
+        raise install.Absent(f"the package index does not list {package}")
+    known = [each for each in listed[1].split(", ") if re.fullmatch(r"[\d.]+(\.post\d+)?", each)]
+    between = sorted((each for each in known if parts(first) < parts(each) < parts(last)), key=parts)
+    newest = {tuple(parts(each)[:2]): each for each in between} if len(parts(first)) > 2 and parts(first)[0:2] != parts(last)[0:2] else None
+    return [first, *(between if newest is None else newest.values()), last]
+
+
+class Drift:
+    def __init__(self, program: str, system: str, into: pathlib.Path, options: list[str]) -> None:
+        self._program, self._system, self._into, self._options = program, system, into, options
+        self.diff = functools.cache(self._diff)
+        self.command = functools.cache(self._command)
+
+    def _command(self, version: str) -> str:
+        print(f"{self._system} {version}", file=sys.stderr, flush=True)
+        return shlex.join(install.SYSTEMS[self._system].command(self._into, version))
+
+    def kinds(self, version: str) -> list[str]:
+        """Of the caches that the adapter of a release has."""
+        hello = json.dumps({"id": 1, "hello": {"protocol": 1}}) + "\n"
+        done = subprocess.run(self.command(version), shell=True, input=hello, stdout=subprocess.PIPE, text=True)
+        if done.returncode or not done.stdout:
+            raise install.Absent(f"the adapter of {self._system} {version} does not start")
+        return [each["kind"] for each in json.loads(done.stdout.splitlines()[0])["hello"]["kinds"]]
+
+    def _diff(self, kind: str, first: str, other: str, shrink_time: int = 0) -> dict[str, Any]:
+        """The sorts of difference of two releases, by their names."""
+        with tempfile.TemporaryDirectory() as folder:
+            result = pathlib.Path(folder) / "diff.json"
+            subjects = [f"{kind}@exec:{self.command(version)}" for version in (first, other)]
+            done = subprocess.run([self._program, "diff", *subjects, "--json", str(result),
+                                   "--shrink-time", str(shrink_time), *self._options],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            if done.returncode not in (0, 1):
+                raise install.Absent(f"{kind} of {first} and {other}: {done.stderr.strip()[-500:]}")
+            return {each["what"]: each for each in json.loads(result.read_text())["partings"]}
+
+    def differences(self, kind: str, versions: list[str]) -> list[Difference]:
+        found = []
+        first, last = versions[0], versions[-1]
+        for what, parting in self.diff(kind, first, last).items():
+            low, high = 0, len(versions) - 1
+            while high - low > 1:
+                middle = (low + high) // 2
+                if what in self.diff(kind, first, versions[middle]):
+                    high = middle
+                else:
+                    low = middle
+            parting = self.diff(kind, first, versions[high], SHRINK_TIME).get(what, parting)
+            found.append(Difference(kind, what, versions[high], versions[low], parting["difference"], parting["script"]))
+        return found
+
+
+def table(system: str, first: str, last: str, found: list[Difference]) -> str:
+    """A row for each difference, with its script."""
+    lines = [f"{system} {first} to {last}", "", "| since | kind | what | for instance | script |", "| --- | --- | --- | --- | --- |"]
+    for each in found:
+        cells = (each.since, f"`{each.kind}`", f"`{each.what}`", each.example, "<br>".join(f"`{line}`" for line in each.script))
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines if found else [lines[0], "", "No difference."]) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="kvoracle drift", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("system", choices=sorted(install.SYSTEMS))
+    parser.add_argument("--from", dest="first", required=True, metavar="RELEASE")
+    parser.add_argument("--to", dest="last", metavar="RELEASE", help="default: the pinned one")
+    parser.add_argument("--cases", default="400", help="random cases of each pair")
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--profile", default="original", choices=("original", "documented"))
+    parser.add_argument("--into", type=pathlib.Path, default=install.default_folder(), help="where releases are kept")
+    parser.add_argument("--program", default="kvoracle", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    last = given.last or install.SYSTEMS[given.system].version
+    given.into.mkdir(parents=True, exist_ok=True)
+    drift = Drift(given.program, given.system, given.into.resolve(),
+                  ["--cases", given.cases, "--seed", given.seed, "--profile", given.profile])
+    try:
+        versions = releases(given.system, given.first, last)
+        both = [kind for kind in drift.kinds(given.first) if kind in drift.kinds(last)]
+        found = [each for kind in both for each in drift.differences(kind, versions)]
+    except install.Absent as why:
+        print(f"{given.system}: {why}", file=sys.stderr)
+        return 2
+    print(table(given.system, given.first, last, found), end="")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
