@@ -1,26 +1,19 @@
 from __future__ import annotations
 
-import hashlib
-import types
 from array import array
 from typing import Any
 
 import torch
 
 from kvoracle import NotSupported, Refused, serve
-from kvoracle.systems import found, stand_in
 from kvoracle.systems.raised import panics
+from kvoracle.systems.sglang import engine
 
-SGLANG = found.find("sglang")
-stand_in.only("sglang", SGLANG.folder, ["sglang.srt.disaggregation.kv_events", "sglang.srt.dllm.mixin.req",
-                                         "sglang.srt.managers.schedule_batch", "sglang.srt.utils"]
-              + [f"sglang.srt.mem_cache.{name}" for name in (
-                  "allocator", "base_prefix_cache", "cache_init_params", "common", "events", "evict_policy", "radix_cache",
-                  "unified_cache.component_type", "utils")])
+SGLANG = engine.load()
 
 import sglang.srt.managers.schedule_batch as schedule_batch  # noqa: E402
 from sglang.srt.disaggregation.kv_events import AllBlocksCleared, BlockRemoved  # noqa: E402
-from sglang.srt.mem_cache import common, utils  # noqa: E402
+from sglang.srt.mem_cache import common  # noqa: E402
 from sglang.srt.mem_cache.allocator.paged import PagedTokenToKVPoolAllocator  # noqa: E402
 from sglang.srt.mem_cache.allocator.token import TokenToKVPoolAllocator  # noqa: E402
 from sglang.srt.mem_cache.base_prefix_cache import EvictParams, InsertParams, MatchPrefixParams  # noqa: E402
@@ -28,23 +21,6 @@ from sglang.srt.mem_cache.cache_init_params import CacheInitParams  # noqa: E402
 from sglang.srt.mem_cache.radix_cache import RadixCache, RadixKey, TreeNode  # noqa: E402
 
 Answer = dict[str, Any]
-serving = types.SimpleNamespace(strip_thinking_cache=False, speculative_algorithm=None)
-for module in (common, schedule_batch):
-    module.get_serving = module.get_spec = lambda: serving
-common.envs.SGLANG_RADIX_FORCE_MISS = types.SimpleNamespace(get=lambda: False)
-
-
-def page_hashes(key: RadixKey, before: bytes | None, page_size: int) -> list[str]:
-    """Chained SHA-256 of pages, in place of the engine's compiled one. Equal contents have equal hashes."""
-    tokens, chain = list(key), before or b""
-    hashes = []
-    for start in range(0, len(tokens), page_size):
-        chain = hashlib.sha256(chain + repr(tokens[start:start + page_size]).encode()).digest()
-        hashes.append(chain.hex())
-    return hashes
-
-
-utils.get_native_hash = page_hashes
 
 
 def tensor(numbers: list[int]) -> torch.Tensor:
@@ -99,7 +75,6 @@ class Radix:
             self._pool = TokenToKVPoolAllocator(slots, torch.int64, "cpu", None, sort)
         else:
             self._pool = PagedTokenToKVPoolAllocator(slots, size, torch.int64, "cpu", None, sort)
-            self._pool.use_triton_kernels = False
         threshold = config.get("slru_threshold")
         limits = {"protected_threshold": threshold} if config["policy"] == "slru" and threshold is not None else None
         self._rows, self._requests, self._keys = Rows(), {}, {}

@@ -1,42 +1,24 @@
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
-from kvoracle import NotSupported, Refused, serve
-from kvoracle.systems import found, stand_in
+from kvoracle import NotSupported, Refused, Unsupported, serve
 from kvoracle.systems.raised import panics
+from kvoracle.systems.releases import call
+from kvoracle.systems.vllm import engine
 
-# Events then have whole keys instead of 64 bits of them.
-os.environ["VLLM_KV_EVENTS_USE_INT_BLOCK_HASHES"] = "0"
-VLLM = found.find("vllm")
-stand_in.only("vllm", VLLM.folder,
-              ["vllm.distributed.kv_events", "vllm.envs", "vllm.v1.core.", "vllm.v1.request", "vllm.v1.kv_cache_",
-               "vllm.v1.metrics.stats", "vllm.v1.structured_output.request", "vllm.v1.utils", "vllm.utils.hashing", "vllm.utils.math_utils"])
+VLLM = engine.load()
 
-import vllm.v1.request  # noqa: E402
 from vllm.distributed.kv_events import AllBlocksCleared, BlockRemoved  # noqa: E402
 from vllm.utils.hashing import sha256  # noqa: E402
 from vllm.v1.core.kv_cache_manager import KVCacheManager  # noqa: E402
-from vllm.v1.core.kv_cache_utils import get_block_hash, get_request_block_hasher, init_none_hash  # noqa: E402
-from vllm.v1.core.single_type_kv_cache_manager import register_all_kvcache_specs  # noqa: E402
+from vllm.v1.core.kv_cache_utils import get_block_hash, get_request_block_hasher  # noqa: E402
 from vllm.v1.kv_cache_interface import (  # noqa: E402
     ChunkedLocalAttentionSpec, FullAttentionSpec, KVCacheConfig, KVCacheGroupSpec, SlidingWindowSpec)
 from vllm.v1.request import Request, RequestStatus  # noqa: E402
 
-vllm.v1.request.length_from_prompt_token_ids_or_embeds = lambda tokens, embeds: len(tokens)
-init_none_hash(sha256)
-
 Answer = dict[str, Any]
 STATUS = {"waiting": RequestStatus.WAITING, "running": RequestStatus.RUNNING, "preempted": RequestStatus.PREEMPTED}
-
-
-class Sampling:
-    """What a request reads of its SamplingParams."""
-    max_tokens, extra_args, structured_outputs, prompt_logprobs = 1 << 30, None, None, None
-
-    def __init__(self, skip_reading: bool) -> None:
-        self.skip_reading_prefix_cache = skip_reading
 
 
 class Adapter(NamedTuple):
@@ -88,18 +70,20 @@ class Blocks:
         size, lookahead = config["block_size"], config["hash_lookahead"]
         self._evicted = Evicted()
         try:
-            self._manager = KVCacheManager(
-                KVCacheConfig(num_blocks=config["num_blocks"], kv_cache_tensors=[],
-                              kv_cache_groups=[KVCacheGroupSpec(["layer"], spec_of(config))],
-                              prefix_cache_retention_interval=config.get("retention")),
-                max_model_len=config["max_model_len"], scheduler_block_size=size, hash_block_size=size,
-                max_in_flight_tokens=config.get("max_in_flight"), enable_caching=config["enable_caching"],
-                use_eagle=config["eagle"], num_hash_lookahead_tokens=lookahead, log_stats=True,
-                enable_kv_cache_events=config["events"], watermark=config["watermark"], metrics_collector=self._evicted)
+            group = KVCacheGroupSpec(["layer"], spec_of(config))
+            layers = call(KVCacheConfig, lacks=NotSupported, num_blocks=config["num_blocks"], kv_cache_tensors=[],
+                          kv_cache_groups=[group], prefix_cache_retention_interval=config.get("retention"))
+            self._manager = call(
+                KVCacheManager, layers, lacks=NotSupported, may_lack=("scheduler_block_size",), max_model_len=config["max_model_len"],
+                hash_block_size=size, max_in_flight_tokens=config.get("max_in_flight"),
+                enable_caching=config["enable_caching"], use_eagle=config["eagle"], num_hash_lookahead_tokens=lookahead,
+                log_stats=True, enable_kv_cache_events=config["events"], watermark=config["watermark"],
+                metrics_collector=self._evicted, scheduler_block_size=size)
         except (AssertionError, ValueError) as refusal:
             raise NotSupported(str(refusal)) from refusal
         self._pool = self._manager.block_pool
-        self._hasher = get_request_block_hasher(size, sha256, lookahead) if config["enable_caching"] else None
+        self._hasher = call(get_request_block_hasher, size, sha256, lacks=NotSupported,
+                            num_hash_lookahead_tokens=lookahead) if config["enable_caching"] else None
         self._requests: dict[int, Request] = {}
         self._keys: dict[bytes, int] = {}
 
@@ -116,7 +100,7 @@ class Blocks:
 
     def request(self, request: int, tokens: list[int], salt: str | None = None, lora: str | None = None,
                 lora_path: str | None = None, skip_reading: bool = False) -> Answer:
-        made = Request(str(request), tokens, Sampling(skip_reading), None, cache_salt=salt, block_hasher=self._hasher,
+        made = Request(str(request), tokens, engine.SamplingParams(skip_reading_prefix_cache=skip_reading), None, cache_salt=salt, block_hasher=self._hasher,
                        lora_request=None if lora is None else Adapter(lora, lora_path or ""))
         self._requests[request] = made
         return {"keys": self._keys_of(made.block_hashes)}
@@ -137,7 +121,8 @@ class Blocks:
                 setattr(its, name, value)
 
     def match(self, request: int, max_length: int | None = None) -> Answer:
-        blocks, length, _ = self._manager.get_computed_blocks(self._requests[request], max_length)
+        blocks, length, *_ = call(self._manager.get_computed_blocks, self._requests[request], lacks=Unsupported,
+                                  max_cache_hit_length=max_length)
         return {"blocks": blocks.get_block_ids()[0], "length": length}
 
     def allocate(self, request: int, tokens: int, hit_blocks: list[int] | None = None, hit_tokens: int = 0, external: int = 0,
@@ -145,10 +130,10 @@ class Blocks:
                  others_scheduled: bool = True) -> Answer:
         hits = None if hit_blocks is None else self._manager.create_kv_cache_blocks((self._blocks(hit_blocks),))
         try:
-            blocks = self._manager.allocate_slots(
-                self._requests[request], tokens, hit_tokens, hits, num_lookahead_tokens=lookahead,
-                num_external_computed_tokens=external, delay_cache_blocks=delay_caching, full_sequence_must_fit=full_sequence,
-                reserved_blocks=reserved, has_scheduled_reqs=others_scheduled)
+            blocks = call(
+                self._manager.allocate_slots, self._requests[request], tokens, hit_tokens, hits, lacks=Unsupported,
+                may_lack=("has_scheduled_reqs",), num_lookahead_tokens=lookahead, num_external_computed_tokens=external, delay_cache_blocks=delay_caching,
+                full_sequence_must_fit=full_sequence, reserved_blocks=reserved, has_scheduled_reqs=others_scheduled)
         except ValueError as error:
             if "free blocks" not in str(error):
                 raise
@@ -237,5 +222,4 @@ class Blocks:
 
 
 if __name__ == "__main__":
-    register_all_kvcache_specs(None)
     serve({"prefix.blocks": Blocks}, system="vllm KVCacheManager", version=VLLM.version)
