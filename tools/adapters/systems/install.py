@@ -1,10 +1,10 @@
 """Puts a release of an engine where its adapter can drive it, without what the engine needs on a card.
 
-    python3 -m kvoracle.systems.install SYSTEM[==VERSION] [--into DIR]
+    python3 -m kvoracle.systems.install SYSTEM[==VERSION] [--into DIR] [--cached]
 
 prints the command of its adapter, for `kvoracle check "@exec:COMMAND"`. Of a wheel only the Python files and the metadata are
 unpacked, unchanged. Engines that need torch share one environment. What is there is not fetched again. DIR: default
-$KVO_SYSTEMS, else ~/.cache/kvoracle/systems. Exit status: 0 printed, 2 the release cannot be had.
+$KVO_SYSTEMS, else ~/.cache/kvoracle/systems. With --cached nothing is fetched. Exit status: 0 printed, 2 the release cannot be had.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import zipfile
 from typing import Callable, NamedTuple
 
 TORCH = ["torch==2.15.0", "numpy"]
+MSGSPEC = ["msgspec==0.22.0"]
 
 
 class Absent(Exception):
@@ -29,6 +30,15 @@ class Absent(Exception):
 def default_folder() -> pathlib.Path:
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
     return pathlib.Path(os.environ.get("KVO_SYSTEMS") or cache / "kvoracle" / "systems")
+
+
+fetches = True
+"""Whether what is missing may be fetched."""
+
+
+def _will_fetch() -> None:
+    if not fetches:
+        raise Absent("it is not in the cache")
 
 
 def _pip(python: str, *words: str | pathlib.Path) -> None:
@@ -43,6 +53,7 @@ def sources(into: pathlib.Path, package: str, version: str) -> pathlib.Path:
     if made.exists():
         return made
     part = into / f"{package}-{version}.part"
+    _will_fetch()
     shutil.rmtree(part, ignore_errors=True)
     _pip(sys.executable, "download", "--no-deps", "--only-binary", ":all:", "-d", part / "wheel", f"{package}=={version}")
     for wheel in (part / "wheel").iterdir():
@@ -55,16 +66,20 @@ def sources(into: pathlib.Path, package: str, version: str) -> pathlib.Path:
 
 
 def environment(into: pathlib.Path, name: str, wanted: list[str]) -> str:
-    """The interpreter of a virtual environment that has these releases."""
+    """The interpreter of a virtual environment that has these releases. Systems that share it add theirs."""
     made = into / name
-    python, installed = made / "bin" / "python", made / "installed.txt"
-    text = "\n".join(wanted)
-    if not installed.exists() or installed.read_text() != text:
+    python, installed = made / "bin" / "python", made / "releases.txt"
+    there = installed.read_text().splitlines() if installed.exists() else []
+    missing = [each for each in wanted if each not in there]
+    if missing:
+        _will_fetch()
+    if not there:
         shutil.rmtree(made, ignore_errors=True)
         if subprocess.run([sys.executable, "-m", "venv", made], stdout=sys.stderr).returncode:
             raise Absent("no venv")
-        _pip(str(python), "install", *wanted)
-        installed.write_text(text)
+    if missing:
+        _pip(str(python), "install", *missing)
+        installed.write_text("\n".join(there + missing))
     return str(python)
 
 
@@ -75,10 +90,11 @@ class System(NamedTuple):
     """Installs a release and gives the words that start its adapter."""
 
 
-def _from_wheel(package: str, torch: bool = False) -> Callable[[pathlib.Path, str], list[str]]:
+def _from_wheel(package: str, name: str, needs: list[str]) -> Callable[[pathlib.Path, str], list[str]]:
+    """The adapter of a package whose cache classes import `needs`, installed in the environment `name`."""
     def command(into: pathlib.Path, version: str) -> list[str]:
         folder = sources(into, package, version)
-        python = environment(into, "torch", TORCH) if torch else sys.executable
+        python = environment(into, name, needs)
         library = pathlib.Path(__file__).absolute().parents[2] / "python" / "src"
         if not (library / "kvoracle").is_dir():
             library = pathlib.Path(__file__).absolute().parents[2]
@@ -88,8 +104,8 @@ def _from_wheel(package: str, torch: bool = False) -> Callable[[pathlib.Path, st
 
 
 SYSTEMS = {
-    "vllm": System("0.33.0", _from_wheel("vllm")),
-    "sglang": System("0.5.23", _from_wheel("sglang", torch=True)),
+    "vllm": System("0.33.0", _from_wheel("vllm", "msgspec", MSGSPEC)),
+    "sglang": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC)),
 }
 
 
@@ -97,11 +113,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("system", metavar="SYSTEM[==VERSION]", help=", ".join(SYSTEMS))
     parser.add_argument("--into", type=pathlib.Path, default=default_folder())
+    parser.add_argument("--cached", action="store_true", help="print the command only if nothing has to be fetched")
     given = parser.parse_args()
     name, _, version = given.system.partition("==")
     if name not in SYSTEMS:
         print(f"no system {name}; there are {', '.join(SYSTEMS)}", file=sys.stderr)
         return 2
+    global fetches
+    fetches = not given.cached
     given.into.mkdir(parents=True, exist_ok=True)
     try:
         print(shlex.join(SYSTEMS[name].command(given.into.resolve(), version or SYSTEMS[name].version)))

@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+import torch
+
+from kvoracle import NotSupported, Refused, serve
+from kvoracle.systems.raised import panics
+from kvoracle.systems.sglang import engine
+
+SGLANG = engine.load()
+
+import sglang.srt.managers.schedule_batch as schedule_batch  # noqa: E402
+from sglang.srt.disaggregation.kv_events import AllBlocksCleared, BlockRemoved  # noqa: E402
+from sglang.srt.mem_cache import common  # noqa: E402
+from sglang.srt.mem_cache.allocator.paged import PagedTokenToKVPoolAllocator  # noqa: E402
+from sglang.srt.mem_cache.allocator.token import TokenToKVPoolAllocator  # noqa: E402
+from sglang.srt.mem_cache.base_prefix_cache import EvictParams, InsertParams, MatchPrefixParams  # noqa: E402
+from sglang.srt.mem_cache.cache_init_params import CacheInitParams  # noqa: E402
+from sglang.srt.mem_cache.radix_cache import RadixCache, RadixKey, TreeNode  # noqa: E402
+
+Answer = dict[str, Any]
+
+
+def tensor(numbers: list[int]) -> torch.Tensor:
+    return torch.tensor(numbers, dtype=torch.int64)
+
+
+class Rows:
+    """The slots of requests, in place of ReqToTokenPool: one row a request, as long as it gets."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, torch.Tensor] = {}
+        self.req_to_token = self
+
+    def __getitem__(self, place: Any) -> torch.Tensor:
+        return self._rows[place] if isinstance(place, int) else self._rows[place[0]][place[1]]
+
+    def write(self, place: tuple[int, slice], slots: torch.Tensor) -> None:
+        self[place][:] = slots
+
+    def extend(self, row: int, slots: torch.Tensor) -> None:
+        self._rows[row] = torch.cat((self._rows.get(row, tensor([])), slots))
+
+    def free(self, req: Any) -> None:
+        del self._rows[req.kv.req_pool_idx]
+        req.kv.req_pool_idx = None
+
+
+class Removed:
+    """The recorder of events, which is shown each node that is evicted."""
+
+    def __init__(self, recorder: Any) -> None:
+        self._recorder = recorder
+        self.nodes: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._recorder, name)
+
+    def record_remove(self, node: TreeNode) -> None:
+        self.nodes.append(node.id)
+        self._recorder.record_remove(node)
+
+    def taken(self) -> list[int]:
+        nodes, self.nodes = self.nodes, []
+        return nodes
+
+
+@panics
+class Radix:
+    def __init__(self, config: Answer, profile: str) -> None:
+        size, slots, sort = config["page_size"], config["slots"], config["need_sort"]
+        if size == 1:
+            self._pool = TokenToKVPoolAllocator(slots, torch.int64, "cpu", None, sort)
+        else:
+            self._pool = PagedTokenToKVPoolAllocator(slots, size, torch.int64, "cpu", None, sort)
+        threshold = config.get("slru_threshold")
+        limits = {"protected_threshold": threshold} if config["policy"] == "slru" and threshold is not None else None
+        self._rows, self._requests, self._keys = Rows(), {}, {}
+        self._created, self._nodes = 0, {}
+        TreeNode.counter = 0
+        try:
+            self._tree = RadixCache(CacheInitParams(
+                config["disable"], self._rows, self._pool, size, is_eagle=config["eagle"], eviction_policy=config["policy"],
+                eviction_policy_config=limits, enable_kv_cache_events=config["events"]))
+        except ValueError as refusal:
+            raise NotSupported(str(refusal)) from refusal
+        self._tree.kv_events = self._removed = Removed(self._tree.kv_events)
+        self._end()
+
+    def _begin(self) -> tuple[int, ...]:
+        TreeNode.counter = self._created  # the class counts nodes; here each case does
+        return self._marks()
+
+    def _end(self) -> tuple[int, ...]:
+        if TreeNode.counter != self._created:
+            self._created = TreeNode.counter
+            self._nodes.update((node.id, node) for node in self._walk())  # the next operation may evict them
+        return self._marks()
+
+    def _marks(self) -> tuple[int, ...]:
+        tree = self._tree
+        return (self._created, tree.evictable_size(), tree.protected_size(), len(tree.evictable_leaves), self._pool.available_size())
+
+    def _walk(self) -> list[TreeNode]:
+        nodes = [self._tree.root_node]
+        for node in nodes:
+            nodes.extend(node.children.values())
+        return nodes
+
+    def _key(self, tokens: list[int], extra: str | None, salt: str | None, limit: int | None = None) -> RadixKey:
+        return RadixKey(array("q", tokens), extra, limit=limit, cache_salt=salt)
+
+    def _slots_to(self, node: TreeNode) -> list[int]:
+        return self._tree.path_device_indices(node).tolist()
+
+    def match(self, tokens: list[int], extra: str | None = None, salt: str | None = None, limit: int | None = None) -> Answer:
+        its = self._tree.match_prefix(MatchPrefixParams(key=self._key(tokens, extra, salt, limit)))
+        return {"length": its.device_prefix_len, "node": its.last_device_node.id, "slots": self._slots_to(its.last_device_node)}
+
+    def touch(self, tokens: list[int], extra: str | None = None, salt: str | None = None, limit: int | None = None) -> None:
+        self._tree.touch_prefix(self._key(tokens, extra, salt, limit))
+
+    def insert(self, tokens: list[int], slots: list[int] | None = None, extra: str | None = None, salt: str | None = None,
+               priority: int = 0, inserted: int = 0) -> Answer:
+        its = self._tree.insert(InsertParams(key=self._key(tokens, extra, salt), value=None if slots is None else tensor(slots),
+                                             priority=priority, inserted_len=inserted))
+        return {"length": its.prefix_len, "node": its.last_device_node and its.last_device_node.id}
+
+    def evict(self, tokens: int) -> Answer:
+        its = self._tree.evict(EvictParams(num_tokens=tokens))
+        return {"tokens": its.num_tokens_evicted, "nodes": self._removed.taken()}
+
+    def lock(self, node: int) -> Answer:
+        return {"delta": self._tree.inc_lock_ref(self._nodes[node]).delta}
+
+    def unlock(self, node: int) -> Answer:
+        return {"delta": self._tree.dec_lock_ref(self._nodes[node]).delta}
+
+    def reset(self) -> None:
+        self._tree.reset()
+
+    def all_slots(self) -> Answer:
+        return {"slots": self._tree.all_values_flatten().tolist()}
+
+    def _handed_out(self, slots: torch.Tensor | None) -> list[int]:
+        if slots is None:
+            raise Refused("exhausted")
+        return slots.tolist()
+
+    def alloc(self, count: int) -> Answer:
+        return {"slots": self._handed_out(self._pool.alloc(count))}
+
+    def alloc_extend(self, prefix_lens: list[int], seq_lens: list[int], last_slots: list[int]) -> Answer:
+        before, after = tensor(prefix_lens), tensor(seq_lens)
+        try:
+            slots = self._pool.alloc_extend(before, before, after, after, tensor(last_slots), sum(seq_lens) - sum(prefix_lens))
+        except NotImplementedError as refusal:
+            raise Refused("not_supported", str(refusal)) from refusal
+        return {"slots": self._handed_out(slots)}
+
+    def alloc_decode(self, seq_lens: list[int], last_slots: list[int]) -> Answer:
+        after = tensor(seq_lens)
+        try:
+            slots = self._pool.alloc_decode(after, after, tensor(last_slots))
+        except NotImplementedError as refusal:
+            raise Refused("not_supported", str(refusal)) from refusal
+        return {"slots": self._handed_out(slots)}
+
+    def free(self, slots: list[int]) -> None:
+        self._pool.free(tensor(slots))
+
+    def free_segment(self, slots: list[int], start: int) -> None:
+        self._pool.free_segment(tensor(slots), start_pos=start)
+
+    def group_begin(self) -> None:
+        self._pool.free_group_begin()
+
+    def group_end(self) -> None:
+        self._pool.free_group_end()
+
+    def clear(self) -> None:
+        self._pool.clear()
+
+    def make_room(self, tokens: int) -> Answer:
+        common.evict_from_tree_cache(self._tree, tokens)
+        return {"nodes": self._removed.taken()}
+
+    def request(self, request: int, tokens: list[int], extra: str | None = None, salt: str | None = None,
+                priority: int = 0) -> None:
+        self._requests[request] = schedule_batch.Req(str(request), "", array("q", tokens), None, extra_key=extra, cache_salt=salt,
+                                                     priority=priority)
+
+    def admit(self, request: int) -> Answer:
+        req = self._requests[request]
+        req.init_next_round_input(self._tree)
+        req.lock = self._tree.lock(req.last_node)
+        return {"length": req.prefix_len, "node": req.last_node.id, "slots": self._tree.prefix_device_indices(req).tolist()}
+
+    def extend(self, request: int, tokens: int, append: list[int] | None = None) -> Answer:
+        """As alloc_for_extend does for a batch of one."""
+        req = self._requests[request]
+        req.output_ids.extend(append or [])
+        req.refresh_fill_ids()
+        row = self._rows[req.kv.req_pool_idx] if req.kv.holds_kv else self._tree.prefix_device_indices(req)
+        length, size = len(row), self._pool.page_size
+        common.evict_from_tree_cache(self._tree, tokens + (size if size > 1 else 0))
+        nodes = self._removed.taken()
+        if size == 1:
+            slots = self._pool.alloc(tokens)
+        else:
+            before, after, last = tensor([length]), tensor([length + tokens]), row[-1:] if length else tensor([-1])
+            slots = self._pool.alloc_extend(before, before, after, after, last, tokens)
+        if slots is None:
+            raise Refused("exhausted", nodes=nodes)
+        if not req.kv.holds_kv:
+            req.kv.req_pool_idx = request
+            self._rows.extend(request, row)
+        self._rows.extend(request, slots)
+        req.kv.kv_allocated_len = req.kv.kv_committed_len = req.extend_end = length + tokens
+        return {"slots": slots.tolist(), "nodes": nodes}
+
+    def checkpoint(self, request: int) -> Answer:
+        req = self._requests[request]
+        common.checkpoint_kv_cache(req, self._tree)
+        return {"node": req.lock.node.id, "protected": req.kv.cache_protected_len}
+
+    def withdraw(self, request: int) -> None:
+        req = self._requests[request]
+        self._tree.unlock(req.lock)
+        req.lock = None
+
+    def finish(self, request: int, keep: bool = True) -> None:
+        common.release_kv_cache(self._requests[request], self._tree, checkpoint=keep)
+
+    def row(self, request: int) -> Answer:
+        req = self._requests[request]
+        return {"slots": self._rows[request].tolist(), "protected": req.kv.cache_protected_len,
+                "inserted": req.kv.cache_inserted_len, "node": req.lock.node.id}
+
+    def events(self) -> Answer:
+        return {"events": [self._event(each) for each in self._tree.take_events()]}
+
+    def _number(self, key: int) -> int:
+        return self._keys.setdefault(key, len(self._keys))
+
+    def _event(self, event: Any) -> Answer:
+        if isinstance(event, AllBlocksCleared):
+            return {"kind": "cleared"}
+        if isinstance(event, BlockRemoved):
+            return {"kind": "removed", "keys": [self._number(key) for key in event.block_hashes]}
+        parent = None if event.parent_block_hash is None else self._number(event.parent_block_hash)
+        return {"kind": "stored", "keys": [self._number(key) for key in event.block_hashes], "parent": parent,
+                "tokens": list(event.token_ids), "block_size": event.block_size}
+
+    def _standing(self, node: TreeNode) -> Any:
+        ordered = self._tree.eviction_policy != "tlru"  # whose order needs fields that nodes lack
+        return self._tree.eviction_strategy.get_priority(node) if ordered else 0, node.id
+
+    def state(self) -> Answer:
+        tree, pool = self._tree, self._pool
+        staged = torch.cat([tensor([]), *pool.staged_pages]) if pool.page_size > 1 else pool.release_pages
+        nodes = sorted(self._walk()[1:], key=lambda node: node.id)
+        leaves = sorted(tree.evictable_leaves, key=self._standing)
+        return {"evictable": tree.evictable_size(), "protected": tree.protected_size(), "total": tree.total_size(),
+                "available": pool.available_size(), "free": pool.free_pages.tolist(), "staged": staged.tolist(),
+                "nodes": [{"node": node.id, "parent": node.parent.id, "tokens": list(node.key.raw_token_ids()),
+                           "slots": node.value.tolist(), "lock": node.lock_ref, "hits": node.hit_count, "priority": node.priority,
+                           "extra": node.key.extra_key, "salt": node.key.cache_salt} for node in nodes],
+                "leaves": [node.id for node in leaves]}
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    serve({"prefix.radix": Radix}, system="sglang RadixCache", version=SGLANG.version)

@@ -1,0 +1,40 @@
+"""Imports the caches of an SGLang without the rest of the engine."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import types
+from typing import Any
+
+from kvoracle.systems import found, stand_in
+
+
+def page_hashes(key: Any, before: bytes | None, page_size: int) -> list[str]:
+    """Chained SHA-256 of pages, in place of the engine's compiled one. Equal contents have equal hashes."""
+    tokens, chain = list(key), before or b""
+    hashes = []
+    for start in range(0, len(tokens), page_size):
+        chain = hashlib.sha256(chain + repr(tokens[start:start + page_size]).encode()).digest()
+        hashes.append(chain.hex())
+    return hashes
+
+
+def load(arguments: list[str] | None = None) -> found.Found:
+    """Finds the release (found.find) and makes its modules of caches importable, for tensors of the CPU."""
+    release = found.find("sglang", arguments)
+    stand_in.only("sglang", release.folder,
+                  ["sglang.srt.disaggregation.kv_events", "sglang.srt.dllm.mixin.req", "sglang.srt.managers.schedule_batch",
+                   "sglang.srt.utils"]
+                  + [f"sglang.srt.mem_cache.{name}" for name in (
+                      "allocator", "base_prefix_cache", "cache_init_params", "common", "events", "evict_policy", "radix_cache",
+                      "unified_cache.component_type", "utils")])
+    module: Any = importlib.import_module
+    common, schedule_batch = module("sglang.srt.mem_cache.common"), module("sglang.srt.managers.schedule_batch")
+    serving = types.SimpleNamespace(strip_thinking_cache=False, speculative_algorithm=None)
+    common.get_serving = common.get_spec = schedule_batch.get_serving = lambda: serving
+    common.envs.SGLANG_RADIX_FORCE_MISS = types.SimpleNamespace(get=lambda: False)
+    module("sglang.srt.mem_cache.utils").get_native_hash = page_hashes
+    platform = types.SimpleNamespace(capabilities=types.SimpleNamespace(supports_triton=False))
+    module("sglang.srt.mem_cache.allocator.paged").current_platform = platform
+    return release
