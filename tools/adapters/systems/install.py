@@ -20,6 +20,8 @@ import zipfile
 from typing import Callable, NamedTuple
 
 TORCH = ["torch==2.15.0", "numpy"]
+MSGSPEC = ["msgspec==0.22.0"]
+MLX = ["mlx[cpu]==0.32.4", "numpy"]
 
 
 class Absent(Exception):
@@ -55,16 +57,18 @@ def sources(into: pathlib.Path, package: str, version: str) -> pathlib.Path:
 
 
 def environment(into: pathlib.Path, name: str, wanted: list[str]) -> str:
-    """The interpreter of a virtual environment that has these releases."""
+    """The interpreter of a virtual environment that has these releases. Systems that share it add theirs."""
     made = into / name
-    python, installed = made / "bin" / "python", made / "installed.txt"
-    text = "\n".join(wanted)
-    if not installed.exists() or installed.read_text() != text:
+    python, installed = made / "bin" / "python", made / "releases.txt"
+    there = installed.read_text().splitlines() if installed.exists() else []
+    if not there:
         shutil.rmtree(made, ignore_errors=True)
         if subprocess.run([sys.executable, "-m", "venv", made], stdout=sys.stderr).returncode:
             raise Absent("no venv")
-        _pip(str(python), "install", *wanted)
-        installed.write_text(text)
+    missing = [each for each in wanted if each not in there]
+    if missing:
+        _pip(str(python), "install", *missing)
+        installed.write_text("\n".join(there + missing))
     return str(python)
 
 
@@ -75,10 +79,11 @@ class System(NamedTuple):
     """Installs a release and gives the words that start its adapter."""
 
 
-def _from_wheel(package: str, torch: bool = False) -> Callable[[pathlib.Path, str], list[str]]:
+def _from_wheel(package: str, name: str, needs: list[str]) -> Callable[[pathlib.Path, str], list[str]]:
+    """The adapter of a package whose cache classes import `needs`, installed in the environment `name`."""
     def command(into: pathlib.Path, version: str) -> list[str]:
         folder = sources(into, package, version)
-        python = environment(into, "torch", TORCH) if torch else sys.executable
+        python = environment(into, name, needs)
         library = pathlib.Path(__file__).absolute().parents[2] / "python" / "src"
         if not (library / "kvoracle").is_dir():
             library = pathlib.Path(__file__).absolute().parents[2]
@@ -88,8 +93,10 @@ def _from_wheel(package: str, torch: bool = False) -> Callable[[pathlib.Path, st
 
 
 SYSTEMS = {
-    "vllm": System("0.33.0", _from_wheel("vllm")),
-    "sglang": System("0.5.23", _from_wheel("sglang", torch=True)),
+    "vllm": System("0.33.0", _from_wheel("vllm", "msgspec", MSGSPEC)),
+    "sglang": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC)),
+    "transformers": System("5.23.0", _from_wheel("transformers", "torch", TORCH)),
+    "mlx-lm": System("0.32.2", _from_wheel("mlx-lm", "mlx", MLX)),
 }
 
 
