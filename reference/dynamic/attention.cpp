@@ -48,7 +48,8 @@ Status DynamicAttention::repeat(std::int64_t repeats) {  // HF-15
 }
 
 Status DynamicAttention::select(std::span<const std::int64_t> indices) {  // HF-16
-  return takes_batch() ? change_rows(k_, v_, index_rows, indices) : Status();
+  const RowChange pick = has(Quirk::kEmptySkipsBatch) ? index_rows_unless_empty : index_rows;
+  return takes_batch() ? change_rows(k_, v_, pick, indices) : Status();
 }
 
 void DynamicAttention::reset(Writes& /*writes*/) {  // HF-18

@@ -62,7 +62,9 @@ Status LinearState::crop(std::int64_t tokens_to_remove) {  // HF-53
   }
   if (!conv_) {
     if (!quirks_.has(Quirk::kCropNeedsData)) return {};
-    return fail_other("'NoneType' object is not subscriptable");
+    return fail_other(tokens_to_remove == 0
+                          ? "bad operand type for unary -: 'NoneType'"
+                          : "unsupported operand type(s) for -: 'int' and 'NoneType'");
   }
   if (tokens_to_remove == 0)
     conv_ = shared(slice(*conv_, kLastAxis, -kernel_size_));

@@ -125,6 +125,13 @@ Result<Tensor> index_rows(const Tensor& tensor, std::span<const std::int64_t> ro
   return select_rows(tensor, counted);
 }
 
+Result<Tensor> index_rows_unless_empty(const Tensor& tensor, std::span<const std::int64_t> rows) {
+  if (tensor.elements() > 0 || tensor.shape[0] == 0) return index_rows(tensor, rows);
+  Shape shape = tensor.shape;
+  shape[0] = std::ssize(rows);
+  return zeros(shape);
+}
+
 Result<Tensor> repeat_rows(const Tensor& tensor, std::int64_t repeats) {
   if (repeats < 0)
     return fail(Code::kOutOfRange, "repeats " + std::to_string(repeats) + ", at least 0");

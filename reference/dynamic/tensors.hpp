@@ -37,6 +37,9 @@ inline constexpr std::size_t kTokenAxis = 2;
 [[nodiscard]] Result<Tensor> select_rows(const Tensor& tensor, std::span<const std::int64_t> rows);
 /// tensor[rows]: negative rows count from the end. Errors  kOutOfRange.
 [[nodiscard]] Result<Tensor> index_rows(const Tensor& tensor, std::span<const std::int64_t> rows);
+/// The same, but torch checks no rows of a tensor that has rows without elements.
+[[nodiscard]] Result<Tensor> index_rows_unless_empty(const Tensor& tensor,
+                                                     std::span<const std::int64_t> rows);
 /// torch's repeat_interleave(repeats, 0): a a b b. Errors  kOutOfRange: below 0.
 [[nodiscard]] Result<Tensor> repeat_rows(const Tensor& tensor, std::int64_t repeats);
 /// The tensor in a shape with as many axes: an axis of size 1 is repeated.

@@ -41,7 +41,9 @@ Result<Options> options_of(const Config& config, const New& op) {
   if (options.chunk_size < 0 || options.chunk_size > Columns::kMost)
     return out_of_range("chunk_size");
   if (options.size < 0 || options.size > kMostSize) return out_of_range("size");
-  if (std::ssize(options.left_padding) > kMostSize) return out_of_range("left_padding");
+  if (std::ssize(options.left_padding) > kMostSize ||
+      (options.left_padding.empty() && options.kind.starts_with("batch")))
+    return out_of_range("left_padding");
   for (const std::int64_t padding : options.left_padding)
     if (padding < 0 || padding > Columns::kMost) return out_of_range("left_padding");
   return options;
@@ -177,6 +179,14 @@ class CachesSession final : public DispatchSession<CachesSession, Ops>, public C
     const auto other = find(op.other);
     if (!other) return other.error();
     return probe()([&] { return (*cache)->extend(**other); });
+  }
+  Status operator()(const Prepare& op) {
+    const auto cache = find(op.cache);
+    if (!cache) return cache.error();
+    for (const auto* list : {&op.left_padding, &op.lengths, &op.right_padding})
+      if (*list && (*list)->empty()) return out_of_range("a list without numbers");
+    return probe()(
+        [&] { return (*cache)->prepare(op.left_padding, op.lengths, op.right_padding); });
   }
   Status operator()(const Set& op) {
     const auto cache = find(op.cache);

@@ -21,6 +21,7 @@ from typing import Callable, NamedTuple
 
 TORCH = ["torch==2.15.0", "numpy"]
 MSGSPEC = ["msgspec==0.22.0"]
+MLX = ["mlx[cpu]==0.32.4", "numpy"]
 
 
 class Absent(Exception):
@@ -106,6 +107,8 @@ def _from_wheel(package: str, name: str, needs: list[str]) -> Callable[[pathlib.
 SYSTEMS = {
     "vllm": System("0.33.0", _from_wheel("vllm", "msgspec", MSGSPEC)),
     "sglang": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC)),
+    "transformers": System("5.23.0", _from_wheel("transformers", "torch", TORCH)),
+    "mlx-lm": System("0.32.2", _from_wheel("mlx-lm", "mlx", MLX)),
 }
 
 

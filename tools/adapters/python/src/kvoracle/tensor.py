@@ -8,8 +8,9 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i32": 4, "f8_e4m3": 1, "f8_e5m2": 1}
+_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i32": 4, "f8_e4m3": 1, "f8_e5m2": 1, "u32": 4, "bool": 1}
 _CODES = {1: "B", 2: "H", 4: "I"}
+_OF_NUMPY = {"float32": "f32", "float16": "f16", "int32": "i32", "uint32": "u32", "bool": "bool"}
 
 
 def _bytes_of(dtype: str) -> int:
@@ -27,6 +28,8 @@ def _float_of_bits(dtype: str, bits: int) -> float:
         return float(struct.unpack("<f", struct.pack("<I", bits << 16))[0])
     if dtype == "i32":
         return float(struct.unpack("<i", struct.pack("<I", bits))[0])
+    if dtype in ("u32", "bool"):
+        return float(bits)
     exponent_bits, bias = (4, 7) if dtype == "f8_e4m3" else (5, 15)
     mantissa_bits = 7 - exponent_bits
     sign = -1.0 if bits & 0x80 else 1.0
@@ -52,7 +55,7 @@ def _bits_of_float(dtype: str, value: float) -> int:
         return int(struct.unpack("<H", struct.pack("<e", value))[0])
     if dtype == "bf16":
         return int(struct.unpack("<I", struct.pack("<f", value))[0]) >> 16
-    if dtype == "i32":
+    if dtype in ("i32", "u32", "bool"):
         return int(value) & 0xFFFFFFFF
     if dtype not in _F8_BITS:
         known = {_float_of_bits(dtype, bits): bits for bits in range(255, -1, -1)}
@@ -99,17 +102,18 @@ class Tensor:
         """A numpy array of the elements; bf16 and f8 have none. Needs numpy."""
         import numpy
 
-        types = {"f32": numpy.float32, "f16": numpy.float16, "i32": numpy.int32}
+        types = {code: name for name, code in _OF_NUMPY.items()}
         return numpy.frombuffer(self.bits.tobytes(), types[self.dtype]).reshape(self.shape).copy()
 
     @classmethod
     def of_numpy(cls, values: Any) -> Tensor:
-        """A tensor with a copy of a numpy array of float32, float16 or int32."""
-        import numpy
+        """A tensor with a copy of a numpy array of float32, float16, int32, uint32 or bool."""
+        return cls.of_bits(values.shape, values, _OF_NUMPY[str(values.dtype)])
 
-        dtype = {"float32": "f32", "float16": "f16", "int32": "i32"}[str(values.dtype)]
-        raw = numpy.ascontiguousarray(values).tobytes()
-        return cls(values.shape, array(_CODES[_BYTES[dtype]], raw), dtype)
+    @classmethod
+    def of_bits(cls, shape: Sequence[int], values: Any, dtype: str) -> Tensor:
+        """A tensor with a copy of the bytes of a numpy array, which are elements of `dtype`."""
+        return cls(shape, array(_CODES[_bytes_of(dtype)], values.tobytes()), dtype)
 
     def rows(self) -> list[Tensor]:
         """The parts along the first axis."""

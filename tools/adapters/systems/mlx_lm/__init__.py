@@ -1,0 +1,1 @@
+"""The caches of mlx-lm (docs/systems.md)."""

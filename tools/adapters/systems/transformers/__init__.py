@@ -1,0 +1,1 @@
+"""The caches of Hugging Face transformers (docs/systems.md)."""

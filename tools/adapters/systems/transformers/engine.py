@@ -1,0 +1,23 @@
+"""Imports the caches of a transformers without the rest of the engine."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import torch
+import torch._dynamo  # static layers tag their buffers for it
+
+from kvoracle.systems import found, stand_in
+
+
+def load(arguments: list[str] | None = None) -> found.Found:
+    """Finds the release (found.find) and makes transformers.cache_utils importable. torch is real."""
+    release = found.find("transformers", arguments)
+    stand_in.only("transformers", release.folder, ["transformers.cache_utils"])
+    sys.meta_path.pop()  # no stand-ins for what torch does without
+    utils: Any = importlib.import_module("transformers.utils")
+    utils.is_hqq_available = utils.is_optimum_quanto_available = lambda: False
+    utils.is_torchdynamo_compiling = torch.compiler.is_compiling
+    return release
