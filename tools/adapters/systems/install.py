@@ -19,11 +19,10 @@ import sys
 import zipfile
 from typing import Callable, NamedTuple
 
+from kvoracle.systems import compiled
+from kvoracle.systems.compiled import Absent
+
 TORCH = ["torch==2.15.0", "numpy"]
-
-
-class Absent(Exception):
-    """A release cannot be had; says why."""
 
 
 def default_folder() -> pathlib.Path:
@@ -90,6 +89,9 @@ def _from_wheel(package: str, torch: bool = False) -> Callable[[pathlib.Path, st
 SYSTEMS = {
     "vllm": System("0.33.0", _from_wheel("vllm")),
     "sglang": System("0.5.23", _from_wheel("sglang", torch=True)),
+    "ollama": System("0.15.4", compiled.ollama),
+    "llama-cpp": System("0.3.36", compiled.llama_cpp),
+    "llama-cpp-debug": System("0.3.36", compiled.llama_cpp_debug),
 }
 
 
