@@ -142,11 +142,14 @@ class ConventionsReader {
       return {};
     }
     for (const std::string_view value : std::span(line.words).subspan(3)) {
+      // line_of() took the quotes off a string.
+      const std::string text = value.data()[-1] == '"' ? fmt::format("\"{}\"", value)  // NOLINT
+                                                       : std::string(value);
       boost::system::error_code failed;
-      (void)boost::json::parse(value, failed);
-      if (failed && value != "default")
+      (void)boost::json::parse(text, failed);
+      if (failed && text != "default")
         return refused(row.member, value, "is neither 'default' nor JSON without spaces");
-      row.only.emplace_back(value);
+      row.only.push_back(text);
     }
     own.conventions.configs.push_back(std::move(row));
     return {};

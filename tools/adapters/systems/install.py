@@ -19,13 +19,12 @@ import sys
 import zipfile
 from typing import Callable, NamedTuple
 
+from kvoracle.systems import compiled
+from kvoracle.systems.compiled import Absent
+
 TORCH = ["torch==2.15.0", "numpy"]
 MSGSPEC = ["msgspec==0.22.0"]
 MLX = ["mlx[cpu]==0.32.4", "numpy"]
-
-
-class Absent(Exception):
-    """A release cannot be had; says why."""
 
 
 def default_folder() -> pathlib.Path:
@@ -109,6 +108,9 @@ SYSTEMS = {
     "sglang": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC)),
     "transformers": System("5.23.0", _from_wheel("transformers", "torch", TORCH)),
     "mlx-lm": System("0.32.2", _from_wheel("mlx-lm", "mlx", MLX)),
+    "ollama": System("0.15.4", compiled.ollama),
+    "llama-cpp": System("0.3.36", compiled.llama_cpp),
+    "llama-cpp-debug": System("0.3.36", compiled.llama_cpp_debug),
 }
 
 

@@ -3,6 +3,7 @@ package kvoracle
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -28,6 +29,9 @@ func (r *Refused) Error() string { return r.Code + ": " + r.Detail }
 func Refuse(code, format string, arguments ...any) error {
 	return &Refused{code, fmt.Sprintf(format, arguments...)}
 }
+
+// ErrUnsupported is the error of a call that the cache does not offer: the case ends, which is no fault.
+var ErrUnsupported = errors.New("not offered")
 
 // Kind is a kind of cache that an adapter has.
 type Kind struct {
@@ -241,6 +245,9 @@ func (s *server) call(number int64, asked *request) (given answer) {
 }
 
 func refused(err error, spent int64) answer {
+	if err == ErrUnsupported {
+		return answer{"unsupported": true}
+	}
 	refusal, known := err.(*Refused)
 	if !known {
 		return answer{"threw": err.Error()}

@@ -1,0 +1,31 @@
+// A model without weights, and the context of a cache's own graphs.
+#pragma once
+
+#include <memory>
+
+#include <llama-graph.h>
+#include <llama-model.h>
+
+/// A model of `layers` layers with one head of two elements: layers from `first_window` on have a
+/// window.
+class Model final : public llama_model {
+ public:
+  explicit Model(const llama_hparams& numbers) : llama_model(llama_model_params{}) {
+    hparams = numbers;
+  }
+
+  void load_stats(llama_model_loader&) override {}
+  void load_hparams(llama_model_loader&) override {}
+  void load_vocab(llama_model_loader&) override {}
+  bool load_tensors(llama_model_loader&) override { return true; }
+  void load_arch_hparams(llama_model_loader&) override {}
+  void load_arch_tensors(llama_model_loader&) override {}
+  std::unique_ptr<llm_graph_context> build_arch_graph(const llm_graph_params&) const override {
+    return nullptr;
+  }
+};
+
+/// The context that updates of caches are given.
+[[nodiscard]] llama_context* the_context();
+/// Carries out SET_ROWS and ROPE.
+void compute(ggml_cgraph* graph);

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"math"
+
+	"github.com/ollama/ollama/ml"
+)
+
+// float is a type of at most 16 bits in which elements are stored. kvcache only hands types on, so
+// the backend may have more of them than ml does.
+type float struct {
+	name     string
+	bytes    int
+	mantissa int // bits
+	bias     int
+	largest  float64
+	finite   bool // no infinities: what is too large is the largest, a NaN has all bits but the sign
+}
+
+const (
+	dtypeBF16 ml.DType = iota + 100
+	dtypeF8E4M3
+	dtypeF8E5M2
+)
+
+var floats = map[ml.DType]float{
+	ml.DTypeF16: {"f16", 2, 10, 15, 65504, false},
+	dtypeBF16:   {"bf16", 2, 7, 127, 0x1.FEp127, false},
+	dtypeF8E4M3: {"f8_e4m3", 1, 3, 7, 448, true},
+	dtypeF8E5M2: {"f8_e5m2", 1, 2, 15, 57344, true},
+}
+
+var dtypes = map[string]ml.DType{
+	"": ml.DTypeOther, "unset": ml.DTypeOther, "f32": ml.DTypeF32, "f16": ml.DTypeF16,
+	"bf16": dtypeBF16, "f8_e4m3": dtypeF8E4M3, "f8_e5m2": dtypeF8E5M2,
+}
+
+func (f float) sign() uint32 { return 1 << (8*f.bytes - 1) }
+
+// encode rounds to the nearest value, ties to even.
+func (f float) encode(value float32) uint32 {
+	bits := math.Float32bits(value)
+	sign := bits >> 31 * f.sign()
+	magnitude := math.Abs(float64(value))
+	infinity := (f.sign() - 1) >> f.mantissa << f.mantissa
+	switch {
+	case magnitude == 0:
+		return sign
+	case f.finite && magnitude != magnitude:
+		return f.sign() - 1
+	case magnitude != magnitude: // quiet, with the sign and the upper payload bits
+		return sign | infinity | 1<<(f.mantissa-1) | bits&(1<<23-1)>>(23-f.mantissa)
+	}
+	_, exponent := math.Frexp(magnitude)
+	exponent = max(exponent-1, 1-f.bias)
+	steps := math.RoundToEven(math.Ldexp(magnitude, f.mantissa-exponent))
+	if math.Ldexp(steps, exponent-f.mantissa) > f.largest {
+		if !f.finite {
+			return sign | infinity
+		}
+		exponent = int(math.Log2(f.largest))
+		steps = math.Ldexp(f.largest, f.mantissa-exponent)
+	}
+	// The first bit of a normal number adds one to the exponent.
+	return sign | uint32((exponent+f.bias-1)<<f.mantissa+int(steps))
+}
+
+func (f float) decode(bits uint32) float32 {
+	mantissa := bits & (1<<f.mantissa - 1)
+	exponent := int(bits & (f.sign() - 1) >> f.mantissa)
+	sign := bits / f.sign() << 31
+	if last := int(f.sign()-1) >> f.mantissa; exponent == last && (!f.finite || f.name != "f8_e4m3" || mantissa == 7) {
+		return math.Float32frombits(sign | 0xFF<<23 | mantissa<<(23-f.mantissa))
+	}
+	if exponent > 0 {
+		mantissa |= 1 << f.mantissa
+	}
+	value := math.Ldexp(float64(mantissa), max(exponent, 1)-f.bias-f.mantissa)
+	return math.Float32frombits(math.Float32bits(float32(value)) | sign)
+}
