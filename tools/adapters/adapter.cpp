@@ -126,7 +126,7 @@ class Adapter {
 
  private:
   // A script that hangs is run many times to become smaller.
-  static constexpr std::chrono::duration<double> kAfterAHang{0.5};
+  static constexpr std::chrono::duration<double> kAfterAHang{2};
 
   std::string command_;
   AdapterDeadlines deadlines_;

@@ -12,6 +12,7 @@
 #include "reference/contract/describe/json.hpp"
 #include "tools/adapters/c_program.hpp"
 #include "tools/adapters/project.hpp"
+#include "tools/adapters/style.hpp"
 #include "traces/log/case_notation.hpp"
 
 namespace kvo::tools {
@@ -57,22 +58,6 @@ std::string heading(const traces::Case& failing, const std::string& difference) 
 }
 
 // ---- Python ----
-
-std::string python_literal(const json::value& value) {
-  if (value.is_null()) return "None";
-  if (value.is_bool()) return value.get_bool() ? "True" : "False";
-  if (value.is_array()) {
-    std::vector<std::string> all;
-    for (const json::value& one : value.get_array()) all.push_back(python_literal(one));
-    return fmt::format("[{}]", fmt::join(all, ", "));
-  }
-  if (!value.is_object()) return json::serialize(value);
-  std::vector<std::string> all;
-  for (const auto& member : value.get_object())
-    all.push_back(fmt::format("{}: {}", json::serialize(json::string(member.key())),
-                              python_literal(member.value())));
-  return fmt::format("{{{}}}", fmt::join(all, ", "));
-}
 
 // An argument: tensors become objects of the package.
 std::string python_argument(const json::value& value) {
@@ -222,6 +207,22 @@ constexpr std::array<std::string_view, 7> kPrograms{"python", "pytest", "go",  "
 
 }  // namespace
 
+std::string python_literal(const json::value& value) {
+  if (value.is_null()) return "None";
+  if (value.is_bool()) return value.get_bool() ? "True" : "False";
+  if (value.is_array()) {
+    std::vector<std::string> all;
+    for (const json::value& one : value.get_array()) all.push_back(python_literal(one));
+    return fmt::format("[{}]", fmt::join(all, ", "));
+  }
+  if (!value.is_object()) return json::serialize(value);
+  std::vector<std::string> all;
+  for (const auto& member : value.get_object())
+    all.push_back(fmt::format("{}: {}", json::serialize(json::string(member.key())),
+                              python_literal(member.value())));
+  return fmt::format("{{{}}}", fmt::join(all, ", "));
+}
+
 std::span<const std::string_view> program_languages() {
   return kPrograms;
 }
@@ -232,6 +233,8 @@ std::string program_text(std::string_view language, const traces::Case& failing,
   if (language == "c" || language == "cpp")
     return c_program(failing, setup, want, heading(failing, difference));
   const json::object returns = wanted(want);
+  if (std::ranges::find(program_languages(), language) == program_languages().end())
+    return styled_test(language, failing, returns, heading(failing, difference));
   if (language == "go") return go_program(failing, setup, returns, difference, cache);
   if (language == "rust") return rust_program(failing, setup, returns, difference, cache);
   if (language == "text") {

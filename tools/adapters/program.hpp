@@ -5,10 +5,15 @@
 #include <string>
 #include <string_view>
 
+#include <boost/json.hpp>
+
 #include "reference/contract/subject/subject.hpp"
 #include "traces/log/kvlog.hpp"
 
 namespace kvo::tools {
+
+/// A value of an operation log as a literal of Python.
+[[nodiscard]] std::string python_literal(const boost::json::value& value);
 
 /// The languages of programs: "python", "pytest", "go", "rust", "c", "cpp", and "text" for people.
 [[nodiscard]] std::span<const std::string_view> program_languages();
@@ -17,7 +22,7 @@ namespace kvo::tools {
 /// last one does not return `want`.
 /// `difference`: how it failed, for the comment at its head. `cache`: where the program gets the
 /// cache from, in Python "MODULE:CLASS"; empty: as in projects of `adapter new`.
-/// Requires  one of program_languages(); the case has an operation.
+/// Requires  one of program_languages() or style_names(); the case has an operation.
 [[nodiscard]] std::string program_text(std::string_view language, const traces::Case& failing,
                                        const Setup& setup, const Observation& want,
                                        const std::string& difference, const std::string& cache);

@@ -31,6 +31,9 @@ Examined examined(const System& system) {
     constexpr std::string_view kGreeting = "no greeting: ";
     const std::size_t at = text.find(kGreeting);
     found.why_not = at == std::string::npos ? text : text.substr(at + kGreeting.size());
+    // Of a traceback, what went wrong.
+    if (const std::size_t last = found.why_not.rfind("; "); last != std::string::npos)
+      found.why_not = found.why_not.substr(last + 2);
   }
   return found;
 }

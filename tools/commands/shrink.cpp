@@ -13,6 +13,7 @@
 #include "properties/runner/led_reference.hpp"
 #include "properties/runner/shrunk.hpp"
 #include "tools/adapters/program.hpp"
+#include "tools/adapters/style.hpp"
 #include "tools/commands/campaign_options.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/conventions.hpp"
@@ -204,6 +205,11 @@ Run declare_shrink(CLI::App& app, const Contracts& contracts) {
   app.add_option("--as", arguments->language, "write a program that fails, in this language")
       ->check(CLI::IsMember(
           std::vector<std::string>(program_languages().begin(), program_languages().end())))
+      ->group(kRunningGroup);
+  app.add_option("--style", arguments->language,
+                 "write a test that fails, in the style of the project that has the cache")
+      ->check(CLI::IsMember(style_names()))
+      ->excludes("--as")
       ->group(kRunningGroup);
   app.add_option("--cache", arguments->cache,
                  "of --as: where the program gets the cache from, in Python MODULE:CLASS")

@@ -18,6 +18,7 @@
 #include "reference/contract/describe/json.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/probe/trace_plans.hpp"
+#include "tools/testing/day.hpp"
 #include "tools/testing/probe_server.hpp"
 #include "traces/formats/formats.hpp"
 #include "traces/formats/sample.hpp"
@@ -53,7 +54,7 @@ HttpHandler with_fault(std::string_view fault) {
   };
 }
 
-class ProbeFault : public testing::TestWithParam<std::string_view> {};
+class ProbeFault : public TestWithDay<std::string_view> {};
 
 // What a fault of the server is called where it is found.
 const std::multimap<std::string_view, std::string_view>& names() {

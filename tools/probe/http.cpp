@@ -169,7 +169,9 @@ class Exchange {
       error_code failed;
       buffer.commit(tls_ ? tls_->read_some(space, failed)
                          : socket_.read_some(asio::mutable_buffers_1(space), failed));
-      if (failed == asio::error::eof && parser.got_some())
+      if (failed == asio::error::eof && !parser.got_some())
+        failed = http::error::end_of_stream;
+      else if (failed == asio::error::eof)
         parser.put_eof(failed = {});
       else if (!failed)
         take(parser, buffer, failed);

@@ -25,6 +25,8 @@ from kvoracle.systems import install
 
 SHRINK_TIME = 20
 """Seconds for each sort of difference."""
+MOST_SHOWN = 12
+"""Operations of a script in the table."""
 
 
 class Difference(NamedTuple):
@@ -42,18 +44,28 @@ def parts(version: str) -> list[int]:
     return [int(part) for part in re.findall(r"\d+", version)]
 
 
-def releases(package: str, first: str, last: str) -> list[str]:
-    """Of the package index, from `first` to `last`, ascending. Pre-releases and corrections of one minor release but the
-    last are left out."""
-    done = subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", "index", "versions", package],
-                          capture_output=True, text=True)
-    listed = re.search(r"Available versions: (.*)", done.stdout)
-    if listed is None:
-        raise install.Absent(f"the package index does not list {package}")
-    known = [each for each in listed[1].split(", ") if re.fullmatch(r"[\d.]+(\.post\d+)?", each)]
+def listed(system: str) -> list[str]:
+    """The releases that the package index or the module proxy has, without pre-releases."""
+    module = install.SYSTEMS[system].module
+    package = system.removesuffix("-debug").replace("llama-cpp", "llama-cpp-python")
+    words = ["go", "list", "-m", "-versions", module] if module else [
+        sys.executable, "-m", "pip", "--disable-pip-version-check", "index", "versions", package]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise install.Absent(f"no {words[0]}") from None
+    if done.returncode:
+        raise install.Absent(f"its releases are not listed: {done.stderr.strip()[-200:]}")
+    return [each.removeprefix("v") for each in re.findall(r"v?\d[\w.+-]*", done.stdout) if re.fullmatch(r"v?[\d.]+(\.post\d+)?", each)]
+
+
+def releases(system: str, first: str, last: str) -> list[str]:
+    """From `first` to `last`, ascending. Where these are of several minor releases, the last correction of each."""
+    known = {*listed(system), install.SYSTEMS[system].version}
     between = sorted((each for each in known if parts(first) < parts(each) < parts(last)), key=parts)
-    newest = {tuple(parts(each)[:2]): each for each in between} if len(parts(first)) > 2 and parts(first)[0:2] != parts(last)[0:2] else None
-    return [first, *(between if newest is None else newest.values()), last]
+    if parts(first)[:2] != parts(last)[:2]:
+        between = list({tuple(parts(each)[:2]): each for each in between}.values())
+    return [first, *between, last]
 
 
 class Drift:
@@ -102,11 +114,15 @@ class Drift:
         return found
 
 
-def table(system: str, first: str, last: str, found: list[Difference]) -> str:
+def table(system: str, versions: list[str], found: list[Difference]) -> str:
     """A row for each difference, with its script."""
-    lines = [f"{system} {first} to {last}", "", "| since | kind | what | for instance | script |", "| --- | --- | --- | --- | --- |"]
+    first, last, count = versions[0], versions[-1], len(versions)
+    lines = [f"{system} {first} to {last}, {count} releases:", "", "| since | kind | what | for instance | script |", "| --- | --- | --- | --- | --- |"]
     for each in found:
-        cells = (each.since, f"`{each.kind}`", f"`{each.what}`", each.example, "<br>".join(f"`{line}`" for line in each.script))
+        script = [f"`{line}`" for line in each.script]
+        if len(script) > MOST_SHOWN:
+            script[:-MOST_SHOWN] = [f"{len(script) - MOST_SHOWN} operations"]
+        cells = (each.since, f"`{each.kind}`", f"`{each.what}`", each.example, "<br>".join(script))
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines if found else [lines[0], "", "No difference."]) + "\n"
 
@@ -134,7 +150,7 @@ def main() -> int:
     except install.Absent as why:
         print(f"{given.system}: {why}", file=sys.stderr)
         return 2
-    print(table(given.system, given.first, last, found), end="")
+    print(table(given.system, versions, found), end="")
     return 1 if found else 0
 
 

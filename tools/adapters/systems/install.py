@@ -88,6 +88,8 @@ class System(NamedTuple):
     """The pinned release."""
     command: Callable[[pathlib.Path, str], list[str]]
     """Installs a release and gives the words that start its adapter."""
+    module: str = ""
+    """Of a Go module, its path: the module proxy lists its releases, else the package index."""
 
 
 def _from_wheel(package: str, name: str, needs: list[str]) -> Callable[[pathlib.Path, str], list[str]]:
@@ -108,7 +110,7 @@ SYSTEMS = {
     "sglang": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC)),
     "transformers": System("5.23.0", _from_wheel("transformers", "torch", TORCH)),
     "mlx-lm": System("0.32.2", _from_wheel("mlx-lm", "mlx", MLX)),
-    "ollama": System("0.15.4", compiled.ollama),
+    "ollama": System("0.15.4", compiled.ollama, "github.com/ollama/ollama"),
     "llama-cpp": System("0.3.36", compiled.llama_cpp),
     "llama-cpp-debug": System("0.3.36", compiled.llama_cpp_debug),
 }

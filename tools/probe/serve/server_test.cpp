@@ -16,6 +16,7 @@
 #include "reference/probe/rows.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/probe/check.hpp"
+#include "tools/testing/day.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -48,7 +49,7 @@ ProbeOptions short_run(std::size_t requests) {
 
 // ---- Faults ----
 
-class ServedFault : public testing::TestWithParam<ServerFault> {};
+class ServedFault : public TestWithDay<ServerFault> {};
 
 // docs/probe.md, "probe serve".
 TEST_P(ServedFault, IsFoundIfItDoesHarm) {
@@ -109,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Each, ServedSubject,
 
 // ---- Caches with a fault ----
 
-class ServedMutant : public testing::TestWithParam<std::string> {};
+class ServedMutant : public TestWithDay<std::string> {};
 
 TEST_P(ServedMutant, IsFound) {
   ProbeOptions options = short_run(64);

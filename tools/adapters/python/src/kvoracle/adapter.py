@@ -203,7 +203,6 @@ def serve(
         "protocol": PROTOCOL,
         "system": system,
         "version": version,
-        "conventions_of": conventions_of,
         "kinds": [
             {
                 "kind": kind,
@@ -215,6 +214,8 @@ def serve(
         "batches": True,
         "stacks": True,
     }
+    if conventions_of:
+        greeting["conventions_of"] = conventions_of
     server = _Server(caches, greeting, answers)
     for line in sys.stdin.buffer:
         request = json.loads(line)
