@@ -98,7 +98,7 @@ void PrefixRadixCache::prepare_evict(std::int64_t units) {
 
 // PX-70
 Result<std::int64_t> PrefixRadixCache::evict_until(std::int64_t units) {
-  if (config_.disable || units <= 0 || tree_.nothing_to_evict()) return 0;
+  if (config_.disable || tree_.nothing_to_evict()) return 0;
   if (config_.policy == Policy::kTlru) return wrong("policy: tlru cannot tell what goes first");
   std::int64_t gone = 0;
   while (gone < units && !tree_.nothing_to_evict()) {
@@ -131,7 +131,10 @@ Result<RadixEvicted> PrefixRadixCache::evict(std::int64_t units) {
 }
 
 Result<IdsView> PrefixRadixCache::make_room(std::int64_t slots) {
-  const auto gone = evict(slots - slots_.available());
+  nodes_.clear();
+  const std::int64_t missing = slots - slots_.available();
+  if (missing <= 0) return IdsView(nodes_);
+  const auto gone = evict(missing);
   if (!gone) return gone.error();
   return IdsView(nodes_);
 }
@@ -231,7 +234,7 @@ Result<Extended> PrefixRadixCache::extend(std::int64_t number, std::int64_t toke
     optimized::make_room(request->slots, static_cast<std::size_t>(tokens));
     slots_.reserve_result(tokens);
   }
-  const auto gone = evict_until(room);
+  const auto gone = room > 0 ? evict_until(room) : Result<std::int64_t>(0);
   if (!gone) return gone.error();
   request->tokens.insert(request->tokens.end(), append.begin(), append.end());
   const std::int64_t end = held + tokens;

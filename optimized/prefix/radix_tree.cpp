@@ -60,7 +60,7 @@ void RadixTree::reset() {
   numbers_.clear();
   leaves_.clear();
   evictable_ = protected_ = total_ = 0;
-  if (config_.events) events_.begin(EventKind::kCleared);
+  if (config_.events && !config_.disable) events_.begin(EventKind::kCleared);
 }
 
 // ---- Walks ----

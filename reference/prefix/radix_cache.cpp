@@ -81,9 +81,11 @@ Result<InsertReturns> RadixManager::insert(const Insert& op) {
 // PX-70. Returns  units; adds the nodes to the answer.
 Result<std::int64_t> RadixManager::evict_until(std::int64_t units) {
   nodes_out_.clear();
-  if (config_.disable || units <= 0) return 0;
+  if (config_.disable) return 0;
   std::int64_t gone = 0;
   Ids heap = tree_.leaves();
+  if (config_.policy == Policy::kTlru && !heap.empty())  // also for no units
+    return fail(Code::kPrecondition, "policy: tlru cannot tell what goes first");
   while (gone < units) {
     const auto leaf = tree_.pop_first(heap);
     if (!leaf) break;
@@ -179,7 +181,10 @@ Status RadixManager::clear() {
 
 // PX-83
 Status RadixManager::room_for(std::int64_t slots) {
-  const auto gone = evict_until(slots - slots_.available());
+  nodes_out_.clear();
+  const std::int64_t missing = slots - slots_.available();
+  if (missing <= 0) return {};
+  const auto gone = evict_until(missing);
   return gone ? Status() : Status(gone.error());
 }
 

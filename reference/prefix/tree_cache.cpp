@@ -45,7 +45,7 @@ void RadixTree::roll_back() noexcept {
 void RadixTree::reset() {
   const std::int64_t root = add_node({}, {});
   totals_ = {.root = root, .clock = totals_.clock};
-  if (config_.events) events_.add({.kind = EventKind::kCleared});
+  if (config_.events && !config_.disable) events_.add({.kind = EventKind::kCleared});
 }
 
 // ---- Walks ----
@@ -262,8 +262,6 @@ std::optional<std::int64_t> RadixTree::pop_first(Ids& heap) const {
 }
 
 Result<Ids> RadixTree::remove(std::int64_t leaf, Ids& heap) {
-  if (config_.policy == Policy::kTlru)
-    return fail(Code::kPrecondition, "policy: tlru cannot tell what goes first");
   if (marks_[leaf].gone)
     return fail(Code::kPrecondition, "node " + std::to_string(leaf) + " has gone already");
   Run run = runs_[leaf];

@@ -216,7 +216,7 @@ class Blocks:
         cached = sorted((self._keys[get_block_hash(key)], blocks) for key, blocks in numbered.items())
         return {"free": self._pool.get_num_free_blocks(),
                 "queue": [block.block_id for block in self._pool.free_block_queue.get_all_free_blocks()],
-                "refs": [block.ref_cnt for block in self._pool.blocks],
+                "refs": [0 if block.is_null else block.ref_cnt for block in self._pool.blocks],  # BlockPool: it "is not maintained"
                 "keys": [block.block_hash and self._keys[get_block_hash(block.block_hash)] for block in self._pool.blocks],
                 "cached": [{"key": key, "blocks": blocks} for key, blocks in cached]}
 
