@@ -411,7 +411,7 @@ class CachesScript final : public ScriptGenerator<CachesScript, Ops, CachesLabel
 
 BOOST_DEFINE_FIXED_ENUM_CLASS(StoreLabel, std::uint8_t, kFoundExactly, kFoundShorter, kFoundLonger,
                               kNothingFound, kReplaced, kEvicted, kEvictedByBytes, kTrimmedTo,
-                              kFoundAfterOneToken, kStoredState, kStoredRing)
+                              kFoundAfterOneToken, kStoredState, kStoredRing, kStoredChunk)
 
 class StoreScript final : public ScriptGenerator<StoreScript, StoreOps, StoreLabel> {
   using S = StoreScript;
@@ -422,8 +422,11 @@ class StoreScript final : public ScriptGenerator<StoreScript, StoreOps, StoreLab
 
   // Steps.
   Op insert() {
-    const std::string kind = draw().percent(60) ? "kv" : draw().percent(60) ? "rotating" : "arrays";
-    return Op::of(Insert{prompt(), draw().percent(2) ? "chunked" : kind,
+    const std::string kind = draw().percent(60)   ? "kv"
+                             : draw().percent(50) ? "rotating"
+                             : draw().percent(50) ? "chunked"
+                                                  : "arrays";
+    return Op::of(Insert{prompt(), draw().percent(2) ? "quantized" : kind,
                          draw().one_of({Role::kAssistant, Role::kUser, Role::kSystem})});
   }
   Op fetch() { return Op::of(Fetch{prompt()}); }
@@ -471,6 +474,7 @@ class StoreScript final : public ScriptGenerator<StoreScript, StoreOps, StoreLab
     if (bytes_ && len < len_) reach(Label::kEvictedByBytes);
     if (op.kind == "arrays") reach(Label::kStoredState);
     if (op.kind == "rotating") reach(Label::kStoredRing);
+    if (op.kind == "chunked" && op.tokens.size() > 4) reach(Label::kStoredChunk);
     stored_.push_back(op.tokens);
     len_ = len;
   }

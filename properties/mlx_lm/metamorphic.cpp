@@ -95,7 +95,7 @@ Variation in_chunks(const Drawn& drawn) {
 // ---- a_b_a ----
 
 // A negative trim shows stale slots, a trim of a concatenate cache in profile original leaves
-// tokens (ML-8), a ring forgets.
+// tokens (ML-8), a ring forgets, a chunk without its front is not trimmed (ML-22).
 Variation added_and_trimmed(const Drawn& drawn) {
   Variation varied;
   const bool original = drawn.setup.profile == Profile::kOriginal;
@@ -109,6 +109,7 @@ Variation added_and_trimmed(const Drawn& drawn) {
     if (op.as<Finalize>() != nullptr || op.as<Prepare>() != nullptr ||
         op.as<ToQuantized>() != nullptr || op.as<Extend>() != nullptr)
       return {};
+    if (!original && op.as<MaybeTrimFront>() != nullptr) return {};
     if (shows_allocation(op))
       varied.insert(op);
     else

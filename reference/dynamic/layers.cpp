@@ -76,12 +76,12 @@ Result<KeysValues> Layer::update(const Tensor* k, const Tensor* v, Writes& write
   return attention_->update(*k, *v, writes);
 }
 
-// HF-54. A static layer has no crop, so that of its linear state is the only one.
-Status Layer::crop(std::int64_t tokens_to_remove) {
-  if (linear_)
+// HF-54. A static layer has no crop: in profile original, that of its linear state is the only one.
+Status Layer::crop(std::int64_t tokens_to_remove, QuirkSet<Quirk> quirks) {
+  const bool halved = is_static_hybrid() && quirks.has(Quirk::kStaticHybridHalfCropped);
+  if (linear_ && (halved || !is_static_hybrid()))
     if (Status done = linear_->crop(tokens_to_remove); !done) return done;
-  if (!attention_ || (linear_ && attention_->is_static())) return {};
-  return attention_->crop(tokens_to_remove);
+  return attention_ && !halved ? attention_->crop(tokens_to_remove) : Status();
 }
 
 Status Layer::reorder(std::span<const std::int64_t> beams) {
@@ -127,7 +127,8 @@ std::int64_t Layer::max_length() const {
   return attention_ && !linear_ ? attention_->max_length() : -1;
 }
 
-bool Layer::is_croppable() const {
+bool Layer::is_croppable(QuirkSet<Quirk> quirks) const {
+  if (is_static_hybrid() && !quirks.has(Quirk::kStaticHybridHalfCropped)) return false;
   if (linear_) return linear_->is_croppable();
   return !attention_ || attention_->is_croppable();
 }
@@ -181,7 +182,7 @@ Result<KeysValues> Layers::update(std::int64_t layer, const Tensor* k, const Ten
 
 Status Layers::crop(std::int64_t tokens_to_remove) {
   for (Layer& layer : layers_)
-    if (Status done = layer.crop(tokens_to_remove); !done) {
+    if (Status done = layer.crop(tokens_to_remove, quirks_); !done) {
       if (&layer != &layers_.front()) KVO_MARK("dynamic.dynamic", "a later layer refused a crop");
       return done;
     }
@@ -269,7 +270,7 @@ Result<Properties> Layers::properties() const {  // HF-5
   bool differ = false;
   for (const Layer& layer : layers_) {
     all.is_sliding.push_back({layer.is_sliding()});
-    all.is_croppable = all.is_croppable && layer.is_croppable();
+    all.is_croppable = all.is_croppable && layer.is_croppable(quirks_);
     all.is_compileable = all.is_compileable && layer.is_compileable();
     if (layer.takes_initialization()) {
       any = true;

@@ -32,7 +32,7 @@ class Layer {
   /// @}
 
   Result<KeysValues> update(const Tensor* k, const Tensor* v, Writes& writes);
-  Status crop(std::int64_t tokens_to_remove);
+  Status crop(std::int64_t tokens_to_remove, QuirkSet<Quirk> quirks);
   Status reorder(std::span<const std::int64_t> beams);
   Status repeat(std::int64_t repeats);
   Status select(std::span<const std::int64_t> indices);
@@ -44,7 +44,7 @@ class Layer {
   [[nodiscard]] std::int64_t max_length() const;
   [[nodiscard]] bool is_sliding() const { return attention_ && attention_->is_sliding(); }
   [[nodiscard]] bool is_compileable() const { return !attention_ || attention_->is_static(); }
-  [[nodiscard]] bool is_croppable() const;
+  [[nodiscard]] bool is_croppable(QuirkSet<Quirk> quirks) const;
   /// Whether early_initialization concerns it (HF-36).
   [[nodiscard]] bool takes_initialization() const { return attention_ && !linear_; }
   [[nodiscard]] std::optional<std::int64_t> batch_size(bool recorded) const;
@@ -52,6 +52,9 @@ class Layer {
  private:
   /// What a layer without attention answers to a change of the batch.
   [[nodiscard]] Status no_batch(std::string_view operation) const;
+  [[nodiscard]] bool is_static_hybrid() const {
+    return linear_ && attention_ && attention_->is_static();
+  }
 
   std::optional<LinearState> linear_;
   std::unique_ptr<Attention> attention_;

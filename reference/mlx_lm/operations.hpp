@@ -176,7 +176,7 @@ KVO_OPERATION(Fetch, fetch, "A copy of the cache that serves a prompt best (ML-7
 KVO_RECORD(TotalsShown, (std::int64_t, len, "entries"), (std::int64_t, nbytes, "bytes of arrays"))
 KVO_OPERATION(Insert, insert, "Stores a cache that holds these tokens (ML-71).", TotalsShown,
               (TokenList, tokens, "the tokens; each is its own key and value"),
-              (std::string, kind, "kv, rotating (a ring of 4) or arrays"),
+              (std::string, kind, "kv, rotating (a ring of 4), chunked (by 4) or arrays"),
               (Role, cache_type, "its queue"))
 KVO_OPERATION(TrimTo, trim_to, "Evicts while there are more entries or bytes (ML-71).", TotalsShown,
               (std::optional<std::int64_t>, n_sequences, "entries that may stay"),

@@ -134,6 +134,7 @@ Result<Pair> ChunkedCache::keys_and_values() const {
 }
 
 Result<std::int64_t> ChunkedCache::trim(std::int64_t n) {
+  if (!is_trimmable()) return 0;
   const std::int64_t taken = trimmed(n, s_.offset - s_.start, quirks_);
   s_.offset -= taken;
   return taken;

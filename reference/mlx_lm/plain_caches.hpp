@@ -135,9 +135,11 @@ class ChunkedCache final : public Cache, private Changing<ChunkedState> {
     return {s_.buffers.k, s_.buffers.v, s_.offset, s_.chunk_size, s_.start};
   }
   [[nodiscard]] Result<Info> info() const override {
-    return Info{0, !s_.buffers.k, s_.buffers.bytes(), true};
+    return Info{0, !s_.buffers.k, s_.buffers.bytes(), is_trimmable()};
   }
-  [[nodiscard]] bool is_trimmable() const override { return true; }
+  [[nodiscard]] bool is_trimmable() const override {
+    return s_.start == 0 || has(Quirk::kSlidChunkTrimmed);
+  }
   [[nodiscard]] CachePtr copy(bool deep) const override;
   [[nodiscard]] Result<CachePtr> from_state() const override { return copy(false); }
   [[nodiscard]] Result<Value> offset() const override { return Value(s_.offset); }

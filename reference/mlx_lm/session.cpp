@@ -14,7 +14,7 @@ constexpr std::size_t kMostPairs = 1 << 12;
 constexpr std::int64_t kMostTokens = 1 << 10;
 constexpr std::int64_t kMostStep = 1 << 12;
 constexpr std::int64_t kMostSize = 1 << 12;
-constexpr std::int64_t kRingOfStore = 4;
+constexpr std::int64_t kWindowOfStore = 4;
 
 Error out_of_range(const char* name) {
   return fail(Code::kPrecondition, name);
@@ -278,10 +278,15 @@ class StoreSession final : public DispatchSession<StoreSession, StoreOps> {
  private:
   // A cache of that kind which holds the tokens.
   Result<CachePtr> filled(const std::string& kind, const TokenList& tokens) {
-    if (kind != "kv" && kind != "rotating" && kind != "arrays")
+    if (kind != "kv" && kind != "rotating" && kind != "chunked" && kind != "arrays")
       return fail(Code::kPrecondition, "kind");
     if (step_ < 1 || step_ > kMostStep) return out_of_range("step");
-    auto cache = make_({.kind = kind, .step = step_, .max_size = kRingOfStore, .size = 1}, quirks_);
+    auto cache = make_({.kind = kind,
+                        .step = step_,
+                        .max_size = kWindowOfStore,
+                        .chunk_size = kWindowOfStore,
+                        .size = 1},
+                       quirks_);
     if (!cache) return cache;
     std::vector<float> numbers(tokens.begin(), tokens.end());
     const Tensor rows = tensor_of({1, 1, std::ssize(tokens), 1}, numbers);
@@ -291,6 +296,7 @@ class StoreSession final : public DispatchSession<StoreSession, StoreOps> {
     } else if (const auto seen = (*cache)->update(array_of(rows), array_of(rows)); !seen) {
       done = seen.error();
     }
+    if (done && kind == "chunked") (void)(*cache)->maybe_trim_front();
     if (!done) return done.error();
     return cache;
   }

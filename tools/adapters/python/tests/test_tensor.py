@@ -16,6 +16,8 @@ class TensorTest(unittest.TestCase):
                 self.assertEqual(tensor.values, values)
                 self.assertEqual(math.copysign(1, tensor.values[1]), -1)
         self.assertEqual(Tensor.of([2], [7, -7], "i32").values, [7, -7])
+        self.assertEqual(Tensor.of([2], [7, 2**32 - 1], "u32").values, [7, 2**32 - 1])
+        self.assertEqual(Tensor.of([2], [1, 0], "bool").bits.tobytes(), b"\x01\x00")
 
     def test_smallest_numbers_of_eight_bits(self):
         self.assertEqual(Tensor.of([1], [2.0**-9], "f8_e4m3").bits[0], 1)

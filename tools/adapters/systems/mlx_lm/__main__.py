@@ -28,7 +28,7 @@ KINDS = {made: kind for kind, made in CLASSES.items()}
 STEPPED = [made for made in CLASSES.values() if hasattr(made, "step")]
 MOST = {"step": 1 << 12, "max_size": 1 << 24, "keep": 1 << 24, "chunk_size": 1 << 24, "size": 1 << 12}
 MOST_TOKENS = 1 << 10
-RING_OF_STORE = 4
+WINDOW_OF_STORE = 4
 
 
 def array_of(tensor: Tensor) -> mx.array:
@@ -292,18 +292,20 @@ class Store:
 
     def insert(self, tokens: list[int], kind: str, cache_type: str) -> dict[str, int]:
         store = self.there()
-        if len(tokens) > MOST_TOKENS or kind not in ("kv", "rotating", "arrays"):
+        if len(tokens) > MOST_TOKENS or kind not in ("kv", "rotating", "chunked", "arrays"):
             raise beyond("tokens, kind")
         within("step", self.step, 1)
         for stepped in STEPPED:
             stepped.step = self.step
         array = mx.array(tokens, mx.float32).reshape(1, 1, -1, 1)
-        arguments = {"rotating": [RING_OF_STORE], "arrays": [1]}
+        arguments = {"rotating": [WINDOW_OF_STORE], "chunked": [WINDOW_OF_STORE], "arrays": [1]}
         cache = CLASSES[kind](*arguments.get(kind, []))
         if kind == "arrays":
             cache[0] = array
         else:
             called(cache, "update_and_fetch", array, array)
+        if kind == "chunked":
+            called(cache, "maybe_trim_front")
         called(store, "insert_cache", self.MODEL, tokens, [cache], cache_type=cache_type)
         return self.totals()
 
