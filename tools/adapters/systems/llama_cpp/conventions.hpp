@@ -65,6 +65,9 @@ inline Rows of_pair() {
           "accepts find_slot precondition: no window half",
           "accepts state_save precondition: partial without a window half",  // a single cache
                                                                              // ignores the flag
+          // In streams a sequence that no stream is for is saved as one without cells, if it is
+          // below 256 or the cache is empty (docs/cells.md).
+          "accepts state_save precondition: sequence #",
           "accepts state_load precondition: partial without a window half",
           "accepts state_load precondition: a state of other halves",  // LC-80
           "accepts state_load precondition: sequence #",
