@@ -1,6 +1,6 @@
 // What the memory classes of llama.cpp ask of the rest of it: a model that is numbers alone, and a
-// context that computes the two operations of their graphs. A row of K is an integer in the place of
-// two floats (turned_key), so that a turn is exact at any position.
+// context that computes the two operations of their graphs. A row of K is an integer in the place
+// of two floats (turned_key), so that a turn is exact at any position.
 #include <cstdint>
 #include <cstring>
 #include <utility>
