@@ -245,8 +245,8 @@ class CellHalf {
       if (!stream.table.has_shift()) continue;
       any = true;
       stream.table.each_shift([&](std::int64_t cell, std::int32_t shift) {
-        stream.rows[static_cast<std::size_t>(cell)].rot += shift;
-        stream.written = std::max(stream.written, static_cast<std::size_t>(cell) + 1);
+        auto& row = stream.rows[static_cast<std::size_t>(cell)];
+        if (row.k != 0) row.rot += shift;  // a row that was never written stays 0
       });
       stream.table.reset_shift();
     }

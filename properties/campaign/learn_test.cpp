@@ -104,7 +104,8 @@ TEST(ConventionsFile, AMemberOfAConfigIsLimitedOrCountedOtherwise) {
     const auto read = traces::read_conventions("c.txt", text, contracts().kind_finder());
     return read ? traces::conventions_text(read->front()) : read.error().text();
   };
-  const std::string rows = "config shift only default\nconfig window plus -1\n";
+  const std::string rows =
+      "config cache only default \"swa\"\nconfig shift only default\nconfig window plus -1\n";
   EXPECT_EQ(read_rows(rows), "kind positional.swa\n" + rows);
   EXPECT_EQ(read_rows("config window plus 0\n"),
             "c.txt:2: window: 0: is no whole number from -1000 to 1000 but 0");

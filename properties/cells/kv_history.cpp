@@ -234,7 +234,7 @@ class HalfHistory {
       pending = true;
       if (stream.loaded) forget(stream);
       for (KnownCell& cell : stream.cells) {
-        if (cell.used && cell.row) cell.row->rot += cell.shift;
+        if (cell.used && cell.row && cell.row->k != 0) cell.row->rot += cell.shift;
         cell.shift = 0;
       }
       stream.has_shift = false;
@@ -704,6 +704,9 @@ class KvHistory final : public Oracle {
   }
   Words observe(const SeqCp& op, const Observation& /*seen*/) {
     if (op.src == op.dst) return skip();
+    for (const std::int64_t seq : {op.src, op.dst})
+      if (!options_.unified && (seq < 0 || seq >= options_.n_seq_max))
+        return "sequence " + std::to_string(seq) + " cannot be, and is copied";
     for (HalfHistory& half : halves_)
       options_.unified ? half.share(op.src, op.dst, range_of(op.p0, op.p1))
                        : half.copy(op.src, op.dst);

@@ -330,7 +330,7 @@ class PlainHalf {
       pending |= stream.table.has_shift;
       for (std::size_t i = 0; i < stream.rows.size(); ++i) {
         const PlainCell& cell = stream.table.cells[i];
-        if (!cell.empty()) stream.rows[i].rot += cell.shift;
+        if (!cell.empty() && stream.rows[i].k != 0) stream.rows[i].rot += cell.shift;
       }
       stream.table.reset_shift();
     }

@@ -145,7 +145,7 @@ KvOptions common_options(const Config& config, QuirkSet<Quirk> quirks) {
           .build = config.build.value_or(Build::kRelease),
           .size = config.size,
           .n_seq_max = config.n_seq_max.value_or(1),
-          .unified = config.unified.value_or(true),
+          .unified = config.unified.value_or(true) || config.n_seq_max.value_or(1) == 1,  // LC-48
           .window = {config.swa_type.value_or(WindowType::kNone), config.n_swa.value_or(0)},
           .alibi = config.alibi.value_or(false),
           .non_causal = config.non_causal.value_or(NonCausal::kAll)};

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+FINDINGS = HERE.parents[2] / "findings"
+FETCHES = True
+"""Whether what is missing may be fetched."""
 
 
 class Absent(Exception):
@@ -44,16 +49,44 @@ def ollama(into: pathlib.Path, version: str) -> list[str]:
         if not runtime.is_dir():
             done("kvoracle", "adapter", "new", "--language", "go", "--contract", "layered.vector", runtime.parent, folder=into)
     if stale(adapter, [*sources, *runtime.glob("*.go")]):
+        if not FETCHES and not folder.exists():
+            raise Absent("it is not installed")
         folder.mkdir(exist_ok=True)
         for each in sources:
             shutil.copy(each, folder)
         (folder / "go.mod").write_text(
             f"module ollama\n\ngo 1.24.1\n\nrequire github.com/ollama/ollama v{version}\n\nrequire kvoracle v0.0.0\n\n"
             f"replace kvoracle => {runtime}\n", encoding="utf-8")
-        done("go", "mod", "tidy", folder=folder)
-        done("go", "build", "-buildvcs=false", "-o", "adapter.part", ".", folder=folder, CGO_ENABLED="0")
+        go("mod", "tidy", folder=folder)
+        go("build", "-buildvcs=false", "-o", "adapter.part", ".", folder=folder)
         (folder / "adapter.part").rename(adapter)
     return [str(adapter)]
+
+
+def go(*words: str, folder: pathlib.Path) -> None:
+    settings = {"CGO_ENABLED": "0"} if FETCHES else {"CGO_ENABLED": "0", "GOPROXY": "off", "GOFLAGS": "-mod=mod"}
+    done("go", *words, folder=folder, **settings)
+
+
+def ollama_findings(into: pathlib.Path, version: str) -> dict[str, str]:
+    """Each test of findings/ollama with what it prints: nothing where the promise holds."""
+    module = subprocess.run(["go", "list", "-m", "-f", "{{.Dir}}", "github.com/ollama/ollama"], cwd=into / f"ollama-{version}",
+                            stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    folder = into / f"ollama-{version}" / "findings"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(pathlib.Path(module) / "kvcache", folder, copy_function=shutil.copyfile)
+    shutil.copyfile(FINDINGS / "ollama" / "promises_test.go", folder / "promises_test.go")
+    names = re.findall(r"^func (Test\w+)", (folder / "promises_test.go").read_text(encoding="utf-8"), re.M)
+    told = subprocess.run(["go", "test", "-vet=off", "-json", "-run", f"^({'|'.join(names)})$", "./findings"], cwd=folder.parent,
+                          env={**os.environ, "CGO_ENABLED": "0", "GOPROXY": "off", "GOFLAGS": "-mod=mod"},
+                          stdout=subprocess.PIPE, text=True)
+    events = [json.loads(line) for line in told.stdout.splitlines() if line.startswith("{")]
+    if not any(event.get("Test") in names for event in events):
+        raise Absent(f"go test fails: {told.stdout}")
+    faults = {event["Test"] for event in events if event["Action"] == "fail" and "Test" in event}
+    printed = {name: "".join(event["Output"] for event in events if event.get("Test") == name and "_test.go:" in event.get("Output", ""))
+               for name in names}
+    return {name: printed[name].strip() if name in faults else "" for name in names}
 
 
 # Of llama.cpp: its memory classes and what they call. The rest of it is not linked (stand_in.cpp).
@@ -69,6 +102,8 @@ def llama_sources(into: pathlib.Path, version: str) -> pathlib.Path:
     """llama.cpp as the source package of llama-cpp-python has it: the folders of its memory classes."""
     made = into / f"llama-cpp-python-{version}"
     if not made.exists():
+        if not FETCHES:
+            raise Absent("it is not installed")
         part = into / f"llama-cpp-python-{version}.part"
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
@@ -121,3 +156,19 @@ def llama_cpp(into: pathlib.Path, version: str, debug: bool = False) -> list[str
 
 def llama_cpp_debug(into: pathlib.Path, version: str) -> list[str]:
     return llama_cpp(into, version, debug=True)
+
+
+def llama_findings(into: pathlib.Path, version: str) -> dict[str, str]:
+    """Each test of findings/llama_cpp with what it prints: nothing where the promise holds."""
+    llama_cpp(into, version)
+    sources = llama_sources(into, version)
+    folder, test = sources / "release", FINDINGS / "llama_cpp" / "test-memory-promises.cpp"
+    flags, objects = llama_objects(sources, ["-O1", "-DNDEBUG", "-fsanitize=address"], folder)  # the objects are those of the adapter
+    program = folder / "findings"
+    if stale(program, [test]):
+        batch = sources / "src" / "llama-batch.cpp"  # where batch_without_positions writes
+        done("g++", "-std=c++20", *flags, test, batch, *(each for each in objects if "llama-batch" not in each.name), "stand_in.o",
+             "-o", program, *LLAMA_LINK, folder=folder)
+    names = re.findall(r"^void (\w+)\(\) \{", test.read_text(encoding="utf-8"), re.M)
+    told = {name: subprocess.run([program, name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for name in names}
+    return {name: "; ".join(re.findall(r"FAIL .*|ERROR: .*", each.stdout)) if each.returncode else "" for name, each in told.items()}

@@ -32,12 +32,8 @@ def default_folder() -> pathlib.Path:
     return pathlib.Path(os.environ.get("KVO_SYSTEMS") or cache / "kvoracle" / "systems")
 
 
-fetches = True
-"""Whether what is missing may be fetched."""
-
-
 def _will_fetch() -> None:
-    if not fetches:
+    if not compiled.FETCHES:
         raise Absent("it is not in the cache")
 
 
@@ -126,8 +122,7 @@ def main() -> int:
     if name not in SYSTEMS:
         print(f"no system {name}; there are {', '.join(SYSTEMS)}", file=sys.stderr)
         return 2
-    global fetches
-    fetches = not given.cached
+    compiled.FETCHES = not given.cached
     given.into.mkdir(parents=True, exist_ok=True)
     try:
         print(shlex.join(SYSTEMS[name].command(given.into.resolve(), version or SYSTEMS[name].version)))

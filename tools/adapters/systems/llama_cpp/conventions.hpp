@@ -32,6 +32,13 @@ inline const Rows kBuild{"config build only \"debug\""};
 inline Rows of_meta() {
   Rows rows = kBuild;
   rows.push_back("accepts resize out_of_range");  // docs/cells.md: a bound of kvoracle
+  // What has no assertion: a number that overflows (LC-80), and a cell that is not there (LC-24).
+  for (const char* row :
+       {"pos_set precondition: pos #", "pos_add precondition: cell #: delta # overflows",
+        "pos_div precondition: cell #: the shift overflows", "pos_div precondition: d #",
+        "seq_get precondition: cell # of #", "copy precondition: cell # of #",
+        "paste precondition: cell # of #"})
+    rows.push_back(std::string("accepts ") + row);
   return rows;
 }
 #endif
@@ -65,6 +72,9 @@ inline Rows of_pair() {
           "accepts find_slot precondition: no window half",
           "accepts state_save precondition: partial without a window half",  // a single cache
                                                                              // ignores the flag
+          // In streams a sequence that no stream is for is saved as one without cells, if it is
+          // below 256 or the cache is empty (docs/cells.md).
+          "accepts state_save precondition: sequence #",
           "accepts state_load precondition: partial without a window half",
           "accepts state_load precondition: a state of other halves",  // LC-80
           "accepts state_load precondition: sequence #",

@@ -16,19 +16,18 @@
 #include <string>
 #include <vector>
 
-#include <fcntl.h>
-#include <nlohmann/json.hpp>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <conventions.hpp>
+#include <fcntl.h>
 #include <ggml-backend.h>
 #include <llama-batch.h>
 #include <llama-io.h>
 #include <llama-kv-cache-iswa.h>
 #include <llama-kv-cache.h>
 #include <llama-memory-recurrent.h>
+#include <nlohmann/json.hpp>
 #include <stand_in.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace {
 
@@ -46,7 +45,7 @@ constexpr std::int64_t kMostMaskCells = 64;
 struct Refused {
   std::string code;
 };
-/// GGML_ASSERT, GGML_ABORT.
+/// GGML_ASSERT, GGML_ABORT, assert.
 struct Panic : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -513,8 +512,9 @@ class Kv final : public OverSequences {
     half.set_input_v_idxs(v_cells, &ubatch);
     for (std::int64_t i = 0; i < tokens; ++i) {
       const std::int32_t tag = tags + ubatch.data->batch_idxs[i] + 1;
-      const std::int32_t key[]{tag, ubatch.pos[i]}, value[]{tag, ~tag};
-      std::memcpy(static_cast<char*>(k->data) + i * k->nb[2], key, sizeof(key));
+      const std::int64_t key = turned_key(tag, ubatch.pos[i]);
+      const std::int32_t value[]{tag, ~tag};
+      std::memcpy(static_cast<char*>(k->data) + i * k->nb[2], &key, sizeof(key));
       std::memcpy(static_cast<char*>(v->data) + i * v->nb[2], value, sizeof(value));
     }
     compute(nodes);
@@ -552,25 +552,30 @@ class Kv final : public OverSequences {
     for (std::uint32_t s = 0; s < count; ++s) {
       json k = json::array(), rot = json::array(), v = json::array();
       for (std::uint32_t cell = 0; cell < size; ++cell) {
-        std::int32_t want[4]{};
+        struct Row {
+          std::int64_t key;
+          std::int32_t value[2];
+        };
+        Row want{};
         for (std::size_t at = 0; at < half.layers.size(); ++at) {
           const auto& layer = half.layers[at];
-          std::int32_t got[4];
-          std::memcpy(got,
-                      static_cast<char*>(layer.k_stream[s]->data) + cell * kHead * sizeof(float),
-                      2 * sizeof(float));
+          Row got;
+          std::memcpy(&got.key,
+                      static_cast<char*>(layer.k_stream[s]->data) + cell * sizeof(got.key),
+                      sizeof(got.key));
           for (std::uint32_t j = 0; j < kHead; ++j)
-            std::memcpy(&got[2 + j],
+            std::memcpy(&got.value[j],
                         static_cast<char*>(layer.v_stream[s]->data) +
                             (transposed ? j * size + cell : cell * kHead + j) * sizeof(float),
                         sizeof(float));
-          if (got[3] != (got[2] == 0 ? 0 : ~got[2]))
+          if (got.value[1] != (got.value[0] == 0 ? 0 : ~got.value[0]))
             throw std::runtime_error("a value row of two tokens");
-          if (at > 0 && std::memcmp(want, got, sizeof(got)) != 0)
+          if (at > 0 && std::memcmp(&want, &got, sizeof(got)) != 0)
             throw std::runtime_error("layers differ");
-          std::memcpy(want, got, sizeof(got));
+          want = got;
         }
-        k.push_back(want[0]), rot.push_back(want[1]), v.push_back(want[2]);
+        k.push_back(tag_of(want.key)), rot.push_back(position_of(want.key));
+        v.push_back(want.value[0]);
       }
       streams.push_back({{"k", k}, {"rot", rot}, {"v", v}});
     }
@@ -648,14 +653,27 @@ std::unique_ptr<Case> opened(const std::string& kind, const json& config) {
   return std::make_unique<Kv>(config, kind == "cells.iswa");
 }
 
-/// Whether the operation ends the process by an assertion or a division by 0, tried in a copy of
-/// this one.
+/// Whether the operation may end the process after it has changed something: by an assertion
+/// (LC-66 in one half of a pair; in a debug build also LC-41, LC-80, paste of LC-23), or by a
+/// division by 0.
+bool may_abort(const std::string& name, const json& arguments) {
+  if (name == "seq_cp" || arguments.value("d", 1) == 0) return true;
+  if (!kDebug) return false;
+  const auto below = [](const json& position) { return position < 0; };
+  if (name == "decode" && arguments.contains("pos") && !arguments.at("pos").is_null())
+    return std::any_of(arguments.at("pos").begin(), arguments.at("pos").end(), below);
+  return name == "paste" || name == "state_load";
+}
+
+/// Whether it does, tried in a copy of this process.
 bool aborts(Case& of, const std::string& name, const json& arguments) {
   const pid_t copy = fork();
   if (copy == 0) {
     try {
       (void)of.call(name, arguments);
     } catch (const Panic&) {
+      std::_Exit(1);
+    } catch (const std::out_of_range&) {
       std::_Exit(1);
     } catch (const Refused&) {
     } catch (const std::exception&) {
@@ -672,13 +690,15 @@ json answered(Case& of, const json& asked) {
   try {
     const std::string name = asked.at("op");
     const json& arguments = asked.at("args");
-    const bool may_abort = kDebug || arguments.value("d", 1) == 0;
-    if (may_abort && aborts(of, name, arguments)) return {{"ret", {{"panic", "the process ends"}}}};
+    if (may_abort(name, arguments) && aborts(of, name, arguments))
+      return {{"ret", {{"panic", "the process ends"}}}};
     return of.call(name, arguments);
   } catch (const Refused& refused) {
     return {{"ret", {{"error", refused.code}}}};
   } catch (const Panic& panic) {
     return {{"ret", {{"panic", panic.what()}}}};
+  } catch (const std::out_of_range& uncaught) {  // of a bitset (LC-24)
+    return {{"ret", {{"panic", uncaught.what()}}}};
   } catch (const std::exception& fault) {
     return {{"threw", fault.what()}};
   }
@@ -721,6 +741,10 @@ json answer(std::map<std::int64_t, std::unique_ptr<Case>>& cases, const json& as
 }
 
 }  // namespace
+
+extern "C" void fail_assertion(const char* expression) {
+  throw Panic(expression);
+}
 
 int main(int count, char** words) {
   const int out = dup(1);

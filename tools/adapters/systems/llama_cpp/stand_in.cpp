@@ -1,8 +1,6 @@
 // What the memory classes of llama.cpp ask of the rest of it: a model that is numbers alone, and a
-// context that computes the two operations of their graphs. A row of K is {tag, position that it is
-// turned to} as integers in the place of two floats, so that a turn is exact at any position.
-#include <stand_in.hpp>
-
+// context that computes the two operations of their graphs. A row of K is an integer in the place
+// of two floats (turned_key), so that a turn is exact at any position.
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -12,6 +10,7 @@
 #include <llama-graph.h>
 #include <llama-memory.h>
 #include <llama-vocab.h>
+#include <stand_in.hpp>
 
 // ---- The model ----
 
@@ -40,25 +39,25 @@ llama_pos llama_memory_seq_pos_max(llama_memory_t memory, llama_seq_id seq) {
 
 namespace {
 
-std::uint32_t* words(const ggml_tensor* tensor, std::int64_t row, std::size_t stride) {
-  return reinterpret_cast<std::uint32_t*>(static_cast<char*>(tensor->data) + row * stride);
+template <class T>
+T* at(const ggml_tensor* tensor, std::int64_t row, std::size_t stride) {
+  return reinterpret_cast<T*>(static_cast<char*>(tensor->data) + row * stride);
 }
 
 // Rows that were never written stay zero, as zero turned by any angle.
 void turn(const ggml_tensor* node) {
   const ggml_tensor* keys = node->src[0];
   for (std::int64_t row = 0; row < keys->ne[2]; ++row) {
-    std::uint32_t* key = words(keys, row, keys->nb[2]);
-    if (key[0] != 0) key[1] += *words(node->src[1], row, node->src[1]->nb[0]);
+    auto* key = at<std::int64_t>(keys, row, keys->nb[2]);
+    if (*key != 0) *key += *at<std::int32_t>(node->src[1], row, node->src[1]->nb[0]) * kTags;
   }
 }
 
 void set_rows(const ggml_tensor* node) {
   const ggml_tensor* from = node->src[0];
   for (std::int64_t row = 0; row < from->ne[1]; ++row) {
-    const std::int64_t to =
-        *reinterpret_cast<std::int64_t*>(words(node->src[1], row, node->src[1]->nb[0]));
-    std::memcpy(words(node, to, node->nb[1]), words(from, row, from->nb[1]),
+    const std::int64_t to = *at<std::int64_t>(node->src[1], row, node->src[1]->nb[0]);
+    std::memcpy(at<char>(node, to, node->nb[1]), at<char>(from, row, from->nb[1]),
                 from->ne[0] * sizeof(float));
   }
 }

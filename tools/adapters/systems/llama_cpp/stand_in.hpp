@@ -1,6 +1,7 @@
 // A model without weights, and the context of a cache's own graphs.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include <llama-graph.h>
@@ -24,6 +25,19 @@ class Model final : public llama_model {
     return nullptr;
   }
 };
+
+/// A row of K: the tag of its token in the low bits, and the position that it is turned to. @{
+constexpr std::int64_t kTags = std::int64_t{1} << 24U;
+[[nodiscard]] inline std::int64_t turned_key(std::int64_t tag, std::int64_t position) {
+  return position * kTags + tag;
+}
+[[nodiscard]] inline std::int64_t tag_of(std::int64_t key) {
+  return key & (kTags - 1);
+}
+[[nodiscard]] inline std::int64_t position_of(std::int64_t key) {
+  return (key - tag_of(key)) / kTags;
+}
+/// @}
 
 /// The context that updates of caches are given.
 [[nodiscard]] llama_context* the_context();
