@@ -33,6 +33,7 @@ bool is_count(const Type& type) {
 // The words of a line, which may be in quotes, and the text behind ": ".
 struct Line {
   std::vector<std::string_view> words;
+  std::vector<bool> quoted = {};  // of each word
   std::string_view because;
 };
 
@@ -43,7 +44,10 @@ Line line_of(std::string_view text) {
     if (quoted) text.remove_prefix(1);
     std::size_t end = std::min(text.find(quoted ? '"' : ' '), text.size());
     const bool last = !quoted && end > 0 && text[end - 1] == ':';
-    if (end > 0) line.words.push_back(text.substr(0, last ? end - 1 : end));
+    if (end > 0) {
+      line.words.push_back(text.substr(0, last ? end - 1 : end));
+      line.quoted.push_back(quoted);
+    }
     text.remove_prefix(std::min(end + 1, text.size()));
     if (quoted && text.starts_with(": ")) {
       line.because = text.substr(2);
@@ -141,10 +145,9 @@ class ConventionsReader {
       own.conventions.configs.push_back(std::move(row));
       return {};
     }
-    for (const std::string_view value : std::span(line.words).subspan(3)) {
-      // line_of() took the quotes off a string.
-      const std::string text = value.data()[-1] == '"' ? fmt::format("\"{}\"", value)  // NOLINT
-                                                       : std::string(value);
+    for (std::size_t at = 3; at < line.words.size(); ++at) {
+      const std::string_view value = line.words[at];
+      const std::string text = line.quoted[at] ? fmt::format("\"{}\"", value) : std::string(value);
       boost::system::error_code failed;
       (void)boost::json::parse(text, failed);
       if (failed && text != "default")
