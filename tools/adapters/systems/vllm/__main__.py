@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 from typing import Any, NamedTuple
 
 from kvoracle import NotSupported, Refused, Unsupported, serve
@@ -18,6 +19,8 @@ from vllm.v1.kv_cache_interface import (  # noqa: E402
 from vllm.v1.request import Request, RequestStatus  # noqa: E402
 
 Answer = dict[str, Any]
+IN_FLIGHT = next((name for name in ("max_in_flight_tokens", "max_num_batched_tokens")
+                  if name in inspect.signature(KVCacheManager).parameters), "max_in_flight_tokens")
 STATUS = {"waiting": RequestStatus.WAITING, "running": RequestStatus.RUNNING, "preempted": RequestStatus.PREEMPTED}
 
 
@@ -74,8 +77,8 @@ class Blocks:
             layers = call(KVCacheConfig, lacks=NotSupported, num_blocks=config["num_blocks"], kv_cache_tensors=[],
                           kv_cache_groups=[group], prefix_cache_retention_interval=config.get("retention"))
             self._manager = call(
-                KVCacheManager, layers, lacks=NotSupported, may_lack=("scheduler_block_size",), max_model_len=config["max_model_len"],
-                hash_block_size=size, max_in_flight_tokens=config.get("max_in_flight"),
+                KVCacheManager, layers, lacks=NotSupported, may_lack=("scheduler_block_size",),
+                max_model_len=config["max_model_len"], hash_block_size=size, **{IN_FLIGHT: config.get("max_in_flight")},
                 enable_caching=config["enable_caching"], use_eagle=config["eagle"], num_hash_lookahead_tokens=lookahead,
                 log_stats=True, enable_kv_cache_events=config["events"], watermark=config["watermark"],
                 metrics_collector=self._evicted, scheduler_block_size=size)
@@ -100,8 +103,8 @@ class Blocks:
 
     def request(self, request: int, tokens: list[int], salt: str | None = None, lora: str | None = None,
                 lora_path: str | None = None, skip_reading: bool = False) -> Answer:
-        made = Request(str(request), tokens, engine.SamplingParams(skip_reading_prefix_cache=skip_reading), None, cache_salt=salt, block_hasher=self._hasher,
-                       lora_request=None if lora is None else Adapter(lora, lora_path or ""))
+        made = Request(str(request), tokens, engine.SamplingParams(skip_reading_prefix_cache=skip_reading), None, cache_salt=salt,
+                       block_hasher=self._hasher, lora_request=None if lora is None else Adapter(lora, lora_path or ""))
         self._requests[request] = made
         return {"keys": self._keys_of(made.block_hashes)}
 
@@ -132,8 +135,9 @@ class Blocks:
         try:
             blocks = call(
                 self._manager.allocate_slots, self._requests[request], tokens, hit_tokens, hits, lacks=Unsupported,
-                may_lack=("has_scheduled_reqs",), num_lookahead_tokens=lookahead, num_external_computed_tokens=external, delay_cache_blocks=delay_caching,
-                full_sequence_must_fit=full_sequence, reserved_blocks=reserved, has_scheduled_reqs=others_scheduled)
+                may_lack=("has_scheduled_reqs",), num_lookahead_tokens=lookahead, num_external_computed_tokens=external,
+                delay_cache_blocks=delay_caching, full_sequence_must_fit=full_sequence, reserved_blocks=reserved,
+                has_scheduled_reqs=others_scheduled)
         except ValueError as error:
             if "free blocks" not in str(error):
                 raise
@@ -221,5 +225,10 @@ class Blocks:
                 "cached": [{"key": key, "blocks": blocks} for key, blocks in cached]}
 
 
+NEEDS = {"record": "record_prefix_cache_stats", "stats": "record_prefix_cache_stats", "pop": "pop_blocks_for_free",
+         "cached_tokens": "estimate_cached_tokens"}
+"""Operations that not every release has, and a method of KVCacheManager that tells. Before 0.27 a lookup counts itself."""
+
 if __name__ == "__main__":
-    serve({"prefix.blocks": Blocks}, system="vllm KVCacheManager", version=VLLM.version)
+    offered = [name for name in vars(Blocks) if name[0] != "_" and hasattr(KVCacheManager, NEEDS.get(name, "free"))]
+    serve({"prefix.blocks": Blocks}, system="vllm KVCacheManager", version=VLLM.version, operations={"prefix.blocks": offered})
