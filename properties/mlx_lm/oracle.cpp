@@ -372,8 +372,9 @@ class PromptOracle final : public Oracle {
 
   [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
     const auto* insert = op.as<Insert>();
-    if (insert != nullptr && !seen.error && insert->kind == "chunked") chunks_ = true;
-    if (original_ && chunks_) return {};  // ML-22
+    if (insert != nullptr && insert->kind == "chunked" && insert->tokens.size() > kChunk)
+      slid_ = true;
+    if (original_ && slid_) return {};  // ML-22
     const auto* fetch = op.as<Fetch>();
     if (fetch == nullptr || seen.error) return {};
     const auto& found = seen.as<FetchReturns>();
@@ -387,8 +388,7 @@ class PromptOracle final : public Oracle {
     if (found.offset && *found.offset != std::ssize(fetch->tokens) - std::ssize(found.rest))
       return judged("it holds " + std::to_string(*found.offset) + " tokens");
     const auto keys = found.k->floats();
-    constexpr std::size_t kChunk = 4;
-    const bool slid = chunks_ && keys.size() == kChunk && held > kChunk;
+    const bool slid = slid_ && keys.size() == kChunk && held > kChunk;
     if (keys.size() != held && !slid)
       return judged("it shows " + std::to_string(keys.size()) + " tokens");
     for (std::size_t i = held - keys.size(); i < held; ++i)
@@ -398,8 +398,10 @@ class PromptOracle final : public Oracle {
   }
 
  private:
+  static constexpr std::size_t kChunk = 4;
+
   bool original_;
-  bool chunks_ = false;  // some entries are chunked
+  bool slid_ = false;  // an entry may be a chunk whose front was dropped
 };
 
 }  // namespace

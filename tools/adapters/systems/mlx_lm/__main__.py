@@ -117,7 +117,9 @@ class Caches:
         padding = options.get("left_padding") or []
         for name in MOST:
             within(name, options[name], least=1 if name == "step" else 0)
-        if (not padding and kind.startswith("batch")) or len(padding) > MOST["size"] or any(not 0 <= one <= MOST["max_size"] for one in padding):
+        if not padding and kind.startswith("batch"):
+            raise beyond("left_padding: no row")
+        if len(padding) > MOST["size"] or not all(0 <= one <= MOST["max_size"] for one in padding):
             raise beyond("left_padding")
         arguments = {
             "rotating": (options["max_size"], options["keep"]),

@@ -6,7 +6,8 @@ from kvoracle.systems import found, stand_in
 
 
 def load(arguments: list[str] | None = None) -> found.Found:
-    """Finds the release (found.find) and makes mlx_lm.models.cache importable. MLX is real."""
+    """Finds the release (found.find) and makes mlx_lm.models.cache and mlx_lm.generate importable. MLX is real."""
     release = found.find("mlx_lm", arguments)
-    stand_in.only("mlx_lm", release.folder, ["mlx_lm.models.cache", "mlx_lm.models.base", "mlx_lm.generate", "mlx_lm.sample_utils"])
+    stand_in.only("mlx_lm", release.folder,
+                  ["mlx_lm.models.cache", "mlx_lm.models.base", "mlx_lm.generate", "mlx_lm.sample_utils"])
     return release

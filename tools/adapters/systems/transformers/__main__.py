@@ -222,6 +222,11 @@ class Caches:
         called(lambda: self.own.reorder_cache(torch.tensor(beam_idx, dtype=torch.long)))
 
     def batch_repeat_interleave(self, repeats: int) -> None:
+        is_pair = isinstance(self.own, engine.EncoderDecoderCache)
+        lists = [self.own.self_attention_cache, self.own.cross_attention_cache] if is_pair else [self.own]
+        for layer in (layer for cache in lists for layer in cache.layers if isinstance(layer, engine.CacheLayerMixin)):
+            if any(part is not None and repeats * part.numel() > MOST_SIZE for part in (layer.keys, layer.values)):
+                raise beyond("more than 2^24 elements")
         called(lambda: self.own.batch_repeat_interleave(repeats))
 
     def batch_select_indices(self, indices: list[int]) -> None:
