@@ -5,14 +5,13 @@ from __future__ import annotations
 import copy
 from typing import Any, Callable
 
-import mlx.core as mx
-import numpy
-
 from kvoracle import Refused, Tensor, serve
 from kvoracle.systems.mlx_lm.engine import load
 
 RELEASE = load()
+import mlx.core as mx  # noqa: E402
 import mlx_lm.models.cache as engine  # noqa: E402
+import numpy  # noqa: E402
 
 CLASSES = {
     "kv": engine.KVCache,

@@ -3,13 +3,13 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-import torch
-
 from kvoracle import NotSupported, Refused, serve
 from kvoracle.systems.raised import panics
 from kvoracle.systems.sglang import engine
 
 SGLANG = engine.load()
+
+import torch  # noqa: E402
 
 import sglang.srt.managers.schedule_batch as schedule_batch  # noqa: E402
 from sglang.srt.disaggregation.kv_events import AllBlocksCleared, BlockRemoved  # noqa: E402

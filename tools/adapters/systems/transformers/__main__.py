@@ -6,12 +6,11 @@ import re
 from types import SimpleNamespace
 from typing import Any, Callable
 
-import torch
-
 from kvoracle import NotSupported, Refused, Tensor, serve
 from kvoracle.systems.transformers.engine import load
 
 RELEASE = load()
+import torch  # noqa: E402
 import transformers.cache_utils as engine  # noqa: E402
 
 torch.set_num_threads(1)

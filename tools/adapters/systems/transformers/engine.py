@@ -6,15 +6,14 @@ import importlib
 import sys
 from typing import Any
 
-import torch
-import torch._dynamo  # static layers tag their buffers for it
-
 from kvoracle.systems import found, stand_in
 
 
 def load(arguments: list[str] | None = None) -> found.Found:
     """Finds the release (found.find) and makes transformers.cache_utils importable. torch is real."""
     release = found.find("transformers", arguments)
+    torch: Any = importlib.import_module("torch")
+    importlib.import_module("torch._dynamo")  # static layers tag their buffers for it
     stand_in.only("transformers", release.folder, ["transformers.cache_utils"])
     sys.meta_path.pop()  # no stand-ins for what torch does without
     utils: Any = importlib.import_module("transformers.utils")
