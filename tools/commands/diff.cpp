@@ -153,10 +153,9 @@ class Differ {
   // The script, made smaller.
   void show(Parting& parting, const CasePlan& plan, Script script) const {
     constexpr std::uint64_t kAttempts = 2'000;
-    const Smaller smaller =
-        smaller_case(plan, second_, std::move(script),
-                     {.attempts = kAttempts,
-                      .time = std::chrono::duration<double>(arguments_.shrink_time)});
+    const Smaller smaller = smaller_case(
+        plan, second_, std::move(script),
+        {.attempts = kAttempts, .time = std::chrono::duration<double>(arguments_.shrink_time)});
     parting.difference = smaller.verdict.text();
     for (const Op& op : smaller.script) parting.script.push_back(traces::operation_text(op));
   }

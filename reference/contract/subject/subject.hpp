@@ -127,10 +127,10 @@ struct Subject {
   Conventions conventions = {};  ///< in what it lawfully differs; judged by them where compared
   /// The release that these conventions are of, where the subject is another one; empty: its own.
   std::string conventions_of = {};
-  bool scheduled = false;        ///< its sessions draw from the setup's schedule
-  bool on_request = false;       ///< takes part only where somebody names it
-  bool guest = false;            ///< none of this tree's
-  bool takes_batches = false;    ///< Session::expect makes its sessions faster
+  bool scheduled = false;      ///< its sessions draw from the setup's schedule
+  bool on_request = false;     ///< takes part only where somebody names it
+  bool guest = false;          ///< none of this tree's
+  bool takes_batches = false;  ///< Session::expect makes its sessions faster
   /// Whether it promises that a failed allocation changes nothing. False: the law
   /// `failed_allocation_changes_nothing` leaves it out.
   bool survives_failed_allocation = true;
