@@ -36,6 +36,7 @@ constexpr std::array kOfAll{
     Label::kResetAndGrown, Label::kReturnedPairReread, Label::kFiveHeads};
 
 constexpr std::int64_t kMostBatch = 12;
+constexpr std::int64_t kWidest = 256;
 constexpr std::int64_t kMostTokensOfALayer = 400;
 
 class DynamicScript final : public ScriptGenerator<DynamicScript, Ops, Label> {
@@ -354,7 +355,8 @@ class DynamicScript final : public ScriptGenerator<DynamicScript, Ops, Label> {
   }
   Update tokens_of(std::int64_t layer, std::int64_t tokens) {
     const std::optional<Side> of = side();
-    const std::int64_t batch = layers_ > 0 ? batch_of(of, layer) : batch_;
+    // Layers that alone took changes of the batch may have grown out of hand: no tokens fit.
+    const std::int64_t batch = std::min(layers_ > 0 ? batch_of(of, layer) : batch_, kWidest);
     if (layers_ > 0 && length_of(layer) > kMostTokensOfALayer)
       tokens = std::min<std::int64_t>(tokens, 1);
     return update_of(of, layer, {batch, heads_, tokens, k_dim_}, {batch, heads_, tokens, v_dim_});
