@@ -146,6 +146,8 @@ void BatchPlan::keep_tails(std::int64_t n_ubatch, std::size_t keep) {
 
 Status BatchPlan::split_sequential(std::int64_t n_ubatch, std::int64_t keep_tail) {
   if (has_shared_token()) return fail(Code::kFull, "a token of several sequences");
+  if (keep_tail > 0 && n_ubatch <= keep_tail)
+    return cells::refused("n_ubatch is not above n_rs_seq + 1");
   const std::size_t count = tokens_.size();
   sequence_rows_.resize(count);
   rows_.clear();

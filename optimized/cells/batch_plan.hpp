@@ -39,7 +39,7 @@ class BatchPlan {
   /// Runs of n_ubatch tokens (LC-33). Throws std::bad_alloc.
   void split_in_order(std::int64_t n_ubatch);
   /// Equal shares of sequences with neighbouring numbers (LC-33, LC-97). Throws std::bad_alloc.
-  /// Errors  kFull: a token of several sequences.
+  /// Errors  kFull: a token of several sequences; kPrecondition: n_ubatch is not above keep_tail.
   [[nodiscard]] Status split_sequential(std::int64_t n_ubatch, std::int64_t keep_tail);
   /// @}
   /// A second division, by sets of sequences (LC-69), to be used when the first one fails.

@@ -78,8 +78,6 @@ class RecurrentCells final : public cells::RecurrentMemory {
     if (const Status valid = plan_.check(); !valid) return valid;
     if (plan_.lowest_pos() < 0) return refused(fmt::format("position {}", plan_.lowest_pos()));
     const std::int64_t keep_tail = options().n_rs_seq > 0 ? options().n_rs_seq + 1 : 0;
-    if (keep_tail > 0 && batch.n_ubatch <= keep_tail)
-      return refused(fmt::format("n_ubatch {} is not above {}", batch.n_ubatch, keep_tail));
     if (const Status divided = plan_.split_sequential(batch.n_ubatch, keep_tail); !divided)
       return divided;
     std::size_t begin = 0;

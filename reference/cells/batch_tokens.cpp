@@ -187,6 +187,8 @@ Result<std::vector<Ubatch>> split_equal(const std::vector<Token>& tokens, const 
   if (how.sequential)
     for (const Token& token : tokens)
       if (token.seqs.size() > 1) return fail(Code::kFull, "a token of several sequences");
+  if (how.keep_tail > 0 && how.n_ubatch <= how.keep_tail)
+    return refused("n_ubatch is not above n_rs_seq + 1");
   std::vector<Ubatch> ubatches;
   std::vector<Group> groups = groups_of(tokens);
   for (std::size_t left = tokens.size(); left > 0; left -= ubatches.back().size()) {

@@ -73,7 +73,6 @@ class PlainRecurrent final : public RecurrentMemory {
     for (const Token& token : *tokens)
       if (token.pos < 0) return refused("a position below 0");
     const std::int64_t tail = options().n_rs_seq > 0 ? options().n_rs_seq + 1 : 0;
-    if (tail > 0 && batch.n_ubatch <= tail) return refused("n_ubatch is not above n_rs_seq + 1");
     const auto ubatches = split_equal(*tokens, {.n_ubatch = batch.n_ubatch,
                                                 .sequential = true,
                                                 .one_too_many = has(Quirk::kUbatchTooLarge),
