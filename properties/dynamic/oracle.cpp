@@ -134,6 +134,8 @@ class HistoryOracle final : public Oracle {
       layer->tokens.push_back(
           {slice(*op.k, kTokenAxis, at, at + 1), slice(*op.v, kTokenAxis, at, at + 1)});
     if (layer->way == Way::kSliding && layer->size == 1 && original_) layer->lost = true;
+    // Keys without elements, as of a batch of no rows, count as no tokens (HF-12).
+    if (layer->way == Way::kFull && added > 0 && op.k->elements() == 0) layer->lost = true;
     // No tokens, joined with a full buffer, are too few for it.
     if (layer->way == Way::kStaticSliding && added == 0 && layer->length() >= layer->size)
       layer->lost = true;

@@ -40,6 +40,8 @@ struct Sequence {
   std::int64_t padding = 0;                           ///< columns still to come at the left
   std::optional<std::int64_t> coming = std::nullopt;  ///< tokens before padding at the right
   std::int64_t trailing = 0;                          ///< columns of that padding that came
+
+  bool waits() const { return padding > 0; }
 };
 
 struct History {
@@ -191,7 +193,6 @@ class TokensOracle final : public Oracle {
   }
   Words note(const Filter& op, const Nothing& /*returns*/) {
     History& cache = of(op.cache);
-    if (cache.columns == 0) return forget(op.cache);  // columns may fall below 0 (ML-43)
     std::vector<Sequence> rows;
     for (const std::int64_t index : op.indices) {
       const std::int64_t row = index < 0 ? index + std::ssize(cache.rows) : index;
@@ -199,7 +200,9 @@ class TokensOracle final : public Oracle {
       rows.push_back(cache.rows[static_cast<std::size_t>(row)]);
     }
     cache.rows = std::move(rows);
-    if (announced(cache)) return forget(op.cache);
+    // Padding that is still to come is taken off as well: columns fall below 0 (ML-43).
+    const bool below = !cache.rows.empty() && std::ranges::all_of(cache.rows, &Sequence::waits);
+    if (announced(cache) || below) return forget(op.cache);
     return {};
   }
   Words note(const Extend& op, const Nothing& /*returns*/) {
@@ -264,7 +267,7 @@ class TokensOracle final : public Oracle {
                                [](const Sequence& row) { return row.coming.has_value(); });
   }
   static bool waits(const History& cache) {
-    return std::ranges::any_of(cache.rows, [](const Sequence& row) { return row.padding > 0; });
+    return std::ranges::any_of(cache.rows, &Sequence::waits);
   }
 
   // Adds the columns of an update. False: nothing can be said of its result.
