@@ -63,7 +63,10 @@ void BlockAccounts::forget_key(Block& block, std::int64_t number) {
   if (block.doubtful) --doubtful_;
   const auto carrying = carriers_.find(*block.key);
   carrying->second.erase(number);
-  if (carrying->second.empty()) carriers_.erase(carrying);
+  if (carrying->second.empty()) {
+    carriers_.erase(carrying);
+    if (watch_) watch_(*block.key, false);
+  }
   block.key.reset();
   block.doubtful = false;
 }
@@ -79,7 +82,9 @@ bool BlockAccounts::set_key(std::int64_t block, std::int64_t key, bool doubtful)
   there.key = key;
   there.doubtful = doubtful;
   if (doubtful) ++doubtful_;
-  carriers_[key].insert(block);
+  std::set<std::int64_t>& carriers = carriers_[key];
+  if (carriers.empty() && watch_) watch_(key, true);
+  carriers.insert(block);
   return true;
 }
 
@@ -96,6 +101,8 @@ void BlockAccounts::take_all_keys() {
     block.key.reset();
     block.doubtful = false;
   }
+  if (watch_)
+    for (const auto& [key, carriers] : carriers_) watch_(key, false);
   carriers_.clear();
   unseen_keys_.clear();
   doubtful_ = 0;

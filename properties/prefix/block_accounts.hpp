@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "properties/prefix/contents.hpp"
@@ -36,6 +38,10 @@ class BlockAccounts {
   /// A block of a table turns out to be this one.
   void found(std::int64_t block);
   [[nodiscard]] std::int64_t users(std::int64_t block) const;
+
+  /// Is called when the first block carries a key, and when the last one does no longer.
+  using Watch = std::function<void(std::int64_t key, bool carried)>;
+  void watch(Watch watch) { watch_ = std::move(watch); }
 
   /// The block carries a key from now on, perhaps. False where it may carry another one: nothing
   /// more can be said of the pool.
@@ -78,6 +84,7 @@ class BlockAccounts {
   [[nodiscard]] Words compare_key(std::int64_t block, const Nullable<std::int64_t>& shown);
 
   std::int64_t count_;
+  Watch watch_ = nullptr;
   std::unordered_map<std::int64_t, Block> blocks_ = {};
   std::unordered_map<std::int64_t, std::set<std::int64_t>> carriers_ = {};  ///< [key], perhaps
   std::int64_t pinned_ = 0;                                                 ///< blocks with users

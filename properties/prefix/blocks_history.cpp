@@ -60,6 +60,18 @@ class BlocksHistory final : public History<BlocksHistory, BlocksOps, BlocksConfi
  public:
   using History::History;
 
+  bool keep_lookups() override {
+    blocks_.watch([this](std::int64_t key, bool carried) {
+      if (key < 0 || key >= std::ssize(keys_)) return;
+      const Content content = keys_[static_cast<std::size_t>(key)].content;
+      if (carried)
+        misses_->stored(content);
+      else
+        misses_->gone(content);
+    });
+    return History::keep_lookups();
+  }
+
   /// Once track is lost: only whether the pool contradicts itself.
   Words look(const ShowBlocks& /*op*/, const Observation& seen) {
     if (seen.error) return skip();
@@ -126,16 +138,19 @@ class BlocksHistory final : public History<BlocksHistory, BlocksOps, BlocksConfi
     made.odd = !made.table.empty() || made.registered;
     known = std::move(made);
     contents_.extend(known.prefixes, op.tokens);
+    if (misses_) misses_->made(op.request, known.prefixes, op.tokens);
     return judged(wrong_keys(known, 0, shown.keys));
   }
 
   Words observe(const Append& op, const KeysOnly& shown, KnownRequest& known) {
     contents_.extend(known.prefixes, op.tokens);
+    if (misses_) misses_->grew(op.request, known.prefixes, op.tokens);
     return judged(wrong_keys(known, std::ssize(known.keys), shown.keys));
   }
 
   Words observe(const SetRequest& op, KnownRequest& known) {
     known.computed = op.computed.value_or(known.computed);
+    if (misses_) misses_->computed(op.request, known.computed);
     known.in_flight = op.in_flight.value_or(known.in_flight);
     known.preemptions = op.preemptions.value_or(known.preemptions);
     return judged();
@@ -206,8 +221,25 @@ class BlocksHistory final : public History<BlocksHistory, BlocksOps, BlocksConfi
     return std::nullopt;
   }
 
+  void explain_hit(std::int64_t request, std::int64_t hit, std::int64_t most,
+                   const KnownRequest& known) {
+    misses_->looked_up({.request = request,
+                        .tokens = std::min(most + 1, known.tokens()),
+                        .hit = hit,
+                        .unit = config_.block_size,
+                        .beyond = config_.hash_lookahead,
+                        .reads = config_.enable_caching && !known.skip_reading,
+                        .drops = config_.eagle,
+                        .most_hit = most},
+                       known.prefixes, [this](Content content) {
+                         const auto number = numbers_.find(content);
+                         return number != numbers_.end() && blocks_.carried(number->second);
+                       });
+  }
+
   Words observe(const MatchBlocks& op, const MatchBlocks::Returns& hit, KnownRequest& known) {
     const std::int64_t most = std::max<std::int64_t>(op.max_length.value_or(known.tokens() - 1), 0);
+    if (misses_) explain_hit(op.request, hit.length, most, known);
     if (!config_.enable_caching || known.skip_reading)
       return expect(hit.blocks.empty() && hit.length == 0,
                     "a request that may hit nothing has a hit");

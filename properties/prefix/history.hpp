@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
+#include "properties/prefix/misses.hpp"
 #include "properties/runner/oracle.hpp"
 #include "reference/contract/subject/dispatch.hpp"
 #include "reference/prefix/blocks.hpp"
@@ -26,9 +29,18 @@ class History : public Oracle {
 
   [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
     Words words;
-    if (!seen.unsupported)
-      visit_op(Ops(), op, [&](const auto& operation) { words = route(operation, seen); });
+    visit_op(Ops(), op, [&](const auto& operation) {
+      if (misses_) misses_->begin(request_of(operation));
+      if (!seen.unsupported) words = route(operation, seen);
+    });
     return words;
+  }
+  bool keep_lookups() override {
+    misses_.emplace();
+    return true;
+  }
+  [[nodiscard]] std::span<const Lookup> lookups() const override {
+    return misses_ ? misses_->lookups() : std::span<const Lookup>();
   }
 
  protected:
@@ -46,8 +58,16 @@ class History : public Oracle {
   QuirkSet<Quirk> quirks_;
   std::map<std::int64_t, Known> requests_ = {};
   bool lost_ = false;  ///< nothing more can be said, but by an overload of `look`
+  std::optional<Misses> misses_ = std::nullopt;  ///< once lookups are kept
 
  private:
+  template <class T>
+  static std::optional<std::int64_t> request_of(const T& op) {
+    if constexpr (requires { std::int64_t(op.request); })
+      return op.request;
+    else
+      return std::nullopt;
+  }
   Known* known_of(const auto& op) {
     const auto found = requests_.find(op.request);
     return found != requests_.end() ? &found->second : nullptr;

@@ -151,12 +151,20 @@ class RadixHistory final : public History<RadixHistory, RadixOps, RadixConfig, R
       if (others) rows_lost_ = true;
       if (own && !others) rows_[slots[i]] = prefixes[i + 1];
     }
-    const TreeAccounts::Reached reached = tree_.insert(whole, slots);
+    const TreeAccounts::Reached reached = put_in(whole, slots);
     if (put.length != reached.pages * config_.page_size)
       return judged(std::to_string(put.length) + " units were there before, not " +
                     std::to_string(reached.pages * config_.page_size));
     return expect(put.node == Nullable<std::int64_t>(reached.node),
                   "the last node is not " + std::to_string(reached.node));
+  }
+
+  TreeAccounts::Reached put_in(const Path& whole, const Ids& slots) {
+    const TreeAccounts::Reached reached = tree_.insert(whole, slots);
+    if (misses_)
+      for (std::int64_t i = reached.pages; i < std::ssize(whole); ++i)
+        misses_->stored(whole[static_cast<std::size_t>(i)]);
+    return reached;
   }
 
   Words give_back(const Ids& pages) {
@@ -170,6 +178,8 @@ class RadixHistory final : public History<RadixHistory, RadixOps, RadixConfig, R
     for (const std::int64_t node : nodes) {
       if (units && gone >= *units) return "more is evicted than was asked for";
       Ids slots;
+      if (misses_)
+        for (const Content page : tree_.run_of(node)) misses_->gone(page);
       if (auto words = tree_.remove(node, slots)) return words;
       if (auto words = give_back(slots_.pages_of_segment(slots))) return words;
       gone += std::ssize(slots);
@@ -209,6 +219,8 @@ class RadixHistory final : public History<RadixHistory, RadixOps, RadixConfig, R
   }
 
   Words observe(const ResetTree& /*op*/) {
+    if (misses_)
+      for (const Content page : tree_.all_pages()) misses_->gone(page);
     tree_.reset();
     return judged();
   }
@@ -225,12 +237,27 @@ class RadixHistory final : public History<RadixHistory, RadixOps, RadixConfig, R
   // ---- Requests ----
 
   Words observe(const FileRequest& op) {
-    requests_[op.request] = {.prefixes = prefixes_of(op), .prompt = std::ssize(op.tokens)};
+    RadixRequest& known = requests_[op.request];
+    known = {.prefixes = prefixes_of(op), .prompt = std::ssize(op.tokens)};
+    if (misses_) misses_->made(op.request, known.prefixes, op.tokens);
     return judged();
   }
 
+  void explain_hit(std::int64_t request, std::int64_t hit, const RadixRequest& known) {
+    const std::int64_t pair = config_.eagle ? 1 : 0;
+    misses_->looked_up({.request = request,
+                        .tokens = known.tokens(),
+                        .hit = hit,
+                        .unit = config_.page_size,
+                        .beyond = pair,
+                        .reads = !config_.disable,
+                        .most_hit = known.tokens() - 1 - pair},
+                       known.prefixes, [this](Content content) { return tree_.has(content); });
+  }
+
   // PX-86
-  Words observe(const Admit& /*op*/, const FoundPrefix& hit, RadixRequest& known) {
+  Words observe(const Admit& op, const FoundPrefix& hit, RadixRequest& known) {
+    if (misses_) explain_hit(op.request, hit.length, known);
     if (config_.disable) return lose_track();
     if (auto words = wrong_hit(known.prefixes, known.tokens() - 1, hit)) return judged(words);
     (void)tree_.lock(hit.node);
@@ -243,6 +270,7 @@ class RadixHistory final : public History<RadixHistory, RadixOps, RadixConfig, R
   Words observe(const Extend& op, const Observation& seen, RadixRequest& known) {
     if (!known.node || (seen.error && !seen.failed_with(Code::kExhausted))) return skip();
     contents_.extend(known.prefixes, op.append);
+    if (misses_) misses_->grew(op.request, known.prefixes, op.append);
     const auto& went = seen.as<Extend::Returns>();
     const std::int64_t page = config_.page_size;
     const std::int64_t before = std::ssize(known.row);
@@ -259,6 +287,7 @@ class RadixHistory final : public History<RadixHistory, RadixOps, RadixConfig, R
     known.has_row = true;
     known.row.insert(known.row.end(), slots.begin(), slots.end());
     write(known.prefixes, known.row, before);
+    if (misses_) misses_->computed(op.request, std::ssize(known.row));
     return judged();
   }
 
@@ -283,7 +312,7 @@ class RadixHistory final : public History<RadixHistory, RadixOps, RadixConfig, R
     if (length > known.tokens()) return "a row is filed that is longer than its tokens";
     write(known.prefixes, known.row, known.protected_);
     const Path whole = path(known.prefixes, length);
-    const std::int64_t held = tree_.insert(whole, known.row).pages * size;
+    const std::int64_t held = put_in(whole, known.row).pages * size;
     const std::int64_t units = std::ssize(whole) * size;
     known.inserted = std::max(known.inserted, units);
     const Path prompt = path(known.prefixes, std::min(known.prompt, length));

@@ -79,6 +79,17 @@ Path TreeAccounts::run(Content end) const {
   return pages;
 }
 
+Path TreeAccounts::run_of(std::int64_t node) const {
+  const auto end = ends_.find(node);
+  return end != ends_.end() && end->second != kNoContent ? run(end->second) : Path();
+}
+
+Path TreeAccounts::all_pages() const {
+  Path all;
+  for (const auto& [content, page] : pages_) all.push_back(content);
+  return all;
+}
+
 TreeAccounts::Words TreeAccounts::remove(std::int64_t node, Ids& slots) {
   const auto end = ends_.find(node);
   if (end == ends_.end()) return node_text(node) + " is evicted, and is not in the tree";

@@ -42,6 +42,10 @@ class TreeAccounts {
   [[nodiscard]] std::optional<std::int64_t> unlock(std::int64_t node) {
     return count_locks(node, -1);
   }
+  [[nodiscard]] bool has(Content page) const { return pages_.contains(page); }
+  /// The pages of a node, or of all; none where there is no such node.
+  [[nodiscard]] Path run_of(std::int64_t node) const;
+  [[nodiscard]] Path all_pages() const;
   /// Takes a leaf out, and adds its slots. Words where it is no leaf, or locked (PX-70).
   [[nodiscard]] Words remove(std::int64_t node, Ids& slots);
   /// Whether there is a leaf that may go.

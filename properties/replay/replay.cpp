@@ -77,6 +77,7 @@ CasePlan Replay::plan(std::uint64_t index) const {
       .subjects = kind.comparison.subjects,
       .reference_of = reference_of_,
       .history = kind.oracle};
+  if (options_.keep_lookups) plan.lookup_figures = name.empty() ? "" : name + ": ";
   plan.setup.profile = options_.profile;
   plan.setup.schedule = schedule_of(case_seed(options_.seed, index));
   lead(plan);

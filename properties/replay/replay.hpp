@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "properties/campaign/contracts.hpp"
@@ -31,6 +32,8 @@ struct ReplayOptions {
                               ///< chooses for all requests, however many are replayed
   std::uint64_t seed = 1;     ///< of the first window; each further window has the next number
   Profile profile = Profile::kOriginal;
+  /// Whether cases have figures about the prompt tokens that were not reused.
+  bool keep_lookups = false;
   /// Operations between two walks over every structure: after each one they would dwarf the replay.
   std::uint64_t invariants_every = 4096;
 };
@@ -59,6 +62,12 @@ class Replay {
   [[nodiscard]] CasePlan plan(std::uint64_t index) const;
   /// What case `index` is lowered by, but for the scale. Requires  index < cases().
   [[nodiscard]] Policies policies(std::uint64_t index) const;
+
+  /// The requests of case `index`: the first one, by arrival, and how many. Requires  index <
+  /// cases().
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> requests_of(std::uint64_t index) const {
+    return {windows_[index].first, windows_[index].count};
+  }
 
   [[nodiscard]] const std::vector<Request>& requests() const { return requests_; }
   [[nodiscard]] const ReplayOptions& options() const { return options_; }

@@ -6,6 +6,16 @@
 #include "properties/runner/run_case.hpp"
 
 namespace kvo {
+namespace {
+
+std::unique_ptr<Oracle> history_of_lookups(const CasePlan& plan) {
+  if (!plan.lookup_figures || plan.history == nullptr) return nullptr;
+  auto history = plan.history(*plan.kind, plan.setup);
+  if (history != nullptr && !history->keep_lookups()) history.reset();
+  return history;
+}
+
+}  // namespace
 
 std::vector<ScriptLine> lines_of(const std::vector<Op>& script, const Verdict& verdict) {
   const std::size_t end = std::min<std::size_t>(
@@ -40,6 +50,7 @@ LawRun LockstepLaw::run(const CasePlan& plan, const Subject* baseline,
   LawRun result;
   constexpr std::size_t kBatch = 64;
   const bool batches = std::ranges::any_of(subjects, &Subject::takes_batches);
+  const auto history = history_of_lookups(plan);
   std::size_t expected = 0;  // operations that subjects were told of and that were not run yet
   while (lockstep.worthwhile()) {
     if (batches && expected == 0) {
@@ -50,11 +61,16 @@ LawRun LockstepLaw::run(const CasePlan& plan, const Subject* baseline,
     expected -= expected > 0 ? 1 : 0;
     const auto op = ops.next();
     if (!op) break;
-    ops.observe(*op, lockstep.step(*op, ops.expected()), result.labels);
+    const Observation& seen = lockstep.step(*op, ops.expected());
+    if (history) (void)history->check(*op, seen);
+    ops.observe(*op, seen, result.labels);
   }
   lockstep.end();
   result.operations = lockstep.operations();
   result.figures = ops.figures();
+  if (history)
+    for (Figure& figure : lookup_figures(history->lookups(), *plan.lookup_figures))
+      result.figures.push_back(std::move(figure));
   if (baseline != nullptr && std::ranges::find(subjects, baseline) == subjects.end())
     result.judgements.push_back(judgement_of(*lockstep.baseline()));
   for (const Lockstep::Participant& participant : lockstep.participants()) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "properties/runner/reuse.hpp"
 #include "reference/contract/subject/subject.hpp"
 
 namespace kvo {
@@ -37,6 +38,12 @@ class Oracle {
   }
   /// So far.
   [[nodiscard]] virtual OracleCounts counts() const { return counts_; }
+
+  /// From now on the history keeps why prompts were not reused. Before the first operation.
+  /// Returns whether it can.
+  virtual bool keep_lookups() { return false; }
+  /// Those so far.
+  [[nodiscard]] virtual std::span<const Lookup> lookups() const { return {}; }
 
   using Words = std::optional<std::string>;
 

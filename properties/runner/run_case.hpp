@@ -37,6 +37,9 @@ struct CasePlan {
   std::function<const Subject&(const CacheKind&)> reference_of = nullptr;
   /// The oracle of the kind, for sentences about a mismatch (explained); null: it has none.
   MakeOracle history = nullptr;
+  /// Set: the case has figures of what the baseline's lookups missed, by this history; what their
+  /// names begin with.
+  std::optional<std::string> lookup_figures = std::nullopt;
   /// Opens the operations from the beginning; deterministic.
   std::function<std::unique_ptr<OpStream>()> ops = nullptr;
 };

@@ -21,6 +21,7 @@ constexpr std::array kCommands{
     Command{"mutants", "kill matrix of the seeded faults", declare_mutants},
     Command{"shrink", "the smallest script of a log that a subject fails", declare_shrink},
     Command{"record", "what a cache answers to random operations, as a log", declare_record},
+    Command{"why", "for which reasons a prompt was not reused, token by token", declare_why},
     Command{"learn", "in what a cache lawfully differs: its conventions", declare_learn},
     Command{"diff", "where two caches part, or caches of several engines", declare_diff},
     Command{"bench", "how fast caches are, beside their reference and memcpy", declare_bench},

@@ -142,7 +142,8 @@ TEST(Hostile, LogsOfTheCorpus) {
                       {joined({"conform", path}, kLimits),
                        joined({"conform", path, "--profile", "documented"}, kLimits),
                        shrink_words(path, *contracts().subjects_of(kind).back()),
-                       joined({"conform", path, "--law", law}, kLimits)});
+                       joined({"conform", path, "--law", law}, kLimits),
+                       {"why", path}});
   }
 }
 
@@ -153,6 +154,7 @@ TEST(Hostile, TracesOfTheCorpus) {
     expect_sound_ends(path, ++turn,
                       {{"trace", "info", path},
                        {"probe", "answers", path},
+                       {"why", path, "--requests", "20"},
                        run_words(path, "layered", folder),
                        run_words(path, "positional.causal", folder)});
 }
@@ -252,6 +254,8 @@ class HostileMade : public testing::TestWithParam<std::uint64_t> {
         return joined(
             {"conform", path, "--law", std::string(laws[mutator.below(laws.size())]->name())},
             kLimits);
+      case 3:
+        return {"why", path};
       case 2:
         return shrink_words(path, *contracts().subjects_of(kind).back());
       default:

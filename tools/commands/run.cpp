@@ -1,12 +1,10 @@
 // tools/commands/run.cpp: `kvoracle run`: a request trace replayed on caches, contents compared.
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,25 +23,18 @@
 #include "tools/commands/probe.hpp"
 #include "tools/commands/program_name.hpp"
 #include "tools/commands/selection.hpp"
+#include "tools/commands/trace_requests.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/commands/word_option.hpp"
 #include "tools/probe/trace_plans.hpp"
 #include "tools/reports/console.hpp"
 #include "tools/reports/quantities.hpp"
-#include "tools/reports/trace_findings.hpp"
-#include "traces/figures/validate.hpp"
-#include "traces/formats/formats.hpp"
-#include "traces/formats/sample.hpp"
-#include "traces/io/kept_input.hpp"
 
 namespace kvo::tools {
 namespace {
 
-struct RunArguments : CampaignArguments {
-  std::string trace;  // empty: the embedded sample
-  std::string format;
+struct RunArguments : CampaignArguments, TraceArguments {
   std::vector<std::string> words;
-  bool strict = false;
   bool generate = false;
   std::vector<std::pair<const CLI::Option*, std::string>> pins;  // the member that each one pins
   std::optional<std::uint64_t> only_case;
@@ -51,42 +42,6 @@ struct RunArguments : CampaignArguments {
   EngineArguments engine;
   std::size_t longest = TraceLimits().longest;
 };
-
-// What is replayed: the file, or the embedded sample.
-std::string trace_name(const RunArguments& arguments) {
-  return arguments.trace.empty() ? "sample" : traces::shown_name(arguments.trace);
-}
-
-// Other commands take caches where this one takes a trace.
-void check_trace_name(const Contracts& contracts, const std::string& trace) {
-  std::error_code unreadable;
-  if (!std::filesystem::exists(trace, unreadable) && means_references(contracts, {trace}))
-    throw UsageError(fmt::format("there is no trace '{0}'; caches are chosen by --subject {0}",
-                                 printable(trace)));
-}
-
-std::vector<traces::Request> read_requests(const RunArguments& arguments) {
-  auto source =
-      arguments.trace.empty()
-          ? traces::TextSource::in_memory(std::string(traces::kSampleName), traces::sample_trace())
-          : must(traces::TextSource::open(arguments.trace));
-  const auto reader = must(traces::open_trace(std::move(source), arguments.format));
-  std::vector<traces::Request> requests = must(traces::read_all(*reader));
-  if (requests.empty()) throw FileError(trace_name(arguments) + ": there is no request to replay");
-  constexpr std::int64_t kMostTokens = std::int64_t{1} << 28U;
-  for (const traces::Request& request : requests)
-    if (const auto most = std::max(request.input_tokens, request.output_tokens); most > kMostTokens)
-      throw FileError(fmt::format("{}: request {}: {} tokens: at most {} can be replayed",
-                                  trace_name(arguments), &request - requests.data() + 1, most,
-                                  kMostTokens));
-  traces::Validator validator;
-  for (const traces::Request& request : requests) validator.add(request);
-  if (const std::string line = errors_line(arguments.trace, validator.result()); !line.empty()) {
-    if (arguments.strict) throw FileError(line);
-    print_note(line);
-  }
-  return requests;
-}
 
 // Every append makes tensors of the size of a token; in a pool each slot needs a block at least.
 void check_size(const replay::Policies& policies) {
@@ -126,6 +81,7 @@ replay::Replay replay_of(const Contracts& contracts, const RunArguments& argumen
   options.seed = arguments.seed;
   options.profile = arguments.profile;
   options.varied = replay::varying_members();
+  options.keep_lookups = arguments.report.figures;
   for (const auto& [option, member] : arguments.pins)
     if (option->count() > 0) options.varied.erase(member);
   replay::Replay replay(contracts, read_requests(arguments), comparisons_of(contracts, arguments),
@@ -133,15 +89,6 @@ replay::Replay replay_of(const Contracts& contracts, const RunArguments& argumen
   if (replay.kinds().empty()) throw UsageError("no trace can be replayed on these subjects");
   for (std::uint64_t index = 0; index < replay.cases(); ++index) check_size(replay.policies(index));
   return replay;
-}
-
-// "lengths divided by 16", or "by 16 to 256" when kinds differ
-std::string scales_text(const replay::Replay& replay) {
-  const auto [least, most] =
-      std::ranges::minmax_element(replay.kinds(), {}, &replay::ReplayedKind::scale);
-  return least->scale == most->scale
-             ? fmt::format("lengths divided by {}", least->scale)
-             : fmt::format("lengths divided by {} to {}", least->scale, most->scale);
 }
 
 // Told in run files, so that none is resumed with another trace of the same name.
@@ -387,11 +334,8 @@ void declare_sizes(CLI::App& app, RunArguments& arguments) {
 
 Run declare_run(CLI::App& app, const Contracts& contracts) {
   const auto arguments = std::make_shared<RunArguments>();
-  app.add_option("trace", arguments->trace,
-                 "request trace, plain or gzip; -: standard input; none: the embedded sample")
-      ->type_name("FILE");
-  app.add_option("--format", arguments->format, "of the trace; default: by its content")
-      ->type_name("FORMAT");
+  declare_trace_file(app, *arguments,
+                     "request trace, plain or gzip; -: standard input; none: the embedded sample");
   app.add_option("--subject", arguments->words, "contracts, caches or subjects; none: all")
       ->type_name("SUBJECT");
   app.add_flag("--generate", arguments->generate,

@@ -107,6 +107,9 @@ TEST_F(Schema, DescribesWhatLogsShow) {
   const auto documented = described("conform", "conform log --profile documented");
   EXPECT_THAT(documented.at("quirks").as_array(), Not(IsEmpty()));
   (void)described("conform", "conform log --subject layered");
+  fs::copy_file(KVO_LOGS "/prefix.jsonl.gz", folder_ / "prefixes");
+  const auto why = described("why", "why prefixes");
+  EXPECT_THAT(why.at("lookups").as_array(), Not(IsEmpty()));
   (void)file(
       "odd.jsonl",
       R"({"kvlog":1,"contract":"positional","cache":"swa","config":{"window":-1},"case":"odd"}
