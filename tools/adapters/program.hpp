@@ -19,7 +19,7 @@ namespace kvo::tools {
 [[nodiscard]] std::span<const std::string_view> program_languages();
 
 /// A program that carries out the operations of a case on a cache of its reader, and fails if the
-/// last one does not return `want`.
+/// last one does not return `want`. It needs that cache and the language, and nothing of kvoracle.
 /// `difference`: how it failed, for the comment at its head. `cache`: where the program gets the
 /// cache from, in Python "MODULE:CLASS"; empty: as in projects of `adapter new`.
 /// Requires  one of program_languages() or style_names(); the case has an operation.
