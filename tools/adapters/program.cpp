@@ -371,12 +371,13 @@ std::span<const std::string_view> program_languages() {
 }
 
 std::string program_text(std::string_view language, const traces::Case& failing, const Setup& setup,
-                         const Observation& want, const std::string& difference,
+                         std::span<const Observation> returned, const std::string& difference,
                          const std::string& cache) {
+  const Observation& want = returned.back();
   const std::string heading = fmt::format("{}: {}", failing.header.kind->name(), difference);
   if (language == "c" || language == "cpp") return c_program(failing, setup, want, heading);
   if (std::ranges::find(program_languages(), language) == program_languages().end())
-    return styled_test(language, failing, wanted(want), heading);
+    return styled_test(language, failing, returned, heading);
   if (language == "text") {
     std::string text = heading + "\n";
     for (const traces::Step& step : failing.steps) text += traces::operation_text(step.op) + "\n";
