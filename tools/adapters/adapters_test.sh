@@ -59,6 +59,11 @@ program() {
     --as "$3" --cache "$4" -o "$5" 2>/dev/null || true # its status says that the script fails
 }
 
+# stand_alone FILE: a program needs nothing of kvoracle.
+stand_alone() {
+  ! grep -nE '(import|from|use|include|require).*kvoracle|kvoracle(::|\.[A-Z])' "$1"
+}
+
 # fails_and_passes FAULTY SOUND: two commands that run a program.
 fails_and_passes() {
   if eval "$1" >faulty.txt 2>&1; then
@@ -100,6 +105,11 @@ Cache = lambda config, profile: own.Caches(config, profile, "".join(sys.argv[1:]
     program layered.vector "$layered stores_keys_as_values" python cache:Cache shrunk.py
     fails_and_passes 'python3 shrunk.py stores_keys_as_values' 'python3 shrunk.py'
     grep -q AssertionError faulty.txt
+    stand_alone shrunk.py
+    cp "$root/tools/adapters/stand_alone/cache.py" .
+    fails_and_passes 'FAULT=1 python3 -I -c "import sys; sys.path.append(\".\"); import shrunk; shrunk.test_shrunk()"' \
+      'PYTHONPATH= python3 shrunk.py'
+    grep -q AssertionError faulty.txt
     tried prefix.blocks "$blocks" "$blocks whole_prompt_is_hit"
     ;;
   c | cpp)
@@ -116,9 +126,11 @@ Cache = lambda config, profile: own.Caches(config, profile, "".join(sys.argv[1:]
     tried layered.vector lib:./layered_vector.sound.so lib:./layered_vector.FAULT.so conventions
     program layered.vector lib:./layered_vector.FAULT.so $language '' shrunk.$language
     for fault in sound FAULT; do
-      "${compiler[@]}" -Wall -Wextra -Werror -I "$root/tools/adapters/c" -D$fault shrunk.$language \
+      "${compiler[@]}" -Wall -Wextra -Werror -c shrunk.$language -o shrunk.o # without the header
+      "${compiler[@]}" -I "$root/tools/adapters/c" -D$fault shrunk.o \
         "$root/examples/adapters/$language/layered_vector.$language" -o shrunk.$fault
     done
+    stand_alone shrunk.$language
     fails_and_passes ./shrunk.FAULT ./shrunk.sound
     # A crash has its place in the source.
     sed -E 's/case (ADVANCE|kAdvance):/& __builtin_trap();/' "$root/examples/adapters/$language/layered_vector.$language" >crashes.$language
@@ -143,6 +155,13 @@ Cache = lambda config, profile: own.Caches(config, profile, "".join(sys.argv[1:]
     sed -i 's/^var fault = .*/var fault = os.Getenv("FAULT")/' go/main.go
     fails_and_passes '(cd go && FAULT=stores_keys_as_values go test ./...)' '(cd go && go test ./...)'
     grep -q 'want {"v"' faulty.txt
+    stand_alone go/shrunk_test.go
+    gofmt -d go/shrunk_test.go | tee /dev/stderr | wc -l | grep -qx 0
+    mkdir own
+    printf 'module own\n\ngo 1.20\n' >own/go.mod
+    cp go/shrunk_test.go "$root/tools/adapters/stand_alone/cache.go" own
+    fails_and_passes '(cd own && FAULT=1 go test -vet=all ./...)' '(cd own && go test ./...)'
+    grep -q 'want {"v"' faulty.txt
     tried prefix.blocks exec:./caches "exec:./caches whole_prompt_is_hit"
     ;;
   rust)
@@ -160,7 +179,13 @@ Cache = lambda config, profile: own.Caches(config, profile, "".join(sys.argv[1:]
     cat shrunk.rs >>layered.vector/src/main.rs
     sed -i 's/std::env::args().nth(1).as_deref()/std::env::var("FAULT").ok().as_deref()/' layered.vector/src/main.rs
     fails_and_passes '(cd layered.vector && FAULT=stores_keys_as_values cargo test -q)' '(cd layered.vector && cargo test -q)'
-    grep -q 'shrunk ... FAILED\|shrunk --- FAILED\|panicked' faulty.txt
+    grep -q 'assertion.*left == right' faulty.txt
+    stand_alone shrunk.rs
+    mkdir -p own/src
+    printf '[package]\nname = "own"\nversion = "0.1.0"\nedition = "2021"\n' >own/Cargo.toml
+    cat "$root/tools/adapters/stand_alone/cache.rs" shrunk.rs >own/src/lib.rs
+    fails_and_passes '(cd own && FAULT=1 cargo test -q)' '(cd own && cargo test -q)'
+    grep -q 'assertion.*left == right' faulty.txt
     tried prefix.blocks exec:./prefix.blocks.cache "exec:./prefix.blocks.cache whole_prompt_is_hit"
     ;;
   all_kinds) # the references of this program, as an adapter

@@ -1,5 +1,4 @@
-// A failing script as a program in C, which is one in C++ as well: it calls a cache through
-// kvoracle.h alone.
+// A failing script as a program in C, which is one in C++ as well.
 #include "tools/adapters/c_program.hpp"
 
 #include <cmath>
@@ -14,143 +13,10 @@
 #include "reference/contract/describe/element.hpp"
 #include "reference/contract/describe/json.hpp"
 #include "tools/adapters/library_values.hpp"
+#include "tools/adapters/project.hpp"
 
 namespace kvo::tools {
 namespace {
-
-constexpr std::string_view kProgram = R"(/* @HEADING@
- * Passes when the cache is correct. Build it together with the cache:
- *   cc -I DIRECTORY_OF_KVORACLE_H shrunk.c mycache.c -o shrunk */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "kvoracle.h"
-
-static const kvoracle_library* library;
-static void* cache;
-static kvoracle_answer answer;
-
-static kvoracle_value integer(enum kvoracle_type type, int64_t value) {
-  kvoracle_value made;
-  made.type = type;
-  made.as.integer = value;
-  return made;
-}
-
-static kvoracle_value number(double value) {
-  kvoracle_value made;
-  made.type = KVORACLE_NUMBER;
-  made.as.number = value;
-  return made;
-}
-
-static kvoracle_value text(const char* data, size_t size) {
-  kvoracle_value made;
-  made.type = KVORACLE_TEXT;
-  made.as.text.data = data;
-  made.as.text.size = size;
-  return made;
-}
-
-static kvoracle_value tensor(const int64_t* shape, size_t axes, const void* data,
-                             enum kvoracle_dtype dtype) {
-  kvoracle_value made;
-  made.type = KVORACLE_TENSOR;
-  made.as.tensor.shape = shape;
-  made.as.tensor.axes = axes;
-  made.as.tensor.data = data;
-  made.as.tensor.dtype = dtype;
-  return made;
-}
-
-static kvoracle_value integers(const int64_t* data, size_t size) {
-  kvoracle_value made;
-  made.type = KVORACLE_INTEGERS;
-  made.as.integers.data = data;
-  made.as.integers.size = size;
-  return made;
-}
-
-static kvoracle_value list(enum kvoracle_type type, const kvoracle_value* data, size_t size) {
-  kvoracle_value made;
-  made.type = type;
-  made.as.list.data = data;
-  made.as.list.size = size;
-  return made;
-}
-
-/* Whether two values are the same, tensors and numbers bit by bit. */
-static int same(const kvoracle_value* a, const kvoracle_value* b) {
-  size_t i, bytes;
-  if (a->type != b->type) return 0;
-  switch (a->type) {
-    case KVORACLE_ABSENT: return 1;
-    case KVORACLE_BOOLEAN: return !a->as.integer == !b->as.integer;
-    case KVORACLE_INTEGER: return a->as.integer == b->as.integer;
-    case KVORACLE_NUMBER: return memcmp(&a->as.number, &b->as.number, sizeof(double)) == 0;
-    case KVORACLE_TEXT:
-      return a->as.text.size == b->as.text.size &&
-             memcmp(a->as.text.data, b->as.text.data, a->as.text.size) == 0;
-    case KVORACLE_TENSOR:
-      if (a->as.tensor.axes != b->as.tensor.axes) return 0;
-      if (a->as.tensor.dtype != b->as.tensor.dtype) return 0;
-      bytes = a->as.tensor.dtype == KVORACLE_F32 || a->as.tensor.dtype == KVORACLE_I32     ? 4
-              : a->as.tensor.dtype == KVORACLE_F16 || a->as.tensor.dtype == KVORACLE_BF16 ? 2
-                                                                                           : 1;
-      for (i = 0; i < a->as.tensor.axes; ++i) {
-        if (a->as.tensor.shape[i] != b->as.tensor.shape[i]) return 0;
-        bytes *= (size_t)a->as.tensor.shape[i];
-      }
-      return bytes == 0 || memcmp(a->as.tensor.data, b->as.tensor.data, bytes) == 0;
-    case KVORACLE_INTEGERS:
-      if (a->as.integers.size != b->as.integers.size) return 0;
-      for (i = 0; i < a->as.integers.size; ++i)
-        if (a->as.integers.data[i] != b->as.integers.data[i]) return 0;
-      return 1;
-    default:
-      if (a->as.list.size != b->as.list.size) return 0;
-      for (i = 0; i < a->as.list.size; ++i)
-        if (!same(&a->as.list.data[i], &b->as.list.data[i])) return 0;
-      return 1;
-  }
-}
-
-/* Calls an operation by its place in the greeting's list; `number` where there is no list. */
-static void call(const char* operation, uint32_t number, const kvoracle_value* arguments) {
-  const kvoracle_answer none = {NULL, NULL, NULL};
-  const char* kind = strstr(library->greeting, "\"@KIND@\"");
-  const char* at = kind ? strstr(kind, "\"operations\"") : NULL;
-  const char* end = at ? strchr(at, ']') : NULL;
-  if (end) at = strchr(at, '[');
-  if (end && at) {
-    number = 0;
-    while ((at = strchr(at, '"')) != NULL && at < end) {
-      const char* close = strchr(at + 1, '"');
-      const size_t size = strlen(operation);
-      if ((size_t)(close - at) == size + 1 && strncmp(at + 1, operation, size) == 0) break;
-      at = close + 1;
-      ++number;
-    }
-  }
-  answer = none;
-  library->call(cache, number, arguments, &answer);
-}
-
-static const kvoracle_value absent = {KVORACLE_ABSENT, {0}};
-
-int main(void) {
-  int passed = 1;
-  (void)integer, (void)number, (void)text, (void)tensor, (void)integers, (void)list;
-  (void)same, (void)absent; /* whatever is not needed */
-  library = kvoracle_library_of();
-  cache = library->open("@KIND@", "@PROFILE@", @CONFIG@);
-  if (cache == NULL) return 2;
-@CALLS@@WANTED@  library->close(cache);
-  puts(passed ? "passed" : "failed: the last operation returns something else");
-  return !passed;
-}
-)";
 
 std::string c_text(std::string_view words) {
   std::string out = "\"";
@@ -255,7 +121,7 @@ class Writer {
                                        std::span<const std::uint32_t>(bits), [](std::uint32_t one) {
                                          return fmt::format("0x{:x}", one);
                                        });
-    constexpr std::array kNames{"F32", "F16", "BF16", "I32", "F8_E4M3", "F8_E5M2"};
+    constexpr std::array kNames{"F32", "F16", "BF16", "I32", "F8_E4M3", "F8_E5M2", "U32", "BOOL"};
     return fmt::format("tensor({}, {}, {}, KVORACLE_{})", shape, from.axes, elements,
                        kNames.at(static_cast<std::size_t>(from.dtype)));
   }
@@ -300,10 +166,11 @@ std::string c_program(const traces::Case& failing, const Setup& setup, const Obs
         fmt::format("  {{\n{}    call(\"{}\", {}, arguments);\n  }}\n",
                     members_text("arguments", step.op.arguments()), step.op.kind().name, number);
   }
-  std::string program(kProgram);
+  std::string program(project_part("tools/adapters/programs/c.program"));
   const auto put = [&](const char* place, const std::string& text) {
     boost::replace_all(program, place, text);
   };
+  put("@INTERFACE@", std::string(project_part("tools/adapters/c/kvoracle.h")));
   put("@HEADING@", boost::replace_all_copy(heading, "*/", "* /"));
   put("@KIND@", kind.name());
   put("@PROFILE@", setup.profile == Profile::kDocumented ? "documented" : "original");

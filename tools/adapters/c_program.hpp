@@ -8,8 +8,9 @@
 
 namespace kvo::tools {
 
-/// A program of C, and of C++, that calls a cache through kvoracle.h alone. Its status is 1 if the
-/// last operation does not return `want`. `heading`: a comment at its head.
+/// A program of C, and of C++, that calls a cache through the functions of kvoracle.h, which it has
+/// a copy of. Its status is 1 if the last operation does not return `want`. `heading`: a comment at
+/// its head.
 [[nodiscard]] std::string c_program(const traces::Case& failing, const Setup& setup,
                                     const Observation& want, const std::string& heading);
 

@@ -106,7 +106,7 @@ class Reader {
   }
   static Fault tensor(const kvoracle_tensor& given, Tensor& out) {
     constexpr std::size_t kMostAxes = 8;
-    if (given.axes > kMostAxes || given.dtype > KVORACLE_F8_E5M2) return "is no tensor";
+    if (given.axes > kMostAxes || given.dtype > KVORACLE_BOOL) return "is no tensor";
     const std::span shape(given.shape, given.axes);
     const auto count = element_count(shape);
     if (!count || static_cast<std::size_t>(*count) > kMostElements) return "has no such shape";

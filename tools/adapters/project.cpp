@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "reference/contract/describe/json.hpp"
+#include "tools/adapters/program.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -71,13 +72,6 @@ struct Language {
   std::vector<ProjectFile> (*others)(const CacheKind& kind);
 };
 
-std::string_view part(std::string_view path) {
-  for (const traces::EmbeddedFile& file : project_parts())
-    if (file.name == path) return file.text;
-  KVO_CHECK(false);
-  return {};
-}
-
 bool has_part(std::string_view path) {
   return std::ranges::find(project_parts(), path, &traces::EmbeddedFile::name) !=
          project_parts().end();
@@ -133,7 +127,7 @@ std::string example_or(const CacheKind& kind, std::string_view language, std::st
                        std::string empty) {
   const std::string path =
       fmt::format("examples/adapters/{}/{}_{}{}", language, kind.contract, kind.cache, ending);
-  if (has_part(path)) return std::string(part(path));
+  if (has_part(path)) return std::string(project_part(path));
   boost::replace_all(empty, "@KIND@", kind.name());
   boost::replace_all(empty, "@VARIABLE@", go_variable(kind));
   return empty;
@@ -167,12 +161,6 @@ std::string python_type(const Type& type, const std::string& name) {
       return "Any";
   }
   return "Any";
-}
-
-std::string python_value(const boost::json::value& value) {
-  if (value.is_bool()) return value.get_bool() ? "True" : "False";
-  if (value.is_null()) return "None";
-  return boost::json::serialize(value);
 }
 
 // A class; where a member is a keyword, a call that makes one.
@@ -210,9 +198,10 @@ std::string python_operations(const CacheKind& kind) {
             python_type(*field.type, member_name(op->name) + "Arguments" + member_name(field.name));
         arguments += fmt::format(", {}: {}", python_name(field.name), type);
         if (absent)
-          arguments += " = " + (field.type->is_optional()
-                                    ? "None"
-                                    : python_value(write_json(*field.type, field.of(fresh.get()))));
+          arguments +=
+              " = " + (field.type->is_optional()
+                           ? "None"
+                           : python_literal(write_json(*field.type, field.of(fresh.get()))));
         documents +=
             fmt::format("            {}  {}\n", python_name(field.name), meaning_of(field));
       }
@@ -411,13 +400,6 @@ func TestTheCacheAgreesWithItsReference(t *testing.T) {
 
 // ---- Rust ----
 
-std::string rust_name(std::string_view name) {
-  constexpr std::array<std::string_view, 9> kRustKeywords{"box",  "loop", "match", "move", "ref",
-                                                          "type", "use",  "where", "yield"};
-  return (std::ranges::find(kRustKeywords, name) != kRustKeywords.end() ? "r#" : "") +
-         std::string(name);
-}
-
 std::string rust_type(const Type& type, const std::string& name) {
   switch (type.type_class) {
     case TypeClass::kBool:
@@ -451,6 +433,7 @@ std::string rust_type(const Type& type, const std::string& name) {
 std::string rust_default(const Field& field, const void* fresh) {
   if (!may_be_left_out(field) || field.type->is_optional()) return "";
   const boost::json::value value = write_json(*field.type, field.of(fresh));
+  if (value.is_null()) return "";
   if (value.is_string()) return fmt::format(" = {}.into()", boost::json::serialize(value));
   if (value.is_array() && value.get_array().empty()) return " = Vec::new()";
   const bool number =
@@ -491,9 +474,10 @@ std::string rust_operations(const CacheKind& kind) {
   const std::string uses =
       used.size() == 2 ? "{Json, Tensor}" : fmt::format("{}", fmt::join(used, ""));
   return fmt::format(
-      "//! The operations of {}. A cache implements `Operations`.\n#![allow(dead_code)]\n{}\n"
+      "//! The operations of {}. A cache implements `Operations`.\n#![allow(dead_code, "
+      "non_snake_case)]\n{}\n"
       "kvoracle::operations! {{\n{}}}\n{}",
-      kind.name(), used.empty() ? "" : fmt::format("\nuse kvoracle::{};\n", uses), methods,
+      kind.name(), used.empty() ? "" : fmt::format("\npub use kvoracle::{};\n", uses), methods,
       records);
 }
 
@@ -507,10 +491,16 @@ use kvoracle::{Arguments, Cache, Kind};
 pub const KIND: Kind = Kind { name: "@KIND@", open, operations: &[], conventions: &[] };
 
 /// The caches of one case.
-struct Caches;
+pub struct Caches;
 
 fn open(_config: &Arguments, _profile: &str) -> Result<Box<dyn Cache>, String> {
     Ok(Box::new(ByName(Caches)))
+}
+
+/// For tests.
+#[cfg(test)]
+pub fn made(_config: &str, _profile: &str) -> Result<Caches, String> {
+    Ok(Caches)
 }
 
 /// Here are the methods of those operations that the cache has.
@@ -617,7 +607,7 @@ const kvoracle_library* kvoracle_library_of(void) {
 std::vector<ProjectFile> c_project(const CacheKind& kind, const std::string& file,
                                    std::string_view compile, std::string text) {
   std::vector<ProjectFile> files{
-      {"kvoracle.h", std::string(part("tools/adapters/c/kvoracle.h"))},
+      {"kvoracle.h", std::string(project_part("tools/adapters/c/kvoracle.h"))},
       {file, std::move(text)},
       {"Makefile",
        fmt::format(
@@ -650,6 +640,20 @@ constexpr std::array<Language, 5> kLanguages{
      {"cpp", "operations.h", c_operations, cpp_files}}};
 
 }  // namespace
+
+std::string rust_name(std::string_view name) {
+  constexpr std::array<std::string_view, 9> kRustKeywords{"box",  "loop", "match", "move", "ref",
+                                                          "type", "use",  "where", "yield"};
+  return (std::ranges::find(kRustKeywords, name) != kRustKeywords.end() ? "r#" : "") +
+         std::string(name);
+}
+
+std::string_view project_part(std::string_view path) {
+  for (const traces::EmbeddedFile& file : project_parts())
+    if (file.name == path) return file.text;
+  KVO_CHECK(false);
+  return {};
+}
 
 std::string python_name(std::string_view name) {
   constexpr std::array<std::string_view, 35> kPythonKeywords{

@@ -30,7 +30,13 @@ struct ProjectFile {
 /// The name of an argument in Python: that of a keyword ends with '_'.
 [[nodiscard]] std::string python_name(std::string_view name);
 
-/// The runtime libraries and the small caches.
+/// A name in Rust: that of a keyword begins with "r#".
+[[nodiscard]] std::string rust_name(std::string_view name);
+
+/// The text of one of project_parts(), which must be there.
+[[nodiscard]] std::string_view project_part(std::string_view path);
+
+/// The runtime libraries, the small caches, and templates of programs and styles.
 [[nodiscard]] std::span<const traces::EmbeddedFile> project_parts();
 
 }  // namespace kvo::tools

@@ -18,7 +18,7 @@ languages=(python "${languages[@]}")
 for language in "${languages[@]}"; do
   for kind in "${kinds[@]}"; do
     # Types of all contracts are in Python and Go.
-    [[ $language == python || $language == go || " layered.vector prefix.blocks positional.causal cells.kv " == *" $kind "* ]] ||
+    [[ $language == python || $language == go || " layered.vector prefix.blocks positional.causal cells.kv mlx_lm.rotating " == *" $kind "* ]] ||
       continue
     "$kvoracle" adapter new --language "$language" --contract "$kind" "$language/$kind" >/dev/null
   done
@@ -45,7 +45,7 @@ fi
 if [[ " ${languages[*]} " == *" rust "* ]] && command -v cargo >/dev/null; then
   here+=(rust)
   export CARGO_NET_OFFLINE=true
-  (cd rust/cells.kv && cargo build -q --release)
+  for kind in cells.kv mlx_lm.rotating; do (cd "rust/$kind" && cargo build -q --release); done
 fi
 if [[ " ${languages[*]} " == *" c "* ]] && command -v cc >/dev/null; then
   here+=(c)

@@ -127,9 +127,10 @@ std::string as_program(const Contracts& contracts, const ShrinkArguments& argume
   setup.config = failing.header.config;
   const auto session = plan.baseline->open(setup).value();
   Probe probe;
-  Observation want;
-  for (const traces::Step& step : failing.steps) want = session->apply(step.op, probe);
-  return program_text(arguments.language, failing, setup, want, shrunk.difference, arguments.cache);
+  std::vector<Observation> returned;
+  for (const traces::Step& step : failing.steps) returned.push_back(session->apply(step.op, probe));
+  return program_text(arguments.language, failing, setup, returned, shrunk.difference,
+                      arguments.cache);
 }
 
 int run_shrink(const Contracts& contracts, const ShrinkArguments& arguments) {

@@ -37,13 +37,17 @@ struct One {
     tokens: u64,
 }
 
-struct Caches(Vec<One>);
+/// The caches of one case, by number.
+pub struct Caches(Vec<One>);
 
 fn open(config: &Arguments, _profile: &str) -> Result<Box<dyn Cache>, String> {
-    match config.optional("storage") {
-        None => Ok(Box::new(ByName(Caches(Vec::new())))),
-        Some(storage) => Err(format!("storage {storage}")),
-    }
+    Ok(Box::new(ByName(Caches::open(config)?)))
+}
+
+/// For tests.
+#[cfg(test)]
+pub fn made(config: &str, _profile: &str) -> Result<Caches, String> {
+    kvoracle::with_config(config, Caches::open)
 }
 
 fn flat(bits: &[u32]) -> Tensor {
@@ -55,6 +59,13 @@ fn flat(bits: &[u32]) -> Tensor {
 }
 
 impl Caches {
+    fn open(config: &Arguments) -> Result<Caches, String> {
+        match config.optional("storage") {
+            None => Ok(Caches(Vec::new())),
+            Some(storage) => Err(format!("storage {storage}")),
+        }
+    }
+
     fn make(&mut self, layers: u64, heads: u64, size: u64, most: u64) -> Result<u64, Refusal> {
         let width = heads.checked_mul(size);
         let elements = width.and_then(|width| width.checked_mul(most));

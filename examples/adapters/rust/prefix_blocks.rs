@@ -53,7 +53,7 @@ struct Block {
     place: i64, // in the order of free blocks
 }
 
-struct Manager {
+pub struct Manager {
     size: i64,
     longest: i64,
     caching: bool,
@@ -68,43 +68,53 @@ struct Manager {
 }
 
 fn open(config: &Arguments, _profile: &str) -> Result<Box<dyn Cache>, String> {
-    let number = |name, default| {
-        config
-            .integer_or(name, default)
-            .map_err(|why| format!("{why:?}"))
-    };
-    if config.text("attention").unwrap_or("full") != "full"
-        || config.flag("eagle", false)
-        || number("hash_lookahead", 0)? != 0
-        || config
-            .optional("watermark")
-            .and_then(Json::as_f64)
-            .unwrap_or(0.0)
-            != 0.0
-        || config.optional("retention").is_some()
-    {
-        return Err("full attention alone".into());
-    }
-    let mut made = Manager {
-        size: number("block_size", 1)?,
-        longest: number("max_model_len", 0)?,
-        caching: config.flag("enable_caching", true),
-        blocks: vec![Block::default(); number("num_blocks", 1)? as usize],
-        free: BTreeMap::new(),
-        next_place: 0,
-        first_place: 0,
-        holders: HashMap::new(),
-        numbers: HashMap::new(),
-        depths: HashMap::new(),
-        requests: HashMap::new(),
-    };
-    for block in (1..made.blocks.len() as i64).rev() {
-        made.put_back(block, true);
-    }
-    Ok(Box::new(ByName(made)))
+    Ok(Box::new(ByName(Manager::open(config)?)))
+}
+
+/// For tests.
+#[cfg(test)]
+pub fn made(config: &str, _profile: &str) -> Result<Manager, String> {
+    kvoracle::with_config(config, Manager::open)
 }
 
 impl Manager {
+    fn open(config: &Arguments) -> Result<Manager, String> {
+        let number = |name, default| {
+            config
+                .integer_or(name, default)
+                .map_err(|why| format!("{why:?}"))
+        };
+        if config.text("attention").unwrap_or("full") != "full"
+            || config.flag("eagle", false)
+            || number("hash_lookahead", 0)? != 0
+            || config
+                .optional("watermark")
+                .and_then(Json::as_f64)
+                .unwrap_or(0.0)
+                != 0.0
+            || config.optional("retention").is_some()
+        {
+            return Err("full attention alone".into());
+        }
+        let mut made = Manager {
+            size: number("block_size", 1)?,
+            longest: number("max_model_len", 0)?,
+            caching: config.flag("enable_caching", true),
+            blocks: vec![Block::default(); number("num_blocks", 1)? as usize],
+            free: BTreeMap::new(),
+            next_place: 0,
+            first_place: 0,
+            holders: HashMap::new(),
+            numbers: HashMap::new(),
+            depths: HashMap::new(),
+            requests: HashMap::new(),
+        };
+        for block in (1..made.blocks.len() as i64).rev() {
+            made.put_back(block, true);
+        }
+        Ok(made)
+    }
+
     fn find(&mut self, number: i64) -> Result<&mut Request, Refusal> {
         match self.requests.get_mut(&number) {
             Some(request) => Ok(request),

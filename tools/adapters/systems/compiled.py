@@ -68,25 +68,32 @@ def go(*words: str, folder: pathlib.Path) -> None:
     done("go", *words, folder=folder, **settings)
 
 
-def ollama_findings(into: pathlib.Path, version: str) -> dict[str, str]:
-    """Each test of findings/ollama with what it prints: nothing where the promise holds."""
+def ollama_tests(into: pathlib.Path, version: str, file: pathlib.Path, name: str) -> dict[str, str]:
+    """Each test of a file with what it prints: nothing where it passes. It runs in a copy of the package kvcache with this name."""
     module = subprocess.run(["go", "list", "-m", "-f", "{{.Dir}}", "github.com/ollama/ollama"], cwd=into / f"ollama-{version}",
                             stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
-    folder = into / f"ollama-{version}" / "findings"
+    folder = into / f"ollama-{version}" / name
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(pathlib.Path(module) / "kvcache", folder, copy_function=shutil.copyfile)
-    shutil.copyfile(FINDINGS / "ollama" / "promises_test.go", folder / "promises_test.go")
-    names = re.findall(r"^func (Test\w+)", (folder / "promises_test.go").read_text(encoding="utf-8"), re.M)
-    told = subprocess.run(["go", "test", "-vet=off", "-json", "-run", f"^({'|'.join(names)})$", "./findings"], cwd=folder.parent,
+    own = folder / "promises_test.go"
+    shutil.copyfile(file, own)
+    names = re.findall(r"^func (Test\w+)", own.read_text(encoding="utf-8"), re.M)
+    told = subprocess.run(["go", "test", "-vet=off", "-json", "-run", f"^({'|'.join(names)})$", f"./{name}"], cwd=folder.parent,
                           env={**os.environ, "CGO_ENABLED": "0", "GOPROXY": "off", "GOFLAGS": "-mod=mod"},
                           stdout=subprocess.PIPE, text=True)
+    shutil.rmtree(folder)
     events = [json.loads(line) for line in told.stdout.splitlines() if line.startswith("{")]
     if not any(event.get("Test") in names for event in events):
         raise Absent(f"go test fails: {told.stdout}")
     faults = {event["Test"] for event in events if event["Action"] == "fail" and "Test" in event}
     printed = {name: "".join(event["Output"] for event in events if event.get("Test") == name and "_test.go:" in event.get("Output", ""))
                for name in names}
-    return {name: printed[name].strip() if name in faults else "" for name in names}
+    return {name: printed[name].strip() or "fails" if name in faults else "" for name in names}
+
+
+def ollama_findings(into: pathlib.Path, version: str) -> dict[str, str]:
+    """Each test of findings/ollama with what it prints: nothing where the promise holds."""
+    return ollama_tests(into, version, FINDINGS / "ollama" / "promises_test.go", "findings")
 
 
 # Of llama.cpp: its memory classes and what they call. The rest of it is not linked (stand_in.cpp).
@@ -156,6 +163,16 @@ def llama_cpp(into: pathlib.Path, version: str, debug: bool = False) -> list[str
 
 def llama_cpp_debug(into: pathlib.Path, version: str) -> list[str]:
     return llama_cpp(into, version, debug=True)
+
+
+def llama_test(into: pathlib.Path, version: str, file: pathlib.Path) -> subprocess.CompletedProcess[str]:
+    """Builds a test of one file, and runs it."""
+    llama_cpp(into, version)
+    folder = llama_sources(into, version) / "release"
+    flags, objects = llama_objects(folder.parent, ["-O1", "-DNDEBUG"], folder)
+    program = file.with_suffix("")
+    done("g++", "-std=c++20", *flags, file, *objects, "stand_in.o", "-o", program, *LLAMA_LINK, folder=folder)
+    return subprocess.run([program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def llama_findings(into: pathlib.Path, version: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""python3 -m kvoracle.systems.findings SYSTEM FILE [--folder DIR]: the tests of FILE on a release, without pytest.
+"""python3 -m kvoracle.systems.findings SYSTEM FILE.. [--folder DIR]: the tests of files on a release, without pytest.
 
-Prints `fault NAME: why` or `holds NAME` for each function test_NAME. The release is found as by the adapter of SYSTEM. FILE needs
-the engine alone; here its caches are imported without the rest of it. Exit status: 0, or 2 if FILE cannot be loaded.
+Prints `fault NAME: why` or `holds NAME` for each function test_NAME, in order. The release is found as by the adapter of SYSTEM. A
+file needs the engine alone; here its caches are imported without the rest of it. Exit status: 0, or 2 if one cannot be loaded.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ def main() -> int:
     if len(sys.argv) < 3:
         print(__doc__, file=sys.stderr)
         return 2
-    system, file, *arguments = sys.argv[1:]
+    system, *files = sys.argv[1:]
+    at = files.index("--folder") if "--folder" in files else len(files)
+    files, arguments = files[:at], files[at:]
     importlib.import_module(f"kvoracle.systems.{system.replace('-', '_')}.engine").load(arguments)
-    for name, test in runpy.run_path(file).items():
-        if not name.startswith("test_"):
-            continue
+    tests = [each for file in files for each in runpy.run_path(file).items() if each[0].startswith("test_")]
+    for name, test in tests:
         try:
             test()
             print("holds", name[5:])

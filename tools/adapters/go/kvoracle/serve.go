@@ -258,27 +258,3 @@ func refused(err error, spent int64) answer {
 	}
 	return answer{"ret": ret, "ns": spent}
 }
-
-// Call carries out one operation, with its arguments as JSON. It returns the results as JSON, of a
-// refusal {"error":CODE}: for tests that a script became.
-func Call(cache any, operation, arguments string) string {
-	own := &server{cases: map[int64]any{0: cache}}
-	given := own.call(0, &request{Op: operation, Args: json.RawMessage(arguments)})
-	text, err := json.Marshal(given["ret"])
-	if given["ret"] == nil || err != nil {
-		return fmt.Sprintf("{\"error\":%q}", fmt.Sprint(given))
-	}
-	return string(text)
-}
-
-// Same reports whether a result of Call is the wanted one. Of refusals the codes are compared.
-func Same(returned, want string) bool {
-	var a, b any
-	if json.Unmarshal([]byte(returned), &a) != nil || json.Unmarshal([]byte(want), &b) != nil {
-		return false
-	}
-	if refusal, is := a.(map[string]any); is && refusal["error"] != nil {
-		a = map[string]any{"error": refusal["error"]}
-	}
-	return reflect.DeepEqual(a, b)
-}

@@ -167,24 +167,9 @@ impl Tensor {
     }
 }
 
-/// Opens a case of a kind, with its config as JSON: for tests that a script became.
-pub fn open(kind: &Kind, config: &str, profile: &str) -> Result<Box<dyn Cache>, String> {
-    (kind.open)(&Arguments(&Json::parse(config)?), profile)
-}
-
-/// Carries out one operation, with its arguments as JSON. Returns the results as JSON, of a refusal
-/// `{"error":CODE}`.
-pub fn call(cache: &mut dyn Cache, operation: &str, arguments: &str) -> String {
-    match Json::parse(arguments).map(|arguments| cache.call(operation, &Arguments(&arguments))) {
-        Ok(Ok(returns)) => returns.to_string(),
-        Ok(Err(Refusal::Code(code, _))) => Json::object([("error", Json::Text(code.into()))]).to_string(),
-        other => Json::object([("error", Json::Text(format!("{:?}", other.err())))]).to_string(),
-    }
-}
-
-/// Whether two texts of JSON are one value.
-pub fn same(returned: &str, want: &str) -> bool {
-    matches!((Json::parse(returned), Json::parse(want)), (Ok(a), Ok(b)) if a == b)
+/// Makes a cache from a config that is text, for tests.
+pub fn with_config<T>(config: &str, make: impl Fn(&Arguments) -> Result<T, String>) -> Result<T, String> {
+    make(&Arguments(&Json::parse(config)?))
 }
 
 struct Server<'a> {

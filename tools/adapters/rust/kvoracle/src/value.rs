@@ -211,7 +211,7 @@ macro_rules! operations {
 
 #[cfg(test)]
 mod tests {
-    use crate::{open, Cache, Json, Kind, Refusal};
+    use crate::{Cache, Json, Refusal};
 
     record! { Sizes { heads: u64, r#type: Option<String>, width: i64 = -7, } }
     operations! {
@@ -229,9 +229,7 @@ mod tests {
 
     #[test]
     fn reads_and_writes_what_is_declared() {
-        let open_echo = |_: &crate::Arguments, _: &str| Ok(Box::new(ByName(Echo)) as Box<dyn Cache>);
-        let kind = Kind { name: "test.kind", open: open_echo, operations: &[], conventions: &[] };
-        let mut cache = open(&kind, "{}", "documented").unwrap();
+        let mut cache = ByName(Echo);
         let mut call = |name: &str, arguments: &str| {
             let arguments = Json::parse(arguments).unwrap();
             cache.call(name, &crate::Arguments(&arguments)).map(|results| results.to_string())
