@@ -108,6 +108,7 @@ std::vector<ContractRow> contract_rows() {
        .oracle = dynamic::history_oracle,
        .laws = dynamic::laws,
        .mutants = KVO_SEEDED(dynamic::mutants)},
+      {.name = "groups", .references = groups::references},
       {.name = "mlx_lm",
        .references = mlx_lm::references,
        .generators = mlx_lm::generators,

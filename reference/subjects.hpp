@@ -39,6 +39,9 @@ namespace kvo::cells {
 namespace kvo::dynamic {
 [[nodiscard]] std::vector<Subject> references();
 }
+namespace kvo::groups {
+[[nodiscard]] std::vector<Subject> references();
+}
 namespace kvo::mlx_lm {
 [[nodiscard]] std::vector<Subject> references();
 }

@@ -4,8 +4,9 @@
 
 namespace kvo::prefix {
 
-BlockPool::BlockPool(std::int64_t count, bool enable_caching, bool events, QuirkSet<Quirk> quirks)
-    : enable_caching_(enable_caching), keeps_events_(events), quirks_(quirks) {
+BlockPool::BlockPool(std::int64_t count, bool enable_caching, bool events, QuirkSet<Quirk> quirks,
+                     std::int64_t groups)
+    : enable_caching_(enable_caching), keeps_events_(events), groups_(groups), quirks_(quirks) {
   for (std::int64_t i = 0; i < count; ++i) blocks_.add({});
   for (std::int64_t i = 1; i < count; ++i) enqueue(i, blocks_[0].before, 0);
   commit();
@@ -97,24 +98,48 @@ Status BlockPool::release(IdsView blocks) {
 void BlockPool::set_key(std::int64_t block, std::int64_t key) {
   while (holders_.size() <= key) holders_.add({});
   holders_.change(key).push_back(block);
-  blocks_.change(block).key = key;
+  Block& there = blocks_.change(block);
+  if (there.key)
+    there.more.insert(std::ranges::upper_bound(there.more, key), key);
+  else
+    there.key = key;
 }
 
 bool BlockPool::take_key(std::int64_t block) {
   const std::optional<std::int64_t> key = blocks_[block].key;
   if (!key) return false;
   std::erase(holders_.change(*key), block);
+  tell_removed(*key);
+  for (const std::int64_t other : blocks_[block].more) {
+    std::erase(holders_.change(other), block);
+    tell_removed(other);
+  }
   blocks_.change(block).key = std::nullopt;
-  if (quirks_.has(Quirk::kRemovedWhileHeld) || holders_[*key].empty())  // PX-40
-    tell({.kind = EventKind::kRemoved, .keys = {key_of(*key)}});
+  blocks_.change(block).more.clear();
   return true;
+}
+
+void BlockPool::tell_removed(std::int64_t key) {
+  if (quirks_.has(Quirk::kRemovedWhileHeld) || holders_[key].empty())  // PX-40
+    tell({.kind = EventKind::kRemoved, .keys = {key_of(key / groups_)}, .group = key % groups_});
+}
+
+void BlockPool::move_keys(std::int64_t from, std::int64_t to) {
+  Ids keys = std::exchange(blocks_.change(from).more, {});
+  keys.insert(keys.begin(), *std::exchange(blocks_.change(from).key, std::nullopt));
+  for (const std::int64_t key : keys) {
+    std::erase(holders_.change(key), from);
+    set_key(to, key);
+  }
 }
 
 void BlockPool::take_all_keys() {
   for (std::int64_t i = 0; i < count(); ++i)
     if (blocks_[i].key) {
       holders_.change(*blocks_[i].key).clear();
+      for (const std::int64_t key : blocks_[i].more) holders_.change(key).clear();
       blocks_.change(i).key = std::nullopt;
+      blocks_.change(i).more.clear();
     }
   tell({.kind = EventKind::kCleared});
 }
@@ -129,10 +154,15 @@ std::span<const Event> BlockPool::take_events() {
   return taken_;
 }
 
-BlocksState BlockPool::state() const {
-  BlocksState state;
+Ids BlockPool::queue() const {
+  Ids queue;
   for (std::int64_t i = count() > 0 ? blocks_[0].after : 0; i != 0; i = blocks_[i].after)
-    state.queue.push_back(i);
+    queue.push_back(i);
+  return queue;
+}
+
+BlocksState BlockPool::state() const {
+  BlocksState state{.queue = queue(), .refs = {}, .keys = {}, .cached = {}};
   for (std::int64_t i = 0; i < count(); ++i) {
     state.refs.push_back(blocks_[i].refs);
     state.keys.push_back(blocks_[i].key ? std::optional(key_of(*blocks_[i].key)) : std::nullopt);
@@ -148,10 +178,13 @@ std::optional<std::string> BlockPool::broken_invariant() const {
     const Block& block = blocks_[i];
     queued += block.queued ? 1 : 0;
     if (block.queued != (i != 0 && block.refs <= 0)) return "a free block is not in the queue";
-    if (block.key && std::ranges::count(holders_[*block.key], i) != 1)
-      return "a block is not among those that carry its key";
+    Ids keys = block.more;
+    if (block.key) keys.push_back(*block.key);
+    for (const std::int64_t key : keys)
+      if (std::ranges::count(holders_[key], i) != 1)
+        return "a block is not among those that carry its key";
   }
-  if (queued != free_ || std::ssize(state().queue) != free_) return "the queue's length is wrong";
+  if (queued != free_ || std::ssize(queue()) != free_) return "the queue's length is wrong";
   return std::nullopt;
 }
 

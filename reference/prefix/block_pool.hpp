@@ -1,4 +1,6 @@
 // reference/prefix/block_pool.hpp: the blocks of the reference, their queue, and who carries a key.
+// Contract `groups` has the same pool: there a block carries a key for one of several groups of
+// layers, and may carry more than one. In this file a key is the number key * groups + group.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +10,7 @@
 
 #include "reference/prefix/blocks.hpp"
 #include "reference/prefix/journal.hpp"
+#include "reference/prefix/requests.hpp"
 
 namespace kvo::prefix {
 
@@ -15,6 +18,7 @@ namespace kvo::prefix {
 struct Block {
   std::int64_t refs = 0;
   std::optional<std::int64_t> key = std::nullopt;
+  Ids more = {};  ///< further keys, in ascending order; only in contract groups
   bool queued = false;
   std::int64_t before = 0;  ///< towards the front
   std::int64_t after = 0;
@@ -24,7 +28,8 @@ struct Block {
 /// roll_back(), and for good after commit().
 class BlockPool {
  public:
-  BlockPool(std::int64_t count, bool enable_caching, bool events, QuirkSet<Quirk> quirks);
+  BlockPool(std::int64_t count, bool enable_caching, bool events, QuirkSet<Quirk> quirks,
+            std::int64_t groups = 1);
 
   [[nodiscard]] std::int64_t count() const { return blocks_.size(); }
   [[nodiscard]] std::int64_t free() const { return free_; }
@@ -46,16 +51,21 @@ class BlockPool {
   /// PX-34. Errors  without kCountsBelowZero kPrecondition: more often than its count; roll back
   /// then.
   [[nodiscard]] Status release(IdsView blocks);
-  /// The block carries `key` from now on, behind the others that do.
+  /// The block carries `key` from now on, behind the others that do; beside a key that it has.
   void set_key(std::int64_t block, std::int64_t key);
-  /// Takes the key off, if it has one (PX-36). Returns  whether it had.
+  /// Takes its keys off, if it has one (PX-36). Returns  whether it had.
   bool take_key(std::int64_t block);
+  /// Moves all keys to a block without one, behind the others that carry them; no event.
+  void move_keys(std::int64_t from, std::int64_t to);
   /// Takes all keys off (PX-37).
   void take_all_keys();
   /// Remembers an event, if events are kept.
   void tell(Event event);
   [[nodiscard]] std::span<const Event> take_events();
 
+  [[nodiscard]] Ids queue() const;  ///< front first
+  /// Keys that were ever set are below.
+  [[nodiscard]] std::int64_t keys_end() const { return holders_.size(); }
   [[nodiscard]] BlocksState state() const;
   [[nodiscard]] std::optional<std::string> broken_invariant() const;
 
@@ -65,11 +75,13 @@ class BlockPool {
  private:
   void enqueue(std::int64_t block, std::int64_t before, std::int64_t after);
   void dequeue(std::int64_t block);
+  void tell_removed(std::int64_t key);
   /// The block that is handed out next.
   [[nodiscard]] std::int64_t next_free();
 
   bool enable_caching_;
   bool keeps_events_;
+  std::int64_t groups_;
   QuirkSet<Quirk> quirks_;
   Journaled<Block> blocks_;
   Journaled<Ids> holders_;  ///< [key]
@@ -81,10 +93,5 @@ class BlockPool {
   std::int64_t free_before_ = 0;
   std::size_t events_before_ = 0;
 };
-
-/// A key of the reference is a number.
-[[nodiscard]] inline Key key_of(std::int64_t number) {
-  return {.high = 0, .low = static_cast<std::uint64_t>(number)};
-}
 
 }  // namespace kvo::prefix

@@ -5,18 +5,6 @@
 #include <ranges>
 
 namespace kvo::prefix {
-namespace {
-
-std::int64_t floor_of(std::int64_t a, std::int64_t b) {
-  return a / b - (a % b < 0 ? 1 : 0);
-}
-
-Error no_request(std::int64_t request) {
-  return fail(Code::kPrecondition, "request " + std::to_string(request) + " was never made");
-}
-
-}  // namespace
-
 Result<std::unique_ptr<BlockCache>> BlockManager::make(const BlocksOptions& options,
                                                        QuirkSet<Quirk> quirks) {
   return std::make_unique<BlockManager>(options, quirks);
@@ -25,19 +13,18 @@ Result<std::unique_ptr<BlockCache>> BlockManager::make(const BlocksOptions& opti
 BlockManager::BlockManager(const BlocksOptions& options, QuirkSet<Quirk> quirks)
     : options_(options),
       quirks_(quirks),
-      pool_(options.num_blocks, options.enable_caching, options.events, quirks) {}
+      pool_(options.num_blocks, options.enable_caching, options.events, quirks),
+      requests_(options.block_size, options.hash_lookahead, options.enable_caching) {}
 
 void BlockManager::commit() noexcept {
   pool_.commit();
-  texts_.commit();
-  progress_.commit();
+  requests_.commit();
   holdings_.commit();
 }
 
 void BlockManager::roll_back() noexcept {
   pool_.roll_back();
-  texts_.roll_back();
-  progress_.roll_back();
+  requests_.roll_back();
   holdings_.roll_back();
 }
 
@@ -45,91 +32,47 @@ std::int64_t BlockManager::floor_blocks(std::int64_t tokens) const {
   return floor_of(tokens, options_.block_size);
 }
 std::int64_t BlockManager::ceil_blocks(std::int64_t tokens) const {
-  return floor_of(tokens + options_.block_size - 1, options_.block_size);
-}
-
-std::int64_t BlockManager::find(std::int64_t request) const {
-  const auto found = rows_.find(request);
-  return found != rows_.end() ? found->second : -1;
+  return ceil_of(tokens, options_.block_size);
 }
 
 const BlockManager::Text& BlockManager::text(std::int64_t request) const {
   static const Text kNone;
-  const std::int64_t row = find(request);
-  return row >= 0 ? texts_[row] : kNone;
+  const std::int64_t row = requests_.find(request);
+  return row >= 0 ? requests_.text(row) : kNone;
 }
 
 const BlockManager::Progress& BlockManager::progress(std::int64_t request) const {
   static const Progress kNone;
-  const std::int64_t row = find(request);
-  return row >= 0 ? progress_[row] : kNone;
-}
-
-// PX-10 to PX-13: the keys that the tokens have and the list does not.
-void BlockManager::add_keys(Text& text) {
-  if (!options_.enable_caching) return;
-  const std::int64_t behind = options_.hash_lookahead;
-  while (floor_blocks(std::ssize(text.tokens) - behind) > std::ssize(text.keys)) {
-    const std::int64_t block = std::ssize(text.keys);
-    const std::int64_t parent =
-        block > 0 ? static_cast<std::int64_t>(text.keys.back().low) : std::int64_t{-1};
-    const auto begin = text.tokens.begin() + block * options_.block_size;
-    Content content(parent, Tokens(begin, begin + options_.block_size + behind),
-                    block == 0 ? text.salt : "", text.lora);
-    depths_.resize(contents_.size());  // drops the depth of a content that was known
-    depths_.push_back(block + 1);
-    const auto number =
-        contents_.try_emplace(std::move(content), std::ssize(contents_)).first->second;
-    text.keys.push_back(key_of(number));
-  }
+  const std::int64_t row = requests_.find(request);
+  return row >= 0 ? requests_.progress(row) : kNone;
 }
 
 Result<std::span<const Key>> BlockManager::request(const MakeRequest& op) {
   Transaction undertaking(*this);
-  Text text{.tokens = op.tokens,
-            .prompt = std::ssize(op.tokens),
-            .salt = op.salt.value_or(""),
-            .lora = std::nullopt,
-            .skip_reading = op.skip_reading.value_or(false),
-            .keys = {}};
-  if (op.lora) text.lora.emplace(*op.lora, op.lora_path.value_or(""));
-  add_keys(text);
-  keys_ = text.keys;
-  if (const std::int64_t row = find(op.request); row >= 0) {
-    texts_.change(row) = std::move(text);
-    progress_.change(row) = {};
-  } else {
-    holdings_.add({});
-    progress_.add({});
-    rows_.emplace(op.request, texts_.add(std::move(text)));
-  }
+  requests_.make(op);
+  while (holdings_.size() < std::ssize(requests_.rows())) holdings_.add({});
+  keys_ = requests_.text(requests_.find(op.request)).keys;
   undertaking.commit();
   return std::span<const Key>(keys_);
 }
 
 Result<std::span<const Key>> BlockManager::append(std::int64_t request, TokensView tokens) {
-  const std::int64_t row = find(request);
+  const std::int64_t row = requests_.find(request);
   if (row < 0) return no_request(request);
   Transaction undertaking(*this);
-  Text& text = texts_.change(row);
+  const Text& text = requests_.text(row);
   const std::ptrdiff_t before = std::ssize(text.keys);
-  text.tokens.insert(text.tokens.end(), tokens.begin(), tokens.end());
-  add_keys(text);
+  requests_.append(row, tokens);
   keys_.assign(text.keys.begin() + before, text.keys.end());
   undertaking.commit();
   return std::span<const Key>(keys_);
 }
 
 Status BlockManager::set(const SetRequest& op) {
-  const std::int64_t row = find(op.request);
+  const std::int64_t row = requests_.find(op.request);
   if (row < 0) return no_request(op.request);
   Transaction undertaking(*this);
-  Progress& progress = progress_.change(row);
-  progress.computed = op.computed.value_or(progress.computed);
-  progress.status = op.status.value_or(progress.status);
-  progress.in_flight = op.in_flight.value_or(progress.in_flight);
-  progress.preemptions = op.preemptions.value_or(progress.preemptions);
-  if (op.boundary) progress.boundary = op.boundary;
+  requests_.set(row, op);
   undertaking.commit();
   return {};
 }
@@ -138,9 +81,9 @@ Status BlockManager::set(const SetRequest& op) {
 
 Result<BlocksHit> BlockManager::match(std::int64_t request,
                                       std::optional<std::int64_t> max_length) {
-  const std::int64_t row = find(request);
+  const std::int64_t row = requests_.find(request);
   if (row < 0) return no_request(request);
-  const Text& text = texts_[row];
+  const Text& text = requests_.text(row);
   blocks_.clear();
   if (!options_.enable_caching || text.skip_reading) return BlocksHit{};
   // PX-21: the last token is computed in any case.
@@ -210,19 +153,19 @@ Status BlockManager::look_in_chunk(const Text& text, std::int64_t max_length) {
 }
 
 std::optional<std::int64_t> BlockManager::lookup(const Key& key) const {
-  return pool_.holder(static_cast<std::int64_t>(key.low));
+  return pool_.holder(number_of(key));
 }
 
 // ---- Letting go, and the pool by hand ----
 
 Status BlockManager::skip(std::int64_t request, std::int64_t computed) {
-  const std::int64_t row = find(request);
+  const std::int64_t row = requests_.find(request);
   if (row < 0) return no_request(request);
   return transact(*this, [&] { return let_go(row, computed); });
 }
 
 Status BlockManager::free(std::int64_t request) {
-  const std::int64_t row = find(request);
+  const std::int64_t row = requests_.find(request);
   if (row < 0) return {};
   Transaction undertaking(*this);
   const Holding holding = std::exchange(holdings_.change(row), {});
@@ -234,7 +177,7 @@ Status BlockManager::free(std::int64_t request) {
 
 Result<IdsView> BlockManager::pop(std::int64_t request) {
   blocks_.clear();
-  const std::int64_t row = find(request);
+  const std::int64_t row = requests_.find(request);
   if (row < 0) return IdsView();
   Transaction undertaking(*this);
   const Holding holding = std::exchange(holdings_.change(row), {});
@@ -284,40 +227,33 @@ Result<bool> BlockManager::reset() {
   Transaction undertaking(*this);
   pool_.take_all_keys();
   undertaking.commit();
-  statistics_.reset = true;
+  requests_.note_reset();
   return true;
 }
 
 // ---- Figures ----
 
 IdsView BlockManager::table(std::int64_t request) const {
-  const std::int64_t row = find(request);
+  const std::int64_t row = requests_.find(request);
   return row >= 0 ? IdsView(holdings_[row].table) : IdsView();
 }
 
 std::int64_t BlockManager::cached_tokens(std::int64_t request) const {
   std::int64_t depth = 0;
   for (const std::int64_t block : table(request))
-    if (const auto key = pool_[block].key)
-      depth = std::max(depth, depths_[static_cast<std::size_t>(*key)]);
+    if (const auto key = pool_[block].key) depth = std::max(depth, requests_.depth(*key));
   return depth * options_.block_size;
 }
 
 Status BlockManager::record(std::int64_t request, std::int64_t hits) {
-  const std::int64_t row = find(request);
+  const std::int64_t row = requests_.find(request);
   if (row < 0) return no_request(request);
-  const Text& text = texts_[row];
-  if (!options_.enable_caching || text.skip_reading) return {};
-  const bool preempted = progress_[row].preemptions > 0;
-  BlocksStatistics& sums = statistics_;
-  (preempted ? sums.preempted_requests : sums.requests) += 1;
-  (preempted ? sums.preempted_queries : sums.queries) += std::ssize(text.tokens);
-  (preempted ? sums.preempted_hits : sums.hits) += hits;
+  requests_.record(row, hits);
   return {};
 }
 
 BlocksStatistics BlockManager::stats() {
-  return std::exchange(statistics_, {});
+  return requests_.stats();
 }
 
 std::optional<std::string> BlockManager::broken_invariant() const {
@@ -325,14 +261,6 @@ std::optional<std::string> BlockManager::broken_invariant() const {
 }
 
 // ---- slots of requests: PX-25 to PX-31, PX-50 to PX-56 ----
-
-namespace {
-
-Error misuse(std::string what) {
-  return fail(Code::kPrecondition, std::move(what));
-}
-
-}  // namespace
 
 // PX-50
 std::int64_t BlockManager::skipped(std::int64_t tokens) const {
@@ -361,7 +289,7 @@ Status BlockManager::let_go(std::int64_t row, std::int64_t computed) {
 }
 
 Result<Allotted> BlockManager::allocate(const Allocate& asked) {
-  const std::int64_t row = find(asked.request);
+  const std::int64_t row = requests_.find(asked.request);
   if (row < 0) return no_request(asked.request);
   const std::int64_t hit_tokens = asked.hit_tokens.value_or(0);
   const std::int64_t external = asked.external.value_or(0);
@@ -369,19 +297,19 @@ Result<Allotted> BlockManager::allocate(const Allocate& asked) {
     return misuse("tokens: 0, and no hits");
   if (const Status may = may_adopt(row, asked); !may) return may.error();
   const std::int64_t most = options_.max_model_len;
-  const std::int64_t computed = progress_[row].computed + hit_tokens + external;  // T
+  const std::int64_t computed = requests_.progress(row).computed + hit_tokens + external;  // T
   const std::int64_t within = std::min(computed, most);
   const std::int64_t slots =
       std::min(within + asked.tokens + asked.lookahead.value_or(0), most);  // S
   blocks_.clear();
   evicted_.clear();
 
-  const std::int64_t whole =
-      std::min(ceil_blocks(std::min(std::ssize(texts_[row].tokens), most)), admission_cap());
+  const std::int64_t whole = std::min(
+      ceil_blocks(std::min(std::ssize(requests_.text(row).tokens), most)), admission_cap());
   if (asked.full_sequence.value_or(false) && !enough(row, asked, within, whole, 0))
     return fail(Code::kExhausted);
   Transaction undertaking(*this);
-  Status done = let_go(row, std::max<std::int64_t>(within - progress_[row].in_flight, 0));
+  Status done = let_go(row, std::max<std::int64_t>(within - requests_.progress(row).in_flight, 0));
   if (!done) return done.error();
   if (!enough(row, asked, computed, ceil_blocks(slots), asked.reserved.value_or(0))) {
     undertaking.commit();
@@ -399,7 +327,7 @@ Result<Allotted> BlockManager::allocate(const Allocate& asked) {
 // What PX-28 refuses, and lists that do not fit the request (PX-47).
 Status BlockManager::may_adopt(std::int64_t row, const Allocate& asked) const {
   const Holding& holding = holdings_[row];
-  const Text& text = texts_[row];
+  const Text& text = requests_.text(row);
   const IdsView hit_blocks = hits_of(asked);
   const std::int64_t hits = std::ssize(hit_blocks);
   if (const std::int64_t tokens = asked.hit_tokens.value_or(0);
@@ -437,8 +365,8 @@ bool BlockManager::enough(std::int64_t row, const Allocate& asked, std::int64_t 
       if (block != 0 && pool_[block].refs == 0) ++need;
     }
   }
-  const bool enters =
-      progress_[row].status != RequestStatus::kRunning && asked.others_scheduled.value_or(true);
+  const bool enters = requests_.progress(row).status != RequestStatus::kRunning &&
+                      asked.others_scheduled.value_or(true);
   const auto kept_free = static_cast<std::int64_t>(
       enters ? std::floor(options_.watermark * static_cast<double>(options_.num_blocks)) : 0);
   return need + kept_free <= pool_.free() - reserved;
@@ -494,14 +422,14 @@ Status BlockManager::extend(std::int64_t row, std::int64_t blocks, Ids& handed_o
 // ---- Registering ----
 
 Status BlockManager::cache(std::int64_t request, std::int64_t tokens) {
-  const std::int64_t row = find(request);
+  const std::int64_t row = requests_.find(request);
   if (row < 0) return no_request(request);
   return transact(*this, [&] { return register_blocks(row, tokens); });
 }
 
 // PX-30
 Status BlockManager::register_blocks(std::int64_t row, std::int64_t tokens) {
-  const Text& text = texts_[row];
+  const Text& text = requests_.text(row);
   const std::int64_t first = holdings_[row].registered.value_or(0);
   const std::int64_t end =
       std::min(floor_blocks(std::min(tokens, std::ssize(text.tokens))), std::ssize(text.keys));
@@ -512,8 +440,8 @@ Status BlockManager::register_blocks(std::int64_t row, std::int64_t tokens) {
   Ids keyed;  // places in the table
   for (std::int64_t i = first; i < end; ++i) {
     const std::int64_t block = table[static_cast<std::size_t>(i)];
-    if (block == 0 || pool_[block].key || !gets_key(text, progress_[row], i)) continue;
-    pool_.set_key(block, static_cast<std::int64_t>(text.keys[static_cast<std::size_t>(i)].low));
+    if (block == 0 || pool_[block].key || !gets_key(text, requests_.progress(row), i)) continue;
+    pool_.set_key(block, number_of(text.keys[static_cast<std::size_t>(i)]));
     keyed.push_back(i);
   }
   if (quirks_.has(Quirk::kStoredSpan)) {

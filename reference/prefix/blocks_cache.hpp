@@ -6,13 +6,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "reference/prefix/block_pool.hpp"
 #include "reference/prefix/blocks.hpp"
 #include "reference/prefix/journal.hpp"
+#include "reference/prefix/requests.hpp"
 
 namespace kvo::prefix {
 
@@ -55,29 +55,16 @@ class BlockManager : public BlockCache {
   void commit() noexcept;
   void roll_back() noexcept;
 
-  /// What a request says, and what follows from that.
-  struct Text {
-    Tokens tokens;
-    std::int64_t prompt = 0;  ///< tokens of the prompt
-    std::string salt;
-    std::optional<std::pair<std::string, std::string>> lora;  ///< name and path
-    bool skip_reading = false;
-    std::vector<Key> keys;  ///< [block]
-  };
-  /// Where a request stands.
-  struct Progress {
-    std::int64_t computed = 0;
-    RequestStatus status = RequestStatus::kWaiting;
-    std::int64_t in_flight = 0;
-    std::optional<std::int64_t> boundary;
-    std::int64_t preemptions = 0;
-  };
+  using Text = Requests::Text;
+  using Progress = Requests::Progress;
 
   // What scripts look at. A request that was never made is empty.
-  [[nodiscard]] const std::map<std::int64_t, std::int64_t>& requests() const { return rows_; }
+  [[nodiscard]] const std::map<std::int64_t, std::int64_t>& requests() const {
+    return requests_.rows();
+  }
   [[nodiscard]] const Text& text(std::int64_t request) const;
   [[nodiscard]] const Progress& progress(std::int64_t request) const;
-  [[nodiscard]] std::int64_t keys() const { return std::ssize(contents_); }
+  [[nodiscard]] std::int64_t keys() const { return requests_.keys(); }
   [[nodiscard]] const BlockPool& pool() const { return pool_; }
 
  private:
@@ -86,15 +73,9 @@ class BlockManager : public BlockCache {
     Ids table;
     std::optional<std::int64_t> registered;  ///< blocks (PX-30); nothing: not tracked
   };
-  /// What a key stands for: the block before it, its tokens, and extras (PX-10, PX-12, PX-13).
-  using Content = std::tuple<std::int64_t, Tokens, std::string,
-                             std::optional<std::pair<std::string, std::string>>>;
 
   [[nodiscard]] std::int64_t floor_blocks(std::int64_t tokens) const;
   [[nodiscard]] std::int64_t ceil_blocks(std::int64_t tokens) const;
-  /// The row of a request, or -1.
-  [[nodiscard]] std::int64_t find(std::int64_t request) const;
-  void add_keys(Text& text);
   [[nodiscard]] std::optional<std::int64_t> holder(const Text& text, std::int64_t block) const;
   [[nodiscard]] std::int64_t run_needed() const;
   [[nodiscard]] Status look_up(const Text& text, std::int64_t max_length);
@@ -118,13 +99,8 @@ class BlockManager : public BlockCache {
   BlocksOptions options_;
   QuirkSet<Quirk> quirks_;
   BlockPool pool_;
-  std::map<Content, std::int64_t> contents_;   ///< number of each content that was ever seen
-  std::vector<std::int64_t> depths_;           ///< [key], blocks from the start of its chain
-  std::map<std::int64_t, std::int64_t> rows_;  ///< of the tables below, by request
-  Journaled<Text> texts_;
-  Journaled<Progress> progress_;
+  Requests requests_;
   Journaled<Holding> holdings_;
-  BlocksStatistics statistics_;
   Ids blocks_;             ///< of the last answer
   Ids evicted_;            ///< of the last answer
   std::vector<Key> keys_;  ///< of the last answer

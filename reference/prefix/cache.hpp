@@ -70,6 +70,8 @@ struct Event {
   std::vector<Key> keys = {};                ///< units that are stored or removed
   std::optional<Key> parent = std::nullopt;  ///< of stored: the unit before the first; none: start
   Tokens tokens = {};                        ///< of stored
+  std::int64_t group = 0;                    ///< of layers; only in contract groups
+  std::int64_t unit = 0;                     ///< tokens of a key of stored; only in contract groups
 };
 
 /// A session that shows its cache, for random scripts.

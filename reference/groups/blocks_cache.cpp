@@ -1,0 +1,348 @@
+// Requests, the pool by hand, and figures (GR-30, GR-38, GR-39, GR-49, GR-50).
+#include "reference/groups/blocks_cache.hpp"
+
+#include <algorithm>
+
+namespace kvo::groups {
+
+using prefix::ceil_of;
+using prefix::misuse;
+
+namespace {
+
+// The quirks of the pool, which it shares with contract `prefix`.
+QuirkSet<prefix::Quirk> quirks_of_pool(QuirkSet<Quirk> quirks) {
+  QuirkSet<prefix::Quirk> all;
+  if (quirks.has(Quirk::kCountsBelowZero)) all.add(prefix::Quirk::kCountsBelowZero);
+  if (quirks.has(Quirk::kRemovedWhileHeld)) all.add(prefix::Quirk::kRemovedWhileHeld);
+  return all;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BlockCache>> Manager::make(const Options& options, QuirkSet<Quirk> quirks) {
+  auto layout = layout_of(options, quirks);
+  if (!layout) return layout.error();
+  return std::make_unique<Manager>(options, *std::move(layout), quirks);
+}
+
+Manager::Manager(const Options& options, Layout layout, QuirkSet<Quirk> quirks)
+    : options_(options),
+      layout_(std::move(layout)),
+      quirks_(quirks),
+      requests_(options.hash_block, options.hash_lookahead, options.enable_caching),
+      pool_(options.num_blocks, options.enable_caching, options.events, quirks_of_pool(quirks),
+            groups()) {
+  notes_.add({.copies = std::vector<Tables>(options.groups.size()),
+              .fresh = Tables(options.groups.size())});
+  notes_.commit();
+}
+
+void Manager::commit() noexcept {
+  pool_.commit();
+  requests_.commit();
+  holdings_.commit();
+  notes_.commit();
+}
+
+void Manager::roll_back() noexcept {
+  pool_.roll_back();
+  requests_.roll_back();
+  holdings_.roll_back();
+  notes_.roll_back();
+}
+
+Result<std::span<const Key>> Manager::request(const MakeRequest& op) {
+  prefix::Transaction undertaking(*this);
+  requests_.make({.request = op.request,
+                  .tokens = op.tokens,
+                  .salt = op.salt,
+                  .lora = op.lora,
+                  .lora_path = op.lora_path,
+                  .skip_reading = op.skip_reading},
+                 op.report.has_value());
+  while (holdings_.size() < std::ssize(requests_.rows()))
+    holdings_.add({.groups = std::vector<Holding>(options_.groups.size())});
+  keys_ = requests_.text(requests_.find(op.request)).keys;
+  undertaking.commit();
+  return std::span<const Key>(keys_);
+}
+
+Result<std::span<const Key>> Manager::append(std::int64_t request, TokensView tokens) {
+  const std::int64_t row = requests_.find(request);
+  if (row < 0) return prefix::no_request(request);
+  prefix::Transaction undertaking(*this);
+  const Text& text = requests_.text(row);
+  const std::ptrdiff_t before = std::ssize(text.keys);
+  requests_.append(row, tokens);
+  keys_.assign(text.keys.begin() + before, text.keys.end());
+  undertaking.commit();
+  return std::span<const Key>(keys_);
+}
+
+Status Manager::set(const prefix::SetRequest& op) {
+  const std::int64_t row = requests_.find(op.request);
+  if (row < 0) return prefix::no_request(op.request);
+  prefix::Transaction undertaking(*this);
+  requests_.set(row, op);
+  undertaking.commit();
+  return {};
+}
+
+Status Manager::skip(std::int64_t request, std::int64_t computed,
+                     std::optional<std::int64_t> prompt) {
+  const std::int64_t row = requests_.find(request);
+  if (row < 0) return prefix::no_request(request);
+  return prefix::transact(*this, [&] { return release_unneeded(row, computed, prompt); });
+}
+
+// ---- The end of a request (GR-39) ----
+
+// Profile documented: what the request has not computed loses the keys that the request set.
+void Manager::release_keys(std::int64_t row) {
+  if (quirks_.has(Quirk::kKeysBeforeRows)) return;
+  for (const Holding& own : holdings_[row].groups)
+    for (const auto& [block, key] : own.keyed) {
+      const prefix::Block& there = pool_[block];
+      const bool carries =
+          there.key == key || std::ranges::find(there.more, key) != there.more.end();
+      const std::int64_t end = requests_.depth(key / groups()) * options_.hash_block;
+      if (carries && end > requests_.progress(row).computed) (void)pool_.take_key(block);
+    }
+}
+
+void Manager::forget(std::int64_t row) {
+  holdings(row) = {.groups = std::vector<Holding>(options_.groups.size())};
+  std::erase_if(notes_.change(0).offloads, [&](const Offload& one) { return one.request == row; });
+}
+
+Status Manager::free(std::int64_t request) {
+  const std::int64_t row = requests_.find(request);
+  if (row < 0) return {};
+  prefix::Transaction undertaking(*this);
+  release_keys(row);
+  for (std::int64_t g = 0; g < groups(); ++g) {
+    const Ids& table = held(row, g).table;
+    if (Status done = pool_.release(Ids(table.rbegin(), table.rend())); !done) return done;
+  }
+  forget(row);
+  undertaking.commit();
+  return {};
+}
+
+Result<Ids> Manager::pop(std::int64_t request) {
+  Ids blocks;
+  const std::int64_t row = requests_.find(request);
+  if (row < 0) return blocks;
+  prefix::Transaction undertaking(*this);
+  release_keys(row);
+  for (std::int64_t i = 0; i < groups(); ++i) {
+    const std::int64_t g = quirks_.has(Quirk::kPopMixesGroups) ? i : groups() - 1 - i;
+    const Ids& table = held(row, g).table;
+    blocks.insert(blocks.end(), std::ranges::find_if(table, [](auto block) { return block != 0; }),
+                  table.end());
+  }
+  forget(row);
+  undertaking.commit();
+  return blocks;
+}
+
+// ---- What the caller takes (GR-38, GR-47, GR-49, GR-50) ----
+
+void Manager::step() {
+  prefix::Transaction undertaking(*this);
+  notes_.change(0).registered.clear();
+  undertaking.commit();
+}
+
+CopiesReturns Manager::copies() {
+  prefix::Transaction undertaking(*this);
+  CopiesReturns returns;
+  for (Tables& copies : notes_.change(0).copies)
+    for (Ids& copy : std::exchange(copies, {})) {
+      returns.retained.insert(returns.retained.end(), copy.begin(), copy.end());
+      returns.copies.push_back(std::move(copy));
+    }
+  undertaking.commit();
+  return returns;
+}
+
+OffloadsReturns Manager::offloads() {
+  prefix::Transaction undertaking(*this);
+  std::vector<Offload> noted = std::exchange(notes_.change(0).offloads, {});
+  std::ranges::stable_sort(noted, {}, &Offload::group);
+  const auto first_of_request = [&](const Offload& one) {
+    return std::ranges::find(noted, one.request, &Offload::request) - noted.begin();
+  };
+  OffloadsReturns returns{.offloads = noted};
+  std::ranges::stable_sort(returns.offloads, {}, first_of_request);
+  for (Offload& one : returns.offloads)
+    one.request = std::ranges::find(requests_.rows(), *one.request, [](const auto& row) {
+                    return row.second;
+                  })->first;
+  undertaking.commit();
+  return returns;
+}
+
+Result<OffloadsReturns> Manager::finalize(std::int64_t request) {
+  const std::int64_t row = requests_.find(request);
+  if (row < 0) return prefix::no_request(request);
+  prefix::Transaction undertaking(*this);
+  OffloadsReturns returns;
+  const Progress& progress = requests_.progress(row);
+  for (std::int64_t g = 0; g < groups(); ++g) {
+    const auto tokens = std::exchange(holding(row, g).prompt_tail, std::nullopt);
+    if (!tokens || progress.in_flight != 0 || progress.computed != *tokens) continue;
+    const auto index = static_cast<std::size_t>(*tokens / group(g).block_size);
+    returns.offloads.push_back({.group = g, .block = held(row, g).table[index], .tokens = *tokens});
+  }
+  undertaking.commit();
+  return returns;
+}
+
+Ids Manager::fresh() {
+  prefix::Transaction undertaking(*this);
+  Ids all;
+  for (Ids& blocks : notes_.change(0).fresh) {
+    all.insert(all.end(), blocks.begin(), blocks.end());
+    blocks.clear();
+  }
+  undertaking.commit();
+  return all;
+}
+
+Status Manager::zero(std::int64_t request, std::int64_t start) {
+  const std::int64_t row = requests_.find(request);
+  if (row < 0) return prefix::no_request(request);
+  prefix::Transaction undertaking(*this);
+  for (std::int64_t g = 0; g < groups(); ++g) {
+    if (is_state(group(g)) || group(g).kind == GroupKind::kRing) continue;
+    if (start % group(g).block_size != 0) return misuse("start: inside a block");
+    const IdsView table = held(row, g).table;
+    const auto first = static_cast<std::size_t>(start / group(g).block_size);
+    note_fresh(g, table.subspan(std::min(first, table.size())));
+  }
+  undertaking.commit();
+  return {};
+}
+
+Tables Manager::clip(std::int64_t request, std::int64_t computed) const {
+  Tables tables = table(request);
+  for (std::int64_t g = 0; g < std::ssize(tables); ++g) {
+    Ids& blocks = tables[static_cast<std::size_t>(g)];
+    const auto most = static_cast<std::size_t>(ceil_of(computed, group(g).block_size));
+    if (!is_state(group(g))) blocks.resize(std::min(blocks.size(), most));
+  }
+  return tables;
+}
+
+// ---- The pool by hand ----
+
+Result<prefix::AllottedBlocks> Manager::take(std::int64_t count) {
+  if (count > pool_.free()) return fail(Code::kExhausted);
+  prefix::AllottedBlocks taken;
+  const Status done =
+      prefix::transact(*this, [&] { return pool_.hand_out(count, taken.blocks, taken.evicted); });
+  if (!done) return done.error();
+  return taken;
+}
+
+Status Manager::touch(IdsView blocks) {
+  prefix::Transaction undertaking(*this);
+  for (const std::int64_t block : blocks) pool_.pin(block);
+  undertaking.commit();
+  return {};
+}
+
+Status Manager::release(IdsView blocks) {
+  return prefix::transact(*this, [&] { return pool_.release(blocks); });
+}
+
+Result<Ids> Manager::evict(IdsView blocks) {
+  Ids evicted;
+  prefix::Transaction undertaking(*this);
+  const bool any = quirks_.has(Quirk::kEvictTakesAnyNumber);
+  for (std::int64_t block : blocks) {
+    if (any && block < 0) block += pool_.count();  // PX-47
+    if (block < 0 || block >= pool_.count())
+      return fail(any ? Code::kPrecondition : Code::kOutOfRange,
+                  "blocks: " + std::to_string(block));
+    if (pool_.take_key(block)) evicted.push_back(block);
+  }
+  undertaking.commit();
+  return evicted;
+}
+
+Result<bool> Manager::reset() {
+  if (pool_.free() < pool_.count() - 1) return false;
+  prefix::Transaction undertaking(*this);
+  pool_.take_all_keys();
+  undertaking.commit();
+  requests_.note_reset();
+  return true;
+}
+
+// ---- Figures ----
+
+Tables Manager::table(std::int64_t request) const {
+  Tables tables(options_.groups.size());
+  if (const std::int64_t row = requests_.find(request); row >= 0)
+    for (std::int64_t g = 0; g < groups(); ++g)
+      tables[static_cast<std::size_t>(g)] = held(row, g).table;
+  return tables;
+}
+
+// GR-21
+std::int64_t Manager::cached_tokens(std::int64_t request) const {
+  std::optional<std::int64_t> least;
+  const Tables tables = table(request);
+  for (std::int64_t g = 0; g < groups(); ++g) {
+    if (!is_cacheable(group(g))) continue;
+    std::int64_t most = 0;
+    for (const std::int64_t block : tables[static_cast<std::size_t>(g)])
+      most = std::max(most, end_of(block).value_or(0));
+    least = std::min(least.value_or(most), most);
+  }
+  return least.value_or(0);
+}
+
+Status Manager::record(std::int64_t request, std::int64_t hits) {
+  const std::int64_t row = requests_.find(request);
+  if (row < 0) return prefix::no_request(request);
+  requests_.record(row, hits);
+  vetoed_ += holdings_[row].vetoed;
+  return {};
+}
+
+Statistics Manager::stats() {
+  const BlocksStatistics sums = requests_.stats();
+  Statistics shown{.requests = sums.requests,
+                   .queries = sums.queries,
+                   .hits = sums.hits,
+                   .preempted_requests = sums.preempted_requests,
+                   .preempted_queries = sums.preempted_queries,
+                   .preempted_hits = sums.preempted_hits,
+                   .reset = sums.reset};
+  if (!quirks_.has(Quirk::kVetoesUncounted)) shown.vetoed = std::exchange(vetoed_, 0);
+  return shown;
+}
+
+BlocksState Manager::state() const {
+  BlocksState state{.queue = pool_.queue()};
+  const auto key_of = [&](std::int64_t entry) {
+    return GroupKey{.key = prefix::key_of(entry / groups()), .group = entry % groups()};
+  };
+  for (std::int64_t i = 0; i < pool_.count(); ++i) {
+    state.refs.push_back(pool_[i].refs);
+    state.ends.push_back(end_of(i));
+    std::vector<GroupKey>& keys = state.keys.emplace_back();
+    if (pool_[i].key) keys.push_back(key_of(*pool_[i].key));
+    for (const std::int64_t entry : pool_[i].more) keys.push_back(key_of(entry));
+  }
+  for (std::int64_t entry = 0; entry < pool_.keys_end(); ++entry)
+    if (!pool_.holders(entry).empty())
+      state.cached.push_back({.key = key_of(entry), .blocks = pool_.holders(entry)});
+  return state;
+}
+
+}  // namespace kvo::groups
