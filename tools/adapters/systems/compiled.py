@@ -1,4 +1,5 @@
-"""Builds the adapters of engines whose caches are compiled: Ollama's with Go, llama.cpp's with a C++ compiler."""
+"""Builds the adapters of systems whose caches are compiled: Ollama's with Go, llama.cpp's with a C++ compiler, those of crates
+with Rust."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from typing import Callable
 
 HERE = pathlib.Path(__file__).resolve().parent
 FINDINGS = HERE.parents[2] / "findings"
@@ -37,17 +39,23 @@ def stale(made: pathlib.Path, sources: list[pathlib.Path]) -> bool:
     return not made.exists() or any(each.stat().st_mtime > made.stat().st_mtime for each in sources)
 
 
+def library(into: pathlib.Path, language: str) -> pathlib.Path:
+    """The runtime library of adapters in a language."""
+    made = HERE.parent / language / "kvoracle"
+    if not made.is_dir():  # a wheel: the command has it
+        made = into / f"{language}-runtime" / "kvoracle"
+        if not made.is_dir():
+            done("kvoracle", "adapter", "new", "--language", language, "--contract", "layered.vector", made.parent, folder=into)
+    return made
+
+
 def ollama(into: pathlib.Path, version: str) -> list[str]:
     """The package kvcache of a release, from the module proxy of Go, without cgo."""
     if [int(each) for each in version.split(".")[:2] if each.isdigit()] < [0, 13]:
         raise Absent("the adapter drives releases from 0.13 on: the backend's interface was another before")
     folder = into / f"ollama-{version}"
     adapter, sources = folder / "adapter", sorted((HERE / "ollama").glob("*.go"))
-    runtime = HERE.parent / "go" / "kvoracle"
-    if not runtime.is_dir():  # a wheel: the command has it
-        runtime = into / "go-runtime" / "kvoracle"
-        if not runtime.is_dir():
-            done("kvoracle", "adapter", "new", "--language", "go", "--contract", "layered.vector", runtime.parent, folder=into)
+    runtime = library(into, "go")
     if stale(adapter, [*sources, *runtime.glob("*.go")]):
         if not FETCHES and not folder.exists():
             raise Absent("it is not installed")
@@ -189,3 +197,55 @@ def llama_findings(into: pathlib.Path, version: str) -> dict[str, str]:
     names = re.findall(r"^void (\w+)\(\) \{", test.read_text(encoding="utf-8"), re.M)
     told = {name: subprocess.run([program, name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for name in names}
     return {name: "; ".join(re.findall(r"FAIL .*|ERROR: .*", each.stdout)) if each.returncode else "" for name, each in told.items()}
+
+
+def _crate(into: pathlib.Path, name: str, version: str) -> tuple[pathlib.Path, list[pathlib.Path]]:
+    """The project of followers/ with one crate, in that release, and the files that were copied to it."""
+    folder, own = into / f"{name}-{version}", HERE / "followers"
+    manifest = re.sub(rf'^({name} = .*version = )"=[^"]*"', rf'\1"={version}"', (own / "Cargo.toml").read_text(encoding="utf-8"),
+                      flags=re.M).replace("../../rust/kvoracle", str(library(into, "rust")))
+    if not FETCHES and not folder.exists():
+        raise Absent("it is not installed")
+    (folder / "src").mkdir(parents=True, exist_ok=True)
+    if not (folder / "Cargo.toml").exists() or (folder / "Cargo.toml").read_text(encoding="utf-8") != manifest:
+        (folder / "Cargo.toml").write_text(manifest, encoding="utf-8")
+    sources = sorted((own / "src").glob("*.rs"))
+    for each in sources:
+        if stale(folder / "src" / each.name, [each]):
+            shutil.copyfile(each, folder / "src" / each.name)
+    return folder, [folder / "Cargo.toml", *(folder / "src" / each.name for each in sources)]
+
+
+def _cargo(*words: str, folder: pathlib.Path) -> None:
+    done("cargo", *words, *([] if FETCHES else ["--offline"]), "--quiet", "--release", "--features", folder.name.rpartition("-")[0],
+         folder=folder)
+
+
+def crate(name: str) -> Callable[[pathlib.Path, str], list[str]]:
+    """The adapter of a follower that is a crate, from the registry of crates."""
+    def command(into: pathlib.Path, version: str) -> list[str]:
+        folder, sources = _crate(into, name, version)
+        adapter = folder / "target" / "release" / "followers"
+        if stale(adapter, sources):
+            _cargo("build", folder=folder)
+        return [str(adapter), name, version]
+    return command
+
+
+def crate_findings(name: str) -> Callable[[pathlib.Path, str], dict[str, str]]:
+    """Each test of findings/NAME with what it prints: nothing where the promise holds."""
+    def findings(into: pathlib.Path, version: str) -> dict[str, str]:
+        folder, _ = _crate(into, name, version)
+        found = {}
+        for file in sorted((FINDINGS / name.replace("-", "_")).glob("*.rs")):
+            (folder / "tests").mkdir(exist_ok=True)
+            shutil.copyfile(file, folder / "tests" / file.name)
+            words = ["cargo", "test", "--offline", "--quiet", "--release", "--features", name, "--test", file.stem]
+            told = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, text=True).stdout
+            for test in re.findall(r"^fn (\w+)\(\) \{", file.read_text(encoding="utf-8"), re.M):
+                why = re.search(rf"^---- {test} stdout ----\n(?:\n?thread .* panicked at .*\n)?(.*)", told, re.M)
+                found[test] = why[1] if why else ""
+            if "test result:" not in told:
+                raise Absent(f"cargo test fails: {told}")
+        return found
+    return findings

@@ -109,6 +109,8 @@ SYSTEMS = {
     "ollama": System("0.15.4", compiled.ollama, "github.com/ollama/ollama"),
     "llama-cpp": System("0.3.36", compiled.llama_cpp),
     "llama-cpp-debug": System("0.3.36", compiled.llama_cpp_debug),
+    "kv-index": System("2.0.0", compiled.crate("kv-index")),
+    "dynamo-kv-router": System("1.6.1", compiled.crate("dynamo-kv-router")),
 }
 
 
