@@ -115,6 +115,7 @@ std::vector<ContractRow> contract_rows() {
        .oracle = mlx_lm::history_oracle,
        .laws = mlx_lm::laws,
        .mutants = KVO_SEEDED(mlx_lm::mutants)},
+      {.name = "events", .references = events::references},
   };
 }
 

@@ -42,3 +42,6 @@ namespace kvo::dynamic {
 namespace kvo::mlx_lm {
 [[nodiscard]] std::vector<Subject> references();
 }
+namespace kvo::events {
+[[nodiscard]] std::vector<Subject> references();
+}
