@@ -38,7 +38,7 @@ struct EqualSplit {
   bool one_too_many = false;   ///< kUbatchTooLarge
   std::int64_t keep_tail = 0;  ///< last tokens of a sequence that stay together (LC-97)
 };
-/// Errors  kFull: sequential, and a token of several sequences; kPrecondition: n_ubatch is not above
+/// Errors  kFull: sequential, and a token of several sequences; kPrecondition: n_ubatch not above
 /// keep_tail.
 [[nodiscard]] Result<std::vector<Ubatch>> split_equal(const std::vector<Token>& tokens,
                                                       const EqualSplit& how);
