@@ -34,6 +34,8 @@ constexpr std::array kCommands{
             declare_probe},
     Command{"adapter", "caches of this program, or of yours, over the protocol of adapters",
             declare_adapter},
+    Command{"watch", "what running engines announce of their caches, followed and judged",
+            declare_watch},
     Command{"drift", "in what releases of an engine differ, and since when", declare_drift},
     Command{"doctor", "which engines can be tested here by name", declare_doctor},
     Command{"help", "the options of a command", declare_help},

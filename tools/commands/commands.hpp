@@ -58,6 +58,7 @@ Run declare_run(CLI::App& app, const Contracts& contracts);
 Run declare_shrink(CLI::App& app, const Contracts& contracts);
 Run declare_probe(CLI::App& app, const Contracts& contracts);
 Run declare_record(CLI::App& app, const Contracts& contracts);
+Run declare_watch(CLI::App& app, const Contracts& contracts);
 Run declare_why(CLI::App& app, const Contracts& contracts);
 Run declare_trace(CLI::App& app, const Contracts& contracts);
 
