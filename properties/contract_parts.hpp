@@ -119,3 +119,10 @@ namespace kvo::mlx_lm {
 [[nodiscard]] std::vector<const Law*> laws();
 [[nodiscard]] std::vector<Mutant> mutants();
 }  // namespace kvo::mlx_lm
+
+namespace kvo::events {
+[[nodiscard]] std::vector<Generator> generators();
+[[nodiscard]] std::unique_ptr<Oracle> history_oracle(const CacheKind& kind, const Setup& setup);
+[[nodiscard]] std::vector<const Law*> laws();
+[[nodiscard]] std::vector<Mutant> mutants();
+}  // namespace kvo::events

@@ -115,7 +115,12 @@ std::vector<ContractRow> contract_rows() {
        .oracle = mlx_lm::history_oracle,
        .laws = mlx_lm::laws,
        .mutants = KVO_SEEDED(mlx_lm::mutants)},
-      {.name = "events", .references = events::references},
+      {.name = "events",
+       .references = events::references,
+       .generators = events::generators,
+       .oracle = events::history_oracle,
+       .laws = events::laws,
+       .mutants = KVO_SEEDED(events::mutants)},
   };
 }
 

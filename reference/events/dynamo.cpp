@@ -74,7 +74,7 @@ Delivered DynamoFollower::deliver(const Engine& engine, std::int64_t seq, const 
     done.replayed.emplace();
     const Replayed answer = replay(last + 1);
     if (!answer.batches.empty() && answer.first > last + 1)
-      KVO_MARK("events.dynamo", "a replay begins too late");
+      KVO_MARK_IN(Profile::kOriginal, "events.dynamo", "a replay begins too late");
     std::int64_t number = answer.first;
     for (const Batch* const one : answer.batches) {
       apply_all(*one);

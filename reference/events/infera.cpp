@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "reference/contract/values/mark.hpp"
-
 namespace kvo::events {
 
 InferaFollower::InferaFollower(const Config& config, QuirkSet<Quirk> quirks)
@@ -46,7 +44,6 @@ void InferaFollower::stored(Holder& holder, const Event& event) {
       contents_.prefixes(event.tokens, config_.block_size,
                          space_of(event.lora.value_or(""), event.salt.value_or("")), before);
   const bool fits = blocks.size() == event.keys.size();
-  if (!fits) KVO_MARK("events.infera", "blocks without keys");
   for (std::size_t at = 0; at < blocks.size(); ++at) {
     holder.held.insert(blocks[at]);
     if (!fits) continue;

@@ -83,13 +83,9 @@ void LiteralFollower::add(Holder& holder, Key key, PrefixId prefix, const std::s
                           std::pair<Tier, std::int64_t> where) {
   auto known = holder.keys.find(key);
   if (known != holder.keys.end() && known->second.prefix != prefix) {  // it moves (EV-43)
-    while (!known->second.copies.empty()) {
-      const auto copy = known->second.copies.begin()->first;
-      known->second.copies.begin()->second = 1;
-      const bool last = known->second.copies.size() == 1;
-      drop(holder, known, copy);
-      if (last) break;
-    }
+    for (const auto& [copy, number] : known->second.copies)
+      release(holder, {copy.first, known->second.prefix});
+    holder.keys.erase(known);
     known = holder.keys.end();
   }
   if (known == holder.keys.end()) known = holder.keys.emplace(key, Place{prefix, salt}).first;
@@ -117,9 +113,14 @@ void LiteralFollower::drop(Holder& holder, std::map<Key, Place>::iterator key,
   Place& place = key->second;
   if (--place.copies.at(where) > 0) return;
   place.copies.erase(where);
-  const auto held = holder.held.find({where.first, place.prefix});
-  if (--held->second == 0) holder.held.erase(held);
+  release(holder, {where.first, place.prefix});
   if (place.copies.empty()) holder.keys.erase(key);
+}
+
+// One key less stands for the prefix in the tier.
+void LiteralFollower::release(Holder& holder, std::pair<Tier, PrefixId> what) {
+  const auto held = holder.held.find(what);
+  if (--held->second == 0) holder.held.erase(held);
 }
 
 void LiteralFollower::empty(const Engine& engine) {

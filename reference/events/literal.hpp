@@ -44,6 +44,7 @@ class LiteralFollower final : public Follower {
   [[nodiscard]] Status removed(Holder& holder, const Event& event, Tier tier);
   void add(Holder& holder, Key key, PrefixId prefix, const std::string& salt,
            std::pair<Tier, std::int64_t> where);
+  static void release(Holder& holder, std::pair<Tier, PrefixId> what);
   void drop(Holder& holder, std::map<Key, Place>::iterator key,
             std::pair<Tier, std::int64_t> where);
   void apply_batch(const Engine& engine, const Batch& batch);

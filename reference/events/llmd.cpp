@@ -95,7 +95,7 @@ void LlmdFollower::add(PrefixId block, const Entry& entry) {
   Block* known = touch(block);
   if (known == nullptr) {
     if (std::ssize(blocks_) >= config_.size) {
-      KVO_MARK("events.llmd", "a block too many");
+      KVO_MARK_IN(Profile::kOriginal, "events.llmd", "a block too many");
       blocks_.erase(ages_.front());
       ages_.pop_front();
     }
@@ -106,7 +106,7 @@ void LlmdFollower::add(PrefixId block, const Entry& entry) {
   std::erase(known->entries, entry);
   known->entries.push_back(entry);
   if (std::ssize(known->entries) > config_.pods_per_key) {
-    KVO_MARK("events.llmd", "an entry too many");
+    KVO_MARK_IN(Profile::kOriginal, "events.llmd", "an entry too many");
     known->entries.erase(known->entries.begin());
   }
 }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "reference/contract/values/mark.hpp"
-
 namespace kvo::events {
 
 PositionalFollower::PositionalFollower(const Config& config, QuirkSet<Quirk> quirks)
@@ -37,10 +35,7 @@ Status PositionalFollower::stored(const Engine& engine, const Event& event) {
     const Place place{position, contents[at]};
     const auto known = blocks_[engine].find(key);
     if (known != blocks_[engine].end() && known->second != place) {
-      if (quirks_.has(Quirk::kKeyLeavesTrace))
-        KVO_MARK("events.positional", "a key leaves a trace");
-      else
-        take_out(engine, key, known->second);
+      if (!quirks_.has(Quirk::kKeyLeavesTrace)) take_out(engine, key, known->second);
     }
     index_[place][key].insert(engine);
     blocks_[engine][key] = place;

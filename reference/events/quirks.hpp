@@ -3,6 +3,8 @@
 // Source   docs/rules/events.md: the declared weaknesses of followers (EV-95).
 #pragma once
 
+#include <array>
+
 #include "reference/contract/values/quirk.hpp"
 
 namespace kvo::events {
@@ -29,5 +31,27 @@ KVO_QUIRKS(Quirk,
     (kKeyLeavesTrace, "EV-95 W20", "a key that moves is still found at its old place"),
     (kFirstNameStays, "EV-95 W21", "a block keeps the key of the first engine that named it"))
 // clang-format on
+
+/// Those of each kind. @{
+inline constexpr std::array kChainQuirks{Quirk::kOneRemovalEnds, Quirk::kRanksShareBlocks};
+inline constexpr std::array kRadixQuirks{Quirk::kOneRemovalEnds, Quirk::kHoleEndsEdge,
+                                         Quirk::kKeyLeavesTrace, Quirk::kFirstNameStays};
+inline constexpr std::array kCrtcQuirks{Quirk::kOneRemovalEnds, Quirk::kHoleEndsEdge,
+                                        Quirk::kCountIsIdentity, Quirk::kKeyLeavesTrace,
+                                        Quirk::kFirstNameStays};
+inline constexpr std::array kPositionalQuirks{Quirk::kOneRemovalEnds, Quirk::kHolesUnseen,
+                                              Quirk::kForeignKeysUnfound, Quirk::kKeyLeavesTrace};
+inline constexpr std::array kDynamoQuirks{Quirk::kOneRemovalEnds, Quirk::kHoleEndsEdge,
+                                          Quirk::kRestartUnseen, Quirk::kLateReplayTaken,
+                                          Quirk::kFirstNameStays};
+inline constexpr std::array kLlmdQuirks{
+    Quirk::kStoresOutlive,    Quirk::kNumbersUnread,    Quirk::kExtraKeysHashed,
+    Quirk::kLeaveKeepsCounts, Quirk::kRanksShareBlocks, Quirk::kBlocksRecut,
+    Quirk::kMapsUnread,       Quirk::kLimitsForget,     Quirk::kKeyLeavesTrace};
+inline constexpr std::array kInferaQuirks{Quirk::kOneRemovalEnds,   Quirk::kNumbersUnread,
+                                          Quirk::kRanksShareBlocks, Quirk::kRemovalsUnfiltered,
+                                          Quirk::kNamespacesShared, Quirk::kBlocksRecut,
+                                          Quirk::kMapsUnread,       Quirk::kKeyLeavesTrace};
+/// @}
 
 }  // namespace kvo::events

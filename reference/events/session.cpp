@@ -82,18 +82,31 @@ struct KindRow {
   bool stream;   ///< whether it takes batches
   bool sized;
   bool handover;
+  std::span<const QuirkInfo> quirks;
 };
-constexpr std::array<KindRow, 7> kRows{
-    {{"chain", "a map a worker from keys to places (kv-index of the SMG gateway)", true, false,
-      true, false},
-     {"radix", "a tree of runs with the engines that cover them (Dynamo)", true, false, true, true},
-     {"crtc", "the same tree for several threads (Dynamo)", true, false, true, true},
-     {"positional", "a map from positions and contents, which is probed (Dynamo)", true, false,
-      true, true},
-     {"dynamo", "a standalone indexer: decoder, cursor, tree, lower tiers (Dynamo)", false, true,
-      false, false},
-     {"llmd", "an index from blocks to pods with counts (llm-d-router)", true, true, true, false},
-     {"infera", "a set of hashes a worker (Infera)", true, true, true, false}}};
+template <const auto& kOfKind>
+std::span<const QuirkInfo> quirks_of_kind() {
+  static constexpr auto kInfos = rows_of(kQuirkRows, kOfKind);
+  return kInfos;
+}
+const std::array<KindRow, kForms.size()>& kind_rows() {
+  static const std::array<KindRow, kForms.size()> kRows{
+      {{"chain", "a map a worker from keys to places (kv-index of the SMG gateway)", true, false,
+        true, false, quirks_of_kind<kChainQuirks>()},
+       {"radix", "a tree of runs with the engines that cover them (Dynamo)", true, false, true,
+        true, quirks_of_kind<kRadixQuirks>()},
+       {"crtc", "the same tree for several threads (Dynamo)", true, false, true, true,
+        quirks_of_kind<kCrtcQuirks>()},
+       {"positional", "a map from positions and contents, which is probed (Dynamo)", true, false,
+        true, true, quirks_of_kind<kPositionalQuirks>()},
+       {"dynamo", "a standalone indexer: decoder, cursor, tree, lower tiers (Dynamo)", false, true,
+        false, false, quirks_of_kind<kDynamoQuirks>()},
+       {"llmd", "an index from blocks to pods with counts (llm-d-router)", true, true, true, false,
+        quirks_of_kind<kLlmdQuirks>()},
+       {"infera", "a set of hashes a worker (Infera)", true, true, true, false,
+        quirks_of_kind<kInferaQuirks>()}}};
+  return kRows;
+}
 
 CacheKind make_kind(const KindRow& row) {
   CacheKind kind{.contract = "events",
@@ -101,7 +114,7 @@ CacheKind make_kind(const KindRow& row) {
                  .doc = row.doc,
                  .operations = {},
                  .config = &type_of<Config>(),
-                 .quirks = kQuirkRows};
+                 .quirks = row.quirks};
   const auto add = [&](bool has, std::initializer_list<const OpKind*> ops) {
     if (has) kind.operations.insert(kind.operations.end(), ops);
   };
@@ -170,21 +183,24 @@ Result<Config> checked(const Config& config) {
 }
 
 const CacheKind& kind_of(Form form) {
-  static const std::array<CacheKind, kRows.size()> kKinds{
-      make_kind(kRows[0]), make_kind(kRows[1]), make_kind(kRows[2]), make_kind(kRows[3]),
-      make_kind(kRows[4]), make_kind(kRows[5]), make_kind(kRows[6])};
+  static const std::vector<CacheKind> kKinds = [] {
+    std::vector<CacheKind> kinds;
+    for (const KindRow& row : kind_rows()) kinds.push_back(make_kind(row));
+    return kinds;
+  }();
   return kKinds.at(static_cast<std::size_t>(form));
 }
 
 Form form_of(const CacheKind& kind) {
-  for (std::size_t form = 0; form < kRows.size(); ++form)
-    if (&kind_of(static_cast<Form>(form)) == &kind) return static_cast<Form>(form);
+  for (const Form form : kForms)
+    if (&kind_of(form) == &kind) return form;
   KVO_CHECK(false);
   return Form::kChain;
 }
 
+// Followers change several maps in turn and promise nothing after a failed allocation.
 Subject make_subject(Form form, std::string variant, std::string doc, MakeFollower make) {
-  return subject_of<Quirk>(
+  Subject made = subject_of<Quirk>(
       kind_of(form), std::move(variant), std::move(doc),
       [form, make = std::move(make)](const Setup& setup,
                                      QuirkSet<Quirk> quirks) -> Result<std::unique_ptr<Session>> {
@@ -194,6 +210,8 @@ Subject make_subject(Form form, std::string variant, std::string doc, MakeFollow
             std::make_unique<EventsSession>(form, *config, make(form, *config, quirks)));
       },
       kQuirkRows);
+  made.survives_failed_allocation = false;
+  return made;
 }
 
 }  // namespace kvo::events

@@ -54,7 +54,8 @@ Status TreeFollower::stored(const Engine& engine, std::optional<Key> parent, con
     const auto [in_edge, in_run] =
         std::mismatch(place + 1, node->edge.end(), run.begin(), run.end());
     if (in_run == run.end()) {
-      KVO_MARK("events.radix", "stored inside of an edge");
+      KVO_MARK_IN(Profile::kOriginal, "events.radix events.crtc events.dynamo",
+                  "stored inside of an edge");
       raise(engine, *node, behind + run.size());
       note(engine, run, 0, run.size(), node);
       return {};
@@ -94,7 +95,8 @@ void TreeFollower::store_below(const Engine& engine, NodePtr node, const Run& ru
     raise(engine, *next, same);
     from += same;
     if (from < run.size() && same < next->edge.size()) {
-      KVO_MARK("events.radix", "an edge parts where a run leaves it");
+      KVO_MARK_IN(Profile::kOriginal, "events.radix events.crtc events.dynamo",
+                  "an edge parts where a run leaves it");
       split(next, same);
     }
     node = next;
@@ -172,7 +174,9 @@ Status TreeFollower::removed(const Engine& engine, const Keys& keys) {
     const auto at = static_cast<std::size_t>(place - node->edge.begin());
     const std::size_t cover = node->covered(engine);
     if (at >= cover) continue;
-    if (at + 1 < cover) KVO_MARK("events.radix", "a hole in an edge");
+    if (at + 1 < cover)
+      KVO_MARK_IN(Profile::kOriginal, "events.radix events.crtc events.dynamo",
+                  "a hole in an edge");
     for (std::size_t i = at + 1; i < cover; ++i) {
       lookup.erase(node->edge[i].key);
       cut_off.insert(node->edge[i].key);
@@ -268,7 +272,7 @@ std::map<Engine, TreeFollower::Depth> TreeFollower::depths(const Prompt& asked) 
         return true;
       });
     } else if (!std::ranges::all_of(active, [&](const Engine& e) { return node->is_full(e); })) {
-      KVO_MARK("events.crtc", "as many engines, but not the same");
+      KVO_MARK_IN(Profile::kOriginal, "events.crtc", "as many engines, but not the same");
     }
     depth += same;
     if (same > 0) last = node->edge[same - 1].key;
