@@ -571,6 +571,9 @@ Config draw_config(Draw& draw, Form form, Plan& plan) {
     if (draw.percent(40)) config.search = Search::kBinary;
     if (draw.percent(5)) config.hashes = Hashes::kEngine;
   }
+  // Keys that are hashes of contents are the same for all.
+  if (form != Form::kPositional || config.hashes == Hashes::kEngine)
+    plan.own_names = draw.percent(6);
   if (form == Form::kLlmd) {
     if (draw.percent(30)) config.identity = Identity::kEndpoint;
     if (draw.percent(20)) config.extra_keys = true;

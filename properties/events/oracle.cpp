@@ -205,6 +205,9 @@ class FollowerLaw final : public Oracle {
                   removed(engine, flaws, prefix, has, event.kind == EventKind::kCleared);
                 });
     note_broken(engine);
+    for (const Key key : event.keys)
+      if (const auto prefix = cache.prefix_of(key))
+        has_own_names_ |= names_.try_emplace(*prefix, key).first->second != key;
     if (event.kind != EventKind::kCleared) return;
     if (!pools()) flaws = Flaws();
     flaws.outlive.clear();
@@ -278,6 +281,7 @@ class FollowerLaw final : public Oracle {
   }
 
   [[nodiscard]] bool explains_any() const {
+    if (is_tree() && weak_.has(Quirk::kFirstNameStays) && has_own_names_) return true;
     if (form_ == Form::kInfera && weak_.has(Quirk::kNamespacesShared) && has_spaces_) return true;
     return form_ == Form::kInfera && weak_.has(Quirk::kRemovalsUnfiltered) && has_groups_or_tiers_;
   }
@@ -359,6 +363,8 @@ class FollowerLaw final : public Oracle {
   /// The last event that changed a block of an engine, or of a worker.
   std::map<std::pair<Engine, PrefixId>, std::pair<std::uint64_t, std::string>> touched_;
   std::uint64_t operations_ = 0;
+  std::map<PrefixId, Key> names_;  ///< the first key of each prefix
+  bool has_own_names_ = false;
   bool has_spaces_ = false;
   bool has_groups_or_tiers_ = false;
 };

@@ -74,20 +74,20 @@ class BlocksProducer final : public Producer {
     static_cast<void>(apply(Op::of(prefix::FreeRequest{request})));
     return take_events(prompt);
   }
-  // A connector takes the key of the first block that carries it off (PX-36).
+  // A connector takes the key of the first block that carries it off (PX-36). Under a running
+  // request that breaks G2: its next block has a parent that is not held.
   [[nodiscard]] Batch evict(const Prompt& prompt, std::int64_t block) override {
+    Batch all = end_all();
     const auto carriers = carriers_of(prompt);
-    if (block >= std::ssize(carriers) || !carriers[static_cast<std::size_t>(block)]) return {};
+    if (block >= std::ssize(carriers) || !carriers[static_cast<std::size_t>(block)]) return all;
     static_cast<void>(
         apply(Op::of(prefix::EvictBlocks{{*carriers[static_cast<std::size_t>(block)]}})));
-    return take_events(prompt);
+    const Batch evicted = take_events(prompt);
+    all.insert(all.end(), evicted.begin(), evicted.end());
+    return all;
   }
   [[nodiscard]] Batch clear() override {
-    Batch all;
-    while (!running_.empty()) {
-      const Batch ended = finish({});
-      all.insert(all.end(), ended.begin(), ended.end());
-    }
+    Batch all = end_all();
     static_cast<void>(apply(Op::of(prefix::ResetBlocks{})));
     const Batch cleared = take_events({});
     all.insert(all.end(), cleared.begin(), cleared.end());
@@ -173,11 +173,7 @@ class RadixProducer final : public Producer {
     return take_events(prompt);
   }
   [[nodiscard]] Batch clear() override {
-    Batch all;
-    while (!running_.empty()) {
-      const Batch ended = finish({});
-      all.insert(all.end(), ended.begin(), ended.end());
-    }
+    Batch all = end_all();
     static_cast<void>(apply(Op::of(prefix::ResetTree{})));
     static_cast<void>(apply(Op::of(prefix::ClearSlots{})));
     const Batch cleared = take_events({});
@@ -202,6 +198,15 @@ Key KeyNames::name(std::optional<Key> parent, const std::vector<std::int64_t>& t
 
 Observation Producer::apply(const Op& op) {
   return session_->apply(op, probe_);
+}
+
+Batch Producer::end_all() {
+  Batch all;
+  while (!running_.empty()) {
+    const Batch ended = finish({});
+    all.insert(all.end(), ended.begin(), ended.end());
+  }
+  return all;
 }
 
 Batch Producer::take_events(const Prompt& of) {

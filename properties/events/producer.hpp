@@ -52,6 +52,7 @@ class Producer {
 
  protected:
   [[nodiscard]] Observation apply(const Op& op);
+  [[nodiscard]] Batch end_all();
   [[nodiscard]] Batch take_events(const Prompt& of);
   [[nodiscard]] std::int64_t block_size() const { return block_size_; }
 

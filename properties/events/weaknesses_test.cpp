@@ -68,6 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Reachable{Form::kChain, Q::kRanksShareBlocks, "forgotten"},
                     Reachable{Form::kRadix, Q::kOneRemovalEnds, "forgotten"},
                     Reachable{Form::kRadix, Q::kHoleEndsEdge, "forgotten"},
+                    Reachable{Form::kRadix, Q::kFirstNameStays, ": "},
                     Reachable{Form::kCrtc, Q::kCountIsIdentity, "phantom"},
                     Reachable{Form::kPositional, Q::kHolesUnseen, "phantom"},
                     Reachable{Form::kPositional, Q::kForeignKeysUnfound, "forgotten"},

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,8 @@ template <class T>
 }
 [[nodiscard]] Prompt prompt_of(const Query& op);
 
+/// Those rows of kQuirkRows that concern a kind.
+[[nodiscard]] std::span<const QuirkInfo> quirks_of_kind(Form form);
 /// The kinds of this contract, in the order of Form.
 [[nodiscard]] const CacheKind& kind_of(Form form);
 /// Requires  a kind of this contract.

@@ -12,6 +12,7 @@
 #include "reference/contract/subject/named_quirks.hpp"
 #include "reference/events/operations.hpp"
 #include "reference/events/publisher.hpp"
+#include "reference/events/weaknesses.hpp"
 
 namespace kvo::events {
 namespace {
@@ -85,36 +86,38 @@ struct KindRow {
   std::span<const QuirkInfo> quirks;
 };
 template <const auto& kOfKind>
-std::span<const QuirkInfo> quirks_of_kind() {
+std::span<const QuirkInfo> infos() {
   static constexpr auto kInfos = rows_of(kQuirkRows, kOfKind);
   return kInfos;
 }
 const std::array<KindRow, kForms.size()>& kind_rows() {
   static const std::array<KindRow, kForms.size()> kRows{
       {{"chain", "a map a worker from keys to places (kv-index of the SMG gateway)", true, false,
-        true, false, quirks_of_kind<kChainQuirks>()},
+        true, false, infos<kChainQuirks>()},
        {"radix", "a tree of runs with the engines that cover them (Dynamo)", true, false, true,
-        true, quirks_of_kind<kRadixQuirks>()},
+        true, infos<kRadixQuirks>()},
        {"crtc", "the same tree for several threads (Dynamo)", true, false, true, true,
-        quirks_of_kind<kCrtcQuirks>()},
+        infos<kCrtcQuirks>()},
        {"positional", "a map from positions and contents, which is probed (Dynamo)", true, false,
-        true, true, quirks_of_kind<kPositionalQuirks>()},
+        true, true, infos<kPositionalQuirks>()},
        {"dynamo", "a standalone indexer: decoder, cursor, tree, lower tiers (Dynamo)", false, true,
-        false, false, quirks_of_kind<kDynamoQuirks>()},
+        false, false, infos<kDynamoQuirks>()},
        {"llmd", "an index from blocks to pods with counts (llm-d-router)", true, true, true, false,
-        quirks_of_kind<kLlmdQuirks>()},
+        infos<kLlmdQuirks>()},
        {"infera", "a set of hashes a worker (Infera)", true, true, true, false,
-        quirks_of_kind<kInferaQuirks>()}}};
+        infos<kInferaQuirks>()}}};
   return kRows;
 }
 
-CacheKind make_kind(const KindRow& row) {
+CacheKind make_kind(Form form) {
+  const KindRow& row = kind_rows().at(static_cast<std::size_t>(form));
   CacheKind kind{.contract = "events",
                  .cache = row.cache,
                  .doc = row.doc,
                  .operations = {},
                  .config = &type_of<Config>(),
-                 .quirks = row.quirks};
+                 .quirks = row.quirks,
+                 .conventions = weaknesses_of(form)};
   const auto add = [&](bool has, std::initializer_list<const OpKind*> ops) {
     if (has) kind.operations.insert(kind.operations.end(), ops);
   };
@@ -182,10 +185,14 @@ Result<Config> checked(const Config& config) {
   return config;
 }
 
+std::span<const QuirkInfo> quirks_of_kind(Form form) {
+  return kind_rows().at(static_cast<std::size_t>(form)).quirks;
+}
+
 const CacheKind& kind_of(Form form) {
   static const std::vector<CacheKind> kKinds = [] {
     std::vector<CacheKind> kinds;
-    for (const KindRow& row : kind_rows()) kinds.push_back(make_kind(row));
+    for (const Form each : kForms) kinds.push_back(make_kind(each));
     return kinds;
   }();
   return kKinds.at(static_cast<std::size_t>(form));
