@@ -1,21 +1,16 @@
 #include "reference/events/contents.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cctype>
-
 namespace kvo::events {
 
 std::optional<Tier> tier_of(const Event& event) {
-  if (!event.medium) return Tier::kDevice;
-  std::string word = *event.medium;
-  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::toupper(c); });
+  if (!event.medium || event.medium->empty()) return Tier::kDevice;
   static const std::map<std::string, Tier, std::less<>> kTiers{
-      {"GPU", Tier::kDevice},     {"CPU", Tier::kHost},         {"CPU_PINNED", Tier::kHost},
-      {"CPU_TIER1", Tier::kHost}, {"HOST", Tier::kHost},        {"HOST_PINNED", Tier::kHost},
-      {"CPU_TIER2", Tier::kDisk}, {"DISK", Tier::kDisk},        {"STORAGE", Tier::kDisk},
-      {"NVME", Tier::kDisk},      {"EXTERNAL", Tier::kExternal}};
-  const auto found = kTiers.find(word);
+      {"GPU", Tier::kDevice},        {"DEVICE", Tier::kDevice},    {"CPU", Tier::kHost},
+      {"CPU_PINNED", Tier::kHost},   {"CPU_TIER1", Tier::kHost},   {"CPU_TIER2", Tier::kDisk},
+      {"DISK", Tier::kDisk},         {"NVME", Tier::kDisk},        {"STORAGE", Tier::kDisk},
+      {"EXTERNAL", Tier::kExternal}, {"NETWORK", Tier::kExternal}, {"REMOTE", Tier::kExternal},
+      {"SHARED", Tier::kExternal}};
+  const auto found = kTiers.find(*event.medium);
   if (found == kTiers.end()) return std::nullopt;
   return found->second;
 }

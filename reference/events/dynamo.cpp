@@ -1,6 +1,7 @@
 #include "reference/events/dynamo.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "reference/contract/values/mark.hpp"
 
@@ -9,56 +10,105 @@ namespace kvo::events {
 DynamoFollower::DynamoFollower(const Config& config, QuirkSet<Quirk> quirks)
     : config_(config), device_(Form::kRadix, config, quirks) {}
 
-// The event as indexes take it; none: it is dropped.
-std::optional<Event> DynamoFollower::normalized(const Engine& engine, const Event& event) {
-  if (!groups_.takes(engine, event) || !tier_of(event)) return std::nullopt;
+// A stored event without a salt takes that of its parent (EV-68). Returns  false: the parent was
+// stored under several.
+bool DynamoFollower::take_salt(Salts& salts, Event& event) {
+  if (event.kind == EventKind::kRemoved) {
+    for (const Key key : event.keys) {
+      const auto known = salts.find(key);
+      if (known != salts.end() && known->second) salts.erase(known);
+    }
+    return true;
+  }
+  if (event.salt && event.salt->empty()) event.salt.reset();
+  if (!event.salt && event.parent) {
+    const auto parent = salts.find(*event.parent);
+    if (parent != salts.end() && !parent->second) return false;
+    if (parent != salts.end()) event.salt = parent->second;
+  }
+  for (const Key key : event.keys) {
+    const auto known = salts.find(key);
+    if (known != salts.end() && known->second != event.salt)
+      known->second.reset();
+    else if (known == salts.end() && event.salt)
+      salts.emplace(key, event.salt);
+  }
+  return true;
+}
+
+// The event as indexes take it; none: it is dropped. Of those for a disk or elsewhere neither group
+// nor salt is looked at.
+std::optional<Event> DynamoFollower::normalized(const Engine& engine, Tier tier,
+                                                const Event& event) {
   Event taken = event;
+  const bool is_near = tier == Tier::kDevice || tier == Tier::kHost;
+  if (is_near && (!groups_.takes(engine, event) || !take_salt(salts_[engine], taken)))
+    return std::nullopt;
   if (event.kind != EventKind::kStored) return taken;
   if (event.block_size.value_or(config_.block_size) != config_.block_size) return std::nullopt;
   std::set<Key> named(event.keys.begin(), event.keys.end());
   if (named.size() < event.keys.size() || (event.parent && named.contains(*event.parent)))
     return std::nullopt;
-  auto& salts = salts_[engine];
-  if (!event.salt && event.parent) {
-    const auto parent = salts.find(*event.parent);
-    if (parent != salts.end() && parent->second.size() > 1) return std::nullopt;
-    if (parent != salts.end() && !parent->second.begin()->empty())
-      taken.salt = *parent->second.begin();
-  }
   taken.keys.resize(std::min(taken.keys.size(),
                              taken.tokens.size() / static_cast<std::size_t>(config_.block_size)));
-  for (const Key key : taken.keys) salts[key].insert(taken.salt.value_or(""));
   return taken;
 }
 
-void DynamoFollower::lower_stored(Edges& edges, const Event& event) {
+void DynamoFollower::Lower::take_out(const Engine& engine, const Place& place) {
+  const auto edge = edges.find(place);
+  edge->second.engines.erase(engine);
+  if (edge->second.engines.empty()) edges.erase(edge);
+}
+
+void DynamoFollower::Lower::clear(const Engine& engine) {
+  const auto known = blocks.find(engine);
+  if (known == blocks.end()) return;
+  for (const auto& [key, place] : known->second) take_out(engine, place);
+  blocks.erase(known);
+}
+
+void DynamoFollower::lower_stored(Lower& lower, const Engine& engine, const Event& event) {
   const auto contents =
       contents_.blocks(event.tokens, config_.block_size,
                        {event.lora.value_or(""), event.salt.value_or("")}, event.keys.size());
+  auto& blocks = lower.blocks[engine];
   std::optional<Key> before = event.parent;
   for (std::size_t at = 0; at < contents.size(); ++at) {
-    edges[{before, contents[at]}] = event.keys[at];
-    before = event.keys[at];
+    const Key key = event.keys[at];
+    const Lower::Place place{before, contents[at]};
+    const auto known = blocks.find(key);
+    if (known != blocks.end() && known->second != place) return;
+    Lower::Edge& edge = lower.edges.try_emplace(place, Lower::Edge{key}).first->second;
+    if (edge.key != key) return;
+    edge.engines.insert(engine);
+    blocks[key] = place;
+    before = key;
   }
 }
 
 Status DynamoFollower::apply(const Engine& engine, const Event& event) {
   if (event.kind == EventKind::kCleared) {
-    for (auto& tier : lower_) tier.erase(engine);
+    for (Lower& lower : lower_) lower.clear(engine);
     salts_.erase(engine);
     return device_.apply(engine, event);
   }
-  const std::optional<Event> taken = normalized(engine, event);
+  const std::optional<Tier> tier = tier_of(event);
+  if (!tier) return {};
+  const std::optional<Event> taken = normalized(engine, *tier, event);
   if (!taken) return {};
-  const Tier tier = *tier_of(*taken);
-  if (tier == Tier::kDevice) return device_.apply(engine, *taken);
-  Edges& edges = lower_.at(static_cast<std::size_t>(tier) - 1)[engine];
-  if (event.kind == EventKind::kStored)
-    lower_stored(edges, *taken);
-  else
-    std::erase_if(edges, [&](const auto& edge) {
-      return std::ranges::find(taken->keys, edge.second) != taken->keys.end();
-    });
+  if (*tier == Tier::kDevice) return device_.apply(engine, *taken);
+  Lower& lower = lower_.at(static_cast<std::size_t>(*tier) - 1);
+  if (event.kind == EventKind::kStored) {
+    lower_stored(lower, engine, *taken);
+    return {};
+  }
+  auto& blocks = lower.blocks[engine];
+  for (const Key key : taken->keys) {
+    const auto known = blocks.find(key);
+    if (known == blocks.end()) continue;
+    lower.take_out(engine, known->second);
+    blocks.erase(known);
+  }
   return {};
 }
 
@@ -91,7 +141,12 @@ Delivered DynamoFollower::deliver(const Engine& engine, std::int64_t seq, const 
 
 void DynamoFollower::leave(std::int64_t worker, std::optional<std::int64_t> rank) {
   device_.leave(worker, rank);
-  for (auto& tier : lower_) erase_engines(tier, worker, rank);
+  for (Lower& lower : lower_) {
+    std::vector<Engine> leaving;
+    for (const auto& [engine, blocks] : lower.blocks)
+      if (engine.worker == worker && (!rank || engine.rank == *rank)) leaving.push_back(engine);
+    for (const Engine& engine : leaving) lower.clear(engine);
+  }
   erase_engines(salts_, worker, rank);
   erase_engines(cursors_, worker, rank);
   groups_.forget(worker, rank);
@@ -103,8 +158,8 @@ Matches DynamoFollower::query(const Prompt& prompt) {
   auto found = device_.depths(prompt);
   std::set<Engine> engines;
   for (const auto& [engine, depth] : found) engines.insert(engine);
-  for (const auto& tier : lower_)
-    for (const auto& [engine, edges] : tier) engines.insert(engine);
+  for (const Lower& lower : lower_)
+    for (const auto& [engine, blocks] : lower.blocks) engines.insert(engine);
   Matches matches;
   for (const Engine& engine : engines) {
     Match match{.worker = engine.worker, .rank = engine.rank};
@@ -117,12 +172,11 @@ Matches DynamoFollower::query(const Prompt& prompt) {
     }
     std::array<std::int64_t, 3> more{};
     for (std::size_t tier = 0; tier < more.size(); ++tier) {
-      const auto edges = lower_.at(tier).find(engine);
-      if (edges == lower_.at(tier).end()) continue;
+      const auto& edges = lower_.at(tier).edges;
       for (; depth < contents.size(); ++depth, ++more.at(tier)) {
-        const auto edge = edges->second.find({last, contents[depth]});
-        if (edge == edges->second.end()) break;
-        last = edge->second;
+        const auto edge = edges.find({last, contents[depth]});
+        if (edge == edges.end() || !edge->second.engines.contains(engine)) break;
+        last = edge->second.key;
       }
     }
     match.host = shown(more[0]);

@@ -25,19 +25,34 @@ class DynamoFollower final : public Follower {
   [[nodiscard]] Matches query(const Prompt& prompt) override;
 
  private:
-  /// One engine's blocks of a lower tier: (key before, content) -> key.
-  using Edges = std::map<std::pair<std::optional<Key>, ContentId>, Key>;
+  /// A lower tier. An edge has the name that the first engine gave it; others that name it
+  /// differently are not on it.
+  struct Lower {
+    using Place = std::pair<std::optional<Key>, ContentId>;  ///< key before, content
+    struct Edge {
+      Key key = 0;
+      std::set<Engine> engines = {};
+    };
+    std::map<Place, Edge> edges = {};
+    std::map<Engine, std::map<Key, Place>> blocks = {};
 
-  [[nodiscard]] std::optional<Event> normalized(const Engine& engine, const Event& event);
-  void lower_stored(Edges& edges, const Event& event);
+    void take_out(const Engine& engine, const Place& place);
+    void clear(const Engine& engine);
+  };
+  /// The salt under which an engine stored a key; none: it stored it under several.
+  using Salts = std::map<Key, std::optional<std::string>>;
+
+  [[nodiscard]] std::optional<Event> normalized(const Engine& engine, Tier tier,
+                                                const Event& event);
+  [[nodiscard]] static bool take_salt(Salts& salts, Event& event);
+  void lower_stored(Lower& lower, const Engine& engine, const Event& event);
 
   Config config_;
   Contents contents_;
   TreeFollower device_;
-  std::array<std::map<Engine, Edges>, 3> lower_;
+  std::array<Lower, 3> lower_;
   Groups groups_;
-  /// The salts under which each engine stored a key.
-  std::map<Engine, std::map<Key, std::set<std::string>>> salts_;
+  std::map<Engine, Salts> salts_;
   std::map<Engine, std::int64_t> cursors_;
 };
 

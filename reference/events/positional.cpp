@@ -22,23 +22,22 @@ Status PositionalFollower::stored(const Engine& engine, const Event& event) {
     const auto parent = at > 0 ? std::optional(event.keys[at - 1]) : event.parent;
     named_.try_emplace(event.keys[at], Named{parent, contents[at]});
   }
+  auto& blocks = blocks_[engine];  // it is heard of, even if the event fails
   std::int64_t position = 0;
   if (event.parent) {
-    const auto blocks = blocks_.find(engine);
-    if (blocks == blocks_.end()) return fail_other("rejected");
-    const auto parent = blocks->second.find(*event.parent);
-    if (parent == blocks->second.end()) return fail_other("rejected");
+    const auto parent = blocks.find(*event.parent);
+    if (parent == blocks.end()) return fail_other("rejected");
     position = parent->second.first + 1;
   }
   for (std::size_t at = 0; at < contents.size(); ++at, ++position) {
     const Key key = event.keys[at];
     const Place place{position, contents[at]};
-    const auto known = blocks_[engine].find(key);
-    if (known != blocks_[engine].end() && known->second != place) {
+    const auto known = blocks.find(key);
+    if (known != blocks.end() && known->second != place) {
       if (!quirks_.has(Quirk::kKeyLeavesTrace)) take_out(engine, key, known->second);
     }
     index_[place][key].insert(engine);
-    blocks_[engine][key] = place;
+    blocks[key] = place;
     if (!quirks_.has(Quirk::kOneRemovalEnds)) ++copies_[{engine, key}];
   }
   return {};
@@ -75,13 +74,14 @@ void PositionalFollower::clear(const Engine& engine) {
   const auto blocks = blocks_.find(engine);
   if (blocks == blocks_.end()) return;
   for (const auto& [key, place] : blocks->second) take_out(engine, key, place);
-  blocks->second.clear();
+  blocks_.erase(blocks);
 }
 
 void PositionalFollower::leave(std::int64_t worker, std::optional<std::int64_t> rank) {
+  std::vector<Engine> leaving;
   for (const auto& [engine, blocks] : blocks_)
-    if (engine.worker == worker && (!rank || engine.rank == *rank)) clear(engine);
-  erase_engines(blocks_, worker, rank);
+    if (engine.worker == worker && (!rank || engine.rank == *rank)) leaving.push_back(engine);
+  for (const Engine& engine : leaving) clear(engine);
 }
 
 // The chain of contents that a key is the hash of (EV-61); none: an opaque number.
@@ -108,22 +108,22 @@ std::optional<PrefixId> PositionalFollower::chain_of(Key key) {
 // Position by position; one with as many engines as are active passes.
 void PositionalFollower::scan(Walk& walk, std::size_t from, std::size_t to) {
   for (std::size_t position = from; position <= to && !walk.active.empty(); ++position) {
-    if (walk.same_number(position)) continue;
-    std::erase_if(walk.active, [&](const Engine& engine) {
-      if (walk.at[position] != nullptr && walk.at[position]->contains(engine)) return false;
-      walk.depths[engine] = static_cast<std::int64_t>(position);
-      return true;
-    });
+    if (!walk.same_number(position)) walk.drop(position);
   }
 }
 
-// All active engines hold `from`; whether they hold the positions behind it, up to `to`.
-void PositionalFollower::bisect(Walk& walk, std::size_t from, std::size_t to) const {
-  if (from >= to || walk.active.empty() || walk.same_number(to)) return;
-  if (to - from <= static_cast<std::size_t>(config_.jump)) return scan(walk, from + 1, to);
-  const std::size_t middle = from + (to - from) / 2;
-  bisect(walk, from, middle);
-  bisect(walk, middle, to);
+// Looks for the first position where the number changes, as if no engine came back behind one.
+void PositionalFollower::bisect(Walk& walk, std::size_t last) const {
+  for (std::size_t at = 0; at < last && !walk.active.empty() && !walk.same_number(last);) {
+    if (last - at <= static_cast<std::size_t>(config_.jump)) return scan(walk, at + 1, last);
+    std::size_t above = last;
+    while (above - at > 1) {
+      const std::size_t middle = at + (above - at) / 2;
+      (walk.same_number(middle) ? at : above) = middle;
+    }
+    walk.drop(above);
+    at = above;
+  }
 }
 
 Matches PositionalFollower::query(const Prompt& prompt) {
@@ -146,15 +146,9 @@ Matches PositionalFollower::query(const Prompt& prompt) {
   walk.active = *walk.at.front();
   const std::size_t last = contents.size() - 1;
   if (!quirks_.has(Quirk::kHolesUnseen)) {
-    for (std::size_t position = 1; position <= last; ++position) {
-      std::erase_if(walk.active, [&](const Engine& engine) {
-        if (walk.at[position] != nullptr && walk.at[position]->contains(engine)) return false;
-        walk.depths[engine] = static_cast<std::int64_t>(position);
-        return true;
-      });
-    }
+    for (std::size_t position = 1; position <= last; ++position) walk.drop(position);
   } else if (config_.search == Search::kBinary) {
-    bisect(walk, 0, last);
+    bisect(walk, last);
   } else {
     const auto jump = static_cast<std::size_t>(config_.jump);
     for (std::size_t at = 0; at < last && !walk.active.empty();) {
@@ -174,6 +168,7 @@ Matches PositionalFollower::query(const Prompt& prompt) {
 // Events with absolute positions: what the second map says (EV-63).
 Result<std::int64_t> PositionalFollower::handover() {
   index_.clear();
+  std::erase_if(blocks_, [](const auto& entry) { return entry.second.empty(); });
   for (const auto& [engine, blocks] : blocks_)
     for (const auto& [key, place] : blocks) index_[place][key].insert(engine);
   return 0;

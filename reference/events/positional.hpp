@@ -34,6 +34,14 @@ class PositionalFollower final : public Follower {
     std::vector<const Holders*> at;  ///< who is found at each position; null: nobody
     Holders active;
     std::map<Engine, std::int64_t> depths = {};
+    /// Active engines that are not found at a position end there.
+    void drop(std::size_t position) {
+      std::erase_if(active, [&](const Engine& engine) {
+        if (at[position] != nullptr && at[position]->contains(engine)) return false;
+        depths[engine] = static_cast<std::int64_t>(position);
+        return true;
+      });
+    }
     [[nodiscard]] bool same_number(std::size_t position) const {
       return (at[position] != nullptr ? at[position]->size() : 0) == active.size();
     }
@@ -45,7 +53,7 @@ class PositionalFollower final : public Follower {
   void clear(const Engine& engine);
   [[nodiscard]] std::optional<PrefixId> chain_of(Key key);
   static void scan(Walk& walk, std::size_t from, std::size_t to);
-  void bisect(Walk& walk, std::size_t from, std::size_t to) const;
+  void bisect(Walk& walk, std::size_t last) const;
 
   Config config_;
   QuirkSet<Quirk> quirks_;

@@ -36,23 +36,23 @@ Status TreeFollower::apply(const Engine& engine, const Event& event) {
 // ---- stored (EV-51) ----
 
 Status TreeFollower::stored(const Engine& engine, std::optional<Key> parent, const Run& run) {
+  Lookup& lookup = lookups_[engine];  // it is heard of, even if the event fails
   NodePtr node = root_;
   if (parent) {
-    const auto lookup = lookups_.find(engine);
-    if (lookup == lookups_.end()) return unknown_parent();
-    const auto known = lookup->second.find(*parent);
-    if (known == lookup->second.end()) return unknown_parent();
+    const auto known = lookup.find(*parent);
+    if (known == lookup.end()) return unknown_parent();
     node = known->second;
-    const auto place = std::ranges::find(node->edge, *parent, &Block::key);
-    if (place == node->edge.end()) return unknown_parent();
-    const auto behind = static_cast<std::size_t>(place - node->edge.begin()) + 1;
+    const auto place = node->place(*parent);
+    if (!place) return unknown_parent();
+    const std::size_t behind = *place + 1;
     if (node->covered(engine) < behind) {
-      lookup->second.erase(known);
+      lookup.erase(known);
       return unknown_parent();
     }
     if (run.empty()) return {};
     const auto [in_edge, in_run] =
-        std::mismatch(place + 1, node->edge.end(), run.begin(), run.end());
+        std::mismatch(node->edge.begin() + static_cast<std::ptrdiff_t>(behind), node->edge.end(),
+                      run.begin(), run.end());
     if (in_run == run.end()) {
       KVO_MARK_IN(Profile::kOriginal, "events.radix events.crtc events.dynamo",
                   "stored inside of an edge");
@@ -66,47 +66,63 @@ Status TreeFollower::stored(const Engine& engine, std::optional<Key> parent, con
       extend(engine, node, run, same);
       return {};
     }
-    if (behind < node->edge.size()) split(node, behind);
+    if (behind < node->edge.size())
+      if (const Status done = split(node, behind); !done) return done;
   }
-  lookups_[engine];  // it is heard of, even of a run without blocks
-  store_below(engine, node, run, 0);
-  return {};
+  return store_below(engine, node, run, parent);
 }
 
-void TreeFollower::store_below(const Engine& engine, NodePtr node, const Run& run,
-                               std::size_t from) {
-  while (from < run.size()) {
+// `last`: the key that the run goes on behind.
+Status TreeFollower::store_below(const Engine& engine, NodePtr node, const Run& run,
+                                 std::optional<Key> last) {
+  for (std::size_t from = 0; from < run.size();) {
+    if (form_ == Form::kCrtc && node != root_ && node->edge.back().key != last)
+      return fail_other("rejected");  // another engine named that block
     const auto child = node->children.find(run[from].content);
     if (child == node->children.end()) {
       if (node != root_ && !node->inner && node->is_full(engine))
-        return extend(engine, node, run, from);
-      auto made = std::make_shared<Node>();
-      made->parent = node;
-      node->children[run[from].content] = made;
-      node->inner = true;
-      return extend(engine, made, run, from);
+        extend(engine, node, run, from);
+      else
+        add_child(engine, node, run, from);
+      return {};
     }
     const NodePtr next = child->second;
     std::size_t same = 0;
     while (same < next->edge.size() && from + same < run.size() &&
            next->edge[same].content == run[from + same].content)
       ++same;
-    note(engine, run, from, from + same, next);
-    raise(engine, *next, same);
-    from += same;
-    if (from < run.size() && same < next->edge.size()) {
+    const bool parts = from + same < run.size() && same < next->edge.size();
+    if (parts) {
       KVO_MARK_IN(Profile::kOriginal, "events.radix events.crtc events.dynamo",
                   "an edge parts where a run leaves it");
-      split(next, same);
+      if (const Status done = split(next, same); !done) return done;
+    }
+    raise(engine, *next, same);
+    note(engine, run, from, from + same, next);
+    last = run[from + same - 1].key;
+    from += same;
+    if (parts) {
+      add_child(engine, next, run, from);
+      return {};
     }
     node = next;
   }
+  return {};
+}
+
+void TreeFollower::add_child(const Engine& engine, const NodePtr& node, const Run& run,
+                             std::size_t from) {
+  auto made = std::make_shared<Node>();
+  made->parent = node;
+  node->children[run[from].content] = made;
+  node->inner = true;
+  extend(engine, made, run, from);
 }
 
 // Appends the rest of a run to an edge, which the engine covers then; others cover what they did.
 void TreeFollower::extend(const Engine& engine, const NodePtr& node, const Run& run,
                           std::size_t from) {
-  node->edge.insert(node->edge.end(), run.begin() + static_cast<std::ptrdiff_t>(from), run.end());
+  for (std::size_t at = from; at < run.size(); ++at) node->append(run[at]);
   raise(engine, *node, node->edge.size());
   note(engine, run, from, run.size(), node);
 }
@@ -125,11 +141,12 @@ void TreeFollower::note(const Engine& engine, const Run& run, std::size_t from, 
 }
 
 // The back part from `at` on becomes a child (EV-52).
-void TreeFollower::split(const NodePtr& node, std::size_t at) {
+// Errors  kPrecondition: `radix` covers the back part for an engine that has left (EV-58).
+Status TreeFollower::split(const NodePtr& node, std::size_t at) {
   auto back = std::make_shared<Node>();
-  const auto cut = node->edge.begin() + static_cast<std::ptrdiff_t>(at);
-  back->edge.assign(cut, node->edge.end());
-  node->edge.erase(cut, node->edge.end());
+  for (std::size_t i = at; i < node->edge.size(); ++i) back->append(node->edge[i]);
+  node->edge.erase(node->edge.begin() + static_cast<std::ptrdiff_t>(at), node->edge.end());
+  for (const Block& block : back->edge) node->places.erase(block.key);
   back->children = std::move(node->children);
   back->inner = node->inner;
   back->parent = node;
@@ -137,21 +154,29 @@ void TreeFollower::split(const NodePtr& node, std::size_t at) {
   for (auto& [engine, cover] : node->cover) {
     if (cover <= at) continue;
     back->cover[engine] = cover - at;
-    for (std::size_t i = 0; i < cover - at; ++i) lookups_[engine][back->edge[i].key] = back;
     cover = at;
   }
   node->children = {{back->edge.front().content, back}};
   node->inner = true;
+  for (const auto& [engine, cover] : back->cover) {
+    const auto lookup = lookups_.find(engine);
+    if (lookup == lookups_.end()) {
+      if (form_ == Form::kCrtc) continue;
+      return fail(Code::kPrecondition, "an engine that has left covers the edge");
+    }
+    for (std::size_t i = 0; i < cover; ++i) lookup->second[back->edge[i].key] = back;
+  }
+  if (form_ != Form::kCrtc) prune(back);
+  return {};
 }
 
 // ---- removed, cleared, leave (EV-53, EV-54, EV-56) ----
 
 Status TreeFollower::removed(const Engine& engine, const Keys& keys) {
   const bool is_crtc = form_ == Form::kCrtc;
-  const auto found = lookups_.find(engine);
-  if (found == lookups_.end()) return fail_other(is_crtc ? "rejected" : "unknown_block");
-  Lookup& lookup = found->second;
-  std::set<Key> cut_off;
+  if (is_crtc && !lookups_.contains(engine)) return fail_other("rejected");
+  Lookup& lookup = lookups_[engine];
+  std::set<Key> gone;
   bool unknown = false;
   for (const Key key : keys) {
     if (const auto copies = copies_.find({engine, key}); copies != copies_.end()) {
@@ -160,18 +185,19 @@ Status TreeFollower::removed(const Engine& engine, const Keys& keys) {
     }
     const auto entry = lookup.find(key);
     if (entry == lookup.end()) {
-      unknown = unknown || !cut_off.contains(key);
+      unknown = unknown || !gone.contains(key);
       continue;
     }
     const NodePtr node = entry->second;
-    const auto place = std::ranges::find(node->edge, key, &Block::key);
-    if (place == node->edge.end()) {
+    const auto place = node->place(key);
+    if (!place) {
       unknown = true;
       if (is_crtc) lookup.erase(entry);
       continue;
     }
     lookup.erase(entry);
-    const auto at = static_cast<std::size_t>(place - node->edge.begin());
+    gone.insert(key);
+    const std::size_t at = *place;
     const std::size_t cover = node->covered(engine);
     if (at >= cover) continue;
     if (at + 1 < cover)
@@ -179,7 +205,7 @@ Status TreeFollower::removed(const Engine& engine, const Keys& keys) {
                   "a hole in an edge");
     for (std::size_t i = at + 1; i < cover; ++i) {
       lookup.erase(node->edge[i].key);
-      cut_off.insert(node->edge[i].key);
+      gone.insert(node->edge[i].key);
     }
     if (at > 0)
       node->cover[engine] = at;
@@ -203,36 +229,36 @@ void TreeFollower::prune(const NodePtr& node) {
 
 void TreeFollower::clear(const Engine& engine) {
   std::erase_if(copies_, [&](const auto& entry) { return entry.first.first == engine; });
+  if (form_ == Form::kCrtc) {
+    take_off(engine.worker, engine.rank, root_);
+    lookups_.erase(engine);
+    return;
+  }
   const auto found = lookups_.find(engine);
   if (found == lookups_.end()) return;
-  if (form_ == Form::kCrtc) {
-    take_off(engine, root_);
-  } else {
-    std::set<NodePtr> nodes;
-    for (const auto& [key, node] : found->second) nodes.insert(node);
-    for (const NodePtr& node : nodes) node->cover.erase(engine);
-    for (const NodePtr& node : nodes) prune(node);
-  }
-  found->second.clear();
+  std::set<NodePtr> nodes;
+  for (const auto& [key, node] : found->second) nodes.insert(node);
+  for (const NodePtr& node : nodes) node->cover.erase(engine);
+  for (const NodePtr& node : nodes) prune(node);
+  lookups_.erase(found);
 }
 
-// Takes the engine off every node of the tree. A node that so lost the last engine that covered all
-// of it loses its children.
-void TreeFollower::take_off(const Engine& engine, const NodePtr& node) {
-  for (const auto& [content, child] : node->children) take_off(engine, child);
-  const bool was_full = node != root_ && node->cover.contains(engine) && node->is_full(engine);
-  node->cover.erase(engine);
-  if (was_full && node->full() == 0) node->children.clear();
+// Takes a worker, or one rank, off every node of the tree. A node that so lost the last engine that
+// covered all of it loses its children.
+void TreeFollower::take_off(std::int64_t worker, std::optional<std::int64_t> rank,
+                            const NodePtr& node) {
+  for (const auto& [content, child] : node->children) take_off(worker, rank, child);
+  const std::size_t before = node->cover.size();
+  erase_engines(node->cover, worker, rank);
+  if (node->cover.size() < before && node->full() == 0) node->children.clear();
 }
 
 void TreeFollower::leave(std::int64_t worker, std::optional<std::int64_t> rank) {
   std::vector<Engine> leaving;
   for (const auto& [engine, lookup] : lookups_)
     if (engine.worker == worker && (!rank || engine.rank == *rank)) leaving.push_back(engine);
-  for (const Engine& engine : leaving) {
-    clear(engine);
-    lookups_.erase(engine);
-  }
+  for (const Engine& engine : leaving) clear(engine);
+  if (form_ == Form::kCrtc) take_off(worker, rank, root_);
 }
 
 // ---- query (EV-55, EV-56) ----
@@ -265,7 +291,7 @@ std::map<Engine, TreeFollower::Depth> TreeFollower::depths(const Prompt& asked) 
         else
           drop(engine, std::min(cover, same));
     } else if (!quirks_.has(Quirk::kCountIsIdentity) || form_ != Form::kCrtc ||
-               node->full() != active.size()) {
+               node->is_partial() || node->full() != active.size()) {
       std::erase_if(active, [&](const Engine& engine) {
         if (node->is_full(engine)) return false;
         drop(engine, std::min(node->covered(engine), same));
@@ -298,20 +324,39 @@ Result<std::int64_t> TreeFollower::size() const {
 
 // ---- handover (EV-57) ----
 
+// The only child of a node, if the same engines cover all of both: a dump tells the two as one.
+TreeFollower::NodePtr TreeFollower::joined(const Node& node) {
+  NodePtr only;
+  for (const auto& [content, child] : node.children) {
+    if (child->cover.empty() && child->children.empty()) continue;
+    if (only != nullptr) return nullptr;
+    only = child;
+  }
+  if (only == nullptr || only->cover.empty() || node.is_partial() || only->is_partial())
+    return nullptr;
+  const auto engine = [](const auto& entry) { return entry.first; };
+  return std::ranges::equal(node.cover, only->cover, {}, engine, engine) ? only : nullptr;
+}
+
 Result<std::int64_t> TreeFollower::handover() {
   TreeFollower next(form_, config_, quirks_);
   next.contents_ = std::move(contents_);
   std::int64_t failed = 0;
-  std::vector<std::pair<NodePtr, std::optional<Key>>> nodes{{root_, std::nullopt}};
+  std::vector<std::pair<NodePtr, std::optional<Key>>> nodes;
+  for (const auto& [content, child] : root_->children) nodes.emplace_back(child, std::nullopt);
   for (std::size_t at = 0; at < nodes.size(); ++at) {
-    const auto [node, parent] = nodes[at];
-    for (const auto& [engine, cover] : node->cover) {
-      const auto end = node->edge.begin() + static_cast<std::ptrdiff_t>(cover);
-      if (!next.stored(engine, parent, Run(node->edge.begin(), end))) ++failed;
+    auto [node, parent] = nodes[at];
+    Run edge = node->edge;
+    for (NodePtr only = joined(*node); only != nullptr; only = joined(*node)) {
+      node = only;
+      edge.insert(edge.end(), node->edge.begin(), node->edge.end());
     }
-    std::optional<Key> last;
-    if (!node->edge.empty()) last = node->edge.back().key;
-    for (const auto& [content, child] : node->children) nodes.emplace_back(child, last);
+    const std::size_t before = edge.size() - node->edge.size();
+    for (const auto& [engine, cover] : node->cover) {
+      const auto end = edge.begin() + static_cast<std::ptrdiff_t>(before + cover);
+      if (!next.stored(engine, parent, Run(edge.begin(), end))) ++failed;
+    }
+    for (const auto& [content, child] : node->children) nodes.emplace_back(child, edge.back().key);
   }
   *this = std::move(next);
   return failed;

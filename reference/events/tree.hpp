@@ -42,11 +42,20 @@ class TreeFollower final : public Follower {
   /// The root has an empty edge. Lookups hold nodes that have left the tree, too.
   struct Node {
     Run edge = {};
+    std::map<Key, std::size_t> places = {};    ///< of each key in the edge; the last one
     std::map<Engine, std::size_t> cover = {};  ///< how many blocks of the edge, at least one
     std::map<ContentId, NodePtr> children = {};
     std::weak_ptr<Node> parent = {};
     bool inner = false;  ///< whether it ever had a child
 
+    void append(const Block& block) {
+      places[block.key] = edge.size();
+      edge.push_back(block);
+    }
+    [[nodiscard]] std::optional<std::size_t> place(Key key) const {
+      const auto found = places.find(key);
+      return found != places.end() ? std::optional(found->second) : std::nullopt;
+    }
     [[nodiscard]] std::size_t covered(const Engine& engine) const {
       const auto found = cover.find(engine);
       return found != cover.end() ? found->second : 0;
@@ -59,20 +68,25 @@ class TreeFollower final : public Follower {
       for (const auto& [engine, blocks] : cover) count += blocks == edge.size() ? 1 : 0;
       return count;
     }
+    /// Whether some engine covers a part of the edge.
+    [[nodiscard]] bool is_partial() const { return full() != cover.size(); }
   };
   using Lookup = std::map<Key, NodePtr>;
 
   [[nodiscard]] Status stored(const Engine& engine, std::optional<Key> parent, const Run& run);
-  void store_below(const Engine& engine, NodePtr node, const Run& run, std::size_t from);
+  [[nodiscard]] Status store_below(const Engine& engine, NodePtr node, const Run& run,
+                                   std::optional<Key> last);
+  void add_child(const Engine& engine, const NodePtr& node, const Run& run, std::size_t from);
   void extend(const Engine& engine, const NodePtr& node, const Run& run, std::size_t from);
   void raise(const Engine& engine, Node& node, std::size_t blocks);
-  void split(const NodePtr& node, std::size_t at);
+  [[nodiscard]] Status split(const NodePtr& node, std::size_t at);
   void note(const Engine& engine, const Run& run, std::size_t from, std::size_t to,
             const NodePtr& node);
   [[nodiscard]] Status removed(const Engine& engine, const Keys& keys);
   void prune(const NodePtr& node);
   void clear(const Engine& engine);
-  void take_off(const Engine& engine, const NodePtr& node);
+  static void take_off(std::int64_t worker, std::optional<std::int64_t> rank, const NodePtr& node);
+  [[nodiscard]] static NodePtr joined(const Node& node);
   [[nodiscard]] Status unknown_parent() const;
 
   Form form_;
