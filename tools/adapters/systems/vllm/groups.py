@@ -21,6 +21,8 @@ CLASSES = {"full": "FullAttentionSpec", "mla": "MLAAttentionSpec", "sliding_wind
            "sliding_window_mla": "SlidingWindowMLASpec", "chunked_local": "ChunkedLocalAttentionSpec", "rswa": "RSWASpec",
            "mamba": "MambaSpec", "ring": "CircularBufferSpec"}
 SPECS = {kind: getattr(interface, name, None) for kind, name in CLASSES.items()}
+JUNCTION = next((name for name in ("enable_mamba_shared_prefix_checkpoint", "enable_mamba_fine_grained_prefix_cache")
+                 if name in inspect.signature(KVCacheManager).parameters), "junction")
 WINDOWS = {"sliding_window": "sliding_window", "sliding_window_mla": "sliding_window", "rswa": "rswa_window"}
 
 
@@ -76,7 +78,7 @@ class Groups(Blocks):
                        is_eagle_group=group.get("draft", False)) for at, group in enumerate(config["groups"])]
         named = {"num_prefill_lookahead": config["prefill_lookahead"]}
         if config["junction"]:
-            named["enable_mamba_shared_prefix_checkpoint"] = True
+            named[JUNCTION] = True
         try:
             self._make(config, groups, self._scheduler_block, self._hash_block, **named)
         except ValueError as error:
@@ -92,6 +94,11 @@ class Groups(Blocks):
             raise self._refusal
         return super()._begin()
 
+    @property
+    def _junction(self) -> bool:
+        its = self._manager
+        return getattr(its, "mamba_shared_prefix_checkpoint", getattr(its, "mamba_fine_grained_prefix_cache", False))
+
     def setup(self) -> Answer:
         its = self._manager.coordinator
         partial = getattr(its, "enable_partial_hash_hits", False)
@@ -102,7 +109,7 @@ class Groups(Blocks):
         return {"scheduler_block": getattr(its, "scheduler_block_size", self._scheduler_block),
                 "alignment": getattr(its, "_cache_hit_alignment_tokens", self._scheduler_block), "partial": partial,
                 "lookup": sets, "drops": sorted(drops),
-                "junction": getattr(self._manager, "mamba_shared_prefix_checkpoint", False),
+                "junction": self._junction,
                 "caps": [getattr(each, "max_admission_blocks_per_request", None) for each in its.single_type_managers]}
 
     def match(self, request: int, max_length: int | None = None) -> Answer:
@@ -130,7 +137,7 @@ class Groups(Blocks):
                 (group.get("checkpoint_alignment") or None for group in states), None),
             max_num_scheduled_tokens=config.get("max_scheduled", config["max_model_len"]),
             scheduler_config=SimpleNamespace(long_prefill_token_threshold=0),
-            mamba_shared_prefix_checkpoint=partial and getattr(self._manager, "mamba_shared_prefix_checkpoint", False))
+            **dict.fromkeys(("mamba_shared_prefix_checkpoint", "mamba_fine_grained_prefix_cache"), partial and self._junction))
         return {"tokens": Scheduler._mamba_block_aligned_split(scheduler, self._requests[request], tokens, hit_tokens, external)}
 
     def allocate(self, request: int, tokens: int, hit_blocks: list[list[int]] | None = None,

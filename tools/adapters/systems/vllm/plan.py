@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from kvoracle import Refused, Unsupported
+from kvoracle.systems.releases import call
 from kvoracle.systems.vllm.groups import CLASSES, Answer, spec_of
 
 import vllm.v1.core.kv_cache_coordinator as kv_cache_coordinator
@@ -26,7 +27,7 @@ def config_of(**cache: Any) -> SimpleNamespace:
     return SimpleNamespace(
         scheduler_config=SimpleNamespace(disable_hybrid_kv_cache_manager=False),
         cache_config=SimpleNamespace(get_resolved_kv_cache_layout=lambda: LAYOUT, **cache),
-        attention_config=SimpleNamespace(hisparse_config=None), kv_transfer_config=None,
+        attention_config=SimpleNamespace(hisparse_config=None), kv_transfer_config=None, speculative_config=None,
         parallel_config=SimpleNamespace(decode_context_parallel_size=1, prefill_context_parallel_size=1))
 
 
@@ -65,7 +66,8 @@ class Plan:
         return {"scheduler_block": scheduler_block, "hash_block": hash_block, "alignment": alignment}
 
     def position(self, tokens: int, block: int, drop: bool = False, lookahead: int = 0) -> Answer:
-        return {"position": interface.get_mamba_prefill_checkpoint_position(tokens, block, drop, lookahead)}
+        return {"position": call(interface.get_mamba_prefill_checkpoint_position, tokens, block, drop, lacks=Unsupported,
+                                 num_hash_lookahead_tokens=lookahead)}
 
     def boundaries(self, prompt: int, block: int, drop: bool = False) -> Answer:
         return {"boundaries": kv_cache_coordinator.replay_boundaries(prompt, block, drop)}
