@@ -27,6 +27,7 @@ WINDOWS = {"sliding_window": "sliding_window", "sliding_window_mla": "sliding_wi
 
 
 def spec_of(group: Answer) -> Any:
+    """Of a group, or of a layer of the planner."""
     kind, its = group["kind"], SPECS[group["kind"]]
     if its is None:
         raise NotSupported(f"no {CLASSES[kind]}")
@@ -45,10 +46,6 @@ def spec_of(group: Answer) -> Any:
     if group.get("replay"):
         named |= {"bounded_replay": True}
     if kind == "chunked_local":
-        named |= {"attention_chunk_size": group["chunk"]}
-    if kind == "full" and group.get("window") is not None and "name" in group:  # a layer of the planner
-        named |= {"sliding_window": group["window"]}
-    if kind == "full" and group.get("chunk") is not None and "name" in group:
         named |= {"attention_chunk_size": group["chunk"]}
     if group.get("padded") is not None:
         named |= {"page_size_padded": group["padded"]}
@@ -110,7 +107,8 @@ class Groups(Blocks):
                 "alignment": getattr(its, "_cache_hit_alignment_tokens", self._scheduler_block), "partial": partial,
                 "lookup": sets, "drops": sorted(drops),
                 "junction": self._junction,
-                "caps": [getattr(each, "max_admission_blocks_per_request", None) for each in its.single_type_managers]}
+                "caps": [getattr(each, "max_admission_blocks_per_request", getattr(each, "_max_admission_blocks_per_request", None))
+                         for each in its.single_type_managers]}
 
     def match(self, request: int, max_length: int | None = None) -> Answer:
         blocks, length, boundary = call(self._manager.get_computed_blocks, self._requests[request], lacks=Unsupported,

@@ -1,11 +1,13 @@
 """vLLM's planner, kind `groups.plan`: from layers to groups and sizes."""
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from types import SimpleNamespace
 from typing import Any
 
 from kvoracle import Refused, Unsupported
+from kvoracle.systems.raised import panics
 from kvoracle.systems.releases import call
 from kvoracle.systems.vllm.groups import CLASSES, Answer, spec_of
 
@@ -31,15 +33,28 @@ def config_of(**cache: Any) -> SimpleNamespace:
         parallel_config=SimpleNamespace(decode_context_parallel_size=1, prefill_context_parallel_size=1))
 
 
+def layer_of(layer: Answer) -> Any:
+    made = spec_of(layer)
+    if layer["kind"] != "full":
+        return made
+    return dataclasses.replace(made, sliding_window=layer.get("window"), attention_chunk_size=layer.get("chunk"))
+
+
+@panics
 class Plan:
     def __init__(self, config: Answer, profile: str) -> None:
         pass
+
+    def _begin(self) -> None:
+        """It has no state."""
+
+    _end = _begin
 
     def group(self, layers: list[Answer], hybrid: bool = True) -> Answer:
         config = config_of()
         config.scheduler_config.disable_hybrid_kv_cache_manager = not hybrid
         try:
-            made = planning.get_kv_cache_groups(config, {layer["name"]: spec_of(layer) for layer in layers})
+            made = planning.get_kv_cache_groups(config, {layer["name"]: layer_of(layer) for layer in layers})
         except NotImplementedError as error:
             raise Refused("not_supported", str(error)) from error
         except ValueError as error:
@@ -70,4 +85,6 @@ class Plan:
                                  num_hash_lookahead_tokens=lookahead)}
 
     def boundaries(self, prompt: int, block: int, drop: bool = False) -> Answer:
+        if not hasattr(kv_cache_coordinator, "replay_boundaries"):
+            raise Unsupported
         return {"boundaries": kv_cache_coordinator.replay_boundaries(prompt, block, drop)}
