@@ -25,10 +25,11 @@ NAMED = {"llama-cpp": "llama_batch_compat::init writes pos_next", "llama-cpp-deb
 COMPILED = {"ollama": compiled.ollama_findings, "llama-cpp": compiled.llama_findings, "llama-cpp-debug": lambda *_: {}}
 
 
-def contract_of(command):
+def contracts_of(command):
     hello = json.dumps({"id": 1, "hello": {"protocol": 1}}) + "\n"
     told = subprocess.run(command, input=hello, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(told.stdout.splitlines()[0])["hello"]["kinds"][0]["kind"].split(".")[0]
+    kinds = json.loads(told.stdout.splitlines()[0])["hello"]["kinds"]
+    return dict.fromkeys(each["kind"].split(".")[0] for each in kinds)
 
 
 def differences(kvoracle, words, named, folder):
@@ -69,9 +70,11 @@ def main():
     except compiled.Absent as why:
         print(f"skipped: {why}: PYTHONPATH=tools/adapters/python/src python3 -m kvoracle.systems.install {system}")
         return 77
-    contract, subject = contract_of(command), f"@exec:{shlex.join(command)}"
-    # Rule cases also hold what a system need not bear; they serve where nothing recorded is in the tree.
-    logs = [*(ROOT / "traces/logs").glob(f"{contract}.jsonl.gz")] or [*(ROOT / "reference" / contract / "cases").glob("*.cases")]
+    subject, logs = f"@exec:{shlex.join(command)}", []
+    for contract in contracts_of(command):
+        # Rule cases also hold what a system need not bear; they serve where nothing recorded is in the tree.
+        recorded = [*(ROOT / "traces/logs").glob(f"{contract}.jsonl.gz")]
+        logs += recorded or [*(ROOT / "reference" / contract / "cases").glob("*.cases")]
     count = os.environ.get("KVO_SYSTEM_CASES", "35")
     with tempfile.TemporaryDirectory() as work:
         wrong = [differences(kvoracle, [*words, "--profile", "original"], NAMED.get(system), work)

@@ -23,10 +23,11 @@ def load(arguments: list[str] | None = None) -> found.Found:
     release = found.find("vllm", arguments)
     os.environ["VLLM_KV_EVENTS_USE_INT_BLOCK_HASHES"] = "0"  # events have whole keys instead of 64 bits of them
     stand_in.only("vllm", release.folder,
-                  ["vllm.distributed.kv_events", "vllm.envs", "vllm.v1.core.", "vllm.v1.request", "vllm.v1.kv_cache_",
+                  ["vllm.distributed.kv_events", "vllm.envs", "vllm.v1.core.", "vllm.v1.request", "vllm.v1.kv_cache_", "vllm.v1.hisparse.layout",
                    "vllm.v1.metrics.stats", "vllm.v1.structured_output.request", "vllm.v1.utils", "vllm.utils.hashing",
                    "vllm.utils.math_utils"])
     module: Any = importlib.import_module
+    module("vllm.utils.torch_utils").get_dtype_size = lambda dtype: 4
     module("vllm.sampling_params").SamplingParams = SamplingParams
     module("vllm.v1.request").length_from_prompt_token_ids_or_embeds = lambda tokens, embeds: len(tokens)
     module("vllm.v1.core.kv_cache_utils").init_none_hash(module("vllm.utils.hashing").sha256)
