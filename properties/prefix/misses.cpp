@@ -81,7 +81,7 @@ void Misses::looked_up(const Asked& asked, std::span<const Content> contents,
       continue;
     }
     const auto fate = fates_.find(content);
-    if (may_hit && fate != fates_.end() && fate->second.gone) {
+    if (may_hit && fate != fates_.end() && fate->second.went) {
       add(lookup.missed,
           {begin, end, Missing::kEvicted, fate->second.operation, fate->second.request});
       continue;

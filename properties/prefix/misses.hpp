@@ -33,7 +33,7 @@ class Misses {
   void stored(Content content) { fates_[content] = {}; }
   void gone(Content content) {
     if (const auto fate = fates_.find(content); fate != fates_.end())
-      fate->second = {.gone = true, .operation = operation_, .request = acting_};
+      fate->second = {.went = true, .operation = operation_, .request = acting_};
   }
 
   /// What a lookup asks of a cache.
@@ -60,7 +60,7 @@ class Misses {
     std::optional<std::int64_t> second = std::nullopt;
   };
   struct Fate {
-    bool gone = false;
+    bool went = false;
     std::int64_t operation = 0;
     std::optional<std::int64_t> request = std::nullopt;
   };

@@ -117,7 +117,7 @@ void LiteralFollower::drop(Holder& holder, std::map<Key, Place>::iterator key,
   if (place.copies.empty()) holder.keys.erase(key);
 }
 
-// One key less stands for the prefix in the tier.
+// One key less has the prefix in the tier.
 void LiteralFollower::release(Holder& holder, std::pair<Tier, PrefixId> what) {
   const auto held = holder.held.find(what);
   if (--held->second == 0) holder.held.erase(held);

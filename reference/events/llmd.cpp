@@ -65,7 +65,7 @@ void LlmdFollower::stored(const Event& event, const Entry& entry) {
         for (const PrefixId block : known->second) add(block, entry);
     return;
   }
-  // The adapter's name stands where the model's does, before the first block (EV-72).
+  // The adapter's name is in the place of the model's, before the first block (EV-72).
   Space space;
   if (!event.parent) space.lora = event.lora.value_or("");
   std::vector<PrefixId> blocks;
