@@ -59,6 +59,7 @@ Status LiteralFollower::apply(const Engine& engine, const Event& event) {
 
 Status LiteralFollower::stored(Holder& holder, const Event& event, Tier tier) {
   if (event.block_size.value_or(config_.block_size) != config_.block_size) return {};
+  if (form_ == Form::kChain && event.keys.empty()) return {};  // EV-41
   PrefixId prefix = kStart;
   std::string salt = event.salt.value_or("");
   if (event.parent) {

@@ -7,6 +7,7 @@ use dynamo_kv_router::protocols::*;
 use dynamo_kv_router::{ConcurrentRadixTreeCompressed, PositionalIndexer, RadixTree};
 use kvoracle::{Arguments, Cache, Kind, Refusal, refuse};
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const OPERATIONS: &[&str] = &["stored", "removed", "cleared", "leave", "query", "size", "handover"];
 pub const RADIX: Kind = Kind { name: "events.radix", open: open_radix, operations: OPERATIONS, conventions: &[] };
@@ -20,7 +21,7 @@ fn open_radix(config: &Arguments, _: &str) -> Result<Box<dyn Cache>, String> {
 
 fn open_crtc(config: &Arguments, _: &str) -> Result<Box<dyn Cache>, String> {
     let pool = Pool::new(config, |_| Ok(Box::new(ConcurrentRadixTreeCompressed::new)))?;
-    opened(config, pool, Names::default())
+    opened(config, pool, Names { trusts: true, ..Names::default() })
 }
 
 fn open_positional(config: &Arguments, _: &str) -> Result<Box<dyn Cache>, String> {
@@ -38,7 +39,7 @@ fn open_positional(config: &Arguments, _: &str) -> Result<Box<dyn Cache>, String
 
 fn opened(config: &Arguments, index: impl Index + 'static, names: Names) -> Result<Box<dyn Cache>, String> {
     let block_size = setting(config, "block_size", 0)?;
-    Ok(Box::new(ByName(Follower { index, names, block_size: block_size as u32, events: 0 })))
+    Ok(Box::new(ByName(Follower { index, names, block_size: block_size as u32, events: 0, ended: false })))
 }
 
 /// What the indexers have in common.
@@ -136,9 +137,13 @@ impl<T: SyncIndexer> Index for Pool<T> {
 struct Names {
     /// Whether a key is the follower's own hash of its sequence, if the case has said what this is (EV-61).
     own: bool,
+    /// Whether a run that names its own parent is out of contract (EV-56).
+    trusts: bool,
     /// What the first event that names a key says of it: its parent and content.
     named: BTreeMap<i64, (Option<i64>, LocalBlockHash)>,
     hashes: BTreeMap<i64, u64>,
+    /// The keys that stand for a hash.
+    keys: BTreeMap<u64, i64>,
 }
 
 impl Names {
@@ -174,9 +179,16 @@ impl Names {
         hash
     }
 
-    fn hash(&mut self, key: i64) -> ExternalSequenceBlockHash {
+    fn hash(&mut self, key: i64) -> Result<ExternalSequenceBlockHash, Refusal> {
         let own = if self.own { self.own_hash(key) } else { None };
-        ExternalSequenceBlockHash(own.unwrap_or_else(|| bits(key)))
+        let hash = own.unwrap_or_else(|| bits(key));
+        // A case where two keys are one hash, or where the hash of a key is known after its first use, says what no engine
+        // with these hashes can say.
+        let is_one = *self.keys.entry(hash).or_insert(key) == key;
+        if !is_one || (own.is_some() && self.keys.contains_key(&bits(key))) {
+            return Err(Refusal::Unsupported);
+        }
+        Ok(ExternalSequenceBlockHash(hash))
     }
 }
 
@@ -192,35 +204,45 @@ struct Follower<T> {
     names: Names,
     block_size: u32,
     events: u64,
+    /// After a panic nobody knows what the index holds.
+    ended: bool,
 }
 
 impl<T: Index> Follower<T> {
     fn apply(&mut self, worker: u64, rank: u64, data: KvCacheEventData) -> Result<(), Refusal> {
+        self.go_on()?;
         self.events += 1;
         let event = KvCacheEvent { event_id: self.events, data, dp_rank: rank as u32 };
-        self.index.apply(RouterEvent::new(worker, event))
+        let applied = catch_unwind(AssertUnwindSafe(|| self.index.apply(RouterEvent::new(worker, event))));
+        self.ended = applied.is_err();
+        applied.unwrap_or_else(|_| refuse("precondition", "it panics"))
+    }
+
+    fn go_on(&self) -> Result<(), Refusal> {
+        if self.ended { Err(Refusal::Unsupported) } else { Ok(()) }
     }
 }
 
 impl<T: Index> Operations for Follower<T> {
     fn stored(&mut self, event: Event) -> Result<(), Refusal> {
         check_cut(&event, u64::from(self.block_size))?;
+        if self.names.trusts && event.parent.is_some_and(|parent| event.keys.contains(&parent)) {
+            return refuse("precondition", "parent: one of the keys");
+        }
         let contents = cut(&event.tokens, self.block_size, &event.lora, &event.salt);
         self.names.learn(&event, &contents);
-        let blocks = (event.keys.iter().zip(contents))
-            .map(|(key, tokens_hash)| KvCacheStoredBlockData {
-                block_hash: self.names.hash(*key),
-                tokens_hash,
-                mm_extra_info: None,
-            })
-            .collect();
-        let parent_hash = event.parent.map(|key| self.names.hash(key));
+        let mut blocks = Vec::new();
+        for (key, tokens_hash) in event.keys.iter().zip(contents) {
+            let block_hash = self.names.hash(*key)?;
+            blocks.push(KvCacheStoredBlockData { block_hash, tokens_hash, mm_extra_info: None });
+        }
+        let parent_hash = event.parent.map(|key| self.names.hash(key)).transpose()?;
         let data = KvCacheStoreData { parent_hash, start_position: None, blocks };
         self.apply(event.worker, event.rank, KvCacheEventData::Stored(data))
     }
 
     fn removed(&mut self, event: Event) -> Result<(), Refusal> {
-        let block_hashes = event.keys.iter().map(|key| self.names.hash(*key)).collect();
+        let block_hashes = event.keys.iter().map(|key| self.names.hash(*key)).collect::<Result<_, _>>()?;
         let data = KvCacheEventData::Removed(KvCacheRemoveData { block_hashes });
         self.apply(event.worker, event.rank, data)
     }
@@ -230,11 +252,13 @@ impl<T: Index> Operations for Follower<T> {
     }
 
     fn leave(&mut self, left: Ranks) -> Result<(), Refusal> {
+        self.go_on()?;
         self.index.leave(left.worker, left.rank.map(|rank| rank as u32));
         Ok(())
     }
 
     fn query(&mut self, prompt: Prompt) -> Result<Matches, Refusal> {
+        self.go_on()?;
         let found = self.index.scores(cut(&prompt.tokens, self.block_size, &prompt.lora, &prompt.salt));
         let scores: BTreeMap<_, _> =
             found.scores.iter().map(|(at, blocks)| ((at.worker_id, at.dp_rank), *blocks)).collect();
@@ -246,10 +270,12 @@ impl<T: Index> Operations for Follower<T> {
     }
 
     fn size(&mut self, _: ()) -> Result<Size, Refusal> {
+        self.go_on()?;
         Ok(Size { blocks: self.index.size()? })
     }
 
     fn handover(&mut self, _: ()) -> Result<Handover, Refusal> {
+        self.go_on()?;
         let events = self.index.dump();
         let failed = events.into_iter().filter(|event| self.index.apply(event.clone()).is_err()).count();
         Ok(Handover { failed: failed as u64 })

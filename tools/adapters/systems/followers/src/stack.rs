@@ -13,6 +13,7 @@ use dynamo_kv_router::zmq_wire::{ZmqEventNormalizer, decode_event_batch};
 use kvoracle::{Arguments, Cache, Kind, Refusal, refuse};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub const KIND: Kind = Kind {
     name: "events.dynamo",
@@ -27,6 +28,7 @@ fn open(config: &Arguments, _: &str) -> Result<Box<dyn Cache>, String> {
         device: RadixTree::new(),
         lower: LowerTierIndexers::new(1, block_size),
         runtime: tokio::runtime::Builder::new_current_thread().build().map_err(|why| why.to_string())?,
+        ended: false,
     };
     let buffer = setting(config, "buffer", 10_000)? as usize;
     let replay = config.flag("replay", true);
@@ -39,15 +41,17 @@ struct Indexes {
     device: RadixTree,
     lower: LowerTierIndexers,
     runtime: tokio::runtime::Runtime,
+    ended: bool,
 }
 
 impl Indexes {
-    /// As `Indexer::apply_event_routed`.
+    /// As `Indexer::apply_event_routed`. A panic of the tree ends the case (EV-58).
     fn apply(&mut self, event: RouterEvent) {
         let Ok(to_device) = event.targets_primary() else { return };
         let to_all = event.event.data == KvCacheEventData::Cleared;
         if to_device {
-            let _ = self.device.apply_event(event.clone()); // it is logged alone
+            let applied = catch_unwind(AssertUnwindSafe(|| self.device.apply_event(event.clone())));
+            self.ended = self.ended || applied.is_err(); // other errors are logged alone
         }
         self.runtime.block_on(async {
             if to_all {
@@ -168,8 +172,14 @@ impl Operations for Stack {
                 }
             }
         }
+        if self.indexes.ended {
+            return Err(Refusal::Unsupported);
+        }
         let stale = matches!(listener.cursor.observe(seq), CursorObservation::Stale { .. });
         let applied = !stale && listener.take(seq, payload, &mut self.indexes);
+        if self.indexes.ended {
+            return Err(Refusal::Unsupported);
+        }
         Ok(Delivered { applied, asked, replayed })
     }
 
