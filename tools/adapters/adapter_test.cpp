@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -128,6 +129,31 @@ TEST(Adapter, TheOperationThatKillsABatchIsFound) {
   ASSERT_TRUE(third.failed_with(Code::kDied));
   EXPECT_EQ(third.error->detail, "exited with status 9");
   EXPECT_TRUE(session->apply(ops[3], probe).failed_with(Code::kDied));
+}
+
+// Their answers are in the same memory.
+TEST(Adapter, CasesOfOneProcessDoNotReadTensorsOfEachOther) {
+  const Subject subject =
+      subjects_of_adapter(contracts(), KVO_COMMAND " adapter serve layered.vector@optimized").at(0);
+  constexpr std::int64_t kWidth = 256;  // in the shared memory
+  const auto row = [](float value) {
+    return tensor_of({kWidth}, std::vector<float>(std::size_t{kWidth}, value));
+  };
+  std::vector<std::unique_ptr<Session>> cases;
+  std::vector<std::vector<Op>> scripts;
+  for (const float value : {1.0F, 2.0F, 3.0F}) {
+    cases.push_back(subject.open(kvo::Setup{}).value());
+    scripts.push_back({Op::of(layered::New{1, 1, kWidth}),
+                       Op::of(layered::Append{0, 0, row(value), row(-value)}), kKeys, kKeys});
+    cases.back()->expect(scripts.back());
+  }
+  Probe probe;
+  for (const std::size_t which : {1, 0, 2}) {
+    Observation last;
+    for (const Op& op : scripts[which]) last = cases[which]->apply(op, probe);
+    ASSERT_FALSE(last.error) << last.error->text();
+    EXPECT_EQ(last.returns.as<layered::KeysOfLayer>().k, row(static_cast<float>(which + 1)));
+  }
 }
 
 TEST(Adapter, MoreAnswersThanQuestionsAreAFault) {

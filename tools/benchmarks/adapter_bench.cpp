@@ -12,6 +12,7 @@
 #include "reference/layered/operations.hpp"
 #include "tools/adapters/adapter.hpp"
 #include "tools/adapters/library.hpp"
+#include "tools/adapters/shared_memory.hpp"
 
 namespace kvo::tools {
 namespace {
@@ -90,7 +91,27 @@ void copied(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(kBytes));
 }
 
+// What a batch of rows cannot do without: each row is copied into the shared memory and out of it.
+void copied_twice(benchmark::State& state) {
+  constexpr std::size_t kRows = 24;
+  SharedMemory harness(std::size_t{64} << 20U);
+  const SharedMemory adapter(harness.file(), harness.bytes());
+  const std::vector<std::byte> row(kWidth * sizeof(float), std::byte{1});
+  std::vector<std::byte> to(row.size());
+  for (auto _ : state) {
+    harness.restart();
+    std::array<std::size_t, kRows> places{};
+    for (std::size_t& place : places) place = harness.put(row).value();
+    for (const std::size_t place : places) {
+      std::memcpy(to.data(), adapter.at(place, row.size()).data(), row.size());
+      benchmark::ClobberMemory();
+    }
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(kRows * row.size()));
+}
+
 BENCHMARK(copied)->Name("memcpy of 64 KiB");
+BENCHMARK(copied_twice)->Name("24 rows of 64 KiB through shared memory alone");
 BENCHMARK_CAPTURE(small, process, in_process_cache(), false)->Name("len, in process");
 BENCHMARK_CAPTURE(small, library, in_a_library(), false)->Name("len, library");
 BENCHMARK_CAPTURE(small, child, in_a_child(), false)

@@ -31,6 +31,10 @@ Examined examined(const System& system) {
     constexpr std::string_view kGreeting = "no greeting: ";
     const std::size_t at = text.find(kGreeting);
     found.why_not = at == std::string::npos ? text : text.substr(at + kGreeting.size());
+    // What it says is more than its status.
+    const std::size_t said = found.why_not.find(": ");
+    if (said != std::string::npos && found.why_not.starts_with("exited with status "))
+      found.why_not = found.why_not.substr(said + 2);
     // Of a traceback, what went wrong.
     if (const std::size_t last = found.why_not.rfind("; "); last != std::string::npos)
       found.why_not = found.why_not.substr(last + 2);
