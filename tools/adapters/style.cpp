@@ -62,7 +62,7 @@ std::string trimmed(std::string text) {
 }
 
 // "true false null [ ]" of the language.
-std::string word_of(const Style& style, std::size_t number) {
+std::string style_word(const Style& style, std::size_t number) {
   std::istringstream words(section_of(style, "literals"));
   std::string word;
   for (std::size_t i = 0; i <= number; ++i) words >> word;
@@ -72,12 +72,12 @@ std::string word_of(const Style& style, std::size_t number) {
 std::string filled(const Style& style, const std::string& title, const json::object& values);
 
 std::string literal(const Style& style, const json::value& value, const char* tensor = "tensor") {
-  if (value.is_bool()) return word_of(style, value.get_bool() ? 0 : 1);
-  if (value.is_null()) return word_of(style, 2);
+  if (value.is_bool()) return style_word(style, value.get_bool() ? 0 : 1);
+  if (value.is_null()) return style_word(style, 2);
   if (value.is_array()) {
     std::vector<std::string> all;
     for (const json::value& one : value.get_array()) all.push_back(literal(style, one, tensor));
-    return fmt::format("{}{}{}", word_of(style, 3), fmt::join(all, ", "), word_of(style, 4));
+    return fmt::format("{}{}{}", style_word(style, 3), fmt::join(all, ", "), style_word(style, 4));
   }
   if (!value.is_object()) return json::serialize(value);
   if (value.get_object().contains("shape"))
@@ -147,7 +147,7 @@ std::string filled_text(const Style& style, const std::string& title, std::strin
         throw UsageError(fmt::format("--style: it has no words for {} {} of '{}': leave it out",
                                      place.name, text_of(*value), title));
     } else if (!given) {
-      out += place.otherwise.empty() && !place.elements ? word_of(style, 2)
+      out += place.otherwise.empty() && !place.elements ? style_word(style, 2)
                                                         : std::string(place.otherwise);
     } else if (place.elements) {
       std::vector<std::string> all;

@@ -26,7 +26,7 @@ std::string kind_name(const Json& value) {
 }
 
 /// A value of a batch, with the words that name it.
-struct Place {
+struct WirePlace {
   const Json* value;
   std::string name;
 
@@ -51,12 +51,12 @@ struct Place {
     if (!value->is_array()) wrong("a list is expected");
     return *value;
   }
-  [[nodiscard]] Place at(std::size_t index) const {
+  [[nodiscard]] WirePlace at(std::size_t index) const {
     return {&(*value)[index], fmt::format("{}[{}]", name, index)};
   }
 };
 
-events::Key key_of(const Place& place, KeyNumbers& keys) {
+events::Key key_of(const WirePlace& place, KeyNumbers& keys) {
   std::uint64_t name = 0;
   if (place.value->is_number_unsigned()) {
     name = place.value->get<std::uint64_t>();
@@ -74,14 +74,14 @@ events::Key key_of(const Place& place, KeyNumbers& keys) {
   return *number;
 }
 
-events::Keys keys_of(const Place& place, KeyNumbers& keys) {
+events::Keys keys_of(const WirePlace& place, KeyNumbers& keys) {
   events::Keys all;
   for (std::size_t i = 0; i < place.list().size(); ++i) all.push_back(key_of(place.at(i), keys));
   return all;
 }
 
 /// A token, or a pair of them, as draft heads have.
-std::int64_t token_of(const Place& place) {
+std::int64_t token_of(const WirePlace& place) {
   constexpr std::int64_t kPairs = std::int64_t{1} << 31U;
   if (!place.value->is_array()) return place.integer(0);
   std::int64_t token = 0;
@@ -103,7 +103,8 @@ constexpr std::array<std::string_view, 6> kPassedOver{"type",       "kv_cache_sp
 /// The fields of an event by name.
 class Fields {
  public:
-  Fields(const Place& event, const std::string& type, Names names, std::set<std::string>& unread)
+  Fields(const WirePlace& event, const std::string& type, Names names,
+         std::set<std::string>& unread)
       : event_(event), names_(names) {
     values_.resize(names.size(), nullptr);
     if (event.value->is_array()) {
@@ -124,18 +125,18 @@ class Fields {
         unread.insert(fmt::format("{}.{}", type, printable(name, 60)));
     }
   }
-  [[nodiscard]] Place operator[](std::string_view name) const {
+  [[nodiscard]] WirePlace operator[](std::string_view name) const {
     const auto index = static_cast<std::size_t>(std::ranges::find(names_, name) - names_.begin());
     return {values_.at(index), fmt::format("{}.{}", event_.name, name)};
   }
-  [[nodiscard]] Place required(std::string_view name) const {
-    const Place place = (*this)[name];
+  [[nodiscard]] WirePlace required(std::string_view name) const {
+    const WirePlace place = (*this)[name];
     if (place.value == nullptr) throw Wrong(place.name + ": is missing");
     return place;
   }
 
  private:
-  const Place& event_;
+  const WirePlace& event_;
   Names names_;
   std::vector<const Json*> values_;
 };
@@ -143,28 +144,28 @@ class Fields {
 events::Event stored_event(const Fields& fields, KeyNumbers& keys) {
   events::Event event{.kind = events::EventKind::kStored};
   event.keys = keys_of(fields.required("block_hashes"), keys);
-  if (const Place parent = fields["parent_block_hash"]; !parent.absent())
+  if (const WirePlace parent = fields["parent_block_hash"]; !parent.absent())
     event.parent = key_of(parent, keys);
-  const Place tokens = fields.required("token_ids");
+  const WirePlace tokens = fields.required("token_ids");
   for (std::size_t i = 0; i < tokens.list().size(); ++i)
     event.tokens.push_back(token_of(tokens.at(i)));
   event.block_size = fields.required("block_size").integer(1);
   event.medium = fields["medium"].text();
   event.lora = fields["lora_name"].text();
-  if (const Place lora = fields["lora_id"]; !event.lora && !lora.absent())
+  if (const WirePlace lora = fields["lora_id"]; !event.lora && !lora.absent())
     event.lora = fmt::format("id {}", lora.integer(INT64_MIN));
   event.salt = fields["cache_salt"].text();
-  if (const Place group = fields["group_idx"]; !group.absent()) event.group = group.integer(0);
+  if (const WirePlace group = fields["group_idx"]; !group.absent()) event.group = group.integer(0);
   event.spec = fields["kv_cache_spec_kind"].text();
   return event;
 }
 
-events::Event event_of(const Place& place, KeyNumbers& keys, WireBatch& batch) {
+events::Event event_of(const WirePlace& place, KeyNumbers& keys, WireBatch& batch) {
   const Json& value = *place.value;
   const bool map = value.is_object();
   if (!map && (!value.is_array() || value.empty())) place.wrong("a map or an array is expected");
-  const Place tag =
-      map ? Place{value.contains("type") ? &value["type"] : nullptr, place.name + ".type"}
+  const WirePlace tag =
+      map ? WirePlace{value.contains("type") ? &value["type"] : nullptr, place.name + ".type"}
           : place.at(0);
   const std::optional<std::string> type = tag.value != nullptr ? tag.text() : std::nullopt;
   if (!type) throw Wrong(tag.name + ": is missing");
@@ -176,7 +177,8 @@ events::Event event_of(const Place& place, KeyNumbers& keys, WireBatch& batch) {
     events::Event event{.kind = events::EventKind::kRemoved};
     event.keys = keys_of(fields.required("block_hashes"), keys);
     event.medium = fields["medium"].text();
-    if (const Place group = fields["group_idx"]; !group.absent()) event.group = group.integer(0);
+    if (const WirePlace group = fields["group_idx"]; !group.absent())
+      event.group = group.integer(0);
     return event;
   }
   if (*type == "AllBlocksCleared") return {.kind = events::EventKind::kCleared};
@@ -196,13 +198,14 @@ std::optional<events::Key> KeyNumbers::number(std::uint64_t name) {
 
 std::variant<WireBatch, std::string> decoded(std::string_view payload, KeyNumbers& keys) try {
   const Json value = Json::from_msgpack(payload.begin(), payload.end());
-  const Place all{&value, "batch"};
+  const WirePlace all{&value, "batch"};
   if (all.list().size() < 2) throw Wrong("batch: has no events");
-  if (!value[0].is_number()) Place{&value[0], "batch[0]"}.wrong("a time is expected");
+  if (!value[0].is_number()) WirePlace{&value[0], "batch[0]"}.wrong("a time is expected");
   WireBatch batch;
-  if (value.size() > 2 && !value[2].is_null()) batch.rank = Place{&value[2], "batch[2]"}.integer(0);
+  if (value.size() > 2 && !value[2].is_null())
+    batch.rank = WirePlace{&value[2], "batch[2]"}.integer(0);
   if (value.size() > 3) batch.unread.insert("batch[3]");
-  const Place events{&value[1], "events"};
+  const WirePlace events{&value[1], "events"};
   for (std::size_t i = 0; i < events.list().size(); ++i)
     batch.events.push_back(event_of(events.at(i), keys, batch));
   if (batch.rank > events::kMostNumbers) throw Wrong("batch[2]: more than 1048576");
