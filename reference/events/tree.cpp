@@ -176,7 +176,7 @@ Status TreeFollower::removed(const Engine& engine, const Keys& keys) {
   const bool is_crtc = form_ == Form::kCrtc;
   if (is_crtc && !lookups_.contains(engine)) return fail_other("rejected");
   Lookup& lookup = lookups_[engine];
-  std::set<Key> cut;
+  std::set<Key> ended;
   bool unknown = false;
   for (const Key key : keys) {
     if (const auto copies = copies_.find({engine, key}); copies != copies_.end()) {
@@ -185,7 +185,7 @@ Status TreeFollower::removed(const Engine& engine, const Keys& keys) {
     }
     const auto entry = lookup.find(key);
     if (entry == lookup.end()) {
-      unknown = unknown || !cut.contains(key);
+      unknown = unknown || !ended.contains(key);
       continue;
     }
     const NodePtr node = entry->second;
@@ -196,7 +196,7 @@ Status TreeFollower::removed(const Engine& engine, const Keys& keys) {
       continue;
     }
     lookup.erase(entry);
-    cut.insert(key);
+    ended.insert(key);
     const std::size_t at = *place;
     const std::size_t cover = node->covered(engine);
     if (at >= cover) continue;
@@ -205,7 +205,7 @@ Status TreeFollower::removed(const Engine& engine, const Keys& keys) {
                   "a hole in an edge");
     for (std::size_t i = at + 1; i < cover; ++i) {
       lookup.erase(node->edge[i].key);
-      cut.insert(node->edge[i].key);
+      ended.insert(node->edge[i].key);
     }
     if (at > 0)
       node->cover[engine] = at;
@@ -324,7 +324,7 @@ Result<std::int64_t> TreeFollower::size() const {
 
 // ---- handover (EV-57) ----
 
-// The only child of a node, if the same engines cover all of both: a dump has the two as one.
+// The only child of a node, if the same engines cover all of both: a dump has both as one.
 TreeFollower::NodePtr TreeFollower::joined(const Node& node) {
   NodePtr only;
   for (const auto& [content, child] : node.children) {

@@ -105,8 +105,8 @@ std::string text_of(const json::value& value) {
 }
 
 /// "@{NAME=ALLOWED,ALLOWED|DEFAULT*}" in a template; "@{-NAME}" is a value that does not matter.
-struct Place {
-  explicit Place(std::string_view words) {
+struct ValuePlace {
+  explicit ValuePlace(std::string_view words) {
     elements = words.ends_with('*');
     if (elements) words.remove_suffix(1);
     const std::size_t bar = std::min(words.find('|'), words.size());
@@ -137,7 +137,7 @@ std::string filled_text(const Style& style, const std::string& title, std::strin
     out += pattern.substr(0, begin);
     if (begin == std::string_view::npos) break;
     const std::size_t end = pattern.find('}', begin);
-    const Place place(pattern.substr(begin + 2, end - begin - 2));
+    const ValuePlace place(pattern.substr(begin + 2, end - begin - 2));
     const json::value* value = values.if_contains(place.name);
     const bool given = value != nullptr && !value->is_null();
     if (place.name.starts_with('-')) {
