@@ -94,6 +94,14 @@ namespace kvo::prefix {
 [[nodiscard]] std::vector<Mutant> mutants();
 }  // namespace kvo::prefix
 
+namespace kvo::groups {
+[[nodiscard]] std::vector<Generator> generators();
+[[nodiscard]] std::vector<replay::Lowering> lowerings();
+[[nodiscard]] std::unique_ptr<Oracle> history_oracle(const CacheKind& kind, const Setup& setup);
+[[nodiscard]] std::vector<const Law*> laws();
+[[nodiscard]] std::vector<Mutant> mutants();
+}  // namespace kvo::groups
+
 namespace kvo::cells {
 [[nodiscard]] std::vector<Generator> generators();
 [[nodiscard]] Generator meta_generator();

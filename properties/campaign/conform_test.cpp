@@ -53,7 +53,7 @@ TEST(Conform, TheRecordedLogsReplayOnEverySubject) {
   if (!std::filesystem::exists(shared / "vectors"))
     GTEST_SKIP() << "no folder of recorded logs: set KVO_SHARED_DATA";
   for (const char* contract : {"layered", "provider", "positional", "snapshot", "generation",
-                               "prefix", "cells", "dynamic", "mlx_lm", "events"})
+                               "prefix", "groups", "events", "cells", "dynamic", "mlx_lm"})
     for (const auto& entry : std::filesystem::directory_iterator(shared / "vectors" / contract))
       EXPECT_GT(conforming_cases(entry.path().string()), 0U);
 }

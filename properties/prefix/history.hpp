@@ -18,11 +18,11 @@
 
 namespace kvo::prefix {
 
-/// The history of a cache whose requests are Known. Derived has an overload `observe` for each
-/// operation. It takes the operation, then its results, unless they are Nothing, then the request,
-/// if it wants it. Failed operations and unknown requests are skipped. An overload that also judges
-/// failures takes the Observation in the place of the results.
-template <class Derived, class Ops, class Config, class Known>
+/// The history of a cache whose requests are Known; contract `groups` has one, too. Derived has an
+/// overload `observe` for each operation. It takes the operation, then its results, unless they are
+/// Nothing, then the request, if it wants it. Failed operations and unknown requests are skipped.
+/// An overload that also judges failures takes the Observation in the place of the results.
+template <class Derived, class Ops, class Config, class Known, class Quirk = prefix::Quirk>
 class History : public Oracle {
  public:
   History(Config config, QuirkSet<Quirk> quirks) : config_(std::move(config)), quirks_(quirks) {}

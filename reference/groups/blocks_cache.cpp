@@ -54,13 +54,13 @@ void Manager::roll_back() noexcept {
 
 Result<std::span<const Key>> Manager::request(const MakeRequest& op) {
   prefix::Transaction undertaking(*this);
-  requests_.make({.request = op.request,
-                  .tokens = op.tokens,
-                  .salt = op.salt,
-                  .lora = op.lora,
-                  .lora_path = op.lora_path,
-                  .skip_reading = op.skip_reading},
-                 op.report.has_value());
+  prefix::MakeRequest made{.request = op.request};
+  made.tokens = op.tokens;
+  made.salt = op.salt;
+  made.lora = op.lora;
+  made.lora_path = op.lora_path;
+  made.skip_reading = op.skip_reading;
+  requests_.make(made, op.report.has_value());
   while (holdings_.size() < std::ssize(requests_.rows()))
     holdings_.add({.groups = std::vector<Holding>(options_.groups.size())});
   keys_ = requests_.text(requests_.find(op.request)).keys;

@@ -93,8 +93,6 @@ KVO_RECORD(Group, (GroupKind, kind, "what its layers remember", GroupKind::kFull
 [[nodiscard]] inline bool is_cacheable(const Group& group) {
   return group.kind != GroupKind::kRing && !group.replay;
 }
-/// The tokens that the next one does not need, of so many before it; may be below 0.
-[[nodiscard]] std::int64_t skipped(const Group& group, std::int64_t tokens);
 /// @}
 
 /// The config of a case.

@@ -29,6 +29,9 @@ struct Layout {
 /// GR-5 to GR-9. Errors  kPrecondition: GR-8; GR-9, but kNotSupported without kSetupAborts.
 [[nodiscard]] Result<Layout> layout_of(const Options& options, QuirkSet<Quirk> quirks);
 
+/// The tokens that the next one does not need, of so many before it; may be
+/// below 0 (GR-2).
+[[nodiscard]] std::int64_t skipped(const Group& group, std::int64_t tokens);
 /// Whether hits may end inside a block (GR-6), of units of that size.
 [[nodiscard]] bool has_partial_hits(std::span<const Group> groups, std::int64_t unit);
 /// The least common multiple of the block sizes; nothing beyond kMostTokens.

@@ -1,5 +1,7 @@
 #include "reference/prefix/requests.hpp"
 
+#include <utility>
+
 namespace kvo::prefix {
 
 std::int64_t Requests::find(std::int64_t request) const {
@@ -40,6 +42,7 @@ void Requests::make(const MakeRequest& op, bool report) {
   } else {
     progress_.add({});
     rows_.emplace(op.request, texts_.add(std::move(text)));
+    added_ = op.request;
   }
 }
 
@@ -69,11 +72,13 @@ void Requests::record(std::int64_t row, std::int64_t hits) {
 }
 
 void Requests::commit() noexcept {
+  added_.reset();
   texts_.commit();
   progress_.commit();
 }
 
 void Requests::roll_back() noexcept {
+  if (added_) rows_.erase(*std::exchange(added_, std::nullopt));
   texts_.roll_back();
   progress_.roll_back();
 }

@@ -78,7 +78,8 @@ class Requests {
     return depths_[static_cast<std::size_t>(key)];
   }
 
-  /// Makes a request, or makes it anew. Requires  a new one gets row `rows().size()`.
+  /// Makes a request, or makes it anew. A new one gets the next row. Requires  commit() or
+  /// roll_back() before the next one.
   void make(const MakeRequest& op, bool report = false);
   /// Adds output tokens.
   void append(std::int64_t row, TokensView tokens);
@@ -105,6 +106,7 @@ class Requests {
   std::map<Content, std::int64_t> contents_;   ///< number of each content that was ever seen
   std::vector<std::int64_t> depths_;           ///< [key], units from the start of its chain
   std::map<std::int64_t, std::int64_t> rows_;  ///< of the tables below, by request
+  std::optional<std::int64_t> added_;          ///< request of a row that is not committed
   Journaled<Text> texts_;
   Journaled<Progress> progress_;
   BlocksStatistics statistics_;
