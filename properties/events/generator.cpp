@@ -247,6 +247,7 @@ class EventsScript final : public ScriptGenerator<EventsScript, Ops, Label> {
     static constexpr auto kWords = std::to_array<OrderWord>({
         order_word<&S::choose_engine>("choose_engine"),
         order_word<&S::choose_other>("choose_other"),
+        order_word<&S::choose_first>("choose_first"),
         order_word<&S::new_text>("new_text"),
         order_word<&S::fork>("fork"),
         order_word<&S::serve_text>("serve"),
@@ -332,7 +333,9 @@ class EventsScript final : public ScriptGenerator<EventsScript, Ops, Label> {
     DrawnEngine& of = engines_[engine];
     batch = with_groups_and_tiers(of, std::move(batch));
     if (batch.empty()) return;
-    for (const Event& event : batch) {
+    for (Event& event : batch) {
+      // It takes its parent's (EV-68).
+      if (form_ == Form::kDynamo && event.parent && draw().percent(30)) event.salt.reset();
       of.ledger.apply(contents_, config_.block_size, event,
                       [&](PrefixId prefix, std::int64_t before, std::int64_t after) {
                         if (after > before && before > 0) reach(Label::kSecondCopy);
@@ -493,7 +496,8 @@ class EventsScript final : public ScriptGenerator<EventsScript, Ops, Label> {
 
   // ---- Words of orders ----
 
-  void choose_engine() { chosen_ = any_engine(); }
+  void choose_engine() { first_ = chosen_ = any_engine(); }
+  void choose_first() { chosen_ = first_; }
   bool choose_other() {
     if (engines_.size() < 2) return false;
     const Engine before = chosen_;
@@ -543,6 +547,7 @@ class EventsScript final : public ScriptGenerator<EventsScript, Ops, Label> {
   std::vector<Prompt> prompts_;
   std::set<std::pair<PrefixId, PrefixId>> children_;
   Engine chosen_;
+  Engine first_;
   Prompt text_;
   Prompt fork_;
   Prompt trunk_;
@@ -555,7 +560,7 @@ Config draw_config(Draw& draw, Form form, Plan& plan) {
   plan.stream = form == Form::kDynamo || (is_stream_kind(form) && draw.percent(40));
   plan.pages = draw.percent(35);
   plan.spaces = draw.percent(30);
-  plan.workers = draw.between(1, 4);
+  plan.workers = draw.percent(15) ? 1 : draw.between(2, 4);
   plan.ranks = draw.percent(30) ? 2 : 1;
   if (plan.stream) {
     const bool faults = draw.percent(70);

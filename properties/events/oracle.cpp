@@ -84,6 +84,7 @@ class FollowerLaw final : public Oracle {
     apply(engine_of(op), event_of(op));
   }
   void note(const Leave& op) {
+    if (op.rank) streams_[{op.worker, *op.rank}];  // a follower that pools loses the others
     for (auto& [engine, stream] : streams_) {
       if (engine.worker != op.worker || (op.rank && engine.rank != *op.rank)) continue;
       Flaws& flaws = flaws_[owner_of(engine)];

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "properties/campaign/random_case.hpp"
 #include "properties/contract_parts.hpp"
 #include "properties/contracts.hpp"
 #include "properties/events/oracle.hpp"
@@ -88,6 +89,47 @@ INSTANTIATE_TEST_SUITE_P(
                     Reachable{Form::kInfera, Q::kNamespacesShared, "phantom"},
                     Reachable{Form::kInfera, Q::kMapsUnread, "forgotten"}),
     [](const auto& trial) { return name_of(trial.param); });
+
+// ---- Weaknesses as conventions ----
+
+/// The follower of a kind in profile original, which is judged by what profile documented says.
+Subject original(Form form, const std::vector<std::string>& named) {
+  const Subject& reference = contracts().reference_of(kind_of(form));
+  Subject made = reference;
+  made.variant = "original";
+  made.open = [&reference](const Setup& setup) {
+    Setup as_original = setup;
+    as_original.profile = Profile::kOriginal;
+    return reference.open(as_original);
+  };
+  made.conventions.named = named;
+  return made;
+}
+
+/// How many of the first cases fail under the laws.
+int failures(const Subject& subject) {
+  constexpr std::uint64_t kCases = 40;
+  int failed = 0;
+  for (const Law* law : contracts().laws_of(*subject.kind))
+    for (std::uint64_t index = 0; index < kCases; ++index) {
+      const CasePlan plan =
+          random_case(contracts(), *law, {&subject}, 5, index, Profile::kDocumented, Scale::kSmall);
+      if (law->name() != "agrees_with_reference" && law->name() != "recompute_equivalence")
+        continue;
+      for (const SubjectResult& one : run_case(plan, {.attempts = 0}).subjects)
+        failed += one.verdict.failed() ? 1 : 0;
+    }
+  return failed;
+}
+
+TEST(EventsConventions, ADeclaredWeaknessIsNoFault) {
+  EXPECT_GT(failures(original(Form::kChain, {})), 0);
+  EXPECT_EQ(failures(original(Form::kChain, {"declared_weaknesses"})), 0);
+  EXPECT_GT(failures(original(Form::kRadix, {"one_removal_ends"})), 0);
+  EXPECT_EQ(failures(original(Form::kRadix, {"declared_weaknesses"})), 0);
+  EXPECT_GT(failures(original(Form::kLlmd, {})), 0);
+  EXPECT_EQ(failures(original(Form::kLlmd, {"declared_weaknesses"})), 0);
+}
 
 }  // namespace
 }  // namespace kvo::events
