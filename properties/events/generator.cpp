@@ -216,7 +216,10 @@ class EventsScript final : public ScriptGenerator<EventsScript, Ops, Label> {
     return for_stream == plan_.stream ? (this->*step)() : query();
   }
   Op size_if() { return kind_has<Size>() ? size() : query(); }
-  Op handover_if() { return kind_has<Handover>() && draw().percent(30) ? handover() : query(); }
+  Op handover_if() {
+    const bool is_specified = kind_has<Handover>() && !plan_.rogue;  // EV-58
+    return is_specified && draw().percent(30) ? handover() : query();
+  }
 
   static constexpr auto kSteps = std::to_array<ScriptStep<S>>({
       {18, "serve", &S::serve, true},
@@ -568,7 +571,7 @@ Config draw_config(Draw& draw, Form form, Plan& plan) {
     if (draw.percent(50)) config.buffer = draw.between(1, 6);
     if (draw.percent(25)) config.replay = false;
   }
-  plan.rogue = draw.percent(25);
+  plan.rogue = form != Form::kCrtc && draw.percent(25);  // EV-58
   plan.groups = is_stream_kind(form) && draw.percent(15);
   plan.tiers = (form == Form::kDynamo || form == Form::kInfera) && draw.percent(15);
   if (form == Form::kPositional) {
@@ -615,12 +618,12 @@ Generator generator() {
                             L::kInnerBlockRemoved, L::kAnswerEndsBeforeAHeldBlock,
                             L::kTwoWorkersDiffer,  L::kNamespaces,
                             L::kPartOfABlock,      L::kNothingAsked,
-                            L::kTreeOfPages,       L::kSeveralRanks,
-                            L::kGuaranteesBroken};
+                            L::kTreeOfPages,       L::kSeveralRanks};
   const auto add = [&](bool has, std::initializer_list<Label> some) {
     if (has) labels.insert(labels.end(), some);
   };
   add(form != Form::kDynamo, {L::kLeft});
+  add(form != Form::kCrtc, {L::kGuaranteesBroken});
   add(form == Form::kRadix || form == Form::kCrtc || form == Form::kPositional, {L::kHandedOver});
   add(is_stream_kind(form), {L::kLost, L::kRepeated, L::kSwapped, L::kRestarted,
                              L::kSubscribedAgain, L::kOtherGroups, L::kNeverPublished});

@@ -222,7 +222,7 @@ class FollowerLaw final : public Oracle {
     Stream& stream = streams_[engine];
     stream.broken = stream.broken || !stream.cache.broken().empty();
   }
-  // What declared weaknesses make of a copy that is gone.
+  // What declared weaknesses make of a copy that was freed.
   void removed(const Engine& engine, Flaws& flaws, PrefixId prefix, std::int64_t copies,
                bool cleared) {
     const bool counts = form_ == Form::kLlmd && !cleared;

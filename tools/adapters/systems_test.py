@@ -22,7 +22,8 @@ from kvoracle.systems import compiled, install  # noqa: E402
 
 # What the adapter says of a fault that would end or corrupt its process.
 NAMED = {"llama-cpp": "llama_batch_compat::init writes pos_next", "llama-cpp-debug": "llama_batch_compat::init writes pos_next"}
-COMPILED = {"ollama": compiled.ollama_findings, "llama-cpp": compiled.llama_findings, "llama-cpp-debug": lambda *_: {}}
+COMPILED = {"ollama": compiled.ollama_findings, "llama-cpp": compiled.llama_findings, "llama-cpp-debug": lambda *_: {},
+            "kv-index": lambda *_: {}, "dynamo-kv-router": compiled.crate_findings("dynamo-kv-router")}
 
 
 def contracts_of(command):

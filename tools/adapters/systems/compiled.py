@@ -239,7 +239,8 @@ def crate_findings(name: str) -> Callable[[pathlib.Path, str], dict[str, str]]:
         found = {}
         for file in sorted((FINDINGS / name.replace("-", "_")).glob("*.rs")):
             (folder / "tests").mkdir(exist_ok=True)
-            shutil.copyfile(file, folder / "tests" / file.name)
+            if stale(folder / "tests" / file.name, [file]):
+                shutil.copyfile(file, folder / "tests" / file.name)
             words = ["cargo", "test", "--offline", "--quiet", "--release", "--features", name, "--test", file.stem]
             told = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, text=True).stdout
             for test in re.findall(r"^fn (\w+)\(\) \{", file.read_text(encoding="utf-8"), re.M):

@@ -86,6 +86,8 @@ class System(NamedTuple):
     """Installs a release and gives the words that start its adapter."""
     module: str = ""
     """Of a Go module, its path: the module proxy lists its releases, else the package index."""
+    is_crate: bool = False
+    """Whether nothing lists its releases here."""
 
 
 def _from_wheel(package: str, name: str, needs: list[str]) -> Callable[[pathlib.Path, str], list[str]]:
@@ -109,8 +111,8 @@ SYSTEMS = {
     "ollama": System("0.15.4", compiled.ollama, "github.com/ollama/ollama"),
     "llama-cpp": System("0.3.36", compiled.llama_cpp),
     "llama-cpp-debug": System("0.3.36", compiled.llama_cpp_debug),
-    "kv-index": System("2.0.0", compiled.crate("kv-index")),
-    "dynamo-kv-router": System("1.6.1", compiled.crate("dynamo-kv-router")),
+    "kv-index": System("2.0.0", compiled.crate("kv-index"), is_crate=True),
+    "dynamo-kv-router": System("1.6.1", compiled.crate("dynamo-kv-router"), is_crate=True),
 }
 
 
