@@ -214,6 +214,7 @@ Ids Manager::fresh() {
 Status Manager::zero(std::int64_t request, std::int64_t start) {
   const std::int64_t row = requests_.find(request);
   if (row < 0) return prefix::no_request(request);
+  if (std::ranges::none_of(options_.groups, is_state)) return {};
   prefix::Transaction undertaking(*this);
   for (std::int64_t g = 0; g < groups(); ++g) {
     if (is_state(group(g)) || group(g).kind == GroupKind::kRing) continue;

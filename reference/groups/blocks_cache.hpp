@@ -225,8 +225,7 @@ class Manager : public BlockCache {
   [[nodiscard]] std::optional<std::int64_t> end_of(std::int64_t block) const;
   [[nodiscard]] Status register_tokens(std::int64_t row, std::int64_t tokens, Ids& evicted);
   [[nodiscard]] std::int64_t reach_of(std::int64_t g, std::int64_t tokens) const;
-  [[nodiscard]] Status register_blocks(std::int64_t row, std::int64_t g, std::int64_t tokens,
-                                       Ids& blocks);
+  [[nodiscard]] Status register_blocks(std::int64_t row, std::int64_t g, std::int64_t tokens);
   [[nodiscard]] bool is_wanted(std::int64_t row, std::int64_t g, std::int64_t block,
                                bool by_boundaries = true) const;
   [[nodiscard]] Ids boundaries(std::int64_t row, std::int64_t g) const;

@@ -217,7 +217,8 @@ Result<Manager::Hit> Manager::reconcile(const Text& text, std::int64_t limit) co
     hit.length = done ? hit.length : length;
     if (done || is_simple || sets.size() == 1) break;
   }
-  hit.length = std::max<std::int64_t>(hit.length, 0);
+  if (groups() == 1 || !quirks_.has(Quirk::kNoPromptAborts))
+    hit.length = std::max<std::int64_t>(hit.length, 0);
   return hit;
 }
 
@@ -341,18 +342,17 @@ Result<MatchConnectorReturns> Manager::match_connector(std::int64_t request,
     put(sets[i], std::move(*found), hit);
   }
   diverged = diverged && hit.length > 0;
-  const Status reported = prefix::transact(*this, [&] {
+  (void)prefix::transact(*this, [&] {
     holdings(row).vetoed = 0;
-    return report(text, hit);
+    return Status();
   });
-  if (!reported) return reported.error();
   return MatchConnectorReturns{
       .blocks = std::move(hit.blocks), .length = hit.length, .diverged = diverged};
 }
 
 // GR-19
 Status Manager::report(const Text& text, const Hit& hit) {
-  if (!text.report || hit.length == 0) return {};
+  if (!options_.events || !text.report || hit.length <= 0) return {};
   for (std::int64_t g = 0; g < groups(); ++g) {
     const Ids& blocks = hit.blocks[static_cast<std::size_t>(g)];
     if (blocks.empty()) continue;

@@ -28,13 +28,15 @@ Status Manager::register_tokens(std::int64_t row, std::int64_t tokens, Ids& evic
   for (std::int64_t g = 0; g < groups(); ++g) {
     if (!is_cacheable(group(g))) continue;
     const std::int64_t reach = reach_of(g, most);
-    Ids keyed;
-    if (Status done = register_blocks(row, g, reach, keyed); !done) return done;
+    const std::int64_t before = held(row, g).counted.value_or(0);
+    if (Status done = register_blocks(row, g, reach); !done) return done;
+    const std::int64_t counted = held(row, g).counted.value_or(0);
     if (is_full(group(g))) register_tail(row, g, reach);
     if (!is_aligned_state(group(g))) continue;
     register_state(row, g, reach, evicted);
-    for (const std::int64_t block : keyed) {  // those that are left (GR-46)
-      if (!pool_[block].key) continue;
+    for (std::int64_t i = before; i < counted; ++i) {  // those that have a key now (GR-46)
+      const std::int64_t block = held(row, g).table[static_cast<std::size_t>(i)];
+      if (block == 0 || !pool_[block].key) continue;
       notes_.change(0).registered.insert(*pool_[block].key);
       notes_.change(0).offloads.push_back(
           {.request = row, .group = g, .block = block, .tokens = *end_of(block)});
@@ -56,8 +58,7 @@ std::int64_t Manager::reach_of(std::int64_t g, std::int64_t tokens) const {
 }
 
 // GR-21, GR-24
-Status Manager::register_blocks(std::int64_t row, std::int64_t g, std::int64_t tokens,
-                                Ids& blocks) {
+Status Manager::register_blocks(std::int64_t row, std::int64_t g, std::int64_t tokens) {
   const Text& text = requests_.text(row);
   const std::int64_t size = group(g).block_size;
   const std::int64_t first = held(row, g).counted.value_or(0);
@@ -77,7 +78,6 @@ Status Manager::register_blocks(std::int64_t row, std::int64_t g, std::int64_t t
     (void)pool_.take_key(block);
     set_key(row, g, block, (i + 1) * units(g) - 1);
     keyed.push_back(i);
-    blocks.push_back(block);
   }
   if (quirks_.has(Quirk::kStoredSpan))
     tell_stored(text, g, first, keyed, end);
@@ -164,9 +164,9 @@ void Manager::register_state(std::int64_t row, std::int64_t g, std::int64_t toke
   if (tokens <= 0 || tokens % unit != 0 || tokens / unit > std::ssize(text.keys)) return;
   const bool at_end =
       tokens == position_of(text.prompt, unit, options_.eagle, options_.hash_lookahead);
-  const bool at_junction = layout_.shown.junction && progress.boundary == tokens;
+  const bool at_junction = layout_.shown.junction && progress.boundary == tokens &&
+                           progress.computed < tokens && tokens <= text.prompt;
   if (!at_end && !at_junction) return;
-  if (progress.computed >= tokens || tokens > text.prompt) return;
   const std::int64_t size = group(g).block_size;
   const std::int64_t index = prefix::ceil_of(tokens, size) - 1;
   const Ids& table = held(row, g).table;

@@ -144,6 +144,10 @@ class Groups(Blocks):
         blocks, evicted = self._allocate(request, tokens, hit_blocks, **named, **skipped)
         return {"blocks": blocks, "evicted": evicted}
 
+    def cache(self, request: int, tokens: int) -> None:
+        super().cache(request=request, tokens=tokens)
+        self._evicted.taken()  # a checkpoint may lose its keys (GR-46); an allotment shows what it evicts itself
+
     def skip(self, request: int, computed: int, prompt: int | None = None) -> None:
         call(self._manager.remove_skipped_blocks, self._requests[request].request_id, computed, lacks=Unsupported,
              num_prompt_tokens=prompt)
@@ -178,8 +182,11 @@ class Groups(Blocks):
 
     def lookup(self, key: int, groups: list[int]) -> Answer:
         sought = next((each for each, number in self._keys.items() if number == key), None)
-        its = sought and self._pool.get_cached_block(sought, groups)
-        return {"blocks": [block.block_id for block in its] if its else None}
+        its = self._pool.get_cached_block(sought or b"", groups)
+        return {"blocks": None if its is None else [block.block_id for block in its]}
+
+    def cached_tokens(self, request: int) -> Answer:
+        return {"tokens": self._manager.estimate_cached_tokens(SimpleNamespace(request_id=str(request)))}
 
     def table(self, request: int) -> Answer:
         return {"blocks": self._manager.get_block_ids(str(request))}
