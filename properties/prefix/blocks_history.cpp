@@ -226,12 +226,12 @@ class BlocksHistory final : public History<BlocksHistory, BlocksOps, BlocksConfi
     misses_->looked_up({.request = request,
                         .tokens = std::min(most + 1, known.tokens()),
                         .hit = hit,
-                        .unit = config_.block_size,
+                        .units = {config_.block_size},
                         .beyond = config_.hash_lookahead,
                         .reads = config_.enable_caching && !known.skip_reading,
                         .drops = config_.eagle,
                         .most_hit = most},
-                       known.prefixes, [this](Content content) {
+                       known.prefixes, [this](Content content, std::int64_t /*group*/) {
                          const auto number = numbers_.find(content);
                          return number != numbers_.end() && blocks_.carried(number->second);
                        });

@@ -30,7 +30,7 @@ class History : public Oracle {
   [[nodiscard]] Words check(const Op& op, const Observation& seen) override {
     Words words;
     visit_op(Ops(), op, [&](const auto& operation) {
-      if (misses_) misses_->begin(request_of(operation));
+      if (misses_) misses_->begin(request_of(operation), shows(operation));
       if (!seen.unsupported) words = route(operation, seen);
     });
     return words;
@@ -67,6 +67,14 @@ class History : public Oracle {
       return op.request;
     else
       return std::nullopt;
+  }
+  // Whether Derived says that the operation only shows what the one before has done.
+  template <class T>
+  static bool shows(const T& /*op*/) {
+    if constexpr (requires { Derived::template kShows<T>; })
+      return Derived::template kShows<T>;
+    else
+      return false;
   }
   Known* known_of(const auto& op) {
     const auto found = requests_.find(op.request);

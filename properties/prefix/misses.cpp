@@ -53,8 +53,31 @@ std::pair<std::int64_t, std::optional<std::int64_t>> Misses::known(
   return {tokens, whose};
 }
 
-void Misses::looked_up(const Asked& asked, std::span<const Content> contents,
-                       const std::function<bool(Content)>& held) {
+Misses::Unit Misses::unit_at(std::int64_t token, const Asked& asked,
+                             std::span<const Content> contents, const Held& held) const {
+  Unit unit;
+  for (std::int64_t group = 0; group < std::ssize(asked.units); ++group) {
+    const std::int64_t size = asked.units[static_cast<std::size_t>(group)];
+    if (size == 0) continue;
+    const std::int64_t whole = (token / size + 1) * size;
+    unit.whole = std::max(unit.whole, whole);
+    if (whole > asked.most_hit || whole + asked.beyond >= std::ssize(contents)) {
+      unit.some_cannot = true;
+      continue;
+    }
+    const Content content = contents[static_cast<std::size_t>(whole + asked.beyond)];
+    if (held(content, group)) {
+      unit.some_hold = true;
+    } else if (!unit.lacking) {
+      unit.lacking = group;
+      const auto fate = fates_.find({content, group});
+      if (fate != fates_.end() && fate->second.went) unit.went = &fate->second;
+    }
+  }
+  return unit;
+}
+
+void Misses::looked_up(const Asked& asked, std::span<const Content> contents, const Held& held) {
   const Sequence& own = sequences_[asked.request];
   const std::int64_t hit = std::clamp<std::int64_t>(asked.hit, 0, asked.tokens);
   Lookup lookup{
@@ -64,43 +87,46 @@ void Misses::looked_up(const Asked& asked, std::span<const Content> contents,
   const auto [bare, whose_bare] = known(seen_bare_, own, std::span(own.bare).first(prompt));
   const std::int64_t seen = std::max(others, std::min(own.computed, asked.tokens));
   const std::int64_t alike = std::max(seen, bare);
-  for (std::int64_t begin = hit; begin < asked.tokens;
-       begin = (begin / asked.unit + 1) * asked.unit) {
-    const std::int64_t whole = (begin / asked.unit + 1) * asked.unit;
-    const std::int64_t end = std::min(whole, asked.tokens);
+  std::int64_t grain = asked.tokens;
+  for (const std::int64_t size : asked.units)
+    if (size > 0) grain = std::min(grain, size);
+  for (std::int64_t begin = hit; begin < asked.tokens; begin = (begin / grain + 1) * grain) {
+    const std::int64_t end = std::min((begin / grain + 1) * grain, asked.tokens);
     if (!asked.reads) {
       add(lookup.missed, {begin, end, Missing::kNotLookedUp});
       continue;
     }
-    const bool may_hit = whole <= asked.most_hit && whole + asked.beyond < std::ssize(contents);
-    const Content content =
-        may_hit ? contents[static_cast<std::size_t>(whole + asked.beyond)] : kNoContent;
-    if (may_hit && held(content)) {
-      const bool dropped = asked.drops && begin == hit;
-      add(lookup.missed, {begin, end, dropped ? Missing::kDraftHeads : Missing::kBehindGap});
-      continue;
+    const Unit unit = unit_at(begin, asked, contents, held);
+    MissedTokens missed{begin, end};
+    if (unit.went != nullptr) {
+      missed.operation = unit.went->operation;
+      missed.request = unit.went->request;
     }
-    const auto fate = fates_.find(content);
-    if (may_hit && fate != fates_.end() && fate->second.went) {
-      add(lookup.missed,
-          {begin, end, Missing::kEvicted, fate->second.operation, fate->second.request});
-      continue;
+    if (unit.some_hold && !unit.some_cannot && !unit.lacking) {
+      missed.why = asked.drops && begin == hit ? Missing::kDraftHeads : Missing::kBehindGap;
+    } else if (unit.some_hold && unit.lacking) {
+      missed.why = Missing::kGroupLacked;
+      missed.group = unit.lacking;
+    } else if (unit.went != nullptr) {
+      missed.why = Missing::kEvicted;
+    } else {
+      // Token by token: seen, seen elsewhere, not seen.
+      Missing why = Missing::kBlockGoesOnOtherwise;
+      if (unit.whole > asked.tokens)
+        why = Missing::kLastBlockNotFull;
+      else if (seen >= unit.whole)
+        why = unit.some_cannot ? Missing::kBlockOfTheLastToken : Missing::kNotStoredYet;
+      const std::int64_t first = std::clamp(seen, begin, end);
+      add(lookup.missed, {begin, first, why});
+      const std::int64_t second = std::clamp(alike, first, end);
+      add(lookup.missed, {first, second, Missing::kOtherNamespace, std::nullopt, whose_bare});
+      const Missing unseen = alike == 0 ? Missing::kNeverSeen : Missing::kDiverged;
+      missed = {second, end, unseen, std::nullopt,
+                alike == 0    ? std::nullopt
+                : bare > seen ? whose_bare
+                              : whose};
     }
-    // Token by token: seen, seen elsewhere, not seen.
-    Missing why = Missing::kBlockGoesOnOtherwise;
-    if (whole > asked.tokens)
-      why = Missing::kLastBlockNotFull;
-    else if (seen >= whole)
-      why = may_hit ? Missing::kNotStoredYet : Missing::kBlockOfTheLastToken;
-    const std::int64_t first = std::clamp(seen, begin, end);
-    add(lookup.missed, {begin, first, why});
-    const std::int64_t second = std::clamp(alike, first, end);
-    add(lookup.missed, {first, second, Missing::kOtherNamespace, std::nullopt, whose_bare});
-    if (alike == 0)
-      add(lookup.missed, {second, end, Missing::kNeverSeen});
-    else
-      add(lookup.missed,
-          {second, end, Missing::kDiverged, std::nullopt, bare > seen ? whose_bare : whose});
+    add(lookup.missed, missed);
   }
   lookups_.push_back(std::move(lookup));
 }

@@ -248,11 +248,13 @@ class RadixHistory final : public History<RadixHistory, RadixOps, RadixConfig, R
     misses_->looked_up({.request = request,
                         .tokens = known.tokens(),
                         .hit = hit,
-                        .unit = config_.page_size,
+                        .units = {config_.page_size},
                         .beyond = pair,
                         .reads = !config_.disable,
                         .most_hit = known.tokens() - 1 - pair},
-                       known.prefixes, [this](Content content) { return tree_.has(content); });
+                       known.prefixes, [this](Content content, std::int64_t /*group*/) {
+                         return tree_.has(content);
+                       });
   }
 
   // PX-86

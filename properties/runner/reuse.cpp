@@ -18,6 +18,7 @@ constexpr std::array<std::string_view,
            "not stored yet",
            "behind a gap",
            "draft heads",
+           "a group lacked it",
            "not looked up"};
 
 std::string other(const std::optional<std::int64_t>& request, const std::string& word) {
@@ -32,6 +33,10 @@ std::string_view words_of(Missing why) {
 
 std::string MissedTokens::text() const {
   std::string text(words_of(why));
+  if (why == Missing::kGroupLacked) {
+    text = "group " + std::to_string(group.value_or(0)) + " lacked it";
+    if (operation) text += ": evicted at op " + std::to_string(*operation) + other(request, "for");
+  }
   if (why == Missing::kDiverged)
     text += " at token " + std::to_string(begin) + other(request, "from");
   if (why == Missing::kOtherNamespace) text += other(request, "than");

@@ -25,11 +25,12 @@ enum class Missing : std::uint8_t {
   kNotStoredYet,          ///< was seen in a whole block that no cache has held yet
   kBehindGap,             ///< is held, but a block before it, or of its window, is not
   kDraftHeads,            ///< is held, and draft heads give up the last block of a hit
+  kGroupLacked,           ///< other groups of layers hold it, and this one does not
   kNotLookedUp,           ///< the request, or the config, reads no cache
 };
 BOOST_DESCRIBE_ENUM(Missing, kNeverSeen, kDiverged, kOtherNamespace, kEvicted, kLastBlockNotFull,
                     kBlockGoesOnOtherwise, kBlockOfTheLastToken, kNotStoredYet, kBehindGap,
-                    kDraftHeads, kNotLookedUp)
+                    kDraftHeads, kGroupLacked, kNotLookedUp)
 
 /// "last block not full"
 [[nodiscard]] std::string_view words_of(Missing why);
@@ -42,15 +43,17 @@ struct MissedTokens {
   std::optional<std::int64_t> operation = std::nullopt;  ///< kEvicted: by which it went, from 0
   std::optional<std::int64_t> request = std::nullopt;    ///< kEvicted: for which request;
                                                          ///< kDiverged: whose sequence began alike
+  std::optional<std::int64_t> group = std::nullopt;      ///< kGroupLacked: of layers
 
   /// Whether the other one tells of the same cause.
   [[nodiscard]] bool same_cause(const MissedTokens& other) const {
-    return why == other.why && operation == other.operation && request == other.request;
+    return why == other.why && operation == other.operation && request == other.request &&
+           group == other.group;
   }
   /// "evicted at op 12 for request 3". `from`: the first token of the prompt that diverged.
   [[nodiscard]] std::string text() const;
 };
-BOOST_DESCRIBE_STRUCT(MissedTokens, (), (begin, end, why, operation, request))
+BOOST_DESCRIBE_STRUCT(MissedTokens, (), (begin, end, why, operation, request, group))
 
 /// A lookup of a prompt. tokens = reused + the sum of all missed ones.
 struct Lookup {
