@@ -17,6 +17,7 @@
 #include "properties/prefix/history.hpp"
 
 #include <algorithm>
+#include <concepts>
 #include <map>
 #include <optional>
 #include <set>
@@ -90,7 +91,10 @@ class BlocksHistory final
       const Content content =
           known.prefixes[static_cast<std::size_t>(end + config_.hash_lookahead)];
       const auto [number, is_new] = numbers_.try_emplace(content, std::ssize(ends_));
-      if (is_new) ends_.push_back(end);
+      if (is_new) {
+        ends_.push_back(end);
+        named_.push_back(content);
+      }
       if (key != number->second)
         return "key " + std::to_string(key) + " is not that of its content, " +
                std::to_string(number->second);
@@ -112,16 +116,19 @@ class BlocksHistory final
     made.odd = !made.tables || has_blocks(*made.tables);
     known = std::move(made);
     contents_.extend(known.prefixes, op.tokens);
+    if (misses_) misses_->made(op.request, known.prefixes, op.tokens);
     return judged(wrong_keys(known, shown.keys));
   }
 
   Words observe(const prefix::Append& op, const prefix::KeysOnly& shown, KnownRequest& known) {
     contents_.extend(known.prefixes, op.tokens);
+    if (misses_) misses_->grew(op.request, known.prefixes, op.tokens);
     return judged(wrong_keys(known, shown.keys));
   }
 
   Words observe(const prefix::SetRequest& op, KnownRequest& known) {
     known.computed = op.computed.value_or(known.computed);
+    if (misses_) misses_->computed(op.request, known.computed);
     known.preemptions = op.preemptions.value_or(known.preemptions);
     return judged();
   }
@@ -258,7 +265,43 @@ class BlocksHistory final
     return op.max_length.value_or(known.tokens() - 1);
   }
 
+  // Where the pool was shown before.
+  void explain_hit(std::int64_t request, std::int64_t hit, std::int64_t limit,
+                   const KnownRequest& known) {
+    if (!misses_ || !pool_) return;
+    const std::int64_t most = std::max<std::int64_t>(limit, 0);
+    prefix::Misses::Asked asked{.request = request,
+                                .tokens = std::min(most + 1, known.tokens()),
+                                .hit = hit,
+                                .units = {},
+                                .beyond = config_.hash_lookahead,
+                                .reads = config_.enable_caching && !known.skip_reading,
+                                .drops = config_.eagle,
+                                .most_hit = most};
+    for (const Group& one : config_.groups)
+      asked.units.push_back(is_cacheable(one) ? one.block_size : 0);
+    misses_->looked_up(asked, known.prefixes, [this](Content content, std::int64_t group) {
+      const auto number = numbers_.find(content);
+      return number != numbers_.end() && held_.contains({number->second, group});
+    });
+  }
+
+  // What each group holds is known from what is shown, which is the doing of the operation before.
+  template <class T>
+  static constexpr bool kShows = std::same_as<T, ShowBlocks> || std::same_as<T, TakeEvents>;
+
+  void follow(const std::set<std::pair<std::int64_t, std::int64_t>>& before) {
+    const auto known = [&](std::int64_t key) { return key >= 0 && key < std::ssize(named_); };
+    for (const auto& [key, group] : held_)
+      if (!before.contains({key, group}) && known(key))
+        misses_->stored(named_[static_cast<std::size_t>(key)], group);
+    for (const auto& [key, group] : before)
+      if (!held_.contains({key, group}) && known(key))
+        misses_->gone(named_[static_cast<std::size_t>(key)], group);
+  }
+
   Words observe(const Match& op, const MatchReturns& hit, KnownRequest& known) {
+    explain_hit(op.request, hit.length, limit_of(op, known), known);
     follow_report(known, hit.length);
     stale_ = false;
     if (hit.boundary != 0 && hit.boundary <= hit.length)
@@ -552,8 +595,9 @@ class BlocksHistory final
   Words observe(const ShowBlocks& /*op*/, const ShowBlocksReturns& shown) {
     if (auto words = wrong_pool(shown)) return judged(words);
     pool_ = shown;
-    held_.clear();
+    const auto before = std::exchange(held_, {});
     for (const ShownHolders& one : shown.cached) held_.insert({one.key, one.group});
+    if (misses_) follow(before);
     return judged(wrong_users());
   }
 
@@ -719,6 +763,7 @@ class BlocksHistory final
   prefix::Contents contents_ = {};
   std::map<Content, std::int64_t> numbers_ = {};               ///< of keys
   Ids ends_ = {};                                              ///< [key], tokens
+  std::vector<Content> named_ = {};                            ///< by key
   std::map<std::int64_t, Written> rows_ = {};                  ///< [block]
   std::map<std::int64_t, std::int64_t> by_hand_ = {};          ///< [block], users that are no table
   std::optional<ShowBlocksReturns> pool_ = {};                 ///< as it is; nothing: not known
