@@ -60,10 +60,10 @@ Result<std::span<const Key>> Manager::request(const MakeRequest& op) {
   made.lora = op.lora;
   made.lora_path = op.lora_path;
   made.skip_reading = op.skip_reading;
-  requests_.make(made, op.report.has_value());
+  const std::int64_t row = requests_.make(made, op.report.has_value());
   while (holdings_.size() < std::ssize(requests_.rows()))
     holdings_.add({.groups = std::vector<Holding>(options_.groups.size())});
-  keys_ = requests_.text(requests_.find(op.request)).keys;
+  keys_ = requests_.text(row).keys;
   undertaking.commit();
   return std::span<const Key>(keys_);
 }

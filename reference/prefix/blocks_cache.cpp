@@ -49,9 +49,9 @@ const BlockManager::Progress& BlockManager::progress(std::int64_t request) const
 
 Result<std::span<const Key>> BlockManager::request(const MakeRequest& op) {
   Transaction undertaking(*this);
-  requests_.make(op);
+  const std::int64_t row = requests_.make(op);
   while (holdings_.size() < std::ssize(requests_.rows())) holdings_.add({});
-  keys_ = requests_.text(requests_.find(op.request)).keys;
+  keys_ = requests_.text(row).keys;
   undertaking.commit();
   return std::span<const Key>(keys_);
 }

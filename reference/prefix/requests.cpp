@@ -26,7 +26,7 @@ void Requests::add_keys(Text& text) {
   }
 }
 
-void Requests::make(const MakeRequest& op, bool report) {
+std::int64_t Requests::make(const MakeRequest& op, bool report) {
   Text text{.tokens = op.tokens,
             .prompt = std::ssize(op.tokens),
             .salt = op.salt.value_or(""),
@@ -39,11 +39,13 @@ void Requests::make(const MakeRequest& op, bool report) {
   if (const std::int64_t row = find(op.request); row >= 0) {
     texts_.change(row) = std::move(text);
     progress_.change(row) = {};
-  } else {
-    progress_.add({});
-    rows_.emplace(op.request, texts_.add(std::move(text)));
-    added_ = op.request;
+    return row;
   }
+  progress_.add({});
+  const std::int64_t row = texts_.add(std::move(text));
+  rows_.emplace(op.request, row);
+  added_ = op.request;
+  return row;
 }
 
 void Requests::append(std::int64_t row, TokensView tokens) {

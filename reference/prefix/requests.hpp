@@ -78,9 +78,8 @@ class Requests {
     return depths_[static_cast<std::size_t>(key)];
   }
 
-  /// Makes a request, or makes it anew. A new one gets the next row. Requires  commit() or
-  /// roll_back() before the next one.
-  void make(const MakeRequest& op, bool report = false);
+  /// Makes a request, or makes it anew; one in a transaction. Returns  its row.
+  std::int64_t make(const MakeRequest& op, bool report = false);
   /// Adds output tokens.
   void append(std::int64_t row, TokensView tokens);
   void set(std::int64_t row, const SetRequest& op);
