@@ -226,7 +226,7 @@ class EventsScript final : public ScriptGenerator<EventsScript, Ops, Label> {
       {10, "the same prompt again", &S::serve_again},
       {8, "finish", &S::finish, true},
       {5, "evict", &S::evict},
-      {1, "clear", &S::clear},
+      {2, "clear", &S::clear},
       {26, "query", &S::query, true},
       {26, "deliver", &S::if_any<&S::deliver, true>, true},
       {5, "deliver again", &S::if_any<&S::repeat, true>},
@@ -573,7 +573,8 @@ Config draw_config(Draw& draw, Form form, Plan& plan) {
   }
   plan.rogue = form != Form::kCrtc && draw.percent(25);  // EV-58
   plan.groups = is_stream_kind(form) && draw.percent(15);
-  plan.tiers = (form == Form::kDynamo || form == Form::kInfera) && draw.percent(15);
+  plan.tiers =
+      (form == Form::kDynamo && draw.percent(35)) || (form == Form::kInfera && draw.percent(15));
   if (form == Form::kPositional) {
     config.jump = draw.one_of<std::int64_t>({1, 2, 3, 4, 8, 32});
     if (draw.percent(40)) config.search = Search::kBinary;

@@ -1,4 +1,4 @@
-// The oracle of contract `events`: the law EV-91 to EV-94. What engines announce says what they
+// The oracle of contract `events`: the law EV-90 to EV-94. What engines announce says what they
 // hold, by counting copies; an answer is right for an engine if it is that number of blocks.
 //
 // Judged   each answer for each engine, or worker where the follower pools: exact while all
@@ -103,7 +103,7 @@ class FollowerLaw final : public Oracle {
   void note(const Resubscribe& op) {
     for (auto& [engine, stream] : streams_)
       if (engine.worker == op.worker && (!op.rank || engine.rank == *op.rank)) {
-        flaws_.erase(owner_of(engine));
+        emptied(engine);
         stream = {.batches = std::move(stream.batches), .broken = stream.broken};
       }
   }
@@ -134,7 +134,7 @@ class FollowerLaw final : public Oracle {
     if (new_life) {
       stream.known = stream.restarted ? Known::kExactly : Known::kUnclear;
       stream.restarted = false;
-      flaws_.erase(owner_of(engine));
+      emptied(engine);
       stream.cursor = says_so ? seq - 1 : -1;
       stream.cache = EngineLedger();
     } else if (stream.restarted) {
@@ -179,7 +179,7 @@ class FollowerLaw final : public Oracle {
     if (!in_order) rebuild(stream);
     if (!cleared) return;
     stream.known = Known::kExactly;
-    if (!in_order) flaws_.erase(owner_of(engine));
+    if (!in_order) emptied(engine);
   }
 
   void apply(const Engine& engine, const Event& event) {
@@ -209,15 +209,19 @@ class FollowerLaw final : public Oracle {
     for (const Key key : event.keys)
       if (const auto prefix = cache.prefix_of(key))
         has_own_names_ |= names_.try_emplace(*prefix, key).first->second != key;
-    if (event.kind != EventKind::kCleared) return;
-    if (!pools()) flaws = Flaws();
-    flaws.outlive.clear();
-    if (pools() && weak_.has(Quirk::kRanksShareBlocks))
-      for (const auto& [other, stream] : streams_)
-        if (owner_of(other) == owner && other != engine)
-          for (const auto& [prefix, copies] : stream.cache.copies()) flaws.lost.insert(prefix);
+    if (event.kind == EventKind::kCleared) emptied(engine);
   }
 
+  // The follower holds nothing of the engine now. If it pools, it forgot the worker's other ranks.
+  void emptied(const Engine& engine) {
+    Flaws& flaws = flaws_[owner_of(engine)];
+    if (!pools()) flaws = Flaws();
+    flaws.outlive.clear();
+    if (!pools() || !weak_.has(Quirk::kRanksShareBlocks)) return;
+    for (const auto& [other, stream] : streams_)
+      if (owner_of(other) == owner_of(engine) && other != engine)
+        for (const auto& [prefix, copies] : stream.cache.copies()) flaws.lost.insert(prefix);
+  }
   void note_broken(const Engine& engine) {
     Stream& stream = streams_[engine];
     stream.broken = stream.broken || !stream.cache.broken().empty();

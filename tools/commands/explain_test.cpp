@@ -31,7 +31,7 @@ std::set<std::string> names() {
 
 // The rules that the sources of a room cite; in the name of a test without the dash.
 std::set<std::string> cited_in(const std::string& room) {
-  static const std::regex kCited("(RS|ZF|OK|MR|MK|PX|LC|HF|ML)-?(A?[0-9]+)");
+  static const std::regex kCited("(RS|ZF|OK|MR|MK|PX|LC|HF|ML|EV)-?(A?[0-9]+)");
   std::set<std::string> cited;
   const std::filesystem::path root(KVO_SOURCE_ROOT);
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root / room)) {
