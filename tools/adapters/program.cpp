@@ -374,7 +374,10 @@ std::string program_text(std::string_view language, const traces::Case& failing,
                          std::span<const Observation> returned, const std::string& difference,
                          const std::string& cache) {
   const Observation& want = returned.back();
-  const std::string heading = fmt::format("{}: {}", failing.header.kind->name(), difference);
+  std::string heading = fmt::format("{}: {}", failing.header.kind->name(), difference);
+  boost::replace_all(heading, "\n", " ");  // it is one line of a comment
+  boost::replace_all(heading, "\"\"\"", "'");
+  boost::replace_all(heading, "\\", "/");
   if (language == "c" || language == "cpp") return c_program(failing, setup, want, heading);
   if (std::ranges::find(program_languages(), language) == program_languages().end())
     return styled_test(language, failing, returned, heading);

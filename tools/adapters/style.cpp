@@ -137,6 +137,7 @@ std::string filled_text(const Style& style, const std::string& title, std::strin
     out += pattern.substr(0, begin);
     if (begin == std::string_view::npos) break;
     const std::size_t end = pattern.find('}', begin);
+    KVO_CHECK(end != std::string_view::npos);
     const ValuePlace place(pattern.substr(begin + 2, end - begin - 2));
     const json::value* value = values.if_contains(place.name);
     const bool given = value != nullptr && !value->is_null();
