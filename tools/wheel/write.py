@@ -15,7 +15,7 @@ import zipfile
 
 PYTHON = pathlib.Path(__file__).resolve().parents[1] / "adapters" / "python"
 GLIBC = (2, 28)
-SHIPPED = (".py", ".typed", ".conventions", ".go", ".cpp", ".hpp", ".h")
+SHIPPED = (".py", ".typed", ".conventions", ".go", ".rs", ".toml", ".cpp", ".hpp", ".h")
 
 
 def main(program: str, folder: str) -> int:

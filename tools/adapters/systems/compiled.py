@@ -206,19 +206,14 @@ def _crate(into: pathlib.Path, name: str, version: str) -> tuple[pathlib.Path, l
                       flags=re.M).replace("../../rust/kvoracle", str(library(into, "rust")))
     if not FETCHES and not folder.exists():
         raise Absent("it is not installed")
-    (folder / "src").mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     if not (folder / "Cargo.toml").exists() or (folder / "Cargo.toml").read_text(encoding="utf-8") != manifest:
         (folder / "Cargo.toml").write_text(manifest, encoding="utf-8")
-    sources = sorted((own / "src").glob("*.rs"))
+    sources = sorted(own.glob("*.rs"))
     for each in sources:
-        if stale(folder / "src" / each.name, [each]):
-            shutil.copyfile(each, folder / "src" / each.name)
-    return folder, [folder / "Cargo.toml", *(folder / "src" / each.name for each in sources)]
-
-
-def _cargo(*words: str, folder: pathlib.Path) -> None:
-    done("cargo", *words, *([] if FETCHES else ["--offline"]), "--quiet", "--release", "--features", folder.name.rpartition("-")[0],
-         folder=folder)
+        if stale(folder / each.name, [each]):
+            shutil.copyfile(each, folder / each.name)
+    return folder, [folder / "Cargo.toml", *(folder / each.name for each in sources)]
 
 
 def crate(name: str) -> Callable[[pathlib.Path, str], list[str]]:
@@ -227,7 +222,7 @@ def crate(name: str) -> Callable[[pathlib.Path, str], list[str]]:
         folder, sources = _crate(into, name, version)
         adapter = folder / "target" / "release" / "followers"
         if stale(adapter, sources):
-            _cargo("build", folder=folder)
+            done("cargo", "build", *([] if FETCHES else ["--offline"]), "--quiet", "--release", "--features", name, folder=folder)
         return [str(adapter), name, version]
     return command
 
