@@ -329,18 +329,19 @@ Result<MatchConnectorReturns> Manager::match_connector(std::int64_t request,
   Hit hit{.blocks = Tables(options_.groups.size())};
   const bool strict = !quirks_.has(Quirk::kWindowBehindLoads);
   bool diverged = !strict && !std::ranges::all_of(options_.groups, is_cacheable);
+  bool agreed = false;  // whether the answer is what all groups agree on
   for (std::size_t i = 0; i < sets.size(); ++i) {
     auto found =
         look_up(sets[i], text, bound_of(sets[i], text, limit, sets[i].drops), sets[i].drops);
     if (!found) return found.error();
     if (i == 0) hit.length = found->length;
-    if (found->length > hit.length) return as_match();
-    if (found->length < hit.length) {
-      if (strict && !is_state(first_of(sets[i]))) return as_match();
-      diverged = true;
-    }
+    const bool behind = found->length < hit.length;
+    agreed =
+        agreed || found->length > hit.length || (strict && behind && !is_state(first_of(sets[i])));
+    diverged = diverged || behind;
     put(sets[i], std::move(*found), hit);
   }
+  if (agreed) return as_match();
   diverged = diverged && hit.length > 0;
   (void)prefix::transact(*this, [&] {
     holdings(row).vetoed = 0;
