@@ -48,6 +48,7 @@ struct Stream {
 struct Flaws {
   std::set<PrefixId> lost = {};
   std::set<PrefixId> outlive = {};
+  std::set<PrefixId> uncounted = {};  ///< held by a rank, but a clear of another took its counts
 };
 
 class FollowerLaw final : public Oracle {
@@ -220,7 +221,10 @@ class FollowerLaw final : public Oracle {
     if (!pools() || !weak_.has(Quirk::kRanksShareBlocks)) return;
     for (const auto& [other, stream] : streams_)
       if (owner_of(other) == owner_of(engine) && other != engine)
-        for (const auto& [prefix, copies] : stream.cache.copies()) flaws.lost.insert(prefix);
+        for (const auto& [prefix, copies] : stream.cache.copies()) {
+          flaws.lost.insert(prefix);
+          flaws.uncounted.insert(prefix);
+        }
   }
   void note_broken(const Engine& engine) {
     Stream& stream = streams_[engine];
@@ -229,7 +233,9 @@ class FollowerLaw final : public Oracle {
   // What declared weaknesses make of a copy that is gone.
   void removed(const Engine& engine, Flaws& flaws, PrefixId prefix, std::int64_t copies,
                bool cleared) {
-    const bool counts = form_ == Form::kLlmd && !cleared;
+    // Counts are by pod and key: ranks with names of their own do not share them.
+    const bool counts =
+        form_ == Form::kLlmd && !cleared && !has_own_names_ && !flaws.uncounted.contains(prefix);
     const bool other_rank = pools() && std::ranges::any_of(streams_, [&](const auto& entry) {
                               return entry.first.worker == engine.worker && entry.first != engine &&
                                      entry.second.cache.holds(prefix);
@@ -240,6 +246,7 @@ class FollowerLaw final : public Oracle {
       flaws.lost.insert(prefix);
     else if (copies == 0 && !other_rank)
       flaws.lost.erase(prefix);
+    if (copies == 0 && !other_rank) flaws.uncounted.erase(prefix);
     if (!is_tree() || cleared || !weak_.has(Quirk::kHoleEndsEdge)) return;
     if (copies > 0 && !lost_copy) return;
     for (const auto& [held, number] : streams_[engine].cache.copies())
