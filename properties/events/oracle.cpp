@@ -102,6 +102,7 @@ class FollowerLaw final : public Oracle {
     if (stream.cursor >= 0) stream.restarted = true;
   }
   void note(const Resubscribe& op) {
+    if (op.rank) streams_[{op.worker, *op.rank}];
     for (auto& [engine, stream] : streams_)
       if (engine.worker == op.worker && (!op.rank || engine.rank == *op.rank)) {
         emptied(engine);
@@ -293,7 +294,9 @@ class FollowerLaw final : public Oracle {
   }
 
   [[nodiscard]] bool explains_any() const {
-    if (is_tree() && weak_.has(Quirk::kFirstNameStays) && has_own_names_) return true;
+    if (has_own_names_ && ((is_tree() && weak_.has(Quirk::kFirstNameStays)) ||
+                           (pools() && weak_.has(Quirk::kRanksShareBlocks))))
+      return true;
     if (form_ == Form::kInfera && weak_.has(Quirk::kNamespacesShared) && has_spaces_) return true;
     return form_ == Form::kInfera && weak_.has(Quirk::kRemovalsUnfiltered) && has_groups_or_tiers_;
   }
