@@ -48,6 +48,7 @@ struct Stream {
 struct Flaws {
   std::set<PrefixId> lost = {};
   std::set<PrefixId> outlive = {};
+  std::set<PrefixId> uncounted = {};  ///< held by a rank, but a clear of another took its counts
 };
 
 class FollowerLaw final : public Oracle {
@@ -101,6 +102,7 @@ class FollowerLaw final : public Oracle {
     if (stream.cursor >= 0) stream.restarted = true;
   }
   void note(const Resubscribe& op) {
+    if (op.rank) streams_[{op.worker, *op.rank}];
     for (auto& [engine, stream] : streams_)
       if (engine.worker == op.worker && (!op.rank || engine.rank == *op.rank)) {
         emptied(engine);
@@ -220,7 +222,10 @@ class FollowerLaw final : public Oracle {
     if (!pools() || !weak_.has(Quirk::kRanksShareBlocks)) return;
     for (const auto& [other, stream] : streams_)
       if (owner_of(other) == owner_of(engine) && other != engine)
-        for (const auto& [prefix, copies] : stream.cache.copies()) flaws.lost.insert(prefix);
+        for (const auto& [prefix, copies] : stream.cache.copies()) {
+          flaws.lost.insert(prefix);
+          flaws.uncounted.insert(prefix);
+        }
   }
   void note_broken(const Engine& engine) {
     Stream& stream = streams_[engine];
@@ -229,7 +234,9 @@ class FollowerLaw final : public Oracle {
   // What declared weaknesses make of a copy that was freed.
   void removed(const Engine& engine, Flaws& flaws, PrefixId prefix, std::int64_t copies,
                bool cleared) {
-    const bool counts = form_ == Form::kLlmd && !cleared;
+    // Counts are by pod and key: ranks with names of their own do not share them.
+    const bool counts =
+        form_ == Form::kLlmd && !cleared && !has_own_names_ && !flaws.uncounted.contains(prefix);
     const bool other_rank = pools() && std::ranges::any_of(streams_, [&](const auto& entry) {
                               return entry.first.worker == engine.worker && entry.first != engine &&
                                      entry.second.cache.holds(prefix);
@@ -240,6 +247,7 @@ class FollowerLaw final : public Oracle {
       flaws.lost.insert(prefix);
     else if (copies == 0 && !other_rank)
       flaws.lost.erase(prefix);
+    if (copies == 0 && !other_rank) flaws.uncounted.erase(prefix);
     if (!is_tree() || cleared || !weak_.has(Quirk::kHoleEndsEdge)) return;
     if (copies > 0 && !lost_copy) return;
     for (const auto& [held, number] : streams_[engine].cache.copies())
@@ -286,7 +294,9 @@ class FollowerLaw final : public Oracle {
   }
 
   [[nodiscard]] bool explains_any() const {
-    if (is_tree() && weak_.has(Quirk::kFirstNameStays) && has_own_names_) return true;
+    if (has_own_names_ && ((is_tree() && weak_.has(Quirk::kFirstNameStays)) ||
+                           (pools() && weak_.has(Quirk::kRanksShareBlocks))))
+      return true;
     if (form_ == Form::kInfera && weak_.has(Quirk::kNamespacesShared) && has_spaces_) return true;
     return form_ == Form::kInfera && weak_.has(Quirk::kRemovalsUnfiltered) && has_groups_or_tiers_;
   }
