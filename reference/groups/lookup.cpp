@@ -335,10 +335,10 @@ Result<MatchConnectorReturns> Manager::match_connector(std::int64_t request,
         look_up(sets[i], text, bound_of(sets[i], text, limit, sets[i].drops), sets[i].drops);
     if (!found) return found.error();
     if (i == 0) hit.length = found->length;
-    const bool behind = found->length < hit.length;
+    const bool lags = found->length < hit.length;
     agreed =
-        agreed || found->length > hit.length || (strict && behind && !is_state(first_of(sets[i])));
-    diverged = diverged || behind;
+        agreed || found->length > hit.length || (strict && lags && !is_state(first_of(sets[i])));
+    diverged = diverged || lags;
     put(sets[i], std::move(*found), hit);
   }
   if (agreed) return as_match();
