@@ -175,7 +175,7 @@ class EventsScript final : public ScriptGenerator<EventsScript, Ops, Label> {
     begin_life(engine);
     return next_or_query();
   }
-  // An engine that breaks what EV-15 asks of it, in a space of its own.
+  // An engine that breaks what EV-15 asks of it, in a space of its own (EV-45 to EV-58).
   Op rogue() {
     if (!plan_.rogue) return query();
     const auto key = [&] { return 900000 + draw().between(0, 5); };

@@ -1,5 +1,5 @@
-// The oracle of contract `events`: the law EV-90 to EV-94. What engines announce says what they
-// hold, by counting copies; an answer is right for an engine if it is that number of blocks.
+// The oracle of contract `events`: the law EV-90, EV-91 to EV-94. What engines announce says what
+// they hold, by counting copies; an answer is right for an engine if it is that number of blocks.
 //
 // Judged   each answer for each engine, or worker where the follower pools: exact while all
 //          batches came, in order, or a replay closed the gap; at most the truth after a gap that

@@ -220,6 +220,8 @@ class BlocksHistory final
     if (std::ssize(blocks) != groups_) return "not one list a group";
     if (!config_.enable_caching || known.skip_reading)
       return length == 0 ? Words() : Words("a request that may hit nothing has a hit");
+    // An empty prompt has a hit of -1 tokens in profile original (GR-11).
+    if (length == -1 && limit < 0 && has(Quirk::kNoPromptAborts)) return std::nullopt;
     if (length > std::max<std::int64_t>(limit, 0)) return "the hit is longer than the limit";
     if (length % (groups_ > 1 ? layout_.alignment : 1) != 0)
       return "the hit is no multiple of the alignment";

@@ -181,6 +181,7 @@ Result<Layout> layout_of(const Options& options, QuirkSet<Quirk> quirks) {
   const bool has_sets = options.enable_caching && options.groups.size() > 1;
   for (const LookupSet& set : layout.sets)
     if (has_sets) shown.lookup.push_back(set.groups);
+  // GR-45
   shown.junction = options.junction && layout.partial && options.prefill_lookahead <= 1 &&
                    (!shown.drops.empty() || std::ranges::any_of(options.groups, &Group::draft));
   for (const Group& group : options.groups) shown.caps.emplace_back(cap_of(group, options));

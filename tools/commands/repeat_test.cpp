@@ -99,9 +99,14 @@ TEST_P(Repeat, EachFailureIsRepeatedByItsCommand) {
     words.push_back(mutant->subject.name());
     of_profile = of_profile || mutant->profile.value_or(profile) == profile;
   }
-  const Finished found = run(words);
+  Finished found = run(words);
   ASSERT_LE(found.status, kExitCrashed) << found.err;
-  const auto all = commands(found.out);
+  auto all = commands(found.out);
+  if (all.empty() && law->name() == "agrees_with_reference" && of_profile) {
+    std::ranges::replace(words, "12", "48");  // few of its cases reach a fault
+    found = run(words);
+    all = commands(found.out);
+  }
   if (law->name() == "agrees_with_reference" && of_profile) {
     EXPECT_FALSE(all.empty()) << "no mutant of " << kind->name() << " failed";
   }
