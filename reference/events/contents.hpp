@@ -59,7 +59,7 @@ class Contents {
   std::map<std::pair<PrefixId, ContentId>, PrefixId> prefixes_;
 };
 
-/// Where a copy is (EV-7); no value: a medium that nobody knows.
+/// Where a copy is (EV-7); no value: the medium is unknown.
 enum class Tier : std::uint8_t { kDevice, kHost, kDisk, kExternal };
 [[nodiscard]] std::optional<Tier> tier_of(const Event& event);
 

@@ -69,7 +69,7 @@ KVO_RECORD(HandoverReturns, (std::int64_t, failed, "events that the new index re
 KVO_OPERATION(Handover, handover, "A new index is fed with what the old one dumps (EV-37).",
               HandoverReturns)
 KVO_RECORD(PublishReturns, (std::int64_t, seq, "number of the batch"))
-KVO_OPERATION(Publish, publish, "The engine publishes a batch, which nobody gets yet (EV-20).",
+KVO_OPERATION(Publish, publish, "The engine publishes a batch. No follower gets it yet (EV-20).",
               PublishReturns, (WorkerNumber, worker),
               (RankNumber, rank, "its rank", 0, may_be_absent), (Batch, events, "in order"))
 KVO_OPERATION(Deliver, deliver, "The follower gets a batch (EV-24).", Delivered,

@@ -31,7 +31,7 @@ class PositionalFollower final : public Follower {
   };
   /// A query under way: the engines that hold all positions so far, and how deep others came.
   struct Walk {
-    std::vector<const Holders*> at;  ///< who is found at each position; null: nobody
+    std::vector<const Holders*> at;  ///< the engines found at each position; null: none
     Holders active;
     std::map<Engine, std::int64_t> depths = {};
     /// Active engines that are not found at a position end there.

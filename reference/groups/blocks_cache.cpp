@@ -15,6 +15,7 @@ QuirkSet<prefix::Quirk> quirks_of_pool(QuirkSet<Quirk> quirks) {
   QuirkSet<prefix::Quirk> all;
   if (quirks.has(Quirk::kCountsBelowZero)) all.add(prefix::Quirk::kCountsBelowZero);
   if (quirks.has(Quirk::kRemovedWhileHeld)) all.add(prefix::Quirk::kRemovedWhileHeld);
+  if (quirks.has(Quirk::kEvictTakesAnyNumber)) all.add(prefix::Quirk::kEvictTakesAnyNumber);
   return all;
 }
 
@@ -261,16 +262,8 @@ Status Manager::release(IdsView blocks) {
 
 Result<Ids> Manager::evict(IdsView blocks) {
   Ids evicted;
-  prefix::Transaction undertaking(*this);
-  const bool any = quirks_.has(Quirk::kEvictTakesAnyNumber);
-  for (std::int64_t block : blocks) {
-    if (any && block < 0) block += pool_.count();  // PX-47
-    if (block < 0 || block >= pool_.count())
-      return fail(any ? Code::kPrecondition : Code::kOutOfRange,
-                  "blocks: " + std::to_string(block));
-    if (pool_.take_key(block)) evicted.push_back(block);
-  }
-  undertaking.commit();
+  const Status done = prefix::transact(*this, [&] { return pool_.evict(blocks, evicted); });
+  if (!done) return done.error();
   return evicted;
 }
 

@@ -12,12 +12,14 @@
 // Source   rules GR-1 to GR-61, and PX-10 to PX-57 of contract `prefix`.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reference/contract/subject/subject.hpp"
@@ -225,15 +227,16 @@ KVO_OPERATION(LookUp, lookup, "The first block of each group that carries a key 
               (Ids, groups, "groups that are asked"))
 KVO_OPERATION(ShowTables, table, "The blocks of a request (PX-43).", TablesReturns,
               (RequestNumber, request))
-KVO_RECORD(Statistics, (std::int64_t, requests, "requests, but for preempted ones"),
-           (std::int64_t, queries, "tokens of these"),
-           (std::int64_t, hits, "tokens of these that were hit"),
-           (std::int64_t, preempted_requests, "requests that were preempted before"),
-           (std::int64_t, preempted_queries, "tokens of these"),
-           (std::int64_t, preempted_hits, "tokens of these that were hit"),
-           (bool, reset, "whether a reset succeeded since the last time"),
-           (std::optional<std::int64_t>, vetoed,
-            "tokens that some group held and another did not; only in profile documented"))
+KVO_RECORD_WITH((static constexpr std::array<std::string_view, 1> kComparedIfShown{"vetoed"};),
+                Statistics, (std::int64_t, requests, "requests, but for preempted ones"),
+                (std::int64_t, queries, "tokens of these"),
+                (std::int64_t, hits, "tokens of these that were hit"),
+                (std::int64_t, preempted_requests, "requests that were preempted before"),
+                (std::int64_t, preempted_queries, "tokens of these"),
+                (std::int64_t, preempted_hits, "tokens of these that were hit"),
+                (bool, reset, "whether a reset succeeded since the last time"),
+                (std::optional<std::int64_t>, vetoed,
+                 "tokens that some group held and another did not; only in profile documented"))
 KVO_OPERATION(ShowStatistics, stats, "What was counted; counting begins anew (PX-41).", Statistics)
 
 /// An event as logs show it.
@@ -296,21 +299,13 @@ struct BlocksState {
 /// [0, kMostRequests), of blocks in [0, num_blocks) but where a method says otherwise, of groups
 /// those of the options; counts are in [0, kMostTokens]. An error has changed nothing, but for
 /// kExhausted of allocate.
-class BlockCache {
+class BlockCache : public prefix::PoolCache {
  public:
-  virtual ~BlockCache() = default;
-
   /// GR-5 to GR-9.
   [[nodiscard]] virtual SetupReturns setup() const = 0;
   /// Makes a request, or makes it anew: tables and counts of the number stay (PX-42).
   /// Returns  its keys. Errors  kOutOfMemory.
   [[nodiscard]] virtual Result<std::span<const Key>> request(const MakeRequest& op) = 0;
-  /// Adds output tokens. Returns  the keys that came with them.
-  /// Errors  kPrecondition: never made.
-  [[nodiscard]] virtual Result<std::span<const Key>> append(std::int64_t request,
-                                                            TokensView tokens) = 0;
-  /// Errors  kPrecondition: never made.
-  [[nodiscard]] virtual Status set(const prefix::SetRequest& op) = 0;
 
   /// The longest prefix that all groups hold, of at most max_length tokens; absent: all but the
   /// last token (GR-10 to GR-17, GR-19). max_length may be below 0.
@@ -334,17 +329,11 @@ class BlockCache {
   ///         kExhausted: not enough free blocks. Blocks that no token needs are released even so,
   ///         unless the check of full_sequence failed first.
   [[nodiscard]] virtual Result<Allotment> allocate(const Allocate& op) = 0;
-  /// Registers the blocks of the first tokens (GR-20 to GR-26, GR-46).
-  /// Errors  kPrecondition: as allocate.
-  [[nodiscard]] virtual Status cache(std::int64_t request, std::int64_t tokens) = 0;
   /// Releases what is not needed after that many computed tokens (GR-31, GR-32, GR-40).
   /// Errors  kPrecondition: never made; without kCountsBelowZero a block has no user.
   [[nodiscard]] virtual Status skip(std::int64_t request, std::int64_t computed,
                                     std::optional<std::int64_t> prompt) = 0;
-  /// Releases the tables (GR-39); nothing for a request without one, or never made.
-  /// Errors  without kCountsBelowZero kPrecondition: a block has no user.
-  [[nodiscard]] virtual Status free(std::int64_t request) = 0;
-  /// The same, but for the release. Returns  the tables, each without leading null blocks.
+  /// As free, but for the release. Returns  the tables, each without leading null blocks.
   /// Errors  kOutOfMemory.
   [[nodiscard]] virtual Result<Ids> pop(std::int64_t request) = 0;
 
@@ -361,41 +350,22 @@ class BlockCache {
   /// Hands out blocks to no request (PX-38).
   /// Errors  kExhausted: fewer are free; kPrecondition: one of them has a count other than 0.
   [[nodiscard]] virtual Result<prefix::AllottedBlocks> take(std::int64_t count) = 0;
-  /// Pins each block (PX-29). Errors  kOutOfMemory.
-  [[nodiscard]] virtual Status touch(IdsView blocks) = 0;
-  /// Releases each block (PX-34).
-  /// Errors  without kCountsBelowZero kPrecondition: more often than its count.
-  [[nodiscard]] virtual Status release(IdsView blocks) = 0;
   /// Takes all keys of each off (PX-36), of any numbers. Returns  the blocks that carried one.
   /// Errors  kOutOfRange, with kEvictTakesAnyNumber kPrecondition: no such block.
   [[nodiscard]] virtual Result<Ids> evict(IdsView blocks) = 0;
-  /// Takes all keys off, if no block is in use. Returns  whether it did (PX-37).
-  /// Errors  kOutOfMemory.
-  [[nodiscard]] virtual Result<bool> reset() = 0;
 
   /// The first block that carries the key for the group.
   [[nodiscard]] virtual std::optional<std::int64_t> lookup(const Key& key,
                                                            std::int64_t group) const = 0;
   /// The blocks of a request by group, empty where there are none.
   [[nodiscard]] virtual Tables table(std::int64_t request) const = 0;
-  /// Tokens of the longest prefix that keys of its blocks stand for, in all groups (GR-21).
-  [[nodiscard]] virtual std::int64_t cached_tokens(std::int64_t request) const = 0;
-  /// Length of the queue.
-  [[nodiscard]] virtual std::int64_t free_blocks() const = 0;
 
-  /// Counts a request and the tokens that it hit (PX-41). Errors  kPrecondition: never made.
-  [[nodiscard]] virtual Status record(std::int64_t request, std::int64_t hits) = 0;
   /// The sums, which begin anew.
   [[nodiscard]] virtual Statistics stats() = 0;
   /// The events since the last time (GR-27).
   [[nodiscard]] virtual std::span<const Event> events() = 0;
 
-  /// As of prefix::BlockCache.
-  virtual void prefer(Ids /*blocks*/) {}
-
   [[nodiscard]] virtual BlocksState state() const = 0;
-  /// Nothing, or the first broken invariant in words.
-  [[nodiscard]] virtual std::optional<std::string> broken_invariant() const { return std::nullopt; }
 };
 
 /// Makes a cache. Errors  kOutOfMemory; kPrecondition, or without kSetupAborts kNotSupported: what

@@ -124,6 +124,18 @@ void BlockPool::tell_removed(std::int64_t key) {
     tell({.kind = EventKind::kRemoved, .keys = {key_of(key / groups_)}, .group = key % groups_});
 }
 
+Status BlockPool::evict(IdsView blocks, Ids& evicted) {
+  const bool any = quirks_.has(Quirk::kEvictTakesAnyNumber);
+  for (std::int64_t block : blocks) {
+    if (any && block < 0) block += count();  // PX-47
+    if (block < 0 || block >= count())
+      return fail(any ? Code::kPrecondition : Code::kOutOfRange,
+                  "blocks: " + std::to_string(block));
+    if (take_key(block)) evicted.push_back(block);
+  }
+  return {};
+}
+
 void BlockPool::move_keys(std::int64_t from, std::int64_t to) {
   Ids keys = std::exchange(blocks_.change(from).more, {});
   keys.insert(keys.begin(), *std::exchange(blocks_.change(from).key, std::nullopt));

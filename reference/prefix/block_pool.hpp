@@ -55,6 +55,9 @@ class BlockPool {
   void set_key(std::int64_t block, std::int64_t key);
   /// Takes its keys off, if it has one (PX-36). Returns  whether it had.
   bool take_key(std::int64_t block);
+  /// Takes the keys of each off, of any numbers (PX-36); those that had one join `evicted`.
+  /// Errors  kOutOfRange, with kEvictTakesAnyNumber kPrecondition: no such block; roll back then.
+  [[nodiscard]] Status evict(IdsView blocks, Ids& evicted);
   /// Moves all keys to a block without one, behind the others that carry them; no event.
   void move_keys(std::int64_t from, std::int64_t to);
   /// Takes all keys off (PX-37).

@@ -215,22 +215,59 @@ struct BlocksState {
   return op.hit_blocks ? IdsView(*op.hit_blocks) : IdsView();
 }
 
-/// A cache of the kind. A method carries out the operation of its name. Numbers of requests are in
-/// [0, kMostRequests), of blocks in [0, num_blocks) but where a method says otherwise; counts are
-/// in [0, kMostTokens]. An error has changed nothing, but for kExhausted of allocate.
-class BlockCache {
+/// What every cache over one pool of blocks offers, whatever it looks up. A method carries out the
+/// operation of its name. An error has changed nothing.
+class PoolCache {
  public:
-  virtual ~BlockCache() = default;
+  virtual ~PoolCache() = default;
 
-  /// Makes a request, or makes it anew: table and tracking of the number stay (PX-42).
-  /// Returns  its keys (PX-10 to PX-13). Errors  kOutOfMemory.
-  [[nodiscard]] virtual Result<std::span<const Key>> request(const MakeRequest& op) = 0;
   /// Adds output tokens. Returns  the keys that came with them (PX-11).
   /// Errors  kPrecondition: never made.
   [[nodiscard]] virtual Result<std::span<const Key>> append(std::int64_t request,
                                                             TokensView tokens) = 0;
   /// Errors  kPrecondition: never made.
   [[nodiscard]] virtual Status set(const SetRequest& op) = 0;
+  /// Registers the blocks of the first tokens (PX-30; GR-20 to GR-26, GR-46).
+  /// Errors  kPrecondition: a block that has a key now is beyond the table's end; in contract
+  /// groups
+  ///         as allocate.
+  [[nodiscard]] virtual Status cache(std::int64_t request, std::int64_t tokens) = 0;
+  /// Releases the blocks (PX-33, GR-39); nothing for a request without any, or never made.
+  /// Errors  without kCountsBelowZero kPrecondition: a block has no user.
+  [[nodiscard]] virtual Status free(std::int64_t request) = 0;
+
+  /// Pins each block (PX-29). Errors  kOutOfMemory.
+  [[nodiscard]] virtual Status touch(IdsView blocks) = 0;
+  /// Releases each block (PX-34).
+  /// Errors  without kCountsBelowZero kPrecondition: more often than its count.
+  [[nodiscard]] virtual Status release(IdsView blocks) = 0;
+  /// Takes all keys off, if no block is in use. Returns  whether it did (PX-37).
+  /// Errors  kOutOfMemory.
+  [[nodiscard]] virtual Result<bool> reset() = 0;
+
+  /// Tokens of the longest prefix that keys of its blocks stand for (PX-39), in contract groups for
+  /// all groups (GR-21).
+  [[nodiscard]] virtual std::int64_t cached_tokens(std::int64_t request) const = 0;
+  /// Length of the queue.
+  [[nodiscard]] virtual std::int64_t free_blocks() const = 0;
+  /// Counts a request and the tokens that it hit (PX-41). Errors  kPrecondition: never made.
+  [[nodiscard]] virtual Status record(std::int64_t request, std::int64_t hits) = 0;
+
+  /// Where the next call may choose, prefers these blocks: of the free ones that are handed out, in
+  /// this order, and of those that carry a key. Of references; others may ignore it.
+  virtual void prefer(Ids /*blocks*/) {}
+  /// Nothing, or the first broken invariant in words.
+  [[nodiscard]] virtual std::optional<std::string> broken_invariant() const { return std::nullopt; }
+};
+
+/// A cache of the kind. A method carries out the operation of its name. Numbers of requests are in
+/// [0, kMostRequests), of blocks in [0, num_blocks) but where a method says otherwise; counts are
+/// in [0, kMostTokens]. An error has changed nothing, but for kExhausted of allocate.
+class BlockCache : public PoolCache {
+ public:
+  /// Makes a request, or makes it anew: table and tracking of the number stay (PX-42).
+  /// Returns  its keys (PX-10 to PX-13). Errors  kOutOfMemory.
+  [[nodiscard]] virtual Result<std::span<const Key>> request(const MakeRequest& op) = 0;
 
   /// The longest prefix that is held, of at most max_length tokens; absent: all but the last token
   /// (PX-6, PX-20 to PX-24, PX-52, PX-57). Changes nothing. max_length may be below 0.
@@ -246,57 +283,31 @@ class BlockCache {
   ///         kExhausted: not enough free blocks. Blocks that left the window are released even so,
   ///         unless the check of full_sequence failed first.
   [[nodiscard]] virtual Result<Allotted> allocate(const Allocate& op) = 0;
-  /// Registers the blocks of the first tokens (PX-30).
-  /// Errors  kPrecondition: a block that has a key now lies behind the table's end.
-  [[nodiscard]] virtual Status cache(std::int64_t request, std::int64_t tokens) = 0;
   /// Lets go what lies behind the window at that many computed tokens (PX-51).
   /// Errors  kPrecondition: never made; without kCountsBelowZero a block has no user.
   [[nodiscard]] virtual Status skip(std::int64_t request, std::int64_t computed) = 0;
-  /// Releases the table (PX-33); nothing for a request without one, or never made.
-  /// Errors  without kCountsBelowZero kPrecondition: a block has no user.
-  [[nodiscard]] virtual Status free(std::int64_t request) = 0;
-  /// The same, but for the release. Returns  the table without leading null blocks.
+  /// As free, but for the release. Returns  the table without leading null blocks.
   /// Errors  kOutOfMemory.
   [[nodiscard]] virtual Result<IdsView> pop(std::int64_t request) = 0;
 
   /// Hands out blocks to nobody (PX-38).
   /// Errors  kExhausted: fewer are free; kPrecondition: one of them has a count other than 0.
   [[nodiscard]] virtual Result<Allotted> take(std::int64_t count) = 0;
-  /// Pins each block (PX-29). Errors  kOutOfMemory.
-  [[nodiscard]] virtual Status touch(IdsView blocks) = 0;
-  /// Releases each block (PX-34).
-  /// Errors  without kCountsBelowZero kPrecondition: more often than its count.
-  [[nodiscard]] virtual Status release(IdsView blocks) = 0;
   /// Takes the keys off (PX-36), of any numbers. Returns  the blocks that carried one.
   /// Errors  kOutOfRange, with kEvictTakesAnyNumber kPrecondition: no such block.
   [[nodiscard]] virtual Result<IdsView> evict(IdsView blocks) = 0;
-  /// Takes all keys off, if no block is in use. Returns  whether it did (PX-37).
-  /// Errors  kOutOfMemory.
-  [[nodiscard]] virtual Result<bool> reset() = 0;
 
   /// The first block that carries the key (PX-16).
   [[nodiscard]] virtual std::optional<std::int64_t> lookup(const Key& key) const = 0;
   /// The blocks of a request, empty where there are none (PX-43).
   [[nodiscard]] virtual IdsView table(std::int64_t request) const = 0;
-  /// Tokens of the longest prefix that a key of its blocks stands for (PX-39).
-  [[nodiscard]] virtual std::int64_t cached_tokens(std::int64_t request) const = 0;
-  /// Length of the queue.
-  [[nodiscard]] virtual std::int64_t free_blocks() const = 0;
 
-  /// Counts a request and the tokens that it hit (PX-41). Errors  kPrecondition: never made.
-  [[nodiscard]] virtual Status record(std::int64_t request, std::int64_t hits) = 0;
   /// The sums, which begin anew.
   [[nodiscard]] virtual BlocksStatistics stats() = 0;
   /// The events since the last time (PX-40).
   [[nodiscard]] virtual std::span<const Event> events() = 0;
 
-  /// Where the next call may choose, prefers these blocks: of the free ones that are handed out, in
-  /// this order, and of those that carry a key. Of references; others may ignore it.
-  virtual void prefer(Ids /*blocks*/) {}
-
   [[nodiscard]] virtual BlocksState state() const = 0;
-  /// Nothing, or the first broken invariant in words.
-  [[nodiscard]] virtual std::optional<std::string> broken_invariant() const { return std::nullopt; }
 };
 
 /// Makes a cache; the options are sound. Errors  kNotSupported, kOutOfMemory.

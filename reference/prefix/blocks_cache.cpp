@@ -209,16 +209,8 @@ Status BlockManager::release(IdsView blocks) {
 
 Result<IdsView> BlockManager::evict(IdsView blocks) {
   evicted_.clear();
-  Transaction undertaking(*this);
-  const bool any = quirks_.has(Quirk::kEvictTakesAnyNumber);
-  for (std::int64_t block : blocks) {
-    if (any && block < 0) block += pool_.count();  // PX-47
-    if (block < 0 || block >= pool_.count())
-      return fail(any ? Code::kPrecondition : Code::kOutOfRange,
-                  "blocks: " + std::to_string(block));
-    if (pool_.take_key(block)) evicted_.push_back(block);
-  }
-  undertaking.commit();
+  const Status done = transact(*this, [&] { return pool_.evict(blocks, evicted_); });
+  if (!done) return done.error();
   return IdsView(evicted_);
 }
 

@@ -7,6 +7,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -43,13 +44,16 @@ struct WatchArguments {
 
 // "tcp://host:5557" -> "tcp://host:5559" for rank 2 (EV-3): each rank has a port of its own.
 std::string of_rank(const std::string& endpoint, std::int64_t rank) {
+  constexpr std::int64_t kMostPort = 65535;
+  if (!endpoint.starts_with("tcp://") && rank == 0) return endpoint;
   const std::size_t colon = endpoint.rfind(':');
   std::int64_t port = 0;
   const char* const end = endpoint.data() + endpoint.size();
-  if (rank == 0) return endpoint;
-  if (colon == std::string::npos ||
-      std::from_chars(endpoint.data() + colon + 1, end, port).ptr != end)
-    throw UsageError(fmt::format("--ranks: '{}' does not end with a port", printable(endpoint)));
+  const auto read = std::from_chars(endpoint.data() + colon + 1, end, port);
+  if (read.ptr != end || read.ec != std::errc() || port < 1 || port + rank > kMostPort)
+    throw UsageError(fmt::format(
+        "'{}' does not end with a port{}, at most {}: tcp://127.0.0.1:5557", printable(endpoint),
+        rank > 0 ? fmt::format(" for rank {}", rank) : "", kMostPort));
   return fmt::format("{}{}", endpoint.substr(0, colon + 1), port + rank);
 }
 

@@ -111,6 +111,11 @@ std::vector<Explained> explained_log(const Contracts& contracts, const WhyArgume
 
 std::vector<Explained> explained_trace(const Contracts& contracts, const WhyArguments& arguments) {
   check_trace_name(contracts, arguments.trace);
+  for (const std::string& word : arguments.words)
+    if (word.find('@') != std::string::npos)
+      throw UsageError(fmt::format(
+          "--subject {}: traces are explained on references alone: name a contract or a cache",
+          printable(word)));
   replay::ReplayOptions options = arguments.replay;
   options.seed = arguments.seed;
   options.profile = arguments.profile.value_or(Profile::kOriginal);

@@ -104,7 +104,8 @@ ZeroMqSocket::~ZeroMqSocket() {
 }
 
 void ZeroMqSocket::connect(const std::string& endpoint) {
-  if (library().connect(handles_->socket, endpoint.c_str()) != 0) give_up(endpoint);
+  if (library().connect(handles_->socket, endpoint.c_str()) != 0)
+    give_up(fmt::format("'{}' is no endpoint such as tcp://127.0.0.1:5557", endpoint));
 }
 
 std::string ZeroMqSocket::bind(const std::string& endpoint) {
