@@ -162,6 +162,13 @@ TEST_F(Watch, LossRepetitionAndRestart) {
   EXPECT_EQ(seen.engines.at({0, 0}).keys, 1U);
 }
 
+TEST_F(Watch, ANewLifeWithoutItsFirstBatchHasUnknownBlocks) {
+  const auto one = [](int key) { return batch_of({stored({key}, nullptr, {key, key})}); };
+  const auto seen =
+      seen_of({{0, one(1)}, {1, one(2)}, {2, one(3)}, {1, batch_of({stored({5}, 4, {5, 5})})}});
+  EXPECT_THAT(findings(seen), ElementsAre("numbering began again: the engine restarted: 1"));
+}
+
 TEST_F(Watch, AReplayFillsWhatIsMissing) {
   for (int key = 0; key < 3; ++key)
     buffered_.push_back(batch_of({stored({key}, key > 0 ? Json(key - 1) : Json(), {key, key})}));
