@@ -38,6 +38,13 @@ function(kvo_seeded_library name)
   cmake_parse_arguments(PARSE_ARGV 1 A "" "" "FAULTS;SOURCES;DEPS")
   kvo_check_arguments(kvo_seeded_library ${name})
   kvo_seeded_copies(copies ${name} beside FAULTS ${A_FAULTS} SOURCES ${A_SOURCES})
+  set(archive "")
+  if(KVO_TAKEN_FROM)  # nobody sanitizes faults: no room is theirs
+    set(KVO_ROOMS "")
+    kvo_taken(archive ${name})
+    list(FILTER copies EXCLUDE REGEX "[.]cpp$")
+    list(APPEND copies "${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp")
+  endif()
 
   # Neither warned about nor linted: the originals are, in their own place.
   add_library(${name} STATIC ${copies})
@@ -48,7 +55,7 @@ function(kvo_seeded_library name)
   kvo_unite_folders(${name} ${copies})
   target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
   target_include_directories(${name} SYSTEM PUBLIC "$<BUILD_INTERFACE:${CMAKE_CURRENT_BINARY_DIR}/${name}>")
-  target_link_libraries(${name} PUBLIC ${A_DEPS})
+  target_link_libraries(${name} INTERFACE "$<BUILD_INTERFACE:${archive}>" PUBLIC ${A_DEPS})
   target_compile_features(${name} PUBLIC cxx_std_20)
   kvo_export(${name})  # the archive, because mutants link it; the headers of the copies are ours
 endfunction()

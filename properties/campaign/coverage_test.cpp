@@ -1,9 +1,12 @@
 // The gate: a campaign that never reached a state that matters proves too little, and fails.
+#include <algorithm>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "properties/campaign/day.hpp"
 #include "properties/campaign/random_case.hpp"
 #include "properties/contracts.hpp"
 
@@ -41,22 +44,35 @@ Labels reached_by(const Generator& generator, Profile profile) {
   return reached;
 }
 
-class EveryGenerator : public testing::TestWithParam<Profile> {};
+struct Trial {
+  const Generator* generator;
+  Profile profile;
+};
 
-TEST_P(EveryGenerator, ReachesEveryStateThatMatters) {
-  for (const Generator* generator : all_generators()) {
-    const Labels reached = reached_by(*generator, GetParam());
-    EXPECT_FALSE(generator->labels(GetParam()).empty()) << generator->kind->name();
-    for (const std::string_view label : missing_labels(*generator, GetParam(), reached))
-      ADD_FAILURE() << generator->kind->name() << " never reached: " << label;
-  }
+std::vector<Trial> trials() {
+  std::vector<Trial> all;
+  for (const Generator* generator : all_generators())
+    for (const Profile profile : {Profile::kOriginal, Profile::kDocumented})
+      all.push_back({generator, profile});
+  return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Coverage, EveryGenerator,
-                         testing::Values(Profile::kOriginal, Profile::kDocumented),
-                         [](const auto& trial) {
-                           return trial.param == Profile::kOriginal ? "original" : "documented";
-                         });
+class EveryGenerator : public TestWithDay<Trial> {};
+
+TEST_P(EveryGenerator, ReachesEveryStateThatMatters) {
+  const auto [generator, profile] = GetParam();
+  const Labels reached = reached_by(*generator, profile);
+  EXPECT_FALSE(generator->labels(profile).empty());
+  for (const std::string_view label : missing_labels(*generator, profile, reached))
+    ADD_FAILURE() << "never reached: " << label;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Coverage, EveryGenerator, testing::ValuesIn(trials()), [](const auto& trial) {
+      std::string name = trial.param.generator->kind->name();
+      std::ranges::replace(name, '.', '_');
+      return name + (trial.param.profile == Profile::kOriginal ? "_original" : "_documented");
+    });
 
 TEST(Coverage, EveryCacheKindHasAGenerator) {
   for (const CacheKind* kind : contracts().kinds())

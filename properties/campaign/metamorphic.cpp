@@ -242,10 +242,10 @@ Tensor axis_range(const Tensor& tensor, std::size_t axis, std::int64_t begin, st
   const std::size_t skipped = static_cast<std::size_t>(begin) * inner;
   Tensor tail{.shape = head.shape, .dtype = head.dtype, .bytes = {}};
   tail.shape[axis] = end - begin;
+  std::vector<std::byte>& bytes = tail.bytes.own();
   for (std::size_t at = 0; block > 0 && at < head.bytes.size(); at += block)
-    tail.bytes.insert(tail.bytes.end(),
-                      head.bytes.begin() + static_cast<std::ptrdiff_t>(at + skipped),
-                      head.bytes.begin() + static_cast<std::ptrdiff_t>(at + block));
+    bytes.insert(bytes.end(), head.bytes.begin() + static_cast<std::ptrdiff_t>(at + skipped),
+                 head.bytes.begin() + static_cast<std::ptrdiff_t>(at + block));
   return tail;
 }
 

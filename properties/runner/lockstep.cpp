@@ -104,7 +104,7 @@ void LentArguments::fill() {
 void LentArguments::guard(const Type& type, void* value, std::string_view field) {
   std::byte* end = nullptr;
   if (type.type_class == TypeClass::kTensor) {
-    std::vector<std::byte>& bytes = detail::to<Tensor>(value).bytes;
+    std::vector<std::byte>& bytes = detail::to<Tensor>(value).bytes.own();
     const std::size_t size = bytes.size();
     bytes.resize(size + kGuardBytes);
     end = bytes.data() + size;

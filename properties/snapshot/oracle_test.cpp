@@ -37,7 +37,7 @@ void each_change(const Type& type, void* value, const std::string& where,
       return;
     case TypeClass::kTensor:
       if (auto& bytes = static_cast<Tensor*>(value)->bytes; !bytes.empty())
-        for (std::byte* at : {&bytes.front(), &bytes[bytes.size() / 2]})
+        for (std::byte* at : {&bytes[0], &bytes[bytes.size() / 2]})
           with("", [&] { *at ^= std::byte{1}; });
       return;
     case TypeClass::kRecord:

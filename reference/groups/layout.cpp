@@ -121,7 +121,7 @@ Status accepted(const Options& options, std::int64_t scheduler_block) {
 }
 
 // GR-5, GR-7
-void form_sets(const Options& options, Layout& layout) {
+void form_sets(const Options& options, QuirkSet<Quirk> quirks, Layout& layout) {
   const std::vector<Group>& groups = options.groups;
   const auto same = [&](Group a, Group b) {
     a.draft = b.draft = false;
@@ -129,7 +129,9 @@ void form_sets(const Options& options, Layout& layout) {
   };
   for (std::int64_t i = 0; i < std::ssize(groups); ++i) {
     const Group& group = groups[static_cast<std::size_t>(i)];
-    if (!is_cacheable(group)) continue;
+    // GR-17: alone it is looked up all the same.
+    const bool alone = group.replay && groups.size() == 1 && quirks.has(Quirk::kLooksBeyondKeys);
+    if (!is_cacheable(group) && !alone) continue;
     const auto set = std::ranges::find_if(layout.sets, [&](const LookupSet& one) {
       return same(groups[static_cast<std::size_t>(one.groups[0])], group);
     });
@@ -171,7 +173,7 @@ Result<Layout> layout_of(const Options& options, QuirkSet<Quirk> quirks) {
   Layout layout{.scheduler_block = *block};
   layout.partial = options.enable_caching && has_partial_hits(options.groups, options.hash_block);
   layout.alignment = layout.partial ? options.hash_block : *block;
-  form_sets(options, layout);
+  form_sets(options, quirks, layout);
   if (const Status may = accepted(options, *block); !may) return may.error();
   if (const Status may = servable(options, *block, layout, quirks); !may) return may.error();
   SetupReturns& shown = layout.shown;

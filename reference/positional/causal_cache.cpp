@@ -213,15 +213,15 @@ std::shared_ptr<const Tensor> CausalCache::mask(const State& state, const Pass& 
   auto made = std::make_shared<Tensor>();
   made->shape = {std::ssize(pass.positions), pass.range.size()};  // OK-30
   made->dtype = dtype;
-  made->bytes.reserve(pass.positions.size() * hidden.bytes.size());
+  std::vector<std::byte>& mask = made->bytes.own();
+  mask.reserve(pass.positions.size() * hidden.bytes.size());
   for (std::size_t row = 0; row < pass.positions.size(); ++row) {
     const std::int64_t own = pass.positions[row];
     const bool ahead = std::ranges::count(except, static_cast<std::int64_t>(row)) > 0;  // OK-38
     const std::int64_t last = ahead ? kMaxPosition : own;                               // OK-31 (b)
     std::int64_t first = own - window_;  // OK-31 (d), (c)
     if (options_.chunk > 0) first = std::max(first, own - own % options_.chunk);
-    const auto columns =
-        made->bytes.insert(made->bytes.end(), hidden.bytes.begin(), hidden.bytes.end());
+    const auto columns = mask.insert(mask.end(), hidden.bytes.begin(), hidden.bytes.end());
     for (const Run& run : owned.at(pass.sequences[row])) {
       const std::int64_t from = std::max(first, run.position);
       if (options_.chunk > 0 && from > run.position)

@@ -21,6 +21,8 @@ class SharedMemory final : public TensorMemory {
 
   [[nodiscard]] std::optional<std::size_t> put(std::span<const std::byte> bytes) override;
   [[nodiscard]] std::span<const std::byte> at(std::size_t offset, std::size_t bytes) const override;
+  /// The harness waits for the answer to a request; an adapter writes what it likes when it likes.
+  [[nodiscard]] bool lends() const override { return others_ == 0; }
   /// What was put so far may be overwritten.
   void restart() { used_ = 0; }
   [[nodiscard]] int file() const { return file_; }

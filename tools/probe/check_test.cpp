@@ -15,10 +15,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "properties/campaign/day.hpp"
 #include "reference/contract/describe/json.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/probe/trace_plans.hpp"
-#include "tools/testing/day.hpp"
 #include "tools/testing/probe_server.hpp"
 #include "traces/formats/formats.hpp"
 #include "traces/formats/sample.hpp"

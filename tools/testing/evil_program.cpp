@@ -34,7 +34,7 @@ void write_behind(const Append& arguments) {
 
 void alter(const Append& arguments) {
   auto& bytes = const_cast<Append&>(arguments).k.bytes;  // NOLINT: on purpose
-  if (!bytes.empty()) bytes.front() ^= std::byte{0xff};
+  if (!bytes.empty()) bytes[0] ^= std::byte{0xff};
 }
 
 // The deed of `advance`, with what it throws observed as of any session.

@@ -236,7 +236,8 @@ bool read_shared(const json::value& offset, const std::vector<std::int64_t>& siz
   const auto bytes = tensor_memory->at(*at, static_cast<std::size_t>(*count) * width);
   if (bytes.empty()) return detail::fault_at(fault, offset, "is outside of the memory");
   out.shape.assign(sizes.begin(), sizes.end());
-  out.bytes.assign(bytes.begin(), bytes.end());
+  out.bytes = tensor_memory->lends() ? TensorBytes::borrowed(bytes)
+                                     : TensorBytes(bytes.begin(), bytes.end());
   return true;
 }
 
@@ -278,7 +279,7 @@ bool read_tensor(const json::value& in, Tensor& out, JsonFault& fault) {
     return detail::fault_inside(fault, "shape");
   }
   out.shape.assign(sizes.begin(), sizes.end());
-  out.bytes.assign(data->get_array().size() * dtype_bytes(out.dtype), std::byte{0});
+  out.bytes = TensorBytes(data->get_array().size() * dtype_bytes(out.dtype));
   return bits != nullptr ? read_bits(data->get_array(), out, fault)
                          : read_data(data->get_array(), out, fault);
 }

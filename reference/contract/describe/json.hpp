@@ -59,6 +59,8 @@ class TensorMemory {
   /// What the other process has put there; empty: it is outside of the memory.
   [[nodiscard]] virtual std::span<const std::byte> at(std::size_t offset,
                                                       std::size_t bytes) const = 0;
+  /// Whether that stays as it is while what was read of it is used, so that tensors need no copy.
+  [[nodiscard]] virtual bool lends() const = 0;
 };
 /// That of the JSON that this thread reads and writes: tensors then may have "at", an offset, in
 /// the place of "data". Null: none.

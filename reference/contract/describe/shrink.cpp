@@ -144,7 +144,8 @@ bool append_rows(Tensor& tensor, const Tensor& more) {
   if (tensor.shape.front() > std::numeric_limits<std::int64_t>::max() - more.shape.front())
     return false;
   tensor.shape.front() += more.shape.front();
-  tensor.bytes.insert(tensor.bytes.end(), more.bytes.begin(), more.bytes.end());
+  std::vector<std::byte>& bytes = tensor.bytes.own();
+  bytes.insert(bytes.end(), more.bytes.begin(), more.bytes.end());
   return true;
 }
 
@@ -235,10 +236,11 @@ Tensor cut_axis(const Tensor& tensor, std::size_t axis, std::int64_t size) {
   const std::size_t kept = static_cast<std::size_t>(size) * inner;
   Tensor cut{.shape = tensor.shape, .dtype = tensor.dtype, .bytes = {}};
   cut.shape[axis] = size;
-  cut.bytes.reserve(outer * kept);
+  std::vector<std::byte>& bytes = cut.bytes.own();
+  bytes.reserve(outer * kept);
   for (std::size_t row = 0; row < outer; ++row) {
     const auto from = tensor.bytes.begin() + static_cast<std::ptrdiff_t>(row * old_stride);
-    cut.bytes.insert(cut.bytes.end(), from, from + static_cast<std::ptrdiff_t>(kept));
+    bytes.insert(bytes.end(), from, from + static_cast<std::ptrdiff_t>(kept));
   }
   return cut;
 }

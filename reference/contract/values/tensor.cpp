@@ -69,14 +69,14 @@ Tensor make_tensor(Shape shape, DType dtype) {
   const auto count = element_count(shape);
   KVO_CHECK(count.has_value());
   return {std::move(shape), dtype,
-          std::vector<std::byte>(static_cast<std::size_t>(*count) * dtype_bytes(dtype))};
+          TensorBytes(static_cast<std::size_t>(*count) * dtype_bytes(dtype))};
 }
 
 Tensor tensor_of(Shape shape, std::span<const float> values) {
   const auto count = element_count(shape);
   KVO_CHECK(count == static_cast<std::int64_t>(values.size()));
   const auto bytes = std::as_bytes(values);
-  return {std::move(shape), DType::kF32, std::vector<std::byte>(bytes.begin(), bytes.end())};
+  return {std::move(shape), DType::kF32, TensorBytes(bytes.begin(), bytes.end())};
 }
 
 void HostStorage::read(std::int64_t offset, std::span<float> out) const {

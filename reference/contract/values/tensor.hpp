@@ -14,6 +14,8 @@
 
 #include <boost/container/small_vector.hpp>
 
+#include "reference/contract/values/tensor_bytes.hpp"
+
 namespace kvo {
 
 enum class DType : std::uint8_t { kF32, kF16, kBF16, kI32, kF8E4M3, kF8E5M2, kU32, kBool };
@@ -32,11 +34,11 @@ using Shape = boost::container::small_vector<std::int64_t, 4>;
 /// Product of the sizes; nothing if a size is negative or the product leaves 63 bits.
 [[nodiscard]] std::optional<std::int64_t> element_count(std::span<const std::int64_t> shape);
 
-/// A dense tensor that owns its bytes, row-major: the last axis varies fastest.
+/// A dense tensor, row-major: the last axis varies fastest. A copy owns its bytes.
 struct Tensor {  // NOLINT(bugprone-exception-escape): small_vector moves without throwing
   Shape shape = {0};
   DType dtype = DType::kF32;
-  std::vector<std::byte> bytes = {};  ///< [elements * dtype_bytes(dtype)]
+  TensorBytes bytes = {};  ///< [elements * dtype_bytes(dtype)]
 
   [[nodiscard]] std::int64_t elements() const {
     return static_cast<std::int64_t>(bytes.size() / dtype_bytes(dtype));

@@ -12,11 +12,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "properties/campaign/day.hpp"
 #include "properties/contracts.hpp"
 #include "reference/probe/rows.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/probe/check.hpp"
-#include "tools/testing/day.hpp"
 
 namespace kvo::tools {
 namespace {

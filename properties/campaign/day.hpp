@@ -1,4 +1,4 @@
-// tools/testing/day.hpp: tests that take long, of which a third has its day.
+// properties/campaign/day.hpp: tests that take long, of which a third has its day.
 #pragma once
 
 #include <numeric>
@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kvo::tools {
+namespace kvo {
 
 /// Skips the parameters of its tests that another day has. The day is GTEST_RANDOM_SEED; without it
 /// none is skipped.
@@ -22,4 +22,4 @@ class TestWithDay : public testing::TestWithParam<Parameter> {
   }
 };
 
-}  // namespace kvo::tools
+}  // namespace kvo
