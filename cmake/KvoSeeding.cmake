@@ -42,13 +42,12 @@ function(kvo_seeded_library name)
   if(KVO_TAKEN_FROM)  # nobody sanitizes faults: no room is theirs
     set(KVO_ROOMS "")
     kvo_taken(archive ${name})
-    list(FILTER copies EXCLUDE REGEX "[.]cpp$")
-    list(APPEND copies "${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp")
+    set_property(SOURCE ${copies} PROPERTY HEADER_FILE_ONLY ON)
   endif()
 
   # Neither warned about nor linted: the originals are, in their own place.
   add_library(${name} STATIC ${copies})
-  set_target_properties(${name} PROPERTIES CXX_CLANG_TIDY "")
+  set_target_properties(${name} PROPERTIES CXX_CLANG_TIDY "" LINKER_LANGUAGE CXX)
   kvo_untimed_target(${name})
   target_compile_options(${name} PRIVATE -Wpedantic -w)  # the first for precompiled headers only
   kvo_precompile(${name} kvo_precompiled_untimed)

@@ -148,7 +148,7 @@ TEST(Adapter, CasesOfOneProcessDoNotReadTensorsOfEachOther) {
     cases.back()->expect(scripts.back());
   }
   Probe probe;
-  for (const std::size_t which : {1, 0, 2}) {
+  for (const std::size_t which : {1U, 0U, 2U}) {
     Observation last;
     for (const Op& op : scripts[which]) last = cases[which]->apply(op, probe);
     ASSERT_FALSE(last.error) << last.error->text();

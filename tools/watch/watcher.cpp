@@ -142,7 +142,7 @@ class Watcher {
 
 Watched watch(const WatchOptions& options, StreamLog* log, const std::function<bool()>& stop,
               const std::function<void(const StreamFinding&)>& found) {
-  constexpr milliseconds kBetweenLooks{50};
+  constexpr milliseconds kBetweenShows{50};
   std::vector<std::unique_ptr<Worker>> workers;
   for (std::size_t i = 0; i < options.endpoints.size(); ++i)
     workers.push_back(
@@ -155,7 +155,7 @@ Watched watch(const WatchOptions& options, StreamLog* log, const std::function<b
     const auto now = Clock::now();
     if (options.time.count() > 0 && now - begin >= options.time) break;
     for (const auto& worker : workers) {
-      const milliseconds patience = kBetweenLooks / static_cast<int>(workers.size());
+      const milliseconds patience = kBetweenShows / static_cast<int>(workers.size());
       const auto frames = worker->next(std::max(patience, milliseconds{1}));
       if (!frames) continue;
       watcher.take(*worker, *frames);
