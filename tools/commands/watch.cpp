@@ -4,6 +4,7 @@
 #include <charconv>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
@@ -15,11 +16,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "properties/runner/verdict.hpp"
 #include "reference/contract/describe/json.hpp"
+#include "reference/events/operations.hpp"
 #include "tools/commands/campaign_options.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/exit_status.hpp"
 #include "tools/commands/not_negative.hpp"
+#include "tools/commands/selection.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/reports/console.hpp"
 #include "tools/reports/quantities.hpp"
@@ -39,6 +43,9 @@ struct WatchArguments {
   double seconds = 60;
   std::string record;
   std::string key_file;
+  std::string follower;
+  std::string probe;
+  std::string model;
   std::string json;
 };
 
@@ -105,7 +112,8 @@ void print(const Watched& seen, const std::vector<std::string>& endpoints) {
   print_out("\n" + table.text(0, output_columns()));
 }
 
-boost::json::object json_of(const Watched& seen, const std::vector<std::string>& endpoints) {
+boost::json::object json_of(const Watched& seen, const std::vector<std::string>& endpoints,
+                            const std::optional<Verdict>& verdict) {
   boost::json::array engines;
   for (const auto& [engine, held] : seen.engines)
     engines.push_back(
@@ -119,11 +127,14 @@ boost::json::object json_of(const Watched& seen, const std::vector<std::string>&
          {"maps", held.maps},
          {"keys", held.keys},
          {"more_copies", held.more_copies}});
-  return {{"messages", seen.messages},
-          {"block_size", seen.block_size ? boost::json::value(*seen.block_size) : nullptr},
-          {"topics", write_json(std::vector<std::string>(seen.topics.begin(), seen.topics.end()))},
-          {"engines", std::move(engines)},
-          {"findings", write_json(seen.findings)}};
+  boost::json::object out{
+      {"messages", seen.messages},
+      {"block_size", seen.block_size ? boost::json::value(*seen.block_size) : nullptr},
+      {"topics", write_json(std::vector<std::string>(seen.topics.begin(), seen.topics.end()))},
+      {"engines", std::move(engines)},
+      {"findings", write_json(seen.findings)}};
+  if (verdict) out["follower"] = write_json(*verdict);
+  return out;
 }
 
 int run_watch(const Contracts& contracts, const WatchArguments& arguments) {
@@ -141,10 +152,20 @@ int run_watch(const Contracts& contracts, const WatchArguments& arguments) {
       options.replays.push_back(of_rank(endpoint, rank));
   if (options.replays.size() > options.endpoints.size())
     throw UsageError("--replay: there are more of them than endpoints");
+  const Subject* follower = nullptr;
+  if (!arguments.follower.empty()) {
+    follower = &subject_named(contracts, arguments.follower);
+    if (follower->kind != &events::kind_of(events::Form::kDynamo))
+      throw UsageError(fmt::format("--follower: {} follows no stream; caches of {} do",
+                                   follower->name(),
+                                   events::kind_of(events::Form::kDynamo).name()));
+  }
   std::unique_ptr<StreamLog> log;
-  if (!arguments.record.empty())
+  if (!arguments.record.empty() || follower != nullptr)
     log = std::make_unique<StreamLog>(contracts, key_of(arguments.key_file),
                                       !arguments.replays.empty());
+  std::optional<Prober> prober;
+  if (!arguments.probe.empty()) options.prober = &prober.emplace(arguments.probe, arguments.model);
   Watched seen;
   try {
     seen = watch(options, log.get(), interrupted, [&](const StreamFinding& finding) {
@@ -156,15 +177,17 @@ int run_watch(const Contracts& contracts, const WatchArguments& arguments) {
   } catch (const ZeroMqError& error) {
     throw UsageError(printable(error.what()));
   }
-  if (log != nullptr) {
+  if (!arguments.record.empty()) {
     write_text_file(arguments.record, log->text());
     if (log->left_out() > 0)
       print_error(fmt::format("{}: {} beyond {} are left out", printable(arguments.record),
                               count_text(static_cast<std::uint64_t>(log->left_out()), "event"),
                               StreamLog::kMostEvents));
   }
+  std::optional<Verdict> verdict;
+  if (follower != nullptr && seen.messages > 0) verdict = log->judged(*follower);
   if (!arguments.json.empty())
-    write_result(arguments.json, "watch", json_of(seen, options.endpoints));
+    write_result(arguments.json, "watch", json_of(seen, options.endpoints, verdict));
   if (seen.messages == 0) {
     print_error(fmt::format(
         "no message came from {}: nothing is published there, or the engine changed nothing. vLLM "
@@ -172,8 +195,12 @@ int run_watch(const Contracts& contracts, const WatchArguments& arguments) {
         printable(fmt::format("{}", fmt::join(options.endpoints, ", ")))));
     return kExitUsage;
   }
-  if (arguments.json != kStandardOutput) print(seen, options.endpoints);
-  const bool faults = std::ranges::any_of(seen.findings, &StreamFinding::fault);
+  if (arguments.json != kStandardOutput) {
+    print(seen, options.endpoints);
+    if (verdict) print_out(fmt::format("{}: {}\n", follower->name(), printable(verdict->text())));
+  }
+  const bool faults =
+      std::ranges::any_of(seen.findings, &StreamFinding::fault) || (verdict && verdict->failed());
   return faults ? kExitDiffers : kExitConforms;
 }
 
@@ -204,6 +231,14 @@ Run declare_watch(CLI::App& app, const Contracts& contracts) {
       ->type_name("FILE");
   app.add_option("--key-file", arguments->key_file, "key of the hashes; none: a random one")
       ->type_name("FILE");
+  app.add_option(
+         "--follower", arguments->follower,
+         "a cache of kind events.dynamo that gets the stream, too, and is compared at its end")
+      ->type_name("SUBJECT");
+  app.add_option("--probe", arguments->probe,
+                 "send what the first engine announced to it, and compare what it reuses")
+      ->type_name("URL");
+  app.add_option("--model", arguments->model, "name of the model there")->type_name("NAME");
   app.add_option("--json", arguments->json, "write what was seen as JSON; - for standard output")
       ->type_name("FILE");
   return [&contracts, arguments] { return run_watch(contracts, *arguments); };

@@ -44,6 +44,27 @@ void StreamJudge::find(const Now& now, const std::string& law, const std::string
     findings_.push_back({law, what, fault, count, now.engine.worker, now.batch, first});
 }
 
+std::int64_t StreamJudge::held_of(const events::Engine& engine,
+                                  const std::vector<events::Key>& keys) const {
+  const auto known = engines_.find(engine);
+  if (known == engines_.end()) return 0;
+  const auto& held = known->second.keys;
+  return std::ranges::find_if(keys,
+                              [&](events::Key key) {
+                                const auto at = held.find(key);
+                                return at == held.end() || at->second.copies <= 0;
+                              }) -
+         keys.begin();
+}
+
+void StreamJudge::reuses(const events::Engine& engine, bool otherwise, const std::string& what) {
+  const auto known = engines_.find(engine);
+  find({engine, known == engines_.end() ? -1 : known->second.last}, "",
+       otherwise ? "the engine reuses other tokens than it announced"
+                 : "the engine does not say what it reuses",
+       otherwise, what);
+}
+
 void StreamJudge::undecodable(std::int64_t worker, std::int64_t number,
                               const std::string& problem) {
   find({{worker, 0}, number}, "", "messages that are no batch", true, problem);

@@ -57,6 +57,12 @@ class StreamJudge {
   /// The publisher had a replay that begins with its first batch, so nothing is unknown.
   void joined_from_start(const events::Engine& engine) { engines_[engine].from_start = true; }
 
+  /// How many of these blocks the engine holds, from the first one on.
+  [[nodiscard]] std::int64_t held_of(const events::Engine& engine,
+                                     const std::vector<events::Key>& keys) const;
+  /// What the engine reuses is not what it announced, or it does not say so.
+  void reuses(const events::Engine& engine, bool otherwise, const std::string& what);
+
   [[nodiscard]] const std::vector<StreamFinding>& findings() const { return findings_; }
 
   /// What is believed of an engine.

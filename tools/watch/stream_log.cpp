@@ -100,10 +100,32 @@ void StreamLog::batch(const events::Engine& engine, std::int64_t number, const e
   if (numbers.next == seq) {
     events::Batch out;
     for (const events::Event& event : batch) out.push_back(hashed(event, block_size));
+    sequences_.note(out, kHashTokens);
     publish(std::move(out));
   }
-  if (delivered)
-    add(Op::of(events::Deliver{.worker = engine.worker, .rank = engine.rank, .seq = seq}));
+  if (!delivered) return;
+  add(Op::of(events::Deliver{.worker = engine.worker, .rank = engine.rank, .seq = seq}));
+  ask_about(batch);
+}
+
+// Of what was stored the whole sequence, of what was removed the one that ended with its first
+// block.
+void StreamLog::ask_about(const events::Batch& batch) {
+  std::int64_t queries = 0;
+  for (const events::Event& event : batch) {
+    if (event.keys.empty() || queries == kMostQueries) continue;
+    auto whole = sequences_.up_to(event.kind == events::EventKind::kStored ? event.keys.back()
+                                                                           : event.keys.front());
+    if (!whole || asked_ + std::ssize(whole->tokens) > kMostAsked) continue;
+    asked_ += std::ssize(whole->tokens);
+    ++queries;
+    add(Op::of(events::Query{
+        .tokens = std::move(whole->tokens), .lora = whole->lora, .salt = whole->salt}));
+  }
+}
+
+Verdict StreamLog::judged(const Subject& follower) const {
+  return run_recorded(log_, follower, setup_of(log_.header, std::nullopt));
 }
 
 std::string StreamLog::text() const {

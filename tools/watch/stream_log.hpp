@@ -1,8 +1,9 @@
 // tools/watch/stream_log.hpp: a stream of events as an operation log of contract `events`.
 //
 // The log has batches as they were published and delivered, for the reference of `events.dynamo` in
-// profile documented, whose answers it records. Names of blocks are numbers. The tokens of a block
-// are two numbers, a keyed hash of them: equal blocks stay equal, and the text cannot be read.
+// profile documented, whose answers it records. After a batch it has queries of the sequences that
+// the batch is about. Names of blocks are numbers. The tokens of a block are two numbers, a keyed
+// hash of them: equal blocks stay equal, and the text cannot be read.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,9 @@
 #include <string>
 
 #include "properties/campaign/contracts.hpp"
-#include "reference/events/cache.hpp"
+#include "properties/runner/verdict.hpp"
+#include "reference/events/operations.hpp"
+#include "tools/watch/sequences.hpp"
 #include "traces/log/kvlog.hpp"
 
 namespace kvo::tools {
@@ -21,6 +24,9 @@ class StreamLog {
  public:
   /// What a log may hold; events beyond are counted and left out.
   static constexpr std::int64_t kMostEvents = 1'000'000;
+  /// Tokens of all its queries together, and queries of one batch.
+  static constexpr std::int64_t kMostAsked = 4'194'304;
+  static constexpr std::int64_t kMostQueries = 4;
   /// Tokens that the log has in the place of a block's.
   static constexpr std::int64_t kHashTokens = 2;
 
@@ -35,6 +41,8 @@ class StreamLog {
   void restart(const events::Engine& engine);
 
   [[nodiscard]] std::string text() const;
+  /// How a follower with a stream answers the log so far, beside the reference.
+  [[nodiscard]] Verdict judged(const Subject& follower) const;
   [[nodiscard]] std::int64_t left_out() const { return left_out_; }
 
  private:
@@ -45,11 +53,14 @@ class StreamLog {
 
   void add(Op op);
   [[nodiscard]] events::Event hashed(const events::Event& event, std::int64_t block_size) const;
+  void ask_about(const events::Batch& batch);
 
   std::string key_;
   traces::Case log_;
   std::unique_ptr<Session> session_;
   std::map<events::Engine, Numbers> numbers_ = {};
+  Sequences sequences_ = {};
+  std::int64_t asked_ = 0;
   std::int64_t events_ = 0;
   std::int64_t left_out_ = 0;
 };

@@ -11,6 +11,7 @@
 
 #include "properties/campaign/conform.hpp"
 #include "properties/contracts.hpp"
+#include "reference/events/operations.hpp"
 #include "tools/watch/watcher.hpp"
 
 namespace kvo::tools {
@@ -60,7 +61,7 @@ class Watch : public testing::Test {
   /// What is seen of messages (number and payload), sent once a subscriber listens.
   Watched seen_of(const std::vector<std::pair<std::int64_t, std::string>>& messages,
                   StreamLog* log = nullptr, bool replay = false,
-                  std::chrono::milliseconds time = milliseconds{20'000}) {
+                  std::chrono::milliseconds time = milliseconds{20'000}, Prober* prober = nullptr) {
     const std::int64_t last = static_cast<std::int64_t>(messages.size());
     std::thread watcher;
     Watched seen;
@@ -68,6 +69,11 @@ class Watch : public testing::Test {
     WatchOptions options{
         .endpoints = {endpoint_}, .batches = last, .time = time, .patience = milliseconds{300}};
     if (replay) options.replays = {replay_};
+    if (prober != nullptr) {
+      options.batches = 0;
+      options.prober = prober;
+      options.between_probes = milliseconds{50};
+    }
     // A message that is thrown away, until one arrives: a publisher does not see its subscribers.
     ZeroMqSocket probe(ZeroMqSocket::Kind::kSubscriber);
     probe.connect(endpoint_);
@@ -230,6 +236,70 @@ TEST_F(Watch, TheLogReplaysAndHidesTokens) {
   StreamLog other(contracts(), "another", false);
   (void)seen_of(messages, &other);
   EXPECT_NE(text, other.text());
+}
+
+// The log queries what each batch is about.
+TEST_F(Watch, AFollowerIsJudgedByTheStream) {
+  StreamLog log(contracts(), "a key", false);
+  (void)seen_of({{0, batch_of({stored({1, 2}, nullptr, {1, 2, 3, 4})})},
+                 {1, batch_of({stored({1}, nullptr, {1, 2})})},
+                 {2, batch_of({removed({1})})}},
+                &log);
+  EXPECT_THAT(log.text(), HasSubstr(R"("op":"query")"));
+  const CacheKind& kind = events::kind_of(events::Form::kDynamo);
+  const Subject& reference = contracts().reference_of(kind);
+  EXPECT_FALSE(log.judged(reference).failed());
+  // As dynamo answers: it forgets both copies of a block with the first removal.
+  Subject dynamo = reference;
+  dynamo.open = [&](kvo::Setup setup) {
+    setup.profile = Profile::kOriginal;
+    return reference.open(setup);
+  };
+  const Verdict verdict = log.judged(dynamo);
+  EXPECT_EQ(verdict.op, "query");
+  EXPECT_THAT(verdict.text(), HasSubstr("matches"));
+}
+
+class ProbedStream : public Watch {
+ protected:
+  /// What is found if the engine announces two blocks, and answers this.
+  std::vector<std::string> findings_with(const std::string& answer, unsigned status = 200) {
+    Prober prober("http://127.0.0.1:1/v1", "m", [&](const HttpRequest& request) {
+      asked_.push_back(request.path + " " + request.body);
+      return HttpAnswer{.status = status, .body = answer};
+    });
+    return findings(seen_of({{0, batch_of({stored({1, 2}, nullptr, {5, 6, 7, 8})})}}, nullptr,
+                            false, milliseconds{1'500}, &prober));
+  }
+  static std::string reuse_of(int tokens) {
+    return Json{{"usage", {{"prompt_tokens_details", {{"cached_tokens", tokens}}}}}}.dump();
+  }
+
+  std::vector<std::string> asked_;
+};
+
+TEST_F(ProbedStream, TheEngineReusesWhatItAnnounced) {
+  EXPECT_THAT(findings_with(reuse_of(4)), IsEmpty());
+  EXPECT_THAT(asked_, ElementsAre(R"(/v1/completions {"prompt":[5,6,7,8,8],"max_tokens":1,)"
+                                  R"("temperature":0,"model":"m"})"));
+}
+
+TEST_F(ProbedStream, TheEngineReusesLess) {
+  EXPECT_THAT(findings_with(reuse_of(2)),
+              ElementsAre("the engine reuses other tokens than it announced: 1"));
+}
+
+TEST_F(ProbedStream, TheEngineDoesNotSay) {
+  for (const char* answer : {"{}", "no JSON", R"({"usage":{"prompt_tokens_details":null}})"})
+    EXPECT_THAT(findings_with(answer), ElementsAre("the engine does not say what it reuses: 1"));
+  EXPECT_THAT(findings_with(reuse_of(4), 404),
+              ElementsAre("the engine does not say what it reuses: 1"));
+}
+
+TEST_F(Watch, SequencesWithoutTheirBeginAreNotQueried) {
+  StreamLog log(contracts(), "a key", false);
+  (void)seen_of({{7, batch_of({stored({3}, 2, {5, 6})})}}, &log);
+  EXPECT_THAT(log.text(), testing::Not(HasSubstr(R"("op":"query")")));
 }
 
 TEST_F(Watch, AFloodIsBounded) {

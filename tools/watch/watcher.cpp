@@ -78,6 +78,28 @@ class Watcher {
       follow(worker, {worker.number(), batch->rank}, *number, *batch);
   }
 
+  /// Asks the engine, if its time has come and nothing waits to be read.
+  void probe(Clock::time_point now) {
+    if (options_.prober == nullptr || now < next_probe_) return;
+    if (answered_) {  // what changed meanwhile has been read
+      const std::int64_t size = judge_.block_size().value_or(1);
+      const std::int64_t now_held = judge_.held_of(kProbed, answered_->asked.keys);
+      const auto [least, most] = std::minmax(now_held, held_before_);
+      if (answered_->reused < least * size || answered_->reused > most * size)
+        judge_.reuses(kProbed, true,
+                      fmt::format("{} of {} tokens are announced, {} were reused", most * size,
+                                  answered_->asked.tokens.size(), answered_->reused));
+      answered_.reset();
+    }
+    next_probe_ = now + options_.between_probes;
+    // The engine may change what it holds before, while and after it answers.
+    auto answer = options_.prober->ask();
+    if (!answer) return;
+    if (!answer->failure.empty()) return judge_.reuses(kProbed, false, answer->failure);
+    held_before_ = judge_.held_of(kProbed, answer->asked.keys);
+    answered_ = std::move(answer);
+  }
+
   void tell() {
     for (; shown_ < judge_.findings().size(); ++shown_) found_(judge_.findings()[shown_]);
   }
@@ -91,6 +113,7 @@ class Watcher {
 
  private:
   static constexpr std::size_t kMostTopics = 100;
+  static constexpr events::Engine kProbed{0, 0};
 
   std::optional<WireBatch> read(const Worker& worker, std::int64_t number,
                                 const std::string& payload) {
@@ -110,6 +133,8 @@ class Watcher {
       ask(worker, engine, is_new ? 0 : judge_.first_missing(engine), number);
     if (came == Arrival::kRestart && log_ != nullptr) log_->restart(engine);
     judge_.apply(engine, number, batch, false);
+    if (options_.prober != nullptr && engine == kProbed)
+      options_.prober->note(batch.events, judge_.block_size().value_or(1));
     if (log_ != nullptr)
       log_->batch(engine, number, batch.events, judge_.block_size().value_or(1), true);
   }
@@ -135,6 +160,9 @@ class Watcher {
   KeyNumbers keys_;
   std::set<events::Engine> known_;
   std::size_t shown_ = 0;
+  Clock::time_point next_probe_{};
+  std::optional<Prober::Answer> answered_;
+  std::int64_t held_before_ = 0;  ///< blocks of it that were announced before it was sent
   Watched seen_;
 };
 
@@ -154,14 +182,17 @@ Watched watch(const WatchOptions& options, StreamLog* log, const std::function<b
   while (!stop() && (options.batches == 0 || taken < options.batches)) {
     const auto now = Clock::now();
     if (options.time.count() > 0 && now - begin >= options.time) break;
+    bool quiet = true;
     for (const auto& worker : workers) {
       const milliseconds patience = kBetweenShows / static_cast<int>(workers.size());
       const auto frames = worker->next(std::max(patience, milliseconds{1}));
       if (!frames) continue;
+      quiet = false;
       watcher.take(*worker, *frames);
       watcher.tell();
       if (++taken == options.batches) break;
     }
+    if (quiet) watcher.probe(Clock::now());
   }
   return watcher.result();
 }

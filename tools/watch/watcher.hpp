@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tools/watch/judge.hpp"
+#include "tools/watch/prober.hpp"
 #include "tools/watch/stream_log.hpp"
 #include "tools/watch/zeromq.hpp"
 
@@ -23,6 +24,8 @@ struct WatchOptions {
   std::int64_t batches = 0;                               ///< how many to read; 0: any
   std::chrono::milliseconds time{0};                      ///< how long; 0: until `stop`
   std::chrono::milliseconds patience{5'000};              ///< for the next batch of a replay
+  Prober* prober = nullptr;  ///< of the first endpoint's engine, rank 0; null: none
+  std::chrono::milliseconds between_probes{1'000};
 };
 
 /// What was seen.
