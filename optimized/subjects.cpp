@@ -4,6 +4,7 @@
 
 #include "optimized/block_pool/arena_pool.hpp"
 #include "optimized/cells/caches.hpp"
+#include "optimized/groups/blocks_cache.hpp"
 #include "optimized/layered/arena_cache.hpp"
 #include "optimized/positional/causal_cache.hpp"
 #include "optimized/positional/encoder_cache.hpp"
@@ -19,6 +20,7 @@
 #include "reference/block_pool/operations.hpp"
 #include "reference/cells/meta_operations.hpp"
 #include "reference/cells/recurrent_operations.hpp"
+#include "reference/groups/operations.hpp"
 #include "reference/layered/operations.hpp"
 #include "reference/positional/operations.hpp"
 #include "reference/prefix/operations.hpp"
@@ -100,6 +102,11 @@ std::vector<Subject> prefix_subjects() {
       prefix::make_radix_subject("optimized",
                                  "edges in one index, leaves in a heap, runs in a pool",
                                  PrefixRadixCache::make)};
+}
+
+std::vector<Subject> groups_subjects() {
+  return {groups::make_blocks_subject("optimized", "contents by hash, free blocks in links",
+                                      make_groups_cache)};
 }
 
 std::vector<Subject> cells_subjects() {

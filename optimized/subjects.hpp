@@ -20,6 +20,7 @@ namespace kvo::optimized {
 [[nodiscard]] std::vector<Subject> sampling_subjects();
 [[nodiscard]] std::vector<Subject> views_subjects();
 [[nodiscard]] std::vector<Subject> prefix_subjects();
+[[nodiscard]] std::vector<Subject> groups_subjects();
 [[nodiscard]] std::vector<Subject> cells_subjects();
 /// @}
 

@@ -95,6 +95,7 @@ std::vector<ContractRow> contract_rows() {
        .mutants = KVO_SEEDED(prefix::mutants)},
       {.name = "groups",
        .references = groups::references,
+       .optimized = optimized::groups_subjects,
        .generators = groups::generators,
        .lowerings = groups::lowerings,
        .oracle = groups::history_oracle,

@@ -6,6 +6,7 @@
 
 #include "properties/contract_parts.hpp"
 #include "properties/seeded/groups/faults.hpp"
+#include "properties/seeded/optimized/groups/blocks_cache.hpp"
 #include "properties/seeded/reference/groups/blocks_cache.hpp"
 #include "properties/seeded/reference/groups/plan_cache.hpp"
 #include "reference/groups/operations.hpp"
@@ -13,8 +14,10 @@
 namespace kvo::groups {
 namespace {
 
-std::vector<Subject> copies_of_caches(std::string_view /*room*/, const std::string& variant,
+std::vector<Subject> copies_of_caches(std::string_view room, const std::string& variant,
                                       const std::string& doc) {
+  if (room == "optimized")
+    return {make_blocks_subject(variant, doc, optimized::seeded::make_groups_cache)};
   return {
       make_blocks_subject(variant, doc, seeded::Manager::make),
       make_plan_subject(variant, doc, [] { return std::make_unique<seeded::PlanReference>(); })};

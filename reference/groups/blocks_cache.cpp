@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "reference/prefix/block_pool.hpp"
+#include "reference/prefix/requests.hpp"
+
 namespace kvo::groups {
 
 using prefix::ceil_of;
@@ -19,51 +22,73 @@ QuirkSet<prefix::Quirk> quirks_of_pool(QuirkSet<Quirk> quirks) {
   return all;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<BlockCache>> Manager::make(const Options& options, QuirkSet<Quirk> quirks) {
-  auto layout = layout_of(options, quirks);
-  if (!layout) return layout.error();
-  return std::make_unique<Manager>(options, *std::move(layout), quirks);
+Parts reference_parts(const Options& options, QuirkSet<prefix::Quirk> quirks) {
+  return {.requests = std::make_unique<prefix::Requests>(options.hash_block, options.hash_lookahead,
+                                                         options.enable_caching),
+          .pool = std::make_unique<prefix::BlockPool>(options.num_blocks, options.enable_caching,
+                                                      options.events, quirks,
+                                                      std::ssize(options.groups))};
 }
 
-Manager::Manager(const Options& options, Layout layout, QuirkSet<Quirk> quirks)
+}  // namespace
+
+Result<std::unique_ptr<BlockCache>> make_blocks_over(const Options& options, QuirkSet<Quirk> quirks,
+                                                     const MakeParts& make) {
+  auto layout = layout_of(options, quirks);
+  if (!layout) return layout.error();
+  return std::make_unique<Manager>(options, *std::move(layout), quirks,
+                                   make(options, quirks_of_pool(quirks)));
+}
+
+Result<std::unique_ptr<BlockCache>> Manager::make(const Options& options, QuirkSet<Quirk> quirks) {
+  return make_blocks_over(options, quirks, reference_parts);
+}
+
+Manager::Manager(const Options& options, Layout layout, QuirkSet<Quirk> quirks, Parts parts)
     : options_(options),
       layout_(std::move(layout)),
       quirks_(quirks),
-      requests_(options.hash_block, options.hash_lookahead, options.enable_caching),
-      pool_(options.num_blocks, options.enable_caching, options.events, quirks_of_pool(quirks),
-            groups()) {
-  notes_.add({.copies = std::vector<Tables>(options.groups.size()),
-              .fresh = Tables(options.groups.size())});
-  notes_.commit();
+      parts_(std::move(parts)),
+      requests_(*parts_.requests),
+      pool_(*parts_.pool) {
+  for (const Group& one : options_.groups) units_.push_back(one.block_size / options_.hash_block);
+  copies_.grow(groups());
+  fresh_.grow(groups());
+  offloads_.grow(1);
+  commit();
 }
 
 void Manager::commit() noexcept {
   pool_.commit();
   requests_.commit();
   holdings_.commit();
-  notes_.commit();
+  for (auto* lists : {&tables_, &keyed_, &ends_, &copies_, &fresh_}) lists->commit();
+  vetoes_.commit();
+  offloads_.commit();
+  registered_.commit();
 }
 
 void Manager::roll_back() noexcept {
   pool_.roll_back();
   requests_.roll_back();
   holdings_.roll_back();
-  notes_.roll_back();
+  for (auto* lists : {&tables_, &keyed_, &ends_, &copies_, &fresh_}) lists->roll_back();
+  vetoes_.roll_back();
+  offloads_.roll_back();
+  registered_.roll_back();
 }
 
 Result<std::span<const Key>> Manager::request(const MakeRequest& op) {
   prefix::Transaction undertaking(*this);
-  prefix::MakeRequest made{.request = op.request};
-  made.tokens = op.tokens;
-  made.salt = op.salt;
-  made.lora = op.lora;
-  made.lora_path = op.lora_path;
-  made.skip_reading = op.skip_reading;
-  const std::int64_t row = requests_.make(made, op.report.has_value());
-  while (holdings_.size() < std::ssize(requests_.rows()))
-    holdings_.add({.groups = std::vector<Holding>(options_.groups.size())});
+  Text text = prefix::RequestTable::text_of(op);
+  text.report = op.report.has_value();
+  const std::int64_t row = requests_.make(op.request, std::move(text));
+  const std::int64_t rows = std::ssize(requests_.rows());
+  holdings_.grow(rows * groups());
+  tables_.grow(rows * groups());
+  keyed_.grow(rows * groups());
+  ends_.grow(rows);
+  vetoes_.grow(rows);
   keys_ = requests_.text(row).keys;
   undertaking.commit();
   return std::span<const Key>(keys_);
@@ -72,7 +97,7 @@ Result<std::span<const Key>> Manager::request(const MakeRequest& op) {
 Result<std::span<const Key>> Manager::append(std::int64_t request, TokensView tokens) {
   const std::int64_t row = requests_.find(request);
   if (row < 0) return prefix::no_request(request);
-  prefix::Transaction undertaking(*this);
+  prefix::Transaction undertaking(requests_);
   const Text& text = requests_.text(row);
   const std::ptrdiff_t before = std::ssize(text.keys);
   requests_.append(row, tokens);
@@ -84,7 +109,7 @@ Result<std::span<const Key>> Manager::append(std::int64_t request, TokensView to
 Status Manager::set(const prefix::SetRequest& op) {
   const std::int64_t row = requests_.find(op.request);
   if (row < 0) return prefix::no_request(op.request);
-  prefix::Transaction undertaking(*this);
+  prefix::Transaction undertaking(requests_);
   requests_.set(row, op);
   undertaking.commit();
   return {};
@@ -102,19 +127,27 @@ Status Manager::skip(std::int64_t request, std::int64_t computed,
 // Profile documented: what the request has not computed loses the keys that the request set.
 void Manager::release_keys(std::int64_t row) {
   if (quirks_.has(Quirk::kKeysBeforeRows)) return;
-  for (const Holding& own : holdings_[row].groups)
-    for (const auto& [block, key] : own.keyed) {
-      const prefix::Block& there = pool_[block];
-      const bool carries =
-          there.key == key || std::ranges::find(there.more, key) != there.more.end();
-      const std::int64_t end = requests_.depth(key / groups()) * options_.hash_block;
-      if (carries && end > requests_.progress(row).computed) (void)pool_.take_key(block);
+  for (std::int64_t g = 0; g < groups(); ++g) {
+    const Ids& keyed = keyed_[at(row, g)];
+    for (std::size_t i = 0; i < keyed.size(); i += 2) {
+      const std::int64_t end = requests_.depth(keyed[i + 1] / groups()) * options_.hash_block;
+      if (end > requests_.progress(row).computed && pool_.carries(keyed[i], keyed[i + 1]))
+        (void)pool_.take_key(keyed[i]);
     }
+  }
 }
 
 void Manager::forget(std::int64_t row) {
-  holdings(row) = {.groups = std::vector<Holding>(options_.groups.size())};
-  std::erase_if(notes_.change(0).offloads, [&](const Offload& one) { return one.request == row; });
+  for (std::int64_t g = 0; g < groups(); ++g) {
+    holding(row, g) = {};
+    tables_.replace(at(row, g), {});
+    keyed_.replace(at(row, g), {});
+  }
+  ends_.replace(row, {});
+  vetoes_.change(row) = 0;
+  const auto is_its = [&](const Offload& one) { return one.request == row; };
+  std::vector<Offload> others = offloads_[0];
+  if (std::erase_if(others, is_its) > 0) offloads_.replace(0, std::move(others));
 }
 
 Status Manager::free(std::int64_t request) {
@@ -123,8 +156,8 @@ Status Manager::free(std::int64_t request) {
   prefix::Transaction undertaking(*this);
   release_keys(row);
   for (std::int64_t g = 0; g < groups(); ++g) {
-    const Ids& table = held(row, g).table;
-    if (Status done = pool_.release(Ids(table.rbegin(), table.rend())); !done) return done;
+    const Ids& blocks = table(row, g);
+    if (Status done = pool_.release(Ids(blocks.rbegin(), blocks.rend())); !done) return done;
   }
   forget(row);
   undertaking.commit();
@@ -139,9 +172,9 @@ Result<Ids> Manager::pop(std::int64_t request) {
   release_keys(row);
   for (std::int64_t i = 0; i < groups(); ++i) {
     const std::int64_t g = quirks_.has(Quirk::kPopMixesGroups) ? i : groups() - 1 - i;
-    const Ids& table = held(row, g).table;
-    blocks.insert(blocks.end(), std::ranges::find_if(table, [](auto block) { return block != 0; }),
-                  table.end());
+    const Ids& own = table(row, g);
+    blocks.insert(blocks.end(), std::ranges::find_if(own, [](auto block) { return block != 0; }),
+                  own.end());
   }
   forget(row);
   undertaking.commit();
@@ -151,26 +184,25 @@ Result<Ids> Manager::pop(std::int64_t request) {
 // ---- What the caller takes (GR-38, GR-47, GR-49, GR-50) ----
 
 void Manager::step() {
-  prefix::Transaction undertaking(*this);
-  notes_.change(0).registered.clear();
-  undertaking.commit();
+  registered_.clear();
 }
 
 CopiesReturns Manager::copies() {
   prefix::Transaction undertaking(*this);
   CopiesReturns returns;
-  for (Tables& copies : notes_.change(0).copies)
-    for (Ids& copy : std::exchange(copies, {})) {
-      returns.retained.insert(returns.retained.end(), copy.begin(), copy.end());
-      returns.copies.push_back(std::move(copy));
-    }
+  for (std::int64_t g = 0; g < groups(); ++g) {
+    const Ids& copies = copies_.replace(g, {});
+    returns.retained.insert(returns.retained.end(), copies.begin(), copies.end());
+    for (std::size_t i = 0; i < copies.size(); i += 2)
+      returns.copies.push_back({copies[i], copies[i + 1]});
+  }
   undertaking.commit();
   return returns;
 }
 
 OffloadsReturns Manager::offloads() {
   prefix::Transaction undertaking(*this);
-  std::vector<Offload> noted = std::exchange(notes_.change(0).offloads, {});
+  std::vector<Offload> noted = offloads_.replace(0, {});
   std::ranges::stable_sort(noted, {}, &Offload::group);
   const auto first_of_request = [&](const Offload& one) {
     return std::ranges::find(noted, one.request, &Offload::request) - noted.begin();
@@ -195,7 +227,7 @@ Result<OffloadsReturns> Manager::finalize(std::int64_t request) {
     const auto tokens = std::exchange(holding(row, g).prompt_tail, std::nullopt);
     if (!tokens || progress.in_flight != 0 || progress.computed != *tokens) continue;
     const auto index = static_cast<std::size_t>(*tokens / group(g).block_size);
-    returns.offloads.push_back({.group = g, .block = held(row, g).table[index], .tokens = *tokens});
+    returns.offloads.push_back({.group = g, .block = table(row, g)[index], .tokens = *tokens});
   }
   undertaking.commit();
   return returns;
@@ -204,9 +236,9 @@ Result<OffloadsReturns> Manager::finalize(std::int64_t request) {
 Ids Manager::fresh() {
   prefix::Transaction undertaking(*this);
   Ids all;
-  for (Ids& blocks : notes_.change(0).fresh) {
+  for (std::int64_t g = 0; g < groups(); ++g) {
+    const Ids& blocks = fresh_.replace(g, {});
     all.insert(all.end(), blocks.begin(), blocks.end());
-    blocks.clear();
   }
   undertaking.commit();
   return all;
@@ -220,9 +252,9 @@ Status Manager::zero(std::int64_t request, std::int64_t start) {
   for (std::int64_t g = 0; g < groups(); ++g) {
     if (is_state(group(g)) || group(g).kind == GroupKind::kRing) continue;
     if (start % group(g).block_size != 0) return misuse("start: inside a block");
-    const IdsView table = held(row, g).table;
+    const IdsView blocks = table(row, g);
     const auto first = static_cast<std::size_t>(start / group(g).block_size);
-    note_fresh(g, table.subspan(std::min(first, table.size())));
+    note_fresh(g, blocks.subspan(std::min(first, blocks.size())));
   }
   undertaking.commit();
   return {};
@@ -251,7 +283,7 @@ Result<prefix::AllottedBlocks> Manager::take(std::int64_t count) {
 
 Status Manager::touch(IdsView blocks) {
   prefix::Transaction undertaking(*this);
-  for (const std::int64_t block : blocks) pool_.pin(block);
+  pool_.pin(blocks);
   undertaking.commit();
   return {};
 }
@@ -281,20 +313,18 @@ Result<bool> Manager::reset() {
 Tables Manager::table(std::int64_t request) const {
   Tables tables(options_.groups.size());
   if (const std::int64_t row = requests_.find(request); row >= 0)
-    for (std::int64_t g = 0; g < groups(); ++g)
-      tables[static_cast<std::size_t>(g)] = held(row, g).table;
+    for (std::int64_t g = 0; g < groups(); ++g) tables[static_cast<std::size_t>(g)] = table(row, g);
   return tables;
 }
 
 // GR-21
 std::int64_t Manager::cached_tokens(std::int64_t request) const {
   std::optional<std::int64_t> least;
-  const Tables tables = table(request);
-  for (std::int64_t g = 0; g < groups(); ++g) {
+  const std::int64_t row = requests_.find(request);
+  for (std::int64_t g = 0; row >= 0 && g < groups(); ++g) {
     if (!is_cacheable(group(g))) continue;
     std::int64_t most = 0;
-    for (const std::int64_t block : tables[static_cast<std::size_t>(g)])
-      most = std::max(most, end_of(block).value_or(0));
+    for (const std::int64_t block : table(row, g)) most = std::max(most, end_of(block).value_or(0));
     least = std::min(least.value_or(most), most);
   }
   return least.value_or(0);
@@ -304,7 +334,7 @@ Status Manager::record(std::int64_t request, std::int64_t hits) {
   const std::int64_t row = requests_.find(request);
   if (row < 0) return prefix::no_request(request);
   requests_.record(row, hits);
-  vetoed_ += holdings_[row].vetoed;
+  vetoed_ += vetoes_[row];
   return {};
 }
 
@@ -327,15 +357,13 @@ BlocksState Manager::state() const {
     return GroupKey{.key = prefix::key_of(entry / groups()), .group = entry % groups()};
   };
   for (std::int64_t i = 0; i < pool_.count(); ++i) {
-    state.refs.push_back(pool_[i].refs);
+    state.refs.push_back(pool_.refs(i));
     state.ends.push_back(end_of(i));
     std::vector<GroupKey>& keys = state.keys.emplace_back();
-    if (pool_[i].key) keys.push_back(key_of(*pool_[i].key));
-    for (const std::int64_t entry : pool_[i].more) keys.push_back(key_of(entry));
+    for (const std::int64_t entry : pool_.keys_of(i)) keys.push_back(key_of(entry));
   }
-  for (std::int64_t entry = 0; entry < pool_.keys_end(); ++entry)
-    if (!pool_.holders(entry).empty())
-      state.cached.push_back({.key = key_of(entry), .blocks = pool_.holders(entry)});
+  for (auto& [entry, blocks] : pool_.cached())
+    state.cached.push_back({.key = key_of(entry), .blocks = std::move(blocks)});
   return state;
 }
 

@@ -1,24 +1,27 @@
 // reference/groups/blocks_cache.hpp: the reference of kind `groups.blocks`.
 //
-// It shares requests, keys, pool and journal with the reference of `prefix.blocks`, which it
-// answers as, where there is one group (properties/groups/one_group_test.cpp). Lookup and slots it
-// does not share: what is one line there is a rule for several groups and kinds here, and both are
-// read beside their rules.
+// It shares requests, keys and pool with the reference of `prefix.blocks`, which it answers as,
+// where there is one group (properties/groups/one_group_test.cpp). Lookup and slots it does not
+// share: what is one line there is a rule for several groups and kinds here, and both are read
+// beside their rules.
+//
+// The rules are written over a table of requests and a pool (reference/groups/parts.hpp): the
+// reference has those of `prefix.blocks`, and the optimized cache has its own.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "reference/groups/cache.hpp"
 #include "reference/groups/layout.hpp"
-#include "reference/prefix/block_pool.hpp"
+#include "reference/groups/parts.hpp"
+#include "reference/groups/undo.hpp"
 #include "reference/prefix/journal.hpp"
-#include "reference/prefix/requests.hpp"
+#include "reference/prefix/parts.hpp"
 
 namespace kvo::groups {
 
@@ -27,7 +30,7 @@ class Manager : public BlockCache {
  public:
   static Result<std::unique_ptr<BlockCache>> make(const Options& options, QuirkSet<Quirk> quirks);
 
-  Manager(const Options& options, Layout layout, QuirkSet<Quirk> quirks);
+  Manager(const Options& options, Layout layout, QuirkSet<Quirk> quirks, Parts parts);
 
   [[nodiscard]] SetupReturns setup() const override { return layout_.shown; }
   [[nodiscard]] Result<std::span<const Key>> request(const MakeRequest& op) override;
@@ -74,13 +77,11 @@ class Manager : public BlockCache {
   void commit() noexcept;
   void roll_back() noexcept;
 
-  using Text = prefix::Requests::Text;
-  using Progress = prefix::Requests::Progress;
+  using Text = prefix::RequestTable::Text;
+  using Progress = prefix::RequestTable::Progress;
 
   // What scripts look at.
-  [[nodiscard]] const prefix::Requests& requests() const { return requests_; }
-  [[nodiscard]] const prefix::BlockPool& pool() const { return pool_; }
-  [[nodiscard]] const Layout& layout() const { return layout_; }
+  [[nodiscard]] const prefix::RequestTable& requests() const { return requests_; }
 
  private:
   /// A state inside a chunk that its worker writes (GR-44).
@@ -88,9 +89,8 @@ class Manager : public BlockCache {
     std::int64_t position = 0;  ///< tokens
     std::int64_t index = 0;     ///< of the table
   };
-  /// What a request holds of one group.
+  /// What a request holds of one group, beside its table.
   struct Holding {
-    Ids table = {};
     std::optional<std::int64_t> counted = {};      ///< registered blocks (GR-33)
     std::optional<std::int64_t> tail = {};         ///< index of the shared tail (GR-34, GR-46)
     std::optional<std::int64_t> prompt_tail = {};  ///< tokens of its own one
@@ -98,19 +98,6 @@ class Manager : public BlockCache {
     bool placed = false;                           ///< whether it had GR-42
     std::optional<std::int64_t> last = {};         ///< entry of the state two steps ago
     std::optional<Checkpoint> checkpoint = {};
-    std::vector<std::pair<std::int64_t, std::int64_t>> keyed = {};  ///< block, key that it set
-  };
-  struct Holdings {
-    std::vector<Holding> groups = {};
-    std::set<std::int64_t> ends = {};  ///< of chunks, in tokens
-    std::int64_t vetoed = 0;           ///< tokens, by the last match
-  };
-  /// What the caller has not taken yet.
-  struct Notes {
-    std::vector<Tables> copies = {};  ///< [group], pairs
-    Tables fresh = {};                ///< [group]
-    std::vector<Offload> offloads = {};
-    std::set<std::int64_t> registered = {};  ///< keys of states of this step (GR-47)
   };
   /// The counts of an allotment (GR-30).
   struct Call {
@@ -144,7 +131,7 @@ class Manager : public BlockCache {
                                       std::optional<std::int64_t> max_length) const;
   [[nodiscard]] bool is_held(const LookupSet& set, const Text& text, std::int64_t unit) const;
   [[nodiscard]] bool is_held_block(const LookupSet& set, const Text& text, std::int64_t i) const;
-  void add_unit(const LookupSet& set, const Text& text, std::int64_t unit, Found& found) const;
+  bool add_unit(const LookupSet& set, const Text& text, std::int64_t unit, Found& found) const;
   void add_nulls(std::int64_t count, Found& found) const;
   [[nodiscard]] Result<std::int64_t> visible(const LookupSet& set, const Text& text,
                                              std::int64_t blocks) const;
@@ -187,6 +174,7 @@ class Manager : public BlockCache {
                                                         std::int64_t position,
                                                         std::int64_t block) const;
   void note_ends(std::int64_t row, const Call& call);
+  void note_end(std::int64_t row, std::int64_t tokens);
   [[nodiscard]] bool enough(std::int64_t row, const Call& call, std::int64_t reserved) const;
   [[nodiscard]] Status release_unneeded(std::int64_t row, std::int64_t tokens,
                                         std::optional<std::int64_t> prompt);
@@ -205,20 +193,28 @@ class Manager : public BlockCache {
                                   Ids& evicted);
   void leave_own_tail(std::int64_t row, std::int64_t g, std::int64_t block);
   void note_fresh(std::int64_t g, IdsView blocks);
-  [[nodiscard]] Holdings& holdings(std::int64_t row) { return holdings_.change(row); }
+  /// The row of a group of a request.
+  [[nodiscard]] std::int64_t at(std::int64_t row, std::int64_t g) const {
+    return row * groups() + g;
+  }
   [[nodiscard]] Holding& holding(std::int64_t row, std::int64_t g) {
-    return holdings_.change(row).groups[static_cast<std::size_t>(g)];
+    return holdings_.change(at(row, g));
   }
   [[nodiscard]] const Holding& held(std::int64_t row, std::int64_t g) const {
-    return holdings_[row].groups[static_cast<std::size_t>(g)];
+    return holdings_[at(row, g)];
   }
+  [[nodiscard]] const Ids& table(std::int64_t row, std::int64_t g) const {
+    return tables_[at(row, g)];
+  }
+  /// The entry is null from now on. Returns  its block.
+  std::int64_t leave_entry(std::int64_t row, std::int64_t g, std::int64_t i);
   void release_keys(std::int64_t row);
   void forget(std::int64_t row);
 
   // ---- registering.cpp ----
   [[nodiscard]] std::int64_t groups() const { return std::ssize(options_.groups); }
   [[nodiscard]] std::int64_t units(std::int64_t g) const {
-    return group(g).block_size / options_.hash_block;
+    return units_[static_cast<std::size_t>(g)];
   }
   /// A key for a group, as the pool counts them.
   [[nodiscard]] std::int64_t entry(const Text& text, std::int64_t unit, std::int64_t g) const;
@@ -241,10 +237,20 @@ class Manager : public BlockCache {
   Options options_;
   Layout layout_;
   QuirkSet<Quirk> quirks_;
-  prefix::Requests requests_;
-  prefix::BlockPool pool_;
-  prefix::Journaled<Holdings> holdings_;
-  prefix::Journaled<Notes> notes_;  ///< one row
+  Ids units_;  ///< [group], of a block
+  Parts parts_;
+  prefix::RequestTable& requests_;
+  prefix::Pool& pool_;
+  Rows<Holding> holdings_;      ///< [row, group], as the next two
+  Lists<std::int64_t> tables_;  ///< blocks
+  Lists<std::int64_t> keyed_;   ///< block, key: what the request set; by turns
+  Lists<std::int64_t> ends_;    ///< [row], tokens of which there is a state
+  Rows<std::int64_t> vetoes_;   ///< [row], tokens, by the last match
+  // What the caller has not taken yet.
+  Lists<std::int64_t> copies_;  ///< [group], from, to; by turns
+  Lists<std::int64_t> fresh_;   ///< [group]
+  Lists<Offload> offloads_;     ///< one list
+  NumberSet registered_;        ///< keys of states of this step (GR-47)
   std::int64_t vetoed_ = 0;
   std::vector<Key> keys_;  ///< of the last answer
 };

@@ -33,10 +33,19 @@ bool Manager::is_held_block(const LookupSet& set, const Text& text, std::int64_t
   return is_held(set, text, (i + 1) * units(set.groups[0]) - 1);
 }
 
-void Manager::add_unit(const LookupSet& set, const Text& text, std::int64_t unit,
+// Adds these blocks. Returns  whether each group has one; nothing is added where one has none.
+bool Manager::add_unit(const LookupSet& set, const Text& text, std::int64_t unit,
                        Found& found) const {
-  for (std::size_t i = 0; i < set.groups.size(); ++i)
-    found.blocks[i].push_back(*pool_.holder(entry(text, unit, set.groups[i])));
+  if (unit >= std::ssize(text.keys)) return false;
+  for (std::size_t i = 0; i < set.groups.size(); ++i) {
+    const auto block = pool_.holder(entry(text, unit, set.groups[i]));
+    if (!block) {
+      while (i > 0) found.blocks[--i].pop_back();
+      return false;
+    }
+    found.blocks[i].push_back(*block);
+  }
+  return true;
 }
 void Manager::add_nulls(std::int64_t count, Found& found) const {
   for (Ids& blocks : found.blocks) blocks.insert(blocks.end(), static_cast<std::size_t>(count), 0);
@@ -62,22 +71,27 @@ Result<Manager::Found> Manager::look_in_full(const LookupSet& set, const Text& t
                                              std::int64_t bound, bool drops) const {
   if (bound < 0 && quirks_.has(Quirk::kNoPromptAborts)) return misuse("nothing to look up");
   const std::int64_t size = first_of(set).block_size;
+  const std::int64_t units_of_one = units(set.groups[0]);
+  const std::int64_t whole = std::min(floor_of(bound, size), std::ssize(text.keys) / units_of_one);
   Found found{.blocks = Tables(set.groups.size())};
-  std::int64_t i = 0;
-  while (i < floor_of(bound, size) && is_held_block(set, text, i)) {
-    add_unit(set, text, (i + 1) * units(set.groups[0]) - 1, found);
-    ++i;
+  std::int64_t i = whole;  // blocks that all groups hold
+  Ids keys(static_cast<std::size_t>(std::max<std::int64_t>(whole, 0)));
+  for (std::size_t k = 0; k < set.groups.size(); ++k) {
+    for (std::int64_t block = 0; block < whole; ++block)
+      keys[static_cast<std::size_t>(block)] =
+          entry(text, (block + 1) * units_of_one - 1, set.groups[k]);
+    found.blocks[k] = pool_.holders(keys);
+    i = std::min(i, std::ssize(found.blocks[k]));
   }
+  i = std::max<std::int64_t>(i, 0);
+  for (Ids& blocks : found.blocks) blocks.resize(static_cast<std::size_t>(i));
   found.length = i * size;
   if (looks_inside(set)) {
-    const std::int64_t first = i * units(set.groups[0]);
+    const std::int64_t first = i * units_of_one;
     const std::int64_t most = std::min(floor_of(bound, options_.hash_block), std::ssize(text.keys));
-    std::int64_t unit = std::min(first + units(set.groups[0]) - 1, most) - 1;
-    while (unit >= first && !is_held(set, text, unit)) --unit;
-    if (unit >= first) {
-      add_unit(set, text, unit, found);
-      found.length = (unit + 1) * options_.hash_block;
-    }
+    std::int64_t unit = std::min(first + units_of_one - 1, most) - 1;
+    while (unit >= first && !add_unit(set, text, unit, found)) --unit;
+    if (unit >= first) found.length = (unit + 1) * options_.hash_block;
   }
   if (drops && found.length > 0) found.length -= std::min(layout_.alignment, size);
   found.length = floor_of(found.length, layout_.alignment) * layout_.alignment;
@@ -133,8 +147,7 @@ Result<Manager::Found> Manager::look_in_chunk(const LookupSet& set, const Text& 
   std::int64_t i = begin;
   for (; i < floor_of(bound, chunks.block_size); ++i) {
     if (const auto seen = visible(set, text, i + 1); !seen) return seen.error();
-    if (!is_held_block(set, text, i)) break;
-    add_unit(set, text, (i + 1) * units(set.groups[0]) - 1, found);
+    if (!add_unit(set, text, (i + 1) * units(set.groups[0]) - 1, found)) break;
   }
   found.length = i * chunks.block_size;
   return found;
@@ -297,14 +310,14 @@ Result<MatchReturns> Manager::match(std::int64_t request, std::optional<std::int
 Result<MatchReturns> Manager::matched(std::int64_t row, std::int64_t limit) {
   const Text& text = requests_.text(row);
   MatchReturns returns{.blocks = Tables(options_.groups.size())};
-  holdings(row).vetoed = 0;
+  vetoes_.change(row) = 0;
   if (!options_.enable_caching || text.skip_reading || layout_.sets.empty()) return returns;
   auto hit = longest_hit(text, limit);
   if (!hit) return hit.error();
   if (const Status reported = report(text, *hit); !reported) return reported.error();
   returns.length = hit->length;
   if (hit->longest > hit->length && groups() > 1) returns.boundary = hit->longest;
-  holdings(row).vetoed = std::max<std::int64_t>(returns.boundary - returns.length, 0);
+  vetoes_.change(row) = std::max<std::int64_t>(returns.boundary - returns.length, 0);
   returns.blocks = std::move(hit->blocks);
   return returns;
 }
@@ -344,7 +357,7 @@ Result<MatchConnectorReturns> Manager::match_connector(std::int64_t request,
   if (agreed) return as_match();
   diverged = diverged && hit.length > 0;
   (void)prefix::transact(*this, [&] {
-    holdings(row).vetoed = 0;
+    vetoes_.change(row) = 0;
     return Status();
   });
   return MatchConnectorReturns{

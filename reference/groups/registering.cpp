@@ -10,7 +10,7 @@ using prefix::misuse;
 
 // The tokens that the main key of a block stands for.
 std::optional<std::int64_t> Manager::end_of(std::int64_t block) const {
-  const auto key = pool_[block].key;
+  const auto key = pool_.key(block);
   if (!key) return std::nullopt;
   return requests_.depth(*key / groups()) * options_.hash_block;
 }
@@ -35,11 +35,10 @@ Status Manager::register_tokens(std::int64_t row, std::int64_t tokens, Ids& evic
     if (!is_aligned_state(group(g))) continue;
     register_state(row, g, reach, evicted);
     for (std::int64_t i = before; i < counted; ++i) {  // those that have a key now (GR-46)
-      const std::int64_t block = held(row, g).table[static_cast<std::size_t>(i)];
-      if (block == 0 || !pool_[block].key) continue;
-      notes_.change(0).registered.insert(*pool_[block].key);
-      notes_.change(0).offloads.push_back(
-          {.request = row, .group = g, .block = block, .tokens = *end_of(block)});
+      const std::int64_t block = table(row, g)[static_cast<std::size_t>(i)];
+      if (block == 0 || !pool_.key(block)) continue;
+      registered_.insert(*pool_.key(block));
+      offloads_.push(0, {.request = row, .group = g, .block = block, .tokens = *end_of(block)});
     }
   }
   return {};
@@ -64,14 +63,14 @@ Status Manager::register_blocks(std::int64_t row, std::int64_t g, std::int64_t t
   const std::int64_t first = held(row, g).counted.value_or(0);
   const std::int64_t end = std::min(floor_of(tokens, size), std::ssize(text.keys) / units(g));
   if (end <= first) return {};
-  if (end > std::ssize(held(row, g).table)) return misuse("tokens: more than there are slots");
+  if (end > std::ssize(table(row, g))) return misuse("tokens: more than there are slots");
   holding(row, g).counted = end;
   Ids keyed;  // places in the table
   for (std::int64_t i = first; i < end; ++i) {
-    const std::int64_t block = held(row, g).table[static_cast<std::size_t>(i)];
+    const std::int64_t block = table(row, g)[static_cast<std::size_t>(i)];
     if (block == 0 || !is_wanted(row, g, i)) continue;
     if (is_aligned_state(group(g)) && !quirks_.has(Quirk::kStateOfAnotherLength) &&
-        !holdings_[row].ends.contains((i + 1) * size))
+        std::ranges::find(ends_[row], (i + 1) * size) == ends_[row].end())
       continue;
     if (const auto before = end_of(block); before && *before >= (i + 1) * size)
       return misuse("tokens: block " + std::to_string(block) + " has a key for more");
@@ -128,7 +127,8 @@ bool Manager::is_wanted(std::int64_t row, std::int64_t g, std::int64_t block,
 void Manager::set_key(std::int64_t row, std::int64_t g, std::int64_t block, std::int64_t unit) {
   const std::int64_t key = entry(requests_.text(row), unit, g);
   pool_.set_key(block, key);
-  holding(row, g).keyed.emplace_back(block, key);
+  if (quirks_.has(Quirk::kKeysBeforeRows)) return;  // GR-39
+  keyed_.append(at(row, g), Ids{block, key});
 }
 
 // GR-25
@@ -140,13 +140,11 @@ void Manager::register_tail(std::int64_t row, std::int64_t g, std::int64_t token
   const std::int64_t most = text.prompt - (layout_.drops[static_cast<std::size_t>(g)] ? 0 : 1);
   const std::int64_t units = std::min(floor_of(most, unit), std::ssize(text.keys));
   const std::int64_t end = units * unit;
-  const Ids& table = held(row, g).table;
-  if (end <= 0 || end > tokens || end % size == 0 || end / size >= std::ssize(table)) return;
-  const std::int64_t block = table[static_cast<std::size_t>(end / size)];
+  const Ids& blocks = table(row, g);
+  if (end <= 0 || end > tokens || end % size == 0 || end / size >= std::ssize(blocks)) return;
+  const std::int64_t block = blocks[static_cast<std::size_t>(end / size)];
   if (block == 0) return;
-  const std::int64_t key = entry(text, units - 1, g);
-  const prefix::Block& there = pool_[block];
-  if (there.key == key || std::ranges::find(there.more, key) != there.more.end()) return;
+  if (pool_.carries(block, entry(text, units - 1, g))) return;
   if (const auto before = end_of(block); before && *before < end) (void)pool_.take_key(block);
   set_key(row, g, block, units - 1);
   tell_unit(text, g, units - 1);
@@ -169,13 +167,12 @@ void Manager::register_state(std::int64_t row, std::int64_t g, std::int64_t toke
   if (!at_end && !at_junction) return;
   const std::int64_t size = group(g).block_size;
   const std::int64_t index = prefix::ceil_of(tokens, size) - 1;
-  const Ids& table = held(row, g).table;
-  if (index >= std::ssize(table)) return;
-  const std::int64_t block = table[static_cast<std::size_t>(index)];
+  if (index >= std::ssize(table(row, g))) return;
+  const std::int64_t block = table(row, g)[static_cast<std::size_t>(index)];
   if (block == 0 || end_of(block) == tokens) return;
   if (end_of(block).value_or(0) < tokens) (void)pool_.take_key(block);
   set_key(row, g, block, tokens / unit - 1);
-  notes_.change(0).registered.insert(*pool_[block].key);
+  registered_.insert(*pool_.key(block));
   tell_unit(text, g, tokens / unit - 1);
   if (tokens % size == 0) return;
   Holding& own = holding(row, g);
@@ -187,9 +184,8 @@ void Manager::register_state(std::int64_t row, std::int64_t g, std::int64_t toke
 void Manager::register_checkpoint(std::int64_t row, std::int64_t g, const Checkpoint& made,
                                   Ids& evicted) {
   const Text& text = requests_.text(row);
-  const Ids& table = held(row, g).table;
-  if (made.index >= std::ssize(table)) return;
-  const std::int64_t block = table[static_cast<std::size_t>(made.index)];
+  if (made.index >= std::ssize(table(row, g))) return;
+  const std::int64_t block = table(row, g)[static_cast<std::size_t>(made.index)];
   if (block == 0) return;
   const std::int64_t size = group(g).block_size;
   const bool at_end = made.position == position_of(text.prompt, layout_.alignment, options_.eagle,
@@ -205,7 +201,7 @@ void Manager::register_checkpoint(std::int64_t row, std::int64_t g, const Checkp
   if (end_of(block) == made.position) return;
   (void)pool_.take_key(block);
   set_key(row, g, block, unit);
-  notes_.change(0).registered.insert(*pool_[block].key);
+  registered_.insert(*pool_.key(block));
   tell_unit(text, g, unit);
 }
 
@@ -214,6 +210,7 @@ void Manager::register_checkpoint(std::int64_t row, std::int64_t g, const Checkp
 // Of the blocks [first, end), of which `blocks` got keys.
 void Manager::tell_stored(const Text& text, std::int64_t g, std::int64_t first,
                           std::span<const std::int64_t> blocks, std::int64_t end) {
+  if (!options_.events) return;
   const std::int64_t size = group(g).block_size;
   const auto begin = text.tokens.begin();
   const auto key = [&](std::int64_t i) {  // of block i
@@ -240,6 +237,7 @@ void Manager::tell_runs(const Text& text, std::int64_t g, std::span<const std::i
 }
 
 void Manager::tell_unit(const Text& text, std::int64_t g, std::int64_t unit) {
+  if (!options_.events) return;
   const auto begin = text.tokens.begin() + unit * options_.hash_block;
   Event event{.kind = EventKind::kStored,
               .keys = {text.keys[static_cast<std::size_t>(unit)]},

@@ -21,8 +21,9 @@ bool Manager::has_hits(const Allocate& asked) {
 
 // Whether it is running (GR-34).
 bool Manager::is_counted(std::int64_t row) const {
-  return std::ranges::any_of(holdings_[row].groups,
-                             [](const Holding& one) { return one.counted.has_value(); });
+  for (std::int64_t g = 0; g < groups(); ++g)
+    if (held(row, g).counted) return true;
+  return false;
 }
 
 // GR-30
@@ -76,17 +77,27 @@ Result<Allotment> Manager::allocate(const Allocate& asked) {
 // Lengths of which there are states: the ends of chunks, what was loaded, and after each token of a
 // step that has no more tokens than there are places for their states.
 void Manager::note_ends(std::int64_t row, const Call& call) {
-  std::set<std::int64_t>& ends = holdings(row).ends;
-  if (call.external > 0) ends.insert(call.total);
+  if (quirks_.has(Quirk::kStateOfAnotherLength)) return;
+  if (call.external > 0) note_end(row, call.total);
   std::int64_t places = 0;
   for (std::int64_t g = 0; g < groups(); ++g) {
     if (!is_aligned_state(group(g))) continue;
-    if (const auto made = held(row, g).checkpoint) ends.insert(made->position);
+    if (const auto made = held(row, g).checkpoint) note_end(row, made->position);
     places = 1 + group(g).speculative;
   }
   const bool decodes = call.total >= requests_.text(row).prompt && call.asked.tokens <= places;
   for (std::int64_t end = decodes ? call.total + 1 : call.main; end <= call.main; ++end)
-    ends.insert(end);
+    note_end(row, end);
+}
+
+// Once, and only where a block of states ends: registering asks for these (GR-21).
+void Manager::note_end(std::int64_t row, std::int64_t tokens) {
+  const auto ends = [&](const Group& one) {
+    return is_aligned_state(one) && tokens % one.block_size == 0;
+  };
+  if (std::ranges::any_of(options_.groups, ends) &&
+      std::ranges::find(ends_[row], tokens) == ends_[row].end())
+    ends_.push(row, tokens);
 }
 
 // What GR-34 refuses, and lists that do not fit the request.
@@ -99,10 +110,10 @@ Status Manager::may_adopt(std::int64_t row, const Call& call) const {
   bool has_blocks = false;
   for (std::int64_t g = 0; g < groups(); ++g) {
     const IdsView hits = hits_of(asked, g);
-    has_blocks = has_blocks || (group(g).kind != GroupKind::kRing && !held(row, g).table.empty());
+    has_blocks = has_blocks || (group(g).kind != GroupKind::kRing && !table(row, g).empty());
     if (std::ssize(hits) > ceil_of(asked.hit_tokens.value_or(0), group(g).block_size))
       return misuse("hit_blocks: more than hit_tokens");
-    if (skipped(group(g), last) / group(g).block_size > kMostUnits)
+    if (floor_of(skipped(group(g), last), group(g).block_size) > kMostUnits)
       return misuse("tokens: too many blocks");
   }
   if (adopts && !options_.enable_caching) return misuse("hit_blocks: no caching");
@@ -121,12 +132,9 @@ Status Manager::carries_keys(std::int64_t row, const Call& call) const {
       const std::int64_t block = hits[static_cast<std::size_t>(i)];
       const bool last = i == std::ssize(hits) - 1;
       bool carries = block == 0;
-      for (std::int64_t unit = (i + 1) * units(g) - 1;
-           !carries && unit >= (last ? i * units(g) : (i + 1) * units(g) - 1); --unit) {
-        const auto& there = pool_[block];
-        if (unit >= std::ssize(text.keys)) continue;
-        const std::int64_t key = entry(text, unit, g);
-        carries = there.key == key || std::ranges::find(there.more, key) != there.more.end();
+      const std::int64_t whole = (i + 1) * units(g) - 1;
+      for (std::int64_t unit = whole; !carries && unit >= (last ? i * units(g) : whole); --unit) {
+        if (unit < std::ssize(text.keys)) carries = pool_.carries(block, entry(text, unit, g));
       }
       if (!carries)
         return misuse("hit_blocks: block " + std::to_string(block) + " does not carry the key");
@@ -151,18 +159,18 @@ bool Manager::enough(std::int64_t row, const Call& call, std::int64_t reserved) 
 std::int64_t Manager::free_hits(IdsView hits, std::int64_t from) const {
   return std::ranges::count_if(
       hits.subspan(static_cast<std::size_t>(std::clamp<std::int64_t>(from, 0, std::ssize(hits)))),
-      [&](std::int64_t block) { return block != 0 && pool_[block].refs == 0; });
+      [&](std::int64_t block) { return block != 0 && pool_.refs(block) == 0; });
 }
 
 std::int64_t Manager::need(std::int64_t row, std::int64_t g, const Call& call) const {
   const Group& one = group(g);
   const Holding& own = held(row, g);
   const IdsView hits = hits_of(call.asked, g);
-  const std::int64_t length = std::ssize(own.table);
+  const std::int64_t length = std::ssize(table(row, g));
   if (one.kind == GroupKind::kRing) return length == 0 ? 1 : 0;
   if (is_state(one) && !hits.empty()) {  // GR-47
-    const auto key = pool_[hits.back()].key;
-    if (key && notes_[0].registered.contains(*key)) return options_.num_blocks + 1;
+    const auto key = pool_.key(hits.back());
+    if (key && registered_.contains(*key)) return options_.num_blocks + 1;
   }
   if (is_aligned_state(one)) return need_of_states(row, g, call);
   std::int64_t blocks = ceil_of(call.slots, one.block_size) + one.speculative;
@@ -184,7 +192,7 @@ std::int64_t Manager::need_of_states(std::int64_t row, std::int64_t g, const Cal
   const bool shared = own.tail || (!hits.empty() && call.local % one.block_size != 0);
   const std::int64_t extra = (shared ? 1 : 0) + (checkpoint_of(row, g, call) ? 1 : 0);
   std::int64_t blocks = ceil_of(call.main, one.block_size) + one.speculative - std::ssize(hits) -
-                        std::ssize(own.table);
+                        std::ssize(table(row, g));
   if (shared) blocks = std::max<std::int64_t>(blocks, 0) + 1;
   if (blocks > 0) blocks = std::min(blocks, 1 + extra + (own.placed ? 0 : one.speculative));
   const bool loads = call.external > 0 && call.asked.tokens > 0;
@@ -197,16 +205,15 @@ std::int64_t Manager::need_of_states(std::int64_t row, std::int64_t g, const Cal
 std::optional<Manager::Checkpoint> Manager::checkpoint_of(std::int64_t row, std::int64_t g,
                                                           const Call& call) const {
   const Group& one = group(g);
-  const Ids& table = held(row, g).table;
   const auto made = checkpoint_in(
       row, one, call.total, call.main,
       position_of(call.main, layout_.alignment, options_.eagle, options_.hash_lookahead),
       one.block_size);
   if (!made) return std::nullopt;
-  const std::int64_t length = std::ssize(table);
+  const std::int64_t length = std::ssize(table(row, g));
   const bool spare = held(row, g).placed && made->index >= length - one.speculative;
   const bool empty =
-      made->index >= length || table[static_cast<std::size_t>(made->index)] == 0 || spare;
+      made->index >= length || table(row, g)[static_cast<std::size_t>(made->index)] == 0 || spare;
   return empty ? made : std::nullopt;
 }
 
@@ -296,14 +303,19 @@ Status Manager::release_of(std::int64_t row, std::int64_t g, std::int64_t tokens
     end = floor_of(std::max(*prompt, tokens - one.window), one.block_size);
   }
   if (end <= first) return {};
-  Ids& table = holding(row, g).table;
   Ids released;
-  for (std::int64_t i = std::min(end, std::ssize(table)) - 1; i >= first; --i) {
-    std::int64_t& block = table[static_cast<std::size_t>(i)];
+  for (std::int64_t i = std::min(end, std::ssize(table(row, g))) - 1; i >= first; --i) {
+    const std::int64_t block = leave_entry(row, g, i);
     if (block == 0) break;
-    released.push_back(std::exchange(block, 0));
+    released.push_back(block);
   }
   return pool_.release(released);
+}
+
+std::int64_t Manager::leave_entry(std::int64_t row, std::int64_t g, std::int64_t i) {
+  const std::int64_t block = table(row, g)[static_cast<std::size_t>(i)];
+  if (block != 0) tables_.set(at(row, g), i, 0);
+  return block;
 }
 
 Status Manager::retire_states(std::int64_t row, std::int64_t g, std::int64_t tokens) {
@@ -311,18 +323,17 @@ Status Manager::retire_states(std::int64_t row, std::int64_t g, std::int64_t tok
   Holding& own = holding(row, g);
   if (skipped(group(g), tokens) > 0) {
     const std::int64_t end =
-        std::min(floor_of(skipped(group(g), tokens), size), std::ssize(own.table));
+        std::min(floor_of(skipped(group(g), tokens), size), std::ssize(table(row, g)));
     Ids released;
     for (std::int64_t i = end - 1; i >= own.retired; --i)
-      if (std::int64_t& block = own.table[static_cast<std::size_t>(i)]; block != 0)
-        released.push_back(std::exchange(block, 0));
+      if (const std::int64_t block = leave_entry(row, g, i); block != 0) released.push_back(block);
     if (Status done = pool_.release(released); !done) return done;
     own.retired = end;
   }
   if (!own.last || *own.last < 0 || *own.last >= ceil_of(tokens, size) - 1 ||
-      *own.last >= std::ssize(own.table))
+      *own.last >= std::ssize(table(row, g)))
     return {};
-  const std::int64_t block = std::exchange(own.table[static_cast<std::size_t>(*own.last)], 0);
+  const std::int64_t block = leave_entry(row, g, *own.last);
   return pool_.release({&block, 1});
 }
 
@@ -337,15 +348,16 @@ Status Manager::adopt(std::int64_t row, const Call& call) {
     Holding& own = holding(row, g);
     const std::int64_t before =
         std::max<std::int64_t>(floor_of(skipped(group(g), call.total), size), 0);
-    own.table.assign(static_cast<std::size_t>(before), 0);
-    for (std::int64_t i = before; i < std::ssize(hits); ++i) {
-      pool_.pin(hits[static_cast<std::size_t>(i)]);
-      own.table.push_back(hits[static_cast<std::size_t>(i)]);
+    tables_.fill(at(row, g), before, 0);
+    if (before < std::ssize(hits)) {
+      const IdsView adopted = hits.subspan(static_cast<std::size_t>(before));
+      pool_.pin(adopted);
+      tables_.append(at(row, g), adopted);
     }
-    own.counted = std::ssize(own.table);
+    own.counted = std::ssize(table(row, g));
     if (std::ssize(hits) <= before || call.local % size == 0) continue;
     own.tail = own.counted = floor_of(call.local, size);
-    if (*own.tail >= std::ssize(own.table)) return misuse("hit_blocks: fewer than hit_tokens");
+    if (*own.tail >= std::ssize(table(row, g))) return misuse("hit_blocks: fewer than hit_tokens");
   }
   return {};
 }
@@ -376,12 +388,11 @@ Status Manager::hand_out(std::int64_t count, Ids& blocks, Ids& evicted) {
 // The table gets so many blocks, if it has fewer; they join `blocks`.
 Status Manager::extend(std::int64_t row, std::int64_t g, std::int64_t length, Ids& blocks,
                        Ids& evicted, bool is_fresh) {
-  const std::int64_t missing = length - std::ssize(held(row, g).table);
+  const std::int64_t missing = length - std::ssize(table(row, g));
   if (missing <= 0) return {};
   Ids handed_out;
   if (Status done = hand_out(missing, handed_out, evicted); !done) return done;
-  Ids& table = holding(row, g).table;
-  table.insert(table.end(), handed_out.begin(), handed_out.end());
+  tables_.append(at(row, g), handed_out);
   blocks.insert(blocks.end(), handed_out.begin(), handed_out.end());
   if (is_fresh && !is_state(group(g)) && group(g).kind != GroupKind::kRing)
     note_fresh(g, handed_out);
@@ -393,10 +404,11 @@ Status Manager::extend(std::int64_t row, std::int64_t g, std::int64_t length, Id
 // GR-37: a shared tail is copied before the request writes after its end.
 void Manager::copy_tail(std::int64_t row, std::int64_t g, std::int64_t block) {
   Holding& own = holding(row, g);
-  const auto index = static_cast<std::size_t>(*std::exchange(own.tail, std::nullopt));
-  const std::int64_t tail = std::exchange(own.table[index], block);
-  notes_.change(0).copies[static_cast<std::size_t>(g)].push_back({tail, block});
-  pool_.pin(block);
+  const std::int64_t index = *std::exchange(own.tail, std::nullopt);
+  const std::int64_t tail = table(row, g)[static_cast<std::size_t>(index)];
+  tables_.set(at(row, g), index, block);
+  copies_.append(g, Ids{tail, block});
+  pool_.pin({&block, 1});
   if (!is_state(group(g))) note_fresh(g, {&block, 1});
 }
 
@@ -418,7 +430,7 @@ Status Manager::add_states(std::int64_t row, std::int64_t g, const Call& call, I
                            Ids& evicted) {
   const Group& one = group(g);
   Holding& own = holding(row, g);
-  Ids& table = own.table;
+  const Ids& table = this->table(row, g);
   const bool was_placed = std::exchange(own.placed, true);
   const std::int64_t before = std::ssize(table);
   const std::int64_t running = ceil_of(call.main, one.block_size) - 1;
@@ -429,13 +441,13 @@ Status Manager::add_states(std::int64_t row, std::int64_t g, const Call& call, I
   else if (before > 0)
     own.last = before - 1;
   const std::int64_t first = running - (own.checkpoint ? 1 : 0);  // entry with a block of this step
-  if (first > before) table.resize(static_cast<std::size_t>(first), 0);
+  tables_.fill(at(row, g), first, 0);
   for (std::int64_t i = std::max<std::int64_t>(before - one.speculative, 0);
        was_placed && i < std::min(before, first); ++i) {
-    const std::int64_t block = std::exchange(table[static_cast<std::size_t>(i)], 0);
-    if (pool_[block].refs != 1 || pool_[block].key)
+    const std::int64_t block = leave_entry(row, g, i);
+    if (pool_.refs(block) != 1 || pool_.key(block))
       return misuse("block " + std::to_string(block) + " is no spare one");
-    table.push_back(block);
+    tables_.push(at(row, g), block);
   }
   const std::int64_t missing = std::max<std::int64_t>(length - std::ssize(table), 0);
   const std::int64_t most = 1 + (own.checkpoint ? 1 : 0) + (was_placed ? 0 : one.speculative);
@@ -443,7 +455,7 @@ Status Manager::add_states(std::int64_t row, std::int64_t g, const Call& call, I
   Ids handed_out;
   const std::int64_t copies = own.tail ? 1 : 0;
   if (Status done = hand_out(missing + copies, handed_out, evicted); !done) return done;
-  table.insert(table.end(), handed_out.begin() + copies, handed_out.end());
+  tables_.append(at(row, g), IdsView(handed_out).subspan(static_cast<std::size_t>(copies)));
   if (copies > 0 && was_placed) leave_own_tail(row, g, handed_out.front());
   if (copies > 0 && !was_placed) {
     copy_tail(row, g, handed_out.front());
@@ -458,23 +470,21 @@ Status Manager::add_states(std::int64_t row, std::int64_t g, const Call& call, I
 void Manager::leave_own_tail(std::int64_t row, std::int64_t g, std::int64_t block) {
   Holding& own = holding(row, g);
   const auto index = static_cast<std::size_t>(*std::exchange(own.tail, std::nullopt));
-  const std::int64_t tail = own.table[index];
-  if (pool_[tail].key) {
+  const std::int64_t tail = table(row, g)[index];
+  if (pool_.key(tail)) {
     pool_.move_keys(tail, block);
-    notes_.change(0).registered.insert(*pool_[block].key);
+    registered_.insert(*pool_.key(block));
   }
-  notes_.change(0).copies[static_cast<std::size_t>(g)].push_back({tail, block});
-  pool_.pin(tail);
+  copies_.append(g, Ids{tail, block});
+  pool_.pin({&tail, 1});
   if (const auto tokens = std::exchange(own.prompt_tail, std::nullopt))
-    notes_.change(0).offloads.push_back(
-        {.request = row, .group = g, .block = block, .tokens = *tokens});
+    offloads_.push(0, {.request = row, .group = g, .block = block, .tokens = *tokens});
 }
 
 // GR-50
 void Manager::note_fresh(std::int64_t g, IdsView blocks) {
   if (std::ranges::none_of(options_.groups, is_state)) return;
-  Ids& fresh = notes_.change(0).fresh[static_cast<std::size_t>(g)];
-  fresh.insert(fresh.end(), blocks.begin(), blocks.end());
+  fresh_.append(g, blocks);
 }
 
 }  // namespace kvo::groups

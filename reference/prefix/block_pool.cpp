@@ -4,15 +4,67 @@
 
 namespace kvo::prefix {
 
-BlockPool::BlockPool(std::int64_t count, bool enable_caching, bool events, QuirkSet<Quirk> quirks,
-                     std::int64_t groups)
-    : enable_caching_(enable_caching), keeps_events_(events), groups_(groups), quirks_(quirks) {
-  for (std::int64_t i = 0; i < count; ++i) blocks_.add({});
-  for (std::int64_t i = 1; i < count; ++i) enqueue(i, blocks_[0].before, 0);
-  commit();
+// ---- What all pools do ----
+
+void Pool::tell(Event event) {
+  if (keeps_events_) events_.push_back(std::move(event));
 }
 
-const Ids& BlockPool::holders(std::int64_t key) const {
+void Pool::tell_removed(std::int64_t key, bool is_held) {
+  if (quirks_.has(Quirk::kRemovedWhileHeld) || !is_held)  // PX-40
+    tell({.kind = EventKind::kRemoved, .keys = {key_of(key / groups_)}, .group = key % groups_});
+}
+
+std::span<const Event> Pool::take_events() {
+  events_before_ = 0;
+  taken_ = std::exchange(events_, {});
+  return taken_;
+}
+
+Status Pool::evict(IdsView blocks, Ids& evicted) {
+  const bool any = quirks_.has(Quirk::kEvictTakesAnyNumber);
+  for (std::int64_t block : blocks) {
+    if (any && block < 0) block += count();  // PX-47
+    if (block < 0 || block >= count())
+      return fail(any ? Code::kPrecondition : Code::kOutOfRange,
+                  "blocks: " + std::to_string(block));
+    if (take_key(block)) evicted.push_back(block);
+  }
+  return {};
+}
+
+void Pool::commit() noexcept {
+  events_before_ = events_.size();
+  commit_blocks();
+}
+
+void Pool::roll_back() noexcept {
+  events_.resize(events_before_);
+  roll_back_blocks();
+}
+
+// ---- The reference ----
+
+BlockPool::BlockPool(std::int64_t count, bool enable_caching, bool events, QuirkSet<Quirk> quirks,
+                     std::int64_t groups)
+    : Pool(events, quirks, groups), enable_caching_(enable_caching) {
+  for (std::int64_t i = 0; i < count; ++i) blocks_.add({});
+  for (std::int64_t i = 1; i < count; ++i) enqueue(i, blocks_[0].before, 0);
+  commit_blocks();
+}
+
+Ids BlockPool::keys_of(std::int64_t block) const {
+  Ids keys = blocks_[block].more;
+  if (blocks_[block].key) keys.insert(keys.begin(), *blocks_[block].key);
+  return keys;
+}
+
+bool BlockPool::carries(std::int64_t block, std::int64_t key) const {
+  const Block& there = blocks_[block];
+  return there.key == key || std::ranges::find(there.more, key) != there.more.end();
+}
+
+const Ids& BlockPool::all_holders(std::int64_t key) const {
   static const Ids kNone;
   return key >= 0 && key < holders_.size() ? holders_[key] : kNone;
 }
@@ -49,13 +101,23 @@ std::int64_t BlockPool::next_free() {
 }
 
 std::optional<std::int64_t> BlockPool::holder(std::int64_t key) const {
-  const Ids& all = holders(key);
+  const Ids& all = all_holders(key);
   const auto preferred = [&](std::int64_t block) {
     return std::ranges::find(preferred_, block) != preferred_.end();
   };
   if (all.size() > 1)
     if (const auto found = std::ranges::find_if(all, preferred); found != all.end()) return *found;
   return all.empty() ? std::nullopt : std::optional(all.front());
+}
+
+Ids BlockPool::holders(IdsView keys) const {
+  Ids blocks;
+  for (const std::int64_t key : keys) {
+    const auto block = holder(key);
+    if (!block) break;
+    blocks.push_back(*block);
+  }
+  return blocks;
 }
 
 Status BlockPool::hand_out(std::int64_t count, Ids& blocks, Ids& evicted) {
@@ -71,10 +133,12 @@ Status BlockPool::hand_out(std::int64_t count, Ids& blocks, Ids& evicted) {
   return {};
 }
 
-void BlockPool::pin(std::int64_t block) {
-  if (block == 0) return;
-  if (blocks_[block].refs == 0 && blocks_[block].queued) dequeue(block);
-  ++blocks_.change(block).refs;
+void BlockPool::pin(IdsView blocks) {
+  for (const std::int64_t block : blocks) {
+    if (block == 0) continue;
+    if (blocks_[block].refs == 0 && blocks_[block].queued) dequeue(block);
+    ++blocks_.change(block).refs;
+  }
 }
 
 Status BlockPool::release(IdsView blocks) {
@@ -82,7 +146,7 @@ Status BlockPool::release(IdsView blocks) {
   Ids with_key;
   for (const std::int64_t block : blocks) {
     if (block == 0) continue;
-    if (blocks_[block].refs <= 0 && !quirks_.has(Quirk::kCountsBelowZero))
+    if (blocks_[block].refs <= 0 && !has(Quirk::kCountsBelowZero))
       return fail(Code::kPrecondition, "block " + std::to_string(block) + " has no user");
     if (--blocks_.change(block).refs != 0) continue;
     (blocks_[block].key && enable_caching_ ? with_key : without_key).push_back(block);
@@ -109,36 +173,20 @@ bool BlockPool::take_key(std::int64_t block) {
   const std::optional<std::int64_t> key = blocks_[block].key;
   if (!key) return false;
   std::erase(holders_.change(*key), block);
-  tell_removed(*key);
+  tell_removed(*key, !holders_[*key].empty());
   for (const std::int64_t other : blocks_[block].more) {
     std::erase(holders_.change(other), block);
-    tell_removed(other);
+    tell_removed(other, !holders_[other].empty());
   }
   blocks_.change(block).key = std::nullopt;
   blocks_.change(block).more.clear();
   return true;
 }
 
-void BlockPool::tell_removed(std::int64_t key) {
-  if (quirks_.has(Quirk::kRemovedWhileHeld) || holders_[key].empty())  // PX-40
-    tell({.kind = EventKind::kRemoved, .keys = {key_of(key / groups_)}, .group = key % groups_});
-}
-
-Status BlockPool::evict(IdsView blocks, Ids& evicted) {
-  const bool any = quirks_.has(Quirk::kEvictTakesAnyNumber);
-  for (std::int64_t block : blocks) {
-    if (any && block < 0) block += count();  // PX-47
-    if (block < 0 || block >= count())
-      return fail(any ? Code::kPrecondition : Code::kOutOfRange,
-                  "blocks: " + std::to_string(block));
-    if (take_key(block)) evicted.push_back(block);
-  }
-  return {};
-}
-
 void BlockPool::move_keys(std::int64_t from, std::int64_t to) {
-  Ids keys = std::exchange(blocks_.change(from).more, {});
-  keys.insert(keys.begin(), *std::exchange(blocks_.change(from).key, std::nullopt));
+  const Ids keys = keys_of(from);
+  blocks_.change(from).key = std::nullopt;
+  blocks_.change(from).more.clear();
   for (const std::int64_t key : keys) {
     std::erase(holders_.change(key), from);
     set_key(to, key);
@@ -156,16 +204,6 @@ void BlockPool::take_all_keys() {
   tell({.kind = EventKind::kCleared});
 }
 
-void BlockPool::tell(Event event) {
-  if (keeps_events_) events_.push_back(std::move(event));
-}
-
-std::span<const Event> BlockPool::take_events() {
-  events_before_ = 0;
-  taken_ = std::exchange(events_, {});
-  return taken_;
-}
-
 Ids BlockPool::queue() const {
   Ids queue;
   for (std::int64_t i = count() > 0 ? blocks_[0].after : 0; i != 0; i = blocks_[i].after)
@@ -179,9 +217,15 @@ BlocksState BlockPool::state() const {
     state.refs.push_back(blocks_[i].refs);
     state.keys.push_back(blocks_[i].key ? std::optional(key_of(*blocks_[i].key)) : std::nullopt);
   }
-  for (std::int64_t key = 0; key < holders_.size(); ++key)
-    if (!holders_[key].empty()) state.cached.push_back({key_of(key), holders_[key]});
+  for (auto& [key, blocks] : cached()) state.cached.push_back({key_of(key), std::move(blocks)});
   return state;
+}
+
+std::vector<std::pair<std::int64_t, Ids>> BlockPool::cached() const {
+  std::vector<std::pair<std::int64_t, Ids>> cached;
+  for (std::int64_t key = 0; key < holders_.size(); ++key)
+    if (!holders_[key].empty()) cached.emplace_back(key, holders_[key]);
+  return cached;
 }
 
 std::optional<std::string> BlockPool::broken_invariant() const {
@@ -190,9 +234,7 @@ std::optional<std::string> BlockPool::broken_invariant() const {
     const Block& block = blocks_[i];
     queued += block.queued ? 1 : 0;
     if (block.queued != (i != 0 && block.refs <= 0)) return "a free block is not in the queue";
-    Ids keys = block.more;
-    if (block.key) keys.push_back(*block.key);
-    for (const std::int64_t key : keys)
+    for (const std::int64_t key : keys_of(i))
       if (std::ranges::count(holders_[key], i) != 1)
         return "a block is not among those that carry its key";
   }
@@ -200,18 +242,16 @@ std::optional<std::string> BlockPool::broken_invariant() const {
   return std::nullopt;
 }
 
-void BlockPool::commit() noexcept {
+void BlockPool::commit_blocks() noexcept {
   blocks_.commit();
   holders_.commit();
   free_before_ = free_;
-  events_before_ = events_.size();
 }
 
-void BlockPool::roll_back() noexcept {
+void BlockPool::roll_back_blocks() noexcept {
   blocks_.roll_back();
   holders_.roll_back();
   free_ = free_before_;
-  events_.resize(events_before_);
 }
 
 }  // namespace kvo::prefix

@@ -49,7 +49,7 @@ const BlockManager::Progress& BlockManager::progress(std::int64_t request) const
 
 Result<std::span<const Key>> BlockManager::request(const MakeRequest& op) {
   Transaction undertaking(*this);
-  const std::int64_t row = requests_.make(op);
+  const std::int64_t row = requests_.make(op.request, Requests::text_of(op));
   while (holdings_.size() < std::ssize(requests_.rows())) holdings_.add({});
   keys_ = requests_.text(row).keys;
   undertaking.commit();
@@ -198,7 +198,7 @@ Result<Allotted> BlockManager::take(std::int64_t count) {
 
 Status BlockManager::touch(IdsView blocks) {
   Transaction undertaking(*this);
-  for (const std::int64_t block : blocks) pool_.pin(block);
+  pool_.pin(blocks);
   undertaking.commit();
   return {};
 }
@@ -390,10 +390,9 @@ Status BlockManager::adopt(std::int64_t row, const Allocate& asked, std::int64_t
   Holding& holding = holdings_.change(row);
   holding.table.assign(static_cast<std::size_t>(behind), 0);
   const std::size_t left = std::min(static_cast<std::size_t>(behind), hit_blocks.size());
-  for (const std::int64_t block : hit_blocks.subspan(left)) {
-    pool_.pin(block);
-    holding.table.push_back(block);
-  }
+  const IdsView adopted = hit_blocks.subspan(left);
+  pool_.pin(adopted);
+  holding.table.insert(holding.table.end(), adopted.begin(), adopted.end());
   holding.registered = std::ssize(holding.table);
   if (!loads || computed <= skipped(computed)) return {};
   Ids loaded;
