@@ -33,6 +33,7 @@ void HashedRequests::add_keys(Row& row) {
   hashes_.clear();
   hashes_.reserve(more);
   index_.reserve(more);
+  grow_depths(keys() + static_cast<std::int64_t>(more));
   text.keys.resize(static_cast<std::size_t>(whole));
   const auto first = [&](std::int64_t unit) { return text.tokens.data() + unit * unit_; };
   const auto key = [&](std::int64_t unit) -> prefix::Key& {
@@ -49,6 +50,7 @@ void HashedRequests::add_keys(Row& row) {
   for (std::int64_t unit = known; unit < whole; ++unit) {
     before = index_.use(before, hashes_[static_cast<std::size_t>(unit - known)], first(unit));
     key(unit) = prefix::key_of(before);
+    set_depth(before, unit + 1);
   }
 }
 

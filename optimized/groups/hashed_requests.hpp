@@ -28,9 +28,6 @@ class HashedRequests final : public prefix::RequestTable {
     return at(row).progress;
   }
   [[nodiscard]] std::int64_t keys() const override { return std::ssize(index_); }
-  [[nodiscard]] std::int64_t depth(std::int64_t key) const override {
-    return index_[static_cast<ContentIndex::Id>(key)].depth;
-  }
   void append(std::int64_t row, prefix::TokensView tokens) override;
 
  private:

@@ -14,7 +14,7 @@ LinkedPool::LinkedPool(std::int64_t count, bool enable_caching, bool events, Qui
       enable_caching_(enable_caching),
       users_(static_cast<std::size_t>(count)),
       links_(users_.size()),
-      main_(users_.size(), kNone),
+      carried_(users_.size()),
       free_(count - 1) {
   const auto blocks = static_cast<Number>(count);
   for (Number block = 0; block < blocks; ++block)
@@ -24,41 +24,38 @@ LinkedPool::LinkedPool(std::int64_t count, bool enable_caching, bool events, Qui
 }
 
 std::optional<std::int64_t> LinkedPool::key(std::int64_t block) const {
-  const Number hold = main_[static_cast<std::size_t>(block)];
-  return hold == kNone ? std::nullopt : std::optional(holds_[hold].key);
+  return carried_[static_cast<std::size_t>(block)].main;
 }
 
 Ids LinkedPool::keys_of(std::int64_t block) const {
   Ids keys;
-  for (Number hold = main_[static_cast<std::size_t>(block)]; hold != kNone;
+  for (Number hold = carried_[static_cast<std::size_t>(block)].hold; hold != kNone;
        hold = holds_[hold].next)
     keys.push_back(holds_[hold].key);
   return keys;
 }
 
 bool LinkedPool::carries(std::int64_t block, std::int64_t key) const {
-  Number hold = main_[static_cast<std::size_t>(block)];
+  const Carried& there = carried_[static_cast<std::size_t>(block)];
+  if (!there.main || *there.main == key) return there.main.has_value();
+  Number hold = holds_[there.hold].next;
   while (hold != kNone && holds_[hold].key != key) hold = holds_[hold].next;
   return hold != kNone;
 }
 
-LinkedPool::Number LinkedPool::first(std::int64_t key) const {
-  const auto place = static_cast<std::size_t>(key);
-  return place < ends_.size() ? ends_[place].block : kNone;
-}
-
 std::optional<std::int64_t> LinkedPool::holder(std::int64_t key) const {
-  const Number block = first(key);
-  return block == kNone ? std::nullopt : std::optional<std::int64_t>(block);
+  const auto place = static_cast<std::size_t>(key);
+  if (place >= ends_.size() || ends_[place].block == kNone) return std::nullopt;
+  return ends_[place].block;
 }
 
 Ids LinkedPool::holders(IdsView keys) const {
   Ids blocks(keys.size());
   std::size_t found = 0;
   for (; found < keys.size(); ++found) {
-    const Number block = first(keys[found]);
-    if (block == kNone) break;
-    blocks[found] = block;
+    const auto place = static_cast<std::size_t>(keys[found]);
+    if (place >= ends_.size() || ends_[place].block == kNone) break;
+    blocks[found] = ends_[place].block;
   }
   blocks.resize(found);
   return blocks;
@@ -135,7 +132,7 @@ Status LinkedPool::release(IdsView blocks) {
     if (users_[block] <= 0 && !has(Quirk::kCountsBelowZero))
       return fail(Code::kPrecondition, "block " + std::to_string(block) + " has no user");
     if (--users_.change(block) != 0) continue;
-    if (main_[block] != kNone && enable_caching_) {
+    if (carried_[block].hold != kNone && enable_caching_) {
       links_.change(last).after = block;
       links_.change(block).before = last;
       last = block;
@@ -198,9 +195,9 @@ void LinkedPool::set_key(std::int64_t number, std::int64_t key) {
     unused_ = holds_[hold].next;
   }
   join(hold, key, block);
-  Number before = main_[block];  // the main key stays the first
+  Number before = carried_[block].hold;  // the main key stays the first
   if (before == kNone) {
-    main_.change(block) = hold;
+    carried_.change(block) = {.main = key, .hold = hold};
     holds_.change(hold).next = kNone;
     return;
   }
@@ -213,13 +210,13 @@ void LinkedPool::set_key(std::int64_t number, std::int64_t key) {
 
 bool LinkedPool::take_key(std::int64_t block) {
   const auto place = static_cast<std::size_t>(block);
-  if (main_[place] == kNone) return false;
-  Number hold = main_[place];
-  main_.change(place) = kNone;
+  Number hold = carried_[place].hold;
+  if (hold == kNone) return false;
+  carried_.change(place) = {};
   while (hold != kNone) {
     leave(hold);
     const std::int64_t key = holds_[hold].key;
-    tell_removed(key, first(key) != kNone);
+    tell_removed(key, holder(key).has_value());
     const Number next = holds_[hold].next;
     holds_.change(hold).next = std::exchange(unused_, hold);
     hold = next;
@@ -230,10 +227,10 @@ bool LinkedPool::take_key(std::int64_t block) {
 void LinkedPool::move_keys(std::int64_t from, std::int64_t to) {
   const auto place = static_cast<std::size_t>(from);
   const auto block = static_cast<Number>(to);
-  const Number first = main_[place];
-  main_.change(place) = kNone;
-  main_.change(block) = first;
-  for (Number hold = first; hold != kNone; hold = holds_[hold].next) {
+  const Carried moved = carried_[place];
+  carried_.change(place) = {};
+  carried_.change(block) = moved;
+  for (Number hold = moved.hold; hold != kNone; hold = holds_[hold].next) {
     leave(hold);
     join(hold, holds_[hold].key, block);
   }
@@ -241,9 +238,9 @@ void LinkedPool::move_keys(std::int64_t from, std::int64_t to) {
 
 void LinkedPool::take_all_keys() {
   for (std::size_t block = 0; block < users_.size(); ++block) {
-    Number hold = main_[block];
+    Number hold = carried_[block].hold;
     if (hold == kNone) continue;
-    main_.change(block) = kNone;
+    carried_.change(block) = {};
     while (hold != kNone) {
       ends_.change(static_cast<std::size_t>(holds_[hold].key)) = {};
       const Number next = holds_[hold].next;
@@ -280,7 +277,7 @@ std::optional<std::string> LinkedPool::broken_invariant() const {
   std::size_t held = 0;
   for (std::size_t block = 0; block < users_.size(); ++block) {
     if (block != 0 && users_[block] <= 0) ++free;
-    for (Number hold = main_[block]; hold != kNone; hold = holds_[hold].next, ++held)
+    for (Number hold = carried_[block].hold; hold != kNone; hold = holds_[hold].next, ++held)
       if (holds_[hold].block != block) return "a key of a block is another's";
   }
   const Ids shown = queue();
@@ -288,7 +285,7 @@ std::optional<std::string> LinkedPool::broken_invariant() const {
   for (const std::int64_t block : shown)
     if (users_[static_cast<std::size_t>(block)] > 0) return "a block in use is in the queue";
   for (const auto& [key, blocks] : cached()) {
-    if (first(key) != blocks.front()) return "a lookup does not find the first block";
+    if (holder(key) != blocks.front()) return "a lookup does not find the first block";
     for (const std::int64_t block : blocks) {
       if (!carries(block, key)) return "a block is among those that carry a key that it has not";
       --held;
@@ -301,7 +298,7 @@ std::optional<std::string> LinkedPool::broken_invariant() const {
 void LinkedPool::commit_blocks() noexcept {
   users_.commit();
   links_.commit();
-  main_.commit();
+  carried_.commit();
   holds_.commit();
   ends_.commit();
   unused_before_ = unused_;
@@ -311,7 +308,7 @@ void LinkedPool::commit_blocks() noexcept {
 void LinkedPool::roll_back_blocks() noexcept {
   users_.roll_back();
   links_.roll_back();
-  main_.roll_back();
+  carried_.roll_back();
   holds_.roll_back();
   ends_.roll_back();
   unused_ = unused_before_;

@@ -70,10 +70,15 @@ class LinkedPool final : public prefix::Pool {
     Number block = kNone;  ///< of the first hold, for lookups ask no more
   };
 
+  /// What a block carries. Its main key is here, too, for most questions are about that. What is
+  /// stored as an optional is returned at once; g++ 12 stalls where it makes one.
+  struct Carried {
+    std::optional<std::int64_t> main = {};  ///< key
+    Number hold = kNone;                    ///< of the main key
+  };
+
   void cut_out(Number front, Number back);
   void put_after(Number block, Number before);
-  /// The first block that carries the key, or kNone.
-  [[nodiscard]] Number first(std::int64_t key) const;
   void join(Number hold, std::int64_t key, Number block);
   void leave(Number hold);
   void commit_blocks() noexcept override;
@@ -82,7 +87,7 @@ class LinkedPool final : public prefix::Pool {
   bool enable_caching_;
   Logged<std::int64_t> users_;  ///< [block]
   Logged<Link> links_;          ///< [block]
-  Logged<Number> main_;         ///< [block], its first hold, or kNone
+  Logged<Carried> carried_;     ///< [block]
   Logged<Hold> holds_;
   Logged<Ends> ends_;  ///< [key]
   Number unused_ = kNone;

@@ -55,7 +55,9 @@ Result<Allotment> Manager::allocate(const Allocate& asked) {
   Status done = release_unneeded(row, settled, requests_.text(row).prompt);
   if (!done) return done.error();
   for (std::int64_t g = 0; g < groups(); ++g)
-    if (is_aligned_state(group(g))) holding(row, g).checkpoint = checkpoint_of(row, g, call);
+    if (is_aligned_state(group(g)))
+      if (const auto made = checkpoint_of(row, g, call); made || held(row, g).checkpoint)
+        holding(row, g).checkpoint = made;
   if (!enough(row, call, asked.reserved.value_or(0))) {
     undertaking.commit();
     return fail(Code::kExhausted);
@@ -320,7 +322,7 @@ std::int64_t Manager::leave_entry(std::int64_t row, std::int64_t g, std::int64_t
 
 Status Manager::retire_states(std::int64_t row, std::int64_t g, std::int64_t tokens) {
   const std::int64_t size = group(g).block_size;
-  Holding& own = holding(row, g);
+  const Holding& own = held(row, g);
   if (skipped(group(g), tokens) > 0) {
     const std::int64_t end =
         std::min(floor_of(skipped(group(g), tokens), size), std::ssize(table(row, g)));
@@ -328,7 +330,7 @@ Status Manager::retire_states(std::int64_t row, std::int64_t g, std::int64_t tok
     for (std::int64_t i = end - 1; i >= own.retired; --i)
       if (const std::int64_t block = leave_entry(row, g, i); block != 0) released.push_back(block);
     if (Status done = pool_.release(released); !done) return done;
-    own.retired = end;
+    if (own.retired != end) holding(row, g).retired = end;
   }
   if (!own.last || *own.last < 0 || *own.last >= ceil_of(tokens, size) - 1 ||
       *own.last >= std::ssize(table(row, g)))
@@ -429,13 +431,14 @@ Status Manager::add_blocks(std::int64_t row, std::int64_t g, const Call& call, I
 Status Manager::add_states(std::int64_t row, std::int64_t g, const Call& call, Ids& blocks,
                            Ids& evicted) {
   const Group& one = group(g);
-  Holding& own = holding(row, g);
   const Ids& table = this->table(row, g);
-  const bool was_placed = std::exchange(own.placed, true);
+  const bool was_placed = held(row, g).placed;
+  if (!was_placed) holding(row, g).placed = true;
   const std::int64_t before = std::ssize(table);
   const std::int64_t running = ceil_of(call.main, one.block_size) - 1;
   const std::int64_t length = running + 1 + one.speculative;
-  if (length <= before && !own.tail && !own.checkpoint) return {};
+  if (length <= before && !held(row, g).tail && !held(row, g).checkpoint) return {};
+  Holding& own = holding(row, g);
   if (was_placed)
     own.last = before - 1 - one.speculative;
   else if (before > 0)

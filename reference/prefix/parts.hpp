@@ -92,7 +92,9 @@ class RequestTable {
   /// Contents that were ever seen: keys are the numbers below, in the order of their coming.
   [[nodiscard]] virtual std::int64_t keys() const = 0;
   /// Units from the start of its chain that a key stands for.
-  [[nodiscard]] virtual std::int64_t depth(std::int64_t key) const = 0;
+  [[nodiscard]] std::int64_t depth(std::int64_t key) const {
+    return depths_[static_cast<std::size_t>(key)];
+  }
 
   /// Makes a request, or makes it anew; one in a transaction. Returns  its row.
   std::int64_t make(std::int64_t request, Text text);
@@ -111,6 +113,13 @@ class RequestTable {
  protected:
   explicit RequestTable(bool enable_caching) : enable_caching_(enable_caching) {}
   [[nodiscard]] bool enable_caching() const { return enable_caching_; }
+  /// Depths of so many keys can be set from now on. Throws std::bad_alloc.
+  void grow_depths(std::int64_t keys) {
+    if (keys > std::ssize(depths_)) depths_.resize(static_cast<std::size_t>(keys));
+  }
+  void set_depth(std::int64_t key, std::int64_t depth) noexcept {
+    depths_[static_cast<std::size_t>(key)] = depth;
+  }
 
  private:
   /// Gives the row, or the next one, a text whose keys are still missing, and no progress.
@@ -121,6 +130,7 @@ class RequestTable {
   virtual void roll_back_rows() noexcept = 0;
 
   bool enable_caching_;
+  std::vector<std::int64_t> depths_;           ///< [key]
   std::map<std::int64_t, std::int64_t> rows_;  ///< by request
   std::optional<std::int64_t> added_;          ///< request of a row that is not committed
   BlocksStatistics statistics_;

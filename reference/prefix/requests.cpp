@@ -57,10 +57,10 @@ void Requests::add_keys(Text& text) {
     const auto begin = text.tokens.begin() + unit * unit_;
     Content content(parent, Tokens(begin, begin + unit_ + lookahead_), unit == 0 ? text.salt : "",
                     text.lora);
-    depths_.resize(contents_.size());  // drops the depth of a content that was known
-    depths_.push_back(unit + 1);
+    grow_depths(keys() + 1);
     const auto number =
         contents_.try_emplace(std::move(content), std::ssize(contents_)).first->second;
+    set_depth(number, unit + 1);
     text.keys.push_back(key_of(number));
   }
 }

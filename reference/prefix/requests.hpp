@@ -25,9 +25,6 @@ class Requests final : public RequestTable {
   [[nodiscard]] const Text& text(std::int64_t row) const override { return texts_[row]; }
   [[nodiscard]] const Progress& progress(std::int64_t row) const override { return progress_[row]; }
   [[nodiscard]] std::int64_t keys() const override { return std::ssize(contents_); }
-  [[nodiscard]] std::int64_t depth(std::int64_t key) const override {
-    return depths_[static_cast<std::size_t>(key)];
-  }
   void append(std::int64_t row, TokensView tokens) override;
 
  private:
@@ -46,7 +43,6 @@ class Requests final : public RequestTable {
   std::int64_t unit_;
   std::int64_t lookahead_;
   std::map<Content, std::int64_t> contents_;  ///< number of each content that was ever seen
-  std::vector<std::int64_t> depths_;          ///< [key], units from the start of its chain
   Journaled<Text> texts_;                     ///< [row]
   Journaled<Progress> progress_;              ///< [row]
 };
