@@ -317,8 +317,10 @@ class EventsScript final : public ScriptGenerator<EventsScript, Ops, Label> {
   void begin_life(const Engine& engine) {
     DrawnEngine& of = engines_[engine];
     const std::int64_t units = draw().percent(70) ? draw().between(6, 14) : draw().between(20, 60);
-    of.producer = plan_.pages ? make_radix_producer(of.names, config_.block_size, units)
-                              : make_blocks_producer(of.names, config_.block_size, units);
+    // Two groups take two blocks where one takes one.
+    of.producer = plan_.pages    ? make_radix_producer(of.names, config_.block_size, units)
+                  : plan_.groups ? make_groups_producer(of.names, config_.block_size, 2 * units)
+                                 : make_blocks_producer(of.names, config_.block_size, units);
     of.ledger = EngineLedger();
     of.on_host.clear();
     if (plan_.pages) {
@@ -331,7 +333,7 @@ class EventsScript final : public ScriptGenerator<EventsScript, Ops, Label> {
   // Plans what an engine announces: as events, or as a batch.
   void announce(const Engine& engine, Batch batch) {
     DrawnEngine& of = engines_[engine];
-    batch = with_groups_and_tiers(of, std::move(batch));
+    batch = with_tiers(of, std::move(batch));
     if (batch.empty()) return;
     for (Event& event : batch) {
       // It takes its parent's (EV-68).
@@ -383,32 +385,14 @@ class EventsScript final : public ScriptGenerator<EventsScript, Ops, Label> {
     return false;
   }
 
-  // A hybrid model announces each group by itself (EV-6); blocks go to the host before they leave
-  // the device (EV-7).
-  Batch with_groups_and_tiers(DrawnEngine& of, Batch batch) {
-    if (!plan_.groups && !plan_.tiers) return batch;
+  // Blocks go to the host before they leave the device (EV-7).
+  Batch with_tiers(DrawnEngine& of, Batch batch) {
     Batch all;
     for (Event& event : batch) {
+      if (event.group == 1) reach(Label::kOtherGroups);
       if (event.kind == EventKind::kCleared) of.on_host.clear();
-      if (plan_.tiers) to_host(of, event, all);
-      if (!plan_.groups || event.kind == EventKind::kCleared) {
-        all.push_back(event);
-        continue;
-      }
-      Event window = event;
-      event.group = 0;
-      window.group = 1;
-      if (event.kind == EventKind::kStored) {
-        event.spec = "full_attention";
-        window.spec = "sliding_window";
-      }
-      all.push_back(event);
-      if (draw().percent(70)) {
-        all.push_back(window);
-        reach(Label::kOtherGroups);
-        if (event.kind == EventKind::kStored && draw().percent(40))
-          all.push_back({.kind = EventKind::kRemoved, .keys = {event.keys.front()}, .group = 1});
-      }
+      if (plan_.tiers && event.group != 1) to_host(of, event, all);
+      all.push_back(std::move(event));
     }
     return all;
   }
@@ -416,8 +400,6 @@ class EventsScript final : public ScriptGenerator<EventsScript, Ops, Label> {
     if (event.kind == EventKind::kStored && draw().percent(40)) {
       Event copy = event;
       copy.medium = "CPU";
-      if (plan_.groups) copy.group = 0;
-      if (plan_.groups) copy.spec = "full_attention";
       reach(Label::kOtherTiers);
       of.on_host.push_back(copy);
       all.push_back(std::move(copy));
@@ -572,7 +554,7 @@ Config draw_config(Draw& draw, Form form, Plan& plan) {
     if (draw.percent(25)) config.replay = false;
   }
   plan.rogue = form != Form::kCrtc && draw.percent(25);  // EV-58
-  plan.groups = is_stream_kind(form) && draw.percent(15);
+  plan.groups = is_stream_kind(form) && !plan.pages && draw.percent(25);
   plan.tiers =
       (form == Form::kDynamo && draw.percent(35)) || (form == Form::kInfera && draw.percent(15));
   if (form == Form::kPositional) {

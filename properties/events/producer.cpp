@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reference/groups/operations.hpp"
 #include "reference/prefix/operations.hpp"
 #include "reference/subjects.hpp"
 
@@ -11,8 +12,9 @@ namespace {
 constexpr std::int64_t kProbe = prefix::kMostRequests - 1;  ///< a request that only looks up
 constexpr std::size_t kMostRunning = 3;
 
-std::unique_ptr<Session> open(const CacheKind& kind, Profile profile, Record config) {
-  for (const Subject& subject : prefix::references())
+std::unique_ptr<Session> open(const std::vector<Subject>& references, const CacheKind& kind,
+                              Profile profile, Record config) {
+  for (const Subject& subject : references)
     if (subject.kind == &kind) {
       auto session = subject.open({.profile = profile, .config = std::move(config)});
       KVO_CHECK(session.has_value());
@@ -29,14 +31,56 @@ prefix::Tokens narrow(const std::vector<std::int64_t>& tokens) {
   return {tokens.begin(), tokens.end()};
 }
 
-class BlocksProducer final : public Producer {
- public:
-  BlocksProducer(std::shared_ptr<KeyNames> names, std::int64_t block_size, std::int64_t blocks)
-      : Producer(std::move(names), block_size) {
+// What the two kinds of pools call alike.
+struct OneGroup {
+  using MakeRequest = prefix::MakeRequest;
+  using Match = prefix::MatchBlocks;
+  using Found = prefix::MatchBlocksReturns;
+  using Allocate = prefix::Allocate;
+
+  static std::unique_ptr<Session> session(std::int64_t block_size, std::int64_t blocks) {
     prefix::BlocksConfig config{.num_blocks = blocks, .block_size = block_size};
     config.max_model_len = block_size * blocks;
     config.events = true;
-    session_ = open(prefix::blocks_kind(), Profile::kOriginal, Record::of(config));
+    return open(prefix::references(), prefix::blocks_kind(), Profile::kOriginal,
+                Record::of(config));
+  }
+  static Op look_up(std::int64_t key) { return Op::of(prefix::LookUp{key}); }
+  static std::optional<std::int64_t> carrier(const Observation& found) {
+    return found.as<prefix::LookUpReturns>().block.value;
+  }
+};
+struct TwoGroups {
+  using MakeRequest = groups::MakeRequest;
+  using Match = groups::Match;
+  using Found = groups::MatchReturns;
+  using Allocate = groups::Allocate;
+
+  static std::unique_ptr<Session> session(std::int64_t block_size, std::int64_t blocks) {
+    groups::Config config{.num_blocks = blocks, .hash_block = block_size};
+    config.groups = {{.block_size = block_size},
+                     {.kind = groups::GroupKind::kSlidingWindow,
+                      .block_size = block_size,
+                      .window = 2 * block_size + 1}};
+    config.max_model_len = block_size * blocks;
+    config.events = true;
+    return open(groups::references(), groups::blocks_kind(), Profile::kOriginal,
+                Record::of(config));
+  }
+  // The main group counts (EV-4).
+  static Op look_up(std::int64_t key) { return Op::of(groups::LookUp{key, {0}}); }
+  static std::optional<std::int64_t> carrier(const Observation& found) {
+    const auto& blocks = found.as<groups::LookUpReturns>().blocks;
+    return blocks.has_value() ? std::optional(blocks->front()) : std::nullopt;
+  }
+};
+
+template <class Pool>
+class BlocksProducer : public Producer {
+ public:
+  BlocksProducer(std::shared_ptr<KeyNames> names, std::int64_t block_size, std::int64_t blocks)
+      : Producer(std::move(names), block_size) {
+    session_ = Pool::session(block_size, blocks);
   }
 
   [[nodiscard]] Batch serve(const Prompt& prompt) override {
@@ -44,11 +88,11 @@ class BlocksProducer final : public Producer {
     if (running_.size() >= kMostRunning) all = finish({});
     const std::int64_t request = next_request_++ % kProbe;
     if (prompt.tokens.empty() || apply(made(request, prompt)).error) return all;
-    const Observation hit = apply(Op::of(prefix::MatchBlocks{.request = request}));
+    const Observation hit = apply(Op::of(typename Pool::Match{.request = request}));
     const auto length = std::ssize(prompt.tokens);
-    prefix::Allocate all_of_it{.request = request, .tokens = length};
+    typename Pool::Allocate all_of_it{.request = request, .tokens = length};
     if (!hit.error) {
-      const auto& found = hit.as<prefix::MatchBlocksReturns>();
+      const auto& found = hit.as<typename Pool::Found>();
       all_of_it.tokens = length - found.length;
       all_of_it.hit_blocks = found.blocks;
       all_of_it.hit_tokens = found.length;
@@ -70,7 +114,7 @@ class BlocksProducer final : public Producer {
     running_.erase(running_.begin());
     if (!output.empty() && !apply(Op::of(prefix::Append{request, narrow(output)})).error)
       static_cast<void>(
-          apply(Op::of(prefix::Allocate{.request = request, .tokens = std::ssize(output)})));
+          apply(Op::of(typename Pool::Allocate{.request = request, .tokens = std::ssize(output)})));
     static_cast<void>(apply(Op::of(prefix::FreeRequest{request})));
     return take_events(prompt);
   }
@@ -100,10 +144,10 @@ class BlocksProducer final : public Producer {
 
  private:
   static Op made(std::int64_t request, const Prompt& prompt) {
-    return Op::of(prefix::MakeRequest{.request = request,
-                                      .tokens = narrow(prompt.tokens),
-                                      .salt = word(prompt.salt),
-                                      .lora = word(prompt.lora)});
+    return Op::of(typename Pool::MakeRequest{.request = request,
+                                             .tokens = narrow(prompt.tokens),
+                                             .salt = word(prompt.salt),
+                                             .lora = word(prompt.lora)});
   }
   static Op computed(std::int64_t request, std::int64_t tokens) {
     return Op::of(prefix::SetRequest{
@@ -115,7 +159,25 @@ class BlocksProducer final : public Producer {
     const Observation keys = apply(made(kProbe, prompt));
     if (keys.error) return all;
     for (const std::int64_t key : keys.as<prefix::KeysOnly>().keys)
-      all.push_back(apply(Op::of(prefix::LookUp{key})).as<prefix::LookUpReturns>().block.value);
+      all.push_back(Pool::carrier(apply(Pool::look_up(key))));
+    return all;
+  }
+};
+
+class GroupsProducer final : public BlocksProducer<TwoGroups> {
+ public:
+  using BlocksProducer::BlocksProducer;
+
+ private:
+  [[nodiscard]] std::vector<Shown> shown_events() override {
+    std::vector<Shown> all;
+    const Observation taken = apply(Op::of(groups::TakeEvents{}));
+    KVO_CHECK(!taken.error);
+    for (const groups::ShownEvent& shown : taken.as<groups::TakeEventsReturns>().events) {
+      Shown& event = all.emplace_back(shown_of(shown));
+      event.group = shown.group;
+      event.spec = shown.attention;
+    }
     return all;
   }
 };
@@ -127,7 +189,8 @@ class RadixProducer final : public Producer {
     prefix::RadixConfig config{.page_size = block_size, .slots = pages * block_size};
     config.events = true;
     // In profile documented the keys hold the whole namespace: G4.
-    session_ = open(prefix::radix_kind(), Profile::kDocumented, Record::of(config));
+    session_ =
+        open(prefix::references(), prefix::radix_kind(), Profile::kDocumented, Record::of(config));
   }
 
   [[nodiscard]] Batch serve(const Prompt& prompt) override {
@@ -209,24 +272,33 @@ Batch Producer::end_all() {
   return all;
 }
 
-Batch Producer::take_events(const Prompt& of) {
-  Batch all;
+std::vector<Producer::Shown> Producer::shown_events() {
+  std::vector<Shown> all;
   const Observation taken = apply(Op::of(prefix::TakeEvents{}));
   KVO_CHECK(!taken.error);
-  for (const prefix::ShownEvent& shown : taken.as<prefix::TakeEventsReturns>().events) {
+  for (const prefix::ShownEvent& shown : taken.as<prefix::TakeEventsReturns>().events)
+    all.push_back(shown_of(shown));
+  return all;
+}
+
+Batch Producer::take_events(const Prompt& of) {
+  Batch all;
+  for (const Shown& shown : shown_events()) {
     Event& event = all.emplace_back();
-    event.kind = static_cast<EventKind>(shown.kind);
+    event.kind = shown.kind;
     if (event.kind == EventKind::kCleared) continue;
+    event.group = shown.group;
     if (event.kind == EventKind::kStored) {
       event.block_size = block_size_;
-      event.tokens.assign(shown.tokens->begin(), shown.tokens->end());
+      event.tokens = shown.tokens;
       event.lora = word(of.lora);
       event.salt = word(of.salt);
-      if (shown.parent && shown.parent->has_value()) event.parent = keys_.at(**shown.parent);
+      event.spec = shown.spec;
+      if (shown.parent) event.parent = keys_.at(*shown.parent);
     }
     std::optional<Key> before = event.parent;
     auto token = event.tokens.begin();
-    for (const std::int64_t key : *shown.keys) {
+    for (const std::int64_t key : shown.keys) {
       if (event.kind == EventKind::kStored) {
         const std::vector<std::int64_t> tokens(token, token + block_size_);
         token += block_size_;
@@ -240,7 +312,11 @@ Batch Producer::take_events(const Prompt& of) {
 
 std::unique_ptr<Producer> make_blocks_producer(std::shared_ptr<KeyNames> names,
                                                std::int64_t block_size, std::int64_t blocks) {
-  return std::make_unique<BlocksProducer>(std::move(names), block_size, blocks);
+  return std::make_unique<BlocksProducer<OneGroup>>(std::move(names), block_size, blocks);
+}
+std::unique_ptr<Producer> make_groups_producer(std::shared_ptr<KeyNames> names,
+                                               std::int64_t block_size, std::int64_t blocks) {
+  return std::make_unique<GroupsProducer>(std::move(names), block_size, blocks);
 }
 std::unique_ptr<Producer> make_radix_producer(std::shared_ptr<KeyNames> names,
                                               std::int64_t block_size, std::int64_t pages) {

@@ -1,5 +1,6 @@
 // properties/events/producer.hpp: engines that announce what their caches hold: the references of
-// `prefix.blocks` (vLLM) and `prefix.radix` (SGLang), driven by requests.
+// `prefix.blocks` (vLLM), `groups.blocks` (vLLM with a hybrid model) and `prefix.radix` (SGLang),
+// driven by requests.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +52,26 @@ class Producer {
   [[nodiscard]] virtual std::int64_t held(const Prompt& prompt) = 0;
 
  protected:
+  /// An event as a session shows it.
+  struct Shown {
+    EventKind kind = EventKind::kCleared;
+    std::vector<std::int64_t> keys = {};  ///< by number in the session
+    std::optional<std::int64_t> parent = std::nullopt;
+    std::vector<std::int64_t> tokens = {};
+    std::optional<std::int64_t> group = std::nullopt;
+    std::optional<std::string> spec = std::nullopt;
+  };
+  template <class Event>
+  [[nodiscard]] static Shown shown_of(const Event& event) {
+    Shown shown{.kind = static_cast<EventKind>(event.kind)};
+    if (event.keys) shown.keys.assign(event.keys->begin(), event.keys->end());
+    if (event.tokens) shown.tokens.assign(event.tokens->begin(), event.tokens->end());
+    if (event.parent && event.parent->has_value()) shown.parent = **event.parent;
+    return shown;
+  }
+  /// Those since the last time.
+  [[nodiscard]] virtual std::vector<Shown> shown_events();
+
   [[nodiscard]] Observation apply(const Op& op);
   [[nodiscard]] Batch end_all();
   [[nodiscard]] Batch take_events(const Prompt& of);
@@ -69,6 +90,11 @@ class Producer {
 
 /// vLLM: `blocks` of the pool, the null block included.
 [[nodiscard]] std::unique_ptr<Producer> make_blocks_producer(std::shared_ptr<KeyNames> names,
+                                                             std::int64_t block_size,
+                                                             std::int64_t blocks);
+/// vLLM with two groups of layers over one pool: full attention, and a window of 2 blocks and a
+/// token.
+[[nodiscard]] std::unique_ptr<Producer> make_groups_producer(std::shared_ptr<KeyNames> names,
                                                              std::int64_t block_size,
                                                              std::int64_t blocks);
 /// SGLang: pages of the pool.
