@@ -19,7 +19,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr std::uint64_t kCases = 5'000;
+constexpr std::uint64_t kCases = 8'000;
 constexpr std::size_t kMedianScript = 6;
 // Faults of a long life take seconds each to shrink: `kvoracle mutants` tries them.
 constexpr std::size_t kShortScript = 50;
