@@ -175,8 +175,10 @@ class BlocksHistory final
     return false;
   }
 
+  // `whole`: the group holds the whole length. A state that lags may end inside the same block, and
+  // where is not shown (GR-18).
   Words wrong_block(const KnownRequest& known, std::int64_t g, const Ids& blocks, std::int64_t i,
-                    std::int64_t length) const {
+                    std::int64_t length, bool whole) const {
     const std::int64_t block = blocks[static_cast<std::size_t>(i)];
     const std::string where = "block " + std::to_string(block) + ", " + std::to_string(i) +
                               " of group " + std::to_string(g);
@@ -185,10 +187,12 @@ class BlocksHistory final
                                          : "a null block, " + std::to_string(i) + " of group " +
                                                std::to_string(g) + ", is needed";
     const std::int64_t end = std::min((i + 1) * group(g).block_size, length);
+    const std::int64_t last = end / config_.hash_block - 1;
+    const bool lags = is_state(group(g)) && !whole;
     bool carried = false;
-    for (std::int64_t unit = end / config_.hash_block - 1; unit < (i + 1) * units(g); ++unit)
+    for (std::int64_t unit = lags ? i * units(g) : last;
+         unit < (is_state(group(g)) ? last + 1 : (i + 1) * units(g)); ++unit)
       carried = carried || carries(block, g, known, unit);
-    if (is_state(group(g))) carried = carries(block, g, known, end / config_.hash_block - 1);
     return carried ? Words() : where + " does not carry the key of its place";
   }
 
@@ -239,8 +243,8 @@ class BlocksHistory final
       for (std::int64_t i = 0; i < std::ssize(list); ++i) {
         const std::int64_t block = list[static_cast<std::size_t>(i)];
         if (pool_)
-          if (auto words = wrong_block(known, g, list, i, length)) return words;
-        if (block != 0 && !has(Quirk::kStateOfAnotherLength))
+          if (auto words = wrong_block(known, g, list, i, length, whole)) return words;
+        if (block != 0 && !has(Quirk::kStateOfAnotherLength) && (whole || !is_state(group(g))))
           if (auto words = wrong_rows(known, g, block, i, length)) return words;
       }
     }
