@@ -12,31 +12,31 @@ LinkedPool::LinkedPool(std::int64_t count, bool enable_caching, bool events, Qui
                        std::int64_t groups)
     : Pool(events, quirks, groups),
       enable_caching_(enable_caching),
-      users_(static_cast<std::size_t>(count)),
-      links_(users_.size()),
-      carried_(users_.size()),
-      free_(count - 1) {
+      users_(std::vector<std::int64_t>(static_cast<std::size_t>(count))),
+      carried_(std::vector<Carried>(static_cast<std::size_t>(count))),
+      free_(count - 1),
+      free_before_(count - 1) {
   const auto blocks = static_cast<Number>(count);
+  std::vector<Link> links(blocks);
   for (Number block = 0; block < blocks; ++block)
-    links_.start(block, {.before = block == 0 ? blocks - 1 : block - 1,
-                         .after = block + 1 == blocks ? 0 : block + 1});
-  commit_blocks();
+    links[block] = {.before = block == 0 ? blocks - 1 : block - 1,
+                    .after = block + 1 == blocks ? 0 : block + 1};
+  links_ = groups::Rows<Link>(std::move(links));
 }
 
 std::optional<std::int64_t> LinkedPool::key(std::int64_t block) const {
-  return carried_[static_cast<std::size_t>(block)].main;
+  return carried_[block].main;
 }
 
 Ids LinkedPool::keys_of(std::int64_t block) const {
   Ids keys;
-  for (Number hold = carried_[static_cast<std::size_t>(block)].hold; hold != kNone;
-       hold = holds_[hold].next)
+  for (Number hold = carried_[block].hold; hold != kNone; hold = holds_[hold].next)
     keys.push_back(holds_[hold].key);
   return keys;
 }
 
 bool LinkedPool::carries(std::int64_t block, std::int64_t key) const {
-  const Carried& there = carried_[static_cast<std::size_t>(block)];
+  const Carried& there = carried_[block];
   if (!there.main || *there.main == key) return there.main.has_value();
   Number hold = holds_[there.hold].next;
   while (hold != kNone && holds_[hold].key != key) hold = holds_[hold].next;
@@ -44,18 +44,17 @@ bool LinkedPool::carries(std::int64_t block, std::int64_t key) const {
 }
 
 std::optional<std::int64_t> LinkedPool::holder(std::int64_t key) const {
-  const auto place = static_cast<std::size_t>(key);
-  if (place >= ends_.size() || ends_[place].block == kNone) return std::nullopt;
-  return ends_[place].block;
+  if (key >= ends_.size() || ends_[key].block == kNone) return std::nullopt;
+  return ends_[key].block;
 }
 
 Ids LinkedPool::holders(IdsView keys) const {
   Ids blocks(keys.size());
   std::size_t found = 0;
   for (; found < keys.size(); ++found) {
-    const auto place = static_cast<std::size_t>(keys[found]);
-    if (place >= ends_.size() || ends_[place].block == kNone) break;
-    blocks[found] = ends_[place].block;
+    const std::int64_t key = keys[found];
+    if (key >= ends_.size() || ends_[key].block == kNone) break;
+    blocks[found] = ends_[key].block;
   }
   blocks.resize(found);
   return blocks;
@@ -152,16 +151,15 @@ Status LinkedPool::release(IdsView blocks) {
 
 // After the other holds of the key. Its `next` is the caller's.
 void LinkedPool::join(Number hold, std::int64_t key, Number block) {
-  const auto place = static_cast<std::size_t>(key);
-  ends_.grow(place + 1, {});
-  const Number last = ends_[place].last;
+  ends_.grow(key + 1);
+  const Number last = ends_[key].last;
   Hold& there = holds_.change(hold);
   there.key = key;
   there.block = block;
   there.earlier = last;
   there.later = kNone;
   if (last != kNone) holds_.change(last).later = hold;
-  Ends& ends = ends_.change(place);
+  Ends& ends = ends_.change(key);
   if (last == kNone) {
     ends.first = hold;
     ends.block = block;
@@ -173,11 +171,11 @@ void LinkedPool::leave(Number hold) {
   const Hold& there = holds_[hold];
   const Number earlier = there.earlier;
   const Number later = there.later;
-  const auto place = static_cast<std::size_t>(there.key);
+  const std::int64_t key = there.key;
   if (earlier != kNone) holds_.change(earlier).later = later;
   if (later != kNone) holds_.change(later).earlier = earlier;
   if (earlier != kNone && later != kNone) return;
-  Ends& ends = ends_.change(place);
+  Ends& ends = ends_.change(key);
   if (earlier == kNone) {
     ends.first = later;
     ends.block = later == kNone ? kNone : holds_[later].block;
@@ -190,7 +188,7 @@ void LinkedPool::set_key(std::int64_t number, std::int64_t key) {
   Number hold = unused_;
   if (hold == kNone) {
     hold = static_cast<Number>(holds_.size());
-    holds_.grow(holds_.size() + 1, {});
+    holds_.grow(holds_.size() + 1);
   } else {
     unused_ = holds_[hold].next;
   }
@@ -209,10 +207,9 @@ void LinkedPool::set_key(std::int64_t number, std::int64_t key) {
 }
 
 bool LinkedPool::take_key(std::int64_t block) {
-  const auto place = static_cast<std::size_t>(block);
-  Number hold = carried_[place].hold;
+  Number hold = carried_[block].hold;
   if (hold == kNone) return false;
-  carried_.change(place) = {};
+  carried_.change(block) = {};
   while (hold != kNone) {
     leave(hold);
     const std::int64_t key = holds_[hold].key;
@@ -225,11 +222,10 @@ bool LinkedPool::take_key(std::int64_t block) {
 }
 
 void LinkedPool::move_keys(std::int64_t from, std::int64_t to) {
-  const auto place = static_cast<std::size_t>(from);
   const auto block = static_cast<Number>(to);
-  const Carried moved = carried_[place];
-  carried_.change(place) = {};
-  carried_.change(block) = moved;
+  const Carried moved = carried_[from];
+  carried_.change(from) = {};
+  carried_.change(to) = moved;
   for (Number hold = moved.hold; hold != kNone; hold = holds_[hold].next) {
     leave(hold);
     join(hold, holds_[hold].key, block);
@@ -237,12 +233,12 @@ void LinkedPool::move_keys(std::int64_t from, std::int64_t to) {
 }
 
 void LinkedPool::take_all_keys() {
-  for (std::size_t block = 0; block < users_.size(); ++block) {
+  for (std::int64_t block = 0; block < users_.size(); ++block) {
     Number hold = carried_[block].hold;
     if (hold == kNone) continue;
     carried_.change(block) = {};
     while (hold != kNone) {
-      ends_.change(static_cast<std::size_t>(holds_[hold].key)) = {};
+      ends_.change(holds_[hold].key) = {};
       const Number next = holds_[hold].next;
       holds_.change(hold).next = std::exchange(unused_, hold);
       hold = next;
@@ -262,12 +258,12 @@ Ids LinkedPool::queue() const {
 
 std::vector<std::pair<std::int64_t, Ids>> LinkedPool::cached() const {
   std::vector<std::pair<std::int64_t, Ids>> cached;
-  for (std::size_t key = 0; key < ends_.size(); ++key) {
+  for (std::int64_t key = 0; key < ends_.size(); ++key) {
     if (ends_[key].first == kNone) continue;
     Ids blocks;
     for (Number hold = ends_[key].first; hold != kNone; hold = holds_[hold].later)
       blocks.push_back(holds_[hold].block);
-    cached.emplace_back(static_cast<std::int64_t>(key), std::move(blocks));
+    cached.emplace_back(key, std::move(blocks));
   }
   return cached;
 }
@@ -275,7 +271,7 @@ std::vector<std::pair<std::int64_t, Ids>> LinkedPool::cached() const {
 std::optional<std::string> LinkedPool::broken_invariant() const {
   std::int64_t free = 0;
   std::size_t held = 0;
-  for (std::size_t block = 0; block < users_.size(); ++block) {
+  for (std::int64_t block = 0; block < users_.size(); ++block) {
     if (block != 0 && users_[block] <= 0) ++free;
     for (Number hold = carried_[block].hold; hold != kNone; hold = holds_[hold].next, ++held)
       if (holds_[hold].block != block) return "a key of a block is another's";
@@ -283,7 +279,7 @@ std::optional<std::string> LinkedPool::broken_invariant() const {
   const Ids shown = queue();
   if (free != free_ || std::ssize(shown) != free_) return "the queue's length is wrong";
   for (const std::int64_t block : shown)
-    if (users_[static_cast<std::size_t>(block)] > 0) return "a block in use is in the queue";
+    if (users_[block] > 0) return "a block in use is in the queue";
   for (const auto& [key, blocks] : cached()) {
     if (holder(key) != blocks.front()) return "a lookup does not find the first block";
     for (const std::int64_t block : blocks) {

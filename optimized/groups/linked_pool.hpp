@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "optimized/groups/logged.hpp"
+#include "reference/groups/undo.hpp"
 #include "reference/prefix/parts.hpp"
 
 namespace kvo::optimized {
@@ -23,11 +23,9 @@ class LinkedPool final : public prefix::Pool {
   LinkedPool(std::int64_t count, bool enable_caching, bool events, QuirkSet<prefix::Quirk> quirks,
              std::int64_t groups);
 
-  [[nodiscard]] std::int64_t count() const override { return std::ssize(users_); }
+  [[nodiscard]] std::int64_t count() const override { return users_.size(); }
   [[nodiscard]] std::int64_t free() const override { return free_; }
-  [[nodiscard]] std::int64_t refs(std::int64_t block) const override {
-    return users_[static_cast<std::size_t>(block)];
-  }
+  [[nodiscard]] std::int64_t refs(std::int64_t block) const override { return users_[block]; }
   [[nodiscard]] std::optional<std::int64_t> key(std::int64_t block) const override;
   [[nodiscard]] prefix::Ids keys_of(std::int64_t block) const override;
   [[nodiscard]] bool carries(std::int64_t block, std::int64_t key) const override;
@@ -85,11 +83,11 @@ class LinkedPool final : public prefix::Pool {
   void roll_back_blocks() noexcept override;
 
   bool enable_caching_;
-  Logged<std::int64_t> users_;  ///< [block]
-  Logged<Link> links_;          ///< [block]
-  Logged<Carried> carried_;     ///< [block]
-  Logged<Hold> holds_;
-  Logged<Ends> ends_;  ///< [key]
+  groups::Rows<std::int64_t> users_;  ///< [block]
+  groups::Rows<Link> links_;          ///< [block]
+  groups::Rows<Carried> carried_;     ///< [block]
+  groups::Rows<Hold> holds_;
+  groups::Rows<Ends> ends_;  ///< [key]
   Number unused_ = kNone;
   std::int64_t free_ = 0;
   Number unused_before_ = kNone;

@@ -12,16 +12,12 @@
 #include "optimized/prefix/event_log.hpp"
 #include "optimized/prefix/free_queue.hpp"
 #include "reference/prefix/blocks.hpp"
+#include "reference/prefix/parts.hpp"
 
 namespace kvo::optimized {
 
-/// Quotients rounded to minus infinity, and up. Requires  b > 0.
-[[nodiscard]] constexpr std::int64_t floor_of(std::int64_t a, std::int64_t b) {
-  return a / b - (a % b < 0 ? 1 : 0);
-}
-[[nodiscard]] constexpr std::int64_t ceil_of(std::int64_t a, std::int64_t b) {
-  return floor_of(a + b - 1, b);
-}
+using prefix::ceil_of;
+using prefix::floor_of;
 
 class BlockRules {
  public:

@@ -13,12 +13,17 @@
 
 namespace kvo::groups {
 
-/// Rows by number, counted from 0. They are small: each change stores the old row.
+/// Rows by number, counted from 0. They are small: each change stores the old row, and before it is
+/// made, so that bad_alloc leaves nothing half done.
 template <class T>
 class Rows {
  public:
   static_assert(std::is_nothrow_move_assignable_v<T>);
 
+  Rows() = default;
+  explicit Rows(std::vector<T> rows) : rows_(std::move(rows)), size_before_(rows_.size()) {}
+
+  [[nodiscard]] std::int64_t size() const { return std::ssize(rows_); }
   [[nodiscard]] const T& operator[](std::int64_t row) const {
     return rows_[static_cast<std::size_t>(row)];
   }

@@ -28,15 +28,12 @@ namespace kvo::prefix {
   return static_cast<std::int64_t>(key.low);
 }
 
-/// a / b, rounded down. Requires  b > 0. Numbers of 32 bits are divided as such: that takes a
-/// machine a third of the time, and an allotment divides some twenty times.
-[[nodiscard]] inline std::int64_t floor_of(std::int64_t a, std::int64_t b) {
-  if ((static_cast<std::uint64_t>(a | b) >> 32U) == 0)
-    return static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b);
+/// a / b, rounded down. Requires  b > 0.
+[[nodiscard]] constexpr std::int64_t floor_of(std::int64_t a, std::int64_t b) {
   return a / b - (a % b < 0 ? 1 : 0);
 }
 /// a / b, rounded up.
-[[nodiscard]] inline std::int64_t ceil_of(std::int64_t a, std::int64_t b) {
+[[nodiscard]] constexpr std::int64_t ceil_of(std::int64_t a, std::int64_t b) {
   return floor_of(a + b - 1, b);
 }
 

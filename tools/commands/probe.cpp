@@ -198,7 +198,7 @@ std::shared_ptr<ProbeServer> server_of(const ServedArguments& arguments, const C
 // ---- check ----
 
 // "Name: value"; the key of a file goes into the header that OpenAI's interface has for it.
-HttpHeaders headers_of(const EngineArguments& arguments) {
+HttpHeaders headers_of(const ConnectionArguments& arguments) {
   HttpHeaders headers;
   for (const std::string& line : arguments.headers) {
     const std::size_t colon = line.find(':');
@@ -438,6 +438,29 @@ constexpr std::array kProbeCommands{
 
 }  // namespace
 
+std::vector<CLI::Option*> declare_connection(CLI::App& app, ConnectionArguments& arguments) {
+  return {
+      app.add_option("--header", arguments.headers, "a further line of each request: 'NAME: VALUE'")
+          ->type_name("LINE"),
+      app.add_option("--api-key-file", arguments.key_file, "file with a key for the engine")
+          ->type_name("FILE"),
+      app.add_option("--ca-file", arguments.ca_file,
+                     "certificates (PEM) that https trusts; default: the system's")
+          ->type_name("FILE"),
+      app.add_option("--timeout", arguments.timeout, "of a request, to the end of its answer")
+          ->type_name("SECONDS")
+          ->check(positive())
+          ->capture_default_str()
+          ->group(kRunningGroup)};
+}
+
+HttpOptions connection_of(const ConnectionArguments& arguments) {
+  return {.endpoint = endpoint_of(arguments.url),
+          .headers = headers_of(arguments),
+          .timeout = std::chrono::duration<double>(arguments.timeout),
+          .ca_file = arguments.ca_file};
+}
+
 std::vector<CLI::Option*> declare_engine(CLI::App& app, EngineArguments& arguments) {
   ProbeOptions& options = arguments.options;
   constexpr std::size_t kMostRetries = 100;
@@ -449,16 +472,9 @@ std::vector<CLI::Option*> declare_engine(CLI::App& app, EngineArguments& argumen
   declared.push_back(declare_at_once(app, options));
   add("--model", options.model, "name of the model at the engine", "NAME")->capture_default_str();
   for (CLI::Option* option : declare_window(app, options.shape)) declared.push_back(option);
-  add("--header", arguments.headers, "a further line of each request: 'NAME: VALUE'", "LINE");
-  add("--api-key-file", arguments.key_file, "file with a key for the engine", "FILE");
-  add("--ca-file", options.ca_file, "certificates (PEM) that https trusts; default: the system's",
-      "FILE");
+  for (CLI::Option* option : declare_connection(app, arguments)) declared.push_back(option);
   declared.push_back(
       app.add_flag("--stream", options.stream, "let answers come token by token, as events"));
-  add("--timeout", arguments.timeout, "of a request, to the end of its answer", "SECONDS")
-      ->check(positive())
-      ->capture_default_str()
-      ->group(kRunningGroup);
   add("--retries", options.retries, "of a request that a busy engine refuses (429, 503)", "N")
       ->check(CLI::Range(std::size_t{0}, kMostRetries))
       ->capture_default_str()
@@ -475,9 +491,7 @@ std::vector<CLI::Option*> declare_engine(CLI::App& app, EngineArguments& argumen
 const ProbeOptions& engine_options(EngineArguments& arguments) {
   constexpr std::uint64_t kToShrink = 20'000;
   ProbeOptions& options = arguments.options;
-  if (!options.transport) options.endpoint = endpoint_of(arguments.url);
-  options.headers = headers_of(arguments);
-  options.timeout = std::chrono::duration<double>(arguments.timeout);
+  if (!options.transport) static_cast<HttpOptions&>(options) = connection_of(arguments);
   options.salt = fmt::format("alone {}", options.seed);
   constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
   if (options.most_sent == kUnlimited) options.most_sent = 4 * options.requests + kToShrink;

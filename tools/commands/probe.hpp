@@ -13,23 +13,32 @@
 
 namespace kvo::tools {
 
-/// What the command line says about an engine.
-struct EngineArguments {
+/// How the command line says that a server is reached.
+struct ConnectionArguments {
   std::string url;
   std::vector<std::string> headers;
   std::string key_file;
+  std::string ca_file;
   double timeout = 60;
+};
+/// Declares --header --api-key-file --ca-file --timeout. Returns  these options.
+std::vector<CLI::Option*> declare_connection(CLI::App& app, ConnectionArguments& arguments);
+/// Throws UsageError: the URL or a header. FileError: no key in the file.
+[[nodiscard]] HttpOptions connection_of(const ConnectionArguments& arguments);
+
+/// What the command line says about an engine.
+struct EngineArguments : ConnectionArguments {
   std::string json;
   std::string junit;
   ProbeOptions options;
 };
 
-/// Declares --at-once --model --header --api-key-file --ca-file --stream --timeout --retries
-/// --sent-at-most --window --past-window. Returns  these options.
+/// Declares --at-once --model --stream --retries --sent-at-most --window --past-window, and those
+/// of the connection. Returns  these options.
 std::vector<CLI::Option*> declare_engine(CLI::App& app, EngineArguments& arguments);
 
 /// The options, checked.
-/// Throws UsageError: the URL or a header. FileError: no key in the file.
+/// Throws as connection_of.
 [[nodiscard]] const ProbeOptions& engine_options(EngineArguments& arguments);
 
 /// The command that repeats a run, without --header, which may hold a key, and the options of

@@ -23,6 +23,7 @@
 #include "tools/commands/commands.hpp"
 #include "tools/commands/exit_status.hpp"
 #include "tools/commands/not_negative.hpp"
+#include "tools/commands/probe.hpp"
 #include "tools/commands/selection.hpp"
 #include "tools/commands/usage.hpp"
 #include "tools/reports/console.hpp"
@@ -44,7 +45,7 @@ struct WatchArguments {
   std::string record;
   std::string key_file;
   std::string follower;
-  std::string probe;
+  ConnectionArguments probe;
   std::string model;
   std::string json;
 };
@@ -165,7 +166,8 @@ int run_watch(const Contracts& contracts, const WatchArguments& arguments) {
     log = std::make_unique<StreamLog>(contracts, key_of(arguments.key_file),
                                       !arguments.replays.empty());
   std::optional<Prober> prober;
-  if (!arguments.probe.empty()) options.prober = &prober.emplace(arguments.probe, arguments.model);
+  if (!arguments.probe.url.empty())
+    options.prober = &prober.emplace(connection_of(arguments.probe), arguments.model);
   Watched seen;
   try {
     seen = watch(options, log.get(), interrupted, [&](const StreamFinding& finding) {
@@ -235,10 +237,14 @@ Run declare_watch(CLI::App& app, const Contracts& contracts) {
          "--follower", arguments->follower,
          "a cache of kind events.dynamo that gets the stream, too, and is compared at its end")
       ->type_name("SUBJECT");
-  app.add_option("--probe", arguments->probe,
-                 "send what the first engine announced to it, and compare what it reuses")
-      ->type_name("URL");
-  app.add_option("--model", arguments->model, "name of the model there")->type_name("NAME");
+  CLI::Option* const probe =
+      app.add_option("--probe", arguments->probe.url,
+                     "send what the first engine announced to it, and compare what it reuses")
+          ->type_name("URL");
+  app.add_option("--model", arguments->model, "name of the model there")
+      ->type_name("NAME")
+      ->needs(probe);
+  for (CLI::Option* option : declare_connection(app, arguments->probe)) option->needs(probe);
   app.add_option("--json", arguments->json, "write what was seen as JSON; - for standard output")
       ->type_name("FILE");
   return [&contracts, arguments] { return run_watch(contracts, *arguments); };

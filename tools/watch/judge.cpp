@@ -1,17 +1,14 @@
 #include "tools/watch/judge.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
 #include "properties/campaign/generator.hpp"
+#include "reference/events/contents.hpp"
 
 namespace kvo::tools {
 namespace {
-
-constexpr std::array<std::string_view, 9> kMediums{
-    "GPU", "CPU", "CPU_PINNED", "CPU_TIER1", "CPU_TIER2", "HOST", "DISK", "STORAGE", "EXTERNAL"};
 
 std::uint64_t hash_of(std::uint64_t before, const std::optional<std::string>& text) {
   for (const char one : text.value_or(""))
@@ -104,8 +101,9 @@ void StreamJudge::apply(const events::Engine& engine, std::int64_t number, const
   for (const std::string& field : batch.unread)
     find(now, "", "fields that are not read: " + field, false, "");
   for (const events::Event& event : batch.events) {
-    if (event.medium && std::ranges::find(kMediums, *event.medium) == kMediums.end())
-      find(now, "", "unknown mediums", false, *event.medium);
+    const auto tier = events::tier_of(event);
+    if (!tier) find(now, "", "unknown mediums", false, *event.medium);
+    own.plain = own.plain && tier == events::Tier::kDevice && event.group.value_or(0) == 0;
     if (event.kind == events::EventKind::kCleared) {
       own.keys.clear();
     } else if (event.kind == events::EventKind::kStored) {

@@ -60,6 +60,11 @@ class StreamJudge {
   /// How many of these blocks the engine holds, from the first one on.
   [[nodiscard]] std::int64_t held_of(const events::Engine& engine,
                                      const std::vector<events::Key>& keys) const;
+  /// Whether all that it announced is of one group of layers, and on the device. Else it may have
+  /// to compute again what some group or tier holds.
+  [[nodiscard]] bool is_plain(const events::Engine& engine) const {
+    return engines_.at(engine).plain;
+  }
   /// What the engine reuses is not what it announced, or it does not say so.
   void reuses(const events::Engine& engine, bool otherwise, const std::string& what);
 
@@ -93,6 +98,7 @@ class StreamJudge {
     std::int64_t last = -1;
     bool maps = false;
     bool from_start = false;
+    bool plain = true;
     std::unordered_map<events::Key, Key> keys = {};
     std::map<std::int64_t, std::string> groups = {};  ///< kinds by group
   };

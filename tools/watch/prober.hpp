@@ -21,12 +21,12 @@ class Prober {
     std::string failure = {};  ///< why it does not say; empty: it does
   };
 
-  /// `url`: of an interface as OpenAI's, "http://127.0.0.1:8000/v1". `model`: its name there;
-  /// empty: none is sent. Throws UsageError: the URL is none.
-  Prober(const std::string& url, std::string model)
-      : Prober(url, std::move(model), http_transport({.endpoint = endpoint_of(url)})) {}
-  Prober(const std::string& url, std::string model, Transport transport)
-      : path_(endpoint_of(url).path + "/completions"),
+  /// Of an interface as OpenAI's, "http://127.0.0.1:8000/v1". `model`: its name there; empty: none
+  /// is sent. Throws FileError as http_transport does.
+  Prober(const HttpOptions& server, std::string model)
+      : Prober(server.endpoint, std::move(model), http_transport(server)) {}
+  Prober(const Endpoint& endpoint, std::string model, Transport transport)
+      : path_(endpoint.path + "/completions"),
         model_(std::move(model)),
         transport_(std::move(transport)) {}
 

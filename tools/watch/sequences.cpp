@@ -12,9 +12,12 @@ void Sequences::note(const events::Batch& batch, std::int64_t block_size) {
     auto token = event.tokens.begin();
     for (const events::Key key : event.keys) {
       if (event.tokens.end() - token < block_size) break;
-      if (places_.size() < kMost || places_.contains(key))
+      const bool is_new = !places_.contains(key);
+      if (!is_new || tokens_ + block_size <= kMostTokens) {
+        if (is_new) tokens_ += block_size;
         places_.insert_or_assign(
             key, Place{before, {token, token + block_size}, event.lora, event.salt});
+      }
       token += block_size;
       before = key;
     }

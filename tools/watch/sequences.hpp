@@ -14,8 +14,8 @@ namespace kvo::tools {
 
 class Sequences {
  public:
-  /// No more blocks than this are known: memory stays bounded.
-  static constexpr std::size_t kMost = std::size_t{1} << 20U;
+  /// No more tokens than this are known: memory stays bounded.
+  static constexpr std::int64_t kMostTokens = std::int64_t{1} << 24U;
 
   /// A sequence up to the end of a block.
   struct Whole {
@@ -41,6 +41,7 @@ class Sequences {
   };
 
   std::unordered_map<events::Key, Place> places_;
+  std::int64_t tokens_ = 0;
 };
 
 }  // namespace kvo::tools

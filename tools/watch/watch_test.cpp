@@ -262,14 +262,15 @@ TEST_F(Watch, AFollowerIsJudgedByTheStream) {
 
 class ProbedStream : public Watch {
  protected:
-  /// What is found if the engine announces two blocks, and answers this.
-  std::vector<std::string> findings_with(const std::string& answer, unsigned status = 200) {
-    Prober prober("http://127.0.0.1:1/v1", "m", [&](const HttpRequest& request) {
+  /// What is found if the engine announces these events, or two blocks, and answers this.
+  std::vector<std::string> findings_with(const std::string& answer, unsigned status = 200,
+                                         const std::vector<Json>& events = {
+                                             stored({1, 2}, nullptr, {5, 6, 7, 8})}) {
+    Prober prober(endpoint_of("http://127.0.0.1:1/v1"), "m", [&](const HttpRequest& request) {
       asked_.push_back(request.path + " " + request.body);
       return HttpAnswer{.status = status, .body = answer};
     });
-    return findings(seen_of({{0, batch_of({stored({1, 2}, nullptr, {5, 6, 7, 8})})}}, nullptr,
-                            false, milliseconds{1'500}, &prober));
+    return findings(seen_of({{0, batch_of(events)}}, nullptr, false, milliseconds{1'000}, &prober));
   }
   static std::string reuse_of(int tokens) {
     return Json{{"usage", {{"prompt_tokens_details", {{"cached_tokens", tokens}}}}}}.dump();
@@ -284,9 +285,31 @@ TEST_F(ProbedStream, TheEngineReusesWhatItAnnounced) {
                                   R"("temperature":0,"model":"m"})"));
 }
 
-TEST_F(ProbedStream, TheEngineReusesLess) {
-  EXPECT_THAT(findings_with(reuse_of(2)),
-              ElementsAre("the engine reuses other tokens than it announced: 1"));
+TEST_F(ProbedStream, TheEngineReusesLessOrMore) {
+  for (const int reused : {2, 5})
+    EXPECT_THAT(findings_with(reuse_of(reused)),
+                ElementsAre("the engine reuses other tokens than it announced: 1"));
+}
+
+TEST_F(ProbedStream, AHoleEndsWhatIsAnnounced) {
+  const std::vector<Json> events{stored({1, 2}, nullptr, {5, 6, 7, 8}), removed({1})};
+  EXPECT_THAT(findings_with(reuse_of(0), 200, events),
+              ElementsAre("G6 removed before a block that hangs on it: 1"));
+  EXPECT_THAT(findings_with(reuse_of(2), 200, events),
+              ElementsAre("G6 removed before a block that hangs on it: 1",
+                          "the engine reuses other tokens than it announced: 1"));
+}
+
+// What one group or tier holds need not be reused; more than any holds cannot be.
+TEST_F(ProbedStream, AnEngineWithGroupsOrTiersMayReuseLess) {
+  const Json window{{"group_idx", 1}, {"kv_cache_spec_kind", "sliding_window"}};
+  const Json host{{"medium", "CPU"}};
+  for (const Json& more : {window, host}) {
+    const std::vector<Json> events{stored({1, 2}, nullptr, {5, 6, 7, 8}, more)};
+    EXPECT_THAT(findings_with(reuse_of(2), 200, events), IsEmpty());
+    EXPECT_THAT(findings_with(reuse_of(5), 200, events),
+                ElementsAre("the engine reuses other tokens than it announced: 1"));
+  }
 }
 
 TEST_F(ProbedStream, TheEngineDoesNotSay) {

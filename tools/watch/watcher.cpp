@@ -85,7 +85,8 @@ class Watcher {
       const std::int64_t size = judge_.block_size().value_or(1);
       const std::int64_t now_held = judge_.held_of(kProbed, answered_->asked.keys);
       const auto [least, most] = std::minmax(now_held, held_before_);
-      if (answered_->reused < least * size || answered_->reused > most * size)
+      if ((answered_->reused < least * size && judge_.is_plain(kProbed)) ||
+          answered_->reused > most * size)
         judge_.reuses(kProbed, true,
                       fmt::format("{} of {} tokens are announced, {} were reused", most * size,
                                   answered_->asked.tokens.size(), answered_->reused));

@@ -19,7 +19,6 @@ class TensorBytes {
 
   TensorBytes() = default;
   explicit TensorBytes(std::size_t count) : own_(count) {}
-  TensorBytes(std::vector<std::byte> bytes) : own_(std::move(bytes)) {}  // NOLINT: the same bytes
   template <class Iterator>
   TensorBytes(Iterator first, Iterator last) : own_(first, last) {}
   [[nodiscard]] static TensorBytes borrowed(std::span<const std::byte> bytes) {
