@@ -23,18 +23,16 @@ install(EXPORT kvoracle
   FILE kvoracleTargets.cmake
   DESTINATION "${KVO_INSTALLED_PACKAGE}")
 
-# The last step of `cmake --install`: debug information is the most of what is built. The command keeps it,
-# compressed, so that it can say where it crashed; the archives keep the names of functions. The package has half
-# the size then.
+# The last step of `cmake --install`: debug information is the most of what is built. The names of functions stay, so
+# that a crash says where it was.
 function(kvo_shrink_package)
   if(NOT CMAKE_OBJCOPY)
     return()
   endif()
   install(CODE "
-    file(GLOB archives \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/libkvo_*.a\")
-    foreach(archive IN LISTS archives)
-      execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --strip-debug \"\${archive}\")
-    endforeach()
-    execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --compress-debug-sections=zlib
-      \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/kvoracle\")")
+    file(GLOB built \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/libkvo_*.a\")
+    list(APPEND built \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/kvoracle\")
+    foreach(one IN LISTS built)
+      execute_process(COMMAND \"${CMAKE_OBJCOPY}\" --strip-debug \"\${one}\")
+    endforeach()")
 endfunction()

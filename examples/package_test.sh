@@ -40,7 +40,7 @@ case $case in
       share/bash-completion/completions/kvoracle share/doc/kvoracle/docs/rules/layered.md; do
       [[ -s $prefix/$file ]] || fail "not installed: $file"
     done
-    (($(du -sm "$prefix" | cut -f 1) <= 100)) || fail "the package has $(du -sh "$prefix")"
+    (($(du -s -B 1000000 "$prefix" | cut -f 1) <= 100)) || fail "the package has $(du -sh "$prefix")"
     ;;
   target)
     # ./tools/run builds the target `installed`, and README.md installs after it.
