@@ -31,6 +31,7 @@
 #include "reference/groups/layout.hpp"
 #include "reference/groups/operations.hpp"
 #include "reference/prefix/requests.hpp"
+#include "reference/subjects.hpp"
 
 namespace kvo::groups {
 namespace {
@@ -41,6 +42,8 @@ using prefix::floor_of;
 using prefix::kNoContent;
 
 constexpr Content kNotComputed = -2;
+
+using Copy = std::pair<std::int64_t, std::int64_t>;  ///< a key, and the group that it is for
 
 /// What is known of a request.
 struct KnownRequest {
@@ -63,8 +66,26 @@ struct KnownRequest {
 class BlocksHistory final
     : public prefix::History<BlocksHistory, BlocksOps, Config, KnownRequest, Quirk> {
  public:
-  BlocksHistory(const Config& config, QuirkSet<Quirk> quirks, const Layout& layout)
-      : History(config, quirks), layout_(layout), groups_(std::ssize(config.groups)) {}
+  BlocksHistory(Setup setup, const Config& config, QuirkSet<Quirk> quirks, const Layout& layout)
+      : History(config, quirks),
+        setup_(std::move(setup)),
+        layout_(layout),
+        groups_(std::ssize(config.groups)) {}
+
+  // ---- Lookups ----
+
+  Words check(const Op& op, const Observation& seen) override {
+    Words words = History::check(op, seen);
+    if (beside_) follow_reference(op);
+    return words;
+  }
+  bool keep_lookups() override {
+    Config config = config_;
+    config.events = true;
+    setup_.config = Record::of(config);
+    if (auto session = reference_.open(setup_)) beside_ = std::move(*session);
+    return History::keep_lookups();
+  }
 
   // ---- Requests ----
 
@@ -271,10 +292,10 @@ class BlocksHistory final
     return op.max_length.value_or(known.tokens() - 1);
   }
 
-  // Where the pool was shown before.
+  // Where it is known what the groups hold.
   void explain_hit(std::int64_t request, std::int64_t hit, std::int64_t limit,
                    const KnownRequest& known) {
-    if (!misses_ || !pool_) return;
+    if (!misses_ || (!pool_ && !beside_)) return;
     const std::int64_t most = std::max<std::int64_t>(limit, 0);
     prefix::Misses::Asked asked{.request = request,
                                 .tokens = std::min(most + 1, known.tokens()),
@@ -292,19 +313,61 @@ class BlocksHistory final
     });
   }
 
-  // What each group holds is known from what is shown, which is the doing of the operation before.
+  // What each group holds is known from a reference beside the cache, until the cache shows a pool
+  // that holds other things. Then it is known from what is shown, which is the doing of the
+  // operation before.
   template <class T>
   static constexpr bool kShows = std::same_as<T, ShowBlocks> || std::same_as<T, TakeEvents>;
 
-  void follow(const std::set<std::pair<std::int64_t, std::int64_t>>& before) {
-    const auto known = [&](std::int64_t key) { return key >= 0 && key < std::ssize(named_); };
-    for (const auto& [key, group] : held_)
-      if (!before.contains({key, group}) && known(key))
-        misses_->stored(named_[static_cast<std::size_t>(key)], group);
-    for (const auto& [key, group] : before)
-      if (!held_.contains({key, group}) && known(key))
-        misses_->gone(named_[static_cast<std::size_t>(key)], group);
+  void follow_reference(const Op& op) {
+    Probe unused;
+    if (const auto* made = op.as<MakeRequest>()) {
+      MakeRequest silent = *made;
+      silent.report.reset();  // a report names keys as stored that are there already (GR-19)
+      (void)beside_->apply(Op::of(std::move(silent)), unused);
+    } else {
+      (void)beside_->apply(op, unused);
+    }
+    const Observation taken = beside_->apply(Op::of(TakeEvents{}), unused);
+    if (taken.error) return;  // of a setup that failed
+    for (const ShownEvent& event : taken.as<TakeEvents::Returns>().events) {
+      if (event.kind == EventKind::kCleared) {
+        for (const Copy& copy : held_) went(copy);
+        copies_.clear();
+        held_.clear();
+      }
+      for (const std::int64_t key : event.keys.value_or(Ids())) {
+        const Copy copy{key, *event.group};
+        if (event.kind == EventKind::kStored) {
+          copies_.insert(copy);
+          if (held_.insert(copy).second) came(copy);
+          continue;
+        }
+        if (!has(Quirk::kRemovedWhileHeld))
+          copies_.erase(copy);
+        else if (const auto one = copies_.find(copy); one != copies_.end())
+          copies_.erase(one);
+        if (!copies_.contains(copy) && held_.erase(copy) > 0) went(copy);
+      }
+    }
   }
+  void follow(const std::set<Copy>& before) {
+    for (const Copy& copy : held_)
+      if (!before.contains(copy)) came(copy);
+    for (const Copy& copy : before)
+      if (!held_.contains(copy)) went(copy);
+  }
+  // The first block that carries a key for a group came, or the last one went. @{
+  void came(const Copy& copy) {
+    if (is_named(copy)) misses_->stored(named_[static_cast<std::size_t>(copy.first)], copy.second);
+  }
+  void went(const Copy& copy) {
+    if (is_named(copy)) misses_->gone(named_[static_cast<std::size_t>(copy.first)], copy.second);
+  }
+  bool is_named(const Copy& copy) const {
+    return copy.first >= 0 && copy.first < std::ssize(named_);
+  }
+  // @}
 
   Words observe(const Match& op, const MatchReturns& hit, KnownRequest& known) {
     explain_hit(op.request, hit.length, limit_of(op, known), known);
@@ -603,6 +666,7 @@ class BlocksHistory final
     pool_ = shown;
     const auto before = std::exchange(held_, {});
     for (const ShownHolders& one : shown.cached) held_.insert({one.key, one.group});
+    if (held_ != before) beside_.reset();
     if (misses_) follow(before);
     return judged(wrong_users());
   }
@@ -764,16 +828,20 @@ class BlocksHistory final
 
   void forget_pool() { pool_.reset(); }
 
+  Setup setup_;
+  Subject reference_ = references()[0];
+  std::unique_ptr<Session> beside_ = nullptr;  ///< once lookups are kept
+  std::multiset<Copy> copies_ = {};            ///< of `beside_`
   Layout layout_;
   std::int64_t groups_;
   prefix::Contents contents_ = {};
-  std::map<Content, std::int64_t> numbers_ = {};               ///< of keys
-  Ids ends_ = {};                                              ///< [key], tokens
-  std::vector<Content> named_ = {};                            ///< by key
-  std::map<std::int64_t, Written> rows_ = {};                  ///< [block]
-  std::map<std::int64_t, std::int64_t> by_hand_ = {};          ///< [block], users that are no table
-  std::optional<ShowBlocksReturns> pool_ = {};                 ///< as it is; nothing: not known
-  std::set<std::pair<std::int64_t, std::int64_t>> held_ = {};  ///< key and group, of that pool
+  std::map<Content, std::int64_t> numbers_ = {};       ///< of keys
+  Ids ends_ = {};                                      ///< [key], tokens
+  std::vector<Content> named_ = {};                    ///< by key
+  std::map<std::int64_t, Written> rows_ = {};          ///< [block]
+  std::map<std::int64_t, std::int64_t> by_hand_ = {};  ///< [block], users that are no table
+  std::optional<ShowBlocksReturns> pool_ = {};         ///< as it is; nothing: not known
+  std::set<Copy> held_ = {};                           ///< what blocks carry, as far as is known
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> followed_ = {};  ///< by events
   bool follows_ = true;
   bool may_have_copies_ = false;
@@ -792,7 +860,7 @@ std::unique_ptr<Oracle> history_oracle(const CacheKind& kind, const Setup& setup
   const Config config = setup.config_as<Config>();
   const auto options = options_of(config);
   const auto layout = options ? layout_of(*options, *quirks) : Result<Layout>(options.error());
-  return std::make_unique<BlocksHistory>(config, *quirks, layout ? *layout : Layout());
+  return std::make_unique<BlocksHistory>(setup, config, *quirks, layout ? *layout : Layout());
 }
 
 }  // namespace kvo::groups

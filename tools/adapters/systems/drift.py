@@ -117,14 +117,18 @@ class Drift:
 
 
 def table(system: str, versions: list[str], found: list[Difference]) -> str:
-    """A row for each difference, with its script."""
+    """A row for each difference, with its script. What several kinds share is one row, with the script of the first."""
     first, last, count = versions[0], versions[-1], len(versions)
-    lines = [f"{system} {first} to {last}, {count} releases:", "", "| since | kind | what | for instance | script |", "| --- | --- | --- | --- | --- |"]
+    lines = [f"{system} {first} to {last}, {count} releases:", "", "| since | kinds | what | for instance | script |", "| --- | --- | --- | --- | --- |"]
+    shared: dict[tuple[str, str], list[Difference]] = {}
     for each in found:
-        script = [f"`{line}`" for line in each.script]
+        shared.setdefault((each.since, each.what), []).append(each)
+    for (since, what), alike in sorted(shared.items(), key=lambda item: parts(item[0][0])):
+        script = [f"`{line}`" for line in alike[0].script]
         if len(script) > MOST_SHOWN:
             script[:-MOST_SHOWN] = [f"{len(script) - MOST_SHOWN} operations"]
-        cells = (each.since, f"`{each.kind}`", f"`{each.what}`", each.example, "<br>".join(script))
+        kinds = ", ".join(f"`{each.kind}`" for each in alike)
+        cells = (since, kinds, f"`{what}`", alike[0].example, "<br>".join(script))
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines if found else [lines[0], "", "No difference."]) + "\n"
 
