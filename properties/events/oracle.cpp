@@ -68,6 +68,11 @@ class FollowerLaw final : public Oracle {
     });
     return words;
   }
+  bool keep_lookups() override {
+    keeps_lookups_ = true;
+    return true;
+  }
+  [[nodiscard]] std::span<const Lookup> lookups() const override { return lookups_; }
 
  private:
   [[nodiscard]] bool is_tree() const {
@@ -160,11 +165,20 @@ class FollowerLaw final : public Oracle {
   }
 
   // The cache after the batches up to the cursor.
-  void rebuild(Stream& stream) {
-    stream.cache = EngineLedger();
+  void rebuild(const Engine& engine, Stream& stream) {
+    const EngineLedger before = std::exchange(stream.cache, EngineLedger());
+    std::map<PrefixId, std::string> events;  // the last one of each prefix
     for (std::int64_t at = 0; at <= stream.cursor && at < std::ssize(stream.batches); ++at)
       for (const Event& event : stream.batches[static_cast<std::size_t>(at)])
-        stream.cache.apply(contents_, config_.block_size, event);
+        stream.cache.apply(contents_, config_.block_size, event,
+                           [&](PrefixId prefix, std::int64_t /*had*/, std::int64_t /*has*/) {
+                             events[prefix] = text_of(engine, event);
+                           });
+    for (auto& [prefix, text] : events)
+      if (before.holds(prefix) != stream.cache.holds(prefix))
+        touched_[{owner_of(engine), prefix}] = {operations_, std::move(text)};
+      else
+        touched_.try_emplace({owner_of(engine), prefix}, operations_, std::move(text));
     stream.broken = stream.broken || !stream.cache.broken().empty();
   }
 
@@ -178,7 +192,7 @@ class FollowerLaw final : public Oracle {
         cleared = cleared || event.kind == EventKind::kCleared;
         if (in_order) apply(engine, event);
       }
-    if (!in_order) rebuild(stream);
+    if (!in_order) rebuild(engine, stream);
     if (!cleared) return;
     stream.known = Known::kExactly;
     if (!in_order) emptied(engine);
@@ -270,9 +284,45 @@ class FollowerLaw final : public Oracle {
     for (const auto& [engine, stream] : streams_) answers[owner_of(engine)];
     for (const Match& match : returns.matches)
       answers[{match.worker, pools() ? 0 : match.rank.value_or(0)}] = match.blocks.value_or(0);
+    if (keeps_lookups_) {
+      for (const auto& [owner, blocks] : answers)
+        explain(owner, blocks, prefixes, std::ssize(prompt.tokens));
+      ++queries_;
+    }
     for (const auto& [owner, blocks] : answers)
       if (Words words = judge_owner(owner, blocks, prefixes)) return words;
     return std::nullopt;
+  }
+
+  // Why the follower does not say of an engine, or a worker, that it holds all of a prompt.
+  void explain(const Engine& owner, std::int64_t answer, const std::vector<PrefixId>& prompt,
+               std::int64_t tokens) {
+    const std::int64_t size = config_.block_size;
+    Lookup lookup{.operation = static_cast<std::int64_t>(operations_) - 1,
+                  .request = queries_,
+                  .tokens = tokens,
+                  .reused = std::clamp<std::int64_t>(answer * size, 0, tokens),
+                  .cache = text_of(owner)};
+    bool gap = false;
+    for (std::int64_t block = lookup.reused / size; block < std::ssize(prompt); ++block) {
+      const PrefixId prefix = prompt[static_cast<std::size_t>(block)];
+      const bool held = std::ranges::any_of(streams_, [&](const auto& entry) {
+        return owner_of(entry.first) == owner && entry.second.cache.holds(prefix);
+      });
+      const auto touched = touched_.find({owner, prefix});
+      MissedTokens missed{block * size, (block + 1) * size, Missing::kNotAnnounced};
+      if (held) {
+        missed.why = gap ? Missing::kBehindGap : Missing::kForgotten;
+      } else if (touched != touched_.end()) {
+        missed.why = Missing::kEvicted;
+        missed.operation = static_cast<std::int64_t>(touched->second.first) - 1;
+      }
+      gap = gap || !held;
+      lookup.miss(missed);
+    }
+    const std::int64_t whole = std::max(lookup.reused, std::ssize(prompt) * size);
+    lookup.miss({whole, tokens, Missing::kLastBlockNotFull});
+    lookups_.push_back(std::move(lookup));
   }
 
   [[nodiscard]] Words judge_owner(const Engine& owner, std::int64_t answer,
@@ -345,8 +395,7 @@ class FollowerLaw final : public Oracle {
 
   [[nodiscard]] std::string words_of(const Engine& owner, std::int64_t answer, std::int64_t held,
                                      const std::vector<PrefixId>& prompt) const {
-    std::string words = "worker " + std::to_string(owner.worker);
-    if (!pools()) words += " rank " + std::to_string(owner.rank);
+    std::string words = text_of(owner);
     words += answer > held ? ": phantom: " : ": forgotten: ";
     words += std::to_string(answer) + " blocks, but it holds " + std::to_string(held);
     std::pair<std::uint64_t, std::string> last;
@@ -356,6 +405,10 @@ class FollowerLaw final : public Oracle {
     if (last.first > 0)
       words += ", since operation " + std::to_string(last.first - 1) + ": " + last.second;
     return words;
+  }
+  [[nodiscard]] std::string text_of(const Engine& owner) const {
+    return "worker " + std::to_string(owner.worker) +
+           (pools() ? "" : " rank " + std::to_string(owner.rank));
   }
   [[nodiscard]] static std::string text_of(const Engine& engine, const Event& event) {
     static constexpr std::array kWords{"stored", "removed", "cleared"};
@@ -382,6 +435,9 @@ class FollowerLaw final : public Oracle {
   bool has_own_names_ = false;
   bool has_spaces_ = false;
   bool has_groups_or_tiers_ = false;
+  bool keeps_lookups_ = false;
+  std::int64_t queries_ = 0;
+  std::vector<Lookup> lookups_;
 };
 
 }  // namespace

@@ -3,18 +3,6 @@
 #include <algorithm>
 
 namespace kvo::prefix {
-namespace {
-
-void add(std::vector<MissedTokens>& all, const MissedTokens& more) {
-  if (more.begin >= more.end) return;
-  if (!all.empty() && all.back().same_cause(more))
-    all.back().end = more.end;
-  else
-    all.push_back(more);
-}
-
-}  // namespace
-
 void Misses::made(std::int64_t request, std::span<const Content> contents, TokensView tokens) {
   sequences_[request] = {.maker = std::ssize(makers_), .bare = {bare_.start({})}};
   makers_.push_back(request);
@@ -93,7 +81,7 @@ void Misses::looked_up(const Asked& asked, std::span<const Content> contents, co
   for (std::int64_t begin = hit; begin < asked.tokens; begin = (begin / grain + 1) * grain) {
     const std::int64_t end = std::min((begin / grain + 1) * grain, asked.tokens);
     if (!asked.reads) {
-      add(lookup.missed, {begin, end, Missing::kNotLookedUp});
+      lookup.miss({begin, end, Missing::kNotLookedUp});
       continue;
     }
     const Unit unit = unit_at(begin, asked, contents, held);
@@ -117,16 +105,16 @@ void Misses::looked_up(const Asked& asked, std::span<const Content> contents, co
       else if (seen >= unit.whole)
         why = unit.some_cannot ? Missing::kBlockOfTheLastToken : Missing::kNotStoredYet;
       const std::int64_t first = std::clamp(seen, begin, end);
-      add(lookup.missed, {begin, first, why});
+      lookup.miss({begin, first, why});
       const std::int64_t second = std::clamp(alike, first, end);
-      add(lookup.missed, {first, second, Missing::kOtherNamespace, std::nullopt, whose_bare});
+      lookup.miss({first, second, Missing::kOtherNamespace, std::nullopt, whose_bare});
       const Missing unseen = alike == 0 ? Missing::kNeverSeen : Missing::kDiverged;
       missed = {second, end, unseen, std::nullopt,
                 alike == 0    ? std::nullopt
                 : bare > seen ? whose_bare
                               : whose};
     }
-    add(lookup.missed, missed);
+    lookup.miss(missed);
   }
   lookups_.push_back(std::move(lookup));
 }

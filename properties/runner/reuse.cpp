@@ -19,7 +19,9 @@ constexpr std::array<std::string_view,
            "behind a gap",
            "draft heads",
            "a group lacked it",
-           "not looked up"};
+           "not looked up",
+           "not announced",
+           "forgotten"};
 
 std::string other(const std::optional<std::int64_t>& request, const std::string& word) {
   return request ? " " + word + " request " + std::to_string(*request) : "";
@@ -43,6 +45,14 @@ std::string MissedTokens::text() const {
   if (why == Missing::kEvicted)
     text += " at op " + std::to_string(operation.value_or(0)) + other(request, "for");
   return text;
+}
+
+void Lookup::miss(const MissedTokens& more) {
+  if (more.begin >= more.end) return;
+  if (!missed.empty() && missed.back().same_cause(more))
+    missed.back().end = more.end;
+  else
+    missed.push_back(more);
 }
 
 std::vector<Figure> lookup_figures(std::span<const Lookup> lookups, const std::string& name) {

@@ -27,10 +27,12 @@ enum class Missing : std::uint8_t {
   kDraftHeads,            ///< is held, and draft heads give up the last block of a hit
   kGroupLacked,           ///< other groups of layers hold it, and this one does not
   kNotLookedUp,           ///< the request, or the config, reads no cache
+  kNotAnnounced,          ///< of a follower: no event that it received stores the block
+  kForgotten,             ///< of a follower: is held, as events say, and the follower denies it
 };
 BOOST_DESCRIBE_ENUM(Missing, kNeverSeen, kDiverged, kOtherNamespace, kEvicted, kLastBlockNotFull,
                     kBlockGoesOnOtherwise, kBlockOfTheLastToken, kNotStoredYet, kBehindGap,
-                    kDraftHeads, kGroupLacked, kNotLookedUp)
+                    kDraftHeads, kGroupLacked, kNotLookedUp, kNotAnnounced, kForgotten)
 
 /// "last block not full"
 [[nodiscard]] std::string_view words_of(Missing why);
@@ -58,12 +60,16 @@ BOOST_DESCRIBE_STRUCT(MissedTokens, (), (begin, end, why, operation, request, gr
 /// A lookup of a prompt. tokens = reused + the sum of all missed ones.
 struct Lookup {
   std::int64_t operation = 0;  ///< from 0
-  std::int64_t request = 0;
+  std::int64_t request = 0;    ///< of a follower: its queries, from 0
   std::int64_t tokens = 0;
   std::int64_t reused = 0;
   std::vector<MissedTokens> missed = {};  ///< ascending, without gaps
+  std::string cache = {};                 ///< "worker 1 rank 0", where one lookup asks for several
+
+  /// Adds tokens behind the others; none if there are none.
+  void miss(const MissedTokens& more);
 };
-BOOST_DESCRIBE_STRUCT(Lookup, (), (operation, request, tokens, reused, missed))
+BOOST_DESCRIBE_STRUCT(Lookup, (), (operation, request, tokens, reused, missed, cache))
 
 /// What lookups missed, by reason, as figures of a case. Each name begins with `name`.
 [[nodiscard]] std::vector<Figure> lookup_figures(std::span<const Lookup> lookups,

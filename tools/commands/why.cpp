@@ -79,8 +79,10 @@ std::optional<Explained> explained_log_case(const Contracts& contracts, const tr
   const auto session = contracts.reference_of(kind).open(setup);
   const auto history = session ? history_of(contracts, kind, setup) : nullptr;
   if (history == nullptr) return std::nullopt;
-  const bool recorded = std::ranges::all_of(
-      one.steps, [](const traces::Step& step) { return step.recorded.has_value(); });
+  const bool recorded =
+      !one.header.stated && std::ranges::all_of(one.steps, [](const traces::Step& step) {
+        return step.recorded.has_value();
+      });
   Probe probe;
   for (const traces::Step& step : one.steps)
     (void)history->check(step.op, recorded ? *step.recorded : (*session)->apply(step.op, probe));
@@ -174,10 +176,10 @@ std::string count_of(std::int64_t count) {
 }
 
 void print_lookup(const Explained& one, const Lookup& lookup) {
-  print_out(fmt::format("{}, {}: request {}, op {}: {} tokens, {} reused, {} not\n", one.kind,
+  print_out(fmt::format("{}, {}: request {}, op {}{}: {} tokens, {} reused, {} not\n", one.kind,
                         printable(one.name), lookup.request, lookup.operation,
-                        count_of(lookup.tokens), count_of(lookup.reused),
-                        count_of(lookup.tokens - lookup.reused)));
+                        lookup.cache.empty() ? "" : ", " + lookup.cache, count_of(lookup.tokens),
+                        count_of(lookup.reused), count_of(lookup.tokens - lookup.reused)));
   Table table({numbers("tokens"), column("from"), column("to"), column("why")});
   for (const MissedTokens& missed : lookup.missed)
     table.row({count_of(missed.end - missed.begin), std::to_string(missed.begin),
@@ -221,10 +223,11 @@ std::vector<Totals> totals_of(const std::vector<Explained>& all) {
 
 void print_totals(const std::vector<Totals>& totals) {
   for (const Totals& one : totals) {
-    print_out(fmt::format("{}: {}, {} tokens, {} reused ({})\n", one.kind,
+    const std::string share = share_text(one.reused, one.tokens);
+    print_out(fmt::format("{}: {}, {} tokens, {} reused{}\n", one.kind,
                           count_text(static_cast<std::uint64_t>(one.lookups), "lookup"),
                           count_of(one.tokens), count_of(one.reused),
-                          share_text(one.reused, one.tokens)));
+                          share.empty() ? "" : " (" + share + ")"));
     Table table({numbers("tokens"), numbers("share"), column("why not reused")});
     for (const auto& [words, tokens] : one.missed)
       table.row({count_of(tokens), share_text(tokens, one.tokens - one.reused), words});
