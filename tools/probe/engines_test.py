@@ -23,7 +23,8 @@ GOLDEN = pathlib.Path(__file__).with_name("golden_answers.jsonl.gz")
 BEGIN, SINK, FIRST_VALUE, VALUES = 1, 3, 272, 256
 GENERATED = 48
 HF = [["--dtype", dtype, "--head-dim", dim] for dim in ("64", "128") for dtype in ("bf16", "f32")]
-HF += [["--dtype", dtype, "--window", "256"] for dtype in ("bf16", "f32")]  # HF[0], [2], [4]: bf16
+HF += [["--dtype", dtype, "--window", "256", *past] for past in ([], ["--past-window"]) for dtype in ("bf16", "f32")]
+# HF[0], [2], [4], [6]: bf16
 GGUF = [["--format", "gguf", "--dtype", dtype, "--head-dim", dim] for dim in ("64", "128") for dtype in ("f16", "f32")]
 
 
@@ -61,6 +62,14 @@ def transformers_answers(folder, prompts):
             text = model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long),
                                   max_new_tokens=GENERATED, do_sample=False, pad_token_id=0)
         yield text[0, len(prompt):].tolist()
+
+
+def longer_window_answers(folder, prompts):
+    """Those of transformers with a window that is one token too long."""
+    config = folder / "config.json"
+    read = json.loads(config.read_text(encoding="utf-8"))
+    config.write_text(json.dumps({**read, "sliding_window": read["sliding_window"] + 1}), encoding="utf-8")
+    yield from transformers_answers(folder, prompts)
 
 
 def llama_server(folder):
@@ -108,7 +117,7 @@ def judge(kvoracle, engine, options, answers, prompts, sent):
                 if len(tokens) != GENERATED:
                     raise SystemExit(f"{engine} {' '.join(options)}: {len(tokens)} tokens, {GENERATED} are expected")
                 print(json.dumps({"prompt": prompt, "continuation": tokens}), file=file)
-        window = options[options.index("--window"):][:2] if "--window" in options else []
+        window = options[options.index("--window"):] if "--window" in options else []
         with open(folder / "answers", "rb") as file:
             judged = subprocess.run([kvoracle, "probe", "answers", "-", *window], stdin=file, stdout=subprocess.PIPE,
                                     stderr=subprocess.STDOUT, text=True, check=False)
@@ -211,6 +220,10 @@ def main(kvoracle, count="40"):
         print("with stale rows, which must differ: ", end="", flush=True)
         prompts = prompts_for(models[0], 4)
         sound.append(not judge(kvoracle, engine, models[0], answers, prompts, list(map(with_stale_rows, prompts))))
+    if not missing(TORCH):
+        print("with a window that is too long, which must differ: ", end="", flush=True)
+        prompts = prompts_for(HF[6], 4)
+        sound.append(not judge(kvoracle, "transformers", HF[6], longer_window_answers, prompts, prompts))
     for engine, modules, options, serve in SERVERS:
         if lacks := missing(modules):
             print(f"skipped: {engine}: {lacks}")

@@ -129,7 +129,7 @@ def table(system: str, versions: list[str], found: list[Difference]) -> str:
             script[:-MOST_SHOWN] = [f"{len(script) - MOST_SHOWN} operations"]
         kinds = ", ".join(f"`{each.kind}`" for each in alike)
         cells = (since, kinds, f"`{what}`", alike[0].example, "<br>".join(script))
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        lines.append("| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines if found else [lines[0], "", "No difference."]) + "\n"
 
 
