@@ -167,18 +167,18 @@ class FollowerLaw final : public Oracle {
   // The cache after the batches up to the cursor.
   void rebuild(const Engine& engine, Stream& stream) {
     const EngineLedger before = std::exchange(stream.cache, EngineLedger());
-    std::map<PrefixId, std::string> events;  // the last one of each prefix
+    std::map<PrefixId, const Event*> events;  // the last one of each prefix
     for (std::int64_t at = 0; at <= stream.cursor && at < std::ssize(stream.batches); ++at)
       for (const Event& event : stream.batches[static_cast<std::size_t>(at)])
         stream.cache.apply(contents_, config_.block_size, event,
                            [&](PrefixId prefix, std::int64_t /*had*/, std::int64_t /*has*/) {
-                             events[prefix] = text_of(engine, event);
+                             events[prefix] = &event;
                            });
-    for (auto& [prefix, text] : events)
-      if (before.holds(prefix) != stream.cache.holds(prefix))
-        touched_[{owner_of(engine), prefix}] = {operations_, std::move(text)};
-      else
-        touched_.try_emplace({owner_of(engine), prefix}, operations_, std::move(text));
+    for (const auto& [prefix, event] : events) {
+      const std::pair block{owner_of(engine), prefix};
+      if (before.holds(prefix) != stream.cache.holds(prefix) || !touched_.contains(block))
+        touched_[block] = {operations_, text_of(engine, *event)};
+    }
     stream.broken = stream.broken || !stream.cache.broken().empty();
   }
 

@@ -66,11 +66,8 @@ struct KnownRequest {
 class BlocksHistory final
     : public prefix::History<BlocksHistory, BlocksOps, Config, KnownRequest, Quirk> {
  public:
-  BlocksHistory(Setup setup, const Config& config, QuirkSet<Quirk> quirks, const Layout& layout)
-      : History(config, quirks),
-        setup_(std::move(setup)),
-        layout_(layout),
-        groups_(std::ssize(config.groups)) {}
+  BlocksHistory(const Config& config, QuirkSet<Quirk> quirks, const Layout& layout)
+      : History(config, quirks), layout_(layout), groups_(std::ssize(config.groups)) {}
 
   // ---- Lookups ----
 
@@ -82,8 +79,13 @@ class BlocksHistory final
   bool keep_lookups() override {
     Config config = config_;
     config.events = true;
-    setup_.config = Record::of(config);
-    if (auto session = reference_.open(setup_)) beside_ = std::move(*session);
+    // Its events are of the first block that carries a key, and of the last one.
+    Setup setup{.profile = Profile::kDocumented, .config = Record::of(config)};
+    for (std::size_t row = 0; row < kQuirkRows.size(); ++row)
+      if (const auto quirk = static_cast<Quirk>(row);
+          has(quirk) && quirk != Quirk::kRemovedWhileHeld)
+        setup.quirks.emplace_back(kQuirkRows[row].name());
+    if (auto session = reference_.open(setup)) beside_ = std::move(*session);
     return History::keep_lookups();
   }
 
@@ -331,23 +333,11 @@ class BlocksHistory final
     const Observation taken = beside_->apply(Op::of(TakeEvents{}), unused);
     if (taken.error) return;  // of a setup that failed
     for (const ShownEvent& event : taken.as<TakeEvents::Returns>().events) {
-      if (event.kind == EventKind::kCleared) {
-        for (const Copy& copy : held_) went(copy);
-        copies_.clear();
-        held_.clear();
-      }
+      if (event.kind == EventKind::kCleared) follow(std::exchange(held_, {}));
       for (const std::int64_t key : event.keys.value_or(Ids())) {
         const Copy copy{key, *event.group};
-        if (event.kind == EventKind::kStored) {
-          copies_.insert(copy);
-          if (held_.insert(copy).second) came(copy);
-          continue;
-        }
-        if (!has(Quirk::kRemovedWhileHeld))
-          copies_.erase(copy);
-        else if (const auto one = copies_.find(copy); one != copies_.end())
-          copies_.erase(one);
-        if (!copies_.contains(copy) && held_.erase(copy) > 0) went(copy);
+        if (event.kind == EventKind::kStored && held_.insert(copy).second) came(copy);
+        if (event.kind == EventKind::kRemoved && held_.erase(copy) > 0) went(copy);
       }
     }
   }
@@ -828,10 +818,8 @@ class BlocksHistory final
 
   void forget_pool() { pool_.reset(); }
 
-  Setup setup_;
   Subject reference_ = references()[0];
   std::unique_ptr<Session> beside_ = nullptr;  ///< once lookups are kept
-  std::multiset<Copy> copies_ = {};            ///< of `beside_`
   Layout layout_;
   std::int64_t groups_;
   prefix::Contents contents_ = {};
@@ -860,7 +848,7 @@ std::unique_ptr<Oracle> history_oracle(const CacheKind& kind, const Setup& setup
   const Config config = setup.config_as<Config>();
   const auto options = options_of(config);
   const auto layout = options ? layout_of(*options, *quirks) : Result<Layout>(options.error());
-  return std::make_unique<BlocksHistory>(setup, config, *quirks, layout ? *layout : Layout());
+  return std::make_unique<BlocksHistory>(config, *quirks, layout ? *layout : Layout());
 }
 
 }  // namespace kvo::groups

@@ -265,6 +265,11 @@ int run_why(const Contracts& contracts, const WhyArguments& arguments) {
   const bool log = is_log(arguments.trace);
   if (!log && !arguments.only_case.empty())
     throw UsageError("--case: a trace has no cases with names");
+  const bool of_traces =
+      !arguments.words.empty() || arguments.replay.scale != 0 || arguments.replay.requests != 0;
+  if (log && of_traces)
+    throw UsageError(
+        "--subject, --scale, --requests: are of traces; a log has caches and requests of its own");
   std::vector<Explained> all =
       log ? explained_log(contracts, arguments) : explained_trace(contracts, arguments);
   if (arguments.request) {
