@@ -22,6 +22,14 @@ std::string quoted(const std::string& word) {
   return out + "'";
 }
 
+// `folder` is TREE/build/PRESET/tools, or no folder of a tree: then empty.
+std::string library_of_tree(const std::filesystem::path& folder) {
+  std::error_code failed;
+  const std::filesystem::path library =
+      folder.parent_path().parent_path().parent_path() / "tools/adapters/python/src";
+  return std::filesystem::exists(library / "kvoracle/systems", failed) ? library.string() : "";
+}
+
 }  // namespace
 
 std::span<const System> systems() {
@@ -39,13 +47,21 @@ std::string path_of_program() {
 }
 
 std::string python_of_systems() {
-  const auto beside = std::filesystem::path(path_of_program()).parent_path() / "python3";
+  const std::filesystem::path folder = std::filesystem::path(path_of_program()).parent_path();
   std::error_code failed;
-  return std::filesystem::exists(beside, failed) ? beside.string() : "python3";
+  if (std::filesystem::exists(folder / "python3", failed)) return quoted(folder / "python3");
+  const std::string library = library_of_tree(folder);
+  if (library.empty()) return "python3";
+  return fmt::format("PYTHONPATH={}${{PYTHONPATH:+:$PYTHONPATH}} python3", quoted(library));
 }
 
 std::string command_of(const System& system) {
-  return fmt::format("{} -m kvoracle.systems.{}", quoted(python_of_systems()), system.module);
+  return fmt::format("{} -m kvoracle.systems.{}", python_of_systems(), system.module);
+}
+
+std::string with_remedy(const std::string& why) {
+  if (why.find("No module named 'kvoracle'") == std::string::npos) return why;
+  return "python3 has no library kvoracle: install the wheel, or set PYTHONPATH (docs/systems.md)";
 }
 
 }  // namespace kvo::tools

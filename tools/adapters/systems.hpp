@@ -22,10 +22,14 @@ struct System {
 /// The file of this program.
 [[nodiscard]] std::string path_of_program();
 
-/// The `python3` beside this program, or else "python3", the first on PATH.
+/// The shell's words that start the `python3` beside this program, or else the first on PATH. A
+/// program that was built in a source tree adds the tree's Python library to the module path.
 [[nodiscard]] std::string python_of_systems();
 
 /// The shell's words that start its adapter with that Python.
 [[nodiscard]] std::string command_of(const System& system);
+
+/// Why an adapter did not start; with what to do where Python lacks the library.
+[[nodiscard]] std::string with_remedy(const std::string& why);
 
 }  // namespace kvo::tools

@@ -27,7 +27,7 @@ Examined examined(const System& system) {
   try {
     found.greeting = greeting_of_adapter(command_of(system));
   } catch (const UsageError& error) {
-    const std::string text = error.what();
+    const std::string text = with_remedy(error.what());
     constexpr std::string_view kGreeting = "no greeting: ";
     const std::size_t at = text.find(kGreeting);
     found.why_not = at == std::string::npos ? text : text.substr(at + kGreeting.size());

@@ -27,9 +27,11 @@ struct DriftArguments {
 };
 
 int run_drift(const DriftArguments& arguments) {
-  std::vector<std::string> words{python_of_systems(),
-                                 "-m",
-                                 "kvoracle.systems.drift",
+  const std::string python = python_of_systems();
+  std::vector<std::string> words{"sh",
+                                 "-c",
+                                 python + " -m kvoracle.systems.drift \"$@\"",
+                                 "drift",
                                  arguments.system,
                                  "--from",
                                  arguments.from,
@@ -43,8 +45,8 @@ int run_drift(const DriftArguments& arguments) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
-  execvp(pointers.front(), pointers.data());
-  throw UsageError(fmt::format("{}: {}", words.front(), std::strerror(errno)));
+  execv("/bin/sh", pointers.data());
+  throw UsageError(fmt::format("/bin/sh: {}", std::strerror(errno)));
 }
 
 }  // namespace

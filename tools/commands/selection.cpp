@@ -28,8 +28,11 @@ bool is_mutant(const std::string& word) {
 
 // What a variant names outside of this program, started once.
 std::vector<Subject> started(const Contracts& contracts, const std::string& variant) {
-  if (const System* system = find_system(variant))
-    return subjects_of_adapter(contracts, command_of(*system), {}, variant);
+  if (const System* system = find_system(variant)) try {
+      return subjects_of_adapter(contracts, command_of(*system), {}, variant);
+    } catch (const UsageError& error) {
+      throw UsageError(fmt::format("{}: {}", variant, with_remedy(error.what())));
+    }
   const bool is_command = variant.starts_with(kExec);
   const std::string program = variant.substr(is_command ? kExec.size() : kLib.size());
   if (program.empty()) throw UsageError(fmt::format("'{}': nothing to start", printable(variant)));
