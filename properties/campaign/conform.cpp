@@ -49,6 +49,15 @@ void conform_documented(const Subject& reference, const traces::Case& recorded,
 void conform_law(const Law& law, const Subject& reference, const traces::Case& script,
                  std::vector<const Subject*> subjects, const Setup& setup, CaseResult& result) {
   if (!law.judges_reference()) std::erase(subjects, &reference);
+  if (!law.applies_to(*script.header.kind)) {
+    for (const Subject* subject : subjects)
+      result.subjects.push_back(
+          result_of({.subject = subject,
+                     .verdict = {.outcome = Outcome::kNotSupported,
+                                 .reason = "law " + std::string(law.name()) +
+                                           " does not apply to " + script.header.kind->name()}}));
+    return;
+  }
   const CasePlan plan{.kind = script.header.kind, .setup = setup, .law = &law};
   std::vector<Op> ops;
   for (const traces::Step& step : script.steps) ops.push_back(step.op);

@@ -45,6 +45,25 @@ TEST_P(RuleCases, EverySubjectConforms) {
   }
 }
 
+// Scripts of rules reach what random ones seldom do.
+TEST_P(RuleCases, LawsHold) {
+  for (const char* law : {"recompute_equivalence", "failed_allocation_changes_nothing"}) {
+    auto log = traces::LogReader::in_memory(std::string(GetParam().name), GetParam().text,
+                                            contracts().kind_finder());
+    while (true) {
+      const auto result = conform_next(
+          contracts(), log,
+          [](const CacheKind& kind) { return contracts().subjects_without_card(kind); },
+          {.law = contracts().find_law(law)});
+      ASSERT_TRUE(result) << result.error().text();
+      if (!*result) break;
+      for (const SubjectResult& subject : (*result)->subjects)
+        EXPECT_FALSE(subject.verdict.failed()) << law << ": " << subject.subject << ", "
+                                               << (*result)->name << ": " << subject.verdict.text();
+    }
+  }
+}
+
 TEST_P(RuleCases, TheWriterWritesWhatTheReaderReads) {
   for (const Case& read : cases_of(std::string(GetParam().text))) {
     const std::string text = traces::lines_of(read).front();

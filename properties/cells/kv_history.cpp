@@ -861,9 +861,10 @@ class KvHistory final : public Oracle {
   }
   [[nodiscard]] Words wrong_split(const Decode& op,
                                   const std::vector<ShownUbatch>& ubatches) const {
-    const std::int64_t most = op.n_ubatch + (has(Quirk::kUbatchTooLarge) ? 1 : 0);
+    const std::int64_t extra = has(Quirk::kUbatchTooLarge) ? 1 : 0;
     for (const ShownUbatch& ubatch : ubatches)
-      if (std::ssize(ubatch.rows) > most) return "an ubatch has more tokens than n_ubatch";
+      if (std::ssize(ubatch.rows) - extra > op.n_ubatch)
+        return "an ubatch has more tokens than n_ubatch";
     return wrong_rows(ubatches, op.seqs.size());
   }
   /// Places an ubatch in both halves. `doubtful`: the mask of a window is not judged.

@@ -7,9 +7,10 @@
 //          ones of the window. Without a mask (chunked) the result must be the row's last tokens.
 //          In prompt_lru: what fetch found, and the rest, are the prompt.
 // Skipped  updates without a mask of theirs; quantized rows; caches after what leaves them without
-//          a promise: failed operations, shared arrays, negative trims, trims of padding, kept
-//          slots, windows wider than the ring; in profile original also a trimmed full ring,
-//          chunks on a ring of a batch (ML-55), and stores of chunked caches (ML-22).
+//          a promise: failed operations, rows of another type or size than the first, shared
+//          arrays, negative trims, trims of padding, kept slots, windows wider than the ring; in
+//          profile original also a trimmed full ring, chunks on a ring of a batch (ML-55), and
+//          stores of chunked caches (ML-22).
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -44,14 +45,24 @@ struct Sequence {
   bool waits() const { return padding > 0; }
 };
 
+// What all rows of a cache have in common. Others are converted, or broadcast over the heads and
+// elements of rows that are stored already.
+struct Form {
+  DType type;
+  std::int64_t heads;
+  std::int64_t k_size;  ///< elements of a head
+  std::int64_t v_size;
+  friend bool operator==(const Form&, const Form&) = default;
+};
+
 struct History {
   std::string kind;
   std::int64_t window = 0;  ///< of a ring; 0: all tokens
   std::vector<Sequence> rows = {};
   bool known = true;  ///< false: nothing can be said of it any more
   std::int64_t columns = 0;
-  bool single_last = false;                  ///< the last update had one token
-  std::optional<DType> type = std::nullopt;  ///< of all rows so far
+  bool single_last = false;                 ///< the last update had one token
+  std::optional<Form> form = std::nullopt;  ///< of all rows so far
 };
 
 // The bytes of token j of row b, all heads.
@@ -164,8 +175,8 @@ class TokensOracle final : public Oracle {
     for (const std::int64_t number : op.caches) {
       const History& part = of(number);
       batch.known = batch.known && part.known && part.kind != "arrays";
-      if (!batch.type) batch.type = part.type;
-      if (part.type && part.type != batch.type) batch.known = false;
+      if (!batch.form) batch.form = part.form;
+      if (part.form && part.form != batch.form) batch.known = false;
       batch.columns = std::max(batch.columns, part.columns);
       if (!part.rows.empty()) batch.rows.push_back(part.rows.front());
     }
@@ -174,7 +185,7 @@ class TokensOracle final : public Oracle {
   Words note(const Extract& op, const KindMade& made) {
     const History& batch = of(op.cache);
     History single{
-        .kind = made.kind, .window = batch.window, .known = batch.known, .type = batch.type};
+        .kind = made.kind, .window = batch.window, .known = batch.known, .form = batch.form};
     const std::int64_t row = op.idx < 0 ? op.idx + std::ssize(batch.rows) : op.idx;
     // A slice from -1 to 0 is empty (ML-43).
     if (op.idx < 0 || row >= std::ssize(batch.rows)) single.known = false;
@@ -209,8 +220,8 @@ class TokensOracle final : public Oracle {
     const History other = of(op.other);
     History& cache = of(op.cache);
     cache.known = cache.known && other.known && cache.window == other.window &&
-                  (!cache.type || !other.type || cache.type == other.type);
-    if (!cache.type) cache.type = other.type;
+                  (!cache.form || !other.form || cache.form == other.form);
+    if (!cache.form) cache.form = other.form;
     cache.columns = std::max(cache.columns, other.columns);
     cache.rows.insert(cache.rows.end(), other.rows.begin(), other.rows.end());
     if (announced(cache) || (cache.columns > 0 && waits(cache))) return forget(op.cache);
@@ -273,11 +284,12 @@ class TokensOracle final : public Oracle {
   // Adds the columns of an update. False: nothing can be said of its result.
   bool follow(History& cache, const Update& op) {
     if (!cache.known) return false;
-    if (!cache.type) cache.type = op.k.dtype;
+    const Form form{op.k.dtype, op.k.shape[1], op.k.shape[3], op.v.shape[3]};
+    if (!cache.form) cache.form = form;
     positions_.clear();
     const bool fits = op.k.shape[0] == std::ssize(cache.rows) && op.v.shape[0] == op.k.shape[0] &&
                       op.v.shape[1] == op.k.shape[1] && op.v.shape[2] == op.k.shape[2] &&
-                      op.k.dtype == cache.type && op.v.dtype == cache.type;
+                      op.v.dtype == op.k.dtype && form == cache.form;
     // A chunk without tokens drops one of a full ring (ML-11).
     if (!fits || op.k.shape[2] == 0) return cache.known = false;
     was_single_ = std::exchange(cache.single_last, op.k.shape[2] == 1);

@@ -136,7 +136,7 @@ Result<CachePtr> ArraysCache::extract(std::int64_t row) const {
 }
 
 Status ArraysCache::filter(const Ints& rows) {
-  const auto done = attempt([&](ArraysState& s, Writes& /*writes*/) {
+  return attempt([&](ArraysState& s, Writes& /*writes*/) {
     const bool nothing =
         std::ranges::none_of(*s.arrays, [](const Array& one) { return one != nullptr; }) &&
         !s.left_padding && !s.lengths;
@@ -147,15 +147,13 @@ Status ArraysCache::filter(const Ints& rows) {
     s.arrays = std::move(arrays);
     s.left_padding = picked(s.left_padding, rows);
     s.lengths = picked(s.lengths, rows);
-    return true;
   });
-  return done ? Status() : done.error();
 }
 
 Status ArraysCache::extend(Cache& other) {
   const auto* more = dynamic_cast<const ArraysCache*>(&other);
   if (more == nullptr) return fail(Code::kPrecondition, "a cache of another kind");
-  const auto done = attempt([&](ArraysState& s, Writes& /*writes*/) {
+  return attempt([&](ArraysState& s, Writes& /*writes*/) {
     const ArraysState& b = more->s_;
     const std::int64_t rows = s.batch_size();
     const std::int64_t rows_b = b.batch_size();
@@ -172,9 +170,7 @@ Status ArraysCache::extend(Cache& other) {
     s.arrays = std::move(arrays);
     s.left_padding = joined_lists(s.left_padding, rows, b.left_padding, rows_b);
     s.lengths = joined_lists(s.lengths, rows, b.lengths, rows_b);
-    return true;
   });
-  return done ? Status() : done.error();
 }
 
 Status ArraysCache::prepare(const std::optional<Ints>& /*left_padding*/,
@@ -199,12 +195,10 @@ Status ArraysCache::set(std::int64_t entry, const Array& array) {
 }
 
 Status ArraysCache::advance(std::int64_t n) {
-  const auto done = attempt([&](ArraysState& s, Writes& writes) {
+  return attempt([&](ArraysState& s, Writes& writes) {
     for (const SharedInts& list : {s.lengths, s.left_padding})
       if (list) writes.put(list, sum(*list, -n));
-    return true;
   });
-  return done ? Status() : done.error();
 }
 
 }  // namespace kvo::mlx_lm

@@ -218,7 +218,7 @@ Result<CachePtr> BatchKvCache::extract(std::int64_t row) const {
 }
 
 Status BatchKvCache::filter(const Ints& rows) {
-  const auto done = attempt([&](BatchKvState& s, Writes& /*writes*/) {
+  return attempt([&](BatchKvState& s, Writes& /*writes*/) {
     if (rows.empty() && has(Quirk::kFilterNeedsRows)) throw Misuse("no rows");
     s.rows = s.rows.only(rows);
     const std::int64_t spare = rows.empty() ? 0 : std::ranges::min(*s.rows.padding);
@@ -229,47 +229,39 @@ Status BatchKvCache::filter(const Ints& rows) {
       s.idx -= spare;
       s.rows.padding = std::make_shared<Ints>(sum(*s.rows.padding, -spare));
     }
-    return true;
   });
-  return done ? Status() : done.error();
 }
 
 Status BatchKvCache::extend(Cache& other) {
   const auto* more = dynamic_cast<const BatchKvCache*>(&other);
   if (more == nullptr) return fail(Code::kPrecondition, "a cache of another kind");
-  const auto done = attempt([&](BatchKvState& s, Writes& /*writes*/) {
+  return attempt([&](BatchKvState& s, Writes& /*writes*/) {
     const bool filled = s.rows.buffers.k || more->s_.rows.buffers.k;
     s.rows = extended(s.rows, s.idx, more->s_.rows, more->s_.idx);
     if (filled) s.idx = std::max(s.idx, more->s_.idx);
-    return true;
   });
-  return done ? Status() : done.error();
 }
 
 Status BatchKvCache::prepare(const std::optional<Ints>& left_padding,
                              const std::optional<Ints>& /*lengths*/,
                              const std::optional<Ints>& right_padding) {
-  const auto done = attempt([&](BatchKvState& s, Writes& writes) {
+  return attempt([&](BatchKvState& s, Writes& writes) {
     if (left_padding) s.rows.add_padding(writes, *left_padding);
     if (right_padding) {
       if (right_padding->empty()) throw Misuse("right_padding is empty");
       if (std::ranges::max(*right_padding) > 0) s.right_padding = {false, right_padding};
     }
-    return true;
   });
-  return done ? Status() : done.error();
 }
 
 Status BatchKvCache::finalize() {
-  const auto done = attempt([&](BatchKvState& s, Writes& writes) {
+  return attempt([&](BatchKvState& s, Writes& writes) {
     if (const Ints* columns = s.right_padding.read()) {
       Ints padding = *s.rows.padding;
       s.rows.move_right(writes, padding, *columns);
       s.right_padding.numbers.reset();
     }
-    return true;
   });
-  return done ? Status() : done.error();
 }
 
 // ---- batch-rotating ----
@@ -452,19 +444,17 @@ Result<CachePtr> BatchRotatingCache::extract(std::int64_t row) const {
 }
 
 Status BatchRotatingCache::filter(const Ints& rows) {
-  const auto done = attempt([&](BatchRotatingState& s, Writes& /*writes*/) {
+  return attempt([&](BatchRotatingState& s, Writes& /*writes*/) {
     if (rows.empty() && has(Quirk::kFilterNeedsRows)) throw Misuse("no rows");
     s.rows = s.rows.only(rows);
-    return true;
   });
-  return done ? Status() : done.error();
 }
 
 Status BatchRotatingCache::extend(Cache& other) {
   auto* more = dynamic_cast<BatchRotatingCache*>(&other);
   if (more == nullptr) return fail(Code::kPrecondition, "a cache of another kind");
   BatchRotatingState theirs = more->s_;
-  const auto done = attempt([&](BatchRotatingState& s, Writes& /*writes*/) {
+  Status done = attempt([&](BatchRotatingState& s, Writes& /*writes*/) {
     const bool filled = s.rows.buffers.k || theirs.rows.buffers.k;
     if (filled && (s.rotated != theirs.rotated || s.idx != theirs.idx)) {
       s.bring_into_time_order();
@@ -475,16 +465,15 @@ Status BatchRotatingCache::extend(Cache& other) {
       s.idx = std::max(s.idx, theirs.idx);
       s.count = std::max(s.count, theirs.count);
     }
-    return true;
   });
   if (more != this && (done || has(Quirk::kFailureLeavesSteps))) std::swap(more->s_, theirs);
-  return done ? Status() : done.error();
+  return done;
 }
 
 Status BatchRotatingCache::prepare(const std::optional<Ints>& left_padding,
                                    const std::optional<Ints>& lengths,
                                    const std::optional<Ints>& right_padding) {
-  const auto done = attempt([&](BatchRotatingState& s, Writes& writes) {
+  return attempt([&](BatchRotatingState& s, Writes& writes) {
     if (left_padding) s.rows.add_padding(writes, *left_padding);
     if (right_padding) {
       if (right_padding->empty()) throw Misuse("right_padding is empty");
@@ -493,21 +482,17 @@ Status BatchRotatingCache::prepare(const std::optional<Ints>& left_padding,
         s.lengths = {false, sum(*lengths, s.rows.offset)};
       }
     }
-    return true;
   });
-  return done ? Status() : done.error();
 }
 
 Status BatchRotatingCache::finalize() {
-  const auto done = attempt([&](BatchRotatingState& s, Writes& writes) {
+  return attempt([&](BatchRotatingState& s, Writes& writes) {
     if (const Ints* lengths = s.lengths.read()) {
       Ints padding = *s.rows.padding;
       s.rows.move_right(writes, padding, beyond(s.rows.offset, *lengths));
       s.lengths.numbers.reset();
     }
-    return true;
   });
-  return done ? Status() : done.error();
 }
 
 }  // namespace kvo::mlx_lm

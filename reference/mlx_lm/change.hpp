@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -49,6 +50,8 @@ class Changing {
   [[nodiscard]] bool has(Quirk quirk) const { return quirks_.has(quirk); }
   /// Runs change(state, writes) on a copy of the state, which replaces it in the end.
   /// Errors  what the change threw; in profile original the steps before that count (ML-A4).
+  /// Nothing
+  ///         is allocated after the state has changed.
   template <class Change>
   auto attempt(const Change& change)
       -> Result<decltype(change(std::declval<State&>(), std::declval<Writes&>()))> {
@@ -59,9 +62,15 @@ class Changing {
       std::swap(s_, next);
     };
     try {
-      auto out = change(next, writes);
-      commit();
-      return out;
+      if constexpr (std::is_void_v<decltype(change(next, writes))>) {
+        change(next, writes);
+        commit();
+        return {};
+      } else {
+        auto out = change(next, writes);
+        commit();
+        return out;
+      }
     } catch (const Misuse& misuse) {
       Error error = misuse.error();
       if (has(Quirk::kFailureLeavesSteps)) commit();
