@@ -60,7 +60,7 @@ class KvCellsCache final : public cells::KvCache {
       return refused(fmt::format("{} tokens, n_ubatch {}", plan_.tokens().size(), batch.n_ubatch));
     if (plan_.lowest_pos() < (debug() ? 0 : -1))
       return refused(fmt::format("position {}", plan_.lowest_pos()));
-    const Status divided = divide(batch.n_ubatch);
+    Status divided = divide(batch.n_ubatch);  // moved to the caller: no copy after update()
     // Whoever finds a cell for each token needs no second try.
     const bool second_split = is_pair() && options().unified && !has_room();
     if (second_split) plan_.prepare_sets(batch.n_ubatch);

@@ -13,6 +13,7 @@
 
 #include "properties/contracts.hpp"
 #include "reference/layered/operations.hpp"
+#include "tools/adapters/greeting.hpp"
 #include "tools/commands/usage.hpp"
 
 namespace kvo::tools {
@@ -182,6 +183,15 @@ TEST(Adapter, AGreetingThatIsNoneIsRefused) {
               HasSubstr("greeting: protocol: 7: this is version 1"));
   EXPECT_THAT(refusal_of("has_an_unknown_kind"),
               HasSubstr("kinds: 'layered.w': is no kind of cache"));
+}
+
+TEST(Adapter, OperationsAreMissingByRowsAndByTheListOfAKind) {
+  const Greeting greeting{.kinds = {{.kind = "block_pool.stack",
+                                     .operations = {"new", "alloc", "free_block"},
+                                     .conventions = {"without free_block"}}}};
+  const Subject subject = greeted_subjects(contracts(), greeting, "mine").at(0);
+  EXPECT_THAT(subject.conventions.without, testing::IsSupersetOf({"free_block", "available"}));
+  EXPECT_THAT(subject.conventions.without, testing::Not(testing::Contains("alloc")));
 }
 
 }  // namespace

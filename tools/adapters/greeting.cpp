@@ -1,6 +1,7 @@
 #include "tools/adapters/greeting.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -49,7 +50,7 @@ std::vector<Subject> greeted_subjects(const Contracts& contracts, const Greeting
     auto read = traces::read_conventions("greeting of " + name, text, contracts.kind_finder());
     if (!read) throw UsageError(read.error().text());
     Conventions conventions = std::move(read->front().conventions);
-    conventions.without = missing_operations(greeting, *kind);
+    std::ranges::move(missing_operations(greeting, *kind), std::back_inserter(conventions.without));
     Subject made{.kind = kind,
                  .variant = name,
                  .doc = fmt::format("{} {}", greeting.system, greeting.version)};

@@ -12,6 +12,7 @@ namespace {
 constexpr std::array kSystems{
     System{"vllm", "vllm", "KVCacheManager"},
     System{"sglang", "sglang", "RadixCache and its allocators"},
+    System{"sglang-unified", "sglang.unified", "UnifiedRadixCache and its allocators"},
     System{"transformers", "transformers", "its Cache classes"},
     System{"mlx-lm", "mlx_lm", "its cache classes"},
 };

@@ -49,7 +49,7 @@ def listed(system: str) -> list[str]:
     if install.SYSTEMS[system].is_crate:
         raise install.Absent("releases of crates are not listed")
     module = install.SYSTEMS[system].module
-    package = system.removesuffix("-debug").replace("llama-cpp", "llama-cpp-python")
+    package = system.removesuffix("-debug").removesuffix("-unified").replace("llama-cpp", "llama-cpp-python")
     words = ["go", "list", "-m", "-versions", module] if module else [
         sys.executable, "-m", "pip", "--disable-pip-version-check", "index", "versions", package]
     try:

@@ -90,15 +90,16 @@ class System(NamedTuple):
     """Whether nothing lists its releases here."""
 
 
-def _from_wheel(package: str, name: str, needs: list[str]) -> Callable[[pathlib.Path, str], list[str]]:
-    """The adapter of a package whose cache classes import `needs`, installed in the environment `name`."""
+def _from_wheel(package: str, name: str, needs: list[str], module: str = "") -> Callable[[pathlib.Path, str], list[str]]:
+    """The adapter of a package whose cache classes import `needs`, installed in the environment `name`. `module` is the
+    adapter's, where it does not have the package's name."""
     def command(into: pathlib.Path, version: str) -> list[str]:
         folder = sources(into, package, version)
         python = environment(into, name, needs)
         library = pathlib.Path(__file__).absolute().parents[2] / "python" / "src"
         if not (library / "kvoracle").is_dir():
             library = pathlib.Path(__file__).absolute().parents[2]
-        return ["env", f"PYTHONPATH={library}", python, "-m", f"kvoracle.systems.{package.replace('-', '_')}",
+        return ["env", f"PYTHONPATH={library}", python, "-m", f"kvoracle.systems.{module or package.replace('-', '_')}",
                 "--folder", str(folder)]
     return command
 
@@ -106,6 +107,7 @@ def _from_wheel(package: str, name: str, needs: list[str]) -> Callable[[pathlib.
 SYSTEMS = {
     "vllm": System("0.33.0", _from_wheel("vllm", "msgspec", MSGSPEC)),
     "sglang": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC)),
+    "sglang-unified": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC, "sglang.unified")),
     "transformers": System("5.23.0", _from_wheel("transformers", "torch", TORCH)),
     "mlx-lm": System("0.32.2", _from_wheel("mlx-lm", "mlx", MLX)),
     "ollama": System("0.15.4", compiled.ollama, "github.com/ollama/ollama"),

@@ -37,13 +37,17 @@ struct Worker {
 }
 
 impl Worker {
-    /// Notes where a run is stored. A worker with two keys for the same contents breaks EV-2: the case ends, since the index
-    /// forgets such a block with the first of its keys (findings/kv_index).
+    /// Notes where a run is stored. Two events break EV-2, and end the case, since the index then forgets a block: one that
+    /// stores the same contents under a second key, and one that moves a key and stores at its old place. The index takes old
+    /// places off only when all of the event is stored.
     fn place(&mut self, event: &Event, contents: &[ContentHash]) -> Result<(), Refusal> {
         let mut before = event.parent.map(|parent| self.places[&parent]);
+        let mut left = Vec::new();
+        let mut taken = Vec::new();
         for (key, content) in event.keys.iter().zip(contents) {
             let place = before.map_or(SequenceHash(content.0), |before| chain_prefix_hash(before, *content));
-            self.places.insert(*key, place);
+            left.extend(self.places.insert(*key, place).filter(|old| *old != place));
+            taken.push(place);
             if let Some(other) = self.keys.insert(place, *key) {
                 let is_held = self.map.contains_key(SequenceHash(bits(other))) && self.places[&other] == place;
                 if other != *key && is_held {
@@ -51,6 +55,9 @@ impl Worker {
                 }
             }
             before = Some(place);
+        }
+        if left.iter().any(|place| taken.contains(place)) {
+            return Err(Refusal::Unsupported);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from array import array
-from typing import Any
+from typing import Any, Callable
 
 from kvoracle import NotSupported, Refused, serve
 from kvoracle.systems.raised import panics
@@ -51,24 +51,39 @@ class Rows:
 class Removed:
     """The recorder of events, which is shown each node that is evicted."""
 
-    def __init__(self, recorder: Any) -> None:
-        self._recorder = recorder
-        self.nodes: list[int] = []
+    def __init__(self, recorder: Any, number: Callable[[Any], int | None]) -> None:
+        self._recorder, self._number = recorder, number
+        self.nodes: list[int | None] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._recorder, name)
 
-    def record_remove(self, node: TreeNode) -> None:
-        self.nodes.append(node.id)
-        self._recorder.record_remove(node)
+    def record_remove(self, node: Any, **medium: Any) -> None:
+        self.nodes.append(self._number(node))
+        self._recorder.record_remove(node, **medium)
 
-    def taken(self) -> list[int]:
+    def taken(self) -> list[int | None]:
         nodes, self.nodes = self.nodes, []
         return nodes
 
 
 @panics
 class Radix:
+    _counted: Any = TreeNode
+    """The class that counts its nodes."""
+
+    def _made(self, params: CacheInitParams) -> Any:
+        """The cache, and what has its nodes, sizes and events."""
+        cache = RadixCache(params)
+        return cache, cache
+
+    def _number(self, node: Any) -> int | None:
+        """Of a node, or of what the cache returns for one."""
+        return node and node.id
+
+    def _named(self, number: int) -> Any:
+        return self._nodes[number]
+
     def __init__(self, config: Answer, profile: str) -> None:
         size, slots, sort = config["page_size"], config["slots"], config["need_sort"]
         if size == 1:
@@ -77,34 +92,37 @@ class Radix:
             self._pool = PagedTokenToKVPoolAllocator(slots, size, torch.int64, "cpu", None, sort)
         threshold = config.get("slru_threshold")
         limits = {"protected_threshold": threshold} if config["policy"] == "slru" and threshold is not None else None
-        self._rows, self._requests, self._keys = Rows(), {}, {}
+        self._rows, self._requests, self._keys, self._policy = Rows(), {}, {}, config["policy"]
         self._created, self._nodes = 0, {}
-        TreeNode.counter = 0
+        self._counted.counter = 0
         try:
-            self._tree = RadixCache(CacheInitParams(
+            self._tree, self._core = self._made(CacheInitParams(
                 config["disable"], self._rows, self._pool, size, is_eagle=config["eagle"], eviction_policy=config["policy"],
                 eviction_policy_config=limits, enable_kv_cache_events=config["events"]))
         except ValueError as refusal:
             raise NotSupported(str(refusal)) from refusal
-        self._tree.kv_events = self._removed = Removed(self._tree.kv_events)
+        self._core.kv_events = self._removed = Removed(self._core.kv_events, self._number)
         self._end()
 
     def _begin(self) -> tuple[int, ...]:
-        TreeNode.counter = self._created  # the class counts nodes; here each case does
+        self._counted.counter = self._created  # the class counts nodes; here each case does
         return self._marks()
 
     def _end(self) -> tuple[int, ...]:
-        if TreeNode.counter != self._created:
-            self._created = TreeNode.counter
+        if self._counted.counter != self._created:
+            self._created = self._counted.counter
             self._nodes.update((node.id, node) for node in self._walk())  # the next operation may evict them
         return self._marks()
 
     def _marks(self) -> tuple[int, ...]:
-        tree = self._tree
-        return (self._created, tree.evictable_size(), tree.protected_size(), len(tree.evictable_leaves), self._pool.available_size())
+        core = self._core
+        return (self._created, core.evictable_size(), core.protected_size(), len(self._leaves()), self._pool.available_size())
 
-    def _walk(self) -> list[TreeNode]:
-        nodes = [self._tree.root_node]
+    def _leaves(self) -> Any:
+        return self._core.evictable_leaves
+
+    def _walk(self) -> list[Any]:
+        nodes = [self._core.root_node]
         for node in nodes:
             nodes.extend(node.children.values())
         return nodes
@@ -112,12 +130,12 @@ class Radix:
     def _key(self, tokens: list[int], extra: str | None, salt: str | None, limit: int | None = None) -> RadixKey:
         return RadixKey(array("q", tokens), extra, limit=limit, cache_salt=salt)
 
-    def _slots_to(self, node: TreeNode) -> list[int]:
+    def _slots_to(self, node: Any) -> list[int]:
         return self._tree.path_device_indices(node).tolist()
 
     def match(self, tokens: list[int], extra: str | None = None, salt: str | None = None, limit: int | None = None) -> Answer:
         its = self._tree.match_prefix(MatchPrefixParams(key=self._key(tokens, extra, salt, limit)))
-        return {"length": its.device_prefix_len, "node": its.last_device_node.id, "slots": self._slots_to(its.last_device_node)}
+        return {"length": its.device_prefix_len, "node": self._number(its.last_device_node), "slots": self._slots_to(its.last_device_node)}
 
     def touch(self, tokens: list[int], extra: str | None = None, salt: str | None = None, limit: int | None = None) -> None:
         self._tree.touch_prefix(self._key(tokens, extra, salt, limit))
@@ -126,17 +144,17 @@ class Radix:
                priority: int = 0, inserted: int = 0) -> Answer:
         its = self._tree.insert(InsertParams(key=self._key(tokens, extra, salt), value=None if slots is None else tensor(slots),
                                              priority=priority, inserted_len=inserted))
-        return {"length": its.prefix_len, "node": its.last_device_node and its.last_device_node.id}
+        return {"length": its.prefix_len, "node": self._number(its.last_device_node)}
 
     def evict(self, tokens: int) -> Answer:
         its = self._tree.evict(EvictParams(num_tokens=tokens))
         return {"tokens": its.num_tokens_evicted, "nodes": self._removed.taken()}
 
     def lock(self, node: int) -> Answer:
-        return {"delta": self._tree.inc_lock_ref(self._nodes[node]).delta}
+        return {"delta": self._tree.inc_lock_ref(self._named(node)).delta}
 
     def unlock(self, node: int) -> Answer:
-        return {"delta": self._tree.dec_lock_ref(self._nodes[node]).delta}
+        return {"delta": self._tree.dec_lock_ref(self._named(node)).delta}
 
     def reset(self) -> None:
         self._tree.reset()
@@ -196,7 +214,7 @@ class Radix:
         req = self._requests[request]
         req.init_next_round_input(self._tree)
         req.lock = self._tree.lock(req.last_node)
-        return {"length": req.prefix_len, "node": req.last_node.id, "slots": self._tree.prefix_device_indices(req).tolist()}
+        return {"length": req.prefix_len, "node": self._number(req.last_node), "slots": self._tree.prefix_device_indices(req).tolist()}
 
     def extend(self, request: int, tokens: int, append: list[int] | None = None) -> Answer:
         """As alloc_for_extend does for a batch of one."""
@@ -224,7 +242,7 @@ class Radix:
     def checkpoint(self, request: int) -> Answer:
         req = self._requests[request]
         common.checkpoint_kv_cache(req, self._tree)
-        return {"node": req.lock.node.id, "protected": req.kv.cache_protected_len}
+        return {"node": self._number(req.lock.node), "protected": req.kv.cache_protected_len}
 
     def withdraw(self, request: int) -> None:
         req = self._requests[request]
@@ -237,38 +255,46 @@ class Radix:
     def row(self, request: int) -> Answer:
         req = self._requests[request]
         return {"slots": self._rows[request].tolist(), "protected": req.kv.cache_protected_len,
-                "inserted": req.kv.cache_inserted_len, "node": req.lock.node.id}
+                "inserted": req.kv.cache_inserted_len, "node": self._number(req.lock.node)}
 
     def events(self) -> Answer:
         return {"events": [self._event(each) for each in self._tree.take_events()]}
 
-    def _number(self, key: int) -> int:
+    def _number_of_key(self, key: int) -> int:
         return self._keys.setdefault(key, len(self._keys))
 
     def _event(self, event: Any) -> Answer:
         if isinstance(event, AllBlocksCleared):
             return {"kind": "cleared"}
         if isinstance(event, BlockRemoved):
-            return {"kind": "removed", "keys": [self._number(key) for key in event.block_hashes]}
-        parent = None if event.parent_block_hash is None else self._number(event.parent_block_hash)
-        return {"kind": "stored", "keys": [self._number(key) for key in event.block_hashes], "parent": parent,
+            return {"kind": "removed", "keys": [self._number_of_key(key) for key in event.block_hashes]}
+        parent = None if event.parent_block_hash is None else self._number_of_key(event.parent_block_hash)
+        return {"kind": "stored", "keys": [self._number_of_key(key) for key in event.block_hashes], "parent": parent,
                 "tokens": list(event.token_ids), "block_size": event.block_size}
 
-    def _standing(self, node: TreeNode) -> Any:
-        ordered = self._tree.eviction_policy != "tlru"  # whose order needs fields that nodes lack
-        return self._tree.eviction_strategy.get_priority(node) if ordered else 0, node.id
+    def _standing(self, node: Any) -> Any:
+        ordered = self._policy != "tlru"  # whose order needs fields that nodes lack
+        return self._core.eviction_strategy.get_priority(node) if ordered else 0, node.id
+
+    def _held(self, node: Any) -> Any:
+        """What has a node's slots and locks."""
+        return node
+
+    def _total(self) -> int:
+        return self._core.total_size()
 
     def state(self) -> Answer:
-        tree, pool = self._tree, self._pool
+        core, pool = self._core, self._pool
         staged = torch.cat([tensor([]), *pool.staged_pages]) if pool.page_size > 1 else pool.release_pages
         nodes = sorted(self._walk()[1:], key=lambda node: node.id)
-        leaves = sorted(tree.evictable_leaves, key=self._standing)
-        return {"evictable": tree.evictable_size(), "protected": tree.protected_size(), "total": tree.total_size(),
+        leaves = sorted(self._leaves(), key=self._standing)
+        return {"evictable": core.evictable_size(), "protected": core.protected_size(), "total": self._total(),
                 "available": pool.available_size(), "free": pool.free_pages.tolist(), "staged": staged.tolist(),
-                "nodes": [{"node": node.id, "parent": node.parent.id, "tokens": list(node.key.raw_token_ids()),
-                           "slots": node.value.tolist(), "lock": node.lock_ref, "hits": node.hit_count, "priority": node.priority,
-                           "extra": node.key.extra_key, "salt": node.key.cache_salt} for node in nodes],
-                "leaves": [node.id for node in leaves]}
+                "nodes": [{"node": self._number(node), "parent": self._number(node.parent), "tokens": list(node.key.raw_token_ids()),
+                           "slots": self._held(node).value.tolist(), "lock": self._held(node).lock_ref, "hits": node.hit_count,
+                           "priority": node.priority, "extra": node.key.extra_key, "salt": node.key.cache_salt}
+                          for node in nodes],
+                "leaves": [self._number(node) for node in leaves]}
 
 
 if __name__ == "__main__":

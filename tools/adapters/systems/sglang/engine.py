@@ -28,12 +28,16 @@ def load(arguments: list[str] | None = None) -> found.Found:
                    "sglang.srt.utils"]
                   + [f"sglang.srt.mem_cache.{name}" for name in (
                       "allocator", "base_prefix_cache", "cache_init_params", "common", "events", "evict_policy", "radix_cache",
-                      "unified_cache.component_type", "utils")])
+                      "unified_cache", "unified_radix_cache", "hicache_storage", "utils")]
+                  + ["sglang.srt.session.streaming_session", "sglang.srt.utils.rank_consensus_checker"])
     module: Any = importlib.import_module
     common, schedule_batch = module("sglang.srt.mem_cache.common"), module("sglang.srt.managers.schedule_batch")
     serving = types.SimpleNamespace(strip_thinking_cache=False, speculative_algorithm=None)
     common.get_serving = common.get_spec = schedule_batch.get_serving = lambda: serving
     common.envs.SGLANG_RADIX_FORCE_MISS = types.SimpleNamespace(get=lambda: False)
+    for name, value in (("SGLANG_UNIFIED_RADIX_TREE_CORE_BACKEND", "python"), ("SGLANG_OPT_MAMBA_SKIP_DECODE_LOCK", False),
+                        ("SGLANG_OPT_UNIFIED_CACHE_FREE_OUT_OF_WINDOW_SLOTS", False)):
+        setattr(common.envs, name, types.SimpleNamespace(get=lambda value=value: value))
     module("sglang.srt.mem_cache.utils").get_native_hash = page_hashes
     platform = types.SimpleNamespace(capabilities=types.SimpleNamespace(supports_triton=False))
     module("sglang.srt.mem_cache.allocator.paged").current_platform = platform
