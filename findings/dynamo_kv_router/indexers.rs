@@ -3,6 +3,7 @@
 
 use dynamo_kv_router::indexer::ThreadPoolIndexer;
 use dynamo_kv_router::protocols::*;
+use dynamo_kv_router::zmq_wire::{BlockHashValue, RawKvEvent, ZmqEventNormalizer};
 use dynamo_kv_router::{ConcurrentRadixTreeCompressed, RadixTree};
 
 fn event(worker: u64, data: KvCacheEventData) -> RouterEvent {
@@ -63,4 +64,50 @@ fn crtc_takes_what_radix_takes() {
         let taken = runtime.block_on(indexer.apply_event_and_wait(one.clone()));
         assert_eq!(taken.is_ok(), tree.apply_event(one).is_ok(), "whether the event is applied, here and in RadixTree");
     }
+}
+
+fn raw_stored(key: u64, parent: Option<u64>, salt: Option<&str>, medium: &str) -> RawKvEvent {
+    RawKvEvent::BlockStored {
+        block_hashes: vec![BlockHashValue::Unsigned(key)],
+        parent_block_hash: parent.map(BlockHashValue::Unsigned),
+        token_ids: vec![11],
+        block_size: 1,
+        medium: Some(medium.to_string()),
+        lora_name: None,
+        cache_namespace: salt.map(str::to_owned),
+        block_mm_infos: None,
+        is_eagle: None,
+        group_idx: None,
+        kv_cache_spec_kind: None,
+        kv_cache_spec_sliding_window: None,
+        locality: None,
+        ownership: None,
+        session_id: None,
+    }
+}
+
+/// "Later salted GPU children keep inheriting it", says a test of the crate, of a hash that other tiers name. An engine removes
+/// its copy on the host, and still has the block on the device.
+#[test]
+fn children_inherit_a_salt_without_a_copy_on_the_host() {
+    let worker = WorkerWithDpRank::from_worker_id(0);
+    let mut normalizer = ZmqEventNormalizer::new(1);
+    for medium in ["GPU", "CPU"] {
+        normalizer.preprocess(raw_stored(1, None, Some("tenant"), medium), worker).unwrap();
+    }
+    let removed = RawKvEvent::BlockRemoved {
+        block_hashes: vec![BlockHashValue::Unsigned(1)],
+        medium: Some("CPU".to_string()),
+        group_idx: None,
+        kv_cache_spec_kind: None,
+        kv_cache_spec_sliding_window: None,
+        locality: None,
+        ownership: None,
+    };
+    normalizer.preprocess(removed, worker).unwrap();
+    let Some(RawKvEvent::BlockStored { cache_namespace, .. }) = normalizer.preprocess(raw_stored(2, Some(1), None, "GPU"), worker)
+    else {
+        panic!("the child is dropped");
+    };
+    assert_eq!(cache_namespace.as_deref(), Some("tenant"), "the salt of the parent, which is on the device");
 }

@@ -201,6 +201,7 @@ class FollowerLaw final : public Oracle {
   void apply(const Engine& engine, const Event& event) {
     if (event.lora || event.salt) has_spaces_ = true;
     if (event.group || event.medium) has_groups_or_tiers_ = true;
+    if (event.kind == EventKind::kRemoved && tier_of(event) == Tier::kHost) leaves_host_ = true;
     if (event.kind == EventKind::kStored &&
         ((event.group && !event.spec) || tier_of(event) != Tier::kDevice))
       has_other_rows_ = true;
@@ -350,7 +351,8 @@ class FollowerLaw final : public Oracle {
     if (has_own_names_ && ((is_tree() && weak_.has(Quirk::kFirstNameStays)) ||
                            (pools() && weak_.has(Quirk::kRanksShareBlocks))))
       return true;
-    if (form_ == Form::kLlmd && has_other_rows_) return true;  // EV-76, EV-77
+    if (form_ == Form::kLlmd && has_other_rows_) return true;                // EV-76, EV-77
+    if (form_ == Form::kDynamo && leaves_host_ && has_spaces_) return true;  // EV-68
     if (form_ == Form::kInfera && weak_.has(Quirk::kNamespacesShared) && has_spaces_) return true;
     return form_ == Form::kInfera && weak_.has(Quirk::kRemovalsUnfiltered) && has_groups_or_tiers_;
   }
@@ -439,6 +441,7 @@ class FollowerLaw final : public Oracle {
   bool has_own_names_ = false;
   bool has_spaces_ = false;
   bool has_groups_or_tiers_ = false;
+  bool leaves_host_ = false;     ///< which ends a salt, too
   bool has_other_rows_ = false;  ///< of a group without its kind, or beyond the device
   bool keeps_lookups_ = false;
   std::int64_t queries_ = 0;

@@ -207,6 +207,8 @@ class Radix:
 
     def request(self, request: int, tokens: list[int], extra: str | None = None, salt: str | None = None,
                 priority: int = 0) -> None:
+        if request in self._requests and self._requests[request].lock is not None:
+            raise Refused("precondition", "it is admitted")
         self._requests[request] = schedule_batch.Req(str(request), "", array("q", tokens), None, extra_key=extra, cache_salt=salt,
                                                      priority=priority)
 

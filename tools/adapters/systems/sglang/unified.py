@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kvoracle import Unsupported, serve
+from kvoracle import NotSupported, Unsupported, serve
 from kvoracle.systems.raised import panics
 from kvoracle.systems.sglang.__main__ import (
     SGLANG, Answer, CacheInitParams, InsertParams, Radix, tensor, torch)
@@ -17,12 +17,13 @@ from sglang.srt.mem_cache.unified_cache.unified_tree_core import UnifiedTreeNode
 from sglang.srt.mem_cache.unified_radix_cache import UnifiedRadixCache
 
 FULL = ComponentType.FULL
+POLICIES = ["lru", "lfu", "mru", "priority", "slru"]
+"""Under fifo and filo parts of a node are as old as the node, and tlru knows how long a branch was."""
 CONVENTIONS = [
     # In a group it evicts until slots are available, which those freed are when the group ends.
     "without group_begin", "without group_end",
     "without reset",  # no request outlives one: SGLang flushes its cache when none runs
     "accepts all_slots precondition",  # of an empty tree
-    # Under fifo and filo parts of a node are as old as the node, and tlru knows how long a branch was.
     'config policy only default "lfu" "mru" "priority" "slru"',
 ]
 
@@ -32,6 +33,8 @@ class Unified(Radix):
     _counted = UnifiedTreeNode
 
     def __init__(self, config: Answer, profile: str) -> None:
+        if config["policy"] not in POLICIES:
+            raise NotSupported(f"policy {config['policy']}")
         self._numbers: dict[int, int] = {}
         self._receipts: dict[int, list[Any]] = {}
         self._frees = 0
