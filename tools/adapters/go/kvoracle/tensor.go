@@ -37,6 +37,8 @@ func (n Number) MarshalJSON() ([]byte, error) {
 		return []byte(`"inf"`), nil
 	case math.IsInf(value, -1):
 		return []byte(`"-inf"`), nil
+	case math.IsNaN(value) && math.Float32bits(float32(value)) == 0x7FC00000:
+		return []byte(`"nan"`), nil
 	case math.IsNaN(value):
 		return []byte(fmt.Sprintf(`"nan:%d"`, math.Float32bits(float32(value)))), nil
 	case value == 0 && math.Signbit(value):

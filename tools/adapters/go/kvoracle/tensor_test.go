@@ -36,7 +36,7 @@ func TestTensorsAreReadFromNumbers(t *testing.T) {
 }
 
 func TestNumbersThatJSONLacks(t *testing.T) {
-	for _, text := range []string{`"inf"`, `"-inf"`, `"nan:2143289345"`, `-0.0`, `1.5`} {
+	for _, text := range []string{`"inf"`, `"-inf"`, `"nan"`, `"nan:2143289345"`, `-0.0`, `1.5`} {
 		var number Number
 		if err := json.Unmarshal([]byte(text), &number); err != nil {
 			t.Fatal(err)
