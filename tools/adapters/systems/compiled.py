@@ -110,8 +110,8 @@ ZERFOO = {"zerfoo": "", "ztensor": "0.1.0", "float16": "0.2.0", "float8": "0.2.0
 
 def zerfoo(into: pathlib.Path, version: str) -> list[str]:
     """The package generate of checkouts, which stay as they are. An overlay of Go compiles the files of inside/ into them: what
-    the adapter shows beside the exported functions, and a device on the host. It gives sampling.go stand-ins for sort and
-    math/rand/v2."""
+    the adapter shows beside the exported functions, and a device on the host. It gives sampling.go stand-ins for
+    what it imports."""
     checkouts = pathlib.Path(os.environ.get("KVO_ZERFOO", "")).resolve()
     if not os.environ.get("KVO_ZERFOO") or not all((checkouts / name / "go.mod").is_file() for name in ZERFOO):
         wanted = ", ".join(f"{name} {given or version}" for name, given in ZERFOO.items())
@@ -129,7 +129,7 @@ def zerfoo(into: pathlib.Path, version: str) -> list[str]:
             (folder / name).write_text(module, encoding="utf-8")
         sampling, inside = checkouts / "zerfoo" / "generate" / "sampling.go", folder / "inside"
         text = sampling.read_text(encoding="utf-8")
-        for name, package in {"rand": "math/rand/v2", "sort": "sort"}.items():
+        for name, package in {"math": "math", "rand": "math/rand/v2", "sort": "sort"}.items():
             text = text.replace(f'\t"{package}"\n', f'\t{name} "adapter/standin"\n')
         (folder / "sampling.txt").write_text(text, encoding="utf-8")
         overlay = {str(checkouts / each.relative_to(inside)): str(each) for each in inside.rglob("*.go")}

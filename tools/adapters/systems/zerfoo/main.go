@@ -9,6 +9,9 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/zerfoo/float16"
+	"github.com/zerfoo/float8"
+
 	"kvoracle"
 )
 
@@ -92,19 +95,37 @@ func kind[Config any](name string, open func(Config) (any, error)) kvoracle.Kind
 // rows is the part of a config that says how rows are stored.
 type rows struct{ Storage string }
 
-func (r rows) check() error {
-	if r.Storage != "" && r.Storage != "f32" {
-		return errors.New("rows are f32")
-	}
-	return nil
+// stored makes a case for a type in which zerfoo can store rows: codes in groups (q8, q4) are none.
+func stored(name string, f32, f16, bf16, f8, bytes func() any) kvoracle.Kind {
+	open := map[string]func() any{"": f32, "f32": f32, "f16": f16, "bf16": bf16, "f8_e4m3": f8, "f8_e5m2": bytes}
+	return kind(name, func(config rows) (any, error) {
+		made, known := open[config.Storage]
+		if !known {
+			return nil, errors.New("zerfoo has no codes in groups")
+		}
+		return made(), nil
+	})
+}
+
+// Lawful differences: ZF-90 and ZF-91 refuse these calls, and docs/sampling.md says that zerfoo leaves
+// them open. It draws token -1 from an empty vocabulary, and takes zeros for rows that are not there.
+var conventions = []string{
+	"accepts sample precondition: vocab",
+	"accepts sample precondition: batch",
+	"accepts sample_from_distribution precondition: no logits",
 }
 
 func main() {
+	sampling := kind("sampling.pipeline", func(struct{}) (any, error) { return Pipeline{}, nil })
+	sampling.Conventions = conventions
 	kvoracle.Serve("zerfoo", version(),
-		kind("block_pool.stack", func(config rows) (any, error) { return &Stack{}, config.check() }),
-		kind("provider.contiguous", func(config rows) (any, error) { return newContiguous(), config.check() }),
-		kind("provider.paged", func(config rows) (any, error) { return newPaged(), config.check() }),
+		stored("block_pool.stack", newStack[float32], newStack[float16.Float16], newStack[float16.BFloat16], newStack[float8.Float8],
+			newStack[uint8]),
+		stored("provider.contiguous", newContiguous[float32], newContiguous[float16.Float16], newContiguous[float16.BFloat16],
+			newContiguous[float8.Float8], newContiguous[uint8]),
+		stored("provider.paged", newPaged[float32], newPaged[float16.Float16], newPaged[float16.BFloat16], newPaged[float8.Float8],
+			newPaged[uint8]),
 		kind("provider.tracing", func(config tracingConfig) (any, error) { return newTracing(config), nil }),
 		kind("provider.tensor", func(struct{}) (any, error) { return newTensors(), nil }),
-		kind("sampling.pipeline", func(struct{}) (any, error) { return Pipeline{}, nil }))
+		sampling)
 }

@@ -11,15 +11,15 @@ import (
 	"kvoracle"
 )
 
-type block = generate.Block[float32]
-
 // Stack is a case of block_pool.stack. Operations are its methods.
-type Stack struct {
-	pool    *generate.BlockPool[float32]
-	number  map[*block]int
+type Stack[T cell] struct {
+	pool    *generate.BlockPool[T]
+	number  map[*generate.Block[T]]int
 	out     []bool // by block: handed out by an operation
 	misused bool   // a block was freed that was not out
 }
+
+func newStack[T cell]() any { return &Stack[T]{} }
 
 type sizes struct {
 	NumLayers   int `json:"num_layers"`
@@ -34,13 +34,13 @@ type poolMade struct {
 }
 
 // New makes a pool in the place of the earlier one.
-func (s *Stack) New(given sizes) (made poolMade, failed error) {
+func (s *Stack[T]) New(given sizes) (made poolMade, failed error) {
 	failed = guard(nothing, func() error {
-		pool, err := given.pool()
+		pool, err := newPool[T](given)
 		if err != nil {
 			return err
 		}
-		*s = Stack{pool: pool, number: map[*block]int{}, out: make([]bool, pool.Cap())}
+		*s = Stack[T]{pool: pool, number: map[*generate.Block[T]]int{}, out: make([]bool, pool.Cap())}
 		for i := range pool.Blocks() {
 			s.number[&pool.Blocks()[i]] = i
 		}
@@ -51,12 +51,12 @@ func (s *Stack) New(given sizes) (made poolMade, failed error) {
 	return
 }
 
-func (given sizes) pool() (*generate.BlockPool[float32], error) {
-	return generate.NewBlockPool[float32](given.NumLayers, given.BlockSize, given.HeadDim, given.MaxMemoryMB)
+func newPool[T cell](given sizes) (*generate.BlockPool[T], error) {
+	return generate.NewBlockPool[T](given.NumLayers, given.BlockSize, given.HeadDim, given.MaxMemoryMB)
 }
 
 // with makes a call of a pool that is there.
-func (s *Stack) with(call func() error) error {
+func (s *Stack[T]) with(call func() error) error {
 	if s.pool == nil {
 		return refused("no pool")
 	}
@@ -64,7 +64,7 @@ func (s *Stack) with(call func() error) error {
 }
 
 // on makes a call with a block of the pool.
-func (s *Stack) on(number int, call func(*block) error) error {
+func (s *Stack[T]) on(number int, call func(*generate.Block[T]) error) error {
 	return s.with(func() error { return call(&s.pool.Blocks()[number]) })
 }
 
@@ -74,7 +74,7 @@ type allocated struct {
 }
 
 // Alloc takes a block.
-func (s *Stack) Alloc() (taken allocated, failed error) {
+func (s *Stack[T]) Alloc() (taken allocated, failed error) {
 	failed = s.with(func() error {
 		made, err := s.pool.Alloc()
 		if err == nil {
@@ -87,11 +87,11 @@ func (s *Stack) Alloc() (taken allocated, failed error) {
 }
 
 // FreeBlock gives a block back, or a null one.
-func (s *Stack) FreeBlock(asked struct{ Block *int }) error {
+func (s *Stack[T]) FreeBlock(asked struct{ Block *int }) error {
 	if asked.Block == nil {
 		return s.with(func() error { s.pool.Free(nil); return nil })
 	}
-	return s.on(*asked.Block, func(freed *block) error {
+	return s.on(*asked.Block, func(freed *generate.Block[T]) error {
 		s.pool.Free(freed)
 		s.misused = s.misused || !s.out[*asked.Block]
 		s.out[*asked.Block] = false
@@ -105,7 +105,7 @@ type drained struct {
 }
 
 // Drain takes blocks until `leave` are available.
-func (s *Stack) Drain(asked struct{ Leave int }) (done drained, failed error) {
+func (s *Stack[T]) Drain(asked struct{ Leave int }) (done drained, failed error) {
 	last := -1
 	done.Last = &last
 	failed = s.with(func() error {
@@ -122,11 +122,11 @@ func (s *Stack) Drain(asked struct{ Leave int }) (done drained, failed error) {
 }
 
 // SetUsed writes the count of used positions of a block.
-func (s *Stack) SetUsed(asked allocated) error {
-	return s.on(asked.Block, func(to *block) error { to.Used = asked.Used; return nil })
+func (s *Stack[T]) SetUsed(asked allocated) error {
+	return s.on(asked.Block, func(to *generate.Block[T]) error { to.Used = asked.Used; return nil })
 }
 
-type cell struct {
+type oneCell struct {
 	Block, Handle int
 	Side          string
 	Index         int
@@ -134,13 +134,13 @@ type cell struct {
 }
 
 // WriteBlock writes one cell of a block.
-func (s *Stack) WriteBlock(asked cell) error {
-	return s.on(asked.Block, func(to *block) error {
+func (s *Stack[T]) WriteBlock(asked oneCell) error {
+	return s.on(asked.Block, func(to *generate.Block[T]) error {
 		side := to.K
 		if asked.Side == "v" {
 			side = to.V
 		}
-		side[asked.Index] = float32(asked.Value)
+		copy(side[asked.Index:asked.Index+1], cellsOf[T]([]float32{float32(asked.Value)}))
 		return nil
 	})
 }
@@ -152,27 +152,31 @@ type sides struct {
 }
 
 // ReadBlock shows a block.
-func (s *Stack) ReadBlock(asked struct{ Block int }) (seen sides, failed error) {
-	failed = s.on(asked.Block, func(from *block) error {
-		seen = sides{numbers(from.K), numbers(from.V), from.Used}
+func (s *Stack[T]) ReadBlock(asked struct{ Block int }) (seen sides, failed error) {
+	failed = s.on(asked.Block, func(from *generate.Block[T]) error {
+		seen = sides{numbers(valuesOf(from.K)), numbers(valuesOf(from.V)), from.Used}
 		return nil
 	})
 	return
 }
 
-func (s *Stack) count(of func() int) (seen number, failed error) {
+func (s *Stack[T]) count(of func() int) (seen number, failed error) {
 	failed = s.with(func() error { seen.N = of(); return nil })
 	return
 }
 
 // Available counts the free blocks.
-func (s *Stack) Available() (number, error) { return s.count(func() int { return s.pool.Available() }) }
+func (s *Stack[T]) Available() (number, error) {
+	return s.count(func() int { return s.pool.Available() })
+}
 
 // Cap counts all blocks.
-func (s *Stack) Cap() (number, error) { return s.count(func() int { return s.pool.Cap() }) }
+func (s *Stack[T]) Cap() (number, error) { return s.count(func() int { return s.pool.Cap() }) }
 
 // BlockSize has the positions of a block.
-func (s *Stack) BlockSize() (number, error) { return s.count(func() int { return s.pool.BlockSize() }) }
+func (s *Stack[T]) BlockSize() (number, error) {
+	return s.count(func() int { return s.pool.BlockSize() })
+}
 
 type work struct{ Workers, Iterations, Hold int }
 
@@ -183,7 +187,7 @@ type met struct {
 
 // Concurrent lets workers take blocks and give them back; then the free blocks are put in ascending
 // order with `used` 0, since the workers leave them in any (ZF-26).
-func (s *Stack) Concurrent(asked work) (seen met, failed error) {
+func (s *Stack[T]) Concurrent(asked work) (seen met, failed error) {
 	failed = s.with(func() error {
 		if min(asked.Workers, asked.Iterations, asked.Hold) < 0 || asked.Workers > 64 || asked.Iterations > 100_000 ||
 			asked.Hold > 1024 || asked.Workers*asked.Iterations*asked.Hold > 10_000_000 || s.misused {
@@ -207,7 +211,7 @@ func (s *Stack) Concurrent(asked work) (seen met, failed error) {
 		}
 		workers.Wait()
 		free := s.take(s.pool.Cap(), func(int) {})
-		slices.SortFunc(free, func(a, b *block) int { return cmp.Compare(s.number[b], s.number[a]) })
+		slices.SortFunc(free, func(a, b *generate.Block[T]) int { return cmp.Compare(s.number[b], s.number[a]) })
 		for _, each := range free {
 			s.pool.Free(each)
 		}
@@ -218,7 +222,7 @@ func (s *Stack) Concurrent(asked work) (seen met, failed error) {
 }
 
 // take takes at most so many blocks, and tells their numbers.
-func (s *Stack) take(most int, tell func(number int)) (taken []*block) {
+func (s *Stack[T]) take(most int, tell func(number int)) (taken []*generate.Block[T]) {
 	for range most {
 		each, err := s.pool.Alloc()
 		if err != nil {

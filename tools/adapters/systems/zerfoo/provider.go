@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"adapter/device"
 
@@ -17,32 +18,24 @@ import (
 	"kvoracle"
 )
 
-type (
-	values      = tensor.TensorNumeric[float32]
-	pair        = generate.LayerKV[float32]
-	kvCache     = generate.KVCache[float32]
-	pagedCache  = generate.PagedKVCache[float32]
-	tracer      = generate.TracingCacheProvider[float32]
-	tensorCache = generate.TensorCache[float32]
-	// provider is a cache of zerfoo, with what the adapter's file adds.
-	provider interface {
-		generate.CacheProvider[float32]
-		Saved() func()
-	}
-)
+// provider is a cache of zerfoo, with what the adapter's file adds.
+type provider[T cell] interface {
+	generate.CacheProvider[T]
+	Saved() func()
+}
 
 // Caches are those of a case by number, and the results that may be read again.
-type Caches[C provider] struct {
+type Caches[T cell, C provider[T]] struct {
 	caches  map[int]C
-	results []*pair
-	objects map[int]map[int]*values // of tracers, by their numbers
-	held    []any                   // lives as long as the case: addresses are not used again (ZF-71)
-	faults  *device.Faults          // of the device, if there is one
-	has     map[int]bool            // by cache: whether it has the device
+	results []*generate.LayerKV[T]
+	objects map[int]map[int]*tensor.TensorNumeric[T] // of tracers, by their numbers
+	held    []any                                    // lives as long as the case: addresses are not used again (ZF-71)
+	faults  *device.Faults                           // of the device, if there is one
+	has     map[int]bool                             // by cache: whether it has the device
 }
 
 // enter says whose device is called.
-func (c *Caches[C]) enter(cache int) {
+func (c *Caches[T, C]) enter(cache int) {
 	if c.faults != nil {
 		device.Current, c.faults.Off = c.faults, !c.has[cache]
 	}
@@ -51,7 +44,7 @@ func (c *Caches[C]) enter(cache int) {
 type which struct{ Cache int }
 
 // put makes a cache in the place of an earlier one.
-func (c *Caches[C]) put(cache int, make func() (C, error)) error {
+func (c *Caches[T, C]) put(cache int, make func() (C, error)) error {
 	if cache < 0 || cache >= 4096 {
 		return refused("no such cache")
 	}
@@ -67,7 +60,7 @@ func (c *Caches[C]) put(cache int, make func() (C, error)) error {
 }
 
 // read makes a call that changes nothing.
-func (c *Caches[C]) read(cache int, call func(C) error) error {
+func (c *Caches[T, C]) read(cache int, call func(C) error) error {
 	on, there := c.caches[cache]
 	if !there {
 		return refused("no such cache")
@@ -77,7 +70,7 @@ func (c *Caches[C]) read(cache int, call func(C) error) error {
 }
 
 // change makes a call that changes the cache.
-func (c *Caches[C]) change(cache int, call func(C) error) error {
+func (c *Caches[T, C]) change(cache int, call func(C) error) error {
 	on, there := c.caches[cache]
 	if !there {
 		return refused("no such cache")
@@ -96,7 +89,7 @@ type update struct {
 }
 
 // Update adds rows.
-func (c *Caches[C]) Update(given update) error {
+func (c *Caches[T, C]) Update(given update) error {
 	return c.change(given.Cache, func(on C) error {
 		if !c.has[given.Cache] && (given.KDevice == "gpu" && given.K != nil || given.VDevice == "gpu" && given.V != nil) {
 			return refused("the engine has no device")
@@ -115,14 +108,14 @@ func (c *Caches[C]) Update(given update) error {
 }
 
 // object is a tensor of zerfoo. Of a tracer, one with the same number is the same object.
-func (c *Caches[C]) object(cache, number int, given *kvoracle.Tensor, where string) (*values, error) {
+func (c *Caches[T, C]) object(cache, number int, given *kvoracle.Tensor, where string) (*tensor.TensorNumeric[T], error) {
 	if given == nil {
 		return nil, nil
 	}
 	if given.DType != "f32" {
 		return nil, refused("rows are f32")
 	}
-	made, err := newValues(given.Shape, given.Floats())
+	made, err := newValues(given.Shape, cellsOf[T](given.Floats()))
 	if err == nil && where == "gpu" {
 		return c.moved(made)
 	}
@@ -137,7 +130,7 @@ func (c *Caches[C]) object(cache, number int, given *kvoracle.Tensor, where stri
 }
 
 // moved is a tensor on the device. No fault strikes it.
-func (c *Caches[C]) moved(from *values) (*values, error) {
+func (c *Caches[T, C]) moved(from *tensor.TensorNumeric[T]) (*tensor.TensorNumeric[T], error) {
 	device.Current = &device.Faults{}
 	defer func() { device.Current = c.faults }()
 	storage, err := tensor.NewGPUStorageFromSlice(from.Data())
@@ -148,15 +141,15 @@ func (c *Caches[C]) moved(from *values) (*values, error) {
 }
 
 // onDevice is where a tensor's cells lie, if that is the device.
-func onDevice(of *values) (*tensor.GPUStorage[float32], bool) {
+func onDevice[T cell](of *tensor.TensorNumeric[T]) (*tensor.GPUStorage[T], bool) {
 	if of == nil {
 		return nil, false
 	}
-	storage, is := of.GetStorage().(*tensor.GPUStorage[float32])
+	storage, is := of.GetStorage().(*tensor.GPUStorage[T])
 	return storage, is
 }
 
-func release(all ...*values) {
+func release[T cell](all ...*tensor.TensorNumeric[T]) {
 	for _, each := range all {
 		if storage, is := onDevice(each); is {
 			_ = storage.Free()
@@ -164,7 +157,7 @@ func release(all ...*values) {
 	}
 }
 
-func newValues(shape []int64, data []float32) (*values, error) {
+func newValues[T cell](shape []int64, data []T) (*tensor.TensorNumeric[T], error) {
 	own := make([]int, len(shape))
 	for i, n := range shape {
 		own[i] = int(n)
@@ -185,7 +178,7 @@ type found struct {
 }
 
 // Get reads a layer.
-func (c *Caches[C]) Get(from asked) (got found, failed error) {
+func (c *Caches[T, C]) Get(from asked) (got found, failed error) {
 	failed = c.read(from.Cache, func(on C) error {
 		rows, there := on.Get(from.Layer)
 		return c.show(rows, there, from, &got)
@@ -193,7 +186,7 @@ func (c *Caches[C]) Get(from asked) (got found, failed error) {
 	return
 }
 
-func (c *Caches[C]) show(rows *pair, there bool, from asked, got *found) error {
+func (c *Caches[T, C]) show(rows *generate.LayerKV[T], there bool, from asked, got *found) error {
 	if !there {
 		return nil
 	}
@@ -209,29 +202,20 @@ func (c *Caches[C]) show(rows *pair, there bool, from asked, got *found) error {
 	return nil
 }
 
-func shown(from *values) *kvoracle.Tensor {
-	var shape []int64
-	for _, n := range from.Shape() {
-		shape = append(shape, int64(n))
-	}
-	made := kvoracle.FloatTensor(from.Data(), shape...)
-	return &made
-}
-
 type again struct {
 	K        *kvoracle.Tensor `json:"k,omitempty"`
 	V        *kvoracle.Tensor `json:"v,omitempty"`
 	Dangling bool             `json:"dangling,omitempty"`
 }
 
-func dangles(rows *pair) bool {
+func dangles[T cell](rows *generate.LayerKV[T]) bool {
 	k, is := onDevice(rows.Key)
 	v, too := onDevice(rows.Value)
 	return is && !device.Alive(k.Ptr()) || too && !device.Alive(v.Ptr())
 }
 
 // Reread reads an earlier result.
-func (c *Caches[C]) Reread(asked struct{ Handle int }) (seen again, failed error) {
+func (c *Caches[T, C]) Reread(asked struct{ Handle int }) (seen again, failed error) {
 	failed = guard(nothing, func() error {
 		rows := c.results[asked.Handle]
 		if seen.Dangling = dangles(rows); !seen.Dangling {
@@ -243,14 +227,14 @@ func (c *Caches[C]) Reread(asked struct{ Handle int }) (seen again, failed error
 }
 
 // Poke writes one cell of an earlier result.
-func (c *Caches[C]) Poke(asked cell) error {
+func (c *Caches[T, C]) Poke(asked oneCell) error {
 	return guard(nothing, func() error {
-		rows := map[string]*values{"k": c.results[asked.Handle].Key, "v": c.results[asked.Handle].Value}[asked.Side]
+		rows := map[string]*tensor.TensorNumeric[T]{"k": c.results[asked.Handle].Key, "v": c.results[asked.Handle].Value}[asked.Side]
 		if dangles(c.results[asked.Handle]) {
 			return refused("the result is dangling")
 		}
 		data := rows.Data()
-		data[asked.Index] = float32(asked.Value)
+		copy(data[asked.Index:asked.Index+1], cellsOf[T]([]float32{float32(asked.Value)}))
 		if storage, is := onDevice(rows); is {
 			return storage.CopyFromHost(data[asked.Index:asked.Index+1], asked.Index)
 		}
@@ -259,30 +243,30 @@ func (c *Caches[C]) Poke(asked cell) error {
 }
 
 // Truncate cuts every layer.
-func (c *Caches[C]) Truncate(asked struct{ Cache, N int }) error {
+func (c *Caches[T, C]) Truncate(asked struct{ Cache, N int }) error {
 	return c.change(asked.Cache, func(on C) error { on.Truncate(asked.N); return nil })
 }
 
 // Reset empties every layer.
-func (c *Caches[C]) Reset(asked which) error {
+func (c *Caches[T, C]) Reset(asked which) error {
 	return c.change(asked.Cache, func(on C) error { on.Reset(); return nil })
 }
 
-func (c *Caches[C]) count(asked which, of func(C) int) (seen number, failed error) {
+func (c *Caches[T, C]) count(asked which, of func(C) int) (seen number, failed error) {
 	failed = c.read(asked.Cache, func(on C) error { seen.N = of(on); return nil })
 	return
 }
 
 // SeqLen is the length of layer 0.
-func (c *Caches[C]) SeqLen(asked which) (number, error) { return c.count(asked, C.SeqLen) }
+func (c *Caches[T, C]) SeqLen(asked which) (number, error) { return c.count(asked, C.SeqLen) }
 
 // Contiguous is a case of provider.contiguous.
-type Contiguous struct {
-	Caches[*kvCache]
+type Contiguous[T cell] struct {
+	Caches[T, *generate.KVCache[T]]
 }
 
-func newContiguous() *Contiguous {
-	return &Contiguous{Caches[*kvCache]{caches: map[int]*kvCache{}}}
+func newContiguous[T cell]() any {
+	return &Contiguous[T]{Caches[T, *generate.KVCache[T]]{caches: map[int]*generate.KVCache[T]{}}}
 }
 
 type lengths struct {
@@ -292,31 +276,31 @@ type lengths struct {
 }
 
 // New makes a cache.
-func (c *Contiguous) New(given lengths) error {
-	return c.put(given.Cache, func() (*kvCache, error) {
-		return generate.NewKVCache[float32](given.NumLayers, given.MaxSeqLen), nil
+func (c *Contiguous[T]) New(given lengths) error {
+	return c.put(given.Cache, func() (*generate.KVCache[T], error) {
+		return generate.NewKVCache[T](given.NumLayers, given.MaxSeqLen), nil
 	})
 }
 
 // NumLayers counts the layers.
-func (c *Contiguous) NumLayers(asked which) (number, error) {
-	return c.count(asked, (*kvCache).NumLayers)
+func (c *Contiguous[T]) NumLayers(asked which) (number, error) {
+	return c.count(asked, (*generate.KVCache[T]).NumLayers)
 }
 
 // Paged is a case of provider.paged: a pool, and caches over it and over earlier ones.
-type Paged struct {
-	Stack
-	Caches[*pagedCache]
-	numbers map[*block]int // of all pools
+type Paged[T cell] struct {
+	Stack[T]
+	Caches[T, *generate.PagedKVCache[T]]
+	numbers map[*generate.Block[T]]int // of all pools
 }
 
-func newPaged() *Paged {
-	return &Paged{Caches: Caches[*pagedCache]{caches: map[int]*pagedCache{}},
-		numbers: map[*block]int{}}
+func newPaged[T cell]() any {
+	return &Paged[T]{Caches: Caches[T, *generate.PagedKVCache[T]]{caches: map[int]*generate.PagedKVCache[T]{}},
+		numbers: map[*generate.Block[T]]int{}}
 }
 
 // NewPool makes the pool of the caches to come.
-func (p *Paged) NewPool(given sizes) (poolMade, error) {
+func (p *Paged[T]) NewPool(given sizes) (poolMade, error) {
 	made, err := p.Stack.New(given)
 	if err == nil {
 		maps.Copy(p.numbers, p.number)
@@ -326,27 +310,27 @@ func (p *Paged) NewPool(given sizes) (poolMade, error) {
 }
 
 // Drain takes blocks until `leave` are available.
-func (p *Paged) Drain(asked struct{ Leave int }) (drained, error) {
+func (p *Paged[T]) Drain(asked struct{ Leave int }) (drained, error) {
 	done, err := p.Stack.Drain(asked)
 	done.Last = nil
 	return done, err
 }
 
 // New makes a cache over the pool.
-func (p *Paged) New(given lengths) error {
-	return p.put(given.Cache, func() (*pagedCache, error) {
+func (p *Paged[T]) New(given lengths) error {
+	return p.put(given.Cache, func() (*generate.PagedKVCache[T], error) {
 		return generate.NewPagedKVCache(p.pool, given.NumLayers), nil
 	})
 }
 
 // Free gives the blocks of a cache back.
-func (p *Paged) Free(asked which) error {
-	return p.change(asked.Cache, func(on *pagedCache) error { on.Free(); return nil })
+func (p *Paged[T]) Free(asked which) error {
+	return p.change(asked.Cache, func(on *generate.PagedKVCache[T]) error { on.Free(); return nil })
 }
 
 // NumLayers counts the layers.
-func (p *Paged) NumLayers(asked which) (number, error) {
-	return p.Caches.count(asked, (*pagedCache).NumLayers)
+func (p *Paged[T]) NumLayers(asked which) (number, error) {
+	return p.Caches.count(asked, (*generate.PagedKVCache[T]).NumLayers)
 }
 
 type table struct {
@@ -355,8 +339,8 @@ type table struct {
 }
 
 // Table shows the block table and the cursors.
-func (p *Paged) Table(asked which) (seen table, failed error) {
-	failed = p.read(asked.Cache, func(on *pagedCache) error {
+func (p *Paged[T]) Table(asked which) (seen table, failed error) {
+	failed = p.read(asked.Cache, func(on *generate.PagedKVCache[T]) error {
 		seen = table{[]*int{}, append([]int{}, on.Cursors()...)}
 		for _, each := range on.Table() {
 			var number *int
@@ -371,6 +355,11 @@ func (p *Paged) Table(asked which) (seen table, failed error) {
 	return
 }
 
+type (
+	tracer      = generate.TracingCacheProvider[float32]
+	tensorCache = generate.TensorCache[float32]
+)
+
 type tracingConfig struct {
 	Real      string
 	NumLayers int `json:"num_layers"`
@@ -380,20 +369,20 @@ type tracingConfig struct {
 
 // Tracing is a case of provider.tracing.
 type Tracing struct {
-	Caches[*tracer]
+	Caches[float32, *tracer]
 	config tracingConfig
 }
 
 func newTracing(config tracingConfig) *Tracing {
-	return &Tracing{Caches[*tracer]{
+	return &Tracing{Caches[float32, *tracer]{
 		caches:  map[int]*tracer{},
-		objects: map[int]map[int]*values{}}, config}
+		objects: map[int]map[int]*tensor.TensorNumeric[float32]{}}, config}
 }
 
 func (c tracingConfig) made() (generate.CacheProvider[float32], error) {
 	switch c.Real {
 	case "paged":
-		pool, err := c.Pool.pool()
+		pool, err := newPool[float32](c.Pool)
 		if err != nil {
 			return nil, err
 		}
@@ -410,9 +399,9 @@ func (t *Tracing) New(given struct {
 	Frozen [][]int64 `json:"frozen_shapes"`
 }) error {
 	return t.put(given.Cache, func() (*tracer, error) {
-		objects, frozen := map[int]*values{}, []*values{}
+		objects, frozen := map[int]*tensor.TensorNumeric[float32]{}, []*tensor.TensorNumeric[float32]{}
 		for i, shape := range given.Frozen {
-			made, err := newValues(shape, nil)
+			made, err := newValues[float32](shape, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -476,10 +465,10 @@ var (
 )
 
 // Tensors is a case of provider.tensor. Operations are its methods.
-type Tensors struct{ Caches[*tensorCache] }
+type Tensors struct{ Caches[float32, *tensorCache] }
 
 func newTensors() *Tensors {
-	return &Tensors{Caches[*tensorCache]{caches: map[int]*tensorCache{}, faults: &device.Faults{}, has: map[int]bool{}}}
+	return &Tensors{Caches[float32, *tensorCache]{caches: map[int]*tensorCache{}, faults: &device.Faults{}, has: map[int]bool{}}}
 }
 
 type faults struct {
@@ -529,7 +518,7 @@ func (t *Tensors) New(given struct {
 func (t *Tensors) GetFullBuffer(from asked) (got found, failed error) {
 	failed = t.read(from.Cache, func(on *tensorCache) error {
 		k, v := on.GetFullBuffer(from.Layer)
-		return t.show(&pair{Key: k, Value: v}, k != nil, from, &got)
+		return t.show(&generate.LayerKV[float32]{Key: k, Value: v}, k != nil, from, &got)
 	})
 	return
 }
@@ -542,7 +531,12 @@ type counters struct {
 // Counters shows the counters on the device.
 func (t *Tensors) Counters(asked which) (seen counters, failed error) {
 	failed = t.read(asked.Cache, func(on *tensorCache) error {
-		seen = counters{(*int32)(on.GPUCounterPtr()), (*int32)(on.KVSeqLenPtr())}
+		for to, from := range map[**int32]unsafe.Pointer{&seen.GPU: on.GPUCounterPtr(), &seen.KVSeq: on.KVSeqLenPtr()} {
+			if from != nil {
+				value := *(*int32)(from)
+				*to = &value
+			}
+		}
 		return nil
 	})
 	return

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 
 	"adapter/standin"
 
@@ -55,14 +56,10 @@ func (s step) changed(apply func(logits []float64)) (done changed, failed error)
 	return
 }
 
-// unordered says whether NaN stands among logits that are put in an order, which sort leaves open.
-func unordered(logits []float64) bool {
-	for _, value := range logits {
-		if value != value {
-			return true
-		}
-	}
-	return false
+// open says whether NaN stands among logits of which the k largest stay: whether it is cut is left
+// open (docs/sampling.md).
+func open[T float32 | float64](logits []T, k int) bool {
+	return k > 0 && k < len(logits) && slices.ContainsFunc(logits, func(value T) bool { return value != value })
 }
 
 // ApplyTemperature divides logits.
@@ -72,6 +69,9 @@ func (Pipeline) ApplyTemperature(s step) (changed, error) {
 
 // ApplyTopK cuts what is below the k-th largest logit.
 func (Pipeline) ApplyTopK(s step) (changed, error) {
+	if open(s.logits(), s.K) {
+		return changed{}, kvoracle.ErrUnsupported
+	}
 	return s.changed(func(own []float64) { generate.ApplyTopK(own, s.K) })
 }
 
@@ -128,7 +128,10 @@ func (Pipeline) Sample(given struct {
 	Generated []int
 	Seed      int64
 }) (chosen token, failed error) {
-	if given.Logits.DType != "f32" {
+	if given.Logits.DType == "i32" && len(given.Logits.Shape) == 3 {
+		return chosen, kvoracle.Refuse("not_supported", "a Generator[float32] takes no tensor of integers")
+	}
+	if given.Sampling.Temperature > 0 && open(given.Logits.Floats(), given.Sampling.TopK) {
 		return chosen, kvoracle.ErrUnsupported
 	}
 	standin.Seed(uint64(given.Seed))

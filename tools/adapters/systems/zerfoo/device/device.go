@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"unsafe"
+
+	"kvoracle"
 )
 
 // Faults are those to come in a case.
@@ -175,43 +177,20 @@ func offset(to, from, position uintptr, row, most, width int, store func(to, fro
 
 func words(to, from uintptr, elements int) { copy(must(to, 4*elements), must(from, 4*elements)) }
 
+var half = kvoracle.Floats["f16"] // ZF-67
+
 func narrowed(to, from uintptr, elements int) {
 	target, source := must(to, 2*elements), must(from, 4*elements)
 	for i := range elements {
-		binary.LittleEndian.PutUint16(target[2*i:], half(binary.LittleEndian.Uint32(source[4*i:])))
+		binary.LittleEndian.PutUint16(target[2*i:], uint16(half.Encode(math.Float32frombits(binary.LittleEndian.Uint32(source[4*i:])))))
 	}
 }
 
 func widened(to, from uintptr, elements int) {
 	target, source := must(to, 4*elements), must(from, 2*elements)
 	for i := range elements {
-		binary.LittleEndian.PutUint32(target[4*i:], float(binary.LittleEndian.Uint16(source[2*i:])))
+		binary.LittleEndian.PutUint32(target[4*i:], math.Float32bits(half.Decode(uint32(binary.LittleEndian.Uint16(source[2*i:])))))
 	}
-}
-
-// half rounds to the nearest binary16, ties to even (ZF-67).
-func half(bits uint32) uint16 {
-	sign, rest := uint16(bits>>16&0x8000), bits&0x7FFFFFFF
-	switch {
-	case rest > 0x7F800000:
-		return sign | 0x7E00 | uint16(rest>>13&0x3FF)
-	case rest >= 0x477FF000:
-		return sign | 0x7C00
-	case rest < 0x38800000:
-		return sign | uint16(math.RoundToEven(float64(math.Float32frombits(rest))*(1<<24)))
-	}
-	return sign | uint16((rest+0xFFF+rest>>13&1-0x38000000)>>13)
-}
-
-func float(bits uint16) uint32 {
-	sign, exponent, mantissa := uint32(bits&0x8000)<<16, uint32(bits>>10&0x1F), uint32(bits&0x3FF)
-	switch exponent {
-	case 0:
-		return sign | math.Float32bits(float32(mantissa)/(1<<24))
-	case 0x1F:
-		return sign | 0x7F800000 | mantissa<<13
-	}
-	return sign | (exponent+112)<<23 | mantissa<<13
 }
 
 type function struct {

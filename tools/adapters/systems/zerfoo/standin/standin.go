@@ -1,8 +1,12 @@
-// Package standin is in the place of math/rand/v2 and sort in zerfoo's sampling.go, which leave open
-// what they answer.
+// Package standin is in the place of math, math/rand/v2 and sort in zerfoo's sampling.go, which leave
+// open what they answer, to the last bit.
 package standin
 
-import "sort"
+import (
+	"math"
+	"reflect"
+	"sort"
+)
 
 const (
 	words  = 312 // of std::mt19937_64
@@ -40,5 +44,48 @@ func Float64() float64 {
 	return float64(drawn&(1<<53-1)) / (1 << 53)
 }
 
-// Slice sorts, and keeps the order of equal elements (ZF-96).
-func Slice(elements any, less func(a, b int) bool) { sort.SliceStable(elements, less) }
+// Slice sorts pairs of an index and a value as less says, NaN below every number. The order of equal
+// ones stays (ZF-96).
+func Slice(pairs any, less func(a, b int) bool) {
+	list := reflect.ValueOf(pairs)
+	lacks := func(i int) bool { return math.IsNaN(list.Index(i).Field(1).Float()) }
+	sort.SliceStable(pairs, func(a, b int) bool { return less(a, b) || lacks(b) && !lacks(a) })
+}
+
+// Inf is that of math.
+func Inf(sign int) float64 { return math.Inf(sign) }
+
+// IsInf is that of math.
+func IsInf(value float64, sign int) bool { return math.IsInf(value, sign) }
+
+// Exp is e to the power of x, as the contract's own exponential has it: within a unit in the last
+// place, and the same in every library.
+func Exp(x float64) float64 {
+	switch {
+	case x != x:
+		return math.NaN()
+	case x > 709.782712893383973096:
+		return math.Inf(1)
+	case x < -745.133219101941108420:
+		return 0
+	}
+	k := math.Floor(float64(x*1.44269504088896338700) + 0.5)
+	r := float64(x-float64(k*6.93147180369123816490e-01)) - float64(k*1.90821492927058770002e-10)
+	sum := 0.0
+	for i := range terms {
+		sum = float64(sum*r) + terms[i]
+	}
+	reduced := 1 + (r + float64(float64(r*r)*sum))
+	n := int(k)
+	return float64(reduced*math.Ldexp(1, n/2)) * math.Ldexp(1, n-n/2)
+}
+
+// terms are 1/n! for n = 13 to 2.
+var terms = func() (all [12]float64) {
+	factorial := 1.0
+	for i := range all {
+		factorial *= float64(i + 2)
+		all[len(all)-1-i] = 1 / factorial
+	}
+	return
+}()
