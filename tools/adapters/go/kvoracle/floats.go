@@ -57,7 +57,11 @@ func (f Float) Decode(bits uint32) float32 {
 	mantissa := bits & (1<<f.mantissa - 1)
 	exponent := int(bits & (f.sign() - 1) >> f.mantissa)
 	sign := bits / f.sign() << 31
-	if last := int(f.sign()-1) >> f.mantissa; exponent == last && (!f.finite || f.Name != "f8_e4m3" || mantissa == 7) {
+	last := int(f.sign()-1) >> f.mantissa
+	switch {
+	case exponent == last && f.Name == "f8_e4m3" && mantissa == 7: // the only NaN, and there is no infinity
+		return math.Float32frombits(sign | 0x7FC00000)
+	case exponent == last && f.Name != "f8_e4m3":
 		return math.Float32frombits(sign | 0xFF<<23 | mantissa<<(23-f.mantissa))
 	}
 	if exponent > 0 {

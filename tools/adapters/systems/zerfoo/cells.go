@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/binary"
-
 	"github.com/zerfoo/float16"
 	"github.com/zerfoo/float8"
 	"github.com/zerfoo/ztensor/tensor"
@@ -58,20 +56,12 @@ func valuesOf[T cell](cells []T) []float32 {
 	return made
 }
 
-// shown is a tensor as logs have it.
+// shown is a tensor as logs have it: f32, whatever its cells are.
 func shown[T cell](from *tensor.TensorNumeric[T]) *kvoracle.Tensor {
 	var shape []int64
 	for _, n := range from.Shape() {
 		shape = append(shape, int64(n))
 	}
-	narrow, is := typeOf[T]()
-	if !is {
-		made := kvoracle.FloatTensor(valuesOf(from.Data()), shape...)
-		return &made
-	}
-	made := &kvoracle.Tensor{Shape: shape, DType: narrow.Name}
-	for _, each := range from.Data() {
-		made.Data = append(made.Data, binary.LittleEndian.AppendUint32(nil, uint32(each))[:narrow.Bytes]...)
-	}
-	return made
+	made := kvoracle.FloatTensor(valuesOf(from.Data()), shape...)
+	return &made
 }

@@ -107,17 +107,32 @@ func stored(name string, f32, f16, bf16, f8, bytes func() any) kvoracle.Kind {
 	})
 }
 
-// Lawful differences: ZF-90 and ZF-91 refuse these calls, and docs/sampling.md says that zerfoo leaves
-// them open. It draws token -1 from an empty vocabulary, and takes zeros for rows that are not there.
-var conventions = []string{
-	"accepts sample precondition: vocab",
-	"accepts sample precondition: batch",
-	"accepts sample_from_distribution precondition: no logits",
+// Lawful differences.
+var (
+	// ZF-90 and ZF-91 refuse these calls, and docs/sampling.md says that zerfoo leaves them open: it draws
+	// token -1 from an empty vocabulary, takes zeros for rows that are not there, and with a penalty
+	// chooses token 0 of an empty vocabulary without a position (ZF-92).
+	ofSampling = []string{
+		"accepts sample precondition: vocab",
+		"accepts sample precondition: batch",
+		"accepts sample precondition: seq",
+		"accepts sample_from_distribution precondition: no logits",
+	}
+	ofTensors = []string{
+		// ZF-57: the increment of kv_seq_len is launched first, and its error returned. ZF-59: rows without
+		// cells leave no buffer.
+		"accepts update precondition: cells outside of a buffer",
+		// ZF-57 and ZF-59: so are errors of K returned before V is looked at.
+		"accepts update precondition: v is null",
+	}
+)
+
+func with(conventions []string, of kvoracle.Kind) kvoracle.Kind {
+	of.Conventions = conventions
+	return of
 }
 
 func main() {
-	sampling := kind("sampling.pipeline", func(struct{}) (any, error) { return Pipeline{}, nil })
-	sampling.Conventions = conventions
 	kvoracle.Serve("zerfoo", version(),
 		stored("block_pool.stack", newStack[float32], newStack[float16.Float16], newStack[float16.BFloat16], newStack[float8.Float8],
 			newStack[uint8]),
@@ -126,6 +141,6 @@ func main() {
 		stored("provider.paged", newPaged[float32], newPaged[float16.Float16], newPaged[float16.BFloat16], newPaged[float8.Float8],
 			newPaged[uint8]),
 		kind("provider.tracing", func(config tracingConfig) (any, error) { return newTracing(config), nil }),
-		kind("provider.tensor", func(struct{}) (any, error) { return newTensors(), nil }),
-		sampling)
+		with(ofTensors, kind("provider.tensor", func(struct{}) (any, error) { return newTensors(), nil })),
+		with(ofSampling, kind("sampling.pipeline", func(struct{}) (any, error) { return Pipeline{}, nil })))
 }

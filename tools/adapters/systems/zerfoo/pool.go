@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/zerfoo/zerfoo/generate"
 
@@ -51,8 +52,11 @@ func (s *Stack[T]) New(given sizes) (made poolMade, failed error) {
 	return
 }
 
+// newPool makes a pool. zerfoo counts 4 bytes a cell whatever the type (ZF-20), where the contract has
+// the size of the type: the budget is that of as many cells.
 func newPool[T cell](given sizes) (*generate.BlockPool[T], error) {
-	return generate.NewBlockPool[T](given.NumLayers, given.BlockSize, given.HeadDim, given.MaxMemoryMB)
+	var of T
+	return generate.NewBlockPool[T](given.NumLayers, given.BlockSize, given.HeadDim, given.MaxMemoryMB*4/int(unsafe.Sizeof(of)))
 }
 
 // with makes a call of a pool that is there.
@@ -140,7 +144,7 @@ func (s *Stack[T]) WriteBlock(asked oneCell) error {
 		if asked.Side == "v" {
 			side = to.V
 		}
-		copy(side[asked.Index:asked.Index+1], cellsOf[T]([]float32{float32(asked.Value)}))
+		side[asked.Index] = cellsOf[T]([]float32{float32(asked.Value)})[0]
 		return nil
 	})
 }

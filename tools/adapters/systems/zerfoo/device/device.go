@@ -52,6 +52,9 @@ func place(address uintptr) (int, bool) {
 }
 
 func allocate(into *uintptr, bytes int) uintptr {
+	if bytes < 0 {
+		panic("memory of a negative size") // ZF-64
+	}
 	if Current.Off {
 		return refused
 	}
@@ -59,7 +62,7 @@ func allocate(into *uintptr, bytes int) uintptr {
 		Current.Allocs--
 		return refused
 	}
-	if bytes < 0 || bytes > largest {
+	if bytes > largest {
 		return refused
 	}
 	room, err := syscall.Mmap(-1, 0, max(bytes, 1), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
