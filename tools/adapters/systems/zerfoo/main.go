@@ -93,14 +93,18 @@ func kind[Config any](name string, open func(Config) (any, error)) kvoracle.Kind
 }
 
 // rows is the part of a config that says how rows are stored.
-type rows struct{ Storage string }
+type rows struct {
+	Storage string
+	Group   int
+	Offset  bool
+}
 
-// stored makes a case for a type in which zerfoo can store rows: codes in groups (q8, q4) are none.
-func stored(name string, f32, f16, bf16, f8, bytes func() any) kvoracle.Kind {
+// stores makes a case for a type in which zerfoo can store rows: codes in groups (q8, q4) are none.
+func stores(name string, f32, f16, bf16, f8, bytes func() any) kvoracle.Kind {
 	open := map[string]func() any{"": f32, "f32": f32, "f16": f16, "bf16": bf16, "f8_e4m3": f8, "f8_e5m2": bytes}
 	return kind(name, func(config rows) (any, error) {
 		made, known := open[config.Storage]
-		if !known {
+		if !known || config.Group != 0 || config.Offset {
 			return nil, errors.New("zerfoo has no codes in groups")
 		}
 		return made(), nil
@@ -134,13 +138,14 @@ func with(conventions []string, of kvoracle.Kind) kvoracle.Kind {
 
 func main() {
 	kvoracle.Serve("zerfoo", version(),
-		stored("block_pool.stack", newStack[float32], newStack[float16.Float16], newStack[float16.BFloat16], newStack[float8.Float8],
+		stores("block_pool.stack", newStack[float32], newStack[float16.Float16], newStack[float16.BFloat16], newStack[float8.Float8],
 			newStack[uint8]),
-		stored("provider.contiguous", newContiguous[float32], newContiguous[float16.Float16], newContiguous[float16.BFloat16],
+		stores("provider.contiguous", newContiguous[float32], newContiguous[float16.Float16], newContiguous[float16.BFloat16],
 			newContiguous[float8.Float8], newContiguous[uint8]),
-		stored("provider.paged", newPaged[float32], newPaged[float16.Float16], newPaged[float16.BFloat16], newPaged[float8.Float8],
+		stores("provider.paged", newPaged[float32], newPaged[float16.Float16], newPaged[float16.BFloat16], newPaged[float8.Float8],
 			newPaged[uint8]),
 		kind("provider.tracing", func(config tracingConfig) (any, error) { return newTracing(config), nil }),
+		kind("provider.context", func(struct{}) (any, error) { return newContext(), nil }),
 		with(ofTensors, kind("provider.tensor", func(struct{}) (any, error) { return newTensors(), nil })),
 		with(ofSampling, kind("sampling.pipeline", func(struct{}) (any, error) { return Pipeline{}, nil })))
 }

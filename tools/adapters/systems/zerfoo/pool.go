@@ -56,7 +56,7 @@ func (s *Stack[T]) New(given sizes) (made poolMade, failed error) {
 // the size of the type: the budget is that of as many cells.
 func newPool[T cell](given sizes) (*generate.BlockPool[T], error) {
 	var of T
-	return generate.NewBlockPool[T](given.NumLayers, given.BlockSize, given.HeadDim, given.MaxMemoryMB*4/int(unsafe.Sizeof(of)))
+	return generate.NewBlockPool[T](given.NumLayers, given.BlockSize, given.HeadDim, given.MaxMemoryMB*(4/int(unsafe.Sizeof(of))))
 }
 
 // with makes a call of a pool that is there.
