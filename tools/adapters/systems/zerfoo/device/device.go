@@ -155,44 +155,57 @@ func copied(to, from uintptr, bytes int, kind uintptr) uintptr {
 	return success
 }
 
-func launch(kernel func()) uintptr {
+func launch(work func()) uintptr {
 	if Current.Kernel > 0 {
 		if Current.Kernel--; Current.Kernel == 0 {
 			return refused
 		}
 	}
-	kernel()
+	work()
 	return success
 }
 
 func counter(address uintptr) int32 { return int32(binary.LittleEndian.Uint32(must(address, 4))) }
 
+// kernel looks at its addresses, and gives what is to be done.
+type kernel func(to, from uintptr, elements int) func()
+
 // offset copies a row to the position that a counter holds (ZF-47).
-func offset(to, from, position uintptr, row, most, width int, store func(to, from uintptr, elements int)) uintptr {
-	return launch(func() {
-		if at := int(counter(position)); at < 0 {
-			panic("a counter below 0")
-		} else if at < most {
-			store(to+uintptr(at*row*width), from, row)
-		}
-	})
+func offset(to, from, position uintptr, row, most, width int, store kernel) uintptr {
+	at := int(counter(position))
+	if at < 0 {
+		panic("a counter below 0")
+	}
+	if at >= most {
+		return launch(func() {})
+	}
+	return launch(store(to+uintptr(at*row*width), from, row))
 }
 
-func words(to, from uintptr, elements int) { copy(must(to, 4*elements), must(from, 4*elements)) }
+func words(to, from uintptr, elements int) func() {
+	target, source := must(to, 4*elements), must(from, 4*elements)
+	return func() { copy(target, source) }
+}
 
 var half = kvoracle.Floats["f16"] // ZF-67
 
-func narrowed(to, from uintptr, elements int) {
+func narrowed(to, from uintptr, elements int) func() {
 	target, source := must(to, 2*elements), must(from, 4*elements)
-	for i := range elements {
-		binary.LittleEndian.PutUint16(target[2*i:], uint16(half.Encode(math.Float32frombits(binary.LittleEndian.Uint32(source[4*i:])))))
+	return func() {
+		for i := range elements {
+			value := math.Float32frombits(binary.LittleEndian.Uint32(source[4*i:]))
+			binary.LittleEndian.PutUint16(target[2*i:], uint16(half.Encode(value)))
+		}
 	}
 }
 
-func widened(to, from uintptr, elements int) {
+func widened(to, from uintptr, elements int) func() {
 	target, source := must(to, 4*elements), must(from, 2*elements)
-	for i := range elements {
-		binary.LittleEndian.PutUint32(target[4*i:], math.Float32bits(half.Decode(uint32(binary.LittleEndian.Uint16(source[2*i:])))))
+	return func() {
+		for i := range elements {
+			value := half.Decode(uint32(binary.LittleEndian.Uint16(source[2*i:])))
+			binary.LittleEndian.PutUint32(target[4*i:], math.Float32bits(value))
+		}
 	}
 }
 
@@ -217,8 +230,8 @@ var functions = []function{
 	}},
 	{"launch_offset_memcpy", func(a []uintptr) uintptr { return offset(a[0], a[1], a[2], int(a[3]), int(a[4]), 4, words) }},
 	{"launch_offset_memcpy_fp16", func(a []uintptr) uintptr { return offset(a[0], a[1], a[2], int(a[3]), int(a[4]), 2, narrowed) }},
-	{"launch_f32_to_fp16", func(a []uintptr) uintptr { return launch(func() { narrowed(a[1], a[0], int(a[2])) }) }},
-	{"launch_fp16_to_f32", func(a []uintptr) uintptr { return launch(func() { widened(a[1], a[0], int(a[2])) }) }},
+	{"launch_f32_to_fp16", func(a []uintptr) uintptr { return launch(narrowed(a[1], a[0], int(a[2]))) }},
+	{"launch_fp16_to_f32", func(a []uintptr) uintptr { return launch(widened(a[1], a[0], int(a[2]))) }},
 }
 
 // Symbol is the address of a function. One that is not here has one, too, and refuses each call.
