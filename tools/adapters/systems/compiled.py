@@ -123,7 +123,11 @@ def zerfoo(into: pathlib.Path, version: str) -> list[str]:
     module = (f"module adapter\n\ngo 1.25.0\n\nrequire kvoracle v0.0.0\n\nreplace kvoracle => {runtime}\n\n{replaced}\nrequire (\n"
               + "".join(f"\tgithub.com/zerfoo/{name} v{given or version}\n" for name, given in ZERFOO.items()) + ")\n")
     written = folder / "written.mod"
+    if not FETCHES and not folder.exists():
+        raise Absent("it is not installed")
     if stale(adapter, sources) or not written.exists() or written.read_text(encoding="utf-8") != module:
+        for each in folder.rglob("*.go"):
+            each.unlink()
         shutil.copytree(own, folder, dirs_exist_ok=True)
         for name in ("go.mod", "written.mod"):
             (folder / name).write_text(module, encoding="utf-8")

@@ -13,9 +13,12 @@ type Streamed[T tensor.Numeric] struct {
 }
 
 // NewStreamed gives an engine a stream.
-func NewStreamed[T tensor.Numeric](engine Engine[T]) (*Streamed[T], error) {
+func NewStreamed[T tensor.Numeric](engine Engine[T]) *Streamed[T] {
 	stream, err := gpuapi.NewCUDARuntime().CreateStream()
-	return &Streamed[T]{engine, stream}, err
+	if err != nil {
+		panic(err)
+	}
+	return &Streamed[T]{engine, stream}
 }
 
 // GPUStream is the stream.
