@@ -17,7 +17,13 @@ import (
 
 // codes are those of zerfoo's errors, by words in them.
 var codes = []struct{ words, code string }{
+	{"allocator must not be nil", "other:nil_allocator"},
+	{"must be > 0", "out_of_range"},
 	{"out of range", "out_of_range"},
+	{"!= current seqLen", "bad_position"},
+	{">= maxSeqLen", "full"},
+	{"!= expected", "bad_shape"},
+	{"gpu_kv_cache: GPU counter not allocated", "closed"},
 	{"must be positive", "out_of_range"},
 	{"too small for one block", "other:budget_too_small"},
 	{"expected 3D", "bad_shape"},
@@ -26,13 +32,17 @@ var codes = []struct{ words, code string }{
 	{"block pool exhausted", "exhausted"},
 	{"GPU counter not allocated", "not_supported"},
 	{"requires GPU-resident source", "not_supported"},
+	{"kernel failed (cuda error 100)", "not_supported"},
+	{"kernel failed (cuda error 700)", "other:bad_pointer"},
 	{"kernel failed", "other:kernel_failed"},
 }
 
 func code(err error) error {
-	var refused *kvoracle.Refused
-	if err == nil || errors.Is(err, kvoracle.ErrUnsupported) || errors.As(err, &refused) {
+	if err == nil || errors.Is(err, kvoracle.ErrUnsupported) {
 		return err
+	}
+	if refused := (*kvoracle.Refused)(nil); errors.As(err, &refused) {
+		return refused
 	}
 	for _, each := range codes {
 		if strings.Contains(err.Error(), each.words) {
@@ -145,6 +155,7 @@ func main() {
 		stores("provider.paged", newPaged[float32], newPaged[float16.Float16], newPaged[float16.BFloat16], newPaged[float8.Float8],
 			newPaged[uint8]),
 		kind("provider.tracing", func(config tracingConfig) (any, error) { return newTracing(config), nil }),
+		kind("provider.device", func(struct{}) (any, error) { return &GPU{}, nil }),
 		kind("provider.context", func(struct{}) (any, error) { return newContext(), nil }),
 		with(ofTensors, kind("provider.tensor", func(struct{}) (any, error) { return newTensors(), nil })),
 		with(ofSampling, kind("sampling.pipeline", func(struct{}) (any, error) { return Pipeline{}, nil })))

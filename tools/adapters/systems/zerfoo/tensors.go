@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"unsafe"
 
 	"adapter/device"
 
@@ -93,12 +92,7 @@ type counters struct {
 // Counters shows the counters on the device.
 func (t *Tensors) Counters(asked which) (seen counters, failed error) {
 	failed = t.read(asked.Cache, func(on *tensorCache) error {
-		for to, from := range map[**int32]unsafe.Pointer{&seen.GPU: on.GPUCounterPtr(), &seen.KVSeq: on.KVSeqLenPtr()} {
-			if from != nil {
-				value := *(*int32)(from)
-				*to = &value
-			}
-		}
+		seen = counters{held(on.GPUCounterPtr()), held(on.KVSeqLenPtr())}
 		return nil
 	})
 	return

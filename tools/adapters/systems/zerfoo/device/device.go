@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -46,6 +47,24 @@ var (
 )
 
 func pointer(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
+
+// Launched, if there is one, is told of each launch, with its arguments, and makes it.
+var Launched func(kernel string, arguments []uintptr, run func() uintptr) uintptr
+
+// Allocate takes memory; nil where there is none.
+func Allocate(bytes int) unsafe.Pointer {
+	var made uintptr
+	if allocate(&made, bytes) != success {
+		return nil
+	}
+	return pointer(made)
+}
+
+// Release gives memory back; false if it is none.
+func Release(address unsafe.Pointer) bool { return free(uintptr(address)) == success }
+
+// Cells are bytes of a live buffer; nil where they would leave it.
+func Cells(address unsafe.Pointer, bytes int) []byte { return cells(uintptr(address), bytes) }
 
 func place(address uintptr) (int, bool) {
 	return slices.BinarySearchFunc(live, address, func(b *buffer, a uintptr) int { return cmp.Compare(b.base, a) })
@@ -244,5 +263,9 @@ func Call(address uintptr, arguments []uintptr) uintptr {
 	if address > uintptr(len(functions)) {
 		return refused
 	}
-	return functions[uintptr(len(functions))-address].call(arguments)
+	called := functions[uintptr(len(functions))-address]
+	if Launched == nil || !strings.HasPrefix(called.name, "launch_") {
+		return called.call(arguments)
+	}
+	return Launched(called.name, arguments, func() uintptr { return called.call(arguments) })
 }
