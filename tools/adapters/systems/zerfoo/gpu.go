@@ -87,6 +87,9 @@ func (a *allocator) give(address unsafe.Pointer) {
 
 // Alloc allocates.
 func (a *allocator) Alloc(size int) (unsafe.Pointer, error) {
+	if size < 0 {
+		panic("memory of a negative size") // ZF-1
+	}
 	noted := call{"fn": "alloc", "size": size}
 	if !strikes(&a.alloc) {
 		if made := a.take(size, a.next, ""); made != nil {
