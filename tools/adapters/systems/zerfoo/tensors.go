@@ -75,6 +75,15 @@ func (t *Tensors) Update(given update) error {
 	return err
 }
 
+// Get reads a layer. One without cells and of a negative length has no tensors: nothing is found (ZF-2).
+func (t *Tensors) Get(from asked) (got found, failed error) {
+	failed = t.read(from.Cache, func(on *tensorCache) error {
+		rows, there := on.Get(from.Layer)
+		return t.show(rows, there && (rows.Key != nil || !on.Empty(from.Layer)), from, &got)
+	})
+	return
+}
+
 // GetFullBuffer reads the whole buffers of a layer on the device.
 func (t *Tensors) GetFullBuffer(from asked) (got found, failed error) {
 	failed = t.read(from.Cache, func(on *tensorCache) error {

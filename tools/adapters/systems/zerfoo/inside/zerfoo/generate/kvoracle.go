@@ -88,6 +88,9 @@ func (c *TensorCache[T]) Saved() func() {
 	}
 }
 
+// Empty says whether a layer has no cells.
+func (c *TensorCache[T]) Empty(layer int) bool { return c.layers[layer].batch*c.layers[layer].dim == 0 }
+
 // Saved returns a function that puts the real cache back as it is now.
 func (t *TracingCacheProvider[T]) Saved() func() {
 	return t.real.(interface{ Saved() func() }).Saved()
