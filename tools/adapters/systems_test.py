@@ -21,9 +21,10 @@ sys.path.insert(0, str(LIBRARY))
 from kvoracle.systems import compiled, install  # noqa: E402
 
 # What the adapter says of a fault that would end or corrupt its process.
-NAMED = {"llama-cpp": "llama_batch_compat::init writes pos_next", "llama-cpp-debug": "llama_batch_compat::init writes pos_next"}
+NAMED = {"llama-cpp": "llama_batch_compat::init writes pos_next", "llama-cpp-debug": "llama_batch_compat::init writes pos_next",
+         "zerfoo": "an access outside of a buffer on the device"}
 COMPILED = {"ollama": compiled.ollama_findings, "llama-cpp": compiled.llama_findings, "llama-cpp-debug": lambda *_: {},
-            "kv-index": lambda *_: {}, "dynamo-kv-router": compiled.crate_findings("dynamo-kv-router")}
+            "zerfoo": lambda *_: {}, "kv-index": lambda *_: {}, "dynamo-kv-router": compiled.crate_findings("dynamo-kv-router")}
 
 
 def contracts_of(command):

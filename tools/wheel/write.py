@@ -43,7 +43,7 @@ def write_wheel(program: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     info = f"{name}-{version}.dist-info"
     library = PYTHON / "src"
     files = {str(path.relative_to(library)): path.read_bytes()
-             for folder in (name, f"{name}/systems", f"{name}/systems/*") for path in sorted(library.glob(f"{folder}/*"))
+             for folder in (name, f"{name}/systems", f"{name}/systems/*/**") for path in sorted(library.glob(f"{folder}/*"))
              if path.is_file() and path.suffix in SHIPPED}
     files[f"{name}-{version}.data/scripts/kvoracle"] = program.read_bytes()
     extras = project["optional-dependencies"]

@@ -1,5 +1,5 @@
-"""Builds the adapters of systems whose caches are compiled: Ollama's with Go, llama.cpp's with a C++ compiler, those of crates
-with Rust."""
+"""Builds the adapters of systems whose caches are compiled: Ollama's and zerfoo's with Go, llama.cpp's with a C++ compiler,
+those of crates with Rust."""
 
 from __future__ import annotations
 
@@ -102,6 +102,50 @@ def ollama_tests(into: pathlib.Path, version: str, file: pathlib.Path, name: str
 def ollama_findings(into: pathlib.Path, version: str) -> dict[str, str]:
     """Each test of findings/ollama with what it prints: nothing where the promise holds."""
     return ollama_tests(into, version, FINDINGS / "ollama" / "promises_test.go", "findings")
+
+
+ZERFOO = {"zerfoo": "", "ztensor": "0.1.0", "float16": "0.2.0", "float8": "0.2.0", "ztoken": "0.1.0"}
+"""Modules of zerfoo with their releases; its own is the one that is asked for."""
+
+
+def zerfoo(into: pathlib.Path, version: str) -> list[str]:
+    """The package generate of checkouts, which stay as they are. An overlay of Go compiles the files of inside/ into them: what
+    the adapter shows beside the exported functions, and a device on the host. It gives sampling.go stand-ins for
+    what it imports."""
+    checkouts = pathlib.Path(os.environ.get("KVO_ZERFOO", "")).resolve()
+    if not os.environ.get("KVO_ZERFOO") or not all((checkouts / name / "go.mod").is_file() for name in ZERFOO):
+        wanted = ", ".join(f"{name} {given or version}" for name, given in ZERFOO.items())
+        raise Absent(f"set KVO_ZERFOO to a folder with checkouts of {wanted}")
+    folder, own = into / f"zerfoo-{version}", HERE / "zerfoo"
+    adapter, runtime = folder / "adapter", library(into, "go")
+    sources = [*own.rglob("*.go"), *runtime.glob("*.go"), *(checkouts / "zerfoo" / "generate").glob("*.go")]
+    replaced = "".join(f"replace github.com/zerfoo/{name} => {checkouts / name}\n" for name in ZERFOO)
+    module = (f"module adapter\n\ngo 1.25.0\n\nrequire kvoracle v0.0.0\n\nreplace kvoracle => {runtime}\n\n{replaced}\nrequire (\n"
+              + "".join(f"\tgithub.com/zerfoo/{name} v{given or version}\n" for name, given in ZERFOO.items()) + ")\n")
+    written = folder / "written.mod"
+    if not FETCHES and not folder.exists():
+        raise Absent("it is not installed")
+    if stale(adapter, sources) or not written.exists() or written.read_text(encoding="utf-8") != module:
+        for each in folder.rglob("*.go"):
+            each.unlink()
+        shutil.copytree(own, folder, dirs_exist_ok=True)
+        for name in ("go.mod", "written.mod"):
+            (folder / name).write_text(module, encoding="utf-8")
+        sampling, inside = checkouts / "zerfoo" / "generate" / "sampling.go", folder / "inside"
+        text = sampling.read_text(encoding="utf-8")
+        for name, package in {"math": "math", "rand": "math/rand/v2", "sort": "sort"}.items():
+            text = text.replace(f'\t"{package}"\n', f'\t{name} "adapter/standin"\n')
+        (folder / "sampling.txt").write_text(text, encoding="utf-8")
+        overlay = {str(checkouts / each.relative_to(inside)): str(each) for each in inside.rglob("*.go")}
+        for name in ("zerfoo", "ztensor"):
+            cuda = checkouts / name / "internal" / "cuda"
+            overlay |= {str(each): "" for each in cuda.glob("purego_*_arm64*")}
+            overlay[str(cuda / "purego_other.go")] = str(inside / "zerfoo" / "internal" / "cuda" / "purego_other.go")
+        (folder / "overlay.json").write_text(json.dumps({"Replace": {**overlay, str(sampling): str(folder / "sampling.txt")}}),
+                                             encoding="utf-8")
+        go("build", "-mod=mod", "-overlay=overlay.json", "-buildvcs=false", "-o", "adapter.part", ".", folder=folder)
+        (folder / "adapter.part").rename(adapter)
+    return [str(adapter)]
 
 
 # Of llama.cpp: its memory classes and what they call. The rest of it is not linked (stand_in.cpp).

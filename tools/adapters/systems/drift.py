@@ -46,8 +46,8 @@ def parts(version: str) -> list[int]:
 
 def listed(system: str) -> list[str]:
     """The releases that the package index or the module proxy has, without pre-releases."""
-    if install.SYSTEMS[system].is_crate:
-        raise install.Absent("releases of crates are not listed")
+    if install.SYSTEMS[system].unlisted:
+        raise install.Absent(f"releases of {system} are not listed")
     module = install.SYSTEMS[system].module
     package = system.removesuffix("-debug").removesuffix("-unified").replace("llama-cpp", "llama-cpp-python")
     words = ["go", "list", "-m", "-versions", module] if module else [

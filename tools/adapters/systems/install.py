@@ -86,7 +86,7 @@ class System(NamedTuple):
     """Installs a release and gives the words that start its adapter."""
     module: str = ""
     """Of a Go module, its path: the module proxy lists its releases, else the package index."""
-    is_crate: bool = False
+    unlisted: bool = False
     """Whether nothing lists its releases here."""
 
 
@@ -111,10 +111,11 @@ SYSTEMS = {
     "transformers": System("5.23.0", _from_wheel("transformers", "torch", TORCH)),
     "mlx-lm": System("0.32.2", _from_wheel("mlx-lm", "mlx", MLX)),
     "ollama": System("0.15.4", compiled.ollama, "github.com/ollama/ollama"),
+    "zerfoo": System("1.3.0", compiled.zerfoo, unlisted=True),
     "llama-cpp": System("0.3.36", compiled.llama_cpp),
     "llama-cpp-debug": System("0.3.36", compiled.llama_cpp_debug),
-    "kv-index": System("2.0.0", compiled.crate("kv-index"), is_crate=True),
-    "dynamo-kv-router": System("1.6.1", compiled.crate("dynamo-kv-router"), is_crate=True),
+    "kv-index": System("2.0.0", compiled.crate("kv-index"), unlisted=True),
+    "dynamo-kv-router": System("1.6.1", compiled.crate("dynamo-kv-router"), unlisted=True),
 }
 
 

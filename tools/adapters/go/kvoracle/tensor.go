@@ -37,6 +37,8 @@ func (n Number) MarshalJSON() ([]byte, error) {
 		return []byte(`"inf"`), nil
 	case math.IsInf(value, -1):
 		return []byte(`"-inf"`), nil
+	case math.IsNaN(value) && math.Float32bits(float32(value)) == 0x7FC00000:
+		return []byte(`"nan"`), nil
 	case math.IsNaN(value):
 		return []byte(fmt.Sprintf(`"nan:%d"`, math.Float32bits(float32(value)))), nil
 	case value == 0 && math.Signbit(value):
@@ -64,11 +66,19 @@ func FloatTensor(values []float32, shape ...int64) Tensor {
 	return made
 }
 
-// Floats has the elements of an f32 tensor.
+// Floats has the elements of a tensor of floats.
 func (t Tensor) Floats() []float32 {
-	values := make([]float32, len(t.Data)/4)
+	narrow, rounded := Floats[t.DType]
+	values := make([]float32, t.Elements())
 	for i := range values {
-		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(t.Data[4*i:]))
+		switch {
+		case !rounded:
+			values[i] = math.Float32frombits(binary.LittleEndian.Uint32(t.Data[4*i:]))
+		case narrow.Bytes == 2:
+			values[i] = narrow.Decode(uint32(binary.LittleEndian.Uint16(t.Data[2*i:])))
+		default:
+			values[i] = narrow.Decode(uint32(t.Data[i]))
+		}
 	}
 	return values
 }
@@ -113,11 +123,16 @@ func (t *Tensor) UnmarshalJSON(text []byte) error {
 	for i, bits := range in.Bits {
 		t.putBits(i, bits)
 	}
+	narrow, rounds := Floats[t.DType]
 	for i, value := range in.Data {
-		if t.DType != "f32" {
-			return fmt.Errorf("dtype %s is read from bits alone", t.DType)
+		switch {
+		case rounds:
+			t.putBits(i, uint64(narrow.Encode(float32(value))))
+		case t.DType == "f32":
+			t.putBits(i, uint64(math.Float32bits(float32(value))))
+		default:
+			t.putBits(i, uint64(int32(value)))
 		}
-		t.putBits(i, uint64(math.Float32bits(float32(value))))
 	}
 	return nil
 }

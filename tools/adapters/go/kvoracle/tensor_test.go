@@ -35,8 +35,22 @@ func TestTensorsAreReadFromNumbers(t *testing.T) {
 	}
 }
 
+func TestNarrowTensorsAreRounded(t *testing.T) {
+	for dtype, want := range map[string][]float32{
+		"f16": {1.0009765625, 65504}, "bf16": {1, 65536}, "f8_e4m3": {1, 448}, "f8_e5m2": {1, 57344},
+	} {
+		var tensor Tensor
+		if err := json.Unmarshal([]byte(`{"shape":[2],"dtype":"`+dtype+`","data":[1.0007,65500]}`), &tensor); err != nil {
+			t.Fatal(err)
+		}
+		if values := tensor.Floats(); values[0] != want[0] || values[1] != want[1] {
+			t.Errorf("%s: %v", dtype, values)
+		}
+	}
+}
+
 func TestNumbersThatJSONLacks(t *testing.T) {
-	for _, text := range []string{`"inf"`, `"-inf"`, `"nan:2143289345"`, `-0.0`, `1.5`} {
+	for _, text := range []string{`"inf"`, `"-inf"`, `"nan"`, `"nan:2143289345"`, `-0.0`, `1.5`} {
 		var number Number
 		if err := json.Unmarshal([]byte(text), &number); err != nil {
 			t.Fatal(err)

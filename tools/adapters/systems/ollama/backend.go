@@ -5,7 +5,29 @@ import (
 	"slices"
 
 	"github.com/ollama/ollama/ml"
+
+	"kvoracle"
 )
+
+// kvcache only hands types on, so the backend may have more of them than ml does.
+const (
+	dtypeBF16 ml.DType = iota + 100
+	dtypeF8E4M3
+	dtypeF8E5M2
+)
+
+var dtypes = map[string]ml.DType{
+	"": ml.DTypeOther, "unset": ml.DTypeOther, "f32": ml.DTypeF32, "f16": ml.DTypeF16,
+	"bf16": dtypeBF16, "f8_e4m3": dtypeF8E4M3, "f8_e5m2": dtypeF8E5M2,
+}
+
+var floats = map[ml.DType]kvoracle.Float{}
+
+func init() {
+	for name, narrow := range kvoracle.Floats {
+		floats[dtypes[name]] = narrow
+	}
+}
 
 // backend is an ml.Backend over slices. What is not defined here is not called by the caches of
 // kvcache; it would end the call at a nil interface.
@@ -109,7 +131,7 @@ func dense(shape []int) []int {
 
 func (t *tensor) bytes() int {
 	if narrow, is := floats[t.bits.dtype]; is {
-		return narrow.bytes
+		return narrow.Bytes
 	}
 	return 4
 }
@@ -144,10 +166,10 @@ func (t *tensor) take(place int, from *tensor, source int) {
 	bits := from.bits.elements[source]
 	if t.bits.dtype != from.bits.dtype {
 		if narrow, is := floats[from.bits.dtype]; is {
-			bits = math.Float32bits(narrow.decode(bits))
+			bits = math.Float32bits(narrow.Decode(bits))
 		}
 		if narrow, is := floats[t.bits.dtype]; is {
-			bits = narrow.encode(math.Float32frombits(bits))
+			bits = narrow.Encode(math.Float32frombits(bits))
 		}
 	}
 	t.bits.elements[place] = bits

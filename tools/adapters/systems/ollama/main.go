@@ -363,7 +363,7 @@ func toRows(given ml.Tensor) *kvoracle.Tensor {
 	}
 	made := &kvoracle.Tensor{DType: "f32"}
 	if narrow, is := floats[from.bits.dtype]; is {
-		made.DType = narrow.name
+		made.DType = narrow.Name
 	}
 	for i := range from.shape {
 		made.Shape = append(made.Shape, int64(from.shape[len(from.shape)-1-i]))

@@ -24,6 +24,7 @@ CONVENTIONS = [
     "without group_begin", "without group_end",
     "without reset",  # no request outlives one: SGLang flushes its cache when none runs
     "accepts all_slots precondition",  # of an empty tree
+    "accepts finish precondition", "accepts checkpoint precondition",  # of a row with more slots than tokens
     'config policy only default "lfu" "mru" "priority" "slru"',
 ]
 
