@@ -42,7 +42,7 @@ struct Sequence {
   std::optional<std::int64_t> coming = std::nullopt;  ///< tokens before padding at the right
   std::int64_t trailing = 0;                          ///< columns of that padding that came
 
-  bool waits() const { return padding > 0; }
+  [[nodiscard]] bool waits() const { return padding > 0; }
 };
 
 // What all rows of a cache have in common. Others are converted, or broadcast over the heads and
@@ -335,7 +335,8 @@ class TokensOracle final : public Oracle {
     return at(mask->shape.size() == 2 ? i : b * masked_->queries + i);
   }
 
-  Words judge(const History& cache, const Update& op, const Tensor& k, const Tensor& v) const {
+  [[nodiscard]] Words judge(const History& cache, const Update& op, const Tensor& k,
+                            const Tensor& v) const {
     const std::int64_t n = k.shape[2];
     if (const auto* mask = std::get_if<Tensor>(&masked_->mask.held))
       if (mask->shape.back() != n)

@@ -45,9 +45,9 @@ struct Value {  // NOLINT(bugprone-exception-escape): as Tensor
   Value(Tensor tensor) : held(std::move(tensor)) {}     // NOLINT: as above
   Value(Quantized rows) : held(std::move(rows)) {}      // NOLINT: as above
   Value(List list) : held(std::move(list)) {}           // NOLINT: as above
-  Value(const Array& array) {
+  Value(const Array& array) {                           // NOLINT: as above
     if (array) held = *array;
-  }  // NOLINT: as above
+  }
   [[nodiscard]] boost::json::value to_json() const;
   bool from_json(const boost::json::value& in);
   friend bool operator==(const Value& a, const Value& b);
