@@ -60,9 +60,19 @@ std::string command_of(const System& system) {
   return fmt::format("{} -m kvoracle.systems.{}", python_of_systems(), system.module);
 }
 
-std::string with_remedy(const std::string& why) {
-  if (why.find("No module named 'kvoracle'") == std::string::npos) return why;
-  return "python3 has no library kvoracle: install the wheel, or set PYTHONPATH (docs/systems.md)";
+std::string why_absent(const std::string& error) {
+  if (error.find("No module named 'kvoracle'") != std::string::npos)
+    return "python3 has no library kvoracle: install the wheel, or set PYTHONPATH "
+           "(docs/systems.md)";
+  constexpr std::string_view kGreeting = "no greeting: ";
+  const std::size_t at = error.find(kGreeting);
+  std::string why = at == std::string::npos ? error : error.substr(at + kGreeting.size());
+  // What it says is more than its status.
+  const std::size_t said = why.find(": ");
+  if (said != std::string::npos && why.starts_with("exited with status ")) why.erase(0, said + 2);
+  // Of a traceback, what went wrong.
+  if (const std::size_t last = why.rfind("; "); last != std::string::npos) why.erase(0, last + 2);
+  return why;
 }
 
 }  // namespace kvo::tools

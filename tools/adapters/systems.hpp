@@ -29,7 +29,8 @@ struct System {
 /// The shell's words that start its adapter with that Python.
 [[nodiscard]] std::string command_of(const System& system);
 
-/// Why an adapter did not start; with what to do where Python lacks the library.
-[[nodiscard]] std::string with_remedy(const std::string& why);
+/// Why an adapter of an engine did not start, of the error of starting it: its own last words, or
+/// what to do where Python lacks the library.
+[[nodiscard]] std::string why_absent(const std::string& error);
 
 }  // namespace kvo::tools

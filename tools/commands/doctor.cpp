@@ -27,17 +27,7 @@ Examined examined(const System& system) {
   try {
     found.greeting = greeting_of_adapter(command_of(system));
   } catch (const UsageError& error) {
-    const std::string text = with_remedy(error.what());
-    constexpr std::string_view kGreeting = "no greeting: ";
-    const std::size_t at = text.find(kGreeting);
-    found.why_not = at == std::string::npos ? text : text.substr(at + kGreeting.size());
-    // What it says is more than its status.
-    const std::size_t said = found.why_not.find(": ");
-    if (said != std::string::npos && found.why_not.starts_with("exited with status "))
-      found.why_not = found.why_not.substr(said + 2);
-    // Of a traceback, what went wrong.
-    if (const std::size_t last = found.why_not.rfind("; "); last != std::string::npos)
-      found.why_not = found.why_not.substr(last + 2);
+    found.why_not = why_absent(error.what());
   }
   return found;
 }

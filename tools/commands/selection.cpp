@@ -31,7 +31,7 @@ std::vector<Subject> started(const Contracts& contracts, const std::string& vari
   if (const System* system = find_system(variant)) try {
       return subjects_of_adapter(contracts, command_of(*system), {}, variant);
     } catch (const UsageError& error) {
-      throw UsageError(fmt::format("{}: {}", variant, with_remedy(error.what())));
+      throw UsageError(fmt::format("{}: {}", variant, why_absent(error.what())));
     }
   const bool is_command = variant.starts_with(kExec);
   const std::string program = variant.substr(is_command ? kExec.size() : kLib.size());

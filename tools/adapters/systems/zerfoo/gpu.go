@@ -139,7 +139,7 @@ func (a *allocator) Memcpy(to, from unsafe.Pointer, size, kind int) error {
 	return a.note(noted, nil)
 }
 
-// launched is told of each launch.
+// launched notes the arguments of each launch.
 func (a *allocator) launched(name string, given []uintptr, run func() uintptr) (result uintptr) {
 	if !a.kernels {
 		return noKernels

@@ -48,7 +48,7 @@ var (
 
 func pointer(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
 
-// Launched, if there is one, is told of each launch, with its arguments, and makes it.
+// Launched replaces each launch, if it is set: it gets the arguments, and calls run.
 var Launched func(kernel string, arguments []uintptr, run func() uintptr) uintptr
 
 // Allocate takes memory; nil where there is none.
