@@ -95,6 +95,18 @@ type server struct {
 	cases           map[int64]any
 }
 
+// ModuleVersion is the release of a module that the adapter was built with.
+func ModuleVersion(path string) string {
+	if built, known := debug.ReadBuildInfo(); known {
+		for _, module := range built.Deps {
+			if module.Path == path {
+				return module.Version
+			}
+		}
+	}
+	return "unknown"
+}
+
 // Serve answers the harness on standard input until it ends. What the program prints goes to standard
 // error: standard output is the harness's.
 func Serve(system, version string, kinds ...Kind) {

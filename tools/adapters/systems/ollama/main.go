@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime/debug"
 	"slices"
 
 	"github.com/ollama/ollama/kvcache"
@@ -456,16 +455,6 @@ func (c *Cache) Close() error {
 	})
 }
 
-func version() string {
-	built, _ := debug.ReadBuildInfo()
-	for _, module := range built.Deps {
-		if module.Path == "github.com/ollama/ollama" {
-			return module.Version
-		}
-	}
-	return "unknown"
-}
-
 func main() {
 	var kinds []kvoracle.Kind
 	for _, name := range []string{"causal", "swa", "swa_mem", "chunked", "encoder", "wrapper"} {
@@ -484,5 +473,5 @@ func main() {
 				return made, nil
 			}})
 	}
-	kvoracle.Serve("ollama", version(), kinds...)
+	kvoracle.Serve("ollama", kvoracle.ModuleVersion("github.com/ollama/ollama"), kinds...)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 
 	"github.com/zerfoo/float16"
@@ -81,16 +80,6 @@ type number struct {
 	N int `json:"n"`
 }
 
-func version() string {
-	built, _ := debug.ReadBuildInfo()
-	for _, module := range built.Deps {
-		if module.Path == "github.com/zerfoo/zerfoo" {
-			return module.Version
-		}
-	}
-	return "unknown"
-}
-
 // kind makes the cases of one kind from their configs.
 func kind[Config any](name string, open func(Config) (any, error)) kvoracle.Kind {
 	return kvoracle.Kind{Name: name, Open: func(text json.RawMessage, _ string) (any, error) {
@@ -149,7 +138,7 @@ func with(conventions []string, of kvoracle.Kind) kvoracle.Kind {
 }
 
 func main() {
-	kvoracle.Serve("zerfoo", version(),
+	kvoracle.Serve("zerfoo", kvoracle.ModuleVersion("github.com/zerfoo/zerfoo"),
 		with(ofRows, stores("block_pool.stack", newStack[float32], newStack[float16.Float16], newStack[float16.BFloat16], newStack[float8.Float8],
 			newStack[uint8])),
 		with(ofRows, stores("provider.contiguous", newContiguous[float32], newContiguous[float16.Float16], newContiguous[float16.BFloat16],
