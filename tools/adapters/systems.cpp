@@ -13,6 +13,7 @@ constexpr std::array kSystems{
     System{"vllm", "vllm", "KVCacheManager"},
     System{"sglang", "sglang", "RadixCache and its allocators"},
     System{"sglang-unified", "sglang.unified", "UnifiedRadixCache and its allocators"},
+    System{"sglang-unified-rust", "sglang.unified_rust", "UnifiedRadixCache over its tree in Rust"},
     System{"transformers", "transformers", "its Cache classes"},
     System{"mlx-lm", "mlx_lm", "its cache classes"},
 };

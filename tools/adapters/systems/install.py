@@ -44,7 +44,7 @@ def _pip(python: str, *words: str | pathlib.Path) -> None:
 
 
 def sources(into: pathlib.Path, package: str, version: str) -> pathlib.Path:
-    """The Python files of a wheel and its metadata, unpacked into a folder of their own."""
+    """The Python files of a wheel, its tree in Rust and its metadata, unpacked into a folder of their own."""
     made = into / f"{package}-{version}"
     if made.exists():
         return made
@@ -54,7 +54,7 @@ def sources(into: pathlib.Path, package: str, version: str) -> pathlib.Path:
     _pip(sys.executable, "download", "--no-deps", "--only-binary", ":all:", "-d", part / "wheel", f"{package}=={version}")
     for wheel in (part / "wheel").iterdir():
         with zipfile.ZipFile(wheel) as files:
-            kept = [each for each in files.namelist() if each.endswith((".py", ".dist-info/METADATA"))]
+            kept = [each for each in files.namelist() if each.endswith((".py", ".dist-info/METADATA")) or "/rust_tree_core/" in each]
             files.extractall(part, kept)
     shutil.rmtree(part / "wheel")
     part.rename(made)
@@ -108,6 +108,7 @@ SYSTEMS = {
     "vllm": System("0.33.0", _from_wheel("vllm", "msgspec", MSGSPEC)),
     "sglang": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC)),
     "sglang-unified": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC, "sglang.unified")),
+    "sglang-unified-rust": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC, "sglang.unified_rust")),
     "transformers": System("5.23.0", _from_wheel("transformers", "torch", TORCH)),
     "mlx-lm": System("0.32.2", _from_wheel("mlx-lm", "mlx", MLX)),
     "ollama": System("0.15.4", compiled.ollama, "github.com/ollama/ollama"),

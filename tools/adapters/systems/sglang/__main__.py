@@ -77,6 +77,11 @@ class Radix:
         cache = RadixCache(params)
         return cache, cache
 
+    def _noting_removals(self) -> Any:
+        """What has the nodes that were evicted since it was asked."""
+        self._core.kv_events = removed = Removed(self._core.kv_events, self._number)
+        return removed
+
     def _number(self, node: Any) -> int | None:
         """Of a node, or of what the cache returns for one."""
         return node and node.id
@@ -101,7 +106,7 @@ class Radix:
                 eviction_policy_config=limits, enable_kv_cache_events=config["events"]))
         except ValueError as refusal:
             raise NotSupported(str(refusal)) from refusal
-        self._core.kv_events = self._removed = Removed(self._core.kv_events, self._number)
+        self._removed = self._noting_removals()
         self._end()
 
     def _begin(self) -> tuple[int, ...]:

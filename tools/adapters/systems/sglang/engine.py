@@ -28,7 +28,7 @@ def load(arguments: list[str] | None = None) -> found.Found:
                    "sglang.srt.utils"]
                   + [f"sglang.srt.mem_cache.{name}" for name in (
                       "allocator", "base_prefix_cache", "cache_init_params", "common", "events", "evict_policy", "radix_cache",
-                      "unified_cache", "unified_radix_cache", "hicache_storage", "utils")]
+                      "rust_tree_core", "unified_cache", "unified_radix_cache", "hicache_storage", "utils")]
                   + ["sglang.srt.session.streaming_session", "sglang.srt.utils.rank_consensus_checker"])
     module: Any = importlib.import_module
     common, schedule_batch = module("sglang.srt.mem_cache.common"), module("sglang.srt.managers.schedule_batch")

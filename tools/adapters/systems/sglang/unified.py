@@ -50,7 +50,10 @@ class Unified(Radix):
             free(slots, **named)
         self._pool.free_segment = counted
         cache = UnifiedRadixCache(params)
-        core = cache.tree_core
+        self._number_nodes(cache.tree_core)
+        return cache, cache.tree_core
+
+    def _number_nodes(self, core: Any) -> None:
         register = core._register_node  # lists of its have nodes, too, which are not registered
 
         def numbered(node: Any) -> None:
@@ -59,16 +62,18 @@ class Unified(Radix):
             register(node)
         numbered(core.root_node)
         core._register_node = numbered
-        return cache, core
 
     def _number(self, node: Any) -> int | None:
         return None if node is None else self._numbers[getattr(node, "id", node)]
 
     def _named(self, number: int) -> Any:
         node = self._nodes[number].id
+        self._end_if_gone(node)
+        return node
+
+    def _end_if_gone(self, node: int) -> None:
         if node not in self._core._node_arena:
             raise Unsupported
-        return node
 
     def _end(self) -> tuple[int, ...]:
         self._created = self._counted.counter
@@ -103,8 +108,8 @@ class Unified(Radix):
 
     def extend(self, request: int, tokens: int, append: list[int] | None = None) -> Answer:
         req = self._requests[request]
-        if not req.kv.holds_kv and req.last_node not in self._core._node_arena:
-            raise Unsupported
+        if not req.kv.holds_kv:
+            self._end_if_gone(req.last_node)
         return super().extend(request=request, tokens=tokens, append=append)
 
     def checkpoint(self, request: int) -> Answer:
