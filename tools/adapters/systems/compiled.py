@@ -148,6 +148,37 @@ def zerfoo(into: pathlib.Path, version: str) -> list[str]:
     return [str(adapter)]
 
 
+def checkout(variable: str, repository: str, version: str, file: str) -> pathlib.Path:
+    """The checkout of a repository that a variable of the environment names. It has the file."""
+    named = os.environ.get(variable, "")
+    if not named or not (pathlib.Path(named) / file).is_file():
+        raise Absent(f"set {variable} to a checkout of {repository} at {version}")
+    return pathlib.Path(named).resolve()
+
+
+def llm_d_router(into: pathlib.Path, version: str) -> list[str]:
+    """The packages kvcache and kvevents of a checkout, which stays as it is. What they depend on is that of its go.mod."""
+    source = checkout("KVO_LLM_D_ROUTER", "github.com/llm-d/llm-d-router", version, "pkg/kvevents/pool.go")
+    folder, own, runtime = into / f"llm-d-router-{version}", HERE / "llm_d_router", library(into, "go")
+    adapter, written = folder / "adapter", folder / "written.mod"
+    sources = [*own.glob("*.go"), *runtime.glob("*.go"), *(source / "pkg" / "kvcache").rglob("*.go"),
+               *(source / "pkg" / "kvevents").rglob("*.go")]
+    module = (source / "go.mod").read_text(encoding="utf-8").replace("module github.com/llm-d/llm-d-router\n", "module adapter\n")
+    module += (f"\nrequire github.com/llm-d/llm-d-router v0.0.0\n\nreplace github.com/llm-d/llm-d-router => {source}\n\n"
+               f"require kvoracle v0.0.0\n\nreplace kvoracle => {runtime}\n")
+    if not FETCHES and not folder.exists():
+        raise Absent("it is not installed")
+    folder.mkdir(exist_ok=True)
+    if stale(adapter, sources) or not written.exists() or written.read_text(encoding="utf-8") != module:
+        for each in [*own.glob("*.go"), source / "go.sum"]:
+            shutil.copyfile(each, folder / each.name)
+        for name in ("go.mod", "written.mod"):
+            (folder / name).write_text(module, encoding="utf-8")
+        go("build", "-mod=mod", "-buildvcs=false", "-o", "adapter.part", ".", folder=folder)
+        (folder / "adapter.part").rename(adapter)
+    return [str(adapter), version]
+
+
 # Of llama.cpp: its memory classes and what they call. The rest of it is not linked (stand_in.cpp).
 LLAMA_SOURCES = ["ggml/src/ggml.c", "ggml/src/ggml-alloc.c", "ggml/src/ggml-quants.c", "ggml/src/ggml-backend.cpp",
                  "ggml/src/ggml-threading.cpp", *(f"src/llama-{name}.cpp" for name in [

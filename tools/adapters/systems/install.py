@@ -25,6 +25,7 @@ from kvoracle.systems.compiled import Absent
 TORCH = ["torch==2.15.0", "numpy"]
 MSGSPEC = ["msgspec==0.22.0"]
 MLX = ["mlx[cpu]==0.32.4", "numpy"]
+INFERA = ["pyzmq==27.3.0", "msgspec==0.22.0", "xxhash==4.1.0", "prometheus_client==0.26.0"]
 
 
 def default_folder() -> pathlib.Path:
@@ -90,18 +91,28 @@ class System(NamedTuple):
     """Whether nothing lists its releases here."""
 
 
+def _library() -> pathlib.Path:
+    """Where the package kvoracle is: in a tree, or in a wheel."""
+    library = pathlib.Path(__file__).absolute().parents[2] / "python" / "src"
+    return library if (library / "kvoracle").is_dir() else pathlib.Path(__file__).absolute().parents[2]
+
+
 def _from_wheel(package: str, name: str, needs: list[str], module: str = "") -> Callable[[pathlib.Path, str], list[str]]:
     """The adapter of a package whose cache classes import `needs`, installed in the environment `name`. `module` is the
     adapter's, where it does not have the package's name."""
     def command(into: pathlib.Path, version: str) -> list[str]:
         folder = sources(into, package, version)
         python = environment(into, name, needs)
-        library = pathlib.Path(__file__).absolute().parents[2] / "python" / "src"
-        if not (library / "kvoracle").is_dir():
-            library = pathlib.Path(__file__).absolute().parents[2]
-        return ["env", f"PYTHONPATH={library}", python, "-m", f"kvoracle.systems.{module or package.replace('-', '_')}",
+        return ["env", f"PYTHONPATH={_library()}", python, "-m", f"kvoracle.systems.{module or package.replace('-', '_')}",
                 "--folder", str(folder)]
     return command
+
+
+def infera(into: pathlib.Path, version: str) -> list[str]:
+    """The package of a checkout, which stays as it is."""
+    source = compiled.checkout("KVO_INFERA", "github.com/AMD-AGI/Infera", version, "infera/router/kv_event/client.py")
+    return ["env", f"PYTHONPATH={_library()}", environment(into, "infera", INFERA), "-m", "kvoracle.systems.infera",
+            "--folder", str(source), "--version", version]
 
 
 SYSTEMS = {
@@ -113,6 +124,8 @@ SYSTEMS = {
     "mlx-lm": System("0.32.2", _from_wheel("mlx-lm", "mlx", MLX)),
     "ollama": System("0.15.4", compiled.ollama, "github.com/ollama/ollama"),
     "zerfoo": System("1.3.0", compiled.zerfoo, unlisted=True),
+    "llm-d-router": System("ebab687927f5", compiled.llm_d_router, unlisted=True),
+    "infera": System("5890f7f60750", infera, unlisted=True),
     "llama-cpp": System("0.3.36", compiled.llama_cpp),
     "llama-cpp-debug": System("0.3.36", compiled.llama_cpp_debug),
     "kv-index": System("2.0.0", compiled.crate("kv-index"), unlisted=True),

@@ -1,0 +1,1 @@
+"""The index of Infera's router (docs/systems.md)."""

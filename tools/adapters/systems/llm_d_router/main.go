@@ -1,0 +1,155 @@
+// The index of llm-d-router and the pool that feeds it, unchanged, for kvoracle: kind llmd of contract
+// events.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"kvoracle"
+)
+
+// event is what an engine announces (EV-10 to EV-12).
+type event struct {
+	Kind      string   `json:"kind"`
+	Worker    int      `json:"worker"`
+	Rank      int      `json:"rank"`
+	Keys      []int64  `json:"keys"`
+	Parent    *int64   `json:"parent"`
+	Tokens    []uint32 `json:"tokens"`
+	BlockSize *int     `json:"block_size"`
+	Lora      *string  `json:"lora"`
+	Salt      *string  `json:"salt"`
+	Medium    *string  `json:"medium"`
+	Group     *int     `json:"group"`
+	Spec      *string  `json:"spec"`
+}
+
+func (e event) engine() engine { return engine{e.Worker, e.Rank} }
+
+type engine struct {
+	Worker int `json:"worker"`
+	Rank   int `json:"rank"`
+}
+
+type batch struct {
+	engine
+	Events []event `json:"events"`
+}
+
+type delivery struct {
+	engine
+	Seq int `json:"seq"`
+}
+
+type prompt struct {
+	Tokens []uint32 `json:"tokens"`
+	Lora   *string  `json:"lora"`
+}
+
+type published struct {
+	Seq int `json:"seq"`
+}
+
+type delivered struct {
+	Applied bool `json:"applied"`
+}
+
+// match is what the index has of a pod. Score is left out where it is the number of blocks (EV-77).
+type match struct {
+	Worker int      `json:"worker"`
+	Rank   *int     `json:"rank,omitempty"`
+	Blocks int      `json:"blocks"`
+	Score  *float64 `json:"score,omitempty"`
+}
+
+type matches struct {
+	Matches []match `json:"matches"`
+}
+
+// Follower is one case. Operations are its methods.
+type Follower struct {
+	*router
+	published map[engine][][]event // the batches of each engine's life
+}
+
+func open(text json.RawMessage, _ string) (any, error) {
+	given := config{
+		Adapter: "vllm", Wire: "map", Identity: "topic", PodsPerKey: 10, Size: 1_000_000,
+	}
+	if err := json.Unmarshal(text, &given); err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	made, err := newRouter(given)
+	if err != nil {
+		return nil, err
+	}
+	return &Follower{made, map[engine][][]event{}}, nil
+}
+
+func (f *Follower) now(kind string, e event) error {
+	e.Kind = kind
+	return f.deliver(e.engine(), 0, []event{e})
+}
+
+func (f *Follower) Stored(e event) error  { return f.now("stored", e) }
+func (f *Follower) Removed(e event) error { return f.now("removed", e) }
+func (f *Follower) Cleared(e event) error { return f.now("cleared", e) }
+
+func (f *Follower) Publish(b batch) published {
+	f.published[b.engine] = append(f.published[b.engine], b.Events)
+	return published{len(f.published[b.engine]) - 1}
+}
+
+func (f *Follower) Deliver(d delivery) (delivered, error) {
+	batches := f.published[d.engine]
+	if d.Seq < 0 || d.Seq >= len(batches) {
+		return delivered{}, kvoracle.Refuse("out_of_range", "seq: %d", d.Seq)
+	}
+	return delivered{true}, f.deliver(d.engine, d.Seq, batches[d.Seq])
+}
+
+func (f *Follower) Restart(e engine) { delete(f.published, e) }
+
+// Leave is what the producer of the router does where an endpoint is deleted.
+func (f *Follower) Leave(e engine) error { return f.clear(e) }
+
+// Resubscribe is the same, and what the pool does for a subscriber that begins anew.
+func (f *Follower) Resubscribe(e engine) error {
+	return errors.Join(f.clear(e), f.now("cleared", event{Worker: e.Worker, Rank: e.Rank}))
+}
+
+func (f *Follower) Query(p prompt) (matches, error) {
+	found, err := f.scores(p)
+	slices.SortFunc(found, func(a, b match) int {
+		if a.Worker != b.Worker || a.Rank == nil {
+			return a.Worker - b.Worker
+		}
+		return *a.Rank - *b.Rank
+	})
+	return matches{found}, err
+}
+
+// Size is no part of the index's interface.
+func (f *Follower) Size() error { return kvoracle.Refuse("not_supported", "the index has no size") }
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: adapter VERSION (python3 -m kvoracle.systems.install writes this command)")
+		os.Exit(2)
+	}
+	log.SetLogger(logr.Discard())
+	kvoracle.Serve("llm-d-router", os.Args[1], kvoracle.Kind{
+		Name: "events.llmd",
+		Open: open,
+		Operations: []string{
+			"stored", "removed", "cleared", "leave", "query", "size", "publish", "deliver", "restart", "resubscribe",
+		},
+	})
+}
