@@ -21,7 +21,8 @@ Status InferaFollower::apply(const Engine& engine, const Event& event) {
   Holder& holder = holders_[owner_of(engine)];
   switch (event.kind) {
     case EventKind::kStored:
-      if (!event.spec || is_main(*event.spec)) stored(holder, event);
+      // SGLang's events have no kind (EV-83).
+      if (!reads_maps || !event.spec || is_main(*event.spec)) stored(holder, event);
       break;
     case EventKind::kRemoved:
       removed(holder, event.keys);

@@ -23,22 +23,25 @@ double weight_of(const std::string& tier) {
 }  // namespace
 
 LlmdFollower::LlmdFollower(const Config& config, QuirkSet<Quirk> quirks)
-    : config_(config), quirks_(quirks) {}
+    : config_(config), blocks_(config.size), keys_(config.size), quirks_(quirks) {}
 
 Engine LlmdFollower::pod_of(const Engine& engine) const {
   return {engine.worker, config_.identity == Identity::kEndpoint ? engine.rank : 0};
 }
 
-Status LlmdFollower::apply(const Engine& engine, const Event& event) {
-  if (config_.adapter == Dialect::kSglang && config_.wire == Wire::kMap) return {};
+Status LlmdFollower::apply(const Engine& engine, const Event& announced) {
+  Event event = announced;
+  if (config_.adapter == Dialect::kSglang) {
+    if (config_.wire == Wire::kMap) return {};
+    event.group.reset();  // its events have none (EV-76)
+    event.spec.reset();
+  }
   const Entry entry{pod_of(engine), tier_name(event.medium), event.group};
   if (event.kind == EventKind::kCleared) {
     take_out(entry.pod, true);
     return {};
   }
-  const bool known_kind = groups_.takes(entry.pod, event);
-  const bool has_kind = !event.group || groups_.is_known(entry.pod, *event.group);
-  if (!known_kind || !has_kind) return {};
+  if (!takes(entry.pod, event)) return {};
   if (event.kind == EventKind::kStored)
     stored(event, entry);
   else
@@ -46,25 +49,26 @@ Status LlmdFollower::apply(const Engine& engine, const Event& event) {
   return {};
 }
 
+// Whether the group of an event is a main one; events without a group always count (EV-76).
+bool LlmdFollower::takes(const Engine& pod, const Event& event) {
+  if (!event.group) return true;
+  const bool is_of_main = groups_.takes(pod, event);
+  return is_of_main && groups_.is_known(pod, *event.group);
+}
+
 void LlmdFollower::stored(const Event& event, const Entry& entry) {
-  PrefixId prefix = kStart;
-  if (event.parent) {
-    const auto parent = keys_.find(*event.parent);
-    if (parent == keys_.end() || parent->second.empty()) return;
-    prefix = parent->second.back();
-  }
   const auto size = static_cast<std::size_t>(config_.block_size);
-  if (event.group &&
+  if (event.group && !event.tokens.empty() &&
       event.tokens.size() != event.keys.size() * static_cast<std::size_t>(
                                                      event.block_size.value_or(config_.block_size)))
     return;
-  for (const Key key : event.keys) ++counts_[{entry, key}];
-  if (event.tokens.empty()) {
-    for (const Key key : event.keys)
-      if (const auto known = keys_.find(key); known != keys_.end())
-        for (const PrefixId block : known->second) add(block, entry);
-    return;
+  PrefixId prefix = kStart;
+  if (event.parent) {
+    const auto* const parent = keys_.touch(*event.parent);
+    if (parent == nullptr) return;
+    prefix = parent->back();
   }
+  if (event.tokens.empty()) return stored_without_tokens(event, entry);
   // The adapter's name is in the place of the model's, before the first block (EV-72).
   Space space;
   if (!event.parent) space.lora = event.lora.value_or("");
@@ -80,34 +84,51 @@ void LlmdFollower::stored(const Event& event, const Entry& entry) {
     blocks.push_back(prefix);
   }
   if (blocks.empty()) return;
+  name(event, blocks);
+  for (const PrefixId block : blocks) add(block, entry);
+  count(event, entry);
+}
+
+// The tier is added to the last block of each key (EV-72).
+void LlmdFollower::stored_without_tokens(const Event& event, const Entry& entry) {
+  std::vector<PrefixId> blocks;
+  for (const Key key : event.keys) {
+    const auto* const known = keys_.touch(key);
+    if (known != nullptr && std::ranges::find(blocks, known->back()) == blocks.end())
+      blocks.push_back(known->back());
+  }
+  if (blocks.empty()) return;
+  for (const PrefixId block : blocks) add(block, entry);
+  count(event, entry);
+}
+
+// Each key stands for its part of the blocks, in the ratio of the lengths (EV-8).
+void LlmdFollower::name(const Event& event, const std::vector<PrefixId>& blocks) {
+  std::vector<Key> order;
   std::map<Key, std::vector<PrefixId>> mapped;
   const std::size_t longer = std::max(blocks.size(), event.keys.size());
   for (std::size_t i = 0; i < longer && !event.keys.empty(); ++i) {
-    auto& of_key = mapped[event.keys[i * event.keys.size() / longer]];
-    const PrefixId block = blocks[i * blocks.size() / longer];
-    if (std::ranges::find(of_key, block) == of_key.end()) of_key.push_back(block);
+    const Key key = event.keys[i * event.keys.size() / longer];
+    if (!mapped.contains(key)) order.push_back(key);
+    mapped[key].push_back(blocks[i * blocks.size() / longer]);
   }
-  for (auto& [key, of_key] : mapped) keys_[key] = std::move(of_key);
-  for (const PrefixId block : blocks) add(block, entry);
+  for (const Key key : order) *keys_.make(key).first = std::move(mapped[key]);
+}
+
+void LlmdFollower::count(const Event& event, const Entry& entry) {
+  for (const Key key : event.keys) ++counts_[{entry, key}];
 }
 
 void LlmdFollower::add(PrefixId block, const Entry& entry) {
-  Block* known = touch(block);
-  if (known == nullptr) {
-    if (std::ssize(blocks_) >= config_.size) {
-      KVO_MARK_IN(Profile::kOriginal, "events.llmd", "a block too many");
-      blocks_.erase(ages_.front());
-      ages_.pop_front();
-    }
-    ages_.push_back(block);
-    known = &blocks_[block];
-    known->age = std::prev(ages_.end());
+  const auto [entries, is_over] = blocks_.make(block);
+  if (is_over) {
+    KVO_MARK_IN(Profile::kOriginal, "events.llmd", "a block too many");
   }
-  std::erase(known->entries, entry);
-  known->entries.push_back(entry);
-  if (std::ssize(known->entries) > config_.pods_per_key) {
+  std::erase(*entries, entry);
+  entries->push_back(entry);
+  if (std::ssize(*entries) > config_.pods_per_key) {
     KVO_MARK_IN(Profile::kOriginal, "events.llmd", "an entry too many");
-    known->entries.erase(known->entries.begin());
+    entries->erase(entries->begin());
   }
 }
 
@@ -117,31 +138,31 @@ void LlmdFollower::removed(const Event& event, const Entry& entry) {
       if (--count->second > 0) continue;
       counts_.erase(count);
     }
-    const auto known = keys_.find(key);
-    if (known == keys_.end()) continue;
-    for (const PrefixId id : known->second) {
-      Block* const block = touch(id);
-      if (block == nullptr) continue;
-      std::erase(block->entries, entry);
-      if (!block->entries.empty()) continue;
-      ages_.erase(block->age);
-      blocks_.erase(id);
-    }
+    const auto* const known = keys_.touch(key);
+    if (known == nullptr) continue;
+    for (const PrefixId block : *known)
+      take_out(block, [&](const Entry& one) { return one == entry; });
+    // The key is forgotten when no pod has its blocks (EV-72).
+    const bool is_held = std::ranges::any_of(
+        *known, [&](PrefixId block) { return blocks_.touch(block) != nullptr; });
+    if (!is_held) keys_.erase(key);
   }
 }
 
-// Takes a pod out of all blocks. The map of keys stays (EV-74).
+// Takes entries out of a block. A block without entries goes.
+template <class Of>
+void LlmdFollower::take_out(PrefixId block, const Of& of) {
+  Entries* const entries = blocks_.touch(block);
+  if (entries == nullptr) return;
+  std::erase_if(*entries, of);
+  if (entries->empty()) blocks_.erase(block);
+}
+
+// Takes a pod out of all blocks, which are used thereby. The map of keys stays (EV-74).
 void LlmdFollower::take_out(const Engine& pod, bool counts) {
-  for (auto at = blocks_.begin(); at != blocks_.end();) {
-    auto& [id, block] = *at;
-    std::erase_if(block.entries, [&](const Entry& entry) { return entry.pod == pod; });
-    if (!block.entries.empty()) {
-      ++at;
-      continue;
-    }
-    ages_.erase(block.age);
-    at = blocks_.erase(at);
-  }
+  const auto is_of_pod = [&](const Entry& entry) { return entry.pod == pod; };
+  for (const PrefixId block : blocks_.keys())
+    if (std::ranges::any_of(blocks_.at(block), is_of_pod)) take_out(block, is_of_pod);
   if (counts)
     std::erase_if(counts_, [&](const auto& count) { return count.first.first.pod == pod; });
 }
@@ -154,8 +175,8 @@ bool LlmdFollower::is_named(const Engine& pod, std::int64_t worker,
 
 void LlmdFollower::leave(std::int64_t worker, std::optional<std::int64_t> rank) {
   std::set<Engine> pods;
-  for (const auto& [id, block] : blocks_)
-    for (const Entry& entry : block.entries) pods.insert(entry.pod);
+  for (const PrefixId block : blocks_.keys())
+    for (const Entry& entry : blocks_.at(block)) pods.insert(entry.pod);
   for (const auto& [count, number] : counts_) pods.insert(count.first.pod);
   for (const Engine& pod : pods)
     if (is_named(pod, worker, rank)) take_out(pod, !quirks_.has(Quirk::kLeaveKeepsCounts));
@@ -165,15 +186,6 @@ void LlmdFollower::resubscribe(std::int64_t worker, std::optional<std::int64_t> 
   leave(worker, rank);
   std::erase_if(counts_,
                 [&](const auto& count) { return is_named(count.first.first.pod, worker, rank); });
-  groups_.forget(worker, rank);
-}
-
-// Any access makes a block the most recently used one.
-LlmdFollower::Block* LlmdFollower::touch(PrefixId block) {
-  const auto known = blocks_.find(block);
-  if (known == blocks_.end()) return nullptr;
-  ages_.splice(ages_.end(), ages_, known->second.age);
-  return &known->second;
 }
 
 Matches LlmdFollower::query(const Prompt& prompt) {
@@ -189,10 +201,10 @@ Matches LlmdFollower::query(const Prompt& prompt) {
     const Space space{depth == 0 ? prompt.lora : "", ""};
     prefix = contents_.prefix(prefix,
                               contents_.content(std::span(prompt.tokens).subspan(at, size), space));
-    const Block* const block = touch(prefix);
-    if (block == nullptr) continue;
+    const Entries* const entries = blocks_.touch(prefix);
+    if (entries == nullptr) continue;
     std::map<Engine, double> here;
-    for (const Entry& entry : block->entries)
+    for (const Entry& entry : *entries)
       here[entry.pod] = std::max(here[entry.pod], weight_of(entry.tier));
     for (const auto& [pod, weight] : here) {
       Score& score = scores[pod];
