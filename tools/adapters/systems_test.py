@@ -24,7 +24,8 @@ from kvoracle.systems import compiled, install  # noqa: E402
 NAMED = {"llama-cpp": "llama_batch_compat::init writes pos_next", "llama-cpp-debug": "llama_batch_compat::init writes pos_next",
          "zerfoo": "an access outside of a buffer on the device"}
 COMPILED = {"ollama": compiled.ollama_findings, "llama-cpp": compiled.llama_findings, "llama-cpp-debug": lambda *_: {},
-            "zerfoo": lambda *_: {}, "kv-index": lambda *_: {}, "dynamo-kv-router": compiled.crate_findings("dynamo-kv-router")}
+            "zerfoo": lambda *_: {}, "kv-index": lambda *_: {}, "llm-d-router": compiled.llm_d_router_findings,
+            "dynamo-kv-router": compiled.crate_findings("dynamo-kv-router")}
 
 
 def contracts_of(command):

@@ -85,16 +85,23 @@ def ollama_tests(into: pathlib.Path, version: str, file: pathlib.Path, name: str
     shutil.copytree(pathlib.Path(module) / "kvcache", folder, copy_function=shutil.copyfile)
     own = folder / "promises_test.go"
     shutil.copyfile(file, own)
-    names = re.findall(r"^func (Test\w+)", own.read_text(encoding="utf-8"), re.M)
-    told = subprocess.run(["go", "test", "-vet=off", "-json", "-run", f"^({'|'.join(names)})$", f"./{name}"], cwd=folder.parent,
-                          env={**os.environ, "CGO_ENABLED": "0", "GOPROXY": "off", "GOFLAGS": "-mod=mod"},
-                          stdout=subprocess.PIPE, text=True)
+    found = go_tests(folder.parent, own, f"./{name}", GOFLAGS="-mod=mod")
     shutil.rmtree(folder)
+    return found
+
+
+def go_tests(folder: pathlib.Path, file: pathlib.Path, *words: str, **settings: str) -> dict[str, str]:
+    """Each test of a file with what it prints: nothing where it passes. Nothing is fetched."""
+    names = re.findall(r"^func (Test\w+)", file.read_text(encoding="utf-8"), re.M)
+    told = subprocess.run(["go", "test", "-vet=off", "-json", "-run", f"^({'|'.join(names)})$", *words], cwd=folder,
+                          env={**os.environ, "CGO_ENABLED": "0", "GOPROXY": "off", **settings}, stdout=subprocess.PIPE, text=True)
     events = [json.loads(line) for line in told.stdout.splitlines() if line.startswith("{")]
     if not any(event.get("Test") in names for event in events):
         raise Absent(f"go test fails: {told.stdout}")
     faults = {event["Test"] for event in events if event["Action"] == "fail" and "Test" in event}
-    printed = {name: "".join(event["Output"] for event in events if event.get("Test") == name and "_test.go:" in event.get("Output", ""))
+    told_of = re.compile(r"_test\.go:|\sError:|\sMessages:")
+    printed = {name: " ".join(event["Output"].strip() for event in events
+                              if event.get("Test") == name and told_of.search(event.get("Output", "")))
                for name in names}
     return {name: printed[name].strip() or "fails" if name in faults else "" for name in names}
 
@@ -175,8 +182,23 @@ def llm_d_router(into: pathlib.Path, version: str) -> list[str]:
         for name in ("go.mod", "written.mod"):
             (folder / name).write_text(module, encoding="utf-8")
         go("build", "-mod=mod", "-buildvcs=false", "-o", "adapter.part", ".", folder=folder)
+        if FETCHES:  # for its own tests
+            go("mod", "download", "github.com/stretchr/testify", "github.com/davecgh/go-spew", "github.com/pmezard/go-difflib",
+               "gopkg.in/yaml.v3", folder=folder)
         (folder / "adapter.part").rename(adapter)
     return [str(adapter), version]
+
+
+def llm_d_router_findings(into: pathlib.Path, version: str) -> dict[str, str]:
+    """Each test of findings/llm_d_router with what it prints: nothing where the promise holds. An overlay of Go has it in the place
+    of the tests of the package kvevents."""
+    llm_d_router(into, version)
+    source = pathlib.Path(os.environ["KVO_LLM_D_ROUTER"]).resolve()
+    package, file = source / "pkg" / "kvevents", FINDINGS / "llm_d_router" / "promises_test.go"
+    overlay = into / f"llm-d-router-{version}" / "findings.json"
+    replaced = {**{str(each): "" for each in package.glob("*_test.go")}, str(package / file.name): str(file)}
+    overlay.write_text(json.dumps({"Replace": replaced}), encoding="utf-8")
+    return go_tests(source, file, "-overlay", str(overlay), "./pkg/kvevents", GOFLAGS="-mod=readonly")
 
 
 # Of llama.cpp: its memory classes and what they call. The rest of it is not linked (stand_in.cpp).
