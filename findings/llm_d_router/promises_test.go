@@ -23,12 +23,12 @@ type promises struct {
 	tokens kvblock.TokenProcessor
 }
 
-// newPromises makes a pool over an index of at most size keys. Its blocks have one token.
-func newPromises(t *testing.T, size int) promises {
+// newPromises makes a pool over an index of at most size keys, whose blocks have so many tokens.
+func newPromises(t *testing.T, size, blockSize int) promises {
 	t.Helper()
 	index, err := kvblock.NewInMemoryIndex(&kvblock.InMemoryIndexConfig{Size: size, PodCacheSize: 10})
 	require.NoError(t, err)
-	tokens, err := kvblock.NewChunkedTokenDatabase(&kvblock.TokenProcessorConfig{BlockSizeTokens: 1})
+	tokens, err := kvblock.NewChunkedTokenDatabase(&kvblock.TokenProcessorConfig{BlockSizeTokens: blockSize})
 	require.NoError(t, err)
 	return promises{t, NewPool(DefaultConfig(), index, tokens, nil), index, tokens}
 }
@@ -58,7 +58,7 @@ func (p promises) blocks(tokens ...uint32) []string {
 // tracks which device tiers hold each block" (handleDeviceTierUpdate). Of an engine whose blocks are larger
 // than the index's ("1:many"), the tier is added to the last part of each block.
 func TestOffloadedBlocksAreTrackedInAllTheirParts(t *testing.T) {
-	p := newPromises(t, 100)
+	p := newPromises(t, 100, 1)
 	p.announce(
 		&BlockStoredEvent{BlockHashes: []uint64{1}, Tokens: []uint32{11, 12}, BlockSize: 2},
 		&BlockStoredEvent{BlockHashes: []uint64{1}, BlockSize: 2, DeviceTier: "CPU"},
@@ -69,10 +69,9 @@ func TestOffloadedBlocksAreTrackedInAllTheirParts(t *testing.T) {
 
 // "Size is the maximum number of keys that can be stored in the index" (InMemoryIndexConfig). "Evict removes a
 // key and its associated pod entries from the index backend" (Index). The names that engines give to blocks
-// are in a second cache of this size, in which a lookup is no use. If the engine's blocks are smaller than the
-// index's ("many:1"), it is full first.
+// are in a second cache of this size, in which a lookup is no use.
 func TestRemovedBlocksLeaveAFullIndex(t *testing.T) {
-	p := newPromises(t, 2)
+	p := newPromises(t, 2, 1)
 	p.announce(&BlockStoredEvent{BlockHashes: []uint64{1}, Tokens: []uint32{11}, BlockSize: 1})
 	p.announce(&BlockStoredEvent{BlockHashes: []uint64{2}, Tokens: []uint32{12}, BlockSize: 1})
 	p.blocks(11) // a use of the block
@@ -81,11 +80,22 @@ func TestRemovedBlocksLeaveAFullIndex(t *testing.T) {
 	assert.Empty(t, p.blocks(11), "a block that the pod has removed")
 }
 
+// The same of an engine whose blocks are smaller than the index's ("many:1"): their names fill the second cache
+// first.
+func TestRemovedBlocksLeaveAnIndexWithSpace(t *testing.T) {
+	p := newPromises(t, 4, 2)
+	p.announce(&BlockStoredEvent{BlockHashes: []uint64{1, 2}, Tokens: []uint32{11, 12}, BlockSize: 1})
+	p.announce(&BlockStoredEvent{BlockHashes: []uint64{3, 4}, Tokens: []uint32{13, 14}, BlockSize: 1})
+	p.announce(&BlockStoredEvent{BlockHashes: []uint64{5, 6}, Tokens: []uint32{15, 16}, BlockSize: 1})
+	p.announce(&BlockRemovedEvent{BlockHashes: []uint64{1, 2}})
+	assert.Empty(t, p.blocks(11, 12), "a block that the pod has removed; the index has 3 keys of 4")
+}
+
 // "It is invoked on AllBlocksCleared, in lockstep with the index's pod-wide eager clear, so the filter does not
 // retain stale references" (eventDedupFilter.clear). Producer.Extract clears the index alone when an endpoint is
 // deleted. An endpoint that comes back under its address has its removals swallowed.
 func TestReferencesEndWithTheEndpoint(t *testing.T) {
-	p := newPromises(t, 100)
+	p := newPromises(t, 100, 1)
 	p.announce(&BlockStoredEvent{BlockHashes: []uint64{1}, Tokens: []uint32{11}, BlockSize: 1})
 	require.NoError(t, p.index.Clear(context.Background(), promisedPod)) // as Extract does
 	p.announce(&BlockStoredEvent{BlockHashes: []uint64{1}, Tokens: []uint32{11}, BlockSize: 1})

@@ -99,11 +99,11 @@ def go_tests(folder: pathlib.Path, file: pathlib.Path, *words: str, **settings: 
     if not any(event.get("Test") in names for event in events):
         raise Absent(f"go test fails: {told.stdout}")
     faults = {event["Test"] for event in events if event["Action"] == "fail" and "Test" in event}
-    told_of = re.compile(r"_test\.go:|\sError:|\sMessages:")
-    printed = {name: " ".join(event["Output"].strip() for event in events
+    told_of = re.compile(r"^ +\w+_test\.go:|\sError:|\sMessages:")
+    printed = {name: " ".join(" ".join(event["Output"].split()) for event in events
                               if event.get("Test") == name and told_of.search(event.get("Output", "")))
                for name in names}
-    return {name: printed[name].strip() or "fails" if name in faults else "" for name in names}
+    return {name: printed[name] or "fails" if name in faults else "" for name in names}
 
 
 def ollama_findings(into: pathlib.Path, version: str) -> dict[str, str]:
