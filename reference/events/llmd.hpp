@@ -29,7 +29,7 @@ class RecentlyUsed {
     ages_.splice(ages_.end(), ages_, known->second.age);
     return &known->second.value;
   }
-  /// As touch, but makes the value if there is none. Returns  it, and whether another one went.
+  /// As touch, but makes the value if there is none. Returns it, and whether another one went.
   std::pair<V*, bool> make(const K& key) {
     if (V* const known = touch(key)) return {known, false};
     const bool is_full = std::ssize(values_) >= most_;
