@@ -202,8 +202,10 @@ class FollowerLaw final : public Oracle {
     if (event.lora || event.salt) has_spaces_ = true;
     if (event.group || event.medium) has_groups_or_tiers_ = true;
     if (event.kind == EventKind::kRemoved && tier_of(event) == Tier::kHost) leaves_host_ = true;
+    const bool has_half_a_group = event.group.has_value() != event.spec.has_value();
+    const bool has_group_of_sglang = event.group && config_.adapter == Dialect::kSglang;
     if (event.kind == EventKind::kStored &&
-        ((event.group && !event.spec) || tier_of(event) != Tier::kDevice))
+        (has_half_a_group || has_group_of_sglang || tier_of(event) != Tier::kDevice))
       has_other_rows_ = true;
     EngineLedger& cache = streams_[engine].cache;
     const Engine owner = owner_of(engine);
@@ -351,6 +353,8 @@ class FollowerLaw final : public Oracle {
     if (has_own_names_ && ((is_tree() && weak_.has(Quirk::kFirstNameStays)) ||
                            (pools() && weak_.has(Quirk::kRanksShareBlocks))))
       return true;
+    const bool is_limited = config_.size < kMostNumbers / 2 || config_.pods_per_key < kEnoughPods;
+    if (form_ == Form::kLlmd && weak_.has(Quirk::kLimitsForget) && is_limited) return true;
     if (form_ == Form::kLlmd && has_other_rows_) return true;                // EV-76, EV-77
     if (form_ == Form::kDynamo && leaves_host_ && has_spaces_) return true;  // EV-68
     if (form_ == Form::kInfera && weak_.has(Quirk::kNamespacesShared) && has_spaces_) return true;
@@ -380,8 +384,6 @@ class FollowerLaw final : public Oracle {
   [[nodiscard]] bool explains_forgotten(const Engine& owner, std::int64_t answer,
                                         const std::vector<PrefixId>& prompt) const {
     if (explains_any()) return true;
-    const bool limited = config_.size < kMostNumbers / 2 || config_.pods_per_key < kEnoughPods;
-    if (form_ == Form::kLlmd && weak_.has(Quirk::kLimitsForget) && limited) return true;
     if (form_ == Form::kLlmd && weak_.has(Quirk::kExtraKeysHashed) && config_.extra_keys &&
         has_spaces_)
       return true;
