@@ -18,9 +18,10 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
 from typing import Any, NamedTuple
 
-from kvoracle.systems import install
+from kvoracle.systems import copies, found, install
 
 
 SHRINK_TIME = 20
@@ -38,10 +39,6 @@ class Difference(NamedTuple):
     """The last one that has not."""
     example: str
     script: list[str]
-
-
-def parts(version: str) -> list[int]:
-    return [int(part) for part in re.findall(r"\d+", version)]
 
 
 def listed(system: str) -> list[str]:
@@ -64,9 +61,10 @@ def listed(system: str) -> list[str]:
 def releases(system: str, first: str, last: str) -> list[str]:
     """From `first` to `last`, ascending. Where these are of several minor releases, the last correction of each."""
     known = {*listed(system), install.SYSTEMS[system].version}
-    between = sorted((each for each in known if parts(first) < parts(each) < parts(last)), key=parts)
-    if parts(first)[:2] != parts(last)[:2]:
-        between = list({tuple(parts(each)[:2]): each for each in between}.values())
+    least, most = found.parts(first), found.parts(last)
+    between = sorted((each for each in known if least < found.parts(each) < most), key=found.parts)
+    if least[:2] != most[:2]:
+        between = list({tuple(found.parts(each)[:2]): each for each in between}.values())
     return [first, *between, last]
 
 
@@ -75,10 +73,35 @@ class Drift:
         self._program, self._system, self._into, self._options = program, system, into, options
         self.diff = functools.cache(self._diff)
         self.command = functools.cache(self._command)
+        self._without: set[str] = set()
+        """Operations that the adapter of the first release does not drive. They are not compared."""
+        self._sockets = tempfile.TemporaryDirectory()
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Drift:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for each in self._started:
+            each.kill()
+            each.wait()
+        self._sockets.cleanup()
 
     def _command(self, version: str) -> str:
         print(f"{self._system} {version}", file=sys.stderr, flush=True)
-        return shlex.join(install.SYSTEMS[self._system].command(self._into, version))
+        words = install.SYSTEMS[self._system].command(self._into, version)
+        return shlex.join(self._copied(version, words) if install.SYSTEMS[self._system].slow else words)
+
+    def _copied(self, version: str, words: list[str]) -> list[str]:
+        """The command of a copy of an adapter that is started here."""
+        at, socket = words.index("-m"), pathlib.Path(self._sockets.name) / version
+        self._started.append(subprocess.Popen(
+            [*words[:at], "-m", copies.__name__, str(socket), words[at + 1], *sorted(self._without), "--", *words[at + 2:]]))
+        while not socket.exists():
+            if self._started[-1].poll() is not None:
+                raise install.Absent(f"the adapter of {self._system} {version} does not start")
+            time.sleep(0.1)
+        return [sys.executable, "-S", copies.__file__, str(socket)]
 
     def kinds(self, version: str) -> list[str]:
         """Of the caches that the adapter of a release has."""
@@ -86,7 +109,10 @@ class Drift:
         done = subprocess.run(self.command(version), shell=True, input=hello, stdout=subprocess.PIPE, text=True)
         if done.returncode or not done.stdout:
             raise install.Absent(f"the adapter of {self._system} {version} does not start")
-        return [each["kind"] for each in json.loads(done.stdout.splitlines()[0])["hello"]["kinds"]]
+        kinds = json.loads(done.stdout.splitlines()[0])["hello"]["kinds"]
+        rows = [row.split() for each in kinds for row in each["conventions"]]
+        self._without.update(row[1] for row in rows if row[0] == "without")
+        return [each["kind"] for each in kinds]
 
     def _diff(self, kind: str, first: str, other: str, shrink_time: int = 0) -> dict[str, Any]:
         """The sorts of difference of two releases, by their names."""
@@ -101,7 +127,7 @@ class Drift:
             return {each["what"]: each for each in json.loads(result.read_text())["partings"]}
 
     def differences(self, kind: str, versions: list[str]) -> list[Difference]:
-        found = []
+        differences = []
         first, last = versions[0], versions[-1]
         for what, parting in self.diff(kind, first, last).items():
             low, high = 0, len(versions) - 1
@@ -112,25 +138,25 @@ class Drift:
                 else:
                     low = middle
             parting = self.diff(kind, first, versions[high], SHRINK_TIME).get(what, parting)
-            found.append(Difference(kind, what, versions[high], versions[low], parting["difference"], parting["script"]))
-        return found
+            differences.append(Difference(kind, what, versions[high], versions[low], parting["difference"], parting["script"]))
+        return differences
 
 
-def table(system: str, versions: list[str], found: list[Difference]) -> str:
+def table(system: str, versions: list[str], differences: list[Difference]) -> str:
     """A row for each difference, with its script. What several kinds share is one row, with the script of the first."""
     first, last, count = versions[0], versions[-1], len(versions)
     lines = [f"{system} {first} to {last}, {count} releases:", "", "| since | kinds | what | for instance | script |", "| --- | --- | --- | --- | --- |"]
     shared: dict[tuple[str, str], list[Difference]] = {}
-    for each in found:
+    for each in differences:
         shared.setdefault((each.since, each.what), []).append(each)
-    for (since, what), alike in sorted(shared.items(), key=lambda item: parts(item[0][0])):
+    for (since, what), alike in sorted(shared.items(), key=lambda item: found.parts(item[0][0])):
         script = [f"`{line}`" for line in alike[0].script]
         if len(script) > MOST_SHOWN:
             script[:-MOST_SHOWN] = [f"{len(script) - MOST_SHOWN} operations"]
         kinds = ", ".join(f"`{each.kind}`" for each in alike)
         cells = (since, kinds, f"`{what}`", alike[0].example, "<br>".join(script))
         lines.append("| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines if found else [lines[0], "", "No difference."]) + "\n"
+    return "\n".join(lines if differences else [lines[0], "", "No difference."]) + "\n"
 
 
 def main() -> int:
@@ -147,17 +173,17 @@ def main() -> int:
     given = parser.parse_args()
     last = given.last or install.SYSTEMS[given.system].version
     given.into.mkdir(parents=True, exist_ok=True)
-    drift = Drift(given.program, given.system, given.into.resolve(),
-                  ["--cases", given.cases, "--seed", given.seed, "--profile", given.profile])
+    options = ["--cases", given.cases, "--seed", given.seed, "--profile", given.profile]
     try:
         versions = releases(given.system, given.first, last)
-        both = [kind for kind in drift.kinds(given.first) if kind in drift.kinds(last)]
-        found = [each for kind in both for each in drift.differences(kind, versions)]
+        with Drift(given.program, given.system, given.into.resolve(), options) as drift:
+            older, newer = drift.kinds(given.first), drift.kinds(last)
+            differences = [each for kind in older if kind in newer for each in drift.differences(kind, versions)]
     except install.Absent as why:
         print(f"{given.system}: {why}", file=sys.stderr)
         return 2
-    print(table(given.system, versions, found), end="")
-    return 1 if found else 0
+    print(table(given.system, versions, differences), end="")
+    return 1 if differences else 0
 
 
 if __name__ == "__main__":

@@ -17,10 +17,12 @@ class Found(NamedTuple):
     version: str
 
 
+def parts(version: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", version)]
+
+
 def nearest(version: str, known: list[str]) -> str:
     """Of the known releases, in ascending order, the newest that is not newer than `version`, else the oldest."""
-    def parts(text: str) -> list[int]:
-        return [int(part) for part in re.findall(r"\d+", text)]
     older = [each for each in known if parts(each) <= parts(version)]
     return older[-1] if older else known[0]
 

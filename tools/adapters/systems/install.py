@@ -89,6 +89,8 @@ class System(NamedTuple):
     """Of a Go module, its path: the module proxy lists its releases, else the package index."""
     unlisted: bool = False
     """Whether nothing lists its releases here."""
+    slow: bool = False
+    """Whether its adapter takes seconds to start (copies.py)."""
 
 
 def _library() -> pathlib.Path:
@@ -117,10 +119,10 @@ def infera(into: pathlib.Path, version: str) -> list[str]:
 
 SYSTEMS = {
     "vllm": System("0.33.0", _from_wheel("vllm", "msgspec", MSGSPEC)),
-    "sglang": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC)),
-    "sglang-unified": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC, "sglang.unified")),
-    "sglang-unified-rust": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC, "sglang.unified_rust")),
-    "transformers": System("5.23.0", _from_wheel("transformers", "torch", TORCH)),
+    "sglang": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC), slow=True),
+    "sglang-unified": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC, "sglang.unified"), slow=True),
+    "sglang-unified-rust": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC, "sglang.unified_rust"), slow=True),
+    "transformers": System("5.23.0", _from_wheel("transformers", "torch", TORCH), slow=True),
     "mlx-lm": System("0.32.2", _from_wheel("mlx-lm", "mlx", MLX)),
     "ollama": System("0.15.4", compiled.ollama, "github.com/ollama/ollama"),
     "zerfoo": System("1.3.0", compiled.zerfoo, unlisted=True),

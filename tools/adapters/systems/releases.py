@@ -10,6 +10,6 @@ def call(function: Callable[..., Any], *arguments: Any, lacks: type[Exception], 
     """Calls a function of the engine with the named arguments that this release has. Raises `lacks` if another one has a value
     but None, False or 0; those of `may_lack` are left out."""
     parameters = inspect.signature(function).parameters
-    if any(value and name not in parameters and name not in may_lack for name, value in named.items()):
+    if any(name not in parameters and name not in may_lack and value for name, value in named.items()):
         raise lacks
     return function(*arguments, **{name: value for name, value in named.items() if name in parameters})

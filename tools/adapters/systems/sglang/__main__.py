@@ -3,7 +3,8 @@ from __future__ import annotations
 from array import array
 from typing import Any, Callable
 
-from kvoracle import NotSupported, Refused, serve
+from kvoracle import NotSupported, Refused, Unsupported, serve
+from kvoracle.systems import releases
 from kvoracle.systems.raised import panics
 from kvoracle.systems.sglang import engine
 
@@ -14,13 +15,16 @@ import torch  # noqa: E402
 import sglang.srt.managers.schedule_batch as schedule_batch  # noqa: E402
 from sglang.srt.disaggregation.kv_events import AllBlocksCleared, BlockRemoved  # noqa: E402
 from sglang.srt.mem_cache import common  # noqa: E402
-from sglang.srt.mem_cache.allocator.paged import PagedTokenToKVPoolAllocator  # noqa: E402
-from sglang.srt.mem_cache.allocator.token import TokenToKVPoolAllocator  # noqa: E402
+from sglang.srt.mem_cache.allocator import PagedTokenToKVPoolAllocator, TokenToKVPoolAllocator  # noqa: E402
 from sglang.srt.mem_cache.base_prefix_cache import EvictParams, InsertParams, MatchPrefixParams  # noqa: E402
 from sglang.srt.mem_cache.cache_init_params import CacheInitParams  # noqa: E402
 from sglang.srt.mem_cache.radix_cache import RadixCache, RadixKey, TreeNode  # noqa: E402
 
 Answer = dict[str, Any]
+LACKS = [] if engine.has_requests(SGLANG) else [
+    "request", "admit", "extend", "checkpoint", "withdraw", "finish", "row", "make_room", "touch", "alloc_extend", "alloc_decode"
+] + ([] if hasattr(PagedTokenToKVPoolAllocator, "free_segment") else ["free_segment"])
+"""What is not driven of a release before 0.5.22. Its paged pool allocates by kernels of a card."""
 
 
 def tensor(numbers: list[int]) -> torch.Tensor:
@@ -46,6 +50,13 @@ class Rows:
     def free(self, req: Any) -> None:
         del self._rows[req.kv.req_pool_idx]
         req.kv.req_pool_idx = None
+
+
+class Recorder:
+    """The recorder of events of a release whose tree records its own."""
+
+    def __init__(self, tree: Any) -> None:
+        self.record_remove = tree._record_remove_event
 
 
 class Removed:
@@ -79,7 +90,11 @@ class Radix:
 
     def _noting_removals(self) -> Any:
         """What has the nodes that were evicted since it was asked."""
-        self._core.kv_events = removed = Removed(self._core.kv_events, self._number)
+        if hasattr(self._core, "kv_events"):
+            self._core.kv_events = removed = Removed(self._core.kv_events, self._number)
+        else:
+            removed = Removed(Recorder(self._core), self._number)
+            self._core._record_remove_event = removed.record_remove
         return removed
 
     def _number(self, node: Any) -> int | None:
@@ -101,9 +116,10 @@ class Radix:
         self._created, self._nodes = 0, {}
         self._counted.counter = 0
         try:
-            self._tree, self._core = self._made(CacheInitParams(
-                config["disable"], self._rows, self._pool, size, is_eagle=config["eagle"], eviction_policy=config["policy"],
-                eviction_policy_config=limits, enable_kv_cache_events=config["events"]))
+            self._tree, self._core = self._made(releases.call(
+                CacheInitParams, config["disable"], self._rows, self._pool, size, is_eagle=config["eagle"],
+                eviction_policy=config["policy"], eviction_policy_config=limits, enable_kv_cache_events=config["events"],
+                lacks=NotSupported))
         except ValueError as refusal:
             raise NotSupported(str(refusal)) from refusal
         self._removed = self._noting_removals()
@@ -133,22 +149,24 @@ class Radix:
         return nodes
 
     def _key(self, tokens: list[int], extra: str | None, salt: str | None, limit: int | None = None) -> RadixKey:
-        return RadixKey(array("q", tokens), extra, limit=limit, cache_salt=salt)
+        return releases.call(RadixKey, array("q", tokens), extra, limit=limit, cache_salt=salt, lacks=Unsupported)
 
     def _slots_to(self, node: Any) -> list[int]:
         return self._tree.path_device_indices(node).tolist()
 
     def match(self, tokens: list[int], extra: str | None = None, salt: str | None = None, limit: int | None = None) -> Answer:
         its = self._tree.match_prefix(MatchPrefixParams(key=self._key(tokens, extra, salt, limit)))
-        return {"length": its.device_prefix_len, "node": self._number(its.last_device_node), "slots": self._slots_to(its.last_device_node)}
+        slots = its.device_indices.tolist() if hasattr(its, "device_indices") else self._slots_to(its.last_device_node)
+        return {"length": getattr(its, "device_prefix_len", len(slots)), "node": self._number(its.last_device_node), "slots": slots}
 
     def touch(self, tokens: list[int], extra: str | None = None, salt: str | None = None, limit: int | None = None) -> None:
         self._tree.touch_prefix(self._key(tokens, extra, salt, limit))
 
     def insert(self, tokens: list[int], slots: list[int] | None = None, extra: str | None = None, salt: str | None = None,
                priority: int = 0, inserted: int = 0) -> Answer:
-        its = self._tree.insert(InsertParams(key=self._key(tokens, extra, salt), value=None if slots is None else tensor(slots),
-                                             priority=priority, inserted_len=inserted))
+        its = self._tree.insert(releases.call(
+            InsertParams, key=self._key(tokens, extra, salt), value=None if slots is None else tensor(slots), priority=priority,
+            inserted_len=inserted, lacks=Unsupported))
         return {"length": its.prefix_len, "node": self._number(its.last_device_node)}
 
     def evict(self, tokens: int) -> Answer:
@@ -292,18 +310,27 @@ class Radix:
 
     def state(self) -> Answer:
         core, pool = self._core, self._pool
-        staged = torch.cat([tensor([]), *pool.staged_pages]) if pool.page_size > 1 else pool.release_pages
+        staged = torch.cat([tensor([]), *pool.staged_pages]) if hasattr(pool, "staged_pages") else pool.release_pages
         nodes = sorted(self._walk()[1:], key=lambda node: node.id)
         leaves = sorted(self._leaves(), key=self._standing)
         return {"evictable": core.evictable_size(), "protected": core.protected_size(), "total": self._total(),
                 "available": pool.available_size(), "free": pool.free_pages.tolist(), "staged": staged.tolist(),
                 "nodes": [{"node": self._number(node), "parent": self._number(node.parent), "tokens": list(node.key.raw_token_ids()),
                            "slots": self._held(node).value.tolist(), "lock": self._held(node).lock_ref, "hits": node.hit_count,
-                           "priority": node.priority, "extra": node.key.extra_key, "salt": node.key.cache_salt}
+                           "priority": node.priority, "extra": node.key.extra_key, "salt": getattr(node.key, "cache_salt", None)}
                           for node in nodes],
                 "leaves": [self._number(node) for node in leaves]}
 
 
+def lacking(self: Radix, **arguments: Any) -> Answer:
+    raise Refused("not_supported")
+
+
+for name in LACKS:
+    setattr(Radix, name, lacking)
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    serve({"prefix.radix": Radix}, system="sglang RadixCache", version=SGLANG.version)
+    serve({"prefix.radix": Radix}, system="sglang RadixCache", version=SGLANG.version,
+          conventions={"prefix.radix": [f"without {name}" for name in LACKS]})

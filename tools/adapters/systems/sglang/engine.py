@@ -20,17 +20,30 @@ def page_hashes(key: Any, before: bytes | None, page_size: int) -> list[str]:
     return hashes
 
 
+CACHE = [f"sglang.srt.mem_cache.{name}" for name in (
+    "allocator", "base_prefix_cache", "cache_init_params", "events", "evict_policy", "radix_cache", "session_radix_cache", "utils")
+] + ["sglang.srt.disaggregation.kv_events"]
+REQUESTS = ["sglang.srt.dllm.mixin.req", "sglang.srt.managers.schedule_batch", "sglang.srt.utils", "sglang.srt.mem_cache.common",
+            "sglang.srt.mem_cache.rust_tree_core", "sglang.srt.mem_cache.unified_cache", "sglang.srt.mem_cache.unified_radix_cache",
+            "sglang.srt.mem_cache.hicache_storage", "sglang.srt.session.streaming_session", "sglang.srt.utils.rank_consensus_checker"]
+
+
+def has_requests(release: found.Found) -> bool:
+    """Whether requests of this release are driven: what `Req` imports differs from release to release."""
+    return found.parts(release.version) >= [0, 5, 22]
+
+
 def load(arguments: list[str] | None = None) -> found.Found:
-    """Finds the release (found.find) and makes its modules of caches importable, for tensors of the CPU."""
+    """Finds the release (found.find) and makes its modules of caches importable, for tensors of the CPU. Before 0.5.22 these are
+    the tree and the allocators alone."""
     release = found.find("sglang", arguments)
-    stand_in.only("sglang", release.folder,
-                  ["sglang.srt.disaggregation.kv_events", "sglang.srt.dllm.mixin.req", "sglang.srt.managers.schedule_batch",
-                   "sglang.srt.utils"]
-                  + [f"sglang.srt.mem_cache.{name}" for name in (
-                      "allocator", "base_prefix_cache", "cache_init_params", "common", "events", "evict_policy", "radix_cache",
-                      "rust_tree_core", "unified_cache", "unified_radix_cache", "hicache_storage", "utils")]
-                  + ["sglang.srt.session.streaming_session", "sglang.srt.utils.rank_consensus_checker"])
     module: Any = importlib.import_module
+    if not has_requests(release):
+        stand_in.only("sglang", release.folder, CACHE)
+        module("sglang.srt.utils").get_bool_env_var = lambda name: False
+        module("sglang.srt.mem_cache.utils").get_native_hash = page_hashes
+        return release
+    stand_in.only("sglang", release.folder, CACHE + REQUESTS)
     common, schedule_batch = module("sglang.srt.mem_cache.common"), module("sglang.srt.managers.schedule_batch")
     serving = types.SimpleNamespace(strip_thinking_cache=False, speculative_algorithm=None)
     common.get_serving = common.get_spec = schedule_batch.get_serving = lambda: serving

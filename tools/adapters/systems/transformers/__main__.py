@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from types import SimpleNamespace
 from typing import Any, Callable
@@ -72,11 +73,25 @@ class Exact(engine.QuantizedLayer):
 
 
 engine.QuantoQuantizedLayer = Exact
+Fp8 = getattr(engine, "Fp8QuantizedLayer", ())
+BY_POSITION = "cache_position" in inspect.signature(engine.Cache.get_mask_sizes).parameters
+"""Before 5.4 a caller passes the positions of new tokens, as a model counts them: from `get_seq_length` on."""
+
+TYPES = set(getattr(engine, "DYNAMIC_LAYER_TYPE_MAPPING", getattr(engine, "LAYER_TYPE_CACHE_MAPPING", None))
+            or ("full_attention", "sliding_attention", "chunked_attention"))
+TYPES = TYPES | {"moe", "mlp"} if "dummy" in TYPES else TYPES - {"moe", "mlp"}
+"""Of layers. Before 5.23 those without attention were empty layers of another type."""
+
+
+def positions(cache: Any, layer: int, count: int) -> torch.Tensor:
+    return torch.arange(count) + int(cache.get_seq_length(layer))
 
 
 def model_of(config: dict[str, Any], fixed: bool) -> Any:
     """The part of a model's config that a cache reads. None: layers are added as they come."""
     types = config.get("layer_types")
+    if types is not None and not set(types) <= TYPES:
+        raise NotSupported(f"layer_types: {types}")
     window, chunk = config.get("sliding_window"), config.get("attention_chunk_size")
     if types is None and window is None and chunk is None and config.get("num_layers") is None and not fixed:
         return None
@@ -90,7 +105,7 @@ def model_of(config: dict[str, Any], fixed: bool) -> Any:
         raise NotSupported(f"num_layers: {layers}")
     model = SimpleNamespace(layer_types=types, sliding_window=window, attention_chunk_size=chunk, num_hidden_layers=layers)
     model.per_layer_config = [model] * layers
-    model.get_text_config = lambda decoder: model
+    model.get_text_config = lambda decoder=True: model
     return model
 
 
@@ -158,7 +173,7 @@ class Caches:
             raise beyond("k, v: different numbers of tokens")
         if layer >= max(len(layers), MOST_LAYERS):
             raise beyond("layer")
-        if isinstance(its, engine.Fp8QuantizedLayer) and not its.is_initialized and not (len(k.bits) and len(v.bits)):
+        if isinstance(its, Fp8) and not its.is_initialized and not (len(k.bits) and len(v.bits)):
             raise beyond("k, v: without elements there is no scale")
 
     def update(
@@ -167,7 +182,8 @@ class Caches:
         cache = self.list_of(side)
         self.check(cache, layer, k, v)
         tensors = [None if one is None else given(one) for one in (k, v)]
-        returned = called(lambda: cache.update(*tensors, layer))
+        at = [{"cache_position": positions(cache, layer, k.shape[2])}] if BY_POSITION and k is not None else []
+        returned = called(lambda: cache.update(*tensors, layer, *at))
         seen = pair(*returned)
         if keep:
             seen["handle"] = len(self.pairs)
@@ -192,7 +208,8 @@ class Caches:
         return {"seq_length": int(self.lengths[handle])}
 
     def get_mask_sizes(self, layer: int, query_length: int = 1) -> dict[str, int]:
-        length, offset = called(lambda: self.own.get_mask_sizes(query_length, layer))
+        queries = positions(self.own, layer, query_length) if BY_POSITION else query_length
+        length, offset = called(lambda: self.own.get_mask_sizes(queries, layer))
         return {"kv_length": int(length), "kv_offset": int(offset)}
 
     def get_max_length(self, layer: int | None) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import types
 from typing import Any
 
 from kvoracle.systems import found, stand_in
@@ -13,7 +14,9 @@ def load(arguments: list[str] | None = None) -> found.Found:
     """Finds the release (found.find) and makes transformers.cache_utils importable. torch is real."""
     release = found.find("transformers", arguments)
     torch: Any = importlib.import_module("torch")
-    importlib.import_module("torch._dynamo")  # static layers tag their buffers for it
+    dynamo: Any = types.ModuleType("torch._dynamo")  # static layers tag their buffers for it; the real one takes seconds
+    dynamo.mark_static_address = lambda buffer: None
+    torch._dynamo = sys.modules["torch._dynamo"] = dynamo
     stand_in.only("transformers", release.folder, ["transformers.cache_utils"])
     sys.meta_path.pop()  # no stand-ins for what torch does without
     utils: Any = importlib.import_module("transformers.utils")
