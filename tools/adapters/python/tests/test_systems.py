@@ -1,10 +1,16 @@
 """The engines that the command knows by name can be installed, and releases are put in order."""
 
+import json
+import os
 import pathlib
 import re
+import subprocess
+import sys
+import tempfile
+import time
 import unittest
 
-from kvoracle.systems import drift, found, install
+from kvoracle.systems import copies, drift, found, install
 
 SYSTEMS = pathlib.Path(install.__file__).resolve().parent
 NAMED = re.findall(r'System\{"([\w-]+)", "(\w+)"', SYSTEMS.with_suffix(".cpp").read_text(encoding="utf-8"))
@@ -29,6 +35,28 @@ class Systems(unittest.TestCase):
             self.assertEqual(["0.8.0", "0.9.2", "0.10.1", "0.11.0"], drift.releases("sglang", "0.8.0", "0.11.0"))
         finally:
             drift.listed = listed
+
+    def test_copies_of_an_adapter_answer_each_harness(self):
+        with tempfile.TemporaryDirectory() as folder:
+            socket = pathlib.Path(folder) / "socket"
+            (pathlib.Path(folder) / "empty.py").write_text('import kvoracle\nkvoracle.serve({"x.y": None}, system="s", version="1")\n')
+            library = pathlib.Path(copies.__file__).absolute().parents[2]
+            paths = os.pathsep.join([folder, str(library), *sys.path])
+            server = subprocess.Popen([sys.executable, "-m", copies.__name__, str(socket), "empty", "pop", "--"],
+                                      env={**os.environ, "PYTHONPATH": paths})
+            try:
+                while not socket.exists():
+                    self.assertIsNone(server.poll())
+                    time.sleep(0.01)
+                for _ in range(2):
+                    hello = json.dumps({"id": 1, "hello": {"protocol": 1}}) + "\n"
+                    done = subprocess.run([sys.executable, "-S", copies.__file__, str(socket)], input=hello, stdout=subprocess.PIPE,
+                                          text=True, check=True)
+                    kinds = json.loads(done.stdout)["hello"]["kinds"]
+                    self.assertEqual([["without pop"]], [each["conventions"] for each in kinds])
+            finally:
+                server.kill()
+                server.wait()
 
 
 if __name__ == "__main__":
