@@ -37,21 +37,28 @@ class Systems(unittest.TestCase):
             drift.listed = listed
 
     def test_copies_of_an_adapter_answer_each_harness(self):
+        library = pathlib.Path(copies.__file__).absolute().parents[2]
         with tempfile.TemporaryDirectory() as folder:
             socket = pathlib.Path(folder) / "socket"
-            (pathlib.Path(folder) / "empty.py").write_text('import kvoracle\nkvoracle.serve({"x.y": None}, system="s", version="1")\n')
-            library = pathlib.Path(copies.__file__).absolute().parents[2]
-            paths = os.pathsep.join([folder, str(library), *sys.path])
-            server = subprocess.Popen([sys.executable, "-m", copies.__name__, str(socket), "empty", "pop", "--"],
-                                      env={**os.environ, "PYTHONPATH": paths})
+            (pathlib.Path(folder) / "empty.py").write_text(
+                'import kvoracle\nkvoracle.serve({"x.y": None}, system="s", version="1")\n'
+            )
+            server = subprocess.Popen(
+                [sys.executable, "-m", copies.__name__, str(socket), "empty", "pop", "--"],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join([folder, str(library)])},
+            )
             try:
                 while not socket.exists():
                     self.assertIsNone(server.poll())
                     time.sleep(0.01)
                 for _ in range(2):
-                    hello = json.dumps({"id": 1, "hello": {"protocol": 1}}) + "\n"
-                    done = subprocess.run([sys.executable, "-S", copies.__file__, str(socket)], input=hello, stdout=subprocess.PIPE,
-                                          text=True, check=True)
+                    done = subprocess.run(
+                        [sys.executable, "-S", copies.__file__, str(socket)],
+                        input=json.dumps({"id": 1, "hello": {"protocol": 1}}) + "\n",
+                        stdout=subprocess.PIPE,
+                        text=True,
+                        check=True,
+                    )
                     kinds = json.loads(done.stdout)["hello"]["kinds"]
                     self.assertEqual([["without pop"]], [each["conventions"] for each in kinds])
             finally:
