@@ -46,7 +46,7 @@ def listed(system: str) -> list[str]:
     if install.SYSTEMS[system].unlisted:
         raise install.Absent(f"releases of {system} are not listed")
     module = install.SYSTEMS[system].module
-    package = system.removesuffix("-debug").removesuffix("-unified").replace("llama-cpp", "llama-cpp-python")
+    package = system.removesuffix("-debug").removesuffix("-rust").removesuffix("-unified").replace("llama-cpp", "llama-cpp-python")
     words = ["go", "list", "-m", "-versions", module] if module else [
         sys.executable, "-m", "pip", "--disable-pip-version-check", "index", "versions", package]
     try:
