@@ -118,11 +118,18 @@ Waves repeated(Drawer& draw) {
   return {{whole_blocks}, Wave(draw.limits().at_once, whole_blocks)};
 }
 
+// In half of the plans both cuts are at edges of blocks of one size, and more than a block follows.
+// Only then does a whole block come again, elsewhere.
 Waves middle_deleted(Drawer& draw) {
   const std::size_t third = draw.limits().longest / 3;
-  const Text x = draw.text(draw.length(third));
-  const Text xm = draw.text(x.size() + draw.length(third), x);
-  ProbeRequest whole = draw.request(xm.size() + draw.length(third), xm);
+  const auto possible =
+      static_cast<std::size_t>(std::ranges::upper_bound(kBlocks, third) - kBlocks.begin());
+  const std::size_t block =
+      possible == 0 || draw.below(2) == 0 ? 1 : kBlocks.at(draw.below(possible));
+  const auto length = [&] { return std::max(draw.length(third) / block, std::size_t{1}) * block; };
+  const Text x = draw.text(length());
+  const Text xm = draw.text(x.size() + length(), x);
+  ProbeRequest whole = draw.request(xm.size() + length() + (block > 1 ? 1 : 0), xm);
   ProbeRequest without{x, whole.tokens};
   without.prompt.insert(without.prompt.end(),
                         whole.prompt.begin() + static_cast<std::ptrdiff_t>(xm.size()),

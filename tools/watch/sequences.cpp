@@ -39,7 +39,10 @@ std::optional<Sequences::Whole> Sequences::up_to(events::Key last) const {
   for (auto place = places.rbegin(); place != places.rend(); ++place)
     whole.tokens.insert(whole.tokens.end(), (*place)->tokens.begin(), (*place)->tokens.end());
   whole.lora = places.front()->lora;
-  whole.salt = places.front()->salt;
+  // Of a salted sequence vLLM announces the salt with the first block alone.
+  const auto salted =
+      std::ranges::find_if(places, &std::optional<std::string>::has_value, &Place::salt);
+  if (salted != places.end()) whole.salt = (*salted)->salt;
   return whole;
 }
 

@@ -58,6 +58,10 @@ events::Event StreamLog::hashed(const events::Event& event, std::int64_t block_s
   const bool odd = size != block_size;
   out.block_size = odd ? kHashTokens + 1 : kHashTokens;
   out.tokens.clear();
+  if (event.salt) {
+    const std::vector<std::int64_t> letters(event.salt->begin(), event.salt->end());
+    out.salt = fmt::format("{}", fmt::join(hash_of(key_, letters), "-"));
+  }
   for (std::int64_t at = 0; at < std::ssize(event.tokens); at += size) {
     const std::int64_t rest = std::min(size, std::ssize(event.tokens) - at);
     const auto words =

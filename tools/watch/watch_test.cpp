@@ -210,9 +210,10 @@ TEST_F(Watch, MessagesThatAreNoBatch) {
   EXPECT_THAT(seen.findings.front().first, HasSubstr("batch 1: "));
 }
 
-TEST_F(Watch, TheLogReplaysAndHidesTokens) {
+TEST_F(Watch, TheLogReplaysAndHidesTokensAndSalts) {
   const std::vector<std::pair<std::int64_t, std::string>> messages{
-      {0, batch_of({stored({1, 2}, nullptr, {4711, 4712, 4713, 4714})})},
+      {0, batch_of({stored({1, 2}, nullptr, {4711, 4712, 4713, 4714},
+                           {{"extra_keys", {{"4711"}, nullptr}}})})},
       {1, batch_of({stored({3}, 2, {4711, 4712})})},
       {3, batch_of({removed({3})})},
       {0, batch_of({cleared()})}};
@@ -289,6 +290,15 @@ TEST_F(ProbedStream, TheEngineReusesLessOrMore) {
   for (const int reused : {2, 5})
     EXPECT_THAT(findings_with(reuse_of(reused)),
                 ElementsAre("the engine reuses other tokens than it announced: 1"));
+}
+
+// Their blocks have keys that the prompt alone does not give.
+TEST_F(ProbedStream, SaltedTextsAreNotAsked) {
+  const std::vector<Json> events{
+      stored({1}, nullptr, {5, 6}, {{"lora_name", nullptr}, {"extra_keys", {{"salt"}}}}),
+      stored({2}, 1, {7, 8}, {{"extra_keys", {nullptr}}})};
+  EXPECT_THAT(findings_with(reuse_of(0), 200, events), IsEmpty());
+  EXPECT_THAT(asked_, IsEmpty());
 }
 
 TEST_F(ProbedStream, AHoleEndsWhatIsAnnounced) {

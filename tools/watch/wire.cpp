@@ -141,6 +141,19 @@ class Fields {
   std::vector<const Json*> values_;
 };
 
+/// What keys of blocks have beside tokens and the adapter's name: vLLM's salt, images, embeddings.
+std::optional<std::string> namespace_of(const WirePlace& extra_keys,
+                                        const std::optional<std::string>& lora) {
+  if (extra_keys.absent() || !extra_keys.value->is_array()) return std::nullopt;
+  Json others = Json::array();
+  for (const Json& block : *extra_keys.value)
+    for (const Json& key : block.is_array() ? block : Json::array())
+      if (!lora || key != *lora) others.push_back(key);
+  if (others.empty()) return std::nullopt;
+  const bool is_salt = others.size() == 1 && others.front().is_string();
+  return printable(is_salt ? others.front().get<std::string>() : others.dump(), 200);
+}
+
 events::Event stored_event(const Fields& fields, KeyNumbers& keys) {
   events::Event event{.kind = events::EventKind::kStored};
   event.keys = keys_of(fields.required("block_hashes"), keys);
@@ -155,6 +168,7 @@ events::Event stored_event(const Fields& fields, KeyNumbers& keys) {
   if (const WirePlace lora = fields["lora_id"]; !event.lora && !lora.absent())
     event.lora = fmt::format("id {}", lora.integer(INT64_MIN));
   event.salt = fields["cache_salt"].text();
+  if (!event.salt) event.salt = namespace_of(fields["extra_keys"], event.lora);
   if (const WirePlace group = fields["group_idx"]; !group.absent()) event.group = group.integer(0);
   event.spec = fields["kv_cache_spec_kind"].text();
   return event;
