@@ -16,7 +16,8 @@ Result<std::unique_ptr<groups::BlockCache>> make_groups_cache(const groups::Opti
             .requests = std::make_unique<HashedRequests>(of.hash_block, of.hash_lookahead,
                                                          of.enable_caching),
             .pool = std::make_unique<LinkedPool>(of.num_blocks, of.enable_caching, of.events,
-                                                 quirks_of_pool, std::ssize(of.groups))};
+                                                 quirks_of_pool, std::ssize(of.groups)),
+            .skips_idle = true};
       });
 }
 

@@ -3,9 +3,9 @@
 // The rules of lookup, slots and registering are those of the reference
 // (reference/groups/parts.hpp): each is there once, beside its rule, and the logs of the original
 // and the laws judge it. What is the cache's own is what costs: contents are found by hash, free
-// blocks and holders of a key are lists of links, and a failed operation takes back what it changed
-// instead of what it copied. So a comparison with the reference judges these structures, and finds
-// no fault that both rules share.
+// blocks and holders of a key are lists of links, a failed operation takes back what it changed
+// instead of what it copied, and a step that changes nothing runs no rules. So a comparison with
+// the reference judges these, and finds no fault that both rules share.
 #pragma once
 
 #include <memory>

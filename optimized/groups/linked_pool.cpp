@@ -10,37 +10,42 @@ using prefix::Quirk;
 
 LinkedPool::LinkedPool(std::int64_t count, bool enable_caching, bool events, QuirkSet<Quirk> quirks,
                        std::int64_t groups)
-    : Pool(events, quirks, groups),
-      enable_caching_(enable_caching),
-      users_(std::vector<std::int64_t>(static_cast<std::size_t>(count))),
-      carried_(std::vector<Carried>(static_cast<std::size_t>(count))),
-      free_(count - 1),
-      free_before_(count - 1) {
-  const auto blocks = static_cast<Number>(count);
-  std::vector<Link> links(blocks);
-  for (Number block = 0; block < blocks; ++block)
-    links[block] = {.before = block == 0 ? blocks - 1 : block - 1,
-                    .after = block + 1 == blocks ? 0 : block + 1};
-  links_ = groups::Rows<Link>(std::move(links));
+    : Pool(events, quirks, groups), count_(count), enable_caching_(enable_caching), queue_(count) {
+  std::vector<Hold> holds(static_cast<std::size_t>(count));
+  for (Number block = 0; block < holds.size(); ++block) holds[block].block = block;
+  holds_ = groups::Rows<Hold>(std::move(holds));
 }
 
+std::int64_t LinkedPool::unused(IdsView blocks) const {
+  return std::ranges::count_if(blocks,
+                               [&](std::int64_t block) { return block != 0 && refs(block) == 0; });
+}
+
+// ---- Keys ----
+
 std::optional<std::int64_t> LinkedPool::key(std::int64_t block) const {
-  return carried_[block].main;
+  const std::int64_t main = holds_[block].key;
+  return main != kNoKey ? std::optional(main) : std::nullopt;
 }
 
 Ids LinkedPool::keys_of(std::int64_t block) const {
   Ids keys;
-  for (Number hold = carried_[block].hold; hold != kNone; hold = holds_[hold].next)
+  if (!has_key(static_cast<Number>(block))) return keys;
+  for (auto hold = static_cast<Number>(block); hold != kNone; hold = holds_[hold].next)
     keys.push_back(holds_[hold].key);
   return keys;
 }
 
 bool LinkedPool::carries(std::int64_t block, std::int64_t key) const {
-  const Carried& there = carried_[block];
-  if (!there.main || *there.main == key) return there.main.has_value();
-  Number hold = holds_[there.hold].next;
+  auto hold = static_cast<Number>(block);
   while (hold != kNone && holds_[hold].key != key) hold = holds_[hold].next;
   return hold != kNone;
+}
+
+std::int64_t LinkedPool::carriers(IdsView blocks, IdsView keys) const {
+  std::size_t i = 0;
+  while (i < blocks.size() && (blocks[i] == 0 || carries(blocks[i], keys[i]))) ++i;
+  return static_cast<std::int64_t>(i);
 }
 
 std::optional<std::int64_t> LinkedPool::holder(std::int64_t key) const {
@@ -60,118 +65,25 @@ Ids LinkedPool::holders(IdsView keys) const {
   return blocks;
 }
 
-// ---- The queue ----
-
-// Takes a run out of the queue.
-void LinkedPool::cut_out(Number front, Number back) {
-  if (back == 0) return;
-  const Number before = links_[front].before;
-  const Number after = links_[back].after;
-  links_.change(before).after = after;
-  links_.change(after).before = before;
-}
-
-void LinkedPool::put_after(Number block, Number before) {
-  const Number after = links_[before].after;
-  links_.change(block) = {.before = before, .after = after};
-  links_.change(before).after = block;
-  links_.change(after).before = block;
-  ++free_;
-}
-
-Status LinkedPool::hand_out(std::int64_t count, Ids& blocks, Ids& evicted) {
-  if (count <= 0) return {};
-  blocks.reserve(blocks.size() + static_cast<std::size_t>(count));
-  Number front = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    front = links_[front].after;
-    if (users_[front] != 0)
-      return fail(Code::kPrecondition, "block " + std::to_string(front) + " has users");
-    if (take_key(front)) evicted.push_back(front);
-    users_.change(front) = 1;
-    blocks.push_back(front);
-  }
-  cut_out(links_[0].after, front);
-  free_ -= count;
-  return {};
-}
-
-// Blocks that were released together are together in the queue, the last one in front: such a run
-// is cut out at once.
-void LinkedPool::pin(IdsView blocks) {
-  Number front = 0;  // of the run
-  Number back = 0;
-  for (const std::int64_t number : blocks) {
-    const auto block = static_cast<Number>(number);
-    if (block == 0) continue;
-    if (users_.change(block)++ != 0) continue;
-    --free_;
-    if (back == 0 || links_[front].before != block) {
-      cut_out(front, back);
-      back = block;
-    }
-    front = block;
-  }
-  cut_out(front, back);
-}
-
-// With a key to the end of the queue in this order, without one to its front in this order. The
-// link at the end is written when all are there.
-Status LinkedPool::release(IdsView blocks) {
-  Number front = 0;
-  Number last = links_[0].before;
-  const auto close = [&] {
-    if (last == links_[0].before) return;
-    links_.change(last).after = 0;
-    links_.change(0).before = last;
-  };
-  for (const std::int64_t number : blocks) {
-    const auto block = static_cast<Number>(number);
-    if (block == 0) continue;
-    if (users_[block] <= 0 && !has(Quirk::kCountsBelowZero))
-      return fail(Code::kPrecondition, "block " + std::to_string(block) + " has no user");
-    if (--users_.change(block) != 0) continue;
-    if (carried_[block].hold != kNone && enable_caching_) {
-      links_.change(last).after = block;
-      links_.change(block).before = last;
-      last = block;
-      ++free_;
-    } else {
-      close();
-      put_after(block, front);
-      front = block;
-      last = links_[0].before;
-    }
-  }
-  close();
-  return {};
-}
-
-// ---- Keys ----
-
-// After the other holds of the key. Its `next` is the caller's.
-void LinkedPool::join(Number hold, std::int64_t key, Number block) {
+// After the other holds of the key.
+void LinkedPool::join(Number hold, std::int64_t key) {
   ends_.grow(key + 1);
   const Number last = ends_[key].last;
   Hold& there = holds_.change(hold);
   there.key = key;
-  there.block = block;
   there.earlier = last;
   there.later = kNone;
   if (last != kNone) holds_.change(last).later = hold;
   Ends& ends = ends_.change(key);
   if (last == kNone) {
     ends.first = hold;
-    ends.block = block;
+    ends.block = holds_[hold].block;
   }
   ends.last = hold;
 }
 
 void LinkedPool::leave(Number hold) {
-  const Hold& there = holds_[hold];
-  const Number earlier = there.earlier;
-  const Number later = there.later;
-  const std::int64_t key = there.key;
+  const auto [key, block, earlier, later, next] = holds_[hold];
   if (earlier != kNone) holds_.change(earlier).later = later;
   if (later != kNone) holds_.change(later).earlier = earlier;
   if (earlier != kNone && later != kNone) return;
@@ -183,8 +95,17 @@ void LinkedPool::leave(Number hold) {
   if (later == kNone) ends.last = earlier;
 }
 
+// The hold is of no key any more.
+void LinkedPool::drop(Number hold) {
+  if (hold < count_)
+    holds_.change(hold) = {.block = hold};
+  else
+    holds_.change(hold).next = std::exchange(unused_, hold);
+}
+
 void LinkedPool::set_key(std::int64_t number, std::int64_t key) {
   const auto block = static_cast<Number>(number);
+  if (!has_key(block)) return join(block, key);
   Number hold = unused_;
   if (hold == kNone) {
     hold = static_cast<Number>(holds_.size());
@@ -192,66 +113,86 @@ void LinkedPool::set_key(std::int64_t number, std::int64_t key) {
   } else {
     unused_ = holds_[hold].next;
   }
-  join(hold, key, block);
-  Number before = carried_[block].hold;  // the main key stays the first
-  if (before == kNone) {
-    carried_.change(block) = {.main = key, .hold = hold};
-    holds_.change(hold).next = kNone;
-    return;
-  }
+  Number before = block;  // the main key stays the first
   for (Number next = holds_[before].next; next != kNone && holds_[next].key < key;
        next = holds_[next].next)
     before = next;
-  holds_.change(hold).next = holds_[before].next;
+  Hold& made = holds_.change(hold);
+  made.block = block;
+  made.next = holds_[before].next;
   holds_.change(before).next = hold;
+  join(hold, key);
 }
 
 bool LinkedPool::take_key(std::int64_t block) {
-  Number hold = carried_[block].hold;
-  if (hold == kNone) return false;
-  carried_.change(block) = {};
-  while (hold != kNone) {
+  if (!has_key(static_cast<Number>(block))) return false;
+  for (auto hold = static_cast<Number>(block); hold != kNone;) {
+    const auto [key, of, earlier, later, next] = holds_[hold];
     leave(hold);
-    const std::int64_t key = holds_[hold].key;
     tell_removed(key, holder(key).has_value());
-    const Number next = holds_[hold].next;
-    holds_.change(hold).next = std::exchange(unused_, hold);
+    drop(hold);
     hold = next;
   }
   return true;
 }
 
 void LinkedPool::move_keys(std::int64_t from, std::int64_t to) {
-  const auto block = static_cast<Number>(to);
-  const Carried moved = carried_[from];
-  carried_.change(from) = {};
-  carried_.change(to) = moved;
-  for (Number hold = moved.hold; hold != kNone; hold = holds_[hold].next) {
+  const auto target = static_cast<Number>(to);
+  const Hold main = holds_[from];
+  leave(static_cast<Number>(from));
+  drop(static_cast<Number>(from));
+  join(target, main.key);
+  holds_.change(target).next = main.next;
+  for (Number hold = main.next; hold != kNone; hold = holds_[hold].next) {
     leave(hold);
-    join(hold, holds_[hold].key, block);
+    holds_.change(hold).block = target;
+    join(hold, holds_[hold].key);
   }
 }
 
 void LinkedPool::take_all_keys() {
-  for (std::int64_t block = 0; block < users_.size(); ++block) {
-    Number hold = carried_[block].hold;
-    if (hold == kNone) continue;
-    carried_.change(block) = {};
-    while (hold != kNone) {
-      ends_.change(holds_[hold].key) = {};
+  for (Number block = 0; block < count_; ++block) {
+    if (!has_key(block)) continue;
+    for (Number hold = block; hold != kNone;) {
       const Number next = holds_[hold].next;
-      holds_.change(hold).next = std::exchange(unused_, hold);
+      ends_.change(holds_[hold].key) = {};
+      drop(hold);
       hold = next;
     }
   }
   tell({.kind = prefix::EventKind::kCleared});
 }
 
+// ---- Users ----
+
+Status LinkedPool::hand_out(std::int64_t count, Ids& blocks, Ids& evicted) {
+  if (count > 0) blocks.reserve(blocks.size() + static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Number front = queue_.front();
+    if (queue_.users(front) != 0)
+      return fail(Code::kPrecondition, "block " + std::to_string(front) + " has users");
+    queue_.prefetch(queue_.behind(front));
+    if (take_key(front)) evicted.push_back(front);
+    queue_.pin(front);
+    blocks.push_back(front);
+  }
+  return {};
+}
+
+Status LinkedPool::release(IdsView blocks) {
+  queue_.release(blocks.begin(), blocks.end(),
+                 [&](Number block) { return has_key(block) && enable_caching_; });
+  if (queue_.wrong() > 0 && !has(Quirk::kCountsBelowZero))
+    return fail(Code::kPrecondition, "a block has no user");
+  return {};
+}
+
 // ---- What is shown ----
 
 Ids LinkedPool::queue() const {
-  Ids queue;
-  for (Number block = links_[0].after; block != 0; block = links_[block].after)
+  Ids queue;  // one block too many where the links are broken: they may be a circle
+  for (Number block = queue_.front(); block != 0 && std::ssize(queue) <= free();
+       block = queue_.behind(block))
     queue.push_back(block);
   return queue;
 }
@@ -271,15 +212,16 @@ std::vector<std::pair<std::int64_t, Ids>> LinkedPool::cached() const {
 std::optional<std::string> LinkedPool::broken_invariant() const {
   std::int64_t free = 0;
   std::size_t held = 0;
-  for (std::int64_t block = 0; block < users_.size(); ++block) {
-    if (block != 0 && users_[block] <= 0) ++free;
-    for (Number hold = carried_[block].hold; hold != kNone; hold = holds_[hold].next, ++held)
+  for (Number block = 0; block < count_; ++block) {
+    if (block != 0 && refs(block) <= 0) ++free;
+    if (!has_key(block)) continue;
+    for (Number hold = block; hold != kNone; hold = holds_[hold].next, ++held)
       if (holds_[hold].block != block) return "a key of a block is another's";
   }
   const Ids shown = queue();
-  if (free != free_ || std::ssize(shown) != free_) return "the queue's length is wrong";
+  if (free != this->free() || std::ssize(shown) != free) return "the queue's length is wrong";
   for (const std::int64_t block : shown)
-    if (users_[block] > 0) return "a block in use is in the queue";
+    if (refs(block) > 0) return "a block in use is in the queue";
   for (const auto& [key, blocks] : cached()) {
     if (holder(key) != blocks.front()) return "a lookup does not find the first block";
     for (const std::int64_t block : blocks) {
@@ -292,23 +234,17 @@ std::optional<std::string> LinkedPool::broken_invariant() const {
 }
 
 void LinkedPool::commit_blocks() noexcept {
-  users_.commit();
-  links_.commit();
-  carried_.commit();
+  queue_.commit();
   holds_.commit();
   ends_.commit();
   unused_before_ = unused_;
-  free_before_ = free_;
 }
 
 void LinkedPool::roll_back_blocks() noexcept {
-  users_.roll_back();
-  links_.roll_back();
-  carried_.roll_back();
+  queue_.roll_back();
   holds_.roll_back();
   ends_.roll_back();
   unused_ = unused_before_;
-  free_ = free_before_;
 }
 
 }  // namespace kvo::optimized

@@ -701,9 +701,8 @@ Status PrefixBlockCache::free(std::int64_t number) {
   Request* const request = find(number);
   if (request == nullptr) return {};
   if (Status good = check_release(request->table); !good) return good;
-  queue_.release_from_the_end(request->table, [&](Block block) {
-    return options_.enable_caching && carried_[block] != kNone;
-  });
+  queue_.release(request->table.rbegin(), request->table.rend(),
+                 [&](Block block) { return options_.enable_caching && carried_[block] != kNone; });
   request->table.clear();
   request->tracked = false;
   request->registered = 0;

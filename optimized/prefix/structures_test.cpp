@@ -143,7 +143,8 @@ TEST(ContentIndex, ManyNamespacesThatNobodyUsesAreSwept) {
   EXPECT_LT(index.use_root("new") - used, 200U);  // numbers are given again
 }
 
-std::vector<FreeQueue::Block> listed(const FreeQueue& queue) {
+template <bool kUndoes>
+std::vector<FreeQueue::Block> listed(const BasicFreeQueue<kUndoes>& queue) {
   std::vector<FreeQueue::Block> blocks;
   for (auto block = queue.front(); block != 0; block = queue.behind(block)) blocks.push_back(block);
   return blocks;
@@ -178,6 +179,35 @@ TEST(FreeQueue, CountsBelowZeroStayInTheQueue) {
   EXPECT_THAT(listed(queue), ElementsAre(1, 2));
   queue.pin(1);
   EXPECT_THAT(listed(queue), ElementsAre(2));
+}
+
+// Blocks are drawn more than once, so that counts of a rolled back operation pass 0 both ways.
+TEST(FreeQueue, RollsBackUsersAndOrder) {
+  traces::Random random(1);
+  UndoableFreeQueue queue(6);
+  for (int step = 0; step < 1'000; ++step) {
+    const auto order = listed(queue);
+    std::vector<std::int64_t> users;
+    for (FreeQueue::Block block = 0; block < 6; ++block) users.push_back(queue.users(block));
+    for (int change = 0; change < 3; ++change) {
+      prefix::Ids blocks(random.below(5));
+      for (std::int64_t& block : blocks) block = static_cast<std::int64_t>(random.below(6));
+      if (random.below(2) == 0)
+        queue.pin_all(blocks);
+      else
+        queue.release(blocks.begin(), blocks.end(), [](auto block) { return block % 2 == 0; });
+    }
+    if (random.below(2) == 0) {
+      queue.commit();
+      continue;
+    }
+    queue.roll_back();
+    ASSERT_EQ(listed(queue), order);
+    ASSERT_EQ(queue.free(), std::ssize(order));
+    for (FreeQueue::Block block = 0; block < 6; ++block)
+      ASSERT_EQ(queue.users(block), users[block]);
+    ASSERT_EQ(queue.wrong(), std::ranges::count_if(users, [](auto count) { return count < 0; }));
+  }
 }
 
 TEST(FreeQueue, OfOneBlockIsEmpty) {

@@ -176,6 +176,12 @@ class Manager : public BlockCache {
   void note_ends(std::int64_t row, const Call& call);
   void note_end(std::int64_t row, std::int64_t tokens);
   [[nodiscard]] bool enough(std::int64_t row, const Call& call, std::int64_t reserved) const;
+  // ---- idle.cpp ----
+  [[nodiscard]] bool is_idle(std::int64_t row, const Call& call) const;
+  [[nodiscard]] bool has_slots(std::int64_t row, std::int64_t g, const Call& call) const;
+  [[nodiscard]] bool releases(std::int64_t row, std::int64_t g, std::int64_t tokens) const;
+  [[nodiscard]] bool registers(std::int64_t row, std::int64_t g, std::int64_t tokens) const;
+
   [[nodiscard]] Status release_unneeded(std::int64_t row, std::int64_t tokens,
                                         std::optional<std::int64_t> prompt);
   [[nodiscard]] Status release_of(std::int64_t row, std::int64_t g, std::int64_t tokens,
@@ -218,6 +224,7 @@ class Manager : public BlockCache {
   }
   /// A key for a group, as the pool counts them.
   [[nodiscard]] std::int64_t entry(const Text& text, std::int64_t unit, std::int64_t g) const;
+  [[nodiscard]] Ids entries(const Text& text, std::int64_t g, std::int64_t blocks) const;
   [[nodiscard]] std::optional<std::int64_t> end_of(std::int64_t block) const;
   [[nodiscard]] Status register_tokens(std::int64_t row, std::int64_t tokens, Ids& evicted);
   [[nodiscard]] std::int64_t reach_of(std::int64_t g, std::int64_t tokens) const;

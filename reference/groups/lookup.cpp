@@ -19,6 +19,18 @@ std::int64_t Manager::entry(const Text& text, std::int64_t unit, std::int64_t g)
   return prefix::number_of(text.keys[static_cast<std::size_t>(unit)]) * groups() + g;
 }
 
+// Of each of the first blocks.
+Ids Manager::entries(const Text& text, std::int64_t g, std::int64_t blocks) const {
+  Ids all(static_cast<std::size_t>(blocks));
+  const std::int64_t count = groups();
+  auto unit = static_cast<std::size_t>(units(g) - 1);
+  for (std::int64_t& one : all) {
+    one = prefix::number_of(text.keys[unit]) * count + g;
+    unit += static_cast<std::size_t>(units(g));
+  }
+  return all;
+}
+
 std::optional<std::int64_t> Manager::lookup(const Key& key, std::int64_t g) const {
   return pool_.holder(prefix::number_of(key) * groups() + g);
 }
@@ -72,18 +84,14 @@ Result<Manager::Found> Manager::look_in_full(const LookupSet& set, const Text& t
   if (bound < 0 && quirks_.has(Quirk::kNoPromptAborts)) return misuse("nothing to look up");
   const std::int64_t size = first_of(set).block_size;
   const std::int64_t units_of_one = units(set.groups[0]);
-  const std::int64_t whole = std::min(floor_of(bound, size), std::ssize(text.keys) / units_of_one);
+  const std::int64_t whole = std::max<std::int64_t>(
+      std::min(floor_of(bound, size), std::ssize(text.keys) / units_of_one), 0);
   Found found{.blocks = Tables(set.groups.size())};
   std::int64_t i = whole;  // blocks that all groups hold
-  Ids keys(static_cast<std::size_t>(std::max<std::int64_t>(whole, 0)));
   for (std::size_t k = 0; k < set.groups.size(); ++k) {
-    for (std::int64_t block = 0; block < whole; ++block)
-      keys[static_cast<std::size_t>(block)] =
-          entry(text, (block + 1) * units_of_one - 1, set.groups[k]);
-    found.blocks[k] = pool_.holders(keys);
+    found.blocks[k] = pool_.holders(entries(text, set.groups[k], whole));
     i = std::min(i, std::ssize(found.blocks[k]));
   }
-  i = std::max<std::int64_t>(i, 0);
   for (Ids& blocks : found.blocks) blocks.resize(static_cast<std::size_t>(i));
   found.length = i * size;
   if (looks_inside(set)) {

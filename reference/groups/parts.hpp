@@ -13,6 +13,8 @@ namespace kvo::groups {
 struct Parts {
   std::unique_ptr<prefix::RequestTable> requests;
   std::unique_ptr<prefix::Pool> pool;
+  /// Whether an allotment that changes nothing is answered without the rules (idle.cpp).
+  bool skips_idle = false;
 };
 /// Makes them; the options are checked, and the quirks are those of the pool.
 using MakeParts = std::function<Parts(const Options& options, QuirkSet<prefix::Quirk> quirks)>;

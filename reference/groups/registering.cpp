@@ -128,7 +128,8 @@ void Manager::set_key(std::int64_t row, std::int64_t g, std::int64_t block, std:
   const std::int64_t key = entry(requests_.text(row), unit, g);
   pool_.set_key(block, key);
   if (quirks_.has(Quirk::kKeysBeforeRows)) return;  // GR-39
-  keyed_.append(at(row, g), Ids{block, key});
+  const std::int64_t keyed[] = {block, key};
+  keyed_.append(at(row, g), keyed);
 }
 
 // GR-25

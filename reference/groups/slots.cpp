@@ -39,6 +39,8 @@ Result<Allotment> Manager::allocate(const Allocate& asked) {
   const std::int64_t within = std::min(call.total, most);
   call.main = within + asked.tokens;
   call.slots = std::min(call.main + asked.lookahead.value_or(0), most);
+  if (parts_.skips_idle && is_idle(row, call))
+    return Allotment{.blocks = Tables(options_.groups.size())};
   if (const Status may = may_adopt(row, call); !may) return may.error();
   call.adopts = !is_counted(row) && (call.external > 0 || has_hits(asked));
 
@@ -130,7 +132,9 @@ Status Manager::carries_keys(std::int64_t row, const Call& call) const {
   const Text& text = requests_.text(row);
   for (std::int64_t g = 0; g < groups(); ++g) {
     const IdsView hits = hits_of(call.asked, g);
-    for (std::int64_t i = 0; i < std::ssize(hits); ++i) {
+    const Ids keys = entries(text, g, std::min(std::ssize(hits), std::ssize(text.keys) / units(g)));
+    for (std::int64_t i = pool_.carriers(hits.first(keys.size()), keys); i < std::ssize(hits);
+         ++i) {
       const std::int64_t block = hits[static_cast<std::size_t>(i)];
       const bool last = i == std::ssize(hits) - 1;
       bool carries = block == 0;
@@ -159,9 +163,8 @@ bool Manager::enough(std::int64_t row, const Call& call, std::int64_t reserved) 
 
 // Hits from that one on that are free: adopting takes them out of the queue.
 std::int64_t Manager::free_hits(IdsView hits, std::int64_t from) const {
-  return std::ranges::count_if(
-      hits.subspan(static_cast<std::size_t>(std::clamp<std::int64_t>(from, 0, std::ssize(hits)))),
-      [&](std::int64_t block) { return block != 0 && pool_.refs(block) == 0; });
+  return pool_.unused(
+      hits.subspan(static_cast<std::size_t>(std::clamp<std::int64_t>(from, 0, std::ssize(hits)))));
 }
 
 std::int64_t Manager::need(std::int64_t row, std::int64_t g, const Call& call) const {

@@ -116,7 +116,10 @@ class Lists {
   };
   List& resized(std::int64_t list) {
     List& there = lists_[static_cast<std::size_t>(list)];
-    changes_.push_back({.list = list, .kind = Kind::kSize, .place = std::ssize(there)});
+    const bool is_again =
+        !changes_.empty() && changes_.back().list == list && changes_.back().kind == Kind::kSize;
+    if (!is_again)
+      changes_.push_back({.list = list, .kind = Kind::kSize, .place = std::ssize(there)});
     return there;
   }
 

@@ -11,6 +11,7 @@ void Pool::tell(Event event) {
 }
 
 void Pool::tell_removed(std::int64_t key, bool is_held) {
+  if (!keeps_events_) return;
   if (quirks_.has(Quirk::kRemovedWhileHeld) || !is_held)  // PX-40
     tell({.kind = EventKind::kRemoved, .keys = {key_of(key / groups_)}, .group = key % groups_});
 }
@@ -62,6 +63,17 @@ Ids BlockPool::keys_of(std::int64_t block) const {
 bool BlockPool::carries(std::int64_t block, std::int64_t key) const {
   const Block& there = blocks_[block];
   return there.key == key || std::ranges::find(there.more, key) != there.more.end();
+}
+
+std::int64_t BlockPool::unused(IdsView blocks) const {
+  return std::ranges::count_if(blocks,
+                               [&](std::int64_t block) { return block != 0 && refs(block) == 0; });
+}
+
+std::int64_t BlockPool::carriers(IdsView blocks, IdsView keys) const {
+  std::size_t i = 0;
+  while (i < blocks.size() && (blocks[i] == 0 || carries(blocks[i], keys[i]))) ++i;
+  return static_cast<std::int64_t>(i);
 }
 
 const Ids& BlockPool::all_holders(std::int64_t key) const {

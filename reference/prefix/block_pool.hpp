@@ -36,7 +36,9 @@ class BlockPool final : public Pool {
     return blocks_[block].key;
   }
   [[nodiscard]] Ids keys_of(std::int64_t block) const override;
+  [[nodiscard]] std::int64_t unused(IdsView blocks) const override;
   [[nodiscard]] bool carries(std::int64_t block, std::int64_t key) const override;
+  [[nodiscard]] std::int64_t carriers(IdsView blocks, IdsView keys) const override;
   [[nodiscard]] std::optional<std::int64_t> holder(std::int64_t key) const override;
   [[nodiscard]] Ids holders(IdsView keys) const override;
 

@@ -8,6 +8,7 @@
 //                groups of layers, and may carry more than one.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -82,10 +83,14 @@ class RequestTable {
   virtual ~RequestTable() = default;
 
   /// The row of a request, or -1.
-  [[nodiscard]] std::int64_t find(std::int64_t request) const;
+  [[nodiscard]] std::int64_t find(std::int64_t request) const {
+    const auto number = static_cast<std::size_t>(request);
+    return number < row_of_.size() ? row_of_[number] : -1;
+  }
+  /// The row of each request, by number.
   [[nodiscard]] const std::map<std::int64_t, std::int64_t>& rows() const { return rows_; }
-  [[nodiscard]] virtual const Text& text(std::int64_t row) const = 0;
-  [[nodiscard]] virtual const Progress& progress(std::int64_t row) const = 0;
+  [[nodiscard]] const Text& text(std::int64_t row) const { return at(row).text; }
+  [[nodiscard]] const Progress& progress(std::int64_t row) const { return at(row).progress; }
   /// Contents that were ever seen: keys are the numbers below, in the order of their coming.
   [[nodiscard]] virtual std::int64_t keys() const = 0;
   /// Units from the start of its chain that a key stands for.
@@ -93,10 +98,11 @@ class RequestTable {
     return depths_[static_cast<std::size_t>(key)];
   }
 
-  /// Makes a request, or makes it anew; one in a transaction. Returns  its row.
+  // One of these in a transaction.
+  /// Makes a request, or makes it anew. Returns  its row.
   std::int64_t make(std::int64_t request, Text text);
   /// Adds output tokens.
-  virtual void append(std::int64_t row, TokensView tokens) = 0;
+  void append(std::int64_t row, TokensView tokens);
   void set(std::int64_t row, const SetRequest& op);
 
   /// PX-41.
@@ -104,12 +110,17 @@ class RequestTable {
   void note_reset() { statistics_.reset = true; }
   [[nodiscard]] BlocksStatistics stats() { return std::exchange(statistics_, {}); }
 
-  void commit() noexcept;
+  void commit() noexcept {
+    if (change_ == Change::kReplaced) whole_ = {};
+    change_ = Change::kNothing;
+  }
   void roll_back() noexcept;
 
  protected:
+  /// What a table remembers of the keys of a request, to add more of them.
+  using Chain = std::array<std::uint64_t, 2>;
+
   explicit RequestTable(bool enable_caching) : enable_caching_(enable_caching) {}
-  [[nodiscard]] bool enable_caching() const { return enable_caching_; }
   /// Depths of so many keys can be set from now on. Throws std::bad_alloc.
   void grow_depths(std::int64_t keys) {
     if (keys > std::ssize(depths_)) depths_.resize(static_cast<std::size_t>(keys));
@@ -119,18 +130,36 @@ class RequestTable {
   }
 
  private:
-  /// Gives the row, or the next one, a text whose keys are still missing, and no progress.
-  virtual void put(std::int64_t row, Text text) = 0;
-  /// The progress, to be changed.
-  [[nodiscard]] virtual Progress& change_progress(std::int64_t row) = 0;
-  virtual void commit_rows() noexcept = 0;
-  virtual void roll_back_rows() noexcept = 0;
+  struct Row {
+    Text text = {};
+    Progress progress = {};
+    Chain chain = {};
+  };
+  /// What the operation changed. It changes one row.
+  enum class Change : std::uint8_t { kNothing, kAdded, kReplaced, kAppended, kProgress };
+
+  [[nodiscard]] Row& at(std::int64_t row) { return table_[static_cast<std::size_t>(row)]; }
+  [[nodiscard]] const Row& at(std::int64_t row) const {
+    return table_[static_cast<std::size_t>(row)];
+  }
+  /// Adds the keys that the tokens have and the list does not. Throws std::bad_alloc; no content is
+  /// new then.
+  virtual void add_keys(Text& text, Chain& chain) = 0;
 
   bool enable_caching_;
   std::vector<std::int64_t> depths_;           ///< [key]
-  std::map<std::int64_t, std::int64_t> rows_;  ///< by request
-  std::optional<std::int64_t> added_;          ///< request of a row that is not committed
+  std::vector<Row> table_;                     ///< [row]
+  std::vector<std::int64_t> row_of_;           ///< [request], or -1
+  std::map<std::int64_t, std::int64_t> rows_;  ///< the same, without gaps
   BlocksStatistics statistics_;
+  // The change of the operation, and what was there before.
+  Change change_ = Change::kNothing;
+  std::int64_t changed_ = 0;  ///< row; of kAdded: request
+  Row whole_;
+  std::size_t tokens_before_ = 0;
+  std::size_t keys_before_ = 0;
+  Chain chain_before_ = {};
+  Progress progress_before_;
 };
 
 /// Blocks 0 to count - 1, their queue, and who carries a key (PX-14 to PX-17). What calls change is
@@ -142,11 +171,15 @@ class Pool {
   [[nodiscard]] virtual std::int64_t count() const = 0;
   [[nodiscard]] virtual std::int64_t free() const = 0;  ///< length of the queue
   [[nodiscard]] virtual std::int64_t refs(std::int64_t block) const = 0;
+  /// How many of these have a count of 0. Null blocks do not.
+  [[nodiscard]] virtual std::int64_t unused(IdsView blocks) const = 0;
   /// The main key of a block.
   [[nodiscard]] virtual std::optional<std::int64_t> key(std::int64_t block) const = 0;
   /// All keys of a block, the main one first, further ones in ascending order.
   [[nodiscard]] virtual Ids keys_of(std::int64_t block) const = 0;
   [[nodiscard]] virtual bool carries(std::int64_t block, std::int64_t key) const = 0;
+  /// How many blocks come before the first that neither carries the key in its place nor is null.
+  [[nodiscard]] virtual std::int64_t carriers(IdsView blocks, IdsView keys) const = 0;
   /// The block that a lookup of the key finds: the first one (PX-16), but for prefer().
   [[nodiscard]] virtual std::optional<std::int64_t> holder(std::int64_t key) const = 0;
   /// The same for each key, up to the first that no block carries.

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "reference/prefix/blocks.hpp"
-#include "reference/prefix/journal.hpp"
 #include "reference/prefix/parts.hpp"
 
 namespace kvo::prefix {
@@ -22,29 +21,18 @@ class Requests final : public RequestTable {
   Requests(std::int64_t unit, std::int64_t lookahead, bool enable_caching)
       : RequestTable(enable_caching), unit_(unit), lookahead_(lookahead) {}
 
-  [[nodiscard]] const Text& text(std::int64_t row) const override { return texts_[row]; }
-  [[nodiscard]] const Progress& progress(std::int64_t row) const override { return progress_[row]; }
   [[nodiscard]] std::int64_t keys() const override { return std::ssize(contents_); }
-  void append(std::int64_t row, TokensView tokens) override;
 
  private:
   /// What a key stands for: the unit before it, its tokens, and extras (PX-10, PX-12, PX-13).
   using Content = std::tuple<std::int64_t, Tokens, std::string,
                              std::optional<std::pair<std::string, std::string>>>;
 
-  void add_keys(Text& text);
-  void put(std::int64_t row, Text text) override;
-  [[nodiscard]] Progress& change_progress(std::int64_t row) override {
-    return progress_.change(row);
-  }
-  void commit_rows() noexcept override;
-  void roll_back_rows() noexcept override;
+  void add_keys(Text& text, Chain& chain) override;
 
   std::int64_t unit_;
   std::int64_t lookahead_;
   std::map<Content, std::int64_t> contents_;  ///< number of each content that was ever seen
-  Journaled<Text> texts_;                     ///< [row]
-  Journaled<Progress> progress_;              ///< [row]
 };
 
 }  // namespace kvo::prefix
