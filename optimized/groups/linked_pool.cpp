@@ -24,15 +24,14 @@ std::int64_t LinkedPool::unused(IdsView blocks) const {
 // ---- Keys ----
 
 std::optional<std::int64_t> LinkedPool::key(std::int64_t block) const {
-  const std::int64_t main = holds_[block].key;
-  return main != kNoKey ? std::optional(main) : std::nullopt;
+  return holds_[block].key;
 }
 
 Ids LinkedPool::keys_of(std::int64_t block) const {
   Ids keys;
   if (!has_key(static_cast<Number>(block))) return keys;
   for (auto hold = static_cast<Number>(block); hold != kNone; hold = holds_[hold].next)
-    keys.push_back(holds_[hold].key);
+    keys.push_back(*holds_[hold].key);
   return keys;
 }
 
@@ -87,7 +86,7 @@ void LinkedPool::leave(Number hold) {
   if (earlier != kNone) holds_.change(earlier).later = later;
   if (later != kNone) holds_.change(later).earlier = earlier;
   if (earlier != kNone && later != kNone) return;
-  Ends& ends = ends_.change(key);
+  Ends& ends = ends_.change(*key);
   if (earlier == kNone) {
     ends.first = later;
     ends.block = later == kNone ? kNone : holds_[later].block;
@@ -114,7 +113,7 @@ void LinkedPool::set_key(std::int64_t number, std::int64_t key) {
     unused_ = holds_[hold].next;
   }
   Number before = block;  // the main key stays the first
-  for (Number next = holds_[before].next; next != kNone && holds_[next].key < key;
+  for (Number next = holds_[before].next; next != kNone && *holds_[next].key < key;
        next = holds_[next].next)
     before = next;
   Hold& made = holds_.change(hold);
@@ -129,7 +128,7 @@ bool LinkedPool::take_key(std::int64_t block) {
   for (auto hold = static_cast<Number>(block); hold != kNone;) {
     const auto [key, of, earlier, later, next] = holds_[hold];
     leave(hold);
-    tell_removed(key, holder(key).has_value());
+    tell_removed(*key, holder(*key).has_value());
     drop(hold);
     hold = next;
   }
@@ -141,12 +140,12 @@ void LinkedPool::move_keys(std::int64_t from, std::int64_t to) {
   const Hold main = holds_[from];
   leave(static_cast<Number>(from));
   drop(static_cast<Number>(from));
-  join(target, main.key);
+  join(target, *main.key);
   holds_.change(target).next = main.next;
   for (Number hold = main.next; hold != kNone; hold = holds_[hold].next) {
     leave(hold);
     holds_.change(hold).block = target;
-    join(hold, holds_[hold].key);
+    join(hold, *holds_[hold].key);
   }
 }
 
@@ -155,7 +154,7 @@ void LinkedPool::take_all_keys() {
     if (!has_key(block)) continue;
     for (Number hold = block; hold != kNone;) {
       const Number next = holds_[hold].next;
-      ends_.change(holds_[hold].key) = {};
+      ends_.change(*holds_[hold].key) = {};
       drop(hold);
       hold = next;
     }

@@ -54,10 +54,10 @@ class LinkedPool final : public prefix::Pool {
  private:
   using Number = UndoableFreeQueue::Block;  ///< of a block, or of a hold
   static constexpr Number kNone = ~Number{0};
-  static constexpr std::int64_t kNoKey = -1;
 
+  /// A key that is stored as an optional is returned at once; g++ 12 stalls where it makes one.
   struct Hold {
-    std::int64_t key = kNoKey;
+    std::optional<std::int64_t> key = {};
     Number block = kNone;
     Number earlier = kNone;  ///< of the same key
     Number later = kNone;
@@ -70,7 +70,7 @@ class LinkedPool final : public prefix::Pool {
     Number block = kNone;  ///< of the first hold, for lookups ask no more
   };
 
-  [[nodiscard]] bool has_key(Number block) const { return holds_[block].key != kNoKey; }
+  [[nodiscard]] bool has_key(Number block) const { return holds_[block].key.has_value(); }
   void join(Number hold, std::int64_t key);
   void leave(Number hold);
   void drop(Number hold);
