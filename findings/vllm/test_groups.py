@@ -9,10 +9,12 @@ from types import SimpleNamespace
 from vllm.sampling_params import SamplingParams
 from vllm.utils.hashing import sha256
 from vllm.v1.core.kv_cache_manager import KVCacheManager
+from vllm.v1.core.kv_cache_planning import unify_hybrid_kv_cache_specs
 from vllm.v1.core.kv_cache_utils import get_request_block_hasher, init_none_hash
 from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.kv_cache_interface import (
-    ChunkedLocalAttentionSpec, FullAttentionSpec, KVCacheConfig, KVCacheGroupSpec, MambaSpec, SlidingWindowSpec)
+    ChunkedLocalAttentionSpec, FullAttentionSpec, KVCacheConfig, KVCacheGroupSpec, MambaSpec, MLAAttentionSpec,
+    SlidingWindowMLASpec, SlidingWindowSpec)
 from vllm.v1.request import Request, RequestStatus
 
 init_none_hash(sha256)
@@ -267,3 +269,11 @@ def test_setup_aborts():
     first = make_request("0", range(100, 114), 4)
     run_step(manager, first, 14)
     manager.get_computed_blocks(make_request("1", range(100, 114), 4))
+
+
+def test_mla_windows_abort():
+    """Without the hybrid manager "it will convert all SlidingWindowSpec to FullAttentionSpec if both types are present"."""
+    specs = {"full": MLAAttentionSpec(block_size=4, **SHAPE),
+             "window": SlidingWindowMLASpec(block_size=4, sliding_window=8, **SHAPE)}
+    unify_hybrid_kv_cache_specs(specs)
+    assert type(specs["window"]) is MLAAttentionSpec

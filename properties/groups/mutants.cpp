@@ -18,9 +18,10 @@ std::vector<Subject> copies_of_caches(std::string_view room, const std::string& 
                                       const std::string& doc) {
   if (room == "optimized")
     return {make_blocks_subject(variant, doc, optimized::seeded::make_groups_cache)};
-  return {
-      make_blocks_subject(variant, doc, seeded::Manager::make),
-      make_plan_subject(variant, doc, [] { return std::make_unique<seeded::PlanReference>(); })};
+  return {make_blocks_subject(variant, doc, seeded::Manager::make),
+          make_plan_subject(variant, doc, [](auto quirks) {
+            return std::make_unique<seeded::PlanReference>(quirks);
+          })};
 }
 
 }  // namespace

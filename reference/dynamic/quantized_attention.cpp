@@ -62,17 +62,22 @@ Result<KeysValues> QuantizedAttention::update(const Tensor& k, const Tensor& v,
     quantized_v_ = shared(v);
     return KeysValues{quantized_k_, quantized_v_};
   }
-  const auto joined = [this](const Rows& quantized, const Rows& residual,
-                             const Tensor& more) -> Result<Tensor> {
-    auto old = pending_ ? select_rows(*quantized, *pending_) : *quantized;
-    if (!old) return old;
-    auto before = concat(*old, *residual, kTokenAxis);
-    if (!before) return before;
-    return concat(*before, more, kTokenAxis);
+  // Beams that are no rows are found in K and in V before anything is joined (HF-62).
+  const auto old = [this](const Rows& quantized) -> Result<Tensor> {
+    return pending_ ? select_rows(*quantized, *pending_) : *quantized;
   };
-  auto all_k = joined(quantized_k_, k_, k);
+  const auto joined = [](const Tensor& first, const Rows& residual,
+                         const Tensor& more) -> Result<Tensor> {
+    auto before = concat(first, *residual, kTokenAxis);
+    return before ? concat(*before, more, kTokenAxis) : before;
+  };
+  const auto old_k = old(quantized_k_);
+  if (!old_k) return old_k.error();
+  const auto old_v = old(quantized_v_);
+  if (!old_v) return old_v.error();
+  auto all_k = joined(*old_k, k_, k);
   if (!all_k) return std::move(all_k).error();
-  auto all_v = joined(quantized_v_, v_, v);
+  auto all_v = joined(*old_v, v_, v);
   if (!all_v) return std::move(all_v).error();
   KeysValues all{shared(*std::move(all_k)), shared(*std::move(all_v))};
   if ((has_tokens(k_) ? tokens_of(k_) : 0) + added >= residual_length_) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "reference/groups/cache.hpp"
+#include "reference/groups/quirks.hpp"
 
 namespace kvo::groups {
 
@@ -61,7 +62,8 @@ class Plan {
  public:
   virtual ~Plan() = default;
   /// Errors  kPrecondition: several windows in full attention, or layers of several kinds without
-  ///         hybrid; kNotSupported: pages that cannot be made equal.
+  ///         hybrid, with kMlaWindowsAbort windows of mla among them; kNotSupported: pages that
+  ///         cannot be made equal.
   [[nodiscard]] virtual Result<std::vector<PlannedGroup>> group(const std::vector<Layer>& layers,
                                                                 bool hybrid) const = 0;
   /// Errors  kPrecondition: a unit that does not divide the block sizes.
@@ -72,7 +74,7 @@ class Plan {
   [[nodiscard]] virtual Ids boundaries(std::int64_t prompt, std::int64_t block,
                                        bool drop) const = 0;
 };
-using MakePlan = std::function<std::unique_ptr<Plan>()>;
+using MakePlan = std::function<std::unique_ptr<Plan>(QuirkSet<PlanQuirk> quirks)>;
 
 /// The cache kind `groups.plan`.
 [[nodiscard]] const CacheKind& plan_kind();

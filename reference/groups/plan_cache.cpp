@@ -35,10 +35,20 @@ std::int64_t page_of(const Layer& layer) {
   return layer.block_size * layer.heads * rows * layer.head_size * kBytes;
 }
 
-// Equal in all but the name.
-bool same(Layer a, Layer b) {
-  a.name = b.name = "";
-  return boost::pfr::eq_fields(a, b);
+// A layer without its name and what its kind does not have.
+Layer counted(Layer layer) {
+  layer.name = "";
+  if (layer.kind == GroupKind::kMla) layer.window.reset();  // of a window that became full
+  if (layer.kind != GroupKind::kFull && !is_chunk_layer(layer)) layer.chunk.reset();
+  if (layer.kind == GroupKind::kMamba)
+    layer.heads = layer.head_size = 1;
+  else
+    layer.state = 1;
+  return layer;
+}
+
+bool same(const Layer& a, const Layer& b) {
+  return boost::pfr::eq_fields(counted(a), counted(b));
 }
 
 std::string word_of(GroupKind kind) {
@@ -55,12 +65,18 @@ std::set<std::int64_t> values_of(const std::vector<Layer>& layers, Member member
   return values;
 }
 
-// Whether all layers are equal, or full ones that differ in a window or a chunk that some have
-// (GR-51). Errors  kPrecondition: in several.
+// Whether all layers are equal, full ones that differ in a window or a chunk that some have, or
+// windows of mla of one size (GR-51). Errors  kPrecondition: several windows or chunks.
 Result<bool> are_equal(const std::vector<Layer>& layers) {
-  const auto full = [](const Layer& layer) { return layer.kind == GroupKind::kFull; };
-  if (!std::ranges::all_of(layers, full))
-    return std::ranges::all_of(layers, [&](const Layer& one) { return same(one, layers[0]); });
+  const Layer& first = layers[0];
+  const bool are_mla_windows = first.kind == GroupKind::kSlidingWindowMla;
+  const bool are_full = std::ranges::all_of(
+      layers, [](const Layer& layer) { return layer.kind == GroupKind::kFull; });
+  if (!are_full)
+    return std::ranges::all_of(layers, [&](const Layer& one) {
+      if (!are_mla_windows) return same(one, first);
+      return one.kind == first.kind && one.window == first.window;
+    });
   const std::size_t windows = values_of(layers, &Layer::window).size();
   const std::size_t chunks = values_of(layers, &Layer::chunk).size();
   if (windows > 1 || chunks > 1) return misuse("window, chunk: several in full attention");
@@ -79,9 +95,11 @@ bool are_uniform(const std::vector<Layer>& layers) {
   return std::ranges::all_of(layers, [&](const Layer& one) {
     if (one.block_size != first.block_size) return false;
     if (is_full_layer(first)) return is_full_layer(one);
-    if (is_window_layer(first)) return is_window_layer(one) && one.window == first.window;
-    if (is_chunk_layer(first)) return is_chunk_layer(one) && one.chunk == first.chunk;
-    return one.kind == first.kind && page_of(one) == page_of(first);
+    if (first.kind == GroupKind::kSlidingWindow)
+      return is_window_layer(one) && one.window == first.window;
+    if (first.kind == GroupKind::kMamba && page_of(one) != page_of(first)) return false;
+    return one.kind == first.kind && one.window == first.window &&
+           (!is_chunk_layer(first) || one.chunk == first.chunk);
   });
 }
 
@@ -129,7 +147,7 @@ Status unify_pages(std::vector<Layer>& layers) {
     if (layer.kind != GroupKind::kMamba && most % page == 0) {
       layer.block_size *= most / page;
       if (layer.padded) layer.padded = most;
-    } else if (is_mla_layer(layer)) {
+    } else if (layer.kind == GroupKind::kMla) {
       return fail(Code::kNotSupported, "layers: a page of mla does not divide the largest");
     } else {
       layer.padded = most;
@@ -138,8 +156,8 @@ Status unify_pages(std::vector<Layer>& layers) {
   return {};
 }
 
-// GR-53. Errors  as of are_equal.
-Result<std::vector<PlannedGroup>> grouped(const std::vector<Layer>& layers) {
+// GR-53
+std::vector<PlannedGroup> grouped(const std::vector<Layer>& layers) {
   std::vector<std::vector<Layer>> buckets;
   for (const Layer& layer : layers) {
     const auto found =
@@ -153,8 +171,7 @@ Result<std::vector<PlannedGroup>> grouped(const std::vector<Layer>& layers) {
       std::vector<Layer> both = earlier;
       both.insert(both.end(), bucket.begin(), bucket.end());
       const auto equal = are_equal(both);
-      if (!equal) return equal.error();
-      joins = *equal;
+      joins = equal && *equal;
       if (!joins) continue;
       earlier = both;
       break;
@@ -184,6 +201,11 @@ Result<std::vector<PlannedGroup>> PlanReference::group(const std::vector<Layer>&
   auto equal = are_equal(layers);
   if (!equal) return equal.error();
   if (!hybrid && !*equal && !are_uniform(layers)) {
+    const bool has_mla_window = std::ranges::any_of(
+        layers, [](const Layer& one) { return one.kind == GroupKind::kSlidingWindowMla; });
+    if (quirks_.has(PlanQuirk::kMlaWindowsAbort) && has_mla_window &&
+        std::ranges::any_of(layers, is_full_layer))
+      return misuse("layers: windows of mla cannot become full");
     layers = as_full(layers);
     equal = are_equal(layers);
     if (!equal) return equal.error();
@@ -217,10 +239,11 @@ Result<SizesReturns> PlanReference::sizes(const std::vector<Group>& groups, bool
     return is_state(group) && !is_aligned_state(group);
   };
   if (!caching || std::ranges::any_of(groups, without_states)) return sizes;
+  const bool are_keyed = std::ranges::any_of(groups, is_cacheable);
   std::int64_t common = 0;
   for (const Group& group : groups)
-    if (is_cacheable(group)) common = std::gcd(common, group.block_size);
-  sizes.hash_block = unit.value_or(common == 0 ? *block : common);
+    if (is_cacheable(group) || !are_keyed) common = std::gcd(common, group.block_size);
+  sizes.hash_block = unit.value_or(common);
   if (common % sizes.hash_block != 0) return misuse("unit: does not divide the block sizes");
   if (has_partial_hits(groups, sizes.hash_block)) sizes.alignment = sizes.hash_block;
   return sizes;

@@ -11,6 +11,8 @@ namespace kvo::groups {
 
 class PlanReference : public Plan {
  public:
+  explicit PlanReference(QuirkSet<PlanQuirk> quirks) : quirks_(quirks) {}
+
   [[nodiscard]] Result<std::vector<PlannedGroup>> group(const std::vector<Layer>& layers,
                                                         bool hybrid) const override;
   [[nodiscard]] Result<SizesReturns> sizes(const std::vector<Group>& groups, bool caching,
@@ -18,6 +20,9 @@ class PlanReference : public Plan {
   [[nodiscard]] std::int64_t position(std::int64_t tokens, std::int64_t block, bool drop,
                                       std::int64_t lookahead) const override;
   [[nodiscard]] Ids boundaries(std::int64_t prompt, std::int64_t block, bool drop) const override;
+
+ private:
+  QuirkSet<PlanQuirk> quirks_;
 };
 
 }  // namespace kvo::groups

@@ -43,6 +43,9 @@ KVO_QUIRKS(Quirk,
     (kCountsBelowZero, "PX-47", "a block is released more often than it was pinned"),
     (kEvictTakesAnyNumber, "PX-36",
      "evict counts negative numbers from the end, and aborts at those beyond it"))
+
+KVO_QUIRKS(PlanQuirk,
+    (kMlaWindowsAbort, "GR-51", "without several groups, windows of mla beside full layers abort"))
 // clang-format on
 
 }  // namespace kvo::groups

@@ -294,7 +294,8 @@ const CacheKind& plan_kind() {
   static const CacheKind kKind{.contract = "groups",
                                .cache = "plan",
                                .doc = "from layers to groups and sizes (vLLM)",
-                               .operations = op_kinds(PlanOps())};
+                               .operations = op_kinds(PlanOps()),
+                               .quirks = kPlanQuirkRows};
   return kKind;
 }
 
@@ -312,11 +313,13 @@ Subject make_blocks_subject(std::string variant, std::string doc, MakeBlocks mak
 }
 
 Subject make_plan_subject(std::string variant, std::string doc, MakePlan make) {
-  const auto open =
-      [make = std::move(make)](const Setup& /*setup*/) -> Result<std::unique_ptr<kvo::Session>> {
-    return std::make_unique<PlanSession>(make());
+  const auto open = [make = std::move(make)](
+                        const Setup& /*setup*/,
+                        QuirkSet<PlanQuirk> quirks) -> Result<std::unique_ptr<kvo::Session>> {
+    return std::make_unique<PlanSession>(make(quirks));
   };
-  return {.kind = &plan_kind(), .variant = std::move(variant), .doc = std::move(doc), .open = open};
+  return subject_of<PlanQuirk>(plan_kind(), std::move(variant), std::move(doc), open,
+                               kPlanQuirkRows);
 }
 
 }  // namespace kvo::groups

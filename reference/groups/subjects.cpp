@@ -11,7 +11,7 @@ namespace kvo::groups {
 std::vector<Subject> references() {
   return {make_blocks_subject("reference", "by the rules", Manager::make),
           make_plan_subject("reference", "by the rules",
-                            [] { return std::make_unique<PlanReference>(); })};
+                            [](auto quirks) { return std::make_unique<PlanReference>(quirks); })};
 }
 
 }  // namespace kvo::groups

@@ -1,18 +1,20 @@
 """SGLang's `UnifiedRadixCache` over its tree in Rust, contract `prefix.radix`: `python3 -m kvoracle.systems.sglang.unified_rust`.
 
 The compiled tree shows no node, so `state` is left out, and the order of `all_slots` changes from run to run. Handles number the
-nodes as they are made, the root is 1. Nodes that leave are seen where the cache evicts them. Removals in a row are one event
-here; the tree begins another one where the extra key differs. All else is as in `unified`.
+nodes as they are made, the root is 1. Nodes that leave are seen where the cache evicts them. The tree begins another event
+where the extra key differs: here they are joined as the tree in Python joins its own. All else is as in `unified`.
 """
 from __future__ import annotations
 
 import importlib
+from types import SimpleNamespace
 from typing import Any
 
 from kvoracle import Unsupported, serve
 from kvoracle.systems.raised import panics
 from kvoracle.systems.sglang.__main__ import SGLANG, Answer, CacheInitParams, torch
 from kvoracle.systems.sglang.unified import CONVENTIONS, Unified
+from sglang.srt.mem_cache.events import KVCacheEventRecorder
 
 ITS_CONVENTIONS = [each for each in CONVENTIONS if "all_slots" not in each] + ["without all_slots", "without state"]
 
@@ -65,13 +67,10 @@ class UnifiedRust(Unified):
             raise Unsupported from error
 
     def events(self) -> Answer:
-        joined: list[Answer] = []
-        for event in super().events()["events"]:
-            if event["kind"] == "removed" and joined and joined[-1]["kind"] == "removed":
-                joined[-1]["keys"] += event["keys"]
-            else:
-                joined.append(event)
-        return {"events": joined}
+        joined = SimpleNamespace(_queue=[])
+        for event in self._tree.take_events():
+            KVCacheEventRecorder.enqueue(joined, event)
+        return {"events": [self._event(each) for each in joined._queue]}
 
     def _end(self) -> tuple[int, ...]:
         return self._marks()

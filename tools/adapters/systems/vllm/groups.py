@@ -40,13 +40,13 @@ def spec_of(group: Answer) -> Any:
     else:
         named |= {"num_kv_heads": group.get("heads", 1), "head_size": group.get("head_size", 1), "dtype": None}
     if kind in WINDOWS:
-        named |= {WINDOWS[kind]: group["window"]}
+        named |= {WINDOWS[kind]: group.get("window", 1)}
     if kind in ("sliding_window", "sliding_window_mla"):
         named |= {"extra_retained_tokens": group.get("retained", 0)}
     if group.get("replay"):
         named |= {"bounded_replay": True}
     if kind == "chunked_local":
-        named |= {"attention_chunk_size": group["chunk"]}
+        named |= {"attention_chunk_size": group.get("chunk", 1)}
     if group.get("padded") is not None:
         named |= {"page_size_padded": group["padded"]}
     return call(its, lacks=NotSupported, may_lack=("dtype",), **named)

@@ -40,6 +40,17 @@ def layer_of(layer: Answer) -> Any:
     return dataclasses.replace(made, sliding_window=layer.get("window"), attention_chunk_size=layer.get("chunk"))
 
 
+def check(layer: Answer) -> None:
+    """The planner checks no sizes: here a layer is refused that is no layer of the contract."""
+    sizes = [layer.get(name, 1) for name in ("block_size", "heads", "head_size", "state")]
+    sizes += [layer[name] for name in ("window", "chunk", "padded") if layer.get(name) is not None]
+    kind, has_window = layer["kind"], layer.get("window") is not None
+    if not all(1 <= size <= 1 << 16 for size in sizes) or kind in ("rswa", "ring"):
+        raise Refused("precondition", f"layers: {layer['name']}")
+    if kind != "full" and has_window != kind.startswith("sliding_window"):
+        raise Refused("precondition", f"layers: window of {layer['name']}")
+
+
 @panics
 class Plan:
     def __init__(self, config: Answer, profile: str) -> None:
@@ -53,11 +64,15 @@ class Plan:
     def group(self, layers: list[Answer], hybrid: bool = True) -> Answer:
         config = config_of()
         config.scheduler_config.disable_hybrid_kv_cache_manager = not hybrid
+        for layer in layers:
+            check(layer)
         try:
             made = planning.get_kv_cache_groups(config, {layer["name"]: layer_of(layer) for layer in layers})
         except NotImplementedError as error:
             raise Refused("not_supported", str(error)) from error
         except ValueError as error:
+            raise Refused("precondition", str(error)) from error
+        except TypeError as error:
             raise Refused("precondition", str(error)) from error
         return {"groups": [self._shown(group) for group in made]}
 

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""tools/probe/faults_vllm.py FAULT serve MODEL [OPTIONS]: `vllm` with a fault planted in its prefix cache.
+
+For `kvoracle probe check`, which must find it. The fault is a plugin that vLLM loads in each of its processes. Needs vllm.
+
+FAULT: keys_not_chained      equal blocks share rows, whatever stands before them
+       key_lacks_last_token  blocks that differ in their last token share rows
+       key_stays_in_index    a block that gets other rows is still found under its old key
+       none                  the engine as it is
+"""
+import importlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+
+
+def plant():
+    """Called by vLLM, once in each process."""
+    fault = os.environ["KVO_FAULT"]
+    keys = importlib.import_module("vllm.v1.core.kv_cache_utils")
+    pool = importlib.import_module("vllm.v1.core.block_pool").BlockPool
+    key_of = keys.hash_block_tokens
+    if fault == "keys_not_chained":
+        keys.hash_block_tokens = lambda hasher, parent, tokens, *extra: key_of(hasher, None, tokens, *extra)
+    elif fault == "key_lacks_last_token":
+        keys.hash_block_tokens = lambda hasher, parent, tokens, *extra: key_of(hasher, parent, tokens[:-1], *extra)
+    elif fault == "key_stays_in_index":
+        def evict(self, block):
+            block.reset_hash()
+            return False
+        pool._maybe_evict_cached_block = evict
+
+
+def main():
+    fault, *words = sys.argv[1:] or ["--help"]
+    if fault not in ("keys_not_chained", "key_lacks_last_token", "key_stays_in_index", "none"):
+        sys.exit(__doc__)
+    with tempfile.TemporaryDirectory() as folder:
+        described = pathlib.Path(folder) / "kvoracle_faults-0.dist-info"
+        described.mkdir()
+        (described / "METADATA").write_text("Metadata-Version: 2.1\nName: kvoracle-faults\nVersion: 0\n")
+        (described / "entry_points.txt").write_text("[vllm.general_plugins]\nkvoracle = faults_vllm:plant\n")
+        path = os.pathsep.join([folder, str(pathlib.Path(__file__).resolve().parent), os.environ.get("PYTHONPATH", "")])
+        environment = {**os.environ, "PYTHONPATH": path, "KVO_FAULT": fault}
+        with subprocess.Popen([sys.executable, "-m", "vllm.entrypoints.cli.main", *words], env=environment) as engine:
+            signal.signal(signal.SIGTERM, lambda *_: engine.terminate())
+            return engine.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
