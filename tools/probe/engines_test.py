@@ -2,7 +2,7 @@
 """tools/probe/engines_test.py KVORACLE [PROMPTS]: real engines answer prompts on written models, and
 `kvoracle probe answers` judges them. Then servers of these engines serve a model to `kvoracle probe check`.
 
-Engines are transformers (with torch), llama.cpp (xllamacpp) and mlx-lm, each if it is installed. Prints a line per
+Engines are transformers (with torch), llama.cpp (xllamacpp), mlx-lm and vLLM, each if it is installed. Prints a line per
 model and server. Ends with status 1 if a token is wrong or a planted fault does not show, and with 77 if no engine is
 there. PROMPTS (40) is the number of golden prompts per model, and of made ones.
 """
@@ -164,6 +164,12 @@ def mlx_serving(folder, *options):
     return serving(["-m", "mlx_lm", "server", "--model", folder, *options])
 
 
+def vllm_serving(folder, fault="none"):
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB
+    return serving([pathlib.Path(__file__).with_name("faults_vllm.py"), fault, "serve", folder, "--served-model-name",
+                    "default_model", "--enforce-eager", "--block-size", 32, "--max-model-len", 2048])
+
+
 def check(kvoracle, engine, options, serve, arguments):
     """The status of `kvoracle probe check` on a server, and what it prints."""
     with tempfile.TemporaryDirectory(prefix="kvoracle_engines_") as name:
@@ -179,7 +185,7 @@ def check(kvoracle, engine, options, serve, arguments):
     return checked.returncode, checked.stdout
 
 
-TORCH, LLAMA, MLX = ["torch", "transformers"], ["xllamacpp"], ["mlx_lm"]
+TORCH, LLAMA, MLX, VLLM = ["torch", "transformers"], ["xllamacpp"], ["mlx_lm"], ["vllm"]
 ENGINES = [
     ("transformers", TORCH, HF, transformers_answers),
     ("llama.cpp", LLAMA, GGUF, llama_cpp_answers),
@@ -194,6 +200,7 @@ SERVERS = [
     ("llama-server", LLAMA, GGUF[0], llama_serving),
     ("mlx_lm.server", MLX, HF[0], mlx_serving),
     ("mlx_lm.server, 8 bit", MLX, HF[0], lambda folder: mlx_serving(folder, "--kv-bits", 8, "--quantized-kv-start", 0)),
+    ("vLLM", VLLM, HF[0], vllm_serving),
 ]
 
 
@@ -235,6 +242,11 @@ def main(kvoracle, count="40"):
                              lambda folder: adapter(folder, "--stale-rows", 1),
                              ["--requests", "8", "--longest", "64", "--tokens", "6"])
         sound.append(status == 1 and "stale tail" in text)
+    if not missing(VLLM):
+        print("with keys that lack the last token, which must be named: ", end="", flush=True)
+        status, text = check(kvoracle, "vLLM", HF[0], lambda folder: vllm_serving(folder, "key_lacks_last_token"),
+                             ["--requests", "100", "--longest", "256"])
+        sound.append(status == 1 and "memory fault" in text)
     return 77 if not sound else 0 if all(sound) else 1
 
 
