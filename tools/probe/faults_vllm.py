@@ -17,26 +17,36 @@ import sys
 import tempfile
 
 
+def keys_not_chained(keys, pool):
+    key_of = keys.hash_block_tokens
+    keys.hash_block_tokens = lambda hasher, parent, tokens, *extra: key_of(hasher, None, tokens, *extra)
+
+
+def key_lacks_last_token(keys, pool):
+    key_of = keys.hash_block_tokens
+    keys.hash_block_tokens = lambda hasher, parent, tokens, *extra: key_of(hasher, parent, tokens[:-1], *extra)
+
+
+def key_stays_in_index(keys, pool):
+    def evict(self, block):
+        block.reset_hash()
+        return False
+    pool._maybe_evict_cached_block = evict
+
+
+FAULTS = {each.__name__: each for each in (keys_not_chained, key_lacks_last_token, key_stays_in_index)}
+FAULTS["none"] = lambda keys, pool: None
+
+
 def plant():
     """Called by vLLM, once in each process."""
-    fault = os.environ["KVO_FAULT"]
-    keys = importlib.import_module("vllm.v1.core.kv_cache_utils")
-    pool = importlib.import_module("vllm.v1.core.block_pool").BlockPool
-    key_of = keys.hash_block_tokens
-    if fault == "keys_not_chained":
-        keys.hash_block_tokens = lambda hasher, parent, tokens, *extra: key_of(hasher, None, tokens, *extra)
-    elif fault == "key_lacks_last_token":
-        keys.hash_block_tokens = lambda hasher, parent, tokens, *extra: key_of(hasher, parent, tokens[:-1], *extra)
-    elif fault == "key_stays_in_index":
-        def evict(self, block):
-            block.reset_hash()
-            return False
-        pool._maybe_evict_cached_block = evict
+    FAULTS[os.environ["KVO_FAULT"]](importlib.import_module("vllm.v1.core.kv_cache_utils"),
+                                    importlib.import_module("vllm.v1.core.block_pool").BlockPool)
 
 
 def main():
     fault, *words = sys.argv[1:] or ["--help"]
-    if fault not in ("keys_not_chained", "key_lacks_last_token", "key_stays_in_index", "none"):
+    if fault not in FAULTS:
         sys.exit(__doc__)
     with tempfile.TemporaryDirectory() as folder:
         described = pathlib.Path(folder) / "kvoracle_faults-0.dist-info"

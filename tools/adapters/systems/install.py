@@ -39,9 +39,11 @@ def _will_fetch() -> None:
 
 
 def _pip(python: str, *words: str | pathlib.Path) -> None:
-    done = subprocess.run([python, "-m", "pip", "--quiet", "--disable-pip-version-check", *map(str, words)], stdout=sys.stderr)
+    done = subprocess.run([python, "-m", "pip", "--quiet", "--disable-pip-version-check", *map(str, words)],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
-        raise Absent(f"pip {' '.join(map(str, words))} fails")
+        said = [line for line in done.stdout.splitlines() if line.startswith("ERROR: ")]
+        raise Absent(f"pip {words[0]}: {said[-1].removeprefix('ERROR: ') if said else done.stdout[-200:]}")
 
 
 def sources(into: pathlib.Path, package: str, version: str) -> pathlib.Path:
