@@ -4,6 +4,7 @@
 
 namespace kvo::optimized {
 
+using prefix::BlockKeys;
 using prefix::Ids;
 using prefix::IdsView;
 using prefix::Quirk;
@@ -41,10 +42,13 @@ bool LinkedPool::carries(std::int64_t block, std::int64_t key) const {
   return hold != kNone;
 }
 
-std::int64_t LinkedPool::carriers(IdsView blocks, IdsView keys) const {
-  std::size_t i = 0;
-  while (i < blocks.size() && (blocks[i] == 0 || carries(blocks[i], keys[i]))) ++i;
-  return static_cast<std::int64_t>(i);
+std::int64_t LinkedPool::carriers(IdsView blocks, const BlockKeys& keys) const {
+  std::int64_t i = 0;
+  for (const std::int64_t block : blocks) {
+    if (block != 0 && !carries(block, keys[i])) break;
+    ++i;
+  }
+  return i;
 }
 
 std::optional<std::int64_t> LinkedPool::holder(std::int64_t key) const {
@@ -52,13 +56,14 @@ std::optional<std::int64_t> LinkedPool::holder(std::int64_t key) const {
   return ends_[key].block;
 }
 
-Ids LinkedPool::holders(IdsView keys) const {
-  Ids blocks(keys.size());
+Ids LinkedPool::holders(const BlockKeys& keys) const {
+  Ids blocks(static_cast<std::size_t>(keys.count()));
   std::size_t found = 0;
-  for (; found < keys.size(); ++found) {
-    const std::int64_t key = keys[found];
+  for (std::int64_t& block : blocks) {
+    const std::int64_t key = keys[static_cast<std::int64_t>(found)];
     if (key >= ends_.size() || ends_[key].block == kNone) break;
-    blocks[found] = ends_[key].block;
+    block = ends_[key].block;
+    ++found;
   }
   blocks.resize(found);
   return blocks;

@@ -34,9 +34,10 @@ class LinkedPool final : public prefix::Pool {
   [[nodiscard]] std::optional<std::int64_t> key(std::int64_t block) const override;
   [[nodiscard]] prefix::Ids keys_of(std::int64_t block) const override;
   [[nodiscard]] bool carries(std::int64_t block, std::int64_t key) const override;
-  [[nodiscard]] std::int64_t carriers(prefix::IdsView blocks, prefix::IdsView keys) const override;
+  [[nodiscard]] std::int64_t carriers(prefix::IdsView blocks,
+                                      const prefix::BlockKeys& keys) const override;
   [[nodiscard]] std::optional<std::int64_t> holder(std::int64_t key) const override;
-  [[nodiscard]] prefix::Ids holders(prefix::IdsView keys) const override;
+  [[nodiscard]] prefix::Ids holders(const prefix::BlockKeys& keys) const override;
 
   [[nodiscard]] Status hand_out(std::int64_t count, prefix::Ids& blocks,
                                 prefix::Ids& evicted) override;

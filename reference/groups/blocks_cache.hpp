@@ -224,7 +224,8 @@ class Manager : public BlockCache {
   }
   /// A key for a group, as the pool counts them.
   [[nodiscard]] std::int64_t entry(const Text& text, std::int64_t unit, std::int64_t g) const;
-  [[nodiscard]] Ids entries(const Text& text, std::int64_t g, std::int64_t blocks) const;
+  [[nodiscard]] prefix::BlockKeys entries(const Text& text, std::int64_t g,
+                                          std::int64_t blocks) const;
   [[nodiscard]] std::optional<std::int64_t> end_of(std::int64_t block) const;
   [[nodiscard]] Status register_tokens(std::int64_t row, std::int64_t tokens, Ids& evicted);
   [[nodiscard]] std::int64_t reach_of(std::int64_t g, std::int64_t tokens) const;

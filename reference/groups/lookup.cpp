@@ -20,15 +20,10 @@ std::int64_t Manager::entry(const Text& text, std::int64_t unit, std::int64_t g)
 }
 
 // Of each of the first blocks.
-Ids Manager::entries(const Text& text, std::int64_t g, std::int64_t blocks) const {
-  Ids all(static_cast<std::size_t>(blocks));
-  const std::int64_t count = groups();
-  auto unit = static_cast<std::size_t>(units(g) - 1);
-  for (std::int64_t& one : all) {
-    one = prefix::number_of(text.keys[unit]) * count + g;
-    unit += static_cast<std::size_t>(units(g));
-  }
-  return all;
+prefix::BlockKeys Manager::entries(const Text& text, std::int64_t g, std::int64_t blocks) const {
+  const auto count = static_cast<std::size_t>(blocks * units(g));
+  return {
+      .units = std::span(text.keys).first(count), .size = units(g), .groups = groups(), .group = g};
 }
 
 std::optional<std::int64_t> Manager::lookup(const Key& key, std::int64_t g) const {

@@ -132,8 +132,9 @@ Status Manager::carries_keys(std::int64_t row, const Call& call) const {
   const Text& text = requests_.text(row);
   for (std::int64_t g = 0; g < groups(); ++g) {
     const IdsView hits = hits_of(call.asked, g);
-    const Ids keys = entries(text, g, std::min(std::ssize(hits), std::ssize(text.keys) / units(g)));
-    for (std::int64_t i = pool_.carriers(hits.first(keys.size()), keys); i < std::ssize(hits);
+    const std::int64_t known = std::min(std::ssize(hits), std::ssize(text.keys) / units(g));
+    const IdsView with_keys = hits.first(static_cast<std::size_t>(known));
+    for (std::int64_t i = pool_.carriers(with_keys, entries(text, g, known)); i < std::ssize(hits);
          ++i) {
       const std::int64_t block = hits[static_cast<std::size_t>(i)];
       const bool last = i == std::ssize(hits) - 1;

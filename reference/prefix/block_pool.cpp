@@ -70,10 +70,13 @@ std::int64_t BlockPool::unused(IdsView blocks) const {
                                [&](std::int64_t block) { return block != 0 && refs(block) == 0; });
 }
 
-std::int64_t BlockPool::carriers(IdsView blocks, IdsView keys) const {
-  std::size_t i = 0;
-  while (i < blocks.size() && (blocks[i] == 0 || carries(blocks[i], keys[i]))) ++i;
-  return static_cast<std::int64_t>(i);
+std::int64_t BlockPool::carriers(IdsView blocks, const BlockKeys& keys) const {
+  std::int64_t i = 0;
+  for (const std::int64_t block : blocks) {
+    if (block != 0 && !carries(block, keys[i])) break;
+    ++i;
+  }
+  return i;
 }
 
 const Ids& BlockPool::all_holders(std::int64_t key) const {
@@ -122,10 +125,10 @@ std::optional<std::int64_t> BlockPool::holder(std::int64_t key) const {
   return all.empty() ? std::nullopt : std::optional(all.front());
 }
 
-Ids BlockPool::holders(IdsView keys) const {
+Ids BlockPool::holders(const BlockKeys& keys) const {
   Ids blocks;
-  for (const std::int64_t key : keys) {
-    const auto block = holder(key);
+  for (std::int64_t i = 0; i < keys.count(); ++i) {
+    const auto block = holder(keys[i]);
     if (!block) break;
     blocks.push_back(*block);
   }

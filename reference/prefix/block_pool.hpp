@@ -38,9 +38,9 @@ class BlockPool final : public Pool {
   [[nodiscard]] Ids keys_of(std::int64_t block) const override;
   [[nodiscard]] std::int64_t unused(IdsView blocks) const override;
   [[nodiscard]] bool carries(std::int64_t block, std::int64_t key) const override;
-  [[nodiscard]] std::int64_t carriers(IdsView blocks, IdsView keys) const override;
+  [[nodiscard]] std::int64_t carriers(IdsView blocks, const BlockKeys& keys) const override;
   [[nodiscard]] std::optional<std::int64_t> holder(std::int64_t key) const override;
-  [[nodiscard]] Ids holders(IdsView keys) const override;
+  [[nodiscard]] Ids holders(const BlockKeys& keys) const override;
 
   [[nodiscard]] Status hand_out(std::int64_t count, Ids& blocks, Ids& evicted) override;
   void prefer(Ids blocks) override;

@@ -29,6 +29,19 @@ namespace kvo::prefix {
   return static_cast<std::int64_t>(key.low);
 }
 
+/// The keys of the first blocks of a text for a group, as the pool counts them.
+struct BlockKeys {
+  std::span<const Key> units;  ///< of whole blocks
+  std::int64_t size = 1;       ///< units of a block
+  std::int64_t groups = 1;
+  std::int64_t group = 0;
+
+  [[nodiscard]] std::int64_t count() const { return std::ssize(units) / size; }
+  [[nodiscard]] std::int64_t operator[](std::int64_t block) const {
+    return number_of(units[static_cast<std::size_t>((block + 1) * size - 1)]) * groups + group;
+  }
+};
+
 /// a / b, rounded down. Requires  b > 0.
 [[nodiscard]] constexpr std::int64_t floor_of(std::int64_t a, std::int64_t b) {
   return a / b - (a % b < 0 ? 1 : 0);
@@ -179,11 +192,11 @@ class Pool {
   [[nodiscard]] virtual Ids keys_of(std::int64_t block) const = 0;
   [[nodiscard]] virtual bool carries(std::int64_t block, std::int64_t key) const = 0;
   /// How many blocks come before the first that neither carries the key in its place nor is null.
-  [[nodiscard]] virtual std::int64_t carriers(IdsView blocks, IdsView keys) const = 0;
+  [[nodiscard]] virtual std::int64_t carriers(IdsView blocks, const BlockKeys& keys) const = 0;
   /// The block that a lookup of the key finds: the first one (PX-16), but for prefer().
   [[nodiscard]] virtual std::optional<std::int64_t> holder(std::int64_t key) const = 0;
   /// The same for each key, up to the first that no block carries.
-  [[nodiscard]] virtual Ids holders(IdsView keys) const = 0;
+  [[nodiscard]] virtual Ids holders(const BlockKeys& keys) const = 0;
 
   /// Hands out the front of the queue to a user each, and adds it to `blocks`; what loses a key
   /// joins `evicted` (PX-14, PX-35). Requires  count <= free().
