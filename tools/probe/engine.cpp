@@ -171,7 +171,8 @@ std::string Engine::body_of(const ProbeRequest& request, bool shares, bool strea
     body["model"] = options_.model;
     body["max_tokens"] = request.tokens;
     if (!plain_) body["return_token_ids"] = true;
-    if (!plain_ && !shares) body["cache_salt"] = options_.salt;
+    // A salt of its own: under one of all that are asked alone they would share rows.
+    if (!plain_ && !shares) body["cache_salt"] = fmt::format("{} {}", options_.salt, alone_++);
   }
   if (stream) {
     body["stream"] = true;

@@ -24,7 +24,7 @@ struct EngineOptions : HttpOptions {
   Transport transport = nullptr;  ///< null: HTTP to the endpoint
   std::string name;               ///< of the engine, in messages; empty: its URL
   std::string model = "probe";    ///< its name at the engine
-  std::string salt = "alone";     ///< names the cache of a request that uses no rows of others
+  std::string salt = "alone";     ///< begins the salt of a request that uses no rows of others
   bool stream = false;            ///< answers come token by token, as server-sent events
   std::size_t retries = 4;        ///< of a request that is answered with status 429 or 503
   /// Sent in all, those that look for the interface, retries and shrinking included.
@@ -89,6 +89,7 @@ class Engine {
   bool own_ = false;    // llama-server's interface
   bool plain_ = false;  // OpenAI's members alone: there is no way to ask without sharing
   mutable std::atomic<std::uint64_t> sent_ = 0;
+  mutable std::atomic<std::uint64_t> alone_ = 0;  // of these, requests that share nothing
   mutable std::atomic<std::uint64_t> retried_ = 0;
   mutable std::atomic<std::uint64_t> dropped_ = 0;
 };

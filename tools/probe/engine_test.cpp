@@ -326,6 +326,18 @@ TEST(Engine, OneThatRefusesFurtherMembersIsAskedWithoutThem) {
   EXPECT_EQ(engine.counts().sent, 4U);
 }
 
+// Under one salt the second of two texts that are asked alone would use rows of the first.
+TEST(Engine, WhatIsAskedAloneHasASaltOfItsOwn) {
+  std::vector<std::string> salts;
+  Engine engine(options_at(1), [&](const HttpRequest& request) -> HttpAnswer {
+    const json::object body = json::parse(request.body).as_object();
+    salts.emplace_back(body.contains("cache_salt") ? body.at("cache_salt").as_string() : "none");
+    return {200, completion(kFour), ""};
+  });
+  for (const bool shares : {false, true, false}) (void)engine.ask(kRequest, shares);
+  EXPECT_THAT(salts, testing::ElementsAre("alone 0", "none", "alone 1"));
+}
+
 TEST(Engine, APathThatIsNowhereIsNamed) {
   EngineOptions options =
       options_at(serve_script([](Peer& peer) { peer.send(http_bytes(404, "not here")); }));

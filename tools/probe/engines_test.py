@@ -2,17 +2,19 @@
 """tools/probe/engines_test.py KVORACLE [PROMPTS]: real engines answer prompts on written models, and
 `kvoracle probe answers` judges them. Then servers of these engines serve a model to `kvoracle probe check`.
 
-Engines are transformers (with torch), llama.cpp (xllamacpp), mlx-lm and vLLM, each if it is installed. Prints a line per
-model and server. Ends with status 1 if a token is wrong or a planted fault does not show, and with 77 if no engine is
-there. PROMPTS (40) is the number of golden prompts per model, and of made ones.
+Engines are transformers (with torch), llama.cpp (xllamacpp), mlx-lm, vLLM, SGLang and Ollama (the program), each if it is
+installed. Prints a line per model and server. Ends with status 1 if a token is wrong or a planted fault does not show, and
+with 77 if no engine is there. PROMPTS (40) is the number of golden prompts per model, and of made ones.
 """
 import contextlib
 import functools
 import gzip
+import importlib
 import json
 import os
 import pathlib
 import random
+import shutil
 import socket
 import subprocess
 import sys
@@ -127,15 +129,17 @@ def judge(kvoracle, engine, options, answers, prompts, sent):
     return judged.returncode == 0
 
 
-@contextlib.contextmanager
-def serving(command):
-    """The address at which a command serves that takes --port."""
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+        return free.getsockname()[1]
+
+
+@contextlib.contextmanager
+def served(command, port, **environment):
+    """The address at which a command serves."""
     with tempfile.TemporaryFile("w+") as log, subprocess.Popen(
-            [sys.executable, *map(str, command), "--port", str(port)], stdout=log, stderr=log, env=environment) as server:
+            command, stdout=log, stderr=log, env={**os.environ, **environment}) as server:
         try:
             while True:
                 with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
@@ -147,6 +151,12 @@ def serving(command):
             yield f"http://127.0.0.1:{port}/v1"
         finally:
             server.terminate()
+
+
+def serving(command):
+    """The same, of Python, with the option --port."""
+    port = free_port()
+    return served([sys.executable, *map(str, command), "--port", str(port)], port, HF_HUB_OFFLINE="1")
 
 
 @contextlib.contextmanager
@@ -164,10 +174,37 @@ def mlx_serving(folder, *options):
     return serving(["-m", "mlx_lm", "server", "--model", folder, *options])
 
 
+def planted(engine, fault, *options):
+    return serving([pathlib.Path(__file__).with_name("planted.py"), engine, fault, *options,
+                    "--served-model-name", "default_model"])
+
+
 def vllm_serving(folder, fault="none"):
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB
-    return serving([pathlib.Path(__file__).with_name("faults_vllm.py"), fault, "serve", folder, "--served-model-name",
-                    "default_model", "--enforce-eager", "--block-size", 32, "--max-model-len", 2048])
+    return planted("vllm", fault, folder, "--enforce-eager", "--block-size", 32, "--max-model-len", 2048)
+
+
+def sglang_serving(folder, fault="none"):
+    os.environ.setdefault("SGLANG_USE_CPU_ENGINE", "1")
+    return planted("sglang", fault, "--model-path", folder, "--device", "cpu", "--attention-backend", "torch_native",
+                   "--disable-overlap-schedule", "--mem-fraction-static", 0.1, "--max-total-tokens", 8000)
+
+
+@contextlib.contextmanager
+def ollama_serving(folder):
+    (folder / "Modelfile").write_text(f"FROM {folder}/probe.gguf\nTEMPLATE {{{{ .Prompt }}}}\nPARAMETER repeat_penalty 1\n",
+                                      encoding="utf-8")
+    port = free_port()
+    environment = {"OLLAMA_HOST": f"127.0.0.1:{port}", "OLLAMA_MODELS": str(folder / "models")}
+    with served(["ollama", "serve"], port, **environment) as url:
+        subprocess.run(["ollama", "create", "default_model", "-f", folder / "Modelfile"], check=True,
+                       env={**os.environ, **environment}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        yield url
+
+
+SMALL = ["--requests", "42", "--longest", "256"]
+# Answers of Ollama end after 30 equal tokens.
+SHORT = [*SMALL, "--plans", "alone,shared-prefix,a-b-a,repeated,chat,shorter,fork,edges,many-at-once"]
 
 
 def check(kvoracle, engine, options, serve, arguments):
@@ -185,7 +222,8 @@ def check(kvoracle, engine, options, serve, arguments):
     return checked.returncode, checked.stdout
 
 
-TORCH, LLAMA, MLX, VLLM = ["torch", "transformers"], ["xllamacpp"], ["mlx_lm"], ["vllm"]
+TORCH, LLAMA, MLX, VLLM, SGLANG = ["torch", "transformers"], ["xllamacpp"], ["mlx_lm"], ["vllm"], ["sglang"]
+OLLAMA = ["ollama"]
 ENGINES = [
     ("transformers", TORCH, HF, transformers_answers),
     ("llama.cpp", LLAMA, GGUF, llama_cpp_answers),
@@ -201,14 +239,26 @@ SERVERS = [
     ("mlx_lm.server", MLX, HF[0], mlx_serving),
     ("mlx_lm.server, 8 bit", MLX, HF[0], lambda folder: mlx_serving(folder, "--kv-bits", 8, "--quantized-kv-start", 0)),
     ("vLLM", VLLM, HF[0], vllm_serving),
+    ("SGLang", SGLANG, HF[0], sglang_serving),
+    ("Ollama", OLLAMA, GGUF[0], ollama_serving),
+]
+# Server, fault, arguments, and what the verdict says.
+FAULTS = [
+    ("transformers, DynamicCache", TORCH, "a stale row", lambda folder: adapter(folder, "--stale-rows", 1),
+     ["--requests", "8", "--longest", "64", "--tokens", "6"], "stale tail"),
+    *((engine, needs, fault, functools.partial(serve, fault=fault), ["--requests", "100", "--longest", "256"], "memory fault")
+      for engine, needs, serve, fault in [("vLLM", VLLM, vllm_serving, "key_lacks_last_token"),
+                                          ("SGLang", SGLANG, sglang_serving, "hit_repeats_row")]),
 ]
 
 
-def missing(modules):
-    """The first of the modules that is not there, in words."""
-    for module in modules:
+def missing(needs):
+    """The first of the modules that is not there, in words; or of the programs."""
+    if needs is OLLAMA:
+        return None if shutil.which("ollama") else "No program named 'ollama'"
+    for module in needs:
         try:
-            __import__(module)
+            importlib.import_module(module)
         except ImportError as failure:
             return str(failure)
     return None
@@ -231,22 +281,16 @@ def main(kvoracle, count="40"):
         print("with a window that is too long, which must differ: ", end="", flush=True)
         prompts = prompts_for(HF[6], 4)
         sound.append(not judge(kvoracle, "transformers", HF[6], longer_window_answers, prompts, prompts))
-    for engine, modules, options, serve in SERVERS:
-        if lacks := missing(modules):
+    for engine, needs, options, serve in SERVERS:
+        if lacks := missing(needs):
             print(f"skipped: {engine}: {lacks}")
             continue
-        sound.append(check(kvoracle, engine, options, serve, ["--requests", "42", "--longest", "256"])[0] == 0)
-    if not missing(TORCH):
-        print("with a stale row, which must be named: ", end="", flush=True)
-        status, text = check(kvoracle, "transformers, DynamicCache", HF[0],
-                             lambda folder: adapter(folder, "--stale-rows", 1),
-                             ["--requests", "8", "--longest", "64", "--tokens", "6"])
-        sound.append(status == 1 and "stale tail" in text)
-    if not missing(VLLM):
-        print("with keys that lack the last token, which must be named: ", end="", flush=True)
-        status, text = check(kvoracle, "vLLM", HF[0], lambda folder: vllm_serving(folder, "key_lacks_last_token"),
-                             ["--requests", "100", "--longest", "256"])
-        sound.append(status == 1 and "memory fault" in text)
+        sound.append(check(kvoracle, engine, options, serve, SHORT if needs is OLLAMA else SMALL)[0] == 0)
+    for engine, needs, fault, serve, arguments, said in FAULTS:
+        if not missing(needs):
+            print(f"with {fault}, which must be named: ", end="", flush=True)
+            status, text = check(kvoracle, engine, HF[0], serve, arguments)
+            sound.append(status == 1 and said in text)
     return 77 if not sound else 0 if all(sound) else 1
 
 
