@@ -148,7 +148,7 @@ Status TreeFollower::split(const NodePtr& node, std::size_t at) {
   node->edge.erase(node->edge.begin() + static_cast<std::ptrdiff_t>(at), node->edge.end());
   for (const Block& block : back->edge) node->places.erase(block.key);
   back->children = std::move(node->children);
-  back->inner = node->inner;
+  back->inner = form_ == Form::kCrtc ? !back->children.empty() : node->inner;
   back->parent = node;
   for (auto& [content, child] : back->children) child->parent = back;
   for (auto& [engine, cover] : node->cover) {
