@@ -566,7 +566,10 @@ Config draw_config(Draw& draw, Form form, Plan& plan) {
   if (form != Form::kPositional || config.hashes == Hashes::kEngine)
     plan.own_names = draw.percent(6);
   if (form == Form::kLlmd) {
-    if (draw.percent(30)) config.identity = Identity::kEndpoint;
+    if (draw.percent(30)) {
+      config.identity = Identity::kEndpoint;
+      config.asks = draw.percent(50);
+    }
     if (draw.percent(20)) config.extra_keys = true;
     if (draw.percent(8)) config.pods_per_key = draw.between(1, 3);
     if (draw.percent(8)) config.size = draw.between(2, 12);

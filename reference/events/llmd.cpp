@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <set>
+#include <utility>
 
 #include "reference/contract/values/mark.hpp"
 
@@ -47,6 +48,57 @@ Status LlmdFollower::apply(const Engine& engine, const Event& announced) {
   else
     removed(event, entry);
   return {};
+}
+
+Delivered LlmdFollower::deliver(const Engine& engine, std::int64_t seq, const Batch& batch,
+                                const Replay& replay) {
+  if (!config_.asks || config_.identity != Identity::kEndpoint)
+    return Follower::deliver(engine, seq, batch, replay);
+  const auto [known, is_first] = streams_.try_emplace(engine);
+  Stream& stream = known->second;
+  Delivered done;
+  const auto take = [&](std::int64_t number, const Batch& events) {
+    for (const Event& event : events) static_cast<void>(apply(engine, event).has_value());
+    stream.last = number;
+  };
+  const auto restart = [&](bool asks) {
+    take_out(pod_of(engine), true);
+    stream.last.reset();
+    stream.asks = asks;
+  };
+  // Whether all batches from a number on were replayed, if there are any.
+  const auto ask = [&](std::int64_t from) {
+    const Replayed answer = replay(from);
+    if (config_.replay) {
+      done.asked = from;
+      done.replayed.emplace();
+    }
+    if (!config_.replay || (answer.batches.empty() ? from > 0 : answer.first > from)) {
+      KVO_MARK_IN(Profile::kOriginal, "events.llmd", "a replay fails");
+      restart(false);
+      return false;
+    }
+    for (const Batch* const one : answer.batches) {
+      done.replayed->push_back(from);
+      take(from++, *one);
+    }
+    return true;
+  };
+  if (is_first && !config_.replay) restart(false);
+  if (std::exchange(stream.joins_late, false)) static_cast<void>(ask(0));
+  const bool is_new_life = stream.live && seq < *stream.live;
+  if (is_new_life) {
+    restart(true);
+    static_cast<void>(ask(0));
+  }
+  if (stream.live == seq) return done;
+  stream.live = seq;
+  const std::int64_t next = stream.last ? *stream.last + 1 : 0;
+  if (seq > next && !(stream.asks && !is_new_life && ask(next))) return done;
+  if (stream.last && seq != *stream.last + 1) return done;
+  take(seq, batch);
+  done.applied = true;
+  return done;
 }
 
 // Whether the group of an event is a main one; events without a group always count (EV-76).
@@ -180,6 +232,8 @@ void LlmdFollower::leave(std::int64_t worker, std::optional<std::int64_t> rank) 
   for (const auto& [count, number] : counts_) pods.insert(count.first.pod);
   for (const Engine& pod : pods)
     if (is_named(pod, worker, rank)) take_out(pod, !quirks_.has(Quirk::kLeaveKeepsCounts));
+  for (auto& [engine, stream] : streams_)
+    if (is_named(pod_of(engine), worker, rank)) stream = {.joins_late = true};
 }
 
 void LlmdFollower::resubscribe(std::int64_t worker, std::optional<std::int64_t> rank) {

@@ -65,6 +65,8 @@ class LlmdFollower final : public Follower {
   LlmdFollower(const Config& config, QuirkSet<Quirk> quirks);
 
   [[nodiscard]] Status apply(const Engine& engine, const Event& event) override;
+  [[nodiscard]] Delivered deliver(const Engine& engine, std::int64_t seq, const Batch& batch,
+                                  const Replay& replay) override;
   void leave(std::int64_t worker, std::optional<std::int64_t> rank) override;
   void resubscribe(std::int64_t worker, std::optional<std::int64_t> rank) override;
   [[nodiscard]] Matches query(const Prompt& prompt) override;
@@ -79,6 +81,13 @@ class LlmdFollower final : public Follower {
     friend auto operator<=>(const Entry&, const Entry&) = default;
   };
   using Entries = std::vector<Entry>;  ///< the least recently stored first
+  /// The router's subscriber of an engine (EV-78). Numbers are absent before the first one.
+  struct Stream {
+    std::optional<std::int64_t> last = {};  ///< that was applied
+    std::optional<std::int64_t> live = {};  ///< that came, other than by a replay
+    bool asks = true;                       ///< no replay has failed
+    bool joins_late = false;                ///< the engine's batches went to another one before
+  };
 
   [[nodiscard]] Engine pod_of(const Engine& engine) const;
   [[nodiscard]] bool is_named(const Engine& pod, std::int64_t worker,
@@ -101,6 +110,7 @@ class LlmdFollower final : public Follower {
   /// What each engine's key stands for: one map for all pods.
   RecentlyUsed<Key, std::vector<PrefixId>> keys_;
   std::map<std::pair<Entry, Key>, std::int64_t> counts_;
+  std::map<Engine, Stream> streams_;
   QuirkSet<Quirk> quirks_;
 };
 

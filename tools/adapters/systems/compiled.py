@@ -164,21 +164,25 @@ def checkout(variable: str, repository: str, version: str, file: str) -> pathlib
 
 
 def llm_d_router(into: pathlib.Path, version: str) -> list[str]:
-    """The packages kvcache and kvevents of a checkout, which stays as it is. What they depend on is that of its go.mod."""
+    """The packages kvcache and kvevents of a checkout, which stays as it is. What they depend on is that of its go.mod, but for
+    ZMQ's sockets."""
     source = checkout("KVO_LLM_D_ROUTER", "github.com/llm-d/llm-d-router", version, "pkg/kvevents/pool.go")
     folder, own, runtime = into / f"llm-d-router-{version}", HERE / "llm_d_router", library(into, "go")
     adapter, written = folder / "adapter", folder / "written.mod"
-    sources = [*own.glob("*.go"), *runtime.glob("*.go"), *(source / "pkg" / "kvcache").rglob("*.go"),
+    sources = [*own.rglob("*.go"), *runtime.glob("*.go"), *(source / "pkg" / "kvcache").rglob("*.go"),
                *(source / "pkg" / "kvevents").rglob("*.go")]
     module = (source / "go.mod").read_text(encoding="utf-8").replace("module github.com/llm-d/llm-d-router\n", "module adapter\n")
     module += (f"\nrequire github.com/llm-d/llm-d-router v0.0.0\n\nreplace github.com/llm-d/llm-d-router => {source}\n\n"
-               f"require kvoracle v0.0.0\n\nreplace kvoracle => {runtime}\n")
+               f"require kvoracle v0.0.0\n\nreplace kvoracle => {runtime}\n\n"
+               "replace github.com/go-zeromq/zmq4 => ./zmq4\n")
     if not FETCHES and not folder.exists():
         raise Absent("it is not installed")
     folder.mkdir(exist_ok=True)
     if stale(adapter, sources) or not written.exists() or written.read_text(encoding="utf-8") != module:
         for each in [*own.glob("*.go"), source / "go.sum"]:
             shutil.copyfile(each, folder / each.name)
+        shutil.copytree(own / "zmq4", folder / "zmq4", dirs_exist_ok=True)
+        (folder / "zmq4" / "go.mod").write_text("module github.com/go-zeromq/zmq4\n\ngo 1.24\n", encoding="utf-8")
         for name in ("go.mod", "written.mod"):
             (folder / name).write_text(module, encoding="utf-8")
         go("build", "-mod=mod", "-buildvcs=false", "-o", "adapter.part", ".", folder=folder)

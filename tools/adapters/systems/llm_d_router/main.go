@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,6 +39,8 @@ type engine struct {
 	Rank   int `json:"rank"`
 }
 
+func (e engine) name() string { return fmt.Sprintf("%d/%d", e.Worker, e.Rank) }
+
 type batch struct {
 	engine
 	Events []event `json:"events"`
@@ -58,7 +61,9 @@ type published struct {
 }
 
 type delivered struct {
-	Applied bool `json:"applied"`
+	Applied  bool      `json:"applied"`
+	Asked    *uint64   `json:"asked,omitempty"`
+	Replayed *[]uint64 `json:"replayed,omitempty"`
 }
 
 // match is what the index has of a pod. Score is left out where it is the number of blocks (EV-77).
@@ -76,12 +81,12 @@ type matches struct {
 // Follower is one case. Operations are its methods.
 type Follower struct {
 	*router
-	published map[engine][][]event // the batches of each engine's life
+	publishers map[engine]*publisher
 }
 
 func open(text json.RawMessage, _ string) (any, error) {
 	given := config{
-		Adapter: "vllm", Wire: "map", Identity: "topic", PodsPerKey: 10, Size: 1_000_000,
+		Adapter: "vllm", Wire: "map", Identity: "topic", PodsPerKey: 10, Size: 1_000_000, Buffer: 10_000, Replay: true,
 	}
 	if err := json.Unmarshal(text, &given); err != nil {
 		return nil, fmt.Errorf("config: %w", err)
@@ -90,39 +95,55 @@ func open(text json.RawMessage, _ string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Follower{made, map[engine][][]event{}}, nil
+	return &Follower{made, map[engine]*publisher{}}, nil
 }
 
 func (f *Follower) now(kind string, e event) error {
 	e.Kind = kind
-	return f.deliver(e.engine(), 0, []event{e})
+	return f.deliver(e.engine(), []event{e})
 }
 
 func (f *Follower) Stored(e event) error  { return f.now("stored", e) }
 func (f *Follower) Removed(e event) error { return f.now("removed", e) }
 func (f *Follower) Cleared(e event) error { return f.now("cleared", e) }
 
+func (f *Follower) publisher(of engine) *publisher {
+	if f.publishers[of] == nil {
+		f.publishers[of] = &publisher{config: f.config, engine: of, pod: f.pod(of), keys: f.keys}
+	}
+	return f.publishers[of]
+}
+
 func (f *Follower) Publish(b batch) published {
-	f.published[b.engine] = append(f.published[b.engine], b.Events)
-	return published{len(f.published[b.engine]) - 1}
+	of := f.publisher(b.engine)
+	of.batches = append(of.batches, b.Events)
+	return published{len(of.batches) - 1}
 }
 
 func (f *Follower) Deliver(d delivery) (delivered, error) {
-	batches := f.published[d.engine]
-	if d.Seq < 0 || d.Seq >= len(batches) {
+	from := f.publisher(d.engine)
+	if d.Seq < 0 || d.Seq >= len(from.batches) {
 		return delivered{}, kvoracle.Refuse("out_of_range", "seq: %d", d.Seq)
 	}
-	return delivered{true}, f.deliver(d.engine, d.Seq, batches[d.Seq])
+	return f.hear(from, d.Seq)
 }
 
-func (f *Follower) Restart(e engine) { delete(f.published, e) }
+func (f *Follower) Restart(e engine) { f.publisher(e).batches = nil }
 
 // Leave is what the producer of the router does where an endpoint is deleted.
-func (f *Follower) Leave(e engine) error { return f.clear(e) }
+func (f *Follower) Leave(e engine) error {
+	for _, each := range f.publishers {
+		if each.pod == f.pod(e) && each.sockets != nil {
+			f.subscribers.RemoveSubscriber(context.Background(), each.name())
+			each.sockets = nil
+		}
+	}
+	return f.clear(e)
+}
 
 // Resubscribe is the same, and what the pool does for a subscriber that begins anew.
 func (f *Follower) Resubscribe(e engine) error {
-	return errors.Join(f.clear(e), f.now("cleared", event{Worker: e.Worker, Rank: e.Rank}))
+	return errors.Join(f.Leave(e), f.now("cleared", event{Worker: e.Worker, Rank: e.Rank}))
 }
 
 func (f *Follower) Query(p prompt) (matches, error) {

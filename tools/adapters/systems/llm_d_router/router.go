@@ -25,13 +25,16 @@ type config struct {
 	ExtraKeys  bool   `json:"extra_keys"`
 	PodsPerKey int    `json:"pods_per_key"`
 	Size       int    `json:"size"`
+	Buffer     int    `json:"buffer"`
+	Replay     bool   `json:"replay"`
+	Asks       bool   `json:"asks"`
 }
 
 const model = "model"
 
 // router is made of what its producer of precise prefixes makes (preciseprefixcache/producer.go): an
-// indexer, a pool with the adapter of an engine, and scorers. Sockets are not opened: messages go to the
-// pool as its subscriber hands them over.
+// indexer, a pool with the adapter of an engine, its subscribers, and scorers. Events outside of a stream go to
+// the pool as a subscriber hands them over.
 type router struct {
 	config
 	indexer *kvcache.Indexer
@@ -40,7 +43,10 @@ type router struct {
 	weighed kvcache.KVBlockScorer
 	counted kvcache.KVBlockScorer
 	pods    map[string]engine
-	keys    keys
+	keys    *keys
+
+	subscribers *kvevents.SubscriberManager
+	applied     *[]*kvevents.RawMessage // since the last delivery
 }
 
 // keys are those that were stored. An event's keys go into a map that forgets the least recently used, in
@@ -48,27 +54,36 @@ type router struct {
 type keys struct {
 	stored  map[int64]bool
 	several bool // whether an event had more than one
+	unclear bool // whether an answer depends on which keys are forgotten
 }
 
-// note says whether an answer would depend on which keys are forgotten.
-func (k *keys) note(e event, most int) bool {
-	asks := e.Kind == "removed" || e.Kind == "stored" && (e.Parent != nil || len(e.Tokens) == 0)
-	if asks && k.several && len(k.stored) > most {
-		return true
-	}
-	if e.Kind == "stored" {
-		for _, key := range e.Keys {
-			k.stored[key] = true
+// note looks at events that may be applied.
+func (k *keys) note(events []event, most int) {
+	for _, e := range events {
+		asks := e.Kind == "removed" || e.Kind == "stored" && (e.Parent != nil || len(e.Tokens) == 0)
+		k.unclear = k.unclear || asks && k.several && len(k.stored) > most
+		if e.Kind == "stored" {
+			for _, key := range e.Keys {
+				k.stored[key] = true
+			}
+			k.several = k.several || len(e.Keys) > 1
 		}
-		k.several = k.several || len(e.Keys) > 1
 	}
-	return false
+}
+
+// determined ends a case whose answers are not.
+func (k *keys) determined() error {
+	if k.unclear {
+		return kvoracle.ErrUnsupported
+	}
+	return nil
 }
 
 // marked is the adapter of an engine. A message without a topic says that all before it are applied.
 type marked struct {
 	kvevents.EngineAdapter
-	done chan struct{}
+	done    chan struct{}
+	applied *[]*kvevents.RawMessage
 }
 
 func (m marked) ParseMessage(message *kvevents.RawMessage) (pod, model string, events kvevents.EventBatch, err error) {
@@ -76,12 +91,13 @@ func (m marked) ParseMessage(message *kvevents.RawMessage) (pod, model string, e
 		m.done <- struct{}{}
 		return "", "", kvevents.EventBatch{}, nil
 	}
+	*m.applied = append(*m.applied, message)
 	return m.EngineAdapter.ParseMessage(message)
 }
 
 func newRouter(given config) (*router, error) {
 	ctx, made := context.Background(), &router{config: given, done: make(chan struct{}), pods: map[string]engine{}}
-	made.keys.stored = map[int64]bool{}
+	made.keys, made.applied = &keys{stored: map[int64]bool{}}, &[]*kvevents.RawMessage{}
 	tokens, err := kvblock.NewChunkedTokenDatabase(&kvblock.TokenProcessorConfig{BlockSizeTokens: given.BlockSize})
 	if err != nil {
 		return nil, err
@@ -107,9 +123,11 @@ func newRouter(given config) (*router, error) {
 	}
 	events := kvevents.DefaultConfig()
 	events.Concurrency, events.EngineType = 1, given.Adapter
-	made.pool = kvevents.NewPool(events, made.indexer.KVBlockIndex(), tokens, marked{adapter, made.done})
+	made.pool = kvevents.NewPool(events, made.indexer.KVBlockIndex(), tokens, marked{adapter, made.done, made.applied})
 	made.pool.Start(ctx)
+	made.subscribers = kvevents.NewSubscriberManager(made.pool)
 	runtime.AddCleanup(made, func(pool *kvevents.Pool) { go pool.Shutdown(ctx) }, made.pool)
+	runtime.AddCleanup(made, func(of *kvevents.SubscriberManager) { of.Shutdown(ctx) }, made.subscribers)
 	return made, nil
 }
 
@@ -123,22 +141,25 @@ func (r *router) pod(of engine) string {
 	return name
 }
 
+func topic(pod string) string { return "kv@" + pod + "@" + model }
+
 // deliver hands a message to the pool, and waits until it is applied.
-func (r *router) deliver(from engine, seq int, events []event) error {
-	for _, each := range events {
-		if r.keys.note(each, r.Size) {
-			return kvoracle.ErrUnsupported
-		}
-	}
-	message := &kvevents.RawMessage{Topic: "kv@" + r.pod(from) + "@" + model, Sequence: uint64(seq)}
-	message.Payload = r.payload(from.Rank, events)
+func (r *router) deliver(from engine, events []event) error {
+	r.keys.note(events, r.Size)
+	message := &kvevents.RawMessage{Topic: topic(r.pod(from)), Payload: r.payload(from.Rank, events)}
 	if r.Identity == "endpoint" {
 		message.SourceEndpoint = r.pod(from)
 	}
 	r.pool.AddTask(message)
+	r.flush()
+	*r.applied = nil
+	return r.keys.determined()
+}
+
+// flush waits until the pool has applied all messages.
+func (r *router) flush() {
 	r.pool.AddTask(&kvevents.RawMessage{})
 	<-r.done
-	return nil
 }
 
 func (r *router) clear(of engine) error {
@@ -182,10 +203,10 @@ func (r *router) scores(asked prompt) ([]match, error) {
 }
 
 // payload is a batch as engines publish it (EV-25).
-func (r *router) payload(rank int, events []event) []byte {
+func (c config) payload(rank int, events []event) []byte {
 	written := make([]any, 0, len(events))
 	for _, each := range events {
-		written = append(written, r.written(each))
+		written = append(written, c.written(each))
 	}
 	var payload bytes.Buffer
 	if err := msgpack.NewEncoder(&payload).Encode([]any{0.0, written, rank}); err != nil {
@@ -200,7 +221,7 @@ type field struct {
 	value any
 }
 
-func (r *router) written(e event) any {
+func (c config) written(e event) any {
 	tag, fields := "AllBlocksCleared", []field{}
 	switch e.Kind {
 	case "stored":
@@ -208,11 +229,11 @@ func (r *router) written(e event) any {
 			{"block_hashes", hashes(e.Keys)},
 			{"parent_block_hash", parent(e.Parent)},
 			{"token_ids", append([]uint32{}, e.Tokens...)},
-			{"block_size", *cmp.Or(e.BlockSize, &r.BlockSize)},
+			{"block_size", *cmp.Or(e.BlockSize, &c.BlockSize)},
 			{"lora_id", nil},
 			{"medium", e.Medium},
 			{"lora_name", e.Lora},
-			{"extra_keys", r.extraKeys(e)},
+			{"extra_keys", c.extraKeys(e)},
 			{"group_idx", e.Group},
 			{"kv_cache_spec_kind", e.Spec},
 		}
@@ -223,7 +244,7 @@ func (r *router) written(e event) any {
 			{"group_idx", e.Group},
 		}
 	}
-	if r.Wire == "map" {
+	if c.Wire == "map" {
 		event := map[string]any{"type": tag}
 		for _, each := range fields {
 			event[each.name] = each.value
@@ -232,7 +253,7 @@ func (r *router) written(e event) any {
 	}
 	event := []any{tag}
 	for _, each := range fields {
-		if r.Adapter == "sglang" && each.name == "group_idx" {
+		if c.Adapter == "sglang" && each.name == "group_idx" {
 			break // it has no groups
 		}
 		event = append(event, each.value)
@@ -241,8 +262,8 @@ func (r *router) written(e event) any {
 }
 
 // extraKeys of the blocks, as vLLM has them: the adapter in each, the salt in the first of a prompt.
-func (r *router) extraKeys(e event) any {
-	if !r.ExtraKeys || len(e.Keys) == 0 {
+func (c config) extraKeys(e event) any {
+	if !c.ExtraKeys || len(e.Keys) == 0 {
 		return nil
 	}
 	keys := make([]any, len(e.Keys))
