@@ -130,8 +130,8 @@ def plant():
 
 
 def main():
-    engine, fault, *options = (sys.argv[1:] + ["", ""])[:max(2, len(sys.argv) - 1)]
-    if fault not in ["none", *(each.__name__ for each in FAULTS.get(engine, {}))]:
+    engine, fault, *options = sys.argv[1:] if len(sys.argv) > 2 else ("", "")
+    if fault not in ["none", *(change.__name__ for change in FAULTS.get(engine, []))] or engine not in FAULTS:
         sys.exit(__doc__)
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "sitecustomize.py").write_text("import planted\nplanted.plant()\n", encoding="utf-8")
