@@ -5,8 +5,9 @@
 //          batches came, in order, or a replay closed the gap; at most the truth after a gap that
 //          no replay closes.
 // Skipped  engines whose stream breaks what EV-15 asks of it; engines after a fault of the channel
-//          that shows in nothing that was delivered; answers that a declared weakness explains
-//          (EV-95): the weaknesses of the kind in profile original, none in documented.
+//          that shows in nothing that was delivered, or after any of it where llm-d-router asks for
+//          replays (EV-78); answers that a declared weakness explains (EV-95): the weaknesses of
+//          the kind in profile original, none in documented.
 // Unseen   errors, sizes, lower tiers.
 #include "properties/events/oracle.hpp"
 
@@ -42,6 +43,7 @@ struct Stream {
   Known known = Known::kExactly;
   bool restarted = false;  ///< since the follower got a batch
   bool broken = false;     ///< whether it ever broke a guarantee
+  bool disturbed = false;  ///< whether a router that asks ever got another batch than the next
 };
 
 /// What weaknesses have made of the blocks of an engine, or of a worker.
@@ -79,6 +81,9 @@ class FollowerLaw final : public Oracle {
     return form_ == Form::kRadix || form_ == Form::kCrtc || form_ == Form::kDynamo;
   }
   [[nodiscard]] bool pools() const { return !answers_by_rank(form_, config_); }
+  [[nodiscard]] bool asks() const {
+    return form_ == Form::kLlmd && config_.asks && config_.identity == Identity::kEndpoint;
+  }
   [[nodiscard]] Engine owner_of(const Engine& engine) const {
     return pools() ? Engine{engine.worker, 0} : engine;
   }
@@ -97,6 +102,7 @@ class FollowerLaw final : public Oracle {
       std::set<PrefixId> outlive = flaws.outlive;
       for (const auto& [prefix, copies] : stream.cache.copies()) outlive.insert(prefix);
       apply(engine, {.kind = EventKind::kCleared});
+      stream.disturbed = stream.disturbed || asks();
       if (form_ == Form::kLlmd && weak_.has(Quirk::kLeaveKeepsCounts)) flaws.outlive = outlive;
     }
   }
@@ -111,13 +117,17 @@ class FollowerLaw final : public Oracle {
     for (auto& [engine, stream] : streams_)
       if (engine.worker == op.worker && (!op.rank || engine.rank == *op.rank)) {
         emptied(engine);
-        stream = {.batches = std::move(stream.batches), .broken = stream.broken};
+        stream = {.batches = std::move(stream.batches),
+                  .broken = stream.broken,
+                  .disturbed = stream.disturbed || asks()};
       }
   }
   void note(const Deliver& op) {
     const Engine engine = engine_of(op);
     Stream& stream = streams_[engine];
     if (op.seq < 0 || op.seq >= std::ssize(stream.batches)) return;
+    const bool is_next = !stream.restarted && op.seq == stream.cursor + 1;
+    if (asks() && (!is_next || !config_.replay)) stream.disturbed = true;
     if (weak_.has(Quirk::kNumbersUnread) && form_ >= Form::kLlmd)
       deliver_unread(engine, stream, op.seq);
     else
@@ -339,7 +349,7 @@ class FollowerLaw final : public Oracle {
       if (owner_of(engine) != owner) continue;
       held = std::max(held, stream.cache.held(prompt));
       known = std::max(known, stream.known);
-      if (stream.broken || stream.restarted) known = Known::kNotAtAll;
+      if (stream.broken || stream.disturbed || stream.restarted) known = Known::kNotAtAll;
     }
     if (known >= Known::kUnclear) return skip();
     if (answer == held || (answer < held && known == Known::kAtMost)) return judged();
