@@ -365,8 +365,9 @@ class FollowerLaw final : public Oracle {
       return true;
     const bool is_limited = config_.size < kMostNumbers / 2 || config_.pods_per_key < kEnoughPods;
     if (form_ == Form::kLlmd && weak_.has(Quirk::kLimitsForget) && is_limited) return true;
-    if (form_ == Form::kLlmd && has_other_rows_) return true;                // EV-76, EV-77
-    if (form_ == Form::kDynamo && leaves_host_ && has_spaces_) return true;  // EV-68
+    if (form_ == Form::kLlmd && has_other_rows_) return true;                     // EV-76, EV-77
+    if (form_ == Form::kLlmd && !config_.extra_keys && has_spaces_) return true;  // EV-73
+    if (form_ == Form::kDynamo && leaves_host_ && has_spaces_) return true;       // EV-68
     if (form_ == Form::kInfera && weak_.has(Quirk::kNamespacesShared) && has_spaces_) return true;
     return form_ == Form::kInfera && weak_.has(Quirk::kRemovalsUnfiltered) && has_groups_or_tiers_;
   }
